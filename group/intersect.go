@@ -1,0 +1,96 @@
+package group
+
+import (
+	"cmp"
+	"errors"
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+)
+
+// intersect gives the selector that matches what both match, and false if that
+// is nothing.
+func intersect(a, b Selector) (Selector, bool) {
+	out := Selector{}
+	ok := both(&out.Proto, a.Proto, b.Proto, same) &&
+		both(&out.Src, a.Src, b.Src, narrower) &&
+		both(&out.Dst, a.Dst, b.Dst, narrower) &&
+		both(&out.SPort, a.SPort, b.SPort, overlap) &&
+		both(&out.DPort, a.DPort, b.DPort, overlap) &&
+		both(&out.DSCP, a.DSCP, b.DSCP, same) &&
+		both(&out.VLAN, a.VLAN, b.VLAN, same) &&
+		both(&out.Mark, a.Mark, b.Mark, same)
+	switch {
+	case a.Cgroup == "" || under(b.Cgroup, a.Cgroup):
+		out.Cgroup = b.Cgroup
+	case b.Cgroup == "" || under(a.Cgroup, b.Cgroup):
+		out.Cgroup = a.Cgroup
+	default:
+		ok = false
+	}
+	return out, ok
+}
+
+// both fills out with the pairwise intersections of two lists of alternatives,
+// an empty list standing for everything.
+func both[T comparable](out *[]T, a, b []T, meet func(a, b T) (T, bool)) bool {
+	switch {
+	case len(a) == 0:
+		*out = slices.Clone(b)
+		return true
+	case len(b) == 0:
+		*out = slices.Clone(a)
+		return true
+	}
+	for _, x := range a {
+		for _, y := range b {
+			if z, ok := meet(x, y); ok && !slices.Contains(*out, z) {
+				*out = append(*out, z)
+			}
+		}
+	}
+	return len(*out) > 0
+}
+
+func same[T comparable](a, b T) (T, bool) { return a, a == b }
+
+func narrower(a, b netip.Prefix) (netip.Prefix, bool) {
+	if a.Bits() < b.Bits() {
+		a, b = b, a
+	}
+	return a, b.Overlaps(a)
+}
+
+func overlap(a, b PortRange) (PortRange, bool) {
+	m := PortRange{max(a.First, b.First), min(a.Last, b.Last)}
+	return m, cmp.Compare(m.First, m.Last) <= 0
+}
+
+func under(path, root string) bool {
+	return path == root || strings.HasPrefix(path, strings.TrimSuffix(root, "/")+"/")
+}
+
+func shareFamily(a, b []netip.Prefix) bool {
+	return slices.ContainsFunc(a, func(x netip.Prefix) bool {
+		return slices.ContainsFunc(b, func(y netip.Prefix) bool { return x.Addr().Is4() == y.Addr().Is4() })
+	})
+}
+
+// IsPattern tells whether dev is a pattern and not the name of one device.
+func IsPattern(dev string) bool { return strings.ContainsAny(dev, `*?[\`) }
+
+// checkPattern holds a device name to the kernel's rule (net/core/dev.c,
+// dev_valid_name: up to 15 bytes, no slash, no colon, no space).
+func checkPattern(dev string) error {
+	if _, err := path.Match(dev, "x"); err != nil {
+		return errors.New("the brackets are not closed")
+	}
+	if strings.ContainsAny(dev, "/: \t\n") {
+		return errors.New("a device's name has no slash, colon or space")
+	}
+	if !IsPattern(dev) && len(dev) > 15 {
+		return errors.New("a device's name has at most 15 characters")
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package shaper
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"headgate/group"
+	"headgate/unit"
+)
+
+// Plan is the desired state of one device, checked and resolved.
+type Plan struct {
+	Dev         string            `json:"dev"`
+	Perspective group.Perspective `json:"perspective"`
+	Overhead    group.Overhead    `json:"overhead"`
+	Out         *group.Tree       `json:"out,omitempty"`
+	In          *group.Tree       `json:"in,omitempty"`
+}
+
+// Shaper enforces plans in the network namespace of the calling thread.
+type Shaper interface {
+	// Diff tells what Apply would do, in the order in which it would do it, and
+	// changes nothing. An empty list means that the kernel has the plan already.
+	Diff(Plan) ([]Change, error)
+	// Apply makes the plan so. It fails without having changed anything if the
+	// device has shaping that is not ours (ErrForeign), and leaves the old or the
+	// new state if the process dies.
+	Apply(Plan) ([]Change, error)
+	// Observe reads what is in force on the device and what it has carried.
+	// A device without shaping of this engine gives ErrNotShaped.
+	Observe(dev string) (State, error)
+	// Assign puts connections into groups, before every rule; a connection that
+	// is assigned already moves. Unassign returns them to the rules.
+	Assign(dev string, a []Assignment) error
+	Unassign(dev string, c []Conn) error
+	// Clear takes away all that is ours on the device. A device without shaping
+	// of this engine is no error.
+	Clear(dev string) error
+}
+
+// Errors that callers tell apart.
+var (
+	ErrNotShaped  = errors.New("has no bandwidth groups")
+	ErrForeign    = errors.New("has traffic control that is not Headgate's")
+	ErrNoDevice   = errors.New("there is no such device")
+	ErrPermission = errors.New("needs CAP_NET_ADMIN, CAP_BPF and CAP_PERFMON (run it as root)")
+)
+
+// Change is one step from the kernel's state to the plan's.
+type Change struct {
+	Verb   string `json:"verb"`   // "add", "change" or "remove"
+	Object string `json:"object"` // "out group web"
+	Detail string `json:"detail,omitempty"`
+}
+
+func (c Change) String() string {
+	s := fmt.Sprintf("%-6s %s", c.Verb, c.Object)
+	if c.Detail != "" {
+		s += ": " + c.Detail
+	}
+	return s
+}
+
+// State is what is in force on a device.
+type State struct {
+	Dev     string          `json:"dev"`
+	Engine  group.Engine    `json:"engine"`
+	Plan    Plan            `json:"plan"`
+	At      time.Time       `json:"at"`
+	Out     *DirectionState `json:"out,omitempty"`
+	In      *DirectionState `json:"in,omitempty"`
+	Foreign []string        `json:"foreign,omitempty"` // traffic control that is not ours, in words
+	Drift   []Change        `json:"drift,omitempty"`   // what an Apply of Plan would mend
+}
+
+// DirectionState is one direction's groups, in the order of the plan's nodes,
+// and after them the class of control traffic (ARP, neighbour discovery, DHCP,
+// LLDP, STP, pure ACKs).
+type DirectionState struct {
+	Groups  []GroupState `json:"groups"`
+	Control GroupState   `json:"control"`
+	// RuleHits counts packets by the rule that placed them, in the order of the
+	// tree's rules.
+	RuleHits []uint64 `json:"rule_hits"`
+	// Assigned is the number of connections assigned at run time.
+	Assigned int `json:"assigned"`
+}
+
+// GroupState counts since the group was made. Bytes are layer 2.
+type GroupState struct {
+	Path         string    `json:"path"`
+	Class        string    `json:"class"` // the kernel's name: "1:a"
+	Guarantee    unit.Rate `json:"guarantee"`
+	Ceiling      unit.Rate `json:"ceiling"`
+	Bytes        uint64    `json:"bytes"`
+	Packets      uint64    `json:"packets"`
+	Drops        uint64    `json:"drops"`
+	Marks        uint64    `json:"marks"`
+	BacklogBytes uint64    `json:"backlog_bytes"`
+	// QueueDelay is how long the packet that left last had waited.
+	QueueDelay time.Duration `json:"queue_delay_ns"`
+}
+
+// Conn is one connection, named by its ends in either order.
+type Conn struct {
+	Proto uint8          `json:"proto"`
+	A     netip.AddrPort `json:"a"`
+	B     netip.AddrPort `json:"b"`
+}
+
+func (c Conn) String() string {
+	return fmt.Sprintf("%s %v %v", group.ProtoName(c.Proto), c.A, c.B)
+}
+
+// Assignment puts a connection into a group by path, in each direction in which
+// a group of that path exists.
+type Assignment struct {
+	Conn  Conn   `json:"conn"`
+	Group string `json:"group"`
+}

@@ -1,0 +1,180 @@
+package unit
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"strings"
+)
+
+// Rate is a bandwidth in bits per second, layer 2 unless stated otherwise.
+type Rate uint64
+
+// The SI steps of a Rate.
+const (
+	BitPerSecond Rate = 1
+	Kbit              = 1000 * BitPerSecond
+	Mbit              = 1000 * Kbit
+	Gbit              = 1000 * Mbit
+	Tbit              = 1000 * Gbit
+)
+
+// MaxRate is the largest rate that is accepted: 10 Tbit/s. Above it, byte
+// counts per nanosecond no longer fit the fixed-point arithmetic of the kernel's
+// schedulers (net/sched/sch_generic.c, psched_ratecfg_precompute).
+const MaxRate = 10 * Tbit
+
+type suffix struct {
+	name  string
+	scale uint64
+}
+
+// Longest first, so that "kbit" is not taken for "bit".
+var (
+	rateSuffixes = []suffix{
+		{"Tbit", uint64(Tbit)}, {"Gbit", uint64(Gbit)}, {"Mbit", uint64(Mbit)}, {"kbit", uint64(Kbit)}, {"bit", 1},
+	}
+	byteSuffixes = []suffix{
+		{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10},
+		{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"B", 1},
+	}
+)
+
+// ParseRate reads "100Mbit", "1.5Gbit" or "800kbit"; the case of the suffix
+// does not matter, because tc's does not. A bare number, a rate in bytes
+// ("10MBps") and a rate that is not a whole number of bits per second are errors
+// that say what to write.
+func ParseRate(s string) (Rate, error) {
+	if low := strings.ToLower(s); strings.HasSuffix(low, "bps") || strings.HasSuffix(low, "/s") {
+		return 0, fmt.Errorf("%q is not a rate: write bits per second without \"per second\", for example 100Mbit", s)
+	}
+	v, err := parse(s, rateSuffixes, "rate", "100Mbit")
+	if err != nil {
+		return 0, err
+	}
+	if Rate(v) > MaxRate {
+		return 0, fmt.Errorf("%q is not a rate: the most that is accepted is %v", s, MaxRate)
+	}
+	return Rate(v), nil
+}
+
+// String prints the shortest exact form: 1500000000 is "1.5Gbit".
+func (r Rate) String() string { return format(uint64(r), rateSuffixes) }
+
+// BytesPerSecond is the rate in bytes per second, rounded down.
+func (r Rate) BytesPerSecond() uint64 { return uint64(r) / 8 }
+
+// MarshalText prints the exact form, for YAML and JSON.
+func (r Rate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText is ParseRate.
+func (r *Rate) UnmarshalText(b []byte) (err error) { *r, err = ParseRate(string(b)); return err }
+
+// Bytes is a size in bytes.
+type Bytes uint64
+
+// ParseBytes reads "64KiB", "1500B" or "1MB".
+func ParseBytes(s string) (Bytes, error) {
+	v, err := parse(s, byteSuffixes, "size", "64KiB")
+	return Bytes(v), err
+}
+
+// String prints the shortest exact form, binary before decimal: 65536 is "64KiB".
+func (b Bytes) String() string { return format(uint64(b), byteSuffixes) }
+
+// MarshalText prints the exact form, for YAML and JSON.
+func (b Bytes) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
+
+// UnmarshalText is ParseBytes.
+func (b *Bytes) UnmarshalText(t []byte) (err error) { *b, err = ParseBytes(string(t)); return err }
+
+// Share is a part of a whole, in millionths: 40% is 400000.
+type Share uint32
+
+// Whole is 100%.
+const Whole Share = 1_000_000
+
+// ParseShare reads "40%" or "12.5%", up to 100% and four decimals.
+func ParseShare(s string) (Share, error) {
+	digits, ok := strings.CutSuffix(s, "%")
+	if !ok {
+		return 0, fmt.Errorf("%q is not a percentage: write it with a %% sign, for example 40%%", s)
+	}
+	v, err := decimal(digits, uint64(Whole)/100)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a percentage: %w; write for example 40%%", s, err)
+	}
+	if v > uint64(Whole) {
+		return 0, fmt.Errorf("%q is not a percentage of a limit: it is more than 100%%", s)
+	}
+	return Share(v), nil
+}
+
+// Of is the share of r, rounded down.
+func (s Share) Of(r Rate) Rate {
+	hi := uint64(r) / uint64(Whole)
+	lo := uint64(r) % uint64(Whole)
+	return Rate(hi*uint64(s) + lo*uint64(s)/uint64(Whole))
+}
+
+// String prints the exact percentage: 125000 is "12.5%".
+func (s Share) String() string { return formatScaled(uint64(s), uint64(Whole)/100) + "%" }
+
+// MarshalText prints the exact form, for YAML and JSON.
+func (s Share) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText is ParseShare.
+func (s *Share) UnmarshalText(b []byte) (err error) { *s, err = ParseShare(string(b)); return err }
+
+func parse(s string, suffixes []suffix, kind, example string) (uint64, error) {
+	t := strings.TrimSpace(s)
+	for _, suf := range suffixes {
+		if len(t) < len(suf.name) || !strings.EqualFold(t[len(t)-len(suf.name):], suf.name) {
+			continue
+		}
+		v, err := decimal(strings.TrimSpace(t[:len(t)-len(suf.name)]), suf.scale)
+		if err != nil {
+			return 0, fmt.Errorf("%q is not a %s: %w; write for example %s", s, kind, err, example)
+		}
+		return v, nil
+	}
+	if _, err := decimal(t, 1); err == nil {
+		return 0, fmt.Errorf("%q is not a %s: it has no unit; write for example %s", s, kind, example)
+	}
+	return 0, fmt.Errorf("%q is not a %s: write a number and a unit, for example %s", s, kind, example)
+}
+
+// decimal reads an unsigned decimal number and scales it, exactly: what would
+// leave a fraction is an error and not a rounding.
+func decimal(digits string, scale uint64) (uint64, error) {
+	if digits == "" || len(digits) > 30 || strings.Trim(digits, "0123456789.") != "" {
+		return 0, fmt.Errorf("%q is not a decimal number", digits)
+	}
+	r, ok := new(big.Rat).SetString(digits)
+	if !ok {
+		return 0, fmt.Errorf("%q is not a decimal number", digits)
+	}
+	r.Mul(r, new(big.Rat).SetInt(new(big.Int).SetUint64(scale)))
+	if !r.IsInt() {
+		return 0, fmt.Errorf("it has more decimals than the unit can hold")
+	}
+	if !r.Num().IsUint64() || r.Num().Uint64() > math.MaxInt64 {
+		return 0, fmt.Errorf("it is too large")
+	}
+	return r.Num().Uint64(), nil
+}
+
+// format prints v with the largest suffix that keeps it to three decimals.
+func format(v uint64, suffixes []suffix) string {
+	for _, suf := range suffixes {
+		if v >= suf.scale && (v%suf.scale*1000)%suf.scale == 0 {
+			return formatScaled(v, suf.scale) + suf.name
+		}
+	}
+	return "0" + suffixes[len(suffixes)-1].name
+}
+
+func formatScaled(v, scale uint64) string {
+	s := new(big.Rat).SetFrac(new(big.Int).SetUint64(v), new(big.Int).SetUint64(scale)).FloatString(6)
+	return strings.TrimRight(strings.TrimRight(s, "0"), ".")
+}
