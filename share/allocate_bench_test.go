@@ -1,0 +1,43 @@
+package share
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"headgate/unit"
+)
+
+// 4,000 leaves is the most groups that one interface has; the aim is below 1 ms,
+// so that a change of demand can be answered at every control step.
+
+func BenchmarkAllocateFlat4000(b *testing.B) { benchmarkAllocate(b, nil, 4000) }
+
+func BenchmarkAllocateThreeLevels4000(b *testing.B) { benchmarkAllocate(b, []int{10, 20}, 20) }
+
+// benchmarkAllocate times an overloaded tree, which has to be sorted and filled.
+func benchmarkAllocate(b *testing.B, inner []int, leaves int) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	var claims []Claim
+	parents := []int{-1}
+	for _, fan := range append(inner, leaves) {
+		var level []int
+		share := 10 * unit.Gbit / unit.Rate(fan*len(parents))
+		for _, p := range parents {
+			for range fan {
+				g := unit.Rate(rnd.Uint64N(uint64(share)))
+				level = append(level, len(claims))
+				claims = append(claims, Claim{Parent: p, Guarantee: g, Ceiling: 10 * unit.Gbit, Weight: uint64(g),
+					Priority: rnd.IntN(8), Demand: unit.Rate(rnd.Uint64N(uint64(4 * share)))})
+			}
+		}
+		parents = level
+	}
+	for _, spare := range []Spare{Proportional, Equal, Priority} {
+		b.Run(spare.String(), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				Allocate(10*unit.Gbit, spare, claims)
+			}
+		})
+	}
+}
