@@ -39,9 +39,9 @@ const (
 // Overhead is what the link adds to each packet that the kernel does not count.
 type Overhead struct {
 	// Frame is added to the length of every packet (PPPoE: 8 bytes).
-	Frame unit.Bytes
+	Frame unit.Bytes `json:"frame"`
 	// Minimum is the length that a shorter packet is counted as (DOCSIS: 64).
-	Minimum unit.Bytes
+	Minimum unit.Bytes `json:"minimum"`
 }
 
 // Direction is the limit of one direction and its division.

@@ -22,9 +22,9 @@ func intersect(a, b Selector) (Selector, bool) {
 		both(&out.VLAN, a.VLAN, b.VLAN, same) &&
 		both(&out.Mark, a.Mark, b.Mark, same)
 	switch {
-	case a.Cgroup == "" || under(b.Cgroup, a.Cgroup):
+	case a.Cgroup == "" || Below(b.Cgroup, a.Cgroup):
 		out.Cgroup = b.Cgroup
-	case b.Cgroup == "" || under(a.Cgroup, b.Cgroup):
+	case b.Cgroup == "" || Below(a.Cgroup, b.Cgroup):
 		out.Cgroup = a.Cgroup
 	default:
 		ok = false
@@ -67,7 +67,8 @@ func overlap(a, b PortRange) (PortRange, bool) {
 	return m, cmp.Compare(m.First, m.Last) <= 0
 }
 
-func under(path, root string) bool {
+// Below tells whether a path is root or lies below it.
+func Below(path, root string) bool {
 	return path == root || strings.HasPrefix(path, strings.TrimSuffix(root, "/")+"/")
 }
 

@@ -2,7 +2,9 @@ package group
 
 import (
 	"fmt"
+	"path"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"headgate/unit"
@@ -15,9 +17,21 @@ const (
 	MinRate = 8 * unit.Kbit
 	// MaxGroups is the most nodes a direction may have, inner ones included.
 	MaxGroups = 16000
+	// MaxRules is the most rules a direction may have. Rules of nested groups
+	// multiply: ten in a tenant and ten in each of its groups are a hundred each.
+	MaxRules = 16384
+	// MaxValues is the most values that one field of one rule may list.
+	MaxValues = 1024
 )
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+
+// Messages that a reader of configuration tells apart, because a value that could
+// not be read brings them about too.
+const (
+	NoDefault = "no group takes what no rule matches: write default: true in one of them"
+	EmptyRule = "the rule is empty and would match every packet: write default: true in the group instead"
+)
 
 // Problem is one mistake. Where is the place in the user's own keys, such as
 // "out.groups[1].guarantee".
@@ -27,28 +41,28 @@ func (p Problem) Error() string { return p.Where + ": " + p.Message }
 
 // Tree is one direction, resolved: all amounts are rates, all rules one list.
 type Tree struct {
-	Limit   unit.Rate
-	Spare   Spare
-	Nodes   []Node // parents before their children, in file order
-	Rules   []Rule // the first that matches decides
-	Default int    // index in Nodes of the leaf for what no rule matches
+	Limit   unit.Rate `json:"limit"`
+	Spare   Spare     `json:"spare"`
+	Nodes   []Node    `json:"nodes"`   // parents before their children, in file order
+	Rules   []Rule    `json:"rules"`   // the first that matches decides
+	Default int       `json:"default"` // index in Nodes of the leaf for what no rule matches
 }
 
 // Node is a group with its amounts as rates.
 type Node struct {
-	Path      string // "tenant/vm/web"
-	Parent    int    // index in Tree.Nodes, or -1
-	Depth     int    // 1 for a group of the direction itself
-	Leaf      bool
-	Guarantee unit.Rate
-	Ceiling   unit.Rate
-	Priority  int
+	Path      string    `json:"path"`   // "tenant/vm/web"
+	Parent    int       `json:"parent"` // index in Tree.Nodes, or -1
+	Depth     int       `json:"depth"`  // 1 for a group of the direction itself
+	Leaf      bool      `json:"leaf"`
+	Guarantee unit.Rate `json:"guarantee"`
+	Ceiling   unit.Rate `json:"ceiling"`
+	Priority  int       `json:"priority"`
 }
 
 // Rule sends what its selector matches to a leaf.
 type Rule struct {
-	Selector Selector
-	Node     int // index in Tree.Nodes
+	Selector Selector `json:"selector"`
+	Node     int      `json:"node"` // index in Tree.Nodes
 }
 
 // Weight is the node's part in lent bandwidth under Proportional: its guarantee,
@@ -84,6 +98,12 @@ func (t Tree) Find(name string) (int, error) {
 // keys ("out"); allowCgroup tells whether rules may name cgroups there. With
 // problems the Tree must not be used.
 func (d Direction) Resolve(where string, allowCgroup bool) (Tree, []Problem) {
+	tree, _, problems := d.resolve(where, allowCgroup)
+	return tree, problems
+}
+
+// resolve gives also where each of the tree's rules was written.
+func (d Direction) resolve(where string, allowCgroup bool) (Tree, []string, []Problem) {
 	r := resolver{
 		tree:        Tree{Limit: d.Limit, Spare: d.Spare, Default: -1},
 		allowCgroup: allowCgroup,
@@ -94,6 +114,7 @@ func (d Direction) Resolve(where string, allowCgroup bool) (Tree, []Problem) {
 	case Proportional, Equal, Priority:
 	default:
 		r.problem(where+".spare", "%q is not a way to lend: write %s, %s or %s", d.Spare, Proportional, Equal, Priority)
+		r.tree.Spare = Priority // the priorities inside may well be meant
 	}
 	if d.Limit < MinRate {
 		r.problem(where+".limit", "%v is too small: the least is %v", d.Limit, MinRate)
@@ -103,24 +124,30 @@ func (d Direction) Resolve(where string, allowCgroup bool) (Tree, []Problem) {
 	}
 	if len(d.Groups) == 0 {
 		r.problem(where+".groups", "there are no groups: add at least one, with default: true")
-		return r.tree, r.problems
+		return r.tree, nil, r.problems
 	}
-	r.groups(d.Groups, scope{where: where, parent: -1, guarantee: d.Limit, ceiling: d.Limit, whole: "the limit"})
-	if r.tree.Default < 0 && !r.defaultBroken {
-		r.problem(where+".groups", "no group takes what no rule matches: write default: true in one of them")
+	top := fallback{node: -1}
+	r.groups(d.Groups, scope{where: where, parent: -1, guarantee: d.Limit, ceiling: d.Limit, whole: "the limit", fallback: &top})
+	r.tree.Default = top.node
+	if top.node < 0 && !r.defaultBroken {
+		r.problem(where+".groups", NoDefault)
 	}
 	if len(r.tree.Nodes) > MaxGroups {
 		r.problem(where+".groups", "%d groups are too many: the most is %d a direction", len(r.tree.Nodes), MaxGroups)
 	}
-	return r.tree, r.problems
+	if r.tooMany {
+		r.problem(where+".groups", "there are too many rules: the most is %d a direction, and rules inside groups with rules multiply", MaxRules)
+	}
+	return r.tree, r.origins, r.problems
 }
 
 type resolver struct {
 	tree          Tree
+	origins       []string // where each rule was written
 	problems      []Problem
 	allowCgroup   bool
 	defaultBroken bool // a default exists but is misplaced: one message is enough
-	defaultWhere  string
+	tooMany       bool // rules
 }
 
 // scope is what the groups of one level have in common.
@@ -130,13 +157,40 @@ type scope struct {
 	parent             int
 	depth              int
 	guarantee, ceiling unit.Rate
-	whole              string     // what percentages are of, in words
-	match              []Selector // what an enclosing group lets through; nil is everything
-	nested             bool       // inside a group with match
+	whole              string    // what percentages are of, in words
+	match              []matcher // what the enclosing groups let through; nil is everything
+	fallback           *fallback
+}
+
+// matcher is a selector and where it was written.
+type matcher struct {
+	Selector
+	where string
+}
+
+// fallback is the default leaf of a direction, or of a group that has Match.
+type fallback struct {
+	node  int // -1 while there is none
+	where string
+	of    string // "" for the direction
 }
 
 func (r *resolver) problem(where, format string, args ...any) {
 	r.problems = append(r.problems, Problem{where, fmt.Sprintf(format, args...)})
+}
+
+func (r *resolver) rules(match []matcher, node int, where string) {
+	for _, m := range match {
+		if len(r.tree.Rules) == MaxRules {
+			r.tooMany = true
+			return
+		}
+		r.tree.Rules = append(r.tree.Rules, Rule{m.Selector, node})
+		if where != "" {
+			m.where = where
+		}
+		r.origins = append(r.origins, m.where)
+	}
 }
 
 func (r *resolver) groups(groups []Group, s scope) {
@@ -144,59 +198,84 @@ func (r *resolver) groups(groups []Group, s scope) {
 		r.problem(s.where+".groups", "groups may be nested %d deep (tenant, VM, group), not deeper", MaxDepth)
 		return
 	}
-	var total unit.Rate
 	seen := map[string]string{}
-	fallback := -1
 	for i, g := range groups {
 		where := fmt.Sprintf("%s.groups[%d]", s.where, i)
 		if !namePattern.MatchString(g.Name) {
 			r.problem(where+".name", "%q is not a name: write 1 to 63 letters, digits, dots, dashes or underscores, a letter or digit first", g.Name)
 		} else if first, dup := seen[g.Name]; dup {
 			r.problem(where+".name", "%q is already the name of %s: names are unique among the groups of one parent", g.Name, first)
+		} else {
+			seen[g.Name] = where
 		}
-		seen[g.Name] = where
 		n := r.node(g, where, s)
-		total += n.Guarantee
 		index := len(r.tree.Nodes)
 		r.tree.Nodes = append(r.tree.Nodes, n)
 		match := r.match(g.Match, where, s.match)
-		if !n.Leaf {
-			if g.Default {
-				r.defaultBroken = true
-				r.problem(where+".default", "a group that has groups cannot be the default: write default: true in one of its groups")
+		switch {
+		case n.Leaf:
+			if len(g.Match) > 0 {
+				r.rules(match, index, "")
 			}
-			r.groups(g.Groups, scope{
-				where: where, path: n.Path, parent: index, depth: n.Depth, guarantee: n.Guarantee, ceiling: n.Ceiling,
-				whole: fmt.Sprintf("group %q", n.Path), match: match, nested: s.nested || len(g.Match) > 0,
-			})
+			if g.Default {
+				r.setDefault(s.fallback, index, where+".default")
+			}
+			continue
+		case g.Default:
+			r.defaultBroken = true
+			r.problem(where+".default", "a group that has groups cannot be the default: write default: true in one of its groups")
+		}
+		inner := scope{
+			where: where, path: n.Path, parent: index, depth: n.Depth, guarantee: n.Guarantee, ceiling: n.Ceiling,
+			whole: fmt.Sprintf("group %q", n.Path), match: match, fallback: s.fallback,
+		}
+		if len(g.Match) == 0 {
+			r.groups(g.Groups, inner)
 			continue
 		}
-		if len(g.Match) > 0 {
-			for _, sel := range match {
-				r.tree.Rules = append(r.tree.Rules, Rule{sel, index})
-			}
-		}
-		switch {
-		case !g.Default:
-		case s.nested && fallback >= 0:
-			r.problem(where+".default", "%q is already the default of %s", r.tree.Nodes[fallback].Path, s.whole)
-		case s.nested:
-			fallback = index
-		case r.tree.Default >= 0:
-			r.problem(where+".default", "%s is already the default: only one group can be", r.defaultWhere)
-		default:
-			r.tree.Default, r.defaultWhere = index, fmt.Sprintf("%q", n.Path)
+		own := fallback{node: -1, of: inner.whole}
+		inner.fallback = &own
+		r.groups(g.Groups, inner)
+		if own.node >= 0 {
+			// After the rules of all groups inside: what they leave of this one's.
+			r.rules(match, own.node, own.where)
 		}
 	}
-	if fallback >= 0 {
-		// After the siblings' rules: what reaches the parent and none of them.
-		for _, sel := range s.match {
-			r.tree.Rules = append(r.tree.Rules, Rule{sel, fallback})
-		}
+	r.total(groups, s)
+}
+
+func (r *resolver) setDefault(f *fallback, node int, where string) {
+	switch {
+	case f.node < 0:
+		f.node, f.where = node, where
+	case f.of != "":
+		r.problem(where, "%q is already the default of %s: only one group can be", r.tree.Nodes[f.node].Path, f.of)
+	default:
+		r.problem(where, "%q is already the default: only one group can be", r.tree.Nodes[f.node].Path)
 	}
-	if total > s.guarantee {
-		r.problem(s.where+".groups", "guarantees total %v of %s, which has %v: lower them to %v or less", total, s.whole, s.guarantee, s.guarantee)
+}
+
+// total holds the sum of the guarantees to the parent's. Shares are summed as
+// such: rounded to rates, 33.3334% three times would pass.
+func (r *resolver) total(groups []Group, s scope) {
+	var rates unit.Rate
+	var shares uint64
+	onlyShares := true
+	for _, g := range groups {
+		rates += g.Guarantee.Of(s.guarantee)
+		shares += uint64(g.Guarantee.Share)
+		onlyShares = onlyShares && g.Guarantee.Rate == 0
 	}
+	switch {
+	case onlyShares && shares > uint64(unit.Whole):
+		r.problem(s.where+".groups", "guarantees total %s of %s: lower them to 100%% or less", percent(shares), s.whole)
+	case !onlyShares && rates > s.guarantee:
+		r.problem(s.where+".groups", "guarantees total %v of %s, which has %v: lower them to %v or less", rates, s.whole, s.guarantee, s.guarantee)
+	}
+}
+
+func percent(millionths uint64) string {
+	return strconv.FormatFloat(float64(millionths)/float64(unit.Whole/100), 'f', -1, 64) + "%"
 }
 
 func (r *resolver) node(g Group, where string, s scope) Node {
@@ -227,26 +306,30 @@ func (r *resolver) node(g Group, where string, s scope) Node {
 }
 
 // match checks the selectors and bounds them by those of the enclosing groups.
-func (r *resolver) match(list []Selector, where string, outer []Selector) []Selector {
+func (r *resolver) match(list []Selector, where string, outer []matcher) []matcher {
 	if len(list) == 0 {
 		return outer
 	}
-	var out []Selector
+	out := []matcher{}
 	for i, sel := range list {
 		place := fmt.Sprintf("%s.match[%d]", where, i)
 		r.check(sel, place)
 		if outer == nil {
-			out = append(out, sel)
+			out = append(out, matcher{sel, place})
 			continue
 		}
 		reachable := false
 		for _, o := range outer {
-			if both, ok := intersect(o, sel); ok {
-				out, reachable = append(out, both), true
+			if both, ok := intersect(o.Selector, sel); ok {
+				out, reachable = append(out, matcher{both, place}), true
 			}
 		}
 		if !reachable {
 			r.problem(place, "%v can never match: the enclosing group takes only other packets", sel)
+		}
+		if len(out) > MaxRules {
+			r.tooMany = true
+			break
 		}
 	}
 	return out
@@ -254,14 +337,16 @@ func (r *resolver) match(list []Selector, where string, outer []Selector) []Sele
 
 func (r *resolver) check(s Selector, where string) {
 	if s.IsZero() {
-		r.problem(where, "the rule is empty and would match every packet: write default: true in the group instead")
+		r.problem(where, EmptyRule)
 	}
 	if s.Cgroup != "" {
 		switch {
 		case !r.allowCgroup:
 			r.problem(where+".cgroup", "cgroups are known only for this host's own sockets as they send: use it under out, with perspective host")
-		case !strings.HasPrefix(s.Cgroup, "/") || strings.Contains(s.Cgroup, "/../") || strings.HasSuffix(s.Cgroup, "/.."):
+		case s.Cgroup != path.Clean("/"+s.Cgroup):
 			r.problem(where+".cgroup", "%q is not a cgroup: write its path below the cgroup2 mount, for example /system.slice/nginx.service", s.Cgroup)
+		case s.Cgroup == "/":
+			r.problem(where+".cgroup", "every socket is in the cgroup /: leave cgroup out, or write a path below it")
 		}
 	}
 	if len(s.SPort)+len(s.DPort) > 0 {
@@ -273,6 +358,17 @@ func (r *resolver) check(s Selector, where string) {
 	}
 	if len(s.Src) > 0 && len(s.Dst) > 0 && !shareFamily(s.Src, s.Dst) {
 		r.problem(where+".dst", "no packet goes between IPv4 and IPv6: src and dst have no version in common")
+	}
+	for _, f := range []struct {
+		key    string
+		values int
+	}{
+		{"proto", len(s.Proto)}, {"src", len(s.Src)}, {"dst", len(s.Dst)}, {"sport", len(s.SPort)}, {"dport", len(s.DPort)},
+		{"dscp", len(s.DSCP)}, {"vlan", len(s.VLAN)}, {"mark", len(s.Mark)},
+	} {
+		if f.values > MaxValues {
+			r.problem(where+"."+f.key, "%d values are too many in one rule: the most is %d, so make two rules of it", f.values, MaxValues)
+		}
 	}
 	for _, v := range s.DSCP {
 		if v > 63 {
@@ -290,6 +386,9 @@ func (r *resolver) check(s Selector, where string) {
 type Resolved struct {
 	Interface
 	OutTree, InTree *Tree
+	// OutRules and InRules say where each rule of the trees was written, in the
+	// user's keys: "out.groups[1].match[0]".
+	OutRules, InRules []string
 }
 
 // Resolve checks the whole interface. All problems are found in one go.
@@ -328,12 +427,12 @@ func (i Interface) Resolve() (Resolved, []Problem) {
 		add("out", "neither out nor in is given: there is nothing to divide")
 	}
 	if i.Out != nil {
-		tree, p := i.Out.Resolve("out", res.Perspective == Host)
-		res.OutTree, problems = &tree, append(problems, p...)
+		tree, rules, p := i.Out.resolve("out", res.Perspective == Host)
+		res.OutTree, res.OutRules, problems = &tree, rules, append(problems, p...)
 	}
 	if i.In != nil {
-		tree, p := i.In.Resolve("in", false)
-		res.InTree, problems = &tree, append(problems, p...)
+		tree, rules, p := i.In.resolve("in", false)
+		res.InTree, res.InRules, problems = &tree, rules, append(problems, p...)
 	}
 	return res, problems
 }

@@ -88,10 +88,11 @@ func texts[T any](list []T, f func(T) string) []string {
 }
 
 var protoNames = map[string][]uint8{
-	"tcp": {TCP}, "udp": {UDP}, "sctp": {SCTP}, "icmp": {ICMP, ICMPv6},
+	"tcp": {TCP}, "udp": {UDP}, "sctp": {SCTP}, "icmp": {ICMP, ICMPv6}, "icmpv6": {ICMPv6},
 }
 
-// ParseProto reads "tcp", "udp", "sctp", "icmp" (both versions) or a number.
+// ParseProto reads "tcp", "udp", "sctp", "icmp" (both versions), "icmpv6" or a
+// number.
 func ParseProto(s string) ([]uint8, error) {
 	if p, ok := protoNames[strings.ToLower(s)]; ok {
 		return slices.Clone(p), nil

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Which class a packet belongs to: connections assigned at run time first, then
+ * the rules in order, then the default.
+ *
+ * A packet of a known flow costs one lookup in a flow cache. A new flow asks the
+ * rule table once for each combination of fields that the rules use ("shape"):
+ * the fields that a shape leaves open are masked away, and the table holds, for
+ * each shape, what is left (tuple space search: Srinivasan, Suri, Varghese,
+ * SIGCOMM 1999). The number of rules does not matter, only that of shapes.
+ */
+#ifndef HEADGATE_CLASSIFY_H
+#define HEADGATE_CLASSIFY_H
+
+#include "headgate.h"
+#include "parse.h"
+
+/* Written by the loader before the program is verified; the verifier then knows
+ * them and drops what they switch off. */
+const volatile __u32 generation;
+const volatile __u32 default_class;
+const volatile __u32 control_class;
+const volatile __u32 link_header = ETH_HLEN;
+const volatile __u32 shape_count;
+const volatile __u8 use_dscp, use_vlan, use_mark, use_cgroup;
+
+/* A shape's mask, and the lowest rule in it: shapes are in that order, so the
+ * search ends at the first shape that cannot do better. */
+struct shape {
+	struct flow_key mask;
+	__u64 lowest_rule;
+};
+const volatile struct shape shapes[MAX_SHAPES];
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384); /* the loader sets it by the limit */
+	__type(key, struct flow_key);
+	__type(value, struct flow);
+} flows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1); /* the loader sets it by the rules */
+	__type(key, struct flow_key);
+	__type(value, struct rule);
+} rules SEC(".maps");
+
+/* Both orders of a connection's ends; shared by the two directions. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 524288);
+	__type(key, struct conn_key);
+	__type(value, __u32); /* class minor: out in the lower half, in in the upper; 0 is none */
+} assigned SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct frag_key);
+	__type(value, struct flow);
+} fragments SEC(".maps");
+
+/* The cgroups that rules name, and whether one is a rule's. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1); /* the loader sets it by the rules */
+	__type(key, __u64);
+	__type(value, __u64);
+} cgroups SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct control);
+} control SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 64); /* by class minor; the loader sets it by the groups */
+	__type(key, __u32);
+	__type(value, struct counter);
+} counters SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1); /* by rule; the loader sets it */
+	__type(key, __u32);
+	__type(value, __u64);
+} rule_hits SEC(".maps");
+
+/* Which half of an assignment is this direction's. */
+const volatile __u32 assign_shift;
+
+#define MAX_CGROUP_DEPTH 16
+
+/* The nearest cgroup, from the socket's own upwards, that a rule names. */
+static __always_inline __u64 named_cgroup(struct __sk_buff *skb)
+{
+	__u64 found = 0;
+
+	for (int level = 1; level < MAX_CGROUP_DEPTH; level++) {
+		__u64 id = bpf_skb_ancestor_cgroup_id(skb, level);
+
+		if (!id)
+			break;
+		if (bpf_map_lookup_elem(&cgroups, &id))
+			found = id;
+	}
+	return found;
+}
+
+static __always_inline void search_rules(struct __sk_buff *skb, const struct flow_key *key, struct flow *f)
+{
+	struct flow_key full = *key, masked;
+	const __u64 *k = (const __u64 *)&full;
+	__u64 *m = (__u64 *)&masked;
+
+	f->rule = RULE_DEFAULT;
+	f->class_minor = default_class;
+	if (use_cgroup)
+		full.cgroup = named_cgroup(skb);
+	for (__u32 i = 0; i < MAX_SHAPES; i++) {
+		const volatile __u64 *mask = (const volatile __u64 *)&shapes[i].mask;
+		struct rule *r;
+
+		if (i >= shape_count || shapes[i].lowest_rule > f->rule)
+			break;
+		for (unsigned int j = 0; j < sizeof(struct flow_key) / 8; j++)
+			m[j] = k[j] & mask[j];
+		masked.shape = i;
+		r = bpf_map_lookup_elem(&rules, &masked);
+		if (r && r->index < f->rule) {
+			f->rule = r->index;
+			f->class_minor = r->class_minor;
+		}
+	}
+}
+
+/* True if the connection is assigned to a class of this direction. */
+static __always_inline int search_assigned(const struct flow_key *key, struct flow *f)
+{
+	struct conn_key c = {};
+	__u32 *classes, minor;
+
+	__builtin_memcpy(c.src, key->src, sizeof(c.src));
+	__builtin_memcpy(c.dst, key->dst, sizeof(c.dst));
+	c.sport = key->sport;
+	c.dport = key->dport;
+	c.proto = key->proto;
+	c.family = key->family;
+	classes = bpf_map_lookup_elem(&assigned, &c);
+	minor = classes ? (*classes >> assign_shift) & 0xffff : 0;
+	if (!minor)
+		return 0;
+	f->rule = RULE_ASSIGNED;
+	f->class_minor = minor;
+	return 1;
+}
+
+static __always_inline void classify(struct __sk_buff *skb, struct packet *p, struct flow *out)
+{
+	__u32 zero = 0;
+	struct control *now = bpf_map_lookup_elem(&control, &zero);
+	struct flow *known, fresh = {};
+	struct frag_key frag = {};
+	int miss;
+
+	if (!use_dscp)
+		p->key.dscp = 0;
+	if (!use_vlan)
+		p->key.vlan_host = 0;
+	if (use_mark)
+		p->key.mark = skb->mark;
+	if (use_cgroup)
+		p->key.cgroup = bpf_skb_cgroup_id(skb);
+	if (p->fragment) {
+		__builtin_memcpy(frag.src, p->key.src, sizeof(frag.src));
+		__builtin_memcpy(frag.dst, p->key.dst, sizeof(frag.dst));
+		frag.id = p->frag_id;
+		frag.proto = p->key.proto;
+		frag.family = p->key.family;
+	}
+	if (p->later) {
+		known = bpf_map_lookup_elem(&fragments, &frag);
+		if (known && known->generation == generation) {
+			*out = *known;
+			return;
+		}
+	}
+	known = bpf_map_lookup_elem(&flows, &p->key);
+	miss = !known || known->generation != generation;
+	if (now && !miss && known->assign_epoch == now->assign_epoch) {
+		*out = *known;
+	} else {
+		/* The rules are asked again when an assignment was taken back. */
+		fresh.generation = generation;
+		fresh.assign_epoch = now ? now->assign_epoch : 0;
+		if (!search_assigned(&p->key, &fresh)) {
+			if (miss || known->rule == RULE_ASSIGNED) {
+				search_rules(skb, &p->key, &fresh);
+			} else {
+				fresh.rule = known->rule;
+				fresh.class_minor = known->class_minor;
+			}
+		}
+		if (known)
+			*known = fresh;
+		else
+			bpf_map_update_elem(&flows, &p->key, &fresh, BPF_ANY);
+		*out = fresh;
+	}
+	if (p->fragment && !p->later)
+		bpf_map_update_elem(&fragments, &frag, out, BPF_ANY);
+}
+
+/* Counts the packet for its class and rule. */
+static __always_inline void count(__u32 class_minor, __u32 rule, __u32 bytes, int marked)
+{
+	struct counter *c = bpf_map_lookup_elem(&counters, &class_minor);
+	__u64 *hits;
+
+	if (c) {
+		c->packets++;
+		c->bytes += bytes;
+		c->marks += marked;
+	}
+	hits = bpf_map_lookup_elem(&rule_hits, &rule);
+	if (hits)
+		(*hits)++;
+}
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* What all of Headgate's eBPF programs share: shapes of keys and values that
+ * user space writes or reads, and the few constants on both sides of the border.
+ * Units are in the names. Multi-byte packet fields are in network order unless
+ * the name ends in _host.
+ */
+#ifndef HEADGATE_H
+#define HEADGATE_H
+
+#include <linux/bpf.h>
+#include <linux/pkt_cls.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_endian.h>
+
+#define LICENSE char __license[] SEC("license") = "Dual BSD/GPL"
+
+/* The most different field combinations that one direction's rules may use.
+ * Each costs one hash lookup for the first packet of a flow. */
+#define MAX_SHAPES 128
+
+/* Instead of a rule's index. */
+#define RULE_ASSIGNED 0xffffffffu
+#define RULE_DEFAULT  0xfffffffeu
+
+enum family { FAMILY_OTHER = 0, FAMILY_IPV4 = 4, FAMILY_IPV6 = 6 };
+
+/* Every field that a rule can ask for. An IPv4 address is in the last word. */
+struct flow_key {
+	__u32 src[4];
+	__u32 dst[4];
+	__u16 sport;
+	__u16 dport;
+	__u8 proto;
+	__u8 family;
+	__u8 dscp;
+	__u8 shape_pad;
+	__u16 vlan_host;
+	__u16 shape; /* which combination, in the rule table; 0 in the flow cache */
+	__u32 mark;
+	__u64 cgroup; /* id of the socket's cgroup; in the rule table, of the nearest one that a rule names */
+};
+
+struct flow {
+	__u32 generation;   /* of the rules that decided */
+	__u32 assign_epoch; /* of the assignments that were asked */
+	__u32 rule;
+	__u32 class_minor;
+};
+
+struct rule {
+	__u32 index;
+	__u32 class_minor;
+};
+
+struct conn_key {
+	__u32 src[4];
+	__u32 dst[4];
+	__u16 sport;
+	__u16 dport;
+	__u8 proto;
+	__u8 family;
+	__u16 pad;
+};
+
+struct frag_key {
+	__u32 src[4];
+	__u32 dst[4];
+	__u32 id;
+	__u8 proto;
+	__u8 family;
+	__u16 pad;
+};
+
+struct counter {
+	__u64 packets;
+	__u64 bytes; /* layer 2 */
+	__u64 marks; /* packets that were given CE here */
+};
+
+/* What changes at run time without new rules. */
+struct control {
+	__u32 assign_epoch;
+	__u32 pad;
+};
+
+/* One class's queue as the departure hook sees it and the marker uses it. */
+struct queue {
+	__u64 departed_at_ns;
+	__u64 sojourn_ns;      /* how long the packet that left last had waited */
+	__u64 service_ps_byte; /* time that one byte takes when the queue is busy, smoothed */
+	__u64 idle_ns;         /* time without anything to send, since the cycle began */
+	__u64 cycle_began_ns;  /* at the last mark */
+	__u64 threshold_ns;    /* the sojourn above which packets are marked */
+	__u64 waited_ns;       /* sum of sojourns, and their number: for a mean over any interval */
+	__u64 departures;
+	__u32 last_bytes;
+	__u32 ifindex;         /* of the device whose HTB this is */
+};
+
+#endif

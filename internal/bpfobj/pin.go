@@ -1,0 +1,51 @@
+// Package bpfobj finds a place for eBPF objects that outlive the process.
+package bpfobj
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrNoFS means that there is no bpf file system that would outlive us.
+var ErrNoFS = errors.New("no bpf file system is mounted: mount one with \"mount -t bpf bpf /sys/fs/bpf\"")
+
+const mountPoint = "/sys/fs/bpf"
+
+// PinDir is a folder of that name in the bpf file system, made if needed. What
+// is pinned there stays until it is removed or the machine restarts.
+//
+// Under `ip netns exec` /sys is another one, in a mount namespace that ends with
+// the command; so the first process's view is preferred to our own.
+func PinDir(name string) (string, error) {
+	for _, root := range []string{"/proc/1/root" + mountPoint, mountPoint} {
+		if isBPF(root) {
+			return makeDir(root, name)
+		}
+	}
+	ours, err1 := os.Readlink("/proc/self/ns/mnt")
+	first, err2 := os.Readlink("/proc/1/ns/mnt")
+	if err1 != nil || err2 != nil || ours != first {
+		return "", ErrNoFS
+	}
+	if err := unix.Mount("bpf", mountPoint, "bpf", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0700"); err != nil {
+		return "", fmt.Errorf("%w (%v)", ErrNoFS, err)
+	}
+	return makeDir(mountPoint, name)
+}
+
+func makeDir(root, name string) (string, error) {
+	dir := filepath.Join(root, name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("cannot make a folder in the bpf file system: %w", err)
+	}
+	return dir, nil
+}
+
+func isBPF(path string) bool {
+	var s unix.Statfs_t
+	return unix.Statfs(path, &s) == nil && uint32(s.Type) == unix.BPF_FS_MAGIC
+}

@@ -1,0 +1,69 @@
+// Package cgroup2 finds the cgroup v2 hierarchy and the ids by which eBPF knows
+// its groups.
+package cgroup2
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrNoMount means that no cgroup v2 hierarchy is mounted.
+var ErrNoMount = errors.New("no cgroup v2 hierarchy is mounted: mount one with \"mount -t cgroup2 none /sys/fs/cgroup\"")
+
+// Mount is where the cgroup v2 hierarchy is mounted, for this process.
+func Mount() (string, error) {
+	f, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return "", fmt.Errorf("cgroups cannot be looked for: %w", err)
+	}
+	defer f.Close()
+	return mount(f)
+}
+
+// mount reads proc_pid_mountinfo(5): the mount point is the fifth field, the
+// file system's type the first after a lone dash.
+func mount(mountinfo io.Reader) (string, error) {
+	lines := bufio.NewScanner(mountinfo)
+	for lines.Scan() {
+		before, after, _ := strings.Cut(lines.Text(), " - ")
+		fields := strings.Fields(before)
+		if len(fields) >= 5 && strings.HasPrefix(after, "cgroup2 ") {
+			return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(fields[4]), nil
+		}
+	}
+	return "", cmp.Or(lines.Err(), ErrNoMount)
+}
+
+// ID is the id of the cgroup at path below the mount point: what the helper
+// bpf_skb_cgroup_id gives for a socket that was made in it. A cgroup that is
+// removed and made again has another id.
+func ID(path string) (uint64, error) {
+	root, err := Mount()
+	if err != nil {
+		return 0, err
+	}
+	// The handle is the 64-bit id itself (fs/kernfs/mount.c, FILEID_KERNFS).
+	h, _, err := unix.NameToHandleAt(unix.AT_FDCWD, filepath.Join(root, path), 0)
+	if err != nil {
+		return 0, fmt.Errorf("cgroup %s below %s: %w", path, root, err)
+	}
+	if h.Size() != 8 {
+		return 0, fmt.Errorf("cgroup %s below %s: its handle has %d bytes where 8 are right", path, root, h.Size())
+	}
+	return leUint64(h.Bytes()), nil
+}
+
+func leUint64(b []byte) (v uint64) {
+	for i := range 8 {
+		v |= uint64(b[i]) << (8 * i)
+	}
+	return v
+}

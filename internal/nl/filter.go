@@ -1,0 +1,65 @@
+package nl
+
+import (
+	"fmt"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Attribute types of cls_bpf (uapi/linux/pkt_cls.h).
+const (
+	bpfFD    = 6
+	bpfName  = 7
+	bpfFlags = 8
+	bpfID    = 11
+
+	bpfActDirect = 1
+)
+
+// AddClsact makes the qdisc that gives a device its two filter hooks.
+func (b *Batch) AddClsact(ifindex int) {
+	b.tc("make the clsact qdisc", unix.RTM_NEWQDISC, netlink.Create,
+		TC{Ifindex: ifindex, Handle: ClsactHandle, Parent: Clsact}, "clsact", nil)
+}
+
+// SetBPFFilter attaches a program to a clsact hook, or puts it in the place of
+// the one that is there, without a packet between the two.
+func (b *Batch) SetBPFFilter(ifindex int, hook Handle, pref uint16, fd int, name string) {
+	b.tc(fmt.Sprintf("attach %s", name), unix.RTM_NEWTFILTER, netlink.Create,
+		TC{Ifindex: ifindex, Handle: 1, Parent: hook, Info: filterInfo(pref)}, "bpf", func(ae *netlink.AttributeEncoder) {
+			ae.Uint32(bpfFD, uint32(fd))
+			ae.String(bpfName, name)
+			ae.Uint32(bpfFlags, bpfActDirect)
+		})
+}
+
+// DeleteFilter removes all filters of one preference from a hook.
+func (b *Batch) DeleteFilter(ifindex int, hook Handle, pref uint16) {
+	b.tc("remove a filter", unix.RTM_DELTFILTER, 0, TC{Ifindex: ifindex, Parent: hook, Info: filterInfo(pref)}, "bpf", nil)
+}
+
+// BPFFilter reads a program's name and id from a dump.
+func (o Object) BPFFilter() (name string, id uint32) {
+	ad, err := netlink.NewAttributeDecoder(o.Options)
+	if err != nil {
+		return "", 0
+	}
+	for ad.Next() {
+		switch ad.Type() {
+		case bpfName:
+			name = ad.String()
+		case bpfID:
+			id = ad.Uint32()
+		}
+	}
+	return name, id
+}
+
+// Pref is the preference of a dumped filter: the lowest is asked first.
+func (o Object) Pref() uint16 { return uint16(o.Info >> 16) }
+
+// filterInfo joins a preference and the protocol "all" in network byte order.
+func filterInfo(pref uint16) uint32 {
+	return uint32(pref)<<16 | uint32(unix.ETH_P_ALL>>8|unix.ETH_P_ALL<<8&0xFF00)
+}

@@ -1,0 +1,85 @@
+package nl
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Attribute types of TBF (uapi/linux/pkt_sched.h).
+const (
+	tbfParms  = 1
+	tbfRate64 = 4
+	tbfBurst  = 6
+)
+
+// segmenterRate is so high that the bucket is full again before the next
+// dequeue: 1600 bytes take 128 ns. A TBF leaf then never holds HTB up
+// (net/sched/sch_htb.c warns of a leaf that is not work conserving); it is there
+// for tbf_segment alone.
+const segmenterRate = 100e9 / 8
+
+// Leaf is a queue at the end of a class: a FIFO of Limit bytes, which splits
+// super-packets larger than Segment bytes if Segment is not zero.
+type Leaf struct {
+	Limit   uint32
+	Segment uint32
+}
+
+// Kind is the qdisc that makes such a leaf.
+func (l Leaf) Kind() string {
+	if l.Segment > 0 {
+		return "tbf"
+	}
+	return "bfifo"
+}
+
+// SetLeaf makes the leaf qdisc of a class or changes it to l. A leaf that changes
+// its kind is replaced, and the packets in it are lost.
+func (b *Batch) SetLeaf(ifindex int, handle, class Handle, l Leaf) {
+	tc := TC{Ifindex: ifindex, Handle: handle, Parent: class}
+	what := fmt.Sprintf("set the queue of class %v", class)
+	limit := make([]byte, 4)
+	binary.NativeEndian.PutUint32(limit, l.Limit)
+	if l.Segment == 0 {
+		b.tcRaw(what, unix.RTM_NEWQDISC, netlink.Create|netlink.Replace, tc, "bfifo", limit)
+		return
+	}
+	parms := make([]byte, 36)
+	parms[1] = linklayerEthernet
+	binary.NativeEndian.PutUint32(parms[8:], math.MaxUint32)
+	copy(parms[24:], limit)
+	// Without a peak rate the kernel keeps "mtu" and does nothing with it: the
+	// largest packet is stored there to be read back, because TBF does not dump it.
+	binary.NativeEndian.PutUint32(parms[32:], l.Segment)
+	b.tc(what, unix.RTM_NEWQDISC, netlink.Create|netlink.Replace, tc, "tbf", func(ae *netlink.AttributeEncoder) {
+		ae.Bytes(tbfParms, parms)
+		ae.Uint64(tbfRate64, segmenterRate)
+		ae.Uint32(tbfBurst, l.Segment)
+	})
+}
+
+// Leaf reads a leaf from a dump, and false if the qdisc is of another kind.
+func (o Object) Leaf() (Leaf, bool) {
+	switch o.Kind {
+	case "bfifo":
+		if len(o.Options) < 4 {
+			return Leaf{}, false
+		}
+		return Leaf{Limit: binary.NativeEndian.Uint32(o.Options)}, true
+	case "tbf":
+		ad, err := netlink.NewAttributeDecoder(o.Options)
+		if err != nil {
+			return Leaf{}, false
+		}
+		for ad.Next() {
+			if p := ad.Bytes(); ad.Type() == tbfParms && len(p) >= 36 {
+				return Leaf{Limit: binary.NativeEndian.Uint32(p[24:]), Segment: binary.NativeEndian.Uint32(p[32:])}, true
+			}
+		}
+	}
+	return Leaf{}, false
+}

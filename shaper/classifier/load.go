@@ -1,0 +1,157 @@
+package classifier
+
+import (
+	"fmt"
+
+	"github.com/cilium/ebpf"
+
+	"headgate/unit"
+)
+
+// Names of the maps that outlive a change of rules.
+const (
+	Flows      = "flows"
+	Assigned   = "assigned"
+	Fragments  = "fragments"
+	ControlMap = "control"
+	Counters   = "counters"
+	RuleHits   = "rule_hits"
+)
+
+// Config is what one direction's program is made with.
+type Config struct {
+	Table      Table
+	Rules      int // the number of rules, for their counters
+	Generation uint32
+	Default    uint16 // class of what no rule matches
+	Control    uint16 // class of control traffic
+	LinkHeader uint32 // 14, or 0 if the device's packets begin with IP
+	In         bool   // the direction whose half of an assignment counts
+	Classes    uint32 // one more than the largest minor number
+	FlowCache  uint32 // entries
+}
+
+// FlowCacheFor sizes the flow cache by the limit: a flow of 10 kbit/s is about
+// the smallest that a link is full of. An entry is about 130 bytes of kernel
+// memory, so this is 0.5 to 34 MB a direction.
+func FlowCacheFor(limit unit.Rate) uint32 {
+	return powerOfTwo(uint64(limit/(10*unit.Kbit)), 4096, 262144)
+}
+
+func powerOfTwo(want, least, most uint64) uint32 {
+	n := least
+	for n < want && n < most {
+		n *= 2
+	}
+	return uint32(n)
+}
+
+// Configure writes c into a copy of a program's spec that is about to be loaded.
+func Configure(spec *ebpf.CollectionSpec, c Config) error {
+	shapes := make([]Shape, MaxShapes)
+	copy(shapes, c.Table.Shapes)
+	set := map[string]any{
+		"generation": c.Generation, "default_class": uint32(c.Default), "control_class": uint32(c.Control),
+		"link_header": c.LinkHeader, "shape_count": uint32(len(c.Table.Shapes)), "shapes": shapes,
+		"use_dscp": flag(c.Table.Uses.DSCP), "use_vlan": flag(c.Table.Uses.VLAN),
+		"use_mark": flag(c.Table.Uses.Mark), "use_cgroup": flag(c.Table.Uses.Cgroup),
+	}
+	if c.In {
+		set["assign_shift"] = uint32(16)
+	}
+	if err := SetVariables(spec, set); err != nil {
+		return err
+	}
+	for name, entries := range map[string]uint32{
+		"rules": uint32(max(1, len(c.Table.Entries))), "cgroups": uint32(max(1, len(c.Table.Cgroups))),
+		Flows: c.FlowCache, Counters: powerOfTwo(uint64(c.Classes), 64, 1<<16), RuleHits: uint32(max(1, c.Rules)),
+	} {
+		spec.Maps[name].MaxEntries = entries
+	}
+	return nil
+}
+
+// SetVariables sets constants of a program by name.
+func SetVariables(spec *ebpf.CollectionSpec, values map[string]any) error {
+	for name, v := range values {
+		s, ok := spec.Variables[name]
+		if !ok {
+			return fmt.Errorf("the eBPF object has no constant %q", name)
+		}
+		if err := s.Set(v); err != nil {
+			return fmt.Errorf("cannot set the eBPF constant %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func flag(b bool) uint8 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Fill writes the table into the maps of a loaded collection.
+func Fill(c *ebpf.Collection, t Table) error {
+	keys, values := make([]FlowKey, 0, len(t.Entries)), make([]Rule, 0, len(t.Entries))
+	for k, v := range t.Entries {
+		keys, values = append(keys, k), append(values, v)
+	}
+	if err := PutAll(c.Maps["rules"], keys, values); err != nil {
+		return fmt.Errorf("cannot fill the rule table: %w", err)
+	}
+	ones := make([]uint64, len(t.Cgroups))
+	if err := PutAll(c.Maps["cgroups"], t.Cgroups, ones); err != nil {
+		return fmt.Errorf("cannot fill the table of cgroups: %w", err)
+	}
+	return nil
+}
+
+// PutAll writes many entries in one system call.
+func PutAll[K, V any](m *ebpf.Map, keys []K, values []V) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	_, err := m.BatchUpdate(keys, values, nil)
+	return err
+}
+
+// Maps opens the maps that a loaded program uses, by name. They live as long as
+// the program does, so a filter that stays attached keeps its state without any
+// process and without a file.
+func Maps(id ebpf.ProgramID) (map[string]*ebpf.Map, error) {
+	prog, err := ebpf.NewProgramFromID(id)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open eBPF program %d: %w", id, err)
+	}
+	defer prog.Close()
+	info, err := prog.Info()
+	if err != nil {
+		return nil, fmt.Errorf("cannot read eBPF program %d: %w", id, err)
+	}
+	ids, _ := info.MapIDs()
+	maps := map[string]*ebpf.Map{}
+	for _, id := range ids {
+		m, err := ebpf.NewMapFromID(id)
+		if err != nil {
+			Close(maps)
+			return nil, fmt.Errorf("cannot open eBPF map %d: %w", id, err)
+		}
+		mi, err := m.Info()
+		if err != nil {
+			m.Close()
+			Close(maps)
+			return nil, fmt.Errorf("cannot read eBPF map %d: %w", id, err)
+		}
+		maps[mi.Name] = m
+	}
+	return maps, nil
+}
+
+// Close closes maps.
+func Close(maps map[string]*ebpf.Map) {
+	for _, m := range maps {
+		m.Close()
+	}
+}

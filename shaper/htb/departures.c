@@ -1,0 +1,94 @@
+//go:build ignore
+
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/* The departure hook: sees every packet that a device begins to send, knows ours
+ * by the stamp that the classifier left in it, and keeps for its class how long
+ * it waited, how fast the queue is served, and how long it had nothing to send.
+ * One program serves all shaped devices of the machine. */
+#define DEPARTURES
+#include "headgate.h"
+#include "queue.h"
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct net_device {
+	int ifindex;
+};
+struct sk_buff {
+	__u32 len;
+	__u32 priority;
+	char cb[48];
+};
+struct qdisc_skb_cb { /* what skb->cb is inside the qdisc layer (include/net/sch_generic.h) */
+	unsigned char data[20]; /* __sk_buff's cb[5] */
+};
+#pragma clang attribute pop
+
+/* Waits below this are those of an empty queue: the way from the filter hook to
+ * the device takes a few microseconds, and a timer some more. */
+#define NO_WAIT_NS (20 * 1000ULL)
+
+/* Makes the compiler describe the whole type, which the map below only points to. */
+const struct queue *described __attribute__((unused));
+
+struct inner {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 64);
+	__uint(map_flags, BPF_F_INNER_MAP);
+	__type(key, __u32);
+	__type(value, struct queue);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH_OF_MAPS);
+	__uint(max_entries, 4096);
+	__type(key, __u32); /* token */
+	__array(values, struct inner);
+} devices SEC(".maps");
+
+SEC("tp_btf/net_dev_start_xmit")
+int BPF_PROG(headgate_departures, const struct sk_buff *skb, const struct net_device *dev)
+{
+	const __u32 *cb = (const __u32 *)((const struct qdisc_skb_cb *)skb->cb)->data;
+	__u32 token = cb[STAMP_TOKEN];
+	__u32 minor = skb->priority & 0xffff;
+	__u64 now, waited, arrived, gap, idle;
+	struct queue *q;
+	void *queues;
+
+	if (!token)
+		return 0;
+	queues = bpf_map_lookup_elem(&devices, &token);
+	if (!queues)
+		return 0;
+	q = bpf_map_lookup_elem(queues, &minor);
+	if (!q || q->ifindex != (__u32)dev->ifindex)
+		return 0;
+
+	now = bpf_ktime_get_ns();
+	waited = (__u64)((__u32)(now >> STAMP_SHIFT) - cb[STAMP_TIME]) << STAMP_SHIFT;
+	arrived = now - waited;
+	gap = now - q->departed_at_ns;
+	if (waited > NO_WAIT_NS) {
+		/* Two in a row that both waited: the time between them is service. */
+		if (q->sojourn_ns > NO_WAIT_NS && arrived < q->departed_at_ns && q->last_bytes) {
+			__u64 ps = gap * 1000 / q->last_bytes;
+
+			q->service_ps_byte += ps / 16 - q->service_ps_byte / 16;
+		}
+	} else if (arrived > q->departed_at_ns) {
+		idle = arrived - q->departed_at_ns;
+		gap = q->last_bytes * q->service_ps_byte / 1000;
+		if (idle > gap)
+			q->idle_ns += idle - gap;
+	}
+	q->sojourn_ns = waited;
+	q->departed_at_ns = now;
+	q->last_bytes = skb->len;
+	q->waited_ns += waited;
+	q->departures++;
+	return 0;
+}
+
+LICENSE;

@@ -1,0 +1,140 @@
+package htb
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+
+	"headgate/internal/bpfobj"
+)
+
+// queue is struct queue in bpf/headgate.h.
+type queue struct {
+	DepartedAtNS, SojournNS, ServicePSByte uint64
+	IdleNS, CycleBeganNS, ThresholdNS      uint64
+	WaitedNS, Departures                   uint64
+	LastBytes, Ifindex                     uint32
+}
+
+// departures is the hook that measures how long packets wait: one program for
+// the whole machine, and the map in which it finds a device's queues by the token
+// that the device's classifier stamps on packets. Both are pinned under the
+// build of the program, so that two versions of Headgate can stand side by side
+// until the older one's devices have been applied anew.
+type departures struct{ devices *ebpf.Map }
+
+// build is a short name for a set of eBPF objects.
+func build(objects ...[]byte) string {
+	h := sha256.New()
+	for _, o := range objects {
+		h.Write(o)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:6])
+}
+
+const (
+	pinDevices = "devices"
+	pinHook    = "hook"
+)
+
+// openDepartures finds the hook, or puts it in place.
+func openDepartures() (*departures, error) {
+	dir, err := bpfobj.PinDir(filepath.Join("headgate", "departures-"+build(_DeparturesBytes)))
+	if err != nil {
+		return nil, err
+	}
+	devices, err := ebpf.LoadPinnedMap(filepath.Join(dir, pinDevices), nil)
+	if err == nil {
+		if hook, err := link.LoadPinnedLink(filepath.Join(dir, pinHook), nil); err == nil {
+			hook.Close()
+			return &departures{devices}, nil
+		}
+		devices.Close()
+	}
+	// Nothing, or what a process left that died between the two.
+	_ = os.Remove(filepath.Join(dir, pinDevices))
+	_ = os.Remove(filepath.Join(dir, pinHook))
+	return attachDepartures(dir)
+}
+
+func attachDepartures(dir string) (*departures, error) {
+	var objs departuresObjects
+	if err := loadDeparturesObjects(&objs, nil); err != nil {
+		return nil, fmt.Errorf("cannot load the departure hook: %w", err)
+	}
+	defer objs.HeadgateDepartures.Close()
+	hook, err := link.AttachTracing(link.TracingOptions{Program: objs.HeadgateDepartures})
+	if err == nil {
+		defer hook.Close()
+		if err = objs.Devices.Pin(filepath.Join(dir, pinDevices)); err == nil {
+			err = hook.Pin(filepath.Join(dir, pinHook))
+		}
+	}
+	if err != nil {
+		objs.Devices.Close()
+		return nil, fmt.Errorf("cannot attach the departure hook: %w", err)
+	}
+	return &departures{objs.Devices}, nil
+}
+
+func (d *departures) close() { d.devices.Close() }
+
+// register makes a device's queues known by a new token.
+func (d *departures) register(queues *ebpf.Map) (uint32, error) {
+	for range 8 {
+		var b [4]byte
+		if _, err := rand.Read(b[:]); err != nil {
+			return 0, fmt.Errorf("cannot draw a token: %w", err)
+		}
+		token := binary.NativeEndian.Uint32(b[:])
+		if token == 0 {
+			continue
+		}
+		err := d.devices.Update(token, queues, ebpf.UpdateNoExist)
+		if errors.Is(err, ebpf.ErrKeyExist) {
+			continue
+		}
+		if err != nil {
+			return 0, fmt.Errorf("cannot register a device with the departure hook: %w", err)
+		}
+		return token, nil
+	}
+	return 0, errors.New("cannot register a device with the departure hook: every token drawn was taken")
+}
+
+// knows tells whether the token is registered.
+func (d *departures) knows(token uint32) bool {
+	var id uint32
+	return token != 0 && d.devices.Lookup(token, &id) == nil
+}
+
+// forget takes a token away wherever it is registered, and removes hooks that
+// have no device left.
+func forget(token uint32) {
+	dir, err := bpfobj.PinDir("headgate")
+	if err != nil {
+		return
+	}
+	hooks, _ := filepath.Glob(filepath.Join(dir, "departures-*"))
+	for _, h := range hooks {
+		devices, err := ebpf.LoadPinnedMap(filepath.Join(h, pinDevices), nil)
+		if err != nil {
+			continue
+		}
+		_ = devices.Delete(token)
+		var any uint32
+		empty := errors.Is(devices.NextKey(nil, &any), ebpf.ErrKeyNotExist)
+		devices.Close()
+		if empty {
+			_ = os.RemoveAll(h)
+		}
+	}
+}

@@ -1,0 +1,4 @@
+package htb
+
+//go:generate ../../bpf/gen.sh classifier classifier.c
+//go:generate ../../bpf/gen.sh departures departures.c
