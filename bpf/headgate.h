@@ -83,18 +83,28 @@ struct control {
 	__u32 pad;
 };
 
-/* One class's queue as the departure hook sees it and the marker uses it. */
+/* One class's queue. The departure hook writes the first part, the classifier
+ * the second. */
 struct queue {
 	__u64 departed_at_ns;
 	__u64 sojourn_ns;      /* how long the packet that left last had waited */
 	__u64 service_ps_byte; /* time that one byte takes when the queue is busy, smoothed */
-	__u64 idle_ns;         /* time without anything to send, since the cycle began */
-	__u64 cycle_began_ns;  /* at the last mark */
-	__u64 threshold_ns;    /* the sojourn above which packets are marked */
 	__u64 waited_ns;       /* sum of sojourns, and their number: for a mean over any interval */
 	__u64 departures;
 	__u32 last_bytes;
 	__u32 ifindex;         /* of the device whose HTB this is */
+
+	__u64 arrived_at_ns;
+	__u64 virtual_ns;      /* what stands in the virtual queue, in time to serve it */
+	__u64 busy_since_ns;   /* since when the virtual queue had no pause worth counting */
+	__u64 gap_ns;          /* its longest pause of the last while, */
+	__u64 gap_next_ns;     /* and of the present one, */
+	__u64 gap_at_ns;       /* which began then and lasts GAP_MEMORY times gap_ns */
+	__u64 marked_at_ns;    /* the first mark that no sender has answered yet; 0 if none */
+	__u64 rtt_ns;          /* from a mark to its answer, without the wait in this queue */
+	__u64 next_mark_ns;    /* while the virtual queue is too long: not before */
+	__u32 mark_count;      /* marks since it became too long, */
+	__u32 marking;         /* which it is */
 };
 
 #endif

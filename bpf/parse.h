@@ -32,6 +32,7 @@ struct packet {
 	__u8 later;    /* and not its first part, so without ports */
 	__u8 control;  /* must not be starved: see doc.go of shaper/htb */
 	__u8 ecn;      /* the two ECN bits */
+	__u8 answers;  /* TCP's CWR: the sender has slowed down for a mark */
 };
 
 /* Link-level control: ARP, LLDP, EAPOL, slow protocols (LACP), and whatever goes
@@ -66,6 +67,7 @@ static __always_inline void parse_transport(struct __sk_buff *skb, struct packet
 		p->key.sport = tcp->source;
 		p->key.dport = tcp->dest;
 		p->headers = off + tcp->doff * 4;
+		p->answers = tcp->cwr && !tcp->ece && !tcp->syn;
 		p->control = tcp->ack && !tcp->syn && !tcp->fin && !tcp->rst && !p->fragment && end == p->headers;
 	} else if (p->key.proto == IPPROTO_UDP || p->key.proto == IPPROTO_SCTP) {
 		struct udphdr *udp = data + off; /* SCTP's ports are at the same place */

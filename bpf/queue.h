@@ -27,21 +27,102 @@ struct {
 	__type(value, struct queue);
 } queues SEC(".maps");
 
-/* Ours, measured: see docs/decisions. */
-#define THRESHOLD_MIN_NS  (300 * 1000ULL)
-#define THRESHOLD_MAX_NS  (15 * 1000 * 1000ULL)
+/* The virtual queue is served at 99 % of the rate at which the real one is, so
+ * that senders settle just below it and the real one stays empty. */
+#define SPARE_PART 100
 
-/* Time lost for want of packets, over the time since the last mark: above it the
- * threshold was too low for the path, and grows by a part of what was lost. */
-#define IDLE_TOLERATED 256 /* one part in 256 */
-#define IDLE_GAIN 8
-#define DECAY 64
+/* The threshold: what keeps a link full through a reduction to 0.7 (CUBIC, RFC
+ * 9438: (RTT + queue) * 0.7 >= RTT); never less than bursts of unpaced senders
+ * take, nor more than the real queue holds. */
+#define THRESHOLD_MIN_NS (4800 * 1000ULL)
+#define THRESHOLD_MIN_PACKETS 8
+#define THRESHOLD_MAX_NS (15 * 1000 * 1000ULL)
 
-/* Stamps the packet and marks it if its class has waited too long. Returns
- * whether it was marked. */
-static __always_inline int enqueue(struct __sk_buff *skb, const struct packet *p, __u32 class_minor)
+/* A longer pause is the application's, and says nothing of the path. */
+#define GAP_MOST_NS (100 * 1000 * 1000ULL)
+#define GAP_MEMORY 16
+
+/* Before a round trip has been measured, and the shortest spacing of marks. */
+#define INTERVAL_UNKNOWN_NS (100 * 1000 * 1000ULL)
+#define MARK_COUNT_MOST 1024
+
+/* The virtual queue had nothing to send. The longest pause is remembered for
+ * GAP_MEMORY times its length: with a window below the path's capacity there is
+ * one a round trip. */
+static __always_inline void pause(struct queue *q, __u64 idle, __u64 now)
 {
-	__u64 now, cycle, threshold;
+	if (idle > GAP_MOST_NS)
+		idle = GAP_MOST_NS;
+	if (idle > q->gap_ns / 8)
+		q->busy_since_ns = now;
+	if (idle > q->gap_next_ns)
+		q->gap_next_ns = idle;
+	if (now - q->gap_at_ns > GAP_MEMORY * q->gap_ns) {
+		q->gap_ns = q->gap_next_ns;
+		q->gap_next_ns = 0;
+		q->gap_at_ns = now;
+	} else if (idle > q->gap_ns) {
+		q->gap_ns = idle;
+		q->gap_at_ns = now;
+	}
+}
+
+/* Whether the queue is a burst in a window that does not fill the path: then no
+ * queue would be there if the sender spread it over the round trip. */
+static __always_inline int is_burst(const struct queue *q, __u64 now)
+{
+	return now - q->gap_at_ns < GAP_MEMORY * q->gap_ns && now - q->busy_since_ns < 2 * q->gap_ns;
+}
+
+/* A sender's CWR answers a mark after one round trip and the wait in this queue. */
+static __always_inline void learn_rtt(struct queue *q, __u64 now)
+{
+	__u64 rtt = now - q->marked_at_ns;
+
+	if (!q->marked_at_ns)
+		return;
+	q->marked_at_ns = 0;
+	if (rtt < 1000 * 1000 * 1000ULL)
+		q->rtt_ns = q->rtt_ns ? q->rtt_ns - q->rtt_ns / 8 + rtt / 8 : rtt;
+}
+
+static __always_inline __u64 threshold(const struct queue *q)
+{
+	__u64 t = q->rtt_ns * 3 / 7;
+	__u64 packets = THRESHOLD_MIN_PACKETS * 1514 * q->service_ps_byte / 1000;
+
+	if (t > THRESHOLD_MAX_NS)
+		t = THRESHOLD_MAX_NS;
+	if (t < THRESHOLD_MIN_NS)
+		t = THRESHOLD_MIN_NS;
+	return t > packets ? t : packets;
+}
+
+/* One mark, then others at intervals that shrink with each, as CoDel's do (RFC
+ * 8289, 3.2), but of two measured round trips instead of 100 ms: what a sender
+ * does about a mark shows after one, and a second mark before that would halve
+ * it twice. */
+static __always_inline int due(struct queue *q, __u64 now)
+{
+	__u64 interval = q->rtt_ns ? 2 * q->rtt_ns : INTERVAL_UNKNOWN_NS;
+
+	if (!q->marking) {
+		q->marking = 1;
+		q->mark_count = q->mark_count > 2 && now < q->next_mark_ns + 8 * interval ? q->mark_count - 2 : 1;
+	} else if (now < q->next_mark_ns) {
+		return 0;
+	} else if (q->mark_count < MARK_COUNT_MOST) {
+		q->mark_count++;
+	}
+	q->next_mark_ns = now + interval / q->mark_count;
+	return 1;
+}
+
+/* Stamps the packet, adds it to the virtual queue, and marks it if that is too
+ * long. Returns whether it was marked. */
+static __always_inline int enqueue(struct __sk_buff *skb, const struct packet *p, __u32 class_minor, __u32 bytes)
+{
+	__u64 now, served, most;
 	struct queue *q;
 
 	if (!token)
@@ -52,28 +133,32 @@ static __always_inline int enqueue(struct __sk_buff *skb, const struct packet *p
 	now = bpf_ktime_get_ns();
 	skb->cb[STAMP_TOKEN] = token;
 	skb->cb[STAMP_TIME] = (__u32)(now >> STAMP_SHIFT);
-	threshold = q->threshold_ns;
-	if (threshold < THRESHOLD_MIN_NS)
-		threshold = THRESHOLD_MIN_NS;
-	if (q->sojourn_ns <= threshold || !p->ecn)
-		return 0;
-	/* A queue that has stood still is not the one that was measured. */
-	if (now - q->departed_at_ns > q->sojourn_ns + 100 * 1000 * 1000ULL)
-		return 0;
-	if (!bpf_skb_ecn_set_ce(skb))
-		return 0;
-	cycle = now - q->cycle_began_ns;
-	if (cycle > 2 * q->sojourn_ns) {
-		if (q->idle_ns > cycle / IDLE_TOLERATED)
-			threshold += q->idle_ns / IDLE_GAIN;
-		else
-			threshold -= threshold / DECAY;
-		if (threshold > THRESHOLD_MAX_NS)
-			threshold = THRESHOLD_MAX_NS;
-		q->threshold_ns = threshold;
-		q->idle_ns = 0;
-		q->cycle_began_ns = now;
+
+	served = now - q->arrived_at_ns;
+	served -= served / SPARE_PART;
+	q->arrived_at_ns = now;
+	if (served >= q->virtual_ns) {
+		pause(q, served - q->virtual_ns, now);
+		q->virtual_ns = 0;
+	} else {
+		q->virtual_ns -= served;
 	}
+	most = threshold(q);
+	if (q->virtual_ns < 2 * most)
+		q->virtual_ns += bytes * q->service_ps_byte / 1000;
+
+	if (!p->ecn)
+		return 0;
+	if (p->answers)
+		learn_rtt(q, now);
+	if (q->virtual_ns <= most || is_burst(q, now)) {
+		q->marking = 0;
+		return 0;
+	}
+	if (!due(q, now) || !bpf_skb_ecn_set_ce(skb))
+		return 0;
+	if (!q->marked_at_ns)
+		q->marked_at_ns = now + q->sojourn_ns;
 	return 1;
 }
 

@@ -25,7 +25,7 @@ int headgate(struct __sk_buff *skb)
 	/* Always overwritten: a program can set SO_PRIORITY to any class, and the
 	 * value outlives the packet's way through one device. */
 	skb->priority = qdisc_major << 16 | f.class_minor;
-	marked = enqueue(skb, &p, f.class_minor);
+	marked = enqueue(skb, &p, f.class_minor, bytes);
 	count(f.class_minor, f.rule, bytes, marked);
 	if (redirect_ifindex)
 		return bpf_redirect(redirect_ifindex, 0);

@@ -53,7 +53,7 @@ int BPF_PROG(headgate_departures, const struct sk_buff *skb, const struct net_de
 	const __u32 *cb = (const __u32 *)((const struct qdisc_skb_cb *)skb->cb)->data;
 	__u32 token = cb[STAMP_TOKEN];
 	__u32 minor = skb->priority & 0xffff;
-	__u64 now, waited, arrived, gap, idle;
+	__u64 now, waited;
 	struct queue *q;
 	void *queues;
 
@@ -68,20 +68,11 @@ int BPF_PROG(headgate_departures, const struct sk_buff *skb, const struct net_de
 
 	now = bpf_ktime_get_ns();
 	waited = (__u64)((__u32)(now >> STAMP_SHIFT) - cb[STAMP_TIME]) << STAMP_SHIFT;
-	arrived = now - waited;
-	gap = now - q->departed_at_ns;
-	if (waited > NO_WAIT_NS) {
-		/* Two in a row that both waited: the time between them is service. */
-		if (q->sojourn_ns > NO_WAIT_NS && arrived < q->departed_at_ns && q->last_bytes) {
-			__u64 ps = gap * 1000 / q->last_bytes;
+	/* Two in a row that both waited: the time between them is service. */
+	if (waited > NO_WAIT_NS && q->sojourn_ns > NO_WAIT_NS && now - waited < q->departed_at_ns && q->last_bytes) {
+		__u64 ps = (now - q->departed_at_ns) * 1000 / q->last_bytes;
 
-			q->service_ps_byte += ps / 16 - q->service_ps_byte / 16;
-		}
-	} else if (arrived > q->departed_at_ns) {
-		idle = arrived - q->departed_at_ns;
-		gap = q->last_bytes * q->service_ps_byte / 1000;
-		if (idle > gap)
-			q->idle_ns += idle - gap;
+		q->service_ps_byte += ps / 16 - q->service_ps_byte / 16;
 	}
 	q->sojourn_ns = waited;
 	q->departed_at_ns = now;

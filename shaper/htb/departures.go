@@ -19,9 +19,12 @@ import (
 // queue is struct queue in bpf/headgate.h.
 type queue struct {
 	DepartedAtNS, SojournNS, ServicePSByte uint64
-	IdleNS, CycleBeganNS, ThresholdNS      uint64
 	WaitedNS, Departures                   uint64
 	LastBytes, Ifindex                     uint32
+	ArrivedAtNS, VirtualNS                 uint64
+	BusySinceNS, GapNS, GapNextNS, GapAtNS uint64
+	MarkedAtNS, RTTNS, NextMarkNS          uint64
+	MarkCount, Marking                     uint32
 }
 
 // departures is the hook that measures how long packets wait: one program for
