@@ -119,6 +119,23 @@ func ParsePacket(s string) (Packet, error) {
 	return p, p.parseEnds(words[0], words[1], words[2])
 }
 
+// ParseConn reads "tcp 10.0.0.1:443 10.0.0.2:55000": a protocol with ports and
+// the two ends of a connection.
+func ParseConn(s string) (proto uint8, a, b netip.AddrPort, err error) {
+	words := strings.Fields(s)
+	if len(words) != 3 {
+		return 0, a, b, fmt.Errorf("%q is not a connection: write protocol and both ends, such as tcp 10.0.0.1:443 10.0.0.2:55000", s)
+	}
+	var p Packet
+	if err := p.parseEnds(words[0], words[1], words[2]); err != nil {
+		return 0, a, b, err
+	}
+	if !hasPorts(p.Proto) {
+		return 0, a, b, fmt.Errorf("%s has no connections: write tcp, udp or sctp", words[0])
+	}
+	return p.Proto, netip.AddrPortFrom(p.Src, p.SPort), netip.AddrPortFrom(p.Dst, p.DPort), nil
+}
+
 const packetForm = "write protocol, source and destination, such as tcp 10.0.0.1:443 10.0.0.2:55000, or arp"
 
 func (p *Packet) parseEnds(proto, src, dst string) error {

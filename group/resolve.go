@@ -287,10 +287,10 @@ func (r *resolver) node(g Group, where string, s scope) Node {
 		n.Ceiling = s.ceiling
 	}
 	if n.Ceiling > s.ceiling {
-		r.problem(where+".ceiling", "%v is more than %s allows: %v", g.Ceiling, s.whole, s.ceiling)
+		r.problem(where+".ceiling", "%v is more than %s has: write %v or less", g.Ceiling, s.whole, s.ceiling)
 	}
 	if n.Guarantee > n.Ceiling {
-		r.problem(where+".guarantee", "%v is more than the group's ceiling of %v", n.Guarantee, n.Ceiling)
+		r.problem(where+".guarantee", "%v is more than the group's ceiling of %v: lower the guarantee, or raise the ceiling", n.Guarantee, n.Ceiling)
 	}
 	if n.Ceiling < MinRate && s.ceiling >= MinRate {
 		r.problem(where+".ceiling", "%v is too small: the least is %v", n.Ceiling, MinRate)
@@ -325,7 +325,7 @@ func (r *resolver) match(list []Selector, where string, outer []matcher) []match
 			}
 		}
 		if !reachable {
-			r.problem(place, "%v can never match: the enclosing group takes only other packets", sel)
+			r.problem(place, "%v can never match: the enclosing group takes only other packets: take the rule out, or widen that group's match", sel)
 		}
 		if len(out) > MaxRules {
 			r.tooMany = true
@@ -357,7 +357,7 @@ func (r *resolver) check(s Selector, where string) {
 		}
 	}
 	if len(s.Src) > 0 && len(s.Dst) > 0 && !shareFamily(s.Src, s.Dst) {
-		r.problem(where+".dst", "no packet goes between IPv4 and IPv6: src and dst have no version in common")
+		r.problem(where+".dst", "no packet goes between IPv4 and IPv6: write src and dst of one version")
 	}
 	for _, f := range []struct {
 		key    string
@@ -424,7 +424,7 @@ func (i Interface) Resolve() (Resolved, []Problem) {
 		add("overhead.minimum", "%v is more than any link's smallest frame: write 1500 bytes or less", i.Overhead.Minimum)
 	}
 	if i.Out == nil && i.In == nil {
-		add("out", "neither out nor in is given: there is nothing to divide")
+		add("out", "neither out nor in is given: write at least one of them, with limit and groups")
 	}
 	if i.Out != nil {
 		tree, rules, p := i.Out.resolve("out", res.Perspective == Host)

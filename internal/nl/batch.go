@@ -111,11 +111,11 @@ func (c *Conn) Execute(b *Batch) error {
 		}
 		for _, r := range replies {
 			i, ours := index[r.sequence]
-			if !ours {
+			if !ours || r.kind != unix.NLMSG_ERROR {
 				continue
 			}
-			if r.errno != 0 {
-				failures = append(failures, Failure{b.what[i], r.errno, r.ext})
+			if errno, ext := r.acknowledgement(); errno != 0 {
+				failures = append(failures, Failure{b.what[i], errno, ext})
 			}
 			if i == last {
 				return errors.Join(failures...)

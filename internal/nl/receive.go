@@ -9,25 +9,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reply is the kernel's word on one request.
-type reply struct {
+// datagramSize is what we offer the kernel at a time. It fills a dump up to
+// 32 KB a datagram if the reader offers as much (net/netlink/af_netlink.c,
+// netlink_dump), and a dump of qdiscs walks all earlier ones again for each
+// datagram: with pages of 4 KB, 16,000 of them took 0.3 s.
+const datagramSize = 64 << 10
+
+// message is one netlink message as it came.
+type message struct {
+	kind     uint16
+	flags    netlink.HeaderFlags
 	sequence uint32
-	errno    unix.Errno
-	ext      string
+	raw      []byte // with its header
 }
 
-// Attribute types of an extended acknowledgement (uapi/linux/netlink.h).
-const nlmsgerrAttrMsg = 1
+func (m message) payload() []byte { return m.raw[unix.NLMSG_HDRLEN:] }
 
-// receive reads one datagram of acknowledgements. It reads the socket itself,
-// because netlink.Conn.Receive turns the first error into its result and so
-// loses which request the later ones belong to.
-func (c *Conn) receive() ([]reply, error) {
+// receive reads one datagram. It reads the socket itself, because
+// netlink.Conn.Receive takes small bites and turns the first error into its
+// result, and so loses which request the later ones belong to.
+func (c *Conn) receive() ([]message, error) {
 	raw, err := c.c.SyscallConn()
 	if err != nil {
 		return nil, fmt.Errorf("cannot read from netlink: %w", err)
 	}
-	buf := make([]byte, 64<<10)
+	buf := make([]byte, datagramSize)
 	var n int
 	var rerr error
 	err = raw.Read(func(fd uintptr) bool {
@@ -40,42 +46,47 @@ func (c *Conn) receive() ([]reply, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read from netlink: %w", err)
 	}
-	var out []reply
+	var out []message
 	for b := buf[:n]; len(b) >= unix.NLMSG_HDRLEN; {
 		length := int(nlenc.Uint32(b[0:4]))
 		if length < unix.NLMSG_HDRLEN || length > len(b) {
 			return nil, fmt.Errorf("netlink sent a message of %d bytes in a datagram of %d", length, n)
 		}
-		if nlenc.Uint16(b[4:6]) == unix.NLMSG_ERROR && length >= unix.NLMSG_HDRLEN+4 {
-			out = append(out, parseAck(b[:length]))
-		}
+		out = append(out, message{
+			kind: nlenc.Uint16(b[4:6]), flags: netlink.HeaderFlags(nlenc.Uint16(b[6:8])), sequence: nlenc.Uint32(b[8:12]), raw: b[:length],
+		})
 		b = b[min(len(b), (length+3)&^3):]
 	}
 	return out, nil
 }
 
-func parseAck(m []byte) reply {
-	r := reply{sequence: nlenc.Uint32(m[8:12]), errno: unix.Errno(-nlenc.Int32(m[16:20]))}
-	flags := netlink.HeaderFlags(nlenc.Uint16(m[6:8]))
-	if flags&netlink.AcknowledgeTLVs == 0 || len(m) < 36 {
-		return r
+// acknowledgement reads the kernel's word on a request: 0 if it was done, and
+// the kernel's own explanation if it gave one.
+func (m message) acknowledgement() (errno unix.Errno, ext string) {
+	if len(m.raw) < unix.NLMSG_HDRLEN+4 {
+		return 0, ""
+	}
+	errno = unix.Errno(-nlenc.Int32(m.raw[16:20]))
+	if m.flags&netlink.AcknowledgeTLVs == 0 || len(m.raw) < 36 {
+		return errno, ""
 	}
 	// The failed request follows, whole unless it was capped, then the attributes.
 	at := 20 + unix.NLMSG_HDRLEN
-	if flags&netlink.Capped == 0 {
-		at = 20 + int(binary.NativeEndian.Uint32(m[20:24]))
+	if m.flags&netlink.Capped == 0 {
+		at = 20 + int(binary.NativeEndian.Uint32(m.raw[20:24]))
 	}
-	if at = (at + 3) &^ 3; at > len(m) {
-		return r
+	if at = (at + 3) &^ 3; at > len(m.raw) {
+		return errno, ""
 	}
-	ad, err := netlink.NewAttributeDecoder(m[at:])
+	ad, err := netlink.NewAttributeDecoder(m.raw[at:])
 	if err != nil {
-		return r
+		return errno, ""
 	}
+	const nlmsgerrAttrMsg = 1 // uapi/linux/netlink.h
 	for ad.Next() {
 		if ad.Type() == nlmsgerrAttrMsg {
-			r.ext = ad.String()
+			ext = ad.String()
 		}
 	}
-	return r
+	return errno, ext
 }

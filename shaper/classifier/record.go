@@ -2,10 +2,8 @@ package classifier
 
 import (
 	"bytes"
-	"compress/gzip"
-	"encoding/json"
+	"encoding/gob"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/cilium/ebpf"
@@ -16,28 +14,28 @@ import (
 
 // Record is what a classifier program was made for. It is bound to the program
 // itself: whoever finds the filter finds the plan, and both change in the same
-// instant.
+// instant. It is written as gob, which an older or newer Headgate can read.
 type Record struct {
-	Engine group.Engine `json:"engine"`
+	Engine group.Engine
 	// Build names the eBPF code, so that a newer Headgate replaces an older one's.
-	Build string `json:"build"`
+	Build string
 	// Plan is the whole device's, and In tells which of its directions this is.
-	Plan shaper.Plan `json:"plan"`
-	In   bool        `json:"in"`
+	Plan shaper.Plan
+	In   bool
 	// Classes are the minor numbers of groups, by path.
-	Classes map[string]uint16 `json:"classes"`
+	Classes map[string]uint16
 	// Cgroups are the ids behind the paths in the rules when the program was made.
-	Cgroups map[string]uint64 `json:"cgroups,omitempty"`
+	Cgroups map[string]uint64
 	// Clsact tells that the clsact qdisc was made by Headgate.
-	Clsact bool `json:"clsact"`
+	Clsact bool
 	// IFB is the index of the device that ingress is redirected to, or 0.
-	IFB int `json:"ifb,omitempty"`
+	IFB int
 	// Token is the device and direction to the departure hook, or 0 without it.
-	Token uint32 `json:"token,omitempty"`
+	Token uint32
 	// Generation is the rules'.
-	Generation uint32 `json:"generation"`
+	Generation uint32
 	// LinkHeader is the length of the device's link header.
-	LinkHeader uint32 `json:"link_header"`
+	LinkHeader uint32
 }
 
 // Tree is the direction of the plan that the record is about.
@@ -54,11 +52,7 @@ const recordName = "headgate_record"
 // Bind attaches the record to its program.
 func (r Record) Bind(p *ebpf.Program) error {
 	var buf bytes.Buffer
-	zip, _ := gzip.NewWriterLevel(&buf, gzip.BestSpeed)
-	if err := json.NewEncoder(zip).Encode(r); err != nil {
-		return fmt.Errorf("cannot write the record of a program: %w", err)
-	}
-	if err := zip.Close(); err != nil {
+	if err := gob.NewEncoder(&buf).Encode(r); err != nil {
 		return fmt.Errorf("cannot write the record of a program: %w", err)
 	}
 	m, err := ebpf.NewMap(&ebpf.MapSpec{
@@ -88,15 +82,7 @@ func ReadRecord(maps map[string]*ebpf.Map) (Record, error) {
 	if err != nil {
 		return r, fmt.Errorf("cannot read a program's record: %w", err)
 	}
-	zip, err := gzip.NewReader(bytes.NewReader(b))
-	if err != nil {
-		return r, fmt.Errorf("cannot read a program's record: %w", err)
-	}
-	text, err := io.ReadAll(zip)
-	if err == nil {
-		err = json.Unmarshal(text, &r)
-	}
-	if err != nil {
+	if err := gob.NewDecoder(bytes.NewReader(b)).Decode(&r); err != nil {
 		return r, fmt.Errorf("cannot read a program's record: %w", err)
 	}
 	return r, nil

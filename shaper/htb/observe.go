@@ -95,12 +95,14 @@ func observe(c *nl.Conn, name string) (*kernel, error) {
 
 func (k *kernel) read(c *nl.Conn) error {
 	index := k.dev.Attrs().Index
-	qdiscs, err := c.Objects("qdiscs", unix.RTM_GETQDISC, nl.TC{Ifindex: index})
+	// The kernel lists every device's whatever is asked, so it is asked once.
+	all, err := c.Objects("qdiscs", unix.RTM_GETQDISC, nl.TC{})
 	if err != nil {
 		return err
 	}
-	for _, q := range qdiscs {
+	for _, q := range all {
 		switch {
+		case q.Ifindex != index:
 		case q.Parent == nl.Root:
 			k.root = q
 			if q.Handle.Major() != 0 && (q.Handle.Major() != major || q.Kind != "htb") {
@@ -123,11 +125,11 @@ func (k *kernel) read(c *nl.Conn) error {
 	}
 	k.sides[egress].qdisc = k.dev
 	if k.root.Handle.Major() == major && k.root.Kind == "htb" {
-		if k.sides[egress].tree, err = readTree(c, index, qdiscs); err != nil {
+		if k.sides[egress].tree, err = readTree(c, index, all); err != nil {
 			return err
 		}
 	}
-	return k.readIFB(c)
+	return k.readIFB(c, all)
 }
 
 // readHook finds our filter and the others'.
@@ -181,7 +183,7 @@ func ifbName(index int) string { return fmt.Sprintf("hgi%d", index) }
 // ifbAlias marks an IFB as ours.
 func ifbAlias(dev string) string { return "headgate ingress of " + dev }
 
-func (k *kernel) readIFB(c *nl.Conn) error {
+func (k *kernel) readIFB(c *nl.Conn, all []nl.Object) error {
 	name := ifbName(k.dev.Attrs().Index)
 	ifb, err := netlink.LinkByName(name)
 	if errors.As(err, &netlink.LinkNotFoundError{}) {
@@ -195,17 +197,16 @@ func (k *kernel) readIFB(c *nl.Conn) error {
 		return nil
 	}
 	k.sides[ingress].qdisc = ifb
-	qdiscs, err := c.Objects("qdiscs", unix.RTM_GETQDISC, nl.TC{Ifindex: ifb.Attrs().Index})
-	if err != nil {
-		return err
-	}
-	k.sides[ingress].tree, err = readTree(c, ifb.Attrs().Index, qdiscs)
+	k.sides[ingress].tree, err = readTree(c, ifb.Attrs().Index, all)
 	return err
 }
 
-func readTree(c *nl.Conn, index int, qdiscs []nl.Object) (tree, error) {
+func readTree(c *nl.Conn, index int, all []nl.Object) (tree, error) {
 	t := tree{classes: map[uint16]htbClass{}, leaves: map[uint16]leaf{}}
-	for _, q := range qdiscs {
+	for _, q := range all {
+		if q.Ifindex != index {
+			continue
+		}
 		if q.Parent == nl.Root {
 			t.present = q.Handle.Major() == major && q.Kind == "htb"
 		}

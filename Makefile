@@ -1,0 +1,43 @@
+# Everything that CI or a developer runs. "make help" lists it.
+GO       ?= go
+FUZZTIME ?= 20s
+BENCH    ?= groups
+
+.DEFAULT_GOAL := help
+.PHONY: help build generate test test-short lint bench demo examples fuzz docs
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build ./headgate (needs only Go)
+	$(GO) build -trimpath -o headgate ./cmd/headgate
+
+generate: ## compile the eBPF sources (clang 19) and commit what it gives
+	scripts/deps generate
+	$(GO) generate ./...
+
+test: ## all tests; as root, else those on real kernels are skipped
+	scripts/deps test
+	scripts/test ./...
+
+test-short: ## tests that need neither root nor time
+	scripts/test -short ./...
+
+lint: ## formatting, go vet, staticcheck
+	scripts/lint
+
+bench: build ## a paper's experiment: make bench BENCH=groups
+	./headgate bench $(BENCH)
+
+demo: build ## the main job, live, in throwaway namespaces
+	scripts/deps demo
+	./headgate demo
+
+examples: build ## check every configuration under examples/
+	scripts/examples
+
+fuzz: ## each fuzz target for FUZZTIME
+	scripts/fuzz $(FUZZTIME)
+
+docs: ## write docs/commands.md from the commands
+	$(GO) test ./cli -run TestCommandsDocument -update -count=1

@@ -1,0 +1,157 @@
+package headgate
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// layer says what the packages under path may import of ours. The longest path
+// decides. "x/..." is x and all below it.
+type layer struct {
+	path string
+	may  []string
+	why  string
+}
+
+var layers = []layer{
+	{"unit", nil,
+		"quantities are under everything: an import here would be a circle"},
+
+	{"group", []string{"unit"},
+		"models are what is meant, not how it is done: they must be usable, and testable, without a kernel"},
+	{"share", []string{"unit"},
+		"allocation is a function from claims to rates: hosts and networks call the same one"},
+	{"probe", []string{"unit", "probe"},
+		"estimators are functions over samples: with sockets in them recorded traces would not replay"},
+	{"probe/train", []string{"unit", "probe", "internal/..."},
+		"the only part of probe that opens sockets"},
+	{"collective", []string{"unit", "internal/..."},
+		"the window law is a model; only its eBPF is tied to a kernel"},
+	{"relay", []string{"unit", "relay/..."},
+		"agents stand alone: their rates are set from outside"},
+	{"fabric", []string{"unit", "fabric"},
+		"topology and wire formats know nothing of what is done with them"},
+	{"fabric/program", []string{"unit", "share", "fabric/..."},
+		"where reservations become flows and meters, and the only such place"},
+
+	{"config", []string{"unit", "group", "probe", "collective", "relay", "fabric/..."},
+		"configuration gives models; what enforces them never sees the text"},
+	{"shaper", []string{"unit", "group"},
+		"the border to enforcement is stated in the model's terms alone"},
+	{"shaper/classifier", []string{"unit", "group", "shaper", "internal/..."},
+		"both engines classify alike, so classification may know neither"},
+	{"shaper/htb", []string{"unit", "group", "share", "shaper", "shaper/classifier", "internal/..."},
+		"an engine knows no other engine, and no configuration"},
+	{"shaper/quantum", []string{"unit", "group", "share", "shaper", "shaper/classifier", "internal/..."},
+		"an engine knows no other engine, and no configuration"},
+	{"shaper/shapertest", []string{"unit", "group", "share", "shaper", "lab/...", "internal/..."},
+		"the suite that every engine passes names none"},
+
+	{"store", []string{"unit", "group", "fabric/...", "config"},
+		"intent is kept, not acted on"},
+	{"api", []string{"unit", "group", "fabric/...", "store", "config"},
+		"the API speaks of models; agent and controller tie them to enforcement"},
+	{"metrics", []string{"unit", "group", "shaper", "collective", "relay", "fabric/..."},
+		"metrics read state and change nothing"},
+	{"agent", []string{"unit", "group", "share", "config", "shaper/...", "probe/...", "collective/...", "relay/...", "store", "api", "metrics", "internal/..."},
+		"the host's loop: it ties models to enforcement, and is driven, not driving the command line"},
+	{"controller", []string{"unit", "group", "share", "config", "fabric/...", "store", "api", "metrics", "web", "internal/..."},
+		"the network's loop: it ties models to enforcement, and touches no host"},
+	{"web", nil,
+		"the dashboard is a client of the API like any other"},
+
+	{"internal", []string{"unit", "internal/..."},
+		"how to speak to a kernel, whatever is said: no models"},
+
+	{"lab", []string{"unit", "lab/...", "internal/..."},
+		"a lab is what the product is tried in: were it to use the product, it could not judge it"},
+	{"bench", []string{"..."},
+		"experiments may use all of it"},
+	{"cli", []string{"..."},
+		"the command line ties everything together"},
+	{"cmd", []string{"cli"},
+		"a main function that can only call cli has nothing in it to test"},
+}
+
+// reserved are packages that only some may import, whatever their layer allows.
+var reserved = []layer{
+	{"cli", []string{"cmd/..."},
+		"what another package needs of a command belongs in a package of its own"},
+	{"cmd", nil,
+		"a program is not a library"},
+	{"lab", []string{"lab/...", "bench/...", "cli", "shaper/shapertest"},
+		"namespaces and emulated links are for trying, and must not be in what runs in production"},
+	{"bench", []string{"bench/...", "cli"},
+		"experiments are not a part of the product"},
+}
+
+const module = "headgate"
+
+// TestImports holds the house's rule of who may import whom
+// (docs/architecture.md). Tests may import what they like.
+func TestImports(t *testing.T) {
+	for pkg, imports := range packages(t) {
+		own, ok := find(layers, pkg)
+		if !ok {
+			t.Errorf("package %s has no layer: add one to arch_test.go that says what it may import, and why", pkg)
+			continue
+		}
+		for _, imp := range imports {
+			if !allows(own.may, imp) && !within(imp, pkg) {
+				t.Errorf("%s may not import %s: %s", pkg, imp, own.why)
+			}
+			if r, ok := find(reserved, imp); ok && !within(pkg, r.path) && !allows(r.may, pkg) {
+				t.Errorf("%s may not be imported, as %s does: %s", imp, pkg, r.why)
+			}
+		}
+	}
+}
+
+// packages gives our packages and what they import of ours, without the module's
+// name.
+func packages(t *testing.T) map[string][]string {
+	out, err := exec.Command("go", "list", "-e", "-f", "{{.ImportPath}} {{join .Imports \" \"}}", "./...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	all := map[string][]string{}
+	for line := range strings.Lines(string(out)) {
+		words := strings.Fields(line)
+		pkg, ours := strings.CutPrefix(words[0], module+"/")
+		if !ours {
+			continue
+		}
+		all[pkg] = nil
+		for _, imp := range words[1:] {
+			if imp, ours := strings.CutPrefix(imp, module+"/"); ours {
+				all[pkg] = append(all[pkg], imp)
+			}
+		}
+	}
+	if len(all) == 0 {
+		t.Fatal("go list names no package")
+	}
+	return all
+}
+
+// find is the layer with the longest path that pkg is within.
+func find(list []layer, pkg string) (best layer, ok bool) {
+	for _, l := range list {
+		if within(pkg, l.path) && len(l.path) >= len(best.path) {
+			best, ok = l, true
+		}
+	}
+	return best, ok
+}
+
+func within(pkg, path string) bool { return pkg == path || strings.HasPrefix(pkg, path+"/") }
+
+func allows(patterns []string, pkg string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		root, below := strings.CutSuffix(p, "...")
+		root = strings.TrimSuffix(root, "/")
+		return pkg == root || below && (root == "" || within(pkg, root))
+	})
+}

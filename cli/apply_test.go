@@ -1,0 +1,203 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestApplyTwiceWritesOnce(t *testing.T) {
+	w := newWorld(t, "eth0")
+	f := w.config("eth0", "1Gbit")
+	if r := w.must("plan", "-f", f); !strings.Contains(r.out, "eth0: 1 change\n  add    groups: 1Gbit") {
+		t.Errorf("plan of what is not there:\n%s", r.out)
+	}
+	if limit, _ := w.limit("eth0"); limit != "" {
+		t.Fatal("plan changed the device")
+	}
+	w.must("apply", "-f", f, "--dry-run")
+	if limit, _ := w.limit("eth0"); limit != "" {
+		t.Fatal("apply --dry-run changed the device")
+	}
+	for _, want := range []string{"1 change", "up to date"} {
+		if r := w.must("apply", "-f", f); !strings.Contains(r.out, want) {
+			t.Errorf("apply: %q is not in\n%s", want, r.out)
+		}
+	}
+	if limit, writes := w.limit("eth0"); limit != "1Gbit" || writes != 1 {
+		t.Errorf("after the same file twice: %s, %d writes; want 1Gbit, 1", limit, writes)
+	}
+	if r := w.must("plan", "-f", f); r.out != "eth0: up to date\n" {
+		t.Errorf("plan of what is there:\n%s", r.out)
+	}
+}
+
+func TestApplyReadsStandardInputOnce(t *testing.T) {
+	w := newWorld(t, "eth0")
+	if r := w.runWith(document("eth0", "1Gbit"), "apply", "-f", "-"); r.code != done {
+		t.Fatalf("exit %d: %s", r.code, r.err)
+	}
+	if limit, _ := w.limit("eth0"); limit != "1Gbit" {
+		t.Errorf("the limit is %q", limit)
+	}
+}
+
+// TestForeignOnOneDeviceChangesNone: all are asked before any is touched, and
+// all that is wrong is said.
+func TestForeignOnOneDeviceChangesNone(t *testing.T) {
+	w := newWorld(t, "eth0", "eth1", "eth2")
+	w.write("eth1.foreign", "")
+	w.write("eth2.foreign", "")
+	f := w.write("all.yaml", document("eth0", "1Gbit")+"---\n"+document("eth1", "1Gbit")+"---\n"+document("eth2", "1Gbit"))
+	r := w.run("apply", "-f", f)
+	if r.code != failed || !strings.Contains(r.err, "nothing was changed") ||
+		!strings.Contains(r.err, "all.yaml:5: eth1 has traffic control") || !strings.Contains(r.err, "all.yaml:9: eth2 has traffic control") {
+		t.Errorf("exit %d:\n%s", r.code, r.err)
+	}
+	if limit, _ := w.limit("eth0"); limit != "" {
+		t.Error("eth0 was changed although eth1 cannot be")
+	}
+}
+
+func TestApplySaysHowFarItCame(t *testing.T) {
+	w := newWorld(t, "eth0", "eth1")
+	w.write("eth1.broken", "")
+	f := w.write("all.yaml", document("eth0", "1Gbit")+"---\n"+document("eth1", "1Gbit"))
+	r := w.run("apply", "-f", f)
+	if r.code != failed || !strings.Contains(r.err, "1 of 2 devices have their new state") {
+		t.Errorf("exit %d:\n%s", r.code, r.err)
+	}
+}
+
+func TestPatterns(t *testing.T) {
+	w := newWorld(t, "veth1", "veth2", "eth0")
+	f := w.write("all.yaml", document("veth*", "1Gbit")+"---\n"+document("veth2", "2Gbit")+"---\n"+document("tap*", "1Gbit"))
+	r := w.must("apply", "-f", f)
+	if !strings.Contains(r.err, `no device matches "tap*" now`) {
+		t.Errorf("a pattern without devices is not told of: %s", r.err)
+	}
+	for dev, want := range map[string]string{"veth1": "1Gbit", "veth2": "2Gbit", "eth0": ""} {
+		if limit, _ := w.limit(dev); limit != want {
+			t.Errorf("%s has %q, want %q", dev, limit, want)
+		}
+	}
+}
+
+func TestMissingDevices(t *testing.T) {
+	w := newWorld(t, "eth0")
+	f := w.write("all.yaml", document("eth0", "1Gbit")+"---\n"+document("eth9", "1Gbit"))
+	if r := w.run("apply", "-f", f); r.code != failed || !strings.Contains(r.err, "all.yaml:5: eth9: there is no such device") {
+		t.Errorf("exit %d: %s", r.code, r.err)
+	}
+	if r := w.must("apply", "-f", f, "--ignore-missing"); !strings.Contains(r.err, "eth9 is left out") {
+		t.Errorf("what is left out is not told of: %s", r.err)
+	}
+	if limit, _ := w.limit("eth0"); limit != "1Gbit" {
+		t.Errorf("eth0 has %q", limit)
+	}
+}
+
+func TestEngineChanges(t *testing.T) {
+	w := newWorld(t, "eth0")
+	f := w.config("eth0", "1Gbit")
+	w.must("apply", "-f", f)
+	quantum := w.write("eth.yaml", document("eth0", "1Gbit")+"engine: quantum\n")
+	if r := w.must("plan", "-f", quantum); !strings.Contains(r.out, "remove engine htb") {
+		t.Errorf("plan does not say that the engine changes:\n%s", r.out)
+	}
+	w.must("apply", "-f", quantum)
+	if _, ok := (fakeShaper{w.dir, "htb"}).load("eth0"); ok {
+		t.Error("the old engine is still there")
+	}
+	if r := w.must("show"); !strings.Contains(r.out, "eth0, enforced by quantum") {
+		t.Errorf("show:\n%s", r.out)
+	}
+}
+
+func TestSpeedWarnings(t *testing.T) {
+	w := newWorld(t, "eth0", "tap0")
+	w.write("sys/class/net/eth0/device/x", "")
+	w.write("sys/class/net/eth0/speed", "1000\n")
+	w.write("sys/class/net/tap0/speed", "10\n") // no hardware: a tap invents its speed
+	f := w.write("eth0.yaml", "kind: Interface\ndev: eth0\nout: {limit: 2Gbit, groups: [{name: a, default: true}]}\nin:\n  limit: 1Gbit\n  groups: [{name: a, default: true}]\n"+
+		"---\n"+document("tap0", "1Gbit"))
+	r := w.must("check", "-f", f)
+	want := `eth0.yaml:3: out.limit: warning: 2Gbit is more than eth0's speed of 1Gbit: guarantees hold only up to what the link gives
+eth0.yaml:5: in.limit: warning: 1Gbit is not below eth0's speed of 1Gbit, so the queue is at the other end and nothing can be divided here: write 950Mbit or less
+`
+	if r.err != want {
+		t.Errorf("got\n%s\nwant\n%s", r.err, want)
+	}
+}
+
+func TestClear(t *testing.T) {
+	w := newWorld(t, "eth0", "eth1")
+	w.must("apply", "-f", w.config("eth*", "1Gbit"))
+	if r := w.must("clear", "--dev", "eth0"); r.out != "eth0: cleared\n" {
+		t.Errorf("clear: %s", r.out)
+	}
+	if r := w.must("clear", "--dev", "eth0"); r.out != "eth0: nothing to clear\n" {
+		t.Errorf("clear again: %s", r.out)
+	}
+	if r := w.must("clear", "--dev", "all"); r.out != "eth1: cleared\n" {
+		t.Errorf("clear all: %s", r.out)
+	}
+	if r := w.run("clear", "--dev", "eth9"); r.code != failed || !strings.Contains(r.err, "no such device") {
+		t.Errorf("clear of no device: exit %d, %s", r.code, r.err)
+	}
+}
+
+func TestShowExplainAssign(t *testing.T) {
+	w := newWorld(t, "eth0")
+	f := w.write("eth0.yaml", strings.ReplaceAll(readFile("testdata/eth0.yaml"), ", {cgroup: /system.slice/nginx.service}", ""))
+	if r := w.must("show"); !strings.Contains(r.out, "no device has bandwidth groups") {
+		t.Errorf("show of nothing: %s", r.out)
+	}
+	conn := []string{"--dev", "eth0", "--conn", "tcp 10.0.0.1:443 10.0.0.2:55000"}
+	if r := w.run(append([]string{"assign", "web"}, conn...)...); r.code != failed || !strings.Contains(r.err, "has no bandwidth groups") {
+		t.Errorf("assign without groups: exit %d, %s", r.code, r.err)
+	}
+	explain := []string{"explain", "--dev", "eth0", "-f", f, "--packet"}
+	if r := w.must(append(explain, "tcp 10.0.0.1:443 10.0.0.2:55000 vlan 5")...); !strings.Contains(r.err, "this is what the file says") || !strings.Contains(r.out, "tenant/web\n") {
+		t.Errorf("explain before apply: %s%s", r.err, r.out)
+	}
+	w.must("apply", "-f", f)
+
+	var explained strings.Builder
+	for _, packet := range []string{
+		"tcp 10.0.0.1:443 10.0.0.2:55000 vlan 5", "udp [fd00::1]:53 [fd00::2]:999", "tcp 192.0.2.1:1 192.0.2.2:443 ack",
+		"icmp 192.0.2.1 192.0.2.2 dscp cs1", "udp 192.0.2.1 192.0.2.2 fragment", "arp",
+	} {
+		explained.WriteString(w.must(append(explain, packet)...).out)
+	}
+	golden(t, "testdata/explain.txt", explained.String())
+	golden(t, "testdata/explain.json", w.must(append(explain, "tcp 192.0.2.2:1 192.0.2.1:443", "--direction", "in", "-o", "json")...).out)
+
+	for name, want := range map[string]string{
+		"web": `"web" is ambiguous: write "tenant/web" or "web"`, "nobody": `there is no group "nobody"`,
+	} {
+		if r := w.run(append([]string{"assign", name}, conn...)...); r.code != failed || !strings.Contains(r.err, want) {
+			t.Errorf("assign %s: exit %d, %s", name, r.code, r.err)
+		}
+	}
+	if r := w.must(append([]string{"assign", "tenant/web"}, conn...)...); r.out != "eth0: 1 connection in group tenant/web\n" {
+		t.Errorf("assign: %s", r.out)
+	}
+	many := w.runWith("tcp [fd00::1]:1 [fd00::2]:2\n\nudp 10.0.0.1:1 10.0.0.2:2\n", "assign", "backup", "--dev", "eth0", "--conn", "-")
+	if many.code != done || many.out != "eth0: 2 connections in group backup\n" {
+		t.Errorf("assign from standard input: %s%s", many.out, many.err)
+	}
+	if r := w.runWith("tcp 10.0.0.1:1 10.0.0.2:2\nrubbish\n", "assign", "backup", "--dev", "eth0", "--conn", "-"); r.code != wrong || !strings.Contains(r.err, "line 2:") {
+		t.Errorf("assign of rubbish: exit %d, %s", r.code, r.err)
+	}
+	golden(t, "testdata/show.txt", w.must("show", "groups").out+w.must("show", "--over", "1ms").out+w.must("show", "assignments", "--dev", "eth0").out)
+	golden(t, "testdata/show.json", w.must("show", "-o", "json").out)
+	w.must(append([]string{"unassign"}, conn...)...)
+	if r := w.must("show", "assignments"); !strings.Contains(r.out, "no connection is assigned") {
+		t.Errorf("after unassign: %s", r.out)
+	}
+
+	other := w.write("other.yaml", document("eth0", "1Gbit"))
+	if r := w.must("explain", "--dev", "eth0", "-f", other, "--packet", "arp"); !strings.Contains(r.err, "the file has other rules") {
+		t.Errorf("explain with another file: %s", r.err)
+	}
+}

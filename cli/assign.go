@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"headgate/group"
+	"headgate/shaper"
+)
+
+func assignCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "assign GROUP --dev DEV --conn CONNECTION",
+		Short: "Put a connection in a group, now and before every rule",
+		Long: `Assign puts connections in a group, in each direction that has a group of that
+name. It lasts until unassign, clear, or a restart of the machine. A connection
+is a protocol and its two ends, in either order.`,
+		Example: `  headgate assign backup --dev eth0 --conn 'tcp 10.0.0.1:443 10.0.0.2:55000'
+  headgate assign tenant/web --dev eth0 --conn 'udp [fd00::1]:53 [fd00::2]:999'
+  list-connections | headgate assign bulk --dev eth0 --conn -`,
+		Args: cobra.ExactArgs(1),
+	}
+	dev, conns := a.connFlags(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		list, err := a.conns(c, *conns)
+		if err != nil {
+			return err
+		}
+		state, err := a.observe(*dev)
+		if err != nil {
+			return err
+		}
+		path, err := groupPath(state.Plan, args[0])
+		if err != nil {
+			return fmt.Errorf("%s: %w", *dev, err)
+		}
+		assignments := make([]shaper.Assignment, len(list))
+		for i, one := range list {
+			assignments[i] = shaper.Assignment{Conn: one, Group: path}
+		}
+		if err := a.engines[state.Engine].Assign(*dev, assignments); err != nil {
+			return err
+		}
+		fmt.Fprintf(a.out, "%s: %s in group %s\n", *dev, count(len(list), "connection"), path)
+		return nil
+	}
+	return c
+}
+
+func unassignCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "unassign --dev DEV --conn CONNECTION",
+		Short: "Return a connection to the rules",
+		Example: `  headgate unassign --dev eth0 --conn 'tcp 10.0.0.1:443 10.0.0.2:55000'
+  list-connections | headgate unassign --dev eth0 --conn -`,
+		Args: cobra.NoArgs,
+	}
+	dev, conns := a.connFlags(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		list, err := a.conns(c, *conns)
+		if err != nil {
+			return err
+		}
+		state, err := a.observe(*dev)
+		if err != nil {
+			return err
+		}
+		if err := a.engines[state.Engine].Unassign(*dev, list); err != nil {
+			return err
+		}
+		fmt.Fprintf(a.out, "%s: %s back under the rules\n", *dev, count(len(list), "connection"))
+		return nil
+	}
+	return c
+}
+
+func (a *app) connFlags(c *cobra.Command) (dev *string, conns *[]string) {
+	dev = a.devFlag(c, "", "the device")
+	conns = c.Flags().StringArray("conn", nil, "the connection, such as 'tcp 10.0.0.1:443 10.0.0.2:55000', or - for one a line on standard input (may be repeated)")
+	required(c, "dev", "conn")
+	return dev, conns
+}
+
+func (a *app) conns(c *cobra.Command, texts []string) (out []shaper.Conn, err error) {
+	add := func(place, text string) error {
+		conn, err := parseConn(text)
+		if err != nil {
+			return usageError{fmt.Errorf("%s%w", place, err), c.CommandPath()}
+		}
+		out = append(out, conn)
+		return nil
+	}
+	for _, text := range texts {
+		if text != "-" {
+			if err := add("", text); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		lines := bufio.NewScanner(a.in)
+		for n := 1; lines.Scan(); n++ {
+			if line := strings.TrimSpace(lines.Text()); line != "" {
+				if err := add(fmt.Sprintf("line %d: ", n), line); err != nil {
+					return nil, err
+				}
+			}
+		}
+		if err := lines.Err(); err != nil {
+			return nil, fmt.Errorf("standard input cannot be read: %w", err)
+		}
+	}
+	return out, nil
+}
+
+func parseConn(text string) (shaper.Conn, error) {
+	proto, a, b, err := group.ParseConn(text)
+	return shaper.Conn{Proto: proto, A: a, B: b}, err
+}
+
+// groupPath is the path of the leaf that a user calls name, in the directions
+// that have it.
+func groupPath(p shaper.Plan, name string) (string, error) {
+	var path string
+	var first error
+	for _, t := range []*group.Tree{p.Out, p.In} {
+		if t == nil {
+			continue
+		}
+		i, err := t.Find(name)
+		switch {
+		case err != nil:
+			if first == nil {
+				first = err
+			}
+		case path != "" && path != t.Nodes[i].Path:
+			return "", fmt.Errorf("%q is ambiguous: write %q or %q", name, path, t.Nodes[i].Path)
+		default:
+			path = t.Nodes[i].Path
+		}
+	}
+	if path == "" {
+		return "", first
+	}
+	return path, nil
+}

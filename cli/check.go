@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"headgate/config"
+	"headgate/group"
+)
+
+func checkCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "check -f FILE",
+		Short: "Find every mistake in a configuration, and change nothing",
+		Long: `Check reads configuration and prints every mistake with its file, line and key,
+and what to write instead. Without mistakes it prints what the configuration
+says: devices, directions, groups and rules. It needs no rights.`,
+		Example: `  headgate check -f /etc/headgate
+  headgate check -f eth0.yaml -o json
+  generate-config | headgate check -f - --offline`,
+		Args: cobra.NoArgs,
+	}
+	files, output := fileFlag(c), outputFlag(c)
+	offline := c.Flags().Bool("offline", false, "the configuration is for another machine: do not look for its cgroups on this one")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		set, err := a.load(c, *files, !*offline)
+		var mistakes config.Mistakes
+		if err != nil && (*output == "table" || !errors.As(err, &mistakes)) {
+			return err
+		}
+		report := checkReport{OK: err == nil, Mistakes: mistakes}
+		if err == nil {
+			report.Interfaces = describe(set)
+			if !*offline {
+				a.warnSpeeds(set)
+			}
+		}
+		if err := a.print(*output, report, report.table); err != nil {
+			return err
+		}
+		if !report.OK {
+			return errMistakesSaid
+		}
+		return nil
+	}
+	return c
+}
+
+// checkReport is the answer of check -o json.
+type checkReport struct {
+	OK         bool             `json:"ok"`
+	Mistakes   config.Mistakes  `json:"mistakes,omitempty"`
+	Interfaces []checkInterface `json:"interfaces,omitempty"`
+}
+
+type checkInterface struct {
+	Dev         string            `json:"dev"`
+	File        string            `json:"file"`
+	Line        int               `json:"line"`
+	Perspective group.Perspective `json:"perspective"`
+	Engine      group.Engine      `json:"engine"`
+	Overhead    group.Overhead    `json:"overhead"`
+	Out         *group.Tree       `json:"out,omitempty"`
+	In          *group.Tree       `json:"in,omitempty"`
+}
+
+func describe(set config.Set) (out []checkInterface) {
+	for _, i := range set.Interfaces {
+		out = append(out, checkInterface{i.Dev, i.File, i.Line, i.Perspective, i.Engine, i.Overhead, i.OutTree, i.InTree})
+	}
+	return out
+}
+
+func (r checkReport) table(w io.Writer) error {
+	for n, i := range r.Interfaces {
+		if n > 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintf(w, "%s (%s:%d), seen from the %s, enforced by %s\n", i.Dev, i.File, i.Line, i.Perspective, i.Engine)
+		if i.Overhead != (group.Overhead{}) {
+			fmt.Fprintf(w, "  %v added to each packet, which counts as %v at least\n", i.Overhead.Frame, i.Overhead.Minimum)
+		}
+		for _, d := range []struct {
+			name string
+			tree *group.Tree
+		}{{"out", i.Out}, {"in", i.In}} {
+			if d.tree == nil {
+				continue
+			}
+			if err := treeTable(w, d.name, *d.tree); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// treeTable prints a direction: its groups as a table, inner ones indented, and
+// its rules in the order in which they are asked.
+func treeTable(w io.Writer, name string, t group.Tree) error {
+	fmt.Fprintf(w, "  %s: limit %v, %s; %s lend %s\n", name, t.Limit, count(len(t.Nodes), "group"), "idle groups", lending[t.Spare])
+	rows := [][]string{{"GROUP", "GUARANTEE", "CEILING", ""}}
+	for i, n := range t.Nodes {
+		note := ""
+		if i == t.Default {
+			note = "default"
+		}
+		label := strings.Repeat("  ", n.Depth-1) + n.Path[strings.LastIndexByte(n.Path, '/')+1:]
+		rows = append(rows, []string{label, n.Guarantee.String(), n.Ceiling.String(), note})
+	}
+	if err := table(w, "    ", rows); err != nil || len(t.Rules) == 0 {
+		return err
+	}
+	rows = [][]string{{"RULE", "MATCHES", "GROUP"}}
+	for i, r := range t.Rules {
+		rows = append(rows, []string{fmt.Sprint(i), r.Selector.String(), t.Nodes[r.Node].Path})
+	}
+	return table(w, "    ", rows)
+}
+
+var lending = map[group.Spare]string{
+	group.Proportional: "in proportion to the guarantees",
+	group.Equal:        "to all alike",
+	group.Priority:     "to the lowest priority first",
+}
+
+// count is "1 group" or "4 groups".
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"headgate/cli/pending"
+	"headgate/shaper"
+)
+
+func clearCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "clear --dev DEV",
+		Short: "Take away all that is ours, and nothing else",
+		Long: `Clear gives a device back as it was before Headgate: groups, rules, assignments
+and counters go. Traffic control that is not ours stays. It needs no memory of
+what was applied. A change of the device that waits for confirmation is not
+rolled back any more.`,
+		Example: `  headgate clear --dev eth0
+  headgate clear --dev all`,
+		Args: cobra.NoArgs,
+	}
+	dev := a.devFlag(c, "", "the device, or all that have bandwidth groups")
+	required(c, "dev")
+	c.RunE = func(*cobra.Command, []string) error {
+		store, unlock, err := a.lock()
+		if err != nil {
+			return err
+		}
+		defer unlock()
+		return a.clearDevices(store, *dev)
+	}
+	return c
+}
+
+func (a *app) clearDevices(store *pending.Store, dev string) error {
+	devices := []string{dev}
+	if dev == "all" {
+		states, err := a.states(dev)
+		if err != nil {
+			return err
+		}
+		devices = nil
+		for _, s := range states {
+			devices = append(devices, s.Dev)
+		}
+	}
+	var failed []error
+	for _, d := range devices {
+		_, before := a.observe(d)
+		// Cleared even so: what is left of a broken state is ours too.
+		if err := a.clear(d); err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		if errors.Is(before, shaper.ErrNotShaped) {
+			fmt.Fprintf(a.out, "%s: nothing to clear\n", d)
+		} else {
+			fmt.Fprintf(a.out, "%s: cleared\n", d)
+		}
+		failed = append(failed, store.Drop(d))
+	}
+	if len(devices) == 0 {
+		fmt.Fprintln(a.out, "no device has bandwidth groups")
+	}
+	return errors.Join(failed...)
+}

@@ -1,0 +1,186 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"headgate/config"
+	"headgate/group"
+	"headgate/shaper"
+)
+
+// commands is every command, in the order of the help text. A function makes
+// its command and its flags; it must not do any work.
+var commands = []func(*app) *cobra.Command{
+	checkCommand,
+	planCommand,
+	applyCommand,
+	confirmCommand,
+	showCommand,
+	explainCommand,
+	assignCommand,
+	unassignCommand,
+	clearCommand,
+	labCommand,
+	benchCommand,
+	versionCommand,
+	waitCommand,
+}
+
+// Exit codes.
+const (
+	done         = 0
+	failed       = 1
+	wrong        = 2 // usage or configuration; nothing was changed
+	notPermitted = 3
+)
+
+// app is what all commands share.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+
+	engines map[group.Engine]shaper.Shaper
+	devices func() ([]string, error) // of this network namespace
+	sysfs   string                   // "/sys"
+	state   string                   // directory of what is pending
+	env     []string                 // more environment for the process that waits, in tests
+}
+
+// note prints a line for the user that is not what the command was asked for.
+func (a *app) note(format string, args ...any) {
+	fmt.Fprintf(a.err, format+"\n", args...)
+}
+
+// Run is the whole program: args are the command line without the program's
+// name. It returns the exit code.
+func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	slog.SetDefault(slog.New(newLogLines(stderr)))
+	a := &app{in: stdin, out: stdout, err: stderr, engines: newEngines(), devices: allDevices, sysfs: "/sys", state: stateDir()}
+	return a.run(args)
+}
+
+func (a *app) run(args []string) int {
+	root := a.root()
+	root.SetArgs(args)
+	return a.exit(root.Execute())
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "headgate",
+		Short: "Divide, measure and reserve bandwidth",
+		Long: `Headgate divides a link by guarantee: each group gets its share when it wants
+it, whatever the others do, and what is idle is lent at once.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage or configuration (nothing was
+changed), 3 not permitted.`,
+		SilenceErrors:              true,
+		SuggestionsMinimumDistance: 2,
+		SilenceUsage:               true,
+		Args:                       cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return c.Help()
+			}
+			return unknownCommand(c, args[0])
+		},
+	}
+	cobra.EnableCommandSorting = false // the order of commands says what comes first
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	for _, command := range commands {
+		root.AddCommand(command(a))
+	}
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	usageErrors(root)
+	return root
+}
+
+// usageError is a command line that cannot be meant.
+type usageError struct {
+	error
+	command string
+}
+
+func (u usageError) Unwrap() error { return u.error }
+
+// usageErrors makes every complaint about flags and arguments a usageError.
+func usageErrors(c *cobra.Command) {
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usageError{err, c.CommandPath()} })
+	if check := c.Args; check != nil {
+		c.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return usageError{err, c.CommandPath()}
+			}
+			return nil
+		}
+	}
+	for _, sub := range c.Commands() {
+		usageErrors(sub)
+	}
+}
+
+// required makes the command ask for flags that it cannot do without.
+func required(c *cobra.Command, flags ...string) {
+	c.PreRunE = func(c *cobra.Command, _ []string) error {
+		for _, name := range flags {
+			if f := c.Flag(name); !f.Changed {
+				return usageError{fmt.Errorf("--%s is missing: %s", name, f.Usage), c.CommandPath()}
+			}
+		}
+		return nil
+	}
+}
+
+func unknownCommand(c *cobra.Command, word string) error {
+	err := fmt.Errorf("there is no command %q", word)
+	if near := c.SuggestionsFor(word); len(near) > 0 {
+		err = fmt.Errorf("%w: did you mean %s?", err, near[0])
+	}
+	return usageError{err, c.CommandPath()}
+}
+
+// exit prints the error, if any, and gives the exit code.
+func (a *app) exit(err error) int {
+	var mistakes config.Mistakes
+	var usage usageError
+	switch {
+	case err == nil:
+		return done
+	case errors.Is(err, errSaid):
+		return failed
+	case errors.Is(err, errMistakesSaid):
+		return wrong
+	case errors.As(err, &mistakes):
+		fmt.Fprintln(a.err, err)
+		return wrong
+	case errors.As(err, &usage):
+		a.note("headgate: %v\nRun \"%s --help\" for how to use it.", err, usage.command)
+		return wrong
+	}
+	a.note("headgate: %v", err)
+	if notPermittedError(err) {
+		return notPermitted
+	}
+	return failed
+}
+
+// Errors of commands that have told the user already.
+var (
+	errSaid         = errors.New("failed")
+	errMistakesSaid = errors.New("the configuration has mistakes")
+)
+
+func notPermittedError(err error) bool {
+	return errors.Is(err, shaper.ErrPermission) || errors.Is(err, os.ErrPermission) ||
+		errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES)
+}

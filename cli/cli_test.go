@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// golden compares text with a file.
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("%v: make it with -update", err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs (write it with -update if that is right):\n%s", file, got)
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	w := newWorld(t, "eth0", "eth1")
+	good := w.config("eth0", "1Gbit")
+	bad := w.write("bad.yaml", "kind: Interface\ndev: eth0\nout: {limit: 1000}\n")
+	cgroup := w.write("cgroup.yaml", "kind: Interface\ndev: eth0\nout: {limit: 1Gbit, groups: [{name: a, default: true, match: [{cgroup: /no/such}]}]}\n")
+	quantum := w.write("unknown.yaml", "kind: Interface\ndev: eth7\nout: {limit: 1Gbit, groups: [{name: a, default: true}]}\n")
+	w.write("eth1.forbidden", "")
+	forbidden := w.write("forbidden.yaml", document("eth1", "1Gbit"))
+	for _, c := range []struct {
+		args   string
+		code   int
+		stderr string
+	}{
+		{"", done, ""},
+		{"help", done, ""},
+		{"--help", done, ""},
+		{"version", done, ""},
+		{"completion bash", done, ""},
+		{"chek", wrong, "did you mean check?"},
+		{"frobnicate", wrong, `there is no command "frobnicate"`},
+		{"check", wrong, "write -f"},
+		{"check --frob", wrong, "headgate check --help"},
+		{"check extra -f " + good, wrong, "check --help"},
+		{"check -o xml -f " + good, wrong, "table, json or yaml"},
+		{"check -f " + good, done, ""},
+		{"check -f " + bad, wrong, "bad.yaml:3: out.limit"},
+		{"check -f /no/such/file", wrong, "/no/such/file: the file cannot be read: no such file"},
+		{"check -f " + cgroup, wrong, "cgroup.yaml:3: out.groups[0].match[0].cgroup"},
+		{"check --offline -f " + cgroup, done, ""},
+		{"plan -f " + bad, wrong, "out.limit"},
+		{"apply -f " + bad, wrong, "out.limit"},
+		{"apply -f " + cgroup, wrong, "there is no cgroup"},
+		{"apply -f " + quantum, failed, "there is no such device"},
+		{"apply -f " + forbidden, notPermitted, "CAP_NET_ADMIN"},
+		{"apply -f " + good + " --confirm-within 1h99x", wrong, "--confirm-within"},
+		{"apply -f " + good + " --confirm-within 1ms", wrong, "1s to 24h"},
+		{"apply -f " + good + " --confirm-within 60", wrong, "--confirm-within"},
+		{"confirm", failed, "no change waits"},
+		{"show --dev eth0", failed, "eth0 has no bandwidth groups"},
+		{"show frob", wrong, "frob"},
+		{"show --dev eth1", notPermitted, "CAP_NET_ADMIN"},
+		{"clear", wrong, "--dev is missing"},
+		{"assign a --dev eth0", wrong, "--conn is missing"},
+		{"explain --dev eth0", wrong, "--packet is missing"},
+		{"explain --dev eth0 --packet tcp", wrong, "is not a packet"},
+	} {
+		r := w.run(strings.Fields(c.args)...)
+		if r.code != c.code || !strings.Contains(r.err, c.stderr) {
+			t.Errorf("headgate %s: exit %d, want %d with %q\n%s", c.args, r.code, c.code, c.stderr, r.err)
+		}
+		if r.code != done && r.out != "" {
+			t.Errorf("headgate %s: an error on standard output:\n%s", c.args, r.out)
+		}
+	}
+	if limit, _ := w.limit("eth0"); limit != "" {
+		t.Errorf("eth0 was changed by a command that failed: %s", limit)
+	}
+}
+
+func TestCheckPrints(t *testing.T) {
+	w := newWorld(t)
+	file := w.write("eth0.yaml", readFile("testdata/eth0.yaml"))
+	for _, format := range []string{"table", "json", "yaml"} {
+		r := w.must("check", "--offline", "-f", file, "-o", format)
+		golden(t, "testdata/check."+format, r.out)
+	}
+	bad := w.run("check", "-o", "json", "-f", w.write("bad.yaml", "kind: Interface\ndev: eth0\nout: {limit: 1000}\n"))
+	if bad.code != wrong || bad.err != "" {
+		t.Errorf("check -o json of mistakes: exit %d, %q on standard error", bad.code, bad.err)
+	}
+	golden(t, "testdata/check-mistakes.json", bad.out)
+	if r := w.runWith(document("eth0", "1Gbit"), "check", "-f", "-"); r.code != done {
+		t.Errorf("check -f -: exit %d\n%s", r.code, r.err)
+	}
+}
+
+// TestCommandsAreDocumented holds each command to having what help needs.
+func TestCommandsAreDocumented(t *testing.T) {
+	eachCommand(fakeApp(t.TempDir()).root(), func(c *cobra.Command) {
+		if c.Short == "" || strings.HasSuffix(c.Short, ".") {
+			t.Errorf("%s: a command has a Short, without a full stop", c.CommandPath())
+		}
+		if !c.HasSubCommands() && !strings.Contains(c.Example, c.CommandPath()) {
+			t.Errorf("%s: a command has an Example that uses it", c.CommandPath())
+		}
+	})
+}
+
+// TestCommandsDocument keeps docs/commands.md, which users read, equal to what
+// the program says. "make docs" writes it.
+func TestCommandsDocument(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("# Commands\n\n<!-- Written by \"make docs\" from the commands themselves. -->\n")
+	b.WriteString("\nExit codes: 0 done, 1 failed, 2 wrong usage or configuration (nothing was changed), 3 not permitted.\n")
+	eachCommand(fakeApp(t.TempDir()).root(), func(c *cobra.Command) {
+		b.WriteString("\n## " + c.CommandPath() + "\n\n")
+		text := c.Long
+		if text == "" {
+			text = c.Short + "."
+		}
+		b.WriteString(text + "\n\n```\n" + c.UseLine() + "\n")
+		b.WriteString(strings.TrimRight(c.NonInheritedFlags().FlagUsages(), "\n") + "\n```\n")
+		if c.Example == "" {
+			return
+		}
+		b.WriteString("\nExamples:\n\n```sh\n")
+		for line := range strings.Lines(c.Example) {
+			b.WriteString(strings.TrimPrefix(line, "  "))
+		}
+		b.WriteString("\n```\n")
+	})
+	file := filepath.Join("..", "docs", "commands.md")
+	if !*update && readFile(file) != b.String() {
+		t.Fatal("docs/commands.md is not what the commands say: run make docs")
+	}
+	golden(t, file, b.String())
+}
+
+// eachCommand visits the commands that are ours and shown.
+func eachCommand(c *cobra.Command, f func(*cobra.Command)) {
+	for _, sub := range c.Commands() {
+		if sub.Hidden || sub.Name() == "help" || sub.Name() == "completion" {
+			continue
+		}
+		if sub.Runnable() {
+			sub.InitDefaultHelpFlag()
+			f(sub)
+		}
+		eachCommand(sub, f)
+	}
+}
+
+func TestEveryCommandIsListed(t *testing.T) {
+	names := []string{}
+	eachCommand(fakeApp(t.TempDir()).root(), func(c *cobra.Command) { names = append(names, c.Name()) })
+	for _, want := range []string{"check", "plan", "apply", "confirm", "show", "explain", "assign", "unassign", "clear", "version"} {
+		if !slices.Contains(names, want) {
+			t.Errorf("%s is not in the list of commands", want)
+		}
+	}
+}

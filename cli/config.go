@@ -1,0 +1,33 @@
+package cli
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"headgate/config"
+)
+
+// fileFlag gives a command the flag -f.
+func fileFlag(c *cobra.Command) *[]string {
+	var files []string
+	c.Flags().StringArrayVarP(&files, "file", "f", nil, "configuration: a file, a directory, or - for standard input (may be repeated)")
+	return &files
+}
+
+// load reads and checks configuration, and, unless it is for another machine,
+// that the cgroups it names exist on this one.
+func (a *app) load(c *cobra.Command, files []string, here bool) (config.Set, error) {
+	if len(files) == 0 {
+		return config.Set{}, usageError{errors.New("there is no configuration: write -f and a file or directory"), c.CommandPath()}
+	}
+	set, err := config.Load(files, a.in)
+	if err != nil || !here || !set.HasCgroups() {
+		return set, err
+	}
+	mount, err := config.CgroupMount()
+	if err != nil {
+		return set, err
+	}
+	return set, set.CheckCgroups(mount)
+}

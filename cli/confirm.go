@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"headgate/cli/pending"
+)
+
+func confirmCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "confirm",
+		Short: "Keep what \"apply --confirm-within\" changed",
+		Long: `Confirm keeps the change that waits for it. With --roll-back the change is
+undone at once.`,
+		Example: `  headgate apply -f eth0.yaml --confirm-within 60s
+  headgate confirm
+  headgate confirm --roll-back`,
+		Args: cobra.NoArgs,
+	}
+	back := c.Flags().Bool("roll-back", false, "undo the change now instead of keeping it")
+	c.RunE = func(*cobra.Command, []string) error {
+		store, err := a.store()
+		if err != nil {
+			return err
+		}
+		change, stage, err := store.Read()
+		switch {
+		case err != nil:
+			return err
+		case stage == pending.None:
+			return errors.New("no change waits for confirmation")
+		case store.Gone(change):
+			a.tell(store)
+			return store.Forget()
+		case *back:
+			return a.rollBackNow(change)
+		case stage == pending.RollingBack || stage == pending.Unfinished:
+			return errors.New(pendingSentence(store, change, stage))
+		}
+		ok, err := store.Confirm()
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return errors.New("it is too late: the rollback has begun")
+		}
+		fmt.Fprintf(a.out, "confirmed: the change to %s stays\n", change.Names())
+		return nil
+	}
+	return c
+}
+
+func (a *app) rollBackNow(change pending.Change) error {
+	store, unlock, err := a.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := store.RollBack(change, a.restore); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.out, "rolled back: %s\n", change.Names())
+	return nil
+}

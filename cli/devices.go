@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"headgate/config"
+	"headgate/group"
+	"headgate/shaper"
+	"headgate/unit"
+)
+
+// target is one device that exists and what it shall have.
+type target struct {
+	source config.Interface
+	plan   shaper.Plan
+}
+
+// allDevices are the devices of this network namespace.
+func allDevices() ([]string, error) {
+	list, err := net.Interfaces()
+	if err != nil {
+		return nil, fmt.Errorf("the devices cannot be listed: %w", err)
+	}
+	names := make([]string, len(list))
+	for i, d := range list {
+		names[i] = d.Name
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// targets finds the devices that a configuration is about: those named must
+// exist, unless missing ones are to be left out; patterns take what there is.
+func (a *app) targets(set config.Set, leaveOutMissing bool) ([]target, error) {
+	devices, err := a.devices()
+	if err != nil {
+		return nil, err
+	}
+	var out []target
+	for _, i := range set.Interfaces {
+		found := false
+		for _, dev := range devices {
+			if owner, ok := set.For(dev); ok && owner.Dev == i.Dev {
+				found = true
+				out = append(out, target{i, planFor(dev, i)})
+			}
+		}
+		switch {
+		case found:
+		case group.IsPattern(i.Dev):
+			a.note("%s: no device matches %q now", i.Name(), i.Dev)
+		case leaveOutMissing:
+			a.note("%s: %s is left out: %v", i.Name(), i.Dev, shaper.ErrNoDevice)
+		default:
+			return nil, fmt.Errorf("%s: %s: %w: bring it up first, or pass --ignore-missing", i.Name(), i.Dev, shaper.ErrNoDevice)
+		}
+	}
+	return out, nil
+}
+
+func planFor(dev string, i config.Interface) shaper.Plan {
+	return shaper.Plan{Dev: dev, Perspective: i.Perspective, Overhead: i.Overhead, Out: i.OutTree, In: i.InTree}
+}
+
+// warnSpeeds tells of limits that the link cannot give. Only devices with
+// hardware behind them are asked: a tap or veth invents its speed.
+func (a *app) warnSpeeds(set config.Set) {
+	devices, err := a.devices()
+	if err != nil {
+		return // it is only a warning
+	}
+	for _, dev := range devices {
+		i, ok := set.For(dev)
+		if !ok || i.Perspective == group.Guest {
+			continue
+		}
+		speed, known := linkSpeed(a.sysfs, dev)
+		if !known {
+			continue
+		}
+		warn := func(key, format string, args ...any) {
+			file, line, _ := i.Where(key)
+			a.note("%s:%d: %s: warning: %s", file, line, key, fmt.Sprintf(format, args...))
+		}
+		if i.Out != nil && i.Out.Limit > speed {
+			warn("out.limit", "%v is more than %s's speed of %v: guarantees hold only up to what the link gives", i.Out.Limit, dev, speed)
+		}
+		if i.In != nil && i.In.Limit >= speed {
+			warn("in.limit", "%v is not below %s's speed of %v, so the queue is at the other end and nothing can be divided here: write %v or less", i.In.Limit, dev, speed, speed/100*95)
+		}
+	}
+}
+
+// linkSpeed reads what ethtool would say, in megabits; -1 is unknown.
+func linkSpeed(sysfs, dev string) (unit.Rate, bool) {
+	dir := filepath.Join(sysfs, "class/net", dev)
+	if _, err := os.Stat(filepath.Join(dir, "device")); err != nil {
+		return 0, false
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "speed"))
+	if err != nil {
+		return 0, false
+	}
+	mbit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 32)
+	return unit.Rate(max(mbit, 0)) * unit.Mbit, err == nil && mbit > 0
+}

@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"headgate/group"
+	"headgate/shaper"
+	"headgate/shaper/htb"
+)
+
+// newEngines gives every engine that is built in. This is the one place where
+// they are named.
+func newEngines() map[group.Engine]shaper.Shaper {
+	return map[group.Engine]shaper.Shaper{
+		group.HTB: htb.New(),
+		// group.Quantum: quantum.New(),
+	}
+}
+
+// engine is the one of that name.
+func (a *app) engine(name group.Engine) (shaper.Shaper, error) {
+	s, ok := a.engines[name]
+	if !ok {
+		return nil, fmt.Errorf("the engine %s is not built into this program: choose another with engine: in the configuration", name)
+	}
+	return s, nil
+}
+
+// engineNames is in a fixed order, for messages and tests.
+func (a *app) engineNames() []group.Engine {
+	var names []group.Engine
+	for name := range a.engines {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// observe reads what is in force on a device, whichever engine put it there. A
+// device without anything of ours gives shaper.ErrNotShaped. Engines name the
+// device in their errors.
+func (a *app) observe(dev string) (shaper.State, error) {
+	if len(a.engines) == 0 {
+		return shaper.State{}, errors.New("no engine is built into this program")
+	}
+	for _, name := range a.engineNames() {
+		state, err := a.engines[name].Observe(dev)
+		if errors.Is(err, shaper.ErrNotShaped) {
+			continue
+		}
+		if err != nil {
+			return state, err
+		}
+		state.Engine = name
+		return state, nil
+	}
+	return shaper.State{}, fmt.Errorf("%s %w", dev, shaper.ErrNotShaped)
+}
+
+// clear takes away what is ours on a device, whichever engine put it there.
+func (a *app) clear(dev string) error {
+	var failed []error
+	for _, name := range a.engineNames() {
+		if err := a.engines[name].Clear(dev); err != nil {
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
+}

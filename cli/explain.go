@@ -1,0 +1,197 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+
+	"github.com/spf13/cobra"
+
+	"headgate/config"
+	"headgate/group"
+	"headgate/shaper"
+)
+
+func explainCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "explain --packet PACKET --dev DEV",
+		Short: "Say which rule, group and class a packet gets",
+		Long: `Explain asks the rules that are in force on a device about a packet, and prints
+the rule that decides, its group and the kernel's class. With -f it names the
+line of the rule, and it works on a device that has no groups yet.
+
+A packet is a protocol, a source and a destination (with ports for tcp, udp and
+sctp), and then what else rules may ask for: dscp, vlan, mark, cgroup and (ICMP)
+type with a value, and the words ack (a TCP segment with nothing else in it) and
+fragment (a part other than the first). What is not IP has a name: arp, lldp, stp.
+
+Source and destination are as in the packet: what the device receives has the
+other end as its source.`,
+		Example: `  headgate explain --packet 'tcp 10.0.0.1:443 10.0.0.2:55000' --dev eth0
+  headgate explain --packet 'udp [fd00::1]:53 [fd00::2]:999 dscp ef mark 7' --dev eth0 -f eth0.yaml
+  headgate explain --packet 'tcp 10.0.0.1:40000 10.0.0.2:443 cgroup /system.slice/nginx.service' --dev eth0 --direction out`,
+		Args: cobra.NoArgs,
+	}
+	text := c.Flags().String("packet", "", "the packet, such as 'tcp 10.0.0.1:443 10.0.0.2:55000'")
+	dev := a.devFlag(c, "", "the device")
+	direction := c.Flags().String("direction", "both", "out, in or both")
+	files, output := fileFlag(c), outputFlag(c)
+	required(c, "packet", "dev")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		packet, err := group.ParsePacket(*text)
+		if err != nil {
+			return usageError{err, c.CommandPath()}
+		}
+		if *direction != "out" && *direction != "in" && *direction != "both" {
+			return usageError{fmt.Errorf("%q is not a direction: write out, in or both", *direction), c.CommandPath()}
+		}
+		e, err := a.explainer(c, *dev, *files)
+		if err != nil {
+			return err
+		}
+		answer := explanation{Packet: packet.String(), Dev: *dev, InForce: e.state != nil}
+		for _, d := range []string{"out", "in"} {
+			if *direction == "both" || *direction == d {
+				answer.Directions = append(answer.Directions, e.explain(d, packet))
+			}
+		}
+		return a.print(*output, answer, answer.table)
+	}
+	return c
+}
+
+type explanation struct {
+	Packet     string                 `json:"packet"`
+	Dev        string                 `json:"dev"`
+	InForce    bool                   `json:"in_force"`
+	Directions []directionExplanation `json:"directions"`
+}
+
+type directionExplanation struct {
+	Direction string `json:"direction"`
+	Limited   bool   `json:"limited"`
+	// Reason is "rule", "default" or "control".
+	Reason   string `json:"reason,omitempty"`
+	Rule     *int   `json:"rule,omitempty"`
+	Selector string `json:"selector,omitempty"`
+	Place    string `json:"place,omitempty"` // "eth0.yaml:9: out.groups[0].match[1]"
+	Group    string `json:"group,omitempty"`
+	Class    string `json:"class,omitempty"`
+}
+
+// explainer has what is known of a device: what is in force, the file, or both.
+type explainer struct {
+	state *shaper.State
+	file  *config.Interface
+}
+
+func (a *app) explainer(c *cobra.Command, dev string, files []string) (e explainer, err error) {
+	if len(files) > 0 {
+		set, err := a.load(c, files, false)
+		if err != nil {
+			return e, err
+		}
+		i, ok := set.For(dev)
+		if !ok {
+			return e, fmt.Errorf("the configuration says nothing about %s", dev)
+		}
+		e.file = &i
+	}
+	state, err := a.observe(dev)
+	switch {
+	case err == nil:
+		e.state = &state
+	case e.file == nil:
+		return e, err
+	case errors.Is(err, shaper.ErrNotShaped):
+		a.note("headgate: %v now: this is what the file says", err)
+	default:
+		a.note("headgate: %v: this is what the file says", err)
+	}
+	if e.state != nil && e.file != nil && !e.sameRules() {
+		a.note("headgate: the file has other rules than those in force on %s, so lines are not named: see headgate plan", dev)
+		e.file = nil
+	}
+	return e, nil
+}
+
+func (e explainer) sameRules() bool {
+	same := func(a, b *group.Tree) bool {
+		return a == nil && b == nil || a != nil && b != nil && len(a.Rules) == len(b.Rules) &&
+			(len(a.Rules) == 0 || reflect.DeepEqual(a.Rules, b.Rules))
+	}
+	return same(e.state.Plan.Out, e.file.OutTree) && same(e.state.Plan.In, e.file.InTree)
+}
+
+func (e explainer) explain(direction string, p group.Packet) directionExplanation {
+	var tree *group.Tree
+	var counters *shaper.DirectionState
+	var places []string
+	if e.file != nil {
+		tree, places = e.file.OutTree, e.file.OutRules
+		if direction == "in" {
+			tree, places = e.file.InTree, e.file.InRules
+		}
+	}
+	if e.state != nil {
+		tree, counters = e.state.Plan.Out, e.state.Out
+		if direction == "in" {
+			tree, counters = e.state.Plan.In, e.state.In
+		}
+	}
+	x := directionExplanation{Direction: direction, Limited: tree != nil}
+	if tree == nil {
+		return x
+	}
+	if p.Control() {
+		x.Reason = "control"
+		if counters != nil {
+			x.Class = counters.Control.Class
+		}
+		return x
+	}
+	rule, leaf := tree.Classify(p)
+	x.Reason, x.Group = "default", tree.Nodes[leaf].Path
+	if rule >= 0 {
+		x.Reason, x.Rule, x.Selector = "rule", &rule, tree.Rules[rule].Selector.String()
+		if rule < len(places) {
+			file, line, _ := e.file.Where(places[rule])
+			x.Place = fmt.Sprintf("%s:%d: %s", file, line, places[rule])
+		}
+	}
+	if counters != nil && leaf < len(counters.Groups) {
+		x.Class = counters.Groups[leaf].Class
+	}
+	return x
+}
+
+func (e explanation) table(w io.Writer) error {
+	fmt.Fprintf(w, "%s on %s\n", e.Packet, e.Dev)
+	assigned := false
+	for _, d := range e.Directions {
+		class := ""
+		if d.Class != "" {
+			class = ", class " + d.Class
+		}
+		switch d.Reason {
+		case "":
+			fmt.Fprintf(w, "  %s: not limited\n", d.Direction)
+		case "control":
+			fmt.Fprintf(w, "  %s: control traffic, before every rule%s\n", d.Direction, class)
+		case "default":
+			fmt.Fprintf(w, "  %s: no rule matches: the default group %s%s\n", d.Direction, d.Group, class)
+			assigned = true
+		default:
+			fmt.Fprintf(w, "  %s: rule %d (%s): group %s%s\n", d.Direction, *d.Rule, d.Selector, d.Group, class)
+			if d.Place != "" {
+				fmt.Fprintf(w, "       written in %s\n", d.Place)
+			}
+			assigned = true
+		}
+	}
+	if assigned && e.InForce {
+		fmt.Fprintln(w, "  (a connection that is assigned goes to its group before every rule: headgate show assignments)")
+	}
+	return nil
+}

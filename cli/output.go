@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/goccy/go-yaml"
+	"github.com/spf13/cobra"
+)
+
+// format is the value of -o.
+type format string
+
+func (f *format) String() string { return string(*f) }
+func (f *format) Type() string   { return "table|json|yaml" }
+
+// Set is for package pflag.
+func (f *format) Set(s string) error {
+	switch s {
+	case "table", "json", "yaml":
+		*f = format(s)
+		return nil
+	}
+	return fmt.Errorf("%q is not a format: write table, json or yaml", s)
+}
+
+// outputFlag gives a command the flag -o.
+func outputFlag(c *cobra.Command) *format {
+	f := format("table")
+	c.Flags().VarP(&f, "output", "o", "print as table, json or yaml")
+	return &f
+}
+
+// print writes v as f asks for it; table writes it for people.
+func (a *app) print(f format, v any, table func(io.Writer) error) error {
+	switch f {
+	case "json":
+		e := json.NewEncoder(a.out)
+		e.SetIndent("", "  ")
+		return e.Encode(v)
+	case "yaml":
+		text, err := json.Marshal(v)
+		if err != nil {
+			return err
+		}
+		if text, err = yaml.JSONToYAML(text); err != nil {
+			return err
+		}
+		_, err = a.out.Write(text)
+		return err
+	}
+	return table(a.out)
+}
+
+// table writes rows in columns; the first row is the heading.
+func table(w io.Writer, indent string, rows [][]string) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.TabIndent)
+	for _, row := range rows {
+		fmt.Fprintln(t, indent+strings.TrimRight(strings.Join(row, "\t"), "\t"))
+	}
+	return t.Flush()
+}

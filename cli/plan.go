@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"headgate/config"
+	"headgate/group"
+	"headgate/shaper"
+)
+
+func planCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "plan -f FILE",
+		Short: "Say what apply would change, and change nothing",
+		Long: `Plan compares the configuration with what the kernel has, and prints each
+change that apply would make. A device that has what it should is "up to date".`,
+		Example: `  headgate plan -f eth0.yaml
+  headgate plan -f /etc/headgate -o json`,
+		Args: cobra.NoArgs,
+	}
+	files, output := fileFlag(c), outputFlag(c)
+	missing := ignoreMissingFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return a.plan(c, *files, *missing, *output)
+	}
+	return c
+}
+
+func ignoreMissingFlag(c *cobra.Command) *bool {
+	return c.Flags().Bool("ignore-missing", false, "leave out devices that do not exist now, instead of failing")
+}
+
+func (a *app) plan(c *cobra.Command, files []string, ignoreMissing bool, f format) error {
+	set, err := a.load(c, files, true)
+	if err != nil {
+		return err
+	}
+	steps, err := a.steps(set, ignoreMissing)
+	if err != nil {
+		return err
+	}
+	return a.print(f, steps, func(w io.Writer) error { return printSteps(w, steps) })
+}
+
+func printSteps(w io.Writer, steps []step) error {
+	for _, s := range steps {
+		if len(s.Changes) == 0 {
+			fmt.Fprintf(w, "%s: up to date\n", s.Dev)
+			continue
+		}
+		fmt.Fprintf(w, "%s: %s\n", s.Dev, count(len(s.Changes), "change"))
+		for _, change := range s.Changes {
+			fmt.Fprintf(w, "  %v\n", change)
+		}
+	}
+	return nil
+}
+
+// step is what is to be done to one device.
+type step struct {
+	Dev     string          `json:"dev"`
+	Engine  group.Engine    `json:"engine"`
+	Changes []shaper.Change `json:"changes"`
+
+	plan   shaper.Plan
+	before pendingSnapshot // what is in force now
+}
+
+// steps compares the whole configuration with the kernel before anything is done, so that a mistake or foreign traffic control on the last
+// device leaves the first as it is. All devices' errors are reported.
+func (a *app) steps(set config.Set, ignoreMissing bool) ([]step, error) {
+	targets, err := a.targets(set, ignoreMissing)
+	if err != nil {
+		return nil, err
+	}
+	a.warnSpeeds(set)
+	steps := []step{}
+	var failed []error
+	for _, t := range targets {
+		s, err := a.step(t)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", t.source.Name(), err))
+		}
+		steps = append(steps, s)
+	}
+	return steps, errors.Join(failed...)
+}
+
+func (a *app) step(t target) (step, error) {
+	s := step{Dev: t.plan.Dev, Engine: t.source.Engine, Changes: []shaper.Change{}, plan: t.plan, before: pendingSnapshot{Dev: t.plan.Dev}}
+	engine, err := a.engine(s.Engine)
+	if err != nil {
+		return s, err
+	}
+	now, err := a.observe(s.Dev)
+	switch {
+	case errors.Is(err, shaper.ErrNotShaped):
+	case err != nil:
+		return s, err
+	default:
+		s.before.Engine, s.before.Plan = now.Engine, &now.Plan
+		if now.Engine != s.Engine {
+			s.Changes = append(s.Changes, shaper.Change{Verb: "remove", Object: "engine " + string(now.Engine)})
+		}
+	}
+	changes, err := engine.Diff(s.plan)
+	s.Changes = append(s.Changes, changes...)
+	return s, err
+}

@@ -1,0 +1,272 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"headgate/group"
+	"headgate/shaper"
+	"headgate/unit"
+)
+
+// devFlag gives a command the flag --dev, which a shell can complete.
+func (a *app) devFlag(c *cobra.Command, value, what string) *string {
+	dev := c.Flags().String("dev", value, what)
+	err := c.RegisterFlagCompletionFunc("dev", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		devices, err := a.devices()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return devices, cobra.ShellCompDirectiveNoFileComp
+	})
+	if err != nil {
+		panic(err) // a slip of ours: the flag is registered twice
+	}
+	return dev
+}
+
+func showCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "show [groups|assignments]",
+		Short: "Print what is in force, and what it has carried",
+		Long: `Show reads the kernel's state: groups with their counters, or the connections
+that were assigned at run time. Counters run since the group was made. Foreign
+traffic control and drift (what an apply of the same would mend) are named.`,
+		Example: `  headgate show
+  headgate show groups --dev eth0 --over 1s
+  headgate show assignments --dev eth0 -o json`,
+		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: []string{"groups", "assignments"},
+	}
+	dev := a.devFlag(c, "all", "one device, or all that have bandwidth groups")
+	over := c.Flags().Duration("over", 0, "measure rates over this time, such as 1s")
+	output := outputFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if *over < 0 || *over > time.Hour {
+			return usageError{fmt.Errorf("--over %v is not possible: write a time up to an hour, such as 1s", *over), c.CommandPath()}
+		}
+		if store, err := a.store(); err == nil { // what is in force can be shown without it
+			a.tell(store)
+		}
+		states, err := a.states(*dev)
+		if err != nil {
+			return err
+		}
+		if len(args) > 0 && args[0] == "assignments" {
+			return a.showAssignments(states, *output)
+		}
+		return a.showGroups(states, *over, *output)
+	}
+	return c
+}
+
+// states observes one device, or all that have something of ours.
+func (a *app) states(dev string) ([]shaper.State, error) {
+	if dev != "all" {
+		s, err := a.observe(dev)
+		return []shaper.State{s}, err
+	}
+	devices, err := a.devices()
+	if err != nil {
+		return nil, err
+	}
+	states := []shaper.State{}
+	for _, d := range devices {
+		s, err := a.observe(d)
+		switch {
+		case errors.Is(err, shaper.ErrNotShaped) || errors.Is(err, shaper.ErrNoDevice): // gone since it was listed
+		case err != nil:
+			return nil, err
+		default:
+			states = append(states, s)
+		}
+	}
+	return states, nil
+}
+
+func (a *app) showGroups(states []shaper.State, over time.Duration, f format) error {
+	var later []shaper.State
+	if over > 0 {
+		time.Sleep(over)
+		for _, s := range states {
+			l, err := a.observe(s.Dev)
+			if err != nil {
+				return err
+			}
+			later = append(later, l)
+		}
+	}
+	if later == nil {
+		return a.print(f, states, func(w io.Writer) error { return groupsTable(w, states, nil) })
+	}
+	return a.print(f, later, func(w io.Writer) error { return groupsTable(w, later, states) })
+}
+
+// groupsTable prints states; before, if any, are the same devices some time ago.
+func groupsTable(w io.Writer, states, before []shaper.State) error {
+	if len(states) == 0 {
+		fmt.Fprintln(w, "no device has bandwidth groups: headgate apply -f FILE makes them")
+		return nil
+	}
+	for i, s := range states {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintf(w, "%s, enforced by %s\n", s.Dev, s.Engine)
+		var earlier shaper.State
+		if before != nil {
+			earlier = before[i]
+		}
+		elapsed := s.At.Sub(earlier.At)
+		for _, d := range []struct {
+			name     string
+			tree     *group.Tree
+			now, was *shaper.DirectionState
+		}{{"out", s.Plan.Out, s.Out, earlier.Out}, {"in", s.Plan.In, s.In, earlier.In}} {
+			if d.tree == nil || d.now == nil {
+				continue
+			}
+			if err := directionTable(w, d.name, *d.tree, d.now, d.was, elapsed); err != nil {
+				return err
+			}
+		}
+		for _, foreign := range s.Foreign {
+			fmt.Fprintf(w, "  not ours: %s\n", foreign)
+		}
+		for _, change := range s.Drift {
+			fmt.Fprintf(w, "  differs from what was applied: %v\n", change)
+		}
+	}
+	return nil
+}
+
+func directionTable(w io.Writer, name string, t group.Tree, now, was *shaper.DirectionState, elapsed time.Duration) error {
+	fmt.Fprintf(w, "  %s: limit %v, spare %s, %s\n", name, t.Limit, t.Spare, count(now.Assigned, "assigned connection"))
+	head := []string{"GROUP", "CLASS", "GUARANTEE", "CEILING", "RATE", "BYTES", "PACKETS", "DROPS", "MARKS", "BACKLOG", "DELAY"}
+	const rateColumn = 4
+	rows := [][]string{head}
+	row := func(label string, g shaper.GroupState, was *shaper.GroupState) {
+		rate := ""
+		if was != nil && elapsed > 0 && g.Bytes >= was.Bytes {
+			rate = humanRate(float64(g.Bytes-was.Bytes) * 8 / elapsed.Seconds())
+		}
+		rows = append(rows, []string{
+			label, g.Class, g.Guarantee.String(), g.Ceiling.String(), rate, humanBytes(g.Bytes), fmt.Sprint(g.Packets),
+			fmt.Sprint(g.Drops), fmt.Sprint(g.Marks), humanBytes(g.BacklogBytes), humanDelay(g.QueueDelay),
+		})
+	}
+	for i, g := range now.Groups {
+		label := g.Path
+		if i < len(t.Nodes) {
+			label = strings.Repeat("  ", t.Nodes[i].Depth-1) + g.Path[strings.LastIndexByte(g.Path, '/')+1:]
+		}
+		row(label, g, sameGroup(was, g.Path))
+	}
+	var control *shaper.GroupState
+	if was != nil {
+		control = &was.Control
+	}
+	row("(control)", now.Control, control)
+	if was == nil {
+		for i := range rows {
+			rows[i] = append(rows[i][:rateColumn], rows[i][rateColumn+1:]...)
+		}
+	}
+	return table(w, "    ", rows)
+}
+
+func sameGroup(d *shaper.DirectionState, path string) *shaper.GroupState {
+	if d == nil {
+		return nil
+	}
+	for i := range d.Groups {
+		if d.Groups[i].Path == path {
+			return &d.Groups[i]
+		}
+	}
+	return nil
+}
+
+// assignmentLister is what an engine has that can name its assignments.
+type assignmentLister interface {
+	Assignments(dev string) ([]shaper.Assignment, error)
+}
+
+func (a *app) showAssignments(states []shaper.State, f format) error {
+	type devAssignments struct {
+		Dev         string              `json:"dev"`
+		Assignments []shaper.Assignment `json:"assignments"`
+	}
+	all := []devAssignments{}
+	for _, s := range states {
+		lister, ok := a.engines[s.Engine].(assignmentLister)
+		if !ok {
+			return fmt.Errorf("%s: the engine %s cannot list its assignments: \"headgate show groups\" has their number", s.Dev, s.Engine)
+		}
+		list, err := lister.Assignments(s.Dev)
+		if err != nil {
+			return err
+		}
+		all = append(all, devAssignments{s.Dev, append([]shaper.Assignment{}, list...)})
+	}
+	return a.print(f, all, func(w io.Writer) error {
+		rows := [][]string{{"DEV", "GROUP", "CONNECTION"}}
+		for _, d := range all {
+			for _, one := range d.Assignments {
+				rows = append(rows, []string{d.Dev, one.Group, one.Conn.String()})
+			}
+		}
+		if len(rows) == 1 {
+			_, err := fmt.Fprintln(w, "no connection is assigned: headgate assign GROUP assigns one")
+			return err
+		}
+		return table(w, "", rows)
+	})
+}
+
+// humanRate is for reading, three digits: "95.5Mbit".
+func humanRate(bps float64) string {
+	for _, s := range []struct {
+		scale float64
+		name  string
+	}{{float64(unit.Gbit), "Gbit"}, {float64(unit.Mbit), "Mbit"}, {float64(unit.Kbit), "kbit"}} {
+		if bps >= s.scale {
+			return short(bps/s.scale) + s.name
+		}
+	}
+	return fmt.Sprintf("%.0fbit", bps)
+}
+
+func humanBytes(n uint64) string {
+	for _, s := range []struct {
+		scale float64
+		name  string
+	}{{1 << 40, "TiB"}, {1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
+		if float64(n) >= s.scale {
+			return short(float64(n)/s.scale) + s.name
+		}
+	}
+	return fmt.Sprint(n, "B")
+}
+
+func short(v float64) string {
+	switch {
+	case v >= 99.95:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 9.995:
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.2f", v)
+}
+
+func humanDelay(d time.Duration) string {
+	if d >= time.Millisecond {
+		return d.Round(10 * time.Microsecond).String()
+	}
+	return d.Round(time.Microsecond).String()
+}

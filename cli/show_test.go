@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"bytes"
+	"log/slog"
+	"testing"
+	"time"
+
+	"headgate/group"
+	"headgate/shaper"
+	"headgate/unit"
+)
+
+func TestHumanNumbers(t *testing.T) {
+	for bps, want := range map[float64]string{
+		0: "0bit", 999: "999bit", 1000: "1.00kbit", 95_500_000: "95.5Mbit", 999_999_999: "1000Mbit", 1.5e9: "1.50Gbit", 12.34e12: "12340Gbit",
+	} {
+		if got := humanRate(bps); got != want {
+			t.Errorf("humanRate(%v) = %s, want %s", bps, got, want)
+		}
+	}
+	for n, want := range map[uint64]string{0: "0B", 1023: "1023B", 1024: "1.00KiB", 1536 << 20: "1.50GiB", 3 << 40: "3.00TiB"} {
+		if got := humanBytes(n); got != want {
+			t.Errorf("humanBytes(%v) = %s, want %s", n, got, want)
+		}
+	}
+	for d, want := range map[time.Duration]string{0: "0s", 1234 * time.Nanosecond: "1µs", 1234 * time.Microsecond: "1.23ms", 2 * time.Second: "2s"} {
+		if got := humanDelay(d); got != want {
+			t.Errorf("humanDelay(%v) = %s, want %s", d, got, want)
+		}
+	}
+}
+
+// TestRates: two observations give rates; a group that was made anew between
+// them has none.
+func TestRates(t *testing.T) {
+	tree := &group.Tree{Limit: 100 * unit.Mbit, Spare: group.Equal, Nodes: []group.Node{
+		{Path: "web", Depth: 1, Leaf: true}, {Path: "new", Depth: 1, Leaf: true},
+	}}
+	at := time.Unix(1700000000, 0)
+	state := func(at time.Time, web, fresh, control uint64) shaper.State {
+		return shaper.State{
+			Dev: "eth0", Engine: group.HTB, At: at, Plan: shaper.Plan{Dev: "eth0", Out: tree},
+			Out: &shaper.DirectionState{
+				Groups: []shaper.GroupState{
+					{Path: "web", Class: "1:10", Guarantee: unit.Mbit, Ceiling: unit.Gbit, Bytes: web, Drops: 3, Marks: 4, BacklogBytes: 2048, QueueDelay: time.Millisecond},
+					{Path: "new", Class: "1:11", Bytes: fresh},
+				},
+				Control: shaper.GroupState{Class: "1:2", Bytes: control},
+			},
+			Foreign: []string{"qdisc ingress ffff:"}, Drift: []shaper.Change{{Verb: "change", Object: "out group web"}},
+		}
+	}
+	var b bytes.Buffer
+	before := []shaper.State{state(at, 1000, 5000, 0)}
+	after := []shaper.State{state(at.Add(2*time.Second), 1000+25_000_000, 10, 250)}
+	if err := groupsTable(&b, after, before); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "testdata/rates.txt", b.String())
+}
+
+func TestLogLines(t *testing.T) {
+	var b bytes.Buffer
+	log := slog.New(newLogLines(&b)).With("dev", "eth0")
+	log.Debug("not shown")
+	log.Info("applied")
+	log.Warn("ECN is not marked", "reason", "no bpf file system")
+	log.Error("failed")
+	want := "headgate: applied: dev eth0\nheadgate: warning: ECN is not marked: dev eth0, reason no bpf file system\nheadgate: error: failed: dev eth0\n"
+	if b.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}

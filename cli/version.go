@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the release build (-ldflags "-X headgate/cli.version=1.2.3").
+var version = "dev"
+
+func versionCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version",
+		Example: "  headgate version -o json",
+		Args:    cobra.NoArgs,
+	}
+	output := outputFlag(c)
+	c.RunE = func(*cobra.Command, []string) error {
+		v := struct {
+			Version  string `json:"version"`
+			Revision string `json:"revision,omitempty"`
+			Go       string `json:"go"`
+			Platform string `json:"platform"`
+		}{Version: version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+		if info, ok := debug.ReadBuildInfo(); ok {
+			for _, s := range info.Settings {
+				if s.Key == "vcs.revision" {
+					v.Revision = s.Value
+				}
+			}
+		}
+		return a.print(*output, v, func(w io.Writer) error {
+			_, err := fmt.Fprintf(w, "headgate %s %s (%s, %s)\n", v.Version, v.Revision, v.Go, v.Platform)
+			return err
+		})
+	}
+	return c
+}

@@ -1,0 +1,95 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func seed(f *testing.F, pattern string) {
+	f.Helper()
+	list, err := filepath.Glob(pattern)
+	if err != nil || len(list) == 0 {
+		f.Fatalf("%s: no files (%v)", pattern, err)
+	}
+	for _, file := range list {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+}
+
+func TestCheckCgroups(t *testing.T) {
+	mount := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(mount, "system.slice/nginx.service"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(mount, "cgroup.procs"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	set, err := Parse("x.yaml", []byte(`kind: Interface
+dev: eth0
+out:
+  limit: 1Gbit
+  groups:
+    - {name: a, match: [{cgroup: /system.slice/nginx.service}]}
+    - {name: b, match: [{mark: 1}, {cgroup: /system.slice/ngnix.service}]}
+    - name: c
+      match: [{mark: 2}]
+      groups:
+        - name: d
+          match:
+            - cgroup: /sytem.slice/nginx.service
+            - cgroup: /cgroup.procs
+            - cgroup: /other/deep/er
+    - {name: rest, default: true}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !set.HasCgroups() {
+		t.Error("no cgroups are seen")
+	}
+	want := `x.yaml:7: out.groups[1].match[1].cgroup: there is no cgroup "/system.slice/ngnix.service" below M: did you mean "/system.slice/nginx.service"?
+x.yaml:13: out.groups[2].groups[0].match[0].cgroup: there is no cgroup "/sytem.slice/nginx.service" below M: did you mean "/system.slice/nginx.service"?
+x.yaml:14: out.groups[2].groups[0].match[1].cgroup: there is no cgroup "/cgroup.procs" below M: start the service that makes it, or write one that "systemd-cgls" lists
+x.yaml:15: out.groups[2].groups[0].match[2].cgroup: there is no cgroup "/other/deep/er" below M: start the service that makes it, or write one that "systemd-cgls" lists`
+	if err := set.CheckCgroups(mount); err == nil || strings.ReplaceAll(err.Error(), mount, "M") != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+	for _, dir := range []string{"system.slice/ngnix.service", "sytem.slice/nginx.service", "other/deep/er"} {
+		if err := os.MkdirAll(filepath.Join(mount, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(filepath.Join(mount, "cgroup.procs")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(mount, "cgroup.procs"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := set.CheckCgroups(mount); err != nil {
+		t.Errorf("all exist: %v", err)
+	}
+}
+
+func TestCgroupMount(t *testing.T) {
+	for name, c := range map[string]struct{ mountinfo, want string }{
+		"unified": {"22 1 0:21 / /proc rw - proc proc rw\n30 22 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n", "/sys/fs/cgroup"},
+		"hybrid":  {"30 22 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n31 22 0:27 / /sys/fs/cgroup/unified rw - cgroup2 none rw\n", "/sys/fs/cgroup/unified"},
+		"space":   {"31 22 0:27 / /mnt/a\\040b rw - cgroup2 none rw\n", "/mnt/a b"},
+	} {
+		if got, err := cgroupMount(strings.NewReader(c.mountinfo)); err != nil || got != c.want {
+			t.Errorf("%s: %q, %v; want %q", name, got, err, c.want)
+		}
+	}
+	if _, err := cgroupMount(strings.NewReader("22 1 0:21 / /proc rw - proc proc rw\n")); err == nil || !strings.Contains(err.Error(), "mount -t cgroup2") {
+		t.Errorf("without a mount: %v", err)
+	}
+	if _, err := CgroupMount(); err != nil {
+		t.Skipf("this machine has none: %v", err)
+	}
+}

@@ -1,0 +1,173 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// decoder turns the tree of one document into a value. Each helper takes the
+// node and its key, the place in the user's terms.
+type decoder struct {
+	*source
+	places map[string]position // of each key that was read
+	broken map[string]bool     // keys with a mistake, whose value is not to be judged further
+}
+
+func newDecoder(s *source) *decoder {
+	return &decoder{s, map[string]position{}, map[string]bool{}}
+}
+
+// wrong reports a value that cannot be read.
+func (d *decoder) wrong(n *node, key, format string, args ...any) {
+	d.broken[key] = true
+	if n.shape == refused {
+		return
+	}
+	d.mistake(d.place(key, n.position), key, format, args...)
+}
+
+// place is where the key stands, or else the nearest key around it.
+func (d *decoder) place(key string, otherwise position) position {
+	for key != "" {
+		if p, ok := d.places[key]; ok {
+			return p
+		}
+		key = parent(key)
+	}
+	return otherwise
+}
+
+// parent is the key around a key: of "out.groups[1]", "out.groups".
+func parent(key string) string { return key[:max(0, strings.LastIndexAny(key, ".["))] }
+
+// field is one key that a mapping may have.
+type field struct {
+	name string
+	read func(n *node, key string)
+}
+
+// fields reads a mapping; each key may come once. A misspelt key counts as
+// broken, so that the key it was meant to be is not reported as missing too.
+func (d *decoder) fields(n *node, path, what string, fields []field) {
+	if n.shape != mapping {
+		d.wrong(n, path, "%s is %s: write a mapping of %s", what, n.shape, keys(fields))
+		return
+	}
+	if n.part {
+		d.broken[path] = true
+	}
+	first := map[string]position{}
+	for _, p := range n.pairs {
+		key := join(path, p.key)
+		if earlier, dup := first[p.key]; dup {
+			d.mistake(p.position, key, "this key is here twice (first in line %d): leave one", earlier.line)
+			continue
+		}
+		first[p.key] = p.position
+		d.places[key] = p.position
+		if !readField(fields, p, key) {
+			message, meant := unknown(p.key, what, fields)
+			d.wrong(p.value, key, "%s", message)
+			if meant != "" {
+				d.broken[join(path, meant)] = true
+			}
+		}
+	}
+}
+
+func readField(fields []field, p pair, key string) bool {
+	for _, f := range fields {
+		if f.name == p.key {
+			f.read(p.value, key)
+			return true
+		}
+	}
+	return false
+}
+
+func keys(fields []field) string {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.name
+	}
+	return strings.Join(names, ", ")
+}
+
+// each reads the items of a list; what names the list in messages.
+func (d *decoder) each(n *node, key, what string, read func(n *node, key string)) {
+	switch {
+	case n.shape != list:
+		d.wrong(n, key, "%s stands here: write a list, each item on a line that starts with \"- \"", n.shape)
+	case len(n.items) == 0:
+		d.wrong(n, key, "the list is empty: add %s to it", what)
+	}
+	for i, item := range n.items {
+		k := fmt.Sprintf("%s[%d]", key, i)
+		d.places[k] = item.position
+		read(item, k)
+	}
+}
+
+// oneOrMore reads a scalar, or a list of them, through parse.
+func oneOrMore[T any](d *decoder, out *[]T, parse func(string) ([]T, error)) func(*node, string) {
+	one := func(n *node, key string) {
+		var v []T
+		if value(d, &v, parse)(n, key) {
+			*out = append(*out, v...)
+		}
+	}
+	return func(n *node, key string) {
+		if n.shape != list {
+			one(n, key)
+			return
+		}
+		d.each(n, key, "a value", one)
+	}
+}
+
+// one reads a scalar through parse, whose error is the message.
+func one[T any](d *decoder, out *T, parse func(string) (T, error)) func(*node, string) {
+	read := value(d, out, parse)
+	return func(n *node, key string) { read(n, key) }
+}
+
+func value[T any](d *decoder, out *T, parse func(string) (T, error)) func(*node, string) bool {
+	return func(n *node, key string) bool {
+		switch n.shape {
+		case scalar:
+		case null:
+			d.wrong(n, key, "there is no value: write one, or leave %s out", lastKey(key))
+			return false
+		default:
+			d.wrong(n, key, "%s is not possible here: write %s", n.shape, scalar)
+			return false
+		}
+		v, err := parse(n.text)
+		if err != nil {
+			d.wrong(n, key, "%v", err)
+			return false
+		}
+		*out = v
+		return true
+	}
+}
+
+func lastKey(key string) string {
+	key = key[strings.LastIndexByte(key, '.')+1:]
+	if i := strings.IndexByte(key, '['); i > 0 {
+		key = key[:i]
+	}
+	return key
+}
+
+func text[T ~string](s string) (T, error) { return T(s), nil }
+
+func boolean(s string) (bool, error) {
+	switch s {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return false, fmt.Errorf("%q is not true or false: write true, or leave the key out", s)
+}

@@ -1,0 +1,174 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"headgate/group"
+	"headgate/unit"
+)
+
+// Interface is one "kind: Interface" document: checked, resolved, and still
+// knowing where it was written.
+type Interface struct {
+	group.Resolved
+	// File is the file as the user called it; "-" is standard input.
+	File string
+	// Line is where the document starts.
+	Line   int
+	places map[string]position
+}
+
+// Where is the file, line and column of a key ("out.groups[1].match[0]"), or of
+// the nearest key around it.
+func (i Interface) Where(key string) (file string, line, column int) {
+	d := decoder{places: i.places}
+	p := d.place(key, position{line: i.Line, column: 1})
+	return i.File, p.line, p.column
+}
+
+// Name is "file:line" of the document, for messages.
+func (i Interface) Name() string { return fmt.Sprintf("%s:%d", i.File, i.Line) }
+
+// interfaceDocument reads and checks one document. With mistakes, what it
+// returns must not be used.
+func interfaceDocument(s *source, n *node) Interface {
+	d := newDecoder(s)
+	var i group.Interface
+	d.fields(n, "", "an Interface", []field{
+		{"kind", func(*node, string) {}},
+		{"dev", one(d, &i.Dev, text[string])},
+		{"perspective", one(d, &i.Perspective, text[group.Perspective])},
+		{"engine", one(d, &i.Engine, text[group.Engine])},
+		{"overhead", d.overhead(&i.Overhead)},
+		{"out", d.direction(&i.Out)},
+		{"in", d.direction(&i.In)},
+	})
+	resolved, problems := i.Resolve()
+	for _, p := range problems {
+		if !d.followsFromMistake(p) {
+			d.mistake(d.place(p.Where, n.position), p.Where, "%s", p.Message)
+		}
+	}
+	return Interface{Resolved: resolved, File: s.file, Line: n.line, places: d.places}
+}
+
+// followsFromMistake tells whether a problem is only the consequence of text
+// that could not be read: mending that would mend this.
+func (d *decoder) followsFromMistake(p group.Problem) bool {
+	for key := p.Where; key != ""; key = parent(key) {
+		if d.broken[key] {
+			return true
+		}
+	}
+	for key := range d.broken {
+		below := strings.HasPrefix(key, p.Where)
+		switch {
+		case !below:
+		case p.Message == group.EmptyRule:
+			return true
+		case p.Message == group.NoDefault && (strings.HasSuffix(key, ".default") || lastKey(key) == "groups"):
+			return true
+		}
+	}
+	return false
+}
+
+// overhead takes bare numbers as bytes: nothing else could be meant.
+func (d *decoder) overhead(out *group.Overhead) func(*node, string) {
+	size := func(s string) (unit.Bytes, error) {
+		if s != "" && strings.Trim(s, "0123456789") == "" {
+			s += "B"
+		}
+		return unit.ParseBytes(s)
+	}
+	return func(n *node, key string) {
+		d.fields(n, key, "overhead", []field{
+			{"frame", one(d, &out.Frame, size)},
+			{"minimum", one(d, &out.Minimum, size)},
+		})
+	}
+}
+
+func (d *decoder) direction(out **group.Direction) func(*node, string) {
+	return func(n *node, key string) {
+		if n.shape == null {
+			d.wrong(n, key, "nothing is under %s: write limit and groups there, or take the key away", key)
+			return
+		}
+		dir := &group.Direction{}
+		*out = dir
+		d.fields(n, key, key, []field{
+			{"limit", one(d, &dir.Limit, unit.ParseRate)},
+			{"spare", one(d, &dir.Spare, text[group.Spare])},
+			{"groups", d.groups(&dir.Groups)},
+		})
+		limit := join(key, "limit")
+		if _, given := d.places[limit]; !given && !d.broken[limit] && !d.broken[key] {
+			d.wrong(n, limit, "there is no limit: write the rate of the link, for example limit: 1Gbit")
+		}
+		if d.broken[limit] {
+			dir.Limit = unit.MaxRate // so that what is inside can still be judged
+		}
+	}
+}
+
+func (d *decoder) groups(out *[]group.Group) func(*node, string) {
+	return func(n *node, key string) {
+		d.each(n, key, "a group", func(n *node, key string) {
+			var g group.Group
+			d.fields(n, key, "a group", []field{
+				{"name", one(d, &g.Name, text[string])},
+				{"guarantee", one(d, &g.Guarantee, amount("guarantee"))},
+				{"ceiling", one(d, &g.Ceiling, ceiling)},
+				{"priority", one(d, &g.Priority, priority)},
+				{"match", d.match(&g.Match)},
+				{"default", one(d, &g.Default, boolean)},
+				{"groups", d.groups(&g.Groups)},
+			})
+			name := join(key, "name")
+			if _, given := d.places[name]; !given && !d.broken[name] && !d.broken[key] {
+				d.wrong(n, name, "the group has no name: write name: and a word, for example name: web")
+			}
+			*out = append(*out, g)
+		})
+	}
+}
+
+func amount(what string) func(string) (group.Amount, error) {
+	return func(s string) (a group.Amount, err error) {
+		if strings.HasSuffix(strings.TrimSpace(s), "%") {
+			a.Share, err = unit.ParseShare(strings.TrimSpace(s))
+			return a, err
+		}
+		if a.Rate, err = unit.ParseRate(s); err != nil {
+			err = fmt.Errorf("%q is not a %s: write %s", s, what, remedy(s))
+		}
+		return a, err
+	}
+}
+
+// remedy uses the user's own number if there is one.
+func remedy(s string) string {
+	if s != "" && len(s) < 10 && strings.Trim(s, "0123456789") == "" {
+		return fmt.Sprintf("%s%% for a share, or a rate such as %sMbit", s, s)
+	}
+	return "a share such as 40%, or a rate such as 100Mbit"
+}
+
+func ceiling(s string) (group.Amount, error) {
+	a, err := amount("ceiling")(s)
+	if err == nil && a.IsZero() {
+		err = errors.New("a ceiling of nothing would stop the group: write the most that it may ever get, or leave ceiling out")
+	}
+	return a, err
+}
+
+func priority(s string) (int, error) {
+	n, err := number(s, 31)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a priority: write 0 (served first) to %d", s, group.MaxPriority)
+	}
+	return int(n), nil
+}

@@ -1,0 +1,228 @@
+package config
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"headgate/group"
+)
+
+// Set is all that was read.
+type Set struct {
+	// Interfaces are in the order of the files and lines. No two have the same
+	// Dev.
+	Interfaces []Interface
+}
+
+// kinds are the documents that may be written. A new kind is a line here, a
+// field in Set and a file with its function.
+var kinds = map[string]func(*Set, *source, *node){
+	"Interface": func(set *Set, s *source, n *node) {
+		set.Interfaces = append(set.Interfaces, interfaceDocument(s, n))
+	},
+}
+
+// Load reads files, directories (their *.yaml and *.yml, by name, not deeper)
+// and "-", which is stdin. Its error is a Mistakes with all that is wrong in all
+// of them.
+func Load(paths []string, stdin io.Reader) (Set, error) {
+	var l loader
+	for _, path := range paths {
+		l.path(path, stdin)
+	}
+	if len(l.mistakes) == 0 && len(l.set.Interfaces) == 0 {
+		l.file(strings.Join(paths, " "), "there is no document: write one that begins with kind: Interface")
+	}
+	l.sameDev()
+	if len(l.mistakes) > 0 {
+		slices.SortStableFunc(l.mistakes, func(a, b Mistake) int {
+			return cmp.Or(
+				cmp.Compare(slices.Index(l.files, a.File), slices.Index(l.files, b.File)),
+				cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+		})
+		return Set{}, l.mistakes
+	}
+	return l.set, nil
+}
+
+// Parse reads one file's text; name is what mistakes call it.
+func Parse(name string, text []byte) (Set, error) {
+	return Load([]string{"-"}, named{bytes.NewReader(text), name})
+}
+
+// named is a standard input that has a name in messages.
+type named struct {
+	io.Reader
+	name string
+}
+
+type loader struct {
+	set      Set
+	mistakes Mistakes
+	files    []string // in the order of reading
+}
+
+func (l *loader) file(name, format string, args ...any) {
+	l.mistakes = append(l.mistakes, Mistake{File: name, Message: fmt.Sprintf(format, args...)})
+}
+
+func (l *loader) path(path string, stdin io.Reader) {
+	l.files = append(l.files, path)
+	if path == "-" {
+		name := "-"
+		if n, ok := stdin.(named); ok {
+			name = n.name
+		}
+		l.read(name, stdin)
+		return
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		l.file(path, "the file cannot be read: %v", reason(err))
+		return
+	}
+	if !info.IsDir() {
+		l.open(path)
+		return
+	}
+	entries, err := os.ReadDir(path) // sorted by name
+	if err != nil {
+		l.file(path, "the directory cannot be read: %v", reason(err))
+		return
+	}
+	found := false
+	for _, e := range entries {
+		if ext := filepath.Ext(e.Name()); (ext == ".yaml" || ext == ".yml") && !e.IsDir() {
+			found = true
+			l.open(filepath.Join(path, e.Name()))
+		}
+	}
+	if !found {
+		l.file(path, "the directory has no *.yaml or *.yml file: add one, or name a file")
+	}
+}
+
+func (l *loader) open(path string) {
+	f, err := os.Open(path)
+	if err != nil {
+		l.file(path, "the file cannot be read: %v", reason(err))
+		return
+	}
+	defer f.Close()
+	l.read(path, f)
+}
+
+// reason is the cause without the path, which the message has already.
+func reason(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+func (l *loader) read(name string, r io.Reader) {
+	l.files = append(l.files, name)
+	text, err := io.ReadAll(io.LimitReader(r, MaxFile+1))
+	switch {
+	case err != nil:
+		l.file(name, "the file cannot be read: %v", reason(err))
+		return
+	case len(text) > MaxFile:
+		l.file(name, "the file is larger than %d MiB: split it", MaxFile>>20)
+		return
+	}
+	s := &source{file: name}
+	docs := s.documents(text)
+	if len(docs) == 0 && len(s.mistakes) == 0 {
+		l.file(name, "there is no document: write one that begins with kind: Interface")
+	}
+	for _, doc := range docs {
+		l.document(s, doc)
+	}
+	l.mistakes = append(l.mistakes, s.mistakes...)
+}
+
+func (l *loader) document(s *source, doc *node) {
+	if doc.shape != mapping {
+		s.mistake(doc.position, "", "the document is %s: write keys, the first of them kind: Interface", doc.shape)
+		return
+	}
+	for _, p := range doc.pairs {
+		if p.key != "kind" {
+			continue
+		}
+		if read, ok := kinds[p.value.text]; ok && p.value.shape == scalar {
+			read(&l.set, s, doc)
+		} else {
+			s.mistake(p.position, "kind", "%s", unknownKind(p.value))
+		}
+		return
+	}
+	at := doc.position
+	remedy := "write kind: Interface"
+	if len(doc.pairs) > 0 && nearest(doc.pairs[0].key, []string{"kind"}) != "" {
+		at, remedy = doc.pairs[0].position, fmt.Sprintf("did you mean kind where %q is?", doc.pairs[0].key)
+	}
+	s.mistake(at, "kind", "the document does not say what it is: %s", remedy)
+}
+
+func unknownKind(n *node) string {
+	if n.shape != scalar {
+		return fmt.Sprintf("the kind is %s: write kind: Interface", n.shape)
+	}
+	var names []string
+	for name := range kinds {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if strings.EqualFold(name, n.text) || nearest(n.text, names) == name {
+			return fmt.Sprintf("there is no kind %q: did you mean %s?", n.text, name)
+		}
+	}
+	return fmt.Sprintf("there is no kind %q: write %s", n.text, strings.Join(names, " or "))
+}
+
+// sameDev finds devices that are divided twice.
+func (l *loader) sameDev() {
+	first := map[string]Interface{}
+	for _, i := range l.set.Interfaces {
+		if i.Dev == "" {
+			continue
+		}
+		earlier, dup := first[i.Dev]
+		if !dup {
+			first[i.Dev] = i
+			continue
+		}
+		_, line, column := i.Where("dev")
+		l.mistakes = append(l.mistakes, Mistake{i.File, line, column, "dev",
+			fmt.Sprintf("%q is divided in %s already: write both directions in one document", i.Dev, earlier.Name())})
+	}
+}
+
+// For is the Interface of a device that exists: the one that names it, or else
+// the first whose pattern it matches.
+func (s Set) For(dev string) (Interface, bool) {
+	for _, i := range s.Interfaces {
+		if i.Dev == dev {
+			return i, true
+		}
+	}
+	for _, i := range s.Interfaces {
+		if ok, err := path.Match(i.Dev, dev); err == nil && ok && group.IsPattern(i.Dev) {
+			return i, true
+		}
+	}
+	return Interface{}, false
+}

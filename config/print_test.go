@@ -1,0 +1,184 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"reflect"
+	"strconv"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"headgate/group"
+	"headgate/unit"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// sameSet compares what two sets mean, not where it was written.
+func sameSet(t interface {
+	Helper()
+	Fatalf(string, ...any)
+}, a, b Set) {
+	t.Helper()
+	if len(a.Interfaces) != len(b.Interfaces) {
+		t.Fatalf("%d interfaces, and %d", len(a.Interfaces), len(b.Interfaces))
+	}
+	for i := range a.Interfaces {
+		if !reflect.DeepEqual(a.Interfaces[i].Resolved, b.Interfaces[i].Resolved) {
+			t.Fatalf("these differ:\n%s\n%s", Format(a.Interfaces[i].Resolved.Interface), Format(b.Interfaces[i].Resolved.Interface))
+		}
+	}
+}
+
+// TestFormatReadsBack: any Interface that is valid prints to a document that is
+// read as the same.
+func TestFormatReadsBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		i := drawInterface(t)
+		resolved, problems := i.Resolve()
+		if len(problems) > 0 {
+			t.Skip("not valid") // the generator does not avoid all overlaps
+		}
+		text := Format(i)
+		set, err := Parse("printed", text)
+		if err != nil {
+			t.Fatalf("%v\nin\n%s", err, text)
+		}
+		if !reflect.DeepEqual(set.Interfaces[0].Resolved, resolved) {
+			t.Fatalf("read back as\n%s\nwas\n%s", Format(set.Interfaces[0].Resolved.Interface), text)
+		}
+	})
+}
+
+func drawInterface(t *rapid.T) group.Interface {
+	i := group.Interface{
+		Dev:         rapid.SampledFrom([]string{"eth0", "veth*", "1", "null", "-x", "wg-a.5", "eth[0-3]", `a"b\c`, "é", "a b#"[:1], "true", "~", "*"}).Draw(t, "dev"),
+		Perspective: rapid.SampledFrom([]group.Perspective{"", group.Host, group.Guest}).Draw(t, "perspective"),
+		Engine:      rapid.SampledFrom([]group.Engine{"", group.HTB, group.Quantum}).Draw(t, "engine"),
+		Overhead:    group.Overhead{Frame: unit.Bytes(rapid.IntRange(0, 256).Draw(t, "frame")), Minimum: unit.Bytes(rapid.IntRange(0, 1500).Draw(t, "minimum"))},
+	}
+	i.Out = drawDirection(t, i.Perspective != group.Guest)
+	if rapid.Bool().Draw(t, "in") {
+		i.In = drawDirection(t, false)
+	}
+	return i
+}
+
+func drawDirection(t *rapid.T, cgroups bool) *group.Direction {
+	d := &group.Direction{
+		Limit: unit.Rate(rapid.Uint64Range(uint64(100*unit.Kbit), uint64(unit.MaxRate)).Draw(t, "limit")),
+		Spare: rapid.SampledFrom([]group.Spare{"", group.Proportional, group.Equal, group.Priority}).Draw(t, "spare"),
+	}
+	d.Groups = append(drawGroups(t, 1, d.Spare == group.Priority, cgroups), group.Group{Name: "default", Default: true})
+	return d
+}
+
+func drawGroups(t *rapid.T, depth int, priorities, cgroups bool) (out []group.Group) {
+	n := rapid.IntRange(0, 3).Draw(t, "groups")
+	for i := range n {
+		g := group.Group{Name: fmt.Sprintf("%s%d", rapid.SampledFrom([]string{"web", "0x", "null", "A.b-c_", "1e"}).Draw(t, "name"), i)}
+		switch rapid.IntRange(0, 2).Draw(t, "guarantee") {
+		case 0:
+			g.Guarantee.Share = unit.Whole / unit.Share(n) / unit.Share(rapid.IntRange(1, 9).Draw(t, "part"))
+		case 1:
+			g.Guarantee.Rate = unit.Rate(rapid.Uint64Range(0, 1000).Draw(t, "rate"))
+		}
+		if rapid.Bool().Draw(t, "ceiling") {
+			g.Ceiling.Share = unit.Whole
+		}
+		if priorities {
+			g.Priority = rapid.IntRange(0, group.MaxPriority).Draw(t, "priority")
+		}
+		for range rapid.IntRange(0, 2).Draw(t, "rules") {
+			g.Match = append(g.Match, drawSelector(t, cgroups))
+		}
+		if depth < group.MaxDepth && rapid.IntRange(0, 2).Draw(t, "inner") == 0 {
+			g.Groups = drawGroups(t, depth+1, priorities, cgroups)
+			if len(g.Match) > 0 && len(g.Groups) > 0 && len(g.Groups[0].Groups) == 0 {
+				g.Groups[0].Default = rapid.Bool().Draw(t, "default")
+			}
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+func drawSelector(t *rapid.T, cgroups bool) (s group.Selector) {
+	prefixes := func(label string) []netip.Prefix {
+		return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) netip.Prefix {
+			if rapid.Bool().Draw(t, "v4") {
+				a := netip.AddrFrom4([4]byte(rapid.SliceOfN(rapid.Byte(), 4, 4).Draw(t, "address")))
+				return netip.PrefixFrom(a, rapid.IntRange(0, 32).Draw(t, "bits")).Masked()
+			}
+			b := [16]byte(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "address"))
+			b[0] = 0xfd // not IPv4 in IPv6 dress
+			return netip.PrefixFrom(netip.AddrFrom16(b), rapid.IntRange(8, 128).Draw(t, "bits")).Masked()
+		}), 1, 3).Draw(t, label)
+	}
+	ports := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) group.PortRange {
+		first := rapid.Uint16().Draw(t, "first")
+		return group.PortRange{First: first, Last: rapid.Uint16Range(first, 65535).Draw(t, "last")}
+	}), 1, 3)
+	for range rapid.IntRange(1, 3).Draw(t, "fields") {
+		switch rapid.IntRange(0, 8).Draw(t, "field") {
+		case 0:
+			s.Proto = rapid.SliceOfN(rapid.SampledFrom([]uint8{group.ICMP, group.ICMPv6, group.TCP, group.UDP, group.SCTP, 0, 47, 255}), 1, 4).Draw(t, "proto")
+		case 1:
+			s.Src = prefixes("src")
+		case 2:
+			s.Dst = prefixes("dst")
+		case 3:
+			s.SPort = ports.Draw(t, "sport")
+		case 4:
+			s.DPort = ports.Draw(t, "dport")
+		case 5:
+			s.DSCP = rapid.SliceOfN(rapid.Uint8Range(0, 63), 1, 4).Draw(t, "dscp")
+		case 6:
+			s.VLAN = rapid.SliceOfN(rapid.Uint16Range(1, 4094), 1, 3).Draw(t, "vlan")
+		case 7:
+			s.Mark = rapid.SliceOfN(rapid.Uint32(), 1, 3).Draw(t, "mark")
+		case 8:
+			if cgroups {
+				s.Cgroup = rapid.SampledFrom([]string{"/a", "/system.slice/x.service", "/a b/c", "/é\"\\", "/a/#", "/a: b"}).Draw(t, "cgroup")
+			}
+		}
+	}
+	return s
+}
+
+// FuzzParse: nothing panics or hangs, mistakes have places, and whatever is
+// valid prints and reads back the same.
+func FuzzParse(f *testing.F) {
+	for _, pattern := range []string{"testdata/mistakes/*.yaml", "testdata/valid/*.yaml"} {
+		seed(f, pattern)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if len(text) > 1<<16 {
+			return // length is not what this looks for
+		}
+		began := time.Now()
+		set, err := Parse("fuzz", text)
+		if d := time.Since(began); d > 2*time.Second {
+			t.Fatalf("reading %d bytes took %v", len(text), d)
+		}
+		if err != nil {
+			for _, m := range err.(Mistakes) {
+				if m.Line < 0 || m.Message == "" {
+					t.Errorf("a mistake without a place: %+v", m)
+				}
+			}
+			return
+		}
+		var printed []byte
+		for _, i := range set.Interfaces {
+			printed = append(append(printed, "---\n"...), Format(i.Resolved.Interface)...)
+		}
+		again, err := Parse("printed", printed)
+		if err != nil {
+			t.Fatalf("%v\nprinted as\n%s", err, printed)
+		}
+		sameSet(t, set, again)
+	})
+}

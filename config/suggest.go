@@ -1,0 +1,71 @@
+package config
+
+import "fmt"
+
+// otherNames are what other tools, or haste, call our keys.
+var otherNames = map[string]string{
+	"device": "dev", "interface": "dev", "iface": "dev", "nic": "dev",
+	"egress": "out", "tx": "out", "upload": "out", "ingress": "in", "rx": "in", "download": "in",
+	"bandwidth": "limit", "speed": "limit", "total": "limit",
+	"min": "guarantee", "minimum": "guarantee", "rate": "guarantee", "share": "guarantee",
+	"max": "ceiling", "maximum": "ceiling", "ceil": "ceiling",
+	"prio": "priority", "classes": "groups", "children": "groups", "rules": "match", "selectors": "match",
+	"protocol": "proto", "source": "src", "saddr": "src", "destination": "dst", "daddr": "dst", "dest": "dst",
+	"srcport": "sport", "dstport": "dport", "fwmark": "mark", "tos": "dscp", "vlan_id": "vlan",
+	"borrow": "spare", "lending": "spare", "algorithm": "engine",
+}
+
+// unknown says what is wrong with a key that nobody reads, and which key was
+// meant if that is plain.
+func unknown(key, what string, fields []field) (message, meant string) {
+	var names []string
+	for _, f := range fields {
+		names = append(names, f.name)
+	}
+	if meant = nearest(key, names); meant != "" {
+		return fmt.Sprintf("%s has no such key: did you mean %s?", what, meant), meant
+	}
+	return fmt.Sprintf("%s has no such key: write one of %s", what, keys(fields)), ""
+}
+
+// nearest is the name that was meant by word, or "" if that is not plain: another
+// tool's name for it, or one that differs by no more than a third of its letters.
+func nearest(word string, names []string) string {
+	best, least := "", 3
+	for _, name := range names {
+		if otherNames[word] == name {
+			return name
+		}
+		if n := distance(word, name); n < least && 3*n <= len(name)+1 {
+			best, least = name, n
+		}
+	}
+	return best
+}
+
+// distance counts the letters to insert, delete, replace or swap with their
+// neighbour to get from a to b (optimal string alignment). Long words are not
+// misspelt short ones.
+func distance(a, b string) int {
+	if len(a) > 32 || len(b) > 32 {
+		return len(a) + len(b)
+	}
+	var d [33][33]int
+	for i := range len(a) + 1 {
+		for j := range len(b) + 1 {
+			switch {
+			case i == 0 || j == 0:
+				d[i][j] = i + j
+				continue
+			case a[i-1] == b[j-1]:
+				d[i][j] = d[i-1][j-1]
+			default:
+				d[i][j] = 1 + min(d[i-1][j-1], d[i-1][j], d[i][j-1])
+			}
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d[i][j] = min(d[i][j], 1+d[i-2][j-2])
+			}
+		}
+	}
+	return d[len(a)][len(b)]
+}
