@@ -1,0 +1,57 @@
+package bench
+
+import (
+	"context"
+	"time"
+)
+
+// Bench is one paper's experiment.
+type Bench struct {
+	Name  string // "groups"
+	Title string
+	// About is for the report: what is set up, what is counted, and how. Paragraphs
+	// of Markdown.
+	About string
+	// Rows are the rows of the issue's table, in its order and words.
+	Rows  []Row
+	Cases []Case
+}
+
+// Row is a row of the table in the issue that asked for the bench.
+type Row struct {
+	ID   string // "ramp-in"
+	What string
+}
+
+// Case measures some claims together.
+type Case struct {
+	// Name is unique in its bench.
+	Name   string
+	Claims []Claim
+	// Takes estimates how long one run of it takes.
+	Takes func(quick bool) time.Duration
+	// Alongside, if not empty, names a batch: cases of one batch run at the same
+	// time, because they load the machine so little that they do not disturb each
+	// other.
+	Alongside string
+	// Run measures once. What it returns as error is why claims are missing.
+	Run func(ctx context.Context, r *Run) error
+}
+
+// Options of a run of a bench.
+type Options struct {
+	// Quick makes a smoke run: every claim is measured, on few cases and shortly.
+	Quick bool
+	// Runs is how often each case is measured; 0 is once.
+	Runs int
+	// Only are prefixes of claim ids; a case runs if it has such a claim. None is
+	// everything.
+	Only []string
+	// Patience is how long in all to wait for other programs to leave the machine
+	// alone: before a case, and by measuring again what they disturbed.
+	Patience time.Duration
+	// Environment, if set, is taken instead of this machine's.
+	Environment *Environment
+	// Progress, if set, is told what happens, a line each.
+	Progress func(format string, args ...any)
+}

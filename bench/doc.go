@@ -1,0 +1,17 @@
+// Package bench is the harness of Headgate's experiments: it runs a Bench, holds
+// what was measured against targets that were fixed beforehand, and reports it
+// as a table, as JSON and as Markdown with plots.
+//
+// A Bench is a list of Cases. A Case declares its Claims before anything runs:
+// what is measured, in which unit, what the paper found, who is measured beside
+// us, and the target, which is copied once from the issue that asked for it. A
+// case that runs writes values into Sheets, one for each thing that is compared
+// ("headgate", "quantum", "htb by hand"). With several runs a claim's value is
+// the median; every run is kept in the result. A claim that nothing was measured
+// for stays in the result as missing, and counts as short.
+//
+// The harness knows nothing of networks. The experiments are below:
+//
+//	groups/   bandwidth groups on an interface: the bwaas seed's chapters V and VII
+//	peers/    what else limits a device, as an expert would set it up by hand
+package bench

@@ -1,0 +1,189 @@
+package bench
+
+import (
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// Environment is what the figures depend on besides the code.
+type Environment struct {
+	Date   time.Time `json:"date"`
+	Kernel string    `json:"kernel"`
+	HZ     int       `json:"hz,omitempty"` // 0 if the kernel does not say
+	CPU    string    `json:"cpu"`
+	CPUs   int       `json:"cpus"`
+	// MemoryBytes is all of the machine's.
+	MemoryBytes uint64 `json:"memory_bytes"`
+	Go          string `json:"go"`
+	Commit      string `json:"commit,omitempty"` // "+" at the end: with changes
+	// CongestionControl is the machine's default and what else it has. Flows name
+	// their own.
+	CongestionControl string   `json:"congestion_control"`
+	Available         []string `json:"available_congestion_control"`
+	// Qdiscs are those of qdiscsAsked that this kernel has; nil if it could not be
+	// tried.
+	Qdiscs []string `json:"qdiscs"`
+	// Load is the load average of the last minute, when the bench began.
+	Load float64 `json:"load_average_1m"`
+}
+
+// qdiscsAsked are the qdiscs that a limiter might be built of.
+var qdiscsAsked = []string{"htb", "tbf", "hfsc", "prio", "drr", "qfq", "bfifo", "pfifo", "fq", "fq_codel", "codel", "cake", "pie", "red", "sfq", "netem"}
+
+// ThisMachine describes the machine as it is now.
+func ThisMachine() Environment {
+	e := Environment{
+		Date: time.Now().UTC().Truncate(time.Second), CPUs: runtime.NumCPU(), Go: runtime.Version(), Commit: commit(),
+		Kernel: kernel(), HZ: hertz(), CPU: field("/proc/cpuinfo", "model name"), MemoryBytes: memory(),
+		CongestionControl: word("/proc/sys/net/ipv4/tcp_congestion_control"),
+		Available:         strings.Fields(word("/proc/sys/net/ipv4/tcp_available_congestion_control")),
+		Qdiscs:            qdiscs(qdiscsAsked),
+	}
+	if f := strings.Fields(word("/proc/loadavg")); len(f) > 0 {
+		e.Load, _ = strconv.ParseFloat(f[0], 64)
+	}
+	return e
+}
+
+func word(path string) string {
+	b, _ := os.ReadFile(path)
+	return strings.TrimSpace(string(b))
+}
+
+func field(path, name string) string {
+	for line := range strings.Lines(word(path)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+func kernel() string {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return ""
+	}
+	return unix.ByteSliceToString(u.Release[:]) + " " + unix.ByteSliceToString(u.Machine[:])
+}
+
+func memory() uint64 {
+	var s unix.Sysinfo_t
+	if unix.Sysinfo(&s) != nil {
+		return 0
+	}
+	return s.Totalram * uint64(s.Unit)
+}
+
+var hzLine = regexp.MustCompile(`(?m)^CONFIG_HZ=(\d+)$`)
+
+// hertz reads the timer frequency from the kernel's configuration.
+func hertz() int {
+	m := hzLine.FindStringSubmatch(kernelConfig())
+	if m == nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(m[1])
+	return n
+}
+
+func kernelConfig() string {
+	if f, err := os.Open("/proc/config.gz"); err == nil {
+		defer f.Close()
+		if z, err := gzip.NewReader(f); err == nil {
+			b, _ := io.ReadAll(z)
+			return string(b)
+		}
+	}
+	var u unix.Utsname
+	_ = unix.Uname(&u)
+	return word("/boot/config-" + unix.ByteSliceToString(u.Release[:]))
+}
+
+// commit is what the program was built from: as the build says, or as git says
+// of the working directory if that is this module.
+func commit() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		var rev, changed string
+		for _, s := range info.Settings {
+			switch {
+			case s.Key == "vcs.revision":
+				rev = s.Value
+			case s.Key == "vcs.modified" && s.Value == "true":
+				changed = "+"
+			}
+		}
+		if rev != "" {
+			return rev[:min(12, len(rev))] + changed
+		}
+	}
+	dir, err := os.Getwd()
+	for ; err == nil && dir != "/"; dir = filepath.Dir(dir) {
+		if strings.HasPrefix(word(filepath.Join(dir, "go.mod")), "module headgate\n") {
+			out, err := exec.Command("git", "-C", dir, "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty=+").Output()
+			if err == nil {
+				return strings.TrimSpace(string(out))
+			}
+		}
+	}
+	return ""
+}
+
+// qdiscs tries which of the kinds the kernel has, on a device in a network
+// namespace that exists only meanwhile.
+func qdiscs(kinds []string) (have []string) {
+	runtime.LockOSThread()
+	home, err := netns.Get()
+	if err != nil {
+		runtime.UnlockOSThread()
+		return nil
+	}
+	defer home.Close()
+	fresh, err := netns.New() // enters it
+	if err != nil {
+		runtime.UnlockOSThread()
+		return nil
+	}
+	defer func() {
+		fresh.Close()
+		if netns.Set(home) == nil { // else the thread ends with this goroutine
+			runtime.UnlockOSThread()
+		}
+	}()
+	const name = "try0"
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = name
+	if err := netlink.LinkAdd(&netlink.Ifb{LinkAttrs: attrs}); err != nil {
+		return nil
+	}
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		return nil
+	}
+	for _, kind := range kinds {
+		q := &netlink.GenericQdisc{QdiscType: kind, QdiscAttrs: netlink.QdiscAttrs{
+			LinkIndex: link.Attrs().Index, Parent: netlink.HANDLE_ROOT, Handle: netlink.MakeHandle(1, 0),
+		}}
+		// Other errors than ENOENT are of a kind that exists and wants options.
+		if err := netlink.QdiscAdd(q); !errors.Is(err, syscall.ENOENT) {
+			have = append(have, kind)
+			_ = netlink.QdiscDel(q)
+		}
+	}
+	return have
+}

@@ -1,0 +1,25 @@
+// Package groups is the bench of bandwidth groups on an interface: the bwaas
+// seed's test (chapter V) and its covetous effect (chapter VII) on real kernels
+// and real TCP and UDP, and what a user asks besides: how fast idle bandwidth is
+// lent and given back, what waiting costs, whether spare goes by the policy, and
+// what it takes in processor time.
+//
+// targets.go is the table, copied once. Each other file is one row or a
+// few that are measured together:
+//
+//	ramp.go     ramp-in, ramp-out, covetous, steady: the seed's test
+//	wake.go     return, lend
+//	latency.go  latency
+//	spare.go    spare
+//	cost.go     cost: eBPF time per packet; throughput without a limit
+//	scale.go    scale
+//
+// Everything runs in the lab's rig: client, router, server, with Headgate on the
+// server's device towards the router. "out" is what the server sends, "in" what
+// it receives. Rates are layer-2 bits per second and are taken from arrivals at
+// the receiving socket, where everything that a limiter does is behind.
+//
+// Where this departs from the seed: TCP and UDP instead of SCTP, because that is
+// what links carry; layer-2 bytes instead of payload, because that is what a
+// link's rate means; and arrivals counted in the kernel instead of by a program.
+package groups

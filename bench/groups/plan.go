@@ -1,0 +1,68 @@
+package groups
+
+import (
+	"fmt"
+
+	"headgate/group"
+	"headgate/shaper"
+	"headgate/unit"
+)
+
+// dev is the server's device towards the router, where everything is limited.
+const dev = "router"
+
+// basePort is the destination port of the first group; the others follow.
+const basePort = 5001
+
+// seedShares are the guarantees of the seed's four groups.
+var seedShares = []unit.Share{100_000, 200_000, 300_000, 400_000}
+
+// groupName of the i-th group, as the seed counts.
+func groupName(i int) string { return fmt.Sprintf("group%d", i) }
+
+// ports is a rule for one destination port, which every limiter can have.
+func port(p uint16) []group.Selector {
+	return []group.Selector{{DPort: []group.PortRange{{First: p, Last: p}}}}
+}
+
+// seedGroups are the seed's four. The default is the smallest, and nothing goes
+// there that is not its own.
+func seedGroups(limit unit.Rate) group.Direction {
+	d := group.Direction{Limit: limit}
+	for i, s := range seedShares {
+		d.Groups = append(d.Groups, group.Group{
+			Name: groupName(i), Guarantee: group.Amount{Share: s}, Match: port(basePort + uint16(i)), Default: i == 0,
+		})
+	}
+	return d
+}
+
+// plan limits one direction of the server's device.
+func plan(d group.Direction, in bool) (shaper.Plan, error) {
+	tree, problems := d.Resolve("out", true)
+	if len(problems) > 0 {
+		return shaper.Plan{}, fmt.Errorf("the bench's own groups are wrong: %w", problems[0])
+	}
+	p := shaper.Plan{Dev: dev, Perspective: group.Host}
+	if in {
+		p.In = &tree
+	} else {
+		p.Out = &tree
+	}
+	return p, nil
+}
+
+// ends are where data comes from and goes to.
+func ends(in bool) (from, to string) {
+	if in {
+		return "client", "server"
+	}
+	return "server", "client"
+}
+
+func direction(in bool) string {
+	if in {
+		return "in"
+	}
+	return "out"
+}

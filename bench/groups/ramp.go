@@ -1,0 +1,173 @@
+package groups
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"headgate/bench"
+	"headgate/lab"
+	"headgate/lab/meter"
+	"headgate/unit"
+)
+
+func rampBenches() (out []bench.Case) {
+	for _, c := range rampCases() {
+		b := bench.Case{
+			Name: "ramp-" + direction(c.in) + "/" + c.name, Claims: c.claims(), Run: c.run,
+			Takes: func(quick bool) time.Duration {
+				return time.Duration(len(c.limiters(quick))) * (c.timing(quick).ends() + time.Second)
+			},
+		}
+		if c.slow() {
+			// A thousandth of what the machine carries.
+			b.Alongside = "slow ramps"
+			b.Takes = func(quick bool) time.Duration { return c.timing(quick).ends() + time.Second }
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+// limiters are who is measured. A smoke run has the peers in one setting.
+func (c rampCase) limiters(quick bool) []string {
+	if quick && !c.slow() && c.name != "100Mbit/tcp-cubic" {
+		return []string{bench.Ours}
+	}
+	return []string{bench.Ours, quantumName, plainName}
+}
+
+func (c rampCase) run(ctx context.Context, r *bench.Run) error {
+	if c.slow() {
+		return alongside(c.limiters(r.Quick), func(name string) error { return c.measure(ctx, r, name) })
+	}
+	return inTurn(r, c.limiters(r.Quick), func(name string) error { return c.measure(ctx, r, name) })
+}
+
+func (c rampCase) measure(ctx context.Context, r *bench.Run, name string) error {
+	t := c.timing(r.Quick)
+	p, err := plan(seedGroups(c.limit), c.in)
+	if err != nil {
+		return err
+	}
+	rig := lab.RigOptions{}
+	if c.upstream {
+		rig.In, rig.Bottleneck = true, c.limit*101/100
+	}
+	f, err := trial{
+		rig: rig, limiter: name, plan: p, flows: c.flows(t), length: t.ends(),
+		sample: min(time.Second, t.overload/10), bin: 10 * time.Millisecond,
+	}.run(ctx)
+	sheet := r.Sheet(name)
+	if err != nil {
+		return peerError(sheet, err)
+	}
+	c.judge(sheet, f, t)
+	if name == bench.Ours || c.name == "100Mbit/tcp-cubic" || c.seedTime {
+		r.Plot(c.plot(name, f, t))
+	}
+	return nil
+}
+
+// judge writes what the claims ask for.
+func (c rampCase) judge(s *bench.Sheet, f *found, t rampTiming) {
+	worst, worstCV := math.Inf(1), 0.0
+	raw := map[string]any{}
+	var delivered float64
+	for i := range seedShares {
+		name := groupName(i)
+		series := f.arrivals[name]
+		s.Set(c.ramp(name), 100*series.Rate(t.begins(), t.ends())/c.due(i))
+		bins := rates(series, t.begins(), t.ends(), c.bin())
+		for _, v := range bins {
+			worst = min(worst, 100*v/c.due(i))
+		}
+		cv := variation(bins)
+		worstCV = max(worstCV, cv)
+		flow := f.traffic.Flow(name)
+		over, warm := flow.Between(t.begins(), t.ends()), flow.Between(t.warm(), t.ends())
+		delivered += over.DeliveredRate()
+
+		raw[name] = map[string]any{
+			"overload_bits_per_s": bins, "bin_s": c.bin().Seconds(), "variation": cv, "intervals": flow.Intervals, "congestion": flow.Congestion,
+			"lost_or_retransmitted_in_overload": over.Retransmits + over.LostDatagrams,
+		}
+		for _, in := range inside {
+			if i == in {
+				s.Set(c.covetous(i), float64(warm.Retransmits+warm.LostDatagrams))
+			}
+		}
+	}
+	s.Set(c.ramp("worst-second"), worst)
+	s.Set(c.ramp("total"), 100*delivered/float64(c.limit))
+	s.Set(c.steady(), worstCV)
+	s.Keep("groups", raw)
+	if f.state != nil {
+		s.Keep("engine", countersOf(f.state, c.in))
+	}
+}
+
+// rates are the mean rates over [from, to) in bins, without an incomplete last.
+func rates(s meter.Series, from, to, bin time.Duration) (out []float64) {
+	for at := from; at+bin <= to; at += bin {
+		out = append(out, s.Rate(at, at+bin))
+	}
+	return out
+}
+
+// variation is the standard deviation over the mean.
+func variation(v []float64) float64 {
+	if len(v) < 2 {
+		return 0
+	}
+	var mean, square float64
+	for _, x := range v {
+		mean += x / float64(len(v))
+	}
+	for _, x := range v {
+		square += (x - mean) * (x - mean)
+	}
+	if mean == 0 {
+		return math.NaN()
+	}
+	return math.Sqrt(square/float64(len(v)-1)) / mean
+}
+
+// plot is rates over time against guarantees.
+func (c rampCase) plot(name string, f *found, t rampTiming) bench.Plot {
+	scale, label := scaled(c.limit)
+	bin := max(t.ends()/150, 10*time.Millisecond).Round(10 * time.Millisecond)
+	if c.slow() {
+		bin = max(bin, 2*time.Second)
+	}
+	p := bench.Plot{
+		File: file("ramp", direction(c.in), c.name, name), Row: "ramp-" + direction(c.in),
+		Title:   fmt.Sprintf("%s, %s: %s", strings.ReplaceAll(c.name, "/", ", "), direction(c.in), name),
+		Caption: fmt.Sprintf("Arrivals in bins of %v. Dashed: what each group must have in the overload, min(offered, guarantee).", bin),
+		X:       "time (s)", Y: "layer-2 rate (" + label + ")", YMax: 0.45 * float64(c.limit) / scale,
+	}
+	for i := range seedShares {
+		l := bench.Line{Name: fmt.Sprintf("%s (guaranteed %v)", groupName(i), seedShares[i]), Colour: i, Steps: true}
+		for at := time.Duration(0); at+bin <= t.ends(); at += bin {
+			l.X = append(l.X, at.Seconds())
+			l.Y = append(l.Y, f.arrivals[groupName(i)].Rate(at, at+bin)/scale)
+		}
+		p.Lines = append(p.Lines, l, bench.Level("", c.due(i)/scale, t.begins().Seconds(), t.ends().Seconds(), i))
+	}
+	return p
+}
+
+// scaled is the unit to plot rates of a limit in.
+func scaled(limit unit.Rate) (float64, string) {
+	if limit < 10*unit.Mbit {
+		return 1e3, "kbit/s"
+	}
+	return 1e6, "Mbit/s"
+}
+
+// file makes a file name of words.
+func file(words ...string) string {
+	return strings.NewReplacer("/", "-", " ", "-", "(", "", ")", "", ".", "_").Replace(strings.ToLower(strings.Join(words, "-")))
+}

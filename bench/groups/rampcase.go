@@ -1,0 +1,179 @@
+package groups
+
+import (
+	"fmt"
+	"time"
+
+	"headgate/bench"
+	"headgate/lab/traffic"
+	"headgate/unit"
+)
+
+// rampCase is the seed's test in one setting.
+type rampCase struct {
+	in       bool
+	limit    unit.Rate
+	name     string // of the setting: "100Mbit/tcp-cubic"
+	protocol traffic.Protocol
+	cc       string // TCP's congestion control
+	ipv6     bool
+	seedTime bool // the seed's own timing
+	upstream bool // a real bottleneck of 101 % before what is received
+}
+
+// rampCases are all settings. The slow ones are neighbours, to run alongside.
+func rampCases() (out []rampCase) {
+	tcp := func(limit unit.Rate, name, cc string) rampCase {
+		return rampCase{limit: limit, name: name, protocol: traffic.TCP, cc: cc}
+	}
+	const slow, middle, fast = 800 * unit.Kbit, 100 * unit.Mbit, unit.Gbit
+	seed := tcp(slow, "0.8Mbit/tcp-cubic-seed-timing", "cubic")
+	seed.seedTime = true
+	v6 := tcp(middle, "100Mbit/tcp-cubic-ipv6", "cubic")
+	v6.ipv6 = true
+	settings := []rampCase{
+		tcp(slow, "0.8Mbit/tcp-cubic", "cubic"), seed,
+		tcp(middle, "100Mbit/tcp-cubic", "cubic"), tcp(middle, "100Mbit/tcp-bbr", "bbr"), v6,
+		{limit: middle, name: "100Mbit/udp", protocol: traffic.UDP},
+		tcp(fast, "1000Mbit/tcp-cubic", "cubic"),
+	}
+	for _, c := range settings {
+		in := c
+		in.in = true
+		out = append(out, c, in)
+	}
+	upstream := tcp(middle, "100Mbit/tcp-cubic-upstream-101", "cubic")
+	upstream.in, upstream.upstream = true, true
+	return append(out, upstream)
+}
+
+// rampTiming is how long each step lasts, and the overload.
+type rampTiming struct{ step, overload time.Duration }
+
+const rampSteps = 16 // after the first level
+
+func (t rampTiming) begins() time.Duration { return rampSteps * t.step }
+func (t rampTiming) ends() time.Duration   { return t.begins() + t.overload }
+
+// warm is when retransmissions begin to count: after a tenth of the overload.
+func (t rampTiming) warm() time.Duration { return t.begins() + t.overload/10 }
+
+func (c rampCase) slow() bool { return c.limit < 10*unit.Mbit }
+
+func (c rampCase) timing(quick bool) rampTiming {
+	switch {
+	case quick && c.slow():
+		return rampTiming{200 * time.Millisecond, 20 * time.Second}
+	case quick:
+		return rampTiming{50 * time.Millisecond, 3 * time.Second}
+	case c.seedTime:
+		return rampTiming{30 * time.Second, 300 * time.Second}
+	}
+	return rampTiming{5 * time.Second, 60 * time.Second}
+}
+
+// bin is what "in each second" means at this rate: at 0.8 Mbit/s a second is no
+// more than 7 frames of the smallest group.
+func (c rampCase) bin() time.Duration {
+	if c.slow() {
+		return 10 * time.Second
+	}
+	return time.Second
+}
+
+// shares of the limit that each connection offers at a level: 10 % each at level
+// 0, then connection 0 to 30 % in steps of 5 %, then 1, 2 and 3.
+func shares(level int) (percent [4]int) {
+	for i := range percent {
+		percent[i] = 10 + 5*min(max(level-4*i, 0), 4)
+	}
+	return percent
+}
+
+func (c rampCase) flows(t rampTiming) []traffic.Flow {
+	from, to := ends(c.in)
+	flows := make([]traffic.Flow, len(seedShares))
+	for i := range flows {
+		flows[i] = traffic.Flow{
+			Name: groupName(i), From: from, To: to, Protocol: c.protocol, IPv6: c.ipv6, Congestion: c.cc, DstPort: basePort + uint16(i),
+		}
+		last := 0
+		for level := range rampSteps + 1 {
+			if p := shares(level)[i]; p != last {
+				last = p
+				flows[i].Schedule = append(flows[i].Schedule, traffic.Step{
+					At: time.Duration(level) * t.step, Rate: unit.Rate(p) * c.limit / 100,
+				})
+			}
+		}
+	}
+	return flows
+}
+
+// due is the rate that a group must get in the overload: min(offered, guarantee).
+func (c rampCase) due(i int) float64 {
+	offered := unit.Rate(shares(rampSteps)[i]) * c.limit / 100
+	return float64(min(offered, seedShares[i].Of(c.limit)))
+}
+
+// Ids of the case's claims.
+func (c rampCase) ramp(what string) string {
+	return fmt.Sprintf("ramp-%s/%s/%s", direction(c.in), c.name, what)
+}
+func (c rampCase) covetous(i int) string {
+	return fmt.Sprintf("covetous/%s/%s/%s", direction(c.in), c.name, groupName(i))
+}
+func (c rampCase) steady() string { return fmt.Sprintf("steady/%s/%s", direction(c.in), c.name) }
+
+// inside are the groups that stay inside their guarantee.
+var inside = []int{2, 3}
+
+// From the paper (recovered from its figures): the sender's side with the limiter
+// on what it sends, in the overload, SCTP payload in kB/s of 100.
+var (
+	paperRates    = []float64{10.9, 19.5, 30.0, 30.0}
+	paperGoal     = []float64{10, 20, 30, 30}
+	paperTotal    = 90.4
+	paperCovetous = map[int]float64{2: 2, 3: 3}
+	paperSteady   = 9.0 / 19.5 // sd over mean, group 1's; group 0's is 4.9 over 10.9
+)
+
+const (
+	noteXen     = "the paper's plain limit (Xen) had about 1.45, and a total of 51 to 74 % of the limit"
+	noteSeed    = "paper: SCTP payload at 0.8 Mbit/s, on the sending side"
+	noteReceive = "paper: on the receiving side group 2, exactly at its guarantee, retransmits all the time"
+)
+
+func (c rampCase) claims() (out []bench.Claim) {
+	for i := range seedShares {
+		claim := bench.NewClaim(c.ramp(groupName(i)), "rate over the overload, of min(offered, guarantee)", rampGroup, quantumName, plainName)
+		if !c.in {
+			claim = claim.WithPaper(100 * paperRates[i] / paperGoal[i]).WithNote(noteSeed)
+		}
+		out = append(out, claim)
+	}
+	worst := "worst second of any group, of min(offered, guarantee)"
+	if c.slow() {
+		worst = "worst 10 s of any group, of min(offered, guarantee)"
+	}
+	total := bench.NewClaim(c.ramp("total"), "goodput of all over the overload, of the ceiling", rampTotal, quantumName, plainName)
+	if !c.in {
+		total = total.WithPaper(paperTotal).WithNote(noteSeed)
+	}
+	out = append(out, bench.NewClaim(c.ramp("worst-second"), worst, rampSecond, quantumName, plainName), total)
+	for _, i := range inside {
+		what := "segments retransmitted"
+		if c.protocol == traffic.UDP {
+			what = "datagrams lost"
+		}
+		claim := bench.NewClaim(c.covetous(i), what+" in a group inside its guarantee", covetous, quantumName, plainName)
+		if !c.in {
+			claim = claim.WithPaper(paperCovetous[i])
+		} else if i == 2 {
+			claim = claim.WithNote(noteReceive)
+		}
+		out = append(out, claim)
+	}
+	return append(out, bench.NewClaim(c.steady(), "coefficient of variation, the worst connection", steady, quantumName, plainName).
+		WithPaper(paperSteady).WithNote(noteXen))
+}

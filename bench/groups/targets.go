@@ -1,0 +1,65 @@
+package groups
+
+import "headgate/bench"
+
+// The targets, copied from the issue once. Nothing else in this package says what
+// is good enough.
+var (
+	// ramp-in, ramp-out: over the overload; in each second, or each 10 s at 0.8
+	// Mbit/s; of all groups together, of the ceiling.
+	rampGroup  = bench.Target{Op: ">=", Value: 99, Unit: "%"}
+	rampSecond = bench.Target{Op: ">=", Value: 97, Unit: "%"}
+	rampTotal  = bench.Target{Op: ">=", Value: 98, Unit: "%"}
+
+	// covetous: retransmissions or drops of groups inside their guarantee.
+	covetous = bench.Target{Op: "<=", Value: 0, Unit: "packets"}
+
+	// steady: coefficient of variation.
+	steady = bench.Target{Op: "<=", Value: 0.05, Unit: "sd/mean"}
+
+	// return: until a waking group has 95 % of its guarantee. lend: until idle
+	// bandwidth is used.
+	returnUDP = bench.Target{Op: "<=", Value: 10, Unit: "ms"}
+	returnTCP = bench.Target{Op: "<=", Value: 100, Unit: "ms"}
+	lendUDP   = bench.Target{Op: "<=", Value: 20, Unit: "ms"}
+	lendTCP   = bench.Target{Op: "<=", Value: 200, Unit: "ms"}
+
+	// latency: a quiet group's p99 over its unloaded one; inside a full group.
+	latencyQuiet   = bench.Target{Op: "<=", Value: 0.5, Unit: "ms"}
+	latencyECN     = bench.Target{Op: "<=", Value: 1, Unit: "ms"}
+	latencyNoECN   = bench.Target{Op: "<=", Value: 20, Unit: "ms"}
+	latencyGoodput = bench.Target{Op: ">=", Value: 94, Unit: "% of the limit"}
+
+	// spare: the worst active group against share's answer.
+	spareError = bench.Target{Op: "<=", Value: 5, Unit: "%"}
+
+	// cost: eBPF per packet; throughput without a limit, of that without Headgate.
+	costHot   = bench.Target{Op: "<=", Value: 250, Unit: "ns"}
+	costFlows = bench.Target{Op: "<=", Value: 600, Unit: "ns"}
+	costOut   = bench.Target{Op: ">=", Value: 90, Unit: "%"}
+	costIn    = bench.Target{Op: ">=", Value: 75, Unit: "%"}
+
+	// scale: 4,000 groups, both directions.
+	scaleApply  = bench.Target{Op: "<=", Value: 1.5, Unit: "s"}
+	scaleRerate = bench.Target{Op: "<=", Value: 0.150, Unit: "s"}
+	scaleNoop   = bench.Target{Op: "<=", Value: 0, Unit: "writes"}
+	scaleClear  = bench.Target{Op: "<=", Value: 0.5, Unit: "s"}
+	scaleLost   = bench.Target{Op: "<=", Value: 0, Unit: "packets"}
+)
+
+// reachedPart is what counts as having a guarantee, or having used what is idle.
+const reachedPart = 0.95
+
+// rows are the table's rows, in its words.
+var rows = []bench.Row{
+	{ID: "ramp-in", What: "The seed's test on what the server receives: four connections in groups of 10, 20, 30 and 40 %, all offering 10 % of the limit at first, then one after the other rising to 30 % in steps of 5 %; at 120 % for the last phase. Every group at least 99 % of min(offered, guarantee) over the overload and 97 % in each second (at 0.8 Mbit/s: in each 10 s); total at least 98 % of the ceiling."},
+	{ID: "ramp-out", What: "The same on what the server sends."},
+	{ID: "covetous", What: "TCP retransmissions (UDP: drops) of groups inside their guarantee, after the overload's first tenth: none."},
+	{ID: "steady", What: "Coefficient of variation of each connection's rate in the overload (1 s; 10 s at 0.8 Mbit/s): at most 0.05. The worst connection is shown."},
+	{ID: "return", What: "At 1 ms round-trip time, arrivals timed in 1 ms bins: until a waking group has 95 % of its guarantee. UDP at most 10 ms, TCP at most 100 ms."},
+	{ID: "lend", What: "The same, until bandwidth that a group leaves idle is used by the others. UDP at most 20 ms, TCP at most 200 ms."},
+	{ID: "latency", What: "At 100 Mbit/s with the real bottleneck behind, at 101 %: a quiet group's round-trip time at p99 over its unloaded p99, at most 0.5 ms; inside a full group, CUBIC with ECN, mean at most 1 ms at 94 % goodput or more; without ECN mean at most 20 ms at 94 %."},
+	{ID: "spare", What: "The three ways to lend against `share`'s answer, with segmentation offload on: each active group within 5 %."},
+	{ID: "cost", What: "eBPF time per packet by the kernel's own statistics: one hot flow at most 250 ns, 100,000 flows in random order at most 600 ns. Throughput of a limit that is never reached against no Headgate, in interleaved pairs: median out at least 90 %, in 75 %."},
+	{ID: "scale", What: "4,000 groups in both directions under traffic: apply at most 1.5 s, all rates changed within 150 ms, the same again writes nothing, clear at most 0.5 s, and no packet of another group lost."},
+}

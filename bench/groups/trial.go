@@ -1,0 +1,114 @@
+package groups
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"headgate/bench/peers"
+	"headgate/lab"
+	"headgate/lab/meter"
+	"headgate/lab/traffic"
+	"headgate/shaper"
+)
+
+// trial is one run of flows through the rig with a limiter in force.
+type trial struct {
+	rig     lab.RigOptions
+	limiter string
+	plan    shaper.Plan
+	flows   []traffic.Flow
+	probe   *traffic.Probe
+	length  time.Duration
+	sample  time.Duration // of what sockets count
+	bin     time.Duration // of arrivals
+	fifo    bool          // HTB by hand gets FIFO leaves in bytes, as waiting is measured
+}
+
+// found is what a trial gives.
+type found struct {
+	traffic  *traffic.Result
+	arrivals map[string]meter.Series // by flow
+	probe    *traffic.ProbeResult
+	// state is what the engine says at the end; nil for peers.
+	state *shaper.State
+}
+
+// connectTime is how long flows have to connect before their schedules begin.
+const connectTime = 300 * time.Millisecond
+
+// run makes the network, limits it, and lets the flows run.
+func (t trial) run(ctx context.Context) (f *found, err error) {
+	limiter, err := newLimiter(t.limiter)
+	if err != nil {
+		return nil, err
+	}
+	if t.fifo && t.limiter == htbName {
+		limiter = peers.HTB{Leaf: fifoLeaf}
+	}
+	t.rig.Name = lab.UniqueName("bench")
+	l, err := lab.Up(ctx, lab.Rig(t.rig))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	if err := within(l, func() error { return limiter.Apply(t.plan) }); err != nil {
+		return nil, fmt.Errorf("%s: %w", t.limiter, err)
+	}
+	defer within(l, func() error { return limiter.Clear(t.plan.Dev) })
+	if f, err = t.observe(ctx, l); err != nil {
+		return nil, err
+	}
+	if e, ok := limiter.(engine); ok {
+		err = within(l, func() error {
+			s, err := e.Observe(t.plan.Dev)
+			f.state = &s
+			return err
+		})
+	}
+	return f, err
+}
+
+// within runs fn in the server's namespace.
+func within(l *lab.Lab, fn func() error) error { return l.Node("server").Do(fn) }
+
+// observe lets the flows run in a network that stands.
+func (t trial) observe(ctx context.Context, l *lab.Lab) (*found, error) {
+	m, err := meter.New(meter.Options{Flows: max(len(t.flows), 1), Bin: t.bin, Length: t.length})
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	start := traffic.MonotonicNow() + int64(connectTime)
+	if err := m.Start(start); err != nil {
+		return nil, err
+	}
+	var prober *traffic.Prober
+	if t.probe != nil {
+		if prober, err = traffic.StartProbe(ctx, l.Host, *t.probe); err != nil {
+			return nil, err
+		}
+	}
+	result, err := traffic.Run(ctx, l.Host, t.flows, traffic.Options{
+		Duration: t.length, Interval: t.sample, OnReceiver: m.Watch, StartAt: start,
+	})
+	f := &found{traffic: result, arrivals: map[string]meter.Series{}}
+	if prober != nil {
+		var probeErr error
+		f.probe, probeErr = prober.Stop()
+		err = errors.Join(err, probeErr)
+	}
+	if err = errors.Join(err, ctx.Err()); err != nil {
+		return nil, err
+	}
+	for _, flow := range result.Flows {
+		if flow.Error != "" {
+			return nil, fmt.Errorf("flow %s: %s", flow.Name, flow.Error)
+		}
+		if f.arrivals[flow.Name], err = m.Series(flow.Name); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}

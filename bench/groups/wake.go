@@ -1,0 +1,273 @@
+package groups
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"headgate/bench"
+	"headgate/lab"
+	"headgate/lab/meter"
+	"headgate/lab/traffic"
+	"headgate/unit"
+)
+
+// wakeCase is return and lend in one setting: group3 (40 %) sleeps and wakes by
+// turns while the others want all they can get.
+type wakeCase struct {
+	in       bool
+	limit    unit.Rate
+	name     string
+	protocol traffic.Protocol
+}
+
+func wakeCases() (out []wakeCase) {
+	for _, rate := range []struct {
+		limit unit.Rate
+		name  string
+	}{{100 * unit.Mbit, "100Mbit"}, {unit.Gbit, "1000Mbit"}} {
+		for _, p := range []traffic.Protocol{traffic.UDP, traffic.TCP} {
+			for _, in := range []bool{false, true} {
+				out = append(out, wakeCase{in, rate.limit, rate.name + "/" + string(p), p})
+			}
+		}
+	}
+	return out
+}
+
+// waker is the group that sleeps and wakes.
+const waker = 3
+
+const wakeRTT = time.Millisecond
+
+// Ours. A share is reached at the first bin from which the mean over the next
+// 10 ms and over the next 100 ms is high enough: 10 ms hold 33 frames of 40
+// Mbit/s, so that one frame more or less is within the 5 %; 100 ms refuse a lucky
+// burst.
+const (
+	wakeBin   = time.Millisecond
+	wakeShort = 10 * time.Millisecond
+	wakeLong  = 100 * time.Millisecond
+)
+
+// wakeTiming is when group3 wakes and sleeps.
+type wakeTiming struct {
+	settle, on, off time.Duration
+	cycles          int
+}
+
+func (t wakeTiming) wakes(n int) time.Duration {
+	return t.settle + time.Duration(n)*(t.on+t.off)
+}
+func (t wakeTiming) sleeps(n int) time.Duration { return t.wakes(n) + t.on }
+func (t wakeTiming) ends() time.Duration        { return t.wakes(t.cycles) }
+
+// timing: the seed's algorithm gives back step by step, in tens of seconds, so
+// that it is watched once and long.
+func (c wakeCase) timing(quick bool, name string) wakeTiming {
+	const ms = time.Millisecond
+	switch {
+	case quick && name == quantumName:
+		return wakeTiming{500 * ms, 2500 * ms, 1500 * ms, 1}
+	case quick:
+		return wakeTiming{600 * ms, 400 * ms, 400 * ms, 3}
+	case name == quantumName:
+		return wakeTiming{3 * time.Second, 40 * time.Second, 20 * time.Second, 1}
+	}
+	return wakeTiming{2 * time.Second, time.Second, time.Second, 10}
+}
+
+func (c wakeCase) flows(t wakeTiming) []traffic.Flow {
+	from, to := ends(c.in)
+	flows := make([]traffic.Flow, len(seedShares))
+	// With group3 asleep the others' parts are 1/6, 2/6 and 3/6 of the limit; as
+	// datagrams they are offered a fifth more, all the time.
+	greed := []unit.Rate{20, 40, 60}
+	for i := range flows {
+		flows[i] = traffic.Flow{Name: groupName(i), From: from, To: to, Protocol: c.protocol, DstPort: basePort + uint16(i)}
+		rate := traffic.Unlimited
+		if c.protocol == traffic.UDP && i != waker {
+			rate = greed[i] * c.limit / 100
+		} else if c.protocol == traffic.UDP {
+			rate = seedShares[i].Of(c.limit) // no more, so that nothing is left queued when it sleeps
+		}
+		if i != waker {
+			flows[i].Schedule = traffic.Constant(rate)
+			continue
+		}
+		for n := range t.cycles {
+			flows[i].Schedule = append(flows[i].Schedule, traffic.Step{At: t.wakes(n), Rate: rate}, traffic.Step{At: t.sleeps(n)})
+		}
+	}
+	return flows
+}
+
+func (c wakeCase) id(row string) string { return fmt.Sprintf("%s/%s/%s", row, c.name, direction(c.in)) }
+
+func (c wakeCase) claims() []bench.Claim {
+	back, lend := returnTCP, lendTCP
+	if c.protocol == traffic.UDP {
+		back, lend = returnUDP, lendUDP
+	}
+	return []bench.Claim{
+		bench.NewClaim(c.id("return"), "until a waking group has 95 % of its guarantee, median", back, quantumName, htbName),
+		bench.NewClaim(c.id("lend"), "until 95 % of what a group leaves idle is used, median", lend, quantumName, htbName),
+	}
+}
+
+func (c wakeCase) limiters(quick bool) []string {
+	if quick && c.id("") != "/100Mbit/udp/out" && c.id("") != "/100Mbit/tcp/out" {
+		return []string{bench.Ours}
+	}
+	return []string{bench.Ours, htbName, quantumName}
+}
+
+func wakeBenches() (out []bench.Case) {
+	for _, c := range wakeCases() {
+		out = append(out, bench.Case{
+			Name: "wake" + c.id(""), Claims: c.claims(), Run: c.run,
+			Takes: func(quick bool) (sum time.Duration) {
+				for _, name := range c.limiters(quick) {
+					sum += c.timing(quick, name).ends() + time.Second
+				}
+				return sum
+			},
+		})
+	}
+	return out
+}
+
+func (c wakeCase) run(ctx context.Context, r *bench.Run) error {
+	p, err := plan(seedGroups(c.limit), c.in)
+	if err != nil {
+		return err
+	}
+	var curves []bench.Line
+	err = inTurn(r, c.limiters(r.Quick), func(name string) error {
+		sheet, t := r.Sheet(name), c.timing(r.Quick, name)
+		f, err := trial{
+			rig: lab.RigOptions{RTT: wakeRTT}, limiter: name, plan: p, flows: c.flows(t), length: t.ends(), sample: 100 * time.Millisecond, bin: wakeBin,
+		}.run(ctx)
+		if err != nil {
+			return peerError(sheet, err)
+		}
+		w := c.judge(sheet, f, t)
+		if name == bench.Ours {
+			r.Plot(c.plot(f, t))
+		}
+		curves = append(curves, cumulative(name+", return", w.back, len(curves)/2, false), cumulative(name+", lend", w.lend, len(curves)/2, true))
+		return nil
+	})
+	if len(curves) > 0 {
+		r.Plot(bench.Plot{
+			File: file("wake-times", c.name, direction(c.in)), Row: "return", Title: fmt.Sprintf("return and lend at %s, %s", c.name, direction(c.in)),
+			Caption: "The part of wakes (sleeps, dashed) after which the share was reached within a time.",
+			X:       "time (ms)", Y: "part of all", YMax: 1, Lines: curves,
+		})
+	}
+	return err
+}
+
+// wakes are the times until shares were reached, in ms.
+type wakes struct{ back, lend []float64 }
+
+func (c wakeCase) judge(s *bench.Sheet, f *found, t wakeTiming) (w wakes) {
+	own, others := f.arrivals[groupName(waker)], meter.Series{Bin: wakeBin}
+	for i := range seedShares {
+		if i != waker {
+			others = sum(others, f.arrivals[groupName(i)])
+		}
+	}
+	guarantee := float64(seedShares[waker].Of(c.limit))
+	never := [2]int{}
+	for n := range t.cycles {
+		took, ok := reaches(own, reachedPart*guarantee, t.wakes(n), t.sleeps(n))
+		if !ok {
+			never[0]++
+		}
+		w.back = append(w.back, ms(took))
+		asleep := t.sleeps(n)
+		before := asleep - 2*wakeLong
+		goal := others.Rate(before, asleep) + reachedPart*own.Rate(before, asleep)
+		took, ok = reaches(others, goal, asleep, t.wakes(n+1))
+		if !ok {
+			never[1]++
+		}
+		w.lend = append(w.lend, ms(took))
+	}
+	s.Keep("return_ms", w.back)
+	s.Keep("lend_ms", w.lend)
+	for i, row := range []struct {
+		id       string
+		times    []float64
+		watched  time.Duration
+		untilEnd string
+	}{{c.id("return"), w.back, t.on, "awake"}, {c.id("lend"), w.lend, t.off, "asleep"}} {
+		s.Set(row.id, bench.Median(row.times))
+		s.Note(row.id, "worst of %d: %s ms", t.cycles, bench.Number(slices.Max(row.times)))
+		if never[i] > 0 {
+			s.Note(row.id, "%d of %d not reached while the group was %s (%v), and counted as that long", never[i], t.cycles, row.untilEnd, row.watched)
+		}
+	}
+	return w
+}
+
+// reaches is how long after from the series has a rate, or all the time until
+// until.
+func reaches(s meter.Series, rate float64, from, until time.Duration) (time.Duration, bool) {
+	for at := from; at+wakeLong <= until; at += s.Bin {
+		if s.Rate(at, at+wakeShort) >= rate && s.Rate(at, at+wakeLong) >= rate {
+			return at - from, true
+		}
+	}
+	return until - from, false
+}
+
+// sum adds two series bin by bin.
+func sum(a, b meter.Series) meter.Series {
+	out := meter.Series{Bin: b.Bin, Bytes: slices.Clone(b.Bytes)}
+	for i := range a.Bytes {
+		out.Bytes[i] += a.Bytes[i]
+	}
+	return out
+}
+
+func ms(d time.Duration) float64 { return d.Seconds() * 1e3 }
+
+// plot is the first wake and sleep in 1 ms bins.
+func (c wakeCase) plot(f *found, t wakeTiming) bench.Plot {
+	const before, after = 20 * time.Millisecond, 80 * time.Millisecond
+	p := bench.Plot{
+		File: file("wake", c.name, direction(c.in)), Row: "return", Title: fmt.Sprintf("group3 wakes (solid) and goes to sleep (dashed), %s, %s", c.name, direction(c.in)),
+		Caption: "Arrivals in bins of 1 ms, around the first time that the group's program begins, and stops, to offer.",
+		X:       "time since the change (ms)", Y: "layer-2 rate (Mbit/s)", YMax: 1.3 * float64(c.limit) / 1e6,
+	}
+	for _, change := range []struct {
+		at     time.Duration
+		dashed bool
+		what   string
+	}{{t.wakes(0), false, "wakes"}, {t.sleeps(0), true, "sleeps"}} {
+		for i := range seedShares {
+			l := bench.Line{Colour: i, Dashed: change.dashed}
+			if !change.dashed {
+				l.Name = groupName(i)
+			}
+			for at := -before; at < after; at += wakeBin {
+				l.X = append(l.X, ms(at))
+				l.Y = append(l.Y, f.arrivals[groupName(i)].Rate(change.at+at, change.at+at+wakeBin)/1e6)
+			}
+			p.Lines = append(p.Lines, l)
+		}
+	}
+	return p
+}
+
+// cumulative is the distribution function of times.
+func cumulative(name string, times []float64, colour int, dashed bool) bench.Line {
+	l := bench.Line{Name: name, Colour: colour, Dashed: dashed, Steps: true, X: []float64{0}, Y: []float64{0}}
+	for i, v := range slices.Sorted(slices.Values(times)) {
+		l.X, l.Y = append(l.X, v), append(l.Y, float64(i+1)/float64(len(times)))
+	}
+	return l
+}

@@ -1,0 +1,3 @@
+package peers
+
+//go:generate ../../bpf/gen.sh policer policer.c

@@ -1,0 +1,190 @@
+package bench
+
+import (
+	"fmt"
+	"image/color"
+	"path/filepath"
+	"strconv"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// Plot is a picture of the report: lines, or bars.
+type Plot struct {
+	File    string // its name without the extension
+	Row     string // the row of the table that it belongs to
+	Title   string
+	Caption string
+	// X and Y are the axes, with units: "time (s)".
+	X, Y string
+	// YMax cuts the axis off, if not 0.
+	YMax  float64
+	Lines []Line
+	Bars  *Bars
+}
+
+// Line is one curve. Dashed lines are what others are compared with.
+type Line struct {
+	Name   string
+	X, Y   []float64
+	Colour int // lines of one colour belong together
+	Dashed bool
+	Steps  bool // the value holds until the next, as in bins
+}
+
+// Bars are one bar per set in every group.
+type Bars struct {
+	Groups []string
+	Sets   []BarSet
+}
+
+// BarSet is the bars of one colour.
+type BarSet struct {
+	Name   string
+	Values []float64 // one a group; negative: there is none
+}
+
+// palette has colours that the colour-blind can tell apart (Okabe and Ito).
+var palette = []color.Color{
+	color.RGBA{0, 114, 178, 255}, color.RGBA{213, 94, 0, 255}, color.RGBA{0, 158, 115, 255}, color.RGBA{204, 121, 167, 255},
+	color.RGBA{86, 180, 233, 255}, color.RGBA{230, 159, 0, 255}, color.RGBA{60, 60, 60, 255}, color.RGBA{150, 150, 150, 255},
+}
+
+const plotWidth, plotHeight = 20 * vg.Centimeter, 10 * vg.Centimeter
+
+// save draws the plot into dir.
+func (p Plot) save(dir string) error {
+	drawn, err := p.draw()
+	if err == nil {
+		err = drawn.Save(plotWidth, plotHeight, filepath.Join(dir, p.File+".png"))
+	}
+	if err != nil {
+		return fmt.Errorf("cannot draw %s: %w", p.File, err)
+	}
+	return nil
+}
+
+func (p Plot) draw() (*plot.Plot, error) {
+	out := plot.New()
+	out.Title.Text, out.X.Label.Text, out.Y.Label.Text = p.Title, p.X, p.Y
+	out.Title.Padding = 2 * vg.Millimeter
+	out.Legend.Top = true
+	out.Legend.ThumbnailWidth = 8 * vg.Millimeter
+	out.Y.Min = 0
+	grid := plotter.NewGrid()
+	grid.Vertical.Width = 0
+	grid.Horizontal.Color = color.Gray{220}
+	out.Add(grid)
+	for _, l := range p.Lines {
+		if err := l.add(out); err != nil {
+			return nil, err
+		}
+	}
+	if p.Bars != nil {
+		if err := p.Bars.add(out); err != nil {
+			return nil, err
+		}
+	}
+	out.Y.Min = 0
+	if p.YMax > 0 {
+		out.Y.Max = p.YMax
+	}
+	// Room for the legend above the curves.
+	out.Y.Max *= 1 + 0.06*float64(p.legendLines())
+	return out, nil
+}
+
+func (p Plot) legendLines() int {
+	n := 0
+	for _, l := range p.Lines {
+		if l.Name != "" {
+			n++
+		}
+	}
+	if p.Bars != nil {
+		n += len(p.Bars.Sets)
+	}
+	return n
+}
+
+func (l Line) add(to *plot.Plot) error {
+	xy := make(plotter.XYs, len(l.X))
+	for i := range l.X {
+		xy[i].X, xy[i].Y = l.X[i], l.Y[i]
+	}
+	line, err := plotter.NewLine(xy)
+	if err != nil {
+		return err
+	}
+	line.Color = palette[l.Colour%len(palette)]
+	line.Width = vg.Points(1.3)
+	if l.Dashed {
+		line.Width = vg.Points(0.9)
+		line.Dashes = []vg.Length{vg.Points(4), vg.Points(3)}
+	}
+	if l.Steps {
+		line.StepStyle = plotter.PostStep
+	}
+	to.Add(line)
+	if l.Name != "" {
+		to.Legend.Add(l.Name, line)
+	}
+	return nil
+}
+
+func (b Bars) add(to *plot.Plot) error {
+	width := 14 * vg.Centimeter / vg.Length(len(b.Groups)*(len(b.Sets)+1))
+	width = min(width, 1.6*vg.Centimeter)
+	for i, set := range b.Sets {
+		values := make(plotter.Values, len(set.Values))
+		for j, v := range set.Values {
+			values[j] = max(v, 0)
+		}
+		bars, err := plotter.NewBarChart(values, width)
+		if err != nil {
+			return err
+		}
+		bars.LineStyle.Width = 0
+		bars.Color = palette[i%len(palette)]
+		bars.Offset = width * (vg.Length(i) - vg.Length(len(b.Sets)-1)/2)
+		to.Add(bars)
+		to.Legend.Add(set.Name, bars)
+		if err := b.label(to, set, bars.Offset); err != nil {
+			return err
+		}
+	}
+	to.NominalX(b.Groups...)
+	return nil
+}
+
+// label writes each bar's value above it.
+func (b Bars) label(to *plot.Plot, set BarSet, offset vg.Length) error {
+	at := plotter.XYLabels{}
+	for i, v := range set.Values {
+		text := "none"
+		if v >= 0 {
+			text = strconv.FormatFloat(v, 'g', 3, 64)
+		}
+		at.XYs = append(at.XYs, plotter.XY{X: float64(i), Y: max(v, 0)})
+		at.Labels = append(at.Labels, text)
+	}
+	labels, err := plotter.NewLabels(at)
+	if err != nil {
+		return err
+	}
+	labels.Offset = vg.Point{X: offset, Y: vg.Points(2)}
+	for i := range labels.TextStyle {
+		labels.TextStyle[i].XAlign = draw.XCenter
+		labels.TextStyle[i].Font.Size = vg.Points(8)
+	}
+	to.Add(labels)
+	return nil
+}
+
+// Level is a dashed line at y from x0 to x1.
+func Level(name string, y, x0, x1 float64, colour int) Line {
+	return Line{Name: name, X: []float64{x0, x1}, Y: []float64{y, y}, Colour: colour, Dashed: true}
+}

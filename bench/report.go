@@ -1,0 +1,164 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// WriteReport writes into dir NAME.md, its plots in NAME/, and NAME.json.
+func (r *Result) WriteReport(dir string, b Bench) error {
+	pictures := filepath.Join(dir, b.Name)
+	if err := os.MkdirAll(pictures, 0o755); err != nil {
+		return fmt.Errorf("cannot make the folder of the report: %w", err)
+	}
+	var failed []error
+	for _, p := range r.plots {
+		failed = append(failed, p.save(pictures))
+	}
+	var text, data bytes.Buffer
+	r.markdown(&text, b)
+	if err := r.WriteJSON(&data); err != nil {
+		return err
+	}
+	return errors.Join(append(failed,
+		os.WriteFile(filepath.Join(dir, b.Name+".md"), text.Bytes(), 0o644),
+		os.WriteFile(filepath.Join(dir, b.Name+".json"), data.Bytes(), 0o644),
+	)...)
+}
+
+// WriteJSON writes the result with everything that was measured.
+func (r *Result) WriteJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", " ")
+	e.SetEscapeHTML(false)
+	return e.Encode(r)
+}
+
+func (r *Result) markdown(w io.Writer, b Bench) {
+	fmt.Fprintf(w, "# %s\n\n", b.Title)
+	if r.Smoke {
+		fmt.Fprintf(w, "**This is a smoke run**: few cases, short. It shows that everything is measured, and is no record.\n\n")
+	}
+	fmt.Fprintf(w, "Written by `headgate bench %s`. %s\n\n%s\n\n", b.Name, strings.ReplaceAll(r.summary(), "\n", " "), strings.TrimSpace(b.About))
+	r.Environment.markdown(w)
+	if short := r.Short(); len(short) > 0 {
+		fmt.Fprintf(w, "## Where it falls short\n\n| claim | target | headgate | |\n|---|---|---|---|\n")
+		for _, c := range short {
+			why := ""
+			if c.Ours == nil {
+				why = "missing: " + c.Missing
+			}
+			fmt.Fprintf(w, "| %s | %s %s | %s | %s |\n", c.ID, c.Target, c.Unit, number(c.Ours), cell(why))
+		}
+		fmt.Fprintln(w)
+	}
+	for _, row := range b.Rows {
+		r.rowMarkdown(w, b, row)
+	}
+	fmt.Fprintf(w, "All runs are in [%s.json](%s.json).\n", b.Name, b.Name)
+}
+
+func (r *Result) rowMarkdown(w io.Writer, b Bench, row Row) {
+	var claims []Claim
+	var peers []string
+	seen := map[string]bool{}
+	for _, c := range r.Claims {
+		if wanted([]string{row.ID}, c.ID) {
+			claims = append(claims, c)
+			for _, p := range c.peerNames() {
+				if !seen[p] {
+					seen[p], peers = true, append(peers, p)
+				}
+			}
+		}
+	}
+	if len(claims) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "## %s\n\n%s\n\n", row.ID, row.What)
+	for _, p := range r.plots {
+		if p.Row == row.ID {
+			fmt.Fprintf(w, "![%s](%s/%s.png)\n\n%s\n\n", p.Title, b.Name, p.File, p.Caption)
+		}
+	}
+	head := append([]string{"case", "what", "unit", "target", "headgate", "", "paper"}, peers...)
+	fmt.Fprintf(w, "| %s |\n|%s\n", strings.Join(head, " | "), strings.Repeat("---|", len(head)))
+	var notes []string
+	for _, c := range claims {
+		cells := []string{strings.TrimPrefix(c.ID, row.ID+"/"), c.Metric, c.Unit, c.Target.String(), number(c.Ours), c.verdict(), number(c.Paper)}
+		for _, p := range peers {
+			if v, ok := c.Peer[p]; ok {
+				cells = append(cells, number(v))
+			} else {
+				cells = append(cells, "")
+			}
+		}
+		for i := range cells {
+			cells[i] = cell(cells[i])
+		}
+		fmt.Fprintf(w, "| %s |\n", strings.Join(cells, " | "))
+		for _, n := range c.Notes {
+			notes = append(notes, fmt.Sprintf("%s: %s", cells[0], n))
+		}
+	}
+	fmt.Fprintln(w)
+	for _, n := range gather(notes) {
+		fmt.Fprintf(w, "- %s\n", n)
+	}
+	if len(notes) > 0 {
+		fmt.Fprintln(w)
+	}
+}
+
+// gather joins notes that differ only in what they are about ("a: same" and
+// "b: same").
+func gather(notes []string) (out []string) {
+	about := map[string][]string{}
+	var order []string
+	for _, n := range notes {
+		who, what, _ := strings.Cut(n, ": ")
+		if about[what] == nil {
+			order = append(order, what)
+		}
+		about[what] = append(about[what], who)
+	}
+	for _, what := range order {
+		who := about[what]
+		if len(who) > 3 {
+			who = append(who[:2:2], fmt.Sprintf("and %d more", len(who)-2))
+		}
+		out = append(out, strings.Join(who, ", ")+": "+what)
+	}
+	return out
+}
+
+func cell(s string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(s, "|", "\\|"), "\n", " ")
+}
+
+func (e Environment) markdown(w io.Writer) {
+	hz := "unknown"
+	if e.HZ > 0 {
+		hz = fmt.Sprint(e.HZ)
+	}
+	fmt.Fprintf(w, "| measured on | |\n|---|---|\n")
+	for _, row := range [][2]string{
+		{"date", e.Date.Format("2006-01-02 15:04 MST")},
+		{"kernel", e.Kernel + ", HZ " + hz},
+		{"processor", fmt.Sprintf("%d x %s", e.CPUs, e.CPU)},
+		{"memory", fmt.Sprintf("%.1f GiB", float64(e.MemoryBytes)/(1<<30))},
+		{"Go", e.Go}, {"commit", e.Commit},
+		{"congestion control", e.CongestionControl + " by default; has " + strings.Join(e.Available, ", ") + "; every flow names its own"},
+		{"qdiscs", strings.Join(e.Qdiscs, ", ")},
+		{"load average at the start", fmt.Sprintf("%.2f", e.Load)},
+	} {
+		fmt.Fprintf(w, "| %s | %s |\n", row[0], cell(row[1]))
+	}
+	fmt.Fprintln(w)
+}

@@ -1,0 +1,104 @@
+package bench
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Result is a bench's outcome.
+type Result struct {
+	Bench       string      `json:"bench"`
+	Smoke       bool        `json:"smoke"`          // a quick run: its figures show that all works, no more
+	Only        []string    `json:"only,omitempty"` // what was asked for, if not all
+	Runs        int         `json:"runs_per_case"`
+	Seconds     float64     `json:"seconds"`
+	Environment Environment `json:"environment"`
+	Claims      []Claim     `json:"claims"`
+	Sheets      []*Sheet    `json:"runs"`
+
+	caseOf map[string]string // by claim
+	plots  []Plot
+	rows   []Row
+}
+
+// Short are the claims that were not reached, or not measured.
+func (r *Result) Short() (short []Claim) {
+	for _, c := range r.Claims {
+		if !c.OK {
+			short = append(short, c)
+		}
+	}
+	return short
+}
+
+// judge fills the claims from the sheets.
+func (r *Result) judge() {
+	for i := range r.Claims {
+		c := &r.Claims[i]
+		c.Ours = r.value(c.ID, Ours)
+		for p := range c.Peer {
+			if c.Peer[p] = r.value(c.ID, p); c.Peer[p] == nil {
+				c.Notes = append(c.Notes, fmt.Sprintf("%s: not measured: %s", p, r.why(c.ID, p)))
+			}
+		}
+		if c.Ours == nil {
+			c.Missing = r.why(c.ID, Ours)
+		} else {
+			c.OK = c.Target.Met(*c.Ours)
+		}
+		for _, s := range r.Sheets {
+			if _, measured := s.Values[c.ID]; measured && s.By == Ours && s.Others >= disturbed {
+				c.Notes = append(c.Notes, fmt.Sprintf("run %d: other programs used %.0f %% of a processor meanwhile", s.Run+1, 100*s.Others))
+			}
+			for _, n := range s.notes[c.ID] {
+				if s.By != Ours {
+					n = s.By + ": " + n
+				}
+				if !slices.Contains(c.Notes, n) {
+					c.Notes = append(c.Notes, n)
+				}
+			}
+		}
+		slices.Sort(c.Notes)
+	}
+}
+
+// value is the median over the runs.
+func (r *Result) value(id, by string) *float64 {
+	var all []float64
+	for _, s := range r.Sheets {
+		if v, ok := s.Values[id]; ok && s.By == by {
+			all = append(all, v)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	m := Median(all)
+	return &m
+}
+
+// why finds the reason for which a claim has no value.
+func (r *Result) why(id, by string) string {
+	var reasons []string
+	for _, s := range r.Sheets {
+		if s.By == by && s.Missing != "" && s.Case == r.caseOf[id] && !slices.Contains(reasons, s.Missing) {
+			reasons = append(reasons, s.Missing)
+		}
+	}
+	if len(reasons) == 0 {
+		return "it was not run"
+	}
+	return strings.Join(reasons, "; ")
+}
+
+// Median of values, of which there is at least one.
+func Median(values []float64) float64 {
+	v := slices.Clone(values)
+	slices.Sort(v)
+	if n := len(v); n%2 == 0 {
+		return (v[n/2-1] + v[n/2]) / 2
+	}
+	return v[len(v)/2]
+}

@@ -1,0 +1,292 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Run measures what the options ask for. A case that fails leaves its claims
+// missing, and the next goes on; an error is only for what makes all of it
+// senseless. When ctx ends, Run stops and gives what it has.
+func (b Bench) Run(ctx context.Context, o Options) (*Result, error) {
+	chosen, err := b.choose(o.Only)
+	if err != nil {
+		return nil, err
+	}
+	if o.Progress == nil {
+		o.Progress = func(string, ...any) {}
+	}
+	began := time.Now()
+	r := &Result{
+		Bench: b.Name, Smoke: o.Quick, Only: o.Only, Runs: max(o.Runs, 1),
+		Claims: []Claim{}, Sheets: []*Sheet{}, caseOf: map[string]string{}, rows: b.Rows,
+	}
+	if o.Environment != nil {
+		r.Environment = *o.Environment
+	} else {
+		r.Environment = ThisMachine()
+	}
+	r.declare(chosen)
+	w := &worker{options: o, result: r, total: len(chosen) * r.Runs, patience: &patience{left: o.Patience}}
+	for n := range r.Runs {
+		for _, batch := range batches(chosen) {
+			w.batch(ctx, batch, n)
+		}
+	}
+	r.Seconds = time.Since(began).Seconds()
+	r.judge()
+	return r, nil
+}
+
+// Declared are the claims that the wishes choose, before anything is measured.
+func (b Bench) Declared(only []string) ([]Claim, error) {
+	chosen, err := b.choose(only)
+	r := Result{Only: only, caseOf: map[string]string{}, rows: b.Rows}
+	r.declare(chosen)
+	return r.Claims, err
+}
+
+// declare takes over the wanted claims, in the order of the rows.
+func (r *Result) declare(cases []Case) {
+	for _, c := range cases {
+		for _, claim := range c.Claims {
+			if wanted(r.Only, claim.ID) {
+				r.Claims = append(r.Claims, claim.clone())
+				r.caseOf[claim.ID] = c.Name
+			}
+		}
+	}
+	slices.SortStableFunc(r.Claims, func(x, y Claim) int { return cmp.Compare(r.place(x), r.place(y)) })
+}
+
+// place is the claim's row among the rows.
+func (r *Result) place(c Claim) int {
+	row, _, _ := strings.Cut(c.ID, "/")
+	return slices.IndexFunc(r.rows, func(have Row) bool { return have.ID == row })
+}
+
+// choose gives the cases that have a wanted claim, and complains of a wish that
+// no claim fulfils.
+func (b Bench) choose(only []string) ([]Case, error) {
+	if err := b.check(); err != nil {
+		return nil, err
+	}
+	var out []Case
+	for _, c := range b.Cases {
+		for _, claim := range c.Claims {
+			if wanted(only, claim.ID) {
+				out = append(out, c)
+				break
+			}
+		}
+	}
+	for _, o := range only {
+		if !b.has(o) {
+			return nil, fmt.Errorf("%w %q in the bench %s: run \"headgate bench %s --list\" to see them", ErrUnknown, o, b.Name, b.Name)
+		}
+	}
+	return out, nil
+}
+
+// ErrUnknown is a name that nothing has.
+var ErrUnknown = errors.New("there is no claim")
+
+func (b Bench) has(prefix string) bool {
+	for _, c := range b.Cases {
+		for _, claim := range c.Claims {
+			if wanted([]string{prefix}, claim.ID) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// check holds what the code of a bench must keep.
+func (b Bench) check() error {
+	seen := map[string]bool{}
+	rows := map[string]bool{}
+	for _, r := range b.Rows {
+		rows[r.ID] = true
+	}
+	for _, c := range b.Cases {
+		for _, claim := range c.Claims {
+			row, _, _ := strings.Cut(claim.ID, "/")
+			switch {
+			case seen[claim.ID]:
+				return fmt.Errorf("bench %s declares the claim %s twice", b.Name, claim.ID)
+			case !rows[row]:
+				return fmt.Errorf("bench %s declares the claim %s, but has no row %s", b.Name, claim.ID, row)
+			}
+			seen[claim.ID] = true
+		}
+	}
+	return nil
+}
+
+// wanted tells whether id is one of the wishes, or below one.
+func wanted(only []string, id string) bool {
+	if len(only) == 0 {
+		return true
+	}
+	for _, o := range only {
+		if id == o || strings.HasPrefix(id, strings.TrimSuffix(o, "/")+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// batches joins neighbours that run alongside each other.
+func batches(cases []Case) (out [][]Case) {
+	for i, c := range cases {
+		if i > 0 && c.Alongside != "" && c.Alongside == cases[i-1].Alongside {
+			out[len(out)-1] = append(out[len(out)-1], c)
+			continue
+		}
+		out = append(out, []Case{c})
+	}
+	return out
+}
+
+var errInterrupted = errors.New("the bench was interrupted")
+
+// worker runs cases and collects what they find.
+type worker struct {
+	options  Options
+	result   *Result
+	mu       sync.Mutex
+	done     int
+	total    int
+	patience *patience
+}
+
+func (w *worker) batch(ctx context.Context, batch []Case, n int) {
+	var all sync.WaitGroup
+	for _, c := range batch {
+		all.Go(func() { w.one(ctx, c, n) })
+	}
+	all.Wait()
+}
+
+func (w *worker) one(ctx context.Context, c Case, n int) {
+	w.mu.Lock()
+	w.done++
+	place := fmt.Sprintf("[%d/%d]", w.done, w.total)
+	w.mu.Unlock()
+	if ctx.Err() != nil {
+		run := &Run{Case: c.Name, N: n, mu: &w.mu}
+		run.Sheet(Ours).Fail(errInterrupted)
+		w.keep(run, c)
+		return
+	}
+	for {
+		w.patience.wait(ctx)
+		w.options.Progress("%s %s, about %v", place, c.Name, c.takes(w.options.Quick))
+		run := &Run{
+			Quick: w.options.Quick, N: n, Case: c.Name, mu: &w.mu, say: w.options.Progress,
+			wanted: func(id string) bool { return wanted(w.options.Only, id) },
+		}
+		began, others := time.Now(), othersCPU()
+		err := safely(func() error { return c.Run(ctx, run) })
+		if err == nil && ctx.Err() != nil {
+			err = errInterrupted
+		}
+		if err != nil {
+			run.Sheet(Ours).Fail(err)
+			w.options.Progress("%s %s: %v", place, c.Name, err)
+		}
+		took := time.Since(began)
+		run.others = (othersCPU() - others) / took.Seconds()
+		w.options.Progress("%s %s: done in %v%s", place, c.Name, took.Round(100*time.Millisecond), run.disturbance())
+		if run.others >= disturbed && ctx.Err() == nil && w.patience.spend(took) {
+			w.options.Progress("%s %s: measured again, because others disturbed it", place, c.Name)
+			continue
+		}
+		w.keep(run, c)
+		return
+	}
+}
+
+// safely turns a panic into an error, so that one broken case does not lose the
+// figures of the others.
+func safely(fn func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the case broke: %v", p)
+		}
+	}()
+	return fn()
+}
+
+// keep adds a run's sheets to the result. A value for a claim that was not
+// declared is a mistake in the case, and is said in the sheet.
+func (w *worker) keep(run *Run, c Case) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	declared := map[string]Claim{}
+	for _, claim := range c.Claims {
+		declared[claim.ID] = claim
+	}
+	for _, s := range run.sheets {
+		for id := range s.Values {
+			claim, ok := declared[id]
+			if _, peer := claim.Peer[s.By]; !ok || s.By != Ours && !peer {
+				s.fail(fmt.Sprintf("a value of %s for %s was not declared", s.By, id))
+			}
+		}
+		s.Others = run.others
+		w.result.Sheets = append(w.result.Sheets, s)
+	}
+	for _, p := range run.plots {
+		w.result.plot(p)
+	}
+}
+
+func (r *Result) plot(p Plot) {
+	for _, have := range r.plots {
+		if have.File == p.File {
+			return
+		}
+	}
+	r.plots = append(r.plots, p)
+}
+
+func (c Case) takes(quick bool) time.Duration {
+	if c.Takes == nil {
+		return 0
+	}
+	return c.Takes(quick).Round(time.Second)
+}
+
+// Takes estimates how long the chosen cases take.
+func (b Bench) Takes(o Options) (sum time.Duration) {
+	chosen, err := b.choose(o.Only)
+	if err != nil {
+		return 0
+	}
+	for _, batch := range batches(chosen) {
+		var longest time.Duration
+		for _, c := range batch {
+			longest = max(longest, c.takes(o.Quick))
+		}
+		sum += longest
+	}
+	return sum * time.Duration(max(o.Runs, 1))
+}
+
+func (c Claim) clone() Claim {
+	peers := make(map[string]*float64, len(c.Peer))
+	for p := range c.Peer {
+		peers[p] = nil
+	}
+	c.Peer = peers
+	c.Notes = append([]string(nil), c.Notes...)
+	return c
+}

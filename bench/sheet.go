@@ -1,0 +1,122 @@
+package bench
+
+import (
+	"fmt"
+	"math"
+	"sync"
+)
+
+// Run is one run of a case.
+type Run struct {
+	Quick bool
+	// N is the number of the run, from 0.
+	N    int
+	Case string
+
+	say    func(format string, args ...any)
+	mu     *sync.Mutex
+	sheets []*Sheet
+	plots  []Plot
+	wanted func(id string) bool
+	others float64
+}
+
+// Wants tells whether the claim with this id was asked for: a case may leave out
+// what was not.
+func (r *Run) Wants(id string) bool { return r.wanted(id) }
+
+// Say tells the user what is going on.
+func (r *Run) Say(format string, args ...any) { r.say(r.Case+": "+format, args...) }
+
+// disturbance says that others used the machine, if they did.
+func (r *Run) disturbance() string {
+	if r.others < disturbed {
+		return ""
+	}
+	return fmt.Sprintf(" (other programs used %.0f %% of a processor meanwhile)", 100*r.others)
+}
+
+// Plot keeps a plot for the report. Of plots with the same file name the first
+// run's is drawn.
+func (r *Run) Plot(p Plot) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.plots = append(r.plots, p)
+}
+
+// Sheet is the results of one thing that is measured: ours, or a peer's.
+func (r *Run) Sheet(by string) *Sheet {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.sheets {
+		if s.By == by {
+			return s
+		}
+	}
+	s := &Sheet{mu: r.mu, Case: r.Case, Run: r.N, By: by, Values: map[string]float64{}}
+	r.sheets = append(r.sheets, s)
+	return s
+}
+
+// Sheet is what one run of a case found for one thing that is measured.
+type Sheet struct {
+	Case string `json:"case"`
+	Run  int    `json:"run"`
+	By   string `json:"by"`
+	// Values are by claim.
+	Values map[string]float64 `json:"values"`
+	// Others is how much of one processor other programs used meanwhile.
+	Others float64 `json:"others_cpu"`
+	// Missing is why there are no values, or not all.
+	Missing string `json:"missing,omitempty"`
+	// Data are the raw figures behind the values.
+	Data map[string]any `json:"data,omitempty"`
+
+	notes map[string][]string // by claim
+	mu    *sync.Mutex
+}
+
+// Set writes the value of a claim. What is not a number counts as not measured.
+func (s *Sheet) Set(id string, v float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		s.fail(fmt.Sprintf("%s could not be computed from what was measured", id))
+		return
+	}
+	s.Values[id] = v
+}
+
+// Note adds to a claim what its reader must know.
+func (s *Sheet) Note(id, format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.notes == nil {
+		s.notes = map[string][]string{}
+	}
+	s.notes[id] = append(s.notes[id], fmt.Sprintf(format, args...))
+}
+
+// Fail says why values are missing.
+func (s *Sheet) Fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail(err.Error())
+}
+
+func (s *Sheet) fail(why string) {
+	if s.Missing != "" {
+		why = s.Missing + "; " + why
+	}
+	s.Missing = why
+}
+
+// Keep adds raw figures to the result.
+func (s *Sheet) Keep(key string, data any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.Data == nil {
+		s.Data = map[string]any{}
+	}
+	s.Data[key] = data
+}

@@ -1,0 +1,45 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+)
+
+// Target is what a claim must reach.
+type Target struct {
+	Op    string // "<=" or ">="
+	Value float64
+	Unit  string
+}
+
+// Met tells whether v reaches the target.
+func (t Target) Met(v float64) bool {
+	switch t.Op {
+	case "<=":
+		return v <= t.Value
+	case ">=":
+		return v >= t.Value
+	}
+	panic(fmt.Sprintf("bench: a target cannot be %q", t.Op))
+}
+
+// String is the target without its unit: "<= 0.5".
+func (t Target) String() string {
+	return t.Op + " " + strconv.FormatFloat(t.Value, 'f', -1, 64)
+}
+
+// MarshalJSON writes the target as its String; the claim has the unit.
+func (t Target) MarshalJSON() ([]byte, error) { return json.Marshal(t.String()) }
+
+// UnmarshalJSON reads what MarshalJSON writes. The unit is the claim's.
+func (t *Target) UnmarshalJSON(b []byte) error {
+	var s string
+	if err := json.Unmarshal(b, &s); err != nil {
+		return err
+	}
+	if _, err := fmt.Sscanf(s, "%s %g", &t.Op, &t.Value); err != nil {
+		return fmt.Errorf("%q is not a target: %w", s, err)
+	}
+	return nil
+}

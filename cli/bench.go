@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"headgate/bench"
+	"headgate/bench/groups"
+	"headgate/lab"
+)
+
+// benches is every bench, by name.
+var benches = []func() bench.Bench{groups.Bench}
+
+func benchCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "bench NAME",
+		Short: "Run one paper's experiment, or a comparison with a peer",
+		Long: `Bench measures what Headgate promises, in throwaway namespaces on this machine,
+beside the paper's figures and beside others in the same run. Every claim has a
+target that was fixed beforehand; one that falls short, or was not measured, is
+said so and is no failure of the command (see --strict).
+
+Nothing else should load the machine meanwhile. Ctrl-C ends it and cleans up.
+
+Benches:
+` + benchNames(),
+		Example: `  headgate bench groups --quick
+  headgate bench groups --only latency --only spare/priority
+  headgate bench groups --runs 3 --report docs/results`,
+		Args: cobra.ExactArgs(1),
+	}
+	var o bench.Options
+	flags := c.Flags()
+	flags.BoolVar(&o.Quick, "quick", false, "a smoke run: every claim, on few cases and shortly, in at most 3 minutes")
+	flags.IntVar(&o.Runs, "runs", 1, "measure each case so often and take medians")
+	flags.StringArrayVar(&o.Only, "only", nil, "only claims with this id or below it, such as ramp-out/100Mbit (may be repeated)")
+	flags.DurationVar(&o.Patience, "patience", 0, "how long in all to wait for other programs to leave the machine alone, and to measure again what they disturbed")
+	report := flags.String("report", "", "write a Markdown report with plots into this folder")
+	list := flags.Bool("list", false, "only list the claims and their targets")
+	strict := flags.Bool("strict", false, "exit with 1 if a claim falls short or is missing")
+	output := outputFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		b, err := benchNamed(args[0])
+		if err != nil {
+			return usageError{err, c.CommandPath()}
+		}
+		if o.Runs < 1 {
+			return usageError{fmt.Errorf("--runs %d is not possible: write 1 or more", o.Runs), c.CommandPath()}
+		}
+		if *list {
+			return a.listBench(b, o, *output)
+		}
+		if os.Geteuid() != 0 {
+			return fmt.Errorf("bench makes network namespaces and loads eBPF programs: %w (run it as root)", os.ErrPermission)
+		}
+		ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		o.Progress = a.note
+		a.note("%s: about %v", b.Title, b.Takes(o))
+		result, err := b.Run(ctx, o)
+		if errors.Is(err, bench.ErrUnknown) {
+			return usageError{err, c.CommandPath()}
+		}
+		if err != nil {
+			if errors.Is(err, lab.ErrPermission) {
+				return fmt.Errorf("%w: %w", os.ErrPermission, err)
+			}
+			return err
+		}
+		if err := a.print(*output, result, result.WriteTable); err != nil {
+			return err
+		}
+		if *report != "" {
+			if err := result.WriteReport(*report, b); err != nil {
+				return err
+			}
+			a.note("report: %s/%s.md", strings.TrimSuffix(*report, "/"), b.Name)
+		}
+		if ctx.Err() != nil {
+			return errors.New("the bench was interrupted: what was not measured is missing")
+		}
+		if short := len(result.Short()); short > 0 && *strict {
+			return fmt.Errorf("%d of %d claims are not reached", short, len(result.Claims))
+		}
+		return nil
+	}
+	return c
+}
+
+func benchNames() string {
+	var b strings.Builder
+	for _, make := range benches {
+		bench := make()
+		fmt.Fprintf(&b, "  %-10s %s\n", bench.Name, bench.Title)
+	}
+	return b.String()
+}
+
+func benchNamed(name string) (bench.Bench, error) {
+	var known []string
+	for _, make := range benches {
+		b := make()
+		if b.Name == name {
+			return b, nil
+		}
+		known = append(known, b.Name)
+	}
+	return bench.Bench{}, fmt.Errorf("there is no bench %q: write %s", name, strings.Join(known, " or "))
+}
+
+// listBench prints the claims without measuring.
+func (a *app) listBench(b bench.Bench, o bench.Options, f format) error {
+	claims, err := b.Declared(o.Only)
+	if err != nil {
+		return usageError{err, "headgate bench"}
+	}
+	return a.print(f, claims, func(w io.Writer) error {
+		rows := [][]string{{"CLAIM", "TARGET", "UNIT", "WHAT"}}
+		for _, c := range claims {
+			rows = append(rows, []string{c.ID, c.Target.String(), c.Unit, c.Metric})
+		}
+		if err := table(w, "", rows); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(w, "\n%d claims; about %v, or %v with --quick\n", len(claims), b.Takes(o), b.Takes(bench.Options{Quick: true, Only: o.Only}))
+		return err
+	})
+}

@@ -1,0 +1,337 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"headgate/lab"
+	"headgate/lab/traffic"
+	"headgate/unit"
+)
+
+const labExample = `  kind: Lab
+  name: demo
+  nodes:
+    - client
+    - {name: router, router: true}
+    - {name: server, sysctl: {net.ipv4.tcp_ecn: 1}}
+  links:
+    - {ends: [client, router], delay: 5ms}            # each way
+    - ends: [router, server]
+      forward: {rate: 101Mbit, queue: 20ms}           # router to server
+  flows:
+    - {name: a, from: client, to: server, dport: 5001, rate: 60Mbit}
+    - {name: b, from: client, to: server, proto: udp, rate: {0s: 10Mbit, 5s: 80Mbit}}
+    - {name: c, from: server, to: client, download: true, sport: 80, congestion: bbr, rate: unlimited}
+  duration: 10s`
+
+func labCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "lab",
+		Short: "A network of namespaces on this machine, from a file",
+		Long: `Lab makes hosts and routers out of network namespaces, joins them by links with
+rates and delays, and runs traffic between them. Rates are layer-2 bits per
+second. A lab file:
+
+` + labExample,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	for _, sub := range []func(*app) *cobra.Command{labCheckCommand, labUpCommand, labDownCommand, labExecCommand, labRunCommand} {
+		cmd := sub(a)
+		run := cmd.RunE
+		cmd.RunE = func(c *cobra.Command, args []string) error { return a.labError(run(c, args)) }
+		c.AddCommand(cmd)
+	}
+	return c
+}
+
+// labError prints mistakes in a lab file as they are: they name file and line.
+func (a *app) labError(err error) error {
+	if errors.Is(err, lab.ErrConfig) {
+		fmt.Fprintln(a.err, err)
+		return errMistakesSaid
+	}
+	return err
+}
+
+func labFileFlag(c *cobra.Command) *string {
+	return c.Flags().StringP("file", "f", "", "lab file, or - for standard input")
+}
+
+func loadLab(c *cobra.Command, file string) (*lab.Topology, error) {
+	if file == "" {
+		return nil, usageError{errors.New("there is no lab file: write -f and a file"), c.CommandPath()}
+	}
+	return lab.Load(file)
+}
+
+func labCheckCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "check -f FILE",
+		Short:   "Check a lab file and print the addresses it gives",
+		Example: "  headgate lab check -f lab.yaml",
+		Args:    cobra.NoArgs,
+	}
+	file, output := labFileFlag(c), outputFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		t, err := loadLab(c, *file)
+		if err != nil {
+			return err
+		}
+		return a.printLab(*output, t)
+	}
+	return c
+}
+
+// printLab prints every device of a lab.
+func (a *app) printLab(f format, t *lab.Topology) error {
+	devices := t.Devices()
+	return a.print(f, devices, func(w io.Writer) error {
+		rows := [][]string{{"NODE", "DEVICE", "TO", "IPV4", "IPV6", "RATE", "DELAY", "NAMESPACE"}}
+		for _, d := range devices {
+			rate := "unlimited"
+			if d.Rate > 0 {
+				rate = d.Rate.String()
+			}
+			rows = append(rows, []string{d.Node, d.Device, d.To, d.IPv4.String(), d.IPv6.String(), rate, d.Delay.String(), d.Namespace})
+		}
+		return table(w, "", rows)
+	})
+}
+
+func labUpCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "up -f FILE",
+		Short: "Make a lab and leave it",
+		Long: `Up makes the lab and ends; "headgate lab down" removes it. A lab that has links
+with delay needs a process to carry their frames: up then stays until it is
+interrupted, or until "headgate lab down", and removes the lab itself.`,
+		Example: "  headgate lab up -f lab.yaml",
+		Args:    cobra.NoArgs,
+	}
+	file, output := labFileFlag(c), outputFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		t, err := loadLab(c, *file)
+		if err != nil {
+			return err
+		}
+		ctx, stop := interrupted()
+		defer stop()
+		var options []lab.Option
+		if t.NeedsHolder() {
+			options = append(options, lab.Held())
+		}
+		l, err := lab.Up(ctx, t, options...)
+		if err != nil {
+			return err
+		}
+		if err := a.printLab(*output, t); err != nil {
+			return errors.Join(err, l.Close())
+		}
+		if !t.NeedsHolder() {
+			return l.Leave()
+		}
+		a.note("lab %s is up while this process runs, because it carries the links with delay: end it with Ctrl-C, or \"headgate lab down %s\"", t.Name, t.Name)
+		<-ctx.Done()
+		return l.Close()
+	}
+	return c
+}
+
+// interrupted is a context that ends with the signals by which a user, a
+// terminal or "lab down" ends a command.
+func interrupted() (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+}
+
+func labDownCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "down NAME... | --leftovers",
+		Short: "Remove a lab, also one whose program was killed",
+		Long: `Down removes labs that were left, or held, or whose program was killed:
+processes, devices and namespaces. With --leftovers it removes every lab whose
+program was killed. A lab that a running program works with is refused.`,
+		Example: `  headgate lab down demo
+  headgate lab down --leftovers`,
+	}
+	leftovers := c.Flags().Bool("leftovers", false, "all labs whose program was killed")
+	c.RunE = func(c *cobra.Command, names []string) error {
+		labs, err := lab.Leftovers()
+		if err != nil {
+			return err
+		}
+		if len(names) == 0 && !*leftovers {
+			text := "there is no lab on this machine"
+			if len(labs) > 0 {
+				text = "there is no name; labs on this machine:"
+				for _, l := range labs {
+					text += " " + l.Name
+				}
+			}
+			return usageError{errors.New(text), c.CommandPath()}
+		}
+		for _, l := range labs {
+			if *leftovers && !l.InUse && !l.Kept {
+				names = append(names, l.Name)
+			}
+		}
+		var errs []error
+		for _, name := range names {
+			if err := lab.Down(name); err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			fmt.Fprintf(a.out, "lab %s is removed\n", name)
+		}
+		return errors.Join(errs...)
+	}
+	return c
+}
+
+func labExecCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "exec HOST [--lab NAME] -- COMMAND [ARG...]",
+		Short: "Run a command inside a host of a lab that is up",
+		Example: `  headgate lab exec client -- ping -c 3 10.0.1.2
+  headgate lab exec server --lab demo -- iperf3 -s`,
+		Args: cobra.MinimumNArgs(2),
+	}
+	name := c.Flags().String("lab", "", "the lab, if there is more than one")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if *name == "" {
+			labs, err := lab.Leftovers()
+			if err != nil {
+				return err
+			}
+			if len(labs) != 1 {
+				return usageError{fmt.Errorf("there are %d labs on this machine: write --lab NAME", len(labs)), c.CommandPath()}
+			}
+			*name = labs[0].Name
+		}
+		l, err := lab.Attach(*name)
+		if err != nil {
+			return err
+		}
+		defer l.Close()
+		if _, err := l.Host(args[0]); err != nil {
+			return err
+		}
+		// The command gets the terminal's signals itself; we only wait for it.
+		ctx, stop := interrupted()
+		defer stop()
+		cmd := l.Node(args[0]).Command(context.WithoutCancel(ctx), args[1], args[2:]...)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = a.in, a.out, a.err
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("%s: %w", args[1], err)
+		}
+		return nil
+	}
+	return c
+}
+
+func labRunCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "run -f FILE",
+		Short: "Make a lab, run the flows of its file, print what they got",
+		Long: `Run makes the lab, runs its flows for the file's duration (or 5 s after the last
+change of a rate), prints rates while they run, and removes the lab.`,
+		Example: `  headgate lab run -f lab.yaml
+  headgate lab run -f lab.yaml -o json > result.json`,
+		Args: cobra.NoArgs,
+	}
+	file, output := labFileFlag(c), outputFlag(c)
+	interval := c.Flags().Duration("interval", time.Second, "time between samples")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if *interval < 10*time.Millisecond {
+			return usageError{fmt.Errorf("--interval %v is not possible: write at least 10ms", *interval), c.CommandPath()}
+		}
+		t, err := loadLab(c, *file)
+		if err != nil {
+			return err
+		}
+		if len(t.Flows) == 0 {
+			return usageError{fmt.Errorf("%s lists no flows", *file), c.CommandPath()}
+		}
+		return a.labRun(t, *interval, *output)
+	}
+	return c
+}
+
+func (a *app) labRun(t *lab.Topology, interval time.Duration, f format) (err error) {
+	ctx, stop := interrupted()
+	defer stop()
+	l, err := lab.Up(ctx, t)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	options := traffic.Options{Duration: t.RunTime(), Interval: interval}
+	if f == "table" {
+		options.OnInterval = a.labProgress(t)
+	}
+	r, err := traffic.Run(ctx, l.Host, t.Flows, options)
+	if err != nil {
+		return err
+	}
+	if err := a.print(f, r, func(w io.Writer) error { return flowsTable(w, r) }); err != nil {
+		return err
+	}
+	for _, flow := range r.Flows {
+		if flow.Error != "" {
+			return fmt.Errorf("flow %s: %s", flow.Name, flow.Error)
+		}
+	}
+	return nil
+}
+
+// labProgress prints a line of delivered rates for each sample.
+func (a *app) labProgress(t *lab.Topology) func([]traffic.FlowInterval) {
+	heading := "seconds"
+	for _, f := range t.Flows {
+		heading += fmt.Sprintf(" %12s", f.Name)
+	}
+	a.note("%s", heading)
+	return func(flows []traffic.FlowInterval) {
+		line := ""
+		for i, f := range flows {
+			if i == 0 {
+				line = fmt.Sprintf("%7.1f", f.StartSeconds+f.Seconds)
+			}
+			line += fmt.Sprintf(" %12s", rateText(f.DeliveredRate()))
+		}
+		a.note("%s", line)
+	}
+}
+
+func flowsTable(w io.Writer, r *traffic.Result) error {
+	rows := [][]string{{"FLOW", "FROM", "TO", "PROTO", "OFFERED", "DELIVERED", "RETRANSMITTED", "LOST", "SRTT"}}
+	for _, f := range r.Flows {
+		row := []string{f.Name, f.From, f.To, string(f.Protocol), rateText(f.Total.OfferedRate()), rateText(f.Total.DeliveredRate())}
+		if f.Protocol == traffic.TCP {
+			row = append(row, strconv.FormatUint(f.Total.Retransmits, 10), "", fmt.Sprintf("%.2fms", float64(f.Total.SRTTus)/1e3))
+		} else {
+			row = append(row, "", strconv.FormatUint(f.Total.LostDatagrams, 10))
+		}
+		rows = append(rows, row)
+	}
+	return table(w, "", rows)
+}
+
+// rateText is a measured rate, to four digits.
+func rateText(bps float64) string {
+	r := unit.Rate(bps + 0.5)
+	for step := unit.Rate(1); ; step *= 10 {
+		if r/step < 10000 {
+			return ((r + step/2) / step * step).String()
+		}
+	}
+}

@@ -1,0 +1,302 @@
+package lab
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// patience is how long a process may take to die and the kernel to let go of a
+// namespace. Both take some ms; a machine with every CPU busy took 2 s.
+const patience = 10 * time.Second
+
+// Leftover is a lab that is written down.
+type Leftover struct {
+	Name string `json:"name"`
+	// Owner is the pid of the program that made it, and Command its command line.
+	Owner   int       `json:"owner_pid"`
+	Command string    `json:"command"`
+	Made    time.Time `json:"made"`
+	// InUse: the owner runs. Kept: the lab was made to stay. Neither: the owner
+	// was killed, and Down should be called.
+	InUse bool `json:"in_use"`
+	Kept  bool `json:"kept"`
+}
+
+// Leftovers lists every lab of this machine, by name.
+func Leftovers() ([]Leftover, error) {
+	names, err := filepath.Glob(filepath.Join(stateDir, "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	var out []Leftover
+	for _, path := range names {
+		s, err := loadState(strings.TrimSuffix(filepath.Base(path), ".json"))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return out, err
+		}
+		out = append(out, Leftover{
+			Name: s.Name, Owner: s.Owner.PID, Command: s.Command, Made: s.Made,
+			InUse: s.Owner.alive() && s.Tenure != left, Kept: s.Tenure == left,
+		})
+	}
+	return out, nil
+}
+
+// Down removes a lab of this machine, whoever made it: one that was left, the
+// remains of one whose owner was killed, or one that a program does nothing but
+// hold, which is then ended. A lab that a program works with is an error, and so
+// is a name that is not there.
+func Down(name string) error {
+	if !labName.MatchString(name) {
+		return configErrorf("%q is not a name for a lab", name)
+	}
+	s, err := loadState(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return configErrorf("there is no lab %q", name)
+	}
+	if err != nil {
+		return err
+	}
+	if s.Owner.alive() && s.Owner != thisProcess() {
+		switch s.Tenure {
+		case owned:
+			return configErrorf("lab %q is in use by process %d (%s): end that first", name, s.Owner.PID, s.Command)
+		case held:
+			if err := endHolder(s); err != nil {
+				return err
+			}
+		}
+	}
+	unlock, err := lockStates()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	// The holder has removed it itself, or was killed while it did so.
+	if s, err = loadState(name); errors.Is(err, os.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return destroy(s)
+}
+
+// endHolder asks the holder to end, and insists after half of our patience.
+func endHolder(s *state) error {
+	for _, sig := range []unix.Signal{unix.SIGTERM, unix.SIGKILL} {
+		if err := unix.Kill(s.Owner.PID, sig); err != nil && !errors.Is(err, unix.ESRCH) {
+			return permitted(fmt.Errorf("end process %d, which holds lab %q: %w", s.Owner.PID, s.Name, err))
+		}
+		if waitFor(patience/2, func() bool { return !s.Owner.alive() }) {
+			return nil
+		}
+	}
+	return fmt.Errorf("process %d, which holds lab %q, does not end", s.Owner.PID, s.Name)
+}
+
+// destroy removes all of a lab, in an order in which every step can be repeated
+// after a crash: processes, devices, names, the file. The caller holds the lock.
+func destroy(s *state) error {
+	var errs []error
+	inodes := map[uint64]string{}
+	var ids []int
+	for _, spec := range s.Topology.Nodes {
+		name := namespaceName(s.Name, spec.Name)
+		ns, err := netns.GetFromPath(filepath.Join(netnsDir, name))
+		if err != nil {
+			continue // not made yet, or gone already
+		}
+		var st unix.Stat_t
+		if err := unix.Fstat(int(ns), &st); err == nil {
+			inodes[st.Ino] = name
+		}
+		ns.Close()
+	}
+	if err := endProcesses(s, inodes); err != nil {
+		errs = append(errs, err)
+	}
+	for _, spec := range s.Topology.Nodes {
+		name := namespaceName(s.Name, spec.Name)
+		id, err := emptyNamespace(name)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("empty namespace %s: %w", name, err))
+		}
+		if id >= 0 {
+			ids = append(ids, id)
+		}
+		if err := dropName(name); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if err := waitGone(ids, inodes); err != nil {
+		errs = append(errs, err)
+	}
+	if len(errs) > 0 {
+		return fmt.Errorf("take lab %q down: %w", s.Name, errors.Join(errs...))
+	}
+	os.Remove(tmpPath(s.Name)) // of a save that was cut short
+	return os.Remove(statePath(s.Name))
+}
+
+// endProcesses kills what was started in the lab, and what runs in its
+// namespaces: a child of ours may have been started and not yet written down.
+func endProcesses(s *state, inodes map[uint64]string) error {
+	// A process that is written down is killed wherever it is now.
+	doomed := slices.Clone(s.Processes)
+	for _, pid := range inside(inodes) {
+		doomed = append(doomed, processOf(pid))
+	}
+	for _, p := range doomed {
+		if p.PID != os.Getpid() && p.alive() {
+			if err := unix.Kill(p.PID, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+				return permitted(fmt.Errorf("end process %d: %w", p.PID, err))
+			}
+		}
+	}
+	for _, p := range doomed {
+		if p.PID != os.Getpid() && !waitFor(patience, func() bool { return !p.alive() }) {
+			return fmt.Errorf("process %d does not end", p.PID)
+		}
+	}
+	return nil
+}
+
+// inside lists the processes whose network namespace is one of inodes.
+func inside(inodes map[uint64]string) []int {
+	dirs, _ := os.ReadDir("/proc")
+	var out []int
+	for _, d := range dirs {
+		pid, err := strconv.Atoi(d.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		var st unix.Stat_t
+		if unix.Stat(fmt.Sprintf("/proc/%d/ns/net", pid), &st) == nil && inodes[st.Ino] != "" {
+			out = append(out, pid)
+		}
+	}
+	return out
+}
+
+// emptyNamespace deletes every device in the namespace, which the kernel else
+// does some time after the last user is gone. It returns the id by which the
+// namespace's end can be seen, or -1 if there is no namespace.
+func emptyNamespace(name string) (id int, err error) {
+	ns, err := netns.GetFromPath(filepath.Join(netnsDir, name))
+	if err != nil {
+		return -1, nil
+	}
+	defer ns.Close()
+	h, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
+	if err != nil {
+		return -1, nil // the file was made, the namespace not
+	}
+	defer h.Close()
+	if id, err = identify(int(ns)); err != nil {
+		return -1, err
+	}
+	if err := inNamespace(int(ns), destroySockets); err != nil {
+		return id, err
+	}
+	links, err := h.LinkList()
+	if err != nil {
+		return id, err
+	}
+	for _, l := range links {
+		// The other end of a veth goes with the first.
+		if err := h.LinkDel(l); err != nil && l.Attrs().Name != "lo" && !errors.Is(err, unix.ENODEV) {
+			return id, fmt.Errorf("delete device %s: %w", l.Attrs().Name, err)
+		}
+	}
+	return id, nil
+}
+
+// identify gives a namespace an id in ours, if it has none. The id is a large
+// random number: the kernel's own choice is the lowest that is free, so that
+// another program's next namespace would soon be taken for this one.
+func identify(ns int) (id int, err error) {
+	for range 10 {
+		if id, err = netlink.GetNetNsIdByFd(ns); err != nil || id >= 0 {
+			return id, err
+		}
+		id = 1<<20 + rand.IntN(1<<30)
+		if err = netlink.SetNetNsIdByFd(ns, id); !errors.Is(err, unix.EEXIST) {
+			return id, err
+		}
+	}
+	return -1, err
+}
+
+// waitGone waits until the kernel has taken the namespaces' ids back, which is
+// the first thing it does when it takes a namespace apart.
+func waitGone(ids []int, inodes map[uint64]string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	var err error
+	gone := waitFor(patience, func() bool {
+		var live map[int]bool
+		if live, err = namespaceIDs(); err != nil {
+			return false
+		}
+		return !slices.ContainsFunc(ids, func(id int) bool { return live[id] })
+	})
+	if !gone {
+		return fmt.Errorf("after %v the kernel still keeps a namespace (processes inside: %v; %v)", patience, inside(inodes), err)
+	}
+	return nil
+}
+
+// namespaceIDs lists the ids of namespaces known in the caller's (RTM_GETNSID).
+func namespaceIDs() (map[int]bool, error) {
+	req := nl.NewNetlinkRequest(unix.RTM_GETNSID, unix.NLM_F_DUMP)
+	req.AddData(nl.NewRtGenMsg())
+	msgs, err := req.Execute(unix.NETLINK_ROUTE, unix.RTM_NEWNSID)
+	if err != nil {
+		return nil, err
+	}
+	ids := map[int]bool{}
+	for _, m := range msgs {
+		// The attributes follow struct rtgenmsg, aligned to 4 bytes.
+		attrs, err := nl.ParseRouteAttr(m[4:])
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range attrs {
+			if a.Attr.Type == unix.NETNSA_NSID {
+				ids[int(int32(binary.NativeEndian.Uint32(a.Value)))] = true
+			}
+		}
+	}
+	return ids, nil
+}
+
+// waitFor polls done, quickly at first.
+func waitFor(patience time.Duration, done func() bool) bool {
+	deadline := time.Now().Add(patience)
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		if done() {
+			return true
+		}
+		if time.Now().After(deadline) {
+			return false
+		}
+		time.Sleep(pause)
+	}
+}

@@ -1,0 +1,149 @@
+package lab_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/lab"
+	"headgate/lab/labtest"
+	"headgate/unit"
+)
+
+// TestMain is also the program that is killed: a lab with a delay link, a limited
+// link and a process inside.
+func TestMain(m *testing.M) {
+	name := os.Getenv("LAB_TO_KILL")
+	if name == "" {
+		os.Exit(m.Run())
+	}
+	err := func() error {
+		l, err := lab.Up(context.Background(), lab.Rig(lab.RigOptions{Name: name, RTT: time.Millisecond, Bottleneck: 100 * unit.Mbit}))
+		if err != nil {
+			return err
+		}
+		sleep := l.Node("client").Command(context.Background(), "sleep", "1000")
+		if err := sleep.Start(); err != nil {
+			return err
+		}
+		fmt.Println(sleep.Process.Pid)
+		select {}
+	}()
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
+func startVictim(t *testing.T, name string) (*exec.Cmd, io.Reader) {
+	t.Helper()
+	victim := exec.Command(os.Args[0])
+	victim.Env = append(os.Environ(), "LAB_TO_KILL="+name)
+	victim.Stderr = os.Stderr
+	out, err := victim.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := victim.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { victim.Process.Kill() })
+	return victim, out
+}
+
+func leftover(t *testing.T, name string) *lab.Leftover {
+	t.Helper()
+	all, err := lab.Leftovers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range all {
+		if all[i].Name == name {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// A lab whose owner is killed is found and removed, with the process inside; not
+// before its owner is dead.
+func TestDownAfterKill(t *testing.T) {
+	labtest.NeedRoot(t)
+	name := lab.UniqueName("kill")
+	victim, out := startVictim(t, name)
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	inside, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := leftover(t, name); l == nil || !l.InUse || l.Owner != victim.Process.Pid {
+		t.Errorf("while it runs: %+v", l)
+	}
+	if err := lab.Down(name); err == nil {
+		t.Error("Down of a lab in use did not refuse")
+	}
+	victim.Process.Kill()
+	victim.Wait()
+	if l := leftover(t, name); l == nil || l.InUse || l.Kept {
+		t.Errorf("after the kill: %+v", l)
+	}
+	if _, err := os.Stat(fmt.Sprintf("/proc/%d", inside)); err != nil {
+		t.Error("the process inside died with its starter: this test shows nothing")
+	}
+	if err := lab.Down(name); err != nil {
+		t.Fatal(err)
+	}
+	nothingLeft(t, name)
+	if leftover(t, name) != nil {
+		t.Error("it is still listed")
+	}
+	if state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", inside)); err == nil && !strings.Contains(string(state), ") Z ") {
+		t.Errorf("the process inside still runs: %s", state)
+	}
+}
+
+// Whenever the owner is killed, Down or the next Up removes what is there. Up
+// takes some ms on this kind of machine: kills come every half.
+func TestKillAnywhere(t *testing.T) {
+	labtest.NeedRoot(t)
+	found := 0
+	for i := range 24 {
+		name := fmt.Sprintf("%s-%d", lab.UniqueName("any"), i)
+		victim, _ := startVictim(t, name)
+		// A test binary takes about 10 ms to come to TestMain.
+		time.Sleep(8*time.Millisecond + time.Duration(i)*500*time.Microsecond)
+		victim.Process.Kill()
+		victim.Wait()
+		if leftover(t, name) == nil {
+			nothingLeft(t, name)
+			continue
+		}
+		found++
+		if i%2 == 0 {
+			if err := lab.Down(name); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			l, err := lab.Up(t.Context(), lab.Rig(lab.RigOptions{Name: name}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		nothingLeft(t, name)
+	}
+	t.Logf("%d of 24 kills left something", found)
+	if found == 0 {
+		t.Error("no kill came while the lab was there: adjust the times")
+	}
+}

@@ -1,0 +1,120 @@
+package lab
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"headgate/lab/wire"
+)
+
+// mtu is of every link.
+const mtu = 1500
+
+// firstIndex is above what the kernel gives by itself.
+const firstIndex = 10_000
+
+// makeLink makes link i, gives both ends their addresses and rates, and sets
+// them up.
+func (l *Lab) makeLink(i int, spec LinkSpec, devs [2]string) error {
+	nodes := [2]*Node{l.nodes[spec.Ends[0]], l.nodes[spec.Ends[1]]}
+	var err error
+	if spec.Forward.Delay > 0 || spec.Back.Delay > 0 {
+		l.wires[i], err = makeWire(spec, nodes, devs)
+	} else {
+		err = makeVeth(i, nodes, devs)
+	}
+	if err != nil {
+		return err
+	}
+	paths := [2]Path{spec.Forward, spec.Back}
+	for end, n := range nodes {
+		link, err := n.nl.LinkByName(devs[end])
+		if err != nil {
+			return err
+		}
+		if spec.NoOffload {
+			if err := n.Do(func() error { return offloadOff(devs[end]) }); err != nil {
+				return fmt.Errorf("turn offload off on %s: %w", devs[end], err)
+			}
+		}
+		for _, p := range []netip.Prefix{prefix4(i, end), prefix6(i, end)} {
+			a := &netlink.Addr{IPNet: ipNet(p), Flags: unix.IFA_F_NODAD}
+			if err := n.nl.AddrAdd(link, a); err != nil {
+				return fmt.Errorf("add address %v to %s: %w", p, devs[end], err)
+			}
+		}
+		if err := shape(n.nl, link, paths[end]); err != nil {
+			return fmt.Errorf("limit %s to %v: %w", devs[end], paths[end].Rate, err)
+		}
+		if err := n.nl.LinkSetUp(link); err != nil {
+			return fmt.Errorf("set %s up: %w", devs[end], err)
+		}
+	}
+	return nil
+}
+
+// makeVeth makes both devices in their namespaces at once, so that none is ever
+// seen, or left, in the host's.
+//
+// The first end's index is set because the kernel would else, in two fresh
+// namespaces, give both ends the same; it then takes the pair for no pair, its
+// carrier for not urgent, and reports it a second later (linkwatch_urgent_event).
+func makeVeth(i int, nodes [2]*Node, devs [2]string) error {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU, attrs.Index = devs[0], mtu, firstIndex+i
+	return nodes[0].nl.LinkAdd(&netlink.Veth{
+		// -1 is the kernel's default. 0 would be taken at its word, and is the limit
+		// of a queue that someone adds to the device without a limit of its own.
+		LinkAttrs: attrs, PeerName: devs[1], PeerMTU: mtu, PeerTxQLen: -1,
+		PeerNamespace: netlink.NsFd(nodes[1].ns.Fd()),
+	})
+}
+
+// makeWire makes a TAP in each namespace and starts the emulator between them.
+func makeWire(spec LinkSpec, nodes [2]*Node, devs [2]string) (*wire.Link, error) {
+	var taps [2]*wire.Tap
+	for end, n := range nodes {
+		err := n.Do(func() (err error) { taps[end], err = wire.OpenTap(devs[end]); return err })
+		if err != nil {
+			if taps[0] != nil {
+				taps[0].Close()
+			}
+			return nil, err
+		}
+	}
+	return wire.Start(taps, [2]wire.Options{
+		{Delay: spec.Forward.Delay, Rate: spec.Forward.Rate},
+		{Delay: spec.Back.Delay, Rate: spec.Back.Rate},
+	})
+}
+
+// addRoutes gives n its routes to every network it is not on.
+func (l *Lab) addRoutes(n *Node) error {
+	devs := l.Topology.devices()
+	for _, r := range l.Topology.routes(n.Name) {
+		link, err := n.nl.LinkByName(devs[r.Via][r.End])
+		if err != nil {
+			return err
+		}
+		for _, p := range []struct{ dst, gw netip.Prefix }{
+			{prefix4(r.Net, 0), prefix4(r.Via, 1-r.End)},
+			{prefix6(r.Net, 0), prefix6(r.Via, 1-r.End)},
+		} {
+			err := n.nl.RouteAdd(&netlink.Route{
+				LinkIndex: link.Attrs().Index, Dst: ipNet(p.dst.Masked()), Gw: net.IP(p.gw.Addr().AsSlice()),
+			})
+			if err != nil {
+				return fmt.Errorf("add route to %v: %w", p.dst.Masked(), err)
+			}
+		}
+	}
+	return nil
+}
+
+func ipNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}

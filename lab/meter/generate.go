@@ -1,0 +1,3 @@
+package meter
+
+//go:generate ../../bpf/gen.sh object meter.c

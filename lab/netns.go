@@ -1,0 +1,105 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// netnsDir is where iproute2 looks for namespaces by name (ip-netns(8)).
+const netnsDir = "/run/netns"
+
+// inNamespace runs fn on this goroutine, its thread moved into the namespace ns
+// and locked. If the thread cannot be moved back it stays locked, and ends with
+// the goroutine.
+func inNamespace(ns int, fn func() error) error {
+	runtime.LockOSThread()
+	home, err := netns.Get()
+	if err != nil {
+		runtime.UnlockOSThread()
+		return fmt.Errorf("open this thread's network namespace: %w", err)
+	}
+	defer home.Close()
+	if err := unix.Setns(ns, unix.CLONE_NEWNET); err != nil {
+		runtime.UnlockOSThread()
+		return permitted(fmt.Errorf("enter network namespace: %w", err))
+	}
+	defer func() {
+		if err := unix.Setns(int(home), unix.CLONE_NEWNET); err == nil {
+			runtime.UnlockOSThread()
+		}
+	}()
+	return fn()
+}
+
+// newNamespace makes a namespace, names it by a bind mount as ip-netns does, and
+// returns an open file of it. The thread's own namespace is kept.
+func newNamespace(name string) (*os.File, error) {
+	if err := os.MkdirAll(netnsDir, 0o755); err != nil {
+		return nil, permitted(err)
+	}
+	path := filepath.Join(netnsDir, name)
+	f, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE|os.O_EXCL, 0o444)
+	if err != nil {
+		return nil, permitted(fmt.Errorf("name a network namespace: %w", err))
+	}
+	f.Close()
+	if err := bindNew(path); err != nil {
+		os.Remove(path)
+		return nil, permitted(err)
+	}
+	return os.Open(path)
+}
+
+func bindNew(path string) error {
+	runtime.LockOSThread()
+	home, err := netns.Get()
+	if err != nil {
+		runtime.UnlockOSThread()
+		return err
+	}
+	defer home.Close()
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		runtime.UnlockOSThread()
+		return fmt.Errorf("make a network namespace: %w", err)
+	}
+	defer func() {
+		if err := unix.Setns(int(home), unix.CLONE_NEWNET); err == nil {
+			runtime.UnlockOSThread()
+		}
+	}()
+	self := fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid())
+	if err := unix.Mount(self, path, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("bind network namespace to %s: %w", path, err)
+	}
+	return nil
+}
+
+// dropName takes a namespace's name away; the kernel removes the namespace when
+// nothing uses it any more. A name that is not there is no error.
+func dropName(name string) error {
+	path := filepath.Join(netnsDir, name)
+	// EINVAL: a file that was made but not yet mounted upon.
+	if err := unix.Unmount(path, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
+		return permitted(fmt.Errorf("unmount %s: %w", path, err))
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return permitted(err)
+	}
+	return nil
+}
+
+// writeSysctl sets key ("net.ipv4.tcp_ecn") in the calling thread's namespace.
+func writeSysctl(key, value string) error {
+	path := "/proc/sys/" + strings.ReplaceAll(key, ".", "/")
+	if err := os.WriteFile(path, []byte(value), 0o644); err != nil {
+		return fmt.Errorf("set %s to %q: %w", key, value, err)
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+package traffic
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"golang.org/x/sys/unix"
+)
+
+// receiver reads all flows on one goroutine, once per tick. Nobody sleeps in
+// epoll, so that a packet wakes no thread: at 1 Gbit/s in single segments that
+// would be 80,000 wake-ups a second.
+type receiver struct {
+	epoll int
+	flows []*flow
+}
+
+func newReceiver(flows []*flow) (*receiver, error) {
+	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("make epoll: %w", err)
+	}
+	for i, f := range flows {
+		ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(i)}
+		if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, f.recv, &ev); err != nil {
+			unix.Close(epoll)
+			return nil, fmt.Errorf("watch flow %q: %w", f.Name, err)
+		}
+	}
+	return &receiver{epoll, flows}, nil
+}
+
+func (r *receiver) loop(stop <-chan struct{}) {
+	defer unix.Close(r.epoll)
+	events := make([]unix.EpollEvent, max(len(r.flows), 1))
+	for next := mono(); ; next = max(next+int64(tick), mono()) {
+		sleepUntil(next)
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		n, err := unix.EpollWait(r.epoll, events, 0)
+		if err != nil && err != unix.EINTR {
+			return
+		}
+		for _, ev := range events[:max(n, 0)] {
+			f := r.flows[ev.Fd]
+			if err := f.receiver.work(0); err != nil {
+				unix.EpollCtl(r.epoll, unix.EPOLL_CTL_DEL, f.recv, nil)
+				if !errors.Is(err, io.EOF) {
+					f.mu.Lock()
+					f.failure = errors.Join(f.failure, err)
+					f.mu.Unlock()
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package traffic
+
+import "time"
+
+// Result is what became of a run's flows.
+type Result struct {
+	// StartMonotonicNs is when the schedules began, in the kernel's
+	// CLOCK_MONOTONIC, which is also the clock of bpf_ktime_get_ns.
+	StartMonotonicNs int64        `json:"start_monotonic_ns"`
+	Seconds          float64      `json:"seconds"`
+	Flows            []FlowResult `json:"flows"`
+}
+
+// FlowResult is one flow's.
+type FlowResult struct {
+	Name     string   `json:"name"`
+	From     string   `json:"from"`
+	To       string   `json:"to"`
+	Protocol Protocol `json:"protocol"`
+	// FromAddr and ToAddr are the two ends, address and port.
+	FromAddr string `json:"from_addr"`
+	ToAddr   string `json:"to_addr"`
+	// Congestion is what the kernel says the sender uses.
+	Congestion string `json:"congestion,omitempty"`
+	// FrameBytes is the layer-2 size of a full frame of this flow, PayloadBytes what
+	// it carries: goodput times their quotient is the layer-2 rate.
+	FrameBytes   int    `json:"frame_bytes"`
+	PayloadBytes int    `json:"payload_bytes"`
+	Error        string `json:"error,omitempty"`
+
+	Intervals []Interval `json:"intervals"`
+	// Total is the sum over the intervals; its SRTT and window are the last.
+	Total Interval `json:"total"`
+}
+
+// Interval is a part of a run. Bytes are payload; bits are layer 2.
+type Interval struct {
+	StartSeconds float64 `json:"start_s"`
+	Seconds      float64 `json:"seconds"`
+	// OfferedL2Bits is what the schedule said; the parts at Unlimited, for which it
+	// says nothing, count as what the socket took.
+	OfferedL2Bits float64 `json:"offered_l2_bits"`
+	SentBytes     uint64  `json:"sent_bytes"` // the sender's socket took them
+	// DeliveredBytes were read by the receiver; DeliveredL2Bits is the same in full
+	// frames. Retransmissions are not in it.
+	DeliveredBytes  uint64  `json:"delivered_bytes"`
+	DeliveredL2Bits float64 `json:"delivered_l2_bits"`
+	// Retransmits are TCP segments sent again.
+	Retransmits uint64 `json:"retransmitted_segments"`
+	// DeliveredCE are TCP segments that were acknowledged with an ECN echo.
+	DeliveredCE uint64 `json:"delivered_ce_segments"`
+	// Datagrams and LostDatagrams are UDP's: sent, and missing by sequence number
+	// among those that a later one has overtaken.
+	Datagrams     uint64 `json:"sent_datagrams"`
+	LostDatagrams uint64 `json:"lost_datagrams"`
+	SRTTus        uint32 `json:"srtt_us"`
+	CwndSegments  uint32 `json:"cwnd_segments"`
+}
+
+// OfferedRate and DeliveredRate are layer-2 bits per second.
+func (i Interval) OfferedRate() float64   { return perSecond(i.OfferedL2Bits, i.Seconds) }
+func (i Interval) DeliveredRate() float64 { return perSecond(i.DeliveredL2Bits, i.Seconds) }
+
+func perSecond(v, seconds float64) float64 {
+	if seconds == 0 {
+		return 0
+	}
+	return v / seconds
+}
+
+// Flow is the result of the flow of that name, or nil.
+func (r *Result) Flow(name string) *FlowResult {
+	for i := range r.Flows {
+		if r.Flows[i].Name == name {
+			return &r.Flows[i]
+		}
+	}
+	return nil
+}
+
+// Between sums the intervals that begin in [from, to).
+func (f *FlowResult) Between(from, to time.Duration) (sum Interval) {
+	// Intervals begin some ms late on a busy machine, never early by more than 1.
+	const slack = 2e-3
+	for _, iv := range f.Intervals {
+		if iv.StartSeconds >= from.Seconds()-slack && iv.StartSeconds < to.Seconds()-slack {
+			sum.add(iv)
+		}
+	}
+	return sum
+}
+
+func (i *Interval) add(o Interval) {
+	if i.Seconds == 0 {
+		i.StartSeconds = o.StartSeconds
+	}
+	i.Seconds += o.Seconds
+	i.OfferedL2Bits += o.OfferedL2Bits
+	i.SentBytes += o.SentBytes
+	i.DeliveredBytes += o.DeliveredBytes
+	i.DeliveredL2Bits += o.DeliveredL2Bits
+	i.Retransmits += o.Retransmits
+	i.DeliveredCE += o.DeliveredCE
+	i.Datagrams += o.Datagrams
+	i.LostDatagrams += o.LostDatagrams
+	i.SRTTus, i.CwndSegments = o.SRTTus, o.CwndSegments
+}

@@ -1,0 +1,139 @@
+package traffic
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Bounds of TCP_NOTSENT_LOWAT, ours. Unsent bytes in the socket are data that a
+// schedule cannot take back; 4 ms of the highest rate keep TCP busy from tick to
+// tick even when one comes late. Unlimited flows move between the bounds.
+const (
+	unsentTime = 4 * time.Millisecond
+	minUnsent  = 16 << 10
+	maxUnsent  = 4 << 20
+)
+
+// chunk is written and read at once at most. What is sent is always zeros.
+const chunk = 1 << 20
+
+var zeros = make([]byte, chunk)
+
+// tcpSender hands its socket whole segments.
+type tcpSender struct {
+	f      *flow
+	part   int // bytes of the last segment that the socket took already
+	unsent int // TCP_NOTSENT_LOWAT now
+}
+
+func newTCPSender(f *flow) (*tcpSender, error) {
+	t := &tcpSender{f: f}
+	return t, t.limitUnsent(max(bytesIn(maxRate(f.Schedule), unsentTime), 2*f.payload, minUnsent))
+}
+
+func (t *tcpSender) limitUnsent(n int) error {
+	n = min(n, maxUnsent)
+	if n == t.unsent {
+		return nil
+	}
+	t.unsent = n
+	return unix.SetsockoptInt(t.f.send, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, n)
+}
+
+func (t *tcpSender) work(now int64) error {
+	f, frameBits := t.f, float64(t.f.frame*8)
+	if f.pacer.update(&f.Flow, now, frameBits) == Unlimited {
+		return t.fill()
+	}
+	// 1e-6 of a frame makes up for rounding.
+	segments := int(f.pacer.owed/frameBits + float64(t.part)/float64(f.payload) + 1e-6)
+	if segments == 0 {
+		return nil
+	}
+	n, err := t.write(segments*f.payload - t.part)
+	f.pacer.owed -= float64(n) / float64(f.payload) * frameBits
+	return err
+}
+
+// fill writes until the socket takes no more. How much it holds unsent follows
+// what it can send in a tick: twice as much when it ran dry, less when half was
+// left over.
+func (t *tcpSender) fill() error {
+	left, err := ioctlInt(t.f.send, unix.SIOCOUTQNSD)
+	if err != nil {
+		return err
+	}
+	switch {
+	case left == 0:
+		err = t.limitUnsent(t.unsent * 2)
+	case left > t.unsent/2:
+		err = t.limitUnsent(max(t.unsent*3/4, minUnsent))
+	}
+	if err != nil {
+		return err
+	}
+	n, err := t.write(2 * maxUnsent)
+	t.f.sent.unlimited += float64(n) / float64(t.f.payload) * float64(t.f.frame*8)
+	return err
+}
+
+// write writes up to want bytes and says how many the socket took.
+func (t *tcpSender) write(want int) (done int, err error) {
+	for done < want {
+		n, err := unix.Write(t.f.send, zeros[:min(want-done, len(zeros))])
+		if errors.Is(err, unix.EAGAIN) {
+			break
+		}
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return done, fmt.Errorf("send: %w", err)
+		}
+		done += n
+	}
+	t.part = (t.part + done) % t.f.payload
+	t.f.sent.bytes += uint64(done)
+	return done, nil
+}
+
+// tcpReceiver reads without copying: MSG_TRUNC discards (tcp(7)).
+type tcpReceiver struct{ f *flow }
+
+func (t *tcpReceiver) work(int64) error {
+	var got uint64
+	defer func() {
+		t.f.mu.Lock()
+		t.f.received.bytes += got
+		t.f.mu.Unlock()
+	}()
+	for {
+		n, _, err := unix.Recvfrom(t.f.recv, sink, unix.MSG_TRUNC|unix.MSG_DONTWAIT)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EAGAIN):
+			return nil
+		case err != nil:
+			return fmt.Errorf("receive: %w", err)
+		case n == 0:
+			return io.EOF
+		}
+		got += uint64(n)
+		if n < len(sink) {
+			return nil
+		}
+	}
+}
+
+// sink is where nothing is written.
+var sink = make([]byte, chunk)
+
+// tcpInfo is the sender's TCP_INFO.
+func (f *flow) tcpInfo() (*unix.TCPInfo, error) {
+	return unix.GetsockoptTCPInfo(f.send, unix.IPPROTO_TCP, unix.TCP_INFO)
+}

@@ -1,0 +1,54 @@
+package wire
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Tap is an open TAP device; the device goes when it is closed.
+type Tap struct {
+	Name string
+	fd   int
+}
+
+// vnetHeader is struct virtio_net_hdr, which precedes every frame: checksum and
+// segmentation that are still to be done.
+const vnetHeader = 10
+
+// Offloads that a TAP may leave undone (linux/if_tun.h). USO is younger than the
+// others (kernel 6.2) and tried first with them.
+const (
+	tsoOffloads = unix.TUN_F_CSUM | unix.TUN_F_TSO4 | unix.TUN_F_TSO6 | unix.TUN_F_TSO_ECN
+	usoOffloads = 0x20 | 0x40 // TUN_F_USO4, TUN_F_USO6
+)
+
+// OpenTap makes a TAP device in the network namespace of the calling thread,
+// which must be locked to its goroutine.
+func OpenTap(name string) (*Tap, error) {
+	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: "/dev/net/tun", Err: err}
+	}
+	req, err := unix.NewIfreq(name)
+	if err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	req.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
+	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, req); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("make TAP device %s: %w", name, err)
+	}
+	if err := unix.IoctlSetInt(fd, unix.TUNSETOFFLOAD, tsoOffloads|usoOffloads); err != nil {
+		if err := unix.IoctlSetInt(fd, unix.TUNSETOFFLOAD, tsoOffloads); err != nil {
+			unix.Close(fd)
+			return nil, fmt.Errorf("turn offloads of TAP device %s on: %w", name, err)
+		}
+	}
+	return &Tap{Name: name, fd: fd}, nil
+}
+
+// Close removes the device. Not while a Link uses it: Link.Close does it then.
+func (t *Tap) Close() error { return unix.Close(t.fd) }

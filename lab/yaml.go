@@ -1,0 +1,216 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// Bounds on what is read at all: they keep a damaged file from taking the
+// machine's memory or the parser's stack. The largest lab is some 100 KB.
+const (
+	maxFile    = 1 << 20
+	maxNesting = 32
+)
+
+// document reads one YAML file by walking its nodes, so that every mistake has
+// its line and all are found in one go.
+type document struct {
+	file  string
+	lines map[string]int // of every key that was seen: "links[2].rate"
+	errs  []error
+}
+
+// fail notes a mistake at a key, or at line if that is not 0.
+func (d *document) fail(line int, key, format string, a ...any) {
+	where := d.file
+	// A key that is not in the file (it is missing, or follows from a shorter form)
+	// is at the nearest one around it.
+	for k := key; line == 0 && k != ""; k = k[:max(strings.LastIndexAny(k, ".["), 0)] {
+		line = d.lines[k]
+	}
+	if line > 0 {
+		where += fmt.Sprintf(":%d", line)
+	}
+	if key != "" {
+		where += ": " + key
+	}
+	d.errs = append(d.errs, configErrorf("%s: %s", where, fmt.Sprintf(format, a...)))
+}
+
+// parse gives the root of the file's only document.
+func (d *document) parse(text []byte) (root ast.Node) {
+	defer func() {
+		// The parser is held to real files, not to every string of bytes.
+		if r := recover(); r != nil {
+			d.fail(0, "", "the file cannot be read as YAML: check its quotes, brackets and indentation")
+			root = nil
+		}
+	}()
+	if len(text) > maxFile || !utf8.Valid(text) {
+		d.fail(0, "", "the file is not UTF-8 text of at most 1 MiB")
+		return nil
+	}
+	tokens := lexer.Tokenize(string(text))
+	if line := tooDeep(tokens); line > 0 {
+		d.fail(line, "", "lists and mappings nest more than %d deep: take the brackets away", maxNesting)
+		return nil
+	}
+	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		var e yaml.Error
+		if errors.As(err, &e) && e.GetToken() != nil {
+			d.fail(e.GetToken().Position.Line, "", "%s: correct the YAML", e.GetMessage())
+		} else {
+			d.fail(0, "", "the file cannot be read as YAML: %v", err)
+		}
+		return nil
+	}
+	for _, doc := range file.Docs {
+		if doc.Body == nil || doc.Body.Type() == ast.CommentType {
+			continue
+		}
+		if root != nil {
+			d.fail(lineOf(doc.Body), "", "there is a second document: one file describes one lab")
+			return nil
+		}
+		root = doc.Body
+	}
+	if root == nil {
+		d.fail(0, "", "the file is empty: begin with \"kind: Lab\"")
+	}
+	return root
+}
+
+// tooDeep is the line of the first token that nests too deep, or 0.
+func tooDeep(tokens token.Tokens) int {
+	flow, dashes, line := 0, 0, 0
+	for _, t := range tokens {
+		if t.Position.Line != line {
+			line, dashes = t.Position.Line, 0
+		}
+		switch t.Type {
+		case token.SequenceStartType, token.MappingStartType:
+			flow++
+		case token.SequenceEndType, token.MappingEndType:
+			flow = max(0, flow-1)
+		case token.SequenceEntryType, token.MappingKeyType:
+			dashes++
+		}
+		if flow > maxNesting || dashes > maxNesting {
+			return line
+		}
+	}
+	return 0
+}
+
+func lineOf(n ast.Node) int {
+	if n == nil || n.GetToken() == nil || n.GetToken().Position == nil {
+		return 0
+	}
+	return n.GetToken().Position.Line
+}
+
+// pairs are the keys and values of a mapping, in order.
+func (d *document) pairs(key string, n ast.Node, use func(name, key string, value ast.Node)) {
+	var values []*ast.MappingValueNode
+	switch m := n.(type) {
+	case *ast.MappingNode:
+		values = m.Values
+	case *ast.MappingValueNode:
+		values = []*ast.MappingValueNode{m}
+	default:
+		d.fail(lineOf(n), key, "a mapping (key: value) belongs here")
+		return
+	}
+	seen := map[string]bool{}
+	for _, v := range values {
+		name, ok := text(v.Key)
+		if !ok {
+			d.fail(lineOf(v.Key), key, "this is not a plain key: write a word and a colon")
+			continue
+		}
+		sub := name
+		if key != "" {
+			sub = key + "." + name
+		}
+		if seen[name] {
+			d.fail(lineOf(v.Key), sub, "the key is there twice: take one away")
+			continue
+		}
+		seen[name] = true
+		d.lines[sub] = lineOf(v.Key)
+		use(name, sub, v.Value)
+	}
+}
+
+// fields says what to do with each key of a mapping.
+type fields map[string]func(key string, n ast.Node)
+
+// mapping reads a mapping whose keys are known.
+func (d *document) mapping(key string, n ast.Node, known fields) {
+	d.pairs(key, n, func(name, sub string, value ast.Node) {
+		read := known[name]
+		if read == nil {
+			var names []string
+			for k := range known {
+				names = append(names, k)
+			}
+			slices.Sort(names)
+			d.fail(0, sub, "there is no such key: write one of %s", strings.Join(names, ", "))
+			return
+		}
+		read(sub, value)
+	})
+}
+
+// list reads a list.
+func (d *document) list(key string, n ast.Node, each func(key string, n ast.Node)) {
+	s, ok := n.(*ast.SequenceNode)
+	if !ok {
+		d.fail(lineOf(n), key, "a list belongs here: begin each entry with \"- \"")
+		return
+	}
+	for i, v := range s.Values {
+		sub := fmt.Sprintf("%s[%d]", key, i)
+		d.lines[sub] = lineOf(v)
+		each(sub, v)
+	}
+}
+
+// text is a scalar's text; ok is false if n is none.
+func text(n ast.Node) (string, bool) {
+	switch s := n.(type) {
+	case *ast.StringNode:
+		return s.Value, true
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
+		return strings.TrimSpace(n.GetToken().Value), true
+	}
+	return "", false
+}
+
+// scalar gives a field that is read from one value's text. parse's error is the
+// message and should say what to write.
+func scalar[T any](d *document, to *T, parse func(string) (T, error)) func(string, ast.Node) {
+	return func(key string, n ast.Node) {
+		s, ok := text(n)
+		if !ok {
+			d.fail(lineOf(n), key, "a single value belongs here")
+			return
+		}
+		v, err := parse(s)
+		if err != nil {
+			d.fail(0, key, "%v", err)
+			return
+		}
+		*to = v
+	}
+}
