@@ -14,7 +14,8 @@ func BenchmarkAllocateFlat4000(b *testing.B) { benchmarkAllocate(b, nil, 4000) }
 
 func BenchmarkAllocateThreeLevels4000(b *testing.B) { benchmarkAllocate(b, []int{10, 20}, 20) }
 
-// benchmarkAllocate times an overloaded tree, which has to be sorted and filled.
+// benchmarkAllocate times an overloaded tree, with ceilings that bind about half
+// of the inner claims.
 func benchmarkAllocate(b *testing.B, inner []int, leaves int) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	var claims []Claim
@@ -26,7 +27,7 @@ func benchmarkAllocate(b *testing.B, inner []int, leaves int) {
 			for range fan {
 				g := unit.Rate(rnd.Uint64N(uint64(share)))
 				level = append(level, len(claims))
-				claims = append(claims, Claim{Parent: p, Guarantee: g, Ceiling: 10 * unit.Gbit, Weight: uint64(g),
+				claims = append(claims, Claim{Parent: p, Guarantee: g, Ceiling: 2 * share, Weight: uint64(g),
 					Priority: rnd.IntN(8), Demand: unit.Rate(rnd.Uint64N(uint64(4 * share)))})
 			}
 		}

@@ -23,6 +23,14 @@ func TestAllocate(t *testing.T) {
 		}
 		return claims
 	}
+	// pair is two tenants with 20 % and two groups of 10 % each.
+	pair := func(a1, a2, b1, b2 unit.Rate) []Claim {
+		return []Claim{
+			leaf(20*M, none, 0), in(0, 0, leaf(10*M, none, a1)), in(0, 0, leaf(10*M, none, a2)),
+			leaf(20*M, none, 0), in(3, 0, leaf(10*M, none, b1)), in(3, 0, leaf(10*M, none, b2)),
+		}
+	}
+	ceiling := func(c unit.Rate, of int, claims []Claim) []Claim { claims[of].Ceiling = c; return claims }
 	tests := []struct {
 		name   string
 		limit  unit.Rate
@@ -33,7 +41,7 @@ func TestAllocate(t *testing.T) {
 		{"nothing claimed", 100 * M, Proportional, nil, []unit.Rate{}},
 		{"all within their guarantee", 100 * M, Proportional, seed(10*M, 10*M, 10*M, 10*M), []unit.Rate{10 * M, 10 * M, 10 * M, 10 * M}},
 		{"the seed's overload", 100 * M, Proportional, seed(30*M, 30*M, 30*M, 30*M),
-			[]unit.Rate{13333334, 26666666, 30 * M, 30 * M}},
+			[]unit.Rate{13333333, 26666667, 30 * M, 30 * M}},
 		{"the seed's overload, equal", 100 * M, Equal, seed(30*M, 30*M, 30*M, 30*M), []unit.Rate{15 * M, 25 * M, 30 * M, 30 * M}},
 		// As measured on HTB with segmenting leaves: 19.25 and 76.48 of 95.6.
 		{"two of four busy", 95600000, Proportional, []Claim{leaf(9560000, none, none), leaf(38240000, none, none)}, []unit.Rate{19120000, 76480000}},
@@ -66,13 +74,54 @@ func TestAllocate(t *testing.T) {
 			in(2, 0, leaf(10*M, none, 5*M)),   // tenant one's other VM
 			in(-1, 0, leaf(60*M, none, 20*M)), // tenant two
 			in(-1, 0, leaf(0, none, 1000*M)),  // gets what is left over
-		}, []unit.Rate{16666667, 50 * M, 55 * M, 33333333, 5 * M, 20 * M, 25 * M}},
+		}, []unit.Rate{16666666, 50 * M, 55 * M, 33333334, 5 * M, 20 * M, 25 * M}},
 		{"a parent's ceiling squeezes its children's guarantees", 100 * M, Proportional, []Claim{
 			in(-1, 0, leaf(90*M, 30*M, 0)), in(0, 0, leaf(60*M, none, none)), in(0, 0, leaf(30*M, none, none)),
 		}, []unit.Rate{30 * M, 20 * M, 10 * M}},
 		{"children that idle lend to their siblings first", 100 * M, Proportional, []Claim{
 			in(-1, 0, leaf(50*M, none, 0)), in(0, 0, leaf(40*M, none, 0)), in(0, 0, leaf(10*M, none, none)), in(-1, 0, leaf(50*M, none, none)),
 		}, []unit.Rate{50 * M, 0, 50 * M, 50 * M}},
+		// As measured on HTB with UDP: 38.8, 30.6 and 30.6.
+		{"the tenant lends first, then the root, to groups by their own weight", 100 * M, Proportional, pair(none, 0, none, none),
+			[]unit.Rate{40 * M, 40 * M, 0, 60 * M, 30 * M, 30 * M}},
+		// As measured: 50 and 50.
+		{"one group of each tenant", 100 * M, Proportional, pair(none, 0, none, 0), []unit.Rate{50 * M, 50 * M, 0, 50 * M, 50 * M, 0}},
+		{"what one group does not take goes to all others", 100 * M, Proportional, pair(none, 0, 21*M, none),
+			[]unit.Rate{44500000, 44500000, 0, 55500000, 21 * M, 34500000}},
+		{"a tenant's ceiling stops its groups together", 100 * M, Proportional, ceiling(50*M, 3, pair(none, 0, none, none)),
+			[]unit.Rate{50 * M, 50 * M, 0, 50 * M, 25 * M, 25 * M}},
+		{"a tenant's ceiling, and a group that has enough below it", 100 * M, Proportional, ceiling(50*M, 3, pair(none, 0, 12*M, none)),
+			[]unit.Rate{50 * M, 50 * M, 0, 50 * M, 12 * M, 38 * M}},
+		{"a tenant's ceiling at its guarantee", 100 * M, Proportional, ceiling(20*M, 3, pair(none, 0, none, 0)),
+			[]unit.Rate{80 * M, 80 * M, 0, 20 * M, 20 * M, 0}},
+		{"weight and priority of a claim with children are not read", 100 * M, Proportional, []Claim{
+			{Parent: -1, Guarantee: 20 * M, Ceiling: none, Weight: 1, Priority: 1}, in(0, 0, leaf(10*M, none, none)),
+			{Parent: -1, Guarantee: 20 * M, Ceiling: none, Weight: 9, Priority: 0}, in(2, 0, leaf(10*M, none, none)),
+		}, []unit.Rate{50 * M, 50 * M, 50 * M, 50 * M}},
+		{"each lender lends by weight", 100 * M, Proportional, []Claim{
+			leaf(40*M, none, 0), in(0, 0, leaf(10*M, none, none)), in(0, 0, leaf(20*M, none, none)), in(0, 0, leaf(10*M, none, 4*M)),
+			leaf(30*M, none, none), // the tenant lends 6 as 2 and 4; the root 30 as 5, 10 and 15
+		}, []unit.Rate{55 * M, 17 * M, 34 * M, 4 * M, 45 * M}},
+		{"each lender lends equally", 100 * M, Equal, []Claim{
+			leaf(40*M, none, 0), in(0, 0, leaf(10*M, none, none)), in(0, 0, leaf(20*M, none, none)), in(0, 0, leaf(10*M, none, 4*M)),
+			leaf(30*M, none, none),
+		}, []unit.Rate{60 * M, 23 * M, 33 * M, 4 * M, 40 * M}},
+		{"the tenant's own groups come before others' priority", 100 * M, Priority, []Claim{
+			leaf(40*M, none, 0), in(0, 7, leaf(10*M, none, none)), in(0, 7, leaf(10*M, none, none)),
+			leaf(30*M, none, none), // priority 0, but what the root has is all it can borrow
+		}, []unit.Rate{40 * M, 20 * M, 20 * M, 60 * M}},
+		{"a VM lends, then its tenant, then the root", 100 * M, Equal, []Claim{
+			leaf(60*M, none, 0),                                                                            // tenant
+			in(0, 0, leaf(30*M, none, 0)), in(1, 0, leaf(10*M, none, none)), in(1, 0, leaf(10*M, none, 0)), // its VM has 20 to lend
+			in(0, 0, leaf(10*M, none, none)), // its other VM shares the tenant's 20
+			leaf(20*M, none, none),           // and all share the root's 20
+		}, []unit.Rate{46666666 + 26666667, 46666666, 46666666, 0, 26666667, 26666667}},
+		{"a tenant's guarantee is all its groups can be promised", 100 * M, Proportional, []Claim{
+			leaf(20*M, none, 0), in(0, 0, leaf(30*M, none, none)), in(0, 0, leaf(10*M, none, none)), leaf(80*M, none, none),
+		}, []unit.Rate{20 * M, 15 * M, 5 * M, 80 * M}},
+		{"a scaled tenant lends less", 60 * M, Equal, []Claim{
+			leaf(80*M, none, 0), in(0, 0, leaf(20*M, none, none)), in(0, 0, leaf(10*M, none, none)), leaf(40*M, none, none),
+		}, []unit.Rate{40 * M, 25 * M, 15 * M, 20 * M}},
 		{"the largest rates", unit.MaxRate, Proportional, []Claim{leaf(none, none, none), leaf(none, none, none), leaf(1, none, 1)},
 			[]unit.Rate{4999999999999, 5000000000000, 1}},
 		{"the largest weights", unit.MaxRate, Proportional, []Claim{

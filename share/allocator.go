@@ -1,36 +1,57 @@
 package share
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
 	"headgate/unit"
 )
 
-// allocator holds the tree of one Allocate call, linked from the top down.
+// nudge, in 2^-64 bit/s, is more than all divisions of a call can be off together
+// (at most doubled by each level, so a million leaves at twelve levels reach it),
+// and far less than a bit: what is whole, and was put together from thirds, comes
+// out whole.
+const nudge = 1 << 32
+
+// allocator holds the tree of one Allocate call, linked from the top down. The
+// parent of the tops is -1, the root.
 type allocator struct {
 	spare  Spare
 	claims []Claim
-	first  []int // slot s of kids begins here; the tops are slot 0, the children of p slot p+1
-	kids   []int // claims by slot, in their order
-	order  []int // claims that reach the top, parents before children
-	want   []uint64
-	given  []unit.Rate
-	hungry []hungry
+	first  []int // the children of p begin here in kids, at p+1
+	kids   []int // claims by parent, in their order
+	// order has the claims that reach the top, parents before children. Backwards,
+	// every claim stands right behind all that is below it, and leaves are in the
+	// order of the tree.
+	order []int
+	want  []uint64
+	// has is what a claim has so far. Before anyone above it lends, that is its
+	// own: for a leaf the lesser of guarantee and want, for any other that too,
+	// all of it lent to those below; and less where the guarantees of a level do
+	// not fit. What comes from above is added to leaves only.
+	has []amount
+
+	borrowers []borrower // leaves that want more than their own, by turn
+	at        []int      // where a leaf is in borrowers, if it is
+	waiting   []int      // in borrowers: those below who could have more from above
+	count     []int      // how many of the waiting are below a claim
+	unmet     []int      // scratch
 }
 
-// hungry is a claim that has its guarantee and wants more.
-type hungry struct {
-	claim        int
-	turn         int
-	room, weight uint64 // weight is never zero
+// borrower is a leaf that has its own and wants more.
+type borrower struct {
+	claim  int
+	turn   int
+	weight uint64 // never zero
+	// room is how much more it can have: what it wants, or what the ceilings
+	// above it let through if everyone below them gets as much as they can have.
+	room amount
+	part amount // what fill gives it
 }
 
-func (a *allocator) tops() []int          { return a.kids[a.first[0]:a.first[1]] }
 func (a *allocator) children(p int) []int { return a.kids[a.first[p+1]:a.first[p+2]] }
 
-// link sorts the claims by parent (a counting sort) and orders them breadth first.
+// link sorts the claims by parent (a counting sort) and orders them depth first.
 func (a *allocator) link() {
 	n := len(a.claims)
 	a.first = make([]int, n+3)
@@ -50,9 +71,11 @@ func (a *allocator) link() {
 		a.kids[a.first[slot]] = i
 		a.first[slot]++
 	}
-	a.order = append(make([]int, 0, n), a.tops()...)
-	for at := 0; at < len(a.order); at++ {
-		a.order = append(a.order, a.children(a.order[at])...)
+	a.order = make([]int, 0, n)
+	for next := slices.Clone(a.children(-1)); len(next) > 0; {
+		i := next[len(next)-1]
+		a.order = append(a.order, i)
+		next = append(next[:len(next)-1], a.children(i)...)
 	}
 }
 
@@ -61,53 +84,80 @@ func (a *allocator) link() {
 func (a *allocator) wanted(i int) uint64 {
 	c := &a.claims[i]
 	most := capped(uint64(c.Ceiling))
-	kids := a.children(i)
-	if len(kids) == 0 {
+	if len(a.children(i)) == 0 {
 		return min(uint64(c.Demand), most)
 	}
-	var sum uint64
-	for _, k := range kids {
+	return min(a.wantedBelow(i), most)
+}
+
+func (a *allocator) wantedBelow(p int) (sum uint64) {
+	for _, k := range a.children(p) {
 		sum += a.want[k]
 	}
-	return min(sum, most)
+	return sum
 }
 
-// divide hands given to the claims of one level.
-func (a *allocator) divide(given uint64, level []int) {
-	var first, all uint64
+// entitle gives the claims of one level their own, of what their parent has.
+func (a *allocator) entitle(parent amount, level []int) {
+	var all uint64
 	for _, i := range level {
-		first += a.entitled(i)
-		all += a.want[i]
+		all += a.entitled(i)
 	}
-	switch {
-	case all <= given:
-		for _, i := range level {
-			a.given[i] = unit.Rate(a.want[i])
-		}
-	case first >= given:
-		split := splitter{total: given, sum: first}
-		for _, i := range level {
-			a.given[i] = unit.Rate(split.next(a.entitled(i)))
-		}
-	default:
-		a.hungry = a.hungry[:0]
-		for _, i := range level {
-			has := a.entitled(i)
-			a.given[i] = unit.Rate(has)
-			if room := a.want[i] - has; room > 0 {
-				turn, weight := a.turn(i)
-				a.hungry = append(a.hungry, hungry{claim: i, turn: turn, room: room, weight: weight})
-			}
-		}
-		a.lend(given - first)
+	split := splitter{total: exactly(all), sum: all}
+	if parent.less(split.total) {
+		split.total = parent
+	}
+	for _, i := range level {
+		a.has[i] = split.next(a.entitled(i))
 	}
 }
 
-// entitled is what a claim gets before anyone gets more.
 func (a *allocator) entitled(i int) uint64 { return min(a.want[i], uint64(a.claims[i].Guarantee)) }
 
-// turn says when a claim gets spare, and with what weight among those of the
-// same turn.
+// queue lists the borrowers by turn, and those of the same turn in the order of
+// the tree.
+func (a *allocator) queue() {
+	a.borrowers = make([]borrower, 0, len(a.claims))
+	for _, i := range slices.Backward(a.order) {
+		if room := exactly(a.want[i]).minus(a.has[i]); len(a.children(i)) == 0 && room != (amount{}) {
+			turn, weight := a.turn(i)
+			a.borrowers = append(a.borrowers, borrower{claim: i, turn: turn, weight: weight, room: room})
+		}
+	}
+	a.borrowers = byTurn(a.borrowers)
+	for n, b := range a.borrowers {
+		a.at[b.claim] = n
+		a.count[b.claim] = 1
+	}
+	a.waiting = make([]int, 0, len(a.borrowers))
+}
+
+// byTurn is a stable counting sort: turns are few.
+func byTurn(list []borrower) []borrower {
+	turns := make([]int, len(list))
+	for n := range list {
+		turns[n] = list[n].turn
+	}
+	if slices.IsSorted(turns) {
+		return list
+	}
+	slices.Sort(turns)
+	kinds := slices.Compact(slices.Clone(turns))
+	next := make([]int, len(kinds))
+	for k, turn := range kinds {
+		next[k], _ = slices.BinarySearch(turns, turn)
+	}
+	sorted := make([]borrower, len(list))
+	for n := range list {
+		k, _ := slices.BinarySearch(kinds, list[n].turn)
+		sorted[next[k]] = list[n]
+		next[k]++
+	}
+	return sorted
+}
+
+// turn says when a leaf gets spare, and with what weight among those of the same
+// turn.
 func (a *allocator) turn(i int) (turn int, weight uint64) {
 	c := &a.claims[i]
 	switch {
@@ -121,51 +171,143 @@ func (a *allocator) turn(i int) (turn int, weight uint64) {
 	return 0, capped(c.Weight)
 }
 
-// lend shares spare among the hungry, one turn after the other. Within a turn
-// those who need least for their weight stand first, because they are the first
-// to have enough.
-func (a *allocator) lend(spare uint64) {
-	slices.SortFunc(a.hungry, func(x, y hungry) int {
-		if x.turn != y.turn {
-			return cmp.Compare(x.turn, y.turn)
+// climb lends at every claim that has children, the lowest first, and then at the
+// root, which has whole. Whoever still waits stands at the end of waiting, for the
+// next claim above.
+func (a *allocator) climb(whole amount) {
+	for _, i := range slices.Backward(a.order) {
+		kids := a.children(i)
+		if len(kids) == 0 {
+			if a.count[i] > 0 {
+				a.waiting = append(a.waiting, a.at[i])
+			}
+			continue
 		}
-		if c := cmpProducts(x.room, y.weight, y.room, x.weight); c != 0 {
-			return c
+		n := 0
+		for _, k := range kids {
+			n += a.count[k]
 		}
-		return cmp.Compare(x.claim, y.claim)
-	})
-	for rest := a.hungry; len(rest) > 0 && spare > 0; {
-		n := 1
-		for n < len(rest) && rest[n].turn == rest[0].turn {
-			n++
+		before := len(a.waiting) - n
+		below := a.waiting[before:]
+		a.lend(a.left(a.has[i], kids), below)
+		if a.wantedBelow(i) > a.want[i] {
+			a.narrow(exactly(a.want[i]).minus(a.has[i]), below)
 		}
-		spare = a.fill(rest[:n], spare)
-		rest = rest[n:]
+		a.waiting = a.waiting[:before]
+		for _, n := range below {
+			if a.borrowers[n].room != (amount{}) {
+				a.waiting = append(a.waiting, n)
+			}
+		}
+		a.count[i] = len(a.waiting) - before
+	}
+	a.lend(a.left(whole, a.children(-1)), a.waiting)
+}
+
+// left is what the children leave of what their parent has.
+func (a *allocator) left(has amount, kids []int) amount {
+	for _, k := range kids {
+		has = has.minus(a.has[k])
+	}
+	return has
+}
+
+// lend gives spare to the waiting, after putting them in their order.
+func (a *allocator) lend(spare amount, waiting []int) {
+	slices.Sort(waiting)
+	if spare == (amount{}) {
+		return
+	}
+	a.fill(spare, waiting)
+	for _, n := range waiting {
+		b := &a.borrowers[n]
+		a.has[b.claim] = a.has[b.claim].plus(b.part)
+		b.room = b.room.minus(b.part)
 	}
 }
 
-// fill is water filling among claims of one turn, and returns what they leave.
-func (a *allocator) fill(turn []hungry, spare uint64) uint64 {
-	var weights uint64
-	for _, h := range turn {
-		weights += h.weight
+// narrow lets all who wait below a ceiling have no more than room together. They
+// rise at the speed of their weights, and stop together, whoever lends above: so
+// where each of them stops is known here.
+func (a *allocator) narrow(room amount, waiting []int) {
+	a.fill(room, waiting)
+	for _, n := range waiting {
+		a.borrowers[n].room = a.borrowers[n].part
 	}
-	for n, h := range turn {
-		if cmpProducts(h.room, weights, spare, h.weight) > 0 {
-			// This one gets less than its room, and so does everyone after it.
-			// Its exact part is below a whole number, so that rounding up cannot
-			// pass the room.
-			split := splitter{total: spare, sum: weights}
-			for _, h := range turn[n:] {
-				a.given[h.claim] += unit.Rate(split.next(h.weight))
-			}
-			return 0
+}
+
+// fill sets the part that each of the waiting gets of spare, one turn after the
+// other.
+func (a *allocator) fill(spare amount, waiting []int) {
+	for len(waiting) > 0 {
+		n := 1
+		for n < len(waiting) && a.borrowers[waiting[n]].turn == a.borrowers[waiting[0]].turn {
+			n++
 		}
-		a.given[h.claim] += unit.Rate(h.room)
-		spare -= h.room
-		weights -= h.weight
+		spare = a.fillTurn(spare, waiting[:n])
+		waiting = waiting[n:]
 	}
-	return spare
+}
+
+// fillTurn is water filling within one turn, and returns what is left. Whoever has
+// enough at the level that all could reach is taken out, which raises the level
+// for the others, until it is enough for nobody. Each time either the weights or
+// the water that is set free are at most half of the last time's, so it takes less
+// than a hundred times for any numbers of ours, and seldom ten.
+func (a *allocator) fillTurn(spare amount, turn []int) amount {
+	var rooms amount
+	var weights uint64
+	for _, n := range turn {
+		rooms = rooms.plus(a.borrowers[n].room)
+		weights += a.borrowers[n].weight
+	}
+	if !spare.less(rooms) {
+		for _, n := range turn {
+			a.borrowers[n].part = a.borrowers[n].room
+		}
+		return spare.minus(rooms)
+	}
+	a.unmet = append(a.unmet[:0], turn...)
+	unmet := a.unmet
+	for before := 0; before != len(unmet); {
+		before = len(unmet)
+		all := unmet
+		unmet = all[:0]
+		for _, n := range all {
+			b := &a.borrowers[n]
+			if !within(b.room, b.weight, spare, weights) {
+				unmet = append(unmet, n)
+				continue
+			}
+			b.part = b.room
+			spare = spare.minus(b.room)
+			weights -= b.weight
+		}
+	}
+	split := splitter{total: spare, sum: weights}
+	for _, n := range unmet {
+		a.borrowers[n].part = split.next(a.borrowers[n].weight)
+	}
+	return amount{}
+}
+
+// rates rounds. Every rate is the difference of two running totals rounded down,
+// and so is every sum over a claim's leaves, which stand together: each is its
+// number rounded down or up, and whole numbers stay as they are.
+func (a *allocator) rates() []unit.Rate {
+	rates := make([]unit.Rate, len(a.claims))
+	upTo := amount{part: nudge}
+	for _, i := range slices.Backward(a.order) {
+		if len(a.children(i)) == 0 {
+			before := upTo.whole
+			upTo = upTo.plus(a.has[i])
+			rates[i] = unit.Rate(upTo.whole - before)
+		}
+		if p := a.claims[i].Parent; p >= 0 {
+			rates[p] += rates[i]
+		}
+	}
+	return rates
 }
 
 // capped keeps sums within 64 bits for up to a million claims.

@@ -4,14 +4,34 @@
 //
 // # Allocate
 //
-// Allocate is the truth that the default engine is held to: weighted max-min
-// fairness with guarantees and ceilings, level by level in a tree of claims. It
-// is water filling as in Bertsekas and Gallager, Data Networks, section 6.5.2,
-// with the guarantee as the floor that the water starts from. A Linux HTB tree
-// does the same when its classes have the guarantee as rate, the ceiling as ceil
-// and a quantum proportional to the weight: a class gets guarantee + alpha *
-// quantum. Rates are unit.Rate, bits per second; the caller says of which layer,
-// as long as it says the same for all.
+// Allocate is the truth that the default engine is held to: guarantees, and
+// lending in nested groups as a Linux HTB tree does it (net/sched/sch_htb.c) when
+// its classes have the guarantee as rate, the ceiling as ceil, and leaves a quantum
+// proportional to the weight. A class that is over its rate borrows from the
+// nearest ancestor that is not, and all leaves that borrow from the same one take
+// turns by their own quantum; the classes between have no say but by their ceil.
+// Why this and not fairness level by level: docs/decisions/0005.
+//
+// What one lender lends is water filling as in Bertsekas and Gallager, Data
+// Networks, section 6.5.2 (max-min fairness), with weights, and with ceilings of
+// groups of leaves inside each other; the water starts from what the leaves have
+// already. In a flat tree there is one lender, and a leaf gets guarantee + alpha *
+// weight. Rates are unit.Rate, bits per second; the caller says of which layer, as
+// long as it says the same for all.
+//
+// Measured on HTB with UDP at 100 Mbit/s, two tenants A and B of 20 % with two
+// groups of 10 % each, all that are active without bound:
+//
+//	active        measured (Mbit/s)    Allocate
+//	a1 b1 b2      38.8  30.6  30.6     40 30 30
+//	a1 b1         50    50             50 50
+//
+// The kernel needs quanta of several packets for this, and is off by up to a
+// quarter for a single active group below two lenders; the decision has figures.
+//
+// Where we depart from HTB: it lets a class have its rate whatever its ancestors
+// have. Allocate scales guarantees that do not fit, so that the sum of all rates
+// fits the limit; a checked configuration has none such.
 //
 // # Quantum
 //
