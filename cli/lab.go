@@ -138,7 +138,7 @@ interrupted, or until "headgate lab down", and removes the lab itself.`,
 			return errors.Join(err, l.Close())
 		}
 		if !t.NeedsHolder() {
-			return l.Leave()
+			return errors.Join(l.Leave(), l.Close())
 		}
 		a.note("lab %s is up while this process runs, because it carries the links with delay: end it with Ctrl-C, or \"headgate lab down %s\"", t.Name, t.Name)
 		<-ctx.Done()

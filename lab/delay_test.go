@@ -22,49 +22,53 @@ import (
 func TestDelay(t *testing.T) {
 	for _, rtt := range []time.Duration{time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond} {
 		t.Run(rtt.String(), func(t *testing.T) {
-			l := labtest.Rig(t, lab.RigOptions{RTT: rtt})
-			probe := func(length time.Duration, during func()) *traffic.ProbeResult {
-				p, err := traffic.StartProbe(t.Context(), l.Host, traffic.Probe{Name: "p", From: "client", To: "server", IPv6: true})
-				if err != nil {
-					t.Fatal(err)
-				}
-				time.Sleep(length)
-				during()
-				r, err := p.Stop()
-				if err != nil {
-					t.Fatal(err)
-				}
-				return r
-			}
-			within := func(name string, r *traffic.ProbeResult) {
-				t.Logf("%s: %+v, lost %d of %d", name, r.RTT, r.Lost, r.Sent)
-				if math.Abs(r.RTT.P50Us-float64(rtt.Microseconds())) > 250 {
-					t.Errorf("%s: median RTT %.0f us, want %v", name, r.RTT.P50Us, rtt)
-				}
-			}
-			within("idle", probe(time.Second, func() {}))
-			within("loaded", probe(0, func() {
-				r, err := traffic.Run(t.Context(), l.Host, []traffic.Flow{
-					{Name: "f", From: "client", To: "server", Protocol: traffic.TCP, Schedule: traffic.Constant(100 * unit.Mbit)},
-				}, traffic.Options{Duration: 4 * time.Second})
-				if err != nil {
-					t.Fatal(err)
-				}
-				got := r.Flow("f").Between(2*time.Second, 4*time.Second).DeliveredRate()
-				if math.Abs(got-1e8) > 1e6 {
-					t.Errorf("TCP got %.1f of 100 Mbit/s", got/1e6)
-				}
-			}))
-			stats, ok := l.WireStats(0)
-			if !ok {
-				t.Fatal("the link with delay has no counts")
-			}
-			for _, s := range stats {
-				t.Logf("%+v", s)
-				if s.Dropped+s.Failed > 0 || s.Frames == 0 {
-					t.Errorf("frames were lost: %+v", s)
-				}
-			}
+			labtest.Try(t, func(t *labtest.Check) { testDelay(t, rtt) })
 		})
+	}
+}
+
+func testDelay(t testing.TB, rtt time.Duration) {
+	l := labtest.Rig(t, lab.RigOptions{RTT: rtt})
+	probe := func(length time.Duration, during func()) *traffic.ProbeResult {
+		p, err := traffic.StartProbe(t.Context(), l.Host, traffic.Probe{Name: "p", From: "client", To: "server", IPv6: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(length)
+		during()
+		r, err := p.Stop()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	within := func(name string, r *traffic.ProbeResult) {
+		t.Logf("%s: %+v, lost %d of %d", name, r.RTT, r.Lost, r.Sent)
+		if math.Abs(r.RTT.P50Us-float64(rtt.Microseconds())) > 250 {
+			t.Errorf("%s: median RTT %.0f us, want %v", name, r.RTT.P50Us, rtt)
+		}
+	}
+	within("idle", probe(time.Second, func() {}))
+	within("loaded", probe(0, func() {
+		r, err := traffic.Run(t.Context(), l.Host, []traffic.Flow{
+			{Name: "f", From: "client", To: "server", Protocol: traffic.TCP, Schedule: traffic.Constant(100 * unit.Mbit)},
+		}, traffic.Options{Duration: 4 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := r.Flow("f").Between(2*time.Second, 4*time.Second).DeliveredRate()
+		if math.Abs(got-1e8) > 1e6 {
+			t.Errorf("TCP got %.1f of 100 Mbit/s", got/1e6)
+		}
+	}))
+	stats, ok := l.WireStats(0)
+	if !ok {
+		t.Fatal("the link with delay has no counts")
+	}
+	for _, s := range stats {
+		t.Logf("%+v", s)
+		if s.Dropped+s.Failed > 0 || s.Frames == 0 {
+			t.Errorf("frames were lost: %+v", s)
+		}
 	}
 }

@@ -258,9 +258,29 @@ func waitGone(ids []int, inodes map[uint64]string) error {
 		return !slices.ContainsFunc(ids, func(id int) bool { return live[id] })
 	})
 	if !gone {
-		return fmt.Errorf("after %v the kernel still keeps a namespace (processes inside: %v; %v)", patience, inside(inodes), err)
+		if err != nil {
+			return fmt.Errorf("list the kernel's namespaces: %w", err)
+		}
+		return fmt.Errorf("after %v the kernel still keeps a namespace; processes that have it open: %v", patience, holding(inodes))
 	}
 	return nil
+}
+
+// holding lists the processes that have one of the namespaces open.
+func holding(inodes map[uint64]string) (pids []int) {
+	files, _ := filepath.Glob("/proc/[0-9]*/fd/*")
+	for _, f := range files {
+		var st unix.Stat_t
+		if unix.Stat(f, &st) != nil || inodes[st.Ino] == "" {
+			continue
+		}
+		if target, err := os.Readlink(f); err == nil && strings.HasPrefix(target, "net:[") {
+			pid, _ := strconv.Atoi(strings.Split(f, "/")[2])
+			pids = append(pids, pid)
+		}
+	}
+	slices.Sort(pids)
+	return slices.Compact(pids)
 }
 
 // namespaceIDs lists the ids of namespaces known in the caller's (RTM_GETNSID).

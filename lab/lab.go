@@ -93,6 +93,11 @@ func Up(ctx context.Context, t *Topology, options ...Option) (_ *Lab, err error)
 			return nil, fmt.Errorf("node %s: %w", n.Name, err)
 		}
 	}
+	for i, spec := range t.Links {
+		if err := l.introduce(i, spec, devs[i]); err != nil {
+			return nil, fmt.Errorf("link %s - %s: %w", spec.Ends[0], spec.Ends[1], err)
+		}
+	}
 	return l, nil
 }
 
@@ -185,8 +190,8 @@ func (t *Topology) NeedsHolder() bool {
 	return false
 }
 
-// Leave lets the lab stay when this process ends. It is an error if a link needs
-// a process of ours.
+// Leave lets the lab stay when this process ends; Close then only lets go of it.
+// It is an error if a link needs a process of ours.
 func (l *Lab) Leave() error {
 	if l.Topology.NeedsHolder() {
 		return configErrorf("lab %q has links with delay, which end with this process", l.Topology.Name)

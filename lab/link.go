@@ -21,15 +21,31 @@ const firstIndex = 10_000
 // them up.
 func (l *Lab) makeLink(i int, spec LinkSpec, devs [2]string) error {
 	nodes := [2]*Node{l.nodes[spec.Ends[0]], l.nodes[spec.Ends[1]]}
-	var err error
-	if spec.Forward.Delay > 0 || spec.Back.Delay > 0 {
-		l.wires[i], err = makeWire(spec, nodes, devs)
-	} else {
-		err = makeVeth(i, nodes, devs)
+	if spec.Forward.Delay == 0 && spec.Back.Delay == 0 {
+		if err := makeVeth(i, nodes, devs); err != nil {
+			return err
+		}
+		return l.setUp(i, spec, nodes, devs)
 	}
+	taps, err := makeTaps(nodes, devs)
 	if err != nil {
 		return err
 	}
+	if err := l.setUp(i, spec, nodes, devs); err != nil {
+		taps[0].Close()
+		taps[1].Close()
+		return err
+	}
+	// Only now: a device that is not up takes no frames.
+	l.wires[i], err = wire.Start(taps, [2]wire.Options{
+		{Delay: spec.Forward.Delay, Rate: spec.Forward.Rate},
+		{Delay: spec.Back.Delay, Rate: spec.Back.Rate},
+	})
+	return err
+}
+
+// setUp gives both devices of link i what they need and sets them up.
+func (l *Lab) setUp(i int, spec LinkSpec, nodes [2]*Node, devs [2]string) error {
 	paths := [2]Path{spec.Forward, spec.Back}
 	for end, n := range nodes {
 		link, err := n.nl.LinkByName(devs[end])
@@ -47,7 +63,7 @@ func (l *Lab) makeLink(i int, spec LinkSpec, devs [2]string) error {
 				return fmt.Errorf("add address %v to %s: %w", p, devs[end], err)
 			}
 		}
-		if err := shape(n.nl, link, paths[end]); err != nil {
+		if err := n.Do(func() error { return shape(n.nl, link, paths[end]) }); err != nil {
 			return fmt.Errorf("limit %s to %v: %w", devs[end], paths[end].Rate, err)
 		}
 		if err := n.nl.LinkSetUp(link); err != nil {
@@ -74,22 +90,45 @@ func makeVeth(i int, nodes [2]*Node, devs [2]string) error {
 	})
 }
 
-// makeWire makes a TAP in each namespace and starts the emulator between them.
-func makeWire(spec LinkSpec, nodes [2]*Node, devs [2]string) (*wire.Link, error) {
-	var taps [2]*wire.Tap
+// makeTaps makes a TAP in each namespace.
+func makeTaps(nodes [2]*Node, devs [2]string) (taps [2]*wire.Tap, err error) {
 	for end, n := range nodes {
-		err := n.Do(func() (err error) { taps[end], err = wire.OpenTap(devs[end]); return err })
+		err = n.Do(func() (err error) { taps[end], err = wire.OpenTap(devs[end]); return err })
 		if err != nil {
-			if taps[0] != nil {
+			if end == 1 {
 				taps[0].Close()
 			}
-			return nil, err
+			return taps, err
 		}
 	}
-	return wire.Start(taps, [2]wire.Options{
-		{Delay: spec.Forward.Delay, Rate: spec.Forward.Rate},
-		{Delay: spec.Back.Delay, Rate: spec.Back.Rate},
-	})
+	return taps, nil
+}
+
+// introduce tells both ends of link i each other's hardware address, as if they
+// had just asked: the first packets of a measurement do not wait for ARP, which
+// over 100 ms of delay held back forty probes. The entries age like others.
+func (l *Lab) introduce(i int, spec LinkSpec, devs [2]string) error {
+	for end := range 2 {
+		here, there := l.nodes[spec.Ends[end]], l.nodes[spec.Ends[1-end]]
+		own, err := here.nl.LinkByName(devs[end])
+		if err != nil {
+			return err
+		}
+		peer, err := there.nl.LinkByName(devs[1-end])
+		if err != nil {
+			return err
+		}
+		for _, p := range []netip.Prefix{prefix4(i, 1-end), prefix6(i, 1-end)} {
+			err := here.nl.NeighSet(&netlink.Neigh{
+				LinkIndex: own.Attrs().Index, State: netlink.NUD_REACHABLE,
+				IP: p.Addr().AsSlice(), HardwareAddr: peer.Attrs().HardwareAddr,
+			})
+			if err != nil {
+				return fmt.Errorf("tell %s the hardware address of %v: %w", spec.Ends[end], p.Addr(), err)
+			}
+		}
+	}
+	return nil
 }
 
 // addRoutes gives n its routes to every network it is not on.

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
 	"headgate/unit"
@@ -24,17 +25,16 @@ const (
 	// cutBurst lets a frame of 1,514 bytes and a VLAN tag pass TBF, but nothing
 	// larger, which TBF then segments (tbf_segment); wholeBurst lets all pass.
 	cutBurst, wholeBurst = 1600, 80_000
-	// leafRate of TBF refills cutBurst in 128 ns, less than HTB takes from one packet
-	// to the next. At 10 Gbit/s (1.3 us) HTB often found the leaf waiting, and each
-	// time lost a timer's latency.
-	leafRate = 100 * unit.Gbit
+	// leafRate of TBF refills cutBurst in 13 ns, so that HTB never finds the leaf
+	// waiting. At 10 Gbit/s (1.3 us) it often did, and lost a timer's latency.
+	leafRate = 1 * unit.Tbit
 	// frame is a full Ethernet frame.
 	frame = mtu + 14
 )
 
 // shape limits what link sends: an HTB class of the rate, whose leaf is a TBF
 // that is much faster than it. HTB is exact at any rate; TBF bounds the queue in
-// bytes and cuts super-packets.
+// bytes and cuts super-packets. The calling thread must be in h's namespace.
 func shape(h *netlink.Handle, link netlink.Link, p Path) error {
 	if p.Rate == 0 {
 		return nil
@@ -60,21 +60,29 @@ func shape(h *netlink.Handle, link netlink.Link, p Path) error {
 	if p.Rate < segmentBelow {
 		cut = cutBurst
 	}
-	fast := max(leafRate, 10*p.Rate).BytesPerSecond()
-	err = h.QdiscAdd(&netlink.Tbf{
-		QdiscAttrs: attrs(class, leaf), Rate: fast, Limit: uint32(p.queueBytes()), Buffer: ticks(fast, cut),
-	})
-	if err != nil {
+	if err := addLeaf(link, class, leaf, uint32(p.queueBytes()), cut); err != nil {
 		return fmt.Errorf("add TBF: %w", err)
 	}
 	return nil
 }
 
-// ticks is the time that bytes take at a rate in bytes per second, in the
-// scheduler's ticks of 64 ns (PSCHED_SHIFT), rounded up. netlink.Xmittime rounds
-// down to microseconds, which at 10 Gbit/s is less than one frame.
-func ticks(bytesPerSecond uint64, bytes uint32) uint32 {
-	return uint32(math.Ceil(float64(bytes) * 1e9 / 64 / float64(bytesPerSecond)))
+// addLeaf adds a TBF of leafRate, in the calling thread's namespace. Package
+// netlink has no TCA_TBF_BURST, and gives the burst in ticks of 64 ns, at this
+// rate 8,000 bytes each.
+func addLeaf(link netlink.Link, parent, handle, limit, burst uint32) error {
+	rate := leafRate.BytesPerSecond()
+	req := nl.NewNetlinkRequest(unix.RTM_NEWQDISC, unix.NLM_F_CREATE|unix.NLM_F_EXCL|unix.NLM_F_ACK)
+	req.AddData(&nl.TcMsg{Family: nl.FAMILY_ALL, Ifindex: int32(link.Attrs().Index), Parent: parent, Handle: handle})
+	req.AddData(nl.NewRtAttr(nl.TCA_KIND, nl.ZeroTerminated("tbf")))
+	options := nl.NewRtAttr(nl.TCA_OPTIONS, nil)
+	parms := nl.TcTbfQopt{Limit: limit}
+	parms.Rate.Rate = math.MaxUint32 // see TCA_TBF_RATE64
+	options.AddRtAttr(nl.TCA_TBF_PARMS, parms.Serialize())
+	options.AddRtAttr(nl.TCA_TBF_RATE64, nl.Uint64Attr(rate))
+	options.AddRtAttr(nl.TCA_TBF_BURST, nl.Uint32Attr(burst))
+	req.AddData(options)
+	_, err := req.Execute(unix.NETLINK_ROUTE, 0)
+	return err
 }
 
 // offloadOff turns segmentation, receive aggregation and transmit checksums off

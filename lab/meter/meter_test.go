@@ -30,7 +30,7 @@ func mixed(schedule []traffic.Step) (flows []traffic.Flow) {
 }
 
 // watch counts every flow at the server's device and at its socket.
-func watch(t *testing.T, l *lab.Lab, flows []traffic.Flow, length time.Duration) *meter.Meter {
+func watch(t testing.TB, l *lab.Lab, flows []traffic.Flow, length time.Duration) *meter.Meter {
 	t.Helper()
 	m, err := meter.New(meter.Options{Length: length})
 	if err != nil {
@@ -58,7 +58,7 @@ func watch(t *testing.T, l *lab.Lab, flows []traffic.Flow, length time.Duration)
 
 // received is what the kernel counts at a device: layer-2 bytes, but one header
 // for a super-packet.
-func received(t *testing.T, n *lab.Node, dev string) (bytes uint64) {
+func received(t testing.TB, n *lab.Node, dev string) (bytes uint64) {
 	t.Helper()
 	err := n.Do(func() error {
 		b, err := os.ReadFile("/proc/thread-self/net/dev")
@@ -132,7 +132,7 @@ func TestBytesAgree(t *testing.T) {
 }
 
 // classBytes reads what the HTB class of a limited path has sent.
-func classBytes(t *testing.T, n *lab.Node, dev string) uint64 {
+func classBytes(t testing.TB, n *lab.Node, dev string) uint64 {
 	t.Helper()
 	words := strings.Fields(labtest.Run(t, n, "tc", "-s", "class", "show", "dev", dev))
 	for i, w := range words {
@@ -155,37 +155,39 @@ func classBytes(t *testing.T, n *lab.Node, dev string) uint64 {
 // The device's ingress has what was sent (40 Mbit/s), the socket what the IFB let
 // through (20, within 2 %), also when packets come out of it in super-packets.
 func TestSocketIsBehindIFB(t *testing.T) {
-	l := labtest.Rig(t, lab.RigOptions{})
-	server := l.Node("server")
-	flows := mixed(traffic.Constant(10 * unit.Mbit))[2:3]
-	flows[0].Schedule = traffic.Constant(40 * unit.Mbit)
-	m := watch(t, l, flows, 3*time.Second)
-	for _, line := range []string{
-		"ip link add ifb0 type ifb",
-		"ip link set ifb0 up",
-		"tc qdisc add dev ifb0 root tbf rate 20mbit burst 20000 limit 100000",
-		// Behind the meter, which would not see redirected packets.
-		"tc filter add dev router ingress protocol ip prio 65000 u32 match u32 0 0 action mirred egress redirect dev ifb0",
-	} {
-		labtest.Run(t, server, "sh", "-c", line)
-	}
-	s, err := traffic.Start(t.Context(), l.Host, flows, traffic.Options{Duration: 3 * time.Second, OnReceiver: m.Watch})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Start(s.StartMonotonicNs()); err != nil {
-		t.Fatal(err)
-	}
-	s.Wait()
-	for name, want := range map[string]float64{"device udp4": 40e6, "udp4": 20e6} {
-		series, err := m.Series(name)
+	labtest.Try(t, func(t *labtest.Check) {
+		l := labtest.Rig(t, lab.RigOptions{})
+		server := l.Node("server")
+		flows := mixed(traffic.Constant(10 * unit.Mbit))[2:3]
+		flows[0].Schedule = traffic.Constant(40 * unit.Mbit)
+		m := watch(t, l, flows, 3*time.Second)
+		for _, line := range []string{
+			"ip link add ifb0 type ifb",
+			"ip link set ifb0 up",
+			"tc qdisc add dev ifb0 root tbf rate 20mbit burst 20000 limit 100000",
+			// Behind the meter, which would not see redirected packets.
+			"tc filter add dev router ingress protocol ip prio 65000 u32 match u32 0 0 action mirred egress redirect dev ifb0",
+		} {
+			labtest.Run(t, server, "sh", "-c", line)
+		}
+		s, err := traffic.Start(t.Context(), l.Host, flows, traffic.Options{Duration: 3 * time.Second, OnReceiver: m.Watch})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := series.Rate(time.Second, 3*time.Second); math.Abs(got/want-1) > 0.02 {
-			t.Errorf("%s: %.2f Mbit/s, want %.0f", name, got/1e6, want/1e6)
+		if err := m.Start(s.StartMonotonicNs()); err != nil {
+			t.Fatal(err)
 		}
-	}
+		s.Wait()
+		for name, want := range map[string]float64{"device udp4": 40e6, "udp4": 20e6} {
+			series, err := m.Series(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := series.Rate(time.Second, 3*time.Second); math.Abs(got/want-1) > 0.02 {
+				t.Errorf("%s: %.2f Mbit/s, want %.0f", name, got/1e6, want/1e6)
+			}
+		}
+	})
 }
 
 // Bins are on the clock of the traffic's start:
@@ -195,32 +197,34 @@ func TestSocketIsBehindIFB(t *testing.T) {
 // The first arrival is at 300 ms, give or take 5 ms for a busy machine's ticks,
 // and the last not after 610.
 func TestBinsAreOnTime(t *testing.T) {
-	l := labtest.Rig(t, lab.RigOptions{})
-	flows := mixed([]traffic.Step{{At: 300 * time.Millisecond, Rate: 20 * unit.Mbit}, {At: 600 * time.Millisecond}})[2:]
-	m := watch(t, l, flows, time.Second)
-	s, err := traffic.Start(t.Context(), l.Host, flows, traffic.Options{Duration: time.Second, OnReceiver: m.Watch})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Start(s.StartMonotonicNs()); err != nil {
-		t.Fatal(err)
-	}
-	s.Wait()
-	for _, f := range flows {
-		series, err := m.Series(f.Name)
+	labtest.Try(t, func(t *labtest.Check) {
+		l := labtest.Rig(t, lab.RigOptions{})
+		flows := mixed([]traffic.Step{{At: 300 * time.Millisecond, Rate: 20 * unit.Mbit}, {At: 600 * time.Millisecond}})[2:]
+		m := watch(t, l, flows, time.Second)
+		s, err := traffic.Start(t.Context(), l.Host, flows, traffic.Options{Duration: time.Second, OnReceiver: m.Watch})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if early, late := series.Sum(0, 300*time.Millisecond), series.Sum(610*time.Millisecond, time.Second); early+late > 0 {
-			t.Errorf("%s: %d bytes before, %d after", f.Name, early, late)
+		if err := m.Start(s.StartMonotonicNs()); err != nil {
+			t.Fatal(err)
 		}
-		if at, ok := series.Reaches(15e6, 0, 20*time.Millisecond); !ok || at < 290*time.Millisecond || at > 305*time.Millisecond {
-			t.Errorf("%s: 15 Mbit/s is reached at %v (%v)", f.Name, at, ok)
+		s.Wait()
+		for _, f := range flows {
+			series, err := m.Series(f.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if early, late := series.Sum(0, 300*time.Millisecond), series.Sum(610*time.Millisecond, time.Second); early+late > 0 {
+				t.Errorf("%s: %d bytes before, %d after", f.Name, early, late)
+			}
+			if at, ok := series.Reaches(15e6, 0, 20*time.Millisecond); !ok || at < 290*time.Millisecond || at > 305*time.Millisecond {
+				t.Errorf("%s: 15 Mbit/s is reached at %v (%v)", f.Name, at, ok)
+			}
+			if total := series.Sum(0, time.Second); math.Abs(float64(total)-750e3) > 10*1514 {
+				t.Errorf("%s: %d bytes in all, want 750 kB", f.Name, total)
+			}
 		}
-		if total := series.Sum(0, time.Second); math.Abs(float64(total)-750e3) > 10*1514 {
-			t.Errorf("%s: %d bytes in all, want 750 kB", f.Name, total)
-		}
-	}
+	})
 }
 
 // Close leaves the device as it was, and keeps what others have put there.

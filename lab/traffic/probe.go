@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -77,7 +78,7 @@ type Prober struct {
 	ctx       context.Context
 	cancel    context.CancelFunc
 	done      sync.WaitGroup
-	sent      uint64
+	sent      atomic.Uint64
 	failure   error
 
 	mu      sync.Mutex
@@ -142,11 +143,11 @@ func (p *Prober) asks() {
 	buf := make([]byte, p.probe.Payload)
 	for next := mono(); p.ctx.Err() == nil; next = max(next+int64(p.probe.Every), mono()) {
 		sleepUntil(next)
-		binary.BigEndian.PutUint64(buf[atSeq:], p.sent)
+		binary.BigEndian.PutUint64(buf[atSeq:], p.sent.Load())
 		binary.BigEndian.PutUint64(buf[atMono:], uint64(mono()))
 		binary.BigEndian.PutUint64(buf[atSent:], uint64(realtime()))
 		if _, err := unix.Write(p.ask, buf); err == nil {
-			p.sent++
+			p.sent.Add(1)
 		} else if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, unix.EINTR) {
 			p.failure = fmt.Errorf("probe %q: send: %w", p.probe.Name, err)
 			return
@@ -160,7 +161,7 @@ func (p *Prober) asks() {
 func (p *Prober) missing() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return uint64(len(p.samples)) < p.sent
+	return uint64(len(p.samples)) < p.sent.Load()
 }
 
 // reads hands every packet that comes to fd, with the kernel's timestamp, to use.
@@ -228,8 +229,8 @@ func (p *Prober) Stop() (*ProbeResult, error) {
 	p.done.Wait()
 	unix.Close(p.ask)
 	unix.Close(p.echo)
-	r := &ProbeResult{Name: p.probe.Name, From: p.probe.From, To: p.probe.To, Sent: p.sent}
-	for seq := range p.sent {
+	r := &ProbeResult{Name: p.probe.Name, From: p.probe.From, To: p.probe.To, Sent: p.sent.Load()}
+	for seq := range r.Sent {
 		if s, ok := p.samples[seq]; ok {
 			r.Samples = append(r.Samples, s)
 		}

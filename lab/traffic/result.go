@@ -9,7 +9,21 @@ type Result struct {
 	StartMonotonicNs int64        `json:"start_monotonic_ns"`
 	Seconds          float64      `json:"seconds"`
 	Flows            []FlowResult `json:"flows"`
+	// Stalls are the times at which the sender was not run for longer than
+	// StallBound: nothing was offered then, and what is beyond the flows' backlog
+	// was given up. A run with stalls that matter says little about the path.
+	Stalls []Stall `json:"stalls"`
 }
+
+// Stall is a standstill of the sending program, by its fault or the machine's.
+type Stall struct {
+	StartSeconds float64 `json:"start_s"`
+	Seconds      float64 `json:"seconds"`
+}
+
+// StallBound is a fifth of DefaultBacklog: shorter stalls are made up for within
+// some ms. A virtual machine was seen to stand still for 995 ms.
+const StallBound = 20 * time.Millisecond
 
 // FlowResult is one flow's.
 type FlowResult struct {

@@ -44,7 +44,9 @@ type Session struct {
 	stop    chan struct{}
 	once    sync.Once
 	done    sync.WaitGroup
-	end     float64 // seconds from the start to the last sample
+	end     float64       // seconds from the start to the last sample
+	over    chan struct{} // closed when the sockets are
+	stalls  []Stall       // of the sender; it alone writes
 }
 
 // flow is a Flow that runs. What the sending goroutine writes, the sampling one
@@ -76,12 +78,13 @@ type counts struct {
 const connectPatience = 15 * time.Second
 
 // Start connects all flows and begins their schedules at one common time. When
-// it returns without error the flows run; the caller must Wait or Stop.
+// it returns without error the flows run, until their Duration is over, ctx ends
+// or Stop is called; then their connections are reset and their sockets closed.
 func Start(ctx context.Context, hosts Hosts, flows []Flow, o Options) (_ *Session, err error) {
 	if o.Interval == 0 {
 		o.Interval = time.Second
 	}
-	s := &Session{options: o, stop: make(chan struct{})}
+	s := &Session{options: o, stop: make(chan struct{}), over: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			s.closeSockets()
@@ -123,6 +126,11 @@ func Start(ctx context.Context, hosts Hosts, flows []Flow, o Options) (_ *Sessio
 	s.done.Go(func() { s.sendLoop() })
 	s.done.Go(func() { receiver.loop(s.stop) })
 	s.done.Go(func() { s.sampleLoop(ctx) })
+	go func() {
+		s.done.Wait()
+		s.closeSockets()
+		close(s.over)
+	}()
 	return s, nil
 }
 
@@ -131,7 +139,7 @@ const tick = time.Millisecond
 
 // sendLoop lets every flow write, tick by tick.
 func (s *Session) sendLoop() {
-	for next := s.start; ; {
+	for next, last := s.start, s.start; ; {
 		sleepUntil(next)
 		select {
 		case <-s.stop:
@@ -139,6 +147,10 @@ func (s *Session) sendLoop() {
 		default:
 		}
 		now := mono()
+		if d := now - last; d > int64(StallBound) {
+			s.stalls = append(s.stalls, Stall{float64(last-s.start) / 1e9, float64(d) / 1e9})
+		}
+		last = now
 		for _, f := range s.flows {
 			f.mu.Lock()
 			if f.failure == nil {
@@ -233,9 +245,8 @@ func (s *Session) Stop() { s.once.Do(func() { close(s.stop) }) }
 // Wait returns the result when the run has ended: by its Duration, by Stop, or
 // by the context that Start was given. A flow that broke says so in its Error.
 func (s *Session) Wait() *Result {
-	s.done.Wait()
-	s.closeSockets()
-	r := &Result{StartMonotonicNs: s.start, Seconds: s.end}
+	<-s.over
+	r := &Result{StartMonotonicNs: s.start, Seconds: s.end, Stalls: append([]Stall{}, s.stalls...)}
 	for _, f := range s.flows {
 		fr := FlowResult{
 			Name: f.Name, From: f.From, To: f.To, Protocol: f.Protocol,

@@ -39,7 +39,10 @@ const LateBound = 100 * time.Microsecond
 
 // Constants of the ring, ours. It holds the delay's worth of the rate and a
 // quarter more; without a rate, of assumedRate, which is what one core carries.
+// Besides, it has room for what a TAP's queue of 1,000 frames may hand over at
+// once after a standstill: 1 MiB was too little for that.
 const (
+	spareRing   = 8 << 20
 	assumedRate = 10 * unit.Gbit
 	maxRing     = 256 << 20
 )
@@ -92,7 +95,7 @@ func ringSize(o Options) int {
 	if rate == 0 {
 		rate = assumedRate
 	}
-	return int(min(1.25*o.Delay.Seconds()*float64(rate)/8+1<<20, maxRing))
+	return int(min(1.25*o.Delay.Seconds()*float64(rate)/8+spareRing, maxRing))
 }
 
 var procs sync.Mutex
