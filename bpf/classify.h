@@ -19,7 +19,6 @@
 const volatile __u32 generation;
 const volatile __u32 default_class;
 const volatile __u32 control_class;
-const volatile __u32 link_header = ETH_HLEN;
 const volatile __u32 shape_count;
 const volatile __u8 use_dscp, use_vlan, use_mark, use_cgroup;
 
@@ -113,12 +112,15 @@ static __always_inline __u64 named_cgroup(struct __sk_buff *skb)
 	return found;
 }
 
-static __always_inline void search_rules(struct __sk_buff *skb, const struct flow_key *key, struct flow *f)
+GLOBAL int search_rules(struct __sk_buff *skb, const struct flow_key *key, struct flow *f)
 {
-	struct flow_key full = *key, masked;
+	struct flow_key full, masked;
 	const __u64 *k = (const __u64 *)&full;
 	__u64 *m = (__u64 *)&masked;
 
+	if (!key || !f)
+		return 0;
+	full = *key;
 	f->rule = RULE_DEFAULT;
 	f->class_minor = default_class;
 	if (use_cgroup)
@@ -138,6 +140,7 @@ static __always_inline void search_rules(struct __sk_buff *skb, const struct flo
 			f->class_minor = r->class_minor;
 		}
 	}
+	return 0;
 }
 
 /* True if the connection is assigned to a class of this direction. */
@@ -217,20 +220,31 @@ static __always_inline void classify(struct __sk_buff *skb, struct packet *p, st
 		bpf_map_update_elem(&fragments, &frag, out, BPF_ANY);
 }
 
+/* Frames that the packet will be on the wire. */
+static __always_inline __u32 segments(const struct __sk_buff *skb)
+{
+	return skb->gso_segs ? skb->gso_segs : 1;
+}
+
+static __always_inline void count_rule(__u32 rule)
+{
+	__u64 *hits = bpf_map_lookup_elem(&rule_hits, &rule);
+
+	if (hits)
+		(*hits)++;
+}
+
 /* Counts the packet for its class and rule. */
-static __always_inline void count(__u32 class_minor, __u32 rule, __u32 bytes, int marked)
+static __always_inline void count(const struct __sk_buff *skb, __u32 class_minor, __u32 rule, __u32 bytes, int marked)
 {
 	struct counter *c = bpf_map_lookup_elem(&counters, &class_minor);
-	__u64 *hits;
 
 	if (c) {
-		c->packets++;
+		c->packets += segments(skb);
 		c->bytes += bytes;
 		c->marks += marked;
 	}
-	hits = bpf_map_lookup_elem(&rule_hits, &rule);
-	if (hits)
-		(*hits)++;
+	count_rule(rule);
 }
 
 #endif

@@ -72,7 +72,7 @@ struct frag_key {
 };
 
 struct counter {
-	__u64 packets;
+	__u64 packets; /* a super-packet is as many as it has segments */
 	__u64 bytes; /* layer 2 */
 	__u64 marks; /* packets that were given CE here */
 };
@@ -86,15 +86,17 @@ struct control {
 /* One class's queue. The departure hook writes the first part, the classifier
  * the second. */
 struct queue {
-	__u64 departed_at_ns;
-	__u64 sojourn_ns;      /* how long the packet that left last had waited */
+	__u64 departed_at_ns;  /* the last packet with a stamp: when it left, */
+	__u64 sojourn_ns;      /* how long it had waited, */
 	__u64 service_ps_byte; /* time that one byte takes when the queue is busy, smoothed */
 	__u64 waited_ns;       /* sum of sojourns, and their number: for a mean over any interval */
 	__u64 departures;
-	__u32 last_bytes;
+	__u32 departed_bytes;  /* and arrived_bytes when it came */
 	__u32 ifindex;         /* of the device whose HTB this is */
 
-	__u64 arrived_at_ns;
+	__u64 arrived_at_ns;   /* the last packet that the virtual queue was brought up to date for, */
+	__u32 counted_bytes;   /* and arrived_bytes then */
+	__u32 arrived_bytes;   /* all that came; wraps */
 	__u64 virtual_ns;      /* what stands in the virtual queue, in time to serve it */
 	__u64 busy_since_ns;   /* since when the virtual queue had no pause worth counting */
 	__u64 gap_ns;          /* its longest pause of the last while, */

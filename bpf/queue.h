@@ -13,6 +13,7 @@
 
 #define STAMP_TOKEN 2
 #define STAMP_TIME 3
+#define STAMP_BYTES 4 /* what had come for the class before */
 #define STAMP_SHIFT 8 /* 256 ns units: wraps after 18 minutes */
 
 #ifndef DEPARTURES
@@ -31,12 +32,19 @@ struct {
  * that senders settle just below it and the real one stays empty. */
 #define SPARE_PART 100
 
+#define STAMP_EVERY 8192
+
 /* The threshold: what keeps a link full through a reduction to 0.7 (CUBIC, RFC
  * 9438: (RTT + queue) * 0.7 >= RTT); never less than bursts of unpaced senders
  * take, nor more than the real queue holds. */
 #define THRESHOLD_MIN_NS (4800 * 1000ULL)
 #define THRESHOLD_MIN_PACKETS 8
 #define THRESHOLD_MAX_NS (15 * 1000 * 1000ULL)
+
+/* The same for the real queue. */
+#define STANDING_MIN_NS (300 * 1000ULL)
+#define STANDING_MIN_PACKETS 9
+#define BURST_NS (1000 * 1000ULL)
 
 /* A longer pause is the application's, and says nothing of the path. */
 #define GAP_MOST_NS (100 * 1000 * 1000ULL)
@@ -83,7 +91,9 @@ static __always_inline void learn_rtt(struct queue *q, __u64 now)
 		return;
 	q->marked_at_ns = 0;
 	if (rtt < 1000 * 1000 * 1000ULL)
-		q->rtt_ns = q->rtt_ns ? q->rtt_ns - q->rtt_ns / 8 + rtt / 8 : rtt;
+		/* Down at once and up slowly: what makes an answer late is mostly not
+		 * the path. */
+		q->rtt_ns = !q->rtt_ns || rtt < q->rtt_ns ? rtt : q->rtt_ns - q->rtt_ns / 32 + rtt / 32;
 }
 
 static __always_inline __u64 threshold(const struct queue *q)
@@ -96,6 +106,29 @@ static __always_inline __u64 threshold(const struct queue *q)
 	if (t < THRESHOLD_MIN_NS)
 		t = THRESHOLD_MIN_NS;
 	return t > packets ? t : packets;
+}
+
+/* Whether the real queue stands too long. A window can be below one packet over
+ * the path, and then what arrives is only ever as much as is served, and a
+ * virtual queue says nothing; a burst of an unpaced sender is up to a
+ * millisecond of its rate (net/ipv4/tcp_output.c, tcp_tso_autosize). */
+static __always_inline int stands(const struct queue *q, __u64 now)
+{
+	__u64 packet = 1514 * q->service_ps_byte / 1000;
+	__u64 burst = q->rtt_ns < BURST_NS ? q->rtt_ns : BURST_NS;
+	__u64 t = q->rtt_ns * 3 / 7 + 2 * burst;
+
+	if (!q->rtt_ns || t > THRESHOLD_MAX_NS)
+		t = THRESHOLD_MAX_NS;
+	if (t < STANDING_MIN_NS)
+		t = STANDING_MIN_NS;
+	if (t < STANDING_MIN_PACKETS * packet)
+		t = STANDING_MIN_PACKETS * packet;
+	/* The least window, of two packets, fills the path: every mark is right, and
+	 * keeps the receiver from delaying acknowledgements. */
+	if (q->rtt_ns && q->rtt_ns < 3 * packet)
+		t = packet * 3 / 2;
+	return q->sojourn_ns > t && now - q->departed_at_ns < q->sojourn_ns;
 }
 
 /* One mark, then others at intervals that shrink with each, as CoDel's do (RFC
@@ -118,40 +151,56 @@ static __always_inline int due(struct queue *q, __u64 now)
 	return 1;
 }
 
-/* Stamps the packet, adds it to the virtual queue, and marks it if that is too
- * long. Returns whether it was marked. */
+/* Brings the virtual queue up to date: what came since the last time, before this
+ * packet, what was served, and this packet. */
+static __always_inline void advance(struct queue *q, __u32 before, __u32 bytes, __u64 now, __u64 most)
+{
+	__u64 served = now - q->arrived_at_ns;
+	__u64 queued = q->virtual_ns + (__u64)(before - q->counted_bytes) * q->service_ps_byte / 1000;
+
+	served -= served / SPARE_PART;
+	q->arrived_at_ns = now;
+	q->counted_bytes = before + bytes;
+	if (served >= queued) {
+		pause(q, served - queued, now);
+		queued = 0;
+	} else {
+		queued -= served;
+	}
+	queued += bytes * q->service_ps_byte / 1000;
+	q->virtual_ns = queued < 2 * most ? queued : 2 * most;
+}
+
+/* Adds the packet to its class's virtual queue and marks it if that is too long.
+ * Returns whether it was marked. Only packets that can be marked, and one at
+ * every STAMP_EVERY bytes of others, ask for the time and get a stamp: with a
+ * stamp on each, a flood of small packets paid 140 ns in the departure hook. */
 static __always_inline int enqueue(struct __sk_buff *skb, const struct packet *p, __u32 class_minor, __u32 bytes)
 {
-	__u64 now, served, most;
+	__u32 before;
+	__u64 now, most;
 	struct queue *q;
 
+	skb->cb[STAMP_TOKEN] = 0;
 	if (!token)
 		return 0;
 	q = bpf_map_lookup_elem(&queues, &class_minor);
 	if (!q)
 		return 0;
+	before = __sync_fetch_and_add(&q->arrived_bytes, bytes);
+	if (!p->ecn && (before ^ (before + bytes)) < STAMP_EVERY)
+		return 0;
 	now = bpf_ktime_get_ns();
 	skb->cb[STAMP_TOKEN] = token;
 	skb->cb[STAMP_TIME] = (__u32)(now >> STAMP_SHIFT);
-
-	served = now - q->arrived_at_ns;
-	served -= served / SPARE_PART;
-	q->arrived_at_ns = now;
-	if (served >= q->virtual_ns) {
-		pause(q, served - q->virtual_ns, now);
-		q->virtual_ns = 0;
-	} else {
-		q->virtual_ns -= served;
-	}
+	skb->cb[STAMP_BYTES] = before;
 	most = threshold(q);
-	if (q->virtual_ns < 2 * most)
-		q->virtual_ns += bytes * q->service_ps_byte / 1000;
-
+	advance(q, before, bytes, now, most);
 	if (!p->ecn)
 		return 0;
 	if (p->answers)
 		learn_rtt(q, now);
-	if (q->virtual_ns <= most || is_burst(q, now)) {
+	if ((q->virtual_ns <= most && !stands(q, now)) || is_burst(q, now)) {
 		q->marking = 0;
 		return 0;
 	}

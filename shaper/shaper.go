@@ -19,6 +19,12 @@ type Plan struct {
 	In          *group.Tree       `json:"in,omitempty"`
 }
 
+// Equal tells whether both plans ask for the same.
+func (p Plan) Equal(o Plan) bool {
+	return p.Dev == o.Dev && p.Perspective == o.Perspective && p.Overhead == o.Overhead &&
+		group.EqualTrees(p.Out, o.Out) && group.EqualTrees(p.In, o.In)
+}
+
 // Shaper enforces plans in the network namespace of the calling thread.
 type Shaper interface {
 	// Diff tells what Apply would do, in the order in which it would do it, and

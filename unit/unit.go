@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"strconv"
 	"strings"
 )
 
@@ -174,7 +175,12 @@ func format(v uint64, suffixes []suffix) string {
 	return "0" + suffixes[len(suffixes)-1].name
 }
 
+// formatScaled prints v/scale with up to six decimals. Scales are at most 2^40,
+// so that the remainder times a million fits.
 func formatScaled(v, scale uint64) string {
-	s := new(big.Rat).SetFrac(new(big.Int).SetUint64(v), new(big.Int).SetUint64(scale)).FloatString(6)
-	return strings.TrimRight(strings.TrimRight(s, "0"), ".")
+	whole, millionths := v/scale, v%scale*1_000_000/scale
+	if millionths == 0 {
+		return strconv.FormatUint(whole, 10)
+	}
+	return strings.TrimRight(fmt.Sprintf("%d.%06d", whole, millionths), "0")
 }

@@ -2,8 +2,11 @@ package classifier
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/gob"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
 
 	"github.com/cilium/ebpf"
@@ -36,6 +39,8 @@ type Record struct {
 	Generation uint32
 	// LinkHeader is the length of the device's link header.
 	LinkHeader uint32
+	// Options are the engine's own.
+	Options []byte
 }
 
 // Tree is the direction of the plan that the record is about.
@@ -46,27 +51,86 @@ func (r Record) Tree() *group.Tree {
 	return r.Plan.Out
 }
 
+// Equal tells whether both say the same.
+func (r Record) Equal(o Record) bool { return r.SameProgram(o) && r.Plan.Equal(o.Plan) }
+
+// SameProgram tells whether one program serves both: only amounts differ.
+func (r Record) SameProgram(o Record) bool {
+	return r.Engine == o.Engine && r.Build == o.Build && r.In == o.In && r.Clsact == o.Clsact && r.IFB == o.IFB &&
+		r.Token == o.Token && r.Generation == o.Generation && r.Tree().Limit == o.Tree().Limit &&
+		bytes.Equal(r.Options, o.Options) && SameRules(&r, &o)
+}
+
+// SameRules tells whether packets are classified alike under both.
+func SameRules(a, b *Record) bool {
+	return a != nil && b != nil && a.LinkHeader == b.LinkHeader && a.Tree().SameRules(*b.Tree()) &&
+		maps.Equal(a.Classes, b.Classes) && maps.Equal(a.Cgroups, b.Cgroups)
+}
+
+// Class is the minor number of a group.
+func (r Record) Class(n group.Node) uint16 { return r.Classes[ClassKey(n)] }
+
 // recordName is the map that holds a record.
 const recordName = "headgate_record"
 
+// ErrRecord means that there is a record that this Headgate cannot read.
+var ErrRecord = errors.New("the program's record cannot be read")
+
 // Bind attaches the record to its program.
 func (r Record) Bind(p *ebpf.Program) error {
-	var buf bytes.Buffer
-	if err := gob.NewEncoder(&buf).Encode(r); err != nil {
-		return fmt.Errorf("cannot write the record of a program: %w", err)
+	text, err := r.encode()
+	if err != nil {
+		return err
 	}
+	// Room for longer names and numbers, so that Rewrite mostly fits.
 	m, err := ebpf.NewMap(&ebpf.MapSpec{
-		Name: recordName, Type: ebpf.Array, KeySize: 4, ValueSize: uint32(buf.Len()), MaxEntries: 1,
+		Name: recordName, Type: ebpf.Array, KeySize: 4, ValueSize: uint32(len(text)+len(text)/4+4096) &^ 7, MaxEntries: 1,
 	})
 	if err != nil {
 		return fmt.Errorf("cannot make the record of a program: %w", err)
 	}
 	defer m.Close()
-	if err := m.Put(uint32(0), buf.Bytes()); err != nil {
-		return fmt.Errorf("cannot write the record of a program: %w", err)
+	if err := write(m, text); err != nil {
+		return err
 	}
 	if err := p.BindMap(m); err != nil {
 		return fmt.Errorf("cannot bind the record to its program: %w", err)
+	}
+	return nil
+}
+
+// Rewrite puts r in the place of the record of a program that stays. It is false
+// if it does not fit.
+func (r Record) Rewrite(maps map[string]*ebpf.Map) (bool, error) {
+	m, ok := maps[recordName]
+	if !ok {
+		return false, nil
+	}
+	text, err := r.encode()
+	if err != nil || len(text) > int(m.ValueSize()) {
+		return false, err
+	}
+	return true, write(m, text)
+}
+
+// encode gives the record's length in eight bytes and the record.
+func (r Record) encode() ([]byte, error) {
+	buf := bytes.NewBuffer(make([]byte, lengthSize))
+	if err := gob.NewEncoder(buf).Encode(r); err != nil {
+		return nil, fmt.Errorf("cannot write the record of a program: %w", err)
+	}
+	b := buf.Bytes()
+	binary.NativeEndian.PutUint64(b, uint64(len(b)-lengthSize))
+	return b, nil
+}
+
+const lengthSize = 8
+
+func write(m *ebpf.Map, text []byte) error {
+	value := make([]byte, m.ValueSize())
+	copy(value, text)
+	if err := m.Put(uint32(0), value); err != nil {
+		return fmt.Errorf("cannot write the record of a program: %w", err)
 	}
 	return nil
 }
@@ -82,8 +146,19 @@ func ReadRecord(maps map[string]*ebpf.Map) (Record, error) {
 	if err != nil {
 		return r, fmt.Errorf("cannot read a program's record: %w", err)
 	}
-	if err := gob.NewDecoder(bytes.NewReader(b)).Decode(&r); err != nil {
-		return r, fmt.Errorf("cannot read a program's record: %w", err)
+	length := uint64(0)
+	if len(b) > lengthSize {
+		length = binary.NativeEndian.Uint64(b)
+	}
+	if length == 0 || length > uint64(len(b)-lengthSize) {
+		return r, fmt.Errorf("%w: it has %d bytes in a map of %d", ErrRecord, length, len(b))
+	}
+	err = gob.NewDecoder(bytes.NewReader(b[lengthSize:][:length])).Decode(&r)
+	if err == nil && r.Tree() == nil {
+		err = errors.New("it has no groups")
+	}
+	if err != nil {
+		return r, fmt.Errorf("%w: %v", ErrRecord, err)
 	}
 	return r, nil
 }

@@ -2,21 +2,23 @@ package classifier
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/cilium/ebpf"
 )
 
 // Reuse chooses, from a direction's old maps and those that both directions
 // share, the ones that a new program goes on with, and fits the spec to them. A
-// map of another layout is left behind; CarryOver saves what was in it.
-func Reuse(spec *ebpf.CollectionSpec, old, shared map[string]*ebpf.Map, sameRules bool) map[string]*ebpf.Map {
+// map of another layout is left behind; CarryOver saves what was in it. own are
+// the engine's maps.
+func Reuse(spec *ebpf.CollectionSpec, old, shared map[string]*ebpf.Map, sameRules bool, own ...string) map[string]*ebpf.Map {
 	out := map[string]*ebpf.Map{}
 	have := maps.Clone(old)
 	if have == nil {
 		have = map[string]*ebpf.Map{}
 	}
 	maps.Copy(have, shared)
-	names := []string{Flows, Assigned, Fragments, ControlMap, Counters, "queues"}
+	names := append([]string{Flows, Assigned, Fragments, ControlMap, Counters}, own...)
 	if sameRules {
 		names = append(names, RuleHits)
 	}
@@ -27,7 +29,7 @@ func Reuse(spec *ebpf.CollectionSpec, old, shared map[string]*ebpf.Map, sameRule
 			continue
 		}
 		want := s.MaxEntries
-		if grows := name == Counters || name == "queues"; grows && m.MaxEntries() >= want {
+		if grows := name == Counters || slices.Contains(own, name); grows && m.MaxEntries() >= want {
 			s.MaxEntries = m.MaxEntries()
 		}
 		if s.Compatible(m) == nil {

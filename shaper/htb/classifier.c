@@ -18,7 +18,7 @@ int headgate(struct __sk_buff *skb)
 	__u32 bytes;
 	int marked;
 
-	parse(skb, &p, link_header);
+	parse(skb, &p);
 	if (!p.control)
 		classify(skb, &p, &f);
 	bytes = redirect_ifindex ? wire_bytes(skb, &p) : skb->wire_len;
@@ -26,7 +26,7 @@ int headgate(struct __sk_buff *skb)
 	 * value outlives the packet's way through one device. */
 	skb->priority = qdisc_major << 16 | f.class_minor;
 	marked = enqueue(skb, &p, f.class_minor, bytes);
-	count(f.class_minor, f.rule, bytes, marked);
+	count(skb, f.class_minor, f.rule, bytes, marked);
 	if (redirect_ifindex)
 		return bpf_redirect(redirect_ifindex, 0);
 	return TC_ACT_UNSPEC;

@@ -32,6 +32,9 @@ struct qdisc_skb_cb { /* what skb->cb is inside the qdisc layer (include/net/sch
 /* Makes the compiler describe the whole type, which the map below only points to. */
 const struct queue *described __attribute__((unused));
 
+/* More between two stamps than this is a counter that was set anew. */
+#define BYTES_MOST (64 * 1024 * 1024)
+
 struct inner {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 64);
@@ -50,10 +53,12 @@ struct {
 SEC("tp_btf/net_dev_start_xmit")
 int BPF_PROG(headgate_departures, const struct sk_buff *skb, const struct net_device *dev)
 {
+	/* Nearly all packets carry no stamp, and leave here. */
 	const __u32 *cb = (const __u32 *)((const struct qdisc_skb_cb *)skb->cb)->data;
 	__u32 token = cb[STAMP_TOKEN];
 	__u32 minor = skb->priority & 0xffff;
 	__u64 now, waited;
+	__u32 bytes;
 	struct queue *q;
 	void *queues;
 
@@ -68,15 +73,19 @@ int BPF_PROG(headgate_departures, const struct sk_buff *skb, const struct net_de
 
 	now = bpf_ktime_get_ns();
 	waited = (__u64)((__u32)(now >> STAMP_SHIFT) - cb[STAMP_TIME]) << STAMP_SHIFT;
-	/* Two in a row that both waited: the time between them is service. */
-	if (waited > NO_WAIT_NS && q->sojourn_ns > NO_WAIT_NS && now - waited < q->departed_at_ns && q->last_bytes) {
-		__u64 ps = (now - q->departed_at_ns) * 1000 / q->last_bytes;
+	bytes = cb[STAMP_BYTES] - q->departed_bytes;
+	if (!bytes && q->departures)
+		return 0; /* another segment of the same packet */
+	/* Two stamps of which the later one waited, and came before the other left:
+	 * the queue was busy between them, and the time is that of its service. */
+	if (waited > NO_WAIT_NS && now - waited < q->departed_at_ns && bytes < BYTES_MOST) {
+		__u64 ps = (now - q->departed_at_ns) * 1000 / bytes;
 
-		q->service_ps_byte += ps / 16 - q->service_ps_byte / 16;
+		q->service_ps_byte += ps / 8 - q->service_ps_byte / 8;
 	}
 	q->sojourn_ns = waited;
 	q->departed_at_ns = now;
-	q->last_bytes = skb->len;
+	q->departed_bytes = cb[STAMP_BYTES];
 	q->waited_ns += waited;
 	q->departures++;
 	return 0;

@@ -2,9 +2,7 @@ package htb
 
 import (
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -14,14 +12,17 @@ import (
 	"github.com/cilium/ebpf/link"
 
 	"headgate/internal/bpfobj"
+	"headgate/shaper/classifier"
 )
 
 // queue is struct queue in bpf/headgate.h.
 type queue struct {
 	DepartedAtNS, SojournNS, ServicePSByte uint64
 	WaitedNS, Departures                   uint64
-	LastBytes, Ifindex                     uint32
-	ArrivedAtNS, VirtualNS                 uint64
+	DepartedBytes, Ifindex                 uint32
+	ArrivedAtNS                            uint64
+	CountedBytes, ArrivedBytes             uint32
+	VirtualNS                              uint64
 	BusySinceNS, GapNS, GapNextNS, GapAtNS uint64
 	MarkedAtNS, RTTNS, NextMarkNS          uint64
 	MarkCount, Marking                     uint32
@@ -34,15 +35,6 @@ type queue struct {
 // until the older one's devices have been applied anew.
 type departures struct{ devices *ebpf.Map }
 
-// build is a short name for a set of eBPF objects.
-func build(objects ...[]byte) string {
-	h := sha256.New()
-	for _, o := range objects {
-		h.Write(o)
-	}
-	return hex.EncodeToString(h.Sum(nil)[:6])
-}
-
 const (
 	pinDevices = "devices"
 	pinHook    = "hook"
@@ -50,7 +42,7 @@ const (
 
 // openDepartures finds the hook, or puts it in place.
 func openDepartures() (*departures, error) {
-	dir, err := bpfobj.PinDir(filepath.Join("headgate", "departures-"+build(_DeparturesBytes)))
+	dir, err := bpfobj.PinDir(filepath.Join("headgate", "departures-"+classifier.Build(_DeparturesBytes)))
 	if err != nil {
 		return nil, err
 	}
@@ -117,6 +109,26 @@ func (d *departures) register(queues *ebpf.Map) (uint32, error) {
 func (d *departures) knows(token uint32) bool {
 	var id uint32
 	return token != 0 && d.devices.Lookup(token, &id) == nil
+}
+
+// known tells whether this build's hook is in place and has the token. Where
+// nothing can be pinned nothing can be lost either.
+func known(token uint32) bool {
+	dir, err := bpfobj.PinDir(filepath.Join("headgate", "departures-"+classifier.Build(_DeparturesBytes)))
+	if err != nil {
+		return true
+	}
+	devices, err := ebpf.LoadPinnedMap(filepath.Join(dir, pinDevices), nil)
+	if err != nil {
+		return false
+	}
+	defer devices.Close()
+	hook, err := link.LoadPinnedLink(filepath.Join(dir, pinHook), nil)
+	if err != nil {
+		return false
+	}
+	hook.Close()
+	return (&departures{devices}).knows(token)
 }
 
 // forget takes a token away wherever it is registered, and removes hooks that

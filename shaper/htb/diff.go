@@ -1,174 +1,158 @@
 package htb
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"headgate/group"
-	"headgate/internal/cgroup2"
 	"headgate/internal/nl"
 	"headgate/shaper"
+	"headgate/shaper/attach"
 	"headgate/shaper/classifier"
 	"headgate/unit"
 )
 
 // step is one change to a qdisc tree, in words and as requests.
 type step struct {
-	change shaper.Change
+	change func() shaper.Change // nil for what goes without saying
 	add    func(b *nl.Batch, ifindex int)
 }
 
-// want is what one side should be; a nil tree is nothing.
+// want is what one side should be; a nil Tree is nothing.
 type want struct {
-	tree    *group.Tree
-	in      bool
+	attach.Direction
 	record  classifier.Record
 	classes []class
 }
 
 // desire is what the plan means for each side of the device.
-func desire(k *kernel, p shaper.Plan) ([2]want, error) {
-	trees := [2]*group.Tree{egress: p.Out, ingress: p.In}
-	if p.Perspective == group.Guest {
-		trees = [2]*group.Tree{egress: p.In, ingress: p.Out}
-	}
-	var out [2]want
-	for i := range out {
-		w := want{tree: trees[i], in: (i == ingress) == (p.Perspective != group.Guest)}
-		if w.tree != nil {
-			var err error
-			if w, err = w.fill(k, k.sides[i], p); err != nil {
-				return out, err
-			}
+func desire(k *kernel, p shaper.Plan) (out [2]want, err error) {
+	for i, d := range attach.Directions(p) {
+		out[i] = want{Direction: d}
+		if d.Tree == nil {
+			continue
 		}
-		out[i] = w
+		if out[i], err = out[i].fill(k, k.sides[i], p); err != nil {
+			return out, err
+		}
 	}
 	return out, nil
 }
 
 func (w want) fill(k *kernel, s side, p shaper.Plan) (want, error) {
 	old := classifier.Record{}
-	if s.record != nil {
-		old = *s.record
+	if s.Record != nil {
+		old = *s.Record
 	}
-	ids, err := classIDs(*w.tree, old.Classes)
+	ids, err := classifier.ClassIDs(*w.Tree, old.Classes, firstMinor, lastMinor)
 	if err != nil {
 		return w, err
 	}
-	cgroups := map[string]uint64{}
-	for _, r := range w.tree.Rules {
-		if path := r.Selector.Cgroup; path != "" {
-			if cgroups[path], err = cgroup2.ID(path); err != nil {
-				return w, err
-			}
-		}
+	cgroups, err := classifier.FindCgroups(*w.Tree)
+	if err != nil {
+		return w, err
 	}
 	w.record = classifier.Record{
-		Engine: group.HTB, Build: build(_ClassifierBytes), Plan: p, In: w.in, Classes: ids, Cgroups: cgroups,
-		Clsact: !k.clsact || k.ownsClsact(), Token: old.Token, Generation: old.Generation, IFB: old.IFB,
-		LinkHeader: linkHeader(k.dev),
+		Engine: group.HTB, Build: classifier.Build(_ClassifierBytes), Plan: p, In: w.In, Classes: ids, Cgroups: cgroups,
+		Clsact: k.NeedsClsact(), Token: old.Token, Generation: old.Generation, IFB: old.IFB,
+		LinkHeader: k.LinkHeader(),
 	}
-	w.classes = classes(*w.tree, w.minor, facts{mtu: k.dev.Attrs().MTU, overhead: p.Overhead})
+	w.classes = classes(*w.Tree, w.minor, facts{mtu: k.Link.Attrs().MTU, overhead: p.Overhead})
 	return w, nil
 }
 
-func (w want) minor(node int) uint16 { return w.record.Classes[idKey(w.tree.Nodes[node])] }
-
-func (w want) direction() string {
-	if w.in {
-		return "in"
-	}
-	return "out"
-}
-
-func (k *kernel) ownsClsact() bool {
-	for _, s := range k.sides {
-		if s.record != nil && s.record.Clsact {
-			return true
-		}
-	}
-	return false
-}
+func (w want) minor(node int) uint16 { return w.record.Class(w.Tree.Nodes[node]) }
 
 // blockers are what is not ours and in the way of the plan.
 func blockers(k *kernel, want [2]want) error {
 	var what []string
 	for i, w := range want {
-		if w.tree != nil {
+		if w.Tree != nil {
 			what = append(what, k.sides[i].blocked...)
 		}
 	}
-	if len(what) == 0 {
-		return nil
-	}
-	slices.Sort(what)
-	return fmt.Errorf("device %s %w: %s; remove it, or leave this device to it",
-		k.dev.Attrs().Name, shaper.ErrForeign, strings.Join(slices.Compact(what), ", "))
+	return k.Foreign(what)
 }
 
 // treeSteps leads from the tree that is there to the one that should be. Removals
 // come apart, because they wait until no packet is sent to what they remove.
 func treeSteps(w want, have tree) (set, remove []step) {
-	dir := w.direction()
+	dir := w.String()
 	if !have.present {
 		set = append(set, step{
-			shaper.Change{Verb: "add", Object: dir + " limit", Detail: w.tree.Limit.String()},
+			func() shaper.Change {
+				return shaper.Change{Verb: "add", Object: dir + " limit", Detail: w.Tree.Limit.String()}
+			},
 			func(b *nl.Batch, ifindex int) { b.AddHTB(ifindex, nl.MakeHandle(major, 0), controlMinor) },
 		})
 	}
 	wanted := make(map[uint16]bool, len(w.classes))
+	// All classes, then all queues: for each class that is made the kernel walks
+	// those that are there (net/sched/sch_api.c, tc_bind_tclass), which is faster
+	// while they lie together in memory.
+	var leaves []step
 	for _, c := range w.classes {
 		wanted[c.minor] = true
-		set = append(set, classSteps(dir, c, have)...)
+		object := dir + " group " + c.path
+		if c.minor == rootMinor {
+			object = dir + " limit"
+		}
+		if s, ok := classStep(object, c, have); ok {
+			set = append(set, s)
+		}
+		if s, ok := leafStep(object, c, have); ok {
+			leaves = append(leaves, s)
+		}
 	}
+	set = append(set, leaves...)
 	for _, minor := range obsolete(have, wanted) {
 		remove = append(remove, step{
-			shaper.Change{Verb: "remove", Object: fmt.Sprintf("%s class %v", dir, classHandle(minor))},
+			func() shaper.Change {
+				return shaper.Change{Verb: "remove", Object: fmt.Sprintf("%s class %v", dir, classHandle(minor))}
+			},
 			func(b *nl.Batch, ifindex int) { b.DeleteClass(ifindex, classHandle(minor)) },
 		})
 	}
 	return set, remove
 }
 
-func classSteps(dir string, c class, have tree) []step {
-	var out []step
-	object := fmt.Sprintf("%s group %s", dir, c.path)
-	if c.minor == rootMinor {
-		object = dir + " limit"
-	}
+func classStep(object string, c class, have tree) (step, bool) {
 	old, exists := have.classes[c.minor]
-	if !exists || !sameClass(c, old) {
-		change := shaper.Change{Verb: "add", Object: object, Detail: describe(c.htb)}
-		if exists {
-			change.Verb, change.Detail = "change", difference(old.htb, c.htb)
-		}
-		parent := nl.MakeHandle(major, 0)
-		if c.minor != rootMinor {
-			parent = classHandle(c.parent)
-		}
-		if c.minor != rootMinor || exists {
-			out = append(out, step{change, nil})
-		} else {
-			out = append(out, step{}) // the limit was named with the tree
-		}
-		out[len(out)-1].add = func(b *nl.Batch, ifindex int) { b.SetHTBClass(ifindex, classHandle(c.minor), parent, c.htb) }
+	if exists && sameClass(c, old) {
+		return step{}, false
 	}
-	if q, ok := have.leaves[c.minor]; c.leaf && (!ok || !q.known || q.handle != leafHandle(c.minor) || q.queue != c.queue) {
-		change := shaper.Change{}
-		if exists && ok {
-			change = shaper.Change{Verb: "change", Object: object, Detail: fmt.Sprintf("queue %v -> %v", unit.Bytes(q.queue.Limit), unit.Bytes(c.queue.Limit))}
-		}
-		out = append(out, step{change, func(b *nl.Batch, ifindex int) {
-			b.SetLeaf(ifindex, leafHandle(c.minor), classHandle(c.minor), c.queue)
-		}})
+	parent := nl.MakeHandle(major, 0)
+	if c.minor != rootMinor {
+		parent = classHandle(c.parent)
 	}
-	return out
+	s := step{add: func(b *nl.Batch, ifindex int) { b.SetHTBClass(ifindex, classHandle(c.minor), parent, c.htb) }}
+	switch {
+	case exists:
+		s.change = func() shaper.Change {
+			return shaper.Change{Verb: "change", Object: object, Detail: difference(old.htb, c.htb)}
+		}
+	case c.minor != rootMinor: // the limit was named with the tree
+		s.change = func() shaper.Change { return shaper.Change{Verb: "add", Object: object, Detail: describe(c.htb)} }
+	}
+	return s, true
+}
+
+func leafStep(object string, c class, have tree) (step, bool) {
+	old, exists := have.leaves[c.minor]
+	if !c.leaf || exists && old.known && old.handle == leafHandle(c.minor) && old.queue == c.queue {
+		return step{}, false
+	}
+	s := step{add: func(b *nl.Batch, ifindex int) {
+		b.SetLeaf(ifindex, leafHandle(c.minor), classHandle(c.minor), c.queue)
+	}}
+	if exists {
+		s.change = func() shaper.Change {
+			return shaper.Change{Verb: "change", Object: object, Detail: fmt.Sprintf("queue %v -> %v", unit.Bytes(old.queue.Limit), unit.Bytes(c.queue.Limit))}
+		}
+	}
+	return s, true
 }
 
 func sameClass(c class, old htbClass) bool {
@@ -219,22 +203,4 @@ func obsolete(have tree, wanted map[uint16]bool) []uint16 {
 	}
 	slices.SortFunc(out, func(a, b uint16) int { return cmp.Or(depth(b)-depth(a), int(a)-int(b)) })
 	return out
-}
-
-// sameRecord tells whether a program was made for just this.
-func sameRecord(a, b classifier.Record) bool {
-	x, err1 := json.Marshal(a)
-	y, err2 := json.Marshal(b)
-	return errors.Join(err1, err2) == nil && bytes.Equal(x, y)
-}
-
-// sameRules tells whether packets are classified alike under both.
-func sameRules(a, b *classifier.Record) bool {
-	if a == nil || b == nil {
-		return false
-	}
-	x, err1 := json.Marshal([]any{a.Tree().Rules, a.Tree().Default, a.LinkHeader})
-	y, err2 := json.Marshal([]any{b.Tree().Rules, b.Tree().Default, b.LinkHeader})
-	return errors.Join(err1, err2) == nil && bytes.Equal(x, y) &&
-		maps.Equal(a.Classes, b.Classes) && maps.Equal(a.Cgroups, b.Cgroups)
 }

@@ -1,13 +1,11 @@
 package htb
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 
 	"github.com/cilium/ebpf"
 
-	"headgate/group"
 	"headgate/internal/nl"
 	"headgate/shaper"
 	"headgate/shaper/classifier"
@@ -23,6 +21,7 @@ type move struct {
 type sideMove struct {
 	set, remove []step
 	program     bool           // a new classifier is needed
+	record      bool           // or a new record for the old one
 	rules       *shaper.Change // in words, if packets will be classified otherwise
 	gone        bool           // the side has something of ours and should have nothing
 }
@@ -38,29 +37,42 @@ func newMove(k *kernel, p shaper.Plan) (*move, error) {
 	m := &move{k: k, want: w}
 	for i := range m.sides {
 		m.sides[i] = newSideMove(k.sides[i], w[i])
+		if ifb := k.sides[ingress].qdisc; i == ingress && w[i].Tree == nil && ifb != nil {
+			m.sides[i].gone = true // and be it only a part of what a killed process was about
+		}
 	}
 	return m, nil
 }
 
 func newSideMove(s side, w want) (m sideMove) {
-	if w.tree == nil {
-		m.gone = s.program != 0 || s.tree.present
+	if w.Tree == nil {
+		m.gone = s.Program != 0 || s.tree.present
 		return m
 	}
 	m.set, m.remove = treeSteps(w, s.tree)
-	if !sameRules(s.record, &w.record) {
-		m.rules = &shaper.Change{Verb: "change", Object: w.direction() + " rules", Detail: fmt.Sprintf("%d, and the default", len(w.tree.Rules))}
-		if s.record == nil {
+	if !classifier.SameRules(s.Record, &w.record) {
+		m.rules = &shaper.Change{Verb: "change", Object: w.String() + " rules", Detail: fmt.Sprintf("%d, and the default", len(w.Tree.Rules))}
+		if s.Record == nil {
 			m.rules.Verb = "add"
 		}
 	}
-	m.program = len(m.set)+len(m.remove) > 0 || s.record == nil || !sameRecord(*s.record, w.record)
+	m.program = s.Record == nil || s.stranded() || !s.Record.SameProgram(w.record)
+	m.record = !m.program && !s.Record.Equal(w.record)
 	return m
+}
+
+// stranded tells whether the program's constants no longer hold: somebody removed
+// the IFB that it redirects to, or the departure hook that knows its token.
+func (s side) stranded() bool {
+	if s.Record.IFB != 0 && (s.qdisc == nil || s.qdisc.Attrs().Index != s.Record.IFB) {
+		return true
+	}
+	return s.Record.Token != 0 && !known(s.Record.Token)
 }
 
 func (m *move) empty() bool {
 	for _, s := range m.sides {
-		if s.program || s.gone {
+		if s.program || s.record || s.gone || len(s.set)+len(s.remove) > 0 {
 			return false
 		}
 	}
@@ -71,21 +83,21 @@ func (m *move) changes() []shaper.Change {
 	out := []shaper.Change{}
 	for i, s := range m.sides {
 		for _, st := range s.set {
-			if st.change != (shaper.Change{}) {
-				out = append(out, st.change)
+			if st.change != nil {
+				out = append(out, st.change())
 			}
 		}
 		if s.rules != nil {
 			out = append(out, *s.rules)
 		}
 		for _, st := range s.remove {
-			out = append(out, st.change)
+			out = append(out, st.change())
 		}
 		if s.gone {
 			out = append(out, shaper.Change{Verb: "remove", Object: [2]string{"egress", "ingress"}[i] + " shaping"})
 		}
-		if s.program && len(s.set)+len(s.remove) == 0 && s.rules == nil {
-			out = append(out, shaper.Change{Verb: "change", Object: m.want[i].direction() + " record"})
+		if (s.program || s.record) && len(s.set)+len(s.remove) == 0 && s.rules == nil {
+			out = append(out, shaper.Change{Verb: "change", Object: m.want[i].String() + " record"})
 		}
 	}
 	return out
@@ -95,48 +107,46 @@ func (m *move) changes() []shaper.Change {
 // themselves; then one batch does everything at once, and only what is no longer
 // used is taken away after it.
 func (m *move) make(c *nl.Conn) error {
+	if err := m.rewriteRecords(); err != nil {
+		return err
+	}
 	if m.sides[ingress].program && m.k.sides[ingress].qdisc == nil {
 		if err := m.k.addIFB(); err != nil {
 			return err
 		}
 	}
-	var loaded [2]*loadedProgram
-	var used []uint32 // tokens that go out of use
-	for i, s := range m.sides {
-		if !s.program {
-			continue
-		}
-		l, err := load(m.k, i, &m.want[i], sharedMaps(m.k, loaded))
-		if err != nil {
-			return err
-		}
-		defer l.close()
-		loaded[i] = l
-		if old := m.k.sides[i].record; old != nil && old.Token != l.record.Token {
-			used = append(used, old.Token)
-		}
-	}
-	b := m.batch(loaded)
-	if err := c.Execute(b); err != nil {
-		for _, l := range loaded {
-			if l != nil && l.fresh {
-				forget(l.record.Token)
+	var made [2]*classifier.Program
+	defer func() {
+		for _, p := range made {
+			if p != nil {
+				p.Close()
 			}
 		}
-		return fmt.Errorf("device %s: %w (apply again to repair it)", m.k.dev.Attrs().Name, err)
+	}()
+	err := m.load(&made)
+	if err == nil {
+		err = m.k.Forget(m.records(made)...)
+	}
+	if err == nil {
+		if err = c.Execute(m.batch(made)); err != nil {
+			err = fmt.Errorf("device %s: %w (apply again to repair it)", m.k.Name(), err)
+		}
+	}
+	if err != nil {
+		for i, p := range made {
+			if p != nil && p.Record.Token != m.k.sides[i].token() {
+				forget(p.Record.Token)
+			}
+		}
+		return err
 	}
 	if m.sides[ingress].gone {
 		if err := m.k.removeIFB(); err != nil {
 			return err
 		}
 	}
-	for i, s := range m.sides {
-		if r := m.k.sides[i].record; s.gone && r != nil {
-			used = append(used, r.Token)
-		}
-	}
-	for _, t := range used {
-		if t != 0 {
+	for i, s := range m.k.sides {
+		if t := s.token(); t != 0 && (m.sides[i].gone || made[i] != nil && made[i].Record.Token != t) {
 			forget(t)
 		}
 	}
@@ -144,29 +154,82 @@ func (m *move) make(c *nl.Conn) error {
 	return nil
 }
 
+func (m *move) load(made *[2]*classifier.Program) (err error) {
+	for i, s := range m.sides {
+		if !s.program {
+			continue
+		}
+		if made[i], err = load(m.k, i, &m.want[i], m.k.Shared(made[:]...)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// token is what the departure hook knows the side by now, or 0.
+func (s side) token() uint32 {
+	if s.Record == nil {
+		return 0
+	}
+	return s.Record.Token
+}
+
+// records are those that the sides will have.
+func (m *move) records(made [2]*classifier.Program) []*classifier.Record {
+	var out []*classifier.Record
+	for i, s := range m.sides {
+		switch {
+		case made[i] != nil:
+			out = append(out, &made[i].Record)
+		case !s.gone:
+			out = append(out, m.k.sides[i].Record)
+		}
+	}
+	return out
+}
+
+// rewriteRecords brings the records of programs that stay up to date, or asks for
+// a new program where there is no room. It comes before the batch: a process
+// that dies between the two leaves the old rates in force, and a record by which
+// Observe tells that they are not what was asked for.
+func (m *move) rewriteRecords() error {
+	for i := range m.sides {
+		if !m.sides[i].record {
+			continue
+		}
+		fits, err := m.want[i].record.Rewrite(m.k.sides[i].Maps)
+		if err != nil {
+			return err
+		}
+		m.sides[i].program = !fits
+	}
+	return nil
+}
+
 // batch is everything that changes what happens to packets, in one message.
-func (m *move) batch(loaded [2]*loadedProgram) *nl.Batch {
+func (m *move) batch(made [2]*classifier.Program) *nl.Batch {
 	var b nl.Batch
-	index := m.k.dev.Attrs().Index
-	if !m.k.clsact && (loaded[egress] != nil || loaded[ingress] != nil) {
-		b.AddClsact(index)
+	if made[egress] != nil || made[ingress] != nil {
+		m.k.AddClsact(&b)
 	}
 	for i, s := range m.sides {
 		if s.gone {
-			b.DeleteFilter(index, hooks[i], filterPref)
+			m.k.Detach(&b, i)
 			if i == egress && m.k.sides[i].tree.present {
-				b.DeleteQdisc(index, nl.MakeHandle(major, 0), nl.Root)
+				b.DeleteQdisc(m.k.Index(), nl.MakeHandle(major, 0), nl.Root)
 			}
 			continue
 		}
-		if !s.program {
+		if m.want[i].Tree == nil {
 			continue
 		}
 		at := m.k.sides[i].qdisc.Attrs().Index
 		for _, st := range s.set {
 			st.add(&b, at)
 		}
-		b.SetBPFFilter(index, hooks[i], filterPref, loaded[i].program.FD(), filterName)
+		if made[i] != nil {
+			m.k.Attach(&b, i, made[i].Program)
+		}
 		for _, st := range s.remove {
 			st.add(&b, at)
 		}
@@ -174,45 +237,11 @@ func (m *move) batch(loaded [2]*loadedProgram) *nl.Batch {
 	return &b
 }
 
-// loadedProgram is a classifier in the kernel, not attached yet.
-type loadedProgram struct {
-	program *ebpf.Program
-	maps    map[string]*ebpf.Map
-	record  classifier.Record
-	fresh   bool // the token is new
-}
-
-func (l *loadedProgram) close() {
-	l.program.Close()
-	classifier.Close(l.maps)
-}
-
-// sharedMaps are the ones that both directions use, from whichever has them.
-func sharedMaps(k *kernel, loaded [2]*loadedProgram) map[string]*ebpf.Map {
-	out := map[string]*ebpf.Map{}
-	take := func(from map[string]*ebpf.Map) {
-		for _, name := range []string{classifier.Assigned, classifier.ControlMap} {
-			if m, ok := from[name]; ok {
-				out[name] = m
-			}
-		}
-	}
-	for i := range k.sides {
-		take(k.sides[i].maps)
-	}
-	for _, l := range loaded {
-		if l != nil {
-			take(l.maps)
-		}
-	}
-	return out
-}
-
 const queues = "queues"
 
 // load makes the classifier of one side.
-func load(k *kernel, i int, w *want, shared map[string]*ebpf.Map) (*loadedProgram, error) {
-	table, err := classifier.Compile(*w.tree, w.minor, func(path string) (uint64, error) { return w.record.Cgroups[path], nil })
+func load(k *kernel, i int, w *want, shared map[string]*ebpf.Map) (*classifier.Program, error) {
+	table, err := classifier.Compile(*w.Tree, w.minor, func(path string) (uint64, error) { return w.record.Cgroups[path], nil })
 	if err != nil {
 		return nil, err
 	}
@@ -226,16 +255,15 @@ func load(k *kernel, i int, w *want, shared map[string]*ebpf.Map) (*loadedProgra
 	}
 	w.record.Generation++
 	if err := classifier.Configure(spec, classifier.Config{
-		Table: table, Rules: len(w.tree.Rules), Generation: w.record.Generation, Default: w.minor(w.tree.Default),
-		Control: controlMinor, LinkHeader: w.record.LinkHeader, In: w.in, Classes: uint32(highest) + 1,
-		FlowCache: classifier.FlowCacheFor(w.tree.Limit),
+		Table: table, Rules: len(w.Tree.Rules), Generation: w.record.Generation, Default: w.minor(w.Tree.Default),
+		Control: controlMinor, LinkHeader: w.record.LinkHeader, In: w.In, Classes: uint32(highest) + 1,
+		FlowCache: classifier.FlowCacheFor(w.Tree.Limit),
 	}); err != nil {
 		return nil, err
 	}
-	old := k.sides[i].maps
+	s := k.sides[i]
 	spec.Maps[queues].MaxEntries = spec.Maps[classifier.Counters].MaxEntries
-	reuse := classifier.Reuse(spec, old, shared, sameRules(k.sides[i].record, &w.record))
-	l := &loadedProgram{}
+	reuse := classifier.Reuse(spec, s.Maps, shared, classifier.SameRules(s.Record, &w.record), queues)
 	queueMap, closeQueues, err := w.queues(k, i, spec, reuse)
 	if err != nil {
 		return nil, err
@@ -244,42 +272,16 @@ func load(k *kernel, i int, w *want, shared map[string]*ebpf.Map) (*loadedProgra
 	if queueMap != nil {
 		reuse[queues] = queueMap
 	}
-	l.fresh = w.record.Token != 0 && (k.sides[i].record == nil || k.sides[i].record.Token != w.record.Token)
 	set := map[string]any{"qdisc_major": uint32(major), "token": w.record.Token}
 	w.record.IFB = 0
 	if i == ingress {
-		w.record.IFB = k.sides[i].qdisc.Attrs().Index
+		w.record.IFB = s.qdisc.Attrs().Index
 		set["redirect_ifindex"] = uint32(w.record.IFB)
 	}
 	if err := classifier.SetVariables(spec, set); err != nil {
 		return nil, err
 	}
-	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: reuse})
-	if err != nil {
-		return nil, verifierError(err)
-	}
-	defer coll.Close()
-	if err := classifier.Fill(coll, table); err != nil {
-		return nil, err
-	}
-	classifier.CarryOver(coll, old, reuse)
-	if err := w.record.Bind(coll.Programs["headgate"]); err != nil {
-		return nil, err
-	}
-	l.program, l.record = coll.DetachProgram("headgate"), w.record
-	l.maps = map[string]*ebpf.Map{}
-	for name := range coll.Maps {
-		l.maps[name] = coll.DetachMap(name)
-	}
-	return l, nil
-}
-
-func verifierError(err error) error {
-	var v *ebpf.VerifierError
-	if errors.As(err, &v) {
-		return fmt.Errorf("the kernel does not accept the eBPF classifier: %w", v)
-	}
-	return fmt.Errorf("cannot load the eBPF classifier: %w", err)
+	return classifier.Load(spec, table, w.record, s.Record, s.Maps, reuse)
 }
 
 // queues prepares the map of queue states, registered with the departure hook.
@@ -315,17 +317,20 @@ func (w *want) queues(k *kernel, i int, spec *ebpf.CollectionSpec, reuse map[str
 // initQueues tells each class's queue its device, and what its bytes take at the
 // ceiling until that is measured.
 func (w *want) initQueues(m *ebpf.Map, ifindex uint32) error {
+	have, err := readQueues(m)
+	if err != nil {
+		return err
+	}
+	var minors []uint32
+	var fresh []queue
 	for _, c := range w.classes {
-		var q queue
-		if err := m.Lookup(uint32(c.minor), &q); err == nil && q.Ifindex == ifindex {
-			continue
+		if have[c.minor].Ifindex != ifindex {
+			minors = append(minors, uint32(c.minor))
+			fresh = append(fresh, queue{Ifindex: ifindex, ServicePSByte: 1e12 / max(1, c.htb.Ceil)})
 		}
-		q = queue{Ifindex: ifindex, ServicePSByte: 1e12 / max(1, c.htb.Ceil)}
-		if err := m.Put(uint32(c.minor), q); err != nil {
-			return fmt.Errorf("cannot prepare the queue of %s: %w", c.path, err)
-		}
+	}
+	if err := classifier.PutAll(m, minors, fresh); err != nil {
+		return fmt.Errorf("cannot prepare the queues: %w", err)
 	}
 	return nil
 }
-
-var _ = group.HTB

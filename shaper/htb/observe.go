@@ -3,47 +3,32 @@ package htb
 import (
 	"errors"
 	"fmt"
-	"os"
+	"slices"
 
-	"github.com/cilium/ebpf"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"headgate/group"
 	"headgate/internal/nl"
-	"headgate/shaper"
-	"headgate/shaper/classifier"
+	"headgate/shaper/attach"
 )
 
-// Our filters: the first to be asked, so that no other ends the chain before the
-// class is known.
 const (
-	filterPref = 1
-	filterName = "headgate"
+	egress  = attach.Egress
+	ingress = attach.Ingress
 )
 
 // kernel is what a device has, ours and not.
 type kernel struct {
-	dev     netlink.Link
-	clsact  bool
-	root    nl.Object // the device's root qdisc
-	sides   [2]side   // by egress, ingress
-	foreign []string  // what is in the way of nothing, in words
-	blocked []error   // what is in the way, by the side it blocks
+	*attach.Device
+	root  nl.Object // the device's root qdisc
+	sides [2]side   // by attach.Egress, attach.Ingress
 }
-
-const (
-	egress = iota
-	ingress
-)
-
-var hooks = [2]nl.Handle{nl.ClsactEgress, nl.ClsactIngress}
 
 // side is one filter hook of a device with the qdisc tree that belongs to it: of
 // the device itself at egress, of an IFB at ingress.
 type side struct {
-	program ebpf.ProgramID // 0 if the hook has none of ours
-	maps    map[string]*ebpf.Map
-	record  *classifier.Record
+	*attach.Side
 	blocked []string // what is not ours and in the way, in words
 	qdisc   netlink.Link
 	tree    tree
@@ -70,111 +55,45 @@ type leaf struct {
 	stats  nl.Stats
 }
 
-func (k *kernel) close() {
-	for _, s := range k.sides {
-		classifier.Close(s.maps)
-	}
+// with reads a device and closes what that opened.
+func with(dev string, do func(*nl.Conn, *kernel) error) error {
+	return attach.With(dev, group.HTB, func(c *nl.Conn, d *attach.Device) error {
+		k := &kernel{Device: d}
+		if err := k.read(c); err != nil {
+			return fmt.Errorf("device %s: %w", dev, err)
+		}
+		return do(c, k)
+	})
 }
 
-// observe reads a device. The result holds open maps: close it.
-func observe(c *nl.Conn, name string) (*kernel, error) {
-	dev, err := netlink.LinkByName(name)
-	if err != nil {
-		if errors.As(err, &netlink.LinkNotFoundError{}) {
-			return nil, fmt.Errorf("device %s: %w", name, shaper.ErrNoDevice)
+func (k *kernel) read(c *nl.Conn) (err error) {
+	for i := range k.sides {
+		s := &k.Sides[i]
+		k.sides[i] = side{Side: s, blocked: slices.Concat(k.Blocked, s.Before)}
+	}
+	// A redirect ends the chain, so that no other filter may stand at ingress; at
+	// egress the later ones still run.
+	k.sides[ingress].blocked = append(k.sides[ingress].blocked, k.Sides[ingress].After...)
+	for _, q := range k.Qdiscs {
+		if q.Ifindex != k.Index() || q.Parent != nl.Root {
+			continue
 		}
-		return nil, fmt.Errorf("cannot look up device %s: %w", name, err)
-	}
-	k := &kernel{dev: dev}
-	if err := k.read(c); err != nil {
-		k.close()
-		return nil, fmt.Errorf("device %s: %w", name, err)
-	}
-	return k, nil
-}
-
-func (k *kernel) read(c *nl.Conn) error {
-	index := k.dev.Attrs().Index
-	// The kernel lists every device's whatever is asked, so it is asked once.
-	all, err := c.Objects("qdiscs", unix.RTM_GETQDISC, nl.TC{})
-	if err != nil {
-		return err
-	}
-	for _, q := range all {
-		switch {
-		case q.Ifindex != index:
-		case q.Parent == nl.Root:
-			k.root = q
-			if q.Handle.Major() != 0 && (q.Handle.Major() != major || q.Kind != "htb") {
-				k.sides[egress].blocked = append(k.sides[egress].blocked, fmt.Sprintf("root qdisc %s %x:", q.Kind, q.Handle.Major()))
-			}
-		case q.Parent == nl.Clsact && q.Kind == "clsact":
-			k.clsact = true
-		case q.Parent == nl.Clsact:
-			what := fmt.Sprintf("qdisc %s", q.Kind)
-			k.sides[egress].blocked = append(k.sides[egress].blocked, what)
-			k.sides[ingress].blocked = append(k.sides[ingress].blocked, what)
+		k.root = q
+		if q.Handle.Major() != 0 && !isOurs(q) {
+			k.sides[egress].blocked = append(k.sides[egress].blocked, fmt.Sprintf("root qdisc %s %x:", q.Kind, q.Handle.Major()))
 		}
 	}
-	if k.clsact {
-		for i := range k.sides {
-			if err := k.readHook(c, i); err != nil {
-				return err
-			}
-		}
-	}
-	k.sides[egress].qdisc = k.dev
-	if k.root.Handle.Major() == major && k.root.Kind == "htb" {
-		if k.sides[egress].tree, err = readTree(c, index, all); err != nil {
+	k.sides[egress].qdisc = k.Link
+	if isOurs(k.root) {
+		if k.sides[egress].tree, err = readTree(c, k.Index(), k.Qdiscs); err != nil {
 			return err
 		}
 	}
-	return k.readIFB(c, all)
+	return k.readIFB(c)
 }
 
-// readHook finds our filter and the others'.
-func (k *kernel) readHook(c *nl.Conn, i int) error {
-	filters, err := c.Objects("filters", unix.RTM_GETTFILTER, nl.TC{Ifindex: k.dev.Attrs().Index, Parent: hooks[i]})
-	if err != nil {
-		return err
-	}
-	s := &k.sides[i]
-	for _, f := range filters {
-		if f.Handle == 0 {
-			continue // the head of a chain, not a filter
-		}
-		name, id := f.BPFFilter()
-		if f.Kind == "bpf" && f.Pref() == filterPref && name == filterName {
-			s.program = ebpf.ProgramID(id)
-			continue
-		}
-		what := fmt.Sprintf("%s filter %s pref %d", [2]string{"egress", "ingress"}[i], f.Kind, f.Pref())
-		if name != "" {
-			what += " (" + name + ")"
-		}
-		// A redirect ends the chain, so that no other filter may stand at ingress;
-		// at egress the later ones still run.
-		if i == ingress || f.Pref() <= filterPref {
-			s.blocked = append(s.blocked, what)
-		} else {
-			k.foreign = append(k.foreign, what)
-		}
-	}
-	if s.program == 0 {
-		return nil
-	}
-	if s.maps, err = classifier.Maps(s.program); err != nil {
-		return err
-	}
-	r, err := classifier.ReadRecord(s.maps)
-	switch {
-	case err == nil:
-		s.record = &r
-	case !errors.Is(err, os.ErrNotExist):
-		return err
-	}
-	return nil
-}
+// isOurs knows a root qdisc that this engine made.
+func isOurs(q nl.Object) bool { return q.Handle.Major() == major && q.Kind == "htb" }
 
 // ifbName is the IFB of a device; a device's index is never used twice in a
 // network namespace until it wraps.
@@ -183,8 +102,8 @@ func ifbName(index int) string { return fmt.Sprintf("hgi%d", index) }
 // ifbAlias marks an IFB as ours.
 func ifbAlias(dev string) string { return "headgate ingress of " + dev }
 
-func (k *kernel) readIFB(c *nl.Conn, all []nl.Object) error {
-	name := ifbName(k.dev.Attrs().Index)
+func (k *kernel) readIFB(c *nl.Conn) error {
+	name := ifbName(k.Index())
 	ifb, err := netlink.LinkByName(name)
 	if errors.As(err, &netlink.LinkNotFoundError{}) {
 		return nil
@@ -197,7 +116,7 @@ func (k *kernel) readIFB(c *nl.Conn, all []nl.Object) error {
 		return nil
 	}
 	k.sides[ingress].qdisc = ifb
-	k.sides[ingress].tree, err = readTree(c, ifb.Attrs().Index, all)
+	k.sides[ingress].tree, err = readTree(c, ifb.Attrs().Index, k.Qdiscs)
 	return err
 }
 
@@ -208,7 +127,7 @@ func readTree(c *nl.Conn, index int, all []nl.Object) (tree, error) {
 			continue
 		}
 		if q.Parent == nl.Root {
-			t.present = q.Handle.Major() == major && q.Kind == "htb"
+			t.present = isOurs(q)
 		}
 		if q.Parent.Major() == major {
 			l, known := q.Leaf()

@@ -23,19 +23,19 @@ func (e *Engine) Observe(dev string) (shaper.State, error) {
 }
 
 func (k *kernel) state() (shaper.State, error) {
-	st := shaper.State{Dev: k.dev.Attrs().Name, Engine: group.HTB, At: time.Now(), Foreign: k.foreign}
+	st := shaper.State{Dev: k.Name(), Engine: group.HTB, At: time.Now(), Foreign: k.Sides[egress].After}
 	ours := false
 	for i := range k.sides {
 		s := &k.sides[i]
-		if s.record == nil || s.record.Engine != group.HTB {
+		if s.Record == nil {
 			continue
 		}
-		ours, st.Plan = true, s.record.Plan
+		ours, st.Plan = true, s.Record.Plan
 		d, err := s.direction()
 		if err != nil {
 			return st, err
 		}
-		if s.record.In {
+		if s.Record.In {
 			st.In = d
 		} else {
 			st.Out = d
@@ -51,29 +51,29 @@ func (k *kernel) state() (shaper.State, error) {
 }
 
 func (s *side) direction() (*shaper.DirectionState, error) {
-	t := s.record.Tree()
-	counters, err := readCounters(s.maps[classifier.Counters])
+	t := s.Record.Tree()
+	counters, err := classifier.ReadCounters(s.Maps[classifier.Counters])
 	if err != nil {
 		return nil, err
 	}
-	queued, err := readQueues(s.maps[queues])
+	queued, err := readQueues(s.Maps[queues])
 	if err != nil {
 		return nil, err
 	}
-	hits, err := readHits(s.maps[classifier.RuleHits])
+	hits, err := classifier.ReadHits(s.Maps[classifier.RuleHits])
 	if err != nil {
 		return nil, err
 	}
 	d := &shaper.DirectionState{RuleHits: hits[:min(len(hits), len(t.Rules))]}
 	for _, n := range t.Nodes {
-		g := s.group(s.record.Classes[idKey(n)], counters, queued)
+		g := s.group(s.Record.Class(n), counters, queued)
 		g.Path, g.Guarantee, g.Ceiling = n.Path, n.Guarantee, n.Ceiling
 		d.Groups = append(d.Groups, g)
 	}
 	d.Control = s.group(controlMinor, counters, queued)
 	d.Control.Path = "(control)"
 	d.Control.Guarantee, d.Control.Ceiling = t.Limit/controlPart, t.Limit/controlCeiling
-	d.Assigned, err = countAssigned(s.maps[classifier.Assigned], s.record.In)
+	d.Assigned, err = s.Assigned()
 	return d, err
 }
 
@@ -94,51 +94,4 @@ func (s *side) group(minor uint16, counters []classifier.Counter, queued []queue
 	return g
 }
 
-func readCounters(m *ebpf.Map) ([]classifier.Counter, error) {
-	if m == nil {
-		return nil, nil
-	}
-	out := make([]classifier.Counter, 0, m.MaxEntries())
-	for i := range m.MaxEntries() {
-		var cpus []classifier.Counter
-		if err := m.Lookup(i, &cpus); err != nil {
-			return nil, fmt.Errorf("cannot read the counters: %w", err)
-		}
-		var sum classifier.Counter
-		for _, c := range cpus {
-			sum.Packets, sum.Bytes, sum.Marks = sum.Packets+c.Packets, sum.Bytes+c.Bytes, sum.Marks+c.Marks
-		}
-		out = append(out, sum)
-	}
-	return out, nil
-}
-
-func readHits(m *ebpf.Map) ([]uint64, error) {
-	if m == nil {
-		return nil, nil
-	}
-	out := make([]uint64, m.MaxEntries())
-	for i := range out {
-		var cpus []uint64
-		if err := m.Lookup(uint32(i), &cpus); err != nil {
-			return nil, fmt.Errorf("cannot read the rules' counters: %w", err)
-		}
-		for _, c := range cpus {
-			out[i] += c
-		}
-	}
-	return out, nil
-}
-
-func readQueues(m *ebpf.Map) ([]queue, error) {
-	if m == nil {
-		return nil, nil
-	}
-	out := make([]queue, m.MaxEntries())
-	for i := range out {
-		if err := m.Lookup(uint32(i), &out[i]); err != nil {
-			return nil, fmt.Errorf("cannot read the queues: %w", err)
-		}
-	}
-	return out, nil
-}
+func readQueues(m *ebpf.Map) ([]queue, error) { return classifier.ReadAll[queue](m) }

@@ -1,0 +1,276 @@
+package attach
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/cilium/ebpf"
+
+	"headgate/shaper"
+	"headgate/shaper/classifier"
+)
+
+// Assign puts connections into groups, before every rule.
+func (d *Device) Assign(list []shaper.Assignment) error {
+	t, err := d.assignments()
+	if err != nil {
+		return err
+	}
+	keys, values := make([]classifier.ConnKey, 0, 2*len(list)), make([]uint32, 0, 2*len(list))
+	for _, a := range list {
+		classes, err := d.classesOf(a.Group)
+		if err != nil {
+			return err
+		}
+		for _, key := range classifier.Keys(a.Conn) {
+			keys, values = append(keys, key), append(values, classes)
+		}
+	}
+	if err := classifier.PutAll(t.assigned, keys, values); err != nil {
+		if errors.Is(err, ebpf.ErrKeyExist) || t.full(len(keys)) {
+			return fmt.Errorf("device %s has no room for %d more assigned connections: the most is %d", d.Name(), len(list), t.assigned.MaxEntries()/2)
+		}
+		return fmt.Errorf("cannot assign %d connections on %s: %w", len(list), d.Name(), err)
+	}
+	return t.announce()
+}
+
+// Unassign returns connections to the rules. One that is not assigned is an
+// error that names it; the others are returned all the same.
+func (d *Device) Unassign(list []shaper.Conn) error {
+	t, err := d.assignments()
+	if err != nil {
+		return err
+	}
+	var missing []error
+	for _, conn := range list {
+		for i, key := range classifier.Keys(conn) {
+			err := t.assigned.Delete(key)
+			switch {
+			case errors.Is(err, ebpf.ErrKeyNotExist):
+				if i == 0 {
+					missing = append(missing, fmt.Errorf("connection %v is not assigned on %s", conn, d.Name()))
+				}
+			case err != nil:
+				return fmt.Errorf("cannot take back connection %v on %s: %w", conn, d.Name(), err)
+			}
+		}
+	}
+	return errors.Join(append(missing, t.announce())...)
+}
+
+// Assignments lists the connections that are assigned.
+func (d *Device) Assignments() ([]shaper.Assignment, error) {
+	t, err := d.assignments()
+	if err != nil {
+		return nil, err
+	}
+	var out []shaper.Assignment
+	paths := d.paths()
+	seen := map[classifier.ConnKey]bool{}
+	err = t.each(func(key classifier.ConnKey, classes uint32) {
+		conn := key.Conn()
+		both := classifier.Keys(conn)
+		if seen[both[1]] {
+			return
+		}
+		seen[key] = true
+		for _, in := range []bool{false, true} {
+			if path, ok := paths[directed{in, classifier.ClassOf(classes, in)}]; ok {
+				out = append(out, shaper.Assignment{Conn: conn, Group: path})
+				return
+			}
+		}
+	})
+	return out, err
+}
+
+// table are the maps that both directions' classifiers share.
+type table struct{ assigned, control *ebpf.Map }
+
+func (d *Device) assignments() (table, error) {
+	for _, s := range d.Sides {
+		if s.Record != nil && s.Maps[classifier.Assigned] != nil && s.Maps[classifier.ControlMap] != nil {
+			return table{s.Maps[classifier.Assigned], s.Maps[classifier.ControlMap]}, nil
+		}
+	}
+	return table{}, fmt.Errorf("device %s %w", d.Name(), shaper.ErrNotShaped)
+}
+
+// classesOf gives the class ids of a group in both directions, as the classifier
+// wants them: out below, in above.
+func (d *Device) classesOf(name string) (uint32, error) {
+	var classes uint32
+	var first error
+	for _, s := range d.Sides {
+		if s.Record == nil {
+			continue
+		}
+		t := s.Record.Tree()
+		i, err := t.Find(name)
+		if err != nil {
+			if first == nil {
+				first = fmt.Errorf("device %s: %w", d.Name(), err)
+			}
+			continue
+		}
+		classes |= classifier.AssignedClass(s.Record.Class(t.Nodes[i]), s.Record.In)
+	}
+	if classes == 0 {
+		return 0, first
+	}
+	return classes, nil
+}
+
+// directed is a class id of one direction.
+type directed struct {
+	in bool
+	id uint16
+}
+
+// paths are the groups behind class ids.
+func (d *Device) paths() map[directed]string {
+	out := map[directed]string{}
+	for _, s := range d.Sides {
+		if s.Record == nil {
+			continue
+		}
+		for _, n := range s.Record.Tree().Nodes {
+			if n.Leaf {
+				out[directed{s.Record.In, s.Record.Class(n)}] = n.Path
+			}
+		}
+	}
+	return out
+}
+
+// announce makes the flow caches ask the table again.
+func (t table) announce() error {
+	var now classifier.Control
+	if err := t.control.Lookup(uint32(0), &now); err != nil {
+		return fmt.Errorf("cannot announce the change of assignments: %w", err)
+	}
+	now.AssignEpoch++
+	if err := t.control.Put(uint32(0), now); err != nil {
+		return fmt.Errorf("cannot announce the change of assignments: %w", err)
+	}
+	return nil
+}
+
+// eachAtOnce is how many entries one system call reads; more than a bucket of
+// the hash table ever has.
+const eachAtOnce = 4096
+
+// each goes through the table. Entries that come or go meanwhile may be missed.
+func (t table) each(do func(key classifier.ConnKey, classes uint32)) error {
+	var cursor ebpf.MapBatchCursor
+	keys, values := make([]classifier.ConnKey, eachAtOnce), make([]uint32, eachAtOnce)
+	for {
+		n, err := t.assigned.BatchLookup(&cursor, keys, values, nil)
+		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return fmt.Errorf("cannot read the assigned connections: %w", err)
+		}
+		for i := range n {
+			do(keys[i], values[i])
+		}
+		if err != nil {
+			return nil // the end
+		}
+	}
+}
+
+// full tells whether n more entries do not fit.
+func (t table) full(n int) bool {
+	count := 0
+	err := t.each(func(classifier.ConnKey, uint32) { count++ })
+	return err == nil && count+n > int(t.assigned.MaxEntries())
+}
+
+// Assigned counts the connections that are assigned in the direction of a side.
+// It is only for show, and walks the table.
+func (s *Side) Assigned() (int, error) {
+	m := s.Maps[classifier.Assigned]
+	if m == nil || s.Record == nil {
+		return 0, nil
+	}
+	count := 0
+	err := table{assigned: m}.each(func(_ classifier.ConnKey, classes uint32) {
+		if classifier.ClassOf(classes, s.Record.In) != 0 {
+			count++
+		}
+	})
+	return count / 2, err
+}
+
+// Forget takes back the assignments to groups that a plan no longer has, so that
+// their connections follow the rules, and not whichever group gets the class id
+// next. next are the records of the directions that will be limited.
+func (d *Device) Forget(next ...*classifier.Record) error {
+	gone := map[directed]bool{}
+	for _, s := range d.Sides {
+		if s.Record == nil {
+			continue
+		}
+		for key, id := range s.Record.Classes {
+			kept := slices.ContainsFunc(next, func(r *classifier.Record) bool {
+				return r != nil && r.In == s.Record.In && r.Classes[key] == id
+			})
+			if !kept {
+				gone[directed{s.Record.In, id}] = true
+			}
+		}
+	}
+	t, err := d.assignments()
+	if len(gone) == 0 || err != nil {
+		return nil // nothing can be assigned to them
+	}
+	changed := map[classifier.ConnKey]uint32{}
+	err = t.each(func(key classifier.ConnKey, classes uint32) {
+		left := classes
+		for _, in := range []bool{false, true} {
+			if id := classifier.ClassOf(classes, in); gone[directed{in, id}] {
+				left &^= classifier.AssignedClass(id, in)
+			}
+		}
+		if left != classes {
+			changed[key] = left
+		}
+	})
+	if err != nil || len(changed) == 0 {
+		return err
+	}
+	for key, left := range changed {
+		if left == 0 {
+			err = t.assigned.Delete(key)
+		} else {
+			err = t.assigned.Put(key, left)
+		}
+		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return fmt.Errorf("cannot take back the assignments to groups that are removed: %w", err)
+		}
+	}
+	return t.announce()
+}
+
+// Shared are the maps that both directions use, from whichever side has them or
+// from programs that are loaded already.
+func (d *Device) Shared(loaded ...*classifier.Program) map[string]*ebpf.Map {
+	out := map[string]*ebpf.Map{}
+	take := func(from map[string]*ebpf.Map) {
+		for _, name := range []string{classifier.Assigned, classifier.ControlMap} {
+			if m, ok := from[name]; ok {
+				out[name] = m
+			}
+		}
+	}
+	for i := range d.Sides {
+		take(d.Sides[i].Maps)
+	}
+	for _, l := range loaded {
+		if l != nil {
+			take(l.Maps)
+		}
+	}
+	return out
+}

@@ -1,0 +1,279 @@
+package attach
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"headgate/group"
+	"headgate/internal/nl"
+	"headgate/shaper"
+	"headgate/shaper/classifier"
+)
+
+// The two hooks of a device, as indices.
+const (
+	Egress = iota
+	Ingress
+)
+
+var hooks = [2]nl.Handle{nl.ClsactEgress, nl.ClsactIngress}
+
+// Our filters: the first to be asked, so that no other ends the chain before the
+// class is known.
+const (
+	filterPref = 1
+	filterName = "headgate"
+)
+
+// Device is what a device has on its hooks, ours and not. It holds open maps.
+type Device struct {
+	Link   netlink.Link
+	Clsact bool        // there is a clsact qdisc
+	Qdiscs []nl.Object // all devices': the kernel lists them whatever is asked
+	Sides  [2]Side     // by Egress, Ingress
+	// Blocked is what makes hooks impossible, in words.
+	Blocked []string
+	// Other is the engine whose device it is, if it is another than asked.
+	Other group.Engine
+}
+
+// Side is one hook.
+type Side struct {
+	Program ebpf.ProgramID // 0 if there is none of ours
+	Maps    map[string]*ebpf.Map
+	Record  *classifier.Record // nil if there is none, or none that can be read
+	// Before and After are filters that are not ours, in words: those that are
+	// asked before ours or stand in its place, and those that are asked after it.
+	Before, After []string
+}
+
+// With reads a device as an engine sees it, and closes what that opened.
+func With(dev string, engine group.Engine, do func(*nl.Conn, *Device) error) error {
+	c, err := nl.Open()
+	if err != nil {
+		return permission(err)
+	}
+	defer c.Close()
+	d, err := observe(c, dev, engine)
+	if err != nil {
+		return permission(err)
+	}
+	defer d.close()
+	return permission(do(c, d))
+}
+
+func observe(c *nl.Conn, name string, engine group.Engine) (*Device, error) {
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		if errors.As(err, &netlink.LinkNotFoundError{}) {
+			return nil, fmt.Errorf("device %s: %w", name, shaper.ErrNoDevice)
+		}
+		return nil, fmt.Errorf("cannot look up device %s: %w", name, err)
+	}
+	d := &Device{Link: link}
+	if err := d.read(c, engine); err != nil {
+		d.close()
+		return nil, fmt.Errorf("device %s: %w", name, err)
+	}
+	return d, nil
+}
+
+func (d *Device) close() {
+	for _, s := range d.Sides {
+		classifier.Close(s.Maps)
+	}
+}
+
+// Name is the device's name.
+func (d *Device) Name() string { return d.Link.Attrs().Name }
+
+// Index is the device's number.
+func (d *Device) Index() int { return d.Link.Attrs().Index }
+
+func (d *Device) read(c *nl.Conn, engine group.Engine) (err error) {
+	d.Qdiscs, err = c.Objects("qdiscs", unix.RTM_GETQDISC, nl.TC{})
+	if err != nil {
+		return err
+	}
+	for _, q := range d.Qdiscs {
+		switch {
+		case q.Ifindex != d.Index():
+		case q.Parent == nl.Clsact && q.Kind == "clsact":
+			d.Clsact = true
+		case q.Parent == nl.Clsact:
+			d.Blocked = append(d.Blocked, "qdisc "+q.Kind)
+		}
+	}
+	if !d.Clsact {
+		return nil
+	}
+	for i := range d.Sides {
+		if err := d.readHook(c, i, engine); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readHook finds our filter and the others'.
+func (d *Device) readHook(c *nl.Conn, i int, engine group.Engine) error {
+	filters, err := c.Objects("filters", unix.RTM_GETTFILTER, nl.TC{Ifindex: d.Index(), Parent: hooks[i]})
+	if err != nil {
+		return err
+	}
+	s := &d.Sides[i]
+	for _, f := range filters {
+		if f.Handle == 0 {
+			continue // the head of a chain, not a filter
+		}
+		name, id := f.BPFFilter()
+		if f.Kind == "bpf" && f.Pref() == filterPref && name == filterName {
+			s.Program = ebpf.ProgramID(id)
+			continue
+		}
+		what := fmt.Sprintf("%s filter %s pref %d", [2]string{"egress", "ingress"}[i], f.Kind, f.Pref())
+		if name != "" {
+			what += " (" + name + ")"
+		}
+		if f.Pref() <= filterPref {
+			s.Before = append(s.Before, what)
+		} else {
+			s.After = append(s.After, what)
+		}
+	}
+	if s.Program == 0 {
+		return nil
+	}
+	if err := s.open(); err != nil {
+		return err
+	}
+	// One without a record is the default engine's, to be replaced or cleared.
+	owner := group.HTB
+	if s.Record != nil {
+		owner = s.Record.Engine
+	}
+	if owner != engine {
+		d.Other = owner
+		classifier.Close(s.Maps)
+		s.Program, s.Maps, s.Record = 0, nil, nil
+	}
+	return nil
+}
+
+func (s *Side) open() (err error) {
+	if s.Maps, err = classifier.Maps(s.Program); err != nil {
+		return err
+	}
+	r, err := classifier.ReadRecord(s.Maps)
+	switch {
+	case err == nil:
+		s.Record = &r
+	case !errors.Is(err, os.ErrNotExist) && !errors.Is(err, classifier.ErrRecord):
+		return err
+	}
+	return nil
+}
+
+// CheckEngine refuses a device that belongs to another engine.
+func (d *Device) CheckEngine() error {
+	if d.Other == "" {
+		return nil
+	}
+	return fmt.Errorf("device %s is divided by the engine %s: run \"headgate clear --dev %s\" first", d.Name(), d.Other, d.Name())
+}
+
+// OwnsClsact tells whether the clsact qdisc was made by us.
+func (d *Device) OwnsClsact() bool {
+	for _, s := range d.Sides {
+		if s.Record != nil && s.Record.Clsact {
+			return true
+		}
+	}
+	return false
+}
+
+// NeedsClsact tells whether clsact is ours once a program is attached: it is, or
+// it is not there yet.
+func (d *Device) NeedsClsact() bool { return !d.Clsact || d.OwnsClsact() }
+
+// Foreign is the error for what is not ours and in the way.
+func (d *Device) Foreign(what []string) error {
+	if len(what) == 0 {
+		return nil
+	}
+	what = slices.Clone(what)
+	slices.Sort(what)
+	return fmt.Errorf("device %s %w: %s; remove it, or leave this device to it",
+		d.Name(), shaper.ErrForeign, strings.Join(slices.Compact(what), ", "))
+}
+
+// AddClsact makes the hooks if they are not there.
+func (d *Device) AddClsact(b *nl.Batch) {
+	if !d.Clsact {
+		b.AddClsact(d.Index())
+	}
+}
+
+// Attach puts a program on a hook, in the place of the one that is there.
+func (d *Device) Attach(b *nl.Batch, side int, p *ebpf.Program) {
+	b.SetBPFFilter(d.Index(), hooks[side], filterPref, p.FD(), filterName)
+}
+
+// Detach takes our program from a hook, if there is one.
+func (d *Device) Detach(b *nl.Batch, side int) {
+	if d.Sides[side].Program != 0 {
+		b.DeleteFilter(d.Index(), hooks[side], filterPref)
+	}
+}
+
+// RemoveClsact takes clsact away if it is ours and nobody else uses it; our own
+// programs are to be detached before.
+func (d *Device) RemoveClsact(b *nl.Batch) {
+	if !d.OwnsClsact() || d.Other != "" {
+		return
+	}
+	for _, s := range d.Sides {
+		if len(s.Before)+len(s.After) > 0 {
+			return
+		}
+	}
+	b.DeleteQdisc(d.Index(), nl.ClsactHandle, nl.Clsact)
+}
+
+// LinkHeader is how many bytes come before the IP header.
+func (d *Device) LinkHeader() uint32 {
+	switch d.Link.Attrs().EncapType {
+	case "none", "tunnel", "tunnel6", "sit", "gre", "gre6", "ppp", "ipip":
+		return 0
+	}
+	return 14
+}
+
+// Direction is what a plan wants of one hook.
+type Direction struct {
+	Tree *group.Tree // nil if it is not limited
+	In   bool
+}
+
+// Directions are a plan's directions by Egress and Ingress: a guest's traffic
+// goes through its device the other way round.
+func Directions(p shaper.Plan) [2]Direction {
+	if p.Perspective == group.Guest {
+		return [2]Direction{Egress: {p.In, true}, Ingress: {p.Out, false}}
+	}
+	return [2]Direction{Egress: {p.Out, false}, Ingress: {p.In, true}}
+}
+
+func (d Direction) String() string {
+	if d.In {
+		return "in"
+	}
+	return "out"
+}

@@ -1,0 +1,41 @@
+package attach
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"headgate/shaper"
+)
+
+// lockPath serialises changes by all processes of the machine.
+const lockPath = "/run/headgate/lock"
+
+// Locked does something while no other process changes a device. The kernel gives
+// the lock back when a process dies.
+func Locked(do func() error) error {
+	if err := os.MkdirAll(filepath.Dir(lockPath), 0o755); err != nil {
+		return permission(err)
+	}
+	f, err := os.OpenFile(lockPath, os.O_CREATE|os.O_RDWR|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return permission(err)
+	}
+	defer f.Close()
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		return fmt.Errorf("cannot lock %s: %w", lockPath, err)
+	}
+	return do()
+}
+
+// permission makes a refusal by the kernel one that callers know.
+func permission(err error) error {
+	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) {
+		return fmt.Errorf("%w: %v", shaper.ErrPermission, err)
+	}
+	return err
+}

@@ -1,0 +1,21 @@
+package classifier
+
+import (
+	"headgate/group"
+	"headgate/internal/cgroup2"
+)
+
+// FindCgroups are the ids behind the cgroups that a tree's rules name.
+func FindCgroups(t group.Tree) (map[string]uint64, error) {
+	ids := map[string]uint64{}
+	for _, r := range t.Rules {
+		if path := r.Selector.Cgroup; path != "" {
+			id, err := cgroup2.ID(path)
+			if err != nil {
+				return nil, err
+			}
+			ids[path] = id
+		}
+	}
+	return ids, nil
+}

@@ -1,0 +1,3 @@
+package quantum
+
+//go:generate ../../bpf/gen.sh policer policer.c

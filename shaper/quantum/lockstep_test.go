@@ -1,0 +1,251 @@
+package quantum
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/vishvananda/netlink"
+	"pgregory.net/rapid"
+
+	"headgate/group"
+	"headgate/shaper"
+	"headgate/shaper/attach"
+	"headgate/shaper/classifier"
+	"headgate/share"
+	"headgate/unit"
+)
+
+// needRoot skips without root, and only then.
+func needRoot(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("run it as root: it loads eBPF programs")
+	}
+}
+
+// kernelState is struct quantum of policer.c.
+type kernelState struct {
+	Lock, Generation, AssignEpoch uint32
+	Overdrawn, Barred             uint8
+	_                             uint16
+	EndsNS, Used, Pool, Resets    uint64
+	Groups                        [maxGroups]struct{ Actual, Passed, Dropped uint64 }
+}
+
+// policer is the eBPF program in virtual time: there is no device, packets are
+// made up and run through it one by one (BPF_PROG_TEST_RUN).
+type policer struct {
+	t interface {
+		Fatalf(string, ...any)
+		Helper()
+	}
+	side attach.Side
+	p    *classifier.Program
+}
+
+// load puts a new program in the place of the last, as an Apply does.
+func (k *policer) load(tree group.Tree, s settings) {
+	k.t.Helper()
+	m := &move{dev: &attach.Device{Link: &netlink.Dummy{}}, settings: s, virtualTime: true}
+	m.dev.Sides[attach.Ingress] = k.side
+	m.sides[attach.Ingress].Direction = attach.Direction{Tree: &tree, In: true}
+	err := m.sides[attach.Ingress].want(m.dev, &k.side, shaper.Plan{In: &tree}, s)
+	if err != nil {
+		k.t.Fatalf("%v", err)
+	}
+	p, err := m.load(attach.Ingress, m.dev.Shared())
+	if err != nil {
+		k.t.Fatalf("%v", err)
+	}
+	k.close()
+	k.p, k.side = p, attach.Side{Program: 1, Maps: p.Maps, Record: &p.Record}
+}
+
+func (k *policer) close() {
+	if k.p != nil {
+		k.p.Close()
+	}
+}
+
+func (k *policer) state() (s kernelState) {
+	if err := k.p.Maps[quantumMap].Lookup(uint32(0), &s); err != nil {
+		k.t.Fatalf("%v", err)
+	}
+	return s
+}
+
+// skb is struct __sk_buff (uapi/linux/bpf.h).
+type skb struct {
+	_        [8]uint32
+	Priority uint32
+	_        [3]uint32
+	CB       [5]uint32
+	_        [19]uint32
+	FlowKeys uint64
+	Tstamp   uint64
+	WireLen  uint32
+	GSOSegs  uint32
+	SK       uint64
+	GSOSize  uint32
+	_        uint32
+	HWTstamp uint64
+}
+
+const (
+	actUnspec = -1
+	actShot   = 2
+)
+
+// packet asks for one packet at a time.
+func (k *policer) packet(frame []byte, now uint64, gsoSegs uint32) share.Verdict {
+	k.t.Helper()
+	o := ebpf.RunOptions{Data: frame, DataOut: make([]byte, len(frame)+256), Context: skb{Tstamp: now, GSOSegs: gsoSegs}}
+	ret, err := k.p.Run(&o)
+	if err != nil {
+		k.t.Fatalf("run the policer: %v", err)
+	}
+	switch int32(ret) {
+	case actShot:
+		return share.Verdict{Drop: true}
+	case actUnspec:
+		return share.Verdict{CE: o.DataOut[15]&3 == 3}
+	}
+	k.t.Fatalf("the policer returns %d", int32(ret))
+	return share.Verdict{}
+}
+
+// udp is a frame to a port with a payload, ECN-capable.
+func udp(port uint16, payload int) []byte {
+	b := make([]byte, 14+20+8+payload)
+	b[12], b[13] = 0x08, 0x00
+	ip := b[14:]
+	ip[0], ip[1], ip[8], ip[9] = 0x45, 2, 64, 17
+	binary.BigEndian.PutUint16(ip[2:], uint16(len(ip)))
+	copy(ip[12:], []byte{10, 0, 0, 1, 10, 0, 0, 2})
+	binary.BigEndian.PutUint16(ip[22:], port)
+	binary.BigEndian.PutUint16(ip[24:], uint16(8+payload))
+	return b
+}
+
+const firstPort = 5001
+
+// ports is a tree of groups, each of one destination port.
+func ports(limit unit.Rate, guarantees []unit.Rate) group.Tree {
+	t := group.Tree{Limit: limit, Spare: group.Proportional}
+	for i, g := range guarantees {
+		t.Nodes = append(t.Nodes, group.Node{Path: fmt.Sprintf("g%d", i), Parent: -1, Depth: 1, Leaf: true, Guarantee: g, Ceiling: limit})
+		port := uint16(firstPort + i)
+		t.Rules = append(t.Rules, group.Rule{Selector: group.Selector{DPort: []group.PortRange{{First: port, Last: port}}}, Node: i})
+	}
+	return t
+}
+
+// TestLockStep drives the eBPF program and share.Quantum with the same packets in
+// the same virtual time, and holds them equal after each: verdict, CE, every
+// group's numbers, pool, total and resets. Quanta pass unused, connections are
+// assigned, and limits change on the way.
+func TestLockStep(t *testing.T) {
+	needRoot(t)
+	rapid.Check(t, func(t *rapid.T) {
+		k := &policer{t: t}
+		defer func() { k.close() }()
+		var q *share.Quantum
+		var cfg share.QuantumConfig
+		var s settings
+		configure := func() {
+			s = settings{Options{time.Duration(rapid.SampledFrom([]int{1000, 250, 60}).Draw(t, "ms")) * time.Millisecond, rapid.Bool().Draw(t, "overdraft")}, 1500}
+			least := 8*3001*uint64(time.Second)/uint64(s.Quantum) + 8
+			limit := unit.Rate(rapid.Uint64Range(least, 20*least).Draw(t, "limit"))
+			n := rapid.SampledFrom([]int{1, 2, 4, maxGroups}).Draw(t, "groups")
+			var guarantees []unit.Rate
+			for range n {
+				// Up to twice the fair share: the source does not check the sum.
+				guarantees = append(guarantees, unit.Rate(rapid.Uint64Range(0, min(uint64(limit), 2*uint64(limit)/uint64(n))).Draw(t, "guarantee")))
+			}
+			tree := ports(limit, guarantees)
+			var err error
+			if cfg, err = s.config(tree); err != nil {
+				t.Fatal(err)
+			}
+			k.load(tree, s)
+		}
+		configure()
+		q = share.NewQuantum(cfg)
+		now := uint64(1_000_000_000)
+		var ends uint64 // 0 before the first packet
+		fresh := true
+		var epoch classifier.Control
+		var reset, reconfigured bool
+		for range rapid.IntRange(1, 400).Draw(t, "steps") {
+			switch rapid.IntRange(0, 150).Draw(t, "what") {
+			case 0: // quanta pass
+				now += uint64(s.Quantum) * rapid.Uint64Range(0, 100).Draw(t, "idle")
+				continue
+			case 1: // someone is assigned
+				if fresh {
+					continue
+				}
+				epoch.AssignEpoch++
+				if err := k.p.Maps[classifier.ControlMap].Put(uint32(0), epoch); err != nil {
+					t.Fatal(err)
+				}
+				reset = true
+				continue
+			case 2:
+				if fresh {
+					continue
+				}
+				configure()
+				reconfigured = true
+			}
+			now += rapid.Uint64Range(0, uint64(s.Quantum)/20).Draw(t, "gap")
+			g := rapid.IntRange(0, len(cfg.Configured)-1).Draw(t, "group")
+			payload := rapid.OneOf(rapid.IntRange(0, 1472), rapid.Just(1472)).Draw(t, "payload")
+			if payload > 0 {
+				if end := now + uint64(s.Quantum); fresh || ends > end {
+					ends, fresh = end, false
+				}
+				for ; now >= ends; ends += uint64(s.Quantum) {
+					q.Tick()
+				}
+				switch {
+				case reconfigured:
+					q.Reconfigure(cfg)
+				case reset:
+					q.Reset()
+				}
+				reset, reconfigured = false, false
+			}
+			want := q.Packet(g, uint64(payload))
+			if want.Drop {
+				want.CE = false // a packet that is gone shows no mark
+			}
+			if got := k.packet(udp(firstPort+uint16(g), payload), now, 0); got != want {
+				t.Fatalf("group %d, %d bytes: the kernel says %+v, the model %+v", g, payload, got, want)
+			}
+			if !fresh && !reset && !reconfigured { // what is announced shows at the next packet that counts
+				k.equals(q, ends)
+			}
+		}
+	})
+}
+
+// equals holds the kernel's state to the model's.
+func (k *policer) equals(q *share.Quantum, ends uint64) {
+	k.t.Helper()
+	s := k.state()
+	// The kernel resets for its first configuration too.
+	if s.Used != q.Used() || s.Pool != q.Pool() || s.Resets != q.Resets()+1 || s.EndsNS != ends {
+		k.t.Fatalf("used, pool, resets, end: kernel %d %d %d %d, model %d %d %d %d",
+			s.Used, s.Pool, s.Resets, s.EndsNS, q.Used(), q.Pool(), q.Resets()+1, ends)
+	}
+	for i, g := range q.Groups() {
+		id := k.p.Record.Classes[fmt.Sprintf("g%d", i)] - firstMinor
+		if got := s.Groups[id]; got.Actual != g.Actual || got.Passed != g.Bytes || got.Dropped != g.Dropped {
+			k.t.Fatalf("group %d: kernel %+v, model %+v", i, got, g)
+		}
+	}
+}

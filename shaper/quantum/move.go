@@ -1,0 +1,257 @@
+package quantum
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+
+	"headgate/group"
+	"headgate/internal/nl"
+	"headgate/shaper"
+	"headgate/shaper/attach"
+	"headgate/shaper/classifier"
+)
+
+// move is the way from what a device has to what a plan wants.
+type move struct {
+	dev      *attach.Device
+	settings settings
+	sides    [2]sideMove
+	// virtualTime is for tests: the time is in skb->tstamp.
+	virtualTime bool
+}
+
+type sideMove struct {
+	attach.Direction
+	record  classifier.Record
+	changes []shaper.Change // none if the side is as it should be
+}
+
+func newMove(d *attach.Device, p shaper.Plan, o Options) (*move, error) {
+	m := &move{dev: d, settings: settings{o, d.Link.Attrs().MTU}}
+	if err := check(p, m.settings); err != nil {
+		return nil, fmt.Errorf("device %s: %w", d.Name(), err)
+	}
+	var blocked []string
+	for i, dir := range attach.Directions(p) {
+		s, have := &m.sides[i], &d.Sides[i]
+		s.Direction = dir
+		switch {
+		case dir.Tree != nil:
+			blocked = append(append(blocked, d.Blocked...), have.Before...)
+			if err := s.want(d, have, p, m.settings); err != nil {
+				return nil, err
+			}
+		case have.Program != 0:
+			s.changes = []shaper.Change{{Verb: "remove", Object: dir.String() + " shaping"}}
+		}
+	}
+	return m, d.Foreign(blocked)
+}
+
+// want fills in what the side should be.
+func (s *sideMove) want(d *attach.Device, have *attach.Side, p shaper.Plan, set settings) error {
+	var old classifier.Record
+	if have.Record != nil {
+		old = *have.Record
+	}
+	ids, err := classifier.ClassIDs(*s.Tree, old.Classes, firstMinor, lastMinor)
+	if err != nil {
+		return err
+	}
+	cgroups, err := classifier.FindCgroups(*s.Tree)
+	if err != nil {
+		return err
+	}
+	s.record = classifier.Record{
+		Engine: group.Quantum, Build: classifier.Build(_PolicerBytes), Plan: p, In: s.In, Classes: ids, Cgroups: cgroups,
+		Clsact: d.NeedsClsact(), Generation: old.Generation, LinkHeader: d.LinkHeader(), Options: set.record(),
+	}
+	if have.Record == nil || !have.Record.Equal(s.record) {
+		s.changes = s.compare(have.Record)
+	}
+	return nil
+}
+
+// compare says in words what is different. There is always something.
+func (s *sideMove) compare(old *classifier.Record) (out []shaper.Change) {
+	dir := s.String()
+	add := func(verb, object, format string, args ...any) {
+		out = append(out, shaper.Change{Verb: verb, Object: dir + " " + object, Detail: fmt.Sprintf(format, args...)})
+	}
+	had := map[string]group.Node{}
+	switch {
+	case old == nil:
+		add("add", "limit", "%v", s.Tree.Limit)
+	default:
+		for _, n := range old.Tree().Nodes {
+			had[n.Path] = n
+		}
+		if was := old.Tree().Limit; was != s.Tree.Limit {
+			add("change", "limit", "%v -> %v", was, s.Tree.Limit)
+		}
+		if !bytes.Equal(old.Options, s.record.Options) {
+			add("change", "options", "%s -> %s", old.Options, s.record.Options)
+		}
+	}
+	for _, n := range s.Tree.Nodes {
+		was, known := had[n.Path]
+		delete(had, n.Path)
+		switch {
+		case !known:
+			add("add", "group "+n.Path, "%v guaranteed", n.Guarantee)
+		case was.Guarantee != n.Guarantee:
+			add("change", "group "+n.Path, "guaranteed %v -> %v", was.Guarantee, n.Guarantee)
+		}
+	}
+	switch {
+	case old == nil:
+		add("add", "rules", "%d, and the default", len(s.Tree.Rules))
+	case !classifier.SameRules(old, &s.record):
+		add("change", "rules", "%d, and the default", len(s.Tree.Rules))
+	}
+	if old != nil {
+		for _, n := range old.Tree().Nodes {
+			if _, gone := had[n.Path]; gone {
+				add("remove", "group "+n.Path, "")
+			}
+		}
+	}
+	if len(out) == 0 {
+		add("change", "record", "")
+	}
+	return out
+}
+
+func (m *move) changes() []shaper.Change {
+	out := []shaper.Change{}
+	for _, s := range m.sides {
+		out = append(out, s.changes...)
+	}
+	return out
+}
+
+func (m *move) empty() bool { return len(m.changes()) == 0 }
+
+// make carries the move out: programs are loaded, which changes nothing, and one
+// batch puts them in place.
+func (m *move) make(c *nl.Conn) error {
+	var made [2]*classifier.Program
+	defer func() {
+		for _, p := range made {
+			if p != nil {
+				p.Close()
+			}
+		}
+	}()
+	var b nl.Batch
+	var next []*classifier.Record
+	m.dev.AddClsact(&b)
+	for i := range m.sides {
+		s := &m.sides[i]
+		switch {
+		case len(s.changes) == 0:
+			next = append(next, m.dev.Sides[i].Record)
+			continue
+		case s.Tree == nil:
+			m.dev.Detach(&b, i)
+			continue
+		}
+		var err error
+		if made[i], err = m.load(i, m.dev.Shared(made[:]...)); err != nil {
+			return err
+		}
+		next = append(next, &made[i].Record)
+		m.dev.Attach(&b, i, made[i].Program)
+	}
+	if err := m.dev.Forget(next...); err != nil {
+		return err
+	}
+	if err := c.Execute(&b); err != nil {
+		return fmt.Errorf("device %s: %w (apply again to repair it)", m.dev.Name(), err)
+	}
+	return nil
+}
+
+// The engine's own maps.
+const (
+	quantumMap = "quantum"
+	dropsMap   = "drops"
+)
+
+// load makes the policer of one side.
+func (m *move) load(i int, shared map[string]*ebpf.Map) (*classifier.Program, error) {
+	s, have := &m.sides[i], &m.dev.Sides[i]
+	minor := func(node int) uint16 { return s.record.Class(s.Tree.Nodes[node]) }
+	table, err := classifier.Compile(*s.Tree, minor, func(path string) (uint64, error) { return s.record.Cgroups[path], nil })
+	if err != nil {
+		return nil, err
+	}
+	spec, err := loadPolicer()
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the eBPF policer: %w", err)
+	}
+	s.record.Generation++
+	if err := classifier.Configure(spec, classifier.Config{
+		Table: table, Rules: len(s.Tree.Rules), Generation: s.record.Generation, Default: minor(s.Tree.Default),
+		Control: controlMinor, LinkHeader: s.record.LinkHeader, In: s.In, Classes: lastMinor + 1,
+		FlowCache: classifier.FlowCacheFor(s.Tree.Limit),
+	}); err != nil {
+		return nil, err
+	}
+	if err := m.configure(spec, i); err != nil {
+		return nil, err
+	}
+	own := []string{dropsMap}
+	if have.Record != nil && have.Record.Build == s.record.Build {
+		own = append(own, quantumMap) // its layout is known only to the build
+	}
+	reuse := classifier.Reuse(spec, have.Maps, shared, classifier.SameRules(have.Record, &s.record), own...)
+	p, err := classifier.Load(spec, table, s.record, have.Record, have.Maps, reuse)
+	if err != nil {
+		return nil, err
+	}
+	if err := classifier.ZeroNew(p.Maps[dropsMap], s.record, have.Record); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// configure writes the algorithm's constants.
+func (m *move) configure(spec *ebpf.CollectionSpec, i int) error {
+	s := &m.sides[i]
+	cfg, err := m.settings.config(*s.Tree)
+	if err != nil {
+		return err
+	}
+	var configured [maxGroups]uint64
+	begin := ^uint64(0)
+	last := m.dev.Sides[i].Record
+	for node, bytes := range cfg.Configured {
+		id := s.record.Class(s.Tree.Nodes[node])
+		configured[id-firstMinor] = bytes
+		if last != nil && last.Class(s.Tree.Nodes[node]) == id {
+			begin &^= 1 << (id - firstMinor)
+		}
+	}
+	set := map[string]any{
+		"limit_bytes": cfg.Limit, "step_bytes": cfg.Step, "mark_bytes": 2 * cfg.MTU, "configured_bytes": configured, "begin_groups": begin,
+		"quantum_ns": uint64(m.settings.quantum()), "overdraft": flag(cfg.Overdraft), "egress": flag(i == attach.Egress),
+		"clock_is_tstamp": flag(m.virtualTime),
+	}
+	if i == attach.Egress {
+		set["drop_action"] = uint32(actStolen)
+	}
+	return classifier.SetVariables(spec, set)
+}
+
+const actStolen = 4 // TC_ACT_STOLEN (uapi/linux/pkt_cls.h)
+
+func flag(b bool) uint8 {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,268 @@
+//go:build ignore
+
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/* The bwaas seed's bandwidth controller (chapter IV; appendix B, incomingChunk,
+ * outgoingChunk and timerBytes*) as a policer on a device's two hooks. It is
+ * share.Quantum in C: a test drives both with the same packets and holds every
+ * verdict and every number equal. See doc.go.
+ *
+ * There is no timer. Nothing looks at the state between two packets, so the ends
+ * of quanta that have passed since the last packet are made up for at the next,
+ * in closed form however many there were. (A bpf_timer would say the same with
+ * more: the kernel cancels it when no process and no pin holds its map, and the
+ * first packet of a quantum would have to wait for it.)
+ */
+#include "headgate.h"
+#include "classify.h"
+
+#define GROUPS 64        /* maxGroups in plan.go */
+#define FIRST_MINOR 0x10 /* the class of group 0 */
+
+/* Of one quantum, in payload bytes: share.QuantumConfig. */
+const volatile __u64 limit_bytes;
+const volatile __u64 step_bytes = 1;
+const volatile __u64 mark_bytes; /* two MTU */
+const volatile __u64 configured_bytes[GROUPS];
+const volatile __u64 begin_groups; /* a bit for each number that is a new group's, or nobody's */
+const volatile __u64 quantum_ns = 1;
+const volatile __u8 overdraft;
+
+const volatile __u32 drop_action = TC_ACT_SHOT;
+const volatile __u8 egress;
+const volatile __u8 clock_is_tstamp; /* tests: the time is skb->tstamp */
+
+struct quantum_group {
+	__u64 actual_bytes;
+	__u64 passed_bytes;  /* in this quantum */
+	__u64 dropped_bytes; /* in this quantum */
+};
+
+/* One direction's state. It outlives a change of the configuration, as in the
+ * seed, where the counts of the quantum are kept. */
+struct quantum {
+	struct bpf_spin_lock lock;
+	__u32 generation;   /* of the configuration that was last reset for */
+	__u32 assign_epoch; /* of the assignments that were last reset for */
+	__u8 overdrawn;     /* this quantum */
+	__u8 barred;        /* the quantum before was overdrawn */
+	__u16 pad;
+	__u64 ends_ns;
+	__u64 used_bytes;
+	__u64 pool_bytes;
+	__u64 resets;
+	struct quantum_group groups[GROUPS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct quantum);
+} quantum SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, FIRST_MINOR + GROUPS); /* by class minor */
+	__type(key, __u32);
+	__type(value, __u64);
+} drops SEC(".maps");
+
+/* The ends of all quanta until now (timerBytesSent): the first with the counts of
+ * the quantum, the others, in which nothing was sent, at once. */
+static __always_inline void end_quanta(struct quantum *q, __u64 now)
+{
+	__u64 idle = (now - q->ends_ns) / quantum_ns;
+
+	for (int i = 0; i < GROUPS; i++) {
+		struct quantum_group *g = &q->groups[i];
+		__u64 steps;
+
+		if (g->passed_bytes + step_bytes <= g->actual_bytes) {
+			g->actual_bytes -= step_bytes;
+			q->pool_bytes += step_bytes;
+		}
+		g->passed_bytes = 0;
+		g->dropped_bytes = 0;
+		steps = g->actual_bytes / step_bytes;
+		if (steps > idle)
+			steps = idle;
+		g->actual_bytes -= steps * step_bytes;
+		q->pool_bytes += steps * step_bytes;
+	}
+	q->used_bytes = 0;
+	q->barred = idle ? 0 : q->overdrawn;
+	q->overdrawn = 0;
+	q->ends_ns += (idle + 1) * quantum_ns;
+}
+
+/* resetSendGroupLimits: the counts stay. */
+static __always_inline void reset(struct quantum *q)
+{
+	for (int i = 0; i < GROUPS; i++)
+		q->groups[i].actual_bytes = configured_bytes[i];
+	q->pool_bytes = 0;
+	q->resets++;
+}
+
+/* A new group may have the number of one that was removed. */
+static __always_inline void begin(struct quantum *q)
+{
+	for (int i = 0; i < GROUPS; i++) {
+		__u64 kept = !(begin_groups >> i & 1);
+
+		q->groups[i].passed_bytes *= kept;
+		q->groups[i].dropped_bytes *= kept;
+	}
+}
+
+#define DROP 1
+#define CE 2
+
+/* Asks for one packet. No helper may be called while the lock is held. */
+static __always_inline int ask(struct quantum *q, __u32 group, __u64 payload, __u64 now, __u32 assign_epoch)
+{
+	struct quantum_group *g = &q->groups[group];
+	__u64 configured = configured_bytes[group];
+	int pass = 0, start_over = 0, verdict;
+
+	bpf_spin_lock(&q->lock);
+	if (!q->ends_ns || q->ends_ns > now + quantum_ns)
+		q->ends_ns = now + quantum_ns; /* the first packet, or quanta have become shorter */
+	if (now >= q->ends_ns)
+		end_quanta(q, now);
+	if (q->generation != generation || q->assign_epoch != assign_epoch) {
+		if (q->generation != generation)
+			begin(q);
+		q->generation = generation;
+		q->assign_epoch = assign_epoch;
+		reset(q);
+	}
+	if (q->used_bytes + payload >= limit_bytes) {
+		start_over = 1;
+		if (overdraft && !q->barred && g->passed_bytes + payload <= configured)
+			pass = q->overdrawn = 1;
+	} else if (g->passed_bytes + payload <= g->actual_bytes) {
+		pass = 1;
+	} else if (payload <= q->pool_bytes) {
+		g->actual_bytes += payload;
+		q->pool_bytes -= payload;
+		pass = 1;
+	} else if (g->actual_bytes < configured) {
+		start_over = 1;
+		pass = g->passed_bytes + payload <= configured;
+	}
+	if (start_over)
+		reset(q);
+	if (pass) {
+		g->passed_bytes += payload;
+		q->used_bytes += payload;
+	} else {
+		g->dropped_bytes += payload;
+	}
+	verdict = pass ? 0 : DROP;
+	if (q->used_bytes + mark_bytes >= limit_bytes)
+		verdict |= CE;
+	bpf_spin_unlock(&q->lock);
+	return verdict;
+}
+
+#define SCTP_DATA 0   /* its header has 16 bytes (DATA_CHUNK_HDR_LEN) */
+#define SCTP_IDATA 64 /* RFC 8260: 20 bytes */
+#define SCTP_CHUNKS 32
+
+/* The data in an SCTP packet's chunks; the other chunks keep connections alive. */
+static __always_inline __u32 sctp_payload(struct __sk_buff *skb, const struct packet *p)
+{
+	/* Behind the ports come a tag and a checksum, of which parse knows one. */
+	__u32 off = p->headers + 4, end = p->headers + p->payload, sum = 0;
+
+	for (int i = 0; i < SCTP_CHUNKS; i++) {
+		struct { __u8 type, flags; __u16 length; } chunk;
+		__u32 length;
+
+		if (off + sizeof(chunk) > end || bpf_skb_load_bytes(skb, off, &chunk, sizeof(chunk)))
+			return sum;
+		length = bpf_ntohs(chunk.length);
+		if (length < sizeof(chunk))
+			return sum;
+		if (chunk.type == SCTP_DATA)
+			sum += from(16, length);
+		else if (chunk.type == SCTP_IDATA)
+			sum += from(20, length);
+		off += (length + 3) & ~3;
+	}
+	return sum + from(off, end);
+}
+
+/* What counts of a packet: everything after its headers. So TCP's SYN, FIN and
+ * pure acknowledgements, and SCTP's control chunks, pass uncounted. */
+static __always_inline __u32 counted(struct __sk_buff *skb, const struct packet *p)
+{
+	if (p->key.proto == IPPROTO_SCTP && p->headers && !p->fragment)
+		return sctp_payload(skb, p);
+	return p->payload;
+}
+
+/* What ask needs to know of a packet. */
+struct question {
+	__u32 class_minor;
+	__u32 rule;
+	__u32 payload_bytes; /* 0: passes uncounted */
+	__u32 wire_bytes;
+	__u32 ecn;
+};
+
+/* A global function: the verifier looks at it by itself, and not once more for
+ * every way that leads through the loops in ask. */
+__attribute__((noinline)) int question(struct __sk_buff *skb, struct question *q)
+{
+	struct packet p = {};
+	struct flow f = { .rule = RULE_DEFAULT, .class_minor = control_class };
+
+	if (!q)
+		return 0;
+	parse(skb, &p);
+	if (!p.control) {
+		classify(skb, &p, &f);
+		q->payload_bytes = counted(skb, &p);
+	}
+	q->class_minor = f.class_minor;
+	q->rule = f.rule;
+	q->wire_bytes = egress ? skb->wire_len : wire_bytes(skb, &p);
+	q->ecn = p.ecn;
+	return 0;
+}
+
+SEC("tc")
+int headgate(struct __sk_buff *skb)
+{
+	struct question p = {};
+	__u32 zero = 0, group, epoch;
+	struct control *changes;
+	struct quantum *q;
+	__u64 now, *dropped;
+	int verdict = 0, marked = 0;
+
+	question(skb, &p);
+	group = p.class_minor - FIRST_MINOR;
+	q = bpf_map_lookup_elem(&quantum, &zero);
+	if (p.payload_bytes && group < GROUPS && q) {
+		changes = bpf_map_lookup_elem(&control, &zero);
+		epoch = changes ? changes->assign_epoch : 0;
+		now = clock_is_tstamp ? skb->tstamp : bpf_ktime_get_ns();
+		verdict = ask(q, group, p.payload_bytes, now, epoch);
+	}
+	if (verdict & DROP) {
+		dropped = bpf_map_lookup_elem(&drops, &p.class_minor);
+		if (dropped)
+			*dropped += segments(skb);
+		count_rule(p.rule);
+		return drop_action;
+	}
+	if (verdict & CE && (p.ecn == 1 || p.ecn == 2))
+		marked = bpf_skb_ecn_set_ce(skb);
+	count(skb, p.class_minor, p.rule, p.wire_bytes, marked);
+	return TC_ACT_UNSPEC;
+}
+
+LICENSE;
