@@ -30,10 +30,10 @@ type Case struct {
 	Claims []Claim
 	// Takes estimates how long one run of it takes.
 	Takes func(quick bool) time.Duration
-	// Alongside, if not empty, names a batch: cases of one batch run at the same
+	// Alongside, if set, names a batch: neighbours of one batch run at the same
 	// time, because they load the machine so little that they do not disturb each
-	// other.
-	Alongside string
+	// other, or because it is a smoke run. "" is none.
+	Alongside func(quick bool) string
 	// Run measures once. What it returns as error is why claims are missing.
 	Run func(ctx context.Context, r *Run) error
 }

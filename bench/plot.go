@@ -1,8 +1,11 @@
 package bench
 
 import (
+	"errors"
 	"fmt"
 	"image/color"
+	"math"
+	"os"
 	"path/filepath"
 	"strconv"
 
@@ -10,6 +13,7 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
 )
 
 // Plot is a picture of the report: lines, or bars.
@@ -53,25 +57,55 @@ var palette = []color.Color{
 	color.RGBA{86, 180, 233, 255}, color.RGBA{230, 159, 0, 255}, color.RGBA{60, 60, 60, 255}, color.RGBA{150, 150, 150, 255},
 }
 
-const plotWidth, plotHeight = 20 * vg.Centimeter, 10 * vg.Centimeter
+const (
+	plotWidth, plotHeight = 20 * vg.Centimeter, 10 * vg.Centimeter
+	margin                = 3 * vg.Millimeter
+)
 
 // save draws the plot into dir.
-func (p Plot) save(dir string) error {
+func (p Plot) save(dir string) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot draw %s: %w", p.File, err)
+		}
+	}()
 	drawn, err := p.draw()
-	if err == nil {
-		err = drawn.Save(plotWidth, plotHeight, filepath.Join(dir, p.File+".png"))
-	}
 	if err != nil {
-		return fmt.Errorf("cannot draw %s: %w", p.File, err)
+		return err
 	}
-	return nil
+	canvas := vgimg.New(plotWidth, plotHeight)
+	drawn.Draw(draw.Crop(draw.New(canvas), margin, -2*margin, margin, -margin))
+	f, err := os.Create(filepath.Join(dir, p.File+".png"))
+	if err != nil {
+		return err
+	}
+	_, err = vgimg.PngCanvas{Canvas: canvas}.WriteTo(f)
+	return errors.Join(err, f.Close())
+}
+
+// ticks has eight marks or so, at round numbers, each with its number.
+type ticks struct{}
+
+func (ticks) Ticks(least, most float64) (out []plot.Tick) {
+	step := math.Pow(10, math.Floor(math.Log10((most-least)/4)))
+	for _, m := range []float64{1, 2, 2.5, 5, 10} {
+		if (most-least)/(step*m) <= 8 {
+			step *= m
+			break
+		}
+	}
+	for i := math.Ceil(least / step); i*step <= most+step/1e6; i++ {
+		out = append(out, plot.Tick{Value: i * step, Label: strconv.FormatFloat(i*step, 'g', 6, 64)})
+	}
+	return out
 }
 
 func (p Plot) draw() (*plot.Plot, error) {
 	out := plot.New()
 	out.Title.Text, out.X.Label.Text, out.Y.Label.Text = p.Title, p.X, p.Y
 	out.Title.Padding = 2 * vg.Millimeter
-	out.Legend.Top = true
+	out.X.Tick.Marker, out.Y.Tick.Marker = ticks{}, ticks{}
+	out.Legend.Top, out.Legend.XOffs = true, -margin
 	out.Legend.ThumbnailWidth = 8 * vg.Millimeter
 	out.Y.Min = 0
 	grid := plotter.NewGrid()

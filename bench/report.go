@@ -32,12 +32,43 @@ func (r *Result) WriteReport(dir string, b Bench) error {
 	)...)
 }
 
-// WriteJSON writes the result with everything that was measured.
+// WriteJSON writes the result with everything that was measured: indented, but
+// for the runs, which are a line each.
 func (r *Result) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", " ")
+	short := *r
+	short.Sheets = []*Sheet{}
+	text, err := encode(short, " ")
+	if err != nil {
+		return err
+	}
+	const empty = "\"runs\": []"
+	at := bytes.LastIndex(text, []byte(empty))
+	out := bytes.NewBuffer(text[:at:at])
+	out.WriteString("\"runs\": [")
+	for i, s := range r.Sheets {
+		line, err := encode(s, "")
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		out.WriteString("\n  ")
+		out.Write(bytes.TrimSpace(line))
+	}
+	out.WriteString("\n ]")
+	out.Write(text[at+len(empty):])
+	_, err = w.Write(out.Bytes())
+	return err
+}
+
+func encode(v any, indent string) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetIndent("", indent)
 	e.SetEscapeHTML(false)
-	return e.Encode(r)
+	err := e.Encode(v)
+	return b.Bytes(), err
 }
 
 func (r *Result) markdown(w io.Writer, b Bench) {

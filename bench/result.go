@@ -81,16 +81,29 @@ func (r *Result) value(id, by string) *float64 {
 
 // why finds the reason for which a claim has no value.
 func (r *Result) why(id, by string) string {
-	var reasons []string
+	reasons, ran := []string{}, false
 	for _, s := range r.Sheets {
-		if s.By == by && s.Missing != "" && s.Case == r.caseOf[id] && !slices.Contains(reasons, s.Missing) {
-			reasons = append(reasons, s.Missing)
+		if s.Case != r.caseOf[id] {
+			continue
+		}
+		ran = true
+		why := s.Missing
+		if slices.Contains(s.unusable, id) {
+			why = "what was measured gives no number"
+		}
+		if s.By == by && why != "" && !slices.Contains(reasons, why) {
+			reasons = append(reasons, why)
 		}
 	}
-	if len(reasons) == 0 {
-		return "it was not run"
+	switch {
+	case len(reasons) > 0:
+		return strings.Join(reasons, "; ")
+	case ran && by != Ours && r.Smoke:
+		return "only in the full bench"
+	case ran:
+		return "the case gave no value"
 	}
-	return strings.Join(reasons, "; ")
+	return "it was not run"
 }
 
 // Median of values, of which there is at least one.

@@ -35,7 +35,7 @@ func (b Bench) Run(ctx context.Context, o Options) (*Result, error) {
 	r.declare(chosen)
 	w := &worker{options: o, result: r, total: len(chosen) * r.Runs, patience: &patience{left: o.Patience}}
 	for n := range r.Runs {
-		for _, batch := range batches(chosen) {
+		for _, batch := range batches(chosen, o.Quick) {
 			w.batch(ctx, batch, n)
 		}
 	}
@@ -144,13 +144,19 @@ func wanted(only []string, id string) bool {
 }
 
 // batches joins neighbours that run alongside each other.
-func batches(cases []Case) (out [][]Case) {
-	for i, c := range cases {
-		if i > 0 && c.Alongside != "" && c.Alongside == cases[i-1].Alongside {
-			out[len(out)-1] = append(out[len(out)-1], c)
-			continue
+func batches(cases []Case, quick bool) (out [][]Case) {
+	last := ""
+	for _, c := range cases {
+		batch := ""
+		if c.Alongside != nil {
+			batch = c.Alongside(quick)
 		}
-		out = append(out, []Case{c})
+		if batch != "" && batch == last {
+			out[len(out)-1] = append(out[len(out)-1], c)
+		} else {
+			out = append(out, []Case{c})
+		}
+		last = batch
 	}
 	return out
 }
@@ -203,7 +209,9 @@ func (w *worker) one(ctx context.Context, c Case, n int) {
 			w.options.Progress("%s %s: %v", place, c.Name, err)
 		}
 		took := time.Since(began)
-		run.others = (othersCPU() - others) / took.Seconds()
+		if took >= glance/2 { // less cannot be told in ticks of 10 ms
+			run.others = (othersCPU() - others) / took.Seconds()
+		}
 		w.options.Progress("%s %s: done in %v%s", place, c.Name, took.Round(100*time.Millisecond), run.disturbance())
 		if run.others >= disturbed && ctx.Err() == nil && w.patience.spend(took) {
 			w.options.Progress("%s %s: measured again, because others disturbed it", place, c.Name)
@@ -271,7 +279,7 @@ func (b Bench) Takes(o Options) (sum time.Duration) {
 	if err != nil {
 		return 0
 	}
-	for _, batch := range batches(chosen) {
+	for _, batch := range batches(chosen, o.Quick) {
 		var longest time.Duration
 		for _, c := range batch {
 			longest = max(longest, c.takes(o.Quick))

@@ -72,8 +72,9 @@ type Sheet struct {
 	// Data are the raw figures behind the values.
 	Data map[string]any `json:"data,omitempty"`
 
-	notes map[string][]string // by claim
-	mu    *sync.Mutex
+	notes    map[string][]string // by claim
+	unusable []string            // claims whose value is not a number
+	mu       *sync.Mutex
 }
 
 // Set writes the value of a claim. What is not a number counts as not measured.
@@ -81,7 +82,7 @@ func (s *Sheet) Set(id string, v float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if math.IsNaN(v) || math.IsInf(v, 0) {
-		s.fail(fmt.Sprintf("%s could not be computed from what was measured", id))
+		s.unusable = append(s.unusable, id)
 		return
 	}
 	s.Values[id] = v

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 )
@@ -29,17 +28,13 @@ func (t Target) String() string {
 	return t.Op + " " + strconv.FormatFloat(t.Value, 'f', -1, 64)
 }
 
-// MarshalJSON writes the target as its String; the claim has the unit.
-func (t Target) MarshalJSON() ([]byte, error) { return json.Marshal(t.String()) }
+// MarshalText writes the target as its String; the claim has the unit.
+func (t Target) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// UnmarshalJSON reads what MarshalJSON writes. The unit is the claim's.
-func (t *Target) UnmarshalJSON(b []byte) error {
-	var s string
-	if err := json.Unmarshal(b, &s); err != nil {
-		return err
-	}
-	if _, err := fmt.Sscanf(s, "%s %g", &t.Op, &t.Value); err != nil {
-		return fmt.Errorf("%q is not a target: %w", s, err)
+// UnmarshalText reads what MarshalText writes.
+func (t *Target) UnmarshalText(b []byte) error {
+	if _, err := fmt.Sscanf(string(b), "%s %g", &t.Op, &t.Value); err != nil {
+		return fmt.Errorf("%q is not a target: %w", b, err)
 	}
 	return nil
 }

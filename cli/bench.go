@@ -40,10 +40,10 @@ Benches:
 	var o bench.Options
 	flags := c.Flags()
 	flags.BoolVar(&o.Quick, "quick", false, "a smoke run: every claim, on few cases and shortly, in at most 3 minutes")
-	flags.IntVar(&o.Runs, "runs", 1, "measure each case so often and take medians")
-	flags.StringArrayVar(&o.Only, "only", nil, "only claims with this id or below it, such as ramp-out/100Mbit (may be repeated)")
+	flags.IntVar(&o.Runs, "runs", 1, "measure each case `N` times and take medians")
+	flags.StringArrayVar(&o.Only, "only", nil, "only claims with this `ID` or below it, such as ramp-out/100Mbit (may be repeated)")
 	flags.DurationVar(&o.Patience, "patience", 0, "how long in all to wait for other programs to leave the machine alone, and to measure again what they disturbed")
-	report := flags.String("report", "", "write a Markdown report with plots into this folder")
+	report := flags.String("report", "", "write a Markdown report with plots into the folder `DIR`")
 	list := flags.Bool("list", false, "only list the claims and their targets")
 	strict := flags.Bool("strict", false, "exit with 1 if a claim falls short or is missing")
 	output := outputFlag(c)
@@ -55,8 +55,12 @@ Benches:
 		if o.Runs < 1 {
 			return usageError{fmt.Errorf("--runs %d is not possible: write 1 or more", o.Runs), c.CommandPath()}
 		}
+		claims, err := b.Declared(o.Only)
+		if err != nil {
+			return usageError{err, c.CommandPath()}
+		}
 		if *list {
-			return a.listBench(b, o, *output)
+			return a.listBench(b, o, claims, *output)
 		}
 		if os.Geteuid() != 0 {
 			return fmt.Errorf("bench makes network namespaces and loads eBPF programs: %w (run it as root)", os.ErrPermission)
@@ -64,18 +68,20 @@ Benches:
 		ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
 		o.Progress = a.note
-		a.note("%s: about %v", b.Title, b.Takes(o))
+		a.note("%s: %d claims, about %v", b.Title, len(claims), b.Takes(o))
 		result, err := b.Run(ctx, o)
-		if errors.Is(err, bench.ErrUnknown) {
-			return usageError{err, c.CommandPath()}
-		}
 		if err != nil {
 			if errors.Is(err, lab.ErrPermission) {
 				return fmt.Errorf("%w: %w", os.ErrPermission, err)
 			}
 			return err
 		}
-		if err := a.print(*output, result, result.WriteTable); err != nil {
+		if *output == "json" {
+			err = result.WriteJSON(a.out)
+		} else {
+			err = a.print(*output, result, result.WriteTable)
+		}
+		if err != nil {
 			return err
 		}
 		if *report != "" {
@@ -117,11 +123,7 @@ func benchNamed(name string) (bench.Bench, error) {
 }
 
 // listBench prints the claims without measuring.
-func (a *app) listBench(b bench.Bench, o bench.Options, f format) error {
-	claims, err := b.Declared(o.Only)
-	if err != nil {
-		return usageError{err, "headgate bench"}
-	}
+func (a *app) listBench(b bench.Bench, o bench.Options, claims []bench.Claim, f format) error {
 	return a.print(f, claims, func(w io.Writer) error {
 		rows := [][]string{{"CLAIM", "TARGET", "UNIT", "WHAT"}}
 		for _, c := range claims {

@@ -18,15 +18,20 @@ import (
 // commands is every command, in the order of the help text. A function makes
 // its command and its flags; it must not do any work.
 var commands = []func(*app) *cobra.Command{
+	demoCommand,
 	checkCommand,
 	planCommand,
 	applyCommand,
 	confirmCommand,
 	showCommand,
+	topCommand,
 	explainCommand,
 	assignCommand,
 	unassignCommand,
 	clearCommand,
+	agentCommand,
+	doctorCommand,
+	initCommand,
 	labCommand,
 	benchCommand,
 	versionCommand,

@@ -3,6 +3,7 @@ package groups
 import (
 	"errors"
 	"sync"
+	"time"
 
 	"headgate/bench"
 	"headgate/shaper"
@@ -37,11 +38,12 @@ func countersOf(s *shaper.State, in bool) *shaper.DirectionState {
 	return s.Out
 }
 
-// inTurn calls fn for ours and then for each peer. In a smoke run the peers come
-// together after ours: their figures are disturbed, and the run is shorter.
-func inTurn(r *bench.Run, names []string, fn func(name string) error) error {
+// inTurn calls fn for ours and then for each peer, or for the peers together:
+// where they load the machine little, and in a smoke run, which disturbs them and
+// is shorter.
+func inTurn(names []string, together bool, fn func(name string) error) error {
 	for i, name := range names {
-		if r.Quick && i > 0 {
+		if together && i > 0 {
 			return alongside(names[i:], fn)
 		}
 		if err := fn(name); err != nil {
@@ -50,3 +52,15 @@ func inTurn(r *bench.Run, names []string, fn func(name string) error) error {
 	}
 	return nil
 }
+
+// turns is how long inTurn takes for n, one of which takes each.
+func turns(together bool, n int, each time.Duration) time.Duration {
+	if together {
+		n = min(n, 2)
+	}
+	return time.Duration(n) * each
+}
+
+// overhead is what a trial takes besides its length: to make the network, to
+// connect, and to take the network down.
+const overhead = 500 * time.Millisecond

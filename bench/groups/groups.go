@@ -10,7 +10,7 @@ import (
 func Bench() bench.Bench {
 	return bench.Bench{
 		Name: "groups", Title: "Bandwidth groups on an interface", About: about, Rows: rows,
-		Cases: slices.Concat(rampBenches(), wakeBenches(), latencyBenches(), spareBenches()),
+		Cases: slices.Concat(rampBenches(), wakeBenches(), latencyBenches(), spareBenches(), costBenches(), scaleBenches()),
 	}
 }
 

@@ -3,6 +3,8 @@ package groups
 import (
 	"context"
 	"fmt"
+	"path"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,7 +32,7 @@ func latencyTimes(quick, quiet bool) latencyTiming {
 	const ms = time.Millisecond
 	t := latencyTiming{quiet: 10 * time.Second, settle: 2 * time.Second, loaded: 20 * time.Second, every: 5 * ms}
 	if quick {
-		t = latencyTiming{quiet: 1500 * ms, settle: 500 * ms, loaded: 2 * time.Second, every: 2 * ms}
+		t = latencyTiming{quiet: 1500 * ms, settle: time.Second, loaded: 2 * time.Second, every: 2 * ms}
 	}
 	if !quiet {
 		t.quiet = 200 * ms
@@ -62,7 +64,7 @@ func (c quietCase) run(ctx context.Context, r *bench.Run) error {
 		})
 	}
 	bars := newBars()
-	err := inTurn(r, latencyLimiters(r.Quick && c.protocol != traffic.TCP), func(name string) error {
+	err := inTurn(latencyLimiters(r.Quick && c.protocol != traffic.TCP), r.Quick, func(name string) error {
 		sheet := r.Sheet(name)
 		f, err := latencyTrial(name, flows, t, nil).run(ctx)
 		if err != nil {
@@ -92,8 +94,18 @@ func (c fullCase) id(what string) string {
 	if c.ecn {
 		ecn = "ecn"
 	}
-	return fmt.Sprintf("latency/full/cubic-%s-%d-flows/%s", ecn, c.flows, what)
+	flows := "1-flow"
+	if c.flows > 1 {
+		flows = fmt.Sprintf("%d-flows", c.flows)
+	}
+	return fmt.Sprintf("latency/full/cubic-%s-%s/%s", ecn, flows, what)
 }
+
+// name is the case's.
+func (c fullCase) name() string { return strings.TrimSuffix(c.id(""), "/") }
+
+// peers tells whether a smoke run has the peers in this setting.
+func (c fullCase) peers() bool { return c.ecn && c.flows == 1 }
 
 func (c fullCase) claims() []bench.Claim {
 	rtt := latencyNoECN
@@ -121,7 +133,7 @@ func (c fullCase) run(ctx context.Context, r *bench.Run) error {
 		sysctl["net.ipv4.tcp_ecn"] = "1"
 	}
 	bars := newBars()
-	err := inTurn(r, latencyLimiters(r.Quick && c.flows != 1), func(name string) error {
+	err := inTurn(latencyLimiters(r.Quick && !c.peers()), r.Quick, func(name string) error {
 		sheet := r.Sheet(name)
 		f, err := latencyTrial(name, flows, t, sysctl).run(ctx)
 		if err != nil {
@@ -145,7 +157,7 @@ func (c fullCase) run(ctx context.Context, r *bench.Run) error {
 		bars.add(name, loaded.MeanUs/1e3, loaded.P99Us/1e3)
 		return nil
 	})
-	r.Plot(bars.plot(file(c.id("rtt")), "Round trip inside a full group, "+c.id("")[len("latency/full/"):], []string{"mean", "p99"}))
+	r.Plot(bars.plot(file(c.id("rtt")), "Round trip inside a full group, "+path.Base(c.name()), []string{"mean", "p99"}))
 	return err
 }
 
@@ -181,14 +193,7 @@ func latencyOf(f *found, t latencyTiming) (unloaded, loaded traffic.Times) {
 func latencyBenches() (out []bench.Case) {
 	takes := func(quiet, onlyOurs bool) func(bool) time.Duration {
 		return func(quick bool) time.Duration {
-			one := latencyTimes(quick, quiet).ends() + time.Second
-			if quick {
-				if onlyOurs {
-					return one
-				}
-				return 2 * one
-			}
-			return 4 * one
+			return turns(quick, len(latencyLimiters(quick && onlyOurs)), latencyTimes(quick, quiet).ends()+overhead)
 		}
 	}
 	for _, p := range []traffic.Protocol{traffic.TCP, traffic.UDP} {
@@ -198,7 +203,7 @@ func latencyBenches() (out []bench.Case) {
 	for _, ecn := range []bool{true, false} {
 		for _, n := range []int{1, 4} {
 			c := fullCase{ecn, n}
-			out = append(out, bench.Case{Name: c.id("")[:len(c.id(""))-1], Claims: c.claims(), Run: c.run, Takes: takes(false, n != 1)})
+			out = append(out, bench.Case{Name: c.name(), Claims: c.claims(), Run: c.run, Takes: takes(false, !c.peers())})
 		}
 	}
 	return out

@@ -1,13 +1,15 @@
 package groups
 
 import (
-	"errors"
 	"fmt"
+	"slices"
 
 	"headgate/bench"
 	"headgate/bench/peers"
+	"headgate/group"
 	"headgate/shaper"
 	"headgate/shaper/htb"
+	"headgate/shaper/quantum"
 	"headgate/unit"
 )
 
@@ -28,22 +30,13 @@ const (
 	noneName    = "no limiter"
 )
 
-// quantum is the second engine; nil while it is not built. This is the one place
-// where it is plugged in.
-var quantum func() shaper.Shaper
-
 // fifoLeaf is HTB's leaf where waiting is measured: 20 ms at 100 Mbit/s.
 const fifoLeaf = 250_000
 
 // limiters makes each, by name.
 var limiters = map[string]func() (limiter, error){
-	bench.Ours: func() (limiter, error) { return engine{htb.New()}, nil },
-	quantumName: func() (limiter, error) {
-		if quantum == nil {
-			return nil, errors.New("the engine quantum is not built yet")
-		}
-		return engine{quantum()}, nil
-	},
+	bench.Ours:  func() (limiter, error) { return engine{htb.New()}, nil },
+	quantumName: func() (limiter, error) { return payload{engine{quantum.New(quantum.Options{})}}, nil },
 	plainName:   func() (limiter, error) { return peers.Plain(), nil },
 	htbName:     func() (limiter, error) { return peers.HTB{}, nil },
 	tbfName:     func() (limiter, error) { return peers.CNI(), nil },
@@ -65,6 +58,30 @@ type engine struct{ shaper.Shaper }
 func (e engine) Apply(p shaper.Plan) error {
 	_, err := e.Shaper.Apply(p)
 	return err
+}
+
+// payload is an engine whose rates are payload: a plan in layer-2 rates is scaled
+// so that full TCP segments fill the same part of the link.
+type payload struct{ engine }
+
+func (e payload) Apply(p shaper.Plan) error {
+	for _, t := range []**group.Tree{&p.Out, &p.In} {
+		if *t != nil {
+			*t = scaledTree(*t)
+		}
+	}
+	return e.engine.Apply(p)
+}
+
+func scaledTree(t *group.Tree) *group.Tree {
+	scale := func(r unit.Rate) unit.Rate { return unit.Rate(float64(r) * 1448 / 1514) }
+	out := *t
+	out.Limit, out.Nodes = scale(t.Limit), slices.Clone(t.Nodes)
+	for i := range out.Nodes {
+		n := &out.Nodes[i]
+		n.Guarantee, n.Ceiling = scale(n.Guarantee), scale(n.Ceiling)
+	}
+	return &out
 }
 
 // nothing limits nothing.

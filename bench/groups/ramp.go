@@ -10,26 +10,41 @@ import (
 	"headgate/bench"
 	"headgate/lab"
 	"headgate/lab/meter"
+	"headgate/lab/traffic"
 	"headgate/unit"
 )
 
 func rampBenches() (out []bench.Case) {
 	for _, c := range rampCases() {
-		b := bench.Case{
-			Name: "ramp-" + direction(c.in) + "/" + c.name, Claims: c.claims(), Run: c.run,
+		out = append(out, bench.Case{
+			Name: "ramp-" + direction(c.in) + "/" + c.name, Claims: c.claims(), Run: c.run, Alongside: c.alongside,
 			Takes: func(quick bool) time.Duration {
-				return time.Duration(len(c.limiters(quick))) * (c.timing(quick).ends() + time.Second)
+				one := c.timing(quick).ends() + overhead
+				if c.slow() {
+					return one
+				}
+				return turns(c.together(quick), len(c.limiters(quick)), one)
 			},
-		}
-		if c.slow() {
-			// A thousandth of what the machine carries.
-			b.Alongside = "slow ramps"
-			b.Takes = func(quick bool) time.Duration { return c.timing(quick).ends() + time.Second }
-		}
-		out = append(out, b)
+		})
 	}
 	return out
 }
+
+// alongside: the slow settings are a thousandth of what the machine carries. In a
+// smoke run the variants of the middle rate run by twos.
+func (c rampCase) alongside(quick bool) string {
+	switch {
+	case c.slow():
+		return "slow"
+	case quick && c.variant:
+		return c.name
+	}
+	return ""
+}
+
+// together: the peers are measured at the same time, where two of them load the
+// machine with a small part of what it carries.
+func (c rampCase) together(quick bool) bool { return quick || c.limit <= 100*unit.Mbit }
 
 // limiters are who is measured. A smoke run has the peers in one setting.
 func (c rampCase) limiters(quick bool) []string {
@@ -43,7 +58,7 @@ func (c rampCase) run(ctx context.Context, r *bench.Run) error {
 	if c.slow() {
 		return alongside(c.limiters(r.Quick), func(name string) error { return c.measure(ctx, r, name) })
 	}
-	return inTurn(r, c.limiters(r.Quick), func(name string) error { return c.measure(ctx, r, name) })
+	return inTurn(c.limiters(r.Quick), c.together(r.Quick), func(name string) error { return c.measure(ctx, r, name) })
 }
 
 func (c rampCase) measure(ctx context.Context, r *bench.Run, name string) error {
@@ -58,7 +73,7 @@ func (c rampCase) measure(ctx context.Context, r *bench.Run, name string) error 
 	}
 	f, err := trial{
 		rig: rig, limiter: name, plan: p, flows: c.flows(t), length: t.ends(),
-		sample: min(time.Second, t.overload/10), bin: 10 * time.Millisecond,
+		sample: t.sample(), bin: 10 * time.Millisecond,
 	}.run(ctx)
 	sheet := r.Sheet(name)
 	if err != nil {
@@ -74,13 +89,13 @@ func (c rampCase) measure(ctx context.Context, r *bench.Run, name string) error 
 // judge writes what the claims ask for.
 func (c rampCase) judge(s *bench.Sheet, f *found, t rampTiming) {
 	worst, worstCV := math.Inf(1), 0.0
-	raw := map[string]any{}
+	raw := map[string]rampRecord{}
 	var delivered float64
 	for i := range seedShares {
 		name := groupName(i)
 		series := f.arrivals[name]
 		s.Set(c.ramp(name), 100*series.Rate(t.begins(), t.ends())/c.due(i))
-		bins := rates(series, t.begins(), t.ends(), c.bin())
+		bins := rates(series, t.begins(), t.ends(), t.bin)
 		for _, v := range bins {
 			worst = min(worst, 100*v/c.due(i))
 		}
@@ -90,10 +105,10 @@ func (c rampCase) judge(s *bench.Sheet, f *found, t rampTiming) {
 		over, warm := flow.Between(t.begins(), t.ends()), flow.Between(t.warm(), t.ends())
 		delivered += over.DeliveredRate()
 
-		raw[name] = map[string]any{
-			"overload_bits_per_s": bins, "bin_s": c.bin().Seconds(), "variation": cv, "intervals": flow.Intervals, "congestion": flow.Congestion,
-			"lost_or_retransmitted_in_overload": over.Retransmits + over.LostDatagrams,
-		}
+		raw[name] = rampRecord{
+			Congestion: flow.Congestion, BinSeconds: t.bin.Seconds(), Overload: bins, Variation: cv, IntervalSeconds: t.sample().Seconds(),
+			LostOrResent: over.Retransmits + over.LostDatagrams,
+		}.with(flow.Intervals)
 		for _, in := range inside {
 			if i == in {
 				s.Set(c.covetous(i), float64(warm.Retransmits+warm.LostDatagrams))
@@ -107,6 +122,26 @@ func (c rampCase) judge(s *bench.Sheet, f *found, t rampTiming) {
 	if f.state != nil {
 		s.Keep("engine", countersOf(f.state, c.in))
 	}
+}
+
+// rampRecord is what is kept of one group. Rates are in bit/s.
+type rampRecord struct {
+	Congestion      string    `json:"congestion,omitempty"`
+	BinSeconds      float64   `json:"bin_s"`
+	Overload        []float64 `json:"overload_arrivals"` // in bins
+	Variation       float64   `json:"variation"`
+	LostOrResent    uint64    `json:"lost_or_resent_in_overload"`
+	IntervalSeconds float64   `json:"interval_s"`
+	Delivered       []float64 `json:"delivered"` // in intervals, as full frames
+	Resent          []uint64  `json:"lost_or_resent"`
+}
+
+func (r rampRecord) with(intervals []traffic.Interval) rampRecord {
+	for _, iv := range intervals {
+		r.Delivered = append(r.Delivered, math.Round(iv.DeliveredRate()))
+		r.Resent = append(r.Resent, iv.Retransmits+iv.LostDatagrams)
+	}
+	return r
 }
 
 // rates are the mean rates over [from, to) in bins, without an incomplete last.

@@ -18,6 +18,7 @@ type rampCase struct {
 	cc       string // TCP's congestion control
 	ipv6     bool
 	seedTime bool // the seed's own timing
+	variant  bool // of another at this rate
 	upstream bool // a real bottleneck of 101 % before what is received
 }
 
@@ -30,11 +31,13 @@ func rampCases() (out []rampCase) {
 	seed := tcp(slow, "0.8Mbit/tcp-cubic-seed-timing", "cubic")
 	seed.seedTime = true
 	v6 := tcp(middle, "100Mbit/tcp-cubic-ipv6", "cubic")
-	v6.ipv6 = true
+	v6.ipv6, v6.variant = true, true
+	bbr := tcp(middle, "100Mbit/tcp-bbr", "bbr")
+	bbr.variant = true
 	settings := []rampCase{
 		tcp(slow, "0.8Mbit/tcp-cubic", "cubic"), seed,
-		tcp(middle, "100Mbit/tcp-cubic", "cubic"), tcp(middle, "100Mbit/tcp-bbr", "bbr"), v6,
-		{limit: middle, name: "100Mbit/udp", protocol: traffic.UDP},
+		tcp(middle, "100Mbit/tcp-cubic", "cubic"), bbr, v6,
+		{limit: middle, name: "100Mbit/udp", protocol: traffic.UDP, variant: true},
 		tcp(fast, "1000Mbit/tcp-cubic", "cubic"),
 	}
 	for _, c := range settings {
@@ -48,7 +51,12 @@ func rampCases() (out []rampCase) {
 }
 
 // rampTiming is how long each step lasts, and the overload.
-type rampTiming struct{ step, overload time.Duration }
+type rampTiming struct {
+	step, overload time.Duration
+	// bin is what "in each second" means: at 0.8 Mbit/s a second is no more than 7
+	// frames of the smallest group, and 10 s are taken.
+	bin time.Duration
+}
 
 const rampSteps = 16 // after the first level
 
@@ -58,27 +66,24 @@ func (t rampTiming) ends() time.Duration   { return t.begins() + t.overload }
 // warm is when retransmissions begin to count: after a tenth of the overload.
 func (t rampTiming) warm() time.Duration { return t.begins() + t.overload/10 }
 
+// sample is how often sockets are asked.
+func (t rampTiming) sample() time.Duration { return min(time.Second, t.overload/10) }
+
 func (c rampCase) slow() bool { return c.limit < 10*unit.Mbit }
 
 func (c rampCase) timing(quick bool) rampTiming {
+	const ms = time.Millisecond
 	switch {
 	case quick && c.slow():
-		return rampTiming{200 * time.Millisecond, 20 * time.Second}
+		return rampTiming{100 * ms, 10 * time.Second, 5 * time.Second}
 	case quick:
-		return rampTiming{50 * time.Millisecond, 3 * time.Second}
+		return rampTiming{50 * ms, 2 * time.Second, time.Second}
 	case c.seedTime:
-		return rampTiming{30 * time.Second, 300 * time.Second}
+		return rampTiming{30 * time.Second, 300 * time.Second, 10 * time.Second}
+	case c.slow():
+		return rampTiming{5 * time.Second, 60 * time.Second, 10 * time.Second}
 	}
-	return rampTiming{5 * time.Second, 60 * time.Second}
-}
-
-// bin is what "in each second" means at this rate: at 0.8 Mbit/s a second is no
-// more than 7 frames of the smallest group.
-func (c rampCase) bin() time.Duration {
-	if c.slow() {
-		return 10 * time.Second
-	}
-	return time.Second
+	return rampTiming{5 * time.Second, 60 * time.Second, time.Second}
 }
 
 // shares of the limit that each connection offers at a level: 10 % each at level

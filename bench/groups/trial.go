@@ -36,7 +36,7 @@ type found struct {
 }
 
 // connectTime is how long flows have to connect before their schedules begin.
-const connectTime = 300 * time.Millisecond
+const connectTime = 150 * time.Millisecond
 
 // run makes the network, limits it, and lets the flows run.
 func (t trial) run(ctx context.Context) (f *found, err error) {
@@ -60,7 +60,7 @@ func (t trial) run(ctx context.Context) (f *found, err error) {
 	if f, err = t.observe(ctx, l); err != nil {
 		return nil, err
 	}
-	if e, ok := limiter.(engine); ok {
+	if e, ok := limiter.(observer); ok {
 		err = within(l, func() error {
 			s, err := e.Observe(t.plan.Dev)
 			f.state = &s
@@ -68,6 +68,11 @@ func (t trial) run(ctx context.Context) (f *found, err error) {
 		})
 	}
 	return f, err
+}
+
+// observer is a limiter that knows what it has carried.
+type observer interface {
+	Observe(dev string) (shaper.State, error)
 }
 
 // within runs fn in the server's namespace.

@@ -100,3 +100,15 @@ func filters(dev string, t *group.Tree) (lines []string, err error) {
 	}
 	return lines, nil
 }
+
+// Change changes the classes to p's, as they were made by Apply.
+func (h HTB) Change(p shaper.Plan) error {
+	var lines []string
+	if p.Out != nil {
+		lines = h.Classes("change", p.Dev, p.Out)
+	}
+	if p.In != nil {
+		lines = append(lines, h.Classes("change", ifb, p.In)...)
+	}
+	return tc(lines...)
+}

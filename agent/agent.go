@@ -1,0 +1,215 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"headgate/config"
+	"headgate/group"
+	"headgate/shaper"
+)
+
+// Agent is the loop and what it is tied to.
+type Agent struct {
+	// Load reads the files.
+	Load    func() (config.Set, error)
+	Engines map[group.Engine]shaper.Shaper
+	Kernel  Kernel
+	// Reload asks to read the files again.
+	Reload <-chan struct{}
+	// Lock keeps other processes from changing shaping meanwhile; Pending are the
+	// devices whose change waits for confirmation.
+	Lock    func() (unlock func(), err error)
+	Pending func() []string
+	// Claim says to others which devices are ours.
+	Claim *Claim
+	// Notify speaks to the service manager, which wants to hear every Beat, if that
+	// is not 0, that the loop runs.
+	Notify func(state string)
+	Beat   time.Duration
+	Log    *slog.Logger
+
+	set      config.Set
+	fresh    bool            // the files were read since the last survey
+	surveyAt time.Time       // when to look next at what there is
+	devices  map[int]*memory // by index
+}
+
+// Kernel is what there is.
+type Kernel interface {
+	// Devices are those of the network namespace.
+	Devices() ([]Device, error)
+	// Cgroup is the id of a cgroup, false if there is none.
+	Cgroup(path string) (id uint64, ok bool)
+	// Watch asks for events when one of these cgroups, and no others, is made or
+	// removed.
+	Watch(cgroups []string) error
+	// Events tell that it is time to look.
+	Events() <-chan Event
+}
+
+// Event tells where to look.
+type Event struct {
+	// Removed is the index of a device from which traffic control was removed; 0
+	// is anything else: devices or cgroups came, went or changed.
+	Removed int
+	// Lost tells that events may have been lost.
+	Lost bool
+	// Broken tells that no more will come.
+	Broken error
+}
+
+// Run reads the files and keeps them in force until ctx ends, which leaves in
+// force what is. It returns an error only if the files cannot be read to begin
+// with, or if the kernel does not permit what must be done. It must stay on its
+// thread if that is in another network namespace than the process.
+func (a *Agent) Run(ctx context.Context) error {
+	set, err := a.Load()
+	if err != nil {
+		return err
+	}
+	a.set, a.fresh, a.devices = set, true, map[int]*memory{}
+	if err := a.step(); err != nil {
+		return err
+	}
+	a.ready()
+	timer, beat := time.NewTimer(0), time.NewTicker(max(a.Beat, time.Millisecond))
+	defer beat.Stop()
+	if a.Beat == 0 {
+		beat.Stop()
+	}
+	for {
+		timer.Reset(time.Until(a.next()))
+		select {
+		case <-ctx.Done():
+			a.Notify("STOPPING=1")
+			a.Log.Info("the agent stops; what is in force stays in force")
+			return nil
+		case <-a.Reload:
+			if err := a.reload(); err != nil {
+				return err
+			}
+		case e := <-a.Kernel.Events():
+			if e.Broken != nil {
+				return fmt.Errorf("the kernel's notifications cannot be read any more: %w", e.Broken)
+			}
+			a.note(e)
+		case <-beat.C:
+			a.Notify("WATCHDOG=1")
+			continue
+		case <-timer.C:
+		}
+		if err := a.step(); err != nil {
+			return err
+		}
+	}
+}
+
+// next is when there is something to do if nothing happens until then.
+func (a *Agent) next() time.Time {
+	at := a.surveyAt
+	for _, m := range a.devices {
+		if m.timing.due.Before(at) {
+			at = m.timing.due
+		}
+	}
+	return at
+}
+
+// note takes an event in. What it is about is looked at a little later.
+func (a *Agent) note(e Event) {
+	now := time.Now()
+	if at := now.Add(settle); (e.Removed == 0 || e.Lost) && at.Before(a.surveyAt) {
+		a.surveyAt = at
+	}
+	one, known := a.devices[e.Removed]
+	switch {
+	case known && !e.Lost:
+		one.timing.suspect(now)
+	case e.Removed != 0 || e.Lost: // the IFB of one of them, perhaps
+		for _, m := range a.devices {
+			m.timing.suspect(now)
+		}
+	}
+}
+
+// reload reads the files again; bad ones change nothing.
+func (a *Agent) reload() error {
+	a.Notify(reloading())
+	set, err := a.Load()
+	if err != nil {
+		a.Log.Error("the files have mistakes: what they said before holds", "mistakes", err.Error())
+	} else {
+		a.Log.Info("the files were read again")
+		a.set, a.fresh, a.surveyAt = set, true, time.Time{}
+		for _, m := range a.devices {
+			m.force = true
+			m.timing.changed(time.Now())
+		}
+		if err := a.step(); err != nil {
+			return err
+		}
+	}
+	a.ready()
+	return nil
+}
+
+func (a *Agent) ready() {
+	shaped := 0
+	for _, m := range a.devices {
+		if m.mine != "" {
+			shaped++
+		}
+	}
+	a.Notify(fmt.Sprintf("READY=1\nSTATUS=groups in force on %d of %d devices", shaped, len(a.devices)))
+}
+
+// step does what is due.
+func (a *Agent) step() error {
+	if !time.Now().Before(a.surveyAt) {
+		a.surveyAt = time.Now().Add(lookEvery)
+		if err := a.survey(); err != nil {
+			a.Log.Error("what there is on this machine cannot be read", "error", err)
+			a.surveyAt = time.Now().Add(firstPause)
+		}
+	}
+	for _, index := range slices.Sorted(maps.Keys(a.devices)) {
+		m := a.devices[index]
+		if time.Now().Before(m.timing.due) {
+			continue
+		}
+		switch err := a.look(m); {
+		case errors.Is(err, shaper.ErrPermission):
+			return err
+		case errors.Is(err, shaper.ErrNoDevice) || errors.Is(err, unix.ENODEV):
+			// It went while we looked: the notification is on its way.
+			m.timing.failed(time.Now())
+		case err != nil:
+			m.timing.failed(time.Now())
+			a.say(m, slog.LevelError, "what the files say cannot be put in force, and is tried again", "error", err)
+		}
+		if m.want == nil && m.mine == "" {
+			delete(a.devices, index)
+		}
+		if a.Beat > 0 {
+			a.Notify("WATCHDOG=1")
+		}
+	}
+	return nil
+}
+
+// say logs, but not the same twice in a row about one device.
+func (a *Agent) say(m *memory, level slog.Level, message string, attrs ...any) {
+	attrs = append([]any{"dev", m.name}, attrs...)
+	if said := message + fmt.Sprint(attrs...); said != m.said {
+		m.said = said
+		a.Log.Log(context.Background(), level, message, attrs...)
+	}
+}

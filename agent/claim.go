@@ -1,0 +1,129 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"reflect"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Claim is an agent's file NS.agent: whose lock says that it runs, and whose text
+// says what is its. There is one agent in a network namespace.
+type Claim struct {
+	file    *os.File
+	text    claimText
+	earlier map[string]string
+}
+
+// claimText is what is in the file.
+type claimText struct {
+	PID   int      `json:"pid"`
+	Files []string `json:"files"`
+	Devs  []string `json:"devs"` // names and patterns in the files
+	// Made are marks of the plans that an agent put in force, by device. They
+	// outlive it, so that the next one knows what to take away.
+	Made map[string]string `json:"made"`
+}
+
+// claimPath is the file for the network namespace of the calling thread.
+func claimPath(dir string) (string, error) {
+	ns, err := os.Readlink("/proc/thread-self/ns/net")
+	if err != nil {
+		return "", fmt.Errorf("the network namespace cannot be told: %w", err)
+	}
+	return filepath.Join(dir, "net-"+strings.Trim(strings.TrimPrefix(ns, "net:"), "[]")+".agent"), nil
+}
+
+// NewClaim is for an agent with these files. It fails if another agent runs.
+func NewClaim(dir string, files []string) (*Claim, error) {
+	name, err := claimPath(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|unix.O_CLOEXEC, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	before := readClaim(f)
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("an agent runs already (process %d, for %s): end it first", before.PID, strings.Join(before.Files, " "))
+		}
+		return nil, &os.PathError{Op: "lock", Path: name, Err: err}
+	}
+	c := &Claim{file: f, earlier: before.Made}
+	c.text.PID, c.text.Files = os.Getpid(), files
+	return c, nil
+}
+
+// Close ends the claim; what was made stays written down.
+func (c *Claim) Close() error { return c.file.Close() }
+
+// takeMade is the mark of what an earlier agent put in force on a device, once.
+func (c *Claim) takeMade(dev string) string {
+	mine := c.earlier[dev]
+	delete(c.earlier, dev)
+	return mine
+}
+
+func (c *Claim) write(devs []string, made map[string]string) error {
+	next := c.text
+	next.Devs, next.Made = devs, made
+	if reflect.DeepEqual(next, c.text) {
+		return nil
+	}
+	text, err := json.Marshal(next)
+	if err != nil {
+		return err
+	}
+	// In place, because the lock is on this file and no other. Who reads half of
+	// it takes it for nothing.
+	if err := errors.Join(c.file.Truncate(0), onlyErr(c.file.WriteAt(text, 0))); err != nil {
+		return fmt.Errorf("what the agent has made cannot be written down: %w", err)
+	}
+	c.text = next
+	return nil
+}
+
+func onlyErr(_ int, err error) error { return err }
+
+func readClaim(f *os.File) (t claimText) {
+	text := make([]byte, 1<<20)
+	n, _ := f.ReadAt(text, 0)
+	_ = json.Unmarshal(text[:n], &t) // an empty or damaged file claims nothing
+	return t
+}
+
+// Owner tells which agent, that runs now, has a device in its files.
+func Owner(dir, dev string) (pid int, files []string, ok bool) {
+	name, err := claimPath(dir)
+	if err != nil {
+		return 0, nil, false
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return 0, nil, false
+	}
+	defer f.Close()
+	// Shared, so that two who ask do not see each other.
+	if unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil {
+		return 0, nil, false
+	}
+	t := readClaim(f)
+	for _, d := range t.Devs {
+		if match, err := path.Match(d, dev); err == nil && match {
+			return t.PID, t.Files, true
+		}
+	}
+	return 0, nil, false
+}

@@ -1,0 +1,208 @@
+package groups
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"headgate/bench"
+	"headgate/internal/nl"
+	"headgate/lab"
+	"headgate/unit"
+)
+
+// costCase is the time that our eBPF takes for a packet.
+type costCase struct {
+	in    bool
+	name  string
+	flows int
+	aim   bench.Target
+}
+
+func costCases() (out []costCase) {
+	for _, in := range []bool{false, true} {
+		out = append(out, costCase{in, "one-hot-flow", 1, costHot}, costCase{in, "100000-flows", 100_000, costFlows})
+	}
+	return out
+}
+
+func (c costCase) id() string { return fmt.Sprintf("cost/%s/%s", c.name, direction(c.in)) }
+
+// neverReached is a limit beyond what the machine can carry.
+const neverReached = 100 * unit.Gbit
+
+func (c costCase) run(ctx context.Context, r *bench.Run) (err error) {
+	// Two hosts and no router: nobody forwards, and the receiver drops.
+	l, err := lab.Up(ctx, &lab.Topology{
+		Name: lab.UniqueName("bench"), Nodes: []lab.NodeSpec{{Name: dev}, {Name: "server"}}, Links: []lab.LinkSpec{{Ends: [2]string{dev, "server"}}},
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	p, err := plan(seedGroups(neverReached), c.in)
+	if err != nil {
+		return err
+	}
+	ours, err := newLimiter(bench.Ours)
+	if err != nil {
+		return err
+	}
+	if err := within(l, func() error { return ours.Apply(p) }); err != nil {
+		return err
+	}
+	defer within(l, func() error { return ours.Clear(dev) })
+	stats, err := ebpf.EnableStats(uint32(unix.BPF_STATS_RUN_TIME))
+	if err != nil {
+		return fmt.Errorf("switch the kernel's eBPF statistics on: %w", err)
+	}
+	defer stats.Close()
+	from, device := "server", dev
+	if c.in {
+		from, device = dev, "server"
+	}
+	length := 5 * time.Second
+	if r.Quick {
+		length = time.Second
+	}
+	var before, after spent
+	err = l.Node(from).Do(func() error {
+		f, err := newFlood(device, c.flows)
+		if err != nil {
+			return err
+		}
+		defer f.close()
+		if err := f.each(); err != nil {
+			return err
+		}
+		if before, err = c.spent(l); err != nil {
+			return err
+		}
+		if err := f.run(length); err != nil {
+			return err
+		}
+		after, err = c.spent(l)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	packets := float64(after.classified - before.classified)
+	if packets == 0 {
+		return errors.New("no packet came to the classifier")
+	}
+	sheet := r.Sheet(bench.Ours)
+	classifier, hook := float64(after.classifier-before.classifier)/packets, float64(after.hook-before.hook)/packets
+	sheet.Set(c.id(), classifier+hook)
+	sheet.Note(c.id(), "classifier %s ns, departure hook %s ns", bench.Number(classifier), bench.Number(hook))
+	sheet.Keep("packets", packets)
+	sheet.Keep("packets_per_s", packets/length.Seconds())
+	sheet.Keep("classifier_ns", classifier)
+	sheet.Keep("hook_ns", hook)
+	return nil
+}
+
+// spent is what our programs have used: packets that were classified, and time.
+type spent struct {
+	classified       uint64
+	classifier, hook time.Duration
+}
+
+// spent reads the kernel's statistics of the classifier on the device, and of the
+// departure hook, which is one for the whole machine: what it costs on other
+// devices on the packet's way is in it.
+func (c costCase) spent(l *lab.Lab) (s spent, err error) {
+	var id uint32
+	err = within(l, func() error {
+		id, err = classifierOn(dev, c.in)
+		return err
+	})
+	if err != nil {
+		return s, err
+	}
+	program, err := ebpf.NewProgramFromID(ebpf.ProgramID(id))
+	if err != nil {
+		return s, fmt.Errorf("open the classifier: %w", err)
+	}
+	defer program.Close()
+	used, err := program.Stats()
+	if err != nil {
+		return s, err
+	}
+	s.classified, s.classifier = used.RunCount, used.Runtime
+	s.hook, err = hookTime()
+	return s, err
+}
+
+// classifierOn finds Headgate's filter on a device.
+func classifierOn(dev string, in bool) (id uint32, err error) {
+	link, err := net.InterfaceByName(dev)
+	if err != nil {
+		return 0, err
+	}
+	conn, err := nl.Open()
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	hook := nl.ClsactEgress
+	if in {
+		hook = nl.ClsactIngress
+	}
+	filters, err := conn.Objects("filters", unix.RTM_GETTFILTER, nl.TC{Ifindex: link.Index, Parent: hook})
+	if err != nil {
+		return 0, err
+	}
+	for _, f := range filters {
+		if name, id := f.BPFFilter(); id != 0 && strings.HasPrefix(name, "headgate") {
+			return id, nil
+		}
+	}
+	return 0, fmt.Errorf("there is no classifier of Headgate's on %s", dev)
+}
+
+// hookName begins the name of the departure hook; the kernel keeps 15 letters.
+const hookName = "headgate_depart"
+
+// hookTime is the time that departure hooks have used, of all versions that are
+// loaded.
+func hookTime() (sum time.Duration, err error) {
+	for id := ebpf.ProgramID(0); ; {
+		if id, err = ebpf.ProgramGetNextID(id); errors.Is(err, unix.ENOENT) {
+			return sum, nil
+		} else if err != nil {
+			return 0, fmt.Errorf("list eBPF programs: %w", err)
+		}
+		program, err := ebpf.NewProgramFromID(id)
+		if err != nil {
+			continue // it has gone
+		}
+		if info, err := program.Info(); err == nil && strings.HasPrefix(info.Name, hookName) {
+			if used, err := program.Stats(); err == nil {
+				sum += used.Runtime
+			}
+		}
+		program.Close()
+	}
+}
+
+func costBenches() (out []bench.Case) {
+	for _, c := range costCases() {
+		out = append(out, bench.Case{
+			Name: c.id(), Run: c.run, Claims: []bench.Claim{bench.NewClaim(c.id(), "eBPF time per packet, classifier and departure hook", c.aim)},
+			Takes: func(quick bool) time.Duration {
+				if quick {
+					return 2 * time.Second
+				}
+				return 6 * time.Second
+			},
+		})
+	}
+	return append(out, throughputBenches()...)
+}

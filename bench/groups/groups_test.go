@@ -1,0 +1,208 @@
+package groups
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/bench"
+	"headgate/bench/peers"
+	"headgate/lab/meter"
+	"headgate/lab/traffic"
+	"headgate/shaper"
+	"headgate/unit"
+)
+
+// Every row of the issue has claims, and every claim a row (Declared checks that).
+func TestEveryRowIsClaimed(t *testing.T) {
+	claims, err := Bench().Declared(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := map[string]int{}
+	for _, c := range claims {
+		row, _, _ := strings.Cut(c.ID, "/")
+		count[row]++
+		if c.Metric == "" || c.Unit == "" {
+			t.Errorf("%s does not say what is measured, or in which unit", c.ID)
+		}
+	}
+	for _, row := range rows {
+		if count[row.ID] == 0 {
+			t.Errorf("nothing is claimed for %s", row.ID)
+		}
+	}
+}
+
+// The cases that the issue names.
+func TestNamedCases(t *testing.T) {
+	claims, err := Bench().Declared(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, c := range claims {
+		ids = append(ids, c.ID)
+	}
+	for _, prefix := range []string{
+		"ramp-in/0.8Mbit/tcp", "ramp-in/100Mbit/tcp-cubic/", "ramp-in/100Mbit/tcp-bbr/", "ramp-in/100Mbit/udp/", "ramp-in/100Mbit/tcp-cubic-ipv6/", "ramp-in/1000Mbit/tcp",
+		"ramp-out/0.8Mbit/tcp", "ramp-out/100Mbit/tcp-cubic/", "ramp-out/100Mbit/tcp-bbr/", "ramp-out/100Mbit/udp/", "ramp-out/100Mbit/tcp-cubic-ipv6/", "ramp-out/1000Mbit/tcp",
+		"ramp-out/0.8Mbit/tcp-cubic-seed-timing/", "covetous/out/100Mbit/udp/group2", "covetous/in/100Mbit/tcp-cubic/group3", "steady/out/0.8Mbit/tcp-cubic",
+		"return/100Mbit/udp", "return/100Mbit/tcp", "return/1000Mbit/udp", "lend/100Mbit/udp", "lend/1000Mbit/tcp",
+		"latency/quiet/", "latency/full/cubic-ecn-", "latency/full/cubic-no-ecn-", "spare/proportional/", "spare/equal/", "spare/priority/",
+		"cost/one-hot-flow/", "cost/100000-flows/", "cost/throughput/out", "cost/throughput/in",
+		"scale/apply", "scale/re-rate-all", "scale/no-op-apply", "scale/clear", "scale/lost/",
+	} {
+		if !slices.ContainsFunc(ids, func(id string) bool { return strings.HasPrefix(id, prefix) }) {
+			t.Errorf("there is no claim %s...", prefix)
+		}
+	}
+}
+
+func TestQuickIsQuick(t *testing.T) {
+	if took := Bench().Takes(bench.Options{Quick: true}); took > 3*time.Minute {
+		t.Errorf("--quick takes %v by its own estimate: at most 3 minutes are allowed", took)
+	}
+}
+
+// The seed's test, chapter V: all at 10 %, then 0, 1, 2, 3 rise to 30 % in steps
+// of 5 %; 120 % at the end.
+func TestShares(t *testing.T) {
+	for level, want := range map[int][4]int{
+		0: {10, 10, 10, 10}, 1: {15, 10, 10, 10}, 4: {30, 10, 10, 10}, 5: {30, 15, 10, 10}, 12: {30, 30, 30, 10}, 15: {30, 30, 30, 25}, 16: {30, 30, 30, 30},
+	} {
+		if got := shares(level); got != want {
+			t.Errorf("level %d offers %v, want %v", level, got, want)
+		}
+	}
+	c := rampCase{limit: 100 * unit.Mbit, protocol: traffic.TCP}
+	full := c.timing(false)
+	if full.begins() != 80*time.Second || full.ends() != 140*time.Second || full.warm() != 86*time.Second {
+		t.Errorf("overload from %v to %v, counted from %v", full.begins(), full.ends(), full.warm())
+	}
+	for i, want := range []float64{10e6, 20e6, 30e6, 30e6} {
+		if got := c.due(i); got != want {
+			t.Errorf("group%d is due %v, want %v", i, got, want)
+		}
+	}
+	for i, f := range c.flows(full) {
+		steps := f.Schedule
+		if len(steps) != 5 || steps[0] != (traffic.Step{Rate: 10 * unit.Mbit}) || steps[4] != (traffic.Step{At: time.Duration(4*i+4) * 5 * time.Second, Rate: 30 * unit.Mbit}) {
+			t.Errorf("flow %d has the schedule %v", i, steps)
+		}
+	}
+}
+
+func TestVariation(t *testing.T) {
+	if got := variation([]float64{2, 4, 4, 4, 5, 5, 7, 9}); math.Abs(got-2.138/5) > 1e-3 {
+		t.Errorf("variation is %v", got)
+	}
+	if got := variation([]float64{3, 3, 3}); got != 0 {
+		t.Errorf("variation of a constant is %v", got)
+	}
+}
+
+// series has rates in Mbit/s, each for some milliseconds.
+func series(parts ...struct {
+	mbit float64
+	ms   int
+}) meter.Series {
+	s := meter.Series{Bin: time.Millisecond}
+	for _, p := range parts {
+		for range p.ms {
+			s.Bytes = append(s.Bytes, uint64(p.mbit*1e6/8/1000))
+		}
+	}
+	return s
+}
+
+func TestReaches(t *testing.T) {
+	type part = struct {
+		mbit float64
+		ms   int
+	}
+	const ms = time.Millisecond
+	for name, c := range map[string]struct {
+		s    meter.Series
+		want time.Duration
+		ok   bool
+	}{
+		"at once":         {series(part{0, 100}, part{40, 400}), 0, true},
+		"after a while":   {series(part{0, 100}, part{20, 30}, part{40, 370}), 29 * ms, true}, // 9 of 10 ms and one at half
+		"a burst is none": {series(part{0, 100}, part{40, 20}, part{10, 80}, part{40, 300}), 100 * ms, true},
+		"for a moment":    {series(part{0, 100}, part{60, 150}, part{0, 250}), 400 * ms, false},
+		"never":           {series(part{0, 100}, part{30, 400}), 400 * ms, false},
+	} {
+		got, ok := reaches(c.s, 38e6, 100*ms, 500*ms)
+		if ok != c.ok || got < c.want-2*ms || got > c.want+2*ms {
+			t.Errorf("%s: %v, %v; want %v, %v", name, got, ok, c.want, c.ok)
+		}
+	}
+}
+
+// share's answers are the ones that a reader would compute.
+func TestSpareAnswers(t *testing.T) {
+	want := map[string]map[string]float64{
+		"spare/proportional/10-40-of-100Mbit": {"a": 20, "b": 80},
+		"spare/proportional/ceiling-binds":    {"a": 50, "b": 50},
+		"spare/proportional/nested":           {"t/x": 36, "t/y": 36, "b": 28},
+		"spare/equal/10-40-of-100Mbit":        {"a": 35, "b": 65},
+		"spare/equal/ceiling-binds":           {"a": 20, "b": 40, "c": 40},
+		"spare/priority/10-40-of-100Mbit":     {"a": 60, "b": 40},
+		"spare/priority/ceiling-binds":        {"a": 30, "b": 60, "c": 10},
+	}
+	for _, c := range spareCases() {
+		p, err := plan(c.direction(), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sum unit.Rate
+		for i, got := range c.answer(p.Out) {
+			n := p.Out.Nodes[i]
+			if n.Leaf {
+				sum += got
+			}
+			if right, ok := want[c.id()][n.Path]; ok && math.Abs(float64(got)-right*1e6) > 10 {
+				t.Errorf("%s: %s gets %v, want %v Mbit/s", c.id(), n.Path, got, right)
+			}
+		}
+		if sum > c.limit || sum < c.limit-10 {
+			t.Errorf("%s hands out %v of %v", c.id(), sum, c.limit)
+		}
+	}
+}
+
+func TestHTBByHand(t *testing.T) {
+	p, err := plan(seedGroups(100*unit.Mbit), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := peers.HTB{Leaf: fifoLeaf}.Commands("eth0", p.Out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"qdisc add dev eth0 root handle 1: htb default 10",
+		"class add dev eth0 parent 1:1 classid 1:13 htb rate 40000000bit ceil 100000000bit quantum 6056",
+		"qdisc add dev eth0 parent 1:12 bfifo limit 250000",
+		"filter add dev eth0 parent 1: protocol ip prio 1 u32 match ip dport 5004 0xffff flowid 1:13",
+	} {
+		if !slices.Contains(got, want) {
+			t.Errorf("%q is not among the commands:\n%s", want, strings.Join(got, "\n"))
+		}
+	}
+}
+
+// A plan of 4,000 groups in both directions is one that Headgate accepts.
+func TestScalePlan(t *testing.T) {
+	p, err := scalePlan(scaleGroups-1, 2*unit.Mbit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Out.Nodes) != scaleGroups || p.In == nil {
+		t.Errorf("%d groups out, in is %v", len(p.Out.Nodes), p.In != nil)
+	}
+	var _ shaper.Plan = p
+}

@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/agent"
+)
+
+func TestAgentExitCodes(t *testing.T) {
+	w := newWorld(t)
+	bad := w.write("bad.yaml", "kind: Interface\ndev: eth0\nout: {limit: 1000}\n")
+	for _, c := range []struct{ args, stderr string }{
+		{"agent", "write -f"},
+		{"agent -f -", "standard input cannot be read again"},
+		{"agent -f /no/such/file", "the file cannot be read"},
+		{"agent -f " + bad, "bad.yaml:3: out.limit"},
+		{"agent --log-level loud -f " + bad, "debug, info, warn or error"},
+	} {
+		if r := w.run(strings.Fields(c.args)...); r.code != wrong || !strings.Contains(r.err, c.stderr) {
+			t.Errorf("headgate %s: exit %d, want %d with %q\n%s", c.args, r.code, wrong, c.stderr, r.err)
+		}
+	}
+}
+
+// Whoever changes a device by hand hears whose it is.
+func TestWarnsOfAgent(t *testing.T) {
+	w := newWorld(t)
+	var out, said bytes.Buffer
+	a := fakeApp(w.dir)
+	a.err = &out
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- a.agent(ctx, []string{w.config("lo*", "1Gbit")}, slog.LevelInfo) }()
+	for began := time.Now(); ; time.Sleep(time.Millisecond) {
+		if _, _, ok := agent.Owner(a.state, "lo"); ok {
+			break
+		}
+		if time.Since(began) > 10*time.Second {
+			t.Fatal("the agent does not claim its device")
+		}
+	}
+	other := fakeApp(w.dir)
+	other.err = &said
+	other.warnAgent(clearedByHand, "eth0", "lo")
+	if text := said.String(); !strings.Contains(text, "warning: lo is the agent's (process") || strings.Contains(text, "eth0") {
+		t.Errorf("the warning is %q", text)
+	}
+	if r := w.run("agent", "-f", w.config("lo*", "1Gbit")); r.code != failed || !strings.Contains(r.err, "an agent runs already") {
+		t.Errorf("a second agent: exit %d\n%s", r.code, r.err)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Errorf("told to stop, the agent ended with %v", err)
+	}
+	said.Reset()
+	other.warnAgent(appliedByHand, "lo")
+	if said.Len() > 0 {
+		t.Errorf("a warning of an agent that is gone: %s", said.String())
+	}
+}

@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"headgate/cli/view"
+	"headgate/shaper"
+)
+
+// liveStage shows the demo on a terminal: what is said scrolls by, as lines do,
+// and below it stands a live view of the groups.
+type liveStage struct {
+	program *tea.Program
+	cancel  chan struct{} // closed when the user asks for an end
+}
+
+func newLiveStage(in io.Reader, out io.Writer, width int) *liveStage {
+	s := &liveStage{cancel: make(chan struct{})}
+	panel := livePanel{theme: view.NewTheme(out), tracker: &view.Tracker{}, width: width, height: 24, cancel: s.cancel}
+	s.program = tea.NewProgram(panel, tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler())
+	return s
+}
+
+func (s *liveStage) show(ctx context.Context, run func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		err := run(ctx)
+		s.program.Send(curtain{})
+		ended <- err
+	}()
+	go func() {
+		select {
+		case <-s.cancel:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	_, screenErr := s.program.Run()
+	// A screen that broke must not take the network with it.
+	if screenErr != nil {
+		cancel()
+	}
+	if err := <-ended; err != nil {
+		return err
+	}
+	return screenErr
+}
+
+func (s *liveStage) say(lines ...string)      { s.program.Send(said(lines)) }
+func (s *liveStage) status(text string)       { s.program.Send(doing(text)) }
+func (s *liveStage) phase(n int, p demoPhase) { s.program.Send(scene{n, p, time.Now()}) }
+func (s *liveStage) state(state shaper.State) { s.program.Send(state) }
+
+// Messages to the panel.
+type (
+	said    []string
+	doing   string
+	curtain struct{}
+	second  struct{}
+	printed struct{}
+	scene   struct {
+		n     int
+		p     demoPhase
+		began time.Time
+	}
+)
+
+// livePanel is the view below the text, a model of bubbletea.
+type livePanel struct {
+	theme         view.Theme
+	tracker       *view.Tracker
+	width, height int
+	cancel        chan struct{}
+
+	text     []string // said, and not printed yet
+	printing bool
+	status   string
+	scene    *scene
+	frame    view.Frame
+	now      time.Time
+	ending   bool
+	curtain  bool
+}
+
+// Init is part of tea.Model.
+func (p livePanel) Init() tea.Cmd { return nextSecond() }
+
+func nextSecond() tea.Cmd {
+	return tea.Tick(250*time.Millisecond, func(time.Time) tea.Msg { return second{} })
+}
+
+// Update is part of tea.Model.
+func (p livePanel) Update(m tea.Msg) (tea.Model, tea.Cmd) {
+	switch m := m.(type) {
+	case tea.WindowSizeMsg:
+		p.width, p.height = m.Width, m.Height
+	case tea.KeyMsg:
+		if k := m.String(); (k == "ctrl+c" || k == "q") && !p.ending {
+			p.ending = true
+			close(p.cancel)
+		}
+	case said:
+		for _, line := range m {
+			p.text = append(p.text, p.folded(line)...)
+		}
+	case printed:
+		p.printing = false
+	case doing:
+		p.status, p.scene = string(m), nil
+	case scene:
+		p.scene = &m
+		lines := announce(m.n, m.p)
+		lines[1] = p.theme.Bold(lines[1])
+		p.text = append(p.text, lines...)
+	case shaper.State:
+		p.frame = p.tracker.Update(m.At, []shaper.State{m})
+	case second:
+		p.now = time.Now()
+		return p, nextSecond()
+	case curtain:
+		p.curtain = true
+	}
+	return p.print()
+}
+
+// folded breaks a line that is wider than the terminal, which else would write
+// over the view below.
+func (p livePanel) folded(line string) []string {
+	runes := []rune(line)
+	if len(runes) <= p.width {
+		return []string{line}
+	}
+	indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
+	var out []string
+	for _, l := range wrapped(line, indent+"  ", p.width) {
+		// A single word may still be too long.
+		for runes = []rune(l); len(runes) > p.width; runes = runes[p.width:] {
+			out = append(out, string(runes[:p.width]))
+		}
+		out = append(out, string(runes))
+	}
+	out[0] = strings.Replace(out[0], indent+"  ", indent, 1)
+	return out
+}
+
+// print lets the text scroll by: one command at a time, because commands that
+// run together may end in any order.
+func (p livePanel) print() (tea.Model, tea.Cmd) {
+	switch {
+	case p.printing:
+		return p, nil
+	case len(p.text) > 0:
+		text := strings.Join(p.text, "\n")
+		p.text, p.printing = nil, true
+		return p, tea.Sequence(tea.Println(text), func() tea.Msg { return printed{} })
+	case p.curtain:
+		return p, tea.Quit
+	}
+	return p, nil
+}
+
+// View is part of tea.Model.
+func (p livePanel) View() string {
+	if p.curtain {
+		return ""
+	}
+	out := []string{p.headline()}
+	if len(p.frame.Devices) > 0 && p.scene != nil {
+		heading, lines := view.Render(p.frame, view.Options{Width: p.width, Theme: p.theme})
+		out = append(append(out, heading), lines...)
+	}
+	// Something of the text above must stay in view.
+	const text = 3
+	if most := max(p.height-text, 2); len(out) > most {
+		out = out[:most]
+	}
+	return strings.Join(out, "\n")
+}
+
+// headline says what is shown, and how far it is.
+func (p livePanel) headline() string {
+	switch {
+	case p.ending:
+		return "ending, and cleaning up"
+	case p.scene == nil && p.status != "":
+		return p.status
+	case p.scene == nil:
+		return "making the network"
+	}
+	s := p.scene
+	part := min(max(float64(p.now.Sub(s.began))/float64(s.p.length), 0), 1)
+	const cells = 20
+	done := int(part * cells)
+	text := fmt.Sprintf("%d/%d %s %s%s", s.n+1, demoPhases, s.p.title, strings.Repeat("=", done), strings.Repeat("-", cells-done))
+	const keys = "q ends it"
+	return p.theme.Bold(text) + strings.Repeat(" ", max(p.width-len(text)-len(keys), 2)) + p.theme.Dim(keys)
+}

@@ -1,0 +1,181 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"headgate/lab"
+	"headgate/lab/meter"
+	"headgate/lab/traffic"
+	"headgate/shaper"
+)
+
+// play is a scenario that runs.
+type play struct {
+	*app
+	scenario
+	stage demoStage
+	lab   *lab.Lab
+	dir   string // of the configuration
+	phase int
+
+	session *traffic.Session
+	began   time.Time // of the traffic
+	meter   *meter.Meter
+	// What was in force, and had been counted, at the beginning and the end of
+	// the counted part of each phase.
+	edges    [demoPhases][2]shaper.State
+	returned map[string]float64 // ms until storage had its guarantee back, by direction
+}
+
+// Ours.
+const (
+	// demoEvery is the time between observations for the view.
+	demoEvery = 500 * time.Millisecond
+	// demoSampleEvery is the time between samples of what sockets count. What is
+	// counted begins and ends at one of them.
+	demoSampleEvery = 100 * time.Millisecond
+	// demoEdge is how long before the end of a phase its counters are read: before
+	// the next phase's traffic comes.
+	demoEdge = 20 * time.Millisecond
+	// demoConnect is how long all connections have before the first phase.
+	demoConnect = 400 * time.Millisecond
+)
+
+// play makes the network, runs the scenario in it, and removes it.
+func (a *app) play(ctx context.Context, s scenario, keep bool, stage demoStage) (result *demoResult, err error) {
+	if err := a.sweepDemos(stage); err != nil {
+		return nil, err
+	}
+	p := &play{app: a, scenario: s, stage: stage}
+	name := lab.UniqueName(demoPrefix)
+	stage.say("", "A server and three clients, in network namespaces of this machine:", "")
+	stage.say(strings.Split(s.picture(), "\n")...)
+	if p.lab, err = lab.Up(ctx, s.network(name)); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if keep && err == nil {
+			result.Kept, err = name, p.leave()
+			return
+		}
+		stage.status("cleaning up")
+		err = errors.Join(err, p.clean(result))
+	}()
+	// Warnings of the packages below are part of what is shown.
+	old := slog.Default()
+	defer slog.SetDefault(old)
+	slog.SetDefault(slog.New(newLogLines(stageWriter{stage})))
+	if p.dir, err = makeDemoDir(name); err != nil {
+		return nil, err
+	}
+	if err := p.applyConfig(); err != nil {
+		return nil, err
+	}
+	stage.say("", "To watch it from another terminal:", "  $ headgate lab exec server --lab "+name+" -- headgate top")
+	return p.perform(ctx)
+}
+
+// perform lets the traffic flow through all phases, and judges what came of it.
+func (p *play) perform(ctx context.Context) (*demoResult, error) {
+	var err error
+	if p.meter, err = meter.New(meter.Options{Flows: len(p.flows), Length: p.length()}); err != nil {
+		return nil, err
+	}
+	defer p.meter.Close()
+	start := traffic.MonotonicNow() + int64(demoConnect)
+	p.began = time.Now().Add(demoConnect)
+	if err := p.meter.Start(start); err != nil {
+		return nil, err
+	}
+	var flows []traffic.Flow
+	for _, f := range p.flows {
+		flows = append(flows, f.Flow)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	p.session, err = traffic.Start(ctx, p.lab.Host, flows, traffic.Options{
+		Duration: p.length(), Interval: demoSampleEvery, StartAt: start, OnReceiver: p.meter.Watch,
+	})
+	if err != nil {
+		return nil, err
+	}
+	var observer sync.WaitGroup
+	observer.Go(func() { p.observeAll(ctx) })
+	err = p.phasesOn(ctx)
+	if err != nil {
+		p.session.Stop()
+	}
+	received := p.session.Wait()
+	// Whoever ends it may do so after the last phase, too.
+	err = errors.Join(err, ctx.Err())
+	cancel()
+	observer.Wait()
+	if err != nil {
+		return nil, err
+	}
+	return p.judge(received)
+}
+
+// phasesOn goes through the phases: announces each, does what is to be done, and
+// reads counters at the edges of what is counted. The flows follow their own
+// schedules meanwhile.
+func (p *play) phasesOn(ctx context.Context) (err error) {
+	for i, phase := range p.phases {
+		p.phase = i
+		if !sleepUntil(ctx, p.began.Add(phase.at)) {
+			return ctx.Err()
+		}
+		if i == phaseReturn+1 {
+			p.measureReturn()
+		}
+		p.stage.phase(i, phase)
+		if phase.act != nil {
+			if err := phase.act(p); err != nil {
+				return err
+			}
+		}
+		from, to := p.counted(i)
+		for edge, at := range []time.Duration{from, to - demoEdge} {
+			if !sleepUntil(ctx, p.began.Add(at)) {
+				return ctx.Err()
+			}
+			if p.edges[i][edge], err = p.read(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// observeAll reads what the groups do, for the view, until ctx ends.
+func (p *play) observeAll(ctx context.Context) {
+	for next := time.Now(); sleepUntil(ctx, next); next = next.Add(max(demoEvery, time.Since(next))) {
+		state, err := p.read()
+		if err != nil {
+			p.stage.say(fmt.Sprintf("  the groups cannot be read: %v", err))
+			continue
+		}
+		p.stage.state(state)
+	}
+}
+
+// read observes the server's device.
+func (p *play) read() (state shaper.State, err error) {
+	err = p.within(func() error {
+		state, err = p.observe(demoDev)
+		return err
+	})
+	return state, err
+}
+
+// within runs fn in the server's namespace.
+func (p *play) within(fn func() error) error { return p.lab.Node("server").Do(fn) }
+
+// leave lets the network stay when this process ends.
+func (p *play) leave() error { return errors.Join(p.lab.Leave(), p.lab.Close()) }

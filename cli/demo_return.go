@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"headgate/group"
+	"headgate/lab/meter"
+)
+
+// A group has its guarantee back from the moment on at which it has this part of
+// it both in the mean of the next short and of the next long time.
+const (
+	backPart  = 0.95
+	backShort = 20 * time.Millisecond
+	backLong  = 100 * time.Millisecond
+)
+
+// measureReturn finds how long after its return storage had its guarantee again.
+func (p *play) measureReturn() {
+	p.returned = map[string]float64{}
+	plan, phase := p.edges[phaseReturn][0].Plan, p.phases[phaseReturn]
+	for direction, tree := range map[string]*group.Tree{"out": plan.Out, "in": plan.In} {
+		i, err := tree.Find("storage")
+		if err != nil {
+			continue
+		}
+		goal := backPart * float64(tree.Nodes[i].Guarantee)
+		arrived := p.arrivals(phaseReturn, direction, "storage")
+		for at := phase.at; at+backLong <= phase.at+phase.length; at += arrived.Bin {
+			if arrived.Rate(at, at+backShort) >= goal && arrived.Rate(at, at+backLong) >= goal {
+				p.returned[direction] = (at - phase.at).Seconds() * 1e3
+				break
+			}
+		}
+	}
+	p.stage.say("  Storage had its guarantee back " + returnText(p.returned) + ".")
+}
+
+// arrivals is what has come to the other end until now, of those who are in a
+// group in a phase.
+func (p *play) arrivals(phase int, direction, group string) meter.Series {
+	sum := meter.Series{Bin: time.Millisecond, Bytes: make([]uint64, p.length()/time.Millisecond)}
+	for _, f := range p.flows {
+		if f.direction != direction || f.groupIn(phase) != group {
+			continue
+		}
+		s, err := p.meter.Series(f.Name)
+		if err != nil {
+			continue // a flow that has no socket has no arrivals
+		}
+		for i := range min(len(sum.Bytes), len(s.Bytes)) {
+			sum.Bytes[i] += s.Bytes[i]
+		}
+	}
+	return sum
+}
+
+// returnText says how long storage waited for its guarantee, in ms by direction.
+func returnText(waited map[string]float64) string {
+	var parts []string
+	for _, direction := range []string{"out", "in"} {
+		switch ms, ok := waited[direction]; {
+		case !ok:
+			parts = append(parts, "not at all ("+direction+")")
+		case ms < 1:
+			parts = append(parts, "in less than 1 ms ("+direction+")")
+		default:
+			parts = append(parts, fmt.Sprintf("after %.0f ms (%s)", ms, direction))
+		}
+	}
+	return strings.Join(slices.Compact(parts), " and ")
+}

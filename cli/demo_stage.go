@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"headgate/cli/view"
+	"headgate/shaper"
+)
+
+// demoStage is where the demo is shown.
+type demoStage interface {
+	// show calls run and shows what it says. The context that run gets ends also
+	// when the user asks for an end on this stage.
+	show(ctx context.Context, run func(context.Context) error) error
+	// say adds lines to what is told.
+	say(lines ...string)
+	// status says what is done now, besides the phases.
+	status(text string)
+	phase(n int, p demoPhase)
+	state(shaper.State)
+}
+
+// demoStage chooses one: a live view on a terminal, lines elsewhere. What a
+// program asked for goes alone to standard output.
+func (a *app) demoStage(f format) demoStage {
+	if f != "table" {
+		return &lineStage{w: a.err}
+	}
+	if width, live := a.terminal(); live {
+		return newLiveStage(a.in, a.out, width)
+	}
+	return &lineStage{w: a.out}
+}
+
+// lineStage prints lines.
+type lineStage struct {
+	w       io.Writer
+	began   time.Time
+	last    time.Time // of the last line of rates
+	tracker view.Tracker
+}
+
+func (s *lineStage) show(ctx context.Context, run func(context.Context) error) error { return run(ctx) }
+
+func (s *lineStage) say(lines ...string) {
+	for _, l := range lines {
+		fmt.Fprintln(s.w, l)
+	}
+}
+
+func (s *lineStage) status(string) {}
+
+func (s *lineStage) phase(n int, p demoPhase) {
+	if n == 0 {
+		s.began = time.Now()
+	}
+	s.say(announce(n, p)...)
+}
+
+// announce says what comes, in lines of at most 80 cells.
+func announce(n int, p demoPhase) []string {
+	lines := []string{"", fmt.Sprintf("[%d/%d] %s, %v", n+1, demoPhases, p.title, p.length)}
+	return append(lines, wrapped(p.says, "  ", 78)...)
+}
+
+// wrapped breaks text into lines of at most width cells, if its words allow it.
+func wrapped(text, indent string, width int) (out []string) {
+	line := indent
+	for _, word := range strings.Fields(text) {
+		if line != indent && len(line)+1+len(word) > width {
+			out = append(out, line)
+			line = indent
+		}
+		if line != indent {
+			line += " "
+		}
+		line += word
+	}
+	return append(out, line)
+}
+
+// state prints a line of rates a second.
+func (s *lineStage) state(state shaper.State) {
+	const every = time.Second
+	if !s.last.IsZero() && state.At.Sub(s.last) < every*9/10 {
+		return
+	}
+	s.last = state.At
+	f := s.tracker.Update(state.At, []shaper.State{state})
+	if d := f.Devices[0]; d.Seconds > 0 && !s.began.IsZero() {
+		s.say(fmt.Sprintf("%6.1fs  %s", state.At.Sub(s.began).Seconds(), rateLine(d)))
+	}
+}
+
+// rateLine is all rates of a device, in Mbit/s, in one line.
+func rateLine(d view.Device) string {
+	var b strings.Builder
+	for _, dir := range d.Directions {
+		fmt.Fprintf(&b, "%s:", dir.Name)
+		for _, r := range dir.Groups {
+			fmt.Fprintf(&b, " %s %.1f", r.Path, r.Rate/1e6)
+		}
+		b.WriteString("  ")
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+// stageWriter makes log lines part of what is told.
+type stageWriter struct{ demoStage }
+
+func (w stageWriter) Write(b []byte) (int, error) {
+	w.say("  " + strings.TrimRight(string(b), "\n"))
+	return len(b), nil
+}

@@ -1,0 +1,142 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+
+	"headgate/unit"
+)
+
+func TestConclude(t *testing.T) {
+	check := func(s State, needed bool) Check { return Check{State: s, Needed: needed} }
+	for _, c := range []struct {
+		what          string
+		checks        []Check
+		ok, forbidden bool
+	}{
+		{"nothing was looked at", nil, true, false},
+		{"what is not needed may be missing", []Check{check(OK, true), check(Missing, false), check(Unknown, false), check(Limited, true)}, true, false},
+		{"something needed is missing", []Check{check(OK, true), check(Missing, true)}, false, false},
+		{"something needed could not be looked at", []Check{check(Unknown, true), check(OK, true)}, false, true},
+	} {
+		r := Report{Checks: c.checks}
+		r.conclude()
+		if r.OK != c.ok || r.Forbidden != c.forbidden {
+			t.Errorf("%s: ok %v, forbidden %v", c.what, r.OK, r.Forbidden)
+		}
+	}
+}
+
+func TestTried(t *testing.T) {
+	for _, c := range []struct {
+		err    error
+		state  State
+		means  string
+		remedy string
+	}{
+		{nil, OK, "gain", ""},
+		{errors.New("no such thing"), Missing, "loss", "remedy"},
+		{fmt.Errorf("load: %w", syscall.EPERM), Unknown, "gain", "run it as root"},
+		{&os.PathError{Err: syscall.EACCES}, Unknown, "gain", "run it as root"},
+	} {
+		got := tried("it", c.err, "gain", "loss", "remedy")
+		if got.State != c.state || got.Means != c.means || got.Remedy != c.remedy {
+			t.Errorf("%v: %+v", c.err, got)
+		}
+	}
+	if c := tried("it", errors.New("no"), "", "", "").onlyLimits(); c.State != Limited {
+		t.Errorf("what only limits is %s", c.State)
+	}
+	if c := tried("it", syscall.EPERM, "", "", "").onlyLimits(); c.State != Unknown {
+		t.Errorf("what is not known is %s", c.State)
+	}
+}
+
+func TestOlderThan(t *testing.T) {
+	for release, want := range map[string]bool{
+		"5.15.0": false, "5.14.21-150500.55-default": true, "4.19.0-27-amd64": true, "6.1.0-13-amd64": false,
+		"6.18.44-fc-v669": false, "10.0": false, "5.15-rc1": false, "": true, "five": true,
+	} {
+		if olderThan(release, 5, 15) != want {
+			t.Errorf("%q older than 5.15: %v", release, !want)
+		}
+	}
+}
+
+func TestEffective(t *testing.T) {
+	if got := effective("Name:\tx\nCapInh:\t0000000000000001\nCapEff:\t000001ffffffffff\nCapBnd:\t0\n"); got != 0x1ffffffffff {
+		t.Errorf("%x", got)
+	}
+	if got := effective("Name: x"); got != 0 {
+		t.Errorf("%x of nothing", got)
+	}
+}
+
+func TestJIT(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "bpf_jit_enable")
+	for text, want := range map[string]State{"1\n": OK, "2\n": OK, "0\n": Limited} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if c := jit(file); c.State != want || (c.State == OK) != (c.Remedy == "") {
+			t.Errorf("switch at %q: %+v", text, c)
+		}
+	}
+	if c := jit(file + ".no"); c.State != OK {
+		t.Errorf("no switch: %+v", c)
+	}
+}
+
+func TestCongestion(t *testing.T) {
+	for list, remedy := range map[string]string{"reno cubic bbr": "", "reno cubic": "modprobe tcp_bbr", "reno": "modprobe tcp_cubic tcp_bbr"} {
+		if c := congestion(list, nil); c.Remedy != remedy || c.Found != list || (c.State == OK) != (remedy == "") {
+			t.Errorf("%q: %+v", list, c)
+		}
+	}
+}
+
+func TestModulesThatTheTrialLoaded(t *testing.T) {
+	before := modules{"ext4", "veth", "sch_htb"}
+	now := modules{"ext4", "veth", "sch_htb", "ifb", "sch_tbf", "nf_tables"}
+	if got := before.added(now); !slices.Equal(got, []string{"sch_tbf", "ifb"}) {
+		t.Errorf("unloads %v, want what was loaded since and the trial may have caused", got)
+	}
+	if got := modules(ours).added(now); len(got) > 0 {
+		t.Errorf("where modules cannot be listed, unloads %v", got)
+	}
+}
+
+func TestQueues(t *testing.T) {
+	t8 := &ethtool{dev: "none", socket: -1}
+	link := func(n int) netlink.Link {
+		return &netlink.Dummy{LinkAttrs: netlink.LinkAttrs{Name: "none", NumTxQueues: n}}
+	}
+	for _, c := range []struct {
+		queues   int
+		measured *Ceiling
+		state    State
+		means    []string
+	}{
+		{1, nil, OK, []string{"one queue, one lock", "--measure"}},
+		{8, nil, Limited, []string{"all 8 share one HTB and its lock", "0.4 million packets", "--measure"}},
+		{8, &Ceiling{PacketsPerSecond: 1.5e6, Bandwidth: 40 * unit.Gbit}, Limited, []string{"1.5 million packets or 40 Gbit a second, as measured here"}},
+	} {
+		got := queues(link(c.queues), t8, c.measured)
+		if got.State != c.state {
+			t.Errorf("%d queues: %+v", c.queues, got)
+		}
+		for _, means := range c.means {
+			if !strings.Contains(got.Means, means) {
+				t.Errorf("%d queues: %q does not say %q", c.queues, got.Means, means)
+			}
+		}
+	}
+}

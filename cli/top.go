@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"headgate/cli/view"
+	"headgate/shaper"
+)
+
+// Bounds on --interval: below, reading would take more time than waiting.
+const (
+	minInterval = 100 * time.Millisecond
+	maxInterval = time.Hour
+)
+
+func topCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "top",
+		Short: "Watch groups live: rates against guarantees and limits",
+		Long: `Top shows what each group does now: its rate against its guarantee and
+ceiling, what it borrows or lends, drops, CE marks, how long packets wait, and
+the last 60 rates. Keys: q quit, d next device, s sort, p pause, ? help.
+
+Where standard output is not a terminal it prints lines instead, one for each
+group and interval, and with -o json one object a line for each interval. Rates
+are differences of counters over the time between two readings. NO_COLOR in the
+environment takes colours away.`,
+		Example: `  headgate top
+  headgate top --dev eth0 --interval 250ms
+  headgate top --dev eth0 --once
+  headgate top -o json | jq -c '.devices[].directions[].groups[]'`,
+		Args: cobra.NoArgs,
+	}
+	dev := a.devFlag(c, "all", "one device, or all that have bandwidth groups")
+	interval := c.Flags().Duration("interval", time.Second, "time between two readings")
+	once := c.Flags().Bool("once", false, "print one interval and end")
+	output := tableOrJSONFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if *interval < minInterval || *interval > maxInterval {
+			return usageError{fmt.Errorf("--interval %v is not possible: write %v to %v", *interval, minInterval, maxInterval), c.CommandPath()}
+		}
+		// What cannot be read at all is an error and not an empty view.
+		first, err := a.states(*dev)
+		if err != nil {
+			return err
+		}
+		source := a.watch(*dev)
+		width, live := a.terminal()
+		switch {
+		case *output == "json":
+			return a.topLines(source, *interval, *once, func(f view.Frame) error { return view.WriteJSON(a.out, f) })
+		case live && *once:
+			return a.topLines(source, *interval, true, func(f view.Frame) error { return a.printFrame(f, width) })
+		case live:
+			return a.topScreen(view.NewScreen(source, *interval, view.NewTheme(a.out)))
+		}
+		if len(first) == 0 {
+			a.note("no device has bandwidth groups: headgate apply -f FILE makes them")
+		}
+		return a.topLines(source, *interval, *once, func(f view.Frame) error { return view.WriteLines(a.out, f) })
+	}
+	return c
+}
+
+// tableOrJSONFlag is outputFlag for commands that print again and again.
+func tableOrJSONFlag(c *cobra.Command) *tableOrJSON {
+	f := tableOrJSON("table")
+	c.Flags().VarP(&f, "output", "o", "print for people, or as json, one object a line")
+	return &f
+}
+
+type tableOrJSON string
+
+func (f *tableOrJSON) String() string { return string(*f) }
+func (f *tableOrJSON) Type() string   { return "table|json" }
+
+// Set is for package pflag.
+func (f *tableOrJSON) Set(s string) error {
+	if s != "table" && s != "json" {
+		return fmt.Errorf("%q is not a format here: write table or json", s)
+	}
+	*f = tableOrJSON(s)
+	return nil
+}
+
+// watch observes one device or all, again and again: what has vanished is left
+// out, and may return.
+func (a *app) watch(dev string) view.Source {
+	return func() ([]shaper.State, error) {
+		states, err := a.states(dev)
+		if errors.Is(err, shaper.ErrNotShaped) || errors.Is(err, shaper.ErrNoDevice) {
+			return nil, nil
+		}
+		return states, err
+	}
+}
+
+// terminal tells whether standard output is one that a screen can be drawn on,
+// and how wide it is.
+func (a *app) terminal() (width int, live bool) {
+	f, ok := a.out.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
+		return 0, false
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	return max(width, 60), err == nil
+}
+
+func (a *app) topScreen(screen tea.Model) error {
+	ctx, stop := interrupted()
+	defer stop()
+	_, err := tea.NewProgram(screen, tea.WithContext(ctx), tea.WithInput(a.in), tea.WithOutput(a.out), tea.WithAltScreen(), tea.WithoutSignalHandler()).Run()
+	if ctx.Err() != nil {
+		return nil // being told to end is no failure
+	}
+	return err
+}
+
+// topLines prints a frame for each interval, the first after the second reading.
+func (a *app) topLines(source view.Source, interval time.Duration, once bool, print func(view.Frame) error) error {
+	ctx, stop := interrupted()
+	defer stop()
+	var tracker view.Tracker
+	for next := time.Now(); ; next = next.Add(max(interval, time.Since(next))) {
+		if !sleepUntil(ctx, next) {
+			return nil
+		}
+		states, err := source()
+		if err != nil {
+			return err
+		}
+		first := tracker.Empty()
+		frame := tracker.Update(time.Now(), states)
+		if first {
+			continue
+		}
+		if err := print(frame); err != nil || once {
+			return err
+		}
+	}
+}
+
+// sleepUntil is false if ctx ended first.
+func sleepUntil(ctx context.Context, at time.Time) bool {
+	timer := time.NewTimer(time.Until(at))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return ctx.Err() == nil
+	}
+}
+
+func (a *app) printFrame(f view.Frame, width int) error {
+	heading, lines := view.Render(f, view.Options{Width: width, Theme: view.NewTheme(a.out)})
+	for _, line := range append([]string{heading}, lines...) {
+		if _, err := fmt.Fprintln(a.out, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,47 @@
+package view
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// WriteLines prints a frame for programs that read lines, and for people with
+// grep: one line for each group, each beginning with time, device, direction
+// and group, the words of a line always the same and in the same order. A device
+// that was observed for the first time has no rates yet, and no line.
+func WriteLines(w io.Writer, f Frame) error {
+	var b strings.Builder
+	at := f.At.UTC().Format("2006-01-02T15:04:05.000Z")
+	for _, d := range f.Devices {
+		if d.Gone {
+			fmt.Fprintf(&b, "%s dev=%s gone\n", at, d.Dev)
+		}
+		if d.Seconds == 0 {
+			continue
+		}
+		for _, dir := range d.Directions {
+			for _, r := range append(append([]Row{}, dir.Groups...), dir.Control, dir.Total) {
+				fmt.Fprintf(&b, "%s dev=%s dir=%s group=%s rate=%s guarantee=%s ceiling=%s borrowed=%s lent=%s drops/s=%s marks/s=%s delay=%s backlog=%s\n",
+					at, d.Dev, dir.Name, r.Path, rate(r.Rate), amount(r.Guarantee), amount(r.Ceiling), rate(r.Borrowed), rate(r.Lent),
+					perSecond(r.Drops), perSecond(r.Marks), delay(r.Delay), bytes(r.Backlog))
+			}
+		}
+		for _, s := range d.Foreign {
+			fmt.Fprintf(&b, "%s dev=%s foreign=%q\n", at, d.Dev, s)
+		}
+		for _, s := range d.Drift {
+			fmt.Fprintf(&b, "%s dev=%s drift=%q\n", at, d.Dev, s)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// WriteJSON prints a frame as one line of JSON.
+func WriteJSON(w io.Writer, f Frame) error {
+	f.At = f.At.Round(time.Microsecond).UTC()
+	return json.NewEncoder(w).Encode(f)
+}

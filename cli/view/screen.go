@@ -1,0 +1,230 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"headgate/shaper"
+)
+
+// Source reads what is in force on the watched devices. Devices that have
+// nothing any more are left out, and are no error.
+type Source func() ([]shaper.State, error)
+
+// Screen is the live view, a model of bubbletea: messages in, text out.
+type Screen struct {
+	source   Source
+	interval time.Duration
+	theme    Theme
+	tracker  *Tracker
+
+	frame         Frame // what is shown
+	latest        Frame // what was observed last; another one while paused
+	err           error // of the last observation
+	width, height int
+	focus         string
+	sort          Order
+	offset        int
+	paused, help  bool
+}
+
+// NewScreen is a live view of what source finds every interval.
+func NewScreen(source Source, interval time.Duration, theme Theme) Screen {
+	return Screen{source: source, interval: interval, theme: theme, tracker: &Tracker{}, width: 80, height: 24}
+}
+
+// observed is what the source found.
+type observed struct {
+	states []shaper.State
+	err    error
+	began  time.Time
+}
+
+// due says that it is time to observe again.
+type due struct{}
+
+// Init is part of tea.Model.
+func (s Screen) Init() tea.Cmd { return s.observe }
+
+func (s Screen) observe() tea.Msg {
+	began := time.Now()
+	states, err := s.source()
+	return observed{states, err, began}
+}
+
+// Update is part of tea.Model.
+func (s Screen) Update(m tea.Msg) (tea.Model, tea.Cmd) {
+	switch m := m.(type) {
+	case tea.WindowSizeMsg:
+		s.width, s.height = m.Width, m.Height
+	case tea.KeyMsg:
+		return s.key(m.String())
+	case due:
+		return s, s.observe
+	case observed:
+		s.take(m)
+		// From the last observation's beginning, so that a slow one does not add up.
+		return s, tea.Tick(max(s.interval-time.Since(m.began), 10*time.Millisecond), func(time.Time) tea.Msg { return due{} })
+	}
+	s.offset = min(s.offset, s.furthest())
+	return s, nil
+}
+
+func (s *Screen) take(m observed) {
+	s.err = m.err
+	if m.err != nil {
+		return // what was last known stays
+	}
+	first := len(s.latest.Devices) == 0
+	s.latest = s.tracker.Update(m.began, m.states)
+	if !s.paused || first {
+		s.frame = s.latest
+	}
+	s.offset = min(s.offset, s.furthest())
+}
+
+func (s Screen) key(key string) (tea.Model, tea.Cmd) {
+	page := max(s.room()-1, 1)
+	switch key {
+	case "q", "ctrl+c", "esc":
+		if s.help && key == "esc" {
+			s.help = false
+			break
+		}
+		return s, tea.Quit
+	case "d":
+		s.focus, s.offset = s.next(), 0
+	case "s":
+		s.sort, s.offset = (s.sort+1)%orders, 0
+	case "p", " ":
+		s.paused = !s.paused
+		s.frame = s.latest
+	case "?", "h":
+		s.help, s.offset = !s.help, 0
+	case "up", "k":
+		s.offset--
+	case "down", "j":
+		s.offset++
+	case "pgup":
+		s.offset -= page
+	case "pgdown":
+		s.offset += page
+	case "home", "g":
+		s.offset = 0
+	case "end", "G":
+		s.offset = s.furthest()
+	}
+	s.offset = max(min(s.offset, s.furthest()), 0)
+	return s, nil
+}
+
+// next is the device after the one in focus; after the last come all.
+func (s Screen) next() string {
+	var names []string
+	for _, d := range s.frame.Devices {
+		names = append(names, d.Dev)
+	}
+	i := slices.Index(names, s.focus) + 1
+	if i >= len(names) || len(names) == 1 {
+		return ""
+	}
+	return names[i]
+}
+
+// View is part of tea.Model.
+func (s Screen) View() string {
+	heading, lines := s.body()
+	above := []string{}
+	if heading != "" {
+		above = append(above, heading)
+	}
+	if room := s.room(); len(lines) > room {
+		lines = lines[s.offset:min(s.offset+room, len(lines))]
+	}
+	out := append(above, lines...)
+	for len(out) < s.height-1 {
+		out = append(out, "")
+	}
+	return strings.Join(append(out, s.footer()), "\n")
+}
+
+func (s Screen) body() (heading string, lines []string) {
+	switch {
+	case s.help:
+		return "", helpLines(s.theme, s.width)
+	case len(s.frame.Devices) == 0 && s.err == nil && s.frame.At.IsZero():
+		return "", []string{"reading"}
+	case len(s.frame.Devices) == 0:
+		return "", []string{"No device has bandwidth groups: headgate apply -f FILE makes them.", "Waiting for one."}
+	}
+	return Render(s.frame, Options{Width: s.width, Focus: s.focus, Sort: s.sort, Theme: s.theme})
+}
+
+// room is how many lines fit between heading and footer.
+func (s Screen) room() int { return max(s.height-2, 1) }
+
+// furthest is the offset at which the last line is in view.
+func (s Screen) furthest() int {
+	_, lines := s.body()
+	return max(len(lines)-s.room(), 0)
+}
+
+func (s Screen) footer() string {
+	if s.err != nil {
+		return fit2(s.theme.alarm.Render(s.err.Error()), s.width)
+	}
+	left := "q quit  d device  s sort  p pause  ? help"
+	state := []string{}
+	if s.paused {
+		state = append(state, "paused")
+	}
+	if s.focus != "" {
+		state = append(state, "only "+s.focus)
+	}
+	if s.sort != ByPlan {
+		state = append(state, s.sort.String())
+	}
+	if f := s.furthest(); f > 0 {
+		_, lines := s.body()
+		state = append(state, fmt.Sprintf("lines %d-%d of %d", s.offset+1, min(s.offset+s.room(), len(lines)), len(lines)))
+	}
+	if at := s.frame.At; !at.IsZero() {
+		state = append(state, at.Local().Format(time.TimeOnly))
+	}
+	right := strings.Join(state, "  ")
+	gap := max(s.width-len(left)-len(right), 2)
+	return fit2(s.theme.dim.Render(left)+strings.Repeat(" ", gap)+right, s.width)
+}
+
+func helpLines(t Theme, width int) []string {
+	g := t.signs
+	lines := []string{
+		t.bold.Render("Keys"),
+		"  q       quit",
+		"  d       next device, or all of them",
+		"  s       sort: as configured, by rate, by borrowed, by drops",
+		"  p       pause the view; counting goes on",
+		"  arrows  scroll, also page up and page down",
+		"  ?       this help, and back",
+		"",
+		t.bold.Render("Bars") + "  from nothing to the direction's limit",
+		fmt.Sprintf("  %s  within the guarantee     %s  the end of the guarantee", strings.Repeat(string(g.fill[len(g.fill)-1]), 3), string(g.mark)),
+		fmt.Sprintf("  %s  borrowed beyond it       %s  room up to the ceiling", strings.Repeat(string(g.borrowed), 3), strings.Repeat(string(g.room), 3)),
+		"",
+		t.bold.Render("Columns"),
+		"  BORROWED  + beyond the guarantee, - lent to others",
+		"  DROPS/s   packets that found the queue full",
+		"  MARKS/s   packets marked CE, so that senders slow down",
+		"  DELAY     how long the packet that left last had waited",
+		"  HISTORY   the last 60 rates; full height is the guarantee or the highest",
+		"  (control) ARP, neighbour discovery, DHCP, pure ACKs: never starved",
+	}
+	for i := range lines {
+		lines[i] = fit2(lines[i], width)
+	}
+	return lines
+}
