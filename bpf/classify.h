@@ -2,7 +2,7 @@
 /* Which class a packet belongs to: connections assigned at run time first, then
  * the rules in order, then the default.
  *
- * A packet of a known flow costs one lookup in a flow cache. A new flow asks the
+ * A packet of a known flow costs one lookup in a flow cache (cache.h). A new flow asks the
  * rule table once for each combination of fields that the rules use ("shape"):
  * the fields that a shape leaves open are masked away, and the table holds, for
  * each shape, what is left (tuple space search: Srinivasan, Suri, Varghese,
@@ -12,6 +12,7 @@
 #define HEADGATE_CLASSIFY_H
 
 #include "headgate.h"
+#include "cache.h"
 #include "parse.h"
 
 /* Written by the loader before the program is verified; the verifier then knows
@@ -29,13 +30,6 @@ struct shape {
 	__u64 lowest_rule;
 };
 const volatile struct shape shapes[MAX_SHAPES];
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 16384); /* the loader sets it by the limit */
-	__type(key, struct flow_key);
-	__type(value, struct flow);
-} flows SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -166,11 +160,11 @@ static __always_inline int search_assigned(const struct flow_key *key, struct fl
 
 static __always_inline void classify(struct __sk_buff *skb, struct packet *p, struct flow *out)
 {
-	__u32 zero = 0;
+	__u32 zero = 0, epoch;
 	struct control *now = bpf_map_lookup_elem(&control, &zero);
-	struct flow *known, fresh = {};
 	struct frag_key frag = {};
-	int miss;
+	struct cache_set *set;
+	struct flow *first;
 
 	if (!use_dscp)
 		p->key.dscp = 0;
@@ -188,34 +182,21 @@ static __always_inline void classify(struct __sk_buff *skb, struct packet *p, st
 		frag.family = p->key.family;
 	}
 	if (p->later) {
-		known = bpf_map_lookup_elem(&fragments, &frag);
-		if (known && known->generation == generation) {
-			*out = *known;
+		first = bpf_map_lookup_elem(&fragments, &frag);
+		if (first && first->generation == generation) {
+			*out = *first;
 			return;
 		}
 	}
-	known = bpf_map_lookup_elem(&flows, &p->key);
-	miss = !known || known->generation != generation;
-	if (now && !miss && known->assign_epoch == now->assign_epoch) {
-		*out = *known;
-	} else {
-		/* The rules are asked again when an assignment was taken back. */
-		fresh.generation = generation;
-		fresh.assign_epoch = now ? now->assign_epoch : 0;
-		if (!search_assigned(&p->key, &fresh)) {
-			if (miss || known->rule == RULE_ASSIGNED) {
-				search_rules(skb, &p->key, &fresh);
-			} else {
-				fresh.rule = known->rule;
-				fresh.class_minor = known->class_minor;
-			}
-		}
-		if (known)
-			*known = fresh;
-		else
-			bpf_map_update_elem(&flows, &p->key, &fresh, BPF_ANY);
-		*out = fresh;
+	epoch = now ? now->assign_epoch + 1 : 1; /* 0 is an empty entry */
+	set = cache_set(&p->key);
+	if (!set || !cache_find(set, &p->key, epoch, out)) {
+		if (!search_assigned(&p->key, out))
+			search_rules(skb, &p->key, out);
+		if (set)
+			cache_put(set, &p->key, epoch, out);
 	}
+	out->generation = generation;
 	if (p->fragment && !p->later)
 		bpf_map_update_elem(&fragments, &frag, out, BPF_ANY);
 }

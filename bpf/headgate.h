@@ -33,7 +33,7 @@ struct flow_key {
 	__u8 proto;
 	__u8 family;
 	__u8 dscp;
-	__u8 shape_pad;
+	__u8 pad;
 	__u16 vlan_host;
 	__u16 shape; /* which combination, in the rule table; 0 in the flow cache */
 	__u32 mark;
@@ -41,8 +41,7 @@ struct flow_key {
 };
 
 struct flow {
-	__u32 generation;   /* of the rules that decided */
-	__u32 assign_epoch; /* of the assignments that were asked */
+	__u32 generation; /* of the rules that decided */
 	__u32 rule;
 	__u32 class_minor;
 };

@@ -116,6 +116,7 @@ func (a *app) applyStep(s step) error {
 	for _, change := range changes {
 		fmt.Fprintf(a.out, "  %v\n", change)
 	}
+	a.warnAgent(appliedByHand, s.Dev)
 	return nil
 }
 

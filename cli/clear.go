@@ -59,6 +59,7 @@ func (a *app) clearDevices(store *pending.Store, dev string) error {
 			fmt.Fprintf(a.out, "%s: nothing to clear\n", d)
 		} else {
 			fmt.Fprintf(a.out, "%s: cleared\n", d)
+			a.warnAgent(clearedByHand, d)
 		}
 		failed = append(failed, store.Drop(d))
 	}

@@ -1,6 +1,8 @@
 package classifier
 
 import (
+	"crypto/rand"
+	"encoding/binary"
 	"fmt"
 
 	"github.com/cilium/ebpf"
@@ -8,9 +10,15 @@ import (
 	"headgate/unit"
 )
 
+// flows is the map of the flow cache, which does not outlive a change of rules.
+const flows = "flows"
+
+// cacheWays is how many flows share a place in the cache (CACHE_WAYS in
+// bpf/cache.h).
+const cacheWays = 2
+
 // Names of the maps that outlive a change of rules.
 const (
-	Flows      = "flows"
 	Assigned   = "assigned"
 	Fragments  = "fragments"
 	ControlMap = "control"
@@ -28,12 +36,12 @@ type Config struct {
 	LinkHeader uint32 // 14, or 0 if the device's packets begin with IP
 	In         bool   // the direction whose half of an assignment counts
 	Classes    uint32 // one more than the largest minor number
-	FlowCache  uint32 // entries
+	FlowCache  uint32 // entries, a power of two
 }
 
 // FlowCacheFor sizes the flow cache by the limit: a flow of 10 kbit/s is about
-// the smallest that a link is full of. An entry is about 130 bytes of kernel
-// memory, so this is 0.5 to 34 MB a direction.
+// the smallest that a link is full of. An entry is 64 bytes, so this is
+// 0.3 to 17 MB a direction.
 func FlowCacheFor(limit unit.Rate) uint32 {
 	return powerOfTwo(uint64(limit/(10*unit.Kbit)), 4096, 262144)
 }
@@ -56,6 +64,12 @@ func Configure(spec *ebpf.CollectionSpec, c Config) error {
 		"use_dscp": flag(c.Table.Uses.DSCP), "use_vlan": flag(c.Table.Uses.VLAN),
 		"use_mark": flag(c.Table.Uses.Mark), "use_cgroup": flag(c.Table.Uses.Cgroup),
 	}
+	var seed [8]byte
+	if _, err := rand.Read(seed[:]); err != nil {
+		return fmt.Errorf("cannot draw the seed of the flow cache: %w", err)
+	}
+	sets := c.FlowCache / cacheWays
+	set["cache_seed"], set["cache_mask"] = binary.NativeEndian.Uint64(seed[:])|1, sets-1
 	if c.In {
 		set["assign_shift"] = uint32(16)
 	}
@@ -64,7 +78,7 @@ func Configure(spec *ebpf.CollectionSpec, c Config) error {
 	}
 	for name, entries := range map[string]uint32{
 		"rules": uint32(max(1, len(c.Table.Entries))), "cgroups": uint32(max(1, len(c.Table.Cgroups))),
-		Flows: c.FlowCache, Counters: powerOfTwo(uint64(c.Classes), 64, 1<<16), RuleHits: uint32(max(1, c.Rules)),
+		flows: sets, Counters: powerOfTwo(uint64(c.Classes), 64, 1<<16), RuleHits: uint32(max(1, c.Rules)),
 	} {
 		spec.Maps[name].MaxEntries = entries
 	}

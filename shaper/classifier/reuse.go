@@ -18,7 +18,7 @@ func Reuse(spec *ebpf.CollectionSpec, old, shared map[string]*ebpf.Map, sameRule
 		have = map[string]*ebpf.Map{}
 	}
 	maps.Copy(have, shared)
-	names := append([]string{Flows, Assigned, Fragments, ControlMap, Counters}, own...)
+	names := append([]string{Assigned, Fragments, ControlMap, Counters}, own...)
 	if sameRules {
 		names = append(names, RuleHits)
 	}

@@ -27,6 +27,8 @@ const (
 	classifierMapRules           = "rules"
 	classifierProgHeadgate       = "headgate"
 	classifierVarAssignShift     = "assign_shift"
+	classifierVarCacheMask       = "cache_mask"
+	classifierVarCacheSeed       = "cache_seed"
 	classifierVarControlClass    = "control_class"
 	classifierVarDefaultClass    = "default_class"
 	classifierVarGeneration      = "generation"
@@ -107,6 +109,8 @@ type classifierMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type classifierVariableSpecs struct {
 	AssignShift     *ebpf.VariableSpec `ebpf:"assign_shift"`
+	CacheMask       *ebpf.VariableSpec `ebpf:"cache_mask"`
+	CacheSeed       *ebpf.VariableSpec `ebpf:"cache_seed"`
 	ControlClass    *ebpf.VariableSpec `ebpf:"control_class"`
 	DefaultClass    *ebpf.VariableSpec `ebpf:"default_class"`
 	Generation      *ebpf.VariableSpec `ebpf:"generation"`
@@ -172,6 +176,8 @@ func (m *classifierMaps) Close() error {
 // It can be passed to loadClassifierObjects or ebpf.CollectionSpec.LoadAndAssign.
 type classifierVariables struct {
 	AssignShift     *ebpf.Variable `ebpf:"assign_shift"`
+	CacheMask       *ebpf.Variable `ebpf:"cache_mask"`
+	CacheSeed       *ebpf.Variable `ebpf:"cache_seed"`
 	ControlClass    *ebpf.Variable `ebpf:"control_class"`
 	DefaultClass    *ebpf.Variable `ebpf:"default_class"`
 	Generation      *ebpf.Variable `ebpf:"generation"`

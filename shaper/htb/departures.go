@@ -134,6 +134,59 @@ func known(token uint32) bool {
 // forget takes a token away wherever it is registered, and removes hooks that
 // have no device left.
 func forget(token uint32) {
+	eachHook(func(devices *ebpf.Map) { _ = devices.Delete(token) })
+}
+
+// sweepTokens takes away the tokens of devices that went without Clear: no
+// program holds their queues any more.
+func sweepTokens() {
+	held, err := heldMaps()
+	if err != nil {
+		return
+	}
+	eachHook(func(devices *ebpf.Map) {
+		var gone []uint32
+		var token, queues uint32
+		for it := devices.Iterate(); it.Next(&token, &queues); {
+			if !held[ebpf.MapID(queues)] {
+				gone = append(gone, token)
+			}
+		}
+		for _, t := range gone {
+			_ = devices.Delete(t)
+		}
+	})
+}
+
+// heldMaps are the maps of all classifiers of the machine.
+func heldMaps() (map[ebpf.MapID]bool, error) {
+	held := map[ebpf.MapID]bool{}
+	for id := ebpf.ProgramID(0); ; {
+		next, err := ebpf.ProgramGetNextID(id)
+		if errors.Is(err, os.ErrNotExist) {
+			return held, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		id = next
+		prog, err := ebpf.NewProgramFromID(id)
+		if err != nil {
+			continue // gone meanwhile
+		}
+		if info, err := prog.Info(); err == nil && info.Name == classifier.ProgramName {
+			ids, _ := info.MapIDs()
+			for _, m := range ids {
+				held[m] = true
+			}
+		}
+		prog.Close()
+	}
+}
+
+// eachHook goes through the hooks of all versions, and removes those that have no
+// device left after it.
+func eachHook(do func(devices *ebpf.Map)) {
 	dir, err := bpfobj.PinDir("headgate")
 	if err != nil {
 		return
@@ -144,7 +197,7 @@ func forget(token uint32) {
 		if err != nil {
 			continue
 		}
-		_ = devices.Delete(token)
+		do(devices)
 		var any uint32
 		empty := errors.Is(devices.NextKey(nil, &any), ebpf.ErrKeyNotExist)
 		devices.Close()

@@ -57,7 +57,7 @@ func (e *Engine) Apply(p shaper.Plan) (out []shaper.Change, err error) {
 func (e *Engine) Clear(dev string) error {
 	err := attach.Locked(func() error {
 		err := with(dev, func(c *nl.Conn, k *kernel) error { return k.clear(c) })
-		sweepIFBs()
+		sweep()
 		return err
 	})
 	if errors.Is(err, shaper.ErrNoDevice) {
@@ -115,6 +115,12 @@ func (k *kernel) addIFB() error {
 	}
 	k.sides[ingress].qdisc = ifb
 	return nil
+}
+
+// sweep removes what devices left that are gone.
+func sweep() {
+	sweepIFBs()
+	sweepTokens()
 }
 
 // sweepIFBs removes the IFBs of devices that are gone.

@@ -1,6 +1,7 @@
 package htb
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -110,7 +111,8 @@ func (m *move) make(c *nl.Conn) error {
 	if err := m.rewriteRecords(); err != nil {
 		return err
 	}
-	if m.sides[ingress].program && m.k.sides[ingress].qdisc == nil {
+	added := m.sides[ingress].program && m.k.sides[ingress].qdisc == nil
+	if added {
 		if err := m.k.addIFB(); err != nil {
 			return err
 		}
@@ -138,6 +140,9 @@ func (m *move) make(c *nl.Conn) error {
 				forget(p.Record.Token)
 			}
 		}
+		if added {
+			err = errors.Join(err, m.k.removeIFB())
+		}
 		return err
 	}
 	if m.sides[ingress].gone {
@@ -150,7 +155,7 @@ func (m *move) make(c *nl.Conn) error {
 			forget(t)
 		}
 	}
-	sweepIFBs()
+	sweep()
 	return nil
 }
 

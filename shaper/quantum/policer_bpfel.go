@@ -29,6 +29,8 @@ const (
 	policerProgHeadgate       = "headgate"
 	policerVarAssignShift     = "assign_shift"
 	policerVarBeginGroups     = "begin_groups"
+	policerVarCacheMask       = "cache_mask"
+	policerVarCacheSeed       = "cache_seed"
 	policerVarClockIsTstamp   = "clock_is_tstamp"
 	policerVarConfiguredBytes = "configured_bytes"
 	policerVarControlClass    = "control_class"
@@ -117,6 +119,8 @@ type policerMapSpecs struct {
 type policerVariableSpecs struct {
 	AssignShift     *ebpf.VariableSpec `ebpf:"assign_shift"`
 	BeginGroups     *ebpf.VariableSpec `ebpf:"begin_groups"`
+	CacheMask       *ebpf.VariableSpec `ebpf:"cache_mask"`
+	CacheSeed       *ebpf.VariableSpec `ebpf:"cache_seed"`
 	ClockIsTstamp   *ebpf.VariableSpec `ebpf:"clock_is_tstamp"`
 	ConfiguredBytes *ebpf.VariableSpec `ebpf:"configured_bytes"`
 	ControlClass    *ebpf.VariableSpec `ebpf:"control_class"`
@@ -191,6 +195,8 @@ func (m *policerMaps) Close() error {
 type policerVariables struct {
 	AssignShift     *ebpf.Variable `ebpf:"assign_shift"`
 	BeginGroups     *ebpf.Variable `ebpf:"begin_groups"`
+	CacheMask       *ebpf.Variable `ebpf:"cache_mask"`
+	CacheSeed       *ebpf.Variable `ebpf:"cache_seed"`
 	ClockIsTstamp   *ebpf.Variable `ebpf:"clock_is_tstamp"`
 	ConfiguredBytes *ebpf.Variable `ebpf:"configured_bytes"`
 	ControlClass    *ebpf.Variable `ebpf:"control_class"`
