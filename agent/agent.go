@@ -76,7 +76,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	a.set, a.fresh, a.devices = set, true, map[int]*memory{}
-	if err := a.step(); err != nil {
+	if err := a.step(ctx); err != nil {
 		return err
 	}
 	a.ready()
@@ -93,7 +93,7 @@ func (a *Agent) Run(ctx context.Context) error {
 			a.Log.Info("the agent stops; what is in force stays in force")
 			return nil
 		case <-a.Reload:
-			if err := a.reload(); err != nil {
+			if err := a.reload(ctx); err != nil {
 				return err
 			}
 		case e := <-a.Kernel.Events():
@@ -106,7 +106,7 @@ func (a *Agent) Run(ctx context.Context) error {
 			continue
 		case <-timer.C:
 		}
-		if err := a.step(); err != nil {
+		if err := a.step(ctx); err != nil {
 			return err
 		}
 	}
@@ -141,7 +141,7 @@ func (a *Agent) note(e Event) {
 }
 
 // reload reads the files again; bad ones change nothing.
-func (a *Agent) reload() error {
+func (a *Agent) reload(ctx context.Context) error {
 	a.Notify(reloading())
 	set, err := a.Load()
 	if err != nil {
@@ -153,7 +153,7 @@ func (a *Agent) reload() error {
 			m.force = true
 			m.timing.changed(time.Now())
 		}
-		if err := a.step(); err != nil {
+		if err := a.step(ctx); err != nil {
 			return err
 		}
 	}
@@ -172,7 +172,7 @@ func (a *Agent) ready() {
 }
 
 // step does what is due.
-func (a *Agent) step() error {
+func (a *Agent) step(ctx context.Context) error {
 	if !time.Now().Before(a.surveyAt) {
 		a.surveyAt = time.Now().Add(lookEvery)
 		if err := a.survey(); err != nil {
@@ -182,7 +182,7 @@ func (a *Agent) step() error {
 	}
 	for _, index := range slices.Sorted(maps.Keys(a.devices)) {
 		m := a.devices[index]
-		if time.Now().Before(m.timing.due) {
+		if ctx.Err() != nil || time.Now().Before(m.timing.due) {
 			continue
 		}
 		switch err := a.look(m); {
@@ -198,9 +198,7 @@ func (a *Agent) step() error {
 		if m.want == nil && m.mine == "" {
 			delete(a.devices, index)
 		}
-		if a.Beat > 0 {
-			a.Notify("WATCHDOG=1")
-		}
+		a.Notify("WATCHDOG=1\nEXTEND_TIMEOUT_USEC=30000000") // a thousand devices take two minutes
 	}
 	return nil
 }

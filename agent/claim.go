@@ -88,14 +88,15 @@ func (c *Claim) write(devs []string, made map[string]string) error {
 	}
 	// In place, because the lock is on this file and no other. Who reads half of
 	// it takes it for nothing.
-	if err := errors.Join(c.file.Truncate(0), onlyErr(c.file.WriteAt(text, 0))); err != nil {
-		return fmt.Errorf("what the agent has made cannot be written down: %w", err)
+	if err := c.file.Truncate(0); err != nil {
+		return err
+	}
+	if _, err := c.file.WriteAt(text, 0); err != nil {
+		return err
 	}
 	c.text = next
 	return nil
 }
-
-func onlyErr(_ int, err error) error { return err }
 
 func readClaim(f *os.File) (t claimText) {
 	text := make([]byte, 1<<20)

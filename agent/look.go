@@ -66,7 +66,8 @@ func (a *Agent) survey() error {
 			delete(a.devices, index)
 		}
 	}
-	return a.claim()
+	a.claim()
+	return nil
 }
 
 // cgroups are all that the files name.
@@ -123,11 +124,13 @@ func (a *Agent) look(m *memory) error {
 		}
 		a.Log.Info("the files name this device no more: it was given back", "dev", m.name)
 		m.mine = ""
-		return a.claim()
+		a.claim()
+		return nil
 	}
 	if m.want == nil {
 		m.mine = ""
-		return a.claim()
+		a.claim()
+		return nil
 	}
 	a.say(m, slog.LevelInfo, "what is in force was applied by hand, and stays until the files are read again")
 	m.timing.fine(time.Now())
@@ -157,7 +160,7 @@ func (a *Agent) give(m *memory, engine group.Engine, p shaper.Plan) error {
 	m.said, m.done, m.force = "", m.want.cause, false
 	if mark(p) == mark(m.want.plan) && m.mine != mark(p) {
 		m.mine = mark(p)
-		return a.claim()
+		a.claim()
 	}
 	return nil
 }
@@ -203,8 +206,9 @@ func (a *Agent) tellAbsent(devices []Device) {
 	}
 }
 
-// claim tells others what is ours.
-func (a *Agent) claim() error {
+// claim tells others what is ours. Without it the agent works, but what it made
+// on devices that are taken out of the files while it is stopped stays.
+func (a *Agent) claim() {
 	made := map[string]string{}
 	for _, m := range a.devices {
 		if m.mine != "" {
@@ -215,5 +219,7 @@ func (a *Agent) claim() error {
 	for _, i := range a.set.Interfaces {
 		devs = append(devs, i.Dev)
 	}
-	return a.Claim.write(devs, made)
+	if err := a.Claim.write(devs, made); err != nil {
+		a.Log.Warn("what the agent has made cannot be written down", "error", err)
+	}
 }

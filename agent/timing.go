@@ -4,8 +4,9 @@ import "time"
 
 const (
 	// settle: whoever makes a device renames it and sets its MTU right after, and a
-	// service's cgroup is removed just before it is made again. One look for all.
-	settle = 20 * time.Millisecond
+	// service's cgroup is removed just before it is made again. One look for all,
+	// and for a storm of events: listing a thousand devices takes some 15 ms.
+	settle = 50 * time.Millisecond
 	// lookEvery finds what no event tells of. A look at 4,000 groups takes some
 	// tens of milliseconds.
 	lookEvery = time.Minute

@@ -14,11 +14,9 @@ import (
 type demoResult struct {
 	Engine group.Engine `json:"engine"`
 	Fast   bool         `json:"fast"`
-	// Tolerance is the part of a guarantee that may be missing; SettleSeconds the
-	// beginning of each phase that is not counted.
-	Tolerance     float64       `json:"tolerance"`
-	SettleSeconds float64       `json:"settle_s"`
-	Phases        []phaseResult `json:"phases"`
+	// Tolerance is the part of a guarantee that may be missing.
+	Tolerance float64       `json:"tolerance"`
+	Phases    []phaseResult `json:"phases"`
 	// Returned is how long storage waited for its guarantee when it returned, by
 	// direction; a direction that never had it is missing.
 	Returned map[string]float64 `json:"returned_ms"`
@@ -37,7 +35,8 @@ type demoResult struct {
 type phaseResult struct {
 	Phase   int           `json:"phase"`
 	Title   string        `json:"title"`
-	Seconds float64       `json:"seconds"` // that were counted
+	Seconds float64       `json:"seconds"`         // how long it lasted
+	Counted float64       `json:"counted_seconds"` // its end, of which the rest tells
 	Control controlRates  `json:"control_bps"`
 	Groups  []groupResult `json:"groups"`
 }
@@ -93,7 +92,7 @@ func (p *play) judge(flows *traffic.Result) (*demoResult, error) {
 		}
 	}
 	r := &demoResult{
-		Engine: p.scenario.engine, Fast: p.fast, Tolerance: p.tolerance, SettleSeconds: p.settle.Seconds(),
+		Engine: p.scenario.engine, Fast: p.fast, Tolerance: p.tolerance,
 		Returned: p.returned, OK: true,
 	}
 	for i := range p.phases {
@@ -113,7 +112,7 @@ func (p *play) judge(flows *traffic.Result) (*demoResult, error) {
 func (p *play) judgePhase(i int, flows *traffic.Result) phaseResult {
 	from, to := p.counted(i)
 	first, last := p.edges[i][0], p.edges[i][1]
-	out := phaseResult{Phase: i + 1, Title: p.phases[i].title, Seconds: (to - from).Seconds()}
+	out := phaseResult{Phase: i + 1, Title: p.phases[i].title, Seconds: p.phases[i].length.Seconds(), Counted: (to - from).Seconds()}
 	for _, d := range []struct {
 		name        string
 		tree        *group.Tree

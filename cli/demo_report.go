@@ -12,13 +12,14 @@ func (r *demoResult) write(w io.Writer) error {
 	var b strings.Builder
 	tolerance := fmt.Sprintf("%.0f%%", r.Tolerance*100)
 	fmt.Fprintf(&b, `
-Guaranteed and received, in Mbit/s of layer 2, engine %s. The first %gs of each
-phase are not counted.
-  GUAR   guaranteed             SHARE  share.Allocate's answer to what all wanted
+Guaranteed and received, in Mbit/s of layer 2, engine %s. Counted is the end of
+each phase, when connections have settled.
+  GUAR   guaranteed
+  SHARE  what package share gives to groups that want the same
   GOT    arrived at the other end
   LOST   segments sent again, datagrams lost; * wanted no more than guaranteed
   ok     GOT is %s of GUAR (or of what was wanted of it) and of SHARE, or more
-`, r.Engine, r.SettleSeconds, fmt.Sprintf("%.0f%%", (1-r.Tolerance)*100))
+`, r.Engine, fmt.Sprintf("%.0f%%", (1-r.Tolerance)*100))
 	for _, p := range r.Phases {
 		p.write(&b)
 	}
@@ -29,8 +30,8 @@ phase are not counted.
 }
 
 func (p phaseResult) write(b *strings.Builder) {
-	title := fmt.Sprintf("%d %s", p.Phase, p.Title)
-	fmt.Fprintf(b, "\n%-24s%-33s%s\n", title, "OUT", "IN")
+	fmt.Fprintf(b, "\n%d %s: %.3gs of %.3gs\n", p.Phase, p.Title, p.Counted, p.Seconds)
+	fmt.Fprintf(b, "%-14s%-33s%s\n", "", "OUT", "IN")
 	const half = "%6s%7s%7s%7s %-6s"
 	heads := fmt.Sprintf(half, "GUAR", "SHARE", "GOT", "LOST", "")
 	fmt.Fprintln(b, strings.TrimRight("  "+strings.Repeat(" ", 10)+heads+heads, " "))
@@ -95,11 +96,11 @@ func (r *demoResult) summary(b *strings.Builder, tolerance string) {
 		fmt.Fprintf(b, "%d of %d guarantees were MISSED by more than %s.\n", misses, cases, tolerance)
 	}
 	if lows > 0 {
-		fmt.Fprintf(b, "In %s a group was lent less than share.Allocate would (low).\n", count(lows, "case"))
+		fmt.Fprintf(b, "In %s a group was lent less than its SHARE (low).\n", count(lows, "case"))
 	}
 	fmt.Fprintf(b, "Groups that wanted no more than their guarantee had %s,\n%s and %s in their queues.\n",
 		count(int(again), "retransmission"), count(int(lost), "lost datagram"), count(int(drops), "drop"))
-	fmt.Fprintf(b, "Storage had its guarantee back %s\n(%.0f%% of it, in the mean of the next %v and %v).\n",
+	fmt.Fprintf(b, "%s\n(%.0f%% of it, in the mean of the next %v and %v).\n",
 		returnText(r.Returned), backPart*100, backShort, backLong)
 	fmt.Fprintf(b, "The connection that moved (%s)\ngot %s in rest, then %s in web.\n", r.Moved.Connection, rateText(r.Moved.Before), rateText(r.Moved.After))
 	switch {
@@ -113,7 +114,8 @@ func (r *demoResult) summary(b *strings.Builder, tolerance string) {
 }
 
 const keptText = `
-The network %[1]s stays, with its groups in force and without traffic. Look at it:
+The network %[1]s stays, with its groups in force and without traffic.
+Look at it:
   headgate lab exec server --lab %[1]s -- headgate top
   headgate lab exec client1 --lab %[1]s -- iperf3 -s -D
   headgate lab exec server --lab %[1]s -- iperf3 -c 10.0.2.2 -t 60

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"headgate/group"
@@ -36,7 +34,7 @@ func (p *play) measureReturn() {
 			}
 		}
 	}
-	p.stage.say("  Storage had its guarantee back " + returnText(p.returned) + ".")
+	p.stage.say("  " + returnText(p.returned) + ".")
 }
 
 // arrivals is what has come to the other end until now, of those who are in a
@@ -60,16 +58,15 @@ func (p *play) arrivals(phase int, direction, group string) meter.Series {
 
 // returnText says how long storage waited for its guarantee, in ms by direction.
 func returnText(waited map[string]float64) string {
-	var parts []string
-	for _, direction := range []string{"out", "in"} {
+	text := func(direction string) string {
 		switch ms, ok := waited[direction]; {
 		case !ok:
-			parts = append(parts, "not at all ("+direction+")")
+			return "in vain"
 		case ms < 1:
-			parts = append(parts, "in less than 1 ms ("+direction+")")
+			return "under 1 ms"
 		default:
-			parts = append(parts, fmt.Sprintf("after %.0f ms (%s)", ms, direction))
+			return fmt.Sprintf("%.0f ms", ms)
 		}
 	}
-	return strings.Join(slices.Compact(parts), " and ")
+	return fmt.Sprintf("Storage, returning, waited %s (out) and %s (in) for its guarantee", text("out"), text("in"))
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
@@ -40,13 +42,29 @@ func device(name string, o Options, measured *Ceiling) ([]Check, error) {
 		offloads(l, t),
 		{About: name, Name: "MTU", State: OK, Found: fmt.Sprint(l.Attrs().MTU), Means: "queues are sized for it; apply again, or run the agent, after changing it"},
 	}
-	if x := l.Attrs().Xdp; x != nil && x.Attached {
-		checks = append(checks, Check{
-			About: name, Name: "XDP", State: Limited, Found: fmt.Sprintf("program %d", x.ProgId),
-			Means: "packets that it drops, answers or redirects belong to no group", Remedy: "none, if that is meant",
-		})
-	}
+	checks = append(checks, earlier(l)...)
 	return append(checks, inTheWay(name, o)...), nil
+}
+
+// earlier are eBPF programs that see packets before any filter does.
+func earlier(l netlink.Link) (out []Check) {
+	limited := func(name, found, means string) {
+		out = append(out, Check{About: l.Attrs().Name, Name: name, State: Limited, Found: found, Means: means, Remedy: "none, if that is meant"})
+	}
+	if x := l.Attrs().Xdp; x != nil && x.Attached {
+		limited("XDP", fmt.Sprintf("program %d", x.ProgId), "packets that it drops, answers or redirects belong to no group")
+	}
+	for _, hook := range []struct {
+		name   string
+		attach ebpf.AttachType
+	}{{"tcx ingress", ebpf.AttachTCXIngress}, {"tcx egress", ebpf.AttachTCXEgress}} {
+		// Kernels before 6.6 have no such hook, and refuse the question.
+		r, err := link.QueryPrograms(link.QueryOptions{Target: l.Attrs().Index, Attach: hook.attach})
+		if err == nil && len(r.Programs) > 0 {
+			limited(hook.name, fmt.Sprintf("%d program(s)", len(r.Programs)), "packets that they decide about, other than by \"next\", belong to no group")
+		}
+	}
+	return out
 }
 
 func deviceState(l netlink.Link, driver string) Check {
@@ -183,6 +201,7 @@ func inTheWay(dev string, o Options) []Check {
 		out = append(out, tried(d.name, err, "nothing is in the way", "groups are refused there, so as not to break what is not ours",
 			"remove what is named, or leave the device to it").about(dev).needed())
 	}
+	state, _ = o.Engine.Observe(dev) // it names what is not ours also where nothing is
 	return append(out, beside(dev, state.Foreign)...)
 }
 

@@ -3,11 +3,16 @@ package doctor_test
 import (
 	"encoding/json"
 	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
 
 	"headgate/cli"
 	"headgate/cli/doctor"
@@ -139,7 +144,7 @@ func TestWhatIsInTheWay(t *testing.T) {
 	h.wants(r, "far", "not ours", doctor.OK, "u32")
 	h.sh("ethtool -K far tso off; ip link set far down")
 	r = h.examine(1, "far")
-	h.wants(r, "far", "offloads", doctor.Limited, "TSO off")
+	h.wants(r, "far", "offloads", doctor.Limited, "TSO GRO off")
 	h.wants(r, "far", "device", doctor.Limited, "down")
 }
 
@@ -159,6 +164,35 @@ func TestDevicesInEveryState(t *testing.T) {
 	h.wants(h.examine(0, "far"), "far", "groups", doctor.Limited, "in force")
 	h.sh("ip link add many numtxqueues 4 numrxqueues 4 type veth peer name y numtxqueues 4 numrxqueues 4; ethtool -L many tx 4")
 	h.wants(h.examine(0, "many"), "many", "transmit queues", doctor.Limited, "4")
+}
+
+// A program at tcx is asked before any filter, and tc does not list it.
+func TestProgramsThatComeEarlier(t *testing.T) {
+	h := newHost(t)
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	err = h.node.Do(func() error {
+		dev, err := net.InterfaceByName("far")
+		if err != nil {
+			return err
+		}
+		l, err := link.AttachTCX(link.TCXOptions{Interface: dev.Index, Program: p, Attach: ebpf.AttachTCXIngress})
+		if err == nil {
+			t.Cleanup(func() { l.Close() })
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := h.examine(0, "far")
+	h.wants(r, "far", "tcx ingress", doctor.Limited, "1 program")
+	if c, ok := r.Of("far", "tcx egress"); ok {
+		t.Errorf("there is nothing at egress, but: %+v", c)
+	}
 }
 
 func TestMeasure(t *testing.T) {

@@ -1,0 +1,203 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/cli/view"
+	"headgate/lab"
+	"headgate/lab/labtest"
+	"headgate/lab/traffic"
+	"headgate/unit"
+)
+
+// trace is what a demo could leave behind: namespaces, devices, labs, folders,
+// cgroups, pinned maps.
+func trace(t *testing.T) (out []string) {
+	t.Helper()
+	for _, pattern := range []string{
+		"/run/netns/*", "/run/headgate/demo/*", "/run/headgate/lab/*", "/sys/fs/cgroup/*headgate*", "/sys/fs/bpf/headgate/*",
+	} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, files...)
+	}
+	devices, err := allDevices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(out, devices...)
+}
+
+// TestDemo runs the whole demo, as a user would. The tolerance is the demo's own,
+// of windows of 1 to 2 s: a tenth of each guarantee.
+//
+//	client1 --+
+//	client2 --+-- internet == 101/80.8 Mbit/s == uplink -- server (100/80 Mbit/s)
+//	client3 --+
+func TestDemo(t *testing.T) {
+	labtest.NeedRoot(t)
+	before := trace(t)
+	began := time.Now()
+	var out, progress bytes.Buffer
+	code := Run([]string{"demo", "--fast", "-o", "json"}, strings.NewReader(""), &out, &progress)
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	var r demoResult
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+		t.Fatalf("exit %d: %v\n%s%s", code, err, out.String(), progress.String())
+	}
+	if code != done || !r.OK {
+		var b strings.Builder
+		_ = r.write(&b)
+		t.Errorf("exit %d:\n%s", code, b.String())
+	}
+	if !r.CleanedUp || len(r.Left) > 0 {
+		t.Errorf("it says that it left %v", r.Left)
+	}
+	if len(r.Phases) != demoPhases {
+		t.Fatalf("there are %d phases", len(r.Phases))
+	}
+	for _, p := range r.Phases {
+		if len(p.Groups) != 8 {
+			t.Errorf("phase %d has %d rows", p.Phase, len(p.Groups))
+		}
+		for _, g := range p.Groups {
+			if g.Wanted > 0 && g.Received == 0 {
+				t.Errorf("phase %d: %s %s received nothing", p.Phase, g.Direction, g.Group)
+			}
+			if g.Inside && g.Retransmitted+g.Lost+g.Drops > 0 {
+				t.Errorf("phase %d: %s %s, inside its guarantee, has %d retransmissions, %d lost datagrams, %d drops",
+					p.Phase, g.Direction, g.Group, g.Retransmitted, g.Lost, g.Drops)
+			}
+		}
+	}
+	if len(r.Returned) != 2 {
+		t.Errorf("storage had its guarantee back in %v", r.Returned)
+	}
+	if r.Moved.After < r.Moved.Before {
+		t.Errorf("the connection that moved got %.1f and then %.1f Mbit/s", r.Moved.Before/1e6, r.Moved.After/1e6)
+	}
+	for _, want := range []string{"[1/6] all quiet", "$ headgate apply -f /run/headgate/demo/", "$ headgate assign web --dev uplink --conn 'tcp 10.0.0.1:9000", "change out group web"} {
+		if !strings.Contains(progress.String(), want) {
+			t.Errorf("nothing is said of %q", want)
+		}
+	}
+	for _, now := range trace(t) {
+		if !slices.Contains(before, now) {
+			t.Errorf("the demo left %s", now)
+		}
+	}
+}
+
+// TestDemoSweeps: the next demo removes what a killed one left.
+func TestDemoSweeps(t *testing.T) {
+	labtest.NeedRoot(t)
+	name := lab.UniqueName(demoPrefix)
+	s := newScenario("htb", true)
+	l, err := lab.Up(t.Context(), s.network(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := makeDemoDir(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// As if its owner were dead: a process that cannot be.
+	file := filepath.Join("/run/headgate/lab", name+".json")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = bytes.Replace(text, fmt.Appendf(nil, `"pid": %d`, os.Getpid()), []byte(`"pid": 4194305`), 1)
+	if err := os.WriteFile(file, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	a := &app{engines: newEngines(), out: &bytes.Buffer{}, err: &bytes.Buffer{}}
+	var said bytes.Buffer
+	if err := a.sweepDemos(&lineStage{w: &said}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(said.String(), name) {
+		t.Errorf("it says %q", said.String())
+	}
+	if left := demoLeft(name); len(left) > 0 || exists(dir) {
+		t.Errorf("it leaves %v", left)
+	}
+	// The lab is gone; closing what we still hold of it must not matter.
+	_ = l.Close()
+}
+
+// TestTopOnDevice: real counters of a real device.
+//
+//	client -- router -- server, limited to 20 Mbit/s
+func TestTopOnDevice(t *testing.T) {
+	l := labtest.Rig(t, lab.RigOptions{})
+	server := l.Node("server")
+	file := filepath.Join(t.TempDir(), "server.yaml")
+	err := os.WriteFile(file, []byte(`
+kind: Interface
+dev: router
+out:
+  limit: 20Mbit
+  groups: [{name: web, guarantee: 40%, match: [{sport: 443}]}, {name: rest, guarantee: 40%, default: true}]
+`), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	headgate := func(args ...string) string {
+		t.Helper()
+		var out, stderr bytes.Buffer
+		code := failed
+		err := server.Do(func() error {
+			code = Run(args, strings.NewReader(""), &out, &stderr)
+			return nil
+		})
+		if err != nil || code != done {
+			t.Fatalf("headgate %v: exit %d, %v\n%s", args, code, err, stderr.String())
+		}
+		return out.String()
+	}
+	headgate("apply", "-f", file)
+	t.Cleanup(func() { headgate("clear", "--dev", "router") })
+	session, err := traffic.Start(t.Context(), l.Host, []traffic.Flow{{
+		Name: "web", From: "server", To: "client", Protocol: traffic.UDP, SrcPort: 443, Schedule: traffic.Constant(5 * unit.Mbit),
+	}}, traffic.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Wait()
+	defer session.Stop()
+	time.Sleep(200 * time.Millisecond)
+	var f view.Frame
+	if err := json.Unmarshal([]byte(headgate("top", "--once", "--interval", "500ms", "-o", "json")), &f); err != nil {
+		t.Fatal(err)
+	}
+	if len(f.Devices) != 1 || f.Devices[0].Dev != "router" || f.Devices[0].Seconds < 0.4 || len(f.Devices[0].Directions) != 1 {
+		t.Fatalf("the frame is %+v", f)
+	}
+	out := f.Devices[0].Directions[0]
+	// A tenth: half a second of a flow that is paced in ticks of a ms.
+	if web := out.Groups[0]; web.Path != "web" || web.Rate < 4.5e6 || web.Rate > 5.5e6 || web.Guarantee != 8_000_000 {
+		t.Errorf("web is %+v", web)
+	}
+	if rest := out.Groups[1]; rest.Rate > 0.5e6 {
+		t.Errorf("rest is %+v", rest)
+	}
+	lines := headgate("top", "--once", "--interval", "200ms", "--dev", "router")
+	for _, want := range []string{" dev=router dir=out group=web rate=", " dev=router dir=out group=(total) rate="} {
+		if !strings.Contains(lines, want) {
+			t.Errorf("there is no %q in\n%s", want, lines)
+		}
+	}
+}
