@@ -3,7 +3,7 @@
 // queues short.
 //
 // Why HTB and not the bwaas seed's policer: docs/decisions/0001. What the tree
-// looks like and why: docs/decisions/0004. In short:
+// looks like and why: docs/decisions/0006. In short:
 //
 //	device, egress hook: classifier -> skb->priority -> root qdisc 4847: (HTB)
 //	    4847:1   the limit

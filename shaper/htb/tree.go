@@ -19,7 +19,7 @@ const (
 func classHandle(minor uint16) nl.Handle { return nl.MakeHandle(major, minor) }
 func leafHandle(minor uint16) nl.Handle  { return nl.MakeHandle(minor, 0) }
 
-// Ours, with what they rest on (bench groups; docs/decisions/0004-the-htb-tree.md).
+// Ours, with what they rest on (bench groups; docs/decisions/0006-the-htb-tree.md).
 const (
 	// segmentBelow: a super-packet of 64 KB takes more than 0.5 ms below it.
 	segmentBelow = 64 * 1024 * 8 * 2000 * unit.BitPerSecond
