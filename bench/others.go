@@ -1,22 +1,49 @@
 package bench
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 )
 
-// disturbed is the part of one processor that other programs may use before a
-// figure is marked as measured beside them.
+// disturbed is the part of one processor that may be taken from us before a
+// figure is marked as disturbed.
 const disturbed = 0.10
 
 // ticksPerSecond is USER_HZ, which is 100 on every architecture that Go runs on.
 const ticksPerSecond = 100
 
-// othersCPU is the processor time in seconds that all programs but this one have
-// used, those that they started and waited for included. Threads of the kernel,
-// which do the network's work, are left out.
+// taken is processor time in seconds that we could not have.
+type taken struct {
+	// others is what all other programs have used, those that they started and
+	// waited for included. Threads of the kernel, which do the network's work, are
+	// left out.
+	others float64
+	// stolen is what the hypervisor gave to others while this machine had work.
+	stolen float64
+}
+
+func takenUntilNow() taken { return taken{othersCPU(), stolenCPU()} }
+
+// since is the part of one processor that was taken in a time.
+func (t taken) since(before taken, seconds float64) taken {
+	return taken{(t.others - before.others) / seconds, (t.stolen - before.stolen) / seconds}
+}
+
+func (t taken) all() float64 { return t.others + t.stolen }
+
+func (t taken) disturbed() bool { return t.all() >= disturbed }
+
+// String says what was taken, if it was enough to disturb.
+func (t taken) String() string {
+	if !t.disturbed() {
+		return ""
+	}
+	return fmt.Sprintf("meanwhile other programs used %.0f %% of a processor, and the hypervisor kept %.0f %% of one back", 100*t.others, 100*t.stolen)
+}
+
 func othersCPU() (seconds float64) {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range stats {
@@ -26,8 +53,7 @@ func othersCPU() (seconds float64) {
 		}
 		// The name is in parentheses and may hold anything.
 		pid, _, _ := strings.Cut(string(b), " ")
-		_, rest, _ := strings.Cut(string(b[strings.LastIndexByte(string(b), ')')+1:]), " ")
-		f := strings.Fields(rest) // from field 3, state
+		f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:])) // from field 3, state
 		if len(f) < 15 || pid == strconv.Itoa(os.Getpid()) || pid == "2" || f[1] == "2" {
 			continue
 		}
@@ -37,4 +63,14 @@ func othersCPU() (seconds float64) {
 		}
 	}
 	return seconds
+}
+
+func stolenCPU() float64 {
+	line, _, _ := strings.Cut(word("/proc/stat"), "\n")
+	f := strings.Fields(line) // cpu user nice system idle iowait irq softirq steal
+	if len(f) < 9 || f[0] != "cpu" {
+		return 0
+	}
+	n, _ := strconv.ParseFloat(f[8], 64)
+	return n / ticksPerSecond
 }

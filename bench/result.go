@@ -48,8 +48,9 @@ func (r *Result) judge() {
 			c.OK = c.Target.Met(*c.Ours)
 		}
 		for _, s := range r.Sheets {
-			if _, measured := s.Values[c.ID]; measured && s.By == Ours && s.Others >= disturbed {
-				c.Notes = append(c.Notes, fmt.Sprintf("run %d: other programs used %.0f %% of a processor meanwhile", s.Run+1, 100*s.Others))
+			took := taken{s.Others, s.Stolen}
+			if _, measured := s.Values[c.ID]; measured && s.By == Ours && took.disturbed() {
+				c.Notes = append(c.Notes, fmt.Sprintf("run %d: %v", s.Run+1, took))
 			}
 			for _, n := range s.notes[c.ID] {
 				if s.By != Ours {

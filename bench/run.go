@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -159,111 +158,6 @@ func batches(cases []Case, quick bool) (out [][]Case) {
 		last = batch
 	}
 	return out
-}
-
-var errInterrupted = errors.New("the bench was interrupted")
-
-// worker runs cases and collects what they find.
-type worker struct {
-	options  Options
-	result   *Result
-	mu       sync.Mutex
-	done     int
-	total    int
-	patience *patience
-}
-
-func (w *worker) batch(ctx context.Context, batch []Case, n int) {
-	var all sync.WaitGroup
-	for _, c := range batch {
-		all.Go(func() { w.one(ctx, c, n) })
-	}
-	all.Wait()
-}
-
-func (w *worker) one(ctx context.Context, c Case, n int) {
-	w.mu.Lock()
-	w.done++
-	place := fmt.Sprintf("[%d/%d]", w.done, w.total)
-	w.mu.Unlock()
-	if ctx.Err() != nil {
-		run := &Run{Case: c.Name, N: n, mu: &w.mu}
-		run.Sheet(Ours).Fail(errInterrupted)
-		w.keep(run, c)
-		return
-	}
-	for {
-		w.patience.wait(ctx)
-		w.options.Progress("%s %s, about %v", place, c.Name, c.takes(w.options.Quick))
-		run := &Run{
-			Quick: w.options.Quick, N: n, Case: c.Name, mu: &w.mu, say: w.options.Progress,
-			wanted: func(id string) bool { return wanted(w.options.Only, id) },
-		}
-		began, others := time.Now(), othersCPU()
-		err := safely(func() error { return c.Run(ctx, run) })
-		if err == nil && ctx.Err() != nil {
-			err = errInterrupted
-		}
-		if err != nil {
-			run.Sheet(Ours).Fail(err)
-			w.options.Progress("%s %s: %v", place, c.Name, err)
-		}
-		took := time.Since(began)
-		if took >= glance/2 { // less cannot be told in ticks of 10 ms
-			run.others = (othersCPU() - others) / took.Seconds()
-		}
-		w.options.Progress("%s %s: done in %v%s", place, c.Name, took.Round(100*time.Millisecond), run.disturbance())
-		if run.others >= disturbed && ctx.Err() == nil && w.patience.spend(took) {
-			w.options.Progress("%s %s: measured again, because others disturbed it", place, c.Name)
-			continue
-		}
-		w.keep(run, c)
-		return
-	}
-}
-
-// safely turns a panic into an error, so that one broken case does not lose the
-// figures of the others.
-func safely(fn func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the case broke: %v", p)
-		}
-	}()
-	return fn()
-}
-
-// keep adds a run's sheets to the result. A value for a claim that was not
-// declared is a mistake in the case, and is said in the sheet.
-func (w *worker) keep(run *Run, c Case) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	declared := map[string]Claim{}
-	for _, claim := range c.Claims {
-		declared[claim.ID] = claim
-	}
-	for _, s := range run.sheets {
-		for id := range s.Values {
-			claim, ok := declared[id]
-			if _, peer := claim.Peer[s.By]; !ok || s.By != Ours && !peer {
-				s.fail(fmt.Sprintf("a value of %s for %s was not declared", s.By, id))
-			}
-		}
-		s.Others = run.others
-		w.result.Sheets = append(w.result.Sheets, s)
-	}
-	for _, p := range run.plots {
-		w.result.plot(p)
-	}
-}
-
-func (r *Result) plot(p Plot) {
-	for _, have := range r.plots {
-		if have.File == p.File {
-			return
-		}
-	}
-	r.plots = append(r.plots, p)
 }
 
 func (c Case) takes(quick bool) time.Duration {

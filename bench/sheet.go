@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"time"
 )
 
 // Run is one run of a case.
@@ -13,12 +14,14 @@ type Run struct {
 	N    int
 	Case string
 
-	say    func(format string, args ...any)
-	mu     *sync.Mutex
-	sheets []*Sheet
-	plots  []Plot
-	wanted func(id string) bool
-	others float64
+	say     func(format string, args ...any)
+	mu      *sync.Mutex
+	sheets  []*Sheet
+	plots   []Plot
+	wanted  func(id string) bool
+	taken   taken
+	took    time.Duration
+	failure string
 }
 
 // Wants tells whether the claim with this id was asked for: a case may leave out
@@ -27,14 +30,6 @@ func (r *Run) Wants(id string) bool { return r.wanted(id) }
 
 // Say tells the user what is going on.
 func (r *Run) Say(format string, args ...any) { r.say(r.Case+": "+format, args...) }
-
-// disturbance says that others used the machine, if they did.
-func (r *Run) disturbance() string {
-	if r.others < disturbed {
-		return ""
-	}
-	return fmt.Sprintf(" (other programs used %.0f %% of a processor meanwhile)", 100*r.others)
-}
 
 // Plot keeps a plot for the report. Of plots with the same file name the first
 // run's is drawn.
@@ -65,8 +60,10 @@ type Sheet struct {
 	By   string `json:"by"`
 	// Values are by claim.
 	Values map[string]float64 `json:"values"`
-	// Others is how much of one processor other programs used meanwhile.
+	// Others is how much of one processor other programs used meanwhile, Stolen how
+	// much the hypervisor kept back while the machine had work.
 	Others float64 `json:"others_cpu"`
+	Stolen float64 `json:"stolen_cpu"`
 	// Missing is why there are no values, or not all.
 	Missing string `json:"missing,omitempty"`
 	// Data are the raw figures behind the values.

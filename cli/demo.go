@@ -28,7 +28,9 @@ received. It takes about 65 seconds, with --fast 20.
 
 Nothing of this machine's own network is touched, and all is removed at the end,
 also after Ctrl-C; what a killed demo left is removed by the next. The exit code
-is 1 if a guarantee was missed by more than the tolerance that the table states.`,
+is 1 if a guarantee was missed by more than the tolerance that the table states:
+5%, with --fast 10%. With --engine quantum it will be: that engine is the older
+algorithm, faithful, to compare with.`,
 		Example: `  headgate demo
   headgate demo --fast -o json
   headgate demo --keep`,

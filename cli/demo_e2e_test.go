@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,13 +20,21 @@ import (
 	"headgate/unit"
 )
 
-// trace is what a demo could leave behind: namespaces, devices, labs, folders,
-// cgroups, pinned maps.
+// trace is what a demo could leave behind: namespaces, labs, folders, devices,
+// cgroups and, unless another lab runs that may have its own, pinned maps.
 func trace(t *testing.T) (out []string) {
 	t.Helper()
-	for _, pattern := range []string{
-		"/run/netns/*", "/run/headgate/demo/*", "/run/headgate/lab/*", "/sys/fs/cgroup/*headgate*", "/sys/fs/bpf/headgate/*",
-	} {
+	patterns := []string{
+		"/run/netns/hg-" + demoPrefix + "-*", "/run/headgate/lab/" + demoPrefix + "-*", demoRun + "/*", "/sys/fs/cgroup/*headgate*",
+	}
+	labs, err := lab.Leftovers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(labs, func(l lab.Leftover) bool { return l.InUse }) {
+		patterns = append(patterns, "/sys/fs/bpf/headgate/*")
+	}
+	for _, pattern := range patterns {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -100,30 +110,41 @@ func TestDemo(t *testing.T) {
 	}
 }
 
+// killedEnv makes TestKilledDemo the demo that TestDemoSweeps kills.
+const killedEnv = "HEADGATE_TEST_KILLED_DEMO"
+
+// TestKilledDemo is a demo in a process of its own.
+func TestKilledDemo(t *testing.T) {
+	if os.Getenv(killedEnv) == "" {
+		return
+	}
+	os.Exit(Run([]string{"demo", "--fast"}, strings.NewReader(""), os.Stdout, os.Stderr))
+}
+
 // TestDemoSweeps: the next demo removes what a killed one left.
 func TestDemoSweeps(t *testing.T) {
 	labtest.NeedRoot(t)
-	name := lab.UniqueName(demoPrefix)
-	s := newScenario("htb", true)
-	l, err := lab.Up(t.Context(), s.network(name))
+	before := trace(t)
+	killed := exec.Command(os.Args[0], "-test.run", "^TestKilledDemo$")
+	killed.Env = append(os.Environ(), killedEnv+"=1")
+	killed.Stderr = os.Stderr
+	told, err := killed.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := makeDemoDir(name)
-	if err != nil {
+	if err := killed.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// As if its owner were dead: a process that cannot be.
-	file := filepath.Join("/run/headgate/lab", name+".json")
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
+	lines := bufio.NewScanner(told)
+	for lines.Scan() && !strings.HasPrefix(lines.Text(), "[1/6]") {
 	}
-	text = bytes.Replace(text, fmt.Appendf(nil, `"pid": %d`, os.Getpid()), []byte(`"pid": 4194305`), 1)
-	if err := os.WriteFile(file, text, 0o644); err != nil {
-		t.Fatal(err)
+	_ = killed.Process.Kill()
+	_ = killed.Wait()
+	name := fmt.Sprintf("%s-%d", demoPrefix, killed.Process.Pid)
+	if left := demoLeft(name); len(left) < 8 {
+		t.Fatalf("a demo that is killed leaves %v: there is nothing to try", left)
 	}
-	a := &app{engines: newEngines(), out: &bytes.Buffer{}, err: &bytes.Buffer{}}
+	a := &app{engines: newEngines()}
 	var said bytes.Buffer
 	if err := a.sweepDemos(&lineStage{w: &said}); err != nil {
 		t.Fatal(err)
@@ -131,11 +152,11 @@ func TestDemoSweeps(t *testing.T) {
 	if !strings.Contains(said.String(), name) {
 		t.Errorf("it says %q", said.String())
 	}
-	if left := demoLeft(name); len(left) > 0 || exists(dir) {
-		t.Errorf("it leaves %v", left)
+	for _, now := range trace(t) {
+		if !slices.Contains(before, now) {
+			t.Errorf("it leaves %s", now)
+		}
 	}
-	// The lab is gone; closing what we still hold of it must not matter.
-	_ = l.Close()
 }
 
 // TestTopOnDevice: real counters of a real device.

@@ -64,7 +64,7 @@ type (
 	said    []string
 	doing   string
 	curtain struct{}
-	second  struct{}
+	tick    struct{}
 	printed struct{}
 	scene   struct {
 		n     int
@@ -91,10 +91,10 @@ type livePanel struct {
 }
 
 // Init is part of tea.Model.
-func (p livePanel) Init() tea.Cmd { return nextSecond() }
+func (p livePanel) Init() tea.Cmd { return nextTick() }
 
-func nextSecond() tea.Cmd {
-	return tea.Tick(250*time.Millisecond, func(time.Time) tea.Msg { return second{} })
+func nextTick() tea.Cmd {
+	return tea.Tick(250*time.Millisecond, func(time.Time) tea.Msg { return tick{} })
 }
 
 // Update is part of tea.Model.
@@ -122,9 +122,9 @@ func (p livePanel) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 		p.text = append(p.text, lines...)
 	case shaper.State:
 		p.frame = p.tracker.Update(m.At, []shaper.State{m})
-	case second:
+	case tick:
 		p.now = time.Now()
-		return p, nextSecond()
+		return p, nextTick()
 	case curtain:
 		p.curtain = true
 	}
@@ -172,14 +172,14 @@ func (p livePanel) View() string {
 	if p.curtain {
 		return ""
 	}
-	out := []string{p.headline()}
+	out := []string{"", p.headline()}
 	if len(p.frame.Devices) > 0 && p.scene != nil {
 		heading, lines := view.Render(p.frame, view.Options{Width: p.width, Theme: p.theme})
 		out = append(append(out, heading), lines...)
 	}
 	// Something of the text above must stay in view.
 	const text = 3
-	if most := max(p.height-text, 2); len(out) > most {
+	if most := max(p.height-text, 3); len(out) > most {
 		out = out[:most]
 	}
 	return strings.Join(out, "\n")

@@ -122,4 +122,5 @@ Look at it:
 Take it down:
   headgate lab exec server --lab %[1]s -- headgate clear --dev ` + demoDev + `
   headgate lab down %[1]s
+  rm -r ` + demoRun + `/%[1]s
 `

@@ -133,6 +133,9 @@ func newScenario(engine group.Engine, fast bool) scenario {
 			act:  (*play).applyConfig,
 		},
 	}
+	if !s.ceilings() {
+		s.phases[phaseIdle].says = "What storage leaves goes to a pool, step by step, and from there to the others."
+	}
 	var at time.Duration
 	for i := range s.phases {
 		s.phases[i].at, s.phases[i].length, s.phases[i].settle = at, times.length[i], times.settle[i]
@@ -160,8 +163,8 @@ func (s *scenario) addFlows() {
 		dscp                uint8
 		out, in             []unit.Rate
 	}{
-		{"storage", "storage-1", "client1", 3260, traffic.TCP, 0, pausing(4 * mbit), pausing(2400 * kbit)},
-		{"storage", "storage-2", "client1", 3260, traffic.TCP, 0, pausing(4 * mbit), pausing(2400 * kbit)},
+		{"storage", "storage-1", "client1", 3260, traffic.TCP, 0, pausing(4 * mbit), pausing(3200 * kbit)},
+		{"storage", "storage-2", "client1", 3260, traffic.TCP, 0, pausing(4 * mbit), pausing(3200 * kbit)},
 		{"web", "web-1", "client2", 443, traffic.TCP, 0, busy(3*mbit, all), busy(2400*kbit, all)},
 		{"web", "web-2", "client2", 443, traffic.TCP, 0, busy(3*mbit, all), busy(2400*kbit, all)},
 		{"backup", "backup-1", "client3", 873, traffic.TCP, cs1, nil, busy(800*kbit, all)},
@@ -255,16 +258,23 @@ func (s scenario) picture() string {
 	return fmt.Sprintf(demoPicture, demoOutReal, demoInReal, demoOut, demoIn)
 }
 
+// ceilings tells whether the engine has them: the seed's algorithm does not.
+func (s scenario) ceilings() bool { return s.engine != group.Quantum }
+
 // config is what a user would write for that server. The guarantees leave 5 %
 // for acknowledgements, which belong to no group.
 func (s scenario) config(shares demoShares) string {
+	ceiling := ""
+	if s.ceilings() {
+		ceiling = "ceiling: 15%, "
+	}
 	groups := func(port string) string {
 		return fmt.Sprintf(`  groups:
     - {name: storage, guarantee: %[1]v, match: [{proto: tcp, %[3]s: 3260}]}
     - {name: web, guarantee: %[2]v, match: [{proto: tcp, %[3]s: [80, 443]}]}
-    - {name: backup, guarantee: 10%%, ceiling: 15%%, match: [{dscp: cs1}]}
+    - {name: backup, guarantee: 10%%, %[4]smatch: [{dscp: cs1}]}
     - {name: rest, guarantee: 15%%, default: true}
-`, shares.storage, shares.web, port)
+`, shares.storage, shares.web, port, ceiling)
 	}
 	return fmt.Sprintf("kind: Interface\ndev: %s\nengine: %s\nout:\n  limit: %v\n%sin:\n  limit: %v\n%s",
 		demoDev, s.engine, demoOut, groups("sport"), demoIn, groups("dport"))

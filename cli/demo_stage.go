@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"headgate/cli/view"
@@ -38,6 +39,7 @@ func (a *app) demoStage(f format) demoStage {
 
 // lineStage prints lines.
 type lineStage struct {
+	mu      sync.Mutex // what is observed and what is done are told by two goroutines
 	w       io.Writer
 	began   time.Time
 	last    time.Time // of the last line of rates
@@ -47,6 +49,12 @@ type lineStage struct {
 func (s *lineStage) show(ctx context.Context, run func(context.Context) error) error { return run(ctx) }
 
 func (s *lineStage) say(lines ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.print(lines...)
+}
+
+func (s *lineStage) print(lines ...string) {
 	for _, l := range lines {
 		fmt.Fprintln(s.w, l)
 	}
@@ -55,10 +63,12 @@ func (s *lineStage) say(lines ...string) {
 func (s *lineStage) status(string) {}
 
 func (s *lineStage) phase(n int, p demoPhase) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if n == 0 {
 		s.began = time.Now()
 	}
-	s.say(announce(n, p)...)
+	s.print(announce(n, p)...)
 }
 
 // announce says what comes, in lines of at most 80 cells.
@@ -85,6 +95,8 @@ func wrapped(text, indent string, width int) (out []string) {
 
 // state prints a line of rates a second.
 func (s *lineStage) state(state shaper.State) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	const every = time.Second
 	if !s.last.IsZero() && state.At.Sub(s.last) < every*9/10 {
 		return
@@ -92,7 +104,7 @@ func (s *lineStage) state(state shaper.State) {
 	s.last = state.At
 	f := s.tracker.Update(state.At, []shaper.State{state})
 	if d := f.Devices[0]; d.Seconds > 0 && !s.began.IsZero() {
-		s.say(fmt.Sprintf("%6.1fs  %s", state.At.Sub(s.began).Seconds(), rateLine(d)))
+		s.print(fmt.Sprintf("%6.1fs  %s", state.At.Sub(s.began).Seconds(), rateLine(d)))
 	}
 }
 

@@ -65,9 +65,10 @@ func TestScenarioConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if i := set.Interfaces[0]; i.Dev != demoDev || i.Engine != group.Quantum {
-		t.Errorf("it is about %s, by %s", i.Dev, i.Engine)
+	if i := set.Interfaces[0]; i.Dev != demoDev || i.Engine != group.Quantum || i.OutTree.Nodes[2].Ceiling != demoOut {
+		t.Errorf("it is about %s, by %s, with a ceiling of %v", i.Dev, i.Engine, i.OutTree.Nodes[2].Ceiling)
 	}
+	s = newScenario(group.HTB, false)
 	out, in := plans(t, s, phaseQuiet)
 	after, _ := plans(t, s, phaseChange)
 	for _, c := range []struct {
@@ -102,6 +103,19 @@ func TestScenarioFlowsFollowTheRules(t *testing.T) {
 		}
 		if _, leaf := tree.Classify(p); tree.Nodes[leaf].Path != f.groupIn(phaseQuiet) {
 			t.Errorf("%s is in %s by the rules, and in %s by the scenario", f.Name, tree.Nodes[leaf].Path, f.groupIn(phaseQuiet))
+		}
+	}
+}
+
+// TestScenarioIsQuietAtFirst: as the first phase says, everyone wants a fifth.
+func TestScenarioIsQuietAtFirst(t *testing.T) {
+	s := newScenario(group.HTB, false)
+	out, in := plans(t, s, phaseQuiet)
+	for direction, tree := range map[string]group.Tree{"out": out, "in": in} {
+		for _, n := range tree.Nodes {
+			if got := s.wanted(phaseQuiet, direction, n.Path); got != n.Guarantee/5 {
+				t.Errorf("%s %s wants %v of %v", direction, n.Path, got, n.Guarantee)
+			}
 		}
 	}
 }
@@ -230,6 +244,7 @@ func TestLineStage(t *testing.T) {
 
 // TestLivePanel drives the panel by hand, as a terminal of 80 by 24 would.
 func TestLivePanel(t *testing.T) {
+	t.Setenv("LC_ALL", "C.UTF-8")
 	p := livePanel{theme: view.NewTheme(io.Discard), tracker: &view.Tracker{}, width: 80, height: 24, cancel: make(chan struct{})}
 	send := func(m tea.Msg) tea.Cmd {
 		model, cmd := p.Update(m)
@@ -237,7 +252,7 @@ func TestLivePanel(t *testing.T) {
 		return cmd
 	}
 	send(tea.WindowSizeMsg{Width: 80, Height: 24})
-	if p.View() != "making the network" {
+	if p.View() != "\nmaking the network" {
 		t.Errorf("at first:\n%s", p.View())
 	}
 	began := time.Unix(1700000000, 0)

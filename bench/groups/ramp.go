@@ -119,8 +119,17 @@ func (c rampCase) judge(s *bench.Sheet, f *found, t rampTiming) {
 	s.Set(c.ramp("total"), 100*delivered/float64(c.limit))
 	s.Set(c.steady(), worstCV)
 	s.Keep("groups", raw)
-	if f.state != nil {
-		s.Keep("engine", countersOf(f.state, c.in))
+	if f.state == nil {
+		return
+	}
+	counted := countersOf(f.state, c.in)
+	s.Keep("engine", counted)
+	for _, i := range inside {
+		for _, g := range counted.Groups {
+			if g.Path == groupName(i) {
+				s.Note(c.covetous(i), "the engine itself dropped %d of the group's packets in the whole run; what else was resent, TCP resent for its timers", g.Drops)
+			}
+		}
 	}
 }
 

@@ -198,7 +198,7 @@ func (c wakeCase) judge(s *bench.Sheet, f *found, t wakeTiming) (w wakes) {
 		}
 		w.back = append(w.back, ms(took))
 		asleep := t.sleeps(n)
-		before := asleep - 2*wakeLong
+		before := t.wakes(n) + wakeLong // all the time awake, once it has settled
 		goal := others.Rate(before, asleep) + reachedPart*own.Rate(before, asleep)
 		took, ok = reaches(others, goal, asleep, t.wakes(n+1))
 		if !ok {

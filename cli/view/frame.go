@@ -47,12 +47,13 @@ type Row struct {
 	Guarantee uint64  `json:"guarantee_bps"`
 	Ceiling   uint64  `json:"ceiling_bps"`
 	// Borrowed is the rate beyond the guarantee, Lent what others borrowed of it.
-	Borrowed float64       `json:"borrowed_bps"`
-	Lent     float64       `json:"lent_bps"`
-	Drops    float64       `json:"drops_per_s"`
-	Marks    float64       `json:"marks_per_s"`
-	Delay    time.Duration `json:"queue_delay_ns"`
-	Backlog  uint64        `json:"backlog_bytes"`
+	Borrowed float64 `json:"borrowed_bps"`
+	Lent     float64 `json:"lent_bps"`
+	Drops    float64 `json:"drops_per_s"`
+	Marks    float64 `json:"marks_per_s"`
+	// Delay is how long the packet that left last had waited; 0 if none left.
+	Delay   time.Duration `json:"queue_delay_ns"`
+	Backlog uint64        `json:"backlog_bytes"`
 	// History are the last rates, the latest last.
 	History []float64 `json:"-"`
 

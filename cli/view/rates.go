@@ -143,6 +143,9 @@ func (r *Row) count(now, was shaper.GroupState, seconds float64) {
 		r.Rate = float64(now.Bytes-was.Bytes) * 8 / seconds
 		r.Drops = float64(now.Drops-was.Drops) / seconds
 		r.Marks = float64(now.Marks-was.Marks) / seconds
+		if now.Packets == was.Packets {
+			r.Delay = 0 // of a packet of long ago
+		}
 	}
 }
 

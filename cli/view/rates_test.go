@@ -78,6 +78,23 @@ func TestCounterReset(t *testing.T) {
 	}
 }
 
+// TestIdleGroupHasNoDelay: what the last packet waited, long ago, is not shown.
+func TestIdleGroupHasNoDelay(t *testing.T) {
+	s := newServer()
+	var tr Tracker
+	tr.Update(epoch, []shaper.State{s.at(1)})
+	now := s.at(2)
+	was := s.at(1)
+	now.Out.Groups[0].Bytes, now.Out.Groups[0].Packets = was.Out.Groups[0].Bytes, was.Out.Groups[0].Packets
+	f := tr.Update(epoch, []shaper.State{now})
+	if d := row(t, f, "out", "storage").Delay; d != 0 {
+		t.Errorf("storage, idle, has a delay of %v", d)
+	}
+	if d := row(t, f, "out", "rest").Delay; d == 0 {
+		t.Error("rest, busy, has no delay")
+	}
+}
+
 // TestGroupsChange: a group that comes later is new, one that goes is forgotten.
 func TestGroupsChange(t *testing.T) {
 	s := newServer()

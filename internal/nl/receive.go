@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/mdlayher/netlink"
-	"github.com/mdlayher/netlink/nlenc"
 	"golang.org/x/sys/unix"
 )
 
@@ -48,12 +47,12 @@ func (c *Conn) receive() ([]message, error) {
 	}
 	var out []message
 	for b := buf[:n]; len(b) >= unix.NLMSG_HDRLEN; {
-		length := int(nlenc.Uint32(b[0:4]))
+		length := int(binary.NativeEndian.Uint32(b[0:4]))
 		if length < unix.NLMSG_HDRLEN || length > len(b) {
 			return nil, fmt.Errorf("netlink sent a message of %d bytes in a datagram of %d", length, n)
 		}
 		out = append(out, message{
-			kind: nlenc.Uint16(b[4:6]), flags: netlink.HeaderFlags(nlenc.Uint16(b[6:8])), sequence: nlenc.Uint32(b[8:12]), raw: b[:length],
+			kind: binary.NativeEndian.Uint16(b[4:6]), flags: netlink.HeaderFlags(binary.NativeEndian.Uint16(b[6:8])), sequence: binary.NativeEndian.Uint32(b[8:12]), raw: b[:length],
 		})
 		b = b[min(len(b), (length+3)&^3):]
 	}
@@ -66,7 +65,7 @@ func (m message) acknowledgement() (errno unix.Errno, ext string) {
 	if len(m.raw) < unix.NLMSG_HDRLEN+4 {
 		return 0, ""
 	}
-	errno = unix.Errno(-nlenc.Int32(m.raw[16:20]))
+	errno = unix.Errno(-int32(binary.NativeEndian.Uint32(m.raw[16:20])))
 	if m.flags&netlink.AcknowledgeTLVs == 0 || len(m.raw) < 36 {
 		return errno, ""
 	}
