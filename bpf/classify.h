@@ -167,7 +167,7 @@ static __always_inline void classify(struct __sk_buff *skb, struct packet *p, st
 	struct flow *first;
 
 	if (!use_dscp)
-		p->key.dscp = 0;
+		p->key.dscp &= HAS_PORTS;
 	if (!use_vlan)
 		p->key.vlan_host = 0;
 	if (use_mark)

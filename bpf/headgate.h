@@ -22,6 +22,10 @@
 #define RULE_ASSIGNED 0xffffffffu
 #define RULE_DEFAULT  0xfffffffeu
 
+/* In flow_key.dscp, which has 6 bits: the packet's ports are in the key. Those of a
+ * later fragment are not. */
+#define HAS_PORTS 0x80
+
 enum family { FAMILY_OTHER = 0, FAMILY_IPV4 = 4, FAMILY_IPV6 = 6 };
 
 /* Every field that a rule can ask for. An IPv4 address is in the last word. */
@@ -32,7 +36,7 @@ struct flow_key {
 	__u16 dport;
 	__u8 proto;
 	__u8 family;
-	__u8 dscp;
+	__u8 dscp; /* and HAS_PORTS */
 	__u8 pad;
 	__u16 vlan_host;
 	__u16 shape; /* which combination, in the rule table; 0 in the flow cache */

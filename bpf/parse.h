@@ -80,6 +80,7 @@ static __always_inline void parse_transport(struct __sk_buff *skb, struct packet
 		}
 		p->key.sport = tcp->source;
 		p->key.dport = tcp->dest;
+		p->key.dscp |= HAS_PORTS;
 		p->headers = off + tcp->doff * 4;
 		p->answers = tcp->cwr && !tcp->ece && !tcp->syn;
 		p->payload = from(p->headers, end);
@@ -93,6 +94,7 @@ static __always_inline void parse_transport(struct __sk_buff *skb, struct packet
 		}
 		p->key.sport = udp->source;
 		p->key.dport = udp->dest;
+		p->key.dscp |= HAS_PORTS;
 		p->headers = off + sizeof(*udp);
 		p->payload = from(p->headers, end);
 		if (p->key.proto == IPPROTO_UDP)

@@ -89,7 +89,7 @@ func TestShares(t *testing.T) {
 	}
 	for i, f := range c.flows(full) {
 		steps := f.Schedule
-		if len(steps) != 5 || steps[0] != (traffic.Step{Rate: 10 * unit.Mbit}) || steps[4] != (traffic.Step{At: time.Duration(4*i+4) * 5 * time.Second, Rate: 30 * unit.Mbit}) {
+		if len(steps) != 6 || steps[5] != (traffic.Step{At: full.ends()}) || steps[0] != (traffic.Step{Rate: 10 * unit.Mbit}) || steps[4] != (traffic.Step{At: time.Duration(4*i+4) * 5 * time.Second, Rate: 30 * unit.Mbit}) {
 			t.Errorf("flow %d has the schedule %v", i, steps)
 		}
 	}

@@ -19,7 +19,7 @@ func rampBenches() (out []bench.Case) {
 		out = append(out, bench.Case{
 			Name: "ramp-" + direction(c.in) + "/" + c.name, Claims: c.claims(), Run: c.run, Alongside: c.alongside,
 			Takes: func(quick bool) time.Duration {
-				one := c.timing(quick).ends() + overhead
+				one := c.timing(quick).length() + overhead
 				if c.slow() {
 					return one
 				}
@@ -72,7 +72,7 @@ func (c rampCase) measure(ctx context.Context, r *bench.Run, name string) error 
 		rig.In, rig.Bottleneck = true, c.limit*101/100
 	}
 	f, err := trial{
-		rig: rig, limiter: name, plan: p, flows: c.flows(t), length: t.ends(),
+		rig: rig, limiter: name, plan: p, flows: c.flows(t), length: t.length(),
 		sample: t.sample(), bin: 10 * time.Millisecond,
 	}.run(ctx)
 	sheet := r.Sheet(name)
@@ -103,7 +103,10 @@ func (c rampCase) judge(s *bench.Sheet, f *found, t rampTiming) {
 		worstCV = max(worstCV, cv)
 		flow := f.traffic.Flow(name)
 		over, warm := flow.Between(t.begins(), t.ends()), flow.Between(t.warm(), t.ends())
-		delivered += over.DeliveredRate()
+		// What was delivered afterwards had arrived before, but for what arrived
+		// afterwards.
+		all := flow.Between(t.begins(), t.length())
+		delivered += all.DeliveredL2Bits - 8*float64(series.Sum(t.ends(), t.length()))
 
 		raw[name] = rampRecord{
 			Congestion: flow.Congestion, BinSeconds: t.bin.Seconds(), Overload: bins, Variation: cv, IntervalSeconds: t.sample().Seconds(),
@@ -116,7 +119,7 @@ func (c rampCase) judge(s *bench.Sheet, f *found, t rampTiming) {
 		}
 	}
 	s.Set(c.ramp("worst-second"), worst)
-	s.Set(c.ramp("total"), 100*delivered/float64(c.limit))
+	s.Set(c.ramp("total"), 100*delivered/t.overload.Seconds()/float64(c.limit))
 	s.Set(c.steady(), worstCV)
 	s.Keep("groups", raw)
 	if f.state == nil {

@@ -56,12 +56,17 @@ type rampTiming struct {
 	// bin is what "in each second" means: at 0.8 Mbit/s a second is no more than 7
 	// frames of the smallest group, and 10 s are taken.
 	bin time.Duration
+	// drain is how long the flows are watched after they have stopped, so that what
+	// has arrived but waits for a missing segment is not taken for lost. At 0.8
+	// Mbit/s that is seconds of data.
+	drain time.Duration
 }
 
 const rampSteps = 16 // after the first level
 
 func (t rampTiming) begins() time.Duration { return rampSteps * t.step }
 func (t rampTiming) ends() time.Duration   { return t.begins() + t.overload }
+func (t rampTiming) length() time.Duration { return t.ends() + t.drain }
 
 // warm is when retransmissions begin to count: after a tenth of the overload.
 func (t rampTiming) warm() time.Duration { return t.begins() + t.overload/10 }
@@ -72,18 +77,18 @@ func (t rampTiming) sample() time.Duration { return min(time.Second, t.overload/
 func (c rampCase) slow() bool { return c.limit < 10*unit.Mbit }
 
 func (c rampCase) timing(quick bool) rampTiming {
-	const ms = time.Millisecond
+	const ms, drain = time.Millisecond, 2 * time.Second
 	switch {
 	case quick && c.slow():
-		return rampTiming{100 * ms, 10 * time.Second, 5 * time.Second}
+		return rampTiming{125 * ms, 10 * time.Second, 5 * time.Second, drain}
 	case quick:
-		return rampTiming{50 * ms, 2 * time.Second, time.Second}
+		return rampTiming{50 * ms, 2 * time.Second, time.Second, 0}
 	case c.seedTime:
-		return rampTiming{30 * time.Second, 300 * time.Second, 10 * time.Second}
+		return rampTiming{30 * time.Second, 300 * time.Second, 10 * time.Second, drain}
 	case c.slow():
-		return rampTiming{5 * time.Second, 60 * time.Second, 10 * time.Second}
+		return rampTiming{5 * time.Second, 60 * time.Second, 10 * time.Second, drain}
 	}
-	return rampTiming{5 * time.Second, 60 * time.Second, time.Second}
+	return rampTiming{5 * time.Second, 60 * time.Second, time.Second, 0}
 }
 
 // shares of the limit that each connection offers at a level: 10 % each at level
@@ -111,6 +116,7 @@ func (c rampCase) flows(t rampTiming) []traffic.Flow {
 				})
 			}
 		}
+		flows[i].Schedule = append(flows[i].Schedule, traffic.Step{At: t.ends()})
 	}
 	return flows
 }

@@ -98,6 +98,10 @@ func (c *compiler) rule(s group.Selector, r Rule) error {
 		// Other than IP has neither protocol nor DSCP, and zero in their place.
 		cross(2, func(p *pattern, i int) bool { p.value.Family, p.mask.Family = uint8(4+2*i), 0xff; return true })
 	}
+	if len(s.SPort)+len(s.DPort) > 0 {
+		// Later fragments have no ports, and zero in their place.
+		cross(1, func(p *pattern, _ int) bool { p.value.DSCP, p.mask.DSCP = hasPorts, hasPorts; return true })
+	}
 	sports, dports := portMasks(s.SPort), portMasks(s.DPort)
 	cross(len(sports), func(p *pattern, i int) bool {
 		p.value.SPort, p.mask.SPort = sports[i].value, sports[i].mask
@@ -107,7 +111,7 @@ func (c *compiler) rule(s group.Selector, r Rule) error {
 		p.value.DPort, p.mask.DPort = dports[i].value, dports[i].mask
 		return true
 	})
-	cross(len(s.DSCP), func(p *pattern, i int) bool { p.value.DSCP, p.mask.DSCP = s.DSCP[i], 0xff; return true })
+	cross(len(s.DSCP), func(p *pattern, i int) bool { p.value.DSCP |= s.DSCP[i]; p.mask.DSCP |= 0x3f; return true })
 	cross(len(s.VLAN), func(p *pattern, i int) bool { p.value.VLAN, p.mask.VLAN = s.VLAN[i], 0xffff; return true })
 	cross(len(s.Mark), func(p *pattern, i int) bool { p.value.Mark, p.mask.Mark = s.Mark[i], 0xffffffff; return true })
 	if s.Cgroup != "" {

@@ -16,13 +16,17 @@ type FlowKey struct {
 	SPort, DPort [2]byte  // network order
 	Proto        uint8
 	Family       uint8 // 4, 6, or 0 for other than IP
-	DSCP         uint8
+	DSCP         uint8 // and hasPorts
 	_            uint8
 	VLAN         uint16
 	Shape        uint16
 	Mark         uint32
 	Cgroup       uint64
 }
+
+// hasPorts is HAS_PORTS: a bit of FlowKey.DSCP, which has six, is set if the ports
+// are in the key. Those of a later fragment are not.
+const hasPorts = 0x80
 
 // Rule is struct rule.
 type Rule struct {

@@ -1,0 +1,21 @@
+package quantum_test
+
+import (
+	"testing"
+
+	"headgate/shaper"
+	"headgate/shaper/quantum"
+	"headgate/shaper/shapertest"
+)
+
+func engine() shaper.Shaper { return quantum.New(quantum.Options{}) }
+
+func TestMain(m *testing.M) { shapertest.Main(m, engine) }
+
+func TestConformance(t *testing.T) {
+	shapertest.Run(t, engine, shapertest.Features{
+		Groups: 64,
+		// First come, first served, and the covetous effect: measured 0.93 to 1.0.
+		Guarantee: 0.85, Total: 0.97,
+	})
+}

@@ -1,0 +1,221 @@
+package shapertest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/group"
+	"headgate/lab"
+	"headgate/lab/labtest"
+	"headgate/shaper"
+	"headgate/unit"
+)
+
+// Features are what engines do not have in common.
+type Features struct {
+	// RootQdisc: the engine needs the device's root, so another's is in its way.
+	RootQdisc bool
+	// EndsIngress: a filter behind the engine's own at ingress would not be asked
+	// any more, so that it is in the way.
+	EndsIngress bool
+	// Groups is how many groups one direction of the scale case has.
+	Groups int
+	// Guarantee is the least that a group gets under overload, as a part of its
+	// guarantee in layer-2 bytes, and Total the least of all groups together, as a
+	// part of the limit.
+	Guarantee, Total float64
+}
+
+// Run runs the suite. engine makes one that has no memory of another.
+func Run(t *testing.T, engine func() shaper.Shaper, f Features) {
+	labtest.NeedRoot(t)
+	for _, c := range []struct {
+		name string
+		run  func(*suite)
+	}{
+		{"apply and observe", applyAndObserve},
+		{"the same plan writes nothing", sameWritesNothing},
+		{"one group changes", oneGroupChanges},
+		{"groups come and go", groupsComeAndGo},
+		{"assign a live connection", assignLive},
+		{"assignments to removed groups", assignRemoved},
+		{"rules, by real packets", rulesByPackets},
+		{"rules, by cgroup", rulesByCgroup},
+		{"rules, by fragments", rulesByFragments},
+		{"as many shapes of rules as may be", manyShapes},
+		{"classifies like the oracle", likeOracle},
+		{"control traffic", controlTraffic},
+		{"guarantees under overload", guaranteesUnderOverload},
+		{"bytes are those on the wire", bytesOnTheWire},
+		{"guest perspective", guestPerspective},
+		{"clear restores exactly", clearRestores},
+		{"foreign traffic control", foreign},
+		{"device gone", deviceGone},
+		{"works without the process", withoutProcess},
+		{"killed at every step", killedAtSteps},
+		{"killed at any time", killedAnyTime},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.run(newSuite(t, engine, f)) })
+	}
+}
+
+// dev is the server's device.
+const dev = "router"
+
+// suite is one case's rig.
+type suite struct {
+	testing.TB
+	t      *testing.T
+	engine shaper.Shaper
+	f      Features
+	lab    *lab.Lab
+	server *lab.Node
+	router *lab.Node
+	client *lab.Node
+}
+
+func newSuite(t *testing.T, engine func() shaper.Shaper, f Features) *suite {
+	rig := lab.Rig(lab.RigOptions{})
+	for i := range rig.Nodes {
+		// Else each host repeats its reports of multicast groups in the first seconds,
+		// and they are counted with what a case sends.
+		rig.Nodes[i].Sysctl = map[string]string{"net.ipv6.conf.default.mldv2_unsolicited_report_interval": "3600000"}
+	}
+	l := labtest.Up(t, rig)
+	return &suite{
+		TB: t, t: t, engine: engine(), f: f, lab: l,
+		server: l.Node("server"), router: l.Node("router"), client: l.Node("client"),
+	}
+}
+
+// do runs fn in the server's namespace, and fails with its error.
+func (s *suite) do(fn func() error) {
+	s.Helper()
+	if err := s.server.Do(fn); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *suite) apply(p shaper.Plan) (out []shaper.Change) {
+	s.Helper()
+	s.do(func() (err error) { out, err = s.engine.Apply(p); return err })
+	return out
+}
+
+func (s *suite) observe() (st shaper.State) {
+	s.Helper()
+	s.do(func() (err error) { st, err = s.engine.Observe(dev); return err })
+	return st
+}
+
+func (s *suite) clear() {
+	s.Helper()
+	s.do(func() error { return s.engine.Clear(dev) })
+}
+
+// direction is one direction of a state.
+func direction(st shaper.State, in bool) shaper.DirectionState {
+	d := st.Out
+	if in {
+		d = st.In
+	}
+	if d == nil {
+		return shaper.DirectionState{}
+	}
+	return *d
+}
+
+// find is the state of a group.
+func find(t testing.TB, d shaper.DirectionState, path string) shaper.GroupState {
+	t.Helper()
+	for _, g := range d.Groups {
+		if g.Path == path {
+			return g
+		}
+	}
+	t.Fatalf("there is no group %q in %+v", path, d.Groups)
+	return shaper.GroupState{}
+}
+
+// resolve makes a tree of groups; the first is the default if none is.
+func resolve(t testing.TB, limit unit.Rate, groups ...group.Group) *group.Tree {
+	t.Helper()
+	some := false
+	for _, g := range groups {
+		some = some || g.Default
+	}
+	if !some {
+		groups[0].Default = true
+	}
+	tree, problems := group.Direction{Limit: limit, Groups: groups}.Resolve("out", true)
+	for _, p := range problems {
+		t.Fatal(p)
+	}
+	return &tree
+}
+
+// percent is a group with a share, for packets to a port (0: no rule).
+func percent(name string, p int, dport uint16) group.Group {
+	g := group.Group{Name: name, Guarantee: group.Amount{Share: unit.Share(p) * unit.Whole / 100}}
+	if dport > 0 {
+		g.Match = []group.Selector{{DPort: []group.PortRange{{First: dport, Last: dport}}}}
+	}
+	return g
+}
+
+// four are the thesis's groups of 10, 20, 30 and 40 %, on ports 5001 to 5004.
+func four(t testing.TB, limit unit.Rate) *group.Tree {
+	var groups []group.Group
+	for i := range 4 {
+		groups = append(groups, percent(fmt.Sprintf("g%d", i+1), 10*(i+1), uint16(5001+i)))
+	}
+	return resolve(t, limit, groups...)
+}
+
+func hostPlan(out, in *group.Tree) shaper.Plan {
+	return shaper.Plan{Dev: dev, Perspective: group.Host, Out: out, In: in}
+}
+
+// both runs a case for out and for in.
+func both(s *suite, run func(s *suite, in bool)) {
+	for _, in := range []bool{false, true} {
+		s.t.Run(map[bool]string{false: "out", true: "in"}[in], func(t *testing.T) {
+			sub := *s
+			sub.TB, sub.t = t, t
+			run(&sub, in)
+		})
+	}
+}
+
+// onePlan limits one direction.
+func onePlan(tree *group.Tree, in bool) shaper.Plan {
+	if in {
+		return hostPlan(nil, tree)
+	}
+	return hostPlan(tree, nil)
+}
+
+// eventually waits until ok says so; what it says at last is the failure.
+func eventually(t testing.TB, within time.Duration, ok func() (problem string)) {
+	t.Helper()
+	for end := time.Now().Add(within); ; {
+		problem := ok()
+		if problem == "" {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("after %v: %s", within, problem)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func texts(changes []shaper.Change) string {
+	var b strings.Builder
+	for _, c := range changes {
+		fmt.Fprintf(&b, "\n  %v", c)
+	}
+	return b.String()
+}

@@ -1,0 +1,69 @@
+package shapertest
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+
+	"headgate/lab"
+	"headgate/lab/labtest"
+)
+
+// snapshot is all traffic control and all devices of a node, as tc and ip print
+// them: what clear must give back.
+func snapshot(t testing.TB, n *lab.Node, devs ...string) string {
+	t.Helper()
+	var b strings.Builder
+	show := func(name string, args ...string) {
+		fmt.Fprintf(&b, "$ %s %s\n%s", name, strings.Join(args, " "), labtest.Run(t, n, name, args...))
+	}
+	show("tc", "-d", "qdisc", "show")
+	for _, d := range devs {
+		show("tc", "-d", "class", "show", "dev", d)
+		show("tc", "-d", "filter", "show", "dev", d, "ingress")
+		show("tc", "-d", "filter", "show", "dev", d, "egress")
+	}
+	show("ip", "-d", "link")
+	// ip complains when any namespace of the machine goes while it looks.
+	return volatile.ReplaceAllString(strings.ReplaceAll(b.String(), "Error: Peer netns reference is invalid.\n", ""), "")
+}
+
+// volatile is what changes by itself.
+var volatile = regexp.MustCompile(` (refcnt|tcp_metrics|gc_timer|hello_timer) +[0-9.]+`)
+
+// watch subscribes to everything that the kernel tells of changes to devices and
+// traffic control in a node, and gives a function that says what there was since.
+func watch(t testing.TB, n *lab.Node) (said func() []string) {
+	t.Helper()
+	var c *netlink.Conn
+	err := n.Do(func() (err error) {
+		c, err = netlink.Dial(unix.NETLINK_ROUTE, &netlink.Config{Groups: 1<<(unix.RTNLGRP_TC-1) | 1<<(unix.RTNLGRP_LINK-1)})
+		return err
+	})
+	if err != nil {
+		t.Fatalf("watch the kernel: %v", err)
+	}
+	t.Cleanup(func() { c.Close() })
+	raw, err := c.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() (out []string) {
+		buf := make([]byte, 1<<16)
+		for {
+			var size int
+			var rerr error
+			err := raw.Control(func(fd uintptr) { size, _, rerr = unix.Recvfrom(int(fd), buf, unix.MSG_DONTWAIT) })
+			if err != nil || rerr != nil {
+				return out
+			}
+			if size >= 16 {
+				out = append(out, fmt.Sprintf("a netlink message of type %d, %d bytes", uint16(buf[4])|uint16(buf[5])<<8, size))
+			}
+		}
+	}
+}
