@@ -8,14 +8,15 @@ import (
 	"headgate/group"
 	"headgate/shaper"
 	"headgate/shaper/htb"
+	"headgate/shaper/quantum"
 )
 
 // newEngines gives every engine that is built in. This is the one place where
 // they are named.
 func newEngines() map[group.Engine]shaper.Shaper {
 	return map[group.Engine]shaper.Shaper{
-		group.HTB: htb.New(),
-		// group.Quantum: quantum.New(),
+		group.HTB:     htb.New(),
+		group.Quantum: quantum.New(quantum.Options{}),
 	}
 }
 
