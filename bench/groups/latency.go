@@ -32,7 +32,7 @@ func latencyTimes(quick, quiet bool) latencyTiming {
 	const ms = time.Millisecond
 	t := latencyTiming{quiet: 10 * time.Second, settle: 2 * time.Second, loaded: 20 * time.Second, every: 5 * ms}
 	if quick {
-		t = latencyTiming{quiet: 1500 * ms, settle: time.Second, loaded: 2 * time.Second, every: 2 * ms}
+		t = latencyTiming{quiet: 1000 * ms, settle: time.Second, loaded: 1700 * ms, every: 2 * ms}
 	}
 	if !quiet {
 		t.quiet = 200 * ms

@@ -100,7 +100,7 @@ func (c spareCase) claim() bench.Claim {
 // spareTiming is settling, then measuring.
 func spareTiming(quick bool) (settle, measure time.Duration) {
 	if quick {
-		return 400 * time.Millisecond, 1100 * time.Millisecond
+		return 400 * time.Millisecond, 900 * time.Millisecond
 	}
 	return 2 * time.Second, 8 * time.Second
 }

@@ -71,7 +71,7 @@ func (c wakeCase) timing(quick bool, name string) wakeTiming {
 	const ms = time.Millisecond
 	switch {
 	case quick && name == quantumName:
-		return wakeTiming{1000 * ms, 1000 * ms, 2500 * ms, 1}
+		return wakeTiming{1000 * ms, 500 * ms, 2000 * ms, 1}
 	case quick:
 		return wakeTiming{600 * ms, 400 * ms, 400 * ms, 2}
 	case name == quantumName:
