@@ -91,11 +91,14 @@ struct control {
 struct queue {
 	__u64 departed_at_ns;  /* the last packet with a stamp: when it left, */
 	__u64 sojourn_ns;      /* how long it had waited, */
-	__u64 service_ps_byte; /* time that one byte takes when the queue is busy, smoothed */
+	__u64 service_ps_byte; /* time that one byte takes when the queue is busy: */
+	__u64 busy_ns;         /* of that much busy time lately, */
+	__u64 busy_bytes;      /* in which so many left */
 	__u64 waited_ns;       /* sum of sojourns, and their number: for a mean over any interval */
 	__u64 departures;
 	__u32 departed_bytes;  /* and arrived_bytes when it came */
 	__u32 ifindex;         /* of the device whose HTB this is */
+	__u64 guarantee_ps_byte; /* time that one byte takes at the class's own rate */
 
 	__u64 arrived_at_ns;   /* the last packet that the virtual queue was brought up to date for, */
 	__u32 counted_bytes;   /* and arrived_bytes then */
@@ -105,11 +108,20 @@ struct queue {
 	__u64 gap_ns;          /* its longest pause of the last while, */
 	__u64 gap_next_ns;     /* and of the present one, */
 	__u64 gap_at_ns;       /* which began then and lasts GAP_MEMORY times gap_ns */
-	__u64 marked_at_ns;    /* the first mark that no sender has answered yet; 0 if none */
-	__u64 rtt_ns;          /* from a mark to its answer, without the wait in this queue */
-	__u64 next_mark_ns;    /* while the virtual queue is too long: not before */
-	__u32 mark_count;      /* marks since it became too long, */
-	__u32 marking;         /* which it is */
+	__u64 period_at_ns;    /* since when */
+	__u64 idle_ns;         /* it had nothing to send for so long, */
+	__u64 slack_ns;        /* and how much longer than by rule the queue may therefore be */
+	__u64 rtt_ns;          /* from when a marked packet left to its sender's answer */
+	__u64 asked_at_ns;     /* that mark: when it was set, */
+	__u64 asked_left_ns;   /* when its packet left; 0: not yet */
+	__u32 asked_flow;      /* whose packet, */
+	__u32 asked_bytes;     /* and arrived_bytes when it came */
+	__u32 mark_count;      /* marks since the queue became too long; */
+	__u32 long_bytes;      /* what came since the last mark and found it too long, */
+	__u32 mark_at_bytes;   /* which is so much at the next; */
+	__u32 long_at_bytes;   /* and arrived_bytes when it last was */
+	__u32 period_marks;    /* since period_at_ns */
+	__u32 pad;
 };
 
 #endif

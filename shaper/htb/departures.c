@@ -32,6 +32,11 @@ struct qdisc_skb_cb { /* what skb->cb is inside the qdisc layer (include/net/sch
 /* Makes the compiler describe the whole type, which the map below only points to. */
 const struct queue *described __attribute__((unused));
 
+/* The rate of service is the mean of 16 to 32 ms, and of at least 32 KB: a stall of
+ * the machine, of some milliseconds every now and then, is then a few per cent. */
+#define BUSY_MOST_NS (32 * 1000 * 1000ULL)
+#define BUSY_MOST_BYTES (64 * 1024)
+
 /* More between two stamps than this is a counter that was set anew. */
 #define BYTES_MOST (64 * 1024 * 1024)
 
@@ -79,10 +84,16 @@ int BPF_PROG(headgate_departures, const struct sk_buff *skb, const struct net_de
 	/* Two stamps of which the later one waited, and came before the other left:
 	 * the queue was busy between them, and the time is that of its service. */
 	if (waited > NO_WAIT_NS && now - waited < q->departed_at_ns && bytes < BYTES_MOST) {
-		__u64 ps = (now - q->departed_at_ns) * 1000 / bytes;
-
-		q->service_ps_byte += ps / 8 - q->service_ps_byte / 8;
+		if (q->busy_ns > BUSY_MOST_NS && q->busy_bytes > BUSY_MOST_BYTES) {
+			q->busy_ns /= 2;
+			q->busy_bytes /= 2;
+		}
+		q->busy_ns += now - q->departed_at_ns;
+		q->busy_bytes += bytes;
+		q->service_ps_byte = q->busy_ns * 1000 / q->busy_bytes;
 	}
+	if (q->asked_bytes == cb[STAMP_BYTES] && q->asked_at_ns && !q->asked_left_ns)
+		q->asked_left_ns = now;
 	q->sojourn_ns = waited;
 	q->departed_at_ns = now;
 	q->departed_bytes = cb[STAMP_BYTES];

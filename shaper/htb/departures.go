@@ -17,15 +17,19 @@ import (
 
 // queue is struct queue in bpf/headgate.h.
 type queue struct {
-	DepartedAtNS, SojournNS, ServicePSByte uint64
-	WaitedNS, Departures                   uint64
-	DepartedBytes, Ifindex                 uint32
-	ArrivedAtNS                            uint64
-	CountedBytes, ArrivedBytes             uint32
-	VirtualNS                              uint64
-	BusySinceNS, GapNS, GapNextNS, GapAtNS uint64
-	MarkedAtNS, RTTNS, NextMarkNS          uint64
-	MarkCount, Marking                     uint32
+	DepartedAtNS, SojournNS, ServicePSByte                         uint64
+	BusyNS, BusyBytes                                              uint64
+	WaitedNS, Departures                                           uint64
+	DepartedBytes, Ifindex                                         uint32
+	GuaranteePSByte                                                uint64
+	ArrivedAtNS                                                    uint64
+	CountedBytes, ArrivedBytes                                     uint32
+	VirtualNS                                                      uint64
+	BusySinceNS, GapNS, GapNextNS, GapAtNS                         uint64
+	PeriodAtNS, IdleNS, SlackNS                                    uint64
+	RTTNS, AskedAtNS, AskedLeftNS                                  uint64
+	AskedFlow, AskedBytes                                          uint32
+	MarkCount, LongBytes, MarkAtBytes, LongAtBytes, PeriodMarks, _ uint32
 }
 
 // departures is the hook that measures how long packets wait: one program for

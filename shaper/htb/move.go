@@ -331,7 +331,7 @@ func (w *want) initQueues(m *ebpf.Map, ifindex uint32) error {
 	for _, c := range w.classes {
 		if have[c.minor].Ifindex != ifindex {
 			minors = append(minors, uint32(c.minor))
-			fresh = append(fresh, queue{Ifindex: ifindex, ServicePSByte: 1e12 / max(1, c.htb.Ceil)})
+			fresh = append(fresh, queue{Ifindex: ifindex, ServicePSByte: 1e12 / max(1, c.htb.Ceil), GuaranteePSByte: 1e12 / max(1, c.htb.Rate)})
 		}
 	}
 	if err := classifier.PutAll(m, minors, fresh); err != nil {
