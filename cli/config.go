@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"headgate/config"
+	"headgate/internal/cgroup2"
 )
 
 // fileFlag gives a command the flag -f.
@@ -25,7 +26,7 @@ func (a *app) load(c *cobra.Command, files []string, here bool) (config.Set, err
 	if err != nil || !here || !set.HasCgroups() {
 		return set, err
 	}
-	mount, err := config.CgroupMount()
+	mount, err := cgroup2.Mount()
 	if err != nil {
 		return set, err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"headgate/group"
 	"headgate/shaper"
+	"headgate/unit"
 )
 
 // fakeEnv makes the test binary the program itself, with a fake kernel in this
@@ -35,8 +36,11 @@ func fakeApp(dir string) *app {
 			group.HTB: fakeShaper{dir, group.HTB}, group.Quantum: fakeShaper{dir, group.Quantum},
 		},
 		devices: func() ([]string, error) { return strings.Fields(readFile(filepath.Join(dir, "devices"))), nil },
-		sysfs:   filepath.Join(dir, "sys"),
-		state:   filepath.Join(dir, "state"),
+		speed: func(dev string) (unit.Rate, bool) {
+			r, err := unit.ParseRate(readFile(filepath.Join(dir, dev+".speed")))
+			return r, err == nil
+		},
+		state: filepath.Join(dir, "state"),
 	}
 }
 
