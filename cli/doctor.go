@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"headgate/cli/doctor"
+	"headgate/cli/view"
 	"headgate/group"
 )
 
@@ -102,8 +103,8 @@ func doctorTable(w io.Writer, r doctor.Report) error {
 		fmt.Fprintf(w, "ceiling of this machine, %s sending, nobody receiving\n", count(m.Senders, "CPU"))
 		rows = [][]string{
 			{"", "60-BYTE FRAMES", "64-KB PACKETS"},
-			{"with groups", humanCount(m.PacketsPerSecond) + "/s", humanRate(float64(m.Bandwidth))},
-			{"without", humanCount(m.WithoutPPS) + "/s", humanRate(float64(m.BandwidthWithout))},
+			{"with groups", humanCount(m.PacketsPerSecond) + "/s", view.Rate(float64(m.Bandwidth))},
+			{"without", humanCount(m.WithoutPPS) + "/s", view.Rate(float64(m.BandwidthWithout))},
 		}
 		if err := flush(); err != nil {
 			return err
@@ -134,9 +135,9 @@ func wrap(text string, width int) string {
 func humanCount(n float64) string {
 	switch {
 	case n >= 1e6:
-		return short(n/1e6) + " million"
+		return view.Digits(n/1e6) + " million"
 	case n >= 1e3:
-		return short(n/1e3) + " thousand"
+		return view.Digits(n/1e3) + " thousand"
 	}
-	return short(n)
+	return view.Digits(n)
 }

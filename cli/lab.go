@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"headgate/cli/view"
 	"headgate/lab"
 	"headgate/lab/traffic"
-	"headgate/unit"
 )
 
 const labExample = `  kind: Lab
@@ -306,7 +306,7 @@ func (a *app) labProgress(t *lab.Topology) func([]traffic.FlowInterval) {
 			if i == 0 {
 				line = fmt.Sprintf("%7.1f", f.StartSeconds+f.Seconds)
 			}
-			line += fmt.Sprintf(" %12s", rateText(f.DeliveredRate()))
+			line += fmt.Sprintf(" %12s", view.Rate(f.DeliveredRate()))
 		}
 		a.note("%s", line)
 	}
@@ -315,7 +315,7 @@ func (a *app) labProgress(t *lab.Topology) func([]traffic.FlowInterval) {
 func flowsTable(w io.Writer, r *traffic.Result) error {
 	rows := [][]string{{"FLOW", "FROM", "TO", "PROTO", "OFFERED", "DELIVERED", "RETRANSMITTED", "LOST", "SRTT"}}
 	for _, f := range r.Flows {
-		row := []string{f.Name, f.From, f.To, string(f.Protocol), rateText(f.Total.OfferedRate()), rateText(f.Total.DeliveredRate())}
+		row := []string{f.Name, f.From, f.To, string(f.Protocol), view.Rate(f.Total.OfferedRate()), view.Rate(f.Total.DeliveredRate())}
 		if f.Protocol == traffic.TCP {
 			row = append(row, strconv.FormatUint(f.Total.Retransmits, 10), "", fmt.Sprintf("%.2fms", float64(f.Total.SRTTus)/1e3))
 		} else {
@@ -324,14 +324,4 @@ func flowsTable(w io.Writer, r *traffic.Result) error {
 		rows = append(rows, row)
 	}
 	return table(w, "", rows)
-}
-
-// rateText is a measured rate, to four digits.
-func rateText(bps float64) string {
-	r := unit.Rate(bps + 0.5)
-	for step := unit.Rate(1); ; step *= 10 {
-		if r/step < 10000 {
-			return ((r + step/2) / step * step).String()
-		}
-	}
 }

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"headgate/cli/view"
 	"headgate/group"
 	"headgate/shaper"
-	"headgate/unit"
 )
 
 // devFlag gives a command the flag --dev, which a shell can complete.
@@ -131,7 +131,7 @@ func groupsTable(w io.Writer, states, before []shaper.State) error {
 			if d.tree == nil || d.now == nil {
 				continue
 			}
-			if err := directionTable(w, d.name, *d.tree, d.now, d.was, elapsed); err != nil {
+			if err := directionTable(w, d.name, s.Engine, *d.tree, d.now, d.was, elapsed); err != nil {
 				return err
 			}
 		}
@@ -145,19 +145,22 @@ func groupsTable(w io.Writer, states, before []shaper.State) error {
 	return nil
 }
 
-func directionTable(w io.Writer, name string, t group.Tree, now, was *shaper.DirectionState, elapsed time.Duration) error {
-	fmt.Fprintf(w, "  %s: limit %v, spare %s, %s\n", name, t.Limit, t.Spare, count(now.Assigned, "assigned connection"))
+// directionTable prints a direction's groups; was, if any, is the same some time
+// ago. Quantum has neither ceilings nor queues.
+func directionTable(w io.Writer, name string, e group.Engine, t group.Tree, now, was *shaper.DirectionState, elapsed time.Duration) error {
+	quantum := e == group.Quantum
+	fmt.Fprintln(w, directionLine(name, e, t, count(now.Assigned, "assigned connection")))
 	head := []string{"GROUP", "CLASS", "GUARANTEE", "CEILING", "RATE", "BYTES", "PACKETS", "DROPS", "MARKS", "BACKLOG", "DELAY"}
-	const rateColumn = 4
+	left := map[string]bool{"CEILING": quantum, "BACKLOG": quantum, "DELAY": quantum, "RATE": was == nil}
 	rows := [][]string{head}
 	row := func(label string, g shaper.GroupState, was *shaper.GroupState) {
 		rate := ""
 		if was != nil && elapsed > 0 && g.Bytes >= was.Bytes {
-			rate = humanRate(float64(g.Bytes-was.Bytes) * 8 / elapsed.Seconds())
+			rate = view.Rate(float64(g.Bytes-was.Bytes) * 8 / elapsed.Seconds())
 		}
 		rows = append(rows, []string{
-			label, g.Class, g.Guarantee.String(), g.Ceiling.String(), rate, humanBytes(g.Bytes), fmt.Sprint(g.Packets),
-			fmt.Sprint(g.Drops), fmt.Sprint(g.Marks), humanBytes(g.BacklogBytes), humanDelay(g.QueueDelay),
+			label, g.Class, view.Amount(uint64(g.Guarantee)), view.Amount(uint64(g.Ceiling)), rate, view.Bytes(g.Bytes), fmt.Sprint(g.Packets),
+			fmt.Sprint(g.Drops), fmt.Sprint(g.Marks), view.Bytes(g.BacklogBytes), view.Delay(g.QueueDelay),
 		})
 	}
 	for i, g := range now.Groups {
@@ -172,9 +175,12 @@ func directionTable(w io.Writer, name string, t group.Tree, now, was *shaper.Dir
 		control = &was.Control
 	}
 	row("(control)", now.Control, control)
-	if was == nil {
-		for i := range rows {
-			rows[i] = append(rows[i][:rateColumn], rows[i][rateColumn+1:]...)
+	for i, r := range rows {
+		rows[i] = nil
+		for j, cell := range r {
+			if !left[head[j]] {
+				rows[i] = append(rows[i], cell)
+			}
 		}
 	}
 	return table(w, "    ", rows)
@@ -227,46 +233,4 @@ func (a *app) showAssignments(states []shaper.State, f format) error {
 		}
 		return table(w, "", rows)
 	})
-}
-
-// humanRate is for reading, three digits: "95.5Mbit".
-func humanRate(bps float64) string {
-	for _, s := range []struct {
-		scale float64
-		name  string
-	}{{float64(unit.Gbit), "Gbit"}, {float64(unit.Mbit), "Mbit"}, {float64(unit.Kbit), "kbit"}} {
-		if bps >= s.scale {
-			return short(bps/s.scale) + s.name
-		}
-	}
-	return fmt.Sprintf("%.0fbit", bps)
-}
-
-func humanBytes(n uint64) string {
-	for _, s := range []struct {
-		scale float64
-		name  string
-	}{{1 << 40, "TiB"}, {1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
-		if float64(n) >= s.scale {
-			return short(float64(n)/s.scale) + s.name
-		}
-	}
-	return fmt.Sprint(n, "B")
-}
-
-func short(v float64) string {
-	switch {
-	case v >= 99.95:
-		return fmt.Sprintf("%.0f", v)
-	case v >= 9.995:
-		return fmt.Sprintf("%.1f", v)
-	}
-	return fmt.Sprintf("%.2f", v)
-}
-
-func humanDelay(d time.Duration) string {
-	if d >= time.Millisecond {
-		return d.Round(10 * time.Microsecond).String()
-	}
-	return d.Round(time.Microsecond).String()
 }
