@@ -69,13 +69,13 @@ func TestApplySaysHowFarItCame(t *testing.T) {
 }
 
 func TestPatterns(t *testing.T) {
-	w := newWorld(t, "veth1", "veth2", "eth0")
-	f := w.write("all.yaml", document("veth*", "1Gbit")+"---\n"+document("veth2", "2Gbit")+"---\n"+document("tap*", "1Gbit"))
+	w := newWorld(t, "veth1", "veth2", "eth0", "lo", "hgi3")
+	f := w.write("all.yaml", document("[hlv]*", "1Gbit")+"---\n"+document("veth2", "2Gbit")+"---\n"+document("tap*", "1Gbit"))
 	r := w.must("apply", "-f", f)
 	if !strings.Contains(r.err, `no device matches "tap*" now`) {
 		t.Errorf("a pattern without devices is not told of: %s", r.err)
 	}
-	for dev, want := range map[string]string{"veth1": "1Gbit", "veth2": "2Gbit", "eth0": ""} {
+	for dev, want := range map[string]string{"veth1": "1Gbit", "veth2": "2Gbit", "eth0": "", "lo": "", "hgi3": ""} {
 		if limit, _ := w.limit(dev); limit != want {
 			t.Errorf("%s has %q, want %q", dev, limit, want)
 		}

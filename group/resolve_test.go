@@ -268,3 +268,18 @@ func TestRulesKnowTheirPlace(t *testing.T) {
 		t.Errorf("rules were written in %v, want %v", resolved.InRules, want)
 	}
 }
+
+func TestTakes(t *testing.T) {
+	for _, c := range []struct {
+		dev, name string
+		want      bool
+	}{
+		{"eth0", "eth0", true}, {"eth0", "eth1", false}, {"veth*", "veth7", true}, {"*", "eth0", true}, {"eth[", "eth[", false},
+		{"*", "lo", false}, {"lo", "lo", true}, {"l?", "lo", false}, {"*", "hgi12", false}, {"hg*", "hgi1", false},
+		{"*", "hgi", true}, {"hgi*", "hgi1a", true},
+	} {
+		if got := Takes(c.dev, c.name); got != c.want {
+			t.Errorf("Takes(%q, %q) = %v", c.dev, c.name, got)
+		}
+	}
+}
