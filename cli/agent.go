@@ -53,7 +53,7 @@ holds. A rule that names a cgroup waits until there is one.`,
 }
 
 func (a *app) agent(ctx context.Context, files []string, level slog.Level) error {
-	load := func() (config.Set, error) { return config.Load(files, nil) }
+	load := func() (config.Set, error) { return read(files, nil) }
 	if _, err := load(); err != nil {
 		return err // before anything that needs rights
 	}

@@ -20,6 +20,9 @@ func newEngines() map[group.Engine]shaper.Shaper {
 	}
 }
 
+// planChecks tell why an engine could enforce a plan on no device.
+var planChecks = map[group.Engine]func(shaper.Plan) error{group.Quantum: quantum.Check}
+
 // engine is the one of that name.
 func (a *app) engine(name group.Engine) (shaper.Shaper, error) {
 	s, ok := a.engines[name]
