@@ -13,6 +13,7 @@ import (
 	"headgate/config"
 	"headgate/group"
 	"headgate/shaper"
+	"headgate/shaper/attach"
 	"headgate/unit"
 )
 
@@ -55,8 +56,9 @@ type app struct {
 	engines map[group.Engine]shaper.Shaper
 	devices func() ([]string, error) // of this network namespace
 	speed   func(dev string) (unit.Rate, bool)
-	state   string   // directory of what is pending
-	env     []string // more environment for the process that waits, in tests
+	sooner  func(dev string) ([2][]string, error) // attach.Sooner
+	state   string                                // directory of what is pending
+	env     []string                              // more environment for the process that waits, in tests
 }
 
 // note prints a line for the user that is not what the command was asked for.
@@ -68,7 +70,7 @@ func (a *app) note(format string, args ...any) {
 // name. It returns the exit code.
 func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	slog.SetDefault(slog.New(newLogLines(stderr)))
-	a := &app{in: stdin, out: stdout, err: stderr, engines: newEngines(), devices: allDevices, speed: linkSpeed, state: stateDir()}
+	a := &app{in: stdin, out: stdout, err: stderr, engines: newEngines(), devices: allDevices, speed: linkSpeed, sooner: attach.Sooner, state: stateDir()}
 	return a.run(args)
 }
 

@@ -40,7 +40,8 @@ func fakeApp(dir string) *app {
 			r, err := unit.ParseRate(readFile(filepath.Join(dir, dev+".speed")))
 			return r, err == nil
 		},
-		state: filepath.Join(dir, "state"),
+		sooner: func(string) ([2][]string, error) { return [2][]string{}, nil },
+		state:  filepath.Join(dir, "state"),
 	}
 }
 

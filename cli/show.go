@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,7 +69,7 @@ traffic control and drift (what an apply of the same would mend) are named.`,
 // states observes one device, or all that have something of ours.
 func (a *app) states(dev string) ([]shaper.State, error) {
 	if dev != "all" {
-		s, err := a.observe(dev)
+		s, err := a.withSooner(dev)
 		return []shaper.State{s}, err
 	}
 	devices, err := a.devices()
@@ -77,7 +78,7 @@ func (a *app) states(dev string) ([]shaper.State, error) {
 	}
 	states := []shaper.State{}
 	for _, d := range devices {
-		s, err := a.observe(d)
+		s, err := a.withSooner(d)
 		switch {
 		case errors.Is(err, shaper.ErrNotShaped) || errors.Is(err, shaper.ErrNoDevice): // gone since it was listed
 		case err != nil:
@@ -89,12 +90,25 @@ func (a *app) states(dev string) ([]shaper.State, error) {
 	return states, nil
 }
 
+// withSooner observes a device, and names what sees its packets before we do.
+func (a *app) withSooner(dev string) (shaper.State, error) {
+	s, err := a.observe(dev)
+	if err != nil {
+		return s, err
+	}
+	sooner, err := a.sooner(dev)
+	for _, what := range slices.Concat(sooner[:]...) {
+		s.Foreign = append(s.Foreign, what+", which sees packets before Headgate's filter")
+	}
+	return s, err
+}
+
 func (a *app) showGroups(states []shaper.State, over time.Duration, f format) error {
 	var later []shaper.State
 	if over > 0 {
 		time.Sleep(over)
 		for _, s := range states {
-			l, err := a.observe(s.Dev)
+			l, err := a.withSooner(s.Dev)
 			if err != nil {
 				return err
 			}
