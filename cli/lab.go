@@ -159,7 +159,8 @@ func labDownCommand(a *app) *cobra.Command {
 		Short: "Remove a lab, also one whose program was killed",
 		Long: `Down removes labs that were left, or held, or whose program was killed:
 processes, devices and namespaces. With --leftovers it removes every lab whose
-program was killed. A lab that a running program works with is refused.`,
+program was killed, also if its file under /run/headgate is lost. A lab that a
+running program works with is refused.`,
 		Example: `  headgate lab down demo
   headgate lab down --leftovers`,
 	}
