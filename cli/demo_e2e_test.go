@@ -49,7 +49,9 @@ func trace(t *testing.T) (out []string) {
 }
 
 // TestDemo runs the whole demo, as a user would. The tolerance is the demo's own,
-// of windows of 1 to 2 s: a tenth of each guarantee.
+// of windows of 1 to 2 s: a tenth of each guarantee. What it measures may be tried
+// again, because on a busy machine the programs that send and receive stand still;
+// what it leaves behind may not.
 //
 //	client1 --+
 //	client2 --+-- internet == 101/80.8 Mbit/s == uplink -- server (100/80 Mbit/s)
@@ -57,6 +59,15 @@ func trace(t *testing.T) (out []string) {
 func TestDemo(t *testing.T) {
 	labtest.NeedRoot(t)
 	before := trace(t)
+	labtest.Try(t, func(t *labtest.Check) { testDemo(t) })
+	for _, now := range trace(t) {
+		if !slices.Contains(before, now) {
+			t.Errorf("the demo left %s", now)
+		}
+	}
+}
+
+func testDemo(t testing.TB) {
 	began := time.Now()
 	var out, progress bytes.Buffer
 	code := Run([]string{"demo", "--fast", "-o", "json"}, strings.NewReader(""), &out, &progress)
@@ -101,11 +112,6 @@ func TestDemo(t *testing.T) {
 	for _, want := range []string{"[1/6] all quiet", "$ headgate apply -f /run/headgate/demo/", "$ headgate assign web --dev uplink --conn 'tcp 10.0.0.1:9000", "change out group web"} {
 		if !strings.Contains(progress.String(), want) {
 			t.Errorf("nothing is said of %q", want)
-		}
-	}
-	for _, now := range trace(t) {
-		if !slices.Contains(before, now) {
-			t.Errorf("the demo left %s", now)
 		}
 	}
 }
