@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"encoding/json"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -28,6 +30,42 @@ func TestApplyTwiceWritesOnce(t *testing.T) {
 	}
 	if r := w.must("plan", "-f", f); r.out != "eth0: up to date\n" {
 		t.Errorf("plan of what is there:\n%s", r.out)
+	}
+}
+
+// TestApplyPrintsJSON: what was done, and nothing else on standard output.
+func TestApplyPrintsJSON(t *testing.T) {
+	w := newWorld(t, "eth0")
+	f := w.config("eth0", "1Gbit")
+	for _, changes := range []int{1, 0} {
+		r := w.must("apply", "-f", f, "-o", "json", "--confirm-within", "1h")
+		var steps []step
+		if err := json.Unmarshal([]byte(r.out), &steps); err != nil || len(steps) != 1 || steps[0].Changes == nil || len(steps[0].Changes) != changes {
+			t.Errorf("want one device with %d changes (%v):\n%s", changes, err, r.out)
+		}
+		if changes > 0 {
+			if !strings.Contains(r.err, "in force until") {
+				t.Errorf("nothing is said of the wait: %s", r.err)
+			}
+			w.must("confirm")
+		}
+	}
+}
+
+// TestApplyReadsManyFiles: files, a directory and standard input at once.
+func TestApplyReadsManyFiles(t *testing.T) {
+	w := newWorld(t, "eth0", "eth1", "eth2", "eth3")
+	one := w.write("one.yaml", document("eth0", "1Gbit"))
+	w.write("more/a.yaml", document("eth1", "1Gbit"))
+	w.write("more/b.yml", document("eth2", "1Gbit"))
+	w.write("more/c.txt", "not ours")
+	if r := w.runWith(document("eth3", "1Gbit"), "apply", "-f", one, "-f", filepath.Join(w.dir, "more"), "-f", "-"); r.code != done {
+		t.Fatalf("exit %d: %s", r.code, r.err)
+	}
+	for _, dev := range []string{"eth0", "eth1", "eth2", "eth3"} {
+		if limit, _ := w.limit(dev); limit != "1Gbit" {
+			t.Errorf("%s has %q", dev, limit)
+		}
 	}
 }
 

@@ -21,7 +21,8 @@ is a protocol and its two ends, in either order.`,
 		Example: `  headgate assign backup --dev eth0 --conn 'tcp 10.0.0.1:443 10.0.0.2:55000'
   headgate assign tenant/web --dev eth0 --conn 'udp [fd00::1]:53 [fd00::2]:999'
   list-connections | headgate assign bulk --dev eth0 --conn -`,
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeGroups(),
 	}
 	dev, conns := a.connFlags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {

@@ -31,13 +31,7 @@ if it was not permitted to look.`,
 		Example: `  headgate doctor
   headgate doctor eth0 --measure
   headgate doctor -o json`,
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			devices, err := a.devices()
-			if err != nil {
-				return nil, cobra.ShellCompDirectiveError
-			}
-			return devices, cobra.ShellCompDirectiveNoFileComp
-		},
+		ValidArgsFunction: a.completeDevices(),
 	}
 	measure := c.Flags().Bool("measure", false, "measure this machine's ceiling, which takes up to 2 s of all CPUs")
 	output := outputFlag(c)

@@ -42,8 +42,8 @@ rates and delays, and runs traffic between them. Rates are layer-2 bits per
 second. A lab file:
 
 ` + labExample,
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		Args: cobra.ArbitraryArgs,
+		RunE: helpOrUnknown,
 	}
 	for _, sub := range []func(*app) *cobra.Command{labCheckCommand, labUpCommand, labDownCommand, labExecCommand, labRunCommand} {
 		cmd := sub(a)
@@ -163,6 +163,7 @@ program was killed, also if its file under /run/headgate is lost. A lab that a
 running program works with is refused.`,
 		Example: `  headgate lab down demo
   headgate lab down --leftovers`,
+		ValidArgsFunction: completeLabs,
 	}
 	leftovers := c.Flags().Bool("leftovers", false, "all labs whose program was killed")
 	c.RunE = func(c *cobra.Command, names []string) error {
@@ -184,6 +185,9 @@ running program works with is refused.`,
 			if *leftovers && !l.InUse && !l.Kept {
 				names = append(names, l.Name)
 			}
+		}
+		if len(names) == 0 {
+			fmt.Fprintln(a.out, "no lab was left")
 		}
 		var errs []error
 		for _, name := range names {
@@ -207,13 +211,18 @@ func labExecCommand(a *app) *cobra.Command {
 		Args: cobra.MinimumNArgs(2),
 	}
 	name := c.Flags().String("lab", "", "the lab, if there is more than one")
+	completeFlag(c, "lab", completeLabs)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if *name == "" {
 			labs, err := lab.Leftovers()
 			if err != nil {
 				return err
 			}
-			if len(labs) != 1 {
+			switch len(labs) {
+			case 0:
+				return usageError{errors.New("there is no lab on this machine: make one with \"headgate lab up\""), c.CommandPath()}
+			case 1:
+			default:
 				return usageError{fmt.Errorf("there are %d labs on this machine: write --lab NAME", len(labs)), c.CommandPath()}
 			}
 			*name = labs[0].Name

@@ -44,10 +44,10 @@ func (a *app) plan(c *cobra.Command, files []string, ignoreMissing bool, f forma
 	if err != nil {
 		return err
 	}
-	return a.print(f, steps, func(w io.Writer) error { return printSteps(w, steps) })
+	return a.print(f, steps, func(w io.Writer) error { printSteps(w, steps); return nil })
 }
 
-func printSteps(w io.Writer, steps []step) error {
+func printSteps(w io.Writer, steps []step) {
 	for _, s := range steps {
 		if len(s.Changes) == 0 {
 			fmt.Fprintf(w, "%s: up to date\n", s.Dev)
@@ -58,7 +58,6 @@ func printSteps(w io.Writer, steps []step) error {
 			fmt.Fprintf(w, "  %v\n", change)
 		}
 	}
-	return nil
 }
 
 // step is what is to be done to one device.

@@ -15,19 +15,11 @@ import (
 	"headgate/shaper"
 )
 
-// devFlag gives a command the flag --dev, which a shell can complete.
-func (a *app) devFlag(c *cobra.Command, value, what string) *string {
+// devFlag gives a command the flag --dev, which a shell can complete, also with
+// the words more.
+func (a *app) devFlag(c *cobra.Command, value, what string, more ...string) *string {
 	dev := c.Flags().String("dev", value, what)
-	err := c.RegisterFlagCompletionFunc("dev", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		devices, err := a.devices()
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveError
-		}
-		return devices, cobra.ShellCompDirectiveNoFileComp
-	})
-	if err != nil {
-		panic(err) // a slip of ours: the flag is registered twice
-	}
+	completeFlag(c, "dev", a.completeDevices(more...))
 	return dev
 }
 
@@ -44,7 +36,7 @@ traffic control and drift (what an apply of the same would mend) are named.`,
 		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: []string{"groups", "assignments"},
 	}
-	dev := a.devFlag(c, "all", "one device, or all that have bandwidth groups")
+	dev := a.devFlag(c, "all", "one device, or all that have bandwidth groups", "all")
 	over := c.Flags().Duration("over", 0, "measure rates over this time, such as 1s")
 	output := outputFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
