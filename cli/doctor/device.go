@@ -3,7 +3,6 @@ package doctor
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/vishvananda/netlink"
@@ -55,9 +54,12 @@ func earlier(l netlink.Link) (out []Check) {
 		limited("XDP", fmt.Sprintf("program %d", x.ProgId), "packets that it drops, answers or redirects belong to no group")
 	}
 	sooner, err := attach.Sooner(l.Attrs().Name)
-	for _, what := range slices.Concat(sooner[:]...) {
-		if err == nil {
-			limited("sooner", what, "packets that it passes, drops or redirects, other than by TCX_NEXT, belong to no group")
+	if err != nil {
+		return out // the device went meanwhile
+	}
+	for side, name := range [2]string{attach.Egress: "tcx egress", attach.Ingress: "tcx ingress"} {
+		for _, what := range sooner[side] {
+			limited(name, strings.TrimPrefix(what, name+" "), "packets that it passes, drops or redirects, other than by TCX_NEXT, belong to no group")
 		}
 	}
 	return out
