@@ -78,14 +78,12 @@ func Down(name string) error {
 	if err != nil {
 		return err
 	}
-	if s.Owner.alive() && s.Owner != thisProcess() {
-		switch s.Tenure {
-		case owned:
-			return configErrorf("lab %q is in use by process %d (%s): end that first", name, s.Owner.PID, s.Command)
-		case held:
-			if err := endHolder(s); err != nil {
-				return err
-			}
+	if s.anothers() {
+		if s.Tenure != held {
+			return inUse(s)
+		}
+		if err := endHolder(s); err != nil {
+			return err
 		}
 	}
 	unlock, err := lockStates()
@@ -99,7 +97,19 @@ func Down(name string) error {
 	} else if err != nil {
 		return err
 	}
+	if s.anothers() { // it was made anew before we had the lock
+		return inUse(s)
+	}
 	return destroy(s)
+}
+
+// anothers tells whether another process that runs uses the lab.
+func (s *state) anothers() bool {
+	return s.Tenure != left && s.Owner != thisProcess() && s.Owner.alive()
+}
+
+func inUse(s *state) error {
+	return configErrorf("lab %q is in use by process %d (%s): end that first", s.Name, s.Owner.PID, s.Command)
 }
 
 // endHolder asks the holder to end, and insists after half of our patience.

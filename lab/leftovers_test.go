@@ -156,6 +156,26 @@ func TestDownWithoutFile(t *testing.T) {
 	}
 }
 
+// A program that is killed as it first writes its lab's file leaves a part of it.
+func TestDownOfCutShortFile(t *testing.T) {
+	labtest.NeedRoot(t)
+	name := lab.UniqueName("short")
+	path := "/run/headgate/lab/." + name + ".tmp"
+	if err := os.MkdirAll("/run/headgate/lab", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("{"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if leftover(t, name) == nil {
+		t.Error("it is not listed")
+	}
+	if err := lab.Down(name); err != nil {
+		t.Error(err)
+	}
+	nothingLeft(t, name)
+}
+
 // Whenever the owner is killed, Down or the next Up removes what is there. Up
 // takes some ms on this kind of machine: kills come every half.
 func TestKillAnywhere(t *testing.T) {

@@ -16,33 +16,42 @@ import (
 // like ours.
 const markPrefix = "headgate lab "
 
-// lost are labs whose namespaces are there and whose file is not, because somebody
-// emptied /run/headgate: all that is known of them is their nodes' names.
+// lost are labs without a file of which something is there: namespaces, because
+// somebody emptied /run/headgate, or a file that was cut short, because its writer
+// was killed as it began. All that is known of them is their nodes' names.
 func lost() (labs []*state) {
-	// Before the files, so that those of a lab that is being made are there.
+	// Before the labs' files, so that those of a lab that is being made are there.
 	paths, _ := filepath.Glob(filepath.Join(netnsDir, namespaceName("*", "*")))
+	short, _ := filepath.Glob(tmpPath("*"))
 	found := map[string]*state{}
-	for _, path := range paths {
-		name, ok := marked(path)
-		if !ok {
-			continue
-		}
+	add := func(name, path string) *state {
 		if _, err := os.Stat(statePath(name)); !errors.Is(err, os.ErrNotExist) {
-			continue
+			return nil
 		}
 		if _, err := os.Stat(path); err != nil {
-			continue // it was taken down meanwhile: names go before the file
+			return nil // it was taken down, or written, meanwhile
 		}
-		node, ok := strings.CutPrefix(filepath.Base(path), namespaceName(name, ""))
-		if !ok {
+		if found[name] == nil {
+			found[name] = &state{Name: name, Topology: &Topology{Name: name}}
+			labs = append(labs, found[name])
+		}
+		return found[name]
+	}
+	for _, path := range paths {
+		name, ok := marked(path)
+		node, ours := strings.CutPrefix(filepath.Base(path), namespaceName(name, ""))
+		if !ok || !ours {
 			continue
 		}
-		s := found[name]
-		if s == nil {
-			s = &state{Name: name, Topology: &Topology{Name: name}}
-			found[name], labs = s, append(labs, s)
+		if s := add(name, path); s != nil {
+			s.Topology.Nodes = append(s.Topology.Nodes, NodeSpec{Name: node})
 		}
-		s.Topology.Nodes = append(s.Topology.Nodes, NodeSpec{Name: node})
+	}
+	for _, path := range short {
+		name := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(path), "."), ".tmp")
+		if labName.MatchString(name) {
+			add(name, path)
+		}
 	}
 	return labs
 }
