@@ -202,11 +202,15 @@ func TestFind(t *testing.T) {
 // TestAmountsFit: without problems, no group has more than its parent, and
 // groups together no more than the guarantee that they share.
 func TestAmountsFit(t *testing.T) {
+	// Most are shares, or not given: rates seldom fit by chance.
 	amount := rapid.Custom(func(t *rapid.T) Amount {
-		if rapid.Bool().Draw(t, "share") {
+		switch rapid.IntRange(0, 7).Draw(t, "kind") {
+		case 0:
+			return Amount{Rate: unit.Rate(rapid.Uint64Range(0, uint64(unit.Gbit)/2).Draw(t, "rate"))}
+		case 1, 2, 3:
 			return Amount{Share: unit.Share(rapid.Uint32Range(0, uint32(unit.Whole)/2).Draw(t, "of"))}
 		}
-		return Amount{Rate: unit.Rate(rapid.Uint64Range(0, uint64(unit.Gbit)/2).Draw(t, "rate"))}
+		return Amount{}
 	})
 	var draw func(t *rapid.T, depth int) []Group
 	draw = func(t *rapid.T, depth int) (out []Group) {
@@ -242,7 +246,7 @@ func TestAmountsFit(t *testing.T) {
 			}
 		}
 	})
-	if resolved == 0 {
+	if resolved == 0 && !testing.Short() { // which draws few
 		t.Error("no tree was without problems: the test looks at nothing")
 	}
 }
