@@ -66,15 +66,17 @@ func TestDeviceComesGoesAndReturns(t *testing.T) {
 }
 
 func TestPatternTakesInWhatComesLater(t *testing.T) {
-	timeline(t, document("veth*", "1Gbit")+document("veth1", "2Gbit"), nil, func(m *machine) {
+	timeline(t, document("[hlv]*", "1Gbit")+document("veth1", "2Gbit"), nil, func(m *machine) {
 		for i := range 3 {
 			m.add(Device{Index: i + 10, Name: fmt.Sprintf("veth%d", i)})
 		}
-		m.add(Device{Index: 20, Name: "vether-no-pattern-ends-here", Ours: true})
+		m.add(Device{Index: 1, Name: "lo"})
+		m.add(Device{Index: 20, Name: "hgi10"}) // made for veth0
 		m.after(settle)
 		m.want(10, "1Gbit")
 		m.want(11, "2Gbit")
 		m.want(12, "1Gbit")
+		m.want(1, "")
 		m.want(20, "")
 	})
 }

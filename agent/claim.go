@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
 	"reflect"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"headgate/group"
 )
 
 // Claim is an agent's file NS.agent: whose lock says that it runs, and whose text
@@ -122,7 +123,7 @@ func Owner(dir, dev string) (pid int, files []string, ok bool) {
 	}
 	t := readClaim(f)
 	for _, d := range t.Devs {
-		if match, err := path.Match(d, dev); err == nil && match {
+		if group.Takes(d, dev) {
 			return t.PID, t.Files, true
 		}
 	}

@@ -3,7 +3,6 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/mdlayher/netlink"
 	vnl "github.com/vishvananda/netlink"
@@ -120,10 +119,7 @@ func (l *Linux) Devices() ([]Device, error) {
 	out := make([]Device, len(links))
 	for i, link := range links {
 		a := link.Attrs()
-		out[i] = Device{
-			Index: a.Index, Name: a.Name, MTU: a.MTU, Up: a.RawFlags&unix.IFF_UP != 0,
-			Ours: link.Type() == "ifb" && strings.HasPrefix(a.Alias, "headgate "),
-		}
+		out[i] = Device{Index: a.Index, Name: a.Name, MTU: a.MTU, Up: a.RawFlags&unix.IFF_UP != 0}
 	}
 	return out, nil
 }

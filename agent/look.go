@@ -104,7 +104,7 @@ func (a *Agent) look(m *memory) error {
 		a.say(m, slog.LevelInfo, "a change waits for its confirmation, and is left alone until then")
 		return nil
 	}
-	state, err := a.observe(m.name)
+	state, err := Observe(a.Engines, m.name)
 	if err != nil {
 		return err
 	}
@@ -181,10 +181,11 @@ func words(changes []shaper.Change) string {
 	return text
 }
 
-// observe reads what is in force, nil if nothing of ours is.
-func (a *Agent) observe(dev string) (*shaper.State, error) {
-	for _, name := range slices.Sorted(maps.Keys(a.Engines)) {
-		state, err := a.Engines[name].Observe(dev)
+// Observe reads what is in force on a device, whichever engine put it there; nil
+// if nothing of ours is.
+func Observe(engines map[group.Engine]shaper.Shaper, dev string) (*shaper.State, error) {
+	for _, name := range slices.Sorted(maps.Keys(engines)) {
+		state, err := engines[name].Observe(dev)
 		if errors.Is(err, shaper.ErrNotShaped) {
 			continue
 		}

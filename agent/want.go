@@ -17,7 +17,6 @@ type Device struct {
 	Name  string
 	MTU   int
 	Up    bool
-	Ours  bool // made by Headgate for a device's "in"
 }
 
 // want is what one device shall have.
@@ -37,7 +36,7 @@ func wants(set config.Set, devices []Device, cgroup func(path string) (uint64, b
 	out := map[int]want{}
 	for _, d := range devices {
 		i, ok := set.For(d.Name)
-		if !ok || d.Ours {
+		if !ok {
 			continue
 		}
 		w := want{engine: i.Engine, source: i.Name()}

@@ -40,6 +40,7 @@ holds. A rule that names a cgroup waits until there is one.`,
 	files := fileFlag(c)
 	level := logLevel(slog.LevelInfo)
 	c.Flags().Var(&level, "log-level", "log what is at least this important")
+	completeFlag(c, "log-level", oneOf("debug", "info", "warn", "error"))
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		switch {
 		case len(*files) == 0:
@@ -53,7 +54,7 @@ holds. A rule that names a cgroup waits until there is one.`,
 }
 
 func (a *app) agent(ctx context.Context, files []string, level slog.Level) error {
-	load := func() (config.Set, error) { return config.Load(files, nil) }
+	load := func() (config.Set, error) { return read(files, nil) }
 	if _, err := load(); err != nil {
 		return err // before anything that needs rights
 	}
@@ -63,7 +64,7 @@ func (a *app) agent(ctx context.Context, files []string, level slog.Level) error
 	}
 	claim, err := agent.NewClaim(a.state, files)
 	if err != nil {
-		return err
+		return needsRights(err)
 	}
 	defer claim.Close()
 	kernel, err := agent.OpenLinux()

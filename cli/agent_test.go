@@ -35,7 +35,7 @@ func TestWarnsOfAgent(t *testing.T) {
 	a.err = &out
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
-	go func() { ended <- a.agent(ctx, []string{w.config("lo*", "1Gbit")}, slog.LevelInfo) }()
+	go func() { ended <- a.agent(ctx, []string{w.config("lo", "1Gbit")}, slog.LevelInfo) }()
 	for began := time.Now(); ; time.Sleep(time.Millisecond) {
 		if _, _, ok := agent.Owner(a.state, "lo"); ok {
 			break
@@ -50,7 +50,7 @@ func TestWarnsOfAgent(t *testing.T) {
 	if text := said.String(); !strings.Contains(text, "warning: lo is the agent's (process") || strings.Contains(text, "eth0") {
 		t.Errorf("the warning is %q", text)
 	}
-	if r := w.run("agent", "-f", w.config("lo*", "1Gbit")); r.code != failed || !strings.Contains(r.err, "an agent runs already") {
+	if r := w.run("agent", "-f", w.config("lo", "1Gbit")); r.code != failed || !strings.Contains(r.err, "an agent runs already") {
 		t.Errorf("a second agent: exit %d\n%s", r.code, r.err)
 	}
 	stop()

@@ -37,19 +37,20 @@ confirming: they are applied at boot as they are.`,
 	files, missing := fileFlag(c), ignoreMissingFlag(c)
 	within := c.Flags().Duration("confirm-within", 0, "roll back unless \"headgate confirm\" is run within this time, such as 60s")
 	dryRun := c.Flags().Bool("dry-run", false, "only say what would be changed, as plan does")
+	output := outputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if c.Flags().Changed("confirm-within") && (*within < minConfirm || *within > maxConfirm) {
 			return usageError{fmt.Errorf("--confirm-within %v is not possible: write %v to %v", *within, minConfirm, maxConfirm), c.CommandPath()}
 		}
 		if *dryRun {
-			return a.plan(c, *files, *missing, "table")
+			return a.plan(c, *files, *missing, *output)
 		}
-		return a.apply(c, *files, *missing, *within)
+		return a.apply(c, *files, *missing, *within, *output)
 	}
 	return c
 }
 
-func (a *app) apply(c *cobra.Command, files []string, ignoreMissing bool, within time.Duration) error {
+func (a *app) apply(c *cobra.Command, files []string, ignoreMissing bool, within time.Duration, f format) error {
 	// First, because mistakes need no lock and no rights to be found.
 	set, err := a.load(c, files, true)
 	if err != nil {
@@ -67,28 +68,40 @@ func (a *app) apply(c *cobra.Command, files []string, ignoreMissing bool, within
 	if err != nil {
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
+	// People see each device as it is done, which may be a thousand.
+	said, notes := []step{}, a.err
+	say := func(s step) { said = append(said, s) }
+	if f == "table" {
+		say, notes = func(s step) { printSteps(a.out, []step{s}) }, a.out
+	}
 	var todo []step
 	for _, s := range steps {
 		if len(s.Changes) == 0 {
-			fmt.Fprintf(a.out, "%s: up to date\n", s.Dev)
-			continue
+			say(s)
+		} else {
+			todo = append(todo, s)
 		}
-		todo = append(todo, s)
 	}
-	if len(todo) == 0 {
-		return nil
+	var until time.Time
+	if within == 0 || len(todo) == 0 {
+		err = a.applySteps(todo, say)
+	} else {
+		until, err = a.applyPending(store, todo, within, say)
 	}
-	if within == 0 {
-		return a.applySteps(todo)
+	if err == nil && f != "table" {
+		err = a.print(f, said, nil)
 	}
-	return a.applyPending(store, todo, within)
+	if err == nil && !until.IsZero() {
+		fmt.Fprintf(notes, "in force until %s: run \"headgate confirm\" by then, or it is rolled back\n", until.Local().Format(time.TimeOnly))
+	}
+	return err
 }
 
 // applySteps applies one device after the other. It stops at the first that
 // fails, and says how far it came.
-func (a *app) applySteps(steps []step) error {
+func (a *app) applySteps(steps []step, say func(step)) error {
 	for i, s := range steps {
-		if err := a.applyStep(s); err != nil {
+		if err := a.applyStep(s, say); err != nil {
 			if i > 0 || i+1 < len(steps) {
 				err = fmt.Errorf("%w (%d of %d devices have their new state: the next apply goes on)", err, i, len(steps))
 			}
@@ -98,7 +111,7 @@ func (a *app) applySteps(steps []step) error {
 	return nil
 }
 
-func (a *app) applyStep(s step) error {
+func (a *app) applyStep(s step, say func(step)) error {
 	engine, err := a.engine(s.Engine)
 	if err != nil {
 		return err
@@ -112,10 +125,8 @@ func (a *app) applyStep(s step) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.out, "%s: %s\n", s.Dev, count(len(changes), "change"))
-	for _, change := range changes {
-		fmt.Fprintf(a.out, "  %v\n", change)
-	}
+	s.Changes = append([]shaper.Change{}, changes...)
+	say(s)
 	a.warnAgent(appliedByHand, s.Dev)
 	return nil
 }

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"encoding/json"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -28,6 +30,42 @@ func TestApplyTwiceWritesOnce(t *testing.T) {
 	}
 	if r := w.must("plan", "-f", f); r.out != "eth0: up to date\n" {
 		t.Errorf("plan of what is there:\n%s", r.out)
+	}
+}
+
+// TestApplyPrintsJSON: what was done, and nothing else on standard output.
+func TestApplyPrintsJSON(t *testing.T) {
+	w := newWorld(t, "eth0")
+	f := w.config("eth0", "1Gbit")
+	for _, changes := range []int{1, 0} {
+		r := w.must("apply", "-f", f, "-o", "json", "--confirm-within", "1h")
+		var steps []step
+		if err := json.Unmarshal([]byte(r.out), &steps); err != nil || len(steps) != 1 || steps[0].Changes == nil || len(steps[0].Changes) != changes {
+			t.Errorf("want one device with %d changes (%v):\n%s", changes, err, r.out)
+		}
+		if changes > 0 {
+			if !strings.Contains(r.err, "in force until") {
+				t.Errorf("nothing is said of the wait: %s", r.err)
+			}
+			w.must("confirm")
+		}
+	}
+}
+
+// TestApplyReadsManyFiles: files, a directory and standard input at once.
+func TestApplyReadsManyFiles(t *testing.T) {
+	w := newWorld(t, "eth0", "eth1", "eth2", "eth3")
+	one := w.write("one.yaml", document("eth0", "1Gbit"))
+	w.write("more/a.yaml", document("eth1", "1Gbit"))
+	w.write("more/b.yml", document("eth2", "1Gbit"))
+	w.write("more/c.txt", "not ours")
+	if r := w.runWith(document("eth3", "1Gbit"), "apply", "-f", one, "-f", filepath.Join(w.dir, "more"), "-f", "-"); r.code != done {
+		t.Fatalf("exit %d: %s", r.code, r.err)
+	}
+	for _, dev := range []string{"eth0", "eth1", "eth2", "eth3"} {
+		if limit, _ := w.limit(dev); limit != "1Gbit" {
+			t.Errorf("%s has %q", dev, limit)
+		}
 	}
 }
 
@@ -69,13 +107,13 @@ func TestApplySaysHowFarItCame(t *testing.T) {
 }
 
 func TestPatterns(t *testing.T) {
-	w := newWorld(t, "veth1", "veth2", "eth0")
-	f := w.write("all.yaml", document("veth*", "1Gbit")+"---\n"+document("veth2", "2Gbit")+"---\n"+document("tap*", "1Gbit"))
+	w := newWorld(t, "veth1", "veth2", "eth0", "lo", "hgi3")
+	f := w.write("all.yaml", document("[hlv]*", "1Gbit")+"---\n"+document("veth2", "2Gbit")+"---\n"+document("tap*", "1Gbit"))
 	r := w.must("apply", "-f", f)
 	if !strings.Contains(r.err, `no device matches "tap*" now`) {
 		t.Errorf("a pattern without devices is not told of: %s", r.err)
 	}
-	for dev, want := range map[string]string{"veth1": "1Gbit", "veth2": "2Gbit", "eth0": ""} {
+	for dev, want := range map[string]string{"veth1": "1Gbit", "veth2": "2Gbit", "eth0": "", "lo": "", "hgi3": ""} {
 		if limit, _ := w.limit(dev); limit != want {
 			t.Errorf("%s has %q, want %q", dev, limit, want)
 		}
@@ -108,16 +146,14 @@ func TestEngineChanges(t *testing.T) {
 	if _, ok := (fakeShaper{w.dir, "htb"}).load("eth0"); ok {
 		t.Error("the old engine is still there")
 	}
-	if r := w.must("show"); !strings.Contains(r.out, "eth0, enforced by quantum") {
+	if r := w.must("show"); !strings.Contains(r.out, "eth0, enforced by quantum\n  out: limit 1Gbit of payload, ") || strings.Contains(r.out, "CEILING") {
 		t.Errorf("show:\n%s", r.out)
 	}
 }
 
 func TestSpeedWarnings(t *testing.T) {
 	w := newWorld(t, "eth0", "tap0")
-	w.write("sys/class/net/eth0/device/x", "")
-	w.write("sys/class/net/eth0/speed", "1000\n")
-	w.write("sys/class/net/tap0/speed", "10\n") // no hardware: a tap invents its speed
+	w.write("eth0.speed", "1Gbit") // and none of tap0, which invents it
 	f := w.write("eth0.yaml", "kind: Interface\ndev: eth0\nout: {limit: 2Gbit, groups: [{name: a, default: true}]}\nin:\n  limit: 1Gbit\n  groups: [{name: a, default: true}]\n"+
 		"---\n"+document("tap0", "1Gbit"))
 	r := w.must("check", "-f", f)

@@ -21,15 +21,12 @@ is a protocol and its two ends, in either order.`,
 		Example: `  headgate assign backup --dev eth0 --conn 'tcp 10.0.0.1:443 10.0.0.2:55000'
   headgate assign tenant/web --dev eth0 --conn 'udp [fd00::1]:53 [fd00::2]:999'
   list-connections | headgate assign bulk --dev eth0 --conn -`,
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeGroups(),
 	}
 	dev, conns := a.connFlags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		list, err := a.conns(c, *conns)
-		if err != nil {
-			return err
-		}
-		state, err := a.observe(*dev)
+		list, state, err := a.connsOn(c, *dev, *conns)
 		if err != nil {
 			return err
 		}
@@ -60,11 +57,7 @@ func unassignCommand(a *app) *cobra.Command {
 	}
 	dev, conns := a.connFlags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		list, err := a.conns(c, *conns)
-		if err != nil {
-			return err
-		}
-		state, err := a.observe(*dev)
+		list, state, err := a.connsOn(c, *dev, *conns)
 		if err != nil {
 			return err
 		}
@@ -82,6 +75,14 @@ func (a *app) connFlags(c *cobra.Command) (dev *string, conns *[]string) {
 	conns = c.Flags().StringArray("conn", nil, "the connection, such as 'tcp 10.0.0.1:443 10.0.0.2:55000', or - for one a line on standard input (may be repeated)")
 	required(c, "dev", "conn")
 	return dev, conns
+}
+
+// connsOn reads connections, and what is in force on the device that they are for.
+func (a *app) connsOn(c *cobra.Command, dev string, texts []string) (list []shaper.Conn, state shaper.State, err error) {
+	if list, err = a.conns(c, texts); err == nil {
+		state, err = a.observe(dev)
+	}
+	return list, state, err
 }
 
 func (a *app) conns(c *cobra.Command, texts []string) (out []shaper.Conn, err error) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"headgate/cli/view"
 	"headgate/config"
 	"headgate/group"
 )
@@ -91,7 +92,7 @@ func (r checkReport) table(w io.Writer) error {
 			if d.tree == nil {
 				continue
 			}
-			if err := treeTable(w, d.name, *d.tree); err != nil {
+			if err := treeTable(w, d.name, i.Engine, *d.tree); err != nil {
 				return err
 			}
 		}
@@ -101,8 +102,8 @@ func (r checkReport) table(w io.Writer) error {
 
 // treeTable prints a direction: its groups as a table, inner ones indented, and
 // its rules in the order in which they are asked.
-func treeTable(w io.Writer, name string, t group.Tree) error {
-	fmt.Fprintf(w, "  %s: limit %v, %s; %s lend %s\n", name, t.Limit, count(len(t.Nodes), "group"), "idle groups", lending[t.Spare])
+func treeTable(w io.Writer, name string, e group.Engine, t group.Tree) error {
+	fmt.Fprintln(w, directionLine(name, e, t, count(len(t.Nodes), "group")))
 	rows := [][]string{{"GROUP", "GUARANTEE", "CEILING", ""}}
 	for i, n := range t.Nodes {
 		note := ""
@@ -110,7 +111,7 @@ func treeTable(w io.Writer, name string, t group.Tree) error {
 			note = "default"
 		}
 		label := strings.Repeat("  ", n.Depth-1) + n.Path[strings.LastIndexByte(n.Path, '/')+1:]
-		rows = append(rows, []string{label, n.Guarantee.String(), n.Ceiling.String(), note})
+		rows = append(rows, []string{label, view.Amount(uint64(n.Guarantee)), view.Amount(uint64(n.Ceiling)), note})
 	}
 	if err := table(w, "    ", rows); err != nil || len(t.Rules) == 0 {
 		return err
@@ -120,6 +121,15 @@ func treeTable(w io.Writer, name string, t group.Tree) error {
 		rows = append(rows, []string{fmt.Sprint(i), r.Selector.String(), t.Nodes[r.Node].Path})
 	}
 	return table(w, "    ", rows)
+}
+
+// directionLine is what is said of a direction as a whole.
+func directionLine(name string, e group.Engine, t group.Tree, what string) string {
+	of, how := "", lending[t.Spare]
+	if e == group.Quantum {
+		of, how = " of payload", "to whoever comes first"
+	}
+	return fmt.Sprintf("  %s: limit %v%s, %s; idle groups lend %s", name, t.Limit, of, what, how)
 }
 
 var lending = map[group.Spare]string{

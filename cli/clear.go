@@ -22,7 +22,7 @@ rolled back any more.`,
   headgate clear --dev all`,
 		Args: cobra.NoArgs,
 	}
-	dev := a.devFlag(c, "", "the device, or all that have bandwidth groups")
+	dev := a.devFlag(c, "", "the device, or all that have bandwidth groups", "all")
 	required(c, "dev")
 	c.RunE = func(*cobra.Command, []string) error {
 		store, unlock, err := a.lock()
@@ -50,14 +50,18 @@ func (a *app) clearDevices(store *pending.Store, dev string) error {
 	var failed []error
 	for _, d := range devices {
 		_, before := a.observe(d)
-		// Cleared even so: what is left of a broken state is ours too.
+		// Cleared even so: what is left of a broken state, or of a device that is
+		// gone, is ours too.
 		if err := a.clear(d); err != nil {
 			failed = append(failed, err)
 			continue
 		}
-		if errors.Is(before, shaper.ErrNotShaped) {
+		switch {
+		case errors.Is(before, shaper.ErrNoDevice):
+			failed = append(failed, before)
+		case errors.Is(before, shaper.ErrNotShaped):
 			fmt.Fprintf(a.out, "%s: nothing to clear\n", d)
-		} else {
+		default:
 			fmt.Fprintf(a.out, "%s: cleared\n", d)
 			a.warnAgent(clearedByHand, d)
 		}

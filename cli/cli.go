@@ -6,6 +6,8 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -13,6 +15,8 @@ import (
 	"headgate/config"
 	"headgate/group"
 	"headgate/shaper"
+	"headgate/shaper/attach"
+	"headgate/unit"
 )
 
 // commands is every command, in the order of the help text. A function makes
@@ -53,9 +57,10 @@ type app struct {
 
 	engines map[group.Engine]shaper.Shaper
 	devices func() ([]string, error) // of this network namespace
-	sysfs   string                   // "/sys"
-	state   string                   // directory of what is pending
-	env     []string                 // more environment for the process that waits, in tests
+	speed   func(dev string) (unit.Rate, bool)
+	sooner  func(dev string) ([2][]string, error) // attach.Sooner
+	state   string                                // directory of what is pending
+	env     []string                              // more environment for the process that waits, in tests
 }
 
 // note prints a line for the user that is not what the command was asked for.
@@ -67,7 +72,7 @@ func (a *app) note(format string, args ...any) {
 // name. It returns the exit code.
 func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	slog.SetDefault(slog.New(newLogLines(stderr)))
-	a := &app{in: stdin, out: stdout, err: stderr, engines: newEngines(), devices: allDevices, sysfs: "/sys", state: stateDir()}
+	a := &app{in: stdin, out: stdout, err: stderr, engines: newEngines(), devices: allDevices, speed: linkSpeed, sooner: attach.Sooner, state: stateDir()}
 	return a.run(args)
 }
 
@@ -90,12 +95,7 @@ changed), 3 not permitted.`,
 		SuggestionsMinimumDistance: 2,
 		SilenceUsage:               true,
 		Args:                       cobra.ArbitraryArgs,
-		RunE: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return c.Help()
-			}
-			return unknownCommand(c, args[0])
-		},
+		RunE:                       helpOrUnknown,
 	}
 	cobra.EnableCommandSorting = false // the order of commands says what comes first
 	root.SetIn(a.in)
@@ -106,8 +106,36 @@ changed), 3 not permitted.`,
 	}
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "help":
+			c.Run, c.RunE = nil, helpOn(root)
+		case "completion":
+			c.Args, c.RunE = cobra.ArbitraryArgs, helpOrUnknown
+		}
+	}
 	usageErrors(root)
 	return root
+}
+
+// helpOn prints the help of the command that words name.
+func helpOn(root *cobra.Command) func(*cobra.Command, []string) error {
+	return func(_ *cobra.Command, words []string) error {
+		c, rest, err := root.Find(words)
+		if err != nil || len(rest) > 0 && c.HasSubCommands() {
+			return unknownCommand(c, words[len(words)-len(rest)])
+		}
+		c.InitDefaultHelpFlag()
+		return c.Help()
+	}
+}
+
+// helpOrUnknown is what a command does that has only commands below it.
+func helpOrUnknown(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return unknownCommand(c, args[0])
+	}
+	return c.Help()
 }
 
 // usageError is a command line that cannot be meant.
@@ -123,10 +151,14 @@ func usageErrors(c *cobra.Command) {
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usageError{err, c.CommandPath()} })
 	if check := c.Args; check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
-			if err := check(c, args); err != nil {
-				return usageError{err, c.CommandPath()}
+			if check(c, args) == nil {
+				return nil
 			}
-			return nil
+			what := "something is missing"
+			if n := len(args); n > 0 && check(c, append(slices.Clone(args), "x")) != nil {
+				what = fmt.Sprintf("%q is not understood here", args[n-1])
+			}
+			return usageError{fmt.Errorf("%s: write %s", what, strings.TrimSuffix(c.UseLine(), " [flags]")), c.CommandPath()}
 		}
 	}
 	for _, sub := range c.Commands() {

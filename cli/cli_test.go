@@ -48,6 +48,14 @@ func TestExitCodes(t *testing.T) {
 		{"--help", done, ""},
 		{"version", done, ""},
 		{"completion bash", done, ""},
+		{"completion frob", wrong, `there is no command "frob"`},
+		{"help apply", done, ""},
+		{"help aply", wrong, "did you mean apply?"},
+		{"help lab frob", wrong, `there is no command "frob"`},
+		{"lab frob", wrong, `there is no command "frob"`},
+		{"assign", wrong, "something is missing: write headgate assign GROUP --dev DEV"},
+		{"assign a b --dev eth0 --conn x", wrong, `"b" is not understood here: write headgate assign GROUP --dev DEV`},
+		{"show groups frob", wrong, `"frob" is not understood here: write headgate show [groups|assignments]`},
 		{"chek", wrong, "did you mean check?"},
 		{"frobnicate", wrong, `there is no command "frobnicate"`},
 		{"check", wrong, "write -f"},
@@ -159,6 +167,36 @@ func eachCommand(c *cobra.Command, f func(*cobra.Command)) {
 			f(sub)
 		}
 		eachCommand(sub, f)
+	}
+}
+
+// TestCompletion asks as a shell does.
+func TestCompletion(t *testing.T) {
+	w := newWorld(t, "eth0", "eth1", "hgi7", "lo")
+	w.must("apply", "-f", w.write("eth0.yaml", strings.ReplaceAll(readFile("testdata/eth0.yaml"), ", {cgroup: /system.slice/nginx.service}", "")))
+	for words, want := range map[string]string{
+		"show --dev ":            "eth0 eth1 lo all",
+		"clear --dev ":           "eth0 eth1 lo all",
+		"assign ":                "backup rest storage tenant/rest tenant/web web",
+		"assign --dev eth0 ":     "backup rest storage tenant/rest tenant/web web",
+		"assign --dev eth0 web ": "",
+		"doctor ":                "eth0 eth1 lo",
+		"plan -o ":               "table json yaml",
+		"top -o ":                "table json",
+		"explain --direction ":   "out in both",
+		"show ":                  "groups assignments",
+		"demo --engine ":         "htb quantum",
+		"agent --log-level ":     "debug info warn error",
+	} {
+		fields := strings.Split(words, " ")
+		r := w.must(append([]string{"__complete"}, fields...)...)
+		lines := strings.Split(strings.TrimSpace(r.out), "\n")
+		if got := strings.Join(lines[:len(lines)-1], " "); got != want {
+			t.Errorf("headgate %s<TAB> offers %q, want %q", words, got, want)
+		}
+	}
+	if r := w.must("__complete", "apply", "-f", ""); !strings.HasPrefix(r.out, ":0") {
+		t.Errorf("apply -f does not offer files: %s", r.out)
 	}
 }
 

@@ -2,10 +2,12 @@ package cli
 
 import (
 	"errors"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"headgate/config"
+	"headgate/internal/cgroup2"
 )
 
 // fileFlag gives a command the flag -f.
@@ -15,17 +17,26 @@ func fileFlag(c *cobra.Command) *[]string {
 	return &files
 }
 
-// load reads and checks configuration, and, unless it is for another machine,
-// that the cgroups it names exist on this one.
+// read reads configuration, and checks all that can be checked without a device.
+func read(files []string, stdin io.Reader) (config.Set, error) {
+	set, err := config.Load(files, stdin)
+	if err == nil {
+		err = enforceable(set)
+	}
+	return set, err
+}
+
+// load is read, and, unless it is for another machine, checks that the cgroups it
+// names exist on this one.
 func (a *app) load(c *cobra.Command, files []string, here bool) (config.Set, error) {
 	if len(files) == 0 {
 		return config.Set{}, usageError{errors.New("there is no configuration: write -f and a file or directory"), c.CommandPath()}
 	}
-	set, err := config.Load(files, a.in)
+	set, err := read(files, a.in)
 	if err != nil || !here || !set.HasCgroups() {
 		return set, err
 	}
-	mount, err := config.CgroupMount()
+	mount, err := cgroup2.Mount()
 	if err != nil {
 		return set, err
 	}

@@ -37,6 +37,7 @@ algorithm, faithful, to compare with.`,
 		Args: cobra.NoArgs,
 	}
 	engine := c.Flags().String("engine", string(group.HTB), "what enforces the groups: htb or quantum")
+	completeFlag(c, "engine", oneOf(string(group.HTB), string(group.Quantum)))
 	fast := c.Flags().Bool("fast", false, "short phases, measured with a larger tolerance")
 	keep := c.Flags().Bool("keep", false, "leave the network and the groups up at the end")
 	output := outputFlag(c)

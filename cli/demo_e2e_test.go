@@ -49,7 +49,9 @@ func trace(t *testing.T) (out []string) {
 }
 
 // TestDemo runs the whole demo, as a user would. The tolerance is the demo's own,
-// of windows of 1 to 2 s: a tenth of each guarantee.
+// of windows of 1 to 2 s: a tenth of each guarantee. What it measures may be tried
+// again, because on a busy machine the programs that send and receive stand still;
+// what it leaves behind may not.
 //
 //	client1 --+
 //	client2 --+-- internet == 101/80.8 Mbit/s == uplink -- server (100/80 Mbit/s)
@@ -57,6 +59,15 @@ func trace(t *testing.T) (out []string) {
 func TestDemo(t *testing.T) {
 	labtest.NeedRoot(t)
 	before := trace(t)
+	labtest.Try(t, func(t *labtest.Check) { testDemo(t) })
+	for _, now := range trace(t) {
+		if !slices.Contains(before, now) {
+			t.Errorf("the demo left %s", now)
+		}
+	}
+}
+
+func testDemo(t testing.TB) {
 	began := time.Now()
 	var out, progress bytes.Buffer
 	code := Run([]string{"demo", "--fast", "-o", "json"}, strings.NewReader(""), &out, &progress)
@@ -101,11 +112,6 @@ func TestDemo(t *testing.T) {
 	for _, want := range []string{"[1/6] all quiet", "$ headgate apply -f /run/headgate/demo/", "$ headgate assign web --dev uplink --conn 'tcp 10.0.0.1:9000", "change out group web"} {
 		if !strings.Contains(progress.String(), want) {
 			t.Errorf("nothing is said of %q", want)
-		}
-	}
-	for _, now := range trace(t) {
-		if !slices.Contains(before, now) {
-			t.Errorf("the demo left %s", now)
 		}
 	}
 }
@@ -164,33 +170,15 @@ func TestDemoSweeps(t *testing.T) {
 //	client -- router -- server, limited to 20 Mbit/s
 func TestTopOnDevice(t *testing.T) {
 	l := labtest.Rig(t, lab.RigOptions{})
-	server := l.Node("server")
-	file := filepath.Join(t.TempDir(), "server.yaml")
-	err := os.WriteFile(file, []byte(`
+	server := inside{t, l.Node("server")}
+	server.must("apply", "-f", server.file(`
 kind: Interface
 dev: router
 out:
   limit: 20Mbit
   groups: [{name: web, guarantee: 40%, match: [{sport: 443}]}, {name: rest, guarantee: 40%, default: true}]
-`), 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	headgate := func(args ...string) string {
-		t.Helper()
-		var out, stderr bytes.Buffer
-		code := failed
-		err := server.Do(func() error {
-			code = Run(args, strings.NewReader(""), &out, &stderr)
-			return nil
-		})
-		if err != nil || code != done {
-			t.Fatalf("headgate %v: exit %d, %v\n%s", args, code, err, stderr.String())
-		}
-		return out.String()
-	}
-	headgate("apply", "-f", file)
-	t.Cleanup(func() { headgate("clear", "--dev", "router") })
+`))
+	t.Cleanup(func() { server.must("clear", "--dev", "router") })
 	session, err := traffic.Start(t.Context(), l.Host, []traffic.Flow{{
 		Name: "web", From: "server", To: "client", Protocol: traffic.UDP, SrcPort: 443, Schedule: traffic.Constant(5 * unit.Mbit),
 	}}, traffic.Options{})
@@ -201,7 +189,7 @@ out:
 	defer session.Stop()
 	time.Sleep(200 * time.Millisecond)
 	var f view.Frame
-	if err := json.Unmarshal([]byte(headgate("top", "--once", "--interval", "500ms", "-o", "json")), &f); err != nil {
+	if err := json.Unmarshal([]byte(server.must("top", "--once", "--interval", "500ms", "-o", "json").out), &f); err != nil {
 		t.Fatal(err)
 	}
 	if len(f.Devices) != 1 || f.Devices[0].Dev != "router" || f.Devices[0].Seconds < 0.4 || len(f.Devices[0].Directions) != 1 {
@@ -215,7 +203,7 @@ out:
 	if rest := out.Groups[1]; rest.Rate > 0.5e6 {
 		t.Errorf("rest is %+v", rest)
 	}
-	lines := headgate("top", "--once", "--interval", "200ms", "--dev", "router")
+	lines := server.must("top", "--once", "--interval", "200ms", "--dev", "router").out
 	for _, want := range []string{" dev=router dir=out group=web rate=", " dev=router dir=out group=(total) rate="} {
 		if !strings.Contains(lines, want) {
 			t.Errorf("there is no %q in\n%s", want, lines)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"headgate/cli/view"
 )
 
 // write prints the result for people: a table of all phases, and what else was
@@ -102,7 +104,7 @@ func (r *demoResult) summary(b *strings.Builder, tolerance string) {
 		count(int(again), "retransmission"), count(int(lost), "lost datagram"), count(int(drops), "drop"))
 	fmt.Fprintf(b, "%s\n(%.0f%% of it, in the mean of the next %v and %v).\n",
 		returnText(r.Returned), backPart*100, backShort, backLong)
-	fmt.Fprintf(b, "The connection that moved (%s)\ngot %s in rest, then %s in web.\n", r.Moved.Connection, rateText(r.Moved.Before), rateText(r.Moved.After))
+	fmt.Fprintf(b, "The connection that moved (%s)\ngot %s in rest, then %s in web.\n", r.Moved.Connection, view.Rate(r.Moved.Before), view.Rate(r.Moved.After))
 	switch {
 	case r.Kept != "":
 		fmt.Fprintf(b, keptText, r.Kept)

@@ -3,12 +3,11 @@ package cli
 import (
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 
+	"github.com/vishvananda/netlink"
+
+	"headgate/cli/doctor"
 	"headgate/config"
 	"headgate/group"
 	"headgate/shaper"
@@ -80,7 +79,7 @@ func (a *app) warnSpeeds(set config.Set) {
 		if !ok || i.Perspective == group.Guest {
 			continue
 		}
-		speed, known := linkSpeed(a.sysfs, dev)
+		speed, known := a.speed(dev)
 		if !known {
 			continue
 		}
@@ -97,16 +96,12 @@ func (a *app) warnSpeeds(set config.Set) {
 	}
 }
 
-// linkSpeed reads what ethtool would say, in megabits; -1 is unknown.
-func linkSpeed(sysfs, dev string) (unit.Rate, bool) {
-	dir := filepath.Join(sysfs, "class/net", dev)
-	if _, err := os.Stat(filepath.Join(dir, "device")); err != nil {
-		return 0, false
-	}
-	text, err := os.ReadFile(filepath.Join(dir, "speed"))
+// linkSpeed is what the link of a device can carry, false if it is not known or
+// invented.
+func linkSpeed(dev string) (unit.Rate, bool) {
+	l, err := netlink.LinkByName(dev)
 	if err != nil {
 		return 0, false
 	}
-	mbit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 32)
-	return unit.Rate(max(mbit, 0)) * unit.Mbit, err == nil && mbit > 0
+	return doctor.Speed(l)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"headgate/cli/doctor"
+	"headgate/cli/view"
 	"headgate/group"
 )
 
@@ -30,13 +31,7 @@ if it was not permitted to look.`,
 		Example: `  headgate doctor
   headgate doctor eth0 --measure
   headgate doctor -o json`,
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			devices, err := a.devices()
-			if err != nil {
-				return nil, cobra.ShellCompDirectiveError
-			}
-			return devices, cobra.ShellCompDirectiveNoFileComp
-		},
+		ValidArgsFunction: a.completeDevices(),
 	}
 	measure := c.Flags().Bool("measure", false, "measure this machine's ceiling, which takes up to 2 s of all CPUs")
 	output := outputFlag(c)
@@ -102,8 +97,8 @@ func doctorTable(w io.Writer, r doctor.Report) error {
 		fmt.Fprintf(w, "ceiling of this machine, %s sending, nobody receiving\n", count(m.Senders, "CPU"))
 		rows = [][]string{
 			{"", "60-BYTE FRAMES", "64-KB PACKETS"},
-			{"with groups", humanCount(m.PacketsPerSecond) + "/s", humanRate(float64(m.Bandwidth))},
-			{"without", humanCount(m.WithoutPPS) + "/s", humanRate(float64(m.BandwidthWithout))},
+			{"with groups", humanCount(m.PacketsPerSecond) + "/s", view.Rate(float64(m.Bandwidth))},
+			{"without", humanCount(m.WithoutPPS) + "/s", view.Rate(float64(m.BandwidthWithout))},
 		}
 		if err := flush(); err != nil {
 			return err
@@ -134,9 +129,9 @@ func wrap(text string, width int) string {
 func humanCount(n float64) string {
 	switch {
 	case n >= 1e6:
-		return short(n/1e6) + " million"
+		return view.Digits(n/1e6) + " million"
 	case n >= 1e3:
-		return short(n/1e3) + " thousand"
+		return view.Digits(n/1e3) + " thousand"
 	}
-	return short(n)
+	return view.Digits(n)
 }

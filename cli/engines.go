@@ -3,8 +3,10 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
+	"headgate/agent"
 	"headgate/group"
 	"headgate/shaper"
 	"headgate/shaper/htb"
@@ -20,6 +22,9 @@ func newEngines() map[group.Engine]shaper.Shaper {
 	}
 }
 
+// planChecks tell why an engine could enforce a plan on no device.
+var planChecks = map[group.Engine]func(shaper.Plan) error{group.Quantum: quantum.Check}
+
 // engine is the one of that name.
 func (a *app) engine(name group.Engine) (shaper.Shaper, error) {
 	s, ok := a.engines[name]
@@ -30,34 +35,19 @@ func (a *app) engine(name group.Engine) (shaper.Shaper, error) {
 }
 
 // engineNames is in a fixed order, for messages and tests.
-func (a *app) engineNames() []group.Engine {
-	var names []group.Engine
-	for name := range a.engines {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func (a *app) engineNames() []group.Engine { return slices.Sorted(maps.Keys(a.engines)) }
 
-// observe reads what is in force on a device, whichever engine put it there. A
-// device without anything of ours gives shaper.ErrNotShaped. Engines name the
-// device in their errors.
+// observe reads what is in force on a device. A device without anything of ours
+// gives shaper.ErrNotShaped. Engines name the device in their errors.
 func (a *app) observe(dev string) (shaper.State, error) {
-	if len(a.engines) == 0 {
-		return shaper.State{}, errors.New("no engine is built into this program")
+	state, err := agent.Observe(a.engines, dev)
+	switch {
+	case err != nil:
+		return shaper.State{}, err
+	case state == nil:
+		return shaper.State{}, fmt.Errorf("%s %w", dev, shaper.ErrNotShaped)
 	}
-	for _, name := range a.engineNames() {
-		state, err := a.engines[name].Observe(dev)
-		if errors.Is(err, shaper.ErrNotShaped) {
-			continue
-		}
-		if err != nil {
-			return state, err
-		}
-		state.Engine = name
-		return state, nil
-	}
-	return shaper.State{}, fmt.Errorf("%s %w", dev, shaper.ErrNotShaped)
+	return *state, nil
 }
 
 // clear takes away what is ours on a device, whichever engine put it there.

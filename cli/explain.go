@@ -36,6 +36,7 @@ other end as its source.`,
 	text := c.Flags().String("packet", "", "the packet, such as 'tcp 10.0.0.1:443 10.0.0.2:55000'")
 	dev := a.devFlag(c, "", "the device")
 	direction := c.Flags().String("direction", "both", "out, in or both")
+	completeFlag(c, "direction", oneOf("out", "in", "both"))
 	files, output := fileFlag(c), outputFlag(c)
 	required(c, "packet", "dev")
 	c.RunE = func(c *cobra.Command, _ []string) error {

@@ -14,6 +14,7 @@ import (
 
 	"headgate/group"
 	"headgate/shaper"
+	"headgate/unit"
 )
 
 // fakeEnv makes the test binary the program itself, with a fake kernel in this
@@ -35,8 +36,12 @@ func fakeApp(dir string) *app {
 			group.HTB: fakeShaper{dir, group.HTB}, group.Quantum: fakeShaper{dir, group.Quantum},
 		},
 		devices: func() ([]string, error) { return strings.Fields(readFile(filepath.Join(dir, "devices"))), nil },
-		sysfs:   filepath.Join(dir, "sys"),
-		state:   filepath.Join(dir, "state"),
+		speed: func(dev string) (unit.Rate, bool) {
+			r, err := unit.ParseRate(readFile(filepath.Join(dir, dev+".speed")))
+			return r, err == nil
+		},
+		sooner: func(string) ([2][]string, error) { return [2][]string{}, nil },
+		state:  filepath.Join(dir, "state"),
 	}
 }
 
@@ -161,7 +166,7 @@ func (f fakeShaper) Assignments(dev string) ([]shaper.Assignment, error) {
 }
 
 func (f fakeShaper) Clear(dev string) error {
-	if err := f.fails(dev); err != nil && !errors.Is(err, shaper.ErrForeign) {
+	if err := f.fails(dev); err != nil && !errors.Is(err, shaper.ErrForeign) && !errors.Is(err, shaper.ErrNoDevice) {
 		return err
 	}
 	err := os.Remove(f.file(dev, string(f.engine)))

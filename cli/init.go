@@ -31,6 +31,7 @@ Run it as root to have doctor's findings in it.`,
 		Args: cobra.NoArgs,
 	}
 	devs := c.Flags().StringArray("dev", nil, "only this device (may be repeated)")
+	completeFlag(c, "dev", a.completeDevices())
 	file := c.Flags().StringP("file", "f", "-", "write this file, which must not exist, or - for standard output")
 	c.RunE = func(*cobra.Command, []string) error {
 		devices, err := a.initDevices(*devs)

@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"headgate/cli/view"
 	"headgate/lab"
 	"headgate/lab/traffic"
-	"headgate/unit"
 )
 
 const labExample = `  kind: Lab
@@ -42,8 +42,8 @@ rates and delays, and runs traffic between them. Rates are layer-2 bits per
 second. A lab file:
 
 ` + labExample,
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		Args: cobra.ArbitraryArgs,
+		RunE: helpOrUnknown,
 	}
 	for _, sub := range []func(*app) *cobra.Command{labCheckCommand, labUpCommand, labDownCommand, labExecCommand, labRunCommand} {
 		cmd := sub(a)
@@ -159,9 +159,11 @@ func labDownCommand(a *app) *cobra.Command {
 		Short: "Remove a lab, also one whose program was killed",
 		Long: `Down removes labs that were left, or held, or whose program was killed:
 processes, devices and namespaces. With --leftovers it removes every lab whose
-program was killed. A lab that a running program works with is refused.`,
+program was killed, also if its file under /run/headgate is lost. A lab that a
+running program works with is refused.`,
 		Example: `  headgate lab down demo
   headgate lab down --leftovers`,
+		ValidArgsFunction: completeLabs,
 	}
 	leftovers := c.Flags().Bool("leftovers", false, "all labs whose program was killed")
 	c.RunE = func(c *cobra.Command, names []string) error {
@@ -183,6 +185,9 @@ program was killed. A lab that a running program works with is refused.`,
 			if *leftovers && !l.InUse && !l.Kept {
 				names = append(names, l.Name)
 			}
+		}
+		if len(names) == 0 {
+			fmt.Fprintln(a.out, "no lab was left")
 		}
 		var errs []error
 		for _, name := range names {
@@ -206,13 +211,18 @@ func labExecCommand(a *app) *cobra.Command {
 		Args: cobra.MinimumNArgs(2),
 	}
 	name := c.Flags().String("lab", "", "the lab, if there is more than one")
+	completeFlag(c, "lab", completeLabs)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if *name == "" {
 			labs, err := lab.Leftovers()
 			if err != nil {
 				return err
 			}
-			if len(labs) != 1 {
+			switch len(labs) {
+			case 0:
+				return usageError{errors.New("there is no lab on this machine: make one with \"headgate lab up\""), c.CommandPath()}
+			case 1:
+			default:
 				return usageError{fmt.Errorf("there are %d labs on this machine: write --lab NAME", len(labs)), c.CommandPath()}
 			}
 			*name = labs[0].Name
@@ -306,7 +316,7 @@ func (a *app) labProgress(t *lab.Topology) func([]traffic.FlowInterval) {
 			if i == 0 {
 				line = fmt.Sprintf("%7.1f", f.StartSeconds+f.Seconds)
 			}
-			line += fmt.Sprintf(" %12s", rateText(f.DeliveredRate()))
+			line += fmt.Sprintf(" %12s", view.Rate(f.DeliveredRate()))
 		}
 		a.note("%s", line)
 	}
@@ -315,7 +325,7 @@ func (a *app) labProgress(t *lab.Topology) func([]traffic.FlowInterval) {
 func flowsTable(w io.Writer, r *traffic.Result) error {
 	rows := [][]string{{"FLOW", "FROM", "TO", "PROTO", "OFFERED", "DELIVERED", "RETRANSMITTED", "LOST", "SRTT"}}
 	for _, f := range r.Flows {
-		row := []string{f.Name, f.From, f.To, string(f.Protocol), rateText(f.Total.OfferedRate()), rateText(f.Total.DeliveredRate())}
+		row := []string{f.Name, f.From, f.To, string(f.Protocol), view.Rate(f.Total.OfferedRate()), view.Rate(f.Total.DeliveredRate())}
 		if f.Protocol == traffic.TCP {
 			row = append(row, strconv.FormatUint(f.Total.Retransmits, 10), "", fmt.Sprintf("%.2fms", float64(f.Total.SRTTus)/1e3))
 		} else {
@@ -324,14 +334,4 @@ func flowsTable(w io.Writer, r *traffic.Result) error {
 		rows = append(rows, row)
 	}
 	return table(w, "", rows)
-}
-
-// rateText is a measured rate, to four digits.
-func rateText(bps float64) string {
-	r := unit.Rate(bps + 0.5)
-	for step := unit.Rate(1); ; step *= 10 {
-		if r/step < 10000 {
-			return ((r + step/2) / step * step).String()
-		}
-	}
 }

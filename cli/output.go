@@ -31,6 +31,7 @@ func (f *format) Set(s string) error {
 func outputFlag(c *cobra.Command) *format {
 	f := format("table")
 	c.Flags().VarP(&f, "output", "o", "print as table, json or yaml")
+	completeFlag(c, "output", oneOf("table", "json", "yaml"))
 	return &f
 }
 

@@ -40,10 +40,15 @@ func (a *app) lock() (*pending.Store, func(), error) {
 		return nil, nil, err
 	}
 	unlock, err := store.Lock()
+	return store, unlock, needsRights(err)
+}
+
+// needsRights says what a file that is only root's would ask for next.
+func needsRights(err error) error {
 	if errors.Is(err, fs.ErrPermission) {
-		return nil, nil, fmt.Errorf("this %w: %w", shaper.ErrPermission, err)
+		return fmt.Errorf("%w: %w", shaper.ErrPermission, err)
 	}
-	return store, unlock, err
+	return err
 }
 
 // tell says what is pending, if anything, and what can be done about it.
@@ -95,29 +100,27 @@ func (a *app) supersede(store *pending.Store) error {
 
 // applyPending applies what is undone unless it is confirmed in time. The
 // process that waits is at its post before anything is changed.
-func (a *app) applyPending(store *pending.Store, steps []step, within time.Duration) error {
+func (a *app) applyPending(store *pending.Store, steps []step, within time.Duration, say func(step)) (until time.Time, err error) {
 	var before []pending.Snapshot
 	for _, s := range steps {
 		before = append(before, s.before)
 	}
 	change := store.New(within, before)
 	if err := store.Write(change); err != nil {
-		return err
+		return until, err
 	}
 	if err := a.detach(waitName, change.ID); err != nil {
-		return errors.Join(fmt.Errorf("nothing was changed: the process that would roll back does not start: %w", err), store.Forget())
+		return until, errors.Join(fmt.Errorf("nothing was changed: the process that would roll back does not start: %w", err), store.Forget())
 	}
-	if err := a.applySteps(steps); err != nil {
+	if err := a.applySteps(steps, say); err != nil {
 		a.note("headgate: %v", err)
 		if err := store.RollBack(change, a.restore); err != nil {
-			return err
+			return until, err
 		}
 		a.note("headgate: what was changed has been rolled back")
-		return errSaid
+		return until, errSaid
 	}
-	fmt.Fprintf(a.out, "in force until %s: run \"headgate confirm\" by then, or it is rolled back\n",
-		change.Deadline().Local().Format(time.TimeOnly))
-	return nil
+	return change.Deadline(), nil
 }
 
 const (

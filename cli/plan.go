@@ -10,6 +10,7 @@ import (
 	"headgate/config"
 	"headgate/group"
 	"headgate/shaper"
+	"headgate/shaper/attach"
 )
 
 func planCommand(a *app) *cobra.Command {
@@ -43,10 +44,10 @@ func (a *app) plan(c *cobra.Command, files []string, ignoreMissing bool, f forma
 	if err != nil {
 		return err
 	}
-	return a.print(f, steps, func(w io.Writer) error { return printSteps(w, steps) })
+	return a.print(f, steps, func(w io.Writer) error { printSteps(w, steps); return nil })
 }
 
-func printSteps(w io.Writer, steps []step) error {
+func printSteps(w io.Writer, steps []step) {
 	for _, s := range steps {
 		if len(s.Changes) == 0 {
 			fmt.Fprintf(w, "%s: up to date\n", s.Dev)
@@ -57,7 +58,6 @@ func printSteps(w io.Writer, steps []step) error {
 			fmt.Fprintf(w, "  %v\n", change)
 		}
 	}
-	return nil
 }
 
 // step is what is to be done to one device.
@@ -70,8 +70,9 @@ type step struct {
 	before pendingSnapshot // what is in force now
 }
 
-// steps compares the whole configuration with the kernel before anything is done, so that a mistake or foreign traffic control on the last
-// device leaves the first as it is. All devices' errors are reported.
+// steps compares the whole configuration with the kernel before anything is done,
+// so that a mistake or foreign traffic control on the last device leaves the first
+// as it is. All devices' errors are reported.
 func (a *app) steps(set config.Set, ignoreMissing bool) ([]step, error) {
 	targets, err := a.targets(set, ignoreMissing)
 	if err != nil {
@@ -82,12 +83,29 @@ func (a *app) steps(set config.Set, ignoreMissing bool) ([]step, error) {
 	var failed []error
 	for _, t := range targets {
 		s, err := a.step(t)
+		if err == nil {
+			err = a.warnSooner(t.plan)
+		}
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", t.source.Name(), err))
 		}
 		steps = append(steps, s)
 	}
 	return steps, errors.Join(failed...)
+}
+
+// warnSooner tells of programs that may keep packets from being classified. Many
+// do no such thing, so they are no reason to refuse.
+func (a *app) warnSooner(p shaper.Plan) error {
+	sooner, err := a.sooner(p.Dev)
+	for side, d := range attach.Directions(p) {
+		for _, what := range sooner[side] {
+			if d.Tree != nil {
+				a.note("headgate: warning: %s: %s sees packets first: those that it passes, other than by TCX_NEXT, belong to no group of %q", p.Dev, what, d)
+			}
+		}
+	}
+	return err
 }
 
 func (a *app) step(t target) (step, error) {

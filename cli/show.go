@@ -4,29 +4,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"headgate/cli/view"
 	"headgate/group"
 	"headgate/shaper"
-	"headgate/unit"
 )
 
-// devFlag gives a command the flag --dev, which a shell can complete.
-func (a *app) devFlag(c *cobra.Command, value, what string) *string {
+// devFlag gives a command the flag --dev, which a shell can complete, also with
+// the words more.
+func (a *app) devFlag(c *cobra.Command, value, what string, more ...string) *string {
 	dev := c.Flags().String("dev", value, what)
-	err := c.RegisterFlagCompletionFunc("dev", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		devices, err := a.devices()
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveError
-		}
-		return devices, cobra.ShellCompDirectiveNoFileComp
-	})
-	if err != nil {
-		panic(err) // a slip of ours: the flag is registered twice
-	}
+	completeFlag(c, "dev", a.completeDevices(more...))
 	return dev
 }
 
@@ -43,7 +36,7 @@ traffic control and drift (what an apply of the same would mend) are named.`,
 		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: []string{"groups", "assignments"},
 	}
-	dev := a.devFlag(c, "all", "one device, or all that have bandwidth groups")
+	dev := a.devFlag(c, "all", "one device, or all that have bandwidth groups", "all")
 	over := c.Flags().Duration("over", 0, "measure rates over this time, such as 1s")
 	output := outputFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -68,7 +61,7 @@ traffic control and drift (what an apply of the same would mend) are named.`,
 // states observes one device, or all that have something of ours.
 func (a *app) states(dev string) ([]shaper.State, error) {
 	if dev != "all" {
-		s, err := a.observe(dev)
+		s, err := a.withSooner(dev)
 		return []shaper.State{s}, err
 	}
 	devices, err := a.devices()
@@ -77,7 +70,7 @@ func (a *app) states(dev string) ([]shaper.State, error) {
 	}
 	states := []shaper.State{}
 	for _, d := range devices {
-		s, err := a.observe(d)
+		s, err := a.withSooner(d)
 		switch {
 		case errors.Is(err, shaper.ErrNotShaped) || errors.Is(err, shaper.ErrNoDevice): // gone since it was listed
 		case err != nil:
@@ -89,12 +82,25 @@ func (a *app) states(dev string) ([]shaper.State, error) {
 	return states, nil
 }
 
+// withSooner observes a device, and names what sees its packets before we do.
+func (a *app) withSooner(dev string) (shaper.State, error) {
+	s, err := a.observe(dev)
+	if err != nil {
+		return s, err
+	}
+	sooner, err := a.sooner(dev)
+	for _, what := range slices.Concat(sooner[:]...) {
+		s.Foreign = append(s.Foreign, what+", which sees packets before Headgate's filter")
+	}
+	return s, err
+}
+
 func (a *app) showGroups(states []shaper.State, over time.Duration, f format) error {
 	var later []shaper.State
 	if over > 0 {
 		time.Sleep(over)
 		for _, s := range states {
-			l, err := a.observe(s.Dev)
+			l, err := a.withSooner(s.Dev)
 			if err != nil {
 				return err
 			}
@@ -131,7 +137,7 @@ func groupsTable(w io.Writer, states, before []shaper.State) error {
 			if d.tree == nil || d.now == nil {
 				continue
 			}
-			if err := directionTable(w, d.name, *d.tree, d.now, d.was, elapsed); err != nil {
+			if err := directionTable(w, d.name, s.Engine, *d.tree, d.now, d.was, elapsed); err != nil {
 				return err
 			}
 		}
@@ -145,19 +151,22 @@ func groupsTable(w io.Writer, states, before []shaper.State) error {
 	return nil
 }
 
-func directionTable(w io.Writer, name string, t group.Tree, now, was *shaper.DirectionState, elapsed time.Duration) error {
-	fmt.Fprintf(w, "  %s: limit %v, spare %s, %s\n", name, t.Limit, t.Spare, count(now.Assigned, "assigned connection"))
+// directionTable prints a direction's groups; was, if any, is the same some time
+// ago. Quantum has neither ceilings nor queues.
+func directionTable(w io.Writer, name string, e group.Engine, t group.Tree, now, was *shaper.DirectionState, elapsed time.Duration) error {
+	quantum := e == group.Quantum
+	fmt.Fprintln(w, directionLine(name, e, t, count(now.Assigned, "assigned connection")))
 	head := []string{"GROUP", "CLASS", "GUARANTEE", "CEILING", "RATE", "BYTES", "PACKETS", "DROPS", "MARKS", "BACKLOG", "DELAY"}
-	const rateColumn = 4
+	left := map[string]bool{"CEILING": quantum, "BACKLOG": quantum, "DELAY": quantum, "RATE": was == nil}
 	rows := [][]string{head}
 	row := func(label string, g shaper.GroupState, was *shaper.GroupState) {
 		rate := ""
 		if was != nil && elapsed > 0 && g.Bytes >= was.Bytes {
-			rate = humanRate(float64(g.Bytes-was.Bytes) * 8 / elapsed.Seconds())
+			rate = view.Rate(float64(g.Bytes-was.Bytes) * 8 / elapsed.Seconds())
 		}
 		rows = append(rows, []string{
-			label, g.Class, g.Guarantee.String(), g.Ceiling.String(), rate, humanBytes(g.Bytes), fmt.Sprint(g.Packets),
-			fmt.Sprint(g.Drops), fmt.Sprint(g.Marks), humanBytes(g.BacklogBytes), humanDelay(g.QueueDelay),
+			label, g.Class, view.Amount(uint64(g.Guarantee)), view.Amount(uint64(g.Ceiling)), rate, view.Bytes(g.Bytes), fmt.Sprint(g.Packets),
+			fmt.Sprint(g.Drops), fmt.Sprint(g.Marks), view.Bytes(g.BacklogBytes), view.Delay(g.QueueDelay),
 		})
 	}
 	for i, g := range now.Groups {
@@ -172,9 +181,12 @@ func directionTable(w io.Writer, name string, t group.Tree, now, was *shaper.Dir
 		control = &was.Control
 	}
 	row("(control)", now.Control, control)
-	if was == nil {
-		for i := range rows {
-			rows[i] = append(rows[i][:rateColumn], rows[i][rateColumn+1:]...)
+	for i, r := range rows {
+		rows[i] = nil
+		for j, cell := range r {
+			if !left[head[j]] {
+				rows[i] = append(rows[i], cell)
+			}
 		}
 	}
 	return table(w, "    ", rows)
@@ -227,46 +239,4 @@ func (a *app) showAssignments(states []shaper.State, f format) error {
 		}
 		return table(w, "", rows)
 	})
-}
-
-// humanRate is for reading, three digits: "95.5Mbit".
-func humanRate(bps float64) string {
-	for _, s := range []struct {
-		scale float64
-		name  string
-	}{{float64(unit.Gbit), "Gbit"}, {float64(unit.Mbit), "Mbit"}, {float64(unit.Kbit), "kbit"}} {
-		if bps >= s.scale {
-			return short(bps/s.scale) + s.name
-		}
-	}
-	return fmt.Sprintf("%.0fbit", bps)
-}
-
-func humanBytes(n uint64) string {
-	for _, s := range []struct {
-		scale float64
-		name  string
-	}{{1 << 40, "TiB"}, {1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
-		if float64(n) >= s.scale {
-			return short(float64(n)/s.scale) + s.name
-		}
-	}
-	return fmt.Sprint(n, "B")
-}
-
-func short(v float64) string {
-	switch {
-	case v >= 99.95:
-		return fmt.Sprintf("%.0f", v)
-	case v >= 9.995:
-		return fmt.Sprintf("%.1f", v)
-	}
-	return fmt.Sprintf("%.2f", v)
-}
-
-func humanDelay(d time.Duration) string {
-	if d >= time.Millisecond {
-		return d.Round(10 * time.Microsecond).String()
-	}
-	return d.Round(time.Microsecond).String()
 }

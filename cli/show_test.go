@@ -11,26 +11,6 @@ import (
 	"headgate/unit"
 )
 
-func TestHumanNumbers(t *testing.T) {
-	for bps, want := range map[float64]string{
-		0: "0bit", 999: "999bit", 1000: "1.00kbit", 95_500_000: "95.5Mbit", 999_999_999: "1000Mbit", 1.5e9: "1.50Gbit", 12.34e12: "12340Gbit",
-	} {
-		if got := humanRate(bps); got != want {
-			t.Errorf("humanRate(%v) = %s, want %s", bps, got, want)
-		}
-	}
-	for n, want := range map[uint64]string{0: "0B", 1023: "1023B", 1024: "1.00KiB", 1536 << 20: "1.50GiB", 3 << 40: "3.00TiB"} {
-		if got := humanBytes(n); got != want {
-			t.Errorf("humanBytes(%v) = %s, want %s", n, got, want)
-		}
-	}
-	for d, want := range map[time.Duration]string{0: "0s", 1234 * time.Nanosecond: "1µs", 1234 * time.Microsecond: "1.23ms", 2 * time.Second: "2s"} {
-		if got := humanDelay(d); got != want {
-			t.Errorf("humanDelay(%v) = %s, want %s", d, got, want)
-		}
-	}
-}
-
 // TestRates: two observations give rates; a group that was made anew between
 // them has none.
 func TestRates(t *testing.T) {

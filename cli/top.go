@@ -39,7 +39,7 @@ environment takes colours away.`,
   headgate top -o json | jq -c '.devices[].directions[].groups[]'`,
 		Args: cobra.NoArgs,
 	}
-	dev := a.devFlag(c, "all", "one device, or all that have bandwidth groups")
+	dev := a.devFlag(c, "all", "one device, or all that have bandwidth groups", "all")
 	interval := c.Flags().Duration("interval", time.Second, "time between two readings")
 	once := c.Flags().Bool("once", false, "print one interval and end")
 	output := tableOrJSONFlag(c)
@@ -74,6 +74,7 @@ environment takes colours away.`,
 func tableOrJSONFlag(c *cobra.Command) *tableOrJSON {
 	f := tableOrJSON("table")
 	c.Flags().VarP(&f, "output", "o", "print for people, or as json, one object a line")
+	completeFlag(c, "output", oneOf("table", "json"))
 	return &f
 }
 
@@ -111,7 +112,7 @@ func (a *app) terminal() (width int, live bool) {
 		return 0, false
 	}
 	width, _, err := term.GetSize(int(f.Fd()))
-	return max(width, 60), err == nil
+	return max(width, 32), err == nil // the least that view.Render keeps within
 }
 
 func (a *app) topScreen(screen tea.Model) error {

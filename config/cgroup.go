@@ -1,11 +1,7 @@
 package config
 
 import (
-	"bufio"
-	"cmp"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,30 +9,6 @@ import (
 
 	"headgate/group"
 )
-
-// CgroupMount is where the cgroup v2 hierarchy is mounted, for this process.
-func CgroupMount() (string, error) {
-	f, err := os.Open("/proc/self/mountinfo")
-	if err != nil {
-		return "", fmt.Errorf("cgroups cannot be looked for: %w", err)
-	}
-	defer f.Close()
-	return cgroupMount(f)
-}
-
-// cgroupMount reads proc_pid_mountinfo(5): the mount point is the fifth field,
-// the file system's type the first after a lone dash.
-func cgroupMount(mountinfo io.Reader) (string, error) {
-	lines := bufio.NewScanner(mountinfo)
-	for lines.Scan() {
-		before, after, _ := strings.Cut(lines.Text(), " - ")
-		fields := strings.Fields(before)
-		if len(fields) >= 5 && strings.HasPrefix(after, "cgroup2 ") {
-			return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(fields[4]), nil
-		}
-	}
-	return "", cmp.Or(lines.Err(), errors.New("no cgroup v2 hierarchy is mounted: mount one with \"mount -t cgroup2 none /sys/fs/cgroup\""))
-}
 
 // CheckCgroups tells of every cgroup in the set that does not exist below mount.
 // Its error is a Mistakes. It is apart from Load because a file may be checked

@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -220,7 +219,7 @@ func (s Set) For(dev string) (Interface, bool) {
 		}
 	}
 	for _, i := range s.Interfaces {
-		if ok, err := path.Match(i.Dev, dev); err == nil && ok && group.IsPattern(i.Dev) {
+		if group.Takes(i.Dev, dev) {
 			return i, true
 		}
 	}

@@ -5,7 +5,7 @@ import "headgate/unit"
 // Interface is the bandwidth of one network device, divided.
 type Interface struct {
 	// Dev is a device name, or a pattern in the sense of path.Match ("veth*"),
-	// which takes in devices that appear later.
+	// which takes in devices that appear later: see Takes.
 	Dev         string
 	Perspective Perspective
 	Engine      Engine

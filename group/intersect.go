@@ -2,9 +2,7 @@ package group
 
 import (
 	"cmp"
-	"errors"
 	"net/netip"
-	"path"
 	"slices"
 	"strings"
 )
@@ -76,22 +74,4 @@ func shareFamily(a, b []netip.Prefix) bool {
 	return slices.ContainsFunc(a, func(x netip.Prefix) bool {
 		return slices.ContainsFunc(b, func(y netip.Prefix) bool { return x.Addr().Is4() == y.Addr().Is4() })
 	})
-}
-
-// IsPattern tells whether dev is a pattern and not the name of one device.
-func IsPattern(dev string) bool { return strings.ContainsAny(dev, `*?[\`) }
-
-// checkPattern holds a device name to the kernel's rule (net/core/dev.c,
-// dev_valid_name: up to 15 bytes, no slash, no colon, no space).
-func checkPattern(dev string) error {
-	if _, err := path.Match(dev, "x"); err != nil {
-		return errors.New("the brackets are not closed")
-	}
-	if strings.ContainsAny(dev, "/: \t\n") {
-		return errors.New("a device's name has no slash, colon or space")
-	}
-	if !IsPattern(dev) && len(dev) > 15 {
-		return errors.New("a device's name has at most 15 characters")
-	}
-	return nil
 }

@@ -22,7 +22,7 @@ import (
 // namespace. Both take some ms; a machine with every CPU busy took 2 s.
 const patience = 10 * time.Second
 
-// Leftover is a lab that is written down.
+// Leftover is a lab that is written down, or of which namespaces are left.
 type Leftover struct {
 	Name string `json:"name"`
 	// Owner is the pid of the program that made it, and Command its command line.
@@ -35,8 +35,10 @@ type Leftover struct {
 	Kept  bool `json:"kept"`
 }
 
-// Leftovers lists every lab of this machine, by name.
+// Leftovers lists every lab of this machine: by name those that are written down,
+// then those whose file is lost.
 func Leftovers() ([]Leftover, error) {
+	gone := lost()
 	names, err := filepath.Glob(filepath.Join(stateDir, "*.json"))
 	if err != nil {
 		return nil, err
@@ -55,6 +57,9 @@ func Leftovers() ([]Leftover, error) {
 			InUse: s.Owner.alive() && s.Tenure != left, Kept: s.Tenure == left,
 		})
 	}
+	for _, s := range gone {
+		out = append(out, Leftover{Name: s.Name})
+	}
 	return out, nil
 }
 
@@ -66,21 +71,19 @@ func Down(name string) error {
 	if !labName.MatchString(name) {
 		return configErrorf("%q is not a name for a lab", name)
 	}
-	s, err := loadState(name)
+	s, err := findState(name)
 	if errors.Is(err, os.ErrNotExist) {
 		return configErrorf("there is no lab %q", name)
 	}
 	if err != nil {
 		return err
 	}
-	if s.Owner.alive() && s.Owner != thisProcess() {
-		switch s.Tenure {
-		case owned:
-			return configErrorf("lab %q is in use by process %d (%s): end that first", name, s.Owner.PID, s.Command)
-		case held:
-			if err := endHolder(s); err != nil {
-				return err
-			}
+	if s.anothers() {
+		if s.Tenure != held {
+			return inUse(s)
+		}
+		if err := endHolder(s); err != nil {
+			return err
 		}
 	}
 	unlock, err := lockStates()
@@ -89,12 +92,24 @@ func Down(name string) error {
 	}
 	defer unlock()
 	// The holder has removed it itself, or was killed while it did so.
-	if s, err = loadState(name); errors.Is(err, os.ErrNotExist) {
+	if s, err = findState(name); errors.Is(err, os.ErrNotExist) {
 		return nil
 	} else if err != nil {
 		return err
 	}
+	if s.anothers() { // it was made anew before we had the lock
+		return inUse(s)
+	}
 	return destroy(s)
+}
+
+// anothers tells whether another process that runs uses the lab.
+func (s *state) anothers() bool {
+	return s.Tenure != left && s.Owner != thisProcess() && s.Owner.alive()
+}
+
+func inUse(s *state) error {
+	return configErrorf("lab %q is in use by process %d (%s): end that first", s.Name, s.Owner.PID, s.Command)
 }
 
 // endHolder asks the holder to end, and insists after half of our patience.
@@ -151,7 +166,10 @@ func destroy(s *state) error {
 		return fmt.Errorf("take lab %q down: %w", s.Name, errors.Join(errs...))
 	}
 	os.Remove(tmpPath(s.Name)) // of a save that was cut short
-	return os.Remove(statePath(s.Name))
+	if err := os.Remove(statePath(s.Name)); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil // it was lost
 }
 
 // endProcesses kills what was started in the lab, and what runs in its

@@ -108,7 +108,7 @@ func claim(s *state) error {
 		return err
 	}
 	defer unlock()
-	old, err := loadState(s.Name)
+	old, err := findState(s.Name)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 	case err != nil:

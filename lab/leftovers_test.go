@@ -110,6 +110,72 @@ func TestDownAfterKill(t *testing.T) {
 	}
 }
 
+// A lab whose file is lost with its owner is found by its namespaces and removed,
+// with the process inside; a namespace of another's is not, whatever its name.
+func TestDownWithoutFile(t *testing.T) {
+	labtest.NeedRoot(t)
+	name := lab.UniqueName("lost")
+	ip := func(args ...string) {
+		t.Helper()
+		if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
+			t.Fatalf("ip %v: %v: %s", args, err, out)
+		}
+	}
+	other := "hg-" + name + "-other"
+	ip("netns", "add", other)
+	defer ip("netns", "del", other)
+	victim, out := startVictim(t, name)
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	victim.Process.Kill()
+	victim.Wait()
+	if err := os.Remove("/run/headgate/lab/" + name + ".json"); err != nil {
+		t.Fatal(err)
+	}
+	if l := leftover(t, name); l == nil || l.InUse || l.Kept {
+		t.Errorf("without its file: %+v", l)
+	}
+	if err := lab.Down(name); err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range []string{"client", "router", "server"} {
+		if _, err := os.Stat("/run/netns/hg-" + name + "-" + node); err == nil {
+			t.Errorf("node %s is left", node)
+		}
+	}
+	if state, err := os.ReadFile("/proc/" + strings.TrimSpace(line) + "/stat"); err == nil && !strings.Contains(string(state), ") Z ") {
+		t.Errorf("the process inside still runs: %s", state)
+	}
+	if leftover(t, name) != nil {
+		t.Error("it is still listed")
+	}
+	if _, err := os.Stat("/run/netns/" + other); err != nil {
+		t.Errorf("a namespace that is not a lab's: %v", err)
+	}
+}
+
+// A program that is killed as it first writes its lab's file leaves a part of it.
+func TestDownOfCutShortFile(t *testing.T) {
+	labtest.NeedRoot(t)
+	name := lab.UniqueName("short")
+	path := "/run/headgate/lab/." + name + ".tmp"
+	if err := os.MkdirAll("/run/headgate/lab", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("{"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if leftover(t, name) == nil {
+		t.Error("it is not listed")
+	}
+	if err := lab.Down(name); err != nil {
+		t.Error(err)
+	}
+	nothingLeft(t, name)
+}
+
 // Whenever the owner is killed, Down or the next Up removes what is there. Up
 // takes some ms on this kind of machine: kills come every half.
 func TestKillAnywhere(t *testing.T) {

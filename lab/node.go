@@ -67,6 +67,13 @@ func (l *Lab) makeNode(spec NodeSpec) error {
 		return permitted(fmt.Errorf("give the namespace an id: %w", err))
 	}
 	return n.Do(func() error {
+		lo, err := netlink.LinkByName("lo")
+		if err != nil {
+			return err
+		}
+		if err := netlink.LinkSetAlias(lo, markPrefix+l.Topology.Name); err != nil {
+			return permitted(err)
+		}
 		settings := slices.Clone(baseSysctl)
 		if spec.Router {
 			settings = append(settings, routerSysctl...)
@@ -80,10 +87,6 @@ func (l *Lab) makeNode(spec NodeSpec) error {
 			if err := writeSysctl(key, spec.Sysctl[key]); err != nil {
 				return kindError{ErrConfig, err}
 			}
-		}
-		lo, err := netlink.LinkByName("lo")
-		if err != nil {
-			return err
 		}
 		return netlink.LinkSetUp(lo)
 	})

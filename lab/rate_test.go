@@ -71,9 +71,11 @@ func testRate(t testing.TB, rate unit.Rate, proto traffic.Protocol) {
 //
 //	client ──2 ms── router ── server      router to client is limited to 300 Mbit/s
 //
-// 250 Mbit/s each way arrive within 1 %, with no datagram lost. UDP of this rate
-// is sent in super-packets (UDP_SEGMENT), which HTB's leaf cuts one way and which
-// cross the emulator whole the other, unless offload is off.
+// What is offered for 2 s, 250 Mbit/s each way, arrives within 1 %, with no datagram
+// lost. On a busy machine the sender is not run at times, which it tells of, and may
+// offer less by that. UDP of this rate is sent in super-packets (UDP_SEGMENT), which
+// HTB's leaf cuts one way and which cross the emulator whole the other, unless
+// offload is off.
 func TestRateAndDelay(t *testing.T) {
 	for _, noOffload := range []bool{false, true} {
 		t.Run(fmt.Sprintf("offload=%v", !noOffload), func(t *testing.T) {
@@ -101,11 +103,17 @@ func testBothWays(t testing.TB, l *lab.Lab, proto traffic.Protocol, ipv6 bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	stalled := 0.0
+	for _, s := range r.Stalls {
+		stalled += s.Seconds
+	}
+	most := 250e6 * r.Seconds
+	least := most - 250e6*stalled
 	for _, f := range r.Flows {
-		iv := f.Between(time.Second, 2*time.Second)
-		t.Logf("%s %s ipv6=%v: %.0f bit/s, stalls %v", f.Name, proto, ipv6, iv.DeliveredRate(), r.Stalls)
-		if off := iv.DeliveredRate()/250e6 - 1; off < -0.01 || off > 0.01 || iv.LostDatagrams > 0 {
-			t.Errorf("%s %s ipv6=%v: %.1f of 250 Mbit/s, %d lost", f.Name, proto, ipv6, iv.DeliveredRate()/1e6, iv.LostDatagrams)
+		got := f.Total.DeliveredL2Bits
+		t.Logf("%s %s ipv6=%v: %.1f of %.0f Mbit, stalled for %.3f s", f.Name, proto, ipv6, got/1e6, most/1e6, stalled)
+		if got < 0.99*least || got > 1.01*most || f.Total.LostDatagrams > 0 {
+			t.Errorf("%s %s ipv6=%v: %.1f of %.1f to %.1f Mbit, %d lost", f.Name, proto, ipv6, got/1e6, least/1e6, most/1e6, f.Total.LostDatagrams)
 		}
 	}
 }

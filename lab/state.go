@@ -116,7 +116,7 @@ func loadState(name string) (*state, error) {
 	}
 	s := new(state)
 	if err := json.Unmarshal(b, s); err != nil || s.Topology == nil {
-		return nil, fmt.Errorf("%s is damaged (%v): remove it, and the namespaces %s by ip netns del", statePath(name), err, namespaceName(name, "*"))
+		return nil, fmt.Errorf("%s is damaged (%v): remove it, and then run \"headgate lab down %s\"", statePath(name), err, name)
 	}
 	return s, nil
 }

@@ -51,7 +51,7 @@ var (
 	ErrNotShaped  = errors.New("has no bandwidth groups")
 	ErrForeign    = errors.New("has traffic control that is not Headgate's")
 	ErrNoDevice   = errors.New("there is no such device")
-	ErrPermission = errors.New("needs CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN (run it as root)")
+	ErrPermission = errors.New("this needs CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN (run it as root)")
 )
 
 // Change is one step from the kernel's state to the plan's.

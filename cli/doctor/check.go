@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"syscall"
+
+	"headgate/shaper"
 )
 
 // State is what a check found.
@@ -99,5 +101,6 @@ func (c Check) found(what string) Check {
 }
 
 func forbidden(err error) bool {
-	return errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) || errors.Is(err, os.ErrPermission)
+	return errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) || errors.Is(err, os.ErrPermission) ||
+		errors.Is(err, shaper.ErrPermission)
 }

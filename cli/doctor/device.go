@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"headgate/shaper"
+	"headgate/shaper/attach"
 	"headgate/unit"
 )
 
@@ -54,14 +53,13 @@ func earlier(l netlink.Link) (out []Check) {
 	if x := l.Attrs().Xdp; x != nil && x.Attached {
 		limited("XDP", fmt.Sprintf("program %d", x.ProgId), "packets that it drops, answers or redirects belong to no group")
 	}
-	for _, hook := range []struct {
-		name   string
-		attach ebpf.AttachType
-	}{{"tcx ingress", ebpf.AttachTCXIngress}, {"tcx egress", ebpf.AttachTCXEgress}} {
-		// Kernels before 6.6 have no such hook, and refuse the question.
-		r, err := link.QueryPrograms(link.QueryOptions{Target: l.Attrs().Index, Attach: hook.attach})
-		if err == nil && len(r.Programs) > 0 {
-			limited(hook.name, fmt.Sprintf("%d program(s)", len(r.Programs)), "packets that they decide about, other than by \"next\", belong to no group")
+	sooner, err := attach.Sooner(l.Attrs().Name)
+	if err != nil {
+		return out // the device went meanwhile
+	}
+	for side, name := range [2]string{attach.Egress: "tcx egress", attach.Ingress: "tcx ingress"} {
+		for _, what := range sooner[side] {
+			limited(name, strings.TrimPrefix(what, name+" "), "packets that it passes, drops or redirects, other than by TCX_NEXT, belong to no group")
 		}
 	}
 	return out

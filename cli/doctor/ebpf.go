@@ -8,7 +8,8 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
-	"golang.org/x/sys/unix"
+
+	"headgate/internal/bpfobj"
 )
 
 const bpfMount = "/sys/fs/bpf"
@@ -56,15 +57,11 @@ func tryTracing(tracepoint string) error {
 	return l.Close()
 }
 
-// bpfFS looks where package bpfobj does: at the first process's view, then ours.
 func bpfFS() Check {
 	c := Check{About: Machine, Name: "bpf file system", State: OK, Means: "what measures queues stays when headgate ends"}
-	for _, root := range []string{"/proc/1/root", ""} {
-		var s unix.Statfs_t
-		if unix.Statfs(root+bpfMount, &s) == nil && uint32(s.Type) == unix.BPF_FS_MAGIC {
-			c.Found = bpfMount
-			return c
-		}
+	if _, ok := bpfobj.FS(); ok {
+		c.Found = bpfMount
+		return c
 	}
 	c.State, c.Found, c.Remedy = Limited, "not mounted", "mount -t bpf bpf "+bpfMount
 	c.Means = "apply mounts it if it may; else queues are bounded by their length alone, and ECN is not marked"

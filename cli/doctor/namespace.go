@@ -8,6 +8,8 @@ import (
 	"runtime"
 
 	"golang.org/x/sys/unix"
+
+	"headgate/internal/bpfobj"
 )
 
 // runDir is where Headgate's processes lock each other out.
@@ -49,19 +51,13 @@ func hide() error {
 	return nil
 }
 
-// withoutTraces removes the folders that fn leaves empty in the bpf file system.
+// withoutTraces removes the folder that fn leaves empty in the bpf file system.
 func withoutTraces(fn func() error) error {
-	var absent []string
-	for _, root := range []string{"/proc/1/root", ""} {
-		dir := filepath.Join("/", root, bpfMount, "headgate")
+	if root, ok := bpfobj.FS(); ok {
+		dir := filepath.Join(root, "headgate")
 		if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
-			absent = append(absent, dir)
+			defer func() { _ = os.Remove(dir) }() // fails if it is in use by now, as it should
 		}
 	}
-	defer func() {
-		for _, dir := range absent {
-			_ = os.Remove(dir) // fails if it is in use by now, as it should
-		}
-	}()
 	return fn()
 }

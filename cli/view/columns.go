@@ -45,15 +45,15 @@ func (t Theme) columns(width, name int) []column {
 	}
 	all := []column{
 		{title: "GROUP", width: min(max(name, minName), 20), text: nil, style: bold},
-		{title: "RATE", width: 8, text: measured(func(r Row) string { return orZero(rate(r.Rate), r.Rate == 0) }), style: bold},
+		{title: "RATE", width: 8, text: measured(func(r Row) string { return Rate(r.Rate) }), style: bold},
 		{title: "0 TO LIMIT", width: minBar, draw: t.bar},
 		{title: "GUARANTEE", width: 9, text: func(r Row) string {
 			if r.Depth == 0 {
 				return ""
 			}
-			return orZero(amount(r.Guarantee), r.Guarantee == 0)
+			return Amount(r.Guarantee)
 		}, style: plain},
-		{title: "CEILING", width: 8, text: func(r Row) string { return amount(r.Ceiling) }, style: plain},
+		{title: "CEILING", width: 8, text: func(r Row) string { return Amount(r.Ceiling) }, style: plain},
 		{title: "BORROWED", width: 9, text: measured(func(r Row) string { return borrowing(r) }), style: func(r Row) lipgloss.Style {
 			if r.Lent > r.Borrowed {
 				return t.dim
@@ -67,8 +67,8 @@ func (t Theme) columns(width, name int) []column {
 			return t.dim
 		}},
 		{title: "MARKS/s", width: 7, text: measured(func(r Row) string { return perSecond(r.Marks) }), style: plain},
-		{title: "DELAY", width: 7, text: func(r Row) string { return delay(r.Delay) }, style: plain},
-		{title: "BACKLOG", width: 7, text: func(r Row) string { return orZero(bytes(r.Backlog), r.Backlog == 0) }, style: plain},
+		{title: "DELAY", width: 7, text: func(r Row) string { return Delay(r.Delay) }, style: plain},
+		{title: "BACKLOG", width: 7, text: func(r Row) string { return Bytes(r.Backlog) }, style: plain},
 		{title: "HISTORY", width: minSpark, draw: func(r Row, _ uint64, width int) string { return t.spark(r, width) }},
 	}
 	const group, bar, history = 0, 2, 10
@@ -106,19 +106,11 @@ func borrowing(r Row) string {
 	case r.Depth == 0 || r.Path == controlPath:
 		return ""
 	case r.Borrowed >= noise:
-		return "+" + rate(r.Borrowed)
+		return "+" + Rate(r.Borrowed)
 	case r.Lent >= noise:
-		return "-" + rate(r.Lent)
+		return "-" + Rate(r.Lent)
 	}
 	return "0"
-}
-
-// orZero leaves the unit out where there is nothing.
-func orZero(text string, zero bool) string {
-	if zero {
-		return "0"
-	}
-	return text
 }
 
 // heading is the line above the table.

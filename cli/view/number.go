@@ -7,35 +7,47 @@ import (
 	"headgate/unit"
 )
 
-// rate is a measured rate, three digits and a unit: "95.5Mbit".
-func rate(bps float64) string {
+// Numbers for people: three digits and a unit, and nothing is "0".
+
+// Rate is a measured rate: "95.5Mbit".
+func Rate(bps float64) string {
+	if bps == 0 {
+		return "0"
+	}
 	for _, s := range []struct {
 		scale float64
 		name  string
 	}{{float64(unit.Gbit), "Gbit"}, {float64(unit.Mbit), "Mbit"}, {float64(unit.Kbit), "kbit"}} {
 		// Where rounding would give 1000 of the smaller unit.
 		if bps >= s.scale*0.9995 {
-			return digits(bps/s.scale) + s.name
+			return Digits(bps/s.scale) + s.name
 		}
 	}
 	return fmt.Sprintf("%.0fbit", bps)
 }
 
-// amount is a rate of the plan: exact if that is short.
-func amount(bps uint64) string {
+// Amount is a rate of the plan: exact if that is short.
+func Amount(bps uint64) string {
+	if bps == 0 {
+		return "0"
+	}
 	if s := unit.Rate(bps).String(); len(s) <= 8 {
 		return s
 	}
-	return rate(float64(bps))
+	return Rate(float64(bps))
 }
 
-func bytes(n uint64) string {
+// Bytes is a measured size: "2.00KiB".
+func Bytes(n uint64) string {
+	if n == 0 {
+		return "0"
+	}
 	for _, s := range []struct {
 		scale float64
 		name  string
-	}{{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
+	}{{1 << 40, "TiB"}, {1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
 		if float64(n) >= s.scale {
-			return digits(float64(n)/s.scale) + s.name
+			return Digits(float64(n)/s.scale) + s.name
 		}
 	}
 	return fmt.Sprint(n, "B")
@@ -47,29 +59,30 @@ func perSecond(v float64) string {
 	case v == 0:
 		return "0"
 	case v >= 999.5e3:
-		return digits(v/1e6) + "M"
+		return Digits(v/1e6) + "M"
 	case v >= 9999.5:
-		return digits(v/1e3) + "k"
+		return Digits(v/1e3) + "k"
 	case v < 9.95:
 		return fmt.Sprintf("%.1f", v)
 	}
 	return fmt.Sprintf("%.0f", v)
 }
 
-func delay(d time.Duration) string {
+// Delay is a measured time: "1.23ms".
+func Delay(d time.Duration) string {
 	switch ms := d.Seconds() * 1e3; {
 	case d == 0:
 		return "0"
 	case ms >= 999.5:
-		return digits(ms/1e3) + "s"
+		return Digits(ms/1e3) + "s"
 	case ms >= 0.9995:
-		return digits(ms) + "ms"
+		return Digits(ms) + "ms"
 	}
 	return fmt.Sprintf("%.0fus", d.Seconds()*1e6)
 }
 
-// digits prints three of them.
-func digits(v float64) string {
+// Digits prints three of them.
+func Digits(v float64) string {
 	switch {
 	case v >= 99.95:
 		return fmt.Sprintf("%.0f", v)

@@ -190,7 +190,7 @@ func TestLending(t *testing.T) {
 		lend(tree, rows, c.control*1e6)
 		for i := range rows {
 			if !near(rows[i].Borrowed, c.borrowed[i]*1e6) || !near(rows[i].Lent, c.lent[i]*1e6) {
-				t.Errorf("%s: %s borrows %s and lends %s", c.name, rows[i].Path, rate(rows[i].Borrowed), rate(rows[i].Lent))
+				t.Errorf("%s: %s borrows %s and lends %s", c.name, rows[i].Path, Rate(rows[i].Borrowed), Rate(rows[i].Lent))
 			}
 		}
 	}

@@ -72,7 +72,7 @@ func (t Theme) device(d Device, width int) string {
 	parts := []string{string(d.Engine)}
 	assigned := 0
 	for _, dir := range d.Directions {
-		parts = append(parts, fmt.Sprintf("%s limit %s", dir.Name, amount(dir.Total.Ceiling)))
+		parts = append(parts, fmt.Sprintf("%s limit %s", dir.Name, Amount(dir.Total.Ceiling)))
 		assigned = max(assigned, dir.Assigned)
 	}
 	for _, dir := range d.Directions {

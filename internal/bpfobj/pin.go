@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"headgate/internal/mountns"
 )
 
 // ErrNoFS means that there is no bpf file system that would outlive us.
@@ -15,16 +17,25 @@ var ErrNoFS = errors.New("no bpf file system is mounted: mount one with \"mount 
 
 const mountPoint = "/sys/fs/bpf"
 
-// PinDir is a folder of that name in the bpf file system, made if needed. What
-// is pinned there stays until it is removed or the machine restarts.
-//
-// Under `ip netns exec` /sys is another one, in a mount namespace that ends with
-// the command; so the first process's view is preferred to our own.
-func PinDir(name string) (string, error) {
-	for _, root := range []string{"/proc/1/root" + mountPoint, mountPoint} {
-		if isBPF(root) {
-			return makeDir(root, name)
+// FS is where the bpf file system is mounted, in the outermost mount namespace
+// that has one: ours may end with the command, and each mount is another file
+// system.
+func FS() (dir string, ok bool) {
+	for _, pid := range mountns.Outer() {
+		if dir := mountns.Path(pid, mountPoint); isBPF(dir) {
+			return dir, true
 		}
+	}
+	return "", false
+}
+
+// PinDir is a folder of that name in the bpf file system, made if needed. What
+// is pinned there stays until it is removed or the machine restarts. Without a
+// file system it mounts one, unless in a mount namespace that might end before
+// the machine does.
+func PinDir(name string) (string, error) {
+	if root, ok := FS(); ok {
+		return makeDir(root, name)
 	}
 	ours, err1 := os.Readlink("/proc/self/ns/mnt")
 	first, err2 := os.Readlink("/proc/1/ns/mnt")

@@ -10,17 +10,34 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"headgate/internal/mountns"
 )
 
 // ErrNoMount means that no cgroup v2 hierarchy is mounted.
 var ErrNoMount = errors.New("no cgroup v2 hierarchy is mounted: mount one with \"mount -t cgroup2 none /sys/fs/cgroup\"")
 
-// Mount is where the cgroup v2 hierarchy is mounted, for this process.
+// Mount is where the cgroup v2 hierarchy is mounted, for this process: in its own
+// mount namespace, or else in one around it, because `ip netns exec` hides it.
 func Mount() (string, error) {
-	f, err := os.Open("/proc/self/mountinfo")
+	dir, err := mountOf("self")
+	if !errors.Is(err, ErrNoMount) {
+		return dir, err
+	}
+	for _, pid := range mountns.Outer() {
+		if dir, err := mountOf(strconv.Itoa(pid)); err == nil {
+			return mountns.Path(pid, dir), nil
+		}
+	}
+	return "", err
+}
+
+func mountOf(pid string) (string, error) {
+	f, err := os.Open("/proc/" + pid + "/mountinfo")
 	if err != nil {
 		return "", fmt.Errorf("cgroups cannot be looked for: %w", err)
 	}

@@ -23,7 +23,10 @@ const (
 	Ingress
 )
 
-var hooks = [2]nl.Handle{nl.ClsactEgress, nl.ClsactIngress}
+var (
+	hooks     = [2]nl.Handle{nl.ClsactEgress, nl.ClsactIngress}
+	hookNames = [2]string{"egress", "ingress"}
+)
 
 // Our filters: the first to be asked, so that no other ends the chain before the
 // class is known.
@@ -70,12 +73,9 @@ func With(dev string, engine group.Engine, do func(*nl.Conn, *Device) error) err
 }
 
 func observe(c *nl.Conn, name string, engine group.Engine) (*Device, error) {
-	link, err := netlink.LinkByName(name)
+	link, err := find(name)
 	if err != nil {
-		if errors.As(err, &netlink.LinkNotFoundError{}) {
-			return nil, fmt.Errorf("device %s: %w", name, shaper.ErrNoDevice)
-		}
-		return nil, fmt.Errorf("cannot look up device %s: %w", name, err)
+		return nil, err
 	}
 	d := &Device{Link: link}
 	if err := d.read(c, engine); err != nil {
@@ -83,6 +83,17 @@ func observe(c *nl.Conn, name string, engine group.Engine) (*Device, error) {
 		return nil, fmt.Errorf("device %s: %w", name, err)
 	}
 	return d, nil
+}
+
+func find(name string) (netlink.Link, error) {
+	link, err := netlink.LinkByName(name)
+	if errors.As(err, &netlink.LinkNotFoundError{}) {
+		return nil, fmt.Errorf("device %s: %w", name, shaper.ErrNoDevice)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot look up device %s: %w", name, err)
+	}
+	return link, nil
 }
 
 func (d *Device) close() {
@@ -138,7 +149,7 @@ func (d *Device) readHook(c *nl.Conn, i int, engine group.Engine) error {
 			s.Program = ebpf.ProgramID(id)
 			continue
 		}
-		what := fmt.Sprintf("%s filter %s pref %d", [2]string{"egress", "ingress"}[i], f.Kind, f.Pref())
+		what := fmt.Sprintf("%s filter %s pref %d", hookNames[i], f.Kind, f.Pref())
 		if name != "" {
 			what += " (" + name + ")"
 		}

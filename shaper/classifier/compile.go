@@ -2,6 +2,7 @@ package classifier
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -50,7 +51,7 @@ func Compile(t group.Tree, class func(node int) uint16, cgroup func(path string)
 	}
 	for i, r := range t.Rules {
 		if err := c.rule(r.Selector, Rule{Index: uint32(i), Class: uint32(class(r.Node))}); err != nil {
-			return Table{}, fmt.Errorf("rule %q: %w", r.Selector, err)
+			return Table{}, &RuleError{i, fmt.Errorf("rule %q: %w", r.Selector, err)}
 		}
 	}
 	for _, id := range c.cgroups {
@@ -58,6 +59,29 @@ func Compile(t group.Tree, class func(node int) uint16, cgroup func(path string)
 	}
 	slices.Sort(c.table.Cgroups)
 	return c.table, nil
+}
+
+// RuleError is a rule for which the table has no room.
+type RuleError struct {
+	Rule int // index in Tree.Rules
+	error
+}
+
+func (e *RuleError) Unwrap() error { return e.error }
+
+// Check tells which rule the table would have no room for, without a kernel: the
+// ids of cgroups are made up.
+func Check(t group.Tree) *RuleError {
+	ids := map[string]uint64{}
+	_, err := Compile(t, func(int) uint16 { return 0 }, func(path string) (uint64, error) {
+		if _, ok := ids[path]; !ok {
+			ids[path] = uint64(len(ids) + 1)
+		}
+		return ids[path], nil
+	})
+	var r *RuleError
+	errors.As(err, &r) // nothing else can fail
+	return r
 }
 
 type compiler struct {

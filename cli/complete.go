@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"headgate/group"
+	"headgate/lab"
+	"headgate/shaper"
+)
+
+// completion is what a shell may offer for a word.
+type completion = func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective)
+
+// completeFlag lets a shell complete a flag's value.
+func completeFlag(c *cobra.Command, flag string, complete completion) {
+	if err := c.RegisterFlagCompletionFunc(flag, complete); err != nil {
+		panic(err) // a slip of ours: there is no such flag, or it is registered twice
+	}
+}
+
+// oneOf offers words that are known beforehand.
+func oneOf(words ...string) completion {
+	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
+}
+
+// names offers what list gives; a shell is told no more than that it failed.
+func names(list func(c *cobra.Command) ([]string, error)) completion {
+	return func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		words, err := list(c)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return words, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeDevices offers the devices that may be divided, and more words.
+func (a *app) completeDevices(more ...string) completion {
+	return names(func(*cobra.Command) ([]string, error) {
+		devices, err := a.devices()
+		devices = slices.DeleteFunc(devices, func(d string) bool { return d != "lo" && !group.Takes("*", d) })
+		return append(devices, more...), err
+	})
+}
+
+// completeGroups offers the groups in force on the device of --dev, or on any.
+func (a *app) completeGroups() completion {
+	return func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return names(a.groupsInForce)(c, args, begun)
+	}
+}
+
+func (a *app) groupsInForce(c *cobra.Command) (paths []string, err error) {
+	dev := c.Flag("dev").Value.String()
+	if dev == "" {
+		dev = "all"
+	}
+	var states []shaper.State
+	if states, err = a.states(dev); err != nil {
+		return nil, err
+	}
+	for _, s := range states {
+		for _, t := range []*group.Tree{s.Plan.Out, s.Plan.In} {
+			if t == nil {
+				continue
+			}
+			for _, n := range t.Nodes {
+				if n.Leaf {
+					paths = append(paths, n.Path)
+				}
+			}
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths), nil
+}
+
+// completeLabs offers the labs of this machine.
+var completeLabs = names(func(*cobra.Command) (found []string, err error) {
+	labs, err := lab.Leftovers()
+	for _, l := range labs {
+		found = append(found, l.Name)
+	}
+	return found, err
+})

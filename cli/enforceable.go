@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	"headgate/config"
+	"headgate/group"
+	"headgate/shaper/classifier"
+)
+
+// enforceable tells of what is well written and yet more than can be enforced, on
+// whatever device. Its error is a config.Mistakes.
+func enforceable(set config.Set) error {
+	var mistakes config.Mistakes
+	for _, i := range set.Interfaces {
+		mistake := func(key string, err error) {
+			file, line, column := i.Where(key)
+			mistakes = append(mistakes, config.Mistake{File: file, Line: line, Column: column, Key: key, Message: err.Error()})
+		}
+		for _, d := range []struct {
+			tree   *group.Tree
+			places []string
+		}{{i.OutTree, i.OutRules}, {i.InTree, i.InRules}} {
+			if d.tree == nil {
+				continue
+			}
+			if err := classifier.Check(*d.tree); err != nil {
+				mistake(d.places[err.Rule], err)
+			}
+		}
+		if check := planChecks[i.Engine]; check != nil {
+			for _, err := range reasons(check(planFor(i.Dev, i))) {
+				mistake("engine", err)
+			}
+		}
+	}
+	if len(mistakes) > 0 {
+		return mistakes
+	}
+	return nil
+}
+
+// reasons takes joined errors apart.
+func reasons(err error) []error {
+	var joined interface{ Unwrap() []error }
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &joined):
+		list := slices.Clone(joined.Unwrap())
+		slices.SortFunc(list, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
+		return list
+	}
+	return []error{err}
+}

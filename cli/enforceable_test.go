@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"headgate/shaper/classifier"
+)
+
+// TestNotEnforceable: what no device could have is a mistake in the file, for
+// every command that reads it.
+func TestNotEnforceable(t *testing.T) {
+	w := newWorld(t, "eth0")
+	var rules strings.Builder
+	for n := range classifier.MaxShapes + 1 {
+		fmt.Fprintf(&rules, "        - {src: 0.0.0.0/%d, dst: 0.0.0.0/%d}\n", n%30+1, n/30+1)
+	}
+	shapes := w.write("shapes.yaml", "kind: Interface\ndev: eth0\nin:\n  limit: 1Gbit\n  groups:\n    - name: a\n      default: true\n      match:\n"+rules.String())
+	quantum := w.write("quantum.yaml", `kind: Interface
+dev: eth0
+engine: quantum
+out:
+  limit: 1Gbit
+  groups: [{name: a, ceiling: 50%, default: true}, {name: b, groups: [{name: c}]}]
+`)
+	for _, command := range []string{"check", "plan", "apply", "agent", "explain --dev eth0 --packet arp"} {
+		for file, want := range map[string]string{
+			shapes:  "shapes.yaml:137: in.groups[0].match[128]: rule ",
+			quantum: "quantum.yaml:3: engine: the engine quantum has no ceilings, as of out group a (500Mbit of 1Gbit): write engine: htb, or leave that out\nquantum.yaml:3: engine: the engine quantum has no groups inside groups",
+		} {
+			r := w.run(append(strings.Fields(command), "-f", file)...)
+			if r.code != wrong || !strings.HasPrefix(r.err, want) {
+				t.Errorf("headgate %s: exit %d, want %d with %q\n%s", command, r.code, wrong, want, r.err)
+			}
+		}
+	}
+	enough := strings.Join(strings.SplitAfter(readFile(shapes), "\n")[:8+classifier.MaxShapes], "")
+	w.must("check", "-f", w.write("enough.yaml", enough))
+}

@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
+
+	"headgate/lab"
+	"headgate/lab/labtest"
+	"headgate/shaper"
+)
+
+// inside is the program in a network namespace, with the real engines.
+type inside struct {
+	*testing.T
+	node *lab.Node
+}
+
+func (i inside) run(args ...string) (r result) {
+	i.Helper()
+	var out, errs bytes.Buffer
+	err := i.node.Do(func() error {
+		r.code = Run(args, strings.NewReader(""), &out, &errs)
+		return nil
+	})
+	if err != nil {
+		i.Fatal(err)
+	}
+	r.out, r.err = out.String(), errs.String()
+	return r
+}
+
+// must gives what a command that has to succeed printed.
+func (i inside) must(args ...string) result {
+	i.Helper()
+	r := i.run(args...)
+	if r.code != done {
+		i.Fatalf("headgate %v: exit %d\n%s%s", args, r.code, r.out, r.err)
+	}
+	return r
+}
+
+// file writes a configuration.
+func (i inside) file(text string) string {
+	i.Helper()
+	path := filepath.Join(i.TempDir(), "headgate.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		i.Fatal(err)
+	}
+	return path
+}
+
+// TestPatternLeavesWhatIsOurs: client -- router -- server, whose one device
+// "router" has an "in", and so an IFB.
+func TestPatternLeavesWhatIsOurs(t *testing.T) {
+	server := inside{t, labtest.Rig(t, lab.RigOptions{}).Node("server")}
+	f := server.file("kind: Interface\ndev: \"*\"\nin: {limit: 100Mbit, groups: [{name: all, default: true}]}\n")
+	server.must("apply", "-f", f)
+	if r := server.must("apply", "-f", f); r.out != "router: up to date\n" {
+		t.Errorf("a pattern takes in more than the one device:\n%s", r.out)
+	}
+	server.must("clear", "--dev", "all")
+}
+
+// TestSooner: a tcx program that passes all packets itself. It is in nobody's
+// way; what it does to the groups is told. client -- router -- server
+func TestSooner(t *testing.T) {
+	server := inside{t, labtest.Rig(t, lab.RigOptions{}).Node("server")}
+	pass, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: "passes", Type: ebpf.SchedCLS, License: "Dual BSD/GPL",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}, // TCX_PASS
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pass.Close()
+	err = server.node.Do(func() error {
+		dev, err := net.InterfaceByName("router")
+		if err != nil {
+			return err
+		}
+		l, err := link.AttachTCX(link.TCXOptions{Interface: dev.Index, Program: pass, Attach: ebpf.AttachTCXEgress})
+		if err == nil {
+			t.Cleanup(func() { l.Close() })
+		}
+		return err
+	})
+	if errors.Is(err, ebpf.ErrNotSupported) {
+		return // before Linux 6.6 there is no such hook
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	const groups = "{limit: 100Mbit, groups: [{name: all, default: true}]}\n"
+	const warning = `headgate: warning: router: tcx egress program `
+	if r := server.must("apply", "-f", server.file("kind: Interface\ndev: router\nin: "+groups)); r.err != "" {
+		t.Errorf("a warning where nothing is limited: %s", r.err)
+	}
+	both := server.file("kind: Interface\ndev: router\nout: " + groups + "in: " + groups)
+	if r := server.must("apply", "-f", both); !strings.HasPrefix(r.err, warning) || !strings.Contains(r.err, `(passes) sees packets first`) || !strings.HasSuffix(r.err, "belong to no group of \"out\"\n") {
+		t.Errorf("apply says %q", r.err)
+	}
+	for _, command := range []string{"show", "doctor router", "top --once --interval 100ms"} {
+		if r := server.must(strings.Fields(command)...); strings.Count(r.out, "(passes)") != 1 {
+			t.Errorf("headgate %s does not name the program once:\n%s", command, r.out)
+		}
+	}
+	_ = server.node.Command(t.Context(), "ping", "-c3", "-i0.1", "-W1", "10.0.0.1").Run()
+	var states []shaper.State
+	if err := json.Unmarshal([]byte(server.must("show", "-o", "json").out), &states); err != nil {
+		t.Fatal(err)
+	}
+	if all := states[0].Out.Groups[0].Packets; all != 0 || states[0].Out.Control.Packets == 0 {
+		t.Errorf("the group has %d packets, and control %d: what is said of tcx is not so", all, states[0].Out.Control.Packets)
+	}
+	server.must("clear", "--dev", "router")
+}
