@@ -501,3 +501,34 @@ func TestPinnedMapOfAnotherKind(t *testing.T) {
 		t.Errorf("the folder of the hook: %v", err)
 	}
 }
+
+// Without its record a program is only replaced: class ids in its tables may be
+// anybody's.
+func TestUpgradeFromAnUnreadableRecord(t *testing.T) {
+	r := newUpgradeRig(t)
+	tree := fourGroups(t, 100*unit.Mbit)
+	plan := shaper.Plan{Dev: shaped, Perspective: group.Host, Out: tree, In: tree}
+	r.apply(plan)
+	r.do(func() error { return r.engine.Assign(shaped, []shaper.Assignment{{Conn: some(1)[0], Group: "g3"}}) })
+	r.do(func() error {
+		return with(shaped, func(_ *nl.Conn, k *kernel) error {
+			for _, s := range k.sides {
+				record := s.Maps["headgate_record"]
+				if err := record.Put(uint32(0), make([]byte, record.ValueSize())); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	if err := r.server.Do(func() error { _, err := r.engine.Observe(shaped); return err }); !errors.Is(err, shaper.ErrNotShaped) {
+		t.Errorf("observed without a record: %v", err)
+	}
+	if changes := r.apply(plan); len(changes) == 0 {
+		t.Error("a program without a record is left as it is")
+	}
+	if n := r.assignments(); n != 0 || len(r.observe().Drift) > 0 {
+		t.Errorf("%d connections are assigned, drift %v", n, r.observe().Drift)
+	}
+	r.do(func() error { return r.engine.Clear(shaped) })
+}
