@@ -1,4 +1,5 @@
-// Package bpfobj finds a place for eBPF objects that outlive the process.
+// Package bpfobj finds a place for eBPF objects that outlive the process, and tells
+// how the keys and values of their maps are laid out.
 package bpfobj
 
 import (

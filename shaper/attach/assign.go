@@ -7,13 +7,14 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"headgate/internal/bpfobj"
 	"headgate/shaper"
 	"headgate/shaper/classifier"
 )
 
 // Assign puts connections into groups, before every rule.
 func (d *Device) Assign(list []shaper.Assignment) error {
-	t, err := d.assignments()
+	t, err := d.writable()
 	if err != nil {
 		return err
 	}
@@ -39,7 +40,7 @@ func (d *Device) Assign(list []shaper.Assignment) error {
 // Unassign returns connections to the rules. One that is not assigned is an
 // error that names it; the others are returned all the same.
 func (d *Device) Unassign(list []shaper.Conn) error {
-	t, err := d.assignments()
+	t, err := d.writable()
 	if err != nil {
 		return err
 	}
@@ -96,6 +97,24 @@ func (d *Device) assignments() (table, error) {
 		}
 	}
 	return table{}, fmt.Errorf("device %s %w", d.Name(), shaper.ErrNotShaped)
+}
+
+// writable are the tables, if this Headgate lays them out as the one does that is
+// in force.
+func (d *Device) writable() (table, error) {
+	t, err := d.assignments()
+	if err != nil {
+		return t, err
+	}
+	entries, err := classifier.IsOf[classifier.ConnKey, uint32](t.assigned)
+	if err != nil {
+		return t, err
+	}
+	control, err := classifier.IsOf[uint32, classifier.Control](t.control)
+	if err == nil && !(entries && control) {
+		err = fmt.Errorf("device %s is divided by another version of Headgate, whose tables are others: apply its configuration first", d.Name())
+	}
+	return t, err
 }
 
 // classesOf gives the class ids of a group in both directions, as the classifier
@@ -158,26 +177,12 @@ func (t table) announce() error {
 	return nil
 }
 
-// eachAtOnce is how many entries one system call reads; more than a bucket of
-// the hash table ever has.
-const eachAtOnce = 4096
-
 // each goes through the table. Entries that come or go meanwhile may be missed.
 func (t table) each(do func(key classifier.ConnKey, classes uint32)) error {
-	var cursor ebpf.MapBatchCursor
-	keys, values := make([]classifier.ConnKey, eachAtOnce), make([]uint32, eachAtOnce)
-	for {
-		n, err := t.assigned.BatchLookup(&cursor, keys, values, nil)
-		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-			return fmt.Errorf("cannot read the assigned connections: %w", err)
-		}
-		for i := range n {
-			do(keys[i], values[i])
-		}
-		if err != nil {
-			return nil // the end
-		}
+	if err := classifier.Each(t.assigned, do); err != nil {
+		return fmt.Errorf("cannot read the assigned connections: %w", err)
 	}
+	return nil
 }
 
 // full tells whether n more entries do not fit.
@@ -200,13 +205,17 @@ func (s *Side) Assigned() (int, error) {
 			count++
 		}
 	})
+	if errors.Is(err, bpfobj.ErrLayout) {
+		err = nil // another Headgate's, which the next apply replaces
+	}
 	return count / 2, err
 }
 
 // Forget takes back the assignments to groups that a plan no longer has, so that
 // their connections follow the rules, and not whichever group gets the class id
-// next. next are the records of the directions that will be limited.
-func (d *Device) Forget(next ...*classifier.Record) error {
+// next. next are the records of the directions that will be limited, and shared
+// the maps that their programs have in common.
+func (d *Device) Forget(shared map[string]*ebpf.Map, next ...*classifier.Record) error {
 	gone := map[directed]bool{}
 	for _, s := range d.Sides {
 		if s.Record == nil {
@@ -221,12 +230,13 @@ func (d *Device) Forget(next ...*classifier.Record) error {
 			}
 		}
 	}
-	t, err := d.assignments()
-	if len(gone) == 0 || err != nil {
-		return nil // nothing can be assigned to them
+	t := table{shared[classifier.Assigned], shared[classifier.ControlMap]}
+	some := slices.ContainsFunc(next, func(r *classifier.Record) bool { return r != nil })
+	if len(gone) == 0 || !some || t.assigned == nil || t.control == nil {
+		return nil // nothing is assigned to them, or nothing will be left at all
 	}
 	changed := map[classifier.ConnKey]uint32{}
-	err = t.each(func(key classifier.ConnKey, classes uint32) {
+	err := t.each(func(key classifier.ConnKey, classes uint32) {
 		left := classes
 		for _, in := range []bool{false, true} {
 			if id := classifier.ClassOf(classes, in); gone[directed{in, id}] {
@@ -254,7 +264,7 @@ func (d *Device) Forget(next ...*classifier.Record) error {
 }
 
 // Shared are the maps that both directions use, from whichever side has them or
-// from programs that are loaded already.
+// from programs that are loaded already, which take the place of the sides'.
 func (d *Device) Shared(loaded ...*classifier.Program) map[string]*ebpf.Map {
 	out := map[string]*ebpf.Map{}
 	take := func(from map[string]*ebpf.Map) {

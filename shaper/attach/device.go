@@ -3,6 +3,7 @@ package attach
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -186,7 +187,13 @@ func (s *Side) open() (err error) {
 	switch {
 	case err == nil:
 		s.Record = &r
-	case !errors.Is(err, os.ErrNotExist) && !errors.Is(err, classifier.ErrRecord):
+	case errors.Is(err, os.ErrNotExist) || errors.Is(err, classifier.ErrRecord):
+		// Without it nobody knows whose the class ids in the maps are, so that a new
+		// program does not go on with them.
+		slog.Warn("a program of Headgate's cannot be taken over: what it counted and what was assigned is lost at the next apply", "program", s.Program, "reason", err)
+		classifier.Close(s.Maps)
+		s.Maps = nil
+	default:
 		return err
 	}
 	return nil

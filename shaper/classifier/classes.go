@@ -1,7 +1,6 @@
 package classifier
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/cilium/ebpf"
@@ -103,33 +102,6 @@ func ReadHits(m *ebpf.Map) ([]uint64, error) {
 	out := make([]uint64, m.MaxEntries())
 	for i, h := range perCPU {
 		out[i/cpus] += h
-	}
-	return out, nil
-}
-
-// ReadAll reads an array in one system call; of a per-CPU one, the values of all
-// processors for each entry in turn.
-func ReadAll[V any](m *ebpf.Map) ([]V, error) {
-	if m == nil {
-		return nil, nil
-	}
-	n := int(m.MaxEntries())
-	values := n
-	if m.Type() == ebpf.PerCPUArray {
-		cpus, err := ebpf.PossibleCPU()
-		if err != nil {
-			return nil, fmt.Errorf("cannot count the processors: %w", err)
-		}
-		values *= cpus
-	}
-	keys, out := make([]uint32, n), make([]V, values)
-	var cursor ebpf.MapBatchCursor
-	got, err := m.BatchLookup(&cursor, keys, out, nil)
-	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-		return nil, fmt.Errorf("cannot read eBPF map %v: %w", m, err)
-	}
-	if got != n {
-		return nil, fmt.Errorf("eBPF map %v gave %d entries of %d", m, got, n)
 	}
 	return out, nil
 }

@@ -27,6 +27,9 @@ type Program struct {
 	*ebpf.Program
 	Maps   map[string]*ebpf.Map
 	Record Record
+
+	carried []carried       // maps that the old program goes on to write to until this one is attached
+	fresh   map[uint32]bool // the class ids of groups that are new
 }
 
 // Close closes the program and its maps; what is attached stays.
@@ -35,11 +38,11 @@ func (p *Program) Close() {
 	Close(p.Maps)
 }
 
-// Load loads a spec that Configure has written to, goes on with the maps in
-// reuse, fills the rest, and binds the record. old are the maps of the program
-// that it will take the place of, and last its record, if there is one.
-func Load(spec *ebpf.CollectionSpec, t Table, r Record, last *Record, old, reuse map[string]*ebpf.Map) (*Program, error) {
-	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: reuse})
+// Load loads a spec that Configure has written to, with what it inherits, fills
+// the rest, and binds the record. last is the record of the program that it will
+// take the place of, if there is one.
+func Load(spec *ebpf.CollectionSpec, t Table, r Record, last *Record, from Inherited) (*Program, error) {
+	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: from.Reuse})
 	if err != nil {
 		return nil, verifierError(err)
 	}
@@ -47,37 +50,45 @@ func Load(spec *ebpf.CollectionSpec, t Table, r Record, last *Record, old, reuse
 	if err := Fill(coll, t); err != nil {
 		return nil, err
 	}
-	CarryOver(coll, old, reuse)
+	carried, err := carryAll(coll.Maps, from.Carry)
+	if err != nil {
+		return nil, err
+	}
 	if err := ZeroNew(coll.Maps[Counters], r, last); err != nil {
 		return nil, err
 	}
 	if err := r.Bind(coll.Programs[ProgramName]); err != nil {
 		return nil, err
 	}
-	p := &Program{coll.DetachProgram(ProgramName), map[string]*ebpf.Map{}, r}
+	p := &Program{Program: coll.DetachProgram(ProgramName), Maps: map[string]*ebpf.Map{}, Record: r, carried: carried, fresh: fresh(r, last)}
 	for name := range coll.Maps {
 		p.Maps[name] = coll.DetachMap(name)
 	}
 	return p, nil
 }
 
+// fresh are the class ids of groups that are new, by which others may have been
+// known before. last is the record of the program until now, if there is one.
+func fresh(r Record, last *Record) map[uint32]bool {
+	ids := map[uint32]bool{}
+	for key, id := range r.Classes {
+		if last != nil && last.Classes[key] != id {
+			ids[uint32(id)] = true
+		}
+	}
+	return ids
+}
+
 // ZeroNew begins the counters of groups that are new at zero, in a map by class
-// id and CPU: their ids may have been others' before. last is the record of the
-// program that used the map until now, if there is one.
+// id and CPU.
 func ZeroNew(m *ebpf.Map, r Record, last *Record) error {
-	if m == nil || last == nil {
+	if m == nil {
 		return nil
 	}
-	zero := make([][]byte, ebpf.MustPossibleCPU())
-	for i := range zero {
-		zero[i] = make([]byte, m.ValueSize())
-	}
-	for key, id := range r.Classes {
-		if last.Classes[key] == id {
-			continue
-		}
-		if err := m.Put(uint32(id), zero); err != nil {
-			return fmt.Errorf("cannot begin the counters of group %s: %w", key, err)
+	zero, _ := byteArrays(ebpf.MustPossibleCPU(), int(m.ValueSize()))
+	for id := range fresh(r, last) {
+		if err := m.Put(id, zero); err != nil {
+			return fmt.Errorf("cannot begin the counters of class %x: %w", id, err)
 		}
 	}
 	return nil

@@ -50,7 +50,7 @@ func openDepartures() (*departures, error) {
 	if err != nil {
 		return nil, err
 	}
-	devices, err := ebpf.LoadPinnedMap(filepath.Join(dir, pinDevices), nil)
+	devices, err := loadDevices(dir)
 	if err == nil {
 		if hook, err := link.LoadPinnedLink(filepath.Join(dir, pinHook), nil); err == nil {
 			hook.Close()
@@ -58,10 +58,29 @@ func openDepartures() (*departures, error) {
 		}
 		devices.Close()
 	}
-	// Nothing, or what a process left that died between the two.
+	// Nothing, or what a process left that died between the two, or a map that no
+	// program of this build can have made.
 	_ = os.Remove(filepath.Join(dir, pinDevices))
 	_ = os.Remove(filepath.Join(dir, pinHook))
 	return attachDepartures(dir)
+}
+
+// loadDevices opens the map that is pinned for this build, if it is one that the
+// build could have made.
+func loadDevices(dir string) (*ebpf.Map, error) {
+	spec, err := loadDepartures()
+	if err != nil {
+		return nil, err
+	}
+	m, err := ebpf.LoadPinnedMap(filepath.Join(dir, pinDevices), nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := classifier.Fits(spec.Maps[pinDevices], m); err != nil {
+		m.Close()
+		return nil, fmt.Errorf("what is pinned at %s is not the departure hook's map: %w", filepath.Join(dir, pinDevices), err)
+	}
+	return m, nil
 }
 
 func attachDepartures(dir string) (*departures, error) {
@@ -122,7 +141,7 @@ func known(token uint32) bool {
 	if err != nil {
 		return true
 	}
-	devices, err := ebpf.LoadPinnedMap(filepath.Join(dir, pinDevices), nil)
+	devices, err := loadDevices(dir)
 	if err != nil {
 		return false
 	}
@@ -199,6 +218,12 @@ func eachHook(do func(devices *ebpf.Map)) {
 	for _, h := range hooks {
 		devices, err := ebpf.LoadPinnedMap(filepath.Join(h, pinDevices), nil)
 		if err != nil {
+			_ = os.Remove(h) // if nothing is in it
+			continue
+		}
+		// A token is four bytes in every build, and a map of maps gives their ids.
+		if devices.Type() != ebpf.HashOfMaps || devices.KeySize() != 4 {
+			devices.Close()
 			continue
 		}
 		do(devices)

@@ -127,7 +127,7 @@ func (m *move) make(c *nl.Conn) error {
 	}()
 	err := m.load(&made)
 	if err == nil {
-		err = m.k.Forget(m.records(made)...)
+		err = m.k.Forget(m.k.Shared(made[:]...), m.records(made)...)
 	}
 	if err == nil {
 		if err = c.Execute(m.batch(made)); err != nil {
@@ -144,6 +144,11 @@ func (m *move) make(c *nl.Conn) error {
 			err = errors.Join(err, m.k.removeIFB())
 		}
 		return err
+	}
+	for _, p := range made {
+		if p != nil {
+			p.Settle()
+		}
 	}
 	if m.sides[ingress].gone {
 		if err := m.k.removeIFB(); err != nil {
@@ -268,14 +273,17 @@ func load(k *kernel, i int, w *want, shared map[string]*ebpf.Map) (*classifier.P
 	}
 	s := k.sides[i]
 	spec.Maps[queues].MaxEntries = spec.Maps[classifier.Counters].MaxEntries
-	reuse := classifier.Reuse(spec, s.Maps, shared, classifier.SameRules(s.Record, &w.record), queues)
-	queueMap, closeQueues, err := w.queues(k, i, spec, reuse)
+	from := classifier.Inherit(spec, s.Maps, shared, classifier.SameRules(s.Record, &w.record), queues)
+	// What a queue has learned it soon learns again, and it may have had another
+	// meaning in another layout.
+	delete(from.Carry, queues)
+	queueMap, closeQueues, err := w.queues(k, i, spec, from.Reuse)
 	if err != nil {
 		return nil, err
 	}
 	defer closeQueues()
 	if queueMap != nil {
-		reuse[queues] = queueMap
+		from.Reuse[queues] = queueMap
 	}
 	set := map[string]any{"qdisc_major": uint32(major), "token": w.record.Token}
 	w.record.IFB = 0
@@ -286,7 +294,7 @@ func load(k *kernel, i int, w *want, shared map[string]*ebpf.Map) (*classifier.P
 	if err := classifier.SetVariables(spec, set); err != nil {
 		return nil, err
 	}
-	return classifier.Load(spec, table, w.record, s.Record, s.Maps, reuse)
+	return classifier.Load(spec, table, w.record, s.Record, from)
 }
 
 // queues prepares the map of queue states, registered with the departure hook.

@@ -165,11 +165,16 @@ func (m *move) make(c *nl.Conn) error {
 		next = append(next, &made[i].Record)
 		m.dev.Attach(&b, i, made[i].Program)
 	}
-	if err := m.dev.Forget(next...); err != nil {
+	if err := m.dev.Forget(m.dev.Shared(made[:]...), next...); err != nil {
 		return err
 	}
 	if err := c.Execute(&b); err != nil {
 		return fmt.Errorf("device %s: %w (apply again to repair it)", m.dev.Name(), err)
+	}
+	for _, p := range made {
+		if p != nil {
+			p.Settle()
+		}
 	}
 	return nil
 }
@@ -207,8 +212,8 @@ func (m *move) load(i int, shared map[string]*ebpf.Map) (*classifier.Program, er
 	if have.Record != nil && have.Record.Build == s.record.Build {
 		own = append(own, quantumMap) // its layout is known only to the build
 	}
-	reuse := classifier.Reuse(spec, have.Maps, shared, classifier.SameRules(have.Record, &s.record), own...)
-	p, err := classifier.Load(spec, table, s.record, have.Record, have.Maps, reuse)
+	from := classifier.Inherit(spec, have.Maps, shared, classifier.SameRules(have.Record, &s.record), own...)
+	p, err := classifier.Load(spec, table, s.record, have.Record, from)
 	if err != nil {
 		return nil, err
 	}

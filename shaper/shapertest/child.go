@@ -78,6 +78,13 @@ func child(task string, engine shaper.Shaper) error {
 	return fmt.Errorf("there is no task %q", task)
 }
 
+// Apply is this test binary as a process that applies a plan in the namespace in
+// which it is started.
+func Apply(t testing.TB, plan shaper.Plan) *exec.Cmd {
+	t.Helper()
+	return command(t, "apply", &plan)
+}
+
 // command is this test binary with a task, in the server's namespace once it is
 // started. plan is for "apply".
 func command(t testing.TB, task string, plan *shaper.Plan, args ...string) *exec.Cmd {

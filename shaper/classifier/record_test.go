@@ -1,0 +1,125 @@
+package classifier
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/gob"
+	"errors"
+	"os"
+	"reflect"
+	"testing"
+
+	"github.com/cilium/ebpf"
+
+	"headgate/group"
+	"headgate/shaper"
+	"headgate/unit"
+)
+
+// earlierRecord is a record as an older Headgate could have written it: Options,
+// Cgroups and others are not known yet, and Colour is forgotten since.
+type earlierRecord struct {
+	Colour string
+	Build  string
+	Plan   earlierPlan
+	In     bool
+	Engine string
+	// Classes and Generation were of another size.
+	Classes    map[string]uint64
+	Generation uint8
+}
+
+type earlierPlan struct {
+	Dev    string
+	Out    *earlierTree
+	Colour []string
+}
+
+type earlierTree struct {
+	Limit  uint64
+	Colour int
+	Nodes  []struct {
+		Path string
+		Leaf bool
+	}
+}
+
+// recordMaps are a program's maps with a record of any kind.
+func recordMaps(t *testing.T, record any) map[string]*ebpf.Map {
+	t.Helper()
+	buf := bytes.NewBuffer(make([]byte, lengthSize))
+	if err := gob.NewEncoder(buf).Encode(record); err != nil {
+		t.Fatal(err)
+	}
+	text := buf.Bytes()
+	binary.NativeEndian.PutUint64(text, uint64(len(text)-lengthSize))
+	m := makeMap(t, &ebpf.MapSpec{Name: recordName, Type: ebpf.Array, KeySize: 4, ValueSize: uint32(len(text)+7) &^ 7, MaxEntries: 1})
+	if err := write(m, text); err != nil {
+		t.Fatal(err)
+	}
+	return map[string]*ebpf.Map{recordName: m}
+}
+
+func TestRecordOfAnEarlierHeadgate(t *testing.T) {
+	needRoot(t)
+	old := earlierRecord{
+		Colour: "blue", Build: "b", In: false, Engine: string(group.HTB), Classes: map[string]uint64{"web": 7}, Generation: 9,
+		Plan: earlierPlan{Dev: "eth0", Colour: []string{"red"}, Out: &earlierTree{Limit: 1e6, Colour: 3}},
+	}
+	old.Plan.Out.Nodes = append(old.Plan.Out.Nodes, struct {
+		Path string
+		Leaf bool
+	}{"web", true})
+	got, err := ReadRecord(recordMaps(t, old))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Record{
+		Engine: group.HTB, Build: "b", Classes: map[string]uint16{"web": 7}, Generation: 9,
+		Plan: shaper.Plan{Dev: "eth0", Out: &group.Tree{Limit: unit.Mbit, Nodes: []group.Node{{Path: "web", Leaf: true}}}},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("read %+v\nwant %+v", got, want)
+	}
+	if got.SameProgram(Record{Engine: group.HTB, Build: "c", Plan: want.Plan, Classes: want.Classes, Generation: 9}) {
+		t.Error("another build's program passes for today's")
+	}
+}
+
+func TestRecordOfALaterHeadgate(t *testing.T) {
+	needRoot(t)
+	want := Record{
+		Engine: group.HTB, Build: "z", Classes: map[string]uint16{"web": 7}, Token: 1, IFB: 3,
+		Plan: shaper.Plan{Dev: "eth0", Out: &group.Tree{Limit: unit.Mbit, Nodes: []group.Node{{Path: "web", Leaf: true}}}},
+	}
+	later := struct {
+		Engine  group.Engine
+		Build   string
+		Plan    shaper.Plan
+		Classes map[string]uint16
+		Token   uint32
+		IFB     int
+		Colour  map[string]struct{ Red, Green int }
+	}{want.Engine, want.Build, want.Plan, want.Classes, want.Token, want.IFB, map[string]struct{ Red, Green int }{"a": {1, 2}}}
+	got, err := ReadRecord(recordMaps(t, later))
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("read %+v, %v\nwant %+v", got, err, want)
+	}
+}
+
+func TestRecordThatIsNone(t *testing.T) {
+	needRoot(t)
+	for name, text := range map[string]any{
+		"nothing in common":          struct{ Colour string }{"blue"},
+		"no groups":                  Record{Build: "b"},
+		"a field is of another kind": struct{ Build int }{3},
+		"not a struct":               "text",
+	} {
+		if r, err := ReadRecord(recordMaps(t, text)); !errors.Is(err, ErrRecord) {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+	if _, err := ReadRecord(nil); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no record: %v", err)
+	}
+}

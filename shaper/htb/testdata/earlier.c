@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/* A classifier as another version of Headgate could have had it: the same names,
+ * but members that are wider, narrower, more, fewer or elsewhere. Only a test
+ * uses it, as the build that is upgraded from. It marks nothing. */
+#define conn_key conn_key_of_today
+#define counter counter_of_today
+#define control control_of_today
+#define queue queue_of_today
+#include "headgate.h"
+#undef conn_key
+#undef counter
+#undef control
+#undef queue
+
+struct conn_key {
+	__u8 family;
+	__u8 proto;
+	__u16 dport;
+	__u16 sport;
+	__u16 zone; /* one more, always 0 here */
+	__u32 dst[4];
+	__u32 src[4];
+};
+
+struct counter {
+	__u32 marks; /* narrower */
+	__u32 pad;
+	__u64 bytes;
+	__u64 packets;
+	__u64 late; /* one more */
+};
+
+struct control {
+	__u64 assign_epoch; /* wider */
+	__u64 started_ns;   /* one more */
+};
+
+struct queue {
+	__u32 ifindex;
+	__u32 depth;
+	__u64 sojourn_ns;
+};
+
+#include "classify.h"
+
+const volatile __u32 token;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 64);
+	__uint(map_flags, BPF_F_INNER_MAP);
+	__type(key, __u32);
+	__type(value, struct queue);
+} queues SEC(".maps");
+
+const volatile __u32 qdisc_major;
+const volatile __u32 redirect_ifindex;
+
+SEC("tc")
+int headgate(struct __sk_buff *skb)
+{
+	struct packet p = {};
+	struct flow f = { .rule = RULE_DEFAULT, .class_minor = control_class };
+	__u32 bytes;
+	struct queue *q;
+
+	parse(skb, &p);
+	if (!p.control)
+		classify(skb, &p, &f);
+	bytes = redirect_ifindex ? wire_bytes(skb, &p) : skb->wire_len;
+	skb->priority = qdisc_major << 16 | f.class_minor;
+	q = bpf_map_lookup_elem(&queues, &f.class_minor);
+	if (q && token)
+		q->depth++;
+	/* A counter that shows whether it is carried over: nothing is marked here. */
+	count(skb, f.class_minor, f.rule, bytes, 1);
+	if (redirect_ifindex)
+		return bpf_redirect(redirect_ifindex, 0);
+	return TC_ACT_UNSPEC;
+}
+
+LICENSE;
