@@ -146,7 +146,11 @@ func groupsTable(w io.Writer, states, before []shaper.State) error {
 }
 
 func directionTable(w io.Writer, name string, t group.Tree, now, was *shaper.DirectionState, elapsed time.Duration) error {
-	fmt.Fprintf(w, "  %s: limit %v, spare %s, %s\n", name, t.Limit, t.Spare, count(now.Assigned, "assigned connection"))
+	queues := ""
+	if now.Queues != "" {
+		queues = ", queues " + now.Queues
+	}
+	fmt.Fprintf(w, "  %s: limit %v, spare %s%s, %s\n", name, t.Limit, t.Spare, queues, count(now.Assigned, "assigned connection"))
 	head := []string{"GROUP", "CLASS", "GUARANTEE", "CEILING", "RATE", "BYTES", "PACKETS", "DROPS", "MARKS", "BACKLOG", "DELAY"}
 	const rateColumn = 4
 	rows := [][]string{head}
