@@ -233,7 +233,7 @@ func (m *move) batch(made [2]*classifier.Program) *nl.Batch {
 			st.add(&b, at)
 		}
 		if made[i] != nil {
-			m.k.Attach(&b, i, made[i].Program)
+			m.k.attachFilter(&b, i, made[i])
 		}
 		for _, st := range s.remove {
 			st.add(&b, at)
