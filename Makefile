@@ -4,7 +4,7 @@ FUZZTIME ?= 20s
 BENCH    ?= groups
 
 .DEFAULT_GOAL := help
-.PHONY: help build generate test test-short lint bench demo examples fuzz docs
+.PHONY: help build generate test test-short test-vm lint bench demo examples fuzz docs
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +22,10 @@ test: ## all tests; as root, else those on real kernels are skipped
 
 test-short: ## tests that need neither root nor time
 	scripts/test -short ./...
+
+test-vm: ## functional tests on Debian's kernel, emulated (it has fq_codel)
+	scripts/deps vm
+	scripts/test-vm
 
 lint: ## formatting, go vet, staticcheck
 	scripts/lint

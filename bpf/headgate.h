@@ -86,6 +86,12 @@ struct control {
 	__u32 pad;
 };
 
+/* What one class's bytes take at the least and at the most. */
+struct pace {
+	__u64 ceiling_ps_byte;
+	__u64 guarantee_ps_byte;
+};
+
 /* One class's queue. The departure hook writes the first part, the classifier
  * the second. */
 struct queue {
@@ -93,12 +99,11 @@ struct queue {
 	__u64 sojourn_ns;      /* how long it had waited, */
 	__u64 service_ps_byte; /* time that one byte takes when the queue is busy: */
 	__u64 busy_ns;         /* of that much busy time lately, */
-	__u64 busy_bytes;      /* in which so many left */
+	__s64 busy_bytes;      /* in which so many left */
 	__u64 waited_ns;       /* sum of sojourns, and their number: for a mean over any interval */
 	__u64 departures;
 	__u32 departed_bytes;  /* and arrived_bytes when it came */
 	__u32 ifindex;         /* of the device whose HTB this is */
-	__u64 guarantee_ps_byte; /* time that one byte takes at the class's own rate */
 
 	__u64 arrived_at_ns;   /* the last packet that the virtual queue was brought up to date for, */
 	__u32 counted_bytes;   /* and arrived_bytes then */

@@ -155,7 +155,11 @@ func groupsTable(w io.Writer, states, before []shaper.State) error {
 // ago. Quantum has neither ceilings nor queues.
 func directionTable(w io.Writer, name string, e group.Engine, t group.Tree, now, was *shaper.DirectionState, elapsed time.Duration) error {
 	quantum := e == group.Quantum
-	fmt.Fprintln(w, directionLine(name, e, t, count(now.Assigned, "assigned connection")))
+	what := count(now.Assigned, "assigned connection")
+	if now.Queues != "" {
+		what += ", queues " + now.Queues
+	}
+	fmt.Fprintln(w, directionLine(name, e, t, what))
 	head := []string{"GROUP", "CLASS", "GUARANTEE", "CEILING", "RATE", "BYTES", "PACKETS", "DROPS", "MARKS", "BACKLOG", "DELAY"}
 	left := map[string]bool{"CEILING": quantum, "BACKLOG": quantum, "DELAY": quantum, "RATE": was == nil}
 	rows := [][]string{head}

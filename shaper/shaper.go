@@ -90,6 +90,9 @@ type DirectionState struct {
 	// RuleHits counts packets by the rule that placed them, in the order of the
 	// tree's rules.
 	RuleHits []uint64 `json:"rule_hits"`
+	// Queues is what the groups' queues are: "fq_codel" keeps the flows of one group
+	// apart, "fifo" does not; "" for an engine without queues.
+	Queues string `json:"queues,omitempty"`
 	// Assigned is the number of connections assigned at run time.
 	Assigned int `json:"assigned"`
 }

@@ -125,7 +125,7 @@ func kernelParts() []Check {
 		groups("clsact", try(func(b *nl.Batch) { b.AddClsact(index) }), "CONFIG_NET_SCH_INGRESS"),
 		groups("cls_bpf", tryFilter(index), "CONFIG_NET_CLS_BPF, CONFIG_BPF_SYSCALL"),
 		tried("IFB", tryIFB(), "\"in\" is shaped on it", "\"in\" cannot be shaped, only \"out\"", option+"CONFIG_IFB").needed(),
-		tried("fq_codel", tryKind("fq_codel"), "keeps flows of one group apart, where a leaf uses it",
+		tried("fq_codel", tryKind("fq_codel"), "groups' queues are made of it: flows of one group are kept apart",
 			"flows of one group share one queue; groups are kept apart all the same", option+"CONFIG_NET_SCH_FQ_CODEL").onlyLimits(),
 		tried("netem", tryKind("netem"), "not used by groups or the lab, whose delays are its own; for your experiments",
 			"groups do not use it, and the lab makes delays itself; tc experiments by hand cannot", option+"CONFIG_NET_SCH_NETEM").onlyLimits(),

@@ -11,7 +11,7 @@ import (
 )
 
 // ours are the kernel modules that the trial may cause to be loaded.
-var ours = []string{"sch_htb", "sch_tbf", "sch_ingress", "cls_bpf", "ifb", "sch_fq_codel", "sch_fq", "sch_netem", "veth", "tun"}
+var ours = []string{"sch_htb", "sch_tbf", "sch_ingress", "cls_bpf", "act_mirred", "ifb", "sch_fq_codel", "sch_fq", "sch_netem", "veth", "tun"}
 
 // modules are the names of those that are loaded.
 type modules []string

@@ -35,6 +35,7 @@ const struct queue *described __attribute__((unused));
 /* The rate of service is the mean of 16 to 32 ms, and of at least 32 KB: a stall of
  * the machine, of some milliseconds every now and then, is then a few per cent. */
 #define BUSY_MOST_NS (32 * 1000 * 1000ULL)
+#define BUSY_LEAST_BYTES (4 * 1024)
 #define BUSY_MOST_BYTES (64 * 1024)
 
 /* More between two stamps than this is a counter that was set anew. */
@@ -63,7 +64,7 @@ int BPF_PROG(headgate_departures, const struct sk_buff *skb, const struct net_de
 	__u32 token = cb[STAMP_TOKEN];
 	__u32 minor = skb->priority & 0xffff;
 	__u64 now, waited;
-	__u32 bytes;
+	__s32 bytes;
 	struct queue *q;
 	void *queues;
 
@@ -82,15 +83,18 @@ int BPF_PROG(headgate_departures, const struct sk_buff *skb, const struct net_de
 	if (!bytes && q->departures)
 		return 0; /* another segment of the same packet */
 	/* Two stamps of which the later one waited, and came before the other left:
-	 * the queue was busy between them, and the time is that of its service. */
-	if (waited > NO_WAIT_NS && now - waited < q->departed_at_ns && bytes < BYTES_MOST) {
+	 * the queue was busy between them, and the time is that of its service. Where
+	 * fq_codel lets one flow overtake another bytes go back and forth, and are
+	 * right in sum. */
+	if (waited > NO_WAIT_NS && now - waited < q->departed_at_ns && bytes < BYTES_MOST && bytes > -BYTES_MOST) {
 		if (q->busy_ns > BUSY_MOST_NS && q->busy_bytes > BUSY_MOST_BYTES) {
 			q->busy_ns /= 2;
 			q->busy_bytes /= 2;
 		}
 		q->busy_ns += now - q->departed_at_ns;
 		q->busy_bytes += bytes;
-		q->service_ps_byte = q->busy_ns * 1000 / q->busy_bytes;
+		if (q->busy_bytes > BUSY_LEAST_BYTES)
+			q->service_ps_byte = q->busy_ns * 1000 / (__u64)q->busy_bytes;
 	}
 	if (q->asked_bytes == cb[STAMP_BYTES] && q->asked_at_ns && !q->asked_left_ns)
 		q->asked_left_ns = now;

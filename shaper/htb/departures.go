@@ -15,23 +15,6 @@ import (
 	"headgate/shaper/classifier"
 )
 
-// queue is struct queue in bpf/headgate.h.
-type queue struct {
-	DepartedAtNS, SojournNS, ServicePSByte                         uint64
-	BusyNS, BusyBytes                                              uint64
-	WaitedNS, Departures                                           uint64
-	DepartedBytes, Ifindex                                         uint32
-	GuaranteePSByte                                                uint64
-	ArrivedAtNS                                                    uint64
-	CountedBytes, ArrivedBytes                                     uint32
-	VirtualNS                                                      uint64
-	BusySinceNS, GapNS, GapNextNS, GapAtNS                         uint64
-	PeriodAtNS, IdleNS, SlackNS                                    uint64
-	RTTNS, AskedAtNS, AskedLeftNS                                  uint64
-	AskedFlow, AskedBytes                                          uint32
-	MarkCount, LongBytes, MarkAtBytes, LongAtBytes, PeriodMarks, _ uint32
-}
-
 // departures is the hook that measures how long packets wait: one program for
 // the whole machine, and the map in which it finds a device's queues by the token
 // that the device's classifier stamps on packets. Both are pinned under the

@@ -59,7 +59,7 @@ func (w want) fill(k *kernel, s side, p shaper.Plan) (want, error) {
 		Clsact: k.NeedsClsact(), Token: old.Token, Generation: old.Generation, IFB: old.IFB,
 		LinkHeader: k.LinkHeader(),
 	}
-	w.classes = classes(*w.Tree, w.minor, facts{mtu: k.Link.Attrs().MTU, overhead: p.Overhead})
+	w.classes = classes(*w.Tree, w.minor, facts{mtu: k.Link.Attrs().MTU, overhead: p.Overhead, flowQueues: k.flowQueues()})
 	return w, nil
 }
 
@@ -135,22 +135,6 @@ func classStep(object string, c class, have tree) (step, bool) {
 		}
 	case c.minor != rootMinor: // the limit was named with the tree
 		s.change = func() shaper.Change { return shaper.Change{Verb: "add", Object: object, Detail: describe(c.htb)} }
-	}
-	return s, true
-}
-
-func leafStep(object string, c class, have tree) (step, bool) {
-	old, exists := have.leaves[c.minor]
-	if !c.leaf || exists && old.known && old.handle == leafHandle(c.minor) && old.queue == c.queue {
-		return step{}, false
-	}
-	s := step{add: func(b *nl.Batch, ifindex int) {
-		b.SetLeaf(ifindex, leafHandle(c.minor), classHandle(c.minor), c.queue)
-	}}
-	if exists {
-		s.change = func() shaper.Change {
-			return shaper.Change{Verb: "change", Object: object, Detail: fmt.Sprintf("queue %v -> %v", unit.Bytes(old.queue.Limit), unit.Bytes(c.queue.Limit))}
-		}
 	}
 	return s, true
 }

@@ -3,7 +3,6 @@ package htb
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 
 	"github.com/cilium/ebpf"
 
@@ -23,6 +22,7 @@ type sideMove struct {
 	set, remove []step
 	program     bool           // a new classifier is needed
 	record      bool           // or a new record for the old one
+	paces       bool           // the marker's idea of rates differs
 	rules       *shaper.Change // in words, if packets will be classified otherwise
 	gone        bool           // the side has something of ours and should have nothing
 }
@@ -59,6 +59,7 @@ func newSideMove(s side, w want) (m sideMove) {
 	}
 	m.program = s.Record == nil || s.stranded() || !s.Record.SameProgram(w.record)
 	m.record = !m.program && !s.Record.Equal(w.record)
+	m.paces = !m.program && w.pacesDiffer(s.Maps[paces])
 	return m
 }
 
@@ -73,7 +74,7 @@ func (s side) stranded() bool {
 
 func (m *move) empty() bool {
 	for _, s := range m.sides {
-		if s.program || s.record || s.gone || len(s.set)+len(s.remove) > 0 {
+		if s.program || s.record || s.paces || s.gone || len(s.set)+len(s.remove) > 0 {
 			return false
 		}
 	}
@@ -97,7 +98,7 @@ func (m *move) changes() []shaper.Change {
 		if s.gone {
 			out = append(out, shaper.Change{Verb: "remove", Object: [2]string{"egress", "ingress"}[i] + " shaping"})
 		}
-		if (s.program || s.record) && len(s.set)+len(s.remove) == 0 && s.rules == nil {
+		if (s.program || s.record || s.paces) && len(s.set)+len(s.remove) == 0 && s.rules == nil {
 			out = append(out, shaper.Change{Verb: "change", Object: m.want[i].String() + " record"})
 		}
 	}
@@ -108,6 +109,9 @@ func (m *move) changes() []shaper.Change {
 // themselves; then one batch does everything at once, and only what is no longer
 // used is taken away after it.
 func (m *move) make(c *nl.Conn) error {
+	if err := m.rewritePaces(); err != nil {
+		return err
+	}
 	if err := m.rewriteRecords(); err != nil {
 		return err
 	}
@@ -238,7 +242,7 @@ func (m *move) batch(made [2]*classifier.Program) *nl.Batch {
 			st.add(&b, at)
 		}
 		if made[i] != nil {
-			m.k.Attach(&b, i, made[i].Program)
+			m.k.attachFilter(&b, i, made[i])
 		}
 		for _, st := range s.remove {
 			st.add(&b, at)
@@ -246,8 +250,6 @@ func (m *move) batch(made [2]*classifier.Program) *nl.Batch {
 	}
 	return &b
 }
-
-const queues = "queues"
 
 // load makes the classifier of one side.
 func load(k *kernel, i int, w *want, shared map[string]*ebpf.Map) (*classifier.Program, error) {
@@ -273,6 +275,7 @@ func load(k *kernel, i int, w *want, shared map[string]*ebpf.Map) (*classifier.P
 	}
 	s := k.sides[i]
 	spec.Maps[queues].MaxEntries = spec.Maps[classifier.Counters].MaxEntries
+	spec.Maps[paces].MaxEntries = spec.Maps[classifier.Counters].MaxEntries
 	from := classifier.Inherit(spec, s.Maps, shared, classifier.SameRules(s.Record, &w.record), queues)
 	// What a queue has learned it soon learns again, and it may have had another
 	// meaning in another layout.
@@ -294,56 +297,13 @@ func load(k *kernel, i int, w *want, shared map[string]*ebpf.Map) (*classifier.P
 	if err := classifier.SetVariables(spec, set); err != nil {
 		return nil, err
 	}
-	return classifier.Load(spec, table, w.record, s.Record, from)
-}
-
-// queues prepares the map of queue states, registered with the departure hook.
-// Without the hook (a kernel without BTF, no bpf file system) nothing is marked,
-// and queues are bounded by their length alone.
-func (w *want) queues(k *kernel, i int, spec *ebpf.CollectionSpec, reuse map[string]*ebpf.Map) (*ebpf.Map, func(), error) {
-	none := func() {}
-	d, err := openDepartures()
+	p, err := classifier.Load(spec, table, w.record, s.Record, from)
 	if err != nil {
-		slog.Warn("queues are not measured, and ECN is not marked", "reason", err)
-		w.record.Token = 0
-		return nil, none, nil
+		return nil, err
 	}
-	defer d.close()
-	m, kept := reuse[queues]
-	if !kept {
-		if m, err = ebpf.NewMap(spec.Maps[queues]); err != nil {
-			return nil, none, fmt.Errorf("cannot make the map of queues: %w", err)
-		}
-		none = func() { m.Close() }
+	if err := w.setPaces(p.Maps[paces]); err != nil {
+		p.Close()
+		return nil, err
 	}
-	if err := w.initQueues(m, uint32(k.sides[i].qdisc.Attrs().Index)); err != nil {
-		return nil, none, err
-	}
-	if !kept || !d.knows(w.record.Token) {
-		if w.record.Token, err = d.register(m); err != nil {
-			return nil, none, err
-		}
-	}
-	return m, none, nil
-}
-
-// initQueues tells each class's queue its device, and what its bytes take at the
-// ceiling until that is measured.
-func (w *want) initQueues(m *ebpf.Map, ifindex uint32) error {
-	have, err := readQueues(m)
-	if err != nil {
-		return err
-	}
-	var minors []uint32
-	var fresh []queue
-	for _, c := range w.classes {
-		if have[c.minor].Ifindex != ifindex {
-			minors = append(minors, uint32(c.minor))
-			fresh = append(fresh, queue{Ifindex: ifindex, ServicePSByte: 1e12 / max(1, c.htb.Ceil), GuaranteePSByte: 1e12 / max(1, c.htb.Rate)})
-		}
-	}
-	if err := classifier.PutAll(m, minors, fresh); err != nil {
-		return fmt.Errorf("cannot prepare the queues: %w", err)
-	}
-	return nil
+	return p, nil
 }

@@ -21,6 +21,7 @@ const (
 // kernel is what a device has, ours and not.
 type kernel struct {
 	*attach.Device
+	conn  *nl.Conn
 	root  nl.Object // the device's root qdisc
 	sides [2]side   // by attach.Egress, attach.Ingress
 }
@@ -37,8 +38,8 @@ type side struct {
 // tree is an HTB tree as the kernel has it.
 type tree struct {
 	present bool
-	classes map[uint16]htbClass // by minor number
-	leaves  map[uint16]leaf     // by the class's minor number
+	classes map[uint16]htbClass  // by minor number
+	leaves  map[uint16]foundLeaf // by the class's minor number
 }
 
 type htbClass struct {
@@ -47,18 +48,10 @@ type htbClass struct {
 	stats  nl.Stats
 }
 
-type leaf struct {
-	handle nl.Handle
-	kind   string
-	queue  nl.Leaf
-	known  bool // a kind that we make
-	stats  nl.Stats
-}
-
 // with reads a device and closes what that opened.
 func with(dev string, do func(*nl.Conn, *kernel) error) error {
 	return attach.With(dev, group.HTB, func(c *nl.Conn, d *attach.Device) error {
-		k := &kernel{Device: d}
+		k := &kernel{Device: d, conn: c}
 		if err := k.read(c); err != nil {
 			return fmt.Errorf("device %s: %w", dev, err)
 		}
@@ -120,8 +113,25 @@ func (k *kernel) readIFB(c *nl.Conn) error {
 	return err
 }
 
+// readBehind adds to the leaves what is behind their own qdiscs.
+func (t tree) readBehind(index int, all []nl.Object) {
+	class := make(map[nl.Handle]uint16, len(t.leaves))
+	for minor, l := range t.leaves {
+		class[l.handle] = minor
+	}
+	for _, q := range all {
+		minor, ok := class[nl.MakeHandle(q.Parent.Major(), 0)]
+		if q.Ifindex != index || q.Parent.Major() == major || !ok {
+			continue
+		}
+		l := t.leaves[minor]
+		l.readChild(q)
+		t.leaves[minor] = l
+	}
+}
+
 func readTree(c *nl.Conn, index int, all []nl.Object) (tree, error) {
-	t := tree{classes: map[uint16]htbClass{}, leaves: map[uint16]leaf{}}
+	t := tree{classes: map[uint16]htbClass{}, leaves: map[uint16]foundLeaf{}}
 	for _, q := range all {
 		if q.Ifindex != index {
 			continue
@@ -130,13 +140,13 @@ func readTree(c *nl.Conn, index int, all []nl.Object) (tree, error) {
 			t.present = isOurs(q)
 		}
 		if q.Parent.Major() == major {
-			l, known := q.Leaf()
-			t.leaves[q.Parent.Minor()] = leaf{q.Handle, q.Kind, l, known, q.Stats}
+			t.leaves[q.Parent.Minor()] = readLeaf(q)
 		}
 	}
 	if !t.present {
 		return tree{}, nil
 	}
+	t.readBehind(index, all)
 	objects, err := c.Objects("classes", unix.RTM_GETTCLASS, nl.TC{Ifindex: index})
 	if err != nil {
 		return tree{}, err

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cilium/ebpf"
-
 	"headgate/group"
 	"headgate/internal/nl"
 	"headgate/shaper"
@@ -64,7 +62,7 @@ func (s *side) direction() (*shaper.DirectionState, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &shaper.DirectionState{RuleHits: hits[:min(len(hits), len(t.Rules))]}
+	d := &shaper.DirectionState{RuleHits: hits[:min(len(hits), len(t.Rules))], Queues: s.tree.queues()}
 	for _, n := range t.Nodes {
 		g := s.group(s.Record.Class(n), counters, queued)
 		g.Path, g.Guarantee, g.Ceiling = n.Path, n.Guarantee, n.Ceiling
@@ -85,6 +83,9 @@ func (s *side) group(minor uint16, counters []classifier.Counter, queued []queue
 		Class: classHandle(minor).String(), Bytes: c.stats.Bytes, Packets: c.stats.Packets,
 		Drops: max(c.stats.Drops, l.stats.Drops), BacklogBytes: c.stats.BacklogBytes,
 	}
+	if l.child != "" {
+		g.BacklogBytes = l.stats.BacklogBytes
+	}
 	if int(minor) < len(counters) {
 		g.Marks = counters[minor].Marks
 	}
@@ -94,4 +95,15 @@ func (s *side) group(minor uint16, counters []classifier.Counter, queued []queue
 	return g
 }
 
-func readQueues(m *ebpf.Map) ([]queue, error) { return classifier.ReadAll[queue](m) }
+// queues is what the leaves are: fq_codel if all of them are.
+func (t tree) queues() string {
+	for _, l := range t.leaves {
+		if l.flows.Flows == 0 {
+			return "fifo"
+		}
+	}
+	if len(t.leaves) == 0 {
+		return "fifo" // somebody took ours away, and HTB makes its own
+	}
+	return nl.FQCodelKind
+}

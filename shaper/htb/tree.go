@@ -13,11 +13,15 @@ const (
 	rootMinor    = 1
 	controlMinor = 2
 	firstMinor   = 0x10
-	lastMinor    = 0x3fff // also the handles of leaves, which stay below the tree's own
+	lastMinor    = 0x3ffe // also the handles of leaves, which stay below the tree's own
+	behindLeaf   = 0xc000 // and, with this, of what is behind them: below clsact's ffff, above most that the kernel gives
 )
 
 func classHandle(minor uint16) nl.Handle { return nl.MakeHandle(major, minor) }
 func leafHandle(minor uint16) nl.Handle  { return nl.MakeHandle(minor, 0) }
+
+// behindHandle is the handle of what is behind a leaf's own qdisc.
+func behindHandle(leaf nl.Handle) nl.Handle { return nl.MakeHandle(leaf.Major()|behindLeaf, 0) }
 
 // Ours, with what they rest on (bench groups; docs/decisions/0006-the-htb-tree.md).
 const (
@@ -30,12 +34,6 @@ const (
 	// busy machine are late by up to some 0.3 ms; what a class saves up beyond
 	// this is lost, and what it sends at once queues in the real link behind.
 	burstTime = 0.0005
-	// queueTime bounds the wait in a full queue without ECN: of the ceiling, and,
-	// when the group has only its guarantee, of that.
-	queueTimeCeiling   = 0.020
-	queueTimeGuarantee = 0.100
-	// queuePackets is the least queue: a TCP's first window and a few more.
-	queuePackets = 16
 	// turnTime bounds what one borrower sends in its turn, and with it how
 	// unequal guarantees can be before lending among them is not in proportion.
 	turnTime = 0.010
@@ -56,14 +54,15 @@ type class struct {
 	minor, parent uint16
 	leaf          bool
 	htb           nl.HTBClass
-	queue         nl.Leaf // of a leaf
-	path          string  // of the group, for people
+	queue         leaf   // of a leaf
+	path          string // of the group, for people
 }
 
 // facts are what the tree depends on besides the plan.
 type facts struct {
-	mtu      int
-	overhead group.Overhead
+	mtu        int
+	overhead   group.Overhead
+	flowQueues bool // the kernel has fq_codel
 }
 
 // frame is the largest packet that is not a super-packet: Ethernet, two tags and
@@ -96,7 +95,7 @@ func classes(t group.Tree, minor func(node int) uint16, l facts) []class {
 		{
 			minor: controlMinor, parent: rootMinor, leaf: true, path: "(control)",
 			htb:   b.class(float64(t.Limit/controlPart), t.Limit/controlCeiling, b.least(t.Limit), 0),
-			queue: b.queue(t.Limit/controlPart, t.Limit/controlCeiling),
+			queue: b.leaf(t.Limit/controlPart, t.Limit/controlCeiling),
 		},
 	}
 	for i, n := range t.Nodes {
@@ -107,7 +106,7 @@ func classes(t group.Tree, minor func(node int) uint16, l facts) []class {
 		var quantum uint64
 		if n.Leaf {
 			quantum = b.quantum(n)
-			c.queue = b.queue(n.Guarantee, n.Ceiling)
+			c.queue = b.leaf(n.Guarantee, n.Ceiling)
 		}
 		c.htb = b.class(float64(n.Guarantee)*b.guarantees, n.Ceiling, quantum, b.prio(n))
 		out = append(out, c)
@@ -174,18 +173,4 @@ func (b builder) prio(n group.Node) uint32 {
 		return uint32(n.Priority) + 1
 	}
 	return 1
-}
-
-func (b builder) queue(guarantee, ceiling unit.Rate) nl.Leaf {
-	limit := float64(ceiling.BytesPerSecond()) * queueTimeCeiling
-	if byGuarantee := float64(guarantee.BytesPerSecond()) * queueTimeGuarantee; guarantee > 0 {
-		limit = min(limit, byGuarantee)
-	}
-	leaf := nl.Leaf{Limit: uint32(max(limit, float64(queuePackets*b.link.frame())))}
-	if b.segments(ceiling) {
-		leaf.Segment = uint32(b.link.frame())
-	} else {
-		leaf.Limit = max(leaf.Limit, 4*superPacket)
-	}
-	return leaf
 }

@@ -1,0 +1,19 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"headgate/group"
+	"headgate/shaper"
+)
+
+func TestShowSaysWhichQueues(t *testing.T) {
+	for queues, want := range map[string]string{"fq_codel": ", queues fq_codel, ", "fifo": ", queues fifo, ", "": "spare , 0"} {
+		var out strings.Builder
+		st := shaper.State{Dev: "eth0", Plan: shaper.Plan{Out: &group.Tree{}}, Out: &shaper.DirectionState{Queues: queues}}
+		if err := groupsTable(&out, []shaper.State{st}, nil); err != nil || !strings.Contains(out.String(), want) {
+			t.Errorf("%q: %v in\n%s", queues, err, out.String())
+		}
+	}
+}
