@@ -21,6 +21,7 @@
 /* The same for the real queue alone. */
 #define STANDING_MIN_NS (300 * 1000ULL)
 #define STANDING_MIN_PACKETS 5
+#define GUARANTEED_MIN_PACKETS 8
 #define BURST_NS (1000 * 1000ULL)
 
 /* How often the slack is adapted, at what idle time it grows, and its most. */
@@ -131,14 +132,19 @@ static __always_inline int stands(const struct queue *q, const struct service *s
 		t = THRESHOLD_MAX_NS;
 	if (t < STANDING_MIN_NS)
 		t = STANDING_MIN_NS;
-	if (t < STANDING_MIN_PACKETS * packet)
-		t = STANDING_MIN_PACKETS * packet;
-	/* The least window, of two packets, fills the path: every mark is right, and
-	 * keeps the receiver from delaying acknowledgements. Not so for a group that
-	 * has no more than its guarantee: others' turns come between, and with two
-	 * packets it had 34 of 40 %. */
-	if (q->rtt_ns && q->rtt_ns < 3 * packet && s->borrows)
-		t = packet * 3 / 2;
+	if (s->borrows) {
+		if (t < STANDING_MIN_PACKETS * packet)
+			t = STANDING_MIN_PACKETS * packet;
+		/* The least window, of two packets, fills the path: every mark is right,
+		 * and keeps the receiver from delaying acknowledgements. */
+		if (q->rtt_ns && q->rtt_ns < 3 * packet)
+			t = packet * 3 / 2;
+	} else if (t < GUARANTEED_MIN_PACKETS * packet) {
+		/* A group that has no more than its guarantee must always have something
+		 * to send when its turn comes: held below by the virtual queue, or with
+		 * two packets, it had 34 of 40 %. */
+		t = GUARANTEED_MIN_PACKETS * packet;
+	}
 	return q->sojourn_ns > t + q->slack_ns && now - q->departed_at_ns < q->sojourn_ns;
 }
 

@@ -76,16 +76,11 @@ static __always_inline int is_burst(const struct queue *q, __u64 now)
 	return now - q->gap_at_ns < GAP_MEMORY * q->gap_ns && now - q->busy_since_ns < 2 * q->gap_ns;
 }
 
-/* How fast a class is served: as measured, but no faster than its ceiling allows. Its
- * virtual queue is served a little slower, but no slower than the guarantee: groups
- * that compete are served in turns, which short queues cannot always use, and a
- * virtual queue that followed what they got gave 7 of 40 % away. */
+/* How fast a class is served: as measured, but no faster than its ceiling allows. */
 static __always_inline void serve(struct service *s, const struct queue *q, const struct pace *p)
 {
 	s->real_ps_byte = (q->service_ps_byte > p->ceiling_ps_byte ? q->service_ps_byte : p->ceiling_ps_byte) ?: 1;
 	s->virtual_ps_byte = s->real_ps_byte + s->real_ps_byte / SPARE_PART;
-	if (s->virtual_ps_byte > p->guarantee_ps_byte)
-		s->virtual_ps_byte = p->guarantee_ps_byte;
 	s->borrows = s->real_ps_byte < p->guarantee_ps_byte - p->guarantee_ps_byte / 8;
 }
 
@@ -144,7 +139,8 @@ static __always_inline int enqueue(struct __sk_buff *skb, const struct packet *p
 	adapt(q, &s, now);
 	if (p->answers)
 		learn_rtt(q, bpf_get_hash_recalc(skb), now);
-	if (!(q->virtual_ns > most && is_filled(q)) && !stands(q, &s, now))
+	/* A group that has no more than its guarantee is not held below it. */
+	if (!(s.borrows && q->virtual_ns > most && is_filled(q)) && !stands(q, &s, now))
 		return 0;
 	if (is_burst(q, now) || !due(q, &s, bytes, before + bytes) || !bpf_skb_ecn_set_ce(skb))
 		return 0;

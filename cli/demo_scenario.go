@@ -230,7 +230,7 @@ func (s scenario) counted(phase int) (from, to time.Duration) {
 func (s scenario) network(name string) *lab.Topology {
 	host := func(name string) lab.NodeSpec {
 		// ECN lets Headgate slow TCP down by marks before a queue builds.
-		return lab.NodeSpec{Name: name, Sysctl: map[string]string{"net.ipv4.tcp_ecn": "0"}}
+		return lab.NodeSpec{Name: name, Sysctl: map[string]string{"net.ipv4.tcp_ecn": "1"}}
 	}
 	t := &lab.Topology{
 		Name: name,
