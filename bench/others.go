@@ -12,6 +12,10 @@ import (
 // figure is marked as disturbed.
 const disturbed = 0.10
 
+// stalled is how long the machine may stand still, in seconds, before that. Ours:
+// half of the 100 ms in which a connection has to have its guarantee back.
+const stalled = 0.05
+
 // ticksPerSecond is USER_HZ, which is 100 on every architecture that Go runs on.
 const ticksPerSecond = 100
 
@@ -23,25 +27,33 @@ type taken struct {
 	others float64
 	// stolen is what the hypervisor gave to others while this machine had work.
 	stolen float64
+	// stall is the longest time for which nothing ran at all, in seconds: a
+	// hypervisor that holds the whole machine counts none of that as stolen.
+	stall float64
 }
 
-func takenUntilNow() taken { return taken{othersCPU(), stolenCPU()} }
+func takenUntilNow() taken { return taken{others: othersCPU(), stolen: stolenCPU()} }
 
 // since is the part of one processor that was taken in a time.
 func (t taken) since(before taken, seconds float64) taken {
-	return taken{(t.others - before.others) / seconds, (t.stolen - before.stolen) / seconds}
+	return taken{others: (t.others - before.others) / seconds, stolen: (t.stolen - before.stolen) / seconds}
 }
 
-func (t taken) all() float64 { return t.others + t.stolen }
+// all orders runs by how much they were disturbed.
+func (t taken) all() float64 { return t.others + t.stolen + t.stall }
 
-func (t taken) disturbed() bool { return t.all() >= disturbed }
+func (t taken) disturbed() bool { return t.others+t.stolen >= disturbed || t.stall >= stalled }
 
 // String says what was taken, if it was enough to disturb.
 func (t taken) String() string {
 	if !t.disturbed() {
 		return ""
 	}
-	return fmt.Sprintf("meanwhile other programs used %.0f %% of a processor, and the hypervisor kept %.0f %% of one back", 100*t.others, 100*t.stolen)
+	said := fmt.Sprintf("meanwhile other programs used %.0f %% of a processor, and the hypervisor kept %.0f %% of one back", 100*t.others, 100*t.stolen)
+	if t.stall >= stalled {
+		said += fmt.Sprintf(", and the whole machine stood still for %.0f ms", 1000*t.stall)
+	}
+	return said
 }
 
 func othersCPU() (seconds float64) {

@@ -61,9 +61,11 @@ type Sheet struct {
 	// Values are by claim.
 	Values map[string]float64 `json:"values"`
 	// Others is how much of one processor other programs used meanwhile, Stolen how
-	// much the hypervisor kept back while the machine had work.
+	// much the hypervisor kept back while the machine had work, and Stall the longest
+	// time in seconds for which nothing ran.
 	Others float64 `json:"others_cpu"`
 	Stolen float64 `json:"stolen_cpu"`
+	Stall  float64 `json:"stall_s"`
 	// Missing is why there are no values, or not all.
 	Missing string `json:"missing,omitempty"`
 	// Data are the raw figures behind the values.

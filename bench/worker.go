@@ -62,7 +62,7 @@ func (w *worker) attempt(ctx context.Context, c Case, n int) *Run {
 		Quick: w.options.Quick, N: n, Case: c.Name, mu: &w.mu, say: w.options.Progress,
 		wanted: func(id string) bool { return wanted(w.options.Only, id) },
 	}
-	began, before := time.Now(), takenUntilNow()
+	began, before, stalls := time.Now(), takenUntilNow(), watchStalls()
 	err := safely(func() error { return c.Run(ctx, run) })
 	if ctx.Err() != nil {
 		err = errInterrupted
@@ -74,6 +74,7 @@ func (w *worker) attempt(ctx context.Context, c Case, n int) *Run {
 	if run.took = time.Since(began); run.took >= glance { // less cannot be told in ticks of 10 ms
 		run.taken = takenUntilNow().since(before, run.took.Seconds())
 	}
+	run.taken.stall = stalls.longest().Seconds()
 	return run
 }
 
@@ -111,7 +112,7 @@ func (w *worker) keep(run *Run, c Case) {
 				s.fail(fmt.Sprintf("a value of %s for %s was not declared", s.By, id))
 			}
 		}
-		s.Others, s.Stolen = run.taken.others, run.taken.stolen
+		s.Others, s.Stolen, s.Stall = run.taken.others, run.taken.stolen, run.taken.stall
 		w.result.Sheets = append(w.result.Sheets, s)
 	}
 	for _, p := range run.plots {
