@@ -74,7 +74,7 @@ func (w *worker) attempt(ctx context.Context, c Case, n int) *Run {
 	if run.took = time.Since(began); run.took >= glance { // less cannot be told in ticks of 10 ms
 		run.taken = takenUntilNow().since(before, run.took.Seconds())
 	}
-	run.taken.stall = stalls.longest().Seconds()
+	run.taken.stall = stalls.end().Seconds()
 	return run
 }
 
