@@ -18,11 +18,25 @@ import (
 // Requests are independent: one that fails does not stop the later ones.
 type Batch struct {
 	msgs []netlink.Message
-	what []string
+	what []task
 }
 
-// Add appends a request. what says in words what it does, for errors.
-func (b *Batch) Add(what string, typ uint16, flags netlink.HeaderFlags, payload []byte) {
+// task says what a request does. It becomes a sentence only when one fails: 16,000
+// of them took 10 ms.
+type task struct {
+	words string
+	of    Handle // 0 if the words say all
+}
+
+func (t task) String() string {
+	if t.of == 0 {
+		return t.words
+	}
+	return t.words + " " + t.of.String()
+}
+
+// add appends a request.
+func (b *Batch) add(what task, typ uint16, flags netlink.HeaderFlags, payload []byte) {
 	b.msgs = append(b.msgs, netlink.Message{
 		Header: netlink.Header{Type: netlink.HeaderType(typ), Flags: netlink.Request | flags},
 		Data:   payload,
@@ -115,7 +129,7 @@ func (c *Conn) Execute(b *Batch) error {
 				continue
 			}
 			if errno, ext := r.acknowledgement(); errno != 0 {
-				failures = append(failures, Failure{b.what[i], errno, ext})
+				failures = append(failures, Failure{b.what[i].String(), errno, ext})
 			}
 			if i == last {
 				return errors.Join(failures...)

@@ -1,8 +1,6 @@
 package nl
 
 import (
-	"fmt"
-
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -19,14 +17,14 @@ const (
 
 // AddClsact makes the qdisc that gives a device its two filter hooks.
 func (b *Batch) AddClsact(ifindex int) {
-	b.tc("make the clsact qdisc", unix.RTM_NEWQDISC, netlink.Create,
+	b.tc(task{words: "make the clsact qdisc"}, unix.RTM_NEWQDISC, netlink.Create,
 		TC{Ifindex: ifindex, Handle: ClsactHandle, Parent: Clsact}, "clsact", nil)
 }
 
 // SetBPFFilter attaches a program to a clsact hook, or puts it in the place of
 // the one that is there, without a packet between the two.
 func (b *Batch) SetBPFFilter(ifindex int, hook Handle, pref uint16, fd int, name string) {
-	b.tc(fmt.Sprintf("attach %s", name), unix.RTM_NEWTFILTER, netlink.Create,
+	b.tc(task{words: "attach " + name}, unix.RTM_NEWTFILTER, netlink.Create,
 		TC{Ifindex: ifindex, Handle: 1, Parent: hook, Info: filterInfo(pref)}, "bpf", func(ae *netlink.AttributeEncoder) {
 			ae.Uint32(bpfFD, uint32(fd))
 			ae.String(bpfName, name)
@@ -36,7 +34,7 @@ func (b *Batch) SetBPFFilter(ifindex int, hook Handle, pref uint16, fd int, name
 
 // DeleteFilter removes all filters of one preference from a hook.
 func (b *Batch) DeleteFilter(ifindex int, hook Handle, pref uint16) {
-	b.tc("remove a filter", unix.RTM_DELTFILTER, 0, TC{Ifindex: ifindex, Parent: hook, Info: filterInfo(pref)}, "bpf", nil)
+	b.tc(task{words: "remove a filter"}, unix.RTM_DELTFILTER, 0, TC{Ifindex: ifindex, Parent: hook, Info: filterInfo(pref)}, "bpf", nil)
 }
 
 // BPFFilter reads a program's name and id from a dump.

@@ -2,7 +2,6 @@ package nl
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/mdlayher/netlink"
@@ -57,7 +56,7 @@ func fromMicroseconds(us uint32) CoDelTime { return CoDelTime((uint64(us)*1000 +
 // SetFQCodel makes an fq_codel qdisc, or changes the one that is there, whose
 // number of flows must be the same: only a new one can be given another.
 func (b *Batch) SetFQCodel(ifindex int, handle, parent Handle, q FQCodel, fresh bool) {
-	b.tc(fmt.Sprintf("set the fq_codel queue of %v", parent), unix.RTM_NEWQDISC, netlink.Create|netlink.Replace,
+	b.tc(task{"set the fq_codel queue of", parent}, unix.RTM_NEWQDISC, netlink.Create|netlink.Replace,
 		TC{Ifindex: ifindex, Handle: handle, Parent: parent}, FQCodelKind, func(ae *netlink.AttributeEncoder) {
 			if fresh {
 				ae.Uint32(fqFlows, q.Flows)

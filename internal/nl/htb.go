@@ -2,7 +2,6 @@ package nl
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
 
 	"github.com/mdlayher/netlink"
@@ -42,7 +41,7 @@ func (b *Batch) AddHTB(ifindex int, handle Handle, defaultMinor uint16) {
 	binary.NativeEndian.PutUint32(glob[0:], 3)  // HTB_VER of the wire format
 	binary.NativeEndian.PutUint32(glob[4:], 10) // rate2quantum, unused: every class has its own quantum
 	binary.NativeEndian.PutUint32(glob[8:], uint32(defaultMinor))
-	b.tc(fmt.Sprintf("make the HTB qdisc %v", handle), unix.RTM_NEWQDISC, netlink.Create|netlink.Replace,
+	b.tc(task{"make the HTB qdisc", handle}, unix.RTM_NEWQDISC, netlink.Create|netlink.Replace,
 		TC{Ifindex: ifindex, Handle: handle, Parent: Root}, "htb", func(ae *netlink.AttributeEncoder) {
 			ae.Bytes(htbInit, glob)
 		})
@@ -57,7 +56,7 @@ func (b *Batch) SetHTBClass(ifindex int, class, parent Handle, c HTBClass) {
 	binary.NativeEndian.PutUint32(parms[28:], c.Cbuffer)
 	binary.NativeEndian.PutUint32(parms[32:], c.Quantum)
 	binary.NativeEndian.PutUint32(parms[40:], c.Prio)
-	b.tc(fmt.Sprintf("set the HTB class %v", class), unix.RTM_NEWTCLASS, netlink.Create,
+	b.tc(task{"set the HTB class", class}, unix.RTM_NEWTCLASS, netlink.Create,
 		TC{Ifindex: ifindex, Handle: class, Parent: parent}, "htb", func(ae *netlink.AttributeEncoder) {
 			if c.Rate > math.MaxUint32 {
 				ae.Uint64(htbRate64, c.Rate)

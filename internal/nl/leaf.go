@@ -2,7 +2,6 @@ package nl
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
 
 	"github.com/mdlayher/netlink"
@@ -41,7 +40,7 @@ func (l Leaf) Kind() string {
 // its kind is replaced, and the packets in it are lost.
 func (b *Batch) SetLeaf(ifindex int, handle, class Handle, l Leaf) {
 	tc := TC{Ifindex: ifindex, Handle: handle, Parent: class}
-	what := fmt.Sprintf("set the queue of class %v", class)
+	what := task{"set the queue of class", class}
 	limit := make([]byte, 4)
 	binary.NativeEndian.PutUint32(limit, l.Limit)
 	if l.Segment == 0 {

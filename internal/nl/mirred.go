@@ -2,7 +2,6 @@ package nl
 
 import (
 	"encoding/binary"
-	"fmt"
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
@@ -28,7 +27,7 @@ func (b *Batch) SetRedirectingFilter(ifindex int, hook Handle, pref uint16, fd i
 	binary.NativeEndian.PutUint32(parms[8:], actionStolen)
 	binary.NativeEndian.PutUint32(parms[20:], mirredEgress)
 	binary.NativeEndian.PutUint32(parms[24:], uint32(to))
-	b.tc(fmt.Sprintf("attach %s", name), unix.RTM_NEWTFILTER, netlink.Create,
+	b.tc(task{words: "attach " + name}, unix.RTM_NEWTFILTER, netlink.Create,
 		TC{Ifindex: ifindex, Handle: 1, Parent: hook, Info: filterInfo(pref)}, "bpf", func(ae *netlink.AttributeEncoder) {
 			ae.Uint32(bpfFD, uint32(fd))
 			ae.String(bpfName, name)

@@ -9,15 +9,15 @@ import (
 
 // DeleteQdisc removes a qdisc and all below it.
 func (b *Batch) DeleteQdisc(ifindex int, handle, parent Handle) {
-	b.Add(fmt.Sprintf("remove the qdisc %v", handle), unix.RTM_DELQDISC, 0, TC{Ifindex: ifindex, Handle: handle, Parent: parent}.bytes())
+	b.add(task{"remove the qdisc", handle}, unix.RTM_DELQDISC, 0, TC{Ifindex: ifindex, Handle: handle, Parent: parent}.bytes())
 }
 
 // DeleteClass removes a class without children, and its leaf.
 func (b *Batch) DeleteClass(ifindex int, class Handle) {
-	b.Add(fmt.Sprintf("remove the class %v", class), unix.RTM_DELTCLASS, 0, TC{Ifindex: ifindex, Handle: class}.bytes())
+	b.add(task{"remove the class", class}, unix.RTM_DELTCLASS, 0, TC{Ifindex: ifindex, Handle: class}.bytes())
 }
 
-func (b *Batch) tc(what string, typ uint16, flags netlink.HeaderFlags, t TC, kind string, options func(*netlink.AttributeEncoder)) {
+func (b *Batch) tc(what task, typ uint16, flags netlink.HeaderFlags, t TC, kind string, options func(*netlink.AttributeEncoder)) {
 	ae := netlink.NewAttributeEncoder()
 	ae.String(unix.TCA_KIND, kind)
 	if options != nil {
@@ -26,17 +26,17 @@ func (b *Batch) tc(what string, typ uint16, flags netlink.HeaderFlags, t TC, kin
 	b.encode(what, typ, flags, t, ae)
 }
 
-func (b *Batch) tcRaw(what string, typ uint16, flags netlink.HeaderFlags, t TC, kind string, options []byte) {
+func (b *Batch) tcRaw(what task, typ uint16, flags netlink.HeaderFlags, t TC, kind string, options []byte) {
 	ae := netlink.NewAttributeEncoder()
 	ae.String(unix.TCA_KIND, kind)
 	ae.Bytes(unix.TCA_OPTIONS, options)
 	b.encode(what, typ, flags, t, ae)
 }
 
-func (b *Batch) encode(what string, typ uint16, flags netlink.HeaderFlags, t TC, ae *netlink.AttributeEncoder) {
+func (b *Batch) encode(what task, typ uint16, flags netlink.HeaderFlags, t TC, ae *netlink.AttributeEncoder) {
 	attrs, err := ae.Encode()
 	if err != nil {
 		panic(fmt.Sprintf("nl: %s: %v", what, err)) // only a value too long for an attribute gets here
 	}
-	b.Add(what, typ, flags, append(t.bytes(), attrs...))
+	b.add(what, typ, flags, append(t.bytes(), attrs...))
 }
