@@ -17,11 +17,12 @@
 
 #define CACHE_WAYS 2 /* cacheWays in shaper/classifier/load.go */
 #define CACHE_BUSY 0xffffffffu
+#define CACHE_WRITES 0xffu /* the part of a state that counts them */
 
 struct cached {
 	struct flow_key key; /* in whose shape the class stands, and in pad whether it was used lately */
 	__u32 rule;
-	__u32 epoch; /* 0: empty; CACHE_BUSY: being written */
+	__u32 state; /* 0: empty; CACHE_BUSY: being written; else the epoch, and a count of writes below it */
 };
 
 struct cache_set {
@@ -65,19 +66,30 @@ static __always_inline int same_flow(const struct flow_key *a, const struct flow
 	return !differ;
 }
 
-/* Fills f and returns true if the flow is known. What is taken out is read before
- * the key is compared: a writer changes the key first. */
+/* The part of a state that says for which epoch an entry holds: never 0, and never
+ * that of CACHE_BUSY. */
+static __always_inline __u32 cache_epoch(__u32 assign_epoch)
+{
+	return ((assign_epoch & 0x3fffff) | 0x400000) << 8;
+}
+
+/* Fills f and returns true if the flow is known. An entry that is written meanwhile
+ * has another state after than before: at least its count of writes differs. */
 static __always_inline int cache_find(struct cache_set *set, const struct flow_key *key, __u32 epoch, struct flow *f)
 {
 	for (int i = 0; i < CACHE_WAYS; i++) {
 		struct cached *c = &set->way[i];
+		__u32 state = *(volatile __u32 *)&c->state;
 
-		if (c->epoch != epoch)
+		if ((state & ~CACHE_WRITES) != epoch)
 			continue;
+		barrier();
 		f->class_minor = c->key.shape;
 		f->rule = c->rule;
-		barrier();
 		if (!same_flow(&c->key, key))
+			continue;
+		barrier();
+		if (*(volatile __u32 *)&c->state != state)
 			continue;
 		if (!c->key.pad)
 			c->key.pad = 1;
@@ -89,21 +101,22 @@ static __always_inline int cache_find(struct cache_set *set, const struct flow_k
 static __always_inline void cache_put(struct cache_set *set, const struct flow_key *key, __u32 epoch, const struct flow *f)
 {
 	struct cached *c = &set->way[0], *other = &set->way[1];
+	int valid = (c->state & ~CACHE_WRITES) == epoch, other_valid = (other->state & ~CACHE_WRITES) == epoch;
 	__u32 old;
 
-	if (c->epoch == epoch && (other->epoch != epoch || (c->key.pad && !other->key.pad))) {
+	if (valid && (!other_valid || (c->key.pad && !other->key.pad))) {
 		c = &set->way[1];
 		other = &set->way[0];
 	}
 	other->key.pad = 0;
-	old = c->epoch;
-	if (old == CACHE_BUSY || __sync_val_compare_and_swap(&c->epoch, old, CACHE_BUSY) != old)
+	old = c->state;
+	if (old == CACHE_BUSY || __sync_val_compare_and_swap(&c->state, old, CACHE_BUSY) != old)
 		return; /* another CPU is at it */
 	c->key = *key;
 	c->key.pad = 0;
 	c->key.shape = f->class_minor;
 	c->rule = f->rule;
-	__sync_lock_test_and_set(&c->epoch, epoch);
+	__sync_lock_test_and_set(&c->state, epoch | ((old + 1) & CACHE_WRITES));
 }
 
 #endif

@@ -188,7 +188,7 @@ static __always_inline void classify(struct __sk_buff *skb, struct packet *p, st
 			return;
 		}
 	}
-	epoch = now ? now->assign_epoch + 1 : 1; /* 0 is an empty entry */
+	epoch = cache_epoch(now ? now->assign_epoch : 0);
 	set = cache_set(&p->key);
 	if (!set || !cache_find(set, &p->key, epoch, out)) {
 		if (!search_assigned(&p->key, out))

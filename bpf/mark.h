@@ -95,11 +95,11 @@ static __always_inline __u64 threshold(const struct queue *q, const struct servi
  * had 82 to 89 % of the link without this, and 93 to 95 with it. */
 static __always_inline void adapt(struct queue *q, const struct service *s, __u64 now)
 {
-	__u64 period = now - q->period_at_ns;
+	__s64 period = now - q->period_at_ns;
 
-	if (period < PERIOD_NS || period < 4 * q->rtt_ns)
+	if (period < (__s64)PERIOD_NS || period < (__s64)(4 * q->rtt_ns))
 		return;
-	if (q->period_marks && q->idle_ns > period / IDLE_PART && period < 16 * (PERIOD_NS + q->rtt_ns)) {
+	if (q->period_marks && q->idle_ns > period / IDLE_PART && period < (__s64)(16 * (PERIOD_NS + q->rtt_ns))) {
 		q->slack_ns += q->slack_ns / 8 + 2 * FRAME * s->real_ps_byte / 1000;
 		if (q->slack_ns > SLACK_MOST_NS)
 			q->slack_ns = SLACK_MOST_NS;
@@ -165,12 +165,12 @@ static __always_inline int due(struct queue *q, const struct service *s, __u32 b
 {
 	__u64 ns = q->rtt_ns ? 2 * (q->rtt_ns + q->sojourn_ns) : INTERVAL_UNKNOWN_NS;
 	__u64 interval = ns * 1000 / s->real_ps_byte;
-	__u32 since = arrived - q->long_at_bytes;
+	__s32 since = arrived - q->long_at_bytes; /* below 0: another CPU was faster here */
 
 	if (interval > INTERVAL_MOST_BYTES)
 		interval = INTERVAL_MOST_BYTES;
-	if (since > interval) { /* not too long any more, and now again */
-		q->mark_count = q->mark_count > 2 && since < 8 * interval ? q->mark_count - 2 : 0;
+	if (since > (__s64)interval) { /* not too long any more, and now again */
+		q->mark_count = q->mark_count > 2 && since < (__s64)(8 * interval) ? q->mark_count - 2 : 0;
 		q->long_bytes = 0;
 		q->mark_at_bytes = around(interval / FIRST_PART);
 	}

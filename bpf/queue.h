@@ -85,19 +85,29 @@ static __always_inline void serve(struct service *s, const struct queue *q, cons
 }
 
 /* Brings the virtual queue up to date: what came since the last time, before this
- * packet, what was served, and this packet. */
+ * packet, what was served, and this packet. CPUs that send to one class come here
+ * in another order than that of their bytes and times; what is late counts once. */
 static __always_inline void advance(struct queue *q, const struct service *s, __u32 before, __u32 bytes, __u64 now, __u64 most)
 {
-	__u64 served = now - q->arrived_at_ns;
-	__u64 queued = q->virtual_ns + (__u64)(before - q->counted_bytes) * s->virtual_ps_byte / 1000;
+	__s64 served = now - q->arrived_at_ns;
+	__s32 came = before + bytes - q->counted_bytes;
+	__u64 earlier, queued;
 
-	q->arrived_at_ns = now;
-	q->counted_bytes = before + bytes;
-	if (served >= queued) {
-		pause(q, served - queued, now);
-		queued = 0;
-	} else {
-		queued -= served;
+	if (came <= 0)
+		return; /* counted with a packet that was faster here */
+	if ((__u32)came < bytes)
+		bytes = came;
+	earlier = came - bytes;
+	queued = q->virtual_ns + earlier * s->virtual_ps_byte / 1000;
+	q->counted_bytes += came;
+	if (served > 0) {
+		q->arrived_at_ns = now;
+		if ((__u64)served >= queued) {
+			pause(q, served - queued, now);
+			queued = 0;
+		} else {
+			queued -= served;
+		}
 	}
 	queued += bytes * s->virtual_ps_byte / 1000;
 	q->virtual_ns = queued < 2 * most ? queued : 2 * most;

@@ -45,6 +45,8 @@ const (
 	queueTimeGuarantee = 0.100
 	// queuePackets is the least queue: a TCP's first window and a few more.
 	queuePackets = 16
+	// unsplitPackets is the same of a queue that does not split super-packets.
+	unsplitPackets = 4
 	// memoryOf: fq_codel bounds memory, not length. A frame of 1,514 bytes takes
 	// 2,304 (2,048 and the skb's own 256), a super-packet hardly more than itself.
 	memoryOfFrames = 1.5
@@ -73,8 +75,8 @@ func (b builder) leaf(guarantee, ceiling unit.Rate) leaf {
 		limit = min(limit, byGuarantee)
 	}
 	limit = max(limit, float64(queuePackets*b.link.frame()))
-	if !b.segments(ceiling) {
-		limit = max(limit, 4*superPacket)
+	if !b.segments(guarantee, ceiling) {
+		limit = max(limit, unsplitPackets*superPacket)
 		if b.link.flowQueues {
 			return leaf{flows: b.flows(limit, guarantee, ceiling)}
 		}

@@ -26,7 +26,9 @@ func TestLeaf(t *testing.T) {
 		{"no guarantee: by the ceiling", 0, 2 * unit.Mbit, group.Overhead{}, 16 * frame, 24 * frame, true, 12400 * time.Microsecond, 107400 * time.Microsecond},
 		{"next to nothing", 8 * unit.BitPerSecond, unit.Mbit, group.Overhead{}, 16 * frame, 24 * frame, true, time.Second, 1095 * time.Millisecond},
 		{"super-packets stay whole", unit.Gbit, 10 * unit.Gbit, group.Overhead{}, 12_500_000, 12_500_000, false, 5 * time.Millisecond, 100 * time.Millisecond},
-		{"four of them at least", 10 * unit.Mbit, 2 * unit.Gbit, group.Overhead{}, 4 * superPacket, 4 * superPacket, false, 5 * time.Millisecond, 100 * time.Millisecond},
+		{"split only below 1.05 Gbit/s", 0, 1050 * unit.Mbit, group.Overhead{}, 1050e6 / 8 / 50, 1050e6 / 8 / 50, false, 5 * time.Millisecond, 100 * time.Millisecond},
+		{"four of them take 100 ms", 24 * unit.Mbit, 2 * unit.Gbit, group.Overhead{}, 300_000, 300_000, false, 5 * time.Millisecond, 100 * time.Millisecond},
+		{"and are too long for a small guarantee", 10 * unit.Mbit, 2 * unit.Gbit, group.Overhead{}, 125_000, 187_500, true, 5 * time.Millisecond, 100 * time.Millisecond},
 		{"each packet has an overhead", unit.Gbit, 2 * unit.Gbit, group.Overhead{Frame: 24}, 5_000_000, 7_500_000, true, 5 * time.Millisecond, 100 * time.Millisecond},
 	} {
 		b := builder{link: facts{mtu: 1500, overhead: c.overhead}}

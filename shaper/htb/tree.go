@@ -27,6 +27,9 @@ func behindHandle(leaf nl.Handle) nl.Handle { return nl.MakeHandle(leaf.Major()|
 const (
 	// segmentBelow: a super-packet of 64 KB takes more than 0.5 ms below it.
 	segmentBelow = 64 * 1024 * 8 * 2000 * unit.BitPerSecond
+	// segmentBelowGuarantee: the least that an unsplit queue holds takes longer
+	// than a full queue may (leaf.go).
+	segmentBelowGuarantee = unsplitPackets * superPacket * 8 * 10 * unit.BitPerSecond
 	// superPacket is the most that one unsegmented packet counts: 64 KB and the
 	// headers of its 45 segments.
 	superPacket = 68 * 1024
@@ -94,7 +97,7 @@ func classes(t group.Tree, minor func(node int) uint16, l facts) []class {
 		{minor: rootMinor, htb: b.class(float64(t.Limit), t.Limit, 0, 0)},
 		{
 			minor: controlMinor, parent: rootMinor, leaf: true, path: "(control)",
-			htb:   b.class(float64(t.Limit/controlPart), t.Limit/controlCeiling, b.least(t.Limit), 0),
+			htb:   b.class(float64(t.Limit/controlPart), t.Limit/controlCeiling, b.least(0, t.Limit), 0),
 			queue: b.leaf(t.Limit/controlPart, t.Limit/controlCeiling),
 		},
 	}
@@ -122,15 +125,16 @@ type builder struct {
 	nested     bool      // some group has groups
 }
 
-// segments tells whether a queue with this ceiling splits super-packets: where
-// they would hold others up, or where each packet has an overhead to be counted.
-func (b builder) segments(ceiling unit.Rate) bool {
-	return ceiling < segmentBelow || b.link.overhead != group.Overhead{}
+// segments tells whether a queue splits super-packets: where they would hold
+// others up, where the few that it must hold take too long at the guarantee (0 if
+// there is none), and where each packet has an overhead to be counted.
+func (b builder) segments(guarantee, ceiling unit.Rate) bool {
+	return ceiling < segmentBelow || guarantee > 0 && guarantee < segmentBelowGuarantee || b.link.overhead != group.Overhead{}
 }
 
-// least is the largest unit that is sent at once.
-func (b builder) least(ceiling unit.Rate) uint64 {
-	if b.segments(ceiling) {
+// least is the largest unit that such a queue sends at once.
+func (b builder) least(guarantee, ceiling unit.Rate) uint64 {
+	if b.segments(guarantee, ceiling) {
 		return b.link.frame() + uint64(b.link.overhead.Frame)
 	}
 	return max(superPacket, b.link.frame())
@@ -139,7 +143,7 @@ func (b builder) least(ceiling unit.Rate) uint64 {
 func (b builder) class(rate float64, ceiling unit.Rate, quantum uint64, prio uint32) nl.HTBClass {
 	r, c := max(uint64(rate/8), 1), max(ceiling.BytesPerSecond(), 1)
 	burst := func(rate uint64) uint32 {
-		return nl.BufferTicks(max(uint64(float64(rate)*burstTime), 2*b.least(ceiling)), rate)
+		return nl.BufferTicks(max(uint64(float64(rate)*burstTime), 2*b.least(0, ceiling)), rate)
 	}
 	return nl.HTBClass{
 		Rate: r, Ceil: c, Buffer: burst(r), Cbuffer: burst(c), Quantum: uint32(quantum), Prio: prio,
@@ -151,12 +155,9 @@ func (b builder) class(rate float64, ceiling unit.Rate, quantum uint64, prio uin
 // packet would give turns by packets: measured, 34.9 to 60.7 where 19.1 to 76.5
 // was right.
 func (b builder) quantum(n group.Node) uint64 {
-	least := b.least(n.Ceiling)
-	if !b.segments(n.Ceiling) {
-		least = superPacket
-	}
+	least := b.least(n.Guarantee, n.Ceiling)
 	// All leaves count in the same unit, segmented or not.
-	unitQuantum := b.least(b.tree.Limit)
+	unitQuantum := b.least(0, b.tree.Limit)
 	if b.nested {
 		least, unitQuantum = least*nestedTurn, unitQuantum*nestedTurn
 	}
