@@ -22,6 +22,7 @@ const (
 	earlierMapCounters        = "counters"
 	earlierMapFlows           = "flows"
 	earlierMapFragments       = "fragments"
+	earlierMapPaces           = "paces"
 	earlierMapQueues          = "queues"
 	earlierMapRuleHits        = "rule_hits"
 	earlierMapRules           = "rules"
@@ -99,6 +100,7 @@ type earlierMapSpecs struct {
 	Counters  *ebpf.MapSpec `ebpf:"counters"`
 	Flows     *ebpf.MapSpec `ebpf:"flows"`
 	Fragments *ebpf.MapSpec `ebpf:"fragments"`
+	Paces     *ebpf.MapSpec `ebpf:"paces"`
 	Queues    *ebpf.MapSpec `ebpf:"queues"`
 	RuleHits  *ebpf.MapSpec `ebpf:"rule_hits"`
 	Rules     *ebpf.MapSpec `ebpf:"rules"`
@@ -152,6 +154,7 @@ type earlierMaps struct {
 	Counters  *ebpf.Map `ebpf:"counters"`
 	Flows     *ebpf.Map `ebpf:"flows"`
 	Fragments *ebpf.Map `ebpf:"fragments"`
+	Paces     *ebpf.Map `ebpf:"paces"`
 	Queues    *ebpf.Map `ebpf:"queues"`
 	RuleHits  *ebpf.Map `ebpf:"rule_hits"`
 	Rules     *ebpf.Map `ebpf:"rules"`
@@ -165,6 +168,7 @@ func (m *earlierMaps) Close() error {
 		m.Counters,
 		m.Flows,
 		m.Fragments,
+		m.Paces,
 		m.Queues,
 		m.RuleHits,
 		m.Rules,

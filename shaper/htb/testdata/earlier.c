@@ -53,6 +53,13 @@ struct {
 	__type(value, struct queue);
 } queues SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 64);
+	__type(key, __u32);
+	__type(value, struct pace);
+} paces SEC(".maps");
+
 const volatile __u32 qdisc_major;
 const volatile __u32 redirect_ifindex;
 
@@ -70,7 +77,7 @@ int headgate(struct __sk_buff *skb)
 	bytes = redirect_ifindex ? wire_bytes(skb, &p) : skb->wire_len;
 	skb->priority = qdisc_major << 16 | f.class_minor;
 	q = bpf_map_lookup_elem(&queues, &f.class_minor);
-	if (q && token)
+	if (q && token && bpf_map_lookup_elem(&paces, &f.class_minor))
 		q->depth++;
 	/* A counter that shows whether it is carried over: nothing is marked here. */
 	count(skb, f.class_minor, f.rule, bytes, 1);
