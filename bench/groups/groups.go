@@ -48,7 +48,9 @@ The quantum engine lends 1.5 % of the limit a second, and is watched for 40 s.
 **latency** is from small UDP packets whose round trips are timed by the kernel's receive
 timestamps. Quiet: they are alone in group0 while groups 1 to 3 are full. Inside a full
 group: they share group0 with one or four CUBIC connections. Nothing adds to the
-round-trip time of the veth pairs, which is below 0.1 ms.
+round-trip time of the veth pairs, which is below 0.1 ms, but in the cases
+"not-in-the-issue": there the path has 10 or 100 ms, and what it has unloaded is taken
+off what is shown.
 
 **spare**: each active group has one greedy CUBIC connection.
 
