@@ -336,6 +336,19 @@ func TestNumber(t *testing.T) {
 	}
 }
 
+// Only what disturbed is said.
+func TestDisturbance(t *testing.T) {
+	for want, took := range map[string]taken{
+		"": {others: 0.05, stolen: 0.04, stall: 0.01},
+		"disturbed: meanwhile other programs used 27 % of a processor, the hypervisor kept 1 % of a processor back": {others: 0.27, stolen: 0.01},
+		"disturbed: meanwhile the whole machine stood still for 195 ms":                                             {others: 0.001, stall: 0.195},
+	} {
+		if got := took.String(); got != want {
+			t.Errorf("%+v is said as %q, want %q", took, got, want)
+		}
+	}
+}
+
 func TestThisMachine(t *testing.T) {
 	e := ThisMachine()
 	if e.Kernel == "" || e.CPUs < 1 || e.MemoryBytes == 0 || e.CongestionControl == "" {

@@ -25,7 +25,9 @@ type Plot struct {
 	// X and Y are the axes, with units: "time (s)".
 	X, Y string
 	// YMax cuts the axis off, if not 0.
-	YMax  float64
+	YMax float64
+	// LogX makes the X axis logarithmic; its values are above 0.
+	LogX  bool
 	Lines []Line
 	Bars  *Bars
 }
@@ -105,6 +107,9 @@ func (p Plot) draw() (*plot.Plot, error) {
 	out.Title.Text, out.X.Label.Text, out.Y.Label.Text = p.Title, p.X, p.Y
 	out.Title.Padding = 2 * vg.Millimeter
 	out.X.Tick.Marker, out.Y.Tick.Marker = ticks{}, ticks{}
+	if p.LogX {
+		out.X.Scale, out.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+	}
 	out.Legend.Top, out.Legend.XOffs = true, -margin
 	out.Legend.ThumbnailWidth = 8 * vg.Millimeter
 	out.Y.Min = 0
@@ -127,7 +132,7 @@ func (p Plot) draw() (*plot.Plot, error) {
 		out.Y.Max = p.YMax
 	}
 	// Room for the legend above the curves.
-	out.Y.Max *= 1 + 0.06*float64(p.legendLines())
+	out.Y.Max *= 1 + 0.08*float64(p.legendLines())
 	return out, nil
 }
 
@@ -169,6 +174,10 @@ func (l Line) add(to *plot.Plot) error {
 	return nil
 }
 
+// labelled is the width from which bars have their values above them: on narrower
+// ones they would be written over each other.
+const labelled = 6 * vg.Millimeter
+
 func (b Bars) add(to *plot.Plot) error {
 	width := 14 * vg.Centimeter / vg.Length(len(b.Groups)*(len(b.Sets)+1))
 	width = min(width, 1.6*vg.Centimeter)
@@ -186,6 +195,9 @@ func (b Bars) add(to *plot.Plot) error {
 		bars.Offset = width * (vg.Length(i) - vg.Length(len(b.Sets)-1)/2)
 		to.Add(bars)
 		to.Legend.Add(set.Name, bars)
+		if width < labelled {
+			continue
+		}
 		if err := b.label(to, set, bars.Offset); err != nil {
 			return err
 		}
