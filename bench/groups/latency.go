@@ -218,7 +218,11 @@ func (c fullCase) run(ctx context.Context, r *bench.Run) error {
 	if c.path > 0 {
 		title = fmt.Sprintf("Waiting inside a full group: round trip less the path's %d ms", c.path.Milliseconds())
 	}
-	r.Plot(bars.plot(file(c.wait()), title, []string{"mean", "p99"}))
+	p := bars.plot(file(c.wait()), title, []string{"mean", "p99"})
+	if c.path > 0 {
+		p.Y = "added to the round-trip time (ms)"
+	}
+	r.Plot(p)
 	return err
 }
 
