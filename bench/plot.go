@@ -67,6 +67,9 @@ const (
 // save draws the plot into dir.
 func (p Plot) save(dir string) (err error) {
 	defer func() {
+		if p := recover(); p != nil { // a picture is no reason to lose the figures
+			err = fmt.Errorf("%v", p)
+		}
 		if err != nil {
 			err = fmt.Errorf("cannot draw %s: %w", p.File, err)
 		}
@@ -107,9 +110,6 @@ func (p Plot) draw() (*plot.Plot, error) {
 	out.Title.Text, out.X.Label.Text, out.Y.Label.Text = p.Title, p.X, p.Y
 	out.Title.Padding = 2 * vg.Millimeter
 	out.X.Tick.Marker, out.Y.Tick.Marker = ticks{}, ticks{}
-	if p.LogX {
-		out.X.Scale, out.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
-	}
 	out.Legend.Top, out.Legend.XOffs = true, -margin
 	out.Legend.ThumbnailWidth = 8 * vg.Millimeter
 	out.Y.Min = 0
@@ -126,6 +126,11 @@ func (p Plot) draw() (*plot.Plot, error) {
 		if err := p.Bars.add(out); err != nil {
 			return nil, err
 		}
+	}
+	if p.LogX {
+		out.X.Scale, out.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+		// A decade at least: of a single value the library's own range begins at 0.
+		out.X.Max = max(out.X.Max, 10*out.X.Min)
 	}
 	out.Y.Min = 0
 	if p.YMax > 0 {
