@@ -51,7 +51,9 @@ timestamps. Quiet: they are alone in group0 while groups 1 to 3 are full. Inside
 group: they share group0 with one or four CUBIC connections. Nothing adds to the
 round-trip time of the veth pairs, which is below 0.1 ms, but in the cases
 "not-in-the-issue": there the path has 10 or 100 ms, and what it has unloaded is taken
-off what is shown, and TCP may buffer as much as such a path needs.
+off what is shown, and TCP may buffer as much as such a path needs. There "out" says
+little of the marker, because the sending host itself keeps its own queue short (TCP
+small queues); "in" says more.
 
 **spare**: each active group has one greedy CUBIC connection.
 

@@ -51,7 +51,7 @@ func TestNamedCases(t *testing.T) {
 		"ramp-out/0.8Mbit/tcp", "ramp-out/100Mbit/tcp-cubic/", "ramp-out/100Mbit/tcp-bbr/", "ramp-out/100Mbit/udp/", "ramp-out/100Mbit/tcp-cubic-ipv6/", "ramp-out/1000Mbit/tcp",
 		"ramp-out/0.8Mbit/tcp-cubic-seed-timing/", "covetous/out/100Mbit/udp/group2", "covetous/in/100Mbit/tcp-cubic/group3", "steady/out/0.8Mbit/tcp-cubic",
 		"return/100Mbit/udp", "return/100Mbit/tcp", "return/1000Mbit/udp", "lend/100Mbit/udp", "lend/1000Mbit/tcp",
-		"latency/quiet/", "latency/full/cubic-ecn-", "latency/full/cubic-no-ecn-", "latency/not-in-the-issue/cubic-ecn-10ms-path/", "latency/not-in-the-issue/cubic-ecn-100ms-path/", "spare/proportional/", "spare/equal/", "spare/priority/",
+		"latency/quiet/", "latency/full/cubic-ecn-", "latency/full/cubic-no-ecn-", "latency/not-in-the-issue/cubic-ecn-10ms-path/out", "latency/not-in-the-issue/cubic-ecn-100ms-path/in", "spare/proportional/", "spare/equal/", "spare/priority/",
 		"cost/one-hot-flow/", "cost/one-hot-flow-ecn/", "cost/100000-flows/", "cost/throughput/out", "cost/throughput/in",
 		"scale/apply", "scale/re-rate-all", "scale/no-op-apply", "scale/clear", "scale/lost/",
 		"scale/1Gbit/apply", "scale/1Gbit/re-rate-all", "scale/1Gbit/no-op-apply", "scale/1Gbit/clear", "scale/1Gbit/lost/",

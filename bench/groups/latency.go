@@ -67,7 +67,7 @@ func (c quietCase) run(ctx context.Context, r *bench.Run) error {
 	bars := newBars()
 	err := inTurn(latencyLimiters(r.Quick && c.protocol != traffic.TCP), r.Quick, func(name string) error {
 		sheet := r.Sheet(name)
-		f, err := latencyTrial(name, flows, t, nil).run(ctx)
+		f, err := latencyTrial(name, false, flows, t, nil).run(ctx)
 		if err != nil {
 			return peerError(sheet, err)
 		}
@@ -90,16 +90,19 @@ type fullCase struct {
 	flows int
 	// path is the round-trip time that is added, 0 in the issue's cases.
 	path time.Duration
+	in   bool
 }
 
 // longPaths are ours. The issue wants of the marker's threshold that it adapts, so
 // that neither latency at 50 us nor goodput at 100 ms is given away, and names no
-// figures: its own cases are at 0.1 ms.
+// figures: its own cases are at 0.1 ms. Out, the sending host itself keeps no more
+// than some 2 ms in its own queue (TCP small queues), and after slow start little is
+// marked; in, the sender knows nothing of the queue.
 var longPaths = []time.Duration{10 * time.Millisecond, 100 * time.Millisecond}
 
 func (c fullCase) id(what string) string {
 	if c.path > 0 {
-		return fmt.Sprintf("latency/not-in-the-issue/cubic-ecn-%v-path/%s", c.path, what)
+		return fmt.Sprintf("latency/not-in-the-issue/cubic-ecn-%v-path/%s/%s", c.path, direction(c.in), what)
 	}
 	ecn := "no-ecn"
 	if c.ecn {
@@ -145,7 +148,7 @@ func (c fullCase) timing(quick bool) latencyTiming {
 func (c fullCase) claims() []bench.Claim {
 	if c.path > 0 {
 		const ours = "the issue names no figure for long paths; the target is that of its "
-		long := fmt.Sprintf("inside a full group over a path of %d ms", c.path.Milliseconds())
+		long := fmt.Sprintf("inside a full group over a path of %d ms, %s", c.path.Milliseconds(), direction(c.in))
 		return []bench.Claim{
 			bench.NewClaim(c.wait(), "mean round-trip time "+long+", less the unloaded path's", latencyWait, htbName, tbfName, policerName).
 				WithNote(ours + "case without ECN"),
@@ -165,7 +168,7 @@ func (c fullCase) claims() []bench.Claim {
 
 func (c fullCase) run(ctx context.Context, r *bench.Run) error {
 	t := c.timing(r.Quick)
-	from, to := ends(false)
+	from, to := ends(c.in)
 	var flows []traffic.Flow
 	for i := range c.flows {
 		flows = append(flows, traffic.Flow{
@@ -185,7 +188,7 @@ func (c fullCase) run(ctx context.Context, r *bench.Run) error {
 	bars := newBars()
 	err := inTurn(latencyLimiters(r.Quick && !c.peers()), r.Quick, func(name string) error {
 		sheet := r.Sheet(name)
-		trial := latencyTrial(name, flows, t, sysctl)
+		trial := latencyTrial(name, c.in, flows, t, sysctl)
 		trial.rig.RTT = c.path
 		f, err := trial.run(ctx)
 		if err != nil {
@@ -216,7 +219,7 @@ func (c fullCase) run(ctx context.Context, r *bench.Run) error {
 	})
 	title := "Round trip inside a full group, " + path.Base(c.name())
 	if c.path > 0 {
-		title = fmt.Sprintf("Waiting inside a full group: round trip less the path's %d ms", c.path.Milliseconds())
+		title = fmt.Sprintf("Waiting inside a full group: round trip less the path's %d ms, %s", c.path.Milliseconds(), direction(c.in))
 	}
 	p := bars.plot(file(c.wait()), title, []string{"mean", "p99"})
 	if c.path > 0 {
@@ -234,15 +237,15 @@ func latencyLimiters(oursOnly bool) []string {
 	return []string{bench.Ours, htbName, tbfName, policerName}
 }
 
-// latencyTrial probes group0 of the seed's four, out.
-func latencyTrial(name string, flows []traffic.Flow, t latencyTiming, sysctl map[string]string) trial {
-	p, err := plan(seedGroups(latencyLimit), false)
+// latencyTrial probes group0 of the seed's four.
+func latencyTrial(name string, in bool, flows []traffic.Flow, t latencyTiming, sysctl map[string]string) trial {
+	p, err := plan(seedGroups(latencyLimit), in)
 	if err != nil {
 		panic(err) // the seed's groups are right
 	}
-	from, to := ends(false)
+	from, to := ends(in)
 	return trial{
-		rig: lab.RigOptions{Bottleneck: bottleneck, Sysctl: sysctl}, limiter: name, plan: p, flows: flows, length: t.ends(),
+		rig: lab.RigOptions{Bottleneck: bottleneck, In: in, Sysctl: sysctl}, limiter: name, plan: p, flows: flows, length: t.ends(),
 		probe:  &traffic.Probe{Name: "probe", From: from, To: to, DstPort: basePort, Every: t.every},
 		sample: 100 * time.Millisecond, bin: 10 * time.Millisecond, fifo: true,
 	}
@@ -272,7 +275,7 @@ func latencyBenches() (out []bench.Case) {
 		full = append(full, fullCase{ecn: ecn, flows: 1}, fullCase{ecn: ecn, flows: 4})
 	}
 	for _, d := range longPaths {
-		full = append(full, fullCase{ecn: true, flows: 1, path: d})
+		full = append(full, fullCase{ecn: true, flows: 1, path: d}, fullCase{ecn: true, flows: 1, path: d, in: true})
 	}
 	for _, c := range full {
 		out = append(out, bench.Case{
