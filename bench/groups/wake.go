@@ -215,7 +215,14 @@ func (c wakeCase) judge(s *bench.Sheet, f *found, t wakeTiming) (w wakes) {
 		untilEnd string
 	}{{c.id("return"), w.back, t.on, "awake"}, {c.id("lend"), w.lend, t.off, "asleep"}} {
 		s.Set(row.id, bench.Median(row.times))
-		s.Note(row.id, "of %d times the 90th percentile is %s ms, the worst %s ms", t.cycles, bench.Number(percentile90(row.times)), bench.Number(slices.Max(row.times)))
+		switch worst := bench.Number(slices.Max(row.times)); {
+		case t.cycles >= 10:
+			s.Note(row.id, "of %d times the 90th percentile is %s ms, the worst %s ms", t.cycles, bench.Number(percentile90(row.times)), worst)
+		case t.cycles > 1:
+			s.Note(row.id, "worst of %d times: %s ms", t.cycles, worst)
+		default:
+			s.Note(row.id, "measured once")
+		}
 		if never[i] > 0 {
 			s.Note(row.id, "%d of %d not reached while the group was %s (%v), and counted as that long", never[i], t.cycles, row.untilEnd, row.watched)
 		}
@@ -270,7 +277,7 @@ func (c wakeCase) plots(f *found, t wakeTiming) []bench.Plot {
 func (c wakeCase) plot(f *found, change time.Duration, row, what string) bench.Plot {
 	const before, after = 20 * time.Millisecond, 80 * time.Millisecond
 	p := bench.Plot{
-		File: file(row, c.name, direction(c.in)), Row: row, Title: fmt.Sprintf("%s, %s, %s", what, c.name, direction(c.in)),
+		File: file(row, c.name, direction(c.in)), Row: row, Title: fmt.Sprintf("headgate: %s, %s, %s", what, c.name, direction(c.in)),
 		Caption: "Arrivals in bins of 1 ms around the first time. Dashed: group3's guarantee.",
 		X:       "time since the change (ms)", Y: "layer-2 rate (Mbit/s)", YMax: 1.2 * float64(c.limit) / 1e6,
 	}
