@@ -336,6 +336,33 @@ func TestNumber(t *testing.T) {
 	}
 }
 
+// Curves of times may all be at the first bin, or far apart.
+func TestLogarithmicPlot(t *testing.T) {
+	for _, last := range []float64{1, 1.5, 40_000} {
+		p := Plot{File: "times", LogX: true, YMax: 1, Lines: []Line{{Name: "a", X: []float64{1, 1, last}, Y: []float64{0, 0.5, 1}, Steps: true}}}
+		if err := p.save(t.TempDir()); err != nil {
+			t.Errorf("up to %v: %v", last, err)
+		}
+	}
+	bad := Plot{File: "times", LogX: true, Lines: []Line{{Name: "a", X: []float64{0, 1}, Y: []float64{0, 1}}}}
+	if err := bad.save(t.TempDir()); err == nil {
+		t.Error("0 on a logarithmic axis is no error")
+	}
+}
+
+// Only what disturbed is said.
+func TestDisturbance(t *testing.T) {
+	for want, took := range map[string]taken{
+		"": {others: 0.05, stolen: 0.04, stall: 0.01},
+		"disturbed: meanwhile other programs used 27 % of a processor, the hypervisor kept 1 % of a processor back": {others: 0.27, stolen: 0.01},
+		"disturbed: meanwhile the whole machine stood still for 195 ms":                                             {others: 0.001, stall: 0.195},
+	} {
+		if got := took.String(); got != want {
+			t.Errorf("%+v is said as %q, want %q", took, got, want)
+		}
+	}
+}
+
 func TestThisMachine(t *testing.T) {
 	e := ThisMachine()
 	if e.Kernel == "" || e.CPUs < 1 || e.MemoryBytes == 0 || e.CongestionControl == "" {

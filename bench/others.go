@@ -49,11 +49,18 @@ func (t taken) String() string {
 	if !t.disturbed() {
 		return ""
 	}
-	said := fmt.Sprintf("meanwhile other programs used %.0f %% of a processor, and the hypervisor kept %.0f %% of one back", 100*t.others, 100*t.stolen)
-	if t.stall >= stalled {
-		said += fmt.Sprintf(", and the whole machine stood still for %.0f ms", 1000*t.stall)
+	var said []string
+	say := func(part float64, format string, value float64) {
+		if part >= 0.005 {
+			said = append(said, fmt.Sprintf(format, value))
+		}
 	}
-	return said
+	say(t.others, "other programs used %.0f %% of a processor", 100*t.others)
+	say(t.stolen, "the hypervisor kept %.0f %% of a processor back", 100*t.stolen)
+	if t.stall >= stalled {
+		say(t.stall, "the whole machine stood still for %.0f ms", 1000*t.stall)
+	}
+	return "disturbed: meanwhile " + strings.Join(said, ", ")
 }
 
 func othersCPU() (seconds float64) {

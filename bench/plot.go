@@ -25,7 +25,9 @@ type Plot struct {
 	// X and Y are the axes, with units: "time (s)".
 	X, Y string
 	// YMax cuts the axis off, if not 0.
-	YMax  float64
+	YMax float64
+	// LogX makes the X axis logarithmic; its values are above 0.
+	LogX  bool
 	Lines []Line
 	Bars  *Bars
 }
@@ -65,6 +67,9 @@ const (
 // save draws the plot into dir.
 func (p Plot) save(dir string) (err error) {
 	defer func() {
+		if p := recover(); p != nil { // a picture is no reason to lose the figures
+			err = fmt.Errorf("%v", p)
+		}
 		if err != nil {
 			err = fmt.Errorf("cannot draw %s: %w", p.File, err)
 		}
@@ -122,12 +127,17 @@ func (p Plot) draw() (*plot.Plot, error) {
 			return nil, err
 		}
 	}
+	if p.LogX {
+		out.X.Scale, out.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
+		// A decade at least: of a single value the library's own range begins at 0.
+		out.X.Max = max(out.X.Max, 10*out.X.Min)
+	}
 	out.Y.Min = 0
 	if p.YMax > 0 {
 		out.Y.Max = p.YMax
 	}
 	// Room for the legend above the curves.
-	out.Y.Max *= 1 + 0.06*float64(p.legendLines())
+	out.Y.Max *= 1 + 0.08*float64(p.legendLines())
 	return out, nil
 }
 
@@ -169,6 +179,10 @@ func (l Line) add(to *plot.Plot) error {
 	return nil
 }
 
+// labelled is the width from which bars have their values above them: on narrower
+// ones they would be written over each other.
+const labelled = 6 * vg.Millimeter
+
 func (b Bars) add(to *plot.Plot) error {
 	width := 14 * vg.Centimeter / vg.Length(len(b.Groups)*(len(b.Sets)+1))
 	width = min(width, 1.6*vg.Centimeter)
@@ -186,6 +200,9 @@ func (b Bars) add(to *plot.Plot) error {
 		bars.Offset = width * (vg.Length(i) - vg.Length(len(b.Sets)-1)/2)
 		to.Add(bars)
 		to.Legend.Add(set.Name, bars)
+		if width < labelled {
+			continue
+		}
 		if err := b.label(to, set, bars.Offset); err != nil {
 			return err
 		}

@@ -164,7 +164,7 @@ func (c Case) takes(quick bool) time.Duration {
 	if c.Takes == nil {
 		return 0
 	}
-	return c.Takes(quick).Round(time.Second)
+	return c.Takes(quick)
 }
 
 // Takes estimates how long the chosen cases take.
@@ -180,7 +180,7 @@ func (b Bench) Takes(o Options) (sum time.Duration) {
 		}
 		sum += longest
 	}
-	return sum * time.Duration(max(o.Runs, 1))
+	return (sum * time.Duration(max(o.Runs, 1))).Round(time.Second)
 }
 
 func (c Claim) clone() Claim {

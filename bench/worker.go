@@ -42,7 +42,7 @@ func (w *worker) one(ctx context.Context, c Case, n int) {
 	var best *Run // the least disturbed so far
 	for {
 		w.patience.wait(ctx)
-		w.options.Progress("%s %s, about %v", place, c.Name, c.takes(w.options.Quick))
+		w.options.Progress("%s %s, about %v", place, c.Name, c.takes(w.options.Quick).Round(time.Second))
 		run := w.attempt(ctx, c, n)
 		w.options.Progress("%s %s: done in %v%s%s", place, c.Name, run.took.Round(100*time.Millisecond), prefixed(": ", run.failure), prefixed("; ", run.taken.String()))
 		if best == nil || run.failure == "" && run.taken.all() < best.taken.all() {

@@ -36,9 +36,9 @@ const floodBatch = 256
 
 // newFlood opens a socket on a device of the calling thread's namespace, and
 // makes one frame for each of the flows: sources at random, destination ports
-// those of the seed's groups. The frames are for a station that is not there, so
+// those of the seed's groups. With ecn they are ECT(0). The frames are for a station that is not there, so
 // that the receiver's IP drops them at once.
-func newFlood(dev string, flows int) (*flood, error) {
+func newFlood(dev string, flows int, ecn bool) (*flood, error) {
 	link, err := net.InterfaceByName(dev)
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func newFlood(dev string, flows int) (*flood, error) {
 		random: rand.New(rand.NewPCG(1, uint64(flows))),
 	}
 	for i := range f.frames {
-		f.frames[i] = f.frame(link.HardwareAddr)
+		f.frames[i] = f.frame(link.HardwareAddr, ecn)
 	}
 	for i := range f.msgs {
 		f.iovs[i].SetLen(len(floodFrame{}))
@@ -67,13 +67,16 @@ func newFlood(dev string, flows int) (*flood, error) {
 	return f, nil
 }
 
-func (f *flood) frame(src net.HardwareAddr) (b floodFrame) {
+func (f *flood) frame(src net.HardwareAddr, ecn bool) (b floodFrame) {
 	copy(b[0:], []byte{2, 0, 0, 0, 0, 0x99})
 	copy(b[6:], src)
 	binary.BigEndian.PutUint16(b[12:], unix.ETH_P_IP)
 	ip := b[14:]
 	const length = 20 + 8 + 18
 	ip[0], ip[8], ip[9] = 0x45, 64, unix.IPPROTO_UDP
+	if ecn {
+		ip[1] = 0b10 // ECT(0), RFC 3168
+	}
 	binary.BigEndian.PutUint16(ip[2:], length)
 	binary.BigEndian.PutUint32(ip[12:], 10<<24|f.random.Uint32N(1<<24))
 	binary.BigEndian.PutUint32(ip[16:], 198<<24|18<<16|f.random.Uint32N(1<<16)) // 198.18/15: for benchmarks (RFC 2544)

@@ -42,23 +42,34 @@ share counts as reached at the first bin of 1 ms from which the mean is 95 % or 
 over the next 10 ms, over the next 100 ms, and until the group changes again. For
 return that is 95 % of the guarantee, counted from the moment its program begins to
 offer; for lend what the others had before and 95 % of what the group had, counted
-from the moment its program stops. With ten wakes the median counts; all are kept.
-The quantum engine lends 1.5 % of the limit a second, and is watched for 40 s.
+from the moment its program stops. Of ten wakes the median counts; the notes have the
+90th percentile and the worst, and the data all. The quantum engine lends 1.5 % of the
+limit a second, and is watched for 40 s.
 
 **latency** is from small UDP packets whose round trips are timed by the kernel's receive
 timestamps. Quiet: they are alone in group0 while groups 1 to 3 are full. Inside a full
 group: they share group0 with one or four CUBIC connections. Nothing adds to the
-round-trip time of the veth pairs, which is below 0.1 ms.
+round-trip time of the veth pairs, which is below 0.1 ms, but in the cases
+"not-in-the-issue": there the path has 10 or 100 ms, and what it has unloaded is taken
+off what is shown, and TCP may buffer as much as such a path needs. There "out" says
+little of the marker, because the sending host itself keeps its own queue short (TCP
+small queues); "in" says more.
 
 **spare**: each active group has one greedy CUBIC connection.
 
 **cost** is what the kernel's own statistics say that the programs took for 60-byte UDP
 frames from a packet socket, the statistics' own cost included; the departure hook's
-share is for all devices that a packet passes. Throughput is one CUBIC connection's.
+share is for all devices that a packet passes. "ecn" is packets that the marker may
+mark, and looks at each of; of others it looks at one in some kilobytes. Throughput is
+one CUBIC connection's.
 
 **scale**: two steady UDP flows of 20 Mbit/s are in a group that nobody changes, two TCP
-connections in another. What the kernel announces on the traffic-control group of
-rtnetlink counts as written.
+connections in another. 100,000 more connections, which send nothing, are assigned to
+groups before the rates change (10,000 in a smoke run), and stay until the end. The
+limit is 10 Gbit/s, where each of Headgate's queues is one qdisc; at 1 Gbit/s, where
+super-packets are cut, it is two. Times are medians of five rounds, losses and writes
+the worst of them. What the kernel announces on the traffic-control group of rtnetlink
+counts as written.
 
 **Beside it, in the same run**: *quantum*, the seed's algorithm as Headgate's second engine
 (it counts payload, so its rates are scaled by 1448/1514); *HTB by hand*, a class per

@@ -51,9 +51,10 @@ func TestNamedCases(t *testing.T) {
 		"ramp-out/0.8Mbit/tcp", "ramp-out/100Mbit/tcp-cubic/", "ramp-out/100Mbit/tcp-bbr/", "ramp-out/100Mbit/udp/", "ramp-out/100Mbit/tcp-cubic-ipv6/", "ramp-out/1000Mbit/tcp",
 		"ramp-out/0.8Mbit/tcp-cubic-seed-timing/", "covetous/out/100Mbit/udp/group2", "covetous/in/100Mbit/tcp-cubic/group3", "steady/out/0.8Mbit/tcp-cubic",
 		"return/100Mbit/udp", "return/100Mbit/tcp", "return/1000Mbit/udp", "lend/100Mbit/udp", "lend/1000Mbit/tcp",
-		"latency/quiet/", "latency/full/cubic-ecn-", "latency/full/cubic-no-ecn-", "spare/proportional/", "spare/equal/", "spare/priority/",
-		"cost/one-hot-flow/", "cost/100000-flows/", "cost/throughput/out", "cost/throughput/in",
+		"latency/quiet/", "latency/full/cubic-ecn-", "latency/full/cubic-no-ecn-", "latency/not-in-the-issue/cubic-ecn-10ms-path/out", "latency/not-in-the-issue/cubic-ecn-100ms-path/in", "spare/proportional/", "spare/equal/", "spare/priority/",
+		"cost/one-hot-flow/", "cost/one-hot-flow-ecn/", "cost/100000-flows/", "cost/throughput/out", "cost/throughput/in",
 		"scale/apply", "scale/re-rate-all", "scale/no-op-apply", "scale/clear", "scale/lost/",
+		"scale/1Gbit/apply", "scale/1Gbit/re-rate-all", "scale/1Gbit/no-op-apply", "scale/1Gbit/clear", "scale/1Gbit/lost/",
 	} {
 		if !slices.ContainsFunc(ids, func(id string) bool { return strings.HasPrefix(id, prefix) }) {
 			t.Errorf("there is no claim %s...", prefix)
@@ -142,6 +143,17 @@ func TestReaches(t *testing.T) {
 	}
 }
 
+func TestPercentile90(t *testing.T) {
+	for _, c := range []struct {
+		v    []float64
+		want float64
+	}{{[]float64{7}, 7}, {[]float64{2, 1}, 2}, {[]float64{10, 1, 2, 3, 4, 5, 6, 7, 8, 9}, 9}} {
+		if got := percentile90(c.v); got != c.want {
+			t.Errorf("the 90th percentile of %v is %v, want %v", c.v, got, c.want)
+		}
+	}
+}
+
 // share's answers are the ones that a reader would compute.
 func TestSpareAnswers(t *testing.T) {
 	want := map[string]map[string]float64{
@@ -195,14 +207,26 @@ func TestHTBByHand(t *testing.T) {
 	}
 }
 
-// A plan of 4,000 groups in both directions is one that Headgate accepts.
-func TestScalePlan(t *testing.T) {
-	p, err := scalePlan(scaleGroups-1, 2*unit.Mbit)
-	if err != nil {
-		t.Fatal(err)
+// Plans of 4,000 groups in both directions are such as Headgate accepts.
+func TestScalePlans(t *testing.T) {
+	for _, c := range scaleCases() {
+		p, err := c.plan(scaleGroups-1, c.each)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(p.Out.Nodes) != scaleGroups || p.In == nil {
+			t.Errorf("%v: %d groups out, in is %v", c.limit, len(p.Out.Nodes), p.In != nil)
+		}
 	}
-	if len(p.Out.Nodes) != scaleGroups || p.In == nil {
-		t.Errorf("%d groups out, in is %v", len(p.Out.Nodes), p.In != nil)
+}
+
+// The connections that are assigned differ, and no group is without any.
+func TestScaleAssignments(t *testing.T) {
+	conns, groups := map[shaper.Conn]bool{}, map[string]bool{}
+	for _, a := range scaleAssignments(scaleConns) {
+		conns[a.Conn], groups[a.Group] = true, true
 	}
-	var _ shaper.Plan = p
+	if len(conns) != scaleConns || len(groups) != scaleGroups-1 {
+		t.Errorf("%d connections in %d groups", len(conns), len(groups))
+	}
 }

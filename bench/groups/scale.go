@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -22,7 +24,10 @@ import (
 
 const (
 	scaleGroups = 4000
-	scaleLimit  = 10 * unit.Gbit
+	// scaleConns are assigned to groups while these are changed; in a smoke run
+	// fewer, because to assign all takes longer than everything else.
+	scaleConns      = 100_000
+	scaleConnsQuick = 10_000
 	// steadyPort is of the group that nobody touches; its traffic is watched for
 	// losses while the others change.
 	steadyPort = basePort
@@ -32,21 +37,47 @@ const (
 
 const scaleTC = "tc by hand"
 
-// What is claimed, in the order in which it is measured.
-var scaleClaims = []bench.Claim{
-	bench.NewClaim("scale/apply", "from 2 groups to 4,000, both directions, under traffic", scaleApply, scaleTC),
-	bench.NewClaim("scale/re-rate-all", "every group but one gets another guarantee", scaleRerate, scaleTC),
-	bench.NewClaim("scale/no-op-apply", "the same plan again: changes to traffic control that the kernel announces", scaleNoop, scaleTC),
-	bench.NewClaim("scale/clear", "all of it taken away", scaleClear, scaleTC),
-	bench.NewClaim("scale/lost/out", "datagrams of an untouched group lost meanwhile (until clear)", scaleLost, scaleTC),
-	bench.NewClaim("scale/lost/in", "datagrams of an untouched group lost meanwhile (until clear)", scaleLost, scaleTC),
+// scaleCase is all of it under one limit.
+type scaleCase struct {
+	limit unit.Rate
+	name  string // "" is the first
+	// steady is the guarantee of the group that nobody touches, each that of any
+	// other, and then what it is changed to.
+	steady, each, then unit.Rate
 }
 
-// scalePlan has n groups besides the steady one, in both directions, each with
-// a guarantee in bit/s.
-func scalePlan(n int, guarantee unit.Rate) (shaper.Plan, error) {
-	d := group.Direction{Limit: scaleLimit, Groups: []group.Group{
-		{Name: "steady", Guarantee: group.Amount{Share: 10_000}, Match: port(steadyPort)},
+// scaleCases: at 10 Gbit/s a super-packet takes no time worth cutting it, and each
+// of the engine's queues is one qdisc. At 1 Gbit/s it is cut, and each is two.
+func scaleCases() []scaleCase {
+	return []scaleCase{
+		{10 * unit.Gbit, "", 100 * unit.Mbit, 2 * unit.Mbit, 1800 * unit.Kbit},
+		{unit.Gbit, "1Gbit", 40 * unit.Mbit, 200 * unit.Kbit, 180 * unit.Kbit},
+	}
+}
+
+func (c scaleCase) id(what string) string { return path.Join("scale", c.name, what) }
+
+// What is claimed, in the order in which it is measured.
+func (c scaleCase) claims() []bench.Claim {
+	under := ""
+	if c.name != "" {
+		under = fmt.Sprintf(", under a limit of %v", c.limit)
+	}
+	return []bench.Claim{
+		bench.NewClaim(c.id("apply"), "from 2 groups to 4,000, both directions, under traffic"+under, scaleApply, scaleTC),
+		bench.NewClaim(c.id("re-rate-all"), "every group but one gets another guarantee, with 100,000 connections assigned"+under, scaleRerate, scaleTC),
+		bench.NewClaim(c.id("no-op-apply"), "the same plan again: changes to traffic control that the kernel announces"+under, scaleNoop, scaleTC),
+		bench.NewClaim(c.id("clear"), "all of it taken away"+under, scaleClear, scaleTC),
+		bench.NewClaim(c.id("lost/out"), "datagrams of an untouched group lost meanwhile (until clear)"+under, scaleLost, scaleTC),
+		bench.NewClaim(c.id("lost/in"), "datagrams of an untouched group lost meanwhile (until clear)"+under, scaleLost, scaleTC),
+	}
+}
+
+// plan has n groups besides the steady one, in both directions, each with a
+// guarantee.
+func (c scaleCase) plan(n int, guarantee unit.Rate) (shaper.Plan, error) {
+	d := group.Direction{Limit: c.limit, Groups: []group.Group{
+		{Name: "steady", Guarantee: group.Amount{Rate: c.steady}, Match: port(steadyPort)},
 	}}
 	for i := range n {
 		d.Groups = append(d.Groups, group.Group{
@@ -56,6 +87,19 @@ func scalePlan(n int, guarantee unit.Rate) (shaper.Plan, error) {
 	p, err := plan(d, false)
 	p.In = p.Out
 	return p, err
+}
+
+// scaleAssignments spread connections that are not there over the groups.
+func scaleAssignments(n int) []shaper.Assignment {
+	out := make([]shaper.Assignment, n)
+	for i := range out {
+		far := netip.AddrFrom4([4]byte{198, 18, byte(i >> 8), byte(i)}) // 198.18/15: for benchmarks (RFC 2544)
+		out[i] = shaper.Assignment{
+			Conn:  shaper.Conn{Proto: unix.IPPROTO_TCP, A: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, 1}), 443), B: netip.AddrPortFrom(far, uint16(1024+i>>16))},
+			Group: fmt.Sprintf("g%d", i%(scaleGroups-1)),
+		}
+	}
+	return out
 }
 
 // scaleSubject is one who carries out the steps.
@@ -74,60 +118,85 @@ type scaleEngine struct{ engine }
 
 func (e scaleEngine) change(p shaper.Plan) error { return e.Apply(p) }
 
+// assigned complains if there are not as many connections in groups.
+func (e scaleEngine) assigned(n int) error {
+	state, err := e.Observe(dev)
+	if err == nil && (state.Out.Assigned != n || state.In.Assigned != n) {
+		err = fmt.Errorf("of %d connections that were assigned there are %d (out) and %d (in)", n, state.Out.Assigned, state.In.Assigned)
+	}
+	return err
+}
+
 // scaleRounds is how often all is done in a full bench: the time of one apply
 // differs by half between two on a shared machine.
 const scaleRounds = 5
 
-func scaleRun(ctx context.Context, r *bench.Run) error {
+func (c scaleCase) run(ctx context.Context, r *bench.Run) error {
 	ours, err := newLimiter(bench.Ours)
 	if err != nil {
 		return err
 	}
-	rounds := scaleRounds
+	rounds, conns := scaleRounds, scaleConns
 	if r.Quick {
-		rounds = 1
+		rounds, conns = 1, scaleConnsQuick
 	}
 	our, theirs := findings{}, findings{}
 	var peerFailed error
 	for range rounds {
-		if err := scaleOne(ctx, r.Sheet(bench.Ours), our, scaleEngine{ours.(engine)}); err != nil {
+		if err := c.one(ctx, r.Sheet(bench.Ours), our, scaleEngine{ours.(engine)}, conns); err != nil {
 			return err
 		}
-		if peerFailed == nil {
-			peerFailed = scaleOne(ctx, r.Sheet(scaleTC), theirs, tcByHand{})
+		if peerFailed == nil && c.peers(r.Quick) {
+			peerFailed = c.one(ctx, r.Sheet(scaleTC), theirs, tcByHand{}, 0)
 		}
 	}
-	our.judge(r.Sheet(bench.Ours))
+	c.judge(r.Sheet(bench.Ours), our)
+	r.Sheet(bench.Ours).Note(c.id("re-rate-all"), "%d connections were assigned before, which took %s s, at most %s s in %d rounds",
+		conns, bench.Number(bench.Median(our[assigning])), bench.Number(slices.Max(our[assigning])), rounds)
 	if peerFailed != nil {
 		return peerError(r.Sheet(scaleTC), peerFailed)
 	}
-	theirs.judge(r.Sheet(scaleTC))
+	c.judge(r.Sheet(scaleTC), theirs)
 	return nil
 }
 
-// findings are what the rounds found, by claim.
+// peers tells whether the peer is measured. A smoke run has it in one case.
+func (c scaleCase) peers(quick bool) bool { return !quick || c.name == "" }
+
+// findings are what the rounds found, by claim, in their order.
 type findings map[string][]float64
 
 func (f findings) set(claim string, v float64) { f[claim] = append(f[claim], v) }
 
+// assigning is the time to assign all connections, of which nothing is claimed.
+const assigning = "assign"
+
 // judge takes the median of times, and the worst of what must not happen at all.
-func (f findings) judge(sheet *bench.Sheet) {
-	for claim, v := range f {
-		slices.Sort(v)
-		if claim == "scale/no-op-apply" || strings.HasPrefix(claim, "scale/lost/") {
-			sheet.Set(claim, v[len(v)-1])
-			continue
+func (c scaleCase) judge(sheet *bench.Sheet, found findings) {
+	if len(found) > 0 {
+		sheet.Keep("rounds", found)
+	}
+	for claim, v := range found {
+		least, most := slices.Min(v), slices.Max(v)
+		switch {
+		case claim == assigning: // is told with the re-rating
+		case claim == c.id("no-op-apply") || strings.HasPrefix(claim, c.id("lost")):
+			sheet.Set(claim, most)
+		default:
+			sheet.Set(claim, bench.Median(v))
+			if len(v) == 1 {
+				continue
+			}
+			sheet.Note(claim, "median of %d, from %s to %s s", len(v), bench.Number(least), bench.Number(most))
 		}
-		sheet.Set(claim, v[len(v)/2])
-		sheet.Note(claim, "median of %d, from %s to %s s", len(v), bench.Number(v[0]), bench.Number(v[len(v)-1]))
 	}
 }
 
-// scaleOne takes one subject through all steps.
-func scaleOne(ctx context.Context, sheet *bench.Sheet, found findings, who scaleSubject) (err error) {
-	few, err := scalePlan(1, 2*unit.Mbit)
-	many, err2 := scalePlan(scaleGroups-1, 2*unit.Mbit)
-	rerated, err3 := scalePlan(scaleGroups-1, 1800*unit.Kbit)
+// one takes one subject through all steps, with some connections assigned.
+func (c scaleCase) one(ctx context.Context, sheet *bench.Sheet, found findings, who scaleSubject, conns int) (err error) {
+	few, err := c.plan(1, c.each)
+	many, err2 := c.plan(scaleGroups-1, c.each)
+	rerated, err3 := c.plan(scaleGroups-1, c.then)
 	if err := errors.Join(err, err2, err3); err != nil {
 		return err
 	}
@@ -136,7 +205,7 @@ func scaleOne(ctx context.Context, sheet *bench.Sheet, found findings, who scale
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	ours := sheet.By == bench.Ours
+	engine, ours := who.(scaleEngine)
 	if ours { // by hand there is no way from few to many but to begin anew
 		if err := within(l, func() error { return who.Apply(few) }); err != nil {
 			return err
@@ -179,11 +248,22 @@ func scaleOne(ctx context.Context, sheet *bench.Sheet, found findings, who scale
 			return err
 		})
 	}
-	if err := timed("scale/apply", func() error { return who.Apply(many) }); err != nil {
+	if err := timed(c.id("apply"), func() error { return who.Apply(many) }); err != nil {
 		return fmt.Errorf("apply: %w", err)
 	}
-	if err := timed("scale/re-rate-all", func() error { return who.change(rerated) }); err != nil {
+	if ours { // by hand there is no such thing
+		list := scaleAssignments(conns)
+		if err := timed(assigning, func() error { return engine.Assign(dev, list) }); err != nil {
+			return fmt.Errorf("assign connections: %w", err)
+		}
+	}
+	if err := timed(c.id("re-rate-all"), func() error { return who.change(rerated) }); err != nil {
 		return fmt.Errorf("re-rate all: %w", err)
+	}
+	if ours {
+		if err := within(l, func() error { return engine.assigned(conns) }); err != nil {
+			return err
+		}
 	}
 	var writes int
 	err = timed("", func() (err error) {
@@ -193,12 +273,12 @@ func scaleOne(ctx context.Context, sheet *bench.Sheet, found findings, who scale
 	if err != nil {
 		return fmt.Errorf("no-op apply: %w", err)
 	}
-	found.set("scale/no-op-apply", float64(writes))
+	found.set(c.id("no-op-apply"), float64(writes))
 	if err := pause(); err != nil {
 		return err
 	}
 	calm := time.Duration(traffic.MonotonicNow() - s.StartMonotonicNs())
-	if err := timed("scale/clear", func() error { return who.Clear(dev) }); err != nil {
+	if err := timed(c.id("clear"), func() error { return who.Clear(dev) }); err != nil {
 		return fmt.Errorf("clear: %w", err)
 	}
 	if err := pause(); err != nil {
@@ -214,9 +294,9 @@ func scaleOne(ctx context.Context, sheet *bench.Sheet, found findings, who scale
 		before, after := f.Between(0, calm), f.Between(calm, time.Hour)
 		sheet.Keep(name, map[string]uint64{"sent": f.Total.Datagrams, "lost_until_clear": before.LostDatagrams, "lost_from_clear": after.LostDatagrams})
 		if !ours {
-			sheet.Note("scale/lost/"+direction(in), "it is made anew, and nothing was limited before")
+			sheet.Note(c.id("lost/"+direction(in)), "it is made anew, and nothing was limited before")
 		}
-		found.set("scale/lost/"+direction(in), float64(before.LostDatagrams))
+		found.set(c.id("lost/"+direction(in)), float64(before.LostDatagrams))
 	}
 	return nil
 }
@@ -252,14 +332,21 @@ func announced(fn func() error) (int, error) {
 	}
 }
 
-func scaleBenches() []bench.Case {
-	return []bench.Case{{
-		Name: "scale", Claims: scaleClaims, Run: scaleRun,
-		Takes: func(quick bool) time.Duration {
-			if quick {
-				return 8 * time.Second
-			}
-			return scaleRounds * 8 * time.Second
-		},
-	}}
+func scaleBenches() (out []bench.Case) {
+	for _, c := range scaleCases() {
+		out = append(out, bench.Case{
+			Name: path.Join("scale", c.name), Claims: c.claims(), Run: c.run,
+			Takes: func(quick bool) time.Duration {
+				const ours, theirs, assign = 5 * time.Second, 7 * time.Second, 10 * time.Second
+				switch {
+				case !quick:
+					return scaleRounds * (ours + theirs + assign)
+				case c.peers(quick):
+					return ours + theirs
+				}
+				return ours
+			},
+		})
+	}
+	return out
 }

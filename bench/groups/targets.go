@@ -29,6 +29,9 @@ var (
 	latencyECN     = bench.Target{Op: "<=", Value: 1, Unit: "ms"}
 	latencyNoECN   = bench.Target{Op: "<=", Value: 20, Unit: "ms"}
 	latencyGoodput = bench.Target{Op: ">=", Value: 94, Unit: "% of the limit"}
+	// Over long paths, where the issue names no figure, what is added to the path's
+	// own time is held to the bound without ECN.
+	latencyWait = latencyNoECN
 
 	// spare: the worst active group against share's answer.
 	spareError = bench.Target{Op: "<=", Value: 5, Unit: "%"}
@@ -58,7 +61,7 @@ var rows = []bench.Row{
 	{ID: "steady", What: "Coefficient of variation of each connection's rate in the overload (1 s; 10 s at 0.8 Mbit/s): at most 0.05. The worst connection is shown."},
 	{ID: "return", What: "At 1 ms round-trip time, arrivals timed in 1 ms bins: until a waking group has 95 % of its guarantee. UDP at most 10 ms, TCP at most 100 ms."},
 	{ID: "lend", What: "The same, until bandwidth that a group leaves idle is used by the others. UDP at most 20 ms, TCP at most 200 ms."},
-	{ID: "latency", What: "At 100 Mbit/s with the real bottleneck behind, at 101 %: a quiet group's round-trip time at p99 over its unloaded p99, at most 0.5 ms; inside a full group, CUBIC with ECN, mean at most 1 ms at 94 % goodput or more; without ECN mean at most 20 ms at 94 %."},
+	{ID: "latency", What: "At 100 Mbit/s with the real bottleneck behind, at 101 %: a quiet group's round-trip time at p99 over its unloaded p99, at most 0.5 ms; inside a full group, CUBIC with ECN, mean at most 1 ms at 94 % goodput or more; without ECN mean at most 20 ms at 94 %. Of longer paths the issue says only that goodput at 100 ms is not given away: the cases \"not-in-the-issue\" hold 10 and 100 ms to the same 94 %, and the wait to 20 ms."},
 	{ID: "spare", What: "The three ways to lend against `share`'s answer, with segmentation offload on: each active group within 5 %."},
 	{ID: "cost", What: "eBPF time per packet by the kernel's own statistics: one hot flow at most 250 ns, 100,000 flows in random order at most 600 ns. Throughput of a limit that is never reached against no Headgate, in interleaved pairs: median out at least 90 %, in 75 %."},
 	{ID: "scale", What: "4,000 groups in both directions under traffic: apply at most 1.5 s, all rates changed within 150 ms, the same again writes nothing, clear at most 0.5 s, and no packet of another group lost."},

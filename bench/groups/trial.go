@@ -102,7 +102,7 @@ func (t trial) observe(ctx context.Context, l *lab.Lab) (*found, error) {
 		return nil, err
 	}
 	defer m.Close()
-	start := traffic.MonotonicNow() + int64(connectTime)
+	start := traffic.MonotonicNow() + int64(connectTime+t.rig.RTT) // a handshake is one round trip
 	if err := m.Start(start); err != nil {
 		return nil, err
 	}
