@@ -119,6 +119,8 @@ func (d *Device) read(c *nl.Conn, engine group.Engine) (err error) {
 		case q.Ifindex != d.Index():
 		case q.Parent == nl.Clsact && q.Kind == "clsact":
 			d.Clsact = true
+			d.Sides[Ingress].readBlock(Ingress, q.IngressBlock)
+			d.Sides[Egress].readBlock(Egress, q.EgressBlock)
 		case q.Parent == nl.Clsact:
 			d.Blocked = append(d.Blocked, "qdisc "+q.Kind)
 		}
@@ -132,6 +134,14 @@ func (d *Device) read(c *nl.Conn, engine group.Engine) (err error) {
 		}
 	}
 	return nil
+}
+
+// readBlock tells of a hook that stands in for a shared block: it takes no filter
+// for this device alone.
+func (s *Side) readBlock(i int, block uint32) {
+	if block != 0 {
+		s.Before = append(s.Before, fmt.Sprintf("shared block %d at %s (make its clsact without %s_block)", block, hookNames[i], hookNames[i]))
+	}
 }
 
 // readHook finds our filter and the others'.

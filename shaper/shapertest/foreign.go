@@ -103,6 +103,8 @@ func foreign(s *suite) {
 		{"ingress qdisc", []string{"qdisc add dev " + dev + " ingress"}, "ingress", both, "ingress"},
 		{"an egress filter in our place", []string{clsact, f("egress", 1)}, "clsact", out, "u32 pref 1"},
 		{"an ingress filter in our place", []string{clsact, f("ingress", 1)}, "clsact", in, "u32 pref 1"},
+		{"a shared block at egress", []string{"qdisc add dev " + dev + " egress_block 21 clsact", "filter add block 21 pref 9 " + filter}, "clsact", out, "shared block 21 at egress"},
+		{"a shared block at ingress, without filters", []string{"qdisc add dev " + dev + " ingress_block 22 clsact"}, "clsact", in, "shared block 22 at ingress"},
 		{"a later egress filter", []string{clsact, f("egress", 9)}, "clsact", 0, "u32 pref 9"},
 		{"a later ingress filter", []string{clsact, f("ingress", 9)}, "clsact", 0, "u32 pref 9"},
 	}
@@ -110,7 +112,7 @@ func foreign(s *suite) {
 		cases[0].refused = out
 	}
 	if s.f.EndsIngress {
-		cases[5].refused = in
+		cases[len(cases)-1].refused = in
 	}
 	tree := four(s, 100*unit.Mbit)
 	for _, c := range cases {
