@@ -156,7 +156,7 @@ func (d *Device) readHook(c *nl.Conn, i int, engine group.Engine) error {
 			continue // the head of a chain, not a filter
 		}
 		name, id := f.BPFFilter()
-		if f.Kind == "bpf" && f.Pref() == filterPref && name == filterName {
+		if f.Kind == "bpf" && f.Pref() == filterPref && f.Handle == nl.FilterHandle && name == filterName {
 			s.Program = ebpf.ProgramID(id)
 			continue
 		}
@@ -257,7 +257,7 @@ func (d *Device) Attach(b *nl.Batch, side int, p *ebpf.Program) {
 // Detach takes our program from a hook, if there is one.
 func (d *Device) Detach(b *nl.Batch, side int) {
 	if d.Sides[side].Program != 0 {
-		b.DeleteFilter(d.Index(), hooks[side], filterPref)
+		b.DeleteBPFFilter(d.Index(), hooks[side], filterPref)
 	}
 }
 

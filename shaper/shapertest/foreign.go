@@ -20,6 +20,9 @@ func (s *suite) tc(commands ...string) {
 
 const filter = "protocol all u32 match u32 0 0 classid 7:7"
 
+// ourFilter is how tc prints one of ours: the lab's own names have the word too.
+const ourFilter = "handle 0x1 headgate"
+
 // clearRestores holds everything that tc and ip print of the server's devices to
 // what it was before.
 func clearRestores(s *suite) {
@@ -62,8 +65,24 @@ func clearRestores(s *suite) {
 	}
 	s.clear()
 	left := snapshot(s, s.server, dev)
-	if strings.Count(left, "pref 100 u32") < 2 || strings.Contains(left, "headgate") {
+	if strings.Count(left, "pref 100 u32") < 2 || strings.Contains(left, ourFilter) {
 		s.Errorf("two filters of others should be left, and nothing of ours:\n%s", left)
+	}
+	s.tc("qdisc del dev " + dev + " clsact")
+
+	// And so does one that shares our preference.
+	s.apply(hostPlan(tree, nil))
+	labtest.Run(s, s.server, "tc", append(strings.Fields("filter add dev "+dev+" egress pref 1 handle 2 protocol all bpf bytecode"), "1,6 0 0 0,")...)
+	s.do(func() error {
+		if _, err := s.engine.Apply(hostPlan(tree, nil)); !errors.Is(err, shaper.ErrForeign) || !strings.Contains(err.Error(), "bpf pref 1") {
+			s.Errorf("a filter of our preference, which is asked before ours: %v", err)
+		}
+		return nil
+	})
+	s.clear()
+	left = snapshot(s, s.server, dev)
+	if !strings.Contains(left, "pref 1 bpf chain 0 handle 0x2") || strings.Contains(left, ourFilter) {
+		s.Errorf("another's filter of our preference should be left, and nothing of ours:\n%s", left)
 	}
 	s.tc("qdisc del dev " + dev + " clsact")
 
