@@ -275,15 +275,6 @@ func (d *Device) RemoveClsact(b *nl.Batch) {
 	b.DeleteQdisc(d.Index(), nl.ClsactHandle, nl.Clsact)
 }
 
-// LinkHeader is how many bytes come before the IP header.
-func (d *Device) LinkHeader() uint32 {
-	switch d.Link.Attrs().EncapType {
-	case "none", "tunnel", "tunnel6", "sit", "gre", "gre6", "ppp", "ipip":
-		return 0
-	}
-	return 14
-}
-
 // Direction is what a plan wants of one hook.
 type Direction struct {
 	Tree *group.Tree // nil if it is not limited

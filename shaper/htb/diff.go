@@ -54,10 +54,14 @@ func (w want) fill(k *kernel, s side, p shaper.Plan) (want, error) {
 	if err != nil {
 		return w, err
 	}
+	linkHeader, err := k.LinkHeader()
+	if err != nil {
+		return w, err
+	}
 	w.record = classifier.Record{
 		Engine: group.HTB, Build: classifier.Build(_ClassifierBytes), Plan: p, In: w.In, Classes: ids, Cgroups: cgroups,
 		Clsact: k.NeedsClsact(), Token: old.Token, Generation: old.Generation, IFB: old.IFB,
-		LinkHeader: k.LinkHeader(),
+		LinkHeader: linkHeader,
 	}
 	w.classes = classes(*w.Tree, w.minor, facts{mtu: k.Link.Attrs().MTU, overhead: p.Overhead, flowQueues: k.flowQueues()})
 	return w, nil
