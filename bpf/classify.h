@@ -178,7 +178,7 @@ static __always_inline void classify(struct __sk_buff *skb, struct packet *p, st
 		__builtin_memcpy(frag.src, p->key.src, sizeof(frag.src));
 		__builtin_memcpy(frag.dst, p->key.dst, sizeof(frag.dst));
 		frag.id = p->frag_id;
-		frag.proto = p->key.proto;
+		frag.proto = p->part_of;
 		frag.family = p->key.family;
 	}
 	if (p->later) {

@@ -38,6 +38,7 @@ struct packet {
 	__u32 headers; /* bytes before the transport payload; 0 if unknown */
 	__u32 payload; /* bytes after the last header that is known; a super-packet's whole, once */
 	__u8 fragment; /* part of a datagram that was cut up */
+	__u8 part_of;  /* its protocol by each of its parts; a first part with options shows another */
 	__u8 later;    /* and not its first part, so without ports */
 	__u8 control;  /* must not be starved: see doc.go of shaper/htb */
 	__u8 ecn;      /* the two ECN bits */
@@ -134,6 +135,7 @@ static __always_inline void parse_ipv4(struct __sk_buff *skb, struct packet *p, 
 	p->later = (frag & IP_FRAGMENT_OFFSET) != 0;
 	p->fragment = p->later || (frag & IP_MORE_FRAGMENTS);
 	p->frag_id = ip->id;
+	p->part_of = ip->protocol;
 	/* A super-packet above 64 KB has no length. */
 	end = ip->tot_len ? off + bpf_ntohs(ip->tot_len) : skb->len;
 	off += ip->ihl * 4;
@@ -177,6 +179,7 @@ static __always_inline void parse_ipv6(struct __sk_buff *skb, struct packet *p, 
 			p->later = (bpf_ntohs(ext->frag) & 0xfff8) != 0;
 			p->fragment = p->later || (bpf_ntohs(ext->frag) & 1);
 			p->frag_id = ext->id;
+			p->part_of = ext->next;
 			off += 8;
 		} else if (next == PROTO_AUTH) {
 			off += (ext->len + 2) * 4;

@@ -106,7 +106,7 @@ func TestSooner(t *testing.T) {
 		t.Errorf("a warning where nothing is limited: %s", r.err)
 	}
 	both := server.file("kind: Interface\ndev: router\nout: " + groups + "in: " + groups)
-	if r := server.must("apply", "-f", both); !strings.HasPrefix(r.err, warning) || !strings.Contains(r.err, `(passes) sees packets first`) || !strings.HasSuffix(r.err, "belong to no group of \"out\"\n") {
+	if r := server.must("apply", "-f", both); !strings.HasPrefix(r.err, warning) || !strings.Contains(r.err, `(passes) sees packets first`) || !strings.HasSuffix(r.err, "belong to no group of \"out\", and get at most a quarter of its limit, together with control traffic\n") {
 		t.Errorf("apply says %q", r.err)
 	}
 	for _, command := range []string{"show", "doctor router", "top --once --interval 100ms"} {

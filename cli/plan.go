@@ -84,7 +84,7 @@ func (a *app) steps(set config.Set, ignoreMissing bool) ([]step, error) {
 	for _, t := range targets {
 		s, err := a.step(t)
 		if err == nil {
-			err = a.warnSooner(t.plan)
+			err = a.warnSooner(t.plan, t.source.Engine)
 		}
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", t.source.Name(), err))
@@ -96,16 +96,25 @@ func (a *app) steps(set config.Set, ignoreMissing bool) ([]step, error) {
 
 // warnSooner tells of programs that may keep packets from being classified. Many
 // do no such thing, so they are no reason to refuse.
-func (a *app) warnSooner(p shaper.Plan) error {
+func (a *app) warnSooner(p shaper.Plan, engine group.Engine) error {
 	sooner, err := a.sooner(p.Dev)
 	for side, d := range attach.Directions(p) {
 		for _, what := range sooner[side] {
 			if d.Tree != nil {
-				a.note("headgate: warning: %s: %s sees packets first: those that it passes, other than by TCX_NEXT, belong to no group of %q", p.Dev, what, d)
+				a.note("headgate: warning: %s: %s sees packets first: those that it passes, other than by TCX_NEXT, belong to no group of %q, and %s", p.Dev, what, d, unseen(engine, side))
 			}
 		}
 	}
 	return err
+}
+
+// unseen is what becomes of packets that no classifier sees. HTB has a class for
+// them, that of control traffic, whose ceiling is shaper/htb's controlCeiling.
+func unseen(engine group.Engine, side int) string {
+	if engine == group.HTB && side == attach.Egress {
+		return "get at most a quarter of its limit, together with control traffic"
+	}
+	return "are not limited"
 }
 
 func (a *app) step(t target) (step, error) {

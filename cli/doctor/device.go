@@ -57,9 +57,13 @@ func earlier(l netlink.Link) (out []Check) {
 	if err != nil {
 		return out // the device went meanwhile
 	}
+	become := [2]string{
+		attach.Egress:  "get at most a quarter of the limit, together with control traffic (engine htb), or are not limited",
+		attach.Ingress: "are not limited",
+	}
 	for side, name := range [2]string{attach.Egress: "tcx egress", attach.Ingress: "tcx ingress"} {
 		for _, what := range sooner[side] {
-			limited(name, strings.TrimPrefix(what, name+" "), "packets that it passes, drops or redirects, other than by TCX_NEXT, belong to no group")
+			limited(name, strings.TrimPrefix(what, name+" "), "packets that it drops, redirects or passes, other than by TCX_NEXT, belong to no group; passed ones "+become[side])
 		}
 	}
 	return out

@@ -15,6 +15,10 @@ const (
 	bpfActDirect = 1
 )
 
+// FilterHandle is the one of our filters among those of their preference, which
+// may have others' filters of the same kind besides.
+const FilterHandle Handle = 1
+
 // AddClsact makes the qdisc that gives a device its two filter hooks.
 func (b *Batch) AddClsact(ifindex int) {
 	b.tc(task{words: "make the clsact qdisc"}, unix.RTM_NEWQDISC, netlink.Create,
@@ -25,16 +29,18 @@ func (b *Batch) AddClsact(ifindex int) {
 // the one that is there, without a packet between the two.
 func (b *Batch) SetBPFFilter(ifindex int, hook Handle, pref uint16, fd int, name string) {
 	b.tc(task{words: "attach " + name}, unix.RTM_NEWTFILTER, netlink.Create,
-		TC{Ifindex: ifindex, Handle: 1, Parent: hook, Info: filterInfo(pref)}, "bpf", func(ae *netlink.AttributeEncoder) {
+		TC{Ifindex: ifindex, Handle: FilterHandle, Parent: hook, Info: filterInfo(pref)}, "bpf", func(ae *netlink.AttributeEncoder) {
 			ae.Uint32(bpfFD, uint32(fd))
 			ae.String(bpfName, name)
 			ae.Uint32(bpfFlags, bpfActDirect)
 		})
 }
 
-// DeleteFilter removes all filters of one preference from a hook.
-func (b *Batch) DeleteFilter(ifindex int, hook Handle, pref uint16) {
-	b.tc(task{words: "remove a filter"}, unix.RTM_DELTFILTER, 0, TC{Ifindex: ifindex, Parent: hook, Info: filterInfo(pref)}, "bpf", nil)
+// DeleteBPFFilter removes what SetBPFFilter attached. Without a handle the kernel
+// removes all filters of the preference (net/sched/cls_api.c, tc_del_tfilter).
+func (b *Batch) DeleteBPFFilter(ifindex int, hook Handle, pref uint16) {
+	b.tc(task{words: "remove a filter"}, unix.RTM_DELTFILTER, 0,
+		TC{Ifindex: ifindex, Handle: FilterHandle, Parent: hook, Info: filterInfo(pref)}, "bpf", nil)
 }
 
 // BPFFilter reads a program's name and id from a dump.

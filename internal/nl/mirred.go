@@ -28,7 +28,7 @@ func (b *Batch) SetRedirectingFilter(ifindex int, hook Handle, pref uint16, fd i
 	binary.NativeEndian.PutUint32(parms[20:], mirredEgress)
 	binary.NativeEndian.PutUint32(parms[24:], uint32(to))
 	b.tc(task{words: "attach " + name}, unix.RTM_NEWTFILTER, netlink.Create,
-		TC{Ifindex: ifindex, Handle: 1, Parent: hook, Info: filterInfo(pref)}, "bpf", func(ae *netlink.AttributeEncoder) {
+		TC{Ifindex: ifindex, Handle: FilterHandle, Parent: hook, Info: filterInfo(pref)}, "bpf", func(ae *netlink.AttributeEncoder) {
 			ae.Uint32(bpfFD, uint32(fd))
 			ae.String(bpfName, name)
 			ae.Nested(bpfAct, func(list *netlink.AttributeEncoder) error {

@@ -53,12 +53,22 @@ func (t TC) bytes() []byte {
 	return b
 }
 
+// Attribute types that golang.org/x/sys/unix lacks (uapi/linux/rtnetlink.h).
+const (
+	tcaIngressBlock = 13
+	tcaEgressBlock  = 14
+)
+
 // Object is a qdisc, class or filter as the kernel reports it.
 type Object struct {
 	TC
 	Kind    string
 	Options []byte // TCA_OPTIONS, not decoded
 	Stats   Stats
+	// IngressBlock and EgressBlock are the shared blocks of a clsact's hooks, or 0:
+	// such a hook has the filters of its block and takes none of its own, and a dump
+	// of them names no device (net/sched/cls_api.c, TCM_IFINDEX_MAGIC_BLOCK).
+	IngressBlock, EgressBlock uint32
 }
 
 // Stats are the generic counters of a qdisc or class (TCA_STATS2).
@@ -90,6 +100,10 @@ func ParseObject(b []byte) (Object, error) {
 			o.Options = ad.Bytes()
 		case unix.TCA_STATS2:
 			ad.Nested(o.Stats.decode)
+		case tcaIngressBlock:
+			o.IngressBlock = ad.Uint32()
+		case tcaEgressBlock:
+			o.EgressBlock = ad.Uint32()
 		}
 	}
 	return o, ad.Err()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"syscall"
 
 	"github.com/cilium/ebpf"
 
@@ -28,13 +29,68 @@ func (d *Device) Assign(list []shaper.Assignment) error {
 			keys, values = append(keys, key), append(values, classes)
 		}
 	}
-	if err := classifier.PutAll(t.assigned, keys, values); err != nil {
-		if errors.Is(err, ebpf.ErrKeyExist) || t.full(len(keys)) {
-			return fmt.Errorf("device %s has no room for %d more assigned connections: the most is %d", d.Name(), len(list), t.assigned.MaxEntries()/2)
-		}
+	err = t.put(keys, values)
+	switch {
+	case errors.Is(err, errFull):
+		return fmt.Errorf("device %s has no room for %d more assigned connections: the most is %d", d.Name(), len(list), t.assigned.MaxEntries()/2)
+	case err != nil:
 		return fmt.Errorf("cannot assign %d connections on %s: %w", len(list), d.Name(), err)
 	}
-	return t.announce()
+	return nil
+}
+
+var errFull = errors.New("no room")
+
+// put writes all entries or none, and announces it either way: for a moment some
+// may have been there, and flow caches may know them. How much room there is cannot
+// be asked, and to count took longer than to try.
+func (t table) put(keys []classifier.ConnKey, values []uint32) error {
+	if len(keys) > int(t.assigned.MaxEntries()) {
+		return errFull
+	}
+	before, err := t.lookup(keys)
+	if err != nil {
+		return err
+	}
+	if err = classifier.PutAll(t.assigned, keys, values); err == nil {
+		return t.announce()
+	}
+	undo := t.restore(keys, before)
+	if errors.Is(err, syscall.E2BIG) || t.full(len(keys)-len(before)) {
+		err = errFull
+	}
+	return errors.Join(err, undo, t.announce())
+}
+
+// lookup gives what there is of some entries.
+func (t table) lookup(keys []classifier.ConnKey) (map[classifier.ConnKey]uint32, error) {
+	out := map[classifier.ConnKey]uint32{}
+	for _, key := range keys {
+		var classes uint32
+		switch err := t.assigned.Lookup(key, &classes); {
+		case err == nil:
+			out[key] = classes
+		case !errors.Is(err, ebpf.ErrKeyNotExist):
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// restore gives entries the values that they had.
+func (t table) restore(keys []classifier.ConnKey, before map[classifier.ConnKey]uint32) error {
+	for _, key := range keys {
+		var err error
+		if classes, ok := before[key]; ok {
+			err = t.assigned.Put(key, classes)
+		} else {
+			err = t.assigned.Delete(key)
+		}
+		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return fmt.Errorf("and some of them stay assigned: %w", err)
+		}
+	}
+	return nil
 }
 
 // Unassign returns connections to the rules. One that is not assigned is an
@@ -44,21 +100,26 @@ func (d *Device) Unassign(list []shaper.Conn) error {
 	if err != nil {
 		return err
 	}
-	var missing []error
+	return t.remove(list, d.Name())
+}
+
+// remove takes entries back, and announces it also if some cannot be.
+func (t table) remove(list []shaper.Conn, dev string) error {
+	var failed []error
 	for _, conn := range list {
 		for i, key := range classifier.Keys(conn) {
 			err := t.assigned.Delete(key)
 			switch {
 			case errors.Is(err, ebpf.ErrKeyNotExist):
 				if i == 0 {
-					missing = append(missing, fmt.Errorf("connection %v is not assigned on %s", conn, d.Name()))
+					failed = append(failed, fmt.Errorf("connection %v is not assigned on %s", conn, dev))
 				}
 			case err != nil:
-				return fmt.Errorf("cannot take back connection %v on %s: %w", conn, d.Name(), err)
+				failed = append(failed, fmt.Errorf("cannot take back connection %v on %s: %w", conn, dev, err))
 			}
 		}
 	}
-	return errors.Join(append(missing, t.announce())...)
+	return errors.Join(append(failed, t.announce())...)
 }
 
 // Assignments lists the connections that are assigned.

@@ -119,6 +119,8 @@ func (d *Device) read(c *nl.Conn, engine group.Engine) (err error) {
 		case q.Ifindex != d.Index():
 		case q.Parent == nl.Clsact && q.Kind == "clsact":
 			d.Clsact = true
+			d.Sides[Ingress].readBlock(Ingress, q.IngressBlock)
+			d.Sides[Egress].readBlock(Egress, q.EgressBlock)
 		case q.Parent == nl.Clsact:
 			d.Blocked = append(d.Blocked, "qdisc "+q.Kind)
 		}
@@ -134,6 +136,14 @@ func (d *Device) read(c *nl.Conn, engine group.Engine) (err error) {
 	return nil
 }
 
+// readBlock tells of a hook that stands in for a shared block: it takes no filter
+// for this device alone.
+func (s *Side) readBlock(i int, block uint32) {
+	if block != 0 {
+		s.Before = append(s.Before, fmt.Sprintf("shared block %d at %s (make its clsact without %s_block)", block, hookNames[i], hookNames[i]))
+	}
+}
+
 // readHook finds our filter and the others'.
 func (d *Device) readHook(c *nl.Conn, i int, engine group.Engine) error {
 	filters, err := c.Objects("filters", unix.RTM_GETTFILTER, nl.TC{Ifindex: d.Index(), Parent: hooks[i]})
@@ -146,7 +156,7 @@ func (d *Device) readHook(c *nl.Conn, i int, engine group.Engine) error {
 			continue // the head of a chain, not a filter
 		}
 		name, id := f.BPFFilter()
-		if f.Kind == "bpf" && f.Pref() == filterPref && name == filterName {
+		if f.Kind == "bpf" && f.Pref() == filterPref && f.Handle == nl.FilterHandle && name == filterName {
 			s.Program = ebpf.ProgramID(id)
 			continue
 		}
@@ -247,7 +257,7 @@ func (d *Device) Attach(b *nl.Batch, side int, p *ebpf.Program) {
 // Detach takes our program from a hook, if there is one.
 func (d *Device) Detach(b *nl.Batch, side int) {
 	if d.Sides[side].Program != 0 {
-		b.DeleteFilter(d.Index(), hooks[side], filterPref)
+		b.DeleteBPFFilter(d.Index(), hooks[side], filterPref)
 	}
 }
 
@@ -263,15 +273,6 @@ func (d *Device) RemoveClsact(b *nl.Batch) {
 		}
 	}
 	b.DeleteQdisc(d.Index(), nl.ClsactHandle, nl.Clsact)
-}
-
-// LinkHeader is how many bytes come before the IP header.
-func (d *Device) LinkHeader() uint32 {
-	switch d.Link.Attrs().EncapType {
-	case "none", "tunnel", "tunnel6", "sit", "gre", "gre6", "ppp", "ipip":
-		return 0
-	}
-	return 14
 }
 
 // Direction is what a plan wants of one hook.

@@ -11,7 +11,10 @@ import (
 // Egress, Ingress), in words. They are in nobody's way, and nothing can come
 // before them. What they end with TCX_NEXT goes on to our filter; what they pass,
 // drop or redirect themselves does not (net/core/dev.c, sch_handle_egress): at
-// egress it is in the class of control traffic, which is the tree's default.
+// egress it is in the class of control traffic, which is the HTB tree's default.
+// HTB learns its default once (it has no ->change), and what it cannot find it
+// sends without any limit (net/sched/sch_htb.c, htb_classify), so the default is a
+// class that every tree has and not a group, which may go.
 func Sooner(dev string) (words [2][]string, err error) {
 	l, err := find(dev)
 	if err != nil {

@@ -54,10 +54,14 @@ func (w want) fill(k *kernel, s side, p shaper.Plan) (want, error) {
 	if err != nil {
 		return w, err
 	}
+	linkHeader, err := k.LinkHeader()
+	if err != nil {
+		return w, err
+	}
 	w.record = classifier.Record{
 		Engine: group.HTB, Build: classifier.Build(_ClassifierBytes), Plan: p, In: w.In, Classes: ids, Cgroups: cgroups,
 		Clsact: k.NeedsClsact(), Token: old.Token, Generation: old.Generation, IFB: old.IFB,
-		LinkHeader: k.LinkHeader(),
+		LinkHeader: linkHeader,
 	}
 	w.classes = classes(*w.Tree, w.minor, facts{mtu: k.Link.Attrs().MTU, overhead: p.Overhead, flowQueues: k.flowQueues()})
 	return w, nil
@@ -131,7 +135,7 @@ func classStep(object string, c class, have tree) (step, bool) {
 	switch {
 	case exists:
 		s.change = func() shaper.Change {
-			return shaper.Change{Verb: "change", Object: object, Detail: difference(old.htb, c.htb)}
+			return shaper.Change{Verb: "change", Object: object, Detail: difference(old.htb, c)}
 		}
 	case c.minor != rootMinor: // the limit was named with the tree
 		s.change = func() shaper.Change { return shaper.Change{Verb: "add", Object: object, Detail: describe(c.htb)} }
@@ -139,27 +143,39 @@ func classStep(object string, c class, have tree) (step, bool) {
 	return s, true
 }
 
-func sameClass(c class, old htbClass) bool {
-	a, b := c.htb, old.htb
+func sameClass(c class, old htbClass) bool { return c.heeded(c.htb) == c.heeded(old.htb) }
+
+// heeded is what HTB heeds of what a class like c is told: no turns and priorities of
+// parents.
+func (c class) heeded(h nl.HTBClass) nl.HTBClass {
 	if !c.leaf {
-		a.Quantum, b.Quantum = 0, 0 // HTB ignores what it is told for a parent
-		a.Prio, b.Prio = 0, 0
+		h.Quantum, h.Prio = 0, 0
 	}
-	return a == b
+	return h
 }
 
 func describe(c nl.HTBClass) string {
-	return fmt.Sprintf("%v guaranteed, up to %v", unit.Rate(c.Rate*8), unit.Rate(c.Ceil*8))
+	return fmt.Sprintf("%s guaranteed, up to %v", guaranteed(c.Rate), unit.Rate(c.Ceil*8))
 }
 
-func difference(old, now nl.HTBClass) string {
+// guaranteed is a class's own rate in words. HTB knows no rate of 0, so that 1 byte
+// a second stands for it (builder.class).
+func guaranteed(rate uint64) string {
+	if rate <= 1 {
+		return "nothing"
+	}
+	return unit.Rate(rate * 8).String()
+}
+
+func difference(before nl.HTBClass, c class) string {
+	old, now := c.heeded(before), c.heeded(c.htb)
 	var parts []string
 	note := func(what string, a, b any) {
 		if a != b {
 			parts = append(parts, fmt.Sprintf("%s %v -> %v", what, a, b))
 		}
 	}
-	note("guaranteed", unit.Rate(old.Rate*8), unit.Rate(now.Rate*8))
+	note("guaranteed", guaranteed(old.Rate), guaranteed(now.Rate))
 	note("ceiling", unit.Rate(old.Ceil*8), unit.Rate(now.Ceil*8))
 	note("turn", unit.Bytes(old.Quantum), unit.Bytes(now.Quantum))
 	note("priority", old.Prio, now.Prio)

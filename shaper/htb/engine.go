@@ -134,7 +134,7 @@ func sweepIFBs() {
 		there[ifbName(l.Attrs().Index)] = true
 	}
 	for _, l := range links {
-		if l.Type() == "ifb" && len(l.Attrs().Name) > 3 && l.Attrs().Name[:3] == "hgi" && !there[l.Attrs().Name] {
+		if isOurIFB(l) && !there[l.Attrs().Name] {
 			if err := netlink.LinkDel(l); err != nil {
 				slog.Warn("cannot remove the IFB of a device that is gone", "ifb", l.Attrs().Name, "error", err)
 			}

@@ -3,7 +3,9 @@ package htb
 import (
 	"errors"
 	"fmt"
+	"net"
 	"slices"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -92,8 +94,21 @@ func isOurs(q nl.Object) bool { return q.Handle.Major() == major && q.Kind == "h
 // network namespace until it wraps.
 func ifbName(index int) string { return fmt.Sprintf("hgi%d", index) }
 
-// ifbAlias marks an IFB as ours.
-func ifbAlias(dev string) string { return "headgate ingress of " + dev }
+// ifbAlias marks an IFB as ours. The device may have another name by now.
+func ifbAlias(dev string) string { return ifbAliasPrefix + dev }
+
+const ifbAliasPrefix = "headgate ingress of "
+
+// isOurIFB knows a device that addIFB made. One without an alias that was never
+// set up is what a process left that was killed between the two.
+func isOurIFB(l netlink.Link) bool {
+	a := l.Attrs()
+	var index int
+	if n, err := fmt.Sscanf(a.Name, "hgi%d", &index); l.Type() != "ifb" || n != 1 || err != nil || a.Name != ifbName(index) {
+		return false
+	}
+	return strings.HasPrefix(a.Alias, ifbAliasPrefix) || a.Alias == "" && a.Flags&net.FlagUp == 0
+}
 
 func (k *kernel) readIFB(c *nl.Conn) error {
 	name := ifbName(k.Index())
@@ -104,8 +119,8 @@ func (k *kernel) readIFB(c *nl.Conn) error {
 	if err != nil {
 		return fmt.Errorf("cannot look up device %s: %w", name, err)
 	}
-	if ifb.Type() != "ifb" {
-		k.sides[ingress].blocked = append(k.sides[ingress].blocked, fmt.Sprintf("device %s, a %s", name, ifb.Type()))
+	if !isOurIFB(ifb) {
+		k.sides[ingress].blocked = append(k.sides[ingress].blocked, fmt.Sprintf("device %s (%s), whose name Headgate needs", name, ifb.Type()))
 		return nil
 	}
 	k.sides[ingress].qdisc = ifb

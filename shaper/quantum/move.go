@@ -64,9 +64,13 @@ func (s *sideMove) want(d *attach.Device, have *attach.Side, p shaper.Plan, set 
 	if err != nil {
 		return err
 	}
+	linkHeader, err := d.LinkHeader()
+	if err != nil {
+		return err
+	}
 	s.record = classifier.Record{
 		Engine: group.Quantum, Build: classifier.Build(_PolicerBytes), Plan: p, In: s.In, Classes: ids, Cgroups: cgroups,
-		Clsact: d.NeedsClsact(), Generation: old.Generation, LinkHeader: d.LinkHeader(), Options: set.record(),
+		Clsact: d.NeedsClsact(), Generation: old.Generation, LinkHeader: linkHeader, Options: set.record(),
 	}
 	if have.Record == nil || !have.Record.Equal(s.record) {
 		s.changes = s.compare(have.Record)

@@ -20,6 +20,9 @@ func (s *suite) tc(commands ...string) {
 
 const filter = "protocol all u32 match u32 0 0 classid 7:7"
 
+// ourFilter is how tc prints one of ours: the lab's own names have the word too.
+const ourFilter = "handle 0x1 headgate"
+
 // clearRestores holds everything that tc and ip print of the server's devices to
 // what it was before.
 func clearRestores(s *suite) {
@@ -62,8 +65,24 @@ func clearRestores(s *suite) {
 	}
 	s.clear()
 	left := snapshot(s, s.server, dev)
-	if strings.Count(left, "pref 100 u32") < 2 || strings.Contains(left, "headgate") {
+	if strings.Count(left, "pref 100 u32") < 2 || strings.Contains(left, ourFilter) {
 		s.Errorf("two filters of others should be left, and nothing of ours:\n%s", left)
+	}
+	s.tc("qdisc del dev " + dev + " clsact")
+
+	// And so does one that shares our preference.
+	s.apply(hostPlan(tree, nil))
+	labtest.Run(s, s.server, "tc", append(strings.Fields("filter add dev "+dev+" egress pref 1 handle 2 protocol all bpf bytecode"), "1,6 0 0 0,")...)
+	s.do(func() error {
+		if _, err := s.engine.Apply(hostPlan(tree, nil)); !errors.Is(err, shaper.ErrForeign) || !strings.Contains(err.Error(), "bpf pref 1") {
+			s.Errorf("a filter of our preference, which is asked before ours: %v", err)
+		}
+		return nil
+	})
+	s.clear()
+	left = snapshot(s, s.server, dev)
+	if !strings.Contains(left, "pref 1 bpf chain 0 handle 0x2") || strings.Contains(left, ourFilter) {
+		s.Errorf("another's filter of our preference should be left, and nothing of ours:\n%s", left)
 	}
 	s.tc("qdisc del dev " + dev + " clsact")
 
@@ -103,6 +122,8 @@ func foreign(s *suite) {
 		{"ingress qdisc", []string{"qdisc add dev " + dev + " ingress"}, "ingress", both, "ingress"},
 		{"an egress filter in our place", []string{clsact, f("egress", 1)}, "clsact", out, "u32 pref 1"},
 		{"an ingress filter in our place", []string{clsact, f("ingress", 1)}, "clsact", in, "u32 pref 1"},
+		{"a shared block at egress", []string{"qdisc add dev " + dev + " egress_block 21 clsact", "filter add block 21 pref 9 " + filter}, "clsact", out, "shared block 21 at egress"},
+		{"a shared block at ingress, without filters", []string{"qdisc add dev " + dev + " ingress_block 22 clsact"}, "clsact", in, "shared block 22 at ingress"},
 		{"a later egress filter", []string{clsact, f("egress", 9)}, "clsact", 0, "u32 pref 9"},
 		{"a later ingress filter", []string{clsact, f("ingress", 9)}, "clsact", 0, "u32 pref 9"},
 	}
@@ -110,7 +131,7 @@ func foreign(s *suite) {
 		cases[0].refused = out
 	}
 	if s.f.EndsIngress {
-		cases[5].refused = in
+		cases[len(cases)-1].refused = in
 	}
 	tree := four(s, 100*unit.Mbit)
 	for _, c := range cases {

@@ -25,6 +25,7 @@ type shape struct {
 	payload    int  // bytes after the transport header
 	ipOptions  int  // 32-bit words
 	extensions int  // IPv6 destination options before the transport
+	fragmented int  // and those that were cut up with it, behind the fragment header
 	outerTag   bool // an 802.1ad tag is the outermost: Packet.VLAN, and a tag 99 inside
 	syn        bool
 	more       bool // the first fragment of several
@@ -102,6 +103,12 @@ func ipv6(p group.Packet, s shape) []byte {
 	l4 := transport(p, s)
 	next := p.Proto
 	var ext []byte
+	for range s.fragmented {
+		if !p.Fragment { // later parts only name it
+			ext = append([]byte{next, 0, 1, 4, 0, 0, 0, 0}, ext...)
+		}
+		next = 60
+	}
 	if p.Fragment || s.more {
 		f := []byte{next, 0, 0, 0}
 		switch {
@@ -110,7 +117,7 @@ func ipv6(p group.Packet, s shape) []byte {
 		default:
 			f[3] = 1
 		}
-		ext, next = binary.BigEndian.AppendUint32(f, s.id), 44
+		ext, next = append(binary.BigEndian.AppendUint32(f, s.id), ext...), 44
 	}
 	for range s.extensions {
 		ext, next = append([]byte{next, 0, 1, 4, 0, 0, 0, 0}, ext...), 60

@@ -210,6 +210,21 @@ func rulesByFragments(s *suite) {
 				s.Errorf("IPv6 %v: of %d datagrams in 3 fragments each, counted: %v (%d lost)", ipv6, sent, got, r.Flows[0].Total.LostDatagrams)
 			}
 		}
+		// With options behind the fragment header, which only the first part shows.
+		send, before := s.sender(in), s.counts(in)
+		p := group.Packet{Proto: group.UDP, Src: netip.MustParseAddr("fd00:10::1"), Dst: netip.MustParseAddr("fd00:11::1"), SPort: 7, DPort: 5001}
+		for _, id := range []uint32{1, 2, 3} {
+			p.Fragment = false
+			send.send(s, build(p, shape{more: true, fragmented: 1, id: id}))
+			p.Fragment = true
+			send.send(s, build(p, shape{fragmented: 1, id: id}))
+		}
+		eventually(s, time.Second, func() string {
+			if got := s.counts(in).minus(before); got.groups["big"] != 6 || got.groups["rest"] > 0 {
+				return fmt.Sprintf("of 3 IPv6 datagrams in 2 fragments each, with options, counted: %v", got)
+			}
+			return ""
+		})
 		s.clear()
 	})
 }
