@@ -265,10 +265,12 @@ func (d *Device) RemoveClsact(b *nl.Batch) {
 	b.DeleteQdisc(d.Index(), nl.ClsactHandle, nl.Clsact)
 }
 
-// LinkHeader is how many bytes come before the IP header.
+// LinkHeader is how many bytes come before the IP header: none on the devices of
+// which the kernel says so (linux/if_arp.h, dev_is_mac_header_xmit). The netlink
+// library has no name for the raw IP of modems (519) and GRE over IPv6 (823).
 func (d *Device) LinkHeader() uint32 {
 	switch d.Link.Attrs().EncapType {
-	case "none", "tunnel", "tunnel6", "sit", "gre", "gre6", "ppp", "ipip":
+	case "none", "ipip", "tunnel6", "sit", "gre", "ppp", "void", "unknown519", "unknown823":
 		return 0
 	}
 	return 14

@@ -242,7 +242,7 @@ func (m *move) batch(made [2]*classifier.Program) *nl.Batch {
 			st.add(&b, at)
 		}
 		if made[i] != nil {
-			m.k.attachFilter(&b, i, made[i])
+			m.k.attachFilter(&b, i, made[i].Program, made[i].Record.IFB)
 		}
 		for _, st := range s.remove {
 			st.add(&b, at)
