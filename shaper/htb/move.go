@@ -25,6 +25,7 @@ type sideMove struct {
 	paces       bool           // the marker's idea of rates differs
 	rules       *shaper.Change // in words, if packets will be classified otherwise
 	gone        bool           // the side has something of ours and should have nothing
+	down        bool           // its IFB is down, and drops everything
 }
 
 func newMove(k *kernel, p shaper.Plan) (*move, error) {
@@ -38,8 +39,11 @@ func newMove(k *kernel, p shaper.Plan) (*move, error) {
 	m := &move{k: k, want: w}
 	for i := range m.sides {
 		m.sides[i] = newSideMove(k.sides[i], w[i])
-		if ifb := k.sides[ingress].qdisc; i == ingress && w[i].Tree == nil && ifb != nil {
-			m.sides[i].gone = true // and be it only a part of what a killed process was about
+		if ifb := k.sides[ingress].qdisc; i == ingress && ifb != nil {
+			m.sides[i].down = w[i].Tree != nil && !isUp(ifb)
+			if w[i].Tree == nil {
+				m.sides[i].gone = true // and be it only a part of what a killed process was about
+			}
 		}
 	}
 	return m, nil
@@ -74,7 +78,7 @@ func (s side) stranded() bool {
 
 func (m *move) empty() bool {
 	for _, s := range m.sides {
-		if s.program || s.record || s.paces || s.gone || len(s.set)+len(s.remove) > 0 {
+		if s.program || s.record || s.paces || s.gone || s.down || len(s.set)+len(s.remove) > 0 {
 			return false
 		}
 	}
@@ -84,6 +88,11 @@ func (m *move) empty() bool {
 func (m *move) changes() []shaper.Change {
 	out := []shaper.Change{}
 	for i, s := range m.sides {
+		if s.down {
+			out = append(out, shaper.Change{
+				Verb: "change", Object: m.want[i].String() + " device " + m.k.sides[i].qdisc.Attrs().Name, Detail: "down -> up",
+			})
+		}
 		for _, st := range s.set {
 			if st.change != nil {
 				out = append(out, st.change())
@@ -117,7 +126,7 @@ func (m *move) make(c *nl.Conn) error {
 	}
 	added := m.sides[ingress].program && m.k.sides[ingress].qdisc == nil
 	if added {
-		if err := m.k.addIFB(); err != nil {
+		if err := m.k.addIFB(c); err != nil {
 			return err
 		}
 	}
@@ -238,6 +247,9 @@ func (m *move) batch(made [2]*classifier.Program) *nl.Batch {
 			continue
 		}
 		at := m.k.sides[i].qdisc.Attrs().Index
+		if s.down {
+			b.SetUp(at)
+		}
 		for _, st := range s.set {
 			st.add(&b, at)
 		}

@@ -1,7 +1,6 @@
 package htb
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -87,31 +86,6 @@ func (k *kernel) read(c *nl.Conn) (err error) {
 
 // isOurs knows a root qdisc that this engine made.
 func isOurs(q nl.Object) bool { return q.Handle.Major() == major && q.Kind == "htb" }
-
-// ifbName is the IFB of a device; a device's index is never used twice in a
-// network namespace until it wraps.
-func ifbName(index int) string { return fmt.Sprintf("hgi%d", index) }
-
-// ifbAlias marks an IFB as ours.
-func ifbAlias(dev string) string { return "headgate ingress of " + dev }
-
-func (k *kernel) readIFB(c *nl.Conn) error {
-	name := ifbName(k.Index())
-	ifb, err := netlink.LinkByName(name)
-	if errors.As(err, &netlink.LinkNotFoundError{}) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("cannot look up device %s: %w", name, err)
-	}
-	if ifb.Type() != "ifb" {
-		k.sides[ingress].blocked = append(k.sides[ingress].blocked, fmt.Sprintf("device %s, a %s", name, ifb.Type()))
-		return nil
-	}
-	k.sides[ingress].qdisc = ifb
-	k.sides[ingress].tree, err = readTree(c, ifb.Attrs().Index, k.Qdiscs)
-	return err
-}
 
 // readBehind adds to the leaves what is behind their own qdiscs.
 func (t tree) readBehind(index int, all []nl.Object) {
