@@ -62,7 +62,7 @@ func clearRestores(s *suite) {
 	}
 	s.clear()
 	left := snapshot(s, s.server, dev)
-	if strings.Count(left, "pref 100 u32") < 2 || strings.Contains(left, "headgate") {
+	if strings.Count(left, "pref 100 u32") < 2 || strings.Contains(left, " bpf ") {
 		s.Errorf("two filters of others should be left, and nothing of ours:\n%s", left)
 	}
 	s.tc("qdisc del dev " + dev + " clsact")
