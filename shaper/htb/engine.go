@@ -38,8 +38,11 @@ func (e *Engine) Apply(p shaper.Plan) (out []shaper.Change, err error) {
 				return err
 			}
 			m, err := newMove(k, p)
-			if err != nil || m.empty() {
+			if err != nil {
 				return err
+			}
+			if m.empty() {
+				return k.Forget(k.Shared(), k.sides[egress].Record, k.sides[ingress].Record)
 			}
 			out = m.changes()
 			return m.make(c)
