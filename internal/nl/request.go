@@ -23,20 +23,20 @@ func (b *Batch) tc(what task, typ uint16, flags netlink.HeaderFlags, t TC, kind 
 	if options != nil {
 		ae.Nested(unix.TCA_OPTIONS, func(nested *netlink.AttributeEncoder) error { options(nested); return nil })
 	}
-	b.encode(what, typ, flags, t, ae)
+	b.encode(what, typ, flags, t.bytes(), ae)
 }
 
 func (b *Batch) tcRaw(what task, typ uint16, flags netlink.HeaderFlags, t TC, kind string, options []byte) {
 	ae := netlink.NewAttributeEncoder()
 	ae.String(unix.TCA_KIND, kind)
 	ae.Bytes(unix.TCA_OPTIONS, options)
-	b.encode(what, typ, flags, t, ae)
+	b.encode(what, typ, flags, t.bytes(), ae)
 }
 
-func (b *Batch) encode(what task, typ uint16, flags netlink.HeaderFlags, t TC, ae *netlink.AttributeEncoder) {
+func (b *Batch) encode(what task, typ uint16, flags netlink.HeaderFlags, head []byte, ae *netlink.AttributeEncoder) {
 	attrs, err := ae.Encode()
 	if err != nil {
 		panic(fmt.Sprintf("nl: %s: %v", what, err)) // only a value too long for an attribute gets here
 	}
-	b.add(what, typ, flags, append(t.bytes(), attrs...))
+	b.add(what, typ, flags, append(head, attrs...))
 }

@@ -3,7 +3,6 @@ package attach
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"syscall"
 
 	"github.com/cilium/ebpf"
@@ -272,56 +271,112 @@ func (s *Side) Assigned() (int, error) {
 	return count / 2, err
 }
 
-// Forget takes back the assignments to groups that a plan no longer has, so that
+// Forget takes back the assignments to groups that are no longer there, so that
 // their connections follow the rules, and not whichever group gets the class id
-// next. next are the records of the directions that will be limited, and shared
-// the maps that their programs have in common.
+// next. next are the records in force, and shared the maps that their programs have
+// in common. It asks only what is, and so makes up for a process that was killed
+// between a change and this.
 func (d *Device) Forget(shared map[string]*ebpf.Map, next ...*classifier.Record) error {
-	gone := map[directed]bool{}
-	for _, s := range d.Sides {
-		if s.Record == nil {
+	there := keys(next...)
+	if len(there) == 0 {
+		return nil // nothing is left at all
+	}
+	_, err := sharedTable(shared).takeBack(func(c directed) bool { return there[c] == "" })
+	return err
+}
+
+// Loses tells whether there is something to forget once next is in force: the
+// table is large.
+func (d *Device) Loses(next ...*classifier.Record) bool {
+	there := keys(next...)
+	for c := range keys(d.Sides[Egress].Record, d.Sides[Ingress].Record) {
+		if there[c] == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// Renew takes back the assignments to class ids that mean another group in next:
+// what a killed process did not forget, and, where the ids run out, a group's that
+// goes as the new one comes. It must come before the change: after it nobody can
+// tell whose an assignment was. It gives what undoes it if the change fails.
+func (d *Device) Renew(shared map[string]*ebpf.Map, next ...*classifier.Record) (undo func() error, err error) {
+	was, renewed := keys(d.Sides[Egress].Record, d.Sides[Ingress].Record), map[directed]bool{}
+	for c, key := range keys(next...) {
+		if was[c] != key {
+			renewed[c] = true
+		}
+	}
+	if len(was) == 0 || len(renewed) == 0 {
+		return func() error { return nil }, nil
+	}
+	t := sharedTable(shared)
+	taken, err := t.takeBack(func(c directed) bool { return renewed[c] })
+	return func() error {
+		for key, classes := range taken {
+			if err := t.assigned.Put(key, classes); err != nil {
+				return fmt.Errorf("cannot assign %v again: %w", key.Conn(), err)
+			}
+		}
+		if len(taken) == 0 {
+			return nil
+		}
+		return t.announce()
+	}, err
+}
+
+// keys are the groups by class id, as records name them.
+func keys(records ...*classifier.Record) map[directed]string {
+	out := map[directed]string{}
+	for _, r := range records {
+		if r == nil {
 			continue
 		}
-		for key, id := range s.Record.Classes {
-			kept := slices.ContainsFunc(next, func(r *classifier.Record) bool {
-				return r != nil && r.In == s.Record.In && r.Classes[key] == id
-			})
-			if !kept {
-				gone[directed{s.Record.In, id}] = true
-			}
+		for key, id := range r.Classes {
+			out[directed{r.In, id}] = key
 		}
 	}
-	t := table{shared[classifier.Assigned], shared[classifier.ControlMap]}
-	some := slices.ContainsFunc(next, func(r *classifier.Record) bool { return r != nil })
-	if len(gone) == 0 || !some || t.assigned == nil || t.control == nil {
-		return nil // nothing is assigned to them, or nothing will be left at all
+	return out
+}
+
+func sharedTable(shared map[string]*ebpf.Map) table {
+	return table{shared[classifier.Assigned], shared[classifier.ControlMap]}
+}
+
+// takeBack takes connections out of groups, and gives what they were assigned to.
+func (t table) takeBack(gone func(directed) bool) (taken map[classifier.ConnKey]uint32, err error) {
+	if t.assigned == nil || t.control == nil {
+		return nil, nil
 	}
-	changed := map[classifier.ConnKey]uint32{}
-	err := t.each(func(key classifier.ConnKey, classes uint32) {
-		left := classes
+	taken = map[classifier.ConnKey]uint32{}
+	left := func(classes uint32) uint32 {
 		for _, in := range []bool{false, true} {
-			if id := classifier.ClassOf(classes, in); gone[directed{in, id}] {
-				left &^= classifier.AssignedClass(id, in)
+			if id := classifier.ClassOf(classes, in); id != 0 && gone(directed{in, id}) {
+				classes &^= classifier.AssignedClass(id, in)
 			}
 		}
-		if left != classes {
-			changed[key] = left
+		return classes
+	}
+	err = t.each(func(key classifier.ConnKey, classes uint32) {
+		if left(classes) != classes {
+			taken[key] = classes
 		}
 	})
-	if err != nil || len(changed) == 0 {
-		return err
+	if err != nil || len(taken) == 0 {
+		return taken, err
 	}
-	for key, left := range changed {
-		if left == 0 {
+	for key, classes := range taken {
+		if classes = left(classes); classes == 0 {
 			err = t.assigned.Delete(key)
 		} else {
-			err = t.assigned.Put(key, left)
+			err = t.assigned.Put(key, classes)
 		}
 		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-			return fmt.Errorf("cannot take back the assignments to groups that are removed: %w", err)
+			return taken, fmt.Errorf("cannot take back the assignments to groups that are removed: %w", err)
 		}
 	}
-	return t.announce()
+	return taken, t.announce()
 }
 
 // Shared are the maps that both directions use, from whichever side has them or

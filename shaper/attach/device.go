@@ -264,7 +264,13 @@ func (d *Device) Detach(b *nl.Batch, side int) {
 // RemoveClsact takes clsact away if it is ours and nobody else uses it; our own
 // programs are to be detached before.
 func (d *Device) RemoveClsact(b *nl.Batch) {
-	if !d.OwnsClsact() || d.Other != "" {
+	if d.OwnsClsact() {
+		d.removeClsact(b)
+	}
+}
+
+func (d *Device) removeClsact(b *nl.Batch) {
+	if d.Other != "" {
 		return
 	}
 	for _, s := range d.Sides {

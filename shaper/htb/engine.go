@@ -2,11 +2,6 @@ package htb
 
 import (
 	"errors"
-	"fmt"
-	"log/slog"
-	"syscall"
-
-	"github.com/vishvananda/netlink"
 
 	"headgate/internal/nl"
 	"headgate/shaper"
@@ -43,8 +38,11 @@ func (e *Engine) Apply(p shaper.Plan) (out []shaper.Change, err error) {
 				return err
 			}
 			m, err := newMove(k, p)
-			if err != nil || m.empty() {
+			if err != nil {
 				return err
+			}
+			if m.empty() {
+				return k.Forget(k.Shared(), k.sides[egress].Record, k.sides[ingress].Record)
 			}
 			out = m.changes()
 			return m.make(c)
@@ -86,58 +84,8 @@ func (k *kernel) clear(c *nl.Conn) error {
 	return k.removeIFB()
 }
 
-func (k *kernel) removeIFB() error {
-	ifb := k.sides[ingress].qdisc
-	if ifb == nil {
-		return nil
-	}
-	if err := netlink.LinkDel(ifb); err != nil && !errors.As(err, &netlink.LinkNotFoundError{}) {
-		return fmt.Errorf("cannot remove device %s: %w", ifb.Attrs().Name, err)
-	}
-	return nil
-}
-
-// addIFB makes the device that ingress is redirected to.
-func (k *kernel) addIFB() error {
-	name := ifbName(k.Index())
-	attrs := netlink.NewLinkAttrs()
-	attrs.Name, attrs.MTU, attrs.Alias = name, k.Link.Attrs().MTU, ifbAlias(k.Name())
-	err := netlink.LinkAdd(&netlink.Ifb{LinkAttrs: attrs})
-	if err != nil && !errors.Is(err, syscall.EEXIST) {
-		return fmt.Errorf("cannot make an IFB, on which \"in\" is shaped (kernel option CONFIG_IFB): %w", err)
-	}
-	ifb, err := netlink.LinkByName(name)
-	if err == nil {
-		err = errors.Join(netlink.LinkSetAlias(ifb, attrs.Alias), netlink.LinkSetUp(ifb))
-	}
-	if err != nil {
-		return fmt.Errorf("cannot set up device %s: %w", name, err)
-	}
-	k.sides[ingress].qdisc = ifb
-	return nil
-}
-
 // sweep removes what devices left that are gone.
 func sweep() {
 	sweepIFBs()
 	sweepTokens()
-}
-
-// sweepIFBs removes the IFBs of devices that are gone.
-func sweepIFBs() {
-	links, err := netlink.LinkList()
-	if err != nil {
-		return
-	}
-	there := map[string]bool{}
-	for _, l := range links {
-		there[ifbName(l.Attrs().Index)] = true
-	}
-	for _, l := range links {
-		if isOurIFB(l) && !there[l.Attrs().Name] {
-			if err := netlink.LinkDel(l); err != nil {
-				slog.Warn("cannot remove the IFB of a device that is gone", "ifb", l.Attrs().Name, "error", err)
-			}
-		}
-	}
 }

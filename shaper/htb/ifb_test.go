@@ -7,7 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vishvananda/netlink"
+
 	"headgate/group"
+	"headgate/internal/nl"
 	"headgate/lab"
 	"headgate/lab/labtest"
 	"headgate/shaper"
@@ -63,4 +66,59 @@ func TestOthersIFBs(t *testing.T) {
 	if err := cycle(); err != nil || there(own) {
 		t.Errorf("with a half-made %s: %v", own, err)
 	}
+}
+
+// passes sends a few packets each way, and fails if one is lost.
+func (r *upgradeRig) passes(what string) {
+	r.Helper()
+	for node, to := range map[string]string{"server": "10.0.0.1", "client": "10.0.1.2"} {
+		out, err := r.lab.Node(node).Command(r.Context(), "ping", "-q", "-c", "3", "-i", "0.02", "-W", "1", to).CombinedOutput()
+		if err != nil {
+			r.Errorf("%s: from %s to %s: %v\n%s", what, node, to, err, out)
+		}
+	}
+}
+
+// The IFB of a device is up from its first moment; one that somebody sets down is
+// a change that plan and Observe tell of, and that the next Apply mends.
+func TestIFBDown(t *testing.T) {
+	r := newUpgradeRig(t)
+	plan := shaper.Plan{Dev: shaped, Perspective: group.Host, In: fourGroups(t, 100*unit.Mbit)}
+	r.apply(plan)
+	r.passes("applied")
+	var ifb string
+	r.do(func() error {
+		l, err := netlink.LinkByName(shaped)
+		ifb = ifbName(l.Attrs().Index)
+		return err
+	})
+	labtest.Run(t, r.server, "ip", "link", "set", ifb, "down")
+	want := fmt.Sprintf("[change in device %s: down -> up]", ifb)
+	if st := r.observe(); fmt.Sprint(st.Drift) != want {
+		t.Errorf("of an IFB that is down Observe says %v, not %s", st.Drift, want)
+	}
+	if changes := r.apply(plan); fmt.Sprint(changes) != want {
+		t.Errorf("and Apply does %v", changes)
+	}
+	r.passes("set up again")
+	if st := r.observe(); len(st.Drift) > 0 {
+		t.Errorf("then there is drift: %v", st.Drift)
+	}
+
+	// What a process leaves that is killed once it has the IFB.
+	r.do(func() error { return r.engine.Clear(shaped) })
+	r.do(func() error {
+		return with(shaped, func(c *nl.Conn, k *kernel) error {
+			if err := k.addIFB(c); err != nil {
+				return err
+			}
+			if !isUp(k.sides[ingress].qdisc) || k.sides[ingress].qdisc.Attrs().Alias != ifbAlias(shaped) {
+				t.Errorf("a new IFB is %+v", k.sides[ingress].qdisc.Attrs())
+			}
+			return nil
+		})
+	})
+	r.passes("with an IFB that nothing is sent to")
+	r.apply(plan)
+	r.passes("applied again")
 }

@@ -1,7 +1,6 @@
 package htb
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/cilium/ebpf"
@@ -25,6 +24,7 @@ type sideMove struct {
 	paces       bool           // the marker's idea of rates differs
 	rules       *shaper.Change // in words, if packets will be classified otherwise
 	gone        bool           // the side has something of ours and should have nothing
+	down        bool           // its IFB is down, and drops everything
 }
 
 func newMove(k *kernel, p shaper.Plan) (*move, error) {
@@ -38,8 +38,11 @@ func newMove(k *kernel, p shaper.Plan) (*move, error) {
 	m := &move{k: k, want: w}
 	for i := range m.sides {
 		m.sides[i] = newSideMove(k.sides[i], w[i])
-		if ifb := k.sides[ingress].qdisc; i == ingress && w[i].Tree == nil && ifb != nil {
-			m.sides[i].gone = true // and be it only a part of what a killed process was about
+		if ifb := k.sides[ingress].qdisc; i == ingress && ifb != nil {
+			m.sides[i].down = w[i].Tree != nil && !isUp(ifb)
+			if w[i].Tree == nil {
+				m.sides[i].gone = true // and be it only a part of what a killed process was about
+			}
 		}
 	}
 	return m, nil
@@ -74,7 +77,7 @@ func (s side) stranded() bool {
 
 func (m *move) empty() bool {
 	for _, s := range m.sides {
-		if s.program || s.record || s.paces || s.gone || len(s.set)+len(s.remove) > 0 {
+		if s.program || s.record || s.paces || s.gone || s.down || len(s.set)+len(s.remove) > 0 {
 			return false
 		}
 	}
@@ -84,6 +87,11 @@ func (m *move) empty() bool {
 func (m *move) changes() []shaper.Change {
 	out := []shaper.Change{}
 	for i, s := range m.sides {
+		if s.down {
+			out = append(out, shaper.Change{
+				Verb: "change", Object: m.want[i].String() + " device " + m.k.sides[i].qdisc.Attrs().Name, Detail: "down -> up",
+			})
+		}
 		for _, st := range s.set {
 			if st.change != nil {
 				out = append(out, st.change())
@@ -105,22 +113,15 @@ func (m *move) changes() []shaper.Change {
 	return out
 }
 
-// make carries the move out. Programs and maps are made first and do nothing by
-// themselves; then one batch does everything at once, and only what is no longer
-// used is taken away after it.
+// make carries the move out, or undoes what it did of it. Programs and maps are
+// made first and do nothing by themselves; then one batch does everything at once,
+// and only what is no longer used is taken away after it.
 func (m *move) make(c *nl.Conn) error {
-	if err := m.rewritePaces(); err != nil {
+	old, err := m.hold()
+	if err != nil {
 		return err
 	}
-	if err := m.rewriteRecords(); err != nil {
-		return err
-	}
-	added := m.sides[ingress].program && m.k.sides[ingress].qdisc == nil
-	if added {
-		if err := m.k.addIFB(); err != nil {
-			return err
-		}
-	}
+	defer old.Close()
 	var made [2]*classifier.Program
 	defer func() {
 		for _, p := range made {
@@ -129,25 +130,8 @@ func (m *move) make(c *nl.Conn) error {
 			}
 		}
 	}()
-	err := m.load(&made)
-	if err == nil {
-		err = m.k.Forget(m.k.Shared(made[:]...), m.records(made)...)
-	}
-	if err == nil {
-		if err = c.Execute(m.batch(made)); err != nil {
-			err = fmt.Errorf("device %s: %w (apply again to repair it)", m.k.Name(), err)
-		}
-	}
-	if err != nil {
-		for i, p := range made {
-			if p != nil && p.Record.Token != m.k.sides[i].token() {
-				forget(p.Record.Token)
-			}
-		}
-		if added {
-			err = errors.Join(err, m.k.removeIFB())
-		}
-		return err
+	if err := m.carryOut(c, old, &made); err != nil {
+		return m.undo(err, old, made)
 	}
 	for _, p := range made {
 		if p != nil {
@@ -165,7 +149,33 @@ func (m *move) make(c *nl.Conn) error {
 		}
 	}
 	sweep()
+	if next := m.records(made); m.k.Loses(next...) {
+		return m.k.Forget(m.k.Shared(made[:]...), next...)
+	}
 	return nil
+}
+
+// carryOut does what undo can undo.
+func (m *move) carryOut(c *nl.Conn, old *former, made *[2]*classifier.Program) error {
+	if err := m.rewritePaces(); err != nil {
+		return err
+	}
+	if err := m.rewriteRecords(); err != nil {
+		return err
+	}
+	if m.sides[ingress].program && m.k.sides[ingress].qdisc == nil {
+		if err := m.k.addIFB(c); err != nil {
+			return err
+		}
+	}
+	if err := m.load(made); err != nil {
+		return err
+	}
+	var err error
+	if old.assign, err = m.k.Renew(m.k.Shared(made[:]...), m.records(*made)...); err != nil {
+		return err
+	}
+	return c.Execute(m.batch(*made))
 }
 
 func (m *move) load(made *[2]*classifier.Program) (err error) {
@@ -220,39 +230,50 @@ func (m *move) rewriteRecords() error {
 	return nil
 }
 
-// batch is everything that changes what happens to packets, in one message.
+// batch is everything that changes what happens to packets, in one message: both
+// trees, then what sends packets to them, then what nobody uses any more.
 func (m *move) batch(made [2]*classifier.Program) *nl.Batch {
 	var b nl.Batch
 	if made[egress] != nil || made[ingress] != nil {
 		m.k.AddClsact(&b)
 	}
 	for i, s := range m.sides {
+		if s.down {
+			b.SetUp(m.at(i))
+		}
+		for _, st := range s.set {
+			st.add(&b, m.at(i))
+		}
+	}
+	for i, s := range m.sides {
+		if made[i] != nil {
+			m.k.attachFilter(&b, i, made[i].Program, made[i].Record.IFB)
+		}
 		if s.gone {
 			m.k.Detach(&b, i)
-			if i == egress && m.k.sides[i].tree.present {
-				b.DeleteQdisc(m.k.Index(), nl.MakeHandle(major, 0), nl.Root)
-			}
-			continue
 		}
-		if m.want[i].Tree == nil {
-			continue
-		}
-		at := m.k.sides[i].qdisc.Attrs().Index
-		for _, st := range s.set {
-			st.add(&b, at)
-		}
-		if made[i] != nil {
-			m.k.attachFilter(&b, i, made[i])
-		}
+	}
+	for i, s := range m.sides {
 		for _, st := range s.remove {
-			st.add(&b, at)
+			st.add(&b, m.at(i))
+		}
+		if s.gone && i == egress && m.k.sides[i].tree.present {
+			b.DeleteQdisc(m.at(i), nl.MakeHandle(major, 0), nl.Root)
 		}
 	}
 	return &b
 }
 
+// at is the device that has a side's tree.
+func (m *move) at(i int) int { return m.k.sides[i].qdisc.Attrs().Index }
+
 // load makes the classifier of one side.
-func load(k *kernel, i int, w *want, shared map[string]*ebpf.Map) (*classifier.Program, error) {
+func load(k *kernel, i int, w *want, shared map[string]*ebpf.Map) (p *classifier.Program, err error) {
+	defer func() {
+		if token := w.record.Token; err != nil && token != k.sides[i].token() {
+			forget(token) // nobody else knows it
+		}
+	}()
 	table, err := classifier.Compile(*w.Tree, w.minor, func(path string) (uint64, error) { return w.record.Cgroups[path], nil })
 	if err != nil {
 		return nil, err
@@ -297,7 +318,7 @@ func load(k *kernel, i int, w *want, shared map[string]*ebpf.Map) (*classifier.P
 	if err := classifier.SetVariables(spec, set); err != nil {
 		return nil, err
 	}
-	p, err := classifier.Load(spec, table, w.record, s.Record, from)
+	p, err = classifier.Load(spec, table, w.record, s.Record, from)
 	if err != nil {
 		return nil, err
 	}

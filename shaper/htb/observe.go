@@ -1,11 +1,8 @@
 package htb
 
 import (
-	"errors"
 	"fmt"
-	"net"
 	"slices"
-	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -89,44 +86,6 @@ func (k *kernel) read(c *nl.Conn) (err error) {
 
 // isOurs knows a root qdisc that this engine made.
 func isOurs(q nl.Object) bool { return q.Handle.Major() == major && q.Kind == "htb" }
-
-// ifbName is the IFB of a device; a device's index is never used twice in a
-// network namespace until it wraps.
-func ifbName(index int) string { return fmt.Sprintf("hgi%d", index) }
-
-// ifbAlias marks an IFB as ours. The device may have another name by now.
-func ifbAlias(dev string) string { return ifbAliasPrefix + dev }
-
-const ifbAliasPrefix = "headgate ingress of "
-
-// isOurIFB knows a device that addIFB made. One without an alias that was never
-// set up is what a process left that was killed between the two.
-func isOurIFB(l netlink.Link) bool {
-	a := l.Attrs()
-	var index int
-	if n, err := fmt.Sscanf(a.Name, "hgi%d", &index); l.Type() != "ifb" || n != 1 || err != nil || a.Name != ifbName(index) {
-		return false
-	}
-	return strings.HasPrefix(a.Alias, ifbAliasPrefix) || a.Alias == "" && a.Flags&net.FlagUp == 0
-}
-
-func (k *kernel) readIFB(c *nl.Conn) error {
-	name := ifbName(k.Index())
-	ifb, err := netlink.LinkByName(name)
-	if errors.As(err, &netlink.LinkNotFoundError{}) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("cannot look up device %s: %w", name, err)
-	}
-	if !isOurIFB(ifb) {
-		k.sides[ingress].blocked = append(k.sides[ingress].blocked, fmt.Sprintf("device %s (%s), whose name Headgate needs", name, ifb.Type()))
-		return nil
-	}
-	k.sides[ingress].qdisc = ifb
-	k.sides[ingress].tree, err = readTree(c, ifb.Attrs().Index, k.Qdiscs)
-	return err
-}
 
 // readBehind adds to the leaves what is behind their own qdiscs.
 func (t tree) readBehind(index int, all []nl.Object) {

@@ -3,20 +3,22 @@ package htb
 import (
 	"fmt"
 
+	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
 	"headgate/internal/nl"
-	"headgate/shaper/classifier"
 )
 
-// attachFilter puts a side's classifier on its hook. Before Linux 6.4 a redirect by
-// the program itself does not reach an IFB (attach.AttachRedirecting).
-func (k *kernel) attachFilter(b *nl.Batch, i int, p *classifier.Program) {
-	if p.Record.IFB != 0 && before(6, 4) {
-		k.AttachRedirecting(b, i, p.Program, p.Record.IFB)
+// attachFilter puts a side's classifier on its hook, which redirects to a device
+// unless ifb is 0. A redirect by the program itself does not reach an IFB before
+// Linux 6.4, nor from a device without a link header (attach.AttachRedirecting).
+func (k *kernel) attachFilter(b *nl.Batch, i int, p *ebpf.Program, ifb int) {
+	header, err := k.LinkHeader() // an error has ended the apply before this
+	if ifb != 0 && (before(6, 4) || err == nil && header == 0) {
+		k.AttachRedirecting(b, i, p, ifb)
 		return
 	}
-	k.Attach(b, i, p.Program)
+	k.Attach(b, i, p)
 }
 
 // before tells whether the running kernel is older. A distribution's kernel that

@@ -45,8 +45,11 @@ func (e *Engine) Apply(p shaper.Plan) (out []shaper.Change, err error) {
 				return err
 			}
 			m, err := newMove(d, p, e.options)
-			if err != nil || m.empty() {
+			if err != nil {
 				return err
+			}
+			if m.empty() {
+				return d.Forget(d.Shared(), d.Sides[attach.Egress].Record, d.Sides[attach.Ingress].Record)
 			}
 			out = m.changes()
 			return m.make(c)

@@ -2,6 +2,7 @@ package quantum
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"github.com/cilium/ebpf"
@@ -149,38 +150,81 @@ func (m *move) make(c *nl.Conn) error {
 			}
 		}
 	}()
-	var b nl.Batch
-	var next []*classifier.Record
-	m.dev.AddClsact(&b)
-	for i := range m.sides {
-		s := &m.sides[i]
-		switch {
-		case len(s.changes) == 0:
-			next = append(next, m.dev.Sides[i].Record)
-			continue
-		case s.Tree == nil:
-			m.dev.Detach(&b, i)
-			continue
-		}
-		var err error
-		if made[i], err = m.load(i, m.dev.Shared(made[:]...)); err != nil {
-			return err
-		}
-		next = append(next, &made[i].Record)
-		m.dev.Attach(&b, i, made[i].Program)
-	}
-	if err := m.dev.Forget(m.dev.Shared(made[:]...), next...); err != nil {
+	held, err := m.dev.Hold()
+	if err != nil {
 		return err
 	}
-	if err := c.Execute(&b); err != nil {
-		return fmt.Errorf("device %s: %w (apply again to repair it)", m.dev.Name(), err)
+	defer held.Close()
+	for i, s := range m.sides {
+		if len(s.changes) > 0 && s.Tree != nil {
+			if made[i], err = m.load(i, m.dev.Shared(made[:]...)); err != nil {
+				return err
+			}
+		}
+	}
+	shared, next := m.dev.Shared(made[:]...), m.records(made)
+	assignAgain, err := m.dev.Renew(shared, next...)
+	if err == nil {
+		err = c.Execute(m.batch(made))
+	}
+	if err != nil {
+		return m.undo(err, held, assignAgain)
 	}
 	for _, p := range made {
 		if p != nil {
 			p.Settle()
 		}
 	}
+	if m.dev.Loses(next...) {
+		return m.dev.Forget(shared, next...)
+	}
 	return nil
+}
+
+// records are those that the sides will have.
+func (m *move) records(made [2]*classifier.Program) (out []*classifier.Record) {
+	for i, s := range m.sides {
+		switch {
+		case made[i] != nil:
+			out = append(out, &made[i].Record)
+		case len(s.changes) == 0:
+			out = append(out, m.dev.Sides[i].Record)
+		}
+	}
+	return out
+}
+
+// batch is everything that changes what happens to packets, in one message.
+func (m *move) batch(made [2]*classifier.Program) *nl.Batch {
+	var b nl.Batch
+	m.dev.AddClsact(&b)
+	for i, s := range m.sides {
+		switch {
+		case made[i] != nil:
+			m.dev.Attach(&b, i, made[i].Program)
+		case len(s.changes) > 0:
+			m.dev.Detach(&b, i)
+		}
+	}
+	return &b
+}
+
+// undo brings back the programs that were in force before a batch of which not
+// all was done, and says what is in force.
+func (m *move) undo(cause error, held *attach.Held, assignAgain func() error) error {
+	dev := m.dev.Name()
+	err := with(dev, func(c *nl.Conn, now *attach.Device) error {
+		var b nl.Batch
+		held.Restore(&b, now, func(side int, p *ebpf.Program) { now.Attach(&b, side, p) })
+		return errors.Join(c.Execute(&b), assignAgain())
+	})
+	switch {
+	case errors.Is(err, shaper.ErrNoDevice):
+		return fmt.Errorf("%w (it went while it was changed)", err)
+	case err != nil:
+		return fmt.Errorf("device %s: %w; what was in force before cannot be brought back in full: %w: apply again, or run \"headgate clear --dev %s\"", dev, cause, err, dev)
+	}
+	return fmt.Errorf("device %s is as it was before: %w", dev, cause)
 }
 
 // The engine's own maps.

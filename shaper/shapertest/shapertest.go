@@ -50,6 +50,7 @@ func Run(t *testing.T, engine func() shaper.Shaper, f Features) {
 		{"guarantees under overload", guaranteesUnderOverload},
 		{"bytes are those on the wire", bytesOnTheWire},
 		{"guest perspective", guestPerspective},
+		{"a device without a link header", withoutLinkHeader},
 		{"clear restores exactly", clearRestores},
 		{"foreign traffic control", foreign},
 		{"device gone", deviceGone},

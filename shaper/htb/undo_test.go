@@ -1,0 +1,275 @@
+package htb
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"headgate/group"
+	"headgate/internal/bpfobj"
+	"headgate/internal/nl"
+	"headgate/lab/labtest"
+	"headgate/shaper"
+	"headgate/shaper/classifier"
+	"headgate/unit"
+)
+
+// kernelHas is the device's traffic control, and all devices, as tc and ip print
+// them.
+func (r *upgradeRig) kernelHas() string {
+	r.Helper()
+	text := labtest.Run(r.T, r.server, "sh", "-c", `for d in $(ip -o link 2>&1 | sed -n 's/^[0-9]*: \([^:@]*\).*/\1/p'); do
+		tc -d qdisc show dev $d; tc -d class show dev $d; tc -d filter show dev $d ingress; tc -d filter show dev $d egress; ip -d link show $d; done 2>&1`)
+	return regexp.MustCompile(` refcnt \d+|Error: Peer netns reference is invalid.\n`).ReplaceAllString(text, "")
+}
+
+// applyWith makes the plan so, with a move to which something was done.
+func (r *upgradeRig) applyWith(p shaper.Plan, change func(*move)) error {
+	return r.server.Do(func() error {
+		return with(p.Dev, func(c *nl.Conn, k *kernel) error {
+			m, err := newMove(k, p)
+			if err != nil {
+				return err
+			}
+			change(m)
+			return m.make(c)
+		})
+	})
+}
+
+// impossible is a request that every kernel refuses.
+func impossible(m *move, side int) {
+	m.sides[side].set = append(m.sides[side].set, step{add: func(b *nl.Batch, ifindex int) { b.DeleteClass(ifindex, classHandle(lastMinor)) }})
+}
+
+// overtake puts a filter in the place of ours.
+func (r *upgradeRig) overtake(side int) {
+	r.Helper()
+	hook := [2]string{"egress", "ingress"}[side]
+	labtest.Run(r.T, r.server, "tc", "qdisc", "add", "dev", shaped, "clsact")
+	labtest.Run(r.T, r.server, "tc", strings.Fields("filter add dev "+shaped+" "+hook+" pref 1 protocol all u32 match u32 0 0 classid 7:7")...)
+}
+
+// A batch of which one request is refused is undone: packets go where they went
+// before, nothing of ours is left on a device that had nothing, and the next Apply
+// succeeds once nothing is in its way.
+func TestRefusedRequest(t *testing.T) {
+	r := newUpgradeRig(t)
+	plan := func(out, in unit.Rate) shaper.Plan {
+		return shaper.Plan{Dev: shaped, Perspective: group.Host, Out: fourGroups(t, out), In: fourGroups(t, in)}
+	}
+	first, second := plan(100*unit.Mbit, 80*unit.Mbit), plan(60*unit.Mbit, 40*unit.Mbit)
+	// Another limit takes another program; another guarantee only a record.
+	amounts := plan(100*unit.Mbit, 80*unit.Mbit)
+	amounts.Out.Nodes[1].Guarantee -= unit.Mbit
+	amounts.In.Nodes[1].Guarantee -= unit.Mbit
+	onlyOut := plan(60*unit.Mbit, unit.Mbit)
+	onlyOut.In = nil
+	pristine := r.kernelHas()
+	for _, c := range []struct {
+		name   string
+		change func(*move)
+	}{
+		{"a request for out", func(m *move) { impossible(m, egress) }},
+		{"a request for in", func(m *move) { impossible(m, ingress) }},
+	} {
+		check := func(what string, p shaper.Plan, before string) {
+			t.Helper()
+			err := r.applyWith(p, c.change)
+			if err == nil || !strings.Contains(err.Error(), "device "+shaped+" is as it was before: cannot remove the class 4847:3ffe") {
+				t.Errorf("%s, %s is refused: %v", what, c.name, err)
+			}
+			if after := r.kernelHas(); after != before {
+				t.Errorf("%s, %s is refused: before:\n%s\nafter:\n%s", what, c.name, before, after)
+			}
+			r.passes(what + ", " + c.name + " is refused")
+		}
+		check("the first apply", first, pristine)
+		r.apply(first)
+		before := r.kernelHas()
+		for what, next := range map[string]shaper.Plan{"a change of the limit": second, "a change of amounts": amounts, "a direction less": onlyOut} {
+			if next.In == nil && c.name == "a request for in" {
+				continue
+			}
+			check(what, next, before)
+			if st := r.observe(); !st.Plan.Equal(first) || len(st.Drift) > 0 {
+				t.Errorf("%s, %s is refused: in force is %+v, drift %v", what, c.name, st.Plan, st.Drift)
+			}
+		}
+		r.apply(second)
+		if st := r.observe(); !st.Plan.Equal(second) || len(st.Drift) > 0 {
+			t.Errorf("then in force is %+v, drift %v", st.Plan, st.Drift)
+		}
+		r.passes("then applied")
+		r.do(func() error { return r.engine.Clear(shaped) })
+		if after := r.kernelHas(); after != pristine {
+			t.Errorf("before all:\n%s\nafter clear:\n%s", pristine, after)
+		}
+	}
+}
+
+// Somebody puts a filter in the place of ours between the look at the device and
+// the batch, so that ours is refused.
+func TestRefusedFilter(t *testing.T) {
+	r := newUpgradeRig(t)
+	plan := shaper.Plan{Dev: shaped, Perspective: group.Host, Out: fourGroups(t, 100*unit.Mbit), In: fourGroups(t, 80*unit.Mbit)}
+	pristine := r.kernelHas()
+	for _, side := range []int{egress, ingress} {
+		err := r.applyWith(plan, func(*move) { r.overtake(side) })
+		if err == nil || !strings.Contains(err.Error(), "is as it was before: cannot attach headgate") {
+			t.Errorf("side %d: %v", side, err)
+		}
+		if got := r.kernelHas(); strings.Contains(got, "htb") || strings.Contains(got, "hgi") || strings.Contains(got, " bpf ") || !strings.Contains(got, "pref 1 u32") {
+			t.Errorf("side %d: something of ours is left, or another's filter is not:\n%s", side, got)
+		}
+		r.passes("a refused filter")
+		labtest.Run(t, r.server, "tc", "qdisc", "del", "dev", shaped, "clsact")
+		if got := r.kernelHas(); got != pristine {
+			t.Errorf("side %d: before:\n%s\nafter:\n%s", side, pristine, got)
+		}
+		r.apply(plan)
+		r.passes("then applied")
+		r.do(func() error { return r.engine.Clear(shaped) })
+	}
+}
+
+// What is said where a move can be neither made nor undone.
+func TestInForce(t *testing.T) {
+	r := newUpgradeRig(t)
+	plan := func(out, in unit.Rate) shaper.Plan {
+		return shaper.Plan{Dev: shaped, Perspective: group.Host, Out: fourGroups(t, out), In: fourGroups(t, in)}
+	}
+	says := func(m *move, want string, made ...*classifier.Program) {
+		t.Helper()
+		if got := m.inForce([2]*classifier.Program(append(made, nil, nil)[:2])); got != want {
+			t.Errorf("in force is said to be %q, not %q", got, want)
+		}
+	}
+	_ = r.applyWith(plan(100*unit.Mbit, 80*unit.Mbit), func(m *move) { says(m, "out is not limited, in is not limited") })
+	_ = r.applyWith(plan(60*unit.Mbit, 40*unit.Mbit), func(m *move) {
+		says(m, "out has its old groups, in has its old groups")
+		labtest.Run(t, r.server, "tc", "class", "del", "dev", shaped, "classid", "4847:10")
+		labtest.Run(t, r.server, "tc", "filter", "del", "dev", shaped, "ingress", "pref", "1")
+		says(m, "out has its old rules, and queues that are in part new, "+
+			"in is not limited, and has queues that nothing goes through")
+		labtest.Run(t, r.server, "tc", "qdisc", "del", "dev", shaped, "root")
+		says(m, "out has rules without queues, and is not limited, "+
+			"in is not limited, and has queues that nothing goes through")
+	})
+}
+
+// A kernel without the queues that are asked for.
+func TestRefusedLeaf(t *testing.T) {
+	r := newUpgradeRig(t)
+	plan := shaper.Plan{Dev: shaped, Perspective: group.Host, Out: fourGroups(t, 100*unit.Mbit), In: fourGroups(t, 80*unit.Mbit)}
+	fqCodel.once.Do(func() {})
+	had := fqCodel.has
+	defer func() { fqCodel.has = had }()
+	if fqCodel.has {
+		t.Skip("this kernel may have fq_codel")
+	}
+	pristine := r.kernelHas()
+	fqCodel.has = true
+	err := r.server.Do(func() error { _, err := r.engine.Apply(plan); return err })
+	if err == nil || !strings.Contains(err.Error(), "is as it was before") {
+		t.Errorf("with queues that the kernel does not have: %v", err)
+	}
+	if got := r.kernelHas(); got != pristine {
+		t.Errorf("before:\n%s\nafter:\n%s", pristine, got)
+	}
+	r.passes("refused queues")
+	fqCodel.has = false
+	r.apply(plan)
+	r.passes("then applied")
+}
+
+// A classifier that the kernel does not take leaves nothing with the departure
+// hook.
+func TestRefusedProgram(t *testing.T) {
+	r := newUpgradeRig(t)
+	plan := shaper.Plan{Dev: shaped, Perspective: group.Host, Out: fourGroups(t, 100*unit.Mbit)}
+	// A build of its own, so that nobody else's devices are known to its hook.
+	departures := append(bytes.Clone(_DeparturesBytes), 0)
+	// The first "exit" becomes a jump to the next instruction.
+	bad := bytes.Replace(_ClassifierBytes, []byte{0x95, 0, 0, 0, 0, 0, 0, 0}, []byte{0x05, 0, 0, 0, 0, 0, 0, 0}, -1)
+	r.do(func() error {
+		err := asBuild(bad, departures, func() error { _, err := r.engine.Apply(plan); return err })
+		if err == nil || !strings.Contains(err.Error(), "the kernel does not accept") {
+			t.Errorf("of a program that has no end: %v", err)
+		}
+		return nil
+	})
+	dir, err := bpfobj.PinDir("headgate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "departures-"+classifier.Build(departures), pinDevices)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the departure hook still knows the device: %v", err)
+	}
+}
+
+// Assignments to a group that goes are taken back once it has gone, and not by a
+// change that fails; what a killed process did not take back is, before a new group
+// gets the class id.
+func TestForget(t *testing.T) {
+	r := newUpgradeRig(t)
+	plan := func(groups int) shaper.Plan {
+		var list []group.Group
+		for i := range groups {
+			list = append(list, group.Group{Name: fmt.Sprintf("g%d", i), Default: i == 0, Guarantee: group.Amount{Share: unit.Whole / 10}})
+		}
+		tree, problems := group.Direction{Limit: 100 * unit.Mbit, Groups: list}.Resolve("out", true)
+		for _, p := range problems {
+			t.Fatal(p)
+		}
+		return shaper.Plan{Dev: shaped, Perspective: group.Host, Out: &tree}
+	}
+	assigned := func(what string, want int) {
+		t.Helper()
+		if got := r.observe().Out.Assigned; got != want {
+			t.Errorf("%s: %d connections are assigned, not %d", what, got, want)
+		}
+	}
+	r.apply(plan(3))
+	r.do(func() error {
+		return r.engine.Assign(shaped, []shaper.Assignment{{Conn: some(2)[0], Group: "g1"}, {Conn: some(2)[1], Group: "g2"}})
+	})
+	if err := r.applyWith(plan(2), func(m *move) { impossible(m, egress) }); err == nil {
+		t.Error("an impossible request was done")
+	}
+	assigned("a change that failed", 2)
+	r.apply(plan(2))
+	assigned("a group went", 1)
+
+	// As a process leaves it that is killed just before it forgets.
+	left := func(id uint16) {
+		t.Helper()
+		r.do(func() error {
+			return with(shaped, func(_ *nl.Conn, k *kernel) error {
+				m := k.sides[egress].Maps[classifier.Assigned]
+				for _, key := range classifier.Keys(some(2)[1]) {
+					if err := m.Put(key, classifier.AssignedClass(id, false)); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		})
+		assigned("left behind", 2)
+	}
+	left(firstMinor + 2)
+	r.apply(plan(2))
+	assigned("applied again", 1)
+	left(firstMinor + 2)
+	r.apply(plan(3))
+	if id := r.observe().Out.Groups[2].Class; id != classHandle(firstMinor+2).String() {
+		t.Fatalf("the new group has class %s: this test proves nothing", id)
+	}
+	assigned("a new group", 1)
+}
