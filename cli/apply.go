@@ -147,8 +147,16 @@ func (a *app) restore(b pendingSnapshot) error {
 			}
 		}
 	}
-	_, err = engine.Apply(*b.Plan)
-	return ignoreGone(err)
+	if _, err := engine.Apply(*b.Plan); err != nil {
+		return ignoreGone(err)
+	}
+	// Those whose groups the change took away followed the rules since.
+	if len(b.Assigned) > 0 {
+		if err := engine.Assign(b.Dev, b.Assigned); ignoreGone(err) != nil {
+			return fmt.Errorf("its groups are back, but not the connections that were assigned to them: %w", err)
+		}
+	}
+	return nil
 }
 
 // ignoreGone: a device that is gone took its state along.

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"headgate/cli/pending"
+	"headgate/group"
 )
 
 // patience is how long a test waits for what should come within a second or two.
@@ -127,6 +129,22 @@ func TestEngineComesBack(t *testing.T) {
 	w.waitForLimit("1Gbit")
 	if _, ok := (fakeShaper{w.dir, "quantum"}).load("eth0"); ok {
 		t.Error("the new engine is still there")
+	}
+}
+
+// Connections that were assigned are in their groups again, also if the change took
+// the groups away.
+func TestAssignmentsComeBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "eth0")
+	w.must("apply", "-f", w.config("eth0", "1Gbit"))
+	w.must("assign", "rest", "--dev", "eth0", "--conn", "tcp 10.0.0.1:443 10.0.0.2:55000")
+	before, _ := fakeShaper{w.dir, group.HTB}.load("eth0")
+	w.must("apply", "-f", w.write("q.yaml", document("eth0", "2Gbit")+"engine: quantum\n"), "--confirm-within", "1s")
+	w.waitForLimit("1Gbit")
+	w.waitForStage(pending.None)
+	if after, _ := (fakeShaper{w.dir, group.HTB}).load("eth0"); len(before.Assigned) != 1 || !slices.Equal(after.Assigned, before.Assigned) {
+		t.Errorf("assigned were %v and are %v", before.Assigned, after.Assigned)
 	}
 }
 

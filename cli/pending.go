@@ -103,6 +103,11 @@ func (a *app) supersede(store *pending.Store) error {
 func (a *app) applyPending(store *pending.Store, steps []step, within time.Duration, say func(step)) (until time.Time, err error) {
 	var before []pending.Snapshot
 	for _, s := range steps {
+		if s.before.Plan != nil {
+			if s.before.Assigned, err = a.assignments(s.before.Engine, s.Dev); err != nil {
+				return until, fmt.Errorf("nothing was changed: what is assigned on %s cannot be saved for the rollback: %w", s.Dev, err)
+			}
+		}
 		before = append(before, s.before)
 	}
 	change := store.New(within, before)

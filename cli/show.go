@@ -213,6 +213,14 @@ type assignmentLister interface {
 	Assignments(dev string) ([]shaper.Assignment, error)
 }
 
+func (a *app) assignments(engine group.Engine, dev string) ([]shaper.Assignment, error) {
+	lister, ok := a.engines[engine].(assignmentLister)
+	if !ok {
+		return nil, fmt.Errorf("%s: the engine %s cannot list its assignments: \"headgate show groups\" has their number", dev, engine)
+	}
+	return lister.Assignments(dev)
+}
+
 func (a *app) showAssignments(states []shaper.State, f format) error {
 	type devAssignments struct {
 		Dev         string              `json:"dev"`
@@ -220,11 +228,7 @@ func (a *app) showAssignments(states []shaper.State, f format) error {
 	}
 	all := []devAssignments{}
 	for _, s := range states {
-		lister, ok := a.engines[s.Engine].(assignmentLister)
-		if !ok {
-			return fmt.Errorf("%s: the engine %s cannot list its assignments: \"headgate show groups\" has their number", s.Dev, s.Engine)
-		}
-		list, err := lister.Assignments(s.Dev)
+		list, err := a.assignments(s.Engine, s.Dev)
 		if err != nil {
 			return err
 		}

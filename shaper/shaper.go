@@ -31,8 +31,9 @@ type Shaper interface {
 	// changes nothing. An empty list means that the kernel has the plan already.
 	Diff(Plan) ([]Change, error)
 	// Apply makes the plan so. It fails without having changed anything if the
-	// device has shaping that is not ours (ErrForeign), and leaves the old or the
-	// new state if the process dies.
+	// device has shaping that is not ours (ErrForeign); undoes what it did if the
+	// kernel refuses a part, or says what is in force where that is refused too; and
+	// leaves the old or the new state if the process dies.
 	Apply(Plan) ([]Change, error)
 	// Observe reads what is in force on the device and what it has carried.
 	// A device without shaping of this engine gives ErrNotShaped.

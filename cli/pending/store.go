@@ -40,9 +40,10 @@ func (c Change) Names() string {
 
 // Snapshot is what was in force on a device. A nil Plan is nothing of ours.
 type Snapshot struct {
-	Dev    string       `json:"dev"`
-	Engine group.Engine `json:"engine,omitempty"`
-	Plan   *shaper.Plan `json:"plan,omitempty"`
+	Dev      string              `json:"dev"`
+	Engine   group.Engine        `json:"engine,omitempty"`
+	Plan     *shaper.Plan        `json:"plan,omitempty"`
+	Assigned []shaper.Assignment `json:"assigned,omitempty"`
 }
 
 // Stage is how far a change has come.

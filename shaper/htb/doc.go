@@ -17,7 +17,8 @@
 // A group's class id stays as long as its path exists. The plan, the ids and
 // whatever else Observe needs are bound to the classifier's program, so that the
 // filter and its record change in one instant; one netlink message carries all
-// changes of a device, so that kill -9 leaves the old state or the new.
+// changes of a device, so that kill -9 leaves the old state or the new. The kernel
+// may refuse one request of it and do the others: then all are undone (undo.go).
 //
 // What it does not do: packets of programs that bypass the queueing layer
 // (AF_PACKET with PACKET_QDISC_BYPASS, XDP) are not seen.
