@@ -50,7 +50,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 1024);
+	__uint(max_entries, 1024); /* the loader sets it by the processors */
 	__type(key, struct frag_key);
 	__type(value, struct flow);
 } fragments SEC(".maps");

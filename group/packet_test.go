@@ -1,6 +1,9 @@
 package group
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -115,6 +118,49 @@ func FuzzParsePacket(f *testing.F) {
 		back, err := ParsePacket(p.String())
 		if err != nil || back != p {
 			t.Fatalf("%q read as %+v, printed %q, read back %+v, %v", s, p, p, back, err)
+		}
+	})
+}
+
+func FuzzParseConn(f *testing.F) {
+	for _, s := range []string{"tcp 10.0.0.1:443 10.0.0.2:55000", "udp [fd00::1]:53 [::ffff:10.0.0.2]:999", "132 [::1]:1 [::2]:2", "icmp 10.0.0.1 10.0.0.2"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		proto, a, b, err := ParseConn(s)
+		if err != nil {
+			return
+		}
+		printed := fmt.Sprintf("%s %v %v", ProtoName(proto), a, b)
+		proto2, a2, b2, err := ParseConn(printed)
+		if err != nil || proto2 != proto || a2 != a || b2 != b {
+			t.Fatalf("%q read as %q, read back %v %v %v, %v", s, printed, proto2, a2, b2, err)
+		}
+	})
+}
+
+// FuzzSelector: whatever is read as a selector prints, and reads back the same.
+func FuzzSelector(f *testing.F) {
+	for _, s := range []string{
+		`{"proto":["tcp","icmp","47"],"dport":["443","5000-6000"],"dscp":["cs1","46"]}`,
+		`{"src":["10.0.0.0/8","fd00::/8"],"vlan":[5],"mark":[7],"cgroup":"/a"}`, `{"sport":["0-65535"]}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var s, back Selector
+		if json.Unmarshal(text, &s) != nil {
+			return
+		}
+		printed, err := json.Marshal(s)
+		if err == nil {
+			err = json.Unmarshal(printed, &back)
+		}
+		if err != nil {
+			t.Fatalf("%s read as %+v, printed %s: %v", text, s, printed, err)
+		}
+		if again, err := json.Marshal(back); err != nil || !bytes.Equal(again, printed) {
+			t.Fatalf("%s printed %s, read back and printed %s, %v", text, printed, again, err)
 		}
 	})
 }

@@ -46,6 +46,13 @@ func FlowCacheFor(limit unit.Rate) uint32 {
 	return powerOfTwo(uint64(limit/(10*unit.Kbit)), 4096, 262144)
 }
 
+// fragmentsFor sizes the table of first fragments, whose later ones come soon
+// after. The kernel hands its entries to processors by 128 and takes from others'
+// only what is old (kernel/bpf/bpf_lru_list.c, LOCAL_FREE_TARGET), so that with as
+// many for all, a few processors would push out what the next packet asks for. An
+// entry is about 130 bytes.
+func fragmentsFor(cpus int) uint32 { return powerOfTwo(uint64(1024*cpus), 1024, 65536) }
+
 func powerOfTwo(want, least, most uint64) uint32 {
 	n := least
 	for n < want && n < most {
@@ -76,9 +83,13 @@ func Configure(spec *ebpf.CollectionSpec, c Config) error {
 	if err := SetVariables(spec, set); err != nil {
 		return err
 	}
+	cpus, err := ebpf.PossibleCPU()
+	if err != nil {
+		return fmt.Errorf("cannot count the processors: %w", err)
+	}
 	for name, entries := range map[string]uint32{
 		"rules": uint32(max(1, len(c.Table.Entries))), "cgroups": uint32(max(1, len(c.Table.Cgroups))),
-		flows: sets, Counters: powerOfTwo(uint64(c.Classes), 64, 1<<16), RuleHits: uint32(max(1, c.Rules)),
+		flows: sets, Fragments: fragmentsFor(cpus), Counters: powerOfTwo(uint64(c.Classes), 64, 1<<16), RuleHits: uint32(max(1, c.Rules)),
 	} {
 		spec.Maps[name].MaxEntries = entries
 	}

@@ -146,6 +146,11 @@ func ReadRecord(maps map[string]*ebpf.Map) (Record, error) {
 	if err != nil {
 		return r, fmt.Errorf("cannot read a program's record: %w", err)
 	}
+	return decode(b)
+}
+
+// decode reads what encode gives, and what may follow it.
+func decode(b []byte) (r Record, err error) {
 	length := uint64(0)
 	if len(b) > lengthSize {
 		length = binary.NativeEndian.Uint64(b)

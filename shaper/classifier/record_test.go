@@ -123,3 +123,30 @@ func TestRecordThatIsNone(t *testing.T) {
 		t.Errorf("no record: %v", err)
 	}
 }
+
+// FuzzDecode: a record is read as it was written, or refused with ErrRecord.
+func FuzzDecode(f *testing.F) {
+	tree := group.Tree{Limit: unit.Mbit, Nodes: []group.Node{{Path: "all", Leaf: true, Parent: -1}}}
+	b, err := Record{Engine: group.HTB, Plan: shaper.Plan{Dev: "eth0", Out: &tree}, Classes: map[string]uint16{"all": 16}}.encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Add(append(b, 0, 0, 0))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := decode(b)
+		if err != nil {
+			if !errors.Is(err, ErrRecord) {
+				t.Errorf("%v is not ErrRecord", err)
+			}
+			return
+		}
+		again, err := r.encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back, err := decode(again); err != nil || !back.Equal(r) {
+			t.Errorf("%+v is read back as %+v, %v", r, back, err)
+		}
+	})
+}
