@@ -86,10 +86,13 @@ struct control {
 	__u32 pad;
 };
 
+/* Times of one byte are in 1/1024 ns: divisions are slow, and shifts are not. */
+#define TIME_SHIFT 10
+
 /* What one class's bytes take at the least and at the most. */
 struct pace {
-	__u64 ceiling_ps_byte;
-	__u64 guarantee_ps_byte;
+	__u64 ceiling_byte_time;
+	__u64 guarantee_byte_time;
 };
 
 /* One class's queue. The departure hook writes the first part, the classifier
@@ -97,7 +100,7 @@ struct pace {
 struct queue {
 	__u64 departed_at_ns;  /* the last packet with a stamp: when it left, */
 	__u64 sojourn_ns;      /* how long it had waited, */
-	__u64 service_ps_byte; /* time that one byte takes when the queue is busy: */
+	__u64 service_byte_time; /* time that one byte takes when the queue is busy: */
 	__u64 busy_ns;         /* of that much busy time lately, */
 	__s64 busy_bytes;      /* in which so many left */
 	__u64 waited_ns;       /* sum of sojourns, and their number: for a mean over any interval */

@@ -37,9 +37,9 @@ struct {
 	__type(value, struct pace);
 } paces SEC(".maps");
 
-/* The virtual queue is served at 99 % of the rate at which the real one is, so
+/* The virtual queue is served at 127/128 of the rate at which the real one is, so
  * that senders settle just below it and the real one stays empty. */
-#define SPARE_PART 100
+#define SPARE_SHIFT 7
 
 #define STAMP_EVERY 8192
 
@@ -79,9 +79,9 @@ static __always_inline int is_burst(const struct queue *q, __u64 now)
 /* How fast a class is served: as measured, but no faster than its ceiling allows. */
 static __always_inline void serve(struct service *s, const struct queue *q, const struct pace *p)
 {
-	s->real_ps_byte = (q->service_ps_byte > p->ceiling_ps_byte ? q->service_ps_byte : p->ceiling_ps_byte) ?: 1;
-	s->virtual_ps_byte = s->real_ps_byte + s->real_ps_byte / SPARE_PART;
-	s->borrows = s->real_ps_byte < p->guarantee_ps_byte - p->guarantee_ps_byte / 8;
+	s->real_byte_time = (q->service_byte_time > p->ceiling_byte_time ? q->service_byte_time : p->ceiling_byte_time) ?: 1;
+	s->virtual_byte_time = s->real_byte_time + (s->real_byte_time >> SPARE_SHIFT);
+	s->borrows = s->real_byte_time < p->guarantee_byte_time - p->guarantee_byte_time / 8;
 }
 
 /* Brings the virtual queue up to date: what came since the last time, before this
@@ -98,7 +98,7 @@ static __always_inline void advance(struct queue *q, const struct service *s, __
 	if ((__u32)came < bytes)
 		bytes = came;
 	earlier = came - bytes;
-	queued = q->virtual_ns + earlier * s->virtual_ps_byte / 1000;
+	queued = q->virtual_ns + (earlier * s->virtual_byte_time >> TIME_SHIFT);
 	q->counted_bytes += came;
 	if (served > 0) {
 		q->arrived_at_ns = now;
@@ -109,7 +109,7 @@ static __always_inline void advance(struct queue *q, const struct service *s, __
 			queued -= served;
 		}
 	}
-	queued += bytes * s->virtual_ps_byte / 1000;
+	queued += ((__u64)bytes * s->virtual_byte_time >> TIME_SHIFT);
 	q->virtual_ns = queued < 2 * most ? queued : 2 * most;
 }
 

@@ -19,10 +19,14 @@ func (d *Device) Assign(list []shaper.Assignment) error {
 		return err
 	}
 	keys, values := make([]classifier.ConnKey, 0, 2*len(list)), make([]uint32, 0, 2*len(list))
+	known := map[string]uint32{} // to find a group is to walk the tree
 	for _, a := range list {
-		classes, err := d.classesOf(a.Group)
-		if err != nil {
-			return err
+		classes, ok := known[a.Group]
+		if !ok {
+			if classes, err = d.classesOf(a.Group); err != nil {
+				return err
+			}
+			known[a.Group] = classes
 		}
 		for _, key := range classifier.Keys(a.Conn) {
 			keys, values = append(keys, key), append(values, classes)

@@ -94,7 +94,7 @@ int BPF_PROG(headgate_departures, const struct sk_buff *skb, const struct net_de
 		q->busy_ns += now - q->departed_at_ns;
 		q->busy_bytes += bytes;
 		if (q->busy_bytes > BUSY_LEAST_BYTES)
-			q->service_ps_byte = q->busy_ns * 1000 / (__u64)q->busy_bytes;
+			q->service_byte_time = (q->busy_ns << TIME_SHIFT) / (__u64)q->busy_bytes;
 	}
 	if (q->asked_bytes == cb[STAMP_BYTES] && q->asked_at_ns && !q->asked_left_ns)
 		q->asked_left_ns = now;

@@ -17,7 +17,7 @@ const (
 
 // queue is struct queue in bpf/headgate.h.
 type queue struct {
-	DepartedAtNS, SojournNS, ServicePSByte                         uint64
+	DepartedAtNS, SojournNS, ServiceByteTime                       uint64
 	BusyNS                                                         uint64
 	BusyBytes                                                      int64
 	WaitedNS, Departures                                           uint64
@@ -32,8 +32,11 @@ type queue struct {
 	MarkCount, LongBytes, MarkAtBytes, LongAtBytes, PeriodMarks, _ uint32
 }
 
+// byteTime is what one byte takes at a rate of bytes per second, in 1/1024 ns.
+func byteTime(rate uint64) uint64 { return 1e9 << 10 / max(1, rate) }
+
 // pace is struct pace in bpf/headgate.h.
-type pace struct{ CeilingPSByte, GuaranteePSByte uint64 }
+type pace struct{ CeilingByteTime, GuaranteeByteTime uint64 }
 
 // queues prepares the map of queue states, registered with the departure hook.
 // Without the hook (a kernel without BTF, no bpf file system) nothing is marked,
@@ -77,7 +80,7 @@ func (w *want) initQueues(m *ebpf.Map, ifindex uint32) error {
 	for _, c := range w.classes {
 		if have[c.minor].Ifindex != ifindex {
 			minors = append(minors, uint32(c.minor))
-			fresh = append(fresh, queue{Ifindex: ifindex, ServicePSByte: 1e12 / max(1, c.htb.Ceil)})
+			fresh = append(fresh, queue{Ifindex: ifindex, ServiceByteTime: byteTime(c.htb.Ceil)})
 		}
 	}
 	if err := classifier.PutAll(m, minors, fresh); err != nil {
@@ -90,7 +93,7 @@ func (w *want) initQueues(m *ebpf.Map, ifindex uint32) error {
 func (w *want) paces() (minors []uint32, values []pace) {
 	for _, c := range w.classes {
 		minors = append(minors, uint32(c.minor))
-		values = append(values, pace{CeilingPSByte: 1e12 / max(1, c.htb.Ceil), GuaranteePSByte: 1e12 / max(1, c.htb.Rate)})
+		values = append(values, pace{CeilingByteTime: byteTime(c.htb.Ceil), GuaranteeByteTime: byteTime(c.htb.Rate)})
 	}
 	return minors, values
 }
