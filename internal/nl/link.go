@@ -22,9 +22,11 @@ func (b *Batch) AddIFB(name string, mtu int, alias string) {
 	})
 }
 
-// SetUp sets a device up.
-func (b *Batch) SetUp(ifindex int) {
-	b.link(task{words: "set a device up"}, 0, ifindex, unix.IFF_UP, func(*netlink.AttributeEncoder) {})
+// SetUp sets a device up, and gives it an alias.
+func (b *Batch) SetUp(ifindex int, alias string) {
+	b.link(task{words: "set a device up"}, 0, ifindex, unix.IFF_UP, func(ae *netlink.AttributeEncoder) {
+		ae.Bytes(unix.IFLA_IFALIAS, []byte(alias))
+	})
 }
 
 // link asks for a device, with flags that it shall have besides those it has

@@ -239,7 +239,7 @@ func (m *move) batch(made [2]*classifier.Program) *nl.Batch {
 	}
 	for i, s := range m.sides {
 		if s.down {
-			b.SetUp(m.at(i))
+			b.SetUp(m.at(i), ifbAlias(m.k.Name())) // an older version may not have named it
 		}
 		for _, st := range s.set {
 			st.add(&b, m.at(i))
