@@ -49,7 +49,7 @@ type policer struct {
 // load puts a new program in the place of the last, as an Apply does.
 func (k *policer) load(tree group.Tree, s settings) {
 	k.t.Helper()
-	m := &move{dev: &attach.Device{Link: &netlink.Dummy{}}, settings: s, virtualTime: true}
+	m := &move{dev: &attach.Device{Link: &netlink.Dummy{LinkAttrs: netlink.LinkAttrs{EncapType: "ether"}}}, settings: s, virtualTime: true}
 	m.dev.Sides[attach.Ingress] = k.side
 	m.sides[attach.Ingress].Direction = attach.Direction{Tree: &tree, In: true}
 	err := m.sides[attach.Ingress].want(m.dev, &k.side, shaper.Plan{In: &tree}, s)
