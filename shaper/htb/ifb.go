@@ -5,16 +5,18 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strconv"
 	"strings"
 
 	"github.com/vishvananda/netlink"
 
+	"headgate/group"
 	"headgate/internal/nl"
 )
 
 // ifbName is the IFB of a device; a device's index is never used twice in a
 // network namespace until it wraps.
-func ifbName(index int) string { return fmt.Sprintf("hgi%d", index) }
+func ifbName(index int) string { return group.IFBPrefix + strconv.Itoa(index) }
 
 // ifbAlias marks an IFB as ours. The device may have another name by now.
 func ifbAlias(dev string) string { return ifbAliasPrefix + dev }
@@ -25,8 +27,8 @@ const ifbAliasPrefix = "headgate ingress of "
 // gave it its alias afterwards: one that has neither is what they left when killed.
 func isOurIFB(l netlink.Link) bool {
 	a := l.Attrs()
-	var index int
-	if n, err := fmt.Sscanf(a.Name, "hgi%d", &index); l.Type() != "ifb" || n != 1 || err != nil || a.Name != ifbName(index) {
+	index, err := strconv.Atoi(strings.TrimPrefix(a.Name, group.IFBPrefix))
+	if l.Type() != "ifb" || err != nil || a.Name != ifbName(index) {
 		return false
 	}
 	return strings.HasPrefix(a.Alias, ifbAliasPrefix) || a.Alias == "" && !isUp(l)

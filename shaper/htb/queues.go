@@ -100,6 +100,10 @@ func (w *want) paces() (minors []uint32, values []pace) {
 
 func (w *want) setPaces(m *ebpf.Map) error {
 	minors, values := w.paces()
+	return putPaces(m, minors, values)
+}
+
+func putPaces(m *ebpf.Map, minors []uint32, values []pace) error {
 	if err := classifier.PutAll(m, minors, values); err != nil {
 		return fmt.Errorf("cannot tell the marker the rates of groups: %w", err)
 	}

@@ -122,8 +122,8 @@ func (m *move) restoreMaps(old *former) error {
 		for n := range minors {
 			minors[n] = uint32(n)
 		}
-		if err := classifier.PutAll(s.Maps[paces], minors, old.paces[i]); err != nil {
-			return fmt.Errorf("cannot tell the marker the rates of groups: %w", err)
+		if err := putPaces(s.Maps[paces], minors, old.paces[i]); err != nil {
+			return err
 		}
 	}
 	if old.assign == nil {
