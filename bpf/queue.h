@@ -41,6 +41,10 @@ struct {
  * that senders settle just below it and the real one stays empty. */
 #define SPARE_SHIFT 7
 
+/* How often a class's packets are looked at, in bytes: those that can be marked, and
+ * the others. A full frame that can be marked always is; of small ones, which are
+ * no queue by themselves, as many as make a frame cost no more than one. */
+#define LOOK_EVERY 1024
 #define STAMP_EVERY 8192
 
 /* A longer pause is the application's, and says nothing of the path. */
@@ -114,9 +118,9 @@ static __always_inline void advance(struct queue *q, const struct service *s, __
 }
 
 /* Adds the packet to its class's virtual queue and marks it if that is too long.
- * Returns whether it was marked. Only packets that can be marked, and one at
- * every STAMP_EVERY bytes of others, ask for the time and get a stamp: with a
- * stamp on each, a flood of small packets paid 140 ns in the departure hook. */
+ * Returns whether it was marked. Only one packet in LOOK_EVERY or STAMP_EVERY
+ * bytes asks for the time and gets a stamp: with a stamp on each, a flood of small
+ * packets paid 140 ns in the departure hook and as much here. */
 static __always_inline int enqueue(struct __sk_buff *skb, const struct packet *p, __u32 class_minor, __u32 bytes)
 {
 	__u32 before;
@@ -132,7 +136,7 @@ static __always_inline int enqueue(struct __sk_buff *skb, const struct packet *p
 	if (!q)
 		return 0;
 	before = __sync_fetch_and_add(&q->arrived_bytes, bytes);
-	if (!p->ecn && (before ^ (before + bytes)) < STAMP_EVERY)
+	if ((before ^ (before + bytes)) < (p->ecn ? LOOK_EVERY : STAMP_EVERY) && !p->answers)
 		return 0;
 	pace = bpf_map_lookup_elem(&paces, &class_minor);
 	if (!pace)

@@ -3,6 +3,8 @@ package cli
 import (
 	"bufio"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,6 +27,7 @@ is a protocol and its two ends, in either order.`,
 		ValidArgsFunction: a.completeGroups(),
 	}
 	dev, conns := a.connFlags(c)
+	output := outputFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		list, state, err := a.connsOn(c, *dev, *conns)
 		if err != nil {
@@ -41,8 +44,10 @@ is a protocol and its two ends, in either order.`,
 		if err := a.engines[state.Engine].Assign(*dev, assignments); err != nil {
 			return err
 		}
-		fmt.Fprintf(a.out, "%s: %s in group %s\n", *dev, count(len(list), "connection"), path)
-		return nil
+		return a.print(*output, assigned{*dev, path, len(list)}, func(w io.Writer) error {
+			_, err := fmt.Fprintf(w, "%s: %s in group %s\n", *dev, count(len(list), "connection"), path)
+			return err
+		})
 	}
 	return c
 }
@@ -56,6 +61,7 @@ func unassignCommand(a *app) *cobra.Command {
 		Args: cobra.NoArgs,
 	}
 	dev, conns := a.connFlags(c)
+	output := outputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		list, state, err := a.connsOn(c, *dev, *conns)
 		if err != nil {
@@ -64,10 +70,19 @@ func unassignCommand(a *app) *cobra.Command {
 		if err := a.engines[state.Engine].Unassign(*dev, list); err != nil {
 			return err
 		}
-		fmt.Fprintf(a.out, "%s: %s back under the rules\n", *dev, count(len(list), "connection"))
-		return nil
+		return a.print(*output, assigned{*dev, "", len(list)}, func(w io.Writer) error {
+			_, err := fmt.Fprintf(w, "%s: %s back under the rules\n", *dev, count(len(list), "connection"))
+			return err
+		})
 	}
 	return c
+}
+
+// assigned is what -o prints of assign, and of unassign without a group.
+type assigned struct {
+	Dev         string `json:"dev"`
+	Group       string `json:"group,omitempty"`
+	Connections int    `json:"connections"`
 }
 
 func (a *app) connFlags(c *cobra.Command) (dev *string, conns *[]string) {
@@ -143,7 +158,28 @@ func groupPath(p shaper.Plan, name string) (string, error) {
 		}
 	}
 	if path == "" {
-		return "", first
+		return "", fmt.Errorf("%w; it has %s", first, strings.Join(leaves(p), ", "))
 	}
 	return path, nil
+}
+
+// mostNamed groups are listed in a sentence; a device may have thousands.
+const mostNamed = 20
+
+// leaves are the paths of the groups that a connection can be put in.
+func leaves(p shaper.Plan) (paths []string) {
+	for _, t := range []*group.Tree{p.Out, p.In} {
+		if t == nil {
+			continue
+		}
+		for _, n := range t.Nodes {
+			if n.Leaf && !slices.Contains(paths, n.Path) {
+				paths = append(paths, n.Path)
+			}
+			if len(paths) > mostNamed {
+				return append(paths[:mostNamed], "and more")
+			}
+		}
+	}
+	return paths
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -23,6 +24,7 @@ rolled back any more.`,
 		Args: cobra.NoArgs,
 	}
 	dev := a.devFlag(c, "", "the device, or all that have bandwidth groups", "all")
+	output := outputFlag(c)
 	required(c, "dev")
 	c.RunE = func(*cobra.Command, []string) error {
 		store, unlock, err := a.lock()
@@ -30,12 +32,19 @@ rolled back any more.`,
 			return err
 		}
 		defer unlock()
-		return a.clearDevices(store, *dev)
+		return a.clearDevices(store, *dev, *output)
 	}
 	return c
 }
 
-func (a *app) clearDevices(store *pending.Store, dev string) error {
+// cleared is what -o prints of a device.
+type cleared struct {
+	Dev     string `json:"dev"`
+	Cleared bool   `json:"cleared"` // false: there was nothing to clear
+}
+
+func (a *app) clearDevices(store *pending.Store, dev string, f format) error {
+	list := []cleared{}
 	devices := []string{dev}
 	if dev == "all" {
 		states, err := a.states(dev)
@@ -60,15 +69,25 @@ func (a *app) clearDevices(store *pending.Store, dev string) error {
 		case errors.Is(before, shaper.ErrNoDevice):
 			failed = append(failed, before)
 		case errors.Is(before, shaper.ErrNotShaped):
-			fmt.Fprintf(a.out, "%s: nothing to clear\n", d)
+			list = append(list, cleared{d, false})
 		default:
-			fmt.Fprintf(a.out, "%s: cleared\n", d)
+			list = append(list, cleared{d, true})
 			a.warnAgent(clearedByHand, d)
 		}
 		failed = append(failed, store.Drop(d))
 	}
-	if len(devices) == 0 {
-		fmt.Fprintln(a.out, "no device has bandwidth groups")
-	}
+	failed = append(failed, a.print(f, list, func(w io.Writer) error {
+		for _, c := range list {
+			text := "nothing to clear"
+			if c.Cleared {
+				text = "cleared"
+			}
+			fmt.Fprintf(w, "%s: %s\n", c.Dev, text)
+		}
+		if len(devices) == 0 {
+			fmt.Fprintln(w, "no device has bandwidth groups")
+		}
+		return nil
+	}))
 	return errors.Join(failed...)
 }

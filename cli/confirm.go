@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -20,6 +21,7 @@ undone at once.`,
   headgate confirm --roll-back`,
 		Args: cobra.NoArgs,
 	}
+	output := outputFlag(c)
 	back := c.Flags().Bool("roll-back", false, "undo the change now instead of keeping it")
 	c.RunE = func(*cobra.Command, []string) error {
 		store, err := a.store()
@@ -36,7 +38,7 @@ undone at once.`,
 			a.tell(store)
 			return store.Forget()
 		case *back:
-			return a.rollBackNow(change)
+			return a.rollBackNow(change, *output)
 		case stage == pending.RollingBack || stage == pending.Unfinished:
 			return errors.New(pendingSentence(store, change, stage))
 		}
@@ -47,13 +49,29 @@ undone at once.`,
 		if !ok {
 			return errors.New("it is too late: the rollback has begun")
 		}
-		fmt.Fprintf(a.out, "confirmed: the change to %s stays\n", change.Names())
-		return nil
+		return a.print(*output, newDecided(change, false), func(w io.Writer) error {
+			_, err := fmt.Fprintf(w, "confirmed: the change to %s stays\n", change.Names())
+			return err
+		})
 	}
 	return c
 }
 
-func (a *app) rollBackNow(change pending.Change) error {
+// decided is what -o prints of a change that was confirmed, or rolled back.
+type decided struct {
+	Devices    []string `json:"devices"`
+	RolledBack bool     `json:"rolled_back"`
+}
+
+func newDecided(c pending.Change, rolledBack bool) decided {
+	d := decided{RolledBack: rolledBack}
+	for _, dev := range c.Devices {
+		d.Devices = append(d.Devices, dev.Dev)
+	}
+	return d
+}
+
+func (a *app) rollBackNow(change pending.Change, f format) error {
 	store, unlock, err := a.lock()
 	if err != nil {
 		return err
@@ -62,6 +80,8 @@ func (a *app) rollBackNow(change pending.Change) error {
 	if err := store.RollBack(change, a.restore); err != nil {
 		return err
 	}
-	fmt.Fprintf(a.out, "rolled back: %s\n", change.Names())
-	return nil
+	return a.print(f, newDecided(change, true), func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "rolled back: %s\n", change.Names())
+		return err
+	})
 }

@@ -91,7 +91,7 @@ func TestConfirmedStays(t *testing.T) {
 	if !strings.Contains(r.out, `run "headgate confirm" by then`) {
 		t.Errorf("apply does not say what to do:\n%s", r.out)
 	}
-	if r := w.must("confirm"); r.out != "confirmed: the change to eth0 stays\n" {
+	if r := w.must("confirm", "-o", "json"); compact(r.out) != `{"devices":["eth0"],"rolled_back":false}` {
 		t.Errorf("confirm: %s", r.out)
 	}
 	time.Sleep(1500 * time.Millisecond)
@@ -240,7 +240,7 @@ func TestOnlyOneChangeWaits(t *testing.T) {
 	if limit, _ := w.limit("eth0"); limit != "1Gbit" {
 		t.Errorf("the limit is %q", limit)
 	}
-	if r := w.must("confirm", "--roll-back"); r.out != "rolled back: eth0\n" {
+	if r := w.must("confirm", "--roll-back", "-o", "json"); compact(r.out) != `{"devices":["eth0"],"rolled_back":true}` {
 		t.Errorf("confirm --roll-back: %s", r.out)
 	}
 	if limit, _ := w.limit("eth0"); limit != "" {

@@ -22,16 +22,18 @@ type costCase struct {
 	in    bool
 	name  string
 	flows int
-	ecn   bool // the packets are ECN-capable, so that the marker looks at each
+	size  int  // of the frames
+	ecn   bool // the packets are ECN-capable
 	aim   bench.Target
 }
 
 func costCases() (out []costCase) {
 	for _, in := range []bool{false, true} {
 		out = append(out,
-			costCase{in, "one-hot-flow", 1, false, costHot},
-			costCase{in, "one-hot-flow-ecn", 1, true, costHot},
-			costCase{in, "100000-flows", 100_000, false, costFlows},
+			costCase{in, "one-hot-flow", 1, smallest, false, costHot},
+			costCase{in, "one-hot-flow-ecn", 1, smallest, true, costHot},
+			costCase{in, "one-hot-flow-ecn-full-frames", 1, fullest, true, costHot},
+			costCase{in, "100000-flows", 100_000, smallest, false, costFlows},
 		)
 	}
 	return out
@@ -86,7 +88,7 @@ func (c costCase) run(ctx context.Context, r *bench.Run) (err error) {
 	}
 	var before, after spent
 	err = l.Node(from).Do(func() error {
-		f, err := newFlood(device, c.flows, c.ecn)
+		f, err := newFlood(device, c.flows, c.size, c.ecn)
 		if err != nil {
 			return err
 		}

@@ -12,18 +12,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// flood sends small UDP frames of many flows from a packet socket, which go
+// flood sends UDP frames of many flows from a packet socket, which go
 // through a device's filters and qdiscs as any others.
 type flood struct {
 	fd     int
-	frames []floodFrame
+	frames [][]byte
 	msgs   []mmsghdr
 	iovs   []unix.Iovec
 	random *rand.Rand
 }
 
-// floodFrame is the smallest Ethernet frame without its checksum.
-type floodFrame [60]byte
+// smallest and fullest are Ethernet frames without their checksum.
+const (
+	smallest = 60
+	fullest  = 1514
+)
 
 // mmsghdr is struct mmsghdr of sendmmsg(2).
 type mmsghdr struct {
@@ -36,9 +39,9 @@ const floodBatch = 256
 
 // newFlood opens a socket on a device of the calling thread's namespace, and
 // makes one frame for each of the flows: sources at random, destination ports
-// those of the seed's groups. With ecn they are ECT(0). The frames are for a station that is not there, so
-// that the receiver's IP drops them at once.
-func newFlood(dev string, flows int, ecn bool) (*flood, error) {
+// those of the seed's groups. With ecn they are ECT(0). The frames are for a station
+// that is not there, so that the receiver's IP drops them at once.
+func newFlood(dev string, flows, size int, ecn bool) (*flood, error) {
 	link, err := net.InterfaceByName(dev)
 	if err != nil {
 		return nil, err
@@ -53,26 +56,27 @@ func newFlood(dev string, flows int, ecn bool) (*flood, error) {
 		return nil, fmt.Errorf("bind a packet socket to %s: %w", dev, err)
 	}
 	f := &flood{
-		fd: fd, frames: make([]floodFrame, flows), msgs: make([]mmsghdr, floodBatch), iovs: make([]unix.Iovec, floodBatch),
+		fd: fd, frames: make([][]byte, flows), msgs: make([]mmsghdr, floodBatch), iovs: make([]unix.Iovec, floodBatch),
 		random: rand.New(rand.NewPCG(1, uint64(flows))),
 	}
 	for i := range f.frames {
-		f.frames[i] = f.frame(link.HardwareAddr, ecn)
+		f.frames[i] = f.frame(link.HardwareAddr, size, ecn)
 	}
 	for i := range f.msgs {
-		f.iovs[i].SetLen(len(floodFrame{}))
+		f.iovs[i].SetLen(size)
 		f.msgs[i].hdr.Iov = &f.iovs[i]
 		f.msgs[i].hdr.SetIovlen(1)
 	}
 	return f, nil
 }
 
-func (f *flood) frame(src net.HardwareAddr, ecn bool) (b floodFrame) {
+func (f *flood) frame(src net.HardwareAddr, size int, ecn bool) []byte {
+	b := make([]byte, size)
 	copy(b[0:], []byte{2, 0, 0, 0, 0, 0x99})
 	copy(b[6:], src)
 	binary.BigEndian.PutUint16(b[12:], unix.ETH_P_IP)
 	ip := b[14:]
-	const length = 20 + 8 + 18
+	length := uint16(size - 14)
 	ip[0], ip[8], ip[9] = 0x45, 64, unix.IPPROTO_UDP
 	if ecn {
 		ip[1] = 0b10 // ECT(0), RFC 3168

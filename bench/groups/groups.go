@@ -58,10 +58,11 @@ small queues); "in" says more.
 **spare**: each active group has one greedy CUBIC connection.
 
 **cost** is what the kernel's own statistics say that the programs took for 60-byte UDP
-frames from a packet socket, the statistics' own cost included; the departure hook's
-share is for all devices that a packet passes. "ecn" is packets that the marker may
-mark, and looks at each of; of others it looks at one in some kilobytes. Throughput is
-one CUBIC connection's.
+frames ("full-frames": 1,514 bytes) from a packet socket, the statistics' own cost
+included; the departure hook's share is for all devices that a packet passes. "ecn" is
+packets that can be marked: the marker looks at one in a kilobyte of them, which is
+every full frame, and at one in eight of others. Throughput is one CUBIC
+connection's.
 
 **scale**: two steady UDP flows of 20 Mbit/s are in a group that nobody changes, two TCP
 connections in another. 100,000 more connections, which send nothing, are assigned to
