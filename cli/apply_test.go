@@ -225,6 +225,15 @@ func TestShowExplainAssign(t *testing.T) {
 	if r := w.runWith("tcp 10.0.0.1:1 10.0.0.2:2\nrubbish\n", "assign", "backup", "--dev", "eth0", "--conn", "-"); r.code != wrong || !strings.Contains(r.err, "line 2:") {
 		t.Errorf("assign of rubbish: exit %d, %s", r.code, r.err)
 	}
+	// What is assigned is found from either end, and where the direction has the group.
+	for packet, want := range map[string]string{
+		"tcp [fd00::1]:1 [fd00::2]:2": "out: assigned at run time: group backup, class 1:14", "udp 10.0.0.2:2 10.0.0.1:1": "out: assigned at run time: group backup",
+		"tcp [fd00::1]:1 [fd00::2]:3": "out: rule 1",
+	} {
+		if r := w.must("explain", "--dev", "eth0", "--packet", packet); !strings.Contains(r.out, want) {
+			t.Errorf("explain %s: %s", packet, r.out)
+		}
+	}
 	golden(t, "testdata/show.txt", w.must("show", "groups").out+w.must("show", "--over", "1ms").out+w.must("show", "assignments", "--dev", "eth0").out)
 	golden(t, "testdata/show.json", w.must("show", "-o", "json").out)
 	if r := w.must(append([]string{"unassign", "-o", "json"}, conn...)...); compact(r.out) != `{"dev":"eth0","connections":1}` {

@@ -33,7 +33,7 @@ undone at once.`,
 		case err != nil:
 			return err
 		case stage == pending.None:
-			return errors.New("no change waits for confirmation")
+			return errors.New("no change waits for confirmation: either none was made with --confirm-within, or its time is over and it was rolled back (\"headgate show\" says what is in force)")
 		case store.Gone(change):
 			a.tell(store)
 			return store.Forget()

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"reflect"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -17,8 +19,8 @@ func explainCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "explain --packet PACKET --dev DEV",
 		Short: "Say which rule, group and class a packet gets",
-		Long: `Explain asks the rules that are in force on a device about a packet, and prints
-the rule that decides, its group and the kernel's class. With -f it names the
+		Long: `Explain asks the rules and assignments that are in force on a device about a
+packet, and prints what decides, its group and the kernel's class. With -f it names the
 line of the rule, and it works on a device that has no groups yet.
 
 A packet is a protocol, a source and a destination (with ports for tcp, udp and
@@ -72,7 +74,7 @@ type explanation struct {
 type directionExplanation struct {
 	Direction string `json:"direction"`
 	Limited   bool   `json:"limited"`
-	// Reason is "rule", "default" or "control".
+	// Reason is "rule", "default", "control", or "assigned" at run time.
 	Reason   string `json:"reason,omitempty"`
 	Rule     *int   `json:"rule,omitempty"`
 	Selector string `json:"selector,omitempty"`
@@ -83,8 +85,9 @@ type directionExplanation struct {
 
 // explainer has what is known of a device: what is in force, the file, or both.
 type explainer struct {
-	state *shaper.State
-	file  *config.Interface
+	state    *shaper.State
+	file     *config.Interface
+	assigned map[shaper.Conn]string // groups of connections that are assigned
 }
 
 func (a *app) explainer(c *cobra.Command, dev string, files []string) (e explainer, err error) {
@@ -103,6 +106,12 @@ func (a *app) explainer(c *cobra.Command, dev string, files []string) (e explain
 	switch {
 	case err == nil:
 		e.state = &state
+		if list, err := a.assignments(state.Engine, dev); err == nil {
+			e.assigned = map[shaper.Conn]string{}
+			for _, one := range list {
+				e.assigned[either(one.Conn)] = one.Group
+			}
+		}
 	case e.file == nil:
 		return e, err
 	case errors.Is(err, shaper.ErrNotShaped):
@@ -152,6 +161,13 @@ func (e explainer) explain(direction string, p group.Packet) directionExplanatio
 		}
 		return x
 	}
+	if leaf, ok := e.assignment(tree, p); ok {
+		x.Reason, x.Group = "assigned", tree.Nodes[leaf].Path
+		if counters != nil && leaf < len(counters.Groups) {
+			x.Class = counters.Groups[leaf].Class
+		}
+		return x
+	}
 	rule, leaf := tree.Classify(p)
 	x.Reason, x.Group = "default", tree.Nodes[leaf].Path
 	if rule >= 0 {
@@ -167,9 +183,30 @@ func (e explainer) explain(direction string, p group.Packet) directionExplanatio
 	return x
 }
 
+// assignment is the leaf that the packet's connection was assigned to, if the
+// direction has it.
+func (e explainer) assignment(tree *group.Tree, p group.Packet) (leaf int, ok bool) {
+	if !p.HasPorts() {
+		return 0, false
+	}
+	path, ok := e.assigned[either(shaper.Conn{Proto: p.Proto, A: netip.AddrPortFrom(p.Src, p.SPort), B: netip.AddrPortFrom(p.Dst, p.DPort)})]
+	if !ok {
+		return 0, false
+	}
+	leaf = slices.IndexFunc(tree.Nodes, func(n group.Node) bool { return n.Leaf && n.Path == path })
+	return leaf, leaf >= 0
+}
+
+// either is the same connection whichever end comes first.
+func either(c shaper.Conn) shaper.Conn {
+	if c.B.Compare(c.A) < 0 {
+		c.A, c.B = c.B, c.A
+	}
+	return c
+}
+
 func (e explanation) table(w io.Writer) error {
 	fmt.Fprintf(w, "%s on %s\n", e.Packet, e.Dev)
-	assigned := false
 	for _, d := range e.Directions {
 		class := ""
 		if d.Class != "" {
@@ -180,19 +217,16 @@ func (e explanation) table(w io.Writer) error {
 			fmt.Fprintf(w, "  %s: not limited\n", d.Direction)
 		case "control":
 			fmt.Fprintf(w, "  %s: control traffic, before every rule%s\n", d.Direction, class)
+		case "assigned":
+			fmt.Fprintf(w, "  %s: assigned at run time: group %s%s\n", d.Direction, d.Group, class)
 		case "default":
 			fmt.Fprintf(w, "  %s: no rule matches: the default group %s%s\n", d.Direction, d.Group, class)
-			assigned = true
 		default:
 			fmt.Fprintf(w, "  %s: rule %d (%s): group %s%s\n", d.Direction, *d.Rule, d.Selector, d.Group, class)
 			if d.Place != "" {
 				fmt.Fprintf(w, "       written in %s\n", d.Place)
 			}
-			assigned = true
 		}
-	}
-	if assigned && e.InForce {
-		fmt.Fprintln(w, "  (a connection that is assigned goes to its group before every rule: headgate show assignments)")
 	}
 	return nil
 }
