@@ -289,7 +289,10 @@ func (r *resolver) node(g Group, where string, s scope) Node {
 	if n.Ceiling > s.ceiling {
 		r.problem(where+".ceiling", "%v is more than %s has: write %v or less", g.Ceiling, s.whole, s.ceiling)
 	}
-	if n.Guarantee > n.Ceiling {
+	// Under a limit that is not known, for which config puts the largest, a part of it
+	// says nothing.
+	unknown := r.tree.Limit == unit.MaxRate && g.Guarantee.Share > 0
+	if n.Guarantee > n.Ceiling && !unknown {
 		r.problem(where+".guarantee", "%v is more than the group's ceiling of %v: lower the guarantee, or raise the ceiling", n.Guarantee, n.Ceiling)
 	}
 	if n.Ceiling < MinRate && s.ceiling >= MinRate {
