@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"headgate/config"
 	"headgate/group"
@@ -148,7 +149,7 @@ func (u usageError) Unwrap() error { return u.error }
 
 // usageErrors makes every complaint about flags and arguments a usageError.
 func usageErrors(c *cobra.Command) {
-	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usageError{err, c.CommandPath()} })
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usageError{plainFlagError(err), c.CommandPath()} })
 	if check := c.Args; check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
 			if check(c, args) == nil {
@@ -220,4 +221,14 @@ var (
 func notPermittedError(err error) bool {
 	return errors.Is(err, shaper.ErrPermission) || errors.Is(err, os.ErrPermission) ||
 		errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES)
+}
+
+// plainFlagError says of a length of time what to write: package time's own words
+// are for programmers.
+func plainFlagError(err error) error {
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) && invalid.GetFlag().Value.Type() == "duration" {
+		return fmt.Errorf("--%s: %q is not a length of time: write for example 500ms, 60s or 5m", invalid.GetFlag().Name, invalid.GetValue())
+	}
+	return err
 }

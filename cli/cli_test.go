@@ -74,7 +74,7 @@ func TestExitCodes(t *testing.T) {
 		{"apply -f " + forbidden, notPermitted, "CAP_NET_ADMIN"},
 		{"apply -f " + good + " --confirm-within 1h99x", wrong, "--confirm-within"},
 		{"apply -f " + good + " --confirm-within 1ms", wrong, "1s to 24h"},
-		{"apply -f " + good + " --confirm-within 60", wrong, "--confirm-within"},
+		{"apply -f " + good + " --confirm-within 60", wrong, `--confirm-within: "60" is not a length of time: write for example`},
 		{"confirm", failed, "no change waits"},
 		{"show --dev eth0", failed, "eth0 has no bandwidth groups"},
 		{"show frob", wrong, "frob"},
