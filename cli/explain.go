@@ -87,7 +87,7 @@ type directionExplanation struct {
 type explainer struct {
 	state    *shaper.State
 	file     *config.Interface
-	assigned map[shaper.Conn]string // groups of connections that are assigned
+	assigned []shaper.Assignment
 }
 
 func (a *app) explainer(c *cobra.Command, dev string, files []string) (e explainer, err error) {
@@ -106,12 +106,7 @@ func (a *app) explainer(c *cobra.Command, dev string, files []string) (e explain
 	switch {
 	case err == nil:
 		e.state = &state
-		if list, err := a.assignments(state.Engine, dev); err == nil {
-			e.assigned = map[shaper.Conn]string{}
-			for _, one := range list {
-				e.assigned[either(one.Conn)] = one.Group
-			}
-		}
+		e.assigned, _ = a.assignments(state.Engine, dev) // an engine that cannot list them has the rules' answer
 	case e.file == nil:
 		return e, err
 	case errors.Is(err, shaper.ErrNotShaped):
@@ -161,15 +156,12 @@ func (e explainer) explain(direction string, p group.Packet) directionExplanatio
 		}
 		return x
 	}
-	if leaf, ok := e.assignment(tree, p); ok {
-		x.Reason, x.Group = "assigned", tree.Nodes[leaf].Path
-		if counters != nil && leaf < len(counters.Groups) {
-			x.Class = counters.Groups[leaf].Class
-		}
-		return x
-	}
 	rule, leaf := tree.Classify(p)
-	x.Reason, x.Group = "default", tree.Nodes[leaf].Path
+	x.Reason = "default"
+	if to, ok := e.assignment(tree, p); ok {
+		x.Reason, rule, leaf = "assigned", -1, to
+	}
+	x.Group = tree.Nodes[leaf].Path
 	if rule >= 0 {
 		x.Reason, x.Rule, x.Selector = "rule", &rule, tree.Rules[rule].Selector.String()
 		if rule < len(places) {
@@ -189,20 +181,14 @@ func (e explainer) assignment(tree *group.Tree, p group.Packet) (leaf int, ok bo
 	if !p.HasPorts() {
 		return 0, false
 	}
-	path, ok := e.assigned[either(shaper.Conn{Proto: p.Proto, A: netip.AddrPortFrom(p.Src, p.SPort), B: netip.AddrPortFrom(p.Dst, p.DPort)})]
-	if !ok {
+	src, dst := netip.AddrPortFrom(p.Src, p.SPort), netip.AddrPortFrom(p.Dst, p.DPort)
+	there, back := shaper.Conn{Proto: p.Proto, A: src, B: dst}, shaper.Conn{Proto: p.Proto, A: dst, B: src}
+	i := slices.IndexFunc(e.assigned, func(a shaper.Assignment) bool { return a.Conn == there || a.Conn == back })
+	if i < 0 {
 		return 0, false
 	}
-	leaf = slices.IndexFunc(tree.Nodes, func(n group.Node) bool { return n.Leaf && n.Path == path })
+	leaf = slices.IndexFunc(tree.Nodes, func(n group.Node) bool { return n.Leaf && n.Path == e.assigned[i].Group })
 	return leaf, leaf >= 0
-}
-
-// either is the same connection whichever end comes first.
-func either(c shaper.Conn) shaper.Conn {
-	if c.B.Compare(c.A) < 0 {
-		c.A, c.B = c.B, c.A
-	}
-	return c
 }
 
 func (e explanation) table(w io.Writer) error {

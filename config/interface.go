@@ -57,6 +57,9 @@ func interfaceDocument(s *source, n *node) Interface {
 // followsFromMistake tells whether a problem is only the consequence of text
 // that could not be read: mending that would mend this.
 func (d *decoder) followsFromMistake(p group.Problem) bool {
+	if p.Limit != "" && d.broken[p.Limit] {
+		return true
+	}
 	for key := p.Where; key != ""; key = parent(key) {
 		if d.broken[key] {
 			return true

@@ -35,7 +35,11 @@ const (
 
 // Problem is one mistake. Where is the place in the user's own keys, such as
 // "out.groups[1].guarantee".
-type Problem struct{ Where, Message string }
+type Problem struct {
+	Where, Message string
+	// Limit is the key of the limit that a percentage in it is of; "" if there is none.
+	Limit string
+}
 
 func (p Problem) Error() string { return p.Where + ": " + p.Message }
 
@@ -106,6 +110,7 @@ func (d Direction) Resolve(where string, allowCgroup bool) (Tree, []Problem) {
 func (d Direction) resolve(where string, allowCgroup bool) (Tree, []string, []Problem) {
 	r := resolver{
 		tree:        Tree{Limit: d.Limit, Spare: d.Spare, Default: -1},
+		limit:       where + ".limit",
 		allowCgroup: allowCgroup,
 	}
 	switch d.Spare {
@@ -145,6 +150,7 @@ type resolver struct {
 	tree          Tree
 	origins       []string // where each rule was written
 	problems      []Problem
+	limit         string // its key
 	allowCgroup   bool
 	defaultBroken bool // a default exists but is misplaced: one message is enough
 	tooMany       bool // rules
@@ -176,7 +182,7 @@ type fallback struct {
 }
 
 func (r *resolver) problem(where, format string, args ...any) {
-	r.problems = append(r.problems, Problem{where, fmt.Sprintf(format, args...)})
+	r.problems = append(r.problems, Problem{Where: where, Message: fmt.Sprintf(format, args...)})
 }
 
 func (r *resolver) rules(match []matcher, node int, where string) {
@@ -289,11 +295,11 @@ func (r *resolver) node(g Group, where string, s scope) Node {
 	if n.Ceiling > s.ceiling {
 		r.problem(where+".ceiling", "%v is more than %s has: write %v or less", g.Ceiling, s.whole, s.ceiling)
 	}
-	// Under a limit that is not known, for which config puts the largest, a part of it
-	// says nothing.
-	unknown := r.tree.Limit == unit.MaxRate && g.Guarantee.Share > 0
-	if n.Guarantee > n.Ceiling && !unknown {
+	if n.Guarantee > n.Ceiling {
 		r.problem(where+".guarantee", "%v is more than the group's ceiling of %v: lower the guarantee, or raise the ceiling", n.Guarantee, n.Ceiling)
+		if g.Guarantee.Share > 0 {
+			r.problems[len(r.problems)-1].Limit = r.limit
+		}
 	}
 	if n.Ceiling < MinRate && s.ceiling >= MinRate {
 		r.problem(where+".ceiling", "%v is too small: the least is %v", n.Ceiling, MinRate)
@@ -399,7 +405,7 @@ func (i Interface) Resolve() (Resolved, []Problem) {
 	res := Resolved{Interface: i}
 	var problems []Problem
 	add := func(where, format string, args ...any) {
-		problems = append(problems, Problem{where, fmt.Sprintf(format, args...)})
+		problems = append(problems, Problem{Where: where, Message: fmt.Sprintf(format, args...)})
 	}
 	if i.Dev == "" {
 		add("dev", "there is no device: write its name, or a pattern such as \"veth*\"")
