@@ -67,6 +67,8 @@ var layers = []layer{
 	{"internal", []string{"unit", "internal/..."},
 		"how to speak to a kernel, whatever is said: no models"},
 
+	{"lab/link", []string{"unit"},
+		"a link is a function from arrivals to releases: with devices in it nothing could be held against its definition"},
 	{"lab", []string{"unit", "lab/...", "internal/..."},
 		"a lab is what the product is tried in: were it to use the product, it could not judge it"},
 	{"bench", []string{"..."},
