@@ -223,12 +223,12 @@ func (l *Lab) Leave() error {
 func (l *Lab) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i, w := range l.wires {
-		if w != nil {
+	inParallel(len(l.wires), func(i int) {
+		if w := l.wires[i]; w != nil {
 			w.Close()
 			l.wires[i] = nil
 		}
-	}
+	})
 	traced := l.closeTraces()
 	for _, n := range l.nodes {
 		n.close()
