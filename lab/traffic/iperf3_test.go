@@ -11,6 +11,7 @@ import (
 
 	"headgate/lab"
 	"headgate/lab/labtest"
+	"headgate/lab/link"
 	"headgate/lab/traffic"
 	"headgate/unit"
 )
@@ -58,7 +59,7 @@ func iperf3(t testing.TB, l *lab.Lab, args ...string) float64 {
 //
 // Payload within 1 %, and within 1 % of 1448/1514 of the rate.
 func TestAgreesWithIperf3(t *testing.T) {
-	l := labtest.Rig(t, lab.RigOptions{Bottleneck: 100 * unit.Mbit, In: true, Queue: lab.Queue{Time: 20 * time.Millisecond}})
+	l := labtest.Rig(t, lab.RigOptions{Bottleneck: 100 * unit.Mbit, In: true, Queue: link.Amount{Time: 20 * time.Millisecond}})
 	labtest.Try(t, func(t *labtest.Check) {
 		theirs := iperf3(t, l, "-t", "4", "-O", "1")
 		r := run(t, l, 5*time.Second, flow("f", traffic.TCP, traffic.Unlimited))

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"io"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -10,15 +11,22 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"headgate/lab/link"
 	"headgate/unit"
 )
 
 // Options of one direction.
 type Options struct {
-	// Delay is how long each frame is held.
-	Delay time.Duration
-	// Rate, if not 0, is what enters at most; it only bounds the memory.
-	Rate unit.Rate
+	Link link.Spec
+	// Exact takes super-packets apart, so that each segment has its own time.
+	Exact bool
+	// Seed of everything random.
+	Seed uint64
+	// LateBound is the lateness from which a segment is counted as late; 0 is
+	// LateBound.
+	LateBound time.Duration
+	// Trace, if set, gets the release log.
+	Trace io.Writer
 }
 
 // Stats are the counts of one direction since Start.
@@ -58,7 +66,9 @@ type Link struct {
 // direction carries frames one way.
 type direction struct {
 	in, out, stop int
-	delay         int64 // ns
+	spec          atomic.Pointer[link.Spec]
+	bound         int64 // ns
+	busy          int64 // when the serialiser is free
 	ring          *ring
 
 	frames, bytes, dropped, failed, late atomic.Uint64
@@ -80,8 +90,12 @@ func Start(taps [2]*Tap, options [2]Options) (*Link, error) {
 	for i, o := range options {
 		l.dirs[i] = &direction{
 			in: taps[i].fd, out: taps[1-i].fd, stop: stop,
-			delay: o.Delay.Nanoseconds(), ring: newRing(ringSize(o)),
+			bound: int64(o.LateBound), ring: newRing(ringSize(o)),
 		}
+		if o.LateBound == 0 {
+			l.dirs[i].bound = int64(LateBound)
+		}
+		l.dirs[i].spec.Store(&o.Link)
 	}
 	addProcs(len(l.dirs))
 	for _, d := range l.dirs {
@@ -90,12 +104,15 @@ func Start(taps [2]*Tap, options [2]Options) (*Link, error) {
 	return l, nil
 }
 
+// Change gives one direction (0 is forward) other properties.
+func (l *Link) Change(direction int, s link.Spec) { l.dirs[direction].spec.Store(&s) }
+
 func ringSize(o Options) int {
-	rate := o.Rate
+	rate := o.Link.Rate
 	if rate == 0 {
 		rate = assumedRate
 	}
-	return int(min(1.25*o.Delay.Seconds()*float64(rate)/8+spareRing, maxRing))
+	return int(min(1.25*o.Link.Delay.Seconds()*float64(rate)/8+spareRing, maxRing))
 }
 
 var procs sync.Mutex
@@ -182,9 +199,33 @@ func (d *direction) take(scratch []byte) int {
 			d.dropped.Add(1)
 			continue
 		}
-		d.ring.push(n, nanotime()+d.delay)
+		now, spec := nanotime(), d.spec.Load()
+		free := now
+		if spec.Rate > 0 {
+			free = max(now, d.busy)
+			if free-now > int64(queueTime(spec)) {
+				d.dropped.Add(1)
+				continue
+			}
+			free += int64(float64(n-vnetHeader) * 8e9 / float64(spec.Rate))
+			d.busy = free
+		}
+		d.ring.push(n, free+int64(spec.Delay))
 	}
 	return accept
+}
+
+// queueTime is the bound of what waits before the serialiser, as time.
+func queueTime(s *link.Spec) time.Duration {
+	switch q := s.Queue; {
+	case q.Time > 0:
+		return q.Time
+	case q.Bytes > 0:
+		return time.Duration(float64(q.Bytes) * 8e9 / float64(s.Rate))
+	case q.Segments > 0:
+		return time.Duration(float64(q.Segments) * link.FullFrame * 8e9 / float64(s.Rate))
+	}
+	return link.DefaultQueue
 }
 
 func (d *direction) release(frame []byte, late int64) {
@@ -194,7 +235,7 @@ func (d *direction) release(frame []byte, late int64) {
 	}
 	d.frames.Add(1)
 	d.bytes.Add(uint64(len(frame) - vnetHeader))
-	if late > int64(LateBound) {
+	if late > d.bound {
 		d.late.Add(1)
 	}
 	if late > d.worst.Load() {
