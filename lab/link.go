@@ -8,6 +8,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"headgate/lab/link"
 	"headgate/lab/wire"
 )
 
@@ -38,8 +39,8 @@ func (l *Lab) makeLink(i int, spec LinkSpec, devs [2]string) error {
 	}
 	// Only now: a device that is not up takes no frames.
 	l.wires[i], err = wire.Start(taps, [2]wire.Options{
-		{Delay: spec.Forward.Delay, Rate: spec.Forward.Rate},
-		{Delay: spec.Back.Delay, Rate: spec.Back.Rate},
+		{Link: link.Spec{Delay: spec.Forward.Delay, Rate: spec.Forward.Rate}},
+		{Link: link.Spec{Delay: spec.Back.Delay, Rate: spec.Back.Rate}},
 	})
 	return err
 }
