@@ -48,7 +48,7 @@ func (c crossCase) claims() []bench.Claim {
 	return []bench.Claim{
 		bench.NewClaim(c.id()+"/available", "available bandwidth by the release log, off rate less nominal load", crossOff),
 		bench.NewClaim(c.id()+"/interleaving", "packets, virtual and real, that did not depart at max(arrival, the one before) + size/rate", outOfPlace),
-		bench.NewClaim(c.id()+"/seen", "rate of a probe that offers 1.5 times what is left, off rate * offered/(offered + load)", crossOff),
+		bench.NewClaim(c.id()+"/seen", "rate of a probe that offers 1.5 times what is left, at its receiver, off what the log lets through between virtual packets", crossOff),
 	}
 }
 
@@ -56,8 +56,8 @@ func (c crossCase) length(quick bool) time.Duration {
 	return pick(quick, 8*time.Second, 60*time.Second)
 }
 
-// margin is left out at the beginning, where the probe's queue grows.
-const margin = 500 * time.Millisecond
+// settled is when the probe has filled the queue and is held back.
+const settled = time.Second
 
 func (c crossCase) run(ctx context.Context, r *bench.Run) error {
 	// Its queue takes what comes in a second more than it carries, so that nothing is
@@ -88,10 +88,9 @@ func (c crossCase) run(ctx context.Context, r *bench.Run) error {
 	window := min(int64(length), last-first)
 	available := float64(link.Available(spec, log, first, first+window))
 	order := serialiser(spec, packets)
-	seen, want, err := c.probe(packets)
-	if err != nil {
-		return err
-	}
+	part := got.Flow("probe").Between(settled, probing)
+	from := got.StartMonotonicNs + int64(part.StartSeconds*1e9)
+	seen, want := part.DeliveredRate(), probeRate(packets, from, from+int64(part.Seconds*1e9))
 	sheet := r.Sheet(bench.Ours)
 	id := c.id()
 	sheet.Set(id+"/available", 100*math.Abs(available/float64(left)-1))
@@ -99,7 +98,7 @@ func (c crossCase) run(ctx context.Context, r *bench.Run) error {
 	sheet.Set(id+"/interleaving", float64(order.wrong))
 	sheet.Note(id+"/interleaving", "%v", order)
 	sheet.Set(id+"/seen", 100*math.Abs(seen/want-1))
-	sheet.Note(id+"/seen", "%s Mbit/s, the order of arrival says %s; the receiver counted %d datagrams", bench.Number(seen/1e6), bench.Number(want/1e6), got.Flow("probe").Total.DeliveredBytes/uint64(max(got.Flow("probe").PayloadBytes, 1)))
+	sheet.Note(id+"/seen", "%s Mbit/s at its receiver, the order in the queue says %s", bench.Number(seen/1e6), bench.Number(want/1e6))
 	return nil
 }
 
@@ -107,42 +106,15 @@ func (c crossCase) run(ctx context.Context, r *bench.Run) error {
 // of at most 1.5 in it.
 const probing = 5 * time.Second
 
-// probe is the rate at which the probe's packets left, between its first and its
-// last, and what a FIFO gives it: rate * offered/(offered + load), with what was
-// really offered by both meanwhile.
-func (c crossCase) probe(packets []carried) (got, want float64, err error) {
-	var own, cross float64 // bits that came
-	var from, to, begins int64
+// probeRate is the rate at which the log lets the probe's packets leave from one
+// time to another, between virtual ones.
+func probeRate(packets []carried, from, to int64) float64 {
+	own := 0.0 // bits
 	for i := range packets {
 		p := &packets[i]
-		if !p.Cross && p.Fate == link.Delivered {
-			if from == 0 {
-				from = p.Arrived
-			}
-			to = p.Arrived
-		}
-	}
-	from += int64(margin)
-	if from >= to {
-		return 0, 0, errors.New("the probe was too short")
-	}
-	var carried float64
-	var end int64
-	for i := range packets {
-		p := &packets[i]
-		if p.Arrived < from || p.Arrived > to || p.Fate != link.Delivered {
-			continue
-		}
-		if begins == 0 {
-			begins = p.began
-		}
-		end = p.Departed
-		if p.Cross {
-			cross += float64(p.Size) * 8
-		} else {
+		if !p.Cross && p.Fate == link.Delivered && p.Departed >= from && p.Departed < to {
 			own += float64(p.Size) * 8
-			carried += float64(p.Size) * 8
 		}
 	}
-	return carried * 1e9 / float64(end-begins), float64(c.rate) * own / (own + cross), nil
+	return own * 1e9 / float64(to-from)
 }
