@@ -13,12 +13,13 @@ import (
 
 	"headgate/bench"
 	"headgate/bench/groups"
+	"headgate/bench/switching"
 	"headgate/lab"
 )
 
 // benches is every bench: what it measures may depend on what is drawn, its name
 // and its claims' ids never do.
-var benches = []func(*bench.Draw) bench.Bench{groups.Bench}
+var benches = []func(*bench.Draw) bench.Bench{groups.Bench, switching.Bench}
 
 func benchCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
