@@ -31,21 +31,19 @@ func plots(claims []bench.Claim) (out []bench.Plot) {
 		}
 		out = append(out, p)
 	}
-	return append(out,
-		bars(found, "beyond-cpu", "Busy processors beyond the seed's rates", "busy (% of a core)", func(c cell) (float64, bool) {
-			claim := found[c.id(measureNames[cpu])]
-			return value(claim)
-		}),
-		bars(found, "beyond-confirmed", "Confirmed beyond the seed's rates, the three hops together", "confirmed (Mbit/s)", func(c cell) (sum float64, ok bool) {
-			for m := vm1vm2; m <= pmvm1; m++ {
-				v, ok := value(found[c.id(measureNames[m])])
-				if !ok {
-					return 0, false
-				}
-				sum += v
-			}
-			return sum, true
-		}))
+	out = append(out, processors(found))
+	for _, id := range beyondIDs() {
+		out = append(out, throughput(found, id))
+	}
+	return out
+}
+
+// beyondIDs are the loads that the seed did not go to, and that all sites have.
+func beyondIDs() (ids []string) {
+	for _, mbit := range beyond {
+		ids = append(ids, fmt.Sprintf("%dMbit", mbit))
+	}
+	return append(ids, unlimitedID)
 }
 
 func value(c bench.Claim) (float64, bool) {
@@ -80,25 +78,35 @@ func curves(s site, measure, colour int, found map[string]bench.Claim) (out []be
 	return out
 }
 
-// bars are every site's at the loads beyond the seed's.
-func bars(found map[string]bench.Claim, file, title, y string, of func(cell) (float64, bool)) bench.Plot {
-	p := bench.Plot{File: file, Row: "survey", Title: title, Y: y, Caption: "Requested on each hop.", Bars: &bench.Bars{}}
-	beyondIDs := []string{}
-	for _, mbit := range beyond {
-		beyondIDs = append(beyondIDs, fmt.Sprintf("%dMbit", mbit))
+// processors are bars of every site's processor time beyond the seed's rates.
+func processors(found map[string]bench.Claim) bench.Plot {
+	p := bench.Plot{File: "beyond-cpu", Row: "survey", Title: titles[cpu] + " beyond the seed's rates", Y: "busy (% of a core)", Caption: "By what is requested on each hop."}
+	p.Bars = bars(beyondIDs(), func(s site, id string) bench.Claim { return found[cell{s, load{id: id}}.id(measureNames[cpu])] })
+	return p
+}
+
+// throughput is bars of every site's hops under one load.
+func throughput(found map[string]bench.Claim, id string) bench.Plot {
+	p := bench.Plot{File: "beyond-" + id, Row: "survey", Title: "Confirmed throughput, " + id + " on each hop", Y: "confirmed (Mbit/s)", Caption: "By hop."}
+	if id == unlimitedID {
+		p.Caption = "By hop: one CUBIC connection each."
 	}
-	beyondIDs = append(beyondIDs, unlimitedID)
-	p.Bars.Groups = beyondIDs
+	p.Bars = bars(measureNames[vm1vm2:], func(s site, hop string) bench.Claim { return found[cell{s, load{id: id}}.id(hop)] })
+	return p
+}
+
+func bars(groups []string, of func(s site, group string) bench.Claim) *bench.Bars {
+	b := &bench.Bars{Groups: groups}
 	for _, s := range sites {
 		set := bench.BarSet{Name: s.name}
-		for _, id := range beyondIDs {
-			v, ok := of(cell{s, load{id: id}})
+		for _, g := range groups {
+			v, ok := value(of(s, g))
 			if !ok {
 				v = -1 // there is none
 			}
 			set.Values = append(set.Values, v)
 		}
-		p.Bars.Sets = append(p.Bars.Sets, set)
+		b.Sets = append(b.Sets, set)
 	}
-	return p
+	return b
 }
