@@ -4,77 +4,101 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
-// ticksPerSecond is USER_HZ, which is 100 on every architecture that Go runs on.
-const ticksPerSecond = 100
-
-// busy is the processor time that was not idle until now, of all processors, in
-// seconds: programs, the kernel, and its interrupts. What a hypervisor kept back is
-// not in it.
-func busy() (float64, error) {
-	text, err := os.ReadFile("/proc/stat")
-	if err != nil {
-		return 0, err
-	}
-	line, _, _ := strings.Cut(string(text), "\n")
-	return busyOf(line)
+// clock counts the processor time of programs. It is the scheduler's own count, in
+// ns, and not the machine's ticks (/proc/stat), in which is also whatever else the
+// machine does.
+type clock struct {
+	mu   sync.Mutex
+	seen map[int]time.Duration // the most that each has had, because what has ended tells no more
+	base time.Duration         // what they had before
 }
 
-// busyOf reads the line "cpu user nice system idle iowait irq softirq steal ...".
-func busyOf(line string) (sum float64, err error) {
-	f := strings.Fields(line)
-	if len(f) < 8 || f[0] != "cpu" {
-		return 0, fmt.Errorf("/proc/stat begins with %q, which is not the processors' time", line)
+// watch adds programs, which count from their own beginning.
+func (c *clock) watch(pids ...int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seen == nil {
+		c.seen = map[int]time.Duration{}
 	}
-	for _, i := range []int{1, 2, 3, 6, 7} {
-		v, err := strconv.ParseFloat(f[i], 64)
-		if err != nil {
-			return 0, fmt.Errorf("/proc/stat: %w", err)
-		}
-		sum += v / ticksPerSecond
+	for _, pid := range pids {
+		c.seen[pid] += 0
 	}
-	return sum, nil
 }
 
-// busyEach is how busy the processors are in each of n seconds, in percent of one.
-func busyEach(ctx context.Context, n int) (percent []float64, err error) {
-	last, err := busy()
-	if err != nil {
-		return nil, err
+// zero lets all of them count from now.
+func (c *clock) zero() {
+	c.base = 0
+	c.base = c.total()
+}
+
+// total is what they have used since zero.
+func (c *clock) total() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sum := -c.base
+	for pid := range c.seen {
+		c.seen[pid] = max(c.seen[pid], ran(pid))
+		sum += c.seen[pid]
 	}
-	at := time.Now()
-	every := time.NewTicker(time.Second)
+	return sum
+}
+
+// glances is how often in a second clocks are read: a program that ends between two
+// takes with it what it used since the last.
+const glances = 50
+
+// each is what they use in each of n seconds, in percent of one processor.
+func (c *clock) each(ctx context.Context, n int) (percent []float64, err error) {
+	began, last, at := time.Now(), c.total(), time.Now()
+	every := time.NewTicker(time.Second / glances)
 	defer every.Stop()
-	for range n {
+	for len(percent) < n {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-every.C:
 		}
-		now, err := busy()
-		if err != nil {
-			return nil, err
+		now := c.total()
+		if time.Since(began) < time.Duration(len(percent)+1)*time.Second {
+			continue
 		}
-		percent = append(percent, 100*(now-last)/time.Since(at).Seconds())
+		percent = append(percent, 100*(now-last).Seconds()/time.Since(at).Seconds())
 		last, at = now, time.Now()
 	}
 	return percent, nil
 }
 
-// used is the processor time of one process until now, in seconds.
-func used(pid int) float64 {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	// The name is in parentheses and may hold anything; then field 3, the state.
-	_, rest, _ := strings.Cut(string(text), ") ")
-	f := strings.Fields(rest)
-	if len(f) < 13 {
-		return 0
+// ran is how long a program's threads have been on a processor.
+func ran(pid int) (sum time.Duration) {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	for _, path := range threads {
+		text, _ := os.ReadFile(path)
+		ns, _, _ := strings.Cut(string(text), " ") // time on a processor, time waiting, turns
+		n, _ := strconv.ParseInt(ns, 10, 64)
+		sum += time.Duration(n)
 	}
-	user, _ := strconv.ParseFloat(f[11], 64)
-	system, _ := strconv.ParseFloat(f[12], 64)
-	return (user + system) / ticksPerSecond
+	return sum
+}
+
+// softirqThreads are the kernel's threads that forward packets when there are many,
+// one on each processor.
+func softirqThreads() (pids []int, err error) {
+	names, _ := filepath.Glob("/proc/[0-9]*/comm")
+	for _, path := range names {
+		if text, err := os.ReadFile(path); err == nil && strings.HasPrefix(string(text), "ksoftirqd/") {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			pids = append(pids, pid)
+		}
+	}
+	if len(pids) == 0 || ran(os.Getpid()) == 0 {
+		return nil, fmt.Errorf("/proc does not say how long ksoftirqd and programs run (%d threads of ksoftirqd; /proc/PID/task/TID/schedstat): is it that of another process namespace, or of a kernel without CONFIG_SCHED_INFO?", len(pids))
+	}
+	return pids, nil
 }

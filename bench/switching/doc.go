@@ -1,8 +1,8 @@
 // Package switching is the bench of the bwaas seed's chapter VI, a survey of virtual
 // switches: three machines, VM1, VM2 and PM, whose iperf3 sends in a ring, VM1 to
 // VM2 to PM to VM1, each the same rate, through what joins them on one host. What is
-// counted is the host's busy processors, and what of the rate is confirmed on each
-// hop. The seed's table A.6 is beside the code as it is printed (seed.txt).
+// counted is the processor time that this takes, and what of the rate is confirmed on
+// each hop. The seed's table A.6 is beside the code as it is printed (seed.txt).
 //
 // The seed has the Xen bridge and Open vSwitch, from 5 to 55 Mbit/s. Here are the
 // Linux bridge and Open vSwitch, a host that routes, a bridge with Headgate's groups

@@ -7,7 +7,7 @@ import (
 )
 
 // titles of what is measured.
-var titles = [measures]string{"Busy processors", "VM1 to VM2", "VM2 to PM", "PM to VM1"}
+var titles = [measures]string{"Processor time", "VM1 to VM2", "VM2 to PM", "PM to VM1"}
 
 // plots are the seed's figures VI.2 to VI.5 with ours in them, and bars of what is
 // beyond.

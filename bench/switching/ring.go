@@ -29,13 +29,15 @@ type ring struct {
 	mbit    float64 // each hop's rate as payload, over UDP; 0 is one CUBIC connection without limit
 	seconds int
 	addr    func(from, to string) (netip.Addr, error)
+	pids    []int // of the switch's own programs
 }
 
 // confirmed is what was received in each second, in Mbit/s of payload, by hop, and
-// how busy the processors were.
+// how busy it kept the processors: all of it, and the switch's own programs in the mean.
 type confirmed struct {
 	mbit [len(hops)][]float64
 	busy []float64
+	own  float64
 }
 
 func (r ring) run(ctx context.Context, l *lab.Lab) (c confirmed, err error) {
@@ -51,21 +53,32 @@ func (r ring) run(ctx context.Context, l *lab.Lab) (c confirmed, err error) {
 			}
 		}
 	}()
+	softirq, err := softirqThreads()
+	if err != nil {
+		return c, err
+	}
+	var everything, own clock
+	own.watch(r.pids...)
+	everything.watch(append(softirq, r.pids...)...)
 	for i, hop := range hops {
 		if receivers[i], err = receive(ctx, l.Node(hop[1]), basePort+i); err != nil {
 			return c, err
 		}
+		everything.watch(receivers[i].Process.Pid)
 	}
+	own.zero()
+	everything.zero()
 	var all sync.WaitGroup
 	errs := make([]error, len(hops)+1)
+	all.Go(func() { c.busy, errs[len(hops)] = everything.each(ctx, r.seconds) })
 	for i, hop := range hops {
-		all.Go(func() { errs[i] = r.send(ctx, l.Node(hop[0]), hop, basePort+i) })
+		all.Go(func() { errs[i] = r.send(ctx, l.Node(hop[0]), hop, basePort+i, &everything) })
 	}
-	all.Go(func() { c.busy, errs[len(hops)] = busyEach(ctx, r.seconds) })
 	all.Wait()
 	if err := errors.Join(errs...); err != nil {
 		return c, err
 	}
+	c.own = 100 * own.total().Seconds() / float64(r.seconds)
 	for i, hop := range hops {
 		if c.mbit[i], err = receivers[i].each(); err != nil {
 			return c, fmt.Errorf("%s to %s: %w", hop[0], hop[1], err)
@@ -147,8 +160,8 @@ func secondsOf(report []byte) (mbit []float64, err error) {
 	return mbit, nil
 }
 
-// send lets iperf3 send on one hop to its end.
-func (r ring) send(ctx context.Context, from *lab.Node, hop [2]string, port int) error {
+// send lets iperf3 send on one hop to its end, on the clock.
+func (r ring) send(ctx context.Context, from *lab.Node, hop [2]string, port int, on *clock) error {
 	addr, err := r.addr(hop[0], hop[1])
 	if err != nil {
 		return err
@@ -159,10 +172,17 @@ func (r ring) send(ctx context.Context, from *lab.Node, hop [2]string, port int)
 	} else {
 		args = append(args, "-C", "cubic")
 	}
-	out, err := from.Command(ctx, "iperf3", args...).Output()
+	var out bytes.Buffer
+	cmd := from.Command(ctx, "iperf3", args...)
+	cmd.Stdout = &out
+	err = cmd.Start()
+	if err == nil {
+		on.watch(cmd.Process.Pid)
+		err = cmd.Wait()
+	}
 	if err != nil {
 		var said struct{ Error string }
-		_ = json.Unmarshal(out, &said)
+		_ = json.Unmarshal(out.Bytes(), &said)
 		return fmt.Errorf("iperf3 from %s to %s: %w: %s", hop[0], hop[1], err, said.Error)
 	}
 	return nil

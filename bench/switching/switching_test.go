@@ -1,11 +1,14 @@
 package switching
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -90,28 +93,67 @@ func TestSitesAreInterleaved(t *testing.T) {
 	}
 }
 
-func TestBusy(t *testing.T) {
-	got, err := busyOf("cpu  100 20 300 9999 50 6 70 800 90 10")
-	if err != nil || math.Abs(got-4.96) > 1e-9 {
-		t.Errorf("busy for %v s (%v), want 4.96: without idle, waiting, stolen, and guests, who are in user already", got, err)
+// The clock of this program goes on while it works, and stands for one that ends.
+func TestClock(t *testing.T) {
+	var c clock
+	c.watch(os.Getpid())
+	c.zero()
+	spin := func(d time.Duration) {
+		for until := ran(os.Getpid()) + d; ran(os.Getpid()) < until; {
+		}
 	}
-	if _, err := busyOf("intr 5"); err == nil {
-		t.Error("another line is no error")
+	before := c.total()
+	spin(200 * time.Millisecond)
+	if used := c.total() - before; used < 200*time.Millisecond || used > 5*time.Second {
+		t.Errorf("200 ms of work are counted as %v", used)
 	}
-	before, err := busy()
+	child := exec.Command("sh", "-c", "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; read line")
+	in, err := child.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := used(os.Getpid())
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end) && used(os.Getpid()) < own+0.2; {
-	}
-	after, err := busy()
-	if err != nil {
+	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// A tick of the one may be counted before that of the other.
-	if after-before < 0.15 {
-		t.Errorf("this program used %v s, and all together %v s", used(os.Getpid())-own, after-before)
+	var of clock
+	of.watch(child.Process.Pid)
+	for until := time.Now().Add(20 * time.Second); of.total() < 5*time.Millisecond && time.Now().Before(until); {
+		time.Sleep(time.Millisecond)
+	}
+	alive := of.total()
+	in.Close()
+	if err := child.Wait(); err == nil {
+		t.Log("the child read a line")
+	}
+	if dead := of.total(); alive < 5*time.Millisecond || dead < alive {
+		t.Errorf("a program had %v, and %v when it had ended", alive, dead)
+	}
+	pids, err := softirqThreads()
+	if err != nil || len(pids) == 0 {
+		t.Errorf("ksoftirqd: %v, %v", pids, err)
+	}
+}
+
+// What is used in each second is in percent of one processor.
+func TestClockEach(t *testing.T) {
+	var c clock
+	c.watch(os.Getpid())
+	c.zero()
+	var stop atomic.Bool
+	go func() {
+		for !stop.Load() {
+		}
+	}()
+	percent, err := c.each(t.Context(), 2)
+	stop.Store(true)
+	// A machine that gives us less than a tenth of one processor is not tested on.
+	if err != nil || len(percent) != 2 || percent[0] < 10 || percent[0] > 250 {
+		t.Errorf("one busy thread: %v %%, %v", percent, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.each(ctx, 1); err == nil {
+		t.Error("interrupted, it says nothing")
 	}
 }
 
