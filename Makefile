@@ -31,6 +31,7 @@ lint: ## formatting, go vet, staticcheck
 	scripts/lint
 
 bench: build ## a paper's experiment: make bench BENCH=groups
+	scripts/deps bench
 	./headgate bench $(BENCH)
 
 demo: build ## the main job, live, in throwaway namespaces

@@ -18,6 +18,7 @@
 //
 // The harness knows nothing of networks. The experiments are below:
 //
-//	groups/   bandwidth groups on an interface: the bwaas seed's chapters V and VII
-//	peers/    what else limits a device, as an expert would set it up by hand
+//	groups/     bandwidth groups on an interface: the bwaas seed's chapters V and VII
+//	switching/  virtual switches: the bwaas seed's chapter VI
+//	peers/      what else limits a device, as an expert would set it up by hand
 package bench

@@ -249,7 +249,9 @@ func (b Bars) label(to *plot.Plot, set BarSet, offset vg.Length) error {
 	for i, v := range set.Values {
 		text := "none"
 		if v >= 0 {
-			text = strconv.FormatFloat(v, 'g', 3, 64)
+			if text = strconv.FormatFloat(v, 'g', 3, 64); v >= 1000 {
+				text = strconv.FormatFloat(v, 'f', 0, 64) // no exponent
+			}
 		}
 		at.XYs = append(at.XYs, plotter.XY{X: float64(i), Y: max(v, 0)})
 		at.Labels = append(at.Labels, text)

@@ -14,12 +14,13 @@ import (
 	"headgate/bench"
 	"headgate/bench/groups"
 	labbench "headgate/bench/lab"
+	"headgate/bench/switching"
 	"headgate/lab"
 )
 
 // benches is every bench: what it measures may depend on what is drawn, its name
 // and its claims' ids never do.
-var benches = []func(*bench.Draw) bench.Bench{groups.Bench, labbench.Bench}
+var benches = []func(*bench.Draw) bench.Bench{groups.Bench, labbench.Bench, switching.Bench}
 
 func benchCommand(a *app) *cobra.Command {
 	c := &cobra.Command{

@@ -47,8 +47,8 @@ over the next 10 ms, over the next 100 ms, and until the group changes again. Fo
 return that is 95 % of the guarantee, counted from the moment its program begins to
 offer; for lend what the others had before and 95 % of what the group had, counted
 from the moment its program stops. Of ten wakes the median counts; the notes have the
-90th percentile. The quantum engine lends 1.5 % of the
-limit a second, and is watched for 40 s.
+90th percentile. The quantum engine lends 1.5 % of the limit a second, and is watched
+for 40 s.
 
 **latency** is from small UDP packets whose round trips are timed by the kernel's receive
 timestamps. Quiet: they are alone in group0 while groups 1 to 3 are full. Inside a full

@@ -206,6 +206,7 @@ func (c wakeCase) judge(s *bench.Sheet, f *found, t wakeTiming) (w wakes) {
 		}
 		w.lend = append(w.lend, ms(took))
 	}
+	s.Keep("offloads", f.offloads)
 	for i, row := range []struct {
 		id       string
 		times    []float64
