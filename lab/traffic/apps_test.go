@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"headgate/lab"
+	"headgate/lab/link"
 	"headgate/lab/labtest"
 	"headgate/lab/traffic"
 	"headgate/unit"
@@ -169,7 +170,7 @@ func TestRequestsFail(t *testing.T) {
 //
 // 5 MB take 0.84 s of frames; within 8 % (a start, and queues of 20 ms).
 func TestTransfer(t *testing.T) {
-	l := labtest.Rig(t, lab.RigOptions{Bottleneck: 50 * unit.Mbit, In: true, Queue: lab.Queue{Time: 20 * time.Millisecond}})
+	l := labtest.Rig(t, lab.RigOptions{Bottleneck: 50 * unit.Mbit, In: true, Queue: link.Amount{Time: 20 * time.Millisecond}})
 	for _, c := range []struct {
 		streams  int
 		download bool
