@@ -197,12 +197,11 @@ func early(s link.Spec, packets []carried) (v verdict, sigmas float64) {
 			}
 		}
 		size := float64(q.bytes)
-		low, high := float64(s.RED.Min.Bytes), float64(s.RED.Max.Bytes)
 		c := classes[p.DSCP]
 		if c == nil {
 			c = other
 		}
-		low, high = float64(c.Min.Bytes), float64(c.Max.Bytes)
+		low, high := float64(c.Min.Bytes), float64(c.Max.Bytes)
 		if c.Min.Segments > 0 {
 			size, low, high = float64(q.segments), float64(c.Min.Segments), float64(c.Max.Segments)
 		}

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"headgate/lab"
-	"headgate/lab/link"
 	"headgate/lab/labtest"
+	"headgate/lab/link"
 	"headgate/lab/traffic"
 	"headgate/unit"
 )
