@@ -4,17 +4,21 @@ import (
 	"slices"
 
 	"headgate/bench"
+	"headgate/bench/switching"
 )
 
 // Bench is the lab's own: every row of the table in the issue that asked for it.
 func Bench(d *bench.Draw) bench.Bench {
+	survey := switching.Bench(d)
 	return bench.Bench{
 		Name:  "lab",
 		Title: "Emulated links against what they say they are",
-		About: about,
+		About: about + "\n\n# The switch survey\n\n" + survey.About,
 		Rows:  rows,
 		Seed:  d.Seed(),
-		Cases: slices.Concat(rateCases(d), delayCases(d), lossCases(d), crossCases(d), costCases(), tcpCases(), queueCases(d), setupCases()),
+		Tools: survey.Tools,
+		Plots: survey.Plots,
+		Cases: slices.Concat(rateCases(d), delayCases(d), lossCases(d), crossCases(d), costCases(), tcpCases(), queueCases(d), setupCases(), survey.Cases),
 	}
 }
 

@@ -12,7 +12,9 @@ import (
 	"headgate/unit"
 )
 
-// rateCase is one TCP connection through one link.
+// rateCase is one TCP connection through one link. It is Reno's, which fills a
+// queue as long as the path at once and keeps it so; CUBIC leaves slow start early
+// (HyStart) and had 31 % of 1 Gbit/s to find after 2 s at 50 ms.
 type rateCase struct {
 	name  string
 	rate  unit.Rate
@@ -67,7 +69,7 @@ func (c rateCase) claim() bench.Claim {
 	if c.rate > unit.Gbit {
 		t = fastRateOff
 	}
-	return bench.NewClaim(c.id(), "one CUBIC connection's goodput, off what framing allows", t)
+	return bench.NewClaim(c.id(), "one Reno connection's goodput, off what framing allows", t)
 }
 
 // settle is how long slow start and its overshoot may take.
@@ -84,7 +86,7 @@ func (c rateCase) length(quick bool) time.Duration {
 func (c rateCase) run(ctx context.Context, r *bench.Run) error {
 	return with(ctx, symmetric(c.rate, c.rtt), func(l *lab.Lab) error {
 		flow := traffic.Flow{
-			Name: "f", From: client, To: server, Protocol: traffic.TCP, IPv6: c.ipv6,
+			Name: "f", From: client, To: server, Protocol: traffic.TCP, IPv6: c.ipv6, Congestion: "reno",
 			Schedule: traffic.Constant(traffic.Unlimited),
 		}
 		total := c.settle() + c.length(r.Quick)

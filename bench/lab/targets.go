@@ -22,7 +22,7 @@ var (
 
 // rows are the table's rows, in its words.
 var rows = []bench.Row{
-	{ID: "rate", What: "0.5 Mbit/s to 1 Gbit/s: TCP goodput within 1 % of what framing allows; 5 and 10 Gbit/s at RTT <= 10 ms within 5 %. Here: how far one CUBIC connection is off 1448/1514 (IPv6: 1428/1514) of the link's rate, at its receiver."},
+	{ID: "rate", What: "0.5 Mbit/s to 1 Gbit/s: TCP goodput within 1 % of what framing allows; 5 and 10 Gbit/s at RTT <= 10 ms within 5 %. Here: how far one Reno connection is off 1448/1514 (IPv6: 1428/1514) of the link's rate, at its receiver."},
 	{ID: "delay", What: "Idle ping p50 within 0.2 ms of nominal, p99 within 1 ms, 1 to 600 ms RTT; under 200 Mbit/s of load p99 within 2 ms. Both ways are timed from the send to the kernel's receive timestamp; nothing is subtracted."},
 	{ID: "loss", What: "0.01 / 0.1 / 1 % counted at the receiver within 3 sigma, over 10^7 / 10^6 / 10^6 segments."},
 	{ID: "cross", What: "Available bandwidth from the release log against the nominal load over 60 s: within 2 %; a probe sees it (interleaving checked packet by packet)."},
