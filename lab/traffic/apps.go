@@ -351,6 +351,7 @@ func (c *conn) write(left int64) (int64, error) {
 // skip reads up to left bytes without copying them; eof tells that there will be
 // no more.
 func (c *conn) skip(left int64) (n int64, eof bool, err error) {
+	defer c.f.keepClamp(c.fd)
 	for {
 		n, _, err := unix.Recvfrom(c.fd, sink[:min(left, chunk)], unix.MSG_TRUNC|unix.MSG_DONTWAIT)
 		switch {

@@ -18,8 +18,9 @@ const (
 	udp4Headers = 20 + 8
 	udp6Headers = 40 + 8
 	// mptcpOverhead is the option of a full segment that maps it into the stream
-	// (DSS, RFC 8684 3.3).
-	mptcpOverhead = 20
+	// (DSS with 4 bytes of acknowledgement and 8 of sequence number, 22 in all and
+	// filled up to 24: RFC 8684 3.3).
+	mptcpOverhead = 24
 )
 
 // end is one side of a flow: its host, address and the port that it asks for.

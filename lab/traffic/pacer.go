@@ -20,16 +20,22 @@ type pacer struct {
 // update adds what the source offered until now, and gives up what is beyond the
 // backlog. It returns the rate that is offered at this moment.
 func (p *pacer) update(now int64) unit.Rate {
-	bits := p.source.advance(now, p.frameBits)
+	bits, before := p.source.advance(now, p.frameBits), p.owed
 	p.owed += bits
 	p.offered += bits
 	rate := p.source.rate()
 	// At least two frames: a slow flow must be able to save up for one.
 	bound := max(float64(rate)*p.backlog.Seconds(), 2*p.frameBits)
 	switch {
-	case rate == 0 || rate == Unlimited:
-		// An application that stops has nothing to catch up with.
+	case rate == Unlimited:
 		p.drop(p.owed)
+	case rate == 0:
+		// An application that stops has nothing to catch up with. What it offered
+		// since the last time, right before, still goes out: many short turns would
+		// otherwise lose a tick each.
+		if before >= 2*p.frameBits {
+			p.drop(before)
+		}
 	case p.owed > bound:
 		p.drop(p.owed - bound)
 	}

@@ -43,8 +43,9 @@ type FlowResult struct {
 	// it carries: goodput times their quotient is the layer-2 rate.
 	FrameBytes   int `json:"frame_bytes"`
 	PayloadBytes int `json:"payload_bytes"`
-	// ECN, SACK and Subflows (of multipath TCP; 0 is plain TCP) are what both ends
-	// agreed on, in the flow's first connection.
+	// ECN and SACK are what both ends agreed on, in the flow's first connection.
+	// Subflows is the most of them that a multipath connection was seen to have; 0 is
+	// plain TCP.
 	ECN      bool `json:"ecn"`
 	SACK     bool `json:"sack"`
 	Subflows int  `json:"subflows,omitempty"`

@@ -19,6 +19,7 @@ func (f *flow) snapshot(now int64) snapshot {
 		state.retransmits = max(state.retransmits, f.last.tcp.retransmits)
 		state.deliveredCE = max(state.deliveredCE, f.last.tcp.deliveredCE)
 	}
+	f.agreed.subflows = max(f.agreed.subflows, state.subflows)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.pacer.update(now)
@@ -36,6 +37,7 @@ func (f *flow) snapshotApp(now int64) snapshot {
 		}
 		s.tcp.retransmits += state.retransmits
 		s.tcp.deliveredCE += state.deliveredCE
+		f.agreed.subflows = max(f.agreed.subflows, state.subflows)
 		if c.main {
 			s.tcp.cwnd += state.cwnd
 			srtt += uint64(state.srtt)

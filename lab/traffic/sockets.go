@@ -86,6 +86,15 @@ func newSocket(f *Flow, kind int, addr netip.AddrPort) (int, error) {
 	return fd, nil
 }
 
+// keepClamp sets the window clamp again. The kernel replaces it whenever it has
+// measured how well packets fill their buffers (tcp_measure_rcv_mss, since Linux
+// 6.6): a clamp of 64 KiB was 128 KiB soon after the start.
+func (f *Flow) keepClamp(fd int) {
+	if f.WindowClamp != 0 {
+		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_WINDOW_CLAMP, int(f.WindowClamp))
+	}
+}
+
 // tos is the byte of DSCP and ECN. TCP sets its ECN bits itself.
 func (f *Flow) tos() int {
 	const ect0 = 2

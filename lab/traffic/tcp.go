@@ -109,6 +109,7 @@ type tcpReceiver struct{ f *flow }
 
 func (t *tcpReceiver) work() error {
 	var got uint64
+	defer t.f.keepClamp(t.f.recv)
 	defer func() {
 		t.f.mu.Lock()
 		t.f.received.bytes += got
