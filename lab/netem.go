@@ -241,11 +241,10 @@ func requestNetem(ifindex int, parent, handle uint32, flags int, options *nl.RtA
 	return nil
 }
 
-// receiveInOrder is for the device that gets what netem sends, in the calling
-// thread's namespace. A veth else hands each frame to the processor that sends it:
-// that of netem's timer, or of whoever sends the next. With jitter up to 9 of 1,000
-// frames overtook another on two processors; with GRO a veth has one queue (NAPI),
-// and none did.
+// receiveInOrder is for a veth that gets what netem sends, and for each that follows
+// on the way, in the calling thread's namespace. A veth else hands a frame to the
+// processor that happens to send it, of netem's timer or of whoever sends the next:
+// with jitter up to 9 of 1,000 frames overtook another. With GRO it has one queue.
 func receiveInOrder(dev string) error {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -32,8 +32,8 @@ func netemRig(t testing.TB, there, back lab.NetemOptions) *lab.Lab {
 	l := labtest.Rig(t, lab.RigOptions{})
 	netem(t, l, "client", "router", there, lab.AddNetem)
 	netem(t, l, "router", "client", back, lab.AddNetem)
-	for at, dev := range map[string]string{"router": "client", "client": "router"} {
-		if err := l.Node(at).Do(func() error { return lab.ReceiveInOrder(dev) }); err != nil {
+	for _, d := range l.Topology.Devices() {
+		if err := l.Node(d.Node).Do(func() error { return lab.ReceiveInOrder(d.Device) }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -319,6 +319,7 @@ func TestNetemBursts(t *testing.T) {
 		t.Errorf("bursts are %.2f segments long on average, not %.2f +- %.2f", mean, want, 4*sigma)
 	}
 	netem(t, l, "client", "router", lab.NetemOptions{}, lab.ChangeNetem)
+	s.count = 2000
 	if runs := s.lostRuns(s.send(t, l)); len(runs) > 0 {
 		t.Errorf("after a change to no loss %d are lost", sum(runs))
 	}

@@ -248,8 +248,8 @@ func sctpGroups(t *testing.T, c *labtest.Check, limit unit.Rate) {
 	for i := range 4 {
 		list = append(list, associate(t, h.lab.Node("client"), h.node, 5001+i, limit*3/10))
 	}
-	time.Sleep(5 * time.Second) // slow start, and a full queue of the smallest group: 2 s
-	got, cwnd := rates(15*time.Second, list...)
+	time.Sleep(4 * time.Second) // slow start, and a full queue of the smallest group: 2 s
+	got, cwnd := rates(12*time.Second, list...)
 	st := h.observe()
 	for _, a := range list {
 		a.close()
@@ -291,7 +291,7 @@ func TestSCTPStreamsShareAWindow(t *testing.T) {
 			Match: []group.Selector{{Proto: []uint8{group.SCTP}, DPort: []group.PortRange{{First: 5001, Last: 5001}}}}},
 	))
 	client := l.Node("client")
-	const settle, measure = 4 * time.Second, 8 * time.Second
+	const settle, measure = 3 * time.Second, 6 * time.Second
 	labtest.Try(t, func(c *labtest.Check) {
 		one, other := associate(t, h.node, client, 5002, offered), associate(t, h.node, client, 5001, offered)
 		time.Sleep(settle)
