@@ -75,7 +75,7 @@ func (l *Lab) counts(i int) (out [2]linkCounts, err error) {
 		}
 		switch {
 		case l.backends[i] == Netem:
-			c, err := countNetem(n.nl, link, p.netem(0))
+			c, err := countNetem(n.nl, link)
 			if err != nil {
 				return out, err
 			}

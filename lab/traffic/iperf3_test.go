@@ -94,7 +94,7 @@ func TestAgreesWithIperf3(t *testing.T) {
 // Over UDP too, where a fifth is lost: 120 Mbit/s into 100. Payload that arrives
 // and the part that is lost, each within 1 %.
 func TestAgreesWithIperf3OnUDP(t *testing.T) {
-	l := labtest.Rig(t, lab.RigOptions{Bottleneck: 100 * unit.Mbit, In: true, Queue: lab.Queue{Time: 20 * time.Millisecond}})
+	l := labtest.Rig(t, lab.RigOptions{Bottleneck: 100 * unit.Mbit, In: true, Queue: link.Amount{Time: 20 * time.Millisecond}})
 	labtest.Try(t, func(t *labtest.Check) {
 		// iperf3's -b is payload.
 		theirs := iperf3(t, l, "-t", "4", "-u", "-l", "1472", "-b", strconv.Itoa(120_000_000*1472/1514))
