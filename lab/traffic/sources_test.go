@@ -7,6 +7,7 @@ import (
 
 	"headgate/lab"
 	"headgate/lab/labtest"
+	"headgate/lab/link"
 	"headgate/lab/traffic"
 	"headgate/unit"
 )
@@ -109,7 +110,7 @@ func TestPoissonFlow(t *testing.T) {
 // 100: the queue of 30 ms comes and goes, and the steady flow's jitter is
 // milliseconds. Without the other it is below 0.2 ms.
 func TestJitterOfAQueue(t *testing.T) {
-	l := labtest.Rig(t, lab.RigOptions{Bottleneck: 20 * unit.Mbit, In: true, Queue: lab.Queue{Time: 30 * time.Millisecond}})
+	l := labtest.Rig(t, lab.RigOptions{Bottleneck: 20 * unit.Mbit, In: true, Queue: link.Amount{Time: 30 * time.Millisecond}})
 	labtest.Try(t, func(t *labtest.Check) {
 		steady := flow("steady", traffic.UDP, unit.Mbit)
 		steady.Payload = 200
