@@ -62,7 +62,7 @@ func (c linkCounts) since(before linkCounts) LinkInterval {
 func (l *Lab) counts(i int) (out [2]linkCounts, err error) {
 	if w := l.wires[i]; w != nil {
 		for dir, s := range w.Stats() {
-			out[dir] = linkCounts{s.Bytes, s.Frames, s.Dropped + s.Failed, &s}
+			out[dir] = linkCounts{s.Bytes, s.Segments, s.Drops(), &s}
 		}
 		return out, nil
 	}
@@ -75,7 +75,7 @@ func (l *Lab) counts(i int) (out [2]linkCounts, err error) {
 		}
 		switch {
 		case l.backends[i] == Netem:
-			c, err := countNetem(n.nl, link, p.netem(0))
+			c, err := countNetem(n.nl, link)
 			if err != nil {
 				return out, err
 			}
@@ -110,7 +110,7 @@ func countQdisc(h *netlink.Handle, link netlink.Link) (c linkCounts, err error) 
 // lateness says why an emulated direction was too late between two counts for a
 // run to be used; "" if it was not.
 func lateness(before, after wire.Stats, bound time.Duration) string {
-	segments, late := after.Frames-before.Frames, after.Late-before.Late
+	segments, late := after.Segments-before.Segments, after.Late-before.Late
 	if after.WorstLate > before.WorstLate && after.WorstLate > lateWorst*bound {
 		return fmt.Sprintf("it released a segment %v after its time, which is more than %v", after.WorstLate, lateWorst*bound)
 	}

@@ -1,5 +1,11 @@
 package link
 
+import (
+	"math"
+	"math/rand/v2"
+	"reflect"
+)
+
 // Packet is one segment that comes to the link.
 type Packet struct {
 	Size int    // layer-2 bytes
@@ -13,40 +19,325 @@ type Fate uint8
 
 // The fates.
 const (
-	Delivered Fate = iota
-	Lost           // on the wire, after its time on the serialiser
-	Overflowed     // the queue was full
-	Early          // RED
-	Policed        // no tokens
+	Delivered  Fate = iota
+	Lost            // on the wire, after its time on the serialiser
+	Overflowed      // the queue was full
+	Early           // RED
+	Policed         // no tokens
 )
 
 // Result is a packet with its fate and its times in ns, 0 where it never came.
 type Result struct {
 	Packet
-	Number                      uint64 // in order of arrival
-	Arrived, Departed, Released int64  // Departed is the end of the serialiser
-	Fate                        Fate
-	Marked                      bool // CE is to be set
-	Cross                       bool // virtual
+	Number   uint64 // in order of arrival, cross traffic counted
+	Arrived  int64  // at the queue
+	Departed int64  // from the serialiser
+	Released int64  // at the receiver; cross traffic leaves the link before
+	Fate     Fate
+	Marked   bool // CE is to be set
+	Cross    bool // virtual
 }
 
 // Link is one direction. Not for use by several goroutines at once.
-type Link struct{}
+type Link struct {
+	spec Spec
+	seed uint64
+	zero int64
+	// count numbers arrivals, streams the sources of cross traffic.
+	count, streams uint64
 
-// New makes a link that begins at now.
-func New(s Spec, seed uint64, now int64) *Link { panic("later") }
+	asleep  deque[Result] // come while the sender sleeps
+	waiting deque[Result]
+	bytes   int     // of waiting
+	most    float64 // of waiting, in bytes or segments
+	start   int64   // when the first of waiting begins
+	busy    int64   // when the serialiser is free
+	carry   int64   // and how many picoseconds later
 
-// Offer lets a packet arrive at now, which is not before any earlier call's.
-func (l *Link) Offer(now int64, p Packet) { panic("later") }
+	limit    limiter
+	policer  *bucket
+	red      *red
+	redDice  *rand.Rand
+	cross    []*source
+	noise    noise
+	flight   flight
+	receiver receiver
+	gone     deque[Result] // dropped, lost or virtual
+}
 
-// Take gives the next result that is ready at now: drops at once, and the rest
-// when they are released, in order.
-func (l *Link) Take(now int64) (Result, bool) { panic("later") }
+// New makes a link that begins at now: its bucket is full, its sender awake.
+func New(s Spec, seed uint64, now int64) *Link {
+	l := &Link{seed: seed, zero: now}
+	dice := func(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, stream)) }
+	l.noise.loss, l.noise.jitter, l.redDice = dice(1), dice(2), dice(3)
+	l.streams = 4
+	l.use(s, now)
+	return l
+}
 
-// Next is when Take will have something, as far as is known without new
-// arrivals; ok is false if nothing is held.
-func (l *Link) Next() (at int64, ok bool) { panic("later") }
+// use takes over a Spec. What did not change keeps its state.
+func (l *Link) use(s Spec, now int64) {
+	old := l.spec
+	l.spec = s
+	if !reflect.DeepEqual(old.Bucket, s.Bucket) || !reflect.DeepEqual(old.Xen, s.Xen) {
+		l.useLimiter(s, now)
+	}
+	if s.RED == nil {
+		l.red = nil
+	} else {
+		l.red = newRED(&s, l.red)
+	}
+	if !reflect.DeepEqual(old.Cross, s.Cross) {
+		l.cross = nil
+		for _, c := range s.Cross {
+			l.cross = append(l.cross, newSource(c, l.seed, l.streams, l.zero, now))
+			l.streams++
+		}
+	}
+	switch rate := s.Slowest(); {
+	case s.Queue.Segments > 0:
+		l.most = float64(s.Queue.Segments)
+	case s.Queue != Amount{}:
+		l.most = max(s.Queue.bytes(rate), LargestFrame)
+	default:
+		l.most = max(Amount{Time: DefaultQueue}.bytes(rate), minQueue)
+	}
+}
+
+// useLimiter takes over a limiter. A bucket keeps what the one before it held.
+func (l *Link) useLimiter(s Spec, now int64) {
+	before := l.policer
+	if b, ok := l.limit.(*bucket); ok {
+		before = b
+	}
+	l.limit, l.policer = nil, nil
+	if s.Xen != nil {
+		l.limit = newXen(*s.Xen, l.zero, now)
+	}
+	if s.Bucket == nil {
+		return
+	}
+	b := newBucket(*s.Bucket, l.zero, now)
+	if before != nil {
+		before.refill(now)
+		b.tokens, b.gift = min(before.tokens, float64(b.Size)), min(before.gift, float64(b.Gift))
+	}
+	if b.Police {
+		l.policer = b
+	} else {
+		l.limit = b
+	}
+}
 
 // Change gives the link other properties from now on. What is on the serialiser
-// or the wire stays as it was.
-func (l *Link) Change(now int64, s Spec) { panic("later") }
+// or the wire stays as it was; what waits is served by the new ones.
+func (l *Link) Change(now int64, s Spec) {
+	l.advance(now)
+	l.use(s, now)
+	if s.Active == nil {
+		for l.asleep.n > 0 {
+			l.admit(now, l.asleep.pop())
+		}
+	}
+	if l.waiting.n > 0 {
+		l.start = l.begins(now)
+	}
+}
+
+// Offer lets a packet arrive at now, which is not before any earlier call's.
+func (l *Link) Offer(now int64, p Packet) {
+	l.advance(now)
+	l.count++
+	r := Result{Packet: p, Number: l.count, Arrived: now}
+	if a := l.spec.Active; a != nil && a.wake(l.zero, now) > now {
+		l.asleep.push(r)
+		return
+	}
+	l.admit(now, r)
+	l.serve(now)
+}
+
+// advance lets happen what does until now: packets begin, senders wake, cross
+// traffic comes.
+func (l *Link) advance(now int64) {
+	if len(l.cross) == 0 && l.asleep.n == 0 {
+		l.serve(now)
+		return
+	}
+	for {
+		at, from := int64(math.MaxInt64), -1
+		for i, s := range l.cross {
+			if t := s.at(); t < at {
+				at, from = t, i
+			}
+		}
+		wake := int64(math.MaxInt64)
+		if l.asleep.n > 0 {
+			wake = l.spec.Active.wake(l.zero, l.asleep.first().Arrived)
+		}
+		if min(at, wake) > now {
+			l.serve(now)
+			return
+		}
+		l.serve(min(at, wake))
+		if wake <= at {
+			r := l.asleep.pop()
+			r.Arrived = wake
+			l.admit(wake, r)
+			continue
+		}
+		s := l.cross[from]
+		l.count++
+		l.admit(at, Result{Packet: s.packet(), Number: l.count, Arrived: at, Cross: true})
+		s.step()
+	}
+}
+
+// admit decides what becomes of an arrival.
+func (l *Link) admit(at int64, r Result) {
+	if l.policer != nil {
+		if !l.policer.admits(at, r.Size) {
+			l.drop(r, Policed)
+			return
+		}
+		l.policer.spend(at, r.Size)
+	}
+	capable := r.ECN != 0
+	if l.red != nil && l.red.verdict(at, r.DSCP, l.bytes, l.waiting.n, l.redDice) {
+		if !l.red.spec.ECN || !capable {
+			l.drop(r, Early)
+			return
+		}
+		r.Marked = true
+	}
+	if l.waiting.n > 0 && l.full(r.Size) {
+		l.drop(r, Overflowed)
+		return
+	}
+	if m := l.spec.Mark; m != (Amount{}) && capable && l.holds(m) {
+		r.Marked = true
+	}
+	l.waiting.push(r)
+	l.bytes += r.Size
+	if l.waiting.n == 1 {
+		l.start = l.begins(at)
+	}
+}
+
+// full tells whether size bytes more would pass the queue's limit. What begins at
+// once does not wait, and the one that is on the serialiser no longer does.
+func (l *Link) full(size int) bool {
+	if l.spec.Queue.Segments > 0 {
+		return float64(l.waiting.n+1) > l.most
+	}
+	return float64(l.bytes+size) > l.most
+}
+
+func (l *Link) holds(a Amount) bool {
+	if a.Segments > 0 {
+		return l.waiting.n >= a.Segments
+	}
+	return float64(l.bytes) >= a.bytes(l.spec.Slowest())
+}
+
+func (l *Link) drop(r Result, why Fate) {
+	r.Fate = why
+	l.gone.push(r)
+}
+
+// begins is when the first of waiting can begin, from at on.
+func (l *Link) begins(at int64) int64 {
+	at = max(at, l.busy)
+	if l.limit != nil {
+		at = l.limit.conform(at, l.waiting.first().Size)
+	}
+	return at
+}
+
+// serve lets all begin that can until now.
+func (l *Link) serve(now int64) {
+	for l.waiting.n > 0 && l.start <= now {
+		at, r := l.start, l.waiting.pop()
+		l.bytes -= r.Size
+		if l.limit != nil {
+			l.limit.spend(at, r.Size)
+		}
+		l.serialise(at, r.Size)
+		r.Departed = l.busy
+		l.leave(r)
+		switch {
+		case l.waiting.n > 0:
+			l.start = l.begins(at)
+		case l.red != nil:
+			l.red.qTime = at
+		}
+	}
+}
+
+// serialise is departure = max(now, busy) + size/rate, in picoseconds.
+func (l *Link) serialise(at int64, size int) {
+	if at > l.busy {
+		l.carry = 0
+	}
+	if l.spec.Rate == 0 {
+		l.busy = at
+		return
+	}
+	ps := l.carry + int64(size)*8e12/int64(l.spec.Rate)
+	l.busy, l.carry = at+ps/1000, ps%1000
+}
+
+// leave sends what has left the serialiser over the wire.
+func (l *Link) leave(r Result) {
+	switch {
+	case r.Cross:
+		r.Released = r.Departed
+		l.gone.push(r)
+	case l.noise.loses(l.spec.Loss):
+		l.drop(r, Lost)
+	default:
+		r.Released = r.Departed + l.noise.delay(&l.spec)
+		l.flight.add(r, l.spec.Jitter.Reorder)
+	}
+}
+
+// Take gives the next result that is ready at now: those that go no further at
+// once, and the rest when they are released, in that order.
+func (l *Link) Take(now int64) (Result, bool) {
+	l.advance(now)
+	if l.gone.n > 0 {
+		return l.gone.pop(), true
+	}
+	r := l.flight.first()
+	if r == nil || l.released(r) > now {
+		return Result{}, false
+	}
+	at := l.released(r)
+	out := l.flight.pop()
+	out.Released = at
+	l.receiver.took(l.spec.Suspension, at)
+	return out, true
+}
+
+func (l *Link) released(r *Result) int64 { return max(r.Released, l.receiver.until) }
+
+// Next is when Take should be called again if nothing arrives before; ok is false
+// if nothing is held. Virtual packets are not waited for.
+func (l *Link) Next() (at int64, ok bool) {
+	at = math.MaxInt64
+	r := l.flight.first()
+	if r != nil {
+		at = l.released(r)
+	}
+	if l.waiting.n > 0 && (r == nil || l.spec.Jitter.Reorder) {
+		at = min(at, l.start)
+	}
+	if l.asleep.n > 0 {
+		at = min(at, l.spec.Active.wake(l.zero, l.asleep.first().Arrived))
+	}
+	return at, at != math.MaxInt64
+}
+
+// Waiting is what the queue holds now: layer-2 bytes and segments, cross traffic
+// counted.
+func (l *Link) Waiting() (bytes, segments int) { return l.bytes, l.waiting.n }

@@ -116,7 +116,8 @@ type Bucket struct {
 	// PeakLow, if not 0, is what the peak falls to as the bucket empties, in
 	// proportion to what it holds: the slow decay of section 4.5.1.
 	PeakLow unit.Rate `json:",omitempty"`
-	// Gift is added every GiftEvery, also above Size (section 4.5.2: every 20 s).
+	// Gift is there besides, anew every GiftEvery (section 4.5.2: every 20 s), and
+	// spent when the bucket is empty. What is left of one is not added to the next.
 	Gift      unit.Bytes    `json:",omitempty"`
 	GiftEvery time.Duration `json:",omitempty"`
 	// Police drops what finds no tokens, instead of letting it wait.

@@ -1,42 +1,79 @@
 package wire
 
-// maxFrame is the largest read: a super-packet of 64 KB with its Ethernet header,
-// two VLAN tags and the vnet header, rounded up.
-const maxFrame = 66_000
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// Constants of the ring, ours.
+const (
+	// spareRing has room for what a TAP's queue may hand over at once after a
+	// standstill: 1 MiB was too little for that.
+	spareRing = 8 << 20
+	// maxRing is the most memory of a direction's frames: 1 Gbit/s for 4 s, or 10 for
+	// 0.4. Memory is taken from the machine as it is first used.
+	maxRing = 512 << 20
+	// slotBytes is for how many bytes there is a slot: a flood of frames that are
+	// smaller is dropped before it fills the memory.
+	slotBytes = 128
+)
+
+// A reference to a segment, as the link's model keeps it: the slot of its frame
+// and its number in it. The kernel's super-packets have at most 1,365 segments
+// (64 KB at TCP_MIN_MSS).
+const (
+	segmentBits = 11
+	maxSlots    = 1 << (32 - segmentBits)
+	maxSegments = 1 << segmentBits
+)
+
+func reference(slot, segment int) uint32 { return uint32(slot<<segmentBits | segment) }
+
+func dereference(ref uint32) (slot, segment int) {
+	return int(ref >> segmentBits), int(ref & (maxSegments - 1))
+}
 
 // ring holds frames in the order they came, each in one piece, in a fixed block
-// of memory. Frames are read into it and written from it without a copy.
+// of memory, until the last of their segments is done with. Frames are read into
+// it and written from it without a copy.
 type ring struct {
-	data   []byte
-	frames []held // a circle of the frames that are held
-	head   int    // the oldest, in frames
-	n      int    // how many
-	tail   int    // where the next frame goes, in data
+	data  []byte
+	slots []slot // a circle of the frames that are held
+	head  int    // the oldest, in slots
+	n     int    // how many
+	tail  int    // where the next frame goes, in data
 }
 
-// held is one frame: where it is, and when it is due (ns).
-type held struct {
-	off, size int
-	due       int64
+// slot is one frame: where it is, and how many segments of it are still to come.
+type slot struct {
+	off, size uint32
+	left      uint16
+	frame
 }
 
-// newRing makes a ring for size bytes. There is a slot for every 512 bytes: a
-// flood of small frames is dropped before it fills the memory.
-func newRing(size int) *ring {
-	size = max(size, 4*maxFrame)
-	return &ring{data: make([]byte, size), frames: make([]held, max(size/512, 256))}
+// newRing makes a ring for size bytes.
+func newRing(size int) (*ring, error) {
+	size = min(max(size, 4*maxFrame), maxRing)
+	data, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+	if err != nil {
+		return nil, fmt.Errorf("take %d MiB of memory for frames: %w", size>>20, err)
+	}
+	return &ring{data: data, slots: make([]slot, min(max(size/slotBytes, 256), maxSlots))}, nil
 }
+
+func (r *ring) close() { unix.Munmap(r.data) }
 
 // space is where the next frame may be read into, or nil if the ring is full.
 func (r *ring) space() []byte {
-	if r.n == len(r.frames) {
+	if r.n == len(r.slots) {
 		return nil
 	}
 	if r.n == 0 {
 		r.tail = 0
 		return r.data[:maxFrame]
 	}
-	oldest := r.frames[r.head].off
+	oldest := int(r.slots[r.head].off)
 	switch {
 	case r.tail <= oldest: // wrapped: the free part lies between
 		if oldest-r.tail < maxFrame {
@@ -51,24 +88,53 @@ func (r *ring) space() []byte {
 	return r.data[r.tail : r.tail+maxFrame]
 }
 
-// push keeps the size bytes that were read into space.
-func (r *ring) push(size int, due int64) {
-	r.frames[(r.head+r.n)%len(r.frames)] = held{r.tail, size, due}
+// push keeps the size bytes that were read into space, and says in which slot.
+func (r *ring) push(size int, f frame) int {
+	i := r.index(r.n)
+	r.slots[i] = slot{off: uint32(r.tail), size: uint32(size), left: f.segments, frame: f}
 	r.n++
 	r.tail += size
+	return i
 }
 
-// first is the oldest frame and when it is due; ok is false if there is none.
-func (r *ring) first() (frame []byte, due int64, ok bool) {
-	if r.n == 0 {
-		return nil, 0, false
+// bytes are the frame in a slot, with its vnet header.
+func (r *ring) bytes(i int) []byte {
+	s := &r.slots[i]
+	return r.data[s.off : s.off+s.size]
+}
+
+// done is told once for each segment of the frame in slot i that needs its bytes
+// no longer. Memory is given back from the oldest frame on; a newest frame with
+// nothing left, because the queue was full, gives its own back, too.
+func (r *ring) done(i int) {
+	r.slots[i].left--
+	if r.slots[i].left > 0 {
+		return
 	}
-	h := r.frames[r.head]
-	return r.data[h.off : h.off+h.size], h.due, true
+	for r.n > 0 && r.slots[r.head].left == 0 {
+		r.head = r.index(1)
+		r.n--
+	}
+	for r.n > 0 {
+		newest := &r.slots[r.index(r.n-1)]
+		if newest.left > 0 {
+			return
+		}
+		r.tail = int(newest.off)
+		r.n--
+	}
 }
 
-// pop forgets the oldest frame.
-func (r *ring) pop() {
-	r.head = (r.head + 1) % len(r.frames)
-	r.n--
+// shorten gives back what of the newest frame is beyond keep bytes: a full queue
+// takes the first segments of a super-packet and drops the rest.
+func (r *ring) shorten(i, keep int) {
+	if r.n == 0 || i != r.index(r.n-1) {
+		return
+	}
+	s := &r.slots[i]
+	s.size = min(s.size, uint32(keep))
+	r.tail = int(s.off + s.size)
 }
+
+// index is the slot that is i places behind the oldest.
+func (r *ring) index(i int) int { return (r.head + i) % len(r.slots) }

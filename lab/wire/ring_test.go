@@ -2,25 +2,35 @@ package wire
 
 import (
 	"bytes"
-	"encoding/binary"
 	"testing"
 
 	"pgregory.net/rapid"
 )
 
-// Whatever comes and goes, the oldest frame is the one that came first, whole,
-// and no frame's memory is given to another while it is held. The oracle is a
-// slice of copies.
-func TestRingIsAQueue(t *testing.T) {
+// heldFrame is a copy of what the ring should hold.
+type heldFrame struct {
+	slot int
+	data []byte
+	left []int // segments that are not done
+}
+
+// Whatever comes and goes, in whatever order segments are done with, no frame's
+// memory is given to another while it is held, and an empty ring has room. The
+// oracle is a slice of copies.
+func TestRingKeeps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r := newRing(rapid.IntRange(0, 10*maxFrame).Draw(t, "size"))
-		var want [][]byte
-		number := uint64(0)
+		r, err := newRing(rapid.IntRange(0, 10*maxFrame).Draw(t, "size"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.close()
+		var held []heldFrame
+		number := byte(0)
 		t.Repeat(map[string]func(*rapid.T){
 			"push": func(t *rapid.T) {
 				space := r.space()
 				if space == nil {
-					if len(want) == 0 {
+					if len(held) == 0 {
 						t.Fatal("an empty ring has no space")
 					}
 					return
@@ -28,41 +38,77 @@ func TestRingIsAQueue(t *testing.T) {
 				if len(space) != maxFrame {
 					t.Fatalf("space for %d bytes", len(space))
 				}
-				n := rapid.IntRange(8, maxFrame).Draw(t, "frame")
+				n, segments := rapid.IntRange(1, maxFrame).Draw(t, "frame"), rapid.IntRange(1, 4).Draw(t, "segments")
 				number++
 				for i := range n {
-					space[i] = byte(number)
+					space[i] = number
 				}
-				binary.BigEndian.PutUint64(space, number)
-				want = append(want, bytes.Clone(space[:n]))
-				r.push(n, int64(number))
+				h := heldFrame{data: bytes.Clone(space[:n])}
+				for i := range segments {
+					h.left = append(h.left, i)
+				}
+				h.slot = r.push(n, frame{segments: uint16(segments)})
+				held = append(held, h)
+				// The queue may drop the end of it.
+				if keep := rapid.IntRange(0, segments).Draw(t, "keep"); keep < segments {
+					for range segments - keep {
+						r.done(h.slot)
+					}
+					if keep == 0 {
+						held = held[:len(held)-1]
+						return
+					}
+					size := rapid.IntRange(1, n).Draw(t, "size")
+					r.shorten(h.slot, size)
+					held[len(held)-1].data, held[len(held)-1].left = h.data[:size], h.left[:keep]
+				}
 			},
-			"pop": func(t *rapid.T) {
-				frame, due, ok := r.first()
-				if ok != (len(want) > 0) {
-					t.Fatalf("first says %v with %d frames held", ok, len(want))
-				}
-				if !ok {
+			"done": func(t *rapid.T) {
+				if len(held) == 0 {
 					return
 				}
-				if !bytes.Equal(frame, want[0]) || due != int64(binary.BigEndian.Uint64(want[0])) {
-					t.Fatalf("frame %d of %d bytes, want %d of %d", binary.BigEndian.Uint64(frame), len(frame), binary.BigEndian.Uint64(want[0]), len(want[0]))
+				i := rapid.IntRange(0, len(held)-1).Draw(t, "which")
+				h := &held[i]
+				r.done(h.slot)
+				if h.left = h.left[1:]; len(h.left) == 0 {
+					held = append(held[:i], held[i+1:]...)
 				}
-				r.pop()
-				want = want[1:]
+			},
+			"": func(t *rapid.T) {
+				for _, h := range held {
+					if !bytes.Equal(r.bytes(h.slot), h.data) {
+						t.Fatalf("the frame in slot %d is not what it was", h.slot)
+					}
+				}
 			},
 		})
 	})
 }
 
-// A ring without a reader fills and stays full, within its memory.
+// A ring that nothing leaves fills and stays full, within its memory and its
+// slots.
 func TestRingIsBounded(t *testing.T) {
-	r := newRing(1 << 20)
-	n := 0
-	for ; r.space() != nil; n++ {
-		r.push(1514, 0)
+	for _, size := range []int{60, 1514, 65_000} {
+		r, err := newRing(4 << 20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for ; r.space() != nil; n++ {
+			r.push(size, frame{segments: 1})
+		}
+		if n*size > len(r.data) || n < min(len(r.slots), len(r.data)/size/2) {
+			t.Errorf("%d frames of %d bytes in %d", n, size, len(r.data))
+		}
+		r.close()
 	}
-	if n*1514 > len(r.data) || n < len(r.data)/1514/2 {
-		t.Errorf("%d frames in %d bytes", n, len(r.data))
+}
+
+// A reference is one slot and one segment.
+func TestReference(t *testing.T) {
+	for _, c := range [][2]int{{0, 0}, {1, 2}, {maxSlots - 1, maxSegments - 1}} {
+		if slot, segment := dereference(reference(c[0], c[1])); slot != c[0] || segment != c[1] {
+			t.Errorf("%v comes back as %d, %d", c, slot, segment)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -11,11 +12,8 @@ import (
 type Tap struct {
 	Name string
 	fd   int
+	nl   *netlink.Handle // in its namespace
 }
-
-// vnetHeader is struct virtio_net_hdr, which precedes every frame: checksum and
-// segmentation that are still to be done.
-const vnetHeader = 10
 
 // Offloads that a TAP may leave undone (linux/if_tun.h). USO is younger than the
 // others (kernel 6.2) and tried first with them.
@@ -47,8 +45,25 @@ func OpenTap(name string) (*Tap, error) {
 			return nil, fmt.Errorf("turn offloads of TAP device %s on: %w", name, err)
 		}
 	}
-	return &Tap{Name: name, fd: fd}, nil
+	nl, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("open netlink for TAP device %s: %w", name, err)
+	}
+	return &Tap{Name: name, fd: fd, nl: nl}, nil
+}
+
+// missed is how many frames the device had to drop because nobody read them.
+func (t *Tap) missed() uint64 {
+	l, err := t.nl.LinkByName(t.Name)
+	if err != nil {
+		return 0
+	}
+	return l.Attrs().Statistics.TxDropped
 }
 
 // Close removes the device. Not while a Link uses it: Link.Close does it then.
-func (t *Tap) Close() error { return unix.Close(t.fd) }
+func (t *Tap) Close() error {
+	t.nl.Close()
+	return unix.Close(t.fd)
+}

@@ -1,0 +1,110 @@
+package link
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"headgate/unit"
+)
+
+// Each model carries its load, over 60 s within 1 %, and the log says exactly
+// what is left.
+func TestCrossLoad(t *testing.T) {
+	for _, c := range []Cross{
+		{Load: 40 * unit.Mbit}, {Load: 40 * unit.Mbit, Model: Pareto}, {Load: 40 * unit.Mbit, Model: Constant},
+		{Load: 40 * unit.Mbit, Sizes: []int{60, 576, 1514}},
+	} {
+		s := Spec{Rate: 100 * unit.Mbit, Cross: []Cross{c}, Queue: Amount{Segments: 1000}}
+		log := play(New(s, 5, 0), greedy(1, 10*ms, 60*second), 60*second)
+		got := float64(Available(s, log, 0, 60*second))
+		if math.Abs(got-60e6) > 0.01*60e6 {
+			t.Errorf("%s: %.2f Mbit/s are left, want 60", c.Model, got/1e6)
+		}
+	}
+}
+
+// Packets of a Poisson process come at exponential intervals: their standard
+// deviation is their mean. Pareto's never fall below the least.
+func TestCrossSpaces(t *testing.T) {
+	gaps := func(m Model) (mean, deviation, least float64) {
+		s := newSource(Cross{Load: 12_112_000, Model: m}, 1, 4, 0, 0)
+		least = math.Inf(1)
+		const n = 200_000
+		sum, squares := 0.0, 0.0
+		for range n {
+			before := s.next
+			s.step()
+			g := s.next - before
+			sum += g
+			squares += g * g
+			least = min(least, g)
+		}
+		mean = sum / n
+		return mean / 1e6, math.Sqrt(squares/n-mean*mean) / 1e6, least / 1e6
+	}
+	if mean, dev, _ := gaps(Poisson); math.Abs(mean-1) > 0.01 || math.Abs(dev-1) > 0.02 {
+		t.Errorf("Poisson: mean %.3f ms, deviation %.3f", mean, dev)
+	}
+	if mean, dev, least := gaps(Pareto); math.Abs(mean-1) > 0.05 || dev < 1.5 || math.Abs(least-0.9/1.9) > 0.001 {
+		t.Errorf("Pareto: mean %.3f ms, deviation %.3f, least %.4f", mean, dev, least)
+	}
+	if mean, dev, _ := gaps(Constant); math.Abs(mean-1) > 1e-6 || dev > 1e-3 {
+		t.Errorf("constant: mean %.3f ms, deviation %.5f", mean, dev)
+	}
+}
+
+// A probe finds cross packets before it in the queue: who came first departs
+// first, nothing overlaps, and nothing is out of place.
+func TestCrossInterleaves(t *testing.T) {
+	s := Spec{Rate: 100 * unit.Mbit, Cross: []Cross{{Load: 70 * unit.Mbit, Model: Pareto}}, Queue: Amount{Segments: 1000}}
+	log := play(New(s, 5, 0), greedy(1, 800*us, 10*second), 11*second)
+	byNumber := map[uint64]Result{}
+	most := uint64(0)
+	for _, r := range log {
+		byNumber[r.Number] = r
+		most = max(most, r.Number)
+	}
+	busy, waited := int64(0), 0
+	for n := uint64(1); n <= most; n++ {
+		r, ok := byNumber[n]
+		if !ok || r.Fate != Delivered {
+			continue
+		}
+		took := int64(r.Size) * 8e9 / 100e6
+		if want := max(r.Arrived, busy) + took; r.Departed < want-1 || r.Departed > want+1 {
+			t.Fatalf("packet %d departed at %d, want %d", n, r.Departed, want)
+		}
+		if !r.Cross && busy > r.Arrived {
+			waited++
+		}
+		busy = r.Departed
+	}
+	// A probe waits with the chance that the link is busy: 0.7 of cross traffic and
+	// a little of itself.
+	if part := float64(waited) / 12_500; part < 0.6 || part > 0.85 {
+		t.Errorf("%.2f of the probes waited", part)
+	}
+}
+
+func TestCrossStartsAndStops(t *testing.T) {
+	s := Spec{Rate: 100 * unit.Mbit, Cross: []Cross{{Load: 50 * unit.Mbit, Start: 2 * time.Second, Stop: 4 * time.Second}}}
+	log := play(New(s, 1, 0), greedy(1, 100*ms, 6*second), 6*second)
+	for _, c := range []struct{ from, to, want int64 }{{0, 2, 100}, {2, 4, 50}, {4, 6, 100}} {
+		if got := float64(Available(s, log, c.from*second, c.to*second)) / 1e6; math.Abs(got-float64(c.want)) > 1 {
+			t.Errorf("from %d to %d s %.1f Mbit/s are left, want %d", c.from, c.to, got, c.want)
+		}
+	}
+}
+
+// Cross traffic takes tokens like any other.
+func TestCrossTakesTokens(t *testing.T) {
+	s := Spec{Rate: unit.Gbit, Bucket: &Bucket{Rate: 50 * unit.Mbit, Size: 30_000}, Cross: []Cross{{Load: 20 * unit.Mbit}}, Queue: Amount{Segments: 100}}
+	log := play(New(s, 1, 0), greedy(1, 100*us, 20*second), 20*second)
+	got := bytesIn(log, second, 20*second) * 8 / 19
+	left := float64(Available(s, log, second, 20*second))
+	// The queue is full, so cross traffic loses as much of its own as others.
+	if math.Abs(got-left) > 0.005*left || left < 30e6 {
+		t.Errorf("a greedy sender got %.2f Mbit/s, the log leaves %.2f", got/1e6, left/1e6)
+	}
+}

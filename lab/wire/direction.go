@@ -1,0 +1,335 @@
+package wire
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"headgate/lab/link"
+)
+
+// Constants of a direction's thread, ours.
+const (
+	// wakeBurst is how many wake-ups a direction may have saved up: a ping now and
+	// then is never held back.
+	wakeBurst = 16
+	// spin is how early an exact direction wakes up: most timers of a virtual machine
+	// were less late.
+	spin = 50 * time.Microsecond
+	// acceptFrames are taken in before due ones are looked at again: 64 KB each, they
+	// take less than 0.1 ms.
+	acceptFrames = 8
+)
+
+// How often a direction looks at the clock, ours. A standstill is noticed by it if
+// it is longer than that and LateBound together.
+const (
+	beatBusy  = 2 * time.Millisecond
+	beatCross = 10 * time.Millisecond
+	beatIdle  = 100 * time.Millisecond
+	// idleAfter is how long nothing must have come.
+	idleAfter = 100 * time.Millisecond
+)
+
+// direction carries frames one way. Only its thread touches what comes after bell.
+type direction struct {
+	mu        sync.Mutex // of published; the thread never waits for it
+	published Stats
+	closing   atomic.Bool
+	change    atomic.Pointer[link.Spec]
+	bell      int // an eventfd that becomes readable at Close and Change
+
+	in, out int
+	exact   bool
+	cross   bool
+	link    *link.Link
+	ring    *ring
+	scratch []byte // what finds the ring full is read here
+	space   []byte // for a cut's headers
+	run     run
+	newest  newest
+	trace   *tracer       // nil without
+	parts   []link.Result // of run, with trace
+
+	start    int64
+	came     int64 // when the last frame did
+	pace     int64 // no wake-up before
+	planned  int64 // when it wants to look at the clock again
+	measured int64 // when the processor time was
+	stats    Stats
+}
+
+// run is consecutive segments of one frame that leave together.
+type run struct {
+	slot, from, to int
+	mark           bool
+	released       int64 // the first
+	bytes          int
+}
+
+// newest is the frame that came last, while it is offered: how many of its
+// segments the queue has dropped at its end.
+type newest struct{ slot, from, to int }
+
+func newDirection(in, out int, o Options) (*direction, error) {
+	bell, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("make eventfd: %w", err)
+	}
+	ring, err := newRing(ringSize(&o.Link))
+	if err != nil {
+		unix.Close(bell)
+		return nil, err
+	}
+	now := nanotime()
+	d := &direction{
+		in: in, out: out, bell: bell, exact: o.Exact, cross: len(o.Link.Cross) > 0,
+		link: link.New(o.Link, o.Seed, now), ring: ring, start: now, planned: now,
+		scratch: make([]byte, maxFrame), space: make([]byte, maxHeader), newest: newest{slot: -1},
+	}
+	d.stats.LateBound = o.LateBound
+	if d.stats.LateBound == 0 {
+		d.stats.LateBound = DefaultLateBound
+	}
+	if o.Trace != nil {
+		d.trace = newTracer(o.Trace, now)
+		d.parts = make([]link.Result, 0, maxSegments)
+	}
+	d.published = d.stats
+	return d, nil
+}
+
+// wake lets the thread look at closing and change.
+func (d *direction) wake() { unix.Write(d.bell, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
+
+// carry is the whole idea: take what the link releases, take in what has come,
+// sleep until either happens.
+func (d *direction) carry() {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	restore := realtime()
+	defer restore()
+	for !d.closing.Load() {
+		now := nanotime()
+		if s := d.change.Swap(nil); s != nil {
+			d.link.Change(now, *s)
+			d.cross = len(s.Cross) > 0
+		}
+		d.collect(now)
+		came := d.accept()
+		d.release()
+		if gap := now - d.planned; came > 0 && gap > int64(d.stats.LateBound) {
+			d.stats.late(gap)
+		}
+		d.planned = now
+		d.publish(now, false)
+		if came < acceptFrames {
+			d.sleep()
+		}
+	}
+	d.publish(nanotime(), true)
+}
+
+// accept reads the frames that have come, a few at most, offers them to the link
+// and says how many.
+func (d *direction) accept() int {
+	for n := range acceptFrames {
+		b := d.ring.space()
+		full := b == nil
+		if full {
+			b = d.scratch
+		}
+		size, err := read(d.in, b)
+		if err != 0 || size < vnetHeader+leastFrame {
+			return n
+		}
+		d.stats.Frames++
+		d.came = nanotime()
+		if full {
+			d.stats.Dropped++
+			continue
+		}
+		d.offer(b[:size], d.came)
+		d.collect(d.came)
+		d.shorten()
+	}
+	return acceptFrames
+}
+
+// leastFrame is an Ethernet header.
+const leastFrame = 14
+
+// offer lets a frame's segments arrive, all at once: that is how its sender gave
+// them.
+func (d *direction) offer(b []byte, now int64) {
+	f := parse(b)
+	slot := d.ring.push(len(b), f)
+	d.newest = newest{slot: slot}
+	for i := range int(f.segments) {
+		d.link.Offer(now, link.Packet{Size: f.segment(i), DSCP: f.dscp, ECN: f.ecn, Ref: reference(slot, i)})
+	}
+}
+
+// shorten gives back the memory of what the queue has dropped of the newest frame.
+func (d *direction) shorten() {
+	s := &d.ring.slots[d.newest.slot]
+	if s.left > 0 && d.newest.to == int(s.segments) && d.newest.from > 0 {
+		d.ring.shorten(d.newest.slot, vnetHeader+s.upTo(d.newest.from))
+	}
+	d.newest.slot = -1
+}
+
+// collect takes what the link has ready. The last run stays open: what follows may
+// belong to it.
+func (d *direction) collect(now int64) {
+	for {
+		r, ok := d.link.Take(now)
+		switch {
+		case !ok:
+			return
+		case r.Fate != link.Delivered:
+			d.stats.dropped(&r)
+			if !r.Cross {
+				d.drop(r.Ref)
+			}
+			d.log(&r, 0)
+		case r.Cross:
+			d.stats.CrossBytes += uint64(r.Size)
+			d.log(&r, 0)
+		default:
+			d.join(&r)
+		}
+	}
+}
+
+// drop forgets a segment that went no further.
+func (d *direction) drop(ref uint32) {
+	slot, i := dereference(ref)
+	if n := &d.newest; n.slot == slot {
+		if i != n.to {
+			n.from = i
+		}
+		n.to = i + 1
+	}
+	d.ring.done(slot)
+}
+
+// join adds a segment to the run, or begins another.
+func (d *direction) join(r *link.Result) {
+	slot, i := dereference(r.Ref)
+	if c := &d.run; c.from == c.to || d.exact || slot != c.slot || i != c.to || r.Marked != c.mark || r.Released-c.released > int64(Together) {
+		d.release()
+		*c = run{slot: slot, from: i, to: i, mark: r.Marked, released: r.Released}
+	}
+	d.run.to++
+	d.run.bytes += r.Size
+	if d.trace != nil {
+		d.parts = append(d.parts, *r)
+	}
+}
+
+// release writes the run.
+func (d *direction) release() {
+	c := &d.run
+	n := c.to - c.from
+	if n == 0 {
+		return
+	}
+	head, body := d.ring.slots[c.slot].cut(d.ring.bytes(c.slot), c.from, c.to, c.mark, d.space)
+	begun := nanotime()
+	err := write(d.out, head, body)
+	d.stats.Writing += time.Duration(nanotime() - begun)
+	d.stats.late(begun - c.released)
+	d.stats.Writes++
+	if err != 0 {
+		d.stats.Failed++
+	} else {
+		d.stats.Segments += uint64(n)
+		d.stats.Bytes += uint64(c.bytes)
+		if c.mark {
+			d.stats.Marked += uint64(n)
+		}
+	}
+	for range n {
+		d.ring.done(c.slot)
+	}
+	for i := range d.parts {
+		d.log(&d.parts[i], begun)
+	}
+	d.parts = d.parts[:0]
+	c.from = c.to
+}
+
+// log puts a result into the release log, if there is one.
+func (d *direction) log(r *link.Result, written int64) {
+	if d.trace != nil && !d.trace.add(r, written) {
+		d.stats.Untraced++
+	}
+}
+
+// sleep waits for a frame, for what the link releases next, or for a beat of the
+// heart; but, unless the direction is exact, no more often than its pace allows.
+func (d *direction) sleep() {
+	now := nanotime()
+	if !d.exact {
+		d.pace = max(d.pace, now-wakeBurst*int64(Together)) + int64(Together)
+		if d.pace > now {
+			d.planned = d.pace
+			t := unix.NsecToTimespec(d.pace)
+			unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &t, nil)
+			return
+		}
+	}
+	at := now + int64(d.beat(now))
+	if next, ok := d.link.Next(); ok {
+		at = min(at, next)
+	}
+	d.planned = at
+	if d.exact {
+		at -= int64(spin)
+	}
+	if at <= now {
+		return
+	}
+	t := unix.NsecToTimespec(at - now)
+	fds := [2]unix.PollFd{{Fd: int32(d.in), Events: unix.POLLIN}, {Fd: int32(d.bell), Events: unix.POLLIN}}
+	unix.Ppoll(fds[:], &t, nil)
+	if fds[1].Revents != 0 {
+		var rung [8]byte
+		read(d.bell, rung[:])
+	}
+}
+
+// beat is how long the direction may sleep.
+func (d *direction) beat(now int64) time.Duration {
+	switch {
+	case now-d.came < int64(idleAfter):
+		return beatBusy
+	case d.cross:
+		return beatCross
+	}
+	return beatIdle
+}
+
+// publishEvery is how often the thread's processor time is asked for.
+const publishEvery = 50 * time.Millisecond
+
+// publish lets others see the counts, unless they are just looking.
+func (d *direction) publish(now int64, last bool) {
+	if last {
+		d.mu.Lock()
+	} else if !d.mu.TryLock() {
+		return
+	}
+	defer d.mu.Unlock()
+	d.stats.Duration = time.Duration(now - d.start)
+	if last || now-d.measured > int64(publishEvery) {
+		d.measured = now
+		d.stats.User, d.stats.System = cpuTime()
+	}
+	d.published = d.stats
+}

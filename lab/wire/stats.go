@@ -1,0 +1,86 @@
+package wire
+
+import (
+	"time"
+
+	"headgate/lab/link"
+)
+
+// Stats are the counts of one direction since Start. Bytes are layer 2, of
+// segments as a wire would carry them. Of what is still on its way only the frames
+// are counted.
+type Stats struct {
+	Duration time.Duration `json:"duration_ns"`
+	// Frames came from the sending device, super-packets counted once; Writes went to
+	// the receiving one.
+	Frames uint64 `json:"frames"`
+	Writes uint64 `json:"writes"`
+	// Segments and Bytes were delivered, Marked of them with CE set by the link.
+	Segments uint64 `json:"segments"`
+	Bytes    uint64 `json:"bytes"`
+	Marked   uint64 `json:"marked_segments"`
+	// Overflowed, Early, Policed and Lost are segments that the link dropped: its
+	// queue was full, RED, no tokens, lost on the wire.
+	Overflowed uint64 `json:"overflowed_segments"`
+	Early      uint64 `json:"early_dropped_segments"`
+	Policed    uint64 `json:"policed_segments"`
+	Lost       uint64 `json:"lost_segments"`
+	// Dropped are whole frames that found the ring full, Missed those that the
+	// sending device dropped because they were not read in time, Failed the writes
+	// that the receiving device did not take. None is a property of the link: a run
+	// that has any is not to be trusted.
+	Dropped uint64 `json:"dropped_frames"`
+	Missed  uint64 `json:"missed_frames"`
+	Failed  uint64 `json:"failed_writes"`
+	// Of the virtual cross traffic.
+	CrossBytes     uint64 `json:"cross_bytes"`
+	CrossLostBytes uint64 `json:"cross_lost_bytes"`
+	// Late counts the writes that were late by more than LateBound, and the
+	// standstills of the emulator that held arrivals back for longer; WorstLate is
+	// the worst of all.
+	Late      uint64        `json:"late"`
+	WorstLate time.Duration `json:"worst_late_ns"`
+	LateBound time.Duration `json:"late_bound_ns"`
+	// User and System are the thread's processor time; Writing is the part of System
+	// within write(2).
+	User    time.Duration `json:"user_ns"`
+	System  time.Duration `json:"system_ns"`
+	Writing time.Duration `json:"writing_ns"`
+	// Untraced are results that the log had no room for.
+	Untraced uint64 `json:"untraced"`
+}
+
+// Drops are the segments and frames that came and were not delivered, whatever the
+// cause.
+func (s Stats) Drops() uint64 {
+	return s.Overflowed + s.Early + s.Policed + s.Lost + s.Dropped + s.Missed + s.Failed
+}
+
+// CPU is the thread's processor time.
+func (s Stats) CPU() time.Duration { return s.User + s.System }
+
+// dropped is told of a segment, or a virtual packet, that went no further.
+func (s *Stats) dropped(r *link.Result) {
+	if r.Cross {
+		s.CrossLostBytes += uint64(r.Size)
+		return
+	}
+	switch r.Fate {
+	case link.Lost:
+		s.Lost++
+	case link.Overflowed:
+		s.Overflowed++
+	case link.Early:
+		s.Early++
+	case link.Policed:
+		s.Policed++
+	}
+}
+
+// late is told how late something was.
+func (s *Stats) late(by int64) {
+	if by > int64(s.LateBound) {
+		s.Late++
+	}
+	s.WorstLate = max(s.WorstLate, time.Duration(by))
+}
