@@ -9,26 +9,14 @@ import (
 	"headgate/lab/wire"
 )
 
-// DefaultLateBound is the lateness from which a segment of an emulated link is
-// late: a tenth of the shortest RTT that is worth emulating on a machine with
-// others, and what HTB's timers of a limited veth may be late as well (burstTime).
-const DefaultLateBound = time.Millisecond
-
-// What makes a run unusable (lateness). Ours: on two busy cores, where a real-time
-// thread that only slept was late by 10 ms most minutes, fewer than one segment in
-// a thousand was late by a millisecond; 20 of the bound is longer than every
-// scheduler's slice, and what TCP takes for a change of the path.
+// What makes a run unusable (lateness), ours, as multiples of the link's LateBound
+// and parts of what it wrote. At the default of 1 ms the first keeps a p99 of delays
+// honest; 20 ms is longer than any scheduler's slice, and a standstill that TCP
+// takes for a change of the path: the machine was not there.
 const (
 	latePart  = 0.001
 	lateWorst = 20
 )
-
-func (l LinkSpec) lateBound() time.Duration {
-	if l.LateBound == 0 {
-		return DefaultLateBound
-	}
-	return l.LateBound
-}
 
 // LinkInterval is what one direction of a link did in a part of a run. Bytes are
 // layer 2. On a plain veth without a rate a super-packet is one frame.
@@ -107,15 +95,21 @@ func countQdisc(h *netlink.Handle, link netlink.Link) (c linkCounts, err error) 
 	return c, fmt.Errorf("%s has no HTB of ours any more", link.Attrs().Name)
 }
 
-// lateness says why an emulated direction was too late between two counts for a
-// run to be used; "" if it was not.
-func lateness(before, after wire.Stats, bound time.Duration) string {
-	segments, late := after.Segments-before.Segments, after.Late-before.Late
-	if after.WorstLate > before.WorstLate && after.WorstLate > lateWorst*bound {
-		return fmt.Sprintf("it released a segment %v after its time, which is more than %v", after.WorstLate, lateWorst*bound)
-	}
-	if float64(late) > latePart*float64(segments) {
-		return fmt.Sprintf("%d of its %d segments were more than %v late, which is more than %g %%", late, segments, bound, 100*latePart)
+// distrust says why nothing should be concluded from what an emulated direction did
+// between two counts; "" if nothing speaks against it.
+func distrust(before, after wire.Stats) string {
+	bound := after.LateBound
+	writes, late := after.Writes-before.Writes, after.Late-before.Late
+	lost := after.Dropped + after.Missed + after.Failed - before.Dropped - before.Missed - before.Failed
+	switch {
+	case after.WorstLate > before.WorstLate && after.WorstLate > lateWorst*bound:
+		return fmt.Sprintf("it was %v late once, which is more than %v", after.WorstLate.Round(time.Microsecond), lateWorst*bound)
+	case float64(late) > latePart*float64(writes):
+		return fmt.Sprintf("%d of its %d writes were more than %v late, which is more than %g %%", late, writes, bound, 100*latePart)
+	case lost > 0:
+		return fmt.Sprintf("the emulator itself lost %d frames", lost)
+	case after.Untraced > before.Untraced:
+		return fmt.Sprintf("its release log lacks %d records", after.Untraced-before.Untraced)
 	}
 	return ""
 }

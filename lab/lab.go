@@ -28,7 +28,7 @@ type Lab struct {
 	seeds    []uint64
 
 	traceDir string
-	traces   []*trace
+	traces   []*os.File
 
 	mu    sync.Mutex
 	state *state
@@ -223,13 +223,7 @@ func (l *Lab) Leave() error {
 func (l *Lab) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	inParallel(len(l.wires), func(i int) {
-		if w := l.wires[i]; w != nil {
-			w.Close()
-			l.wires[i] = nil
-		}
-	})
-	traced := l.closeTraces()
+	traced := l.closeWires()
 	for _, n := range l.nodes {
 		n.close()
 	}

@@ -49,14 +49,14 @@ func (l *Lab) startWire(i int, spec LinkSpec, taps [2]*wire.Tap) (*wire.Link, er
 	}
 	var options [2]wire.Options
 	for dir, p := range [2]Path{spec.Forward, spec.Back} {
-		options[dir] = wire.Options{Link: p.Spec, Exact: p.Exact, Seed: l.seeds[i] + uint64(dir), LateBound: spec.lateBound()}
+		options[dir] = wire.Options{Link: p.Spec, Exact: p.Exact, Seed: l.seeds[i] + uint64(dir), LateBound: spec.LateBound}
 		trace, err := l.openTrace(i, dir)
 		if err != nil {
 			taps[0].Close()
 			taps[1].Close()
 			return nil, err
 		}
-		if trace != nil { // a nil *bufio.Writer is an io.Writer that is not nil
+		if trace != nil { // a nil *os.File is an io.Writer that is not nil
 			options[dir].Trace = trace
 		}
 	}

@@ -42,7 +42,7 @@ type LinkSample struct {
 type RunResult struct {
 	Lab string `json:"lab"`
 	// Unusable are the reasons for which nothing should be concluded from this run:
-	// emulated links that released segments too late.
+	// emulated links that were too late, or lost what they should not (distrust).
 	Unusable []string `json:"unusable,omitempty"`
 	// Interrupted: the run was ended before its time.
 	Interrupted bool `json:"interrupted,omitempty"`
@@ -203,7 +203,7 @@ func (r *run) run(ctx context.Context) (*RunResult, error) {
 	var session *traffic.Session
 	if len(t.Flows) > 0 {
 		var err error
-		session, err = traffic.Start(ctx, r.lab.Host, t.timedFlows(), traffic.Options{Duration: length, Interval: r.options.Interval, OnInterval: onInterval})
+		session, err = traffic.Start(ctx, r.lab.Host, t.timedFlows(), traffic.Options{Duration: length, Interval: r.options.Interval, OnInterval: onInterval, Seed: t.Seed})
 		if err != nil {
 			return nil, err
 		}
@@ -303,14 +303,14 @@ func (r *run) sumUp(i int, result *RunResult) error {
 	if err != nil {
 		return err
 	}
-	l, bound := &r.links[i], r.lab.Topology.Links[i].lateBound()
+	l := &r.links[i]
 	for dir, d := range []*DirectionResult{&l.Forward, &l.Back} {
 		d.Total = now[dir].since(r.before[i][dir])
 		d.Total.Seconds = r.since()
 		if d.Emulator = now[dir].wire; d.Emulator == nil {
 			continue
 		}
-		if why := lateness(*r.before[i][dir].wire, *d.Emulator, bound); why != "" {
+		if why := distrust(*r.before[i][dir].wire, *d.Emulator); why != "" {
 			result.Unusable = append(result.Unusable, fmt.Sprintf("link %s, %s: %s", l.Name, directions[dir], why))
 		}
 	}
@@ -334,8 +334,7 @@ func (r *run) timeline(ctx context.Context) {
 	}
 }
 
-// happen does what an event says. Flows start and stop by their schedules
-// (timedFlows).
+// happen does what an event says. Flows start and stop by themselves (timedFlows).
 func (r *run) happen(e Event) error {
 	for i, name := range r.names {
 		if name != e.Link {

@@ -22,6 +22,8 @@ type Topology struct {
 	Programs []Program      `json:",omitempty"`
 	Timeline []Event        `json:",omitempty"`
 	Duration time.Duration  `json:",omitempty"`
+	// Seed of all that flows draw; 0 is another one each time.
+	Seed uint64 `json:",omitempty"`
 }
 
 // NodeSpec is a host or a router.
@@ -54,7 +56,7 @@ type LinkSpec struct {
 	// are on otherwise, as veth has them, and super-packets cross the link whole.
 	NoOffload bool `json:",omitempty"`
 	// LateBound is how late the emulator may release a segment before it counts as
-	// late (see Lab.Run); 0 is DefaultLateBound.
+	// late (see Lab.Run); 0 is wire.DefaultLateBound.
 	LateBound time.Duration `json:",omitempty"`
 	// Seed of all that the emulator draws; 0 is another one each time, which the
 	// result tells.
@@ -114,8 +116,9 @@ func (t *Topology) RunTime() time.Duration {
 	}
 	var last time.Duration
 	for _, f := range t.timedFlows() {
+		last = max(last, f.Start, f.Stop)
 		for _, s := range f.Schedule {
-			last = max(last, s.At)
+			last = max(last, f.Start+s.At)
 		}
 	}
 	for _, e := range t.Timeline {

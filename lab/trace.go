@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"os"
@@ -11,14 +10,9 @@ import (
 // directions are the names of a link's two, as files and results have them.
 var directions = [2]string{"forward", "back"}
 
-// trace is the file of one direction's release log.
-type trace struct {
-	*bufio.Writer
-	file *os.File
-}
-
-// openTrace makes the file for a direction of link i; nil if none was asked for.
-func (l *Lab) openTrace(i, dir int) (*trace, error) {
+// openTrace makes the file for the release log of a direction of link i; nil if
+// none was asked for.
+func (l *Lab) openTrace(i, dir int) (*os.File, error) {
 	if l.traceDir == "" {
 		return nil, nil
 	}
@@ -30,16 +24,24 @@ func (l *Lab) openTrace(i, dir int) (*trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &trace{bufio.NewWriterSize(f, 1<<20), f}
-	l.traces = append(l.traces, t)
-	return t, nil
+	l.traces = append(l.traces, f)
+	return f, nil
 }
 
-// closeTraces writes what is left; the links must have ended.
-func (l *Lab) closeTraces() (err error) {
-	for _, t := range l.traces {
-		err = errors.Join(err, t.Flush(), t.file.Close())
+// closeWires ends the emulated links and their logs.
+func (l *Lab) closeWires() error {
+	errs := make([]error, len(l.wires))
+	inParallel(len(l.wires), func(i int) {
+		if w := l.wires[i]; w != nil {
+			if err := w.Close(); err != nil {
+				errs[i] = fmt.Errorf("release log of link %s: %w", l.Topology.LinkNames()[i], err)
+			}
+			l.wires[i] = nil
+		}
+	})
+	for _, f := range l.traces {
+		errs = append(errs, f.Close())
 	}
 	l.traces = nil
-	return err
+	return errors.Join(errs...)
 }
