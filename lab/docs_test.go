@@ -1,0 +1,54 @@
+package lab
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The lab files in docs/lab.md are such, and it has every key that there is.
+func TestDocument(t *testing.T) {
+	b, err := os.ReadFile("../docs/lab.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc := string(b)
+	files := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(doc, -1)
+	if len(files) < 2 {
+		t.Errorf("%d lab files", len(files))
+	}
+	for _, f := range files {
+		if _, err := Parse("docs/lab.md", []byte(f[1])); err != nil {
+			t.Error(err)
+		}
+	}
+	// An unknown key is answered with those that there are.
+	const head = "kind: Lab\nname: x\nnodes: [a, b]\n"
+	for _, text := range []string{
+		"no: 1", "nodes: [{no: 1}]",
+		"links: [{no: 1}]", "links: [{addresses: {no: 1}}]", "links: [{jitter: {no: 1}}]", "links: [{loss: {no: 1}}]",
+		"links: [{red: {no: 1}}]", "links: [{red: {classes: [{no: 1}]}}]", "links: [{bucket: {no: 1}}]", "links: [{bucket: {gift: {no: 1}}}]",
+		"links: [{xen: {no: 1}}]", "links: [{active: {no: 1}}]", "links: [{suspension: {no: 1}}]", "links: [{cross: [{no: 1}]}]",
+		"flows: [{no: 1}]", "flows: [{on_off: {no: 1}}]", "flows: [{on_off: {on: {no: 1}}}]", "flows: [{requests: {no: 1}}]", "flows: [{transfer: {no: 1}}]",
+		"programs: [{no: 1}]", "timeline: [{no: 1}]",
+	} {
+		if strings.HasPrefix(text, "nodes") {
+			text = "kind: Lab\n" + text
+		} else {
+			text = head + text
+		}
+		_, err := Parse("f", []byte(text))
+		if err == nil || !strings.Contains(err.Error(), ".no: there is no such key: write one of ") && !strings.Contains(err.Error(), ": no: there is no such key: write one of ") {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		_, keys, _ := strings.Cut(err.Error(), "there is no such key: write one of ")
+		keys, _, _ = strings.Cut(keys, "\n")
+		for _, key := range strings.Split(keys, ", ") {
+			if !regexp.MustCompile("`[^`\n]*\\b" + key + "\\b[^`\n]*`").MatchString(doc) {
+				t.Errorf("docs/lab.md does not tell of %s (%s)", key, text)
+			}
+		}
+	}
+}
