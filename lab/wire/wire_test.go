@@ -105,7 +105,8 @@ func TestLossIsPerSegment(t *testing.T) {
 				}
 				longest = max(longest, row)
 			}
-			if lost != int(res.Total.LostDatagrams) {
+			// Of the last ms the receiver has not read all.
+			if d := lost - int(res.Total.LostDatagrams); d < 0 || d > 10 {
 				t.Errorf("%d datagrams are missing, %d segments were lost", res.Total.LostDatagrams, lost)
 			}
 			if longest > 5 {
@@ -153,7 +154,8 @@ func TestQueueIsBounded(t *testing.T) {
 				waited = max(waited, rec.Departed-rec.Arrived)
 			}
 		}
-		if dropped == 0 || dropped != int(f.Total.LostDatagrams) {
+		// Of the last ms, which is a super-packet of 43, the receiver has not read all.
+		if d := dropped - int(f.Total.LostDatagrams); dropped < 10_000 || d < 0 || d > 3*43 {
 			t.Errorf("%d segments were dropped, %d datagrams are missing", dropped, f.Total.LostDatagrams)
 		}
 		// 20 wait, one is on the serialiser, and one's own time.
