@@ -23,7 +23,7 @@ test: ## all tests; as root, else those on real kernels are skipped
 test-short: ## tests that need neither root nor time
 	scripts/test -short ./...
 
-test-vm: ## functional tests on Debian's kernel, emulated (it has fq_codel)
+test-vm: ## functional tests on Debian's kernels, emulated (fq_codel, netem, SCTP)
 	scripts/deps vm
 	scripts/test-vm
 
@@ -31,6 +31,7 @@ lint: ## formatting, go vet, staticcheck
 	scripts/lint
 
 bench: build ## a paper's experiment: make bench BENCH=groups
+	scripts/deps bench
 	./headgate bench $(BENCH)
 
 demo: build ## the main job, live, in throwaway namespaces

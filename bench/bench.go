@@ -15,6 +15,15 @@ type Bench struct {
 	// Rows are the rows of the issue's table, in its order and words.
 	Rows  []Row
 	Cases []Case
+	// Subject heads the column of what is measured; "" is headgate.
+	Subject string
+	// Seed is that of the Draw which the bench was made with.
+	Seed uint64
+	// Tools are programs that the bench runs, and how each is asked for its version:
+	// {"iperf3", "--version"}.
+	Tools [][]string
+	// Plots, if set, draws pictures of the claims, when all of them are measured.
+	Plots func(claims []Claim) []Plot
 }
 
 // Row is a row of the table in the issue that asked for the bench.
@@ -28,6 +37,9 @@ type Case struct {
 	// Name is unique in its bench.
 	Name   string
 	Claims []Claim
+	// Drawn says which values a Draw gave the case, in words: "limit 37.2Mbit, 12 ms
+	// round-trip time". "" is a fixed case.
+	Drawn string
 	// Takes estimates how long one run of it takes.
 	Takes func(quick bool) time.Duration
 	// Alongside, if set, names a batch: neighbours of one batch run at the same
@@ -42,7 +54,9 @@ type Case struct {
 type Options struct {
 	// Quick makes a smoke run: every claim is measured, on few cases and shortly.
 	Quick bool
-	// Runs is how often each case is measured; 0 is once.
+	// Runs is how often each case is measured; 0 is once. All cases are measured
+	// before the first is measured again, so that a bad quarter of an hour is spread
+	// over all claims.
 	Runs int
 	// Only are prefixes of claim ids; a case runs if it has such a claim. None is
 	// everything.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"html"
 	"image/png"
 	"math"
 	"os"
@@ -24,20 +25,20 @@ func sample() Bench {
 	fast := Target{"<=", 10, "ms"}
 	full := Target{">=", 98, "%"}
 	return Bench{
-		Name: "sample", Title: "A sample", About: "Nothing is measured.",
+		Name: "sample", Title: "A sample", About: "Nothing is measured.", Seed: 42,
 		Rows: []Row{{"speed", "How fast."}, {"share", "How much."}},
 		Cases: []Case{
 			{
-				Name: "share", Claims: []Claim{NewClaim("share/a", "part of the limit", full, "plain").WithPaper(90.4), NewClaim("share/b", "part of the limit", full)},
+				Name: "share", Drawn: "limit 37.2Mbit", Claims: []Claim{NewClaim("share/a", "part of the limit", full, "plain").WithPaper(90.4), NewClaim("share/b", "part of the limit", full)},
 				Run: func(_ context.Context, r *Run) error {
 					s := r.Sheet(Ours)
 					s.Set("share/a", []float64{99.5, 70, 99}[r.N])
 					s.Set("share/b", 95)
 					s.Note("share/b", "one flow")
 					s.Keep("raw", []int{1, 2})
-					r.Sheet("plain").Set("share/a", 74)
+					r.Sheet("plain").SetAll("share/a", []float64{80, 70, 74})
 					r.Plot(Plot{File: "share", Row: "share", Title: "Share", X: "time (s)", Y: "rate (Mbit/s)", Caption: "A line.", Lines: []Line{
-						{Name: "a", X: []float64{0, 1, 2}, Y: []float64{1, 3, 2}, Steps: true}, Level("due", 2, 0, 2, 1),
+						{Name: "a", X: []float64{0, 1, 2}, Y: []float64{1, 3, 2}, Steps: true}, Level("due", 2, 0, 2, 1), PaperLevel("the paper's", 1.5, 0, 2, 0),
 					}})
 					return nil
 				},
@@ -64,7 +65,8 @@ func sample() Bench {
 
 var environment = Environment{
 	Date: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Kernel: "6.18.0 x86_64", HZ: 250, CPU: "a processor", CPUs: 2, MemoryBytes: 8 << 30,
-	Go: "go1.26", Commit: "0123456789ab", CongestionControl: "bbr", Available: []string{"reno", "cubic"}, Qdiscs: []string{"htb"}, Load: 0.25,
+	Go: "go1.26", Commit: "0123456789ab", CongestionControl: "bbr", Available: []string{"reno", "cubic"}, Qdiscs: []string{"htb"},
+	Offloads: []string{"tx-checksumming"}, Tools: map[string]string{"sh": "version 1"}, Load: 0.25,
 }
 
 func run(t *testing.T, b Bench, o Options) *Result {
@@ -101,6 +103,7 @@ func TestTarget(t *testing.T) {
 	}{
 		{Target{"<=", 0.5, "ms"}, 0.5, true, "<= 0.5"}, {Target{"<=", 0.5, "ms"}, 0.5001, false, "<= 0.5"},
 		{Target{">=", 99, "%"}, 99, true, ">= 99"}, {Target{">=", 99, "%"}, 98.999, false, ">= 99"}, {Target{"<=", 0, "packets"}, 0, true, "<= 0"},
+		{Target{Op: Measured, Unit: "Mbit/s"}, 0, true, "measured"},
 	} {
 		if got := c.target.Met(c.value); got != c.met {
 			t.Errorf("%v met by %v: %v", c.target, c.value, got)
@@ -287,6 +290,15 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "report.md", text)
+	drawn, err := os.ReadFile(filepath.Join(dir, "sample", "share.svg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Share (smoke run)", "the paper's", "rate (Mbit/s)"} {
+		if !strings.Contains(html.UnescapeString(string(drawn)), want) {
+			t.Errorf("share.svg does not say %q", want)
+		}
+	}
 	for _, name := range []string{"share", "speed"} {
 		f, err := os.Open(filepath.Join(dir, "sample", name+".png"))
 		if err != nil {
@@ -367,5 +379,109 @@ func TestThisMachine(t *testing.T) {
 	e := ThisMachine()
 	if e.Kernel == "" || e.CPUs < 1 || e.MemoryBytes == 0 || e.CongestionControl == "" {
 		t.Errorf("%+v", e)
+	}
+	// As root, who may make the devices that show it.
+	if os.Geteuid() == 0 && (!slices.Contains(e.Qdiscs, "htb") || !slices.Contains(e.Offloads, "generic-segmentation-offload")) {
+		t.Errorf("qdiscs %q, offloads %q", e.Qdiscs, e.Offloads)
+	}
+}
+
+// What lies between the runs, or within one, is said with the median.
+func TestSpread(t *testing.T) {
+	r := run(t, sample(), Options{Runs: 3})
+	a, b := claim(t, r, "share/a"), claim(t, r, "share/b")
+	if a.N != 3 || a.Least == nil || *a.Least != 70 || *a.Most != 99.5 || a.figure() != "99 (70 to 99.5, n 3)" {
+		t.Errorf("three runs: n %d, %v to %v, %q", a.N, a.Least, a.Most, a.figure())
+	}
+	if got := a.PeerSpread["plain"]; got != (Spread{9, 70, 80}) {
+		t.Errorf("three samples in each of three runs: %+v", got)
+	}
+	if b.N != 3 || *b.Least != 95 || *b.Most != 95 {
+		t.Errorf("three equal runs: n %d, %v to %v", b.N, b.Least, b.Most)
+	}
+	once := claim(t, run(t, sample(), Options{}), "share/a")
+	if once.N != 1 || once.Least != nil || once.figure() != "99.5" {
+		t.Errorf("one run: n %d, least %v, %q", once.N, once.Least, once.figure())
+	}
+	if lost := claim(t, r, "speed/lost"); lost.N != 0 {
+		t.Errorf("a claim without a value has n %d", lost.N)
+	}
+}
+
+// Cases are measured in turn, not one after the other as often as is asked.
+func TestRunsAreInterleaved(t *testing.T) {
+	var order []string
+	b := Bench{Name: "x", Rows: []Row{{ID: "r"}}}
+	for _, name := range []string{"a", "b"} {
+		b.Cases = append(b.Cases, Case{Name: name, Claims: []Claim{NewClaim("r/"+name, "", Target{">=", 1, ""})}, Run: func(context.Context, *Run) error {
+			order = append(order, name)
+			return nil
+		}})
+	}
+	run(t, b, Options{Runs: 2})
+	if strings.Join(order, "") != "abab" {
+		t.Errorf("the order is %v", order)
+	}
+}
+
+// Of a claim with a value that is no number nothing is kept, however many others
+// there are.
+func TestSetAllRefusesNoNumber(t *testing.T) {
+	r := Run{mu: &sync.Mutex{}}
+	s := r.Sheet(Ours)
+	s.SetAll("a", []float64{1, math.NaN()})
+	s.SetAll("b", nil)
+	if len(s.Values) != 0 || len(s.Samples) != 0 || !slices.Equal(s.unusable, []string{"a"}) {
+		t.Errorf("values %v, samples %v, unusable %v", s.Values, s.Samples, s.unusable)
+	}
+}
+
+// A run that is no record does not take a record's place.
+func TestCheckReport(t *testing.T) {
+	dir, b := t.TempDir(), sample()
+	quick, part, full := Options{Quick: true}, Options{Only: []string{"share"}}, Options{}
+	refuses := func(when string, want bool, o Options) {
+		t.Helper()
+		if err := b.CheckReport(dir, o); (err != nil) != want {
+			t.Errorf("%s, %+v: %v", when, o, err)
+		}
+	}
+	refuses("an empty folder", false, quick)
+	if err := run(t, b, quick).WriteReport(dir, b); err != nil {
+		t.Fatal(err)
+	}
+	refuses("over a smoke run", false, quick)
+	if err := run(t, b, full).WriteReport(dir, b); err != nil {
+		t.Fatal(err)
+	}
+	refuses("over a record", true, quick)
+	refuses("over a record", true, part)
+	refuses("over a record", false, full)
+}
+
+// Pictures of all claims together are drawn when they are judged.
+func TestPlotsOfClaims(t *testing.T) {
+	b := sample()
+	b.Plots = func(claims []Claim) []Plot {
+		for _, c := range claims {
+			if c.ID == "share/a" && c.Ours != nil {
+				return []Plot{{File: "all", Row: "share", Title: "All", Lines: []Line{Level("a", *c.Ours, 0, 1, 0)}}}
+			}
+		}
+		return nil
+	}
+	dir := t.TempDir()
+	if err := run(t, b, Options{}).WriteReport(dir, b); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "sample", "all.svg")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestVersions(t *testing.T) {
+	got := versions([][]string{{"go", "version"}, {"no-such-program", "--version"}})
+	if !strings.HasPrefix(got["go"], "go version go") || !strings.HasPrefix(got["no-such-program"], "not there: ") {
+		t.Errorf("%q", got)
 	}
 }

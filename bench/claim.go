@@ -15,14 +15,32 @@ type Claim struct {
 	Paper *float64 `json:"paper"`
 	// Peer is what the others reached, by name; nil if one was not measured.
 	Peer map[string]*float64 `json:"peer"`
-	// Ours is what we reached; nil if it was not measured.
-	Ours   *float64 `json:"ours"`
-	Target Target   `json:"target"`
-	OK     bool     `json:"ok"`
+	// Ours is what we reached; nil if it was not measured. Of several measurements it
+	// is the median.
+	Ours *float64 `json:"ours"`
+	// N is how many measurements are behind Ours, and Least and Most are the ends of
+	// what they gave, if they are more than one.
+	N     int      `json:"n"`
+	Least *float64 `json:"least,omitempty"`
+	Most  *float64 `json:"most,omitempty"`
+	// PeerSpread is the same of those peers that were measured more than once.
+	PeerSpread map[string]Spread `json:"peer_spread,omitempty"`
+
+	Target Target `json:"target"`
+	OK     bool   `json:"ok"`
 	// Missing says why Ours is nil.
 	Missing string `json:"missing,omitempty"`
+	// Drawn says which values the case has from the seed; "" is a fixed case.
+	Drawn string `json:"drawn,omitempty"`
 	// Notes are what a reader must know to understand the figures.
 	Notes []string `json:"notes,omitempty"`
+}
+
+// Spread is how far measurements of one thing lie apart.
+type Spread struct {
+	N     int     `json:"n"`
+	Least float64 `json:"least"`
+	Most  float64 `json:"most"`
 }
 
 // NewClaim declares a claim, with the names of those measured beside us.

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"compress/gzip"
-	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -12,11 +11,8 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
-	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
 
@@ -38,6 +34,11 @@ type Environment struct {
 	// Qdiscs are those of qdiscsAsked that this kernel has; nil if it could not be
 	// tried.
 	Qdiscs []string `json:"qdiscs"`
+	// Offloads are those that a new veth device has on; a bench that changes them says
+	// so. nil if it could not be tried.
+	Offloads []string `json:"veth_offloads"`
+	// Tools are the versions of the programs that the bench runs, in their words.
+	Tools map[string]string `json:"tools,omitempty"`
 	// Load is the load average of the last minute, when the bench began.
 	Load float64 `json:"load_average_1m"`
 }
@@ -52,8 +53,8 @@ func ThisMachine() Environment {
 		Kernel: kernel(), HZ: hertz(), CPU: field("/proc/cpuinfo", "model name"), MemoryBytes: memory(),
 		CongestionControl: word("/proc/sys/net/ipv4/tcp_congestion_control"),
 		Available:         strings.Fields(word("/proc/sys/net/ipv4/tcp_available_congestion_control")),
-		Qdiscs:            qdiscs(qdiscsAsked),
 	}
+	inFreshNamespace(func() { e.Qdiscs, e.Offloads = qdiscs(qdiscsAsked), vethOffloads() })
 	if f := strings.Fields(word("/proc/loadavg")); len(f) > 0 {
 		e.Load, _ = strconv.ParseFloat(f[0], 64)
 	}
@@ -144,46 +145,16 @@ func commit() string {
 	return ""
 }
 
-// qdiscs tries which of the kinds the kernel has, on a device in a network
-// namespace that exists only meanwhile.
-func qdiscs(kinds []string) (have []string) {
-	runtime.LockOSThread()
-	home, err := netns.Get()
-	if err != nil {
-		runtime.UnlockOSThread()
-		return nil
-	}
-	defer home.Close()
-	fresh, err := netns.New() // enters it
-	if err != nil {
-		runtime.UnlockOSThread()
-		return nil
-	}
-	defer func() {
-		fresh.Close()
-		if netns.Set(home) == nil { // else the thread ends with this goroutine
-			runtime.UnlockOSThread()
+// versions asks programs for theirs: the first line of what each says.
+func versions(tools [][]string) map[string]string {
+	out := map[string]string{}
+	for _, ask := range tools {
+		said, err := exec.Command(ask[0], ask[1:]...).Output()
+		line, _, _ := strings.Cut(strings.TrimSpace(string(said)), "\n")
+		if err != nil {
+			line = "not there: " + err.Error()
 		}
-	}()
-	const name = "try0"
-	attrs := netlink.NewLinkAttrs()
-	attrs.Name = name
-	if err := netlink.LinkAdd(&netlink.Ifb{LinkAttrs: attrs}); err != nil {
-		return nil
+		out[ask[0]] = line
 	}
-	link, err := netlink.LinkByName(name)
-	if err != nil {
-		return nil
-	}
-	for _, kind := range kinds {
-		q := &netlink.GenericQdisc{QdiscType: kind, QdiscAttrs: netlink.QdiscAttrs{
-			LinkIndex: link.Attrs().Index, Parent: netlink.HANDLE_ROOT, Handle: netlink.MakeHandle(1, 0),
-		}}
-		// Other errors than ENOENT are of a kind that exists and wants options.
-		if err := netlink.QdiscAdd(q); !errors.Is(err, syscall.ENOENT) {
-			have = append(have, kind)
-			_ = netlink.QdiscDel(q)
-		}
-	}
-	return have
+	return out
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"image/color"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
+	"gonum.org/v1/plot/vg/vgsvg"
 )
 
 // Plot is a picture of the report: lines, or bars.
@@ -32,13 +34,15 @@ type Plot struct {
 	Bars  *Bars
 }
 
-// Line is one curve. Dashed lines are what others are compared with.
+// Line is one curve. Dashed lines are what others are compared with; a paper's
+// figures are dotted, with a mark on each.
 type Line struct {
 	Name   string
 	X, Y   []float64
 	Colour int // lines of one colour belong together
 	Dashed bool
 	Steps  bool // the value holds until the next, as in bins
+	Paper  bool
 }
 
 // Bars are one bar per set in every group.
@@ -78,13 +82,23 @@ func (p Plot) save(dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	canvas := vgimg.New(plotWidth, plotHeight)
-	drawn.Draw(draw.Crop(draw.New(canvas), margin, -2*margin, margin, -margin))
-	f, err := os.Create(filepath.Join(dir, p.File+".png"))
+	// The one for a page, the other for print.
+	dots, curves := vgimg.New(plotWidth, plotHeight), vgsvg.New(plotWidth, plotHeight)
+	for _, canvas := range []vg.CanvasSizer{dots, curves} {
+		drawn.Draw(draw.Crop(draw.New(canvas), margin, -2*margin, margin, -margin))
+	}
+	return errors.Join(
+		write(filepath.Join(dir, p.File+".png"), vgimg.PngCanvas{Canvas: dots}),
+		write(filepath.Join(dir, p.File+".svg"), curves),
+	)
+}
+
+func write(path string, picture io.WriterTo) error {
+	f, err := os.Create(path)
 	if err != nil {
 		return err
 	}
-	_, err = vgimg.PngCanvas{Canvas: canvas}.WriteTo(f)
+	_, err = picture.WriteTo(f)
 	return errors.Join(err, f.Close())
 }
 
@@ -172,9 +186,27 @@ func (l Line) add(to *plot.Plot) error {
 	if l.Steps {
 		line.StepStyle = plotter.PostStep
 	}
+	if l.Paper {
+		return l.addPaper(to, line, xy)
+	}
 	to.Add(line)
 	if l.Name != "" {
 		to.Legend.Add(l.Name, line)
+	}
+	return nil
+}
+
+// addPaper draws what a paper found, so that it is not taken for ours.
+func (l Line) addPaper(to *plot.Plot, line *plotter.Line, xy plotter.XYs) error {
+	line.Dashes = []vg.Length{vg.Points(1), vg.Points(2)}
+	marks, err := plotter.NewScatter(xy)
+	if err != nil {
+		return err
+	}
+	marks.Shape, marks.Color, marks.Radius = draw.CrossGlyph{}, line.Color, vg.Points(2.5)
+	to.Add(line, marks)
+	if l.Name != "" {
+		to.Legend.Add(l.Name, line, marks)
 	}
 	return nil
 }
@@ -217,7 +249,9 @@ func (b Bars) label(to *plot.Plot, set BarSet, offset vg.Length) error {
 	for i, v := range set.Values {
 		text := "none"
 		if v >= 0 {
-			text = strconv.FormatFloat(v, 'g', 3, 64)
+			if text = strconv.FormatFloat(v, 'g', 3, 64); v >= 1000 {
+				text = strconv.FormatFloat(v, 'f', 0, 64) // no exponent
+			}
 		}
 		at.XYs = append(at.XYs, plotter.XY{X: float64(i), Y: max(v, 0)})
 		at.Labels = append(at.Labels, text)
@@ -238,4 +272,11 @@ func (b Bars) label(to *plot.Plot, set BarSet, offset vg.Length) error {
 // Level is a dashed line at y from x0 to x1.
 func Level(name string, y, x0, x1 float64, colour int) Line {
 	return Line{Name: name, X: []float64{x0, x1}, Y: []float64{y, y}, Colour: colour, Dashed: true}
+}
+
+// PaperLevel is a paper's figure that holds from x0 to x1.
+func PaperLevel(name string, y, x0, x1 float64, colour int) Line {
+	l := Level(name, y, x0, x1, colour)
+	l.Paper = true
+	return l
 }

@@ -6,10 +6,38 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
+
+// CheckReport refuses to let a run that is no record take the place of one that is:
+// a smoke run, or one of some claims only, where dir has the report of a full run.
+func (b Bench) CheckReport(dir string, o Options) error {
+	path := filepath.Join(dir, b.Name+".json")
+	text, err := os.ReadFile(path)
+	if err != nil || !o.Quick && len(o.Only) == 0 {
+		return nil
+	}
+	var have Result
+	if err := json.Unmarshal(text, &have); err != nil || have.Smoke || len(have.Only) > 0 {
+		return nil
+	}
+	return fmt.Errorf("%s is the record of a full run, which this run would not be (%s): give its report another folder", path, strings.Join(o.wishes(), ", "))
+}
+
+// wishes are what makes a run less than a full one.
+func (o Options) wishes() (out []string) {
+	if o.Quick {
+		out = append(out, "--quick")
+	}
+	for _, id := range o.Only {
+		out = append(out, "--only "+id)
+	}
+	return out
+}
 
 // WriteReport writes into dir NAME.md, its plots in NAME/, and NAME.json.
 func (r *Result) WriteReport(dir string, b Bench) error {
@@ -19,6 +47,9 @@ func (r *Result) WriteReport(dir string, b Bench) error {
 	}
 	var failed []error
 	for _, p := range r.plots {
+		if r.Smoke {
+			p.Title += " (smoke run)"
+		}
 		failed = append(failed, p.save(pictures))
 	}
 	var text, data bytes.Buffer
@@ -79,13 +110,13 @@ func (r *Result) markdown(w io.Writer, b Bench) {
 	fmt.Fprintf(w, "Written by `headgate bench %s`. %s\n\n%s\n\n", b.Name, strings.ReplaceAll(r.summary(), "\n", " "), strings.TrimSpace(b.About))
 	r.Environment.markdown(w)
 	if short := r.Short(); len(short) > 0 {
-		fmt.Fprintf(w, "## Where it falls short\n\n| claim | target | headgate | |\n|---|---|---|---|\n")
+		fmt.Fprintf(w, "## Where it falls short\n\n| claim | target | %s | |\n|---|---|---|---|\n", r.subject)
 		for _, c := range short {
 			why := ""
 			if c.Ours == nil {
 				why = "missing: " + c.Missing
 			}
-			fmt.Fprintf(w, "| %s | %s %s | %s | %s |\n", c.ID, c.Target, c.Unit, number(c.Ours), cell(why))
+			fmt.Fprintf(w, "| %s | %s %s | %s | %s |\n", c.ID, c.Target, c.Unit, c.figure(), cell(why))
 		}
 		fmt.Fprintln(w)
 	}
@@ -115,17 +146,17 @@ func (r *Result) rowMarkdown(w io.Writer, b Bench, row Row) {
 	fmt.Fprintf(w, "## %s\n\n%s\n\n", row.ID, row.What)
 	for _, p := range r.plots {
 		if p.Row == row.ID {
-			fmt.Fprintf(w, "![%s](%s/%s.png)\n\n%s\n\n", p.Title, b.Name, p.File, p.Caption)
+			fmt.Fprintf(w, "[![%s](%s/%s.png)](%[2]s/%[3]s.svg)\n\n%s\n\n", p.Title, b.Name, p.File, p.Caption)
 		}
 	}
-	head := append([]string{"case", "what", "unit", "target", "headgate", "", "paper"}, peers...)
+	head := append([]string{"case", "what", "unit", "target", r.subject, "", "paper"}, peers...)
 	fmt.Fprintf(w, "| %s |\n|%s\n", strings.Join(head, " | "), strings.Repeat("---|", len(head)))
 	var notes []string
 	for _, c := range claims {
-		cells := []string{strings.TrimPrefix(c.ID, row.ID+"/"), c.Metric, c.Unit, c.Target.String(), number(c.Ours), c.verdict(), number(c.Paper)}
+		cells := []string{strings.TrimPrefix(c.ID, row.ID+"/"), c.Metric, c.Unit, c.Target.String(), c.figure(), c.verdict(), number(c.Paper)}
 		for _, p := range peers {
-			if v, ok := c.Peer[p]; ok {
-				cells = append(cells, number(v))
+			if _, ok := c.Peer[p]; ok {
+				cells = append(cells, c.peerFigure(p))
 			} else {
 				cells = append(cells, "")
 			}
@@ -134,6 +165,9 @@ func (r *Result) rowMarkdown(w io.Writer, b Bench, row Row) {
 			cells[i] = cell(cells[i])
 		}
 		fmt.Fprintf(w, "| %s |\n", strings.Join(cells, " | "))
+		if c.Drawn != "" {
+			notes = append(notes, fmt.Sprintf("%s: drawn: %s", cells[0], c.Drawn))
+		}
 		for _, n := range c.Notes {
 			notes = append(notes, fmt.Sprintf("%s: %s", cells[0], n))
 		}
@@ -179,7 +213,7 @@ func (e Environment) markdown(w io.Writer) {
 		hz = fmt.Sprint(e.HZ)
 	}
 	fmt.Fprintf(w, "| measured on | |\n|---|---|\n")
-	for _, row := range [][2]string{
+	rows := [][2]string{
 		{"date", e.Date.Format("2006-01-02 15:04 MST")},
 		{"kernel", e.Kernel + ", HZ " + hz},
 		{"processor", fmt.Sprintf("%d x %s", e.CPUs, e.CPU)},
@@ -187,8 +221,13 @@ func (e Environment) markdown(w io.Writer) {
 		{"Go", e.Go}, {"commit", e.Commit},
 		{"congestion control", e.CongestionControl + " by default; has " + strings.Join(e.Available, ", ") + "; every flow names its own"},
 		{"qdiscs", strings.Join(e.Qdiscs, ", ")},
+		{"offloads of a new veth", strings.Join(e.Offloads, ", ")},
 		{"load average at the start", fmt.Sprintf("%.2f", e.Load)},
-	} {
+	}
+	for _, tool := range slices.Sorted(maps.Keys(e.Tools)) {
+		rows = append(rows, [2]string{tool, e.Tools[tool]})
+	}
+	for _, row := range rows {
 		fmt.Fprintf(w, "| %s | %s |\n", row[0], cell(row[1]))
 	}
 	fmt.Fprintln(w)

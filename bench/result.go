@@ -11,15 +11,17 @@ type Result struct {
 	Bench       string      `json:"bench"`
 	Smoke       bool        `json:"smoke"`          // a quick run: its figures show that all works, no more
 	Only        []string    `json:"only,omitempty"` // what was asked for, if not all
+	Seed        uint64      `json:"seed,omitempty"` // of what is drawn: --seed repeats it
 	Runs        int         `json:"runs_per_case"`
 	Seconds     float64     `json:"seconds"`
 	Environment Environment `json:"environment"`
 	Claims      []Claim     `json:"claims"`
 	Sheets      []*Sheet    `json:"runs"`
 
-	caseOf map[string]string // by claim
-	plots  []Plot
-	rows   []Row
+	caseOf  map[string]string // by claim
+	subject string
+	plots   []Plot
+	rows    []Row
 }
 
 // Short are the claims that were not reached, or not measured.
@@ -36,9 +38,20 @@ func (r *Result) Short() (short []Claim) {
 func (r *Result) judge() {
 	for i := range r.Claims {
 		c := &r.Claims[i]
-		c.Ours = r.value(c.ID, Ours)
+		var own Spread
+		if c.Ours, own = r.value(c.ID, Ours); own.N > 1 {
+			c.Least, c.Most = &own.Least, &own.Most
+		}
+		c.N = own.N
 		for p := range c.Peer {
-			if c.Peer[p] = r.value(c.ID, p); c.Peer[p] == nil {
+			var spread Spread
+			if c.Peer[p], spread = r.value(c.ID, p); spread.N > 1 {
+				if c.PeerSpread == nil {
+					c.PeerSpread = map[string]Spread{}
+				}
+				c.PeerSpread[p] = spread
+			}
+			if c.Peer[p] == nil {
 				c.Notes = append(c.Notes, fmt.Sprintf("%s: not measured: %s", p, r.why(c.ID, p)))
 			}
 		}
@@ -65,19 +78,26 @@ func (r *Result) judge() {
 	}
 }
 
-// value is the median over the runs.
-func (r *Result) value(id, by string) *float64 {
-	var all []float64
+// value is the median over the runs, and the spread of all that they measured.
+func (r *Result) value(id, by string) (*float64, Spread) {
+	var runs, all []float64
 	for _, s := range r.Sheets {
-		if v, ok := s.Values[id]; ok && s.By == by {
+		v, ok := s.Values[id]
+		switch samples := s.Samples[id]; {
+		case !ok || s.By != by:
+			continue
+		case len(samples) > 0:
+			all = append(all, samples...)
+		default:
 			all = append(all, v)
 		}
+		runs = append(runs, v)
 	}
-	if len(all) == 0 {
-		return nil
+	if len(runs) == 0 {
+		return nil, Spread{}
 	}
-	m := Median(all)
-	return &m
+	m := Median(runs)
+	return &m, Spread{len(all), slices.Min(all), slices.Max(all)}
 }
 
 // why finds the reason for which a claim has no value.

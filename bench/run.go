@@ -23,13 +23,16 @@ func (b Bench) Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	began := time.Now()
 	r := &Result{
-		Bench: b.Name, Smoke: o.Quick, Only: o.Only, Runs: max(o.Runs, 1),
-		Claims: []Claim{}, Sheets: []*Sheet{}, caseOf: map[string]string{}, rows: b.Rows,
+		Bench: b.Name, Smoke: o.Quick, Only: o.Only, Seed: b.Seed, Runs: max(o.Runs, 1),
+		Claims: []Claim{}, Sheets: []*Sheet{}, caseOf: map[string]string{}, rows: b.Rows, subject: cmp.Or(b.Subject, Ours),
 	}
 	if o.Environment != nil {
 		r.Environment = *o.Environment
 	} else {
 		r.Environment = ThisMachine()
+	}
+	if len(b.Tools) > 0 {
+		r.Environment.Tools = versions(b.Tools)
 	}
 	r.declare(chosen)
 	w := &worker{options: o, result: r, total: len(chosen) * r.Runs, patience: &patience{left: o.Patience}}
@@ -40,6 +43,9 @@ func (b Bench) Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	r.Seconds = time.Since(began).Seconds()
 	r.judge()
+	if b.Plots != nil {
+		r.plots = append(r.plots, b.Plots(r.Claims)...)
+	}
 	return r, nil
 }
 
@@ -56,7 +62,9 @@ func (r *Result) declare(cases []Case) {
 	for _, c := range cases {
 		for _, claim := range c.Claims {
 			if wanted(r.Only, claim.ID) {
-				r.Claims = append(r.Claims, claim.clone())
+				claim = claim.clone()
+				claim.Drawn = c.Drawn
+				r.Claims = append(r.Claims, claim)
 				r.caseOf[claim.ID] = c.Name
 			}
 		}

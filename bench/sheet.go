@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 )
@@ -58,8 +59,10 @@ type Sheet struct {
 	Case string `json:"case"`
 	Run  int    `json:"run"`
 	By   string `json:"by"`
-	// Values are by claim.
-	Values map[string]float64 `json:"values"`
+	// Values are by claim; Samples are what they are the medians of, where one run
+	// measures several times.
+	Values  map[string]float64   `json:"values"`
+	Samples map[string][]float64 `json:"samples,omitempty"`
 	// Others is how much of one processor other programs used meanwhile, Stolen how
 	// much the hypervisor kept back while the machine had work, and Stall the longest
 	// time in seconds for which nothing ran.
@@ -85,6 +88,29 @@ func (s *Sheet) Set(id string, v float64) {
 		return
 	}
 	s.Values[id] = v
+}
+
+// SetAll writes the value of a claim that one run measures several times: the
+// median. What is not a number makes all of it unusable.
+func (s *Sheet) SetAll(id string, values []float64) {
+	if len(values) == 0 {
+		return
+	}
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	if math.IsNaN(sum) || math.IsInf(sum, 0) {
+		s.Set(id, sum)
+		return
+	}
+	s.Set(id, Median(values))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.Samples == nil {
+		s.Samples = map[string][]float64{}
+	}
+	s.Samples[id] = slices.Clone(values)
 }
 
 // Note adds to a claim what its reader must know.

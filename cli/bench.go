@@ -13,11 +13,14 @@ import (
 
 	"headgate/bench"
 	"headgate/bench/groups"
+	labbench "headgate/bench/lab"
+	"headgate/bench/switching"
 	"headgate/lab"
 )
 
-// benches is every bench, by name.
-var benches = []func() bench.Bench{groups.Bench}
+// benches is every bench: what it measures may depend on what is drawn, its name
+// and its claims' ids never do.
+var benches = []func(*bench.Draw) bench.Bench{groups.Bench, labbench.Bench, switching.Bench}
 
 func benchCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
@@ -28,13 +31,17 @@ beside the paper's figures and beside others in the same run. Every claim has a
 target that was fixed beforehand; one that falls short, or was not measured, is
 said so and is no failure of the command (see --strict).
 
+Some cases are drawn at random, from ranges that their claims name; the seed is
+printed with the results, and --seed repeats it.
+
 Nothing else should load the machine meanwhile. Ctrl-C ends it and cleans up.
 
 Benches:
 ` + benchNames(),
 		Example: `  headgate bench groups --quick
   headgate bench groups --only latency --only spare/priority
-  headgate bench groups --runs 3 --report docs/results`,
+  headgate bench groups --runs 3 --report docs/results
+  headgate bench groups --only ramp-out/drawn-1 --seed 42`,
 		Args: cobra.ExactArgs(1),
 	}
 	var o bench.Options
@@ -45,10 +52,14 @@ Benches:
 	flags.DurationVar(&o.Patience, "patience", 0, "how long in all to wait for other programs to leave the machine alone, and to measure again what they disturbed")
 	report := flags.String("report", "", "write a Markdown report with plots into the folder `DIR`")
 	list := flags.Bool("list", false, "only list the claims and their targets")
+	seed := flags.Uint64("seed", 0, "the drawn cases of seed `N`, to repeat a run (default 0: a new one each time, which is printed)")
 	strict := flags.Bool("strict", false, "exit with 1 if a claim falls short or is missing")
 	output := outputFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		b, err := benchNamed(args[0])
+		if *seed == 0 {
+			*seed = bench.NewSeed()
+		}
+		b, err := benchNamed(args[0], *seed)
 		if err != nil {
 			return usageError{err, c.CommandPath()}
 		}
@@ -62,13 +73,18 @@ Benches:
 		if *list {
 			return a.listBench(b, o, claims, *output)
 		}
+		if *report != "" {
+			if err := b.CheckReport(*report, o); err != nil {
+				return usageError{err, c.CommandPath()}
+			}
+		}
 		if os.Geteuid() != 0 {
 			return fmt.Errorf("bench makes network namespaces and loads eBPF programs: %w (run it as root)", os.ErrPermission)
 		}
 		ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
 		o.Progress = a.note
-		a.note("%s: %d claims, about %v", b.Title, len(claims), b.Takes(o))
+		a.note("%s: %d claims, about %v, seed %d", b.Title, len(claims), b.Takes(o), b.Seed)
 		result, err := b.Run(ctx, o)
 		if err != nil {
 			if errors.Is(err, lab.ErrPermission) {
@@ -104,16 +120,16 @@ Benches:
 func benchNames() string {
 	var b strings.Builder
 	for _, make := range benches {
-		bench := make()
-		fmt.Fprintf(&b, "  %-10s %s\n", bench.Name, bench.Title)
+		known := make(bench.NewDraw(1))
+		fmt.Fprintf(&b, "  %-10s %s\n", known.Name, known.Title)
 	}
 	return b.String()
 }
 
-func benchNamed(name string) (bench.Bench, error) {
+func benchNamed(name string, seed uint64) (bench.Bench, error) {
 	var known []string
 	for _, make := range benches {
-		b := make()
+		b := make(bench.NewDraw(seed))
 		if b.Name == name {
 			return b, nil
 		}
@@ -127,12 +143,17 @@ func (a *app) listBench(b bench.Bench, o bench.Options, claims []bench.Claim, f 
 	return a.print(f, claims, func(w io.Writer) error {
 		rows := [][]string{{"CLAIM", "TARGET", "UNIT", "WHAT"}}
 		for _, c := range claims {
-			rows = append(rows, []string{c.ID, c.Target.String(), c.Unit, c.Metric})
+			what := c.Metric
+			if c.Drawn != "" {
+				what += "; drawn: " + c.Drawn
+			}
+			rows = append(rows, []string{c.ID, c.Target.String(), c.Unit, what})
 		}
 		if err := table(w, "", rows); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(w, "\n%d claims; about %v, or %v with --quick\n", len(claims), b.Takes(o), b.Takes(bench.Options{Quick: true, Only: o.Only}))
+		_, err := fmt.Fprintf(w, "\n%d claims; about %v, or %v with --quick\nThe drawn cases are those of seed %d: --seed %[4]d repeats them.\n",
+			len(claims), b.Takes(o), b.Takes(bench.Options{Quick: true, Only: o.Only}), b.Seed)
 		return err
 	})
 }

@@ -240,7 +240,7 @@ func (s scenario) network(name string) *lab.Topology {
 		},
 		Links: []lab.LinkSpec{
 			{Ends: [2]string{"server", demoDev}},
-			{Ends: [2]string{demoDev, "internet"}, Forward: lab.Path{Rate: demoOutReal}, Back: lab.Path{Rate: demoInReal}},
+			{Ends: [2]string{demoDev, "internet"}, Forward: lab.Limited(demoOutReal), Back: lab.Limited(demoInReal)},
 		},
 	}
 	for _, client := range []string{"client1", "client2", "client3"} {

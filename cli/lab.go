@@ -6,15 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os/signal"
-	"strconv"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"headgate/cli/view"
 	"headgate/lab"
-	"headgate/lab/traffic"
 )
 
 const labExample = `  kind: Lab
@@ -24,13 +20,16 @@ const labExample = `  kind: Lab
     - {name: router, router: true}
     - {name: server, sysctl: {net.ipv4.tcp_ecn: 1}}
   links:
-    - {ends: [client, router], delay: 5ms}            # each way
-    - ends: [router, server]
-      forward: {rate: 101Mbit, queue: 20ms}           # router to server
+    - {ends: [client, router], delay: 5ms, loss: 0.01%}   # each way
+    - ends: [router, server]                              # its name is router-server
+      forward: {rate: 101Mbit, queue: 20ms}               # router to server
   flows:
     - {name: a, from: client, to: server, dport: 5001, rate: 60Mbit}
     - {name: b, from: client, to: server, proto: udp, rate: {0s: 10Mbit, 5s: 80Mbit}}
     - {name: c, from: server, to: client, download: true, sport: 80, congestion: bbr, rate: unlimited}
+  timeline:
+    - {at: 4s, link: router-server, direction: forward, set: {rate: 50Mbit}}
+    - {at: 8s, stop: b}
   duration: 10s`
 
 func labCommand(a *app) *cobra.Command {
@@ -38,8 +37,9 @@ func labCommand(a *app) *cobra.Command {
 		Use:   "lab",
 		Short: "A network of namespaces on this machine, from a file",
 		Long: `Lab makes hosts and routers out of network namespaces, joins them by links with
-rates and delays, and runs traffic between them. Rates are layer-2 bits per
-second. A lab file:
+rates, delays, losses, queues and limiters, and runs traffic, programs and a
+timeline in them. Rates are layer-2 bits per second. docs/lab.md tells every key;
+a lab file:
 
 ` + labExample,
 		Args: cobra.ArbitraryArgs,
@@ -76,8 +76,11 @@ func loadLab(c *cobra.Command, file string) (*lab.Topology, error) {
 
 func labCheckCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:     "check -f FILE",
-		Short:   "Check a lab file and print the addresses it gives",
+		Use:   "check -f FILE",
+		Short: "Check a lab file; print the addresses and backends it gives",
+		Long: `Check finds every mistake in a lab file, with its line and key, and makes
+nothing. It prints the devices that the lab would have, and what would make each
+link on this machine: veth, netem or the emulator.`,
 		Example: "  headgate lab check -f lab.yaml",
 		Args:    cobra.NoArgs,
 	}
@@ -96,13 +99,13 @@ func labCheckCommand(a *app) *cobra.Command {
 func (a *app) printLab(f format, t *lab.Topology) error {
 	devices := t.Devices()
 	return a.print(f, devices, func(w io.Writer) error {
-		rows := [][]string{{"NODE", "DEVICE", "TO", "IPV4", "IPV6", "RATE", "DELAY", "NAMESPACE"}}
+		rows := [][]string{{"NODE", "DEVICE", "TO", "IPV4", "IPV6", "BACKEND", "RATE", "DELAY", "NAMESPACE"}}
 		for _, d := range devices {
 			rate := "unlimited"
 			if d.Rate > 0 {
 				rate = d.Rate.String()
 			}
-			rows = append(rows, []string{d.Node, d.Device, d.To, d.IPv4.String(), d.IPv6.String(), rate, d.Delay.String(), d.Namespace})
+			rows = append(rows, []string{d.Node, d.Device, d.To, d.IPv4.String(), d.IPv6.String(), string(d.Backend), rate, d.Delay.String(), d.Namespace})
 		}
 		return table(w, "", rows)
 	})
@@ -112,9 +115,10 @@ func labUpCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "up -f FILE",
 		Short: "Make a lab and leave it",
-		Long: `Up makes the lab and ends; "headgate lab down" removes it. A lab that has links
-with delay needs a process to carry their frames: up then stays until it is
-interrupted, or until "headgate lab down", and removes the lab itself.`,
+		Long: `Up makes the lab and ends; "headgate lab down" removes it. A lab that has
+emulated links ("headgate lab check" says which) needs a process to carry their
+frames: up then stays until it is interrupted, or until "headgate lab down", and
+removes the lab itself.`,
 		Example: "  headgate lab up -f lab.yaml",
 		Args:    cobra.NoArgs,
 	}
@@ -140,7 +144,7 @@ interrupted, or until "headgate lab down", and removes the lab itself.`,
 		if !t.NeedsHolder() {
 			return errors.Join(l.Leave(), l.Close())
 		}
-		a.note("lab %s is up while this process runs, because it carries the links with delay: end it with Ctrl-C, or \"headgate lab down %s\"", t.Name, t.Name)
+		a.note("lab %s is up while this process runs, because it carries the emulated links: end it with Ctrl-C, or \"headgate lab down %s\"", t.Name, t.Name)
 		<-ctx.Done()
 		return l.Close()
 	}
@@ -246,92 +250,4 @@ func labExecCommand(a *app) *cobra.Command {
 		return nil
 	}
 	return c
-}
-
-func labRunCommand(a *app) *cobra.Command {
-	c := &cobra.Command{
-		Use:   "run -f FILE",
-		Short: "Make a lab, run the flows of its file, print what they got",
-		Long: `Run makes the lab, runs its flows for the file's duration (or 5 s after the last
-change of a rate), prints rates while they run, and removes the lab.`,
-		Example: `  headgate lab run -f lab.yaml
-  headgate lab run -f lab.yaml -o json > result.json`,
-		Args: cobra.NoArgs,
-	}
-	file, output := labFileFlag(c), outputFlag(c)
-	interval := c.Flags().Duration("interval", time.Second, "time between samples")
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		if *interval < 10*time.Millisecond {
-			return usageError{fmt.Errorf("--interval %v is not possible: write at least 10ms", *interval), c.CommandPath()}
-		}
-		t, err := loadLab(c, *file)
-		if err != nil {
-			return err
-		}
-		if len(t.Flows) == 0 {
-			return usageError{fmt.Errorf("%s lists no flows", *file), c.CommandPath()}
-		}
-		return a.labRun(t, *interval, *output)
-	}
-	return c
-}
-
-func (a *app) labRun(t *lab.Topology, interval time.Duration, f format) (err error) {
-	ctx, stop := interrupted()
-	defer stop()
-	l, err := lab.Up(ctx, t)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, l.Close()) }()
-	options := traffic.Options{Duration: t.RunTime(), Interval: interval}
-	if f == "table" {
-		options.OnInterval = a.labProgress(t)
-	}
-	r, err := traffic.Run(ctx, l.Host, t.Flows, options)
-	if err != nil {
-		return err
-	}
-	if err := a.print(f, r, func(w io.Writer) error { return flowsTable(w, r) }); err != nil {
-		return err
-	}
-	for _, flow := range r.Flows {
-		if flow.Error != "" {
-			return fmt.Errorf("flow %s: %s", flow.Name, flow.Error)
-		}
-	}
-	return nil
-}
-
-// labProgress prints a line of delivered rates for each sample.
-func (a *app) labProgress(t *lab.Topology) func([]traffic.FlowInterval) {
-	heading := "seconds"
-	for _, f := range t.Flows {
-		heading += fmt.Sprintf(" %12s", f.Name)
-	}
-	a.note("%s", heading)
-	return func(flows []traffic.FlowInterval) {
-		line := ""
-		for i, f := range flows {
-			if i == 0 {
-				line = fmt.Sprintf("%7.1f", f.StartSeconds+f.Seconds)
-			}
-			line += fmt.Sprintf(" %12s", view.Rate(f.DeliveredRate()))
-		}
-		a.note("%s", line)
-	}
-}
-
-func flowsTable(w io.Writer, r *traffic.Result) error {
-	rows := [][]string{{"FLOW", "FROM", "TO", "PROTO", "OFFERED", "DELIVERED", "RETRANSMITTED", "LOST", "SRTT"}}
-	for _, f := range r.Flows {
-		row := []string{f.Name, f.From, f.To, string(f.Protocol), view.Rate(f.Total.OfferedRate()), view.Rate(f.Total.DeliveredRate())}
-		if f.Protocol == traffic.TCP {
-			row = append(row, strconv.FormatUint(f.Total.Retransmits, 10), "", fmt.Sprintf("%.2fms", float64(f.Total.SRTTus)/1e3))
-		} else {
-			row = append(row, "", strconv.FormatUint(f.Total.LostDatagrams, 10))
-		}
-		rows = append(rows, row)
-	}
-	return table(w, "", rows)
 }

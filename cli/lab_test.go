@@ -52,7 +52,7 @@ links:
 func TestLabCheck(t *testing.T) {
 	good := labFile(t, "good", "", "")
 	code, out, errs := labProgram("check", "-f", good)
-	if code != done || !strings.Contains(out, "10.0.1.2/24") || !strings.Contains(out, "hg-good-server") {
+	if code != done || !strings.Contains(out, "veth") || !strings.Contains(out, "10.0.1.2/24") || !strings.Contains(out, "hg-good-server") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 	bad := labFile(t, "bad", ", speed: 1", "")
@@ -123,6 +123,49 @@ duration: 1s
 	code, out, errs = labProgram("run", "-f", file, "--interval", "500ms")
 	if code != done || !strings.Contains(out, "DELIVERED") || strings.Count(errs, "\n") != 3 {
 		t.Errorf("run: exit %d\n%s%s", code, out, errs)
+	}
+}
+
+// A run that was too late is printed and exits with 1; its release logs and what
+// its program printed are where they were asked for.
+func TestLabRunUnusable(t *testing.T) {
+	labtest.NeedRoot(t)
+	file := labFile(t, lab.UniqueName("cli"), ", delay: 1ms, late_bound: 1ns", `flows:
+  - {name: a, from: client, to: server, rate: 1Mbit}
+programs:
+  - {name: p, node: client, command: [echo, hello]}
+timeline:
+  - {at: 500ms, link: client-router, set: {delay: 2ms}}
+duration: 1s
+`)
+	dir := t.TempDir()
+	code, out, errs := labProgram("run", "-f", file, "-o", "json", "--trace", dir, "--keep", dir)
+	var r lab.RunResult
+	if err := json.Unmarshal([]byte(out), &r); code != failed || err != nil {
+		t.Fatalf("run: exit %d, %v\n%s%s", code, err, out, errs)
+	}
+	if !strings.Contains(errs, "this run cannot be used: link client-router, forward: ") || len(r.Unusable) == 0 {
+		t.Errorf("it says %q, and in the result %q", errs, r.Unusable)
+	}
+	if !strings.Contains(errs, "link router-server has no release log, because its backend is veth") {
+		t.Errorf("it says %q", errs)
+	}
+	if r.Flow("a").Total.DeliveredBytes == 0 || len(r.Links) != 2 || len(r.Events) != 1 || r.Programs[0].Ended != "by itself" {
+		t.Errorf("%+v", r)
+	}
+	for _, name := range []string{"client-router.forward.csv", "client-router.back.csv", "p.err"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "p.out")); string(b) != "hello\n" {
+		t.Errorf("the program printed %q, %v", b, err)
+	}
+	code, out, errs = labProgram("run", "-f", file)
+	for _, want := range []string{"emulator", "set client-router {delay: 2ms}", "by itself"} {
+		if code != failed || !strings.Contains(out, want) {
+			t.Errorf("exit %d, there is no %q in\n%s%s", code, want, out, errs)
+		}
 	}
 }
 

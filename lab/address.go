@@ -10,15 +10,92 @@ import (
 
 // Addresses follow from a link's place in the list, so that they can be read off
 // the file: link n has 10.0.n.0/24 and fd00:0:0:n::/64, its first end .1, its
-// second .2. From the 256th link on the second byte counts.
+// second .2. From the 256th link on the second byte counts. A link may have
+// networks of its own choice instead.
+//
+// No two links share an address, and routes are computed over the whole network
+// (routes), so that a packet comes nearer to its goal with every hop: a routing
+// loop cannot be written down.
 
-func prefix4(link int, end int) netip.Prefix {
-	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(link >> 8), byte(link), byte(end + 1)}), 24)
+// networks are the networks of link i, IPv4 and IPv6.
+func (t *Topology) networks(i int) (v4, v6 netip.Prefix) {
+	v4, v6 = t.Links[i].IPv4, t.Links[i].IPv6
+	if !v4.IsValid() {
+		v4 = netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), 0}), 24)
+	}
+	if !v6.IsValid() {
+		v6 = netip.PrefixFrom(netip.AddrFrom16([16]byte{0: 0xfd, 6: byte(i >> 8), 7: byte(i)}), 64)
+	}
+	return v4, v6
 }
 
-func prefix6(link int, end int) netip.Prefix {
-	a := [16]byte{0: 0xfd, 6: byte(link >> 8), 7: byte(link), 15: byte(end + 1)}
-	return netip.PrefixFrom(netip.AddrFrom16(a), 64)
+func (t *Topology) prefix4(i, end int) netip.Prefix {
+	v4, _ := t.networks(i)
+	return host(v4, end)
+}
+
+func (t *Topology) prefix6(i, end int) netip.Prefix {
+	_, v6 := t.networks(i)
+	return host(v6, end)
+}
+
+// host is the first or second address of a network, with the network's length.
+func host(network netip.Prefix, end int) netip.Prefix {
+	a := network.Masked().Addr().Next()
+	if end == 1 {
+		a = a.Next()
+	}
+	return netip.PrefixFrom(a, network.Bits())
+}
+
+// addressProblems finds networks that hold no two hosts, that no host may have,
+// or that two links would share.
+func (t *Topology) addressProblems(add adder) {
+	type taken struct {
+		network netip.Prefix
+		link    int
+	}
+	var all []taken
+	names := t.LinkNames()
+	for i, l := range t.Links {
+		for _, own := range []struct {
+			key     string
+			network netip.Prefix
+			longest int
+		}{{"ipv4", l.IPv4, 30}, {"ipv6", l.IPv6, 126}} {
+			where, p := fmt.Sprintf("links[%d].addresses.%s", i, own.key), own.network
+			switch a := p.Addr(); {
+			case !p.IsValid():
+			case a.Is4() != (own.key == "ipv4"):
+				add(where, "%v is of the other IP version", p)
+			case p != p.Masked():
+				add(where, "%v is an address in a network: write the network, %v", p, p.Masked())
+			case p.Bits() > own.longest || p.Bits() < 8:
+				add(where, "%v does not fit two ends: use a length of 8 to %d", p, own.longest)
+			case a.IsLoopback() || a.IsMulticast() || a.IsLinkLocalUnicast() || a.IsUnspecified() || a.Is4() && a.As4()[0] >= 240 || a.Is4() && a.As4()[0] == 0:
+				add(where, "no host may have an address in %v: use for example 192.0.2.0/24 or fd00:1::/64", p)
+			}
+		}
+		v4, v6 := t.networks(i)
+		for _, p := range []netip.Prefix{v4, v6} {
+			for _, other := range all {
+				if !p.Overlaps(other.network) {
+					continue
+				}
+				// The mistake is at the link that chose.
+				at, with := i, other
+				if l.IPv4 != p && l.IPv6 != p {
+					at, with = other.link, taken{p, i}
+				}
+				key, mine := "ipv4", t.Links[at].IPv4
+				if p.Addr().Is6() {
+					key, mine = "ipv6", t.Links[at].IPv6
+				}
+				add(fmt.Sprintf("links[%d].addresses.%s", at, key), "%v overlaps %v of link %s: choose a network that no other link has", mine, with.network, names[with.link])
+			}
+			all = append(all, taken{p, i})
+		}
+	}
 }
 
 // devices are the names of each link's two devices: what they lead to. A second
@@ -96,6 +173,9 @@ type Device struct {
 	To        string       `json:"to"`
 	IPv4      netip.Prefix `json:"ipv4"`
 	IPv6      netip.Prefix `json:"ipv6"`
+	// Link is the name of the device's link, and Backend what makes it.
+	Link    string  `json:"link"`
+	Backend Backend `json:"backend"`
 	// Rate and Delay are of what the device sends; 0 is unlimited.
 	Rate  unit.Rate     `json:"rate"`
 	Delay time.Duration `json:"delay_ns"`
@@ -103,12 +183,12 @@ type Device struct {
 
 // Devices lists every device of the topology, link by link.
 func (t *Topology) Devices() (out []Device) {
-	names := t.devices()
+	names, links, backends := t.devices(), t.LinkNames(), t.Backends()
 	for i, l := range t.Links {
 		for end, p := range [2]Path{l.Forward, l.Back} {
 			out = append(out, Device{
 				Node: l.Ends[end], Namespace: namespaceName(t.Name, l.Ends[end]), Device: names[i][end], To: l.Ends[1-end],
-				IPv4: prefix4(i, end), IPv6: prefix6(i, end), Rate: p.Rate, Delay: p.Delay,
+				IPv4: t.prefix4(i, end), IPv6: t.prefix6(i, end), Link: links[i], Backend: backends[i], Rate: p.Rate, Delay: p.Delay,
 			})
 		}
 	}

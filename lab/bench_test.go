@@ -92,3 +92,56 @@ func BenchmarkPath(b *testing.B) {
 		})
 	}
 }
+
+// How long a lab of 20 hosts and 30 links takes to be made and removed, with links
+// of the kernel and with emulated ones: three routers in a ring, and hosts around
+// them, seven of which have two links.
+//
+//	go test ./lab -run '^$' -bench Setup -benchtime 5x
+func BenchmarkSetup(b *testing.B) {
+	for _, backend := range []lab.Backend{lab.Veth, lab.Emulator} {
+		b.Run(string(backend), func(b *testing.B) {
+			labtest.NeedRoot(b)
+			var up, down time.Duration
+			for b.Loop() {
+				topology := manyHosts(backend)
+				begin := time.Now()
+				l, err := lab.Up(b.Context(), topology)
+				if err != nil {
+					b.Fatal(err)
+				}
+				up += time.Since(begin)
+				begin = time.Now()
+				if err := l.Close(); err != nil {
+					b.Fatal(err)
+				}
+				down += time.Since(begin)
+			}
+			b.ReportMetric(up.Seconds()/float64(b.N), "s-up")
+			b.ReportMetric(down.Seconds()/float64(b.N), "s-down")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// manyHosts is 20 hosts, 3 routers and 30 links.
+func manyHosts(backend lab.Backend) *lab.Topology {
+	t := &lab.Topology{Name: lab.UniqueName("many")}
+	join := func(a, b string) {
+		p := lab.Limited(100 * unit.Mbit)
+		t.Links = append(t.Links, lab.LinkSpec{Ends: [2]string{a, b}, Forward: p, Back: p, Backend: backend})
+	}
+	router := func(i int) string { return fmt.Sprintf("r%d", i%3) }
+	for i := range 3 {
+		t.Nodes = append(t.Nodes, lab.NodeSpec{Name: router(i), Router: true})
+		join(router(i), router(i+1))
+	}
+	for i := range 20 {
+		t.Nodes = append(t.Nodes, lab.NodeSpec{Name: fmt.Sprintf("h%d", i)})
+		join(fmt.Sprintf("h%d", i), router(i))
+		if i < 7 {
+			join(fmt.Sprintf("h%d", i), router(i+1))
+		}
+	}
+	return t
+}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -146,19 +147,23 @@ func destroy(s *state) error {
 	if err := endProcesses(s, inodes); err != nil {
 		errs = append(errs, err)
 	}
-	for _, spec := range s.Topology.Nodes {
-		name := namespaceName(s.Name, spec.Name)
+	var mu sync.Mutex // of errs and ids
+	inParallel(len(s.Topology.Nodes), func(i int) {
+		name := namespaceName(s.Name, s.Topology.Nodes[i].Name)
 		id, err := emptyNamespace(name)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("empty namespace %s: %w", name, err))
+			err = fmt.Errorf("empty namespace %s: %w", name, err)
+		}
+		err = errors.Join(err, dropName(name))
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			errs = append(errs, err)
 		}
 		if id >= 0 {
 			ids = append(ids, id)
 		}
-		if err := dropName(name); err != nil {
-			errs = append(errs, err)
-		}
-	}
+	})
 	if err := waitGone(ids, inodes); err != nil {
 		errs = append(errs, err)
 	}
@@ -232,14 +237,21 @@ func emptyNamespace(name string) (id int, err error) {
 	if err := inNamespace(int(ns), destroySockets); err != nil {
 		return id, err
 	}
-	links, err := h.LinkList()
-	if err != nil {
-		return id, err
-	}
-	for _, l := range links {
-		// The other end of a veth goes with the first.
-		if err := h.LinkDel(l); err != nil && l.Attrs().Name != "lo" && !errors.Is(err, unix.ENODEV) {
-			return id, fmt.Errorf("delete device %s: %w", l.Attrs().Name, err)
+	// A list that changed while it was read may lack some: their other ends are
+	// being deleted in other namespaces at the same time.
+	for {
+		links, err := h.LinkList()
+		if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
+			return id, err
+		}
+		for _, l := range links {
+			// The other end of a veth goes with the first.
+			if err := h.LinkDel(l); err != nil && l.Attrs().Name != "lo" && !errors.Is(err, unix.ENODEV) {
+				return id, fmt.Errorf("delete device %s: %w", l.Attrs().Name, err)
+			}
+		}
+		if err == nil {
+			break
 		}
 	}
 	return id, nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,18 +20,29 @@ type Lab struct {
 	Topology *Topology
 
 	nodes map[string]*Node
-	wires []*wire.Link // emulated links, by their place in Topology.Links; nil for veth
-	own   bool         // made by this process, which removes it on Close
+	own   bool // made by this process, which removes it on Close
+
+	// By the links' places in Topology.Links.
+	backends []Backend
+	wires    []*wire.Link // nil where the backend is another
+	seeds    []uint64
+
+	traceDir string
+	traces   []*trace
 
 	mu    sync.Mutex
 	state *state
 }
 
 // Option changes how Up makes a lab.
-type Option func(*state)
+type Option func(*Lab)
 
 // Held marks a lab whose owner does nothing but hold it: Down ends the owner.
-func Held() Option { return func(s *state) { s.Tenure = held } }
+func Held() Option { return func(l *Lab) { l.state.Tenure = held } }
+
+// Trace lets every emulated link write a release log for each direction, into
+// LINK.forward.csv and LINK.back.csv in dir. They are whole after Close.
+func Trace(dir string) Option { return func(l *Lab) { l.traceDir = dir } }
 
 var uniqueCount atomic.Int32
 
@@ -54,13 +66,14 @@ func Up(ctx context.Context, t *Topology, options ...Option) (_ *Lab, err error)
 		Name: t.Name, Owner: thisProcess(), Command: strings.Join(os.Args, " "),
 		Tenure: owned, Made: time.Now(), Topology: t,
 	}
+	l := newLab(t, s)
 	for _, o := range options {
-		o(s)
+		o(l)
 	}
 	if err := claim(s); err != nil {
 		return nil, err
 	}
-	l := &Lab{Topology: t, nodes: map[string]*Node{}, state: s, own: true, wires: make([]*wire.Link, len(t.Links))}
+	l.own = true
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, l.Close())
@@ -101,6 +114,11 @@ func Up(ctx context.Context, t *Topology, options ...Option) (_ *Lab, err error)
 	return l, nil
 }
 
+func newLab(t *Topology, s *state) *Lab {
+	n := len(t.Links)
+	return &Lab{Topology: t, nodes: map[string]*Node{}, state: s, backends: t.Backends(), wires: make([]*wire.Link, n), seeds: make([]uint64, n)}
+}
+
 // claim writes the lab's file, unless a lab of that name is in use.
 func claim(s *state) error {
 	unlock, err := lockStates()
@@ -138,7 +156,7 @@ func Attach(name string) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Lab{Topology: s.Topology, nodes: map[string]*Node{}, state: s, wires: make([]*wire.Link, len(s.Topology.Links))}
+	l := newLab(s.Topology, s)
 	for _, spec := range s.Topology.Nodes {
 		n, err := openNode(l, spec)
 		if err != nil {
@@ -170,7 +188,7 @@ func (l *Lab) Host(name string) (traffic.Host, error) {
 }
 
 // WireStats are the counts of an emulated link, by direction (forward, back);
-// ok is false for a veth link and in a lab that was attached.
+// ok is false for one of the kernel's and in a lab that was attached.
 func (l *Lab) WireStats(link int) (stats [2]wire.Stats, ok bool) {
 	w := l.wires[link]
 	if w == nil {
@@ -181,20 +199,13 @@ func (l *Lab) WireStats(link int) (stats [2]wire.Stats, ok bool) {
 
 // NeedsHolder tells whether some link needs a process of ours to carry its
 // frames, so that the lab cannot be left without one.
-func (t *Topology) NeedsHolder() bool {
-	for _, l := range t.Links {
-		if l.Forward.Delay > 0 || l.Back.Delay > 0 {
-			return true
-		}
-	}
-	return false
-}
+func (t *Topology) NeedsHolder() bool { return slices.Contains(t.Backends(), Emulator) }
 
 // Leave lets the lab stay when this process ends; Close then only lets go of it.
 // It is an error if a link needs a process of ours.
 func (l *Lab) Leave() error {
-	if l.Topology.NeedsHolder() {
-		return configErrorf("lab %q has links with delay, which end with this process", l.Topology.Name)
+	if slices.Contains(l.backends, Emulator) {
+		return configErrorf("lab %q has emulated links, which end with this process", l.Topology.Name)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -212,17 +223,18 @@ func (l *Lab) Leave() error {
 func (l *Lab) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i, w := range l.wires {
-		if w != nil {
+	inParallel(len(l.wires), func(i int) {
+		if w := l.wires[i]; w != nil {
 			w.Close()
 			l.wires[i] = nil
 		}
-	}
+	})
+	traced := l.closeTraces()
 	for _, n := range l.nodes {
 		n.close()
 	}
 	if !l.own {
-		return nil
+		return traced
 	}
 	unlock, err := lockStates()
 	if err != nil {
@@ -230,8 +242,8 @@ func (l *Lab) Close() error {
 	}
 	defer unlock()
 	if err := destroy(l.state); err != nil {
-		return err
+		return errors.Join(err, traced)
 	}
 	l.own = false
-	return nil
+	return traced
 }

@@ -2,13 +2,13 @@ package lab
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"headgate/lab/link"
 	"headgate/lab/wire"
 )
 
@@ -22,7 +22,7 @@ const firstIndex = 10_000
 // them up.
 func (l *Lab) makeLink(i int, spec LinkSpec, devs [2]string) error {
 	nodes := [2]*Node{l.nodes[spec.Ends[0]], l.nodes[spec.Ends[1]]}
-	if spec.Forward.Delay == 0 && spec.Back.Delay == 0 {
+	if l.backends[i] != Emulator {
 		if err := makeVeth(i, nodes, devs); err != nil {
 			return err
 		}
@@ -38,11 +38,29 @@ func (l *Lab) makeLink(i int, spec LinkSpec, devs [2]string) error {
 		return err
 	}
 	// Only now: a device that is not up takes no frames.
-	l.wires[i], err = wire.Start(taps, [2]wire.Options{
-		{Link: link.Spec{Delay: spec.Forward.Delay, Rate: spec.Forward.Rate}},
-		{Link: link.Spec{Delay: spec.Back.Delay, Rate: spec.Back.Rate}},
-	})
+	l.wires[i], err = l.startWire(i, spec, taps)
 	return err
+}
+
+// startWire carries frames between both ends of link i.
+func (l *Lab) startWire(i int, spec LinkSpec, taps [2]*wire.Tap) (*wire.Link, error) {
+	if l.seeds[i] = spec.Seed; l.seeds[i] == 0 {
+		l.seeds[i] = rand.Uint64N(1<<32) + 1 // short enough to be typed
+	}
+	var options [2]wire.Options
+	for dir, p := range [2]Path{spec.Forward, spec.Back} {
+		options[dir] = wire.Options{Link: p.Spec, Exact: p.Exact, Seed: l.seeds[i] + uint64(dir), LateBound: spec.lateBound()}
+		trace, err := l.openTrace(i, dir)
+		if err != nil {
+			taps[0].Close()
+			taps[1].Close()
+			return nil, err
+		}
+		if trace != nil { // a nil *bufio.Writer is an io.Writer that is not nil
+			options[dir].Trace = trace
+		}
+	}
+	return wire.Start(taps, options)
 }
 
 // setUp gives both devices of link i what they need and sets them up.
@@ -58,20 +76,74 @@ func (l *Lab) setUp(i int, spec LinkSpec, nodes [2]*Node, devs [2]string) error 
 				return fmt.Errorf("turn offload off on %s: %w", devs[end], err)
 			}
 		}
-		for _, p := range []netip.Prefix{prefix4(i, end), prefix6(i, end)} {
+		for _, p := range []netip.Prefix{l.Topology.prefix4(i, end), l.Topology.prefix6(i, end)} {
 			a := &netlink.Addr{IPNet: ipNet(p), Flags: unix.IFA_F_NODAD}
 			if err := n.nl.AddrAdd(link, a); err != nil {
 				return fmt.Errorf("add address %v to %s: %w", p, devs[end], err)
 			}
 		}
-		if err := n.Do(func() error { return shape(n.nl, link, paths[end]) }); err != nil {
-			return fmt.Errorf("limit %s to %v: %w", devs[end], paths[end].Rate, err)
+		if err := n.Do(func() error { return l.backends[i].limit(n.nl, link, paths[end], l.seeds[i]+uint64(end)) }); err != nil {
+			return fmt.Errorf("limit %s: %w", devs[end], err)
 		}
 		if err := n.nl.LinkSetUp(link); err != nil {
 			return fmt.Errorf("set %s up: %w", devs[end], err)
 		}
 	}
 	return nil
+}
+
+// limit makes the kernel do to what link sends what p asks, as far as that is the
+// backend's way. The calling thread must be in h's namespace.
+func (b Backend) limit(h *netlink.Handle, link netlink.Link, p Path, seed uint64) error {
+	switch b {
+	case Veth:
+		return shape(h, link, p)
+	case Netem:
+		return addNetem(link, p.netem(seed))
+	}
+	return nil
+}
+
+// change gives a direction of link i (0 is forward) other properties.
+func (l *Lab) change(i, dir int, p Path) error {
+	if w := l.wires[i]; w != nil {
+		w.Change(dir, p.Spec)
+		return nil
+	}
+	spec := l.Topology.Links[i]
+	n := l.nodes[spec.Ends[dir]]
+	link, err := n.nl.LinkByName(l.Topology.devices()[i][dir])
+	if err != nil {
+		return err
+	}
+	return n.Do(func() error {
+		switch {
+		case l.backends[i] == Netem:
+			return changeNetem(link, p.netem(l.seeds[i]+uint64(dir)))
+		case p.Rate > 0:
+			return reshape(n.nl, link, p)
+		}
+		return nil
+	})
+}
+
+// netem is p as the kernel's netem has it. A queue of bytes or time becomes as
+// many full frames.
+func (p Path) netem(seed uint64) netemOptions {
+	o := netemOptions{
+		Rate: p.Rate, Delay: p.Delay, Jitter: p.Jitter.Amount, Reorder: p.Jitter.Reorder,
+		Loss: p.Loss.Probability, Seed: seed,
+	}
+	if p.Loss.TwoStates() {
+		o.Bursts = &gilbertElliott{ToBad: p.Loss.ToBad, ToGood: p.Loss.ToGood, LossBad: p.Loss.Bad, LossGood: p.Loss.Good}
+	}
+	if p.Rate > 0 {
+		o.Queue = uint32(p.Queue.Segments)
+		if o.Queue == 0 {
+			o.Queue = uint32(max(p.queueBytes()/frame, 1))
+		}
+	}
+	return o
 }
 
 // makeVeth makes both devices in their namespaces at once, so that none is ever
@@ -119,7 +191,7 @@ func (l *Lab) introduce(i int, spec LinkSpec, devs [2]string) error {
 		if err != nil {
 			return err
 		}
-		for _, p := range []netip.Prefix{prefix4(i, 1-end), prefix6(i, 1-end)} {
+		for _, p := range []netip.Prefix{l.Topology.prefix4(i, 1-end), l.Topology.prefix6(i, 1-end)} {
 			err := here.nl.NeighSet(&netlink.Neigh{
 				LinkIndex: own.Attrs().Index, State: netlink.NUD_REACHABLE,
 				IP: p.Addr().AsSlice(), HardwareAddr: peer.Attrs().HardwareAddr,
@@ -134,15 +206,16 @@ func (l *Lab) introduce(i int, spec LinkSpec, devs [2]string) error {
 
 // addRoutes gives n its routes to every network it is not on.
 func (l *Lab) addRoutes(n *Node) error {
-	devs := l.Topology.devices()
-	for _, r := range l.Topology.routes(n.Name) {
+	t := l.Topology
+	devs := t.devices()
+	for _, r := range t.routes(n.Name) {
 		link, err := n.nl.LinkByName(devs[r.Via][r.End])
 		if err != nil {
 			return err
 		}
 		for _, p := range []struct{ dst, gw netip.Prefix }{
-			{prefix4(r.Net, 0), prefix4(r.Via, 1-r.End)},
-			{prefix6(r.Net, 0), prefix6(r.Via, 1-r.End)},
+			{t.prefix4(r.Net, 0), t.prefix4(r.Via, 1-r.End)},
+			{t.prefix6(r.Net, 0), t.prefix6(r.Via, 1-r.End)},
 		} {
 			err := n.nl.RouteAdd(&netlink.Route{
 				LinkIndex: link.Attrs().Index, Dst: ipNet(p.dst.Masked()), Gw: net.IP(p.gw.Addr().AsSlice()),

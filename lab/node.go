@@ -131,9 +131,9 @@ func (n *Node) Addr(ipv6 bool) (netip.Addr, error) {
 				continue
 			}
 			if ipv6 {
-				return prefix6(i, end).Addr(), nil
+				return n.lab.Topology.prefix6(i, end).Addr(), nil
 			}
-			return prefix4(i, end).Addr(), nil
+			return n.lab.Topology.prefix4(i, end).Addr(), nil
 		}
 	}
 	return netip.Addr{}, configErrorf("node %q has no link and so no address", n.Name)

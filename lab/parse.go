@@ -51,6 +51,7 @@ func Parse(file string, text []byte) (*Topology, error) {
 
 func (d *document) topology(t *Topology, root ast.Node) {
 	var kind string
+	var timeline ast.Node // read last: it speaks of links
 	d.mapping("", root, fields{
 		"kind":     scalar(d, &kind, word),
 		"name":     scalar(d, &t.Name, word),
@@ -61,10 +62,17 @@ func (d *document) topology(t *Topology, root ast.Node) {
 		"links": func(key string, n ast.Node) {
 			d.list(key, n, func(key string, n ast.Node) { t.Links = append(t.Links, d.link(key, n)) })
 		},
+		"programs": func(key string, n ast.Node) {
+			d.list(key, n, func(key string, n ast.Node) { t.Programs = append(t.Programs, d.program(key, n)) })
+		},
+		"timeline": func(_ string, n ast.Node) { timeline = n },
 		"flows": func(key string, n ast.Node) {
 			d.list(key, n, func(key string, n ast.Node) { t.Flows = append(t.Flows, d.flow(key, n)) })
 		},
 	})
+	if timeline != nil {
+		d.timeline(t, "timeline", timeline)
+	}
 	if kind != "Lab" && len(d.errs) == 0 {
 		d.fail(0, "kind", "this is no lab: write \"kind: Lab\"")
 	}
@@ -78,6 +86,9 @@ func (d *document) node(key string, n ast.Node) (s NodeSpec) {
 	d.mapping(key, n, fields{
 		"name":   scalar(d, &s.Name, word),
 		"router": scalar(d, &s.Router, yesNo),
+		"switch": func(key string, n ast.Node) {
+			d.fail(0, key, "switches come with the fabric: write router: true, or leave the node out")
+		},
 		"sysctl": func(key string, n ast.Node) {
 			s.Sysctl = map[string]string{}
 			d.pairs(key, n, func(name, key string, n ast.Node) {
@@ -88,53 +99,6 @@ func (d *document) node(key string, n ast.Node) (s NodeSpec) {
 		},
 	})
 	return s
-}
-
-func (d *document) link(key string, n ast.Node) (l LinkSpec) {
-	var both Path
-	offload := true
-	var forward, back ast.Node
-	var ends []string
-	known := d.path(&both)
-	known["ends"] = func(key string, n ast.Node) {
-		d.list(key, n, func(key string, n ast.Node) {
-			var end string
-			scalar(d, &end, word)(key, n)
-			ends = append(ends, end)
-		})
-	}
-	known["offload"] = scalar(d, &offload, yesNo)
-	known["forward"] = func(_ string, n ast.Node) { forward = n }
-	known["back"] = func(_ string, n ast.Node) { back = n }
-	d.mapping(key, n, known)
-	if len(ends) != 2 {
-		d.fail(0, key+".ends", "a link has two ends: write for example [client, router]")
-	} else {
-		l.Ends = [2]string(ends)
-	}
-	// A direction's own values win over those of both.
-	l.Forward, l.Back, l.NoOffload = both, both, !offload
-	if forward != nil {
-		d.mapping(key+".forward", forward, d.path(&l.Forward))
-	}
-	if back != nil {
-		d.mapping(key+".back", back, d.path(&l.Back))
-	}
-	return l
-}
-
-func (d *document) path(p *Path) fields {
-	return fields{
-		"rate": scalar(d, &p.Rate, func(s string) (unit.Rate, error) {
-			r, err := unit.ParseRate(s)
-			if err == nil && r == 0 {
-				err = fmt.Errorf("a rate of 0 lets nothing through: leave it out for an unlimited link")
-			}
-			return r, err
-		}),
-		"delay": scalar(d, &p.Delay, duration),
-		"queue": scalar(d, &p.Queue, queue),
-	}
 }
 
 func (d *document) flow(key string, n ast.Node) (f traffic.Flow) {
@@ -210,18 +174,6 @@ func duration(s string) (time.Duration, error) {
 		return 0, fmt.Errorf("%q is not a length of time: write for example 10ms or 1.5s", s)
 	}
 	return t, nil
-}
-
-// queue reads a size ("64KiB") or a time ("20ms").
-func queue(s string) (Queue, error) {
-	if t, err := time.ParseDuration(s); err == nil && t > 0 {
-		return Queue{Time: t}, nil
-	}
-	b, err := unit.ParseBytes(s)
-	if err != nil || b == 0 {
-		return Queue{}, fmt.Errorf("%q is not a length of a queue: write a size or a time, for example 64KiB or 20ms", s)
-	}
-	return Queue{Bytes: b}, nil
 }
 
 func number[T uint8 | uint16 | uint32](most uint64) func(string) (T, error) {

@@ -1,13 +1,16 @@
 package lab
 
 import (
+	"encoding/json"
 	"errors"
+	"net/netip"
 	"os"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"headgate/lab/link"
 	"headgate/lab/traffic"
 	"headgate/unit"
 )
@@ -39,11 +42,11 @@ func TestParse(t *testing.T) {
 		Name:  "demo",
 		Nodes: []NodeSpec{{Name: "client"}, {Name: "router", Router: true}, {Name: "server", Sysctl: map[string]string{"net.ipv4.tcp_ecn": "1"}}},
 		Links: []LinkSpec{
-			{Ends: [2]string{"client", "router"}, Forward: Path{Delay: 5 * time.Millisecond}, Back: Path{Delay: 5 * time.Millisecond}, NoOffload: true},
+			{Ends: [2]string{"client", "router"}, Forward: Path{Spec: link.Spec{Delay: 5 * time.Millisecond}}, Back: Path{Spec: link.Spec{Delay: 5 * time.Millisecond}}, NoOffload: true},
 			{
 				Ends:    [2]string{"router", "server"},
-				Forward: Path{Rate: 101 * unit.Mbit, Queue: Queue{Bytes: 65536}},
-				Back:    Path{Rate: 200 * unit.Mbit, Queue: Queue{Time: 20 * time.Millisecond}},
+				Forward: Path{Spec: link.Spec{Rate: 101 * unit.Mbit, Queue: link.Amount{Bytes: 65536}}},
+				Back:    Path{Spec: link.Spec{Rate: 200 * unit.Mbit, Queue: link.Amount{Time: 20 * time.Millisecond}}},
 			},
 		},
 		Flows: []traffic.Flow{
@@ -60,22 +63,151 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// Every key of a direction, short and long.
+func TestParseDirection(t *testing.T) {
+	const text = `kind: Lab
+name: x
+nodes: [a, b]
+links:
+- name: wan
+  ends: [a, b]
+  addresses: {ipv4: 192.0.2.0/30, ipv6: "fd01::/64"}
+  late_bound: 2ms
+  seed: 7
+  rate: 100Mbit
+  delay: 20ms
+  forward:
+    jitter: 2ms
+    loss: 0.01%
+    queue: 100 segments
+    mark: 30KB
+    xen: {interval: 30ms, tokens: 15kB}
+    active: {on: 30ms, off: 10ms}
+    exact: true
+  back:
+    jitter: {amount: 1ms, normal: true, reorder: true}
+    loss: {to_bad: 1%, to_good: 20%, good: 0.5%, bad: 50%}
+    queue: 64KiB
+    red: {min: 30KB, max: 90KB, probability: 10%, weight: 0.01, ecn: true, classes: [{dscp: [8, 10], min: 10KB, max: 20KB, probability: 100%}]}
+    bucket: {rate: 50Mbit, size: 20KB, peak: 90Mbit, peak_low: 60Mbit, gift: {size: 10MB, every: 20s}, police: true}
+    suspension: {packets: 5, time: 2ms}
+    cross: [{load: 10Mbit}, {load: 1Mbit, model: pareto, shape: 1.5, sizes: [64B, 1514B], dscp: 8, start: 1s, stop: 2s}]
+`
+	got, err := Parse("f", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := LinkSpec{
+		Name: "wan", Ends: [2]string{"a", "b"}, LateBound: 2 * time.Millisecond, Seed: 7,
+		IPv4: netip.MustParsePrefix("192.0.2.0/30"), IPv6: netip.MustParsePrefix("fd01::/64"),
+		Forward: Path{Exact: true, Spec: link.Spec{
+			Rate: 100 * unit.Mbit, Delay: 20 * time.Millisecond, Jitter: link.Jitter{Amount: 2 * time.Millisecond},
+			Loss: link.Loss{Probability: 0.0001}, Queue: link.Amount{Segments: 100}, Mark: link.Amount{Bytes: 30_000},
+			Xen:    &link.Xen{Interval: 30 * time.Millisecond, Tokens: 15_000},
+			Active: &link.Active{On: 30 * time.Millisecond, Off: 10 * time.Millisecond},
+		}},
+		Back: Path{Spec: link.Spec{
+			Rate: 100 * unit.Mbit, Delay: 20 * time.Millisecond, Jitter: link.Jitter{Amount: time.Millisecond, Normal: true, Reorder: true},
+			Loss: link.Loss{ToBad: 0.01, ToGood: 0.2, Good: 0.005, Bad: 0.5}, Queue: link.Amount{Bytes: 65536},
+			RED: &link.RED{
+				Profile: link.Profile{Min: link.Amount{Bytes: 30_000}, Max: link.Amount{Bytes: 90_000}, Probability: 0.1}, Weight: 0.01, ECN: true,
+				Classes: []link.REDClass{{DSCP: []uint8{8, 10}, Profile: link.Profile{Min: link.Amount{Bytes: 10_000}, Max: link.Amount{Bytes: 20_000}, Probability: 1}}},
+			},
+			Bucket: &link.Bucket{
+				Rate: 50 * unit.Mbit, Size: 20_000, Peak: 90 * unit.Mbit, PeakLow: 60 * unit.Mbit,
+				Gift: 10_000_000, GiftEvery: 20 * time.Second, Police: true,
+			},
+			Suspension: &link.Suspension{Packets: 5, Time: 2 * time.Millisecond},
+			Cross: []link.Cross{
+				{Load: 10 * unit.Mbit},
+				{Load: unit.Mbit, Model: link.Pareto, Shape: 1.5, Sizes: []int{64, 1514}, DSCP: 8, Start: time.Second, Stop: 2 * time.Second},
+			},
+		}},
+	}
+	if !reflect.DeepEqual(got.Links[0], want) {
+		t.Errorf("got  %+v\nwant %+v", got.Links[0], want)
+	}
+	// What is written down for other processes is what was read.
+	var again Topology
+	if b, err := json.Marshal(got); err != nil || json.Unmarshal(b, &again) != nil || !reflect.DeepEqual(&again, got) {
+		t.Errorf("through JSON: %+v (%v)", again.Links[0], err)
+	}
+	if b := got.Backends(); b[0] != Emulator {
+		t.Errorf("the backend is %s", b[0])
+	}
+}
+
+// What an event sets is added to what was before it, in its direction alone.
+func TestParseTimeline(t *testing.T) {
+	got, err := Parse("f", []byte(`kind: Lab
+name: x
+nodes: [a, b]
+links:
+- {ends: [a, b], rate: 10Mbit}
+flows: [{name: f, from: a, to: b, rate: {0s: 1Mbit, 2s: 2Mbit, 9s: 3Mbit}}]
+programs: [{name: p, node: a, command: [sleep, 100]}]
+timeline:
+- {at: 1s, link: a-b, set: {rate: 20Mbit}}
+- {at: 1s, start: f}
+- {at: 2s, link: a-b, direction: back, set: {delay: 1ms}}
+- {at: 3s, link: a-b, set: {rate: 30Mbit, queue: 10 segments}}
+- {at: 4s, stop: f}
+- {at: 5s, stop: p}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rate := func(r unit.Rate) *Path { return &Path{Spec: link.Spec{Rate: r * unit.Mbit}} }
+	delayed := rate(20)
+	delayed.Delay = time.Millisecond
+	forward, back := rate(30), rate(30)
+	forward.Queue.Segments, back.Queue.Segments, back.Delay = 10, 10, time.Millisecond
+	want := []Event{
+		{At: 1 * time.Second, Link: "a-b", Forward: rate(20), Back: rate(20)},
+		{At: 1 * time.Second, Start: "f"},
+		{At: 2 * time.Second, Link: "a-b", Back: delayed},
+		{At: 3 * time.Second, Link: "a-b", Forward: forward, Back: back},
+		{At: 4 * time.Second, Stop: "f"},
+		{At: 5 * time.Second, Stop: "p"},
+	}
+	var words []string
+	for i := range got.Timeline {
+		words = append(words, got.Timeline[i].String())
+		got.Timeline[i].words = ""
+	}
+	if !reflect.DeepEqual(got.Timeline, want) {
+		t.Errorf("got  %+v\nwant %+v", got.Timeline, want)
+	}
+	if s := strings.Join(words, "; "); s != "set a-b {rate: 20Mbit}; start f; set a-b back {delay: 1ms}; set a-b {rate: 30Mbit, queue: 10 segments}; stop f; stop p" {
+		t.Errorf("in words: %s", s)
+	}
+	// The flow's own schedule begins when it starts, and ends when it stops.
+	steps := []traffic.Step{{At: time.Second, Rate: unit.Mbit}, {At: 3 * time.Second, Rate: 2 * unit.Mbit}, {At: 4 * time.Second}}
+	if got := got.timedFlows()[0].Schedule; !reflect.DeepEqual(got, steps) {
+		t.Errorf("schedule %+v, want %+v", got, steps)
+	}
+	if got := got.RunTime(); got != 10*time.Second {
+		t.Errorf("it runs for %v", got)
+	}
+}
+
 // Every mistake has its line, its key and a remedy.
 func TestParseMistakes(t *testing.T) {
 	const head = "kind: Lab\nname: x\nnodes: [a, {name: r, router: true}, b]\n"
+	const flow = "flows: [{name: f, from: a, to: b, rate: 1Mbit}]\n"
 	for name, c := range map[string]struct{ text, want string }{
 		"empty":          {"", `f: the file is empty: begin with "kind: Lab"`},
 		"no kind":        {"name: x\nnodes: [a]\n", `f: kind: this is no lab: write "kind: Lab"`},
 		"another kind":   {"kind: Interface\nname: x\nnodes: [a]\n", `f:1: kind: this is no lab`},
 		"not yaml":       {"kind: [", "f:1: "},
 		"two documents":  {head + "---\nkind: Lab\n", "f:5: there is a second document"},
-		"unknown key":    {head + "links:\n  - {ends: [a, r], speed: 1}\n", "f:5: links[0].speed: there is no such key: write one of back, delay, ends, forward, offload, queue, rate"},
+		"unknown key":    {head + "links:\n  - {ends: [a, r], speed: 1}\n", "f:5: links[0].speed: there is no such key: write one of active, addresses, back, backend, "},
 		"key twice":      {"kind: Lab\nkind: Lab\nname: x\nnodes: [a]\n", "f:2: kind: the key is there twice"},
 		"bare number":    {head + "links:\n  - {ends: [a, r], rate: 100}\n", `f:5: links[0].rate: "100" is not a rate: it has no unit; write for example 100Mbit`},
 		"rate of 0":      {head + "links:\n  - ends: [a, r]\n    rate: 0Mbit\n", "f:6: links[0].rate: a rate of 0 lets nothing through: leave it out"},
 		"bad delay":      {head + "links:\n  - {ends: [a, r], delay: 5}\n", `f:5: links[0].delay: "5" is not a length of time: write for example 10ms`},
 		"bad queue":      {head + "links:\n  - {ends: [a, r], rate: 1Mbit, queue: 5}\n", `f:5: links[0].queue: "5" is not a length of a queue`},
-		"queue, no rate": {head + "links:\n  - {ends: [a, r], queue: 5ms}\n", "f:5: links[0].forward.queue: a queue needs a rate"},
+		"queue, no rate": {head + "links:\n  - {ends: [a, r], queue: 5ms}\n", "f:5: links[0].queue: a queue needs a rate"},
 		"one end":        {head + "links:\n  - {ends: [a]}\n", "f:5: links[0].ends: a link has two ends"},
 		"no end":         {head + "links:\n  - {rate: 1Mbit}\n", "f:5: links[0].ends: a link has two ends"},
 		"unknown end":    {head + "links:\n  - {ends: [a, x]}\n", `f:5: links[0].ends: there is no node "x"`},
@@ -90,6 +222,48 @@ func TestParseMistakes(t *testing.T) {
 		"flow protocol":  {head + "flows:\n- {name: f, from: a, to: b, proto: sctp, rate: 1Mbit}\n", `f:5: flows[0]: flow "f": "sctp" is not a protocol`},
 		"flow schedule":  {head + "flows:\n- {name: f, from: a, to: b, rate: {5s: 1Mbit, 2s: 2Mbit}}\n", "times rise from 0"},
 		"port":           {head + "flows:\n- {name: f, from: a, to: b, dport: 70000, rate: 1Mbit}\n", `f:5: flows[0].dport: "70000" is not a number from 0 to 65535`},
+		"switch":         {"kind: Lab\nname: x\nnodes:\n- a\n- {name: s, switch: true}\n", "f:5: nodes[1].switch: switches come with the fabric"},
+		"one direction":  {head + "links:\n- ends: [a, r]\n  rate: 1Mbit\n  back:\n    queue: 1B\n", "f:8: links[0].back.queue: 1B does not hold one frame"},
+		"backend":        {head + "links:\n- ends: [a, r]\n  backend: wire\n", `f:6: links[0].backend: "wire" is not a backend: write veth, netem or emulator`},
+		"veth":           {head + "links:\n- ends: [a, r]\n  delay: 1ms\n  loss: 1%\n  backend: veth\n", "f:8: links[0].backend: veth has no delay, no loss: write emulator"},
+		"link name":      {head + "links:\n- {ends: [a, r]}\n- {ends: [r, b], name: a-r}\n", `f:6: links[1].name: there are two links "a-r"`},
+		"bad link name":  {head + "links:\n- {ends: [a, r], name: ../x}\n", `f:5: links[0].name: "../x" is not a name for a link`},
+		"jitter":         {head + "links:\n- ends: [a, r]\n  delay: 1ms\n  jitter: 2ms\n", "f:7: links[0].jitter: 2ms is more than the delay of 1ms"},
+		"bare loss":      {head + "links:\n- {ends: [a, r], loss: 0.1}\n", `f:5: links[0].loss: "0.1" is not a percentage from 0% to 100%: write for example 1%`},
+		"two states":     {head + "links:\n- ends: [a, r]\n  loss: {to_bad: 1%, bad: 50%}\n", "f:6: links[0].loss.to_good: the link would never get better"},
+		"red":            {head + "links:\n- ends: [a, r]\n  rate: 1Mbit\n  red:\n    min: 30KB\n    max: 20KB\n    probability: 10%\n", "f:9: links[0].red.max: it is not above min"},
+		"red class":      {head + "links:\n- ends: [a, r]\n  rate: 1Mbit\n  red:\n    min: 30KB\n    max: 90KB\n    probability: 10%\n    classes:\n    - {dscp: [64], min: 30KB, max: 90KB, probability: 50%}\n", `f:12: links[0].red.classes[0].dscp[0]: "64" is not a number from 0 to 63`},
+		"bucket":         {head + "links:\n- ends: [a, r]\n  bucket: {rate: 10Mbit}\n", "f:6: links[0].bucket.size: 0B is not between"},
+		"two limiters":   {head + "links:\n- ends: [a, r]\n  bucket: {rate: 10Mbit, size: 10KB}\n  xen: {interval: 10ms, tokens: 10KB}\n", "f:7: links[0].xen: there is a bucket, too"},
+		"cross":          {head + "links:\n- ends: [a, r]\n  rate: 10Mbit\n  cross:\n  - {load: 5Mbit, model: gauss}\n", `f:8: links[0].cross[0].model: "gauss" is not a model`},
+		"cross, no rate": {head + "links:\n- ends: [a, r]\n  cross:\n  - {load: 5Mbit}\n", "f:7: links[0].cross[0]: cross traffic needs a rate"},
+		"no network":     {head + "links:\n- {ends: [a, r], addresses: {ipv4: 10.0.0}}\n", `f:5: links[0].addresses.ipv4: "10.0.0" is not a network`},
+		"host bits":      {head + "links:\n- {ends: [a, r], addresses: {ipv4: 192.0.2.1/24}}\n", "f:5: links[0].addresses.ipv4: 192.0.2.1/24 is an address in a network: write the network, 192.0.2.0/24"},
+		"one address":    {head + "links:\n- {ends: [a, r], addresses: {ipv6: 'fd01::/127'}}\n", "f:5: links[0].addresses.ipv6: fd01::/127 does not fit two ends"},
+		"loopback":       {head + "links:\n- {ends: [a, r], addresses: {ipv4: 127.1.0.0/16}}\n", "f:5: links[0].addresses.ipv4: no host may have an address in 127.1.0.0/16"},
+		"wrong version":  {head + "links:\n- {ends: [a, r], addresses: {ipv4: 'fd01::/64'}}\n", "f:5: links[0].addresses.ipv4: fd01::/64 is of the other IP version"},
+		"same network":   {head + "links:\n- ends: [a, r]\n  addresses: {ipv4: 192.0.2.0/24}\n- ends: [r, b]\n  addresses: {ipv4: 192.0.2.0/25}\n", "f:8: links[1].addresses.ipv4: 192.0.2.0/25 overlaps 192.0.2.0/24 of link a-r"},
+		"taken network":  {head + "links:\n- ends: [a, r]\n  addresses: {ipv4: 10.0.0.0/16}\n- ends: [r, b]\n", "f:6: links[0].addresses.ipv4: 10.0.0.0/16 overlaps 10.0.1.0/24 of link r-b"},
+		"no time":        {head + flow + "timeline:\n- {start: f}\n", "f:6: timeline[0].at: there is no time"},
+		"back in time":   {head + flow + "timeline:\n- {at: 2s, start: f}\n- {at: 1s, stop: f}\n", "f:7: timeline[1].at: 1s is before the event above it, at 2s"},
+		"too late":       {head + flow + "duration: 2s\ntimeline:\n- {at: 2s, start: f}\n", "f:7: timeline[0].at: 2s is not before the end of the run, at 2s"},
+		"start nothing":  {head + flow + "timeline:\n- {at: 2s, start: g}\n", `f:6: timeline[0]: there is no flow or program "g"`},
+		"start twice":    {head + flow + "timeline:\n- {at: 2s, start: f}\n- {at: 3s, start: f}\n", `f:7: timeline[1].start: "f" was started or stopped before`},
+		"two things":     {head + flow + "timeline:\n- {at: 2s, start: f, stop: f}\n", "f:6: timeline[0]: an event does one thing"},
+		"nothing":        {head + flow + "timeline:\n- {at: 2s}\n", "f:6: timeline[0]: an event does one thing"},
+		"what link":      {head + flow + "timeline:\n- {at: 2s, set: {rate: 1Mbit}}\n", "f:6: timeline[0].link: nothing says which link"},
+		"no link":        {head + flow + "links: [{ends: [a, r]}]\ntimeline:\n- {at: 2s, link: r-a, set: {rate: 1Mbit}}\n", `f:7: timeline[0].link: there is no link "r-a": links are a-r`},
+		"set nothing":    {head + flow + "links: [{ends: [a, r]}]\ntimeline:\n- {at: 2s, link: a-r}\n", "f:7: timeline[0].set: nothing is set"},
+		"set what":       {head + flow + "links: [{ends: [a, r]}]\ntimeline:\n- {at: 2s, link: a-r, set: {speed: 1}}\n", "f:7: timeline[0].set.speed: there is no such key"},
+		"set badly":      {head + flow + "links: [{ends: [a, r]}]\ntimeline:\n- at: 2s\n  link: a-r\n  set:\n    queue: 5ms\n", "f:10: timeline[0].set.queue: a queue needs a rate"},
+		"set direction":  {head + flow + "links: [{ends: [a, r]}]\ntimeline:\n- {at: 2s, link: a-r, direction: up, set: {rate: 1Mbit}}\n", `f:7: timeline[0].direction: "up" is not a direction`},
+		"veth, delay":    {head + flow + "links: [{ends: [a, r], backend: veth}]\ntimeline:\n- at: 2s\n  link: a-r\n  set: {delay: 1ms}\n", "f:9: timeline[0].set: the link's backend is veth, which has no delay"},
+		"veth, no rate":  {head + flow + "links: [{ends: [a, r], backend: veth}]\ntimeline:\n- at: 2s\n  link: a-r\n  set: {rate: 1Mbit}\n", "f:9: timeline[0].set: veth can change a rate while the link is up, but not add one"},
+		"set exact":      {head + flow + "links: [{ends: [a, r]}]\ntimeline:\n- at: 2s\n  link: a-r\n  set: {exact: true}\n", "f:9: timeline[0].set: exact cannot change while the link is up"},
+		"program node":   {head + "programs:\n- {name: p, node: z, command: [ls]}\n", `f:5: programs[0].node: there is no node "z"`},
+		"program twice":  {head + flow + "programs:\n- {name: f, node: a, command: [ls]}\n", `f:6: programs[0].name: there is another flow or program "f"`},
+		"program path":   {head + "programs:\n- {name: ../p, node: a, command: [ls]}\n", `f:5: programs[0].name: "../p" is not a name for a program`},
+		"no command":     {head + "programs:\n- {name: p, node: a}\n", "f:5: programs[0].command: there is none"},
 		"alias":          {"kind: Lab\nname: &n x\nnodes: [*n]\n", "a single value belongs here"},
 	} {
 		t.Run(name, func(t *testing.T) {

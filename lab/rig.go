@@ -3,6 +3,7 @@ package lab
 import (
 	"time"
 
+	"headgate/lab/link"
 	"headgate/unit"
 )
 
@@ -21,9 +22,10 @@ type RigOptions struct {
 	Bottleneck unit.Rate
 	// In puts the bottleneck upstream of the server.
 	In bool
-	// Queue bounds the bottleneck's queue; the zero Queue is DefaultQueue.
-	Queue Queue
-	// RTT is added between client and router, half each way. 0 is plain veth.
+	// Queue bounds the bottleneck's queue; the zero Amount is link.DefaultQueue.
+	Queue link.Amount
+	// RTT is added between client and router, half each way, by the emulator. 0 is
+	// plain veth.
 	RTT time.Duration
 	// Sysctl are set in client and server.
 	Sysctl map[string]string
@@ -35,6 +37,9 @@ type RigOptions struct {
 func Rig(o RigOptions) *Topology {
 	access := LinkSpec{Ends: [2]string{"client", "router"}, NoOffload: o.NoOffload}
 	access.Forward.Delay, access.Back.Delay = o.RTT/2, o.RTT-o.RTT/2
+	if o.RTT > 0 {
+		access.Backend = Emulator // whatever the kernel has: results stay comparable
+	}
 	inner := LinkSpec{Ends: [2]string{"router", "server"}, NoOffload: o.NoOffload}
 	if o.Bottleneck > 0 {
 		limited := &access.Back

@@ -32,6 +32,9 @@ const (
 	frame = mtu + 14
 )
 
+// Handles of a limited device: HTB, its class, and the class's leaf.
+var shapeRoot, shapeClass, shapeLeaf = netlink.MakeHandle(1, 0), netlink.MakeHandle(1, 1), netlink.MakeHandle(2, 0)
+
 // shape limits what link sends: an HTB class of the rate, whose leaf is a TBF
 // that is much faster than it. HTB is exact at any rate; TBF bounds the queue in
 // bytes and cuts super-packets. The calling thread must be in h's namespace.
@@ -39,39 +42,58 @@ func shape(h *netlink.Handle, link netlink.Link, p Path) error {
 	if p.Rate == 0 {
 		return nil
 	}
-	attrs := func(parent, handle uint32) netlink.QdiscAttrs {
-		return netlink.QdiscAttrs{LinkIndex: link.Attrs().Index, Parent: parent, Handle: handle}
-	}
-	root, class, leaf := netlink.MakeHandle(1, 0), netlink.MakeHandle(1, 1), netlink.MakeHandle(2, 0)
-	htb := netlink.NewHtb(attrs(netlink.HANDLE_ROOT, root))
+	htb := netlink.NewHtb(netlink.QdiscAttrs{LinkIndex: link.Attrs().Index, Parent: netlink.HANDLE_ROOT, Handle: shapeRoot})
 	htb.Defcls = 1
 	if err := h.QdiscAdd(htb); err != nil {
 		return fmt.Errorf("add HTB: %w", err)
 	}
-	burst := max(uint32(float64(p.Rate)/8*burstTime), 2*frame)
-	err := h.ClassAdd(netlink.NewHtbClass(
-		netlink.ClassAttrs{LinkIndex: link.Attrs().Index, Parent: root, Handle: class},
-		netlink.HtbClassAttrs{Rate: uint64(p.Rate), Ceil: uint64(p.Rate), Buffer: burst, Cbuffer: burst, Quantum: wholeBurst},
-	))
-	if err != nil {
+	if err := h.ClassAdd(class(link, p)); err != nil {
 		return fmt.Errorf("add HTB class: %w", err)
 	}
-	cut := uint32(wholeBurst)
-	if p.Rate < segmentBelow {
-		cut = cutBurst
-	}
-	if err := addLeaf(link, class, leaf, uint32(p.queueBytes()), cut); err != nil {
+	if err := addLeaf(link, shapeClass, shapeLeaf, uint32(p.queueBytes()), leafBurst(p)); err != nil {
 		return fmt.Errorf("add TBF: %w", err)
 	}
 	return nil
+}
+
+// reshape gives a device that shape limited another rate and queue. What waits
+// stays, and leaves at the new rate.
+func reshape(h *netlink.Handle, link netlink.Link, p Path) error {
+	if err := h.ClassChange(class(link, p)); err != nil {
+		return fmt.Errorf("change HTB class: %w", err)
+	}
+	if err := setLeaf(link, shapeClass, shapeLeaf, uint32(p.queueBytes()), leafBurst(p), 0); err != nil {
+		return fmt.Errorf("change TBF: %w", err)
+	}
+	return nil
+}
+
+func class(link netlink.Link, p Path) *netlink.HtbClass {
+	burst := max(uint32(float64(p.Rate)/8*burstTime), 2*frame)
+	return netlink.NewHtbClass(
+		netlink.ClassAttrs{LinkIndex: link.Attrs().Index, Parent: shapeRoot, Handle: shapeClass},
+		netlink.HtbClassAttrs{Rate: uint64(p.Rate), Ceil: uint64(p.Rate), Buffer: burst, Cbuffer: burst, Quantum: wholeBurst},
+	)
+}
+
+func leafBurst(p Path) uint32 {
+	if p.Rate < segmentBelow {
+		return cutBurst
+	}
+	return wholeBurst
 }
 
 // addLeaf adds a TBF of leafRate, in the calling thread's namespace. Package
 // netlink has no TCA_TBF_BURST, and gives the burst in ticks of 64 ns, at this
 // rate 8,000 bytes each.
 func addLeaf(link netlink.Link, parent, handle, limit, burst uint32) error {
+	return setLeaf(link, parent, handle, limit, burst, unix.NLM_F_CREATE|unix.NLM_F_EXCL)
+}
+
+// setLeaf adds a TBF, or with no flags changes one.
+func setLeaf(link netlink.Link, parent, handle, limit, burst uint32, flags int) error {
 	rate := leafRate.BytesPerSecond()
-	req := nl.NewNetlinkRequest(unix.RTM_NEWQDISC, unix.NLM_F_CREATE|unix.NLM_F_EXCL|unix.NLM_F_ACK)
+	req := nl.NewNetlinkRequest(unix.RTM_NEWQDISC, flags|unix.NLM_F_ACK)
 	req.AddData(&nl.TcMsg{Family: nl.FAMILY_ALL, Ifindex: int32(link.Attrs().Index), Parent: parent, Handle: handle})
 	req.AddData(nl.NewRtAttr(nl.TCA_KIND, nl.ZeroTerminated("tbf")))
 	options := nl.NewRtAttr(nl.TCA_OPTIONS, nil)

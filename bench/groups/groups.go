@@ -7,10 +7,11 @@ import (
 )
 
 // Bench is `headgate bench groups`.
-func Bench() bench.Bench {
+func Bench(d *bench.Draw) bench.Bench {
 	return bench.Bench{
-		Name: "groups", Title: "Bandwidth groups on an interface", About: about, Rows: rows,
-		Cases: slices.Concat(rampBenches(), wakeBenches(), latencyBenches(), spareBenches(), costBenches(), scaleBenches()),
+		Name: "groups", Title: "Bandwidth groups on an interface", About: about, Rows: rows, Seed: d.Seed(),
+		Tools: [][]string{{"tc", "-V"}, {"ethtool", "--version"}},
+		Cases: slices.Concat(rampBenches(d), wakeBenches(), latencyBenches(), spareBenches(), costBenches(), scaleBenches()),
 	}
 }
 
@@ -34,7 +35,10 @@ program read, so that a segment that arrives twice counts once.
 the overload 60 s; "seed-timing" has the seed's own 30 s and 300 s. Retransmissions are
 the sender's, losses of datagrams are missing sequence numbers; both count after the
 overload's first tenth. Every flow names its congestion control. The paper's figures
-are SCTP payload at 0.8 Mbit/s.
+are SCTP payload at 0.8 Mbit/s. "drawn" has what the seed of the run gave: a limit from
+0.8 Mbit/s to 1 Gbit/s, of which every decade is as likely as another; guarantees in
+whole percents, each at least 10 % and 100 % together; a round-trip time of 1 to 50 ms;
+and UDP, CUBIC or BBR. The connections offer what they do in the fixed cases.
 
 **return, lend**: group3 (40 %) sleeps and wakes while the others want everything; as
 UDP it offers just its guarantee, as TCP all it can. The round-trip time is 1 ms. A
@@ -43,8 +47,8 @@ over the next 10 ms, over the next 100 ms, and until the group changes again. Fo
 return that is 95 % of the guarantee, counted from the moment its program begins to
 offer; for lend what the others had before and 95 % of what the group had, counted
 from the moment its program stops. Of ten wakes the median counts; the notes have the
-90th percentile and the worst, and the data all. The quantum engine lends 1.5 % of the
-limit a second, and is watched for 40 s.
+90th percentile. The quantum engine lends 1.5 % of the limit a second, and is watched
+for 40 s.
 
 **latency** is from small UDP packets whose round trips are timed by the kernel's receive
 timestamps. Quiet: they are alone in group0 while groups 1 to 3 are full. Inside a full

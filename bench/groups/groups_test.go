@@ -17,7 +17,7 @@ import (
 
 // Every row of the issue has claims, and every claim a row (Declared checks that).
 func TestEveryRowIsClaimed(t *testing.T) {
-	claims, err := Bench().Declared(nil)
+	claims, err := Bench(bench.NewDraw(1)).Declared(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestEveryRowIsClaimed(t *testing.T) {
 
 // The cases that the issue names.
 func TestNamedCases(t *testing.T) {
-	claims, err := Bench().Declared(nil)
+	claims, err := Bench(bench.NewDraw(1)).Declared(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,6 +49,7 @@ func TestNamedCases(t *testing.T) {
 	for _, prefix := range []string{
 		"ramp-in/0.8Mbit/tcp", "ramp-in/100Mbit/tcp-cubic/", "ramp-in/100Mbit/tcp-bbr/", "ramp-in/100Mbit/udp/", "ramp-in/100Mbit/tcp-cubic-ipv6/", "ramp-in/1000Mbit/tcp",
 		"ramp-out/0.8Mbit/tcp", "ramp-out/100Mbit/tcp-cubic/", "ramp-out/100Mbit/tcp-bbr/", "ramp-out/100Mbit/udp/", "ramp-out/100Mbit/tcp-cubic-ipv6/", "ramp-out/1000Mbit/tcp",
+		"ramp-in/drawn-1/", "ramp-in/drawn-2/", "ramp-out/drawn-1/", "ramp-out/drawn-2/",
 		"ramp-out/0.8Mbit/tcp-cubic-seed-timing/", "covetous/out/100Mbit/udp/group2", "covetous/in/100Mbit/tcp-cubic/group3", "steady/out/0.8Mbit/tcp-cubic",
 		"return/100Mbit/udp", "return/100Mbit/tcp", "return/1000Mbit/udp", "lend/100Mbit/udp", "lend/1000Mbit/tcp",
 		"latency/quiet/", "latency/full/cubic-ecn-", "latency/full/cubic-no-ecn-", "latency/not-in-the-issue/cubic-ecn-10ms-path/out", "latency/not-in-the-issue/cubic-ecn-100ms-path/in", "spare/proportional/", "spare/equal/", "spare/priority/",
@@ -63,8 +64,10 @@ func TestNamedCases(t *testing.T) {
 }
 
 func TestQuickIsQuick(t *testing.T) {
-	if took := Bench().Takes(bench.Options{Quick: true}); took > 3*time.Minute {
-		t.Errorf("--quick takes %v by its own estimate: at most 3 minutes are allowed", took)
+	for seed := range uint64(200) {
+		if took := Bench(bench.NewDraw(seed)).Takes(bench.Options{Quick: true}); took > 3*time.Minute {
+			t.Errorf("with seed %d --quick takes %v by its own estimate: at most 3 minutes are allowed", seed, took)
+		}
 	}
 }
 
@@ -228,5 +231,43 @@ func TestScaleAssignments(t *testing.T) {
 	}
 	if len(conns) != scaleConns || len(groups) != scaleGroups-1 {
 		t.Errorf("%d connections in %d groups", len(conns), len(groups))
+	}
+}
+
+// Whatever is drawn, the claims have the same ids and targets, the groups are such
+// as Headgate accepts, and all they offer is more than the limit.
+func TestDrawnRamps(t *testing.T) {
+	declared := func(seed uint64) []bench.Claim {
+		claims, err := Bench(bench.NewDraw(seed)).Declared(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.SortFunc(claims, func(a, b bench.Claim) int { return strings.Compare(a.ID, b.ID) })
+		return claims
+	}
+	want := declared(1)
+	for seed := range uint64(50) {
+		got := declared(seed)
+		same := func(a, b bench.Claim) bool { return a.ID == b.ID && a.Target == b.Target }
+		if !slices.EqualFunc(got, want, same) {
+			t.Fatalf("the claims of seed %d are not those of seed 1", seed)
+		}
+		for _, c := range drawnRamps(bench.NewDraw(seed)) {
+			if _, err := plan(groupsOf(c.limit, c.guarantees()), c.in); err != nil {
+				t.Errorf("seed %d, %s: %v", seed, c.drawn, err)
+			}
+			due := 0.0
+			for i := range c.shares {
+				due += c.due(i)
+			}
+			if due > float64(c.limit)+4 || c.limit < 800*unit.Kbit || c.limit > unit.Gbit || c.rtt < time.Millisecond || c.rtt > 50*time.Millisecond {
+				t.Errorf("seed %d, %s: due is %v", seed, c.drawn, due)
+			}
+		}
+	}
+	for _, c := range want {
+		if strings.Contains(c.ID, "drawn") != (c.Drawn != "") {
+			t.Errorf("%s says that it is drawn: %q", c.ID, c.Drawn)
+		}
 	}
 }

@@ -75,6 +75,7 @@ func (c quietCase) run(ctx context.Context, r *bench.Run) error {
 		sheet.Keep("unloaded", unloaded)
 		sheet.Keep("loaded", loaded)
 		sheet.Keep("lost_probes", f.probe.Lost)
+		sheet.Keep("offloads", f.offloads)
 		sheet.Set(c.id(), (loaded.P99Us-unloaded.P99Us)/1e3)
 		bars.add(name, unloaded.P99Us/1e3, loaded.P50Us/1e3, loaded.P99Us/1e3)
 		return nil
@@ -211,6 +212,7 @@ func (c fullCase) run(ctx context.Context, r *bench.Run) error {
 		sheet.Keep("retransmitted", retransmitted)
 		sheet.Keep("marked", marked)
 		sheet.Keep("lost_probes", f.probe.Lost)
+		sheet.Keep("offloads", f.offloads)
 		sheet.Set(c.wait(), (loaded.MeanUs-without)/1e3)
 		sheet.Set(c.id("goodput"), 100*goodput/float64(latencyLimit))
 		sheet.Note(c.wait(), "p99 %s ms", bench.Number((loaded.P99Us-without)/1e3))

@@ -27,9 +27,12 @@ func port(p uint16) []group.Selector {
 
 // seedGroups are the seed's four. The default is the smallest, and nothing goes
 // there that is not its own.
-func seedGroups(limit unit.Rate) group.Direction {
+func seedGroups(limit unit.Rate) group.Direction { return groupsOf(limit, seedShares) }
+
+// groupsOf are groups with these guarantees, known as the seed's are.
+func groupsOf(limit unit.Rate, shares []unit.Share) group.Direction {
 	d := group.Direction{Limit: limit}
-	for i, s := range seedShares {
+	for i, s := range shares {
 		d.Groups = append(d.Groups, group.Group{
 			Name: groupName(i), Guarantee: group.Amount{Share: s}, Match: port(basePort + uint16(i)), Default: i == 0,
 		})

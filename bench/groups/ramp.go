@@ -1,9 +1,11 @@
 package groups
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,10 +16,12 @@ import (
 	"headgate/unit"
 )
 
-func rampBenches() (out []bench.Case) {
-	for _, c := range rampCases() {
+func rampBenches(d *bench.Draw) (out []bench.Case) {
+	cases := append(rampCases(), drawnRamps(d)...)
+	slices.SortStableFunc(cases, func(a, b rampCase) int { return cmp.Compare(turn(a), turn(b)) })
+	for _, c := range cases {
 		out = append(out, bench.Case{
-			Name: "ramp-" + direction(c.in) + "/" + c.name, Claims: c.claims(), Run: c.run, Alongside: c.alongside,
+			Name: "ramp-" + direction(c.in) + "/" + c.name, Claims: c.claims(), Run: c.run, Alongside: c.alongside, Drawn: c.drawn,
 			Takes: func(quick bool) time.Duration {
 				one := c.timing(quick).length() + overhead
 				if c.slow() {
@@ -30,8 +34,17 @@ func rampBenches() (out []bench.Case) {
 	return out
 }
 
-// alongside: the slow settings are a thousandth of what the machine carries. In a
-// smoke run the variants of the middle rate run by twos.
+// turn puts the slow settings first, next to each other.
+func turn(c rampCase) int {
+	if c.slow() {
+		return 0
+	}
+	return 1
+}
+
+// alongside: the slow settings are a thousandth of what the machine carries, or a
+// hundredth where they are drawn. In a smoke run the variants of the middle rate,
+// and drawn cases, run by twos.
 func (c rampCase) alongside(quick bool) string {
 	switch {
 	case c.slow():
@@ -63,11 +76,11 @@ func (c rampCase) run(ctx context.Context, r *bench.Run) error {
 
 func (c rampCase) measure(ctx context.Context, r *bench.Run, name string) error {
 	t := c.timing(r.Quick)
-	p, err := plan(seedGroups(c.limit), c.in)
+	p, err := plan(groupsOf(c.limit, c.guarantees()), c.in)
 	if err != nil {
 		return err
 	}
-	rig := lab.RigOptions{}
+	rig := lab.RigOptions{RTT: c.rtt}
 	if c.upstream {
 		rig.In, rig.Bottleneck = true, c.limit*101/100
 	}
@@ -113,20 +126,26 @@ func (c rampCase) judge(s *bench.Sheet, f *found, t rampTiming) {
 			LostOrResent: over.Retransmits + over.LostDatagrams,
 		}.with(flow.Intervals)
 		for _, in := range inside {
-			if i == in {
+			if i == in && c.drawn == "" {
 				s.Set(c.covetous(i), float64(warm.Retransmits+warm.LostDatagrams))
 			}
 		}
 	}
 	s.Set(c.ramp("worst-second"), worst)
 	s.Set(c.ramp("total"), 100*delivered/t.overload.Seconds()/float64(c.limit))
-	s.Set(c.steady(), worstCV)
+	if c.drawn == "" {
+		s.Set(c.steady(), worstCV)
+	}
 	s.Keep("groups", raw)
+	s.Keep("offloads", f.offloads)
 	if f.state == nil {
 		return
 	}
 	counted := countersOf(f.state, c.in)
 	s.Keep("engine", counted)
+	if c.drawn != "" {
+		return
+	}
 	for _, i := range inside {
 		for _, g := range counted.Groups {
 			if g.Path == groupName(i) {
@@ -196,12 +215,19 @@ func (c rampCase) plot(name string, f *found, t rampTiming) bench.Plot {
 		X:       "time (s)", Y: "layer-2 rate (" + label + ")", YMax: 0.45 * float64(c.limit) / scale,
 	}
 	for i := range seedShares {
-		l := bench.Line{Name: fmt.Sprintf("%s (guaranteed %v)", groupName(i), seedShares[i]), Colour: i, Steps: true}
+		l := bench.Line{Name: fmt.Sprintf("%s (guaranteed %v)", groupName(i), c.guarantees()[i]), Colour: i, Steps: true}
 		for at := time.Duration(0); at+bin <= t.ends(); at += bin {
 			l.X = append(l.X, at.Seconds())
 			l.Y = append(l.Y, f.arrivals[groupName(i)].Rate(at, at+bin)/scale)
 		}
 		p.Lines = append(p.Lines, l, bench.Level("", c.due(i)/scale, t.begins().Seconds(), t.ends().Seconds(), i))
+		if !c.in && c.drawn == "" {
+			name := ""
+			if i == 0 {
+				name = "the paper's, in parts of the limit"
+			}
+			p.Lines = append(p.Lines, bench.PaperLevel(name, paperRates[i]/100*float64(c.limit)/scale, t.begins().Seconds(), t.ends().Seconds(), i))
+		}
 	}
 	return p
 }

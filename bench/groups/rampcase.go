@@ -18,8 +18,43 @@ type rampCase struct {
 	cc       string // TCP's congestion control
 	ipv6     bool
 	seedTime bool // the seed's own timing
-	variant  bool // of another at this rate
+	variant  bool // of another at this rate, or drawn
 	upstream bool // a real bottleneck of 101 % before what is received
+
+	// Of a drawn case: its values in words, the guarantees, and the path's round-trip
+	// time. "" and nil are the seed's.
+	drawn  string
+	shares []unit.Share
+	rtt    time.Duration
+}
+
+// guarantees of the groups, of the limit.
+func (c rampCase) guarantees() []unit.Share {
+	if c.shares != nil {
+		return c.shares
+	}
+	return seedShares
+}
+
+// drawnRamps are settings that nobody chose, each in both directions.
+func drawnRamps(d *bench.Draw) (out []rampCase) {
+	for n := range 2 {
+		name := fmt.Sprintf("drawn-%d", n+1)
+		d := d.For("ramp/" + name)
+		c := rampCase{
+			name: name, variant: true, limit: d.Rate(800*unit.Kbit, unit.Gbit), shares: d.Shares(len(seedShares), 10*unit.Whole/100),
+			rtt: d.Duration(time.Millisecond, 50*time.Millisecond), protocol: traffic.TCP, cc: bench.OneOf(d, "cubic", "bbr", ""),
+		}
+		what := "TCP " + c.cc
+		if c.cc == "" {
+			c.protocol, what = traffic.UDP, "UDP"
+		}
+		c.drawn = fmt.Sprintf("limit %v, guarantees %v, round-trip time %v, %s", c.limit, c.shares, c.rtt, what)
+		in := c
+		in.in = true
+		out = append(out, c, in)
+	}
+	return out
 }
 
 // rampCases are all settings. The slow ones are neighbours, to run alongside.
@@ -124,7 +159,7 @@ func (c rampCase) flows(t rampTiming) []traffic.Flow {
 // due is the rate that a group must get in the overload: min(offered, guarantee).
 func (c rampCase) due(i int) float64 {
 	offered := unit.Rate(shares(rampSteps)[i]) * c.limit / 100
-	return float64(min(offered, seedShares[i].Of(c.limit)))
+	return float64(min(offered, c.guarantees()[i].Of(c.limit)))
 }
 
 // Ids of the case's claims.
@@ -158,7 +193,7 @@ const (
 func (c rampCase) claims() (out []bench.Claim) {
 	for i := range seedShares {
 		claim := bench.NewClaim(c.ramp(groupName(i)), "rate over the overload, of min(offered, guarantee)", rampGroup, quantumName, plainName)
-		if !c.in {
+		if !c.in && c.drawn == "" {
 			claim = claim.WithPaper(100 * paperRates[i] / paperGoal[i]).WithNote(noteSeed)
 		}
 		out = append(out, claim)
@@ -168,10 +203,13 @@ func (c rampCase) claims() (out []bench.Claim) {
 		worst = "worst 10 s of any group, of min(offered, guarantee)"
 	}
 	total := bench.NewClaim(c.ramp("total"), "goodput of all over the overload, of the ceiling", rampTotal, quantumName, plainName)
-	if !c.in {
+	if !c.in && c.drawn == "" {
 		total = total.WithPaper(paperTotal).WithNote(noteSeed)
 	}
 	out = append(out, bench.NewClaim(c.ramp("worst-second"), worst, rampSecond, quantumName, plainName), total)
+	if c.drawn != "" { // who is inside its guarantee depends on the draw, and so would the claims
+		return out
+	}
 	for _, i := range inside {
 		what := "segments retransmitted"
 		if c.protocol == traffic.UDP {

@@ -177,17 +177,13 @@ func (c scaleCase) judge(sheet *bench.Sheet, found findings) {
 		sheet.Keep("rounds", found)
 	}
 	for claim, v := range found {
-		least, most := slices.Min(v), slices.Max(v)
+		most := slices.Max(v)
 		switch {
 		case claim == assigning: // is told with the re-rating
 		case claim == c.id("no-op-apply") || strings.HasPrefix(claim, c.id("lost")):
 			sheet.Set(claim, most)
 		default:
-			sheet.Set(claim, bench.Median(v))
-			if len(v) == 1 {
-				continue
-			}
-			sheet.Note(claim, "median of %d, from %s to %s s", len(v), bench.Number(least), bench.Number(most))
+			sheet.SetAll(claim, v)
 		}
 	}
 }

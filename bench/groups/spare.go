@@ -194,6 +194,7 @@ func (c spareCase) run(ctx context.Context, r *bench.Run) error {
 		sheet.Set(c.id(), worst)
 		sheet.Note(c.id(), "Mbit/s, and what is right: %s", strings.Join(rates, ", "))
 		sheet.Keep("rates_mbit_per_s", set.Values)
+		sheet.Keep("offloads", f.offloads)
 		sheet.Keep("right_mbit_per_s", expected.Values)
 	}
 	r.Plot(bench.Plot{

@@ -78,7 +78,7 @@ func (c throughputCase) run(ctx context.Context, r *bench.Run) (err error) {
 		sheet := r.Sheet(name)
 		sheet.Keep("gbit_per_s", rates[name])
 		if name != noneName {
-			sheet.Set(c.id(), bench.Median(parts))
+			sheet.SetAll(c.id(), parts)
 			sheet.Note(c.id(), "median %s Gbit/s, without a limiter %s", bench.Number(bench.Median(rates[name])), bench.Number(bench.Median(rates[noneName])))
 		}
 		bars.Sets = append(bars.Sets, bench.BarSet{Name: name, Values: rates[name]})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"headgate/bench"
 	"headgate/bench/peers"
 	"headgate/lab"
 	"headgate/lab/meter"
@@ -33,6 +34,8 @@ type found struct {
 	probe    *traffic.ProbeResult
 	// state is what the engine says at the end; nil for peers.
 	state *shaper.State
+	// offloads that the limited device had on.
+	offloads []string
 }
 
 // connectTime is how long flows have to connect before their schedules begin.
@@ -64,6 +67,10 @@ func (t trial) run(ctx context.Context) (f *found, err error) {
 	defer within(l, func() error { return limiter.Clear(t.plan.Dev) })
 	if f, err = t.observe(ctx, l); err != nil {
 		return nil, err
+	}
+	err = within(l, func() (err error) { f.offloads, err = bench.Offloads(t.plan.Dev); return err })
+	if err != nil {
+		return nil, fmt.Errorf("read the offloads of %s: %w", t.plan.Dev, err)
 	}
 	if e, ok := limiter.(observer); ok {
 		err = within(l, func() error {

@@ -206,22 +206,16 @@ func (c wakeCase) judge(s *bench.Sheet, f *found, t wakeTiming) (w wakes) {
 		}
 		w.lend = append(w.lend, ms(took))
 	}
-	s.Keep("return_ms", w.back)
-	s.Keep("lend_ms", w.lend)
+	s.Keep("offloads", f.offloads)
 	for i, row := range []struct {
 		id       string
 		times    []float64
 		watched  time.Duration
 		untilEnd string
 	}{{c.id("return"), w.back, t.on, "awake"}, {c.id("lend"), w.lend, t.off, "asleep"}} {
-		s.Set(row.id, bench.Median(row.times))
-		switch worst := bench.Number(slices.Max(row.times)); {
-		case t.cycles >= 10:
-			s.Note(row.id, "of %d times the 90th percentile is %s ms, the worst %s ms", t.cycles, bench.Number(percentile90(row.times)), worst)
-		case t.cycles > 1:
-			s.Note(row.id, "worst of %d times: %s ms", t.cycles, worst)
-		default:
-			s.Note(row.id, "measured once")
+		s.SetAll(row.id, row.times)
+		if t.cycles >= 10 {
+			s.Note(row.id, "of %d times the 90th percentile is %s ms", t.cycles, bench.Number(percentile90(row.times)))
 		}
 		if never[i] > 0 {
 			s.Note(row.id, "%d of %d not reached while the group was %s (%v), and counted as that long", never[i], t.cycles, row.untilEnd, row.watched)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"strings"
 	"time"
 
@@ -18,6 +17,10 @@ const (
 	mtu         = 1500
 	udp4Headers = 20 + 8
 	udp6Headers = 40 + 8
+	// mptcpOverhead is the option of a full segment that maps it into the stream
+	// (DSS with 4 bytes of acknowledgement and 8 of sequence number, 22 in all and
+	// filled up to 24: RFC 8684 3.3).
+	mptcpOverhead = 24
 )
 
 // end is one side of a flow: its host, address and the port that it asks for.
@@ -50,18 +53,26 @@ func (s *Session) connect(ctx context.Context, hosts Hosts) error {
 	listeners := map[listenKey]*listener{}
 	defer func() {
 		for _, l := range listeners {
-			unix.Close(l.fd)
+			if l.fd >= 0 {
+				unix.Close(l.fd)
+			}
+			for _, fd := range l.accepted {
+				unix.Close(fd)
+			}
 		}
 	}()
 	opening := map[*flow]*listener{}
+	batch := newUDPBatch()
 	for i, f := range s.flows {
 		from, to, err := f.ends(hosts)
-		if err == nil {
-			if f.Protocol == UDP {
-				err = f.openUDP(from, to)
-			} else {
-				opening[f], err = f.openTCP(i, from, to, listeners)
-			}
+		switch {
+		case err != nil:
+		case f.Requests != nil || f.Transfer != nil:
+			err = s.openApp(f, from, to)
+		case f.Protocol == UDP:
+			err = f.openUDP(from, to, batch)
+		default:
+			opening[f], err = f.openTCP(i, from, to, listeners)
 		}
 		if err != nil {
 			return fmt.Errorf("flow %q: %w", f.Name, err)
@@ -69,21 +80,42 @@ func (s *Session) connect(ctx context.Context, hosts Hosts) error {
 	}
 	deadline := time.Now().Add(connectPatience)
 	for _, f := range s.flows {
-		if f.Protocol == UDP {
+		l := opening[f]
+		if l == nil {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := f.finishTCP(opening[f], deadline); err != nil {
+		if err := f.finishTCP(l, deadline); err != nil {
 			return fmt.Errorf("flow %q: connect: %w", f.Name, err)
 		}
+	}
+	if s.apps != nil {
+		return s.apps.settle(deadline)
 	}
 	return nil
 }
 
+// openApp opens what an application has before the start.
+func (s *Session) openApp(f *flow, from, to end) (err error) {
+	if s.apps == nil {
+		if s.apps, err = newApps(); err != nil {
+			return err
+		}
+	}
+	s.apps.flows = append(s.apps.flows, f)
+	if f.Requests != nil {
+		f.app = newRequester(s.apps, f, from, to, f.Seed)
+	} else {
+		f.app = newTransferrer(s.apps, f, from, to)
+	}
+	f.conns = map[*conn]struct{}{}
+	return f.app.open()
+}
+
 // openUDP binds and connects both ends; no packet is needed for that.
-func (f *flow) openUDP(from, to end) error {
+func (f *flow) openUDP(from, to end, batch *udpBatch) error {
 	open := func(e end) (fd int, addr netip.AddrPort, err error) {
 		err = e.host.Do(func() error {
 			if fd, err = newSocket(&f.Flow, unix.SOCK_DGRAM, e.addr); err != nil {
@@ -116,12 +148,11 @@ func (f *flow) openUDP(from, to end) error {
 		f.payload = mtu - headers
 	}
 	f.frame = f.payload + headers + etherHeader
-	f.sender, err = newUDPSender(f)
-	if err != nil {
+	if f.sender, err = newUDPSender(f); err != nil {
 		return err
 	}
-	f.receiver = newUDPReceiver(f)
-	return nil
+	f.receiver, err = newUDPReceiver(f, batch)
+	return err
 }
 
 // listener takes the connections of all flows to one port.
@@ -129,6 +160,8 @@ type listener struct {
 	fd       int
 	addr     netip.AddrPort
 	accepted map[netip.AddrPort]int // by the other end, until its flow asks
+	flows    int                    // that have not got theirs
+	settings socketSettings
 }
 
 type listenKey struct {
@@ -149,42 +182,18 @@ func (f *flow) openTCP(number int, from, to end, listeners map[listenKey]*listen
 	}
 	l := listeners[key]
 	if l == nil {
-		l = &listener{accepted: map[netip.AddrPort]int{}}
-		err := server.host.Do(func() (err error) {
-			if l.fd, err = newSocket(&f.Flow, unix.SOCK_STREAM, server.addr); err != nil {
-				return err
-			}
-			if l.addr, err = localAddr(l.fd); err == nil {
-				err = unix.Listen(l.fd, 4096)
-			}
-			if err != nil {
-				unix.Close(l.fd)
-			}
-			return err
-		})
-		if err != nil {
-			return nil, fmt.Errorf("listen: %w", err)
+		l = &listener{accepted: map[netip.AddrPort]int{}, settings: f.settings()}
+		var err error
+		if l.fd, l.addr, err = f.listen(server); err != nil {
+			return nil, err
 		}
 		listeners[key] = l
 	}
-	var fd int
-	var addr netip.AddrPort
-	err := client.host.Do(func() (err error) {
-		if fd, err = newSocket(&f.Flow, unix.SOCK_STREAM, client.addr); err != nil {
-			return err
-		}
-		if addr, err = localAddr(fd); err == nil && !f.Download {
-			err = f.setCongestion(fd)
-		}
-		if err == nil {
-			err = unix.Connect(fd, sockaddr(l.addr))
-		}
-		if err != nil && !errors.Is(err, unix.EINPROGRESS) {
-			unix.Close(fd)
-			return fmt.Errorf("connect to %v: %w", l.addr, err)
-		}
-		return nil
-	})
+	if l.settings != f.settings() {
+		return nil, fmt.Errorf("it shares port %d at %q with a flow of other mptcp, buffers or window clamp: give it another port", server.addr.Port(), serverName)
+	}
+	l.flows++
+	fd, addr, err := f.dial(client, l.addr)
 	if err != nil {
 		return nil, err
 	}
@@ -193,6 +202,50 @@ func (f *flow) openTCP(number int, from, to end, listeners map[listenKey]*listen
 		f.send, f.recv, f.from, f.to = -1, fd, l.addr, addr
 	}
 	return l, nil
+}
+
+// listen opens a listening socket at e.
+func (f *flow) listen(e end) (fd int, addr netip.AddrPort, err error) {
+	err = e.host.Do(func() error {
+		if fd, err = newSocket(&f.Flow, unix.SOCK_STREAM, e.addr); err != nil {
+			return err
+		}
+		err := unix.Listen(fd, 4096)
+		if err == nil {
+			addr, err = localAddr(fd)
+		}
+		if err != nil {
+			unix.Close(fd)
+		}
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("listen: %w", err)
+	}
+	return fd, addr, err
+}
+
+// dial begins a handshake.
+func (f *flow) dial(from end, to netip.AddrPort) (fd int, addr netip.AddrPort, err error) {
+	err = from.host.Do(func() error {
+		if fd, err = newSocket(&f.Flow, unix.SOCK_STREAM, from.addr); err != nil {
+			return err
+		}
+		if err = f.setCongestion(fd); err == nil {
+			if err = unix.Connect(fd, sockaddr(to)); errors.Is(err, unix.EINPROGRESS) {
+				err = nil
+			}
+		}
+		if err == nil {
+			addr, err = localAddr(fd)
+		}
+		if err != nil {
+			unix.Close(fd)
+			return fmt.Errorf("connect to %v: %w", to, err)
+		}
+		return nil
+	})
+	return fd, addr, err
 }
 
 // finishTCP waits for the handshake and takes the accepted socket.
@@ -212,6 +265,10 @@ func (f *flow) finishTCP(l *listener, deadline time.Time) error {
 		if fd, ok := l.accepted[peer]; ok {
 			*other = fd
 			delete(l.accepted, peer)
+			if l.flows--; l.flows == 0 {
+				unix.Close(l.fd)
+				l.fd = -1
+			}
 			break
 		}
 		if err := waitReady(l.fd, unix.POLLIN, deadline); err != nil {
@@ -234,49 +291,39 @@ func (f *flow) finishTCP(l *listener, deadline time.Time) error {
 	return f.describeTCP()
 }
 
-// markAccepted gives an accepted socket the flow's own marking: it has its
-// listener's, which flows may share.
-func (f *flow) markAccepted(fd int) error {
-	level, opt := unix.IPPROTO_IP, unix.IP_TOS
-	if f.IPv6 {
-		level, opt = unix.IPPROTO_IPV6, unix.IPV6_TCLASS
+// describeTCP sets up both ends.
+func (f *flow) describeTCP() (err error) {
+	if err = f.describe(f.send); err != nil {
+		return err
 	}
-	return errors.Join(
-		unix.SetsockoptInt(fd, level, opt, int(f.DSCP)<<2),
-		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MARK, int(f.Mark)),
-		unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1),
-	)
-}
-
-func (f *flow) setCongestion(fd int) error {
-	name := f.Congestion
-	if name == "" {
-		name = DefaultCongestion
-	}
-	err := unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, name)
-	if errors.Is(err, unix.ENOENT) {
-		known, _ := os.ReadFile("/proc/sys/net/ipv4/tcp_available_congestion_control")
-		return fmt.Errorf("this kernel has no congestion control %q: choose one of %s", name, strings.TrimSpace(string(known)))
-	}
+	f.sender, err = newTCPSender(f)
+	f.receiver = &tcpReceiver{f}
 	return err
 }
 
-// describeTCP learns the connection's segment size and sets up both ends.
-func (f *flow) describeTCP() (err error) {
-	if f.payload, err = unix.GetsockoptInt(f.send, unix.IPPROTO_TCP, unix.TCP_MAXSEG); err != nil {
-		return err
+// describe learns from a flow's first connection what both ends agreed on.
+func (f *flow) describe(fd int) error {
+	if f.frame != 0 {
+		return nil
 	}
-	info, err := unix.GetsockoptTCPInfo(f.send, unix.IPPROTO_TCP, unix.TCP_INFO)
+	state, err := stateOf(fd, f.MPTCP)
 	if err != nil {
 		return err
 	}
-	f.frame = int(info.Pmtu) + etherHeader
-	f.congestion, err = unix.GetsockoptString(f.send, unix.IPPROTO_TCP, unix.TCP_CONGESTION)
-	if err != nil {
-		return err
+	if f.ECN && !state.ecn {
+		client := f.From
+		if f.Download {
+			client = f.To
+		}
+		return fmt.Errorf("the ends did not agree on ECN: set the sysctl net.ipv4.tcp_ecn to 1 in node %q, and not to 0 in the other", client)
 	}
+	f.agreed = state
+	f.payload = state.mss
+	if state.subflows > 0 {
+		f.payload -= mptcpOverhead
+	}
+	f.frame = state.mtu + etherHeader
+	f.congestion, err = unix.GetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION)
 	f.congestion = strings.TrimRight(f.congestion, "\x00")
-	f.sender, err = newTCPSender(f)
-	f.receiver = &tcpReceiver{f}
 	return err
 }

@@ -3,6 +3,8 @@ package traffic
 import (
 	"fmt"
 	"net/netip"
+	"slices"
+	"strings"
 	"time"
 
 	"headgate/unit"
@@ -28,10 +30,11 @@ const (
 	UDP Protocol = "udp"
 )
 
-// Flow is data from one host to another.
+// Flow is traffic between two hosts. What it sends is said by one of Schedule,
+// OnOff, Poisson, Requests and Transfer, or by none: then it waits for SetRate.
 type Flow struct {
 	Name string
-	// From sends the data, To receives it.
+	// From sends the data, To receives it. Of Requests, From asks and To answers.
 	From, To string
 	Protocol Protocol
 	IPv6     bool
@@ -40,19 +43,51 @@ type Flow struct {
 	// Download lets To open the TCP connection, as a client that fetches from a
 	// server does. The data goes from From to To all the same.
 	Download bool
-	// Congestion is TCP's congestion control at the sender; "" is DefaultCongestion.
-	Congestion string
 	// DSCP is the code point of what both ends send, Mark the sender's SO_MARK.
 	DSCP uint8
 	Mark uint32
+
+	// Congestion is TCP's congestion control at the sender (of Requests, at both
+	// ends); "" is DefaultCongestion.
+	Congestion string
+	// ECN asks for explicit congestion notification. UDP then sends ECT(0), and
+	// counts what arrives with CE. A TCP socket cannot ask for it by itself: its
+	// namespace does (sysctl net.ipv4.tcp_ecn=1 at the end that connects; the other
+	// end's default of 2 agrees), or a congestion control that needs it, such as
+	// dctcp. So for TCP this is a demand: Start fails if the ends did not agree.
+	ECN bool `json:",omitempty"`
+	// MPTCP makes multipath TCP sockets. More subflows than the first come from the
+	// endpoints and limits of the namespaces (ip-mptcp(8)).
+	MPTCP bool `json:",omitempty"`
+	// SendBuffer and ReceiveBuffer, of the sockets at both ends, are
+	// SO_SNDBUFFORCE and SO_RCVBUFFORCE: the kernel doubles them for its own
+	// book-keeping (socket(7)) and does not tune them any more.
+	SendBuffer    unit.Bytes `json:",omitempty"`
+	ReceiveBuffer unit.Bytes `json:",omitempty"`
+	// WindowClamp bounds the window that either end announces (TCP_WINDOW_CLAMP).
+	WindowClamp unit.Bytes `json:",omitempty"`
+
 	// Payload is UDP bytes per datagram; 0 fills a frame of 1,514 bytes.
 	Payload int
 	// Backlog is how much of the rate the application keeps for a socket that does
 	// not take it; 0 is DefaultBacklog.
 	Backlog time.Duration
-	// Schedule is the offered rate over time since the start, in order of At. The
-	// rate is 0 before the first step and stays at the last.
-	Schedule []Step
+	// Start and Stop bound when the flow offers anything, since the run's start; a
+	// Stop of 0 is never. A flow's connection is there from before the run until its
+	// end all the same; Requests ask nothing new after Stop, and a Transfer that is
+	// under way then is broken off.
+	Start, Stop time.Duration
+	// Seed of all that the flow draws; 0 is made of the run's seed (Options.Seed) and
+	// the flow's name.
+	Seed uint64
+
+	// Schedule is the offered rate over time since Start, in order of At. The rate
+	// is 0 before the first step and stays at the last.
+	Schedule []Step    `json:",omitempty"`
+	OnOff    *OnOff    `json:",omitempty"`
+	Poisson  *Poisson  `json:",omitempty"`
+	Requests *Requests `json:",omitempty"`
+	Transfer *Transfer `json:",omitempty"`
 }
 
 // Step is a change of the offered rate.
@@ -76,64 +111,148 @@ const (
 	// DefaultBacklog is 100 ms of the rate: long enough to ride over a late
 	// scheduler, short enough not to blur a step.
 	DefaultBacklog = 100 * time.Millisecond
-	// minPayload holds a UDP flow's sequence number.
+	// minPayload holds a UDP flow's sequence number and the time it was sent.
 	minPayload = 16
 	maxPayload = 65_000
 )
 
 // Validate checks what can be known without a network.
 func (f Flow) Validate() error {
-	switch {
-	case f.Name == "":
+	if f.Name == "" {
 		return fmt.Errorf("a flow needs a name")
-	case f.Protocol != TCP && f.Protocol != UDP:
-		return fmt.Errorf("flow %q: %q is not a protocol: write tcp or udp", f.Name, f.Protocol)
-	case f.From == f.To:
-		return fmt.Errorf("flow %q: it begins and ends at %q: choose two nodes", f.Name, f.From)
-	case f.DSCP > 63:
-		return fmt.Errorf("flow %q: %d is not a DSCP: use 0 to 63", f.Name, f.DSCP)
-	case f.Protocol == UDP && (f.Congestion != "" || f.Download):
-		return fmt.Errorf("flow %q: congestion and download are for tcp", f.Name)
-	case f.Protocol == TCP && f.Payload != 0:
-		return fmt.Errorf("flow %q: payload is for udp", f.Name)
-	case f.Payload != 0 && (f.Payload < minPayload || f.Payload > maxPayload):
-		return fmt.Errorf("flow %q: a payload of %d bytes is not between %d and %d", f.Name, f.Payload, minPayload, maxPayload)
-	case f.Backlog < 0:
-		return fmt.Errorf("flow %q: a backlog of %v is negative", f.Name, f.Backlog)
 	}
-	for i, s := range f.Schedule {
-		if s.At < 0 || i > 0 && s.At <= f.Schedule[i-1].At {
-			return fmt.Errorf("flow %q: step %d of the schedule is at %v: times rise from 0", f.Name, i+1, s.At)
-		}
-		if s.Rate > Unlimited {
-			return fmt.Errorf("flow %q: step %d of the schedule is more than %v", f.Name, i+1, unit.MaxRate)
+	for _, check := range []func() error{f.validateFlow, f.validateSockets, f.validateContent} {
+		if err := check(); err != nil {
+			return fmt.Errorf("flow %q: %w", f.Name, err)
 		}
 	}
 	return nil
 }
 
-// rateAt is the offered rate at ns since the start.
-func (f *Flow) rateAt(ns int64) (r unit.Rate) {
-	for _, s := range f.Schedule {
-		if int64(s.At) > ns {
-			break
+func (f Flow) validateFlow() error {
+	switch {
+	case f.Protocol != TCP && f.Protocol != UDP:
+		return fmt.Errorf("%q is not a protocol: write tcp or udp", f.Protocol)
+	case f.From == f.To:
+		return fmt.Errorf("it begins and ends at %q: choose two nodes", f.From)
+	case f.DSCP > 63:
+		return fmt.Errorf("%d is not a DSCP: use 0 to 63", f.DSCP)
+	case f.Protocol == UDP && (f.Congestion != "" || f.Download || f.MPTCP || f.WindowClamp != 0):
+		return fmt.Errorf("congestion, download, mptcp and window clamp are for tcp")
+	case f.Protocol == TCP && f.Payload != 0:
+		return fmt.Errorf("payload is for udp")
+	case f.Payload != 0 && (f.Payload < minPayload || f.Payload > maxPayload):
+		return fmt.Errorf("a payload of %d bytes is not between %d and %d", f.Payload, minPayload, maxPayload)
+	case f.Backlog < 0:
+		return fmt.Errorf("a backlog of %v is negative", f.Backlog)
+	case f.Start < 0:
+		return fmt.Errorf("a start at %v is before the run's", f.Start)
+	case f.Stop != 0 && f.Stop <= f.Start:
+		return fmt.Errorf("it stops at %v and starts at %v: a stop comes after the start, or is left out", f.Stop, f.Start)
+	}
+	return nil
+}
+
+// validateContent checks what the flow sends.
+func (f Flow) validateContent() error {
+	var named []string
+	for _, c := range []struct {
+		on   bool
+		name string
+	}{
+		{len(f.Schedule) > 0, "a schedule"}, {f.OnOff != nil, "on-off"}, {f.Poisson != nil, "poisson"},
+		{f.Requests != nil, "requests"}, {f.Transfer != nil, "a transfer"},
+	} {
+		if c.on {
+			named = append(named, c.name)
 		}
-		r = s.Rate
+	}
+	switch {
+	case len(named) > 1:
+		return fmt.Errorf("it has %s: choose one", strings.Join(named, " and "))
+	case f.Poisson != nil && f.Protocol != UDP:
+		return fmt.Errorf("poisson is for udp: tcp makes packets of its own")
+	case (f.Requests != nil || f.Transfer != nil) && f.Protocol != TCP:
+		return fmt.Errorf("%s need tcp", named[0])
+	case (f.Requests != nil || f.Transfer != nil) && f.Backlog != 0:
+		return fmt.Errorf("backlog is a time for flows with a rate: %s have their own bounds", named[0])
+	case f.Requests != nil && f.Download:
+		return fmt.Errorf("requests are asked by the flow's from: exchange from and to instead of download")
+	case f.Requests != nil && f.SrcPort != 0:
+		return fmt.Errorf("requests use a port at %q for each connection: leave the source port out", f.From)
+	case f.Transfer != nil && !f.Download && f.SrcPort != 0:
+		return fmt.Errorf("a transfer uses a port at %q for each stream: leave the source port out", f.From)
+	case f.Transfer != nil && f.Download && f.DstPort != 0:
+		return fmt.Errorf("a download uses a port at %q for each stream: leave the destination port out", f.To)
+	case f.OnOff != nil:
+		return f.OnOff.Validate()
+	case f.Poisson != nil:
+		return f.Poisson.Validate()
+	case f.Requests != nil:
+		return f.Requests.Validate()
+	case f.Transfer != nil:
+		return f.Transfer.Validate()
+	}
+	for i, s := range f.Schedule {
+		if s.At < 0 || i > 0 && s.At <= f.Schedule[i-1].At {
+			return fmt.Errorf("step %d of the schedule is at %v: times rise from 0", i+1, s.At)
+		}
+		if s.Rate > Unlimited {
+			return fmt.Errorf("step %d of the schedule is more than %v", i+1, unit.MaxRate)
+		}
+	}
+	return nil
+}
+
+// source is what the flow offers, drawn from seed where it is drawn.
+func (f *Flow) source(seed uint64) source {
+	stop := int64(never)
+	if f.Stop > 0 {
+		stop = int64(f.Stop)
+	}
+	switch {
+	case f.Poisson != nil:
+		return newArrivals(*f.Poisson, newRand(seed, f.Name, "poisson"), int64(f.Start), stop)
+	case f.OnOff != nil:
+		return newCourse(between(f.Start, time.Duration(stop), f.OnOff.steps(newRand(seed, f.Name, "on-off"))))
+	default:
+		return newCourse(between(f.Start, time.Duration(stop), stepsOf(f.Schedule)))
+	}
+}
+
+// between moves steps to start, and ends them with a rate of 0 at stop.
+func between(start, stop time.Duration, steps func() (Step, bool)) func() (Step, bool) {
+	over := stop == never
+	return func() (Step, bool) {
+		s, ok := steps()
+		s.At += start
+		if ok && s.At < stop {
+			return s, true
+		}
+		if over {
+			return s, false
+		}
+		over = true
+		steps = func() (Step, bool) { return Step{}, false }
+		return Step{At: stop}, true
+	}
+}
+
+// highest is the highest finite rate that the flow may offer.
+func (f *Flow) highest() (r unit.Rate) {
+	for _, s := range f.Schedule {
+		if s.Rate != Unlimited {
+			r = max(r, s.Rate)
+		}
+	}
+	if f.OnOff != nil && f.OnOff.Rate != Unlimited {
+		r = f.OnOff.Rate
 	}
 	return r
 }
 
-// offered is the schedule's layer-2 bits between two times in ns since the
-// start; parts at Unlimited count as none, because nobody knows.
-func (f *Flow) offered(from, to int64) (bits float64) {
-	for i, s := range f.Schedule {
-		a, b := max(from, int64(s.At)), to
-		if i+1 < len(f.Schedule) {
-			b = min(b, int64(f.Schedule[i+1].At))
-		}
-		if b > a && s.Rate != Unlimited {
-			bits += float64(s.Rate) * float64(b-a) / 1e9
-		}
-	}
-	return bits
+// unlimited tells whether the flow may offer as much as its socket takes.
+func (f *Flow) unlimited() bool {
+	return f.OnOff != nil && f.OnOff.Rate == Unlimited ||
+		slices.ContainsFunc(f.Schedule, func(s Step) bool { return s.Rate == Unlimited })
 }

@@ -21,20 +21,73 @@ func schedules(t *rapid.T) []Step {
 	return out
 }
 
-// The integral of a schedule is what adding up the rate of each millisecond
-// gives, whatever the pieces it is asked in.
+// rateAt is the oracle: it looks through all steps.
+func rateAt(s []Step, at time.Duration) (r unit.Rate) {
+	for _, st := range s {
+		if st.At <= at {
+			r = st.Rate
+		}
+	}
+	return r
+}
+
+// The integral of a schedule is what adding up the rate of each millisecond gives,
+// whatever the pieces it is asked in, and wherever the flow starts and stops.
 func TestOfferedIsTheIntegral(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		f := Flow{Schedule: schedules(t)}
-		to := int64(rapid.IntRange(0, 20_000).Draw(t, "to"))
-		var sum float64
-		for ms := range to {
-			sum += float64(f.rateAt(ms*1e6)) / 1e3
+		ms := func(from, to int, name string) time.Duration {
+			return time.Duration(rapid.IntRange(from, to).Draw(t, name)) * time.Millisecond
 		}
-		cut := int64(rapid.IntRange(0, int(to)).Draw(t, "cut"))
-		got := f.offered(0, cut*1e6) + f.offered(cut*1e6, to*1e6)
+		f := Flow{Schedule: schedules(t), Start: ms(0, 3000, "start")}
+		if rapid.Bool().Draw(t, "stops") {
+			f.Stop = f.Start + ms(1, 20_000, "stop")
+		}
+		to := rapid.IntRange(0, 20_000).Draw(t, "to")
+		var sum float64
+		for i := range to {
+			at := time.Duration(i) * time.Millisecond
+			if at >= f.Start && (f.Stop == 0 || at < f.Stop) {
+				sum += float64(rateAt(f.Schedule, at-f.Start)) / 1e3
+			}
+		}
+		source := f.source(1)
+		cut := int64(rapid.IntRange(0, to).Draw(t, "cut"))
+		got := source.advance(cut*1e6, 0) + source.advance(int64(to)*1e6, 0)
 		if math.Abs(got-sum) > 1e-6*sum+1 {
 			t.Fatalf("offered %f, want %f", got, sum)
+		}
+		want := unit.Rate(0)
+		if at := time.Duration(to) * time.Millisecond; at >= f.Start && (f.Stop == 0 || at < f.Stop) {
+			want = rateAt(f.Schedule, at-f.Start)
+		}
+		if source.rate() != want {
+			t.Fatalf("the rate at %d ms is %v, want %v", to, source.rate(), want)
+		}
+	})
+}
+
+// What a source says is due is then there, and not a microsecond before, as long
+// as no step comes between.
+func TestDueIsWhenItIsOffered(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		source := (&Flow{Schedule: schedules(t)}).source(1)
+		now := int64(rapid.IntRange(0, 5000).Draw(t, "now")) * 1e6
+		source.advance(now, 0)
+		bits := rapid.Float64Range(1, 1e8).Draw(t, "bits")
+		for got := 0.0; ; {
+			due := source.due(bits-got, 0)
+			if due == never {
+				return
+			}
+			if before := max(due-1000, now); before > now {
+				if got += source.advance(before, 0); got >= bits {
+					t.Fatalf("%f of %f bits were offered 1 us before %d", got, bits, due)
+				}
+			}
+			if got += source.advance(due, 0); got >= bits*(1-1e-9) {
+				return
+			}
+			now = due // a step
 		}
 	})
 }
@@ -44,10 +97,10 @@ func TestOfferedIsTheIntegral(t *testing.T) {
 func TestPacer(t *testing.T) {
 	f := Flow{Schedule: Constant(100 * unit.Mbit)}
 	const frame = 1514 * 8
-	var p pacer
+	p := pacer{source: f.source(1), frameBits: frame, backlog: DefaultBacklog}
 	var taken float64
 	for ms := range int64(1000) {
-		p.update(&f, (ms+1)*1e6, frame)
+		p.update((ms + 1) * 1e6)
 		n := math.Floor(p.owed / frame)
 		p.owed -= n * frame
 		taken += n * frame
@@ -55,9 +108,26 @@ func TestPacer(t *testing.T) {
 	if math.Abs(taken-100e6) > frame {
 		t.Errorf("took %.0f bits in a second at 100 Mbit/s", taken)
 	}
-	p.update(&f, 61e9, frame)
+	p.update(61e9)
 	if want := 100e6 * DefaultBacklog.Seconds(); p.owed != want {
 		t.Errorf("after a minute of a stuck socket %.0f bits are owed, want %.0f", p.owed, want)
+	}
+}
+
+// A slow flow is looked at when it has a frame to send, and not every tick.
+func TestPacerSleeps(t *testing.T) {
+	f := Flow{Schedule: Constant(unit.Mbit)}
+	const frame = 1514 * 8 // 12.112 ms of 1 Mbit/s
+	p := pacer{source: f.source(1), frameBits: frame, backlog: DefaultBacklog}
+	looks, sent := 0, 0
+	for now := int64(0); now < 10e9; now = p.due(now, frame) {
+		looks++
+		for p.update(now); p.owed >= frame; sent++ {
+			p.owed -= frame
+		}
+	}
+	if sent < 824 || looks > sent+2 {
+		t.Errorf("%d frames in 10 s took %d looks, want 825", sent, looks)
 	}
 }
 
@@ -77,6 +147,20 @@ func TestValidate(t *testing.T) {
 		"is negative":         func(f *Flow) { f.Backlog = -1 },
 		"times rise from 0":   func(f *Flow) { f.Schedule = []Step{{At: 1}, {At: 1}} },
 		"is more than 10Tbit": func(f *Flow) { f.Schedule = Constant(unit.MaxRate + 1) },
+		"before the run's":    func(f *Flow) { f.Start = -1 },
+		"comes after the":     func(f *Flow) { f.Start, f.Stop = 2, 1 },
+		"poisson is for udp":  func(f *Flow) { f.Poisson = &Poisson{unit.Mbit} },
+		"schedule and on-off": func(f *Flow) { f.Schedule, f.OnOff = Constant(1), &OnOff{} },
+		"a transfer need tcp": func(f *Flow) { f.Protocol, f.Transfer = UDP, &Transfer{} },
+		"instead of download": func(f *Flow) { f.Requests, f.Download = &Requests{}, true },
+		"have their own bou":  func(f *Flow) { f.Requests, f.Backlog = &Requests{}, 1 },
+		"source port out":     func(f *Flow) { f.Transfer, f.SrcPort = &Transfer{}, 1 },
+		"destination port":    func(f *Flow) { f.Transfer, f.Download, f.DstPort = &Transfer{}, true, 1 },
+		"give each stream":    func(f *Flow) { f.Transfer = &Transfer{Size: 2, Streams: 3} },
+		"users or at a rate":  func(f *Flow) { f.Requests = &Requests{} },
+		"send buffer of 1B":   func(f *Flow) { f.SendBuffer = 1 },
+		"rate of 0bit":        func(f *Flow) { f.OnOff = &OnOff{} },
+		"Poisson source's":    func(f *Flow) { f.Protocol, f.Poisson = UDP, &Poisson{} },
 	} {
 		f := good
 		change(&f)

@@ -109,7 +109,7 @@ func StartProbe(ctx context.Context, hosts Hosts, p Probe) (*Prober, error) {
 	}}
 	from, to, err := f.ends(hosts)
 	if err == nil {
-		err = f.openUDP(from, to)
+		err = f.openUDP(from, to, newUDPBatch())
 	}
 	for _, fd := range []int{f.send, f.recv} {
 		if err == nil {
@@ -185,24 +185,10 @@ func (p *Prober) reads(fd int, use func(packet []byte, at int64)) {
 		if err != nil || n < probeHeader {
 			continue
 		}
-		if at := timestamp(oob[:oobn]); at != 0 {
+		if at, _ := control(oob[:oobn]); at != 0 {
 			use(buf[:n], at)
 		}
 	}
-}
-
-// timestamp finds SO_TIMESTAMPNS among control messages; 0 if it is not there.
-func timestamp(oob []byte) int64 {
-	msgs, err := unix.ParseSocketControlMessage(oob)
-	if err != nil {
-		return 0
-	}
-	for _, m := range msgs {
-		if m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SCM_TIMESTAMPNS && len(m.Data) >= 16 {
-			return int64(binary.NativeEndian.Uint64(m.Data))*1e9 + int64(binary.NativeEndian.Uint64(m.Data[8:]))
-		}
-	}
-	return 0
 }
 
 func (p *Prober) answer(packet []byte, at int64) {

@@ -47,12 +47,10 @@ func (r *receiver) loop(stop <-chan struct{}) {
 		}
 		for _, ev := range events[:max(n, 0)] {
 			f := r.flows[ev.Fd]
-			if err := f.receiver.work(0); err != nil {
+			if err := f.receiver.work(); err != nil {
 				unix.EpollCtl(r.epoll, unix.EPOLL_CTL_DEL, f.recv, nil)
 				if !errors.Is(err, io.EOF) {
-					f.mu.Lock()
-					f.failure = errors.Join(f.failure, err)
-					f.mu.Unlock()
+					f.fail(err)
 				}
 			}
 		}

@@ -6,9 +6,12 @@ import "time"
 type Result struct {
 	// StartMonotonicNs is when the schedules began, in the kernel's
 	// CLOCK_MONOTONIC, which is also the clock of bpf_ktime_get_ns.
-	StartMonotonicNs int64        `json:"start_monotonic_ns"`
-	Seconds          float64      `json:"seconds"`
-	Flows            []FlowResult `json:"flows"`
+	StartMonotonicNs int64   `json:"start_monotonic_ns"`
+	Seconds          float64 `json:"seconds"`
+	// Seed is what the run's draws were made of: Options.Seed, or the one that was
+	// drawn because that was 0.
+	Seed  uint64       `json:"seed"`
+	Flows []FlowResult `json:"flows"`
 	// Stalls are the times at which the sender was not run for longer than
 	// StallBound: nothing was offered then, and what is beyond the flows' backlog
 	// was given up. A run with stalls that matter says little about the path.
@@ -38,21 +41,33 @@ type FlowResult struct {
 	Congestion string `json:"congestion,omitempty"`
 	// FrameBytes is the layer-2 size of a full frame of this flow, PayloadBytes what
 	// it carries: goodput times their quotient is the layer-2 rate.
-	FrameBytes   int    `json:"frame_bytes"`
-	PayloadBytes int    `json:"payload_bytes"`
-	Error        string `json:"error,omitempty"`
+	FrameBytes   int `json:"frame_bytes"`
+	PayloadBytes int `json:"payload_bytes"`
+	// ECN and SACK are what both ends agreed on, in the flow's first connection.
+	// Subflows is the most of them that a multipath connection was seen to have; 0 is
+	// plain TCP.
+	ECN      bool `json:"ecn"`
+	SACK     bool `json:"sack"`
+	Subflows int  `json:"subflows,omitempty"`
+	// Seed is what the flow's draws were made of.
+	Seed  uint64 `json:"seed"`
+	Error string `json:"error,omitempty"`
 
 	Intervals []Interval `json:"intervals"`
-	// Total is the sum over the intervals; its SRTT and window are the last.
+	// Total is the sum over the intervals; its SRTT, window and jitter are the last.
 	Total Interval `json:"total"`
+	// Requests and Transfer are what became of the flow's, in the whole run.
+	Requests *RequestStats   `json:"requests,omitempty"`
+	Transfer *TransferResult `json:"transfer,omitempty"`
 }
 
-// Interval is a part of a run. Bytes are payload; bits are layer 2.
+// Interval is a part of a run. Bytes are payload; bits are layer 2. Of a flow with
+// many connections, counts are sums over them; of Requests, over both directions.
 type Interval struct {
 	StartSeconds float64 `json:"start_s"`
 	Seconds      float64 `json:"seconds"`
-	// OfferedL2Bits is what the schedule said; the parts at Unlimited, for which it
-	// says nothing, count as what the socket took.
+	// OfferedL2Bits is what the schedule said; parts at Unlimited, Requests and
+	// Transfers, for which it says nothing, count as what the sockets took.
 	OfferedL2Bits float64 `json:"offered_l2_bits"`
 	SentBytes     uint64  `json:"sent_bytes"` // the sender's socket took them
 	// DeliveredBytes were read by the receiver; DeliveredL2Bits is the same in full
@@ -61,14 +76,23 @@ type Interval struct {
 	DeliveredL2Bits float64 `json:"delivered_l2_bits"`
 	// Retransmits are TCP segments sent again.
 	Retransmits uint64 `json:"retransmitted_segments"`
-	// DeliveredCE are TCP segments that were acknowledged with an ECN echo.
+	// DeliveredCE are TCP segments that were acknowledged with an ECN echo, or
+	// datagrams that arrived with CE.
 	DeliveredCE uint64 `json:"delivered_ce_segments"`
 	// Datagrams and LostDatagrams are UDP's: sent, and missing by sequence number
 	// among those that a later one has overtaken.
 	Datagrams     uint64 `json:"sent_datagrams"`
 	LostDatagrams uint64 `json:"lost_datagrams"`
-	SRTTus        uint32 `json:"srtt_us"`
-	CwndSegments  uint32 `json:"cwnd_segments"`
+	// JitterUs is the interarrival jitter of RFC 3550 (6.4.1) at the interval's end,
+	// between the kernel's receive timestamps. UDP only.
+	JitterUs float64 `json:"jitter_us"`
+	// SRTTus and CwndSegments are the sender's at the interval's end. Over several
+	// connections they are the mean RTT and the sum of the windows of those that
+	// send (of Requests, those that answer).
+	SRTTus       uint32 `json:"srtt_us"`
+	CwndSegments uint32 `json:"cwnd_segments"`
+	// Requests are those of the interval.
+	Requests *RequestStats `json:"requests,omitempty"`
 }
 
 // OfferedRate and DeliveredRate are layer-2 bits per second.
@@ -117,5 +141,5 @@ func (i *Interval) add(o Interval) {
 	i.DeliveredCE += o.DeliveredCE
 	i.Datagrams += o.Datagrams
 	i.LostDatagrams += o.LostDatagrams
-	i.SRTTus, i.CwndSegments = o.SRTTus, o.CwndSegments
+	i.SRTTus, i.CwndSegments, i.JitterUs = o.SRTTus, o.CwndSegments, o.JitterUs
 }

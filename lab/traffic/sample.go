@@ -1,28 +1,60 @@
 package traffic
 
-import "golang.org/x/sys/unix"
-
 // snapshot is a flow's counts at one moment.
 type snapshot struct {
 	at             int64 // ns since the start
 	sent, received counts
-	retransmits    uint32
-	deliveredCE    uint32
-	srtt, cwnd     uint32
+	offered        float64
+	tcp            connState
 }
 
 func (f *flow) snapshot(now int64) snapshot {
-	var info *unix.TCPInfo
-	if f.Protocol == TCP {
-		info, _ = f.tcpInfo()
+	if f.app != nil {
+		return f.snapshotApp(now)
 	}
+	var state connState
+	if f.Protocol == TCP {
+		// A connection that broke has none: then its counts stand still.
+		state, _ = stateOf(f.send, f.MPTCP)
+		state.retransmits = max(state.retransmits, f.last.tcp.retransmits)
+		state.deliveredCE = max(state.deliveredCE, f.last.tcp.deliveredCE)
+	}
+	f.agreed.subflows = max(f.agreed.subflows, state.subflows)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := snapshot{at: now, sent: f.sent, received: f.received}
-	if info != nil {
-		s.retransmits, s.deliveredCE, s.srtt, s.cwnd = info.Total_retrans, info.Delivered_ce, info.Rtt, info.Snd_cwnd
+	f.pacer.update(now)
+	return snapshot{now, f.sent, f.received, f.pacer.offered + f.sent.unlimited, state}
+}
+
+// snapshotApp sums up the flow's connections, those that are closed included.
+func (f *flow) snapshotApp(now int64) snapshot {
+	s := snapshot{at: now, sent: f.sent, received: f.received, tcp: f.closed}
+	var srtt, main uint64
+	for c := range f.conns {
+		state, err := stateOf(c.fd, f.MPTCP)
+		if err != nil {
+			continue
+		}
+		s.tcp.retransmits += state.retransmits
+		s.tcp.deliveredCE += state.deliveredCE
+		f.agreed.subflows = max(f.agreed.subflows, state.subflows)
+		if c.main {
+			s.tcp.cwnd += state.cwnd
+			srtt += uint64(state.srtt)
+			main++
+		}
 	}
+	s.tcp.srtt = uint32(srtt / max(main, 1))
+	s.offered = f.layer2(s.sent.bytes)
 	return s
+}
+
+// layer2 is the bits of full frames that carry so many bytes.
+func (f *flow) layer2(bytes uint64) float64 {
+	if f.payload == 0 { // no connection yet
+		return 0
+	}
+	return float64(bytes) * 8 * float64(f.frame) / float64(f.payload)
 }
 
 // lost is how many datagrams are missing before the last that arrived.
@@ -33,21 +65,23 @@ func (f *flow) sample(now int64) Interval {
 	s, last := f.snapshot(now), f.last
 	f.last = s
 	delivered := s.received.bytes - last.received.bytes
-	f.mu.Lock()
-	offered := f.offered(last.at, now)
-	f.mu.Unlock()
 	iv := Interval{
 		StartSeconds: float64(last.at) / 1e9, Seconds: float64(now-last.at) / 1e9,
-		OfferedL2Bits:  offered + s.sent.unlimited - last.sent.unlimited,
+		OfferedL2Bits:  s.offered - last.offered,
 		SentBytes:      s.sent.bytes - last.sent.bytes,
-		DeliveredBytes: delivered, DeliveredL2Bits: float64(delivered) * 8 * float64(f.frame) / float64(f.payload),
-		Retransmits: uint64(s.retransmits - last.retransmits), DeliveredCE: uint64(s.deliveredCE - last.deliveredCE),
-		Datagrams: s.sent.datagrams - last.sent.datagrams,
-		SRTTus:    s.srtt, CwndSegments: s.cwnd,
+		DeliveredBytes: delivered, DeliveredL2Bits: f.layer2(delivered),
+		Retransmits: s.tcp.retransmits - last.tcp.retransmits,
+		DeliveredCE: s.tcp.deliveredCE - last.tcp.deliveredCE + s.received.ce - last.received.ce,
+		Datagrams:   s.sent.datagrams - last.sent.datagrams,
+		JitterUs:    s.received.jitter.us(),
+		SRTTus:      s.tcp.srtt, CwndSegments: s.tcp.cwnd,
 	}
 	// A reordered datagram may take a loss back that was counted before.
 	if now, before := s.received.lost(), last.received.lost(); now > before {
 		iv.LostDatagrams = now - before
+	}
+	if f.app != nil {
+		f.app.interval(&iv)
 	}
 	f.result = append(f.result, iv)
 	return iv

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,8 +23,15 @@ type Options struct {
 	// OnInterval, if set, is called after each sample with one Interval per flow,
 	// in the order of the flows, on a goroutine of the session.
 	OnInterval func(flows []FlowInterval)
+	// Seed is what is drawn depends on, with each flow's name; 0 draws one, and
+	// Result.Seed says which, so that a run can be repeated.
+	Seed uint64
+	// UntilDone ends the run once every Transfer has, if that is sooner than
+	// Duration.
+	UntilDone bool
 	// OnReceiver, if set, is called before the start with the name of each flow and
-	// the socket that receives it; meter.Meter.Watch is made for it.
+	// the socket that receives it; meter.Meter.Watch is made for it. Requests and
+	// Transfers, whose sockets come and go, are left out.
 	OnReceiver func(flow string, fd int) error
 	// StartAt is the CLOCK_MONOTONIC time (MonotonicNow) at which the schedules
 	// begin; 0 is at once, when all are connected.
@@ -47,24 +55,44 @@ type Session struct {
 	end     float64       // seconds from the start to the last sample
 	over    chan struct{} // closed when the sockets are
 	stalls  []Stall       // of the sender; it alone writes
+	apps    *apps         // nil without Requests and Transfers
+	changed atomic.Bool   // a rate was set from outside
 }
 
-// flow is a Flow that runs. What the sending goroutine writes, the sampling one
-// reads under mu.
+// flow is a Flow that runs. What the sending and the receiving goroutine write,
+// the sampling one reads under mu; that of applications, under apps.mu.
 type flow struct {
 	Flow
-	send, recv       int // sockets
-	from, to         netip.AddrPort
-	frame, payload   int // layer-2 bytes of a full frame, and what it carries
-	congestion       string
-	pacer            pacer
-	mu               sync.Mutex
-	sent             counts
-	failure          error
-	received         counts
-	last             snapshot
-	result           []Interval
-	sender, receiver interface{ work(now int64) error }
+	send, recv     int // sockets
+	from, to       netip.AddrPort
+	frame, payload int // layer-2 bytes of a full frame, and what it carries
+	congestion     string
+	pacer          pacer
+	mu             sync.Mutex
+	sent           counts
+	failure        error
+	received       counts
+	last           snapshot
+	result         []Interval
+	sender         interface {
+		work(now int64) (due int64, err error)
+	}
+	due      int64 // when the sender is to work next, in ns since the start
+	receiver interface{ work() error }
+	agreed   connState
+
+	app    app                // nil of a flow with a rate
+	conns  map[*conn]struct{} // of app, open
+	closed connState          // of app's connections that are not
+}
+
+// fail notes an error, the first if there are many.
+func (f *flow) fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.failure == nil {
+		f.failure = err
+	}
 }
 
 // counts grow from the start.
@@ -72,6 +100,8 @@ type counts struct {
 	bytes, datagrams uint64
 	next             uint64  // receiver: the sequence number after the highest seen
 	unlimited        float64 // layer-2 bits that were sent at Unlimited
+	ce               uint64  // receiver: datagrams with CE
+	jitter           jitter
 }
 
 // connectPatience covers three lost SYNs or the longest path.
@@ -84,39 +114,45 @@ func Start(ctx context.Context, hosts Hosts, flows []Flow, o Options) (_ *Sessio
 	if o.Interval == 0 {
 		o.Interval = time.Second
 	}
+	if o.Seed == 0 {
+		o.Seed = drawSeed()
+	}
 	s := &Session{options: o, stop: make(chan struct{}), over: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			s.closeSockets()
 		}
 	}()
-	names := map[string]bool{}
-	for _, spec := range flows {
-		if err := spec.Validate(); err != nil {
-			return nil, err
-		}
-		if names[spec.Name] {
-			return nil, fmt.Errorf("there are two flows %q", spec.Name)
-		}
-		names[spec.Name] = true
-		spec.Schedule = slices.Clone(spec.Schedule)
-		s.flows = append(s.flows, &flow{Flow: spec, send: -1, recv: -1})
+	if err := s.add(flows); err != nil {
+		return nil, err
+	}
+	if err := roomFor(flows); err != nil {
+		return nil, err
 	}
 	if err := s.connect(ctx, hosts); err != nil {
 		return nil, err
 	}
+	var plain []*flow
 	for _, f := range s.flows {
+		if f.app != nil {
+			continue
+		}
+		plain = append(plain, f)
 		if o.OnReceiver != nil {
 			if err := o.OnReceiver(f.Name, f.recv); err != nil {
 				return nil, fmt.Errorf("flow %q: %w", f.Name, err)
 			}
 		}
 	}
-	receiver, err := newReceiver(s.flows)
+	receiver, err := newReceiver(plain)
 	if err != nil {
 		return nil, err
 	}
 	for _, f := range s.flows {
+		f.pacer = pacer{source: f.source(f.Seed), frameBits: float64(f.frame * 8), backlog: f.Backlog}
+		if f.Backlog == 0 {
+			f.pacer.backlog = DefaultBacklog
+		}
 		f.last = f.snapshot(0) // nothing was sent yet, but a SYN may have been twice
 	}
 	s.start = o.StartAt
@@ -126,6 +162,12 @@ func Start(ctx context.Context, hosts Hosts, flows []Flow, o Options) (_ *Sessio
 	s.done.Go(func() { s.sendLoop() })
 	s.done.Go(func() { receiver.loop(s.stop) })
 	s.done.Go(func() { s.sampleLoop(ctx) })
+	if s.apps != nil {
+		if o.UntilDone {
+			s.apps.idle = s.Stop
+		}
+		s.done.Go(func() { s.apps.loop(s.start, s.stop) })
+	}
 	go func() {
 		s.done.Wait()
 		s.closeSockets()
@@ -134,34 +176,33 @@ func Start(ctx context.Context, hosts Hosts, flows []Flow, o Options) (_ *Sessio
 	return s, nil
 }
 
+// add checks the flows and takes them in.
+func (s *Session) add(flows []Flow) error {
+	names := map[string]bool{}
+	transfers := false
+	for _, spec := range flows {
+		if err := spec.Validate(); err != nil {
+			return err
+		}
+		if names[spec.Name] {
+			return fmt.Errorf("there are two flows %q", spec.Name)
+		}
+		names[spec.Name] = true
+		transfers = transfers || spec.Transfer != nil
+		spec.Schedule = slices.Clone(spec.Schedule)
+		if spec.Seed == 0 {
+			spec.Seed = s.options.Seed
+		}
+		s.flows = append(s.flows, &flow{Flow: spec, send: -1, recv: -1})
+	}
+	if s.options.UntilDone && !transfers {
+		return fmt.Errorf("the run is to end with its transfers, and has none: add one, or give it a duration")
+	}
+	return nil
+}
+
 // tick is the shortest time between two writes of a flow.
 const tick = time.Millisecond
-
-// sendLoop lets every flow write, tick by tick.
-func (s *Session) sendLoop() {
-	for next, last := s.start, s.start; ; {
-		sleepUntil(next)
-		select {
-		case <-s.stop:
-			return
-		default:
-		}
-		now := mono()
-		if d := now - last; d > int64(StallBound) {
-			s.stalls = append(s.stalls, Stall{float64(last-s.start) / 1e9, float64(d) / 1e9})
-		}
-		last = now
-		for _, f := range s.flows {
-			f.mu.Lock()
-			if f.failure == nil {
-				f.failure = f.sender.work(now - s.start)
-			}
-			f.mu.Unlock()
-		}
-		// A late loop goes on from now: the pacers catch up by themselves.
-		next = max(next+int64(tick), mono()-int64(tick))
-	}
-}
 
 // sampleLoop takes a sample of each flow at the end of each interval.
 func (s *Session) sampleLoop(ctx context.Context) {
@@ -202,38 +243,62 @@ func (s *Session) sample() {
 	s.end = float64(now) / 1e9
 	out := make([]FlowInterval, len(s.flows))
 	for i, f := range s.flows {
-		iv := f.sample(now)
-		out[i] = FlowInterval{f.Name, iv}
+		if f.app != nil {
+			s.apps.mu.Lock()
+		}
+		out[i] = FlowInterval{f.Name, f.sample(now)}
+		if f.app != nil {
+			s.apps.mu.Unlock()
+		}
 	}
 	if s.options.OnInterval != nil {
 		s.options.OnInterval(out)
 	}
 }
 
-// SetRate changes a flow's offered rate now, instead of its schedule, which is
-// taken up no more.
+// SetRate changes a flow's offered rate now, instead of its schedule or source,
+// which is taken up no more; that of a Poisson source becomes its new mean.
 func (s *Session) SetRate(name string, r unit.Rate) error {
-	for _, f := range s.flows {
-		if f.Name == name {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			at := time.Duration(max(mono()-s.start, 0))
-			kept := slices.DeleteFunc(f.Schedule, func(st Step) bool { return st.At >= at })
-			f.Schedule = append(kept, Step{at, r})
-			return nil
-		}
+	f, err := s.flow(name)
+	if err != nil {
+		return err
 	}
-	return fmt.Errorf("there is no flow %q", name)
+	if f.app != nil {
+		return fmt.Errorf("flow %q has no rate to set: it has requests or a transfer", name)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := max(mono()-s.start, 0)
+	if a, ok := f.pacer.source.(*arrivals); ok {
+		if err := (Poisson{r}).Validate(); err != nil {
+			return fmt.Errorf("flow %q: %w", name, err)
+		}
+		a.mean = r
+	} else {
+		f.pacer.update(now)
+		f.pacer.source = &course{at: now, now: r}
+	}
+	s.changed.Store(true)
+	return nil
 }
 
-// Conn is the flow's two ends, as in the packets that carry its data.
-func (s *Session) Conn(name string) (from, to netip.AddrPort, err error) {
+func (s *Session) flow(name string) (*flow, error) {
 	for _, f := range s.flows {
 		if f.Name == name {
-			return f.from, f.to, nil
+			return f, nil
 		}
 	}
-	return from, to, fmt.Errorf("there is no flow %q", name)
+	return nil, fmt.Errorf("there is no flow %q", name)
+}
+
+// Conn is the flow's two ends, as in the packets that carry its data. Of Requests
+// and Transfers, whose connections come and go, one port is 0.
+func (s *Session) Conn(name string) (from, to netip.AddrPort, err error) {
+	f, err := s.flow(name)
+	if err != nil {
+		return from, to, err
+	}
+	return f.from, f.to, nil
 }
 
 // StartMonotonicNs is when the schedules began (CLOCK_MONOTONIC).
@@ -246,15 +311,19 @@ func (s *Session) Stop() { s.once.Do(func() { close(s.stop) }) }
 // by the context that Start was given. A flow that broke says so in its Error.
 func (s *Session) Wait() *Result {
 	<-s.over
-	r := &Result{StartMonotonicNs: s.start, Seconds: s.end, Stalls: append([]Stall{}, s.stalls...)}
+	r := &Result{StartMonotonicNs: s.start, Seconds: s.end, Seed: s.options.Seed, Stalls: append([]Stall{}, s.stalls...)}
 	for _, f := range s.flows {
 		fr := FlowResult{
 			Name: f.Name, From: f.From, To: f.To, Protocol: f.Protocol,
 			FromAddr: f.from.String(), ToAddr: f.to.String(), Congestion: f.congestion,
 			FrameBytes: f.frame, PayloadBytes: f.payload, Intervals: f.result,
+			ECN: f.agreed.ecn, SACK: f.agreed.sack, Subflows: f.agreed.subflows, Seed: f.Seed,
 		}
 		for _, iv := range f.result {
 			fr.Total.add(iv)
+		}
+		if f.app != nil {
+			f.app.result(&fr)
 		}
 		if f.failure != nil {
 			fr.Error = f.failure.Error()
@@ -276,6 +345,9 @@ func Run(ctx context.Context, hosts Hosts, flows []Flow, o Options) (*Result, er
 // closeSockets ends connections at once (RST): what is still unsent would
 // otherwise trickle into whatever is measured next.
 func (s *Session) closeSockets() {
+	if s.apps != nil {
+		s.apps.close()
+	}
 	for _, f := range s.flows {
 		for _, fd := range []*int{&f.send, &f.recv} {
 			if *fd >= 0 {

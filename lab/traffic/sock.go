@@ -2,49 +2,13 @@ package traffic
 
 import (
 	"errors"
-	"fmt"
 	"net/netip"
+	"runtime"
 	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
-
-// newSocket makes a non-blocking socket in the calling thread's namespace, with
-// the flow's marking, bound to addr.
-func newSocket(f *Flow, kind int, addr netip.AddrPort) (int, error) {
-	family, tos := unix.AF_INET, [2]int{unix.IPPROTO_IP, unix.IP_TOS}
-	if f.IPv6 {
-		family, tos = unix.AF_INET6, [2]int{unix.IPPROTO_IPV6, unix.IPV6_TCLASS}
-	}
-	fd, err := unix.Socket(family, kind|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return -1, fmt.Errorf("make socket: %w", err)
-	}
-	set := []struct {
-		on                bool
-		level, opt, value int
-	}{
-		{true, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1},
-		{f.DSCP != 0, tos[0], tos[1], int(f.DSCP) << 2},
-		{f.Mark != 0, unix.SOL_SOCKET, unix.SO_MARK, int(f.Mark)},
-		{kind == unix.SOCK_STREAM, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1},
-	}
-	for _, s := range set {
-		if !s.on {
-			continue
-		}
-		if err := unix.SetsockoptInt(fd, s.level, s.opt, s.value); err != nil {
-			unix.Close(fd)
-			return -1, fmt.Errorf("set socket option %d: %w", s.opt, err)
-		}
-	}
-	if err := unix.Bind(fd, sockaddr(addr)); err != nil {
-		unix.Close(fd)
-		return -1, fmt.Errorf("bind to %v: %w", addr, err)
-	}
-	return fd, nil
-}
 
 func sockaddr(a netip.AddrPort) unix.Sockaddr {
 	if a.Addr().Is4() {
@@ -105,6 +69,14 @@ func sleepUntil(t int64) {
 	ts := unix.NsecToTimespec(t)
 	for unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &ts, nil) == unix.EINTR {
 	}
+}
+
+// quickSleep lets this goroutine's sleeps end in time: the kernel may add 50 us of
+// timer slack to those of an ordinary thread, which Poisson packets would have in
+// their gaps. The thread ends with the goroutine.
+func quickSleep() {
+	runtime.LockOSThread()
+	unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 }
 
 // ioctlInt reads an int by ioctl without telling the scheduler: it never blocks.

@@ -32,7 +32,7 @@ type tcpSender struct {
 
 func newTCPSender(f *flow) (*tcpSender, error) {
 	t := &tcpSender{f: f}
-	return t, t.limitUnsent(max(bytesIn(maxRate(f.Schedule), unsentTime), 2*f.payload, minUnsent))
+	return t, t.limitUnsent(max(bytesIn(f.highest(), unsentTime), 2*f.payload, minUnsent))
 }
 
 func (t *tcpSender) limitUnsent(n int) error {
@@ -44,19 +44,22 @@ func (t *tcpSender) limitUnsent(n int) error {
 	return unix.SetsockoptInt(t.f.send, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, n)
 }
 
-func (t *tcpSender) work(now int64) error {
-	f, frameBits := t.f, float64(t.f.frame*8)
-	if f.pacer.update(&f.Flow, now, frameBits) == Unlimited {
-		return t.fill()
+func (t *tcpSender) work(now int64) (due int64, err error) {
+	f, p := t.f, &t.f.pacer
+	if p.update(now) == Unlimited {
+		return now + int64(tick), t.fill()
 	}
 	// 1e-6 of a frame makes up for rounding.
-	segments := int(f.pacer.owed/frameBits + float64(t.part)/float64(f.payload) + 1e-6)
-	if segments == 0 {
-		return nil
+	const rounding = 1e-6
+	part := func() float64 { return float64(t.part) / float64(f.payload) }
+	if segments := int(p.owed/p.frameBits + part() + rounding); segments > 0 {
+		n, err := t.write(segments*f.payload - t.part)
+		p.owed -= float64(n) / float64(f.payload) * p.frameBits
+		if err != nil {
+			return 0, err
+		}
 	}
-	n, err := t.write(segments*f.payload - t.part)
-	f.pacer.owed -= float64(n) / float64(f.payload) * frameBits
-	return err
+	return p.due(now, (1-part()-rounding)*p.frameBits), nil
 }
 
 // fill writes until the socket takes no more. How much it holds unsent follows
@@ -77,7 +80,7 @@ func (t *tcpSender) fill() error {
 		return err
 	}
 	n, err := t.write(2 * maxUnsent)
-	t.f.sent.unlimited += float64(n) / float64(t.f.payload) * float64(t.f.frame*8)
+	t.f.sent.unlimited += float64(n) / float64(t.f.payload) * t.f.pacer.frameBits
 	return err
 }
 
@@ -104,8 +107,9 @@ func (t *tcpSender) write(want int) (done int, err error) {
 // tcpReceiver reads without copying: MSG_TRUNC discards (tcp(7)).
 type tcpReceiver struct{ f *flow }
 
-func (t *tcpReceiver) work(int64) error {
+func (t *tcpReceiver) work() error {
 	var got uint64
+	defer t.f.keepClamp(t.f.recv)
 	defer func() {
 		t.f.mu.Lock()
 		t.f.received.bytes += got
@@ -132,8 +136,3 @@ func (t *tcpReceiver) work(int64) error {
 
 // sink is where nothing is written.
 var sink = make([]byte, chunk)
-
-// tcpInfo is the sender's TCP_INFO.
-func (f *flow) tcpInfo() (*unix.TCPInfo, error) {
-	return unix.GetsockoptTCPInfo(f.send, unix.IPPROTO_TCP, unix.TCP_INFO)
-}

@@ -13,6 +13,7 @@ import (
 
 	"headgate/lab"
 	"headgate/lab/labtest"
+	"headgate/lab/link"
 	"headgate/lab/traffic"
 	"headgate/unit"
 )
@@ -118,7 +119,7 @@ func TestManyFlows(t *testing.T) {
 // Interval by interval, within 6 % of 50 Mbit/s: the interval after the overload
 // has what the bottleneck's queue (20 ms) and the socket (4 ms of 200 Mbit/s) held.
 func TestSchedule(t *testing.T) {
-	l := labtest.Rig(t, lab.RigOptions{Bottleneck: 50 * unit.Mbit, In: true, Queue: lab.Queue{Time: 20 * time.Millisecond}})
+	l := labtest.Rig(t, lab.RigOptions{Bottleneck: 50 * unit.Mbit, In: true, Queue: link.Amount{Time: 20 * time.Millisecond}})
 	for _, proto := range []traffic.Protocol{traffic.TCP, traffic.UDP} {
 		t.Run(string(proto), func(t *testing.T) {
 			labtest.Try(t, func(t *labtest.Check) { testSchedule(t, l, proto) })

@@ -27,7 +27,8 @@ const (
 	udpBudget = 500 * time.Microsecond
 )
 
-// udpSender numbers its datagrams from 0: the first 8 bytes, big endian.
+// udpSender numbers its datagrams from 0, in their first 8 bytes, big endian; the
+// next 8 are when they were sent (CLOCK_MONOTONIC).
 type udpSender struct {
 	f     *flow
 	batch int // datagrams per call
@@ -36,47 +37,50 @@ type udpSender struct {
 
 func newUDPSender(f *flow) (*udpSender, error) {
 	u := &udpSender{f: f, batch: 1}
-	if maxRate(f.Schedule) >= segmentFrom || hasUnlimited(f.Schedule) {
+	if f.highest() >= segmentFrom || f.unlimited() {
 		u.batch = min(maxSegments, maxPayload/f.payload)
 		if err := unix.SetsockoptInt(f.send, unix.IPPROTO_UDP, unix.UDP_SEGMENT, f.payload); err != nil {
 			u.batch = 1
 		}
 	}
 	u.buf = make([]byte, u.batch*f.payload)
-	return u, errors.Join(
-		unix.SetsockoptInt(f.recv, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, udpBuffer),
-		unix.SetsockoptInt(f.send, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, udpBuffer/8),
-	)
+	return u, setOptions(f.send, []option{{f.SendBuffer == 0, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, udpBuffer / 8}})
 }
 
-func (u *udpSender) work(now int64) error {
-	f, frameBits := u.f, float64(u.f.frame*8)
-	if f.pacer.update(&f.Flow, now, frameBits) == Unlimited {
+func (u *udpSender) work(now int64) (due int64, err error) {
+	f, p := u.f, &u.f.pacer
+	if p.update(now) == Unlimited {
 		for end := time.Now().Add(udpBudget); time.Now().Before(end); {
 			n, err := u.send(u.batch)
-			f.sent.unlimited += float64(n) * frameBits
+			f.sent.unlimited += float64(n) * p.frameBits
 			if err != nil || n == 0 {
-				return err
+				return now + int64(tick), err
 			}
 		}
-		return nil
+		return now + int64(tick), nil
 	}
-	for f.pacer.owed >= frameBits*(1-1e-6) {
-		n, err := u.send(min(u.batch, int(f.pacer.owed/frameBits+1e-6)))
-		f.pacer.owed -= float64(n) * frameBits
-		if err != nil || n == 0 {
-			return err
+	const rounding = 1e-6
+	for p.owed >= p.frameBits*(1-rounding) {
+		n, err := u.send(min(u.batch, int(p.owed/p.frameBits+rounding)))
+		p.owed -= float64(n) * p.frameBits
+		if err != nil {
+			return 0, err
+		}
+		if n == 0 {
+			break
 		}
 	}
-	return nil
+	return p.due(now, (1-rounding)*p.frameBits), nil
 }
 
 // send sends n datagrams in one call, and says how many the socket took: all or
 // none.
 func (u *udpSender) send(n int) (int, error) {
 	f := u.f
+	now := uint64(mono())
 	for i := range n {
 		binary.BigEndian.PutUint64(u.buf[i*f.payload:], f.sent.datagrams+uint64(i))
+		binary.BigEndian.PutUint64(u.buf[i*f.payload+8:], now)
 	}
 	for {
 		_, err := unix.Write(f.send, u.buf[:n*f.payload])
@@ -97,12 +101,20 @@ func (u *udpSender) send(n int) (int, error) {
 	}
 }
 
-// udpReceiver reads only the numbers of its datagrams, dozens in a call.
+// udpReceiver reads only the numbers of its datagrams and when they were sent,
+// dozens in a call, with the kernel's word on when they arrived.
 type udpReceiver struct {
-	f    *flow
-	msgs []mmsghdr
-	iovs []unix.Iovec
-	seqs [][8]byte
+	f *flow
+	b *udpBatch
+}
+
+// udpBatch is room for what a call reads. One goroutine reads, so that all flows
+// share one.
+type udpBatch struct {
+	msgs  [udpReadBatch]mmsghdr
+	iovs  [udpReadBatch]unix.Iovec
+	heads [udpReadBatch][minPayload]byte
+	oobs  [udpReadBatch][udpControl]byte
 }
 
 // mmsghdr is struct mmsghdr of recvmmsg(2).
@@ -112,25 +124,44 @@ type mmsghdr struct {
 	_   [4]byte
 }
 
-const udpReadBatch = 64
+const (
+	udpReadBatch = 64
+	// udpControl holds a timestamp and a byte of TOS as control messages (cmsg(3)).
+	udpControl = 64
+)
 
-func newUDPReceiver(f *flow) *udpReceiver {
-	u := &udpReceiver{
-		f: f, msgs: make([]mmsghdr, udpReadBatch), iovs: make([]unix.Iovec, udpReadBatch), seqs: make([][8]byte, udpReadBatch),
+func newUDPBatch() *udpBatch {
+	b := &udpBatch{}
+	for i := range b.msgs {
+		b.iovs[i].Base = &b.heads[i][0]
+		b.iovs[i].SetLen(minPayload)
+		b.msgs[i].hdr.Iov = &b.iovs[i]
+		b.msgs[i].hdr.SetIovlen(1)
+		b.msgs[i].hdr.Control = &b.oobs[i][0]
 	}
-	for i := range u.msgs {
-		u.iovs[i].Base = &u.seqs[i][0]
-		u.iovs[i].SetLen(len(u.seqs[i]))
-		u.msgs[i].hdr.Iov = &u.iovs[i]
-		u.msgs[i].hdr.SetIovlen(1)
-	}
-	return u
+	return b
 }
 
-func (u *udpReceiver) work(int64) error {
+func newUDPReceiver(f *flow, b *udpBatch) (*udpReceiver, error) {
+	receiveTOS := unix.IP_RECVTOS
+	if f.IPv6 {
+		receiveTOS = unix.IPV6_RECVTCLASS
+	}
+	return &udpReceiver{f, b}, setOptions(f.recv, []option{
+		{true, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1},
+		{f.ECN, f.tosLevel(), receiveTOS, 1},
+		{f.ReceiveBuffer == 0, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, udpBuffer},
+	})
+}
+
+func (u *udpReceiver) work() error {
+	b := u.b
 	for {
+		for i := range b.msgs {
+			b.msgs[i].hdr.SetControllen(udpControl) // the kernel wrote what it used
+		}
 		// MSG_TRUNC makes len the datagram's real length.
-		n, _, e := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(u.f.recv), uintptr(unsafe.Pointer(&u.msgs[0])),
+		n, _, e := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(u.f.recv), uintptr(unsafe.Pointer(&b.msgs[0])),
 			udpReadBatch, unix.MSG_DONTWAIT|unix.MSG_TRUNC, 0, 0)
 		runtime.KeepAlive(u)
 		switch e {
@@ -146,12 +177,41 @@ func (u *udpReceiver) work(int64) error {
 		c := &u.f.received
 		for i := range int(n) {
 			c.datagrams++
-			c.bytes += uint64(u.msgs[i].len)
-			c.next = max(c.next, binary.BigEndian.Uint64(u.seqs[i][:])+1)
+			c.bytes += uint64(b.msgs[i].len)
+			c.next = max(c.next, binary.BigEndian.Uint64(b.heads[i][:])+1)
+			at, ce := control(b.oobs[i][:b.msgs[i].hdr.Controllen])
+			if at != 0 {
+				c.jitter.arrived(int64(binary.BigEndian.Uint64(b.heads[i][8:])), at)
+			}
+			if ce {
+				c.ce++
+			}
 		}
 		u.f.mu.Unlock()
 		if n < udpReadBatch {
 			return nil
 		}
 	}
+}
+
+// control reads a datagram's control messages: when it arrived (CLOCK_REALTIME in
+// ns, 0 if that is not there) and whether it has CE. It is called for each
+// datagram, so it makes no garbage.
+func control(oob []byte) (at int64, ce bool) {
+	for len(oob) >= unix.SizeofCmsghdr {
+		size := int(binary.NativeEndian.Uint64(oob))
+		if size < unix.SizeofCmsghdr || size > len(oob) {
+			break
+		}
+		data := oob[unix.SizeofCmsghdr:size]
+		level, kind := binary.NativeEndian.Uint32(oob[8:]), binary.NativeEndian.Uint32(oob[12:])
+		switch {
+		case level == unix.SOL_SOCKET && kind == unix.SCM_TIMESTAMPNS && len(data) >= 16:
+			at = int64(binary.NativeEndian.Uint64(data))*1e9 + int64(binary.NativeEndian.Uint64(data[8:]))
+		case level == unix.IPPROTO_IP && kind == unix.IP_TOS, level == unix.IPPROTO_IPV6 && kind == unix.IPV6_TCLASS:
+			ce = len(data) > 0 && data[0]&3 == 3 // an int of little-endian machines, or a byte
+		}
+		oob = oob[min(unix.CmsgSpace(size-unix.SizeofCmsghdr), len(oob)):]
+	}
+	return at, ce
 }

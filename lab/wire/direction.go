@@ -96,7 +96,7 @@ func newDirection(in, out int, o Options) (*direction, error) {
 		d.stats.LateBound = DefaultLateBound
 	}
 	if o.Trace != nil {
-		d.trace = newTracer(o.Trace)
+		d.trace = newTracer(o.Trace, now)
 		d.parts = make([]link.Result, 0, maxSegments)
 	}
 	d.published = d.stats

@@ -50,6 +50,12 @@ type Stats struct {
 	Untraced uint64 `json:"untraced"`
 }
 
+// Drops are the segments and frames that came and were not delivered, whatever the
+// cause.
+func (s Stats) Drops() uint64 {
+	return s.Overflowed + s.Early + s.Policed + s.Lost + s.Dropped + s.Missed + s.Failed
+}
+
 // CPU is the thread's processor time.
 func (s Stats) CPU() time.Duration { return s.User + s.System }
 

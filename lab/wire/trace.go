@@ -14,21 +14,25 @@ import (
 // packet of cross traffic. Times are ns of CLOCK_MONOTONIC, and 0 for what it did
 // not live to see.
 type Record struct {
-	Number   uint64 // in order of arrival
-	Bytes    int    // layer 2
-	Arrived  int64
-	Departed int64 // from the serialiser
-	Released int64 // at the receiver, by the model
-	Written  int64 // to the receiving device, really
-	Fate     link.Fate
-	Marked   bool // CE was set by the link
-	Cross    bool // virtual
+	link.Result
+	Written int64 // to the receiving device, really
 }
 
-// traceHeader is a log's first line, traceMissing begins one about records that
-// are not there.
+// Trace is a release log.
+type Trace struct {
+	// Begun is when the link began, ns of CLOCK_MONOTONIC: from then on its intervals
+	// count, and its bucket was full.
+	Begun   int64
+	Records []Record
+	// Missing are records that the log had no room for.
+	Missing uint64
+}
+
+// traceBegun and the time are a log's first line, traceHeader its second;
+// traceMissing begins one about records that are not there.
 const (
-	traceHeader  = "number,bytes,arrived_ns,departed_ns,released_ns,written_ns,fate,marked,cross"
+	traceBegun   = "# begun_ns: "
+	traceHeader  = "number,bytes,dscp,ecn,arrived_ns,departed_ns,released_ns,written_ns,fate,marked,cross"
 	traceMissing = "# missing: "
 )
 
@@ -59,13 +63,13 @@ type traced struct {
 	records []Record
 }
 
-func newTracer(w io.Writer) *tracer {
+func newTracer(w io.Writer, begun int64) *tracer {
 	t := &tracer{free: make(chan []Record, traceBatches), full: make(chan traced, traceBatches), done: make(chan error, 1)}
 	for range traceBatches - 1 {
 		t.free <- make([]Record, 0, traceBatch)
 	}
 	t.batch = make([]Record, 0, traceBatch)
-	go func() { t.done <- t.write(w) }()
+	go func() { t.done <- t.write(w, begun) }()
 	return t
 }
 
@@ -75,10 +79,7 @@ func (t *tracer) add(r *link.Result, written int64) bool {
 		t.missing++
 		return false
 	}
-	t.batch = append(t.batch, Record{
-		Number: r.Number, Bytes: r.Size, Arrived: r.Arrived, Departed: r.Departed, Released: r.Released,
-		Written: written, Fate: r.Fate, Marked: r.Marked, Cross: r.Cross,
-	})
+	t.batch = append(t.batch, Record{*r, written})
 	return true
 }
 
@@ -105,9 +106,9 @@ func (t *tracer) close() error {
 	return <-t.done
 }
 
-func (t *tracer) write(w io.Writer) (err error) {
+func (t *tracer) write(w io.Writer, begun int64) (err error) {
 	b := bufio.NewWriterSize(w, 1<<16)
-	b.WriteString(traceHeader + "\n")
+	fmt.Fprintf(b, "%s%d\n%s\n", traceBegun, begun, traceHeader)
 	var line []byte
 	for batch := range t.full {
 		if batch.missing > 0 {
@@ -129,7 +130,7 @@ func (t *tracer) write(w io.Writer) (err error) {
 
 func (r *Record) append(b []byte) []byte {
 	b = strconv.AppendUint(b, r.Number, 10)
-	for _, v := range [...]int64{int64(r.Bytes), r.Arrived, r.Departed, r.Released, r.Written} {
+	for _, v := range [...]int64{int64(r.Size), int64(r.DSCP), int64(r.ECN), r.Arrived, r.Departed, r.Released, r.Written} {
 		b = strconv.AppendInt(append(b, ','), v, 10)
 	}
 	b = append(append(b, ','), fates[r.Fate]...)
@@ -138,32 +139,35 @@ func (r *Record) append(b []byte) []byte {
 	return append(b, '\n')
 }
 
-// ReadTrace reads a release log, and how many records it says are missing.
-func ReadTrace(r io.Reader) (records []Record, missing uint64, err error) {
+// ReadTrace reads a release log.
+func ReadTrace(r io.Reader) (t Trace, err error) {
 	s := bufio.NewScanner(r)
 	for n := 1; s.Scan(); n++ {
 		text := s.Text()
-		if n == 1 {
-			if text != traceHeader {
-				return nil, 0, fmt.Errorf("line 1 is not the header of a release log: it should be %q", traceHeader)
-			}
-			continue
+		begun, isBegun := strings.CutPrefix(text, traceBegun)
+		missing, isMissing := strings.CutPrefix(text, traceMissing)
+		var count uint64
+		switch {
+		case n == 1 && isBegun:
+			t.Begun, err = strconv.ParseInt(begun, 10, 64)
+		case n == 1:
+			err = fmt.Errorf("this is no release log: it should begin with %q", traceBegun)
+		case n == 2 && text != traceHeader:
+			err = fmt.Errorf("this is no header of a release log: it should be %q", traceHeader)
+		case n == 2:
+		case isMissing:
+			count, err = strconv.ParseUint(missing, 10, 64)
+			t.Missing += count
+		default:
+			var record Record
+			record, err = parseRecord(text)
+			t.Records = append(t.Records, record)
 		}
-		if count, ok := strings.CutPrefix(text, traceMissing); ok {
-			k, err := strconv.ParseUint(count, 10, 64)
-			if err != nil {
-				return nil, 0, fmt.Errorf("line %d of the release log: %w", n, err)
-			}
-			missing += k
-			continue
-		}
-		record, err := parseRecord(text)
 		if err != nil {
-			return nil, 0, fmt.Errorf("line %d of the release log: %w", n, err)
+			return Trace{}, fmt.Errorf("line %d of the release log: %w", n, err)
 		}
-		records = append(records, record)
 	}
-	return records, missing, s.Err()
+	return t, s.Err()
 }
 
 func parseRecord(text string) (r Record, err error) {
@@ -171,29 +175,29 @@ func parseRecord(text string) (r Record, err error) {
 	if len(fields) != strings.Count(traceHeader, ",")+1 {
 		return r, fmt.Errorf("%d fields, want those of %q", len(fields), traceHeader)
 	}
-	var size int64
-	for i, to := range []*int64{&size, &r.Arrived, &r.Departed, &r.Released, &r.Written} {
+	var size, dscp, ecn int64
+	for i, to := range []*int64{&size, &dscp, &ecn, &r.Arrived, &r.Departed, &r.Released, &r.Written} {
 		if *to, err = strconv.ParseInt(fields[i+1], 10, 64); err != nil {
 			return r, err
 		}
 	}
-	r.Bytes = int(size)
+	r.Size, r.DSCP, r.ECN = int(size), uint8(dscp), uint8(ecn)
 	if r.Number, err = strconv.ParseUint(fields[0], 10, 64); err != nil {
 		return r, err
 	}
 	fate := -1
 	for i, name := range fates {
-		if name == fields[6] {
+		if name == fields[8] {
 			fate = i
 		}
 	}
 	if fate < 0 {
-		return r, fmt.Errorf("%q is not a fate: use one of %s", fields[6], strings.Join(fates[:], ", "))
+		return r, fmt.Errorf("%q is not a fate: use one of %s", fields[8], strings.Join(fates[:], ", "))
 	}
 	r.Fate = link.Fate(fate)
-	if r.Marked, err = strconv.ParseBool(fields[7]); err != nil {
+	if r.Marked, err = strconv.ParseBool(fields[9]); err != nil {
 		return r, err
 	}
-	r.Cross, err = strconv.ParseBool(fields[8])
+	r.Cross, err = strconv.ParseBool(fields[10])
 	return r, err
 }

@@ -1,0 +1,103 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"headgate/bench"
+	"headgate/lab"
+	"headgate/lab/link"
+	"headgate/lab/traffic"
+	"headgate/unit"
+)
+
+// The two ends of every link that is judged:
+//
+//	client ══ emulated ══ server
+//
+// There is no router: the emulator reads frames as a network card does, so that
+// TCP's small-queue back-pressure ends there.
+const (
+	client, server = "client", "server"
+)
+
+// pair is a lab of one emulated link.
+func pair(forward, back lab.Path) *lab.Topology {
+	return &lab.Topology{
+		Name:  lab.UniqueName("bench"),
+		Nodes: []lab.NodeSpec{{Name: client}, {Name: server}},
+		Links: []lab.LinkSpec{{Ends: [2]string{client, server}, Forward: forward, Back: back, Backend: lab.Emulator, Seed: 1}},
+	}
+}
+
+// symmetric is a link with a rate from client to server, and half of the
+// round-trip time each way.
+func symmetric(rate unit.Rate, rtt time.Duration) *lab.Topology {
+	forward := lab.Path{Spec: link.Spec{Rate: rate, Delay: rtt / 2, Queue: link.Amount{Time: max(rtt, link.DefaultQueue)}}}
+	return pair(forward, lab.Path{Spec: link.Spec{Rate: rate, Delay: rtt - rtt/2}})
+}
+
+// with makes a lab for the length of fn.
+func with(ctx context.Context, t *lab.Topology, fn func(*lab.Lab) error) error {
+	l, err := lab.Up(ctx, t)
+	if err != nil {
+		return err
+	}
+	return errors.Join(fn(l), l.Close())
+}
+
+// flowsAlone runs flows and complains of those that failed.
+func flowsAlone(ctx context.Context, l *lab.Lab, flows []traffic.Flow, o traffic.Options) (*traffic.Result, error) {
+	r, err := traffic.Run(ctx, l.Host, flows, o)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range r.Flows {
+		if f.Error != "" {
+			return nil, fmt.Errorf("flow %s: %s", f.Name, f.Error)
+		}
+	}
+	return r, ctx.Err()
+}
+
+// lateness notes on the claims how late the emulator was, if it was.
+func lateness(sheet *bench.Sheet, l *lab.Lab, ids ...string) {
+	stats, ok := l.WireStats(0)
+	if !ok {
+		return
+	}
+	for _, s := range stats {
+		if s.Late == 0 {
+			continue
+		}
+		for _, id := range ids {
+			sheet.Note(id, "the emulator was late by up to %.1f ms, in %.3f %% of the segments", s.WorstLate.Seconds()*1e3, 100*float64(s.Late)/float64(max(s.Segments, 1)))
+		}
+	}
+}
+
+// short is a duration for names: "10ms".
+func short(d time.Duration) string { return d.String() }
+
+// pick is the value for a smoke run, or the other.
+func pick[T any](quick bool, smoke, full T) T {
+	if quick {
+		return smoke
+	}
+	return full
+}
+
+// takes is the length of a case whose smoke run is shorter.
+func takes(smoke, full time.Duration) func(bool) time.Duration {
+	return func(quick bool) time.Duration { return pick(quick, smoke, full) + time.Second }
+}
+
+// together puts the cases of a batch side by side in a smoke run.
+func together(batch string) func(bool) string {
+	return func(quick bool) string { return pick(quick, batch, "") }
+}
+
+// family is the last word of a claim's name for an IP version.
+func family(ipv6 bool) string { return pick(ipv6, "ipv6", "ipv4") }

@@ -1,0 +1,120 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"headgate/bench"
+	"headgate/lab"
+	"headgate/lab/link"
+	"headgate/lab/traffic"
+	"headgate/unit"
+)
+
+// crossCase is virtual cross traffic, and a probe beside it that offers more than
+// is left.
+type crossCase struct {
+	name  string
+	rate  unit.Rate
+	cross link.Cross
+	drawn string
+}
+
+func crossCases(d *bench.Draw) (out []bench.Case) {
+	cases := []crossCase{
+		{name: "poisson/60of100Mbit", rate: 100 * unit.Mbit, cross: link.Cross{Load: 60 * unit.Mbit, Sizes: []int{60, 590, 1514}}},
+		{name: "pareto/60of100Mbit", rate: 100 * unit.Mbit, cross: link.Cross{Load: 60 * unit.Mbit, Model: link.Pareto}},
+		{name: "poisson/300of1000Mbit", rate: unit.Gbit, cross: link.Cross{Load: 300 * unit.Mbit}},
+	}
+	v := d.For("cross/drawn-1")
+	c := crossCase{name: "drawn-1", rate: v.Rate(10*unit.Mbit, 500*unit.Mbit)}
+	c.cross = link.Cross{Load: unit.Rate(float64(c.rate) * math.Round(v.Uniform(20, 80)) / 100), Model: bench.OneOf(v, link.Poisson, link.Pareto)}
+	c.drawn = fmt.Sprintf("%v of %s on %v", c.cross.Load, c.cross.Model, c.rate)
+	for _, c := range append(cases, c) {
+		out = append(out, bench.Case{
+			Name: c.id(), Claims: c.claims(), Run: c.run, Drawn: c.drawn, Alongside: together("cross"),
+			Takes: func(quick bool) time.Duration { return c.length(quick) + 5*time.Second },
+		})
+	}
+	return out
+}
+
+func (c crossCase) id() string { return "cross/" + c.name }
+
+func (c crossCase) claims() []bench.Claim {
+	return []bench.Claim{
+		bench.NewClaim(c.id()+"/available", "available bandwidth by the release log, off rate less nominal load", crossOff),
+		bench.NewClaim(c.id()+"/interleaving", "packets, virtual and real, that did not depart at max(arrival, the one before) + size/rate", outOfPlace),
+		bench.NewClaim(c.id()+"/seen", "rate of a probe that offers 1.5 times what is left, at its receiver, off what the log lets through between virtual packets", crossOff),
+	}
+}
+
+func (c crossCase) length(quick bool) time.Duration {
+	return pick(quick, 8*time.Second, 60*time.Second)
+}
+
+// settled is when the probe has filled the queue and is held back.
+const settled = time.Second
+
+func (c crossCase) run(ctx context.Context, r *bench.Run) error {
+	// Its queue takes what comes in a second more than it carries, so that nothing is
+	// lost and the probe's share follows from the order of arrival alone.
+	spec := link.Spec{Rate: c.rate, Cross: []link.Cross{c.cross}, Queue: link.Amount{Time: 10 * time.Second}}
+	left := c.rate - c.cross.Load
+	offered := left * 3 / 2
+	length := c.length(r.Quick)
+	var got *traffic.Result
+	log, _, err := logged(ctx, pair(lab.Path{Spec: spec}, lab.Path{}), func(l *lab.Lab) (err error) {
+		// The probe lasts as long as the queue has room for; what is left of the time
+		// the cross traffic is alone.
+		flow := traffic.Flow{
+			Name: "probe", From: client, To: server, Protocol: traffic.UDP,
+			Schedule: []traffic.Step{{Rate: offered}, {At: probing}},
+		}
+		got, err = flowsAlone(ctx, l, []traffic.Flow{flow}, traffic.Options{Duration: length, Interval: 100 * time.Millisecond})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	packets := prepare(spec, log)
+	if len(packets) == 0 {
+		return errors.New("the release log is empty")
+	}
+	first, last := packets[0].Arrived, packets[len(packets)-1].Arrived
+	window := min(int64(length), last-first)
+	available := float64(link.Available(spec, log, first, first+window))
+	order := serialiser(spec, packets)
+	part := got.Flow("probe").Between(settled, probing)
+	from := got.StartMonotonicNs + int64(part.StartSeconds*1e9)
+	seen, want := part.DeliveredRate(), probeRate(packets, from, from+int64(part.Seconds*1e9))
+	sheet := r.Sheet(bench.Ours)
+	id := c.id()
+	sheet.Set(id+"/available", 100*math.Abs(available/float64(left)-1))
+	sheet.Note(id+"/available", "%s Mbit/s over %.1f s", bench.Number(available/1e6), float64(window)/1e9)
+	sheet.Set(id+"/interleaving", float64(order.wrong))
+	sheet.Note(id+"/interleaving", "%v", order)
+	sheet.Set(id+"/seen", 100*math.Abs(seen/want-1))
+	sheet.Note(id+"/seen", "%s Mbit/s at its receiver, the order in the queue says %s", bench.Number(seen/1e6), bench.Number(want/1e6))
+	return nil
+}
+
+// probing is how long the probe offers: 10 s of queue are enough for an overload
+// of at most 1.5 in it.
+const probing = 5 * time.Second
+
+// probeRate is the rate at which the log lets the probe's packets leave from one
+// time to another, between virtual ones.
+func probeRate(packets []carried, from, to int64) float64 {
+	own := 0.0 // bits
+	for i := range packets {
+		p := &packets[i]
+		if !p.Cross && p.Fate == link.Delivered && p.Departed >= from && p.Departed < to {
+			own += float64(p.Size) * 8
+		}
+	}
+	return own * 1e9 / float64(to-from)
+}

@@ -1,0 +1,31 @@
+package lab
+
+import (
+	"slices"
+
+	"headgate/bench"
+	"headgate/bench/switching"
+)
+
+// Bench is the lab's own: every row of the table in the issue that asked for it.
+func Bench(d *bench.Draw) bench.Bench {
+	survey := switching.Bench(d)
+	return bench.Bench{
+		Name:  "lab",
+		Title: "Emulated links against what they say they are",
+		About: about + "\n\n# The switch survey\n\n" + survey.About,
+		Rows:  rows,
+		Seed:  d.Seed(),
+		Tools: survey.Tools,
+		Plots: survey.Plots,
+		Cases: slices.Concat(rateCases(d), delayCases(d), lossCases(d), crossCases(d), costCases(), tcpCases(), queueCases(d), setupCases(), survey.Cases),
+	}
+}
+
+const about = `Every link here is ` + "`headgate lab`" + `'s emulator: two TAP devices and a thread for
+each direction that lets every segment, also those inside of super-packets, pass
+a model in virtual time. Traffic is the kernel's own TCP and UDP.
+
+Figures are taken at the receiver. The release log of a link is what queues and
+limiters are held against: each definition is written a second time, without the
+model's code, and looks at every packet.`

@@ -1,0 +1,92 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"headgate/bench"
+	"headgate/lab"
+	"headgate/lab/link"
+	"headgate/lab/traffic"
+	"headgate/unit"
+)
+
+// lossCase sends small datagrams, which leave the sender in super-packets (UDP
+// GSO), over a link that loses some.
+type lossCase struct {
+	name     string
+	loss     link.Loss
+	segments float64 // of a full run
+	drawn    string
+}
+
+// datagram is what each carries; with headers 64 + 42 bytes of layer 2.
+const (
+	datagram      = 64
+	datagramFrame = datagram + 42
+)
+
+func lossCases(d *bench.Draw) (out []bench.Case) {
+	cases := []lossCase{
+		{name: "0.01%", loss: link.Loss{Probability: 1e-4}, segments: 1e7},
+		{name: "0.1%", loss: link.Loss{Probability: 1e-3}, segments: 1e6},
+		{name: "1%", loss: link.Loss{Probability: 1e-2}, segments: 1e6},
+	}
+	v := d.For("loss/drawn-1")
+	p := math.Round(v.Log(5e-4, 5e-2)*1e5) / 1e5
+	cases = append(cases, lossCase{name: "drawn-1", loss: link.Loss{Probability: p}, segments: 1e6, drawn: fmt.Sprintf("%.3f %% of 10^6 segments", 100*p)})
+	for _, c := range cases {
+		out = append(out, bench.Case{
+			Name: c.id(), Claims: []bench.Claim{bench.NewClaim(c.id(), "segments that the receiver misses, off the expected number", lossSigmas)},
+			Run: c.run, Drawn: c.drawn,
+			Takes: func(quick bool) time.Duration { return c.length(quick) + time.Second },
+		})
+	}
+	return out
+}
+
+func (c lossCase) id() string { return "loss/" + c.name }
+
+// perSecond is what the receiver's socket takes with room to spare.
+const perSecond = 100_000
+
+func (c lossCase) length(quick bool) time.Duration {
+	return pick(quick, 3*time.Second, time.Duration(c.segments/perSecond*1e9))
+}
+
+func (c lossCase) run(ctx context.Context, r *bench.Run) error {
+	forward := lab.Path{Spec: link.Spec{Loss: c.loss, Delay: time.Millisecond}}
+	topology := pair(forward, lab.Path{})
+	topology.Links[0].Seed = 0 // another one each run
+	return with(ctx, topology, func(l *lab.Lab) error {
+		flow := traffic.Flow{
+			Name: "f", From: client, To: server, Protocol: traffic.UDP, Payload: datagram,
+			Schedule: []traffic.Step{{Rate: unit.Rate(perSecond * datagramFrame * 8)}, {At: c.length(r.Quick)}},
+		}
+		got, err := flowsAlone(ctx, l, []traffic.Flow{flow}, traffic.Options{Duration: c.length(r.Quick) + 200*time.Millisecond})
+		if err != nil {
+			return err
+		}
+		full, err := socketDrops(l)
+		if err != nil {
+			return err
+		}
+		total := got.Flow("f").Total
+		sent := float64(total.Datagrams)
+		missing := sent - float64(total.DeliveredBytes)/datagram
+		if full > 0 {
+			return fmt.Errorf("the receiver's socket overflowed by %d datagrams: what is missing is not only the link's", full)
+		}
+		mean := c.loss.Mean()
+		sigma := math.Sqrt(sent * mean * (1 - mean))
+		sheet := r.Sheet(bench.Ours)
+		sheet.Set(c.id(), math.Abs(missing-sent*mean)/sigma)
+		sheet.Note(c.id(), "%.0f of %.0f segments are missing, %.0f expected, sigma %.1f", missing, sent, sent*mean, sigma)
+		if !r.Quick && sent < 0.99*c.segments {
+			sheet.Note(c.id(), "only %.0f segments were sent", sent)
+		}
+		return nil
+	})
+}

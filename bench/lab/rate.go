@@ -1,0 +1,105 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"headgate/bench"
+	"headgate/lab"
+	"headgate/lab/traffic"
+	"headgate/unit"
+)
+
+// rateCase is one TCP connection through one link. It is Reno's, which fills a
+// queue as long as the path at once and keeps it so; CUBIC leaves slow start early
+// (HyStart) and had 31 % of 1 Gbit/s to find after 2 s at 50 ms.
+type rateCase struct {
+	name  string
+	rate  unit.Rate
+	rtt   time.Duration
+	ipv6  bool
+	drawn string
+}
+
+func rateCases(d *bench.Draw) (out []bench.Case) {
+	cases := []rateCase{
+		{rate: 500 * unit.Kbit, rtt: 20 * time.Millisecond},
+		{rate: 5 * unit.Mbit, rtt: 100 * time.Millisecond},
+		{rate: 50 * unit.Mbit, rtt: 50 * time.Millisecond, ipv6: true},
+		{rate: 200 * unit.Mbit, rtt: 10 * time.Millisecond},
+		{rate: unit.Gbit, rtt: 10 * time.Millisecond},
+		{rate: unit.Gbit, rtt: 50 * time.Millisecond, ipv6: true},
+		{rate: 5 * unit.Gbit, rtt: 5 * time.Millisecond},
+		{rate: 10 * unit.Gbit, rtt: 10 * time.Millisecond},
+	}
+	for i := range cases {
+		c := &cases[i]
+		c.name = fmt.Sprintf("%v/%s/%s", c.rate, short(c.rtt), family(c.ipv6))
+	}
+	for i := range 3 {
+		name := fmt.Sprintf("drawn-%d", i+1)
+		v := d.For("rate/" + name)
+		c := rateCase{
+			name: name, rate: v.Rate(500*unit.Kbit, unit.Gbit), rtt: v.Duration(time.Millisecond, 100*time.Millisecond), ipv6: bench.OneOf(v, false, true),
+		}
+		c.drawn = fmt.Sprintf("%v, %v round-trip time, %s", c.rate, c.rtt, family(c.ipv6))
+		cases = append(cases, c)
+	}
+	for _, c := range cases {
+		batch := func(quick bool) string {
+			if c.rate <= 200*unit.Mbit {
+				return pick(quick, "slow links", "")
+			}
+			return ""
+		}
+		out = append(out, bench.Case{
+			Name: c.id(), Claims: []bench.Claim{c.claim()}, Run: c.run, Alongside: batch, Drawn: c.drawn,
+			Takes: func(quick bool) time.Duration { return c.settle() + c.length(quick) + time.Second },
+		})
+	}
+	return out
+}
+
+func (c rateCase) id() string { return "rate/" + c.name }
+
+func (c rateCase) claim() bench.Claim {
+	t := rateOff
+	if c.rate > unit.Gbit {
+		t = fastRateOff
+	}
+	return bench.NewClaim(c.id(), "one Reno connection's goodput, off what framing allows", t)
+}
+
+// settle is how long slow start and its overshoot may take.
+func (c rateCase) settle() time.Duration { return time.Second + 20*c.rtt }
+
+// length holds enough segments that one more or less is no part of a percent.
+func (c rateCase) length(quick bool) time.Duration {
+	if c.rate < 5*unit.Mbit {
+		return pick(quick, 10*time.Second, 30*time.Second)
+	}
+	return pick(quick, 2*time.Second, 10*time.Second)
+}
+
+func (c rateCase) run(ctx context.Context, r *bench.Run) error {
+	return with(ctx, symmetric(c.rate, c.rtt), func(l *lab.Lab) error {
+		flow := traffic.Flow{
+			Name: "f", From: client, To: server, Protocol: traffic.TCP, IPv6: c.ipv6, Congestion: "reno",
+			Schedule: traffic.Constant(traffic.Unlimited),
+		}
+		total := c.settle() + c.length(r.Quick)
+		got, err := flowsAlone(ctx, l, []traffic.Flow{flow}, traffic.Options{Duration: total, Interval: 250 * time.Millisecond})
+		if err != nil {
+			return err
+		}
+		f := got.Flow("f")
+		rate := f.Between(c.settle(), total).DeliveredRate()
+		sheet := r.Sheet(bench.Ours)
+		sheet.Set(c.id(), 100*math.Abs(rate/float64(c.rate)-1))
+		sheet.Note(c.id(), "%s Mbit/s in layer 2, %d retransmissions", bench.Number(rate/1e6), f.Total.Retransmits)
+		lateness(sheet, l, c.id())
+		return nil
+	})
+}

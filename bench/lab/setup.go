@@ -1,0 +1,112 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"headgate/bench"
+	"headgate/lab"
+	"headgate/lab/link"
+	"headgate/unit"
+)
+
+// A network of 20 hosts and 30 links: a ring, and a chord for every second host.
+const (
+	setupHosts = 20
+	setupLinks = 30
+)
+
+func setupCases() (out []bench.Case) {
+	for _, backend := range []lab.Backend{lab.Veth, lab.Emulator} {
+		id := "setup/" + string(backend)
+		out = append(out, bench.Case{
+			Name: id,
+			Claims: []bench.Claim{
+				bench.NewClaim(id+"/up", "20 hosts and 30 links: until every address can be used", upSeconds),
+				bench.NewClaim(id+"/down", "and until all of it is gone, the namespaces too", downSeconds),
+				bench.NewClaim(id+"/left", "namespaces, devices, files and processes that are left", nothingLeft),
+			},
+			Run:   func(ctx context.Context, r *bench.Run) error { return runSetup(ctx, r, backend) },
+			Takes: takes(5*time.Second, 20*time.Second),
+		})
+	}
+	return out
+}
+
+func ring(backend lab.Backend) *lab.Topology {
+	t := &lab.Topology{Name: lab.UniqueName("bench")}
+	path := lab.Path{Spec: link.Spec{Rate: 100 * unit.Mbit}}
+	if backend == lab.Emulator {
+		path.Delay = 5 * time.Millisecond
+	}
+	host := func(i int) string { return fmt.Sprintf("h%d", i%setupHosts) }
+	for i := range setupHosts {
+		t.Nodes = append(t.Nodes, lab.NodeSpec{Name: host(i), Router: true})
+		t.Links = append(t.Links, lab.LinkSpec{Ends: [2]string{host(i), host(i + 1)}, Forward: path, Back: path, Backend: backend})
+	}
+	for i := range setupLinks - setupHosts {
+		t.Links = append(t.Links, lab.LinkSpec{Ends: [2]string{host(2 * i), host(2*i + 7)}, Forward: path, Back: path, Backend: backend})
+	}
+	return t
+}
+
+func runSetup(ctx context.Context, r *bench.Run, backend lab.Backend) error {
+	id := "setup/" + string(backend)
+	var ups, downs []float64
+	left := 0
+	for range pick(r.Quick, 1, 5) {
+		t := ring(backend)
+		began := time.Now()
+		l, err := lab.Up(ctx, t)
+		if err != nil {
+			return err
+		}
+		ups = append(ups, time.Since(began).Seconds())
+		began = time.Now()
+		if err := l.Close(); err != nil {
+			return err
+		}
+		downs = append(downs, time.Since(began).Seconds())
+		n, err := remains(t.Name)
+		if err != nil {
+			return err
+		}
+		left += n
+	}
+	sheet := r.Sheet(bench.Ours)
+	sheet.Set(id+"/up", bench.Median(ups))
+	sheet.Set(id+"/down", bench.Median(downs))
+	sheet.Set(id+"/left", float64(left))
+	sheet.Keep("up_s", ups)
+	sheet.Keep("down_s", downs)
+	return nil
+}
+
+// remains counts what a lab that was taken down has left: namespaces and files of
+// its name, and processes of ours that were started for it.
+func remains(name string) (n int, err error) {
+	for _, pattern := range []string{"/run/netns/hg-" + name + "-*", "/run/headgate/lab/" + name + "*"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			return 0, err
+		}
+		n += len(found)
+	}
+	// Devices of its own would be in the host's namespace only if they had escaped.
+	devices, err := os.ReadDir("/sys/class/net")
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return 0, err
+	}
+	for _, d := range devices {
+		alias, err := os.ReadFile(filepath.Join("/sys/class/net", d.Name(), "ifalias"))
+		if err == nil && strings.Contains(string(alias), name) {
+			n++
+		}
+	}
+	return n, nil
+}

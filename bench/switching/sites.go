@@ -1,0 +1,196 @@
+package switching
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+
+	"headgate/group"
+	"headgate/lab"
+	"headgate/shaper"
+	"headgate/shaper/htb"
+	"headgate/unit"
+)
+
+// machines of the ring, and host, which is what joins them.
+var machines = []string{"vm1", "vm2", "pm"}
+
+const host = "host"
+
+// site is what the ring's packets pass.
+type site struct {
+	id, name string
+	// seed is the column of the seed's table; -1 if it has none.
+	seed int
+	// joined: a host is between the machines, each with a device called by the
+	// machine's name; else they are joined directly, in the ring.
+	joined, router bool
+	// noOffload: checksums are made by the sender, and nothing is joined or cut.
+	noOffload bool
+	// build makes the switch in the host; nil if the host's routes, or direct links,
+	// are all. What it gives is closed before the network goes.
+	build func(ctx context.Context, l *lab.Lab) (*built, error)
+}
+
+// built is a switch that runs.
+type built struct {
+	pids  []int // of programs that do its work
+	close func() error
+}
+
+// nothing is to close what goes with its namespace.
+func nothing() error { return nil }
+
+var sites = []site{
+	{id: "bridge", name: "Linux bridge", seed: seedBridge, joined: true, build: bridge},
+	{id: "open-vswitch", name: "Open vSwitch", seed: seedOpenvSwitch, joined: true, noOffload: true, build: openvSwitch},
+	{id: "routed", name: "routed veth", seed: -1, joined: true, router: true},
+	{id: "groups", name: "bridge with groups", seed: -1, joined: true, build: bridgeWithGroups},
+	{id: "none", name: "no switch", seed: -1},
+}
+
+func (s site) topology() *lab.Topology {
+	t := &lab.Topology{Name: lab.UniqueName("bench")}
+	for _, m := range machines {
+		t.Nodes = append(t.Nodes, lab.NodeSpec{Name: m})
+	}
+	if s.joined {
+		t.Nodes = append(t.Nodes, lab.NodeSpec{Name: host, Router: s.router})
+	}
+	for i, m := range machines {
+		peer := host
+		if !s.joined {
+			peer = hops[i][1]
+		}
+		t.Links = append(t.Links, lab.LinkSpec{Ends: [2]string{m, peer}, NoOffload: s.noOffload})
+	}
+	return t
+}
+
+// addr is where the machine "from" reaches the machine "to".
+func (s site) addr(t *lab.Topology) func(from, to string) (netip.Addr, error) {
+	return func(from, to string) (netip.Addr, error) {
+		if s.joined && !s.router {
+			return switched(to).Addr(), nil
+		}
+		via := from
+		if s.router {
+			via = host
+		}
+		for _, d := range t.Devices() {
+			if d.Node == to && d.To == via {
+				return d.IPv4.Addr(), nil
+			}
+		}
+		return netip.Addr{}, fmt.Errorf("there is no way from %s to %s", from, to)
+	}
+}
+
+// switched is a machine's address on the switch: of the network for benchmarks
+// (RFC 2544), which no lab's link has.
+func switched(machine string) netip.Prefix {
+	for i, m := range machines {
+		if m == machine {
+			return netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 18, 0, byte(i + 1)}), 24)
+		}
+	}
+	panic("switching: there is no machine " + machine)
+}
+
+// settle gives the machines their addresses on the switch.
+func settle(l *lab.Lab) error {
+	for _, m := range machines {
+		err := l.Node(m).Do(func() error {
+			link, err := netlink.LinkByName(host)
+			if err != nil {
+				return err
+			}
+			p := switched(m)
+			return netlink.AddrAdd(link, &netlink.Addr{IPNet: &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), 32)}})
+		})
+		if err != nil {
+			return fmt.Errorf("give %s an address on the switch: %w", m, err)
+		}
+	}
+	return nil
+}
+
+// bridgeName is that of the Linux bridge and of Open vSwitch's in the host.
+const bridgeName = "br0"
+
+// bridge joins the host's devices by a Linux bridge. It goes with its namespace.
+func bridge(_ context.Context, l *lab.Lab) (*built, error) {
+	err := l.Node(host).Do(func() error {
+		attrs := netlink.NewLinkAttrs()
+		attrs.Name = bridgeName
+		br := &netlink.Bridge{LinkAttrs: attrs}
+		if err := netlink.LinkAdd(br); err != nil {
+			return err
+		}
+		for _, m := range machines {
+			port, err := netlink.LinkByName(m)
+			if err != nil {
+				return err
+			}
+			if err := netlink.LinkSetMaster(port, br); err != nil {
+				return fmt.Errorf("%s: %w", m, err)
+			}
+		}
+		return netlink.LinkSetUp(br)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make a bridge: %w", err)
+	}
+	return &built{close: nothing}, settle(l)
+}
+
+// groupsLimit is more than any hop gets, so that what is measured is what it costs
+// to classify, count and queue.
+const groupsLimit = 100 * unit.Gbit
+
+// bridgeWithGroups has Headgate's groups on each port of the bridge, for what leaves
+// there: every packet of the ring is classified and queued once.
+func bridgeWithGroups(ctx context.Context, l *lab.Lab) (*built, error) {
+	b, err := bridge(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	engine := htb.New()
+	b.close = func() error {
+		var errs []error
+		for _, m := range machines {
+			errs = append(errs, l.Node(host).Do(func() error { return engine.Clear(m) }))
+		}
+		return errors.Join(errs...)
+	}
+	for _, m := range machines {
+		if err := l.Node(host).Do(func() error { return limit(engine, m) }); err != nil {
+			return b, fmt.Errorf("groups on %s: %w", m, err)
+		}
+	}
+	return b, nil
+}
+
+// limit puts a group for each hop on a device, and one for the rest.
+func limit(engine shaper.Shaper, dev string) error {
+	d := group.Direction{Limit: groupsLimit, Groups: []group.Group{
+		{Name: "rest", Guarantee: group.Amount{Share: unit.Whole / 4}, Default: true},
+	}}
+	for i, hop := range hops {
+		port := uint16(basePort + i)
+		d.Groups = append(d.Groups, group.Group{
+			Name: hop[0] + "-" + hop[1], Guarantee: group.Amount{Share: unit.Whole / 4},
+			Match: []group.Selector{{DPort: []group.PortRange{{First: port, Last: port}}}},
+		})
+	}
+	tree, problems := d.Resolve("out", true)
+	if len(problems) > 0 {
+		return fmt.Errorf("the bench's own groups are wrong: %w", problems[0])
+	}
+	_, err := engine.Apply(shaper.Plan{Dev: dev, Perspective: group.Host, Out: &tree})
+	return err
+}

@@ -1,0 +1,117 @@
+package bench
+
+import (
+	"errors"
+	"runtime"
+	"syscall"
+	"unsafe"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// inFreshNamespace calls fn in a network namespace that exists only meanwhile. Who
+// may not make one gets nothing.
+func inFreshNamespace(fn func()) {
+	runtime.LockOSThread()
+	home, err := netns.Get()
+	if err != nil {
+		runtime.UnlockOSThread()
+		return
+	}
+	defer home.Close()
+	fresh, err := netns.New() // enters it
+	if err != nil {
+		runtime.UnlockOSThread()
+		return
+	}
+	defer func() {
+		fresh.Close()
+		if netns.Set(home) == nil { // else the thread ends with this goroutine
+			runtime.UnlockOSThread()
+		}
+	}()
+	fn()
+}
+
+// qdiscs tries which of the kinds the kernel has, on a device in the calling
+// thread's namespace.
+func qdiscs(kinds []string) (have []string) {
+	link, err := addLink(func(a netlink.LinkAttrs) netlink.Link { return &netlink.Ifb{LinkAttrs: a} })
+	if err != nil {
+		return nil
+	}
+	for _, kind := range kinds {
+		q := &netlink.GenericQdisc{QdiscType: kind, QdiscAttrs: netlink.QdiscAttrs{
+			LinkIndex: link.Attrs().Index, Parent: netlink.HANDLE_ROOT, Handle: netlink.MakeHandle(1, 0),
+		}}
+		// Other errors than ENOENT are of a kind that exists and wants options.
+		if err := netlink.QdiscAdd(q); !errors.Is(err, syscall.ENOENT) {
+			have = append(have, kind)
+			_ = netlink.QdiscDel(q)
+		}
+	}
+	_ = netlink.LinkDel(link)
+	return have
+}
+
+// vethOffloads makes a veth device in the calling thread's namespace to see what it
+// has on.
+func vethOffloads() []string {
+	link, err := addLink(func(a netlink.LinkAttrs) netlink.Link {
+		return &netlink.Veth{LinkAttrs: a, PeerName: a.Name + "p"}
+	})
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = netlink.LinkDel(link) }()
+	on, _ := Offloads(link.Attrs().Name)
+	return on
+}
+
+func addLink(kind func(netlink.LinkAttrs) netlink.Link) (netlink.Link, error) {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = "try0"
+	if err := netlink.LinkAdd(kind(attrs)); err != nil {
+		return nil, err
+	}
+	return netlink.LinkByName(attrs.Name)
+}
+
+// offloads are the ones that change how many packets a path carries and who sums
+// them up, by the names of ethtool -k.
+var offloads = []struct {
+	ask  uint32
+	name string
+}{
+	{unix.ETHTOOL_GRXCSUM, "rx-checksumming"}, {unix.ETHTOOL_GTXCSUM, "tx-checksumming"}, {unix.ETHTOOL_GSG, "scatter-gather"},
+	{unix.ETHTOOL_GTSO, "tcp-segmentation-offload"}, {unix.ETHTOOL_GGSO, "generic-segmentation-offload"}, {unix.ETHTOOL_GGRO, "generic-receive-offload"},
+}
+
+// Offloads are those that a device of the calling thread's namespace has on.
+func Offloads(dev string) ([]string, error) {
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(s)
+	on := []string{}
+	for _, o := range offloads {
+		value := struct{ cmd, data uint32 }{cmd: o.ask} // struct ethtool_value
+		var req struct {                                // struct ifreq
+			name [unix.IFNAMSIZ]byte
+			data unsafe.Pointer
+			_    [16]byte // the rest of union ifr_ifru
+		}
+		copy(req.name[:unix.IFNAMSIZ-1], dev)
+		req.data = unsafe.Pointer(&value)
+		if _, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(s), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&req))); e != 0 {
+			return nil, e
+		}
+		if value.data != 0 {
+			on = append(on, o.name)
+		}
+	}
+	return on, nil
+}

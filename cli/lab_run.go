@@ -1,0 +1,258 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/spf13/cobra"
+
+	"headgate/cli/view"
+	"headgate/lab"
+	"headgate/lab/traffic"
+)
+
+// labRunFlags are how a run goes.
+type labRunFlags struct {
+	interval    time.Duration
+	trace, keep string
+	output      *format
+}
+
+func labRunCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "run -f FILE",
+		Short: "Make a lab, run what its file says, print what came of it",
+		Long: `Run makes the lab, runs its flows, programs and timeline for the file's duration
+(or 5 s after the last thing that happens), shows rates while they run, and
+removes the lab.
+
+Standard output gets the result: flows, links, programs and events. Where it is a
+terminal there is a live view until then (q ends the run), else a line for each
+interval on standard error. With --trace every emulated link writes a line for
+each segment into DIR/LINK.forward.csv and DIR/LINK.back.csv.
+
+A run in which an emulated link released segments too late says so and exits with
+1: what it measured is printed, and should not be used (docs/lab.md).`,
+		Example: `  headgate lab run -f lab.yaml
+  headgate lab run -f lab.yaml -o json > result.json
+  headgate lab run -f lab.yaml --interval 100ms --trace log --keep log`,
+		Args: cobra.NoArgs,
+	}
+	var o labRunFlags
+	file := labFileFlag(c)
+	o.output = outputFlag(c)
+	c.Flags().DurationVar(&o.interval, "interval", time.Second, "time between samples")
+	c.Flags().StringVar(&o.trace, "trace", "", "folder for the release logs of emulated links")
+	c.Flags().StringVar(&o.keep, "keep", "", "folder for what programs print (default: a new one among the temporary files)")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if o.interval < 10*time.Millisecond {
+			return usageError{fmt.Errorf("--interval %v is not possible: write at least 10ms", o.interval), c.CommandPath()}
+		}
+		t, err := loadLab(c, *file)
+		if err != nil {
+			return err
+		}
+		if len(t.Flows)+len(t.Programs)+len(t.Timeline) == 0 {
+			return usageError{fmt.Errorf("%s lists no flows, programs or timeline: add some, or use \"headgate lab up\"", *file), c.CommandPath()}
+		}
+		return a.labRun(t, o)
+	}
+	return c
+}
+
+func (a *app) labRun(t *lab.Topology, o labRunFlags) (err error) {
+	ctx, stop := interrupted()
+	defer stop()
+	var options []lab.Option
+	if o.trace != "" {
+		options = append(options, lab.Trace(o.trace))
+		for i, b := range t.Backends() {
+			if b != lab.Emulator {
+				a.note("link %s has no release log, because its backend is %s: write backend: emulator", t.LinkNames()[i], b)
+			}
+		}
+	}
+	l, err := lab.Up(ctx, t, options...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	r, err := a.labRunShown(ctx, l, o)
+	if err != nil {
+		return err
+	}
+	if err := a.print(*o.output, r, func(w io.Writer) error { return labTables(w, r) }); err != nil {
+		return err
+	}
+	if r.Interrupted {
+		a.note("the run was ended after %.1f s", r.Seconds)
+	}
+	if len(r.Unusable) > 0 {
+		return fmt.Errorf("this run cannot be used: %s; run it again on a quieter machine, or with lower rates", strings.Join(r.Unusable, "; "))
+	}
+	return r.Failure()
+}
+
+// labRunShown runs a lab and shows what it does meanwhile.
+func (a *app) labRunShown(ctx context.Context, l *lab.Lab, o labRunFlags) (*lab.RunResult, error) {
+	options := lab.RunOptions{Interval: o.interval, Folder: o.keep}
+	if *o.output != "table" {
+		return l.Run(ctx, options)
+	}
+	if _, live := a.terminal(); !live {
+		options.OnSample = a.labProgress(l.Topology)
+		return l.Run(ctx, options)
+	}
+	return a.labRunScreen(ctx, l, options)
+}
+
+// labRunScreen runs a lab under a live view.
+func (a *app) labRunScreen(ctx context.Context, l *lab.Lab, options lab.RunOptions) (*lab.RunResult, error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	t := l.Topology
+	length := t.RunTime().Seconds()
+	screen := view.NewLabScreen(t.Name, length, view.NewTheme(a.out), stop)
+	program := tea.NewProgram(screen, tea.WithInput(a.in), tea.WithOutput(a.out), tea.WithAltScreen(), tea.WithoutSignalHandler())
+	options.OnSample = func(s lab.Sample) { program.Send(labFrame(t, length, s)) }
+	var r *lab.RunResult
+	var runErr error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r, runErr = l.Run(ctx, options)
+		program.Send(view.LabOver{})
+	}()
+	_, err := program.Run()
+	if err != nil {
+		stop() // without a view nobody could
+	}
+	<-done
+	return r, errors.Join(runErr, err)
+}
+
+// labFrame is a sample for the live view.
+func labFrame(t *lab.Topology, length float64, s lab.Sample) view.LabFrame {
+	f := view.LabFrame{Lab: t.Name, Seconds: s.Seconds, Length: length}
+	for i, flow := range s.Flows {
+		f.Flows = append(f.Flows, view.LabFlow{
+			Name: flow.Name, Way: t.Flows[i].From + " > " + t.Flows[i].To,
+			Offered: flow.OfferedRate(), Delivered: flow.DeliveredRate(),
+			Lost: flow.Retransmits + flow.LostDatagrams, SRTTus: flow.SRTTus,
+		})
+	}
+	for i, l := range s.Links {
+		a, b := t.Links[i].Ends[0], t.Links[i].Ends[1]
+		f.Links = append(f.Links,
+			view.LabLink{Name: l.Name, Way: a + " > " + b, Rate: l.Forward.Rate(), Dropped: l.Forward.Dropped},
+			view.LabLink{Name: l.Name, Way: b + " > " + a, Rate: l.Back.Rate(), Dropped: l.Back.Dropped})
+	}
+	for _, e := range s.Events {
+		f.Events = append(f.Events, fmt.Sprintf("%.1f s, %s", e.HappenedSeconds, e.What))
+	}
+	return f
+}
+
+// labProgress prints a line of delivered rates for each sample, of flows or, if
+// there are none, of links' forward directions; and events as they happen.
+func (a *app) labProgress(t *lab.Topology) func(lab.Sample) {
+	heading := "seconds"
+	for _, f := range t.Flows {
+		heading += fmt.Sprintf(" %12s", f.Name)
+	}
+	if len(t.Flows) == 0 {
+		for _, name := range t.LinkNames() {
+			heading += fmt.Sprintf(" %12s", name)
+		}
+	}
+	a.note("%s", heading)
+	told := 0
+	return func(s lab.Sample) {
+		for _, e := range s.Events[told:] {
+			a.note("%7.1f %s", e.HappenedSeconds, e.What)
+		}
+		told = len(s.Events)
+		line := fmt.Sprintf("%7.1f", s.Seconds)
+		for _, f := range s.Flows {
+			line += fmt.Sprintf(" %12s", view.Rate(f.DeliveredRate()))
+		}
+		if len(s.Flows) == 0 {
+			for _, l := range s.Links {
+				line += fmt.Sprintf(" %12s", view.Rate(l.Forward.Rate()))
+			}
+		}
+		a.note("%s", line)
+	}
+}
+
+// labTables print a result for people.
+func labTables(w io.Writer, r *lab.RunResult) error {
+	tables := [][][]string{linkRows(r)}
+	if len(r.Flows) > 0 {
+		tables = [][][]string{flowRows(r.Result), linkRows(r)}
+	}
+	if len(r.Programs) > 0 {
+		rows := [][]string{{"PROGRAM", "NODE", "STARTED", "ENDED", "HOW", "STATUS", "OUTPUT"}}
+		for _, p := range r.Programs {
+			status := strconv.Itoa(p.ExitStatus)
+			if p.Signal != "" {
+				status = p.Signal
+			}
+			rows = append(rows, []string{p.Name, p.Node, fmt.Sprintf("%.1fs", p.StartedSeconds), fmt.Sprintf("%.1fs", p.EndedSeconds), p.Ended, status, p.Output})
+		}
+		tables = append(tables, rows)
+	}
+	if len(r.Events) > 0 {
+		rows := [][]string{{"AT", "HAPPENED", "EVENT"}}
+		for _, e := range r.Events {
+			rows = append(rows, []string{fmt.Sprintf("%gs", e.AtSeconds), fmt.Sprintf("%.3fs", e.HappenedSeconds), e.What})
+		}
+		tables = append(tables, rows)
+	}
+	for i, rows := range tables {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		if err := table(w, "", rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func flowRows(r *traffic.Result) [][]string {
+	rows := [][]string{{"FLOW", "FROM", "TO", "PROTO", "OFFERED", "DELIVERED", "RETRANSMITTED", "LOST", "SRTT"}}
+	for _, f := range r.Flows {
+		row := []string{f.Name, f.From, f.To, string(f.Protocol), view.Rate(f.Total.OfferedRate()), view.Rate(f.Total.DeliveredRate())}
+		if f.Protocol == traffic.TCP {
+			row = append(row, strconv.FormatUint(f.Total.Retransmits, 10), "", fmt.Sprintf("%.2fms", float64(f.Total.SRTTus)/1e3))
+		} else {
+			row = append(row, "", strconv.FormatUint(f.Total.LostDatagrams, 10))
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func linkRows(r *lab.RunResult) [][]string {
+	rows := [][]string{{"LINK", "FROM", "TO", "BACKEND", "CARRIED", "FRAMES", "DROPPED", "LATE", "WORST"}}
+	for _, l := range r.Links {
+		for dir, d := range []lab.DirectionResult{l.Forward, l.Back} {
+			row := []string{
+				l.Name, l.Ends[dir], l.Ends[1-dir], string(l.Backend), view.Rate(d.Total.Rate()),
+				strconv.FormatUint(d.Total.Frames, 10), strconv.FormatUint(d.Total.Dropped, 10),
+			}
+			if e := d.Emulator; e != nil {
+				row = append(row, strconv.FormatUint(e.Late, 10), view.Delay(e.WorstLate))
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}

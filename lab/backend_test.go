@@ -1,0 +1,78 @@
+package lab
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/lab/link"
+	"headgate/unit"
+)
+
+// choice is a link, with what it becomes, on a kernel with and without netem.
+type choice struct {
+	spec          LinkSpec
+	becomes       []Path
+	with, without Backend
+}
+
+func both(p Path, noOffload bool) LinkSpec {
+	return LinkSpec{Ends: [2]string{"a", "b"}, Forward: p, Back: p, NoOffload: noOffload}
+}
+
+func TestBackends(t *testing.T) {
+	had := kernelHasNetem
+	defer func() { kernelHasNetem = had }()
+	rate := Limited(10 * unit.Mbit)
+	delay := Path{Spec: link.Spec{Delay: time.Millisecond}}
+	segments, late := rate, rate
+	segments.Queue.Segments, segments.Delay = 100, time.Millisecond
+	late.Delay = time.Millisecond
+	red, exact := rate, rate
+	red.RED, exact.Exact = &link.RED{}, true
+	named := both(rate, false)
+	named.Backend = Emulator
+	oneWay := both(rate, false)
+	oneWay.Back.Loss.Probability = 0.1
+	normal := delay
+	normal.Jitter = link.Jitter{Amount: time.Microsecond, Normal: true}
+	for name, c := range map[string]choice{
+		"nothing":                   {both(Path{}, false), nil, Veth, Veth},
+		"a rate":                    {both(rate, false), nil, Veth, Veth},
+		"another rate later":        {both(rate, false), []Path{Limited(unit.Mbit)}, Veth, Veth},
+		"a rate later":              {both(Path{}, false), []Path{rate}, Emulator, Emulator},
+		"no rate later, no offload": {both(rate, true), []Path{{}}, Emulator, Emulator},
+		"a delay":                   {both(delay, false), nil, Emulator, Emulator},
+		"a delay, no offload":       {both(delay, true), nil, Netem, Emulator},
+		"a delay later":             {both(Path{}, true), []Path{delay}, Netem, Emulator},
+		"a queue in time":           {both(late, true), nil, Emulator, Emulator},
+		"a queue in segments":       {both(segments, true), nil, Netem, Emulator},
+		"normal jitter":             {both(normal, true), nil, Emulator, Emulator},
+		"red":                       {both(red, true), nil, Emulator, Emulator},
+		"exact":                     {both(exact, true), nil, Emulator, Emulator},
+		"one way":                   {oneWay, nil, Emulator, Emulator},
+		"by name":                   {named, nil, Emulator, Emulator},
+	} {
+		top := &Topology{Name: "x", Nodes: []NodeSpec{{Name: "a"}, {Name: "b"}}, Links: []LinkSpec{c.spec}}
+		for _, p := range c.becomes {
+			top.Timeline = append(top.Timeline, Event{Link: "a-b", Forward: &p, Back: &p})
+		}
+		for has, want := range map[bool]Backend{true: c.with, false: c.without} {
+			kernelHasNetem = func() bool { return has }
+			if got := top.Backends()[0]; got != want {
+				t.Errorf("%s, netem %v: %s, want %s", name, has, got, want)
+			}
+		}
+	}
+	kernelHasNetem = func() bool { return false }
+	missing := both(delay, false)
+	missing.Backend = Netem
+	top := &Topology{Name: "x", Nodes: []NodeSpec{{Name: "a"}, {Name: "b"}}, Links: []LinkSpec{missing}}
+	if err := top.Validate(); err == nil || !strings.Contains(err.Error(), "links[0].backend: this kernel has no netem") {
+		t.Errorf("netem on a kernel without: %v", err)
+	}
+	kernelHasNetem = func() bool { return true }
+	if err := top.Validate(); err != nil {
+		t.Errorf("netem on a kernel with: %v", err)
+	}
+}

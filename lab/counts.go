@@ -1,0 +1,121 @@
+package lab
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"headgate/lab/wire"
+)
+
+// DefaultLateBound is the lateness from which a segment of an emulated link is
+// late: a tenth of the shortest RTT that is worth emulating on a machine with
+// others, and what HTB's timers of a limited veth may be late as well (burstTime).
+const DefaultLateBound = time.Millisecond
+
+// What makes a run unusable (lateness). Ours: on two busy cores, where a real-time
+// thread that only slept was late by 10 ms most minutes, fewer than one segment in
+// a thousand was late by a millisecond; 20 of the bound is longer than every
+// scheduler's slice, and what TCP takes for a change of the path.
+const (
+	latePart  = 0.001
+	lateWorst = 20
+)
+
+func (l LinkSpec) lateBound() time.Duration {
+	if l.LateBound == 0 {
+		return DefaultLateBound
+	}
+	return l.LateBound
+}
+
+// LinkInterval is what one direction of a link did in a part of a run. Bytes are
+// layer 2. On a plain veth without a rate a super-packet is one frame.
+type LinkInterval struct {
+	StartSeconds float64 `json:"start_s"`
+	Seconds      float64 `json:"seconds"`
+	Bytes        uint64  `json:"bytes"`
+	Frames       uint64  `json:"frames"`
+	Dropped      uint64  `json:"dropped_frames"`
+}
+
+// Rate is bits per second.
+func (i LinkInterval) Rate() float64 {
+	if i.Seconds == 0 {
+		return 0
+	}
+	return float64(i.Bytes) * 8 / i.Seconds
+}
+
+// linkCounts grow from Up on.
+type linkCounts struct {
+	bytes, frames, dropped uint64
+	wire                   *wire.Stats // of an emulated link
+}
+
+func (c linkCounts) since(before linkCounts) LinkInterval {
+	return LinkInterval{Bytes: c.bytes - before.bytes, Frames: c.frames - before.frames, Dropped: c.dropped - before.dropped}
+}
+
+// counts are those of link i, by direction.
+func (l *Lab) counts(i int) (out [2]linkCounts, err error) {
+	if w := l.wires[i]; w != nil {
+		for dir, s := range w.Stats() {
+			out[dir] = linkCounts{s.Bytes, s.Segments, s.Drops(), &s}
+		}
+		return out, nil
+	}
+	spec, devs := l.Topology.Links[i], l.Topology.devices()[i]
+	for dir, p := range [2]Path{spec.Forward, spec.Back} {
+		n := l.nodes[spec.Ends[dir]]
+		link, err := n.nl.LinkByName(devs[dir])
+		if err != nil {
+			return out, fmt.Errorf("device %s of %s: %w", devs[dir], n.Name, err)
+		}
+		switch {
+		case l.backends[i] == Netem:
+			c, err := countNetem(n.nl, link)
+			if err != nil {
+				return out, err
+			}
+			out[dir] = linkCounts{bytes: c.Bytes, frames: c.Frames, dropped: c.Full + c.Lost}
+		case p.Rate > 0:
+			if out[dir], err = countQdisc(n.nl, link); err != nil {
+				return out, err
+			}
+		default:
+			s := link.Attrs().Statistics
+			out[dir] = linkCounts{bytes: s.TxBytes, frames: s.TxPackets, dropped: s.TxDropped}
+		}
+	}
+	return out, nil
+}
+
+// countQdisc reads what HTB of a limited device has counted; it counts segments.
+func countQdisc(h *netlink.Handle, link netlink.Link) (c linkCounts, err error) {
+	qdiscs, err := h.QdiscList(link)
+	if err != nil {
+		return c, fmt.Errorf("list the qdiscs of %s: %w", link.Attrs().Name, err)
+	}
+	for _, q := range qdiscs {
+		a := q.Attrs()
+		if a.Handle == shapeRoot && a.Statistics != nil && a.Statistics.Basic != nil && a.Statistics.Queue != nil {
+			return linkCounts{a.Statistics.Basic.Bytes, uint64(a.Statistics.Basic.Packets), uint64(a.Statistics.Queue.Drops), nil}, nil
+		}
+	}
+	return c, fmt.Errorf("%s has no HTB of ours any more", link.Attrs().Name)
+}
+
+// lateness says why an emulated direction was too late between two counts for a
+// run to be used; "" if it was not.
+func lateness(before, after wire.Stats, bound time.Duration) string {
+	segments, late := after.Segments-before.Segments, after.Late-before.Late
+	if after.WorstLate > before.WorstLate && after.WorstLate > lateWorst*bound {
+		return fmt.Sprintf("it released a segment %v after its time, which is more than %v", after.WorstLate, lateWorst*bound)
+	}
+	if float64(late) > latePart*float64(segments) {
+		return fmt.Sprintf("%d of its %d segments were more than %v late, which is more than %g %%", late, segments, bound, 100*latePart)
+	}
+	return ""
+}

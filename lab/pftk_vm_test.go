@@ -1,0 +1,68 @@
+//go:build vm
+
+package lab_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"headgate/lab"
+	"headgate/lab/labtest"
+	"headgate/lab/traffic"
+	"headgate/unit"
+)
+
+// pftk is a Reno sender's rate in segments per second, at a probability p of loss
+// (J. Padhye, V. Firoiu, D. Towsley, J. Kurose, "Modeling TCP Throughput: A Simple
+// Model and its Empirical Validation", SIGCOMM 1998, equation 30 without the
+// window's limit). Its b is 1: Linux's window grows by what is acknowledged, not by
+// how many acknowledgements come (tcp_cong_avoid_ai).
+func pftk(p float64, rtt, timeout time.Duration) float64 {
+	const b = 1
+	return 1 / (rtt.Seconds()*math.Sqrt(2*b*p/3) + timeout.Seconds()*min(1, 3*math.Sqrt(3*b*p/8))*p*(1+32*p*p))
+}
+
+// Reno over 50 ms and a netem that loses 0.1 or 1 % has what PFTK says, within 40 %:
+// 30 s of 0.1 % have some twenty losses, and an emulated processor adds to the round
+// trip, which is therefore measured. The rate behind it bounds only slow start.
+func TestNetemRenoAgreesWithPFTK(t *testing.T) {
+	for _, p := range []float64{0.001, 0.01} {
+		t.Run(fmt.Sprint(p), func(t *testing.T) {
+			t.Parallel()
+			labtest.Try(t, func(c *labtest.Check) { testPFTK(c, p) })
+		})
+	}
+}
+
+func testPFTK(t testing.TB, p float64) {
+	const begin, length = 3 * time.Second, 30 * time.Second
+	l := netemRig(t, lab.NetemOptions{Delay: 25 * time.Millisecond, Loss: p, Rate: 30 * unit.Mbit, Queue: 300}, lab.NetemOptions{Delay: 25 * time.Millisecond})
+	r, err := traffic.Run(t.Context(), l.Host, []traffic.Flow{{
+		Name: "reno", From: "client", To: "server", Protocol: traffic.TCP, Congestion: "reno", Schedule: traffic.Constant(traffic.Unlimited),
+	}}, traffic.Options{Duration: begin + length})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := r.Flow("reno")
+	iv := f.Between(begin, begin+length)
+	rtt, samples := time.Duration(0), time.Duration(0)
+	for _, i := range f.Intervals {
+		if i.StartSeconds >= begin.Seconds() {
+			rtt += time.Duration(i.SRTTus) * time.Microsecond
+			samples++
+		}
+	}
+	rtt /= samples
+	// Linux's least: the round trip and 200 ms (TCP_RTO_MIN).
+	want := pftk(p, rtt, rtt+200*time.Millisecond) * float64(f.FrameBytes) * 8
+	got := iv.DeliveredRate()
+	t.Logf("loss %v: %.2f Mbit/s, PFTK says %.2f (%+.0f %%); RTT %v, %d retransmissions", p, got/1e6, want/1e6, 100*(got/want-1), rtt, iv.Retransmits)
+	if math.Abs(got/want-1) > 0.4 {
+		t.Errorf("with a loss of %v Reno has %.2f Mbit/s, and PFTK says %.2f", p, got/1e6, want/1e6)
+	}
+	if rtt < 50*time.Millisecond || rtt > 65*time.Millisecond {
+		t.Errorf("the round trip is %v, over twice 25ms", rtt)
+	}
+}

@@ -1,0 +1,122 @@
+package traffic
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"headgate/unit"
+)
+
+// Kind of a distribution.
+type Kind string
+
+// The kinds of distributions.
+const (
+	ConstantKind Kind = "constant"
+	Uniform      Kind = "uniform"
+	Exponential  Kind = "exponential"
+	Pareto       Kind = "pareto"
+	Lognormal    Kind = "lognormal"
+)
+
+// Distribution is how sizes or lengths of time are drawn. The zero Distribution
+// always gives 0.
+type Distribution[T unit.Bytes | time.Duration] struct {
+	// Kind "" is ConstantKind.
+	Kind Kind `json:"kind"`
+	// Mean of all kinds but Uniform, whose mean follows from Min and Max.
+	Mean T `json:"mean,omitempty"`
+	// Shape of Pareto is its tail index alpha, above 1 (or there is no mean; up to
+	// 2 the variance is infinite, and means of samples settle slowly). Shape of
+	// Lognormal is sigma, the standard deviation of the logarithm.
+	Shape float64 `json:"shape,omitempty"`
+	// Min and Max are the ends of Uniform. For Exponential, Pareto and Lognormal a
+	// Max that is not 0 cuts what is drawn above it down to it, which lowers the
+	// mean.
+	Min T `json:"min,omitempty"`
+	Max T `json:"max,omitempty"`
+}
+
+// Always is the distribution that gives v.
+func Always[T unit.Bytes | time.Duration](v T) Distribution[T] {
+	return Distribution[T]{Kind: ConstantKind, Mean: v}
+}
+
+// Bounds of distributions, ours.
+const (
+	// minShape keeps Pareto's scale mean*(alpha-1)/alpha from vanishing: at 1.05 the
+	// mean is already made by one draw in many thousands.
+	minShape = 1.05
+	// maxSigma: at 4 the mean lies e^8, 3,000 times, above the median.
+	maxSigma = 4
+	// largest keeps what is drawn within both types: 73 years, or 2 EB.
+	largest = math.MaxInt64 / 4
+)
+
+// Validate checks the parameters against the kind.
+func (d Distribution[T]) Validate() error {
+	if d.Mean < 0 || d.Min < 0 || d.Max < 0 {
+		return fmt.Errorf("a distribution's mean, min and max are not negative")
+	}
+	if float64(max(d.Mean, d.Min, d.Max)) > largest {
+		return fmt.Errorf("a distribution's mean, min and max are at most %v", T(largest))
+	}
+	switch d.Kind {
+	case "", ConstantKind:
+		if d.Shape != 0 || d.Min != 0 || d.Max != 0 {
+			return fmt.Errorf("a constant has a mean and nothing else: leave out shape, min and max")
+		}
+		return nil
+	case Uniform:
+		switch {
+		case d.Mean != 0 || d.Shape != 0:
+			return fmt.Errorf("a uniform distribution has min and max: leave out mean and shape")
+		case d.Max <= d.Min:
+			return fmt.Errorf("a uniform distribution's max of %v is not above its min of %v", d.Max, d.Min)
+		}
+		return nil
+	case Exponential, Pareto, Lognormal:
+	default:
+		return fmt.Errorf("%q is no distribution: write constant, uniform, exponential, pareto or lognormal", d.Kind)
+	}
+	switch {
+	case d.Mean == 0:
+		return fmt.Errorf("a distribution that is %s needs a mean above 0", d.Kind)
+	case d.Min != 0:
+		return fmt.Errorf("min is for a uniform distribution, not for one that is %s", d.Kind)
+	case d.Max != 0 && d.Max <= d.Mean:
+		return fmt.Errorf("a max of %v is not above the mean of %v", d.Max, d.Mean)
+	case d.Kind == Exponential && d.Shape != 0:
+		return fmt.Errorf("an exponential distribution has no shape: leave it out")
+	case d.Kind == Pareto && !(d.Shape >= minShape && d.Shape <= 1000):
+		return fmt.Errorf("a Pareto distribution's shape of %g is not between %g and 1000: below, it has no mean to speak of", d.Shape, minShape)
+	case d.Kind == Lognormal && !(d.Shape > 0 && d.Shape <= maxSigma):
+		return fmt.Errorf("a lognormal distribution's shape (sigma) of %g is not above 0 and at most %d", d.Shape, maxSigma)
+	}
+	return nil
+}
+
+// draw is one value.
+func (d Distribution[T]) draw(r *rand.Rand) T {
+	mean := float64(d.Mean)
+	var v float64
+	switch d.Kind {
+	case Uniform:
+		v = float64(d.Min) + r.Float64()*float64(d.Max-d.Min)
+	case Exponential:
+		v = mean * r.ExpFloat64()
+	case Pareto:
+		// 1-Float64 is in (0, 1]: the smallest value is the scale itself.
+		v = mean * (d.Shape - 1) / d.Shape * math.Pow(1-r.Float64(), -1/d.Shape)
+	case Lognormal:
+		v = mean * math.Exp(d.Shape*r.NormFloat64()-d.Shape*d.Shape/2)
+	default:
+		return d.Mean
+	}
+	if d.Max > 0 {
+		v = min(v, float64(d.Max))
+	}
+	return T(math.Round(min(v, largest)))
+}

@@ -1,0 +1,133 @@
+package traffic_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"headgate/lab"
+	"headgate/lab/labtest"
+	"headgate/lab/link"
+	"headgate/lab/traffic"
+	"headgate/unit"
+)
+
+// A flow offers between its start and its stop, and nothing else:
+//
+//	client ── router ── server      10 Mbit/s from 1 to 3 s
+//
+// Interval by interval, within 6 % of 10 Mbit/s.
+func TestStartAndStop(t *testing.T) {
+	l := labtest.Rig(t, lab.RigOptions{})
+	for _, proto := range []traffic.Protocol{traffic.TCP, traffic.UDP} {
+		labtest.Try(t, func(t *labtest.Check) {
+			f := flow("f", proto, 10*unit.Mbit)
+			f.Start, f.Stop = time.Second, 3*time.Second
+			got := run(t, l, 4*time.Second, f).Flow("f")
+			for second, want := range []float64{0, 10e6, 10e6, 0} {
+				if rate := got.Intervals[second].DeliveredRate(); math.Abs(rate-want) > 0.6e6 {
+					t.Errorf("%s, second %d: %.2f Mbit/s delivered, want %.0f", proto, second, rate/1e6, want/1e6)
+				}
+			}
+			if math.Abs(got.Total.OfferedL2Bits-20e6) > 1 {
+				t.Errorf("%s: %.0f bits were offered, want 20 Mbit", proto, got.Total.OfferedL2Bits)
+			}
+		})
+	}
+}
+
+// On-off flows deliver what they drew, over TCP and UDP, and draw it again with
+// the same seed:
+//
+//	client ── router ── server      20 Mbit/s while on
+//
+// Offered bits are equal for equal ends of the run: within 2 % of 20 Mbit/s, as two
+// runs end some ms apart. Delivered is what was offered within 2 % and 60 kbit.
+func TestOnOffFlows(t *testing.T) {
+	l := labtest.Rig(t, lab.RigOptions{})
+	turn := func(kind traffic.Kind, shape float64, mean time.Duration) traffic.Distribution[time.Duration] {
+		return traffic.Distribution[time.Duration]{Kind: kind, Shape: shape, Mean: mean}
+	}
+	labtest.Try(t, func(t *labtest.Check) {
+		offered := func(seed uint64) (bits [2]float64) {
+			var flows []traffic.Flow
+			for _, proto := range []traffic.Protocol{traffic.TCP, traffic.UDP} {
+				f := flow(string(proto), proto, 0)
+				f.Schedule = nil
+				f.OnOff = &traffic.OnOff{Rate: 20 * unit.Mbit, On: turn(traffic.Exponential, 0, 100*time.Millisecond), Off: turn(traffic.Pareto, 1.5, 100*time.Millisecond)}
+				flows = append(flows, f)
+			}
+			r, err := traffic.Run(t.Context(), l.Host, flows, traffic.Options{Duration: 3 * time.Second, Seed: seed})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, f := range r.Flows {
+				t.Logf("%s: offered %.0f, delivered %.0f", f.Name, f.Total.OfferedL2Bits, f.Total.DeliveredL2Bits)
+				if math.Abs(f.Total.DeliveredL2Bits-f.Total.OfferedL2Bits) > 0.02*f.Total.OfferedL2Bits+60e3 {
+					t.Errorf("%s: delivered %.0f of %.0f bits", f.Name, f.Total.DeliveredL2Bits, f.Total.OfferedL2Bits)
+				}
+				bits[i] = f.Total.OfferedL2Bits
+			}
+			return bits
+		}
+		a, b, c := offered(11), offered(11), offered(12)
+		for i := range a {
+			if math.Abs(a[i]-b[i]) > 0.02*20e6 {
+				t.Errorf("flow %d offered %.0f bits, and with the same seed %.0f", i, a[i], b[i])
+			}
+			if math.Abs(a[i]-c[i]) < 1000 {
+				t.Errorf("flow %d offered %.0f bits with either seed", i, a[i])
+			}
+		}
+	})
+}
+
+// Poisson datagrams come one by one, at their own moments:
+//
+//	client ── router ── server      10 Mbit/s, 826 datagrams a second
+//
+// Their number is within 4 sigma of 3 s, none is lost, and the jitter of a path
+// that has none is below 0.2 ms (a program's wake-up is in the sending time).
+func TestPoissonFlow(t *testing.T) {
+	l := labtest.Rig(t, lab.RigOptions{})
+	labtest.Try(t, func(t *labtest.Check) {
+		f := flow("f", traffic.UDP, 0)
+		f.Schedule, f.Poisson = nil, &traffic.Poisson{Rate: 10 * unit.Mbit}
+		got := run(t, l, 3*time.Second, f).Flow("f").Total
+		want := 3 * 10e6 / (1514 * 8)
+		t.Logf("%d datagrams, want %.0f, jitter %.1f us", got.Datagrams, want, got.JitterUs)
+		if math.Abs(float64(got.Datagrams)-want) > 4*math.Sqrt(want)+1 || got.LostDatagrams > 0 || got.JitterUs > 200 || got.JitterUs == 0 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// Jitter is what a queue that fills and empties makes of it:
+//
+//	client ── router ── server      router to server is limited to 20 Mbit/s
+//
+// A steady 1 Mbit/s beside another flow that is on at 100 Mbit/s for 20 ms in every
+// 100: the queue of 30 ms comes and goes, and the steady flow's jitter is
+// milliseconds. Without the other it is below 0.2 ms.
+func TestJitterOfAQueue(t *testing.T) {
+	l := labtest.Rig(t, lab.RigOptions{Bottleneck: 20 * unit.Mbit, In: true, Queue: link.Amount{Time: 30 * time.Millisecond}})
+	labtest.Try(t, func(t *labtest.Check) {
+		steady := flow("steady", traffic.UDP, unit.Mbit)
+		steady.Payload = 200
+		alone := run(t, l, 2*time.Second, steady).Flow("steady").Total.JitterUs
+		burst := flow("burst", traffic.UDP, 0)
+		burst.Schedule, burst.OnOff = nil, &traffic.OnOff{Rate: 100 * unit.Mbit, On: traffic.Always(20 * time.Millisecond), Off: traffic.Always(80 * time.Millisecond)}
+		var worst float64
+		r, err := traffic.Run(t.Context(), l.Host, []traffic.Flow{steady, burst}, traffic.Options{Duration: 2 * time.Second, Interval: 50 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, iv := range r.Flow("steady").Intervals {
+			worst = max(worst, iv.JitterUs)
+		}
+		t.Logf("alone %.0f us, with bursts up to %.0f", alone, worst)
+		if alone > 200 || worst < 500 {
+			t.Errorf("jitter %.0f us alone, %.0f us with bursts", alone, worst)
+		}
+	})
+}
