@@ -89,10 +89,11 @@ func TestLossIsPerSegment(t *testing.T) {
 				t.Errorf("%d frames for %d segments: they are no super-packets", s.Frames, s.Segments)
 			}
 			healthy(t, s)
-			records, missing, err := wire.ReadTrace(&log)
+			trace, err := wire.ReadTrace(&log)
 			check(t, err)
-			if missing > 0 || len(records) != int(s.Segments+s.Lost) {
-				t.Errorf("%d records are in the log and %d missing, want %d", len(records), missing, s.Segments+s.Lost)
+			records := trace.Records
+			if trace.Missing > 0 || len(records) != int(s.Segments+s.Lost) {
+				t.Errorf("%d records are in the log and %d missing, want %d", len(records), trace.Missing, s.Segments+s.Lost)
 			}
 			records = untilLast(records)
 			lost, row, longest := 0, 0, 0
@@ -141,16 +142,16 @@ func TestQueueIsBounded(t *testing.T) {
 		s := r.Stats()[0]
 		t.Logf("%d datagrams, %+v", f.Total.Datagrams, s)
 		healthy(t, s)
-		records, _, err := wire.ReadTrace(&log)
+		trace, err := wire.ReadTrace(&log)
 		check(t, err)
 		each := int64(1514 * 8 * time.Second / time.Duration(rate))
 		var waited int64
 		dropped := 0
-		for _, rec := range untilLast(records) {
+		for _, rec := range untilLast(trace.Records) {
 			if rec.Fate == link.Overflowed {
 				dropped++
 			}
-			if rec.Fate == link.Delivered && rec.Bytes == 1514 {
+			if rec.Fate == link.Delivered && rec.Size == 1514 {
 				waited = max(waited, rec.Departed-rec.Arrived)
 			}
 		}
@@ -250,10 +251,10 @@ func TestExact(t *testing.T) {
 		r.run(t, flow(traffic.TCP, 90*unit.Mbit), 2*time.Second)
 		check(t, r.Close())
 		s := r.Stats()[0]
-		records, _, err := wire.ReadTrace(&log)
+		trace, err := wire.ReadTrace(&log)
 		check(t, err)
 		var late []int64
-		for _, rec := range records {
+		for _, rec := range trace.Records {
 			late = append(late, rec.Written-rec.Released)
 		}
 		slices.Sort(late)
