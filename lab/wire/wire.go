@@ -134,25 +134,25 @@ func (l *Link) Close() error {
 	}
 	l.done.Wait()
 	addProcs(-len(l.dirs))
+	l.closed, l.last = true, l.stats()
+	return l.free()
+}
+
+// free closes everything, once no thread runs.
+func (l *Link) free() error {
 	var errs []error
 	for _, d := range l.dirs {
+		if d == nil {
+			continue
+		}
 		if d.trace != nil {
 			errs = append(errs, d.trace.close())
 		}
-	}
-	l.closed, l.last = true, l.stats()
-	l.free()
-	return errors.Join(errs...)
-}
-
-func (l *Link) free() {
-	for _, d := range l.dirs {
-		if d != nil {
-			d.ring.close()
-			unix.Close(d.bell)
-		}
+		d.ring.close()
+		unix.Close(d.bell)
 	}
 	for _, t := range l.taps {
 		t.Close()
 	}
+	return errors.Join(errs...)
 }
