@@ -117,6 +117,7 @@ func (d *direction) carry() {
 		now := nanotime()
 		if s := d.change.Swap(nil); s != nil {
 			d.link.Change(now, *s)
+			d.ring.grow(ringSize(s))
 			d.cross = len(s.Cross) > 0
 		}
 		d.collect(now)

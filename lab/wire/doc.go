@@ -1,22 +1,65 @@
-// Package wire is a link with delay, in user space: two TAP devices, and for
-// each direction one thread that holds every frame for the delay and writes it
-// to the other device.
+// Package wire puts the model of a link, lab/link, between two TAP devices, in
+// user space: one thread for each direction offers the model what it reads from
+// one device, and writes to the other what the model releases.
 //
 // It works at layer 2, so that any protocol crosses it, and with IFF_VNET_HDR, so
-// that super-packets of up to 64 KB cross whole and a gigabit costs some thousand
-// system calls a second rather than a hundred thousand. It exists because netem
-// is a module that not every kernel has.
+// that the kernel hands over super-packets of up to 64 KB and a gigabit costs some
+// thousand system calls a second rather than a hundred thousand. It exists because
+// netem is a module that not every kernel has, and draws a loss for a super-packet
+// as a whole.
 //
-// What it does not do: rates (an HTB class on the sending TAP does), loss, jitter,
-// reordering. A frame that finds the ring full is dropped and counted.
+// # Super-packets
 //
-// Measured (2 cores, Go test in the same process): 1 ms of RTT is 1.06 ms at the
-// median and 1.13 at p99, 100 ms is 100.09 and 100.2; 1 Gbit/s of TCP over 1 ms
-// passes whole (1000.2 of 1000 Mbit/s) with 0.3 cores for the generator, the
-// emulator and the kernel's forwarding together. A frame's lateness is counted
-// from when it was read; a machine that stands still before that is not noticed
-// here.
+// The model sees segments: each super-packet of TCP or UDP (UDP_SEGMENT) is offered
+// as the frames that a device would have made of it, all at once, as its sender
+// gave them; rates, queues, losses and marks are the segments'. Those of one
+// super-packet that are released within Together (250 us) leave as one smaller
+// super-packet again, with the sequence number, lengths, flags and sums that it
+// needs (frame.go); the kernel's own segmentation gives the same bytes in the end,
+// which is held against gopacket. With Exact every segment leaves alone.
 //
-// Times are kernel monotonic. The emulator lives in the calling process and ends
+// A direction wakes up every Together at most when it is busy (after 16 times in a
+// row), takes in what has come and writes what is due; so a busy link adds 0.13 ms
+// in the mean and 0.25 at most, at either end of its delay. An idle one adds
+// nothing. Exact turns this off, too, and spends the last 50 us awake.
+//
+// # Memory
+//
+// A frame is read into the direction's ring and stays there until its last segment
+// has left. The ring has room for a quarter more than queue and delay hold at the
+// slowest rate, 8 MiB besides, and 512 MiB at most (and an eighth of it for the
+// list); only what was used once takes memory. What finds it full is dropped and
+// counted; so is what the device dropped because it was not read in time, and what
+// the other did not take. A run with any of these says nothing about the link.
+//
+// # Lateness
+//
+// Each write is compared with the time that the model gave it. A machine that
+// stands still while it waits for frames is noticed by the direction's own clock,
+// which it looks at every 2 ms while there is traffic: a longer gap counts as late
+// if frames were found after it. Shorter ones, and those that began with the first
+// frame after 0.1 s of silence, are not noticed.
+//
+// # Measured
+//
+// On two virtual cores which also ran sender and receiver, of a machine that often
+// gives a tenth to a half of its time to others: a real-time thread that only
+// sleeps for 1 ms was then late by more than 5 ms four times a second, and at worst
+// by 125. BenchmarkTCP and BenchmarkPing say what part was stolen.
+//
+//   - Cost, of one core, both directions together: 1 Gbit/s of TCP 14 to 17 % (at
+//     50 ms of RTT, and at 10), of which 7 within the writes, and so the receiving
+//     stack's; 10 Gbit/s 78 %, of which 34. That is 3,000 reads and 7,500 writes a
+//     second at 1 Gbit/s.
+//   - Rate: 10 Mbit/s of TCP +0.01 %, 1 Gbit/s -0.02 % with a queue of 0.3 s, which
+//     rides over standstills (16 % stolen), 10 Gbit/s at 10 ms +0.01 % (nothing
+//     stolen). With 20 to 30 % stolen and the usual queue of 50 ms up to a half of
+//     the rate is missing: sender and receiver stand still, too.
+//   - Delay: an idle link of 10 ms is 0.07 ms over at the median and 0.16 at p99
+//     with nothing stolen. With 3 to 10 % stolen the median is the same from 1 to
+//     600 ms, and p99 3 to 25 ms over.
+//   - Exact, 90 Mbit/s: late by 0.5 us at the median and 0.9 at p90.
+//
+// Times are CLOCK_MONOTONIC. The emulator lives in the calling process and ends
 // with it.
 package wire

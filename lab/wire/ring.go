@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -12,11 +13,12 @@ const (
 	// standstill: 1 MiB was too little for that.
 	spareRing = 8 << 20
 	// maxRing is the most memory of a direction's frames: 1 Gbit/s for 4 s, or 10 for
-	// 0.4. Memory is taken from the machine as it is first used.
+	// 0.4. Memory is taken from the machine as it is first used; slots take another
+	// eighth.
 	maxRing = 512 << 20
 	// slotBytes is for how many bytes there is a slot: a flood of frames that are
 	// smaller is dropped before it fills the memory.
-	slotBytes = 128
+	slotBytes = 256
 )
 
 // A reference to a segment, as the link's model keeps it: the slot of its frame
@@ -37,12 +39,17 @@ func dereference(ref uint32) (slot, segment int) {
 // ring holds frames in the order they came, each in one piece, in a fixed block
 // of memory, until the last of their segments is done with. Frames are read into
 // it and written from it without a copy.
+//
+// It can grow while it holds frames: the block has its largest size from the
+// start, and what is not used takes no memory.
 type ring struct {
-	data  []byte
-	slots []slot // a circle of the frames that are held
-	head  int    // the oldest, in slots
-	n     int    // how many
-	tail  int    // where the next frame goes, in data
+	block, table []byte // as mapped
+	data         []byte // the part of block that is used
+	slots        []slot // a circle of the frames that are held; the part of table that is used
+	head         int    // the oldest, in slots
+	n            int    // how many
+	tail         int    // where the next frame goes, in data
+	want         int    // bytes, when it is to grow
 }
 
 // slot is one frame: where it is, and how many segments of it are still to come.
@@ -52,20 +59,52 @@ type slot struct {
 	frame
 }
 
+const slotSize = int(unsafe.Sizeof(slot{}))
+
 // newRing makes a ring for size bytes.
 func newRing(size int) (*ring, error) {
-	size = min(max(size, 4*maxFrame), maxRing)
-	data, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
-	if err != nil {
-		return nil, fmt.Errorf("take %d MiB of memory for frames: %w", size>>20, err)
+	reserve := func(n int) ([]byte, error) {
+		b, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+		if err != nil {
+			return nil, fmt.Errorf("reserve %d MiB of addresses for frames: %w", n>>20, err)
+		}
+		return b, nil
 	}
-	return &ring{data: data, slots: make([]slot, min(max(size/slotBytes, 256), maxSlots))}, nil
+	r := &ring{}
+	var err error
+	if r.block, err = reserve(maxRing); err != nil {
+		return nil, err
+	}
+	if r.table, err = reserve(maxSlots * slotSize); err != nil {
+		unix.Munmap(r.block)
+		return nil, err
+	}
+	r.grow(size)
+	return r, nil
 }
 
-func (r *ring) close() { unix.Munmap(r.data) }
+func (r *ring) close() {
+	unix.Munmap(r.block)
+	unix.Munmap(r.table)
+}
+
+// grow lets the ring hold size bytes, if it is smaller, as soon as its circle of
+// slots can be made larger.
+func (r *ring) grow(size int) {
+	r.want = max(r.want, min(max(size, 4*maxFrame), maxRing))
+	if r.want == len(r.data) || r.head+r.n > len(r.slots) {
+		return
+	}
+	r.data = r.block[:r.want]
+	slots := min(max(r.want/slotBytes, 256), maxSlots)
+	r.slots = unsafe.Slice((*slot)(unsafe.Pointer(&r.table[0])), maxSlots)[:slots]
+}
 
 // space is where the next frame may be read into, or nil if the ring is full.
 func (r *ring) space() []byte {
+	if r.want > len(r.data) {
+		r.grow(r.want)
+	}
 	if r.n == len(r.slots) {
 		return nil
 	}

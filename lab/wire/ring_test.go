@@ -74,6 +74,7 @@ func TestRingKeeps(t *testing.T) {
 					held = append(held[:i], held[i+1:]...)
 				}
 			},
+			"grow": func(t *rapid.T) { r.grow(rapid.IntRange(0, 12*maxFrame).Draw(t, "to")) },
 			"": func(t *rapid.T) {
 				for _, h := range held {
 					if !bytes.Equal(r.bytes(h.slot), h.data) {
@@ -99,6 +100,14 @@ func TestRingIsBounded(t *testing.T) {
 		}
 		if n*size > len(r.data) || n < min(len(r.slots), len(r.data)/size/2) {
 			t.Errorf("%d frames of %d bytes in %d", n, size, len(r.data))
+		}
+		r.grow(8 << 20)
+		more := 0
+		for ; r.space() != nil; more++ {
+			r.push(size, frame{segments: 1})
+		}
+		if more < n*9/10 {
+			t.Errorf("twice as large, it has room for %d frames more than %d", more, n)
 		}
 		r.close()
 	}

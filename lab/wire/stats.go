@@ -41,8 +41,9 @@ type Stats struct {
 	Late      uint64        `json:"late"`
 	WorstLate time.Duration `json:"worst_late_ns"`
 	LateBound time.Duration `json:"late_bound_ns"`
-	// User and System are the thread's processor time; Writing is the part of System
-	// within write(2).
+	// User and System are the thread's processor time. Their sum is exact, the split
+	// is the kernel's guess from ticks. Writing is the time within write(2), in which
+	// the kernel receives what is written.
 	User    time.Duration `json:"user_ns"`
 	System  time.Duration `json:"system_ns"`
 	Writing time.Duration `json:"writing_ns"`

@@ -47,6 +47,10 @@ type Link struct {
 	taps [2]*Tap
 	dirs [2]*direction
 	done sync.WaitGroup
+
+	mu     sync.Mutex // of what follows
+	closed bool
+	last   [2]Stats // of a closed link
 }
 
 // Start carries frames between the taps: options[0] is from taps[0] to taps[1].
@@ -95,8 +99,18 @@ func (l *Link) Change(direction int, spec link.Spec) {
 	d.wake()
 }
 
-// Stats are the counts of both directions, some ms old at most while frames come.
-func (l *Link) Stats() (s [2]Stats) {
+// Stats are the counts of both directions, some ms old at most while frames come;
+// after Close, the last ones.
+func (l *Link) Stats() [2]Stats {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return l.last
+	}
+	return l.stats()
+}
+
+func (l *Link) stats() (s [2]Stats) {
 	for i, d := range l.dirs {
 		d.mu.Lock()
 		s[i] = d.published
@@ -107,32 +121,38 @@ func (l *Link) Stats() (s [2]Stats) {
 }
 
 // Close stops the threads and removes both devices; frames that are held are lost.
-// The error is that of a release log.
+// The error is that of a release log. A second Close does nothing.
 func (l *Link) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil
+	}
 	for _, d := range l.dirs {
 		d.closing.Store(true)
 		d.wake()
 	}
 	l.done.Wait()
 	addProcs(-len(l.dirs))
+	l.closed, l.last = true, l.stats()
+	return l.free()
+}
+
+// free closes everything, once no thread runs.
+func (l *Link) free() error {
 	var errs []error
 	for _, d := range l.dirs {
+		if d == nil {
+			continue
+		}
 		if d.trace != nil {
 			errs = append(errs, d.trace.close())
 		}
-	}
-	l.free()
-	return errors.Join(errs...)
-}
-
-func (l *Link) free() {
-	for _, d := range l.dirs {
-		if d != nil {
-			d.ring.close()
-			unix.Close(d.bell)
-		}
+		d.ring.close()
+		unix.Close(d.bell)
 	}
 	for _, t := range l.taps {
 		t.Close()
 	}
+	return errors.Join(errs...)
 }
