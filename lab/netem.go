@@ -80,7 +80,7 @@ const (
 // rate would rule out reordering. The rate comes last for the same reason: in some
 // kernels the limit of a netem counts what its child holds too (Debian's 6.1: of 2
 // Mbit/s with a queue of 30 and 300 ms behind it 1.2 were left). A child that is a
-// FIFO does not bring order back, as it did before Linux 3.6: a netem hands frames
+// FIFO does not bring order back, as it did in Linux 3.0: a netem now hands frames
 // to it when their delay is over.
 var (
 	netemCut  = netlink.MakeHandle(1, 0)
