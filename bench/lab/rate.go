@@ -8,16 +8,11 @@ import (
 
 	"headgate/bench"
 	"headgate/lab"
-	"headgate/lab/link"
 	"headgate/lab/traffic"
 	"headgate/unit"
 )
 
-// rateCase is one TCP connection through one link. Its window is bounded to what
-// path and half of the queue hold, so that nothing is lost: what a receiver reads
-// in order comes in jumps after a loss, of 10 segments at 0.5 Mbit/s, which are 2 %
-// of 10 s. It is Reno's, because CUBIC leaves slow start before the path is full
-// (HyStart).
+// rateCase is one TCP connection through one link.
 type rateCase struct {
 	name  string
 	rate  unit.Rate
@@ -86,21 +81,10 @@ func (c rateCase) length(quick bool) time.Duration {
 	return pick(quick, 2*time.Second, 10*time.Second)
 }
 
-// queue is symmetric's.
-func (c rateCase) queue() time.Duration { return max(c.rtt, link.DefaultQueue) }
-
-// window holds the path and half of the queue.
-func (c rateCase) window() unit.Bytes {
-	bytes := float64(c.rate) / 8 * (c.rtt + c.queue()/2).Seconds()
-	return unit.Bytes(max(bytes, 8*link.FullFrame))
-}
-
 func (c rateCase) run(ctx context.Context, r *bench.Run) error {
 	return with(ctx, symmetric(c.rate, c.rtt), func(l *lab.Lab) error {
-		flow := traffic.Flow{
-			Name: "f", From: client, To: server, Protocol: traffic.TCP, IPv6: c.ipv6, Congestion: "reno", WindowClamp: c.window(),
-			Schedule: traffic.Constant(traffic.Unlimited),
-		}
+		flow := filling(c.rate, c.rtt)
+		flow.IPv6 = c.ipv6
 		total := c.settle() + c.length(r.Quick)
 		got, err := flowsAlone(ctx, l, []traffic.Flow{flow}, traffic.Options{Duration: total, Interval: 250 * time.Millisecond})
 		if err != nil {
