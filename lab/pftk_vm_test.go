@@ -5,6 +5,8 @@ package lab_test
 import (
 	"fmt"
 	"math"
+	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -37,7 +39,11 @@ func TestNetemRenoAgreesWithPFTK(t *testing.T) {
 }
 
 func testPFTK(t testing.TB, p float64) {
-	const begin, length = 3 * time.Second, 30 * time.Second
+	const begin = 3 * time.Second
+	length := 30 * time.Second
+	if s, err := strconv.Atoi(os.Getenv("RENO_SECONDS")); err == nil { // the bench has more time
+		length = time.Duration(s) * time.Second
+	}
 	l := netemRig(t, lab.NetemOptions{Delay: 25 * time.Millisecond, Loss: p, Rate: 30 * unit.Mbit, Queue: 300}, lab.NetemOptions{Delay: 25 * time.Millisecond})
 	r, err := traffic.Run(t.Context(), l.Host, []traffic.Flow{{
 		Name: "reno", From: "client", To: "server", Protocol: traffic.TCP, Congestion: "reno", Schedule: traffic.Constant(traffic.Unlimited),

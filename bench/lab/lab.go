@@ -18,7 +18,7 @@ func Bench(d *bench.Draw) bench.Bench {
 		Seed:  d.Seed(),
 		Tools: survey.Tools,
 		Plots: survey.Plots,
-		Cases: slices.Concat(rateCases(d), delayCases(d), lossCases(d), crossCases(d), costCases(), tcpCases(), queueCases(d), setupCases(), survey.Cases),
+		Cases: slices.Concat(rateCases(d), delayCases(d), lossCases(d), crossCases(d), costCases(), tcpCases(), netemCases(), queueCases(d), setupCases(), survey.Cases),
 	}
 }
 

@@ -1,0 +1,113 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"syscall"
+	"time"
+
+	"headgate/bench"
+)
+
+// The same connection over netem, in a virtual machine with Debian's kernel, which
+// has it: an emulated processor carries some 10 Mbit/s. It needs the source tree,
+// whose tests run there (lab/pftk_vm_test.go).
+const (
+	vmScript  = "scripts/test-vm"
+	vmLength  = 120 * time.Second
+	vmTimeout = 10 * time.Minute
+)
+
+func netemCases() []bench.Case {
+	var claims []bench.Claim
+	for _, p := range netemLosses {
+		claims = append(claims, bench.NewClaim(netemID(p), "Reno's goodput over netem in the virtual machine, off the PFTK formula", formulaOff).
+			WithNote("only in the full bench, from the source tree: it boots a virtual machine"))
+	}
+	return []bench.Case{{
+		Name: "tcp/netem", Claims: claims, Run: runNetem,
+		Takes: func(quick bool) time.Duration { return pick(quick, 0, vmLength+90*time.Second) },
+	}}
+}
+
+var netemLosses = []string{"0.001", "0.01"}
+
+func netemID(p string) string {
+	return "tcp/netem/50ms/" + map[string]string{"0.001": "0.1%", "0.01": "1%"}[p]
+}
+
+func runNetem(ctx context.Context, r *bench.Run) error {
+	if r.Quick {
+		return errors.New("the virtual machine is for the full bench")
+	}
+	if _, err := os.Stat(vmScript); err != nil {
+		return fmt.Errorf("%s is not here: run the bench in the source tree", vmScript)
+	}
+	out, err := inVM(ctx, fmt.Sprintf("cd \"$(dirname \"$0\")\" && RENO_SECONDS=%.0f exec \"$CACHE/lab.test\" -test.v -test.run '^TestNetemReno'", vmLength.Seconds()))
+	if err != nil {
+		return err
+	}
+	sheet := r.Sheet(bench.Ours)
+	for _, p := range netemLosses {
+		got, want, err := renoIn(out, p)
+		if err != nil {
+			return err
+		}
+		sheet.Set(netemID(p), 100*math.Abs(got/want-1))
+		sheet.Note(netemID(p), "%s Mbit/s, the formula says %s", bench.Number(got), bench.Number(want))
+	}
+	return nil
+}
+
+// inVM runs a script in the virtual machine and gives what it printed.
+func inVM(ctx context.Context, command string) (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	file, err := os.CreateTemp("", "headgate-vm-*")
+	if err != nil {
+		return "", err
+	}
+	defer os.Remove(file.Name())
+	fmt.Fprintf(file, "#!/bin/sh\nCACHE='%s/.cache/vm'\n%s\n", dir, command)
+	if err := errors.Join(file.Chmod(0o755), file.Close()); err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, vmTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, vmScript, file.Name())
+	// QEMU is its grandchild: the whole group ends with it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = 5 * time.Second
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		tail := out.Bytes()
+		return "", fmt.Errorf("the virtual machine: %w: %s", err, tail[max(len(tail)-300, 0):])
+	}
+	return out.String(), nil
+}
+
+// renoIn finds what the test says of a loss: what it got, and the formula, in
+// Mbit/s.
+func renoIn(out, loss string) (got, want float64, err error) {
+	m := regexp.MustCompile(`loss ` + regexp.QuoteMeta(loss) + `: ([0-9.]+) Mbit/s, PFTK says ([0-9.]+)`).FindStringSubmatch(out)
+	if m == nil {
+		return 0, 0, fmt.Errorf("the virtual machine says nothing of a loss of %s", loss)
+	}
+	got, err = strconv.ParseFloat(m[1], 64)
+	if err != nil {
+		return 0, 0, err
+	}
+	want, err = strconv.ParseFloat(m[2], 64)
+	return got, want, err
+}
