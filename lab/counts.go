@@ -54,7 +54,7 @@ func (l *Lab) counts(i int) (out [2]linkCounts, err error) {
 		}
 		return out, nil
 	}
-	spec, devs := l.Topology.Links[i], l.Topology.devices()[i]
+	spec, devs := l.Topology.Links[i], l.devs[i]
 	for dir, p := range [2]Path{spec.Forward, spec.Back} {
 		n := l.nodes[spec.Ends[dir]]
 		link, err := n.nl.LinkByName(devs[dir])
