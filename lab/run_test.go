@@ -206,7 +206,7 @@ func TestRunInterrupted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !r.Interrupted || r.Seconds < 0.5 || r.Seconds > 30 || r.Programs[0].Ended != "with the run" {
+	if !r.Interrupted || r.Seconds == 0 || r.Seconds > 30 || r.Programs[0].Ended != "with the run" {
 		t.Errorf("%+v, %+v", r, r.Result)
 	}
 	other, err := lab.Attach(topology.Name)
