@@ -21,14 +21,14 @@ func costCases() []bench.Case {
 
 // runCost leaves slow start out of the account.
 func runCost(ctx context.Context, r *bench.Run) error {
-	return with(ctx, symmetric(unit.Gbit, 50*time.Millisecond), func(l *lab.Lab) error {
+	const rtt = 50 * time.Millisecond
+	return with(ctx, symmetric(unit.Gbit, rtt), func(l *lab.Lab) error {
 		const settle = 2 * time.Second
 		length := pick(r.Quick, 2*time.Second, 10*time.Second)
 		var before, after cpuTime
-		flow := traffic.Flow{Name: "f", From: client, To: server, Protocol: traffic.TCP, Schedule: traffic.Constant(traffic.Unlimited)}
 		timer := time.AfterFunc(settle, func() { before = emulatorTime(l) })
 		defer timer.Stop()
-		got, err := flowsAlone(ctx, l, []traffic.Flow{flow}, traffic.Options{Duration: settle + length, Interval: 250 * time.Millisecond, OnInterval: func([]traffic.FlowInterval) {
+		got, err := flowsAlone(ctx, l, []traffic.Flow{filling(unit.Gbit, rtt)}, traffic.Options{Duration: settle + length, Interval: 250 * time.Millisecond, OnInterval: func([]traffic.FlowInterval) {
 			after = emulatorTime(l)
 		}})
 		if err != nil {

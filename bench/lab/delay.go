@@ -37,11 +37,19 @@ func delayCases(d *bench.Draw) (out []bench.Case) {
 	}
 	for _, c := range cases {
 		out = append(out, bench.Case{
-			Name: c.id(), Claims: c.claims(), Run: c.run, Drawn: c.drawn,
+			Name: c.id(), Claims: c.claims(), Run: c.run, Drawn: c.drawn, Alongside: c.alongside,
 			Takes: func(quick bool) time.Duration { return c.settle() + c.length(quick) + c.rtt + time.Second },
 		})
 	}
 	return out
+}
+
+// alongside: pings on idle links are next to nothing.
+func (c delayCase) alongside(quick bool) string {
+	if c.loaded {
+		return ""
+	}
+	return pick(quick, "idle links", "")
 }
 
 func (c delayCase) id() string { return "delay/" + c.name }

@@ -40,7 +40,7 @@ func lossCases(d *bench.Draw) (out []bench.Case) {
 	for _, c := range cases {
 		out = append(out, bench.Case{
 			Name: c.id(), Claims: []bench.Claim{bench.NewClaim(c.id(), "segments that the receiver misses, off the expected number", lossSigmas)},
-			Run: c.run, Drawn: c.drawn,
+			Run: c.run, Drawn: c.drawn, Alongside: together("loss"),
 			Takes: func(quick bool) time.Duration { return c.length(quick) + time.Second },
 		})
 	}
@@ -49,11 +49,12 @@ func lossCases(d *bench.Draw) (out []bench.Case) {
 
 func (c lossCase) id() string { return "loss/" + c.name }
 
-// perSecond is what the receiver's socket takes with room to spare.
-const perSecond = 100_000
+// perSecond is what the receiver's socket takes with room to spare; in a smoke run
+// the cases share the machine.
+func perSecond(quick bool) float64 { return pick(quick, 25_000.0, 100_000.0) }
 
 func (c lossCase) length(quick bool) time.Duration {
-	return pick(quick, 3*time.Second, time.Duration(c.segments/perSecond*1e9))
+	return pick(quick, 4*time.Second, time.Duration(c.segments/perSecond(quick)*1e9))
 }
 
 func (c lossCase) run(ctx context.Context, r *bench.Run) error {
@@ -63,7 +64,7 @@ func (c lossCase) run(ctx context.Context, r *bench.Run) error {
 	return with(ctx, topology, func(l *lab.Lab) error {
 		flow := traffic.Flow{
 			Name: "f", From: client, To: server, Protocol: traffic.UDP, Payload: datagram,
-			Schedule: []traffic.Step{{Rate: unit.Rate(perSecond * datagramFrame * 8)}, {At: c.length(r.Quick)}},
+			Schedule: []traffic.Step{{Rate: unit.Rate(perSecond(r.Quick) * datagramFrame * 8)}, {At: c.length(r.Quick)}},
 		}
 		got, err := flowsAlone(ctx, l, []traffic.Flow{flow}, traffic.Options{Duration: c.length(r.Quick) + 200*time.Millisecond})
 		if err != nil {

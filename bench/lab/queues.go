@@ -83,7 +83,7 @@ func (c queueCase) run(ctx context.Context, r *bench.Run) error {
 	forward.Delay = 5 * time.Millisecond
 	topology := pair(forward, back)
 	for i := range topology.Nodes {
-		topology.Nodes[i].Sysctl = map[string]string{"net.ipv4.tcp_ecn": "1"}
+		topology.Nodes[i].Sysctl["net.ipv4.tcp_ecn"] = "1"
 	}
 	length := c.length(r.Quick)
 	third := c.spec.Slowest() / 3

@@ -12,9 +12,7 @@ import (
 	"headgate/unit"
 )
 
-// rateCase is one TCP connection through one link. It is Reno's, which fills a
-// queue as long as the path at once and keeps it so; CUBIC leaves slow start early
-// (HyStart) and had 31 % of 1 Gbit/s to find after 2 s at 50 ms.
+// rateCase is one TCP connection through one link.
 type rateCase struct {
 	name  string
 	rate  unit.Rate
@@ -85,10 +83,8 @@ func (c rateCase) length(quick bool) time.Duration {
 
 func (c rateCase) run(ctx context.Context, r *bench.Run) error {
 	return with(ctx, symmetric(c.rate, c.rtt), func(l *lab.Lab) error {
-		flow := traffic.Flow{
-			Name: "f", From: client, To: server, Protocol: traffic.TCP, IPv6: c.ipv6, Congestion: "reno",
-			Schedule: traffic.Constant(traffic.Unlimited),
-		}
+		flow := filling(c.rate, c.rtt)
+		flow.IPv6 = c.ipv6
 		total := c.settle() + c.length(r.Quick)
 		got, err := flowsAlone(ctx, l, []traffic.Flow{flow}, traffic.Options{Duration: total, Interval: 250 * time.Millisecond})
 		if err != nil {
