@@ -204,7 +204,7 @@ func labTables(w io.Writer, r *lab.RunResult) error {
 			if p.Signal != "" {
 				status = p.Signal
 			}
-			rows = append(rows, []string{p.Name, p.Node, fmt.Sprintf("%.1fs", p.StartedSeconds), fmt.Sprintf("%.1fs", p.EndedSeconds), p.Ended, status, p.Output})
+			rows = append(rows, []string{p.Name, p.Node, fmt.Sprintf("%.1fs", max(p.StartedSeconds, 0)), fmt.Sprintf("%.1fs", p.EndedSeconds), p.Ended, status, p.Output})
 		}
 		tables = append(tables, rows)
 	}

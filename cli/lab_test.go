@@ -144,7 +144,7 @@ duration: 1s
 	if err := json.Unmarshal([]byte(out), &r); code != failed || err != nil {
 		t.Fatalf("run: exit %d, %v\n%s%s", code, err, out, errs)
 	}
-	if !strings.Contains(errs, "this run cannot be used: link client-router, forward: ") || len(r.Unusable) == 0 {
+	if !strings.Contains(errs, "this run cannot be used: link client-router, ") || len(r.Unusable) == 0 {
 		t.Errorf("it says %q, and in the result %q", errs, r.Unusable)
 	}
 	if !strings.Contains(errs, "link router-server has no release log, because its backend is veth") {

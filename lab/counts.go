@@ -54,7 +54,7 @@ func (l *Lab) counts(i int) (out [2]linkCounts, err error) {
 		}
 		return out, nil
 	}
-	spec, devs := l.Topology.Links[i], l.Topology.devices()[i]
+	spec, devs := l.Topology.Links[i], l.devs[i]
 	for dir, p := range [2]Path{spec.Forward, spec.Back} {
 		n := l.nodes[spec.Ends[dir]]
 		link, err := n.nl.LinkByName(devs[dir])
@@ -103,9 +103,9 @@ func distrust(before, after wire.Stats) string {
 	lost := after.Dropped + after.Missed + after.Failed - before.Dropped - before.Missed - before.Failed
 	switch {
 	case after.WorstLate > before.WorstLate && after.WorstLate > lateWorst*bound:
-		return fmt.Sprintf("it was %v late once, which is more than %v", after.WorstLate.Round(time.Microsecond), lateWorst*bound)
+		return fmt.Sprintf("it was late by %v, which is more than %v", after.WorstLate.Round(time.Microsecond), lateWorst*bound)
 	case float64(late) > latePart*float64(writes):
-		return fmt.Sprintf("%d of its %d writes were more than %v late, which is more than %g %%", late, writes, bound, 100*latePart)
+		return fmt.Sprintf("it was more than %v late %d times in %d writes, which is more than %g %%", bound, late, writes, 100*latePart)
 	case lost > 0:
 		return fmt.Sprintf("the emulator itself lost %d frames", lost)
 	case after.Untraced > before.Untraced:

@@ -24,6 +24,7 @@ type Lab struct {
 
 	// By the links' places in Topology.Links.
 	backends []Backend
+	devs     [][2]string  // names of both ends' devices
 	wires    []*wire.Link // nil where the backend is another
 	seeds    []uint64
 
@@ -87,7 +88,7 @@ func Up(ctx context.Context, t *Topology, options ...Option) (_ *Lab, err error)
 			return nil, fmt.Errorf("node %s: %w", spec.Name, err)
 		}
 	}
-	devs := t.devices()
+	devs := l.devs
 	for i, spec := range t.Links {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -116,7 +117,7 @@ func Up(ctx context.Context, t *Topology, options ...Option) (_ *Lab, err error)
 
 func newLab(t *Topology, s *state) *Lab {
 	n := len(t.Links)
-	return &Lab{Topology: t, nodes: map[string]*Node{}, state: s, backends: t.Backends(), wires: make([]*wire.Link, n), seeds: make([]uint64, n)}
+	return &Lab{Topology: t, nodes: map[string]*Node{}, state: s, backends: t.Backends(), devs: t.devices(), wires: make([]*wire.Link, n), seeds: make([]uint64, n)}
 }
 
 // claim writes the lab's file, unless a lab of that name is in use.

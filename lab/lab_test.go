@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"headgate/lab"
 	"headgate/lab/labtest"
@@ -39,25 +40,27 @@ func TestReachability(t *testing.T) {
 	}
 }
 
-// Under different names:
+// Under different names, with links of the kernel and emulated ones:
 //
 //	client ── router ── server      client ── router ── server
 func TestTwoLabsDoNotCollide(t *testing.T) {
-	one, two := labtest.Rig(t, lab.RigOptions{}), labtest.Rig(t, lab.RigOptions{})
-	for _, l := range []*lab.Lab{one, two} {
-		labtest.Run(t, l.Node("client"), "ping", "-q", "-c", "1", "-W", "1", "10.0.1.2")
-	}
-	if a, b := one.Node("client").Namespace(), two.Node("client").Namespace(); a == b {
-		t.Errorf("both clients are %s", a)
-	}
-	// The name of a lab that is in use is refused, and the lab stays whole.
-	if l, err := lab.Up(t.Context(), lab.Rig(lab.RigOptions{Name: one.Topology.Name})); !errors.Is(err, lab.ErrConfig) {
-		t.Errorf("Up of a name in use: %v", err)
-		if err == nil {
-			l.Close()
+	for _, rtt := range []time.Duration{0, time.Millisecond} {
+		one, two := labtest.Rig(t, lab.RigOptions{RTT: rtt}), labtest.Rig(t, lab.RigOptions{RTT: rtt})
+		for _, l := range []*lab.Lab{one, two} {
+			labtest.Run(t, l.Node("client"), "ping", "-q", "-c", "1", "-W", "1", "10.0.1.2")
 		}
+		if a, b := one.Node("client").Namespace(), two.Node("client").Namespace(); a == b {
+			t.Errorf("both clients are %s", a)
+		}
+		// The name of a lab that is in use is refused, and the lab stays whole.
+		if l, err := lab.Up(t.Context(), lab.Rig(lab.RigOptions{Name: one.Topology.Name})); !errors.Is(err, lab.ErrConfig) {
+			t.Errorf("Up of a name in use: %v", err)
+			if err == nil {
+				l.Close()
+			}
+		}
+		labtest.Run(t, one.Node("client"), "ping", "-q", "-c", "1", "-W", "1", "10.0.1.2")
 	}
-	labtest.Run(t, one.Node("client"), "ping", "-q", "-c", "1", "-W", "1", "10.0.1.2")
 }
 
 // What Up makes, Close removes.

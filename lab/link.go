@@ -112,7 +112,7 @@ func (l *Lab) change(i, dir int, p Path) error {
 	}
 	spec := l.Topology.Links[i]
 	n := l.nodes[spec.Ends[dir]]
-	link, err := n.nl.LinkByName(l.Topology.devices()[i][dir])
+	link, err := n.nl.LinkByName(l.devs[i][dir])
 	if err != nil {
 		return err
 	}
@@ -207,9 +207,8 @@ func (l *Lab) introduce(i int, spec LinkSpec, devs [2]string) error {
 // addRoutes gives n its routes to every network it is not on.
 func (l *Lab) addRoutes(n *Node) error {
 	t := l.Topology
-	devs := t.devices()
 	for _, r := range t.routes(n.Name) {
-		link, err := n.nl.LinkByName(devs[r.Via][r.End])
+		link, err := n.nl.LinkByName(l.devs[r.Via][r.End])
 		if err != nil {
 			return err
 		}

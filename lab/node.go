@@ -144,7 +144,7 @@ func (n *Node) Device(peer string) (string, error) {
 	for i, l := range n.lab.Topology.Links {
 		for end := range 2 {
 			if l.Ends[end] == n.Name && l.Ends[1-end] == peer {
-				return n.lab.Topology.devices()[i][end], nil
+				return n.lab.devs[i][end], nil
 			}
 		}
 	}

@@ -349,6 +349,7 @@ func TestLoadMissingFile(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add(example)
 	f.Add("kind: Lab\nname: x\nnodes: [a, {name: r, router: true}]\nlinks: [{ends: [a, r]}]\n")
+	f.Add("kind: Lab\nname: x\nnodes: [a, b]\nlinks: [{ends: [a, b], rate: 1Mbit, red: {min: 9KB, max: 99KB, probability: 5%}, addresses: {ipv4: 192.0.2.0/24}}]\nprograms: [{name: p, node: a, command: [ls]}]\ntimeline: [{at: 1s, link: a-b, set: {loss: {to_bad: 1%, to_good: 5%}}}, {at: 2s, stop: p}]\n")
 	f.Add("a: &x [*x]\n---\n? {b: c}\n: !!int 4")
 	f.Fuzz(func(t *testing.T, text string) {
 		top, err := Parse("f", []byte(text))
@@ -361,6 +362,7 @@ func FuzzParse(f *testing.F) {
 		if top != nil {
 			// What is accepted can be laid out.
 			top.Devices()
+			top.RunTime()
 			for _, n := range top.Nodes {
 				top.routes(n.Name)
 			}

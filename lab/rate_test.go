@@ -66,16 +66,15 @@ func testRate(t testing.TB, rate unit.Rate, proto traffic.Protocol) {
 	}
 }
 
-// A link with both a rate and a delay, HTB on the TAP device and then the
-// emulator, and the other way without the rate:
+// A link with both a rate and a delay, in the emulator, and the other way without the
+// rate:
 //
 //	client ──2 ms── router ── server      router to client is limited to 300 Mbit/s
 //
 // What is offered for 2 s, 250 Mbit/s each way, arrives within 1 %, with no datagram
 // lost. On a busy machine the sender is not run at times, which it tells of, and may
 // offer less by that. UDP of this rate is sent in super-packets (UDP_SEGMENT), which
-// HTB's leaf cuts one way and which cross the emulator whole the other, unless
-// offload is off.
+// reach the emulator whole, unless offload is off.
 func TestRateAndDelay(t *testing.T) {
 	for _, noOffload := range []bool{false, true} {
 		t.Run(fmt.Sprintf("offload=%v", !noOffload), func(t *testing.T) {

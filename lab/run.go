@@ -230,8 +230,9 @@ func (r *run) run(ctx context.Context) (*RunResult, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	result := &RunResult{Lab: t.Name, Interrupted: ctx.Err() != nil, Result: flows, Events: r.events}
+	seconds := r.since()
 	for i := range r.links {
-		if err := r.sumUp(i, result); err != nil {
+		if err := r.sumUp(i, seconds, result); err != nil {
 			return nil, err
 		}
 	}
@@ -298,7 +299,7 @@ func (r *run) sample(flows []traffic.FlowInterval) {
 }
 
 // sumUp fills in the totals of link i, and why the run cannot be used.
-func (r *run) sumUp(i int, result *RunResult) error {
+func (r *run) sumUp(i int, seconds float64, result *RunResult) error {
 	now, err := r.lab.counts(i)
 	if err != nil {
 		return err
@@ -306,7 +307,7 @@ func (r *run) sumUp(i int, result *RunResult) error {
 	l := &r.links[i]
 	for dir, d := range []*DirectionResult{&l.Forward, &l.Back} {
 		d.Total = now[dir].since(r.before[i][dir])
-		d.Total.Seconds = r.since()
+		d.Total.Seconds = seconds
 		if d.Emulator = now[dir].wire; d.Emulator == nil {
 			continue
 		}

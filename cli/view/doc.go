@@ -7,5 +7,8 @@
 // pure function of it and of the size of the window; Screen is the program around
 // that, which reads keys and asks for states. Rates are layer-2 bits per second.
 //
+// LabScreen is the same for "headgate lab run": flows and links of a lab, which it is
+// sent as LabFrames.
+//
 // It does not observe anything itself: the caller hands it states.
 package view

@@ -1,0 +1,72 @@
+//go:build vm
+
+package lab_test
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"headgate/lab"
+	"headgate/lab/labtest"
+	"headgate/lab/link"
+	"headgate/lab/traffic"
+	"headgate/unit"
+)
+
+// A link without offload gets netem where the kernel has it, and behaves as its file
+// and its timeline say:
+//
+//	client ── router ──wan── server      20 ms each way, 60 from 3 s on, and 5 % lost
+//
+// On an emulated processor times are bounded from below alone. Of some 600 datagrams
+// 5 % are lost within 5 sigma, 17 to 43.
+func TestNetemBackend(t *testing.T) {
+	p := lab.Path{Spec: link.Spec{Rate: 5 * unit.Mbit, Queue: link.Amount{Segments: 100}, Delay: 20 * time.Millisecond}}
+	lossy := p
+	lossy.Loss.Probability = 0.05
+	far := lossy
+	far.Delay = 60 * time.Millisecond
+	topology := wan(lab.LinkSpec{Forward: lossy, Back: p, NoOffload: true})
+	if b := topology.Backends()[1]; b != lab.Netem {
+		t.Fatalf("the backend is %s", b)
+	}
+	topology.Duration = 6 * time.Second
+	topology.Flows = []traffic.Flow{{
+		Name: "f", From: "client", To: "server", Protocol: traffic.UDP, Payload: 1000, Schedule: traffic.Constant(800 * unit.Kbit),
+	}}
+	topology.Programs = []lab.Program{
+		{Name: "near", Node: "server", Command: []string{"ping", "-c", "1", "10.0.1.1"}},
+		{Name: "far", Node: "server", Command: []string{"ping", "-c", "1", "10.0.1.1"}},
+	}
+	topology.Timeline = []lab.Event{
+		{At: 3 * time.Second, Link: "wan", Back: &far},
+		{At: 4 * time.Second, Start: "far"},
+	}
+	folder := t.TempDir()
+	l := labtest.Up(t, topology)
+	r, err := l.Run(t.Context(), lab.RunOptions{Folder: folder})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := r.Flow("f").Total
+	t.Logf("%d datagrams, %d lost; the link %+v", f.Datagrams, f.LostDatagrams, r.Links[1].Forward.Total)
+	if want := float64(f.Datagrams) * 0.05; float64(f.LostDatagrams) < 0.5*want || float64(f.LostDatagrams) > 1.7*want {
+		t.Errorf("%d of %d datagrams were lost, want 5 %%", f.LostDatagrams, f.Datagrams)
+	}
+	if total := r.Links[1].Forward.Total; total.Frames+total.Dropped < f.Datagrams || total.Dropped < f.LostDatagrams {
+		t.Errorf("the link counts %+v", total)
+	}
+	for _, p := range r.Programs {
+		out, _ := os.ReadFile(p.Output)
+		t.Logf("%s: %s", p.Name, out)
+		// One way may lose the answer: then there is nothing to time.
+		least := 0.04
+		if p.Name == "far" {
+			least = 0.08
+		}
+		if took := p.EndedSeconds - p.StartedSeconds; took < least {
+			t.Errorf("ping %s took %.3f s", p.Name, took)
+		}
+	}
+}
