@@ -21,12 +21,12 @@ import (
 )
 
 // kernelHas is the device's traffic control, and all devices, as tc and ip print
-// them.
+// them. A queue of fq_codel's is there as a class only while it is in use.
 func (r *upgradeRig) kernelHas() string {
 	r.Helper()
 	text := labtest.Run(r.T, r.server, "sh", "-c", `for d in $(ip -o link 2>&1 | sed -n 's/^[0-9]*: \([^:@]*\).*/\1/p'); do
 		tc -d qdisc show dev $d; tc -d class show dev $d; tc -d filter show dev $d ingress; tc -d filter show dev $d egress; ip -d link show $d; done 2>&1`)
-	return regexp.MustCompile(` refcnt \d+|Error: Peer netns reference is invalid.\n`).ReplaceAllString(text, "")
+	return regexp.MustCompile(` refcnt \d+|Error: Peer netns reference is invalid.\n|class fq_codel .*\n`).ReplaceAllString(text, "")
 }
 
 // applyWith makes the plan so, with a move to which something was done.
