@@ -9,9 +9,6 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
-
-	"headgate/lab/traffic"
-	"headgate/unit"
 )
 
 // Load reads a topology from a file; "-" is standard input. See Parse.
@@ -56,6 +53,7 @@ func (d *document) topology(t *Topology, root ast.Node) {
 		"kind":     scalar(d, &kind, word),
 		"name":     scalar(d, &t.Name, word),
 		"duration": scalar(d, &t.Duration, duration),
+		"seed":     scalar(d, &t.Seed, seed),
 		"nodes": func(key string, n ast.Node) {
 			d.list(key, n, func(key string, n ast.Node) { t.Nodes = append(t.Nodes, d.node(key, n)) })
 		},
@@ -101,61 +99,6 @@ func (d *document) node(key string, n ast.Node) (s NodeSpec) {
 	return s
 }
 
-func (d *document) flow(key string, n ast.Node) (f traffic.Flow) {
-	f.Protocol = traffic.TCP
-	d.mapping(key, n, fields{
-		"name":       scalar(d, &f.Name, word),
-		"from":       scalar(d, &f.From, word),
-		"to":         scalar(d, &f.To, word),
-		"proto":      scalar(d, &f.Protocol, func(s string) (traffic.Protocol, error) { return traffic.Protocol(s), nil }),
-		"ipv6":       scalar(d, &f.IPv6, yesNo),
-		"sport":      scalar(d, &f.SrcPort, number[uint16](65535)),
-		"dport":      scalar(d, &f.DstPort, number[uint16](65535)),
-		"download":   scalar(d, &f.Download, yesNo),
-		"congestion": scalar(d, &f.Congestion, word),
-		"dscp":       scalar(d, &f.DSCP, number[uint8](63)),
-		"mark":       scalar(d, &f.Mark, number[uint32](1<<32-1)),
-		"backlog":    scalar(d, &f.Backlog, duration),
-		"payload": scalar(d, &f.Payload, func(s string) (int, error) {
-			b, err := unit.ParseBytes(s)
-			return int(min(b, 1<<30)), err
-		}),
-		"rate": func(key string, n ast.Node) { f.Schedule = d.schedule(key, n) },
-	})
-	if f.Schedule == nil {
-		d.fail(0, key+".rate", "the flow offers nothing: write rate: 10Mbit, or {0s: 10Mbit, 5s: unlimited}")
-	}
-	return f
-}
-
-// schedule reads one rate, or a mapping from times to rates.
-func (d *document) schedule(key string, n ast.Node) []traffic.Step {
-	if _, ok := text(n); ok {
-		var r unit.Rate
-		scalar(d, &r, offeredRate)(key, n)
-		return traffic.Constant(r)
-	}
-	steps := []traffic.Step{}
-	d.pairs(key, n, func(at, key string, n ast.Node) {
-		t, err := duration(at)
-		if err != nil {
-			d.fail(0, key, "%v", err)
-			return
-		}
-		s := traffic.Step{At: t}
-		scalar(d, &s.Rate, offeredRate)(key, n)
-		steps = append(steps, s)
-	})
-	return steps
-}
-
-func offeredRate(s string) (unit.Rate, error) {
-	if s == "unlimited" {
-		return traffic.Unlimited, nil
-	}
-	return unit.ParseRate(s)
-}
-
 func word(s string) (string, error) { return s, nil }
 
 func yesNo(s string) (bool, error) {
@@ -184,4 +127,14 @@ func number[T uint8 | uint16 | uint32](most uint64) func(string) (T, error) {
 		}
 		return T(v), nil
 	}
+}
+
+// seed reads the start of a series of draws; 0 means another one each time, and
+// is written by leaving it out.
+func seed(s string) (uint64, error) {
+	v, err := strconv.ParseUint(s, 10, 64)
+	if err != nil || v == 0 {
+		return 0, fmt.Errorf("%q is not a seed: write a whole number from 1", s)
+	}
+	return v, nil
 }

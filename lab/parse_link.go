@@ -33,13 +33,7 @@ func (d *document) link(key string, n ast.Node) (l LinkSpec) {
 	}
 	known["offload"] = scalar(d, &offload, yesNo)
 	known["late_bound"] = scalar(d, &l.LateBound, positive)
-	known["seed"] = scalar(d, &l.Seed, func(s string) (uint64, error) {
-		v, err := strconv.ParseUint(s, 10, 64)
-		if err != nil || v == 0 {
-			return 0, fmt.Errorf("%q is not a seed: write a whole number from 1", s)
-		}
-		return v, nil
-	})
+	known["seed"] = scalar(d, &l.Seed, seed)
 	known["forward"] = func(_ string, n ast.Node) { forward = n }
 	known["back"] = func(_ string, n ast.Node) { back = n }
 	d.mapping(key, n, known)

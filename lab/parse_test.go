@@ -137,6 +137,57 @@ links:
 	}
 }
 
+// Every kind of flow.
+func TestParseFlows(t *testing.T) {
+	got, err := Parse("f", []byte(`kind: Lab
+name: x
+seed: 5
+nodes: [a, b]
+links: [{ends: [a, b]}]
+flows:
+- {name: s, from: a, to: b, ecn: true, mptcp: true, send_buffer: 1MiB, receive_buffer: 2MiB, window_clamp: 64KiB, rate: 1Mbit, start: 1s, stop: 2s, seed: 9}
+- {name: o, from: a, to: b, on_off: {rate: 10Mbit, on: {kind: pareto, mean: 100ms, shape: 1.5}, off: 200ms}}
+- {name: p, from: a, to: b, proto: udp, poisson: 5Mbit}
+- {name: u, from: a, to: b, requests: {request: 300B, response: {kind: lognormal, mean: 20kB, shape: 1}, users: 10, think: {kind: exponential, mean: 1s}}}
+- {name: r, from: a, to: b, requests: {request: 300B, response: {kind: uniform, min: 1kB, max: 9kB}, rate: 50/s, connections: 8, max_backlog: 100, reconnect: true}}
+- {name: t, from: a, to: b, transfer: {size: 100MB, streams: 4, times: 3, pause: 1s}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	flow := func(name string, f traffic.Flow) traffic.Flow {
+		f.Name, f.From, f.To = name, "a", "b"
+		if f.Protocol == "" {
+			f.Protocol = traffic.TCP
+		}
+		return f
+	}
+	size := traffic.Always[unit.Bytes]
+	want := []traffic.Flow{
+		flow("s", traffic.Flow{
+			ECN: true, MPTCP: true, SendBuffer: 1 << 20, ReceiveBuffer: 2 << 20, WindowClamp: 64 << 10,
+			Schedule: traffic.Constant(unit.Mbit), Start: time.Second, Stop: 2 * time.Second, Seed: 9,
+		}),
+		flow("o", traffic.Flow{OnOff: &traffic.OnOff{
+			Rate: 10 * unit.Mbit, Off: traffic.Always(200 * time.Millisecond),
+			On: traffic.Distribution[time.Duration]{Kind: traffic.Pareto, Mean: 100 * time.Millisecond, Shape: 1.5},
+		}}),
+		flow("p", traffic.Flow{Protocol: traffic.UDP, Poisson: &traffic.Poisson{Rate: 5 * unit.Mbit}}),
+		flow("u", traffic.Flow{Requests: &traffic.Requests{
+			Request: size(300), Response: traffic.Distribution[unit.Bytes]{Kind: traffic.Lognormal, Mean: 20_000, Shape: 1},
+			Users: 10, Think: traffic.Distribution[time.Duration]{Kind: traffic.Exponential, Mean: time.Second},
+		}}),
+		flow("r", traffic.Flow{Requests: &traffic.Requests{
+			Request: size(300), Response: traffic.Distribution[unit.Bytes]{Kind: traffic.Uniform, Min: 1000, Max: 9000},
+			Rate: 50, Connections: 8, MaxBacklog: 100, Reconnect: true,
+		}}),
+		flow("t", traffic.Flow{Transfer: &traffic.Transfer{Size: 100_000_000, Streams: 4, Times: 3, Pause: time.Second}}),
+	}
+	if got.Seed != 5 || !reflect.DeepEqual(got.Flows, want) {
+		t.Errorf("got  %+v\nwant %+v", got.Flows, want)
+	}
+}
+
 // What an event sets is added to what was before it, in its direction alone.
 func TestParseTimeline(t *testing.T) {
 	got, err := Parse("f", []byte(`kind: Lab
@@ -181,12 +232,11 @@ timeline:
 	if s := strings.Join(words, "; "); s != "set a-b {rate: 20Mbit}; start f; set a-b back {delay: 1ms}; set a-b {rate: 30Mbit, queue: 10 segments}; stop f; stop p" {
 		t.Errorf("in words: %s", s)
 	}
-	// The flow's own schedule begins when it starts, and ends when it stops.
-	steps := []traffic.Step{{At: time.Second, Rate: unit.Mbit}, {At: 3 * time.Second, Rate: 2 * unit.Mbit}, {At: 4 * time.Second}}
-	if got := got.timedFlows()[0].Schedule; !reflect.DeepEqual(got, steps) {
-		t.Errorf("schedule %+v, want %+v", got, steps)
+	if f := got.timedFlows()[0]; f.Start != time.Second || f.Stop != 4*time.Second || got.Flows[0].Start != 0 {
+		t.Errorf("the flow is %+v, in the file %+v", f, got.Flows[0])
 	}
-	if got := got.RunTime(); got != 10*time.Second {
+	// The flow's own schedule begins when it starts.
+	if got := got.RunTime(); got != 15*time.Second {
 		t.Errorf("it runs for %v", got)
 	}
 }
@@ -218,6 +268,8 @@ func TestParseMistakes(t *testing.T) {
 		"list for map":   {head + "links: {ends: [a, b]}\n", "f:4: links: a list belongs here"},
 		"map for list":   {"kind: Lab\nname: x\nnodes:\n- [a]\n", "f:4: nodes[0]: a mapping (key: value) belongs here"},
 		"flow, no rate":  {head + "flows:\n- {name: f, from: a, to: b}\n", "f:5: flows[0].rate: the flow offers nothing"},
+		"two contents":   {head + "flows:\n- {name: f, from: a, to: b, rate: 1Mbit, transfer: {size: 1MB}}\n", `f:5: flows[0]: flow "f": it has a schedule and a transfer: choose one`},
+		"bare requests":  {head + "flows:\n- {name: f, from: a, to: b, requests: {rate: 50, request: 1kB}}\n", `f:5: flows[0].requests.rate: "50" is not a number of requests per second: write for example 50/s`},
 		"flow to nobody": {head + "flows:\n- {name: f, from: a, to: z, rate: 1Mbit}\n", `f:5: flows[0].to: there is no node "z"`},
 		"flow protocol":  {head + "flows:\n- {name: f, from: a, to: b, proto: sctp, rate: 1Mbit}\n", `f:5: flows[0]: flow "f": "sctp" is not a protocol`},
 		"flow schedule":  {head + "flows:\n- {name: f, from: a, to: b, rate: {5s: 1Mbit, 2s: 2Mbit}}\n", "times rise from 0"},
@@ -247,6 +299,7 @@ func TestParseMistakes(t *testing.T) {
 		"no time":        {head + flow + "timeline:\n- {start: f}\n", "f:6: timeline[0].at: there is no time"},
 		"back in time":   {head + flow + "timeline:\n- {at: 2s, start: f}\n- {at: 1s, stop: f}\n", "f:7: timeline[1].at: 1s is before the event above it, at 2s"},
 		"too late":       {head + flow + "duration: 2s\ntimeline:\n- {at: 2s, start: f}\n", "f:7: timeline[0].at: 2s is not before the end of the run, at 2s"},
+		"start itself":   {head + "flows: [{name: f, from: a, to: b, rate: 1Mbit, start: 1s}]\ntimeline:\n- {at: 2s, stop: f}\n", `f:6: timeline[0]: flow "f" has a start or stop of its own`},
 		"start nothing":  {head + flow + "timeline:\n- {at: 2s, start: g}\n", `f:6: timeline[0]: there is no flow or program "g"`},
 		"start twice":    {head + flow + "timeline:\n- {at: 2s, start: f}\n- {at: 3s, start: f}\n", `f:7: timeline[1].start: "f" was started or stopped before`},
 		"two things":     {head + flow + "timeline:\n- {at: 2s, start: f, stop: f}\n", "f:6: timeline[0]: an event does one thing"},

@@ -203,7 +203,7 @@ func (r *run) run(ctx context.Context) (*RunResult, error) {
 	var session *traffic.Session
 	if len(t.Flows) > 0 {
 		var err error
-		session, err = traffic.Start(ctx, r.lab.Host, t.timedFlows(), traffic.Options{Duration: length, Interval: r.options.Interval, OnInterval: onInterval})
+		session, err = traffic.Start(ctx, r.lab.Host, t.timedFlows(), traffic.Options{Duration: length, Interval: r.options.Interval, OnInterval: onInterval, Seed: t.Seed})
 		if err != nil {
 			return nil, err
 		}
@@ -334,8 +334,7 @@ func (r *run) timeline(ctx context.Context) {
 	}
 }
 
-// happen does what an event says. Flows start and stop by their schedules
-// (timedFlows).
+// happen does what an event says. Flows start and stop by themselves (timedFlows).
 func (r *run) happen(e Event) error {
 	for i, name := range r.names {
 		if name != e.Link {

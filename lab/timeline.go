@@ -91,26 +91,19 @@ func (t *Topology) spans() map[string]span {
 	return out
 }
 
-// timedFlows are the flows as the timeline lets them run: a flow's own schedule
-// begins when it starts.
+// timedFlows are the flows as the timeline lets them run.
 func (t *Topology) timedFlows() []traffic.Flow {
 	spans := t.spans()
 	out := slices.Clone(t.Flows)
-	for i, f := range out {
-		s, ok := spans[f.Name]
-		if !ok {
-			continue
-		}
-		var schedule []traffic.Step
-		for _, step := range f.Schedule {
-			if step.At += s.start; s.stop == 0 || step.At < s.stop {
-				schedule = append(schedule, step)
-			}
+	for i := range out {
+		f := &out[i]
+		s := spans[f.Name]
+		if s.start > 0 {
+			f.Start = s.start
 		}
 		if s.stop > 0 {
-			schedule = append(schedule, traffic.Step{At: s.stop})
+			f.Stop = s.stop
 		}
-		out[i].Schedule = schedule
 	}
 	return out
 }
@@ -118,9 +111,10 @@ func (t *Topology) timedFlows() []traffic.Flow {
 // timelineProblems finds events that name nothing, that come in the wrong order,
 // and links that no link can become.
 func (t *Topology) timelineProblems(add adder) {
-	startable := map[string]bool{}
+	startable, bounded := map[string]bool{}, map[string]bool{}
 	for _, f := range t.Flows {
 		startable[f.Name] = true
+		bounded[f.Name] = f.Start > 0 || f.Stop > 0
 	}
 	for _, p := range t.Programs {
 		startable[p.Name] = true
@@ -158,6 +152,8 @@ func (t *Topology) timelineProblems(add adder) {
 			changeProblems(at, e, add)
 		case !startable[name]:
 			add(at, "there is no flow or program %q: add it, or correct the name", name)
+		case bounded[name]:
+			add(at, "flow %q has a start or stop of its own: leave that out, or the event", name)
 		case e.Start != "" && (began[name] || ended[name]):
 			add(at+".start", "%q was started or stopped before: it runs once", name)
 		case e.Stop != "" && ended[name]:

@@ -22,6 +22,8 @@ type Topology struct {
 	Programs []Program      `json:",omitempty"`
 	Timeline []Event        `json:",omitempty"`
 	Duration time.Duration  `json:",omitempty"`
+	// Seed of all that flows draw; 0 is another one each time.
+	Seed uint64 `json:",omitempty"`
 }
 
 // NodeSpec is a host or a router.
@@ -114,8 +116,9 @@ func (t *Topology) RunTime() time.Duration {
 	}
 	var last time.Duration
 	for _, f := range t.timedFlows() {
+		last = max(last, f.Start, f.Stop)
 		for _, s := range f.Schedule {
-			last = max(last, s.At)
+			last = max(last, f.Start+s.At)
 		}
 	}
 	for _, e := range t.Timeline {
