@@ -1,7 +1,6 @@
 package traffic
 
 import (
-	"fmt"
 	"time"
 
 	"headgate/unit"
@@ -27,15 +26,15 @@ const maxStreams = 1024
 func (t Transfer) Validate() error {
 	switch {
 	case t.Streams < 0 || t.Streams > maxStreams:
-		return fmt.Errorf("a transfer's %d streams are not between 1 and %d", t.Streams, maxStreams)
+		return mistake("streams", "%d streams are not between 1 and %d", t.Streams, maxStreams)
 	case t.Size == 0 || t.Size < unit.Bytes(t.Streams):
-		return fmt.Errorf("a transfer's size of %v does not give each stream a byte", t.Size)
+		return mistake("size", "%v does not give each stream a byte: write for example 100MB", t.Size)
 	case t.Size > largest:
-		return fmt.Errorf("a transfer's size of %v is more than %v", t.Size, unit.Bytes(largest))
+		return mistake("size", "%v is more than %v", t.Size, unit.Bytes(largest))
 	case t.Times < 0:
-		return fmt.Errorf("a transfer cannot be sent %d times: leave it out for once", t.Times)
+		return mistake("times", "nothing is sent %d times: leave it out for once", t.Times)
 	case t.Pause < 0:
-		return fmt.Errorf("a transfer's pause of %v is negative", t.Pause)
+		return mistake("pause", "%v is negative", t.Pause)
 	}
 	return nil
 }
