@@ -64,6 +64,17 @@ type TransferResult struct {
 	Time Times `json:"time"`
 }
 
+// TransferProgress is how far a flow's transfers are at the end of an interval.
+type TransferProgress struct {
+	// Completed and Failed are numbers of transfers so far.
+	Completed uint64 `json:"completed"`
+	Failed    uint64 `json:"failed"`
+	// LastSeconds is how long the last took that was completed; 0 before there is one.
+	LastSeconds float64 `json:"last_s"`
+	// ArrivedBytes are of the one under way; 0 between two.
+	ArrivedBytes uint64 `json:"arrived_bytes"`
+}
+
 // Completion is one transfer.
 type Completion struct {
 	StartSeconds float64 `json:"start_s"`
