@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 
 	"headgate/cli/view"
 	"headgate/lab"
-	"headgate/lab/traffic"
 )
 
 // labRunFlags are how a run goes.
@@ -29,10 +27,11 @@ func labRunCommand(a *app) *cobra.Command {
 		Use:   "run -f FILE",
 		Short: "Make a lab, run what its file says, print what came of it",
 		Long: `Run makes the lab, runs its flows, programs and timeline for the file's duration
-(or 5 s after the last thing that happens), shows rates while they run, and
-removes the lab.
+(or until 5 s after the last thing that happens, and its transfers are over), shows
+rates while they run, and removes the lab.
 
-Standard output gets the result: flows, links, programs and events. Where it is a
+Standard output gets the result: flows with their requests and transfers, links,
+programs and events. Where it is a
 terminal there is a live view until then (q ends the run), else a line for each
 interval on standard error. With --trace every emulated link writes a line for
 each segment into DIR/LINK.forward.csv and DIR/LINK.back.csv.
@@ -118,6 +117,9 @@ func (a *app) labRunScreen(ctx context.Context, l *lab.Lab, options lab.RunOptio
 	defer stop()
 	t := l.Topology
 	length := t.RunTime().Seconds()
+	if t.UntilDone() {
+		length = 0
+	}
 	screen := view.NewLabScreen(t.Name, length, view.NewTheme(a.out), stop)
 	program := tea.NewProgram(screen, tea.WithInput(a.in), tea.WithOutput(a.out), tea.WithAltScreen(), tea.WithoutSignalHandler())
 	options.OnSample = func(s lab.Sample) { program.Send(labFrame(t, length, s)) }
@@ -145,7 +147,20 @@ func labFrame(t *lab.Topology, length float64, s lab.Sample) view.LabFrame {
 			Name: flow.Name, Way: t.Flows[i].From + " > " + t.Flows[i].To,
 			Offered: flow.OfferedRate(), Delivered: flow.DeliveredRate(),
 			Lost: flow.Retransmits + flow.LostDatagrams, SRTTus: flow.SRTTus,
+			Cwnd: flow.CwndSegments, Jitter: microseconds(flow.JitterUs),
 		})
+		if q := flow.Requests; q != nil {
+			f.Requests = append(f.Requests, view.LabRequests{
+				Name: flow.Name, Done: float64(q.Done) / flow.Seconds, Refused: q.Refused, Failed: q.Failed,
+				UnderWay: q.UnderWay, Backlog: q.Backlog, P50: microseconds(q.Latency.P50Us), P99: microseconds(q.Latency.P99Us),
+			})
+		}
+		if p, spec := flow.Transfer, t.Flows[i].Transfer; p != nil {
+			f.Transfers = append(f.Transfers, view.LabTransfer{
+				Name: flow.Name, Completed: p.Completed, Times: max(spec.Times, 1), Failed: p.Failed,
+				Last: microseconds(p.LastSeconds * 1e6), Arrived: float64(p.ArrivedBytes) / float64(spec.Size),
+			})
+		}
 	}
 	for i, l := range s.Links {
 		a, b := t.Links[i].Ends[0], t.Links[i].Ends[1]
@@ -189,70 +204,4 @@ func (a *app) labProgress(t *lab.Topology) func(lab.Sample) {
 		}
 		a.note("%s", line)
 	}
-}
-
-// labTables print a result for people.
-func labTables(w io.Writer, r *lab.RunResult) error {
-	tables := [][][]string{linkRows(r)}
-	if len(r.Flows) > 0 {
-		tables = [][][]string{flowRows(r.Result), linkRows(r)}
-	}
-	if len(r.Programs) > 0 {
-		rows := [][]string{{"PROGRAM", "NODE", "STARTED", "ENDED", "HOW", "STATUS", "OUTPUT"}}
-		for _, p := range r.Programs {
-			status := strconv.Itoa(p.ExitStatus)
-			if p.Signal != "" {
-				status = p.Signal
-			}
-			rows = append(rows, []string{p.Name, p.Node, fmt.Sprintf("%.1fs", max(p.StartedSeconds, 0)), fmt.Sprintf("%.1fs", p.EndedSeconds), p.Ended, status, p.Output})
-		}
-		tables = append(tables, rows)
-	}
-	if len(r.Events) > 0 {
-		rows := [][]string{{"AT", "HAPPENED", "EVENT"}}
-		for _, e := range r.Events {
-			rows = append(rows, []string{fmt.Sprintf("%gs", e.AtSeconds), fmt.Sprintf("%.3fs", e.HappenedSeconds), e.What})
-		}
-		tables = append(tables, rows)
-	}
-	for i, rows := range tables {
-		if i > 0 {
-			fmt.Fprintln(w)
-		}
-		if err := table(w, "", rows); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func flowRows(r *traffic.Result) [][]string {
-	rows := [][]string{{"FLOW", "FROM", "TO", "PROTO", "OFFERED", "DELIVERED", "RETRANSMITTED", "LOST", "SRTT"}}
-	for _, f := range r.Flows {
-		row := []string{f.Name, f.From, f.To, string(f.Protocol), view.Rate(f.Total.OfferedRate()), view.Rate(f.Total.DeliveredRate())}
-		if f.Protocol == traffic.TCP {
-			row = append(row, strconv.FormatUint(f.Total.Retransmits, 10), "", fmt.Sprintf("%.2fms", float64(f.Total.SRTTus)/1e3))
-		} else {
-			row = append(row, "", strconv.FormatUint(f.Total.LostDatagrams, 10))
-		}
-		rows = append(rows, row)
-	}
-	return rows
-}
-
-func linkRows(r *lab.RunResult) [][]string {
-	rows := [][]string{{"LINK", "FROM", "TO", "BACKEND", "CARRIED", "FRAMES", "DROPPED", "LATE", "WORST"}}
-	for _, l := range r.Links {
-		for dir, d := range []lab.DirectionResult{l.Forward, l.Back} {
-			row := []string{
-				l.Name, l.Ends[dir], l.Ends[1-dir], string(l.Backend), view.Rate(d.Total.Rate()),
-				strconv.FormatUint(d.Total.Frames, 10), strconv.FormatUint(d.Total.Dropped, 10),
-			}
-			if e := d.Emulator; e != nil {
-				row = append(row, strconv.FormatUint(e.Late, 10), view.Delay(e.WorstLate))
-			}
-			rows = append(rows, row)
-		}
-	}
-	return rows
 }

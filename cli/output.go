@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -58,9 +59,20 @@ func (a *app) print(f format, v any, table func(io.Writer) error) error {
 
 // table writes rows in columns; the first row is the heading.
 func table(w io.Writer, indent string, rows [][]string) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.TabIndent)
+	var b bytes.Buffer
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.TabIndent)
 	for _, row := range rows {
-		fmt.Fprintln(t, indent+strings.TrimRight(strings.Join(row, "\t"), "\t"))
+		// A row that ends early would end the columns for those below it as well.
+		row = append(row[:len(row):len(row)], make([]string, max(len(rows[0])-len(row), 0))...)
+		fmt.Fprintln(t, indent+strings.Join(row, "\t"))
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for line := range strings.Lines(b.String()) {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
 }

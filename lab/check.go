@@ -6,7 +6,10 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
+
+	"headgate/lab/traffic"
 )
 
 // Limits of what is accepted.
@@ -90,7 +93,14 @@ func (t *Topology) problems() (out []problem) {
 		}
 		flows[f.Name] = true
 		if err := f.Validate(); err != nil {
-			add(at, "%v", err)
+			where, what := at, err.Error()
+			if m := (*traffic.Mistake)(nil); errors.As(err, &m) {
+				where, what = strings.TrimSuffix(at+"."+m.Key, "."), m.What
+			}
+			add(where, "%s", what)
+		}
+		if t.Duration > 0 && f.Start >= t.Duration {
+			add(at+".start", "%v is not before the end of the run, at %v: make duration longer, or leave the flow out", f.Start, t.Duration)
 		}
 	}
 	t.programProblems(names, add)

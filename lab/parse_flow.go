@@ -35,7 +35,7 @@ func (d *document) flow(key string, n ast.Node) (f traffic.Flow) {
 
 		"backlog": scalar(d, &f.Backlog, duration),
 		"start":   scalar(d, &f.Start, duration),
-		"stop":    scalar(d, &f.Stop, duration),
+		"stop":    scalar(d, &f.Stop, positive),
 		"seed":    scalar(d, &f.Seed, seed),
 		"payload": scalar(d, &f.Payload, func(s string) (int, error) {
 			b, err := unit.ParseBytes(s)
@@ -57,8 +57,8 @@ func (d *document) flow(key string, n ast.Node) (f traffic.Flow) {
 			t := &traffic.Transfer{}
 			f.Transfer = t
 			d.mapping(key, n, fields{
-				"size": scalar(d, &t.Size, unit.ParseBytes), "streams": scalar(d, &t.Streams, count),
-				"times": scalar(d, &t.Times, count), "pause": scalar(d, &t.Pause, duration),
+				"size": scalar(d, &t.Size, unit.ParseBytes), "streams": scalar(d, &t.Streams, countFrom1),
+				"times": scalar(d, &t.Times, countFrom1), "pause": scalar(d, &t.Pause, duration),
 			})
 		},
 	})
@@ -68,16 +68,17 @@ func (d *document) flow(key string, n ast.Node) (f traffic.Flow) {
 	return f
 }
 
+// requests are of users (a closed loop) or at a rate (an open loop).
 func (d *document) requests(key string, n ast.Node) *traffic.Requests {
 	r := &traffic.Requests{}
 	d.mapping(key, n, fields{
 		"request":     distribution(d, &r.Request, unit.ParseBytes),
 		"response":    distribution(d, &r.Response, unit.ParseBytes),
-		"users":       scalar(d, &r.Users, count),
+		"users":       scalar(d, &r.Users, countFrom1),
 		"think":       distribution(d, &r.Think, duration),
 		"rate":        scalar(d, &r.Rate, perSecond),
-		"connections": scalar(d, &r.Connections, count),
-		"max_backlog": scalar(d, &r.MaxBacklog, count),
+		"connections": scalar(d, &r.Connections, countFrom1),
+		"max_backlog": scalar(d, &r.MaxBacklog, countFrom1),
 		"reconnect":   scalar(d, &r.Reconnect, yesNo),
 	})
 	return r
@@ -127,6 +128,16 @@ func offeredRate(s string) (unit.Rate, error) {
 		return traffic.Unlimited, nil
 	}
 	return unit.ParseRate(s)
+}
+
+// countFrom1 reads a number of things of which there is one at least: what 0 would
+// mean is written by leaving the key out.
+func countFrom1(s string) (int, error) {
+	v, err := strconv.Atoi(s)
+	if err != nil || v < 1 {
+		return 0, fmt.Errorf("%q is not a whole number from 1", s)
+	}
+	return v, nil
 }
 
 // perSecond reads "50/s".

@@ -235,9 +235,37 @@ timeline:
 	if f := got.timedFlows()[0]; f.Start != time.Second || f.Stop != 4*time.Second || got.Flows[0].Start != 0 {
 		t.Errorf("the flow is %+v, in the file %+v", f, got.Flows[0])
 	}
-	// The flow's own schedule begins when it starts.
-	if got := got.RunTime(); got != 15*time.Second {
+	// What a flow would do after its stop does not make the run longer.
+	if got := got.RunTime(); got != 10*time.Second {
 		t.Errorf("it runs for %v", got)
+	}
+}
+
+// Without a duration a run lasts until 5 s after the last thing that happens, and
+// until its transfers are over.
+func TestRunTime(t *testing.T) {
+	for _, c := range []struct {
+		text      string
+		want      time.Duration
+		untilDone bool
+	}{
+		{"duration: 2s\nflows: [{name: f, from: a, to: b, transfer: {size: 1MB}}]\n", 2 * time.Second, false},
+		{"flows: [{name: f, from: a, to: b, rate: 1Mbit}]\n", 5 * time.Second, false},
+		{"flows: [{name: f, from: a, to: b, rate: {0s: 1Mbit, 3s: 2Mbit}, start: 1s}]\n", 9 * time.Second, false},
+		{"flows: [{name: f, from: a, to: b, rate: {0s: 1Mbit, 30s: 2Mbit}, start: 1s, stop: 3s}]\n", 8 * time.Second, false},
+		{"flows: [{name: f, from: a, to: b, requests: {users: 3}, start: 1s, stop: 7s}]\n", 12 * time.Second, false},
+		{"flows: [{name: f, from: a, to: b, transfer: {size: 1MB}, start: 20s}]\n", 0, true},
+		{"flows: [{name: f, from: a, to: b, transfer: {size: 1MB}, start: 20s}, {name: g, from: a, to: b, rate: 1Mbit}]\n", 5 * time.Second, true},
+		{"flows: [{name: f, from: a, to: b, transfer: {size: 1MB}}]\nprograms: [{name: p, node: a, command: [ls]}]\n", 5 * time.Second, true},
+		{"flows: [{name: f, from: a, to: b, transfer: {size: 1MB}}]\ntimeline: [{at: 4s, start: f}]\n", 9 * time.Second, true},
+	} {
+		got, err := Parse("f", []byte("kind: Lab\nname: x\nnodes: [a, b]\nlinks: [{ends: [a, b]}]\n"+c.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.RunTime() != c.want || got.UntilDone() != c.untilDone {
+			t.Errorf("%sgives %v and %v, want %v and %v", c.text, got.RunTime(), got.UntilDone(), c.want, c.untilDone)
+		}
 	}
 }
 
@@ -268,10 +296,28 @@ func TestParseMistakes(t *testing.T) {
 		"list for map":   {head + "links: {ends: [a, b]}\n", "f:4: links: a list belongs here"},
 		"map for list":   {"kind: Lab\nname: x\nnodes:\n- [a]\n", "f:4: nodes[0]: a mapping (key: value) belongs here"},
 		"flow, no rate":  {head + "flows:\n- {name: f, from: a, to: b}\n", "f:5: flows[0].rate: the flow offers nothing"},
-		"two contents":   {head + "flows:\n- {name: f, from: a, to: b, rate: 1Mbit, transfer: {size: 1MB}}\n", `f:5: flows[0]: flow "f": it has a schedule and a transfer: choose one`},
+		"two contents":   {head + "flows:\n- {name: f, from: a, to: b, rate: 1Mbit, transfer: {size: 1MB}}\n", `f:5: flows[0].transfer: the flow has rate as well: choose one`},
 		"bare requests":  {head + "flows:\n- {name: f, from: a, to: b, requests: {rate: 50, request: 1kB}}\n", `f:5: flows[0].requests.rate: "50" is not a number of requests per second: write for example 50/s`},
+		"think, a rate":  {head + "flows:\n- name: f\n  from: a\n  to: b\n  requests:\n    rate: 50/s\n    think: 1s\n", "f:10: flows[0].requests.think: the time to think is for users"},
+		"shape":          {head + "flows:\n- name: f\n  from: a\n  to: b\n  on_off:\n    rate: 1Mbit\n    off: 1s\n    on:\n      kind: pareto\n      mean: 1s\n      shape: 1\n", "f:14: flows[0].on_off.on.shape: a Pareto distribution's 1 is not between 1.05 and 1000"},
+		"kindless":       {head + "flows:\n- name: f\n  from: a\n  to: b\n  requests: {users: 1, think: {mean: 1s, shape: 2}}\n", "f:8: flows[0].requests.think: a constant has a mean and nothing else"},
+		"other kind":     {head + "flows:\n- name: f\n  from: a\n  to: b\n  requests: {users: 1, think: {mean: 1s, kind: normal}}\n", `f:8: flows[0].requests.think.kind: "normal" is no distribution: write constant, uniform,`},
+		"distribution":   {head + "flows:\n- name: f\n  from: a\n  to: b\n  requests: {users: 1, response: {exponential: 1kB}}\n", "f:8: flows[0].requests.response.exponential: there is no such key: write one of kind, max, mean, min, shape"},
+		"bare size":      {head + "flows:\n- name: f\n  from: a\n  to: b\n  requests: {users: 1, response: 1000}\n", `f:8: flows[0].requests.response: "1000" is not a size`},
+		"users and rate": {head + "flows:\n- name: f\n  from: a\n  to: b\n  requests: {users: 1, rate: 1/s}\n", "f:8: flows[0].requests: requests come from users or at a rate: give one of the two"},
+		"no users":       {head + "flows:\n- name: f\n  from: a\n  to: b\n  requests: {users: 0}\n", `f:8: flows[0].requests.users: "0" is not a whole number from 1`},
+		"tcp poisson":    {head + "flows:\n- name: f\n  from: a\n  to: b\n  poisson: 1Mbit\n", "f:8: flows[0].poisson: it is for udp, because tcp makes packets of its own: write proto: udp"},
+		"on-off, no off": {head + "flows:\n- name: f\n  from: a\n  to: b\n  on_off: {rate: 1Mbit, on: 1s}\n", "f:8: flows[0].on_off.off: the mean of this time is less than 1ms: write for example 200ms"},
+		"empty transfer": {head + "flows:\n- name: f\n  from: a\n  to: b\n  transfer: {streams: 4}\n", "f:8: flows[0].transfer.size: 0B does not give each stream a byte: write for example 100MB"},
+		"udp transfer":   {head + "flows:\n- name: f\n  from: a\n  to: b\n  proto: udp\n  transfer: {size: 1MB}\n", "f:9: flows[0].transfer: it needs tcp: leave proto out"},
+		"small buffer":   {head + "flows:\n- name: f\n  from: a\n  to: b\n  rate: 1Mbit\n  send_buffer: 1KiB\n", "f:9: flows[0].send_buffer: 1KiB is not between 2KiB and 1GiB"},
+		"udp mptcp":      {head + "flows:\n- name: f\n  from: a\n  to: b\n  proto: udp\n  rate: 1Mbit\n  mptcp: true\n", "f:10: flows[0].mptcp: it is for tcp, and the flow is udp: leave it out"},
+		"stop first":     {head + "flows:\n- name: f\n  from: a\n  to: b\n  rate: 1Mbit\n  start: 3s\n  stop: 2s\n", "f:10: flows[0].stop: the flow stops at 2s and starts at 3s: a stop comes after the start"},
+		"stop at 0":      {head + "flows:\n- name: f\n  from: a\n  to: b\n  rate: 1Mbit\n  stop: 0s\n", `f:9: flows[0].stop: "0s" is no time at all`},
+		"never starts":   {head + "duration: 2s\nflows:\n- name: f\n  from: a\n  to: b\n  rate: 1Mbit\n  start: 2s\n", "f:10: flows[0].start: 2s is not before the end of the run, at 2s"},
+		"seed":           {head + "flows:\n- name: f\n  from: a\n  to: b\n  rate: 1Mbit\n  seed: 0\n", `f:9: flows[0].seed: "0" is not a seed: write a whole number from 1`},
 		"flow to nobody": {head + "flows:\n- {name: f, from: a, to: z, rate: 1Mbit}\n", `f:5: flows[0].to: there is no node "z"`},
-		"flow protocol":  {head + "flows:\n- {name: f, from: a, to: b, proto: sctp, rate: 1Mbit}\n", `f:5: flows[0]: flow "f": "sctp" is not a protocol`},
+		"flow protocol":  {head + "flows:\n- {name: f, from: a, to: b, proto: sctp, rate: 1Mbit}\n", `f:5: flows[0].proto: "sctp" is not a protocol`},
 		"flow schedule":  {head + "flows:\n- {name: f, from: a, to: b, rate: {5s: 1Mbit, 2s: 2Mbit}}\n", "times rise from 0"},
 		"port":           {head + "flows:\n- {name: f, from: a, to: b, dport: 70000, rate: 1Mbit}\n", `f:5: flows[0].dport: "70000" is not a number from 0 to 65535`},
 		"switch":         {"kind: Lab\nname: x\nnodes:\n- a\n- {name: s, switch: true}\n", "f:5: nodes[1].switch: switches come with the fabric"},
@@ -300,6 +346,8 @@ func TestParseMistakes(t *testing.T) {
 		"back in time":   {head + flow + "timeline:\n- {at: 2s, start: f}\n- {at: 1s, stop: f}\n", "f:7: timeline[1].at: 1s is before the event above it, at 2s"},
 		"too late":       {head + flow + "duration: 2s\ntimeline:\n- {at: 2s, start: f}\n", "f:7: timeline[0].at: 2s is not before the end of the run, at 2s"},
 		"start itself":   {head + "flows: [{name: f, from: a, to: b, rate: 1Mbit, start: 1s}]\ntimeline:\n- {at: 2s, stop: f}\n", `f:6: timeline[0]: flow "f" has a start or stop of its own`},
+		"stop as begun":  {head + flow + "timeline:\n- {at: 0s, stop: f}\n", `f:6: timeline[0].stop: flow "f" starts at 0s: it can only stop after that`},
+		"stop at once":   {head + flow + "timeline:\n- {at: 1s, start: f}\n- {at: 1s, stop: f}\n", `f:7: timeline[1].stop: flow "f" starts at 1s: it can only stop after that`},
 		"start nothing":  {head + flow + "timeline:\n- {at: 2s, start: g}\n", `f:6: timeline[0]: there is no flow or program "g"`},
 		"start twice":    {head + flow + "timeline:\n- {at: 2s, start: f}\n- {at: 3s, start: f}\n", `f:7: timeline[1].start: "f" was started or stopped before`},
 		"two things":     {head + flow + "timeline:\n- {at: 2s, start: f, stop: f}\n", "f:6: timeline[0]: an event does one thing"},

@@ -203,7 +203,11 @@ func (r *run) run(ctx context.Context) (*RunResult, error) {
 	var session *traffic.Session
 	if len(t.Flows) > 0 {
 		var err error
-		session, err = traffic.Start(ctx, r.lab.Host, t.timedFlows(), traffic.Options{Duration: length, Interval: r.options.Interval, OnInterval: onInterval, Seed: t.Seed})
+		o := traffic.Options{Duration: length, Interval: r.options.Interval, OnInterval: onInterval, Seed: t.Seed}
+		if t.UntilDone() {
+			o.UntilDone, o.AtLeast, o.Duration = true, length, 0
+		}
+		session, err = traffic.Start(ctx, r.lab.Host, t.timedFlows(), o)
 		if err != nil {
 			return nil, err
 		}

@@ -91,7 +91,8 @@ func (t *Topology) spans() map[string]span {
 	return out
 }
 
-// timedFlows are the flows as the timeline lets them run.
+// timedFlows are the flows as the timeline lets them run. A flow's schedule counts
+// from its start.
 func (t *Topology) timedFlows() []traffic.Flow {
 	spans := t.spans()
 	out := slices.Clone(t.Flows)
@@ -111,11 +112,12 @@ func (t *Topology) timedFlows() []traffic.Flow {
 // timelineProblems finds events that name nothing, that come in the wrong order,
 // and links that no link can become.
 func (t *Topology) timelineProblems(add adder) {
-	startable, bounded := map[string]bool{}, map[string]bool{}
+	startable, flow, bounded := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, f := range t.Flows {
-		startable[f.Name] = true
+		startable[f.Name], flow[f.Name] = true, true
 		bounded[f.Name] = f.Start > 0 || f.Stop > 0
 	}
+	spans := t.spans()
 	for _, p := range t.Programs {
 		startable[p.Name] = true
 	}
@@ -158,6 +160,8 @@ func (t *Topology) timelineProblems(add adder) {
 			add(at+".start", "%q was started or stopped before: it runs once", name)
 		case e.Stop != "" && ended[name]:
 			add(at+".stop", "%q was stopped before", name)
+		case e.Stop != "" && flow[name] && e.At <= spans[name].start:
+			add(at+".stop", "flow %q starts at %v: it can only stop after that", name, spans[name].start)
 		default:
 			began[name] = began[name] || e.Start != ""
 			ended[name] = ended[name] || e.Stop != ""

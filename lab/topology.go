@@ -3,6 +3,7 @@ package lab
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"headgate/lab/link"
@@ -108,21 +109,42 @@ func (t *Topology) LinkNames() []string {
 	return out
 }
 
-// RunTime is the topology's Duration, or 5 s after the last change of an offered
-// rate and the last event.
+// afterLast is how long a run without a Duration goes on when nothing happens any
+// more, so that what the last change did is seen.
+const afterLast = 5 * time.Second
+
+// RunTime is how long a run lasts: the topology's Duration, or until 5 s after the
+// last event and the last start, stop or change of an offered rate. Transfers end
+// by themselves, and are not in it: see UntilDone.
 func (t *Topology) RunTime() time.Duration {
 	if t.Duration > 0 {
 		return t.Duration
 	}
 	var last time.Duration
+	transfers := 0
 	for _, f := range t.timedFlows() {
+		if f.Transfer != nil {
+			transfers++
+			continue
+		}
 		last = max(last, f.Start, f.Stop)
 		for _, s := range f.Schedule {
-			last = max(last, f.Start+s.At)
+			if at := f.Start + s.At; f.Stop == 0 || at < f.Stop {
+				last = max(last, at)
+			}
 		}
 	}
 	for _, e := range t.Timeline {
 		last = max(last, e.At)
 	}
-	return last + 5*time.Second
+	if transfers > 0 && transfers == len(t.Flows) && len(t.Programs)+len(t.Timeline) == 0 {
+		return 0
+	}
+	return last + afterLast
+}
+
+// UntilDone tells whether a run goes on after its RunTime until its transfers are
+// over: if there are some, and no Duration.
+func (t *Topology) UntilDone() bool {
+	return t.Duration == 0 && slices.ContainsFunc(t.Flows, func(f traffic.Flow) bool { return f.Transfer != nil })
 }

@@ -3,6 +3,7 @@ package view
 import (
 	"strings"
 	"testing"
+	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/lipgloss"
@@ -61,5 +62,55 @@ func TestLabScreen(t *testing.T) {
 	}
 	if cmd := send(LabOver{}); cmd == nil {
 		t.Error("the end of the run does not end the view")
+	}
+}
+
+// What requests, transfers, windows and jitter have to tell has its place where
+// there is some, and takes none in a narrow window or a lab of plain flows.
+func TestLabScreenApplications(t *testing.T) {
+	var m tea.Model = NewLabScreen("demo", 0, plainTheme(), func() {})
+	frame := LabFrame{
+		Lab: "demo", Seconds: 3,
+		Flows: []LabFlow{
+			{Name: "web", Way: "a > b", Delivered: 2e6, SRTTus: 20_500, Cwnd: 77},
+			{Name: "voice", Way: "a > b", Delivered: 1e5, Jitter: 310 * time.Microsecond},
+		},
+		Requests: []LabRequests{
+			{Name: "web", Done: 48.4, Refused: 3, Failed: 1, UnderWay: 5, Backlog: 12, P50: 21 * time.Millisecond, P99: 240 * time.Millisecond},
+			{Name: "stuck"},
+		},
+		Transfers: []LabTransfer{{Name: "backup", Completed: 1, Times: 3, Failed: 1, Last: 1210 * time.Millisecond, Arrived: 0.43}},
+	}
+	show := func(width int) string {
+		m, _ = m.Update(tea.WindowSizeMsg{Width: width, Height: 16})
+		m, _ = m.Update(frame)
+		v := m.View()
+		for _, l := range strings.Split(v, "\n") {
+			if lipgloss.Width(l) > width {
+				t.Errorf("%q is wider than %d", l, width)
+			}
+		}
+		return v
+	}
+	const requests = `
+REQUESTS                DONE/S       P50       P99   REFUSED    FAILED UNDER WAY   BACKLOG
+web                         48    21.0ms     240ms         3         1         5        12
+stuck                        0                             0         0         0         0
+
+TRANSFERS                 DONE    FAILED LAST TOOK   ARRIVED
+backup                  1 of 3         1     1.21s       43%
+`
+	wide := show(120)
+	for _, want := range []string{"3 s, until its transfers are over", "SRTT   CWND  JITTER  HISTORY", "20.5ms     77", "310us", requests} {
+		if !strings.Contains(wide, want) {
+			t.Errorf("there is no %q in\n%s", want, wide)
+		}
+	}
+	if narrow := show(100); strings.Contains(narrow, "CWND") || !strings.Contains(narrow, "HISTORY") {
+		t.Errorf("in a narrow window:\n%s", narrow)
+	}
+	frame = LabFrame{Lab: "demo", Seconds: 3, Flows: []LabFlow{{Name: "plain"}}}
+	if plain := show(120); strings.Contains(plain, "JITTER") || strings.Contains(plain, "REQUESTS") || strings.Contains(plain, "TRANSFERS") {
+		t.Errorf("of a plain flow:\n%s", plain)
 	}
 }

@@ -194,6 +194,9 @@ func TestTransfer(t *testing.T) {
 					t.Errorf("it took %.3f s, want %.3f", done.Seconds, want)
 				}
 			}
+			if p := f.Intervals[len(f.Intervals)-1].Transfer; p.Completed != 2 || p.Failed != 0 || p.LastSeconds != f.Transfer.Completed[1].Seconds || p.ArrivedBytes != 0 {
+				t.Errorf("in the end the progress is %+v", p)
+			}
 			if first := f.Transfer.Completed[0].StartSeconds; first < 0.2 || first > 0.25 {
 				t.Errorf("the first began at %.3f s, want 0.2", first)
 			}
@@ -204,18 +207,22 @@ func TestTransfer(t *testing.T) {
 	}
 }
 
-// A transfer that is under way at its flow's stop is broken off at once.
+// A transfer that is under way at its flow's stop is broken off at once. The run,
+// which is to end with it and last for 1.5 s, lasts for 1.5 s.
 func TestTransferStops(t *testing.T) {
 	l := labtest.Rig(t, lab.RigOptions{Bottleneck: 10 * unit.Mbit, In: true})
 	r, err := traffic.Run(t.Context(), l.Host, []traffic.Flow{{
 		Name: "file", From: "client", To: "server", Protocol: traffic.TCP, Stop: time.Second,
 		Transfer: &traffic.Transfer{Size: 100_000_000, Times: 5},
-	}}, traffic.Options{Duration: 10 * time.Second, UntilDone: true})
+	}}, traffic.Options{Duration: 10 * time.Second, UntilDone: true, AtLeast: 1500 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := r.Flow("file")
-	if r.Seconds > 2.5 || f.Transfer.Failed != 1 || len(f.Transfer.Completed) != 0 || f.Error != "" {
+	if p := f.Intervals[0].Transfer; p.ArrivedBytes == 0 && p.Failed == 0 {
+		t.Errorf("after an interval the progress is %+v", p)
+	}
+	if r.Seconds < 1.5 || r.Seconds > 2.5 || f.Transfer.Failed != 1 || len(f.Transfer.Completed) != 0 || f.Error != "" {
 		t.Errorf("%.1f s, %+v, error %q", r.Seconds, f.Transfer, f.Error)
 	}
 }

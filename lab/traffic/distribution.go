@@ -1,7 +1,6 @@
 package traffic
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -57,43 +56,45 @@ const (
 
 // Validate checks the parameters against the kind.
 func (d Distribution[T]) Validate() error {
-	if d.Mean < 0 || d.Min < 0 || d.Max < 0 {
-		return fmt.Errorf("a distribution's mean, min and max are not negative")
-	}
-	if float64(max(d.Mean, d.Min, d.Max)) > largest {
-		return fmt.Errorf("a distribution's mean, min and max are at most %v", T(largest))
+	for _, v := range []struct {
+		key   string
+		value T
+	}{{"mean", d.Mean}, {"min", d.Min}, {"max", d.Max}} {
+		if v.value < 0 || float64(v.value) > largest {
+			return mistake(v.key, "%v is not between 0 and %v", v.value, T(largest))
+		}
 	}
 	switch d.Kind {
 	case "", ConstantKind:
 		if d.Shape != 0 || d.Min != 0 || d.Max != 0 {
-			return fmt.Errorf("a constant has a mean and nothing else: leave out shape, min and max")
+			return mistake("", "a constant has a mean and nothing else: leave out shape, min and max, or say which kind it is")
 		}
 		return nil
 	case Uniform:
 		switch {
 		case d.Mean != 0 || d.Shape != 0:
-			return fmt.Errorf("a uniform distribution has min and max: leave out mean and shape")
+			return mistake("", "a uniform distribution has min and max: leave out mean and shape")
 		case d.Max <= d.Min:
-			return fmt.Errorf("a uniform distribution's max of %v is not above its min of %v", d.Max, d.Min)
+			return mistake("max", "%v is not above the min of %v", d.Max, d.Min)
 		}
 		return nil
 	case Exponential, Pareto, Lognormal:
 	default:
-		return fmt.Errorf("%q is no distribution: write constant, uniform, exponential, pareto or lognormal", d.Kind)
+		return mistake("kind", "%q is no distribution: write constant, uniform, exponential, pareto or lognormal", d.Kind)
 	}
 	switch {
 	case d.Mean == 0:
-		return fmt.Errorf("a distribution that is %s needs a mean above 0", d.Kind)
+		return mistake("mean", "a distribution that is %s needs a mean above 0", d.Kind)
 	case d.Min != 0:
-		return fmt.Errorf("min is for a uniform distribution, not for one that is %s", d.Kind)
+		return mistake("min", "it is for a uniform distribution, not for one that is %s: leave it out", d.Kind)
 	case d.Max != 0 && d.Max <= d.Mean:
-		return fmt.Errorf("a max of %v is not above the mean of %v", d.Max, d.Mean)
+		return mistake("max", "%v is not above the mean of %v", d.Max, d.Mean)
 	case d.Kind == Exponential && d.Shape != 0:
-		return fmt.Errorf("an exponential distribution has no shape: leave it out")
+		return mistake("shape", "an exponential distribution has no shape: leave it out")
 	case d.Kind == Pareto && !(d.Shape >= minShape && d.Shape <= 1000):
-		return fmt.Errorf("a Pareto distribution's shape of %g is not between %g and 1000: below, it has no mean to speak of", d.Shape, minShape)
+		return mistake("shape", "a Pareto distribution's %g is not between %g and 1000: below, it has no mean to speak of", d.Shape, minShape)
 	case d.Kind == Lognormal && !(d.Shape > 0 && d.Shape <= maxSigma):
-		return fmt.Errorf("a lognormal distribution's shape (sigma) of %g is not above 0 and at most %d", d.Shape, maxSigma)
+		return mistake("shape", "a lognormal distribution's %g (sigma) is not above 0 and at most %d", d.Shape, maxSigma)
 	}
 	return nil
 }

@@ -102,19 +102,19 @@ func TestDrawsHaveTheirMean(t *testing.T) {
 
 func TestDistributionValidate(t *testing.T) {
 	for want, d := range map[string]Distribution[time.Duration]{
-		"is no distribution": {Kind: "normal", Mean: 1},
-		"nothing else":       {Mean: 1, Shape: 2},
-		"is not above its":   {Kind: Uniform, Min: 2, Max: 2},
-		"has min and max":    {Kind: Uniform, Mean: 2, Max: 2},
-		"needs a mean":       {Kind: Pareto, Shape: 2},
-		"shape of 1 ":        {Kind: Pareto, Mean: 1, Shape: 1},
-		"shape of NaN":       {Kind: Pareto, Mean: 1, Shape: math.NaN()},
-		"sigma":              {Kind: Lognormal, Mean: 1},
-		"has no shape":       {Kind: Exponential, Mean: 1, Shape: 1},
-		"not above the mean": {Kind: Exponential, Mean: 2, Max: 2},
-		"min is for":         {Kind: Exponential, Mean: 2, Min: 1},
-		"not negative":       {Kind: Exponential, Mean: -2},
-		"at most":            {Mean: math.MaxInt64},
+		"kind: \"normal\" is no distribution":              {Kind: "normal", Mean: 1},
+		"nothing else":                                     {Mean: 1, Shape: 2},
+		"max: 2ns is not above the min of 2ns":             {Kind: Uniform, Min: 2, Max: 2},
+		"has min and max":                                  {Kind: Uniform, Mean: 2, Max: 2},
+		"mean: a distribution that is pareto needs a mean": {Kind: Pareto, Shape: 2},
+		"shape: a Pareto distribution's 1 is":              {Kind: Pareto, Mean: 1, Shape: 1},
+		"s NaN is not between":                             {Kind: Pareto, Mean: 1, Shape: math.NaN()},
+		"sigma":                                            {Kind: Lognormal, Mean: 1},
+		"has no shape":                                     {Kind: Exponential, Mean: 1, Shape: 1},
+		"max: 2ns is not above the mean":                   {Kind: Exponential, Mean: 2, Max: 2},
+		"min: it is for a uniform":                         {Kind: Exponential, Mean: 2, Min: 1},
+		"mean: -2ns is not between":                        {Kind: Exponential, Mean: -2},
+		"is not between 0 and":                             {Mean: math.MaxInt64},
 	} {
 		if err := d.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: error is %v, want %q", d, err, want)

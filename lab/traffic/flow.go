@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"headgate/unit"
@@ -116,10 +115,10 @@ const (
 	maxPayload = 65_000
 )
 
-// Validate checks what can be known without a network.
+// Validate checks what can be known without a network. The error holds a Mistake.
 func (f Flow) Validate() error {
 	if f.Name == "" {
-		return fmt.Errorf("a flow needs a name")
+		return mistake("name", "a flow needs a name")
 	}
 	for _, check := range []func() error{f.validateFlow, f.validateSockets, f.validateContent} {
 		if err := check(); err != nil {
@@ -130,25 +129,33 @@ func (f Flow) Validate() error {
 }
 
 func (f Flow) validateFlow() error {
+	for _, only := range []struct {
+		given bool
+		key   string
+		of    Protocol
+	}{
+		{f.Congestion != "", "congestion", TCP}, {f.Download, "download", TCP}, {f.MPTCP, "mptcp", TCP},
+		{f.WindowClamp != 0, "window_clamp", TCP}, {f.Payload != 0, "payload", UDP},
+	} {
+		if only.given && f.Protocol != only.of && (f.Protocol == TCP || f.Protocol == UDP) {
+			return mistake(only.key, "it is for %s, and the flow is %s: leave it out", only.of, f.Protocol)
+		}
+	}
 	switch {
 	case f.Protocol != TCP && f.Protocol != UDP:
-		return fmt.Errorf("%q is not a protocol: write tcp or udp", f.Protocol)
+		return mistake("proto", "%q is not a protocol: write tcp or udp", f.Protocol)
 	case f.From == f.To:
-		return fmt.Errorf("it begins and ends at %q: choose two nodes", f.From)
+		return mistake("to", "the flow begins and ends at %q: choose two nodes", f.From)
 	case f.DSCP > 63:
-		return fmt.Errorf("%d is not a DSCP: use 0 to 63", f.DSCP)
-	case f.Protocol == UDP && (f.Congestion != "" || f.Download || f.MPTCP || f.WindowClamp != 0):
-		return fmt.Errorf("congestion, download, mptcp and window clamp are for tcp")
-	case f.Protocol == TCP && f.Payload != 0:
-		return fmt.Errorf("payload is for udp")
+		return mistake("dscp", "%d is not a DSCP: use 0 to 63", f.DSCP)
 	case f.Payload != 0 && (f.Payload < minPayload || f.Payload > maxPayload):
-		return fmt.Errorf("a payload of %d bytes is not between %d and %d", f.Payload, minPayload, maxPayload)
+		return mistake("payload", "%d bytes are not between %d and %d", f.Payload, minPayload, maxPayload)
 	case f.Backlog < 0:
-		return fmt.Errorf("a backlog of %v is negative", f.Backlog)
+		return mistake("backlog", "%v is negative", f.Backlog)
 	case f.Start < 0:
-		return fmt.Errorf("a start at %v is before the run's", f.Start)
+		return mistake("start", "%v is before the run's start", f.Start)
 	case f.Stop != 0 && f.Stop <= f.Start:
-		return fmt.Errorf("it stops at %v and starts at %v: a stop comes after the start, or is left out", f.Stop, f.Start)
+		return mistake("stop", "the flow stops at %v and starts at %v: a stop comes after the start, or is left out", f.Stop, f.Start)
 	}
 	return nil
 }
@@ -157,48 +164,53 @@ func (f Flow) validateFlow() error {
 func (f Flow) validateContent() error {
 	var named []string
 	for _, c := range []struct {
-		on   bool
-		name string
+		on  bool
+		key string
 	}{
-		{len(f.Schedule) > 0, "a schedule"}, {f.OnOff != nil, "on-off"}, {f.Poisson != nil, "poisson"},
-		{f.Requests != nil, "requests"}, {f.Transfer != nil, "a transfer"},
+		{len(f.Schedule) > 0, "rate"}, {f.OnOff != nil, "on_off"}, {f.Poisson != nil, "poisson"},
+		{f.Requests != nil, "requests"}, {f.Transfer != nil, "transfer"},
 	} {
 		if c.on {
-			named = append(named, c.name)
+			named = append(named, c.key)
 		}
 	}
+	if len(named) == 0 {
+		return nil
+	}
+	key := named[0]
+	connects := f.Requests != nil || f.Transfer != nil // by itself, and more than once
 	switch {
 	case len(named) > 1:
-		return fmt.Errorf("it has %s: choose one", strings.Join(named, " and "))
+		return mistake(named[1], "the flow has %s as well: choose one", key)
 	case f.Poisson != nil && f.Protocol != UDP:
-		return fmt.Errorf("poisson is for udp: tcp makes packets of its own")
-	case (f.Requests != nil || f.Transfer != nil) && f.Protocol != TCP:
-		return fmt.Errorf("%s need tcp", named[0])
-	case (f.Requests != nil || f.Transfer != nil) && f.Backlog != 0:
-		return fmt.Errorf("backlog is a time for flows with a rate: %s have their own bounds", named[0])
+		return mistake(key, "it is for udp, because tcp makes packets of its own: write proto: udp")
+	case connects && f.Protocol != TCP:
+		return mistake(key, "it needs tcp: leave proto out")
+	case connects && f.Backlog != 0:
+		return mistake("backlog", "it is a time for flows with a rate, and %s has bounds of its own: leave it out", key)
 	case f.Requests != nil && f.Download:
-		return fmt.Errorf("requests are asked by the flow's from: exchange from and to instead of download")
+		return mistake("download", "requests are asked by the flow's from: exchange from and to instead of download")
 	case f.Requests != nil && f.SrcPort != 0:
-		return fmt.Errorf("requests use a port at %q for each connection: leave the source port out", f.From)
+		return mistake("sport", "requests use a port at %q for each connection: leave the source port out", f.From)
 	case f.Transfer != nil && !f.Download && f.SrcPort != 0:
-		return fmt.Errorf("a transfer uses a port at %q for each stream: leave the source port out", f.From)
+		return mistake("sport", "a transfer uses a port at %q for each stream: leave the source port out", f.From)
 	case f.Transfer != nil && f.Download && f.DstPort != 0:
-		return fmt.Errorf("a download uses a port at %q for each stream: leave the destination port out", f.To)
+		return mistake("dport", "a download uses a port at %q for each stream: leave the destination port out", f.To)
 	case f.OnOff != nil:
-		return f.OnOff.Validate()
+		return within(key, f.OnOff.Validate())
 	case f.Poisson != nil:
-		return f.Poisson.Validate()
+		return within(key, f.Poisson.Validate())
 	case f.Requests != nil:
-		return f.Requests.Validate()
+		return within(key, f.Requests.Validate())
 	case f.Transfer != nil:
-		return f.Transfer.Validate()
+		return within(key, f.Transfer.Validate())
 	}
 	for i, s := range f.Schedule {
 		if s.At < 0 || i > 0 && s.At <= f.Schedule[i-1].At {
-			return fmt.Errorf("step %d of the schedule is at %v: times rise from 0", i+1, s.At)
+			return mistake(key, "step %d is at %v: times rise from 0", i+1, s.At)
 		}
 		if s.Rate > Unlimited {
-			return fmt.Errorf("step %d of the schedule is more than %v", i+1, unit.MaxRate)
+			return mistake(key, "step %d is more than %v", i+1, unit.MaxRate)
 		}
 	}
 	return nil

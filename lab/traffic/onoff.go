@@ -1,7 +1,6 @@
 package traffic
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -28,17 +27,17 @@ const shortestTurn = tick
 // Validate checks the rate and both distributions.
 func (o OnOff) Validate() error {
 	if o.Rate == 0 || o.Rate > Unlimited {
-		return fmt.Errorf("an on-off source's rate of %v is not above 0 and at most %v", o.Rate, unit.MaxRate)
+		return mistake("rate", "%v is not above 0 and at most %v: write for example 50Mbit, or unlimited", o.Rate, unit.MaxRate)
 	}
 	for _, d := range []struct {
-		what string
+		key string
 		Distribution[time.Duration]
 	}{{"on", o.On}, {"off", o.Off}} {
 		if err := d.Validate(); err != nil {
-			return fmt.Errorf("the time that a source is %s: %w", d.what, err)
+			return within(d.key, err)
 		}
 		if d.mean() < float64(shortestTurn) {
-			return fmt.Errorf("the time that a source is %s has a mean of less than %v", d.what, shortestTurn)
+			return mistake(d.key, "the mean of this time is less than %v: write for example 200ms", shortestTurn)
 		}
 	}
 	return nil

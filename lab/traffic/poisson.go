@@ -1,7 +1,6 @@
 package traffic
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 
@@ -21,7 +20,7 @@ const maxPoisson = unit.Gbit
 // Validate checks the rate.
 func (p Poisson) Validate() error {
 	if p.Rate == 0 || p.Rate > maxPoisson {
-		return fmt.Errorf("a Poisson source's rate of %v is not above 0 and at most %v", p.Rate, maxPoisson)
+		return mistake("", "a Poisson source's rate of %v is not above 0 and at most %v", p.Rate, maxPoisson)
 	}
 	return nil
 }

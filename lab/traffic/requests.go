@@ -1,7 +1,6 @@
 package traffic
 
 import (
-	"fmt"
 	"time"
 
 	"headgate/unit"
@@ -58,29 +57,31 @@ const (
 // Validate checks the numbers.
 func (r Requests) Validate() error {
 	for _, d := range []struct {
-		what string
-		err  error
+		key string
+		err error
 	}{{"request", r.Request.Validate()}, {"response", r.Response.Validate()}, {"think", r.Think.Validate()}} {
 		if d.err != nil {
-			return fmt.Errorf("requests: %s: %w", d.what, d.err)
+			return within(d.key, d.err)
 		}
 	}
 	open := r.Rate != 0
 	switch {
 	case open == (r.Users != 0):
-		return fmt.Errorf("requests come from users or at a rate: give one of the two")
+		return mistake("", "requests come from users or at a rate: give one of the two")
 	case r.Users < 0 || r.Users > maxConnections:
-		return fmt.Errorf("requests: %d users are not between 1 and %d", r.Users, maxConnections)
+		return mistake("users", "%d users are not between 1 and %d", r.Users, maxConnections)
 	case open && !(r.Rate > 0 && r.Rate <= maxRequestRate):
-		return fmt.Errorf("requests: a rate of %g a second is not above 0 and at most %g", r.Rate, float64(maxRequestRate))
+		return mistake("rate", "%g requests a second are not above 0 and at most %g", r.Rate, float64(maxRequestRate))
 	case r.Connections < 0 || r.Connections > maxConnections:
-		return fmt.Errorf("requests: %d connections are not between 1 and %d", r.Connections, maxConnections)
+		return mistake("connections", "%d connections are not between 1 and %d", r.Connections, maxConnections)
 	case r.MaxBacklog < 0:
-		return fmt.Errorf("requests: a backlog of %d is negative: leave it out for one without a bound", r.MaxBacklog)
-	case !open && (r.Connections != 0 || r.MaxBacklog != 0):
-		return fmt.Errorf("requests: users have a connection each and no backlog: connections and backlog are for a rate")
+		return mistake("max_backlog", "%d is negative: leave it out for a backlog without a bound", r.MaxBacklog)
+	case !open && r.Connections != 0:
+		return mistake("connections", "users have a connection each: leave this out, or give a rate instead of users")
+	case !open && r.MaxBacklog != 0:
+		return mistake("max_backlog", "users have no backlog: leave this out, or give a rate instead of users")
 	case open && r.Think != (Distribution[time.Duration]{}):
-		return fmt.Errorf("requests: think time is for users, not for a rate")
+		return mistake("think", "the time to think is for users, not for a rate: leave it out")
 	}
 	return nil
 }

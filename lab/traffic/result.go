@@ -91,8 +91,10 @@ type Interval struct {
 	// send (of Requests, those that answer).
 	SRTTus       uint32 `json:"srtt_us"`
 	CwndSegments uint32 `json:"cwnd_segments"`
-	// Requests are those of the interval.
-	Requests *RequestStats `json:"requests,omitempty"`
+	// Requests are those of the interval, Transfer is how far transfers are at its
+	// end. Sums of intervals have neither: see FlowResult.
+	Requests *RequestStats     `json:"requests,omitempty"`
+	Transfer *TransferProgress `json:"transfer,omitempty"`
 }
 
 // OfferedRate and DeliveredRate are layer-2 bits per second.

@@ -27,8 +27,9 @@ type Options struct {
 	// Result.Seed says which, so that a run can be repeated.
 	Seed uint64
 	// UntilDone ends the run once every Transfer has, if that is sooner than
-	// Duration.
+	// Duration, and not before AtLeast.
 	UntilDone bool
+	AtLeast   time.Duration
 	// OnReceiver, if set, is called before the start with the name of each flow and
 	// the socket that receives it; meter.Meter.Watch is made for it. Requests and
 	// Transfers, whose sockets come and go, are left out.
@@ -164,7 +165,8 @@ func Start(ctx context.Context, hosts Hosts, flows []Flow, o Options) (_ *Sessio
 	s.done.Go(func() { s.sampleLoop(ctx) })
 	if s.apps != nil {
 		if o.UntilDone {
-			s.apps.idle = s.Stop
+			// A timer that is left over stops what has stopped.
+			s.apps.idle = func() { time.AfterFunc(o.AtLeast-time.Duration(mono()-s.start), s.Stop) }
 		}
 		s.done.Go(func() { s.apps.loop(s.start, s.stop) })
 	}

@@ -21,11 +21,11 @@ const (
 
 func (f *Flow) validateSockets() error {
 	for _, b := range []struct {
-		what string
+		key  string
 		size unit.Bytes
-	}{{"send buffer", f.SendBuffer}, {"receive buffer", f.ReceiveBuffer}, {"window clamp", f.WindowClamp}} {
+	}{{"send_buffer", f.SendBuffer}, {"receive_buffer", f.ReceiveBuffer}, {"window_clamp", f.WindowClamp}} {
 		if b.size != 0 && (b.size < minBuffer || b.size > maxBuffer) {
-			return fmt.Errorf("a %s of %v is not between %v and %v", b.what, b.size, unit.Bytes(minBuffer), unit.Bytes(maxBuffer))
+			return mistake(b.key, "%v is not between %v and %v", b.size, unit.Bytes(minBuffer), unit.Bytes(maxBuffer))
 		}
 	}
 	return nil

@@ -1,7 +1,6 @@
 package traffic
 
 import (
-	"fmt"
 	"time"
 
 	"headgate/unit"
@@ -27,15 +26,15 @@ const maxStreams = 1024
 func (t Transfer) Validate() error {
 	switch {
 	case t.Streams < 0 || t.Streams > maxStreams:
-		return fmt.Errorf("a transfer's %d streams are not between 1 and %d", t.Streams, maxStreams)
+		return mistake("streams", "%d streams are not between 1 and %d", t.Streams, maxStreams)
 	case t.Size == 0 || t.Size < unit.Bytes(t.Streams):
-		return fmt.Errorf("a transfer's size of %v does not give each stream a byte", t.Size)
+		return mistake("size", "%v does not give each stream a byte: write for example 100MB", t.Size)
 	case t.Size > largest:
-		return fmt.Errorf("a transfer's size of %v is more than %v", t.Size, unit.Bytes(largest))
+		return mistake("size", "%v is more than %v", t.Size, unit.Bytes(largest))
 	case t.Times < 0:
-		return fmt.Errorf("a transfer cannot be sent %d times: leave it out for once", t.Times)
+		return mistake("times", "nothing is sent %d times: leave it out for once", t.Times)
 	case t.Pause < 0:
-		return fmt.Errorf("a transfer's pause of %v is negative", t.Pause)
+		return mistake("pause", "%v is negative", t.Pause)
 	}
 	return nil
 }
@@ -63,6 +62,17 @@ type TransferResult struct {
 	UnfinishedBytes uint64 `json:"unfinished_bytes"`
 	// Time sums up the completion times.
 	Time Times `json:"time"`
+}
+
+// TransferProgress is how far a flow's transfers are at the end of an interval.
+type TransferProgress struct {
+	// Completed and Failed are numbers of transfers so far.
+	Completed uint64 `json:"completed"`
+	Failed    uint64 `json:"failed"`
+	// LastSeconds is how long the last took that was completed; 0 before there is one.
+	LastSeconds float64 `json:"last_s"`
+	// ArrivedBytes are of the one under way; 0 between two.
+	ArrivedBytes uint64 `json:"arrived_bytes"`
 }
 
 // Completion is one transfer.

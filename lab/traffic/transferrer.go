@@ -209,14 +209,26 @@ func (t *transferrer) finish() {
 	}
 }
 
-func (t *transferrer) interval(*Interval) {}
+func (t *transferrer) interval(iv *Interval) {
+	p := &TransferProgress{Completed: uint64(len(t.done.Completed)), Failed: t.done.Failed, ArrivedBytes: t.arrived()}
+	if p.Completed > 0 {
+		p.LastSeconds = t.done.Completed[p.Completed-1].Seconds
+	}
+	iv.Transfer = p
+}
+
+// arrived is how much there is of the transfer under way.
+func (t *transferrer) arrived() uint64 {
+	if t.now == nil {
+		return 0
+	}
+	return uint64(int64(t.f.Transfer.Size) - t.now.left)
+}
 
 func (t *transferrer) result(fr *FlowResult) {
 	r := t.done
 	r.Completed = append([]Completion{}, r.Completed...)
 	r.Time = t.took.times()
-	if t.now != nil {
-		r.UnfinishedBytes = uint64(int64(t.f.Transfer.Size) - t.now.left)
-	}
+	r.UnfinishedBytes = t.arrived()
 	fr.Transfer = &r
 }
