@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -124,6 +125,126 @@ duration: 1s
 	if code != done || !strings.Contains(out, "DELIVERED") || strings.Count(errs, "\n") != 3 {
 		t.Errorf("run: exit %d\n%s%s", code, out, errs)
 	}
+}
+
+// client ── router ──50 Mbit/s── server      every kind of flow, from one file
+//
+// What is offered follows from the file alone, and is held to it; of what the path
+// makes of it only that it came, because the machine may stand still.
+func TestLabRunApplications(t *testing.T) {
+	labtest.NeedRoot(t)
+	path := filepath.Join(t.TempDir(), "lab.yaml")
+	text := "kind: Lab\nname: " + lab.UniqueName("apps") + `
+seed: 5
+nodes: [{name: client, sysctl: {net.ipv4.tcp_ecn: 1}}, {name: router, router: true}, server]
+links:
+  - {ends: [client, router]}
+  - {ends: [router, server], rate: 50Mbit}
+flows:
+  - {name: steps, from: client, to: server, rate: {0s: 2Mbit, 1s: 4Mbit}}
+  - {name: own, from: client, to: server, rate: 2Mbit, start: 500ms, stop: 2s, seed: 9}
+  - {name: bursts, from: client, to: server, proto: udp, ecn: true, on_off: {rate: 4Mbit, on: 100ms, off: 100ms}}
+  - {name: wild, from: client, to: server, on_off: {rate: 4Mbit, on: {kind: pareto, mean: 200ms, shape: 1.5, max: 1s}, off: {kind: exponential, mean: 200ms}}}
+  - {name: poisson, from: client, to: server, proto: udp, payload: 500B, poisson: 2Mbit}
+  - {name: users, from: client, to: server, ecn: true, requests: {users: 5, think: {kind: exponential, mean: 50ms}, request: 300B, response: {kind: uniform, min: 1kB, max: 5kB}}}
+  - {name: rate, from: client, to: server, requests: {rate: 200/s, connections: 1, max_backlog: 5, request: 300B, response: {kind: lognormal, mean: 200kB, shape: 0.5}, reconnect: true}}
+  - {name: file, from: server, to: client, download: true, mptcp: true, transfer: {size: 500kB, streams: 2, times: 3, pause: 50ms}}
+  - {name: broken, from: client, to: server, transfer: {size: 1GB}}
+  - {name: narrow, from: client, to: server, rate: unlimited, window_clamp: 64KiB, send_buffer: 64KiB, receive_buffer: 128KiB}
+timeline:
+  - {at: 500ms, start: bursts}
+  - {at: 500ms, start: poisson}
+  - {at: 500ms, start: users}
+  - {at: 500ms, start: broken}
+  - {at: 2500ms, stop: bursts}
+  - {at: 2500ms, stop: poisson}
+  - {at: 2500ms, stop: users}
+  - {at: 2500ms, stop: broken}
+duration: 4s
+`
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	labtest.Try(t, func(t *labtest.Check) { testApplications(t, path) })
+}
+
+func testApplications(t testing.TB, path string) {
+	code, out, errs := labProgram("run", "-f", path, "-o", "json", "--interval", "250ms")
+	var r lab.RunResult
+	if err := json.Unmarshal([]byte(out), &r); code != done || err != nil {
+		t.Fatalf("exit %d, %v\n%s%s", code, err, out, errs)
+	}
+	if r.Seed != 5 || r.Flow("own").Seed != 9 || len(r.Events) != 8 {
+		t.Errorf("seeds %d and %d, events %+v", r.Seed, r.Flow("own").Seed, r.Events)
+	}
+	for i := range r.Flows {
+		if f := &r.Flows[i]; f.Total.DeliveredBytes == 0 || f.Error != "" {
+			t.Errorf("%s: %d bytes were delivered, error %q", f.Name, f.Total.DeliveredBytes, f.Error)
+		}
+	}
+	// Mbit that were offered, and by how much of it they may differ: 2 Mbit of
+	// Poisson are 460 frames, whose standard deviation is 4.7 %; on-off by turns
+	// begins with either; a run may end some ms late.
+	for _, c := range []struct {
+		flow         string
+		want, within float64
+	}{{"steps", 14, 0.02}, {"own", 3, 0.001}, {"bursts", 4, 0.06}, {"poisson", 4, 0.2}} {
+		if got := r.Flow(c.flow).Total.OfferedL2Bits / 1e6; math.Abs(got/c.want-1) > c.within {
+			t.Errorf("%s offered %.2f Mbit, want %g", c.flow, got, c.want)
+		}
+	}
+	users, rate := r.Flow("users").Requests, r.Flow("rate").Requests
+	if users.Done == 0 || users.Failed > 0 || users.Refused > 0 || users.Connections != 5 || users.Latency.P50Us == 0 || users.UnderWay > 0 {
+		t.Errorf("users: %+v", users)
+	}
+	if rate.Done == 0 || rate.Refused == 0 || rate.MaxBacklog != 5 || rate.Connections < rate.Done {
+		t.Errorf("rate: %+v", rate)
+	}
+	if f := r.Flow("file"); len(f.Transfer.Completed) != 3 || f.Transfer.Failed > 0 || f.Total.DeliveredBytes != 1_500_000 || f.Subflows == 0 {
+		t.Errorf("file: %+v, %d bytes, %d subflows", f.Transfer, f.Total.DeliveredBytes, f.Subflows)
+	}
+	if f := r.Flow("broken"); len(f.Transfer.Completed) != 0 || f.Transfer.Failed != 1 {
+		t.Errorf("broken: %+v", f.Transfer)
+	}
+	if f := r.Flow("users"); !f.ECN || r.Flow("poisson").Total.JitterUs == 0 || r.Flow("steps").Total.CwndSegments == 0 {
+		t.Errorf("ECN %v, jitter %v, window %v", f.ECN, r.Flow("poisson").Total.JitterUs, r.Flow("steps").Total.CwndSegments)
+	}
+	// Nothing is sent before the start or after the stop, but what was under way.
+	for _, name := range []string{"bursts", "poisson", "users", "broken", "own"} {
+		var before, after uint64
+		for _, iv := range r.Flow(name).Intervals {
+			if iv.StartSeconds+iv.Seconds < 0.49 { // the first, unless it is very late
+				before += iv.SentBytes
+			}
+			if iv.StartSeconds > 3.2 {
+				after += iv.SentBytes
+			}
+		}
+		if before+after > 0 {
+			t.Errorf("%s sent %d bytes before its start and %d after its stop", name, before, after)
+		}
+	}
+}
+
+// client ── router ──50 Mbit/s── server      a file and nothing else: no longer than
+// it takes
+func TestLabRunUntilDone(t *testing.T) {
+	labtest.NeedRoot(t)
+	file := labFile(t, lab.UniqueName("cli"), "", `flows:
+  - {name: file, from: client, to: server, transfer: {size: 1MB, streams: 2, times: 2}}
+`)
+	labtest.Try(t, func(t *labtest.Check) {
+		code, out, errs := labProgram("run", "-f", file)
+		for _, want := range []string{"TRANSFERS  DONE  FAILED  UNFINISHED  MIN", "\nfile       2     0       0           "} {
+			if code != done || !strings.Contains(out, want) {
+				t.Fatalf("exit %d, there is no %q in\n%s%s", code, want, out, errs)
+			}
+		}
+		// A line of progress for each second, under a heading.
+		if n := strings.Count(errs, "\n") - 1; n > 3 {
+			t.Errorf("it took %d s\n%s", n, errs)
+		}
+	})
 }
 
 // A run that was too late is printed and exits with 1; its release logs and what
