@@ -7,24 +7,31 @@ import (
 	"testing"
 )
 
-// The lab files in docs/lab.md are such, and it has every key that there is.
+// The lab files in docs/lab.md and the flows in docs/lab-traffic.md are such, and
+// the two have every key that there is.
 func TestDocument(t *testing.T) {
-	b, err := os.ReadFile("../docs/lab.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc := string(b)
-	files := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(doc, -1)
-	if len(files) < 2 {
-		t.Errorf("%d lab files", len(files))
-	}
-	for _, f := range files {
-		if _, err := Parse("docs/lab.md", []byte(f[1])); err != nil {
-			t.Error(err)
+	const head = "kind: Lab\nname: x\nnodes: [a, b]\n"
+	doc := ""
+	for _, d := range []struct{ file, before string }{
+		{"../docs/lab.md", ""},
+		{"../docs/lab-traffic.md", "kind: Lab\nname: x\nnodes: [client, server]\nlinks: [{ends: [client, server]}]\nflows:\n"},
+	} {
+		b, err := os.ReadFile(d.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc += string(b)
+		files := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(b), -1)
+		if len(files) < 2 {
+			t.Errorf("%d files in %s", len(files), d.file)
+		}
+		for _, f := range files {
+			if _, err := Parse(d.file, []byte(d.before+f[1])); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 	// An unknown key is answered with those that there are.
-	const head = "kind: Lab\nname: x\nnodes: [a, b]\n"
 	for _, text := range []string{
 		"no: 1", "nodes: [{no: 1}]",
 		"links: [{no: 1}]", "links: [{addresses: {no: 1}}]", "links: [{jitter: {no: 1}}]", "links: [{loss: {no: 1}}]",
@@ -47,7 +54,7 @@ func TestDocument(t *testing.T) {
 		keys, _, _ = strings.Cut(keys, "\n")
 		for _, key := range strings.Split(keys, ", ") {
 			if !regexp.MustCompile("`[^`\n]*\\b" + key + "\\b[^`\n]*`").MatchString(doc) {
-				t.Errorf("docs/lab.md does not tell of %s (%s)", key, text)
+				t.Errorf("the documents do not tell of %s (%s)", key, text)
 			}
 		}
 	}
