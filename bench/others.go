@@ -23,7 +23,8 @@ const ticksPerSecond = 100
 type taken struct {
 	// others is what all other programs have used, those that they started and
 	// waited for included. Threads of the kernel, which do the network's work, are
-	// left out.
+	// left out, and so is what runs at SCHED_IDLE, which takes nothing from anyone
+	// (package awake).
 	others float64
 	// stolen is what the hypervisor gave to others while this machine had work.
 	stolen float64
@@ -63,6 +64,9 @@ func (t taken) String() string {
 	return "disturbed: meanwhile " + strings.Join(said, ", ")
 }
 
+// idlePolicy is SCHED_IDLE, in field 41 of proc_pid_stat(5).
+const idlePolicy = "5"
+
 func othersCPU() (seconds float64) {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range stats {
@@ -73,7 +77,7 @@ func othersCPU() (seconds float64) {
 		// The name is in parentheses and may hold anything.
 		pid, _, _ := strings.Cut(string(b), " ")
 		f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:])) // from field 3, state
-		if len(f) < 15 || pid == strconv.Itoa(os.Getpid()) || pid == "2" || f[1] == "2" {
+		if len(f) < 39 || pid == strconv.Itoa(os.Getpid()) || pid == "2" || f[1] == "2" || f[38] == idlePolicy {
 			continue
 		}
 		for _, field := range f[11:15] { // utime, stime, cutime, cstime

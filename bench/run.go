@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"headgate/internal/awake"
 )
 
 // Run measures what the options ask for. A case that fails leaves its claims
@@ -35,6 +37,11 @@ func (b Bench) Run(ctx context.Context, o Options) (*Result, error) {
 		r.Environment.Tools = versions(b.Tools)
 	}
 	r.declare(chosen)
+	stop, err := awake.Keep()
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
 	w := &worker{options: o, result: r, total: len(chosen) * r.Runs, patience: &patience{left: o.Patience}}
 	for n := range r.Runs {
 		for _, batch := range batches(chosen, o.Quick) {

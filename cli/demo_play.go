@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"headgate/internal/awake"
 	"headgate/lab"
 	"headgate/lab/meter"
 	"headgate/lab/traffic"
@@ -52,6 +53,11 @@ func (a *app) play(ctx context.Context, s scenario, keep bool, stage demoStage) 
 	if err := a.sweepDemos(stage); err != nil {
 		return nil, err
 	}
+	sleep, err := awake.Keep()
+	if err != nil {
+		return nil, err
+	}
+	defer sleep()
 	p := &play{app: a, scenario: s, stage: stage}
 	name := lab.UniqueName(demoPrefix)
 	stage.say("", "A server and three clients, in network namespaces of this machine:", "")

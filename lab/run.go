@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"headgate/internal/awake"
 	"headgate/lab/traffic"
 	"headgate/lab/wire"
 )
@@ -150,6 +151,11 @@ func (l *Lab) Run(ctx context.Context, o RunOptions) (_ *RunResult, err error) {
 			return nil, err
 		}
 	}
+	stop, err := awake.Keep()
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
 	r := &run{lab: l, options: o, names: t.LinkNames()}
 	defer func() {
 		for _, p := range r.programs {

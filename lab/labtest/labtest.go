@@ -3,13 +3,19 @@ package labtest
 
 import (
 	"os"
+	"sync"
 	"testing"
 
+	"headgate/internal/awake"
 	"headgate/lab"
 )
 
+// keepAwake is for the length of the test program.
+var keepAwake = sync.OnceValue(func() error { _, err := awake.Keep(); return err })
+
 // NeedRoot skips the test for an ordinary user, and says what it needs; also
-// under -short, which is for tests that need neither root nor time.
+// under -short, which is for tests that need neither root nor time. A virtual
+// machine's processors stay awake from then on.
 func NeedRoot(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
@@ -17,6 +23,9 @@ func NeedRoot(t testing.TB) {
 	}
 	if os.Geteuid() != 0 {
 		t.Skip("needs root (CAP_NET_ADMIN, CAP_SYS_ADMIN) to make network namespaces")
+	}
+	if err := keepAwake(); err != nil {
+		t.Fatal(err)
 	}
 }
 
