@@ -35,7 +35,7 @@ func crossCases(d *bench.Draw) (out []bench.Case) {
 	c.drawn = fmt.Sprintf("%v of %s on %v", c.cross.Load, c.cross.Model, c.rate)
 	for _, c := range append(cases, c) {
 		out = append(out, bench.Case{
-			Name: c.id(), Claims: c.claims(), Run: c.run, Drawn: c.drawn, Alongside: together("cross"),
+			Name: c.id(), Claims: c.claims(), Run: c.run, Drawn: c.drawn, Alongside: func(bool) string { return "cross" },
 			Takes: func(quick bool) time.Duration { return c.length(quick) + 5*time.Second },
 		})
 	}

@@ -73,7 +73,7 @@ func (c delayCase) settle() time.Duration {
 }
 
 func (c delayCase) length(quick bool) time.Duration {
-	return pick(quick, 1500*time.Millisecond, 20*time.Second)
+	return pick(quick, 1500*time.Millisecond, 10*time.Second)
 }
 
 func (c delayCase) run(ctx context.Context, r *bench.Run) error {

@@ -75,10 +75,14 @@ func (c lossCase) run(ctx context.Context, r *bench.Run) error {
 			return err
 		}
 		total := got.Flow("f").Total
-		sent := float64(total.Datagrams)
-		missing := sent - float64(total.DeliveredBytes)/datagram
+		// Of what nothing later overtook nobody knows whether it is lost.
+		missing := float64(total.LostDatagrams)
+		sent := missing + float64(total.DeliveredBytes)/datagram
 		if full > 0 {
 			return fmt.Errorf("the receiver's socket overflowed by %d datagrams: what is missing is not only the link's", full)
+		}
+		if stats, ok := l.WireStats(0); ok && stats[0].Dropped+stats[0].Missed+stats[0].Failed > 0 {
+			return fmt.Errorf("the emulator was so late that frames were lost that the link did not lose: %d", stats[0].Dropped+stats[0].Missed+stats[0].Failed)
 		}
 		mean := c.loss.Mean()
 		sigma := math.Sqrt(sent * mean * (1 - mean))
@@ -86,7 +90,7 @@ func (c lossCase) run(ctx context.Context, r *bench.Run) error {
 		sheet.Set(c.id(), math.Abs(missing-sent*mean)/sigma)
 		sheet.Note(c.id(), "%.0f of %.0f segments are missing, %.0f expected, sigma %.1f", missing, sent, sent*mean, sigma)
 		if !r.Quick && sent < 0.99*c.segments {
-			sheet.Note(c.id(), "only %.0f segments were sent", sent)
+			sheet.Note(c.id(), "only %.0f segments were sent, of %.0f", sent, c.segments)
 		}
 		return nil
 	})

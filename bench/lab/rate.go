@@ -76,7 +76,7 @@ func (c rateCase) settle() time.Duration { return time.Second + 20*c.rtt }
 // length holds enough segments that one more or less is no part of a percent.
 func (c rateCase) length(quick bool) time.Duration {
 	if c.rate < 5*unit.Mbit {
-		return pick(quick, 10*time.Second, 30*time.Second)
+		return pick(quick, 8*time.Second, 30*time.Second)
 	}
 	return pick(quick, 2*time.Second, 10*time.Second)
 }
