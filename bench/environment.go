@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"headgate/internal/awake"
 )
 
 // Environment is what the figures depend on besides the code.
@@ -39,6 +41,9 @@ type Environment struct {
 	Offloads []string `json:"veth_offloads"`
 	// Tools are the versions of the programs that the bench runs, in their words.
 	Tools map[string]string `json:"tools,omitempty"`
+	// KeptAwake: the processors are a virtual machine's and were kept from halting
+	// (package awake).
+	KeptAwake bool `json:"processors_kept_awake,omitempty"`
 	// Load is the load average of the last minute, when the bench began.
 	Load float64 `json:"load_average_1m"`
 }
@@ -51,8 +56,8 @@ func ThisMachine() Environment {
 	e := Environment{
 		Date: time.Now().UTC().Truncate(time.Second), CPUs: runtime.NumCPU(), Go: runtime.Version(), Commit: commit(),
 		Kernel: kernel(), HZ: hertz(), CPU: field("/proc/cpuinfo", "model name"), MemoryBytes: memory(),
-		CongestionControl: word("/proc/sys/net/ipv4/tcp_congestion_control"),
-		Available:         strings.Fields(word("/proc/sys/net/ipv4/tcp_available_congestion_control")),
+		CongestionControl: word("/proc/sys/net/ipv4/tcp_congestion_control"), KeptAwake: awake.Virtual(),
+		Available: strings.Fields(word("/proc/sys/net/ipv4/tcp_available_congestion_control")),
 	}
 	inFreshNamespace(func() { e.Qdiscs, e.Offloads = qdiscs(qdiscsAsked), vethOffloads() })
 	if f := strings.Fields(word("/proc/loadavg")); len(f) > 0 {

@@ -224,6 +224,9 @@ func (e Environment) markdown(w io.Writer) {
 		{"offloads of a new veth", strings.Join(e.Offloads, ", ")},
 		{"load average at the start", fmt.Sprintf("%.2f", e.Load)},
 	}
+	if e.KeptAwake {
+		rows = append(rows, [2]string{"virtual machine", "yes; its processors were kept from halting meanwhile (decision 13)"})
+	}
 	for _, tool := range slices.Sorted(maps.Keys(e.Tools)) {
 		rows = append(rows, [2]string{tool, e.Tools[tool]})
 	}

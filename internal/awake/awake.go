@@ -43,7 +43,7 @@ var (
 func Keep() (stop func(), err error) {
 	mu.Lock()
 	defer mu.Unlock()
-	if !virtual() {
+	if !Virtual() {
 		return func() {}, nil
 	}
 	if users == 0 {
@@ -64,8 +64,8 @@ func release() {
 	}
 }
 
-// virtual tells whether this kernel runs under a hypervisor.
-func virtual() bool {
+// Virtual tells whether this kernel runs under a hypervisor.
+func Virtual() bool {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
 		return false

@@ -22,10 +22,10 @@ func TestKeep(t *testing.T) {
 	first()
 	first() // a second time counts for nothing
 	policies := spinners(t)
-	if virtual() && len(policies) == 0 {
+	if Virtual() && len(policies) == 0 {
 		t.Error("there is no spinner")
 	}
-	if !virtual() && len(policies) > 0 {
+	if !Virtual() && len(policies) > 0 {
 		t.Errorf("%d spinners on a machine that is not virtual", len(policies))
 	}
 	for _, p := range policies {
