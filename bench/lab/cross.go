@@ -53,7 +53,7 @@ func (c crossCase) claims() []bench.Claim {
 }
 
 func (c crossCase) length(quick bool) time.Duration {
-	return pick(quick, 8*time.Second, 60*time.Second)
+	return pick(quick, 6*time.Second, 60*time.Second)
 }
 
 // settled is when the probe has filled the queue and is held back.

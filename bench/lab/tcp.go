@@ -46,7 +46,7 @@ func (c tcpCase) runs(quick bool) int { return pick(quick, 3, 7) }
 func (c tcpCase) settle(quick bool) time.Duration { return pick(quick, 3*time.Second, 10*time.Second) }
 
 func (c tcpCase) length(quick bool) time.Duration {
-	return pick(quick, 15*time.Second, 120*time.Second)
+	return pick(quick, 12*time.Second, 120*time.Second)
 }
 
 func (c tcpCase) run(ctx context.Context, r *bench.Run) error {
