@@ -17,7 +17,7 @@ func Bench(d *bench.Draw) bench.Bench {
 		Rows:  rows,
 		Seed:  d.Seed(),
 		Tools: survey.Tools,
-		Plots: survey.Plots,
+		Plots: func(claims []bench.Claim) []bench.Plot { return append(plots(claims), survey.Plots(claims)...) },
 		Cases: slices.Concat(rateCases(d), delayCases(d), lossCases(d), crossCases(d), costCases(), tcpCases(), netemCases(), queueCases(d), setupCases(), survey.Cases),
 	}
 }
