@@ -74,13 +74,20 @@ func Start(taps [2]*Tap, options [2]Options) (*Link, error) {
 	return l, nil
 }
 
-// ringSize is memory for what the queue and the wire hold, and a quarter more.
+// ringSize is memory for what the queue, the wire and ends that sleep hold, and a
+// quarter more.
 func ringSize(s *link.Spec) int {
 	rate := s.Slowest()
 	if rate == 0 {
 		rate = assumedRate
 	}
 	held := (s.Delay + 3*s.Jitter.Amount).Seconds()
+	if s.Active != nil {
+		held += s.Active.Off.Seconds()
+	}
+	if s.Suspension != nil {
+		held += s.Suspension.Time.Seconds()
+	}
 	switch q := s.Queue; {
 	case s.Slowest() == 0:
 	case q.Time > 0:
