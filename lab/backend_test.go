@@ -76,3 +76,13 @@ func TestBackends(t *testing.T) {
 		t.Errorf("netem on a kernel with: %v", err)
 	}
 }
+
+// What draws has a seed: the link's, or another each time.
+func TestSeedOfLink(t *testing.T) {
+	for b, draws := range map[Backend]bool{Veth: false, Netem: true, Emulator: true} {
+		one, other, given := b.seed(LinkSpec{}), b.seed(LinkSpec{}), b.seed(LinkSpec{Seed: 5})
+		if draws != (one != 0 && other != 0 && one != other && given == 5) || !draws && one+given != 0 {
+			t.Errorf("%s: %d, %d, and %d of 5", b, one, other, given)
+		}
+	}
+}

@@ -22,6 +22,7 @@ const firstIndex = 10_000
 // them up.
 func (l *Lab) makeLink(i int, spec LinkSpec, devs [2]string) error {
 	nodes := [2]*Node{l.nodes[spec.Ends[0]], l.nodes[spec.Ends[1]]}
+	l.seeds[i] = l.backends[i].seed(spec)
 	if l.backends[i] != Emulator {
 		if err := makeVeth(i, nodes, devs); err != nil {
 			return err
@@ -42,11 +43,20 @@ func (l *Lab) makeLink(i int, spec LinkSpec, devs [2]string) error {
 	return err
 }
 
+// seed is what a link's backend draws from, its own or another each time; 0 if it
+// draws nothing. The second direction has the next.
+func (b Backend) seed(spec LinkSpec) uint64 {
+	switch {
+	case b == Veth:
+		return 0
+	case spec.Seed != 0:
+		return spec.Seed
+	}
+	return rand.Uint64N(1<<32) + 1 // short enough to be typed
+}
+
 // startWire carries frames between both ends of link i.
 func (l *Lab) startWire(i int, spec LinkSpec, taps [2]*wire.Tap) (*wire.Link, error) {
-	if l.seeds[i] = spec.Seed; l.seeds[i] == 0 {
-		l.seeds[i] = rand.Uint64N(1<<32) + 1 // short enough to be typed
-	}
 	var options [2]wire.Options
 	for dir, p := range [2]Path{spec.Forward, spec.Back} {
 		options[dir] = wire.Options{Link: p.Spec, Exact: p.Exact, Seed: l.seeds[i] + uint64(dir), LateBound: spec.LateBound}
