@@ -36,6 +36,9 @@ func TestBackends(t *testing.T) {
 	oneWay.Back.Loss.Probability = 0.1
 	normal := delay
 	normal.Jitter = link.Jitter{Amount: time.Microsecond, Normal: true}
+	ordered, unordered := delay, delay
+	ordered.Jitter = link.Jitter{Amount: time.Microsecond}
+	unordered.Jitter = link.Jitter{Amount: time.Microsecond, Reorder: true}
 	for name, c := range map[string]choice{
 		"nothing":                   {both(Path{}, false), nil, Veth, Veth},
 		"a rate":                    {both(rate, false), nil, Veth, Veth},
@@ -48,6 +51,9 @@ func TestBackends(t *testing.T) {
 		"a queue in time":           {both(late, true), nil, Emulator, Emulator},
 		"a queue in segments":       {both(segments, true), nil, Netem, Emulator},
 		"normal jitter":             {both(normal, true), nil, Emulator, Emulator},
+		"jitter":                    {both(ordered, true), nil, Emulator, Emulator},
+		"jitter later":              {both(delay, true), []Path{ordered}, Emulator, Emulator},
+		"jitter that reorders":      {both(unordered, true), nil, Netem, Emulator},
 		"red":                       {both(red, true), nil, Emulator, Emulator},
 		"exact":                     {both(exact, true), nil, Emulator, Emulator},
 		"one way":                   {oneWay, nil, Emulator, Emulator},

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -84,6 +85,11 @@ func (l *Lab) setUp(i int, spec LinkSpec, nodes [2]*Node, devs [2]string) error 
 		if spec.NoOffload {
 			if err := n.Do(func() error { return offloadOff(devs[end]) }); err != nil {
 				return fmt.Errorf("turn offload off on %s: %w", devs[end], err)
+			}
+		}
+		if l.backends[i] != Emulator && !spec.NoOffload && slices.Contains(l.backends, Netem) {
+			if err := n.Do(func() error { return receiveInOrder(devs[end]) }); err != nil {
+				return fmt.Errorf("keep the order behind netem on %s: %w", devs[end], err)
 			}
 		}
 		for _, p := range []netip.Prefix{l.Topology.prefix4(i, end), l.Topology.prefix6(i, end)} {
