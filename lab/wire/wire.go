@@ -85,11 +85,13 @@ func ringSize(s *link.Spec) int {
 		rate = assumedRate
 	}
 	held := (s.Delay + 3*s.Jitter.Amount).Seconds()
-	if s.Active != nil {
-		held += s.Active.Off.Seconds()
-	}
-	if s.Suspension != nil {
-		held += s.Suspension.Time.Seconds()
+	if s.Slowest() > 0 { // else nobody knows how much comes while an end sleeps
+		if s.Active != nil {
+			held += s.Active.Off.Seconds()
+		}
+		if s.Suspension != nil {
+			held += s.Suspension.Time.Seconds()
+		}
 	}
 	switch q := s.Queue; {
 	case s.Slowest() == 0:
