@@ -70,7 +70,7 @@ func choose(l LinkSpec, states []linkState) Backend {
 	switch {
 	case can(Veth):
 		return Veth
-	case l.NoOffload && can(Netem) && !queuesInBytes(states) && kernelHasNetem():
+	case l.NoOffload && can(Netem) && !queuesInBytes(states) && !ordersJitter(states) && kernelHasNetem():
 		return Netem
 	}
 	return Emulator
@@ -82,6 +82,19 @@ func queuesInBytes(states []linkState) bool {
 	for _, s := range states {
 		for _, p := range s.paths {
 			if p.Rate > 0 && p.Queue.Segments == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// ordersJitter tells whether segments of different delays are to keep their order.
+// Behind netem that takes GRO (receiveInOrder), which a link without offload has not.
+func ordersJitter(states []linkState) bool {
+	for _, s := range states {
+		for _, p := range s.paths {
+			if p.Jitter.Amount > 0 && !p.Jitter.Reorder {
 				return true
 			}
 		}

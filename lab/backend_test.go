@@ -36,6 +36,9 @@ func TestBackends(t *testing.T) {
 	oneWay.Back.Loss.Probability = 0.1
 	normal := delay
 	normal.Jitter = link.Jitter{Amount: time.Microsecond, Normal: true}
+	ordered, unordered := delay, delay
+	ordered.Jitter = link.Jitter{Amount: time.Microsecond}
+	unordered.Jitter = link.Jitter{Amount: time.Microsecond, Reorder: true}
 	for name, c := range map[string]choice{
 		"nothing":                   {both(Path{}, false), nil, Veth, Veth},
 		"a rate":                    {both(rate, false), nil, Veth, Veth},
@@ -48,6 +51,9 @@ func TestBackends(t *testing.T) {
 		"a queue in time":           {both(late, true), nil, Emulator, Emulator},
 		"a queue in segments":       {both(segments, true), nil, Netem, Emulator},
 		"normal jitter":             {both(normal, true), nil, Emulator, Emulator},
+		"jitter":                    {both(ordered, true), nil, Emulator, Emulator},
+		"jitter later":              {both(delay, true), []Path{ordered}, Emulator, Emulator},
+		"jitter that reorders":      {both(unordered, true), nil, Netem, Emulator},
 		"red":                       {both(red, true), nil, Emulator, Emulator},
 		"exact":                     {both(exact, true), nil, Emulator, Emulator},
 		"one way":                   {oneWay, nil, Emulator, Emulator},
@@ -74,5 +80,15 @@ func TestBackends(t *testing.T) {
 	kernelHasNetem = func() bool { return true }
 	if err := top.Validate(); err != nil {
 		t.Errorf("netem on a kernel with: %v", err)
+	}
+}
+
+// What draws has a seed: the link's, or another each time.
+func TestSeedOfLink(t *testing.T) {
+	for b, draws := range map[Backend]bool{Veth: false, Netem: true, Emulator: true} {
+		one, other, given := b.seed(LinkSpec{}), b.seed(LinkSpec{}), b.seed(LinkSpec{Seed: 5})
+		if draws != (one != 0 && other != 0 && one != other && given == 5) || !draws && one+given != 0 {
+			t.Errorf("%s: %d, %d, and %d of 5", b, one, other, given)
+		}
 	}
 }

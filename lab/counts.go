@@ -9,14 +9,11 @@ import (
 	"headgate/lab/wire"
 )
 
-// What makes a run unusable (lateness), ours, as multiples of the link's LateBound
-// and parts of what it wrote. At the default of 1 ms the first keeps a p99 of delays
-// honest; 20 ms is longer than any scheduler's slice, and a standstill that TCP
-// takes for a change of the path: the machine was not there.
-const (
-	latePart  = 0.001
-	lateWorst = 20
-)
+// latePart of what a link wrote may be late by more than its LateBound before a run
+// is unusable, ours: at the default of 1 ms it keeps a p99 of delays honest. What
+// is late by wire.VeryLate bounds makes it unusable at once: the machine was not
+// there.
+const latePart = 0.001
 
 // LinkInterval is what one direction of a link did in a part of a run. Bytes are
 // layer 2. On a plain veth without a rate a super-packet is one frame.
@@ -102,8 +99,10 @@ func distrust(before, after wire.Stats) string {
 	writes, late := after.Writes-before.Writes, after.Late-before.Late
 	lost := after.Dropped + after.Missed + after.Failed - before.Dropped - before.Missed - before.Failed
 	switch {
-	case after.WorstLate > before.WorstLate && after.WorstLate > lateWorst*bound:
-		return fmt.Sprintf("it was late by %v, which is more than %v", after.WorstLate.Round(time.Microsecond), lateWorst*bound)
+	case after.WorstLate > before.WorstLate && after.VeryLate > before.VeryLate:
+		return fmt.Sprintf("it was late by %v, which is more than %v", after.WorstLate.Round(time.Microsecond), wire.VeryLate*bound)
+	case after.VeryLate > before.VeryLate: // and later still before
+		return fmt.Sprintf("it was late by more than %v", wire.VeryLate*bound)
 	case float64(late) > latePart*float64(writes):
 		return fmt.Sprintf("it was more than %v late %d times in %d writes, which is more than %g %%", bound, late, writes, 100*latePart)
 	case lost > 0:

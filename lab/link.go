@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -22,6 +23,7 @@ const firstIndex = 10_000
 // them up.
 func (l *Lab) makeLink(i int, spec LinkSpec, devs [2]string) error {
 	nodes := [2]*Node{l.nodes[spec.Ends[0]], l.nodes[spec.Ends[1]]}
+	l.seeds[i] = l.backends[i].seed(spec)
 	if l.backends[i] != Emulator {
 		if err := makeVeth(i, nodes, devs); err != nil {
 			return err
@@ -42,11 +44,20 @@ func (l *Lab) makeLink(i int, spec LinkSpec, devs [2]string) error {
 	return err
 }
 
+// seed is what a link's backend draws from, its own or another each time; 0 if it
+// draws nothing. The second direction has the next.
+func (b Backend) seed(spec LinkSpec) uint64 {
+	switch {
+	case b == Veth:
+		return 0
+	case spec.Seed != 0:
+		return spec.Seed
+	}
+	return rand.Uint64N(1<<32) + 1 // short enough to be typed
+}
+
 // startWire carries frames between both ends of link i.
 func (l *Lab) startWire(i int, spec LinkSpec, taps [2]*wire.Tap) (*wire.Link, error) {
-	if l.seeds[i] = spec.Seed; l.seeds[i] == 0 {
-		l.seeds[i] = rand.Uint64N(1<<32) + 1 // short enough to be typed
-	}
 	var options [2]wire.Options
 	for dir, p := range [2]Path{spec.Forward, spec.Back} {
 		options[dir] = wire.Options{Link: p.Spec, Exact: p.Exact, Seed: l.seeds[i] + uint64(dir), LateBound: spec.LateBound}
@@ -74,6 +85,11 @@ func (l *Lab) setUp(i int, spec LinkSpec, nodes [2]*Node, devs [2]string) error 
 		if spec.NoOffload {
 			if err := n.Do(func() error { return offloadOff(devs[end]) }); err != nil {
 				return fmt.Errorf("turn offload off on %s: %w", devs[end], err)
+			}
+		}
+		if l.backends[i] != Emulator && !spec.NoOffload && slices.Contains(l.backends, Netem) {
+			if err := n.Do(func() error { return receiveInOrder(devs[end]) }); err != nil {
+				return fmt.Errorf("keep the order behind netem on %s: %w", devs[end], err)
 			}
 		}
 		for _, p := range []netip.Prefix{l.Topology.prefix4(i, end), l.Topology.prefix6(i, end)} {

@@ -59,7 +59,8 @@ type LinkResult struct {
 	Name    string    `json:"name"`
 	Ends    [2]string `json:"ends"`
 	Backend Backend   `json:"backend"`
-	// Seed of what the emulator drew; written into the file it is drawn again.
+	// Seed of what the emulator or netem drew; written into the file it is drawn
+	// again.
 	Seed    uint64          `json:"seed,omitempty"`
 	Forward DirectionResult `json:"forward"`
 	Back    DirectionResult `json:"back"`

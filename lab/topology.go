@@ -59,8 +59,8 @@ type LinkSpec struct {
 	// LateBound is how late the emulator may release a segment before it counts as
 	// late (see Lab.Run); 0 is wire.DefaultLateBound.
 	LateBound time.Duration `json:",omitempty"`
-	// Seed of all that the emulator draws; 0 is another one each time, which the
-	// result tells.
+	// Seed of all that the emulator or netem draws; 0 is another one each time, which
+	// the result tells.
 	Seed uint64 `json:",omitempty"`
 }
 

@@ -99,7 +99,7 @@ func lateness(sheet *bench.Sheet, l *lab.Lab, ids ...string) {
 			continue
 		}
 		for _, id := range ids {
-			sheet.Note(id, "the emulator was late by up to %.1f ms, in %.3f %% of the segments", s.WorstLate.Seconds()*1e3, 100*float64(s.Late)/float64(max(s.Segments, 1)))
+			sheet.Note(id, "the emulator was late by up to %.1f ms, in %.3f %% of the writes", s.WorstLate.Seconds()*1e3, 100*float64(s.Late)/float64(max(s.Writes, 1)))
 		}
 	}
 }

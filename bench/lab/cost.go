@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"headgate/bench"
@@ -25,23 +26,37 @@ func runCost(ctx context.Context, r *bench.Run) error {
 	return with(ctx, symmetric(unit.Gbit, rtt), func(l *lab.Lab) error {
 		const settle = 2 * time.Second
 		length := pick(r.Quick, 2*time.Second, 10*time.Second)
+		const interval = 250 * time.Millisecond
 		var before, after cpuTime
-		timer := time.AfterFunc(settle, func() { before = emulatorTime(l) })
-		defer timer.Stop()
-		got, err := flowsAlone(ctx, l, []traffic.Flow{filling(unit.Gbit, rtt)}, traffic.Options{Duration: settle + length, Interval: 250 * time.Millisecond, OnInterval: func([]traffic.FlowInterval) {
+		n := 0
+		got, err := flowsAlone(ctx, l, []traffic.Flow{filling(unit.Gbit, rtt)}, traffic.Options{Duration: settle + length, Interval: interval, OnInterval: func([]traffic.FlowInterval) {
 			after = emulatorTime(l)
+			if n++; n == int(settle/interval) {
+				before = after
+			}
 		}})
 		if err != nil {
 			return err
 		}
 		used, seconds := after.cpu-before.cpu, (after.at - before.at).Seconds()
 		rate := got.Flow("f").Between(settle, settle+length).DeliveredRate()
+		if err := filled(rate, unit.Gbit); err != nil {
+			return err
+		}
 		sheet := r.Sheet(bench.Ours)
 		sheet.Set(costID, 100*used/seconds)
 		sheet.Note(costID, "the connection got %s Mbit/s of layer 2", bench.Number(rate/1e6))
 		lateness(sheet, l, costID)
 		return nil
 	})
+}
+
+// filled complains of a link that was not: what it cost says nothing of a full one.
+func filled(got float64, rate unit.Rate) error {
+	if got < 0.95*float64(rate) {
+		return fmt.Errorf("the connection got only %s Mbit/s of the link's %v: the machine had no time for more", bench.Number(got/1e6), rate)
+	}
+	return nil
 }
 
 // cpuTime is what the emulator's threads have used, in seconds, at a time.

@@ -240,10 +240,12 @@ func early(s link.Spec, packets []carried) (v verdict, sigmas float64) {
 		}
 		q.add(p)
 	}
-	if variance > 0 {
-		sigmas = math.Abs(hits-expected) / math.Sqrt(variance)
+	if variance == 0 { // then nothing was left to chance, and nothing is known of it
+		v.wrong++
+		v.first = "the average was never between min and max"
+		return v, 0
 	}
-	return v, sigmas
+	return v, math.Abs(hits-expected) / math.Sqrt(variance)
 }
 
 // nearly tells whether rounding of times may have put avg on the other side.

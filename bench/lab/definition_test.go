@@ -112,6 +112,21 @@ func TestDefinitionsFindFaults(t *testing.T) {
 	}
 }
 
+// A queue that RED had nothing to do with shows nothing of RED.
+func TestEarlyNeedsAQueue(t *testing.T) {
+	s := definitions["red"].spec
+	fast := s
+	fast.Rate = unit.Gbit
+	var log []link.Result
+	for i := range 2000 {
+		at := int64(i) * int64(time.Millisecond)
+		log = append(log, link.Result{Packet: link.Packet{Size: 1514}, Number: uint64(i + 1), Arrived: at, Departed: at + transmission(fast.Rate, 1514), Fate: link.Delivered})
+	}
+	if v, _ := early(fast, prepare(fast, log)); v.wrong == 0 {
+		t.Errorf("a log without a queue passes: %v", v)
+	}
+}
+
 // For rare losses the formula is the well-known square root: 1/RTT *
 // sqrt(3/(2bp)) segments a second.
 func TestPFTK(t *testing.T) {

@@ -100,6 +100,9 @@ func (c delayCase) run(ctx context.Context, r *bench.Run) error {
 		if stopped != nil {
 			return stopped
 		}
+		if err := answered(result); err != nil {
+			return err
+		}
 		times := result.Between(began+int64(c.settle()), math.MaxInt64)
 		nominal := c.rtt.Seconds() * 1e3
 		sheet := r.Sheet(bench.Ours)
@@ -118,6 +121,14 @@ func (c delayCase) run(ctx context.Context, r *bench.Run) error {
 		lateness(sheet, l, ids...)
 		return nil
 	})
+}
+
+// answered complains if so many pings stayed away that p99 is one of them.
+func answered(r *traffic.ProbeResult) error {
+	if r.Sent == 0 || r.Lost*100 >= r.Sent {
+		return fmt.Errorf("%d of %d pings were not answered", r.Lost, r.Sent)
+	}
+	return nil
 }
 
 // during lets the load run, or waits.

@@ -2,12 +2,12 @@ package lab
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"time"
+
+	"github.com/vishvananda/netlink"
 
 	"headgate/bench"
 	"headgate/lab"
@@ -29,7 +29,7 @@ func setupCases() (out []bench.Case) {
 			Claims: []bench.Claim{
 				bench.NewClaim(id+"/up", "20 hosts and 30 links: until every address can be used", upSeconds),
 				bench.NewClaim(id+"/down", "and until all of it is gone, the namespaces too", downSeconds),
-				bench.NewClaim(id+"/left", "namespaces, devices, files and processes that are left", nothingLeft),
+				bench.NewClaim(id+"/left", "namespaces, files and devices of the host that are left", nothingLeft),
 			},
 			Run:   func(ctx context.Context, r *bench.Run) error { return runSetup(ctx, r, backend) },
 			Takes: takes(5*time.Second, 20*time.Second),
@@ -61,6 +61,10 @@ func runSetup(ctx context.Context, r *bench.Run, backend lab.Backend) error {
 	left := 0
 	for range pick(r.Quick, 1, 5) {
 		t := ring(backend)
+		before, err := devices()
+		if err != nil {
+			return err
+		}
 		began := time.Now()
 		l, err := lab.Up(ctx, t)
 		if err != nil {
@@ -72,7 +76,7 @@ func runSetup(ctx context.Context, r *bench.Run, backend lab.Backend) error {
 			return err
 		}
 		downs = append(downs, time.Since(began).Seconds())
-		n, err := remains(t.Name)
+		n, err := remains(t.Name, before)
 		if err != nil {
 			return err
 		}
@@ -88,25 +92,30 @@ func runSetup(ctx context.Context, r *bench.Run, backend lab.Backend) error {
 }
 
 // remains counts what a lab that was taken down has left: namespaces and files of
-// its name, and processes of ours that were started for it.
-func remains(name string) (n int, err error) {
-	for _, pattern := range []string{"/run/netns/hg-" + name + "-*", "/run/headgate/lab/" + name + "*"} {
+// its name, and devices that have escaped into the host's namespace, which were not
+// there before.
+func remains(name string, before []string) (n int, err error) {
+	for _, pattern := range []string{"/run/netns/hg-" + name + "-*", "/run/headgate/lab/" + name + "*", "/run/headgate/lab/." + name + "*"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			return 0, err
 		}
 		n += len(found)
 	}
-	// Devices of its own would be in the host's namespace only if they had escaped.
-	devices, err := os.ReadDir("/sys/class/net")
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return 0, err
-	}
-	for _, d := range devices {
-		alias, err := os.ReadFile(filepath.Join("/sys/class/net", d.Name(), "ifalias"))
-		if err == nil && strings.Contains(string(alias), name) {
+	after, err := devices()
+	for _, d := range after {
+		if !slices.Contains(before, d) {
 			n++
 		}
 	}
-	return n, nil
+	return n, err
+}
+
+// devices are the names of this namespace's.
+func devices() (names []string, err error) {
+	links, err := netlink.LinkList()
+	for _, l := range links {
+		names = append(names, l.Attrs().Name)
+	}
+	return names, err
 }

@@ -20,7 +20,10 @@ func (d *deque[T]) push(v T) {
 }
 
 // first is the oldest, of which there is one.
-func (d *deque[T]) first() *T { return &d.items[d.head] }
+func (d *deque[T]) first() *T { return d.at(0) }
+
+// at is the one that is i places behind the oldest.
+func (d *deque[T]) at(i int) *T { return &d.items[(d.head+i)&(len(d.items)-1)] }
 
 func (d *deque[T]) pop() T {
 	v := d.items[d.head]

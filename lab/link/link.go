@@ -134,13 +134,16 @@ func (l *Link) useLimiter(s Spec, now int64) {
 func (l *Link) Change(now int64, s Spec) {
 	l.advance(now)
 	l.use(s, now)
-	if s.Active == nil {
-		for l.asleep.n > 0 {
-			l.admit(now, l.asleep.pop())
-		}
-	}
 	if l.waiting.n > 0 {
 		l.start = l.begins(now)
+	}
+	// Who is awake now sends what it kept; nobody has been awake before now.
+	for i := range l.asleep.n {
+		l.asleep.at(i).Arrived = now
+	}
+	for l.asleep.n > 0 && (s.Active == nil || s.Active.wake(l.zero, now) == now) {
+		l.admit(now, l.asleep.pop())
+		l.serve(now)
 	}
 }
 
@@ -329,7 +332,7 @@ func (l *Link) Next() (at int64, ok bool) {
 	if r != nil {
 		at = l.released(r)
 	}
-	if l.waiting.n > 0 && (r == nil || l.spec.Jitter.Reorder) {
+	if l.waiting.n > 0 && (r == nil || l.spec.Jitter.Reorder || len(l.flight.loose) > 0) {
 		at = min(at, l.start)
 	}
 	if l.asleep.n > 0 {

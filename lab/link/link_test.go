@@ -275,6 +275,29 @@ func TestChange(t *testing.T) {
 	}
 }
 
+// Once segments may not overtake each other any more, one that waits for its tokens
+// is still released before a late one of before, and Next says so.
+func TestChangeOfOrder(t *testing.T) {
+	l := New(Spec{Delay: 100 * time.Millisecond, Jitter: Jitter{Amount: 1, Reorder: true}}, 1, 0)
+	l.Offer(0, Packet{Size: FullFrame})
+	l.Change(ms, Spec{Xen: &Xen{Interval: 10 * time.Millisecond, Tokens: FullFrame}, Delay: time.Millisecond})
+	for range 5 {
+		l.Offer(ms, Packet{Size: FullFrame}) // each has an interval of its own
+	}
+	n := 0
+	for at, ok := l.Next(); ok; at, ok = l.Next() {
+		for r, ok := l.Take(at); ok; r, ok = l.Take(at) {
+			n++
+			if r.Released != at || r.Number == 1 != (n == 6) {
+				t.Errorf("packet %d is the %d., due at %d us and taken at %d", r.Number, n, r.Released/us, at/us)
+			}
+		}
+	}
+	if n != 6 {
+		t.Errorf("%d of 6 came through", n)
+	}
+}
+
 // The same seed gives the same link, another seed another.
 func TestSeed(t *testing.T) {
 	s := Spec{Rate: 100 * unit.Mbit, Delay: 5 * time.Millisecond, Loss: Loss{Probability: 0.1}, Jitter: Jitter{Amount: time.Millisecond}, Cross: []Cross{{Load: 30 * unit.Mbit}}}

@@ -116,6 +116,34 @@ func TestActive(t *testing.T) {
 	}
 }
 
+// A sleeping sender that is given other turns, or none, leaves out nothing it kept,
+// and sends nothing before it was told. Without a rate no queue bounds it.
+func TestActiveChanges(t *testing.T) {
+	for name, c := range map[string]struct {
+		active *Active
+		want   int64
+	}{
+		"awake from now on": {nil, 25 * ms},
+		"awake earlier":     {&Active{On: 15 * time.Millisecond, Off: 5 * time.Millisecond}, 25 * ms},
+		"asleep as before":  {&Active{On: 20 * time.Millisecond, Off: 20 * time.Millisecond}, 40 * ms},
+	} {
+		l := New(Spec{Active: &Active{On: 10 * time.Millisecond, Off: 30 * time.Millisecond}}, 1, 0)
+		for range 50 {
+			l.Offer(12*ms, Packet{Size: FullFrame})
+		}
+		l.Change(25*ms, Spec{Active: c.active})
+		got := play(l, nil, second)
+		for i, r := range got {
+			if r.Fate != Delivered || r.Arrived != c.want || r.Released != c.want {
+				t.Fatalf("%s: packet %d arrived at %d us, fate %d, released at %d us, want %d", name, i, r.Arrived/us, r.Fate, r.Released/us, c.want/us)
+			}
+		}
+		if len(got) != 50 {
+			t.Errorf("%s: %d of 50", name, len(got))
+		}
+	}
+}
+
 // (N0, T0): N0 segments in a row, then none for T0, in which none is lost.
 func TestSuspension(t *testing.T) {
 	s := Spec{Delay: time.Millisecond, Suspension: &Suspension{Packets: 30, Time: 4 * time.Millisecond}}

@@ -59,7 +59,10 @@ func (w *answerer) read() (more bool, err error) {
 			return true, nil
 		}
 	}
-	size := int64(binary.BigEndian.Uint64(w.head[:]))
+	size, respond := int64(binary.BigEndian.Uint64(w.head[:])), int64(binary.BigEndian.Uint64(w.head[8:]))
+	if size < MinRequest || size > largest || respond < 1 || respond > largest {
+		return false, nil // not of an asker of ours: the port is open to all of the lab
+	}
 	if w.got < size {
 		n, eof, err := w.c.skip(size - w.got)
 		if err != nil || eof {
@@ -71,7 +74,7 @@ func (w *answerer) read() (more bool, err error) {
 			return true, nil
 		}
 	}
-	w.got, w.left = 0, int64(binary.BigEndian.Uint64(w.head[8:]))
+	w.got, w.left = 0, respond
 	return true, w.write()
 }
 

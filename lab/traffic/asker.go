@@ -67,7 +67,7 @@ func (r *requester) open() (err error) {
 	if r.server, err = r.a.listen(r.f, r.to, r.answer); err != nil {
 		return err
 	}
-	r.f.to = r.server
+	r.f.from, r.f.to = netip.AddrPortFrom(r.from.addr.Addr(), 0), r.server
 	if r.f.Requests.Reconnect {
 		return nil
 	}
@@ -163,7 +163,7 @@ func (k *asker) ask(q question) {
 
 // connect begins a connection; done is called when it is there, or is not.
 func (k *asker) connect(done func(error)) error {
-	local, err := k.r.a.dial(k.r.f, k.r.from, k.r.server, func(c *conn, err error) {
+	_, err := k.r.a.dial(k.r.f, k.r.from, k.r.server, func(c *conn, err error) {
 		if err != nil {
 			done(err)
 			return
@@ -179,9 +179,6 @@ func (k *asker) connect(done func(error)) error {
 		}
 		done(nil)
 	})
-	if err == nil {
-		k.r.f.from = netip.AddrPortFrom(local.Addr(), 0)
-	}
 	return err
 }
 

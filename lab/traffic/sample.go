@@ -45,6 +45,9 @@ func (f *flow) snapshotApp(now int64) snapshot {
 		}
 	}
 	s.tcp.srtt = uint32(srtt / max(main, 1))
+	// A connection without a state, or that lost a subflow, takes its counts with it.
+	s.tcp.retransmits = max(s.tcp.retransmits, f.last.tcp.retransmits)
+	s.tcp.deliveredCE = max(s.tcp.deliveredCE, f.last.tcp.deliveredCE)
 	s.offered = f.layer2(s.sent.bytes)
 	return s
 }

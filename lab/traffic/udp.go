@@ -37,7 +37,9 @@ type udpSender struct {
 
 func newUDPSender(f *flow) (*udpSender, error) {
 	u := &udpSender{f: f, batch: 1}
-	if f.highest() >= segmentFrom || f.unlimited() {
+	// The kernel cuts datagrams that fit into a packet, or refuses them.
+	whole := f.frame <= mtu+etherHeader
+	if whole && (f.highest() >= segmentFrom || f.unlimited()) {
 		u.batch = min(maxSegments, maxPayload/f.payload)
 		if err := unix.SetsockoptInt(f.send, unix.IPPROTO_UDP, unix.UDP_SEGMENT, f.payload); err != nil {
 			u.batch = 1

@@ -26,11 +26,12 @@
 // # Memory
 //
 // A frame is read into the direction's ring and stays there until its last segment
-// has left. The ring has room for a quarter more than queue and delay hold at the
-// slowest rate, 8 MiB besides, and 512 MiB at most (and an eighth of it for the
-// list); only what was used once takes memory. What finds it full is dropped and
-// counted; so is what the device dropped because it was not read in time, and what
-// the other did not take. A run with any of these says nothing about the link.
+// has left. The ring has room for a quarter more than queue, delay and ends that
+// sleep hold at the slowest rate, 8 MiB besides, and 512 MiB at most (and an eighth
+// of it for the list); only what was used once takes memory. What finds it full is
+// dropped and counted; so is what the device dropped because it was not read in
+// time, and what the other did not take. A run with any of these says nothing about
+// the link.
 //
 // # Lateness
 //

@@ -172,6 +172,10 @@ func (f *frame) cut(b []byte, from, to int, mark bool, space []byte) (head, body
 	} else {
 		f.setTCP(head, from, to)
 	}
+	// The kernel says here how much of what it read was in one piece: of a short
+	// super-packet that came from another TAP that is all of it, and it then refuses
+	// a cut, which is shorter (tun_get_user).
+	binary.NativeEndian.PutUint16(head[vnetHeaderLen:], f.body)
 	if to-from == 1 {
 		head[vnetType] = 0
 		binary.NativeEndian.PutUint16(head[vnetSegment:], 0)

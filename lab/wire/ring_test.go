@@ -3,8 +3,12 @@ package wire
 import (
 	"bytes"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
+
+	"headgate/lab/link"
+	"headgate/unit"
 )
 
 // heldFrame is a copy of what the ring should hold.
@@ -110,6 +114,25 @@ func TestRingIsBounded(t *testing.T) {
 			t.Errorf("twice as large, it has room for %d frames more than %d", more, n)
 		}
 		r.close()
+	}
+}
+
+// There is memory for what a link holds at its rate, wherever it does.
+func TestRingSize(t *testing.T) {
+	const second = 125_000_000 // bytes of 1 Gbit/s
+	for name, c := range map[string]struct {
+		spec link.Spec
+		held float64 // seconds
+	}{
+		"delay and queue": {link.Spec{Delay: time.Second, Queue: link.Amount{Time: time.Second}}, 2},
+		"queue in bytes":  {link.Spec{Queue: link.Amount{Bytes: second}}, 1},
+		"sleeping sender": {link.Spec{Active: &link.Active{On: time.Millisecond, Off: time.Second}}, 1},
+		"sleeping reader": {link.Spec{Suspension: &link.Suspension{Packets: 100, Time: time.Second}}, 1},
+	} {
+		c.spec.Rate = unit.Gbit
+		if got := ringSize(&c.spec); got < int(1.25*c.held*second) || got > maxRing {
+			t.Errorf("%s: %d bytes for %g s of 1 Gbit/s", name, got, c.held)
+		}
 	}
 }
 

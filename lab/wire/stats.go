@@ -36,9 +36,10 @@ type Stats struct {
 	CrossBytes     uint64 `json:"cross_bytes"`
 	CrossLostBytes uint64 `json:"cross_lost_bytes"`
 	// Late counts the writes that were late by more than LateBound, and the
-	// standstills of the emulator that held arrivals back for longer; WorstLate is
-	// the worst of all.
+	// standstills of the emulator that held arrivals back for longer; VeryLate those
+	// of them that were by more than VeryLate bounds. WorstLate is the worst of all.
 	Late      uint64        `json:"late"`
+	VeryLate  uint64        `json:"very_late"`
 	WorstLate time.Duration `json:"worst_late_ns"`
 	LateBound time.Duration `json:"late_bound_ns"`
 	// User and System are the thread's processor time. Their sum is exact, the split
@@ -82,6 +83,9 @@ func (s *Stats) dropped(r *link.Result) {
 func (s *Stats) late(by int64) {
 	if by > int64(s.LateBound) {
 		s.Late++
+	}
+	if by > VeryLate*int64(s.LateBound) {
+		s.VeryLate++
 	}
 	s.WorstLate = max(s.WorstLate, time.Duration(by))
 }

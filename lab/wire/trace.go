@@ -51,16 +51,16 @@ const (
 // When that cannot keep up, records are counted and given up.
 type tracer struct {
 	batch   []Record
-	missing uint64 // since the last batch that was sent
+	missing uint64 // since batch is full
 	free    chan []Record
 	full    chan traced
 	done    chan error
 }
 
-// traced is a batch, after so many records that are missing.
+// traced is a batch, and how many records are missing after it.
 type traced struct {
-	missing uint64
 	records []Record
+	missing uint64
 }
 
 func newTracer(w io.Writer, begun int64) *tracer {
@@ -88,7 +88,7 @@ func (t *tracer) next() bool {
 	select {
 	case empty := <-t.free:
 		// There is always room: there are no more batches than places.
-		t.full <- traced{t.missing, t.batch}
+		t.full <- traced{t.batch, t.missing}
 		t.batch, t.missing = empty[:0], 0
 		return true
 	default:
@@ -98,10 +98,7 @@ func (t *tracer) next() bool {
 
 // close writes what is left and tells of the first error.
 func (t *tracer) close() error {
-	t.full <- traced{0, t.batch}
-	if t.missing > 0 {
-		t.full <- traced{t.missing, nil}
-	}
+	t.full <- traced{t.batch, t.missing}
 	close(t.full)
 	return <-t.done
 }
@@ -111,16 +108,14 @@ func (t *tracer) write(w io.Writer, begun int64) (err error) {
 	fmt.Fprintf(b, "%s%d\n%s\n", traceBegun, begun, traceHeader)
 	var line []byte
 	for batch := range t.full {
-		if batch.missing > 0 {
-			fmt.Fprintf(b, "%s%d\n", traceMissing, batch.missing)
-		}
 		for i := range batch.records {
 			line = batch.records[i].append(line[:0])
 			b.Write(line)
 		}
-		if batch.records != nil {
-			t.free <- batch.records
+		if batch.missing > 0 {
+			fmt.Fprintf(b, "%s%d\n", traceMissing, batch.missing)
 		}
+		t.free <- batch.records
 	}
 	if err := b.Flush(); err != nil {
 		return fmt.Errorf("write the release log: %w", err)

@@ -3,10 +3,12 @@ package wire
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"headgate/lab/link"
 )
@@ -53,18 +55,30 @@ func TestTraceNeverWaits(t *testing.T) {
 	if kept > traceBatches*traceBatch || kept < (traceBatches-1)*traceBatch {
 		t.Errorf("%d of %d records were kept", kept, n)
 	}
-	done := make(chan error)
-	go func() { done <- tr.close() }()
 	var log bytes.Buffer
-	go func() { io.Copy(&log, in); done <- nil }()
-	if err := <-done; err != nil {
+	done := make(chan error)
+	go func() { _, err := io.Copy(&log, in); done <- err }()
+	for len(tr.free) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if !tr.add(result(n), 0) {
+		t.Error("there is no room although batches are free")
+	}
+	if err := tr.close(); err != nil {
 		t.Fatal(err)
 	}
 	out.Close()
-	<-done
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	text := log.String()
 	got, err := ReadTrace(&log)
-	if err != nil || len(got.Records) != kept || got.Missing != uint64(n-kept) {
-		t.Errorf("%d of %d records, %d of %d missing, %v", len(got.Records), kept, got.Missing, n-kept, err)
+	if err != nil || len(got.Records) != kept+1 || got.Missing != uint64(n-kept) {
+		t.Fatalf("%d of %d records, %d of %d missing, %v", len(got.Records), kept+1, got.Missing, n-kept, err)
+	}
+	_, after, _ := strings.Cut(text, fmt.Sprintf("\n%s%d\n", traceMissing, n-kept))
+	if want := string((&Record{Result: *result(n)}).append(nil)); after != want {
+		t.Errorf("after the missing records %d bytes follow, want %q", len(after), want)
 	}
 }
 

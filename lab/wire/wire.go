@@ -38,6 +38,9 @@ const (
 	// DefaultLateBound is the 1 ms that a ping's p99 may be off, and four times
 	// Together.
 	DefaultLateBound = time.Millisecond
+	// VeryLate is in LateBounds: 20 ms at the default, which is longer than any
+	// scheduler's slice, and a standstill that TCP takes for a change of the path.
+	VeryLate = 20
 	// assumedRate bounds a direction's memory that has no rate: what one core carries.
 	assumedRate = 10 * unit.Gbit
 )
@@ -74,13 +77,22 @@ func Start(taps [2]*Tap, options [2]Options) (*Link, error) {
 	return l, nil
 }
 
-// ringSize is memory for what the queue and the wire hold, and a quarter more.
+// ringSize is memory for what the queue, the wire and ends that sleep hold, and a
+// quarter more.
 func ringSize(s *link.Spec) int {
 	rate := s.Slowest()
 	if rate == 0 {
 		rate = assumedRate
 	}
 	held := (s.Delay + 3*s.Jitter.Amount).Seconds()
+	if s.Slowest() > 0 { // else nobody knows how much comes while an end sleeps
+		if s.Active != nil {
+			held += s.Active.Off.Seconds()
+		}
+		if s.Suspension != nil {
+			held += s.Suspension.Time.Seconds()
+		}
+	}
 	switch q := s.Queue; {
 	case s.Slowest() == 0:
 	case q.Time > 0:

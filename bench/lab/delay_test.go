@@ -1,0 +1,19 @@
+package lab
+
+import (
+	"testing"
+
+	"headgate/lab/traffic"
+)
+
+// Pings that never came back are no short delays.
+func TestAnswered(t *testing.T) {
+	for _, c := range []struct {
+		sent, lost uint64
+		ok         bool
+	}{{0, 0, false}, {300, 300, false}, {300, 3, false}, {300, 2, true}, {300, 0, true}} {
+		if err := answered(&traffic.ProbeResult{Sent: c.sent, Lost: c.lost}); (err == nil) != c.ok {
+			t.Errorf("%d of %d lost: %v", c.lost, c.sent, err)
+		}
+	}
+}

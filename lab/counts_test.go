@@ -1,0 +1,34 @@
+package lab
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/lab/wire"
+)
+
+// What happened before a run is not held against it, and hides nothing that
+// happened in it.
+func TestDistrust(t *testing.T) {
+	before := wire.Stats{LateBound: time.Millisecond, Writes: 5000, Late: 50, VeryLate: 2, WorstLate: 90 * time.Millisecond, Missed: 3, Untraced: 4}
+	for name, c := range map[string]struct {
+		change func(*wire.Stats)
+		want   string
+	}{
+		"nothing":                {func(s *wire.Stats) {}, ""},
+		"a part in a thousand":   {func(s *wire.Stats) { s.Late += 10 }, ""},
+		"more":                   {func(s *wire.Stats) { s.Late += 11 }, "more than 1ms late 11 times in 10000 writes"},
+		"once very late":         {func(s *wire.Stats) { s.Late++; s.VeryLate++; s.WorstLate = 100 * time.Millisecond }, "late by 100ms, which is more than 20ms"},
+		"as it was worse before": {func(s *wire.Stats) { s.Late++; s.VeryLate++ }, "late by more than 20ms"},
+		"lost":                   {func(s *wire.Stats) { s.Missed++; s.Failed++ }, "lost 2 frames"},
+		"untraced":               {func(s *wire.Stats) { s.Untraced++ }, "lacks 1 records"},
+	} {
+		after := before
+		after.Writes += 10_000
+		c.change(&after)
+		if got := distrust(before, after); !strings.Contains(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
