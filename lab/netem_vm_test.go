@@ -341,7 +341,9 @@ func TestNetemReordering(t *testing.T) {
 					if len(arrived) != s.count {
 						t.Errorf("%d of %d arrive", len(arrived), s.count)
 					}
-					if !reorder && n > 0 || reorder && n < s.count/5 {
+					// In order is not quite: a veth may hand frames to another processor than the
+					// ones before, and 27 of 1,000 were seen to overtake with GRO on as well.
+					if !reorder && n > s.count/20 || reorder && n < s.count/5 {
 						t.Errorf("%d of %d frames are overtaken", n, len(arrived))
 					}
 					// Evenly between 10 and 50 ms: 100 probes miss the outer quarters once in
