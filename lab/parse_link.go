@@ -86,8 +86,13 @@ func (d *document) path(p *Path) fields {
 			})
 		},
 		"queue": scalar(d, &p.Queue, amount),
-		"mark":  scalar(d, &p.Mark, amount),
-		"red": func(key string, n ast.Node) {
+		"mark": scalar(d, &p.Mark, func(s string) (link.Amount, error) {
+			if s == "none" {
+				return link.Amount{}, nil
+			}
+			return amount(s)
+		}),
+		"red": orNone(&p.RED, func(key string, n ast.Node) {
 			p.RED = &link.RED{}
 			known := d.profile(&p.RED.Profile)
 			known["weight"] = scalar(d, &p.RED.Weight, fraction)
@@ -96,8 +101,8 @@ func (d *document) path(p *Path) fields {
 				d.list(key, n, func(key string, n ast.Node) { p.RED.Classes = append(p.RED.Classes, d.redClass(key, n)) })
 			}
 			d.mapping(key, n, known)
-		},
-		"bucket": func(key string, n ast.Node) {
+		}),
+		"bucket": orNone(&p.Bucket, func(key string, n ast.Node) {
 			b := &link.Bucket{}
 			p.Bucket = b
 			d.mapping(key, n, fields{
@@ -110,24 +115,36 @@ func (d *document) path(p *Path) fields {
 				},
 				"police": scalar(d, &b.Police, yesNo),
 			})
-		},
-		"xen": func(key string, n ast.Node) {
+		}),
+		"xen": orNone(&p.Xen, func(key string, n ast.Node) {
 			p.Xen = &link.Xen{}
 			d.mapping(key, n, fields{"interval": scalar(d, &p.Xen.Interval, positive), "tokens": scalar(d, &p.Xen.Tokens, unit.ParseBytes)})
-		},
-		"active": func(key string, n ast.Node) {
+		}),
+		"active": orNone(&p.Active, func(key string, n ast.Node) {
 			p.Active = &link.Active{}
 			d.mapping(key, n, fields{"on": scalar(d, &p.Active.On, positive), "off": scalar(d, &p.Active.Off, positive)})
-		},
-		"suspension": func(key string, n ast.Node) {
+		}),
+		"suspension": orNone(&p.Suspension, func(key string, n ast.Node) {
 			p.Suspension = &link.Suspension{}
 			d.mapping(key, n, fields{"packets": scalar(d, &p.Suspension.Packets, count), "time": scalar(d, &p.Suspension.Time, positive)})
-		},
+		}),
 		"cross": func(key string, n ast.Node) {
 			p.Cross = nil
 			d.list(key, n, func(key string, n ast.Node) { p.Cross = append(p.Cross, d.cross(key, n)) })
 		},
 		"exact": scalar(d, &p.Exact, yesNo),
+	}
+}
+
+// orNone reads a part that a direction may have, or the word none, which takes it
+// away in the timeline.
+func orNone[T any](to **T, read func(string, ast.Node)) func(string, ast.Node) {
+	return func(key string, n ast.Node) {
+		if s, ok := text(n); ok && s == "none" {
+			*to = nil
+			return
+		}
+		read(key, n)
 	}
 }
 

@@ -269,6 +269,37 @@ func TestRunTime(t *testing.T) {
 	}
 }
 
+// The timeline takes away what a link began with.
+func TestParseNone(t *testing.T) {
+	got, err := Parse("f", []byte(`kind: Lab
+name: x
+nodes: [a, b]
+links:
+- ends: [a, b]
+  rate: 10Mbit
+  bucket: {rate: 5Mbit, size: 10kB}
+  red: {min: 10kB, max: 30kB, probability: 10%}
+  mark: 20kB
+  active: {on: 1ms, off: 1ms}
+  suspension: {packets: 10, time: 1ms}
+  cross: [{load: 1Mbit}]
+timeline:
+- {at: 1s, link: a-b, set: {bucket: none, red: none, mark: none, active: none, suspension: none, cross: []}}
+- {at: 2s, link: a-b, set: {xen: {interval: 1ms, tokens: 2kB}}}
+- {at: 3s, link: a-b, set: {xen: none}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, after := got.Timeline[1].Forward.Spec, got.Timeline[2].Forward.Spec
+	if before.Xen == nil || after.Xen != nil {
+		t.Errorf("xen is %v and then %v", before.Xen, after.Xen)
+	}
+	if first := got.Timeline[0].Forward.Spec; !reflect.DeepEqual(first, link.Spec{Rate: 10 * unit.Mbit}) || !reflect.DeepEqual(first, after) {
+		t.Errorf("what is left is %+v", first)
+	}
+}
+
 // Every mistake has its line, its key and a remedy.
 func TestParseMistakes(t *testing.T) {
 	const head = "kind: Lab\nname: x\nnodes: [a, {name: r, router: true}, b]\n"

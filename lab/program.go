@@ -118,6 +118,11 @@ func (l *Lab) startProgram(p Program, dir string) (*running, error) {
 		return fail(err)
 	}
 	go func() {
+		// Before it is waited for its number is nobody else's, nor is its group's.
+		pid := r.cmd.Process.Pid
+		if waitExited(pid) == nil {
+			unix.Kill(-pid, unix.SIGKILL)
+		}
 		err := r.cmd.Wait()
 		r.ended = traffic.MonotonicNow()
 		if status, ok := r.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
@@ -137,6 +142,16 @@ func (l *Lab) startProgram(p Program, dir string) (*running, error) {
 	return r, nil
 }
 
+// waitExited returns when a child has ended, and leaves it to be waited for.
+func waitExited(pid int) error {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
 // outcome is the result of a program that was stopped, in a run that began at start.
 func (r *running) outcome(start int64) ProgramResult {
 	if r.started != 0 {
@@ -146,7 +161,7 @@ func (r *running) outcome(start int64) ProgramResult {
 	return r.result
 }
 
-// stop ends the program and its children, and waits for it. why goes into its
+// stop ends the program, and with it its children, and waits for it. why goes into its
 // result, unless it has ended by itself.
 func (r *running) stop(why string) {
 	select {

@@ -194,16 +194,6 @@ func (r *run) startProgram(p Program) error {
 func (r *run) run(ctx context.Context) (*RunResult, error) {
 	t := r.lab.Topology
 	length := t.RunTime()
-	for i, l := range t.Links {
-		c, err := r.lab.counts(i)
-		if err != nil {
-			return nil, err
-		}
-		r.before = append(r.before, c)
-		r.links = append(r.links, LinkResult{Name: r.names[i], Ends: l.Ends, Backend: r.lab.backends[i], Seed: r.lab.seeds[i]})
-	}
-	r.last = append(r.last, r.before...)
-
 	// Until the flows are connected nobody knows when the run starts.
 	started := make(chan struct{})
 	onInterval := func(flows []traffic.FlowInterval) { <-started; r.sample(flows) }
@@ -222,7 +212,16 @@ func (r *run) run(ctx context.Context) (*RunResult, error) {
 	} else {
 		r.start = traffic.MonotonicNow()
 	}
+	// What came while the flows connected is not the run's.
+	err := r.begin()
 	close(started)
+	if err != nil {
+		if session != nil {
+			session.Stop()
+			session.Wait()
+		}
+		return nil, err
+	}
 
 	eventsCtx, endEvents := context.WithCancel(ctx)
 	var events sync.WaitGroup
@@ -249,6 +248,20 @@ func (r *run) run(ctx context.Context) (*RunResult, error) {
 	}
 	result.Links = r.links
 	return result, r.failure
+}
+
+// begin keeps what the links have counted until now.
+func (r *run) begin() error {
+	for i, l := range r.lab.Topology.Links {
+		c, err := r.lab.counts(i)
+		if err != nil {
+			return err
+		}
+		r.before = append(r.before, c)
+		r.links = append(r.links, LinkResult{Name: r.names[i], Ends: l.Ends, Backend: r.lab.backends[i], Seed: r.lab.seeds[i]})
+	}
+	r.last = append(r.last, r.before...)
+	return nil
 }
 
 // since is the time since the start in seconds.

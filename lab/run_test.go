@@ -104,6 +104,7 @@ func TestRunPrograms(t *testing.T) {
 		sh("stopped", "sleep 1000 & echo $!; wait"),
 		sh("endless", "echo here; exec sleep 1000"),
 		sh("later", "echo later"),
+		sh("parent", "sleep 1000 & echo $!"), // ends, and its child would not
 		sh("deaf", "trap '' TERM; echo deaf; sleep 1000"),
 	}
 	topology.Timeline = []lab.Event{
@@ -120,7 +121,7 @@ func TestRunPrograms(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p.Name == "stopped" {
+		if p.Name == "stopped" || p.Name == "parent" {
 			// Its child's pid; the child is gone with it.
 			if b, err := os.ReadFile("/proc/" + strings.TrimSpace(string(out)) + "/stat"); err == nil && !strings.Contains(string(b), ") Z ") {
 				t.Errorf("a child still runs: %s", b)
@@ -134,6 +135,7 @@ func TestRunPrograms(t *testing.T) {
 		"stopped": `by the timeline -1 SIGTERM ""`,
 		"endless": `with the run -1 SIGTERM "here\n"`,
 		"later":   `by itself 0  "later\n"`,
+		"parent":  `by itself 0  ""`,
 		"deaf":    `by the timeline -1 SIGKILL "deaf\n"`,
 	}
 	for name, w := range want {

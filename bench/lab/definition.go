@@ -17,6 +17,7 @@ import (
 // verdict counts the packets of a log that are not as the definition has them.
 type verdict struct {
 	packets, wrong int
+	acted          int    // were dropped, marked or held back by what is defined
 	first          string // what is wrong with the first
 }
 
@@ -30,9 +31,9 @@ func (v *verdict) fault(r *link.Result, format string, a ...any) {
 // String is how many packets it is about, and the first that is wrong.
 func (v verdict) String() string {
 	if v.first == "" {
-		return fmt.Sprintf("of %d packets", v.packets)
+		return fmt.Sprintf("of %d packets, %d of which it acted on", v.packets, v.acted)
 	}
-	return fmt.Sprintf("of %d packets; the first: %s", v.packets, v.first)
+	return fmt.Sprintf("of %d packets, %d of which it acted on; the first: %s", v.packets, v.acted, v.first)
 }
 
 // tolerance is how far times may be off, in ns: each is rounded to one.
@@ -82,6 +83,9 @@ func serialiser(s link.Spec, packets []carried) (v verdict) {
 		v.packets++
 		if p.began < 0 {
 			continue
+		}
+		if busy > p.Arrived {
+			v.acted++
 		}
 		if want := max(p.Arrived, busy); off(p.began, want) > tolerance {
 			v.fault(&p.Result, "it began at %d, and could at %d", p.began, want)
@@ -138,7 +142,9 @@ func droptail(s link.Spec, packets []carried) (v verdict) {
 		if s.Queue.Segments > 0 {
 			full = q.segments+1 > s.Queue.Segments
 		}
-		full = full && q.segments > 0
+		if full = full && q.segments > 0; full {
+			v.acted++
+		}
 		if (p.Fate == link.Overflowed) != full && !q.close(p.Arrived) {
 			v.fault(&p.Result, "dropped %v with %d bytes in %d segments waiting, and %d its own", p.Fate == link.Overflowed, q.bytes, q.segments, p.Size)
 		}
@@ -156,6 +162,9 @@ func step(s link.Spec, packets []carried) (v verdict) {
 		if p.Fate == link.Delivered || p.Fate == link.Lost {
 			v.packets++
 			want := p.ECN != 0 && q.bytes >= int(s.Mark.Bytes)
+			if want {
+				v.acted++
+			}
 			if p.Marked != want && !q.close(p.Arrived) {
 				v.fault(&p.Result, "marked %v with %d bytes waiting", p.Marked, q.bytes)
 			}
@@ -212,7 +221,9 @@ func early(s link.Spec, packets []carried) (v verdict, sigmas float64) {
 			empty = p.Arrived
 		}
 		hit := p.Fate == link.Early || p.Marked
-		v.packets++
+		if v.packets++; hit {
+			v.acted++
+		}
 		switch {
 		case avg < low:
 			c.count = -1
@@ -284,6 +295,7 @@ func bucketed(s link.Spec, zero int64, packets []carried) (v verdict) {
 				v.fault(&p.Result, "policed %v with %.0f tokens", p.Fate == link.Policed, has)
 			}
 			if p.Fate == link.Policed {
+				v.acted++
 				continue
 			}
 		} else {
@@ -291,7 +303,11 @@ func bucketed(s link.Spec, zero int64, packets []carried) (v verdict) {
 				v.fault(&p.Result, "it began with %.1f tokens for %d bytes", has, p.Size)
 			}
 			could := max(float64(p.Arrived), busy, free)
-			if waited := float64(now) - could; waited > tolerance && has > float64(p.Size)+slack && !given {
+			waited := float64(now) - could
+			if waited > tolerance {
+				v.acted++
+			}
+			if waited > tolerance && has > float64(p.Size)+slack && !given {
 				v.fault(&p.Result, "it waited %.0f ns with %.1f tokens for %d bytes (%.1f before)", waited, has, p.Size, before)
 			}
 			if float64(now) < free-tolerance {
@@ -331,7 +347,11 @@ func inIntervals(s link.Spec, zero int64, packets []carried) (v verdict) {
 		if tokens < float64(p.Size) {
 			v.fault(&p.Result, "it began with %.0f tokens for %d bytes", tokens, p.Size)
 		}
-		if off(p.began, max(p.Arrived, busy)) > tolerance && phase > tolerance {
+		waited := off(p.began, max(p.Arrived, busy)) > tolerance
+		if waited {
+			v.acted++
+		}
+		if waited && phase > tolerance {
 			v.fault(&p.Result, "it waited and began %v into an interval", time.Duration(phase))
 		}
 		tokens -= float64(p.Size)

@@ -70,8 +70,8 @@ func fromZero(check func(link.Spec, int64, []carried) verdict) func(link.Spec, [
 func TestModelKeepsDefinitions(t *testing.T) {
 	for name, d := range definitions {
 		packets := prepare(d.spec, logOf(t, d.spec))
-		if v := d.check(d.spec, packets); v.wrong > 0 || v.packets < 10_000 {
-			t.Errorf("%s: %d of %d are wrong: %s", name, v.wrong, v.packets, v.first)
+		if v := d.check(d.spec, packets); v.wrong > 0 || v.packets < 10_000 || v.acted < 100 {
+			t.Errorf("%s: %d are wrong %v", name, v.wrong, v)
 		}
 	}
 }

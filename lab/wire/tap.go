@@ -3,6 +3,7 @@ package wire
 import (
 	"fmt"
 	"os"
+	"sync/atomic"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -13,6 +14,8 @@ type Tap struct {
 	Name string
 	fd   int
 	nl   *netlink.Handle // in its namespace
+
+	drops atomic.Uint64 // that missed has seen
 }
 
 // Offloads that a TAP may leave undone (linux/if_tun.h). USO is younger than the
@@ -53,13 +56,13 @@ func OpenTap(name string) (*Tap, error) {
 	return &Tap{Name: name, fd: fd, nl: nl}, nil
 }
 
-// missed is how many frames the device had to drop because nobody read them.
+// missed is how many frames the device had to drop because nobody read them, as
+// far as is known: a count never falls.
 func (t *Tap) missed() uint64 {
-	l, err := t.nl.LinkByName(t.Name)
-	if err != nil {
-		return 0
+	if l, err := t.nl.LinkByName(t.Name); err == nil && l.Attrs().Statistics != nil {
+		t.drops.Store(max(l.Attrs().Statistics.TxDropped, t.drops.Load()))
 	}
-	return l.Attrs().Statistics.TxDropped
+	return t.drops.Load()
 }
 
 // Close removes the device. Not while a Link uses it: Link.Close does it then.
