@@ -250,6 +250,9 @@ func (n *Node) waitUsable(ctx context.Context) error {
 
 func (n *Node) notUsable() (string, error) {
 	links, err := n.nl.LinkList()
+	if errors.Is(err, netlink.ErrDumpInterrupted) {
+		return "its devices still change", nil
+	}
 	if err != nil {
 		return "", err
 	}
@@ -263,6 +266,9 @@ func (n *Node) notUsable() (string, error) {
 		}
 	}
 	addrs, err := n.nl.AddrList(nil, unix.AF_INET6)
+	if errors.Is(err, netlink.ErrDumpInterrupted) {
+		return "its addresses still change", nil
+	}
 	if err != nil {
 		return "", err
 	}
