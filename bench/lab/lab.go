@@ -2,6 +2,7 @@ package lab
 
 import (
 	"slices"
+	"strings"
 
 	"headgate/bench"
 	"headgate/bench/switching"
@@ -17,7 +18,12 @@ func Bench(d *bench.Draw) bench.Bench {
 		Rows:  rows,
 		Seed:  d.Seed(),
 		Tools: survey.Tools,
-		Plots: func(claims []bench.Claim) []bench.Plot { return append(plots(claims), survey.Plots(claims)...) },
+		Plots: func(claims []bench.Claim) []bench.Plot {
+			if !slices.ContainsFunc(claims, func(c bench.Claim) bool { return strings.HasPrefix(c.ID, "survey/") }) {
+				return plots(claims)
+			}
+			return append(plots(claims), survey.Plots(claims)...)
+		},
 		Cases: slices.Concat(rateCases(d), delayCases(d), lossCases(d), crossCases(d), costCases(), tcpCases(), netemCases(), queueCases(d), setupCases(), survey.Cases),
 	}
 }

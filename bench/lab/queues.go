@@ -104,7 +104,6 @@ func (c queueCase) run(ctx context.Context, r *bench.Run) error {
 	if err != nil {
 		return err
 	}
-	c.plotLimiter(r, log)
 	packets := prepare(c.spec, log)
 	sheet := r.Sheet(bench.Ours)
 	var v verdict
