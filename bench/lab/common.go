@@ -104,9 +104,6 @@ func lateness(sheet *bench.Sheet, l *lab.Lab, ids ...string) {
 	}
 }
 
-// short is a duration for names: "10ms".
-func short(d time.Duration) string { return d.String() }
-
 // pick is the value for a smoke run, or the other.
 func pick[T any](quick bool, smoke, full T) T {
 	if quick {

@@ -26,14 +26,14 @@ func delayCases(d *bench.Draw) (out []bench.Case) {
 	var cases []delayCase
 	for i, rtt := range []time.Duration{1, 10, 50, 150, 300, 600} {
 		rtt *= time.Millisecond
-		cases = append(cases, delayCase{name: "idle/" + short(rtt), rtt: rtt, ipv6: i%2 == 1})
+		cases = append(cases, delayCase{name: "idle/" + rtt.String(), rtt: rtt, ipv6: i%2 == 1})
 	}
 	v := d.For("delay/drawn-1")
 	drawn := delayCase{name: "idle/drawn-1", rtt: v.Duration(time.Millisecond, 600*time.Millisecond)}
 	drawn.drawn = fmt.Sprintf("%v round-trip time", drawn.rtt)
 	cases = append(cases, drawn)
 	for _, rtt := range []time.Duration{time.Millisecond, 50 * time.Millisecond, 300 * time.Millisecond} {
-		cases = append(cases, delayCase{name: "200Mbit/" + short(rtt), rtt: rtt, loaded: true})
+		cases = append(cases, delayCase{name: "200Mbit/" + rtt.String(), rtt: rtt, loaded: true})
 	}
 	for _, c := range cases {
 		out = append(out, bench.Case{

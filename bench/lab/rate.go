@@ -35,7 +35,7 @@ func rateCases(d *bench.Draw) (out []bench.Case) {
 	}
 	for i := range cases {
 		c := &cases[i]
-		c.name = fmt.Sprintf("%v/%s/%s", c.rate, short(c.rtt), family(c.ipv6))
+		c.name = fmt.Sprintf("%v/%s/%s", c.rate, c.rtt, family(c.ipv6))
 	}
 	for i := range 3 {
 		name := fmt.Sprintf("drawn-%d", i+1)

@@ -50,6 +50,7 @@ type Link struct {
 	waiting deque[Result]
 	bytes   int     // of waiting
 	most    float64 // of waiting, in bytes or segments
+	mark    float64 // of waiting from which a segment is marked, alike
 	start   int64   // when the first of waiting begins
 	busy    int64   // when the serialiser is free
 	carry   int64   // and how many picoseconds later
@@ -94,6 +95,7 @@ func (l *Link) use(s Spec, now int64) {
 			l.streams++
 		}
 	}
+	l.mark = s.Mark.count(s.Slowest())
 	switch rate := s.Slowest(); {
 	case s.Queue.Segments > 0:
 		l.most = float64(s.Queue.Segments)
@@ -217,7 +219,7 @@ func (l *Link) admit(at int64, r Result) {
 		l.drop(r, Overflowed)
 		return
 	}
-	if m := l.spec.Mark; m != (Amount{}) && capable && l.holds(m) {
+	if capable && l.mark > 0 && l.marks() {
 		r.Marked = true
 	}
 	l.waiting.push(r)
@@ -236,11 +238,12 @@ func (l *Link) full(size int) bool {
 	return float64(l.bytes+size) > l.most
 }
 
-func (l *Link) holds(a Amount) bool {
-	if a.Segments > 0 {
-		return l.waiting.n >= a.Segments
+// marks tells whether so much waits that an arrival is marked.
+func (l *Link) marks() bool {
+	if l.spec.Mark.Segments > 0 {
+		return float64(l.waiting.n) >= l.mark
 	}
-	return float64(l.bytes) >= a.bytes(l.spec.Slowest())
+	return float64(l.bytes) >= l.mark
 }
 
 func (l *Link) drop(r Result, why Fate) {
