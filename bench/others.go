@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"headgate/internal/awake"
 )
 
 // disturbed is the part of one processor that may be taken from us before a
@@ -33,7 +35,7 @@ type taken struct {
 	stall float64
 }
 
-func takenUntilNow() taken { return taken{others: othersCPU(), stolen: stolenCPU()} }
+func takenUntilNow() taken { return taken{others: othersCPU(), stolen: awake.Stolen()} }
 
 // since is the part of one processor that was taken in a time.
 func (t taken) since(before taken, seconds float64) taken {
@@ -86,14 +88,4 @@ func othersCPU() (seconds float64) {
 		}
 	}
 	return seconds
-}
-
-func stolenCPU() float64 {
-	line, _, _ := strings.Cut(word("/proc/stat"), "\n")
-	f := strings.Fields(line) // cpu user nice system idle iowait irq softirq steal
-	if len(f) < 9 || f[0] != "cpu" {
-		return 0
-	}
-	n, _ := strconv.ParseFloat(f[8], 64)
-	return n / ticksPerSecond
 }

@@ -2,12 +2,11 @@ package labtest
 
 import (
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"headgate/internal/awake"
 )
 
 // Attempts is how often Try tries.
@@ -33,7 +32,7 @@ func Try(t *testing.T, measure func(c *Check)) {
 	t.Helper()
 	for n := 1; ; n++ {
 		c := &Check{TB: t}
-		began, before := time.Now(), stolen()
+		began, before := time.Now(), awake.Stolen()
 		func() {
 			defer c.end()
 			measure(c)
@@ -42,7 +41,7 @@ func Try(t *testing.T, measure func(c *Check)) {
 			return
 		}
 		took := time.Since(began)
-		if part := (stolen() - before) / took.Seconds(); part > stolenBound && patience.Load() < int64(maxPatience) {
+		if part := (awake.Stolen() - before) / took.Seconds(); part > stolenBound && patience.Load() < int64(maxPatience) {
 			patience.Add(int64(took))
 			t.Logf("an attempt that does not count, because %.0f %% of a processor was kept back: %s", 100*part, c.complaints[0])
 			n--
@@ -60,22 +59,6 @@ func Try(t *testing.T, measure func(c *Check)) {
 		}
 		time.Sleep(time.Second)
 	}
-}
-
-// stolen is the processor time in seconds that a hypervisor has given to others
-// since boot: the eighth value of /proc/stat's first line (proc_stat(5)).
-func stolen() float64 {
-	text, err := os.ReadFile("/proc/stat")
-	if err != nil {
-		return 0
-	}
-	line, _, _ := strings.Cut(string(text), "\n")
-	fields := strings.Fields(line)
-	if len(fields) < 9 {
-		return 0
-	}
-	ticks, _ := strconv.ParseFloat(fields[8], 64)
-	return ticks / 100 // USER_HZ
 }
 
 // Check is one attempt's testing.TB: Error and Errorf count against the attempt,
