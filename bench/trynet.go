@@ -4,11 +4,12 @@ import (
 	"errors"
 	"runtime"
 	"syscall"
-	"unsafe"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"headgate/internal/ethtool"
 )
 
 // inFreshNamespace calls fn in a network namespace that exists only meanwhile. Who
@@ -91,25 +92,13 @@ var offloads = []struct {
 
 // Offloads are those that a device of the calling thread's namespace has on.
 func Offloads(dev string) ([]string, error) {
-	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer unix.Close(s)
 	on := []string{}
 	for _, o := range offloads {
-		value := struct{ cmd, data uint32 }{cmd: o.ask} // struct ethtool_value
-		var req struct {                                // struct ifreq
-			name [unix.IFNAMSIZ]byte
-			data unsafe.Pointer
-			_    [16]byte // the rest of union ifr_ifru
+		value, err := ethtool.Get(dev, o.ask)
+		if err != nil {
+			return nil, err
 		}
-		copy(req.name[:unix.IFNAMSIZ-1], dev)
-		req.data = unsafe.Pointer(&value)
-		if _, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(s), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&req))); e != 0 {
-			return nil, e
-		}
-		if value.data != 0 {
+		if value != 0 {
 			on = append(on, o.name)
 		}
 	}

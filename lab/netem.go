@@ -11,6 +11,7 @@ import (
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
+	"headgate/internal/ethtool"
 	"headgate/unit"
 )
 
@@ -246,12 +247,7 @@ func requestNetem(ifindex int, parent, handle uint32, flags int, options *nl.RtA
 // processor that happens to send it, of netem's timer or of whoever sends the next:
 // with jitter up to 9 of 1,000 frames overtook another. With GRO it has one queue.
 func receiveInOrder(dev string) error {
-	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(s)
-	if err := ethtoolSet(s, dev, unix.ETHTOOL_SGRO, 1); err != nil {
+	if err := ethtool.Set(dev, unix.ETHTOOL_SGRO, 1); err != nil {
 		return fmt.Errorf("turn GRO on: %w", err)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
+	"headgate/internal/ethtool"
 	"headgate/unit"
 )
 
@@ -110,14 +111,9 @@ func setLeaf(link netlink.Link, parent, handle, limit, burst uint32, flags int) 
 // offloadOff turns segmentation, receive aggregation and transmit checksums off
 // on dev, in the calling thread's namespace.
 func offloadOff(dev string) error {
-	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(s)
 	// The order matters: the kernel refuses TSO without checksums, silently.
 	for _, cmd := range []uint32{unix.ETHTOOL_STSO, unix.ETHTOOL_SGSO, unix.ETHTOOL_SGRO, unix.ETHTOOL_STXCSUM} {
-		if err := ethtoolSet(s, dev, cmd, 0); err != nil {
+		if err := ethtool.Set(dev, cmd, 0); err != nil {
 			return err
 		}
 	}

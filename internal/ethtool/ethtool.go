@@ -1,4 +1,6 @@
-package lab
+// Package ethtool reads and sets single values of a device by the ioctl of
+// linux/ethtool.h, in the calling thread's namespace.
+package ethtool
 
 import (
 	"unsafe"
@@ -6,21 +8,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ethtoolValue is struct ethtool_value (linux/ethtool.h).
-type ethtoolValue struct{ cmd, data uint32 }
+// Get is the value that a command such as unix.ETHTOOL_GTSO asks for.
+func Get(dev string, cmd uint32) (uint32, error) { return request(dev, cmd, 0) }
 
-// ethtoolSet is one ethtool ioctl that sets a value of dev, by socket s.
-func ethtoolSet(s int, dev string, cmd, data uint32) error {
-	v := ethtoolValue{cmd, data}
-	var req struct {
+// Set gives a value to a command such as unix.ETHTOOL_STSO.
+func Set(dev string, cmd, value uint32) error {
+	_, err := request(dev, cmd, value)
+	return err
+}
+
+func request(dev string, cmd, data uint32) (uint32, error) {
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(s)
+	value := struct{ cmd, data uint32 }{cmd, data} // struct ethtool_value
+	var req struct {                               // struct ifreq
 		name [unix.IFNAMSIZ]byte
 		data unsafe.Pointer
 		_    [16]byte // the rest of union ifr_ifru
 	}
 	copy(req.name[:unix.IFNAMSIZ-1], dev)
-	req.data = unsafe.Pointer(&v)
+	req.data = unsafe.Pointer(&value)
 	if _, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(s), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&req))); e != 0 {
-		return e
+		return 0, e
 	}
-	return nil
+	return value.data, nil
 }
