@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -206,6 +207,23 @@ running program works with is refused.`,
 	return c
 }
 
+// onlyLab is the one lab that a command can run in.
+func onlyLab(labs []lab.Leftover) (string, error) {
+	var up []string
+	for _, l := range labs {
+		if l.InUse || l.Kept { // else its program was killed
+			up = append(up, l.Name)
+		}
+	}
+	switch len(up) {
+	case 0:
+		return "", errors.New("there is no lab on this machine: make one with \"headgate lab up\"")
+	case 1:
+		return up[0], nil
+	}
+	return "", fmt.Errorf("there are %d labs on this machine, %s: write --lab NAME", len(up), strings.Join(up, ", "))
+}
+
 func labExecCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "exec HOST [--lab NAME] -- COMMAND [ARG...]",
@@ -222,14 +240,9 @@ func labExecCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			switch len(labs) {
-			case 0:
-				return usageError{errors.New("there is no lab on this machine: make one with \"headgate lab up\""), c.CommandPath()}
-			case 1:
-			default:
-				return usageError{fmt.Errorf("there are %d labs on this machine: write --lab NAME", len(labs)), c.CommandPath()}
+			if *name, err = onlyLab(labs); err != nil {
+				return usageError{err, c.CommandPath()}
 			}
-			*name = labs[0].Name
 		}
 		l, err := lab.Attach(*name)
 		if err != nil {

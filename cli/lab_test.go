@@ -332,3 +332,24 @@ func TestLabHeld(t *testing.T) {
 		t.Errorf("the holder says %q", errs.String())
 	}
 }
+
+// A lab whose program was killed is nowhere to run a command in.
+func TestOnlyLab(t *testing.T) {
+	dead, kept, used := lab.Leftover{Name: "dead"}, lab.Leftover{Name: "kept", Kept: true}, lab.Leftover{Name: "used", InUse: true}
+	for _, c := range []struct {
+		labs []lab.Leftover
+		want string
+		err  string
+	}{
+		{nil, "", "there is no lab"},
+		{[]lab.Leftover{dead}, "", "there is no lab"},
+		{[]lab.Leftover{dead, kept}, "kept", ""},
+		{[]lab.Leftover{used, dead}, "used", ""},
+		{[]lab.Leftover{used, kept}, "", "2 labs on this machine, used, kept: write --lab NAME"},
+	} {
+		got, err := onlyLab(c.labs)
+		if got != c.want || (c.err == "") != (err == nil) || (err != nil && !strings.Contains(err.Error(), c.err)) {
+			t.Errorf("%v: %q, %v; want %q, %q", c.labs, got, err, c.want, c.err)
+		}
+	}
+}

@@ -97,14 +97,49 @@ func TestCrossStartsAndStops(t *testing.T) {
 	}
 }
 
+// What one's own traffic may have does not grow by its taking more: neither by what
+// it delays of the others' in a long queue, nor by what it drives out of a short one.
+func TestAvailableBesideAnOverload(t *testing.T) {
+	for _, queue := range []Amount{{Time: 10 * time.Second}, {Segments: 100}} {
+		for _, at := range []struct{ from, to int64 }{{0, 6}, {1, 2}, {4, 5}} {
+			s := Spec{Rate: 100 * unit.Mbit, Cross: []Cross{{Load: 60 * unit.Mbit, Model: Constant}}, Queue: queue}
+			// 121 Mbit/s beside them.
+			log := play(New(s, 5, 0), greedy(1, 100*us, 6*second), 30*second)
+			if got := float64(Available(s, log, at.from*second, at.to*second)) / 1e6; math.Abs(got-40) > 0.1 {
+				t.Errorf("queue %+v, from %d to %d s: %.2f Mbit/s are left, want 40", queue, at.from, at.to, got)
+			}
+		}
+	}
+}
+
+// Cross traffic that is more than the link leaves nothing.
+func TestAvailableOfNothing(t *testing.T) {
+	s := Spec{Rate: 100 * unit.Mbit, Cross: []Cross{{Load: 130 * unit.Mbit, Stop: 5 * time.Second}}, Queue: Amount{Time: 100 * time.Millisecond}}
+	log := play(New(s, 5, 0), greedy(1, 100*ms, 6*second), 7*second)
+	if got := Available(s, log, second, 5*second); got > unit.Mbit/10 {
+		t.Errorf("%v are left of an overloaded link", got)
+	}
+	// What waited at its end is gone in the queue's 100 ms.
+	if got := float64(Available(s, log, 5*second+101*ms, 6*second)) / 1e6; got < 99.9 {
+		t.Errorf("%.1f Mbit/s are left once it has ended", got)
+	}
+}
+
 // Cross traffic takes tokens like any other.
 func TestCrossTakesTokens(t *testing.T) {
 	s := Spec{Rate: unit.Gbit, Bucket: &Bucket{Rate: 50 * unit.Mbit, Size: 30_000}, Cross: []Cross{{Load: 20 * unit.Mbit}}, Queue: Amount{Segments: 100}}
 	log := play(New(s, 1, 0), greedy(1, 100*us, 20*second), 20*second)
 	got := bytesIn(log, second, 20*second) * 8 / 19
-	left := float64(Available(s, log, second, 20*second))
-	// The queue is full, so cross traffic loses as much of its own as others.
-	if math.Abs(got-left) > 0.005*left || left < 30e6 {
-		t.Errorf("a greedy sender got %.2f Mbit/s, the log leaves %.2f", got/1e6, left/1e6)
+	virtual := 0.0
+	for _, r := range log {
+		if r.Cross && r.Fate == Delivered && r.Departed >= second && r.Departed < 20*second {
+			virtual += float64(r.Size) * 8 / 19
+		}
+	}
+	if all := got + virtual; math.Abs(all-50e6) > 0.005*50e6 || virtual < 1e6 {
+		t.Errorf("a greedy sender got %.2f Mbit/s, the cross traffic %.2f: want 50 together", got/1e6, virtual/1e6)
+	}
+	if left := float64(Available(s, log, second, 20*second)); math.Abs(left-30e6) > 0.01*30e6 {
+		t.Errorf("the log leaves %.2f of 50 Mbit/s beside 20", left/1e6)
 	}
 }
