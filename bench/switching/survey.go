@@ -49,7 +49,9 @@ shows what the ring costs without a switch.
 
 **The load** is iperf3 in a ring, vm1 to vm2 to pm to vm1, each at the same rate, in UDP
 datagrams of 8 KiB: the seed does not name them, but its confirmed rates at 5 Mbit/s
-are those of 76 and 77 such datagrams a second. "unlimited" is one CUBIC connection on
+are those of 76 and 77 such datagrams a second. The machines have 256 MiB for datagrams
+of which a fragment is missing: with the kernel's 4 MiB a switch that drops silences its
+receivers for half a minute. "unlimited" is one CUBIC connection on
 each hop. "drawn-1" has a rate that the run's seed gave, from 60 to 900 Mbit/s.
 
 **Processor time** is that of the six iperf3, of Open vSwitch's programs, and of the kernel's
