@@ -1,0 +1,2 @@
+// Package capacity finds the capacity of a path's narrow link.
+package capacity

@@ -1,0 +1,100 @@
+package probe
+
+import "slices"
+
+// Histogram counts values in bins of one width, from 0.
+type Histogram struct {
+	Width  float64
+	Counts []int
+	Total  int
+}
+
+// Mode is a local maximum of a histogram: a bin that is higher than its right
+// neighbour and no lower than its left one.
+type Mode struct {
+	// At is the mean of the values in its bin, and [From, To) the bin.
+	At, From, To float64
+	Count        int
+}
+
+// NewHistogram counts values that are not below 0.
+func NewHistogram(values []float64, width float64) *Histogram {
+	h := &Histogram{Width: width, Total: len(values)}
+	for _, v := range values {
+		bin := int(v / width)
+		if bin >= len(h.Counts) {
+			h.Counts = append(h.Counts, make([]int, bin+1-len(h.Counts))...)
+		}
+		h.Counts[bin]++
+	}
+	return h
+}
+
+// Share is the part of all values that lie in v's bin.
+func (h *Histogram) Share(v float64) float64 {
+	if bin := int(v / h.Width); bin < len(h.Counts) && h.Total > 0 {
+		return float64(h.Counts[bin]) / float64(h.Total)
+	}
+	return 0
+}
+
+// Modes are all local maxima of at least least values, the lowest first. Where
+// equal bins lie side by side, the last of them is the mode.
+func (h *Histogram) Modes(values []float64, least int) (modes []Mode) {
+	at := func(bin int) int {
+		if bin < 0 || bin >= len(h.Counts) {
+			return 0
+		}
+		return h.Counts[bin]
+	}
+	sums := make([]float64, len(h.Counts))
+	for _, v := range values {
+		sums[int(v/h.Width)] += v
+	}
+	for bin, n := range h.Counts {
+		if n < max(least, 1) || n <= at(bin+1) || n < at(bin-1) {
+			continue
+		}
+		modes = append(modes, Mode{
+			At: sums[bin] / float64(n), From: float64(bin) * h.Width, To: float64(bin+1) * h.Width, Count: n,
+		})
+	}
+	return modes
+}
+
+// Strongest is the mode of most values whose bin reaches into [from, to]; of equal
+// ones the lowest (estimation seed, 2.6.3, step 5). ok is false if there is none.
+func Strongest(modes []Mode, from, to float64) (m Mode, ok bool) {
+	for _, c := range modes {
+		if c.To > from && c.From <= to && c.Count > m.Count {
+			m, ok = c, true
+		}
+	}
+	return m, ok
+}
+
+// DispersionRates are a sample's: the bits of a packet by the time since the one
+// before it (u = s/d, 2.4.3). Packets with the same stamp have none.
+func (s *Sample) DispersionRates() []float64 {
+	bits := float64(s.Parts[0].Frame()) * 8e9
+	out := make([]float64, 0, len(s.Arrived))
+	for _, d := range s.Dispersions() {
+		if d > 0 {
+			out = append(out, bits/float64(d))
+		}
+	}
+	return out
+}
+
+// Median of values, which it sorts; 0 of none.
+func Median(values []float64) float64 {
+	slices.Sort(values)
+	n := len(values)
+	switch {
+	case n == 0:
+		return 0
+	case n%2 == 1:
+		return values[n/2]
+	}
+	return (values[n/2-1] + values[n/2]) / 2
+}

@@ -1,0 +1,173 @@
+package sim
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"headgate/lab/link"
+	"headgate/probe"
+	"headgate/unit"
+)
+
+// Path is what a train meets from its sender to its receiver.
+type Path struct {
+	// Hops, each a queue, what limits it, and a link: the lab's own model, with cross
+	// traffic that shares this hop alone. A receiver that is suspended is a property
+	// of the last (link.Suspension).
+	Hops []link.Spec
+	// Sleep: the sender runs for On, then not for Off, and so on. What was due
+	// meanwhile is sent as it wakes, and stamped then.
+	Sleep link.Active
+	// Noise is the standard deviation of the receiver's stamps. It never changes their
+	// order.
+	Noise time.Duration
+	// Skew is by how much the receiver's clock is too fast: 1e-5 is 10 us a second.
+	Skew float64
+}
+
+// Token is the path's token rate, the slowest of its shapers', or 0 if it has none
+// (estimation seed, equation 2.3).
+func (p *Path) Token() (r unit.Rate) {
+	for _, h := range p.Hops {
+		if h.Bucket != nil {
+			r = slower(r, h.Bucket.Rate)
+		}
+		if h.Xen != nil {
+			r = slower(r, unit.Rate(float64(h.Xen.Tokens)*8/h.Xen.Interval.Seconds()))
+		}
+	}
+	return r
+}
+
+// Capacity is that of the narrow link, or 0 if no link has a rate (equation 2.2).
+func (p *Path) Capacity() (c unit.Rate) {
+	for _, h := range p.Hops {
+		c = slower(c, h.Rate)
+	}
+	return c
+}
+
+// slower is the smaller of two rates of which 0 is none.
+func slower(a, b unit.Rate) unit.Rate {
+	if a == 0 || (b > 0 && b < a) {
+		return b
+	}
+	return a
+}
+
+// Network is a path with its state: what buckets hold, what queues, and where cross
+// traffic is.
+type Network struct {
+	path  Path
+	links []*link.Link
+	rng   *rand.Rand
+	now   int64 // when the last packet of the last train had arrived
+	stamp int64 // the receiver's last
+}
+
+// warmUp lets cross traffic fill the queues before the first train.
+const warmUp = int64(200 * time.Millisecond)
+
+// New makes a network; all that is random in it follows from seed.
+func New(p Path, seed uint64) *Network {
+	n := &Network{path: p, rng: rand.New(rand.NewPCG(seed, 0)), now: warmUp}
+	for i, spec := range p.Hops {
+		n.links = append(n.links, link.New(spec, seed*1000+uint64(i)+1, 0))
+	}
+	return n
+}
+
+// Now is the time, in ns: when the last packet of the last train had arrived.
+func (n *Network) Now() int64 { return n.now }
+
+// packet is one of the train, between two hops.
+type packet struct {
+	number, size int
+	at           int64
+}
+
+// Send lets a train cross the path, once its pause is over.
+func (n *Network) Send(t probe.Train) probe.Sample {
+	s := probe.Sample{Train: t, Sent: make([]int64, 0, t.Count())}
+	packets := make([]packet, 0, t.Count())
+	due := float64(n.now)
+	at := n.now
+	for i, p := range t.Parts {
+		due += float64(p.Pause)
+		if i > 0 && p.Pause == 0 {
+			due += p.Gap()
+		}
+		for j := range p.Count {
+			if j > 0 {
+				due += p.Gap()
+			}
+			at = n.awake(max(at, int64(due)))
+			packets = append(packets, packet{len(s.Sent), p.Frame(), at})
+			s.Sent = append(s.Sent, at)
+		}
+	}
+	for _, l := range n.links {
+		packets = cross(l, packets)
+	}
+	for _, p := range packets {
+		n.stamp = max(n.stamp, n.clock(p.at))
+		s.Arrived = append(s.Arrived, probe.Arrival{Number: p.number, At: n.stamp})
+		n.now = max(n.now, p.at)
+	}
+	n.now = max(n.now, at)
+	return s
+}
+
+// awake is when the sender can send what is due at a time.
+func (n *Network) awake(at int64) int64 {
+	on, off := int64(n.path.Sleep.On), int64(n.path.Sleep.Off)
+	if off == 0 {
+		return at
+	}
+	if into := at % (on + off); into >= on {
+		return at - into + on + off
+	}
+	return at
+}
+
+// clock is what the receiver's clock shows.
+func (n *Network) clock(at int64) int64 {
+	return at + int64(float64(at)*n.path.Skew+n.rng.NormFloat64()*float64(n.path.Noise))
+}
+
+// cross lets packets pass one hop, in the order in which they come, and gives those
+// that leave it, in the order in which they do.
+func cross(l *link.Link, packets []packet) []packet {
+	out := make([]packet, 0, len(packets))
+	left := len(packets)
+	take := func(now int64) {
+		for {
+			r, ok := l.Take(now)
+			if !ok {
+				return
+			}
+			if r.Cross {
+				continue
+			}
+			left--
+			if r.Fate == link.Delivered {
+				out = append(out, packet{int(r.Ref), r.Size, r.Released})
+			}
+		}
+	}
+	for _, p := range packets {
+		take(p.at)
+		l.Offer(p.at, link.Packet{Size: p.size, Ref: uint32(p.number)})
+	}
+	for left > 0 {
+		at, ok := l.Next()
+		if !ok {
+			break
+		}
+		take(at)
+	}
+	slices.SortStableFunc(out, func(a, b packet) int { return cmp.Compare(a.at, b.at) })
+	return out
+}

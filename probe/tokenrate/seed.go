@@ -1,0 +1,80 @@
+package tokenrate
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"headgate/probe"
+	"headgate/unit"
+)
+
+// Constants of NarrowTokenRate, from the seed.
+const (
+	// alpha: the drain train is sent at alpha * C (2.6).
+	alpha = 7.0 / 8
+	// drainCount is L_dt of the seed's simulations (2.6); it must pass K.
+	drainCount = 1000
+	// trainCount is L_et, and seedSize s (2.6.2).
+	trainCount = 1000
+	seedSize   = 500
+	mtu        = 1500
+	// binWidth is that of its histograms' (2.5.2).
+	binWidth = 10e6
+)
+
+// K is how many packets of s bits pass a shaper at once before its bucket of sigma
+// bits is empty, when they come at lambda, its token rate is r and the link behind
+// it carries c, all in bit/s (equation 2.1). It is without bound if lambda does not
+// pass r.
+func K(sigma, s, r, c, lambda float64) float64 {
+	into := min(lambda, c)
+	if into <= r {
+		return math.Inf(1)
+	}
+	return math.Floor((sigma/s - r/into) / (1 - r/into))
+}
+
+// Seed is the estimation seed's NarrowTokenRate (2.6.3). It needs the path's capacity
+// in bit/s of layer 2.
+type Seed struct {
+	Capacity float64
+	// Drain is L_dt; 0 is 1000.
+	Drain int
+}
+
+// Next is the train that comes after those that were sent, or ok is false if there
+// are enough. While the estimation train's rate is computed the bucket fills again,
+// by an RTT's worth; so that train brings a drain of its own along.
+func (m Seed) Next(samples []probe.Sample) (t probe.Train, ok bool) {
+	drain := probe.Part{Count: m.Drain, Size: mtu, Rate: unit.Rate(alpha * m.Capacity)}
+	if drain.Count == 0 {
+		drain.Count = drainCount
+	}
+	switch len(samples) {
+	case 0:
+		return probe.Train{Purpose: "tokenrate/seed/drain", Parts: []probe.Part{drain}}, true
+	case 1:
+		lambda := (samples[0].SendingRate() + samples[0].ArrivalRate()) / 2
+		estimation := probe.Part{Count: trainCount, Size: seedSize, Rate: unit.Rate(lambda)}
+		return probe.Train{Purpose: "tokenrate/seed/estimation", Parts: []probe.Part{drain, estimation}}, true
+	}
+	return probe.Train{}, false
+}
+
+// Estimate is the strongest mode of the estimation train's dispersion rates between
+// its average arrival rate and the drain train's sending rate, in bit/s of layer 2.
+func (m Seed) Estimate(samples []probe.Sample) (float64, error) {
+	if len(samples) < 2 {
+		return 0, errors.New("NarrowTokenRate needs a drain train and an estimation train")
+	}
+	drain, train := &samples[0], samples[1].Split()[1]
+	rates := train.DispersionRates()
+	modes := probe.NewHistogram(rates, binWidth).Modes(rates, 0)
+	from, to := train.ArrivalRate(), drain.SendingRate()
+	best, ok := probe.Strongest(modes, from, to)
+	if !ok {
+		return 0, fmt.Errorf("no mode between %.0f and %.0f Mbit/s", from/1e6, to/1e6)
+	}
+	return best.At, nil
+}
