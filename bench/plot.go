@@ -163,7 +163,7 @@ func (p Plot) legendLines() int {
 		}
 	}
 	if p.Bars != nil {
-		n += len(p.Bars.Sets)
+		n += len(p.Bars.Sets) + 1 // and a bar's own figure
 	}
 	return n
 }
