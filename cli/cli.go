@@ -149,7 +149,13 @@ func (u usageError) Unwrap() error { return u.error }
 
 // usageErrors makes every complaint about flags and arguments a usageError.
 func usageErrors(c *cobra.Command) {
-	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usageError{plainFlagError(err), c.CommandPath()} })
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		err = plainFlagError(err)
+		if strings.Contains(c.Use, " -- ") {
+			err = fmt.Errorf("%w: if it is for the command inside, write -- before that", err)
+		}
+		return usageError{err, c.CommandPath()}
+	})
 	if check := c.Args; check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
 			if check(c, args) == nil {
@@ -187,13 +193,22 @@ func unknownCommand(c *cobra.Command, word string) error {
 	return usageError{err, c.CommandPath()}
 }
 
+// exitStatus is that of a program that was run on the user's behalf: it has said
+// itself what was wrong.
+type exitStatus int
+
+func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
 // exit prints the error, if any, and gives the exit code.
 func (a *app) exit(err error) int {
 	var mistakes config.Mistakes
 	var usage usageError
+	var status exitStatus
 	switch {
 	case err == nil:
 		return done
+	case errors.As(err, &status):
+		return int(status)
 	case errors.Is(err, errSaid):
 		return failed
 	case errors.Is(err, errMistakesSaid):

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/exec"
 	"os/signal"
 	"strings"
 	"syscall"
@@ -209,16 +210,20 @@ running program works with is refused.`,
 
 // onlyLab is the one lab that a command can run in.
 func onlyLab(labs []lab.Leftover) (string, error) {
-	var up []string
+	var up, dead []string
 	for _, l := range labs {
-		if l.InUse || l.Kept { // else its program was killed
+		if l.InUse || l.Kept {
 			up = append(up, l.Name)
+		} else {
+			dead = append(dead, l.Name)
 		}
 	}
-	switch len(up) {
-	case 0:
+	switch {
+	case len(up) == 0 && len(dead) > 0:
+		return "", fmt.Errorf("no lab is up; of %s only remains are here, because its program was killed: remove them with \"headgate lab down --leftovers\"", strings.Join(dead, ", "))
+	case len(up) == 0:
 		return "", errors.New("there is no lab on this machine: make one with \"headgate lab up\"")
-	case 1:
+	case len(up) == 1:
 		return up[0], nil
 	}
 	return "", fmt.Errorf("there are %d labs on this machine, %s: write --lab NAME", len(up), strings.Join(up, ", "))
@@ -228,6 +233,7 @@ func labExecCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "exec HOST [--lab NAME] -- COMMAND [ARG...]",
 		Short: "Run a command inside a host of a lab that is up",
+		Long:  `Run a command inside a host of a lab that is up. The exit code is the command's.`,
 		Example: `  headgate lab exec client -- ping -c 3 10.0.1.2
   headgate lab exec server --lab demo -- iperf3 -s`,
 		Args: cobra.MinimumNArgs(2),
@@ -257,7 +263,12 @@ func labExecCommand(a *app) *cobra.Command {
 		defer stop()
 		cmd := l.Node(args[0]).Command(context.WithoutCancel(ctx), args[1], args[2:]...)
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = a.in, a.out, a.err
-		if err := cmd.Run(); err != nil {
+		err = cmd.Run()
+		var exited *exec.ExitError
+		switch {
+		case errors.As(err, &exited) && exited.Exited():
+			return exitStatus(exited.ExitCode())
+		case err != nil:
 			return fmt.Errorf("%s: %w", args[1], err)
 		}
 		return nil

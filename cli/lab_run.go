@@ -93,7 +93,7 @@ func (a *app) labRun(t *lab.Topology, o labRunFlags) (err error) {
 		a.note("the run was ended after %.1f s", r.Seconds)
 	}
 	if len(r.Unusable) > 0 {
-		return fmt.Errorf("this run cannot be used: %s; run it again on a quieter machine, or with lower rates", strings.Join(r.Unusable, "; "))
+		return fmt.Errorf("this run cannot be used: %s; run it again on a quieter machine or with lower rates, or allow more (late_bound of the link)", strings.Join(r.Unusable, "; "))
 	}
 	return r.Failure()
 }

@@ -94,8 +94,8 @@ func TestLabUpExecDown(t *testing.T) {
 	if code, out, errs := labProgram("exec", "client", "--lab", name, "--", "ping", "-c1", "-W1", "10.0.1.2"); code != done || !strings.Contains(out, "1 received") {
 		t.Errorf("exec: exit %d\n%s%s", code, out, errs)
 	}
-	if code, _, errs := labProgram("exec", "client", "--lab", name, "--", "false"); code != failed || !strings.Contains(errs, "false: exit status 1") {
-		t.Errorf("exec false: exit %d\n%s", code, errs)
+	if code, _, errs := labProgram("exec", "client", "--lab", name, "--", "sh", "-c", "exit 7"); code != 7 || errs != "" {
+		t.Errorf("exec of what exits with 7: exit %d\n%s", code, errs)
 	}
 	if code, _, errs := labProgram("exec", "nobody", "--lab", name, "--", "true"); code != wrong || !strings.Contains(errs, `no node "nobody"`) {
 		t.Errorf("exec in nobody: exit %d\n%s", code, errs)
@@ -342,7 +342,7 @@ func TestOnlyLab(t *testing.T) {
 		err  string
 	}{
 		{nil, "", "there is no lab"},
-		{[]lab.Leftover{dead}, "", "there is no lab"},
+		{[]lab.Leftover{dead}, "", "of dead only remains are here"},
 		{[]lab.Leftover{dead, kept}, "kept", ""},
 		{[]lab.Leftover{used, dead}, "used", ""},
 		{[]lab.Leftover{used, kept}, "", "2 labs on this machine, used, kept: write --lab NAME"},

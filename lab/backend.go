@@ -41,6 +41,8 @@ func (t *Topology) backends() (out []Backend, problems []problem) {
 		case Veth, Netem, Emulator:
 		default:
 			say("%q is not a backend: write veth, netem or emulator, or leave it out", b)
+			out = append(out, b)
+			continue // what it cannot do says nothing
 		}
 		out = append(out, b)
 		if missing := beyond(b, states[i][:1]); len(missing) > 0 {

@@ -86,7 +86,10 @@ func TestBackends(t *testing.T) {
 // What draws has a seed: the link's, or another each time.
 func TestSeedOfLink(t *testing.T) {
 	for b, draws := range map[Backend]bool{Veth: false, Netem: true, Emulator: true} {
-		one, other, given := b.seed(LinkSpec{}), b.seed(LinkSpec{}), b.seed(LinkSpec{Seed: 5})
+		one, other, given := b.seed(LinkSpec{}, "l", 0), b.seed(LinkSpec{}, "l", 0), b.seed(LinkSpec{Seed: 5}, "l", 3)
+		if a, again, m := b.seed(LinkSpec{}, "l", 3), b.seed(LinkSpec{}, "l", 3), b.seed(LinkSpec{}, "m", 3); a != again || b != Veth && (a == 0 || a == m) {
+			t.Errorf("%s: the lab's seed gives %d and %d, and %d to another link", b, a, again, m)
+		}
 		if draws != (one != 0 && other != 0 && one != other && given == 5) || !draws && one+given != 0 {
 			t.Errorf("%s: %d, %d, and %d of 5", b, one, other, given)
 		}

@@ -69,12 +69,14 @@ func (t *Topology) problems() (out []problem) {
 		case !nodeName.MatchString(n.Name) || slices.Contains(takenNames, n.Name):
 			add(at+".name", "%q is not a name for a node: use 1 to 11 letters, digits and dashes, a letter first (the device towards it gets its name)", n.Name)
 		case names[n.Name]:
-			add(at+".name", "there are two nodes %q", n.Name)
+			add(at+".name", "there are two nodes %q: give one another name", n.Name)
 		}
 		names[n.Name] = true
 		for _, key := range slices.Sorted(maps.Keys(n.Sysctl)) {
 			if !sysctlKey.MatchString(key) {
 				add(at+".sysctl."+key, "%q is not a network setting: write for example net.ipv4.tcp_ecn", key)
+			} else if !kernelHasSysctl(key) {
+				add(at+".sysctl."+key, "this kernel has no setting %s: correct the name, or leave it out", key)
 			}
 		}
 	}
@@ -89,7 +91,7 @@ func (t *Topology) problems() (out []problem) {
 			}
 		}
 		if flows[f.Name] {
-			add(at+".name", "there are two flows %q", f.Name)
+			add(at+".name", "there are two flows %q: give one another name", f.Name)
 		}
 		flows[f.Name] = true
 		if err := f.Validate(); err != nil {
@@ -108,6 +110,7 @@ func (t *Topology) problems() (out []problem) {
 	// What cannot be made is only worth saying of links that make sense.
 	if len(out) == 0 {
 		_, out = t.backends()
+		t.reachProblems(add)
 	}
 	return out
 }
@@ -132,7 +135,7 @@ func (t *Topology) linkProblems(nodes map[string]bool, add adder) {
 			}
 		}
 		if l.Ends[0] == l.Ends[1] {
-			add(at+".ends", "both ends are %q: a link joins two nodes", l.Ends[0])
+			add(at+".ends", "both ends are %q: a link joins two nodes, so name another one", l.Ends[0])
 		}
 		if l.LateBound < 0 || l.LateBound > maxLateBound {
 			add(at+".late_bound", "%v is not between 0 and %v", l.LateBound, maxLateBound)

@@ -107,9 +107,9 @@ func nothingLeft(t *testing.T, name string) {
 
 func TestUpFailsWhole(t *testing.T) {
 	labtest.NeedRoot(t)
-	topology := lab.Rig(lab.RigOptions{Name: lab.UniqueName("fails"), Sysctl: map[string]string{"net.ipv4.no_such_thing": "1"}})
+	topology := lab.Rig(lab.RigOptions{Name: lab.UniqueName("fails"), Sysctl: map[string]string{"net.ipv4.tcp_ecn": "many"}})
 	_, err := lab.Up(t.Context(), topology)
-	if !errors.Is(err, lab.ErrConfig) || !strings.Contains(fmt.Sprint(err), "node client: set net.ipv4.no_such_thing") {
+	if !errors.Is(err, lab.ErrConfig) || !strings.Contains(fmt.Sprint(err), "node client: set net.ipv4.tcp_ecn") {
 		t.Errorf("error is %v", err)
 	}
 	nothingLeft(t, topology.Name)

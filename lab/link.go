@@ -2,6 +2,7 @@ package lab
 
 import (
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -23,7 +24,7 @@ const firstIndex = 10_000
 // them up.
 func (l *Lab) makeLink(i int, spec LinkSpec, devs [2]string) error {
 	nodes := [2]*Node{l.nodes[spec.Ends[0]], l.nodes[spec.Ends[1]]}
-	l.seeds[i] = l.backends[i].seed(spec)
+	l.seeds[i] = l.backends[i].seed(spec, l.Topology.LinkNames()[i], l.Topology.Seed)
 	if l.backends[i] != Emulator {
 		if err := makeVeth(i, nodes, devs); err != nil {
 			return err
@@ -44,14 +45,19 @@ func (l *Lab) makeLink(i int, spec LinkSpec, devs [2]string) error {
 	return err
 }
 
-// seed is what a link's backend draws from, its own or another each time; 0 if it
-// draws nothing. The second direction has the next.
-func (b Backend) seed(spec LinkSpec) uint64 {
+// seed is what a link's backend draws from: its own, or one that is made of the
+// lab's and the link's name, or another each time; 0 if it draws nothing. The second
+// direction has the next.
+func (b Backend) seed(spec LinkSpec, name string, whole uint64) uint64 {
 	switch {
 	case b == Veth:
 		return 0
 	case spec.Seed != 0:
 		return spec.Seed
+	case whole != 0:
+		h := fnv.New32a()
+		fmt.Fprintf(h, "%d %s", whole, name)
+		return uint64(h.Sum32()) + 1
 	}
 	return rand.Uint64N(1<<32) + 1 // short enough to be typed
 }

@@ -95,10 +95,11 @@ func dropName(name string) error {
 	return nil
 }
 
+func sysctlPath(key string) string { return "/proc/sys/" + strings.ReplaceAll(key, ".", "/") }
+
 // writeSysctl sets key ("net.ipv4.tcp_ecn") in the calling thread's namespace.
 func writeSysctl(key, value string) error {
-	path := "/proc/sys/" + strings.ReplaceAll(key, ".", "/")
-	if err := os.WriteFile(path, []byte(value), 0o644); err != nil {
+	if err := os.WriteFile(sysctlPath(key), []byte(value), 0o644); err != nil {
 		return fmt.Errorf("set %s to %q: %w", key, value, err)
 	}
 	return nil

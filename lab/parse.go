@@ -50,10 +50,16 @@ func (d *document) topology(t *Topology, root ast.Node) {
 	var kind string
 	var timeline ast.Node // read last: it speaks of links
 	d.mapping("", root, fields{
-		"kind":     scalar(d, &kind, word),
-		"name":     scalar(d, &t.Name, word),
-		"duration": scalar(d, &t.Duration, duration),
-		"seed":     scalar(d, &t.Seed, seed),
+		"kind": scalar(d, &kind, word),
+		"name": scalar(d, &t.Name, word),
+		"duration": func(key string, n ast.Node) {
+			errs := len(d.errs)
+			scalar(d, &t.Duration, duration)(key, n)
+			if t.Duration <= 0 && len(d.errs) == errs {
+				d.fail(0, key, "a run of no time shows nothing: write for example 10s, or leave it out")
+			}
+		},
+		"seed": scalar(d, &t.Seed, seed),
 		"nodes": func(key string, n ast.Node) {
 			d.list(key, n, func(key string, n ast.Node) { t.Nodes = append(t.Nodes, d.node(key, n)) })
 		},

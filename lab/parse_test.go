@@ -396,6 +396,12 @@ func TestParseMistakes(t *testing.T) {
 		"program twice":  {head + flow + "programs:\n- {name: f, node: a, command: [ls]}\n", `f:6: programs[0].name: there is another flow or program "f"`},
 		"program path":   {head + "programs:\n- {name: ../p, node: a, command: [ls]}\n", `f:5: programs[0].name: "../p" is not a name for a program`},
 		"no command":     {head + "programs:\n- {name: p, node: a}\n", "f:5: programs[0].command: there is none"},
+		"no duration":    {head + "duration: 0s\n", "f:4: duration: a run of no time shows nothing"},
+		"no setting":     {"kind: Lab\nname: x\nnodes:\n- name: a\n  sysctl:\n    net.ipv4.nonsense: 1\n", "f:6: nodes[0].sysctl.net.ipv4.nonsense: this kernel has no setting net.ipv4.nonsense"},
+		"no router":      {"kind: Lab\nname: x\nnodes: [a, m, b]\nlinks: [{ends: [a, m]}, {ends: [m, b]}]\n" + flow, `f:5: flows[0].to: "a" cannot reach "b": node "m" between them does not forward packets; write router: true`},
+		"no way":         {"kind: Lab\nname: x\nnodes: [a, m, n, b]\nlinks: [{ends: [a, m]}, {ends: [n, b]}]\n" + flow, `f:5: flows[0].to: no links lead from "a" to "b"`},
+		"not joined":     {head + "links: [{ends: [a, r]}]\n" + flow, `f:5: flows[0].to: node "b" has no link, and so no address`},
+		"congestion":     {head + "links: [{ends: [a, r]}, {ends: [r, b]}]\nflows: [{name: f, from: a, to: b, rate: 1Mbit, congestion: bogus}]\n", `f:5: flows[0].congestion: this kernel has no congestion control "bogus": choose one of`},
 		"alias":          {"kind: Lab\nname: &n x\nnodes: [*n]\n", "a single value belongs here"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,7 +23,8 @@ type Topology struct {
 	Programs []Program      `json:",omitempty"`
 	Timeline []Event        `json:",omitempty"`
 	Duration time.Duration  `json:",omitempty"`
-	// Seed of all that flows draw; 0 is another one each time.
+	// Seed of all that flows draw, and links that have none of their own; 0 is another
+	// one each time.
 	Seed uint64 `json:",omitempty"`
 }
 

@@ -380,7 +380,7 @@ func (s *Spec) redProblems(add func(key, format string, a ...any), amount func(s
 		case (p.Min.Segments > 0) != segments || (p.Max.Segments > 0) != segments:
 			add(key+".min", "all thresholds are segments, or none is")
 		case p.Min.count(s.Slowest()) >= p.Max.count(s.Slowest()):
-			add(key+".max", "it is not above min")
+			add(key+".max", "it is not above min: make it larger, or min smaller")
 		}
 	}
 	profile("red", s.RED.Profile)

@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -148,14 +149,31 @@ func (f *Flow) markAccepted(fd int) error {
 }
 
 func (f *Flow) setCongestion(fd int) error {
-	name := f.Congestion
-	if name == "" {
-		name = DefaultCongestion
-	}
+	return setCongestion(fd, cmp.Or(f.Congestion, DefaultCongestion))
+}
+
+func setCongestion(fd int, name string) error {
 	err := unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, name)
 	if errors.Is(err, unix.ENOENT) {
 		known, _ := os.ReadFile("/proc/sys/net/ipv4/tcp_available_congestion_control")
 		return fmt.Errorf("this kernel has no congestion control %q: choose one of %s", name, strings.TrimSpace(string(known)))
 	}
 	return err
+}
+
+// CheckCongestion complains of a congestion control that this kernel does not have;
+// "" is the default, and right.
+func CheckCongestion(name string) error {
+	if name == "" {
+		return nil
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil // the flow will say so
+	}
+	defer unix.Close(fd)
+	if err := setCongestion(fd, name); err != nil && !errors.Is(err, unix.EPERM) {
+		return err
+	}
+	return nil
 }
