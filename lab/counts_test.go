@@ -17,10 +17,10 @@ func TestDistrust(t *testing.T) {
 		want   string
 	}{
 		"nothing":                {func(s *wire.Stats) {}, ""},
-		"a part in a thousand":   {func(s *wire.Stats) { s.Late += 10 }, ""},
-		"more":                   {func(s *wire.Stats) { s.Late += 11 }, "more than 1ms late 11 times in 10000 writes"},
-		"once very late":         {func(s *wire.Stats) { s.Late++; s.VeryLate++; s.WorstLate = 100 * time.Millisecond }, "late by 100ms, which is more than 20ms"},
-		"as it was worse before": {func(s *wire.Stats) { s.Late++; s.VeryLate++ }, "late by more than 20ms"},
+		"a part in a hundred":    {func(s *wire.Stats) { s.Late += 100 }, ""},
+		"more":                   {func(s *wire.Stats) { s.Late += 101 }, "more than 1ms late 101 times in 10000 writes"},
+		"once very late":         {func(s *wire.Stats) { s.Late++; s.VeryLate++; s.WorstLate = 300 * time.Millisecond }, "late by 300ms, which is more than 200ms"},
+		"as it was worse before": {func(s *wire.Stats) { s.Late++; s.VeryLate++ }, "late by more than 200ms"},
 		"lost":                   {func(s *wire.Stats) { s.Missed++; s.Failed++ }, "lost 2 frames"},
 		"untraced":               {func(s *wire.Stats) { s.Untraced++ }, "lacks 1 records"},
 	} {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Late and very late are beyond the bound and 20 of them.
+// Late and very late are beyond the bound and 200 of them.
 func TestLate(t *testing.T) {
 	s := Stats{LateBound: time.Millisecond}
-	for _, by := range []time.Duration{-time.Second, time.Millisecond, 20 * time.Millisecond, 20*time.Millisecond + 1, time.Second, 2 * time.Millisecond} {
+	for _, by := range []time.Duration{-time.Second, time.Millisecond, 200 * time.Millisecond, 200*time.Millisecond + 1, time.Second, 2 * time.Millisecond} {
 		s.late(int64(by))
 	}
 	if s.Late != 4 || s.VeryLate != 2 || s.WorstLate != time.Second {

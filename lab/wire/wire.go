@@ -41,9 +41,9 @@ const (
 	// DefaultLateBound is the 1 ms that a ping's p99 may be off, and about twice
 	// TogetherFast.
 	DefaultLateBound = time.Millisecond
-	// VeryLate is in LateBounds: 20 ms at the default, which is longer than any
-	// scheduler's slice, and a standstill that TCP takes for a change of the path.
-	VeryLate = 20
+	// VeryLate is in LateBounds: 200 ms at the default, from which on TCP sends again
+	// what only waited (TCP_RTO_MIN, include/net/tcp.h).
+	VeryLate = 200
 	// assumedRate bounds a direction's memory that has no rate: what one core carries.
 	assumedRate = 10 * unit.Gbit
 )
