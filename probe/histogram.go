@@ -1,7 +1,5 @@
 package probe
 
-import "slices"
-
 // Histogram counts values in bins of one width, from 0.
 type Histogram struct {
 	Width  float64
@@ -84,17 +82,4 @@ func (s *Sample) DispersionRates() []float64 {
 		}
 	}
 	return out
-}
-
-// Median of values, which it sorts; 0 of none.
-func Median(values []float64) float64 {
-	slices.Sort(values)
-	n := len(values)
-	switch {
-	case n == 0:
-		return 0
-	case n%2 == 1:
-		return values[n/2]
-	}
-	return (values[n/2-1] + values[n/2]) / 2
 }

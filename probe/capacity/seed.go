@@ -3,6 +3,7 @@ package capacity
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"time"
 
 	"headgate/probe"
@@ -116,12 +117,7 @@ func (m Seed) replay(samples []probe.Sample) (search, error) {
 // between tells whether there is a mode between two modes: the remark's form of
 // both conditions, which needs no exact rate.
 func (m Seed) between(s *probe.Sample, a, b probe.Mode) bool {
-	for _, c := range m.modes(s) {
-		if c.From >= a.To && c.To <= b.From {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.modes(s), func(c probe.Mode) bool { return c.From >= a.To && c.To <= b.From })
 }
 
 // Next is what to send after what was sent; ok is false when the answer is there.

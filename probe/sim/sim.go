@@ -8,7 +8,6 @@ import (
 
 	"headgate/lab/link"
 	"headgate/probe"
-	"headgate/unit"
 )
 
 // Path is what a train meets from its sender to its receiver.
@@ -25,36 +24,6 @@ type Path struct {
 	Noise time.Duration
 	// Skew is by how much the receiver's clock is too fast: 1e-5 is 10 us a second.
 	Skew float64
-}
-
-// Token is the path's token rate, the slowest of its shapers', or 0 if it has none
-// (estimation seed, equation 2.3).
-func (p *Path) Token() (r unit.Rate) {
-	for _, h := range p.Hops {
-		if h.Bucket != nil {
-			r = slower(r, h.Bucket.Rate)
-		}
-		if h.Xen != nil {
-			r = slower(r, unit.Rate(float64(h.Xen.Tokens)*8/h.Xen.Interval.Seconds()))
-		}
-	}
-	return r
-}
-
-// Capacity is that of the narrow link, or 0 if no link has a rate (equation 2.2).
-func (p *Path) Capacity() (c unit.Rate) {
-	for _, h := range p.Hops {
-		c = slower(c, h.Rate)
-	}
-	return c
-}
-
-// slower is the smaller of two rates of which 0 is none.
-func slower(a, b unit.Rate) unit.Rate {
-	if a == 0 || (b > 0 && b < a) {
-		return b
-	}
-	return a
 }
 
 // Network is a path with its state: what buckets hold, what queues, and where cross
@@ -78,9 +47,6 @@ func New(p Path, seed uint64) *Network {
 	}
 	return n
 }
-
-// Now is the time, in ns: when the last packet of the last train had arrived.
-func (n *Network) Now() int64 { return n.now }
 
 // packet is one of the train, between two hops.
 type packet struct {

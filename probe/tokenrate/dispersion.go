@@ -11,7 +11,6 @@ type cluster struct {
 	center float64 // their mean
 	width  float64 // half of the window, relative
 	count  int
-	total  int
 }
 
 // densest finds the window of +-width (relative) with the most values within [from,
@@ -19,7 +18,7 @@ type cluster struct {
 func densest(sorted []float64, width, from, to float64) (best cluster) {
 	lo, _ := slices.BinarySearch(sorted, from)
 	hi, _ := slices.BinarySearch(sorted, to)
-	best = cluster{width: width, total: len(sorted)}
+	best = cluster{width: width}
 	end := lo
 	first := 0
 	for i := lo; i < hi; i++ {

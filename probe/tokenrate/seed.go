@@ -1,6 +1,7 @@
 package tokenrate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -47,10 +48,7 @@ type Seed struct {
 // are enough. While the estimation train's rate is computed the bucket fills again,
 // by an RTT's worth; so that train brings a drain of its own along.
 func (m Seed) Next(samples []probe.Sample) (t probe.Train, ok bool) {
-	drain := probe.Part{Count: m.Drain, Size: mtu, Rate: unit.Rate(alpha * m.Capacity)}
-	if drain.Count == 0 {
-		drain.Count = drainCount
-	}
+	drain := probe.Part{Count: cmp.Or(m.Drain, drainCount), Size: mtu, Rate: unit.Rate(alpha * m.Capacity)}
 	switch len(samples) {
 	case 0:
 		return probe.Train{Purpose: "tokenrate/seed/drain", Parts: []probe.Part{drain}}, true

@@ -1,6 +1,7 @@
 package tokenrate
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -95,19 +96,15 @@ type Ours struct {
 
 // Constants, ours.
 const (
-	firstCount  = 100
-	oursBudget  = 5_000_000
-	enoughTail  = 800 // packets
-	enoughWidth = 0.005
+	firstCount = 100
+	oursBudget = 5_000_000
+	enoughTail = 800 // packets
 )
 
 // Next is the train that comes after those that were sent, or ok is false if there
 // are enough.
 func (m Ours) Next(samples []probe.Sample) (t probe.Train, ok bool) {
-	budget := m.Budget
-	if budget == 0 {
-		budget = oursBudget
-	}
+	budget := cmp.Or(m.Budget, oursBudget)
 	count := firstCount
 	for i := range samples {
 		budget -= min(budget, samples[i].Bytes())
@@ -130,16 +127,16 @@ func (m Ours) Estimate(samples []probe.Sample) Result {
 	if !last.Rate.Known() || last.Bucket.AtLeast {
 		return last
 	}
-	for i := range samples {
-		first := Estimate(&samples[i], m.Capacity)
-		if !first.Rate.Known() {
-			continue
+	first, at := last, len(samples)-1
+	for i := range samples[:at] {
+		if r := Estimate(&samples[i], m.Capacity); r.Rate.Known() {
+			first, at = r, i
+			break
 		}
-		found := first.line.bucket(first.from, last.Rate.Value, last.Rate.Value)
-		b := full(samples[:i+1], last.Rate.Value, found.Value)
-		last.Bucket = probe.Estimate{Value: b, Low: b, High: b}
-		return last
 	}
+	found := first.line.bucket(first.from, last.Rate.Value, last.Rate.Value)
+	b := full(samples[:at+1], last.Rate.Value, found.Value)
+	last.Bucket = probe.Estimate{Value: b, Low: b, High: b}
 	return last
 }
 
@@ -159,9 +156,10 @@ func full(samples []probe.Sample, rate, found float64) float64 {
 		}
 		return tokens
 	}
-	low, high := found, 2*found
-	for held(high) < found {
-		high *= 2
+	// It is found at the least, and that and all that came at the most.
+	low, high := found, found
+	for i := range samples[:len(samples)-1] {
+		high += float64(samples[i].Bytes())
 	}
 	for range 60 {
 		if middle := (low + high) / 2; held(middle) < found {
