@@ -88,11 +88,12 @@ func Up(ctx context.Context, t *Topology, options ...Option) (_ *Lab, err error)
 			return nil, fmt.Errorf("node %s: %w", spec.Name, err)
 		}
 	}
-	devs := l.devs
+	devs, names := l.devs, t.LinkNames()
 	for i, spec := range t.Links {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+		l.seeds[i] = l.backends[i].seed(spec, names[i], t.Seed)
 		if err := l.makeLink(i, spec, devs[i]); err != nil {
 			return nil, fmt.Errorf("link %s - %s: %w", spec.Ends[0], spec.Ends[1], permitted(err))
 		}

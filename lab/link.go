@@ -24,7 +24,6 @@ const firstIndex = 10_000
 // them up.
 func (l *Lab) makeLink(i int, spec LinkSpec, devs [2]string) error {
 	nodes := [2]*Node{l.nodes[spec.Ends[0]], l.nodes[spec.Ends[1]]}
-	l.seeds[i] = l.backends[i].seed(spec, l.Topology.LinkNames()[i], l.Topology.Seed)
 	if l.backends[i] != Emulator {
 		if err := makeVeth(i, nodes, devs); err != nil {
 			return err

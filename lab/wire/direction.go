@@ -64,7 +64,7 @@ type direction struct {
 	came     int64 // when the last frame did
 	pace     int64 // no wake-up before
 	other    *direction
-	fast     atomic.Bool // more than fastRate left since before
+	fast     atomic.Bool // more than fastRate left since before; an exact one never is
 	before   int64       // when the last sleep began
 	left     uint64      // bytes that had left then
 	planned  int64       // when it wants to look at the clock again
@@ -247,7 +247,7 @@ func (d *direction) join(r *link.Result) {
 // keeps tells whether the run waits for the rest of its frame.
 func (d *direction) keeps(now int64) bool {
 	c := &d.run
-	return c.from < c.to && d.fast.Load() && !d.exact && now < c.released+d.together() && c.to < int(d.ring.slots[c.slot].segments)
+	return c.from < c.to && d.fast.Load() && now < c.released+d.together() && c.to < int(d.ring.slots[c.slot].segments)
 }
 
 // release writes the run.
