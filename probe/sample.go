@@ -71,6 +71,17 @@ type Sample struct {
 	// Arrived is in the order of arrival. A packet that is not in it was lost; one
 	// that is in it twice was duplicated.
 	Arrived []Arrival `json:"arrived"`
+	// Overflow is how many packets the receiver's own socket dropped: not the path.
+	Overflow int `json:"overflow,omitempty"`
+	// Stolen is for how long the hypervisor kept a processor from either end while the
+	// train was under way (/proc/stat).
+	Stolen Stolen `json:"stolen,omitzero"`
+}
+
+// Stolen is time that the hypervisor gave to others, in ns.
+type Stolen struct {
+	Sender   int64 `json:"sender"`
+	Receiver int64 `json:"receiver"`
 }
 
 // Arrival is one packet that came.
