@@ -3,6 +3,7 @@
 package lab_test
 
 import (
+	"math"
 	"os"
 	"testing"
 	"time"
@@ -19,8 +20,10 @@ import (
 //
 //	client ── router ──wan── server      20 ms each way, 60 from 3 s on, and 5 % lost
 //
-// On an emulated processor times are bounded from below alone. Of some 600 datagrams
-// 5 % are lost within 5 sigma, 17 to 43.
+// On an emulated processor times are bounded from below alone. Of some 580 datagrams
+// 5 % are 29; netem's draws cannot be repeated on every kernel, so 5 sigma either way
+// are allowed: 3 to 55. A datagram that a processor which stands still delivers after
+// the end of the run is lost as well, but not by the link.
 func TestNetemBackend(t *testing.T) {
 	p := lab.Path{Spec: link.Spec{Rate: 5 * unit.Mbit, Queue: link.Amount{Segments: 100}, Delay: 20 * time.Millisecond}}
 	lossy := p
@@ -51,10 +54,11 @@ func TestNetemBackend(t *testing.T) {
 	}
 	f := r.Flow("f").Total
 	t.Logf("%d datagrams, %d lost; the link %+v", f.Datagrams, f.LostDatagrams, r.Links[1].Forward.Total)
-	if want := float64(f.Datagrams) * 0.05; float64(f.LostDatagrams) < 0.5*want || float64(f.LostDatagrams) > 1.7*want {
+	if want := float64(f.Datagrams) * 0.05; math.Abs(float64(f.LostDatagrams)-want) > 5*math.Sqrt(want*0.95) {
 		t.Errorf("%d of %d datagrams were lost, want 5 %%", f.LostDatagrams, f.Datagrams)
 	}
-	if total := r.Links[1].Forward.Total; total.Frames+total.Dropped < f.Datagrams || total.Dropped < f.LostDatagrams {
+	const late = 5
+	if total := r.Links[1].Forward.Total; total.Frames+total.Dropped+late < f.Datagrams || total.Dropped+late < f.LostDatagrams {
 		t.Errorf("the link counts %+v", total)
 	}
 	for _, p := range r.Programs {
