@@ -76,6 +76,9 @@ type Sample struct {
 	// Stolen is for how long the hypervisor kept a processor from either end while the
 	// train was under way (/proc/stat).
 	Stolen Stolen `json:"stolen,omitzero"`
+	// Flaws are what went wrong at either end, in words: a sender that stood still, a
+	// clock that was set.
+	Flaws []string `json:"flaws,omitempty"`
 }
 
 // Stolen is time that the hypervisor gave to others, in ns.

@@ -1,0 +1,182 @@
+package session
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/probe"
+	"headgate/unit"
+)
+
+// serve starts a server on any port of host, and ends it with the test.
+func serve(t *testing.T, host string, s *Server) Options {
+	t.Helper()
+	s.Log = slog.New(slog.DiscardHandler)
+	if s.Caps == (Caps{}) {
+		s.Caps = Default
+	}
+	if err := s.Listen(t.Context(), host+":0"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- s.Serve(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return Options{Host: strings.Trim(host, "[]"), Port: int(s.Addr().Port()), Auth: s.Auth}
+}
+
+func dial(t *testing.T, o Options) *Client {
+	t.Helper()
+	c, err := Dial(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+var key = Auth{Key: []byte("0123456789abcdef")}
+
+// Trains cross in both directions, with both protocols, with a key and without.
+func TestTrains(t *testing.T) {
+	for _, host := range []string{"127.0.0.1", "[::1]"} {
+		for name, auth := range map[string]Auth{"key": key, "open": {}} {
+			c := dial(t, serve(t, host, &Server{Auth: auth}))
+			if c.MTU[probe.Out] != 1500 || c.MTU[probe.In] != 1500 || c.RTT <= 0 {
+				t.Errorf("%s, %s: MTU %v, RTT %v", host, name, c.MTU, c.RTT)
+			}
+			for _, d := range []probe.Direction{probe.Out, probe.In} {
+				train := probe.Train{Purpose: "test", Parts: []probe.Part{{Count: 300, Size: 9000}, {Count: 50, Size: 200, Rate: 20e6, Pause: time.Millisecond}}}
+				s, err := c.Send(t.Context(), d, train)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(s.Sent) != 350 || len(s.Arrived) != 350 || s.Lost() != 0 || s.Parts[0].Size != 1500 || s.Arrived[349].Number != 349 {
+					t.Errorf("%s, %s, %s: %d sent, %d arrived, %d lost, of %d bytes", host, name, d, len(s.Sent), len(s.Arrived), s.Lost(), s.Parts[0].Size)
+				}
+				t.Logf("%s, %s, %s: flaws %q", host, name, d, s.Flaws)
+			}
+			out, in, control := c.Spent()
+			if out < 300*1514+50*214 || in < 300*1514+50*214 || control < 2000 {
+				t.Errorf("spent %d, %d, %d", out, in, control)
+			}
+		}
+	}
+}
+
+// A wrong key is refused by both ends, and so is none.
+func TestKeys(t *testing.T) {
+	o := serve(t, "127.0.0.1", &Server{Auth: key})
+	for name, auth := range map[string]Auth{"another key": {Key: []byte("0123456789abcdeX")}, "no key": {}} {
+		o.Auth = auth
+		if c, err := Dial(t.Context(), o); err == nil {
+			c.Close()
+			t.Errorf("%s is admitted", name)
+		} else {
+			t.Logf("%s: %v", name, err)
+		}
+	}
+	o = serve(t, "127.0.0.1", &Server{})
+	o.Auth = key
+	if c, err := Dial(t.Context(), o); err == nil {
+		c.Close()
+		t.Error("a server that does not know the key is believed")
+	} else {
+		t.Logf("a server without a key: %v", err)
+	}
+}
+
+// A server sends no more than its caps, whatever is asked.
+func TestCaps(t *testing.T) {
+	caps := Caps{Bytes: 1_000_000, Rate: 40 * unit.Mbit, Time: 20 * time.Second}
+	for name, train := range map[string]probe.Train{
+		"too many bytes":     probe.Uniform("", 700, 1500, 0),
+		"too long":           {Parts: []probe.Part{{Count: 1, Size: 100}, {Count: 1, Size: 100, Pause: 30 * time.Second}}},
+		"no packets":         probe.Uniform("", 0, 1500, 0),
+		"too many packets":   probe.Uniform("", 1<<30, 1500, 0),
+		"no parts":           {},
+		"a pause of an hour": {Parts: []probe.Part{{Count: 1, Size: 100, Pause: 2 * time.Hour}}},
+	} {
+		c := dial(t, serve(t, "127.0.0.1", &Server{Caps: caps}))
+		if _, err := c.Send(t.Context(), probe.In, train); err == nil {
+			t.Errorf("%s: the server sends it", name)
+		} else {
+			t.Logf("%s: %v", name, err)
+		}
+		if _, err := c.Send(t.Context(), probe.In, probe.Uniform("", 10, 1500, 0)); err == nil {
+			t.Errorf("%s: the session goes on", name)
+		}
+	}
+	// 40 Mbit/s are 5 MB a second: of 3 trains of 3 MB the second and third wait.
+	caps.Bytes = 20_000_000
+	c := dial(t, serve(t, "127.0.0.1", &Server{Caps: caps}))
+	begun := time.Now()
+	for range 3 {
+		if _, err := c.Send(t.Context(), probe.In, probe.Uniform("", 2000, 1500, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if took := time.Since(begun); took < 1900*time.Millisecond {
+		t.Errorf("9 MB came within %v", took)
+	}
+	if _, err := c.Send(t.Context(), probe.In, probe.Uniform("", 4000, 1500, 0)); err == nil {
+		t.Error("the server sends 6 MB at once, of 5 a second")
+	}
+}
+
+// One measures at a time; the other is told that it waits.
+func TestTurns(t *testing.T) {
+	o := serve(t, "127.0.0.1", &Server{})
+	first := dial(t, o)
+	waits := make(chan int, 10)
+	o.Waiting = func(n int) { waits <- n }
+	second := make(chan error)
+	go func() {
+		c, err := Dial(context.Background(), o)
+		if err == nil {
+			c.Close()
+		}
+		second <- err
+	}()
+	select {
+	case <-waits:
+	case err := <-second:
+		t.Fatalf("the second did not wait: %v", err)
+	}
+	first.Close()
+	if err := <-second; err != nil {
+		t.Error(err)
+	}
+}
+
+// Who gives up is gone at once, and a server that vanishes is told of.
+func TestVanishing(t *testing.T) {
+	o := serve(t, "127.0.0.1", &Server{})
+	c := dial(t, o)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	begun := time.Now()
+	if _, err := c.Send(ctx, probe.In, probe.Train{Parts: []probe.Part{{Count: 1, Size: 100}, {Count: 1, Size: 100, Pause: 10 * time.Second}}}); err == nil || time.Since(begun) > 2*time.Second {
+		t.Errorf("%v after %v", err, time.Since(begun))
+	}
+	c.Close()
+	s := &Server{Auth: key, Caps: Caps{Bytes: 1 << 30, Rate: unit.Gbit, Time: 300 * time.Millisecond}}
+	c = dial(t, serve(t, "127.0.0.1", s))
+	time.Sleep(400 * time.Millisecond)
+	if _, err := c.Send(t.Context(), probe.Out, probe.Uniform("", 10, 1500, 0)); err == nil {
+		t.Error("a session that is over goes on")
+	} else {
+		t.Log(err)
+	}
+	if _, err := c.Send(t.Context(), probe.Out, probe.Uniform("", 10, 1500, 0)); err == nil {
+		t.Error("a broken session goes on")
+	}
+}
