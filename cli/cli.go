@@ -37,6 +37,7 @@ var commands = []func(*app) *cobra.Command{
 	agentCommand,
 	doctorCommand,
 	initCommand,
+	probeCommand,
 	labCommand,
 	benchCommand,
 	versionCommand,

@@ -165,14 +165,21 @@ func decimal(digits string, scale uint64) (uint64, error) {
 	return r.Num().Uint64(), nil
 }
 
-// format prints v with the largest suffix that keeps it to three decimals.
+// format prints v with the largest suffix that keeps it to three decimals, unless
+// another makes it much shorter: 200MB, not 195312.5KiB.
 func format(v uint64, suffixes []suffix) string {
+	best := ""
 	for _, suf := range suffixes {
 		if v >= suf.scale && (v%suf.scale*1000)%suf.scale == 0 {
-			return formatScaled(v, suf.scale) + suf.name
+			if s := formatScaled(v, suf.scale) + suf.name; best == "" || len(s)+2 < len(best) {
+				best = s
+			}
 		}
 	}
-	return "0" + suffixes[len(suffixes)-1].name
+	if best == "" {
+		return "0" + suffixes[len(suffixes)-1].name
+	}
+	return best
 }
 
 // formatScaled prints v/scale with up to six decimals. Scales are at most 2^40,

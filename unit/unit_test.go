@@ -78,3 +78,12 @@ func FuzzParseRate(f *testing.F) {
 		}
 	})
 }
+
+// A round number in one kind of suffix is not printed as an odd one of the other.
+func TestShorterSuffix(t *testing.T) {
+	for b, want := range map[Bytes]string{200_000_000: "200MB", 65536: "64KiB", 10_000_000: "10MB", 1 << 30: "1GiB", 1234567: "1234.567kB"} {
+		if got := b.String(); got != want {
+			t.Errorf("%d is printed as %s, want %s", uint64(b), got, want)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"headgate/unit"
+)
+
+// oneWord is a flag that takes one of some words.
+type oneWord struct {
+	value *string
+	words []string
+}
+
+func (w oneWord) String() string { return *w.value }
+func (w oneWord) Type() string   { return strings.Join(w.words, "|") }
+
+// Set is for package pflag.
+func (w oneWord) Set(s string) error {
+	if !slices.Contains(w.words, s) {
+		last := len(w.words) - 1
+		return fmt.Errorf("write %s or %s", strings.Join(w.words[:last], ", "), w.words[last])
+	}
+	*w.value = s
+	return nil
+}
+
+// rateFlag is a flag that takes a rate.
+type rateFlag unit.Rate
+
+func (r *rateFlag) Type() string { return "rate" }
+func (r *rateFlag) String() string {
+	if *r == 0 {
+		return ""
+	}
+	return unit.Rate(*r).String()
+}
+
+// Set is for package pflag.
+func (r *rateFlag) Set(s string) error {
+	v, err := unit.ParseRate(s)
+	*r = rateFlag(v)
+	return err
+}
+
+// bytesFlag is a flag that takes a size.
+type bytesFlag unit.Bytes
+
+func (b *bytesFlag) Type() string   { return "size" }
+func (b *bytesFlag) String() string { return unit.Bytes(*b).String() }
+
+// Set is for package pflag.
+func (b *bytesFlag) Set(s string) error {
+	v, err := unit.ParseBytes(s)
+	*b = bytesFlag(v)
+	return err
+}

@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"headgate/probe"
+	"headgate/probe/path"
+	"headgate/probe/session"
+	"headgate/unit"
+)
+
+// measured is a path, as it is printed.
+type measured struct {
+	Host string        `json:"host"`
+	Peer string        `json:"peer,omitempty"`
+	RTT  time.Duration `json:"rtt_ns,omitempty"`
+	// Directions are the answers, "out" and "in".
+	Directions map[probe.Direction]*path.Answer `json:"directions"`
+	// Control is what the control connection carried, in both directions.
+	Control unit.Bytes `json:"control_bytes,omitempty"`
+	// Failed says why not all was measured.
+	Failed string `json:"failed,omitempty"`
+}
+
+// measure measures a path, and prints what it knows, also if it came to no end.
+func (a *app) measure(target string, m measurement, f probeFlags, auth session.Auth) (err error) {
+	host, port, err := hostPort(target)
+	if err != nil {
+		return usageError{err, "headgate probe " + m.name}
+	}
+	ctx, stop := interrupted()
+	defer stop()
+	progress := a.progress(*f.output)
+	defer progress.clear()
+	client, err := session.Dial(ctx, session.Options{Host: host, Port: port, Network: f.network(), Auth: auth, Waiting: func(n int) {
+		progress.say("waiting: %d measure before us", n)
+	}})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	log, closeLog, err := probeLog(f.log, m.name, target, client)
+	if err != nil {
+		return err
+	}
+	out := measured{Host: target, Peer: client.Peer.String(), RTT: client.RTT, Directions: map[probe.Direction]*path.Answer{}}
+	var failure error
+	for _, d := range f.directions() {
+		method := f.methodFor(m)
+		begun := time.Now()
+		spent := unit.Bytes(0)
+		samples, err := path.Run(ctx, method.Next, func(ctx context.Context, t probe.Train) (probe.Sample, error) {
+			progress.say("%s: %s, %d packets, %s until now", d, t.Purpose, t.Count(), spent)
+			return client.Send(ctx, d, t)
+		}, f.time, func(s *probe.Sample) {
+			spent += s.Bytes()
+			if log != nil {
+				failure = errors.Join(failure, log.Add(d, s))
+			}
+		})
+		answer := method.Estimate(samples)
+		answer.Seconds = time.Since(begun).Seconds()
+		out.Directions[d] = &answer
+		if err != nil {
+			out.Failed = err.Error()
+			failure = errors.Join(failure, err)
+			break
+		}
+	}
+	_, _, out.Control = client.Spent()
+	progress.clear()
+	err = a.print(*f.output, out, func(w io.Writer) error { return out.table(w) })
+	return errors.Join(failure, err, closeLog())
+}
+
+// probeLog opens the log that a flag names; without one there is none.
+func probeLog(file, command, host string, c *session.Client) (*probe.Log, func() error, error) {
+	if file == "" {
+		return nil, func() error { return nil }, nil
+	}
+	w, err := os.Create(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	log, err := probe.NewLog(w, probe.LogHead{Started: time.Now(), Host: host, Command: command, MTU: max(c.MTU[probe.Out], c.MTU[probe.In]), RTT: c.RTT})
+	if err != nil {
+		w.Close()
+		return nil, nil, err
+	}
+	return log, w.Close, nil
+}
+
+func probeReplayCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "replay LOG",
+		Short: "Estimate again from a log, without a network",
+		Long: `Replay reads what --log has written, and estimates again: with another method, or with a
+capacity that is known by now.`,
+		Example: "  headgate probe replay probe.log\n  headgate probe replay probe.log --capacity 1Gbit -o json",
+		Args:    cobra.ExactArgs(1),
+	}
+	var capacity rateFlag
+	method := "ours"
+	c.Flags().Var(&capacity, "capacity", "the capacity, if it is known")
+	c.Flags().Var(oneWord{&method, []string{"ours", "seed"}}, "method", "ours, or the ones of the estimation seed")
+	completeFlag(c, "method", oneOf("ours", "seed"))
+	output := outputFlag(c)
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		f, err := os.Open(args[0])
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		r, err := probe.ReadLog(f)
+		if err != nil {
+			return fmt.Errorf("%s: %w", args[0], err)
+		}
+		out := measured{Host: r.Head.Host, RTT: r.Head.RTT, Directions: map[probe.Direction]*path.Answer{}}
+		m := path.Method{Wanted: wantedOf(r.Head.Command), Known: unit.Rate(capacity), Seed: method == "seed"}
+		for d, samples := range r.Samples {
+			answer := m.Estimate(samples)
+			out.Directions[d] = &answer
+		}
+		return a.print(*output, out, func(w io.Writer) error { return out.table(w) })
+	}
+	return c
+}
+
+// wantedOf is what a command measures.
+func wantedOf(command string) path.Wanted {
+	for _, m := range measurements {
+		if m.name == command {
+			return m.wanted
+		}
+	}
+	return path.Everything
+}
+
+// progress is one line on a terminal that is written over; nothing elsewhere.
+type progress struct {
+	w     io.Writer
+	shown int
+}
+
+func (a *app) progress(f format) *progress {
+	if _, live := a.terminal(); live && f == "table" {
+		return &progress{w: a.err}
+	}
+	return &progress{}
+}
+
+func (p *progress) say(format string, args ...any) {
+	if p.w == nil {
+		return
+	}
+	p.clear()
+	line := fmt.Sprintf(format, args...)
+	p.shown = len(line)
+	fmt.Fprint(p.w, line)
+}
+
+func (p *progress) clear() {
+	if p.w != nil && p.shown > 0 {
+		fmt.Fprint(p.w, "\r"+strings.Repeat(" ", p.shown)+"\r")
+		p.shown = 0
+	}
+}

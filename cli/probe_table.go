@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+
+	"headgate/probe"
+	"headgate/probe/path"
+)
+
+// table prints a path for people: a column for each direction.
+func (m *measured) table(w io.Writer) error {
+	head := m.Host
+	if m.RTT > 0 {
+		head += fmt.Sprintf(", round trip %v", m.RTT.Round(10*time.Microsecond))
+	}
+	fmt.Fprintln(w, head)
+	rows := [][]string{{"PATH"}}
+	var answers []*path.Answer
+	for _, d := range []probe.Direction{probe.Out, probe.In} {
+		if a := m.Directions[d]; a != nil {
+			rows[0] = append(rows[0], strings.ToUpper(string(d)))
+			answers = append(answers, a)
+		}
+	}
+	add := func(name string, cell func(*path.Answer) string) {
+		row := []string{name}
+		some := false
+		for _, a := range answers {
+			text := cell(a)
+			some = some || text != ""
+			row = append(row, text)
+		}
+		if some {
+			rows = append(rows, row)
+		}
+	}
+	for _, r := range answerRows {
+		add(r.name, r.cell)
+	}
+	if err := table(w, "", rows); err != nil {
+		return err
+	}
+	for i, a := range answers {
+		for _, f := range a.Flaws {
+			fmt.Fprintf(w, "%s: %s\n", strings.ToLower(rows[0][i+1]), f)
+		}
+	}
+	return nil
+}
+
+// answerRows are the lines of an answer; an empty one is left out.
+var answerRows = []struct {
+	name string
+	cell func(*path.Answer) string
+}{
+	{"capacity", func(a *path.Answer) string {
+		if a.Capacity == nil {
+			return ""
+		}
+		return rateText(*a.Capacity)
+	}},
+	{"token rate", func(a *path.Answer) string {
+		if a.TokenRate == nil {
+			return ""
+		}
+		return rateText(a.TokenRate.Rate)
+	}},
+	{"  of IP packets", func(a *path.Answer) string {
+		if a.TokenRate == nil || !a.TokenRate.Rate.Known() {
+			return ""
+		}
+		return bitRate(a.TokenRate.Rate.Value * a.LayerThree)
+	}},
+	{"bucket", func(a *path.Answer) string {
+		if a.TokenRate == nil {
+			return ""
+		}
+		return estimateText(a.TokenRate.Bucket, func(v float64) string { return sizeText(v) })
+	}},
+	{"either", func(a *path.Answer) string {
+		if a.TokenRate == nil || a.TokenRate.Joint == nil {
+			return ""
+		}
+		j := a.TokenRate.Joint
+		return fmt.Sprintf("token rate >= %s, or bucket + rate * %.0f ms >= %s", bitRate(j.Rate), j.Took*1e3, j.Bytes)
+	}},
+	{"lost", func(a *path.Answer) string {
+		if a.Lost == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%.2f %%", a.Lost*100)
+	}},
+	{"sent", func(a *path.Answer) string {
+		if a.Seconds == 0 {
+			return sizeText(float64(a.Bytes))
+		}
+		return fmt.Sprintf("%s in %.2f s", sizeText(float64(a.Bytes)), a.Seconds)
+	}},
+}
+
+func rateText(e probe.Estimate) string { return estimateText(e, bitRate) }
+
+// bitRate is a rate with four digits: an interval of 0.1 % shows.
+func bitRate(bps float64) string {
+	scale, name := 1e3, "kbit"
+	switch {
+	case bps >= 0.99995e9:
+		scale, name = 1e9, "Gbit"
+	case bps >= 0.99995e6:
+		scale, name = 1e6, "Mbit"
+	}
+	v := bps / scale
+	return fmt.Sprintf("%.*f%s", max(0, 3-int(math.Log10(max(v, 1)))), v, name)
+}
+
+// estimateText is a value with its interval, a bound, or why there is none.
+func estimateText(e probe.Estimate, text func(float64) string) string {
+	switch {
+	case !e.Known():
+		return "cannot tell: " + e.Cannot
+	case e.AtLeast:
+		return "at least " + text(e.Value)
+	case e.Low == 0 && e.High == 0:
+		return text(e.Value)
+	}
+	return fmt.Sprintf("%s (%s to %s)", text(e.Value), text(e.Low), text(e.High))
+}
+
+// sizeText is a number of bytes with three digits or so.
+func sizeText(b float64) string {
+	switch {
+	case b >= 1e6:
+		return fmt.Sprintf("%.2f MB", b/1e6)
+	case b >= 1e4:
+		return fmt.Sprintf("%.1f kB", b/1e3)
+	}
+	return fmt.Sprintf("%.0f B", b)
+}
