@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/lab"
+	"headgate/lab/labtest"
+	"headgate/lab/link"
+	"headgate/probe"
+	"headgate/unit"
+)
+
+// probed is a lab of two hosts, and a server of probes on one of them:
+//
+//	client ==== server      5 ms each way
+type probed struct {
+	t      testing.TB
+	lab    *lab.Lab
+	client *lab.Node
+	server *lab.Cmd
+	dir    string
+}
+
+func probeLab(t testing.TB, forward, back link.Spec) *probed {
+	t.Helper()
+	topology := &lab.Topology{
+		Nodes: []lab.NodeSpec{{Name: "client"}, {Name: "server"}},
+		Links: []lab.LinkSpec{{Ends: [2]string{"client", "server"}, Backend: lab.Emulator}},
+	}
+	for i, s := range []link.Spec{forward, back} {
+		s.Delay = 5 * time.Millisecond
+		if s.Queue == (link.Amount{}) {
+			s.Queue = link.Amount{Time: time.Second}
+		}
+		p := lab.Path{Spec: s, Exact: true}
+		if i == 0 {
+			topology.Links[0].Forward = p
+		} else {
+			topology.Links[0].Back = p
+		}
+	}
+	l := labtest.Up(t, topology)
+	p := &probed{t: t, lab: l, client: l.Node("client"), dir: t.TempDir()}
+	if err := os.WriteFile(filepath.Join(p.dir, "key"), []byte("0123456789abcdef\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.server = p.command(l.Node("server"), "probe", "serve", "--key-file", filepath.Join(p.dir, "key"))
+	heard := &heardLine{wanted: "clients may measure", heard: make(chan struct{})}
+	p.server.Stderr = heard
+	if err := p.server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.stop)
+	select {
+	case <-heard.heard:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the server does not say that clients may measure")
+	}
+	return p
+}
+
+// heardLine tells when something was written.
+type heardLine struct {
+	wanted string
+	text   bytes.Buffer
+	heard  chan struct{}
+}
+
+func (h *heardLine) Write(b []byte) (int, error) {
+	before := strings.Contains(h.text.String(), h.wanted)
+	h.text.Write(b)
+	if !before && strings.Contains(h.text.String(), h.wanted) {
+		close(h.heard)
+	}
+	return len(b), nil
+}
+
+func (p *probed) stop() {
+	if p.server.ProcessState == nil {
+		p.server.Process.Kill()
+		p.server.Wait()
+	}
+}
+
+// command is headgate in a node.
+func (p *probed) command(n *lab.Node, args ...string) *lab.Cmd {
+	self, err := os.Executable()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	c := n.Command(p.t.Context(), self, args...)
+	c.Env = append(os.Environ(), selfEnv+"=1")
+	return c
+}
+
+// probe measures, and reads the answer.
+func (p *probed) probe(args ...string) (m measured) {
+	p.t.Helper()
+	full := append([]string{"probe"}, append(args, "-o", "json")...)
+	if args[0] != "replay" {
+		full = append(full, "--key-file", filepath.Join(p.dir, "key"))
+	}
+	c := p.command(p.client, full...)
+	out, err := c.Output()
+	if err != nil {
+		p.t.Fatalf("headgate probe %s: %v\n%s%s", strings.Join(args, " "), err, out, c.Stderr)
+	}
+	if err := json.Unmarshal(out, &m); err != nil {
+		p.t.Fatalf("%v\n%s", err, out)
+	}
+	return m
+}
+
+// The token rate and bucket of two directions that differ are found over a real
+// path with IPv4 and IPv6, within 1 % and a packet, and again from the log.
+func TestProbeTokenRate(t *testing.T) {
+	labtest.NeedRoot(t)
+	labtest.Try(t, func(t *labtest.Check) {
+		limited := func(rate unit.Rate, size unit.Bytes) link.Spec {
+			return link.Spec{Rate: unit.Gbit, Bucket: &link.Bucket{Rate: rate, Size: size}}
+		}
+		p := probeLab(t, limited(200*unit.Mbit, 100_000), limited(80*unit.Mbit, 30_000))
+		log := filepath.Join(p.dir, "log")
+		check := func(m measured) {
+			t.Helper()
+			for d, want := range map[probe.Direction]link.Bucket{probe.Out: {Rate: 200 * unit.Mbit, Size: 100_000}, probe.In: {Rate: 80 * unit.Mbit, Size: 30_000}} {
+				a := m.Directions[d]
+				if a == nil || a.TokenRate == nil {
+					t.Fatalf("%s: %s was not measured", m.Host, d)
+				}
+				if off := a.TokenRate.Rate.Value/float64(want.Rate) - 1; math.Abs(off) > 0.01 {
+					t.Errorf("%s, %s: a token rate of %s, want %s", m.Host, d, rateText(a.TokenRate.Rate), want.Rate)
+				}
+				if off := a.TokenRate.Bucket.Value - float64(want.Size); math.Abs(off) > max(1514, 0.02*float64(want.Size)) {
+					t.Errorf("%s, %s: a bucket of %s, want %s", m.Host, d, estimateText(a.TokenRate.Bucket, sizeText), want.Size)
+				}
+				if a.Bytes > 5_500_000 {
+					t.Errorf("%s, %s: %s were sent", m.Host, d, a.Bytes)
+				}
+			}
+		}
+		check(p.probe("tokenrate", "10.0.0.2", "--capacity", "1Gbit", "--log", log))
+		check(p.probe("tokenrate", "fd00::2", "--capacity", "1Gbit"))
+		check(p.probe("replay", log, "--capacity", "1Gbit"))
+	})
+}
