@@ -1,0 +1,45 @@
+package capacity
+
+import "time"
+
+// Constants, ours.
+const (
+	oursBudget = 2_000_000
+	oursTime   = time.Second
+	// small packets are the seed's s; full ones are sent where a burst must be long.
+	small = seedSize
+	full  = 1500
+	// aheadSize is of the packet that goes ahead of a burst: the first gap of a cold
+	// burst was measured 11 to 13 % short. aheadGap is long enough for the receiver's
+	// work on it.
+	aheadSize = 80
+	aheadGap  = 40 * time.Microsecond
+	// firstBursts of firstCount packets, firstPause apart, show what is to be sent.
+	firstBursts, firstCount = 8, 16
+	firstPause              = 10 * time.Millisecond
+	leastPause              = time.Millisecond
+	// mostCount is what one call of UDP GSO sends.
+	mostCount = 64
+	// target is how long a burst should last, in ns: 80 times what a stamp is off by.
+	target = 80_000.0
+	// exact: an interval so narrow, relative, is enough.
+	exact = 0.012
+	// noise is what a kernel's receive stamp is off by, in ns (measured).
+	noise = 1000.0
+	// mostSkew is how much one clock may be faster than another.
+	mostSkew = 1e-4
+	// least values make a mode.
+	least = 8
+	// leastWide is the narrowest window of a mode, relative.
+	leastWide = 0.001
+	// sure is how many standard errors tell two modes apart.
+	sure = 2.5
+	// A run that is late by lateNoise stamps' errors or latePart of its length weighs
+	// half.
+	lateNoise, latePart = 1.5, 0.03
+	resamples           = 40
+	// off and beside are what interval's resamples do not show: what the mean of all
+	// stamps is off by, in ns, and how much of a mode's width others' packets may move
+	// it if all were beside it. They make the interval hold 90 % of 600 drawn paths.
+	off, beside = 100.0, 0.1
+)
