@@ -57,22 +57,11 @@ type packet struct {
 // Send lets a train cross the path, once its pause is over.
 func (n *Network) Send(t probe.Train) probe.Sample {
 	s := probe.Sample{Train: t, Sent: make([]int64, 0, t.Count())}
-	packets := make([]packet, 0, t.Count())
-	due := float64(n.now)
+	packets := n.path.emit(t, n.now)
 	at := n.now
-	for i, p := range t.Parts {
-		due += float64(p.Pause)
-		if i > 0 && p.Pause == 0 {
-			due += p.Gap()
-		}
-		for j := range p.Count {
-			if j > 0 {
-				due += p.Gap()
-			}
-			at = n.awake(max(at, int64(due)))
-			packets = append(packets, packet{len(s.Sent), p.Frame(), at})
-			s.Sent = append(s.Sent, at)
-		}
+	for _, p := range packets {
+		at = p.at
+		s.Sent = append(s.Sent, at)
 	}
 	for _, l := range n.links {
 		packets = cross(l, packets)
@@ -86,9 +75,30 @@ func (n *Network) Send(t probe.Train) probe.Sample {
 	return s
 }
 
+// emit is a train's packets as they leave the sender, from a time on.
+func (p *Path) emit(t probe.Train, from int64) []packet {
+	packets := make([]packet, 0, t.Count())
+	due := float64(from)
+	at := from
+	for i, part := range t.Parts {
+		due += float64(part.Pause)
+		if i > 0 && part.Pause == 0 {
+			due += part.Gap()
+		}
+		for j := range part.Count {
+			if j > 0 {
+				due += part.Gap()
+			}
+			at = p.awake(max(at, int64(due)))
+			packets = append(packets, packet{len(packets), part.Frame(), at})
+		}
+	}
+	return packets
+}
+
 // awake is when the sender can send what is due at a time.
-func (n *Network) awake(at int64) int64 {
-	on, off := int64(n.path.Sleep.On), int64(n.path.Sleep.Off)
+func (p *Path) awake(at int64) int64 {
+	on, off := int64(p.Sleep.On), int64(p.Sleep.Off)
 	if off == 0 {
 		return at
 	}
