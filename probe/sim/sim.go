@@ -19,6 +19,9 @@ type Path struct {
 	// Sleep: the sender runs for On, then not for Off, and so on. What was due
 	// meanwhile is sent as it wakes, and stamped then.
 	Sleep link.Active
+	// Work is for how long a packet keeps the sender's processor: nothing is sent
+	// faster than that, and Sent tells it.
+	Work time.Duration
 	// Noise is the standard deviation of the receiver's stamps. It never changes their
 	// order.
 	Noise time.Duration
@@ -79,7 +82,7 @@ func (n *Network) Send(t probe.Train) probe.Sample {
 func (p *Path) emit(t probe.Train, from int64) []packet {
 	packets := make([]packet, 0, t.Count())
 	due := float64(from)
-	at := from
+	at, free := from, from
 	for i, part := range t.Parts {
 		due += float64(part.Pause)
 		if i > 0 && part.Pause == 0 {
@@ -89,7 +92,8 @@ func (p *Path) emit(t probe.Train, from int64) []packet {
 			if j > 0 {
 				due += part.Gap()
 			}
-			at = p.awake(max(at, int64(due)))
+			at = p.awake(max(free, int64(due)))
+			free = at + int64(p.Work)
 			packets = append(packets, packet{len(packets), part.Frame(), at})
 		}
 	}
