@@ -37,6 +37,10 @@ type Method struct {
 // Budget is what one direction spends at the most unless it is told otherwise.
 const Budget unit.Bytes = 10_000_000
 
+// seedLength of the seed's pairs (2.5.4): no sender of ours holds the rate of two
+// packets of 500 bytes above 333 Mbit/s.
+const seedLength = 3
+
 // Answer is what one direction of a path gives. Rates are bit/s of layer 2; those of
 // IP packets as large as the path takes are LayerThree of them.
 type Answer struct {
@@ -84,7 +88,10 @@ func (m Method) nextCapacity(samples []probe.Sample) (probe.Train, bool) {
 		return probe.Train{}, false
 	}
 	own := of(samples, "capacity")
-	return capacity.Seed{Length: 3}.Next(own)
+	if m.Seed {
+		return capacity.Seed{Length: seedLength}.Next(own)
+	}
+	return capacity.Ours{}.Next(own)
 }
 
 func (m Method) nextTokenRate(samples []probe.Sample) (probe.Train, bool) {
@@ -108,7 +115,10 @@ func (m Method) capacity(samples []probe.Sample) probe.Estimate {
 	if len(own) == 0 {
 		return probe.CannotTell("nothing was sent")
 	}
-	c, err := capacity.Seed{Length: 3}.Estimate(own)
+	if !m.Seed {
+		return capacity.Ours{}.Estimate(own).Capacity
+	}
+	c, err := capacity.Seed{Length: seedLength}.Estimate(own)
 	if err != nil {
 		return probe.CannotTell(err.Error())
 	}
