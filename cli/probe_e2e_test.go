@@ -14,6 +14,7 @@ import (
 	"headgate/lab/labtest"
 	"headgate/lab/link"
 	"headgate/probe"
+	"headgate/probe/path"
 	"headgate/unit"
 )
 
@@ -101,7 +102,7 @@ func (p *probed) command(n *lab.Node, args ...string) *lab.Cmd {
 }
 
 // probe measures, and reads the answer.
-func (p *probed) probe(args ...string) (m measured) {
+func (p *probed) probe(args ...string) (m path.Report) {
 	p.t.Helper()
 	full := append([]string{"probe"}, append(args, "-o", "json")...)
 	if args[0] != "replay" {
@@ -128,7 +129,7 @@ func TestProbeTokenRate(t *testing.T) {
 		}
 		p := probeLab(t, limited(200*unit.Mbit, 100_000), limited(80*unit.Mbit, 30_000))
 		log := filepath.Join(p.dir, "log")
-		check := func(m measured) {
+		check := func(m path.Report) {
 			t.Helper()
 			for d, want := range map[probe.Direction]link.Bucket{probe.Out: {Rate: 200 * unit.Mbit, Size: 100_000}, probe.In: {Rate: 80 * unit.Mbit, Size: 30_000}} {
 				a := m.Directions[d]

@@ -17,19 +17,6 @@ import (
 	"headgate/unit"
 )
 
-// measured is a path, as it is printed.
-type measured struct {
-	Host string        `json:"host"`
-	Peer string        `json:"peer,omitempty"`
-	RTT  time.Duration `json:"rtt_ns,omitempty"`
-	// Directions are the answers, "out" and "in".
-	Directions map[probe.Direction]*path.Answer `json:"directions"`
-	// Control is what the control connection carried, in both directions.
-	Control unit.Bytes `json:"control_bytes,omitempty"`
-	// Failed says why not all was measured.
-	Failed string `json:"failed,omitempty"`
-}
-
 // measure measures a path, and prints what it knows, also if it came to no end.
 func (a *app) measure(target string, m measurement, f probeFlags, auth session.Auth) (err error) {
 	host, port, err := hostPort(target)
@@ -51,7 +38,7 @@ func (a *app) measure(target string, m measurement, f probeFlags, auth session.A
 	if err != nil {
 		return err
 	}
-	out := measured{Host: target, Peer: client.Peer.String(), RTT: client.RTT, Directions: map[probe.Direction]*path.Answer{}}
+	out := path.Report{Host: target, Peer: client.Peer.String(), RTT: client.RTT, Directions: map[probe.Direction]*path.Answer{}}
 	var failure error
 	for _, d := range f.directions() {
 		method := f.methodFor(m)
@@ -77,7 +64,7 @@ func (a *app) measure(target string, m measurement, f probeFlags, auth session.A
 	}
 	_, _, out.Control = client.Spent()
 	progress.clear()
-	err = a.print(*f.output, out, func(w io.Writer) error { return out.table(w) })
+	err = a.print(*f.output, out, func(w io.Writer) error { return reportTable(w, &out) })
 	return errors.Join(failure, err, closeLog())
 }
 
@@ -123,13 +110,13 @@ capacity that is known by now.`,
 		if err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
 		}
-		out := measured{Host: r.Head.Host, RTT: r.Head.RTT, Directions: map[probe.Direction]*path.Answer{}}
+		out := path.Report{Host: r.Head.Host, RTT: r.Head.RTT, Directions: map[probe.Direction]*path.Answer{}}
 		m := path.Method{Wanted: wantedOf(r.Head.Command), Known: unit.Rate(capacity), Seed: method == "seed"}
 		for d, samples := range r.Samples {
 			answer := m.Estimate(samples)
 			out.Directions[d] = &answer
 		}
-		return a.print(*output, out, func(w io.Writer) error { return out.table(w) })
+		return a.print(*output, out, func(w io.Writer) error { return reportTable(w, &out) })
 	}
 	return c
 }

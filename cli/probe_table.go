@@ -11,8 +11,8 @@ import (
 	"headgate/probe/path"
 )
 
-// table prints a path for people: a column for each direction.
-func (m *measured) table(w io.Writer) error {
+// reportTable prints a path for people: a column for each direction.
+func reportTable(w io.Writer, m *path.Report) error {
 	head := m.Host
 	if m.RTT > 0 {
 		head += fmt.Sprintf(", round trip %v", m.RTT.Round(10*time.Microsecond))

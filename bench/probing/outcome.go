@@ -1,0 +1,158 @@
+package probing
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"headgate/bench"
+	"headgate/probe"
+)
+
+// outcome is what a method said of one path.
+type outcome struct {
+	// off is the relative error, NaN if there is no answer.
+	off float64
+	// covered: the interval holds the truth; width is that of the interval, relative.
+	covered bool
+	width   float64
+	// why there is no answer.
+	why     string
+	bytes   float64
+	seconds float64
+}
+
+// judge holds an estimate against the truth.
+func judge(e probe.Estimate, truth float64) outcome {
+	if !e.Known() {
+		return outcome{off: math.NaN(), why: e.Cannot}
+	}
+	return outcome{
+		off: math.Abs(e.Value/truth - 1), covered: e.Low <= truth && truth <= e.High, width: (e.High - e.Low) / truth,
+	}
+}
+
+// pool is the outcomes of many paths, or runs.
+type pool []outcome
+
+// answered are those with an answer.
+func (p pool) answered() (out pool) {
+	for _, o := range p {
+		if !math.IsNaN(o.off) {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+func quantile(values []float64, q float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	slices.Sort(values)
+	return values[min(int(math.Ceil(q*float64(len(values))))-1, len(values)-1)]
+}
+
+func (p pool) each(of func(outcome) float64) []float64 {
+	out := make([]float64, len(p))
+	for i, o := range p {
+		out[i] = of(o)
+	}
+	return out
+}
+
+// p90 is the 90th percentile of the error, in percent, and its 90 % interval by
+// bootstrap. A path without an answer counts as 100 % off.
+func (p pool) p90() (value, low, high float64) {
+	off := p.each(func(o outcome) float64 {
+		if math.IsNaN(o.off) {
+			return 100
+		}
+		return 100 * o.off
+	})
+	value = quantile(off, 0.9)
+	rng := rand.New(rand.NewPCG(1, uint64(len(off))))
+	var again []float64
+	for range 400 {
+		drawn := make([]float64, len(off))
+		for i := range drawn {
+			drawn[i] = off[rng.IntN(len(off))]
+		}
+		again = append(again, quantile(drawn, 0.9))
+	}
+	return value, quantile(again, 0.05), quantile(again, 0.95)
+}
+
+// setP90 writes a claim about the error.
+func (p pool) setP90(sheet *bench.Sheet, id string) {
+	if len(p) == 0 {
+		return
+	}
+	v, low, high := p.p90()
+	sheet.Set(id, v)
+	off := p.answered().each(func(o outcome) float64 { return 100 * o.off })
+	sheet.Note(id, "%d paths; p90's 90 %% interval %s to %s %%, median error %s %%, largest %s %%", len(p), bench.Number(low), bench.Number(high), bench.Number(quantile(off, 0.5)), bench.Number(quantile(off, 1)))
+	if n := len(p) - len(p.answered()); n > 0 {
+		sheet.Note(id, "%d without an answer count as 100 %% off: %s", n, p.why())
+	}
+}
+
+// why lists the reasons for no answer.
+func (p pool) why() (out string) {
+	var seen []string
+	for _, o := range p {
+		if o.why != "" && !slices.Contains(seen, o.why) && len(seen) < 3 {
+			seen = append(seen, o.why)
+			if out != "" {
+				out += "; "
+			}
+			out += o.why
+		}
+	}
+	return out
+}
+
+// setSpent writes what a method spent: the most of all.
+func (p pool) setSpent(sheet *bench.Sheet, bytes, seconds string) {
+	sheet.Set(bytes, quantile(p.each(func(o outcome) float64 { return o.bytes / 1e6 }), 1))
+	sheet.Note(bytes, "the most of %d; median %s MB", len(p), bench.Number(quantile(p.each(func(o outcome) float64 { return o.bytes / 1e6 }), 0.5)))
+	sheet.Set(seconds, quantile(p.each(func(o outcome) float64 { return o.seconds }), 1))
+	sheet.Note(seconds, "the most of %d; median %s s", len(p), bench.Number(quantile(p.each(func(o outcome) float64 { return o.seconds }), 0.5)))
+}
+
+// honestClaims are those of the row "honest" for one estimator.
+func honestClaims(name string) []bench.Claim {
+	id := "honest/" + name
+	return []bench.Claim{
+		bench.NewClaim(id+"/covers-at-least", "intervals that hold the truth", coversLeast),
+		bench.NewClaim(id+"/covers-at-most", "intervals that hold the truth", coversMost),
+		bench.NewClaim(id+"/width", "median width of the interval", widthMost),
+		bench.NewClaim(id+"/abstentions", "paths without an answer", abstentions),
+	}
+}
+
+// setHonest writes them.
+func (p pool) setHonest(sheet *bench.Sheet, name string) {
+	id := "honest/" + name
+	answered := p.answered()
+	if len(answered) == 0 {
+		return
+	}
+	covered := 0
+	for _, o := range answered {
+		if o.covered {
+			covered++
+		}
+	}
+	part := 100 * float64(covered) / float64(len(answered))
+	sheet.Set(id+"/covers-at-least", part)
+	sheet.Set(id+"/covers-at-most", part)
+	v, _, _ := answered.p90()
+	width := 100 * quantile(answered.each(func(o outcome) float64 { return o.width }), 0.5)
+	sheet.Set(id+"/width", width/v)
+	sheet.Note(id+"/width", "%s %% beside a p90 error of %s %%, on %d paths", bench.Number(width), bench.Number(v), len(answered))
+	sheet.Set(id+"/abstentions", 100*float64(len(p)-len(answered))/float64(len(p)))
+	if why := p.why(); why != "" {
+		sheet.Note(id+"/abstentions", "%s", why)
+	}
+}

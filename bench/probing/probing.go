@@ -1,0 +1,29 @@
+// Package probing is the bench "probe": estimators against paths whose truth is known,
+// simulated ones in hundreds and the lab's on real kernels.
+package probing
+
+import (
+	"slices"
+
+	"headgate/bench"
+)
+
+// Bench is every row of the table in the issue that asked for the probe.
+func Bench(d *bench.Draw) bench.Bench {
+	return bench.Bench{
+		Name:  "probe",
+		Title: "What a path gives, against what it is",
+		About: about,
+		Rows:  rows,
+		Seed:  d.Seed(),
+		Tools: [][]string{{"iperf3", "--version"}},
+		Cases: slices.Concat([]bench.Case{tokenRateCase(d), hugeBucketCase(d)}, tokenRateLab()),
+	}
+}
+
+const about = `Simulated paths are links of the lab's model in virtual time, drawn at random for each
+seed from the ranges that the claims name; estimators were tuned on others. In the lab
+` + "`headgate probe`" + ` runs between two namespaces over the emulator, whose links are the truth.
+
+An error is relative to the truth. p90 is over all paths, or runs; a path without an
+answer counts as 100 % off.`

@@ -1,0 +1,73 @@
+package probing
+
+import (
+	"context"
+	"runtime"
+	"sync"
+
+	"headgate/probe"
+	"headgate/probe/sim"
+)
+
+// next is a method's: from the samples so far to the next train.
+type next = func([]probe.Sample) (probe.Train, bool)
+
+// rounds bounds a method that does not end.
+const rounds = 1000
+
+// simulate lets a method send over a simulated path, and gives what came of it with
+// the bytes and the virtual seconds that it took.
+func simulate(p sim.Path, seed uint64, step next) (samples []probe.Sample, bytes, seconds float64) {
+	n := sim.New(p, seed)
+	for range rounds {
+		t, ok := step(samples)
+		if !ok {
+			break
+		}
+		samples = append(samples, n.Send(t))
+	}
+	b, s := spent(samples)
+	return samples, b, s
+}
+
+// spent are the bytes of samples, and the time from the first that was sent to the
+// last that arrived; a round trip comes after each train.
+func spent(samples []probe.Sample) (bytes, seconds float64) {
+	for i := range samples {
+		s := &samples[i]
+		bytes += float64(s.Bytes())
+		if len(s.Sent) == 0 {
+			continue
+		}
+		took := float64(s.Sent[len(s.Sent)-1] - s.Sent[0])
+		if n := len(s.Arrived); n > 0 {
+			took = max(took, float64(s.Arrived[n-1].At-s.Arrived[0].At))
+		}
+		seconds += took/1e9 + s.Parts[0].Pause.Seconds() + roundTrip
+	}
+	return bytes, seconds
+}
+
+// roundTrip is what a simulated session waits for the answer to each train, in s.
+const roundTrip = 0.01
+
+// onAll does n things on all processors.
+func onAll(ctx context.Context, n int, do func(i int)) {
+	var all sync.WaitGroup
+	places := make(chan int)
+	for range runtime.NumCPU() {
+		all.Go(func() {
+			for i := range places {
+				do(i)
+			}
+		})
+	}
+	for i := range n {
+		if ctx.Err() != nil {
+			break
+		}
+		places <- i
+	}
+	close(places)
+	all.Wait()
+}

@@ -1,0 +1,45 @@
+package probing
+
+import "headgate/bench"
+
+// Targets, from the table of the issue that asked for the probe.
+var (
+	tokenRateOff  = bench.Target{Op: "<=", Value: 1, Unit: "%"}
+	spentBytes    = bench.Target{Op: "<=", Value: 5, Unit: "MB"}
+	spentSeconds  = bench.Target{Op: "<=", Value: 1, Unit: "s"}
+	bucketOff     = bench.Target{Op: "<=", Value: 1, Unit: "of what is allowed"}
+	boundTrue     = bench.Target{Op: ">=", Value: 95, Unit: "%"}
+	capacityOff   = bench.Target{Op: "<=", Value: 3, Unit: "%"}
+	estimateOff   = bench.Target{Op: "<=", Value: 2, Unit: "%"}
+	availableOff  = bench.Target{Op: "<=", Value: 1, Unit: "of what is allowed"}
+	availableTime = bench.Target{Op: "<=", Value: 3, Unit: "s"}
+	noAborts      = bench.Target{Op: "<=", Value: 0, Unit: "runs"}
+	ratioOff      = bench.Target{Op: "<=", Value: 5, Unit: "%"}
+	ratioOffHard  = bench.Target{Op: "<=", Value: 10, Unit: "%"}
+	recalled      = bench.Target{Op: ">=", Value: 95, Unit: "%"}
+	parameterOff  = bench.Target{Op: "<=", Value: 5, Unit: "%"}
+	coversLeast   = bench.Target{Op: ">=", Value: 85, Unit: "%"}
+	coversMost    = bench.Target{Op: "<=", Value: 95, Unit: "%"}
+	widthMost     = bench.Target{Op: "<=", Value: 2, Unit: "of the p90 error"}
+	abstentions   = bench.Target{Op: "<=", Value: 2, Unit: "%"}
+	harmDelay     = bench.Target{Op: "<=", Value: 10, Unit: "ms"}
+	harmLoss      = bench.Target{Op: "<=", Value: 0.1, Unit: "%"}
+	tunedLoss     = bench.Target{Op: "<=", Value: 1, Unit: "% of that without"}
+	tunedGoodput  = bench.Target{Op: ">=", Value: 97, Unit: "%"}
+	guaranteed    = bench.Target{Op: ">=", Value: 99, Unit: "%"}
+	trend         = bench.Target{Op: "<=", Value: 0, Unit: "steps against it"}
+)
+
+// rows are the table's rows, in its words.
+var rows = []bench.Row{
+	{ID: "tokenrate", What: "R 50 to 2,000 Mbit/s (lab to 1,000), bucket 1.6 KB to 1 MB, cross 0 to 50 %: p90 <= 1 %; <= 5 MB, <= 1 s where the bucket drains within it. Bytes and seconds are those of the capacity that it needs as well."},
+	{ID: "bucket", What: "As above, and 100 MB: at cross 0 p90 error <= max(2 %, one packet, R x 2 us); under cross traffic a bound true in >= 95 %; else the joint bound."},
+	{ID: "capacity", What: "Lab 100 to 1,000 Mbit/s, simulator to 10 Gbit/s; shapers 200/400/600 Mbit/s with 1.6/10/100 KB before or after (figure 2.17): p90 <= 3 %."},
+	{ID: "where", What: "Figures 2.8 to 2.16 (mode shares: 0.2 -> 11 % at C by packet size; 1.4 -> 3.5 -> 5.3 % at R), 2.20, 2.21 (R 800/600/400/200, C 1 Gbit/s): the shares' trend; estimates <= 2 %."},
+	{ID: "available", What: "100 to 800 of 1,000 Mbit/s; figure 5.16 (tick path 10 to 90 % loaded); (N0, T0) = 200/1000, 1/5/10 ms, suspended below the timestamp: against the available bandwidth realised in the probe's own window p90 <= max(8 %, 2 % of C); <= 5 MB, <= 3 s; 0 aborts in 300 simulated and 50 lab runs."},
+	{ID: "compare", What: "Ratios 1 to 8, cross 10 to 60 % on either path (figures 3.13 to 3.24): p90 <= 5 %; at 60 % on the fast path <= 10 % or \"cannot tell\"."},
+	{ID: "limiter", What: "Held-out simulated paths, and lab limiters, tables 4.2 to 4.4 as profiles: recall >= 95 % of every class, \"none\" included; T and delta (15 ms; 6.5, 130, 260 packets) within 5 %."},
+	{ID: "honest", What: "Every estimator's 90 % interval covers the truth in 85 to 95 % of 300 runs; median width <= 2 x p90 error; abstentions <= 2 %, listed."},
+	{ID: "harm", What: "A bystander's ping and loss on the path during `probe path`: p99 + <= 10 ms, loss <= 0.1 %."},
+	{ID: "tune", What: "A provider limit of 500 Mbit/s, 5 MB bucket; groups set by `tune`: guarantees as in the groups bench; loss at the provider <= 1 % of that without; goodput >= 97 % of what R allows."},
+}
