@@ -1,0 +1,177 @@
+package limiter
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"headgate/probe"
+	"headgate/unit"
+)
+
+// Ours reads a limiter from trains back to back, whoever sent them, and from one of
+// small packets at a low rate, which shows an end that is scheduled now and then.
+type Ours struct {
+	// Capacity of the path in bit/s of layer 2; 0 lets the method look itself.
+	Capacity float64
+	// Budget bounds what all trains send, in bytes of layer 2; 0 is 5 MB.
+	Budget unit.Bytes
+}
+
+// Constants, ours.
+const (
+	oursBudget = 5_000_000
+	mtu        = 1500
+	firstCount = 100
+	// Three small packets fit a bucket of one full frame.
+	shortBursts, shortCount, shortSize = 60, 3, 500
+	shortPause                         = 2 * time.Millisecond
+	// A small packet every 0.1 ms shows a sleep of 0.4 ms (the seed's shortest), and
+	// 0.2 s at least one of each schedule up to 150 ms (A of 30, S of 120 ms).
+	lightSize, lightCount, longCount = 80, 2000, 12_000
+	lightGap                         = 100_000 // ns
+	enoughTicks                      = 12
+	enoughTail                       = 400
+)
+
+const (
+	purposeShort = "limiter/short"
+	purposeLight = "limiter/light"
+	purposeTrain = "limiter/train"
+	purposePaced = "limiter/paced"
+)
+
+// Estimate says what limits the path.
+func (m Ours) Estimate(samples []probe.Sample) Result {
+	return newEvidence(samples, m.Capacity).classify()
+}
+
+// Next is the train that comes after those that were sent, or ok is false if there
+// are enough.
+func (m Ours) Next(samples []probe.Sample) (t probe.Train, ok bool) {
+	budget := cmp.Or(m.Budget, oursBudget)
+	count, lights, shorts := 0, 0, 0
+	for i := range samples {
+		budget -= min(budget, samples[i].Bytes())
+		switch p := samples[i].Parts; {
+		case strings.HasPrefix(samples[i].Purpose, purposeLight):
+			lights++
+		case len(p) > leastTrain:
+			shorts++
+		case len(p) == 1 && p[0].Size >= fullFrame:
+			count = max(count, p[0].Count)
+		}
+	}
+	e := newEvidence(samples, m.Capacity)
+	t = m.next(e, count, lights, shorts, budget)
+	return t, len(t.Parts) > 0 && t.Bytes() <= budget
+}
+
+func (m Ours) next(e *evidence, count, lights, shorts int, budget unit.Bytes) probe.Train {
+	switch {
+	case shorts == 0 && m.Capacity == 0:
+		t := probe.Train{Purpose: purposeShort}
+		for range shortBursts {
+			t.Parts = append(t.Parts, probe.Part{Count: shortCount, Size: shortSize, Pause: shortPause})
+		}
+		return t
+	case count == 0:
+		return probe.Uniform(purposeTrain, firstCount, mtu, 0)
+	case e.ticks && e.ticking.seen >= enoughTicks:
+		return probe.Train{}
+	case lights == 0:
+		return e.lightTrain(lightCount)
+	case lights == 1 && !e.ticks && e.stops():
+		return e.lightTrain(longCount)
+	case e.settled():
+		return probe.Train{}
+	}
+	most := int(budget) / full
+	if count *= 2; count > most && most > count/2 {
+		count = most
+	}
+	t := probe.Uniform(purposeTrain, count, mtu, 0)
+	if e.overflowed() {
+		t.Purpose, t.Parts[0].Rate = purposePaced, e.pace()
+	}
+	return t
+}
+
+// lightTrain is so slow that no limiter that was met so far holds it up.
+func (e *evidence) lightTrain(count int) probe.Train {
+	gap := float64(lightGap)
+	small := float64(lightSize + probe.Overhead)
+	if n := len(e.trains); n > 0 && len(e.trains[n-1].at) > 1 {
+		if slow := 3 * small * 8e9 / e.trains[n-1].arrived(); slow > gap {
+			count = max(int(float64(count)*gap/slow), 10*leastTrain)
+			gap = slow
+		}
+	}
+	return probe.Uniform(purposeLight, count, lightSize, unit.Rate(small*8e9/gap))
+}
+
+// stops tells whether anything in the light train stood still.
+func (e *evidence) stops() bool {
+	if e.sender != nil && len(e.sender.sleeping) >= 2*leastSleeps || e.receiver != nil && len(e.receiver.sleeping) >= 2*leastSleeps {
+		return false
+	}
+	for i := range e.light {
+		v := &e.light[i]
+		if len(v.unsent())+len(v.silences()) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// settled tells whether more trains would say nothing new.
+func (e *evidence) settled() bool {
+	t := e.longest
+	if t == nil {
+		return false
+	}
+	if p := e.policed(); p != nil {
+		return p.v.asked > 0 && len(p.v.n) >= enoughTail/2
+	}
+	if e.shaped(t) && t.onset < 0 {
+		return len(t.v.at)-t.knee >= enoughTail
+	}
+	return (e.sender != nil || e.receiver != nil) && len(t.v.sent) >= enoughTail
+}
+
+// overflowed tells whether a train lost more than the path does.
+func (e *evidence) overflowed() bool {
+	for i := range e.trains {
+		if e.trains[i].lost() > e.loss+rises {
+			return true
+		}
+	}
+	return false
+}
+
+// pace is at what rate a train shows a limiter that drops: twice what came last, and
+// less than the link carries, so that no queue but the limiter's is filled. Where that
+// was too little to meet it, twice as much.
+func (e *evidence) pace() unit.Rate {
+	v := &e.trains[len(e.trains)-1]
+	top := 0.9 * e.capacity
+	if e.link > 0 {
+		top = 0.9 * e.link
+	}
+	if top == 0 {
+		top = unknownTop
+	}
+	rate := top
+	switch {
+	case v.asked > 0 && v.lost() <= e.loss+rises:
+		rate = 2 * v.offered()
+	case v.asked > 0:
+		rate = 2 * max(v.offered()*(1-v.lost()), v.arrived())
+	case len(v.at) > leastPiece:
+		rate = 2 * v.arrived()
+	}
+	return unit.Rate(min(rate, top))
+}
+
+// unknownTop is where pacing begins on a path of which hardly anything came.
+const unknownTop = 500e6

@@ -1,0 +1,154 @@
+package limiter
+
+import (
+	"math"
+
+	"headgate/probe"
+)
+
+// sleeps are an end's sleeping periods as one train shows them.
+type sleeps struct {
+	v        *view
+	at       Place
+	sleeping []float64 // ns
+	active   []float64
+	packets  []float64 // in an active period
+	grain    float64   // ns: how exactly they are seen
+}
+
+// Constants, ours. A processor that stands still once or twice in a run, for 1 to
+// 11 ms (measured on hosts), is not a schedule.
+const (
+	leastSleeps = 5
+	// fewSleeps are enough if they are regular.
+	fewSleeps    = 3
+	regularSleep = 0.1
+	// caughtUp is what remains of a silence as delay when the next one begins, if the
+	// packets were only taken late.
+	caughtUp = 0.3
+)
+
+// asleep is the sender's sleep in a train.
+func (v *view) asleep() sleeps {
+	s := sleeps{v: v, at: Sender, grain: usual(v.sent, v.asked)}
+	between := v.unsent()
+	for i, b := range between {
+		s.sleeping = append(s.sleeping, b.length())
+		if i > 0 {
+			before := between[i-1]
+			s.active = append(s.active, b.from-before.to)
+			s.packets = append(s.packets, float64(b.after-before.after))
+		}
+	}
+	return s
+}
+
+// suspended is the receiver's sleep in a train: what had been sent comes late, and in
+// a clump.
+func (v *view) suspended(between []silence) sleeps {
+	s := sleeps{v: v, at: Receiver, grain: usual(v.at, v.asked)}
+	for i, b := range between {
+		s.sleeping = append(s.sleeping, b.length())
+		if i > 0 {
+			before := between[i-1]
+			s.active = append(s.active, b.from-before.to)
+			s.packets = append(s.packets, float64(b.after-before.after))
+		}
+	}
+	return s
+}
+
+// scheduled tells whether it is a schedule, and not a processor that stood still.
+func (s *sleeps) scheduled() bool {
+	n := len(s.sleeping)
+	if n >= leastSleeps {
+		return true
+	}
+	if n < fewSleeps {
+		return false
+	}
+	var periods []float64
+	for i, a := range s.active {
+		periods = append(periods, a+s.sleeping[i+1])
+	}
+	mean, sd := spread(periods)
+	length, off := spread(s.sleeping)
+	return sd < regularSleep*mean && off < regularSleep*length+s.grain
+}
+
+// catchesUp tells whether the train's delay is back where it was before each silence
+// begins: then nothing but the taking was late.
+func (v *view) catchesUp(between []silence) bool {
+	least := math.Inf(1)
+	for j := range v.at {
+		least = math.Min(least, v.delay(j))
+	}
+	var left []float64
+	for _, b := range between {
+		left = append(left, (v.delay(b.after)-least)/b.length())
+	}
+	return median(left) < caughtUp
+}
+
+// schedule are its parameters. Each is the median (4.4.2), whose interval is that of
+// a mean of so many, and no less than the time between two packets allows.
+func (s *sleeps) schedule(line float64) Schedule {
+	out := Schedule{At: s.at, Seen: len(s.sleeping)}
+	// The last packet before a sleep came up to a gap before it began.
+	shift := 0.0
+	if s.v.asked > 0 && s.at == Sender {
+		shift = s.grain / 2
+	}
+	out.Sleeping = typical(s.sleeping, -shift, shift)
+	if len(s.active) == 0 {
+		no := probe.CannotTell("fewer than two sleeping periods were seen")
+		out.Active, out.Packets, out.Rate = no, no, no
+		return out
+	}
+	out.Active = typical(s.active, shift, shift)
+	frame := s.v.frame
+	if s.v.full() || s.at == Receiver {
+		// A receiver's are counted, however large.
+		out.Packets = typical(s.packets, 0, 0.5)
+	} else if line > 0 {
+		// What a busy sender would have sent meanwhile.
+		const bits = full * 8.0
+		out.Packets = scale(out.Active, line/bits/1e9)
+	} else {
+		out.Packets = probe.CannotTell("no train back to back shows how fast it sends while it runs")
+	}
+	if !s.v.full() {
+		frame = full
+	}
+	if !out.Packets.Known() {
+		out.Rate = out.Packets
+		return out
+	}
+	period := out.Active.Value + out.Sleeping.Value
+	out.Rate = scale(out.Packets, frame*8e9/period) // equation 4.1
+	st := s.v.stolen
+	taken := float64(st.Sender)
+	if s.at == Receiver {
+		taken = float64(st.Receiver)
+	}
+	slept := 0.0
+	for _, t := range s.sleeping {
+		slept += t
+	}
+	out.Stolen = taken > slept/2
+	return out
+}
+
+// full is a full frame's bytes.
+const full = 1500 + probe.Overhead
+
+func typical(values []float64, shift, grain float64) probe.Estimate {
+	m := median(values) + shift
+	_, sd := spread(values)
+	return within(m, math.Hypot(z90*1.25*sd/math.Sqrt(float64(len(values))), grain))
+}
+
+func scale(e probe.Estimate, by float64) probe.Estimate {
+	e.Value, e.Low, e.High = e.Value*by, e.Low*by, e.High*by
+	return e
+}
