@@ -17,7 +17,9 @@ const (
 	// firstBursts of firstCount packets, firstPause apart, show what is to be sent.
 	firstBursts, firstCount = 8, 16
 	firstPause              = 10 * time.Millisecond
-	leastPause              = time.Millisecond
+	// firstTries: of a path that loses a twentieth, some bursts arrive whole.
+	firstTries = 4
+	leastPause = time.Millisecond
 	// mostCount is what one call of UDP GSO sends.
 	mostCount = 64
 	// target is how long a burst should last, in ns: 80 times what a stamp is off by.
@@ -37,7 +39,9 @@ const (
 	// A run that is late by lateNoise stamps' errors or latePart of its length weighs
 	// half.
 	lateNoise, latePart = 1.5, 0.03
-	resamples           = 40
+	// changes: modes so far apart, relative, are of a path that changed.
+	changes   = 0.1
+	resamples = 40
 	// off and beside are what interval's resamples do not show: what the mean of all
 	// stamps is off by, in ns, and how much of a mode's width others' packets may move
 	// it if all were beside it. They make the interval hold 90 % of 600 drawn paths.

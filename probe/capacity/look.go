@@ -10,13 +10,18 @@ import (
 type found struct {
 	mode
 	values []value // that the mode is of
+	from   int     // the place of the first packet that is in them
 	k      int     // packets in each of their runs
+	all    []burst
 	frame  float64 // bytes
 	burst  int     // packets in the longest burst
 	usable int     // packets that pass before a limit
 	// limit is how many bytes pass before a limit, and bucket how many pass it at
 	// once; 0: none was met.
 	limit, bucket float64
+	// other is the gap of packets of another size, as if they were of this one, if no
+	// limit says why they came slower.
+	other float64
 	// low and high hold 90 % of the modes that resamples have.
 	low, high float64
 }
@@ -54,6 +59,9 @@ func look(samples []probe.Sample) (f found) {
 		}
 		if f.gap > 0 {
 			if !f.yieldsTo(g) {
+				if f.limit == 0 && g.count >= least && g.perByte() > (1+changes)*f.perByte() {
+					f.other = g.perByte() * f.frame
+				}
 				continue
 			}
 			if f.limit > 0 {
@@ -108,7 +116,7 @@ func modeOf(values []value, k int) mode {
 // runs among those has the sharpest mode.
 func lookAt(all []burst, frame float64) (f found) {
 	n := longest(all)
-	f.frame, f.burst = frame, n
+	f.frame, f.burst, f.all = frame, n, all
 	if n == 2 {
 		return f.pairs(all)
 	}
@@ -118,12 +126,11 @@ func lookAt(all []burst, frame float64) (f found) {
 	}
 	// Stamps keep their order, so that those of a burst's first packets, if these are
 	// closer than stamps are exact, push each other back.
-	skip := 0
 	if head.gap < 4*noise {
-		skip = min(int(math.Ceil(2*noise/math.Max(head.gap, 1))), f.usable/3)
+		f.from = min(int(math.Ceil(2*noise/math.Max(head.gap, 1))), f.usable/3)
 	}
-	for k := 2; k <= f.usable-skip; k = longer(k) {
-		v := gaps(all, skip, f.usable, k)
+	for k := 2; k <= f.usable-f.from; k = longer(k) {
+		v := gaps(all, f.from, f.usable, k)
 		if len(v) < least {
 			break
 		}
@@ -183,3 +190,24 @@ func (f found) pairs(all []burst) found {
 }
 
 func longer(k int) int { return max(k+1, k*5/4) }
+
+// changed gives the modes of the earlier and the later bursts, or of those of smaller
+// and larger packets, if they are not the same.
+func (f found) changed() (before, after float64, ok bool) {
+	if f.other > 0 {
+		return f.gap, f.other, true
+	}
+	for quarter := 1; quarter <= 3 && f.wide > 0; quarter++ {
+		at := len(f.all) * quarter / 4
+		early, late := gaps(f.all[:at], f.from, f.usable, f.k), gaps(f.all[at:], f.from, f.usable, f.k)
+		if len(early) < least || len(late) < least {
+			continue
+		}
+		a, b := modeOf(early, f.k), modeOf(late, f.k)
+		apart := math.Abs(a.gap - b.gap)
+		if min(a.count, b.count) >= 4 && apart > 2*sure*math.Hypot(a.error, b.error) && apart > changes*f.gap {
+			return a.gap, b.gap, true
+		}
+	}
+	return 0, 0, false
+}

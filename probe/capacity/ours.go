@@ -45,10 +45,9 @@ func (m Ours) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	budget := cmp.Or(m.Budget, oursBudget)
 	left := cmp.Or(m.Time, oursTime).Seconds()
 	for i := range samples {
-		s := &samples[i]
-		budget -= min(budget, s.Bytes())
-		if n := len(s.Sent); n > 0 {
-			left -= float64(s.Sent[n-1]-s.Sent[0])/1e9 + s.Parts[0].Pause.Seconds()
+		budget -= min(budget, samples[i].Bytes())
+		if now := samples[i].Sent; len(now) > 0 && len(samples[0].Sent) > 0 {
+			left = min(left, cmp.Or(m.Time, oursTime).Seconds()-float64(now[len(now)-1]-samples[0].Sent[0])/1e9)
 		}
 	}
 	if len(samples) == 0 {
@@ -56,7 +55,11 @@ func (m Ours) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 		return t, t.Bytes() <= budget
 	}
 	f := look(samples)
-	if f.gap == 0 || len(samples) > 1 && f.high-f.low < exact*f.gap {
+	if f.gap == 0 && len(samples) < firstTries && len(samples[len(samples)-1].Arrived) > 0 {
+		t = train(firstBursts, firstCount, small, firstPause)
+		return t, t.Bytes() <= budget
+	}
+	if f.gap <= 0 || len(samples) > 1 && f.high-f.low < exact*f.gap {
 		return probe.Train{}, false
 	}
 	count, size := f.shape(len(samples) == 1)
@@ -102,15 +105,26 @@ func (f found) shape(first bool) (count, size int) {
 // Estimate is the capacity that all samples show.
 func (m Ours) Estimate(samples []probe.Sample) (r Result) {
 	f := look(samples)
-	if f.gap <= 0 {
+	if f.values == nil {
 		r.Capacity = probe.CannotTell(fmt.Sprintf("fewer than %d bursts arrived whole", least))
+		return r
+	}
+	if f.took() < noise/2 {
+		r.Capacity = probe.CannotTell("the packets of a burst were stamped at once")
 		return r
 	}
 	r.Limit = unit.Bytes(f.limit)
 	bits := f.frame * 8e9
+	if a, b, ok := f.changed(); ok {
+		r.Capacity = probe.CannotTell(fmt.Sprintf("some bursts came at %.0f Mbit/s, others at %.0f", bits/a/1e6, bits/b/1e6))
+		return r
+	}
 	// What stamps are off by in the mean of all, and what of others' packets reached
 	// into the mode.
 	off := off*f.gap/f.took() + beside*f.wide*(1-f.mode.share(f.values))
-	r.Capacity = probe.Estimate{Value: bits / f.gap, Low: bits / (f.high + off), High: bits / math.Max(f.low-off, 1)}
+	r.Capacity = probe.Estimate{Value: bits / f.gap, Low: bits / (f.high + off), High: bits / (f.low - off)}
+	if f.low <= off {
+		r.Capacity = probe.Estimate{Value: r.Capacity.Low, Low: r.Capacity.Low, AtLeast: true}
+	}
 	return r
 }

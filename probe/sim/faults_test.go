@@ -1,0 +1,88 @@
+package sim_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"headgate/probe"
+)
+
+// fault is what a real host or network does to a sample, in place.
+type fault struct {
+	name string
+	do   func(s *probe.Sample, rng *rand.Rand)
+	// ruins: it may leave nothing to estimate from.
+	ruins bool
+}
+
+// sampleFaults are those that a method must survive. A packet keeps its number
+// whatever happens to it.
+var sampleFaults = []fault{
+	{name: "5 % lost", do: func(s *probe.Sample, rng *rand.Rand) {
+		s.Arrived = slices.DeleteFunc(s.Arrived, func(probe.Arrival) bool { return rng.Float64() < 0.05 })
+	}},
+	{name: "a row lost by the receiver", do: func(s *probe.Sample, _ *rand.Rand) {
+		n := len(s.Arrived)
+		s.Arrived = slices.Delete(s.Arrived, n/2, n*6/10)
+		s.Overflow = n*6/10 - n/2
+	}},
+	{name: "1 % duplicated", do: func(s *probe.Sample, rng *rand.Rand) {
+		var out []probe.Arrival
+		for _, a := range s.Arrived {
+			out = append(out, a)
+			if rng.Float64() < 0.01 {
+				out = append(out, a)
+			}
+		}
+		s.Arrived = out
+	}},
+	{name: "1 % out of order", do: func(s *probe.Sample, rng *rand.Rand) {
+		for i := 3; i < len(s.Arrived); i++ {
+			if rng.Float64() < 0.01 {
+				a, b := &s.Arrived[i-3], &s.Arrived[i]
+				a.Number, b.Number = b.Number, a.Number
+			}
+		}
+	}},
+	{name: "the receiver's clock set back by 2 ms", do: func(s *probe.Sample, _ *rand.Rand) { step(s, -2*time.Millisecond) }},
+	{name: "the receiver's clock set forward by 2 ms", do: func(s *probe.Sample, _ *rand.Rand) { step(s, 2*time.Millisecond) }},
+	{name: "the receiver stood still for 5 ms", do: func(s *probe.Sample, _ *rand.Rand) { stall(s, 5*time.Millisecond) }},
+	{name: "the receiver stood still for 11 ms", do: func(s *probe.Sample, _ *rand.Rand) { stall(s, 11*time.Millisecond) }},
+	{name: "cut short", ruins: true, do: func(s *probe.Sample, _ *rand.Rand) {
+		s.Sent, s.Arrived = s.Sent[:len(s.Sent)*2/3], s.Arrived[:len(s.Arrived)/2]
+	}},
+	{name: "all sent, hardly any known", ruins: true, do: func(s *probe.Sample, _ *rand.Rand) { s.Sent = s.Sent[:1] }},
+	{name: "one packet came", ruins: true, do: func(s *probe.Sample, _ *rand.Rand) { s.Arrived = s.Arrived[:1] }},
+	{name: "nothing came", ruins: true, do: func(s *probe.Sample, _ *rand.Rand) { s.Arrived = nil }},
+	{name: "nothing is known", ruins: true, do: func(s *probe.Sample, _ *rand.Rand) { s.Sent, s.Arrived = nil, nil }},
+	{name: "all at once", ruins: true, do: func(s *probe.Sample, _ *rand.Rand) {
+		for i := range s.Arrived {
+			s.Arrived[i].At = s.Arrived[0].At
+		}
+	}},
+	{name: "numbers that were never sent", do: func(s *probe.Sample, _ *rand.Rand) {
+		at := s.Arrived[len(s.Arrived)/2].At
+		s.Arrived = slices.Insert(s.Arrived, len(s.Arrived)/2, probe.Arrival{Number: 1 << 30, At: at}, probe.Arrival{Number: -1, At: at})
+	}},
+}
+
+// step sets the receiver's clock half way.
+func step(s *probe.Sample, by time.Duration) {
+	for i := len(s.Arrived) / 2; i < len(s.Arrived); i++ {
+		s.Arrived[i].At += int64(by)
+	}
+}
+
+// stall stamps what comes half way, and for some time after, when that is over.
+func stall(s *probe.Sample, for_ time.Duration) {
+	if len(s.Arrived) == 0 {
+		return
+	}
+	from := s.Arrived[len(s.Arrived)/2].At
+	for i := range s.Arrived {
+		if a := &s.Arrived[i]; a.At >= from {
+			a.At = max(a.At, from+int64(for_))
+		}
+	}
+}
