@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"headgate/lab/link"
 	"headgate/probe"
 )
 
@@ -39,7 +38,7 @@ type Coalescing struct {
 // JointNetwork is a meeting with its state.
 type JointNetwork struct {
 	meeting Meeting
-	own     [][]*link.Link
+	own     [][]*hop
 	offset  []int64 // of the senders' clocks
 	shared  *Network
 }

@@ -33,7 +33,7 @@ type Path struct {
 // traffic is.
 type Network struct {
 	path  Path
-	links []*link.Link
+	links []*hop
 	rng   *rand.Rand
 	now   int64 // when the last packet of the last train had arrived
 	stamp int64 // the receiver's last
@@ -46,7 +46,7 @@ const warmUp = int64(200 * time.Millisecond)
 func New(p Path, seed uint64) *Network {
 	n := &Network{path: p, rng: rand.New(rand.NewPCG(seed, 0)), now: warmUp}
 	for i, spec := range p.Hops {
-		n.links = append(n.links, link.New(spec, seed*1000+uint64(i)+1, 0))
+		n.links = append(n.links, &hop{Link: link.New(spec, seed*1000+uint64(i)+1, 0), spec: spec})
 	}
 	return n
 }
@@ -119,7 +119,7 @@ func (n *Network) clock(at int64) int64 {
 
 // cross lets packets pass one hop, in the order in which they come, and gives those
 // that leave it, in the order in which they do.
-func cross(l *link.Link, packets []packet) []packet {
+func cross(l *hop, packets []packet) []packet {
 	out := make([]packet, 0, len(packets))
 	left := len(packets)
 	take := func(now int64) {
@@ -129,6 +129,7 @@ func cross(l *link.Link, packets []packet) []packet {
 				return
 			}
 			if r.Cross {
+				l.keep(r)
 				continue
 			}
 			left--
@@ -139,6 +140,7 @@ func cross(l *link.Link, packets []packet) []packet {
 	}
 	for _, p := range packets {
 		take(p.at)
+		l.saw(p.at)
 		l.Offer(p.at, link.Packet{Size: p.size, Ref: uint32(p.number)})
 	}
 	for left > 0 {
