@@ -1,0 +1,44 @@
+// Package available finds the available bandwidth of a path: what cross traffic leaves
+// of its tight link (estimation seed, equations 5.1 and 5.2).
+//
+// # The seed's methods
+//
+// Pathload (5.3, and Jain and Dovrolis, "End-to-end available bandwidth", 2003) sends
+// fleets of streams at one rate and asks whether their one-way delays rise; a binary
+// search with a grey region follows. It loses its way where the receiver stands still
+// below its timestamps.
+//
+// PacketTick (procedures 1 to 3) has a second sender, whose ticks meet the probes
+// before the receiver: what came between which ticks is known although all of it was
+// late. Its search is pathload's, with one train a rate. We depart where a tick's
+// length is chosen, because a receiver that stands still spoils most gaps there, too:
+// only gaps that are in no clump count (ticks.go).
+//
+// # Ours
+//
+// One sender, and no rate that is too high or too low. While the tight link is busy,
+// what comes to it less what its queue grows by is what it carries of ours: of
+// C * delay that the queue grew in a time at the sender T, and B bits sent,
+//
+//	A = (B - C * growth) / T
+//
+// which is exact for any rate and any pattern of sending, C being the link's capacity
+// or, where a token bucket is the tight link, the token rate once it is empty. A train
+// begins with a short burst (head), which makes a queue, and goes on at a rate that
+// lets it drain again by the end (hold): so the growth is about 0, C matters little,
+// and what the burst left in other queues is gone, too. Of each train the packets
+// count that found more waiting than lasts until the next one comes (busy.go): that
+// depends on the past alone, so that what cross traffic did meanwhile is no more and
+// no less than at other times. The rate of each train follows from those before.
+//
+// A receiver that stands still hands a clump of packets over late. Clumps are seen by
+// their steps and are left out (series.go), and so is a train that a clump took the
+// end of. Loss leaves out the packets beside it. Nothing is ever aborted.
+//
+// The interval is that of a mean over pieces of the trains, less what is certain
+// because the trains cover a part of the window that is asked for: it is for the
+// available bandwidth from the first packet to the last.
+//
+// What it cannot tell: anything of a bucket that it does not empty. What it takes for
+// granted: one FIFO for all in the tight link.
+package available

@@ -1,0 +1,122 @@
+package available
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"time"
+
+	"headgate/probe"
+	"headgate/unit"
+)
+
+// Result is what a path leaves to one more.
+type Result struct {
+	// Available is in bit/s of layer 2.
+	Available probe.Estimate `json:"available"`
+	// Notes say what was odd on the way.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Ours keeps the tight link busy for a while, with little waiting, and reads what got
+// through.
+type Ours struct {
+	// Capacity and TokenRate are the path's, in bit/s of layer 2, and Bucket is the
+	// shaper's in bytes, as the methods before found them; 0 is unknown.
+	Capacity, TokenRate, Bucket float64
+	// Budget bounds what all trains send, in bytes of layer 2; 0 is 5 MB.
+	Budget unit.Bytes
+	// Time after which no train begins; 0 is 2.5 s.
+	Time time.Duration
+}
+
+// Constants, ours.
+const (
+	oursBudget = 5_000_000
+	oursTime   = 2500 * time.Millisecond
+	mtu        = 1500
+	frame      = mtu + probe.Overhead
+
+	// A hold of firstHold packets behind a head of headPackets and 1/headPart of it.
+	firstHold   = 100
+	headPackets = 16
+	headPart    = 6
+	leastHold   = 60
+	mostHold    = 400
+	mostHead    = 5e6  // ns of queue
+	firstTime   = 10e6 // ns that the first hold takes at the most
+	mostTime    = 40e6 // and any
+
+	settle       = 4
+	shapedQueue  = 4
+	blockPackets = 25
+
+	stampNoise = 3e3 // ns
+
+	z = 1.645
+)
+
+func (m Ours) shaped() bool {
+	return m.TokenRate > 0 && (m.Capacity == 0 || m.TokenRate < 0.97*m.Capacity)
+}
+
+// Next is the train that comes after those that were sent, or ok is false if there
+// are enough.
+func (m Ours) Next(samples []probe.Sample) (t probe.Train, ok bool) {
+	r := m.read(samples)
+	left := cmp.Or(m.Budget, oursBudget) - r.bytes
+	if time.Duration(r.to-r.from) > cmp.Or(m.Time, oursTime) || left <= 0 {
+		return t, false
+	}
+	if r.rate == 0 {
+		t = probe.Uniform("available/together", headPackets, mtu, 0)
+		return t, t.Bytes() <= left && len(samples) < 5
+	}
+	rate, known := r.guess()
+	longest := mostTime
+	hold := firstHold
+	if !known {
+		rate, longest = r.rate*0.3, firstTime
+	} else if r.stood == 0 {
+		hold = min(firstHold<<(len(r.trains)-1), mostHold)
+	}
+	packets := func(ns, rate float64) int { return int(ns * rate / 8e9 / frame) }
+	hold = max(min(hold, packets(longest, rate)), leastHold)
+	head := probe.Part{Count: min(headPackets+hold/headPart, max(packets(mostHead, r.rate), 4)), Size: mtu, Pause: r.stood}
+	drop := float64(head.Count) * frame // bytes that wait when the hold begins
+	if r.shaped {
+		if head, drop, hold = m.drain(&r, rate, head); known {
+			hold = min(hold, max(packets(shapedTime, rate), leastHold))
+		}
+	}
+	rest := int(left)/frame - head.Count
+	if rest < leastHold {
+		return t, false
+	}
+	hold = min(hold, rest)
+	// The train as a whole comes at what is available: its end finds little waiting.
+	rate *= max(1-0.8*drop/(float64(hold)*frame+drop), 0.5)
+	t = probe.Train{Purpose: "available/hold", Parts: []probe.Part{head, {Count: hold, Size: mtu, Rate: unit.Rate(rate)}}}
+	return t, true
+}
+
+// Estimate is what all trains say together.
+func (m Ours) Estimate(samples []probe.Sample) (out Result) {
+	r := m.read(samples)
+	if r.busy.packets < 50 || len(r.blocks) < 3 {
+		out.Available = probe.CannotTell(fmt.Sprintf("the tight link was seen busy between %.0f packets only", r.busy.packets))
+		return out
+	}
+	a := r.busy.available(r.rate)
+	variance := 0.0
+	for _, b := range r.blocks {
+		d := b.bits*1e9 - r.rate*b.growth - a*b.gap
+		variance += d * d
+	}
+	covered := math.Min(r.busy.gap/float64(r.to-r.from), 1)
+	n := float64(len(r.blocks))
+	se := math.Sqrt(variance*n/(n-1)) / r.busy.gap * math.Sqrt(1-covered)
+	half := z * math.Hypot(se, 0.005*a)
+	out.Available = probe.Estimate{Value: a, Low: math.Max(a-half, 0), High: a + half}
+	return out
+}

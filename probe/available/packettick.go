@@ -1,0 +1,133 @@
+package available
+
+import (
+	"cmp"
+	"time"
+
+	"headgate/probe"
+	"headgate/unit"
+)
+
+// Constants of PacketTick, from the seed.
+const (
+	tickTrain  = 500 // K of procedure 2
+	firstGap   = 20 * time.Microsecond
+	epsilon    = 0.1
+	lambda     = 1.5
+	confidence = 0.9 // pi
+	tickSize   = 500 // 5.7.3
+	// probeTrain is K: as many probes as pathload's trains have (procedure 2).
+	probeTrain = 500
+)
+
+// Constants, ours.
+const (
+	// leastJudged gaps decide about a tick's length.
+	leastJudged = 50
+	// mostGap: from there on a train that covers enough ticks is too long (5.5.2).
+	mostGap     = 500 * time.Microsecond
+	defaultLead = 5 * time.Millisecond
+	// tickStreams of one rate: with trains of 500 packets three are the seed's 10 to 20
+	// MB a measurement (table 5.2).
+	tickStreams = 1
+)
+
+// PacketTick is the seed's (procedures 1 to 3): sender 0 sends trains of probes, and
+// sender 1 the ticks that time them where both paths meet.
+type PacketTick struct {
+	// Highest rate that is tried, in bit/s of layer 2: the capacity, if it is known; 0
+	// is 1 Gbit/s.
+	Highest float64
+	// Gap between ticks; 0 is found out.
+	Gap time.Duration
+	// Lead is by how much ticks start before and stop after the probes; 0 is 5 ms.
+	Lead time.Duration
+	// Budget bounds what is sent, in bytes; 0 is 50 MB.
+	Budget unit.Bytes
+}
+
+const tickBudget = 50_000_000
+
+// gap is the length of a tick, from as many samples as were sent to find it; it is 0
+// as long as it is not known, and next is then what to try.
+func (m PacketTick) gap(samples []probe.JointSample) (gap, next time.Duration, used int) {
+	if m.Gap > 0 {
+		return m.Gap, 0, 0
+	}
+	next = firstGap
+	for i := range samples {
+		s := samples[i].Of(1)
+		part, judged := steady(&s, next)
+		if judged >= leastJudged && part >= confidence || next >= mostGap {
+			return next, 0, i + 1
+		}
+		next = time.Duration(lambda * float64(next))
+	}
+	return 0, next, len(samples)
+}
+
+func (m PacketTick) ticks(gap time.Duration, count int) probe.Train {
+	p := probe.Part{Count: count, Size: tickSize}
+	p.Rate = unit.Rate(float64(p.Frame()) * 8e9 / float64(gap))
+	return probe.Train{Purpose: "available/ticks", Parts: []probe.Part{p}}
+}
+
+// replay goes through fleets: streams samples of one rate each.
+func (m PacketTick) replay(samples []probe.JointSample, gap time.Duration) (s search, inside int) {
+	top := cmp.Or(m.Highest, 1e9)
+	s = search{high: top, top: top}
+	var f fleet
+	for i := range samples {
+		own := samples[i].Of(0)
+		f.add(trendOf(TickDelays(&samples[i], 0, 1, gap)), float64(own.Lost())/float64(max(own.Count(), 1)))
+		if f.size == tickStreams || f.lost {
+			s.take(float64(own.Parts[0].Rate), f)
+			f = fleet{}
+		}
+	}
+	return s, f.size
+}
+
+// Next is a train of ticks as long as their gap is not known, and then a train of
+// probes between ticks.
+func (m PacketTick) Next(samples []probe.JointSample) (j probe.Joint, ok bool) {
+	left := cmp.Or(m.Budget, tickBudget)
+	for i := range samples {
+		left -= unit.Bytes(samples[i].Bytes())
+	}
+	gap, next, used := m.gap(samples)
+	if gap == 0 {
+		j = probe.Joint{Purpose: "available/tick-gap", Trains: []probe.Train{{}, m.ticks(next, tickTrain)}}
+		return j, unit.Bytes(j.Bytes()) <= left
+	}
+	s, inside := m.replay(samples[used:], gap)
+	rate, ok := s.next()
+	if inside > 0 {
+		rate, ok = float64(samples[len(samples)-1].Trains[0].Parts[0].Rate), true
+	}
+	if !ok {
+		return j, false
+	}
+	p := probe.Part{Size: mtu, Rate: unit.Rate(rate)}
+	p.Count = probeTrain
+	lead := cmp.Or(m.Lead, defaultLead)
+	// All probes are through in twice the time in which they were sent, unless the
+	// rate is more than twice too high: then the rest is not needed.
+	covered := 2*float64(lead) + 2*float64(p.Count)*p.Gap()
+	j = probe.Joint{
+		Purpose: "available/packettick",
+		Trains:  []probe.Train{{Parts: []probe.Part{p}}, m.ticks(gap, int(covered/float64(gap)))},
+		Start:   []time.Duration{lead, 0},
+	}
+	return j, unit.Bytes(j.Bytes()) <= left
+}
+
+// Estimate is the range that the search ended with, and its middle.
+func (m PacketTick) Estimate(samples []probe.JointSample) Result {
+	gap, _, used := m.gap(samples)
+	if gap == 0 {
+		return Result{Available: probe.CannotTell("no length of a tick was found that arrives as it was sent")}
+	}
+	s, _ := m.replay(samples[used:], gap)
+	return s.result()
+}

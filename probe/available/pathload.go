@@ -1,0 +1,85 @@
+package available
+
+import (
+	"cmp"
+	"math"
+	"time"
+
+	"headgate/probe"
+	"headgate/unit"
+)
+
+// Constants of pathload's streams, from its paper.
+const (
+	streamPackets = 100   // K
+	leastPeriod   = 100e3 // T_min, ns
+	leastSize     = 200   // bytes
+	// Streams take a tenth of the path on average.
+	silence = 9
+)
+
+// Pathload is pathload (Jain and Dovrolis, 2003; estimation seed, 5.3): fleets of
+// streams at one rate, and a binary search by whether their delays rise.
+type Pathload struct {
+	// Highest rate that is tried, in bit/s of layer 2: the capacity, if it is known; 0
+	// is 1 Gbit/s.
+	Highest float64
+	// Budget bounds what is sent, in bytes; 0 is 100 MB.
+	Budget unit.Bytes
+}
+
+const pathloadBudget = 100_000_000
+
+func (m Pathload) replay(samples []probe.Sample) search {
+	top := cmp.Or(m.Highest, 1e9)
+	s := search{high: top, top: top}
+	for i := range samples {
+		var f fleet
+		for _, stream := range samples[i].Split() {
+			f.add(trendOf(owds(&stream)), float64(stream.Lost())/float64(stream.Count()))
+		}
+		s.take(float64(samples[i].Parts[0].Rate), f)
+	}
+	return s
+}
+
+// owds are the delays in the order in which packets were sent, but for a constant.
+func owds(s *probe.Sample) (out []float64) {
+	last := -1
+	for _, a := range s.Arrived {
+		if a.Number > last && a.Number < len(s.Sent) {
+			out = append(out, float64(a.At-s.Sent[a.Number]))
+			last = a.Number
+		}
+	}
+	return out
+}
+
+// Next is a fleet, as one train.
+func (m Pathload) Next(samples []probe.Sample) (t probe.Train, ok bool) {
+	s := m.replay(samples)
+	rate, ok := s.next()
+	if !ok {
+		return t, false
+	}
+	left := cmp.Or(m.Budget, pathloadBudget)
+	for i := range samples {
+		left -= samples[i].Bytes()
+	}
+	// The shortest period that is possible, as long as packets are neither too small
+	// to be timed nor too large for the path.
+	frame := min(max(rate*leastPeriod/8e9, leastSize), mtu+probe.Overhead)
+	p := probe.Part{Count: streamPackets, Size: int(frame) - probe.Overhead, Rate: unit.Rate(rate)}
+	p.Pause = time.Duration(math.Ceil(silence * streamPackets * p.Gap()))
+	t = probe.Train{Purpose: "available/pathload"}
+	for range streams {
+		t.Parts = append(t.Parts, p)
+	}
+	return t, t.Bytes() <= left
+}
+
+// Estimate is the range that the search ended with, and its middle.
+func (m Pathload) Estimate(samples []probe.Sample) Result {
+	s := m.replay(samples)
+	return s.result()
+}
