@@ -44,11 +44,15 @@ type measurement struct {
 
 var measurements = []measurement{
 	{"path", "All of a path in one answer",
-		"Path measures the capacity, then the token rate and the bucket: what a long transfer\ngets, and what a short one gets at once.", path.Everything},
+		"Path measures the capacity, then the token rate and the bucket (what a long transfer\ngets, and what a short one gets at once), the kind of limiter, and the bandwidth that\nothers leave, in the order that spends least.", path.Everything},
 	{"capacity", "The capacity of the narrow link",
 		"Capacity is the rate of the slowest link on the path: what a short burst gets, also\nwhere a shaper gives less to a long one.", path.Wanted{Capacity: true}},
 	{"tokenrate", "The token rate and the bucket of what limits the path",
-		"Tokenrate finds what a long transfer gets, and how many bytes pass before that.\nIt measures the capacity first, unless --capacity tells it.", path.Wanted{Capacity: true, TokenRate: true}},
+		"Tokenrate finds what a long transfer gets, and how many bytes pass before that.\nIt measures the capacity first, unless --capacity tells it.", path.Wanted{TokenRate: true}},
+	{"limiter", "The kind of what limits the path",
+		"Limiter tells a token bucket from one that fills now and then (as Xen's), from virtual\nmachines that are scheduled, from a policer, from a sender whose processor is too\nslow, and from none.", path.Wanted{Limiter: true}},
+	{"available", "The bandwidth that others leave",
+		"Available measures what one more transfer would get beside what is there.", path.Wanted{Available: true}},
 }
 
 // probeFlags are how to reach a server, and how much may be spent.

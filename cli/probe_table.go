@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"headgate/probe"
+	"headgate/probe/limiter"
 	"headgate/probe/path"
 )
 
@@ -88,6 +89,18 @@ var answerRows = []struct {
 		j := a.TokenRate.Joint
 		return fmt.Sprintf("token rate >= %s, or bucket + rate * %.0f ms >= %s", bitRate(j.Rate), j.Took*1e3, j.Bytes)
 	}},
+	{"limiter", func(a *path.Answer) string {
+		if a.Limiter == nil {
+			return ""
+		}
+		return limiterText(a.Limiter)
+	}},
+	{"available", func(a *path.Answer) string {
+		if a.Available == nil {
+			return ""
+		}
+		return rateText(a.Available.Available)
+	}},
 	{"lost", func(a *path.Answer) string {
 		if a.Lost == 0 {
 			return ""
@@ -139,4 +152,29 @@ func sizeText(b float64) string {
 		return fmt.Sprintf("%.1f kB", b/1e3)
 	}
 	return fmt.Sprintf("%.0f B", b)
+}
+
+// limiterText is the kind of limiter with what is its own.
+func limiterText(r *limiter.Result) string {
+	text := string(r.Class)
+	switch {
+	case r.Cannot != "":
+		return "cannot tell: " + r.Cannot
+	case r.Ticks != nil:
+		text += fmt.Sprintf(", %s packets every %s", plain(r.Ticks.Packets), milliseconds(r.Ticks.Interval))
+	case r.Class == limiter.Scheduling && len(r.Schedules) > 0:
+		s := r.Schedules[0]
+		text += fmt.Sprintf(" of the %s, %s active, %s asleep", s.At, milliseconds(s.Active), milliseconds(s.Sleeping))
+	case r.Class == limiter.CPU && r.Rate != nil:
+		text += ", " + rateText(*r.Rate)
+	}
+	return text
+}
+
+func plain(e probe.Estimate) string {
+	return estimateText(e, func(v float64) string { return fmt.Sprintf("%.4g", v) })
+}
+
+func milliseconds(e probe.Estimate) string {
+	return estimateText(e, func(v float64) string { return fmt.Sprintf("%.4gms", v/1e6) })
 }

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"headgate/probe"
+	"headgate/probe/available"
 	"headgate/probe/capacity"
+	"headgate/probe/limiter"
 	"headgate/probe/tokenrate"
 	"headgate/unit"
 )
@@ -46,6 +48,8 @@ const seedLength = 3
 type Answer struct {
 	Capacity  *probe.Estimate   `json:"capacity,omitempty"`
 	TokenRate *tokenrate.Result `json:"token_rate,omitempty"`
+	Limiter   *limiter.Result   `json:"limiter,omitempty"`
+	Available *available.Result `json:"available,omitempty"`
 	// Packet is the largest IP packet, in bytes, and LayerThree its part of a frame.
 	Packet     int     `json:"packet"`
 	LayerThree float64 `json:"layer_3"`
@@ -75,15 +79,18 @@ func (m Method) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	for i := range samples {
 		left -= min(left, samples[i].Bytes())
 	}
-	for _, next := range []func([]probe.Sample) (probe.Train, bool){m.nextCapacity, m.nextTokenRate} {
-		if t, ok = next(samples); ok {
-			return t, t.Bytes() <= left
+	for _, next := range []func([]probe.Sample, unit.Bytes) (probe.Train, bool){m.nextCapacity, m.nextTokenRate, m.nextLimiter, m.nextAvailable} {
+		if left == 0 {
+			break
+		}
+		if t, ok = next(samples, left); ok && t.Bytes() <= left {
+			return t, true
 		}
 	}
 	return probe.Train{}, false
 }
 
-func (m Method) nextCapacity(samples []probe.Sample) (probe.Train, bool) {
+func (m Method) nextCapacity(samples []probe.Sample, _ unit.Bytes) (probe.Train, bool) {
 	if m.Known > 0 {
 		return probe.Train{}, false
 	}
@@ -91,10 +98,19 @@ func (m Method) nextCapacity(samples []probe.Sample) (probe.Train, bool) {
 	if m.Seed {
 		return capacity.Seed{Length: seedLength}.Next(own)
 	}
-	return capacity.Ours{}.Next(own)
+	return m.oursCapacity().Next(own)
 }
 
-func (m Method) nextTokenRate(samples []probe.Sample) (probe.Train, bool) {
+// oursCapacity spends less if the token rate alone is wanted, which only asks
+// whether what it finds is the link.
+func (m Method) oursCapacity() capacity.Ours {
+	if m.Capacity {
+		return capacity.Ours{}
+	}
+	return capacity.Ours{Budget: 400_000, Time: 250 * time.Millisecond}
+}
+
+func (m Method) nextTokenRate(samples []probe.Sample, left unit.Bytes) (probe.Train, bool) {
 	if !m.TokenRate && !m.Limiter && !m.Available {
 		return probe.Train{}, false
 	}
@@ -102,7 +118,62 @@ func (m Method) nextTokenRate(samples []probe.Sample) (probe.Train, bool) {
 	if m.Seed {
 		return tokenrate.Seed{Capacity: m.capacity(samples).Value}.Next(own)
 	}
-	return tokenrate.Ours{Capacity: m.bound(samples)}.Next(own)
+	return m.oursTokenRate(samples, left).Next(own)
+}
+
+// oursTokenRate may spend what is left, and what its own trains spent.
+func (m Method) oursTokenRate(samples []probe.Sample, left unit.Bytes) tokenrate.Ours {
+	for _, s := range of(samples, "tokenrate") {
+		left += s.Bytes()
+	}
+	return tokenrate.Ours{Capacity: m.bound(samples), Budget: min(left, tokenRateBudget)}
+}
+
+// tokenRateBudget is what the token rate's own trains take at the most.
+const tokenRateBudget unit.Bytes = 4_600_000
+
+func (m Method) nextLimiter(samples []probe.Sample, left unit.Bytes) (probe.Train, bool) {
+	if !m.Limiter || m.Seed {
+		return probe.Train{}, false
+	}
+	// All trains show something of it: what they spent counts.
+	for i := range samples {
+		left += samples[i].Bytes()
+	}
+	return limiter.Ours{Capacity: m.bound(samples), Budget: left}.Next(samples)
+}
+
+func (m Method) nextAvailable(samples []probe.Sample, left unit.Bytes) (probe.Train, bool) {
+	if !m.Available || m.Seed {
+		return probe.Train{}, false
+	}
+	own := of(samples, "available")
+	for i := range own {
+		left += own[i].Bytes()
+	}
+	o := m.oursAvailable(samples)
+	o.Budget = min(left, availableBudget)
+	return o.Next(own)
+}
+
+// availableBudget is what the available bandwidth's own trains take at the most.
+const availableBudget unit.Bytes = 5_000_000
+
+// oursAvailable knows what the methods before found.
+func (m Method) oursAvailable(samples []probe.Sample) (o available.Ours) {
+	if c := m.capacity(samples); c.Known() {
+		o.Capacity = c.Value
+	}
+	if own := of(samples, "tokenrate"); len(own) > 0 {
+		r := m.tokenRate(own, samples)
+		if r.Rate.Known() {
+			o.TokenRate = r.Rate.Value
+		}
+		if r.Bucket.Known() {
+			o.Bucket = r.Bucket.Value
+		}
+	}
+	return o
 }
 
 // capacity is what is known or was measured.
@@ -116,7 +187,7 @@ func (m Method) capacity(samples []probe.Sample) probe.Estimate {
 		return probe.CannotTell("nothing was sent")
 	}
 	if !m.Seed {
-		return capacity.Ours{}.Estimate(own).Capacity
+		return m.oursCapacity().Estimate(own).Capacity
 	}
 	c, err := capacity.Seed{Length: seedLength}.Estimate(own)
 	if err != nil {
@@ -162,12 +233,20 @@ func (m Method) Estimate(samples []probe.Sample) Answer {
 		r := m.tokenRate(own, samples)
 		a.TokenRate = &r
 	}
+	if m.Limiter && !m.Seed && len(samples) > 0 {
+		r := limiter.Ours{Capacity: m.bound(samples)}.Estimate(samples)
+		a.Limiter = &r
+	}
+	if own := of(samples, "available"); m.Available && len(own) > 0 {
+		r := m.oursAvailable(samples).Estimate(own)
+		a.Available = &r
+	}
 	return a
 }
 
 func (m Method) tokenRate(own, samples []probe.Sample) tokenrate.Result {
 	if !m.Seed {
-		return tokenrate.Ours{Capacity: m.bound(samples)}.Estimate(own)
+		return m.oursTokenRate(samples, 0).Estimate(own)
 	}
 	rate, err := tokenrate.Seed{Capacity: m.capacity(samples).Value}.Estimate(own)
 	no := probe.CannotTell("the seed's method does not ask")
