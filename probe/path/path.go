@@ -196,10 +196,11 @@ func (m Method) capacity(samples []probe.Sample) probe.Estimate {
 	return probe.Estimate{Value: c, Low: c, High: c}
 }
 
-// bound is the capacity for what only wants to know whether a rate is below it.
+// bound is the least that the capacity may be, for what only wants to know whether a
+// rate is below it.
 func (m Method) bound(samples []probe.Sample) float64 {
 	if c := m.capacity(samples); c.Known() && !c.AtLeast {
-		return c.Value
+		return c.Low
 	}
 	return math.Inf(1)
 }

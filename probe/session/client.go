@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"headgate/internal/awake"
 	"headgate/probe"
 	"headgate/probe/train"
 	"headgate/unit"
@@ -51,6 +52,7 @@ type Client struct {
 	socket  *Socket
 	own     bool
 	flow    *train.Flow
+	rest    func() // lets the processors halt again
 	id      uint64
 	number  uint32
 	broken  error
@@ -170,6 +172,9 @@ func (c *Client) begin(ctx context.Context, o Options) error {
 	remote := c.conn.RemoteAddr().(*net.TCPAddr).AddrPort()
 	c.Peer = netip.AddrPortFrom(remote.Addr().Unmap(), uint16(w.Data))
 	if err := c.join(o); err != nil {
+		return err
+	}
+	if c.rest, err = awake.Keep(); err != nil {
 		return err
 	}
 	if err := c.prove(ctx); err != nil {
@@ -319,6 +324,9 @@ func (c *Client) Close() error {
 	}
 	if c.own {
 		c.socket.Close()
+	}
+	if c.rest != nil {
+		c.rest()
 	}
 	return c.conn.Close()
 }

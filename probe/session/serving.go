@@ -10,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	"headgate/internal/awake"
 	"headgate/probe"
 	"headgate/probe/train"
 	"headgate/unit"
@@ -27,6 +28,7 @@ type serving struct {
 	proven   chan netip.AddrPort
 	socket   *train.Socket
 	flow     *train.Flow
+	rest     func() // lets the processors halt again
 	received unit.Bytes
 }
 
@@ -72,7 +74,8 @@ func (g *serving) connect(peer netip.AddrPort) error {
 		return err
 	}
 	g.flow = g.socket.Join(g.id, peer)
-	return nil
+	g.rest, err = awake.Keep()
+	return err
 }
 
 // finish makes room for the next session.
@@ -82,6 +85,9 @@ func (s *Server) finish(g *serving) {
 	s.mu.Unlock()
 	if g.socket != nil {
 		g.socket.Close()
+	}
+	if g.rest != nil {
+		g.rest()
 	}
 }
 
