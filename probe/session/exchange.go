@@ -33,30 +33,41 @@ func (c *Client) Send(ctx context.Context, d probe.Direction, t probe.Train) (s 
 }
 
 // exchange is one try.
-func (c *Client) exchange(ctx context.Context, d probe.Direction, t probe.Train) (probe.Sample, error) {
-	if c.broken != nil {
-		return probe.Sample{}, c.broken
-	}
+func (c *Client) exchange(ctx context.Context, d probe.Direction, t probe.Train) (s probe.Sample, err error) {
 	t = c.fit(d, t)
-	c.number++
-	c.conn.SetDeadline(time.Now().Add(duration(t) + silence))
-	stop := context.AfterFunc(ctx, func() { c.conn.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
 	try := c.out
 	if d == probe.In {
 		try = c.in
 	}
-	s, err := try(ctx, t)
-	if err != nil {
-		c.broken = err
-		if ctx.Err() != nil {
-			c.broken = context.Cause(ctx)
-		} else if errors.Is(err, os.ErrDeadlineExceeded) {
-			c.broken = errors.New("the server has vanished: it does not answer any more")
-		}
-		return s, c.broken
+	err = c.guarded(ctx, t, func() error {
+		s, err = try(ctx, t)
+		return err
+	})
+	return s, err
+}
+
+// guarded does what exchanges a train, which gets the next number. What goes wrong
+// ends the session: the two ends may not agree any more on what comes next.
+func (c *Client) guarded(ctx context.Context, t probe.Train, do func() error) error {
+	if c.broken != nil {
+		return c.broken
 	}
-	return s, nil
+	c.number++
+	c.conn.SetDeadline(time.Now().Add(duration(t) + silence))
+	stop := context.AfterFunc(ctx, func() { c.conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	err := do()
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		c.broken = context.Cause(ctx)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		c.broken = errors.New("the server has vanished: it does not answer any more")
+	default:
+		c.broken = err
+	}
+	return c.broken
 }
 
 // fit makes packets no larger than the path's MTU, on a copy.
@@ -110,26 +121,35 @@ func (c *Client) out(ctx context.Context, t probe.Train) (probe.Sample, error) {
 func (c *Client) in(ctx context.Context, t probe.Train) (probe.Sample, error) {
 	sample := probe.Sample{Train: t}
 	ends := train.Watch()
-	c.flow.Expect(c.number, t.Count())
-	if err := c.l.write(message{Train: &order{Number: c.number, ToClient: true, Train: t}}); err != nil {
-		return sample, err
-	}
-	m, err := c.read()
+	left, err := c.ask(t)
 	if err != nil {
 		return sample, err
 	}
-	if m.Sent == nil || m.Sent.Number != c.number || len(m.Sent.At) != t.Count() {
-		return sample, errors.New("the server said something else than when a train's packets left")
-	}
-	c.data[1] += t.Bytes()
 	r, err := c.flow.Collect(ctx, c.number, t.Count(), 0)
 	if err != nil {
 		return sample, err
 	}
-	sample.Sent, sample.Arrived, sample.Overflow = m.Sent.At, r.Arrived, r.Overflow
-	sample.Stolen = probe.Stolen{Sender: m.Sent.Stolen, Receiver: ends.Stolen()}
-	sample.Flaws = flaws(t, m.Sent.Late, ends.Stepped(), r.Overflow)
+	sample.Sent, sample.Arrived, sample.Overflow = left.At, r.Arrived, r.Overflow
+	sample.Stolen = probe.Stolen{Sender: left.Stolen, Receiver: ends.Stolen()}
+	sample.Flaws = flaws(t, left.Late, ends.Stepped(), r.Overflow)
 	return sample, nil
+}
+
+// ask has the server send a train, and waits until it has.
+func (c *Client) ask(t probe.Train) (*sent, error) {
+	c.flow.Expect(c.number, t.Count())
+	if err := c.l.write(message{Train: &order{Number: c.number, ToClient: true, Train: t}}); err != nil {
+		return nil, err
+	}
+	m, err := c.read()
+	if err != nil {
+		return nil, err
+	}
+	if m.Sent == nil || m.Sent.Number != c.number || len(m.Sent.At) != t.Count() {
+		return nil, errors.New("the server said something else than when a train's packets left")
+	}
+	c.data[1] += t.Bytes()
+	return m.Sent, nil
 }
 
 // flaws are what the ends did to a train.

@@ -69,7 +69,14 @@ func (g *serving) connect(peer netip.AddrPort) error {
 	if err != nil {
 		return fmt.Errorf("UDP to %s: %w", peer, err)
 	}
-	if g.socket, err = train.Open(c.(*net.UDPConn), nil); err != nil {
+	// Round trips are asked for by a Hello later on, too.
+	answer := train.Header{Kind: train.Challenge, Session: g.id}.WithNonce(g.nonce).Bytes()
+	g.socket, err = train.Open(c.(*net.UDPConn), func(h train.Header, _ netip.AddrPort) {
+		if h.Kind == train.Hello && h.Session == g.id {
+			c.Write(answer)
+		}
+	})
+	if err != nil {
 		c.Close()
 		return err
 	}

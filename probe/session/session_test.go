@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -178,5 +179,48 @@ func TestVanishing(t *testing.T) {
 	}
 	if _, err := c.Send(t.Context(), probe.Out, probe.Uniform("", 10, 1500, 0)); err == nil {
 		t.Error("a broken session goes on")
+	}
+}
+
+// Trains of two servers come through one socket, in one order, and meet although the
+// ways differ.
+func TestRace(t *testing.T) {
+	socket, err := NewSocket("udp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	var clients []*Client
+	for _, host := range []string{"127.0.0.1", "[::1]"} {
+		o := serve(t, host, &Server{Auth: key})
+		o.Socket = socket
+		clients = append(clients, dial(t, o))
+	}
+	for _, c := range clients {
+		mean, deviation, err := c.RoundTrips(t.Context(), 20)
+		if err != nil || mean <= 0 || mean > 50*time.Millisecond || deviation > 50*time.Millisecond {
+			t.Errorf("round trips of %v, %v apart: %v", mean, deviation, err)
+		}
+	}
+	train := probe.Uniform("race", 400, 1000, 40e6) // 81 ms
+	s, err := Race(t.Context(), clients, []time.Duration{30 * time.Millisecond, 10 * time.Millisecond}, probe.Joint{Purpose: "race", Trains: []probe.Train{train, train}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Arrived) != 800 || len(s.Sent) != 2 || len(s.Sent[1]) != 400 {
+		t.Fatalf("%d arrived", len(s.Arrived))
+	}
+	for i := 1; i < len(s.Arrived); i++ {
+		if s.Arrived[i].At < s.Arrived[i-1].At {
+			t.Fatalf("arrival %d is earlier than the one before", i)
+		}
+	}
+	// The nearer one began 20 ms later.
+	ahead := slices.IndexFunc(s.Arrived, func(a probe.JointArrival) bool { return a.From == 1 })
+	if ahead < 60 || ahead > 250 {
+		t.Errorf("the second sender's first packet is number %d", ahead)
+	}
+	if of := s.Of(1); of.Lost() != 0 || len(of.Arrived) != 400 {
+		t.Errorf("of the second sender's packets %d came", len(of.Arrived))
 	}
 }

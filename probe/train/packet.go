@@ -56,6 +56,13 @@ func (h Header) Put(b []byte) {
 	binary.BigEndian.PutUint32(b[16:], h.Packet)
 }
 
+// Bytes are a datagram of h alone.
+func (h Header) Bytes() []byte {
+	b := make([]byte, headerSize)
+	h.Put(b)
+	return b
+}
+
 // ParseHeader reads what Put wrote; ok is false for anything else.
 func ParseHeader(b []byte) (h Header, ok bool) {
 	if len(b) < headerSize || string(b[:3]) != "HGp" || b[3]>>4 != version || Kind(b[3]&15) > Proof {

@@ -101,6 +101,16 @@ func (s *Socket) Tell(h Header, to netip.AddrPort, size int) error {
 
 func uintptrOf[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
 
+// Queue is the receive queue (NAPI instance) that the last packet came through, 0 if
+// the kernel does not say (SO_INCOMING_NAPI_ID). Packets that come through several have
+// lost their order where interrupts are coalesced (estimation seed, 3.6.3).
+func (s *Socket) Queue() (id int) {
+	s.raw.Control(func(fd uintptr) {
+		id, _ = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_INCOMING_NAPI_ID)
+	})
+	return id
+}
+
 // MTU is that of the device, or the route, that leads to the peer of a connected
 // socket.
 func (s *Socket) MTU() (int, error) { return MTU(s.conn) }
