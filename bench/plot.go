@@ -68,8 +68,8 @@ const (
 	margin                = 3 * vg.Millimeter
 )
 
-// save draws the plot into dir.
-func (p Plot) save(dir string) (err error) {
+// Save draws the plot into dir, as PNG and SVG.
+func (p Plot) Save(dir string) (err error) {
 	defer func() {
 		if p := recover(); p != nil { // a picture is no reason to lose the figures
 			err = fmt.Errorf("%v", p)

@@ -50,7 +50,7 @@ func (r *Result) WriteReport(dir string, b Bench) error {
 		if r.Smoke {
 			p.Title += " (smoke run)"
 		}
-		failed = append(failed, p.save(pictures))
+		failed = append(failed, p.Save(pictures))
 	}
 	var text, data bytes.Buffer
 	r.markdown(&text, b)

@@ -64,7 +64,7 @@ type probeFlags struct {
 	time       time.Duration
 	capacity   rateFlag
 	method     string
-	log        string
+	log, plots string
 	output     *format
 }
 
@@ -109,8 +109,11 @@ func (f *probeFlags) add(c *cobra.Command) {
 	c.Flags().DurationVar(&f.time, "time", 30*time.Second, "take no longer than this in each direction")
 	c.Flags().Var(&f.capacity, "capacity", "the capacity, if it is known: it is not measured then")
 	c.Flags().StringVar(&f.log, "log", "", "write the samples to a file, for \"headgate probe replay\"")
+	c.Flags().StringVar(&f.plots, "plots", "", plotsHelp)
 	f.output = outputFlag(c)
 }
+
+const plotsHelp = "draw what the answers were read from into a folder"
 
 // directions to be measured.
 func (f *probeFlags) directions() []probe.Direction {

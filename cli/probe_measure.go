@@ -56,6 +56,9 @@ func (a *app) measure(target string, m measurement, f probeFlags, auth session.A
 		answer := method.Estimate(samples)
 		answer.Seconds = time.Since(begun).Seconds()
 		out.Directions[d] = &answer
+		if f.plots != "" {
+			failure = errors.Join(failure, plotProbe(f.plots, d, samples, &answer))
+		}
 		if err != nil {
 			out.Failed = err.Error()
 			failure = errors.Join(failure, err)
@@ -91,7 +94,7 @@ func probeReplayCommand(a *app) *cobra.Command {
 		Short: "Estimate again from a log, without a network",
 		Long: `Replay reads what --log has written, and estimates again: with another method, or with a
 capacity that is known by now.`,
-		Example: "  headgate probe replay probe.log\n  headgate probe replay probe.log --capacity 1Gbit -o json",
+		Example: "  headgate probe replay probe.log\n  headgate probe replay probe.log --capacity 1Gbit --plots pictures -o json",
 		Args:    cobra.ExactArgs(1),
 	}
 	var capacity rateFlag
@@ -99,6 +102,7 @@ capacity that is known by now.`,
 	c.Flags().Var(&capacity, "capacity", "the capacity, if it is known")
 	c.Flags().Var(oneWord{&method, []string{"ours", "seed"}}, "method", "ours, or the ones of the estimation seed")
 	completeFlag(c, "method", oneOf("ours", "seed"))
+	plots := c.Flags().String("plots", "", plotsHelp)
 	output := outputFlag(c)
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		f, err := os.Open(args[0])
@@ -115,6 +119,11 @@ capacity that is known by now.`,
 		for d, samples := range r.Samples {
 			answer := m.Estimate(samples)
 			out.Directions[d] = &answer
+			if *plots != "" {
+				if err := plotProbe(*plots, d, samples, &answer); err != nil {
+					return err
+				}
+			}
 		}
 		return a.print(*output, out, func(w io.Writer) error { return reportTable(w, &out) })
 	}
