@@ -1,0 +1,184 @@
+package probing
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"headgate/bench"
+	"headgate/lab/link"
+	"headgate/probe"
+	"headgate/probe/capacity"
+	"headgate/probe/path"
+	"headgate/probe/sim"
+	"headgate/unit"
+)
+
+// narrow is a path with a narrow link, and perhaps a shaper.
+type narrow struct {
+	sim.Path
+	capacity float64
+}
+
+// drawNarrow draws the table's range for capacities: 100 Mbit/s to 10 Gbit/s, on half
+// of the paths with a shaper of figure 2.17 before or after the narrow link, cross
+// traffic of 0 to 50 % of each hop.
+func drawNarrow(d *bench.Draw) narrow {
+	n := narrow{Path: ends(d), capacity: d.Log(100e6, 10e9)}
+	hops := d.Int(1, 4)
+	at := d.Int(0, hops-1)
+	cross := max(d.Uniform(-0.15, 0.5), 0)
+	for i := range hops {
+		hop := link.Spec{Rate: unit.Rate(n.capacity), Delay: d.Duration(100*time.Microsecond, 5*time.Millisecond), Queue: endless}
+		if i != at {
+			hop.Rate = unit.Rate(n.capacity * d.Uniform(1.1, 4))
+		}
+		hop.Cross = crossOf(d, cross*float64(hop.Rate))
+		n.Hops = append(n.Hops, hop)
+	}
+	if rate := bench.OneOf(d, 200e6, 400e6, 600e6); rate < 0.9*n.capacity && d.Int(0, 1) == 1 {
+		hop := &n.Hops[d.Int(0, hops-1)]
+		hop.Bucket = &link.Bucket{Rate: unit.Rate(rate), Size: bench.OneOf[unit.Bytes](d, 1600, 10_000, 100_000)}
+		hop.Cross = crossOf(d, cross*rate)
+	}
+	return n
+}
+
+// seedCapacity is the seed's method, with its pairs as far apart as it says.
+var seedCapacity = capacity.Seed{Length: 3}
+
+func capacityCase(d *bench.Draw) bench.Case {
+	const name = "capacity/simulated"
+	claims := append([]bench.Claim{
+		bench.NewClaim(name+"/p90", "p90 error of the capacity", capacityOff, narrowLinkCapacity),
+		bench.NewClaim(name+"/bytes", "sent, at the most", measuredOnly("MB"), narrowLinkCapacity),
+		bench.NewClaim(name+"/seconds", "taken, at the most", measuredOnly("s"), narrowLinkCapacity),
+	}, honestClaims("capacity")...)
+	return bench.Case{
+		Name: name, Claims: claims,
+		Takes: func(quick bool) time.Duration { return pick(quick, 15*time.Second, 4*time.Minute) },
+		Drawn: "C 100 Mbit/s to 10 Gbit/s on 1 to 4 hops, on half of the paths a shaper of 200, 400 or 600 Mbit/s with 1.6, 10 or 100 KB at any hop, cross traffic of 0 to 50 % of each hop",
+		Run: func(ctx context.Context, r *bench.Run) error {
+			n := pathsOf(r.Quick)
+			ours, seeds := make(pool, n), make(pool, n)
+			onAll(ctx, n, func(i int) {
+				p := drawNarrow(d.For(fmt.Sprintf("%s/%d", name, i)))
+				samples, bytes, seconds := simulate(p.Path, d.Seed()+uint64(i), capacity.Ours{}.Next)
+				ours[i] = judge(capacity.Ours{}.Estimate(samples).Capacity, p.capacity)
+				ours[i].bytes, ours[i].seconds = bytes, seconds
+				// Five binary steps of 20 s of cross traffic at 10 Gbit/s are minutes of work.
+				if i < pick(r.Quick, 0, 60) && p.capacity <= 2e9 {
+					seeds[i] = seedCapacityOf(p, d.Seed()+uint64(i))
+				}
+			})
+			sheet := r.Sheet(bench.Ours)
+			ours.setP90(sheet, name+"/p90")
+			ours.setSpent(sheet, name+"/bytes", name+"/seconds")
+			ours.setHonest(sheet, "capacity")
+			if done := measuredOf(seeds); len(done) > 0 {
+				seed := r.Sheet(narrowLinkCapacity)
+				done.setP90(seed, name+"/p90")
+				done.setSpent(seed, name+"/bytes", name+"/seconds")
+			}
+			return ctx.Err()
+		},
+	}
+}
+
+func seedCapacityOf(p narrow, seed uint64) outcome {
+	samples, bytes, seconds := simulate(p.Path, seed, seedCapacity.Next)
+	c, err := seedCapacity.Estimate(samples)
+	e := probe.Estimate{Value: c}
+	if err != nil {
+		e = probe.CannotTell(err.Error())
+	}
+	o := judge(e, p.capacity)
+	o.bytes, o.seconds = bytes, seconds
+	return o
+}
+
+// measuredOf are the outcomes of paths that were measured.
+func measuredOf(p pool) (out pool) {
+	for _, o := range p {
+		if o.bytes > 0 {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+func measuredOnly(what string) bench.Target { return bench.Target{Op: bench.Measured, Unit: what} }
+
+// narrowLab is a cell of the lab.
+type narrowLab struct {
+	name     string
+	capacity unit.Rate
+	bucket   *link.Bucket
+	cross    float64
+}
+
+var narrowLabs = []narrowLab{
+	{"100Mbit", 100 * unit.Mbit, nil, 0},
+	{"400Mbit-cross-30%", 400 * unit.Mbit, nil, 0.3},
+	{"1Gbit", unit.Gbit, nil, 0},
+	{"1Gbit-shaper-200Mbit-1.6KB", unit.Gbit, &link.Bucket{Rate: 200 * unit.Mbit, Size: 1600}, 0},
+	{"1Gbit-shaper-600Mbit-10KB", unit.Gbit, &link.Bucket{Rate: 600 * unit.Mbit, Size: 10_000}, 0},
+	{"1Gbit-shaper-400Mbit-100KB-cross-30%", unit.Gbit, &link.Bucket{Rate: 400 * unit.Mbit, Size: 100_000}, 0.3},
+}
+
+func capacityLab() (out []bench.Case) {
+	for _, c := range narrowLabs {
+		id := "capacity/lab/" + c.name
+		out = append(out, bench.Case{
+			Name: id,
+			Claims: []bench.Claim{
+				bench.NewClaim(id+"/p90", "p90 error of the capacity", capacityOff),
+				bench.NewClaim(id+"/bytes", "sent in a direction, at the most", measuredOnly("MB")),
+				bench.NewClaim(id+"/seconds", "taken for a direction, at the most", measuredOnly("s")),
+			},
+			Takes: func(quick bool) time.Duration { return pick(quick, 12*time.Second, 30*time.Second) },
+			Run:   func(ctx context.Context, r *bench.Run) error { return c.run(ctx, r, id) },
+		})
+	}
+	return out
+}
+
+func (c narrowLab) run(ctx context.Context, r *bench.Run, id string) error {
+	s := link.Spec{Rate: c.capacity, Delay: 5 * time.Millisecond, Queue: link.Amount{Time: 500 * time.Millisecond}, Bucket: c.bucket}
+	if c.cross > 0 {
+		carries := c.capacity
+		if c.bucket != nil {
+			carries = c.bucket.Rate
+		}
+		s.Cross = []link.Cross{{Load: unit.Rate(c.cross * float64(carries)), Model: link.Pareto, Sizes: []int{64, 576, 1514}}}
+	}
+	return withServer(ctx, twoHosts(s), func(s *stage) error {
+		var ours pool
+		err := s.each(ctx, runsOf(r.Quick), []string{"capacity"}, func(a *path.Answer) {
+			o := judge(*a.Capacity, float64(c.capacity))
+			o.bytes, o.seconds = float64(a.Bytes), a.Seconds
+			ours = append(ours, o)
+		})
+		if err != nil {
+			return err
+		}
+		sheet := r.Sheet(bench.Ours)
+		ours.setP90(sheet, id+"/p90")
+		ours.setSpent(sheet, id+"/bytes", id+"/seconds")
+		return nil
+	})
+}
+
+// each probes n times, and gives the answers of both directions.
+func (s *stage) each(ctx context.Context, n int, args []string, take func(*path.Answer)) error {
+	for range n {
+		report, err := s.probe(ctx, args...)
+		if err != nil {
+			return err
+		}
+		for _, d := range []probe.Direction{probe.Out, probe.In} {
+			take(report.Directions[d])
+		}
+	}
+	return nil
+}
