@@ -24,7 +24,7 @@ type shaped struct {
 // ppm off, and 0.2 to 0.6 us of work for each packet.
 func ends(d *bench.Draw) sim.Path {
 	return sim.Path{
-		Noise: time.Duration(d.Uniform(500, 1000)), Skew: d.Uniform(-5e-5, 5e-5), Work: time.Duration(d.Uniform(200, 600)),
+		Noise: time.Duration(d.Uniform(500, 1000)), Skew: d.Uniform(-5e-5, 5e-5), Work: time.Duration(d.Uniform(200, 350)),
 	}
 }
 

@@ -1,0 +1,243 @@
+package probing
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"headgate/bench"
+	"headgate/lab/link"
+	"headgate/probe"
+	"headgate/probe/capacity"
+	"headgate/probe/path"
+	"headgate/probe/sim"
+	"headgate/probe/tokenrate"
+	"headgate/unit"
+)
+
+// seedMTU is what the seed calls 1500 bytes: it counts no header of layer 2.
+const seedMTU = 1500
+
+// paretoOf is the seed's cross traffic (2.5.1): shape 1.9, packets of 1500 bytes.
+func paretoOf(load float64) []link.Cross {
+	return []link.Cross{{Load: unit.Rate(load), Model: link.Pareto, Sizes: []int{seedMTU}}}
+}
+
+// figure27 is the network of figure 2.7: links of 1200, 1000, 400, 600 and 800 Mbit/s
+// with shapers of r1, 900, 300, 500 and 700, and cross traffic as a part of each token
+// rate.
+func figure27(r1 float64, burst unit.Bytes, cross float64) (p sim.Path) {
+	tokens := []float64{r1, 900e6, 300e6, 500e6, 700e6}
+	for i, c := range []unit.Rate{1200, 1000, 400, 600, 800} {
+		p.Hops = append(p.Hops, link.Spec{
+			Rate: c * unit.Mbit, Bucket: &link.Bucket{Rate: unit.Rate(tokens[i]), Size: burst}, Queue: endless, Cross: paretoOf(cross * tokens[i]),
+		})
+	}
+	return p
+}
+
+// shareAt is the part, in %, of the dispersion rates of a sample's parts from one on
+// that lie in a bin of 10 Mbit/s around a rate. Around it, not from it on: half of what
+// comes at a rate is a ns too slow.
+func shareAt(s probe.Sample, from int, at float64) float64 {
+	in, all := 0, 0
+	for _, part := range s.Split()[from:] {
+		for _, rate := range part.DispersionRates() {
+			all++
+			if math.Abs(rate-at) <= 5e6 {
+				in++
+			}
+		}
+	}
+	return 100 * float64(in) / float64(all)
+}
+
+// pairsOf are 1000 pairs at a rate, 0 back to back (2.5.1).
+func pairsOf(size int, rate unit.Rate) (t probe.Train) {
+	for range 1000 {
+		t.Parts = append(t.Parts, probe.Part{Count: 2, Size: size - probe.Overhead, Rate: rate, Pause: 4 * time.Millisecond})
+	}
+	return t
+}
+
+// shareOfPairs is that of pairs at a rate, in %.
+func shareOfPairs(p sim.Path, size int, at float64, seed uint64) float64 {
+	return shareAt(sim.New(p, seed).Send(pairsOf(size, 0)), 0, at)
+}
+
+// estimationTrain is the seed's for the token rate: a drain train of 1000 packets at
+// 350 Mbit/s before it (2.6).
+func estimationTrain(size int, lambda float64) probe.Train {
+	return probe.Train{Parts: []probe.Part{
+		{Count: 1000, Size: seedMTU - probe.Overhead, Rate: 350 * unit.Mbit},
+		{Count: 1000, Size: size - probe.Overhead, Rate: unit.Rate(lambda)},
+	}}
+}
+
+func shareOfTrain(p sim.Path, size int, lambda, at float64, seed uint64) float64 {
+	return shareAt(sim.New(p, seed).Send(estimationTrain(size, lambda)), 1, at)
+}
+
+// figure is a row of shares that the seed's figures order from the least to the most.
+type figure struct {
+	name, what string
+	paper      []float64 // where the text has them
+	shares     func(seed uint64) []float64
+}
+
+var figures = []figure{
+	{"2.8", "pairs at the capacity: bucket of 1.5 KB, of 150 KB", nil, func(s uint64) []float64 {
+		return []float64{shareOfPairs(figure27(100e6, 1500, 0.5), 1500, 400e6, s), shareOfPairs(figure27(100e6, 150_000, 0.5), 1500, 400e6, s)}
+	}},
+	{"2.9", "pairs at the capacity: cross traffic of 70 %, of 30 %", nil, func(s uint64) []float64 {
+		return []float64{shareOfPairs(figure27(100e6, 1500, 0.7), 500, 400e6, s), shareOfPairs(figure27(100e6, 1500, 0.3), 500, 400e6, s)}
+	}},
+	{"2.10", "pairs at the capacity: packets of 1000 bytes, of 500", []float64{0.2, 11}, func(s uint64) []float64 {
+		return []float64{shareOfPairs(figure27(100e6, 1500, 0.5), 1000, 400e6, s), shareOfPairs(figure27(100e6, 1500, 0.5), 500, 400e6, s)}
+	}},
+	{"2.11", "pairs at their sending rate: 450 Mbit/s, above C, and 350, below", nil, func(s uint64) (out []float64) {
+		for _, rate := range []unit.Rate{450, 350} {
+			out = append(out, shareAt(sim.New(figure27(100e6, 1500, 0.5), s).Send(pairsOf(500, rate*unit.Mbit)), 0, float64(rate*unit.Mbit)))
+		}
+		return out
+	}},
+	{"2.13", "a train at the token rate: cross traffic of 70 %, of 5 %", nil, func(s uint64) []float64 {
+		return []float64{shareOfTrain(figure27(200e6, 1500, 0.7), 1500, 350e6, 200e6, s), shareOfTrain(figure27(200e6, 1500, 0.05), 1500, 350e6, 200e6, s)}
+	}},
+	{"2.14-2.15", "a train at the token rate: packets of 1500 bytes at 350 Mbit/s, of 500 at 350, of 500 at 200", []float64{1.4, 3.5, 5.3}, func(s uint64) []float64 {
+		p := figure27(200e6, 1500, 0.5)
+		return []float64{shareOfTrain(p, 1500, 350e6, 200e6, s), shareOfTrain(p, 500, 350e6, 200e6, s), shareOfTrain(p, 500, 200e6, 200e6, s)}
+	}},
+	{"2.16", "a train at the token rate of 200: sent at 20 Mbit/s, 100, 200", nil, func(s uint64) []float64 {
+		p := figure27(200e6, 1500, 0.5)
+		return []float64{shareOfTrain(p, 500, 20e6, 200e6, s), shareOfTrain(p, 500, 100e6, 200e6, s), shareOfTrain(p, 500, 200e6, 200e6, s)}
+	}},
+}
+
+// whereCases are the seed's figures, measured again.
+func whereCases(d *bench.Draw) []bench.Case {
+	claims := []bench.Claim{}
+	for _, f := range figures {
+		id := "where/figure-" + f.name
+		claims = append(claims, bench.NewClaim(id+"/trend", "shares against the figure's order: "+f.what, trend))
+		for i, paper := range f.paper {
+			claims = append(claims, bench.NewClaim(fmt.Sprintf("%s/share-%d", id, i+1), "share, in the order of the trend", measuredOnly("%")).WithPaper(paper))
+		}
+	}
+	return []bench.Case{{
+		Name: "where/figures", Claims: claims,
+		Takes: func(quick bool) time.Duration { return pick(quick, 20*time.Second, 90*time.Second) },
+		Run: func(ctx context.Context, r *bench.Run) error {
+			sheet := r.Sheet(bench.Ours)
+			onAll(ctx, len(figures), func(i int) { figures[i].run(sheet, d.Seed(), pick(r.Quick, 2, 10)) })
+			return ctx.Err()
+		},
+	}, locationCase(d)}
+}
+
+// run takes means over some seeds: a share of 1 % of 1000 pairs is 10 of them.
+func (f figure) run(sheet *bench.Sheet, seed uint64, times int) {
+	var sums []float64
+	for i := range times {
+		for k, v := range f.shares(seed + uint64(i)) {
+			if len(sums) <= k {
+				sums = append(sums, 0)
+			}
+			sums[k] += v / float64(times)
+		}
+	}
+	id := "where/figure-" + f.name
+	against, text := 0, ""
+	for k, v := range sums {
+		if k > 0 && v <= sums[k-1] {
+			against++
+		}
+		text += fmt.Sprintf("%s%s %%", map[bool]string{true: "", false: ", "}[k == 0], bench.Number(v))
+		if k < len(f.paper) {
+			sheet.Set(fmt.Sprintf("%s/share-%d", id, k+1), v)
+		}
+	}
+	sheet.Set(id+"/trend", float64(against))
+	sheet.Note(id+"/trend", "%s", text)
+}
+
+// located is a path of figures 2.20 and 2.21: five links of 2, 1, 2, 1 and 2 Gbit/s
+// with a fifth of cross traffic, and shapers before some.
+func located(shapers map[int]link.Bucket) (p sim.Path) {
+	for i, c := range []unit.Rate{2, 1, 2, 1, 2} {
+		hop := link.Spec{Rate: c * unit.Gbit, Queue: endless, Cross: paretoOf(0.2 * float64(c*unit.Gbit))}
+		if b, ok := shapers[i]; ok {
+			hop.Bucket, hop.Cross = &b, paretoOf(0.2*float64(b.Rate))
+		}
+		p.Hops = append(p.Hops, hop)
+	}
+	p.Noise = 500
+	return p
+}
+
+func locationCase(d *bench.Draw) bench.Case {
+	type place struct {
+		id      string
+		shapers map[int]link.Bucket
+		rate    float64
+	}
+	var places []place
+	for at := range 5 {
+		places = append(places, place{fmt.Sprintf("where/figure-2.20/at-%d", at), map[int]link.Bucket{at: {Rate: 600 * unit.Mbit, Size: 2000}}, 600e6})
+	}
+	all := []link.Bucket{{Rate: 800 * unit.Mbit, Size: 10_000}, {Rate: 600 * unit.Mbit, Size: 20_000}, {Rate: 400 * unit.Mbit, Size: 40_000}, {Rate: 200 * unit.Mbit, Size: 40_000}}
+	for n := 1; n <= len(all); n++ {
+		shapers := map[int]link.Bucket{}
+		for i, b := range all[:n] {
+			shapers[i+1] = b
+		}
+		places = append(places, place{fmt.Sprintf("where/figure-2.21/R-%dMbit", all[n-1].Rate/unit.Mbit), shapers, float64(all[n-1].Rate)})
+	}
+	var claims []bench.Claim
+	for _, p := range places {
+		claims = append(claims,
+			bench.NewClaim(p.id+"/capacity", "error of the capacity of 1 Gbit/s", estimateOff, narrowLinkCapacity),
+			bench.NewClaim(p.id+"/tokenrate", "error of the token rate", estimateOff, narrowTokenRate))
+	}
+	return bench.Case{
+		Name: "where/locations", Claims: claims,
+		Takes: func(quick bool) time.Duration { return pick(quick, 10*time.Second, 60*time.Second) },
+		Run: func(ctx context.Context, r *bench.Run) error {
+			onAll(ctx, len(places), func(i int) {
+				p := located(places[i].shapers)
+				id, rate := places[i].id, places[i].rate
+				m := path.Method{Wanted: path.Wanted{Capacity: true, TokenRate: true}}
+				samples, _, _ := simulate(p, d.Seed(), m.Next)
+				a := m.Estimate(samples)
+				set(r.Sheet(bench.Ours), id+"/capacity", *a.Capacity, 1e9)
+				if a.TokenRate != nil {
+					set(r.Sheet(bench.Ours), id+"/tokenrate", a.TokenRate.Rate, rate)
+				}
+				// As in the seed's own test here, pairs follow each other every 2 ms.
+				c := capacity.Seed{Gap: 2 * time.Millisecond}
+				samples, _, _ = simulate(p, d.Seed(), c.Next)
+				got, err := c.Estimate(samples)
+				if err != nil {
+					return
+				}
+				r.Sheet(narrowLinkCapacity).Set(id+"/capacity", 100*math.Abs(got/1e9-1))
+				t := tokenrate.Seed{Capacity: got}
+				samples, _, _ = simulate(p, d.Seed(), t.Next)
+				if got, err = t.Estimate(samples); err == nil {
+					r.Sheet(narrowTokenRate).Set(id+"/tokenrate", 100*math.Abs(got/rate-1))
+				}
+			})
+			return ctx.Err()
+		},
+	}
+}
+
+// set writes the error of one estimate, in percent.
+func set(sheet *bench.Sheet, id string, e probe.Estimate, truth float64) {
+	if !e.Known() {
+		sheet.Note(id, "cannot tell: %s", e.Cannot)
+		return
+	}
+	sheet.Set(id, 100*math.Abs(e.Value/truth-1))
+}
