@@ -122,7 +122,9 @@ func (n *Network) clock(at int64) int64 {
 func cross(l *hop, packets []packet) []packet {
 	out := make([]packet, 0, len(packets))
 	left := len(packets)
-	take := func(now int64) {
+	now := int64(0)
+	take := func(at int64) {
+		now = max(now, at)
 		for {
 			r, ok := l.Take(now)
 			if !ok {
@@ -146,6 +148,7 @@ func cross(l *hop, packets []packet) []packet {
 	for left > 0 {
 		at, ok := l.Next()
 		if !ok {
+			take(now) // what was dropped last is no other train's
 			break
 		}
 		take(at)
