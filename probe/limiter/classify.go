@@ -28,32 +28,42 @@ type evidence struct {
 func newEvidence(samples []probe.Sample, capacityKnown float64) *evidence {
 	trains, short := read(samples)
 	e := &evidence{capacity: capacityKnown, link: capacityKnown * 0.97}
-	lost, count := 0.0, 0.0
 	for _, v := range trains {
 		if v.full() {
 			e.trains = append(e.trains, v)
-			continue
-		}
-		if v.asked > 0 {
+		} else if v.asked > 0 {
 			e.light = append(e.light, v)
-			lost, count = lost+v.lost()*float64(len(v.sent)), count+float64(len(v.sent))
 		}
 	}
-	for i := range short {
-		v := &short[i]
-		lost, count = lost+v.lost()*float64(len(v.sent)), count+float64(len(v.sent))
-	}
-	if count > 0 {
-		e.loss = lost / count
-	}
+	e.loss = usualLoss(short, e.light)
 	if e.capacity == 0 {
 		e.capacity, e.link = capacity(short)
 	}
 	e.spells = spells(trains, short)
 	e.ends()
-	e.bursts()
 	e.curves()
+	e.bursts()
 	return e
+}
+
+// usualLoss is what the path loses of any train: the lesser of what it lost of short
+// bursts and of small packets, because either may have been too much for a queue.
+func usualLoss(kinds ...[]view) float64 {
+	least := 1.0
+	for _, views := range kinds {
+		lost, count := 0.0, 0.0
+		for i := range views {
+			n := float64(len(views[i].sent))
+			lost, count = lost+views[i].lost()*n, count+n
+		}
+		if count > 0 {
+			least = math.Min(least, lost/count)
+		}
+	}
+	if least == 1 {
+		return 0
+	}
+	return least
 }
 
 // ends looks whether one of the path's ends is scheduled now and then.
@@ -74,7 +84,7 @@ func (e *evidence) ends() {
 			}
 			late := v.asked > 0 && !v.full() && v.catchesUp(between)
 			clump := v.full() && v.clumped(v.bursts(between)[1:])
-			if late || clump {
+			if s.clump = clump; late || clump {
 				e.receiver = &s
 			}
 		}
@@ -103,13 +113,13 @@ func (e *evidence) bursts() {
 		}
 		took := v.at[len(v.at)-1] - v.at[bursts[0].from]
 		each := float64(len(v.at)-bursts[0].from) / float64(len(bursts))
-		if v.clumped(bursts) || each < leastBurst || silent < leastSilent*took {
+		if e.receiver != nil && e.receiver.explains(between) || v.clumped(bursts) || each < leastBurst || silent < leastSilent*took {
 			continue
 		}
 		runs = append(runs, run{v, bursts})
 	}
 	if len(runs) > 0 {
-		e.ticking, e.ticks = ticks(runs, e.loss)
+		e.ticking, e.ticks = ticks(runs, e.loss, e.link)
 	}
 }
 
@@ -161,7 +171,8 @@ func (e *evidence) classify() Result {
 		}
 	}
 	for _, s := range []*sleeps{e.sender, e.receiver} {
-		if s != nil {
+		// Small packets may find no tokens in an interval that others used up.
+		if s != nil && (!e.ticks || s.at == Sender || s.clump) {
 			r.Schedules = append(r.Schedules, s.schedule(line))
 		}
 	}
@@ -243,11 +254,36 @@ func (e *evidence) follows(t *tail) bool {
 const slowest = 5e9
 
 func (e *evidence) policer(r *Result, t *tail) {
-	rate := t.after / (1 - e.loss)
+	rate := e.policedRate(t)
 	r.Class, r.At = Policer, Path
-	r.Bucket = &Bucket{Peak: within(e.link, 0.05*e.link), Rate: within(rate, 0.01*rate), Size: e.policerSize(rate)}
+	r.Bucket = &Bucket{Peak: within(e.link, 0.05*e.link), Rate: rate, Size: e.policerSize(rate.Value)}
 	r.Confidence = 0.95
 	r.RunnerUp, r.Why = TBF, "packets are lost as the head ends, and those that come have not waited"
+}
+
+// policedRate is a policer's: what came of each train that was paced to another rate.
+func (e *evidence) policedRate(best *tail) probe.Estimate {
+	var parts []part
+	most := 0.0
+	for i := range e.tails {
+		t := &e.tails[i]
+		if !t.policed() || t.v.asked == 0 && best.v.asked > 0 {
+			continue
+		}
+		n := 0.0
+		for _, i := range t.v.n {
+			if i >= t.onset {
+				n++
+			}
+		}
+		off := math.Hypot(math.Sqrt(e.loss*(1-e.loss)/n), 0.5/n)
+		parts = append(parts, part{t.v.offered(), t.after, t.after * off})
+		most = math.Max(most, t.after)
+	}
+	all, sd := everything(parts)
+	off := math.Hypot(z90*sd, math.Max(all-most, 0)/4)
+	lost := 1 - e.loss/2 // before the policer, or behind it
+	return within(all/lost, math.Hypot(off, all*e.loss/2))
 }
 
 func (e *evidence) shaper(r *Result, t *tail) {

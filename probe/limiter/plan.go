@@ -131,10 +131,19 @@ func (e *evidence) settled() bool {
 		return false
 	}
 	if p := e.policed(); p != nil {
-		return p.v.asked > 0 && len(p.v.n) >= enoughTail/2
+		paced := 0
+		for i := range e.tails {
+			if t := &e.tails[i]; t.v.asked > 0 && t.policed() && len(t.v.n) >= enoughTail/2 {
+				paced++
+			}
+		}
+		return paced > 1
 	}
 	if e.shaped(t) && t.onset < 0 {
 		return len(t.v.at)-t.knee >= enoughTail
+	}
+	if n := len(e.trains) - 1; e.trains[n].lost() > e.loss+rises {
+		return false
 	}
 	return (e.sender != nil || e.receiver != nil) && len(t.v.sent) >= enoughTail
 }
@@ -166,7 +175,10 @@ func (e *evidence) pace() unit.Rate {
 	case v.asked > 0 && v.lost() <= e.loss+rises:
 		rate = 2 * v.offered()
 	case v.asked > 0:
-		rate = 2 * max(v.offered()*(1-v.lost()), v.arrived())
+		// Not as fast as before: trains of several rates tell what others take.
+		if rate = 2 * max(v.offered()*(1-v.lost()), v.arrived()); rate > v.offered()/1.5 {
+			rate *= 1.6
+		}
 	case len(v.at) > leastPiece:
 		rate = 2 * v.arrived()
 	}

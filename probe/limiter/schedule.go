@@ -14,6 +14,7 @@ type sleeps struct {
 	active   []float64
 	packets  []float64 // in an active period
 	grain    float64   // ns: how exactly they are seen
+	clump    bool      // packets came in one after each
 }
 
 // Constants, ours. A processor that stands still once or twice in a run, for 1 to
@@ -23,6 +24,7 @@ const (
 	// fewSleeps are enough if they are regular.
 	fewSleeps    = 3
 	regularSleep = 0.1
+	sameSleep    = 0.03
 	// caughtUp is what remains of a silence as delay when the next one begins, if the
 	// packets were only taken late.
 	caughtUp = 0.3
@@ -74,6 +76,20 @@ func (s *sleeps) scheduled() bool {
 	mean, sd := spread(periods)
 	length, off := spread(s.sleeping)
 	return sd < regularSleep*mean && off < regularSleep*length+s.grain
+}
+
+// explains tells whether silences are of this schedule: its sleep is always as long,
+// and they are, too.
+func (s *sleeps) explains(between []silence) bool {
+	mean, sd := spread(s.sleeping)
+	if sd > sameSleep*mean {
+		return false
+	}
+	var lengths []float64
+	for _, b := range between {
+		lengths = append(lengths, b.length())
+	}
+	return math.Abs(median(lengths)/median(s.sleeping)-1) < sameSleep
 }
 
 // catchesUp tells whether the train's delay is back where it was before each silence
@@ -145,7 +161,7 @@ const full = 1500 + probe.Overhead
 func typical(values []float64, shift, grain float64) probe.Estimate {
 	m := median(values) + shift
 	_, sd := spread(values)
-	return within(m, math.Hypot(z90*1.25*sd/math.Sqrt(float64(len(values))), grain))
+	return within(m, math.Hypot(z90*1.25*sd/math.Sqrt(float64(len(values))), math.Hypot(grain, clockPace*m)))
 }
 
 func scale(e probe.Estimate, by float64) probe.Estimate {

@@ -39,7 +39,7 @@ func (r run) start(i int) float64 { return r.v.at[r.bursts[i].from] }
 
 // ticks looks for (T, delta) in trains of full packets. The first burst of a train
 // begins whenever it comes, and the last is cut.
-func ticks(runs []run, loss float64) (ticking, bool) {
+func ticks(runs []run, loss, link float64) (ticking, bool) {
 	var differences []float64
 	for _, r := range runs {
 		for i := 1; i < len(r.bursts); i++ {
@@ -78,7 +78,7 @@ func ticks(runs []run, loss float64) (ticking, bool) {
 	}
 	t.frame = runs[0].v.frame
 	t.refine(runs)
-	t.count(runs, loss)
+	t.count(runs, loss, link)
 	return t, t.seen >= leastTicks
 }
 
@@ -168,7 +168,10 @@ func (r run) measure(i int, quantum, loss float64) (m [measures]float64) {
 	}
 	m[slotted] = m[came]
 	if r.v.asked == 0 && quantum > 0 {
-		m[slotted] = math.Round((r.v.at[b.to-1]-r.v.at[b.from])/quantum) + 1
+		slots := math.Round((r.v.at[b.to-1]-r.v.at[b.from])/quantum) + 1
+		if slots > m[came] && slots < 2*m[came] {
+			m[slotted] = slots
+		}
 	}
 	return m
 }
@@ -183,36 +186,51 @@ const (
 // count finds delta. The tokens of an interval are always as many, so that measure is
 // right that varies least. Where that does not tell whether packets were lost before
 // the limiter or behind it, delta is between.
-func (t *ticking) count(runs []run, loss float64) {
+func (t *ticking) count(runs []run, loss, link float64) {
+	type tally struct {
+		p         float64
+		total     [measures]float64
+		intervals float64
+	}
 	var each [measures][]float64
-	var total [measures]float64
-	intervals := 0.0
+	var all tally
+	var tallies []tally
 	for _, r := range runs {
+		one := tally{p: r.v.offered()}
+		if link > 0 {
+			one.p = math.Min(one.p, link)
+		}
 		quantum := r.quantum()
 		for i := 0; i+1 < len(r.bursts); i++ {
 			k := multiple(r.start(i+1)-r.start(i), t.interval)
 			if k == 0 {
 				continue
 			}
-			intervals += float64(k)
+			one.intervals += float64(k)
 			for j, m := range r.measure(i, quantum, loss) {
-				total[j] += m
+				one.total[j] += m
+				all.total[j] += m
 				if k == 1 {
 					each[j] = append(each[j], m)
 				}
 			}
 		}
+		all.intervals += one.intervals
+		if one.intervals > 0 {
+			tallies = append(tallies, one)
+		}
 	}
-	if t.seen = int(intervals); t.seen == 0 {
+	if t.seen = int(all.intervals); t.seen == 0 {
 		return
 	}
-	var off [measures]float64 // relative
+	var off [measures]float64 // of one interval
 	for j := range off {
-		off[j] = 0.5 * intervals / total[j]
+		off[j] = 0.5
 		if len(each[j]) >= leastTicks {
-			mean, sd := spread(each[j])
-			off[j] = math.Max(sd, leastSpread) / mean
+			_, sd := spread(each[j])
+			off[j] = math.Max(sd, leastSpread)
 		}
+		off[j] /= all.total[j] / all.intervals
 	}
 	best := came
 	for j := numbered; j < measures; j++ {
@@ -220,8 +238,19 @@ func (t *ticking) count(runs []run, loss float64) {
 			best = j
 		}
 	}
-	t.packets = total[best] / intervals
-	t.packetsError = math.Hypot(z90*off[best]*t.packets/math.Sqrt(intervals), 0.5/intervals)
+	error := func(t tally) float64 {
+		return math.Hypot(off[best]*t.total[best]/math.Pow(t.intervals, 1.5), 0.3/t.intervals)
+	}
+	t.packets, t.packetsError = all.total[best]/all.intervals, z90*error(all)
+	if best != slotted {
+		var parts []part
+		for _, one := range tallies {
+			parts = append(parts, part{one.p, one.total[best] / one.intervals, error(one)})
+		}
+		if more, sd := everything(parts); more > t.packets {
+			t.packets, t.packetsError = more, math.Hypot(z90*sd, (more-t.packets)/4)
+		}
+	}
 	if best == came && loss > someLoss && off[came] < off[numbered]/steadier {
 		// It may have been lost behind.
 		t.packets /= 1 - loss/2
@@ -232,17 +261,18 @@ func (t *ticking) count(runs []run, loss float64) {
 // leastSpread: a delta that is no whole number comes as two in turn.
 const leastSpread = 0.3
 
-// quantum is a packet's time inside a burst.
+// quantum is a packet's time inside bursts.
 func (r run) quantum() float64 {
-	var inside []float64
+	var times []float64
+	now := 0.0
 	for _, b := range r.bursts {
 		for j := b.from + 1; j < b.to; j++ {
-			if r.v.n[j] == r.v.n[j-1]+1 {
-				inside = append(inside, r.v.at[j]-r.v.at[j-1])
-			}
+			now += r.v.at[j] - r.v.at[j-1]
+			times = append(times, now)
 		}
 	}
-	return median(inside)
+	q, _ := serves(times)
+	return q.gap
 }
 
 // result are the limiter's parameters.

@@ -124,7 +124,7 @@ func tryLimited(rng *rand.Rand, class limiter.Class) (p limited, ok bool) {
 			p.Sleep = link.Active{On: time.Duration(p.active), Off: time.Duration(p.sleeping)}
 		} else {
 			p.what = "receiver"
-			p.packets, p.sleeping = logDraw(rng, 50, 1000), logDraw(rng, 0.4e6, 30e6)
+			p.packets, p.sleeping = math.Floor(logDraw(rng, 50, 1000)), logDraw(rng, 0.4e6, 30e6)
 			suspend(p.packets, p.sleeping)
 		}
 	}
@@ -300,7 +300,7 @@ func TestLimiter(t *testing.T) {
 		e, w := errors[what], widths[what]
 		slices.Sort(e)
 		slices.Sort(w)
-		if p90 := e[len(e)*9/10]; what == "T" && p90 > 0.05 {
+		if p90 := e[len(e)*9/10]; (what == "T" || what == "delta") && p90 > 0.05 {
 			t.Errorf("%s is off by %.1f %% at p90", what, 100*p90)
 		}
 		out += fmt.Sprintf("%-20s n %4d  median %6.3f%%  p90 %6.3f%%  covered %5.1f%%  half-width %6.3f%%\n", what, len(e), 100*e[len(e)/2], 100*e[len(e)*9/10], 100*float64(covered[what])/float64(len(e)), 100*w[len(w)/2])
