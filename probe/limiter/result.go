@@ -41,6 +41,9 @@ type Result struct {
 	RunnerUp Class  `json:"runner_up,omitempty"`
 	Why      string `json:"why,omitempty"`
 
+	// Doubts are what was wrong with the trains, or disagreed among them.
+	Doubts []string `json:"doubts,omitempty"`
+
 	// Bucket is of classes tbf and policer.
 	Bucket *Bucket `json:"bucket,omitempty"`
 	// Ticks are of class xen.
