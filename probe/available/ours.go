@@ -43,15 +43,20 @@ const (
 	headPart    = 6
 	leastHold   = 60
 	mostHold    = 400
-	mostHead    = 5e6  // ns of queue
+	mostHead    = 3e6  // ns of queue
 	firstTime   = 10e6 // ns that the first hold takes at the most
 	mostTime    = 40e6 // and any
 
-	settle       = 4
-	shapedQueue  = 4
 	blockPackets = 25
 
 	stampNoise = 3e3 // ns
+
+	leastBusy = 40
+	// What the link's rate may be off by (standard deviation, part of it), if it was
+	// known and if it was read from the trains; and what the model may, part of all.
+	knownSlope = 0.02
+	foundSlope = 0.25
+	model      = 0.005
 
 	z = 1.645
 )
@@ -77,6 +82,9 @@ func (m Ours) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	hold := firstHold
 	if !known {
 		rate, longest = r.rate*0.3, firstTime
+		if r.shaped {
+			rate = m.assume(&r)
+		}
 	} else if r.stood == 0 {
 		hold = min(firstHold<<(len(r.trains)-1), mostHold)
 	}
@@ -85,12 +93,15 @@ func (m Ours) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	head := probe.Part{Count: min(headPackets+hold/headPart, max(packets(mostHead, r.rate), 4)), Size: mtu, Pause: r.stood}
 	drop := float64(head.Count) * frame // bytes that wait when the hold begins
 	if r.shaped {
-		if head, drop, hold = m.drain(&r, rate, head); known {
+		if head, drop, hold = m.drain(&r, rate); known {
 			hold = min(hold, max(packets(shapedTime, rate), leastHold))
 		}
 	}
+	if most := int(left)/frame - 2*firstHold; head.Count > most && r.shaped && !known {
+		head.Count = most // the last try
+	}
 	rest := int(left)/frame - head.Count
-	if rest < leastHold {
+	if rest < leastHold || head.Count < 1 {
 		return t, false
 	}
 	hold = min(hold, rest)
@@ -103,7 +114,7 @@ func (m Ours) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 // Estimate is what all trains say together.
 func (m Ours) Estimate(samples []probe.Sample) (out Result) {
 	r := m.read(samples)
-	if r.busy.packets < 50 || len(r.blocks) < 3 {
+	if r.busy.packets < leastBusy || len(r.blocks) < 2 {
 		out.Available = probe.CannotTell(fmt.Sprintf("the tight link was seen busy between %.0f packets only", r.busy.packets))
 		return out
 	}
@@ -116,7 +127,12 @@ func (m Ours) Estimate(samples []probe.Sample) (out Result) {
 	covered := math.Min(r.busy.gap/float64(r.to-r.from), 1)
 	n := float64(len(r.blocks))
 	se := math.Sqrt(variance*n/(n-1)) / r.busy.gap * math.Sqrt(1-covered)
-	half := z * math.Hypot(se, 0.005*a)
+	slope := knownSlope
+	if m.Capacity == 0 && !r.shaped {
+		slope = foundSlope
+	}
+	slope *= r.rate * r.busy.growth / r.busy.gap
+	half := z * math.Sqrt(se*se+slope*slope+model*model*a*a)
 	out.Available = probe.Estimate{Value: a, Low: math.Max(a-half, 0), High: a + half}
 	return out
 }

@@ -24,13 +24,18 @@ type reading struct {
 
 // holding is what one train says.
 type holding struct {
+	bytes float64
+	took  float64 // ns, at the sender
+	idle  float64 // ns, since the train before
 	rate  float64 // of its last part, as it was sent
 	count int     // and its packets
 	busy  sums
-	head  int     // the packets before that
-	spare float64 // ns of its window in which nothing waited
-	start float64 // ns of queue where the window begins
-	end   float64 // and where the train ended
+	head  int // the packets before that
+	// headCame and headRate are at what rate the first packets came and were sent.
+	headCame, headRate float64
+	spare              float64 // ns of its window in which nothing waited
+	start              float64 // ns of queue where the window begins
+	end                float64 // and where the train ended
 }
 
 // met tells whether the train met a queue that lasted.
@@ -55,24 +60,26 @@ func (m Ours) read(samples []probe.Sample) (r reading) {
 		if len(s.Sent) == 0 {
 			continue
 		}
+		idle := int64(0)
 		if r.from == 0 {
 			r.from = s.Sent[0]
 		} else {
-			r.idle = max(r.idle, time.Duration(s.Sent[0]-r.to))
+			idle = s.Sent[0] - r.to
+			r.idle = max(r.idle, time.Duration(idle))
 		}
 		r.to = s.Sent[len(s.Sent)-1]
 		r.lost += s.Lost()
-		r.add(s, least)
+		r.add(s, least, float64(idle))
 	}
 	return r
 }
 
 // add takes one more sample. least is how far apart in ns the path lets two packets come.
-func (r *reading) add(s *probe.Sample, least float64) {
+func (r *reading) add(s *probe.Sample, least, idle float64) {
 	n := min(s.Count(), len(s.Sent))
 	hold := s.Parts[len(s.Parts)-1]
 	first := s.Count() - hold.Count
-	h := holding{count: hold.Count, head: first}
+	h := holding{bytes: float64(s.Bytes()), took: float64(s.Sent[n-1] - s.Sent[0]), idle: idle, count: hold.Count, head: first}
 	if n-1 > first && s.Sent[n-1] > s.Sent[first] {
 		h.rate = float64((n-1-first)*hold.Frame()) * 8e9 / float64(s.Sent[n-1]-s.Sent[first])
 	}
@@ -90,7 +97,7 @@ func (r *reading) add(s *probe.Sample, least float64) {
 		if len(busy) == 0 || part.cutShort(busy) {
 			continue
 		}
-		if r.shaped && busy[0].queue < shapedQueue*service {
+		if r.shaped && !r.emptied(busy[0].queue) {
 			continue
 		}
 		h.start, h.end = max(h.start, busy[0].queue), busy[len(busy)-1].queue
@@ -105,6 +112,7 @@ func (r *reading) add(s *probe.Sample, least float64) {
 			r.blocks = append(r.blocks, block)
 		}
 	}
+	h.headCame, h.headRate = all.rates(min(headPackets*3, first))
 	if n-1 > from {
 		h.spare = max(float64(s.Sent[n-1]-s.Sent[from])-h.busy.gap, 0)
 	}
@@ -122,23 +130,43 @@ func (s series) stood() (most time.Duration) {
 	return most
 }
 
+// rates are at what rate the first packets came and were sent, in bit/s; 0 if that
+// cannot be told.
+func (s series) rates(packets int) (came, sent float64) {
+	last := -1
+	for i := range s {
+		if s[i].number < packets && !s[i].late {
+			last = i
+		}
+	}
+	if last < 1 || s[0].late || s[0].number > 0 || s[last].came <= s[0].came {
+		return 0, 0
+	}
+	bits := 8e9 * s[0].frame * float64(s[last].number-s[0].number)
+	if s[last].sent > s[0].sent {
+		sent = bits / (s[last].sent - s[0].sent)
+	}
+	return bits / (s[last].came - s[0].came), sent
+}
+
 // together is the rate at which packets came that were sent all at once, in bit/s; 0
 // if there are none.
 func together(samples []probe.Sample) float64 {
-	var times []int64
+	var rates []float64
 	for i := range samples {
-		if head := samples[i].Split()[0]; head.Parts[0].Rate == 0 {
-			times = append(times, head.Dispersions()...)
+		s := &samples[i]
+		if len(s.Parts) == 0 || s.Parts[0].Rate > 0 || len(s.Sent) == 0 {
+			continue
+		}
+		if came, _ := newSeries(s, 0, 0).rates(s.Parts[0].Count); came > 0 {
+			rates = append(rates, came)
 		}
 	}
-	if len(times) == 0 {
+	if len(rates) == 0 {
 		return 0
 	}
-	slices.Sort(times)
-	if d := times[len(times)/2]; d > 0 {
-		return 8e9 * frame / float64(d)
-	}
-	return 0
+	slices.Sort(rates)
+	return rates[len(rates)*9/10]
 }
 
 // guess is what the last trains say.
@@ -152,5 +180,13 @@ func (r *reading) guess() (rate float64, ok bool) {
 	if s.gap <= 0 {
 		return 0, false
 	}
-	return min(max(s.available(r.rate), r.rate/100), r.rate), true
+	rate = s.available(r.rate)
+	// What met no queue was too slow.
+	for _, t := range slices.Backward(r.trains) {
+		if !r.shaped || t.met() {
+			break
+		}
+		rate = max(rate, 2*t.rate)
+	}
+	return min(max(rate, r.rate/100), r.rate), true
 }

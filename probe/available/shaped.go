@@ -5,51 +5,117 @@ import (
 	"headgate/unit"
 )
 
-// Constants of paths whose tight link may be a token bucket.
+// Constants of paths whose tight link may be a token bucket, ours.
 const (
-	firstDrain = 64_000 // bytes
-	firstIdle  = 3e6    // ns
+	// drainPart of the capacity is the seed's alpha of drain trains (2.6).
+	drainPart = 7.0 / 8
+	// leastDrain, a part of the capacity, is how much faster than the token rate heads
+	// are in any case.
+	leastDrain = 0.1
+	// The first head drains firstDrain bytes, if the bucket's size is not known, and
+	// each one that met no queue is followed by one of morePart times that.
+	firstDrain = 64_000
+	morePart   = 2.5
+	// firstIdle is how long the bucket fills between two trains until that is seen, ns.
+	firstIdle = 3e6
+	// shapedHold packets, and shapedTime ns, are the longest hold: every train drains
+	// the bucket anew, so that few long ones cost least.
 	shapedHold = 1600
 	shapedTime = 100e6
+	// shapedQueue is how much has to wait in ns, and in packets, where the window begins
+	// for the bucket to be empty: queues elsewhere are shorter.
+	shapedQueue   = 300e3
+	shapedPackets = 4
+	// settle is the part of a hold that is given to those queues to drain.
+	settle = 4
 )
+
+// emptied tells whether what waits is the bucket's.
+func (r *reading) emptied(queue float64) bool {
+	return queue > max(shapedQueue, shapedPackets*frame*8e9/r.rate)
+}
+
+// fast is the rate of heads: more than the token rate, and if possible no more than
+// what the links leave, so that no queue but the bucket's is seen.
+func (m Ours) fast(r *reading) float64 {
+	if m.Capacity == 0 {
+		return 2 * r.rate
+	}
+	fast := min(drainPart*m.Capacity, 2*r.rate)
+	if taken := r.taken(m.Capacity); taken > 0 {
+		fast = min(fast, max(m.Capacity-taken, r.rate+leastDrain*m.Capacity))
+	}
+	return max(fast, r.rate)
+}
+
+// taken is what others seem to take of a link of a rate before the bucket is empty, by
+// how much slower the begin of a head came than it was sent. Heads that came slower
+// than the token rate say nothing of the link. It is 0 if none does.
+func (r *reading) taken(link float64) float64 {
+	least := link
+	for _, t := range r.trains {
+		if t.headCame > r.rate {
+			least = min(least, max(t.headRate*(link/t.headCame-1), 0))
+		}
+	}
+	if least == link {
+		return 0
+	}
+	return least
+}
+
+// assume is what is taken to be available as long as no train met the bucket's queue:
+// half of the token rate, and more each time, because the less others take the less a
+// head drains; and no less than they leave of the link, if they take it of the bucket.
+func (m Ours) assume(r *reading) float64 {
+	left := 0.5
+	for range r.trains {
+		left *= 0.7
+	}
+	if taken := r.taken(m.Capacity); taken > 0 {
+		left = min(left, taken/r.rate)
+	}
+	return r.rate * (1 - max(left, 0.05))
+}
 
 // drain makes a train's head so long that it empties the bucket, which has filled again
 // since the train before. It gives how many bytes will wait behind it, and how long
-// the hold may be: the more is known the longer, because each train drains anew.
-func (m Ours) drain(r *reading, available float64, head probe.Part) (_ probe.Part, drop float64, hold int) {
-	fast := 2 * r.rate
-	if m.Capacity > 0 {
-		fast = min(7.0/8*m.Capacity, fast)
-	}
-	fast = max(fast, 1.2*r.rate)
-	met := 0
-	for _, t := range r.trains {
-		if t.met() {
-			met++
+// the hold may be.
+func (m Ours) drain(r *reading, available float64) (head probe.Part, drop float64, hold int) {
+	fast := m.fast(r)
+	net := max(1-available/fast, 0.05)
+	size := float64(firstDrain) // of the bucket
+	met, found := 0, 0.0        // found is the most that a head found in it
+	out := 0.0                  // what is missing from it
+	for i, t := range r.trains {
+		if i > 0 {
+			out = max(out-available*t.idle/8e9, 0)
 		}
+		out = max(out+t.bytes-available*t.took/8e9, 0)
+		if !t.met() {
+			size *= morePart
+			continue
+		}
+		met++
+		found = max(found, float64(t.head*frame)*net-t.start*r.rate/8e9)
 	}
-	need, drop := float64(firstDrain), float64(headPackets*frame)
 	if m.Bucket > 0 {
-		need = m.Bucket
+		size = m.Bucket
 	}
+	need := size
+	drop = max(headPackets*frame, 2*shapedQueue*r.rate/8e9)
 	if n := len(r.trains); n > 0 {
 		last := r.trains[n-1]
-		drained := float64(last.head) * frame * (1 - available/fast)
-		switch {
-		case last.met():
-			idle := max(float64(r.idle), firstIdle)
-			need = (available*idle + (available-last.rate)*last.spare) / 8e9
-			if m.Bucket > 0 {
-				need = min(need, m.Bucket)
-			}
-			need, drop = max(need, 0), last.start*r.rate/8e9
-		case m.Bucket > 0:
-			need = 1.4 * drained
-		default:
-			need = 2 * drained
+		idle := max(float64(r.idle), firstIdle)
+		if last.met() {
+			need = (available*idle + max(available-last.rate, 0)*last.spare) / 8e9
+			need = min(need, 1.2*found, size)
+		} else {
+			need = min(max(size-out+available*idle/8e9, 0.15*size), size)
 		}
+	} else {
+		need = min(need, firstDrain)
 	}
-	head.Count = headPackets + int(1.1*need/(1-available/fast)/frame)
-	head.Rate = unit.Rate(fast)
+	head = probe.Part{Count: int((1.05*max(need, 0)+drop)/net/frame) + 1, Size: mtu, Rate: unit.Rate(fast), Pause: r.stood}
 	return head, drop, min(firstHold<<(2*met), shapedHold)
 }

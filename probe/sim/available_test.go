@@ -18,6 +18,8 @@ import (
 type loaded struct {
 	sim.Path
 	found available.Ours
+	// answer is how long it takes from a train's end to the next one's begin.
+	answer time.Duration
 }
 
 // crossed is cross traffic of a mean rate, of small, middling and full frames.
@@ -128,6 +130,7 @@ func measure(p loaded, seed uint64) (m measured) {
 		if !ok {
 			break
 		}
+		train.Parts[0].Pause += p.answer
 		m.samples = append(m.samples, n.Send(train))
 		m.bytes += train.Bytes()
 	}

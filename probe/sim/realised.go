@@ -36,7 +36,7 @@ func record(hops []*hop) {
 }
 
 func realised(hops []*hop) unit.Rate {
-	least := unit.Rate(unit.MaxRate)
+	least := unit.MaxRate
 	for _, h := range hops {
 		if h.to > h.from && h.spec.Slowest() > 0 {
 			least = min(least, link.Available(h.spec, h.log, h.from, h.to))
