@@ -118,7 +118,11 @@ func (m Ours) Estimate(samples []probe.Sample) (out Result) {
 		out.Available = probe.CannotTell(fmt.Sprintf("the tight link was seen busy between %.0f packets only", r.busy.packets))
 		return out
 	}
-	a := r.busy.available(r.rate)
+	if !r.shaped && r.heldTrains >= 2 {
+		out.Available = probe.CannotTell(fmt.Sprintf("packets were held back for up to %v at a time, in %d of %d trains: a limiter that gives something out every so often", r.held.Round(100*time.Microsecond), r.heldTrains, len(r.trains)))
+		return out
+	}
+	a := min(r.busy.available(r.rate), r.rate)
 	variance := 0.0
 	for _, b := range r.blocks {
 		d := b.bits*1e9 - r.rate*b.growth - a*b.gap

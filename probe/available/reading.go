@@ -20,6 +20,10 @@ type reading struct {
 	idle     time.Duration // the longest from one train to the next
 	stood    time.Duration // the longest for which the receiver stood still
 	lost     int
+	// held is the longest for which packets waited all at once, and in how many trains
+	// that was.
+	held       time.Duration
+	heldTrains int
 }
 
 // holding is what one train says.
@@ -92,7 +96,11 @@ func (r *reading) add(s *probe.Sample, least, idle float64) {
 	service := 8e9 * frame / r.rate
 	all := newSeries(s, least, service)
 	r.stood = max(r.stood, all.stood())
-	for _, part := range all.stretches(service) {
+	if n, most := all.jumps(service); n > 0 && most > heldTime {
+		r.heldTrains++
+		r.held = max(r.held, most)
+	}
+	for _, part := range all.stretches(service, r.shaped) {
 		busy := part.busy(from, service)
 		if len(busy) == 0 || part.cutShort(busy) {
 			continue
@@ -190,3 +198,6 @@ func (r *reading) guess() (rate float64, ok bool) {
 	}
 	return min(max(rate, r.rate/100), r.rate), true
 }
+
+// heldTime is from when on a wait is not one behind cross traffic.
+const heldTime = time.Millisecond

@@ -3,6 +3,7 @@ package available
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"headgate/probe"
 )
@@ -58,61 +59,92 @@ func newSeries(s *probe.Sample, least, service float64) series {
 
 // markClumps finds what a receiver that had stood still took all at once: a packet
 // that is suddenly later than the one before by more than a queue grows in that time,
-// and all behind it that come closer together than the path lets them. Their stamps
-// are the receiver's, not the path's. In the order of arrival.
+// and all behind it that come faster than the path lets them. Their stamps are the
+// receiver's, not the path's. What comes first may have waited, too. In the order of
+// arrival; least is how far apart the path lets packets come.
 func (s series) markClumps(least, service float64) {
 	for i := 0; i < len(s); i++ {
-		few := 8 // what comes first may have waited, too
-		if i > 0 {
-			few = 2
-			if s[i].late || !sudden(&s[i-1], &s[i], service) {
-				continue
-			}
+		need := clumpPackets*least + clumpNoise
+		if i == 0 {
+			need *= 4
+		} else if s[i].late || !sudden(&s[i-1], &s[i], service) {
+			continue
 		}
-		end := i + 1
-		for end < len(s) && s[end].came-s[i].came < max(clumpNoise, float64(end-i)*least/2) {
-			end++
+		end := s.clump(i, least, need)
+		for j := i; j < end; j++ {
+			s[j].late = true
 		}
-		// One that is late alone may be the queue's doing, or be the clock's: it is the
-		// step that is left out, not the packet.
-		if end-i >= few || i > 0 && end == len(s) {
-			for j := i; j < end; j++ {
-				s[j].late = true
-			}
-		}
-		i = end - 1
+		i = max(i, end-1)
 	}
 }
 
-// stretches are parts of the series without a step of the clock.
-func (s series) stretches(service float64) (out []series) {
+// clump is the end of one that begins with packet i, or i if there is none: where the
+// time that was gained on the path's pace is the longest, if that is as much as need.
+// The first packets of a clump are as slow as any (80 us, seen in the lab).
+func (s series) clump(i int, least, need float64) int {
+	end, gained, low, best := i, 0.0, 0.0, 0.0
+	for k := i + 1; k < len(s) && gained > best-clumpSlack; k++ {
+		gained += clumpPace*least - (s[k].came - s[k-1].came)
+		low = min(low, gained)
+		if gained-low >= need && (end == i || gained > best) {
+			end, best = k+1, gained
+		}
+	}
+	if i > 0 && end == i && len(s)-i <= 2 {
+		return len(s) // what ends a train cannot be judged
+	}
+	return end
+}
+
+// stretches are parts of the series without a step of the clock. If held, packets that
+// are suddenly late waited in the path: a limiter holds them.
+func (s series) stretches(service float64, held bool) (out []series) {
 	from := 0
 	var last *point
 	for i := range s {
 		if s[i].late {
 			continue
 		}
-		if last != nil {
-			if sudden(last, &s[i], service) && !s[i-1].late || s[i].came < last.came-clockStep {
-				out = append(out, s[from:i])
-				from = i
-			}
+		if last != nil && (!held && !s[i-1].late && sudden(last, &s[i], service) || s[i].came < last.came-clockStep) {
+			out = append(out, s[from:i])
+			from = i
 		}
 		last = &s[i]
 	}
 	return append(out, s[from:])
 }
 
-// Constants, ours.
-const (
-	suddenly      = 150e3 // ns
-	suddenPackets = 8
-	clumpNoise    = 5e3
-	clockStep     = 30e3
-)
+// jumps are how often packets were suddenly late that came in no clump, and by how
+// much at the most.
+func (s series) jumps(service float64) (n int, most time.Duration) {
+	for i := 1; i < len(s); i++ {
+		if !s[i].late && !s[i-1].late && sudden(&s[i-1], &s[i], service) {
+			n++
+			most = max(most, time.Duration(s[i].owd-s[i-1].owd))
+		}
+	}
+	return n, most
+}
 
 // sudden tells whether a packet is later than the one before it by more than a queue
 // grows meanwhile: cross traffic at twice the link's rate, and some packets.
 func sudden(a, b *point, service float64) bool {
 	return b.owd-a.owd > max(suddenly, suddenPackets*service+b.sent-a.sent)
 }
+
+// Constants, ours.
+const (
+	// A packet is suddenly late if it is so by suddenly ns, and by suddenPackets of the
+	// tight link's time.
+	suddenly      = 150e3
+	suddenPackets = 8
+	// A clump's packets come at less than clumpPace of the path's least distance, on
+	// average (a sixth at 1 Gbit/s in the lab); it has gained clumpPackets and
+	// clumpNoise at the least; and it ends where clumpSlack is lost again.
+	clumpPace    = 0.6
+	clumpPackets = 1.5
+	clumpNoise   = 3e3
+	clumpSlack   = 100e3
+	// clockStep backwards is no path's doing.
+	clockStep = 30e3
+)
