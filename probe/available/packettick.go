@@ -56,6 +56,9 @@ func (m PacketTick) gap(samples []probe.JointSample) (gap, next time.Duration, u
 	}
 	next = firstGap
 	for i := range samples {
+		if !whole(&samples[i]) {
+			continue
+		}
 		s := samples[i].Of(1)
 		part, judged := steady(&s, next)
 		if judged >= leastJudged && part >= confidence || next >= mostGap {
@@ -64,6 +67,11 @@ func (m PacketTick) gap(samples []probe.JointSample) (gap, next time.Duration, u
 		next = time.Duration(lambda * float64(next))
 	}
 	return 0, next, len(samples)
+}
+
+// whole tells whether a sample is of two senders.
+func whole(s *probe.JointSample) bool {
+	return len(s.Trains) == 2 && len(s.Sent) == 2
 }
 
 func (m PacketTick) ticks(gap time.Duration, count int) probe.Train {
@@ -78,6 +86,9 @@ func (m PacketTick) replay(samples []probe.JointSample, gap time.Duration) (s se
 	s = search{high: top, top: top}
 	var f fleet
 	for i := range samples {
+		if !whole(&samples[i]) || len(samples[i].Trains[0].Parts) == 0 {
+			continue
+		}
 		own := samples[i].Of(0)
 		f.add(trendOf(TickDelays(&samples[i], 0, 1, gap)), float64(own.Lost())/float64(max(own.Count(), 1)))
 		if f.size == tickStreams || f.lost {

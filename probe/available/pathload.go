@@ -34,6 +34,9 @@ func (m Pathload) replay(samples []probe.Sample) search {
 	top := cmp.Or(m.Highest, 1e9)
 	s := search{high: top, top: top}
 	for i := range samples {
+		if len(samples[i].Parts) == 0 || samples[i].Count() > len(samples[i].Sent) {
+			continue
+		}
 		var f fleet
 		for _, stream := range samples[i].Split() {
 			f.add(trendOf(owds(&stream)), float64(stream.Lost())/float64(stream.Count()))

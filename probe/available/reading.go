@@ -61,7 +61,7 @@ func (m Ours) read(samples []probe.Sample) (r reading) {
 	for i := range samples {
 		s := &samples[i]
 		r.bytes += s.Bytes()
-		if len(s.Sent) == 0 {
+		if min(s.Count(), len(s.Sent)) == 0 || r.rate == 0 {
 			continue
 		}
 		idle := int64(0)

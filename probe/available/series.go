@@ -105,7 +105,7 @@ func (s series) stretches(service float64, held bool) (out []series) {
 		if s[i].late {
 			continue
 		}
-		if last != nil && (!held && !s[i-1].late && sudden(last, &s[i], service) || s[i].came < last.came-clockStep) {
+		if last != nil && (!held && sudden(last, &s[i], service) || s[i].came < last.came-clockStep) {
 			out = append(out, s[from:i])
 			from = i
 		}
@@ -117,11 +117,16 @@ func (s series) stretches(service float64, held bool) (out []series) {
 // jumps are how often packets were suddenly late that came in no clump, and by how
 // much at the most.
 func (s series) jumps(service float64) (n int, most time.Duration) {
-	for i := 1; i < len(s); i++ {
-		if !s[i].late && !s[i-1].late && sudden(&s[i-1], &s[i], service) {
-			n++
-			most = max(most, time.Duration(s[i].owd-s[i-1].owd))
+	var last *point
+	for i := range s {
+		if s[i].late {
+			continue
 		}
+		if last != nil && sudden(last, &s[i], service) {
+			n++
+			most = max(most, time.Duration(s[i].owd-last.owd))
+		}
+		last = &s[i]
 	}
 	return n, most
 }

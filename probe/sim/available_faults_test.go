@@ -1,0 +1,165 @@
+package sim_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"headgate/lab/link"
+	"headgate/probe"
+	"headgate/probe/available"
+	"headgate/probe/sim"
+	"headgate/unit"
+)
+
+// faults are what happens to samples on the way to the method.
+var faults = map[string]func(rng *rand.Rand, k int, s *probe.Sample){
+	"none": func(*rand.Rand, int, *probe.Sample) {},
+	"5 % lost": func(rng *rand.Rand, _ int, s *probe.Sample) {
+		s.Arrived = slices.DeleteFunc(s.Arrived, func(probe.Arrival) bool { return rng.Float64() < 0.05 })
+	},
+	"reordered": func(rng *rand.Rand, _ int, s *probe.Sample) {
+		for i := 0; i+4 < len(s.Arrived); i++ {
+			if rng.Float64() < 0.03 { // one falls three behind
+				a := s.Arrived[i : i+4]
+				late := a[0].Number
+				for j := range 3 {
+					a[j].Number = a[j+1].Number
+				}
+				a[3].Number = late
+			}
+		}
+	},
+	"doubled": func(rng *rand.Rand, _ int, s *probe.Sample) {
+		for i := len(s.Arrived) - 1; i >= 0; i-- {
+			if rng.Float64() < 0.05 {
+				s.Arrived = slices.Insert(s.Arrived, i+1, s.Arrived[i])
+			}
+		}
+	},
+	"clock steps": func(_ *rand.Rand, k int, s *probe.Sample) {
+		step := int64(0)
+		for i := range s.Arrived {
+			if k%5 == 3 && i == len(s.Arrived)/2 {
+				step = int64(3-k) * 1e6 // forwards and back
+			}
+			s.Arrived[i].At += step
+		}
+	},
+	"every fifth train is gone": func(_ *rand.Rand, k int, s *probe.Sample) {
+		if k%5 == 1 {
+			s.Arrived = nil
+		}
+	},
+	"cut short": func(_ *rand.Rand, k int, s *probe.Sample) {
+		if k%3 == 1 {
+			s.Arrived = s.Arrived[:len(s.Arrived)/2]
+		}
+	},
+	"an overflowing receiver": func(_ *rand.Rand, _ int, s *probe.Sample) {
+		n := len(s.Arrived)
+		s.Overflow = n / 10
+		s.Arrived = slices.Delete(s.Arrived, n/2, n/2+n/10)
+	},
+}
+
+// Whatever befalls the samples, trains are used and not given up, and the answer is
+// right or says how unsure it is: 500 of 1,000 Mbit/s.
+func TestAvailableFaults(t *testing.T) {
+	p := sim.Path{Noise: 700 * time.Nanosecond, Hops: []link.Spec{{Rate: unit.Gbit, Delay: time.Millisecond, Cross: []link.Cross{{Load: 500 * unit.Mbit, Sizes: []int{54, 590, 1514}}}}}}
+	for name, spoil := range faults {
+		for seed := uint64(1); seed <= 3; seed++ {
+			rng := rand.New(rand.NewPCG(seed, 3))
+			n := sim.New(p, seed)
+			n.Record()
+			m := available.Ours{Capacity: 1e9}
+			var samples []probe.Sample
+			for len(samples) < 200 {
+				train, ok := m.Next(samples)
+				if !ok {
+					break
+				}
+				s := n.Send(train)
+				spoil(rng, len(samples), &s)
+				samples = append(samples, s)
+			}
+			a, truth := m.Estimate(samples).Available, float64(n.Realised())
+			t.Logf("%s: %.0f (%.0f to %.0f) for %.0f Mbit/s, %s", name, a.Value/1e6, a.Low/1e6, a.High/1e6, truth/1e6, a.Cannot)
+			if !a.Known() || a.Value < 0.9*truth || a.Value > 1.1*truth {
+				t.Errorf("%s: not within a tenth", name)
+			}
+		}
+	}
+}
+
+// A path that changes half way gives what was there on average, or an interval that
+// holds it.
+func TestAvailableChanges(t *testing.T) {
+	cross := func(mbit unit.Rate, from, to time.Duration) link.Cross {
+		return link.Cross{Load: mbit * unit.Mbit, Sizes: []int{54, 590, 1514}, Start: from, Stop: to}
+	}
+	for seed := uint64(1); seed <= 5; seed++ {
+		const at = 250 * time.Millisecond
+		p := sim.Path{Noise: 700 * time.Nanosecond, Hops: []link.Spec{{Rate: unit.Gbit, Delay: time.Millisecond, Cross: []link.Cross{cross(300, 0, at), cross(700, at, 0)}}}}
+		m := measure(loaded{Path: p, found: available.Ours{Capacity: 1e9}}, seed)
+		a := m.result.Available
+		t.Logf("%.0f (%.0f to %.0f) for %.0f Mbit/s", a.Value/1e6, a.Low/1e6, a.High/1e6, m.truth/1e6)
+		if !a.Known() || (a.Low > m.truth || a.High < m.truth) && (a.Value < 0.85*m.truth || a.Value > 1.15*m.truth) {
+			t.Error("a confident wrong answer")
+		}
+	}
+}
+
+// Samples with nothing in them, and methods that know nothing, give no answer and no
+// panic, and end.
+func TestAvailableOfNothing(t *testing.T) {
+	empty := func(train probe.Train) probe.Sample {
+		return probe.Sample{Train: train, Sent: make([]int64, train.Count())}
+	}
+	for _, m := range []available.Ours{{}, {Capacity: 1e9}, {Capacity: 1e9, TokenRate: 3e8}, {TokenRate: 3e8, Bucket: 1e6}, {Capacity: 1e9, Budget: 10}} {
+		var samples []probe.Sample
+		for len(samples) < 2000 {
+			train, ok := m.Next(samples)
+			if !ok {
+				break
+			}
+			samples = append(samples, empty(train))
+		}
+		if len(samples) == 2000 || m.Estimate(samples).Available.Known() {
+			t.Errorf("%+v: %d trains, %+v", m, len(samples), m.Estimate(samples))
+		}
+		m.Estimate([]probe.Sample{{}})
+		m.Next([]probe.Sample{{}, {Sent: []int64{1}}, {Arrived: []probe.Arrival{{Number: 7, At: 1}}}})
+	}
+	var load available.Pathload
+	var samples []probe.Sample
+	for len(samples) < 100 {
+		train, ok := load.Next(samples)
+		if !ok {
+			break
+		}
+		samples = append(samples, empty(train))
+	}
+	if load.Estimate(samples).Available.Known() {
+		t.Error("pathload has an answer to nothing")
+	}
+	load.Estimate([]probe.Sample{{}})
+	var ticks available.PacketTick
+	var joint []probe.JointSample
+	for len(joint) < 100 {
+		j, ok := ticks.Next(joint)
+		if !ok {
+			break
+		}
+		s := probe.JointSample{Joint: j}
+		for _, train := range j.Trains {
+			s.Sent = append(s.Sent, make([]int64, train.Count()))
+		}
+		joint = append(joint, s)
+	}
+	if ticks.Estimate(joint).Available.Known() {
+		t.Error("PacketTick has an answer to nothing")
+	}
+	ticks.Estimate([]probe.JointSample{{}})
+}
