@@ -140,7 +140,9 @@ func (m Method) nextLimiter(samples []probe.Sample, left unit.Bytes) (probe.Trai
 	for i := range samples {
 		left += samples[i].Bytes()
 	}
-	return limiter.Ours{Capacity: m.bound(samples), Budget: left}.Next(samples)
+	o := m.oursLimiter(samples)
+	o.Budget = left
+	return o.Next(samples)
 }
 
 func (m Method) nextAvailable(samples []probe.Sample, left unit.Bytes) (probe.Train, bool) {
@@ -165,7 +167,7 @@ func (m Method) oursAvailable(samples []probe.Sample) (o available.Ours) {
 		o.Capacity = c.Value
 	}
 	if own := of(samples, "tokenrate"); len(own) > 0 {
-		r := m.tokenRate(own, samples)
+		r := m.shaper(own, samples)
 		if r.Rate.Known() {
 			o.TokenRate = r.Rate.Value
 		}
@@ -231,11 +233,11 @@ func (m Method) Estimate(samples []probe.Sample) Answer {
 		a.Capacity = &c
 	}
 	if own := of(samples, "tokenrate"); m.TokenRate && len(own) > 0 {
-		r := m.tokenRate(own, samples)
+		r := m.shaper(own, samples)
 		a.TokenRate = &r
 	}
 	if m.Limiter && !m.Seed && len(samples) > 0 {
-		r := limiter.Ours{Capacity: m.bound(samples)}.Estimate(samples)
+		r := m.oursLimiter(samples).Estimate(samples)
 		a.Limiter = &r
 	}
 	if own := of(samples, "available"); m.Available && len(own) > 0 {
@@ -243,6 +245,30 @@ func (m Method) Estimate(samples []probe.Sample) Answer {
 		a.Available = &r
 	}
 	return a
+}
+
+// shaper is the token rate and the bucket, or what stands in their place where the
+// limiter is none that holds packets back one by one.
+func (m Method) shaper(own, samples []probe.Sample) tokenrate.Result {
+	r := m.tokenRate(own, samples)
+	if m.Seed {
+		return r
+	}
+	switch l := m.oursLimiter(samples).Estimate(samples); {
+	case l.Class == limiter.Xen && l.Ticks != nil:
+		return tokenrate.Result{Rate: l.Ticks.Rate, Bucket: l.Ticks.Tokens}
+	case l.Class == limiter.Policer && l.Bucket != nil:
+		return tokenrate.Result{Rate: l.Bucket.Rate, Bucket: l.Bucket.Size}
+	}
+	return r
+}
+
+func (m Method) oursLimiter(samples []probe.Sample) limiter.Ours {
+	o := limiter.Ours{}
+	if c := m.bound(samples); !math.IsInf(c, 1) {
+		o.Capacity = c
+	}
+	return o
 }
 
 func (m Method) tokenRate(own, samples []probe.Sample) tokenrate.Result {
