@@ -1,0 +1,215 @@
+package probing
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"headgate/bench"
+	"headgate/lab/link"
+	"headgate/probe"
+	"headgate/probe/available"
+	"headgate/probe/path"
+	"headgate/probe/sim"
+	"headgate/unit"
+)
+
+// pathload is the peer: the method as the seed has it (5.3).
+const pathload = "pathload"
+
+// allowedAvailable is max(8 %, 2 % of C), in bit/s.
+func allowedAvailable(realised, capacity float64) float64 { return max(0.08*realised, 0.02*capacity) }
+
+// availableCell is paths of which a part of the errors is pooled.
+type availableCell struct {
+	name, what string
+	draw       func(d *bench.Draw) (sim.Path, float64)
+}
+
+// loaded is a link of 1 Gbit/s of which cross traffic leaves some, with a wider link
+// on either side.
+func loaded(d *bench.Draw, left float64) (sim.Path, float64) {
+	const c = 1e9
+	p := ends(d)
+	for i := range 3 {
+		hop := link.Spec{Rate: 2 * unit.Gbit, Delay: d.Duration(100*time.Microsecond, 5*time.Millisecond), Queue: endless}
+		if i == 1 {
+			hop.Rate, hop.Cross = unit.Gbit, crossOf(d, c-left)
+		} else {
+			hop.Cross = crossOf(d, d.Uniform(0, 0.4)*2e9)
+		}
+		p.Hops = append(p.Hops, hop)
+	}
+	return p, c
+}
+
+var availableCells = []availableCell{
+	{"load", "100 to 800 of 1,000 Mbit/s", func(d *bench.Draw) (sim.Path, float64) { return loaded(d, d.Uniform(100e6, 800e6)) }},
+	{"suspended", "the same, and (N0, T0) = 200 or 1000 packets, 1, 5 or 10 ms", func(d *bench.Draw) (sim.Path, float64) {
+		p, c := loaded(d, d.Uniform(100e6, 800e6))
+		// What is held back must get through in time, or the receiver is the limit.
+		n, t := d.Int(0, 1), bench.OneOf(d, 1, 5, 10)
+		p.Hops[2].Suspension = &link.Suspension{Packets: []int{200, 1000}[n], Time: time.Duration(t) * time.Millisecond}
+		return p, c
+	}},
+	{"shaped", "behind a token bucket of 200 to 800 Mbit/s with 10 KB to 1 MB, loaded to 10 to 70 %", func(d *bench.Draw) (sim.Path, float64) {
+		p, c := loaded(d, 1e9)
+		r := d.Log(200e6, 800e6)
+		p.Hops[1].Bucket = &link.Bucket{Rate: unit.Rate(r), Size: unit.Bytes(d.Log(10e3, 1e6))}
+		p.Hops[1].Cross = crossOf(d, d.Uniform(0.1, 0.7)*r)
+		return p, c
+	}},
+}
+
+func availableCases(d *bench.Draw) (out []bench.Case) {
+	for i, c := range availableCells {
+		id := "available/simulated/" + c.name
+		claims := []bench.Claim{
+			bench.NewClaim(id+"/p90", "p90 error in what is allowed: "+c.what, availableOff, pathload),
+			bench.NewClaim(id+"/bytes", "sent, at the most", spentBytes, pathload),
+			bench.NewClaim(id+"/seconds", "taken, at the most", availableTime, pathload),
+			bench.NewClaim(id+"/aborts", "runs without an answer", noAborts, pathload),
+		}
+		if i == 0 {
+			claims = append(claims, honestClaims("available")...)
+		}
+		out = append(out, bench.Case{
+			Name: id, Claims: claims, Drawn: c.what,
+			Takes: func(quick bool) time.Duration { return pick(quick, 15*time.Second, 90*time.Second) },
+			Run:   func(ctx context.Context, r *bench.Run) error { return c.run(ctx, r, d, id, i == 0) },
+		})
+	}
+	return out
+}
+
+func (c availableCell) run(ctx context.Context, r *bench.Run, d *bench.Draw, id string, honest bool) error {
+	n := pick(r.Quick, 30, 300)
+	ours, peers, judged := make(pool, n), make(pool, n), make(pool, n)
+	onAll(ctx, n, func(i int) {
+		p, capacity := c.draw(d.For(fmt.Sprintf("%s/%d", id, i)))
+		ours[i], judged[i] = measureAvailable(p, capacity, d.Seed()+uint64(i), oursAvailable)
+		if i < pick(r.Quick, 10, 60) {
+			peers[i], _ = measureAvailable(p, capacity, d.Seed()+uint64(i), pathloads)
+		}
+	})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	write := func(sheet *bench.Sheet, p pool) {
+		off := p.each(func(o outcome) float64 {
+			if math.IsNaN(o.off) {
+				return 100
+			}
+			return o.off
+		})
+		aborts := len(p) - len(p.answered())
+		sheet.Set(id+"/p90", quantile(off, 0.9))
+		sheet.Note(id+"/p90", "%d paths; 1 is max(8 %%, 2 %% of C); median %s, largest %s", len(p), bench.Number(quantile(off, 0.5)), bench.Number(quantile(off, 1)))
+		sheet.Set(id+"/aborts", float64(aborts))
+		if aborts > 0 {
+			sheet.Note(id+"/aborts", "%s", p.why())
+		}
+		p.setSpent(sheet, id+"/bytes", id+"/seconds")
+	}
+	write(r.Sheet(bench.Ours), ours)
+	if done := measuredOf(peers); len(done) > 0 {
+		write(r.Sheet(pathload), done)
+	}
+	if honest {
+		judged.setHonest(r.Sheet(bench.Ours), "available")
+	}
+	return nil
+}
+
+// method is one that measures the available bandwidth: what to send, and the answer.
+type method func(capacity float64) (next, func([]probe.Sample) probe.Estimate)
+
+func oursAvailable(capacity float64) (next, func([]probe.Sample) probe.Estimate) {
+	m := available.Ours{Capacity: capacity}
+	return m.Next, func(s []probe.Sample) probe.Estimate { return m.Estimate(s).Available }
+}
+
+func pathloads(capacity float64) (next, func([]probe.Sample) probe.Estimate) {
+	m := available.Pathload{Highest: capacity}
+	return m.Next, func(s []probe.Sample) probe.Estimate { return m.Estimate(s).Available }
+}
+
+// measureAvailable gives the error in what is allowed, and judged relative to the
+// truth: what cross traffic really left while trains were under way.
+func measureAvailable(p sim.Path, capacity float64, seed uint64, m method) (o, judged outcome) {
+	n := sim.New(p, seed)
+	step, estimate := m(capacity)
+	var samples []probe.Sample
+	n.Record()
+	for range rounds {
+		t, ok := step(samples)
+		if !ok {
+			break
+		}
+		samples = append(samples, n.Send(t))
+	}
+	truth := float64(n.Realised())
+	judged = judge(estimate(samples), truth)
+	o = judged
+	o.off *= truth / allowedAvailable(truth, capacity)
+	o.bytes, o.seconds = spent(samples)
+	return o, judged
+}
+
+// availableLabs are the lab's cells; the truth is the link's replay of the cross
+// traffic alone over the probe's window.
+var availableLabs = []struct {
+	name string
+	load unit.Rate
+	hold *link.Suspension
+}{
+	{"200Mbit", 800 * unit.Mbit, nil},
+	{"500Mbit", 500 * unit.Mbit, nil},
+	{"800Mbit", 200 * unit.Mbit, nil},
+	{"500Mbit-1000-5ms", 500 * unit.Mbit, &link.Suspension{Packets: 1000, Time: 5 * time.Millisecond}},
+}
+
+func availableLab() (out []bench.Case) {
+	for _, c := range availableLabs {
+		id := "available/lab/" + c.name
+		s := link.Spec{Rate: unit.Gbit, Delay: 5 * time.Millisecond, Queue: link.Amount{Time: 200 * time.Millisecond}, Suspension: c.hold, Cross: []link.Cross{{Load: c.load}}}
+		out = append(out, bench.Case{
+			Name: id,
+			Claims: []bench.Claim{
+				bench.NewClaim(id+"/p90", "p90 error in what is allowed", availableOff),
+				bench.NewClaim(id+"/bytes", "sent in a direction for it, at the most", spentBytes),
+				bench.NewClaim(id+"/aborts", "runs without an answer", noAborts),
+			},
+			Takes: func(quick bool) time.Duration { return pick(quick, 15*time.Second, 60*time.Second) },
+			Run: func(ctx context.Context, r *bench.Run) error {
+				return withServer(ctx, twoHosts(s), func(on *stage) error {
+					truth := float64(unit.Gbit - c.load)
+					var off []float64
+					aborts := 0
+					most := 0.0
+					err := on.each(ctx, pick(r.Quick, 3, 13), []string{"available"}, func(a *path.Answer) {
+						if a.Available == nil || !a.Available.Available.Known() {
+							aborts++
+							off = append(off, 100)
+							return
+						}
+						off = append(off, math.Abs(a.Available.Available.Value-truth)/allowedAvailable(truth, 1e9))
+						most = max(most, float64(a.Bytes))
+					})
+					if err != nil {
+						return err
+					}
+					sheet := r.Sheet(bench.Ours)
+					sheet.Set(id+"/p90", quantile(off, 0.9))
+					sheet.Note(id+"/p90", "%d runs; 1 is max(8 %%, 2 %% of C) of what the load leaves in the mean", len(off))
+					sheet.Set(id+"/bytes", most/1e6)
+					sheet.Note(id+"/bytes", "with the capacity and the token rate before it")
+					sheet.Set(id+"/aborts", float64(aborts))
+					return nil
+				})
+			},
+		})
+	}
+	return out
+}
