@@ -69,9 +69,8 @@ func whole(before []spell, from, rate, found float64) float64 {
 	return high
 }
 
-// emptied is how many bytes came beyond the rate until a train's bucket was empty,
-// and, where others had a part of them, false.
-func (t *tail) emptied(rate float64) (found float64, alone bool) {
+// emptied is how many bytes came beyond the rate until a train's bucket was empty.
+func (t *tail) emptied(rate float64) float64 {
 	v := t.took
 	most, sum, n := 0.0, 0.0, 0.0
 	for j := range v.at {
@@ -85,10 +84,49 @@ func (t *tail) emptied(rate float64) (found float64, alone bool) {
 			n++
 		}
 	}
-	if n == 0 || sum/n < 0.95*most-2*v.frame {
-		return most, false
+	if n == 0 || sum/n < most-mostOff(rate, most) {
+		return most
 	}
-	return sum / n, true
+	return sum / n
+}
+
+// mostOff is by how much what came may differ from what the bucket gave, if nobody
+// else has a part of it: two stamps, and a part of what it is.
+func mostOff(rate, bytes float64) float64 {
+	return math.Hypot(2*stampError*rate/8e9, exactly*bytes) + leastOff
+}
+
+const (
+	// exactly and leastOff, in bytes, are of buckets that nobody shares.
+	exactly, leastOff = 0.003, 150
+	// jittery is what 98 % of small packets' delays differ by from one to the next, in
+	// ns, where others are: the stamps alone make 7 us of it.
+	jittery = 9e3
+	// alone is how close what came is to the token rate if nobody shares it.
+	alone = 0.995
+	// mostOthers is the part of a policer's rate that others come at, at the most.
+	mostOthers = 0.5
+)
+
+// others tells whether there is cross traffic: in small packets' delays, or in what
+// is missing of the rate.
+func (e *evidence) others(t *tail, rate float64) bool {
+	return t.rate < alone*rate*(1-e.loss) || e.jitters()
+}
+
+// jitters tells whether small packets' delays vary.
+func (e *evidence) jitters() bool {
+	for i := range e.light {
+		v := &e.light[i]
+		var steps []float64
+		for j := 1; j < len(v.at); j++ {
+			steps = append(steps, v.delay(j)-v.delay(j-1))
+		}
+		if quantile(steps, 0.99)-quantile(steps, 0.01) > jittery {
+			return true
+		}
+	}
+	return false
 }
 
 // shaperSize is the size of a bucket that shapes, by the first train that emptied it.
@@ -98,12 +136,13 @@ func (e *evidence) shaperSize(rate float64) probe.Estimate {
 		if t.rate > 1.1*rate || t.v.asked > 0 && !t.limited() {
 			continue
 		}
-		found, alone := t.emptied(rate)
-		b := math.Max(whole(e.spells, t.took.at[0], rate, found), t.v.frame)
-		if !alone {
-			return probe.Estimate{Value: b, Low: b, AtLeast: true}
+		b := math.Max(whole(e.spells, t.took.at[0], rate, t.emptied(rate)), t.v.frame)
+		off := mostOff(rate, b) + e.loss*b
+		if e.others(e.longest, rate) {
+			// They had a part of it.
+			return probe.Estimate{Value: b, Low: b - off, AtLeast: true}
 		}
-		return within(b, math.Max(0.005*b, t.v.frame/2))
+		return within(b, off)
 	}
 	return probe.CannotTell("no train shows the bucket's end")
 }
@@ -129,7 +168,39 @@ func (e *evidence) policerSize(rate float64) probe.Estimate {
 		came := bytes - rate*(v.at[last]-v.at[0])/8e9
 		high := whole(e.spells, v.at[0], rate, math.Max(sent, came)) + v.frame
 		low := math.Max(whole(e.spells, v.at[0], rate, math.Max(math.Min(sent, came), 0))-v.frame, 0)
+		if e.jitters() {
+			return probe.Estimate{Value: (low + high) / 2, Low: low, AtLeast: true}
+		}
 		return probe.Estimate{Value: (low + high) / 2, Low: low, High: high}
 	}
 	return probe.CannotTell("the bucket was empty before the first train")
+}
+
+// policedRate is a policer's: what came of each train that was paced to another rate.
+func (e *evidence) policedRate(best *tail) probe.Estimate {
+	var parts []part
+	var most part
+	for i := range e.tails {
+		t := &e.tails[i]
+		if !t.policed() || t.v.asked == 0 && best.v.asked > 0 {
+			continue
+		}
+		n := 0.0
+		for _, i := range t.v.n {
+			if i >= t.onset {
+				n++
+			}
+		}
+		off := math.Hypot(math.Sqrt(e.loss*(1-e.loss)/n), 0.5/n)
+		one := part{t.v.offered(), t.after, t.after * off}
+		if parts = append(parts, one); one.p > most.p {
+			most = one
+		}
+	}
+	all, sd := everything(parts)
+	off, high := z90*sd, math.Max(all, most.got*(1+mostOthers*most.got/most.p))
+	lost := 1 - e.loss/2 // before the policer, or behind it
+	off = math.Hypot(off, all*e.loss/2)
+	low := math.Min(all, most.got)
+	return probe.Estimate{Value: all / lost, Low: (low - off) / lost, High: (high + off) / lost}
 }

@@ -142,16 +142,13 @@ func (e *evidence) settled() bool {
 	if e.shaped(t) && t.onset < 0 {
 		return len(t.v.at)-t.knee >= enoughTail
 	}
-	if n := len(e.trains) - 1; e.trains[n].lost() > e.loss+rises {
-		return false
-	}
-	return (e.sender != nil || e.receiver != nil) && len(t.v.sent) >= enoughTail
+	return false
 }
 
 // overflowed tells whether a train lost more than the path does.
 func (e *evidence) overflowed() bool {
 	for i := range e.trains {
-		if e.trains[i].lost() > e.loss+rises {
+		if v := &e.trains[i]; !v.overflow && v.lost() > e.loss+rises {
 			return true
 		}
 	}

@@ -90,6 +90,10 @@ func around(sorted []float64, center, width, noise float64) (mean, sd float64, n
 	return mean, sd, n
 }
 
+// compressed: where others wait in a queue, packets come closer together than the
+// link that spread them had made them.
+const compressed = 0.95
+
 // capacity of a path as short bursts back to back show it, in bit/s: packets that
 // find a bucket full of tokens leave at the link's rate, even if it holds one full
 // frame alone. It is at least low; rate is 0 if the sender was no faster.
@@ -116,7 +120,7 @@ func capacity(short []view) (rate, low float64) {
 	if n < leastCluster || time <= 0 {
 		return 0, 0
 	}
-	low = 8e9 / (time + 2*sd/math.Sqrt(float64(n)))
+	low = compressed * 8e9 / (time + 2*sd/math.Sqrt(float64(n)))
 	if median(sent) > time*0.7 {
 		return 0, low
 	}

@@ -2,6 +2,7 @@ package limiter
 
 import (
 	"math"
+	"slices"
 
 	"headgate/probe"
 )
@@ -24,7 +25,9 @@ const (
 	// fewSleeps are enough if they are regular.
 	fewSleeps    = 3
 	regularSleep = 0.1
-	sameSleep    = 0.03
+	// sameSleep and samePackets are by how much two trains' sleeps differ if they are
+	// of one schedule.
+	sameSleep, samePackets = 0.03, 0.3
 	// caughtUp is what remains of a silence as delay when the next one begins, if the
 	// packets were only taken late.
 	caughtUp = 0.3
@@ -78,18 +81,15 @@ func (s *sleeps) scheduled() bool {
 	return sd < regularSleep*mean && off < regularSleep*length+s.grain
 }
 
-// explains tells whether silences are of this schedule: its sleep is always as long,
-// and they are, too.
-func (s *sleeps) explains(between []silence) bool {
+// explains tells whether silences in another train are of this schedule: as long, and
+// with as many packets between them, although these may be larger.
+func (s *sleeps) explains(other *sleeps) bool {
 	mean, sd := spread(s.sleeping)
-	if sd > sameSleep*mean {
+	if sd > sameSleep*mean || len(s.packets) == 0 || len(other.packets) == 0 {
 		return false
 	}
-	var lengths []float64
-	for _, b := range between {
-		lengths = append(lengths, b.length())
-	}
-	return math.Abs(median(lengths)/median(s.sleeping)-1) < sameSleep
+	return math.Abs(median(other.sleeping)/median(s.sleeping)-1) < sameSleep &&
+		math.Abs(median(other.packets)/median(s.packets)-1) < samePackets
 }
 
 // catchesUp tells whether the train's delay is back where it was before each silence
@@ -112,7 +112,7 @@ func (s *sleeps) schedule(line float64) Schedule {
 	out := Schedule{At: s.at, Seen: len(s.sleeping)}
 	// The last packet before a sleep came up to a gap before it began.
 	shift := 0.0
-	if s.v.asked > 0 && s.at == Sender {
+	if s.at == Sender {
 		shift = s.grain / 2
 	}
 	out.Sleeping = typical(s.sleeping, -shift, shift)
@@ -125,7 +125,7 @@ func (s *sleeps) schedule(line float64) Schedule {
 	frame := s.v.frame
 	if s.v.full() || s.at == Receiver {
 		// A receiver's are counted, however large.
-		out.Packets = typical(s.packets, 0, 0.5)
+		out.Packets = counted(s.packets)
 	} else if line > 0 {
 		// What a busy sender would have sent meanwhile.
 		const bits = full * 8.0
@@ -158,10 +158,31 @@ func (s *sleeps) schedule(line float64) Schedule {
 // full is a full frame's bytes.
 const full = 1500 + probe.Overhead
 
+// middle is the median of some values, and between which of them the median of many
+// would be in 90 % of cases.
+func middle(values []float64) (m, low, high float64) {
+	sorted := slices.Clone(values)
+	slices.Sort(sorted)
+	n := float64(len(sorted))
+	half := z90 * math.Sqrt(n) / 2
+	low = sorted[int(math.Max(math.Floor(n/2-half), 0))]
+	high = sorted[int(math.Min(math.Ceil(n/2+half), n-1))]
+	return median(sorted), low, high
+}
+
+// typical is a time, which is seen with a grain and by two clocks.
 func typical(values []float64, shift, grain float64) probe.Estimate {
-	m := median(values) + shift
-	_, sd := spread(values)
-	return within(m, math.Hypot(z90*1.25*sd/math.Sqrt(float64(len(values))), math.Hypot(grain, clockPace*m)))
+	m, low, high := middle(values)
+	off := math.Hypot(math.Hypot(grain, stampError/2), clockPace*m)
+	return probe.Estimate{
+		Value: m + shift, Low: math.Max(m+shift-math.Hypot(m-low, off), 0), High: m + shift + math.Hypot(high-m, off),
+	}
+}
+
+// counted is a whole number.
+func counted(values []float64) probe.Estimate {
+	m, low, high := middle(values)
+	return probe.Estimate{Value: m, Low: low - 0.5, High: high + 0.5}
 }
 
 func scale(e probe.Estimate, by float64) probe.Estimate {

@@ -42,7 +42,9 @@ func newTail(v *view, usualLoss float64) (t tail, ok bool) {
 	if t.knee > 0 {
 		t.head = v.rate(float64(t.knee-1), at[t.knee-1]-at[0])
 	}
-	t.losses(usualLoss)
+	if !v.overflow && !v.stepped {
+		t.losses(usualLoss)
+	}
 	return t, true
 }
 

@@ -15,7 +15,9 @@ type view struct {
 	sent  []float64 // ns of the sender's clock, of each packet
 	n     []int     // of those that arrived, in that order
 	at    []float64 // ns of the receiver's clock, alike
-	dirty bool      // the receiver dropped packets itself, or its clock went back
+
+	overflow bool // the receiver dropped packets itself: what is lost says nothing
+	stepped  bool // its clock was set back: the rest is missing
 
 	stolen probe.Stolen // of the whole sample
 }
@@ -58,7 +60,7 @@ func split(s *probe.Sample, sent0, at0 int64) []view {
 	var part []int // of each packet that was sent
 	begin := make([]int, len(s.Parts))
 	for i, p := range s.Parts {
-		views[i] = view{asked: p.Gap(), frame: float64(p.Frame()), stolen: s.Stolen, dirty: s.Overflow > 0}
+		views[i] = view{asked: p.Gap(), frame: float64(p.Frame()), stolen: s.Stolen, overflow: s.Overflow > 0}
 		begin[i] = len(part)
 		last := 0.0
 		for range min(p.Count, len(s.Sent)-len(part)) {
@@ -78,7 +80,7 @@ func split(s *probe.Sample, sent0, at0 int64) []view {
 		if at < last-backwards {
 			// What comes after has another clock.
 			for i := range views {
-				views[i].dirty = true
+				views[i].stepped = true
 			}
 			break
 		}

@@ -222,7 +222,7 @@ func (e *evidence) gifts(second func(*tail) float64) *Gifts {
 		if rate == 0 {
 			continue
 		}
-		got, _ := t.emptied(rate)
+		got := t.emptied(rate)
 		if math.IsNaN(tokens) {
 			// The first train that empties the bucket says how large it is.
 			if e.met(t) {
