@@ -1,0 +1,64 @@
+package compare
+
+import "headgate/probe"
+
+// mark is a packet of the slower path as it arrived: its number, and how many of the
+// faster path's had gone by then, counted by their numbers so that a loss does not
+// stop the clock.
+type mark struct {
+	number int
+	clock  int
+}
+
+// stretch is marks during which both senders were always under way: within one part of
+// each train.
+type stretch []mark
+
+// stretches reads a sample's order of arrival. Duplicates and what comes late are left
+// out, and a stretch ends where several packets of one sender in a row are missing: a
+// queue that was full dropped them, and they took no time on the link behind it.
+func stretches(s *probe.JointSample, slow, fast int) (out []stretch) {
+	owners := map[int][]int{slow: owner(s.Trains[slow]), fast: owner(s.Trains[fast])}
+	last, part := map[int]int{slow: -1, fast: -1}, map[int]int{}
+	// Marks wait until the faster sender's next packet shows that its part goes on.
+	var open, waiting stretch
+	end := func() {
+		if len(open) > 1 {
+			out = append(out, open)
+		}
+		open, waiting = nil, nil
+	}
+	for _, a := range s.Arrived {
+		parts, known := owners[a.From]
+		if !known || a.Number <= last[a.From] || a.Number >= len(parts) {
+			continue
+		}
+		p := parts[a.Number]
+		if p != part[a.From] || a.Number-last[a.From] > mostMissing {
+			end()
+		}
+		part[a.From], last[a.From] = p, a.Number
+		switch {
+		case a.From == fast:
+			open, waiting = append(open, waiting...), nil
+		case last[fast] >= 0:
+			waiting = append(waiting, mark{a.Number, last[fast]})
+		}
+	}
+	end()
+	return out
+}
+
+// owner is which part each packet of a train belongs to.
+func owner(t probe.Train) []int {
+	out := make([]int, 0, t.Count())
+	for i, p := range t.Parts {
+		for range p.Count {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// mostMissing packets in a row may be lost without an end to the stretch, plus one.
+const mostMissing = 4
