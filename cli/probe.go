@@ -32,7 +32,7 @@ how to read one.`,
 	for _, m := range measurements {
 		c.AddCommand(measureCommand(a, m))
 	}
-	c.AddCommand(probeReplayCommand(a))
+	c.AddCommand(probeCompareCommand(a), probeReplayCommand(a))
 	return c
 }
 
@@ -58,7 +58,7 @@ var measurements = []measurement{
 // probeFlags are how to reach a server, and how much may be spent.
 type probeFlags struct {
 	auth       authFlags
-	ipv4, ipv6 bool
+	network    func() string
 	direction  string
 	bytes      bytesFlag
 	time       time.Duration
@@ -98,9 +98,7 @@ func (f *probeFlags) add(c *cobra.Command) {
 	f.auth.add(c)
 	f.bytes = bytesFlag(path.Budget)
 	f.direction, f.method = "both", "ours"
-	c.Flags().BoolVarP(&f.ipv4, "ipv4", "4", false, "use IPv4")
-	c.Flags().BoolVarP(&f.ipv6, "ipv6", "6", false, "use IPv6")
-	c.MarkFlagsMutuallyExclusive("ipv4", "ipv6")
+	f.network = networkFlags(c)
 	c.Flags().Var(oneWord{&f.direction, []string{"both", "out", "in"}}, "direction", "which way: out is to HOST, in from there")
 	completeFlag(c, "direction", oneOf("both", "out", "in"))
 	c.Flags().Var(oneWord{&f.method, []string{"ours", "seed"}}, "method", "ours, or the ones of the estimation seed")
@@ -124,16 +122,6 @@ func (f *probeFlags) directions() []probe.Direction {
 		return []probe.Direction{probe.In}
 	}
 	return []probe.Direction{probe.Out, probe.In}
-}
-
-func (f *probeFlags) network() string {
-	switch {
-	case f.ipv4:
-		return "tcp4"
-	case f.ipv6:
-		return "tcp6"
-	}
-	return "tcp"
 }
 
 func (f *probeFlags) methodFor(m measurement) path.Method {

@@ -114,6 +114,9 @@ capacity that is known by now.`,
 		if err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
 		}
+		if len(r.Joint) > 0 {
+			return a.printCompared(*output, replayCompared(r.Joint, method))
+		}
 		out := path.Report{Host: r.Head.Host, RTT: r.Head.RTT, Directions: map[probe.Direction]*path.Answer{}}
 		m := path.Method{Wanted: wantedOf(r.Head.Command), Known: unit.Rate(capacity), Seed: method == "seed"}
 		for d, samples := range r.Samples {

@@ -161,6 +161,7 @@ func (l *Log) Add(d Direction, s *Sample) error {
 type Recorded struct {
 	Head    LogHead
 	Samples map[Direction][]Sample
+	Joint   []RecordedJoint
 }
 
 // ReadLog reads a log. A last line that is not whole, as a killed program leaves it,
@@ -188,18 +189,32 @@ func ReadLog(r io.Reader) (*Recorded, error) {
 			}
 			continue
 		}
-		var w wire
-		if err := json.Unmarshal(text, &w); err != nil {
+		if err := out.add(text); err != nil {
 			return nil, fmt.Errorf("line %d: %w", line, err)
 		}
-		s, err := w.sample()
-		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", line, err)
-		}
+	}
+}
+
+// add takes one line over.
+func (r *Recorded) add(text []byte) error {
+	var w struct {
+		wire
+		Trains json.RawMessage `json:"trains"`
+	}
+	if err := json.Unmarshal(text, &w); err == nil && w.Trains == nil {
 		d := Direction(w.Direction)
 		if d != Out && d != In {
-			return nil, fmt.Errorf("line %d: direction %q: it is %q or %q", line, w.Direction, Out, In)
+			return fmt.Errorf("direction %q: it is %q or %q", w.Direction, Out, In)
 		}
-		out.Samples[d] = append(out.Samples[d], s)
+		s, err := w.sample()
+		r.Samples[d] = append(r.Samples[d], s)
+		return err
 	}
+	var j jointWire
+	if err := json.Unmarshal(text, &j); err != nil {
+		return err
+	}
+	s, err := j.sample()
+	r.Joint = append(r.Joint, s)
+	return err
 }
