@@ -135,3 +135,32 @@ func (s *stage) usable() error {
 	}
 	return nil
 }
+
+// iperf is one TCP connection for some seconds: what arrived, in bytes of layer 2.
+func (s *stage) iperf(ctx context.Context, seconds int) (float64, error) {
+	serves := s.Node(server).Command(ctx, "iperf3", "-s", "-1")
+	if err := serves.Start(); err != nil {
+		return 0, err
+	}
+	defer func() {
+		serves.Process.Kill()
+		serves.Wait()
+	}()
+	time.Sleep(300 * time.Millisecond)
+	out, err := s.Node(client).Command(ctx, "iperf3", "-c", addressOf, "-t", fmt.Sprint(seconds), "-J", "-C", "cubic").Output()
+	if err != nil {
+		return 0, fmt.Errorf("iperf3: %w", err)
+	}
+	var said struct {
+		End struct {
+			Sum struct {
+				Bytes float64 `json:"bytes"`
+			} `json:"sum_received"`
+		} `json:"end"`
+	}
+	const framed = 1514.0 / 1448 // Ethernet, IPv4, TCP with timestamps
+	if err := json.Unmarshal(out, &said); err != nil {
+		return 0, err
+	}
+	return said.End.Sum.Bytes * framed, nil
+}

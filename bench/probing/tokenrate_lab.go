@@ -2,8 +2,6 @@ package probing
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"math"
 	"time"
 
@@ -143,38 +141,16 @@ func (c shaper) setBucket(sheet *bench.Sheet, said []bucketSaid) {
 	sheet.Note(c.bucketID(), "%d runs; 1 is max(2 %%, one packet, R x 2 us) = %.0f bytes", len(off), allowed)
 }
 
-// iperf is one TCP connection for some seconds: what iperf3 calls the rate is goodput,
-// here as layer 2.
+// iperf writes the peer's figures.
 func (c shaper) iperf(ctx context.Context, r *bench.Run, s *stage) error {
-	serves := s.Node(server).Command(ctx, "iperf3", "-s", "-1")
-	if err := serves.Start(); err != nil {
-		return err
-	}
-	defer func() {
-		serves.Process.Kill()
-		serves.Wait()
-	}()
-	time.Sleep(300 * time.Millisecond)
 	seconds := pick(r.Quick, 3, 10)
-	out, err := s.Node(client).Command(ctx, "iperf3", "-c", addressOf, "-t", fmt.Sprint(seconds), "-J", "-C", "cubic").Output()
+	sent, err := s.iperf(ctx, seconds)
 	if err != nil {
-		return fmt.Errorf("iperf3: %w", err)
-	}
-	var said struct {
-		End struct {
-			Sum struct {
-				Bits  float64 `json:"bits_per_second"`
-				Bytes float64 `json:"bytes"`
-			} `json:"sum_received"`
-		} `json:"end"`
-	}
-	if err := json.Unmarshal(out, &said); err != nil {
 		return err
 	}
-	const framed = 1514.0 / 1448 // Ethernet, IPv4, TCP with timestamps
 	sheet := r.Sheet(iperf3)
-	sheet.Set(c.id()+"/p90", 100*math.Abs(said.End.Sum.Bits*framed/float64(c.rate)-1))
-	sheet.Set(c.id()+"/bytes", said.End.Sum.Bytes*framed/1e6)
+	sheet.Set(c.id()+"/p90", 100*math.Abs(sent*8/float64(seconds)/float64(c.rate)-1))
+	sheet.Set(c.id()+"/bytes", sent/1e6)
 	sheet.Set(c.id()+"/seconds", float64(seconds))
 	return nil
 }
