@@ -152,3 +152,84 @@ func TestProbeTokenRate(t *testing.T) {
 		check(p.probe("replay", log, "--capacity", "1Gbit"))
 	})
 }
+
+// Every command that docs/probe.md tells people to type does what it says, over a real
+// path; what races two servers has a test of its own.
+func TestProbeDocument(t *testing.T) {
+	labtest.NeedRoot(t)
+	text, err := os.ReadFile("../docs/probe.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := probeLab(t, link.Spec{Rate: 500 * unit.Mbit, Bucket: &link.Bucket{Rate: 100 * unit.Mbit, Size: 50_000}}, link.Spec{Rate: 500 * unit.Mbit})
+	blocks := strings.Split(string(text), "```")
+	found := 0
+	for i := 1; i < len(blocks); i += 2 {
+		commands, shell := strings.CutPrefix(blocks[i], "sh\n")
+		if !shell {
+			continue
+		}
+		for line := range strings.Lines(commands) {
+			line, ours := strings.CutPrefix(strings.TrimSpace(line), "headgate ")
+			if !ours || line == "probe serve" || strings.HasPrefix(line, "probe compare") {
+				continue
+			}
+			found++
+			args := strings.Fields(strings.ReplaceAll(line, "server.example.org", "10.0.0.2"))
+			if args[1] != "replay" {
+				args = append(args, "--key-file", filepath.Join(p.dir, "key"))
+			}
+			c := p.command(p.client, args...)
+			c.Dir = p.dir
+			if out, err := c.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("sent")) && !bytes.Contains(out, []byte(`"bytes"`)) {
+				t.Errorf("headgate %s: %v\n%s", line, err, out)
+			} else {
+				t.Logf("headgate %s\n%s", line, out)
+			}
+		}
+	}
+	if found < 6 {
+		t.Errorf("only %d commands were found in docs/probe.md", found)
+	}
+	pictures, err := filepath.Glob(filepath.Join(p.dir, "pictures", "*.png"))
+	if err != nil || len(pictures) != 6 {
+		t.Errorf("there are the pictures %q, %v", pictures, err)
+	}
+}
+
+// A server that vanishes, one that is not there and UDP that does not come through are
+// told in plain words, and what was measured until then is printed.
+func TestProbeFaults(t *testing.T) {
+	labtest.NeedRoot(t)
+	p := probeLab(t, link.Spec{Rate: 100 * unit.Mbit}, link.Spec{Rate: 100 * unit.Mbit})
+	key := []string{"--key-file", filepath.Join(p.dir, "key")}
+	fails := func(says string, args ...string) {
+		t.Helper()
+		out, err := p.command(p.client, append(args, key...)...).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), says) {
+			t.Errorf("headgate %s: %v, and says\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	// What the server sends by UDP is dropped, as a NAT does with what it does not know.
+	labtest.Run(t, p.lab.Node("server"), "ip", "rule", "add", "ipproto", "udp", "sport", "4950", "blackhole")
+	fails("no UDP datagram has come back", "probe", "capacity", "10.0.0.2")
+	labtest.Run(t, p.lab.Node("server"), "ip", "rule", "del", "ipproto", "udp", "sport", "4950", "blackhole")
+	// The server vanishes in the middle of it.
+	c := p.command(p.client, append([]string{"probe", "path", "10.0.0.2", "-o", "json"}, key...)...)
+	var out, said bytes.Buffer
+	c.Stdout, c.Stderr = &out, &said
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(700 * time.Millisecond)
+	p.stop()
+	if err := c.Wait(); err == nil || !strings.Contains(said.String(), "the server") {
+		t.Errorf("%v, and says %q", err, said.String())
+	}
+	var m path.Report
+	if err := json.Unmarshal(out.Bytes(), &m); err != nil || m.Failed == "" {
+		t.Errorf("it prints %v:\n%s", err, out.String())
+	}
+	fails("does \"headgate probe serve\" run there", "probe", "path", "10.0.0.2")
+	fails("lookup nowhere.invalid", "probe", "path", "nowhere.invalid")
+}

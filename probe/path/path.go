@@ -1,7 +1,6 @@
 package path
 
 import (
-	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -35,9 +34,6 @@ type Method struct {
 	// Budget bounds what all trains send together, in bytes of layer 2; 0 is Budget.
 	Budget unit.Bytes
 }
-
-// Budget is what one direction spends at the most unless it is told otherwise.
-const Budget unit.Bytes = 10_000_000
 
 // seedLength of the seed's pairs (2.5.4): no sender of ours holds the rate of two
 // packets of 500 bytes above 333 Mbit/s.
@@ -75,7 +71,7 @@ func of(samples []probe.Sample, part string) (out []probe.Sample) {
 // Next is the train that comes after those that were sent, or ok is false if the
 // answer is there, or the budget is not.
 func (m Method) Next(samples []probe.Sample) (t probe.Train, ok bool) {
-	left := cmp.Or(m.Budget, Budget)
+	left := m.budget()
 	for i := range samples {
 		left -= min(left, samples[i].Bytes())
 	}
@@ -101,13 +97,9 @@ func (m Method) nextCapacity(samples []probe.Sample, _ unit.Bytes) (probe.Train,
 	return m.oursCapacity().Next(own)
 }
 
-// oursCapacity spends less if the token rate alone is wanted, which only asks
-// whether what it finds is the link.
 func (m Method) oursCapacity() capacity.Ours {
-	if m.Capacity {
-		return capacity.Ours{}
-	}
-	return capacity.Ours{Budget: 400_000, Time: 250 * time.Millisecond}
+	s := m.shares()
+	return capacity.Ours{Budget: s.capacity, Time: s.capacityTime}
 }
 
 func (m Method) nextTokenRate(samples []probe.Sample, left unit.Bytes) (probe.Train, bool) {
@@ -123,25 +115,28 @@ func (m Method) nextTokenRate(samples []probe.Sample, left unit.Bytes) (probe.Tr
 
 // oursTokenRate may spend what is left, and what its own trains spent.
 func (m Method) oursTokenRate(samples []probe.Sample, left unit.Bytes) tokenrate.Ours {
-	for _, s := range of(samples, "tokenrate") {
-		left += s.Bytes()
-	}
-	return tokenrate.Ours{Capacity: m.bound(samples), Budget: min(left, tokenRateBudget)}
+	return tokenrate.Ours{Capacity: m.bound(samples), Budget: min(left+bytesOf(samples, "tokenrate"), m.shares().tokenRate)}
 }
 
-// tokenRateBudget is what the token rate's own trains take at the most.
-const tokenRateBudget unit.Bytes = 4_600_000
+// bytesOf are what a part's own trains spent.
+func bytesOf(samples []probe.Sample, part string) (b unit.Bytes) {
+	for _, s := range of(samples, part) {
+		b += s.Bytes()
+	}
+	return b
+}
 
 func (m Method) nextLimiter(samples []probe.Sample, left unit.Bytes) (probe.Train, bool) {
 	if !m.Limiter || m.Seed {
 		return probe.Train{}, false
 	}
-	// All trains show something of it: what they spent counts.
-	for i := range samples {
-		left += samples[i].Bytes()
-	}
+	// All trains show something of it, and so it counts them all.
 	o := m.oursLimiter(samples)
-	o.Budget = left
+	for i := range samples {
+		o.Budget += samples[i].Bytes()
+	}
+	share := m.shares().limiter
+	o.Budget += min(left, share-min(bytesOf(samples, "limiter"), share))
 	return o.Next(samples)
 }
 
@@ -149,17 +144,10 @@ func (m Method) nextAvailable(samples []probe.Sample, left unit.Bytes) (probe.Tr
 	if !m.Available || m.Seed {
 		return probe.Train{}, false
 	}
-	own := of(samples, "available")
-	for i := range own {
-		left += own[i].Bytes()
-	}
 	o := m.oursAvailable(samples)
-	o.Budget = min(left, availableBudget)
-	return o.Next(own)
+	o.Budget = min(left+bytesOf(samples, "available"), m.shares().available)
+	return o.Next(of(samples, "available"))
 }
-
-// availableBudget is what the available bandwidth's own trains take at the most.
-const availableBudget unit.Bytes = 5_000_000
 
 // oursAvailable knows what the methods before found.
 func (m Method) oursAvailable(samples []probe.Sample) (o available.Ours) {
