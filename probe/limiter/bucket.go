@@ -111,7 +111,7 @@ const (
 // others tells whether there is cross traffic: in small packets' delays, or in what
 // is missing of the rate.
 func (e *evidence) others(t *tail, rate float64) bool {
-	return t.rate < alone*rate*(1-e.loss) || e.jitters()
+	return t.rate < alone*rate*(1-e.loss) || e.shared
 }
 
 // jitters tells whether small packets' delays vary.
@@ -168,7 +168,7 @@ func (e *evidence) policerSize(rate float64) probe.Estimate {
 		came := bytes - rate*(v.at[last]-v.at[0])/8e9
 		high := whole(e.spells, v.at[0], rate, math.Max(sent, came)) + v.frame
 		low := math.Max(whole(e.spells, v.at[0], rate, math.Max(math.Min(sent, came), 0))-v.frame, 0)
-		if e.jitters() {
+		if e.shared {
 			return probe.Estimate{Value: (low + high) / 2, Low: low, AtLeast: true}
 		}
 		return probe.Estimate{Value: (low + high) / 2, Low: low, High: high}

@@ -15,16 +15,20 @@ const (
 	// slower is how much slower than the link a shaper must be to be one; muchSlower,
 	// if the train was paced, or faster than noisy: then a train lasts no longer than a
 	// few hundred packets of cross traffic.
-	slower, muchSlower = 0.88, 0.75
-	noisy              = 4e9
+	slower, muchSlower = 0.88, 0.7
+	noisy              = 2.5e9
 	// leastFaster than it was sent no train comes.
 	leastFaster = 1.1
 	// agree: two trains that a shaper limits end at the same rate, also with others in
 	// it (p90 of the error is 0.02 %).
 	agree = 0.02
+	// evenly is the part of gaps that are a shaper's, if nobody shares it.
+	evenly = 0.6
 	// slowest is what a sender that nothing limits sends at, at least: hosts leave at
 	// some 10 Gbit/s (measured with UDP GSO).
 	slowest = 5e9
+	// longestPeriod of a schedule is some 150 ms (the seed's figure 4.5: 120 ms of sleep).
+	longestPeriod = 150e6
 	// surest is the highest confidence, and clear how far from a border in parts of it
 	// an answer has it.
 	surest, clear = 0.99, 0.08
@@ -49,8 +53,8 @@ func (e *evidence) classify() Result {
 		s := r.Schedules[len(r.Schedules)-1]
 		r.Class, r.At, r.Confidence = Scheduling, s.At, surest-0.5/float64(s.Seen)
 		r.RunnerUp, r.Why = None, fmt.Sprintf("nothing was sent or taken for %.2g ms, %d times", s.Sleeping.Value/1e6, s.Seen)
-	} else if e.follows(e.longest) {
-		e.processor(&r, e.longest)
+	} else if t := e.follows(); t != nil && !e.longest.limited() {
+		e.processor(&r, t)
 	} else {
 		e.unlimited(&r, e.longest)
 	}
@@ -114,21 +118,31 @@ func (e *evidence) shaped(t *tail) bool {
 	if !t.limited() || t.served() >= e.border(t) {
 		return false
 	}
-	if t.headStands() {
-		return true
-	}
-	for i := range e.tails {
-		o := &e.tails[i]
-		if o != t && o.limited() && math.Abs(o.served()/t.served()-1) < agree {
-			return true
-		}
-	}
-	return len(e.tails) == 1
+	return t.headStands() || len(e.tails) == 1 || len(e.like(t)) > 0
 }
 
+// like are the other trains that were limited to the same rate.
+func (e *evidence) like(t *tail) (out []*tail) {
+	for i := range e.tails {
+		if o := &e.tails[i]; o != t && o.limited() && math.Abs(o.served()/t.served()-1) < agree {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// border is the rate below which a train is slower than the link.
 func (e *evidence) border(t *tail) float64 {
 	if t.v.asked > 0 || t.served() > noisy {
 		// The slower a train, the larger the part of a link that others take.
+		return muchSlower * e.link
+	}
+	head := t.headStands()
+	for _, o := range e.like(t) {
+		head = head || o.headStands()
+	}
+	if !head && (e.shared || t.q.share < evenly) {
+		// Without a head the link is known by short bursts alone, which others press.
 		return muchSlower * e.link
 	}
 	return slower * e.link
@@ -146,11 +160,25 @@ func (e *evidence) shaper(r *Result, t *tail) {
 	r.RunnerUp, r.Why = None, fmt.Sprintf("the train came at %.0f Mbit/s in the end, and the link carries %.0f", rate.Value/1e6, e.link/1e6)
 }
 
-// follows tells whether a train that was to go back to back went slower, and came as
-// it went.
-func (e *evidence) follows(t *tail) bool {
-	v := t.v
-	return v.asked == 0 && t.onset < 0 && v.offered() < slowest && t.took.stretch() < 1/follows
+// follows is the longest train that was to go back to back, went slower, and came as
+// it went; nil if most such trains did not.
+func (e *evidence) follows() (t *tail) {
+	all, some := 0, 0
+	for i := range e.tails {
+		o := &e.tails[i]
+		if o.v.asked > 0 {
+			continue
+		}
+		all++
+		if o.onset <= 0 && o.v.offered() < slowest && o.took.stretch() < 1/follows {
+			some++
+			t = o
+		}
+	}
+	if 2*some < all {
+		return nil
+	}
+	return t
 }
 
 func (e *evidence) processor(r *Result, t *tail) {
@@ -176,6 +204,22 @@ func (e *evidence) unlimited(r *Result, t *tail) {
 	}
 	r.Joint = &Joint{Rate: t.rate, Bytes: unit.Bytes(float64(n+1) * v.frame), Took: (v.at[n] - v.at[0]) / 1e9}
 	r.RunnerUp, r.Why = TBF, "a bucket that no train emptied, or one that holds hardly a packet, looks the same"
+	if looked := e.looked(); looked < longestPeriod {
+		r.Confidence = math.Min(r.Confidence, 0.5+(surest-0.5)*looked/longestPeriod)
+		r.RunnerUp, r.Why = Scheduling, fmt.Sprintf("all trains together lasted %.0f ms: an end that sleeps more seldom is not seen", looked/1e6)
+	}
+}
+
+// looked is how long trains were under way, in ns.
+func (e *evidence) looked() (sum float64) {
+	for _, views := range [][]view{e.light, e.trains} {
+		for i := range views {
+			if v := &views[i]; len(v.at) > 0 {
+				sum += v.sent[v.n[len(v.n)-1]] - v.sent[0]
+			}
+		}
+	}
+	return sum
 }
 
 // paced tells whether any train was.
@@ -199,6 +243,12 @@ func (e *evidence) doubts(r *Result) (out []string) {
 	if e.stepped > 0 {
 		out = append(out, fmt.Sprintf("the receiver's clock was set back in %d trains", e.stepped))
 	}
+	if e.cut > 0 {
+		out = append(out, fmt.Sprintf("%d trains were not sent to their end", e.cut))
+	}
+	if still := e.stoodStill(); (r.Class == None || r.Class == CPU) && still >= leastTicks {
+		out = append(out, fmt.Sprintf("trains stood still %d times, for no reason that was found", still))
+	}
 	if r.Class != TBF && r.Class != None {
 		return out
 	}
@@ -213,6 +263,16 @@ func (e *evidence) doubts(r *Result) (out []string) {
 		}
 	}
 	return out
+}
+
+// stoodStill is how often anything did, at either end or between.
+func (e *evidence) stoodStill() (n int) {
+	for _, views := range [][]view{e.light, e.trains} {
+		for i := range views {
+			n += len(views[i].unsent()) + len(views[i].silences())
+		}
+	}
+	return n
 }
 
 // tokenRate is what serves the tail's packets.

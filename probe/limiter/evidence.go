@@ -15,11 +15,12 @@ type evidence struct {
 	link     float64 // what its links carry at least
 	loss     float64 // what it loses of any train
 
-	// overflow and stepped are how many trains lost packets in the receiver itself, or
-	// met a clock that was set back.
-	overflow, stepped int
+	// overflow, stepped and cut are how many trains lost packets in the receiver itself,
+	// met a clock that was set back, or were not sent to their end.
+	overflow, stepped, cut int
 
 	sender, receiver *sleeps
+	shared           bool // others send, too
 	spells           []spell
 	ticking          ticking
 	ticks            bool
@@ -36,6 +37,7 @@ func newEvidence(samples []probe.Sample, capacityKnown float64) *evidence {
 		e.capacity, e.link = capacity(short)
 	}
 	e.spells = spells(trains, short)
+	e.shared = e.jitters()
 	e.ends()
 	e.curves()
 	e.bursts()
@@ -49,6 +51,9 @@ const knownLink = 0.97
 func (e *evidence) sort(trains []view) {
 	clean := 0
 	for i := range trains {
+		if trains[i].cut {
+			e.cut++
+		}
 		switch v := &trains[i]; {
 		case v.overflow:
 			e.overflow++

@@ -2,6 +2,7 @@ package limiter
 
 import (
 	"cmp"
+	"math"
 	"strings"
 	"time"
 
@@ -102,7 +103,7 @@ func (e *evidence) lightTrain(count int) probe.Train {
 	gap := float64(lightGap)
 	small := float64(lightSize + probe.Overhead)
 	if n := len(e.trains); n > 0 && len(e.trains[n-1].at) > 1 {
-		if slow := 3 * small * 8e9 / e.trains[n-1].arrived(); slow > gap {
+		if slow := 3 * small * 8e9 / e.trains[n-1].flowing(); slow > gap {
 			count = max(int(float64(count)*gap/slow), 10*leastTrain)
 			gap = slow
 		}
@@ -157,7 +158,7 @@ func (e *evidence) overflowed() bool {
 
 // pace is at what rate a train shows a limiter that drops: twice what came last, and
 // less than the link carries, so that no queue but the limiter's is filled. Where that
-// was too little to meet it, twice as much.
+// was too little to meet it, between the two.
 func (e *evidence) pace() unit.Rate {
 	v := &e.trains[len(e.trains)-1]
 	top := 0.9 * e.capacity
@@ -170,16 +171,32 @@ func (e *evidence) pace() unit.Rate {
 	rate := top
 	switch {
 	case v.asked > 0 && v.lost() <= e.loss+rises:
-		rate = 2 * v.offered()
+		rate = max(2*v.offered(), math.Sqrt(v.offered()*top))
 	case v.asked > 0:
 		// Not as fast as before: trains of several rates tell what others take.
-		if rate = 2 * max(v.offered()*(1-v.lost()), v.arrived()); rate > v.offered()/1.5 {
+		rate = 2 * v.flowing()
+		if len(v.at) < leastPiece {
+			rate = 2 * v.offered() * (1 - v.lost())
+		}
+		if rate > v.offered()/1.5 {
 			rate *= 1.6
 		}
 	case len(v.at) > leastPiece:
-		rate = 2 * v.arrived()
+		rate = 2 * v.flowing()
+	}
+	if rate <= 0 {
+		rate = top / 8
 	}
 	return unit.Rate(min(rate, top))
+}
+
+// flowing is the rate at which a train came; 0 if hardly anything did.
+func (v *view) flowing() float64 {
+	last := len(v.at) - 1
+	if last < 1 {
+		return 0
+	}
+	return v.rate(float64(last), v.at[last]-v.at[0])
 }
 
 // unknownTop is where pacing begins on a path of which hardly anything came.

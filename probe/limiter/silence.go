@@ -116,6 +116,9 @@ const few = 4
 // packets come in a clump until the receiver has caught up. A train's first may be
 // one, too.
 func (v *view) prompt() *view {
+	if len(v.at) == 0 {
+		return v
+	}
 	late := make([]bool, len(v.at))
 	some := false
 	for _, s := range append([]silence{{after: -1}}, v.silences()...) {

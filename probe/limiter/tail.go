@@ -55,6 +55,9 @@ const (
 	// rises is by how much loss goes up where a queue or a bucket drops: a limiter at
 	// 0.9 of what is sent drops a tenth.
 	rises = 0.07
+	// evident is by how much more likely two chances of loss are than one, as a
+	// logarithm: of a thousand places to part a train at, one makes e^7 by chance.
+	evident = 10
 	// justBefore is how many arrivals before the first drop tell at what rate it came.
 	justBefore = 40
 )
@@ -128,9 +131,11 @@ func (t *tail) losses(usual float64) {
 			best, at = likely, i
 		}
 	}
+	if best-chance(came[n], n) < evident {
+		at = 0
+	}
 	t.loss = 1 - float64(came[n]-came[at])/float64(n-at)
-	drops := t.loss * float64(n-at)
-	if t.loss < usual+rises || drops < leastPiece || best-chance(came[n], n) < 6 && at > 0 && float64(came[n])/float64(n) > 1-usual-rises {
+	if t.loss < usual+rises || t.loss*float64(n-at) < leastPiece {
 		t.loss = 0
 		return
 	}
@@ -164,6 +169,11 @@ func (t *tail) rates() {
 	took := v.at[last] - v.at[first]
 	for _, s := range v.silences() {
 		if s.after >= first {
+			took -= s.length()
+		}
+	}
+	for _, s := range t.v.unsent() {
+		if s.after >= t.onset {
 			took -= s.length()
 		}
 	}
@@ -203,7 +213,7 @@ func (t *tail) policed() bool {
 	if t.v.asked > 0 {
 		return t.after < 0.95*t.v.offered()
 	}
-	return t.before > 0 && t.after < fell*t.before
+	return t.before > 0 && t.after < fell*t.before && len(t.v.unsent()) == 0
 }
 
 const (

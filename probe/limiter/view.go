@@ -18,6 +18,7 @@ type view struct {
 
 	overflow bool // the receiver dropped packets itself: what is lost says nothing
 	stepped  bool // its clock was set back: the rest is missing
+	cut      bool // it was not sent to its end
 
 	stolen probe.Stolen // of the whole sample
 }
@@ -68,6 +69,7 @@ func split(s *probe.Sample, sent0, at0 int64) []view {
 			views[i].sent = append(views[i].sent, last)
 			part = append(part, i)
 		}
+		views[i].cut = len(views[i].sent) < p.Count
 	}
 	seen := make([]bool, len(part))
 	last := math.Inf(-1)
@@ -137,12 +139,6 @@ func (v *view) stretch() float64 {
 		return math.Inf(1)
 	}
 	return 1 + (median(late)-median(early))/sent
-}
-
-// arrived is the rate at which it came.
-func (v *view) arrived() float64 {
-	last := len(v.at) - 1
-	return v.rate(float64(last), v.at[last]-v.at[0])
 }
 
 func gaps(times []float64) []float64 {

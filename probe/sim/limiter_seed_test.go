@@ -32,12 +32,12 @@ func instances() []instance {
 	ec2 := func(name string, token unit.Rate) instance {
 		low := max(600*unit.Mbit, token)
 		b := &link.Bucket{Rate: token, Size: 12_500_000, Peak: unit.Gbit, PeakLow: low}
-		return instance{name: name, Path: sim.Path{Hops: hop(unit.Gbit, b)}, class: limiter.TBF,
+		return instance{name: name, Path: sim.Path{Hops: hop(unit.Gbit, b), Work: time.Microsecond}, class: limiter.TBF,
 			seed: limiter.Seed{Count: 200_000, Rate: unit.Gbit, Bin: bin}, peak: 1000, token: float64(token / unit.Mbit)}
 	}
 	google := func(name string, token unit.Rate) instance {
 		b := &link.Bucket{Rate: token, Size: 12_500_000, Gift: 10_000_000, GiftEvery: 500 * time.Millisecond}
-		return instance{name: name, Path: sim.Path{Hops: hop(3200*unit.Mbit, b)}, class: limiter.TBF,
+		return instance{name: name, Path: sim.Path{Hops: hop(3200*unit.Mbit, b), Work: time.Microsecond}, class: limiter.TBF,
 			seed: limiter.Seed{Count: 480_000, Rate: 3200 * unit.Mbit, Bin: bin}, peak: 3200, token: float64(token / unit.Mbit), gifts: 3}
 	}
 	azure := func(name string, packets int) instance {

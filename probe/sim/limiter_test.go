@@ -128,6 +128,12 @@ func tryLimited(rng *rand.Rand, class limiter.Class) (p limited, ok bool) {
 			suspend(p.packets, p.sleeping)
 		}
 	}
+	// A queue holds a hundred packets at least.
+	for i := range p.Hops {
+		if h := &p.Hops[i]; h.Queue.Time == shortQueue && float64(h.Slowest())*shortQueue.Seconds() < 100*1514*8 {
+			h.Queue = link.Amount{Segments: 100}
+		}
+	}
 	if (class == limiter.TBF || class == limiter.Policer) && rng.IntN(8) == 0 {
 		n, t := logDraw(rng, 100, 1000), logDraw(rng, 0.4e6, 5e6)
 		if n*1514*8e9/t > 3*p.rate {
@@ -138,12 +144,14 @@ func tryLimited(rng *rand.Rand, class limiter.Class) (p limited, ok bool) {
 	return p, ok
 }
 
+const shortQueue = 50 * time.Millisecond
+
 func drawQueue(rng *rand.Rand) link.Amount {
 	switch rng.IntN(4) {
 	case 0:
 		return link.Amount{Segments: int(logDraw(rng, 100, 2000))}
 	case 1:
-		return link.Amount{Time: 50 * time.Millisecond}
+		return link.Amount{Time: shortQueue}
 	}
 	return endless
 }
@@ -217,8 +225,8 @@ func quantileOf(values []float64, q float64) float64 {
 	return values[min(int(q*float64(len(values))), len(values)-1)]
 }
 
-// each of the classes' paths in TestLimiter.
-const limiterPaths = 40
+// limiterPaths are drawn of each class.
+const limiterPaths = 25
 
 // On drawn paths of every class at least 95 % are told, and T and delta are within
 // 5 % at p90.
