@@ -57,6 +57,8 @@ const (
 	knownSlope = 0.02
 	foundSlope = 0.25
 	model      = 0.005
+	// shapedModel: what waits in other queues as a window begins counts, too.
+	shapedModel = 0.015
 
 	z = 1.645
 )
@@ -86,7 +88,7 @@ func (m Ours) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 			rate = m.assume(&r)
 		}
 	} else if r.stood == 0 {
-		hold = min(firstHold<<(len(r.trains)-1), mostHold)
+		hold = min(firstHold<<min(len(r.trains)-1, 8), mostHold)
 	}
 	packets := func(ns, rate float64) int { return int(ns * rate / 8e9 / frame) }
 	hold = max(min(hold, packets(longest, rate)), leastHold)
@@ -122,7 +124,7 @@ func (m Ours) Estimate(samples []probe.Sample) (out Result) {
 		out.Available = probe.CannotTell(fmt.Sprintf("packets were held back for up to %v at a time, in %d of %d trains: a limiter that gives something out every so often", r.held.Round(100*time.Microsecond), r.heldTrains, len(r.trains)))
 		return out
 	}
-	a := min(r.busy.available(r.rate), r.rate)
+	a := min(max(r.busy.available(r.rate), 0), r.rate)
 	variance := 0.0
 	for _, b := range r.blocks {
 		d := b.bits*1e9 - r.rate*b.growth - a*b.gap
@@ -136,7 +138,23 @@ func (m Ours) Estimate(samples []probe.Sample) (out Result) {
 		slope = foundSlope
 	}
 	slope *= r.rate * r.busy.growth / r.busy.gap
-	half := z * math.Sqrt(se*se+slope*slope+model*model*a*a)
-	out.Available = probe.Estimate{Value: a, Low: math.Max(a-half, 0), High: a + half}
+	rest := model * a
+	if r.shaped {
+		rest = shapedModel * a
+	}
+	half := z * (1 + 1.5/n) * math.Sqrt(se*se+slope*slope+rest*rest) // Student's, about
+	out.Available = probe.Estimate{Value: a, Low: max(a-half, 0), High: a + half}
+	out.Notes = r.notes()
+	return out
+}
+
+// notes are what was odd on the way.
+func (r *reading) notes() (out []string) {
+	if r.stood > 0 {
+		out = append(out, fmt.Sprintf("the receiver stood still for up to %v at a time; what came then is left out", r.stood.Round(10*time.Microsecond)))
+	}
+	if r.lost > 0.005*r.sent {
+		out = append(out, fmt.Sprintf("%.1f %% of the packets were lost", 100*r.lost/r.sent))
+	}
 	return out
 }

@@ -19,7 +19,8 @@ type reading struct {
 	from, to int64         // ns of the sender's clock
 	idle     time.Duration // the longest from one train to the next
 	stood    time.Duration // the longest for which the receiver stood still
-	lost     int
+	// sent packets, and those that never came
+	sent, lost float64
 	// held is the longest for which packets waited all at once, and in how many trains
 	// that was.
 	held       time.Duration
@@ -39,7 +40,6 @@ type holding struct {
 	headCame, headRate float64
 	spare              float64 // ns of its window in which nothing waited
 	start              float64 // ns of queue where the window begins
-	end                float64 // and where the train ended
 }
 
 // met tells whether the train met a queue that lasted.
@@ -72,7 +72,8 @@ func (m Ours) read(samples []probe.Sample) (r reading) {
 			r.idle = max(r.idle, time.Duration(idle))
 		}
 		r.to = s.Sent[len(s.Sent)-1]
-		r.lost += s.Lost()
+		r.sent += float64(s.Count())
+		r.lost += float64(s.Lost())
 		r.add(s, least, float64(idle))
 	}
 	return r
@@ -108,7 +109,7 @@ func (r *reading) add(s *probe.Sample, least, idle float64) {
 		if r.shaped && !r.emptied(busy[0].queue) {
 			continue
 		}
-		h.start, h.end = max(h.start, busy[0].queue), busy[len(busy)-1].queue
+		h.start = max(h.start, busy[0].queue)
 		var block sums
 		for _, i := range busy {
 			h.busy.add(i)
@@ -189,15 +190,18 @@ func (r *reading) guess() (rate float64, ok bool) {
 		return 0, false
 	}
 	rate = s.available(r.rate)
-	// What met no queue was too slow.
+	// Trains that met no queue may have been too slow.
 	for _, t := range slices.Backward(r.trains) {
 		if !r.shaped || t.met() {
 			break
 		}
-		rate = max(rate, 2*t.rate)
+		rate = max(rate, 0.02*r.rate) * faster
 	}
 	return min(max(rate, r.rate/100), r.rate), true
 }
 
 // heldTime is from when on a wait is not one behind cross traffic.
 const heldTime = time.Millisecond
+
+// faster a train is after one that met no queue.
+const faster = 1.4

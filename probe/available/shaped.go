@@ -1,6 +1,9 @@
 package available
 
 import (
+	"cmp"
+	"math"
+
 	"headgate/probe"
 	"headgate/unit"
 )
@@ -22,6 +25,9 @@ const (
 	// the bucket anew, so that few long ones cost least.
 	shapedHold = 1600
 	shapedTime = 100e6
+	// shapedMost is how long a queue a head may make, in ns, if others take most of the
+	// bucket's rate.
+	shapedMost = 8e6
 	// shapedQueue is how much has to wait in ns, and in packets, where the window begins
 	// for the bucket to be empty: queues elsewhere are shorter.
 	shapedQueue   = 300e3
@@ -78,44 +84,63 @@ func (m Ours) assume(r *reading) float64 {
 	return r.rate * (1 - max(left, 0.05))
 }
 
+// missing is how many bytes trains have taken out of the bucket, and it has not got
+// back since, if so much is available.
+func (r *reading) missing(available float64) (out float64) {
+	for _, t := range r.trains {
+		out = max(out-available*t.idle/8e9, 0)
+		out = max(out+t.bytes-available*t.took/8e9, 0)
+	}
+	return out
+}
+
 // drain makes a train's head so long that it empties the bucket, which has filled again
 // since the train before. It gives how many bytes will wait behind it, and how long
 // the hold may be.
 func (m Ours) drain(r *reading, available float64) (head probe.Part, drop float64, hold int) {
 	fast := m.fast(r)
 	net := max(1-available/fast, 0.05)
-	size := float64(firstDrain) // of the bucket
-	met, found := 0, 0.0        // found is the most that a head found in it
-	out := 0.0                  // what is missing from it
-	for i, t := range r.trains {
-		if i > 0 {
-			out = max(out-available*t.idle/8e9, 0)
-		}
-		out = max(out+t.bytes-available*t.took/8e9, 0)
-		if !t.met() {
-			size *= morePart
-			continue
-		}
-		met++
-		found = max(found, float64(t.head*frame)*net-t.start*r.rate/8e9)
-	}
-	if m.Bucket > 0 {
-		size = m.Bucket
-	}
-	need := size
 	drop = max(headPackets*frame, 2*shapedQueue*r.rate/8e9)
-	if n := len(r.trains); n > 0 {
-		last := r.trains[n-1]
-		idle := max(float64(r.idle), firstIdle)
-		if last.met() {
-			need = (available*idle + max(available-last.rate, 0)*last.spare) / 8e9
-			need = min(need, 1.2*found, size)
-		} else {
-			need = min(max(size-out+available*idle/8e9, 0.15*size), size)
+	need, most := 0.0, math.Inf(1)
+	met, found := 0, 0.0 // found is the most that a head found in the bucket
+	unmet := 0.0         // in a row
+	for _, t := range r.trains {
+		unmet++
+		if t.met() {
+			met++
+			unmet = 0
+			found = max(found, float64(t.head*frame)*net-t.start*r.rate/8e9)
 		}
-	} else {
-		need = min(need, firstDrain)
 	}
-	head = probe.Part{Count: int((1.05*max(need, 0)+drop)/net/frame) + 1, Size: mtu, Rate: unit.Rate(fast), Pause: r.stood}
-	return head, drop, min(firstHold<<(2*met), shapedHold)
+	size := cmp.Or(m.Bucket, math.Inf(1))
+	idle := max(float64(r.idle), firstIdle)
+	if n := len(r.trains); met > 0 && unmet == 0 {
+		last := r.trains[n-1]
+		need = min((available*idle+max(available-last.rate, 0)*last.spare)/8e9, 1.2*found, size)
+	} else {
+		if m.Bucket == 0 {
+			size = firstDrain * math.Pow(morePart, unmet)
+		}
+		if met > 0 {
+			size = min(size, 1.2*found)
+		}
+		need = min(max(size-r.missing(available)+available*idle/8e9, 0.15*size), size)
+		if n == 0 {
+			need = min(need, firstDrain)
+		}
+		// If others take much the head must not make a queue that is too long.
+		little := r.rate * (1 - 0.9*math.Pow(0.7, unmet))
+		rest := 0.0
+		if m.Bucket > 0 {
+			rest = max(m.Bucket-r.missing(little), 0)
+		}
+		most = (rest + shapedMost*math.Pow(2, unmet)*r.rate/8e9) / (1 - little/fast)
+	}
+	bytes := min((1.05*max(need, 0)+drop)/net, most)
+	head = probe.Part{Count: int(bytes/frame) + 1, Size: mtu, Rate: unit.Rate(fast), Pause: r.stood}
+	hold = min(firstHold<<min(2*met, 8), shapedHold)
+	if unmet > 0 {
+		hold = min(hold, 2*firstHold)
+	}
+	return head, drop, hold
 }
