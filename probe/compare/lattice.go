@@ -62,3 +62,13 @@ func owner(t probe.Train) []int {
 
 // mostMissing packets in a row may be lost without an end to the stretch, plus one.
 const mostMissing = 4
+
+// slope is how many clock packets came per packet, on average.
+func slope(st []stretch) float64 {
+	clock, number := 0, 0
+	for _, s := range st {
+		clock += s[len(s)-1].clock - s[0].clock
+		number += s[len(s)-1].number - s[0].number
+	}
+	return float64(clock) / float64(number)
+}

@@ -74,12 +74,15 @@ func (f *fit) search() (modes []mode) {
 	for _, n := range noises {
 		for g := f.mean / reach; g <= f.mean*reach; g *= 1 + coarse {
 			e, _ := f.evidence(g, n)
+			if n > 0 {
+				e *= soft
+			}
 			tried = append(tried, mode{g, n, e})
 		}
 	}
 	slices.SortFunc(tried, func(a, b mode) int { return cmp.Compare(b.evidence, a.evidence) })
 	for _, t := range tried {
-		if len(modes) == candidates || t.evidence < modes0(modes)/2 {
+		if len(modes) == candidates || len(modes) > 0 && t.evidence < modes[0].evidence/2 {
 			break
 		}
 		if !slices.ContainsFunc(modes, func(m mode) bool { return math.Abs(math.Log(t.gamma/m.gamma)) < apart }) {
@@ -89,19 +92,16 @@ func (f *fit) search() (modes []mode) {
 	return modes
 }
 
-func modes0(modes []mode) float64 {
-	if len(modes) == 0 {
-		return 0
-	}
-	return modes[0].evidence
-}
-
 // refine looks around a mode for the likeliest ratio.
 func (f *fit) refine(m mode) mode {
 	most := 0.0
 	at := m.gamma
 	for g := at * (1 - 1.5*coarse); g <= at*(1+1.5*coarse); g *= 1 + fine {
-		if all, raw := f.evidence(g, m.noise); raw > most {
+		all, raw := f.evidence(g, m.noise)
+		if m.noise > 0 {
+			all *= soft
+		}
+		if raw > most {
 			most = raw
 			m.gamma, m.evidence = g, max(all, m.evidence)
 		}
@@ -113,4 +113,4 @@ func (f *fit) refine(m mode) mode {
 var parts = []float64{0.02, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.75, 0.9, 0.97}
 
 // noises of the receiver's order, in packets of the clock, as they are tried.
-var noises = []float64{0, 1, 2, 4, 8}
+var noises = []float64{0, 2, 5}

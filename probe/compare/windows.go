@@ -84,3 +84,16 @@ func (w *windows) background(mean float64) [][]float64 {
 	}
 	return out
 }
+
+// plus adds another's counts of the same k.
+func (w *windows) plus(o *windows) {
+	for i := range w.ks {
+		for len(w.counts[i]) < len(o.counts[i]) {
+			w.counts[i] = append(w.counts[i], 0)
+		}
+		for d, n := range o.counts[i] {
+			w.counts[i][d] += n
+		}
+		w.total[i] += o.total[i]
+	}
+}

@@ -1,0 +1,96 @@
+package compare
+
+import (
+	"time"
+
+	"headgate/probe"
+	"headgate/unit"
+)
+
+// plan is what was learnt so far for what to send next.
+type plan struct {
+	blind    bool // nothing has come of both senders yet
+	hopeless bool
+	start    []time.Duration
+	took     [2]float64 // ns a full frame, about
+	block    int        // full frames
+	size     int        // of IP packets
+}
+
+func newPlan(samples []probe.JointSample) plan {
+	p := plan{blind: true, block: blockLength}
+	for i := range samples {
+		s := &samples[i]
+		if len(s.Trains) != 2 || s.Reordered {
+			return plan{hopeless: true}
+		}
+		a, b := s.Of(0), s.Of(1)
+		if len(a.Arrived) < 2 || len(b.Arrived) < 2 {
+			// Both looks may be lost; a sender that is silent twice stays so.
+			p.hopeless = i > 0
+			continue
+		}
+		p.learn(s, [2]*probe.Sample{&a, &b})
+	}
+	return p
+}
+
+// learn takes over what a sample shows.
+func (p *plan) learn(s *probe.JointSample, of [2]*probe.Sample) {
+	late := float64(of[1].Arrived[0].At - of[0].Arrived[0].At)
+	gain := 0.5 // starts jitter
+	if p.blind {
+		p.blind, gain = false, 1
+		for i, o := range of {
+			n := len(o.Arrived)
+			p.took[i] = max(float64(o.Arrived[n-1].At-o.Arrived[0].At)/float64(n-1), 1)
+		}
+		frame := float64(fullSize+probe.Overhead) * float64(spacing) / min(p.took[0], p.took[1])
+		p.size = min(max(int(frame)-probe.Overhead, smallest), fullSize)
+	} else if useful(s, p.slow()) < usefulLeast {
+		p.block *= 2
+	}
+	// The faster one's block should fall into the slower one's.
+	want := float64(p.block) * (p.took[0] - p.took[1]) / 4
+	shift := time.Duration((want - late) * gain)
+	if p.start != nil {
+		shift += p.start[1] - p.start[0]
+	}
+	p.start = []time.Duration{max(-shift, 0), max(shift, 0)}
+}
+
+func (p *plan) slow() int {
+	if p.took[1] > p.took[0] {
+		return 1
+	}
+	return 0
+}
+
+// look is the first that is sent.
+func (p *plan) look() probe.Joint {
+	t := probe.Uniform("compare/look", lookCount, fullSize, 0)
+	return probe.Joint{Purpose: t.Purpose, Trains: []probe.Train{t, t}, Start: p.start}
+}
+
+// blocks is as many of them as fit into one go and into the budget.
+func (p *plan) blocks(budget unit.Bytes) (probe.Joint, bool) {
+	part := probe.Part{Count: p.block * (fullSize + probe.Overhead) / (p.size + probe.Overhead), Size: p.size}
+	n := min(max(perJoint*blockLength/p.block, 1), int(budget)/(part.Count*part.Frame()))
+	t := probe.Train{Purpose: blocksPurpose}
+	for range n {
+		t.Parts = append(t.Parts, part)
+		part.Pause = time.Duration((1 + idle) * float64(p.block) * p.took[p.slow()])
+	}
+	return probe.Joint{Purpose: t.Purpose, Trains: []probe.Train{t, t}, Start: p.start}, n > 0
+}
+
+const blocksPurpose = "compare/blocks"
+
+// useful is the part of the faster sender's packets that have a place in a stretch.
+func useful(s *probe.JointSample, slow int) float64 {
+	n := 0
+	for _, st := range stretches(s, slow, 1-slow) {
+		n += st[len(st)-1].clock - st[0].clock
+	}
+	return float64(n) / float64(max(s.Trains[1-slow].Count(), 1))
+}
