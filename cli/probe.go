@@ -65,6 +65,7 @@ type probeFlags struct {
 	capacity   rateFlag
 	method     string
 	log, plots string
+	watch      time.Duration // of the limiter alone
 	output     *format
 }
 
@@ -81,6 +82,9 @@ each is the interval that has the truth in 90 of 100 measurements.`,
 	}
 	var f probeFlags
 	f.add(c)
+	if m.wanted == (path.Wanted{Limiter: true}) {
+		c.Flags().DurationVar(&f.watch, "watch", 0, "look again and again for so long (65s: three gifts of 20 s each): tokens given besides, and changes; --bytes is then 100MB without it")
+	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		auth, err := f.auth.client()
 		if err != nil {
@@ -88,6 +92,12 @@ each is the interval that has the truth in 90 of 100 measurements.`,
 		}
 		if f.bytes == 0 || f.time <= 0 {
 			return usageError{errors.New("a measurement needs bytes and time: write more than 0"), c.CommandPath()}
+		}
+		if f.watch > 0 {
+			if !c.Flags().Changed("bytes") {
+				f.bytes = bytesFlag(watchBudget)
+			}
+			return a.probeWatch(args[0], f, auth)
 		}
 		return a.measure(args[0], m, f, auth)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -100,8 +101,40 @@ func (a *app) printCompared(f format, pairs []compared) error {
 			}
 			rows = append(rows, []string{p.First, p.Second, plain(p.Result.Ratio), sizeText(float64(p.Bytes)), took})
 		}
-		return table(w, "", rows)
+		if err := table(w, "", rows); err != nil {
+			return err
+		}
+		for _, p := range pairs {
+			for _, n := range p.Result.Notes {
+				fmt.Fprintf(w, "%s, %s: %s\n", p.First, p.Second, n)
+			}
+		}
+		return rankTable(w, pairs)
 	})
+}
+
+// rankTable puts more than two servers on one scale.
+func rankTable(w io.Writer, pairs []compared) error {
+	if len(pairs) < 2 {
+		return nil
+	}
+	var hosts []string
+	place := func(h string) int {
+		if !slices.Contains(hosts, h) {
+			hosts = append(hosts, h)
+		}
+		return slices.Index(hosts, h)
+	}
+	var ties []compare.Pair
+	for _, p := range pairs {
+		ties = append(ties, compare.Pair{A: place(p.First), B: place(p.Second), Result: p.Result})
+	}
+	rows := [][]string{{"RANK", "HOST", "CAPACITY, OF THE FASTEST'S"}}
+	for i, r := range compare.Rank(len(hosts), ties) {
+		rows = append(rows, []string{fmt.Sprint(i + 1), hosts[r.Sender], plain(r.Relative)})
+	}
+	fmt.Fprintln(w)
+	return table(w, "", rows)
 }
 
 // networkFlags are -4 and -6.

@@ -14,13 +14,13 @@ import (
 	"headgate/unit"
 )
 
-// fault does something to what came of a train.
-type fault struct {
+// limiterFault does something to what came of a train.
+type limiterFault struct {
 	name string
 	do   func(rng *rand.Rand, s *probe.Sample)
 }
 
-var faults = []fault{
+var limiterFaults = []limiterFault{
 	{"reordering", func(rng *rand.Rand, s *probe.Sample) {
 		for i := 1; i < len(s.Arrived); i++ {
 			if rng.IntN(20) == 0 {
@@ -81,7 +81,7 @@ var faults = []fault{
 // with confidence; what a fault leaves whole is still right.
 func TestLimiterFaults(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
-	for _, f := range faults {
+	for _, f := range limiterFaults {
 		right, doubted, wrong, all := 0, 0, 0, 0
 		for _, class := range classes {
 			for i := range 2 {

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"headgate/probe"
+	"headgate/probe/limiter"
+	"headgate/probe/path"
+	"headgate/probe/session"
+	"headgate/unit"
+)
+
+// watched is a limiter that was looked at for a while.
+type watched struct {
+	Host       string                               `json:"host"`
+	Directions map[probe.Direction]*limiter.Watched `json:"directions"`
+	Failed     string                               `json:"failed,omitempty"`
+}
+
+// watchBudget is what a watch may send in each direction, unless it is told otherwise.
+const watchBudget unit.Bytes = 100_000_000
+
+// probeWatch looks at a limiter again and again, and prints what it gave besides and how
+// it changed.
+func (a *app) probeWatch(target string, f probeFlags, auth session.Auth) error {
+	host, port, err := hostPort(target)
+	if err != nil {
+		return usageError{err, "headgate probe limiter"}
+	}
+	ctx, stop := interrupted()
+	defer stop()
+	progress := a.progress(*f.output)
+	defer progress.clear()
+	out := watched{Host: target, Directions: map[probe.Direction]*limiter.Watched{}}
+	var failure error
+	for _, d := range f.directions() {
+		// One session each: a server bounds how long one lasts.
+		w, err := watchOne(ctx, session.Options{Host: host, Port: port, Network: f.network(), Auth: auth}, d, f, progress)
+		if w != nil {
+			out.Directions[d] = w
+		}
+		if err != nil {
+			out.Failed, failure = err.Error(), err
+			break
+		}
+	}
+	progress.clear()
+	return errors.Join(a.print(*f.output, out, func(w io.Writer) error { return out.table(w) }), failure)
+}
+
+func watchOne(ctx context.Context, o session.Options, d probe.Direction, f probeFlags, progress *progress) (*limiter.Watched, error) {
+	o.Waiting = func(n int) { progress.say("waiting: %d measure before us", n) }
+	client, err := session.Dial(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	m := limiter.Watch{Budget: unit.Bytes(f.bytes), Time: f.watch}
+	begun := time.Now()
+	samples, err := path.Run(ctx, m.Next, func(ctx context.Context, t probe.Train) (probe.Sample, error) {
+		progress.say("%s: watching for %v of %v", d, time.Since(begun).Round(time.Second), f.watch)
+		return client.Send(ctx, d, t)
+	}, f.watch+time.Minute, func(*probe.Sample) {})
+	if len(samples) == 0 {
+		return nil, err
+	}
+	r := m.Estimate(samples)
+	return &r, err
+}
+
+// table prints what was seen: a line for each direction's gifts and changes.
+func (w *watched) table(to io.Writer) error {
+	rows := [][]string{{"DIRECTION", "WATCHED", "SENT", "RATE", "GIFTS", "CHANGES"}}
+	for _, d := range []probe.Direction{probe.Out, probe.In} {
+		seen := w.Directions[d]
+		if seen == nil {
+			continue
+		}
+		row := []string{string(d), fmt.Sprintf("%.1f s", seen.Took), seen.Bytes.String()}
+		if seen.Cannot != "" {
+			rows = append(rows, append(row, "cannot tell: "+seen.Cannot))
+			continue
+		}
+		rate, gifts, changes := "", "none", "none"
+		if n := len(seen.Levels); n > 0 {
+			rate = bitRate(seen.Levels[n-1].Rate)
+		}
+		if g := seen.Gifts; g != nil {
+			gifts = fmt.Sprintf("%s every %s", estimateText(g.Size, sizeText), estimateText(g.Every, func(v float64) string { return fmt.Sprintf("%.2f s", v) }))
+		}
+		for i, c := range seen.Changes {
+			if i == 0 {
+				changes = ""
+			} else {
+				changes += "; "
+			}
+			changes += fmt.Sprintf("at %.1f s from %s to %s", c.At, bitRate(c.From), bitRate(c.To))
+		}
+		rows = append(rows, append(row, rate, gifts, changes))
+	}
+	fmt.Fprintln(to, w.Host)
+	return table(to, "", rows)
+}
