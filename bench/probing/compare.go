@@ -1,0 +1,193 @@
+package probing
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"headgate/bench"
+	"headgate/lab/link"
+	"headgate/probe"
+	"headgate/probe/compare"
+	"headgate/probe/sim"
+	"headgate/unit"
+)
+
+// pathComp is the seed's method.
+const pathComp = "PathComp"
+
+// testbed is the network of 3.7.1: three links each, in bit/s, and a shared one of 10
+// Gbit/s; each own link has cross traffic, but for the senders' first.
+func testbed(a, b [3]float64, crossA, crossB float64, d *bench.Draw) sim.Meeting {
+	own := func(rates [3]float64, cross float64) sim.Path {
+		p := ends(d)
+		for i, r := range rates {
+			hop := link.Spec{Rate: unit.Rate(r), Delay: d.Duration(50*time.Microsecond, 3*time.Millisecond), Queue: endless}
+			if i > 0 {
+				hop.Cross = crossOf(d, cross*r)
+			}
+			p.Hops = append(p.Hops, hop)
+		}
+		return p
+	}
+	m := sim.Meeting{
+		Own:    []sim.Path{own(a, crossA), own(b, crossB)},
+		Shared: sim.Path{Hops: []link.Spec{{Rate: 10 * unit.Gbit, Queue: endless}}, Noise: time.Duration(d.Uniform(500, 1000))},
+		Jitter: d.Duration(20*time.Microsecond, time.Millisecond),
+	}
+	return m
+}
+
+// ratios is a cell: paths whose ratios' errors are pooled.
+type ratios struct {
+	id, what string
+	target   bench.Target
+	// mayAbstain: "cannot tell" is as good.
+	mayAbstain bool
+	draw       func(d *bench.Draw) (sim.Meeting, float64)
+}
+
+// narrowA is the slower path of 3.7.1, and its narrow link.
+var narrowA = [3]float64{500e6, 200e6, 1e9}
+
+var ratioCells = []ratios{
+	{"figure-3.23a", "ratios of 2 to 8 with 30 % of cross traffic", ratioOff, false, func(d *bench.Draw) (sim.Meeting, float64) {
+		r := d.Uniform(2, 8)
+		return testbed(narrowA, [3]float64{1.6e9, 200e6 * r, 10e9}, 0.3, 0.3, d), r
+	}},
+	{"figure-3.23b", "ratios of 1 to 2 with 30 % of cross traffic", ratioOff, false, func(d *bench.Draw) (sim.Meeting, float64) {
+		r := d.Uniform(1, 2)
+		return testbed(narrowA, [3]float64{1e9, 200e6 * r, 1e9}, 0.3, 0.3, d), r
+	}},
+	{"figure-3.24a", "a ratio of 2, 10 to 60 % on the slow path, 30 % on the fast", ratioOff, false, func(d *bench.Draw) (sim.Meeting, float64) {
+		return testbed(narrowA, [3]float64{1e9, 400e6, 1e9}, d.Uniform(0.1, 0.6), 0.3, d), 2
+	}},
+	{"figure-3.24b", "a ratio of 2, 10 to 50 % on the fast path, 30 % on the slow", ratioOff, false, func(d *bench.Draw) (sim.Meeting, float64) {
+		return testbed(narrowA, [3]float64{1e9, 400e6, 1e9}, 0.3, d.Uniform(0.1, 0.5), d), 2
+	}},
+	{"figure-3.24b-60%", "a ratio of 2, 60 % on the fast path; of those with an answer", ratioOffHard, true, func(d *bench.Draw) (sim.Meeting, float64) {
+		return testbed(narrowA, [3]float64{1e9, 400e6, 1e9}, 0.3, 0.6, d), 2
+	}},
+	{"drawn", "ratios of 1 to 8, 10 to 60 % on either, capacities of 50 to 400 Mbit/s and up", ratioOff, false, func(d *bench.Draw) (sim.Meeting, float64) {
+		r, c := d.Log(1, 8), d.Log(50e6, 400e6)
+		return testbed([3]float64{c * d.Uniform(1.2, 4), c, c * d.Uniform(1.2, 4)}, [3]float64{c * r * d.Uniform(1.2, 4), c * r, c * r * d.Uniform(1.2, 4)}, d.Uniform(0.1, 0.6), d.Uniform(0.1, 0.5), d), r
+	}},
+}
+
+func compareCases(d *bench.Draw) (out []bench.Case) {
+	for i, c := range ratioCells {
+		id := "compare/simulated/" + c.id
+		claims := []bench.Claim{
+			bench.NewClaim(id+"/p90", "p90 error of the ratio: "+c.what, c.target, pathComp),
+			bench.NewClaim(id+"/bytes", "sent by each server, at the most", measuredOnly("MB"), pathComp),
+		}
+		last := i == len(ratioCells)-1
+		if last {
+			claims = append(claims, honestClaims("compare")...)
+		}
+		out = append(out, bench.Case{
+			Name: id, Claims: claims, Drawn: c.what,
+			Takes: func(quick bool) time.Duration { return pick(quick, 10*time.Second, 60*time.Second) },
+			Run:   func(ctx context.Context, r *bench.Run) error { return c.run(ctx, r, d, id, last) },
+		})
+	}
+	return append(out, equalCase(d))
+}
+
+// race lets a method send over a simulated meeting.
+func race(m sim.Meeting, seed uint64, step func([]probe.JointSample) (probe.Joint, bool)) (samples []probe.JointSample, bytes float64) {
+	n := sim.NewJoint(m, seed)
+	for range rounds {
+		j, ok := step(samples)
+		if !ok {
+			break
+		}
+		samples = append(samples, n.Send(j))
+		most := 0.0
+		for _, t := range j.Trains {
+			most = max(most, float64(t.Bytes()))
+		}
+		bytes += most
+	}
+	return samples, bytes
+}
+
+func (c ratios) run(ctx context.Context, r *bench.Run, d *bench.Draw, id string, honest bool) error {
+	n := pick(r.Quick, 20, 200)
+	ours, seeds := make(pool, n), make(pool, n)
+	onAll(ctx, n, func(i int) {
+		m, truth := c.draw(d.For(fmt.Sprintf("%s/%d", id, i)))
+		samples, bytes := race(m, d.Seed()+uint64(i), compare.Ours{}.Next)
+		ours[i] = judge(compare.Ours{}.Estimate(samples).Ratio, truth)
+		ours[i].bytes = bytes
+		if i < pick(r.Quick, 10, 60) {
+			samples, bytes = race(m, d.Seed()+uint64(i), compare.Seed{}.Next)
+			seeds[i] = judge(compare.Seed{}.Estimate(samples).Ratio, truth)
+			seeds[i].bytes = bytes
+		}
+	})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	write := func(sheet *bench.Sheet, p pool) {
+		judged := p
+		if c.mayAbstain {
+			if judged = p.answered(); len(judged) == 0 {
+				sheet.Set(id+"/p90", 0)
+				sheet.Note(id+"/p90", "all of %d: cannot tell: %s", len(p), p.why())
+			}
+		}
+		judged.setP90(sheet, id+"/p90")
+		sheet.Set(id+"/bytes", quantile(p.each(func(o outcome) float64 { return o.bytes / 1e6 }), 1))
+	}
+	write(r.Sheet(bench.Ours), ours)
+	write(r.Sheet(pathComp), measuredOf(seeds))
+	if honest {
+		ours.setHonest(r.Sheet(bench.Ours), "compare")
+	}
+	return nil
+}
+
+// equalCase: of equal paths neither may be said to be the faster.
+func equalCase(d *bench.Draw) bench.Case {
+	const id = "compare/simulated/equal"
+	return bench.Case{
+		Name: id,
+		Claims: []bench.Claim{
+			bench.NewClaim(id+"/bias", "mean ratio of equal paths, off 1", ratioOff, pathComp),
+			bench.NewClaim(id+"/p90", "p90 error of the ratio of equal paths with 10 to 50 % of cross traffic", ratioOff, pathComp),
+		},
+		Takes: func(quick bool) time.Duration { return pick(quick, 10*time.Second, 60*time.Second) },
+		Run: func(ctx context.Context, r *bench.Run) error {
+			n := pick(r.Quick, 20, 200)
+			ours, seeds := make([]probe.Estimate, n), make([]probe.Estimate, n)
+			onAll(ctx, n, func(i int) {
+				v := d.For(fmt.Sprintf("%s/%d", id, i))
+				c := v.Log(50e6, 400e6)
+				rates := [3]float64{2 * c, c, 2 * c}
+				m := testbed(rates, rates, v.Uniform(0.1, 0.5), v.Uniform(0.1, 0.5), v)
+				samples, _ := race(m, d.Seed()+uint64(i), compare.Ours{}.Next)
+				ours[i] = compare.Ours{}.Estimate(samples).Ratio
+				samples, _ = race(m, d.Seed()+uint64(i), compare.Seed{}.Next)
+				seeds[i] = compare.Seed{}.Estimate(samples).Ratio
+			})
+			for by, all := range map[string][]probe.Estimate{bench.Ours: ours, pathComp: seeds} {
+				var p pool
+				sum, known := 0.0, 0.0
+				for _, e := range all {
+					p = append(p, judge(e, 1))
+					if e.Known() {
+						sum, known = sum+e.Value, known+1
+					}
+				}
+				sheet := r.Sheet(by)
+				if known > 0 {
+					sheet.Set(id+"/bias", 100*math.Abs(sum/known-1))
+				}
+				p.setP90(sheet, id+"/p90")
+			}
+			return ctx.Err()
+		},
+	}
+}
