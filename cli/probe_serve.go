@@ -39,7 +39,7 @@ trains.`,
 	auth.add(c)
 	caps := session.Default
 	rate, bytes := rateFlag(caps.Rate), bytesFlag(caps.Bytes)
-	listen := c.Flags().String("listen", net.JoinHostPort("", strconv.Itoa(session.Port)), "address and port, for TCP and UDP")
+	listen := c.Flags().String("listen", net.JoinHostPort("", strconv.Itoa(probe.Port)), "address and port, for TCP and UDP")
 	open := c.Flags().Bool("open", false, "let anybody measure")
 	c.Flags().Var(&bytes, "max-bytes", "send a client no more than this")
 	c.Flags().Var(&rate, "max-rate", "send no faster than this, over any second")

@@ -19,10 +19,16 @@ type Address struct {
 	Port int
 }
 
+// longestAddress has a name, a port and their signs.
+const longestAddress = 253 + len("[]:65535")
+
 // ParseAddress reads "server.example.org", "192.0.2.7:5000", "2001:db8::7" or
 // "[2001:db8::7]:5000".
 func ParseAddress(s string) (a Address, err error) {
 	a = Address{s, Port}
+	if len(s) > longestAddress {
+		return a, fmt.Errorf("a host of %d characters: names have up to 253", len(s))
+	}
 	if inner, ok := strings.CutPrefix(s, "["); ok && strings.HasSuffix(inner, "]") {
 		a.Host = strings.TrimSuffix(inner, "]")
 	} else if h, p, err := net.SplitHostPort(s); err == nil {

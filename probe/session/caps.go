@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -78,6 +79,25 @@ func busiest(t probe.Train) unit.Bytes {
 		most = max(most, total)
 	}
 	return most
+}
+
+// await waits until a train may be sent, and counts it.
+func (a *allowance) await(ctx context.Context, t probe.Train) error {
+	for {
+		wait, err := a.check(t, time.Now())
+		if err != nil {
+			return err
+		}
+		if wait <= 0 {
+			a.take(t, time.Now())
+			return nil
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // take counts a train that is sent now.

@@ -32,6 +32,11 @@ type Options struct {
 	// Socket is for clients that share one, so that the order in which the trains of
 	// several servers come is kept; nil is one of its own.
 	Socket *Socket
+	// Patience is how long it waits for its turn: then ErrBusy. 0 is for as long as it
+	// takes.
+	Patience time.Duration
+	// Caps, if not nil, bound what this end sends.
+	Caps *Caps
 }
 
 // Client is one end of a session that asks.
@@ -55,6 +60,7 @@ type Client struct {
 	rest    func() // lets the processors halt again
 	id      uint64
 	number  uint32
+	left    *allowance // nil is no bounds
 	broken  error
 }
 
@@ -106,9 +112,15 @@ func (c counted) Write(b []byte) (int, error) {
 
 // Dial begins a session, and waits for its turn.
 func Dial(ctx context.Context, o Options) (*Client, error) {
+	return connect(ctx, o, func(ctx context.Context, c *Client) error { return c.begin(ctx, o) })
+}
+
+// connect reaches a server, proves who is there, and has use go on from there. The
+// client is closed if that fails.
+func connect(ctx context.Context, o Options, use func(context.Context, *Client) error) (*Client, error) {
 	host, port := o.Host, o.Port
 	if port == 0 {
-		port = Port
+		port = probe.Port
 	}
 	network := o.Network
 	if network == "" {
@@ -126,7 +138,9 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	c := &Client{conn: tls.Client(tcp, o.Auth.client(host)), MTU: map[probe.Direction]int{}}
 	c.l = &lines{in: bufio.NewReader(counted{c.conn, &c.control}), out: counted{c.conn, &c.control}, longest: longestAnswer}
 	halt := context.AfterFunc(ctx, func() { tcp.Close() })
-	err = c.begin(ctx, o)
+	if err = c.greet(ctx, o); err == nil {
+		err = use(ctx, c)
+	}
 	if !halt() && err == nil {
 		err = context.Cause(ctx)
 	}
@@ -140,8 +154,9 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	return c, nil
 }
 
-// begin is the handshake.
-func (c *Client) begin(ctx context.Context, o Options) error {
+// greet is the handshake up to where each end knows the other.
+func (c *Client) greet(ctx context.Context, o Options) error {
+	c.conn.SetDeadline(time.Now().Add(2 * patience))
 	if err := c.conn.HandshakeContext(ctx); err != nil {
 		return fmt.Errorf("TLS: %w", err)
 	}
@@ -161,6 +176,11 @@ func (c *Client) begin(ctx context.Context, o Options) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// begin waits for the turn, and finds out what gets through.
+func (c *Client) begin(ctx context.Context, o Options) error {
 	if err := c.l.write(message{Open: &open{Version}}); err != nil {
 		return err
 	}
@@ -169,6 +189,9 @@ func (c *Client) begin(ctx context.Context, o Options) error {
 		return err
 	}
 	c.Caps, c.id = w.Caps, uint64(w.Session)
+	if o.Caps != nil {
+		c.left = &allowance{caps: *o.Caps, ends: time.Now().Add(o.Caps.Time)}
+	}
 	remote := c.conn.RemoteAddr().(*net.TCPAddr).AddrPort()
 	c.Peer = netip.AddrPortFrom(remote.Addr().Unmap(), uint16(w.Data))
 	if err := c.join(o); err != nil {
@@ -191,9 +214,14 @@ func (c *Client) begin(ctx context.Context, o Options) error {
 	return c.findMTU(ctx, m.Ready.MTU)
 }
 
+// ErrBusy tells that a server's turn did not come within Patience.
+var ErrBusy = errors.New("others measure there")
+
 // welcomed waits for the turn.
 func (c *Client) welcomed(o Options) (*welcome, error) {
+	begun := time.Now()
 	for {
+		c.conn.SetDeadline(time.Now().Add(silence))
 		m, err := c.read()
 		if err != nil {
 			return nil, err
@@ -201,7 +229,13 @@ func (c *Client) welcomed(o Options) (*welcome, error) {
 		if m.Welcome != nil {
 			return m.Welcome, nil
 		}
-		if m.Wait != nil && o.Waiting != nil {
+		if m.Wait == nil {
+			continue
+		}
+		if o.Patience > 0 && time.Since(begun) >= o.Patience {
+			return nil, ErrBusy
+		}
+		if o.Waiting != nil {
 			o.Waiting(m.Wait.Before)
 		}
 	}

@@ -35,6 +35,11 @@ func (c *Client) Send(ctx context.Context, d probe.Direction, t probe.Train) (s 
 // exchange is one try.
 func (c *Client) exchange(ctx context.Context, d probe.Direction, t probe.Train) (s probe.Sample, err error) {
 	t = c.fit(d, t)
+	if c.left != nil && d == probe.Out {
+		if err := c.left.await(ctx, t); err != nil {
+			return probe.Sample{}, err
+		}
+	}
 	try := c.out
 	if d == probe.In {
 		try = c.in

@@ -15,9 +15,6 @@ import (
 // Version of the protocol.
 const Version = 1
 
-// Port is the one for control (TCP) and data (UDP) unless another is asked for.
-const Port = 4950
-
 // message is a line of the protocol: one of its members.
 type message struct {
 	Proof   *proof   `json:"proof,omitempty"`
@@ -29,6 +26,10 @@ type message struct {
 	Sent    *sent    `json:"sent,omitempty"`
 	Arrived *arrived `json:"arrived,omitempty"`
 	Bye     *bye     `json:"bye,omitempty"`
+	// Measure asks a server to measure the path to another one.
+	Measure  *measure  `json:"measure,omitempty"`
+	Progress *progress `json:"progress,omitempty"`
+	Measured *measured `json:"measured,omitempty"`
 	// Refused ends the session, and says why.
 	Refused string `json:"refused,omitempty"`
 }
@@ -89,6 +90,26 @@ type arrived struct {
 
 type bye struct{}
 
+// measure asks for the path to a peer. What is asked of it, and what comes of it, is
+// not known here.
+type measure struct {
+	Version int             `json:"version"`
+	Peer    string          `json:"peer"`
+	Request json.RawMessage `json:"request,omitempty"`
+}
+
+// progress says that the other end is at it, and perhaps at what.
+type progress struct {
+	Text string `json:"text,omitempty"`
+}
+
+// measured is the end of a measurement for a client: a result, why there is none, or
+// both if it came to no good end.
+type measured struct {
+	Result json.RawMessage `json:"result,omitempty"`
+	Failed string          `json:"failed,omitempty"`
+}
+
 // Caps bound what a server does for one session.
 type Caps struct {
 	// Bytes of layer 2 that it sends in all.
@@ -112,10 +133,11 @@ type lines struct {
 }
 
 // The longest line from a client is a train of many parts, and from a server a train's
-// arrivals.
+// arrivals, or what it has measured itself.
 const (
 	longestOrder  = 512 << 10
 	longestAnswer = 64 << 20
+	longestResult = 4 << 20
 )
 
 // errTooLong tells of a line that no honest end sends.

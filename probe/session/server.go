@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"headgate/probe"
 	"headgate/probe/train"
 )
 
@@ -25,6 +27,13 @@ type Server struct {
 	Auth Auth
 	Caps Caps
 	Log  *slog.Logger
+	// Peers are those to which this server measures when a client asks for it; nobody
+	// else.
+	Peers []probe.Address
+	// Measure does so: it measures what request says, is this server's own client
+	// there, and keeps what it sends within Caps. If it returns an ErrBusy it is tried
+	// again.
+	Measure func(ctx context.Context, peer probe.Address, request json.RawMessage, say func(string)) (json.RawMessage, error)
 
 	control net.Listener
 	hellos  *train.Socket
@@ -111,17 +120,24 @@ func (s *Server) client(ctx context.Context, conn *tls.Conn) {
 	defer stop()
 	log := s.Log.With("client", conn.RemoteAddr().String())
 	l := &lines{in: bufio.NewReader(conn), out: conn, longest: longestOrder}
-	if err := s.admit(ctx, conn, l); err != nil {
+	asked, err := s.admit(ctx, conn, l)
+	if err != nil {
 		log.Info("a client was not admitted", "error", err)
 		return
 	}
-	release, err := s.wait(ctx, conn, l)
+	if asked != nil {
+		s.measureFor(ctx, conn, l, asked, log)
+		return
+	}
+	there, stopWatching := watch(ctx, conn, l)
+	defer stopWatching()
+	release, err := s.wait(there, conn, l)
 	if err != nil {
 		log.Info("a client did not wait", "error", err)
 		return
 	}
 	defer release()
-	g, err := s.begin(conn, l)
+	g, err := s.begin(there, stopWatching, conn, l)
 	if err == nil {
 		log.Info("a client measures")
 		err = g.run(ctx)
@@ -135,44 +151,49 @@ func (s *Server) client(ctx context.Context, conn *tls.Conn) {
 	}
 }
 
-// admit is the handshake up to the client's version.
-func (s *Server) admit(ctx context.Context, conn *tls.Conn, l *lines) error {
+// admit is the handshake up to what the client wants: a session, or, if it is not
+// nil, a measurement of the path to another server.
+func (s *Server) admit(ctx context.Context, conn *tls.Conn, l *lines) (*measure, error) {
 	conn.SetDeadline(time.Now().Add(patience))
 	if err := conn.HandshakeContext(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	if s.Auth.Key != nil {
 		m, err := l.read()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := s.Auth.check(conn, byClient, m.Proof); err != nil {
 			l.write(message{Refused: "the key is another"})
-			return err
+			return nil, err
 		}
 		mac, err := s.Auth.mac(conn, byServer)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := l.write(message{Proof: &proof{mac}}); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	m, err := l.read()
 	switch {
 	case err != nil:
-		return err
+		return nil, err
 	case m.Proof != nil:
 		l.write(message{Refused: "this server has no key: it is open to all, or wants certificates"})
-		return errors.New("it has a key, and this server none")
-	case m.Open == nil || m.Open.Version != Version:
+		return nil, errors.New("it has a key, and this server none")
+	case (m.Open == nil) == (m.Measure == nil), m.Open != nil && m.Open.Version != Version, m.Measure != nil && m.Measure.Version != Version:
 		l.write(message{Refused: fmt.Sprintf("this server speaks version %d of the protocol", Version)})
-		return errors.New("it speaks another version")
+		return nil, errors.New("it speaks another version")
 	}
-	return nil
+	return m.Measure, nil
 }
 
-// wait gives the client its turn.
+// firstWord is after how long a client hears that it has to wait.
+const firstWord = 250 * time.Millisecond
+
+// wait gives the client its turn. It says each second that it waits: who has gone
+// leaves the queue, and who has no patience can tell.
 func (s *Server) wait(ctx context.Context, conn *tls.Conn, l *lines) (release func(), err error) {
 	s.mu.Lock()
 	if s.waiting >= mostWaiting {
@@ -187,18 +208,18 @@ func (s *Server) wait(ctx context.Context, conn *tls.Conn, l *lines) (release fu
 		s.waiting--
 		s.mu.Unlock()
 	}()
-	for {
+	for pause := firstWord; ; pause = time.Second {
 		select {
 		case s.turn <- struct{}{}:
 			return func() { <-s.turn }, nil
 		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(time.Second):
+			return nil, context.Cause(ctx)
+		case <-time.After(pause):
 		}
 		s.mu.Lock()
 		before := s.waiting
 		s.mu.Unlock()
-		conn.SetDeadline(time.Now().Add(patience))
+		conn.SetWriteDeadline(time.Now().Add(patience))
 		if err := l.write(message{Wait: &wait{before}}); err != nil {
 			return nil, err
 		}

@@ -33,13 +33,14 @@ type serving struct {
 }
 
 // begin welcomes a client, and waits until it has shown where its UDP comes from.
-func (s *Server) begin(conn *tls.Conn, l *lines) (*serving, error) {
+// From then on the client is listened to, no longer watched.
+func (s *Server) begin(there context.Context, stopWatching func(), conn *tls.Conn, l *lines) (*serving, error) {
 	g := &serving{conn: conn, l: l, id: random(), nonce: random(), proven: make(chan netip.AddrPort, 1)}
 	g.left = allowance{caps: s.Caps, ends: time.Now().Add(s.Caps.Time)}
 	s.mu.Lock()
 	s.active = g
 	s.mu.Unlock()
-	conn.SetDeadline(time.Now().Add(2 * patience))
+	conn.SetWriteDeadline(time.Now().Add(2 * patience))
 	w := welcome{Version: Version, Session: Hex(g.id), Caps: s.Caps, Data: int(s.hellos.Local().Port())}
 	if err := l.write(message{Welcome: &w}); err != nil {
 		s.finish(g)
@@ -48,6 +49,9 @@ func (s *Server) begin(conn *tls.Conn, l *lines) (*serving, error) {
 	var peer netip.AddrPort
 	select {
 	case peer = <-g.proven:
+	case <-there.Done():
+		s.finish(g)
+		return nil, context.Cause(there)
 	case <-time.After(patience):
 		s.finish(g)
 		return nil, fmt.Errorf("no UDP datagram of yours has come to port %d within %v: a firewall, or NAT, in between?", w.Data, patience)
@@ -56,6 +60,7 @@ func (s *Server) begin(conn *tls.Conn, l *lines) (*serving, error) {
 		s.finish(g)
 		return nil, err
 	}
+	stopWatching()
 	conn.SetDeadline(g.left.ends)
 	return g, l.write(message{Ready: &ready{MTU: mtu(g.socket), Seen: peer.String()}})
 }
@@ -191,21 +196,9 @@ func (g *serving) receive(ctx context.Context, o *order) error {
 
 // send sends a train to the client, within the caps.
 func (g *serving) send(ctx context.Context, o *order) error {
-	for {
-		wait, err := g.left.check(o.Train, time.Now())
-		if err != nil {
-			return err
-		}
-		if wait <= 0 {
-			break
-		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+	if err := g.left.await(ctx, o.Train); err != nil {
+		return err
 	}
-	g.left.take(o.Train, time.Now())
 	ends := train.Watch()
 	s, err := g.flow.Send(ctx, o.Number, o.Train)
 	if err != nil {
