@@ -52,7 +52,7 @@ confirming: they are applied at boot as they are.`,
 
 func (a *app) apply(c *cobra.Command, files []string, ignoreMissing bool, within time.Duration, f format) error {
 	// First, because mistakes need no lock and no rights to be found.
-	set, err := a.load(c, files, true)
+	set, err := a.loadInterfaces(c, files, true)
 	if err != nil {
 		return err
 	}

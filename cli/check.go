@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -35,7 +37,7 @@ says: devices, directions, groups and rules. It needs no rights.`,
 		}
 		report := checkReport{OK: err == nil, Mistakes: mistakes}
 		if err == nil {
-			report.Interfaces = describe(set)
+			report.Interfaces, report.Servers = describe(set), describeServers(set)
 			if !*offline {
 				a.warnSpeeds(set)
 			}
@@ -56,6 +58,7 @@ type checkReport struct {
 	OK         bool             `json:"ok"`
 	Mistakes   config.Mistakes  `json:"mistakes,omitempty"`
 	Interfaces []checkInterface `json:"interfaces,omitempty"`
+	Servers    []checkServers   `json:"servers,omitempty"`
 }
 
 type checkInterface struct {
@@ -76,7 +79,32 @@ func describe(set config.Set) (out []checkInterface) {
 	return out
 }
 
+// checkServers is a list of servers for probes.
+type checkServers struct {
+	File    string            `json:"file"`
+	Line    int               `json:"line"`
+	Measure string            `json:"measure"`
+	Servers map[string]string `json:"servers"`
+}
+
+func describeServers(set config.Set) (out []checkServers) {
+	for _, list := range set.Servers {
+		c := checkServers{list.File, list.Line, list.Measure, map[string]string{}}
+		for _, s := range list.Servers {
+			c.Servers[s.Name] = s.Address.String()
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
 func (r checkReport) table(w io.Writer) error {
+	for _, s := range r.Servers {
+		fmt.Fprintf(w, "%s between %s (%s:%d)\n", s.Measure, count(len(s.Servers), "server"), s.File, s.Line)
+		for _, name := range slices.Sorted(maps.Keys(s.Servers)) {
+			fmt.Fprintf(w, "  %s at %s\n", name, s.Servers[name])
+		}
+	}
 	for n, i := range r.Interfaces {
 		if n > 0 {
 			fmt.Fprintln(w)

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -22,6 +23,15 @@ func read(files []string, stdin io.Reader) (config.Set, error) {
 	set, err := config.Load(files, stdin)
 	if err == nil {
 		err = enforceable(set)
+	}
+	return set, err
+}
+
+// loadInterfaces is load for commands that are about devices.
+func (a *app) loadInterfaces(c *cobra.Command, files []string, here bool) (config.Set, error) {
+	set, err := a.load(c, files, here)
+	if err == nil && len(set.Interfaces) == 0 {
+		err = config.Mistakes{{File: strings.Join(files, " "), Message: "there is no device in it to divide: write a document that begins with kind: Interface"}}
 	}
 	return set, err
 }

@@ -92,7 +92,7 @@ type explainer struct {
 
 func (a *app) explainer(c *cobra.Command, dev string, files []string) (e explainer, err error) {
 	if len(files) > 0 {
-		set, err := a.load(c, files, false)
+		set, err := a.loadInterfaces(c, files, false)
 		if err != nil {
 			return e, err
 		}

@@ -36,7 +36,7 @@ func ignoreMissingFlag(c *cobra.Command) *bool {
 }
 
 func (a *app) plan(c *cobra.Command, files []string, ignoreMissing bool, f format) error {
-	set, err := a.load(c, files, true)
+	set, err := a.loadInterfaces(c, files, true)
 	if err != nil {
 		return err
 	}

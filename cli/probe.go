@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,7 +30,7 @@ how to read one.`,
 	for _, m := range measurements {
 		c.AddCommand(measureCommand(a, m))
 	}
-	c.AddCommand(probeCompareCommand(a), probeReplayCommand(a))
+	c.AddCommand(probeMeshCommand(a), probeCompareCommand(a), probeReplayCommand(a))
 	return c
 }
 
@@ -136,19 +134,6 @@ func (f *probeFlags) directions() []probe.Direction {
 
 func (f *probeFlags) methodFor(m measurement) path.Method {
 	return path.Method{Wanted: m.wanted, Known: unit.Rate(f.capacity), Seed: f.method == "seed", Budget: unit.Bytes(f.bytes)}
-}
-
-// hostPort takes a port off a host, if there is one.
-func hostPort(s string) (host string, port int, err error) {
-	h, p, split := net.SplitHostPort(s)
-	if split != nil {
-		return s, 0, nil // a name, or an address alone
-	}
-	port, err = strconv.Atoi(p)
-	if err != nil || port < 1 || port > 65535 {
-		return "", 0, fmt.Errorf("%q is not a port: write a number from 1 to 65535", p)
-	}
-	return h, port, nil
 }
 
 // keyFile is where both ends look for a shared key that no flag names.

@@ -194,9 +194,11 @@ func dialOnce(ctx context.Context, hosts []string, o session.Options, say *progr
 	queue := 0
 	peers := map[string]string{}
 	for _, h := range hosts {
-		if o.Host, o.Port, err = hostPort(h); err != nil {
+		server, err := probe.ParseAddress(h)
+		if err != nil {
 			return nil, usageError{err, "headgate probe compare"}
 		}
+		o.Host, o.Port = server.Host, server.Port
 		o.Waiting = func(n int) { say.say("%s: waiting, %d measure before us", h, n) }
 		c, err := session.Dial(ctx, o)
 		if err != nil {

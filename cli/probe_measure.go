@@ -18,8 +18,8 @@ import (
 )
 
 // measure measures a path, and prints what it knows, also if it came to no end.
-func (a *app) measure(target string, m measurement, f probeFlags, auth session.Auth) (err error) {
-	host, port, err := hostPort(target)
+func (a *app) measure(target string, m measurement, f probeFlags, auth session.Auth) error {
+	server, err := probe.ParseAddress(target)
 	if err != nil {
 		return usageError{err, "headgate probe " + m.name}
 	}
@@ -27,7 +27,7 @@ func (a *app) measure(target string, m measurement, f probeFlags, auth session.A
 	defer stop()
 	progress := a.progress(*f.output)
 	defer progress.clear()
-	client, err := session.Dial(ctx, session.Options{Host: host, Port: port, Network: f.network(), Auth: auth, Waiting: func(n int) {
+	client, err := session.Dial(ctx, session.Options{Host: server.Host, Port: server.Port, Network: f.network(), Auth: auth, Waiting: func(n int) {
 		progress.say("waiting: %d measure before us", n)
 	}})
 	if err != nil {
@@ -38,26 +38,52 @@ func (a *app) measure(target string, m measurement, f probeFlags, auth session.A
 	if err != nil {
 		return err
 	}
-	out := path.Report{Host: target, Peer: client.Peer.String(), RTT: client.RTT, Directions: map[probe.Direction]*path.Answer{}}
-	var failure error
-	for _, d := range f.directions() {
-		method := f.methodFor(m)
+	j := job{directions: f.directions(), method: f.methodFor(m), limit: f.time, say: progress.say}
+	if log != nil {
+		j.seen = log.Add
+	}
+	if f.plots != "" {
+		j.done = func(d probe.Direction, samples []probe.Sample, answer *path.Answer) error {
+			return plotProbe(f.plots, d, samples, answer)
+		}
+	}
+	out, failure := j.run(ctx, client, target)
+	progress.clear()
+	err = a.print(*f.output, out, func(w io.Writer) error { return reportTable(w, &out) })
+	return errors.Join(failure, err, closeLog())
+}
+
+// job is what is to be found of a path.
+type job struct {
+	directions []probe.Direction
+	method     path.Method
+	limit      time.Duration // of each direction
+	say        func(format string, args ...any)
+	// seen is told of each sample, done of each direction; they may be nil.
+	seen func(probe.Direction, *probe.Sample) error
+	done func(probe.Direction, []probe.Sample, *path.Answer) error
+}
+
+// run measures. With an error there is what was known by then.
+func (j job) run(ctx context.Context, client *session.Client, target string) (out path.Report, failure error) {
+	out = path.Report{Host: target, Peer: client.Peer.String(), RTT: client.RTT, Directions: map[probe.Direction]*path.Answer{}}
+	for _, d := range j.directions {
 		begun := time.Now()
 		spent := unit.Bytes(0)
-		samples, err := path.Run(ctx, method.Next, func(ctx context.Context, t probe.Train) (probe.Sample, error) {
-			progress.say("%s: %s, %d packets, %s until now", d, t.Purpose, t.Count(), spent)
+		samples, err := path.Run(ctx, j.method.Next, func(ctx context.Context, t probe.Train) (probe.Sample, error) {
+			j.say("%s: %s, %d packets, %s until now", d, t.Purpose, t.Count(), spent)
 			return client.Send(ctx, d, t)
-		}, f.time, func(s *probe.Sample) {
+		}, j.limit, func(s *probe.Sample) {
 			spent += s.Bytes()
-			if log != nil {
-				failure = errors.Join(failure, log.Add(d, s))
+			if j.seen != nil {
+				failure = errors.Join(failure, j.seen(d, s))
 			}
 		})
-		answer := method.Estimate(samples)
+		answer := j.method.Estimate(samples)
 		answer.Seconds = time.Since(begun).Seconds()
 		out.Directions[d] = &answer
-		if f.plots != "" {
-			failure = errors.Join(failure, plotProbe(f.plots, d, samples, &answer))
+		if j.done != nil {
+			failure = errors.Join(failure, j.done(d, samples, &answer))
 		}
 		if err != nil {
 			out.Failed = err.Error()
@@ -66,9 +92,7 @@ func (a *app) measure(target string, m measurement, f probeFlags, auth session.A
 		}
 	}
 	_, _, out.Control = client.Spent()
-	progress.clear()
-	err = a.print(*f.output, out, func(w io.Writer) error { return reportTable(w, &out) })
-	return errors.Join(failure, err, closeLog())
+	return out, failure
 }
 
 // probeLog opens the log that a flag names; without one there is none.

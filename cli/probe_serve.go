@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"headgate/probe"
 	"headgate/probe/session"
 	"headgate/unit"
 )
@@ -28,11 +29,16 @@ Who may measure is said by a key that both ends share, or by certificates; write
 one with:  head -c 32 /dev/urandom | base64 > ` + keyFile + `
 With --open anybody may.
 
+With --peer it also measures to other servers, those that are named and no others,
+when a client asks for it ("headgate probe mesh" does). It is a client there, with its
+own key or certificate, and sends no more than the bounds above.
+
 As root it is more exact: its thread keeps its processor, and its buffers hold whole
 trains.`,
 		Example: `  headgate probe serve
   headgate probe serve --listen 10.0.0.2:4950 --key-file probe.key --max-bytes 50MB
-  headgate probe serve --cert server.pem --cert-key server.key --ca ca.pem`,
+  headgate probe serve --cert server.pem --cert-key server.key --ca ca.pem
+  headgate probe serve --peer ams.example.org --peer 192.0.2.7:5000`,
 		Args: cobra.NoArgs,
 	}
 	var auth authFlags
@@ -44,6 +50,8 @@ trains.`,
 	c.Flags().Var(&bytes, "max-bytes", "send a client no more than this")
 	c.Flags().Var(&rate, "max-rate", "send no faster than this, over any second")
 	c.Flags().DurationVar(&caps.Time, "max-time", caps.Time, "end a session after this")
+	peers := c.Flags().StringArray("peer", nil, "a HOST[:PORT] to which clients may have this server measure (may be repeated)")
+	peersFile := c.Flags().String("peers-file", "", "file with such peers, one a line")
 	level := logLevel(slog.LevelInfo)
 	c.Flags().Var(&level, "log-level", "log what is at least this important")
 	completeFlag(c, "log-level", oneOf("debug", "info", "warn", "error"))
@@ -54,6 +62,13 @@ trains.`,
 			return usageError{errors.New("a session needs bytes, a rate and time: write more than 0, and at least 1s"), c.CommandPath()}
 		}
 		caps.Bytes, caps.Rate = unit.Bytes(bytes), unit.Rate(rate)
+		allowed, err := readPeers(*peers, *peersFile)
+		if err != nil {
+			return usageError{err, c.CommandPath()}
+		}
+		if *open && len(allowed) > 0 {
+			return usageError{errors.New("--open and --peer do not go together: anybody could have this server send to its peers"), c.CommandPath()}
+		}
 		who := session.Auth{}
 		if !*open {
 			var err error
@@ -64,7 +79,9 @@ trains.`,
 				return usageError{fmt.Errorf("nothing says who may measure: write a key with \"head -c 32 /dev/urandom | base64 > %s\" and copy it to the clients, name another with --key-file, or write --open", keyFile), c.CommandPath()}
 			}
 		}
-		return a.probeServe(*listen, &session.Server{Auth: who, Caps: caps}, slog.Level(level))
+		s := &session.Server{Auth: who, Caps: caps, Peers: allowed}
+		s.Measure = measureFor(s)
+		return a.probeServe(*listen, s, slog.Level(level))
 	}
 	return c
 }
@@ -76,6 +93,6 @@ func (a *app) probeServe(listen string, s *session.Server, level slog.Level) err
 	if err := s.Listen(ctx, listen); err != nil {
 		return err
 	}
-	s.Log.Info("clients may measure", "address", s.Addr(), "bytes", s.Caps.Bytes, "rate", s.Caps.Rate, "time", s.Caps.Time)
+	s.Log.Info("clients may measure", "address", s.Addr(), "bytes", s.Caps.Bytes, "rate", s.Caps.Rate, "time", s.Caps.Time, "peers", len(s.Peers))
 	return s.Serve(ctx)
 }

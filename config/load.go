@@ -20,6 +20,8 @@ type Set struct {
 	// Interfaces are in the order of the files and lines. No two have the same
 	// Dev.
 	Interfaces []Interface
+	// Servers are for probes, and concern no device.
+	Servers []Servers
 }
 
 // kinds are the documents that may be written. A new kind is a line here, a
@@ -27,6 +29,9 @@ type Set struct {
 var kinds = map[string]func(*Set, *source, *node){
 	"Interface": func(set *Set, s *source, n *node) {
 		set.Interfaces = append(set.Interfaces, interfaceDocument(s, n))
+	},
+	"Servers": func(set *Set, s *source, n *node) {
+		set.Servers = append(set.Servers, serversDocument(s, n))
 	},
 }
 
@@ -38,7 +43,7 @@ func Load(paths []string, stdin io.Reader) (Set, error) {
 	for _, path := range paths {
 		l.path(path, stdin)
 	}
-	if len(l.mistakes) == 0 && len(l.set.Interfaces) == 0 {
+	if len(l.mistakes) == 0 && len(l.set.Interfaces) == 0 && len(l.set.Servers) == 0 {
 		l.file(strings.Join(paths, " "), "there is no document: write one that begins with kind: Interface")
 	}
 	l.sameDev()

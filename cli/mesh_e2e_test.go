@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/lab"
+	"headgate/lab/labtest"
+	"headgate/lab/link"
+	"headgate/unit"
+)
+
+// meshLab is three servers and a host that is none, around a router; each is limited
+// in what it sends:
+//
+//	 a --60M-- router --80M-- b       d answers nobody
+//	c --100M-- router -- d
+type meshLab struct {
+	*probed
+	addresses map[string]string
+}
+
+func newMeshLab(t testing.TB) *meshLab {
+	t.Helper()
+	topology := &lab.Topology{Nodes: []lab.NodeSpec{{Name: "router", Router: true}}}
+	for _, h := range []struct {
+		name string
+		rate unit.Rate
+	}{{"a", 60 * unit.Mbit}, {"b", 80 * unit.Mbit}, {"c", 100 * unit.Mbit}, {"d", 0}} {
+		topology.Nodes = append(topology.Nodes, lab.NodeSpec{Name: h.name})
+		l := lab.LinkSpec{Ends: [2]string{h.name, "router"}}
+		if h.rate > 0 {
+			l.Backend = lab.Emulator
+			l.Forward = lab.Path{Exact: true, Spec: link.Spec{Rate: unit.Gbit, Delay: 2 * time.Millisecond, Queue: link.Amount{Time: time.Second}, Bucket: &link.Bucket{Rate: h.rate, Size: 50_000}}}
+			l.Back = lab.Path{Exact: true, Spec: link.Spec{Delay: 2 * time.Millisecond}}
+		}
+		topology.Links = append(topology.Links, l)
+	}
+	l := labtest.Up(t, topology)
+	m := &meshLab{&probed{t: t, lab: l, client: l.Node("d"), dir: t.TempDir()}, map[string]string{}}
+	if err := os.WriteFile(filepath.Join(m.dir, "key"), []byte("0123456789abcdef\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "b", "c", "d"} {
+		ip, err := l.Node(name).Addr(name == "b") // b by IPv6
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.addresses[name] = ip.String()
+	}
+	return m
+}
+
+// serve starts the servers: each may measure to all others.
+func (m *meshLab) serve(names ...string) {
+	m.t.Helper()
+	for _, name := range names {
+		args := []string{"probe", "serve", "--key-file", filepath.Join(m.dir, "key")}
+		for other, at := range m.addresses {
+			if other != name {
+				args = append(args, "--peer", at)
+			}
+		}
+		c := m.command(m.lab.Node(name), args...)
+		heard := &heardLine{wanted: "clients may measure", heard: make(chan struct{})}
+		c.Stderr = heard
+		if err := c.Start(); err != nil {
+			m.t.Fatal(err)
+		}
+		m.t.Cleanup(func() { c.Process.Kill(); c.Wait() })
+		select {
+		case <-heard.heard:
+		case <-time.After(10 * time.Second):
+			m.t.Fatalf("the server on %s does not say that clients may measure", name)
+		}
+	}
+}
+
+// measure runs the mesh of some hosts from d, which is no part of any path but its own.
+func (m *meshLab) measure(names []string, args ...string) (out, errs string, code int) {
+	m.t.Helper()
+	text := "kind: Servers\ncapacity: 1Gbit\nservers:\n"
+	for _, name := range names {
+		text += "  - {name: " + name + ", address: \"" + m.addresses[name] + "\"}\n"
+	}
+	file := filepath.Join(m.dir, strings.Join(names, "")+".yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		m.t.Fatal(err)
+	}
+	c := m.command(m.client, append([]string{"probe", "mesh", "-f", file, "--key-file", filepath.Join(m.dir, "key")}, args...)...)
+	var stdout, stderr bytes.Buffer
+	c.Stdout, c.Stderr = &stdout, &stderr
+	err := c.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		m.t.Fatal(err)
+	}
+	return stdout.String(), stderr.String(), c.ProcessState.ExitCode()
+}
+
+// Every path is measured in both directions, over IPv4 and IPv6, within 1 %; the host
+// that does not answer is told of, and ends nothing.
+func TestMesh(t *testing.T) {
+	labtest.NeedRoot(t)
+	labtest.Try(t, func(t *labtest.Check) {
+		m := newMeshLab(t)
+		m.serve("a", "b", "c")
+		prom := filepath.Join(m.dir, "mesh.prom")
+		out, errs, code := m.measure([]string{"a", "b", "c", "d"}, "-o", "json", "--prometheus", prom)
+		if code != failed || !strings.Contains(errs, "6 of 12 directions were not measured") {
+			t.Errorf("exit %d: %s", code, errs)
+		}
+		want := map[string]float64{"a": 60e6, "b": 80e6, "c": 100e6}
+		rows := 0
+		for line := range strings.Lines(out) {
+			var r meshRow
+			if err := json.Unmarshal([]byte(line), &r); err != nil {
+				t.Fatalf("%v: %s", err, line)
+			}
+			rows++
+			if r.From == "d" || r.To == "d" {
+				if r.Failed == "" {
+					t.Errorf("%s to %s was measured", r.From, r.To)
+				}
+				continue
+			}
+			if r.Failed != "" || r.Answer == nil || r.Answer.TokenRate == nil {
+				t.Fatalf("%s to %s: %s", r.From, r.To, r.Failed)
+			}
+			if off := r.Answer.TokenRate.Rate.Value/want[r.From] - 1; math.Abs(off) > 0.01 {
+				t.Errorf("%s to %s: %s, want %s", r.From, r.To, rateText(r.Answer.TokenRate.Rate), bitRate(want[r.From]))
+			}
+			if r.RTT < 8*time.Millisecond {
+				t.Errorf("%s to %s: a round trip of %v", r.From, r.To, r.RTT)
+			}
+		}
+		if rows != 12 {
+			t.Errorf("%d rows:\n%s", rows, out)
+		}
+		text := readFile(prom)
+		for _, want := range []string{"\nheadgate_probe_success{from=\"a\",to=\"b\"} 1\n", "\nheadgate_probe_token_rate_bits_per_second{from=\"b\",to=\"a\"} ", "\nheadgate_probe_success{from=\"d\",to=\"a\"} 0\n"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("there is no %q in\n%s", want, text)
+			}
+		}
+	})
+}
+
+// Two meshes over the same servers, each in the other's order, so that servers want
+// each other: both come to their end, and measure all.
+func TestMeshesMeet(t *testing.T) {
+	labtest.NeedRoot(t)
+	m := newMeshLab(t)
+	m.serve("a", "b", "c")
+	type end struct {
+		out, errs string
+		code      int
+	}
+	ends := make(chan end, 2)
+	for _, names := range [][]string{{"a", "b", "c"}, {"c", "b", "a"}} {
+		go func() {
+			out, errs, code := m.measure(names, "-o", "json")
+			ends <- end{out, errs, code}
+		}()
+	}
+	for range 2 {
+		if e := <-ends; e.code != done || strings.Count(e.out, `"answer"`) != 6 {
+			t.Errorf("exit %d\n%s%s", e.code, e.out, e.errs)
+		}
+	}
+}
