@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"headgate/config"
 	"headgate/shaper"
 )
 
@@ -56,23 +57,35 @@ func (a *app) apply(c *cobra.Command, files []string, ignoreMissing bool, within
 	if err != nil {
 		return err
 	}
-	store, unlock, err := a.lock()
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if err := a.supersede(store); err != nil {
-		return err
-	}
-	steps, err := a.steps(set, ignoreMissing)
-	if err != nil {
-		return fmt.Errorf("nothing was changed: %w", err)
-	}
 	// People see each device as it is done, which may be a thousand.
 	said, notes := []step{}, a.err
 	say := func(s step) { said = append(said, s) }
 	if f == "table" {
 		say, notes = func(s step) { printSteps(a.out, []step{s}) }, a.out
+	}
+	until, err := a.carryOut(set, ignoreMissing, within, say)
+	if err == nil && f != "table" {
+		err = a.print(f, said, nil)
+	}
+	if err == nil && !until.IsZero() {
+		fmt.Fprintf(notes, "in force until %s: run \"headgate confirm\" by then, or it is rolled back\n", until.Local().Format(time.TimeOnly))
+	}
+	return err
+}
+
+// carryOut makes a configuration so, as apply does; until is when it is rolled back.
+func (a *app) carryOut(set config.Set, ignoreMissing bool, within time.Duration, say func(step)) (until time.Time, err error) {
+	store, unlock, err := a.lock()
+	if err != nil {
+		return until, err
+	}
+	defer unlock()
+	if err := a.supersede(store); err != nil {
+		return until, err
+	}
+	steps, err := a.steps(set, ignoreMissing)
+	if err != nil {
+		return until, fmt.Errorf("nothing was changed: %w", err)
 	}
 	var todo []step
 	for _, s := range steps {
@@ -82,19 +95,10 @@ func (a *app) apply(c *cobra.Command, files []string, ignoreMissing bool, within
 			todo = append(todo, s)
 		}
 	}
-	var until time.Time
 	if within == 0 || len(todo) == 0 {
-		err = a.applySteps(todo, say)
-	} else {
-		until, err = a.applyPending(store, todo, within, say)
+		return until, a.applySteps(todo, say)
 	}
-	if err == nil && f != "table" {
-		err = a.print(f, said, nil)
-	}
-	if err == nil && !until.IsZero() {
-		fmt.Fprintf(notes, "in force until %s: run \"headgate confirm\" by then, or it is rolled back\n", until.Local().Format(time.TimeOnly))
-	}
-	return err
+	return a.applyPending(store, todo, within, say)
 }
 
 // applySteps applies one device after the other. It stops at the first that

@@ -38,6 +38,7 @@ var commands = []func(*app) *cobra.Command{
 	doctorCommand,
 	initCommand,
 	probeCommand,
+	tuneCommand,
 	labCommand,
 	benchCommand,
 	versionCommand,

@@ -57,3 +57,16 @@ func (b *bytesFlag) Set(s string) error {
 	*b = bytesFlag(v)
 	return err
 }
+
+// shareFlag is a flag that takes a percentage.
+type shareFlag unit.Share
+
+func (s *shareFlag) Type() string   { return "percentage" }
+func (s *shareFlag) String() string { return unit.Share(*s).String() }
+
+// Set is for package pflag.
+func (s *shareFlag) Set(text string) error {
+	v, err := unit.ParseShare(text)
+	*s = shareFlag(v)
+	return err
+}

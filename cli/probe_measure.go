@@ -59,6 +59,8 @@ type job struct {
 	method     path.Method
 	limit      time.Duration // of each direction
 	say        func(format string, args ...any)
+	// enough ends a direction before its method does; it may be nil.
+	enough func([]probe.Sample) bool
 	// seen is told of each sample, done of each direction; they may be nil.
 	seen func(probe.Direction, *probe.Sample) error
 	done func(probe.Direction, []probe.Sample, *path.Answer) error
@@ -70,7 +72,16 @@ func (j job) run(ctx context.Context, client *session.Client, target string) (ou
 	for _, d := range j.directions {
 		begun := time.Now()
 		spent := unit.Bytes(0)
-		samples, err := path.Run(ctx, j.method.Next, func(ctx context.Context, t probe.Train) (probe.Sample, error) {
+		next := j.method.Next
+		if j.enough != nil {
+			next = func(samples []probe.Sample) (probe.Train, bool) {
+				if j.enough(samples) {
+					return probe.Train{}, false
+				}
+				return j.method.Next(samples)
+			}
+		}
+		samples, err := path.Run(ctx, next, func(ctx context.Context, t probe.Train) (probe.Sample, error) {
 			j.say("%s: %s, %d packets, %s until now", d, t.Purpose, t.Count(), spent)
 			return client.Send(ctx, d, t)
 		}, j.limit, func(s *probe.Sample) {

@@ -140,11 +140,21 @@ func (b builder) least(guarantee, ceiling unit.Rate) uint64 {
 	return max(superPacket, b.link.frame())
 }
 
+// burst is what a class may send at once, in bytes; rate is in bytes a second.
+func (b builder) burst(rate uint64, ceiling unit.Rate) uint64 {
+	return max(uint64(float64(rate)*burstTime), 2*b.least(0, ceiling))
+}
+
+// Burst is what a limit lets through at once: whoever limits behind it must take as
+// much.
+func Burst(limit unit.Rate, mtu int) unit.Bytes {
+	b := builder{link: facts{mtu: mtu}}
+	return unit.Bytes(b.burst(limit.BytesPerSecond(), limit))
+}
+
 func (b builder) class(rate float64, ceiling unit.Rate, quantum uint64, prio uint32) nl.HTBClass {
 	r, c := max(uint64(rate/8), 1), max(ceiling.BytesPerSecond(), 1)
-	burst := func(rate uint64) uint32 {
-		return nl.BufferTicks(max(uint64(float64(rate)*burstTime), 2*b.least(0, ceiling)), rate)
-	}
+	burst := func(rate uint64) uint32 { return nl.BufferTicks(b.burst(rate, ceiling), rate) }
 	return nl.HTBClass{
 		Rate: r, Ceil: c, Buffer: burst(r), Cbuffer: burst(c), Quantum: uint32(quantum), Prio: prio,
 		Overhead: uint16(b.link.overhead.Frame), Minimum: uint16(b.link.overhead.Minimum),
