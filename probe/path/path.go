@@ -110,7 +110,12 @@ func (m Method) nextTokenRate(samples []probe.Sample, left unit.Bytes) (probe.Tr
 	if m.Seed {
 		return tokenrate.Seed{Capacity: m.capacity(samples).Value}.Next(own)
 	}
-	return m.oursTokenRate(samples, left).Next(own)
+	t, ok := m.oursTokenRate(samples, left).Next(own)
+	// Who gives more than usual wants a larger bucket emptied.
+	if !ok && m.Budget > Budget {
+		return tokenrate.Drain{Capacity: m.bound(samples), Left: left}.Next(own)
+	}
+	return t, ok
 }
 
 // oursTokenRate may spend what is left, and what its own trains spent.

@@ -23,6 +23,9 @@
 // Mbit/s, buckets of 1.6 KB to 1 MB, up to 50 % of cross traffic with a Pareto
 // distribution on each of one to three hops, stamps with an error of 0.5 us.
 //
+// Where that met no limit and there is more to spend, Drain sends long trains at 0.9 of
+// the capacity: the bucket of 5 MB of a shaper at half the capacity needs 11 MB of them.
+//
 // What it cannot tell: the bucket's size while others take part of it, only that it
 // is no smaller; anything of a bucket that the train does not empty, except the joint
 // bound.

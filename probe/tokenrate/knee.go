@@ -12,6 +12,7 @@ type curve struct {
 	at    []float64 // ns
 	bytes []float64
 	sent  []float64 // ns of the sender's clock, from its first packet on
+	gone  []float64 // how many bytes had been sent by then, with those that were lost
 }
 
 func newCurve(s *probe.Sample) (c curve) {
@@ -21,12 +22,19 @@ func newCurve(s *probe.Sample) (c curve) {
 			frames = append(frames, float64(p.Frame()))
 		}
 	}
+	gone := make([]float64, len(frames))
+	sum := 0.0
+	for i, f := range frames {
+		sum += f
+		gone[i] = sum
+	}
 	total := 0.0
 	for _, a := range s.Arrived {
 		total += frames[a.Number]
 		c.at = append(c.at, float64(a.At-s.Arrived[0].At))
 		c.bytes = append(c.bytes, total)
 		c.sent = append(c.sent, float64(s.Sent[a.Number]-s.Sent[0]))
+		c.gone = append(c.gone, gone[a.Number])
 	}
 	return c
 }
@@ -95,11 +103,11 @@ func (c curve) rate(i int) float64 {
 	return math.Inf(1)
 }
 
-// offered is the same at the sender.
+// offered is the same at the sender, who also offered what was lost.
 func (c curve) offered(i int) float64 {
 	n := len(c.sent) - 1
 	if took := c.sent[n] - c.sent[i]; took > 0 {
-		return (c.bytes[n] - c.bytes[i]) * 8e9 / took
+		return (c.gone[n] - c.gone[i]) * 8e9 / took
 	}
 	return math.Inf(1)
 }

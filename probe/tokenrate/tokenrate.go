@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"strings"
 
 	"headgate/probe"
 	"headgate/unit"
@@ -135,6 +136,12 @@ func (m Ours) Estimate(samples []probe.Sample) Result {
 		}
 	}
 	found := first.line.bucket(first.from, last.Rate.Value, last.Rate.Value)
+	if strings.HasPrefix(samples[at].Purpose, drainPurpose) {
+		// Too much was sent before it, also again and not in the samples, to say what
+		// the bucket held at first.
+		last.Bucket = probe.Estimate{Value: found.Value, Low: found.Value, AtLeast: true}
+		return last
+	}
 	b := full(samples[:at+1], last.Rate.Value, found.Value)
 	last.Bucket = probe.Estimate{Value: b, Low: b, High: b}
 	return last
