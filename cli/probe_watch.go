@@ -27,7 +27,7 @@ const watchBudget unit.Bytes = 100_000_000
 // probeWatch looks at a limiter again and again, and prints what it gave besides and how
 // it changed.
 func (a *app) probeWatch(target string, f probeFlags, auth session.Auth) error {
-	host, port, err := hostPort(target)
+	server, err := probe.ParseAddress(target)
 	if err != nil {
 		return usageError{err, "headgate probe limiter"}
 	}
@@ -39,7 +39,7 @@ func (a *app) probeWatch(target string, f probeFlags, auth session.Auth) error {
 	var failure error
 	for _, d := range f.directions() {
 		// One session each: a server bounds how long one lasts.
-		w, err := watchOne(ctx, session.Options{Host: host, Port: port, Network: f.network(), Auth: auth}, d, f, progress)
+		w, err := watchOne(ctx, session.Options{Host: server.Host, Port: server.Port, Network: f.network(), Auth: auth}, d, f, progress)
 		if w != nil {
 			out.Directions[d] = w
 		}
