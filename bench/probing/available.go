@@ -85,12 +85,12 @@ func availableCases(d *bench.Draw) (out []bench.Case) {
 
 func (c availableCell) run(ctx context.Context, r *bench.Run, d *bench.Draw, id string, honest bool) error {
 	n := pick(r.Quick, 30, 300)
-	ours, peers, judged := make(pool, n), make(pool, n), make(pool, n)
+	ours, peers, judged, peersJudged := make(pool, n), make(pool, n), make(pool, n), make(pool, n)
 	onAll(ctx, n, func(i int) {
 		p, capacity := c.draw(d.For(fmt.Sprintf("%s/%d", id, i)))
 		ours[i], judged[i] = measureAvailable(p, capacity, d.Seed()+uint64(i), oursAvailable)
 		if i < pick(r.Quick, 10, 60) {
-			peers[i], _ = measureAvailable(p, capacity, d.Seed()+uint64(i), pathloads)
+			peers[i], peersJudged[i] = measureAvailable(p, capacity, d.Seed()+uint64(i), pathloads)
 		}
 	})
 	if ctx.Err() != nil {
@@ -116,6 +116,7 @@ func (c availableCell) run(ctx context.Context, r *bench.Run, d *bench.Draw, id 
 	if done := measuredOf(peers); len(done) > 0 {
 		write(r.Sheet(pathload), done)
 	}
+	distribution(r, "available", "available-"+c.name, "Available bandwidth: "+c.what, map[string]pool{bench.Ours: judged, pathload: peersJudged[:pick(r.Quick, 10, 60)]})
 	if honest {
 		judged.setHonest(r.Sheet(bench.Ours), "available")
 	}

@@ -82,6 +82,7 @@ func capacityCase(d *bench.Draw) bench.Case {
 				done.setP90(seed, name+"/p90")
 				done.setSpent(seed, name+"/bytes", name+"/seconds")
 			}
+			distribution(r, "capacity", "capacity-simulated", "Capacities on drawn paths", map[string]pool{bench.Ours: ours, narrowLinkCapacity: measuredOf(seeds)})
 			return ctx.Err()
 		},
 	}

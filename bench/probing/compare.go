@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"headgate/bench"
@@ -143,6 +144,7 @@ func (c ratios) run(ctx context.Context, r *bench.Run, d *bench.Draw, id string,
 	}
 	write(r.Sheet(bench.Ours), ours)
 	write(r.Sheet(pathComp), measuredOf(seeds))
+	distribution(r, "compare", "compare-"+strings.TrimSuffix(c.id, "%"), "Ratios of capacities: "+c.what, map[string]pool{bench.Ours: ours, pathComp: measuredOf(seeds)})
 	if honest {
 		ours.setHonest(r.Sheet(bench.Ours), "compare")
 	}

@@ -66,6 +66,7 @@ func runTokenRate(ctx context.Context, r *bench.Run, d *bench.Draw, name string)
 	seeds.setP90(seed, name+"/p90")
 	seeds.setSpent(seed, name+"/bytes", name+"/seconds")
 	setBuckets(sheet, buckets)
+	distribution(r, "tokenrate", "tokenrate-simulated", "Token rates on drawn paths", map[string]pool{bench.Ours: ours, narrowTokenRate: seeds})
 	return nil
 }
 
