@@ -75,10 +75,27 @@ func (e *evidence) schedules() (out []Schedule) {
 	for _, s := range []*sleeps{e.sender, e.receiver} {
 		// Small packets may find no tokens in an interval that others used up.
 		if s != nil && (!e.ticks || s.at == Sender || s.clump) {
-			out = append(out, s.schedule(line))
+			if s.at == Receiver && e.passesAtOnce(s) {
+				out = append(out, s.schedule(Path, e.link))
+			} else {
+				out = append(out, s.schedule(s.at, line))
+			}
 		}
 	}
 	return out
+}
+
+// passesAtOnce tells whether a train of full packets came without a silence although
+// it has more than one active period's: then it is not the receiver that sleeps, but
+// something on the way that holds what comes while it does.
+func (e *evidence) passesAtOnce(s *sleeps) bool {
+	for i := range e.trains {
+		v := &e.trains[i]
+		if len(s.packets) > 0 && float64(len(v.n)) > 2*median(s.packets) && len(longer(v.silences())) == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func (e *evidence) xen(r *Result) {

@@ -20,7 +20,8 @@ type evidence struct {
 	overflow, stepped, cut int
 
 	sender, receiver *sleeps
-	shared           bool // others send, too
+	small            *sleeps // silences of small packets' arrivals
+	shared           bool    // others send, too
 	spells           []spell
 	ticking          ticking
 	ticks            bool
@@ -105,20 +106,36 @@ func (e *evidence) ends() {
 			if len(between) == 0 {
 				continue
 			}
-			s := v.suspended(between)
-			if !s.scheduled() {
-				continue
-			}
-			late := v.asked > 0 && !v.full() && v.catchesUp(between)
-			clump := v.full() && v.clumped(v.bursts(between)[1:])
-			if e.receiver != nil && clump {
-				e.receiver.clump = true
-			}
-			if (late || clump) && better(&s, e.receiver) {
-				s.clump = clump || e.receiver != nil && e.receiver.clump
-				e.receiver = &s
+			if s := v.suspended(between); s.scheduled() {
+				e.taken(&s, between)
 			}
 		}
+	}
+	// Silences of small packets that are those of full ones, too, are counted in packets:
+	// a receiver's, also if it did not catch up.
+	if e.receiver == nil && e.small != nil {
+		for i := range e.trains {
+			if s := e.trains[i].suspended(longer(e.trains[i].silences())); len(s.sleeping) > 1 && e.small.explains(&s) {
+				e.receiver = e.small
+			}
+		}
+	}
+}
+
+// taken looks whether the silences of one train's arrivals are a receiver's.
+func (e *evidence) taken(s *sleeps, between []silence) {
+	v := s.v
+	if !v.full() && better(s, e.small) {
+		e.small = s
+	}
+	late := v.asked > 0 && !v.full() && v.catchesUp(between)
+	clump := v.full() && v.clumped(v.bursts(between)[1:])
+	if e.receiver != nil && clump {
+		e.receiver.clump = true
+	}
+	if (late || clump) && better(s, e.receiver) {
+		s.clump = clump || e.receiver != nil && e.receiver.clump
+		e.receiver = s
 	}
 }
 
@@ -139,7 +156,7 @@ func (e *evidence) bursts() {
 	var runs []run
 	for i := range e.trains {
 		v := &e.trains[i]
-		between := v.silences()
+		between := longer(v.silences())
 		if len(between) < 2 {
 			continue
 		}
@@ -161,7 +178,27 @@ func (e *evidence) bursts() {
 	}
 }
 
+// longer are silences without those that are much shorter than most: a processor that
+// stood still amid a burst. The first is as long as it happens to be.
+func longer(all []silence) (out []silence) {
+	var lengths []float64
+	for _, s := range all {
+		lengths = append(lengths, s.length())
+	}
+	least := muchShorter * quantile(lengths, 0.75)
+	for i, s := range all {
+		if i == 0 || s.length() >= least {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
 const (
+	// mostLink is how much faster than the path's capacity a head may come: it is then
+	// what waited somewhere.
+	mostLink    = 1.1
+	muchShorter = 0.4
 	// leastBurst packets pass in an interval on average: one at a time is a token
 	// bucket.
 	leastBurst = 1.5
@@ -176,11 +213,15 @@ func (e *evidence) curves() {
 			e.tails = append(e.tails, t)
 		}
 	}
+	limit := math.Inf(1)
+	if e.capacity > 0 {
+		limit = e.capacity * mostLink
+	}
 	most := 0
 	for i := range e.tails {
 		t := &e.tails[i]
 		if t.head < math.Min(leastFaster*t.v.offered(), full*8e9/clump) && (t.knee == 0 || t.headStands()) {
-			e.link = math.Max(e.link, t.head)
+			e.link = math.Max(e.link, math.Min(t.head, limit))
 		}
 		// A train that was paced and not held up says less than one that was.
 		n := len(t.took.at) - t.knee

@@ -22,12 +22,16 @@ type sleeps struct {
 // 11 ms (measured on hosts), is not a schedule.
 const (
 	leastSleeps = 5
+	// alike are periods whose quartiles differ by less than this part of them; else there
+	// must be manySleeps that are muchSleep of all time (the seed's G2 sleeps 1 ms or 5).
+	alike, manySleeps, muchSleep = 0.4, 8, 0.05
 	// fewSleeps are enough if they are regular.
 	fewSleeps    = 3
 	regularSleep = 0.1
-	// sameSleep and samePackets are by how much two trains' sleeps differ if they are
-	// of one schedule.
-	sameSleep, samePackets = 0.03, 0.3
+	// sameSleep and samePackets are by how much two sleeps of a schedule differ; leastSleep
+	// is what remains of one while a receiver takes full packets (measured: 0.85); mostOf
+	// them are alike, although the host itself stood still now and then.
+	sameSleep, samePackets, leastSleep, mostOf = 0.03, 0.05, 0.7, 0.6
 	// caughtUp is what remains of a silence as delay when the next one begins, if the
 	// packets were only taken late.
 	caughtUp = 0.3
@@ -63,53 +67,75 @@ func (v *view) suspended(between []silence) sleeps {
 	return s
 }
 
-// scheduled tells whether it is a schedule, and not a processor that stood still.
+// scheduled tells whether it is a schedule, and not a processor that stood still now
+// and then: silences that come again after about the same time, or so many that they
+// are a part of all time.
 func (s *sleeps) scheduled() bool {
 	n := len(s.sleeping)
-	if n >= leastSleeps {
-		return true
-	}
 	if n < fewSleeps {
 		return false
 	}
 	var periods []float64
+	asleep, all := 0.0, 0.0
 	for i, a := range s.active {
 		periods = append(periods, a+s.sleeping[i+1])
+		asleep, all = asleep+s.sleeping[i+1], all+a+s.sleeping[i+1]
 	}
-	mean, sd := spread(periods)
-	length, off := spread(s.sleeping)
-	return sd < regularSleep*mean && off < regularSleep*length+s.grain
+	if n < leastSleeps {
+		mean, sd := spread(periods)
+		length, off := spread(s.sleeping)
+		return sd < regularSleep*mean && off < regularSleep*length+s.grain
+	}
+	if closeTo(s.sleeping, regularSleep) > mostOf && closeTo(s.packets, samePackets) > mostOf {
+		return true
+	}
+	low, high := quantile(periods, 0.25), quantile(periods, 0.75)
+	return high-low < alike*median(periods) || n >= manySleeps && asleep > muchSleep*all && high < 4*low
 }
 
-// explains tells whether silences in another train are of this schedule: as long, and
-// with as many packets between them, although these may be larger.
+// explains tells whether silences in another train are of this schedule: with as many
+// packets between them, although these may be larger, and as long but for the time in
+// which these are taken.
 func (s *sleeps) explains(other *sleeps) bool {
-	mean, sd := spread(s.sleeping)
-	if sd > sameSleep*mean || len(s.packets) == 0 || len(other.packets) == 0 {
+	if len(s.packets) == 0 || len(other.packets) == 0 {
 		return false
 	}
-	return math.Abs(median(other.sleeping)/median(s.sleeping)-1) < sameSleep &&
+	length := median(other.sleeping) / median(s.sleeping)
+	return length > leastSleep && length < 1+sameSleep &&
 		math.Abs(median(other.packets)/median(s.packets)-1) < samePackets
 }
 
-// catchesUp tells whether the train's delay is back where it was before each silence
-// begins: then nothing but the taking was late.
+// closeTo is the part of values that are near their median.
+func closeTo(values []float64, off float64) float64 {
+	m, n := median(values), 0.0
+	for _, v := range values {
+		if math.Abs(v-m) <= off*m {
+			n++
+		}
+	}
+	return n / math.Max(float64(len(values)), 1)
+}
+
+// catchesUp tells whether the train's delay is back, as a silence begins, where it was
+// when the one before did: then nothing but the taking was late.
 func (v *view) catchesUp(between []silence) bool {
-	least := math.Inf(1)
-	for j := range v.at {
-		least = math.Min(least, v.delay(j))
+	if len(between) == 0 {
+		return true
 	}
 	var left []float64
-	for _, b := range between {
-		left = append(left, (v.delay(b.after)-least)/b.length())
+	for i, b := range between {
+		if i > 0 {
+			left = append(left, math.Abs(v.delay(b.after)-v.delay(between[i-1].after))/b.length())
+		}
 	}
 	return median(left) < caughtUp
 }
 
 // schedule are its parameters. Each is the median (4.4.2), whose interval is that of
 // a mean of so many, and no less than the time between two packets allows.
-func (s *sleeps) schedule(line float64) Schedule {
-	out := Schedule{At: s.at, Seen: len(s.sleeping)}
+// Small packets show no N: a busy end sends as many full ones as it can, at line.
+func (s *sleeps) schedule(at Place, line float64) Schedule {
+	out := Schedule{At: at, Seen: len(s.sleeping)}
 	// The last packet before a sleep came up to a gap before it began.
 	shift := 0.0
 	if s.at == Sender {
@@ -123,7 +149,7 @@ func (s *sleeps) schedule(line float64) Schedule {
 	}
 	out.Active = typical(s.active, shift, shift)
 	frame := s.v.frame
-	if s.v.full() || s.at == Receiver {
+	if s.v.full() || out.At == Receiver {
 		// A receiver's are counted, however large.
 		out.Packets = counted(s.packets)
 	} else if line > 0 {

@@ -25,8 +25,10 @@ const (
 	mostMissed = 4
 	// leastTicks are how many differences between bursts make a pattern.
 	leastTicks = 3
-	// fits is the part of differences that must be multiples of the interval.
-	fits = 0.8
+	// fits is the part of differences that must be multiples of the interval; fitsFew, if
+	// there are fewer than fewTicks. A burst that is late spoils two.
+	fits, fitsFew = 0.6, 0.8
+	fewTicks      = 6
 )
 
 // run is the bursts of one train that began at a tick: all but the first.
@@ -73,7 +75,7 @@ func ticks(runs []run, loss, link float64) (ticking, bool) {
 			t.interval, t.fit = interval, fit
 		}
 	}
-	if t.fit < fits {
+	if t.fit < fits || len(differences) < fewTicks && t.fit < fitsFew {
 		return t, false
 	}
 	t.frame = runs[0].v.frame

@@ -31,7 +31,8 @@ const (
 	backwards = 1e6 // ns
 )
 
-// read cleans samples. Times are from the first of all on, so that they are small
+// read cleans samples. A part that follows another says nothing for itself: what it
+// meets is the one before. Short bursts are far enough apart. Times are from the first of all on, so that they are small
 // enough for float64.
 func read(samples []probe.Sample) (trains, short []view) {
 	sent0, at0 := int64(math.MaxInt64), int64(math.MaxInt64)
@@ -46,9 +47,9 @@ func read(samples []probe.Sample) (trains, short []view) {
 	for i := range samples {
 		for _, v := range split(&samples[i], sent0, at0) {
 			switch {
-			case len(v.sent) >= leastTrain:
+			case len(v.sent) >= leastTrain && len(samples[i].Parts) == 1:
 				trains = append(trains, v)
-			case len(v.sent) > 1 && v.asked == 0:
+			case len(v.sent) > 1 && len(v.sent) < leastTrain && v.asked == 0:
 				short = append(short, v)
 			}
 		}

@@ -1,0 +1,81 @@
+package limiter
+
+import (
+	"bufio"
+	"encoding/json"
+	"math"
+	"os"
+	"testing"
+
+	"headgate/probe"
+)
+
+// readLog reads the samples of a log of `headgate probe` whose trains all went in one
+// direction. Stamps are written as differences.
+func readLog(t *testing.T, name string) (samples []probe.Sample) {
+	t.Helper()
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 16<<20)
+	lines.Scan() // the header
+	for lines.Scan() {
+		var line struct {
+			probe.Train
+			Sent     []int64
+			Packet   []int
+			At       []int64
+			Overflow int
+		}
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		s := probe.Sample{Train: line.Train, Sent: line.Sent, Overflow: line.Overflow}
+		for i := 1; i < len(s.Sent); i++ {
+			s.Sent[i] += s.Sent[i-1]
+		}
+		n, at := 0, int64(0)
+		for i := range line.At {
+			n, at = n+line.Packet[i], at+line.At[i]
+			s.Arrived = append(s.Arrived, probe.Arrival{Number: n, At: at})
+		}
+		samples = append(samples, s)
+	}
+	return samples
+}
+
+// Trains over real paths, of the lab: a link of 1 Gbit/s with a queue of 200 ms and one
+// limiter, between hosts whose processors stand still for milliseconds now and then.
+// What is held is handed over every 2 to 3 us, and a train leaves at 15 to 50 Gbit/s.
+func TestLogs(t *testing.T) {
+	for _, log := range []struct {
+		name  string
+		class Class
+		at    Place
+		check func(Result) (value, want float64)
+	}{
+		{"xen", Xen, Path, func(r Result) (float64, float64) { return r.Ticks.Packets.Value, 130.1 }},
+		{"xen-and-stalls", Xen, Path, func(r Result) (float64, float64) { return r.Ticks.Interval.Value, 15e6 }},
+		{"suspended-receiver", Scheduling, Receiver, func(r Result) (float64, float64) { return r.Schedules[0].Packets.Value, 200 }},
+		{"sleeping-sender", Scheduling, Path, func(r Result) (float64, float64) { return r.Schedules[0].Sleeping.Value, 15e6 }},
+		{"policer", Policer, Path, func(r Result) (float64, float64) { return r.Bucket.Rate.Value, 200e6 }},
+		{"shared-bucket", TBF, Path, func(r Result) (float64, float64) { return r.Bucket.Rate.Value, 300e6 }},
+		{"loss-and-stalls", None, "", nil},
+		{"cross-traffic", None, "", nil},
+	} {
+		r := Ours{Capacity: 1e9}.Estimate(readLog(t, "testdata/"+log.name+".log"))
+		t.Logf("%s: %s %s at the %s, %.2f; %v; %s", log.name, r.Class, r.Cannot, r.At, r.Confidence, r.Doubts, r.Why)
+		if r.Class != log.class || r.At != log.at {
+			t.Errorf("%s is called %s at the %s", log.name, r.Class, r.At)
+			continue
+		}
+		if log.check != nil {
+			if value, want := log.check(r); math.Abs(value/want-1) > 0.05 {
+				t.Errorf("%s: %.4g, want %.4g", log.name, value, want)
+			}
+		}
+	}
+}
