@@ -136,11 +136,12 @@ func (e *evidence) shaperSize(rate float64) probe.Estimate {
 		if t.rate > 1.1*rate || t.v.asked > 0 && !t.limited() {
 			continue
 		}
-		b := math.Max(whole(e.spells, t.took.at[0], rate, t.emptied(rate)), t.v.frame)
+		found := t.emptied(rate)
+		b := math.Max(whole(e.spells, t.took.at[0], rate, found), t.v.frame)
 		off := mostOff(rate, b) + e.loss*b
 		if e.others(e.longest, rate) {
-			// They had a part of it.
-			return probe.Estimate{Value: b, Low: b - off, AtLeast: true}
+			// They had a part of it, and of what trains before left.
+			return probe.Estimate{Value: b, Low: math.Max(found-off, 0), AtLeast: true}
 		}
 		return within(b, off)
 	}
@@ -150,7 +151,7 @@ func (e *evidence) shaperSize(rate float64) probe.Estimate {
 // policerSize is that of a bucket that drops, by the first train of which packets were
 // dropped. How long they took to reach it is between the time they were sent in and
 // that in which they came.
-func (e *evidence) policerSize(rate float64) probe.Estimate {
+func (e *evidence) policerSize(rate, most float64) probe.Estimate {
 	for i := range e.tails {
 		t := &e.tails[i]
 		if t.onset < leastPiece {
@@ -166,11 +167,14 @@ func (e *evidence) policerSize(rate float64) probe.Estimate {
 		bytes := float64(t.onset) * v.frame
 		sent := bytes - rate*(v.sent[t.onset-1]-v.sent[0])/8e9
 		came := bytes - rate*(v.at[last]-v.at[0])/8e9
+		if e.shared {
+			// Also of the rate: what came of it is the least that is known.
+			least := bytes - most*math.Max(v.sent[t.onset-1]-v.sent[0], v.at[last]-v.at[0])/8e9
+			b := whole(e.spells, v.at[0], rate, math.Max(sent, came))
+			return probe.Estimate{Value: b, Low: math.Max(least-v.frame, 0), AtLeast: true}
+		}
 		high := whole(e.spells, v.at[0], rate, math.Max(sent, came)) + v.frame
 		low := math.Max(whole(e.spells, v.at[0], rate, math.Max(math.Min(sent, came), 0))-v.frame, 0)
-		if e.shared {
-			return probe.Estimate{Value: (low + high) / 2, Low: low, AtLeast: true}
-		}
 		return probe.Estimate{Value: (low + high) / 2, Low: low, High: high}
 	}
 	return probe.CannotTell("the bucket was empty before the first train")
@@ -192,7 +196,7 @@ func (e *evidence) policedRate(best *tail) probe.Estimate {
 			}
 		}
 		off := math.Hypot(math.Sqrt(e.loss*(1-e.loss)/n), 0.5/n)
-		one := part{t.v.offered(), t.after, t.after * off}
+		one := part{math.Min(t.v.offered(), e.link), t.after, t.after * off}
 		if parts = append(parts, one); one.p > most.p {
 			most = one
 		}

@@ -22,6 +22,8 @@ const (
 	// agree: two trains that a shaper limits end at the same rate, also with others in
 	// it (p90 of the error is 0.02 %).
 	agree = 0.02
+	// sharedTicks is by how much more there may be of delta, if others take a part.
+	sharedTicks = 1.03
 	// evenly is the part of gaps that are a shaper's, if nobody shares it.
 	evenly = 0.6
 	// slowest is what a sender that nothing limits sends at, at least: hosts leave at
@@ -100,6 +102,11 @@ func (e *evidence) passesAtOnce(s *sleeps) bool {
 
 func (e *evidence) xen(r *Result) {
 	r.Class, r.At, r.Ticks = Xen, Path, e.ticking.result()
+	if e.shared {
+		for _, estimate := range []*probe.Estimate{&r.Ticks.Packets, &r.Ticks.Tokens, &r.Ticks.Rate} {
+			estimate.High *= sharedTicks
+		}
+	}
 	r.Confidence = surest * (1 - 0.5*(1-e.ticking.fit) - 1/math.Pow(2, float64(e.ticking.seen)))
 	r.RunnerUp, r.Why = Scheduling, "the silences are in the arrivals alone, and what follows one is no faster than a link"
 }
@@ -125,44 +132,8 @@ func (e *evidence) policer(r *Result, t *tail) {
 	if t.v.asked == 0 {
 		r.Confidence = 0.8
 	}
-	r.Bucket = &Bucket{Peak: within(e.link, 0.05*e.link), Rate: rate, Size: e.policerSize(rate.Value)}
+	r.Bucket = &Bucket{Peak: within(e.link, 0.05*e.link), Rate: rate, Size: e.policerSize(rate.Value, rate.High)}
 	r.RunnerUp, r.Why = TBF, "packets are lost as the head ends, and those that come have not waited"
-}
-
-// shaped tells whether a train ended slower than the path's link, and at a rate of
-// its own: after a head, or the same as another train's.
-func (e *evidence) shaped(t *tail) bool {
-	if !t.limited() || t.served() >= e.border(t) {
-		return false
-	}
-	return t.headStands() || len(e.tails) == 1 || len(e.like(t)) > 0
-}
-
-// like are the other trains that were limited to the same rate.
-func (e *evidence) like(t *tail) (out []*tail) {
-	for i := range e.tails {
-		if o := &e.tails[i]; o != t && o.limited() && math.Abs(o.served()/t.served()-1) < agree {
-			out = append(out, o)
-		}
-	}
-	return out
-}
-
-// border is the rate below which a train is slower than the link.
-func (e *evidence) border(t *tail) float64 {
-	if t.v.asked > 0 || t.served() > noisy {
-		// The slower a train, the larger the part of a link that others take.
-		return muchSlower * e.link
-	}
-	head := t.headStands()
-	for _, o := range e.like(t) {
-		head = head || o.headStands()
-	}
-	if !head && (e.shared || t.q.share < evenly) {
-		// Without a head the link is known by short bursts alone, which others press.
-		return muchSlower * e.link
-	}
-	return slower * e.link
 }
 
 // sure is how sure a rate is that lies beside a border.
@@ -227,18 +198,6 @@ func (e *evidence) unlimited(r *Result, t *tail) {
 	}
 }
 
-// looked is how long trains were under way, in ns.
-func (e *evidence) looked() (sum float64) {
-	for _, views := range [][]view{e.light, e.trains} {
-		for i := range views {
-			if v := &views[i]; len(v.at) > 0 {
-				sum += v.sent[v.n[len(v.n)-1]] - v.sent[0]
-			}
-		}
-	}
-	return sum
-}
-
 // paced tells whether any train was.
 func (e *evidence) paced() bool {
 	for i := range e.trains {
@@ -247,63 +206,4 @@ func (e *evidence) paced() bool {
 		}
 	}
 	return false
-}
-
-const (
-	// differs is by how much two trains' rates differ if the path changed between them.
-	differs = 0.05
-	// muchStill of the time a host's processors do not stand still of themselves
-	// (measured: up to 0.06 on busy ones).
-	muchStill = 0.1
-)
-
-// doubts are what was wrong with the trains, or disagreed among them.
-func (e *evidence) doubts(r *Result) (out []string) {
-	if e.overflow > 0 {
-		out = append(out, fmt.Sprintf("the receiver itself dropped packets of %d trains", e.overflow))
-	}
-	if e.stepped > 0 {
-		out = append(out, fmt.Sprintf("the receiver's clock was set back in %d trains", e.stepped))
-	}
-	if e.cut > 0 {
-		out = append(out, fmt.Sprintf("%d trains were not sent to their end", e.cut))
-	}
-	if still, length := e.stoodStill(); (r.Class == None || r.Class == CPU) && still >= leastTicks && length > muchStill*e.looked() {
-		out = append(out, fmt.Sprintf("trains stood still %d times, for no reason that was found", still))
-	}
-	if r.Class != TBF && r.Class != None {
-		return out
-	}
-	for i := range e.tails {
-		t := &e.tails[i]
-		if t == e.longest || !t.exact || !e.shaped(t) || len(t.took.at)-t.knee < firstCount/2 {
-			continue
-		}
-		if one, other := t.tokenRate(), e.longest.served(); math.Abs(one.Value/other-1) > differs {
-			out = append(out, fmt.Sprintf("one train came at %.0f Mbit/s in the end, and another at %.0f", one.Value/1e6, other/1e6))
-			break
-		}
-	}
-	return out
-}
-
-// stoodStill is how often anything did, at either end or between, and for how long.
-func (e *evidence) stoodStill() (n int, length float64) {
-	for _, views := range [][]view{e.light, e.trains} {
-		for i := range views {
-			for _, s := range append(views[i].unsent(), views[i].silences()...) {
-				n, length = n+1, length+s.length()
-			}
-		}
-	}
-	return n, length
-}
-
-// tokenRate is what serves the tail's packets.
-func (t *tail) tokenRate() probe.Estimate {
-	if !t.exact {
-		return within(t.rate, 0.02*t.rate)
-	}
-	rate := t.v.frame * 8e9 / t.q.gap
-	return within(rate, rate*t.q.off/t.q.gap)
 }

@@ -28,10 +28,31 @@
 // A train back to back often cannot tell, and so one follows that is paced to twice
 // what came.
 //
+// Measured on 200 drawn paths of each class that nothing was tuned on (probe/sim,
+// TestLimiter): 98.5 to 100 % of every class are told, T within 0.01 % and delta within
+// 3 % at p90, for 5 MB at the most; on trains over real paths of the lab (testdata),
+// every limiter.
+//
+// # The seed's
+//
+// Seed is the procedure of 4.3 to 4.5 with one long train: the second peak of the
+// sender's intervals is the sleeping period, and the median of several; the receiver's
+// large intervals and the packets between them are (T, delta), of which the small one
+// counts; a high rate at first and a lower one later is (P, R, b). Its T is the
+// interval between two packets, without the burst's own time.
+//
+// # Watching
+//
+// Watch empties the bucket again and again within a stated budget. What a train got
+// beyond what the bucket should have held is a gift of tokens (4.5.2), and two trains
+// in a row that end at another rate than those before are a change.
+//
 // # What it does not do
 //
 // A bucket that the budget does not empty is class none, with the joint bound. Where
-// others share a policer or a bucket, its rate or size is a bound. A path may have
+// others share a policer or a bucket, its rate or size is a bound. Trains back to back
+// alone show a policer or a sleeping end seldom: their answer says so. A path may have
 // several limiters: the class is the first of those in the path, a schedule, the
-// sender's processor.
+// sender's processor. What is held on the way, below the sender's clock, and a receiver
+// that sleeps are told apart only by a train that passes at once.
 package limiter

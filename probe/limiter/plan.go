@@ -161,9 +161,9 @@ func (e *evidence) overflowed() bool {
 // was too little to meet it, between the two.
 func (e *evidence) pace() unit.Rate {
 	v := &e.trains[len(e.trains)-1]
-	top := 0.9 * e.capacity
-	if e.link > 0 {
-		top = 0.9 * e.link
+	top := 0.9 * e.link
+	if e.capacity > 0 {
+		top = min(top, 0.9*e.capacity)
 	}
 	if top == 0 {
 		top = unknownTop

@@ -107,6 +107,9 @@ func capacity(short []view) (rate, low float64) {
 			continue
 		}
 		bytes := float64(last) * v.frame
+		if (v.at[last]-v.at[0])/bytes < clump/float64(full) {
+			continue // taken late
+		}
 		frame = math.Max(frame, bytes)
 		times = append(times, (v.at[last]-v.at[0])/bytes)
 		sent = append(sent, (v.sent[last]-v.sent[0])/bytes)

@@ -1,0 +1,95 @@
+package limiter
+
+import (
+	"math"
+
+	"headgate/probe"
+)
+
+// changes are where two levels in a row agree on a rate that those before had not.
+func changes(levels []Level) (out []Change) {
+	if len(levels) == 0 {
+		return nil
+	}
+	now := []float64{levels[0].Rate}
+	for i := 1; i < len(levels); i++ {
+		from, to := median(now), levels[i].Rate
+		if math.Abs(to/from-1) < changed {
+			now = append(now, to)
+			continue
+		}
+		if i+1 < len(levels) && math.Abs(levels[i+1].Rate/to-1) < changed {
+			out = append(out, Change{levels[i-1].At, levels[i].At, from, to})
+			now = []float64{to}
+		}
+	}
+	return out
+}
+
+// gifts are what trains got beyond what the bucket held: the rate gives it back
+// between them. Trains without a pause between belong together.
+func (e *evidence) gifts(second func(*tail) float64) *Gifts {
+	rate, size := 0.0, 0.0
+	tokens, at := math.NaN(), 0.0
+	group, groupFrom := 0.0, -1
+	var times, earliest, sizes []float64
+	for i := range e.tails {
+		t := &e.tails[i]
+		v := t.took
+		from, to := v.at[0], v.at[len(v.at)-1]
+		if e.met(t) {
+			rate = t.served()
+		}
+		if rate == 0 {
+			continue
+		}
+		got := t.emptied(rate)
+		if math.IsNaN(tokens) {
+			// The first train that empties the bucket says how large it is.
+			if e.met(t) {
+				size = whole(e.spells, from, rate, got)
+				tokens, at = 0, to
+			}
+			continue
+		}
+		held := math.Min(size, tokens+rate*(from-at)/8e9)
+		extra := got - held
+		tokens, at = 0, to
+		if groupFrom < 0 && extra > math.Max(beyond*size, beyondPackets*v.frame) {
+			groupFrom, group = i, 0
+		}
+		if groupFrom >= 0 {
+			group += math.Max(extra, 0)
+			if e.met(t) {
+				times, earliest = append(times, second(&e.tails[groupFrom])), append(earliest, second(&e.tails[groupFrom-1]))
+				sizes = append(sizes, group)
+				groupFrom = -1
+			}
+		}
+	}
+	if len(times) == 0 {
+		return nil
+	}
+	g := &Gifts{At: times}
+	_, sd := spread(sizes)
+	m := median(sizes)
+	g.Size = within(m, math.Max(z90*sd/math.Sqrt(float64(len(sizes))), 0.02*m+full))
+	if n := len(times); n < 2 {
+		g.Every = probe.CannotTell("one gift came")
+	} else {
+		// Between the first and the last: each came in the time since the train before.
+		steps := intervalsBetween(times)
+		g.Every = probe.Estimate{Value: (times[n-1] - times[0]) / steps, Low: (earliest[n-1] - times[0]) / steps, High: (times[n-1] - earliest[0]) / steps}
+	}
+	return g
+}
+
+// intervalsBetween is how many intervals lie between the first time and the last; the
+// smallest difference is one.
+func intervalsBetween(times []float64) float64 {
+	least := math.Inf(1)
+	for i := 1; i < len(times); i++ {
+		least = math.Min(least, times[i]-times[i-1])
+	}
+	return math.Max(math.Round((times[len(times)-1]-times[0])/least), 1)
+}
