@@ -32,35 +32,50 @@ type Ours struct {
 
 // Constants, ours.
 const (
+	// oursBudget and oursTime are the goal's 5 MB, and 3 s less a train.
 	oursBudget = 5_000_000
 	oursTime   = 2500 * time.Millisecond
 	mtu        = 1500
 	frame      = mtu + probe.Overhead
 
-	// A hold of firstHold packets behind a head of headPackets and 1/headPart of it.
+	// A hold of firstHold packets, and twice as many each time up to mostHold, behind a
+	// head of headPackets and 1/headPart of it: what waits then outlasts how much cross
+	// traffic of half the link varies while the hold lasts (a deviation of 10 packets'
+	// time in 100).
 	firstHold   = 100
-	headPackets = 16
-	headPart    = 6
 	leastHold   = 60
 	mostHold    = 400
-	mostHead    = 3e6  // ns of queue
-	firstTime   = 10e6 // ns that the first hold takes at the most
-	mostTime    = 40e6 // and any
+	headPackets = 16
+	headPart    = 6
+	// mostHead is how long a queue a head makes at the most, firstTime how long the
+	// first hold lasts, whose rate may be far off, and mostTime any, in ns.
+	mostHead  = 3e6
+	firstTime = 10e6
+	mostTime  = 40e6
+	// drains is how much of what waits behind the head the hold's rate lets drain by its
+	// end, and leastRate how far below what is available it may be for that.
+	drains    = 0.8
+	leastRate = 0.5
 
+	// blockPackets make a piece of a train: the pieces' differences are the interval's.
 	blockPackets = 25
+	// stampNoise of two stamps, in ns: each is within 1 us of the truth.
+	stampNoise = 3e3
 
-	stampNoise = 3e3 // ns
-
-	leastBusy = 40
+	// leastBusy packets are an answer, and enoughTrains whose interval is no wider than
+	// enough of it end the measurement.
+	leastBusy    = 40
+	enoughTrains = 4
+	enough       = 0.03
 	// What the link's rate may be off by (standard deviation, part of it), if it was
 	// known and if it was read from the trains; and what the model may, part of all.
 	knownSlope = 0.02
 	foundSlope = 0.25
-	model      = 0.005
+	model      = 0.008
 	// shapedModel: what waits in other queues as a window begins counts, too.
 	shapedModel = 0.015
 
-	z = 1.645
+	z = 1.645 // 90 % of a normal distribution
 )
 
 func (m Ours) shaped() bool {
@@ -78,6 +93,9 @@ func (m Ours) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	if r.rate == 0 {
 		t = probe.Uniform("available/together", headPackets, mtu, 0)
 		return t, t.Bytes() <= left && len(samples) < 5
+	}
+	if a := m.estimate(&r).Available; len(r.trains) >= enoughTrains && a.Known() && a.High-a.Low <= enough*a.Value {
+		return t, false
 	}
 	rate, known := r.guess()
 	longest := mostTime
@@ -108,14 +126,18 @@ func (m Ours) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	}
 	hold = min(hold, rest)
 	// The train as a whole comes at what is available: its end finds little waiting.
-	rate *= max(1-0.8*drop/(float64(hold)*frame+drop), 0.5)
+	rate *= max(1-drains*drop/(float64(hold)*frame+drop), leastRate)
 	t = probe.Train{Purpose: "available/hold", Parts: []probe.Part{head, {Count: hold, Size: mtu, Rate: unit.Rate(rate)}}}
 	return t, true
 }
 
 // Estimate is what all trains say together.
-func (m Ours) Estimate(samples []probe.Sample) (out Result) {
+func (m Ours) Estimate(samples []probe.Sample) Result {
 	r := m.read(samples)
+	return m.estimate(&r)
+}
+
+func (m Ours) estimate(r *reading) (out Result) {
 	if r.busy.packets < leastBusy || len(r.blocks) < 2 {
 		out.Available = probe.CannotTell(fmt.Sprintf("the tight link was seen busy between %.0f packets only", r.busy.packets))
 		return out

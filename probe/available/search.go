@@ -1,6 +1,8 @@
 package available
 
 import (
+	"fmt"
+
 	"headgate/probe"
 	"headgate/unit"
 )
@@ -90,6 +92,9 @@ func (s *search) next() (rate float64, ok bool) {
 
 // result is the range and its middle.
 func (s *search) result() (out Result) {
+	if s.aborts > 0 {
+		out.Notes = append(out.Notes, fmt.Sprintf("%d of %d fleets were given up, because they lost too much", s.aborts, s.fleets))
+	}
 	if s.low == 0 {
 		out.Available = probe.CannotTell("no rate is low enough: " + unit.Rate(s.high).String() + " is too high as well")
 		return out

@@ -156,7 +156,7 @@ func measure(p loaded, seed uint64) (m measured) {
 // On drawn paths the available bandwidth that was realised while the probe ran is found
 // within 8 % of it, or 2 % of the capacity, at p90.
 func TestAvailable(t *testing.T) {
-	const paths = 40
+	const paths = 30
 	for _, g := range loadedPaths {
 		rng := rand.New(rand.NewPCG(11, 12))
 		var off, relative, wide, waited []float64
