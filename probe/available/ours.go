@@ -67,10 +67,15 @@ const (
 	leastBusy    = 40
 	enoughTrains = 4
 	enough       = 0.03
+	// From so many lost on, and taken in groups, of all packets it is said.
+	noted   = 0.005
+	grouped = 0.1
+	// policed is a loss that goes with no queue only where a policer drops.
+	policed = 0.1
 	// What the link's rate may be off by (standard deviation, part of it), if it was
 	// known and if it was read from the trains; and what the model may, part of all.
 	knownSlope = 0.02
-	foundSlope = 0.25
+	foundSlope = 0.35
 	model      = 0.008
 	// shapedModel: what waits in other queues as a window begins counts, too.
 	shapedModel = 0.015
@@ -139,7 +144,11 @@ func (m Ours) Estimate(samples []probe.Sample) Result {
 
 func (m Ours) estimate(r *reading) (out Result) {
 	if r.busy.packets < leastBusy || len(r.blocks) < 2 {
-		out.Available = probe.CannotTell(fmt.Sprintf("the tight link was seen busy between %.0f packets only", r.busy.packets))
+		because := fmt.Sprintf("the tight link was seen busy between %.0f packets only", r.busy.packets)
+		if r.lost > policed*r.sent {
+			because += fmt.Sprintf(", and %.0f %% of all were lost: what is too fast is dropped and does not wait", 100*r.lost/r.sent)
+		}
+		out.Available = probe.CannotTell(because)
 		return out
 	}
 	if !r.shaped && r.heldTrains >= 2 {
@@ -175,7 +184,10 @@ func (r *reading) notes() (out []string) {
 	if r.stood > 0 {
 		out = append(out, fmt.Sprintf("the receiver stood still for up to %v at a time; what came then is left out", r.stood.Round(10*time.Microsecond)))
 	}
-	if r.lost > 0.005*r.sent {
+	if r.waited > grouped*r.sent {
+		out = append(out, "the receiver takes packets in groups: with interrupts coalesced over 100 us the answer may be a fifth too low")
+	}
+	if r.lost > noted*r.sent {
 		out = append(out, fmt.Sprintf("%.1f %% of the packets were lost", 100*r.lost/r.sent))
 	}
 	return out

@@ -21,6 +21,7 @@ type reading struct {
 	stood    time.Duration // the longest for which the receiver stood still
 	// sent packets, and those that never came
 	sent, lost float64
+	waited     float64 // and those that waited for an interrupt
 	// held is the longest for which packets waited all at once, and in how many trains
 	// that was.
 	held       time.Duration
@@ -97,6 +98,11 @@ func (r *reading) add(s *probe.Sample, least, idle float64) {
 	service := 8e9 * frame / r.rate
 	all := newSeries(s, least, service)
 	r.stood = max(r.stood, all.stood())
+	for i := range all {
+		if all[i].waited {
+			r.waited++
+		}
+	}
 	if n, most := all.jumps(service); n > 0 && most > heldTime {
 		r.heldTrains++
 		r.held = max(r.held, most)
@@ -132,7 +138,7 @@ func (r *reading) add(s *probe.Sample, least, idle float64) {
 // stood is the longest for which a clump shows that the receiver stood still.
 func (s series) stood() (most time.Duration) {
 	for i := 1; i < len(s); i++ {
-		if s[i].late && !s[i-1].late {
+		if s[i].late && !s[i].waited && !s[i-1].late {
 			most = max(most, time.Duration(s[i].came-s[i-1].came))
 		}
 	}

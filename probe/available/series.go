@@ -17,6 +17,7 @@ type point struct {
 	came   float64 // ns, since the first arrival
 	owd    float64 // came - sent: a one-way delay but for a constant
 	late   bool    // its receiver stood still, or another overtook it
+	waited bool    // for the interrupt that brought the next
 }
 
 // series are a sample's packets, each once.
@@ -53,6 +54,7 @@ func newSeries(s *probe.Sample, least, service float64) series {
 		out = append(out, p)
 	}
 	out.markClumps(least, service)
+	out.markWaiting(least)
 	slices.SortFunc(out, func(a, b point) int { return cmp.Compare(a.number, b.number) })
 	return out
 }
@@ -75,6 +77,17 @@ func (s series) markClumps(least, service float64) {
 			s[j].late = true
 		}
 		i = max(i, end-1)
+	}
+}
+
+// markWaiting leaves of packets that came together, faster than the path lets them,
+// only the last: the others waited for the interrupt that it brought.
+func (s series) markWaiting(least float64) {
+	for i := 0; i+1 < len(s); i++ {
+		if s[i+1].came-s[i].came < togetherPart*least-togetherNoise {
+			s[i].waited = !s[i].late
+			s[i].late = true
+		}
 	}
 }
 
@@ -141,7 +154,7 @@ func sudden(a, b *point, service float64) bool {
 const (
 	// A packet is suddenly late if it is so by suddenly ns, and by suddenPackets of the
 	// tight link's time.
-	suddenly      = 150e3
+	suddenly      = 300e3
 	suddenPackets = 8
 	// A clump's packets come at less than clumpPace of the path's least distance, on
 	// average (a sixth at 1 Gbit/s in the lab); it has gained clumpPackets and
@@ -150,6 +163,10 @@ const (
 	clumpPackets = 1.5
 	clumpNoise   = 3e3
 	clumpSlack   = 100e3
+	// Packets that come within togetherPart of the least distance, less what two stamps are
+	// off by, came together.
+	togetherPart  = 0.5
+	togetherNoise = 2e3
 	// clockStep backwards is no path's doing.
 	clockStep = 30e3
 )
