@@ -96,6 +96,9 @@ func last(s *probe.JointSample, of int) int {
 
 func blockBytes(samples []probe.JointSample) (b unit.Bytes) {
 	for i := range samples {
+		if samples[i].Purpose != blocksPurpose {
+			continue
+		}
 		for _, p := range samples[i].Trains[0].Parts {
 			b = max(b, unit.Bytes(p.Count*p.Frame()))
 		}
@@ -109,9 +112,9 @@ func change(st []stretch) (early, late []stretch, changed bool) {
 	for i, s := range st {
 		// Numbers begin anew in each joint.
 		switch n := place(st, i); {
-		case n < 1.0/3:
+		case n < 1.0/4:
 			early = append(early, s)
-		case n > 2.0/3:
+		case n > 1.0/2:
 			late = append(late, s)
 		}
 	}
@@ -187,6 +190,9 @@ func shared(samples []probe.JointSample, slow int, mean float64) bool {
 			if from < 0 || len(b)-1-to < least {
 				continue
 			}
+			if stalled(s, b) {
+				continue
+			}
 			both += float64(to - from)
 			bothTook += float64(s.Arrived[b[to]].At - s.Arrived[b[from]].At)
 			alone += float64(len(b) - 1 - to - 1)
@@ -195,6 +201,19 @@ func shared(samples []probe.JointSample, slow int, mean float64) bool {
 	}
 	return bothTook > 0 && aloneTook > 0 && both/bothTook < sharedBy*mean*alone/aloneTook
 }
+
+// stalled tells whether a block's times are the receiver's own: it stood still for a part
+// of them, or its clock was set.
+func stalled(s *probe.JointSample, block []int) bool {
+	longest := int64(0)
+	for i, at := range block[1:] {
+		longest = max(longest, s.Arrived[at].At-s.Arrived[block[i]].At)
+	}
+	return float64(longest) > stall*float64(s.Arrived[block[len(block)-1]].At-s.Arrived[block[0]].At)
+}
+
+// stall is the longest silence in a block, as a part of it, that cross traffic makes.
+const stall = 0.15
 
 // sharedBy what comes of both is at least more than what the faster path carries; with
 // nothing shared it would be 1 + 1/gamma.

@@ -32,7 +32,7 @@ const (
 	// apart.
 	perJoint = 8
 	idle     = 2
-	// usefulLeast of the faster sender's packets must meet the other's, or blocks grow.
+	// usefulLeast of a sender's packets must meet the other's, or blocks grow.
 	usefulLeast = 0.4
 	// mostJoints ends what no budget does.
 	mostJoints = 100
@@ -60,14 +60,15 @@ const (
 	equal = 0.95
 
 	leastStretches = 4
-	leastEvidence  = 2
+	leastEvidence  = 3
+	heap           = 0.9 // of the best evidence for the next is no mode but a heap
 	resamples      = 20
 	// margin of the interval at least, either side: 90 % of all errors without others.
 	margin = 0.005
 	// vague is an interval's width, as a logarithm, that says no more than the mean.
 	vague = 0.1
 	// astray is how far the mean is from the truth, in 9 of 10 paths without a clear mode.
-	astray = 0.2
+	astray = 0.25
 )
 
 // Ours compares two paths by blocks of small packets that both send at the same time.
@@ -170,6 +171,9 @@ func estimate(st []stretch, full float64) probe.Estimate {
 	low, high = min(low, again[len(again)/20]), max(high, again[len(again)-1-len(again)/20])
 	if math.Log(high/low) > vague {
 		return about(mean, low, high)
+	}
+	if len(modes) > 1 && modes[1].evidence > heap*best.evidence {
+		low, high = min(low, mean), max(high, mean)
 	}
 	return probe.Estimate{Value: best.gamma, Low: low * (1 - margin), High: high * (1 + margin)}
 }

@@ -77,20 +77,25 @@ func (p *plan) blocks(budget unit.Bytes) (probe.Joint, bool) {
 	part := probe.Part{Count: p.block * (fullSize + probe.Overhead) / (p.size + probe.Overhead), Size: p.size}
 	n := min(max(perJoint*blockLength/p.block, 1), int(budget)/(part.Count*part.Frame()))
 	t := probe.Train{Purpose: blocksPurpose}
+	part.Pause = time.Duration((1 + idle) * float64(p.block) * p.took[p.slow()])
 	for range n {
 		t.Parts = append(t.Parts, part)
-		part.Pause = time.Duration((1 + idle) * float64(p.block) * p.took[p.slow()])
+	}
+	if n > 0 {
+		t.Parts[0].Pause = max(part.Pause, rest)
 	}
 	return probe.Joint{Purpose: t.Purpose, Trains: []probe.Train{t, t}, Start: p.start}, n > 0
 }
 
 const blocksPurpose = "compare/blocks"
 
-// useful is the part of the faster sender's packets that have a place in a stretch.
+// useful is the part of one sender's packets that came while the other's did: of the
+// faster's if they met well, of the slower's if it is not the slower any more.
 func useful(s *probe.JointSample, slow int) float64 {
-	n := 0
+	number, clock := 0, 0
 	for _, st := range stretches(s, slow, 1-slow) {
-		n += st[len(st)-1].clock - st[0].clock
+		number += st[len(st)-1].number - st[0].number
+		clock += st[len(st)-1].clock - st[0].clock
 	}
-	return float64(n) / float64(max(s.Trains[1-slow].Count(), 1))
+	return float64(max(number, clock)) / float64(max(s.Trains[slow].Count(), 1))
 }

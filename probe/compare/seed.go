@@ -28,6 +28,9 @@ const (
 	overlap = 0.5
 	// tries of phase I, and of phase II.
 	tries = 4
+	// rest before each, in which what a train kept waiting passes: one of 30 ms on a link
+	// with 30 % of others' traffic leaves a queue of 9 ms. A bucket fills meanwhile.
+	rest = 50 * time.Millisecond
 )
 
 // Seed is the estimation seed's PathComp (3.6) for two senders. Its preliminary phase
@@ -71,6 +74,7 @@ func (m Seed) replay(samples []probe.JointSample) stage {
 // phase1 is a train from each, started so that they arrive together.
 func (m Seed) phase1(length int) probe.Joint {
 	t := probe.Uniform("compare/seed/1", length, cmp.Or(m.Size, seedSize), 0)
+	t.Parts[0].Pause = rest
 	return probe.Joint{Purpose: t.Purpose, Trains: []probe.Train{t, t}, Start: m.starts()}
 }
 
@@ -134,7 +138,7 @@ func (m Seed) blocks(slow, length, block int, every time.Duration) probe.Joint {
 	size := cmp.Or(m.Size, seedSize)
 	fast := probe.Train{Purpose: purpose}
 	for n := 0; n < length; n += block {
-		p := probe.Part{Count: min(block, length-n), Size: size}
+		p := probe.Part{Count: min(block, length-n), Size: size, Pause: rest}
 		if n > 0 {
 			p.Pause = every
 		}
@@ -142,6 +146,7 @@ func (m Seed) blocks(slow, length, block int, every time.Duration) probe.Joint {
 	}
 	j := probe.Joint{Purpose: purpose, Trains: make([]probe.Train, 2), Start: m.starts()}
 	j.Trains[slow] = probe.Uniform(purpose, length, size, 0)
+	j.Trains[slow].Parts[0].Pause = rest
 	j.Trains[1-slow] = fast
 	return j
 }

@@ -2,7 +2,11 @@ package sim_test
 
 import (
 	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"headgate/lab/link"
 	"headgate/probe"
@@ -26,14 +30,13 @@ func group(a, b [3]unit.Rate, crossA, crossB float64) sim.Meeting {
 	}
 	return sim.Meeting{
 		Own:    []sim.Path{own(a, crossA), own(b, crossB)},
-		Shared: sim.Path{Hops: []link.Spec{{Rate: 10 * unit.Gbit}}, Noise: 500},
+		Shared: sim.Path{Hops: []link.Spec{{Rate: 10 * unit.Gbit}}, Noise: time.Microsecond, Skew: 5e-5},
 	}
 }
 
 // joint lets a method send until it has enough.
-func joint(t *testing.T, m sim.Meeting, seed uint64, next func([]probe.JointSample) (probe.Joint, bool)) (samples []probe.JointSample) {
+func joint(t *testing.T, n *sim.JointNetwork, next func([]probe.JointSample) (probe.Joint, bool)) (samples []probe.JointSample) {
 	t.Helper()
-	n := sim.NewJoint(m, seed)
 	for range 200 {
 		j, ok := next(samples)
 		if !ok {
@@ -45,13 +48,14 @@ func joint(t *testing.T, m sim.Meeting, seed uint64, next func([]probe.JointSamp
 	return nil
 }
 
-// seedMean is the mean of the seed's ratios over 50 runs, as in 3.7.1, always given as
-// 1 or more.
+// seedMean is the mean of the seed's ratios over some runs (3.7.1 has 50), each as 1 or
+// more.
 func seedMean(t *testing.T, m sim.Meeting) float64 {
+	const runs = 10
 	sum, n := 0.0, 0.0
-	for i := range uint64(50) {
+	for i := range uint64(runs) {
 		s := compare.Seed{}
-		if r := s.Estimate(joint(t, m, i+1, s.Next)).Ratio; r.Known() {
+		if r := s.Estimate(joint(t, sim.NewJoint(m, i+1), s.Next)).Ratio; r.Known() {
 			sum += math.Max(r.Value, 1/r.Value)
 			n++
 		}
@@ -59,19 +63,303 @@ func seedMean(t *testing.T, m sim.Meeting) float64 {
 	return sum / n
 }
 
-func TestFigure323(t *testing.T) {
-	a := [3]unit.Rate{500, 200, 1000}
-	for _, b := range []unit.Rate{400, 600, 800, 1000, 1200, 1400, 1600} {
-		t.Logf("ratio %v: %.3f", float64(b)/200, seedMean(t, group(a, [3]unit.Rate{1600, b, 10_000}, 0.3, 0.3)))
+// Figures 3.18 and 3.20: with traffic on all links before the meeting point, and bursts
+// behind the faster path's narrow link, the weighted histogram's peak is at 6, that
+// link's ratio (figure 3.17); phase II's blocks move it to 4.
+func TestFigures318And320(t *testing.T) {
+	m := figure37([5]float64{0.1, 0.1, 0.1, 0.5})
+	m.Own[1].Hops[2].Cross[0].Model, m.Own[1].Hops[2].Cross[0].Shape = link.Pareto, 1.1
+	one, two := make([]int, 50), make([]int, 50)
+	for i := range uint64(20) {
+		method := compare.Seed{}
+		samples := joint(t, sim.NewJoint(m, i+1), method.Next)
+		for i, n := range compare.ASND(&samples[0], 0, 1) {
+			one[min(i, 49)] += n
+		}
+		for i, n := range compare.ASND(&samples[len(samples)-1], 0, 1) {
+			two[min(i, 49)] += n
+		}
 	}
-	for _, b := range []unit.Rate{200, 240, 300, 360, 400} {
-		t.Logf("ratio %v: %.3f", float64(b)/200, seedMean(t, group(a, [3]unit.Rate{1000, b, 1000}, 0.3, 0.3)))
+	first, second := compare.EstRatio2(one), compare.EstRatio2(two)
+	t.Logf("phase I %v: %.2f, phase II %v: %.2f", one[1:10], first, two[1:10], second)
+	if first < 5 || math.Abs(second-4) > 0.5 {
+		t.Errorf("phase I gives %.2f, phase II %.2f; want nearly 6, and 4", first, second)
 	}
 }
 
+// Figure 3.23: ratios from 2 to 8, and from 1 to 2, with 30 % of cross traffic. Where
+// R4-R5 is no faster than 1 Gbit/s, 2 is measured as 1.88. Equal paths come out as more
+// than 1. The text's testbed is nearer to the truth above 4 than the simulated links are:
+// there nearly all of its ASND of 8 have others' packets in them.
+func TestFigure323(t *testing.T) {
+	a := [3]unit.Rate{500, 200, 1000}
+	for _, c := range []struct {
+		name      string
+		b         [3]unit.Rate
+		low, high float64
+	}{
+		{"2, large", [3]unit.Rate{1600, 400, 10_000}, 1.8, 2},
+		{"4, large", [3]unit.Rate{1600, 800, 10_000}, 3.4, 4},
+		{"8, large", [3]unit.Rate{1600, 1600, 10_000}, 5.5, 8},
+		{"1, small", [3]unit.Rate{1000, 200, 1000}, 1.02, 1.3},
+		{"1.5, small", [3]unit.Rate{1000, 300, 1000}, 1.4, 1.7},
+		{"2, small", [3]unit.Rate{1000, 400, 1000}, 1.75, 1.95},
+	} {
+		got := seedMean(t, group(a, c.b, 0.3, 0.3))
+		t.Logf("%s: %.2f", c.name, got)
+		if got < c.low || got > c.high {
+			t.Errorf("%s: the seed says %.2f", c.name, got)
+		}
+	}
+}
+
+// Figure 3.24: cross traffic of 10 to 60 % matters more on the faster path than on the
+// slower.
 func TestFigure324(t *testing.T) {
 	a, b := [3]unit.Rate{500, 200, 1000}, [3]unit.Rate{1000, 400, 1000}
-	for _, cross := range []float64{0.1, 0.2, 0.3, 0.4, 0.5, 0.6} {
-		t.Logf("%.1f on a: %.3f, on b: %.3f", cross, seedMean(t, group(a, b, cross, 0.3)), seedMean(t, group(a, b, 0.3, cross)))
+	slow := [2]float64{seedMean(t, group(a, b, 0.1, 0.3)), seedMean(t, group(a, b, 0.6, 0.3))}
+	fast := [2]float64{seedMean(t, group(a, b, 0.3, 0.1)), seedMean(t, group(a, b, 0.3, 0.6))}
+	t.Logf("10 and 60 %% on the slower %.2f, on the faster %.2f", slow, fast)
+	if math.Abs(slow[1]-2) > 0.2 || fast[1] > fast[0]-0.08 || 2-fast[1] < 2*(2-slow[1]) {
+		t.Error("want the faster path's to matter more")
+	}
+}
+
+// drawMeeting is two paths with a ratio of 1 to 8 or to 1/8, a fifth of them equal, with
+// cross traffic of 10 to 60 % on either, on the narrow link and behind it; that one can
+// carry both.
+func drawMeeting(r *rand.Rand) (m sim.Meeting, gamma float64, cross [2]float64) {
+	gamma = math.Exp(r.Float64() * math.Log(8))
+	if r.IntN(5) == 0 {
+		gamma = 1
+	}
+	slow := 50 * math.Pow(8, r.Float64()) * 1e6
+	c := [2]float64{slow, slow * gamma}
+	if r.IntN(2) == 0 {
+		c[0], c[1] = c[1], c[0]
+	}
+	for i := range c {
+		cross[i] = 0.1 + 0.5*r.Float64()
+		traffic := link.Cross{}
+		if r.IntN(2) == 0 {
+			traffic.Model = link.Pareto
+		}
+		if r.IntN(2) == 0 {
+			traffic.Sizes = []int{64, 590, link.FullFrame, link.FullFrame}
+		}
+		hop := func(rate, part float64) link.Spec {
+			s := link.Spec{Rate: unit.Rate(rate)}
+			if part > 0 {
+				traffic.Load = unit.Rate(rate * part)
+				s.Cross = []link.Cross{traffic}
+			}
+			return s
+		}
+		m.Own = append(m.Own, sim.Path{Skew: 5e-5 * r.Float64(), Hops: []link.Spec{
+			hop(c[i]*(1.2+5*r.Float64()), 0),
+			hop(c[i], cross[i]),
+			hop(c[i]*max(1.5+6.5*r.Float64(), 1/(1-cross[i])), cross[i]),
+		}})
+	}
+	m.Shared = sim.Path{Hops: []link.Spec{{Rate: unit.Rate((c[0] + c[1]) * (1 + 2*r.Float64()))}}, Noise: time.Microsecond, Skew: -5e-5}
+	m.Jitter = time.Duration(r.Float64() * 200e3)
+	return m, c[1] / c[0], cross
+}
+
+// Ours is within 5 % in 9 of 10 paths, its intervals hold the truth as often, and equal
+// paths are not pulled to one side. 40 of the 200 and more paths that the figures in the
+// method's constants are from.
+func TestCompare(t *testing.T) {
+	const paths = 40
+	r := rand.New(rand.NewPCG(42, 1))
+	var off, equal []float64
+	covered, told := 0, 0
+	for i := range uint64(paths) {
+		m, gamma, cross := drawMeeting(r)
+		method := compare.Ours{}
+		samples := joint(t, sim.NewJoint(m, i+1), method.Next)
+		sent := unit.Bytes(0)
+		for _, s := range samples {
+			sent += s.Trains[0].Bytes()
+		}
+		if sent > 3_000_000 {
+			t.Errorf("path %d: %v were sent", i, sent)
+		}
+		e := method.Estimate(samples).Ratio
+		if !e.Known() {
+			t.Logf("path %d: %s", i, e.Cannot)
+			continue
+		}
+		told++
+		if e.Low <= gamma && gamma <= e.High {
+			covered++
+		}
+		off = append(off, math.Abs(e.Value/gamma-1))
+		if gamma == 1 {
+			equal = append(equal, math.Log(e.Value))
+		}
+		if off[len(off)-1] > 0.05 {
+			t.Logf("path %d, cross traffic %.2f: %.3f [%.3f, %.3f] for %.3f", i, cross, e.Value, e.Low, e.High, gamma)
+		}
+	}
+	slices.Sort(off)
+	mean := 0.0
+	for _, v := range equal {
+		mean += v / float64(len(equal))
+	}
+	p90 := off[len(off)*9/10]
+	t.Logf("p90 error %.3f, covered %d of %d, told %d of %d; %d equal paths' mean logarithm %.4f", p90, covered, told, told, paths, len(equal), mean)
+	if p90 > 0.05 || covered < told*8/10 || told < paths*95/100 || math.Abs(mean) > 0.01 {
+		t.Error("want 5 %, 85 to 95 %, 98 %, and no bias")
+	}
+}
+
+// like tells what ours says of a meeting.
+func like(t *testing.T, m sim.Meeting, seed uint64, harm func(*probe.JointSample)) compare.Result {
+	t.Helper()
+	n := sim.NewJoint(m, seed)
+	method := compare.Ours{}
+	var samples []probe.JointSample
+	for range 200 {
+		j, ok := method.Next(samples)
+		if !ok {
+			break
+		}
+		s := n.Send(j)
+		if harm != nil {
+			harm(&s)
+		}
+		samples = append(samples, s)
+	}
+	return method.Estimate(samples)
+}
+
+// What hosts do to packets does not make ours wrong: loss, duplicates, packets out of
+// order, coalescing with one queue, a receiver or a sender that stands still, starts that
+// jitter, samples that are cut short.
+func TestCompareFaults(t *testing.T) {
+	calm := func() sim.Meeting {
+		return group([3]unit.Rate{500, 200, 1000}, [3]unit.Rate{1600, 500, 2000}, 0.2, 0.2)
+	}
+	coalesced, suspended, sleeping, jitter := calm(), calm(), calm(), calm()
+	coalesced.Coalescing = &sim.Coalescing{Time: 100 * time.Microsecond, Packets: 64}
+	suspended.Shared.Hops[0].Suspension = &link.Suspension{Packets: 200, Time: 5 * time.Millisecond}
+	sleeping.Own[1].Sleep = link.Active{On: 30 * time.Millisecond, Off: 5 * time.Millisecond}
+	jitter.Jitter = time.Millisecond
+	rng := rand.New(rand.NewPCG(1, 1))
+	for _, c := range []struct {
+		name string
+		m    sim.Meeting
+		harm func(*probe.JointSample)
+	}{
+		{"none", calm(), nil},
+		{"coalescing", coalesced, nil},
+		{"suspended receiver", suspended, nil},
+		{"sleeping sender", sleeping, nil},
+		{"jitter", jitter, nil},
+		{"5 % loss", calm(), func(s *probe.JointSample) {
+			s.Arrived = slices.DeleteFunc(s.Arrived, func(probe.JointArrival) bool { return rng.IntN(20) == 0 })
+		}},
+		{"duplicates", calm(), func(s *probe.JointSample) {
+			for i := len(s.Arrived) - 1; i >= 0; i-- {
+				if rng.IntN(20) == 0 {
+					s.Arrived = slices.Insert(s.Arrived, i+1, s.Arrived[i])
+				}
+			}
+		}},
+		{"out of order", calm(), func(s *probe.JointSample) {
+			for i := 20; i < len(s.Arrived); i += 50 {
+				late := s.Arrived[i-20]
+				copy(s.Arrived[i-20:i], s.Arrived[i-19:i+1])
+				s.Arrived[i] = late
+			}
+		}},
+		{"clock step", calm(), func(s *probe.JointSample) {
+			for i := range s.Arrived[len(s.Arrived)/2:] {
+				s.Arrived[len(s.Arrived)/2+i].At += 3e9
+			}
+		}},
+		{"cut short", calm(), func(s *probe.JointSample) { s.Arrived = s.Arrived[:len(s.Arrived)*2/3] }},
+	} {
+		r := like(t, c.m, 3, c.harm)
+		t.Logf("%s: %v %v", c.name, r.Ratio, r.Notes)
+		if e := r.Ratio; e.Known() && (e.Low > 2.5 || e.High < 2.5) && math.Abs(e.Value/2.5-1) > 0.01 {
+			t.Errorf("%s: ours says %v, want 2.5", c.name, e)
+		}
+		if !r.Ratio.Known() && c.name != "cut short" {
+			t.Errorf("%s: %s", c.name, r.Ratio.Cannot)
+		}
+	}
+}
+
+// Two receive queues with coalescing are seen, and a sender of whom nothing comes.
+func TestCompareCannot(t *testing.T) {
+	m := group([3]unit.Rate{500, 200, 1000}, [3]unit.Rate{1600, 500, 2000}, 0.2, 0.2)
+	for _, c := range []sim.Coalescing{
+		{Time: 200 * time.Microsecond, Packets: 64}, {Time: 500 * time.Microsecond, Packets: 32}, {Time: time.Millisecond, Packets: 1000},
+	} {
+		c.Queues = true
+		m.Coalescing = &c
+		if r := like(t, m, 1, nil); r.Ratio.Known() || !strings.Contains(r.Ratio.Cannot, "queues") {
+			t.Errorf("%v: %v", c, r.Ratio)
+		}
+	}
+	m.Coalescing = nil
+	for silent := range 2 {
+		r := like(t, m, 1, func(s *probe.JointSample) {
+			s.Arrived = slices.DeleteFunc(s.Arrived, func(a probe.JointArrival) bool { return a.From == silent })
+		})
+		if r.Ratio.Known() || !strings.Contains(r.Ratio.Cannot, "silent") {
+			t.Errorf("sender %d is silent: %v", silent, r.Ratio)
+		}
+	}
+}
+
+// A narrow link that both share does not change the ratio of what is before it, and is
+// named; a wide one is not.
+func TestCompareSharedNarrow(t *testing.T) {
+	for _, c := range []struct {
+		shared unit.Rate
+		narrow bool
+	}{{150, true}, {300, true}, {2000, false}} {
+		m := group([3]unit.Rate{1000, 200, 1000}, [3]unit.Rate{1600, 500, 2000}, 0.2, 0.2)
+		m.Shared.Hops[0].Rate = c.shared * unit.Mbit
+		m.Shared.Hops[0].Queue = endless
+		r := like(t, m, 1, nil)
+		t.Logf("%v Mbit/s: %v %v", c.shared, r.Ratio, r.Notes)
+		if math.Abs(r.Ratio.Value/2.5-1) > 0.05 || r.SharedNarrow != c.narrow || (len(r.Notes) > 0) != c.narrow {
+			t.Errorf("%v Mbit/s shared: %+v", c.shared, r)
+		}
+	}
+}
+
+// A shaper's bucket that lasts some blocks gives two ratios: of capacities, and of what
+// a long transfer gets.
+func TestCompareBucket(t *testing.T) {
+	m := group([3]unit.Rate{1000, 200, 1000}, [3]unit.Rate{1600, 500, 2000}, 0, 0)
+	m.Own[1].Hops[1].Bucket = &link.Bucket{Rate: 20 * unit.Mbit, Size: 100_000}
+	r := like(t, m, 1, nil)
+	t.Log(r.Ratio, r.Long, r.Notes)
+	if math.Abs(r.Ratio.Value/2.5-1) > 0.05 || r.Long == nil || math.Abs(r.Long.Value/0.1-1) > 0.05 {
+		t.Errorf("%+v, long %v; want 2.5 and 0.1", r, r.Long)
+	}
+}
+
+// Four senders, compared two by two, have one scale.
+func TestCompareRank(t *testing.T) {
+	rates := []unit.Rate{200, 600, 100, 400}
+	var pairs []compare.Pair
+	for b := range rates {
+		for a := range b {
+			m := group([3]unit.Rate{1600, rates[a], 2000}, [3]unit.Rate{1600, rates[b], 2000}, 0.2, 0.3)
+			pairs = append(pairs, compare.Pair{A: a, B: b, Result: like(t, m, uint64(a*4+b+1), nil)})
+		}
+	}
+	got := compare.Rank(len(rates), pairs)
+	for i, sender := range []int{1, 3, 0, 2} {
+		want := float64(rates[sender]) / 600
+		if got[i].Sender != sender || math.Abs(got[i].Relative.Value/want-1) > 0.03 {
+			t.Errorf("place %d is %+v, want sender %d with %.3f", i+1, got[i], sender, want)
+		}
 	}
 }
