@@ -125,3 +125,18 @@ func TestRank(t *testing.T) {
 		t.Error("nobody has a rank")
 	}
 }
+
+// Two of three senders are a sample of their own.
+func TestTwo(t *testing.T) {
+	s := arrivals("abab")
+	s.Trains, s.Sent = append(s.Trains, s.Trains[0]), append(s.Sent, s.Sent[0])
+	s.Arrived = slices.Insert(s.Arrived, 1, probe.JointArrival{From: 2}, probe.JointArrival{From: 2, Number: 1})
+	two := compare.Two(&s, 2, 1)
+	var got []int
+	for _, a := range two.Arrived {
+		got = append(got, a.From)
+	}
+	if !slices.Equal(got, []int{0, 0, 1, 1}) || len(two.Trains) != 2 || len(two.Sent) != 2 {
+		t.Errorf("%+v", two)
+	}
+}

@@ -112,6 +112,9 @@ func (m Ours) Estimate(samples []probe.JointSample) Result {
 	if len(st) < leastStretches {
 		return cannot(fmt.Sprintf("the senders' packets met in %d blocks only", len(st)))
 	}
+	if half := len(st) / 2; differ(st[:half], st[half:]) {
+		return cannot("the paths changed while they were compared")
+	}
 	r := Result{Ratio: estimate(st, full), Block: blockBytes(samples)}
 	if early, late, changed := change(st); changed {
 		long := estimate(late, full)
