@@ -19,6 +19,8 @@ type found struct {
 	// limit is how many bytes pass before a limit, and bucket how many pass it at
 	// once; 0: none was met.
 	limit, bucket float64
+	// kept: packets of another size showed less.
+	kept bool
 	// other is the gap of packets of another size, as if they were of this one, if no
 	// limit says why they came slower.
 	other float64
@@ -59,6 +61,7 @@ func look(samples []probe.Sample) (f found) {
 		}
 		if f.gap > 0 {
 			if !f.yieldsTo(g) {
+				f.kept = true
 				if f.limit == 0 && g.count >= least && g.perByte() > (1+changes)*f.perByte() {
 					f.other = g.perByte() * f.frame
 				}
@@ -190,24 +193,3 @@ func (f found) pairs(all []burst) found {
 }
 
 func longer(k int) int { return max(k+1, k*5/4) }
-
-// changed gives the modes of the earlier and the later bursts, or of those of smaller
-// and larger packets, if they are not the same.
-func (f found) changed() (before, after float64, ok bool) {
-	if f.other > 0 {
-		return f.gap, f.other, true
-	}
-	for quarter := 1; quarter <= 3 && f.wide > 0; quarter++ {
-		at := len(f.all) * quarter / 4
-		early, late := gaps(f.all[:at], f.from, f.usable, f.k), gaps(f.all[at:], f.from, f.usable, f.k)
-		if len(early) < least || len(late) < least {
-			continue
-		}
-		a, b := modeOf(early, f.k), modeOf(late, f.k)
-		apart := math.Abs(a.gap - b.gap)
-		if min(a.count, b.count) >= 4 && apart > 2*sure*math.Hypot(a.error, b.error) && apart > changes*f.gap {
-			return a.gap, b.gap, true
-		}
-	}
-	return 0, 0, false
-}

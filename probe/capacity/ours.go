@@ -50,6 +50,9 @@ func (m Ours) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 			left = min(left, cmp.Or(m.Time, oursTime).Seconds()-float64(now[len(now)-1]-samples[0].Sent[0])/1e9)
 		}
 	}
+	if len(samples) >= mostTrains {
+		return probe.Train{}, false
+	}
 	if len(samples) == 0 {
 		t = train(firstBursts, firstCount, small, firstPause)
 		return t, t.Bytes() <= budget
@@ -94,7 +97,7 @@ func (f found) shape(first bool) (count, size int) {
 	case first:
 	case f.limit > 0 && f.limit*f.perByte() < 4*noise:
 		return 2, max(aheadSize, min(full, int(0.9*f.bucket/2)-probe.Overhead))
-	case f.frame <= small+probe.Overhead && f.k <= f.usable/2:
+	case f.kept || f.frame <= small+probe.Overhead && f.k <= f.usable/2:
 		count = min(count, max(3, f.k*3/2))
 	case bytes > 12*(full+probe.Overhead):
 		return min(int(bytes/(full+probe.Overhead)), mostCount), full
@@ -119,9 +122,10 @@ func (m Ours) Estimate(samples []probe.Sample) (r Result) {
 		r.Capacity = probe.CannotTell(fmt.Sprintf("some bursts came at %.0f Mbit/s, others at %.0f", bits/a/1e6, bits/b/1e6))
 		return r
 	}
-	// What stamps are off by in the mean of all, and what of others' packets reached
-	// into the mode.
-	off := off*f.gap/f.took() + beside*f.wide*(1-f.mode.share(f.values))
+	// What stamps are off by in the mean of all, more so where packets are so close that
+	// they push each other's back; and what of others' packets reached into the mode.
+	stamps := (off + pushed*math.Exp(-f.gap/noise)) / f.took()
+	off := stamps*f.gap + beside*f.wide*(1-f.mode.share(f.values))
 	r.Capacity = probe.Estimate{Value: bits / f.gap, Low: bits / (f.high + off), High: bits / (f.low - off)}
 	if f.low <= off {
 		r.Capacity = probe.Estimate{Value: r.Capacity.Low, Low: r.Capacity.Low, AtLeast: true}

@@ -56,6 +56,7 @@ var sampleFaults = []fault{
 	{name: "one packet came", ruins: true, do: func(s *probe.Sample, _ *rand.Rand) { s.Arrived = s.Arrived[:1] }},
 	{name: "nothing came", ruins: true, do: func(s *probe.Sample, _ *rand.Rand) { s.Arrived = nil }},
 	{name: "nothing is known", ruins: true, do: func(s *probe.Sample, _ *rand.Rand) { s.Sent, s.Arrived = nil, nil }},
+	{name: "an empty sample", ruins: true, do: func(s *probe.Sample, _ *rand.Rand) { *s = probe.Sample{} }},
 	{name: "all at once", ruins: true, do: func(s *probe.Sample, _ *rand.Rand) {
 		for i := range s.Arrived {
 			s.Arrived[i].At = s.Arrived[0].At
