@@ -3,7 +3,6 @@ package sim_test
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
@@ -29,7 +28,8 @@ func drawShaped(rng *rand.Rand) (p shaped) {
 	if p.cross = rng.Float64() * 0.6; p.cross > 0.5 {
 		p.cross = 0 // one path in six
 	}
-	p.Noise = 500 * time.Nanosecond
+	p.Noise = time.Duration(500 + rng.Float64()*500)
+	p.Skew = (rng.Float64()*2 - 1) * 5e-5
 	hops := 1 + rng.IntN(3)
 	at := rng.IntN(hops)
 	for i := range hops {
@@ -50,15 +50,18 @@ func drawShaped(rng *rand.Rand) (p shaped) {
 	return p
 }
 
-// On drawn paths the token rate is within 1 % at p90, for 5 MB at the most; without
+// On drawn paths the token rate is within 1 % at p90, for 5 MB at the most. Without
 // cross traffic the bucket is within 2 % or a packet, and with it never smaller than
-// what is said.
+// what is said. Nine intervals in ten hold what they are of.
 func TestTokenRate(t *testing.T) {
+	const paths = 200
 	rng := rand.New(rand.NewPCG(1, 2))
-	var off []float64
-	for i := range 200 {
+	var off, width, sizeOff []float64
+	rates, sizes, bounds, crossed := 0, 0, 0, 0
+	for i := range paths {
 		p := drawShaped(rng)
-		m := tokenrate.Ours{Capacity: p.capacity}
+		// The capacity is an estimate, too.
+		m := tokenrate.Ours{Capacity: p.capacity * (1 + 0.01*rng.NormFloat64())}
 		samples := run(t, p.Path, uint64(i)+1, m.Next)
 		sent := unit.Bytes(0)
 		for j := range samples {
@@ -68,23 +71,35 @@ func TestTokenRate(t *testing.T) {
 			t.Errorf("path %d: %d bytes were sent", i, sent)
 		}
 		r := m.Estimate(samples)
-		if !r.Rate.Known() {
-			t.Errorf("path %d, %+v: %s", i, p, r.Rate.Cannot)
+		if !r.Rate.Known() || r.Rate.AtLeast {
+			t.Logf("path %d, R %.0f Mbit/s, cross %.2f: %+v", i, p.rate/1e6, p.cross, r.Rate)
 			continue
 		}
-		off = append(off, math.Abs(r.Rate.Value/p.rate-1))
+		off, width = append(off, math.Abs(r.Rate.Value/p.rate-1)), append(width, (r.Rate.High-r.Rate.Low)/p.rate)
+		if r.Rate.Low <= p.rate && p.rate <= r.Rate.High {
+			rates++
+		}
 		b := r.Bucket
-		if tolerance := max(0.02*p.bucket, 1514); p.cross == 0 && math.Abs(b.Value-p.bucket) > tolerance {
-			t.Errorf("path %d: the bucket of %.0f bytes is called %.0f (R %.0f Mbit/s, C %.0f)", i, p.bucket, b.Value, p.rate/1e6, p.capacity/1e6)
-		} else if b.Low > p.bucket+tolerance {
+		if b.Low <= p.bucket && (b.AtLeast || p.bucket <= b.High) {
+			sizes++
+		}
+		tolerance := max(0.02*p.bucket, 1514)
+		if p.cross == 0 {
+			sizeOff = append(sizeOff, math.Abs(b.Value-p.bucket)/tolerance)
+		} else if crossed++; b.Low <= p.bucket {
+			bounds++
+		}
+		if b.Low > p.bucket+tolerance {
 			t.Errorf("path %d: the bucket of %.0f bytes is called no smaller than %.0f", i, p.bucket, b.Low)
 		}
 	}
-	slices.Sort(off)
-	p90 := off[len(off)*9/10]
-	t.Logf("off by %.4f %% at the median, %.4f at p90, %.3f at most", 100*off[len(off)/2], 100*p90, 100*off[len(off)-1])
-	if p90 > 0.01 {
-		t.Errorf("p90 is %.2f %%", 100*p90)
+	part := func(n, of int) float64 { return float64(n) / float64(of) }
+	t.Logf("the rate is off by %.4f %% at the median, %.4f at p90; %.1f %% of intervals hold it, %.4f %% wide at the median; %d without",
+		100*quantile(off, 0.5), 100*quantile(off, 0.9), 100*part(rates, len(off)), 100*quantile(width, 0.5), paths-len(off))
+	t.Logf("the bucket is off by %.2f of its tolerance at p90 without cross traffic; with it %.1f %% of bounds hold; of all %.1f %% hold it",
+		quantile(sizeOff, 0.9), 100*part(bounds, crossed), 100*part(sizes, len(off)))
+	if quantile(off, 0.9) > 0.01 || quantile(sizeOff, 0.9) > 1 || part(rates, len(off)) < 0.85 || part(bounds, crossed) < 0.92 || paths-len(off) > paths/50 {
+		t.Error("want 1 % at p90, the bucket within its tolerance, and nine intervals in ten")
 	}
 }
 
@@ -97,6 +112,50 @@ func TestNoLimitMet(t *testing.T) {
 		r := m.Estimate(run(t, p, 1, m.Next))
 		if r.Rate.Known() || r.Bucket.Known() || r.Joint == nil || r.Joint.Bytes < 2_000_000 || r.Joint.Rate < 0.99e9 {
 			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
+// A bucket of 100 MB is found with a budget that empties it.
+func TestLargeBucket(t *testing.T) {
+	const rate, bucket = 300e6, 100_000_000
+	p := testbed(rate, bucket, true, 0)
+	m := tokenrate.Ours{Capacity: 1e9, Budget: 500_000_000, Time: 10 * time.Second}
+	r := m.Estimate(run(t, p, 1, m.Next))
+	t.Logf("%+v, %+v", r.Rate, r.Bucket)
+	check(t, r, rate, bucket)
+	if math.Abs(r.Bucket.Value/bucket-1) > 0.02 {
+		t.Errorf("the bucket is called %.0f", r.Bucket.Value)
+	}
+}
+
+// A path whose token rate changes half way, within a train or between two, has no one
+// rate; but that of the last train, if that began later, is one.
+func TestTokenRateChanges(t *testing.T) {
+	for _, cross := range []float64{0, 0.2} {
+		for at := range 8 {
+			a, b := sim.New(testbed(300*unit.Mbit, 50_000, true, cross), 1), sim.New(testbed(400*unit.Mbit, 50_000, true, cross), 1)
+			m := tokenrate.Ours{Capacity: 1e9}
+			var samples []probe.Sample
+			for len(samples) < 40 {
+				train, ok := m.Next(samples)
+				if !ok {
+					break
+				}
+				n := a
+				if len(samples) >= at {
+					n = b
+				}
+				samples = append(samples, n.Send(train))
+			}
+			r := m.Estimate(samples)
+			t.Logf("after %d of %d trains, cross %.1f: %.2f %s, %.0f bytes", at, len(samples), cross, r.Rate.Value/1e6, r.Rate.Cannot, r.Bucket.Value)
+			if v := r.Rate.Value; r.Rate.Known() && !r.Rate.AtLeast && math.Abs(v/300e6-1) > 0.01 && math.Abs(v/400e6-1) > 0.01 {
+				t.Error("want 300 or 400 Mbit/s")
+			}
+			if r.Bucket.Low > 52_000 {
+				t.Errorf("the bucket of 50,000 bytes is called no smaller than %.0f", r.Bucket.Low)
+			}
 		}
 	}
 }

@@ -11,6 +11,8 @@ type cluster struct {
 	center float64 // their mean
 	width  float64 // half of the window, relative
 	count  int
+	k      int     // packets in each of its runs
+	sd     float64 // of its values, relative
 }
 
 // densest finds the window of +-width (relative) with the most values within [from,
@@ -71,15 +73,22 @@ func mean(values []float64) float64 {
 
 // widths are those of windows that are tried, the sharpest first: a kernel's receive
 // stamps are within 1 us (measured), which is 8 % of a full frame at 1 Gbit/s and
-// nothing of one at 10 Mbit/s, and a simulator's have no error.
-var widths = []float64{0.002, 0.005, 0.01, 0.02, 0.04, 0.08}
+// nothing of one at 10 Mbit/s. A window that is narrower than stamps are exact, for
+// the length of its runs, would find heaps that chance made.
+// lowest is how far below the rate of the whole tail the token rate is looked for.
+const lowest = 0.002
+
+var widths = []float64{0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.04, 0.08}
 
 // share of all runs is in a cluster at least.
 const share = 0.03
 
 // sharpest is the densest cluster in the narrowest window in which one stands out.
-func sharpest(sorted []float64, from, to, most float64) (cluster, bool) {
+func sharpest(sorted []float64, from, to, narrowest, most float64) (cluster, bool) {
 	for _, w := range widths {
+		if w < narrowest {
+			continue
+		}
 		if w > most {
 			break
 		}
@@ -95,24 +104,35 @@ func sharpest(sorted []float64, from, to, most float64) (cluster, bool) {
 // waiting: k packets in a row, with no one else's among them, take k times a
 // packet's time at the token rate, for every k. Others' packets among them make some
 // runs longer, queues behind the shaper some short ones shorter; what all k agree on
-// is the token rate, and the longest run says it most exactly.
-func (c curve) agreement(from int, low, high float64) (best cluster, ok bool) {
-	n := len(c.at)
+// is the token rate, and the longest run says it most exactly. It looks among the
+// packets of a range of the curve, for rates in [low, high], in windows between one and
+// five of what a stamp is off by.
+//
+// With whole only runs count of which nothing was lost: what is lost behind the shaper
+// had its time there. Where a shaper's own queue overflows hardly any run is whole,
+// and what was lost took no time.
+func (c curve) agreement(from, n int, low, high float64, whole bool) (best cluster, ok bool) {
 	low, high = 8e9/high, 8e9/low // ns a byte
 	most := widths[len(widths)-1]
 	for k := 1; n-from > 2*k; k *= 2 {
 		// Times, not rates: what a stamp is off by is as often too long as too short.
 		times := make([]float64, 0, n-from-k)
 		for i := from; i+k < n; i++ {
+			bytes := c.bytes[i+k] - c.bytes[i]
+			if whole && bytes != float64(c.number[i+k]-c.number[i])*c.frame {
+				continue
+			}
 			if d := c.at[i+k] - c.at[i]; d > 0 {
-				times = append(times, d/(c.bytes[i+k]-c.bytes[i]))
+				times = append(times, d/bytes)
 			}
 		}
 		if len(times) < least {
 			break
 		}
 		slices.Sort(times)
-		found, stands := sharpest(times, low, high, most)
+		usual := times[len(times)/2] * c.frame * float64(k)
+		found, stands := sharpest(times, low, high, stamp/usual, math.Min(most, 5*stamp/usual))
+		found.k, found.sd = k, found.scatter(times)
 		switch {
 		case stands:
 			best, ok = found, true
@@ -122,6 +142,20 @@ func (c curve) agreement(from int, low, high float64) (best cluster, ok bool) {
 		}
 	}
 	return best.rate(), ok
+}
+
+// scatter is the standard deviation of a cluster's values, relative.
+func (c cluster) scatter(sorted []float64) float64 {
+	a, _ := slices.BinarySearch(sorted, c.center*(1-c.width))
+	b, _ := slices.BinarySearch(sorted, c.center*(1+c.width))
+	sum := 0.0
+	for _, v := range sorted[a:b] {
+		sum += (v - c.center) * (v - c.center)
+	}
+	if sum == 0 {
+		return 0
+	}
+	return math.Sqrt(sum/float64(b-a)) / c.center
 }
 
 // rate is the cluster's center as a rate.

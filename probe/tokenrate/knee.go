@@ -1,43 +1,6 @@
 package tokenrate
 
-import (
-	"math"
-
-	"headgate/probe"
-)
-
-// curve is a train's arrival curve: how many bytes of layer 2 had come by when, the
-// first packet at time 0.
-type curve struct {
-	at    []float64 // ns
-	bytes []float64
-	sent  []float64 // ns of the sender's clock, from its first packet on
-	gone  []float64 // how many bytes had been sent by then, with those that were lost
-}
-
-func newCurve(s *probe.Sample) (c curve) {
-	frames := make([]float64, 0, s.Count())
-	for _, p := range s.Parts {
-		for range p.Count {
-			frames = append(frames, float64(p.Frame()))
-		}
-	}
-	gone := make([]float64, len(frames))
-	sum := 0.0
-	for i, f := range frames {
-		sum += f
-		gone[i] = sum
-	}
-	total := 0.0
-	for _, a := range s.Arrived {
-		total += frames[a.Number]
-		c.at = append(c.at, float64(a.At-s.Arrived[0].At))
-		c.bytes = append(c.bytes, total)
-		c.sent = append(c.sent, float64(s.Sent[a.Number]-s.Sent[0]))
-		c.gone = append(c.gone, gone[a.Number])
-	}
-	return c
-}
+import "math"
 
 // sums are those of a regression of time on bytes.
 type sums struct{ n, x, y, xx, xy, yy float64 }
@@ -89,25 +52,4 @@ func (c curve) knee() int {
 		return 0
 	}
 	return at
-}
-
-// rate of the packets from i on, by a straight line through them, in bit/s.
-func (c curve) rate(i int) float64 {
-	var s sums
-	for ; i < len(c.at); i++ {
-		s = s.add(c.bytes[i], c.at[i])
-	}
-	if _, slope, _ := s.line(); slope > 0 {
-		return 8e9 / slope
-	}
-	return math.Inf(1)
-}
-
-// offered is the same at the sender, who also offered what was lost.
-func (c curve) offered(i int) float64 {
-	n := len(c.sent) - 1
-	if took := c.sent[n] - c.sent[i]; took > 0 {
-		return (c.gone[n] - c.gone[i]) * 8e9 / took
-	}
-	return math.Inf(1)
 }

@@ -1,0 +1,122 @@
+package sim_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"headgate/lab/link"
+	"headgate/probe"
+	"headgate/probe/sim"
+	"headgate/probe/tokenrate"
+	"headgate/unit"
+)
+
+// What hosts do to samples leaves the token rate right, or none, and the bucket no
+// larger than it is.
+func TestTokenRateFaults(t *testing.T) {
+	const rate, bucket = 300 * unit.Mbit, 100_000
+	faults := append([]fault{{name: "none", do: func(*probe.Sample, *rand.Rand) {}}}, sampleFaults...)
+	for _, f := range faults {
+		rng := rand.New(rand.NewPCG(3, 4))
+		for _, cross := range []float64{0, 0.3} {
+			for _, every := range []bool{true, false} {
+				n := sim.New(testbed(rate, bucket, true, cross), 1)
+				m := tokenrate.Ours{Capacity: 1e9}
+				var samples []probe.Sample
+				for len(samples) < 40 {
+					train, ok := m.Next(samples)
+					if !ok {
+						break
+					}
+					s := n.Send(train)
+					if every || len(samples) == 2 {
+						f.do(&s, rng)
+					}
+					samples = append(samples, s)
+				}
+				r := m.Estimate(samples)
+				t.Logf("%s, cross %.1f: %.2f Mbit/s (%.2f to %.2f) %s, %.0f bytes (%.0f to %.0f) %s", f.name, cross, r.Rate.Value/1e6, r.Rate.Low/1e6, r.Rate.High/1e6, r.Rate.Cannot, r.Bucket.Value, r.Bucket.Low, r.Bucket.High, r.Bucket.Cannot)
+				check(t, r, float64(rate), bucket)
+				if !r.Rate.Known() && !f.ruins {
+					t.Error("no token rate")
+				}
+			}
+		}
+	}
+}
+
+// check wants a right rate, if one is called exact, and no more bucket than there is.
+func check(t *testing.T, r tokenrate.Result, rate, bucket float64) {
+	t.Helper()
+	if r.Rate.Known() && !r.Rate.AtLeast && math.Abs(r.Rate.Value/rate-1) > 0.01 && r.Rate.High < rate || r.Rate.AtLeast && r.Rate.Low > rate*1.01 {
+		t.Errorf("want %.0f Mbit/s", rate/1e6)
+	}
+	if r.Bucket.Known() && r.Bucket.Low > bucket+max(0.02*bucket, 1514) {
+		t.Errorf("want %.0f bytes", bucket)
+	}
+}
+
+// A policer drops what a shaper would keep waiting: its rate is what arrives. One whose
+// bucket holds but one packet wastes tokens, and has no rate of its own.
+func TestPolicer(t *testing.T) {
+	for _, rate := range []unit.Rate{100, 300, 500, 800} {
+		for _, bucket := range []unit.Bytes{5000, 30_000, 300_000} {
+			for _, cross := range []float64{0, 0.2} {
+				p := testbed(rate*unit.Mbit, bucket, true, cross)
+				p.Hops[2].Bucket.Police = true
+				m := tokenrate.Ours{Capacity: 1e9}
+				r := m.Estimate(run(t, p, 1, m.Next))
+				t.Logf("%d Mbit/s, %d bytes, cross %.1f: policed %t, %.2f (%.2f to %.2f) %s, %.0f bytes (%.0f to %.0f) %s", rate, bucket, cross, r.Policed, r.Rate.Value/1e6, r.Rate.Low/1e6, r.Rate.High/1e6, r.Rate.Cannot, r.Bucket.Value, r.Bucket.Low, r.Bucket.High, r.Bucket.Cannot)
+				check(t, r, float64(rate*unit.Mbit), float64(bucket))
+			}
+		}
+	}
+}
+
+// A shaper whose queue is short drops much of a long train, and its rate is still how
+// far apart the rest leaves it; a path without any limit that loses packets has none.
+func TestTokenRateLosses(t *testing.T) {
+	for _, cross := range []float64{0, 0.2} {
+		p := testbed(300*unit.Mbit, 20_000, true, cross)
+		p.Hops[2].Queue = link.Amount{Bytes: 60_000}
+		m := tokenrate.Ours{Capacity: 1e9}
+		r := m.Estimate(run(t, p, 1, m.Next))
+		t.Logf("short queue: %.2f (%.2f to %.2f) %s, %.0f bytes (%.0f to %.0f)", r.Rate.Value/1e6, r.Rate.Low/1e6, r.Rate.High/1e6, r.Rate.Cannot, r.Bucket.Value, r.Bucket.Low, r.Bucket.High)
+		check(t, r, 300e6, 20_000)
+
+		p = testbed(300*unit.Mbit, 20_000, true, cross)
+		p.Hops[2].Bucket = nil
+		p.Hops[1].Loss = link.Loss{Probability: 0.05}
+		if r := m.Estimate(run(t, p, 1, m.Next)); r.Rate.Known() && !r.Rate.AtLeast {
+			t.Errorf("5 %% lost without a limit: %+v", r.Rate)
+		}
+	}
+}
+
+// A sender that stands still now and then lets the bucket fill in the middle of a
+// train.
+func TestTokenRateSleepingSender(t *testing.T) {
+	for _, off := range []time.Duration{1, 11} {
+		for _, cross := range []float64{0, 0.3} {
+			p := testbed(300*unit.Mbit, 100_000, true, cross)
+			p.Hops[0].Rate = unit.Gbit // so that trains take long to send
+			p.Sleep = link.Active{On: 7 * time.Millisecond, Off: off * time.Millisecond}
+			m := tokenrate.Ours{Capacity: 1e9}
+			n := sim.New(p, 1)
+			var samples []probe.Sample
+			for len(samples) < 40 {
+				train, ok := m.Next(samples)
+				if !ok {
+					break
+				}
+				train.Parts[0].Rate = 900 * unit.Mbit
+				samples = append(samples, n.Send(train))
+			}
+			r := m.Estimate(samples)
+			t.Logf("asleep for %d ms, cross %.1f: %.2f (%.2f to %.2f) %s, %.0f bytes (%.0f to %.0f) %s", off, cross, r.Rate.Value/1e6, r.Rate.Low/1e6, r.Rate.High/1e6, r.Rate.Cannot, r.Bucket.Value, r.Bucket.Low, r.Bucket.High, r.Bucket.Cannot)
+			check(t, r, 300e6, 100_000)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package tokenrate
+
+import (
+	"math"
+	"slices"
+
+	"headgate/probe"
+)
+
+// level is how much more had come than the token rate gives, where the bucket was
+// empty: the highest such value that several packets agree on. Others' packets in the
+// shaper make it sink from there on.
+func (c curve) level(rate float64) float64 {
+	levels := make([]float64, len(c.at))
+	for i := range c.at {
+		levels[i] = c.bytes[i] - rate*c.at[i]/8e9
+	}
+	slices.Sort(levels)
+	wide := 1.5 * stampBytes(rate)
+	some := max(4, len(levels)/50)
+	at := levels[0]
+	for i := len(levels) - 1; i >= some-1; i-- {
+		if j := i - some + 1; levels[i]-levels[j] <= 2*wide {
+			at = mean(levels[j : i+1])
+			break
+		}
+	}
+	// From its upper edge to its middle.
+	for range 20 {
+		from, _ := slices.BinarySearch(levels, at-wide)
+		to, _ := slices.BinarySearch(levels, at+wide)
+		if from == to {
+			break
+		}
+		at = mean(levels[from:to])
+	}
+	return at
+}
+
+// stampBytes is what a token rate gives in the time that a stamp is off by; and some
+// bytes, since times are whole ns.
+func stampBytes(rate float64) float64 { return math.Hypot(20, rate*stamp/8e9) }
+
+// size is the bucket's, from what several trains found in it, each after silence
+// enough to fill it: what enough of them found alike is all of it. What one alone
+// found, or each another amount of, was left by others.
+func size(found []float64, rate float64, alike int) probe.Estimate {
+	most := slices.Max(found)
+	off := stampBytes(rate)
+	sum, n := 0.0, 0
+	for _, b := range found {
+		if b >= most-3*off {
+			sum, n = sum+b, n+1
+		}
+	}
+	if n < alike {
+		bound := math.Max(most-boundError*off, 0)
+		return probe.Estimate{Value: bound, Low: bound, AtLeast: true}
+	}
+	b := sum / float64(n)
+	off *= sizeError
+	return probe.Estimate{Value: b, Low: math.Max(b-off, 0), High: b + off}
+}
+
+// full is the size of a bucket that was full before the first train, and held found
+// bytes before the last; no train but the last emptied it.
+func full(samples []probe.Sample, rate, found float64) float64 {
+	held := func(size float64) float64 {
+		tokens := size
+		for i := range samples[:len(samples)-1] {
+			arrived := samples[i].Arrived
+			next := samples[i+1].Arrived
+			if len(arrived) == 0 || len(next) == 0 || len(samples[i].Parts) == 0 {
+				continue
+			}
+			tokens -= float64((samples[i].Count() - samples[i].Lost()) * samples[i].Parts[0].Frame())
+			tokens = min(size, tokens+rate*math.Max(float64(next[0].At-arrived[0].At), 0)/8e9)
+		}
+		return tokens
+	}
+	// It is found at the least, and that and all that came at the most.
+	low, high := found, found
+	for i := range samples[:len(samples)-1] {
+		high += float64(samples[i].Bytes())
+	}
+	for range 60 {
+		if middle := (low + high) / 2; held(middle) < found {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return high
+}
