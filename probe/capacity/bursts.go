@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"math"
+	"slices"
 
 	"headgate/probe"
 )
@@ -114,6 +115,17 @@ func lateness(out []run) {
 	for i := range out {
 		out[i].late = math.Max(out[i].late-base.late-slope*(out[i].at-base.at), 0)
 	}
+}
+
+// typical is the middle of all runs' gaps, and how far about two thirds are from it.
+func typical(all []run) (middle, wide float64) {
+	gaps := make([]float64, len(all))
+	for i, r := range all {
+		gaps[i] = r.gap
+	}
+	slices.Sort(gaps)
+	at := func(q float64) float64 { return gaps[int(q*float64(len(gaps)-1))] }
+	return at(0.5), (at(0.84) - at(0.16)) / 2
 }
 
 // longest is how many packets the longest burst has.

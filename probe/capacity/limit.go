@@ -2,20 +2,21 @@ package capacity
 
 import "math"
 
-// limited tells whether packets from one place on come slower than those before it:
+// limited tells whether packets from one place on come slower than those from the
+// first on:
 // runs of the same length do, most of them. Others' packets lengthen some runs, early
 // and late ones alike.
-func limited(all []burst, from, n int) bool {
-	k := min(from, n-from, 4)
+func limited(all []burst, first, from, n int) bool {
+	k := min(from-first, n-from, 4)
 	if k < 2 {
 		return true
 	}
-	before, after := gaps(all, 0, from, k), gaps(all, from, n, k)
+	before, after := gaps(all, first, from, k), gaps(all, from, n, k)
 	if len(before) < least || len(after) < least {
 		return true
 	}
 	a, b := modeOf(before, k), modeOf(after, k)
-	return b.gap > 1.05*a.gap+sure*math.Hypot(a.error, b.error)
+	return b.gap > slow*a.gap+sure*math.Hypot(a.error, b.error)
 }
 
 // bucket is how many packets pass a limit at once: those that came by a time, less

@@ -11,6 +11,7 @@ type found struct {
 	mode
 	values []value // that the mode is of
 	from   int     // the place of the first packet that is in them
+	cold   bool    // bursts' first gaps are too short
 	k      int     // packets in each of their runs
 	all    []burst
 	frame  float64 // bytes
@@ -123,6 +124,7 @@ func lookAt(all []burst, frame float64) (f found) {
 	if n == 2 {
 		return f.pairs(all)
 	}
+	f.cold = cold(all)
 	head := f.head(all)
 	if f.usable == 0 {
 		return f
@@ -131,6 +133,9 @@ func lookAt(all []burst, frame float64) (f found) {
 	// closer than stamps are exact, push each other back.
 	if head.gap < 4*noise {
 		f.from = min(int(math.Ceil(2*noise/math.Max(head.gap, 1))), f.usable/3)
+	}
+	if f.cold {
+		f.from = max(f.from, min(2, f.usable-4), 1)
 	}
 	for k := 2; k <= f.usable-f.from; k = longer(k) {
 		v := gaps(all, f.from, f.usable, k)
@@ -150,24 +155,25 @@ func lookAt(all []burst, frame float64) (f found) {
 // head grows runs from a burst's first packet on for as long as they agree with
 // shorter ones, and finds the limit if one is why they no longer do.
 func (f *found) head(all []burst) (head mode) {
-	for k := 2; k <= f.burst; k = longer(k) {
-		v := gaps(all, 0, k, k)
+	from := 0
+	if f.cold {
+		from = 1
+	}
+	for k := 2; from+k <= f.burst; k = longer(k) {
+		v := gaps(all, from, from+k, k)
 		if len(v) < least {
 			break
 		}
 		m := modeOf(v, k)
-		if f.usable > 0 && m.gap > head.gap+sure*math.Hypot(m.error, head.error) {
-			if !limited(all, f.usable, f.burst) {
-				f.usable = f.burst
-				break
-			}
+		slower := m.gap > head.gap+sure*math.Hypot(m.error, head.error)
+		if f.usable > 0 && slower && limited(all, from, f.usable, f.burst) {
 			f.limit, f.bucket = frames(f, float64(f.usable)), frames(f, bucket(all, f.usable, f.burst))
 			return head
 		}
-		if f.usable == 0 || m.error < head.error {
+		if f.usable == 0 || !slower && m.error < head.error {
 			head = m
 		}
-		f.usable = k
+		f.usable = from + k
 	}
 	if b := headStart(all, head, f.usable); b > 0 {
 		f.usable = int(b)
@@ -190,6 +196,19 @@ func (f found) pairs(all []burst) found {
 	}
 	f.mode, f.usable = middle(f.values), 2
 	return f
+}
+
+// cold tells whether the first gap of bursts is shorter than the second: a receiver
+// that slept is late with the first packet.
+func cold(all []burst) bool {
+	a, b := runs(all, 0, 2), runs(all, 1, 2)
+	if len(a) < least || len(b) < least {
+		return false
+	}
+	first, wide := typical(a)
+	second, wider := typical(b)
+	off := sure * math.Hypot(wide, wider) / math.Sqrt(float64(min(len(a), len(b))))
+	return first < second-off && first < coldLeast*second && first > coldMost*second
 }
 
 func longer(k int) int { return max(k+1, k*5/4) }
