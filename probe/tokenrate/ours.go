@@ -32,6 +32,8 @@ const (
 	enoughTail, sharpTail, sharp = 800, 300, 3e-4
 	// sharpRun packets in a row that agree are no chance.
 	sharpRun = 32
+	// leastMore times the train before is worth another.
+	leastMore = 1.25
 	// mostTrains ends it where samples do not tell what was sent.
 	mostTrains = 30
 	// mostFills is how often the bucket is found again.
@@ -147,9 +149,13 @@ func (m Ours) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 		t, ok = m.again(r, len(samples)-len(r.climbed))
 		return t, ok && t.Bytes() <= budget && t.Parts[0].Pause <= silent
 	}
-	count := firstCount
+	count, most := firstCount, int(budget/(mtu+probe.Overhead))
 	if n := len(r.climbed); n > 0 {
-		count = max(count, 2*r.climbed[n-1].Count())
+		// What is left of the budget does where twice as many are too many.
+		before := r.climbed[n-1].Count()
+		if count = max(count, 2*before); count > most && float64(most) >= leastMore*float64(before) {
+			count = most
+		}
 	}
 	t = probe.Uniform(ladder, count, mtu, 0)
 	return t, t.Bytes() <= budget
