@@ -37,7 +37,7 @@ func (m Drain) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	last := &samples[len(samples)-1]
 	r := Estimate(last, m.Capacity)
 	again := strings.HasPrefix(last.Purpose, drainPurpose)
-	if r.Rate.Known() && (!again || r.tail >= enoughTail) || r.Joint == nil && !r.Rate.Known() {
+	if r.Rate.Known() && (!again || len(r.line.at)-r.from >= enoughTail) || r.Joint == nil && !r.Rate.Known() {
 		return t, false
 	}
 	bytes, rate := unit.Bytes(firstDrain), unit.Rate(0)

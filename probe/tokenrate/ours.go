@@ -183,7 +183,13 @@ func (m Ours) Estimate(samples []probe.Sample) Result {
 	if !r.rated() {
 		return r.last
 	}
-	if len(r.found) > 0 {
+	switch last := r.climbed[len(r.climbed)-1]; {
+	case last.Purpose == drainPurpose:
+		// Too much was sent before it, also again and not in the samples, to say what
+		// the bucket held at first.
+		b := r.last.line.level(r.last.Rate.Value)
+		r.last.Bucket = probe.Estimate{Value: b, Low: b, AtLeast: true}
+	case len(r.found) > 0:
 		r.last.Bucket = size(r.found, r.last.Rate.Value, r.alike())
 	}
 	return r.last
