@@ -2,8 +2,6 @@ package available
 
 import (
 	"cmp"
-	"fmt"
-	"math"
 	"time"
 
 	"headgate/probe"
@@ -56,31 +54,9 @@ const (
 	// end, and leastRate how far below what is available it may be for that.
 	drains    = 0.8
 	leastRate = 0.5
-
-	// blockPackets make a piece of a train: the pieces' differences are the interval's.
-	blockPackets = 25
-	// stampNoise of two stamps, in ns: each is within 1 us of the truth.
-	stampNoise = 3e3
-
-	// leastBusy packets are an answer, and enoughTrains whose interval is no wider than
-	// enough of it end the measurement.
-	leastBusy    = 40
-	enoughTrains = 4
-	enough       = 0.03
-	// From so many lost on, and taken in groups, of all packets it is said.
-	noted   = 0.005
-	grouped = 0.1
-	// policed is a loss that goes with no queue only where a policer drops.
-	policed = 0.1
-	// What the link's rate may be off by (standard deviation, part of it), if it was
-	// known and if it was read from the trains; and what the model may, part of all.
-	knownSlope = 0.02
-	foundSlope = 0.35
-	model      = 0.008
-	// shapedModel: what waits in other queues as a window begins counts, too.
-	shapedModel = 0.015
-
-	z = 1.645 // 90 % of a normal distribution
+	// sway is by how much trains are faster and slower in turn. Where the link that is
+	// known is the tight one, answers do not follow that (estimate.go).
+	sway = 0.15
 )
 
 func (m Ours) shaped() bool {
@@ -132,63 +108,9 @@ func (m Ours) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	hold = min(hold, rest)
 	// The train as a whole comes at what is available: its end finds little waiting.
 	rate *= max(1-drains*drop/(float64(hold)*frame+drop), leastRate)
+	if known && !r.shaped {
+		rate *= 1 + sway*float64(len(r.trains)%2*2-1)
+	}
 	t = probe.Train{Purpose: "available/hold", Parts: []probe.Part{head, {Count: hold, Size: mtu, Rate: unit.Rate(rate)}}}
 	return t, true
-}
-
-// Estimate is what all trains say together.
-func (m Ours) Estimate(samples []probe.Sample) Result {
-	r := m.read(samples)
-	return m.estimate(&r)
-}
-
-func (m Ours) estimate(r *reading) (out Result) {
-	if r.busy.packets < leastBusy || len(r.blocks) < 2 {
-		because := fmt.Sprintf("the tight link was seen busy between %.0f packets only", r.busy.packets)
-		if r.lost > policed*r.sent {
-			because += fmt.Sprintf(", and %.0f %% of all were lost: what is too fast is dropped and does not wait", 100*r.lost/r.sent)
-		}
-		out.Available = probe.CannotTell(because)
-		return out
-	}
-	if !r.shaped && r.heldTrains >= 2 {
-		out.Available = probe.CannotTell(fmt.Sprintf("packets were held back for up to %v at a time, in %d of %d trains: a limiter that gives something out every so often", r.held.Round(100*time.Microsecond), r.heldTrains, len(r.trains)))
-		return out
-	}
-	a := min(max(r.busy.available(r.rate), 0), r.rate)
-	variance := 0.0
-	for _, b := range r.blocks {
-		d := b.bits*1e9 - r.rate*b.growth - a*b.gap
-		variance += d * d
-	}
-	covered := math.Min(r.busy.gap/float64(r.to-r.from), 1)
-	n := float64(len(r.blocks))
-	se := math.Sqrt(variance*n/(n-1)) / r.busy.gap * math.Sqrt(1-covered)
-	slope := knownSlope
-	if m.Capacity == 0 && !r.shaped {
-		slope = foundSlope
-	}
-	slope *= r.rate * r.busy.growth / r.busy.gap
-	rest := model * a
-	if r.shaped {
-		rest = shapedModel * a
-	}
-	half := z * (1 + 1.5/n) * math.Sqrt(se*se+slope*slope+rest*rest) // Student's, about
-	out.Available = probe.Estimate{Value: a, Low: max(a-half, 0), High: a + half}
-	out.Notes = r.notes()
-	return out
-}
-
-// notes are what was odd on the way.
-func (r *reading) notes() (out []string) {
-	if r.stood > 0 {
-		out = append(out, fmt.Sprintf("the receiver stood still for up to %v at a time; what came then is left out", r.stood.Round(10*time.Microsecond)))
-	}
-	if r.waited > grouped*r.sent {
-		out = append(out, "the receiver takes packets in groups: with interrupts coalesced over 100 us the answer may be a fifth too low")
-	}
-	if r.lost > noted*r.sent {
-		out = append(out, fmt.Sprintf("%.1f %% of the packets were lost", 100*r.lost/r.sent))
-	}
-	return out
 }
