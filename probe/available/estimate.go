@@ -12,6 +12,10 @@ import (
 const (
 	// blockPackets make a piece of a train: the pieces' differences are the interval's.
 	blockPackets = 25
+	// pieces is what the pieces' differences count for. At 1 the interval held 95, 92 and
+	// 93 % (300 paths each: 1 Gbit/s, suspended, other capacities), at 0.9 it held 94, 82
+	// and 86 % (120 paths each).
+	pieces = 0.95
 	// stampNoise of two stamps, in ns: each is within 1 us of the truth.
 	stampNoise = 3e3
 
@@ -68,7 +72,7 @@ func (m Ours) estimate(r *reading) (out Result) {
 	}
 	covered := math.Min(r.busy.gap/float64(r.to-r.from), 1)
 	n := float64(len(r.blocks))
-	se := math.Sqrt(variance*n/(n-1)) / r.busy.gap * math.Sqrt(1-covered)
+	se := pieces * math.Sqrt(variance*n/(n-1)) / r.busy.gap * math.Sqrt(1-covered)
 	slope := knownSlope
 	if m.Capacity == 0 && !r.shaped {
 		slope = foundSlope
