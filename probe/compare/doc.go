@@ -29,6 +29,14 @@
 // The interval is a bootstrap over blocks and holds all modes that are as likely. Where
 // there is none the mean of all windows stands, with the interval that it deserves.
 //
+// Measured on 250 simulated paths that nothing was chosen on (probe/sim, drawMeeting:
+// ratios of 1 to 8, cross traffic of 10 to 60 % on either path, on the narrow link and
+// behind it): 90 % of all errors are below 1.0 %, and 95 % below 12; the intervals hold
+// 92 % and are 1.3 % wide at the median. Where the faster path has 50 to 60 % of cross
+// traffic, 90 % are below 15 %: a fifth of those have no clear mode, which a note says.
+// On the networks of figures 3.23 and 3.24 all are within 1.2 %. The seed is within 21 %,
+// and has no answer for a quarter. Each sender sends 3 MB, of the seed's 1.
+//
 // # What it cannot tell
 //
 // The ratio is of the parts of the paths before they meet. Where what they share is no

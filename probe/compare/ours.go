@@ -75,6 +75,10 @@ const (
 type Ours struct {
 	// Budget bounds what each sender sends, in bytes of layer 2; 0 is 3 MB.
 	Budget unit.Bytes
+	// Size of the blocks' IP packets; 0 is as small as the faster path's packets may be.
+	// Larger ones are for hosts that cannot keep up, and see through less of others'
+	// traffic.
+	Size int
 }
 
 // Next is what to send after what was sent; ok is false when there is enough.
@@ -94,6 +98,9 @@ func (m Ours) Next(samples []probe.JointSample) (j probe.Joint, ok bool) {
 	if p.blind {
 		j = p.look()
 		return j, j.Trains[0].Bytes() <= budget
+	}
+	if m.Size > 0 {
+		p.size = min(max(m.Size, smallest), fullSize)
 	}
 	return p.blocks(budget)
 }
@@ -120,6 +127,9 @@ func (m Ours) Estimate(samples []probe.JointSample) Result {
 		long := estimate(late, full)
 		r.Ratio, r.Long = estimate(early, full), &long
 		r.Notes = append(r.Notes, "a shaper's bucket emptied: ratio compares what the first blocks get, long what a long transfer does")
+	}
+	if r.Ratio.Known() && math.Log(r.Ratio.High/r.Ratio.Low) > vague {
+		r.Notes = append(r.Notes, "others' traffic leaves no clear mode: the ratio is a rough one")
 	}
 	if r.Ratio.Known() && shared(samples, slow, slope(st)) {
 		r.SharedNarrow = true
