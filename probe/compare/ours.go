@@ -116,6 +116,9 @@ func (m Ours) Estimate(samples []probe.JointSample) Result {
 		slow = 1
 		st, full = read(samples, slow)
 	}
+	if len(st) > 0 && alone(st) < leastAlone {
+		return cannot(reordered)
+	}
 	if len(st) < leastStretches {
 		return cannot(fmt.Sprintf("the senders' packets met in %d blocks only", len(st)))
 	}

@@ -297,7 +297,7 @@ func TestCompareFaults(t *testing.T) {
 func TestCompareCannot(t *testing.T) {
 	m := group([3]unit.Rate{500, 200, 1000}, [3]unit.Rate{1600, 500, 2000}, 0.2, 0.2)
 	for _, c := range []sim.Coalescing{
-		{Time: 200 * time.Microsecond, Packets: 64}, {Time: 500 * time.Microsecond, Packets: 32}, {Time: time.Millisecond, Packets: 1000},
+		{Time: 10 * time.Microsecond, Packets: 64}, {Time: 50 * time.Microsecond, Packets: 64}, {Time: 500 * time.Microsecond, Packets: 32}, {Time: time.Millisecond, Packets: 1000},
 	} {
 		c.Queues = true
 		m.Coalescing = &c
