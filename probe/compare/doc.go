@@ -53,6 +53,6 @@
 // to a fifth off.
 //
 // Packets that come from two receive queues with coalescing (figure 3.21) have an order
-// of their own: that is seen by runs of one sender's packets, and ends in "cannot tell",
+// of their own: then the slower path's hardly ever come alone, and it ends in "cannot tell",
 // as does a sender that is silent.
 package compare
