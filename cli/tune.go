@@ -39,8 +39,8 @@ measures again, and says what arrives and what is lost. They stay if "headgate
 confirm" is run in time. The file is not changed.
 
 Where the token rate cannot be told nothing is proposed, and it says what is missing. A
-bucket hides the rate until it is empty: --bytes is enough for one of 5 MB, and less is
-sent where the answer comes sooner. While DEV has a limit in force that is below
+bucket hides the rate until it is empty: so before a limit is proposed it is tried with
+a train that would empty one of 5 MB. --bytes bounds all that. While DEV has a limit in force that is below
 the path's, that is all that can be measured: it says so.
 
 What comes in is limited after it has come: TCP and other senders that yield keep to
@@ -179,6 +179,11 @@ func (a *app) tuneMeasure(ctx context.Context, t *tuned, o session.Options, f tu
 	}
 	j := job{method: path.Method{Wanted: path.Wanted{TokenRate: true}, Known: unit.Rate(f.capacity), Budget: unit.Bytes(f.bytes)}, limit: f.time, say: progress.say}
 	j.enough = func(samples []probe.Sample) bool { return agreed(j.method, samples) }
+	v := verifier{client.Send, unit.Share(f.margin), unit.Bytes(f.bytes), t.own, t.dev}
+	j.verify = func(d probe.Direction, samples []probe.Sample, a *path.Answer) error {
+		progress.say("%s: whether that gets through for long", d)
+		return v.verify(ctx, d, samples, a)
+	}
 	for _, d := range []probe.Direction{probe.Out, probe.In} {
 		if t.wants(d) {
 			j.directions = append(j.directions, d)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestDocumentedConfiguration reads every Interface in the Markdown files, so
+// TestDocumentedConfiguration reads every Interface, and list of Servers, in the Markdown files, so
 // that what users copy is right.
 func TestDocumentedConfiguration(t *testing.T) {
 	found := 0
@@ -22,7 +22,7 @@ func TestDocumentedConfiguration(t *testing.T) {
 		}
 		for _, block := range strings.Split(string(text), "```yaml\n")[1:] {
 			block, _, _ = strings.Cut(block, "```")
-			if !strings.Contains(block, "kind: Interface") {
+			if !strings.Contains(block, "kind: Interface") && !strings.Contains(block, "kind: Servers") {
 				continue
 			}
 			found++
