@@ -61,8 +61,8 @@ type job struct {
 	say        func(format string, args ...any)
 	// enough ends a direction before its method does; it may be nil.
 	enough func([]probe.Sample) bool
-	// verify may change a direction's answer; it may be nil.
-	verify func(probe.Direction, []probe.Sample, *path.Answer) error
+	// verify may change a direction's answer until then; it may be nil.
+	verify func(time.Time, probe.Direction, []probe.Sample, *path.Answer) error
 	// seen is told of each sample, done of each direction; they may be nil.
 	seen func(probe.Direction, *probe.Sample) error
 	done func(probe.Direction, []probe.Sample, *path.Answer) error
@@ -94,7 +94,7 @@ func (j job) run(ctx context.Context, client *session.Client, target string) (ou
 		})
 		answer := j.method.Estimate(samples)
 		if err == nil && j.verify != nil {
-			err = j.verify(d, samples, &answer)
+			err = j.verify(begun.Add(j.limit), d, samples, &answer)
 		}
 		answer.Seconds = time.Since(begun).Seconds()
 		out.Directions[d] = &answer

@@ -131,10 +131,11 @@ func (a *app) tune(t *tuned, o session.Options, f tuneFlags) error {
 	defer progress.clear()
 	o.Waiting = func(n int) { progress.say("waiting: %d measure before us", n) }
 	r := &tuneReport{Dev: t.dev, Proposals: map[probe.Direction]proposal{}}
-	var err error
-	if r.Measured, err = a.tuneMeasure(ctx, t, o, f, progress); err != nil {
+	measured, notes, err := a.tuneMeasure(ctx, t, o, f, progress)
+	if err != nil {
 		return err
 	}
+	r.Measured = measured
 	progress.clear()
 	limits := 0
 	for d, answer := range r.Measured.Directions {
@@ -143,6 +144,9 @@ func (a *app) tune(t *tuned, o session.Options, f tuneFlags) error {
 			p.Before = side.Limit
 		}
 		if p.Limit > 0 {
+			if notes[d] != "" {
+				p.Notes = append(p.Notes, notes[d])
+			}
 			t.with(d, p.Limit)
 			limits++
 		}
@@ -167,29 +171,30 @@ func (a *app) tune(t *tuned, o session.Options, f tuneFlags) error {
 	return show(a.tuneApply(ctx, r, set, o, f.within, progress))
 }
 
-// tuneMeasure measures what the configuration limits.
-func (a *app) tuneMeasure(ctx context.Context, t *tuned, o session.Options, f tuneFlags, progress *progress) (path.Report, error) {
+// tuneMeasure measures what the configuration limits. It tells notes on what it found beside, by direction.
+func (a *app) tuneMeasure(ctx context.Context, t *tuned, o session.Options, f tuneFlags, progress *progress) (path.Report, map[probe.Direction]string, error) {
 	client, err := session.Dial(ctx, o)
 	if err != nil {
-		return path.Report{}, err
+		return path.Report{}, nil, err
 	}
 	defer client.Close()
 	if err := leadsTo(t.dev, client.Peer.Addr()); err != nil {
-		return path.Report{}, err
+		return path.Report{}, nil, err
 	}
 	j := job{method: path.Method{Wanted: path.Wanted{TokenRate: true}, Known: unit.Rate(f.capacity), Budget: unit.Bytes(f.bytes)}, limit: f.time, say: progress.say}
 	j.enough = func(samples []probe.Sample) bool { return agreed(j.method, samples) }
-	v := verifier{client.Send, unit.Share(f.margin), unit.Bytes(f.bytes), t.own, t.dev}
-	j.verify = func(d probe.Direction, samples []probe.Sample, a *path.Answer) error {
+	v := verifier{client.Send, unit.Share(f.margin), unit.Bytes(f.bytes), t.own, t.dev, map[probe.Direction]string{}}
+	j.verify = func(until time.Time, d probe.Direction, samples []probe.Sample, a *path.Answer) error {
 		progress.say("%s: whether that gets through for long", d)
-		return v.verify(ctx, d, samples, a)
+		return v.verify(ctx, until, d, samples, a)
 	}
 	for _, d := range []probe.Direction{probe.Out, probe.In} {
 		if t.wants(d) {
 			j.directions = append(j.directions, d)
 		}
 	}
-	return j.run(ctx, client, f.peer)
+	r, err := j.run(ctx, client, f.peer)
+	return r, v.notes, err
 }
 
 // tuneApply puts the limits in force and measures again. What it finds out is in r.

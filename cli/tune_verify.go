@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"time"
 
 	"headgate/probe"
 	"headgate/probe/path"
@@ -33,10 +34,12 @@ type verifier struct {
 	budget unit.Bytes // of a direction, with what was sent before
 	own    map[probe.Direction]unit.Rate
 	dev    string
+	// notes are what to say beside a limit, by direction.
+	notes map[probe.Direction]string
 }
 
 // verify corrects an answer until the limit that follows from it gets through.
-func (v verifier) verify(ctx context.Context, d probe.Direction, samples []probe.Sample, a *path.Answer) error {
+func (v verifier) verify(ctx context.Context, until time.Time, d probe.Direction, samples []probe.Sample, a *path.Answer) error {
 	for i := range samples {
 		if samples[i].Bytes() >= longEnough {
 			return nil
@@ -49,13 +52,14 @@ func (v verifier) verify(ctx context.Context, d probe.Direction, samples []probe
 			return nil
 		}
 		left := v.budget - min(v.budget, a.Bytes)
-		bytes := min(verifyBytes, left, unit.Bytes(float64(limit)/8*verifySeconds))
+		seconds := max(0, min(verifySeconds, time.Until(until).Seconds()))
+		bytes := min(verifyBytes, left, unit.Bytes(float64(limit)/8*seconds))
 		count := int(bytes) / (a.Packet + probe.Overhead)
 		if count < 100 && corrected {
 			return nil // what the last of them said is not of its head
 		}
 		if count < 100 {
-			a.TokenRate.Rate = probe.CannotTell(fmt.Sprintf("of --bytes %s nothing is left to see whether %v gets through for long", v.budget, limit))
+			a.TokenRate.Rate = probe.CannotTell(fmt.Sprintf("of --bytes %s and --time nothing is left to see whether %v gets through for long", v.budget, limit))
 			return nil
 		}
 		s, err := v.send(ctx, d, probe.Uniform("tune/verify", count, a.Packet, limit))
@@ -64,6 +68,9 @@ func (v verifier) verify(ctx context.Context, d probe.Direction, samples []probe
 		}
 		a.Bytes += s.Bytes()
 		if tailRate(&s) >= arrives*math.Min(s.SendingRate(), float64(limit)) {
+			if most := min(verifyBytes, unit.Bytes(float64(limit)/8*verifySeconds)); bytes < most/10*9 {
+				v.notes[d] = fmt.Sprintf("it was tried with %s, where %s would have been: a bucket that holds more than that empties may be behind it (--bytes, --time)", sizeText(float64(bytes)), sizeText(float64(most)))
+			}
 			return nil
 		}
 		r := tokenrate.Estimate(&s, math.Inf(1))

@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"context"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/lab/link"
+	"headgate/probe"
+	"headgate/probe/path"
+	"headgate/probe/sim"
+	"headgate/unit"
+)
+
+// On simulated paths: a rate that holds is not touched; one that is only what a
+// provider gives until a larger bucket is empty is corrected; with fewer bytes than
+// empty it that is said, and without bytes or time nothing is known.
+func TestVerify(t *testing.T) {
+	long := time.Now().Add(time.Hour)
+	deceiving := link.Spec{Rate: unit.Gbit, Queue: link.Amount{Time: 50 * time.Millisecond}, Bucket: &link.Bucket{Rate: 100 * unit.Mbit, Size: 2_000_000, Peak: 300 * unit.Mbit}}
+	for name, c := range map[string]struct {
+		spec   link.Spec
+		budget unit.Bytes
+		until  time.Time
+		want   float64 // 0 is that it cannot tell
+		note   string
+	}{
+		"it holds":        {link.Spec{Rate: unit.Gbit, Bucket: &link.Bucket{Rate: 300 * unit.Mbit, Size: 50_000}}, tuneBudget, long, 300e6, ""},
+		"a larger bucket": {deceiving, tuneBudget, long, 100e6, ""},
+		"few bytes":       {deceiving, 2_000_000, long, 300e6, "a bucket that holds more"},
+		"no bytes":        {deceiving, 500_000, long, 0, ""},
+		"no time":         {deceiving, tuneBudget, time.Now(), 0, ""},
+	} {
+		n := sim.New(sim.Path{Hops: []link.Spec{c.spec}, Noise: 500 * time.Nanosecond}, 1)
+		m := path.Method{Wanted: path.Wanted{TokenRate: true}, Known: unit.Gbit, Budget: c.budget}
+		var samples []probe.Sample
+		for {
+			train, ok := m.Next(samples)
+			if !ok || agreed(m, samples) {
+				break
+			}
+			samples = append(samples, n.Send(train))
+		}
+		a := m.Estimate(samples)
+		before := a.TokenRate.Rate
+		v := verifier{margin: tuneMargin, budget: c.budget, dev: "eth0", notes: map[probe.Direction]string{}}
+		v.send = func(_ context.Context, _ probe.Direction, t probe.Train) (probe.Sample, error) { return n.Send(t), nil }
+		if err := v.verify(t.Context(), c.until, probe.Out, samples, &a); err != nil {
+			t.Fatal(err)
+		}
+		r := a.TokenRate.Rate
+		t.Logf("%s: %.4g, then %.4g after %s", name, before.Value, r.Value, a.Bytes)
+		if !before.Known() || before.Value < 250e6 {
+			t.Errorf("%s: it was %+v before: nothing is tried here", name, before)
+		}
+		if r.Known() != (c.want > 0) || c.want > 0 && math.Abs(r.Value/c.want-1) > 0.01 {
+			t.Errorf("%s: %+v, want %.4g", name, r, c.want)
+		}
+		if c.want == 0 && !strings.Contains(r.Cannot, "--bytes") {
+			t.Errorf("%s: %s", name, r.Cannot)
+		}
+		if note := v.notes[probe.Out]; !strings.Contains(note, c.note) || c.note == "" && note != "" {
+			t.Errorf("%s: the note is %q", name, note)
+		}
+		if a.Bytes > c.budget {
+			t.Errorf("%s: %s were sent of %s", name, a.Bytes, c.budget)
+		}
+	}
+}
