@@ -28,13 +28,18 @@ type Result struct {
 	Limit unit.Bytes `json:"limit,omitempty"`
 }
 
-// train is bursts, each with a small packet ahead that wakes the receiver.
+// train is bursts, each with small packets ahead that warm the receiver up.
 func train(n, count, size int, pause time.Duration) (t probe.Train) {
 	t.Purpose = "capacity/bursts"
 	for range n {
-		t.Parts = append(t.Parts,
-			probe.Part{Count: 1, Size: aheadSize, Pause: pause},
-			probe.Part{Count: count, Size: size, Pause: aheadGap})
+		for i := range aheadCount {
+			p := probe.Part{Count: 1, Size: aheadSize, Pause: aheadGap}
+			if i == 0 {
+				p.Pause = pause
+			}
+			t.Parts = append(t.Parts, p)
+		}
+		t.Parts = append(t.Parts, probe.Part{Count: count, Size: size, Pause: aheadGap})
 	}
 	return t
 }
@@ -70,8 +75,8 @@ func (m Ours) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	took := bytes * f.perByte()
 	// A bucket fills again at a tenth of the capacity, or what others leave of a fifth.
 	pause := math.Max(float64(leastPause), 10*took)
-	each := bytes + aheadSize + probe.Overhead
-	lasts := (pause + float64(aheadGap) + took) / 1e9
+	each := bytes + aheadCount*(aheadSize+probe.Overhead)
+	lasts := (pause + aheadCount*float64(aheadGap) + took) / 1e9
 	n := math.Max(20, math.Min(0.2/lasts, 300e3/each))
 	n = math.Min(n, math.Min(float64(budget)/each, left/lasts))
 	if n < 4 {
