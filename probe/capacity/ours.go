@@ -31,11 +31,13 @@ type Result struct {
 // train is bursts, each with small packets ahead that warm the receiver up.
 func train(n, count, size int, pause time.Duration) (t probe.Train) {
 	t.Purpose = "capacity/bursts"
-	for range n {
+	for b := range n {
 		for i := range aheadCount {
 			p := probe.Part{Count: 1, Size: aheadSize, Pause: aheadGap}
 			if i == 0 {
-				p.Pause = pause
+				// Never in step with what else comes again and again: up to a half longer.
+				_, golden := math.Modf(float64(b) * 0.618034)
+				p.Pause = pause + time.Duration(golden*float64(pause)/2)
 			}
 			t.Parts = append(t.Parts, p)
 		}
@@ -76,7 +78,7 @@ func (m Ours) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	// A bucket fills again at a tenth of the capacity, or what others leave of a fifth.
 	pause := math.Max(float64(leastPause), 10*took)
 	each := bytes + aheadCount*(aheadSize+probe.Overhead)
-	lasts := (pause + aheadCount*float64(aheadGap) + took) / 1e9
+	lasts := (1.25*pause + aheadCount*float64(aheadGap) + took) / 1e9
 	n := math.Max(20, math.Min(0.2/lasts, 300e3/each))
 	n = math.Min(n, math.Min(float64(budget)/each, left/lasts))
 	if n < 4 {

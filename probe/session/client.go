@@ -67,7 +67,7 @@ type Client struct {
 // Socket receives the trains of one or more servers.
 type Socket struct {
 	*train.Socket
-	challenges chan train.Header
+	challenges chan train.Heard
 }
 
 // NewSocket opens one on any port. network is "udp", "udp4" or "udp6".
@@ -76,8 +76,8 @@ func NewSocket(network string) (*Socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Socket{challenges: make(chan train.Header, 16)}
-	s.Socket, err = train.Open(c, func(h train.Header, _ netip.AddrPort) {
+	s := &Socket{challenges: make(chan train.Heard, 16)}
+	s.Socket, err = train.Open(c, func(_ *train.Socket, h train.Heard) {
 		if h.Kind == train.Challenge {
 			select {
 			case s.challenges <- h:
@@ -263,7 +263,7 @@ func (c *Client) prove(ctx context.Context) error {
 	const tries, pause = 20, 200 * time.Millisecond
 	for range tries {
 		begun := time.Now()
-		if err := c.socket.Tell(train.Header{Kind: train.Hello, Session: c.id}, c.Peer, 0); err != nil {
+		if err := c.socket.Tell(train.Header{Kind: train.Hello, Session: c.id}, c.Peer); err != nil {
 			return fmt.Errorf("UDP to %s: %w", c.Peer, err)
 		}
 		select {
@@ -271,10 +271,10 @@ func (c *Client) prove(ctx context.Context) error {
 			if h.Session != c.id {
 				continue
 			}
-			c.RTT = time.Since(begun)
+			c.RTT = time.Duration(h.At - begun.UnixNano())
 			h.Kind = train.Proof
 			for range 3 {
-				if err := c.socket.Tell(h, c.Peer, 0); err != nil {
+				if err := c.socket.Tell(h.Header, c.Peer); err != nil {
 					return err
 				}
 			}

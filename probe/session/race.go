@@ -21,11 +21,11 @@ func (c *Client) RoundTrips(ctx context.Context, n int) (mean, deviation time.Du
 	var took []float64
 	for range n {
 		begun := time.Now()
-		if err := c.socket.Tell(train.Header{Kind: train.Hello, Session: c.id}, c.Peer, 0); err != nil {
+		if err := c.socket.Tell(train.Header{Kind: train.Hello, Session: c.id}, c.Peer); err != nil {
 			return 0, 0, err
 		}
-		if c.challenged(ctx, 200*time.Millisecond) {
-			took = append(took, float64(time.Since(begun)))
+		if at := c.challenged(ctx, 200*time.Millisecond); at > 0 {
+			took = append(took, float64(at-begun.UnixNano()))
 		}
 		if ctx.Err() != nil {
 			return 0, 0, context.Cause(ctx)
@@ -43,20 +43,21 @@ func (c *Client) RoundTrips(ctx context.Context, n int) (mean, deviation time.Du
 	return time.Duration(m), time.Duration(math.Sqrt(max(squares/float64(len(took))-m*m, 0))), nil
 }
 
-// challenged waits for the server's answer to a Hello.
-func (c *Client) challenged(ctx context.Context, patience time.Duration) bool {
+// challenged waits for the server's answer to a Hello, and gives the kernel's stamp of
+// it, or 0.
+func (c *Client) challenged(ctx context.Context, patience time.Duration) int64 {
 	t := time.NewTimer(patience)
 	defer t.Stop()
 	for {
 		select {
 		case h := <-c.socket.challenges:
 			if h.Session == c.id {
-				return true
+				return h.At
 			}
 		case <-t.C:
-			return false
+			return 0
 		case <-ctx.Done():
-			return false
+			return 0
 		}
 	}
 }

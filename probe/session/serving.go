@@ -75,10 +75,9 @@ func (g *serving) connect(peer netip.AddrPort) error {
 		return fmt.Errorf("UDP to %s: %w", peer, err)
 	}
 	// Round trips are asked for by a Hello later on, too.
-	answer := train.Header{Kind: train.Challenge, Session: g.id}.WithNonce(g.nonce).Bytes()
-	g.socket, err = train.Open(c.(*net.UDPConn), func(h train.Header, _ netip.AddrPort) {
+	g.socket, err = train.Open(c.(*net.UDPConn), func(on *train.Socket, h train.Heard) {
 		if h.Kind == train.Hello && h.Session == g.id {
-			c.Write(answer)
+			on.Tell(train.Header{Kind: train.Challenge, Session: g.id}.WithNonce(g.nonce), h.From)
 		}
 	})
 	if err != nil {
@@ -105,7 +104,7 @@ func (s *Server) finish(g *serving) {
 
 // hello answers what comes to the port from anyone. It sends no more than it got,
 // and only to who knows the session's number, which went over TLS.
-func (s *Server) hello(h train.Header, from netip.AddrPort) {
+func (s *Server) hello(on *train.Socket, h train.Heard) {
 	s.mu.Lock()
 	g := s.active
 	s.mu.Unlock()
@@ -114,10 +113,10 @@ func (s *Server) hello(h train.Header, from netip.AddrPort) {
 	}
 	switch {
 	case h.Kind == train.Hello:
-		s.hellos.Tell(train.Header{Kind: train.Challenge, Session: g.id}.WithNonce(g.nonce), from, 0)
+		on.Tell(train.Header{Kind: train.Challenge, Session: g.id}.WithNonce(g.nonce), h.From)
 	case h.Kind == train.Proof && h.Nonce() == g.nonce:
 		select {
-		case g.proven <- from:
+		case g.proven <- h.From:
 		default:
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 // priority among SCHED_FIFO threads: above those of the lab's emulator (10), whose
 // links would otherwise be late in the same instant in which a packet is.
-const priority = 11
+const priority = 5
 
 // spinning runs f on a thread of its own that nothing of this process, and where
 // that is allowed nothing else of this machine, takes the processor from: f spins.

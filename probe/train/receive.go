@@ -3,12 +3,10 @@ package train
 import (
 	"context"
 	"encoding/binary"
-	"errors"
-	"net"
+	"fmt"
 	"net/netip"
 	"time"
 
-	"golang.org/x/net/ipv4"
 	"golang.org/x/sys/unix"
 
 	"headgate/probe"
@@ -95,70 +93,109 @@ func (f *Flow) see(packet uint32) {
 
 func (f *Flow) tellIfDone() {
 	if f.count > 0 && f.distinct >= f.count {
-		select {
-		case f.news <- struct{}{}:
-		default:
-		}
+		f.tell()
 	}
+}
+
+func (f *Flow) tell() {
+	select {
+	case f.news <- struct{}{}:
+	default:
+	}
+}
+
+// glance is how often a socket is looked at while a train comes in: nothing waits for
+// its packets, so that none of them has to wake anything up. Without a train a thread
+// waits for as long as rest.
+const (
+	glance = time.Millisecond
+	rest   = 100 * time.Millisecond
+)
+
+// incoming is room for what one call gives.
+type incoming struct {
+	msgs    [atOnce]mmsghdr
+	iovs    [atOnce]unix.Iovec
+	headers [atOnce][headerSize]byte
+	oobs    [atOnce][128]byte
+	names   [atOnce][unix.SizeofSockaddrInet6]byte
 }
 
 // read takes in what comes until the socket is closed. Only the header is copied
 // out of the kernel: the rest says nothing.
 func (s *Socket) read() {
-	const batch = 64
-	messages := make([]ipv4.Message, batch)
-	for i := range messages {
-		messages[i].Buffers = [][]byte{make([]byte, headerSize)}
-		messages[i].OOB = make([]byte, 128)
-	}
-	for {
-		n, err := s.batch.ReadBatch(messages, 0)
-		if err != nil {
-			if n, ok := err.(net.Error); ok && n.Timeout() || refused(err) {
-				continue
-			}
-			s.mu.Lock()
-			s.closed = err
-			for _, f := range s.flows {
-				f.count = 0
-				select {
-				case f.news <- struct{}{}:
-				default:
-				}
-			}
-			s.mu.Unlock()
-			return
+	defer unix.Close(s.fd)
+	in := &incoming{}
+	for !s.closed.Load() {
+		n, e := in.take(s.fd)
+		for i := range n {
+			s.accept(in, i)
 		}
-		for i := range messages[:n] {
-			s.take(&messages[i])
+		switch {
+		case n > 0 || e == unix.EINTR || reported(e):
+		case e != unix.EAGAIN:
+			s.end(fmt.Errorf("the UDP socket: %w", e))
+			return
+		case s.expects():
+			time.Sleep(glance)
+		default:
+			fds := [1]unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}}
+			unix.Poll(fds[:], int(rest/time.Millisecond))
 		}
 	}
 }
 
-// refused tells whether an ICMP message was reported: the peer is not there, or not
-// yet, and what it says is no reason to stop.
-func refused(err error) bool {
-	for _, e := range []unix.Errno{unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.EMSGSIZE} {
-		if errors.Is(err, e) {
+// take is one recvmmsg that does not wait.
+func (in *incoming) take(fd int) (int, unix.Errno) {
+	for i := range in.msgs {
+		in.iovs[i] = unix.Iovec{Base: &in.headers[i][0], Len: headerSize}
+		in.msgs[i] = mmsghdr{hdr: unix.Msghdr{
+			Name: &in.names[i][0], Namelen: unix.SizeofSockaddrInet6, Iov: &in.iovs[i], Iovlen: 1,
+			Control: &in.oobs[i][0], Controllen: uint64(len(in.oobs[i])),
+		}}
+	}
+	n, _, e := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptrOf(&in.msgs), atOnce, unix.MSG_DONTWAIT, 0, 0)
+	if e != 0 {
+		return 0, e
+	}
+	return int(n), 0
+}
+
+// reported tells whether an error is an ICMP message that came for an earlier packet:
+// the peer is not there, or not yet, and that is no reason to stop.
+func reported(e unix.Errno) bool {
+	switch e {
+	case unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.EMSGSIZE:
+		return true
+	}
+	return false
+}
+
+// expects tells whether a train is on its way.
+func (s *Socket) expects() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.flows {
+		if f.distinct < f.count {
 			return true
 		}
 	}
 	return false
 }
 
-func (s *Socket) take(m *ipv4.Message) {
-	h, ok := ParseHeader(m.Buffers[0][:m.N])
+func (s *Socket) accept(in *incoming, i int) {
+	m := &in.msgs[i]
+	h, ok := ParseHeader(in.headers[i][:min(int(m.n), headerSize)])
 	if !ok {
 		return
 	}
+	at, dropped := ancillary(in.oobs[i][:m.hdr.Controllen])
 	if h.Kind != Data {
-		if s.control != nil {
-			from, _ := m.Addr.(*net.UDPAddr)
-			s.control(h, unmapped(from.AddrPort()))
+		if s.heard != nil {
+			s.heard(s, Heard{h, named(&in.names[i]), at})
 		}
 		return
 	}
-	at, dropped := ancillary(m.OOB[:m.NN])
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.overflow = max(s.overflow, dropped)
@@ -253,7 +290,7 @@ func (f *Flow) Collect(ctx context.Context, train uint32, count int, extra time.
 			r.Order = append(r.Order, a.order)
 		}
 	}
-	f.arrivals = nil
+	f.arrivals, f.count = nil, 0 // nothing is expected any more
 	return r, nil
 }
 
@@ -261,8 +298,8 @@ func (f *Flow) Collect(ctx context.Context, train uint32, count int, extra time.
 func (f *Flow) waiting(ends time.Time) (time.Duration, bool, error) {
 	f.socket.mu.Lock()
 	defer f.socket.mu.Unlock()
-	if f.socket.closed != nil {
-		return 0, false, f.socket.closed
+	if f.socket.err != nil {
+		return 0, false, f.socket.err
 	}
 	if f.distinct >= f.count {
 		return 0, true, nil
@@ -278,5 +315,3 @@ func (f *Flow) waiting(ends time.Time) (time.Duration, bool, error) {
 	wait := time.Until(since.Add(patience))
 	return wait, wait <= 0, nil
 }
-
-func unmapped(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
-	"net/netip"
 	"time"
 	"unsafe"
 
@@ -44,14 +43,8 @@ func (f *Flow) Send(ctx context.Context, number uint32, t probe.Train) (Sent, er
 		o.largest = max(o.largest, p.Size-headers(f.peer.Addr()))
 	}
 	o.prepare()
-	err := f.socket.raw.Control(func(fd uintptr) {
-		o.fd = int(fd)
-		spinning(func() { o.run(t) })
-	})
-	if err == nil {
-		err = o.err
-	}
-	return o.sent, err
+	spinning(func() { o.run(t) })
+	return o.sent, o.err
 }
 
 // outgoing is a train on its way out.
@@ -85,28 +78,11 @@ type mmsghdr struct {
 func (o *outgoing) prepare() {
 	o.space = make([]byte, max(atOnceBytes, o.largest))
 	rand.Read(o.space) // what a link that compresses cannot make smaller
-	if o.flow.socket.conn.RemoteAddr() == nil {
-		o.address(o.flow.peer)
-	}
+	o.fd = o.flow.socket.fd
+	o.nameLen = o.flow.socket.name(o.flow.peer, &o.name)
 	h := (*unix.Cmsghdr)(unsafe.Pointer(&o.oob[0]))
 	h.Level, h.Type = unix.SOL_UDP, unix.UDP_SEGMENT
 	h.SetLen(unix.CmsgLen(2))
-}
-
-// address writes the peer's as a sockaddr of the socket's family.
-func (o *outgoing) address(to netip.AddrPort) {
-	port := to.Port()
-	if o.flow.socket.Local().Addr().Is4() {
-		sa := (*unix.RawSockaddrInet4)(unsafe.Pointer(&o.name))
-		sa.Family, sa.Addr = unix.AF_INET, to.Addr().Unmap().As4()
-		binary.BigEndian.PutUint16((*[2]byte)(unsafe.Pointer(&sa.Port))[:], port)
-		o.nameLen = unix.SizeofSockaddrInet4
-		return
-	}
-	sa := (*unix.RawSockaddrInet6)(unsafe.Pointer(&o.name))
-	sa.Family, sa.Addr = unix.AF_INET6, to.Addr().As16()
-	binary.BigEndian.PutUint16((*[2]byte)(unsafe.Pointer(&sa.Port))[:], port)
-	o.nameLen = unix.SizeofSockaddrInet6
 }
 
 // run sends part after part. A packet that is late moves all after it.

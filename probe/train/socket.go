@@ -1,14 +1,15 @@
 package train
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
-	"golang.org/x/net/ipv4"
 	"golang.org/x/sys/unix"
 )
 
@@ -19,35 +20,50 @@ const buffers = 32 << 20
 
 // Socket is a UDP socket for trains to and from one or more peers.
 type Socket struct {
-	conn    *net.UDPConn
-	raw     rawConn
-	batch   *ipv4.PacketConn
-	control func(Header, netip.AddrPort) // what is not Data
+	fd     int
+	local  netip.AddrPort
+	remote netip.AddrPort       // of a connected one
+	heard  func(*Socket, Heard) // what is not Data
+	closed atomic.Bool          // it is to be
+	err    error                // it is, under mu
 
 	mu       sync.Mutex
 	flows    map[uint64]*Flow
 	order    uint64 // of arrivals
 	overflow uint32 // the socket's own count
-	closed   error
 }
 
-type rawConn interface{ Control(func(uintptr)) error }
+// Heard is a datagram that is no packet of a train.
+type Heard struct {
+	Header
+	From netip.AddrPort
+	// At is the kernel's stamp, in ns of CLOCK_REALTIME.
+	At int64
+}
 
-// Open takes conn over and begins to read from it. control gets what is no packet
+// Open takes conn over and begins to read from it. heard gets what is no packet
 // of a train, from the reading goroutine; it may be nil.
-func Open(conn *net.UDPConn, control func(Header, netip.AddrPort)) (*Socket, error) {
-	s := &Socket{conn: conn, batch: ipv4.NewPacketConn(conn), control: control, flows: map[uint64]*Flow{}}
+//
+// The runtime's poller lets go of the socket: what waits for a packet is woken by
+// it, within the kernel's reception, and the next one's stamp would be late by that.
+func Open(conn *net.UDPConn, heard func(*Socket, Heard)) (*Socket, error) {
+	s := &Socket{local: conn.LocalAddr().(*net.UDPAddr).AddrPort(), heard: heard, flows: map[uint64]*Flow{}}
+	if r, ok := conn.RemoteAddr().(*net.UDPAddr); ok {
+		s.remote = r.AddrPort()
+	}
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return nil, err
 	}
-	s.raw = raw
-	var set error
-	err = raw.Control(func(fd uintptr) { set = options(int(fd)) })
-	if err == nil {
-		err = set
+	// conn.File would give the copy to the poller again.
+	var dup error
+	err = raw.Control(func(fd uintptr) { s.fd, dup = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) })
+	if err = errors.Join(err, dup); err != nil {
+		return nil, err
 	}
-	if err != nil {
+	conn.Close()
+	if err := options(s.fd); err != nil {
+		unix.Close(s.fd)
 		return nil, fmt.Errorf("the UDP socket: %w", err)
 	}
 	go s.read()
@@ -80,40 +96,84 @@ func options(fd int) error {
 }
 
 // Close ends it; what waits for arrivals is told.
-func (s *Socket) Close() error { return s.conn.Close() }
-
-// Local is its own address.
-func (s *Socket) Local() netip.AddrPort { return s.conn.LocalAddr().(*net.UDPAddr).AddrPort() }
-
-// Tell sends one datagram that is no packet of a train, filled up to an IP packet of
-// size bytes.
-func (s *Socket) Tell(h Header, to netip.AddrPort, size int) error {
-	b := make([]byte, max(size-headers(to.Addr()), headerSize))
-	h.Put(b)
-	var err error
-	if s.conn.RemoteAddr() != nil {
-		_, err = s.conn.Write(b)
-	} else {
-		_, err = s.conn.WriteToUDPAddrPort(b, to)
-	}
-	return err
+func (s *Socket) Close() error {
+	s.end(net.ErrClosed)
+	s.closed.Store(true)
+	return nil
 }
 
-func uintptrOf[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
+// end tells all who wait.
+func (s *Socket) end(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.err = err
+	}
+	for _, f := range s.flows {
+		f.tell()
+	}
+}
+
+// Local is its own address.
+func (s *Socket) Local() netip.AddrPort { return s.local }
+
+// Tell sends one datagram that is no packet of a train.
+func (s *Socket) Tell(h Header, to netip.AddrPort) error {
+	var name [unix.SizeofSockaddrInet6]byte
+	size := s.name(to, &name)
+	b := h.Bytes()
+	iov := unix.Iovec{Base: &b[0], Len: uint64(len(b))}
+	m := unix.Msghdr{Iov: &iov, Iovlen: 1}
+	if size > 0 {
+		m.Name, m.Namelen = &name[0], size
+	}
+	if _, _, e := unix.Syscall(unix.SYS_SENDMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&m)), unix.MSG_DONTWAIT); e != 0 && !reported(e) {
+		return e
+	}
+	return nil
+}
+
+// name writes a peer's address as a sockaddr of the socket's family, and gives its
+// size; 0 for a connected socket.
+func (s *Socket) name(to netip.AddrPort, b *[unix.SizeofSockaddrInet6]byte) uint32 {
+	if s.remote.IsValid() {
+		return 0
+	}
+	if s.local.Addr().Is4() {
+		sa := (*unix.RawSockaddrInet4)(unsafe.Pointer(b))
+		sa.Family, sa.Addr = unix.AF_INET, to.Addr().Unmap().As4()
+		binary.BigEndian.PutUint16((*[2]byte)(unsafe.Pointer(&sa.Port))[:], to.Port())
+		return unix.SizeofSockaddrInet4
+	}
+	sa := (*unix.RawSockaddrInet6)(unsafe.Pointer(b))
+	sa.Family, sa.Addr = unix.AF_INET6, to.Addr().As16()
+	binary.BigEndian.PutUint16((*[2]byte)(unsafe.Pointer(&sa.Port))[:], to.Port())
+	return unix.SizeofSockaddrInet6
+}
+
+// named is the address in a sockaddr.
+func named(b *[unix.SizeofSockaddrInet6]byte) netip.AddrPort {
+	port := binary.BigEndian.Uint16(b[2:])
+	switch binary.NativeEndian.Uint16(b[:]) {
+	case unix.AF_INET:
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[4:8])), port)
+	case unix.AF_INET6:
+		return netip.AddrPortFrom(netip.AddrFrom16([16]byte(b[8:24])).Unmap(), port)
+	}
+	return netip.AddrPort{}
+}
 
 // Queue is the receive queue (NAPI instance) that the last packet came through, 0 if
 // the kernel does not say (SO_INCOMING_NAPI_ID). Packets that come through several have
 // lost their order where interrupts are coalesced (estimation seed, 3.6.3).
 func (s *Socket) Queue() (id int) {
-	s.raw.Control(func(fd uintptr) {
-		id, _ = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_INCOMING_NAPI_ID)
-	})
+	id, _ = unix.GetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_INCOMING_NAPI_ID)
 	return id
 }
 
 // MTU is that of the device, or the route, that leads to the peer of a connected
 // socket.
-func (s *Socket) MTU() (int, error) { return MTU(s.conn) }
+func (s *Socket) MTU() (int, error) { return mtu(s.fd, s.remote.Addr()) }
 
 // MTU is the same of a plain socket.
 func MTU(c *net.UDPConn) (n int, err error) {
@@ -121,12 +181,15 @@ func MTU(c *net.UDPConn) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	call := raw.Control(func(fd uintptr) {
-		if c.RemoteAddr().(*net.UDPAddr).IP.To4() != nil {
-			n, err = unix.GetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU)
-		} else {
-			n, err = unix.GetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_MTU)
-		}
-	})
+	call := raw.Control(func(fd uintptr) { n, err = mtu(int(fd), c.RemoteAddr().(*net.UDPAddr).AddrPort().Addr()) })
 	return n, errors.Join(call, err)
 }
+
+func mtu(fd int, to netip.Addr) (int, error) {
+	if to.Unmap().Is4() {
+		return unix.GetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU)
+	}
+	return unix.GetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU)
+}
+
+func uintptrOf[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }

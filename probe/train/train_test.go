@@ -117,12 +117,8 @@ func TestPlain(t *testing.T) {
 	from, to := pair(t, "127.0.0.1")
 	o := outgoing{flow: from, number: 1, ctx: t.Context(), done: t.Context().Done(), largest: 1472, plain: true}
 	o.prepare()
-	err := from.socket.raw.Control(func(fd uintptr) {
-		o.fd = int(fd)
-		o.run(probe.Uniform("", 200, 1500, 0))
-	})
-	if err != nil || o.err != nil {
-		t.Fatal(err, o.err)
+	if o.run(probe.Uniform("", 200, 1500, 0)); o.err != nil {
+		t.Fatal(o.err)
 	}
 	r, err := to.Collect(t.Context(), 1, 200, 0)
 	if err != nil || len(r.Arrived) != 200 {
