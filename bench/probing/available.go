@@ -27,6 +27,16 @@ type availableCell struct {
 	draw       func(d *bench.Draw) (sim.Path, float64)
 }
 
+// shaperOf is what the methods before would have found of a path's shaper.
+func shaperOf(p sim.Path) (rate, bucket float64) {
+	for _, h := range p.Hops {
+		if h.Bucket != nil {
+			return float64(h.Bucket.Rate), float64(h.Bucket.Size)
+		}
+	}
+	return 0, 0
+}
+
 // loaded is a link of 1 Gbit/s of which cross traffic leaves some, with a wider link
 // on either side.
 func loaded(d *bench.Draw, left float64) (sim.Path, float64) {
@@ -124,14 +134,15 @@ func (c availableCell) run(ctx context.Context, r *bench.Run, d *bench.Draw, id 
 }
 
 // method is one that measures the available bandwidth: what to send, and the answer.
-type method func(capacity float64) (next, func([]probe.Sample) probe.Estimate)
+type method func(p sim.Path, capacity float64) (next, func([]probe.Sample) probe.Estimate)
 
-func oursAvailable(capacity float64) (next, func([]probe.Sample) probe.Estimate) {
+func oursAvailable(p sim.Path, capacity float64) (next, func([]probe.Sample) probe.Estimate) {
 	m := available.Ours{Capacity: capacity}
+	m.TokenRate, m.Bucket = shaperOf(p)
 	return m.Next, func(s []probe.Sample) probe.Estimate { return m.Estimate(s).Available }
 }
 
-func pathloads(capacity float64) (next, func([]probe.Sample) probe.Estimate) {
+func pathloads(_ sim.Path, capacity float64) (next, func([]probe.Sample) probe.Estimate) {
 	m := available.Pathload{Highest: capacity}
 	return m.Next, func(s []probe.Sample) probe.Estimate { return m.Estimate(s).Available }
 }
@@ -140,7 +151,7 @@ func pathloads(capacity float64) (next, func([]probe.Sample) probe.Estimate) {
 // truth: what cross traffic really left while trains were under way.
 func measureAvailable(p sim.Path, capacity float64, seed uint64, m method) (o, judged outcome) {
 	n := sim.New(p, seed)
-	step, estimate := m(capacity)
+	step, estimate := m(p, capacity)
 	var samples []probe.Sample
 	n.Record()
 	for range rounds {

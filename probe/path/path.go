@@ -103,7 +103,7 @@ func (m Method) oursCapacity() capacity.Ours {
 }
 
 func (m Method) nextTokenRate(samples []probe.Sample, left unit.Bytes) (probe.Train, bool) {
-	if !m.TokenRate && !m.Limiter && !m.Available {
+	if !m.TokenRate && !m.Available {
 		return probe.Train{}, false
 	}
 	own := of(samples, "tokenrate")
@@ -191,11 +191,12 @@ func (m Method) capacity(samples []probe.Sample) probe.Estimate {
 	return probe.Estimate{Value: c, Low: c, High: c}
 }
 
-// bound is the least that the capacity may be, for what only wants to know whether a
-// rate is below it.
+// bound is little less than the capacity, for what only wants to know whether a rate
+// is below it: half of the way down to the least that it may be. Its least would hide a
+// shaper at nine tenths of the link, and its value call the link a shaper.
 func (m Method) bound(samples []probe.Sample) float64 {
 	if c := m.capacity(samples); c.Known() && !c.AtLeast {
-		return c.Low
+		return (c.Low + c.Value) / 2
 	}
 	return math.Inf(1)
 }

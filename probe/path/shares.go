@@ -25,11 +25,13 @@ func (m Method) shares() shares {
 	case Wanted{Capacity: true}:
 		return shares{capacity: 2_000_000, capacityTime: time.Second}
 	case Wanted{TokenRate: true}:
-		return shares{capacity: 400_000, capacityTime: 250 * time.Millisecond, tokenRate: 4_600_000}
+		return shares{capacity: 400_000, capacityTime: 300 * time.Millisecond, tokenRate: 4_600_000}
+	case Wanted{Limiter: true}:
+		return shares{capacity: 1_000_000, capacityTime: 500 * time.Millisecond, limiter: 5_000_000}
 	case Wanted{Available: true}:
 		return shares{capacity: 1_000_000, capacityTime: 500 * time.Millisecond, tokenRate: 1_500_000, available: 2_500_000}
 	}
-	return shares{capacity: 1_200_000, capacityTime: 600 * time.Millisecond, tokenRate: 4_000_000, limiter: 1_500_000, available: 5_000_000}
+	return shares{capacity: 1_200_000, capacityTime: 600 * time.Millisecond, tokenRate: 3_500_000, limiter: 2_500_000, available: 4_000_000}
 }
 
 func (m Method) budget() unit.Bytes { return cmp.Or(m.Budget, Budget) }

@@ -30,6 +30,9 @@ const (
 	// enoughTail packets under the limit are enough, and sharpTail if the runs that
 	// agree scatter no more than sharp, relative.
 	enoughTail, sharpTail, sharp = 800, 300, 3e-4
+	// slowTail packets that last slowTime, in ns, are enough as well: a stamp's error is
+	// 1e-4 of that.
+	slowTail, slowTime = 50, 10e6
 	// sharpRun packets in a row that agree are no chance.
 	sharpRun = 32
 	// leastMore times the train before is worth another.
@@ -117,6 +120,13 @@ func (m Ours) read(samples []probe.Sample) (r read) {
 	return r
 }
 
+// long tells whether a tail of packets lasted long enough. More of them would say
+// hardly more, and stand in a slow shaper's queue before everybody else's.
+func (r read) long(tail int) bool {
+	at := r.last.line.at
+	return !r.last.crossed && tail >= slowTail && at[len(at)-1]-at[r.last.from] >= slowTime
+}
+
 // rated tells whether there is a rate to read buckets by.
 func (r read) rated() bool { return r.last.Rate.Known() && !r.last.Rate.AtLeast }
 
@@ -145,7 +155,7 @@ func (m Ours) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	}
 	r := m.read(samples)
 	tail := len(r.last.line.at) - r.last.from
-	if r.rated() && (tail >= enoughTail || tail >= sharpTail && r.last.sd <= sharp) {
+	if r.rated() && (tail >= enoughTail || r.last.sd <= sharp && (tail >= sharpTail || r.long(tail))) {
 		t, ok = m.again(r, len(samples)-len(r.climbed))
 		return t, ok && t.Bytes() <= budget && t.Parts[0].Pause <= silent
 	}
