@@ -193,14 +193,14 @@ func availableLab() (out []bench.Case) {
 				bench.NewClaim(id+"/bytes", "sent in a direction for it, at the most", spentBytes),
 				bench.NewClaim(id+"/aborts", "runs without an answer", noAborts),
 			},
-			Takes: func(quick bool) time.Duration { return pick(quick, 15*time.Second, 60*time.Second) },
+			Takes: func(quick bool) time.Duration { return pick(quick, 6*time.Second, 60*time.Second) },
 			Run: func(ctx context.Context, r *bench.Run) error {
 				return withServer(ctx, twoHosts(s), func(on *stage) error {
 					truth := float64(unit.Gbit - c.load)
 					var off []float64
 					aborts := 0
 					most := 0.0
-					err := on.each(ctx, pick(r.Quick, 3, 13), []string{"available"}, func(a *path.Answer) {
+					err := on.each(ctx, pick(r.Quick, 1, 13), []string{"available"}, func(a *path.Answer) {
 						if a.Available == nil || !a.Available.Available.Known() {
 							aborts++
 							off = append(off, 100)

@@ -139,7 +139,7 @@ func capacityLab() (out []bench.Case) {
 				bench.NewClaim(id+"/bytes", "sent in a direction, at the most", measuredOnly("MB")),
 				bench.NewClaim(id+"/seconds", "taken for a direction, at the most", measuredOnly("s")),
 			},
-			Takes: func(quick bool) time.Duration { return pick(quick, 12*time.Second, 30*time.Second) },
+			Takes: func(quick bool) time.Duration { return pick(quick, 5*time.Second, 30*time.Second) },
 			Run:   func(ctx context.Context, r *bench.Run) error { return c.run(ctx, r, id) },
 		})
 	}

@@ -32,7 +32,7 @@ func harmCases() (out []bench.Case) {
 				bench.NewClaim(id+"/delay", "a bystander's round-trip time at p99, above that without", harmDelay, iperf3),
 				bench.NewClaim(id+"/loss", "a bystander's loss", harmLoss, iperf3),
 			},
-			Takes: func(quick bool) time.Duration { return pick(quick, 15*time.Second, 40*time.Second) },
+			Takes: func(quick bool) time.Duration { return pick(quick, 9*time.Second, 40*time.Second) },
 			Run: func(ctx context.Context, r *bench.Run) error {
 				return withServer(ctx, twoHosts(s), func(on *stage) error { return on.harm(ctx, r, id) })
 			},
@@ -61,12 +61,12 @@ func (s *stage) beside(ctx context.Context, do func() error) (b bystander, err e
 }
 
 func (s *stage) harm(ctx context.Context, r *bench.Run, id string) error {
-	alone, err := s.beside(ctx, func() error { time.Sleep(2 * time.Second); return nil })
+	alone, err := s.beside(ctx, func() error { time.Sleep(time.Second); return nil })
 	if err != nil {
 		return err
 	}
 	var delays, losses []float64
-	for range pick(r.Quick, 2, 6) {
+	for range pick(r.Quick, 1, 6) {
 		b, err := s.beside(ctx, func() error { _, err := s.probe(ctx, "path"); return err })
 		if err != nil {
 			return err
@@ -77,7 +77,7 @@ func (s *stage) harm(ctx context.Context, r *bench.Run, id string) error {
 	sheet.SetAll(id+"/delay", delays)
 	sheet.SetAll(id+"/loss", losses)
 	sheet.Note(id+"/delay", "%s ms without", bench.Number(alone.p99))
-	b, err := s.beside(ctx, func() error { return s.fill(ctx, pick(r.Quick, 2, 5)) })
+	b, err := s.beside(ctx, func() error { return s.fill(ctx, pick(r.Quick, 1, 5)) })
 	if err != nil {
 		return err
 	}

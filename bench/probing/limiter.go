@@ -247,7 +247,7 @@ func limiterLab() (out []bench.Case) {
 		s.Rate, s.Delay, s.Queue = unit.Gbit, 5*time.Millisecond, link.Amount{Time: time.Second}
 		out = append(out, bench.Case{
 			Name: id, Claims: claims,
-			Takes: func(quick bool) time.Duration { return pick(quick, 15*time.Second, 50*time.Second) },
+			Takes: func(quick bool) time.Duration { return pick(quick, 7*time.Second, 50*time.Second) },
 			Run: func(ctx context.Context, r *bench.Run) error {
 				return withServer(ctx, twoHosts(s), func(on *stage) error {
 					right, all := 0, 0

@@ -57,7 +57,7 @@ func tokenRateLab() (out []bench.Case) {
 		}
 		out = append(out, bench.Case{
 			Name: id, Claims: claims, Run: c.run,
-			Takes: func(quick bool) time.Duration { return pick(quick, 15*time.Second, 60*time.Second) },
+			Takes: func(quick bool) time.Duration { return pick(quick, 7*time.Second, 50*time.Second) },
 		})
 	}
 	return out
@@ -73,7 +73,7 @@ func (c shaper) bucketClaim() bench.Claim {
 }
 
 // runsOf is how often a cell is measured: each run has two directions.
-func runsOf(quick bool) int { return pick(quick, 3, 10) }
+func runsOf(quick bool) int { return pick(quick, 1, 10) }
 
 func (c shaper) run(ctx context.Context, r *bench.Run) error {
 	return withServer(ctx, twoHosts(c.link()), func(s *stage) error {
@@ -143,7 +143,7 @@ func (c shaper) setBucket(sheet *bench.Sheet, said []bucketSaid) {
 
 // iperf writes the peer's figures.
 func (c shaper) iperf(ctx context.Context, r *bench.Run, s *stage) error {
-	seconds := pick(r.Quick, 3, 10)
+	seconds := pick(r.Quick, 1, 10)
 	sent, err := s.iperf(ctx, seconds)
 	if err != nil {
 		return err

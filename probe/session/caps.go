@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"headgate/probe"
@@ -22,14 +23,18 @@ type sending struct {
 	bytes unit.Bytes
 }
 
-// Duration is how long a train takes to send, if it leaves as it should.
+// duration is how long a train takes to send, if it leaves as it should.
 func duration(t probe.Train) time.Duration {
 	ns := 0.0
 	for _, p := range t.Parts {
 		ns += float64(p.Pause) + float64(p.Count)*p.Gap()
 	}
-	return time.Duration(ns)
+	return time.Duration(math.Min(ns, float64(forever)))
 }
+
+// forever is longer than any session: a train at 1 bit/s takes more than a Duration
+// holds.
+const forever = 100 * 365 * 24 * time.Hour
 
 // check tells what forbids a train; it counts nothing. wait is how long it must wait
 // because of what was sent within the last second.

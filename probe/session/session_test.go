@@ -101,6 +101,8 @@ func TestCaps(t *testing.T) {
 	for name, train := range map[string]probe.Train{
 		"too many bytes":     probe.Uniform("", 700, 1500, 0),
 		"too long":           {Parts: []probe.Part{{Count: 1, Size: 100}, {Count: 1, Size: 100, Pause: 30 * time.Second}}},
+		"too slow":           probe.Uniform("", 10, 1500, 1),
+		"too slow to count":  probe.Uniform("", 4<<20, 1500, 1),
 		"no packets":         probe.Uniform("", 0, 1500, 0),
 		"too many packets":   probe.Uniform("", 1<<30, 1500, 0),
 		"no parts":           {},
