@@ -86,7 +86,7 @@ func availableCases(d *bench.Draw) (out []bench.Case) {
 		}
 		out = append(out, bench.Case{
 			Name: id, Claims: claims, Drawn: c.what,
-			Takes: func(quick bool) time.Duration { return pick(quick, 15*time.Second, 90*time.Second) },
+			Takes: func(quick bool) time.Duration { return pick(quick, 4*time.Second, 20*time.Second) },
 			Run:   func(ctx context.Context, r *bench.Run) error { return c.run(ctx, r, d, id, i == 0) },
 		})
 	}
@@ -193,7 +193,7 @@ func availableLab() (out []bench.Case) {
 				bench.NewClaim(id+"/bytes", "sent in a direction for it, at the most", spentBytes),
 				bench.NewClaim(id+"/aborts", "runs without an answer", noAborts),
 			},
-			Takes: func(quick bool) time.Duration { return pick(quick, 6*time.Second, 60*time.Second) },
+			Takes: func(quick bool) time.Duration { return pick(quick, 5*time.Second, 25*time.Second) },
 			Run: func(ctx context.Context, r *bench.Run) error {
 				return withServer(ctx, twoHosts(s), func(on *stage) error {
 					truth := float64(unit.Gbit - c.load)

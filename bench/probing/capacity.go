@@ -58,7 +58,7 @@ func capacityCase(d *bench.Draw) bench.Case {
 	}, honestClaims("capacity")...)
 	return bench.Case{
 		Name: name, Claims: claims,
-		Takes: func(quick bool) time.Duration { return pick(quick, 15*time.Second, 4*time.Minute) },
+		Takes: func(quick bool) time.Duration { return pick(quick, 5*time.Second, 22*time.Second) },
 		Drawn: "C 100 Mbit/s to 10 Gbit/s on 1 to 4 hops, on two of three of those up to 2 Gbit/s a shaper of 200, 400 or 600 Mbit/s with 1.6, 10 or 100 KB at any hop, cross traffic of 0 to 50 % of each hop",
 		Run: func(ctx context.Context, r *bench.Run) error {
 			n := pathsOf(r.Quick)
@@ -139,7 +139,7 @@ func capacityLab() (out []bench.Case) {
 				bench.NewClaim(id+"/bytes", "sent in a direction, at the most", measuredOnly("MB")),
 				bench.NewClaim(id+"/seconds", "taken for a direction, at the most", measuredOnly("s")),
 			},
-			Takes: func(quick bool) time.Duration { return pick(quick, 5*time.Second, 30*time.Second) },
+			Takes: func(quick bool) time.Duration { return pick(quick, 4*time.Second, 15*time.Second) },
 			Run:   func(ctx context.Context, r *bench.Run) error { return c.run(ctx, r, id) },
 		})
 	}

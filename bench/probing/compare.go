@@ -89,7 +89,7 @@ func compareCases(d *bench.Draw) (out []bench.Case) {
 		}
 		out = append(out, bench.Case{
 			Name: id, Claims: claims, Drawn: c.what,
-			Takes: func(quick bool) time.Duration { return pick(quick, 10*time.Second, 60*time.Second) },
+			Takes: func(quick bool) time.Duration { return pick(quick, 4*time.Second, 19*time.Second) },
 			Run:   func(ctx context.Context, r *bench.Run) error { return c.run(ctx, r, d, id, last) },
 		})
 	}
@@ -160,7 +160,7 @@ func equalCase(d *bench.Draw) bench.Case {
 			bench.NewClaim(id+"/bias", "mean ratio of equal paths, off 1", ratioOff, pathComp),
 			bench.NewClaim(id+"/p90", "p90 error of the ratio of equal paths with 10 to 50 % of cross traffic", ratioOff, pathComp),
 		},
-		Takes: func(quick bool) time.Duration { return pick(quick, 10*time.Second, 60*time.Second) },
+		Takes: func(quick bool) time.Duration { return pick(quick, 4*time.Second, 19*time.Second) },
 		Run: func(ctx context.Context, r *bench.Run) error {
 			n := pick(r.Quick, 20, 200)
 			ours, seeds := make([]probe.Estimate, n), make([]probe.Estimate, n)

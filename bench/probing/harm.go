@@ -32,7 +32,7 @@ func harmCases() (out []bench.Case) {
 				bench.NewClaim(id+"/delay", "a bystander's round-trip time at p99, above that without", harmDelay, iperf3),
 				bench.NewClaim(id+"/loss", "a bystander's loss", harmLoss, iperf3),
 			},
-			Takes: func(quick bool) time.Duration { return pick(quick, 9*time.Second, 40*time.Second) },
+			Takes: func(quick bool) time.Duration { return pick(quick, 9*time.Second, 50*time.Second) },
 			Run: func(ctx context.Context, r *bench.Run) error {
 				return withServer(ctx, twoHosts(s), func(on *stage) error { return on.harm(ctx, r, id) })
 			},

@@ -32,7 +32,7 @@ func tokenRateCase(d *bench.Draw) bench.Case {
 	claims = append(claims, honestClaims("tokenrate")...)
 	return bench.Case{
 		Name: name, Claims: claims,
-		Takes: func(quick bool) time.Duration { return pick(quick, 15*time.Second, 75*time.Second) },
+		Takes: func(quick bool) time.Duration { return pick(quick, 4*time.Second, 15*time.Second) },
 		Drawn: "R 50 to 2,000 Mbit/s, buckets of 1.6 KB to 1 MB, cross traffic of 0 to 50 % on each of 1 to 4 hops (Poisson, Pareto), links of 1 Gbit/s and more, stamps 0.5 to 1 us off, clocks up to 50 ppm",
 		Run:   func(ctx context.Context, r *bench.Run) error { return runTokenRate(ctx, r, d, name) },
 	}
@@ -136,7 +136,7 @@ func hugeBucketCase(d *bench.Draw) bench.Case {
 	const name = "bucket/simulated/100MB"
 	return bench.Case{
 		Name: name, Claims: []bench.Claim{bench.NewClaim(name, "joint bounds that are true, and no rate said", boundTrue)},
-		Takes: func(bool) time.Duration { return 5 * time.Second },
+		Takes: func(bool) time.Duration { return 2 * time.Second },
 		Run: func(ctx context.Context, r *bench.Run) error {
 			n := pick(r.Quick, 20, 100)
 			right := make([]float64, n)

@@ -57,7 +57,7 @@ func tokenRateLab() (out []bench.Case) {
 		}
 		out = append(out, bench.Case{
 			Name: id, Claims: claims, Run: c.run,
-			Takes: func(quick bool) time.Duration { return pick(quick, 7*time.Second, 50*time.Second) },
+			Takes: func(quick bool) time.Duration { return pick(quick, 5*time.Second, 22*time.Second) },
 		})
 	}
 	return out

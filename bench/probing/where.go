@@ -127,7 +127,7 @@ func whereCases(d *bench.Draw) []bench.Case {
 	}
 	return []bench.Case{{
 		Name: "where/figures", Claims: claims,
-		Takes: func(quick bool) time.Duration { return pick(quick, 20*time.Second, 90*time.Second) },
+		Takes: func(quick bool) time.Duration { return pick(quick, 3*time.Second, 8*time.Second) },
 		Run: func(ctx context.Context, r *bench.Run) error {
 			sheet := r.Sheet(bench.Ours)
 			onAll(ctx, len(figures), func(i int) { figures[i].run(sheet, d.Seed(), pick(r.Quick, 2, 10)) })
@@ -202,7 +202,7 @@ func locationCase(d *bench.Draw) bench.Case {
 	}
 	return bench.Case{
 		Name: "where/locations", Claims: claims,
-		Takes: func(quick bool) time.Duration { return pick(quick, 10*time.Second, 60*time.Second) },
+		Takes: func(quick bool) time.Duration { return pick(quick, 2*time.Second, 3*time.Second) },
 		Run: func(ctx context.Context, r *bench.Run) error {
 			onAll(ctx, len(places), func(i int) {
 				p := located(places[i].shapers)
