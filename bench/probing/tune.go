@@ -148,7 +148,7 @@ func (s *stage) applyTuned(ctx context.Context) (unit.Rate, error) {
 		c.Stderr = &said
 		out, err := c.Output()
 		if err != nil {
-			return "", fmt.Errorf("headgate %s: %w: %s", strings.Join(args, " "), err, said.String())
+			return "", fmt.Errorf("headgate %s: %w: %s%s", strings.Join(args, " "), err, said.String(), out)
 		}
 		return string(out), nil
 	}
