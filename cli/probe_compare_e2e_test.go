@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"headgate/lab"
+	"headgate/lab/labtest"
+	"headgate/lab/link"
+	"headgate/unit"
+)
+
+// Two servers' paths are compared by the order in which their packets come, within a
+// tenth:
+//
+//	a == 200 Mbit/s == switch == 1 Gbit/s == receiver
+//	b == 500 Mbit/s ==/
+func TestProbeCompare(t *testing.T) {
+	labtest.NeedRoot(t)
+	labtest.Try(t, func(t *labtest.Check) {
+		path := func(rate unit.Rate, delay time.Duration) lab.Path {
+			return lab.Path{Spec: link.Spec{Rate: rate, Delay: delay, Queue: link.Amount{Time: 200 * time.Millisecond}}, Exact: true}
+		}
+		join := func(from, to string, p lab.Path) lab.LinkSpec {
+			return lab.LinkSpec{Ends: [2]string{from, to}, Backend: lab.Emulator, Forward: p, Back: p}
+		}
+		l := labtest.Up(t, &lab.Topology{
+			Nodes: []lab.NodeSpec{{Name: "a"}, {Name: "b"}, {Name: "switch", Router: true}, {Name: "receiver"}},
+			Links: []lab.LinkSpec{
+				join("a", "switch", path(200*unit.Mbit, 2*time.Millisecond)), join("b", "switch", path(500*unit.Mbit, 6*time.Millisecond)),
+				join("switch", "receiver", path(unit.Gbit, time.Millisecond)),
+			},
+		})
+		p := &probed{t: t, lab: l, client: l.Node("receiver"), dir: t.TempDir()}
+		key := filepath.Join(p.dir, "key")
+		if err := os.WriteFile(key, []byte("0123456789abcdef\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"a", "b"} {
+			heard := &heardLine{wanted: "clients may measure", heard: make(chan struct{})}
+			c := p.command(l.Node(name), "probe", "serve", "--key-file", key)
+			c.Stderr = heard
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				c.Process.Kill()
+				c.Wait()
+			})
+			select {
+			case <-heard.heard:
+			case <-time.After(10 * time.Second):
+				t.Fatal("a server does not say that clients may measure")
+			}
+		}
+		out, err := p.command(p.client, "probe", "compare", "10.0.0.1", "10.0.1.1", "--key-file", key, "-o", "json").Output()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		var pairs []compared
+		if err := json.Unmarshal(out, &pairs); err != nil || len(pairs) != 1 {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		if r := pairs[0].Result.Ratio; !r.Known() || math.Abs(r.Value/2.5-1) > 0.1 {
+			t.Errorf("500 Mbit/s by 200 is %+v", r)
+		}
+	})
+}
