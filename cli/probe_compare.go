@@ -32,9 +32,11 @@ type comparison struct {
 	estimate func([]probe.JointSample) compare.Result
 }
 
-func comparing(method string, budget unit.Bytes, deltaRTT time.Duration) comparison {
+// comparing is a method by its name. The seed's knows of no difference of round trips:
+// Race makes up for it.
+func comparing(method string, budget unit.Bytes) comparison {
 	if method == "seed" {
-		m := compare.Seed{DeltaRTT: deltaRTT}
+		m := compare.Seed{}
 		return comparison{m.Next, m.Estimate}
 	}
 	m := compare.Ours{Budget: budget, Size: compareSize}
@@ -236,7 +238,7 @@ func (s *senders) compareAll(ctx context.Context, method string, budget unit.Byt
 			clients := []*session.Client{s.clients[i], s.clients[j]}
 			trips := []time.Duration{s.roundTrips[i], s.roundTrips[j]}
 			hosts := []string{s.hosts[i], s.hosts[j]}
-			m := comparing(method, budget, trips[1]-trips[0])
+			m := comparing(method, budget)
 			p := compared{First: hosts[0], Second: hosts[1]}
 			begun := time.Now()
 			var samples []probe.JointSample
@@ -246,15 +248,12 @@ func (s *senders) compareAll(ctx context.Context, method string, budget unit.Byt
 					break
 				}
 				say.say("%s, %s: %s, %s until now", hosts[0], hosts[1], joint.Purpose, p.Bytes)
-				if method == "seed" {
-					joint.Start = nil // Race makes up for the round trips
-				}
 				sample, err := session.Race(ctx, clients, trips, joint)
 				if err != nil {
 					return out, err
 				}
 				sample.Reordered = s.reordered
-				p.Bytes += unit.Bytes(sample.Bytes())
+				p.Bytes += sample.Bytes()
 				samples = append(samples, sample)
 				if log != nil {
 					if err := log.AddJoint(hosts, &sample); err != nil {
@@ -279,10 +278,10 @@ func replayCompared(all []probe.RecordedJoint, method string) (out []compared) {
 			last++
 		}
 		samples[last] = append(samples[last], r.Sample)
-		out[last].Bytes += unit.Bytes(r.Sample.Bytes())
+		out[last].Bytes += r.Sample.Bytes()
 	}
 	for i := range out {
-		out[i].Result = comparing(method, 0, 0).estimate(samples[i])
+		out[i].Result = comparing(method, 0).estimate(samples[i])
 	}
 	return out
 }

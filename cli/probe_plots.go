@@ -99,11 +99,11 @@ func curvePlot(samples []probe.Sample, a *path.Answer) (p bench.Plot, ok bool) {
 	if s == nil {
 		return p, false
 	}
-	frames := frameSizes(s)
+	parts := s.PartOf()
 	line := bench.Line{Name: "arrived"}
 	bytes, last := 0.0, 0.0
 	for _, r := range s.Arrived {
-		bytes += frames[r.Number]
+		bytes += float64(s.Parts[parts[r.Number]].Frame())
 		last = float64(r.At-s.Arrived[0].At) / 1e6
 		line.X, line.Y = append(line.X, last), append(line.Y, bytes/1e3)
 	}
@@ -135,14 +135,4 @@ func delayPlot(samples []probe.Sample, _ *path.Answer) (p bench.Plot, ok bool) {
 		line.X, line.Y = append(line.X, float64(r.Number)), append(line.Y, (float64(r.At-s.Sent[r.Number])-least)/1e6)
 	}
 	return bench.Plot{File: "delay", Title: "One-way delay above the least, longest train", X: "packet", Y: "delay (ms)", Lines: []bench.Line{line}}, true
-}
-
-// frameSizes are those of a train's packets in layer 2.
-func frameSizes(s *probe.Sample) (out []float64) {
-	for _, p := range s.Parts {
-		for range p.Count {
-			out = append(out, float64(p.Frame()))
-		}
-	}
-	return out
 }

@@ -1,6 +1,10 @@
 package probe
 
-import "time"
+import (
+	"time"
+
+	"headgate/unit"
+)
 
 // Joint is trains that several senders send to one receiver at about the same time,
 // for methods that read the order in which they arrive: PathComp (estimation seed,
@@ -15,10 +19,9 @@ type Joint struct {
 }
 
 // Bytes are all that is sent, in layer 2.
-func (j Joint) Bytes() int64 {
-	var b int64
+func (j Joint) Bytes() (b unit.Bytes) {
 	for _, t := range j.Trains {
-		b += int64(t.Bytes())
+		b += t.Bytes()
 	}
 	return b
 }

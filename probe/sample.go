@@ -55,6 +55,17 @@ func (t Train) Count() (n int) {
 	return n
 }
 
+// PartOf says of each packet in which part it is.
+func (t Train) PartOf() []int {
+	out := make([]int, 0, t.Count())
+	for i, p := range t.Parts {
+		for range p.Count {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
 // Bytes are all that is sent, in layer 2.
 func (t Train) Bytes() (b unit.Bytes) {
 	for _, p := range t.Parts {
@@ -100,13 +111,12 @@ type Arrival struct {
 func (s *Sample) Split() []Sample {
 	out := make([]Sample, len(s.Parts))
 	begin := make([]int, len(s.Parts))
-	var owner []int // of each packet
+	owner := s.PartOf()
+	from := 0
 	for i, p := range s.Parts {
-		begin[i] = len(owner)
-		out[i] = Sample{Train: Train{Purpose: s.Purpose, Parts: s.Parts[i : i+1]}, Sent: s.Sent[begin[i] : begin[i]+p.Count]}
-		for range p.Count {
-			owner = append(owner, i)
-		}
+		begin[i] = from
+		from += p.Count
+		out[i] = Sample{Train: Train{Purpose: s.Purpose, Parts: s.Parts[i : i+1]}, Sent: s.Sent[begin[i]:from]}
 	}
 	for _, a := range s.Arrived {
 		if a.Number >= 0 && a.Number < len(owner) {

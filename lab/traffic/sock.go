@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	clock "headgate/internal/realtime"
 )
 
 func sockaddr(a netip.AddrPort) unix.Sockaddr {
@@ -49,16 +51,7 @@ func waitReady(fd int, events int16, deadline time.Time) error {
 	}
 }
 
-// mono is CLOCK_MONOTONIC in ns, read without a system call: Go's clock is the
-// same one with another origin.
-func mono() int64 { return int64(time.Since(monoEpoch)) + monoOrigin }
-
-var monoEpoch, monoOrigin = func() (time.Time, int64) {
-	var ts unix.Timespec
-	t := time.Now()
-	unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
-	return t, ts.Nano()
-}()
+func mono() int64 { return clock.Now() }
 
 // MonotonicNow is the clock of Result.StartMonotonicNs.
 func MonotonicNow() int64 { return mono() }

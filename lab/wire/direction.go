@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"headgate/internal/realtime"
 	"headgate/lab/link"
 	"headgate/unit"
 )
@@ -120,7 +121,7 @@ func (d *direction) wake() { unix.Write(d.bell, []byte{1, 0, 0, 0, 0, 0, 0, 0}) 
 func (d *direction) carry() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	restore := realtime()
+	restore := realtime.Thread(priority)
 	defer restore()
 	for !d.closing.Load() {
 		now := nanotime()

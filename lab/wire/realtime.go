@@ -7,25 +7,12 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"headgate/internal/realtime"
 )
 
-// realtime makes the thread SCHED_FIFO, or at least its timers exact, and returns
-// what undoes it. New threads do not inherit it.
-func realtime() (restore func()) {
-	unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
-	before, err := unix.SchedGetAttr(0, 0)
-	if err == nil {
-		fifo := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 10, Flags: unix.SCHED_FLAG_RESET_ON_FORK}
-		err = unix.SchedSetAttr(0, &fifo, 0)
-	}
-	return func() {
-		unix.Prctl(unix.PR_SET_TIMERSLACK, 0, 0, 0, 0)
-		if err == nil {
-			before.Flags = 0
-			unix.SchedSetAttr(0, before, 0)
-		}
-	}
-}
+// priority among SCHED_FIFO threads.
+const priority = 10
 
 var procs sync.Mutex
 
@@ -56,17 +43,7 @@ func write(fd int, head, body []byte) unix.Errno {
 	return e
 }
 
-var epoch, epochNs = time.Now(), monotonic()
-
-func monotonic() int64 {
-	var ts unix.Timespec
-	unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
-	return ts.Nano()
-}
-
-// nanotime is CLOCK_MONOTONIC, without a system call; it is also the clock of
-// bpf_ktime_get_ns, and within some us of the kernel's.
-func nanotime() int64 { return epochNs + int64(time.Since(epoch)) }
+func nanotime() int64 { return realtime.Now() }
 
 // cpuTime is what the calling thread has used.
 func cpuTime() (user, system time.Duration) {

@@ -26,27 +26,18 @@ type series []point
 // newSeries takes what can be taken of a sample: cut short, doubled or with numbers
 // that were never sent. least is how far apart in ns the path lets two packets come.
 func newSeries(s *probe.Sample, least, service float64) series {
-	type packet struct {
-		part  int
-		frame float64
-	}
-	var packets []packet
-	for i, p := range s.Parts {
-		for range p.Count {
-			packets = append(packets, packet{i, float64(p.Frame())})
-		}
-	}
-	packets = packets[:min(len(packets), len(s.Sent))]
-	seen := make([]bool, len(packets))
+	parts := s.PartOf()
+	parts = parts[:min(len(parts), len(s.Sent))]
+	seen := make([]bool, len(parts))
 	var out series
 	highest := -1
 	for _, a := range s.Arrived {
-		if a.Number < 0 || a.Number >= len(packets) || seen[a.Number] {
+		if a.Number < 0 || a.Number >= len(parts) || seen[a.Number] {
 			continue
 		}
 		seen[a.Number] = true
 		p := point{
-			number: a.Number, part: packets[a.Number].part, frame: packets[a.Number].frame,
+			number: a.Number, part: parts[a.Number], frame: float64(s.Parts[parts[a.Number]].Frame()),
 			sent: float64(s.Sent[a.Number] - s.Sent[0]), came: float64(a.At - s.Arrived[0].At), late: a.Number < highest,
 		}
 		p.owd = p.came - p.sent

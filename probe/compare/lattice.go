@@ -18,7 +18,7 @@ type stretch []mark
 // out, and a stretch ends where several packets of one sender in a row are missing: a
 // queue that was full dropped them, and they took no time on the link behind it.
 func stretches(s *probe.JointSample, slow, fast int) (out []stretch) {
-	owners := map[int][]int{slow: owner(s.Trains[slow]), fast: owner(s.Trains[fast])}
+	owners := map[int][]int{slow: s.Trains[slow].PartOf(), fast: s.Trains[fast].PartOf()}
 	last, part := map[int]int{slow: -1, fast: -1}, map[int]int{}
 	// Marks wait until the faster sender's next packet shows that its part goes on.
 	var open, waiting stretch
@@ -46,17 +46,6 @@ func stretches(s *probe.JointSample, slow, fast int) (out []stretch) {
 		}
 	}
 	end()
-	return out
-}
-
-// owner is which part each packet of a train belongs to.
-func owner(t probe.Train) []int {
-	out := make([]int, 0, t.Count())
-	for i, p := range t.Parts {
-		for range p.Count {
-			out = append(out, i)
-		}
-	}
 	return out
 }
 

@@ -13,7 +13,7 @@ func shared(samples []probe.JointSample, slow int, mean float64) bool {
 		if s.Purpose != blocksPurpose {
 			continue
 		}
-		owners := owner(s.Trains[slow])
+		owners := s.Trains[slow].PartOf()
 		blocks := map[int][]int{} // where a block's packets are in Arrived
 		for at, a := range s.Arrived {
 			if (a.From == slow || a.From == 1-slow) && a.Number >= 0 && a.Number < len(owners) {

@@ -130,7 +130,7 @@ func (c *Client) in(ctx context.Context, t probe.Train) (probe.Sample, error) {
 	if err != nil {
 		return sample, err
 	}
-	r, err := c.flow.Collect(ctx, c.number, t.Count(), 0)
+	r, err := c.flow.Collect(ctx, c.number, t.Count())
 	if err != nil {
 		return sample, err
 	}

@@ -112,7 +112,7 @@ func (c *Client) racing(ctx context.Context, t probe.Train) (out part, err error
 			return err
 		}
 		out.sent = s.At
-		out.received, err = c.flow.Collect(ctx, c.number, t.Count(), 0)
+		out.received, err = c.flow.Collect(ctx, c.number, t.Count())
 		return err
 	})
 	return out, err

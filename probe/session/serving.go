@@ -181,7 +181,7 @@ func (g *serving) receive(ctx context.Context, o *order) error {
 	if m.Sent == nil || m.Sent.Number != o.Number {
 		return errors.New("the end of a train was due")
 	}
-	r, err := g.flow.Collect(ctx, o.Number, o.Train.Count(), 0)
+	r, err := g.flow.Collect(ctx, o.Number, o.Train.Count())
 	if err != nil {
 		return err
 	}

@@ -27,11 +27,8 @@ func newCurve(s *probe.Sample, capacity float64) (c curve) {
 	}
 	c.frame = float64(s.Parts[0].Frame())
 	c.headless, c.cut = from > 0, from > 0 || to < s.Count()
-	var frames []float64
-	for _, p := range s.Parts {
-		frames = append(frames, slices.Repeat([]float64{float64(p.Frame())}, p.Count)...)
-	}
-	seen := make([]bool, len(frames))
+	parts := s.PartOf()
+	seen := make([]bool, len(parts))
 	first, total := int64(0), 0.0
 	for _, a := range s.Arrived {
 		if a.Number < from || a.Number >= to || seen[a.Number] {
@@ -41,7 +38,7 @@ func newCurve(s *probe.Sample, capacity float64) (c curve) {
 			first = a.At
 		}
 		seen[a.Number] = true
-		total += frames[a.Number]
+		total += float64(s.Parts[parts[a.Number]].Frame())
 		c.at = append(c.at, float64(a.At-first))
 		c.bytes = append(c.bytes, total)
 		c.sent = append(c.sent, float64(s.Sent[a.Number]-s.Sent[from]))

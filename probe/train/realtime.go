@@ -7,15 +7,17 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"headgate/internal/realtime"
 )
 
-// priority among SCHED_FIFO threads: above those of the lab's emulator (10), whose
-// links would otherwise be late in the same instant in which a packet is.
+// priority among SCHED_FIFO threads: below those of the lab's emulator (10), whose
+// links would otherwise be late because a packet is due. What a sender misses is in
+// the sample.
 const priority = 5
 
-// spinning runs f on a thread of its own that nothing of this process, and where
-// that is allowed nothing else of this machine, takes the processor from: f spins.
-// The garbage collector waits for it.
+// spinning runs f, which spins, on a thread of its own that is pinned to its processor
+// and, where that is allowed, SCHED_FIFO. The garbage collector waits for it.
 func spinning(f func()) {
 	rested()
 	begun := nanotime()
@@ -23,8 +25,6 @@ func spinning(f func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
-	defer unix.Prctl(unix.PR_SET_TIMERSLACK, 0, 0, 0, 0)
 	var allowed, here unix.CPUSet
 	if cpu, err := currentCPU(); err == nil && unix.SchedGetaffinity(0, &allowed) == nil {
 		here.Set(cpu)
@@ -32,15 +32,7 @@ func spinning(f func()) {
 			defer unix.SchedSetaffinity(0, &allowed)
 		}
 	}
-	if before, err := unix.SchedGetAttr(0, 0); err == nil {
-		fifo := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: priority, Flags: unix.SCHED_FLAG_RESET_ON_FORK}
-		if unix.SchedSetAttr(0, &fifo, 0) == nil {
-			defer func() {
-				before.Flags = 0
-				unix.SchedSetAttr(0, before, 0)
-			}()
-		}
-	}
+	defer realtime.Thread(priority)()
 	f()
 }
 
@@ -52,31 +44,22 @@ func currentCPU() (int, error) {
 	return int(cpu), nil
 }
 
-var epoch, epochNs = time.Now(), monotonic()
+func nanotime() int64 { return realtime.Now() }
 
-func monotonic() int64 {
-	var ts unix.Timespec
-	unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)
-	return ts.Nano()
-}
-
-// nanotime is CLOCK_MONOTONIC, without a system call.
-func nanotime() int64 { return epochNs + int64(time.Since(epoch)) }
-
-// Of a pause all but the last awake is slept through, nap by nap. Awake is what a
+// Of a pause all but the last alert is slept through, nap by nap. Alert is what a
 // sleep may be late by. It is also why packets that are further apart than that do
 // not need all of a processor: Linux takes it away from a SCHED_FIFO thread for 50 ms
 // once it had it for 950 (sched_rt_runtime_us), which was seen.
 const (
-	awake = int64(50 * time.Microsecond)
+	alert = int64(50 * time.Microsecond)
 	nap   = int64(50 * time.Millisecond)
 )
 
 // until waits for a time, and gives the one at which it stopped: earlier if done is.
 func until(at int64, done <-chan struct{}) int64 {
 	now := nanotime()
-	for at-now > awake {
-		t := unix.NsecToTimespec(min(at-awake, now+nap))
+	for at-now > alert {
+		t := unix.NsecToTimespec(min(at-alert, now+nap))
 		unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &t, nil)
 		select {
 		case <-done:

@@ -257,13 +257,12 @@ const (
 )
 
 // Collect waits until all of a train has come, or nothing has for a while, or ctx is
-// done. The sender has ended when it is called, or sends for no longer than extra
-// from now.
-func (f *Flow) Collect(ctx context.Context, train uint32, count int, extra time.Duration) (Received, error) {
+// done. The sender has ended when it is called.
+func (f *Flow) Collect(ctx context.Context, train uint32, count int) (Received, error) {
 	f.Expect(train, count)
-	ends := time.Now().Add(extra)
+	called := time.Now()
 	for {
-		wait, done, err := f.waiting(ends)
+		wait, done, err := f.waiting(called)
 		if err != nil {
 			return Received{}, err
 		}
@@ -295,7 +294,7 @@ func (f *Flow) Collect(ctx context.Context, train uint32, count int, extra time.
 }
 
 // waiting is how long the collection waits at least, or that it is over.
-func (f *Flow) waiting(ends time.Time) (time.Duration, bool, error) {
+func (f *Flow) waiting(called time.Time) (time.Duration, bool, error) {
 	f.socket.mu.Lock()
 	defer f.socket.mu.Unlock()
 	if f.socket.err != nil {
@@ -309,8 +308,8 @@ func (f *Flow) waiting(ends time.Time) (time.Duration, bool, error) {
 		patience = After
 	}
 	since := f.latest
-	if !f.last && ends.After(since) {
-		since = ends
+	if !f.last && called.After(since) {
+		since = called
 	}
 	wait := time.Until(since.Add(patience))
 	return wait, wait <= 0, nil

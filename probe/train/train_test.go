@@ -36,7 +36,7 @@ func send(t *testing.T, from, to *Flow, number uint32, train probe.Train) (Sent,
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := to.Collect(t.Context(), number, train.Count(), 0)
+	r, err := to.Collect(t.Context(), number, train.Count())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,21 +93,21 @@ func TestMissing(t *testing.T) {
 	if _, err := from.Send(t.Context(), 1, probe.Uniform("", 2, 500, 0)); err != nil {
 		t.Fatal(err)
 	}
-	r, err := to.Collect(t.Context(), 1, 12, 0)
+	r, err := to.Collect(t.Context(), 1, 12)
 	if err != nil || len(r.Arrived) != 12 {
 		t.Errorf("%d arrived, %v", len(r.Arrived), err)
 	}
 	begun := time.Now()
-	if r, err = to.Collect(t.Context(), 2, 5, 0); err != nil || len(r.Arrived) != 0 || time.Since(begun) < Quiet {
+	if r, err = to.Collect(t.Context(), 2, 5); err != nil || len(r.Arrived) != 0 || time.Since(begun) < Quiet {
 		t.Errorf("of a train that was not sent %d arrived in %v, %v", len(r.Arrived), time.Since(begun), err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, err = to.Collect(ctx, 3, 5, time.Minute); err == nil {
+	if _, err = to.Collect(ctx, 3, 5); err == nil {
 		t.Error("nobody told that the context ended")
 	}
 	to.socket.Close()
-	if _, err = to.Collect(t.Context(), 4, 5, time.Minute); err == nil {
+	if _, err = to.Collect(t.Context(), 4, 5); err == nil {
 		t.Error("nobody told that the socket is closed")
 	}
 }
@@ -120,7 +120,7 @@ func TestPlain(t *testing.T) {
 	if o.run(probe.Uniform("", 200, 1500, 0)); o.err != nil {
 		t.Fatal(o.err)
 	}
-	r, err := to.Collect(t.Context(), 1, 200, 0)
+	r, err := to.Collect(t.Context(), 1, 200)
 	if err != nil || len(r.Arrived) != 200 {
 		t.Errorf("%d arrived, %v", len(r.Arrived), err)
 	}
