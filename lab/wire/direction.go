@@ -31,6 +31,17 @@ const (
 	acceptFrames = 8
 )
 
+// The Go scheduler wants a thread of everybody after 10 ms (forcePreemptNS in
+// runtime/proc.go), to stop the world with, and gives it back after 0.1 ms, or some if
+// the processors are busy. A direction lets go when nothing is due for spare, and else
+// once in longestHold: so long the garbage collector may have to wait, and whoever
+// allocates.
+const (
+	shortestHold = 10 * time.Millisecond
+	longestHold  = 100 * time.Millisecond
+	spare        = time.Millisecond
+)
+
 // How often a direction looks at the clock, ours. A standstill is noticed by it if
 // it is longer than that and LateBound together.
 const (
@@ -68,6 +79,7 @@ type direction struct {
 	fast     atomic.Bool // more than fastRate left since before; an exact one never is
 	before   int64       // when the last sleep began
 	left     uint64      // bytes that had left then
+	held     int64       // when the scheduler last had the thread
 	planned  int64       // when it wants to look at the clock again
 	measured int64       // when the processor time was
 	stats    Stats
@@ -123,12 +135,13 @@ func (d *direction) carry() {
 	defer runtime.UnlockOSThread()
 	restore := realtime.Thread(priority)
 	defer restore()
+	realtime.Hold()
+	d.held = nanotime()
 	for !d.closing.Load() {
 		now := nanotime()
-		if s := d.change.Swap(nil); s != nil {
-			d.link.Change(now, *s)
-			d.ring.grow(ringSize(s))
-			d.cross = len(s.Cross) > 0
+		if d.change.Load() != nil || now-d.held > int64(longestHold) {
+			d.letGo()
+			now = d.held
 		}
 		d.collect(now)
 		came := d.accept()
@@ -144,7 +157,20 @@ func (d *direction) carry() {
 			d.sleep()
 		}
 	}
+	realtime.Release()
 	d.publish(nanotime(), true)
+}
+
+// letGo lets the Go scheduler have the thread for a moment, and changes what is to be.
+func (d *direction) letGo() {
+	realtime.Release()
+	if s := d.change.Swap(nil); s != nil {
+		d.link.Change(nanotime(), *s)
+		d.ring.grow(ringSize(s))
+		d.cross = len(s.Cross) > 0
+	}
+	realtime.Hold()
+	d.held = nanotime()
 }
 
 // accept reads the frames that have come, a few at most, offers them to the link
@@ -299,8 +325,7 @@ func (d *direction) sleep() {
 		d.before, d.left = now, d.stats.Bytes
 		if until := d.paced(now); until > now {
 			d.planned = until
-			t := unix.NsecToTimespec(until)
-			unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &t, nil)
+			realtime.Sleep(until)
 			return
 		}
 	}
@@ -315,9 +340,11 @@ func (d *direction) sleep() {
 	if at <= now {
 		return
 	}
-	t := unix.NsecToTimespec(at - now)
+	if now-d.held > int64(shortestHold) && at-now > int64(spare) {
+		d.letGo()
+	}
 	fds := [2]unix.PollFd{{Fd: int32(d.in), Events: unix.POLLIN}, {Fd: int32(d.bell), Events: unix.POLLIN}}
-	unix.Ppoll(fds[:], &t, nil)
+	realtime.Poll(fds[:], max(at-nanotime(), 0))
 	if fds[1].Revents != 0 {
 		var rung [8]byte
 		read(d.bell, rung[:])

@@ -88,36 +88,41 @@ func (o *outgoing) prepare() {
 // run sends part after part. A packet that is late moves all after it.
 func (o *outgoing) run(t probe.Train) {
 	due := float64(nanotime())
+	breathe := breather{now: int64(due)}
 	for i, p := range t.Parts {
 		due += float64(p.Pause)
 		if i > 0 && p.Pause == 0 {
 			due += p.Gap()
 		}
 		size := p.Size - headers(o.flow.peer.Addr())
-		group := max(min(atOnce, atOnceBytes/size), 1)
-		gap := p.Gap()
+		most := max(min(atOnce, atOnceBytes/size), 1)
+		gap, group := p.Gap(), most
 		if gap > 0 {
-			group = min(group, max(1, int(float64(Slot)/gap+0.999)))
+			group = min(most, max(1, int(float64(Slot)/gap+0.999)))
 		}
-		for left := p.Count; left > 0; left -= group {
-			n := min(group, left)
-			if left < p.Count {
-				due += gap * float64(group)
-			}
+		for n, left := 0, p.Count; left > 0; left -= n {
+			due += gap * float64(n)
+			n = min(group, left)
 			now := until(int64(due), o.done)
+			breathed := gap > 0 && breathe.due(now, gap*float64(group))
+			if breathed {
+				now = until(now+breath, o.done)
+				breathe.now = now
+				// What was due meanwhile leaves at once, and what follows on time.
+				n = min(most, left, n+int(max(0, float64(now)-due)/gap))
+			}
 			select {
 			case <-o.done:
 				o.err = context.Cause(o.ctx)
 				return
 			default:
 			}
-			if late := float64(now) - due; gap > 0 && late > 0 || late > float64(time.Millisecond) {
-				// Within a us the next one may make up for it.
-				if late > float64(time.Microsecond) {
-					o.sent.Late += time.Duration(late)
-					due = float64(now)
-				}
-			} else if gap == 0 {
+			switch late := float64(now) - due; {
+			case breathed && late < float64(time.Millisecond):
+			case gap == 0 && late <= float64(time.Millisecond):
+				due = float64(now)
+			case late > float64(time.Microsecond): // within a us the next one may make up for it
+				o.sent.Late += time.Duration(late)
 				due = float64(now)
 			}
 			if o.hand(n, size); o.err != nil {
