@@ -3,6 +3,7 @@ package tokenrate
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"headgate/probe"
 	"headgate/unit"
@@ -88,7 +89,7 @@ func Estimate(s *probe.Sample, capacity float64) Result {
 	agree := ok && found.k >= leastAgree && !r.Policed
 	r.crossed = agree && tail < found.center*(1-others) || (r.Policed || lost >= policed) && c.uneven(from, tail)
 	switch {
-	case c.cut && (!agree || r.crossed):
+	case c.cut && (!agree && !r.Policed || r.crossed):
 		return nothing("an end of the path stood still")
 	case !r.Policed && c.changed(from, tail, top, lost < policed):
 		return nothing("the rate changed within the train")
@@ -107,14 +108,17 @@ func Estimate(s *probe.Sample, capacity float64) Result {
 }
 
 // uneven tells whether what passes a limit that drops strays by more than the packet
-// that its tokens may be short of: others take of them.
+// that its tokens may be short of: others take of them. It does not ask the twentieth at
+// either end: what waited while a host stood still for a ms is there, and what others
+// took is not only there.
 func (c curve) uneven(from int, rate float64) bool {
-	low, high := math.Inf(1), math.Inf(-1)
+	over := make([]float64, 0, len(c.at)-from)
 	for i := from; i < len(c.at); i++ {
-		b := c.bytes[i] - rate*c.at[i]/8e9
-		low, high = math.Min(low, b), math.Max(high, b)
+		over = append(over, c.bytes[i]-rate*c.at[i]/8e9)
 	}
-	return high-low > 1.5*c.frame+6*stampBytes(rate)
+	slices.Sort(over)
+	n := len(over)
+	return over[n-1-n/20]-over[n/20] > 1.5*c.frame+6*stampBytes(rate)
 }
 
 // changed tells whether both halves of the tail have a rate each, clear of others'

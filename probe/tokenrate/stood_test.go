@@ -1,0 +1,42 @@
+package tokenrate
+
+import (
+	"math"
+	"testing"
+
+	"headgate/probe"
+)
+
+// What comes late because something stood still for a ms, on its way or at the sender,
+// does not hide the rate of a limit that drops: it is not others who take of it.
+func TestStoodStill(t *testing.T) {
+	const rate, sentRate, frame = 100e6, 300e6, 1514
+	for name, stood := range map[string]struct{ sender, path int64 }{
+		"nothing":            {},
+		"a link on the way":  {path: 3e6},
+		"the sender":         {sender: 3e6},
+		"both, one by other": {sender: 3e6, path: 2e6},
+	} {
+		s := probe.Sample{Train: probe.Uniform("", 6000, 1500, sentRate)}
+		late := int64(0)
+		// A full queue: of three packets one leaves, each in its turn.
+		for i := range s.Count() {
+			if i == 2000 {
+				late = stood.sender
+			}
+			s.Sent = append(s.Sent, int64(float64(i)*frame*8e9/sentRate)+late)
+			if i%3 != 0 {
+				continue
+			}
+			at := int64(float64(i/3) * frame * 8e9 / rate)
+			if from := int64(100e6); at > from {
+				at = max(at, from+stood.path)
+			}
+			s.Arrived = append(s.Arrived, probe.Arrival{Number: i, At: at})
+		}
+		r := Estimate(&s, math.Inf(1))
+		if r.Rate.AtLeast || math.Abs(r.Rate.Value/rate-1) > 0.002 {
+			t.Errorf("%s: %+v", name, r.Rate)
+		}
+	}
+}
