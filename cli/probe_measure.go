@@ -38,10 +38,7 @@ func (a *app) measure(target string, m measurement, f probeFlags, auth session.A
 	if err != nil {
 		return err
 	}
-	j := job{directions: f.directions(), method: f.methodFor(m), limit: f.time, say: progress.say}
-	if log != nil {
-		j.seen = log.Add
-	}
+	j := job{directions: f.directions(), method: f.methodFor(m), limit: f.time, say: progress.say, send: logged(client, log)}
 	if f.plots != "" {
 		j.done = func(d probe.Direction, samples []probe.Sample, answer *path.Answer) error {
 			return plotProbe(f.plots, d, samples, answer)
@@ -63,8 +60,9 @@ type job struct {
 	enough func([]probe.Sample) bool
 	// verify may change a direction's answer until then; it may be nil.
 	verify func(time.Time, probe.Direction, []probe.Sample, *path.Answer) error
-	// seen is told of each sample, done of each direction; they may be nil.
-	seen func(probe.Direction, *probe.Sample) error
+	// send sends one train.
+	send sendTrain
+	// done is told of each direction; it may be nil.
 	done func(probe.Direction, []probe.Sample, *path.Answer) error
 }
 
@@ -85,13 +83,8 @@ func (j job) run(ctx context.Context, client *session.Client, target string) (ou
 		}
 		samples, err := path.Run(ctx, next, func(ctx context.Context, t probe.Train) (probe.Sample, error) {
 			j.say("%s: %s, %d packets, %s until now", d, t.Purpose, t.Count(), spent)
-			return client.Send(ctx, d, t)
-		}, j.limit, func(s *probe.Sample) {
-			spent += s.Bytes()
-			if j.seen != nil {
-				failure = errors.Join(failure, j.seen(d, s))
-			}
-		})
+			return j.send(ctx, d, t)
+		}, j.limit, func(s *probe.Sample) { spent += s.Bytes() })
 		answer := j.method.Estimate(samples)
 		if err == nil && j.verify != nil {
 			err = j.verify(begun.Add(j.limit), d, samples, &answer)
@@ -109,6 +102,23 @@ func (j job) run(ctx context.Context, client *session.Client, target string) (ou
 	}
 	_, _, out.Control = client.Spent()
 	return out, failure
+}
+
+// sendTrain sends one train in a direction, and waits for what comes of it.
+type sendTrain func(context.Context, probe.Direction, probe.Train) (probe.Sample, error)
+
+// logged sends by a client, and writes the samples to a log, if there is one.
+func logged(c *session.Client, log *probe.Log) sendTrain {
+	if log == nil {
+		return c.Send
+	}
+	return func(ctx context.Context, d probe.Direction, t probe.Train) (probe.Sample, error) {
+		s, err := c.Send(ctx, d, t)
+		if err == nil {
+			err = log.Add(d, &s)
+		}
+		return s, err
+	}
 }
 
 // probeLog opens the log that a flag names; without one there is none.

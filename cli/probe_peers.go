@@ -94,6 +94,7 @@ func measureFor(s *session.Server) func(context.Context, probe.Address, json.Raw
 			return nil, err
 		}
 		defer client.Close()
+		j.send = client.Send
 		out, failure := j.run(ctx, client, peer.String())
 		result, err := json.Marshal(out)
 		if err != nil {

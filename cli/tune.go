@@ -64,6 +64,7 @@ it, one that does not is still the provider's to limit.`,
 	c.Flags().Var(&f.bytes, "bytes", "send no more than this in each direction")
 	c.Flags().DurationVar(&f.time, "time", 30*time.Second, "take no longer than this in each direction")
 	c.Flags().Var(&f.capacity, "capacity", "the capacity of the path, if it is known: it is not measured then")
+	c.Flags().StringVar(&f.log, "log", "", "write the samples to a file, for \"headgate probe replay\"")
 	c.Flags().BoolVar(&f.apply, "apply", false, "put the limits in force, and measure again")
 	c.Flags().DurationVar(&f.within, "confirm-within", time.Minute, "with --apply: roll back unless \"headgate confirm\" is run within this time")
 	f.auth.add(c)
@@ -104,6 +105,7 @@ type tuneFlags struct {
 	bytes    bytesFlag
 	time     time.Duration
 	capacity rateFlag
+	log      string
 	apply    bool
 	within   time.Duration
 	output   *format
@@ -181,9 +183,14 @@ func (a *app) tuneMeasure(ctx context.Context, t *tuned, o session.Options, f tu
 	if err := leadsTo(t.dev, client.Peer.Addr()); err != nil {
 		return path.Report{}, nil, err
 	}
-	j := job{method: path.Method{Wanted: path.Wanted{TokenRate: true}, Known: unit.Rate(f.capacity), Budget: unit.Bytes(f.bytes)}, limit: f.time, say: progress.say}
+	log, closeLog, err := probeLog(f.log, "tokenrate", f.peer, client)
+	if err != nil {
+		return path.Report{}, nil, err
+	}
+	send := logged(client, log)
+	j := job{method: path.Method{Wanted: path.Wanted{TokenRate: true}, Known: unit.Rate(f.capacity), Budget: unit.Bytes(f.bytes)}, limit: f.time, say: progress.say, send: send}
 	j.enough = func(samples []probe.Sample) bool { return agreed(j.method, samples) }
-	v := verifier{client.Send, unit.Share(f.margin), unit.Bytes(f.bytes), t.own, t.dev, map[probe.Direction]string{}}
+	v := verifier{send, unit.Share(f.margin), unit.Bytes(f.bytes), t.own, t.dev, map[probe.Direction]string{}}
 	j.verify = func(until time.Time, d probe.Direction, samples []probe.Sample, a *path.Answer) error {
 		progress.say("%s: whether that gets through for long", d)
 		return v.verify(ctx, until, d, samples, a)
@@ -194,7 +201,7 @@ func (a *app) tuneMeasure(ctx context.Context, t *tuned, o session.Options, f tu
 		}
 	}
 	r, err := j.run(ctx, client, f.peer)
-	return r, v.notes, err
+	return r, v.notes, errors.Join(err, closeLog())
 }
 
 // tuneApply puts the limits in force and measures again. What it finds out is in r.

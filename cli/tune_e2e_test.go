@@ -3,6 +3,8 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +16,7 @@ import (
 	"headgate/lab/traffic"
 	"headgate/lab/wire"
 	"headgate/probe"
+	"headgate/probe/tokenrate"
 	"headgate/unit"
 )
 
@@ -58,7 +61,7 @@ func drops(s wire.Stats) uint64 { return s.Overflowed + s.Policed }
 // tune measures to the server, and reads the answer.
 func (p *probed) tune(args ...string) (r tuneReport, errs string, code int) {
 	p.t.Helper()
-	out, errs, code := p.headgate(append([]string{"tune", "server", "--peer", "10.0.0.2", "--key-file", filepath.Join(p.dir, "key"), "--capacity", "1Gbit", "-o", "json"}, args...)...)
+	out, errs, code := p.headgate(append([]string{"tune", "server", "--peer", "10.0.0.2", "--key-file", filepath.Join(p.dir, "key"), "--capacity", "1Gbit", "--log", filepath.Join(p.dir, "tune.log"), "-o", "json"}, args...)...)
 	if out == "" {
 		p.t.Fatalf("exit %d: %s", code, errs)
 	}
@@ -66,6 +69,28 @@ func (p *probed) tune(args ...string) (r tuneReport, errs string, code int) {
 		p.t.Fatalf("%v\n%s", err, out)
 	}
 	return r, errs, code
+}
+
+// trains says what the last tune sent, and what of it came.
+func (p *probed) trains() string {
+	f, err := os.Open(filepath.Join(p.dir, "tune.log"))
+	if err != nil {
+		return err.Error()
+	}
+	defer f.Close()
+	r, err := probe.ReadLog(f)
+	if err != nil {
+		return err.Error()
+	}
+	var b strings.Builder
+	for d, samples := range r.Samples {
+		for i := range samples {
+			s := &samples[i]
+			e := tokenrate.Estimate(s, math.Inf(1))
+			fmt.Fprintf(&b, "\n%s: %s of %d at %.4g bit/s, %d lost, the second half at %.4g bit/s; rate %+v, bucket %+v %v", d, s.Purpose, s.Count(), s.SendingRate(), s.Lost(), tailRate(s), e.Rate, e.Bucket, s.Flaws)
+		}
+	}
+	return b.String()
 }
 
 // file writes a file for it.
@@ -98,7 +123,7 @@ func TestTune(t *testing.T) {
 		file := p.file("groups.yaml", tuneGroups)
 		r, errs, code := p.tune("-f", file, "--apply")
 		if code != done || r.Until == nil || r.Failed != "" {
-			t.Errorf("exit %d: %s", code, errs)
+			t.Errorf("exit %d: %s%s", code, errs, p.trains())
 		}
 		for _, d := range []probe.Direction{probe.Out, probe.In} {
 			if l := r.Proposals[d].Limit; l < 97*unit.Mbit || l >= 100*unit.Mbit {
@@ -147,7 +172,7 @@ func TestTuneDeceived(t *testing.T) {
 			t.Errorf("in: %+v", in)
 		}
 		if out := r.Proposals[probe.Out]; out.Limit < 97*unit.Mbit || out.Limit >= 100*unit.Mbit || code != done {
-			t.Errorf("out: %+v, exit %d, %s", out, code, errs)
+			t.Errorf("out: %+v, exit %d, %s%s", out, code, errs, p.trains())
 		}
 		if c := r.Rechecked[probe.Out]; c.path() > 0.001 || c.Rate < 95e6 || c.Rate > 100e6 || len(r.Rechecked) != 1 {
 			t.Errorf("measured again it is %+v", r.Rechecked)

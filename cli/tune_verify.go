@@ -29,7 +29,7 @@ const (
 // short trains may be a link's rate, or what a provider gives before a larger bucket is
 // empty: then less than the limit arrives, and this train says how much.
 type verifier struct {
-	send   func(context.Context, probe.Direction, probe.Train) (probe.Sample, error)
+	send   sendTrain
 	margin unit.Share
 	budget unit.Bytes // of a direction, with what was sent before
 	own    map[probe.Direction]unit.Rate
@@ -59,7 +59,11 @@ func (v verifier) verify(ctx context.Context, until time.Time, d probe.Direction
 			return nil // what the last of them said is not of its head
 		}
 		if count < 100 {
-			a.TokenRate.Rate = probe.CannotTell(fmt.Sprintf("of --bytes %s and --time nothing is left to see whether %v gets through for long", v.budget, limit))
+			none := fmt.Sprintf("of --bytes %s and --time nothing is left to see whether %v gets through for long", v.budget, limit)
+			if why != "" {
+				none = why + "; " + none
+			}
+			a.TokenRate.Rate = probe.CannotTell(none)
 			return nil
 		}
 		s, err := v.send(ctx, d, probe.Uniform("tune/verify", count, a.Packet, limit))
