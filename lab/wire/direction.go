@@ -340,11 +340,12 @@ func (d *direction) sleep() {
 	if at <= now {
 		return
 	}
-	if now-d.held > int64(shortestHold) && at-now > int64(spare) {
+	patient := at-now > int64(spare)
+	if patient && now-d.held > int64(shortestHold) {
 		d.letGo()
 	}
 	fds := [2]unix.PollFd{{Fd: int32(d.in), Events: unix.POLLIN}, {Fd: int32(d.bell), Events: unix.POLLIN}}
-	realtime.Poll(fds[:], max(at-nanotime(), 0))
+	realtime.Poll(fds[:], max(at-nanotime(), 0), patient)
 	if fds[1].Revents != 0 {
 		var rung [8]byte
 		read(d.bell, rung[:])

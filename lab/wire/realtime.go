@@ -2,6 +2,7 @@ package wire
 
 import (
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"time"
 	"unsafe"
@@ -14,14 +15,50 @@ import (
 // priority among SCHED_FIFO threads.
 const priority = 10
 
-var procs sync.Mutex
+// running is what threads of ours change for the whole program.
+var running struct {
+	sync.Mutex
+	threads, percent int
+	limit            int64
+}
 
-// addProcs gives the Go scheduler n more Ps, so that a thread of ours does not wait
-// for the program's other goroutines.
-func addProcs(n int) {
-	procs.Lock()
-	defer procs.Unlock()
+// begin gives the Go scheduler n more Ps, so that n threads of ours do not wait for the
+// program's other goroutines, and keeps the garbage collector off as long as there is
+// memory: it stops all threads together, and those that let go wait for those that are
+// held (realtime.Hold). Links were 10 to 100 ms late, once for each collection.
+func begin(n int) {
+	r := &running
+	r.Lock()
+	defer r.Unlock()
 	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + n)
+	if r.threads == 0 {
+		r.limit = debug.SetMemoryLimit(memoryLimit())
+		r.percent = debug.SetGCPercent(-1)
+	}
+	r.threads += n
+}
+
+// end undoes what begin did.
+func end(n int) {
+	r := &running
+	r.Lock()
+	defer r.Unlock()
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) - n)
+	if r.threads -= n; r.threads == 0 {
+		debug.SetGCPercent(r.percent)
+		debug.SetMemoryLimit(r.limit)
+	}
+}
+
+// memoryLimit is from where on garbage is collected all the same: a quarter of the
+// machine's memory, but no more than 2 GiB.
+func memoryLimit() int64 {
+	const most = 2 << 30
+	var i unix.Sysinfo_t
+	if unix.Sysinfo(&i) != nil {
+		return most / 8
+	}
+	return min(int64(i.Totalram)*int64(i.Unit)/4, most)
 }
 
 // read and write do not tell the Go scheduler: they never block, and to

@@ -74,7 +74,7 @@ func Start(taps [2]*Tap, options [2]Options) (*Link, error) {
 		l.dirs[i] = d
 	}
 	l.dirs[0].other, l.dirs[1].other = l.dirs[1], l.dirs[0]
-	addProcs(len(l.dirs))
+	begin(len(l.dirs))
 	for _, d := range l.dirs {
 		l.done.Go(d.carry)
 	}
@@ -149,7 +149,7 @@ func (l *Link) Close() error {
 		d.wake()
 	}
 	l.done.Wait()
-	addProcs(-len(l.dirs))
+	end(len(l.dirs))
 	l.closed, l.last = true, l.stats()
 	return l.free()
 }
