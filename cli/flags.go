@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"headgate/unit"
 )
 
@@ -25,6 +27,14 @@ func (w oneWord) Set(s string) error {
 	}
 	*w.value = s
 	return nil
+}
+
+// methodFlag lets the user choose the estimation seed's method in place of ours.
+func methodFlag(c *cobra.Command, method *string, usage string) {
+	words := []string{"ours", "seed"}
+	*method = words[0]
+	c.Flags().Var(oneWord{method, words}, "method", usage)
+	completeFlag(c, "method", oneOf(words...))
 }
 
 // rateFlag is a flag that takes a rate.

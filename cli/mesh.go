@@ -174,7 +174,7 @@ func (m *meshing) pair(ctx context.Context, round string, p pairOf) {
 	m.say("%s: %s and %s", round, from.Name, to.Name)
 	got, err := m.ask(ctx, from, to, func(text string) { m.say("%s: %s and %s: %s", round, from.Name, to.Name, text) })
 	rows := []meshRow{{From: from.Name, To: to.Name}, {From: to.Name, To: from.Name}}
-	for i, d := range []probe.Direction{probe.Out, probe.In} {
+	for i, d := range probe.Directions {
 		r := &rows[i]
 		r.RTT, r.Answer = got.RTT, got.Directions[d]
 		// What failed ended it: the direction that came last, and those after it.

@@ -105,12 +105,11 @@ each is the interval that has the truth in 90 of 100 measurements.`,
 func (f *probeFlags) add(c *cobra.Command) {
 	f.auth.add(c)
 	f.bytes = bytesFlag(path.Budget)
-	f.direction, f.method = "both", "ours"
+	f.direction = "both"
 	f.network = networkFlags(c)
 	c.Flags().Var(oneWord{&f.direction, []string{"both", "out", "in"}}, "direction", "which way: out is to HOST, in from there")
 	completeFlag(c, "direction", oneOf("both", "out", "in"))
-	c.Flags().Var(oneWord{&f.method, []string{"ours", "seed"}}, "method", "ours, or the ones of the estimation seed")
-	completeFlag(c, "method", oneOf("ours", "seed"))
+	methodFlag(c, &f.method, "ours, or the ones of the estimation seed")
 	c.Flags().Var(&f.bytes, "bytes", "send no more than this in each direction")
 	c.Flags().DurationVar(&f.time, "time", 30*time.Second, "take no longer than this in each direction")
 	c.Flags().Var(&f.capacity, "capacity", "the capacity, if it is known: it is not measured then")
@@ -129,7 +128,7 @@ func (f *probeFlags) directions() []probe.Direction {
 	case "in":
 		return []probe.Direction{probe.In}
 	}
-	return []probe.Direction{probe.Out, probe.In}
+	return probe.Directions[:]
 }
 
 func (f *probeFlags) methodFor(m measurement) path.Method {

@@ -60,11 +60,10 @@ before they meet.`,
 	}
 	var auth authFlags
 	auth.add(c)
-	budget, method := bytesFlag(3_000_000), "ours"
+	budget, method := bytesFlag(3_000_000), ""
 	var log string
 	network := networkFlags(c)
-	c.Flags().Var(oneWord{&method, []string{"ours", "seed"}}, "method", "ours, or PathComp of the estimation seed")
-	completeFlag(c, "method", oneOf("ours", "seed"))
+	methodFlag(c, &method, "ours, or PathComp of the estimation seed")
 	c.Flags().Var(&budget, "bytes", "have each server send no more than this for a pair")
 	c.Flags().StringVar(&log, "log", "", "write the samples to a file, for \"headgate probe replay\"")
 	output := outputFlag(c)

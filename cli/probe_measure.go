@@ -148,10 +148,9 @@ capacity that is known by now.`,
 		Args:    cobra.ExactArgs(1),
 	}
 	var capacity rateFlag
-	method := "ours"
+	method := ""
 	c.Flags().Var(&capacity, "capacity", "the capacity, if it is known")
-	c.Flags().Var(oneWord{&method, []string{"ours", "seed"}}, "method", "ours, or the ones of the estimation seed")
-	completeFlag(c, "method", oneOf("ours", "seed"))
+	methodFlag(c, &method, "ours, or the ones of the estimation seed")
 	plots := c.Flags().String("plots", "", plotsHelp)
 	output := outputFlag(c)
 	c.RunE = func(_ *cobra.Command, args []string) error {

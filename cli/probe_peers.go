@@ -71,7 +71,7 @@ func (r request) bounded(caps session.Caps) (job, error) {
 		r.Time = half
 	}
 	return job{
-		directions: []probe.Direction{probe.Out, probe.In},
+		directions: probe.Directions[:],
 		method:     path.Method{Wanted: measurements[at].wanted, Known: r.Capacity, Budget: min(r.Bytes, caps.Bytes/10*9)},
 		limit:      r.Time,
 	}, nil

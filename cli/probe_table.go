@@ -21,7 +21,7 @@ func reportTable(w io.Writer, m *path.Report) error {
 	fmt.Fprintln(w, head)
 	rows := [][]string{{"PATH"}}
 	var answers []*path.Answer
-	for _, d := range []probe.Direction{probe.Out, probe.In} {
+	for _, d := range probe.Directions {
 		if a := m.Directions[d]; a != nil {
 			rows[0] = append(rows[0], strings.ToUpper(string(d)))
 			answers = append(answers, a)

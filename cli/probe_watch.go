@@ -75,7 +75,7 @@ func watchOne(ctx context.Context, o session.Options, d probe.Direction, f probe
 // table prints what was seen: a line for each direction's gifts and changes.
 func (w *watched) table(to io.Writer) error {
 	rows := [][]string{{"DIRECTION", "WATCHED", "SENT", "RATE", "GIFTS", "CHANGES"}}
-	for _, d := range []probe.Direction{probe.Out, probe.In} {
+	for _, d := range probe.Directions {
 		seen := w.Directions[d]
 		if seen == nil {
 			continue

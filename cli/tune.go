@@ -195,7 +195,7 @@ func (a *app) tuneMeasure(ctx context.Context, t *tuned, o session.Options, f tu
 		progress.say("%s: whether that gets through for long", d)
 		return v.verify(ctx, until, d, samples, a)
 	}
-	for _, d := range []probe.Direction{probe.Out, probe.In} {
+	for _, d := range probe.Directions {
 		if t.wants(d) {
 			j.directions = append(j.directions, d)
 		}

@@ -125,7 +125,7 @@ func TestTune(t *testing.T) {
 		if code != done || r.Until == nil || r.Failed != "" {
 			t.Errorf("exit %d: %s%s", code, errs, p.trains())
 		}
-		for _, d := range []probe.Direction{probe.Out, probe.In} {
+		for _, d := range probe.Directions {
 			if l := r.Proposals[d].Limit; l < 97*unit.Mbit || l >= 100*unit.Mbit {
 				t.Errorf("%s: a limit of %v", d, l)
 			}

@@ -50,7 +50,7 @@ func (a *app) recheck(ctx context.Context, o session.Options, dev string, propos
 	}
 	defer client.Close()
 	out := map[probe.Direction]recheck{}
-	for _, d := range []probe.Direction{probe.Out, probe.In} {
+	for _, d := range probe.Directions {
 		limit := proposals[d].Limit
 		if limit == 0 {
 			continue

@@ -143,6 +143,9 @@ const (
 	In  Direction = "in"
 )
 
+// Directions are both, in the order in which they are measured and told.
+var Directions = [...]Direction{Out, In}
+
 // Log writes samples as they come, one JSON line each after the head.
 type Log struct{ w io.Writer }
 

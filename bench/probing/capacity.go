@@ -179,7 +179,7 @@ func (s *stage) each(ctx context.Context, n int, args []string, take func(*path.
 		if err != nil {
 			return err
 		}
-		for _, d := range []probe.Direction{probe.Out, probe.In} {
+		for _, d := range probe.Directions {
 			take(report.Directions[d])
 		}
 	}

@@ -84,7 +84,7 @@ func (c shaper) run(ctx context.Context, r *bench.Run) error {
 			if err != nil {
 				return err
 			}
-			for _, d := range []probe.Direction{probe.Out, probe.In} {
+			for _, d := range probe.Directions {
 				a := report.Directions[d]
 				o := judge(a.TokenRate.Rate, float64(c.rate))
 				o.bytes, o.seconds = float64(a.Bytes), a.Seconds

@@ -124,7 +124,13 @@ func (m Ours) drain(r *reading, available float64) (head probe.Part, drop float6
 		if met > 0 {
 			size = min(size, 1.2*found)
 		}
-		need = min(max(size-r.missing(available)+available*idle/8e9, 0.15*size), size)
+		// What met no queue twice was kept from it by a bucket that fills faster than
+		// was assumed: what that is off by adds up, from train to train.
+		fills := available
+		if unmet >= 2 {
+			fills = r.rate
+		}
+		need = min(max(size-r.missing(fills)+fills*idle/8e9, 0.15*size), size)
 		if n == 0 {
 			need = min(need, firstDrain)
 		}

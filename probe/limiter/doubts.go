@@ -24,6 +24,9 @@ func (e *evidence) doubts(r *Result) (out []string) {
 	if e.cut > 0 {
 		out = append(out, fmt.Sprintf("%d trains were not sent to their end", e.cut))
 	}
+	if e.vanished > 0 {
+		out = append(out, fmt.Sprintf("nothing of %d trains arrived", e.vanished))
+	}
 	if still, length := e.stoodStill(); (r.Class == None || r.Class == CPU) && still >= leastTicks && length > muchStill*e.looked() {
 		out = append(out, fmt.Sprintf("trains stood still %d times, for no reason that was found", still))
 	}

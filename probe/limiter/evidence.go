@@ -15,9 +15,9 @@ type evidence struct {
 	link     float64 // what its links carry at least
 	loss     float64 // what it loses of any train
 
-	// overflow, stepped and cut are how many trains lost packets in the receiver itself,
-	// met a clock that was set back, or were not sent to their end.
-	overflow, stepped, cut int
+	// overflow, stepped, cut and vanished are how many trains lost packets in the receiver
+	// itself, met a clock that was set back, were not sent to their end, or never came.
+	overflow, stepped, cut, vanished int
 
 	sender, receiver *sleeps
 	small            *sleeps // silences of small packets' arrivals
@@ -54,6 +54,9 @@ func (e *evidence) sort(trains []view) {
 	for i := range trains {
 		if trains[i].cut {
 			e.cut++
+		}
+		if len(trains[i].at) == 0 {
+			e.vanished++
 		}
 		switch v := &trains[i]; {
 		case v.overflow:
@@ -217,16 +220,23 @@ func (e *evidence) curves() {
 	if e.capacity > 0 {
 		limit = e.capacity * mostLink
 	}
-	most := 0
 	for i := range e.tails {
 		t := &e.tails[i]
 		if t.head < math.Min(leastFaster*t.v.offered(), full*8e9/clump) && (t.knee == 0 || t.headStands()) {
 			e.link = math.Max(e.link, math.Min(t.head, limit))
 		}
-		// A train that was paced and not held up says less than one that was.
+	}
+	most := 0
+	for i := range e.tails {
+		t := &e.tails[i]
 		n := len(t.took.at) - t.knee
-		if t.v.asked > 0 && !t.limited() {
+		switch {
+		case t.v.asked > 0 && !t.limited():
+			// A train that was paced and not held up says less than one that was.
 			n /= 8
+		case e.shaped(t) && t.steady():
+			// One that ended at a shaper's pace says more than one that was too short for that.
+			n = len(t.took.at)
 		}
 		if n >= most {
 			e.longest, most = t, n

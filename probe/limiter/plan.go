@@ -141,7 +141,7 @@ func (e *evidence) settled() bool {
 		return paced > 1
 	}
 	if e.shaped(t) && t.onset < 0 {
-		return len(t.v.at)-t.knee >= enoughTail
+		return len(t.took.at)-t.knee >= enoughTail || t.steady()
 	}
 	return false
 }

@@ -233,3 +233,13 @@ const (
 func (t *tail) headStands() bool {
 	return t.knee > 0 && (t.took.at[t.knee-1]-t.took.at[0] > longHead || t.head > muchFaster*t.rate)
 }
+
+// slowTail packets are enough if they come one by one, evenly, for slowTime: more of
+// them would stand before everybody else's in a slow shaper's queue.
+const slowTail, slowTime = 30, 6e6 // ns
+
+// steady tells whether the tail is such.
+func (t *tail) steady() bool {
+	at := t.took.at[t.knee:]
+	return len(at) >= slowTail && at[len(at)-1]-at[0] >= slowTime && t.exact && t.q.share >= evenly
+}

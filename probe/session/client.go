@@ -319,7 +319,7 @@ func (c *Client) findMTU(ctx context.Context, servers int) error {
 			t.Parts = append(t.Parts, probe.Part{Count: 3, Size: size, Pause: time.Millisecond})
 		}
 	}
-	for _, d := range []probe.Direction{probe.Out, probe.In} {
+	for _, d := range probe.Directions {
 		c.MTU[d] = largest
 		s, err := c.exchange(ctx, d, t)
 		if err != nil {

@@ -54,7 +54,7 @@ func TestTrains(t *testing.T) {
 			if c.MTU[probe.Out] != 1500 || c.MTU[probe.In] != 1500 || c.RTT <= 0 {
 				t.Errorf("%s, %s: MTU %v, RTT %v", host, name, c.MTU, c.RTT)
 			}
-			for _, d := range []probe.Direction{probe.Out, probe.In} {
+			for _, d := range probe.Directions {
 				train := probe.Train{Purpose: "test", Parts: []probe.Part{{Count: 300, Size: 9000}, {Count: 50, Size: 200, Rate: 20e6, Pause: time.Millisecond}}}
 				s, err := c.Send(t.Context(), d, train)
 				if err != nil {

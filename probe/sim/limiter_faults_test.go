@@ -80,11 +80,12 @@ var limiterFaults = []limiterFault{
 // Whatever comes, the method ends within its budget, and a wrong class is not called
 // with confidence; what a fault leaves whole is still right.
 func TestLimiterFaults(t *testing.T) {
-	rng := rand.New(rand.NewPCG(7, 8))
 	for _, f := range limiterFaults {
 		right, doubted, wrong, all := 0, 0, 0, 0
 		for _, class := range classes {
-			for i := range 2 {
+			for i := range 4 {
+				// The same paths whatever the method did on others.
+				rng := rand.New(rand.NewPCG(7, uint64(i)))
 				p := drawLimited(rng, class)
 				m := limiter.Ours{}
 				h := newHost(&p, uint64(i)+1)
@@ -116,7 +117,7 @@ func TestLimiterFaults(t *testing.T) {
 			}
 		}
 		t.Logf("%s: %d of %d right, %d in doubt, %d wrong", f.name, right, all, doubted, wrong)
-		if wrong > 1 {
+		if wrong > all/12 {
 			t.Errorf("%s: %d of %d are wrong, with confidence", f.name, wrong, all)
 		}
 	}

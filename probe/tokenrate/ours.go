@@ -24,15 +24,17 @@ type Ours struct {
 
 // Constants of what is sent, ours.
 const (
-	firstCount = 100
 	oursBudget = 5_000_000
 	oursTime   = 500 * time.Millisecond
+	// lookCount packets are a queue of 8 ms in a shaper of 50 Mbit/s; firstCount are enough
+	// for most.
+	lookCount, firstCount = 32, 100
 	// enoughTail packets under the limit are enough, and sharpTail if the runs that
 	// agree scatter no more than sharp, relative.
 	enoughTail, sharpTail, sharp = 800, 300, 3e-4
 	// slowTail packets that last slowTime, in ns, are enough as well: a stamp's error is
 	// 1e-4 of that.
-	slowTail, slowTime = 50, 10e6
+	slowTail, slowTime = 40, 8e6
 	// sharpRun packets in a row that agree are no chance.
 	sharpRun = 32
 	// leastMore times the train before is worth another.
@@ -56,7 +58,8 @@ const (
 type read struct {
 	climbed []probe.Sample // of the ladder
 	last    Result         // of these
-	found   []float64      // in the bucket, after each silence
+	found   []float64      // in the bucket, by trains that emptied it
+	full    float64        // what it held before the first train, if nothing has changed
 }
 
 func (m Ours) read(samples []probe.Sample) (r read) {
@@ -74,7 +77,7 @@ func (m Ours) read(samples []probe.Sample) (r read) {
 	r.last = Estimate(&r.climbed[at], m.Capacity)
 	for !r.last.Rate.Known() && r.last.Joint == nil && at > 0 {
 		at--
-		if e := Estimate(&r.climbed[at], m.Capacity); e.Rate.Known() {
+		if e := Estimate(&r.climbed[at], m.Capacity); e.Rate.Known() && !e.Rate.AtLeast {
 			r.last = e
 		}
 	}
@@ -94,7 +97,8 @@ func (m Ours) read(samples []probe.Sample) (r read) {
 		if len(c.at) < 2*leastTail || c.headless {
 			break
 		}
-		most = math.Max(most, full(r.climbed[:i+1], rate, c.level(rate)))
+		level := c.level(rate)
+		most, r.full = math.Max(most, level), math.Max(r.full, full(r.climbed[:i+1], rate, level))
 		if c.slopes(e.from, len(c.at), c.bytes) < rate*1.05 {
 			break
 		}
@@ -159,11 +163,18 @@ func (m Ours) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 		t, ok = m.again(r, len(samples)-len(r.climbed))
 		return t, ok && t.Bytes() <= budget && t.Parts[0].Pause <= silent
 	}
-	count, most := firstCount, int(budget/(mtu+probe.Overhead))
+	count, most := lookCount, int(budget/(mtu+probe.Overhead))
 	if n := len(r.climbed); n > 0 {
-		// What is left of the budget does where twice as many are too many.
 		before := r.climbed[n-1].Count()
-		if count = max(count, 2*before); count > most && float64(most) >= leastMore*float64(before) {
+		count = max(firstCount, 2*before)
+		if r.rated() && !r.last.Policed && !r.last.crossed {
+			// Nobody else is there: a tail that is long enough is. What is too much for a
+			// policer does not wait.
+			enough := r.last.from + max(slowTail, int(slowTime*r.last.Rate.Value/8e9/(mtu+probe.Overhead))) + 2
+			count = min(count, max(enough, int(leastMore*float64(before))))
+		}
+		// What is left of the budget does where twice as many are too many.
+		if count > most && float64(most) >= leastMore*float64(before) {
 			count = most
 		}
 	}
@@ -178,7 +189,7 @@ func (m Ours) again(r read, sent int) (t probe.Train, ok bool) {
 	if sent >= mostFills || len(r.found) == 0 || !size(r.found, rate, r.alike()).AtLeast {
 		return probe.Train{}, false
 	}
-	b := math.Max(slices.Max(r.found), mtu)
+	b := math.Max(math.Max(slices.Max(r.found), r.full), mtu)
 	into := math.Max(1-rate/m.Capacity, 0.05)
 	t = probe.Uniform(refill, int(1.1*b/into/(mtu+probe.Overhead))+4*leastTail, mtu, 0)
 	// Twice as long each time: a bucket that was not full then holds more.

@@ -3,7 +3,6 @@ package tokenrate
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"headgate/probe"
 	"headgate/unit"
@@ -46,6 +45,8 @@ const (
 	// standstill is a silence of a sender that sends back to back, in ns: it was not
 	// running (1 to 11 ms, measured).
 	standstill = 1e6
+	// silent is how many packets' time is no chance of a train of thousands.
+	silent = 3
 	// policed is the part that a limit drops which lets nothing wait; hosts and links
 	// that lose a packet now and then lose less.
 	policed = 0.12
@@ -72,7 +73,8 @@ func Estimate(s *probe.Sample, capacity float64) Result {
 		return nothing(fmt.Sprintf("only %d of %d packets arrived", s.Count()-s.Lost(), s.Count()))
 	}
 	from := c.knee()
-	if from == 0 || len(c.at)-from < leastTail {
+	headless := from == 0 || len(c.at)-from < leastTail
+	if headless {
 		from = min(leastTail, len(c.at)/4)
 	}
 	n := len(c.at)
@@ -81,7 +83,7 @@ func Estimate(s *probe.Sample, capacity float64) Result {
 	r := Result{line: c, from: from}
 	if tail > limited*top || lost < policed && places > limited*top && !c.drops(from) {
 		r.Rate, r.Bucket = probe.CannotTell("the train met no limit"), probe.CannotTell("the train met no limit")
-		r.Joint = &Joint{Rate: tail, Bytes: unit.Bytes(c.bytes[n-1]), Took: c.at[n-1] / 1e9}
+		r.Joint = c.joint(tail)
 		return r
 	}
 	r.Policed = places > limited*top
@@ -99,6 +101,11 @@ func Estimate(s *probe.Sample, capacity float64) Result {
 	case agree && (!r.crossed || lost < policed):
 		r.k, r.sd = found.k, found.sd
 		r.Rate = within(found.center, math.Hypot(pace, spread*found.sd))
+	case headless && !r.Policed && lost < policed:
+		// It may be others who slowed it down from its begin, before any limit could.
+		r = nothing("others' traffic hides whether the train met a limit")
+		r.line, r.from, r.Joint = c, from, c.joint(tail*limited)
+		return r
 	default:
 		// What others have of the rate is missing.
 		r.Rate = probe.Estimate{Value: tail * limited, Low: tail * limited, AtLeast: true}
@@ -108,17 +115,29 @@ func Estimate(s *probe.Sample, capacity float64) Result {
 }
 
 // uneven tells whether what passes a limit that drops strays by more than the packet
-// that its tokens may be short of: others take of them. It does not ask the twentieth at
-// either end: what waited while a host stood still for a ms is there, and what others
-// took is not only there.
+// that its tokens may be short of: others take of them. What something that stood still
+// held back, and let go at once after a silence, is not others'.
 func (c curve) uneven(from int, rate float64) bool {
-	over := make([]float64, 0, len(c.at)-from)
+	over := func(i int) float64 { return c.bytes[i] - rate*c.at[i]/8e9 }
+	silence := math.Max(silent*(c.at[len(c.at)-1]-c.at[from])/float64(len(c.at)-from), standstill/10)
+	low, high := math.Inf(1), math.Inf(-1)
+	until, level := 0.0, 0.0 // of what was held back
 	for i := from; i < len(c.at); i++ {
-		over = append(over, c.bytes[i]-rate*c.at[i]/8e9)
+		if i > from && c.at[i]-c.at[i-1] > silence && c.at[i] > until {
+			until, level = 2*c.at[i]-c.at[i-1], over(i-1)-c.frame
+		}
+		if b := over(i); c.at[i] >= until || b >= level {
+			until = 0
+			low, high = math.Min(low, b), math.Max(high, b)
+		}
 	}
-	slices.Sort(over)
-	n := len(over)
-	return over[n-1-n/20]-over[n/20] > 1.5*c.frame+6*stampBytes(rate)
+	return high-low > 1.5*c.frame+6*stampBytes(rate)
+}
+
+// joint is all that a train shows which met no limit.
+func (c curve) joint(rate float64) *Joint {
+	n := len(c.at)
+	return &Joint{Rate: rate, Bytes: unit.Bytes(c.bytes[n-1]), Took: c.at[n-1] / 1e9}
 }
 
 // changed tells whether both halves of the tail have a rate each, clear of others'
