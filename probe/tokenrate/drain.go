@@ -37,8 +37,16 @@ func (m Drain) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	last := &samples[len(samples)-1]
 	r := Estimate(last, m.Capacity)
 	again := strings.HasPrefix(last.Purpose, drainPurpose)
-	if r.Rate.Known() && (!again || len(r.line.at)-r.from >= enoughTail) || r.Joint == nil && !r.Rate.Known() {
+	if r.Rate.Known() && (!again || len(r.line.at)-r.from >= enoughTail) {
 		return t, false
+	}
+	if !r.Rate.Known() && r.Joint == nil {
+		// Something stood still, or changed: another as long tells, or two.
+		if !again || len(samples) > 1 && m.unreadable(&samples[len(samples)-2]) {
+			return t, false
+		}
+		again := last.Train
+		return again, again.Bytes() <= m.Left
 	}
 	bytes, rate := unit.Bytes(firstDrain), unit.Rate(0)
 	if again {
@@ -54,4 +62,10 @@ func (m Drain) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 		bytes = m.Left
 	}
 	return probe.Uniform(drainPurpose, int(bytes)/(mtu+probe.Overhead), mtu, rate), rate > 0
+}
+
+// unreadable tells whether a long train shows nothing.
+func (m Drain) unreadable(s *probe.Sample) bool {
+	r := Estimate(s, m.Capacity)
+	return strings.HasPrefix(s.Purpose, drainPurpose) && !r.Rate.Known() && r.Joint == nil
 }

@@ -77,7 +77,7 @@ func (m Ours) read(samples []probe.Sample) (r read) {
 	r.last = Estimate(&r.climbed[at], m.Capacity)
 	for !r.last.Rate.Known() && r.last.Joint == nil && at > 0 {
 		at--
-		if e := Estimate(&r.climbed[at], m.Capacity); e.Rate.Known() && !e.Rate.AtLeast {
+		if e := Estimate(&r.climbed[at], m.Capacity); e.Rate.Known() && !e.Rate.AtLeast || e.Joint != nil {
 			r.last = e
 		}
 	}

@@ -40,3 +40,20 @@ func TestStoodStill(t *testing.T) {
 		}
 	}
 }
+
+// A long train that shows nothing is sent once more, and no third time.
+func TestDrainAgain(t *testing.T) {
+	m := Drain{Capacity: 1e9, Left: 100_000_000}
+	lost := probe.Sample{Train: probe.Uniform(drainPurpose, 5000, 1500, 900e6), Sent: make([]int64, 5000)}
+	next, ok := m.Next([]probe.Sample{lost})
+	if !ok || next.Bytes() != lost.Bytes() {
+		t.Errorf("after one: %v, %d bytes", ok, next.Bytes())
+	}
+	if next, ok = m.Next([]probe.Sample{lost, lost}); ok {
+		t.Errorf("after two: %d bytes", next.Bytes())
+	}
+	m.Left = 1_000_000
+	if next, ok = m.Next([]probe.Sample{lost}); ok {
+		t.Errorf("without budget: %d bytes", next.Bytes())
+	}
+}

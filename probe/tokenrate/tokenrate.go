@@ -55,6 +55,8 @@ const (
 	others = 0.002
 	// leastAgree packets in a row have to agree: chance finds heaps of shorter runs.
 	leastAgree = 8
+	// longRun is so many in a row that a thousandth of others' traffic shows in them.
+	longRun = 256
 	// The rate is off by the receiver's clock, pace (9 of 10 that are off by 5e-5 at the
 	// most), and by the part spread of the scatter of runs that agree. The bucket is off
 	// by the stamp of the first packet: sizeError for both sides, boundError for one.
@@ -89,7 +91,9 @@ func Estimate(s *probe.Sample, capacity float64) Result {
 	r.Policed = places > limited*top
 	found, ok := c.agreement(from, n, tail*(1-lowest), top, lost < policed)
 	agree := ok && found.k >= leastAgree && !r.Policed
-	r.crossed = agree && tail < found.center*(1-others) || (r.Policed || lost >= policed) && c.uneven(from, tail)
+	// Others would make runs of hundreds of packets differ.
+	alone := ok && found.k >= longRun && found.sd <= sharp && math.Abs(tail/found.center-1) < others
+	r.crossed = agree && tail < found.center*(1-others) || (r.Policed || lost >= policed) && !alone && c.uneven(from, tail)
 	switch {
 	case c.cut && (!agree && !r.Policed || r.crossed):
 		return nothing("an end of the path stood still")
@@ -101,7 +105,7 @@ func Estimate(s *probe.Sample, capacity float64) Result {
 	case agree && (!r.crossed || lost < policed):
 		r.k, r.sd = found.k, found.sd
 		r.Rate = within(found.center, math.Hypot(pace, spread*found.sd))
-	case headless && !r.Policed && lost < policed:
+	case headless && !r.Policed:
 		// It may be others who slowed it down from its begin, before any limit could.
 		r = nothing("others' traffic hides whether the train met a limit")
 		r.line, r.from, r.Joint = c, from, c.joint(tail*limited)
