@@ -64,6 +64,7 @@ type probeFlags struct {
 	method     string
 	log, plots string
 	watch      time.Duration // of the limiter alone
+	ticks      string        // of the available bandwidth alone
 	output     *format
 }
 
@@ -83,6 +84,9 @@ each is the interval that has the truth in 90 of 100 measurements.`,
 	if m.wanted == (path.Wanted{Limiter: true}) {
 		c.Flags().DurationVar(&f.watch, "watch", 0, "look again and again for so long (65s: three gifts of 20 s each): tokens given besides, and changes; --bytes is then 100MB without it")
 	}
+	if m.wanted == (path.Wanted{Available: true}) {
+		c.Flags().StringVar(&f.ticks, "ticks", "", "another server, whose packets are the clock: PacketTick of the estimation seed, of what comes in; --bytes is then 50MB without it")
+	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		auth, err := f.auth.client()
 		if err != nil {
@@ -96,6 +100,15 @@ each is the interval that has the truth in 90 of 100 measurements.`,
 				f.bytes = bytesFlag(watchBudget)
 			}
 			return a.probeWatch(args[0], f, auth)
+		}
+		if f.ticks != "" {
+			if f.direction == "out" {
+				return usageError{errors.New("ticks time what comes in: leave --direction out away"), c.CommandPath()}
+			}
+			if !c.Flags().Changed("bytes") {
+				f.bytes = bytesFlag(ticksBudget)
+			}
+			return a.probeTicks(args[0], f, auth)
 		}
 		return a.measure(args[0], m, f, auth)
 	}

@@ -67,7 +67,7 @@ before they meet.`,
 	c.Flags().Var(&budget, "bytes", "have each server send no more than this for a pair")
 	c.Flags().StringVar(&log, "log", "", "write the samples to a file, for \"headgate probe replay\"")
 	output := outputFlag(c)
-	c.RunE = func(_ *cobra.Command, hosts []string) error {
+	c.RunE = func(c *cobra.Command, hosts []string) error {
 		who, err := auth.client()
 		if err != nil {
 			return err
@@ -76,7 +76,7 @@ before they meet.`,
 		defer stop()
 		say := a.progress(*output)
 		defer say.clear()
-		senders, err := dialAll(ctx, hosts, session.Options{Network: network(), Auth: who}, say)
+		senders, err := dialAll(ctx, c.CommandPath(), hosts, session.Options{Network: network(), Auth: who}, say)
 		if err != nil {
 			return err
 		}
@@ -170,18 +170,18 @@ const trips, ports = 20, 8
 
 // dialAll opens a session with each server. Receive queues are chosen by addresses and
 // ports (RSS), so another port of ours may bring all into one.
-func dialAll(ctx context.Context, hosts []string, o session.Options, say *progress) (*senders, error) {
+func dialAll(ctx context.Context, command string, hosts []string, o session.Options, say *progress) (*senders, error) {
 	for range ports - 1 {
-		s, err := dialOnce(ctx, hosts, o, say)
+		s, err := dialOnce(ctx, command, hosts, o, say)
 		if err != nil || !s.reordered {
 			return s, err
 		}
 		s.close()
 	}
-	return dialOnce(ctx, hosts, o, say)
+	return dialOnce(ctx, command, hosts, o, say)
 }
 
-func dialOnce(ctx context.Context, hosts []string, o session.Options, say *progress) (_ *senders, err error) {
+func dialOnce(ctx context.Context, command string, hosts []string, o session.Options, say *progress) (_ *senders, err error) {
 	s := &senders{hosts: hosts}
 	if s.socket, err = session.NewSocket("udp"); err != nil {
 		return nil, err
@@ -197,7 +197,7 @@ func dialOnce(ctx context.Context, hosts []string, o session.Options, say *progr
 	for _, h := range hosts {
 		server, err := probe.ParseAddress(h)
 		if err != nil {
-			return nil, usageError{err, "headgate probe compare"}
+			return nil, usageError{err, command}
 		}
 		o.Host, o.Port = server.Host, server.Port
 		o.Waiting = func(n int) { say.say("%s: waiting, %d measure before us", h, n) }

@@ -3,8 +3,6 @@ package cli
 import (
 	"encoding/json"
 	"math"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -36,27 +34,8 @@ func TestProbeCompare(t *testing.T) {
 			},
 		})
 		p := &probed{t: t, lab: l, client: l.Node("receiver"), dir: t.TempDir()}
-		key := filepath.Join(p.dir, "key")
-		if err := os.WriteFile(key, []byte("0123456789abcdef\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range []string{"a", "b"} {
-			heard := &heardLine{wanted: "clients may measure", heard: make(chan struct{})}
-			c := p.command(l.Node(name), "probe", "serve", "--key-file", key)
-			c.Stderr = heard
-			if err := c.Start(); err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				c.Process.Kill()
-				c.Wait()
-			})
-			select {
-			case <-heard.heard:
-			case <-time.After(10 * time.Second):
-				t.Fatal("a server does not say that clients may measure")
-			}
-		}
+		key := p.file("key", "0123456789abcdef\n")
+		p.serveOn(key, "a", "b")
 		out, err := p.command(p.client, "probe", "compare", "10.0.0.1", "10.0.1.1", "--key-file", key, "-o", "json").Output()
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
@@ -69,4 +48,26 @@ func TestProbeCompare(t *testing.T) {
 			t.Errorf("500 Mbit/s by 200 is %+v", r)
 		}
 	})
+}
+
+// serveOn starts servers, and waits until they listen.
+func (p *probed) serveOn(key string, nodes ...string) {
+	p.t.Helper()
+	for _, name := range nodes {
+		heard := &heardLine{wanted: "clients may measure", heard: make(chan struct{})}
+		c := p.command(p.lab.Node(name), "probe", "serve", "--key-file", key)
+		c.Stderr = heard
+		if err := c.Start(); err != nil {
+			p.t.Fatal(err)
+		}
+		p.t.Cleanup(func() {
+			c.Process.Kill()
+			c.Wait()
+		})
+		select {
+		case <-heard.heard:
+		case <-time.After(10 * time.Second):
+			p.t.Fatal("a server does not say that clients may measure")
+		}
+	}
 }

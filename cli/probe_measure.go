@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"headgate/probe"
+	"headgate/probe/available"
 	"headgate/probe/path"
 	"headgate/probe/session"
 	"headgate/unit"
@@ -162,6 +163,14 @@ capacity that is known by now.`,
 		r, err := probe.ReadLog(f)
 		if err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
+		}
+		if r.Head.Command == ticked {
+			samples := make([]probe.JointSample, len(r.Joint))
+			for i := range r.Joint {
+				samples[i] = r.Joint[i].Sample
+			}
+			out := tickReport(r.Head.Host, r.Head.RTT, available.PacketTick{Highest: float64(capacity)}, samples)
+			return a.print(*output, out, func(w io.Writer) error { return reportTable(w, &out) })
 		}
 		if len(r.Joint) > 0 {
 			return a.printCompared(*output, replayCompared(r.Joint, method))

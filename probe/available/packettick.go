@@ -27,6 +27,9 @@ const (
 	// mostGap: from there on a train that covers enough ticks is too long (5.5.2).
 	mostGap     = 500 * time.Microsecond
 	defaultLead = 5 * time.Millisecond
+	// late is a sender that sends less than this part of what it was asked to; after
+	// mostSlow such trains it cannot.
+	late, mostSlow = 0.97, 4
 	// tickStreams of one rate: with trains of 500 packets three are the seed's 10 to 20
 	// MB a measurement (table 5.2).
 	tickStreams = 1
@@ -80,8 +83,9 @@ func (m PacketTick) ticks(gap time.Duration, count int) probe.Train {
 	return probe.Train{Purpose: "available/ticks", Parts: []probe.Part{p}}
 }
 
-// replay goes through fleets: streams samples of one rate each.
-func (m PacketTick) replay(samples []probe.JointSample, gap time.Duration) (s search, inside int) {
+// replay goes through fleets: streams samples of one rate each. inside are those of one
+// that is not whole, and slow how many of the last were slower than asked.
+func (m PacketTick) replay(samples []probe.JointSample) (s search, inside, slow int) {
 	top := cmp.Or(m.Highest, 1e9)
 	s = search{high: top, top: top}
 	var f fleet
@@ -90,13 +94,22 @@ func (m PacketTick) replay(samples []probe.JointSample, gap time.Duration) (s se
 			continue
 		}
 		own := samples[i].Of(0)
-		f.add(trendOf(TickDelays(&samples[i], 0, 1, gap)), float64(own.Lost())/float64(max(own.Count(), 1)))
-		if f.size == tickStreams || f.lost {
-			s.take(float64(own.Parts[0].Rate), f)
-			f = fleet{}
+		f.add(trendOf(TickDelays(&samples[i], 0, 1)), float64(own.Lost())/float64(max(own.Count(), 1)))
+		if f.size < tickStreams && !f.lost {
+			continue
 		}
+		// What a sender that is late sent counts, not what it was to send.
+		rate := float64(own.Parts[0].Rate)
+		if sent := own.SendingRate(); sent > 0 && sent < late*rate {
+			rate = sent
+			slow++
+		} else {
+			slow = 0
+		}
+		s.take(rate, f)
+		f = fleet{}
 	}
-	return s, f.size
+	return s, f.size, slow
 }
 
 // Next is a train of ticks as long as their gap is not known, and then a train of
@@ -111,7 +124,10 @@ func (m PacketTick) Next(samples []probe.JointSample) (j probe.Joint, ok bool) {
 		j = probe.Joint{Purpose: "available/tick-gap", Trains: []probe.Train{{}, m.ticks(next, tickTrain)}}
 		return j, unit.Bytes(j.Bytes()) <= left
 	}
-	s, inside := m.replay(samples[used:], gap)
+	s, inside, slow := m.replay(samples[used:])
+	if slow >= mostSlow {
+		return j, false
+	}
 	rate, ok := s.next()
 	if inside > 0 {
 		rate, ok = float64(samples[len(samples)-1].Trains[0].Parts[0].Rate), true
@@ -139,6 +155,10 @@ func (m PacketTick) Estimate(samples []probe.JointSample) Result {
 	if gap == 0 {
 		return Result{Available: probe.CannotTell("no length of a tick was found that arrives as it was sent")}
 	}
-	s, _ := m.replay(samples[used:], gap)
-	return s.result()
+	s, _, slow := m.replay(samples[used:])
+	r := s.result()
+	if slow >= mostSlow {
+		r.Notes = append(r.Notes, "the sender cannot send as fast as it was asked to: the range is as wide as that leaves it")
+	}
+	return r
 }

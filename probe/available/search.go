@@ -56,11 +56,11 @@ func (s *search) take(rate float64, f fleet) {
 	switch {
 	case f.lost:
 		s.aborts++
-		s.high = rate
+		s.high = min(s.high, rate)
 	case float64(f.rises) >= agree*float64(f.size):
-		s.high = rate
+		s.high = min(s.high, rate)
 	case float64(f.doesNot) >= agree*float64(f.size):
-		s.low = rate
+		s.low = max(s.low, rate)
 	case s.greyHigh == 0:
 		s.greyLow, s.greyHigh = rate, rate
 	default:

@@ -10,17 +10,19 @@ import (
 
 // TickDelays are the probes' delays by the clock of ticks (procedure 1): only the first
 // probe of a tick counts, and came with the tick before it. probes and ticks are their
-// senders' places. Ticks are known by their numbers, because some are lost.
-func TickDelays(s *probe.JointSample, probes, ticks int, gap time.Duration) (out []float64) {
+// senders' places. Ticks are known by their numbers, because some are lost. A tick's
+// time is that at which it was sent, where the seed takes its number times the gap:
+// a sender is late now and then.
+func TickDelays(s *probe.JointSample, probes, ticks int) (out []float64) {
 	tick, last, used := -1, -1, true
 	for _, a := range s.Arrived {
 		switch {
-		case a.From == ticks && a.Number > tick:
+		case a.From == ticks && a.Number > tick && a.Number < len(s.Sent[ticks]):
 			tick, used = a.Number, false
 		case a.From == probes && a.Number > last && a.Number < len(s.Sent[probes]):
 			last = a.Number
 			if !used {
-				out = append(out, float64(tick)*float64(gap)-float64(s.Sent[probes][a.Number]-s.Sent[probes][0]))
+				out = append(out, float64(s.Sent[ticks][tick]-s.Sent[ticks][0])-float64(s.Sent[probes][a.Number]-s.Sent[probes][0]))
 				used = true
 			}
 		}
@@ -29,7 +31,7 @@ func TickDelays(s *probe.JointSample, probes, ticks int, gap time.Duration) (out
 }
 
 // steady is the part of the gaps between ticks at the receiver that are within
-// epsilon of what they were sent at (procedure 2), and how many could be judged.
+// epsilon of those at which they left (procedure 2), and how many could be judged.
 //
 // The seed takes all gaps. A receiver that stands still makes most of them wrong,
 // however far apart ticks are, and the procedure would go on for ever: gaps at both
@@ -47,7 +49,7 @@ func steady(s *probe.Sample, gap time.Duration) (part float64, judged int) {
 		}
 		if last != nil && p.number == last.number+1 {
 			judged++
-			if math.Abs(p.came-last.came-float64(gap)) < epsilon*float64(gap) {
+			if math.Abs(p.came-last.came-(p.sent-last.sent)) < epsilon*float64(gap) {
 				good++
 			}
 		}

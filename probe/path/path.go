@@ -105,7 +105,12 @@ func (m Method) Estimate(samples []probe.Sample) Answer {
 		a.Limiter = &l
 	}
 	if own := r.of("available"); m.Available && len(own) > 0 {
-		v := r.oursAvailable().Estimate(own)
+		v := available.Result{}
+		if m.Seed {
+			v = r.pathload().Estimate(own)
+		} else {
+			v = r.oursAvailable().Estimate(own)
+		}
 		a.Available = &v
 	}
 	return a

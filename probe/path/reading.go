@@ -171,12 +171,24 @@ func (r *reading) oursLimiter() (o limiter.Ours) {
 }
 
 func (r *reading) nextAvailable() (probe.Train, bool) {
-	if !r.Available || r.Seed {
+	if !r.Available {
 		return probe.Train{}, false
+	}
+	if r.Seed {
+		return r.pathload().Next(r.of("available"))
 	}
 	o := r.oursAvailable()
 	o.Budget = min(r.left+r.spent("available"), r.shares().available)
 	return o.Next(r.of("available"))
+}
+
+// pathload stands beside the seed's methods: its own, PacketTick, takes two senders.
+func (r *reading) pathload() available.Pathload {
+	m := available.Pathload{Budget: r.left + r.spent("available")}
+	if c := r.capacity(); c.Known() {
+		m.Highest = c.Value
+	}
+	return m
 }
 
 // oursAvailable knows what the methods before found.

@@ -85,7 +85,9 @@ func Race(ctx context.Context, clients []*Client, roundTrips []time.Duration, j 
 		if i < len(j.Start) {
 			start = start.Add(j.Start[i])
 		}
-		trains[i] = c.fit(probe.In, j.Trains[i])
+		if trains[i] = c.fit(probe.In, j.Trains[i]); len(trains[i].Parts) == 0 {
+			continue // it sends nothing this time
+		}
 		all.Go(func() {
 			time.Sleep(time.Until(start))
 			parts[i], errs[i] = c.racing(ctx, trains[i])

@@ -52,7 +52,7 @@ func TestFigure512(t *testing.T) {
 				for i, a := range own.Arrived {
 					delays = append(delays, float64(a.At-own.Sent[i]))
 				}
-				ticked += available.PDT(available.TickDelays(&s, 0, 1, gap)) / 30
+				ticked += available.PDT(available.TickDelays(&s, 0, 1)) / 30
 				exact += available.PDT(delays) / 30
 			}
 			line += fmt.Sprintf("  %d: %.2f, %.2f", rate, ticked, exact)

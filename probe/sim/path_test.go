@@ -65,3 +65,14 @@ func TestPath(t *testing.T) {
 		t.Logf("%s: capacity %.4g, token rate %.4g, %s, %s, %d trains", w.name, a.Capacity.Value, a.TokenRate.Rate.Value, a.Limiter.Class, a.Bytes, len(samples))
 	}
 }
+
+// With the seed's methods pathload stands for the available bandwidth: its range holds
+// what is left, where the path is known and the budget is as large as it needs.
+func TestPathSeed(t *testing.T) {
+	hop := link.Spec{Rate: unit.Gbit, Delay: 2 * time.Millisecond, Queue: endless, Cross: pareto(400e6)}
+	m := path.Method{Wanted: path.Wanted{Available: true}, Known: unit.Gbit, Seed: true, Budget: 200_000_000}
+	a := m.Estimate(run(t, sim.Path{Hops: []link.Spec{hop}, Noise: 700 * time.Nanosecond}, 3, m.Next))
+	if a.Available == nil || !a.Available.Available.Known() || a.Available.Available.Low > 620e6 || a.Available.Available.High < 580e6 {
+		t.Errorf("600 of 1000 Mbit/s are %+v", a.Available)
+	}
+}
