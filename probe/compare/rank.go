@@ -59,14 +59,18 @@ func Rank(senders int, pairs []Pair) (out []Ranked) {
 		group[i] = i
 	}
 	for _, p := range pairs {
-		if !p.Ratio.Known() || p.Ratio.Value <= 0 || min(p.A, p.B) < 0 || max(p.A, p.B) >= senders || p.A == p.B {
+		r := p.Ratio
+		if p.Roughly != nil {
+			r = *p.Roughly
+		}
+		if !r.Known() || r.Value <= 0 || min(p.A, p.B) < 0 || max(p.A, p.B) >= senders || p.A == p.B {
 			continue
 		}
 		width := unsure
-		if p.Ratio.Low > 0 && p.Ratio.High > p.Ratio.Low {
-			width = math.Log(p.Ratio.High / p.Ratio.Low)
+		if r.Low > 0 && r.High > r.Low {
+			width = math.Log(r.High / r.Low)
 		}
-		ties = append(ties, tie{p.A, p.B, math.Log(p.Ratio.Value), 1 / (width * width)})
+		ties = append(ties, tie{p.A, p.B, math.Log(r.Value), 1 / (width * width)})
 		from, to := group[p.B], group[p.A]
 		for i := range group {
 			if group[i] == from {

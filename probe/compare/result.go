@@ -11,6 +11,8 @@ type Result struct {
 	// parts of the paths before they meet. Where a shaper's bucket is smaller than a block
 	// it is one of token rates.
 	Ratio probe.Estimate `json:"ratio"`
+	// Roughly is all that can be said of it where others' traffic leaves no clear mode.
+	Roughly *probe.Estimate `json:"roughly,omitempty"`
 	// Block is how much each sender sends in one go.
 	Block unit.Bytes `json:"block,omitempty"`
 	// Long is the same of blocks that find a bucket empty, if that changes it.
