@@ -32,14 +32,15 @@ const (
 )
 
 // The Go scheduler wants a thread of everybody after 10 ms (forcePreemptNS in
-// runtime/proc.go), to stop the world with, and gives it back after 0.1 ms, or some if
-// the processors are busy. A direction lets go when nothing is due for spare, and else
-// once in longestHold: so long the garbage collector may have to wait, and whoever
-// allocates.
+// runtime/proc.go), to stop the world with. It gives it back after 0.1 ms, or after 5
+// beside a sender that has the other processor: in the middle of a train that was a third
+// of the measurements of available bandwidth. So a direction lets go when it carries
+// nothing and nothing came for idleSome, and else once in longestHold: so long whoever
+// stops the world may have to wait.
 const (
 	shortestHold = 10 * time.Millisecond
-	longestHold  = 100 * time.Millisecond
-	spare        = time.Millisecond
+	longestHold  = time.Second
+	idleSome     = 2 * time.Millisecond
 )
 
 // How often a direction looks at the clock, ours. A standstill is noticed by it if
@@ -330,7 +331,8 @@ func (d *direction) sleep() {
 		}
 	}
 	at := now + int64(d.beat(now))
-	if next, ok := d.link.Next(); ok {
+	next, carries := d.link.Next()
+	if carries {
 		at = min(at, next)
 	}
 	d.planned = at
@@ -340,7 +342,7 @@ func (d *direction) sleep() {
 	if at <= now {
 		return
 	}
-	patient := at-now > int64(spare)
+	patient := !carries && now-d.came > int64(idleSome)
 	if patient && now-d.held > int64(shortestHold) {
 		d.letGo()
 	}
