@@ -35,7 +35,7 @@ type Sent struct {
 // Send sends a train, and returns when its last packet is with the kernel. The pause
 // before its first part begins now.
 func (f *Flow) Send(ctx context.Context, number uint32, t probe.Train) (Sent, error) {
-	o := outgoing{flow: f, number: number, ctx: ctx, done: ctx.Done(), sent: Sent{At: make([]int64, 0, t.Count())}}
+	o := outgoing{flow: f, number: number, done: ctx.Done(), sent: Sent{At: make([]int64, 0, t.Count())}}
 	for _, p := range t.Parts {
 		if p.Size < Least(f.peer.Addr()) || p.Size > 65_535 {
 			return Sent{}, fmt.Errorf("packets of %d bytes: they have from %d to 65535", p.Size, Least(f.peer.Addr()))
@@ -44,6 +44,10 @@ func (f *Flow) Send(ctx context.Context, number uint32, t probe.Train) (Sent, er
 	}
 	o.prepare()
 	spinning(func() { o.run(t) })
+	if o.err == nil && len(o.sent.At) < t.Count() {
+		// Not before: this waits for a lock, which a thread that is held must not.
+		o.err = context.Cause(ctx)
+	}
 	return o.sent, o.err
 }
 
@@ -51,7 +55,6 @@ func (f *Flow) Send(ctx context.Context, number uint32, t probe.Train) (Sent, er
 type outgoing struct {
 	flow    *Flow
 	number  uint32
-	ctx     context.Context
 	done    <-chan struct{}
 	sent    Sent
 	err     error
@@ -113,7 +116,6 @@ func (o *outgoing) run(t probe.Train) {
 			}
 			select {
 			case <-o.done:
-				o.err = context.Cause(o.ctx)
 				return
 			default:
 			}

@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"testing"
@@ -112,10 +113,26 @@ func TestMissing(t *testing.T) {
 	}
 }
 
+// A train that is called off ends and says why, or had left before anybody could call.
+func TestCalledOff(t *testing.T) {
+	from, _ := pair(t, "127.0.0.1")
+	const all = 2000 // 20 ms
+	for range 50 {
+		why := errors.New("it was called off")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(5*time.Millisecond, func() { cancel(why) })
+		sent, err := from.Send(ctx, 1, probe.Uniform("", all, 500, 400e6))
+		if err == nil && len(sent.At) < all || err != nil && !errors.Is(err, why) {
+			t.Fatalf("%d packets were sent, %v", len(sent.At), err)
+		}
+		cancel(nil)
+	}
+}
+
 // Without GSO packets leave all the same.
 func TestPlain(t *testing.T) {
 	from, to := pair(t, "127.0.0.1")
-	o := outgoing{flow: from, number: 1, ctx: t.Context(), done: t.Context().Done(), largest: 1472, plain: true}
+	o := outgoing{flow: from, number: 1, done: t.Context().Done(), largest: 1472, plain: true}
 	o.prepare()
 	if o.run(probe.Uniform("", 200, 1500, 0)); o.err != nil {
 		t.Fatal(o.err)
