@@ -120,3 +120,36 @@ func TestTokenRateSleepingSender(t *testing.T) {
 		}
 	}
 }
+
+// Stamps that are late by tens of microseconds, as those of interrupts that are put
+// together or of processors that sleep, hide the gaps between packets, and not the rate
+// of many of them, if they are nobody else's.
+func TestTokenRateLateStamps(t *testing.T) {
+	for _, rate := range []unit.Rate{80, 300, 800} {
+		for _, cross := range []float64{0, 0.1, 0.3} {
+			rng := rand.New(rand.NewPCG(uint64(rate), 4))
+			n := sim.New(testbed(rate*unit.Mbit, 50_000, true, cross), 1)
+			m := tokenrate.Ours{Capacity: 1e9}
+			var samples []probe.Sample
+			for len(samples) < 40 {
+				train, ok := m.Next(samples)
+				if !ok {
+					break
+				}
+				s := n.Send(train)
+				last := int64(0)
+				for i := range s.Arrived {
+					last = max(last, s.Arrived[i].At+rng.Int64N(40_000))
+					s.Arrived[i].At = last
+				}
+				samples = append(samples, s)
+			}
+			r := m.Estimate(samples)
+			t.Logf("%d Mbit/s, cross %.1f, %d trains: %.2f Mbit/s (%.2f to %.2f) %s", rate, cross, len(samples), r.Rate.Value/1e6, r.Rate.Low/1e6, r.Rate.High/1e6, r.Rate.Cannot)
+			check(t, r, float64(rate*unit.Mbit), 50_000)
+			if cross == 0 && (!r.Rate.Known() || r.Rate.AtLeast || math.Abs(r.Rate.Value/float64(rate*unit.Mbit)-1) > 0.002) {
+				t.Errorf("want %d Mbit/s", rate)
+			}
+		}
+	}
+}

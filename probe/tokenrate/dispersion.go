@@ -63,6 +63,13 @@ func (c cluster) stands(sorted []float64) bool {
 // least values make a cluster.
 const least = 8
 
+// middle is what the middle eight tenths of values lie within.
+func middle(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	tenth := len(sorted) / 10
+	return sorted[len(sorted)-1-tenth] - sorted[tenth]
+}
+
 func mean(values []float64) float64 {
 	sum := 0.0
 	for _, v := range values {
@@ -134,7 +141,7 @@ func (c curve) agreement(from, n int, low, high float64, whole bool) (best clust
 		found, stands := sharpest(times, low, high, stamp/usual, math.Min(most, 5*stamp/usual))
 		found.k, found.sd = k, found.scatter(times)
 		switch {
-		case stands:
+		case stands && (ok || k < leastAgree || found.first(times)):
 			best, ok = found, true
 			low, high, most = best.center*(1-best.width), best.center*(1+best.width), best.width
 		case ok:
@@ -142,6 +149,13 @@ func (c curve) agreement(from, n int, low, high float64, whole bool) (best clust
 		}
 	}
 	return best.rate(), ok
+}
+
+// first tells whether hardly any value is less than the cluster's. Where late stamps hide
+// the heaps of short runs, the densest of long ones may have a packet of others in each.
+func (c cluster) first(sorted []float64) bool {
+	below, _ := slices.BinarySearch(sorted, c.center*(1-3*c.width))
+	return float64(below) < 0.2*float64(c.count)
 }
 
 // scatter is the standard deviation of a cluster's values, relative.

@@ -3,6 +3,7 @@ package tokenrate
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"headgate/probe"
 	"headgate/unit"
@@ -50,6 +51,8 @@ const (
 	// policed is the part that a limit drops which lets nothing wait; hosts and links
 	// that lose a packet now and then lose less.
 	policed = 0.12
+	// window is how many packets are neighbours.
+	window = 16
 	// others: a tail that is slower by this part than its packets in a row had others'
 	// among them.
 	others = 0.002
@@ -92,6 +95,7 @@ func Estimate(s *probe.Sample, capacity float64) Result {
 	r.Policed = places > limited*top
 	found, ok := c.agreement(from, n, tail*(1-lowest), top, lost < policed)
 	agree := ok && found.k >= leastAgree && !r.Policed
+	scatter, straight := c.straight(from, tail)
 	// Others would make runs of hundreds of packets differ.
 	alone := ok && found.k >= longRun && found.sd <= sharp && math.Abs(tail/found.center-1) < others
 	r.crossed = agree && tail < found.center*(1-others) || (r.Policed || lost >= policed) && !alone && c.uneven(from, tail)
@@ -103,6 +107,9 @@ func Estimate(s *probe.Sample, capacity float64) Result {
 	case r.Policed && !r.crossed:
 		// Tokens for up to two packets are left over at either end.
 		r.Rate = within(tail, math.Hypot(pace, 4/float64(n-from)))
+	case straight && lost < policed && (!agree || scatter < found.sd):
+		r.crossed, r.k, r.sd = false, n-from, scatter
+		r.Rate = within(tail, math.Hypot(pace, 2*scatter))
 	case agree && (!r.crossed || lost < policed):
 		r.k, r.sd = found.k, found.sd
 		r.Rate = within(found.center, math.Hypot(pace, spread*found.sd))
@@ -121,6 +128,30 @@ func Estimate(s *probe.Sample, capacity float64) Result {
 	}
 	r.Bucket = r.bucket()
 	return r
+}
+
+// straight tells whether a tail strays from its line no more than its packets stray
+// from their neighbours: whoever stamped or carried them was late by this much and
+// that, up to tens of microseconds on a virtual machine, and no one else's packets were
+// among them, for these delay all that come after. scatter is what it strays by, of its
+// length.
+func (c curve) straight(from int, rate float64) (scatter float64, ok bool) {
+	n := len(c.at)
+	if n-from < 8*window {
+		return 0, false
+	}
+	over := make([]float64, n-from)
+	for i := range over {
+		over[i] = c.at[from+i] - (c.bytes[from+i]-c.bytes[from])*8e9/rate
+	}
+	near, count := 0.0, 0.0
+	for part := range slices.Chunk(over, window) {
+		if len(part) == window {
+			near, count = near+middle(part), count+1
+		}
+	}
+	far := middle(over)
+	return far / (c.at[n-1] - c.at[from]), far < 1.5*near/count+stamp
 }
 
 // uneven tells whether what passes a limit that drops strays by more than the packet
