@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"time"
 
 	"headgate/bench"
@@ -24,14 +25,41 @@ func paretoOf(load float64) []link.Cross {
 	return []link.Cross{{Load: unit.Rate(load), Model: link.Pareto, Sizes: []int{seedMTU}}}
 }
 
+// Constants of ns-2's Pareto generators, its defaults, and how long a run may last.
+const (
+	burstMean = 500 * time.Millisecond
+	nsShape   = 1.9
+	nsLasts   = 5 * time.Second
+)
+
+// onOff is the cross traffic of figure 2.7: ns-2's Pareto generators send at one rate
+// while they are on. Neither their number nor that rate is in the paper: here it is one
+// a link, at its token rate. With packets whose spaces alone are drawn hardly a gap of
+// the token rate comes through three shapers more, and 1.4, 3.5 and 5.3 % did.
+func onOff(rng *rand.Rand, rate, part float64) (out []link.Cross) {
+	pareto := func(mean float64) time.Duration {
+		return time.Duration(mean * (nsShape - 1) / nsShape * math.Pow(1-rng.Float64(), -1/nsShape))
+	}
+	// It has been going on for a while.
+	for at := -20 * burstMean; at < nsLasts; {
+		stop := at + pareto(float64(burstMean))
+		if stop > 0 {
+			out = append(out, link.Cross{Load: unit.Rate(rate), Model: link.Constant, Sizes: []int{seedMTU}, Start: max(at, 0), Stop: stop})
+		}
+		at = stop + pareto(float64(burstMean)*(1-part)/part)
+	}
+	return out
+}
+
 // figure27 is the network of figure 2.7: links of 1200, 1000, 400, 600 and 800 Mbit/s
 // with shapers of r1, 900, 300, 500 and 700, and cross traffic as a part of each token
 // rate.
-func figure27(r1 float64, burst unit.Bytes, cross float64) (p sim.Path) {
+func figure27(seed uint64, r1 float64, burst unit.Bytes, cross float64) (p sim.Path) {
+	rng := rand.New(rand.NewPCG(seed, 27))
 	tokens := []float64{r1, 900e6, 300e6, 500e6, 700e6}
 	for i, c := range []unit.Rate{1200, 1000, 400, 600, 800} {
 		p.Hops = append(p.Hops, link.Spec{
-			Rate: c * unit.Mbit, Bucket: &link.Bucket{Rate: unit.Rate(tokens[i]), Size: burst}, Queue: endless, Cross: paretoOf(cross * tokens[i]),
+			Rate: c * unit.Mbit, Bucket: &link.Bucket{Rate: unit.Rate(tokens[i]), Size: burst}, Queue: endless, Cross: onOff(rng, tokens[i], cross),
 		})
 	}
 	return p
@@ -66,12 +94,16 @@ func shareOfPairs(p sim.Path, size int, at float64, seed uint64) float64 {
 	return shareAt(sim.New(p, seed).Send(pairsOf(size, 0)), 0, at)
 }
 
+// drained is how long after the drain train the other follows: its arrival rate is
+// measured in between, and what waited for tokens has left.
+const drained = 200 * time.Millisecond
+
 // estimationTrain is the seed's for the token rate: a drain train of 1000 packets at
 // 350 Mbit/s before it (2.6).
 func estimationTrain(size int, lambda float64) probe.Train {
 	return probe.Train{Parts: []probe.Part{
 		{Count: 1000, Size: seedMTU - probe.Overhead, Rate: 350 * unit.Mbit},
-		{Count: 1000, Size: size - probe.Overhead, Rate: unit.Rate(lambda)},
+		{Count: 1000, Size: size - probe.Overhead, Rate: unit.Rate(lambda), Pause: drained},
 	}}
 }
 
@@ -88,29 +120,32 @@ type figure struct {
 
 var figures = []figure{
 	{"2.8", "pairs at the capacity: bucket of 1.5 KB, of 150 KB", nil, func(s uint64) []float64 {
-		return []float64{shareOfPairs(figure27(100e6, 1500, 0.5), 1500, 400e6, s), shareOfPairs(figure27(100e6, 150_000, 0.5), 1500, 400e6, s)}
+		return []float64{shareOfPairs(figure27(s, 100e6, 1500, 0.5), 1500, 400e6, s), shareOfPairs(figure27(s, 100e6, 150_000, 0.5), 1500, 400e6, s)}
 	}},
 	{"2.9", "pairs at the capacity: cross traffic of 70 %, of 30 %", nil, func(s uint64) []float64 {
-		return []float64{shareOfPairs(figure27(100e6, 1500, 0.7), 500, 400e6, s), shareOfPairs(figure27(100e6, 1500, 0.3), 500, 400e6, s)}
+		return []float64{shareOfPairs(figure27(s, 100e6, 1500, 0.7), 500, 400e6, s), shareOfPairs(figure27(s, 100e6, 1500, 0.3), 500, 400e6, s)}
 	}},
 	{"2.10", "pairs at the capacity: packets of 1000 bytes, of 500", []float64{0.2, 11}, func(s uint64) []float64 {
-		return []float64{shareOfPairs(figure27(100e6, 1500, 0.5), 1000, 400e6, s), shareOfPairs(figure27(100e6, 1500, 0.5), 500, 400e6, s)}
+		return []float64{shareOfPairs(figure27(s, 100e6, 1500, 0.5), 1000, 400e6, s), shareOfPairs(figure27(s, 100e6, 1500, 0.5), 500, 400e6, s)}
 	}},
 	{"2.11", "pairs at their sending rate: 450 Mbit/s, above C, and 350, below", nil, func(s uint64) (out []float64) {
 		for _, rate := range []unit.Rate{450, 350} {
-			out = append(out, shareAt(sim.New(figure27(100e6, 1500, 0.5), s).Send(pairsOf(500, rate*unit.Mbit)), 0, float64(rate*unit.Mbit)))
+			out = append(out, shareAt(sim.New(figure27(s, 100e6, 1500, 0.5), s).Send(pairsOf(500, rate*unit.Mbit)), 0, float64(rate*unit.Mbit)))
 		}
 		return out
 	}},
+	{"2.12", "a train at the token rate: of 250 Mbit/s, of 100", nil, func(s uint64) []float64 {
+		return []float64{shareOfTrain(figure27(s, 250e6, 1500, 0.5), 1500, 350e6, 250e6, s), shareOfTrain(figure27(s, 100e6, 1500, 0.5), 1500, 350e6, 100e6, s)}
+	}},
 	{"2.13", "a train at the token rate: cross traffic of 70 %, of 5 %", nil, func(s uint64) []float64 {
-		return []float64{shareOfTrain(figure27(200e6, 1500, 0.7), 1500, 350e6, 200e6, s), shareOfTrain(figure27(200e6, 1500, 0.05), 1500, 350e6, 200e6, s)}
+		return []float64{shareOfTrain(figure27(s, 200e6, 1500, 0.7), 1500, 350e6, 200e6, s), shareOfTrain(figure27(s, 200e6, 1500, 0.05), 1500, 350e6, 200e6, s)}
 	}},
 	{"2.14-2.15", "a train at the token rate: packets of 1500 bytes at 350 Mbit/s, of 500 at 350, of 500 at 200", []float64{1.4, 3.5, 5.3}, func(s uint64) []float64 {
-		p := figure27(200e6, 1500, 0.5)
+		p := figure27(s, 200e6, 1500, 0.5)
 		return []float64{shareOfTrain(p, 1500, 350e6, 200e6, s), shareOfTrain(p, 500, 350e6, 200e6, s), shareOfTrain(p, 500, 200e6, 200e6, s)}
 	}},
 	{"2.16", "a train at the token rate of 200: sent at 20 Mbit/s, 100, 200", nil, func(s uint64) []float64 {
-		p := figure27(200e6, 1500, 0.5)
+		p := figure27(s, 200e6, 1500, 0.5)
 		return []float64{shareOfTrain(p, 500, 20e6, 200e6, s), shareOfTrain(p, 500, 100e6, 200e6, s), shareOfTrain(p, 500, 200e6, 200e6, s)}
 	}},
 }

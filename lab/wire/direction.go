@@ -144,6 +144,7 @@ func (d *direction) carry() {
 			d.letGo()
 			now = d.held
 		}
+		done := d.stats.Frames + d.stats.Writes
 		d.collect(now)
 		came := d.accept()
 		if !d.keeps(now) {
@@ -155,7 +156,7 @@ func (d *direction) carry() {
 		d.planned = now
 		d.publish(now, false)
 		if came < acceptFrames {
-			d.sleep()
+			d.sleep(d.stats.Frames+d.stats.Writes > done)
 		}
 	}
 	realtime.Release()
@@ -318,10 +319,12 @@ func (d *direction) log(r *link.Result, written int64) {
 }
 
 // sleep waits for a frame, for what the link releases next, or for a beat of the
-// heart; but, unless the direction is exact, no more often than its pace allows.
-func (d *direction) sleep() {
+// heart; but, unless the direction is exact, no sooner after it had something to do than
+// its pace allows. A wake-up for nothing is not counted: a direction that was once busy
+// would wake up at its pace ever after, and add half of that to every delay.
+func (d *direction) sleep(busy bool) {
 	now := nanotime()
-	if !d.exact {
+	if !d.exact && (busy || d.run.from < d.run.to) {
 		d.fast.Store((d.stats.Bytes-d.left)*8e9 > uint64(now-d.before)*uint64(fastRate))
 		d.before, d.left = now, d.stats.Bytes
 		if until := d.paced(now); until > now {

@@ -20,22 +20,27 @@ var running struct {
 	sync.Mutex
 	threads, percent int
 	limit            int64
+	ps               int // before
 }
 
 // begin gives the Go scheduler n more Ps, so that n threads of ours do not wait for the
 // program's other goroutines, and keeps the garbage collector off as long as there is
 // memory: it stops all threads together, and those that let go wait for those that are
-// held (realtime.Hold). Links were 10 to 100 ms late, once for each collection.
+// held (realtime.Hold). Links were 10 to 100 ms late, once for each collection. To set
+// the number of Ps does the same, so it grows in large steps, and is set back at the end.
 func begin(n int) {
 	r := &running
 	r.Lock()
 	defer r.Unlock()
-	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + n)
 	if r.threads == 0 {
+		r.ps = runtime.GOMAXPROCS(0)
 		r.limit = debug.SetMemoryLimit(memoryLimit())
 		r.percent = debug.SetGCPercent(-1)
 	}
 	r.threads += n
+	if now := runtime.GOMAXPROCS(0); now < r.ps+r.threads {
+		runtime.GOMAXPROCS(max(r.ps+r.threads, 4*now))
+	}
 }
 
 // end undoes what begin did.
@@ -43,8 +48,8 @@ func end(n int) {
 	r := &running
 	r.Lock()
 	defer r.Unlock()
-	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) - n)
 	if r.threads -= n; r.threads == 0 {
+		runtime.GOMAXPROCS(r.ps)
 		debug.SetGCPercent(r.percent)
 		debug.SetMemoryLimit(r.limit)
 	}
