@@ -97,6 +97,22 @@ func (p pool) setP90(sheet *bench.Sheet, id string) {
 	}
 }
 
+// setMedian writes a claim about the error in the middle of some runs of one path. A run
+// without an answer counts as 100 % off.
+func (p pool) setMedian(sheet *bench.Sheet, id string) {
+	off := p.each(func(o outcome) float64 {
+		if math.IsNaN(o.off) {
+			return 100
+		}
+		return 100 * o.off
+	})
+	sheet.Set(id, quantile(off, 0.5))
+	sheet.Note(id, "%d runs, the worst off by %s %%", len(off), bench.Number(quantile(off, 1)))
+	if n := len(p) - len(p.answered()); n > 0 {
+		sheet.Note(id, "%d without an answer count as 100 %% off: %s", n, p.why())
+	}
+}
+
 // why lists the reasons for no answer.
 func (p pool) why() (out string) {
 	var seen []string

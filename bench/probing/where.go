@@ -162,10 +162,10 @@ func whereCases(d *bench.Draw) []bench.Case {
 	}
 	return []bench.Case{{
 		Name: "where/figures", Claims: claims,
-		Takes: func(quick bool) time.Duration { return pick(quick, 3*time.Second, 8*time.Second) },
+		Takes: func(quick bool) time.Duration { return pick(quick, 4*time.Second, 40*time.Second) },
 		Run: func(ctx context.Context, r *bench.Run) error {
 			sheet := r.Sheet(bench.Ours)
-			onAll(ctx, len(figures), func(i int) { figures[i].run(sheet, d.Seed(), pick(r.Quick, 2, 10)) })
+			onAll(ctx, len(figures), func(i int) { figures[i].run(sheet, d.Seed(), pick(r.Quick, 10, 100)) })
 			return ctx.Err()
 		},
 	}, locationCase(d)}
@@ -211,15 +211,20 @@ func located(shapers map[int]link.Bucket) (p sim.Path) {
 	return p
 }
 
+// capacityOf the paths of figures 2.20 and 2.21, in bit/s.
+const capacityOf = 1e9
+
+// location is a path whose shapers are somewhere; rate is the least of theirs.
+type location struct {
+	id      string
+	shapers map[int]link.Bucket
+	rate    float64
+}
+
 func locationCase(d *bench.Draw) bench.Case {
-	type place struct {
-		id      string
-		shapers map[int]link.Bucket
-		rate    float64
-	}
-	var places []place
+	var places []location
 	for at := range 5 {
-		places = append(places, place{fmt.Sprintf("where/figure-2.20/at-%d", at), map[int]link.Bucket{at: {Rate: 600 * unit.Mbit, Size: 2000}}, 600e6})
+		places = append(places, location{fmt.Sprintf("where/figure-2.20/at-%d", at), map[int]link.Bucket{at: {Rate: 600 * unit.Mbit, Size: 2000}}, 600e6})
 	}
 	all := []link.Bucket{{Rate: 800 * unit.Mbit, Size: 10_000}, {Rate: 600 * unit.Mbit, Size: 20_000}, {Rate: 400 * unit.Mbit, Size: 40_000}, {Rate: 200 * unit.Mbit, Size: 40_000}}
 	for n := 1; n <= len(all); n++ {
@@ -227,52 +232,60 @@ func locationCase(d *bench.Draw) bench.Case {
 		for i, b := range all[:n] {
 			shapers[i+1] = b
 		}
-		places = append(places, place{fmt.Sprintf("where/figure-2.21/R-%dMbit", all[n-1].Rate/unit.Mbit), shapers, float64(all[n-1].Rate)})
+		places = append(places, location{fmt.Sprintf("where/figure-2.21/R-%dMbit", all[n-1].Rate/unit.Mbit), shapers, float64(all[n-1].Rate)})
 	}
 	var claims []bench.Claim
 	for _, p := range places {
 		claims = append(claims,
-			bench.NewClaim(p.id+"/capacity", "error of the capacity of 1 Gbit/s", estimateOff, narrowLinkCapacity),
-			bench.NewClaim(p.id+"/tokenrate", "error of the token rate", estimateOff, narrowTokenRate))
+			bench.NewClaim(p.id+"/capacity", "error of the capacity of 1 Gbit/s, at the median", estimateOff, narrowLinkCapacity),
+			bench.NewClaim(p.id+"/tokenrate", "error of the token rate, at the median", estimateOff, narrowTokenRate))
 	}
 	return bench.Case{
 		Name: "where/locations", Claims: claims,
-		Takes: func(quick bool) time.Duration { return pick(quick, 2*time.Second, 3*time.Second) },
+		Takes: func(quick bool) time.Duration { return pick(quick, 5*time.Second, 25*time.Second) },
 		Run: func(ctx context.Context, r *bench.Run) error {
-			onAll(ctx, len(places), func(i int) {
-				p := located(places[i].shapers)
-				id, rate := places[i].id, places[i].rate
-				m := path.Method{Wanted: path.Wanted{Capacity: true, TokenRate: true}}
-				samples, _, _ := simulate(p, d.Seed(), m.Next)
-				a := m.Estimate(samples)
-				set(r.Sheet(bench.Ours), id+"/capacity", *a.Capacity, 1e9)
-				if a.TokenRate != nil {
-					set(r.Sheet(bench.Ours), id+"/tokenrate", a.TokenRate.Rate, rate)
-				}
-				// As in the seed's own test here, pairs follow each other every 2 ms.
-				c := capacity.Seed{Gap: 2 * time.Millisecond}
-				samples, _, _ = simulate(p, d.Seed(), c.Next)
-				got, err := c.Estimate(samples)
-				if err != nil {
-					return
-				}
-				r.Sheet(narrowLinkCapacity).Set(id+"/capacity", 100*math.Abs(got/1e9-1))
-				t := tokenrate.Seed{Capacity: got}
-				samples, _, _ = simulate(p, d.Seed(), t.Next)
-				if got, err = t.Estimate(samples); err == nil {
-					r.Sheet(narrowTokenRate).Set(id+"/tokenrate", 100*math.Abs(got/rate-1))
-				}
-			})
+			runs := pick(r.Quick, 3, 15)
+			onAll(ctx, len(places), func(i int) { places[i].measure(r, d.Seed(), runs) })
 			return ctx.Err()
 		},
 	}
 }
 
-// set writes the error of one estimate, in percent.
-func set(sheet *bench.Sheet, id string, e probe.Estimate, truth float64) {
-	if !e.Known() {
-		sheet.Note(id, "cannot tell: %s", e.Cannot)
-		return
+// measure takes the middle of some runs, each with cross traffic of its own.
+func (l location) measure(r *bench.Run, seed uint64, runs int) {
+	var ours, theirs [2]pool // capacity, token rate
+	for i := range runs {
+		p, seed := located(l.shapers), seed+uint64(i)
+		m := path.Method{Wanted: path.Wanted{Capacity: true, TokenRate: true}}
+		samples, _, _ := simulate(p, seed, m.Next)
+		a := m.Estimate(samples)
+		rate := probe.CannotTell("the capacity is not known")
+		if a.TokenRate != nil {
+			rate = a.TokenRate.Rate
+		}
+		ours[0], ours[1] = append(ours[0], judge(*a.Capacity, capacityOf)), append(ours[1], judge(rate, l.rate))
+		// As in the seed's own test here, pairs follow each other every 2 ms.
+		c := capacity.Seed{Gap: 2 * time.Millisecond}
+		samples, _, _ = simulate(p, seed, c.Next)
+		got, err := c.Estimate(samples)
+		theirs[0] = append(theirs[0], judge(told(got, err), capacityOf))
+		if err == nil {
+			t := tokenrate.Seed{Capacity: got}
+			samples, _, _ = simulate(p, seed, t.Next)
+			got, err = t.Estimate(samples)
+		}
+		theirs[1] = append(theirs[1], judge(told(got, err), l.rate))
 	}
-	sheet.Set(id, 100*math.Abs(e.Value/truth-1))
+	for i, id := range []string{l.id + "/capacity", l.id + "/tokenrate"} {
+		ours[i].setMedian(r.Sheet(bench.Ours), id)
+		theirs[i].setMedian(r.Sheet([]string{narrowLinkCapacity, narrowTokenRate}[i]), id)
+	}
+}
+
+// told is what a method of the seed says.
+func told(value float64, err error) probe.Estimate {
+	if err != nil {
+		return probe.CannotTell(err.Error())
+	}
+	return probe.Estimate{Value: value}
 }
