@@ -60,7 +60,7 @@ before they meet.`,
 	}
 	var auth authFlags
 	auth.add(c)
-	budget, method := bytesFlag(3_000_000), ""
+	budget, method := bytesFlag(9_000_000), ""
 	var log string
 	network := networkFlags(c)
 	methodFlag(c, &method, "ours, or PathComp of the estimation seed")

@@ -29,13 +29,13 @@
 // The interval is a bootstrap over blocks and holds all modes that are as likely. Where
 // there is none the mean of all windows stands, with the interval that it deserves.
 //
-// Measured on 250 simulated paths that nothing was chosen on (probe/sim, drawMeeting:
-// ratios of 1 to 8, cross traffic of 10 to 60 % on either path, on the narrow link and
-// behind it): 90 % of all errors are below 1.0 %, and 95 % below 12; the intervals hold
-// 92 % and are 1.3 % wide at the median. Where the faster path has 50 to 60 % of cross
-// traffic, 90 % are below 15 %: a fifth of those have no clear mode, which a note says.
-// On the networks of figures 3.23 and 3.24 all are within 1.2 %. The seed is within 21 %,
-// and has no answer for a quarter. Each sender sends 3 MB, of the seed's 1.
+// Measured on 200 simulated paths that nothing was chosen on (bench/probing: ratios of 1
+// to 8, cross traffic of 10 to 60 % on either path, on the narrow link and on one behind
+// it that is 2 to 8 times as fast): 90 % of all errors are below 0.7 %, 1 % have no
+// answer, and the intervals hold 94 %. On the networks of figures 3.23 and 3.24 nine in
+// ten are within 0.8 %. The seed is within 19 %. Most paths need 3 MB of each sender,
+// some 9; the seed sends 1 to 5. Where others queue on a later link that is hardly faster
+// than the narrow one, many have no clear mode, and that is the answer.
 //
 // # What it cannot tell
 //

@@ -182,7 +182,7 @@ func TestCompare(t *testing.T) {
 		for _, s := range samples {
 			sent += s.Trains[0].Bytes()
 		}
-		if sent > 3_000_000 {
+		if sent > 9_000_000 {
 			t.Errorf("path %d: %v were sent", i, sent)
 		}
 		e := method.Estimate(samples).Ratio
