@@ -53,6 +53,12 @@ func (m Ours) Estimate(samples []probe.Sample) Result {
 
 func (m Ours) estimate(r *reading) (out Result) {
 	if r.busy.packets < leastBusy || len(r.blocks) < 2 {
+		if least := m.unemptied(r); r.shaped && least > 0 && r.lost <= noted*r.sent {
+			least = min(least, r.rate) * (1 - shapedModel)
+			out.Available = probe.Estimate{Value: least, Low: least, AtLeast: true}
+			out.Notes = append(r.notes(), "the bucket was not empty after all that may be sent")
+			return out
+		}
 		because := fmt.Sprintf("the tight link was seen busy between %.0f packets only", r.busy.packets)
 		if r.lost > policed*r.sent {
 			because += fmt.Sprintf(", and %.0f %% of all were lost: what is too fast is dropped and does not wait", 100*r.lost/r.sent)

@@ -75,7 +75,7 @@ func (m Ours) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 		t = probe.Uniform("available/together", headPackets, mtu, 0)
 		return t, t.Bytes() <= left && len(samples) < 5
 	}
-	if a := m.estimate(&r).Available; len(r.trains) >= enoughTrains && a.Known() && a.High-a.Low <= enough*a.Value {
+	if a := m.estimate(&r).Available; len(r.trains) >= enoughTrains && a.Known() && !a.AtLeast && a.High-a.Low <= enough*a.Value {
 		return t, false
 	}
 	rate, known := r.guess()

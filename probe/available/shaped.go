@@ -12,6 +12,8 @@ import (
 const (
 	// drainPart of the capacity is the seed's alpha of drain trains (2.6).
 	drainPart = 7.0 / 8
+	// linkPart of the capacity is filled at the most: at all of it queues there wander off.
+	linkPart = 0.97
 	// leastDrain, a part of the capacity, is how much faster than the token rate heads
 	// are in any case.
 	leastDrain = 0.1
@@ -49,7 +51,7 @@ func (m Ours) fast(r *reading) float64 {
 	}
 	fast := min(drainPart*m.Capacity, 2*r.rate)
 	if taken := r.taken(m.Capacity); taken > 0 {
-		fast = min(fast, max(m.Capacity-taken, r.rate+leastDrain*m.Capacity))
+		fast = min(fast, max(linkPart*m.Capacity-taken, r.rate+leastDrain*m.Capacity))
 	}
 	return max(fast, r.rate)
 }
@@ -81,7 +83,18 @@ func (m Ours) assume(r *reading) float64 {
 	if taken := r.taken(m.Capacity); taken > 0 {
 		left = min(left, taken/r.rate)
 	}
-	return r.rate * (1 - max(left, 0.05))
+	return r.rate * max(1-max(left, 0.05), min(m.unemptied(r)/r.rate, 0.95))
+}
+
+// unemptied is what must be available, because heads did not empty a bucket of known
+// size: what they sent beyond that would have been more than it held.
+func (m Ours) unemptied(r *reading) (least float64) {
+	for _, t := range r.trains {
+		if m.Bucket > 0 && t.headRate > 0 {
+			least = max(least, t.headRate-m.Bucket/float64(t.head*frame)*t.headRate)
+		}
+	}
+	return least
 }
 
 // missing is how many bytes trains have taken out of the bucket, and it has not got

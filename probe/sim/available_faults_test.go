@@ -182,3 +182,15 @@ func TestAvailableOfNothing(t *testing.T) {
 	}
 	ticks.Estimate([]probe.JointSample{{}})
 }
+
+// A bucket that is larger than what may be sent over it: no answer but a bound that holds.
+func TestAvailableOfBucketThatStays(t *testing.T) {
+	for seed := range uint64(10) {
+		p := loaded{found: available.Ours{Capacity: 1e9, TokenRate: 730e6, Bucket: 1.5e6}, answer: 5 * time.Millisecond}
+		p.Hops = []link.Spec{{Rate: unit.Gbit, Bucket: &link.Bucket{Rate: 730 * unit.Mbit, Size: 1_500_000}, Cross: []link.Cross{{Load: 130 * unit.Mbit}}}}
+		m := measure(p, seed)
+		if e := m.result.Available; !e.Known() || !e.AtLeast || e.Value > m.truth*1.02 || e.Value < m.truth/2 {
+			t.Errorf("seed %d: %+v, %.0f Mbit/s were there", seed, m.result, m.truth/1e6)
+		}
+	}
+}
