@@ -114,6 +114,7 @@ func newDirection(in, out int, o Options) (*direction, error) {
 		link: link.New(o.Link, o.Seed, now), ring: ring, start: now, planned: now,
 		scratch: make([]byte, maxFrame), space: make([]byte, maxHeader), newest: newest{slot: -1},
 	}
+	d.stats.Begun = now
 	d.stats.LateBound = o.LateBound
 	if d.stats.LateBound == 0 {
 		d.stats.LateBound = DefaultLateBound

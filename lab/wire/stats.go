@@ -10,6 +10,9 @@ import (
 // segments as a wire would carry them. Of what is still on its way only the frames
 // are counted.
 type Stats struct {
+	// Begun is when it did, ns of CLOCK_MONOTONIC: with the link's seed and properties it
+	// says when each virtual packet comes.
+	Begun    int64         `json:"begun_ns"`
 	Duration time.Duration `json:"duration_ns"`
 	// Frames came from the sending device, super-packets counted once; Writes went to
 	// the receiving one.

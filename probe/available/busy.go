@@ -17,20 +17,25 @@ type interval struct {
 // before packet from is left out.
 func (s series) busy(from int, service float64) (out []interval) {
 	base := s.base()
-	last := -1
+	before, last := -1, -1
 	for i := range s {
 		if s[i].late || s[i].number < from {
 			continue
 		}
 		if last >= 0 {
 			a, b := &s[last], &s[i]
-			gap, queue, packets := b.sent-a.sent, a.owd-base, b.number-a.number
+			by := a
+			if before >= 0 {
+				by = &s[before]
+			}
+			packets := b.number - a.number
+			lasts := by.owd - base + service*float64(b.number-by.number)
 			// Of a packet that never came it is not known whether it was carried.
-			if packets == i-last && queue+service > gap+stampNoise {
-				out = append(out, interval{bits: 8 * b.frame * float64(packets), gap: gap, growth: b.owd - a.owd, queue: queue})
+			if packets == i-last && lasts > b.sent-by.sent+stampNoise {
+				out = append(out, interval{bits: 8 * b.frame * float64(packets), gap: b.sent - a.sent, growth: b.owd - a.owd, queue: a.owd - base})
 			}
 		}
-		last = i
+		before, last = last, i
 	}
 	return out
 }
