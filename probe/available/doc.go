@@ -27,9 +27,9 @@
 // begins with a short burst (head), which makes a queue, and goes on at a rate that
 // lets it drain again by the end (hold): so the growth is about 0, C matters little,
 // and what the burst left in other queues is gone, too. Of each train the packets
-// count that found more waiting than lasts until the next one comes (busy.go): that
-// depends on the past alone, so that what cross traffic did meanwhile is no more and
-// no less than at other times. The rate of each train follows from those before.
+// count that follow one which found more waiting than lasts until the next but one comes
+// (busy.go): that depends on the past alone, so that what cross traffic did meanwhile is
+// no more and no less than at other times, nor what the packet's own stamp is off by. The rate of each train follows from those before.
 //
 // Where a token bucket is known, its rate is C, and the head is as long as it takes to
 // empty the bucket, which is seen by a queue that lasts into the hold (shaped.go): its
@@ -47,7 +47,8 @@
 //
 // # What it cannot tell
 //
-// Anything of a bucket that it does not empty. It takes for granted that all share one
+// More than a bound of a bucket that it does not empty: what was sent is no more than the
+// bucket held and what was available. It takes for granted that all share one
 // FIFO in the tight link, and that this is the link whose capacity is known: where a
 // faster one that is more loaded is tight, answers are too high (8 % at the median, 23
 // at p90, in probe/sim with links of 1.5 to 4.5 times the narrow one). Then they follow
