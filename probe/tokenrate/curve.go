@@ -46,8 +46,32 @@ func newCurve(s *probe.Sample, capacity float64) (c curve) {
 	}
 	c.dropClumps(0.4 * c.frame * 8e9 / capacity)
 	c.mendSteps()
+	c.mendStart(8e9 / capacity)
 	return c
 }
+
+// mendStart begins the curve when its first packet should have come, if those behind it
+// show that it was late: nothing overtakes it, and the link carries them no faster than
+// byte ns each. A bucket would seem to hold what the token rate gives meanwhile.
+func (c *curve) mendStart(byte float64) {
+	early := 0.0
+	for i := range min(startPackets, len(c.at)) {
+		early = min(early, c.at[i]-(c.bytes[i]-c.bytes[0])*byte)
+	}
+	if early > -startLate || c.headless {
+		return
+	}
+	for i := range c.at[1:] {
+		c.at[1+i] -= early
+	}
+}
+
+// Constants of a late start, ours: so many packets are soon over, lest a capacity that is
+// a little wrong adds up; and by so many ns two stamps are never off.
+const (
+	startPackets = 16
+	startLate    = 4000
+)
 
 // unbroken is the longest part of a train in which the sender did not stand still:
 // a bucket fills while it does.
