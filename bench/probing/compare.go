@@ -73,7 +73,7 @@ var ratioCells = []ratios{
 	{"drawn-close-links", "as drawn, but others queue on a later link that is 1.2 to 2 times the narrow one", ratioOff, false, func(d *bench.Draw) (sim.Meeting, float64) {
 		return drawnRatio(d, 1.2, 2)
 	}},
-	{"drawn", "ratios of 1 to 8, 10 to 60 % on either, narrow links of 50 to 400 Mbit/s and up, the last link 2 to 8 times as fast", ratioOff, false, func(d *bench.Draw) (sim.Meeting, float64) {
+	{"drawn", "ratios of 1 to 8, 10 to 60 % on either, last links 2 to 8 times as fast", ratioOff, false, func(d *bench.Draw) (sim.Meeting, float64) {
 		return drawnRatio(d, 2, 8)
 	}},
 }
