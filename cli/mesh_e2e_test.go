@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -45,10 +44,7 @@ func newMeshLab(t testing.TB) *meshLab {
 		topology.Links = append(topology.Links, l)
 	}
 	l := labtest.Up(t, topology)
-	m := &meshLab{&probed{t: t, lab: l, client: l.Node("d"), dir: t.TempDir()}, map[string]string{}}
-	if err := os.WriteFile(filepath.Join(m.dir, "key"), []byte("0123456789abcdef\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	m := &meshLab{newProbed(t, l, "d"), map[string]string{}}
 	for _, name := range []string{"a", "b", "c", "d"} {
 		ip, err := l.Node(name).Addr(name == "b") // b by IPv6
 		if err != nil {
@@ -59,28 +55,17 @@ func newMeshLab(t testing.TB) *meshLab {
 	return m
 }
 
-// serve starts the servers: each may measure to all others.
-func (m *meshLab) serve(names ...string) {
+// serveAll starts the servers: each may measure to all others.
+func (m *meshLab) serveAll(names ...string) {
 	m.t.Helper()
 	for _, name := range names {
-		args := []string{"probe", "serve", "--key-file", filepath.Join(m.dir, "key")}
+		var args []string
 		for other, at := range m.addresses {
 			if other != name {
 				args = append(args, "--peer", at)
 			}
 		}
-		c := m.command(m.lab.Node(name), args...)
-		heard := &heardLine{wanted: "clients may measure", heard: make(chan struct{})}
-		c.Stderr = heard
-		if err := c.Start(); err != nil {
-			m.t.Fatal(err)
-		}
-		m.t.Cleanup(func() { c.Process.Kill(); c.Wait() })
-		select {
-		case <-heard.heard:
-		case <-time.After(10 * time.Second):
-			m.t.Fatalf("the server on %s does not say that clients may measure", name)
-		}
+		m.serve(name, args...)
 	}
 }
 
@@ -91,11 +76,8 @@ func (m *meshLab) measure(names []string, args ...string) (out, errs string, cod
 	for _, name := range names {
 		text += "  - {name: " + name + ", address: \"" + m.addresses[name] + "\"}\n"
 	}
-	file := filepath.Join(m.dir, strings.Join(names, "")+".yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		m.t.Fatal(err)
-	}
-	c := m.command(m.client, append([]string{"probe", "mesh", "-f", file, "--key-file", filepath.Join(m.dir, "key")}, args...)...)
+	file := m.file(strings.Join(names, "")+".yaml", text)
+	c := m.command(m.client, append([]string{"probe", "mesh", "-f", file, "--key-file", m.key()}, args...)...)
 	var stdout, stderr bytes.Buffer
 	c.Stdout, c.Stderr = &stdout, &stderr
 	err := c.Run()
@@ -112,7 +94,7 @@ func TestMesh(t *testing.T) {
 	labtest.NeedRoot(t)
 	labtest.Try(t, func(t *labtest.Check) {
 		m := newMeshLab(t)
-		m.serve("a", "b", "c")
+		m.serveAll("a", "b", "c")
 		prom := filepath.Join(m.dir, "mesh.prom")
 		out, errs, code := m.measure([]string{"a", "b", "c", "d"}, "-o", "json", "--prometheus", prom)
 		if code != failed || !strings.Contains(errs, "6 of 12 directions were not measured") {
@@ -159,7 +141,7 @@ func TestMesh(t *testing.T) {
 func TestMeshesMeet(t *testing.T) {
 	labtest.NeedRoot(t)
 	m := newMeshLab(t)
-	m.serve("a", "b", "c")
+	m.serveAll("a", "b", "c")
 	type end struct {
 		out, errs string
 		code      int

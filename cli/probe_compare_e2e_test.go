@@ -33,10 +33,10 @@ func TestProbeCompare(t *testing.T) {
 				join("switch", "receiver", path(unit.Gbit, time.Millisecond)),
 			},
 		})
-		p := &probed{t: t, lab: l, client: l.Node("receiver"), dir: t.TempDir()}
-		key := p.file("key", "0123456789abcdef\n")
-		p.serveOn(key, "a", "b")
-		out, err := p.command(p.client, "probe", "compare", "10.0.0.1", "10.0.1.1", "--key-file", key, "-o", "json").Output()
+		p := newProbed(t, l, "receiver")
+		p.serve("a")
+		p.serve("b")
+		out, err := p.command(p.client, "probe", "compare", "10.0.0.1", "10.0.1.1", "--key-file", p.key(), "-o", "json").Output()
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
@@ -48,26 +48,4 @@ func TestProbeCompare(t *testing.T) {
 			t.Errorf("500 Mbit/s by 200 is %+v", r)
 		}
 	})
-}
-
-// serveOn starts servers, and waits until they listen.
-func (p *probed) serveOn(key string, nodes ...string) {
-	p.t.Helper()
-	for _, name := range nodes {
-		heard := &heardLine{wanted: "clients may measure", heard: make(chan struct{})}
-		c := p.command(p.lab.Node(name), "probe", "serve", "--key-file", key)
-		c.Stderr = heard
-		if err := c.Start(); err != nil {
-			p.t.Fatal(err)
-		}
-		p.t.Cleanup(func() {
-			c.Process.Kill()
-			c.Wait()
-		})
-		select {
-		case <-heard.heard:
-		case <-time.After(10 * time.Second):
-			p.t.Fatal("a server does not say that clients may measure")
-		}
-	}
 }

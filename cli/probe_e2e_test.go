@@ -48,23 +48,37 @@ func probeLab(t testing.TB, forward, back link.Spec) *probed {
 		}
 	}
 	l := labtest.Up(t, topology)
-	p := &probed{t: t, lab: l, client: l.Node("client"), dir: t.TempDir()}
-	if err := os.WriteFile(filepath.Join(p.dir, "key"), []byte("0123456789abcdef\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p.server = p.command(l.Node("server"), "probe", "serve", "--key-file", filepath.Join(p.dir, "key"))
+	p := newProbed(t, l, "client")
+	p.server = p.serve("server")
+	return p
+}
+
+// newProbed measures from a node of a lab, with a key that servers know, too.
+func newProbed(t testing.TB, l *lab.Lab, client string) *probed {
+	t.Helper()
+	p := &probed{t: t, lab: l, client: l.Node(client), dir: t.TempDir()}
+	p.file("key", "0123456789abcdef\n")
+	return p
+}
+
+func (p *probed) key() string { return filepath.Join(p.dir, "key") }
+
+// serve starts a server on a node, and waits until it listens.
+func (p *probed) serve(node string, args ...string) *lab.Cmd {
+	p.t.Helper()
+	c := p.command(p.lab.Node(node), append([]string{"probe", "serve", "--key-file", p.key()}, args...)...)
 	heard := &heardLine{wanted: "clients may measure", heard: make(chan struct{})}
-	p.server.Stderr = heard
-	if err := p.server.Start(); err != nil {
-		t.Fatal(err)
+	c.Stderr = heard
+	if err := c.Start(); err != nil {
+		p.t.Fatal(err)
 	}
-	t.Cleanup(p.stop)
+	p.t.Cleanup(func() { end(c) })
 	select {
 	case <-heard.heard:
 	case <-time.After(10 * time.Second):
-		t.Fatal("the server does not say that clients may measure")
+		p.t.Fatalf("the server on %s does not say that clients may measure", node)
 	}
-	return p
+	return c
 }
 
 // heardLine tells when something was written.
@@ -83,10 +97,13 @@ func (h *heardLine) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (p *probed) stop() {
-	if p.server.ProcessState == nil {
-		p.server.Process.Kill()
-		p.server.Wait()
+func (p *probed) stop() { end(p.server) }
+
+// end ends a program, if that has not been done.
+func end(c *lab.Cmd) {
+	if c.ProcessState == nil {
+		c.Process.Kill()
+		c.Wait()
 	}
 }
 
@@ -106,7 +123,7 @@ func (p *probed) probe(args ...string) (m path.Report) {
 	p.t.Helper()
 	full := append([]string{"probe"}, append(args, "-o", "json")...)
 	if args[0] != "replay" {
-		full = append(full, "--key-file", filepath.Join(p.dir, "key"))
+		full = append(full, "--key-file", p.key())
 	}
 	c := p.command(p.client, full...)
 	out, err := c.Output()
@@ -177,7 +194,7 @@ func TestProbeDocument(t *testing.T) {
 			found++
 			args := strings.Fields(strings.ReplaceAll(line, "server.example.org", "10.0.0.2"))
 			if args[1] != "replay" {
-				args = append(args, "--key-file", filepath.Join(p.dir, "key"))
+				args = append(args, "--key-file", p.key())
 			}
 			c := p.command(p.client, args...)
 			c.Dir = p.dir
@@ -202,7 +219,7 @@ func TestProbeDocument(t *testing.T) {
 func TestProbeFaults(t *testing.T) {
 	labtest.NeedRoot(t)
 	p := probeLab(t, link.Spec{Rate: 100 * unit.Mbit}, link.Spec{Rate: 100 * unit.Mbit})
-	key := []string{"--key-file", filepath.Join(p.dir, "key")}
+	key := []string{"--key-file", p.key()}
 	fails := func(says string, args ...string) {
 		t.Helper()
 		out, err := p.command(p.client, append(args, key...)...).CombinedOutput()

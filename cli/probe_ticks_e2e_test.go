@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"math"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -36,12 +37,12 @@ func TestProbeTicks(t *testing.T) {
 				join("switch", "receiver", link.Spec{Rate: unit.Gbit, Delay: time.Millisecond}),
 			},
 		})
-		p := &probed{t: t, lab: l, client: l.Node("receiver"), dir: t.TempDir()}
-		key := p.file("key", "0123456789abcdef\n")
-		p.serveOn(key, "a", "b")
-		log := "/tmp/ticks.log"
+		p := newProbed(t, l, "receiver")
+		p.serve("a")
+		p.serve("b")
+		log := filepath.Join(p.dir, "log")
 		for _, args := range [][]string{
-			{"probe", "available", "10.0.0.1", "--ticks", "10.0.1.1", "--capacity", "50Mbit", "--key-file", key, "--log", log, "-o", "json"},
+			{"probe", "available", "10.0.0.1", "--ticks", "10.0.1.1", "--capacity", "50Mbit", "--key-file", p.key(), "--log", log, "-o", "json"},
 			{"probe", "replay", log, "--capacity", "50Mbit", "-o", "json"},
 		} {
 			out, errs, code := p.headgate(args...)

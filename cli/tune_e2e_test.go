@@ -61,7 +61,7 @@ func drops(s wire.Stats) uint64 { return s.Overflowed + s.Policed }
 // tune measures to the server, and reads the answer.
 func (p *probed) tune(args ...string) (r tuneReport, errs string, code int) {
 	p.t.Helper()
-	out, errs, code := p.headgate(append([]string{"tune", "server", "--peer", "10.0.0.2", "--key-file", filepath.Join(p.dir, "key"), "--capacity", "1Gbit", "--log", filepath.Join(p.dir, "tune.log"), "-o", "json"}, args...)...)
+	out, errs, code := p.headgate(append([]string{"tune", "server", "--peer", "10.0.0.2", "--key-file", p.key(), "--capacity", "1Gbit", "--log", filepath.Join(p.dir, "tune.log"), "-o", "json"}, args...)...)
 	if out == "" {
 		p.t.Fatalf("exit %d: %s", code, errs)
 	}
@@ -192,7 +192,7 @@ func TestTunePrints(t *testing.T) {
 	labtest.Try(t, func(t *labtest.Check) {
 		provider := link.Spec{Rate: unit.Gbit, Bucket: &link.Bucket{Rate: 100 * unit.Mbit, Size: 50_000}}
 		p := probeLab(t, provider, provider)
-		args := []string{"--peer", "fd00::2", "--key-file", filepath.Join(p.dir, "key"), "--capacity", "1Gbit"}
+		args := []string{"--peer", "fd00::2", "--key-file", p.key(), "--capacity", "1Gbit"}
 		out, errs, code := p.headgate(append([]string{"tune", "server"}, args...)...)
 		file := p.file("proposed.yaml", out)
 		if checked, mistakes, checkCode := p.headgate("check", "-f", file); code != done || checkCode != done || !strings.Contains(out, "# server: ") || strings.Count(checked, "limit 98.") != 2 {

@@ -90,12 +90,7 @@ func capacityCase(d *bench.Draw) bench.Case {
 
 func seedCapacityOf(p narrow, seed uint64) outcome {
 	samples, bytes, seconds := simulate(p.Path, seed, seedCapacity.Next)
-	c, err := seedCapacity.Estimate(samples)
-	e := probe.Estimate{Value: c}
-	if err != nil {
-		e = probe.CannotTell(err.Error())
-	}
-	o := judge(e, p.capacity)
+	o := judge(told(seedCapacity.Estimate(samples)), p.capacity)
 	o.bytes, o.seconds = bytes, seconds
 	return o
 }

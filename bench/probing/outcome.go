@@ -32,6 +32,14 @@ func judge(e probe.Estimate, truth float64) outcome {
 	}
 }
 
+// told is what a method of the seed says.
+func told(value float64, err error) probe.Estimate {
+	if err != nil {
+		return probe.CannotTell(err.Error())
+	}
+	return probe.Estimate{Value: value}
+}
+
 // pool is the outcomes of many paths, or runs.
 type pool []outcome
 
@@ -61,15 +69,20 @@ func (p pool) each(of func(outcome) float64) []float64 {
 	return out
 }
 
-// p90 is the 90th percentile of the error, in percent, and its 90 % interval by
-// bootstrap. A path without an answer counts as 100 % off.
-func (p pool) p90() (value, low, high float64) {
-	off := p.each(func(o outcome) float64 {
+// percents are the errors, in percent. A path without an answer counts as 100 % off.
+func (p pool) percents() []float64 {
+	return p.each(func(o outcome) float64 {
 		if math.IsNaN(o.off) {
 			return 100
 		}
 		return 100 * o.off
 	})
+}
+
+// p90 is the 90th percentile of the error, in percent, and its 90 % interval by
+// bootstrap.
+func (p pool) p90() (value, low, high float64) {
+	off := p.percents()
 	value = quantile(off, 0.9)
 	rng := rand.New(rand.NewPCG(1, uint64(len(off))))
 	var again []float64
@@ -92,25 +105,22 @@ func (p pool) setP90(sheet *bench.Sheet, id string) {
 	sheet.Set(id, v)
 	off := p.answered().each(func(o outcome) float64 { return 100 * o.off })
 	sheet.Note(id, "%d paths; p90's 90 %% interval %s to %s %%, median error %s %%, largest %s %%", len(p), bench.Number(low), bench.Number(high), bench.Number(quantile(off, 0.5)), bench.Number(quantile(off, 1)))
+	p.noteSilent(sheet, id)
+}
+
+// noteSilent tells of those without an answer.
+func (p pool) noteSilent(sheet *bench.Sheet, id string) {
 	if n := len(p) - len(p.answered()); n > 0 {
 		sheet.Note(id, "%d without an answer count as 100 %% off: %s", n, p.why())
 	}
 }
 
-// setMedian writes a claim about the error in the middle of some runs of one path. A run
-// without an answer counts as 100 % off.
+// setMedian writes a claim about the error in the middle of some runs of one path.
 func (p pool) setMedian(sheet *bench.Sheet, id string) {
-	off := p.each(func(o outcome) float64 {
-		if math.IsNaN(o.off) {
-			return 100
-		}
-		return 100 * o.off
-	})
+	off := p.percents()
 	sheet.Set(id, quantile(off, 0.5))
 	sheet.Note(id, "%d runs, the worst off by %s %%", len(off), bench.Number(quantile(off, 1)))
-	if n := len(p) - len(p.answered()); n > 0 {
-		sheet.Note(id, "%d without an answer count as 100 %% off: %s", n, p.why())
-	}
+	p.noteSilent(sheet, id)
 }
 
 // why lists the reasons for no answer.

@@ -75,12 +75,7 @@ func runTokenRate(ctx context.Context, r *bench.Run, d *bench.Draw, name string)
 func seedTokenRate(p shaped, seed uint64) outcome {
 	m := tokenrate.Seed{Capacity: p.capacity}
 	samples, bytes, seconds := simulate(p.Path, seed, m.Next)
-	e := probe.Estimate{}
-	rate, err := m.Estimate(samples)
-	if e.Value = rate; err != nil {
-		e = probe.CannotTell(err.Error())
-	}
-	o := judge(e, p.rate)
+	o := judge(told(m.Estimate(samples)), p.rate)
 	o.bytes, o.seconds = bytes, seconds
 	return o
 }

@@ -9,6 +9,7 @@ import (
 
 	"headgate/bench"
 	"headgate/lab/link"
+	"headgate/lab/traffic"
 	"headgate/probe"
 	"headgate/probe/capacity"
 	"headgate/probe/path"
@@ -37,16 +38,16 @@ const (
 // a link, at its token rate. With packets whose spaces alone are drawn hardly a gap of
 // the token rate comes through three shapers more, and 1.4, 3.5 and 5.3 % did.
 func onOff(rng *rand.Rand, rate, part float64) (out []link.Cross) {
-	pareto := func(mean float64) time.Duration {
-		return time.Duration(mean * (nsShape - 1) / nsShape * math.Pow(1-rng.Float64(), -1/nsShape))
-	}
+	on := traffic.Distribution[time.Duration]{Kind: traffic.Pareto, Mean: burstMean, Shape: nsShape}
+	off := on
+	off.Mean = time.Duration(float64(burstMean) * (1 - part) / part)
 	// It has been going on for a while.
 	for at := -20 * burstMean; at < nsLasts; {
-		stop := at + pareto(float64(burstMean))
+		stop := at + on.Draw(rng)
 		if stop > 0 {
 			out = append(out, link.Cross{Load: unit.Rate(rate), Model: link.Constant, Sizes: []int{seedMTU}, Start: max(at, 0), Stop: stop})
 		}
-		at = stop + pareto(float64(burstMean)*(1-part)/part)
+		at = stop + off.Draw(rng)
 	}
 	return out
 }
@@ -276,16 +277,8 @@ func (l location) measure(r *bench.Run, seed uint64, runs int) {
 		}
 		theirs[1] = append(theirs[1], judge(told(got, err), l.rate))
 	}
-	for i, id := range []string{l.id + "/capacity", l.id + "/tokenrate"} {
-		ours[i].setMedian(r.Sheet(bench.Ours), id)
-		theirs[i].setMedian(r.Sheet([]string{narrowLinkCapacity, narrowTokenRate}[i]), id)
-	}
-}
-
-// told is what a method of the seed says.
-func told(value float64, err error) probe.Estimate {
-	if err != nil {
-		return probe.CannotTell(err.Error())
-	}
-	return probe.Estimate{Value: value}
+	ours[0].setMedian(r.Sheet(bench.Ours), l.id+"/capacity")
+	ours[1].setMedian(r.Sheet(bench.Ours), l.id+"/tokenrate")
+	theirs[0].setMedian(r.Sheet(narrowLinkCapacity), l.id+"/capacity")
+	theirs[1].setMedian(r.Sheet(narrowTokenRate), l.id+"/tokenrate")
 }

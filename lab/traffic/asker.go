@@ -92,7 +92,7 @@ func (r *requester) begin() {
 		return
 	}
 	for _, k := range r.askers {
-		r.a.after(int64(r.f.Start)+int64(spec.Think.draw(k.rand)), k.want)
+		r.a.after(int64(r.f.Start)+int64(spec.Think.Draw(k.rand)), k.want)
 	}
 }
 
@@ -107,7 +107,7 @@ func (r *requester) over(at int64) bool { return r.f.Stop > 0 && at >= int64(r.f
 // draw is a question of drawn sizes.
 func (r *requester) draw(at int64, from *rand.Rand) question {
 	spec := r.f.Requests
-	return question{at, max(int64(spec.Request.draw(from)), MinRequest), max(int64(spec.Response.draw(from)), 1)}
+	return question{at, max(int64(spec.Request.Draw(from)), MinRequest), max(int64(spec.Response.Draw(from)), 1)}
 }
 
 // arrive is a question of an open loop. All that is drawn is drawn here, in the
@@ -279,7 +279,7 @@ func (k *asker) failed() {
 func (k *asker) next(now int64) {
 	r := k.r
 	if k.rand != nil {
-		if think := int64(r.f.Requests.Think.draw(k.rand)); think > 0 {
+		if think := int64(r.f.Requests.Think.Draw(k.rand)); think > 0 {
 			r.a.after(now+think, k.want)
 		} else {
 			k.want(now)

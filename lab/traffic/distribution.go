@@ -99,8 +99,8 @@ func (d Distribution[T]) Validate() error {
 	return nil
 }
 
-// draw is one value.
-func (d Distribution[T]) draw(r *rand.Rand) T {
+// Draw is one value.
+func (d Distribution[T]) Draw(r *rand.Rand) T {
 	mean := float64(d.Mean)
 	var v float64
 	switch d.Kind {

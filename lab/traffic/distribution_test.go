@@ -40,7 +40,7 @@ func TestDrawsHaveTheirShape(t *testing.T) {
 		r := newRand(seed, "f", string(d.Kind))
 		var x []float64
 		for range n {
-			x = append(x, float64(d.draw(r)))
+			x = append(x, float64(d.Draw(r)))
 		}
 		slices.Sort(x)
 		for i, v := range x {
@@ -88,7 +88,7 @@ func TestDrawsHaveTheirMean(t *testing.T) {
 		r := newRand(7, "f", "mean")
 		var sum, squares float64
 		for range n {
-			v := float64(c.d.draw(r))
+			v := float64(c.d.Draw(r))
 			sum += v
 			squares += v * v
 		}

@@ -63,7 +63,7 @@ func (o OnOff) steps(r *rand.Rand) func() (Step, bool) {
 		}
 		on = !on
 		// A turn of at least 1 us: the times of steps rise.
-		at += max(length.draw(r), time.Microsecond)
+		at += max(length.Draw(r), time.Microsecond)
 		return s, at < largest
 	}
 }

@@ -22,18 +22,16 @@ func (s series) busy(from int, service float64) (out []interval) {
 		if s[i].late || s[i].number < from {
 			continue
 		}
-		if last >= 0 {
-			a, b := &s[last], &s[i]
-			by := a
-			if before >= 0 {
-				by = &s[before]
-			}
-			packets := b.number - a.number
-			lasts := by.owd - base + service*float64(b.number-by.number)
-			// Of a packet that never came it is not known whether it was carried.
-			if packets == i-last && lasts > b.sent-by.sent+stampNoise {
-				out = append(out, interval{bits: 8 * b.frame * float64(packets), gap: b.sent - a.sent, growth: b.owd - a.owd, queue: a.owd - base})
-			}
+		if last < 0 {
+			before, last = i, i
+			continue
+		}
+		by, a, b := &s[before], &s[last], &s[i]
+		packets := b.number - a.number
+		lasts := by.owd - base + service*float64(b.number-by.number)
+		// Of a packet that never came it is not known whether it was carried.
+		if packets == i-last && lasts > b.sent-by.sent+stampNoise {
+			out = append(out, interval{bits: 8 * b.frame * float64(packets), gap: b.sent - a.sent, growth: b.owd - a.owd, queue: a.owd - base})
 		}
 		before, last = last, i
 	}

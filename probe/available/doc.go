@@ -29,7 +29,8 @@
 // and what the burst left in other queues is gone, too. Of each train the packets
 // count that follow one which found more waiting than lasts until the next but one comes
 // (busy.go): that depends on the past alone, so that what cross traffic did meanwhile is
-// no more and no less than at other times, nor what the packet's own stamp is off by. The rate of each train follows from those before.
+// no more and no less than at other times, nor what the packet's own stamp is off by. The
+// rate of each train follows from those before.
 //
 // Where a token bucket is known, its rate is C, and the head is as long as it takes to
 // empty the bucket, which is seen by a queue that lasts into the hold (shaped.go): its

@@ -72,16 +72,11 @@ func TestAvailableFaults(t *testing.T) {
 			n := sim.New(p, seed)
 			n.Record()
 			m := available.Ours{Capacity: 1e9}
-			var samples []probe.Sample
-			for len(samples) < 200 {
-				train, ok := m.Next(samples)
-				if !ok {
-					break
-				}
+			samples := sendAll(200, m.Next, func(i int, train probe.Train) probe.Sample {
 				s := n.Send(train)
-				spoil(rng, len(samples), &s)
-				samples = append(samples, s)
-			}
+				spoil(rng, i, &s)
+				return s
+			})
 			a, truth := m.Estimate(samples).Available, float64(n.Realised())
 			t.Logf("%s: %.0f (%.0f to %.0f) for %.0f Mbit/s, %s", name, a.Value/1e6, a.Low/1e6, a.High/1e6, truth/1e6, a.Cannot)
 			if !a.Known() || a.Value < 0.9*truth || a.Value > 1.1*truth {
@@ -133,18 +128,11 @@ func TestAvailableTightNotNarrow(t *testing.T) {
 // Samples with nothing in them, and methods that know nothing, give no answer and no
 // panic, and end.
 func TestAvailableOfNothing(t *testing.T) {
-	empty := func(train probe.Train) probe.Sample {
+	empty := func(_ int, train probe.Train) probe.Sample {
 		return probe.Sample{Train: train, Sent: make([]int64, train.Count())}
 	}
 	for _, m := range []available.Ours{{}, {Capacity: 1e9}, {Capacity: 1e9, TokenRate: 3e8}, {TokenRate: 3e8, Bucket: 1e6}, {Capacity: 1e9, Budget: 10}} {
-		var samples []probe.Sample
-		for len(samples) < 2000 {
-			train, ok := m.Next(samples)
-			if !ok {
-				break
-			}
-			samples = append(samples, empty(train))
-		}
+		samples := sendAll(2000, m.Next, empty)
 		if len(samples) == 2000 || m.Estimate(samples).Available.Known() {
 			t.Errorf("%+v: %d trains, %+v", m, len(samples), m.Estimate(samples))
 		}
@@ -152,14 +140,7 @@ func TestAvailableOfNothing(t *testing.T) {
 		m.Next([]probe.Sample{{}, {Sent: []int64{1}}, {Arrived: []probe.Arrival{{Number: 7, At: 1}}}})
 	}
 	var load available.Pathload
-	var samples []probe.Sample
-	for len(samples) < 100 {
-		train, ok := load.Next(samples)
-		if !ok {
-			break
-		}
-		samples = append(samples, empty(train))
-	}
+	samples := sendAll(100, load.Next, empty)
 	if load.Estimate(samples).Available.Known() {
 		t.Error("pathload has an answer to nothing")
 	}

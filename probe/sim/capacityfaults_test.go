@@ -55,18 +55,13 @@ func TestCapacityFaults(t *testing.T) {
 		for _, every := range []bool{true, false} {
 			m := capacity.Ours{Budget: 1_000_000}
 			n := sim.New(testbed(400*unit.Mbit, 10_000, true, 0.2), 1)
-			var samples []probe.Sample
-			for len(samples) < 40 {
-				train, ok := m.Next(samples)
-				if !ok {
-					break
-				}
+			samples := sendAll(40, m.Next, func(i int, train probe.Train) probe.Sample {
 				s := n.Send(train)
-				if every || len(samples) == 1 {
+				if every || i == 1 {
 					f.do(&s, rng)
 				}
-				samples = append(samples, s)
-			}
+				return s
+			})
 			c := m.Estimate(samples).Capacity
 			t.Logf("%s: %.0f Mbit/s (%.0f to %.0f) %s", f.name, c.Value/1e6, c.Low/1e6, c.High/1e6, c.Cannot)
 			if c.Known() && !c.AtLeast && math.Abs(c.Value/1e9-1) > 0.05 || !c.Known() && !f.ruins {
@@ -83,18 +78,12 @@ func TestCapacityChanges(t *testing.T) {
 		fast, slow := testbed(400*unit.Mbit, 10_000, true, 0.4), testbed(400*unit.Mbit, 10_000, true, 0.4)
 		slow.Hops[1].Rate /= 2
 		a, b := sim.New(fast, 1), sim.New(slow, 1)
-		var samples []probe.Sample
-		for len(samples) < 40 {
-			train, ok := m.Next(samples)
-			if !ok {
-				break
+		samples := sendAll(40, m.Next, func(i int, train probe.Train) probe.Sample {
+			if i < at {
+				return a.Send(train)
 			}
-			if len(samples) < at {
-				samples = append(samples, a.Send(train))
-			} else {
-				samples = append(samples, b.Send(train))
-			}
-		}
+			return b.Send(train)
+		})
 		c := m.Estimate(samples).Capacity
 		if c.Known() && math.Abs(c.Value/1e9-1) > 0.03 && math.Abs(c.Value/0.5e9-1) > 0.03 {
 			t.Error("want 1000 Mbit/s, 500, or that it changed")

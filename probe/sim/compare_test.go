@@ -37,15 +37,11 @@ func group(a, b [3]unit.Rate, crossA, crossB float64) sim.Meeting {
 // joint lets a method send until it has enough.
 func joint(t *testing.T, n *sim.JointNetwork, next func([]probe.JointSample) (probe.Joint, bool)) (samples []probe.JointSample) {
 	t.Helper()
-	for range 200 {
-		j, ok := next(samples)
-		if !ok {
-			return samples
-		}
-		samples = append(samples, n.Send(j))
+	samples = sendAll(200, next, func(_ int, j probe.Joint) probe.JointSample { return n.Send(j) })
+	if len(samples) == 200 {
+		t.Fatal("the method does not end")
 	}
-	t.Fatal("the method does not end")
-	return nil
+	return samples
 }
 
 // seedMean is the mean of the seed's ratios over some runs (3.7.1 has 50), each as 1 or
@@ -219,18 +215,13 @@ func like(t *testing.T, m sim.Meeting, seed uint64, harm func(*probe.JointSample
 	t.Helper()
 	n := sim.NewJoint(m, seed)
 	method := compare.Ours{}
-	var samples []probe.JointSample
-	for range 200 {
-		j, ok := method.Next(samples)
-		if !ok {
-			break
-		}
+	samples := sendAll(200, method.Next, func(_ int, j probe.Joint) probe.JointSample {
 		s := n.Send(j)
 		if harm != nil {
 			harm(&s)
 		}
-		samples = append(samples, s)
-	}
+		return s
+	})
 	return method.Estimate(samples)
 }
 

@@ -87,15 +87,23 @@ func TestFigure210PacketSize(t *testing.T) {
 func run(t *testing.T, p sim.Path, seed uint64, next func([]probe.Sample) (probe.Train, bool)) (samples []probe.Sample) {
 	t.Helper()
 	n := sim.New(p, seed)
-	for range 40 {
-		train, ok := next(samples)
-		if !ok {
-			return samples
-		}
-		samples = append(samples, n.Send(train))
+	samples = sendAll(40, next, func(_ int, train probe.Train) probe.Sample { return n.Send(train) })
+	if len(samples) == 40 {
+		t.Fatal("the method does not end")
 	}
-	t.Fatal("the method does not end")
-	return nil
+	return samples
+}
+
+// sendAll lets a method send until it has enough, or so many; i is how many were sent.
+func sendAll[S, T any](most int, next func([]S) (T, bool), send func(i int, t T) S) (samples []S) {
+	for len(samples) < most {
+		t, ok := next(samples)
+		if !ok {
+			break
+		}
+		samples = append(samples, send(len(samples), t))
+	}
+	return samples
 }
 
 // section273 is five links of 2, 1, 2, 1 and 2 Gbit/s, with a fifth of cross traffic

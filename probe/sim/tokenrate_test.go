@@ -136,18 +136,12 @@ func TestTokenRateChanges(t *testing.T) {
 		for at := range 8 {
 			a, b := sim.New(testbed(300*unit.Mbit, 50_000, true, cross), 1), sim.New(testbed(400*unit.Mbit, 50_000, true, cross), 1)
 			m := tokenrate.Ours{Capacity: 1e9}
-			var samples []probe.Sample
-			for len(samples) < 40 {
-				train, ok := m.Next(samples)
-				if !ok {
-					break
+			samples := sendAll(40, m.Next, func(i int, train probe.Train) probe.Sample {
+				if i < at {
+					return a.Send(train)
 				}
-				n := a
-				if len(samples) >= at {
-					n = b
-				}
-				samples = append(samples, n.Send(train))
-			}
+				return b.Send(train)
+			})
 			r := m.Estimate(samples)
 			t.Logf("after %d of %d trains, cross %.1f: %.2f %s, %.0f bytes", at, len(samples), cross, r.Rate.Value/1e6, r.Rate.Cannot, r.Bucket.Value)
 			if v := r.Rate.Value; r.Rate.Known() && !r.Rate.AtLeast && math.Abs(v/300e6-1) > 0.01 && math.Abs(v/400e6-1) > 0.01 {

@@ -24,18 +24,13 @@ func TestTokenRateFaults(t *testing.T) {
 			for _, every := range []bool{true, false} {
 				n := sim.New(testbed(rate, bucket, true, cross), 1)
 				m := tokenrate.Ours{Capacity: 1e9}
-				var samples []probe.Sample
-				for len(samples) < 40 {
-					train, ok := m.Next(samples)
-					if !ok {
-						break
-					}
+				samples := sendAll(40, m.Next, func(i int, train probe.Train) probe.Sample {
 					s := n.Send(train)
-					if every || len(samples) == 2 {
+					if every || i == 2 {
 						f.do(&s, rng)
 					}
-					samples = append(samples, s)
-				}
+					return s
+				})
 				r := m.Estimate(samples)
 				t.Logf("%s, cross %.1f: %.2f Mbit/s (%.2f to %.2f) %s, %.0f bytes (%.0f to %.0f) %s", f.name, cross, r.Rate.Value/1e6, r.Rate.Low/1e6, r.Rate.High/1e6, r.Rate.Cannot, r.Bucket.Value, r.Bucket.Low, r.Bucket.High, r.Bucket.Cannot)
 				check(t, r, float64(rate), bucket)
@@ -105,15 +100,10 @@ func TestTokenRateSleepingSender(t *testing.T) {
 			p.Sleep = link.Active{On: 7 * time.Millisecond, Off: off * time.Millisecond}
 			m := tokenrate.Ours{Capacity: 1e9}
 			n := sim.New(p, 1)
-			var samples []probe.Sample
-			for len(samples) < 40 {
-				train, ok := m.Next(samples)
-				if !ok {
-					break
-				}
+			samples := sendAll(40, m.Next, func(_ int, train probe.Train) probe.Sample {
 				train.Parts[0].Rate = 900 * unit.Mbit
-				samples = append(samples, n.Send(train))
-			}
+				return n.Send(train)
+			})
 			r := m.Estimate(samples)
 			t.Logf("asleep for %d ms, cross %.1f: %.2f (%.2f to %.2f) %s, %.0f bytes (%.0f to %.0f) %s", off, cross, r.Rate.Value/1e6, r.Rate.Low/1e6, r.Rate.High/1e6, r.Rate.Cannot, r.Bucket.Value, r.Bucket.Low, r.Bucket.High, r.Bucket.Cannot)
 			check(t, r, 300e6, 100_000)
@@ -130,20 +120,15 @@ func TestTokenRateLateStamps(t *testing.T) {
 			rng := rand.New(rand.NewPCG(uint64(rate), 4))
 			n := sim.New(testbed(rate*unit.Mbit, 50_000, true, cross), 1)
 			m := tokenrate.Ours{Capacity: 1e9}
-			var samples []probe.Sample
-			for len(samples) < 40 {
-				train, ok := m.Next(samples)
-				if !ok {
-					break
-				}
+			samples := sendAll(40, m.Next, func(_ int, train probe.Train) probe.Sample {
 				s := n.Send(train)
 				last := int64(0)
 				for i := range s.Arrived {
 					last = max(last, s.Arrived[i].At+rng.Int64N(40_000))
 					s.Arrived[i].At = last
 				}
-				samples = append(samples, s)
-			}
+				return s
+			})
 			r := m.Estimate(samples)
 			t.Logf("%d Mbit/s, cross %.1f, %d trains: %.2f Mbit/s (%.2f to %.2f) %s", rate, cross, len(samples), r.Rate.Value/1e6, r.Rate.Low/1e6, r.Rate.High/1e6, r.Rate.Cannot)
 			check(t, r, float64(rate*unit.Mbit), 50_000)

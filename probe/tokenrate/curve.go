@@ -61,8 +61,8 @@ func (c *curve) mendStart(byte float64) {
 	if early > -startLate || c.headless {
 		return
 	}
-	for i := range c.at[1:] {
-		c.at[1+i] -= early
+	for i := 1; i < len(c.at); i++ {
+		c.at[i] -= early
 	}
 }
 
