@@ -19,8 +19,12 @@ func newFit(w *windows, mean float64) *fit { return &fit{w, w.background(mean), 
 // of all windows are clean, which is to say that during k packets of the slower path k
 // * gamma of the faster one's came, off by noise, and nobody else's were among them.
 // The rest are as the background. Over all k it is summed by its logarithm: what the
-// queues behind a narrow link do is strong at some k, the truth is there at all.
+// queues behind a narrow link do is strong at some k, the truth is there at all. A long
+// window is clean only if the short ones in it are, so that without clean windows of
+// the shortest k there is no evidence: it is a heap of queueing. Of 100 paths of figure
+// 3.24 with 60 % on the fast one, 10 were off by a fifth without that, none is with it.
 func (f *fit) evidence(gamma, noise float64) (all, raw float64) {
+	seen := 0
 	for i, k := range f.ks {
 		if f.total[i] < least || noise > 0 && 2*noise > max(2, smoothness*float64(k)*f.mean) {
 			continue
@@ -28,6 +32,9 @@ func (f *fit) evidence(gamma, noise float64) (all, raw float64) {
 		best := 0.0
 		for _, part := range parts {
 			best = max(best, f.gain(i, float64(k)*gamma, noise, part))
+		}
+		if seen++; best == 0 && seen <= surelyClean {
+			return 0, 0
 		}
 		all += math.Log1p(best / enough)
 		raw += best
@@ -109,8 +116,11 @@ func (f *fit) refine(m mode) mode {
 	return m
 }
 
+// surelyClean are the shortest k of which a right ratio has clean windows.
+const surelyClean = 3
+
 // parts of all windows that are clean, as they are tried.
-var parts = []float64{0.02, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.75, 0.9, 0.97}
+var parts = []float64{0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.75, 0.9, 0.97}
 
 // noises of the receiver's order, in packets of the clock, as they are tried.
 var noises = []float64{0, 2, 5}
