@@ -13,6 +13,7 @@ import (
 
 	"headgate/probe"
 	"headgate/probe/available"
+	"headgate/probe/limiter"
 	"headgate/probe/path"
 	"headgate/probe/session"
 	"headgate/unit"
@@ -171,6 +172,14 @@ capacity that is known by now.`,
 			}
 			out := tickReport(r.Head.Host, r.Head.RTT, available.PacketTick{Highest: float64(capacity)}, samples)
 			return a.print(*output, out, func(w io.Writer) error { return reportTable(w, &out) })
+		}
+		if r.Head.Command == watchedLog {
+			out := watched{Host: r.Head.Host, Directions: map[probe.Direction]*limiter.Watched{}}
+			for d, samples := range r.Samples {
+				w := limiter.Watch{}.Estimate(samples)
+				out.Directions[d] = &w
+			}
+			return a.print(*output, out, func(w io.Writer) error { return out.table(w) })
 		}
 		if len(r.Joint) > 0 {
 			return a.printCompared(*output, replayCompared(r.Joint, method))

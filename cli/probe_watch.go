@@ -36,40 +36,52 @@ func (a *app) probeWatch(target string, f probeFlags, auth session.Auth) error {
 	progress := a.progress(*f.output)
 	defer progress.clear()
 	out := watched{Host: target, Directions: map[probe.Direction]*limiter.Watched{}}
+	var log *probe.Log
+	closeLog := func() error { return nil }
+	one := func(d probe.Direction) error {
+		// One session each: a server bounds how long one lasts.
+		client, err := session.Dial(ctx, session.Options{
+			Host: server.Host, Port: server.Port, Network: f.network(), Auth: auth,
+			Waiting: func(n int) { progress.say("waiting: %d measure before us", n) },
+		})
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		if log == nil {
+			if log, closeLog, err = probeLog(f.log, watchedLog, target, client); err != nil {
+				return err
+			}
+		}
+		return out.watch(ctx, logged(client, log), d, f, progress.say)
+	}
 	var failure error
 	for _, d := range f.directions() {
-		// One session each: a server bounds how long one lasts.
-		w, err := watchOne(ctx, session.Options{Host: server.Host, Port: server.Port, Network: f.network(), Auth: auth}, d, f, progress)
-		if w != nil {
-			out.Directions[d] = w
-		}
-		if err != nil {
-			out.Failed, failure = err.Error(), err
+		if failure = one(d); failure != nil {
+			out.Failed = failure.Error()
 			break
 		}
 	}
 	progress.clear()
-	return errors.Join(a.print(*f.output, out, func(w io.Writer) error { return out.table(w) }), failure)
+	return errors.Join(a.print(*f.output, out, func(w io.Writer) error { return out.table(w) }), failure, closeLog())
 }
 
-func watchOne(ctx context.Context, o session.Options, d probe.Direction, f probeFlags, progress *progress) (*limiter.Watched, error) {
-	o.Waiting = func(n int) { progress.say("waiting: %d measure before us", n) }
-	client, err := session.Dial(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	defer client.Close()
+// watchedLog is the command that the log of a watch names.
+const watchedLog = "limiter --watch"
+
+// watch looks at one direction.
+func (w *watched) watch(ctx context.Context, send sendTrain, d probe.Direction, f probeFlags, say func(string, ...any)) error {
 	m := limiter.Watch{Budget: unit.Bytes(f.bytes), Time: f.watch}
 	begun := time.Now()
 	samples, err := path.Run(ctx, m.Next, func(ctx context.Context, t probe.Train) (probe.Sample, error) {
-		progress.say("%s: watching for %v of %v", d, time.Since(begun).Round(time.Second), f.watch)
-		return client.Send(ctx, d, t)
+		say("%s: watching for %v of %v", d, time.Since(begun).Round(time.Second), f.watch)
+		return send(ctx, d, t)
 	}, f.watch+time.Minute, func(*probe.Sample) {})
-	if len(samples) == 0 {
-		return nil, err
+	if len(samples) > 0 {
+		r := m.Estimate(samples)
+		w.Directions[d] = &r
 	}
-	r := m.Estimate(samples)
-	return &r, err
+	return err
 }
 
 // table prints what was seen: a line for each direction's gifts and changes.

@@ -55,6 +55,9 @@ func (e *evidence) gifts(second func(*tail) float64) *Gifts {
 		held := math.Min(size, tokens+rate*(from-at)/8e9)
 		extra := got - held
 		tokens, at = 0, to
+		if !e.met(t) {
+			tokens = math.Max(-extra, 0)
+		}
 		if groupFrom < 0 && extra > math.Max(beyond*size, beyondPackets*v.frame) {
 			groupFrom, group = i, 0
 		}

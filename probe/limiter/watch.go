@@ -141,13 +141,16 @@ func (e *evidence) missed(i int) (n int) {
 }
 
 // wholeTrain is how many packets empty the bucket and show the rate: half as many
-// again as the first train took that met it. It is 0 if none did.
+// again as it took at first, with those before that looked for its end. It is 0 if none
+// met it.
 func (e *evidence) wholeTrain() int {
+	before := 0
 	for i := range e.tails {
 		t := &e.tails[i]
 		if e.met(t) && len(t.v.at)-t.knee >= watchTail {
-			return t.knee*3/2 + watchTail
+			return (before+t.knee)*3/2 + watchTail
 		}
+		before += len(t.v.sent)
 	}
 	return 0
 }
@@ -174,6 +177,7 @@ func (m Watch) Estimate(samples []probe.Sample) Watched {
 	}
 	if e.wholeTrain() == 0 {
 		w.Cannot = "no train met a limit: the rate has been at least what came, and of gifts nothing can be seen"
+		w.Levels = nil
 		for i := range e.tails {
 			w.Levels = append(w.Levels, Level{second(&e.tails[i]), e.tails[i].rate})
 		}

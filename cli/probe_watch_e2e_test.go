@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"encoding/json"
+	"math"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"headgate/lab/labtest"
+	"headgate/lab/link"
+	"headgate/probe"
+	"headgate/unit"
+)
+
+// Tokens that a limiter gives besides every 4 s are found with their size, over a real
+// path and again from the log.
+func TestProbeWatch(t *testing.T) {
+	labtest.NeedRoot(t)
+	labtest.Try(t, func(t *labtest.Check) {
+		const gift, every = 1_000_000, 4.0
+		p := probeLab(t, link.Spec{Rate: unit.Gbit, Bucket: &link.Bucket{Rate: 100 * unit.Mbit, Size: 100_000, Gift: gift, GiftEvery: every * time.Second}}, link.Spec{Rate: unit.Gbit})
+		log := filepath.Join(p.dir, "log")
+		for _, args := range [][]string{
+			{"probe", "limiter", "10.0.0.2", "--watch", "13s", "--direction", "out", "--log", log, "-o", "json", "--key-file", p.key()},
+			{"probe", "replay", log, "-o", "json"},
+		} {
+			out, err := p.command(p.client, args...).Output()
+			if err != nil {
+				t.Fatalf("%v: %v\n%s", args, err, out)
+			}
+			var w watched
+			if err := json.Unmarshal(out, &w); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			got := w.Directions[probe.Out]
+			if got == nil || got.Gifts == nil || len(got.Gifts.At) < 2 {
+				t.Fatalf("%v: no gifts: %s", args, out)
+			}
+			if g := got.Gifts; math.Abs(g.Size.Value/gift-1) > 0.05 || g.Every.Low > every || g.Every.High < every {
+				t.Errorf("%v: %v every %v", args[:2], g.Size, g.Every)
+			}
+		}
+	})
+}
