@@ -28,8 +28,9 @@ const (
 	tuneMargin = unit.Whole / 100
 	// tuneBudget empties a bucket of 5 MB behind a link that is twice as fast as the
 	// token rate: the trains double, and the last has 19 MB of which half is the
-	// bucket's.
-	tuneBudget unit.Bytes = 50_000_000
+	// bucket's. With half of it three trains that a busy host could not send evenly
+	// left nothing.
+	tuneBudget unit.Bytes = 100_000_000
 	// ownLimit: a rate above this part of the device's own limit is that limit.
 	ownLimit = 0.97
 	// agreement of two trains: half of the margin.

@@ -2,6 +2,7 @@ package tokenrate
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"headgate/probe"
@@ -26,6 +27,9 @@ const (
 	// above limited of it is not seen.
 	drainRate  = 0.9
 	firstDrain = 8_000_000 // bytes: what Ours sends did not do
+	// mostUnreadable long trains in a row that show nothing, because an end stood still in
+	// them, are an answer.
+	mostUnreadable = 5
 )
 
 // Next is the train that comes after those of Ours and of this method, or ok is false
@@ -40,9 +44,12 @@ func (m Drain) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	if r.Rate.Known() && (!again || len(r.line.at)-r.from >= enoughTail) {
 		return t, false
 	}
-	if !r.Rate.Known() && r.Joint == nil {
-		// Something stood still, or changed: another as long tells, or two.
-		if !again || len(samples) > 1 && m.unreadable(&samples[len(samples)-2]) {
+	if !again && !r.Rate.Known() && r.Joint == nil {
+		return t, false
+	}
+	if !m.readable(*last) {
+		// Something stood still, or changed: another as long tells.
+		if n := len(samples); n >= mostUnreadable && !slices.ContainsFunc(samples[n-mostUnreadable:], m.readable) {
 			return t, false
 		}
 		again := last.Train
@@ -64,8 +71,9 @@ func (m Drain) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	return probe.Uniform(drainPurpose, int(bytes)/(mtu+probe.Overhead), mtu, rate), rate > 0
 }
 
-// unreadable tells whether a long train shows nothing.
-func (m Drain) unreadable(s *probe.Sample) bool {
-	r := Estimate(s, m.Capacity)
-	return strings.HasPrefix(s.Purpose, drainPurpose) && !r.Rate.Known() && r.Joint == nil
+// readable tells whether a train shows something of all that it sent, or is none of the
+// long ones: what came before an end stood still is but a head.
+func (m Drain) readable(s probe.Sample) bool {
+	r := Estimate(&s, m.Capacity)
+	return !strings.HasPrefix(s.Purpose, drainPurpose) || r.Rate.Known() || r.Joint != nil && r.Joint.Bytes > s.Bytes()/2
 }

@@ -41,19 +41,29 @@ func TestStoodStill(t *testing.T) {
 	}
 }
 
-// A long train that shows nothing is sent once more, and no third time.
+// A long train that shows nothing, or only its head, is sent again as it was, until five
+// were.
 func TestDrainAgain(t *testing.T) {
 	m := Drain{Capacity: 1e9, Left: 100_000_000}
 	lost := probe.Sample{Train: probe.Uniform(drainPurpose, 5000, 1500, 900e6), Sent: make([]int64, 5000)}
-	next, ok := m.Next([]probe.Sample{lost})
-	if !ok || next.Bytes() != lost.Bytes() {
-		t.Errorf("after one: %v, %d bytes", ok, next.Bytes())
+	head := probe.Sample{Train: lost.Train}
+	for i := range int64(5000) {
+		at := i * 13_500
+		at += i / 1500 * 80e6 // the sender stood still three times
+		head.Sent = append(head.Sent, at)
+		head.Arrived = append(head.Arrived, probe.Arrival{Number: int(i), At: at + 5e6})
 	}
-	if next, ok = m.Next([]probe.Sample{lost, lost}); ok {
-		t.Errorf("after two: %d bytes", next.Bytes())
+	samples := []probe.Sample{lost, head, lost, lost}
+	for n := range samples {
+		if next, ok := m.Next(samples[:n+1]); !ok || next.Bytes() != lost.Bytes() {
+			t.Errorf("after %d: %v, %d bytes", n+1, ok, next.Bytes())
+		}
+	}
+	if next, ok := m.Next(append(samples, head)); ok {
+		t.Errorf("after five: %d bytes", next.Bytes())
 	}
 	m.Left = 1_000_000
-	if next, ok = m.Next([]probe.Sample{lost}); ok {
+	if next, ok := m.Next([]probe.Sample{lost}); ok {
 		t.Errorf("without budget: %d bytes", next.Bytes())
 	}
 }
