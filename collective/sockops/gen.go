@@ -1,0 +1,3 @@
+package sockops
+
+//go:generate ../../bpf/gen.sh sockops sockops.c

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* What the kernel and the daemon know of one connection: slot in slot.go. */
+#ifndef HEADGATE_SLOT_H
+#define HEADGATE_SLOT_H
+
+#define barrier() asm volatile("" ::: "memory")
+
+struct slot {
+	/* The kernel writes. */
+	__u64 cookie; /* 0: nobody has the slot */
+	__u64 count;  /* odd while it is written */
+	__u64 begun_ns;
+	__u64 seen_ns;
+	__u64 acked; /* bytes */
+	__u64 rtt_sum_us;
+	__u32 rtts;
+	__u32 rtt_us; /* the newest sample */
+	__u32 srtt_us;
+	__u32 cwnd, ssthresh, in_flight; /* packets */
+	__u32 mss;
+	__u32 backlog; /* bytes written and not sent */
+	__u32 delivered, marked, retransmits, segments; /* packets */
+	__u32 timeouts, resent;
+	__u32 paced, clamped; /* what is in force: bytes a second, packets; 0 is nothing */
+	__u32 app_limited;
+	__u32 set;
+	__u32 passive;
+	__u32 family;
+	__u32 local_port, remote_port;
+	__u32 local[4], remote[4];
+	/* The daemon writes; the version last. */
+	__u64 owner __attribute__((aligned(64))); /* the cookie of the connection that is meant */
+	__u64 lease_until_ns;
+	__u32 pace;   /* bytes a second; 0 is no bound */
+	__u32 window; /* packets; 0 is no bound */
+	__u32 version;
+} __attribute__((aligned(64)));
+
+#endif

@@ -1,0 +1,225 @@
+package sockops
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"headgate/internal/bpfobj"
+)
+
+// Table is the connections of some cgroups.
+type Table struct {
+	dir                   string
+	slots, unused, counts *ebpf.Map
+	connections           *ebpf.Map
+	memory                []byte
+	all                   []slot
+	version               uint32
+}
+
+// Names of what is pinned.
+const (
+	pinSlots       = "slots"
+	pinUnused      = "unused"
+	pinConnections = "connections"
+	pinCounts      = "counts"
+	linkPrefix     = "set-"
+)
+
+// Open finds what an earlier process left pinned under that name, with its connections, or
+// makes a table for so many.
+func Open(name string, size int) (*Table, error) {
+	dir, err := bpfobj.PinDir(filepath.Join("headgate", "collective", name))
+	if err != nil {
+		return nil, err
+	}
+	t := &Table{dir: dir}
+	if err := t.open(size); err != nil {
+		t.Close()
+		return nil, fmt.Errorf("cannot open the table of connections: %w", err)
+	}
+	return t, nil
+}
+
+func (t *Table) open(size int) error {
+	spec, err := loadSockops()
+	if err != nil {
+		return err
+	}
+	for _, m := range []string{pinSlots, pinUnused} {
+		spec.Maps[m].MaxEntries = uint32(size)
+	}
+	for name, to := range t.maps() {
+		m, err := ebpf.LoadPinnedMap(filepath.Join(t.dir, name), nil)
+		if errors.Is(err, os.ErrNotExist) {
+			return t.create(spec, size)
+		}
+		if err != nil {
+			return err
+		}
+		*to = m
+		if m.ValueSize() != spec.Maps[name].ValueSize {
+			// Another build's: its program goes on lifting its caps, and ends with them.
+			return t.create(spec, size)
+		}
+	}
+	return t.mapSlots()
+}
+
+func (t *Table) maps() map[string]**ebpf.Map {
+	return map[string]**ebpf.Map{pinSlots: &t.slots, pinUnused: &t.unused, pinCounts: &t.counts, pinConnections: &t.connections}
+}
+
+// create makes the maps anew. Whatever of an earlier process is there is taken away.
+func (t *Table) create(spec *ebpf.CollectionSpec, size int) error {
+	if err := t.unpin(); err != nil {
+		return err
+	}
+	for name, to := range t.maps() {
+		if *to != nil {
+			(*to).Close()
+		}
+		m, err := ebpf.NewMap(spec.Maps[name])
+		if err != nil {
+			return err
+		}
+		*to = m
+	}
+	// The lowest slots are given out first, so that what is in use stays together.
+	for i := size - 1; i >= 0; i-- {
+		if err := t.unused.Update(nil, uint32(i), ebpf.UpdateAny); err != nil {
+			return err
+		}
+	}
+	for name, m := range t.maps() {
+		if err := (*m).Pin(filepath.Join(t.dir, name)); err != nil {
+			return err
+		}
+	}
+	return t.mapSlots()
+}
+
+func (t *Table) mapSlots() error {
+	size := int(t.slots.MaxEntries()) * int(unsafe.Sizeof(slot{}))
+	memory, err := unix.Mmap(t.slots.FD(), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return fmt.Errorf("cannot map it: %w", err)
+	}
+	t.memory = memory
+	t.all = unsafe.Slice((*slot)(unsafe.Pointer(unsafe.SliceData(memory))), t.slots.MaxEntries())
+	// Versions of an earlier process are not used again.
+	for i := range t.all {
+		t.version = max(t.version, t.all[i].Version)
+	}
+	return nil
+}
+
+// Attach watches the connections that processes of a cgroup open or accept from now on, as
+// a set's.
+func (t *Table) Attach(cgroup string, set uint32) error {
+	spec, err := loadSockops()
+	if err != nil {
+		return err
+	}
+	for name, m := range t.maps() {
+		spec.Maps[name].MaxEntries = (*m).MaxEntries()
+	}
+	if err := spec.Variables["set_of"].Set(set); err != nil {
+		return err
+	}
+	var programs struct {
+		Program *ebpf.Program `ebpf:"headgate_collective"`
+	}
+	replace := map[string]*ebpf.Map{}
+	for name, m := range t.maps() {
+		replace[name] = *m
+	}
+	if err := spec.LoadAndAssign(&programs, &ebpf.CollectionOptions{MapReplacements: replace}); err != nil {
+		return fmt.Errorf("cannot load the program that reads connections: %w", err)
+	}
+	defer programs.Program.Close()
+	pin := filepath.Join(t.dir, fmt.Sprintf("%s%d", linkPrefix, set))
+	if err := os.Remove(pin); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	l, err := link.AttachCgroup(link.CgroupOptions{Path: cgroup, Attach: ebpf.AttachCGroupSockOps, Program: programs.Program})
+	if err != nil {
+		return fmt.Errorf("cannot watch the cgroup %s: %w", cgroup, err)
+	}
+	defer l.Close()
+	return l.Pin(pin)
+}
+
+// Refused is how many connections found the table full.
+func (t *Table) Refused() (n uint64, err error) {
+	err = t.counts.Lookup(uint32(0), &n)
+	return n, err
+}
+
+// Cap bounds a connection until a time of Now; zeros are no bounds. It has no effect on one
+// that has ended.
+func (t *Table) Cap(c *Connection, bytesPerSecond, packets uint32, until time.Duration) {
+	s := &t.all[c.slot]
+	atomic.StoreUint64(&s.LeaseUntilNs, uint64(until))
+	if s.Owner == uint64(c.ID) && s.Pace == bytesPerSecond && s.Window == packets && s.Version != 0 {
+		return
+	}
+	t.version = max(t.version+1, 1)
+	atomic.StoreUint64(&s.Owner, uint64(c.ID))
+	atomic.StoreUint32(&s.Pace, bytesPerSecond)
+	atomic.StoreUint32(&s.Window, packets)
+	atomic.StoreUint32(&s.Version, t.version)
+}
+
+// Lift ends all leases. Connections notice it at their next callback.
+func (t *Table) Lift() {
+	for i := range t.all {
+		atomic.StoreUint64(&t.all[i].LeaseUntilNs, 0)
+	}
+}
+
+// Close ends the process's use of the table; what is pinned goes on.
+func (t *Table) Close() {
+	if t.memory != nil {
+		unix.Munmap(t.memory)
+		t.memory, t.all = nil, nil
+	}
+	for _, m := range t.maps() {
+		(*m).Close()
+	}
+}
+
+// Remove takes away the programs and the table. A connection that is capped then stays so:
+// Lift, and wait until none is.
+func (t *Table) Remove() error { return t.unpin() }
+
+func (t *Table) unpin() error {
+	entries, err := os.ReadDir(t.dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := os.Remove(filepath.Join(t.dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Now is the clock of leases and readings: the kernel's monotonic one, which nobody sets.
+func Now() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
+		panic(err) // it has no other arguments
+	}
+	return time.Duration(t.Nano())
+}

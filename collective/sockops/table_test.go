@@ -1,0 +1,229 @@
+package sockops_test
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/collective/sockops"
+	"headgate/internal/cgroup2"
+	"headgate/lab"
+	"headgate/lab/labtest"
+	"headgate/lab/traffic"
+	"headgate/unit"
+)
+
+// inCgroup moves this process, and the sockets that it opens from now on, into a cgroup of
+// its own until the test ends.
+func inCgroup(t testing.TB) (path string) {
+	t.Helper()
+	root, err := cgroup2.Mount()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := root
+	for line := range strings.Lines(string(text)) {
+		if at, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
+			before = filepath.Join(root, at)
+		}
+	}
+	path = filepath.Join(root, fmt.Sprintf("headgate-test-%d", os.Getpid()))
+	if err := os.Mkdir(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	move := func(to string) {
+		if err := os.WriteFile(filepath.Join(to, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0); err != nil {
+			t.Error(err)
+		}
+	}
+	move(path)
+	t.Cleanup(func() {
+		move(before)
+		if err := os.Remove(path); err != nil {
+			t.Error(err)
+		}
+	})
+	return path
+}
+
+// table watches the connections of a cgroup.
+func table(t testing.TB, cgroup string, size int) *sockops.Table {
+	t.Helper()
+	tab := open(t, size)
+	t.Cleanup(func() {
+		if err := tab.Remove(); err != nil {
+			t.Error(err)
+		}
+		tab.Close()
+	})
+	if err := tab.Attach(cgroup, 7); err != nil {
+		t.Fatal(err)
+	}
+	return tab
+}
+
+func open(t testing.TB, size int) *sockops.Table {
+	t.Helper()
+	tab, err := sockops.Open(fmt.Sprintf("test-%d", os.Getpid()), size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tab
+}
+
+// sending are the connections that were opened, not accepted.
+func sending(tab *sockops.Table) (out []*sockops.Connection) {
+	for c := range tab.Connections() {
+		if !c.Passive {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// The lab of these tests: 50 Mbit/s towards the client, 20 ms.
+//
+//	server ── router ──50 Mbit/s, 20 ms── client
+func rig(t testing.TB) *lab.Lab {
+	return labtest.Rig(t, lab.RigOptions{Bottleneck: 50 * unit.Mbit, RTT: 20 * time.Millisecond})
+}
+
+func start(t testing.TB, l *lab.Lab, flows int, took time.Duration, congestion string) *traffic.Session {
+	t.Helper()
+	var all []traffic.Flow
+	for i := range flows {
+		all = append(all, traffic.Flow{
+			Name: strconv.Itoa(i), From: "server", To: "client", Protocol: traffic.TCP, DstPort: uint16(5001 + i),
+			Congestion: congestion, Schedule: traffic.Constant(traffic.Unlimited),
+		})
+	}
+	s, err := traffic.Start(t.Context(), l.Host, all, traffic.Options{Duration: took})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Stop(); s.Wait() })
+	return s
+}
+
+// rate of the connection over the next time, in Mbit/s of payload.
+func rate(t testing.TB, tab *sockops.Table, took time.Duration) float64 {
+	t.Helper()
+	of := func() (float64, time.Duration) {
+		all := sending(tab)
+		if len(all) != 1 {
+			t.Fatalf("%d connections send, want 1", len(all))
+		}
+		return float64(all[0].Acked), all[0].Seen
+	}
+	before, from := of()
+	time.Sleep(took)
+	after, to := of()
+	return (after - before) * 8 / (to - from).Seconds() / 1e6
+}
+
+// What a connection shows is what it does: its rate, its round trip once in each, its
+// addresses, and that it ends.
+func TestReadings(t *testing.T) {
+	labtest.NeedRoot(t)
+	tab := table(t, inCgroup(t), 16)
+	s := start(t, rig(t), 1, 5*time.Second, "cubic")
+	time.Sleep(time.Second)
+	first := sending(tab)
+	if len(first) != 1 {
+		t.Fatalf("%d connections, want 1", len(first))
+	}
+	got := rate(t, tab, 3*time.Second)
+	c := sending(tab)[0]
+	rtt := (c.RTTSum - first[0].RTTSum) / time.Duration(c.Rounds-first[0].Rounds)
+	t.Logf("%.1f Mbit/s, %v a round trip, %d of them, %+v", got, rtt, c.Rounds-first[0].Rounds, c)
+	// What is acknowledged comes in leaps after a loss.
+	if got < 44 || got > 50 {
+		t.Errorf("%.1f Mbit/s, want 47.8", got)
+	}
+	if rtt < 20*time.Millisecond || rtt > 90*time.Millisecond || c.RTT < 20*time.Millisecond {
+		t.Errorf("a round trip of %v, want 20 ms and some queue", rtt)
+	}
+	if n := time.Duration(c.Rounds - first[0].Rounds); n < 3*time.Second/rtt/2 || n > 6*time.Second/rtt {
+		t.Errorf("%d round trips of %v in 3 s", n, rtt)
+	}
+	if c.Set != 7 || c.Remote.Port() != 5001 || c.Local.Addr().String() != "10.0.1.2" || c.Remote.Addr().String() != "10.0.0.1" || c.Segment != 1448 || c.Backlog == 0 {
+		t.Errorf("%+v", c)
+	}
+	s.Wait()
+	for range 50 {
+		if len(sending(tab)) == 0 {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Errorf("the connection has ended and is still there: %+v", sending(tab)[0])
+}
+
+// A pace is held within 5 % by every congestion control, as is a window; both end with
+// their lease, and a table that is opened again finds the connection.
+func TestCap(t *testing.T) {
+	labtest.NeedRoot(t)
+	cgroup := inCgroup(t)
+	for _, congestion := range []string{"reno", "cubic", "bbr"} {
+		labtest.Try(t, func(t *labtest.Check) {
+			tab := table(t, cgroup, 16)
+			s := start(t, rig(t), 1, 20*time.Second, congestion)
+			defer s.Stop()
+			time.Sleep(time.Second)
+			hold := func(pace, window uint32) float64 {
+				until := sockops.Now() + 1500*time.Millisecond
+				tab.Cap(sending(tab)[0], pace, window, until)
+				time.Sleep(300 * time.Millisecond)
+				return rate(t, tab, time.Second)
+			}
+			if got := hold(10e6/8, 0); math.Abs(got/10-1) > 0.08 {
+				t.Errorf("%s: paced at 10 Mbit/s with headers it has %.2f of payload", congestion, got)
+			}
+			tab.Lift()
+			time.Sleep(500 * time.Millisecond)
+			// 5 packets of 1,448 bytes in 20 ms.
+			if got, want := hold(0, 5), 5*1448*8/0.0205/1e6; got > 1.05*want || got < 0.8*want {
+				t.Errorf("%s: with a window of 5 packets it has %.2f Mbit/s, want %.2f", congestion, got, want)
+			}
+			// Nobody renews the lease, as after kill -9; another process opens the table.
+			tab.Cap(sending(tab)[0], 1e6/8, 0, sockops.Now()+500*time.Millisecond)
+			time.Sleep(400 * time.Millisecond)
+			if c := sending(tab)[0]; c.Paced != 1e6/8 || c.Clamped != 0 {
+				t.Errorf("%s: in force are %d and %d", congestion, c.Paced, c.Clamped)
+			}
+			time.Sleep(2 * time.Second)
+			again := open(t, 16)
+			defer again.Close()
+			if got := rate(t, again, time.Second); got < 40 {
+				t.Errorf("%s: a second after the lease it has %.1f Mbit/s", congestion, got)
+			}
+		})
+	}
+}
+
+// Connections beyond the table's size are counted and left alone; slots come back.
+func TestFull(t *testing.T) {
+	labtest.NeedRoot(t)
+	tab := table(t, inCgroup(t), 4)
+	l := rig(t)
+	s := start(t, l, 5, 10*time.Second, "cubic") // each has two ends
+	if n, err := tab.Refused(); n != 6 || err != nil {
+		t.Errorf("%d were refused, want 6 (%v)", n, err)
+	}
+	s.Stop()
+	s.Wait()
+	time.Sleep(300 * time.Millisecond)
+	start(t, l, 2, 10*time.Second, "cubic")
+	if n, err := tab.Refused(); n != 6 || err != nil {
+		t.Errorf("%d were refused after slots were given back, want 6 (%v)", n, err)
+	}
+}
