@@ -70,7 +70,7 @@ const (
 	strong    = 6
 	resamples = 20
 	// margin of the interval at least, either side: 90 % of all errors without others.
-	margin = 0.005
+	margin = 0.0045
 	// vague is an interval's width, as a logarithm, that says no more than the mean.
 	vague = 0.1
 	// astray is how far the mean is from the truth, in 9 of 10 paths without a clear mode.
