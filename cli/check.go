@@ -37,7 +37,7 @@ says: devices, directions, groups and rules. It needs no rights.`,
 		}
 		report := checkReport{OK: err == nil, Mistakes: mistakes}
 		if err == nil {
-			report.Interfaces, report.Servers = describe(set), describeServers(set)
+			report.Interfaces, report.Servers, report.Collectives = describe(set), describeServers(set), describeCollectives(set)
 			if !*offline {
 				a.warnSpeeds(set)
 			}
@@ -55,10 +55,11 @@ says: devices, directions, groups and rules. It needs no rights.`,
 
 // checkReport is the answer of check -o json.
 type checkReport struct {
-	OK         bool             `json:"ok"`
-	Mistakes   config.Mistakes  `json:"mistakes,omitempty"`
-	Interfaces []checkInterface `json:"interfaces,omitempty"`
-	Servers    []checkServers   `json:"servers,omitempty"`
+	OK          bool              `json:"ok"`
+	Mistakes    config.Mistakes   `json:"mistakes,omitempty"`
+	Interfaces  []checkInterface  `json:"interfaces,omitempty"`
+	Servers     []checkServers    `json:"servers,omitempty"`
+	Collectives []checkCollective `json:"collectives,omitempty"`
 }
 
 type checkInterface struct {
@@ -98,7 +99,24 @@ func describeServers(set config.Set) (out []checkServers) {
 	return out
 }
 
+type checkCollective struct {
+	File   string `json:"file"`
+	Line   int    `json:"line"`
+	Name   string `json:"name"`
+	Cgroup string `json:"cgroup"`
+}
+
+func describeCollectives(set config.Set) (out []checkCollective) {
+	for _, c := range set.Collectives {
+		out = append(out, checkCollective{c.File, c.Line, c.Name, c.Cgroup})
+	}
+	return out
+}
+
 func (r checkReport) table(w io.Writer) error {
+	for _, c := range r.Collectives {
+		fmt.Fprintf(w, "set %s: the connections of cgroup %s (%s:%d)\n", c.Name, c.Cgroup, c.File, c.Line)
+	}
 	for _, s := range r.Servers {
 		fmt.Fprintf(w, "%s between %s (%s:%d)\n", s.Measure, count(len(s.Servers), "server"), s.File, s.Line)
 		for _, name := range slices.Sorted(maps.Keys(s.Servers)) {

@@ -39,6 +39,7 @@ var commands = []func(*app) *cobra.Command{
 	initCommand,
 	probeCommand,
 	tuneCommand,
+	collectiveCommand,
 	labCommand,
 	benchCommand,
 	versionCommand,

@@ -18,9 +18,9 @@ const (
 
 // What the seed leaves open.
 const (
-	// seedLevel: current_rtt below so many base_rtt has fallen to its level. base_rtt is a
-	// mean, so that half of all calm round trips are above it; 1.4 is congestion.
-	seedLevel = 1.1
+	// seedLevel: current_rtt below so many base_rtt has fallen to its level. The seed saw
+	// variations without congestion up to that (III-B-1, "beta < 1.25").
+	seedLevel = 1.25
 	// seedCalm is the least time of calm before a connection is ready to leave, which
 	// avoids the trap between the end of the congestion and the hump.
 	seedCalm = time.Second

@@ -22,6 +22,9 @@ type Set struct {
 	Interfaces []Interface
 	// Servers are for probes, and concern no device.
 	Servers []Servers
+	// Collectives are sets of connections, of any device. No two have the same Name or
+	// Cgroup.
+	Collectives []Collective
 }
 
 // kinds are the documents that may be written. A new kind is a line here, a
@@ -29,6 +32,9 @@ type Set struct {
 var kinds = map[string]func(*Set, *source, *node){
 	"Interface": func(set *Set, s *source, n *node) {
 		set.Interfaces = append(set.Interfaces, interfaceDocument(s, n))
+	},
+	"Collective": func(set *Set, s *source, n *node) {
+		set.Collectives = append(set.Collectives, collectiveDocument(s, n))
 	},
 	"Servers": func(set *Set, s *source, n *node) {
 		set.Servers = append(set.Servers, serversDocument(s, n))
@@ -43,10 +49,11 @@ func Load(paths []string, stdin io.Reader) (Set, error) {
 	for _, path := range paths {
 		l.path(path, stdin)
 	}
-	if len(l.mistakes) == 0 && len(l.set.Interfaces) == 0 && len(l.set.Servers) == 0 {
+	if len(l.mistakes) == 0 && len(l.set.Interfaces) == 0 && len(l.set.Servers) == 0 && len(l.set.Collectives) == 0 {
 		l.file(strings.Join(paths, " "), "there is no document: write one that begins with kind: Interface")
 	}
 	l.sameDev()
+	l.sameSet()
 	if len(l.mistakes) > 0 {
 		slices.SortStableFunc(l.mistakes, func(a, b Mistake) int {
 			return cmp.Or(

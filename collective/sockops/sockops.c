@@ -51,6 +51,7 @@ struct held {
 	__u32 pace;     /* the application's own, before ours */
 	__u32 ssthresh; /* before our window: the kernel sets it to that */
 	__u8 paced, clamped;
+	__u8 joined;
 };
 
 struct {
@@ -89,7 +90,7 @@ static __always_inline void join(struct bpf_sock_ops *ctx, __u32 passive)
 	if (!sk)
 		return;
 	h = bpf_sk_storage_get(&connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!h)
+	if (!h || h->joined) /* by the set of a cgroup below this one, whose program comes first */
 		return;
 	if (bpf_map_pop_elem(&unused, &i)) {
 		bpf_sk_storage_delete(&connections, sk);
@@ -99,6 +100,7 @@ static __always_inline void join(struct bpf_sock_ops *ctx, __u32 passive)
 		return;
 	}
 	h->slot = i;
+	h->joined = 1;
 	s = bpf_map_lookup_elem(&slots, &i);
 	if (!s)
 		return;

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -19,6 +21,7 @@ import (
 // Table is the connections of some cgroups.
 type Table struct {
 	dir                   string
+	lock                  *os.File
 	slots, unused, counts *ebpf.Map
 	connections           *ebpf.Map
 	memory                []byte
@@ -35,15 +38,27 @@ const (
 	linkPrefix     = "set-"
 )
 
+// ErrTaken means that another process has the table open.
+var ErrTaken = errors.New("another process has it: end that one first")
+
 // Open finds what an earlier process left pinned under that name, with its connections, or
-// makes a table for so many.
+// makes a table for so many. Only one process at a time may have it.
 func Open(name string, size int) (*Table, error) {
 	dir, err := bpfobj.PinDir(filepath.Join("headgate", "collective", name))
 	if err != nil {
 		return nil, err
 	}
 	t := &Table{dir: dir}
-	if err := t.open(size); err != nil {
+	if t.lock, err = os.Open(dir); err == nil {
+		err = unix.Flock(int(t.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			err = ErrTaken
+		}
+	}
+	if err == nil {
+		err = t.open(size)
+	}
+	if err != nil {
 		t.Close()
 		return nil, fmt.Errorf("cannot open the table of connections: %w", err)
 	}
@@ -159,6 +174,23 @@ func (t *Table) Attach(cgroup string, set uint32) error {
 	return l.Pin(pin)
 }
 
+// Detach takes away what an earlier process watched as sets from that number on.
+func (t *Table) Detach(from int) error {
+	links, err := filepath.Glob(filepath.Join(t.dir, linkPrefix+"*"))
+	if err != nil {
+		return err
+	}
+	for _, l := range links {
+		if n, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(l), linkPrefix)); err == nil && n < from {
+			continue
+		}
+		if err := os.Remove(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Refused is how many connections found the table full.
 func (t *Table) Refused() (n uint64, err error) {
 	err = t.counts.Lookup(uint32(0), &n)
@@ -196,11 +228,12 @@ func (t *Table) Close() {
 	for _, m := range t.maps() {
 		(*m).Close()
 	}
+	t.lock.Close()
 }
 
 // Remove takes away the programs and the table. A connection that is capped then stays so:
 // Lift, and wait until none is.
-func (t *Table) Remove() error { return t.unpin() }
+func (t *Table) Remove() error { return errors.Join(t.unpin(), os.Remove(t.dir)) }
 
 func (t *Table) unpin() error {
 	entries, err := os.ReadDir(t.dir)

@@ -1,59 +1,20 @@
 package sockops_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"headgate/collective/sockops"
-	"headgate/internal/cgroup2"
 	"headgate/lab"
 	"headgate/lab/labtest"
 	"headgate/lab/traffic"
 	"headgate/unit"
 )
-
-// inCgroup moves this process, and the sockets that it opens from now on, into a cgroup of
-// its own until the test ends.
-func inCgroup(t testing.TB) (path string) {
-	t.Helper()
-	root, err := cgroup2.Mount()
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		t.Fatal(err)
-	}
-	before := root
-	for line := range strings.Lines(string(text)) {
-		if at, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
-			before = filepath.Join(root, at)
-		}
-	}
-	path = filepath.Join(root, fmt.Sprintf("headgate-test-%d", os.Getpid()))
-	if err := os.Mkdir(path, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	move := func(to string) {
-		if err := os.WriteFile(filepath.Join(to, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0); err != nil {
-			t.Error(err)
-		}
-	}
-	move(path)
-	t.Cleanup(func() {
-		move(before)
-		if err := os.Remove(path); err != nil {
-			t.Error(err)
-		}
-	})
-	return path
-}
 
 // table watches the connections of a cgroup.
 func table(t testing.TB, cgroup string, size int) *sockops.Table {
@@ -71,9 +32,11 @@ func table(t testing.TB, cgroup string, size int) *sockops.Table {
 	return tab
 }
 
+func tableName() string { return fmt.Sprintf("test-%d", os.Getpid()) }
+
 func open(t testing.TB, size int) *sockops.Table {
 	t.Helper()
-	tab, err := sockops.Open(fmt.Sprintf("test-%d", os.Getpid()), size)
+	tab, err := sockops.Open(tableName(), size)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +97,7 @@ func rate(t testing.TB, tab *sockops.Table, took time.Duration) float64 {
 // addresses, and that it ends.
 func TestReadings(t *testing.T) {
 	labtest.NeedRoot(t)
-	tab := table(t, inCgroup(t), 16)
+	tab := table(t, labtest.Cgroup(t), 16)
 	s := start(t, rig(t), 1, 5*time.Second, "cubic")
 	time.Sleep(time.Second)
 	first := sending(tab)
@@ -172,7 +135,7 @@ func TestReadings(t *testing.T) {
 // their lease, and a table that is opened again finds the connection.
 func TestCap(t *testing.T) {
 	labtest.NeedRoot(t)
-	cgroup := inCgroup(t)
+	cgroup := labtest.Cgroup(t)
 	for _, congestion := range []string{"reno", "cubic", "bbr"} {
 		labtest.Try(t, func(t *labtest.Check) {
 			tab := table(t, cgroup, 16)
@@ -201,6 +164,10 @@ func TestCap(t *testing.T) {
 				t.Errorf("%s: in force are %d and %d", congestion, c.Paced, c.Clamped)
 			}
 			time.Sleep(2 * time.Second)
+			if _, err := sockops.Open(tableName(), 16); !errors.Is(err, sockops.ErrTaken) {
+				t.Errorf("a second process opens it, too: %v", err)
+			}
+			tab.Close()
 			again := open(t, 16)
 			defer again.Close()
 			if got := rate(t, again, time.Second); got < 40 {
@@ -213,7 +180,7 @@ func TestCap(t *testing.T) {
 // Connections beyond the table's size are counted and left alone; slots come back.
 func TestFull(t *testing.T) {
 	labtest.NeedRoot(t)
-	tab := table(t, inCgroup(t), 4)
+	tab := table(t, labtest.Cgroup(t), 4)
 	l := rig(t)
 	s := start(t, l, 5, 10*time.Second, "cubic") // each has two ends
 	if n, err := tab.Refused(); n != 6 || err != nil {

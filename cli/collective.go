@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"headgate/collective"
+	"headgate/collective/host"
+	"headgate/collective/sockops"
+	"headgate/config"
+	"headgate/unit"
+)
+
+func collectiveCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "collective",
+		Short: "Keep an application's TCP connections in proportion under congestion",
+		Long: `Collective learns what each of an application's TCP connections needs while all is well,
+and caps them in that proportion while their path is congested. Applications and
+congestion control stay as they are.`,
+		Args: cobra.NoArgs,
+	}
+	c.AddCommand(collectiveRunCommand(a))
+	return c
+}
+
+// mostConnections of all sets, by default; each takes 256 bytes.
+const mostConnections = 16384
+
+func collectiveRunCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "run -f FILE",
+		Short: "Watch the sets of a configuration, and cap them under congestion",
+		Long: `Run watches the connections that the processes of each set's cgroup open or accept from
+now on. While one of them sees congestion (round trips of 1.4 times what they were,
+ECN, retransmissions) all of the set are capped in proportion to what they needed
+before, and let go together when it is over.
+
+It prints each connection's rate, need and cap every interval, with -o json one object
+a line. When it is told to end it lifts all caps; when it is killed they end by themselves
+within a second of the connection's next packet.`,
+		Example: `  headgate collective run -f collective.yaml
+  headgate collective run -f collective.yaml --dry-run -o json`,
+		Args: cobra.NoArgs,
+	}
+	files := fileFlag(c)
+	dry := c.Flags().Bool("dry-run", false, "cap nothing: only show what it would do")
+	interval := c.Flags().Duration("interval", time.Second, "time between two lines")
+	most := c.Flags().Int("connections", mostConnections, "watch no more than this; others are left alone, and counted")
+	output := tableOrJSONFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		switch {
+		case len(*files) == 0:
+			return usageError{errors.New("there is no configuration: write -f and a file or directory"), c.CommandPath()}
+		case *interval < minInterval || *interval > maxInterval:
+			return usageError{fmt.Errorf("--interval %v is not possible: write %v to %v", *interval, minInterval, maxInterval), c.CommandPath()}
+		case *most < 1 || *most > 1<<20:
+			return usageError{fmt.Errorf("--connections %d is not possible: write 1 to %d", *most, 1<<20), c.CommandPath()}
+		}
+		set, err := read(*files, a.in)
+		if err != nil {
+			return err
+		}
+		if len(set.Collectives) == 0 {
+			return config.Mistakes{{File: (*files)[0], Message: "there is no set of connections in it: write a document that begins with kind: Collective"}}
+		}
+		var policies []collective.Policy
+		for _, c := range set.Collectives {
+			policies = append(policies, c.Policy)
+		}
+		return a.collectiveRun(policies, *most, *interval, *dry, *output)
+	}
+	return c
+}
+
+func (a *app) collectiveRun(policies []collective.Policy, most int, interval time.Duration, dry bool, output tableOrJSON) error {
+	ctx, stop := interrupted()
+	defer stop()
+	table, err := sockops.Open("host", most)
+	if err != nil {
+		return err
+	}
+	defer table.Close()
+	h, err := host.New(table, policies, dry)
+	if err != nil {
+		return err
+	}
+	a.note("watching %s; the end lifts all caps", count(len(policies), "set"))
+	before, refused := map[collective.ID]uint64{}, uint64(0)
+	return h.Run(ctx, interval, func(states []host.State) error {
+		if n, err := table.Refused(); err == nil && n > refused {
+			refused = n
+			a.note("%d connections are left alone: more than --connections %d", n, most)
+		}
+		if output == "json" {
+			return json.NewEncoder(a.out).Encode(states)
+		}
+		return a.collectiveLines(states, before, interval)
+	})
+}
+
+// collectiveLines prints each connection's line; before is what was acknowledged at the
+// last.
+func (a *app) collectiveLines(states []host.State, before map[collective.ID]uint64, interval time.Duration) error {
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	now := time.Now().Format(time.TimeOnly)
+	for _, s := range states {
+		doing := "free"
+		if s.Controlling {
+			doing = "controlled"
+		}
+		for _, c := range s.Connections {
+			rate := unit.Rate(float64(c.Acked-min(before[c.ID], c.Acked)) * 8 / interval.Seconds())
+			if before[c.ID] == 0 {
+				rate = 0
+			}
+			before[c.ID] = c.Acked
+			limit := "-"
+			if c.Window > 0 {
+				limit = sizeText(float64(c.Window))
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\tneeds %v\thas %v\t%v\twindow %s\n", now, s.Set, doing, c.Local, c.Remote,
+				round(c.Needs), round(rate), c.RTT.Round(10*time.Microsecond), limit)
+		}
+	}
+	return w.Flush()
+}
+
+// round is a rate to three digits, for people.
+func round(r unit.Rate) unit.Rate {
+	step := unit.Rate(1)
+	for r/step >= 1000 {
+		step *= 10
+	}
+	return (r + step/2) / step * step
+}

@@ -1,0 +1,240 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"headgate/collective"
+	"headgate/collective/sockops"
+	"headgate/internal/cgroup2"
+	"headgate/unit"
+)
+
+// Ours.
+const (
+	// Tick is how often connections are looked at: more often than once a round trip of 20
+	// ms, of which the seed's cycle wants every one.
+	Tick = 10 * time.Millisecond
+	// lease is how long a cap outlives the last look.
+	lease = time.Second
+	// leastWindow, in packets: with one a lost packet waits for the timer.
+	leastWindow = 2
+	// liftPatience is for how long the end waits until no connection is capped any more.
+	liftPatience = 2 * time.Second
+)
+
+// Host is the sets of this machine.
+type Host struct {
+	table *sockops.Table
+	sets  []*set // by number
+	dry   bool
+}
+
+// set is one policy at work.
+type set struct {
+	policy  collective.Policy
+	control collective.Seed
+	members map[collective.ID]*member
+}
+
+// member is a connection as it was at the last look.
+type member struct {
+	collective.Reading
+	*sockops.Connection
+	cap collective.Cap
+}
+
+// New watches the policies' cgroups. With dry it caps nothing, and only tells what it
+// would do.
+func New(table *sockops.Table, policies []collective.Policy, dry bool) (*Host, error) {
+	h := &Host{table: table, dry: dry}
+	if err := table.Detach(len(policies)); err != nil {
+		return nil, err
+	}
+	mount, err := cgroup2.Mount()
+	if err != nil {
+		return nil, err
+	}
+	for i, p := range policies {
+		if err := table.Attach(filepath.Join(mount, p.Cgroup), uint32(i)); err != nil {
+			return nil, fmt.Errorf("set %s: %w", p.Name, err)
+		}
+		h.sets = append(h.sets, &set{policy: p, members: map[collective.ID]*member{}})
+	}
+	return h, nil
+}
+
+// Run looks and caps until ctx ends, then lifts all caps. Each state goes to show, so often
+// as every says.
+func (h *Host) Run(ctx context.Context, every time.Duration, show func([]State) error) error {
+	tick := time.NewTicker(Tick)
+	defer tick.Stop()
+	shown := time.Now()
+	for {
+		h.Look()
+		if now := time.Now(); now.Sub(shown) >= every {
+			shown = now
+			if err := show(h.State()); err != nil {
+				return errors.Join(err, h.lift())
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return h.lift()
+		case <-tick.C:
+		}
+	}
+}
+
+// Look reads all connections once, and caps them.
+func (h *Host) Look() {
+	now := sockops.Now()
+	seen := make([]map[collective.ID]bool, len(h.sets))
+	for i := range seen {
+		seen[i] = map[collective.ID]bool{}
+	}
+	for c := range h.table.Connections() {
+		// A set's number that is not ours is of another process's policies.
+		if int(c.Set) >= len(h.sets) {
+			continue
+		}
+		seen[c.Set][c.ID] = true
+		h.sets[c.Set].observe(c)
+	}
+	for i, s := range h.sets {
+		for id := range s.members {
+			if !seen[i][id] {
+				delete(s.members, id)
+				s.control.Remove(id)
+			}
+		}
+		s.obey(h.table, s.control.Caps(now), now, h.dry)
+	}
+}
+
+// observe gives a connection's newest reading to the control, if there is one.
+func (s *set) observe(c *sockops.Connection) {
+	m := s.members[c.ID]
+	if m == nil {
+		m = &member{Connection: c}
+		s.members[c.ID] = m
+		if c.Rounds == 0 {
+			return
+		}
+	} else if c.Rounds == m.Rounds && c.Timeouts == m.Timeouts && c.Resent == m.Resent {
+		m.Connection = c
+		return
+	}
+	r := collective.Reading{At: c.Seen, RTT: c.RTT, Acked: c.Acked, Backlog: unit.Bytes(c.Backlog)}
+	if c.Marked != m.Marked {
+		r.Events |= collective.ECN
+	}
+	if c.Timeouts != m.Timeouts {
+		r.Events |= collective.Timeout
+	}
+	if c.Resent != m.Resent {
+		r.Events |= collective.FastRetransmit
+	}
+	m.Connection, m.Reading = c, r
+	s.control.Observe(c.ID, r)
+}
+
+// obey puts caps in force. A connection without one keeps none: its lease ends.
+func (s *set) obey(table *sockops.Table, caps map[collective.ID]collective.Cap, now time.Duration, dry bool) {
+	for id, m := range s.members {
+		before := m.cap
+		m.cap = caps[id]
+		if dry || m.Connection.Segment == 0 {
+			continue
+		}
+		switch {
+		case m.cap != (collective.Cap{}):
+			table.Cap(m.Connection, pace(m.cap.Rate), window(m.cap.Window, m.Connection.Segment), now+lease)
+		case before != (collective.Cap{}):
+			table.Cap(m.Connection, 0, 0, 0)
+		}
+	}
+}
+
+// pace is a rate in the kernel's bytes a second; 0 is no bound.
+func pace(r unit.Rate) uint32 { return uint32(min(r.BytesPerSecond(), math.MaxUint32-1)) }
+
+// window is one of bytes in packets; 0 is no bound.
+func window(b unit.Bytes, segment uint32) uint32 {
+	if b == 0 {
+		return 0
+	}
+	return uint32(max(leastWindow, math.Round(float64(b)/float64(segment))))
+}
+
+// lift ends all caps, waits until the connections have noticed, and takes the programs
+// away. They stay for one that sends nothing, which is let go as soon as it sends.
+func (h *Host) lift() error {
+	h.table.Lift()
+	for until := time.Now().Add(liftPatience); time.Now().Before(until); time.Sleep(Tick) {
+		if h.capped() == 0 {
+			return h.table.Remove()
+		}
+	}
+	slog.Info("some connections are idle, and will be let go as they send again", "connections", h.capped())
+	return nil
+}
+
+// capped is how many connections are.
+func (h *Host) capped() (n int) {
+	for c := range h.table.Connections() {
+		if c.Paced > 0 || c.Clamped > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// State is what a set is doing.
+type State struct {
+	Set         string            `json:"set"`
+	Controlling bool              `json:"controlling"`
+	Connections []ConnectionState `json:"connections"`
+}
+
+// ConnectionState is what a connection of a set is doing.
+type ConnectionState struct {
+	ID     collective.ID `json:"id"`
+	Local  string        `json:"local"`
+	Remote string        `json:"remote"`
+	// Needs is what it was found to need; 0 is not known yet.
+	Needs unit.Rate `json:"needs"`
+	// RTT is the newest round trip.
+	RTT time.Duration `json:"rtt_ns"`
+	// Acked is in bytes, Retransmits in packets, since it began.
+	Acked       uint64 `json:"acked"`
+	Retransmits uint32 `json:"retransmits"`
+	// Window is the cap, in bytes, and Pace; 0 is none.
+	Window unit.Bytes `json:"window"`
+	Pace   unit.Rate  `json:"pace"`
+}
+
+// State is that of all sets, connections in the order of their remote ends.
+func (h *Host) State() (out []State) {
+	for _, s := range h.sets {
+		state := State{Set: s.policy.Name, Controlling: s.control.Controlling(), Connections: []ConnectionState{}}
+		for id, m := range s.members {
+			needs, _ := s.control.Required(id)
+			state.Connections = append(state.Connections, ConnectionState{
+				ID: id, Local: m.Local.String(), Remote: m.Remote.String(), Needs: needs,
+				RTT: m.Connection.RTT, Acked: m.Connection.Acked, Retransmits: m.Retransmits,
+				Window: m.cap.Window, Pace: m.cap.Rate,
+			})
+		}
+		slices.SortFunc(state.Connections, func(a, b ConnectionState) int { return cmp.Compare(a.ID, b.ID) })
+		out = append(out, state)
+	}
+	return out
+}
