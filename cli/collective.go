@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"headgate/cli/view"
 	"headgate/collective"
 	"headgate/collective/host"
 	"headgate/collective/sockops"
 	"headgate/config"
-	"headgate/unit"
 )
 
 func collectiveCommand(a *app) *cobra.Command {
@@ -115,7 +115,7 @@ func (a *app) collectiveLines(states []host.State, before map[collective.ID]uint
 			doing = "controlled"
 		}
 		for _, c := range s.Connections {
-			rate := unit.Rate(float64(c.Acked-min(before[c.ID], c.Acked)) * 8 / interval.Seconds())
+			rate := float64(c.Acked-min(before[c.ID], c.Acked)) * 8 / interval.Seconds()
 			if before[c.ID] == 0 {
 				rate = 0
 			}
@@ -125,17 +125,8 @@ func (a *app) collectiveLines(states []host.State, before map[collective.ID]uint
 				limit = sizeText(float64(c.Window))
 			}
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\tneeds %v\thas %v\t%v\twindow %s\n", now, s.Set, doing, c.Local, c.Remote,
-				round(c.Needs), round(rate), c.RTT.Round(10*time.Microsecond), limit)
+				view.Rate(float64(c.Needs)), view.Rate(rate), c.RTT.Round(10*time.Microsecond), limit)
 		}
 	}
 	return w.Flush()
-}
-
-// round is a rate to three digits, for people.
-func round(r unit.Rate) unit.Rate {
-	step := unit.Rate(1)
-	for r/step >= 1000 {
-		step *= 10
-	}
-	return (r + step/2) / step * step
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -92,9 +93,9 @@ func (r *collectiveRun) wait(most time.Duration, what string, ok func(host.State
 func acked(s host.State) (a, b float64) {
 	for _, c := range s.Connections {
 		switch {
-		case len(c.Remote) > 5 && c.Remote[len(c.Remote)-5:] == ":5001":
+		case strings.HasSuffix(c.Remote, ":5001"):
 			a = float64(c.Acked)
-		case len(c.Remote) > 5 && c.Remote[len(c.Remote)-5:] == ":5002":
+		case strings.HasSuffix(c.Remote, ":5002"):
 			b = float64(c.Acked)
 		}
 	}

@@ -29,9 +29,7 @@ func (a *app) measure(target string, m measurement, f probeFlags, auth session.A
 	defer stop()
 	progress := a.progress(*f.output)
 	defer progress.clear()
-	client, err := session.Dial(ctx, session.Options{Host: server.Host, Port: server.Port, Network: f.network(), Auth: auth, Waiting: func(n int) {
-		progress.say("waiting: %d measure before us", n)
-	}})
+	client, err := f.dial(ctx, server, auth, progress)
 	if err != nil {
 		return err
 	}
@@ -50,6 +48,13 @@ func (a *app) measure(target string, m measurement, f probeFlags, auth session.A
 	progress.clear()
 	err = a.print(*f.output, out, func(w io.Writer) error { return reportTable(w, &out) })
 	return errors.Join(failure, err, closeLog())
+}
+
+// dial begins a session with a server, and tells while it has to wait for its turn.
+func (f probeFlags) dial(ctx context.Context, server probe.Address, auth session.Auth, progress *progress) (*session.Client, error) {
+	return session.Dial(ctx, session.Options{Host: server.Host, Port: server.Port, Network: f.network(), Auth: auth, Waiting: func(n int) {
+		progress.say("waiting: %d measure before us", n)
+	}})
 }
 
 // job is what is to be found of a path.

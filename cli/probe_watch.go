@@ -40,10 +40,7 @@ func (a *app) probeWatch(target string, f probeFlags, auth session.Auth) error {
 	closeLog := func() error { return nil }
 	one := func(d probe.Direction) error {
 		// One session each: a server bounds how long one lasts.
-		client, err := session.Dial(ctx, session.Options{
-			Host: server.Host, Port: server.Port, Network: f.network(), Auth: auth,
-			Waiting: func(n int) { progress.say("waiting: %d measure before us", n) },
-		})
+		client, err := f.dial(ctx, server, auth, progress)
 		if err != nil {
 			return err
 		}

@@ -23,11 +23,8 @@ func collectiveDocument(s *source, n *node) Collective {
 		{"name", one(d, &out.Name, serverName)},
 		{"cgroup", one(d, &out.Cgroup, cgroupPath)},
 	})
-	for _, needed := range []struct{ name, example string }{{"name", "db"}, {"cgroup", "/system.slice/postgresql.service"}} {
-		if _, given := d.places[needed.name]; !given && !d.broken[needed.name] && !d.broken[""] {
-			d.wrong(n, needed.name, "the set has no %s: write for example %[1]s: %s", needed.name, needed.example)
-		}
-	}
+	d.needs(n, "", "name", "the set has no %s: write for example %[1]s: db")
+	d.needs(n, "", "cgroup", "the set has no %s: write for example %[1]s: /system.slice/postgresql.service")
 	return out
 }
 

@@ -40,6 +40,14 @@ func (d *decoder) place(key string, otherwise position) position {
 // parent is the key around a key: of "out.groups[1]", "out.groups".
 func parent(key string) string { return key[:max(0, strings.LastIndexAny(key, ".["))] }
 
+// needs reports that a mapping lacks a key, by a message that names it.
+func (d *decoder) needs(n *node, path, name, format string) {
+	key := join(path, name)
+	if _, given := d.places[key]; !given && !d.broken[key] && !d.broken[path] {
+		d.wrong(n, key, format, name)
+	}
+}
+
 // field is one key that a mapping may have.
 type field struct {
 	name string

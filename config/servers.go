@@ -65,12 +65,8 @@ func (d *decoder) server(n *node, key string) (s Server) {
 		{"name", one(d, &s.Name, serverName)},
 		{"address", one(d, &s.Address, probe.ParseAddress)},
 	})
-	for _, needed := range []struct{ name, example string }{{"name", "fra"}, {"address", "fra.example.org"}} {
-		k := join(key, needed.name)
-		if _, given := d.places[k]; !given && !d.broken[k] && !d.broken[key] {
-			d.wrong(n, k, "the server has no %s: write for example %[1]s: %s", needed.name, needed.example)
-		}
-	}
+	d.needs(n, key, "name", "the server has no %s: write for example %[1]s: fra")
+	d.needs(n, key, "address", "the server has no %s: write for example %[1]s: fra.example.org")
 	return s
 }
 

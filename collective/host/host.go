@@ -46,7 +46,6 @@ type set struct {
 
 // member is a connection as it was at the last look.
 type member struct {
-	collective.Reading
 	*sockops.Connection
 	cap collective.Cap
 }
@@ -142,7 +141,7 @@ func (s *set) observe(c *sockops.Connection) {
 	if c.Resent != m.Resent {
 		r.Events |= collective.FastRetransmit
 	}
-	m.Connection, m.Reading = c, r
+	m.Connection = c
 	s.control.Observe(c.ID, r)
 }
 
@@ -151,12 +150,12 @@ func (s *set) obey(table *sockops.Table, caps map[collective.ID]collective.Cap, 
 	for id, m := range s.members {
 		before := m.cap
 		m.cap = caps[id]
-		if dry || m.Connection.Segment == 0 {
+		if dry || m.Segment == 0 {
 			continue
 		}
 		switch {
 		case m.cap != (collective.Cap{}):
-			table.Cap(m.Connection, pace(m.cap.Rate), window(m.cap.Window, m.Connection.Segment), now+lease)
+			table.Cap(m.Connection, pace(m.cap.Rate), window(m.cap.Window, m.Segment), now+lease)
 		case before != (collective.Cap{}):
 			table.Cap(m.Connection, 0, 0, 0)
 		}
@@ -221,7 +220,7 @@ type ConnectionState struct {
 	Pace   unit.Rate  `json:"pace"`
 }
 
-// State is that of all sets, connections in the order of their remote ends.
+// State is that of all sets, connections in the order of their ids.
 func (h *Host) State() (out []State) {
 	for _, s := range h.sets {
 		state := State{Set: s.policy.Name, Controlling: s.control.Controlling(), Connections: []ConnectionState{}}
@@ -229,7 +228,7 @@ func (h *Host) State() (out []State) {
 			needs, _ := s.control.Required(id)
 			state.Connections = append(state.Connections, ConnectionState{
 				ID: id, Local: m.Local.String(), Remote: m.Remote.String(), Needs: needs,
-				RTT: m.Connection.RTT, Acked: m.Connection.Acked, Retransmits: m.Retransmits,
+				RTT: m.RTT, Acked: m.Acked, Retransmits: m.Retransmits,
 				Window: m.cap.Window, Pace: m.cap.Rate,
 			})
 		}

@@ -49,7 +49,6 @@ struct held {
 	__u32 slot;
 	__u32 version;  /* of the cap that is in force */
 	__u32 pace;     /* the application's own, before ours */
-	__u32 ssthresh; /* before our window: the kernel sets it to that */
 	__u8 paced, clamped;
 	__u8 joined;
 };
@@ -177,8 +176,6 @@ static __always_inline void clamp(struct bpf_sock_ops *ctx, struct held *h, __u3
 
 	if (!packets && !h->clamped)
 		return;
-	if (!h->clamped)
-		h->ssthresh = ctx->snd_ssthresh;
 	h->clamped = packets != 0;
 	bpf_setsockopt(ctx, SOL_TCP, TCP_BPF_SNDCWND_CLAMP, &value, sizeof(value));
 }

@@ -145,18 +145,16 @@ func (t *Table) Attach(cgroup string, set uint32) error {
 	if err != nil {
 		return err
 	}
+	replace := map[string]*ebpf.Map{}
 	for name, m := range t.maps() {
 		spec.Maps[name].MaxEntries = (*m).MaxEntries()
+		replace[name] = *m
 	}
 	if err := spec.Variables["set_of"].Set(set); err != nil {
 		return err
 	}
 	var programs struct {
 		Program *ebpf.Program `ebpf:"headgate_collective"`
-	}
-	replace := map[string]*ebpf.Map{}
-	for name, m := range t.maps() {
-		replace[name] = *m
 	}
 	if err := spec.LoadAndAssign(&programs, &ebpf.CollectionOptions{MapReplacements: replace}); err != nil {
 		return fmt.Errorf("cannot load the program that reads connections: %w", err)

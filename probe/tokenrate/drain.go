@@ -47,9 +47,11 @@ func (m Drain) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	if !again && !r.Rate.Known() && r.Joint == nil {
 		return t, false
 	}
-	if !m.readable(*last) {
+	if !readable(last, r) {
 		// Something stood still, or changed: another as long tells.
-		if n := len(samples); n >= mostUnreadable && !slices.ContainsFunc(samples[n-mostUnreadable:], m.readable) {
+		if n := len(samples); n >= mostUnreadable && !slices.ContainsFunc(samples[n-mostUnreadable:n-1], func(s probe.Sample) bool {
+			return readable(&s, Estimate(&s, m.Capacity))
+		}) {
 			return t, false
 		}
 		again := last.Train
@@ -73,7 +75,6 @@ func (m Drain) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 
 // readable tells whether a train shows something of all that it sent, or is none of the
 // long ones: what came before an end stood still is but a head.
-func (m Drain) readable(s probe.Sample) bool {
-	r := Estimate(&s, m.Capacity)
+func readable(s *probe.Sample, r Result) bool {
 	return !strings.HasPrefix(s.Purpose, drainPurpose) || r.Rate.Known() || r.Joint != nil && r.Joint.Bytes > s.Bytes()/2
 }
