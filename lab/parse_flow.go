@@ -50,7 +50,8 @@ func (d *document) flow(key string, n ast.Node) (f traffic.Flow) {
 		},
 		"poisson": func(key string, n ast.Node) {
 			f.Poisson = &traffic.Poisson{}
-			scalar(d, &f.Poisson.Rate, unit.ParseRate)(key, n)
+			rate := scalar(d, &f.Poisson.Rate, unit.ParseRate)
+			d.shortOr(key, n, rate, fields{"rate": rate, "size": distribution(d, &f.Poisson.Size, unit.ParseBytes)})
 		},
 		"requests": func(key string, n ast.Node) { f.Requests = d.requests(key, n) },
 		"transfer": func(key string, n ast.Node) {

@@ -191,7 +191,7 @@ func TestOnOff(t *testing.T) {
 func TestPoissonArrivals(t *testing.T) {
 	const frame = 1514 * 8
 	f := Flow{Name: "f", Poisson: &Poisson{Rate: 10 * unit.Mbit}, Start: time.Second, Stop: 201 * time.Second}
-	source := f.source(5)
+	source := f.source(5, 0)
 	if n := source.advance(1e9, frame); n != 0 {
 		t.Errorf("%.0f bits before the start", n)
 	}

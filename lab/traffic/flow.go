@@ -182,8 +182,10 @@ func (f Flow) validateContent() error {
 	switch {
 	case len(named) > 1:
 		return mistake(named[1], "the flow has %s as well: choose one", key)
-	case f.Poisson != nil && f.Protocol != UDP:
-		return mistake(key, "it is for udp, because tcp makes packets of its own: write proto: udp")
+	case f.Poisson != nil && f.Protocol == UDP && f.Poisson.Size != Distribution[unit.Bytes]{}:
+		return mistake(key+".size", "a datagram is of the flow's payload: leave size out, or proto: udp")
+	case f.Poisson != nil && f.Protocol != UDP && f.Poisson.Size.mean() == 0:
+		return mistake(key, "tcp makes packets of its own: write proto: udp, or give messages with rate and size")
 	case connects && f.Protocol != TCP:
 		return mistake(key, "it needs tcp: leave proto out")
 	case connects && f.Backlog != 0:
@@ -216,15 +218,20 @@ func (f Flow) validateContent() error {
 	return nil
 }
 
-// source is what the flow offers, drawn from seed where it is drawn.
-func (f *Flow) source(seed uint64) source {
+// source is what the flow offers, drawn from seed where it is drawn; a full frame carries
+// so much payload.
+func (f *Flow) source(seed uint64, payload int) source {
 	stop := int64(never)
 	if f.Stop > 0 {
 		stop = int64(f.Stop)
 	}
 	switch {
 	case f.Poisson != nil:
-		return newArrivals(*f.Poisson, newRand(seed, f.Name, "poisson"), int64(f.Start), stop)
+		a := &arrivals{Poisson: *f.Poisson, rand: newRand(seed, f.Name, "poisson"), from: int64(f.Start), to: stop}
+		if f.Protocol == TCP {
+			a.payload = payload
+		}
+		return a
 	case f.OnOff != nil:
 		return newCourse(between(f.Start, time.Duration(stop), f.OnOff.steps(newRand(seed, f.Name, "on-off"))))
 	default:

@@ -50,7 +50,7 @@ func TestOfferedIsTheIntegral(t *testing.T) {
 				sum += float64(rateAt(f.Schedule, at-f.Start)) / 1e3
 			}
 		}
-		source := f.source(1)
+		source := f.source(1, 0)
 		cut := int64(rapid.IntRange(0, to).Draw(t, "cut"))
 		got := source.advance(cut*1e6, 0) + source.advance(int64(to)*1e6, 0)
 		if math.Abs(got-sum) > 1e-6*sum+1 {
@@ -70,7 +70,7 @@ func TestOfferedIsTheIntegral(t *testing.T) {
 // as no step comes between.
 func TestDueIsWhenItIsOffered(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		source := (&Flow{Schedule: schedules(t)}).source(1)
+		source := (&Flow{Schedule: schedules(t)}).source(1, 0)
 		now := int64(rapid.IntRange(0, 5000).Draw(t, "now")) * 1e6
 		source.advance(now, 0)
 		bits := rapid.Float64Range(1, 1e8).Draw(t, "bits")
@@ -97,7 +97,7 @@ func TestDueIsWhenItIsOffered(t *testing.T) {
 func TestPacer(t *testing.T) {
 	f := Flow{Schedule: Constant(100 * unit.Mbit)}
 	const frame = 1514 * 8
-	p := pacer{source: f.source(1), frameBits: frame, backlog: DefaultBacklog}
+	p := pacer{source: f.source(1, 0), frameBits: frame, backlog: DefaultBacklog}
 	var taken float64
 	for ms := range int64(1000) {
 		p.update((ms + 1) * 1e6)
@@ -118,7 +118,7 @@ func TestPacer(t *testing.T) {
 func TestPacerSleeps(t *testing.T) {
 	f := Flow{Schedule: Constant(unit.Mbit)}
 	const frame = 1514 * 8 // 12.112 ms of 1 Mbit/s
-	p := pacer{source: f.source(1), frameBits: frame, backlog: DefaultBacklog}
+	p := pacer{source: f.source(1, 0), frameBits: frame, backlog: DefaultBacklog}
 	looks, sent := 0, 0
 	for now := int64(0); now < 10e9; now = p.due(now, frame) {
 		looks++
@@ -149,7 +149,8 @@ func TestValidate(t *testing.T) {
 		"rate: step 1 is more than 10Tbit":                func(f *Flow) { f.Schedule = Constant(unit.MaxRate + 1) },
 		"start: -1ns is before the run":                   func(f *Flow) { f.Start = -1 },
 		"stop: the flow stops at 1ns":                     func(f *Flow) { f.Start, f.Stop = 2, 1 },
-		"poisson: it is for udp":                          func(f *Flow) { f.Poisson = &Poisson{unit.Mbit} },
+		"poisson: tcp makes packets of its own":           func(f *Flow) { f.Poisson = &Poisson{Rate: unit.Mbit} },
+		"poisson.size: a datagram is of":                  func(f *Flow) { f.Protocol, f.Poisson = UDP, &Poisson{unit.Mbit, Always[unit.Bytes](9)} },
 		"on_off: the flow has rate as well":               func(f *Flow) { f.Schedule, f.OnOff = Constant(1), &OnOff{} },
 		"transfer: it needs tcp":                          func(f *Flow) { f.Protocol, f.Transfer = UDP, &Transfer{} },
 		"instead of download":                             func(f *Flow) { f.Requests, f.Download = &Requests{}, true },

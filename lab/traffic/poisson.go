@@ -7,10 +7,14 @@ import (
 	"headgate/unit"
 )
 
-// Poisson is a source of datagrams whose gaps are exponential: a Poisson process.
+// Poisson is a source of datagrams, or of messages over one TCP connection, whose gaps are
+// exponential: a Poisson process.
 type Poisson struct {
 	// Rate is the mean, in layer-2 bits per second.
 	Rate unit.Rate
+	// Size of a message, in bytes of payload, of TCP alone; messages follow each other in
+	// whole segments. A datagram's is the flow's Payload.
+	Size Distribution[unit.Bytes] `json:",omitzero"`
 }
 
 // maxPoisson bounds the rate, ours: every datagram is a wake-up and a system
@@ -22,20 +26,17 @@ func (p Poisson) Validate() error {
 	if p.Rate == 0 || p.Rate > maxPoisson {
 		return mistake("", "a Poisson source's rate of %v is not above 0 and at most %v", p.Rate, maxPoisson)
 	}
-	return nil
+	return within("size", p.Size.Validate())
 }
 
-// arrivals is the source of whole frames at Poisson times within [from, to).
+// arrivals is the source of datagrams or messages at Poisson times within [from, to).
 type arrivals struct {
-	mean unit.Rate
+	Poisson
 	rand *rand.Rand
-	to   int64
-	next int64 // when the next frame comes; 0 before the first is drawn
-	from int64
-}
-
-func newArrivals(p Poisson, r *rand.Rand, from, to int64) *arrivals {
-	return &arrivals{mean: p.Rate, rand: r, from: from, to: to}
+	// payload is what a full frame carries, of messages; 0 is one frame an arrival.
+	payload  int
+	from, to int64
+	next     int64 // when the next comes; 0 before the first is drawn
 }
 
 func (a *arrivals) advance(now int64, frameBits float64) (bits float64) {
@@ -43,17 +44,28 @@ func (a *arrivals) advance(now int64, frameBits float64) (bits float64) {
 		a.next = a.from + a.gap(frameBits)
 	}
 	for a.next <= now && a.next < a.to {
-		bits += frameBits
+		bits += a.size(frameBits)
 		a.next += a.gap(frameBits)
 	}
 	return bits
 }
 
-func (a *arrivals) gap(frameBits float64) int64 {
-	return int64(math.Ceil(a.rand.ExpFloat64() * frameBits / float64(a.mean) * 1e9))
+// size is the next arrival's.
+func (a *arrivals) size(frameBits float64) float64 {
+	if a.payload == 0 {
+		return frameBits
+	}
+	return float64(a.Size.Draw(a.rand)) / float64(a.payload) * frameBits
 }
 
-func (a *arrivals) rate() unit.Rate { return a.mean }
+func (a *arrivals) gap(frameBits float64) int64 {
+	if a.payload > 0 {
+		frameBits *= a.Size.mean() / float64(a.payload)
+	}
+	return int64(math.Ceil(a.rand.ExpFloat64() * frameBits / float64(a.Rate) * 1e9))
+}
+
+func (a *arrivals) rate() unit.Rate { return a.Rate }
 
 // due is the next arrival, whatever is asked for: bits come by the frame.
 func (a *arrivals) due(bits, _ float64) int64 {

@@ -150,7 +150,7 @@ func Start(ctx context.Context, hosts Hosts, flows []Flow, o Options) (_ *Sessio
 		return nil, err
 	}
 	for _, f := range s.flows {
-		f.pacer = pacer{source: f.source(f.Seed), frameBits: float64(f.frame * 8), backlog: f.Backlog}
+		f.pacer = pacer{source: f.source(f.Seed, f.payload), frameBits: float64(f.frame * 8), backlog: f.Backlog}
 		if f.Backlog == 0 {
 			f.pacer.backlog = DefaultBacklog
 		}
@@ -272,10 +272,10 @@ func (s *Session) SetRate(name string, r unit.Rate) error {
 	defer f.mu.Unlock()
 	now := max(mono()-s.start, 0)
 	if a, ok := f.pacer.source.(*arrivals); ok {
-		if err := (Poisson{r}).Validate(); err != nil {
+		if err := (Poisson{Rate: r}).Validate(); err != nil {
 			return fmt.Errorf("flow %q: %w", name, err)
 		}
-		a.mean = r
+		a.Rate = r
 	} else {
 		f.pacer.update(now)
 		f.pacer.source = &course{at: now, now: r}
