@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"text/tabwriter"
 	"time"
 
@@ -29,6 +30,8 @@ congestion control stay as they are.`,
 	return c
 }
 
+var instanceName = regexp.MustCompile(`^[A-Za-z0-9-]{1,60}$`)
+
 // mostConnections of all sets, by default; each takes 256 bytes.
 const mostConnections = 16384
 
@@ -52,9 +55,12 @@ within a second of the connection's next packet.`,
 	dry := c.Flags().Bool("dry-run", false, "cap nothing: only show what it would do")
 	interval := c.Flags().Duration("interval", time.Second, "time between two lines")
 	most := c.Flags().Int("connections", mostConnections, "watch no more than this; others are left alone, and counted")
+	instance := c.Flags().String("instance", "host", "a `NAME`: programs of different names run beside each other, of one name only one does")
 	output := tableOrJSONFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		switch {
+		case !instanceName.MatchString(*instance):
+			return usageError{fmt.Errorf("--instance %q is not a name: write letters, digits and dashes", *instance), c.CommandPath()}
 		case len(*files) == 0:
 			return usageError{errors.New("there is no configuration: write -f and a file or directory"), c.CommandPath()}
 		case *interval < minInterval || *interval > maxInterval:
@@ -73,15 +79,15 @@ within a second of the connection's next packet.`,
 		for _, c := range set.Collectives {
 			policies = append(policies, c.Policy)
 		}
-		return a.collectiveRun(policies, *most, *interval, *dry, *output)
+		return a.collectiveRun(policies, *instance, *most, *interval, *dry, *output)
 	}
 	return c
 }
 
-func (a *app) collectiveRun(policies []collective.Policy, most int, interval time.Duration, dry bool, output tableOrJSON) error {
+func (a *app) collectiveRun(policies []collective.Policy, instance string, most int, interval time.Duration, dry bool, output tableOrJSON) error {
 	ctx, stop := interrupted()
 	defer stop()
-	table, err := sockops.Open("host", most)
+	table, err := sockops.Open(instance, most)
 	if err != nil {
 		return err
 	}

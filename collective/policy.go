@@ -1,10 +1,55 @@
 package collective
 
-// Policy is which connections are one set.
+import "net/netip"
+
+// Policy is which connections are one set, and how they are kept in proportion.
 type Policy struct {
 	// Name is for people, and unlike any other set's.
 	Name string
 	// Cgroup is a path below the cgroup v2 mount: the connections that its processes open or
 	// accept; "/" is every process of the machine.
 	Cgroup string
+	// Rules choose among those: one of them has to be true. None is all.
+	Rules []Rule
+	// Seed is the seed's own cycle instead of ours.
+	Seed bool
+}
+
+// Rule is true of a connection if all of it is; the zero Rule is true of every one.
+type Rule struct {
+	// Local and Remote hold the addresses; the zero Prefix holds all.
+	Local, Remote netip.Prefix
+	// LocalPort and RemotePort hold the ports.
+	LocalPort, RemotePort Ports
+	// Weight is by hand that of a connection of which this rule is the first to be true; 0
+	// is what it needs.
+	Weight float64
+}
+
+// MaxRules is how many a Policy may have.
+const MaxRules = 16
+
+// Ports are those from From to To; zeros are all.
+type Ports struct{ From, To uint16 }
+
+// Holds tells whether a port is among them.
+func (p Ports) Holds(port uint16) bool {
+	return p == Ports{} || p.From <= port && port <= p.To
+}
+
+// Holds tells whether the rule is true of a connection between these ends.
+func (r Rule) Holds(local, remote netip.AddrPort) bool {
+	in := func(p netip.Prefix, a netip.Addr) bool { return !p.IsValid() || p.Contains(a) }
+	return in(r.Local, local.Addr()) && in(r.Remote, remote.Addr()) &&
+		r.LocalPort.Holds(local.Port()) && r.RemotePort.Holds(remote.Port())
+}
+
+// Weight is the weight by hand of a connection between these ends; 0 is what it needs.
+func (p Policy) Weight(local, remote netip.AddrPort) float64 {
+	for _, r := range p.Rules {
+		if r.Holds(local, remote) {
+			return r.Weight
+		}
+	}
+	return 0
 }

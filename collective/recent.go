@@ -30,6 +30,12 @@ func (r *recent) rtt() time.Duration {
 	return sum / rounds
 }
 
+// least is the shorter of the last two round trips, without what the receiver waits: one
+// late packet is nothing.
+func (r *recent) least() time.Duration {
+	return min(r.last[rounds].Newest, r.last[rounds-1].Newest)
+}
+
 // rate is at what rate bytes were acknowledged over the last round trips, in bit/s.
 func (r *recent) rate() float64 {
 	took := r.last[rounds].At - r.last[0].At

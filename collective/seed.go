@@ -65,6 +65,9 @@ func (s *Seed) Required(id ID) (unit.Rate, bool) {
 	return unit.Rate(m.required), true
 }
 
+// Weigh does nothing: the seed's connections weigh what they need.
+func (s *Seed) Weigh(ID, float64) {}
+
 // Remove forgets a connection that has ended.
 func (s *Seed) Remove(id ID) { delete(s.members, id) }
 

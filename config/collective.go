@@ -3,8 +3,10 @@ package config
 import (
 	"fmt"
 	"path"
+	"strconv"
 
 	"headgate/collective"
+	"headgate/group"
 )
 
 // Collective is one "kind: Collective" document: a set of connections that
@@ -22,10 +24,54 @@ func collectiveDocument(s *source, n *node) Collective {
 		{"kind", func(*node, string) {}},
 		{"name", one(d, &out.Name, serverName)},
 		{"cgroup", one(d, &out.Cgroup, cgroupPath)},
+		{"match", d.connections(&out.Rules)},
+		{"law", one(d, &out.Seed, lawOf)},
 	})
 	d.needs(n, "", "name", "the set has no %s: write for example %[1]s: db")
 	d.needs(n, "", "cgroup", "the set has no %s: write for example %[1]s: /system.slice/postgresql.service")
 	return out
+}
+
+// connections are rules about what this host's end of a connection sends.
+func (d *decoder) connections(out *[]collective.Rule) func(*node, string) {
+	return func(n *node, key string) {
+		d.each(n, key, "a rule", func(n *node, key string) {
+			var r collective.Rule
+			d.fields(n, key, "a rule", []field{
+				{"src", one(d, &r.Local, prefix)},
+				{"dst", one(d, &r.Remote, prefix)},
+				{"sport", one(d, &r.LocalPort, ports)},
+				{"dport", one(d, &r.RemotePort, ports)},
+				{"weight", one(d, &r.Weight, weight)},
+			})
+			*out = append(*out, r)
+		})
+		if len(*out) > collective.MaxRules {
+			d.wrong(n, key, "%d rules are more than %d: join some, or make another set", len(*out), collective.MaxRules)
+		}
+	}
+}
+
+func ports(s string) (collective.Ports, error) {
+	r, err := group.ParsePortRange(s)
+	return collective.Ports{From: r.First, To: r.Last}, err
+}
+
+func weight(s string) (float64, error) {
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(v > 0 && v <= 1e6) {
+		return 0, fmt.Errorf("%q is not a weight: write a number above 0, such as 8", s)
+	}
+	return v, nil
+}
+
+// lawOf tells whether it is the seed's.
+func lawOf(s string) (seed bool, err error) {
+	switch s {
+	case "headgate", "seed":
+		return s == "seed", nil
+	}
+	return false, fmt.Errorf("%q is not a law: write headgate, or seed for the paper's", s)
 }
 
 func cgroupPath(s string) (string, error) {
@@ -35,7 +81,7 @@ func cgroupPath(s string) (string, error) {
 	return s, nil
 }
 
-// sameSet finds sets of one name, or of one cgroup.
+// sameSet finds sets of one name, or of all connections of one cgroup.
 func (l *loader) sameSet() {
 	names, cgroups := map[string]Collective{}, map[string]Collective{}
 	tell := func(seen map[string]Collective, c Collective, key, value string) {
@@ -51,6 +97,8 @@ func (l *loader) sameSet() {
 	}
 	for _, c := range l.set.Collectives {
 		tell(names, c, "name", c.Name)
-		tell(cgroups, c, "cgroup", c.Cgroup)
+		if len(c.Rules) == 0 {
+			tell(cgroups, c, "cgroup", c.Cgroup)
+		}
 	}
 }

@@ -1,7 +1,9 @@
 package config
 
 import (
+	"net/netip"
 	"reflect"
+	"strings"
 	"testing"
 
 	"headgate/collective"
@@ -16,8 +18,30 @@ func TestCollective(t *testing.T) {
 	want := []Collective{
 		{collective.Policy{Name: "db", Cgroup: "/system.slice/db.service"}, file, 1},
 		{collective.Policy{Name: "all", Cgroup: "/"}, file, 5},
+		{collective.Policy{Name: "replicas", Cgroup: "/", Seed: true, Rules: []collective.Rule{
+			{Local: netip.MustParsePrefix("192.0.2.1/32"), LocalPort: collective.Ports{From: 5000, To: 5009}},
+			{Remote: netip.MustParsePrefix("10.0.0.0/8"), RemotePort: collective.Ports{From: 5432, To: 5432}, Weight: 4},
+		}}, file, 9},
 	}
 	if !reflect.DeepEqual(set.Collectives, want) || len(set.Interfaces) > 0 {
 		t.Errorf("%+v", set)
+	}
+}
+
+// A rule that cannot be, a law that there is none of and too many rules are told of, each
+// with its key.
+func TestCollectiveMistakes(t *testing.T) {
+	many := "kind: Collective\nname: a\ncgroup: /\nmatch:\n" + strings.Repeat("  - {sport: 1}\n", collective.MaxRules+1)
+	for text, want := range map[string]string{
+		"kind: Collective\nname: a\ncgroup: /\nmatch: [{weight: 0}]\n":       "match[0].weight: \"0\" is not a weight",
+		"kind: Collective\nname: a\ncgroup: /\nmatch: [{sport: 70000}]\n":    "match[0].sport",
+		"kind: Collective\nname: a\ncgroup: /\nmatch: [{dst: 10.0.0.1/8}]\n": "match[0].dst: \"10.0.0.1/8\" has bits beyond",
+		"kind: Collective\nname: a\ncgroup: /\nlaw: fair\n":                  "law: \"fair\" is not a law",
+		many: "match: 17 rules are more than 16",
+	} {
+		_, err := Load([]string{"-"}, strings.NewReader(text))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
 	}
 }

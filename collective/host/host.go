@@ -20,8 +20,9 @@ import (
 // Ours.
 const (
 	// Tick is how often connections are looked at: more often than once a round trip of 20
-	// ms, of which the seed's cycle wants every one.
-	Tick = 10 * time.Millisecond
+	// ms, of which the seed's cycle wants every one. Where ours has nothing to control half as
+	// often is enough.
+	Tick, calmTick = 10 * time.Millisecond, 20 * time.Millisecond
 	// lease is how long a cap outlives the last look.
 	lease = time.Second
 	// leastWindow, in packets: with one a lost packet waits for the timer.
@@ -40,8 +41,19 @@ type Host struct {
 // set is one policy at work.
 type set struct {
 	policy  collective.Policy
-	control collective.Seed
+	control control
 	members map[collective.ID]*member
+	capped  bool // some of them
+}
+
+// control is a control cycle: the seed's, or ours.
+type control interface {
+	Observe(collective.ID, collective.Reading)
+	Remove(collective.ID)
+	Caps(now time.Duration) map[collective.ID]collective.Cap
+	Controlling() bool
+	Required(collective.ID) (unit.Rate, bool)
+	Weigh(collective.ID, float64)
 }
 
 // member is a connection as it was at the last look.
@@ -62,10 +74,14 @@ func New(table *sockops.Table, policies []collective.Policy, dry bool) (*Host, e
 		return nil, err
 	}
 	for i, p := range policies {
-		if err := table.Attach(filepath.Join(mount, p.Cgroup), uint32(i)); err != nil {
+		if err := table.Attach(filepath.Join(mount, p.Cgroup), uint32(i), p.Rules); err != nil {
 			return nil, fmt.Errorf("set %s: %w", p.Name, err)
 		}
-		h.sets = append(h.sets, &set{policy: p, members: map[collective.ID]*member{}})
+		s := &set{policy: p, control: &collective.Control{}, members: map[collective.ID]*member{}}
+		if p.Seed {
+			s.control = &collective.Seed{}
+		}
+		h.sets = append(h.sets, s)
 	}
 	return h, nil
 }
@@ -73,9 +89,9 @@ func New(table *sockops.Table, policies []collective.Policy, dry bool) (*Host, e
 // Run looks and caps until ctx ends, then lifts all caps. Each state goes to show, so often
 // as every says.
 func (h *Host) Run(ctx context.Context, every time.Duration, show func([]State) error) error {
-	tick := time.NewTicker(Tick)
+	tick := time.NewTimer(Tick)
 	defer tick.Stop()
-	shown := time.Now()
+	var shown time.Time // the first at once
 	for {
 		h.Look()
 		if now := time.Now(); now.Sub(shown) >= every {
@@ -84,6 +100,7 @@ func (h *Host) Run(ctx context.Context, every time.Duration, show func([]State) 
 				return errors.Join(err, h.lift())
 			}
 		}
+		tick.Reset(h.pause())
 		select {
 		case <-ctx.Done():
 			return h.lift()
@@ -92,28 +109,31 @@ func (h *Host) Run(ctx context.Context, every time.Duration, show func([]State) 
 	}
 }
 
-// Look reads all connections once, and caps them.
+// pause is the time until the next look.
+func (h *Host) pause() time.Duration {
+	for _, s := range h.sets {
+		if s.policy.Seed || s.control.Controlling() {
+			return Tick
+		}
+	}
+	return calmTick
+}
+
+// Look reads what connections have shown since the last look, and caps them.
 func (h *Host) Look() {
 	now := sockops.Now()
-	seen := make([]map[collective.ID]bool, len(h.sets))
-	for i := range seen {
-		seen[i] = map[collective.ID]bool{}
-	}
-	for c := range h.table.Connections() {
+	h.table.Look(func(c *sockops.Connection) {
 		// A set's number that is not ours is of another process's policies.
-		if int(c.Set) >= len(h.sets) {
-			continue
+		if int(c.Set) < len(h.sets) {
+			h.sets[c.Set].observe(c)
 		}
-		seen[c.Set][c.ID] = true
-		h.sets[c.Set].observe(c)
-	}
-	for i, s := range h.sets {
-		for id := range s.members {
-			if !seen[i][id] {
-				delete(s.members, id)
-				s.control.Remove(id)
-			}
+	}, func(set uint32, id collective.ID) {
+		if int(set) < len(h.sets) {
+			delete(h.sets[set].members, id)
+			h.sets[set].control.Remove(id)
 		}
+	})
+	for _, s := range h.sets {
 		s.obey(h.table, s.control.Caps(now), now, h.dry)
 	}
 }
@@ -124,6 +144,9 @@ func (s *set) observe(c *sockops.Connection) {
 	if m == nil {
 		m = &member{Connection: c}
 		s.members[c.ID] = m
+		if w := s.policy.Weight(c.Local, c.Remote); w > 0 {
+			s.control.Weigh(c.ID, w)
+		}
 		if c.Rounds == 0 {
 			return
 		}
@@ -131,7 +154,7 @@ func (s *set) observe(c *sockops.Connection) {
 		m.Connection = c
 		return
 	}
-	r := collective.Reading{At: c.Seen, RTT: c.RTT, Acked: c.Acked, Backlog: unit.Bytes(c.Backlog)}
+	r := collective.Reading{At: c.Seen, RTT: c.RTT, Newest: c.Newest, Acked: c.Acked, Backlog: unit.Bytes(c.Backlog), ReceiverFull: c.ReceiverFull}
 	if c.Marked != m.Marked {
 		r.Events |= collective.ECN
 	}
@@ -147,6 +170,10 @@ func (s *set) observe(c *sockops.Connection) {
 
 // obey puts caps in force. A connection without one keeps none: its lease ends.
 func (s *set) obey(table *sockops.Table, caps map[collective.ID]collective.Cap, now time.Duration, dry bool) {
+	if len(caps) == 0 && !s.capped {
+		return
+	}
+	s.capped = len(caps) > 0
 	for id, m := range s.members {
 		before := m.cap
 		m.cap = caps[id]
@@ -198,7 +225,9 @@ func (h *Host) capped() (n int) {
 
 // State is what a set is doing.
 type State struct {
-	Set         string            `json:"set"`
+	Set string `json:"set"`
+	// At is on the kernel's monotonic clock.
+	At          time.Duration     `json:"at_ns"`
 	Controlling bool              `json:"controlling"`
 	Connections []ConnectionState `json:"connections"`
 }
@@ -222,8 +251,9 @@ type ConnectionState struct {
 
 // State is that of all sets, connections in the order of their ids.
 func (h *Host) State() (out []State) {
+	now := sockops.Now()
 	for _, s := range h.sets {
-		state := State{Set: s.policy.Name, Controlling: s.control.Controlling(), Connections: []ConnectionState{}}
+		state := State{Set: s.policy.Name, At: now, Controlling: s.control.Controlling(), Connections: []ConnectionState{}}
 		for id, m := range s.members {
 			needs, _ := s.control.Required(id)
 			state.Connections = append(state.Connections, ConnectionState{

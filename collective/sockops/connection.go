@@ -3,6 +3,7 @@ package sockops
 import (
 	"iter"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"headgate/collective"
@@ -19,8 +20,10 @@ type Connection struct {
 	// Rounds is how many round trips were measured, RTTSum their sum, RTT the newest.
 	Rounds      uint32
 	RTT, RTTSum time.Duration
-	Acked       uint64 // bytes
-	Backlog     uint32 // bytes written and not sent
+	// Newest is the round trip of the packet that was sent last of those acknowledged.
+	Newest  time.Duration
+	Acked   uint64 // bytes
+	Backlog uint32 // bytes written and not sent
 	// Window, Threshold (ssthresh), InFlight are in packets of at most Segment bytes.
 	Window, Threshold, InFlight, Segment uint32
 	// Delivered, Marked (with CE), Retransmits and Segments count packets.
@@ -30,8 +33,71 @@ type Connection struct {
 	// Paced (bytes a second) and Clamped (packets) are the caps in force; 0 is none.
 	Paced, Clamped uint32
 	AppLimited     bool
+	// ReceiverFull: its window has no room for another packet.
+	ReceiverFull bool
 
 	slot int
+}
+
+// seen is what the last look found in a slot.
+type seen struct {
+	id    collective.ID // 0 is nobody
+	set   uint32
+	told  bool // of the connection, with this count
+	count uint64
+	hot   int // looks for which it stays so without a change
+}
+
+// Ours: a slot that has shown something in the last staysHot looks is looked at every time;
+// of the others so many each time, in turns, so that a large table costs no more than a small
+// one (16,384 slots: once in 64 looks).
+const staysHot, others = 100, 256
+
+// Look tells of every connection that has shown something since the last look, and of every
+// one that ended. Of one that was silent it tells when its turn comes.
+func (t *Table) Look(changed func(*Connection), ended func(set uint32, id collective.ID)) {
+	if t.seen == nil {
+		t.seen = make([]seen, len(t.all))
+	}
+	still := t.hot[:0]
+	for _, i := range t.hot {
+		if t.look(i, changed, ended) {
+			still = append(still, i)
+		}
+	}
+	t.hot = still
+	for range min(others, len(t.all)) {
+		if t.seen[t.turn].hot == 0 && t.look(t.turn, changed, ended) {
+			t.hot = append(t.hot, t.turn)
+		}
+		t.turn = (t.turn + 1) % len(t.all)
+	}
+}
+
+// look looks at one slot, and says whether it is hot.
+func (t *Table) look(i int, changed func(*Connection), ended func(set uint32, id collective.ID)) (hot bool) {
+	s, w := &t.all[i], &t.seen[i]
+	id := collective.ID(atomic.LoadUint64(&s.Cookie))
+	if id != w.id {
+		if w.id != 0 {
+			ended(w.set, w.id)
+		}
+		*w = seen{id: id}
+	}
+	if id == 0 {
+		return false
+	}
+	if w.told && w.count == atomic.LoadUint64(&s.Count) {
+		w.hot = max(w.hot-1, 0)
+		return w.hot > 0
+	}
+	c, ok := s.snapshot()
+	if !ok || collective.ID(c.Cookie) != id {
+		return w.hot > 0 // it is being written, or ended just now
+	}
+	w.told, w.count, w.set, w.hot = true, c.Count, c.Set, staysHot
+	changed(c.connection(i))
+	return true
 }
 
 // Connections are all that are there now, each as it stood at one time.
@@ -55,12 +121,12 @@ func (s *slot) connection(i int) *Connection {
 		ID: collective.ID(s.Cookie), Set: s.Set, Passive: s.Passive != 0,
 		Local: s.local(), Remote: s.remote(),
 		Begun: time.Duration(s.BegunNs), Seen: time.Duration(s.SeenNs),
-		Rounds: s.Rtts, RTT: us(uint64(s.RttUs)), RTTSum: us(s.RttSumUs),
+		Rounds: s.Rtts, RTT: us(uint64(s.RttUs)), RTTSum: us(s.RttSumUs), Newest: us(uint64(s.NewestUs)),
 		Acked: s.Acked, Backlog: s.Backlog,
 		Window: s.Cwnd, Threshold: s.Ssthresh, InFlight: s.InFlight, Segment: s.Mss,
 		Delivered: s.Delivered, Marked: s.Marked, Retransmits: s.Retransmits, Segments: s.Segments,
 		Timeouts: s.Timeouts, Resent: s.Resent, Paced: s.Paced, Clamped: s.Clamped,
-		AppLimited: s.AppLimited != 0,
-		slot:       i,
+		AppLimited: s.AppLimited != 0, ReceiverFull: s.ReceiverFull != 0,
+		slot: i,
 	}
 }

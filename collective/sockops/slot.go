@@ -9,13 +9,13 @@ import (
 // slot is struct slot of slot.h, member by member (a test holds that).
 type slot struct {
 	Cookie, Count, BegunNs, SeenNs, Acked, RttSumUs uint64
-	Rtts, RttUs, SrttUs                             uint32
+	Rtts, RttUs, NewestUs, SrttUs                   uint32
 	Cwnd, Ssthresh, InFlight                        uint32
 	Mss, Backlog                                    uint32
 	Delivered, Marked, Retransmits, Segments        uint32
 	Timeouts, Resent                                uint32
 	Paced, Clamped                                  uint32
-	AppLimited, Set, Passive, Family                uint32
+	AppLimited, ReceiverFull, Set, Passive          uint32
 	LocalPort, RemotePort                           uint32
 	Local, Remote                                   [4]uint32
 	_                                               [padding]byte
@@ -26,7 +26,7 @@ type slot struct {
 }
 
 // padding brings the daemon's part to a cache line of its own.
-const padding = 24
+const padding = 20
 
 // snapshot copies the kernel's part as it stood at one time; ok is false if nobody has the
 // slot.
@@ -44,17 +44,10 @@ func (s *slot) snapshot() (c slot, ok bool) {
 // snapshotTries: a callback takes less than a microsecond.
 const snapshotTries = 1000
 
-func (s *slot) local() netip.AddrPort  { return address(s.Family, s.Local, s.LocalPort) }
-func (s *slot) remote() netip.AddrPort { return address(s.Family, s.Remote, s.RemotePort) }
+func (s *slot) local() netip.AddrPort  { return address(s.Local, s.LocalPort) }
+func (s *slot) remote() netip.AddrPort { return address(s.Remote, s.RemotePort) }
 
-// address of struct bpf_sock_ops, in the network's byte order; an IPv4 peer of an IPv6
-// socket is an IPv4 address.
-func address(family uint32, words [4]uint32, port uint32) netip.AddrPort {
-	bytes := *(*[16]byte)(unsafe.Pointer(&words))
-	if family == inet {
-		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(bytes[:4])), uint16(port))
-	}
-	return netip.AddrPortFrom(netip.AddrFrom16(bytes).Unmap(), uint16(port))
+// address of four words in the network's byte order.
+func address(words [4]uint32, port uint32) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom16(*(*[16]byte)(unsafe.Pointer(&words))).Unmap(), uint16(port))
 }
-
-const inet = 2 // AF_INET

@@ -15,6 +15,7 @@ struct slot {
 	__u64 rtt_sum_us;
 	__u32 rtts;
 	__u32 rtt_us; /* the newest sample */
+	__u32 newest_us; /* round trip of the packet sent last of those acknowledged */
 	__u32 srtt_us;
 	__u32 cwnd, ssthresh, in_flight; /* packets */
 	__u32 mss;
@@ -23,11 +24,11 @@ struct slot {
 	__u32 timeouts, resent;
 	__u32 paced, clamped; /* what is in force: bytes a second, packets; 0 is nothing */
 	__u32 app_limited;
+	__u32 receiver_full; /* it takes no more */
 	__u32 set;
 	__u32 passive;
-	__u32 family;
 	__u32 local_port, remote_port;
-	__u32 local[4], remote[4];
+	__u32 local[4], remote[4]; /* as in a rule */
 	/* The daemon writes; the version last. */
 	__u64 owner __attribute__((aligned(64))); /* the cookie of the connection that is meant */
 	__u64 lease_until_ns;
@@ -35,5 +36,15 @@ struct slot {
 	__u32 window; /* packets; 0 is no bound */
 	__u32 version;
 } __attribute__((aligned(64)));
+
+/* Which connections belong to a set: rule in rule.go. */
+#define MAX_RULES 16
+
+struct rule {
+	__u32 local[4], local_mask[4];
+	__u32 remote[4], remote_mask[4];
+	__u32 local_from, local_to; /* ports */
+	__u32 remote_from, remote_to;
+};
 
 #endif

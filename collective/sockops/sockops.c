@@ -25,7 +25,11 @@
 struct tcp_sock {
 	__u32 write_seq;
 	__u32 snd_nxt;
+	__u32 snd_una;
+	__u32 snd_wnd;
 	__u32 app_limited;
+	__u64 tcp_mstamp;      /* now, in us, as it processes a packet */
+	__u64 first_tx_mstamp; /* when the newest packet of those acknowledged was sent */
 };
 #pragma clang attribute pop
 
@@ -70,6 +74,36 @@ struct {
 
 const volatile __u32 set_of = 0; /* which set the connections of this cgroup are in */
 
+/* A connection is in the set if one of these is true of it, or if there are none.
+ * Addresses are of IPv6, those of IPv4 mapped into it, in the network's byte order. */
+const volatile struct rule rules[MAX_RULES] = {};
+const volatile __u32 rules_n = 0;
+
+static __always_inline int within(const volatile __u32 *net, const volatile __u32 *mask, const __u32 *addr)
+{
+	for (int i = 0; i < 4; i++)
+		if ((addr[i] & mask[i]) != net[i])
+			return 0;
+	return 1;
+}
+
+static __always_inline int belongs(const __u32 *local, const __u32 *remote, __u32 lport, __u32 rport)
+{
+	if (!rules_n)
+		return 1;
+	for (int i = 0; i < MAX_RULES; i++) {
+		const volatile struct rule *r = &rules[i];
+
+		if (i >= rules_n)
+			break;
+		if (lport < r->local_from || lport > r->local_to || rport < r->remote_from || rport > r->remote_to)
+			continue;
+		if (within(r->local, r->local_mask, local) && within(r->remote, r->remote_mask, remote))
+			return 1;
+	}
+	return 0;
+}
+
 static __always_inline struct slot *slot_of(struct held *h)
 {
 	__u32 i = h->slot;
@@ -85,8 +119,29 @@ static __always_inline void join(struct bpf_sock_ops *ctx, __u32 passive)
 	__u64 *refused;
 	struct bpf_sock *sk = ctx->sk;
 	__u32 zero = 0, i;
+	__u32 local[4] = {}, remote[4] = {};
+	__u32 lport, rport;
 
 	if (!sk)
+		return;
+	lport = ctx->local_port;
+	rport = bpf_ntohl(ctx->remote_port);
+	local[3] = ctx->local_ip4;
+	remote[3] = ctx->remote_ip4;
+	barrier(); /* the compiler may not choose between offsets into ctx */
+	if (ctx->family == AF_INET6) {
+		local[0] = ctx->local_ip6[0];
+		local[1] = ctx->local_ip6[1];
+		local[2] = ctx->local_ip6[2];
+		local[3] = ctx->local_ip6[3];
+		remote[0] = ctx->remote_ip6[0];
+		remote[1] = ctx->remote_ip6[1];
+		remote[2] = ctx->remote_ip6[2];
+		remote[3] = ctx->remote_ip6[3];
+	} else {
+		local[2] = remote[2] = bpf_htonl(0xffff);
+	}
+	if (!belongs(local, remote, lport, rport))
 		return;
 	h = bpf_sk_storage_get(&connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!h || h->joined) /* by the set of a cgroup below this one, whose program comes first */
@@ -107,22 +162,10 @@ static __always_inline void join(struct bpf_sock_ops *ctx, __u32 passive)
 	s->begun_ns = bpf_ktime_get_ns();
 	s->set = set_of;
 	s->passive = passive;
-	s->family = ctx->family;
-	s->local_port = ctx->local_port;
-	s->remote_port = bpf_ntohl(ctx->remote_port);
-	if (ctx->family == AF_INET6) {
-		s->local[0] = ctx->local_ip6[0];
-		s->local[1] = ctx->local_ip6[1];
-		s->local[2] = ctx->local_ip6[2];
-		s->local[3] = ctx->local_ip6[3];
-		s->remote[0] = ctx->remote_ip6[0];
-		s->remote[1] = ctx->remote_ip6[1];
-		s->remote[2] = ctx->remote_ip6[2];
-		s->remote[3] = ctx->remote_ip6[3];
-	} else {
-		s->local[0] = ctx->local_ip4;
-		s->remote[0] = ctx->remote_ip4;
-	}
+	s->local_port = lport;
+	s->remote_port = rport;
+	__builtin_memcpy(s->local, local, sizeof(local));
+	__builtin_memcpy(s->remote, remote, sizeof(remote));
 	/* Last: the daemon takes a slot with a cookie for one that is used. */
 	s->cookie = bpf_get_socket_cookie(ctx);
 	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_RTT_CB_FLAG |
@@ -232,6 +275,9 @@ static __always_inline void read(struct bpf_sock_ops *ctx, struct bpf_sock *sk, 
 	if (tp) {
 		s->backlog = tp->write_seq - tp->snd_nxt;
 		s->app_limited = tp->app_limited != 0;
+		if (ctx->op == BPF_SOCK_OPS_RTT_CB)
+			s->newest_us = tp->tcp_mstamp - tp->first_tx_mstamp;
+		s->receiver_full = tp->snd_nxt - tp->snd_una + ctx->mss_cache > tp->snd_wnd;
 	}
 }
 

@@ -21,6 +21,8 @@ const (
 	sockopsMapSlots               = "slots"
 	sockopsMapUnused              = "unused"
 	sockopsProgHeadgateCollective = "headgate_collective"
+	sockopsVarRules               = "rules"
+	sockopsVarRulesN              = "rules_n"
 	sockopsVarSetOf               = "set_of"
 )
 
@@ -83,7 +85,9 @@ type sockopsMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type sockopsVariableSpecs struct {
-	SetOf *ebpf.VariableSpec `ebpf:"set_of"`
+	Rules  *ebpf.VariableSpec `ebpf:"rules"`
+	RulesN *ebpf.VariableSpec `ebpf:"rules_n"`
+	SetOf  *ebpf.VariableSpec `ebpf:"set_of"`
 }
 
 // sockopsObjects contains all objects after they have been loaded into the kernel.
@@ -125,7 +129,9 @@ func (m *sockopsMaps) Close() error {
 //
 // It can be passed to loadSockopsObjects or ebpf.CollectionSpec.LoadAndAssign.
 type sockopsVariables struct {
-	SetOf *ebpf.Variable `ebpf:"set_of"`
+	Rules  *ebpf.Variable `ebpf:"rules"`
+	RulesN *ebpf.Variable `ebpf:"rules_n"`
+	SetOf  *ebpf.Variable `ebpf:"set_of"`
 }
 
 // sockopsPrograms contains all programs after they have been loaded into the kernel.

@@ -15,6 +15,7 @@ import (
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
+	"headgate/collective"
 	"headgate/internal/bpfobj"
 )
 
@@ -27,6 +28,9 @@ type Table struct {
 	memory                []byte
 	all                   []slot
 	version               uint32
+	seen                  []seen // by slot
+	hot                   []int  // slots that are looked at every time
+	turn                  int    // the next of the others
 }
 
 // Names of what is pinned.
@@ -139,8 +143,8 @@ func (t *Table) mapSlots() error {
 }
 
 // Attach watches the connections that processes of a cgroup open or accept from now on, as
-// a set's.
-func (t *Table) Attach(cgroup string, set uint32) error {
+// a set's, if one of the rules is true of them.
+func (t *Table) Attach(cgroup string, set uint32, rules []collective.Rule) error {
 	spec, err := loadSockops()
 	if err != nil {
 		return err
@@ -150,8 +154,14 @@ func (t *Table) Attach(cgroup string, set uint32) error {
 		spec.Maps[name].MaxEntries = (*m).MaxEntries()
 		replace[name] = *m
 	}
-	if err := spec.Variables["set_of"].Set(set); err != nil {
+	inKernel, n, err := kernelRules(rules)
+	if err != nil {
 		return err
+	}
+	for name, value := range map[string]any{"set_of": set, "rules": inKernel, "rules_n": n} {
+		if err := spec.Variables[name].Set(value); err != nil {
+			return err
+		}
 	}
 	var programs struct {
 		Program *ebpf.Program `ebpf:"headgate_collective"`

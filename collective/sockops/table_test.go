@@ -26,7 +26,7 @@ func table(t testing.TB, cgroup string, size int) *sockops.Table {
 		}
 		tab.Close()
 	})
-	if err := tab.Attach(cgroup, 7); err != nil {
+	if err := tab.Attach(cgroup, 7, nil); err != nil {
 		t.Fatal(err)
 	}
 	return tab

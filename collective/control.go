@@ -1,0 +1,308 @@
+package collective
+
+import (
+	"math"
+	"time"
+
+	"headgate/unit"
+)
+
+// Ours, of who needs what and when control begins and ends.
+const (
+	// needMemory is how long what a connection needs is remembered: means over less differ
+	// by more than the proportion is held (2.4 Mbit/s in messages of 12 KB: 20 % over a
+	// second, 4 % over 25).
+	needMemory = 30 * time.Second
+	// idleAfter: a connection that shows nothing for so long, or four round trips, is idle.
+	idleAfter = time.Second
+	// leastRise is how much a round trip must have grown to be congestion, beside
+	// seedBeta: the host's own delays come to that.
+	leastRise = 2 * time.Millisecond
+	// calmFor is how long nobody must have come short, or lost anything, before control ends.
+	calmFor = 3 * time.Second
+	// short: less than so much of what a connection needs is too little.
+	short = 0.87
+	// plenty: with so much of what it needs a set has enough.
+	plenty = 1.1
+	// learnt: what a connection needs is not known from less.
+	learnt = 2 * time.Second
+	// Averages over what just happens, and over what goes on.
+	soon, lasting = 100 * time.Millisecond, 2 * time.Second
+)
+
+// Control is our control cycle over one set of connections: the seed's, with a queue budget
+// in the place of equation 1 (law.go), shares that are held to the byte (shares.go), and
+// readings weighed by time. Its zero value is ready.
+type Control struct {
+	members     map[ID]*member
+	law         law
+	controlling bool
+	calm        time.Duration // since then nobody came short
+	stepped     time.Duration
+	// sated: the set was let go with work waiting that needs no help.
+	sated bool
+}
+
+// member is a connection of a Control.
+type member struct {
+	recent
+	weight float64 // by hand; 0 is what it needs
+	joined bool    // it has readings enough to be judged
+	base   time.Duration
+	rtt    time.Duration
+	need   mean
+	// pending is what it got since no work was waiting.
+	pending mean
+	// What it gets, in bit/s, and the part of its readings in which work was waiting, over
+	// a few round trips and over what goes on.
+	rate, lasts float64
+	waits, kept float64
+	lead        float64 // seconds of its share that it is ahead
+	lost        bool    // since the last step
+	newest      Reading
+}
+
+// mean is a rate that remembers for needMemory.
+type mean struct{ bits, seconds float64 }
+
+func (m *mean) add(bits, seconds float64) {
+	keep := math.Exp(-seconds / needMemory.Seconds())
+	m.bits, m.seconds = m.bits*keep+bits, m.seconds*keep+seconds
+}
+
+func (m mean) rate() float64 {
+	if m.seconds == 0 {
+		return 0
+	}
+	return m.bits / m.seconds
+}
+
+// Controlling tells whether the set is capped.
+func (c *Control) Controlling() bool { return c.controlling }
+
+// Required is what a connection was found to need, and whether that is known.
+func (c *Control) Required(id ID) (unit.Rate, bool) {
+	m := c.members[id]
+	if m == nil || !m.joined {
+		return 0, false
+	}
+	return unit.Rate(m.need.rate()), true
+}
+
+// Remove forgets a connection that has ended.
+func (c *Control) Remove(id ID) { delete(c.members, id) }
+
+// Weigh gives a connection a weight by hand, in any unit that is the same for all of the
+// set. It then counts instead of what the connection needs.
+func (c *Control) Weigh(id ID, weight float64) { c.member(id).weight = weight }
+
+func (c *Control) member(id ID) *member {
+	m := c.members[id]
+	if m == nil {
+		if c.members == nil {
+			c.members = map[ID]*member{}
+		}
+		m = &member{}
+		c.members[id] = m
+	}
+	return m
+}
+
+// Observe takes a reading of a connection; one that it has not seen yet joins the set.
+func (c *Control) Observe(id ID, r Reading) {
+	m := c.member(id)
+	before := m.newest
+	m.newest = r
+	m.add(r)
+	if !m.full() {
+		return
+	}
+	gap := r.At - before.At
+	if gap > max(idleAfter, 4*m.rtt) {
+		// The time in between says nothing of what it needs, or of how it is served.
+		m.lead, m.n, m.pending = 0, 1, mean{}
+		return
+	}
+	m.lost = m.lost || r.Events != 0
+	bits := float64(r.Acked-before.Acked) * 8
+	m.measure(bits, gap, r)
+	c.learn(m, bits, gap.Seconds(), m.waits > 0.5)
+	if c.controlling {
+		m.base = min(m.base, m.rtt)
+		return
+	}
+	m.settle(gap)
+	if m.known() && c.congested(m, r) {
+		c.begin(r.At)
+	}
+}
+
+// learn adds to what a connection needs what it got from one reading without work waiting to
+// the next such: all that was offered meanwhile. With work waiting all the time that is more
+// or less than it needs, and counts only while nobody holds it back.
+func (c *Control) learn(m *member, bits, seconds float64, waits bool) {
+	m.pending.bits, m.pending.seconds = m.pending.bits+bits, m.pending.seconds+seconds
+	long := m.pending.seconds > learnt.Seconds()
+	switch {
+	case waits && !long:
+		return
+	case !m.known(), !c.controlling && !(c.sated && long), !long && c.law.allowed > c.law.full:
+		m.need.add(m.pending.bits, m.pending.seconds)
+	}
+	m.pending = mean{}
+}
+
+// measure brings up to date what is true under control as well.
+func (m *member) measure(bits float64, gap time.Duration, r Reading) {
+	m.rtt = m.least()
+	if !m.joined {
+		m.joined, m.base = true, m.rtt
+		m.rate, m.lasts = m.recent.rate(), m.recent.rate()
+	}
+	if gap == 0 {
+		return
+	}
+	waits := one(r.Waits())
+	now := part(gap, max(2*m.rtt, soon))
+	m.rate += now * (bits/gap.Seconds() - m.rate)
+	m.waits += now * (waits - m.waits)
+	long := part(gap, lasting)
+	m.lasts += long * (bits/gap.Seconds() - m.lasts)
+	m.kept += long * (waits - m.kept)
+}
+
+// settle brings up to date what the round trip is while all is well: at once if it has
+// become shorter, slowly if the path has become longer.
+func (m *member) settle(took time.Duration) {
+	if m.rtt < m.base {
+		m.base = m.rtt
+		return
+	}
+	m.base += time.Duration(part(took, needMemory) * float64(m.rtt-m.base))
+}
+
+// known tells whether there is something to hold the connection to.
+func (m *member) known() bool { return m.joined && m.need.seconds >= learnt.Seconds() }
+
+// congested tells whether a connection's reading is the set event.
+func (c *Control) congested(m *member, r Reading) bool {
+	now := m.recent.rtt()
+	slow := float64(now) > seedBeta*float64(m.base) && now-m.base > leastRise
+	if !slow && r.Events == 0 {
+		return false
+	}
+	// What a set does to itself by more than it needs is not congestion, as long as no
+	// connection comes short.
+	if m.kept > 0.5 && m.lasts < short*m.need.rate() {
+		return true
+	}
+	attained, needs := 0.0, 0.0
+	for _, m := range c.members {
+		if m.counts(r.At) {
+			attained, needs = attained+m.rate, needs+m.need.rate()
+		}
+	}
+	return !c.sated && attained < plenty*needs
+}
+
+func (c *Control) begin(at time.Duration) {
+	c.controlling, c.sated = true, false
+	c.stepped, c.calm = at, at
+	needs, shares := 0.0, 0.0
+	for _, m := range c.members {
+		m.lead, m.lost = 0, false
+		if m.counts(at) {
+			needs, shares = needs+m.need.rate(), shares+m.share()
+		}
+	}
+	c.law = newLaw(needs / max(shares, 1))
+}
+
+// share is what its part of the set is measured by.
+func (m *member) share() float64 {
+	if m.weight > 0 {
+		return m.weight
+	}
+	return max(m.need.rate(), 1)
+}
+
+// counts tells whether a connection is in the set's averages.
+func (m *member) counts(now time.Duration) bool {
+	return m.known() && now-m.newest.At < max(idleAfter, 4*m.rtt)
+}
+
+// waiting tells whether a connection has more to send than it may.
+func (m *member) waiting(now time.Duration) bool { return m.counts(now) && m.waits > 0.5 }
+
+// Caps are what the set's connections may send now; none if it is not controlled.
+func (c *Control) Caps(now time.Duration) map[ID]Cap {
+	if !c.controlling {
+		c.refresh(now)
+		return nil
+	}
+	s := c.look(now)
+	if took := now - c.stepped; took >= max(s.rtt, stepLeast) {
+		c.stepped = now
+		c.law.step(s, took)
+		c.hold(s, now, took)
+		if c.over(s, now) {
+			c.controlling = false
+			return nil
+		}
+	}
+	caps := map[ID]Cap{}
+	for id, m := range c.members {
+		if m.known() {
+			caps[id] = c.law.cap(m, s)
+		}
+	}
+	return caps
+}
+
+// refresh notices that nothing waits any more: the next congestion is a new one.
+func (c *Control) refresh(now time.Duration) {
+	if !c.sated {
+		return
+	}
+	for _, m := range c.members {
+		if m.counts(now) && m.kept > 0.5 {
+			return
+		}
+	}
+	c.sated = false
+}
+
+// over tells whether control has done its work: for a while nobody came short, and nobody
+// would without it, and what was lost was lost by taking more than is needed.
+func (c *Control) over(s sight, now time.Duration) bool {
+	var kept, lasts, needs, all float64
+	for _, m := range c.members {
+		if !m.counts(now) {
+			continue
+		}
+		all, needs = all+m.lasts, needs+m.need.rate()
+		if m.kept > 0.5 {
+			kept, lasts = kept+1, lasts+m.lasts
+		}
+	}
+	lost := s.lost > 0 && all < plenty*needs
+	if lost || kept == 0 && c.law.standing.before > s.budget || !c.enough(now, lasts/max(kept, 1)) {
+		c.calm = now
+	}
+	if now-c.calm < calmFor {
+		return false
+	}
+	c.sated = kept > 0
+	return true
+}
+
+// enough tells whether everybody who has work waiting gets what it needs, and would if TCP
+// divided what those get alike.
+func (c *Control) enough(now time.Duration, each float64) bool {
+	for _, m := range c.members {
+		if m.counts(now) && m.kept > 0.5 && (m.weight > 0 || min(each, m.lasts) < short*m.need.rate()) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,177 @@
+package collective_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"headgate/collective"
+	"headgate/unit"
+)
+
+// bottleneck is a link with a queue in virtual time, and connections that send what they are
+// offered, as far as their caps let them.
+type bottleneck struct {
+	control collective.Control
+	rate    float64 // bit/s
+	base    time.Duration
+	room    float64 // bits that the queue holds; 0 is no bound
+
+	now    time.Duration
+	queue  float64 // bits
+	others float64 // bit/s
+	of     map[collective.ID]*source
+}
+
+// source is a connection's application and sender.
+type source struct {
+	offered        float64 // bit/s; infinite is greedy
+	backlog        float64
+	acked, carried float64
+	next           time.Duration
+	lost           bool
+	cap            collective.Cap
+	receiverTakes  float64 // bit/s; 0 is any
+}
+
+const moment = time.Millisecond
+
+func (b *bottleneck) run(took time.Duration) {
+	for end := b.now + took; b.now < end; b.now += moment {
+		rtt := b.base + time.Duration(b.queue/b.rate*1e9)
+		arrived := b.others * moment.Seconds()
+		sent := map[collective.ID]float64{}
+		for id, s := range b.of {
+			s.backlog += s.offered * moment.Seconds()
+			n := min(s.backlog, b.rate*moment.Seconds())
+			if s.cap.Rate > 0 {
+				n = min(n, float64(s.cap.Rate)*moment.Seconds())
+			}
+			if s.cap.Window > 0 {
+				n = min(n, float64(s.cap.Window)*8/rtt.Seconds()*moment.Seconds())
+			}
+			if s.receiverTakes > 0 {
+				n = min(n, s.receiverTakes*moment.Seconds())
+			}
+			sent[id] = n
+			arrived += n
+		}
+		b.queue += arrived
+		out := min(b.queue, b.rate*moment.Seconds())
+		b.queue -= out
+		over := b.room > 0 && b.queue > b.room
+		if over {
+			b.queue = b.room
+		}
+		for id, s := range b.of {
+			n := sent[id]
+			if arrived > out && b.queue > 0 {
+				n *= out / arrived // its part of what leaves
+			}
+			if math.IsInf(s.offered, 1) {
+				s.backlog = 1e9
+			} else {
+				s.backlog -= n
+			}
+			s.acked += n / 8
+			s.carried += n
+			if over && sent[id] > 0 {
+				s.lost = true
+			}
+			if b.now >= s.next && n > 0 {
+				s.next = b.now + rtt
+				r := collective.Reading{At: b.now, RTT: rtt, Newest: rtt, Acked: uint64(s.acked), Backlog: unit.Bytes(s.backlog / 8)}
+				if s.backlog < 20e3*8 && !math.IsInf(s.offered, 1) && s.cap.Rate == 0 {
+					r.Backlog = 0
+				}
+				r.ReceiverFull = s.receiverTakes > 0
+				if s.lost {
+					r.Events, s.lost = collective.FastRetransmit, false
+				}
+				b.control.Observe(id, r)
+			}
+		}
+		if b.now%(10*time.Millisecond) == 0 {
+			caps := b.control.Caps(b.now)
+			for id, s := range b.of {
+				s.cap = caps[id]
+			}
+		}
+	}
+}
+
+// rates lets time pass, and gives what each connection carried in it.
+func (b *bottleneck) rates(took time.Duration) map[collective.ID]float64 {
+	before := map[collective.ID]float64{}
+	for id, s := range b.of {
+		before[id] = s.carried
+	}
+	b.run(took)
+	out := map[collective.ID]float64{}
+	for id, s := range b.of {
+		out[id] = (s.carried - before[id]) / took.Seconds()
+	}
+	return out
+}
+
+// Five connections that were paced at 8:4:2:1:1 and then take all they can keep these shares
+// of the whole link, with a short queue.
+func TestControlGreedy(t *testing.T) {
+	for _, base := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond} {
+		b := &bottleneck{rate: 100e6, base: base, of: map[collective.ID]*source{}}
+		shares := []float64{8, 4, 2, 1, 1}
+		for i, w := range shares {
+			b.of[collective.ID(i+1)] = &source{offered: w * 5e6}
+		}
+		b.run(20 * time.Second)
+		if b.control.Controlling() {
+			t.Fatalf("%v: it is controlled while all is well", base)
+		}
+		for _, s := range b.of {
+			s.offered = math.Inf(1)
+		}
+		b.run(5 * time.Second)
+		got := b.rates(20 * time.Second)
+		sum := 0.0
+		for i, w := range shares {
+			r := got[collective.ID(i+1)]
+			sum += r
+			if want := 100e6 * w / 16; math.Abs(r/want-1) > 0.07 {
+				t.Errorf("%v: connection %d has %.2f Mbit/s, want %.2f", base, i+1, r/1e6, want/1e6)
+			}
+		}
+		if sum < 97e6 {
+			t.Errorf("%v: together they have %.1f of 100 Mbit/s", base, sum/1e6)
+		}
+		if q := b.queue / b.rate * 1e3; q > 30 {
+			t.Errorf("%v: the queue is %.1f ms", base, q)
+		}
+	}
+}
+
+// Behind others that leave 4 of 10 Mbit/s, connections that need 4.8 and 2.4 have 2.67 and
+// 1.33; as the others end they catch up and are let go.
+func TestControlOthers(t *testing.T) {
+	b := &bottleneck{rate: 10e6, base: 20 * time.Millisecond, of: map[collective.ID]*source{1: {offered: 4.8e6}, 2: {offered: 2.4e6}}}
+	b.run(25 * time.Second)
+	b.others = 6e6
+	b.run(5 * time.Second)
+	got := b.rates(55 * time.Second)
+	if r := got[1] / got[2]; math.Abs(r/2-1) > 0.05 {
+		t.Errorf("%.2f to 1, want 2", r)
+	}
+	if sum := got[1] + got[2]; sum < 3.7e6 {
+		t.Errorf("together they have %.2f of 4 Mbit/s", sum/1e6)
+	}
+	b.others = 0
+	b.run(5 * time.Second)
+	for id, r := range b.rates(5 * time.Second) {
+		if want := b.of[id].offered; r < 0.95*want {
+			t.Errorf("5 s after the congestion connection %d has %.2f of %.2f Mbit/s", id, r/1e6, want/1e6)
+		}
+	}
+	b.run(10 * time.Second)
+	if b.control.Controlling() {
+		t.Error("20 s after the congestion it is still controlled")
+	}
+}

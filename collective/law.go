@@ -1,0 +1,221 @@
+package collective
+
+import (
+	"math"
+	"time"
+
+	"headgate/unit"
+)
+
+// Ours, of how much a set sends: chosen on the networks of seednet_test.go and rivals_test.go.
+const (
+	// stepLeast is the least time between two steps; a step takes a round trip if that is
+	// longer.
+	stepLeast = 50 * time.Millisecond
+	// The budget of the queue is this part of the base round trip, between these bounds.
+	budgetPart              = 0.4
+	leastBudget, mostBudget = 3 * time.Millisecond, 20 * time.Millisecond
+	// bendLeast is the least round trip by which the pace is bent: it takes a look of 10 ms,
+	// and a round trip or two, to see what came of it.
+	bendLeast = 40 * time.Millisecond
+	// mostBend is how far the pace is bent down at most: a machine that stood still for
+	// seconds is no queue.
+	mostBend = 0.25
+	// gain is by what part of the way to where the queue would be at its budget a step goes,
+	// grow the most that one goes up.
+	gain, grow = 0.4, 0.05
+	// yield is the part of one connection's share that a loss costs: CUBIC's.
+	yield = 0.3
+	// warned is for how long a loss is news. Where more steps than fewLosses see one, it is
+	// loss that shares the path out, however short the queue is.
+	warned    = 3 * time.Second
+	fewLosses = 0.25
+	// ahead is how far a cap may be above what is attained.
+	ahead = 1.25
+	// least is the part of what the set needs below which delay does not lower it: there may
+	// be a queue that it cannot shorten. leastLost is the same for losses.
+	least, leastLost = 0.1, 0.04
+	// The queue is others' if it is within its budget in less than rare of the time, whatever
+	// the set does, and no longer if in more than often: in the mean over rivalsFor.
+	rivalsFor   = 1250 * time.Millisecond
+	rare, often = 0.02, 0.2
+	// Whether it is really others' is tested every testEvery: by half as much for testFor, or
+	// four round trips.
+	testEvery, testFor = 20 * time.Second, 500 * time.Millisecond
+	// standingFor is a time in which a burst passes: a queue that never does is standing.
+	standingFor = 500 * time.Millisecond
+	// leastPace in bit/s, two segments in a quarter of a second, is the lowest that is set. A
+	// connection that is told a hundredth of that waits for as long, whatever it is told next.
+	leastPace = 2 * segment * 8 / 0.25
+	// windowRounds is how many round trips of its pace a connection's window has room for,
+	// leastWindow the least in packets.
+	windowRounds, leastWindow = 2, 4
+)
+
+// law decides how much a set sends: scale times each connection's share, while the queue is
+// at its budget. When the round trip is shorter or longer than that the pace is bent up or
+// down with it, as a window would that is not in whole packets.
+type law struct {
+	scale float64
+	// full is the scale at which all have what they need.
+	full float64
+	// allowed is the mean of the bent scale over the time in which rates are measured.
+	allowed float64
+	clock   time.Duration // time in steps
+	lostAt  time.Duration // when something was lost last; 0 is never
+	// within is the part of the last time in which the queue was within its budget, lossy
+	// that in which something was lost.
+	within, lossy float64
+	// rivals: somebody else keeps the queue full, so that TCP's own way of finding a
+	// share is the only one left.
+	rivals bool
+	// tested is when that was tested last, held the scale meanwhile; 0 is no test.
+	tested   time.Duration
+	held     float64
+	standing standing
+}
+
+// standing is the shortest queue of a standingFor, that of the one before, and when this began.
+type standing struct {
+	now, before time.Duration
+	since       time.Duration
+}
+
+func newLaw(full float64) law {
+	return law{scale: ahead * full, allowed: ahead * full, full: full, within: 1}
+}
+
+// sight is what a set shows.
+type sight struct {
+	members, waiting   int
+	rtt, queue, budget time.Duration // means, by share
+	// bend is what the pace is multiplied by for the queue that is there.
+	bend     float64
+	attained float64 // bit/s of those that wait, or of all if none does
+	shares   float64 // of those
+	lost     int     // how many lost something since the last step
+}
+
+// look sums up the members that count.
+func (c *Control) look(now time.Duration) (s sight) {
+	s.bend = 1
+	var shares, all, queue, rtt, base float64
+	for _, m := range c.members {
+		if !m.counts(now) {
+			continue
+		}
+		s.members++
+		share := m.share()
+		shares, all = shares+share, all+m.rate
+		queue += share * max(m.rtt-m.base, 0).Seconds()
+		rtt += share * m.rtt.Seconds()
+		base += share * m.base.Seconds()
+		if m.waiting(now) {
+			s.waiting++
+			s.attained += m.rate
+			s.shares += share
+		}
+		if m.lost {
+			s.lost++
+		}
+	}
+	if shares == 0 {
+		return s
+	}
+	if s.waiting == 0 {
+		s.attained, s.shares = all, shares
+	}
+	mean := func(v float64) time.Duration { return time.Duration(v / shares * 1e9) }
+	s.queue, s.rtt = mean(queue), mean(rtt)
+	s.budget = min(max(time.Duration(budgetPart*float64(mean(base))), leastBudget), mostBudget)
+	trip := max(mean(base), bendLeast)
+	s.bend = max((trip+s.budget).Seconds()/(trip+s.queue).Seconds(), mostBend)
+	return s
+}
+
+// step brings the scale up to date.
+func (l *law) step(s sight, took time.Duration) {
+	if s.members == 0 {
+		// All are idle, or so held back that they show nothing.
+		l.scale *= 1 + grow
+		return
+	}
+	l.watch(s, took)
+	floor := least * l.full
+	switch {
+	case s.lost > 0:
+		l.lostAt = l.clock
+		of := float64(max(s.waiting, s.lost))
+		l.scale *= 1 - yield*float64(s.lost)/of
+		floor = leastLost * l.full
+	case l.held > 0:
+		l.test(s)
+	case l.rivals && l.clock-l.tested > testEvery:
+		l.tested, l.held = l.clock, l.scale
+		l.scale /= 2
+	case l.rivals:
+		l.scale *= 1 + min(l.probing(s, took), 1)
+	case s.bend < 1:
+		l.scale *= 1 + gain*(s.bend-1)
+	case l.lostAt > 0 && l.clock-l.lostAt < warned:
+		l.scale *= 1 + min(l.probing(s, took), max(grow, min(2*(l.lossy-fewLosses), 1)))
+	default:
+		l.scale *= 1 + min(gain*(s.bend-1), grow)
+	}
+	if s.waiting > 0 && l.held == 0 {
+		// Beyond what is attained a cap binds nobody.
+		l.scale *= min(1, ahead*s.attained/s.shares/l.allowed)
+	}
+	l.scale = max(l.scale, floor)
+}
+
+// watch sees whether the queue stands, and whose it is.
+func (l *law) watch(s sight, took time.Duration) {
+	l.clock += took
+	l.allowed += part(took, max(2*s.rtt, soon)) * (l.scale*s.bend - l.allowed)
+	l.within += part(took, rivalsFor) * (one(s.queue < s.budget) - l.within)
+	l.lossy += part(took, rivalsFor) * (one(s.lost > 0) - l.lossy)
+	if l.within < rare && !l.rivals {
+		l.rivals, l.tested = true, l.clock-testEvery // at once, the first time
+	} else if l.within > often {
+		l.rivals, l.held = false, 0
+	}
+	if q := &l.standing; l.clock-q.since >= standingFor {
+		*q = standing{now: s.queue, before: q.now, since: l.clock}
+	} else {
+		q.now = min(q.now, s.queue)
+	}
+}
+
+// test ends a test: the queue that went away was the set's own.
+func (l *law) test(s sight) {
+	if s.queue < s.budget {
+		l.rivals, l.within, l.held = false, 1, 0
+	} else if l.clock-l.tested > max(4*s.rtt, testFor) {
+		l.scale, l.held = l.held, 0
+	}
+}
+
+// probing is by what part the set's connections would grow in congestion avoidance: by a
+// segment a round trip each.
+func (l *law) probing(s sight, took time.Duration) float64 {
+	rounds := took.Seconds() / s.rtt.Seconds()
+	return float64(s.waiting) * segment * 8 / s.rtt.Seconds() * rounds / max(s.attained, 1)
+}
+
+// cap is a connection's.
+func (l *law) cap(m *member, s sight) Cap {
+	rate := l.scale * s.bend * m.share() * m.due()
+	window := windowRounds * rate * (m.rtt + s.budget).Seconds() / 8
+	return Cap{Rate: unit.Rate(max(rate, leastPace)), Window: unit.Bytes(max(window, leastWindow*segment))}
+}
+
+// part is what a new value weighs in a mean over so long, after so much time.
+func part(took, over time.Duration) float64 { return 1 - math.Exp(-took.Seconds()/over.Seconds()) }
+
+func one(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,90 @@
+package collective_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"headgate/collective"
+)
+
+var fiveShares = []float64{8, 4, 2, 1, 1}
+
+// rivals are greedy connections beside a set of five that were paced at 8:4:2:1:1 and then are
+// greedy as well, on 50 Mbit/s and 20 ms.
+type rivals struct{ n, room int }
+
+// run gives what each of the set gets, in Mbit/s.
+func (r rivals) run(controlled bool) (out []float64) {
+	s := &sim{rate: 50e6, delay: 20 * time.Millisecond, room: r.room, rng: rand.New(rand.NewPCG(1, 2)), control: &collective.Control{}}
+	const calm = 20 * time.Second
+	for i, w := range fiveShares {
+		t := s.newTCP(collective.ID(i+1), low)
+		t.most, t.observed = math.Inf(1), true
+		s.set = append(s.set, t)
+		paced := 0.8 * s.rate * w / 16 * carries * 8 / packet
+		var feed func()
+		feed = func() {
+			if s.now >= calm {
+				t.backlog = math.Inf(1)
+				t.send()
+				return
+			}
+			t.backlog += paced / 8 * 0.01
+			t.send()
+			s.after(10*time.Millisecond, feed)
+		}
+		feed()
+	}
+	if controlled {
+		s.look()
+	}
+	s.run(calm)
+	for i := range r.n {
+		t := s.newTCP(collective.ID(100+i), low)
+		t.most, t.backlog = math.Inf(1), math.Inf(1)
+		s.after(time.Duration(i)*100*time.Millisecond, t.send)
+	}
+	s.run(2 * calm)
+	before := make([]float64, len(s.set))
+	for i, t := range s.set {
+		before[i] = t.acked
+	}
+	s.run(5 * calm)
+	for i, t := range s.set {
+		out = append(out, (t.acked-before[i])*8/60e6)
+	}
+	return out
+}
+
+// Among rivals the set keeps its proportions, and what it gets is about what plain TCP gets
+// for it: neither starved nor greedier than the rest. Behind a queue of a tenth of what it
+// should have, and 20 rivals, windows of two packets are too small for either; it is logged.
+func TestControlRivals(t *testing.T) {
+	for _, r := range []rivals{{20, 400}, {20, 200}, {20, 50}, {5, 400}, {5, 200}, {5, 50}, {1, 400}, {1, 200}, {1, 50}, {0, 400}, {0, 50}} {
+		t.Run(fmt.Sprintf("%d-%d", r.n, r.room), func(t *testing.T) {
+			plain, ours := 0.0, 0.0
+			for _, v := range r.run(false) {
+				plain += v
+			}
+			got := r.run(true)
+			for _, v := range got {
+				ours += v
+			}
+			t.Logf("%.2f: %.2f Mbit/s, plain TCP %.2f", got, ours, plain)
+			if r == (rivals{20, 50}) {
+				return
+			}
+			for i, w := range fiveShares {
+				if want := ours * w / 16; math.Abs(got[i]/want-1) > 0.07 {
+					t.Errorf("connection %d has %.2f Mbit/s, want %.2f", i+1, got[i], want)
+				}
+			}
+			if ours < 0.5*plain || ours > 1.5*plain {
+				t.Errorf("together they have %.2f Mbit/s, with plain TCP %.2f", ours, plain)
+			}
+		})
+	}
+}

@@ -1,0 +1,60 @@
+package sockops
+
+import (
+	"fmt"
+	"math"
+	"net/netip"
+	"unsafe"
+
+	"headgate/collective"
+)
+
+// rule is struct rule of slot.h.
+type rule struct {
+	Local, LocalMask, Remote, RemoteMask     [4]uint32
+	LocalFrom, LocalTo, RemoteFrom, RemoteTo uint32
+}
+
+func newRule(r collective.Rule) (out rule) {
+	out.Local, out.LocalMask = network(r.Local)
+	out.Remote, out.RemoteMask = network(r.Remote)
+	out.LocalFrom, out.LocalTo = ports(r.LocalPort)
+	out.RemoteFrom, out.RemoteTo = ports(r.RemotePort)
+	return out
+}
+
+func ports(p collective.Ports) (from, to uint32) {
+	if p == (collective.Ports{}) {
+		return 0, math.MaxUint16
+	}
+	return uint32(p.From), uint32(p.To)
+}
+
+// network is a prefix as four words in the network's byte order, IPv4 mapped into IPv6; the
+// zero Prefix holds everything.
+func network(p netip.Prefix) (net, mask [4]uint32) {
+	if !p.IsValid() {
+		return net, mask
+	}
+	bits := p.Bits()
+	if p.Addr().Is4() {
+		bits += 96
+	}
+	var m [16]byte
+	for i := range bits {
+		m[i/8] |= 0x80 >> (i % 8)
+	}
+	a := p.Masked().Addr().As16()
+	return *(*[4]uint32)(unsafe.Pointer(&a)), *(*[4]uint32)(unsafe.Pointer(&m))
+}
+
+// kernelRules are as many as the program has room for.
+func kernelRules(rules []collective.Rule) (out [collective.MaxRules]rule, n uint32, err error) {
+	if len(rules) > len(out) {
+		return out, 0, fmt.Errorf("%d rules are more than %d", len(rules), len(out))
+	}
+	for i, r := range rules {
+		out[i] = newRule(r)
+	}
+	return out, uint32(len(rules)), nil
+}

@@ -1,0 +1,116 @@
+package sockops_test
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"headgate/collective"
+	"headgate/collective/sockops"
+	"headgate/lab/labtest"
+	"headgate/lab/traffic"
+)
+
+// The kernel takes the connections of which a rule is true, and no others: by port and by
+// prefix, of IPv4 and IPv6, and of either end. Every flow has two ends in the cgroup.
+func TestRules(t *testing.T) {
+	labtest.NeedRoot(t)
+	cgroup := labtest.Cgroup(t)
+	l := rig(t)
+	addr := func(name string, ipv6 bool) netip.Addr {
+		a, err := l.Node(name).Addr(ipv6)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	host := func(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+	var flows []traffic.Flow
+	for i, ipv6 := range []bool{false, true} {
+		for _, port := range []uint16{5001, 5002} {
+			flows = append(flows, traffic.Flow{Name: string(rune('a' + 2*i + int(port-5001))), From: "server", To: "client", Protocol: traffic.TCP, DstPort: port, IPv6: ipv6})
+		}
+	}
+	server, server6 := addr("server", false), addr("server", true)
+	for _, c := range []struct {
+		what  string
+		rules []collective.Rule
+		ends  int // of the eight
+	}{
+		{"no rule", nil, 8},
+		{"a port of the other end", []collective.Rule{{RemotePort: collective.Ports{From: 5001, To: 5001}}}, 2},
+		{"ports of the own end", []collective.Rule{{LocalPort: collective.Ports{From: 5001, To: 5002}}}, 4},
+		{"an IPv4 address", []collective.Rule{{Local: host(server)}}, 2},
+		{"an IPv6 address", []collective.Rule{{Local: host(server6)}}, 2},
+		{"both ends and a port", []collective.Rule{{Local: host(server6), Remote: host(addr("client", true)), RemotePort: collective.Ports{From: 5002, To: 5002}}}, 1},
+		{"a prefix with all of IPv4", []collective.Rule{{Remote: netip.MustParsePrefix("0.0.0.0/0")}}, 4},
+		{"one of two rules", []collective.Rule{{Local: host(server)}, {RemotePort: collective.Ports{From: 5002, To: 5002}}}, 3},
+		{"another port", []collective.Rule{{RemotePort: collective.Ports{From: 5003, To: 6000}}}, 0},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			tab := open(t, 64)
+			defer func() {
+				if err := tab.Remove(); err != nil {
+					t.Error(err)
+				}
+				tab.Close()
+			}()
+			if err := tab.Attach(cgroup, 0, c.rules); err != nil {
+				t.Fatal(err)
+			}
+			s, err := traffic.Start(t.Context(), l.Host, flows, traffic.Options{Duration: time.Minute})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { s.Stop(); s.Wait() }()
+			all := slices.Collect(tab.Connections())
+			if len(all) != c.ends {
+				t.Errorf("%d ends are watched, want %d", len(all), c.ends)
+			}
+			for _, v := range all {
+				holds := len(c.rules) == 0 || slices.ContainsFunc(c.rules, func(r collective.Rule) bool { return r.Holds(v.Local, v.Remote) })
+				if !holds {
+					t.Errorf("%v to %v is watched, and no rule is true of it", v.Local, v.Remote)
+				}
+			}
+		})
+	}
+}
+
+// Look tells once of what a connection has shown, and of its end.
+func TestLook(t *testing.T) {
+	labtest.NeedRoot(t)
+	tab := table(t, labtest.Cgroup(t), 64)
+	l := rig(t)
+	s := start(t, l, 1, 3*time.Second, "cubic")
+	told, ended := map[collective.ID]int{}, map[collective.ID]bool{}
+	look := func() {
+		tab.Look(func(c *sockops.Connection) { told[c.ID]++ }, func(set uint32, id collective.ID) {
+			if set != 7 {
+				t.Errorf("connection %d was of set %d, want 7", id, set)
+			}
+			ended[id] = true
+		})
+	}
+	for range 100 {
+		look()
+		time.Sleep(10 * time.Millisecond)
+	}
+	if len(told) != 2 {
+		t.Fatalf("%d ends are told of, want 2", len(told))
+	}
+	for id, n := range told {
+		// The sender shows something each round trip of 20 ms and more, the receiver never does.
+		if n > 60 {
+			t.Errorf("end %d is told of %d times in 50 round trips", id, n)
+		}
+	}
+	s.Stop()
+	s.Wait()
+	time.Sleep(100 * time.Millisecond)
+	look()
+	if len(ended) != 2 {
+		t.Errorf("%d ends have ended, want 2", len(ended))
+	}
+}
