@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"headgate/bench"
+	collectivebench "headgate/bench/collective"
 	"headgate/bench/groups"
 	labbench "headgate/bench/lab"
 	"headgate/bench/probing"
@@ -21,7 +22,7 @@ import (
 
 // benches is every bench: what it measures may depend on what is drawn, its name
 // and its claims' ids never do.
-var benches = []func(*bench.Draw) bench.Bench{groups.Bench, labbench.Bench, switching.Bench, probing.Bench}
+var benches = []func(*bench.Draw) bench.Bench{groups.Bench, labbench.Bench, switching.Bench, probing.Bench, collectivebench.Bench}
 
 func benchCommand(a *app) *cobra.Command {
 	c := &cobra.Command{

@@ -1,0 +1,160 @@
+package collective
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"headgate/collective/host"
+)
+
+// What controls a set: nothing, the seed's cycle, or ours.
+const (
+	plain = "plain"
+	seed  = "seed"
+	ours  = "headgate"
+)
+
+// laws are measured beside each other.
+var laws = []string{plain, seed, ours}
+
+// set is a set of connections of a daemon, chosen by the ports that their senders have.
+type set struct {
+	name  string
+	law   string
+	rules []string // of YAML, "sport: 5001"
+}
+
+// daemon is "headgate collective run", as a user would start it.
+type daemon struct {
+	cmd      *exec.Cmd
+	instance string
+	dir      string
+	done     chan struct{}
+
+	mu     sync.Mutex
+	states []host.State
+}
+
+var instances atomic.Int32
+
+// every is the time between two states of a daemon; seldom is for those whose cost is
+// measured, that of printing apart.
+const every, seldom = 100 * time.Millisecond, time.Minute
+
+// watch starts a daemon and waits until it watches. Sets that nothing controls are left out;
+// without any there is no daemon.
+func watch(ctx context.Context, sets ...set) (*daemon, error) { return watchEvery(ctx, every, sets...) }
+
+func watchEvery(ctx context.Context, every time.Duration, sets ...set) (*daemon, error) {
+	sets = slices.DeleteFunc(sets, func(s set) bool { return s.law == plain })
+	if len(sets) == 0 {
+		return nil, nil
+	}
+	dir, err := os.MkdirTemp("", "headgate-bench-")
+	if err != nil {
+		return nil, err
+	}
+	d := &daemon{dir: dir, done: make(chan struct{})}
+	file := filepath.Join(dir, "collective.yaml")
+	if err := os.WriteFile(file, []byte(configOf(sets)), 0o600); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	d.instance = fmt.Sprintf("bench-%d-%d", os.Getpid(), instances.Add(1))
+	d.cmd = exec.CommandContext(ctx, self, "collective", "run", "-f", file, "-o", "json", "--interval", every.String(), "--instance", d.instance)
+	d.cmd.Cancel = func() error { return d.cmd.Process.Signal(syscall.SIGTERM) }
+	var said strings.Builder
+	d.cmd.Stderr = &said
+	out, err := d.cmd.StdoutPipe()
+	if err == nil {
+		err = d.cmd.Start()
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	first := make(chan struct{})
+	go d.read(out, first)
+	select {
+	case <-first:
+		return d, nil
+	case <-d.done:
+	case <-time.After(10 * time.Second):
+	}
+	return nil, errors.Join(fmt.Errorf("headgate collective run does not begin: %s", said.String()), d.end())
+}
+
+func configOf(sets []set) string {
+	var b strings.Builder
+	for i, s := range sets {
+		if i > 0 {
+			b.WriteString("---\n")
+		}
+		fmt.Fprintf(&b, "kind: Collective\nname: %s\nlaw: %s\ncgroup: /\nmatch:\n", s.name, s.law)
+		for _, r := range s.rules {
+			fmt.Fprintf(&b, "  - {%s}\n", r)
+		}
+	}
+	return b.String()
+}
+
+func (d *daemon) read(out io.Reader, first chan<- struct{}) {
+	defer close(d.done)
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 64<<20)
+	for n := 0; lines.Scan(); n++ {
+		var s []host.State
+		if json.Unmarshal(lines.Bytes(), &s) != nil {
+			continue
+		}
+		if n == 0 {
+			close(first)
+		}
+		d.mu.Lock()
+		d.states = append(d.states, s...)
+		d.mu.Unlock()
+	}
+}
+
+// of are a set's states so far.
+func (d *daemon) of(name string) (out []host.State) {
+	if d == nil {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, s := range d.states {
+		if s.Set == name {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// end ends the daemon, which lifts all caps.
+func (d *daemon) end() error {
+	if d == nil {
+		return nil
+	}
+	if d.cmd.ProcessState == nil {
+		d.cmd.Process.Signal(syscall.SIGTERM)
+	}
+	<-d.done
+	err := d.cmd.Wait()
+	return errors.Join(err, os.RemoveAll(d.dir))
+}

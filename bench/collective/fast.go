@@ -1,0 +1,255 @@
+package collective
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"headgate/bench"
+	"headgate/lab"
+	"headgate/lab/link"
+	"headgate/lab/traffic"
+	"headgate/unit"
+)
+
+// fiveShares are those of the five members, in sixteenths.
+var fiveShares = []float64{8, 4, 2, 1, 1}
+
+// Times of a run: paced, greedy but not counted, and counted.
+const (
+	fastCalm   = 12 * time.Second
+	fastSettle = 5 * time.Second
+	fastCount  = 10 * time.Second
+	// Twenty rivals take longer to share.
+	rivalsSettle, rivalsCount = 15 * time.Second, 30 * time.Second
+	quickSettle, quickCount   = 8 * time.Second, 8 * time.Second
+)
+
+// times are when what is counted begins and ends.
+func (c fastCase) times() (from, to time.Duration) {
+	if c.rivals > 0 && c.quick {
+		return fastCalm + quickSettle, fastCalm + quickSettle + quickCount
+	}
+	if c.rivals > 0 {
+		return fastCalm + rivalsSettle, fastCalm + rivalsSettle + rivalsCount
+	}
+	return fastCalm + fastSettle, fastCalm + fastSettle + fastCount
+}
+
+// fastCase is five members on one link, paced for a while and then greedy:
+//
+//	server ── router ══rate, RTT══ client
+type fastCase struct {
+	rate    unit.Rate
+	rtt     time.Duration
+	control string // cubic or bbr
+	queue   string // droptail, red or ecn
+	byHand  bool
+	rivals  int // greedy flows beside them
+	quick   bool
+}
+
+func (c fastCase) id() string {
+	how := "learned"
+	if c.byHand {
+		how = "by-hand"
+	}
+	return fmt.Sprintf("%s/%s/%s/%s/%s", c.rate, c.rtt, c.control, c.queue, how)
+}
+
+func fastCases() (out []bench.Case) {
+	for _, rate := range []unit.Rate{100 * unit.Mbit, unit.Gbit} {
+		for _, rtt := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond} {
+			for _, control := range []string{"cubic", "bbr"} {
+				for _, queue := range []string{"droptail", "red", "ecn"} {
+					for _, byHand := range []bool{false, true} {
+						out = append(out, fastCase{rate: rate, rtt: rtt, control: control, queue: queue, byHand: byHand}.bench())
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+func (c fastCase) bench() bench.Case {
+	id := "fast/" + c.id()
+	return bench.Case{
+		Name: id,
+		Claims: []bench.Claim{
+			bench.NewClaim(id, "the member that is farthest off its proportion", proportionOff, plain, seed),
+			bench.NewClaim(id+"/together", "goodput of all five", measuredOnly, plain, seed),
+		},
+		Takes: func(quick bool) time.Duration {
+			if quick && !c.smoke() {
+				return 0
+			}
+			return c.takes(c.laws())
+		},
+		Run: func(ctx context.Context, r *bench.Run) error {
+			if r.Quick && !c.smoke() {
+				return errNotSmoked
+			}
+			all, err := c.runAll(ctx, c.laws())
+			if err != nil {
+				return err
+			}
+			for law, got := range all {
+				sum, worst := proportion(got)
+				sheet := r.Sheet(law)
+				sheet.Set(id, 100*worst)
+				sheet.Note(id, "%s: %s Mbit/s", law, mbits(got))
+				sheet.Set(id+"/together", sum/1e6)
+			}
+			return nil
+		},
+	}
+}
+
+// smoke tells whether the case is one of a smoke run.
+func (c fastCase) smoke() bool {
+	return c.rate == 100*unit.Mbit && c.rtt == 10*time.Millisecond && c.control == "cubic" && c.queue == "droptail" && !c.byHand
+}
+
+// beside tells whether the machine carries the case under all laws at once.
+func (c fastCase) beside() bool { return c.rate <= 100*unit.Mbit }
+
+// runAll runs the case under some laws: the rates of the five, by law.
+func (c fastCase) runAll(ctx context.Context, laws []string) (map[string][]float64, error) {
+	out := map[string][]float64{}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	var failed error
+	one := func(law string) {
+		got, err := c.run(ctx, law)
+		mu.Lock()
+		defer mu.Unlock()
+		out[law], failed = got, errors.Join(failed, err)
+	}
+	for _, law := range laws {
+		if c.beside() {
+			all.Go(func() { one(law) })
+		} else {
+			one(law)
+		}
+	}
+	all.Wait()
+	return out, failed
+}
+
+func (c fastCase) takes(laws []string) time.Duration {
+	_, length := c.times()
+	if c.beside() {
+		return length + 3*time.Second
+	}
+	return time.Duration(len(laws)) * (length + 3*time.Second)
+}
+
+// proportion is what the five have together, and how far the one is off its part that is
+// farthest.
+func proportion(rates []float64) (sum, worst float64) {
+	for _, v := range rates {
+		sum += v
+	}
+	for i, v := range rates {
+		worst = max(worst, math.Abs(v/(sum*fiveShares[i]/16)-1))
+	}
+	return sum, worst
+}
+
+// laws are those that know what to do: the seed has no weights by hand.
+func (c fastCase) laws() []string {
+	if c.byHand {
+		return []string{plain, ours}
+	}
+	return laws
+}
+
+func mbits(rates []float64) string {
+	s := ""
+	for i, v := range rates {
+		if i > 0 {
+			s += ", "
+		}
+		s += bench.Number(v / 1e6)
+	}
+	return s
+}
+
+func (c fastCase) topology() *lab.Topology {
+	bdp := max(c.rtt, 10*time.Millisecond)
+	s := link.Spec{Rate: c.rate, Delay: c.rtt / 2, Queue: link.Amount{Time: bdp}}
+	if c.queue != "droptail" {
+		s.Queue = link.Amount{Time: 4 * bdp}
+		s.RED = &link.RED{Profile: link.Profile{Min: link.Amount{Time: bdp / 2}, Max: link.Amount{Time: 2 * bdp}, Probability: 0.1}, ECN: c.queue == "ecn"}
+	}
+	// Buffers for 1 Gbit/s and 50 ms: with less it is they that bound the largest member.
+	sysctl := map[string]string{"net.ipv4.tcp_ecn": "0", "net.ipv4.tcp_wmem": "4096 16384 67108864", "net.ipv4.tcp_rmem": "4096 131072 67108864"}
+	if c.queue == "ecn" {
+		sysctl["net.ipv4.tcp_ecn"] = "1"
+	}
+	return &lab.Topology{
+		Name:  lab.UniqueName("bench"),
+		Nodes: []lab.NodeSpec{{Name: "server", Sysctl: sysctl}, {Name: "router", Router: true}, {Name: "client", Sysctl: sysctl}},
+		Links: []lab.LinkSpec{
+			{Ends: [2]string{"server", "router"}},
+			{Ends: [2]string{"router", "client"}, Backend: lab.Emulator, Forward: lab.Path{Spec: s}, Back: lab.Path{Spec: link.Spec{Delay: c.rtt / 2}}},
+		},
+	}
+}
+
+// run gives the rate of each member in bit/s of payload.
+func (c fastCase) run(ctx context.Context, law string) (rates []float64, err error) {
+	l, err := lab.Up(ctx, c.topology())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	port := nextPorts(32)
+	var flows []traffic.Flow
+	members := set{name: "five", law: law}
+	for i, w := range fiveShares {
+		calm := unit.Rate(0.8 * float64(c.rate) * w / 16)
+		rule := fmt.Sprintf("dport: %d", int(port)+i)
+		if c.byHand {
+			calm = unit.Rate(0.8 * float64(c.rate) / 5)
+			rule += fmt.Sprintf(", weight: %v", w)
+		}
+		members.rules = append(members.rules, rule)
+		flows = append(flows, c.flow(fmt.Sprintf("m%d", i), port+uint16(i), []traffic.Step{{Rate: calm}, {At: fastCalm, Rate: traffic.Unlimited}}))
+	}
+	for i := range c.rivals {
+		f := c.flow(fmt.Sprintf("rival%d", i), port+8+uint16(i), traffic.Constant(traffic.Unlimited))
+		f.Start = fastCalm + time.Duration(i)*100*time.Millisecond
+		flows = append(flows, f)
+	}
+	d, err := watch(ctx, members)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, d.end()) }()
+	from, length := c.times()
+	got, err := traffic.Run(ctx, l.Host, flows, traffic.Options{Duration: length, Interval: 500 * time.Millisecond})
+	if err != nil {
+		return nil, err
+	}
+	for i := range fiveShares {
+		f := got.Flow(fmt.Sprintf("m%d", i))
+		if f.Error != "" {
+			return nil, fmt.Errorf("flow %s: %s", f.Name, f.Error)
+		}
+		iv := f.Between(from, length)
+		rates = append(rates, float64(iv.DeliveredBytes)*8/iv.Seconds)
+	}
+	return rates, nil
+}
+
+func (c fastCase) flow(name string, port uint16, schedule []traffic.Step) traffic.Flow {
+	return traffic.Flow{
+		Name: name, From: "server", To: "client", Protocol: traffic.TCP, DstPort: port,
+		Congestion: c.control, ECN: c.queue == "ecn", Schedule: schedule,
+	}
+}

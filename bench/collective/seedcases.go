@@ -1,0 +1,286 @@
+package collective
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"headgate/bench"
+	"headgate/collective/host"
+	"headgate/lab/traffic"
+)
+
+// beside is how many of the seed's cases run at a time: one takes a few per cent of a
+// processor under each law.
+const beside = 4
+
+// seedCases are all of the seed's.
+func seedCases(d *bench.Draw) (out []bench.Case) {
+	var all []seedCase
+	for _, control := range []string{"reno", "cubic"} {
+		for _, queue := range []string{"full", "half", "double"} {
+			for _, marks := range []string{"af31-af21", "af21", "af31", "af11-af31"} {
+				for _, ftp := range []int{8, 4, 2} {
+					all = append(all, seedCase{queue: queue, ftp: ftp, marks: marks, control: control})
+				}
+			}
+		}
+	}
+	for i, c := range all {
+		out = append(out, c.bench(fmt.Sprint(i/beside), d.Seed()))
+	}
+	return out
+}
+
+func (c seedCase) bench(batch string, drawn uint64) bench.Case {
+	id := c.id()
+	claims := []bench.Claim{
+		bench.NewClaim("ratio/"+id, "DB1:DB2, off what was offered", ratioOff, plain, seed),
+		bench.NewClaim("ratio/"+id+"/carried", "both databases", measuredOnly, plain, seed),
+		bench.NewClaim("losses/"+id, "retransmissions of both databases", c.allowed(), plain, seed),
+		bench.NewClaim("recover/"+id+"/rate", "the less recovered database, 5 s after", recovered, plain, seed),
+		bench.NewClaim("recover/"+id+"/caps", "caps are gone after", released, seed),
+	}
+	if c.ftp == 8 {
+		claims = append(claims, bench.NewClaim("smooth/"+id, "variation of DB1's rate beyond its offered load's", variation, seed))
+	}
+	return bench.Case{
+		Name: "seed/" + id, Claims: claims,
+		Takes:     func(quick bool) time.Duration { return c.smoked(quick, timesOf(quick).takes()) },
+		Alongside: func(quick bool) string { return alongside(quick, "seed/"+batch) },
+		Run: func(ctx context.Context, r *bench.Run) error {
+			if r.Quick && !c.smoke() {
+				return errNotSmoked
+			}
+			c.times = timesOf(r.Quick)
+			return c.measure(ctx, r, drawn)
+		},
+	}
+}
+
+// alongside is the batch of a case of the seed's network: in a smoke run all are one.
+func alongside(quick bool, batch string) string {
+	if quick {
+		return "smoke"
+	}
+	return batch
+}
+
+// smoke tells whether the case is one of a smoke run: those of the seed's figures 3 to 14.
+func (c seedCase) smoke() bool {
+	return c.queue == "full" && c.marks == "af31-af21" && c.control == "reno" && c.ftp >= 4
+}
+
+// smoked is how long the case takes.
+func (c seedCase) smoked(quick bool, takes time.Duration) time.Duration {
+	if quick && !c.smoke() {
+		return 0
+	}
+	return takes
+}
+
+// errNotSmoked is of a case that a smoke run has no time for.
+var errNotSmoked = errors.New("a smoke run leaves it out: run it without --quick")
+
+// quiet is the case that the issue wants without a single loss.
+func (c seedCase) quiet() bool {
+	return c.queue == "full" && c.ftp == 4 && c.marks == "af31-af21"
+}
+
+func (c seedCase) allowed() bench.Target {
+	if c.quiet() {
+		return resentNone
+	}
+	return resentPart
+}
+
+// measure runs the case under each law at once, with the same arrivals.
+func (c seedCase) measure(ctx context.Context, r *bench.Run, drawn uint64) error {
+	got := map[string]*seedRun{}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	var failed error
+	for _, law := range laws {
+		all.Go(func() {
+			run, err := c.run(ctx, law, drawn+uint64(r.N))
+			mu.Lock()
+			defer mu.Unlock()
+			got[law] = run
+			if err != nil {
+				failed = err
+			}
+		})
+	}
+	all.Wait()
+	if failed != nil {
+		return failed
+	}
+	if c.smoke() {
+		c.plot(r, got)
+	}
+	base := got[plain]
+	for _, law := range laws {
+		run, sheet, id := got[law], r.Sheet(law), c.id()
+		sheet.Set("ratio/"+id, 100*math.Abs(run.ratio()/run.offeredRatio()-1))
+		sheet.Note("ratio/"+id, "%s: %.2f to 1 of %.2f offered, %.2f and %.2f Mbit/s, FTP %.2f", law, run.ratio(), run.offeredRatio(), run.carried("db1")/1e6, run.carried("db2")/1e6, run.carried("ftp")/1e6)
+		sheet.Set("ratio/"+id+"/carried", (run.carried("db1")+run.carried("db2"))/1e6)
+		n, segments := run.resent()
+		switch {
+		case c.quiet():
+			sheet.Set("losses/"+id, float64(n))
+		default:
+			was, _ := base.resent()
+			sheet.Set("losses/"+id, float64(n)/c.mayResend(float64(was), segments))
+		}
+		sheet.Note("losses/"+id, "%s: %d of %.0f segments", law, n, segments)
+		sheet.Set("recover/"+id+"/rate", 100*run.recovered())
+		if law != plain {
+			gone, ok := run.capsGone()
+			if ok {
+				sheet.Set("recover/"+id+"/caps", gone.Seconds())
+			} else {
+				sheet.Set("recover/"+id+"/caps", (c.times.end - c.times.quiet).Seconds())
+				sheet.Note("recover/"+id+"/caps", "%s: they were still there at the end", law)
+			}
+			if c.ftp == 8 {
+				sheet.Set("smooth/"+id, run.roughness()/base.roughness())
+			}
+		}
+		sheet.Keep("run", run.series())
+	}
+	return nil
+}
+
+// mayResend is how many segments the issue allows.
+func (c seedCase) mayResend(plain, segments float64) float64 {
+	part := 0.2
+	if c.queue == "half" || c.marks == "af21" || c.marks == "af31" {
+		part = 0.5
+	}
+	return max(part*plain, 0.001*segments)
+}
+
+// minute is the congested one.
+func (s *seedRun) minute(flow string) traffic.Interval {
+	return s.Flow(flow).Between(s.times.ftp, s.times.quiet)
+}
+
+func (s *seedRun) carried(flow string) float64 { return s.minute(flow).DeliveredRate() }
+
+func (s *seedRun) ratio() float64 { return s.carried("db1") / s.carried("db2") }
+
+// offeredRatio is that of all that was offered until the congestion ended.
+func (s *seedRun) offeredRatio() float64 {
+	offered := func(f string) float64 { return s.Flow(f).Between(s.times.db, s.times.quiet).OfferedL2Bits }
+	return offered("db1") / offered("db2")
+}
+
+// resent is what both databases sent again in the congested minute, and of how many.
+func (s *seedRun) resent() (n uint64, segments float64) {
+	for _, f := range []string{"db1", "db2"} {
+		m := s.minute(f)
+		n += m.Retransmits
+		segments += float64(m.DeliveredBytes) / float64(s.Flow(f).PayloadBytes)
+	}
+	return n, segments
+}
+
+// recovered is the rate from 5 s after the congestion on, of that before it: of the database
+// that has less of its own.
+func (s *seedRun) recovered() float64 {
+	least := math.Inf(1)
+	for _, f := range []string{"db1", "db2"} {
+		before := s.Flow(f).Between(s.times.db+time.Second, s.times.ftp).DeliveredRate()
+		after := s.Flow(f).Between(s.times.quiet+5*time.Second, s.times.quiet+15*time.Second).DeliveredRate()
+		least = min(least, after/before)
+	}
+	return least
+}
+
+// capsGone is how long after the congestion the first second without any cap begins.
+func (s *seedRun) capsGone() (time.Duration, bool) {
+	from := time.Duration(-1)
+	for _, state := range s.states {
+		at := state.At - time.Duration(s.StartMonotonicNs) - s.times.quiet
+		switch {
+		case at < 0:
+		case slices.ContainsFunc(state.Connections, func(c connection) bool { return c.Window > 0 || c.Pace > 0 }):
+			from = -1
+		case from < 0:
+			from = at
+		case at-from >= time.Second:
+			return from, true
+		}
+	}
+	return 0, false
+}
+
+// roughness is how much DB1's rate varies over half-seconds, of its mean, beyond what it was
+// offered does.
+func (s *seedRun) roughness() float64 {
+	var got, offered []float64
+	for _, iv := range s.Flow("db1").Intervals {
+		if iv.StartSeconds >= s.times.ftp.Seconds()+5 && iv.StartSeconds < s.times.quiet.Seconds()-0.1 {
+			got, offered = append(got, iv.DeliveredRate()), append(offered, iv.OfferedRate())
+		}
+	}
+	return math.Sqrt(max(variance(got)-variance(offered), 0))
+}
+
+// variance is that of the values, of their mean.
+func variance(v []float64) float64 {
+	sum, squares := 0.0, 0.0
+	for _, x := range v {
+		sum, squares = sum+x, squares+x*x
+	}
+	n := float64(len(v))
+	mean := sum / n
+	return squares/n/(mean*mean) - 1
+}
+
+type connection = host.ConnectionState
+
+// series are a run's figures over time, for pictures and for those who look closer.
+type series struct {
+	Seconds []float64            `json:"s"`
+	Mbit    map[string][]float64 `json:"mbit"`
+	Resent  map[string][]uint64  `json:"resent"`
+	RTT     map[string][]float64 `json:"rtt_ms"`
+	Caps    []capsAt             `json:"caps"`
+}
+
+type capsAt struct {
+	Seconds     float64   `json:"s"`
+	Controlling bool      `json:"controlling"`
+	Pace        []float64 `json:"pace_mbit"`
+	Window      []uint64  `json:"window"`
+	Needs       []float64 `json:"needs_mbit"`
+}
+
+func (s *seedRun) series() (out series) {
+	out.Mbit, out.Resent, out.RTT = map[string][]float64{}, map[string][]uint64{}, map[string][]float64{}
+	for i, f := range s.Flows {
+		for _, iv := range f.Intervals {
+			if i == 0 {
+				out.Seconds = append(out.Seconds, iv.StartSeconds)
+			}
+			out.Mbit[f.Name] = append(out.Mbit[f.Name], iv.DeliveredRate()/1e6)
+			out.Resent[f.Name] = append(out.Resent[f.Name], iv.Retransmits)
+			out.RTT[f.Name] = append(out.RTT[f.Name], float64(iv.SRTTus)/1e3)
+		}
+	}
+	for _, state := range s.states {
+		at := capsAt{Seconds: (state.At - time.Duration(s.StartMonotonicNs)).Seconds(), Controlling: state.Controlling}
+		for _, c := range state.Connections {
+			at.Pace = append(at.Pace, float64(c.Pace)/1e6)
+			at.Window = append(at.Window, uint64(c.Window))
+			at.Needs = append(at.Needs, float64(c.Needs)/1e6)
+		}
+		out.Caps = append(out.Caps, at)
+	}
+	return out
+}

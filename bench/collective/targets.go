@@ -1,0 +1,34 @@
+package collective
+
+import "headgate/bench"
+
+// Targets, from the table of the issue that asked for collective control.
+var (
+	ratioOff        = bench.Target{Op: "<=", Value: 5, Unit: "%"}
+	resentPart      = bench.Target{Op: "<=", Value: 1, Unit: "of what is allowed"}
+	resentNone      = bench.Target{Op: "<=", Value: 0, Unit: "segments"}
+	variation       = bench.Target{Op: "<=", Value: 0.5, Unit: "of plain TCP's"}
+	recovered       = bench.Target{Op: ">=", Value: 95, Unit: "%"}
+	released        = bench.Target{Op: "<=", Value: 20, Unit: "s"}
+	proportionOff   = bench.Target{Op: "<=", Value: 7, Unit: "%"}
+	notStarved      = bench.Target{Op: ">=", Value: 50, Unit: "% of plain TCP's"}
+	asWithout       = bench.Target{Op: "<=", Value: 2, Unit: "%"}
+	aggregate       = bench.Target{Op: ">=", Value: 95, Unit: "% of plain TCP's"}
+	costFlows       = bench.Target{Op: "<=", Value: 3, Unit: "% of a core"}
+	costIdle        = bench.Target{Op: "<=", Value: 2, Unit: "% of a core"}
+	measuredPercent = bench.Target{Op: bench.Measured, Unit: "%"}
+	measuredOnly    = bench.Target{Op: bench.Measured, Unit: "Mbit/s"}
+)
+
+// rows are the table's rows, in its words.
+var rows = []bench.Row{
+	{ID: "ratio", What: "DB1:DB2 within 5 % of the ratio really offered, every case (report where plain TCP holds it too, and take no credit)"},
+	{ID: "losses", What: "DB retransmissions <= 20 % of plain TCP's or <= 0.1 % of segments (half queue and equal priority: <= 50 %); none at 4 Mbit/s, full queue, AF31"},
+	{ID: "smooth", What: "at 8 Mbit/s: variation of DB1's rate beyond that of its offered load <= half of plain TCP's"},
+	{ID: "recover", What: ">= 95 % of the old rate within 5 s after the congestion ends; caps gone within 20 s"},
+	{ID: "fast", What: "100 Mbit/s and 1 Gbit/s, 1/10/50 ms, five members: paced in calm at 8:4:2:1:1, then greedy under congestion; and the same with weights by hand; cubic, bbr; droptail, RED, ECN: each within 7 % of its proportion"},
+	{ID: "both", What: "FTP and DB controlled as one set, and as two: proportions held, no mutual starvation (taken as half of plain TCP's at the least)"},
+	{ID: "calm", What: "no congestion, 1 Gbit/s, paired runs: throughput and latency within 2 % of without us"},
+	{ID: "unfair", What: "20 interfering greedy flows: the set's aggregate >= 95 % of what plain TCP gets for it"},
+	{ID: "cost", What: "8 flows at 10 Gbit/s; 10,000 connections, 1 % active: <= 3 % and <= 2 % of one core, eBPF and daemon"},
+}

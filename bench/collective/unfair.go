@@ -1,0 +1,53 @@
+package collective
+
+import (
+	"context"
+	"time"
+
+	"headgate/bench"
+	"headgate/unit"
+)
+
+// unfairCases are the five beside 20 greedy connections of others.
+func unfairCases() (out []bench.Case) {
+	for _, control := range []string{"cubic", "reno"} {
+		c := fastCase{rate: 100 * unit.Mbit, rtt: 20 * time.Millisecond, control: control, queue: "droptail", rivals: 20}
+		id := "unfair/" + control
+		out = append(out, bench.Case{
+			Name: id,
+			Claims: []bench.Claim{
+				bench.NewClaim(id, "goodput of all five", aggregate, seed),
+				bench.NewClaim(id+"/proportion", "the member that is farthest off its proportion", measuredPercent, plain, seed),
+			},
+			Takes: func(quick bool) time.Duration {
+				if quick && control == "reno" {
+					return 0
+				}
+				c.quick = quick
+				return c.takes(laws)
+			},
+			Run: func(ctx context.Context, r *bench.Run) error {
+				if r.Quick && control == "reno" {
+					return errNotSmoked
+				}
+				c.quick = r.Quick
+				all, err := c.runAll(ctx, laws)
+				if err != nil {
+					return err
+				}
+				without, _ := proportion(all[plain])
+				for law, got := range all {
+					sum, worst := proportion(got)
+					sheet := r.Sheet(law)
+					sheet.Set(id+"/proportion", 100*worst)
+					sheet.Note(id+"/proportion", "%s: %s Mbit/s", law, mbits(got))
+					if law != plain {
+						sheet.Set(id, 100*sum/without)
+					}
+				}
+				return nil
+			},
+		})
+	}
+	return out
+}
