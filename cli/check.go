@@ -104,18 +104,25 @@ type checkCollective struct {
 	Line   int    `json:"line"`
 	Name   string `json:"name"`
 	Cgroup string `json:"cgroup"`
+	// Rules is how many choose among the cgroup's connections; 0 is all of them.
+	Rules int  `json:"rules"`
+	Seed  bool `json:"seed_law"`
 }
 
 func describeCollectives(set config.Set) (out []checkCollective) {
 	for _, c := range set.Collectives {
-		out = append(out, checkCollective{c.File, c.Line, c.Name, c.Cgroup})
+		out = append(out, checkCollective{c.File, c.Line, c.Name, c.Cgroup, len(c.Rules), c.Seed})
 	}
 	return out
 }
 
 func (r checkReport) table(w io.Writer) error {
 	for _, c := range r.Collectives {
-		fmt.Fprintf(w, "set %s: the connections of cgroup %s (%s:%d)\n", c.Name, c.Cgroup, c.File, c.Line)
+		which := "the connections of cgroup " + c.Cgroup
+		if c.Rules > 0 {
+			which += ", by " + count(c.Rules, "rule")
+		}
+		fmt.Fprintf(w, "set %s: %s (%s:%d)\n", c.Name, which, c.File, c.Line)
 	}
 	for _, s := range r.Servers {
 		fmt.Fprintf(w, "%s between %s (%s:%d)\n", s.Measure, count(len(s.Servers), "server"), s.File, s.Line)

@@ -26,8 +26,19 @@ and caps them in that proportion while their path is congested. Applications and
 congestion control stay as they are.`,
 		Args: cobra.NoArgs,
 	}
-	c.AddCommand(collectiveRunCommand(a))
+	c.AddCommand(collectiveRunCommand(a), collectiveShowCommand(a))
 	return c
+}
+
+func instanceFlag(c *cobra.Command) *string {
+	return c.Flags().String("instance", "host", "a `NAME`: programs of different names run beside each other, of one name only one does")
+}
+
+func checkInstance(name string) error {
+	if !instanceName.MatchString(name) {
+		return fmt.Errorf("--instance %q is not a name: write letters, digits and dashes", name)
+	}
+	return nil
 }
 
 var instanceName = regexp.MustCompile(`^[A-Za-z0-9-]{1,60}$`)
@@ -39,10 +50,11 @@ func collectiveRunCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run -f FILE",
 		Short: "Watch the sets of a configuration, and cap them under congestion",
-		Long: `Run watches the connections that the processes of each set's cgroup open or accept from
-now on. While one of them sees congestion (round trips of 1.4 times what they were,
-ECN, retransmissions) all of the set are capped in proportion to what they needed
-before, and let go together when it is over.
+		Long: `Run watches the connections of each set: those that the processes of its cgroup have
+open (from Linux 6.13 on), open or accept, if one of its rules is true of them. While
+one of them sees congestion (round trips of 1.4 times what they were, ECN,
+retransmissions) all of the set are held in proportion to what they needed before, or
+to weights given by hand, and let go together when it is over.
 
 It prints each connection's rate, need and cap every interval, with -o json one object
 a line. When it is told to end it lifts all caps; when it is killed they end by themselves
@@ -55,12 +67,13 @@ within a second of the connection's next packet.`,
 	dry := c.Flags().Bool("dry-run", false, "cap nothing: only show what it would do")
 	interval := c.Flags().Duration("interval", time.Second, "time between two lines")
 	most := c.Flags().Int("connections", mostConnections, "watch no more than this; others are left alone, and counted")
-	instance := c.Flags().String("instance", "host", "a `NAME`: programs of different names run beside each other, of one name only one does")
+	instance := instanceFlag(c)
 	output := tableOrJSONFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := checkInstance(*instance); err != nil {
+			return usageError{err, c.CommandPath()}
+		}
 		switch {
-		case !instanceName.MatchString(*instance):
-			return usageError{fmt.Errorf("--instance %q is not a name: write letters, digits and dashes", *instance), c.CommandPath()}
 		case len(*files) == 0:
 			return usageError{errors.New("there is no configuration: write -f and a file or directory"), c.CommandPath()}
 		case *interval < minInterval || *interval > maxInterval:
@@ -96,9 +109,15 @@ func (a *app) collectiveRun(policies []collective.Policy, instance string, most 
 	if err != nil {
 		return err
 	}
+	teller, err := host.Tell(instance)
+	if err != nil {
+		return err
+	}
+	defer teller.Close()
 	a.note("watching %s; the end lifts all caps", count(len(policies), "set"))
 	before, refused := map[collective.ID]uint64{}, uint64(0)
 	return h.Run(ctx, interval, func(states []host.State) error {
+		teller.Set(states)
 		if n, err := table.Refused(); err == nil && n > refused {
 			refused = n
 			a.note("%d connections are left alone: more than --connections %d", n, most)
@@ -116,10 +135,6 @@ func (a *app) collectiveLines(states []host.State, before map[collective.ID]uint
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	now := time.Now().Format(time.TimeOnly)
 	for _, s := range states {
-		doing := "free"
-		if s.Controlling {
-			doing = "controlled"
-		}
 		for _, c := range s.Connections {
 			rate := float64(c.Acked-min(before[c.ID], c.Acked)) * 8 / interval.Seconds()
 			if before[c.ID] == 0 {
@@ -130,7 +145,7 @@ func (a *app) collectiveLines(states []host.State, before map[collective.ID]uint
 			if c.Window > 0 {
 				limit = sizeText(float64(c.Window))
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\tneeds %v\thas %v\t%v\twindow %s\n", now, s.Set, doing, c.Local, c.Remote,
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\tneeds %v\thas %v\t%v\twindow %s\n", now, s.Set, setState(s), c.Local, c.Remote,
 				view.Rate(float64(c.Needs)), view.Rate(rate), c.RTT.Round(10*time.Microsecond), limit)
 		}
 	}

@@ -144,6 +144,12 @@ func TestCollectiveRun(t *testing.T) {
 		if ratio := (a1 - a0) / (b1 - b0); ratio < 1.7 || ratio > 2.3 {
 			t.Errorf("the ratio is %.2f, want 2", ratio)
 		}
+		var shown strings.Builder
+		asked := exec.Command(r.cmd.Path, "collective", "show")
+		asked.Env, asked.Stdout = r.cmd.Env, &shown
+		if err := asked.Run(); err != nil || !strings.Contains(shown.String(), "controlled") || strings.Count(shown.String(), "\n") < 3 {
+			t.Errorf("collective show says %q, %v", shown.String(), err)
+		}
 		disturb.Wait()
 		if err := r.end(syscall.SIGTERM); err != nil {
 			t.Errorf("it does not end well: %v", err)

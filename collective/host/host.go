@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"headgate/collective"
 	"headgate/collective/sockops"
-	"headgate/internal/cgroup2"
 	"headgate/unit"
 )
 
@@ -69,19 +67,25 @@ func New(table *sockops.Table, policies []collective.Policy, dry bool) (*Host, e
 	if err := table.Detach(len(policies)); err != nil {
 		return nil, err
 	}
-	mount, err := cgroup2.Mount()
-	if err != nil {
-		return nil, err
-	}
+	var watched []sockops.Set
 	for i, p := range policies {
-		if err := table.Attach(filepath.Join(mount, p.Cgroup), uint32(i), p.Rules); err != nil {
+		w := sockops.Set{Number: uint32(i), Cgroup: p.Cgroup, Rules: p.Rules}
+		if err := table.Attach(w); err != nil {
 			return nil, fmt.Errorf("set %s: %w", p.Name, err)
 		}
+		watched = append(watched, w)
 		s := &set{policy: p, control: &collective.Control{}, members: map[collective.ID]*member{}}
 		if p.Seed {
 			s.control = &collective.Seed{}
 		}
 		h.sets = append(h.sets, s)
+	}
+	// As for new connections, the nearest cgroup has them.
+	slices.SortStableFunc(watched, func(a, b sockops.Set) int { return b.Depth() - a.Depth() })
+	for _, w := range watched {
+		if err := table.Join(w); err != nil {
+			slog.Warn("connections that are open already are left alone", "set", policies[w.Number].Name, "error", err)
+		}
 	}
 	return h, nil
 }

@@ -1,6 +1,7 @@
 package sockops_test
 
 import (
+	"errors"
 	"net/netip"
 	"slices"
 	"testing"
@@ -13,7 +14,8 @@ import (
 )
 
 // The kernel takes the connections of which a rule is true, and no others: by port and by
-// prefix, of IPv4 and IPv6, and of either end. Every flow has two ends in the cgroup.
+// prefix, of IPv4 and IPv6, and of either end; those that are open already, and those that
+// are made. Every flow has two ends in the cgroup.
 func TestRules(t *testing.T) {
 	labtest.NeedRoot(t)
 	cgroup := labtest.Cgroup(t)
@@ -31,6 +33,13 @@ func TestRules(t *testing.T) {
 		for _, port := range []uint16{5001, 5002} {
 			flows = append(flows, traffic.Flow{Name: string(rune('a' + 2*i + int(port-5001))), From: "server", To: "client", Protocol: traffic.TCP, DstPort: port, IPv6: ipv6})
 		}
+	}
+	begin := func() *traffic.Session {
+		s, err := traffic.Start(t.Context(), l.Host, flows, traffic.Options{Duration: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
 	}
 	server, server6 := addr("server", false), addr("server", true)
 	for _, c := range []struct {
@@ -56,13 +65,22 @@ func TestRules(t *testing.T) {
 				}
 				tab.Close()
 			}()
-			if err := tab.Attach(cgroup, 0, c.rules); err != nil {
+			set := sockops.Set{Cgroup: below(cgroup), Rules: c.rules}
+			before := begin()
+			if err := errors.Join(tab.Attach(set), tab.Join(set)); err != nil {
 				t.Fatal(err)
 			}
-			s, err := traffic.Start(t.Context(), l.Host, flows, traffic.Options{Duration: time.Minute})
-			if err != nil {
-				t.Fatal(err)
+			if all := slices.Collect(tab.Connections()); len(all) != c.ends {
+				t.Errorf("%d ends that were open are watched, want %d", len(all), c.ends)
 			}
+			before.Stop()
+			before.Wait()
+			for end := time.Now().Add(5 * time.Second); len(slices.Collect(tab.Connections())) > 0; time.Sleep(10 * time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatal("ends that were open are still there when they have closed")
+				}
+			}
+			s := begin()
 			defer func() { s.Stop(); s.Wait() }()
 			all := slices.Collect(tab.Connections())
 			if len(all) != c.ends {
@@ -75,6 +93,35 @@ func TestRules(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A connection that was open already is read as any other: its round trips and what is
+// acknowledged.
+func TestJoin(t *testing.T) {
+	labtest.NeedRoot(t)
+	cgroup := labtest.Cgroup(t)
+	l := rig(t)
+	s := start(t, l, 1, 10*time.Second, "cubic")
+	defer func() { s.Stop(); s.Wait() }()
+	time.Sleep(time.Second)
+	tab := table(t, cgroup, 64)
+	if err := tab.Join(sockops.Set{Number: 7, Cgroup: below(cgroup)}); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Second)
+	all := sending(tab)
+	if len(all) != 2 {
+		t.Fatalf("%d ends are watched, want both (of one that was open nobody knows who opened it)", len(all))
+	}
+	var most *sockops.Connection
+	for _, c := range all {
+		if most == nil || c.Acked > most.Acked {
+			most = c
+		}
+	}
+	if most.Rounds < 5 || most.RTT < 15*time.Millisecond || most.Acked < 4e6 || most.Newest < 15*time.Millisecond {
+		t.Errorf("after a second it shows %+v", most)
 	}
 }
 

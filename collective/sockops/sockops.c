@@ -21,7 +21,46 @@
 #define NO_CLAMP 0x3fffffff
 #define AF_INET6 10
 
+#ifndef TCP_BPF_SOCK_OPS_CB_FLAGS
+#define TCP_BPF_SOCK_OPS_CB_FLAGS 1008 /* kernel 6.13 */
+#endif
+#define TCP_ESTABLISHED 1
+#define TCP_CLOSE_WAIT 8
+
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct in6_words {
+	__be32 u6_addr32[4];
+};
+struct in6_addr {
+	struct in6_words in6_u;
+};
+struct sock_common {
+	__be32 skc_daddr;
+	__be32 skc_rcv_saddr;
+	__be16 skc_dport;
+	__u16 skc_num;
+	unsigned short skc_family;
+	volatile unsigned char skc_state;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
+};
+struct kernfs_node {
+	__u64 id;
+};
+struct cgroup {
+	struct kernfs_node *kn;
+	int level;
+	struct cgroup *ancestors[];
+};
+struct sock_cgroup_data {
+	struct cgroup *cgroup;
+};
+struct sock {
+	struct sock_cgroup_data sk_cgrp_data;
+};
+struct bpf_iter__tcp {
+	struct sock_common *sk_common;
+};
 struct tcp_sock {
 	__u32 write_seq;
 	__u32 snd_nxt;
@@ -111,65 +150,145 @@ static __always_inline struct slot *slot_of(struct held *h)
 	return bpf_map_lookup_elem(&slots, &i);
 }
 
-/* join gives a connection a slot, and asks for its callbacks. */
-static __always_inline void join(struct bpf_sock_ops *ctx, __u32 passive)
+#define CALLBACKS (BPF_SOCK_OPS_RTT_CB_FLAG | BPF_SOCK_OPS_RETRANS_CB_FLAG | \
+	BPF_SOCK_OPS_RTO_CB_FLAG | BPF_SOCK_OPS_STATE_CB_FLAG)
+
+/* ends is who talks to whom; addresses as in a rule. */
+struct ends {
+	__u32 local[4], remote[4];
+	__u32 lport, rport;
+	__u32 passive;
+};
+
+/* claim gives a connection a slot that nobody has yet; 0 if there is none. */
+static __always_inline struct slot *claim(struct held *h, const struct ends *e)
 {
-	struct held *h;
 	struct slot *s;
 	__u64 *refused;
-	struct bpf_sock *sk = ctx->sk;
 	__u32 zero = 0, i;
-	__u32 local[4] = {}, remote[4] = {};
-	__u32 lport, rport;
 
-	if (!sk)
-		return;
-	lport = ctx->local_port;
-	rport = bpf_ntohl(ctx->remote_port);
-	local[3] = ctx->local_ip4;
-	remote[3] = ctx->remote_ip4;
-	barrier(); /* the compiler may not choose between offsets into ctx */
-	if (ctx->family == AF_INET6) {
-		local[0] = ctx->local_ip6[0];
-		local[1] = ctx->local_ip6[1];
-		local[2] = ctx->local_ip6[2];
-		local[3] = ctx->local_ip6[3];
-		remote[0] = ctx->remote_ip6[0];
-		remote[1] = ctx->remote_ip6[1];
-		remote[2] = ctx->remote_ip6[2];
-		remote[3] = ctx->remote_ip6[3];
-	} else {
-		local[2] = remote[2] = bpf_htonl(0xffff);
-	}
-	if (!belongs(local, remote, lport, rport))
-		return;
-	h = bpf_sk_storage_get(&connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!h || h->joined) /* by the set of a cgroup below this one, whose program comes first */
-		return;
 	if (bpf_map_pop_elem(&unused, &i)) {
-		bpf_sk_storage_delete(&connections, sk);
 		refused = bpf_map_lookup_elem(&counts, &zero);
 		if (refused)
 			__sync_fetch_and_add(refused, 1);
-		return;
+		return 0;
 	}
 	h->slot = i;
 	h->joined = 1;
 	s = bpf_map_lookup_elem(&slots, &i);
 	if (!s)
-		return;
+		return 0;
 	__builtin_memset(s, 0, sizeof(*s));
 	s->begun_ns = bpf_ktime_get_ns();
 	s->set = set_of;
-	s->passive = passive;
-	s->local_port = lport;
-	s->remote_port = rport;
-	__builtin_memcpy(s->local, local, sizeof(local));
-	__builtin_memcpy(s->remote, remote, sizeof(remote));
+	s->passive = e->passive;
+	s->local_port = e->lport;
+	s->remote_port = e->rport;
+	__builtin_memcpy(s->local, e->local, sizeof(e->local));
+	__builtin_memcpy(s->remote, e->remote, sizeof(e->remote));
+	return s;
+}
+
+/* join takes in a connection as it is made, and asks for its callbacks. */
+static __always_inline void join(struct bpf_sock_ops *ctx, __u32 passive)
+{
+	struct held *h;
+	struct slot *s;
+	struct bpf_sock *sk = ctx->sk;
+	struct ends e = {.passive = passive};
+
+	if (!sk)
+		return;
+	e.lport = ctx->local_port;
+	e.rport = bpf_ntohl(ctx->remote_port);
+	e.local[3] = ctx->local_ip4;
+	e.remote[3] = ctx->remote_ip4;
+	barrier(); /* the compiler may not choose between offsets into ctx */
+	if (ctx->family == AF_INET6) {
+		e.local[0] = ctx->local_ip6[0];
+		e.local[1] = ctx->local_ip6[1];
+		e.local[2] = ctx->local_ip6[2];
+		e.local[3] = ctx->local_ip6[3];
+		e.remote[0] = ctx->remote_ip6[0];
+		e.remote[1] = ctx->remote_ip6[1];
+		e.remote[2] = ctx->remote_ip6[2];
+		e.remote[3] = ctx->remote_ip6[3];
+	} else {
+		e.local[2] = e.remote[2] = bpf_htonl(0xffff);
+	}
+	if (!belongs(e.local, e.remote, e.lport, e.rport))
+		return;
+	h = bpf_sk_storage_get(&connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!h || h->joined) /* by the set of a cgroup below this one, whose program comes first */
+		return;
+	s = claim(h, &e);
+	if (!s) {
+		bpf_sk_storage_delete(&connections, sk);
+		return;
+	}
 	/* Last: the daemon takes a slot with a cookie for one that is used. */
 	s->cookie = bpf_get_socket_cookie(ctx);
-	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_RTT_CB_FLAG |
-		BPF_SOCK_OPS_RETRANS_CB_FLAG | BPF_SOCK_OPS_RTO_CB_FLAG | BPF_SOCK_OPS_STATE_CB_FLAG);
+	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | CALLBACKS);
+}
+
+const volatile __u64 cgroup_id = 0; /* of the set's cgroup, for connections that are open */
+const volatile __u32 cgroup_level = 0;
+
+/* below tells whether a socket is in the set's cgroup. */
+static __always_inline int below(struct tcp_sock *tp)
+{
+	struct sock *sk = (struct sock *)tp;
+	struct cgroup *of = BPF_CORE_READ(sk, sk_cgrp_data.cgroup), *up = 0;
+
+	if (!of || (__u32)BPF_CORE_READ(of, level) < cgroup_level)
+		return 0;
+	bpf_probe_read_kernel(&up, sizeof(up), (void *)of + bpf_core_field_offset(of->ancestors) + cgroup_level * sizeof(up));
+	return up && BPF_CORE_READ(up, kn, id) == cgroup_id;
+}
+
+/* headgate_open takes in the connections that are open already, of the network namespace of
+ * whoever reads it. */
+SEC("iter/tcp")
+int headgate_open(struct bpf_iter__tcp *ctx)
+{
+	struct sock_common *skc = ctx->sk_common;
+	struct tcp_sock *tp;
+	struct held *h;
+	struct slot *s;
+	struct ends e = {};
+	int flags = CALLBACKS;
+
+	if (!skc)
+		return 0;
+	tp = bpf_skc_to_tcp_sock(skc);
+	if (!tp || (skc->skc_state != TCP_ESTABLISHED && skc->skc_state != TCP_CLOSE_WAIT))
+		return 0;
+	e.lport = skc->skc_num;
+	e.rport = bpf_ntohs(skc->skc_dport);
+	if (skc->skc_family == AF_INET6) {
+		for (int i = 0; i < 4; i++) {
+			e.local[i] = skc->skc_v6_rcv_saddr.in6_u.u6_addr32[i];
+			e.remote[i] = skc->skc_v6_daddr.in6_u.u6_addr32[i];
+		}
+	} else {
+		e.local[2] = e.remote[2] = bpf_htonl(0xffff);
+		e.local[3] = skc->skc_rcv_saddr;
+		e.remote[3] = skc->skc_daddr;
+	}
+	if (!below(tp) || !belongs(e.local, e.remote, e.lport, e.rport))
+		return 0;
+	h = bpf_sk_storage_get(&connections, tp, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!h || h->joined)
+		return 0;
+	s = claim(h, &e);
+	if (!s || bpf_setsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags))) {
+		if (s)
+			bpf_map_push_elem(&unused, &h->slot, BPF_ANY);
+		bpf_sk_storage_delete(&connections, tp);
+		return 0;
+	}
+	s->cookie = bpf_get_socket_cookie(tp);
+	return 0;
 }
 
 /* leave gives the slot back. */

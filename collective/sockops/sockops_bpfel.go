@@ -21,6 +21,9 @@ const (
 	sockopsMapSlots               = "slots"
 	sockopsMapUnused              = "unused"
 	sockopsProgHeadgateCollective = "headgate_collective"
+	sockopsProgHeadgateOpen       = "headgate_open"
+	sockopsVarCgroupId            = "cgroup_id"
+	sockopsVarCgroupLevel         = "cgroup_level"
 	sockopsVarRules               = "rules"
 	sockopsVarRulesN              = "rules_n"
 	sockopsVarSetOf               = "set_of"
@@ -69,6 +72,7 @@ type sockopsSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type sockopsProgramSpecs struct {
 	HeadgateCollective *ebpf.ProgramSpec `ebpf:"headgate_collective"`
+	HeadgateOpen       *ebpf.ProgramSpec `ebpf:"headgate_open"`
 }
 
 // sockopsMapSpecs contains maps before they are loaded into the kernel.
@@ -85,9 +89,11 @@ type sockopsMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type sockopsVariableSpecs struct {
-	Rules  *ebpf.VariableSpec `ebpf:"rules"`
-	RulesN *ebpf.VariableSpec `ebpf:"rules_n"`
-	SetOf  *ebpf.VariableSpec `ebpf:"set_of"`
+	CgroupId    *ebpf.VariableSpec `ebpf:"cgroup_id"`
+	CgroupLevel *ebpf.VariableSpec `ebpf:"cgroup_level"`
+	Rules       *ebpf.VariableSpec `ebpf:"rules"`
+	RulesN      *ebpf.VariableSpec `ebpf:"rules_n"`
+	SetOf       *ebpf.VariableSpec `ebpf:"set_of"`
 }
 
 // sockopsObjects contains all objects after they have been loaded into the kernel.
@@ -129,9 +135,11 @@ func (m *sockopsMaps) Close() error {
 //
 // It can be passed to loadSockopsObjects or ebpf.CollectionSpec.LoadAndAssign.
 type sockopsVariables struct {
-	Rules  *ebpf.Variable `ebpf:"rules"`
-	RulesN *ebpf.Variable `ebpf:"rules_n"`
-	SetOf  *ebpf.Variable `ebpf:"set_of"`
+	CgroupId    *ebpf.Variable `ebpf:"cgroup_id"`
+	CgroupLevel *ebpf.Variable `ebpf:"cgroup_level"`
+	Rules       *ebpf.Variable `ebpf:"rules"`
+	RulesN      *ebpf.Variable `ebpf:"rules_n"`
+	SetOf       *ebpf.Variable `ebpf:"set_of"`
 }
 
 // sockopsPrograms contains all programs after they have been loaded into the kernel.
@@ -139,11 +147,13 @@ type sockopsVariables struct {
 // It can be passed to loadSockopsObjects or ebpf.CollectionSpec.LoadAndAssign.
 type sockopsPrograms struct {
 	HeadgateCollective *ebpf.Program `ebpf:"headgate_collective"`
+	HeadgateOpen       *ebpf.Program `ebpf:"headgate_open"`
 }
 
 func (p *sockopsPrograms) Close() error {
 	return _SockopsClose(
 		p.HeadgateCollective,
+		p.HeadgateOpen,
 	)
 }
 

@@ -3,6 +3,7 @@ package sockops
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 
 	"headgate/collective"
 	"headgate/internal/bpfobj"
+	"headgate/internal/cgroup2"
 )
 
 // Table is the connections of some cgroups.
@@ -142,44 +144,109 @@ func (t *Table) mapSlots() error {
 	return nil
 }
 
-// Attach watches the connections that processes of a cgroup open or accept from now on, as
-// a set's, if one of the rules is true of them.
-func (t *Table) Attach(cgroup string, set uint32, rules []collective.Rule) error {
-	spec, err := loadSockops()
+// Set is which connections a program takes into the table.
+type Set struct {
+	// Number is what they are told apart by.
+	Number uint32
+	// Cgroup is that of the processes that make them: a path below the cgroup v2 mount, "/"
+	// for all.
+	Cgroup string
+	// Rules: one of them has to be true of a connection; none is all.
+	Rules []collective.Rule
+}
+
+// Depth is how far the set's cgroup is below the root.
+func (s Set) Depth() int {
+	if s.Cgroup == "/" {
+		return 0
+	}
+	return strings.Count(s.Cgroup, "/")
+}
+
+// Attach watches the connections that are made from now on, if they are in the set.
+func (t *Table) Attach(s Set) error {
+	p, err := t.load(s, "headgate_collective")
+	if err != nil {
+		return fmt.Errorf("cannot load the program that reads connections: %w", err)
+	}
+	defer p.Close()
+	pin := filepath.Join(t.dir, fmt.Sprintf("%s%d", linkPrefix, s.Number))
+	if err := os.Remove(pin); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	mount, err := cgroup2.Mount()
 	if err != nil {
 		return err
+	}
+	l, err := link.AttachCgroup(link.CgroupOptions{Path: filepath.Join(mount, s.Cgroup), Attach: ebpf.AttachCGroupSockOps, Program: p})
+	if err != nil {
+		return fmt.Errorf("cannot watch the cgroup %s: %w", s.Cgroup, err)
+	}
+	defer l.Close()
+	return l.Pin(pin)
+}
+
+// Join takes in the connections of a set that are open already, in every network namespace
+// that a process is in or that has a name. It needs Linux 6.13.
+func (t *Table) Join(s Set) error {
+	p, err := t.load(s, "headgate_open")
+	if err != nil {
+		return fmt.Errorf("cannot load the program that finds open connections: %w", err)
+	}
+	defer p.Close()
+	l, err := link.AttachIter(link.IterOptions{Program: p})
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	return everyNamespace(func() error {
+		r, err := l.Open()
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		_, err = io.Copy(io.Discard, r)
+		return err
+	})
+}
+
+// load loads one of the programs for a set, on the table's maps.
+func (t *Table) load(s Set, name string) (*ebpf.Program, error) {
+	spec, err := loadSockops()
+	if err != nil {
+		return nil, err
+	}
+	for other := range spec.Programs {
+		if other != name {
+			delete(spec.Programs, other)
+		}
+	}
+	id, err := cgroup2.ID(s.Cgroup)
+	if err != nil {
+		return nil, err
+	}
+	rules, n, err := kernelRules(s.Rules)
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range map[string]any{
+		"set_of": s.Number, "rules": rules, "rules_n": n, "cgroup_id": id, "cgroup_level": uint32(s.Depth()),
+	} {
+		if err := spec.Variables[name].Set(value); err != nil {
+			return nil, err
+		}
 	}
 	replace := map[string]*ebpf.Map{}
 	for name, m := range t.maps() {
 		spec.Maps[name].MaxEntries = (*m).MaxEntries()
 		replace[name] = *m
 	}
-	inKernel, n, err := kernelRules(rules)
+	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: replace})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for name, value := range map[string]any{"set_of": set, "rules": inKernel, "rules_n": n} {
-		if err := spec.Variables[name].Set(value); err != nil {
-			return err
-		}
-	}
-	var programs struct {
-		Program *ebpf.Program `ebpf:"headgate_collective"`
-	}
-	if err := spec.LoadAndAssign(&programs, &ebpf.CollectionOptions{MapReplacements: replace}); err != nil {
-		return fmt.Errorf("cannot load the program that reads connections: %w", err)
-	}
-	defer programs.Program.Close()
-	pin := filepath.Join(t.dir, fmt.Sprintf("%s%d", linkPrefix, set))
-	if err := os.Remove(pin); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	l, err := link.AttachCgroup(link.CgroupOptions{Path: cgroup, Attach: ebpf.AttachCGroupSockOps, Program: programs.Program})
-	if err != nil {
-		return fmt.Errorf("cannot watch the cgroup %s: %w", cgroup, err)
-	}
-	defer l.Close()
-	return l.Pin(pin)
+	defer c.Close()
+	return c.DetachProgram(name), nil
 }
 
 // Detach takes away what an earlier process watched as sets from that number on.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -26,11 +27,14 @@ func table(t testing.TB, cgroup string, size int) *sockops.Table {
 		}
 		tab.Close()
 	})
-	if err := tab.Attach(cgroup, 7, nil); err != nil {
+	if err := tab.Attach(sockops.Set{Number: 7, Cgroup: below(cgroup)}); err != nil {
 		t.Fatal(err)
 	}
 	return tab
 }
+
+// below is a test's cgroup, below the mount.
+func below(path string) string { return "/" + filepath.Base(path) }
 
 func tableName() string { return fmt.Sprintf("test-%d", os.Getpid()) }
 

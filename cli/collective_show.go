@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"headgate/cli/view"
+	"headgate/collective/host"
+)
+
+func collectiveShowCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "show",
+		Short: "Print what the sets of a running program are doing",
+		Long: `Show asks "headgate collective run" for its sets: whether each is controlled, and for each
+connection what it was found to need, the round trip, what holds it and what it has
+sent again since it began.`,
+		Example: `  headgate collective show
+  headgate collective show -o json`,
+		Args: cobra.NoArgs,
+	}
+	instance := instanceFlag(c)
+	output := outputFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := checkInstance(*instance); err != nil {
+			return usageError{err, c.CommandPath()}
+		}
+		states, err := host.Ask(*instance)
+		switch {
+		case errors.Is(err, host.ErrNotRunning):
+			return fmt.Errorf("nothing to show: %w; start one with \"headgate collective run -f FILE\"", err)
+		case errors.Is(err, os.ErrPermission):
+			return fmt.Errorf("the program that runs is root's: %w", err)
+		case err != nil:
+			return err
+		}
+		return a.print(*output, states, func(w io.Writer) error { return collectiveTable(w, states) })
+	}
+	return c
+}
+
+// collectiveTable is for people: a line for each connection.
+func collectiveTable(to io.Writer, states []host.State) error {
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "SET\tSTATE\tLOCAL\tREMOTE\tNEEDS\tRTT\tPACE\tWINDOW\tRESENT")
+	for _, s := range states {
+		if len(s.Connections) == 0 {
+			fmt.Fprintf(w, "%s\t%s\t-\t-\t-\t-\t-\t-\t-\n", s.Set, setState(s))
+		}
+		for _, c := range s.Connections {
+			needs, pace, window := "-", "-", "-"
+			if c.Needs > 0 {
+				needs = view.Rate(float64(c.Needs))
+			}
+			if c.Pace > 0 {
+				pace = view.Rate(float64(c.Pace))
+			}
+			if c.Window > 0 {
+				window = sizeText(float64(c.Window))
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%v\t%s\t%s\t%d\n", s.Set, setState(s), c.Local, c.Remote, needs, c.RTT.Round(10*time.Microsecond), pace, window, c.Retransmits)
+		}
+	}
+	return w.Flush()
+}
+
+// setState is a set's state in a word.
+func setState(s host.State) string {
+	if s.Controlling {
+		return "controlled"
+	}
+	return "free"
+}

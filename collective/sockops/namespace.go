@@ -1,0 +1,56 @@
+package sockops
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// everyNamespace calls fn in each network namespace that a process is in or that has a name
+// (ip-netns(8)); one that goes away meanwhile is nothing.
+func everyNamespace(fn func() error) error {
+	var paths []string
+	for _, pattern := range []string{"/proc/[0-9]*/ns/net", "/run/netns/*"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			return err
+		}
+		paths = append(paths, found...)
+	}
+	been := map[uint64]bool{}
+	done := make(chan error)
+	// On a thread of its own, which ends with the goroutine that it is locked to.
+	go func() {
+		runtime.LockOSThread()
+		var failed error
+		for _, p := range paths {
+			failed = errors.Join(failed, visit(p, been, fn))
+		}
+		done <- failed
+	}()
+	return <-done
+}
+
+func visit(path string, been map[uint64]bool, fn func() error) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	var s unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &s); err != nil || been[s.Ino] {
+		return err
+	}
+	been[s.Ino] = true
+	// A file of that folder that is no namespace any more is EINVAL.
+	if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); errors.Is(err, unix.EINVAL) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("cannot enter the network namespace %s: %w", path, err)
+	}
+	return fn()
+}
