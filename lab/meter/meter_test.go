@@ -111,8 +111,8 @@ func TestBytesAgree(t *testing.T) {
 					t.Errorf("%s: the device has %+v, the socket %+v", f.Name, device, socket)
 				}
 				// What arrived is what was delivered, when nothing was sent twice, but for
-				// bare control segments.
-				if want := f.Total.DeliveredL2Bits / 8; f.Total.Retransmits == 0 && math.Abs(float64(socket.Bytes)-want) > 200 {
+				// bare control segments, of 86 bytes: five where a machine stood still.
+				if want := f.Total.DeliveredL2Bits / 8; f.Total.Retransmits == 0 && math.Abs(float64(socket.Bytes)-want) > 450 {
 					t.Errorf("%s: %d bytes arrived, %.0f were delivered", f.Name, socket.Bytes, want)
 				}
 				sum += device.Bytes + device.OutsideBytes
