@@ -105,15 +105,15 @@ func (a *app) collectiveRun(policies []collective.Policy, instance string, most 
 		return err
 	}
 	defer table.Close()
-	h, err := host.New(table, policies, dry)
-	if err != nil {
-		return err
-	}
 	teller, err := host.Tell(instance)
 	if err != nil {
 		return err
 	}
 	defer teller.Close()
+	h, err := host.New(table, policies, dry)
+	if err != nil {
+		return err
+	}
 	a.note("watching %s; the end lifts all caps", count(len(policies), "set"))
 	before, refused := map[collective.ID]uint64{}, uint64(0)
 	return h.Run(ctx, interval, func(states []host.State) error {

@@ -117,13 +117,13 @@ func (c *Control) Observe(id ID, r Reading) {
 	if !m.full() {
 		return
 	}
+	m.lost = m.lost || r.Events != 0
 	gap := r.At - before.At
-	if gap > max(idleAfter, 4*m.rtt) {
+	if gap > max(idleAfter, 4*m.rtt) && r.Events&Timeout == 0 {
 		// The time in between says nothing of what it needs, or of how it is served.
 		m.lead, m.n, m.pending = 0, 1, mean{}
 		return
 	}
-	m.lost = m.lost || r.Events != 0
 	bits := float64(r.Acked-before.Acked) * 8
 	m.measure(bits, gap, r)
 	c.learn(m, bits, gap.Seconds(), m.waits > 0.5)
@@ -186,14 +186,14 @@ func (m *member) known() bool { return m.joined && m.need.seconds >= learnt.Seco
 
 // congested tells whether a connection's reading is the set event.
 func (c *Control) congested(m *member, r Reading) bool {
-	now := m.recent.rtt()
+	now := m.recent.newest()
 	slow := float64(now) > seedBeta*float64(m.base) && now-m.base > leastRise
 	if !slow && r.Events == 0 {
 		return false
 	}
 	// What a set does to itself by more than it needs is not congestion, as long as no
-	// connection comes short.
-	if m.kept > 0.5 && m.lasts < short*m.need.rate() {
+	// connection comes short; who gave weights wants them held then, too.
+	if m.weight > 0 || m.kept > 0.5 && m.lasts < short*m.need.rate() {
 		return true
 	}
 	attained, needs := 0.0, 0.0
@@ -215,7 +215,10 @@ func (c *Control) begin(at time.Duration) {
 			needs, shares = needs+m.need.rate(), shares+m.share()
 		}
 	}
-	c.law = newLaw(needs / max(shares, 1))
+	if shares == 0 {
+		shares = 1
+	}
+	c.law = newLaw(max(needs, 1) / shares)
 }
 
 // share is what its part of the set is measured by.
@@ -286,7 +289,8 @@ func (c *Control) over(s sight, now time.Duration) bool {
 		}
 	}
 	lost := s.lost > 0 && all < plenty*needs
-	if lost || kept == 0 && c.law.standing.before > s.budget || !c.enough(now, lasts/max(kept, 1)) {
+	stands := s.members > 0 && kept == 0 && c.law.standing.before > s.budget
+	if lost || stands || !c.enough(now, lasts/max(kept, 1)) {
 		c.calm = now
 	}
 	if now-c.calm < calmFor {

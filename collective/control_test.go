@@ -118,7 +118,7 @@ func (b *bottleneck) rates(took time.Duration) map[collective.ID]float64 {
 // of the whole link, with a short queue.
 func TestControlGreedy(t *testing.T) {
 	for _, base := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond} {
-		b := &bottleneck{rate: 100e6, base: base, of: map[collective.ID]*source{}}
+		b := &bottleneck{rate: 100e6, base: base, room: 20e6, of: map[collective.ID]*source{}}
 		shares := []float64{8, 4, 2, 1, 1}
 		for i, w := range shares {
 			b.of[collective.ID(i+1)] = &source{offered: w * 5e6}
@@ -173,5 +173,71 @@ func TestControlOthers(t *testing.T) {
 	b.run(10 * time.Second)
 	if b.control.Controlling() {
 		t.Error("20 s after the congestion it is still controlled")
+	}
+}
+
+// A set whose connections all go quiet while it is controlled is let go, its scale does not
+// run away meanwhile, and it is learnt and held as before when they come back.
+func TestControlIdle(t *testing.T) {
+	b := &bottleneck{rate: 10e6, base: 20 * time.Millisecond, of: map[collective.ID]*source{1: {offered: 4.8e6}, 2: {offered: 2.4e6}}}
+	b.run(25 * time.Second)
+	b.others = 6e6
+	b.run(10 * time.Second)
+	if !b.control.Controlling() {
+		t.Fatal("it is not controlled")
+	}
+	for _, s := range b.of {
+		s.offered, s.backlog = 0, 0
+	}
+	b.run(2 * time.Second)
+	for id, c := range b.control.Caps(b.now) {
+		if c.Rate > 20e6 {
+			t.Errorf("after 2 s of silence connection %d may send at %v", id, c.Rate)
+		}
+	}
+	b.run(8 * time.Second)
+	if b.control.Controlling() {
+		t.Error("10 s after the last connection went quiet the set is still controlled")
+	}
+	b.of[1].offered, b.of[2].offered = 4.8e6, 2.4e6
+	b.run(5 * time.Second)
+	got := b.rates(30 * time.Second)
+	if r := got[1] / got[2]; math.Abs(r/2-1) > 0.05 {
+		t.Errorf("when they are back they have %.2f to 1, want 2", r)
+	}
+}
+
+// Acknowledgements that wait for a second packet are no congestion, however much longer they
+// make what TCP measures.
+func TestControlDelayedAcknowledgements(t *testing.T) {
+	var c collective.Control
+	acked := 0.0
+	for at := time.Duration(0); at < 20*time.Second; at += 23 * time.Millisecond {
+		acked += 1e6 / 8 * 0.023
+		rtt := 20 * time.Millisecond
+		if at%(69*time.Millisecond) != 0 {
+			rtt = 32 * time.Millisecond
+		}
+		c.Observe(1, collective.Reading{At: at, RTT: rtt, Newest: 20 * time.Millisecond, Acked: uint64(acked)})
+		if c.Caps(at); c.Controlling() {
+			t.Fatalf("at %v it is controlled", at)
+		}
+	}
+}
+
+// Weights by hand count whatever their unit: 0.02 and 0.01 are 2 to 1, and control begins at
+// what the connections need.
+func TestControlWeights(t *testing.T) {
+	b := &bottleneck{rate: 100e6, base: 20 * time.Millisecond, room: 20e6, of: map[collective.ID]*source{1: {offered: 30e6}, 2: {offered: 30e6}}}
+	b.control.Weigh(1, 0.02)
+	b.control.Weigh(2, 0.01)
+	b.run(10 * time.Second)
+	for _, s := range b.of {
+		s.offered = math.Inf(1)
+	}
+	b.run(10 * time.Second)
+	got := b.rates(10 * time.Second)
+	if r := got[1] / got[2]; math.Abs(r/2-1) > 0.05 || got[1]+got[2] < 90e6 {
+		t.Errorf("they have %.1f and %.1f Mbit/s, want 2 to 1 of 100", got[1]/1e6, got[2]/1e6)
 	}
 }

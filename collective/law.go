@@ -35,13 +35,16 @@ const (
 	// least is the part of what the set needs below which delay does not lower it: there may
 	// be a queue that it cannot shorten. leastLost is the same for losses.
 	least, leastLost = 0.1, 0.04
-	// The queue is others' if it is within its budget in less than rare of the time, whatever
-	// the set does, and no longer if in more than often: in the mean over rivalsFor.
+	// The queue is others' if it is less than others times its budget in less than rare of the
+	// time, whatever the set does, and no longer if in more than often: in the mean over
+	// rivalsFor. A set alone is at its budget, a little more or less.
+	others      = 1.1
 	rivalsFor   = 1250 * time.Millisecond
 	rare, often = 0.02, 0.2
 	// Whether it is really others' is tested every testEvery: by half as much for testFor, or
-	// four round trips.
+	// as many round trips as drain what one holds, and show it.
 	testEvery, testFor = 20 * time.Second, 500 * time.Millisecond
+	testRounds         = 6
 	// standingFor is a time in which a burst passes: a queue that never does is standing.
 	standingFor = 500 * time.Millisecond
 	// leastPace in bit/s, two segments in a quarter of a second, is the lowest that is set. A
@@ -63,16 +66,17 @@ type law struct {
 	allowed float64
 	clock   time.Duration // time in steps
 	lostAt  time.Duration // when something was lost last; 0 is never
-	// within is the part of the last time in which the queue was within its budget, lossy
+	// within is the part of the last time in which the queue was the set's own, lossy
 	// that in which something was lost.
 	within, lossy float64
 	// rivals: somebody else keeps the queue full, so that TCP's own way of finding a
 	// share is the only one left.
 	rivals bool
-	// tested is when that was tested last, held the scale meanwhile; 0 is no test.
-	tested   time.Duration
-	held     float64
-	standing standing
+	// tested is when that was tested last, until when the test ends, and held the scale
+	// before; 0 is no test.
+	tested, until time.Duration
+	held          float64
+	standing      standing
 }
 
 // standing is the shortest queue of a standingFor, that of the one before, and when this began.
@@ -133,25 +137,33 @@ func (c *Control) look(now time.Duration) (s sight) {
 	return s
 }
 
+// own tells whether the queue is no more than the set's own may be.
+func (s sight) own() bool { return s.queue.Seconds() < others*s.budget.Seconds() }
+
 // step brings the scale up to date.
 func (l *law) step(s sight, took time.Duration) {
 	if s.members == 0 {
 		// All are idle, or so held back that they show nothing.
-		l.scale *= 1 + grow
+		l.scale = max(l.scale, min(l.scale*(1+grow), ahead*l.full))
 		return
 	}
 	l.watch(s, took)
 	floor := least * l.full
+	if l.held > 0 && l.clock > l.until {
+		l.scale, l.held = l.held, 0
+	}
 	switch {
-	case s.lost > 0:
+	case s.lost > 0 && l.held == 0:
 		l.lostAt = l.clock
 		of := float64(max(s.waiting, s.lost))
 		l.scale *= 1 - yield*float64(s.lost)/of
 		floor = leastLost * l.full
 	case l.held > 0:
-		l.test(s)
+		if s.own() { // it was the set's
+			l.rivals, l.within, l.held = false, 1, 0
+		}
 	case l.rivals && l.clock-l.tested > testEvery:
-		l.tested, l.held = l.clock, l.scale
+		l.tested, l.until, l.held = l.clock, l.clock+max(testRounds*s.rtt, testFor), l.scale
 		l.scale /= 2
 	case l.rivals:
 		l.scale *= 1 + min(l.probing(s, took), 1)
@@ -173,7 +185,7 @@ func (l *law) step(s sight, took time.Duration) {
 func (l *law) watch(s sight, took time.Duration) {
 	l.clock += took
 	l.allowed += part(took, max(2*s.rtt, soon)) * (l.scale*s.bend - l.allowed)
-	l.within += part(took, rivalsFor) * (one(s.queue < s.budget) - l.within)
+	l.within += part(took, rivalsFor) * (one(s.own()) - l.within)
 	l.lossy += part(took, rivalsFor) * (one(s.lost > 0) - l.lossy)
 	if l.within < rare && !l.rivals {
 		l.rivals, l.tested = true, l.clock-testEvery // at once, the first time
@@ -184,15 +196,6 @@ func (l *law) watch(s sight, took time.Duration) {
 		*q = standing{now: s.queue, before: q.now, since: l.clock}
 	} else {
 		q.now = min(q.now, s.queue)
-	}
-}
-
-// test ends a test: the queue that went away was the set's own.
-func (l *law) test(s sight) {
-	if s.queue < s.budget {
-		l.rivals, l.within, l.held = false, 1, 0
-	} else if l.clock-l.tested > max(4*s.rtt, testFor) {
-		l.scale, l.held = l.held, 0
 	}
 }
 

@@ -1,6 +1,9 @@
 package collective
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // Policy is which connections are one set, and how they are kept in proportion.
 type Policy struct {
@@ -39,9 +42,18 @@ func (p Ports) Holds(port uint16) bool {
 
 // Holds tells whether the rule is true of a connection between these ends.
 func (r Rule) Holds(local, remote netip.AddrPort) bool {
-	in := func(p netip.Prefix, a netip.Addr) bool { return !p.IsValid() || p.Contains(a) }
+	// As the kernel's program does: a prefix of IPv6 holds the IPv4 addresses that are mapped
+	// into it.
+	in := func(p netip.Prefix, a netip.Addr) bool {
+		return !p.IsValid() || p.Contains(a) || p.Addr().Is6() && p.Contains(netip.AddrFrom16(a.As16()))
+	}
 	return in(r.Local, local.Addr()) && in(r.Remote, remote.Addr()) &&
 		r.LocalPort.Holds(local.Port()) && r.RemotePort.Holds(remote.Port())
+}
+
+// Holds tells whether the rules choose a connection between these ends.
+func (p Policy) Holds(local, remote netip.AddrPort) bool {
+	return len(p.Rules) == 0 || slices.ContainsFunc(p.Rules, func(r Rule) bool { return r.Holds(local, remote) })
 }
 
 // Weight is the weight by hand of a connection between these ends; 0 is what it needs.

@@ -76,7 +76,8 @@ func TestControlSeedNetwork(t *testing.T) {
 					plain, ours := n.mean(6, false), n.mean(6, true)
 					t.Logf("carried %.2f of %.2f Mbit/s, ratio off %.1f %% of %.1f, sent again %.0f of %.0f, recovered %.2f, controlled %.1f",
 						ours.carried, plain.carried, 100*ours.off, 100*plain.off, ours.resent, plain.resent, ours.recovered, ours.controlled)
-					if ours.off > 0.2 {
+					// Below 0.3 Mbit/s the least pace is more than a share.
+					if ours.off > 0.2 && ours.carried > 0.3 {
 						t.Errorf("the ratio is off by %.1f %%, plain TCP's by %.1f", 100*ours.off, 100*plain.off)
 					}
 					if ours.resent > max(0.75*plain.resent, 0.002*ours.segments) {

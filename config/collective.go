@@ -27,6 +27,7 @@ func collectiveDocument(s *source, n *node) Collective {
 		{"match", d.connections(&out.Rules)},
 		{"law", one(d, &out.Seed, lawOf)},
 	})
+	d.sameWeights(n, out.Policy)
 	d.needs(n, "", "name", "the set has no %s: write for example %[1]s: db")
 	d.needs(n, "", "cgroup", "the set has no %s: write for example %[1]s: /system.slice/postgresql.service")
 	return out
@@ -52,8 +53,28 @@ func (d *decoder) connections(out *[]collective.Rule) func(*node, string) {
 	}
 }
 
+// sameWeights complains of weights in some rules beside what others need, and of those that
+// the seed's law does not know.
+func (d *decoder) sameWeights(n *node, p collective.Policy) {
+	weighed := 0
+	for _, r := range p.Rules {
+		if r.Weight > 0 {
+			weighed++
+		}
+	}
+	switch {
+	case weighed > 0 && p.Seed:
+		d.wrong(n, "match", "the law seed knows no weights: leave them out, or the law")
+	case weighed > 0 && weighed < len(p.Rules):
+		d.wrong(n, "match", "%d of %d rules have a weight, which says nothing beside what the others need: give all one, or none", weighed, len(p.Rules))
+	}
+}
+
 func ports(s string) (collective.Ports, error) {
 	r, err := group.ParsePortRange(s)
+	if err == nil && r.First == 0 {
+		return collective.Ports{}, fmt.Errorf("%q begins with 0, which is no port: leave it out for all", s)
+	}
 	return collective.Ports{From: r.First, To: r.Last}, err
 }
 

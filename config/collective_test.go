@@ -20,8 +20,11 @@ func TestCollective(t *testing.T) {
 		{collective.Policy{Name: "all", Cgroup: "/"}, file, 5},
 		{collective.Policy{Name: "replicas", Cgroup: "/", Seed: true, Rules: []collective.Rule{
 			{Local: netip.MustParsePrefix("192.0.2.1/32"), LocalPort: collective.Ports{From: 5000, To: 5009}},
-			{Remote: netip.MustParsePrefix("10.0.0.0/8"), RemotePort: collective.Ports{From: 5432, To: 5432}, Weight: 4},
 		}}, file, 9},
+		{collective.Policy{Name: "weighed", Cgroup: "/", Rules: []collective.Rule{
+			{Remote: netip.MustParsePrefix("10.0.0.0/8"), RemotePort: collective.Ports{From: 5432, To: 5432}, Weight: 4},
+			{Remote: netip.MustParsePrefix("fd00::/8"), Weight: 0.5},
+		}}, file, 16},
 	}
 	if !reflect.DeepEqual(set.Collectives, want) || len(set.Interfaces) > 0 {
 		t.Errorf("%+v", set)
@@ -33,10 +36,13 @@ func TestCollective(t *testing.T) {
 func TestCollectiveMistakes(t *testing.T) {
 	many := "kind: Collective\nname: a\ncgroup: /\nmatch:\n" + strings.Repeat("  - {sport: 1}\n", collective.MaxRules+1)
 	for text, want := range map[string]string{
-		"kind: Collective\nname: a\ncgroup: /\nmatch: [{weight: 0}]\n":       "match[0].weight: \"0\" is not a weight",
-		"kind: Collective\nname: a\ncgroup: /\nmatch: [{sport: 70000}]\n":    "match[0].sport",
-		"kind: Collective\nname: a\ncgroup: /\nmatch: [{dst: 10.0.0.1/8}]\n": "match[0].dst: \"10.0.0.1/8\" has bits beyond",
-		"kind: Collective\nname: a\ncgroup: /\nlaw: fair\n":                  "law: \"fair\" is not a law",
+		"kind: Collective\nname: a\ncgroup: /\nmatch: [{weight: 0}]\n":                       "match[0].weight: \"0\" is not a weight",
+		"kind: Collective\nname: a\ncgroup: /\nmatch: [{sport: 70000}]\n":                    "match[0].sport",
+		"kind: Collective\nname: a\ncgroup: /\nmatch: [{dst: 10.0.0.1/8}]\n":                 "match[0].dst: \"10.0.0.1/8\" has bits beyond",
+		"kind: Collective\nname: a\ncgroup: /\nlaw: fair\n":                                  "law: \"fair\" is not a law",
+		"kind: Collective\nname: a\ncgroup: /\nmatch: [{sport: 0}]\n":                        "match[0].sport: \"0\" begins with 0",
+		"kind: Collective\nname: a\ncgroup: /\nmatch: [{sport: 1, weight: 2}, {sport: 2}]\n": "match: 1 of 2 rules have a weight",
+		"kind: Collective\nname: a\ncgroup: /\nlaw: seed\nmatch: [{weight: 2}]\n":            "match: the law seed knows no weights",
 		many: "match: 17 rules are more than 16",
 	} {
 		_, err := Load([]string{"-"}, strings.NewReader(text))

@@ -25,6 +25,8 @@ const (
 	lease = time.Second
 	// leastWindow, in packets: with one a lost packet waits for the timer.
 	leastWindow = 2
+	// mostWindow is no bound any more: 16 GB in flight.
+	mostWindow = 1<<24 - 1
 	// liftPatience is for how long the end waits until no connection is capped any more.
 	liftPatience = 2 * time.Second
 )
@@ -64,6 +66,9 @@ type member struct {
 // would do.
 func New(table *sockops.Table, policies []collective.Policy, dry bool) (*Host, error) {
 	h := &Host{table: table, dry: dry}
+	// What a killed program capped is let go while its programs are still there.
+	table.Lift()
+	h.waitLifted()
 	if err := table.Detach(len(policies)); err != nil {
 		return nil, err
 	}
@@ -71,7 +76,7 @@ func New(table *sockops.Table, policies []collective.Policy, dry bool) (*Host, e
 	for i, p := range policies {
 		w := sockops.Set{Number: uint32(i), Cgroup: p.Cgroup, Rules: p.Rules}
 		if err := table.Attach(w); err != nil {
-			return nil, fmt.Errorf("set %s: %w", p.Name, err)
+			return nil, errors.Join(fmt.Errorf("set %s: %w", p.Name, err), table.Detach(0))
 		}
 		watched = append(watched, w)
 		s := &set{policy: p, control: &collective.Control{}, members: map[collective.ID]*member{}}
@@ -146,6 +151,9 @@ func (h *Host) Look() {
 func (s *set) observe(c *sockops.Connection) {
 	m := s.members[c.ID]
 	if m == nil {
+		if !s.policy.Holds(c.Local, c.Remote) {
+			return // it was another set's of this number, in a program before this one
+		}
 		m = &member{Connection: c}
 		s.members[c.ID] = m
 		if w := s.policy.Weight(c.Local, c.Remote); w > 0 {
@@ -201,20 +209,28 @@ func window(b unit.Bytes, segment uint32) uint32 {
 	if b == 0 {
 		return 0
 	}
-	return uint32(max(leastWindow, math.Round(float64(b)/float64(segment))))
+	return uint32(min(max(leastWindow, math.Round(float64(b)/float64(segment))), mostWindow))
 }
 
 // lift ends all caps, waits until the connections have noticed, and takes the programs
 // away. They stay for one that sends nothing, which is let go as soon as it sends.
 func (h *Host) lift() error {
 	h.table.Lift()
-	for until := time.Now().Add(liftPatience); time.Now().Before(until); time.Sleep(Tick) {
-		if h.capped() == 0 {
-			return h.table.Remove()
-		}
+	if h.waitLifted() {
+		return h.table.Remove()
 	}
 	slog.Info("some connections are idle, and will be let go as they send again", "connections", h.capped())
 	return nil
+}
+
+// waitLifted waits until no connection is capped, for a while, and says whether none is.
+func (h *Host) waitLifted() bool {
+	for until := time.Now().Add(liftPatience); time.Now().Before(until); time.Sleep(Tick) {
+		if h.capped() == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // capped is how many connections are.

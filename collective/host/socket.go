@@ -53,8 +53,12 @@ func Tell(instance string) (*Teller, error) {
 func (t *Teller) serve() {
 	for {
 		c, err := t.listener.Accept()
-		if err != nil {
-			return // closed
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // too many files, say
+			time.Sleep(patience)
+			continue
 		}
 		t.mu.Lock()
 		states := t.states

@@ -49,8 +49,7 @@ type seen struct {
 }
 
 // Ours: a slot that has shown something in the last staysHot looks is looked at every time;
-// of the others so many each time, in turns, so that a large table costs no more than a small
-// one (16,384 slots: once in 64 looks).
+// of the others so many each time, in turns, or a 64th.
 const staysHot, others = 100, 256
 
 // Look tells of every connection that has shown something since the last look, and of every
@@ -66,7 +65,7 @@ func (t *Table) Look(changed func(*Connection), ended func(set uint32, id collec
 		}
 	}
 	t.hot = still
-	for range min(others, len(t.all)) {
+	for range min(max(others, len(t.all)/64), len(t.all)) {
 		if t.seen[t.turn].hot == 0 && t.look(t.turn, changed, ended) {
 			t.hot = append(t.hot, t.turn)
 		}

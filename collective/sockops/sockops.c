@@ -413,7 +413,7 @@ static __always_inline void seen(struct bpf_sock_ops *ctx)
 	if (!h)
 		return;
 	s = slot_of(h);
-	if (!s)
+	if (!s || s->set != set_of) /* the program of its own set does */
 		return;
 	s->count++;
 	barrier();
