@@ -65,7 +65,7 @@ var layers = []layer{
 		"intent is kept, not acted on"},
 	{"api", []string{"unit", "group", "fabric/...", "store", "config"},
 		"the API speaks of models; agent and controller tie them to enforcement"},
-	{"metrics", []string{"unit", "group", "shaper", "collective", "relay", "fabric/..."},
+	{"metrics", []string{"unit", "group", "shaper", "collective/...", "relay", "fabric/..."},
 		"metrics read state and change nothing"},
 	{"agent", []string{"unit", "group", "share", "config", "shaper/...", "probe/...", "collective/...", "relay/...", "store", "api", "metrics", "internal/..."},
 		"the host's loop: it ties models to enforcement, and is driven, not driving the command line"},

@@ -15,6 +15,7 @@ import (
 	"headgate/collective/host"
 	"headgate/collective/sockops"
 	"headgate/config"
+	"headgate/metrics"
 )
 
 func collectiveCommand(a *app) *cobra.Command {
@@ -26,7 +27,7 @@ and caps them in that proportion while their path is congested. Applications and
 congestion control stay as they are.`,
 		Args: cobra.NoArgs,
 	}
-	c.AddCommand(collectiveRunCommand(a), collectiveShowCommand(a))
+	c.AddCommand(collectiveRunCommand(a), collectiveShowCommand(a), collectiveTopCommand(a), collectiveJoinCommand(a))
 	return c
 }
 
@@ -68,6 +69,7 @@ within a second of the connection's next packet.`,
 	interval := c.Flags().Duration("interval", time.Second, "time between two lines")
 	most := c.Flags().Int("connections", mostConnections, "watch no more than this; others are left alone, and counted")
 	instance := instanceFlag(c)
+	listen := c.Flags().String("metrics", "", "serve metrics for Prometheus at this `ADDRESS`, such as 127.0.0.1:9420, under /metrics")
 	output := tableOrJSONFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := checkInstance(*instance); err != nil {
@@ -92,61 +94,72 @@ within a second of the connection's next packet.`,
 		for _, c := range set.Collectives {
 			policies = append(policies, c.Policy)
 		}
-		return a.collectiveRun(policies, *instance, *most, *interval, *dry, *output)
+		return a.collectiveRun(collectiveRun{policies, *instance, *most, *interval, *listen, *dry, *output})
 	}
 	return c
 }
 
-func (a *app) collectiveRun(policies []collective.Policy, instance string, most int, interval time.Duration, dry bool, output tableOrJSON) error {
+// collectiveRun is what was asked of "headgate collective run".
+type collectiveRun struct {
+	policies []collective.Policy
+	instance string
+	most     int
+	interval time.Duration
+	metrics  string
+	dry      bool
+	output   tableOrJSON
+}
+
+func (a *app) collectiveRun(r collectiveRun) error {
 	ctx, stop := interrupted()
 	defer stop()
-	table, err := sockops.Open(instance, most)
+	table, err := sockops.Open(r.instance, r.most)
 	if err != nil {
 		return err
 	}
 	defer table.Close()
-	teller, err := host.Tell(instance)
+	h, err := host.New(table, r.policies, r.dry)
 	if err != nil {
 		return err
 	}
-	defer teller.Close()
-	h, err := host.New(table, policies, dry)
+	server, err := h.Serve(r.instance)
 	if err != nil {
 		return err
 	}
-	a.note("watching %s; the end lifts all caps", count(len(policies), "set"))
-	before, refused := map[collective.ID]uint64{}, uint64(0)
-	return h.Run(ctx, interval, func(states []host.State) error {
-		teller.Set(states)
+	defer server.Close()
+	if r.metrics != "" {
+		stop, err := metrics.Serve(r.metrics, metrics.Collective(server.States))
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
+	a.note("watching %s; the end lifts all caps", count(len(r.policies), "set"))
+	refused := uint64(0)
+	return h.Run(ctx, r.interval, func(states []host.State) error {
 		if n, err := table.Refused(); err == nil && n > refused {
 			refused = n
-			a.note("%d connections are left alone: more than --connections %d", n, most)
+			a.note("%d connections are left alone: more than --connections %d", n, r.most)
 		}
-		if output == "json" {
+		if r.output == "json" {
 			return json.NewEncoder(a.out).Encode(states)
 		}
-		return a.collectiveLines(states, before, interval)
+		return a.collectiveLines(states)
 	})
 }
 
-// collectiveLines prints each connection's line; before is what was acknowledged at the
-// last.
-func (a *app) collectiveLines(states []host.State, before map[collective.ID]uint64, interval time.Duration) error {
+// collectiveLines prints each connection's line.
+func (a *app) collectiveLines(states []host.State) error {
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	now := time.Now().Format(time.TimeOnly)
 	for _, s := range states {
 		for _, c := range s.Connections {
-			rate := float64(c.Acked-min(before[c.ID], c.Acked)) * 8 / interval.Seconds()
-			if before[c.ID] == 0 {
-				rate = 0
-			}
-			before[c.ID] = c.Acked
 			limit := "-"
 			if c.Window > 0 {
 				limit = sizeText(float64(c.Window))
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\tneeds %v\thas %v\t%v\twindow %s\n", now, s.Set, setState(s), c.Local, c.Remote,
-				view.Rate(float64(c.Needs)), view.Rate(rate), c.RTT.Round(10*time.Microsecond), limit)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\tneeds %v\thas %v\t%v\twindow %s\n", now, setName(s), setState(s), c.Local, c.Remote,
+				view.Rate(float64(c.Needs)), view.Rate(float64(c.Rate)), c.RTT.Round(10*time.Microsecond), limit)
 		}
 	}
 	return w.Flush()

@@ -4,6 +4,9 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,31 +16,37 @@ import (
 	"time"
 
 	"headgate/collective/host"
+	"headgate/collective/sockops"
 	"headgate/lab"
 	"headgate/lab/labtest"
 	"headgate/lab/traffic"
 	"headgate/unit"
 )
 
-// collectiveRun is "headgate collective run" on the sockets of this process.
-type collectiveRun struct {
+// collectiveProcess is "headgate collective run" on the sockets of this process.
+type collectiveProcess struct {
 	t    testing.TB
 	cmd  *exec.Cmd
 	said chan []host.State
 }
 
-func startCollective(t testing.TB, args ...string) *collectiveRun {
+// collectiveFile is the configuration of a set of this process's connections.
+func collectiveFile(t testing.TB) string {
 	t.Helper()
-	cgroup := labtest.Cgroup(t)
 	file := filepath.Join(t.TempDir(), "collective.yaml")
-	if err := os.WriteFile(file, fmt.Appendf(nil, "kind: Collective\nname: db\ncgroup: /%s\n", filepath.Base(cgroup)), 0o600); err != nil {
+	if err := os.WriteFile(file, fmt.Appendf(nil, "kind: Collective\nname: db\ncgroup: /%s\n", filepath.Base(labtest.Cgroup(t))), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return file
+}
+
+func startCollective(t testing.TB, file string, args ...string) *collectiveProcess {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &collectiveRun{t: t, said: make(chan []host.State, 1000)}
+	r := &collectiveProcess{t: t, said: make(chan []host.State, 1000)}
 	r.cmd = exec.Command(self, append([]string{"collective", "run", "-f", file, "-o", "json", "--interval", "200ms"}, args...)...)
 	r.cmd.Env = append(os.Environ(), selfEnv+"=1")
 	r.cmd.Stderr = os.Stderr
@@ -63,7 +72,7 @@ func startCollective(t testing.TB, args ...string) *collectiveRun {
 }
 
 // end ends it by a signal, and says whether it went well.
-func (r *collectiveRun) end(s syscall.Signal) error {
+func (r *collectiveProcess) end(s syscall.Signal) error {
 	if r.cmd.ProcessState != nil {
 		return nil
 	}
@@ -72,7 +81,7 @@ func (r *collectiveRun) end(s syscall.Signal) error {
 }
 
 // wait reads states until one is as it should be.
-func (r *collectiveRun) wait(most time.Duration, what string, ok func(host.State) bool) host.State {
+func (r *collectiveProcess) wait(most time.Duration, what string, ok func(host.State) bool) host.State {
 	r.t.Helper()
 	for end := time.After(most); ; {
 		select {
@@ -107,11 +116,13 @@ func acked(s host.State) (a, b float64) {
 //
 //	server ── router ──10 Mbit/s, 20 ms── client
 //
-// They are controlled meanwhile, at 2 to 1, and the program ends well.
+// They are controlled meanwhile, at 2 to 1. Killed, the program leaves nobody capped; the
+// next one ends well.
 func TestCollectiveRun(t *testing.T) {
 	labtest.NeedRoot(t)
 	labtest.Try(t, func(t *labtest.Check) {
-		r := startCollective(t)
+		file, port := collectiveFile(t), freePort(t)
+		r := startCollective(t, file, "--metrics", port)
 		l := labtest.Rig(t, lab.RigOptions{Bottleneck: 10 * unit.Mbit, RTT: 20 * time.Millisecond})
 		db := func(name string, port uint16, rate unit.Rate) traffic.Flow {
 			return traffic.Flow{Name: name, From: "server", To: "client", Protocol: traffic.TCP, DstPort: port, Congestion: "cubic", Schedule: traffic.Constant(rate)}
@@ -144,15 +155,146 @@ func TestCollectiveRun(t *testing.T) {
 		if ratio := (a1 - a0) / (b1 - b0); ratio < 1.7 || ratio > 2.3 {
 			t.Errorf("the ratio is %.2f, want 2", ratio)
 		}
-		var shown strings.Builder
-		asked := exec.Command(r.cmd.Path, "collective", "show")
-		asked.Env, asked.Stdout = r.cmd.Env, &shown
-		if err := asked.Run(); err != nil || !strings.Contains(shown.String(), "controlled") || strings.Count(shown.String(), "\n") < 3 {
-			t.Errorf("collective show says %q, %v", shown.String(), err)
+		for _, command := range []string{"show", "top --once"} {
+			asked := exec.Command(r.cmd.Path, append([]string{"collective"}, strings.Fields(command)...)...)
+			asked.Env = r.cmd.Env
+			if out, err := asked.Output(); err != nil || !strings.Contains(string(out), "controlled") || strings.Count(string(out), "\n") < 3 {
+				t.Errorf("collective %s says %q, %v", command, out, err)
+			}
 		}
+		if got := scrape(t, port); !strings.Contains(got, `headgate_collective_controlled{destination="",set="db"} 1`) || strings.Count(got, "headgate_collective_pace_bits_per_second{") < 2 {
+			t.Errorf("metrics are %s", got)
+		}
+		r.end(syscall.SIGKILL)
+		released(t)
+		again := startCollective(t, file)
 		disturb.Wait()
-		if err := r.end(syscall.SIGTERM); err != nil {
+		if err := again.end(syscall.SIGTERM); err != nil {
 			t.Errorf("it does not end well: %v", err)
 		}
 	})
+}
+
+// released waits until no connection of a killed program is capped: a lease is a second.
+func released(t testing.TB) {
+	t.Helper()
+	table, err := sockops.Open("host", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer table.Close()
+	capped := func() (n int) {
+		for c := range table.Connections() {
+			if c.Paced > 0 || c.Clamped > 0 {
+				n++
+			}
+		}
+		return n
+	}
+	if capped() == 0 {
+		t.Error("nobody was capped as it was killed")
+	}
+	for range 30 {
+		if capped() == 0 {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Errorf("%d connections are capped 3 s after it was killed", capped())
+}
+
+func freePort(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func scrape(t testing.TB, at string) string {
+	t.Helper()
+	r, err := http.Get("http://" + at + "/metrics")
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	defer r.Body.Close()
+	text, err := io.ReadAll(r.Body)
+	if err != nil || r.StatusCode != http.StatusOK {
+		t.Errorf("status %d: %v", r.StatusCode, err)
+	}
+	return string(text)
+}
+
+// A connection of another process is passed to a set by its number; and by the program itself,
+// as docs/collective.md says.
+func TestCollectiveJoin(t *testing.T) {
+	labtest.NeedRoot(t)
+	file := filepath.Join(t.TempDir(), "collective.yaml")
+	if err := os.WriteFile(file, []byte("kind: Collective\nname: asked\njoin: root\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := startCollective(t, file)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	f, err := c.(*net.TCPConn).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	join := func(set string) (string, error) {
+		asked := exec.Command(r.cmd.Path, "collective", "join", set, "--pid", fmt.Sprint(os.Getpid()), "--fd", fmt.Sprint(f.Fd()), "--weight", "2")
+		asked.Env = r.cmd.Env
+		out, err := asked.CombinedOutput()
+		return string(out), err
+	}
+	if said, err := join("db"); err == nil || !strings.Contains(said, `there is no set "db": write asked`) {
+		t.Errorf("it says %q, %v", said, err)
+	}
+	if said, err := join("asked"); err != nil {
+		t.Errorf("it says %q, %v", said, err)
+	}
+	if _, err := c.Write([]byte("hello")); err != nil {
+		t.Fatal(err)
+	}
+	r.wait(5*time.Second, "it is in the set", func(s host.State) bool {
+		return len(s.Connections) == 1 && s.Connections[0].Weight == 2 && s.Connections[0].Local == c.LocalAddr().String()
+	})
+	doc, err := os.ReadFile("../docs/collective.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, code, _ := strings.Cut(string(doc), "```python\n")
+	code, _, _ = strings.Cut(code, "```\n")
+	code = strings.Replace(code, `{"join": name}`, `{"join": name, "weight": 3}`, 1)
+	code += fmt.Sprintf("c = socket.create_connection((\"127.0.0.1\", %d))\njoin(c, \"asked\")\nc.sendall(b\"hello\")\ninput()\n", l.Addr().(*net.TCPAddr).Port)
+	python := exec.Command("python3", "-c", code)
+	python.Stderr = os.Stderr
+	in, err := python.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := python.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r.wait(5*time.Second, "Python's is, too", func(s host.State) bool {
+		return len(s.Connections) == 2 && s.Connections[0].Weight+s.Connections[1].Weight == 5
+	})
+	in.Write([]byte("\n"))
+	if err := python.Wait(); err != nil {
+		t.Error(err)
+	}
+	if err := r.end(syscall.SIGTERM); err != nil {
+		t.Errorf("it does not end well: %v", err)
+	}
 }

@@ -19,8 +19,9 @@ func collectiveShowCommand(a *app) *cobra.Command {
 		Use:   "show",
 		Short: "Print what the sets of a running program are doing",
 		Long: `Show asks "headgate collective run" for its sets: whether each is controlled, and for each
-connection what it was found to need, the round trip, what holds it and what it has
-sent again since it began.`,
+connection what it was found to need, its rate in the last second, the round trip, what
+holds it and what it has sent again since it began. A set whose cgroup or unit is not there
+is waiting for it.`,
 		Example: `  headgate collective show
   headgate collective show -o json`,
 		Args: cobra.NoArgs,
@@ -31,13 +32,8 @@ sent again since it began.`,
 		if err := checkInstance(*instance); err != nil {
 			return usageError{err, c.CommandPath()}
 		}
-		states, err := host.Ask(*instance)
-		switch {
-		case errors.Is(err, host.ErrNotRunning):
-			return fmt.Errorf("nothing to show: %w; start one with \"headgate collective run -f FILE\"", err)
-		case errors.Is(err, os.ErrPermission):
-			return fmt.Errorf("the program that runs is root's: %w", err)
-		case err != nil:
+		states, err := askCollective(*instance)
+		if err != nil {
 			return err
 		}
 		return a.print(*output, states, func(w io.Writer) error { return collectiveTable(w, states) })
@@ -45,13 +41,30 @@ sent again since it began.`,
 	return c
 }
 
+// askCollective asks a program for its sets.
+func askCollective(instance string) ([]host.State, error) {
+	states, err := host.Ask(instance)
+	return states, collectiveAsked(err)
+}
+
+// collectiveAsked says what to do about an answer that is an error.
+func collectiveAsked(err error) error {
+	switch {
+	case errors.Is(err, host.ErrNotRunning):
+		return fmt.Errorf("there is nobody to ask: %w; start one with \"headgate collective run -f FILE\"", err)
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("the program that runs cannot be asked: %w", err)
+	}
+	return err
+}
+
 // collectiveTable is for people: a line for each connection.
 func collectiveTable(to io.Writer, states []host.State) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "SET\tSTATE\tLOCAL\tREMOTE\tNEEDS\tRTT\tPACE\tWINDOW\tRESENT")
+	fmt.Fprintln(w, "SET\tSTATE\tLOCAL\tREMOTE\tNEEDS\tRATE\tRTT\tPACE\tWINDOW\tRESENT")
 	for _, s := range states {
 		if len(s.Connections) == 0 {
-			fmt.Fprintf(w, "%s\t%s\t-\t-\t-\t-\t-\t-\t-\n", s.Set, setState(s))
+			fmt.Fprintf(w, "%s\t%s\t-\t-\t-\t-\t-\t-\t-\t-\n", setName(s), setState(s))
 		}
 		for _, c := range s.Connections {
 			needs, pace, window := "-", "-", "-"
@@ -64,16 +77,27 @@ func collectiveTable(to io.Writer, states []host.State) error {
 			if c.Window > 0 {
 				window = sizeText(float64(c.Window))
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%v\t%s\t%s\t%d\n", s.Set, setState(s), c.Local, c.Remote, needs, c.RTT.Round(10*time.Microsecond), pace, window, c.Retransmits)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%v\t%s\t%s\t%d\n", setName(s), setState(s), c.Local, c.Remote, needs, view.Rate(float64(c.Rate)), c.RTT.Round(10*time.Microsecond), pace, window, c.Retransmits)
 		}
 	}
 	return w.Flush()
 }
 
+// setName is a set's, and the destination of its part.
+func setName(s host.State) string {
+	if s.Destination != "" {
+		return s.Set + " to " + s.Destination
+	}
+	return s.Set
+}
+
 // setState is a set's state in a word.
 func setState(s host.State) string {
-	if s.Controlling {
+	switch {
+	case s.Controlling:
 		return "controlled"
+	case s.Waiting:
+		return "waiting"
 	}
 	return "free"
 }

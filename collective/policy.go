@@ -10,10 +10,18 @@ type Policy struct {
 	// Name is for people, and unlike any other set's.
 	Name string
 	// Cgroup is a path below the cgroup v2 mount: the connections that its processes open or
-	// accept; "/" is every process of the machine.
+	// accept; "/" is every process of the machine, and "" none, beside those that join.
 	Cgroup string
+	// Unit is a unit of systemd, whose cgroup it is instead.
+	Unit string
 	// Rules choose among those: one of them has to be true. None is all.
 	Rules []Rule
+	// PerDestination makes a set of its own of the connections to each address: they are
+	// taken to have one path (the seed, section III-A).
+	PerDestination bool
+	// Join is the users, by name or number, whose programs may pass connections of theirs to
+	// be in the set; root always may.
+	Join []string
 	// Seed is the seed's own cycle instead of ours.
 	Seed bool
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"path"
+	"regexp"
 	"strconv"
 
 	"headgate/collective"
@@ -24,12 +25,27 @@ func collectiveDocument(s *source, n *node) Collective {
 		{"kind", func(*node, string) {}},
 		{"name", one(d, &out.Name, serverName)},
 		{"cgroup", one(d, &out.Cgroup, cgroupPath)},
+		{"unit", one(d, &out.Unit, unitName)},
 		{"match", d.connections(&out.Rules)},
+		{"join", oneOrMore(d, &out.Join, users)},
+		{"per", one(d, &out.PerDestination, per)},
 		{"law", one(d, &out.Seed, lawOf)},
 	})
 	d.sameWeights(n, out.Policy)
 	d.needs(n, "", "name", "the set has no %s: write for example %[1]s: db")
-	d.needs(n, "", "cgroup", "the set has no %s: write for example %[1]s: /system.slice/postgresql.service")
+	given := func(key string) bool {
+		_, at := d.places[key]
+		return at || d.broken[key]
+	}
+	switch {
+	case given("cgroup") && given("unit"):
+		d.wrong(n, "unit", "the set has a cgroup, too: leave out one of them")
+	case given("cgroup") || given("unit"):
+	case given("match"):
+		out.Cgroup = "/"
+	case !given("join"):
+		d.wrong(n, "", "the set has no connections: write for example unit: postgresql.service, or cgroup, match or join")
+	}
 	return out
 }
 
@@ -95,6 +111,32 @@ func lawOf(s string) (seed bool, err error) {
 	return false, fmt.Errorf("%q is not a law: write headgate, or seed for the paper's", s)
 }
 
+// per tells whether the set has a part for each destination.
+func per(s string) (destination bool, err error) {
+	if s != "destination" {
+		return false, fmt.Errorf("%q is nothing to have sets for: write destination", s)
+	}
+	return true, nil
+}
+
+var unitPattern = regexp.MustCompile(`^[A-Za-z0-9:_.@\\-]+\.(service|scope|slice|socket|mount|swap)$`)
+
+func unitName(s string) (string, error) {
+	if !unitPattern.MatchString(s) {
+		return "", fmt.Errorf("%q is no unit that has processes: write for example postgresql.service", s)
+	}
+	return s, nil
+}
+
+var userPattern = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_.-]*\$?|[0-9]+)$`)
+
+func users(s string) ([]string, error) {
+	if !userPattern.MatchString(s) {
+		return nil, fmt.Errorf("%q is not a user: write a name, such as postgres, or a number", s)
+	}
+	return []string{s}, nil
+}
+
 func cgroupPath(s string) (string, error) {
 	if !path.IsAbs(s) || path.Clean(s) != s {
 		return "", fmt.Errorf("%q is not a cgroup: write its path below the cgroup2 mount, for example /system.slice/nginx.service", s)
@@ -102,24 +144,29 @@ func cgroupPath(s string) (string, error) {
 	return s, nil
 }
 
-// sameSet finds sets of one name, or of all connections of one cgroup.
+// sameSet finds sets of one name, and those for which an earlier one leaves no connection.
 func (l *loader) sameSet() {
-	names, cgroups := map[string]Collective{}, map[string]Collective{}
-	tell := func(seen map[string]Collective, c Collective, key, value string) {
-		first, dup := seen[value]
-		if value == "" {
-			return
-		}
-		if dup {
-			l.mistakes = append(l.mistakes, Mistake{File: c.File, Line: c.Line, Key: key, Message: fmt.Sprintf("%q is the %s of the set at %s:%d, too: give each its own", value, key, first.File, first.Line)})
-			return
-		}
-		seen[value] = c
+	names, whole := map[string]Collective{}, map[string]Collective{}
+	wrong := func(c Collective, key, format string, args ...any) {
+		l.mistakes = append(l.mistakes, Mistake{File: c.File, Line: c.Line, Key: key, Message: fmt.Sprintf(format, args...)})
 	}
 	for _, c := range l.set.Collectives {
-		tell(names, c, "name", c.Name)
-		if len(c.Rules) == 0 {
-			tell(cgroups, c, "cgroup", c.Cgroup)
+		if first, dup := names[c.Name]; dup && c.Name != "" {
+			wrong(c, "name", "%q is the name of the set at %s:%d, too: give each its own", c.Name, first.File, first.Line)
+		} else {
+			names[c.Name] = c
+		}
+		key, of := "cgroup", c.Cgroup
+		if c.Unit != "" {
+			key, of = "unit", c.Unit
+		}
+		first, taken := whole[of]
+		switch {
+		case of == "":
+		case taken:
+			wrong(c, key, "all connections of %q are in the set at %s:%d already: put this one before it, and give it rules (match)", of, first.File, first.Line)
+		case len(c.Rules) == 0:
+			whole[of] = c
 		}
 	}
 }

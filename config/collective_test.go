@@ -17,14 +17,16 @@ func TestCollective(t *testing.T) {
 	}
 	want := []Collective{
 		{collective.Policy{Name: "db", Cgroup: "/system.slice/db.service"}, file, 1},
-		{collective.Policy{Name: "all", Cgroup: "/"}, file, 5},
 		{collective.Policy{Name: "replicas", Cgroup: "/", Seed: true, Rules: []collective.Rule{
 			{Local: netip.MustParsePrefix("192.0.2.1/32"), LocalPort: collective.Ports{From: 5000, To: 5009}},
-		}}, file, 9},
+		}}, file, 5},
 		{collective.Policy{Name: "weighed", Cgroup: "/", Rules: []collective.Rule{
 			{Remote: netip.MustParsePrefix("10.0.0.0/8"), RemotePort: collective.Ports{From: 5432, To: 5432}, Weight: 4},
 			{Remote: netip.MustParsePrefix("fd00::/8"), Weight: 0.5},
-		}}, file, 16},
+		}}, file, 12},
+		{collective.Policy{Name: "service", Unit: "postgresql@15-main.service", PerDestination: true, Join: []string{"postgres", "1001"}}, file, 18},
+		{collective.Policy{Name: "asked", Join: []string{"backup"}}, file, 24},
+		{collective.Policy{Name: "all", Cgroup: "/"}, file, 28},
 	}
 	if !reflect.DeepEqual(set.Collectives, want) || len(set.Interfaces) > 0 {
 		t.Errorf("%+v", set)
@@ -36,13 +38,19 @@ func TestCollective(t *testing.T) {
 func TestCollectiveMistakes(t *testing.T) {
 	many := "kind: Collective\nname: a\ncgroup: /\nmatch:\n" + strings.Repeat("  - {sport: 1}\n", collective.MaxRules+1)
 	for text, want := range map[string]string{
-		"kind: Collective\nname: a\ncgroup: /\nmatch: [{weight: 0}]\n":                       "match[0].weight: \"0\" is not a weight",
-		"kind: Collective\nname: a\ncgroup: /\nmatch: [{sport: 70000}]\n":                    "match[0].sport",
-		"kind: Collective\nname: a\ncgroup: /\nmatch: [{dst: 10.0.0.1/8}]\n":                 "match[0].dst: \"10.0.0.1/8\" has bits beyond",
-		"kind: Collective\nname: a\ncgroup: /\nlaw: fair\n":                                  "law: \"fair\" is not a law",
-		"kind: Collective\nname: a\ncgroup: /\nmatch: [{sport: 0}]\n":                        "match[0].sport: \"0\" begins with 0",
-		"kind: Collective\nname: a\ncgroup: /\nmatch: [{sport: 1, weight: 2}, {sport: 2}]\n": "match: 1 of 2 rules have a weight",
-		"kind: Collective\nname: a\ncgroup: /\nlaw: seed\nmatch: [{weight: 2}]\n":            "match: the law seed knows no weights",
+		"kind: Collective\nname: a\ncgroup: /\nmatch: [{weight: 0}]\n":                                "match[0].weight: \"0\" is not a weight",
+		"kind: Collective\nname: a\ncgroup: /\nmatch: [{sport: 70000}]\n":                             "match[0].sport",
+		"kind: Collective\nname: a\ncgroup: /\nmatch: [{dst: 10.0.0.1/8}]\n":                          "match[0].dst: \"10.0.0.1/8\" has bits beyond",
+		"kind: Collective\nname: a\ncgroup: /\nlaw: fair\n":                                           "law: \"fair\" is not a law",
+		"kind: Collective\nname: a\ncgroup: /\nmatch: [{sport: 0}]\n":                                 "match[0].sport: \"0\" begins with 0",
+		"kind: Collective\nname: a\ncgroup: /\nmatch: [{sport: 1, weight: 2}, {sport: 2}]\n":          "match: 1 of 2 rules have a weight",
+		"kind: Collective\nname: a\ncgroup: /\nlaw: seed\nmatch: [{weight: 2}]\n":                     "match: the law seed knows no weights",
+		"kind: Collective\nname: a\n":                                                                 "the set has no connections",
+		"kind: Collective\nname: a\ncgroup: /\nunit: a.service\n":                                     "unit: the set has a cgroup, too",
+		"kind: Collective\nname: a\nunit: postgres\n":                                                 "unit: \"postgres\" is no unit",
+		"kind: Collective\nname: a\ncgroup: /\nper: port\n":                                           "per: \"port\" is nothing to have sets for",
+		"kind: Collective\nname: a\njoin: [a b]\n":                                                    "join[0]: \"a b\" is not a user",
+		"kind: Collective\nname: a\ncgroup: /\n---\nkind: Collective\nname: b\nmatch: [{sport: 1}]\n": "cgroup: all connections of \"/\" are in the set at -:1 already",
 		many: "match: 17 rules are more than 16",
 	} {
 		_, err := Load([]string{"-"}, strings.NewReader(text))

@@ -1,18 +1,16 @@
 package host
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"log/slog"
-	"math"
 	"slices"
 	"time"
 
 	"headgate/collective"
 	"headgate/collective/sockops"
-	"headgate/unit"
 )
 
 // Ours.
@@ -21,12 +19,10 @@ const (
 	// ms, of which the seed's cycle wants every one. Where ours has nothing to control half as
 	// often is enough.
 	Tick, calmTick = 10 * time.Millisecond, 20 * time.Millisecond
+	// slowTick is how often cgroups are looked for, and rates are told.
+	slowTick = time.Second
 	// lease is how long a cap outlives the last look.
 	lease = time.Second
-	// leastWindow, in packets: with one a lost packet waits for the timer.
-	leastWindow = 2
-	// mostWindow is no bound any more: 16 GB in flight.
-	mostWindow = 1<<24 - 1
 	// liftPatience is for how long the end waits until no connection is capped any more.
 	liftPatience = 2 * time.Second
 )
@@ -34,65 +30,67 @@ const (
 // Host is the sets of this machine.
 type Host struct {
 	table *sockops.Table
-	sets  []*set // by number
+	sets  []*set // as in the configuration
+	by    map[uint32]*set
 	dry   bool
+	// asks are what others want done between two looks.
+	asks chan func()
+	slow time.Duration // the last slow tick
 }
 
-// set is one policy at work.
-type set struct {
-	policy  collective.Policy
-	control control
-	members map[collective.ID]*member
-	capped  bool // some of them
-}
-
-// control is a control cycle: the seed's, or ours.
-type control interface {
-	Observe(collective.ID, collective.Reading)
-	Remove(collective.ID)
-	Caps(now time.Duration) map[collective.ID]collective.Cap
-	Controlling() bool
-	Required(collective.ID) (unit.Rate, bool)
-	Weigh(collective.ID, float64)
-}
-
-// member is a connection as it was at the last look.
-type member struct {
-	*sockops.Connection
-	cap collective.Cap
-}
-
-// New watches the policies' cgroups. With dry it caps nothing, and only tells what it
+// New watches the policies' connections. With dry it caps nothing, and only tells what it
 // would do.
 func New(table *sockops.Table, policies []collective.Policy, dry bool) (*Host, error) {
-	h := &Host{table: table, dry: dry}
-	// What a killed program capped is let go while its programs are still there.
-	table.Lift()
-	h.waitLifted()
-	if err := table.Detach(len(policies)); err != nil {
-		return nil, err
-	}
-	var watched []sockops.Set
-	for i, p := range policies {
-		w := sockops.Set{Number: uint32(i), Cgroup: p.Cgroup, Rules: p.Rules}
-		if err := table.Attach(w); err != nil {
-			return nil, errors.Join(fmt.Errorf("set %s: %w", p.Name, err), table.Detach(0))
+	h := &Host{table: table, by: map[uint32]*set{}, dry: dry, asks: make(chan func())}
+	for _, p := range policies {
+		s, err := newSet(p)
+		if err != nil {
+			return nil, err
 		}
-		watched = append(watched, w)
-		s := &set{policy: p, control: &collective.Control{}, members: map[collective.ID]*member{}}
-		if p.Seed {
-			s.control = &collective.Seed{}
+		if other := h.by[s.number]; other != nil {
+			return nil, fmt.Errorf("the sets %s and %s cannot be told apart in the kernel: rename one", other.policy.Name, p.Name)
 		}
+		h.by[s.number] = s
 		h.sets = append(h.sets, s)
 	}
-	// As for new connections, the nearest cgroup has them.
-	slices.SortStableFunc(watched, func(a, b sockops.Set) int { return b.Depth() - a.Depth() })
-	for _, w := range watched {
-		if err := table.Join(w); err != nil {
-			slog.Warn("connections that are open already are left alone", "set", policies[w.Number].Name, "error", err)
+	// What a killed program capped is let go.
+	table.Lift()
+	h.waitLifted()
+	// The set of the nearest cgroup has a connection.
+	nearest := slices.Clone(h.sets)
+	slices.SortStableFunc(nearest, func(a, b *set) int { return b.depth() - a.depth() })
+	var numbers []uint32
+	for _, s := range nearest {
+		numbers = append(numbers, s.number)
+		s.find()
+		if err := table.Attach(s.watched()); err != nil {
+			return nil, errors.Join(fmt.Errorf("set %s: %w", s.policy.Name, err), table.Detach())
 		}
 	}
+	if err := table.Detach(numbers...); err != nil {
+		return nil, err
+	}
+	table.Abandon(func(c *sockops.Connection) bool {
+		s := h.by[c.Set]
+		return s != nil && (c.Asked || s.policy.Holds(c.Local, c.Remote))
+	})
+	for _, s := range nearest {
+		h.join(s)
+	}
 	return h, nil
+}
+
+// number is what the kernel knows a set by: the same whenever the program runs.
+func number(name string) uint32 {
+	hash := fnv.New32a()
+	hash.Write([]byte(name))
+	return min(hash.Sum32(), sockops.NoSet-1)
+}
+
+func (h *Host) join(s *set) {
+	if err := h.table.Join(s.watched()); err != nil {
+		slog.Warn("connections that are open already are left alone", "set", s.policy.Name, "error", err)
+	}
 }
 
 // Run looks and caps until ctx ends, then lifts all caps. Each state goes to show, so often
@@ -110,10 +108,15 @@ func (h *Host) Run(ctx context.Context, every time.Duration, show func([]State) 
 			}
 		}
 		tick.Reset(h.pause())
-		select {
-		case <-ctx.Done():
-			return h.lift()
-		case <-tick.C:
+		for looked := false; !looked; {
+			select {
+			case <-ctx.Done():
+				return h.lift()
+			case do := <-h.asks:
+				do()
+			case <-tick.C:
+				looked = true
+			}
 		}
 	}
 }
@@ -121,7 +124,7 @@ func (h *Host) Run(ctx context.Context, every time.Duration, show func([]State) 
 // pause is the time until the next look.
 func (h *Host) pause() time.Duration {
 	for _, s := range h.sets {
-		if s.policy.Seed || s.control.Controlling() {
+		if s.busy() {
 			return Tick
 		}
 	}
@@ -132,84 +135,43 @@ func (h *Host) pause() time.Duration {
 func (h *Host) Look() {
 	now := sockops.Now()
 	h.table.Look(func(c *sockops.Connection) {
-		// A set's number that is not ours is of another process's policies.
-		if int(c.Set) < len(h.sets) {
-			h.sets[c.Set].observe(c)
+		// A number that is not ours is of a set that was abandoned.
+		if s := h.by[c.Set]; s != nil {
+			s.observe(c)
 		}
-	}, func(set uint32, id collective.ID) {
-		if int(set) < len(h.sets) {
-			delete(h.sets[set].members, id)
-			h.sets[set].control.Remove(id)
+	}, func(number uint32, id collective.ID) {
+		if s := h.by[number]; s != nil {
+			s.remove(id)
 		}
 	})
 	for _, s := range h.sets {
-		s.obey(h.table, s.control.Caps(now), now, h.dry)
+		s.obey(h.table, now, h.dry)
+	}
+	if now-h.slow >= slowTick {
+		h.slow = now
+		for _, s := range h.sets {
+			h.follow(s)
+			s.rates(now)
+		}
 	}
 }
 
-// observe gives a connection's newest reading to the control, if there is one.
-func (s *set) observe(c *sockops.Connection) {
-	m := s.members[c.ID]
-	if m == nil {
-		if !s.policy.Holds(c.Local, c.Remote) {
-			return // it was another set's of this number, in a program before this one
-		}
-		m = &member{Connection: c}
-		s.members[c.ID] = m
-		if w := s.policy.Weight(c.Local, c.Remote); w > 0 {
-			s.control.Weigh(c.ID, w)
-		}
-		if c.Rounds == 0 {
-			return
-		}
-	} else if c.Rounds == m.Rounds && c.Timeouts == m.Timeouts && c.Resent == m.Resent {
-		m.Connection = c
+// follow has a set follow its cgroup, which goes and comes with a service.
+func (h *Host) follow(s *set) {
+	before := s.at
+	if !s.find() {
 		return
 	}
-	r := collective.Reading{At: c.Seen, RTT: c.RTT, Newest: c.Newest, Acked: c.Acked, Backlog: unit.Bytes(c.Backlog), ReceiverFull: c.ReceiverFull}
-	if c.Marked != m.Marked {
-		r.Events |= collective.ECN
-	}
-	if c.Timeouts != m.Timeouts {
-		r.Events |= collective.Timeout
-	}
-	if c.Resent != m.Resent {
-		r.Events |= collective.FastRetransmit
-	}
-	m.Connection = c
-	s.control.Observe(c.ID, r)
-}
-
-// obey puts caps in force. A connection without one keeps none: its lease ends.
-func (s *set) obey(table *sockops.Table, caps map[collective.ID]collective.Cap, now time.Duration, dry bool) {
-	if len(caps) == 0 && !s.capped {
+	if err := h.table.Follow(s.number, s.at.path); err != nil {
+		s.at = before // gone again: the next time will tell
 		return
 	}
-	s.capped = len(caps) > 0
-	for id, m := range s.members {
-		before := m.cap
-		m.cap = caps[id]
-		if dry || m.Segment == 0 {
-			continue
-		}
-		switch {
-		case m.cap != (collective.Cap{}):
-			table.Cap(m.Connection, pace(m.cap.Rate), window(m.cap.Window, m.Segment), now+lease)
-		case before != (collective.Cap{}):
-			table.Cap(m.Connection, 0, 0, 0)
-		}
+	if s.at.path == "" {
+		slog.Warn("the cgroup is gone: its set waits for it", "set", s.policy.Name, "cgroup", before.path)
+		return
 	}
-}
-
-// pace is a rate in the kernel's bytes a second; 0 is no bound.
-func pace(r unit.Rate) uint32 { return uint32(min(r.BytesPerSecond(), math.MaxUint32-1)) }
-
-// window is one of bytes in packets; 0 is no bound.
-func window(b unit.Bytes, segment uint32) uint32 {
-	if b == 0 {
-		return 0
-	}
-	return uint32(min(max(leastWindow, math.Round(float64(b)/float64(segment))), mostWindow))
+	slog.Info("the cgroup is there", "set", s.policy.Name, "cgroup", s.at.path)
+	h.join(s)
 }
 
 // lift ends all caps, waits until the connections have noticed, and takes the programs
@@ -241,49 +203,4 @@ func (h *Host) capped() (n int) {
 		}
 	}
 	return n
-}
-
-// State is what a set is doing.
-type State struct {
-	Set string `json:"set"`
-	// At is on the kernel's monotonic clock.
-	At          time.Duration     `json:"at_ns"`
-	Controlling bool              `json:"controlling"`
-	Connections []ConnectionState `json:"connections"`
-}
-
-// ConnectionState is what a connection of a set is doing.
-type ConnectionState struct {
-	ID     collective.ID `json:"id"`
-	Local  string        `json:"local"`
-	Remote string        `json:"remote"`
-	// Needs is what it was found to need; 0 is not known yet.
-	Needs unit.Rate `json:"needs"`
-	// RTT is the newest round trip.
-	RTT time.Duration `json:"rtt_ns"`
-	// Acked is in bytes, Retransmits in packets, since it began.
-	Acked       uint64 `json:"acked"`
-	Retransmits uint32 `json:"retransmits"`
-	// Window is the cap, in bytes, and Pace; 0 is none.
-	Window unit.Bytes `json:"window"`
-	Pace   unit.Rate  `json:"pace"`
-}
-
-// State is that of all sets, connections in the order of their ids.
-func (h *Host) State() (out []State) {
-	now := sockops.Now()
-	for _, s := range h.sets {
-		state := State{Set: s.policy.Name, At: now, Controlling: s.control.Controlling(), Connections: []ConnectionState{}}
-		for id, m := range s.members {
-			needs, _ := s.control.Required(id)
-			state.Connections = append(state.Connections, ConnectionState{
-				ID: id, Local: m.Local.String(), Remote: m.Remote.String(), Needs: needs,
-				RTT: m.RTT, Acked: m.Acked, Retransmits: m.Retransmits,
-				Window: m.cap.Window, Pace: m.cap.Rate,
-			})
-		}
-		slices.SortFunc(state.Connections, func(a, b ConnectionState) int { return cmp.Compare(a.ID, b.ID) })
-		out = append(out, state)
-	}
-	return out
 }

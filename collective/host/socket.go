@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -21,16 +20,29 @@ func socketPath(instance string) string { return filepath.Join(socketDir, instan
 // patience is for how long one side of the socket waits for the other.
 const patience = 2 * time.Second
 
-// Teller tells whoever asks at its socket what the sets are doing.
-type Teller struct {
-	listener net.Listener
-	mu       sync.Mutex
-	states   []State
+// request is what is asked for at the socket, as one JSON object: with the descriptor of a
+// connection beside it to join a set, or without for what the sets are doing.
+type request struct {
+	Join   string  `json:"join,omitempty"` // a set
+	Weight float64 `json:"weight,omitempty"`
 }
 
-// Tell opens the socket of a program, for root alone. What a killed one left there is
-// replaced: only one of a name runs at a time (sockops.Open).
-func Tell(instance string) (*Teller, error) {
+// answer is one JSON object as well.
+type answer struct {
+	Error  string  `json:"error,omitempty"`
+	States []State `json:"states,omitempty"`
+}
+
+// Server answers at the socket of a Host.
+type Server struct {
+	host     *Host
+	listener *net.UnixListener
+}
+
+// Serve opens the socket of a program. Anybody may ask to join; what the sets are doing is
+// for root. What a killed program left there is replaced: only one of a name runs at a time
+// (sockops.Open).
+func (h *Host) Serve(instance string) (*Server, error) {
 	if err := os.MkdirAll(socketDir, 0o755); err != nil {
 		return nil, err
 	}
@@ -38,21 +50,24 @@ func Tell(instance string) (*Teller, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	l, err := net.Listen("unix", path)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		return nil, fmt.Errorf("cannot be asked: %w", err)
 	}
-	if err := os.Chmod(path, 0o600); err != nil {
+	if err := os.Chmod(path, 0o666); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	t := &Teller{listener: l}
-	go t.serve()
-	return t, nil
+	s := &Server{h, l}
+	go s.serve()
+	return s, nil
 }
 
-func (t *Teller) serve() {
+// Close takes the socket away.
+func (s *Server) Close() error { return s.listener.Close() }
+
+func (s *Server) serve() {
 	for {
-		c, err := t.listener.Accept()
+		c, err := s.listener.AcceptUnix()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
@@ -60,41 +75,106 @@ func (t *Teller) serve() {
 			time.Sleep(patience)
 			continue
 		}
-		t.mu.Lock()
-		states := t.states
-		t.mu.Unlock()
-		c.SetDeadline(time.Now().Add(patience))
-		json.NewEncoder(c).Encode(states) // who goes away does not want it
-		c.Close()
+		go func() {
+			defer c.Close()
+			c.SetDeadline(time.Now().Add(patience))
+			// Who goes away does not want the answer.
+			json.NewEncoder(c).Encode(s.answer(c))
+		}()
 	}
 }
 
-// Set is what is told from now on.
-func (t *Teller) Set(states []State) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.states = states
-}
-
-// Close takes the socket away.
-func (t *Teller) Close() error { return t.listener.Close() }
-
-// ErrNotRunning: there is no such program.
-var ErrNotRunning = errors.New("no such program runs")
-
-// Ask asks a program what its sets are doing.
-func Ask(instance string) (states []State, err error) {
-	c, err := net.DialTimeout("unix", socketPath(instance), patience)
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) {
-		return nil, ErrNotRunning
+func (s *Server) answer(c *net.UnixConn) answer {
+	r, fd, err := receive(c)
+	if fd >= 0 {
+		defer unix.Close(fd)
 	}
 	if err != nil {
-		return nil, err
+		return answer{Error: err.Error()}
 	}
-	defer c.Close()
-	c.SetDeadline(time.Now().Add(patience))
-	if err := json.NewDecoder(c).Decode(&states); err != nil {
-		return nil, fmt.Errorf("cannot understand what it says: %w", err)
+	user, err := peer(c)
+	if err != nil {
+		return answer{Error: err.Error()}
 	}
-	return states, nil
+	var out answer
+	switch {
+	case r.Join != "":
+		var refused error
+		if err = s.host.between(func() { refused = s.host.adopt(user, r, fd) }); err == nil {
+			err = refused
+		}
+	case user != 0:
+		err = errors.New("what the sets are doing is for root")
+	default:
+		out.States, err = s.States()
+	}
+	if err != nil {
+		out.Error = err.Error()
+	}
+	return out
+}
+
+// States is what the sets are doing.
+func (s *Server) States() (states []State, err error) {
+	err = s.host.between(func() { states = s.host.State() })
+	return states, err
+}
+
+// between has something done between two looks.
+func (h *Host) between(do func()) error {
+	done := make(chan struct{})
+	select {
+	case h.asks <- func() { defer close(done); do() }:
+		<-done
+		return nil
+	case <-time.After(patience):
+		return errors.New("the program is busy, or ends: try again")
+	}
+}
+
+// receive reads a request, and the descriptor that comes with it; -1 is none.
+func receive(c *net.UnixConn) (r request, fd int, err error) {
+	text, beside := make([]byte, 4096), make([]byte, unix.CmsgSpace(4))
+	n, m, flags, _, err := c.ReadMsgUnix(text, beside)
+	if err != nil {
+		return r, -1, fmt.Errorf("the request cannot be read: %w", err)
+	}
+	fd, err = descriptor(beside[:m])
+	switch {
+	case err != nil:
+		return r, fd, fmt.Errorf("the request's descriptor cannot be read: %w", err)
+	case flags&unix.MSG_CTRUNC != 0:
+		return r, fd, errors.New("more than one descriptor came with the request: pass one")
+	}
+	if err := json.Unmarshal(text[:n], &r); err != nil {
+		return r, fd, fmt.Errorf("the request is no JSON object, such as {\"join\": \"db\"}: %w", err)
+	}
+	return r, fd, nil
+}
+
+func descriptor(beside []byte) (int, error) {
+	messages, err := unix.ParseSocketControlMessage(beside)
+	if err != nil || len(messages) == 0 {
+		return -1, err
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) == 0 {
+		return -1, err
+	}
+	return fds[0], nil
+}
+
+// peer is the user at the other end.
+func peer(c *net.UnixConn) (user uint32, err error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var got *unix.Ucred
+	var failed error
+	err = raw.Control(func(fd uintptr) { got, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	if err := errors.Join(err, failed); err != nil {
+		return 0, err
+	}
+	return got.Uid, nil
 }

@@ -35,6 +35,9 @@ type Connection struct {
 	AppLimited     bool
 	// ReceiverFull: its window has no room for another packet.
 	ReceiverFull bool
+	// Asked: its application asked for it to be in the set, with a Weight by hand or 0.
+	Asked  bool
+	Weight float64
 
 	slot int
 }
@@ -126,6 +129,7 @@ func (s *slot) connection(i int) *Connection {
 		Delivered: s.Delivered, Marked: s.Marked, Retransmits: s.Retransmits, Segments: s.Segments,
 		Timeouts: s.Timeouts, Resent: s.Resent, Paced: s.Paced, Clamped: s.Clamped,
 		AppLimited: s.AppLimited != 0, ReceiverFull: s.ReceiverFull != 0,
+		Asked: s.Asked != 0, Weight: s.Weight,
 		slot: i,
 	}
 }

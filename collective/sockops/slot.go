@@ -22,7 +22,9 @@ type slot struct {
 
 	Owner, LeaseUntilNs   uint64
 	Pace, Window, Version uint32
-	_                     [36]byte
+	Asked                 uint32
+	Weight                float64
+	_                     [24]byte
 }
 
 // padding brings the daemon's part to a cache line of its own.

@@ -35,6 +35,8 @@ struct slot {
 	__u32 pace;   /* bytes a second; 0 is no bound */
 	__u32 window; /* packets; 0 is no bound */
 	__u32 version;
+	__u32 asked;   /* by its application to be in the set */
+	double weight; /* by hand */
 } __attribute__((aligned(64)));
 
 /* Which connections belong to a set: rule in rule.go. */

@@ -16,9 +16,11 @@
 #define SOL_SOCKET 1
 #define SO_MAX_PACING_RATE 47
 #define SOL_TCP 6
+#define TCP_CONGESTION 13
 #define TCP_CLOSE 7
 #define NO_PACE 0xffffffffU
 #define NO_CLAMP 0x3fffffff
+#define NO_SET 0xffffffffU
 #define AF_INET6 10
 
 #ifndef TCP_BPF_SOCK_OPS_CB_FLAGS
@@ -94,6 +96,7 @@ struct held {
 	__u32 pace;     /* the application's own, before ours */
 	__u8 paced, clamped;
 	__u8 joined;
+	__u8 asked; /* by its application, and not yet called back */
 };
 
 struct {
@@ -103,15 +106,45 @@ struct {
 	__type(value, struct held);
 } connections SEC(".maps");
 
-/* counts[0]: connections that found no slot. */
+/* Connections that found no slot, and open ones whose callbacks this kernel does not switch
+ * on. */
+enum { REFUSED, DEAF, COUNTS };
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, COUNTS);
 	__type(key, __u32);
 	__type(value, __u64);
 } counts SEC(".maps");
 
-const volatile __u32 set_of = 0; /* which set the connections of this cgroup are in */
+static __always_inline void count(__u32 what)
+{
+	__u64 *n = bpf_map_lookup_elem(&counts, &what);
+
+	if (n)
+		__sync_fetch_and_add(n, 1);
+}
+
+const volatile __u32 set_of = 0; /* which set this program's connections are in */
+
+/* The cgroup of the set's processes; id 0 is none, so that nobody joins by himself. The
+ * daemon follows a service that is started again. The program itself is attached to the
+ * root: what a cgroup holds goes with it, and its open connections would keep their caps. */
+volatile __u64 cgroup_id = 0;
+volatile __u32 cgroup_level = 0;
+
+/* below tells whether a socket is in the set's cgroup. */
+static __always_inline int below(struct tcp_sock *tp)
+{
+	struct sock *sk = (struct sock *)tp;
+	struct cgroup *of = BPF_CORE_READ(sk, sk_cgrp_data.cgroup), *up = 0;
+	__u32 level = cgroup_level;
+
+	if (!cgroup_id || !of || level > (__u32)BPF_CORE_READ(of, level))
+		return 0;
+	bpf_probe_read_kernel(&up, sizeof(up), (void *)of + bpf_core_field_offset(of->ancestors) + level * sizeof(up));
+	return up && BPF_CORE_READ(up, kn, id) == cgroup_id;
+}
 
 /* A connection is in the set if one of these is true of it, or if there are none.
  * Addresses are of IPv6, those of IPv4 mapped into it, in the network's byte order. */
@@ -164,13 +197,10 @@ struct ends {
 static __always_inline struct slot *claim(struct held *h, const struct ends *e)
 {
 	struct slot *s;
-	__u64 *refused;
-	__u32 zero = 0, i;
+	__u32 i;
 
 	if (bpf_map_pop_elem(&unused, &i)) {
-		refused = bpf_map_lookup_elem(&counts, &zero);
-		if (refused)
-			__sync_fetch_and_add(refused, 1);
+		count(REFUSED);
 		return 0;
 	}
 	h->slot = i;
@@ -195,9 +225,13 @@ static __always_inline void join(struct bpf_sock_ops *ctx, __u32 passive)
 	struct held *h;
 	struct slot *s;
 	struct bpf_sock *sk = ctx->sk;
+	struct tcp_sock *tp;
 	struct ends e = {.passive = passive};
 
 	if (!sk)
+		return;
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!tp || !below(tp))
 		return;
 	e.lport = ctx->local_port;
 	e.rport = bpf_ntohl(ctx->remote_port);
@@ -219,7 +253,7 @@ static __always_inline void join(struct bpf_sock_ops *ctx, __u32 passive)
 	if (!belongs(e.local, e.remote, e.lport, e.rport))
 		return;
 	h = bpf_sk_storage_get(&connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!h || h->joined) /* by the set of a cgroup below this one, whose program comes first */
+	if (!h || h->joined) /* by the set of a cgroup below this one: its program is attached first */
 		return;
 	s = claim(h, &e);
 	if (!s) {
@@ -231,19 +265,20 @@ static __always_inline void join(struct bpf_sock_ops *ctx, __u32 passive)
 	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | CALLBACKS);
 }
 
-const volatile __u64 cgroup_id = 0; /* of the set's cgroup, for connections that are open */
-const volatile __u32 cgroup_level = 0;
-
-/* below tells whether a socket is in the set's cgroup. */
-static __always_inline int below(struct tcp_sock *tp)
+/* listen asks for the callbacks of a connection that is open. */
+static __always_inline int listen(struct tcp_sock *tp)
 {
-	struct sock *sk = (struct sock *)tp;
-	struct cgroup *of = BPF_CORE_READ(sk, sk_cgrp_data.cgroup), *up = 0;
+	int flags = 0;
 
-	if (!of || (__u32)BPF_CORE_READ(of, level) < cgroup_level)
-		return 0;
-	bpf_probe_read_kernel(&up, sizeof(up), (void *)of + bpf_core_field_offset(of->ancestors) + cgroup_level * sizeof(up));
-	return up && BPF_CORE_READ(up, kn, id) == cgroup_id;
+	if (bpf_getsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags)))
+		return -1;
+	flags |= CALLBACKS;
+	return bpf_setsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags));
+}
+
+static __always_inline int is_open(struct sock_common *skc)
+{
+	return skc->skc_state == TCP_ESTABLISHED || skc->skc_state == TCP_CLOSE_WAIT;
 }
 
 /* headgate_open takes in the connections that are open already, of the network namespace of
@@ -256,12 +291,11 @@ int headgate_open(struct bpf_iter__tcp *ctx)
 	struct held *h;
 	struct slot *s;
 	struct ends e = {};
-	int flags = CALLBACKS;
 
 	if (!skc)
 		return 0;
 	tp = bpf_skc_to_tcp_sock(skc);
-	if (!tp || (skc->skc_state != TCP_ESTABLISHED && skc->skc_state != TCP_CLOSE_WAIT))
+	if (!tp || !is_open(skc))
 		return 0;
 	e.lport = skc->skc_num;
 	e.rport = bpf_ntohs(skc->skc_dport);
@@ -278,16 +312,44 @@ int headgate_open(struct bpf_iter__tcp *ctx)
 	if (!below(tp) || !belongs(e.local, e.remote, e.lport, e.rport))
 		return 0;
 	h = bpf_sk_storage_get(&connections, tp, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!h || h->joined)
+	if (!h)
 		return 0;
+	if (h->joined) { /* a set that there is no more may have had it */
+		s = slot_of(h);
+		if (s && s->set == NO_SET)
+			s->set = set_of;
+		return 0;
+	}
 	s = claim(h, &e);
-	if (!s || bpf_setsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags))) {
-		if (s)
+	if (!s || listen(tp)) {
+		if (s) {
+			count(DEAF);
 			bpf_map_push_elem(&unused, &h->slot, BPF_ANY);
+		}
 		bpf_sk_storage_delete(&connections, tp);
 		return 0;
 	}
 	s->cookie = bpf_get_socket_cookie(tp);
+	return 0;
+}
+
+/* headgate_asked asks for the callbacks of connections whose applications asked to join, and
+ * which the daemon has given a slot. */
+SEC("iter/tcp")
+int headgate_asked(struct bpf_iter__tcp *ctx)
+{
+	struct sock_common *skc = ctx->sk_common;
+	struct tcp_sock *tp;
+	struct held *h;
+
+	if (!skc)
+		return 0;
+	tp = bpf_skc_to_tcp_sock(skc);
+	if (!tp || !is_open(skc))
+		return 0;
+	h = bpf_sk_storage_get(&connections, tp, 0, 0);
+	if (h && h->asked && !listen(tp))
+		h->asked = 0;
 	return 0;
 }
 
@@ -331,6 +393,24 @@ static __always_inline void pace(struct bpf_sock_ops *ctx, struct held *h, __u32
 	bpf_setsockopt(ctx, SOL_SOCKET, SO_MAX_PACING_RATE, &own, sizeof(own));
 }
 
+const volatile char threshold_name[16] = ""; /* the congestion control of threshold.c */
+
+/* steady has a connection go on from the window that it has. Reno keeps nothing that it
+ * would forget, CUBIC begins an epoch anew; others do without. */
+static __always_inline void steady(struct bpf_sock_ops *ctx)
+{
+	char own[16] = {}, name[16];
+
+	if (!threshold_name[0] || bpf_getsockopt(ctx, SOL_TCP, TCP_CONGESTION, own, sizeof(own)))
+		return;
+	if (__builtin_memcmp(own, "reno", 5) && __builtin_memcmp(own, "cubic", 6))
+		return;
+	for (int i = 0; i < sizeof(name); i++)
+		name[i] = threshold_name[i];
+	if (!bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, name, sizeof(name)))
+		bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, own, sizeof(own));
+}
+
 /* clamp bounds the window, in packets; 0 lifts that. */
 static __always_inline void clamp(struct bpf_sock_ops *ctx, struct held *h, __u32 packets)
 {
@@ -340,6 +420,8 @@ static __always_inline void clamp(struct bpf_sock_ops *ctx, struct held *h, __u3
 		return;
 	h->clamped = packets != 0;
 	bpf_setsockopt(ctx, SOL_TCP, TCP_BPF_SNDCWND_CLAMP, &value, sizeof(value));
+	if (!packets)
+		steady(ctx);
 }
 
 /* obey puts the daemon's cap in force, or lifts it when its lease is over. */

@@ -20,6 +20,7 @@ const (
 	sockopsMapCounts              = "counts"
 	sockopsMapSlots               = "slots"
 	sockopsMapUnused              = "unused"
+	sockopsProgHeadgateAsked      = "headgate_asked"
 	sockopsProgHeadgateCollective = "headgate_collective"
 	sockopsProgHeadgateOpen       = "headgate_open"
 	sockopsVarCgroupId            = "cgroup_id"
@@ -27,6 +28,7 @@ const (
 	sockopsVarRules               = "rules"
 	sockopsVarRulesN              = "rules_n"
 	sockopsVarSetOf               = "set_of"
+	sockopsVarThresholdName       = "threshold_name"
 )
 
 // loadSockops returns the embedded CollectionSpec for sockops.
@@ -71,6 +73,7 @@ type sockopsSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type sockopsProgramSpecs struct {
+	HeadgateAsked      *ebpf.ProgramSpec `ebpf:"headgate_asked"`
 	HeadgateCollective *ebpf.ProgramSpec `ebpf:"headgate_collective"`
 	HeadgateOpen       *ebpf.ProgramSpec `ebpf:"headgate_open"`
 }
@@ -89,11 +92,12 @@ type sockopsMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type sockopsVariableSpecs struct {
-	CgroupId    *ebpf.VariableSpec `ebpf:"cgroup_id"`
-	CgroupLevel *ebpf.VariableSpec `ebpf:"cgroup_level"`
-	Rules       *ebpf.VariableSpec `ebpf:"rules"`
-	RulesN      *ebpf.VariableSpec `ebpf:"rules_n"`
-	SetOf       *ebpf.VariableSpec `ebpf:"set_of"`
+	CgroupId      *ebpf.VariableSpec `ebpf:"cgroup_id"`
+	CgroupLevel   *ebpf.VariableSpec `ebpf:"cgroup_level"`
+	Rules         *ebpf.VariableSpec `ebpf:"rules"`
+	RulesN        *ebpf.VariableSpec `ebpf:"rules_n"`
+	SetOf         *ebpf.VariableSpec `ebpf:"set_of"`
+	ThresholdName *ebpf.VariableSpec `ebpf:"threshold_name"`
 }
 
 // sockopsObjects contains all objects after they have been loaded into the kernel.
@@ -135,23 +139,26 @@ func (m *sockopsMaps) Close() error {
 //
 // It can be passed to loadSockopsObjects or ebpf.CollectionSpec.LoadAndAssign.
 type sockopsVariables struct {
-	CgroupId    *ebpf.Variable `ebpf:"cgroup_id"`
-	CgroupLevel *ebpf.Variable `ebpf:"cgroup_level"`
-	Rules       *ebpf.Variable `ebpf:"rules"`
-	RulesN      *ebpf.Variable `ebpf:"rules_n"`
-	SetOf       *ebpf.Variable `ebpf:"set_of"`
+	CgroupId      *ebpf.Variable `ebpf:"cgroup_id"`
+	CgroupLevel   *ebpf.Variable `ebpf:"cgroup_level"`
+	Rules         *ebpf.Variable `ebpf:"rules"`
+	RulesN        *ebpf.Variable `ebpf:"rules_n"`
+	SetOf         *ebpf.Variable `ebpf:"set_of"`
+	ThresholdName *ebpf.Variable `ebpf:"threshold_name"`
 }
 
 // sockopsPrograms contains all programs after they have been loaded into the kernel.
 //
 // It can be passed to loadSockopsObjects or ebpf.CollectionSpec.LoadAndAssign.
 type sockopsPrograms struct {
+	HeadgateAsked      *ebpf.Program `ebpf:"headgate_asked"`
 	HeadgateCollective *ebpf.Program `ebpf:"headgate_collective"`
 	HeadgateOpen       *ebpf.Program `ebpf:"headgate_open"`
 }
 
 func (p *sockopsPrograms) Close() error {
 	return _SockopsClose(
+		p.HeadgateAsked,
 		p.HeadgateCollective,
 		p.HeadgateOpen,
 	)

@@ -3,25 +3,19 @@ package sockops
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 	"unsafe"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
-	"headgate/collective"
 	"headgate/internal/bpfobj"
-	"headgate/internal/cgroup2"
 )
 
-// Table is the connections of some cgroups.
+// Table is the connections of some sets.
 type Table struct {
 	dir                   string
 	lock                  *os.File
@@ -29,6 +23,8 @@ type Table struct {
 	connections           *ebpf.Map
 	memory                []byte
 	all                   []slot
+	programs              map[uint32]*ebpf.Collection // by set
+	threshold             congestionName
 	version               uint32
 	seen                  []seen // by slot
 	hot                   []int  // slots that are looked at every time
@@ -41,7 +37,7 @@ const (
 	pinUnused      = "unused"
 	pinConnections = "connections"
 	pinCounts      = "counts"
-	linkPrefix     = "set-"
+	linkPrefix     = "set-" // and the set's number
 )
 
 // ErrTaken means that another process has the table open.
@@ -54,7 +50,7 @@ func Open(name string, size int) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Table{dir: dir}
+	t := &Table{dir: dir, programs: map[uint32]*ebpf.Collection{}}
 	if t.lock, err = os.Open(dir); err == nil {
 		err = unix.Flock(int(t.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if errors.Is(err, unix.EWOULDBLOCK) {
@@ -63,6 +59,9 @@ func Open(name string, size int) (*Table, error) {
 	}
 	if err == nil {
 		err = t.open(size)
+	}
+	if err == nil {
+		t.registerThreshold()
 	}
 	if err != nil {
 		t.Close()
@@ -144,131 +143,17 @@ func (t *Table) mapSlots() error {
 	return nil
 }
 
-// Set is which connections a program takes into the table.
-type Set struct {
-	// Number is what they are told apart by.
-	Number uint32
-	// Cgroup is that of the processes that make them: a path below the cgroup v2 mount, "/"
-	// for all.
-	Cgroup string
-	// Rules: one of them has to be true of a connection; none is all.
-	Rules []collective.Rule
-}
-
-// Depth is how far the set's cgroup is below the root.
-func (s Set) Depth() int {
-	if s.Cgroup == "/" {
-		return 0
-	}
-	return strings.Count(s.Cgroup, "/")
-}
-
-// Attach watches the connections that are made from now on, if they are in the set.
-func (t *Table) Attach(s Set) error {
-	p, err := t.load(s, "headgate_collective")
-	if err != nil {
-		return fmt.Errorf("cannot load the program that reads connections: %w", err)
-	}
-	defer p.Close()
-	pin := filepath.Join(t.dir, fmt.Sprintf("%s%d", linkPrefix, s.Number))
-	if err := os.Remove(pin); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	mount, err := cgroup2.Mount()
-	if err != nil {
-		return err
-	}
-	l, err := link.AttachCgroup(link.CgroupOptions{Path: filepath.Join(mount, s.Cgroup), Attach: ebpf.AttachCGroupSockOps, Program: p})
-	if err != nil {
-		return fmt.Errorf("cannot watch the cgroup %s: %w", s.Cgroup, err)
-	}
-	defer l.Close()
-	return l.Pin(pin)
-}
-
-// Join takes in the connections of a set that are open already, in every network namespace
-// that a process is in or that has a name. It needs Linux 6.13.
-func (t *Table) Join(s Set) error {
-	p, err := t.load(s, "headgate_open")
-	if err != nil {
-		return fmt.Errorf("cannot load the program that finds open connections: %w", err)
-	}
-	defer p.Close()
-	l, err := link.AttachIter(link.IterOptions{Program: p})
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	return everyNamespace(func() error {
-		r, err := l.Open()
-		if err != nil {
-			return err
-		}
-		defer r.Close()
-		_, err = io.Copy(io.Discard, r)
-		return err
-	})
-}
-
-// load loads one of the programs for a set, on the table's maps.
-func (t *Table) load(s Set, name string) (*ebpf.Program, error) {
-	spec, err := loadSockops()
-	if err != nil {
-		return nil, err
-	}
-	for other := range spec.Programs {
-		if other != name {
-			delete(spec.Programs, other)
-		}
-	}
-	id, err := cgroup2.ID(s.Cgroup)
-	if err != nil {
-		return nil, err
-	}
-	rules, n, err := kernelRules(s.Rules)
-	if err != nil {
-		return nil, err
-	}
-	for name, value := range map[string]any{
-		"set_of": s.Number, "rules": rules, "rules_n": n, "cgroup_id": id, "cgroup_level": uint32(s.Depth()),
-	} {
-		if err := spec.Variables[name].Set(value); err != nil {
-			return nil, err
-		}
-	}
-	replace := map[string]*ebpf.Map{}
-	for name, m := range t.maps() {
-		spec.Maps[name].MaxEntries = (*m).MaxEntries()
-		replace[name] = *m
-	}
-	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: replace})
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
-	return c.DetachProgram(name), nil
-}
-
-// Detach takes away what an earlier process watched as sets from that number on.
-func (t *Table) Detach(from int) error {
-	links, err := filepath.Glob(filepath.Join(t.dir, linkPrefix+"*"))
-	if err != nil {
-		return err
-	}
-	for _, l := range links {
-		if n, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(l), linkPrefix)); err == nil && n < from {
-			continue
-		}
-		if err := os.Remove(l); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Refused is how many connections found the table full.
-func (t *Table) Refused() (n uint64, err error) {
-	err = t.counts.Lookup(uint32(0), &n)
+func (t *Table) Refused() (uint64, error) { return t.counted(countRefused) }
+
+// What is counted, as in sockops.c.
+const (
+	countRefused uint32 = iota
+	countDeaf
+)
+
+func (t *Table) counted(what uint32) (n uint64, err error) {
+	err = t.counts.Lookup(what, &n)
 	return n, err
 }
 
@@ -299,6 +184,9 @@ func (t *Table) Close() {
 	if t.memory != nil {
 		unix.Munmap(t.memory)
 		t.memory, t.all = nil, nil
+	}
+	for _, c := range t.programs {
+		c.Close()
 	}
 	for _, m := range t.maps() {
 		(*m).Close()

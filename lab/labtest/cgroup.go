@@ -33,17 +33,20 @@ func Cgroup(t testing.TB) (path string) {
 	if err := os.Mkdir(path, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	move := func(to string) {
-		if err := os.WriteFile(filepath.Join(to, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0); err != nil {
-			t.Error(err)
-		}
-	}
-	move(path)
+	Enter(t, path)
 	t.Cleanup(func() {
-		move(before)
+		Enter(t, before)
 		if err := os.Remove(path); err != nil {
 			t.Error(err)
 		}
 	})
 	return path
+}
+
+// Enter moves this process into a cgroup; its sockets stay where they are.
+func Enter(t testing.TB, path string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(path, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0); err != nil {
+		t.Error(err)
+	}
 }

@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"headgate/cli/view"
+	"headgate/collective/host"
+)
+
+func collectiveTopCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "top",
+		Short: "Watch the sets of a running program live",
+		Long: `Top asks "headgate collective run" again and again: for each set whether it is controlled
+and since when, what it carries of what it needs, and what of that it sent again, now and
+in the time before; for each connection what it needs, its rate, its share of the set
+beside the part that it is to have, its pace, and how its share went in the last minute.
+Keys: q quit, p pause, arrows scroll.
+
+Where standard output is not a terminal it prints the same again and again, and with -o
+json one object a line. NO_COLOR in the environment takes colours away.`,
+		Example: `  headgate collective top
+  headgate collective top --once
+  headgate collective top -o json | jq -c '.[].connections[]'`,
+		Args: cobra.NoArgs,
+	}
+	instance := instanceFlag(c)
+	interval := c.Flags().Duration("interval", time.Second, "time between two readings")
+	once := c.Flags().Bool("once", false, "print one interval and end")
+	output := tableOrJSONFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := checkInstance(*instance); err != nil {
+			return usageError{err, c.CommandPath()}
+		}
+		if *interval < minInterval || *interval > maxInterval {
+			return usageError{fmt.Errorf("--interval %v is not possible: write %v to %v", *interval, minInterval, maxInterval), c.CommandPath()}
+		}
+		source := func() ([]host.State, error) { return askCollective(*instance) }
+		// What does not run at all is an error and not an empty view.
+		if _, err := source(); err != nil {
+			return err
+		}
+		width, live := a.terminal()
+		if !live {
+			width = math.MaxInt
+		}
+		switch {
+		case *output == "json":
+			return a.collectiveTop(source, *interval, *once, func(states []host.State, _ []view.Set) error {
+				return json.NewEncoder(a.out).Encode(states)
+			})
+		case live && !*once:
+			return a.topScreen(view.NewSetScreen(source, *interval, view.NewTheme(a.out)))
+		}
+		return a.collectiveTop(source, *interval, *once, func(_ []host.State, sets []view.Set) error {
+			for _, line := range view.SetLines(sets, view.NewTheme(a.out), width) {
+				if _, err := fmt.Fprintln(a.out, line); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return c
+}
+
+// collectiveTop prints what is asked for each interval, the first time after the second
+// reading.
+func (a *app) collectiveTop(source func() ([]host.State, error), interval time.Duration, once bool, print func([]host.State, []view.Set) error) error {
+	ctx, stop := interrupted()
+	defer stop()
+	var tracker view.SetTracker
+	first := true
+	for next := time.Now(); ; next = next.Add(max(interval, time.Since(next))) {
+		if !sleepUntil(ctx, next) {
+			return nil
+		}
+		states, err := source()
+		if errors.Is(err, host.ErrNotRunning) && !first {
+			return nil // it has ended
+		}
+		if err != nil {
+			return err
+		}
+		sets := tracker.Update(states)
+		if first {
+			first = false
+			continue
+		}
+		if err := print(states, sets); err != nil || once {
+			return err
+		}
+	}
+}

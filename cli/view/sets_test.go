@@ -1,0 +1,66 @@
+package view
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"headgate/collective/host"
+)
+
+// twoTo1 is a set after so many seconds: 4 and 2 Mbit/s of 4.8 and 2.4 that are needed.
+func twoTo1(seconds int) []host.State {
+	bytes := func(mbit int) uint64 { return uint64(seconds * mbit * 1e6 / 8) }
+	return []host.State{{
+		Set: "db", At: time.Duration(seconds) * time.Second, Controlling: true, Resent: 0.003, ResentBefore: 0.12,
+		Connections: []host.ConnectionState{
+			{ID: 1, Local: "10.0.0.1:5432", Remote: "10.0.1.1:40000", Needs: 4_800_000, Acked: bytes(4), Pace: 4_000_000, RTT: 24 * time.Millisecond},
+			{ID: 2, Local: "10.0.0.1:5432", Remote: "10.0.1.2:40000", Needs: 2_400_000, Acked: bytes(2), Retransmits: uint32(3 * seconds), RTT: 25 * time.Millisecond},
+		},
+	}}
+}
+
+// Rates and shares are between two observations; a line tells them beside what they are to be.
+func TestSetLines(t *testing.T) {
+	var tracker SetTracker
+	tracker.Update(twoTo1(10))
+	lines := SetLines(tracker.Update(twoTo1(12)), plainTheme(), 200)
+	for i, want := range []string{
+		"db controlled for 12s, 6.00Mbit of 7.20Mbit, sent again 0.30% (before 12.0%)",
+		"CONNECTION NEEDS RATE SHARE PART PACE RTT AGAIN/s SHARE, THE LAST MINUTE",
+		"10.0.0.1:5432 10.0.1.1:40000 4.80Mbit 4.00Mbit 66.7% 66.7% 4.00Mbit 24.0ms 0 ▅",
+		"10.0.0.1:5432 10.0.1.2:40000 2.40Mbit 2.00Mbit 33.3% 33.3% - 25.0ms 3.0 ▅",
+	} {
+		if got := strings.Join(strings.Fields(lines[i]), " "); got != want {
+			t.Errorf("line %d is %q, want %q", i+1, got, want)
+		}
+	}
+	for _, line := range SetLines(tracker.Update(twoTo1(14)), plainTheme(), 40) {
+		if len(line) > 40 {
+			t.Errorf("%q is longer than 40", line)
+		}
+	}
+}
+
+// The screen fills its window, stays as it is while it is paused, and ends with q.
+func TestSetScreen(t *testing.T) {
+	var m tea.Model = NewSetScreen(nil, time.Second, plainTheme())
+	m, _ = m.Update(tea.WindowSizeMsg{Width: 120, Height: 6})
+	for i := range 3 {
+		m, _ = m.Update(told{states: twoTo1(10 + i)})
+	}
+	before := m.View()
+	if n := strings.Count(before, "\n"); n != 5 || !strings.Contains(before, "controlled for 12s") {
+		t.Errorf("%d lines: %s", n+1, before)
+	}
+	m, _ = m.Update(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("p")})
+	m, _ = m.Update(told{states: twoTo1(13)})
+	if now := m.View(); !strings.Contains(now, "controlled for 12s") || !strings.Contains(now, "paused") {
+		t.Errorf("paused it shows %s", now)
+	}
+	if _, end := m.Update(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("q")}); end == nil {
+		t.Error("q does not end it")
+	}
+}

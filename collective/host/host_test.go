@@ -1,0 +1,322 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"headgate/collective"
+	"headgate/collective/sockops"
+	"headgate/lab/labtest"
+)
+
+var instances atomic.Int32
+
+// running is a Host at work, which a test may stop and start again.
+type running struct {
+	*Host
+	*Server
+	name string
+	stop func()
+}
+
+func run(t testing.TB, instance string, size int, policies ...collective.Policy) *running {
+	t.Helper()
+	table, err := sockops.Open(instance, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := New(table, policies, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := h.Serve(instance)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- h.Run(ctx, time.Hour, func([]State) error { return nil }) }()
+	stopped := false
+	r := &running{h, s, instance, nil}
+	r.stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := errors.Join(<-done, s.Close()); err != nil {
+			t.Error(err)
+		}
+		table.Close()
+	}
+	t.Cleanup(r.stop)
+	return r
+}
+
+func instance() string { return fmt.Sprintf("test-%d-%d", os.Getpid(), instances.Add(1)) }
+
+// wait until the states are as they should be.
+func (r *running) wait(t testing.TB, what string, ok func([]State) bool) []State {
+	t.Helper()
+	var states []State
+	for range 200 {
+		var err error
+		if states, err = r.States(); err != nil {
+			t.Fatal(err)
+		}
+		if ok(states) {
+			return states
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatalf("not within 4 s: %s: %+v", what, states)
+	return nil
+}
+
+// pipe is a TCP connection to an address and a port: both ends, which write what they are told.
+func pipe(t testing.TB, to string) (a, b *net.TCPConn) {
+	t.Helper()
+	l, err := net.Listen("tcp", to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close(); d.Close() })
+	return c.(*net.TCPConn), d.(*net.TCPConn)
+}
+
+// speak has something to be measured.
+func speak(t testing.TB, all ...*net.TCPConn) {
+	t.Helper()
+	for _, c := range all {
+		if _, err := c.Write(make([]byte, 100)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// with calls fn with a descriptor of a connection.
+func with(t testing.TB, c *net.TCPConn, fn func(fd int)) {
+	t.Helper()
+	f, err := c.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	fn(int(f.Fd()))
+}
+
+// dport is of connections to a port.
+func dport(p uint16, weight float64) collective.Rule {
+	return collective.Rule{RemotePort: collective.Ports{From: p, To: p}, Weight: weight}
+}
+
+// Whoever asks hears the newest state, and has a connection in a set; nobody answers when the
+// program has gone, and a killed one's socket is in nobody's way.
+func TestJoin(t *testing.T) {
+	labtest.NeedRoot(t)
+	name := instance()
+	if _, err := Ask(name); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("with no program: %v", err)
+	}
+	if err := os.MkdirAll(socketDir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	killed, err := net.ListenUnix("unix", &net.UnixAddr{Name: socketPath(name)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed.SetUnlinkOnClose(false)
+	killed.Close()
+	if _, err := Ask(name); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("of a killed program: %v", err)
+	}
+	r := run(t, name, 16, collective.Policy{Name: "asked", Join: []string{"1001"}}, collective.Policy{Name: "other", Cgroup: "/", Rules: []collective.Rule{dport(9, 0)}})
+	if states, err := Ask(name); err != nil || len(states) != 2 || states[0].Set != "asked" || len(states[0].Connections) != 0 {
+		t.Errorf("it says %+v, %v", states, err)
+	}
+	a, _ := pipe(t, "127.0.0.1:0")
+	b, _ := pipe(t, "[::1]:0")
+	refused := func(set string, weight float64, c *net.TCPConn, want string) {
+		t.Helper()
+		with(t, c, func(fd int) {
+			if err := Join(name, set, weight, fd); err == nil && want != "" || err != nil && (want == "" || !strings.Contains(err.Error(), want)) {
+				t.Errorf("weight %v: %v, want %q", weight, err, want)
+			}
+		})
+	}
+	refused("db", 0, a, "there is no set \"db\": write asked or other")
+	refused("other", 2, a, "have no weights by hand")
+	refused("asked", -1, a, "is not a weight")
+	refused("asked", 2, a, "")
+	refused("asked", 0, b, "have weights by hand: give this one a weight")
+	refused("asked", 1, b, "")
+	refused("other", 0, b, "is in the set asked already")
+	speak(t, a, b)
+	r.wait(t, "both are in the set", func(s []State) bool {
+		return len(s[0].Connections) == 2 && s[0].Connections[0].Weight+s[0].Connections[1].Weight == 3 && s[0].Connections[0].Acked > 0
+	})
+	// The user decides.
+	with(t, a, func(fd int) {
+		for user, want := range map[uint32]bool{0: true, 1001: true, 1002: false} {
+			var err error
+			if e := r.between(func() { err = r.adopt(user, request{Join: "asked", Weight: 2}, fd) }); e != nil {
+				t.Fatal(e)
+			}
+			if (err == nil) != want {
+				t.Errorf("user %d: %v", user, err)
+			}
+		}
+	})
+	r.stop()
+	if _, err := Ask(name); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+// After kill -9 the next program has the connections that the last had: those that were
+// passed with their weights, and the others in the sets that their rules say now.
+func TestRestart(t *testing.T) {
+	labtest.NeedRoot(t)
+	name := instance()
+	a, b := pipe(t, "127.0.0.1:0")
+	to := uint16(a.RemoteAddr().(*net.TCPAddr).Port)
+	table, err := sockops.Open(name, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := []collective.Policy{{Name: "asked"}, {Name: "old", Cgroup: "/", Rules: []collective.Rule{dport(to, 0)}}}
+	h, err := New(table, first, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	with(t, b, func(fd int) {
+		if err := h.adopt(0, request{Join: "asked", Weight: 3}, fd); err != nil {
+			t.Fatal(err)
+		}
+	})
+	speak(t, a, b)
+	h.Look()
+	if s := h.State(); len(s[0].Connections) != 1 || len(s[1].Connections) != 1 {
+		t.Fatalf("%+v", s)
+	}
+	table.Close() // its maps, programs and connections stay, as after a kill
+	r := run(t, name, 16, collective.Policy{Name: "new", Cgroup: "/", Rules: []collective.Rule{dport(to, 0)}}, collective.Policy{Name: "asked"})
+	speak(t, a, b)
+	r.wait(t, "each is in its set", func(s []State) bool {
+		return len(s[0].Connections) == 1 && s[0].Connections[0].Remote == a.RemoteAddr().String() &&
+			len(s[1].Connections) == 1 && s[1].Connections[0].Weight == 3
+	})
+}
+
+// With a set per destination two connections to one address are in one part, and one to
+// another in its own, which goes with it.
+func TestPerDestination(t *testing.T) {
+	labtest.NeedRoot(t)
+	r := run(t, instance(), 16, collective.Policy{Name: "each", PerDestination: true})
+	ends := map[string][]*net.TCPConn{}
+	for _, to := range []string{"127.0.0.1", "127.0.0.2", "127.0.0.1"} {
+		a, _ := pipe(t, to+":0")
+		ends[to] = append(ends[to], a)
+		with(t, a, func(fd int) {
+			if err := Join(r.name, "each", 0, fd); err != nil {
+				t.Fatal(err)
+			}
+		})
+		speak(t, a)
+	}
+	states := r.wait(t, "there are two parts", func(s []State) bool { return len(s) == 2 && len(s[0].Connections) == 2 })
+	for i, to := range []string{"127.0.0.1", "127.0.0.2"} {
+		if states[i].Destination != to {
+			t.Errorf("part %d is to %q", i, states[i].Destination)
+		}
+		for _, c := range states[i].Connections {
+			if netip.MustParseAddrPort(c.Remote).Addr().String() != to {
+				t.Errorf("the part to %s has a connection to %s", to, c.Remote)
+			}
+		}
+	}
+	ends["127.0.0.2"][0].SetLinger(0)
+	ends["127.0.0.2"][0].Close()
+	r.wait(t, "the other part has gone", func(s []State) bool { return len(s) == 1 && s[0].Destination == "127.0.0.1" })
+}
+
+// A set whose cgroup vanishes waits for it, and goes on as one of that name is there again;
+// a set that names none that is there waits from the beginning.
+func TestCgroupVanishes(t *testing.T) {
+	labtest.NeedRoot(t)
+	cgroup := labtest.Cgroup(t)
+	name := filepath.Base(cgroup)
+	r := run(t, instance(), 64, collective.Policy{Name: "db", Cgroup: "/" + name}, collective.Policy{Name: "none", Unit: "headgate-none.service"})
+	a, b := pipe(t, "127.0.0.1:0")
+	speak(t, a, b)
+	r.wait(t, "both ends are in the set", func(s []State) bool { return len(s[0].Connections) == 2 && !s[0].Waiting && s[1].Waiting })
+	labtest.Enter(t, filepath.Dir(cgroup))
+	if err := os.Remove(cgroup); err != nil {
+		t.Fatal(err)
+	}
+	speak(t, a, b)
+	r.wait(t, "it waits, with its connections", func(s []State) bool { return s[0].Waiting && len(s[0].Connections) == 2 })
+	if err := os.Mkdir(cgroup, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	labtest.Enter(t, cgroup)
+	c, d := pipe(t, "127.0.0.1:0") // before it is found
+	r.wait(t, "it has those of the new one", func(s []State) bool {
+		speak(t, c, d)
+		return !s[0].Waiting && len(s[0].Connections) == 4
+	})
+}
+
+// Thousands of connections that end at once leave nothing behind.
+func TestManyEnd(t *testing.T) {
+	labtest.NeedRoot(t)
+	const pairs = 4000
+	r := run(t, instance(), 2*pairs, collective.Policy{Name: "many", Cgroup: "/" + filepath.Base(labtest.Cgroup(t))})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for round := range 2 { // all slots can be had again
+		var all []net.Conn
+		for range pairs {
+			c, err := net.Dial("tcp", l.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, err := l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Write([]byte("x"))
+			all = append(all, c, d)
+		}
+		r.wait(t, "all are in the set", func(s []State) bool { return len(s[0].Connections) == 2*pairs })
+		for _, c := range all {
+			c.(*net.TCPConn).SetLinger(0)
+			c.Close()
+		}
+		r.wait(t, "nobody is", func(s []State) bool { return len(s[0].Connections) == 0 })
+		if n, err := r.table.Refused(); n > 0 || err != nil {
+			t.Errorf("round %d: %d were refused (%v)", round, n, err)
+		}
+	}
+}

@@ -1,0 +1,271 @@
+package host
+
+import (
+	"fmt"
+	"math"
+	"net/netip"
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"headgate/collective"
+	"headgate/collective/sockops"
+	"headgate/internal/cgroup2"
+	"headgate/unit"
+)
+
+// Ours, in packets.
+const (
+	// leastWindow: with one a lost packet waits for the timer.
+	leastWindow = 2
+	// mostWindow is no bound any more: 16 GB in flight.
+	mostWindow = 1<<24 - 1
+)
+
+// set is one policy at work.
+type set struct {
+	policy collective.Policy
+	number uint32
+	users  []uint32 // who may join
+	at     place
+	// parts are by destination, or one of the zero Addr; of is the part of a connection.
+	parts map[netip.Addr]*part
+	of    map[collective.ID]*part
+}
+
+// place is where a set's cgroup is; the zero place is nowhere.
+type place struct {
+	path string
+	id   uint64
+}
+
+// part is what is kept in proportion.
+type part struct {
+	control control
+	members map[collective.ID]*member
+	capped  bool // some of them
+	phase   phase
+}
+
+// control is a control cycle: the seed's, or ours.
+type control interface {
+	Observe(collective.ID, collective.Reading)
+	Remove(collective.ID)
+	Caps(now time.Duration) map[collective.ID]collective.Cap
+	Controlling() bool
+	Required(collective.ID) (unit.Rate, bool)
+	Weigh(collective.ID, float64)
+}
+
+// member is a connection as it was at the last look.
+type member struct {
+	*sockops.Connection
+	cap    collective.Cap
+	weight float64 // by hand
+	rate   rate
+}
+
+func newSet(p collective.Policy) (*set, error) {
+	s := &set{policy: p, number: number(p.Name), parts: map[netip.Addr]*part{}, of: map[collective.ID]*part{}}
+	for _, name := range p.Join {
+		id := name
+		if _, err := strconv.ParseUint(name, 10, 32); err != nil {
+			u, err := user.Lookup(name)
+			if err != nil {
+				return nil, fmt.Errorf("set %s: nobody joins as %s: %w", p.Name, name, err)
+			}
+			id = u.Uid
+		}
+		n, err := strconv.ParseUint(id, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("set %s: the user %s has the number %q", p.Name, name, id)
+		}
+		s.users = append(s.users, uint32(n))
+	}
+	if !p.PerDestination {
+		s.part(netip.Addr{})
+	}
+	return s, nil
+}
+
+// depth is how far below the root its cgroup is; that of a unit is below any other.
+func (s *set) depth() int {
+	switch s.policy.Cgroup {
+	case "/":
+		return 0
+	case "":
+		return math.MaxInt
+	}
+	return strings.Count(s.policy.Cgroup, "/")
+}
+
+func (s *set) watched() sockops.Set {
+	return sockops.Set{Number: s.number, Cgroup: s.at.path, Rules: s.policy.Rules}
+}
+
+// find looks where the set's cgroup is, and says whether it is another than before.
+func (s *set) find() (moved bool) {
+	before := s.at
+	path := s.policy.Cgroup
+	if s.policy.Unit != "" {
+		path = before.path
+		if id, err := cgroup2.ID(path); path == "" || err != nil || id != before.id {
+			path = cgroup2.Unit(s.policy.Unit)
+		}
+	}
+	s.at = place{}
+	if path != "" {
+		if id, err := cgroup2.ID(path); err == nil {
+			s.at = place{path, id}
+		}
+	}
+	return s.at != before
+}
+
+// part is that of a destination.
+func (s *set) part(to netip.Addr) *part {
+	p := s.parts[to]
+	if p == nil {
+		p = &part{control: &collective.Control{}, members: map[collective.ID]*member{}}
+		if s.policy.Seed {
+			p.control = &collective.Seed{}
+		}
+		p.phase.begin(sockops.Now(), false)
+		s.parts[to] = p
+	}
+	return p
+}
+
+// busy tells whether it has to be looked at often.
+func (s *set) busy() bool {
+	for _, p := range s.parts {
+		if s.policy.Seed || p.control.Controlling() {
+			return true
+		}
+	}
+	return false
+}
+
+// take makes a connection a member.
+func (s *set) take(c *sockops.Connection) (*part, *member) {
+	to := netip.Addr{}
+	if s.policy.PerDestination {
+		to = c.Remote.Addr()
+	}
+	p, m := s.part(to), &member{Connection: c, weight: s.policy.Weight(c.Local, c.Remote)}
+	if c.Asked {
+		m.weight = c.Weight
+	}
+	if m.weight > 0 {
+		p.control.Weigh(c.ID, m.weight)
+	}
+	p.members[c.ID], s.of[c.ID] = m, p
+	return p, m
+}
+
+// observe gives a connection's newest reading to the control, if there is one.
+func (s *set) observe(c *sockops.Connection) {
+	p := s.of[c.ID]
+	if p == nil {
+		p, _ = s.take(c)
+		if c.Rounds == 0 {
+			return
+		}
+	}
+	m := p.members[c.ID]
+	before := m.Connection
+	m.Connection = c
+	if before != c && c.Rounds == before.Rounds && c.Timeouts == before.Timeouts && c.Resent == before.Resent {
+		return
+	}
+	p.phase.count(c.Segments-before.Segments, c.Retransmits-before.Retransmits)
+	r := collective.Reading{At: c.Seen, RTT: c.RTT, Newest: c.Newest, Acked: c.Acked, Backlog: unit.Bytes(c.Backlog), ReceiverFull: c.ReceiverFull}
+	if c.Marked != before.Marked {
+		r.Events |= collective.ECN
+	}
+	if c.Timeouts != before.Timeouts {
+		r.Events |= collective.Timeout
+	}
+	if c.Resent != before.Resent {
+		r.Events |= collective.FastRetransmit
+	}
+	p.control.Observe(c.ID, r)
+}
+
+// remove forgets a connection that has ended, and a destination with it that has no other.
+func (s *set) remove(id collective.ID) {
+	p := s.of[id]
+	if p == nil {
+		return
+	}
+	delete(s.of, id)
+	delete(p.members, id)
+	p.control.Remove(id)
+	if s.policy.PerDestination && len(p.members) == 0 {
+		for to, other := range s.parts {
+			if other == p {
+				delete(s.parts, to)
+			}
+		}
+	}
+}
+
+func (s *set) obey(table *sockops.Table, now time.Duration, dry bool) {
+	for _, p := range s.parts {
+		p.obey(table, now, dry)
+	}
+}
+
+// obey puts caps in force. A connection without one keeps none: its lease ends.
+func (p *part) obey(table *sockops.Table, now time.Duration, dry bool) {
+	caps := p.control.Caps(now)
+	if controlling := p.control.Controlling(); controlling != p.phase.controlling {
+		p.phase.begin(now, controlling)
+	}
+	if len(caps) == 0 && !p.capped {
+		return
+	}
+	p.capped = len(caps) > 0
+	for id, m := range p.members {
+		before := m.cap
+		m.cap = caps[id]
+		if dry || m.Segment == 0 {
+			continue
+		}
+		switch {
+		case m.cap != (collective.Cap{}):
+			table.Cap(m.Connection, pace(m.cap.Rate), window(m.cap.Window, m.Segment), now+lease)
+		case before != (collective.Cap{}):
+			table.Cap(m.Connection, 0, 0, 0)
+		}
+	}
+}
+
+// pace is a rate in the kernel's bytes a second; 0 is no bound.
+func pace(r unit.Rate) uint32 { return uint32(min(r.BytesPerSecond(), math.MaxUint32-1)) }
+
+// window is one of bytes in packets; 0 is no bound.
+func window(b unit.Bytes, segment uint32) uint32 {
+	if b == 0 {
+		return 0
+	}
+	return uint32(min(max(leastWindow, math.Round(float64(b)/float64(segment))), mostWindow))
+}
+
+// weighed tells whether its connections have weights by hand, and whether it has any.
+func (s *set) weighed() (weighed, some bool) {
+	if len(s.policy.Rules) > 0 {
+		return s.policy.Rules[0].Weight > 0, true
+	}
+	for _, p := range s.parts {
+		for _, m := range p.members {
+			return m.weight > 0, true
+		}
+	}
+	return false, false
+}
+
+// allows tells whether a user's programs may join.
+func (s *set) allows(user uint32) bool { return user == 0 || slices.Contains(s.users, user) }
