@@ -12,14 +12,20 @@ const (
 	// needMemory is how long what a connection needs is remembered: means over less differ
 	// by more than the proportion is held (2.4 Mbit/s in messages of 12 KB: 20 % over a
 	// second, 4 % over 25).
-	needMemory = 30 * time.Second
+	needMemory = 60 * time.Second
+	// baseMemory is how long it takes until a longer round trip is what it is to be.
+	baseMemory = 30 * time.Second
 	// idleAfter: a connection that shows nothing for so long, or four round trips, is idle.
 	idleAfter = time.Second
 	// leastRise is how much a round trip must have grown to be congestion, beside
 	// seedBeta: the host's own delays come to that.
 	leastRise = 2 * time.Millisecond
+	// leastSlow is for how long it must have: what a connection sends at once passes before.
+	leastSlow = 250 * time.Millisecond
 	// calmFor is how long nobody must have come short, or lost anything, before control ends.
 	calmFor = 3 * time.Second
+	// stoodStill: with so much from one step to the next the machine did.
+	stoodStill = time.Second
 	// short: less than so much of what a connection needs is too little.
 	short = 0.87
 	// plenty: with so much of what it needs a set has enough.
@@ -37,6 +43,7 @@ type Control struct {
 	members     map[ID]*member
 	law         law
 	controlling bool
+	got         float64       // bits, by all
 	calm        time.Duration // since then nobody came short
 	stepped     time.Duration
 	// sated: the set was let go with work waiting that needs no help.
@@ -53,13 +60,18 @@ type member struct {
 	need   mean
 	// pending is what it got since no work was waiting.
 	pending mean
-	// What it gets, in bit/s, and the part of its readings in which work was waiting, over
-	// a few round trips and over what goes on.
+	// What it gets, in bit/s, over a few round trips and over what goes on.
 	rate, lasts float64
-	waits, kept float64
-	lead        float64 // seconds of its share that it is ahead
-	lost        bool    // since the last step
-	newest      Reading
+	// waits is the part of its readings in which work was waiting, over a few round trips,
+	// kept for how long it has been more than half.
+	waits float64
+	kept  time.Duration
+	lead  float64 // seconds of its share that it is ahead
+	lost  bool    // since the last step
+	// fast is when its round trip was last as it is to be, had what the set had got then.
+	fast   time.Duration
+	had    float64
+	newest Reading
 }
 
 // mean is a rate that remembers for needMemory.
@@ -121,18 +133,20 @@ func (c *Control) Observe(id ID, r Reading) {
 	gap := r.At - before.At
 	if gap > max(idleAfter, 4*m.rtt) && r.Events&Timeout == 0 {
 		// The time in between says nothing of what it needs, or of how it is served.
-		m.lead, m.n, m.pending = 0, 1, mean{}
+		m.lead, m.n, m.pending, m.kept = 0, 1, mean{}, 0
 		return
 	}
 	bits := float64(r.Acked-before.Acked) * 8
+	c.got += bits
 	m.measure(bits, gap, r)
 	c.learn(m, bits, gap.Seconds(), m.waits > 0.5)
-	if c.controlling {
-		m.base = min(m.base, m.rtt)
-		return
+	if slow := float64(r.Newest) > seedBeta*float64(m.base) && r.Newest-m.base > leastRise; !slow {
+		m.fast, m.had = r.At, c.got
 	}
-	m.settle(gap)
-	if m.known() && c.congested(m, r) {
+	if m.rtt < m.base || !c.controlling || c.unhurt(r.At) {
+		m.settle(gap)
+	}
+	if !c.controlling && m.known() && c.congested(m, r) {
 		c.begin(r.At)
 	}
 }
@@ -166,9 +180,10 @@ func (m *member) measure(bits float64, gap time.Duration, r Reading) {
 	now := part(gap, max(2*m.rtt, soon))
 	m.rate += now * (bits/gap.Seconds() - m.rate)
 	m.waits += now * (waits - m.waits)
-	long := part(gap, lasting)
-	m.lasts += long * (bits/gap.Seconds() - m.lasts)
-	m.kept += long * (waits - m.kept)
+	m.lasts += part(gap, lasting) * (bits/gap.Seconds() - m.lasts)
+	if m.kept += gap; m.waits <= 0.5 {
+		m.kept = 0
+	}
 }
 
 // settle brings up to date what the round trip is while all is well: at once if it has
@@ -178,7 +193,7 @@ func (m *member) settle(took time.Duration) {
 		m.base = m.rtt
 		return
 	}
-	m.base += time.Duration(part(took, needMemory) * float64(m.rtt-m.base))
+	m.base += time.Duration(part(took, baseMemory) * float64(m.rtt-m.base))
 }
 
 // known tells whether there is something to hold the connection to.
@@ -186,14 +201,13 @@ func (m *member) known() bool { return m.joined && m.need.seconds >= learnt.Seco
 
 // congested tells whether a connection's reading is the set event.
 func (c *Control) congested(m *member, r Reading) bool {
-	now := m.recent.newest()
-	slow := float64(now) > seedBeta*float64(m.base) && now-m.base > leastRise
-	if !slow && r.Events == 0 {
+	slowFor := r.At - m.fast
+	if slowFor < leastSlow && r.Events == 0 {
 		return false
 	}
 	// What a set does to itself by more than it needs is not congestion, as long as no
 	// connection comes short; who gave weights wants them held then, too.
-	if m.weight > 0 || m.kept > 0.5 && m.lasts < short*m.need.rate() {
+	if m.weight > 0 || m.behind() && m.lasts < short*m.need.rate() {
 		return true
 	}
 	attained, needs := 0.0, 0.0
@@ -201,6 +215,9 @@ func (c *Control) congested(m *member, r Reading) bool {
 		if m.counts(r.At) {
 			attained, needs = attained+m.rate, needs+m.need.rate()
 		}
+	}
+	if slowFor >= leastSlow { // since there is a queue it is all that the path leaves it
+		attained = (c.got - m.had) / slowFor.Seconds()
 	}
 	return !c.sated && attained < plenty*needs
 }
@@ -234,6 +251,9 @@ func (m *member) counts(now time.Duration) bool {
 	return m.known() && now-m.newest.At < max(idleAfter, 4*m.rtt)
 }
 
+// behind tells whether it has had work waiting for long: more than its caps make of bursts.
+func (m *member) behind() bool { return m.kept > learnt }
+
 // waiting tells whether a connection has more to send than it may.
 func (m *member) waiting(now time.Duration) bool { return m.counts(now) && m.waits > 0.5 }
 
@@ -246,6 +266,9 @@ func (c *Control) Caps(now time.Duration) map[ID]Cap {
 	s := c.look(now)
 	if took := now - c.stepped; took >= max(s.rtt, stepLeast) {
 		c.stepped = now
+		if took > stoodStill { // of that time nobody knows anything
+			took, c.calm = stoodStill, now
+		}
 		c.law.step(s, took)
 		c.hold(s, now, took)
 		if c.over(s, now) {
@@ -268,7 +291,7 @@ func (c *Control) refresh(now time.Duration) {
 		return
 	}
 	for _, m := range c.members {
-		if m.counts(now) && m.kept > 0.5 {
+		if m.counts(now) && m.behind() {
 			return
 		}
 	}
@@ -284,7 +307,7 @@ func (c *Control) over(s sight, now time.Duration) bool {
 			continue
 		}
 		all, needs = all+m.lasts, needs+m.need.rate()
-		if m.kept > 0.5 {
+		if m.behind() {
 			kept, lasts = kept+1, lasts+m.lasts
 		}
 	}
@@ -300,11 +323,22 @@ func (c *Control) over(s sight, now time.Duration) bool {
 	return true
 }
 
+// unhurt tells whether nobody is behind, and nothing was lost for long: a queue that is still
+// there is the path's, which has become longer.
+func (c *Control) unhurt(now time.Duration) bool {
+	for _, m := range c.members {
+		if m.counts(now) && m.behind() {
+			return false
+		}
+	}
+	return c.law.lostAt == 0 || c.law.clock-c.law.lostAt > lasting
+}
+
 // enough tells whether everybody who has work waiting gets what it needs, and would if TCP
 // divided what those get alike.
 func (c *Control) enough(now time.Duration, each float64) bool {
 	for _, m := range c.members {
-		if m.counts(now) && m.kept > 0.5 && (m.weight > 0 || min(each, m.lasts) < short*m.need.rate()) {
+		if m.counts(now) && m.behind() && (m.weight > 0 || min(each, m.lasts) < short*m.need.rate()) {
 			return false
 		}
 	}

@@ -241,3 +241,51 @@ func TestControlWeights(t *testing.T) {
 		t.Errorf("they have %.1f and %.1f Mbit/s, want 2 to 1 of 100", got[1]/1e6, got[2]/1e6)
 	}
 }
+
+// A path that becomes longer is no congestion for ever: control ends, and learns on.
+func TestControlLongerPath(t *testing.T) {
+	b := &bottleneck{rate: 10e6, base: 20 * time.Millisecond, of: map[collective.ID]*source{1: {offered: 4.8e6}, 2: {offered: 2.4e6}}}
+	b.run(25 * time.Second)
+	b.base = 60 * time.Millisecond
+	b.run(15 * time.Second)
+	for id, r := range b.rates(20 * time.Second) {
+		if want := b.of[id].offered; r < 0.95*want {
+			t.Errorf("behind the longer path connection %d has %.2f of %.2f Mbit/s", id, r/1e6, want/1e6)
+		}
+	}
+	b.run(55 * time.Second)
+	if b.control.Controlling() {
+		t.Error("90 s after the path became longer it is controlled")
+	}
+}
+
+// A clock that leaps, or a machine that stands still for an hour, changes nothing: the set is
+// held as before.
+func TestControlLeap(t *testing.T) {
+	b := &bottleneck{rate: 10e6, base: 20 * time.Millisecond, of: map[collective.ID]*source{1: {offered: 4.8e6}, 2: {offered: 2.4e6}}}
+	b.run(25 * time.Second)
+	b.others = 6e6
+	b.run(10 * time.Second)
+	b.leap(time.Hour)
+	for id, c := range b.control.Caps(b.now) {
+		if c.Rate > 20e6 || c.Rate == 0 || c.Window <= 0 {
+			t.Errorf("after the leap connection %d may send at %v, %v", id, c.Rate, c.Window)
+		}
+	}
+	b.run(3 * time.Second)
+	got := b.rates(20 * time.Second)
+	if r := got[1] / got[2]; math.Abs(r/2-1) > 0.07 {
+		t.Errorf("%.2f to 1, want 2", r)
+	}
+	if sum := got[1] + got[2]; sum < 3.6e6 {
+		t.Errorf("together they have %.2f of 4 Mbit/s", sum/1e6)
+	}
+}
+
+// leap lets time pass in which nobody runs.
+func (b *bottleneck) leap(took time.Duration) {
+	b.now += took
+	for _, s := range b.of {
+		s.next += took
+	}
+}

@@ -30,16 +30,17 @@ const (
 	// loss that shares the path out, however short the queue is.
 	warned    = 3 * time.Second
 	fewLosses = 0.25
-	// ahead is how far a cap may be above what is attained.
-	ahead = 1.25
+	// ahead is how far a cap may be above what is attained, beyond how much farther it may
+	// grow before that is seen.
+	ahead, beyond = 1.25, 1.2
 	// least is the part of what the set needs below which delay does not lower it: there may
 	// be a queue that it cannot shorten. leastLost is the same for losses.
-	least, leastLost = 0.1, 0.04
+	least, leastLost = 0.08, 0.04
 	// The queue is others' if it is less than others times its budget in less than rare of the
 	// time, whatever the set does, and no longer if in more than often: in the mean over
 	// rivalsFor. A set alone is at its budget, a little more or less.
 	others      = 1.1
-	rivalsFor   = 1250 * time.Millisecond
+	rivalsFor   = 2000 * time.Millisecond
 	rare, often = 0.02, 0.2
 	// Whether it is really others' is tested every testEvery: by half as much for testFor, or
 	// as many round trips as drain what one holds, and show it.
@@ -96,6 +97,7 @@ type sight struct {
 	// bend is what the pace is multiplied by for the queue that is there.
 	bend     float64
 	attained float64 // bit/s of those that wait, or of all if none does
+	lasts    float64 // of the same, over what goes on
 	shares   float64 // of those
 	lost     int     // how many lost something since the last step
 }
@@ -117,6 +119,7 @@ func (c *Control) look(now time.Duration) (s sight) {
 		if m.waiting(now) {
 			s.waiting++
 			s.attained += m.rate
+			s.lasts += m.lasts
 			s.shares += share
 		}
 		if m.lost {
@@ -148,7 +151,7 @@ func (l *law) step(s sight, took time.Duration) {
 		return
 	}
 	l.watch(s, took)
-	floor := least * l.full
+	floor, before := least*l.full, l.scale
 	if l.held > 0 && l.clock > l.until {
 		l.scale, l.held = l.held, 0
 	}
@@ -175,8 +178,10 @@ func (l *law) step(s sight, took time.Duration) {
 		l.scale *= 1 + min(gain*(s.bend-1), grow)
 	}
 	if s.waiting > 0 && l.held == 0 {
-		// Beyond what is attained a cap binds nobody.
-		l.scale *= min(1, ahead*s.attained/s.shares/l.allowed)
+		// Beyond what is attained a cap binds nobody: it grows no further, and comes back. What
+		// waits now may have had nothing to send just before.
+		most := ahead * max(s.attained, s.lasts) / s.shares
+		l.scale = min(l.scale, max(before, beyond*most/s.bend)) * min(1, most/l.allowed)
 	}
 	l.scale = max(l.scale, floor)
 }

@@ -88,3 +88,35 @@ func TestControlRivals(t *testing.T) {
 		})
 	}
 }
+
+// A connection whose receiver takes two packets at a time has what it can; the others have
+// their proportions of the rest, all of it.
+func TestControlTinyWindow(t *testing.T) {
+	s := &sim{rate: 50e6, delay: 20 * time.Millisecond, room: 200, rng: rand.New(rand.NewPCG(1, 2)), control: &collective.Control{}}
+	for i, w := range []float64{4, 2, 1} {
+		c := s.newTCP(collective.ID(i+1), low)
+		c.most, c.observed = math.Inf(1), true
+		s.set = append(s.set, c)
+		s.control.Weigh(c.id, w)
+		c.backlog = math.Inf(1)
+		s.after(0, c.send)
+	}
+	s.look()
+	s.run(20 * time.Second)
+	s.set[1].most = 2
+	s.run(30 * time.Second)
+	var before [3]float64
+	for i, c := range s.set {
+		before[i] = c.acked
+	}
+	s.run(60 * time.Second)
+	rate := func(i int) float64 { return (s.set[i].acked - before[i]) * 8 / 30e6 }
+	a, b, c := rate(0), rate(1), rate(2)
+	t.Logf("%.2f, %.2f and %.2f Mbit/s", a, b, c)
+	if math.Abs(a/c/4-1) > 0.07 || a+b+c < 44 {
+		t.Errorf("they have %.2f, %.2f and %.2f Mbit/s, want 4 to 1 and all of 47.8", a, b, c)
+	}
+	if b > 1.3 {
+		t.Errorf("two packets in 20 ms are %.2f Mbit/s", b)
+	}
+}

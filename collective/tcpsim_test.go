@@ -145,6 +145,7 @@ type tcp struct {
 	newest     time.Duration
 	pending    collective.Event
 	observed   bool
+	full       bool // it was the receiver's window that kept it from sending
 }
 
 func (s *sim) newTCP(id collective.ID, class int) *tcp {
@@ -162,12 +163,15 @@ func (t *tcp) window() float64 {
 func (t *tcp) obey(c collective.Cap) {
 	if c.Window > 0 && c.Window != t.cap.Window {
 		t.ssthresh = math.Max(2, math.Round(float64(c.Window)/carries)) // as TCP_BPF_SNDCWND_CLAMP does
+	} else if c.Window == 0 && t.cap.Window > 0 {
+		t.ssthresh = math.Max(2, t.cwnd) // as threshold.c does
 	}
 	t.cap = c
 	t.send()
 }
 
 func (t *tcp) send() {
+	defer func() { t.full = float64(t.flying) >= t.most }()
 	for float64(t.flying) < t.window() && (t.lost > 0 || t.backlog >= carries) {
 		if t.cap.Rate > 0 {
 			if t.s.now < t.nextSend {
@@ -248,7 +252,7 @@ func (t *tcp) ack(sent time.Duration) {
 		t.read = t.s.now + t.srtt
 		t.s.control.Observe(t.id, collective.Reading{
 			At: t.s.now, RTT: rtt, Newest: rtt, Acked: uint64(t.acked), Backlog: unit.Bytes(min(t.backlog, 1e9)), Events: t.pending,
-			ReceiverFull: float64(t.flying) >= t.most,
+			ReceiverFull: t.full,
 		})
 		t.pending = 0
 		// As the kernel's program does: once a round trip.

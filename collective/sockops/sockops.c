@@ -18,6 +18,7 @@
 #define SOL_TCP 6
 #define TCP_CONGESTION 13
 #define TCP_CLOSE 7
+#define TCP_CHRONO_RWND_LIMITED 2
 #define NO_PACE 0xffffffffU
 #define NO_CLAMP 0x3fffffff
 #define NO_SET 0xffffffffU
@@ -66,11 +67,10 @@ struct bpf_iter__tcp {
 struct tcp_sock {
 	__u32 write_seq;
 	__u32 snd_nxt;
-	__u32 snd_una;
-	__u32 snd_wnd;
 	__u32 app_limited;
 	__u64 tcp_mstamp;      /* now, in us, as it processes a packet */
 	__u64 first_tx_mstamp; /* when the newest packet of those acknowledged was sent */
+	__u8 chrono_type : 2;  /* what has kept it from sending: enum tcp_chrono */
 };
 #pragma clang attribute pop
 
@@ -478,7 +478,8 @@ static __always_inline void read(struct bpf_sock_ops *ctx, struct bpf_sock *sk, 
 		s->app_limited = tp->app_limited != 0;
 		if (ctx->op == BPF_SOCK_OPS_RTT_CB)
 			s->newest_us = tp->tcp_mstamp - tp->first_tx_mstamp;
-		s->receiver_full = tp->snd_nxt - tp->snd_una + ctx->mss_cache > tp->snd_wnd;
+		/* As it last tried to send: what this packet acknowledges makes room. */
+		s->receiver_full = BPF_CORE_READ_BITFIELD(tp, chrono_type) == TCP_CHRONO_RWND_LIMITED;
 	}
 }
 

@@ -198,3 +198,36 @@ func TestFull(t *testing.T) {
 		t.Errorf("%d were refused after slots were given back, want 6 (%v)", n, err)
 	}
 }
+
+// A connection whose receiver takes two packets at a time shows that this is what bounds it,
+// and one that a window of the network bounds does not.
+func TestReceiverFull(t *testing.T) {
+	labtest.NeedRoot(t)
+	cgroup := labtest.Cgroup(t)
+	for clamp, want := range map[unit.Bytes]bool{3000: true, 0: false} {
+		labtest.Try(t, func(t *labtest.Check) {
+			tab := table(t, cgroup, 16)
+			s, err := traffic.Start(t.Context(), rig(t).Host, []traffic.Flow{{
+				Name: "a", From: "server", To: "client", Protocol: traffic.TCP, DstPort: 5001, Congestion: "cubic",
+				WindowClamp: clamp, Schedule: traffic.Constant(traffic.Unlimited),
+			}}, traffic.Options{Duration: 5 * time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { s.Stop(); s.Wait() }()
+			time.Sleep(time.Second)
+			full, all := 0, 0
+			for range 100 {
+				time.Sleep(10 * time.Millisecond)
+				for _, c := range sending(tab) {
+					if all++; c.ReceiverFull {
+						full++
+					}
+				}
+			}
+			if got := full > all*9/10; got != want || !want && full > all/10 {
+				t.Errorf("with a window of %v the receiver is full in %d of %d readings", clamp, full, all)
+			}
+		})
+	}
+}
