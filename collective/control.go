@@ -101,6 +101,14 @@ func (c *Control) Required(id ID) (unit.Rate, bool) {
 	return unit.Rate(m.need.rate()), true
 }
 
+// Base is a connection's round trip without a queue, or 0 if it is not known yet.
+func (c *Control) Base(id ID) time.Duration {
+	if m := c.members[id]; m != nil {
+		return m.base
+	}
+	return 0
+}
+
 // Remove forgets a connection that has ended.
 func (c *Control) Remove(id ID) { delete(c.members, id) }
 

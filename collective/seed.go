@@ -68,6 +68,14 @@ func (s *Seed) Required(id ID) (unit.Rate, bool) {
 // Weigh does nothing: the seed's connections weigh what they need.
 func (s *Seed) Weigh(ID, float64) {}
 
+// Base is base_rtt of a connection, or 0.
+func (s *Seed) Base(id ID) time.Duration {
+	if m := s.members[id]; m != nil {
+		return m.base
+	}
+	return 0
+}
+
 // Remove forgets a connection that has ended.
 func (s *Seed) Remove(id ID) { delete(s.members, id) }
 

@@ -14,9 +14,9 @@ import (
 	"headgate/lab/traffic"
 )
 
-// beside is how many of the seed's cases run at a time: one takes a few per cent of a
-// processor under each law.
-const beside = 4
+// beside is how many of the seed's cases run at a time. One takes a sixth of two processors
+// under all laws; with four the senders of this process stood still for 8 to 50 s as FTP began.
+const beside = 2
 
 // seedCases are all of the seed's.
 func seedCases(d *bench.Draw) (out []bench.Case) {
@@ -259,6 +259,7 @@ type capsAt struct {
 	Pace        []float64 `json:"pace_mbit"`
 	Window      []uint64  `json:"window"`
 	Needs       []float64 `json:"needs_mbit"`
+	Base        []float64 `json:"base_rtt_ms"`
 }
 
 func (s *seedRun) series() (out series) {
@@ -279,6 +280,7 @@ func (s *seedRun) series() (out series) {
 			at.Pace = append(at.Pace, float64(c.Pace)/1e6)
 			at.Window = append(at.Window, uint64(c.Window))
 			at.Needs = append(at.Needs, float64(c.Needs)/1e6)
+			at.Base = append(at.Base, c.BaseRTT.Seconds()*1e3)
 		}
 		out.Caps = append(out.Caps, at)
 	}

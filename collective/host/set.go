@@ -56,6 +56,7 @@ type control interface {
 	Caps(now time.Duration) map[collective.ID]collective.Cap
 	Controlling() bool
 	Required(collective.ID) (unit.Rate, bool)
+	Base(collective.ID) time.Duration
 	Weigh(collective.ID, float64)
 }
 

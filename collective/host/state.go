@@ -40,8 +40,9 @@ type ConnectionState struct {
 	Weight float64   `json:"weight,omitempty"`
 	// Rate is what was acknowledged in the last second.
 	Rate unit.Rate `json:"rate"`
-	// RTT is the newest round trip.
-	RTT time.Duration `json:"rtt_ns"`
+	// RTT is the newest round trip, BaseRTT what it is without a queue.
+	RTT     time.Duration `json:"rtt_ns"`
+	BaseRTT time.Duration `json:"base_rtt_ns"`
 	// Acked is in bytes, Retransmits in packets, since it began.
 	Acked       uint64 `json:"acked"`
 	Retransmits uint32 `json:"retransmits"`
@@ -81,7 +82,7 @@ func (p *part) state() State {
 		needs, _ := p.control.Required(id)
 		out.Connections = append(out.Connections, ConnectionState{
 			ID: id, Local: m.Local.String(), Remote: m.Remote.String(), Needs: needs, Weight: m.weight,
-			Rate: m.rate.newest, RTT: m.RTT, Acked: m.Acked, Retransmits: m.Retransmits,
+			Rate: m.rate.newest, RTT: m.RTT, BaseRTT: p.control.Base(id), Acked: m.Acked, Retransmits: m.Retransmits,
 			Window: m.cap.Window, Pace: m.cap.Rate,
 		})
 	}

@@ -8,17 +8,17 @@ import (
 
 // slot is struct slot of slot.h, member by member (a test holds that).
 type slot struct {
-	Cookie, Count, BegunNs, SeenNs, Acked, RttSumUs uint64
-	Rtts, RttUs, NewestUs, SrttUs                   uint32
-	Cwnd, Ssthresh, InFlight                        uint32
-	Mss, Backlog                                    uint32
-	Delivered, Marked, Retransmits, Segments        uint32
-	Timeouts, Resent                                uint32
-	Paced, Clamped                                  uint32
-	AppLimited, ReceiverFull, Set, Passive          uint32
-	LocalPort, RemotePort                           uint32
-	Local, Remote                                   [4]uint32
-	_                                               [padding]byte
+	Cookie, Count, BegunNs, SeenNs, Acked, RttSumUs, ResentNs uint64
+	Rtts, RttUs, NewestUs, SrttUs, LeastUs                    uint32
+	Cwnd, Ssthresh, InFlight                                  uint32
+	Mss, Backlog                                              uint32
+	Delivered, Marked, Retransmits, Segments                  uint32
+	Timeouts, Resent                                          uint32
+	Paced, Clamped                                            uint32
+	AppLimited, ReceiverFull, Set, Passive                    uint32
+	LocalPort, RemotePort                                     uint32
+	Local, Remote                                             [4]uint32
+	_                                                         [padding]byte
 
 	Owner, LeaseUntilNs   uint64
 	Pace, Window, Version uint32
@@ -28,7 +28,7 @@ type slot struct {
 }
 
 // padding brings the daemon's part to a cache line of its own.
-const padding = 20
+const padding = 8
 
 // snapshot copies the kernel's part as it stood at one time; ok is false if nobody has the
 // slot.

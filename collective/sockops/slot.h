@@ -13,10 +13,12 @@ struct slot {
 	__u64 seen_ns;
 	__u64 acked; /* bytes */
 	__u64 rtt_sum_us;
+	__u64 resent_ns; /* when something was sent again last */
 	__u32 rtts;
 	__u32 rtt_us; /* the newest sample */
 	__u32 newest_us; /* round trip of the packet sent last of those acknowledged */
 	__u32 srtt_us;
+	__u32 least_us; /* of newest_us, while nothing was sent again */
 	__u32 cwnd, ssthresh, in_flight; /* packets */
 	__u32 mss;
 	__u32 backlog; /* bytes written and not sent */
