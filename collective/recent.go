@@ -36,15 +36,6 @@ func (r *recent) least() time.Duration {
 	return min(r.last[rounds].Newest, r.last[rounds-1].Newest)
 }
 
-// newest is the mean of the last round trips without what the receiver waits.
-func (r *recent) newest() time.Duration {
-	sum := time.Duration(0)
-	for _, v := range r.last[1:] {
-		sum += v.Newest
-	}
-	return sum / rounds
-}
-
 // rate is at what rate bytes were acknowledged over the last round trips, in bit/s.
 func (r *recent) rate() float64 {
 	took := r.last[rounds].At - r.last[0].At
