@@ -368,6 +368,7 @@ func TestDisturbance(t *testing.T) {
 		"": {others: 0.05, stolen: 0.04, stall: 0.01},
 		"disturbed: meanwhile other programs used 27 % of a processor, the hypervisor kept 1 % of a processor back": {others: 0.27, stolen: 0.01},
 		"disturbed: meanwhile the whole machine stood still for 195 ms":                                             {others: 0.001, stall: 0.195},
+		"disturbed: meanwhile threads of this program waited 7.5 s for a processor":                                 {starved: 7.5},
 	} {
 		if got := took.String(); got != want {
 			t.Errorf("%+v is said as %q, want %q", took, got, want)

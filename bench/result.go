@@ -61,7 +61,7 @@ func (r *Result) judge() {
 			c.OK = c.Target.Met(*c.Ours)
 		}
 		for _, s := range r.Sheets {
-			took := taken{s.Others, s.Stolen, s.Stall}
+			took := taken{s.Others, s.Stolen, s.Stall, s.Starved}
 			if _, measured := s.Values[c.ID]; measured && s.By == Ours && took.disturbed() {
 				c.Notes = append(c.Notes, fmt.Sprintf("run %d: %v", s.Run+1, took))
 			}

@@ -69,6 +69,8 @@ type Sheet struct {
 	Others float64 `json:"others_cpu"`
 	Stolen float64 `json:"stolen_cpu"`
 	Stall  float64 `json:"stall_s"`
+	// Starved is the longest time for which an ordinary thread waited for a processor.
+	Starved float64 `json:"starved_s"`
 	// Missing is why there are no values, or not all.
 	Missing string `json:"missing,omitempty"`
 	// Data are the raw figures behind the values.

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stallWatch finds the longest time for which nothing ran on any processor. One
+// stallWatch finds the longest time for which nothing ran on any processor, and for which an
+// ordinary thread waited for one. One
 // thread on each wakes up every few milliseconds; a single processor may well be
 // held by one long call of the kernel (a batch of 8,000 tc requests takes a
 // second), and that is what is measured.
@@ -19,6 +20,7 @@ type stallWatch struct {
 	began   time.Time
 	last    atomic.Int64 // when any of the threads last woke up, after began
 	longest atomic.Int64
+	starved atomic.Int64
 }
 
 // stallEvery is how often they wake up: a quiet machine is not kept awake by it.
@@ -35,14 +37,34 @@ func watchStalls() *stallWatch {
 	for cpu := range runtime.NumCPU() {
 		w.all.Go(func() { w.watch(cpu) })
 	}
+	w.all.Go(w.wait)
 	return w
 }
 
 // end ends the watch, and says what it found.
-func (w *stallWatch) end() time.Duration {
+func (w *stallWatch) end() (stall, starved time.Duration) {
 	close(w.stop)
 	w.all.Wait()
-	return max(0, time.Duration(w.longest.Load())-stallEvery)
+	return max(0, time.Duration(w.longest.Load())-stallEvery), time.Duration(w.starved.Load())
+}
+
+// wait is an ordinary thread's: real-time threads, those of emulated links, come before it.
+func (w *stallWatch) wait() {
+	const every = 50 * time.Millisecond
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for before := time.Now(); ; {
+		select {
+		case <-w.stop:
+			return
+		default:
+		}
+		pause := unix.NsecToTimespec(every.Nanoseconds())
+		_ = unix.Nanosleep(&pause, nil)
+		now := time.Now()
+		w.starved.Store(max(w.starved.Load(), int64(now.Sub(before)-every)))
+		before = now
+	}
 }
 
 func (w *stallWatch) watch(cpu int) {

@@ -74,7 +74,8 @@ func (w *worker) attempt(ctx context.Context, c Case, n int) *Run {
 	if run.took = time.Since(began); run.took >= glance { // less cannot be told in ticks of 10 ms
 		run.taken = takenUntilNow().since(before, run.took.Seconds())
 	}
-	run.taken.stall = stalls.end().Seconds()
+	stall, starved := stalls.end()
+	run.taken.stall, run.taken.starved = stall.Seconds(), starved.Seconds()
 	return run
 }
 
@@ -112,7 +113,7 @@ func (w *worker) keep(run *Run, c Case) {
 				s.fail(fmt.Sprintf("a value of %s for %s was not declared", s.By, id))
 			}
 		}
-		s.Others, s.Stolen, s.Stall = run.taken.others, run.taken.stolen, run.taken.stall
+		s.Others, s.Stolen, s.Stall, s.Starved = run.taken.others, run.taken.stolen, run.taken.stall, run.taken.starved
 		w.result.Sheets = append(w.result.Sheets, s)
 	}
 	for _, p := range run.plots {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
@@ -15,23 +16,51 @@ import (
 // netnsDir is where iproute2 looks for namespaces by name (ip-netns(8)).
 const netnsDir = "/run/netns"
 
+// home is the namespace of this process.
+var home = sync.OnceValues(netns.Get)
+
+// within is the namespace that a thread is in, of those that are not at home, by the
+// thread's id.
+var within = struct {
+	sync.Mutex
+	at map[int]int
+}{at: map[int]int{}}
+
+// move changes the namespace of this thread, and says which it was in. Asking the kernel for
+// that, by an open below /proc, took seconds on a machine full of real-time threads.
+func move(to int) (from int, err error) {
+	at, err := home()
+	if err != nil {
+		return 0, fmt.Errorf("open this process's network namespace: %w", err)
+	}
+	within.Lock()
+	defer within.Unlock()
+	thread := unix.Gettid()
+	from, away := within.at[thread]
+	if !away {
+		from = int(at)
+	}
+	if err := unix.Setns(to, unix.CLONE_NEWNET); err != nil {
+		return from, err
+	}
+	if within.at[thread] = to; to == int(at) {
+		delete(within.at, thread)
+	}
+	return from, nil
+}
+
 // inNamespace runs fn on this goroutine, its thread moved into the namespace ns
 // and locked. If the thread cannot be moved back it stays locked, and ends with
 // the goroutine.
 func inNamespace(ns int, fn func() error) error {
 	runtime.LockOSThread()
-	home, err := netns.Get()
+	from, err := move(ns)
 	if err != nil {
-		runtime.UnlockOSThread()
-		return fmt.Errorf("open this thread's network namespace: %w", err)
-	}
-	defer home.Close()
-	if err := unix.Setns(ns, unix.CLONE_NEWNET); err != nil {
 		runtime.UnlockOSThread()
 		return permitted(fmt.Errorf("enter network namespace: %w", err))
 	}
 	defer func() {
-		if err := unix.Setns(int(home), unix.CLONE_NEWNET); err == nil {
+		if _, err := move(from); err == nil {
 			runtime.UnlockOSThread()
 		}
 	}()
