@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os/signal"
 	"regexp"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"headgate/cli/view"
 	"headgate/collective"
@@ -113,6 +115,8 @@ type collectiveRun struct {
 func (a *app) collectiveRun(r collectiveRun) error {
 	ctx, stop := interrupted()
 	defer stop()
+	// Whoever read what it prints may go away: that is an end like any other.
+	signal.Ignore(unix.SIGPIPE)
 	table, err := sockops.Open(r.instance, r.most)
 	if err != nil {
 		return err

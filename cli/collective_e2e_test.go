@@ -175,6 +175,30 @@ func TestCollectiveRun(t *testing.T) {
 	})
 }
 
+// Whoever reads what it prints goes away: it ends, and leaves nothing behind.
+func TestCollectiveReader(t *testing.T) {
+	labtest.NeedRoot(t)
+	file := filepath.Join(t.TempDir(), "collective.yaml")
+	if err := os.WriteFile(file, []byte("kind: Collective\nname: asked\njoin: root\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command("sh", "-c", `"$0" collective run -f "$1" --instance reader-test --interval 100ms -o json | head -n 1`, self, file)
+	c.Env = append(os.Environ(), selfEnv+"=1")
+	if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "asked") {
+		t.Errorf("it says %q, %v", out, err)
+	}
+	if left, err := filepath.Glob("/sys/fs/bpf/headgate/collective/reader-test*"); len(left) > 0 || err != nil {
+		t.Errorf("it leaves %q (%v)", left, err)
+	}
+	if left, err := filepath.Glob("/run/headgate/collective/reader-test*"); len(left) > 0 || err != nil {
+		t.Errorf("it leaves %q (%v)", left, err)
+	}
+}
+
 // released waits until no connection of a killed program is capped: a lease is a second.
 func released(t testing.TB) {
 	t.Helper()
