@@ -29,7 +29,7 @@ and caps them in that proportion while their path is congested. Applications and
 congestion control stay as they are.`,
 		Args: cobra.NoArgs,
 	}
-	c.AddCommand(collectiveRunCommand(a), collectiveShowCommand(a), collectiveTopCommand(a), collectiveJoinCommand(a))
+	c.AddCommand(collectiveRunCommand(a), collectiveShowCommand(a), collectiveTopCommand(a), collectiveJoinCommand(a), collectiveClearCommand(a))
 	return c
 }
 

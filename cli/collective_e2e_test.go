@@ -175,6 +175,33 @@ func TestCollectiveRun(t *testing.T) {
 	})
 }
 
+// What a killed program leaves can be cleared, once, and not while a program runs.
+func TestCollectiveClear(t *testing.T) {
+	labtest.NeedRoot(t)
+	const name = "clear-test"
+	clear := func() string {
+		c := exec.Command(os.Args[0], "collective", "clear", "--instance", name)
+		c.Env = append(os.Environ(), selfEnv+"=1")
+		out, _ := c.CombinedOutput()
+		return string(out)
+	}
+	r := startCollective(t, collectiveFile(t), "--instance", name)
+	if got := clear(); !strings.Contains(got, "its program runs") {
+		t.Errorf("while it runs clear says %q", got)
+	}
+	r.end(syscall.SIGKILL)
+	for _, want := range []string{name + ": cleared", name + ": nothing to clear"} {
+		if got := clear(); !strings.Contains(got, want) {
+			t.Errorf("clear says %q, want %q", got, want)
+		}
+	}
+	for _, dir := range []string{"/sys/fs/bpf/headgate/collective/", "/run/headgate/collective/"} {
+		if left, err := filepath.Glob(dir + name + "*"); len(left) > 0 || err != nil {
+			t.Errorf("it leaves %q (%v)", left, err)
+		}
+	}
+}
+
 // Whoever reads what it prints goes away: it ends, and leaves nothing behind.
 func TestCollectiveReader(t *testing.T) {
 	labtest.NeedRoot(t)

@@ -54,8 +54,7 @@ func New(table *sockops.Table, policies []collective.Policy, dry bool) (*Host, e
 		h.sets = append(h.sets, s)
 	}
 	// What a killed program capped is let go.
-	table.Lift()
-	h.waitLifted()
+	lift(table)
 	// The set of the nearest cgroup has a connection.
 	nearest := slices.Clone(h.sets)
 	slices.SortStableFunc(nearest, func(a, b *set) int { return b.depth() - a.depth() })
@@ -104,14 +103,14 @@ func (h *Host) Run(ctx context.Context, every time.Duration, show func([]State) 
 		if now := time.Now(); now.Sub(shown) >= every {
 			shown = now
 			if err := show(h.State()); err != nil {
-				return errors.Join(err, h.lift())
+				return errors.Join(err, h.end())
 			}
 		}
 		tick.Reset(h.pause())
 		for looked := false; !looked; {
 			select {
 			case <-ctx.Done():
-				return h.lift()
+				return h.end()
 			case do := <-h.asks:
 				do()
 			case <-tick.C:
@@ -174,33 +173,11 @@ func (h *Host) follow(s *set) {
 	h.join(s)
 }
 
-// lift ends all caps, waits until the connections have noticed, and takes the programs
-// away. They stay for one that sends nothing, which is let go as soon as it sends.
-func (h *Host) lift() error {
-	h.table.Lift()
-	if h.waitLifted() {
-		return h.table.Remove()
+// end lets all connections go.
+func (h *Host) end() error {
+	idle, err := letGo(h.table)
+	if idle > 0 {
+		slog.Info("some connections are idle, and will be let go as they send again", "connections", idle)
 	}
-	slog.Info("some connections are idle, and will be let go as they send again", "connections", h.capped())
-	return nil
-}
-
-// waitLifted waits until no connection is capped, for a while, and says whether none is.
-func (h *Host) waitLifted() bool {
-	for until := time.Now().Add(liftPatience); time.Now().Before(until); time.Sleep(Tick) {
-		if h.capped() == 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// capped is how many connections are.
-func (h *Host) capped() (n int) {
-	for c := range h.table.Connections() {
-		if c.Paced > 0 || c.Clamped > 0 {
-			n++
-		}
-	}
-	return n
+	return err
 }

@@ -40,6 +40,19 @@ const (
 	linkPrefix     = "set-" // and the set's number
 )
 
+// Exists tells whether a process has, or left, something pinned under that name.
+func Exists(name string) (bool, error) {
+	root, ok := bpfobj.FS()
+	if !ok {
+		return false, nil
+	}
+	_, err := os.Stat(filepath.Join(root, "headgate", "collective", name))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // ErrTaken means that another process has the table open.
 var ErrTaken = errors.New("another process has it: end that one first")
 
