@@ -46,6 +46,9 @@ type Case struct {
 	// time, because they load the machine so little that they do not disturb each
 	// other, or because it is a smoke run. "" is none.
 	Alongside func(quick bool) string
+	// Runs, if set, is how often a full bench measures the case at least: several times, if
+	// the draw of its traffic decides much.
+	Runs int
 	// Run measures once. What it returns as error is why claims are missing.
 	Run func(ctx context.Context, r *Run) error
 }
@@ -64,6 +67,9 @@ type Options struct {
 	// Patience is how long in all to wait for other programs to leave the machine
 	// alone: before a case, and by measuring again what they disturbed.
 	Patience time.Duration
+	// Journal, if set, is a file that has each run of a case as soon as it is measured.
+	// What it has already is not measured again: a bench that ended early goes on.
+	Journal string
 	// Environment, if set, is taken instead of this machine's.
 	Environment *Environment
 	// Progress, if set, is told what happens, a line each.

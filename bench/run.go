@@ -25,7 +25,7 @@ func (b Bench) Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	began := time.Now()
 	r := &Result{
-		Bench: b.Name, Smoke: o.Quick, Only: o.Only, Seed: b.Seed, Runs: max(o.Runs, 1),
+		Bench: b.Name, Smoke: o.Quick, Only: o.Only, Seed: b.Seed,
 		Claims: []Claim{}, Sheets: []*Sheet{}, caseOf: map[string]string{}, rows: b.Rows, subject: cmp.Or(b.Subject, Ours),
 	}
 	if o.Environment != nil {
@@ -37,18 +37,32 @@ func (b Bench) Run(ctx context.Context, o Options) (*Result, error) {
 		r.Environment.Tools = versions(b.Tools)
 	}
 	r.declare(chosen)
+	var kept *journal
+	if o.Journal != "" {
+		if kept, err = openJournal(o.Journal, journalHead{b.Name, b.Seed, o.Quick, r.Environment.Commit}); err != nil {
+			return nil, err
+		}
+	}
 	stop, err := awake.Keep()
 	if err != nil {
 		return nil, err
 	}
 	defer stop()
-	w := &worker{options: o, result: r, total: len(chosen) * r.Runs, patience: &patience{left: o.Patience}}
+	total := 0
+	for _, c := range chosen {
+		total += c.runs(o)
+		r.Runs = max(r.Runs, c.runs(o))
+	}
+	w := &worker{options: o, result: r, total: total, patience: &patience{left: o.Patience}, journal: kept}
 	for n := range r.Runs {
-		for _, batch := range batches(chosen, o.Quick) {
+		again := slices.DeleteFunc(slices.Clone(chosen), func(c Case) bool { return n >= c.runs(o) })
+		for _, batch := range batches(again, o.Quick) {
 			w.batch(ctx, batch, n)
 		}
 	}
-	r.Seconds = time.Since(began).Seconds()
+	if r.Seconds, err = kept.end(time.Since(began).Seconds()); err != nil {
+		o.Progress("the journal is not closed well: %v", err)
+	}
 	r.judge()
 	if b.Plots != nil {
 		r.plots = append(r.plots, b.Plots(r.Claims)...)
@@ -182,6 +196,15 @@ func (c Case) takes(quick bool) time.Duration {
 	return c.Takes(quick)
 }
 
+// runs is how often the case is measured.
+func (c Case) runs(o Options) int {
+	n := max(o.Runs, 1)
+	if !o.Quick {
+		n = max(n, c.Runs)
+	}
+	return n
+}
+
 // Takes estimates how long the chosen cases take.
 func (b Bench) Takes(o Options) (sum time.Duration) {
 	chosen, err := b.choose(o.Only)
@@ -191,11 +214,11 @@ func (b Bench) Takes(o Options) (sum time.Duration) {
 	for _, batch := range batches(chosen, o.Quick) {
 		var longest time.Duration
 		for _, c := range batch {
-			longest = max(longest, c.takes(o.Quick))
+			longest = max(longest, time.Duration(c.runs(o))*c.takes(o.Quick))
 		}
 		sum += longest
 	}
-	return (sum * time.Duration(max(o.Runs, 1))).Round(time.Second)
+	return sum.Round(time.Second)
 }
 
 func (c Claim) clone() Claim {

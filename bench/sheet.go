@@ -11,6 +11,9 @@ import (
 // Run is one run of a case.
 type Run struct {
 	Quick bool
+	// Few is said if the claims were asked for by name: whoever wants few may want all that
+	// is behind them.
+	Few bool
 	// N is the number of the run, from 0.
 	N    int
 	Case string

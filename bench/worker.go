@@ -18,6 +18,7 @@ type worker struct {
 	done     int
 	total    int
 	patience *patience
+	journal  *journal
 }
 
 func (w *worker) batch(ctx context.Context, batch []Case, n int) {
@@ -33,6 +34,11 @@ func (w *worker) one(ctx context.Context, c Case, n int) {
 	w.done++
 	place := fmt.Sprintf("[%d/%d]", w.done, w.total)
 	w.mu.Unlock()
+	if had := (&Run{Case: c.Name, N: n, mu: &w.mu}); w.journal.find(had) {
+		w.options.Progress("%s %s: measured before", place, c.Name)
+		w.keep(had, c)
+		return
+	}
 	if ctx.Err() != nil {
 		run := &Run{Case: c.Name, N: n, mu: &w.mu}
 		run.Sheet(Ours).Fail(errInterrupted)
@@ -54,12 +60,15 @@ func (w *worker) one(ctx context.Context, c Case, n int) {
 		w.options.Progress("%s %s: measured again, because it was disturbed", place, c.Name)
 	}
 	w.keep(best, c)
+	if err := w.journal.add(best); err != nil {
+		w.options.Progress("%s %s is not kept, and will be measured again: %v", place, c.Name, err)
+	}
 }
 
 // attempt measures a case once.
 func (w *worker) attempt(ctx context.Context, c Case, n int) *Run {
 	run := &Run{
-		Quick: w.options.Quick, N: n, Case: c.Name, mu: &w.mu, say: w.options.Progress,
+		Quick: w.options.Quick, Few: len(w.options.Only) > 0, N: n, Case: c.Name, mu: &w.mu, say: w.options.Progress,
 		wanted: func(id string) bool { return wanted(w.options.Only, id) },
 	}
 	began, before, stalls := time.Now(), takenUntilNow(), watchStalls()

@@ -43,6 +43,7 @@ Benches:
 		Example: `  headgate bench groups --quick
   headgate bench groups --only latency --only spare/priority
   headgate bench groups --runs 3 --report docs/results
+  headgate bench collective --runs 3 --journal collective.journal --report docs/results
   headgate bench groups --only ramp-out/drawn-1 --seed 42`,
 		Args: cobra.ExactArgs(1),
 	}
@@ -53,11 +54,18 @@ Benches:
 	flags.StringArrayVar(&o.Only, "only", nil, "only claims with this `ID` or below it, such as ramp-out/100Mbit (may be repeated)")
 	flags.DurationVar(&o.Patience, "patience", 0, "how long in all to wait for other programs to leave the machine alone, and to measure again what they disturbed")
 	report := flags.String("report", "", "write a Markdown report with plots into the folder `DIR`")
+	flags.StringVar(&o.Journal, "journal", "", "keep in `FILE` what is measured, as it is measured, and go on from there if it has something: a bench of hours may be ended at any time")
 	list := flags.Bool("list", false, "only list the claims and their targets")
 	seed := flags.Uint64("seed", 0, "the drawn cases of seed `N`, to repeat a run (default 0: a new one each time, which is printed)")
 	strict := flags.Bool("strict", false, "exit with 1 if a claim falls short or is missing")
 	output := outputFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if *seed == 0 && o.Journal != "" {
+			var err error
+			if *seed, err = bench.JournalSeed(o.Journal); err != nil {
+				return err
+			}
+		}
 		if *seed == 0 {
 			*seed = bench.NewSeed()
 		}

@@ -61,12 +61,14 @@ func (c fastCase) id() string {
 }
 
 func fastCases() (out []bench.Case) {
+	n := 0
 	for _, rate := range []unit.Rate{100 * unit.Mbit, unit.Gbit} {
 		for _, rtt := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond} {
 			for _, control := range []string{"cubic", "bbr"} {
 				for _, queue := range []string{"droptail", "red", "ecn"} {
 					for _, byHand := range []bool{false, true} {
-						out = append(out, fastCase{rate: rate, rtt: rtt, control: control, queue: queue, byHand: byHand}.bench())
+						out = append(out, fastCase{rate: rate, rtt: rtt, control: control, queue: queue, byHand: byHand}.bench(n/2))
+						n++
 					}
 				}
 			}
@@ -75,8 +77,12 @@ func fastCases() (out []bench.Case) {
 	return out
 }
 
-func (c fastCase) bench() bench.Case {
+func (c fastCase) bench(batch int) bench.Case {
 	id := "fast/" + c.id()
+	alongside := ""
+	if c.beside() {
+		alongside = fmt.Sprint("fast/", batch)
+	}
 	return bench.Case{
 		Name: id,
 		Claims: []bench.Claim{
@@ -89,6 +95,7 @@ func (c fastCase) bench() bench.Case {
 			}
 			return c.takes(c.laws())
 		},
+		Alongside: func(bool) string { return alongside },
 		Run: func(ctx context.Context, r *bench.Run) error {
 			if r.Quick && !c.smoke() {
 				return errNotSmoked
@@ -114,7 +121,7 @@ func (c fastCase) smoke() bool {
 	return c.rate == 100*unit.Mbit && c.rtt == 10*time.Millisecond && c.control == "cubic" && c.queue == "droptail" && !c.byHand
 }
 
-// beside tells whether the machine carries the case under all laws at once.
+// beside tells whether the machine carries the case under all laws at once, and another case.
 func (c fastCase) beside() bool { return c.rate <= 100*unit.Mbit }
 
 // runAll runs the case under some laws: the rates of the five, by law.

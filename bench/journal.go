@@ -1,0 +1,182 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+)
+
+// journal is a file that has each run of a case as soon as it is measured, a line each, so
+// that a bench of hours can be ended, however it ends, and goes on from there.
+type journal struct {
+	mu   sync.Mutex
+	file *os.File
+	have map[journalKey]journalLine
+	took float64 // seconds of earlier goes
+}
+
+type journalKey struct {
+	name string
+	run  int
+}
+
+// journalHead is the first line: what the runs of one journal have in common.
+type journalHead struct {
+	Bench  string `json:"bench"`
+	Seed   uint64 `json:"seed"`
+	Quick  bool   `json:"quick"`
+	Commit string `json:"commit"`
+}
+
+// journalLine is one run of a case; without one it is the end of a go, which took so long.
+type journalLine struct {
+	Seconds float64 `json:"seconds,omitempty"`
+
+	Case   string         `json:"case,omitempty"`
+	Run    int            `json:"run,omitempty"`
+	Sheets []journalSheet `json:"sheets,omitempty"`
+	Plots  []Plot         `json:"plots,omitempty"`
+}
+
+// journalSheet is a sheet with what the result's JSON has elsewhere.
+type journalSheet struct {
+	*Sheet
+	Notes    map[string][]string `json:"notes,omitempty"`
+	Unusable []string            `json:"unusable,omitempty"`
+}
+
+// openJournal opens the file, or begins it. What a run that was killed left half written at
+// its end is cut off.
+func openJournal(path string, head journalHead) (_ *journal, err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the journal: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			err = fmt.Errorf("journal %s: %w", path, err)
+		}
+	}()
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return nil, err
+	}
+	text = text[:bytes.LastIndexByte(text, '\n')+1]
+	j := &journal{file: f, have: map[journalKey]journalLine{}}
+	n := 0
+	for line := range bytes.Lines(text) {
+		if n++; n == 1 {
+			err = head.check(line)
+		} else {
+			err = j.read(line)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+	}
+	if err := f.Truncate(int64(len(text))); err != nil {
+		return nil, err
+	}
+	if _, err := f.Seek(0, io.SeekEnd); err != nil {
+		return nil, err
+	}
+	if n == 0 {
+		err = j.write(head)
+	}
+	return j, err
+}
+
+// check compares the journal's first line with what is to be measured now.
+func (h journalHead) check(line []byte) error {
+	var was journalHead
+	if err := json.Unmarshal(line, &was); err != nil {
+		return fmt.Errorf("this is no journal of a bench: %w", err)
+	}
+	if was == h {
+		return nil
+	}
+	return fmt.Errorf("it is of the bench %s, --seed %d, --quick %v, commit %s, and this would be %s, %d, %v, %s: name another file, or measure what it is of",
+		was.Bench, was.Seed, was.Quick, was.Commit, h.Bench, h.Seed, h.Quick, h.Commit)
+}
+
+// JournalSeed is the seed of the journal at a path; 0 is none yet.
+func JournalSeed(path string) (uint64, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	var h journalHead
+	if line, _, ok := bytes.Cut(text, []byte("\n")); ok && err == nil {
+		err = json.Unmarshal(line, &h)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%s is no journal of a bench: %w", path, err)
+	}
+	return h.Seed, nil
+}
+
+func (j *journal) read(line []byte) error {
+	var l journalLine
+	if err := json.Unmarshal(line, &l); err != nil {
+		return err
+	}
+	j.took += l.Seconds
+	for _, s := range l.Sheets {
+		s.Sheet.notes, s.Sheet.unusable = s.Notes, s.Unusable
+	}
+	j.have[journalKey{l.Case, l.Run}] = l
+	return nil
+}
+
+// find gives a run as it was measured before, if it was.
+func (j *journal) find(r *Run) bool {
+	if j == nil {
+		return false
+	}
+	l, ok := j.have[journalKey{r.Case, r.N}]
+	for _, s := range l.Sheets {
+		s.Sheet.mu = r.mu
+		r.sheets = append(r.sheets, s.Sheet)
+		r.taken = taken{s.Others, s.Stolen, s.Stall, s.Starved}
+	}
+	r.plots = l.Plots
+	return ok
+}
+
+// add keeps a run. One that failed is measured again the next time.
+func (j *journal) add(r *Run) error {
+	if j == nil || r.failure != "" {
+		return nil
+	}
+	l := journalLine{Case: r.Case, Run: r.N, Plots: r.plots}
+	for _, s := range r.sheets {
+		l.Sheets = append(l.Sheets, journalSheet{s, s.notes, s.unusable})
+	}
+	return j.write(l)
+}
+
+func (j *journal) write(v any) error {
+	line, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if _, err := j.file.Write(append(line, '\n')); err != nil {
+		return err
+	}
+	return j.file.Sync()
+}
+
+// end closes the journal after a go of so many seconds, and gives those of all.
+func (j *journal) end(seconds float64) (all float64, err error) {
+	if j == nil {
+		return seconds, nil
+	}
+	return j.took + seconds, errors.Join(j.write(journalLine{Seconds: seconds}), j.file.Close())
+}
