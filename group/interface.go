@@ -1,18 +1,23 @@
 package group
 
-import "headgate/unit"
+import (
+	"strings"
+
+	"headgate/unit"
+)
 
 // Interface is the bandwidth of one network device, divided.
 type Interface struct {
 	// Dev is a device name, or a pattern in the sense of path.Match ("veth*"),
 	// which takes in devices that appear later: see Takes.
-	Dev         string
-	Perspective Perspective
-	Engine      Engine
-	Overhead    Overhead
+	Dev         string      `json:"dev"`
+	Perspective Perspective `json:"perspective,omitempty"`
+	Engine      Engine      `json:"engine,omitempty"`
+	Overhead    Overhead    `json:"overhead,omitzero"`
 	// Out and In are the two directions as the owner of the traffic sees them;
 	// a nil direction is not limited.
-	Out, In *Direction
+	Out *Direction `json:"out,omitempty"`
+	In  *Direction `json:"in,omitempty"`
 }
 
 // Perspective says whose traffic a device carries.
@@ -46,9 +51,9 @@ type Overhead struct {
 
 // Direction is the limit of one direction and its division.
 type Direction struct {
-	Limit  unit.Rate
-	Spare  Spare
-	Groups []Group
+	Limit  unit.Rate `json:"limit"`
+	Spare  Spare     `json:"spare,omitempty"`
+	Groups []Group   `json:"groups"`
 }
 
 // Spare says how bandwidth that its owner leaves idle is lent.
@@ -74,23 +79,23 @@ const MaxDepth = 3
 type Group struct {
 	// Name is unique among its siblings. A group is called by its path:
 	// "tenant/vm/web".
-	Name string
+	Name string `json:"name"`
 	// Guarantee is what the group gets whenever it wants it, of the parent's
 	// guarantee if a share.
-	Guarantee Amount
+	Guarantee Amount `json:"guarantee,omitzero"`
 	// Ceiling is the most it ever gets, of the parent's ceiling if a share; the
 	// zero Amount is the parent's ceiling.
-	Ceiling Amount
+	Ceiling Amount `json:"ceiling,omitzero"`
 	// Priority orders lending under Spare Priority: 0 is served first.
-	Priority int
+	Priority int `json:"priority,omitempty"`
 	// Match are alternatives: a packet belongs to the group if one matches. In a
 	// group with child groups they bound what the children's own rules see.
-	Match []Selector
+	Match []Selector `json:"match,omitempty"`
 	// Default takes what no rule matches: of the direction, or, in a child of a
 	// group that has Match, of that group. Exactly one leaf of a direction
 	// (outside such groups) is its default.
-	Default bool
-	Groups  []Group
+	Default bool    `json:"default,omitempty"`
+	Groups  []Group `json:"groups,omitempty"`
 }
 
 // Amount is a rate, given as such or as a share of the parent's. The zero Amount
@@ -110,6 +115,22 @@ func (a Amount) Of(r unit.Rate) unit.Rate {
 
 // IsZero tells whether the amount was not given.
 func (a Amount) IsZero() bool { return a == Amount{} }
+
+// ParseAmount reads a rate ("100Mbit") or a share ("40%").
+func ParseAmount(s string) (a Amount, err error) {
+	if strings.HasSuffix(s, "%") {
+		a.Share, err = unit.ParseShare(s)
+	} else {
+		a.Rate, err = unit.ParseRate(s)
+	}
+	return a, err
+}
+
+// MarshalText prints the exact form, for JSON.
+func (a Amount) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// UnmarshalText is ParseAmount.
+func (a *Amount) UnmarshalText(b []byte) (err error) { *a, err = ParseAmount(string(b)); return err }
 
 func (a Amount) String() string {
 	if a.Share > 0 {
