@@ -112,7 +112,7 @@ type collectiveRun struct {
 	output   tableOrJSON
 }
 
-func (a *app) collectiveRun(r collectiveRun) error {
+func (a *app) collectiveRun(r collectiveRun) (err error) {
 	ctx, stop := interrupted()
 	defer stop()
 	// Whoever read what it prints may go away: that is an end like any other.
@@ -126,6 +126,7 @@ func (a *app) collectiveRun(r collectiveRun) error {
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, h.Close()) }()
 	server, err := h.Serve(r.instance)
 	if err != nil {
 		return err

@@ -48,6 +48,9 @@ func call(instance string, r request, beside []byte) (a answer, err error) {
 	if err := json.NewDecoder(c).Decode(&a); err != nil {
 		return a, fmt.Errorf("cannot understand what it says: %w", err)
 	}
+	if a.Denied {
+		return a, denied(a.Error)
+	}
 	if a.Error != "" {
 		return a, errors.New(a.Error)
 	}

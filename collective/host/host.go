@@ -25,6 +25,8 @@ const (
 	lease = time.Second
 	// liftPatience is for how long the end waits until no connection is capped any more.
 	liftPatience = 2 * time.Second
+	// showPatience is for how long the end waits for whoever is shown the last state.
+	showPatience = 100 * time.Millisecond
 )
 
 // Host is the sets of this machine.
@@ -38,8 +40,8 @@ type Host struct {
 	slow time.Duration // the last slow tick
 }
 
-// New watches the policies' connections. With dry it caps nothing, and only tells what it
-// would do.
+// New watches the policies' connections, until Close. With dry it caps nothing, and only tells
+// what it would do.
 func New(table *sockops.Table, policies []collective.Policy, dry bool) (*Host, error) {
 	h := &Host{table: table, by: map[uint32]*set{}, dry: dry, asks: make(chan func())}
 	for _, p := range policies {
@@ -92,25 +94,50 @@ func (h *Host) join(s *set) {
 	}
 }
 
-// Run looks and caps until ctx ends, then lifts all caps. Each state goes to show, so often
-// as every says.
+// Run looks and caps until ctx ends, or show fails. Each state goes to show, so often as every
+// says: while show takes its time, nobody is kept waiting, and it misses some.
 func (h *Host) Run(ctx context.Context, every time.Duration, show func([]State) error) error {
+	states, failed := make(chan []State, 1), make(chan error, 1)
+	go func() {
+		for s := range states {
+			if err := show(s); err != nil {
+				failed <- err
+				return
+			}
+		}
+		failed <- nil
+	}()
+	err := h.run(ctx, every, states, failed)
+	close(states)
+	if err != nil {
+		return err
+	}
+	// What is half written is written, if anybody reads.
+	select {
+	case err := <-failed:
+		return err
+	case <-time.After(showPatience):
+		return nil
+	}
+}
+
+func (h *Host) run(ctx context.Context, every time.Duration, states chan<- []State, failed <-chan error) error {
 	tick := time.NewTimer(Tick)
 	defer tick.Stop()
 	var shown time.Time // the first at once
 	for {
 		h.Look()
-		if now := time.Now(); now.Sub(shown) >= every {
+		if now := time.Now(); now.Sub(shown) >= every && len(states) == 0 {
 			shown = now
-			if err := show(h.State()); err != nil {
-				return errors.Join(err, h.end())
-			}
+			states <- h.State()
 		}
 		tick.Reset(h.pause())
 		for looked := false; !looked; {
 			select {
 			case <-ctx.Done():
-				return h.end()
+				return nil
+			case err := <-failed:
+				return err
 			case do := <-h.asks:
 				do()
 			case <-tick.C:
@@ -173,8 +200,8 @@ func (h *Host) follow(s *set) {
 	h.join(s)
 }
 
-// end lets all connections go.
-func (h *Host) end() error {
+// Close lets all connections go, and takes away what was attached.
+func (h *Host) Close() error {
 	idle, err := letGo(h.table)
 	if idle > 0 {
 		slog.Info("some connections are idle, and will be let go as they send again", "connections", idle)

@@ -53,7 +53,7 @@ func run(t testing.TB, instance string, size int, policies ...collective.Policy)
 		}
 		stopped = true
 		cancel()
-		if err := errors.Join(<-done, s.Close()); err != nil {
+		if err := errors.Join(<-done, h.Close(), s.Close()); err != nil {
 			t.Error(err)
 		}
 		table.Close()

@@ -22,7 +22,7 @@ func (h *Host) adopt(user uint32, r request, fd int) error {
 	case s == nil:
 		return fmt.Errorf("there is no set %q: write %s", r.Join, strings.Join(names, " or "))
 	case !s.allows(user):
-		return fmt.Errorf("the user %d may not join the set %s: name it under \"join\" in its configuration", user, r.Join)
+		return denied(fmt.Sprintf("the user %d may not join the set %s: name it under \"join\" in its configuration", user, r.Join))
 	case fd < 0:
 		return errors.New("no connection came with the request: pass its descriptor beside it (SCM_RIGHTS)")
 	case !(r.Weight >= 0 && r.Weight <= 1e6):

@@ -29,9 +29,17 @@ type request struct {
 
 // answer is one JSON object as well.
 type answer struct {
-	Error  string  `json:"error,omitempty"`
+	Error string `json:"error,omitempty"`
+	// Denied: it is for another user.
+	Denied bool    `json:"denied,omitempty"`
 	States []State `json:"states,omitempty"`
 }
+
+// denied is an answer to a user who may not: an os.ErrPermission.
+type denied string
+
+func (d denied) Error() string        { return string(d) }
+func (d denied) Is(target error) bool { return target == os.ErrPermission }
 
 // Server answers at the socket of a Host.
 type Server struct {
@@ -104,12 +112,12 @@ func (s *Server) answer(c *net.UnixConn) answer {
 			err = refused
 		}
 	case user != 0:
-		err = errors.New("what the sets are doing is for root")
+		err = denied("what the sets are doing is for root")
 	default:
 		out.States, err = s.States()
 	}
 	if err != nil {
-		out.Error = err.Error()
+		out.Error, out.Denied = err.Error(), errors.Is(err, os.ErrPermission)
 	}
 	return out
 }

@@ -156,6 +156,9 @@ func (t *Table) mapSlots() error {
 	return nil
 }
 
+// Size is how many connections it has room for: those of an earlier process's, if it had one.
+func (t *Table) Size() int { return len(t.all) }
+
 // Refused is how many connections found the table full.
 func (t *Table) Refused() (uint64, error) { return t.counted(countRefused) }
 
