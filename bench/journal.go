@@ -7,14 +7,19 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 // journal is a file that has each run of a case as soon as it is measured, a line each, so
 // that a bench of hours can be ended, however it ends, and goes on from there.
 type journal struct {
 	mu   sync.Mutex
-	file *os.File
+	file *os.File // locked while it is open
+	size int64    // of what is written well
 	have map[journalKey]journalLine
 	took float64 // seconds of earlier goes
 }
@@ -50,7 +55,7 @@ type journalSheet struct {
 }
 
 // openJournal opens the file, or begins it. What a run that was killed left half written at
-// its end is cut off.
+// its end is cut off; a file that is no journal, or not this bench's, is left as it is.
 func openJournal(path string, head journalHead) (_ *journal, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -62,14 +67,21 @@ func openJournal(path string, head journalHead) (_ *journal, err error) {
 			err = fmt.Errorf("journal %s: %w", path, err)
 		}
 	}()
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+		return nil, errors.New("another bench is writing it: wait for its end, or name another file")
+	} else if err != nil {
+		return nil, fmt.Errorf("cannot lock it: %w", err)
+	}
 	text, err := io.ReadAll(f)
 	if err != nil {
 		return nil, err
 	}
-	text = text[:bytes.LastIndexByte(text, '\n')+1]
-	j := &journal{file: f, have: map[journalKey]journalLine{}}
+	j := &journal{file: f, size: int64(bytes.LastIndexByte(text, '\n') + 1), have: map[journalKey]journalLine{}}
+	if j.size == 0 && !head.begunBy(text) {
+		return nil, errNoJournal
+	}
 	n := 0
-	for line := range bytes.Lines(text) {
+	for line := range bytes.Lines(text[:j.size]) {
 		if n++; n == 1 {
 			err = head.check(line)
 		} else {
@@ -79,10 +91,10 @@ func openJournal(path string, head journalHead) (_ *journal, err error) {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
 	}
-	if err := f.Truncate(int64(len(text))); err != nil {
-		return nil, err
+	if len(j.have) > 0 && strings.HasSuffix(head.Commit, "+") {
+		return nil, fmt.Errorf("it has runs of commit %s, which is one with changes, and nobody knows whether these are the same changes: commit them, or name another file", head.Commit)
 	}
-	if _, err := f.Seek(0, io.SeekEnd); err != nil {
+	if err := j.cut(); err != nil {
 		return nil, err
 	}
 	if n == 0 {
@@ -91,14 +103,30 @@ func openJournal(path string, head journalHead) (_ *journal, err error) {
 	return j, err
 }
 
+var errNoJournal = errors.New("this is no journal of a bench: name another file")
+
+// begunBy tells whether a text without an end of line may be what a bench of this name wrote
+// of its first line before it was killed.
+func (h journalHead) begunBy(text []byte) bool {
+	begin := fmt.Appendf(nil, `{"bench":%q,"seed":`, h.Bench)
+	return bytes.HasPrefix(begin, text) || bytes.HasPrefix(text, begin)
+}
+
+// readHead reads the first line. Anything else than a head in it is another program's.
+func readHead(line []byte) (h journalHead, err error) {
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.DisallowUnknownFields()
+	if d.Decode(&h) != nil || h.Bench == "" {
+		return h, errNoJournal
+	}
+	return h, nil
+}
+
 // check compares the journal's first line with what is to be measured now.
 func (h journalHead) check(line []byte) error {
-	var was journalHead
-	if err := json.Unmarshal(line, &was); err != nil {
-		return fmt.Errorf("this is no journal of a bench: %w", err)
-	}
-	if was == h {
-		return nil
+	was, err := readHead(line)
+	if err != nil || was == h {
+		return err
 	}
 	return fmt.Errorf("it is of the bench %s, --seed %d, --quick %v, commit %s, and this would be %s, %d, %v, %s: name another file, or measure what it is of",
 		was.Bench, was.Seed, was.Quick, was.Commit, h.Bench, h.Seed, h.Quick, h.Commit)
@@ -112,10 +140,10 @@ func JournalSeed(path string) (uint64, error) {
 	}
 	var h journalHead
 	if line, _, ok := bytes.Cut(text, []byte("\n")); ok && err == nil {
-		err = json.Unmarshal(line, &h)
+		h, err = readHead(line)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("%s is no journal of a bench: %w", path, err)
+		return 0, fmt.Errorf("journal %s: %w", path, err)
 	}
 	return h.Seed, nil
 }
@@ -126,6 +154,9 @@ func (j *journal) read(line []byte) error {
 		return err
 	}
 	j.took += l.Seconds
+	if l.Case == "" {
+		return nil
+	}
 	for _, s := range l.Sheets {
 		s.Sheet.notes, s.Sheet.unusable = s.Notes, s.Unusable
 	}
@@ -148,9 +179,9 @@ func (j *journal) find(r *Run) bool {
 	return ok
 }
 
-// add keeps a run. One that failed is measured again the next time.
+// add keeps a run. One that failed, be it only a peer in it, is measured again the next time.
 func (j *journal) add(r *Run) error {
-	if j == nil || r.failure != "" {
+	if j == nil || r.failure != "" || slices.ContainsFunc(r.sheets, func(s *Sheet) bool { return s.Missing != "" }) {
 		return nil
 	}
 	l := journalLine{Case: r.Case, Run: r.N, Plots: r.plots}
@@ -167,10 +198,28 @@ func (j *journal) write(v any) error {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if _, err := j.file.Write(append(line, '\n')); err != nil {
-		return err
+	n, err := j.file.Write(append(line, '\n'))
+	if err == nil {
+		err = j.file.Sync()
 	}
-	return j.file.Sync()
+	if err != nil {
+		return errors.Join(err, j.cut())
+	}
+	j.size += int64(n)
+	return nil
+}
+
+// cut takes away what is half written, so that the next line does not follow it. A journal
+// of which it cannot be taken away is at its end.
+func (j *journal) cut() error {
+	err := j.file.Truncate(j.size)
+	if err == nil {
+		_, err = j.file.Seek(j.size, io.SeekStart)
+	}
+	if err != nil {
+		j.file.Close()
+	}
+	return err
 }
 
 // end closes the journal after a go of so many seconds, and gives those of all.

@@ -6,13 +6,17 @@ import (
 	"errors"
 	"maps"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // counted is a bench that counts how often each of its cases is measured; the second fails
-// the first time.
+// the first time, and its peer is there.
 func counted(ran map[string]int) Bench {
 	b := sample()
 	b.Cases = b.Cases[:2]
@@ -21,7 +25,11 @@ func counted(ran map[string]int) Bench {
 			if ran[c.Name]++; ran["speed"] == 1 && c.Name == "speed" {
 				return errors.New("the device is gone")
 			}
-			return c.Run(ctx, r)
+			err := c.Run(ctx, r)
+			for _, s := range r.sheets {
+				s.Missing = ""
+			}
+			return err
 		}
 	}
 	return b
@@ -83,11 +91,146 @@ func TestJournalOfAnother(t *testing.T) {
 	if after, _ := os.ReadFile(file); !bytes.Equal(before, after) {
 		t.Error("it was changed")
 	}
-	if err := os.WriteFile(file, []byte("not JSON\n"), 0o644); err != nil {
+}
+
+// What is no journal is left as it is.
+func TestNoJournal(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	for _, text := range []string{
+		"not JSON\n", "a letter without an end of line", "{}\n", "{\n", "\n", "\x00", `{"bench":"another","seed":42,`,
+		`{"bench":"sample","smoke":true,"seed":42}`, `{"bench":"sample","smoke":true,"seed":42}` + "\n", // results, without spaces
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := counted(map[string]int{}).Run(t.Context(), Options{Journal: file, Environment: &environment}); !errors.Is(err, errNoJournal) || !strings.Contains(err.Error(), file) {
+			t.Errorf("%q: %v", text, err)
+		}
+		if after, _ := os.ReadFile(file); string(after) != text {
+			t.Errorf("%q is %q now", text, after)
+		}
+		if _, err := JournalSeed(file); strings.HasSuffix(text, "\n") && (!errors.Is(err, errNoJournal) || !strings.Contains(err.Error(), file)) {
+			t.Errorf("the seed of %q: %v", text, err)
+		}
+	}
+}
+
+// A run that was killed while it wrote the first line has begun one.
+func TestBegunJournal(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "journal")
+	for _, text := range []string{"", `{`, `{"bench":"sam`, `{"bench":"sample","seed":7,"quick":fal`} {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		ran := map[string]int{"speed": 1}
+		for range 2 {
+			run(t, counted(ran), Options{Journal: file})
+		}
+		if ran["share"] != 1 {
+			t.Errorf("after %q: measured %v times, want share once", text, ran)
+		}
+	}
+}
+
+// What could only be written in part is taken away again, and what comes later stands.
+func TestFullDisk(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "journal")
+	head := journalHead{Bench: "sample", Seed: 42}
+	j, err := openJournal(file, head)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := JournalSeed(file); err == nil || !strings.Contains(err.Error(), file) {
-		t.Errorf("of no journal: %v", err)
+	signal.Ignore(syscall.SIGXFSZ)
+	defer signal.Reset(syscall.SIGXFSZ)
+	var was unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &was); err != nil {
+		t.Fatal(err)
+	}
+	full := was
+	full.Cur = uint64(j.size) + 5
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &full); err != nil {
+		t.Fatal(err)
+	}
+	err = j.write(journalLine{Case: "lost"})
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &was); err != nil {
+		t.Fatal(err)
+	}
+	if err == nil {
+		t.Error("nothing is said of a full disk")
+	}
+	if err := j.write(journalLine{Case: "kept"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := j.end(1); err != nil {
+		t.Fatal(err)
+	}
+	j, err = openJournal(file, head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.file.Close()
+	if _, ok := j.have[journalKey{name: "kept"}]; !ok || len(j.have) != 1 || j.took != 1 {
+		t.Errorf("it has %v, and took %v s", j.have, j.took)
+	}
+}
+
+// A run in which only a peer failed is measured again.
+func TestJournalWithoutAPeer(t *testing.T) {
+	file, ran := filepath.Join(t.TempDir(), "journal"), 0
+	b := sample()
+	b.Cases = b.Cases[:1]
+	whole := b.Cases[0].Run
+	b.Cases[0].Run = func(ctx context.Context, r *Run) error {
+		if ran++; ran == 1 {
+			r.Sheet("plain").Fail(errors.New("the peer is not installed"))
+			return nil
+		}
+		return whole(ctx, r)
+	}
+	for range 3 {
+		run(t, b, Options{Journal: file})
+	}
+	if ran != 2 {
+		t.Errorf("measured %d times, want once more than the peer failed", ran)
+	}
+}
+
+// Of a program with changes nobody knows whether it is the one that measured before.
+func TestJournalOfChanges(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "journal")
+	changed := environment
+	changed.Commit += "+"
+	o := Options{Journal: file, Environment: &changed}
+	fails := counted(map[string]int{})
+	fails.Cases = fails.Cases[1:]
+	for _, b := range []Bench{fails, counted(map[string]int{})} { // without runs it may go on
+		if _, err := b.Run(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before, _ := os.ReadFile(file)
+	if _, err := counted(map[string]int{}).Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "0123456789ab+") {
+		t.Errorf("with runs: %v", err)
+	}
+	if after, _ := os.ReadFile(file); !bytes.Equal(before, after) {
+		t.Error("it was changed")
+	}
+}
+
+func TestJournalOfTwo(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "journal")
+	o := Options{Journal: file, Environment: &environment}
+	b := counted(map[string]int{})
+	b.Cases = b.Cases[:1]
+	whole := b.Cases[0].Run
+	b.Cases[0].Run = func(ctx context.Context, r *Run) error {
+		if _, err := counted(map[string]int{}).Run(ctx, o); err == nil || !strings.Contains(err.Error(), "another bench") {
+			t.Errorf("a second one: %v", err)
+		}
+		return whole(ctx, r)
+	}
+	for range 2 { // at its end it lets go
+		run(t, b, o)
 	}
 }
 

@@ -37,17 +37,17 @@ func (b Bench) Run(ctx context.Context, o Options) (*Result, error) {
 		r.Environment.Tools = versions(b.Tools)
 	}
 	r.declare(chosen)
+	stop, err := awake.Keep()
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
 	var kept *journal
 	if o.Journal != "" {
 		if kept, err = openJournal(o.Journal, journalHead{b.Name, b.Seed, o.Quick, r.Environment.Commit}); err != nil {
 			return nil, err
 		}
 	}
-	stop, err := awake.Keep()
-	if err != nil {
-		return nil, err
-	}
-	defer stop()
 	total := 0
 	for _, c := range chosen {
 		total += c.runs(o)

@@ -22,15 +22,10 @@ type Run struct {
 	mu      *sync.Mutex
 	sheets  []*Sheet
 	plots   []Plot
-	wanted  func(id string) bool
 	taken   taken
 	took    time.Duration
 	failure string
 }
-
-// Wants tells whether the claim with this id was asked for: a case may leave out
-// what was not.
-func (r *Run) Wants(id string) bool { return r.wanted(id) }
 
 // Say tells the user what is going on.
 func (r *Run) Say(format string, args ...any) { r.say(r.Case+": "+format, args...) }

@@ -67,10 +67,7 @@ func (w *worker) one(ctx context.Context, c Case, n int) {
 
 // attempt measures a case once.
 func (w *worker) attempt(ctx context.Context, c Case, n int) *Run {
-	run := &Run{
-		Quick: w.options.Quick, Few: len(w.options.Only) > 0, N: n, Case: c.Name, mu: &w.mu, say: w.options.Progress,
-		wanted: func(id string) bool { return wanted(w.options.Only, id) },
-	}
+	run := &Run{Quick: w.options.Quick, Few: len(w.options.Only) > 0, N: n, Case: c.Name, mu: &w.mu, say: w.options.Progress}
 	began, before, stalls := time.Now(), takenUntilNow(), watchStalls()
 	err := safely(func() error { return c.Run(ctx, run) })
 	if ctx.Err() != nil {

@@ -6,6 +6,14 @@
 // A control takes readings of connections, one a round trip, and gives caps. It runs on
 // its readings' clock and touches no socket: collective/sockops reads and caps real ones.
 //
+// # Ours
+//
+// Control learns by time instead of by round trip, and has the set send as one: a scale that
+// follows losses and the queue, a pace for each connection that is its part of it, and books of
+// who is ahead (docs/decisions, 18). Congestion begins with a loss, a mark, or a queue that has
+// stood for a quarter of a second while the set got less than it needs; control ends for all
+// when nobody has been behind for three seconds.
+//
 // # The seed's cycle
 //
 // Seed is section III: each connection estimates what it gets (current_bw) and its round

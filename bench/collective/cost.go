@@ -182,7 +182,11 @@ func (d *daemon) spent() (out spent, err error) {
 	if err != nil {
 		return out, err
 	}
-	l, err := link.LoadPinnedLink(filepath.Join(dir, "set-0"), nil)
+	pin, err := onlySet(dir)
+	if err != nil {
+		return out, err
+	}
+	l, err := link.LoadPinnedLink(pin, nil)
 	if err != nil {
 		return out, err
 	}
@@ -202,4 +206,25 @@ func (d *daemon) spent() (out spent, err error) {
 	}
 	out.programs, out.runs = ran.Runtime, ran.RunCount
 	return out, nil
+}
+
+// onlySet is the pin of the one set that a daemon watches in a case of cost; what is after
+// "set-" is the daemon's.
+func onlySet(dir string) (string, error) {
+	pins, err := filepath.Glob(filepath.Join(dir, "set-*"))
+	if err != nil {
+		return "", err
+	}
+	if len(pins) == 1 {
+		return pins[0], nil
+	}
+	there, err := os.ReadDir(dir)
+	if err != nil {
+		return "", err
+	}
+	var names []string
+	for _, e := range there {
+		names = append(names, e.Name())
+	}
+	return "", fmt.Errorf("one set is watched, but %s has %d pins named set-*: %s", dir, len(pins), strings.Join(names, ", "))
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
-	"slices"
 	"time"
 
 	"headgate/collective"
@@ -44,41 +43,45 @@ type Host struct {
 // what it would do.
 func New(table *sockops.Table, policies []collective.Policy, dry bool) (*Host, error) {
 	h := &Host{table: table, by: map[uint32]*set{}, dry: dry, asks: make(chan func())}
+	if err := h.begin(policies); err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
+	return h, nil
+}
+
+func (h *Host) begin(policies []collective.Policy) error {
+	var numbers []uint32
 	for _, p := range policies {
 		s, err := newSet(p)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if other := h.by[s.number]; other != nil {
-			return nil, fmt.Errorf("the sets %s and %s cannot be told apart in the kernel: rename one", other.policy.Name, p.Name)
+			return fmt.Errorf("the sets %s and %s cannot be told apart in the kernel: rename one", other.policy.Name, p.Name)
+		}
+		if _, err := s.find(); err != nil {
+			return fmt.Errorf("set %s: %w", p.Name, err)
 		}
 		h.by[s.number] = s
 		h.sets = append(h.sets, s)
+		numbers = append(numbers, s.number)
 	}
 	// What a killed program capped is let go.
-	lift(table)
-	// The set of the nearest cgroup has a connection.
-	nearest := slices.Clone(h.sets)
-	slices.SortStableFunc(nearest, func(a, b *set) int { return b.depth() - a.depth() })
-	var numbers []uint32
-	for _, s := range nearest {
-		numbers = append(numbers, s.number)
-		s.find()
-		if err := table.Attach(s.watched()); err != nil {
-			return nil, errors.Join(fmt.Errorf("set %s: %w", s.policy.Name, err), table.Detach())
+	lift(h.table)
+	for _, s := range h.sets {
+		if err := h.table.Attach(s.watched()); err != nil {
+			return fmt.Errorf("set %s: %w", s.policy.Name, err)
 		}
 	}
-	if err := table.Detach(numbers...); err != nil {
-		return nil, err
+	if err := h.table.Detach(numbers...); err != nil {
+		return err
 	}
-	table.Abandon(func(c *sockops.Connection) bool {
-		s := h.by[c.Set]
-		return s != nil && (c.Asked || s.policy.Holds(c.Local, c.Remote))
-	})
-	for _, s := range nearest {
+	// Sets may be others now, and their cgroups. What was passed stays.
+	h.table.Abandon(func(c *sockops.Connection) bool { return c.Asked && h.by[c.Set] != nil })
+	for _, s := range h.sets {
 		h.join(s)
 	}
-	return h, nil
+	return nil
 }
 
 // number is what the kernel knows a set by: the same whenever the program runs.
@@ -185,8 +188,8 @@ func (h *Host) Look() {
 // follow has a set follow its cgroup, which goes and comes with a service.
 func (h *Host) follow(s *set) {
 	before := s.at
-	if !s.find() {
-		return
+	if moved, err := s.find(); err != nil || !moved {
+		return // if it is there cannot be told just now
 	}
 	if err := h.table.Follow(s.number, s.at.path); err != nil {
 		s.at = before // gone again: the next time will tell

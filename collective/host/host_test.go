@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"headgate/collective"
 	"headgate/collective/sockops"
 	"headgate/lab/labtest"
@@ -128,6 +130,16 @@ func dport(p uint16, weight float64) collective.Rule {
 	return collective.Rule{RemotePort: collective.Ports{From: p, To: p}, Weight: weight}
 }
 
+// descriptors is how many this process has.
+func descriptors(t testing.TB) int {
+	t.Helper()
+	all, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(all)
+}
+
 // Whoever asks hears the newest state, and has a connection in a set; nobody answers when the
 // program has gone, and a killed one's socket is in nobody's way.
 func TestJoin(t *testing.T) {
@@ -169,6 +181,17 @@ func TestJoin(t *testing.T) {
 	refused("asked", 0, b, "have weights by hand: give this one a weight")
 	refused("asked", 1, b, "")
 	refused("other", 0, b, "is in the set asked already")
+	before := descriptors(t)
+	for range 3 {
+		with(t, b, func(fd int) {
+			if _, err := call(name, request{Join: "asked", Weight: 1}, unix.UnixRights(fd, fd, fd)); err == nil || !strings.Contains(err.Error(), "more than one descriptor") {
+				t.Errorf("three descriptors: %v", err)
+			}
+		})
+	}
+	if after := descriptors(t); after > before {
+		t.Errorf("%d files were open, and %d are after some were passed", before, after)
+	}
 	speak(t, a, b)
 	r.wait(t, "both are in the set", func(s []State) bool {
 		return len(s[0].Connections) == 2 && s[0].Connections[0].Weight+s[0].Connections[1].Weight == 3 && s[0].Connections[0].Acked > 0
@@ -188,6 +211,79 @@ func TestJoin(t *testing.T) {
 	r.stop()
 	if _, err := Ask(name); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("after the end: %v", err)
+	}
+}
+
+// The first connection that is passed decides nothing where the configuration has: a cgroup's
+// connections have no weights by hand.
+func TestJoinWeighed(t *testing.T) {
+	labtest.NeedRoot(t)
+	r := run(t, instance(), 16, collective.Policy{Name: "db", Cgroup: "/" + filepath.Base(labtest.Cgroup(t))})
+	a, _ := pipe(t, "127.0.0.1:0")
+	with(t, a, func(fd int) {
+		if err := Join(r.name, "db", 2, fd); err == nil || !strings.Contains(err.Error(), "have no weights by hand") {
+			t.Errorf("a weight by hand: %v", err)
+		}
+	})
+}
+
+// The set of the nearest cgroup has a connection, whatever the order of the sets; the program
+// after a kill gives it to the set that it is in then, or to none.
+func TestNearest(t *testing.T) {
+	labtest.NeedRoot(t)
+	cgroup := "/" + filepath.Base(labtest.Cgroup(t))
+	a, b := pipe(t, "127.0.0.1:0") // open before
+	to := uint16(a.RemoteAddr().(*net.TCPAddr).Port)
+	rules := []collective.Rule{dport(to, 0), {LocalPort: collective.Ports{From: to, To: to}}}
+	all := collective.Policy{Name: "all", Cgroup: "/", Rules: rules}
+	near := collective.Policy{Name: "near", Cgroup: cgroup, Rules: rules}
+	far := collective.Policy{Name: "near", Cgroup: cgroup + "/none", Rules: rules}
+	for _, c := range []struct {
+		sets []collective.Policy
+		want []int
+	}{
+		{[]collective.Policy{all, near}, []int{0, 2}}, {[]collective.Policy{near, all}, []int{2, 0}},
+		{[]collective.Policy{far, all}, []int{0, 2}}, {[]collective.Policy{far}, []int{0}},
+	} {
+		name := instance()
+		for range 2 { // the second takes over what the first, killed, had
+			table, err := sockops.Open(name, 16)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := New(table, []collective.Policy{near, {Name: "other", Cgroup: "/", Rules: rules}}, false); err != nil {
+				t.Fatal(err)
+			}
+			table.Close()
+		}
+		r := run(t, name, 16, c.sets...)
+		speak(t, a, b)
+		r.wait(t, fmt.Sprintf("%s has %v", c.sets[0].Name, c.want), func(s []State) bool {
+			for i, want := range c.want {
+				if len(s[i].Connections) != want {
+					return false
+				}
+			}
+			return true
+		})
+		r.stop()
+	}
+}
+
+// A program that cannot begin leaves nothing behind.
+func TestNewFails(t *testing.T) {
+	labtest.NeedRoot(t)
+	name := instance()
+	table, err := sockops.Open(name, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer table.Close()
+	if _, err := New(table, []collective.Policy{{Name: "db", Cgroup: "/"}, {Name: "asked", Join: []string{"headgate-nobody"}}}, false); err == nil {
+		t.Error("a user that there is not may join")
+	}
+	if there, err := sockops.Exists(name); there || err != nil {
+		t.Errorf("its table is there: %v (%v)", there, err)
 	}
 }
 
@@ -285,34 +381,37 @@ func TestCgroupVanishes(t *testing.T) {
 	})
 }
 
-// Thousands of connections that end at once leave nothing behind.
+// Ten thousand connections that end at once leave nothing behind. Nobody accepts them, so that
+// one takes a single file of this process.
 func TestManyEnd(t *testing.T) {
 	labtest.NeedRoot(t)
-	const pairs = 4000
-	r := run(t, instance(), 2*pairs, collective.Policy{Name: "many", Cgroup: "/" + filepath.Base(labtest.Cgroup(t))})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
+	const all, listeners = 10_000, 5 // net.core.somaxconn is 4096
+	r := run(t, instance(), 2*all, collective.Policy{Name: "many", Cgroup: "/" + filepath.Base(labtest.Cgroup(t))})
 	for round := range 2 { // all slots can be had again
-		var all []net.Conn
-		for range pairs {
-			c, err := net.Dial("tcp", l.Addr().String())
-			if err != nil {
-				t.Fatal(err)
+		var open []net.Conn
+		var to []net.Listener
+		for i := range all {
+			if i < listeners {
+				l, err := net.Listen("tcp", "127.0.0.1:0")
+				if err != nil {
+					t.Fatal(err)
+				}
+				to = append(to, l)
 			}
-			d, err := l.Accept()
+			c, err := net.Dial("tcp", to[i%listeners].Addr().String())
 			if err != nil {
 				t.Fatal(err)
 			}
 			c.Write([]byte("x"))
-			all = append(all, c, d)
+			open = append(open, c)
 		}
-		r.wait(t, "all are in the set", func(s []State) bool { return len(s[0].Connections) == 2*pairs })
-		for _, c := range all {
+		r.wait(t, "both ends of all are in the set", func(s []State) bool { return len(s[0].Connections) == 2*all })
+		for _, c := range open {
 			c.(*net.TCPConn).SetLinger(0)
 			c.Close()
+		}
+		for _, l := range to {
+			l.Close()
 		}
 		r.wait(t, "nobody is", func(s []State) bool { return len(s[0].Connections) == 0 })
 		if n, err := r.table.Refused(); n > 0 || err != nil {

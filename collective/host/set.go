@@ -1,13 +1,14 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"net/netip"
+	"os"
 	"os/user"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"headgate/collective"
@@ -91,38 +92,30 @@ func newSet(p collective.Policy) (*set, error) {
 	return s, nil
 }
 
-// depth is how far below the root its cgroup is; that of a unit is below any other.
-func (s *set) depth() int {
-	switch s.policy.Cgroup {
-	case "/":
-		return 0
-	case "":
-		return math.MaxInt
-	}
-	return strings.Count(s.policy.Cgroup, "/")
-}
-
 func (s *set) watched() sockops.Set {
 	return sockops.Set{Number: s.number, Cgroup: s.at.path, Rules: s.policy.Rules}
 }
 
 // find looks where the set's cgroup is, and says whether it is another than before.
-func (s *set) find() (moved bool) {
-	before := s.at
+func (s *set) find() (moved bool, err error) {
 	path := s.policy.Cgroup
 	if s.policy.Unit != "" {
-		path = before.path
-		if id, err := cgroup2.ID(path); path == "" || err != nil || id != before.id {
-			path = cgroup2.Unit(s.policy.Unit)
-		}
+		path = cgroup2.Unit(s.policy.Unit)
 	}
-	s.at = place{}
+	var at place
 	if path != "" {
-		if id, err := cgroup2.ID(path); err == nil {
-			s.at = place{path, id}
-		}
+		at.path = path
+		at.id, err = cgroup2.ID(path)
 	}
-	return s.at != before
+	if errors.Is(err, os.ErrNotExist) {
+		at, err = place{}, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	moved = at != s.at
+	s.at = at
+	return moved, nil
 }
 
 // part is that of a destination.
@@ -259,6 +252,9 @@ func window(b unit.Bytes, segment uint32) uint32 {
 func (s *set) weighed() (weighed, some bool) {
 	if len(s.policy.Rules) > 0 {
 		return s.policy.Rules[0].Weight > 0, true
+	}
+	if s.policy.Cgroup != "" || s.policy.Unit != "" {
+		return false, true
 	}
 	for _, p := range s.parts {
 		for _, m := range p.members {

@@ -17,6 +17,9 @@ const socketDir = "/run/headgate/collective"
 
 func socketPath(instance string) string { return filepath.Join(socketDir, instance+".sock") }
 
+// mostAsking ask at one time; others wait until they are accepted.
+const mostAsking = 32
+
 // patience is for how long one side of the socket waits for the other.
 const patience = 2 * time.Second
 
@@ -51,8 +54,13 @@ type Server struct {
 // for root. What a killed program left there is replaced: only one of a name runs at a time
 // (sockops.Open).
 func (h *Host) Serve(instance string) (*Server, error) {
-	if err := os.MkdirAll(socketDir, 0o755); err != nil {
-		return nil, err
+	// Whoever passes connections gets there, whatever the umask is.
+	for _, dir := range []string{filepath.Dir(socketDir), socketDir} {
+		if err := os.Mkdir(dir, 0o755); errors.Is(err, os.ErrExist) {
+			continue
+		} else if err = errors.Join(err, os.Chmod(dir, 0o755)); err != nil {
+			return nil, err
+		}
 	}
 	path := socketPath(instance)
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -74,17 +82,20 @@ func (h *Host) Serve(instance string) (*Server, error) {
 func (s *Server) Close() error { return s.listener.Close() }
 
 func (s *Server) serve() {
+	asking := make(chan struct{}, mostAsking)
 	for {
+		asking <- struct{}{}
 		c, err := s.listener.AcceptUnix()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
 		if err != nil { // too many files, say
+			<-asking
 			time.Sleep(patience)
 			continue
 		}
 		go func() {
-			defer c.Close()
+			defer func() { c.Close(); <-asking }()
 			c.SetDeadline(time.Now().Add(patience))
 			// Who goes away does not want the answer.
 			json.NewEncoder(c).Encode(s.answer(c))
@@ -142,7 +153,8 @@ func (h *Host) between(do func()) error {
 
 // receive reads a request, and the descriptor that comes with it; -1 is none.
 func receive(c *net.UnixConn) (r request, fd int, err error) {
-	text, beside := make([]byte, 4096), make([]byte, unix.CmsgSpace(4))
+	// There is room for one descriptor: CmsgSpace(4) has it for two.
+	text, beside := make([]byte, 4096), make([]byte, unix.CmsgLen(4))
 	n, m, flags, _, err := c.ReadMsgUnix(text, beside)
 	if err != nil {
 		return r, -1, fmt.Errorf("the request cannot be read: %w", err)
@@ -151,7 +163,7 @@ func receive(c *net.UnixConn) (r request, fd int, err error) {
 	switch {
 	case err != nil:
 		return r, fd, fmt.Errorf("the request's descriptor cannot be read: %w", err)
-	case flags&unix.MSG_CTRUNC != 0:
+	case flags&unix.MSG_CTRUNC != 0: // the kernel has kept the others to itself
 		return r, fd, errors.New("more than one descriptor came with the request: pass one")
 	}
 	if err := json.Unmarshal(text[:n], &r); err != nil {

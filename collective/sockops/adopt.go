@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync/atomic"
 
 	"github.com/cilium/ebpf"
@@ -23,8 +24,9 @@ var (
 
 // held is struct held of sockops.c.
 type held struct {
-	Slot, Version, Pace           uint32
-	Paced, Clamped, Joined, Asked uint8
+	Slot, Version, Pace    uint32
+	Paced, Clamped, Joined uint8
+	_                      uint8
 }
 
 // Adopt takes the connection of a descriptor into a set, if it is in none: set is the one
@@ -44,7 +46,7 @@ func (t *Table) Adopt(fd int, to uint32, weight float64) (id collective.ID, set 
 			s.Set = to
 		}
 		if s.Set == to {
-			s.Asked, s.Weight = 1, weight
+			s.Asked, s.Weight = asked, weight
 		}
 		return id, s.Set, nil
 	case !errors.Is(err, ebpf.ErrKeyNotExist):
@@ -62,9 +64,9 @@ func (t *Table) Adopt(fd int, to uint32, weight float64) (id collective.ID, set 
 	giveBack := func(why error) error {
 		return errors.Join(why, ignore(t.connections.Delete(uint32(fd)), ebpf.ErrKeyNotExist), t.unused.Update(nil, h.Slot, ebpf.UpdateAny))
 	}
-	h.Joined, h.Asked = 1, 1
+	h.Joined = 1
 	s := &t.all[h.Slot]
-	*s = slot{BegunNs: uint64(Now()), Set: to, Asked: 1, Weight: weight, LocalPort: uint32(local.port), RemotePort: uint32(remote.port), Local: local.words, Remote: remote.words}
+	*s = slot{BegunNs: uint64(Now()), Set: to, Asked: askedNow, Weight: weight, LocalPort: uint32(local.port), RemotePort: uint32(remote.port), Local: local.words, Remote: remote.words}
 	if err := t.connections.Update(uint32(fd), &h, ebpf.UpdateNoExist); err != nil {
 		return 0, 0, giveBack(err)
 	}
@@ -77,7 +79,7 @@ func (t *Table) Adopt(fd int, to uint32, weight float64) (id collective.ID, set 
 	switch {
 	case errors.Is(err, ebpf.ErrKeyNotExist): // it ended, and has given the slot back
 		return 0, 0, ErrNotOpen
-	case err == nil && h.Asked == 0:
+	case err == nil && atomic.LoadUint32(&s.Asked) == asked:
 		return id, to, nil
 	case err == nil:
 		err = ErrNoJoin
@@ -147,19 +149,37 @@ func endOf(a unix.Sockaddr) end {
 	return end{}
 }
 
+// asking is the program that asks for the callbacks of connections that were asked for.
+type asking struct {
+	*ebpf.Collection
+	*link.Iter
+}
+
+func (a *asking) Close() {
+	a.Iter.Close()
+	a.Collection.Close()
+}
+
+// ask has it visit the connections of this thread's network namespace.
+func (t *Table) ask() error {
+	if t.asked == nil {
+		c, err := t.load(Set{}, "headgate_asked")
+		if err != nil {
+			return fmt.Errorf("cannot load the program that finds the connection: %w", err)
+		}
+		l, err := link.AttachIter(link.IterOptions{Program: c.Programs["headgate_asked"]})
+		if err != nil {
+			c.Close()
+			return err
+		}
+		t.asked = &asking{c, l}
+	}
+	return run(t.asked.Iter)
+}
+
 // listen asks for the callbacks of connections that were asked for, in the network namespace
 // of one.
 func (t *Table) listen(fd int) error {
-	c, err := t.load(Set{}, "headgate_asked")
-	if err != nil {
-		return fmt.Errorf("cannot load the program that finds the connection: %w", err)
-	}
-	defer c.Close()
-	l, err := link.AttachIter(link.IterOptions{Program: c.Programs["headgate_asked"]})
-	if err != nil {
-		return err
-	}
-	defer l.Close()
 	namespace, err := unix.IoctlRetInt(fd, unix.SIOCGSKNS)
 	if err != nil {
 		return fmt.Errorf("cannot find its network namespace: %w", err)
@@ -173,7 +193,30 @@ func (t *Table) listen(fd int) error {
 			done <- fmt.Errorf("cannot enter its network namespace: %w", err)
 			return
 		}
-		done <- run(l)
+		done <- t.ask()
 	}()
 	return <-done
+}
+
+// finishJoining does what a process had not done yet as it was killed within Adopt.
+func (t *Table) finishJoining() error {
+	begun := func(s *slot) bool { return s.Cookie != 0 && s.Asked == askedNow }
+	if !slices.ContainsFunc(t.all, func(s slot) bool { return begun(&s) }) {
+		return nil
+	}
+	if err := everyNamespace(t.ask); err != nil {
+		return err
+	}
+	for i := range t.all {
+		s := &t.all[i]
+		if !begun(s) {
+			continue
+		}
+		// It ended meanwhile, and nobody was told.
+		atomic.StoreUint64(&s.Cookie, 0)
+		if err := t.unused.Update(nil, uint32(i), ebpf.UpdateAny); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -30,26 +29,22 @@ type Set struct {
 // NoSet is of connections whose set is gone: Join gives them to another.
 const NoSet = 1<<32 - 1
 
-// depth is how far a cgroup is below the root.
-func depth(path string) uint32 {
-	if path == "/" {
-		return 0
-	}
-	return uint32(strings.Count(path, "/"))
-}
-
 // cgroup is the id of a cgroup, and how deep it is; id 0 is none.
 func cgroup(path string) (id uint64, level uint32, err error) {
 	if path == "" {
 		return 0, 0, nil
 	}
-	id, err = cgroup2.ID(path)
-	return id, depth(path), err
+	if id, err = cgroup2.ID(path); err != nil {
+		return 0, 0, err
+	}
+	level, err = cgroup2.Level(path)
+	return id, level, err
 }
 
-// Attach watches the connections that are made from now on, if they are in the set. Of two
-// sets that could have one the set that was attached first has it. What an earlier process
-// attached for the same number is replaced, with no time in between.
+// Attach watches the connections that are made from now on, if they are in the set. Of sets
+// that could have one the set of the nearest cgroup has it, and of those the one that was
+// attached first. What an earlier process attached for the same number is replaced, with no
+// time in between.
 func (t *Table) Attach(s Set) error {
 	c, err := t.load(s, "headgate_collective")
 	if err != nil {
@@ -108,7 +103,8 @@ func (t *Table) Follow(set uint32, path string) error {
 var ErrNoJoin = errors.New("connections that are open can be taken in from Linux 6.13 on")
 
 // Join takes in the connections of a set that are open already, in every network namespace
-// that a process is in or that has a name. Before Linux 6.13 that is ErrNoJoin.
+// that a process is in or that has a name; one that is in the set of a cgroup further up goes
+// over. Before Linux 6.13 that is ErrNoJoin for those that are in no set.
 func (t *Table) Join(s Set) error {
 	if s.Cgroup == "" {
 		return nil
@@ -200,7 +196,7 @@ func (t *Table) Detach(but ...uint32) error {
 }
 
 // Abandon takes connections out of their sets that are not to stay in them: Join may give
-// them to another.
+// them to another, and if none has them every program lifts what still holds them.
 func (t *Table) Abandon(stays func(*Connection) bool) {
 	for c := range t.Connections() {
 		if !stays(c) {

@@ -1,11 +1,19 @@
 package sockops_test
 
 import (
+	"errors"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
+	"unsafe"
 
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"headgate/collective"
 	"headgate/collective/sockops"
 	"headgate/lab/labtest"
 )
@@ -74,4 +82,129 @@ func TestFollow(t *testing.T) {
 		}
 		open(2, "after it is followed")
 	})
+}
+
+// paceOf is what bounds a connection's rate, in bytes a second.
+func paceOf(t testing.TB, c *net.TCPConn) int {
+	t.Helper()
+	pace, err := unix.GetsockoptInt(int(file(t, c).Fd()), unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pace
+}
+
+// capped is a connection with a pace in force for so long.
+func capped(t testing.TB, tab *sockops.Table, lease time.Duration) *net.TCPConn {
+	t.Helper()
+	a, _ := pipe(t)
+	tab.Cap(sending(tab)[0], 1e6/8, 0, sockops.Now()+lease)
+	write(t, a)
+	if got := paceOf(t, a); got != 1e6/8 {
+		t.Fatalf("in force are %d bytes a second, want 125000", got)
+	}
+	return a
+}
+
+// write has something to be acknowledged.
+func write(t testing.TB, c *net.TCPConn) {
+	t.Helper()
+	if _, err := c.Write(make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(50 * time.Millisecond)
+}
+
+// A connection whose set is gone is let go by the programs of the others.
+func TestAbandon(t *testing.T) {
+	labtest.NeedRoot(t)
+	tab := table(t, labtest.Cgroup(t), 16)
+	a := capped(t, tab, time.Hour)
+	if err := tab.Attach(sockops.Set{Number: 8}); err != nil {
+		t.Fatal(err)
+	}
+	if err := tab.Detach(8); err != nil {
+		t.Fatal(err)
+	}
+	tab.Abandon(func(c *sockops.Connection) bool { return c.Set == 8 })
+	tab.Lift()
+	write(t, a)
+	if got := paceOf(t, a); got == 1e6/8 {
+		t.Error("it is held although it is in no set")
+	}
+}
+
+// A table of another build is left to its programs, which let its connections go.
+func TestAnotherBuild(t *testing.T) {
+	labtest.NeedRoot(t)
+	tab := table(t, labtest.Cgroup(t), 16)
+	a := capped(t, tab, 500*time.Millisecond)
+	pins, err := filepath.Glob("/sys/fs/bpf/headgate/collective/" + tableName() + "/counts")
+	if err != nil || len(pins) != 1 {
+		t.Fatalf("%v, %v", pins, err)
+	}
+	counts, err := ebpf.LoadPinnedMap(pins[0], nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer counts.Close()
+	if err := counts.Put(uint32(2), uint64(1)); err != nil {
+		t.Fatal(err)
+	}
+	tab.Close()
+	again := open(t, 32)
+	defer again.Close()
+	if again.Size() != 32 || len(sending(again)) != 0 {
+		t.Errorf("the new table has room for %d, and %d connections", again.Size(), len(sending(again)))
+	}
+	if got := paceOf(t, a); got != 1e6/8 {
+		t.Errorf("in force are %d bytes a second before the lease is over", got)
+	}
+	time.Sleep(500 * time.Millisecond)
+	write(t, a)
+	if got := paceOf(t, a); got == 1e6/8 {
+		t.Error("it is held after the lease")
+	}
+}
+
+// A socket that is disconnected and connects again is another connection, which nobody holds.
+func TestConnectAgain(t *testing.T) {
+	labtest.NeedRoot(t)
+	tab := table(t, labtest.Cgroup(t), 16)
+	a := capped(t, tab, time.Hour)
+	var seen, gone []collective.ID
+	look := func() {
+		tab.Look(func(c *sockops.Connection) {
+			if !c.Passive {
+				seen = append(seen, c.ID)
+			}
+		}, func(_ uint32, id collective.ID) { gone = append(gone, id) })
+	}
+	look()
+	f := int(file(t, a).Fd())
+	remote, err := unix.Getpeername(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The standard library has no way to say AF_UNSPEC.
+	unspecified := [16]byte{}
+	if _, _, e := unix.Syscall(unix.SYS_CONNECT, uintptr(f), uintptr(unsafe.Pointer(&unspecified)), 16); e != 0 {
+		t.Fatal(e)
+	}
+	if got := paceOf(t, a); got == 1e6/8 {
+		t.Error("it is held after it ended")
+	}
+	l, err := net.Listen("tcp", a.RemoteAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := unix.Connect(f, remote); err != nil && !errors.Is(err, unix.EINPROGRESS) {
+		t.Fatal(err)
+	}
+	time.Sleep(50 * time.Millisecond)
+	look()
+	if len(seen) != 2 || seen[0] != seen[1] || !slices.Contains(gone, seen[0]) {
+		t.Errorf("seen are %d, gone %d", seen, gone)
+	}
 }

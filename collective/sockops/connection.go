@@ -15,8 +15,8 @@ type Connection struct {
 	Set           uint32
 	Passive       bool // it was accepted, not opened
 	Local, Remote netip.AddrPort
-	// Begun and Seen are on the clock of Now: when it was established, and its last callback.
-	Begun, Seen time.Duration
+	// Seen is its last callback, on the clock of Now.
+	Seen time.Duration
 	// Rounds is how many round trips were measured, RTTSum their sum, RTT the newest.
 	Rounds      uint32
 	RTT, RTTSum time.Duration
@@ -24,15 +24,14 @@ type Connection struct {
 	Newest  time.Duration
 	Acked   uint64 // bytes
 	Backlog uint32 // bytes written and not sent
-	// Window, Threshold (ssthresh), InFlight are in packets of at most Segment bytes.
-	Window, Threshold, InFlight, Segment uint32
-	// Delivered, Marked (with CE), Retransmits and Segments count packets.
-	Delivered, Marked, Retransmits, Segments uint32
+	// Window and Threshold (ssthresh) are in packets of at most Segment bytes.
+	Window, Threshold, Segment uint32
+	// Marked (with CE), Retransmits and Segments count packets.
+	Marked, Retransmits, Segments uint32
 	// Timeouts and Resent count events: of the timer, and of other retransmissions.
 	Timeouts, Resent uint32
 	// Paced (bytes a second) and Clamped (packets) are the caps in force; 0 is none.
 	Paced, Clamped uint32
-	AppLimited     bool
 	// ReceiverFull: its window has no room for another packet.
 	ReceiverFull bool
 	// Asked: its application asked for it to be in the set, with a Weight by hand or 0.
@@ -45,6 +44,7 @@ type Connection struct {
 // seen is what the last look found in a slot.
 type seen struct {
 	id    collective.ID // 0 is nobody
+	begun uint64        // a socket may connect again
 	set   uint32
 	told  bool // of the connection, with this count
 	count uint64
@@ -80,11 +80,11 @@ func (t *Table) Look(changed func(*Connection), ended func(set uint32, id collec
 func (t *Table) look(i int, changed func(*Connection), ended func(set uint32, id collective.ID)) (hot bool) {
 	s, w := &t.all[i], &t.seen[i]
 	id := collective.ID(atomic.LoadUint64(&s.Cookie))
-	if id != w.id {
-		if w.id != 0 {
+	if begun := atomic.LoadUint64(&s.BegunNs); id != w.id || begun != w.begun {
+		if w.told {
 			ended(w.set, w.id)
 		}
-		*w = seen{id: id}
+		*w = seen{id: id, begun: begun}
 	}
 	if id == 0 {
 		return false
@@ -96,6 +96,9 @@ func (t *Table) look(i int, changed func(*Connection), ended func(set uint32, id
 	c, ok := s.snapshot()
 	if !ok || collective.ID(c.Cookie) != id {
 		return w.hot > 0 // it is being written, or ended just now
+	}
+	if w.told && c.Set != w.set {
+		ended(w.set, id)
 	}
 	w.told, w.count, w.set, w.hot = true, c.Count, c.Set, staysHot
 	changed(c.connection(i))
@@ -121,15 +124,14 @@ func (s *slot) connection(i int) *Connection {
 	us := func(v uint64) time.Duration { return time.Duration(v) * time.Microsecond }
 	return &Connection{
 		ID: collective.ID(s.Cookie), Set: s.Set, Passive: s.Passive != 0,
-		Local: s.local(), Remote: s.remote(),
-		Begun: time.Duration(s.BegunNs), Seen: time.Duration(s.SeenNs),
+		Local: s.local(), Remote: s.remote(), Seen: time.Duration(s.SeenNs),
 		Rounds: s.Rtts, RTT: us(uint64(s.RttUs)), RTTSum: us(s.RttSumUs), Newest: us(uint64(s.NewestUs)),
 		Acked: s.Acked, Backlog: s.Backlog,
-		Window: s.Cwnd, Threshold: s.Ssthresh, InFlight: s.InFlight, Segment: s.Mss,
-		Delivered: s.Delivered, Marked: s.Marked, Retransmits: s.Retransmits, Segments: s.Segments,
+		Window: s.Cwnd, Threshold: s.Ssthresh, Segment: s.Mss,
+		Marked: s.Marked, Retransmits: s.Retransmits, Segments: s.Segments,
 		Timeouts: s.Timeouts, Resent: s.Resent, Paced: s.Paced, Clamped: s.Clamped,
-		AppLimited: s.AppLimited != 0, ReceiverFull: s.ReceiverFull != 0,
-		Asked: s.Asked != 0, Weight: s.Weight,
+		ReceiverFull: s.ReceiverFull != 0,
+		Asked:        s.Asked != 0, Weight: s.Weight,
 		slot: i,
 	}
 }

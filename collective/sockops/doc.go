@@ -1,6 +1,7 @@
 // Package sockops reads and caps real TCP connections for package collective, by an eBPF
-// program of the kind "sockops" on their cgroup. Applications and their congestion
-// control (reno, cubic, bbr, dctcp) are as they were.
+// program of the kind "sockops" for each set at the root of all cgroups, which looks itself
+// whether a connection is in its set's cgroup. Applications and their congestion control
+// (reno, cubic, bbr, dctcp) are as they were.
 //
 // The kernel calls it once a round trip of each connection that sends, and when something
 // is sent again or the retransmission timer runs out; nothing happens per packet, and

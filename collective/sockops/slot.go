@@ -1,7 +1,10 @@
 package sockops
 
 import (
+	"fmt"
+	"hash/fnv"
 	"net/netip"
+	"reflect"
 	"sync/atomic"
 	"unsafe"
 )
@@ -10,12 +13,12 @@ import (
 type slot struct {
 	Cookie, Count, BegunNs, SeenNs, Acked, RttSumUs, ResentNs uint64
 	Rtts, RttUs, NewestUs, SrttUs, LeastUs                    uint32
-	Cwnd, Ssthresh, InFlight                                  uint32
+	Cwnd, Ssthresh                                            uint32
 	Mss, Backlog                                              uint32
-	Delivered, Marked, Retransmits, Segments                  uint32
+	Marked, Retransmits, Segments                             uint32
 	Timeouts, Resent                                          uint32
 	Paced, Clamped                                            uint32
-	AppLimited, ReceiverFull, Set, Passive                    uint32
+	ReceiverFull, Set, Level, Passive                         uint32
 	LocalPort, RemotePort                                     uint32
 	Local, Remote                                             [4]uint32
 	_                                                         [padding]byte
@@ -28,7 +31,21 @@ type slot struct {
 }
 
 // padding brings the daemon's part to a cache line of its own.
-const padding = 8
+const padding = 16
+
+// What Asked says, as in slot.h.
+const asked, askedNow uint32 = 1, 2
+
+// layout is another number for another build's slot.
+func layout() uint64 {
+	hash := fnv.New64a()
+	for _, of := range []reflect.Type{reflect.TypeFor[slot](), reflect.TypeFor[held]()} {
+		for _, f := range reflect.VisibleFields(of) {
+			fmt.Fprintln(hash, f.Name, f.Offset, f.Type)
+		}
+	}
+	return hash.Sum64()
+}
 
 // snapshot copies the kernel's part as it stood at one time; ok is false if nobody has the
 // slot.

@@ -19,15 +19,15 @@ struct slot {
 	__u32 newest_us; /* round trip of the packet sent last of those acknowledged */
 	__u32 srtt_us;
 	__u32 least_us; /* of newest_us, while nothing was sent again */
-	__u32 cwnd, ssthresh, in_flight; /* packets */
+	__u32 cwnd, ssthresh; /* packets */
 	__u32 mss;
 	__u32 backlog; /* bytes written and not sent */
-	__u32 delivered, marked, retransmits, segments; /* packets */
+	__u32 marked, retransmits, segments; /* packets */
 	__u32 timeouts, resent;
 	__u32 paced, clamped; /* what is in force: bytes a second, packets; 0 is nothing */
-	__u32 app_limited;
 	__u32 receiver_full; /* it takes no more */
 	__u32 set;
+	__u32 level; /* of the cgroup by which it is in the set */
 	__u32 passive;
 	__u32 local_port, remote_port;
 	__u32 local[4], remote[4]; /* as in a rule */
@@ -38,6 +38,8 @@ struct slot {
 	__u32 window; /* packets; 0 is no bound */
 	__u32 version;
 	__u32 asked;   /* by its application to be in the set */
+#define ASKED 1
+#define ASKED_NOW 2 /* its callbacks are not on yet */
 	double weight; /* by hand */
 } __attribute__((aligned(64)));
 

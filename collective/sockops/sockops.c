@@ -1,7 +1,7 @@
 //go:build ignore
 
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-/* Reads the TCP connections of one cgroup once a round trip, and caps them.
+/* Reads the TCP connections of one set once a round trip, and caps them.
  *
  * Each connection has a slot in an array that the daemon has mapped: the kernel's part
  * is written here alone, one socket at a time under its lock, with a count that is odd
@@ -21,7 +21,7 @@
 #define TCP_CHRONO_RWND_LIMITED 2
 #define NO_PACE 0xffffffffU
 #define NO_CLAMP 0x3fffffff
-#define NO_SET 0xffffffffU
+#define NO_SET 0xffffffffU /* any program lifts its cap */
 #define AF_INET6 10
 
 #ifndef TCP_BPF_SOCK_OPS_CB_FLAGS
@@ -67,7 +67,6 @@ struct bpf_iter__tcp {
 struct tcp_sock {
 	__u32 write_seq;
 	__u32 snd_nxt;
-	__u32 app_limited;
 	__u64 tcp_mstamp;      /* now, in us, as it processes a packet */
 	__u64 first_tx_mstamp; /* when the newest packet of those acknowledged was sent */
 	__u8 chrono_type : 2;  /* what has kept it from sending: enum tcp_chrono */
@@ -96,7 +95,6 @@ struct held {
 	__u32 pace;     /* the application's own, before ours */
 	__u8 paced, clamped;
 	__u8 joined;
-	__u8 asked; /* by its application, and not yet called back */
 };
 
 struct {
@@ -106,9 +104,9 @@ struct {
 	__type(value, struct held);
 } connections SEC(".maps");
 
-/* Connections that found no slot, and open ones whose callbacks this kernel does not switch
- * on. */
-enum { REFUSED, DEAF, COUNTS };
+/* Connections that found no slot; open ones whose callbacks this kernel does not switch on; and
+ * by which layout of a slot all this is. */
+enum { REFUSED, DEAF, LAYOUT, COUNTS };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -176,6 +174,19 @@ static __always_inline int belongs(const __u32 *local, const __u32 *remote, __u3
 	return 0;
 }
 
+/* nearer tells whether this set's cgroup is below that of the set which has a connection, so
+ * that it is this one's: the set of the nearest cgroup has it, in whatever order they come. */
+static __always_inline int nearer(struct slot *s)
+{
+	return s->set == NO_SET || (!s->asked && cgroup_level > s->level);
+}
+
+static __always_inline void take(struct slot *s)
+{
+	s->set = set_of;
+	s->level = cgroup_level;
+}
+
 static __always_inline struct slot *slot_of(struct held *h)
 {
 	__u32 i = h->slot;
@@ -210,7 +221,7 @@ static __always_inline struct slot *claim(struct held *h, const struct ends *e)
 		return 0;
 	__builtin_memset(s, 0, sizeof(*s));
 	s->begun_ns = bpf_ktime_get_ns();
-	s->set = set_of;
+	take(s);
 	s->passive = e->passive;
 	s->local_port = e->lport;
 	s->remote_port = e->rport;
@@ -253,8 +264,14 @@ static __always_inline void join(struct bpf_sock_ops *ctx, __u32 passive)
 	if (!belongs(e.local, e.remote, e.lport, e.rport))
 		return;
 	h = bpf_sk_storage_get(&connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!h || h->joined) /* by the set of a cgroup below this one: its program is attached first */
+	if (!h)
 		return;
+	if (h->joined) { /* by another set's program, a moment ago */
+		s = slot_of(h);
+		if (s && nearer(s))
+			take(s);
+		return;
+	}
 	s = claim(h, &e);
 	if (!s) {
 		bpf_sk_storage_delete(&connections, sk);
@@ -314,10 +331,10 @@ int headgate_open(struct bpf_iter__tcp *ctx)
 	h = bpf_sk_storage_get(&connections, tp, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!h)
 		return 0;
-	if (h->joined) { /* a set that there is no more may have had it */
+	if (h->joined) {
 		s = slot_of(h);
-		if (s && s->set == NO_SET)
-			s->set = set_of;
+		if (s && nearer(s))
+			take(s);
 		return 0;
 	}
 	s = claim(h, &e);
@@ -341,6 +358,7 @@ int headgate_asked(struct bpf_iter__tcp *ctx)
 	struct sock_common *skc = ctx->sk_common;
 	struct tcp_sock *tp;
 	struct held *h;
+	struct slot *s;
 
 	if (!skc)
 		return 0;
@@ -348,30 +366,12 @@ int headgate_asked(struct bpf_iter__tcp *ctx)
 	if (!tp || !is_open(skc))
 		return 0;
 	h = bpf_sk_storage_get(&connections, tp, 0, 0);
-	if (h && h->asked && !listen(tp))
-		h->asked = 0;
-	return 0;
-}
-
-/* leave gives the slot back. */
-static __always_inline void leave(struct bpf_sock_ops *ctx)
-{
-	struct held *h;
-	struct slot *s;
-	struct bpf_sock *sk = ctx->sk;
-	__u32 i;
-
-	if (!sk)
-		return;
-	h = bpf_sk_storage_get(&connections, sk, 0, 0);
 	if (!h)
-		return;
-	i = h->slot;
+		return 0;
 	s = slot_of(h);
-	if (s)
-		s->cookie = 0;
-	bpf_sk_storage_delete(&connections, sk);
-	bpf_map_push_elem(&unused, &i, BPF_ANY);
+	if (s && s->asked == ASKED_NOW && !listen(tp))
+		s->asked = ASKED;
+	return 0;
 }
 
 /* pace bounds the rate, in bytes a second; 0 gives back what the application had. */
@@ -422,6 +422,31 @@ static __always_inline void clamp(struct bpf_sock_ops *ctx, struct held *h, __u3
 	bpf_setsockopt(ctx, SOL_TCP, TCP_BPF_SNDCWND_CLAMP, &value, sizeof(value));
 	if (!packets)
 		steady(ctx);
+}
+
+/* leave gives the slot back. The socket may connect again, so that nothing of a cap stays. */
+static __always_inline void leave(struct bpf_sock_ops *ctx)
+{
+	struct held *h;
+	struct slot *s;
+	struct bpf_sock *sk = ctx->sk;
+	int none = NO_CLAMP;
+	__u32 i;
+
+	if (!sk)
+		return;
+	h = bpf_sk_storage_get(&connections, sk, 0, 0);
+	if (!h)
+		return;
+	pace(ctx, h, 0);
+	if (h->clamped)
+		bpf_setsockopt(ctx, SOL_TCP, TCP_BPF_SNDCWND_CLAMP, &none, sizeof(none));
+	i = h->slot;
+	s = slot_of(h);
+	if (s)
+		s->cookie = 0;
+	bpf_sk_storage_delete(&connections, sk);
+	bpf_map_push_elem(&unused, &i, BPF_ANY);
 }
 
 /* obey puts the daemon's cap in force, or lifts it when its lease is over. */
@@ -476,18 +501,14 @@ static __always_inline void read(struct bpf_sock_ops *ctx, struct bpf_sock *sk, 
 	s->cwnd = ctx->snd_cwnd;
 	s->ssthresh = ctx->snd_ssthresh;
 	s->mss = ctx->mss_cache;
-	s->in_flight = ctx->packets_out;
 	s->retransmits = ctx->total_retrans;
 	s->segments = ctx->data_segs_out;
 	t = bpf_tcp_sock(sk);
-	if (t) {
-		s->delivered = t->delivered;
+	if (t)
 		s->marked = t->delivered_ce;
-	}
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (tp) {
 		s->backlog = tp->write_seq - tp->snd_nxt;
-		s->app_limited = tp->app_limited != 0;
 		if (ctx->op == BPF_SOCK_OPS_RTT_CB) {
 			s->newest_us = trusted(s, tp->tcp_mstamp - tp->first_tx_mstamp, now);
 			if (now - s->resent_ns > DISTRUST_NS && (!s->least_us || s->newest_us < s->least_us))
@@ -511,7 +532,7 @@ static __always_inline void seen(struct bpf_sock_ops *ctx)
 	if (!h)
 		return;
 	s = slot_of(h);
-	if (!s || s->set != set_of) /* the program of its own set does */
+	if (!s || (s->set != set_of && s->set != NO_SET)) /* the program of its own set does */
 		return;
 	s->count++;
 	barrier();

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -17,13 +18,14 @@ import (
 
 // Table is the connections of some sets.
 type Table struct {
-	dir                   string
+	name, dir             string
 	lock                  *os.File
 	slots, unused, counts *ebpf.Map
 	connections           *ebpf.Map
 	memory                []byte
 	all                   []slot
 	programs              map[uint32]*ebpf.Collection // by set
+	asked                 *asking                     // as somebody asks
 	threshold             congestionName
 	version               uint32
 	seen                  []seen // by slot
@@ -38,6 +40,7 @@ const (
 	pinConnections = "connections"
 	pinCounts      = "counts"
 	linkPrefix     = "set-" // and the set's number
+	beforePrefix   = "before-"
 )
 
 // Exists tells whether a process has, or left, something pinned under that name.
@@ -63,7 +66,7 @@ func Open(name string, size int) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Table{dir: dir, programs: map[uint32]*ebpf.Collection{}}
+	t := &Table{name: name, dir: dir, programs: map[uint32]*ebpf.Collection{}}
 	if t.lock, err = os.Open(dir); err == nil {
 		err = unix.Flock(int(t.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if errors.Is(err, unix.EWOULDBLOCK) {
@@ -100,21 +103,24 @@ func (t *Table) open(size int) error {
 			return err
 		}
 		*to = m
-		if m.ValueSize() != spec.Maps[name].ValueSize {
-			// Another build's: its program goes on lifting its caps, and ends with them.
-			return t.create(spec, size)
-		}
 	}
-	return t.mapSlots()
+	if is, err := t.counted(countLayout); err != nil || is != layout() {
+		return t.create(spec, size) // another build's
+	}
+	if err := t.mapSlots(); err != nil {
+		return err
+	}
+	return t.finishJoining()
 }
 
 func (t *Table) maps() map[string]**ebpf.Map {
 	return map[string]**ebpf.Map{pinSlots: &t.slots, pinUnused: &t.unused, pinCounts: &t.counts, pinConnections: &t.connections}
 }
 
-// create makes the maps anew. Whatever of an earlier process is there is taken away.
+// create makes the maps anew. Those of another build are left to its programs, which go on
+// lifting its caps until Remove.
 func (t *Table) create(spec *ebpf.CollectionSpec, size int) error {
-	if err := t.unpin(); err != nil {
+	if err := t.setAside(); err != nil {
 		return err
 	}
 	for name, to := range t.maps() {
@@ -133,12 +139,36 @@ func (t *Table) create(spec *ebpf.CollectionSpec, size int) error {
 			return err
 		}
 	}
+	if err := t.counts.Put(countLayout, layout()); err != nil {
+		return err
+	}
 	for name, m := range t.maps() {
 		if err := (*m).Pin(filepath.Join(t.dir, name)); err != nil {
 			return err
 		}
 	}
 	return t.mapSlots()
+}
+
+// setAside gives the programs of another build other names, and takes the names of its maps.
+func (t *Table) setAside() error {
+	entries, err := os.ReadDir(t.dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name := filepath.Join(t.dir, e.Name())
+		switch {
+		case strings.HasPrefix(e.Name(), linkPrefix):
+			err = os.Rename(name, filepath.Join(t.dir, fmt.Sprintf("%s%d-%s", beforePrefix, Now(), e.Name())))
+		case !strings.HasPrefix(e.Name(), beforePrefix) && e.Name() != pinThreshold:
+			err = os.Remove(name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (t *Table) mapSlots() error {
@@ -166,6 +196,7 @@ func (t *Table) Refused() (uint64, error) { return t.counted(countRefused) }
 const (
 	countRefused uint32 = iota
 	countDeaf
+	countLayout
 )
 
 func (t *Table) counted(what uint32) (n uint64, err error) {
@@ -203,6 +234,9 @@ func (t *Table) Close() {
 	}
 	for _, c := range t.programs {
 		c.Close()
+	}
+	if t.asked != nil {
+		t.asked.Close()
 	}
 	for _, m := range t.maps() {
 		(*m).Close()

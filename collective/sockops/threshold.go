@@ -1,6 +1,7 @@
 package sockops
 
 import (
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"log/slog"
@@ -22,7 +23,7 @@ type congestionName [16]byte
 func (t *Table) registerThreshold() {
 	name := congestionName{}
 	hash := fnv.New32a()
-	hash.Write([]byte(t.dir))
+	hash.Write([]byte(t.name))
 	copy(name[:], fmt.Sprintf("hg_%08x", hash.Sum32()))
 	if err := t.attachThreshold(name); err != nil {
 		slog.Warn("connections that are let go begin with slow start", "error", err)
@@ -48,6 +49,9 @@ func (t *Table) attachThreshold(name congestionName) error {
 	}
 	defer c.Close()
 	l, err := link.AttachStructOps(link.StructOpsOptions{Map: c.Maps[ops]})
+	if errors.Is(err, os.ErrExist) { // what an earlier process registered is still in use
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -1,30 +1,45 @@
 package cgroup2
 
 import (
-	"io/fs"
+	"os"
+	"path"
 	"path/filepath"
 )
 
-// Unit is the path, below the mount point, of the cgroup of a unit of systemd, which is named
-// for it (systemd.resource-control(5)); "" if the unit does not run, or nothing is mounted.
-func Unit(name string) (path string) {
+// Unit is the path, below the mount point, of the cgroup of a unit of the system's systemd,
+// which is named for it (systemd.resource-control(5)); "" if the unit does not run, or nothing
+// is mounted. Units of a user's own systemd, below user@1000.service, and those in a container
+// are not found: they may have any name, that of a system's unit, too.
+func Unit(name string) string {
 	root, err := Mount()
 	if err != nil {
 		return ""
 	}
-	filepath.WalkDir(root, func(at string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil: // it went away meanwhile
-			return fs.SkipDir
-		case !d.IsDir():
-			return nil
-		case d.Name() == name:
-			if below, err := filepath.Rel(root, at); err == nil {
-				path = "/" + below
+	return unitIn(root, name)
+}
+
+// unitIn looks for the nearest, and only in slices: a unit is in the root or in a slice, and
+// what is in any other cgroup is that unit's business (systemd.slice(5), Delegate=). That is
+// also a few folders of what may be thousands.
+func unitIn(root, name string) string {
+	if name == "-.slice" {
+		return "/"
+	}
+	for slices := []string{"/"}; len(slices) > 0; {
+		var next []string
+		for _, s := range slices {
+			entries, _ := os.ReadDir(filepath.Join(root, s)) // it may have gone away meanwhile
+			for _, e := range entries {
+				switch at := path.Join(s, e.Name()); {
+				case !e.IsDir():
+				case e.Name() == name:
+					return at
+				case path.Ext(e.Name()) == ".slice":
+					next = append(next, at)
+				}
 			}
-			return fs.SkipAll
 		}
-		return nil
-	})
-	return path
+		slices = next
+	}
+	return ""
 }
