@@ -99,30 +99,53 @@ func describeServers(set config.Set) (out []checkServers) {
 	return out
 }
 
+// checkCollective is a set of connections: of a cgroup or a unit, of users who pass them, or of
+// both.
 type checkCollective struct {
 	File   string `json:"file"`
 	Line   int    `json:"line"`
 	Name   string `json:"name"`
-	Cgroup string `json:"cgroup"`
-	// Rules is how many choose among the cgroup's connections; 0 is all of them.
-	Rules int  `json:"rules"`
-	Seed  bool `json:"seed_law"`
+	Cgroup string `json:"cgroup,omitempty"`
+	Unit   string `json:"unit,omitempty"`
+	// Rules is how many choose among the connections of these; 0 is all of them.
+	Rules          int      `json:"rules"`
+	PerDestination bool     `json:"per_destination"`
+	Join           []string `json:"join,omitempty"`
+	Seed           bool     `json:"seed_law"`
 }
 
 func describeCollectives(set config.Set) (out []checkCollective) {
 	for _, c := range set.Collectives {
-		out = append(out, checkCollective{c.File, c.Line, c.Name, c.Cgroup, len(c.Rules), c.Seed})
+		out = append(out, checkCollective{c.File, c.Line, c.Name, c.Cgroup, c.Unit, len(c.Rules), c.PerDestination, c.Join, c.Seed})
 	}
 	return out
 }
 
+// String says which connections it is of.
+func (c checkCollective) String() string {
+	var of []string
+	switch {
+	case c.Unit != "":
+		of = append(of, "of unit "+c.Unit)
+	case c.Cgroup != "":
+		of = append(of, "of cgroup "+c.Cgroup)
+	}
+	if c.Rules > 0 {
+		of[0] += ", by " + count(c.Rules, "rule")
+	}
+	if len(c.Join) > 0 {
+		of = append(of, "that programs of "+strings.Join(c.Join, " or ")+" pass")
+	}
+	text := "the connections " + strings.Join(of, ", and those ")
+	if c.PerDestination {
+		text += "; each destination by itself"
+	}
+	return text
+}
+
 func (r checkReport) table(w io.Writer) error {
 	for _, c := range r.Collectives {
-		which := "the connections of cgroup " + c.Cgroup
-		if c.Rules > 0 {
-			which += ", by " + count(c.Rules, "rule")
-		}
-		fmt.Fprintf(w, "set %s: %s (%s:%d)\n", c.Name, which, c.File, c.Line)
+		fmt.Fprintf(w, "set %s: %v (%s:%d)\n", c.Name, c, c.File, c.Line)
 	}
 	for _, s := range r.Servers {
 		fmt.Fprintf(w, "%s between %s (%s:%d)\n", s.Measure, count(len(s.Servers), "server"), s.File, s.Line)

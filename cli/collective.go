@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os/signal"
 	"regexp"
 	"text/tabwriter"
@@ -34,7 +35,14 @@ congestion control stay as they are.`,
 }
 
 func instanceFlag(c *cobra.Command) *string {
-	return c.Flags().String("instance", "host", "a `NAME`: programs of different names run beside each other, of one name only one does")
+	return c.Flags().String("instance", "host", "a `NAME`: programs of different names run beside each other, and must have no connection in common; of one name only one does")
+}
+
+// setsFlag is tableOrJSONFlag for commands that print sets.
+func setsFlag(c *cobra.Command) *tableOrJSON {
+	output := tableOrJSONFlag(c)
+	c.Flag("output").Usage = "print for people, or as json, an array of all sets a line"
+	return output
 }
 
 func checkInstance(name string) error {
@@ -59,20 +67,20 @@ one of them sees congestion (round trips of 1.4 times what they were, ECN,
 retransmissions) all of the set are held in proportion to what they needed before, or
 to weights given by hand, and let go together when it is over.
 
-It prints each connection's rate, need and cap every interval, with -o json one object
-a line. When it is told to end it lifts all caps; when it is killed they end by themselves
-within a second of the connection's next packet.`,
+It prints what each connection needs and has, its round trip and its cap every interval, with
+-o json an array of all sets a line. When it is told to end it lifts all caps; when it is killed
+they end by themselves within a second of the connection's next packet.`,
 		Example: `  headgate collective run -f collective.yaml
   headgate collective run -f collective.yaml --dry-run -o json`,
 		Args: cobra.NoArgs,
 	}
 	files := fileFlag(c)
-	dry := c.Flags().Bool("dry-run", false, "cap nothing: only show what it would do")
+	dry := c.Flags().Bool("dry-run", false, "cap nothing: the caps that it shows are what it would do")
 	interval := c.Flags().Duration("interval", time.Second, "time between two lines")
-	most := c.Flags().Int("connections", mostConnections, "watch no more than this; others are left alone, and counted")
+	most := c.Flags().Int("connections", mostConnections, "watch no more than this, and count the others; what a killed program left keeps its size")
 	instance := instanceFlag(c)
 	listen := c.Flags().String("metrics", "", "serve metrics for Prometheus at this `ADDRESS`, such as 127.0.0.1:9420, under /metrics")
-	output := tableOrJSONFlag(c)
+	output := setsFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := checkInstance(*instance); err != nil {
 			return usageError{err, c.CommandPath()}
@@ -117,11 +125,24 @@ func (a *app) collectiveRun(r collectiveRun) (err error) {
 	defer stop()
 	// Whoever read what it prints may go away: that is an end like any other.
 	signal.Ignore(unix.SIGPIPE)
+	var listener net.Listener
+	if r.metrics != "" {
+		// Before anything is in the kernel: an address may be taken.
+		if listener, err = metrics.Listen(r.metrics); err != nil {
+			return err
+		}
+		defer listener.Close()
+	}
 	table, err := sockops.Open(r.instance, r.most)
 	if err != nil {
 		return err
 	}
 	defer table.Close()
+	before, err := table.Refused()
+	if err != nil {
+		return err
+	}
+	refused := refusals{before: before}
 	h, err := host.New(table, r.policies, r.dry)
 	if err != nil {
 		return err
@@ -132,19 +153,23 @@ func (a *app) collectiveRun(r collectiveRun) (err error) {
 		return err
 	}
 	defer server.Close()
-	if r.metrics != "" {
-		stop, err := metrics.Serve(r.metrics, metrics.Collective(server.States))
-		if err != nil {
-			return err
-		}
-		defer stop()
+	if listener != nil {
+		defer metrics.Serve(listener, metrics.Collective(server.States))()
 	}
-	a.note("watching %s; the end lifts all caps", count(len(r.policies), "set"))
-	refused := uint64(0)
+	room := table.Size()
+	if room != r.most {
+		a.note("the table that a killed program left has room for %s: end this one and start it again for --connections %d", count(room, "connection"), r.most)
+	}
+	what := "the end lifts all caps"
+	if r.dry {
+		what = "with --dry-run nothing is capped: caps are what it would do"
+	}
+	a.note("watching %s; %s", count(len(r.policies), "set"), what)
 	return h.Run(ctx, r.interval, func(states []host.State) error {
-		if n, err := table.Refused(); err == nil && n > refused {
-			refused = n
-			a.note("%d connections are left alone: more than --connections %d", n, r.most)
+		if all, err := table.Refused(); err == nil {
+			if n, news := refused.count(all); news {
+				a.note("left alone: %s, because there is room for %d (--connections)", count(int(n), "connection"), room)
+			}
 		}
 		if r.output == "json" {
 			return json.NewEncoder(a.out).Encode(states)
@@ -153,18 +178,29 @@ func (a *app) collectiveRun(r collectiveRun) (err error) {
 	})
 }
 
+// refusals are the connections that found the table full, which counts them since it was made:
+// those that were counted before, and those that the user was told of.
+type refusals struct{ before, told uint64 }
+
+// count says how many there are by now, and whether that is news: there may be some every
+// second, and the user is told again when they have doubled.
+func (r *refusals) count(all uint64) (n uint64, news bool) {
+	n = all - r.before
+	if n == 0 || n < 2*r.told {
+		return n, false
+	}
+	r.told = n
+	return n, true
+}
+
 // collectiveLines prints each connection's line.
 func (a *app) collectiveLines(states []host.State) error {
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	now := time.Now().Format(time.TimeOnly)
 	for _, s := range states {
 		for _, c := range s.Connections {
-			limit := "-"
-			if c.Window > 0 {
-				limit = sizeText(float64(c.Window))
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\tneeds %v\thas %v\t%v\twindow %s\n", now, setName(s), setState(s), c.Local, c.Remote,
-				view.Rate(float64(c.Needs)), view.Rate(float64(c.Rate)), c.RTT.Round(10*time.Microsecond), limit)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\tneeds %s\thas %v\t%v\tpace %s\twindow %s\n", now, setName(s), setState(s), c.Local, c.Remote,
+				rateOrDash(c.Needs), view.Rate(float64(c.Rate)), c.RTT.Round(10*time.Microsecond), rateOrDash(c.Pace), windowOrDash(c.Window))
 		}
 	}
 	return w.Flush()

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -25,9 +26,10 @@ import (
 
 // collectiveProcess is "headgate collective run" on the sockets of this process.
 type collectiveProcess struct {
-	t    testing.TB
-	cmd  *exec.Cmd
-	said chan []host.State
+	t     testing.TB
+	cmd   *exec.Cmd
+	said  chan []host.State
+	notes bytes.Buffer // what it said to people, when it has ended
 }
 
 // collectiveFile is the configuration of a set of this process's connections.
@@ -49,7 +51,7 @@ func startCollective(t testing.TB, file string, args ...string) *collectiveProce
 	r := &collectiveProcess{t: t, said: make(chan []host.State, 1000)}
 	r.cmd = exec.Command(self, append([]string{"collective", "run", "-f", file, "-o", "json", "--interval", "200ms"}, args...)...)
 	r.cmd.Env = append(os.Environ(), selfEnv+"=1")
-	r.cmd.Stderr = os.Stderr
+	r.cmd.Stderr = io.MultiWriter(os.Stderr, &r.notes)
 	out, err := r.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -195,20 +197,13 @@ func TestCollectiveClear(t *testing.T) {
 			t.Errorf("clear says %q, want %q", got, want)
 		}
 	}
-	for _, dir := range []string{"/sys/fs/bpf/headgate/collective/", "/run/headgate/collective/"} {
-		if left, err := filepath.Glob(dir + name + "*"); len(left) > 0 || err != nil {
-			t.Errorf("it leaves %q (%v)", left, err)
-		}
-	}
+	nothingLeft(t, name)
 }
 
 // Whoever reads what it prints goes away: it ends, and leaves nothing behind.
 func TestCollectiveReader(t *testing.T) {
 	labtest.NeedRoot(t)
-	file := filepath.Join(t.TempDir(), "collective.yaml")
-	if err := os.WriteFile(file, []byte("kind: Collective\nname: asked\njoin: root\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := joinFile(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -218,12 +213,7 @@ func TestCollectiveReader(t *testing.T) {
 	if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "asked") {
 		t.Errorf("it says %q, %v", out, err)
 	}
-	if left, err := filepath.Glob("/sys/fs/bpf/headgate/collective/reader-test*"); len(left) > 0 || err != nil {
-		t.Errorf("it leaves %q (%v)", left, err)
-	}
-	if left, err := filepath.Glob("/run/headgate/collective/reader-test*"); len(left) > 0 || err != nil {
-		t.Errorf("it leaves %q (%v)", left, err)
-	}
+	nothingLeft(t, "reader-test")
 }
 
 // released waits until no connection of a killed program is capped: a lease is a second.
@@ -283,10 +273,7 @@ func scrape(t testing.TB, at string) string {
 // as docs/collective.md says.
 func TestCollectiveJoin(t *testing.T) {
 	labtest.NeedRoot(t)
-	file := filepath.Join(t.TempDir(), "collective.yaml")
-	if err := os.WriteFile(file, []byte("kind: Collective\nname: asked\njoin: root\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := joinFile(t)
 	r := startCollective(t, file)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"headgate/cli/view"
 	"headgate/collective/host"
+	"headgate/unit"
 )
 
 func collectiveShowCommand(a *app) *cobra.Command {
@@ -67,20 +68,27 @@ func collectiveTable(to io.Writer, states []host.State) error {
 			fmt.Fprintf(w, "%s\t%s\t-\t-\t-\t-\t-\t-\t-\t-\n", setName(s), setState(s))
 		}
 		for _, c := range s.Connections {
-			needs, pace, window := "-", "-", "-"
-			if c.Needs > 0 {
-				needs = view.Rate(float64(c.Needs))
-			}
-			if c.Pace > 0 {
-				pace = view.Rate(float64(c.Pace))
-			}
-			if c.Window > 0 {
-				window = sizeText(float64(c.Window))
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%v\t%s\t%s\t%d\n", setName(s), setState(s), c.Local, c.Remote, needs, view.Rate(float64(c.Rate)), c.RTT.Round(10*time.Microsecond), pace, window, c.Retransmits)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%v\t%s\t%s\t%d\n", setName(s), setState(s), c.Local, c.Remote,
+				rateOrDash(c.Needs), view.Rate(float64(c.Rate)), c.RTT.Round(10*time.Microsecond), rateOrDash(c.Pace), windowOrDash(c.Window), c.Retransmits)
 		}
 	}
 	return w.Flush()
+}
+
+// rateOrDash is a rate, or - for none.
+func rateOrDash(r unit.Rate) string {
+	if r == 0 {
+		return "-"
+	}
+	return view.Rate(float64(r))
+}
+
+// windowOrDash is a window, or - for none.
+func windowOrDash(b unit.Bytes) string {
+	if b == 0 {
+		return "-"
+	}
+	return sizeText(float64(b))
 }
 
 // setName is a set's, and the destination of its part.
@@ -94,6 +102,8 @@ func setName(s host.State) string {
 // setState is a set's state in a word.
 func setState(s host.State) string {
 	switch {
+	case s.Controlling && s.DryRun:
+		return "would be controlled"
 	case s.Controlling:
 		return "controlled"
 	case s.Waiting:

@@ -19,12 +19,13 @@ func collectiveTopCommand(a *app) *cobra.Command {
 		Short: "Watch the sets of a running program live",
 		Long: `Top asks "headgate collective run" again and again: for each set whether it is controlled
 and since when, what it carries of what it needs, and what of that it sent again, now and
-in the time before; for each connection what it needs, its rate, its share of the set
-beside the part that it is to have, its pace, and how its share went in the last minute.
-Keys: q quit, p pause, arrows scroll.
+in the time before; for each connection whether it is capped, free, idle or still being
+learnt, what it needs, its rate, its share of the set beside the part that it is to have,
+its cap (its pace, or its window with the seed's law), and its share in the last 60
+readings. Keys: q quit, p pause, arrows scroll.
 
 Where standard output is not a terminal it prints the same again and again, and with -o
-json one object a line. NO_COLOR in the environment takes colours away.`,
+json an array of all sets a line. NO_COLOR in the environment takes colours away.`,
 		Example: `  headgate collective top
   headgate collective top --once
   headgate collective top -o json | jq -c '.[].connections[]'`,
@@ -33,7 +34,7 @@ json one object a line. NO_COLOR in the environment takes colours away.`,
 	instance := instanceFlag(c)
 	interval := c.Flags().Duration("interval", time.Second, "time between two readings")
 	once := c.Flags().Bool("once", false, "print one interval and end")
-	output := tableOrJSONFlag(c)
+	output := setsFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := checkInstance(*instance); err != nil {
 			return usageError{err, c.CommandPath()}

@@ -12,18 +12,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Serve answers under /metrics at an address until stop.
-func Serve(address string, all ...prometheus.Collector) (stop func() error, err error) {
-	registry := prometheus.NewPedanticRegistry()
-	for _, c := range all {
-		if err := registry.Register(c); err != nil {
-			return nil, err
-		}
-	}
+// Listen takes the address for Serve: whoever does so first knows that it is free before there
+// is anything to tell. Who asks in between is kept waiting.
+func Listen(address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("cannot serve metrics: %w", err)
 	}
+	return l, nil
+}
+
+// Serve answers under /metrics until stop, which closes the listener, too.
+func Serve(l net.Listener, all ...prometheus.Collector) (stop func() error) {
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(all...)
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	// Who sends its request slowly is not waited for.
@@ -33,5 +35,5 @@ func Serve(address string, all ...prometheus.Collector) (stop func() error, err 
 			slog.Error("metrics are not served any more", "error", err)
 		}
 	}()
-	return s.Close, nil
+	return s.Close
 }

@@ -25,7 +25,29 @@ type SetMember struct {
 	// known yet.
 	Share, Part float64
 	Again       float64   // segments sent again a second
-	History     []float64 // of Share, the newest last
+	History     []float64 // of Share, the newest last, historyLength at most
+}
+
+// Condition is what the connection is doing, in a word: whether it is capped, or had nothing
+// acknowledged in the last second, or it is not known yet what it needs.
+func (m SetMember) Condition() string {
+	switch {
+	case m.Pace > 0 || m.Window > 0:
+		return "capped"
+	case m.ConnectionState.Rate == 0:
+		return "idle"
+	case m.Needs == 0 && m.Weight == 0:
+		return "learning"
+	}
+	return "free"
+}
+
+// cap is its pace; or its window, which is all that the seed's law has.
+func (m SetMember) cap() string {
+	if m.Pace == 0 && m.Window > 0 {
+		return Bytes(uint64(m.Window))
+	}
+	return orDash(float64(m.Pace), Rate)
 }
 
 // SetTracker keeps the last state of each set. Its zero value is ready.
@@ -102,11 +124,11 @@ func SetLines(sets []Set, theme Theme, width int) (lines []string) {
 			ends = max(ends, len(m.Local)+len(m.Remote)+1)
 		}
 		ends = min(ends, 60)
-		head := fmt.Sprintf("  %-*s %8s %8s %6s %6s %8s %8s %7s  %s", ends, "CONNECTION", "NEEDS", "RATE", "SHARE", "PART", "PACE", "RTT", "AGAIN/s", "SHARE, THE LAST MINUTE")
+		head := fmt.Sprintf("  %-*s %-8s %8s %8s %6s %6s %8s %8s %7s  %s", ends, "CONNECTION", "STATE", "NEEDS", "RATE", "SHARE", "PART", "CAP", "RTT", "AGAIN/s", fmt.Sprintf("SHARE, THE LAST %d", historyLength))
 		lines = append(lines, fit2(theme.Dim(head), width))
 		for _, m := range s.Members {
-			text := fmt.Sprintf("  %-*s %8s %8s %6s %6s %8s %8s %7s  ", ends, fit(m.Local+" "+m.Remote, ends, theme.more),
-				orDash(float64(m.Needs), Rate), Rate(m.Rate), percent(m.Share), orDash(m.Part, percent), orDash(float64(m.Pace), Rate),
+			text := fmt.Sprintf("  %-*s %-8s %8s %8s %6s %6s %8s %8s %7s  ", ends, fit(m.Local+" "+m.Remote, ends, theme.more), m.Condition(),
+				orDash(float64(m.Needs), Rate), Rate(m.Rate), percent(m.Share), orDash(m.Part, percent), m.cap(),
 				Delay(m.RTT), perSecond(m.Again))
 			lines = append(lines, fit2(text+theme.shares(m), width))
 		}

@@ -16,8 +16,8 @@ func twoTo1(seconds int) []host.State {
 	return []host.State{{
 		Set: "db", At: time.Duration(seconds) * time.Second, Controlling: true, Resent: 0.003, ResentBefore: 0.12,
 		Connections: []host.ConnectionState{
-			{ID: 1, Local: "10.0.0.1:5432", Remote: "10.0.1.1:40000", Needs: 4_800_000, Acked: bytes(4), Pace: 4_000_000, RTT: 24 * time.Millisecond},
-			{ID: 2, Local: "10.0.0.1:5432", Remote: "10.0.1.2:40000", Needs: 2_400_000, Acked: bytes(2), Retransmits: uint32(3 * seconds), RTT: 25 * time.Millisecond},
+			{ID: 1, Local: "10.0.0.1:5432", Remote: "10.0.1.1:40000", Needs: 4_800_000, Rate: 4_000_000, Acked: bytes(4), Pace: 4_000_000, RTT: 24 * time.Millisecond},
+			{ID: 2, Local: "10.0.0.1:5432", Remote: "10.0.1.2:40000", Needs: 2_400_000, Window: 30 << 10, Rate: 2_000_000, Acked: bytes(2), Retransmits: uint32(3 * seconds), RTT: 25 * time.Millisecond},
 		},
 	}}
 }
@@ -29,9 +29,9 @@ func TestSetLines(t *testing.T) {
 	lines := SetLines(tracker.Update(twoTo1(12)), plainTheme(), 200)
 	for i, want := range []string{
 		"db controlled for 12s, 6.00Mbit of 7.20Mbit, sent again 0.30% (before 12.0%)",
-		"CONNECTION NEEDS RATE SHARE PART PACE RTT AGAIN/s SHARE, THE LAST MINUTE",
-		"10.0.0.1:5432 10.0.1.1:40000 4.80Mbit 4.00Mbit 66.7% 66.7% 4.00Mbit 24.0ms 0 ▅",
-		"10.0.0.1:5432 10.0.1.2:40000 2.40Mbit 2.00Mbit 33.3% 33.3% - 25.0ms 3.0 ▅",
+		"CONNECTION STATE NEEDS RATE SHARE PART CAP RTT AGAIN/s SHARE, THE LAST 60",
+		"10.0.0.1:5432 10.0.1.1:40000 capped 4.80Mbit 4.00Mbit 66.7% 66.7% 4.00Mbit 24.0ms 0 ▅",
+		"10.0.0.1:5432 10.0.1.2:40000 capped 2.40Mbit 2.00Mbit 33.3% 33.3% 30.0KiB 25.0ms 3.0 ▅",
 	} {
 		if got := strings.Join(strings.Fields(lines[i]), " "); got != want {
 			t.Errorf("line %d is %q, want %q", i+1, got, want)
@@ -40,6 +40,27 @@ func TestSetLines(t *testing.T) {
 	for _, line := range SetLines(tracker.Update(twoTo1(14)), plainTheme(), 40) {
 		if len(line) > 40 {
 			t.Errorf("%q is longer than 40", line)
+		}
+	}
+}
+
+// A connection's word is what can be told of it: that it is capped says more than that nothing
+// was acknowledged.
+func TestCondition(t *testing.T) {
+	for _, c := range []struct {
+		of   host.ConnectionState
+		want string
+	}{
+		{host.ConnectionState{Needs: 1, Rate: 1, Pace: 1}, "capped"},
+		{host.ConnectionState{Needs: 1, Window: 1}, "capped"},
+		{host.ConnectionState{Needs: 1}, "idle"},
+		{host.ConnectionState{}, "idle"},
+		{host.ConnectionState{Rate: 1}, "learning"},
+		{host.ConnectionState{Rate: 1, Weight: 2}, "free"},
+		{host.ConnectionState{Rate: 1, Needs: 1}, "free"},
+	} {
+		if got := (SetMember{ConnectionState: c.of}).Condition(); got != c.want {
+			t.Errorf("%+v is %s, want %s", c.of, got, c.want)
 		}
 	}
 }

@@ -19,6 +19,8 @@ type State struct {
 	Destination string `json:"destination,omitempty"`
 	// Waiting: its cgroup, or unit, is not there.
 	Waiting bool `json:"waiting,omitempty"`
+	// DryRun: caps are what it would do.
+	DryRun bool `json:"dry_run,omitempty"`
 	// At is on the kernel's monotonic clock, as is Since: when it was controlled, or let go.
 	At          time.Duration `json:"at_ns"`
 	Since       time.Duration `json:"since_ns"`
@@ -55,6 +57,11 @@ type ConnectionState struct {
 // connections in the order of their ids.
 func (h *Host) State() (out []State) {
 	now := sockops.Now()
+	defer func() {
+		for i := range out {
+			out[i].DryRun = h.dry
+		}
+	}()
 	for _, s := range h.sets {
 		if len(s.parts) == 0 { // nobody's destination yet
 			out = append(out, State{Set: s.policy.Name, At: now, Waiting: s.waiting(), Connections: []ConnectionState{}})
