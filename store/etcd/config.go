@@ -1,0 +1,118 @@
+package etcd
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	"go.etcd.io/etcd/server/v3/embed"
+)
+
+// Ours.
+const (
+	// quota is the most that the store keeps: 16,000 groups are 3 MB, a change of them as much
+	// until it is compacted.
+	quota = 4 << 30
+	// mostRequest and mostOperations: see package store.
+	mostRequest, mostOperations = 32 << 20, 1024
+	// heartbeat and election, in ms: a member that stands still is noticed within a second and a
+	// half, well within the lease of a leader.
+	heartbeat, election = 100, 1000
+)
+
+// Member is one member of the store.
+type Member struct {
+	// Name is among Peers, which have the host at which each is spoken to.
+	Name  string            `json:"name"`
+	Peers map[string]string `json:"peers"`
+	// Dir has the data in "data" and certificates in "tls".
+	Dir string `json:"dir"`
+	// ClientPort is for controllers, PeerPort for other members: the same for all.
+	ClientPort int `json:"client_port"`
+	PeerPort   int `json:"peer_port"`
+	// Joining: the others are there already, and have taken it in.
+	Joining bool `json:"joining,omitempty"`
+}
+
+// URLs are those of all members, for controllers.
+func (m Member) URLs() (urls []string) {
+	for _, name := range m.names() {
+		urls = append(urls, address(m.Peers[name], m.ClientPort))
+	}
+	return urls
+}
+
+// PeerURL is where other members speak to one.
+func (m Member) PeerURL(name string) string { return address(m.Peers[name], m.PeerPort) }
+
+func (m Member) names() (names []string) {
+	for name := range m.Peers {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func address(host string, port int) string {
+	return "https://" + net.JoinHostPort(host, fmt.Sprint(port))
+}
+
+// file is one of Dir/tls.
+func (m Member) file(name string) string { return filepath.Join(m.Dir, "tls", name) }
+
+// DataDir is where etcd keeps what it has.
+func (m Member) DataDir() string { return filepath.Join(m.Dir, "data") }
+
+// config is etcd's.
+func (m Member) config() (*embed.Config, error) {
+	c := embed.NewConfig()
+	c.Name, c.Dir = m.Name, m.DataDir()
+	own := func(port int) ([]url.URL, error) {
+		u, err := url.Parse(address(m.Peers[m.Name], port))
+		if err != nil {
+			return nil, fmt.Errorf("%q is no address of a member: %w", m.Peers[m.Name], err)
+		}
+		return []url.URL{*u}, nil
+	}
+	peer, err := own(m.PeerPort)
+	if err != nil {
+		return nil, err
+	}
+	client, err := own(m.ClientPort)
+	if err != nil {
+		return nil, err
+	}
+	c.ListenPeerUrls, c.AdvertisePeerUrls = peer, peer
+	c.ListenClientUrls, c.AdvertiseClientUrls = client, client
+	var cluster []string
+	for _, name := range m.names() {
+		cluster = append(cluster, name+"="+m.PeerURL(name))
+	}
+	c.InitialCluster, c.InitialClusterToken = strings.Join(cluster, ","), "headgate"
+	if m.Joining {
+		c.ClusterState = embed.ClusterStateFlagExisting
+	}
+	tls := transport.TLSInfo{
+		CertFile: m.file("member.pem"), KeyFile: m.file("member.key"), TrustedCAFile: m.file("authority.pem"), ClientCertAuth: true,
+	}
+	c.ClientTLSInfo, c.PeerTLSInfo = tls, tls
+	c.TickMs, c.ElectionMs = heartbeat, election
+	c.QuotaBackendBytes, c.MaxRequestBytes, c.MaxTxnOps = quota, mostRequest, mostOperations
+	c.LogLevel, c.Logger, c.LogOutputs = "warn", "zap", []string{"stderr"}
+	return c, nil
+}
+
+// read is a Member as Start writes it for its child.
+func read(file string) (m Member, err error) {
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, &m)
+	}
+	return m, err
+}

@@ -1,0 +1,103 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+)
+
+// leadFor is how long a leader that is cut off goes on being one, at most.
+const leadFor = 3 * time.Second
+
+// Term is one controller's time as the leader.
+type Term struct {
+	store *Store
+	key   string
+	since int64 // the store's revision at which it began
+}
+
+// Lead waits to be the leader, and calls act for as long as it is, again and again until ctx
+// ends. act's ctx ends as soon as somebody else may be: the lease of 3 s was not renewed.
+func (s *Store) Lead(ctx context.Context, name string, act func(ctx context.Context, t Term) error) error {
+	for ctx.Err() == nil {
+		if err := s.term(ctx, name, act); err != nil && ctx.Err() == nil {
+			time.Sleep(leadFor / 10) // the store may be away
+		}
+	}
+	return ctx.Err()
+}
+
+func (s *Store) term(ctx context.Context, name string, act func(ctx context.Context, t Term) error) error {
+	session, err := concurrency.NewSession(s.client, concurrency.WithTTL(int(leadFor.Seconds())), concurrency.WithContext(ctx))
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	e := concurrency.NewElection(session, Key(Service, "leader"))
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	go func() {
+		select {
+		case <-session.Done():
+			end()
+		case <-ctx.Done():
+		}
+	}()
+	if err := e.Campaign(ctx, name); err != nil {
+		return err
+	}
+	return act(ctx, Term{s, e.Key(), e.Rev()})
+}
+
+// Leader is the name of the leader, "" if there is none now.
+func (s *Store) Leader(ctx context.Context) (string, error) {
+	got, err := s.client.Get(ctx, Key(Service, "leader")+"/", clientv3.WithFirstCreate()...)
+	if err != nil {
+		return "", readError(err)
+	}
+	if len(got.Kvs) == 0 {
+		return "", nil
+	}
+	return string(got.Kvs[0].Value), nil
+}
+
+// ErrNotLeader means that somebody else is the leader by now.
+var ErrNotLeader = errors.New("another controller is the leader")
+
+// Do is Store.Do of a leader: it does nothing once it is not any more.
+func (t Term) Do(ctx context.Context, ledger string, do func(*Tx) error) (revision int64, err error) {
+	return t.store.Do(ctx, ledger, func(tx *Tx) error {
+		if since, ok, err := tx.Get(t.key, nil); err != nil {
+			return err
+		} else if !ok || since != t.since {
+			return ErrNotLeader
+		}
+		return do(tx)
+	})
+}
+
+// Store is the one that it leads.
+func (t Term) Store() *Store { return t.store }
+
+// Compact forgets what was before a time, as far as it is on record when that was: the revision
+// of the last audit entry before it.
+func (t Term) Compact(ctx context.Context, before time.Time) error {
+	var at int64
+	name := fmt.Sprintf("%016x", before.UnixNano())
+	err := t.store.Backwards(ctx, Prefix(Audit), name, func(d Doc) (bool, error) {
+		at = d.Revision
+		return false, nil
+	})
+	if err != nil || at == 0 {
+		return err
+	}
+	if _, err := t.store.client.Compact(ctx, at); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
+		return readError(err)
+	}
+	return nil
+}

@@ -1,0 +1,215 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"headgate/store"
+	"headgate/store/storetest"
+)
+
+func TestMain(m *testing.M) {
+	storetest.Main()
+	os.Exit(m.Run())
+}
+
+// ledger is what tests keep: so much of so much is promised.
+type ledger struct {
+	Size, Promised int
+}
+
+var errFull = errors.New("it does not fit")
+
+func promise(key string, n int) func(*store.Tx) error {
+	return func(tx *store.Tx) error {
+		var l ledger
+		if _, ok, err := tx.Get(key, &l); err != nil || !ok {
+			return errors.Join(err, errors.New("there is no ledger"))
+		}
+		if l.Promised+n > l.Size {
+			return errFull
+		}
+		l.Promised += n
+		return tx.Put(key, l)
+	}
+}
+
+// Of hundreds who ask at once, through two controllers, exactly as many are promised something as
+// fit; nobody is refused who fits.
+func TestDo(t *testing.T) {
+	m := storetest.Start(t)
+	stores := []*store.Store{storetest.Open(t, m), storetest.Open(t, m)}
+	key := store.Key(store.Interfaces, "h1", "eth0")
+	const size, asking = 300, 400
+	if _, err := stores[0].Do(t.Context(), key, func(tx *store.Tx) error { return tx.Put(key, ledger{Size: size}) }); err != nil {
+		t.Fatal(err)
+	}
+	var promised, refused atomic.Int32
+	var all sync.WaitGroup
+	for i := range asking {
+		all.Go(func() {
+			switch _, err := stores[i%2].Do(t.Context(), key, promise(key, 1)); {
+			case err == nil:
+				promised.Add(1)
+			case errors.Is(err, errFull):
+				refused.Add(1)
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	var l ledger
+	d, ok, err := stores[1].Get(t.Context(), key, 0)
+	if err != nil || !ok || d.Into(&l) != nil || l.Promised != size || promised.Load() != size || refused.Load() != asking-size {
+		t.Errorf("%+v, %d promised, %d refused: %v", l, promised.Load(), refused.Load(), err)
+	}
+}
+
+// A mistake of one request is that one's, and what it had written is not.
+func TestRefusal(t *testing.T) {
+	s := storetest.Open(t, storetest.Start(t))
+	key := store.Key(store.Tenants, "a")
+	var all sync.WaitGroup
+	for i := range 30 {
+		all.Go(func() {
+			_, err := s.Do(t.Context(), "one", func(tx *store.Tx) error {
+				if err := tx.Put(fmt.Sprint(key, i), i); err != nil {
+					return err
+				}
+				switch i % 3 {
+				case 0:
+					return errFull
+				case 1:
+					panic("a mistake")
+				}
+				return nil
+			})
+			if (err == nil) != (i%3 == 2) {
+				t.Errorf("%d: %v", i, err)
+			}
+		})
+	}
+	all.Wait()
+	docs, _, _, err := s.List(t.Context(), key, "", 100)
+	if len(docs) != 10 || err != nil {
+		t.Errorf("%d documents are there, want 10 (%v)", len(docs), err)
+	}
+}
+
+// Who watches is told of every change once, in order, and goes on where he was.
+func TestWatch(t *testing.T) {
+	s := storetest.Open(t, storetest.Start(t))
+	write := func(n int) int64 {
+		t.Helper()
+		key := store.Key(store.Tenants, fmt.Sprint(n))
+		revision, err := s.Do(t.Context(), key, func(tx *store.Tx) error { return tx.Put(key, n) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return revision
+	}
+	first := write(1)
+	for n := 2; n <= 5; n++ {
+		write(n)
+	}
+	follow := func(after int64, most int) (seen []int, last int64) {
+		t.Helper()
+		enough := errors.New("enough")
+		err := s.Watch(t.Context(), store.Prefix(store.Tenants), after, func(revision int64, events []store.Event) error {
+			for _, e := range events {
+				var n int
+				if err := e.Into(&n); err != nil {
+					return err
+				}
+				seen, last = append(seen, n), revision
+			}
+			if len(seen) == most {
+				return enough
+			}
+			return nil
+		}, func(int64) error { return nil })
+		if !errors.Is(err, enough) {
+			t.Fatal(err)
+		}
+		return seen, last
+	}
+	if seen, last := follow(first, 2); fmt.Sprint(seen) != "[2 3]" {
+		t.Errorf("seen are %v", seen)
+	} else if seen, _ := follow(last, 2); fmt.Sprint(seen) != "[4 5]" {
+		t.Errorf("then %v", seen)
+	}
+}
+
+// There is one leader; another is there within the lease and a little after the first is gone, and
+// the first does nothing more.
+func TestLead(t *testing.T) {
+	m := storetest.Start(t)
+	a, b := storetest.Open(t, m), storetest.Open(t, m)
+	terms := make(chan store.Term, 2)
+	lead := func(s *store.Store, name string) (end func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			s.Lead(ctx, name, func(ctx context.Context, t store.Term) error {
+				terms <- t
+				<-ctx.Done()
+				return nil
+			})
+		}()
+		return func() { cancel(); <-done }
+	}
+	endA := lead(a, "a")
+	first := <-terms
+	endB := lead(b, "b")
+	defer endB()
+	key := store.Key(store.Tenants, "x")
+	put := func(tx *store.Tx) error { return tx.Put(key, 1) }
+	if _, err := first.Do(t.Context(), key, put); err != nil {
+		t.Error(err)
+	}
+	if name, err := b.Leader(t.Context()); name != "a" || err != nil {
+		t.Errorf("the leader is %q, %v", name, err)
+	}
+	began := time.Now()
+	endA()
+	second := <-terms
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("there was no leader for %v", took)
+	}
+	if _, err := first.Do(t.Context(), key, put); !errors.Is(err, store.ErrNotLeader) {
+		t.Errorf("who was the leader does as one: %v", err)
+	}
+	if _, err := second.Do(t.Context(), key, put); err != nil {
+		t.Error(err)
+	}
+}
+
+// What was acknowledged is there after the store was killed.
+func TestKilled(t *testing.T) {
+	m := storetest.Start(t)
+	s := storetest.Open(t, m)
+	key := store.Key(store.Tenants, "kept")
+	if _, err := s.Do(t.Context(), key, func(tx *store.Tx) error { return tx.Put(key, "kept") }); err != nil {
+		t.Fatal(err)
+	}
+	m.Stop()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := s.Do(ctx, key, func(tx *store.Tx) error { return tx.Put(key, "lost") }); !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("without a store: %v", err)
+	}
+	again := storetest.Open(t, storetest.Run(t, m.Member))
+	var was string
+	d, ok, err := again.Get(t.Context(), key, 0)
+	if err != nil || !ok || d.Into(&was) != nil || was != "kept" {
+		t.Errorf("it is %q, %v, %v", was, ok, err)
+	}
+}
