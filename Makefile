@@ -12,7 +12,7 @@ help: ## list these targets
 build: ## build ./headgate (needs only Go)
 	$(GO) build -trimpath -o headgate ./cmd/headgate
 
-generate: ## compile the eBPF sources (clang 19) and commit what it gives
+generate: ## compile the eBPF sources (clang 19), make the API from its specification; commit what it gives
 	scripts/deps generate
 	$(GO) generate ./...
 

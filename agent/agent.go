@@ -24,6 +24,16 @@ type Agent struct {
 	Kernel  Kernel
 	// Reload asks to read the files again.
 	Reload <-chan struct{}
+	// Refresh asks to take in what a controller wants now. What was applied by hand stays.
+	Refresh <-chan struct{}
+	// Connections are those that were put in groups of a device; nil is none, ever.
+	Connections func(dev string) []shaper.Assignment
+	// Metered is called with what is in force on each device that has groups, MeterEvery, unless
+	// that is 0.
+	Metered    func(at time.Time, states []shaper.State)
+	MeterEvery time.Duration
+	// Told is called after each round with what could not be done, by device; it may be nil.
+	Told func(troubles map[string]string)
 	// Lock keeps other processes from changing shaping meanwhile; Pending are the
 	// devices whose change waits for confirmation.
 	Lock    func() (unlock func(), err error)
@@ -36,6 +46,7 @@ type Agent struct {
 	Beat   time.Duration
 	Log    *slog.Logger
 
+	meter    <-chan time.Time
 	set      config.Set
 	fresh    bool            // the files were read since the last survey
 	surveyAt time.Time       // when to look next at what there is
@@ -80,6 +91,11 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	a.ready()
+	if a.MeterEvery > 0 {
+		meter := time.NewTicker(a.MeterEvery)
+		defer meter.Stop()
+		a.meter = meter.C
+	}
 	timer, beat := time.NewTimer(0), time.NewTicker(max(a.Beat, time.Millisecond))
 	defer beat.Stop()
 	if a.Beat == 0 {
@@ -96,11 +112,16 @@ func (a *Agent) Run(ctx context.Context) error {
 			if err := a.reload(ctx); err != nil {
 				return err
 			}
+		case <-a.Refresh:
+			a.refresh()
 		case e := <-a.Kernel.Events():
 			if e.Broken != nil {
 				return fmt.Errorf("the kernel's notifications cannot be read any more: %w", e.Broken)
 			}
 			a.note(e)
+		case <-a.meter:
+			a.read()
+			continue
 		case <-beat.C:
 			a.Notify("WATCHDOG=1")
 			continue
@@ -161,6 +182,16 @@ func (a *Agent) reload(ctx context.Context) error {
 	return nil
 }
 
+// refresh takes in what is wanted now. What did not change is not looked at.
+func (a *Agent) refresh() {
+	set, err := a.Load()
+	if err != nil {
+		a.Log.Error("what is wanted has mistakes: what was wanted before holds", "mistakes", err.Error())
+		return
+	}
+	a.set, a.surveyAt = set, time.Time{}
+}
+
 func (a *Agent) ready() {
 	shaped := 0
 	for _, m := range a.devices {
@@ -193,14 +224,48 @@ func (a *Agent) step(ctx context.Context) error {
 			m.timing.failed(time.Now())
 		case err != nil:
 			m.timing.failed(time.Now())
+			m.trouble = err.Error()
 			a.say(m, slog.LevelError, "what the files say cannot be put in force, and is tried again", "error", err)
+		default:
+			m.trouble = ""
 		}
 		if m.want == nil && m.mine == "" {
 			delete(a.devices, index)
 		}
 		a.Notify("WATCHDOG=1\nEXTEND_TIMEOUT_USEC=30000000") // a thousand devices take two minutes
 	}
+	a.tell()
 	return nil
+}
+
+// read reads what is in force, and what it has carried.
+func (a *Agent) read() {
+	var states []shaper.State
+	for _, index := range slices.Sorted(maps.Keys(a.devices)) {
+		m := a.devices[index]
+		if m.mine == "" {
+			continue
+		}
+		state, err := Observe(a.Engines, m.name)
+		if err == nil && state != nil {
+			states = append(states, *state)
+		}
+	}
+	a.Metered(time.Now(), states)
+}
+
+// tell says what could not be done.
+func (a *Agent) tell() {
+	if a.Told == nil {
+		return
+	}
+	troubles := map[string]string{}
+	for _, m := range a.devices {
+		if m.trouble != "" {
+			troubles[m.name] = m.trouble
+		}
+	}
+	a.Told(troubles)
 }
 
 // say logs, but not the same twice in a row about one device.

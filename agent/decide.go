@@ -23,6 +23,10 @@ type memory struct {
 	done   string // cause of the last apply that succeeded
 	timing timing
 	said   string // the last complaint, which is not repeated
+	// trouble is why what is wanted is not in force, "" if it is.
+	trouble string
+	// assigned are the connections that the agent put in groups.
+	assigned []shaper.Assignment
 }
 
 // decide says what to do about a device on which state is in force, or nothing

@@ -30,7 +30,7 @@ func (a *Agent) survey() error {
 		a.fresh = false
 		a.tellAbsent(devices)
 	}
-	wanted := wants(a.set, devices, a.Kernel.Cgroup)
+	wanted := wants(a.set, devices, a.Kernel.Cgroup, a.Connections)
 	for index, w := range wanted {
 		m := a.devices[index]
 		if m == nil {
@@ -147,6 +147,11 @@ func (a *Agent) give(m *memory, engine group.Engine, p shaper.Plan) error {
 	if err != nil {
 		return err
 	}
+	if mark(p) == mark(m.want.plan) { // what was applied by hand may have other groups
+		if err := m.assign(e); err != nil {
+			return err
+		}
+	}
 	now := time.Now()
 	m.timing.fine(now)
 	switch {
@@ -162,6 +167,28 @@ func (a *Agent) give(m *memory, engine group.Engine, p shaper.Plan) error {
 		m.mine = mark(p)
 		a.claim()
 	}
+	return nil
+}
+
+// assign puts connections in groups, and gives others back to the rules.
+func (m *memory) assign(e shaper.Shaper) error {
+	var gone []shaper.Conn
+	for _, had := range m.assigned {
+		if !slices.ContainsFunc(m.want.connections, func(w shaper.Assignment) bool { return w.Conn == had.Conn }) {
+			gone = append(gone, had.Conn)
+		}
+	}
+	if len(gone) > 0 {
+		if err := e.Unassign(m.name, gone); err != nil {
+			return err
+		}
+	}
+	if len(m.want.connections) > 0 {
+		if err := e.Assign(m.name, m.want.connections); err != nil {
+			return err
+		}
+	}
+	m.assigned = m.want.connections
 	return nil
 }
 

@@ -25,6 +25,8 @@ type want struct {
 	plan   shaper.Plan
 	source string   // "file:line"
 	absent []string // cgroups that do not exist now, whose rules wait for them
+	// connections are to be in groups.
+	connections []shaper.Assignment
 	// cause tells all that the kernel's state for this plan depends on: if it
 	// changes, it is time to apply.
 	cause string
@@ -32,7 +34,7 @@ type want struct {
 
 // wants is what the files ask for the devices that exist. cgroup gives the id of
 // a cgroup, or false if there is none.
-func wants(set config.Set, devices []Device, cgroup func(path string) (uint64, bool)) map[int]want {
+func wants(set config.Set, devices []Device, cgroup func(path string) (uint64, bool), connections func(dev string) []shaper.Assignment) map[int]want {
 	out := map[int]want{}
 	for _, d := range devices {
 		i, ok := set.For(d.Name)
@@ -50,7 +52,10 @@ func wants(set config.Set, devices []Device, cgroup func(path string) (uint64, b
 			}
 		}
 		w.plan.Out = withoutCgroups(w.plan.Out, w.absent)
-		w.cause = fmt.Sprint(d.Index, d.MTU, d.Up, w.engine, mark(w.plan), ids)
+		if connections != nil {
+			w.connections = connections(d.Name)
+		}
+		w.cause = fmt.Sprint(d.Index, d.MTU, d.Up, w.engine, mark(w.plan), ids, w.connections)
 		out[d.Index] = w
 	}
 	return out

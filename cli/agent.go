@@ -19,7 +19,7 @@ import (
 
 func agentCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "agent -f FILE",
+		Use:   "agent [-f FILE]",
 		Short: "Keep a configuration in force as devices and services come and go",
 		Long: `Agent applies the configuration and keeps it in force until it is told to stop:
 on devices that appear later or return, after a change of MTU or name, when a
@@ -32,8 +32,13 @@ until the agent reads its files again (SIGHUP, a restart) or the device comes
 anew; what "headgate clear" takes away there comes back at once.
 
 SIGHUP reads the files again; with mistakes in them, what they said before
-holds. A rule that names a cgroup waits until there is one.`,
+holds. A rule that names a cgroup waits until there is one.
+
+On a host that has joined a service ("headgate agent join") its controllers say what
+devices are to have that its files do not name. Cut off, the agent goes on with what it
+has.`,
 		Example: `  headgate agent -f /etc/headgate
+  headgate agent
   systemctl reload headgate`,
 		Args: cobra.NoArgs,
 	}
@@ -41,20 +46,28 @@ holds. A rule that names a cgroup waits until there is one.`,
 	level := logLevel(slog.LevelInfo)
 	c.Flags().Var(&level, "log-level", "log what is at least this important")
 	completeFlag(c, "log-level", oneOf("debug", "info", "warn", "error"))
+	dir := c.Flags().String("dir", agentDir, "the `DIR` in which a host that has joined a service keeps everything")
+	c.AddCommand(agentJoinCommand(a))
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		switch {
+		case len(*files) == 0 && joined(*dir):
 		case len(*files) == 0:
 			return usageError{errors.New("there is no configuration: write -f and a file or directory"), c.CommandPath()}
 		case slices.Contains(*files, "-"):
 			return usageError{errors.New("standard input cannot be read again: write -f and a file or directory"), c.CommandPath()}
 		}
-		return a.agent(c.Context(), *files, slog.Level(level))
+		return a.agent(c.Context(), *files, *dir, slog.Level(level))
 	}
 	return c
 }
 
-func (a *app) agent(ctx context.Context, files []string, level slog.Level) error {
-	load := func() (config.Set, error) { return read(files, nil) }
+func (a *app) agent(ctx context.Context, files []string, dir string, level slog.Level) error {
+	load := func() (config.Set, error) {
+		if len(files) == 0 {
+			return config.Set{}, nil
+		}
+		return read(files, nil)
+	}
 	if _, err := load(); err != nil {
 		return err // before anything that needs rights
 	}
@@ -80,11 +93,19 @@ func (a *app) agent(ctx context.Context, files []string, level slog.Level) error
 	log := slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level, ReplaceAttr: withoutTime}))
 	slog.SetDefault(log) // the engines' warnings too
 	notify, beat := agent.Notifier()
-	return (&agent.Agent{
+	ag := &agent.Agent{
 		Load: load, Engines: a.engines, Kernel: kernel, Reload: reload, Claim: claim,
 		Lock: store.Lock, Pending: func() []string { return waiting(store) },
 		Notify: notify, Beat: beat, Log: log,
-	}).Run(ctx)
+	}
+	if !joined(dir) {
+		return ag.Run(ctx)
+	}
+	remote, err := a.openRemote(dir, kernel, load)
+	if err != nil {
+		return err
+	}
+	return remote.run(ctx, ag)
 }
 
 // waiting are the devices whose change waits for confirmation, or is being

@@ -32,14 +32,19 @@ off, which is what the flag is for. Edit files under /etc/headgate only after
 confirming: they are applied at boot as they are.`,
 		Example: `  headgate apply -f eth0.yaml
   headgate apply -f /etc/headgate --ignore-missing
-  headgate apply -f eth0.yaml --confirm-within 60s`,
+  headgate apply -f eth0.yaml --confirm-within 60s
+  headgate apply --server default --host web1 -f web1.yaml`,
 		Args: cobra.NoArgs,
 	}
 	files, missing := fileFlag(c), ignoreMissingFlag(c)
 	within := c.Flags().Duration("confirm-within", 0, "roll back unless \"headgate confirm\" is run within this time, such as 60s")
 	dryRun := c.Flags().Bool("dry-run", false, "only say what would be changed, as plan does")
-	output := outputFlag(c)
+	output, at := outputFlag(c), thereFlags(c)
+	c.MarkFlagsMutuallyExclusive("server", "confirm-within")
 	c.RunE = func(c *cobra.Command, _ []string) error {
+		if at.asked() {
+			return a.applyThere(c, at, *files, *dryRun, *output)
+		}
 		if c.Flags().Changed("confirm-within") && (*within < minConfirm || *within > maxConfirm) {
 			return usageError{fmt.Errorf("--confirm-within %v is not possible: write %v to %v", *within, minConfirm, maxConfirm), c.CommandPath()}
 		}

@@ -27,8 +27,11 @@ is a protocol and its two ends, in either order.`,
 		ValidArgsFunction: a.completeGroups(),
 	}
 	dev, conns := a.connFlags(c)
-	output := outputFlag(c)
+	output, at := outputFlag(c), thereFlags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if at.asked() {
+			return a.assignThere(c, at, *dev, args[0], *conns)
+		}
 		list, state, err := a.connsOn(c, *dev, *conns)
 		if err != nil {
 			return err
@@ -61,8 +64,11 @@ func unassignCommand(a *app) *cobra.Command {
 		Args: cobra.NoArgs,
 	}
 	dev, conns := a.connFlags(c)
-	output := outputFlag(c)
+	output, at := outputFlag(c), thereFlags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
+		if at.asked() {
+			return a.assignThere(c, at, *dev, "", *conns)
+		}
 		list, state, err := a.connsOn(c, *dev, *conns)
 		if err != nil {
 			return err

@@ -26,7 +26,11 @@ rolled back any more.`,
 	dev := a.devFlag(c, "", "the device, or all that have bandwidth groups", "all")
 	output := outputFlag(c)
 	required(c, "dev")
-	c.RunE = func(*cobra.Command, []string) error {
+	at := thereFlags(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if at.asked() {
+			return a.clearThere(c.Context(), at, *dev, *output)
+		}
 		store, unlock, err := a.lock()
 		if err != nil {
 			return err

@@ -24,8 +24,11 @@ change that apply would make. A device that has what it should is "up to date".`
 		Args: cobra.NoArgs,
 	}
 	files, output := fileFlag(c), outputFlag(c)
-	missing := ignoreMissingFlag(c)
+	missing, at := ignoreMissingFlag(c), thereFlags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
+		if at.asked() {
+			return a.applyThere(c, at, *files, true, *output)
+		}
 		return a.plan(c, *files, *missing, *output)
 	}
 	return c

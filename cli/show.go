@@ -38,8 +38,11 @@ traffic control and drift (what an apply of the same would mend) are named.`,
 	}
 	dev := a.devFlag(c, "all", "one device, or all that have bandwidth groups", "all")
 	over := c.Flags().Duration("over", 0, "measure rates over this time, such as 1s")
-	output := outputFlag(c)
+	output, at := outputFlag(c), thereFlags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if at.asked() {
+			return a.showThere(c.Context(), at, *dev, *output)
+		}
 		if *over < 0 || *over > time.Hour {
 			return usageError{fmt.Errorf("--over %v is not possible: write a time up to an hour, such as 1s", *over), c.CommandPath()}
 		}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestDocumentedConfiguration reads every Interface, and list of Servers, in the Markdown files, so
-// that what users copy is right.
+// TestDocumentedConfiguration reads every Interface, and list of Servers and Controllers, in the
+// Markdown files, so that what users copy is right.
 func TestDocumentedConfiguration(t *testing.T) {
 	found := 0
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
@@ -22,7 +22,7 @@ func TestDocumentedConfiguration(t *testing.T) {
 		}
 		for _, block := range strings.Split(string(text), "```yaml\n")[1:] {
 			block, _, _ = strings.Cut(block, "```")
-			if !strings.Contains(block, "kind: Interface") && !strings.Contains(block, "kind: Servers") {
+			if !strings.Contains(block, "kind: Interface") && !strings.Contains(block, "kind: Servers") && !strings.Contains(block, "kind: Controllers") {
 				continue
 			}
 			found++

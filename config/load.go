@@ -25,6 +25,12 @@ type Set struct {
 	// Collectives are sets of connections, of any device. No two have the same Name or
 	// Cgroup.
 	Collectives []Collective
+	// Controllers are for the service.
+	Controllers []Controllers
+}
+
+func (s *Set) empty() bool {
+	return len(s.Interfaces) == 0 && len(s.Servers) == 0 && len(s.Collectives) == 0 && len(s.Controllers) == 0
 }
 
 // kinds are the documents that may be written. A new kind is a line here, a
@@ -35,6 +41,9 @@ var kinds = map[string]func(*Set, *source, *node){
 	},
 	"Collective": func(set *Set, s *source, n *node) {
 		set.Collectives = append(set.Collectives, collectiveDocument(s, n))
+	},
+	"Controllers": func(set *Set, s *source, n *node) {
+		set.Controllers = append(set.Controllers, controllersDocument(s, n))
 	},
 	"Servers": func(set *Set, s *source, n *node) {
 		set.Servers = append(set.Servers, serversDocument(s, n))
@@ -49,7 +58,7 @@ func Load(paths []string, stdin io.Reader) (Set, error) {
 	for _, path := range paths {
 		l.path(path, stdin)
 	}
-	if len(l.mistakes) == 0 && len(l.set.Interfaces) == 0 && len(l.set.Servers) == 0 && len(l.set.Collectives) == 0 {
+	if len(l.mistakes) == 0 && l.set.empty() {
 		l.file(strings.Join(paths, " "), "there is no document: write one that begins with kind: Interface")
 	}
 	l.sameDev()

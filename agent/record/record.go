@@ -1,0 +1,245 @@
+package record
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Ours.
+const (
+	// kept is how long minutes are.
+	kept = 7 * 24 * time.Hour
+	// saveEvery bounds what a power cut takes; a process that is killed loses nothing, because
+	// the kernel counts on.
+	saveEvery = 10 * time.Second
+	// longest is the longest time between two readings that is accounted as one: what is longer
+	// was not seen, and whether guarantees were met in it is not known.
+	longest = 10 * time.Second
+)
+
+// Record is on disk, in a folder: a file a day, of lines, and the current minute.
+type Record struct {
+	dir string
+
+	mu    sync.Mutex
+	now   current
+	saved time.Time
+}
+
+// current is the minute that is not over.
+type current struct {
+	Minute int64     `json:"minute"` // since the epoch
+	At     time.Time `json:"at"`     // of the last reading
+	// Read are counters at that reading, and Usage is of the minute so far, by device and group.
+	Read  map[string]map[string]Counters `json:"read"`
+	Usage map[string]map[string]Usage    `json:"usage"`
+}
+
+// line is one minute of one device.
+type line struct {
+	Minute int64            `json:"minute"`
+	Dev    string           `json:"dev"`
+	Groups map[string]Usage `json:"groups"`
+}
+
+// Open reads what a folder has.
+func Open(dir string) (*Record, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	r := &Record{dir: dir}
+	text, err := os.ReadFile(r.current())
+	if err == nil {
+		err = json.Unmarshal(text, &r.now)
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("the current minute cannot be read: %w", err)
+	}
+	if r.now.Read == nil {
+		r.now.Read, r.now.Usage = map[string]map[string]Counters{}, map[string]map[string]Usage{}
+	}
+	return r, nil
+}
+
+func (r *Record) current() string { return filepath.Join(r.dir, "current.json") }
+
+// Take accounts for a reading of all devices that have groups.
+func (r *Record) Take(at time.Time, devices map[string][]Group) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	minute := at.Unix() / 60
+	if r.now.Minute != minute {
+		if err := r.finish(); err != nil {
+			return err
+		}
+		r.now.Minute, r.now.Usage = minute, map[string]map[string]Usage{}
+	}
+	took := at.Sub(r.now.At)
+	for dev, groups := range devices {
+		before, known := r.now.Read[dev]
+		r.now.Read[dev] = counters(groups)
+		if !known || took <= 0 {
+			continue
+		}
+		to := r.now.Usage[dev]
+		if to == nil {
+			to = map[string]Usage{}
+			r.now.Usage[dev] = to
+		}
+		for _, direction := range []string{"out/", "in/"} {
+			of := slices.DeleteFunc(slices.Clone(groups), func(g Group) bool { return !strings.HasPrefix(g.Name, direction) })
+			for name, u := range account(before, of, took) {
+				if took > longest { // it was not there: what left is known, and nothing else
+					u = Usage{Delivered: u.Delivered, Offered: u.Offered, Drops: u.Drops, Marks: u.Marks}
+				}
+				sum := to[name]
+				sum.Add(u)
+				to[name] = sum
+			}
+		}
+	}
+	for dev := range r.now.Read {
+		if _, there := devices[dev]; !there {
+			delete(r.now.Read, dev)
+		}
+	}
+	r.now.At = at
+	if at.Sub(r.saved) < saveEvery {
+		return nil
+	}
+	return r.save(at)
+}
+
+func counters(groups []Group) map[string]Counters {
+	out := make(map[string]Counters, len(groups))
+	for _, g := range groups {
+		out[g.Name] = g.Counters
+	}
+	return out
+}
+
+// Close writes what there is.
+func (r *Record) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.save(r.now.At)
+}
+
+func (r *Record) save(at time.Time) error {
+	r.saved = at
+	text, err := json.Marshal(r.now)
+	if err != nil {
+		return err
+	}
+	fresh := r.current() + ".new"
+	if err := os.WriteFile(fresh, text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(fresh, r.current())
+}
+
+// finish writes the minute that is over, and what is current then: a minute that is written twice,
+// because the process was killed in between, is the same twice, and is read once.
+func (r *Record) finish() error {
+	if len(r.now.Usage) == 0 {
+		return nil
+	}
+	f, err := os.OpenFile(r.day(r.now.Minute), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	var text []byte
+	for dev, groups := range r.now.Usage {
+		one, err := json.Marshal(line{r.now.Minute, dev, groups})
+		if err != nil {
+			return errors.Join(err, f.Close())
+		}
+		text = append(append(text, one...), '\n')
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	r.forget()
+	return nil
+}
+
+func (r *Record) day(minute int64) string {
+	return filepath.Join(r.dir, time.Unix(60*minute, 0).UTC().Format(time.DateOnly)+".jsonl")
+}
+
+// forget removes days that are over for long.
+func (r *Record) forget() {
+	days, _ := filepath.Glob(filepath.Join(r.dir, "*.jsonl"))
+	for _, d := range days {
+		day, err := time.Parse(time.DateOnly, strings.TrimSuffix(filepath.Base(d), ".jsonl"))
+		if err == nil && r.now.At.Sub(day) > kept+24*time.Hour {
+			os.Remove(d)
+		}
+	}
+}
+
+// Usage is what each group of each device had from one time to another, by whole minutes; the
+// current one is in it as far as it is.
+func (r *Record) Usage(since, until time.Time) (map[string]map[string]Usage, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	from, to := since.Unix()/60, until.Unix()/60
+	out := map[string]map[string]Usage{}
+	seen := map[string]bool{}
+	add := func(l line) {
+		key := fmt.Sprint(l.Minute, " ", l.Dev)
+		if l.Minute < from || l.Minute > to || seen[key] {
+			return
+		}
+		seen[key] = true
+		sums := out[l.Dev]
+		if sums == nil {
+			sums = map[string]Usage{}
+			out[l.Dev] = sums
+		}
+		for name, u := range l.Groups {
+			sum := sums[name]
+			sum.Add(u)
+			sums[name] = sum
+		}
+	}
+	for day := since.UTC().Truncate(24 * time.Hour); !day.After(until); day = day.Add(24 * time.Hour) {
+		if err := read(r.day(day.Unix()/60), add); err != nil {
+			return nil, err
+		}
+	}
+	for dev, groups := range r.now.Usage {
+		add(line{r.now.Minute, dev, groups})
+	}
+	return out, nil
+}
+
+// read reads a day; a line that was not finished is left out.
+func read(name string, add func(line)) error {
+	f, err := os.Open(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		var l line
+		if json.Unmarshal(lines.Bytes(), &l) == nil {
+			add(l)
+		}
+	}
+	return lines.Err()
+}

@@ -1,0 +1,144 @@
+package record
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"headgate/unit"
+)
+
+// A second of four groups: who waits and gets too little was not met, who leaves some lends as much
+// as others borrow.
+func TestAccount(t *testing.T) {
+	before := map[string]Counters{
+		"out/short": {Bytes: 1000, Packets: 1, Backlog: 9000}, "out/idle": {}, "out/greedy": {Bytes: 500, Backlog: 1},
+		"out/anew": {Bytes: 1e6, Packets: 1000},
+	}
+	now := []Group{
+		{"out/short", true, 8 * unit.Mbit, Counters{Bytes: 501_000, Packets: 501, Backlog: 19_000, Drops: 10, Marks: 3}},
+		{"out/idle", true, 8 * unit.Mbit, Counters{}},
+		{"out/greedy", true, 8 * unit.Mbit, Counters{Bytes: 1_500_500, Packets: 1500, Backlog: 1}},
+		{"out/anew", true, 0, Counters{Bytes: 200, Packets: 2}},
+	}
+	got := account(before, now, time.Second)
+	for name, want := range map[string]Usage{
+		"out/short":  {Seconds: 1, Offered: 520_000, Delivered: 500_000, Guaranteed: 1e6, Drops: 10, Marks: 3, Unmet: 1},
+		"out/idle":   {Seconds: 1, Guaranteed: 1e6},
+		"out/greedy": {Seconds: 1, Offered: 1_500_000, Delivered: 1_500_000, Guaranteed: 1e6, Borrowed: 500_000},
+		"out/anew":   {Seconds: 1, Offered: 200, Delivered: 200, Borrowed: 200},
+	} {
+		u := got[name]
+		u.Lent = 0
+		if u != want {
+			t.Errorf("%s: %+v, want %+v", name, u, want)
+		}
+	}
+	// 1.5 MB were left, 0.5 MB borrowed: a third of what each left.
+	if s, i := got["out/short"].Lent, got["out/idle"].Lent; s < 166_000 || s > 167_000 || i < 333_000 || i > 334_000 {
+		t.Errorf("lent are %d and %d, want a third of 0.5 and 1 MB", s, i)
+	}
+}
+
+// reading is one group that has had so many bytes.
+func reading(bytes uint64) map[string][]Group {
+	return map[string][]Group{"eth0": {{"out/a", true, 8 * unit.Mbit, Counters{Bytes: bytes, Packets: bytes / 1000}}}}
+}
+
+// Minutes are there after a kill at any time, each once, and nothing that the kernel counted
+// meanwhile is left out.
+func TestRecord(t *testing.T) {
+	dir := t.TempDir()
+	r, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Date(2026, 5, 1, 23, 58, 0, 0, time.UTC)
+	take := func(second int, bytes uint64) {
+		t.Helper()
+		if err := r.Take(begin.Add(time.Duration(second)*time.Second), reading(bytes)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	total := func(from, to int) Usage {
+		t.Helper()
+		all, err := r.Usage(begin.Add(time.Duration(from)*time.Minute), begin.Add(time.Duration(to)*time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all["eth0"]["out/a"]
+	}
+	for s := range 200 { // three minutes and some, over midnight
+		take(s, uint64(s)*1000)
+	}
+	if u := total(0, 9); u.Delivered != 199_000 || u.Seconds != 199 {
+		t.Errorf("of 200 s there are %+v", u)
+	}
+	if u := total(1, 1); u.Delivered != 60_000 || u.Seconds != 60 {
+		t.Errorf("of one minute there are %+v", u)
+	}
+	// Killed: what was written last is of the 190th second or later.
+	if r, err = Open(dir); err != nil {
+		t.Fatal(err)
+	}
+	take(203, 203_000)
+	take(204, 204_000)
+	if u := total(0, 9); u.Delivered != 204_000 {
+		t.Errorf("after a kill there are %+v", u)
+	}
+	// Killed between the minute and what is current: the minute is written twice.
+	day := filepath.Join(dir, "2026-05-01.jsonl")
+	text, err := os.ReadFile(day)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(day, append(text, append(text, `{"minute": 29`...)...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if u := total(0, 9); u.Delivered != 204_000 {
+		t.Errorf("with a minute twice there are %+v", u)
+	}
+	// Stood still for a minute: what left is known, whether guarantees were met is not.
+	take(264, 300_000)
+	if u := total(0, 9); u.Delivered != 300_000 || u.Seconds > 206 {
+		t.Errorf("after a minute of nothing there are %+v", u)
+	}
+	// A group that was made anew counts from 0.
+	take(265, 1000)
+	if u := total(0, 9); u.Delivered != 301_000 {
+		t.Errorf("after the group was made anew there are %+v", u)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A week of minutes is read in a time that an operator waits for.
+func BenchmarkUsage(b *testing.B) {
+	r, err := Open(b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	begin := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
+	var groups []Group
+	for g := range 50 {
+		groups = append(groups, Group{fmt.Sprint("out/g", g), true, unit.Mbit, Counters{}})
+	}
+	for m := range 7 * 24 * 60 {
+		for s := range 2 {
+			for g := range groups {
+				groups[g].Bytes += 1000
+			}
+			if err := r.Take(begin.Add(time.Duration(60*m+5*s)*time.Second), map[string][]Group{"eth0": groups}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	for b.Loop() {
+		if _, err := r.Usage(begin, begin.Add(7*24*time.Hour)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"headgate/api"
+	"headgate/internal/pki"
+)
+
+// Identity is who an agent is, and whom it speaks to.
+type Identity struct {
+	Host string `json:"host"`
+	pki.Pair
+	// Authority is the service's certificate, Agents are where controllers listen for agents.
+	Authority []byte   `json:"authority"`
+	Agents    []string `json:"agents"`
+}
+
+const identityFile = "identity.json"
+
+// ErrNotJoined means that this host has not joined a service.
+var ErrNotJoined = errors.New("this host has not joined a service")
+
+// ReadIdentity is that of a folder.
+func ReadIdentity(dir string) (id Identity, err error) {
+	err = readFile(filepath.Join(dir, identityFile), &id)
+	if errors.Is(err, os.ErrNotExist) {
+		err = ErrNotJoined
+	}
+	return id, err
+}
+
+func (id Identity) save(dir string) error {
+	return writeFile(filepath.Join(dir, identityFile), id)
+}
+
+// Join has a controller sign a certificate for a host, for a token that is good for it once, and
+// keeps it in the folder. Pin is the hash of the service's authority (pki.Hash).
+func Join(ctx context.Context, dir, server, host, token, pin string) error {
+	u, err := url.Parse(server)
+	if err != nil || u.Scheme != "https" || u.Hostname() == "" {
+		return fmt.Errorf("%q is no address of a controller: write for example https://10.0.0.1:8420", server)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	request, key, err := pki.Request(host)
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(map[string]string{"request": string(request)})
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.JoinPath("v1", "hosts", url.PathEscape(host), "certificate").String(), bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("Content-Type", "application/json")
+	client := &http.Client{Timeout: joinPatience, Transport: &http.Transport{TLSClientConfig: pki.Pinned(u.Hostname(), pin)}}
+	answer, err := client.Do(r)
+	if err != nil {
+		return fmt.Errorf("cannot join: %w", err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		var p api.Problem
+		json.NewDecoder(answer.Body).Decode(&p)
+		return fmt.Errorf("cannot join: %s: %s", answer.Status, deref(p.Detail))
+	}
+	var got api.Certificate
+	if err := json.NewDecoder(answer.Body).Decode(&got); err != nil {
+		return fmt.Errorf("cannot join: the controller's answer cannot be read: %w", err)
+	}
+	return Identity{
+		Host: host, Pair: pki.Pair{Cert: []byte(got.Certificate), Key: key},
+		Authority: []byte(got.Authority), Agents: got.Agents,
+	}.save(dir)
+}
+
+const joinPatience = 10 * time.Second
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func readFile(name string, v any) error {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, v); err != nil {
+		return fmt.Errorf("%s is damaged: %w", name, err)
+	}
+	return nil
+}
+
+// writeFile writes a file whole or not at all, and to the disk.
+func writeFile(name string, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	fresh := name + ".new"
+	f, err := os.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(fresh, name)
+}

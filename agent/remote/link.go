@@ -1,0 +1,250 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+
+	"headgate/api/agents"
+	"headgate/internal/pki"
+)
+
+// Ours.
+const (
+	// aliveEvery and aliveWithin: a controller that is cut off is left within 10 s.
+	aliveEvery, aliveWithin = 5 * time.Second, 5 * time.Second
+	dialPatience            = 2 * time.Second
+	// firstPause and lastPause are before another controller is tried; each agent adds a part of
+	// its own, so that thousands do not come at once.
+	firstPause, lastPause = 200 * time.Millisecond, 5 * time.Second
+	mostMessage           = 32 << 20
+	// reportEvery, or closely while somebody watches.
+	reportEvery, reportClosely = time.Second, 100 * time.Millisecond
+)
+
+// Link is the agent's side of the stream.
+type Link struct {
+	Dir     string
+	Version string
+	Intent  *Intent
+	// Changed is called after something new is wanted, and does not wait.
+	Changed func()
+	// Facts and Report are what is told: once, and again and again.
+	Facts  func() *agents.Facts
+	Report func() *agents.Report
+	// Usage answers from the record, Probe measures.
+	Usage func(q *agents.UsageQuestion) *agents.UsageAnswer
+	Probe func(ctx context.Context, q *agents.ProbeQuestion, said func(*agents.ProbeAnswer))
+
+	mu       sync.Mutex
+	enforced *agents.Enforced
+	tell     chan struct{} // enforced is another
+}
+
+// Enforced is told by whoever enforces: what is in force, and what could not be done, by device.
+func (l *Link) Enforced(fence *agents.Fence, troubles map[string]string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.enforced = &agents.Enforced{Fence: fence, Troubles: troubles}
+	select {
+	case l.tell <- struct{}{}:
+	default:
+	}
+}
+
+// NewLink is one that is told of.
+func NewLink(dir, version string, intent *Intent) *Link {
+	return &Link{Dir: dir, Version: version, Intent: intent, tell: make(chan struct{}, 1)}
+}
+
+// Run keeps a stream to a controller until ctx ends.
+func (l *Link) Run(ctx context.Context) error {
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		id, err := ReadIdentity(l.Dir)
+		if err != nil {
+			return err
+		}
+		if len(id.Agents) == 0 {
+			return errors.New("the service has said no address for agents: give the controller one (--agents-at)")
+		}
+		began := time.Now()
+		at := id.Agents[rand.IntN(len(id.Agents))]
+		err = l.once(ctx, id, at)
+		if ctx.Err() != nil {
+			return nil
+		}
+		slog.Warn("the controller is not there; what is in force stays", "controller", at, "error", err)
+		if time.Since(began) > lastPause {
+			pause = firstPause
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause/2 + rand.N(pause)):
+		}
+	}
+}
+
+// once is one stream, until it ends.
+func (l *Link) once(ctx context.Context, id Identity, at string) error {
+	tls, err := pki.Client(&id.Pair, id.Authority)
+	if err != nil {
+		return err
+	}
+	conn, err := grpc.NewClient(at, grpc.WithTransportCredentials(credentials.NewTLS(tls)),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: dialPatience}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: aliveEvery, Timeout: aliveWithin, PermitWithoutStream: true}),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(mostMessage), grpc.MaxCallSendMsgSize(mostMessage)))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	client := agents.NewAgentsClient(conn)
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	stream, err := client.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	hello := &agents.Hello{Version: l.Version, Fence: l.Intent.Fence(), Interfaces: l.Intent.Revisions()}
+	if err := stream.Send(&agents.FromAgent{Message: &agents.FromAgent_Hello{Hello: hello}}); err != nil {
+		return err
+	}
+	s := &session{Link: l, stream: stream, every: reportEvery, out: make(chan *agents.FromAgent, 16), closely: make(chan bool, 1)}
+	go func() { end(s.receive(ctx)) }()
+	go func() { end(l.renew(ctx, client, id)) }()
+	return s.send(ctx)
+}
+
+// session is one stream at work.
+type session struct {
+	*Link
+	stream  agents.Agents_ConnectClient
+	every   time.Duration
+	out     chan *agents.FromAgent
+	closely chan bool
+}
+
+func (s *session) send(ctx context.Context) error {
+	if err := s.stream.Send(&agents.FromAgent{Message: &agents.FromAgent_Facts{Facts: s.Facts()}}); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	enforced := s.enforced
+	s.mu.Unlock()
+	if enforced != nil {
+		if err := s.stream.Send(&agents.FromAgent{Message: &agents.FromAgent_Enforced{Enforced: enforced}}); err != nil {
+			return err
+		}
+	}
+	tick := time.NewTicker(s.every)
+	defer tick.Stop()
+	for {
+		var m *agents.FromAgent
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case m = <-s.out:
+		case closely := <-s.closely:
+			s.every = reportEvery
+			if closely {
+				s.every = reportClosely
+			}
+			tick.Reset(s.every)
+			continue
+		case <-s.tell:
+			s.mu.Lock()
+			m = &agents.FromAgent{Message: &agents.FromAgent_Enforced{Enforced: s.enforced}}
+			s.mu.Unlock()
+			// Whose devices are has changed, perhaps, and which there are.
+			if err := s.stream.Send(&agents.FromAgent{Message: &agents.FromAgent_Facts{Facts: s.Facts()}}); err != nil {
+				return err
+			}
+		case <-tick.C:
+			m = &agents.FromAgent{Message: &agents.FromAgent_Report{Report: s.Report()}}
+		}
+		if err := s.stream.Send(m); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *session) receive(ctx context.Context) error {
+	for {
+		m, err := s.stream.Recv()
+		if err != nil {
+			return err
+		}
+		switch m := m.Message.(type) {
+		case *agents.ToAgent_Desired:
+			changed, err := s.Intent.Obey(m.Desired)
+			if err != nil {
+				return err // to another controller
+			}
+			if changed {
+				s.Changed()
+			}
+		case *agents.ToAgent_Watch:
+			select {
+			case s.closely <- m.Watch.Closely:
+			default:
+			}
+		case *agents.ToAgent_Usage:
+			go s.answer(ctx, &agents.FromAgent{Message: &agents.FromAgent_Usage{Usage: s.Usage(m.Usage)}})
+		case *agents.ToAgent_Probe:
+			go s.Probe(ctx, m.Probe, func(a *agents.ProbeAnswer) {
+				s.answer(ctx, &agents.FromAgent{Message: &agents.FromAgent_Probe{Probe: a}})
+			})
+		}
+	}
+}
+
+func (s *session) answer(ctx context.Context, m *agents.FromAgent) {
+	select {
+	case s.out <- m:
+	case <-ctx.Done():
+	}
+}
+
+// errRenewed ends a stream that has to begin anew with the new certificate.
+var errRenewed = errors.New("the certificate was renewed")
+
+// renew has the certificate signed anew when two thirds of its life are over.
+func (l *Link) renew(ctx context.Context, client agents.AgentsClient, id Identity) error {
+	c, err := pki.Certificate(id.Cert)
+	if err != nil {
+		return err
+	}
+	due := c.NotBefore.Add(c.NotAfter.Sub(c.NotBefore) * 2 / 3)
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Until(due)):
+		}
+		request, key, err := pki.Request(id.Host)
+		if err != nil {
+			return err
+		}
+		got, err := client.Renew(ctx, &agents.RenewRequest{Request: request})
+		if err != nil {
+			slog.Warn("the certificate cannot be renewed, and is tried again", "until", c.NotAfter, "error", err)
+			due = time.Now().Add(time.Minute)
+			continue
+		}
+		id.Pair, id.Authority = pki.Pair{Cert: got.Certificate, Key: key}, got.Authority
+		if err := id.save(l.Dir); err != nil {
+			return fmt.Errorf("the new certificate cannot be kept: %w", err)
+		}
+		return errRenewed
+	}
+}

@@ -1,0 +1,260 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"headgate/store"
+)
+
+func tenantOf(t store.Tenant) Tenant {
+	out := Tenant{Name: &t.Name}
+	if t.Description != "" {
+		out.Description = &t.Description
+	}
+	if t.Requests > 0 {
+		out.Requests = &t.Requests
+	}
+	return out
+}
+
+// ListTenants lists all.
+func (s *Server) ListTenants(w http.ResponseWriter, r *http.Request, p ListTenantsParams) {
+	out, err := list(r.Context(), s.Store, store.Prefix(store.Tenants), p.After, p.Limit, func(t store.Tenant) (Tenant, bool) { return tenantOf(t), true })
+	show(w, r, out, err)
+}
+
+// GetTenant shows one; a tenant itself alone.
+func (s *Server) GetTenant(w http.ResponseWriter, r *http.Request, name string) {
+	var t store.Tenant
+	doc, ok, err := s.Store.Get(r.Context(), store.Key(store.Tenants, name), 0)
+	if by := principalOf(r); err == nil && (!ok || by.Tenant != "" && by.Tenant != name) {
+		err = notFound("tenant", name)
+	}
+	if err == nil {
+		err = doc.Into(&t)
+	}
+	show(w, r, tenantOf(t), err)
+}
+
+// PutTenant makes or changes one.
+func (s *Server) PutTenant(w http.ResponseWriter, r *http.Request, name string, _ PutTenantParams) {
+	want, err := body[Tenant](r)
+	if err != nil {
+		problem(w, r, err)
+		return
+	}
+	next := store.Tenant{Name: name, Description: or(want.Description, ""), Requests: or(want.Requests, 0)}
+	put(s, w, r, store.Key(store.Tenants, name), next, tenantOf)
+}
+
+// put writes a document that nothing else is bound to.
+func put[Doc, T any](s *Server, w http.ResponseWriter, r *http.Request, key string, next Doc, shown func(Doc) T) {
+	s.change(w, r, key, func(c *call) (answer, error) {
+		var before Doc
+		_, there, err := c.tx.Get(key, &before)
+		if err != nil {
+			return answer{}, err
+		}
+		c.resource = strings.TrimPrefix(key, "/headgate/")
+		var current any
+		if there {
+			current = shown(before)
+		}
+		if err := c.matches(current); err != nil {
+			return answer{}, err
+		}
+		if err := c.tx.Put(key, next); err != nil {
+			return answer{}, err
+		}
+		return shows(http.StatusOK, shown(next))
+	})
+}
+
+// DeleteTenant removes one that has nothing.
+func (s *Server) DeleteTenant(w http.ResponseWriter, r *http.Request, name string, _ DeleteTenantParams) {
+	key := store.Key(store.Tenants, name)
+	s.change(w, r, key, func(c *call) (answer, error) {
+		var before store.Tenant
+		_, there, err := c.tx.Get(key, &before)
+		if err != nil {
+			return answer{}, err
+		}
+		if !there {
+			return answer{}, notFound("tenant", name)
+		}
+		if err := c.matches(tenantOf(before)); err != nil {
+			return answer{}, err
+		}
+		c.resource = strings.TrimPrefix(key, "/headgate/")
+		interfaces, err := c.tx.Keys(store.Prefix(store.Interfaces))
+		if err != nil {
+			return answer{}, err
+		}
+		for _, k := range interfaces {
+			var i store.Interface
+			if _, _, err := c.tx.Get(k, &i); err != nil {
+				return answer{}, err
+			}
+			if i.HasTenant(name) {
+				return answer{}, refuse(http.StatusConflict, "the tenant %s has groups on %s: take them away first", name, strings.TrimPrefix(k, store.Prefix(store.Interfaces)))
+			}
+		}
+		tokens, err := c.tx.Keys(store.Prefix(store.Tokens))
+		if err != nil {
+			return answer{}, err
+		}
+		for _, k := range tokens {
+			var t store.Token
+			if _, _, err := c.tx.Get(k, &t); err != nil {
+				return answer{}, err
+			}
+			if t.Tenant == name {
+				return answer{}, refuse(http.StatusConflict, "the tenant %s has the token %s: take it back first", name, t.ID)
+			}
+		}
+		c.tx.Delete(key)
+		return gone, nil
+	})
+}
+
+// Login says whose a token is.
+func (s *Server) Login(w http.ResponseWriter, r *http.Request) {
+	asked, err := body[struct {
+		Token string `json:"token"`
+	}](r)
+	var t store.Token
+	if err == nil {
+		t, err = s.whose(r.Context(), asked.Token)
+	}
+	out := Principal{Name: t.Name, Role: Role(t.Role), Expires: &t.Expires, Tenant: given(t.Tenant), Host: given(t.Host)}
+	show(w, r, out, err)
+}
+
+// given is nil for "".
+func given(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func tokenOf(t store.Token) Token {
+	return Token{Id: t.ID, Name: t.Name, Role: Role(t.Role), Tenant: given(t.Tenant), Host: given(t.Host), Created: t.Created, Expires: t.Expires}
+}
+
+// ListTokens lists all, or a tenant's own.
+func (s *Server) ListTokens(w http.ResponseWriter, r *http.Request, p ListTokensParams) {
+	by := principalOf(r)
+	out, err := list(r.Context(), s.Store, store.Prefix(store.Tokens), p.After, p.Limit, func(t store.Token) (Token, bool) {
+		return tokenOf(t), by.Tenant == "" || t.Tenant == by.Tenant
+	})
+	show(w, r, out, err)
+}
+
+// How long tokens are good for, if it is not said.
+const (
+	ordinaryLife = 90 * 24 * time.Hour
+	joinLife     = time.Hour
+)
+
+// CreateToken makes one.
+func (s *Server) CreateToken(w http.ResponseWriter, r *http.Request, _ CreateTokenParams) {
+	want, err := body[TokenRequest](r)
+	if err != nil {
+		problem(w, r, err)
+		return
+	}
+	t, err := newToken(want, principalOf(r))
+	if err != nil {
+		problem(w, r, err)
+		return
+	}
+	secret := newSecret()
+	key, id := tokenKey(secret)
+	t.ID = id
+	s.change(w, r, key, func(c *call) (answer, error) {
+		for kind, name := range map[string]string{store.Tenants: t.Tenant, store.Hosts: t.Host} {
+			if name == "" {
+				continue
+			}
+			if _, ok, err := c.tx.Get(store.Key(kind, name), nil); err != nil {
+				return answer{}, err
+			} else if !ok {
+				return answer{}, wrong(strings.TrimSuffix(kind, "s"), fmt.Errorf("there is no %s: make it first", name))
+			}
+		}
+		c.resource = "tokens/" + id
+		if err := c.tx.Put(key, t); err != nil {
+			return answer{}, err
+		}
+		return shows(http.StatusCreated, struct {
+			Token
+			Secret string `json:"token"`
+		}{tokenOf(t), secret})
+	})
+}
+
+// newToken is one as it is asked for, if the caller may.
+func newToken(want TokenRequest, by store.Token) (t store.Token, err error) {
+	t = store.Token{Name: want.Name, Role: store.Role(want.Role), Tenant: or(want.Tenant, ""), Host: or(want.Host, "")}
+	life := ordinaryLife
+	if t.Role == store.Agent {
+		life = joinLife
+	}
+	if want.Life != nil {
+		n, err := strconv.Atoi((*want.Life)[:len(*want.Life)-1])
+		if err != nil {
+			return t, wrong("life", err)
+		}
+		life = time.Duration(n) * map[byte]time.Duration{'m': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour}[(*want.Life)[len(*want.Life)-1]]
+	}
+	t.Created = time.Now().UTC().Truncate(time.Second)
+	t.Expires = t.Created.Add(life)
+	if by.Tenant != "" {
+		if t.Role != store.TenantRole && t.Role != store.Viewer || t.Tenant != "" && t.Tenant != by.Tenant {
+			return t, refuse(http.StatusForbidden, "a tenant makes tokens of the roles tenant and viewer, of its own")
+		}
+		t.Tenant = by.Tenant
+	}
+	switch {
+	case t.Role == store.TenantRole && t.Tenant == "":
+		err = wrong("tenant", fmt.Errorf("say whose it is"))
+	case t.Role == store.Agent && t.Host == "":
+		err = wrong("host", fmt.Errorf("say which host's it is"))
+	case t.Role == store.Operator && t.Tenant != "", t.Role == store.Agent && t.Tenant != "":
+		err = wrong("tenant", fmt.Errorf("the role %s is of no tenant", t.Role))
+	case t.Role != store.Agent && t.Host != "":
+		err = wrong("host", fmt.Errorf("the role %s is of no host", t.Role))
+	}
+	return t, err
+}
+
+// DeleteToken takes one back.
+func (s *Server) DeleteToken(w http.ResponseWriter, r *http.Request, id string, _ DeleteTokenParams) {
+	s.change(w, r, store.Prefix(store.Tokens)+id, func(c *call) (answer, error) {
+		keys, err := c.tx.Keys(store.Prefix(store.Tokens) + id)
+		if err != nil {
+			return answer{}, err
+		}
+		for _, key := range keys {
+			var t store.Token
+			if _, ok, err := c.tx.Get(key, &t); err != nil || !ok {
+				return answer{}, err
+			}
+			if c.by.Tenant != "" && t.Tenant != c.by.Tenant {
+				continue
+			}
+			if err := c.matches(tokenOf(t)); err != nil {
+				return answer{}, err
+			}
+			c.resource = "tokens/" + id
+			c.tx.Delete(key)
+			return gone, nil
+		}
+		return answer{}, notFound("token", id)
+	})
+}

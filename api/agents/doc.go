@@ -1,0 +1,2 @@
+// Package agents is the protocol between agents and controllers: gRPC, made from agents.proto.
+package agents

@@ -1,0 +1,3 @@
+package agents
+
+//go:generate ../../scripts/protoc agents.proto

@@ -1,0 +1,208 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+
+	"headgate/store"
+)
+
+// hostOf is a host with what its agent tells of it.
+func (s *Server) hostOf(h store.Host) HostState {
+	out, connected := s.Agents.State(h.Name)
+	out.Name, out.Connected = &h.Name, &connected
+	if h.Description != "" {
+		out.Description = &h.Description
+	}
+	if h.Revoked {
+		out.Revoked = &h.Revoked
+	}
+	return out
+}
+
+// plainHost is a host as it is meant, whose ETag changes with that alone.
+func plainHost(h store.Host) Host {
+	out := Host{Name: &h.Name}
+	if h.Description != "" {
+		out.Description = &h.Description
+	}
+	if h.Revoked {
+		out.Revoked = &h.Revoked
+	}
+	return out
+}
+
+// ListHosts lists all; to a tenant those on which it has something.
+func (s *Server) ListHosts(w http.ResponseWriter, r *http.Request, p ListHostsParams) {
+	by := principalOf(r)
+	mine := map[string]bool{}
+	var err error
+	if by.Tenant != "" {
+		mine, err = s.hostsOf(r, by.Tenant)
+	}
+	var out page[HostState]
+	if err == nil {
+		out, err = list(r.Context(), s.Store, store.Prefix(store.Hosts), p.After, p.Limit, func(h store.Host) (HostState, bool) {
+			if by.Tenant != "" {
+				return HostState{Name: &h.Name}, mine[h.Name]
+			}
+			return s.hostOf(h), true
+		})
+	}
+	show(w, r, out, err)
+}
+
+// hostsOf are those on which a tenant has something.
+func (s *Server) hostsOf(r *http.Request, tenant string) (map[string]bool, error) {
+	out := map[string]bool{}
+	for after := ""; ; {
+		docs, more, _, err := s.Store.List(r.Context(), store.Prefix(store.Interfaces), after, 1000)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range docs {
+			var i store.Interface
+			if err := d.Into(&i); err != nil {
+				return nil, err
+			}
+			if _, name := store.Name(d.Key); i.HasTenant(tenant) {
+				out[name[0]] = true
+			}
+			after = d.Key
+		}
+		if !more {
+			return out, nil
+		}
+	}
+}
+
+// GetHost shows one.
+func (s *Server) GetHost(w http.ResponseWriter, r *http.Request, name string) {
+	var h store.Host
+	doc, ok, err := s.Store.Get(r.Context(), store.Key(store.Hosts, name), 0)
+	if err == nil && !ok {
+		err = notFound("host", name)
+	}
+	if err == nil {
+		err = doc.Into(&h)
+	}
+	show(w, r, s.hostOf(h), err)
+}
+
+// PutHost makes or changes one.
+func (s *Server) PutHost(w http.ResponseWriter, r *http.Request, name string, _ PutHostParams) {
+	want, err := body[Host](r)
+	if err != nil {
+		problem(w, r, err)
+		return
+	}
+	key := store.Key(store.Hosts, name)
+	s.change(w, r, key, func(c *call) (answer, error) {
+		var h store.Host
+		_, there, err := c.tx.Get(key, &h)
+		if err != nil {
+			return answer{}, err
+		}
+		var current any
+		if there {
+			current = plainHost(h)
+		}
+		if err := c.matches(current); err != nil {
+			return answer{}, err
+		}
+		h.Name, h.Description, h.Revoked = name, or(want.Description, ""), or(want.Revoked, false)
+		c.resource = "hosts/" + name
+		if err := c.tx.Put(key, h); err != nil {
+			return answer{}, err
+		}
+		return shows(http.StatusOK, plainHost(h))
+	})
+}
+
+// DeleteHost removes one with all that is on it.
+func (s *Server) DeleteHost(w http.ResponseWriter, r *http.Request, name string, _ DeleteHostParams) {
+	key := store.Key(store.Hosts, name)
+	s.change(w, r, key, func(c *call) (answer, error) {
+		var h store.Host
+		_, there, err := c.tx.Get(key, &h)
+		if err != nil {
+			return answer{}, err
+		}
+		if !there {
+			return answer{}, notFound("host", name)
+		}
+		if err := c.matches(plainHost(h)); err != nil {
+			return answer{}, err
+		}
+		c.resource = "hosts/" + name
+		for _, kind := range []string{store.Interfaces, store.Collectives} {
+			keys, err := c.tx.Keys(store.Prefix(kind, name))
+			if err != nil {
+				return answer{}, err
+			}
+			if len(keys) > 0 {
+				return answer{}, refuse(http.StatusConflict, "the host %s has %s: take them away first", name, strings.TrimPrefix(keys[0], "/headgate/"))
+			}
+		}
+		c.tx.Delete(key)
+		return gone, nil
+	})
+}
+
+// SignCertificate gives an agent its certificate, for a token that is good for it once.
+func (s *Server) SignCertificate(w http.ResponseWriter, r *http.Request, name string) {
+	by := principalOf(r)
+	asked, err := body[struct {
+		Request string `json:"request"`
+	}](r)
+	if err != nil {
+		problem(w, r, err)
+		return
+	}
+	if by.Host != name {
+		problem(w, r, refuse(http.StatusForbidden, "the token is another host's"))
+		return
+	}
+	signed, serial, err := s.Sign(name, []byte(asked.Request))
+	if err != nil {
+		problem(w, r, wrong("request", err))
+		return
+	}
+	key := store.Key(store.Hosts, name)
+	s.change(w, r, key, func(c *call) (answer, error) {
+		var h store.Host
+		_, there, err := c.tx.Get(key, &h)
+		if err != nil {
+			return answer{}, err
+		}
+		if !there || h.Revoked {
+			return answer{}, refuse(http.StatusForbidden, "the host %s may not join", name)
+		}
+		token, err := c.spend()
+		if err != nil {
+			return answer{}, err
+		}
+		c.tx.Delete(token)
+		h.Serials = []string{serial} // who joins takes the place of whoever was there
+		c.resource = "hosts/" + name
+		if err := c.tx.Put(key, h); err != nil {
+			return answer{}, err
+		}
+		return shows(http.StatusOK, signed)
+	})
+}
+
+// spend is where the caller's token is, which is good for one time.
+func (c *call) spend() (key string, err error) {
+	keys, err := c.tx.Keys(store.Prefix(store.Tokens) + c.by.ID)
+	if err != nil {
+		return "", err
+	}
+	if len(keys) != 1 {
+		return "", refuse(http.StatusUnauthorized, "the token was used already")
+	}
+	if _, ok, err := c.tx.Get(keys[0], nil); err != nil || !ok {
+		return "", refuse(http.StatusUnauthorized, "the token was used already")
+	}
+	return keys[0], nil
+}

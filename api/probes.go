@@ -1,0 +1,59 @@
+package api
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"log/slog"
+	"net/http"
+)
+
+// StartProbe has a host measure.
+func (s *Server) StartProbe(w http.ResponseWriter, r *http.Request, host string, p StartProbeParams) {
+	want, err := body[ProbeRequest](r)
+	if err != nil {
+		problem(w, r, err)
+		return
+	}
+	var b [8]byte
+	rand.Read(b[:])
+	id := hex.EncodeToString(b[:])
+	begun := false
+	s.change(w, r, "probes/"+host, func(c *call) (answer, error) {
+		begun = false
+		if err := c.host(host); err != nil {
+			return answer{}, err
+		}
+		if _, connected := s.Agents.State(host); !connected {
+			return answer{}, refuse(http.StatusConflict, "the agent of %s is not connected", host)
+		}
+		c.resource, begun = "probes/"+host, true
+		return shows(http.StatusAccepted, Probe{Id: id, State: "waiting"})
+	})
+	if !begun || or(p.DryRun, false) {
+		return
+	}
+	if err := s.Agents.Probe(host, id, want); err != nil {
+		slog.Warn("a measurement does not begin", "host", host, "error", err)
+	}
+}
+
+// GetProbe shows what was measured.
+func (s *Server) GetProbe(w http.ResponseWriter, r *http.Request, host, id string) {
+	out, ok := s.Agents.Probed(host, id)
+	if !ok {
+		problem(w, r, notFound("measurement", id))
+		return
+	}
+	show(w, r, out, nil)
+}
+
+// GetHealth says whether the service is well.
+func (s *Server) GetHealth(w http.ResponseWriter, r *http.Request) {
+	if err := s.Store.Ready(r.Context()); err != nil {
+		problem(w, r, err)
+		return
+	}
+	leader, err := s.Store.Leader(r.Context())
+	out := Health{Version: s.Version, Writable: s.Writable(), Leader: given(leader)}
+	show(w, r, out, err)
+}

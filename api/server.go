@@ -1,0 +1,160 @@
+package api
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+
+	"headgate/store"
+)
+
+//go:embed openapi.yaml
+var specification []byte
+
+// Specification is the API's, in OpenAPI 3.1.
+func Specification() []byte { return specification }
+
+// mostBody is the largest request: an interface of 16,000 groups is 3 MB.
+const mostBody = 16 << 20
+
+// Server answers the API.
+type Server struct {
+	Store  *store.Store
+	Agents Agents
+	// Sign makes an agent's certificate.
+	Sign func(host string, request []byte) (c Certificate, serial string, err error)
+	// Version is this program's.
+	Version string
+	// Writable tells whether changes are taken now.
+	Writable func() bool
+
+	spec   *openapi3.T
+	limits limits
+}
+
+// Agents is what agents tell.
+type Agents interface {
+	// State is what a host's agent says of it; false while none is connected.
+	State(host string) (HostState, bool)
+	// Rates are the newest of a host's groups.
+	Rates(host string) (RateList, bool)
+	// Usage is what hosts have on record; missing are those that did not answer.
+	Usage(ctx context.Context, hosts []string, since, until time.Time) (rows []Usage, missing []string)
+	// Probe has a host measure, and is called back with what becomes of it.
+	Probe(host string, id string, r ProbeRequest) error
+	// Probed is how far that is.
+	Probed(host, id string) (Probe, bool)
+}
+
+// Handler serves the API, and its specification at /v1/openapi.yaml.
+func (s *Server) Handler() (http.Handler, error) {
+	spec, err := openapi3.NewLoader().LoadFromData(specification)
+	if err != nil {
+		return nil, err
+	}
+	s.spec = spec
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		problem(w, r, refuse(http.StatusNotFound, "there is nothing at %s", r.URL.Path))
+	})
+	return HandlerWithOptions(s, StdHTTPServerOptions{
+		BaseRouter: mux, Middlewares: []MiddlewareFunc{s.guard},
+		ErrorHandlerFunc: func(w http.ResponseWriter, r *http.Request, err error) {
+			problem(w, r, refuse(http.StatusBadRequest, "%v", err))
+		},
+	}), nil
+}
+
+// guard lets a request through to its handler: if it is as the specification says, and who asks
+// may.
+func (s *Server) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, mostBody)
+		r, err := s.admit(r)
+		if err != nil {
+			problem(w, r, err)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) admit(r *http.Request) (*http.Request, error) {
+	_, path, _ := strings.Cut(r.Pattern, " ")
+	item := s.spec.Paths.Find(path)
+	if item == nil || item.GetOperation(r.Method) == nil {
+		return r, refuse(http.StatusNotFound, "there is nothing at %s", r.URL.Path)
+	}
+	operation := item.GetOperation(r.Method)
+	if operation.Security == nil || len(*operation.Security) > 0 {
+		p, err := s.authenticate(r)
+		if err != nil {
+			return r, err
+		}
+		if !may(p.Role, operation.OperationID) {
+			return r, refuse(http.StatusForbidden, "the role %s may not do that", p.Role)
+		}
+		if wait := s.limits.take(p, s.requests(r.Context(), p)); wait > 0 {
+			return r, &Refusal{Status: http.StatusTooManyRequests, Detail: "too many requests: ask more slowly", RetryAfter: wait}
+		}
+		r = r.WithContext(context.WithValue(r.Context(), principalKey{}, p))
+	}
+	params := map[string]string{}
+	for _, p := range append(item.Parameters, operation.Parameters...) {
+		if p.Value.In == "path" {
+			params[p.Value.Name] = r.PathValue(p.Value.Name)
+		}
+	}
+	err := openapi3filter.ValidateRequest(r.Context(), &openapi3filter.RequestValidationInput{
+		Request: r, PathParams: params,
+		Route:   &routers.Route{Spec: s.spec, Path: path, PathItem: item, Method: r.Method, Operation: operation},
+		Options: &openapi3filter.Options{MultiError: true, AuthenticationFunc: openapi3filter.NoopAuthenticationFunc},
+	})
+	return r, invalid(err)
+}
+
+// invalid is a refusal that names what is not as the specification says.
+func invalid(err error) error {
+	if err == nil {
+		return nil
+	}
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		return refuse(http.StatusRequestEntityTooLarge, "the request has more than %d bytes", large.Limit)
+	}
+	out := refuse(http.StatusBadRequest, "the request is not as the API says")
+	var add func(err error, where string)
+	add = func(err error, where string) {
+		switch e := err.(type) {
+		case openapi3.MultiError:
+			for _, each := range e {
+				add(each, where)
+			}
+		case *openapi3filter.RequestError:
+			if e.Parameter != nil {
+				where = e.Parameter.Name
+			}
+			if e.Err == nil {
+				out.Fields = append(out.Fields, Field{where, e.Reason})
+				return
+			}
+			add(e.Err, where)
+		case *openapi3.SchemaError:
+			if at := strings.Join(e.JSONPointer(), "."); at != "" {
+				where = at
+			}
+			out.Fields = append(out.Fields, Field{where, strings.TrimPrefix(e.Reason, "at '': ")})
+		default:
+			out.Fields = append(out.Fields, Field{where, err.Error()})
+		}
+	}
+	add(err, "")
+	return out
+}

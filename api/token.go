@@ -1,0 +1,101 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"net/http"
+	"strings"
+	"time"
+
+	"headgate/store"
+)
+
+// tokenPrefix is how a token begins, so that one that is lost in a text is found.
+const tokenPrefix = "hg_"
+
+// newSecret is a token that nobody guesses: 256 random bits.
+func newSecret() string {
+	var b [32]byte
+	rand.Read(b[:])
+	return tokenPrefix + base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// tokenKey is where a token is kept. A secret of 256 random bits needs no salt.
+func tokenKey(secret string) (key, id string) {
+	sum := sha256.Sum256([]byte(secret))
+	hash := hex.EncodeToString(sum[:])
+	return store.Key(store.Tokens, hash), hash[:idLength]
+}
+
+// idLength of a token's name for people: its hash's first digits.
+const idLength = 12
+
+type principalKey struct{}
+
+// principalOf is who asks.
+func principalOf(r *http.Request) store.Token {
+	p, _ := r.Context().Value(principalKey{}).(store.Token)
+	return p
+}
+
+// authenticate finds out whose token a request has.
+func (s *Server) authenticate(r *http.Request) (store.Token, error) {
+	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") || secret == "" {
+		return store.Token{}, refuse(http.StatusUnauthorized, "who asks is not said: send a token (Authorization: Bearer hg_...)")
+	}
+	return s.whose(r.Context(), secret)
+}
+
+func (s *Server) whose(ctx context.Context, secret string) (p store.Token, err error) {
+	key, _ := tokenKey(secret)
+	doc, ok, err := s.Store.Get(ctx, key, 0)
+	if err != nil {
+		return p, err
+	}
+	if ok {
+		err = doc.Into(&p)
+	}
+	if err == nil && (!ok || time.Now().After(p.Expires)) {
+		err = refuse(http.StatusUnauthorized, "the token is not good, or not any more")
+	}
+	return p, err
+}
+
+// may tells whether a role may call an operation at all; what of it is another's is the
+// handlers'.
+func may(role store.Role, operation string) bool {
+	switch role {
+	case store.Operator:
+		return operation != "signCertificate"
+	case store.Viewer:
+		return strings.HasPrefix(operation, "get") || strings.HasPrefix(operation, "list") || operation == "watchEvents"
+	case store.TenantRole:
+		switch operation {
+		case "listHosts", "listInterfaces", "getInterface", "listGroups", "getGroup", "putGroup", "patchGroup", "deleteGroup",
+			"listConnections", "putConnection", "deleteConnection", "getRates", "getUsage", "watchEvents", "listAudit",
+			"listTokens", "createToken", "deleteToken", "getTenant":
+			return true
+		}
+	case store.Agent:
+		return operation == "signCertificate"
+	}
+	return false
+}
+
+// PutToken writes a token, and gives its secret. What is not said of its time is the ordinary.
+func PutToken(tx *store.Tx, t store.Token) (secret string, err error) {
+	secret = newSecret()
+	key, id := tokenKey(secret)
+	t.ID = id
+	if t.Created.IsZero() {
+		t.Created = time.Now().UTC().Truncate(time.Second)
+	}
+	if t.Expires.IsZero() {
+		t.Expires = t.Created.Add(ordinaryLife)
+	}
+	return secret, tx.Put(key, t)
+}

@@ -1,0 +1,350 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"headgate/agent"
+	"headgate/agent/record"
+	"headgate/agent/remote"
+	"headgate/api/agents"
+	"headgate/config"
+	"headgate/group"
+	"headgate/shaper"
+)
+
+const agentDir = "/var/lib/headgate/agent"
+
+// remoteAgent is an agent's part that speaks to controllers.
+type remoteAgent struct {
+	app    *app
+	kernel agent.Kernel
+	files  func() (config.Set, error) // of this host; they win
+	intent *remote.Intent
+	link   *remote.Link
+	record *record.Record
+
+	mu          sync.Mutex
+	fence       *agents.Fence // of what was loaded last
+	troubles    map[string]string
+	connections map[string][]shaper.Assignment // by device or pattern
+	owners      map[string]string              // by device or pattern
+	names       []string                       // devices and patterns, in their order
+	states      []shaper.State
+	at          time.Time
+	told        map[string]string // names that were reported, by device
+}
+
+func (a *app) openRemote(dir string, kernel agent.Kernel, files func() (config.Set, error)) (*remoteAgent, error) {
+	intent, err := remote.OpenIntent(dir)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := record.Open(filepath.Join(dir, "record"))
+	if err != nil {
+		return nil, err
+	}
+	r := &remoteAgent{app: a, kernel: kernel, files: files, intent: intent, record: rec, told: map[string]string{}}
+	r.link = remote.NewLink(dir, version, intent)
+	r.link.Facts, r.link.Report, r.link.Usage, r.link.Probe = r.facts, r.report, r.usage, r.probe
+	return r, nil
+}
+
+// load is what is wanted: what this host's own files say, and what the controllers want of
+// other devices.
+func (r *remoteAgent) load() (config.Set, error) {
+	set, err := r.files()
+	if err != nil {
+		return set, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fence = r.intent.Fence()
+	wanted, wrong := r.intent.Interfaces()
+	r.troubles, r.connections, r.owners, r.names = map[string]string{}, map[string][]shaper.Assignment{}, map[string]string{}, nil
+	for dev, err := range wrong {
+		r.troubles[dev] = err.Error()
+	}
+	for _, i := range set.Interfaces {
+		r.owners[i.Dev] = "local"
+		r.names = append(r.names, i.Dev)
+	}
+	for _, w := range wanted {
+		if slices.ContainsFunc(set.Interfaces, func(i config.Interface) bool { return i.Dev == w.Dev }) {
+			r.troubles[w.Dev] = "a file of this host names it: " + "what that says is in force"
+			continue
+		}
+		set.Interfaces = append(set.Interfaces, w.Interface)
+		r.owners[w.Dev] = "controller"
+		r.names = append(r.names, w.Dev)
+		for name, c := range w.Connections {
+			if proto, a, b, err := group.ParseConn(name); err == nil {
+				r.connections[w.Dev] = append(r.connections[w.Dev], shaper.Assignment{Conn: shaper.Conn{Proto: proto, A: a, B: b}, Group: c.Group})
+			}
+		}
+		slices.SortFunc(r.connections[w.Dev], func(a, b shaper.Assignment) int { return strings.Compare(a.Conn.String(), b.Conn.String()) })
+	}
+	return set, nil
+}
+
+// of is the document that has a device: the one that names it, or the first whose pattern does.
+func (r *remoteAgent) of(dev string) string {
+	if _, named := r.owners[dev]; named {
+		return dev
+	}
+	for _, name := range r.names {
+		if group.Takes(name, dev) {
+			return name
+		}
+	}
+	return ""
+}
+
+func (r *remoteAgent) assigned(dev string) []shaper.Assignment {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.connections[r.of(dev)]
+}
+
+// enforced tells the controller what is in force.
+func (r *remoteAgent) enforced(troubles map[string]string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for dev, trouble := range r.troubles {
+		if troubles[dev] == "" {
+			troubles[dev] = trouble
+		}
+	}
+	r.link.Enforced(r.fence, troubles)
+}
+
+// metered takes a reading in.
+func (r *remoteAgent) metered(at time.Time, states []shaper.State) {
+	devices := map[string][]record.Group{}
+	for _, s := range states {
+		devices[s.Dev] = groupsOf(s)
+	}
+	if err := r.record.Take(at, devices); err != nil {
+		slog.Warn("what groups had cannot be recorded", "error", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.states, r.at = states, at
+}
+
+func groupsOf(s shaper.State) (out []record.Group) {
+	for _, d := range []struct {
+		name  string
+		tree  *group.Tree
+		state *shaper.DirectionState
+	}{{"out", s.Plan.Out, s.Out}, {"in", s.Plan.In, s.In}} {
+		if d.tree == nil || d.state == nil {
+			continue
+		}
+		for n, g := range d.state.Groups {
+			if n >= len(d.tree.Nodes) {
+				break
+			}
+			out = append(out, record.Group{
+				Name: d.name + "/" + g.Path, Leaf: d.tree.Nodes[n].Leaf, Guarantee: g.Guarantee,
+				Counters: record.Counters{Bytes: g.Bytes, Packets: g.Packets, Drops: g.Drops, Marks: g.Marks, Backlog: g.BacklogBytes},
+			})
+		}
+	}
+	return out
+}
+
+// report is the newest reading; names are told again when they are others.
+func (r *remoteAgent) report() *agents.Report {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := &agents.Report{AtNs: r.at.UnixNano()}
+	for _, s := range r.states {
+		d := &agents.DeviceReport{Dev: s.Dev}
+		for _, g := range groupsOf(s) {
+			d.Names = append(d.Names, g.Name)
+			d.GuaranteeBps = append(d.GuaranteeBps, uint64(g.Guarantee))
+			d.Bytes = append(d.Bytes, g.Bytes)
+			d.BacklogBytes = append(d.BacklogBytes, g.Backlog)
+			d.Drops = append(d.Drops, g.Drops)
+			d.Marks = append(d.Marks, g.Marks)
+		}
+		if said := fmt.Sprint(d.Names, d.GuaranteeBps); r.told[s.Dev] == said {
+			d.Names, d.GuaranteeBps = nil, nil
+		} else {
+			r.told[s.Dev] = said
+		}
+		out.Devices = append(out.Devices, d)
+	}
+	return out
+}
+
+// facts are what there is; names are told anew to a controller that is asked for the first time.
+func (r *remoteAgent) facts() *agents.Facts {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	clear(r.told)
+	out := &agents.Facts{}
+	var u unix.Utsname
+	if unix.Uname(&u) == nil {
+		out.Kernel = unix.ByteSliceToString(u.Release[:])
+	}
+	devices, err := r.kernel.Devices()
+	if err != nil {
+		slog.Warn("the devices of this host cannot be told of", "error", err)
+	}
+	for _, dev := range devices {
+		d := &agents.Device{Name: dev.Name, Up: dev.Up, Mtu: int32(dev.MTU), Owner: "nobody"}
+		if owner := r.owners[r.of(dev.Name)]; owner != "" {
+			d.Owner = owner
+		}
+		if speed, ok := r.app.speed(dev.Name); ok {
+			d.SpeedBps = uint64(speed)
+		}
+		out.Devices = append(out.Devices, d)
+	}
+	return out
+}
+
+// usage answers from the record.
+func (r *remoteAgent) usage(q *agents.UsageQuestion) *agents.UsageAnswer {
+	out := &agents.UsageAnswer{Id: q.Id}
+	all, err := r.record.Usage(time.Unix(q.Since, 0), time.Unix(q.Until, 0))
+	if err != nil {
+		slog.Warn("the record cannot be read", "error", err)
+	}
+	for dev, groups := range all {
+		for name, u := range groups {
+			out.Rows = append(out.Rows, &agents.Usage{
+				Dev: dev, Group: name, Seconds: uint64(u.Seconds + 0.5), OfferedBytes: u.Offered, DeliveredBytes: u.Delivered,
+				GuaranteedBytes: u.Guaranteed, BorrowedBytes: u.Borrowed, LentBytes: u.Lent, Drops: u.Drops, Marks: u.Marks, UnmetSeconds: uint64(u.Unmet + 0.5),
+			})
+		}
+	}
+	return out
+}
+
+// probe measures by the command that a person would use.
+func (r *remoteAgent) probe(ctx context.Context, q *agents.ProbeQuestion, said func(*agents.ProbeAnswer)) {
+	said(&agents.ProbeAnswer{Id: q.Id, State: "running"})
+	out, err := r.app.probeByCommand(ctx, q.Measure, q.Peer)
+	if err != nil {
+		said(&agents.ProbeAnswer{Id: q.Id, State: "failed", Error: err.Error()})
+		return
+	}
+	said(&agents.ProbeAnswer{Id: q.Id, State: "done", Result: out})
+}
+
+// joined tells whether a folder is of a host that has joined.
+func joined(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "identity.json"))
+	return err == nil
+}
+
+// run keeps the stream, and the agent beside it, until ctx ends.
+func (r *remoteAgent) run(ctx context.Context, ag *agent.Agent) error {
+	refresh := make(chan struct{}, 1)
+	r.link.Changed = func() {
+		select {
+		case refresh <- struct{}{}:
+		default:
+		}
+	}
+	ag.Load, ag.Refresh, ag.Connections, ag.Told = r.load, refresh, r.assigned, r.enforced
+	ag.Metered, ag.MeterEvery = r.metered, time.Second
+	ended := make(chan error, 1)
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		err := r.link.Run(ctx)
+		if err != nil {
+			slog.Error("the agent goes on without a controller", "error", err)
+		}
+		ended <- err
+	}()
+	err := ag.Run(ctx)
+	cancel()
+	<-ended
+	if closed := r.record.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// probeByCommand runs a measurement as a process of its own, which may take minutes, and gives what it
+// found as JSON.
+func (a *app) probeByCommand(ctx context.Context, what, peer string) ([]byte, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	c := exec.CommandContext(ctx, self, "probe", what, "-o", "json", "--", peer)
+	var said strings.Builder
+	c.Stderr = &said
+	out, err := c.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s", err, strings.TrimSpace(said.String()))
+	}
+	return out, nil
+}
+
+func agentJoinCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "join URL --host NAME",
+		Short: "Join a service: from then on its controllers say what this host is to have",
+		Long: `Join has a controller sign a certificate for this host. It needs a token that was made for
+that ("headgate token create --role agent --host NAME"), which is good once, and the hash of
+the service's authority, which the controller says as it starts. Start "headgate agent" then.`,
+		Example: `  headgate agent join https://10.0.0.1:8420 --host web1 --token-file join.token --pin yKx...
+  headgate agent`,
+		Args: cobra.ExactArgs(1),
+	}
+	dir := c.Flags().String("dir", agentDir, "keep everything in this `DIR`")
+	name, _ := os.Hostname()
+	host := c.Flags().String("host", name, "the `NAME` of this host, as the service has it")
+	file := c.Flags().String("token-file", "", "the `FILE` with the token; - is standard input")
+	pin := c.Flags().String("pin", "", "the `HASH` of the service's authority")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if *pin == "" || *file == "" {
+			return usageError{errors.New("write --token-file and --pin, which the controller says as it starts"), c.CommandPath()}
+		}
+		token, err := readToken(*file, a.in)
+		if err != nil {
+			return err
+		}
+		if err := remote.Join(c.Context(), *dir, args[0], *host, token, *pin); err != nil {
+			return err
+		}
+		a.note("%s has joined; start \"headgate agent\" now", *host)
+		return nil
+	}
+	return c
+}
+
+// readToken reads a token from a file.
+func readToken(file string, stdin io.Reader) (string, error) {
+	var text []byte
+	var err error
+	if file == "-" {
+		text, err = io.ReadAll(io.LimitReader(stdin, 1000))
+	} else {
+		text, err = os.ReadFile(file)
+	}
+	token := strings.TrimSpace(string(text))
+	if err == nil && token == "" {
+		err = fmt.Errorf("there is no token in %s", file)
+	}
+	return token, err
+}

@@ -1,0 +1,233 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"headgate/config"
+	"headgate/controller"
+	"headgate/store"
+	"headgate/store/etcd"
+)
+
+const controllerDir = "/var/lib/headgate/controller"
+
+// controllerRun is what was asked of "headgate controller".
+type controllerRun struct {
+	dir, name   string
+	listen      string
+	files       []string
+	hosts       []string
+	level       slog.Level
+	controllers config.Controllers
+}
+
+func controllerCommand(a *app) *cobra.Command {
+	var r controllerRun
+	c := &cobra.Command{
+		Use:   "controller",
+		Short: "Serve bandwidth to tenants: the API, and the agents of hosts",
+		Long: `Controller serves the API over HTTPS, and the agents of hosts over mutual TLS. What
+operators and tenants want is kept in an etcd that it runs by itself, in --data.
+
+At its first start it makes an authority of its own and the first operator's token, and says
+where that is. It listens on loopback until --listen says otherwise. With -f and a document of
+kind: Controllers it is one of several, which find each other by that file; each needs a folder
+that "headgate controller prepare" has made.`,
+		Example: `  headgate controller --data ./controller
+  headgate controller --listen 10.0.0.1
+  headgate controller -f controllers.yaml --name c1`,
+		Args: cobra.NoArgs,
+	}
+	c.Flags().StringVar(&r.dir, "data", controllerDir, "keep everything in this `DIR`")
+	c.Flags().StringVar(&r.listen, "listen", "127.0.0.1", "the `ADDRESS` to listen at, for callers and agents")
+	c.Flags().StringSliceVar(&r.hosts, "certificate-for", nil, "more `NAMES` and addresses at which it is spoken to")
+	c.Flags().StringVar(&r.name, "name", "c1", "which of the controllers of -f this is")
+	files := fileFlag(c)
+	level := logLevel(slog.LevelInfo)
+	c.Flags().Var(&level, "log-level", "log what is at least this important")
+	completeFlag(c, "log-level", oneOf("debug", "info", "warn", "error"))
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		r.files, r.level = *files, slog.Level(level)
+		if err := r.read(a, c); err != nil {
+			return err
+		}
+		return a.controller(r)
+	}
+	c.AddCommand(controllerPrepareCommand(a), controllerStoreCommand())
+	return c
+}
+
+// read finds out who the controllers are.
+func (r *controllerRun) read(a *app, c *cobra.Command) error {
+	r.controllers = config.Controllers{
+		Members: []config.Member{{Name: r.name, Address: r.listen}},
+		API:     config.APIPort, Agents: config.AgentsPort, Store: config.StorePort, Peers: config.PeersPort,
+	}
+	if len(r.files) == 0 {
+		return nil
+	}
+	set, err := read(r.files, a.in)
+	if err != nil {
+		return err
+	}
+	if len(set.Controllers) != 1 {
+		return config.Mistakes{{File: r.files[0], Message: "write one document of kind: Controllers in it"}}
+	}
+	r.controllers = set.Controllers[0]
+	for _, m := range r.controllers.Members {
+		if m.Name == r.name {
+			r.listen = m.Address
+			return nil
+		}
+	}
+	return usageError{fmt.Errorf("--name %s is none of the controllers in %s", r.name, r.controllers.File), c.CommandPath()}
+}
+
+// member is this controller's part of the store.
+func (r controllerRun) member() etcd.Member {
+	m := etcd.Member{Name: r.name, Peers: map[string]string{}, Dir: filepath.Join(r.dir, "store"), ClientPort: int(r.controllers.Store), PeerPort: int(r.controllers.Peers)}
+	for _, p := range r.controllers.Members {
+		m.Peers[p.Name] = p.Address
+	}
+	return m
+}
+
+// startPatience is for how long a controller waits for most of the others.
+const startPatience = 2 * time.Minute
+
+func (a *app) controller(r controllerRun) error {
+	ctx, stop := interrupted()
+	defer stop()
+	slog.SetDefault(slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: r.level, ReplaceAttr: withoutTime})))
+	if err := os.MkdirAll(r.dir, 0o700); err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	m := r.member()
+	if err := m.Prepare(); err != nil {
+		return err
+	}
+	child := make(chan error, 1)
+	end, cancel := context.WithCancel(context.Background()) // after the controller
+	go func() { child <- m.Run(end, []string{self, "controller", "store"}) }()
+	defer func() { cancel(); <-child }()
+
+	tls, err := m.TLS()
+	if err != nil {
+		return err
+	}
+	starting, started := context.WithTimeout(ctx, startPatience)
+	s, err := store.Open(starting, store.Endpoint{URLs: m.URLs(), TLS: tls})
+	started()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	var agentsAt []string
+	for _, p := range r.controllers.Members {
+		agentsAt = append(agentsAt, net.JoinHostPort(p.Address, fmt.Sprint(r.controllers.Agents)))
+	}
+	c, err := controller.New(ctx, s, controller.Config{
+		Name: r.name, Hosts: r.hosts, AgentsAt: agentsAt, Version: version,
+		API:    net.JoinHostPort(r.listen, fmt.Sprint(r.controllers.API)),
+		Agents: net.JoinHostPort(r.listen, fmt.Sprint(r.controllers.Agents)),
+		Room:   func() (uint64, error) { return room(r.dir) },
+	})
+	if err != nil {
+		return err
+	}
+	if err := a.firstToken(ctx, s, r, c.Pin()); err != nil {
+		return err
+	}
+	api, agents := c.Addresses()
+	a.note("serving https://%s, and agents at %s; the authority is %s", api, agents, c.Pin())
+	return c.Run(ctx)
+}
+
+// firstToken makes the first operator's, if there is none of anybody.
+func (a *app) firstToken(ctx context.Context, s *store.Store, r controllerRun, pin string) error {
+	secret, made, err := controller.FirstToken(ctx, s)
+	if err != nil || !made {
+		return err
+	}
+	file := filepath.Join(r.dir, "operator.token")
+	if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
+		return err
+	}
+	a.note("the first operator's token is in %s: headgate login https://%s --pin %s --token-file %[1]s", file, net.JoinHostPort(r.listen, fmt.Sprint(r.controllers.API)), pin)
+	return nil
+}
+
+// room is how much is free on a folder's disk.
+func room(dir string) (uint64, error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return 0, err
+	}
+	return s.Bavail * uint64(s.Bsize), nil
+}
+
+func controllerPrepareCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "prepare -f FILE",
+		Short: "Make the folders of several controllers, with what lets them trust each other",
+		Long: `Prepare makes a folder for each of the controllers of a file, with the store's authority
+and certificates. Copy each to its machine, and start the controller there with --data.`,
+		Example: `  headgate controller prepare -f controllers.yaml --to ./folders`,
+		Args:    cobra.NoArgs,
+	}
+	files := fileFlag(c)
+	to := c.Flags().String("to", "", "make the folders in this `DIR`")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if *to == "" || len(*files) == 0 {
+			return usageError{errors.New("write -f and a file, and --to and a directory"), c.CommandPath()}
+		}
+		r := controllerRun{files: *files}
+		set, err := read(*files, a.in)
+		if err != nil {
+			return err
+		}
+		if len(set.Controllers) != 1 {
+			return config.Mistakes{{File: (*files)[0], Message: "write one document of kind: Controllers in it"}}
+		}
+		r.controllers = set.Controllers[0]
+		var first etcd.Member
+		for i, m := range r.controllers.Members {
+			r.name, r.dir = m.Name, filepath.Join(*to, m.Name)
+			member := r.member()
+			if i == 0 {
+				first = member
+			} else if err := first.Copy(member.Dir); err != nil {
+				return err
+			}
+			if err := member.Prepare(); err != nil {
+				return err
+			}
+			a.note("%s: copy it to %s and start \"headgate controller -f %s --name %s --data DIR\" there", r.dir, m.Address, strings.Join(*files, " -f "), m.Name)
+		}
+		return nil
+	}
+	return c
+}
+
+// controllerStoreCommand is the child that a controller runs for the store.
+func controllerStoreCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "store FILE", Short: "The store's part of a controller", Hidden: true, Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return etcd.Child(args[0]) },
+	}
+}

@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"headgate/api"
+	"headgate/cli/view"
+)
+
+func reportCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "report --since TIME",
+		Short: "What groups of a service had in a time, and when they did not get their guarantee",
+		Long: `Report adds up what agents have on record by the minute, for a week: for each group what it
+was offered and had, what was guaranteed, what it borrowed and lent, drops and marks, and the
+seconds in which packets waited and the guarantee was not met. Hosts whose agents do not answer
+are named. A tenant is told of its own groups.`,
+		Example: `  headgate report --tenant shop --since 24h
+  headgate report --since 7d -o csv`,
+		Args: cobra.NoArgs,
+	}
+	server := serverFlag(c)
+	tenant := c.Flags().String("tenant", "", "only this `TENANT`'s groups")
+	host := c.Flags().String("host", "", "only those of this `HOST`")
+	since := c.Flags().String("since", "24h", "from so long ago, or a time such as 2026-05-01T00:00:00Z")
+	until := c.Flags().String("until", "0s", "to so long ago, or a time")
+	output := "table"
+	c.Flags().VarP(oneWord{&output, []string{"table", "csv", "json"}}, "output", "o", "print as")
+	completeFlag(c, "output", oneOf("table", "csv", "json"))
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		now := time.Now()
+		from, err := ago(*since, now)
+		if err != nil {
+			return usageError{fmt.Errorf("--since: %w", err), c.CommandPath()}
+		}
+		to, err := ago(*until, now)
+		if err != nil {
+			return usageError{fmt.Errorf("--until: %w", err), c.CommandPath()}
+		}
+		client, err := service(*server)
+		if err != nil {
+			return err
+		}
+		p := &api.GetUsageParams{Since: from, Until: &to}
+		if *tenant != "" {
+			p.Tenant = tenant
+		}
+		if *host != "" {
+			p.Host = host
+		}
+		got, err := asked[api.UsageList](client.GetUsage(c.Context(), p))
+		if err != nil {
+			return err
+		}
+		if got.Missing != nil && len(*got.Missing) > 0 {
+			a.note("did not answer: %s", strings.Join(*got.Missing, ", "))
+		}
+		switch output {
+		case "json":
+			return a.print("json", got, nil)
+		case "csv":
+			return usageCSV(a.out, got.Items)
+		}
+		return usageTable(a.out, got.Items)
+	}
+	return c
+}
+
+// ago is a time that is so long before now, or said as such.
+func ago(text string, now time.Time) (time.Time, error) {
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return t, nil
+	}
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.Atoi(days); err == nil && n >= 0 {
+			return now.Add(-time.Duration(n) * 24 * time.Hour), nil
+		}
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return time.Time{}, fmt.Errorf("%q is no time: write for example 24h, 7d or 2026-05-01T00:00:00Z", text)
+	}
+	return now.Add(-d), nil
+}
+
+func usageCSV(to io.Writer, rows []api.Usage) error {
+	w := csv.NewWriter(to)
+	w.Write([]string{"host", "dev", "direction", "group", "tenant", "seconds", "offered_bytes", "delivered_bytes", "guaranteed_bytes", "borrowed_bytes", "lent_bytes", "drops", "marks", "unmet_seconds"})
+	for _, u := range rows {
+		row := []string{u.Host, u.Dev, u.Direction, u.Group, orEmpty(u.Tenant), fmt.Sprint(u.Seconds)}
+		for _, v := range []*int64{u.OfferedBytes, u.DeliveredBytes, u.GuaranteedBytes, u.BorrowedBytes, u.LentBytes, u.Drops, u.Marks, u.UnmetSeconds} {
+			row = append(row, fmt.Sprint(orNone(v)))
+		}
+		w.Write(row)
+	}
+	w.Flush()
+	return w.Error()
+}
+
+func usageTable(to io.Writer, rows []api.Usage) error {
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "HOST\tDEV\tGROUP\tTENANT\tSECONDS\tOFFERED\tDELIVERED\tGUARANTEED\tBORROWED\tLENT\tDROPS\tMARKS\tUNMET")
+	for _, u := range rows {
+		tenant := orEmpty(u.Tenant)
+		if tenant == "" {
+			tenant = "-"
+		}
+		size := func(v *int64) string { return view.Bytes(uint64(orNone(v))) }
+		fmt.Fprintf(w, "%s\t%s\t%s/%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d s\n", u.Host, u.Dev, u.Direction, u.Group, tenant, u.Seconds,
+			size(u.OfferedBytes), size(u.DeliveredBytes), size(u.GuaranteedBytes), size(u.BorrowedBytes), size(u.LentBytes), orNone(u.Drops), orNone(u.Marks), orNone(u.UnmetSeconds))
+	}
+	return w.Flush()
+}
+
+func orEmpty(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func orNone(v *int64) int64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}

@@ -1,0 +1,225 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"headgate/api"
+	"headgate/cli/view"
+	"headgate/config"
+	"headgate/group"
+	"headgate/shaper"
+	"headgate/unit"
+)
+
+// there is a host of a service, to which a command may be said instead of this one.
+type there struct{ server, host string }
+
+// thereFlags are --server and --host.
+func thereFlags(c *cobra.Command) *there {
+	t := &there{}
+	c.Flags().StringVar(&t.server, "server", "", "a host of the service at this `URL`, or of a login's profile, instead of this one")
+	c.Flags().StringVar(&t.host, "host", "", "the `HOST`, as the service has it")
+	c.MarkFlagsRequiredTogether("server", "host")
+	return t
+}
+
+// asked tells whether it is to be done there.
+func (t *there) asked() bool { return t.server != "" }
+
+func (t *there) client() (*api.Client, error) { return service(t.server) }
+
+// policy is what a host is to have, as documents of files.
+func (t *there) policy(ctx context.Context, client *api.Client) (config.Set, error) {
+	p, err := asked[api.Policy](client.GetPolicy(ctx, t.host))
+	if err != nil || p.Text == "" {
+		return config.Set{}, err
+	}
+	return config.Parse("service", []byte(p.Text))
+}
+
+// applyThere has a service make a host what files say; with dry it only says what it would change.
+func (a *app) applyThere(c *cobra.Command, t *there, files []string, dry bool, f format) error {
+	set, err := a.loadInterfaces(c, files, false)
+	if err != nil {
+		return err
+	}
+	client, err := t.client()
+	if err != nil {
+		return err
+	}
+	before, err := t.policy(c.Context(), client)
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	for _, i := range set.Interfaces {
+		text.WriteString("---\n")
+		text.Write(config.Format(i.Interface))
+	}
+	if _, err := asked[api.Policy](client.PutPolicy(c.Context(), t.host, &api.PutPolicyParams{DryRun: &dry}, api.Policy{Text: text.String()})); err != nil {
+		return err
+	}
+	steps := stepsFrom(before, set)
+	return a.print(f, steps, func(w io.Writer) error { printSteps(w, steps); return nil })
+}
+
+// stepsFrom says what is another in a set of interfaces than in the one before.
+func stepsFrom(before, after config.Set) []step {
+	steps := []step{}
+	trees := func(set config.Set, dev string) (out [2]*group.Tree) {
+		for _, i := range set.Interfaces {
+			if i.Dev == dev {
+				return [2]*group.Tree{i.OutTree, i.InTree}
+			}
+		}
+		return out
+	}
+	for _, i := range after.Interfaces {
+		was, is := trees(before, i.Dev), trees(after, i.Dev)
+		s := step{Dev: i.Dev, Engine: i.Engine, Changes: []shaper.Change{}}
+		for n, direction := range []string{"out", "in"} {
+			s.Changes = append(s.Changes, changes(direction, was[n], is[n])...)
+		}
+		steps = append(steps, s)
+	}
+	return steps
+}
+
+// changes from one tree to another; nil has no groups.
+func changes(direction string, was, is *group.Tree) (out []shaper.Change) {
+	nodes := func(t *group.Tree) []group.Node {
+		if t == nil {
+			return nil
+		}
+		return t.Nodes
+	}
+	detail := func(n group.Node) string { return fmt.Sprintf("guarantee %v, ceiling %v", n.Guarantee, n.Ceiling) }
+	same := func(path string) func(group.Node) bool {
+		return func(n group.Node) bool { return n.Path == path }
+	}
+	for _, n := range nodes(was) {
+		if !slices.ContainsFunc(nodes(is), same(n.Path)) {
+			out = append(out, shaper.Change{Verb: "remove", Object: direction + " group " + n.Path})
+		}
+	}
+	for _, n := range nodes(is) {
+		i := slices.IndexFunc(nodes(was), same(n.Path))
+		switch {
+		case i < 0:
+			out = append(out, shaper.Change{Verb: "add", Object: direction + " group " + n.Path, Detail: detail(n)})
+		case detail(was.Nodes[i]) != detail(n) || was.Nodes[i].Priority != n.Priority:
+			out = append(out, shaper.Change{Verb: "change", Object: direction + " group " + n.Path, Detail: detail(n)})
+		}
+	}
+	if len(out) == 0 && !group.EqualTrees(was, is) {
+		out = append(out, shaper.Change{Verb: "change", Object: direction + " limit and rules"})
+	}
+	return out
+}
+
+// groupLine is a group of a host of a service, with what it carries.
+type groupLine struct {
+	Dev       string    `json:"dev"`
+	Direction string    `json:"direction"`
+	Group     string    `json:"group"`
+	Guarantee unit.Rate `json:"guarantee"`
+	Delivered unit.Rate `json:"delivered"`
+	Backlog   int64     `json:"backlog_bytes"`
+}
+
+// showThere prints what the groups of a host carry, as its agent tells.
+func (a *app) showThere(ctx context.Context, t *there, dev string, f format) error {
+	client, err := t.client()
+	if err != nil {
+		return err
+	}
+	got, err := asked[api.RateList](client.GetRates(ctx, t.host))
+	if err != nil {
+		return err
+	}
+	lines := []groupLine{}
+	for _, g := range got.Items {
+		if dev != "all" && g.Dev != dev {
+			continue
+		}
+		l := groupLine{Dev: g.Dev, Direction: g.Direction, Group: g.Group, Backlog: orNone(g.Backlog)}
+		l.Delivered, _ = unit.ParseRate(g.Delivered)
+		if g.Guaranteed != nil {
+			l.Guarantee, _ = unit.ParseRate(*g.Guaranteed)
+		}
+		lines = append(lines, l)
+	}
+	return a.print(f, lines, func(to io.Writer) error {
+		w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "DEV\tGROUP\tGUARANTEE\tRATE\tBACKLOG")
+		for _, l := range lines {
+			fmt.Fprintf(w, "%s\t%s %s\t%s\t%s\t%s\n", l.Dev, l.Direction, l.Group, view.Rate(float64(l.Guarantee)), view.Rate(float64(l.Delivered)), view.Bytes(uint64(l.Backlog)))
+		}
+		return w.Flush()
+	})
+}
+
+// clearThere takes away all that a service wants of a device.
+func (a *app) clearThere(ctx context.Context, t *there, dev string, f format) error {
+	client, err := t.client()
+	if err != nil {
+		return err
+	}
+	devs := []string{dev}
+	if dev == "all" {
+		set, err := t.policy(ctx, client)
+		if err != nil {
+			return err
+		}
+		devs = nil
+		for _, i := range set.Interfaces {
+			devs = append(devs, i.Dev)
+		}
+	}
+	list := []cleared{}
+	for _, d := range devs {
+		if _, err := asked[struct{}](client.DeleteInterface(ctx, t.host, d, nil)); err != nil {
+			return err
+		}
+		list = append(list, cleared{d, true})
+	}
+	return a.print(f, list, func(w io.Writer) error {
+		for _, c := range list {
+			fmt.Fprintf(w, "%s: cleared\n", c.Dev)
+		}
+		return nil
+	})
+}
+
+// assignThere puts connections in a group of a host of a service, or, with no group, gives them
+// back to the rules.
+func (a *app) assignThere(c *cobra.Command, t *there, dev, path string, texts []string) error {
+	list, err := a.conns(c, texts)
+	if err != nil {
+		return err
+	}
+	client, err := t.client()
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, conn := range list {
+		if path == "" {
+			_, err = asked[struct{}](client.DeleteConnection(c.Context(), t.host, dev, conn.String(), nil))
+		} else {
+			_, err = asked[api.Connection](client.PutConnection(c.Context(), t.host, dev, conn.String(), nil, api.Connection{Group: path}))
+		}
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("%v: %w", conn, err))
+		}
+	}
+	return failed
+}

@@ -1,0 +1,94 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+)
+
+// Controllers is one "kind: Controllers" document: who they are, the same for all of them.
+type Controllers struct {
+	File string
+	Line int
+	// Members are one or three or more; one that runs finds itself by name.
+	Members []Member
+	// API, Agents, Store and Peers are ports, the same on all: of callers, of agents, and of the
+	// store for controllers and for its own members.
+	API, Agents, Store, Peers uint16
+}
+
+// Member is one controller.
+type Member struct {
+	Name string
+	// Address is a host at which callers, agents and the others speak to it.
+	Address string
+}
+
+// Ports, if they are not said. Etcd's own are 2379 and 2380.
+const (
+	APIPort    = 8420
+	AgentsPort = 8421
+	StorePort  = 8422
+	PeersPort  = 8423
+)
+
+func controllersDocument(s *source, n *node) Controllers {
+	d := newDecoder(s)
+	out := Controllers{File: s.file, Line: n.line, API: APIPort, Agents: AgentsPort, Store: StorePort, Peers: PeersPort}
+	d.fields(n, "", "a list of controllers", []field{
+		{"kind", func(*node, string) {}},
+		{"api", one(d, &out.API, portNumber)},
+		{"agents", one(d, &out.Agents, portNumber)},
+		{"store", one(d, &out.Store, portNumber)},
+		{"peers", one(d, &out.Peers, portNumber)},
+		{"members", func(n *node, key string) {
+			d.each(n, key, "a controller", func(n *node, key string) {
+				var m Member
+				d.fields(n, key, "a controller", []field{
+					{"name", one(d, &m.Name, serverName)},
+					{"address", one(d, &m.Address, hostAddress)},
+				})
+				d.needs(n, key, "name", "the controller has no %s: write for example %[1]s: c1")
+				d.needs(n, key, "address", "the controller has no %s: write for example %[1]s: 10.0.0.1")
+				out.Members = append(out.Members, m)
+			})
+		}},
+	})
+	d.needs(n, "", "members", "there are no %s: list the controllers, each with name and address")
+	const key = "members"
+	if len(out.Members) == 2 && !d.broken[key] {
+		d.wrong(n, key, "with two controllers neither can do without the other: list one, three or five")
+	}
+	names, addresses := map[string]int{}, map[string]int{}
+	for i, m := range out.Members {
+		at := fmt.Sprintf("%s[%d]", key, i)
+		if first, dup := names[m.Name]; dup && m.Name != "" {
+			d.wrong(n, at+".name", "%q is the name of members[%d], too: give each its own", m.Name, first)
+		}
+		if first, dup := addresses[m.Address]; dup && m.Address != "" {
+			d.wrong(n, at+".address", "%s is members[%d] already: list each once", m.Address, first)
+		}
+		names[m.Name], addresses[m.Address] = i, i
+	}
+	return out
+}
+
+func portNumber(s string) (uint16, error) {
+	v, err := strconv.ParseUint(s, 10, 16)
+	if err != nil || v == 0 {
+		return 0, fmt.Errorf("%q is not a port: write 1 to 65535", s)
+	}
+	return uint16(v), nil
+}
+
+// hostAddress is an address, or a name that resolves to one.
+func hostAddress(s string) (string, error) {
+	if _, err := netip.ParseAddr(s); err == nil {
+		return s, nil
+	}
+	if _, _, err := net.SplitHostPort(s); err == nil {
+		return "", fmt.Errorf("%q has a port: write the address alone, and the ports once for all", s)
+	}
+	return serverName(s)
+}

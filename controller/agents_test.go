@@ -1,0 +1,158 @@
+package controller_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"headgate/agent/remote"
+	"headgate/api/agents"
+)
+
+// host is an agent's side, that enforces nothing.
+type host struct {
+	*remote.Link
+	intent  *remote.Intent
+	changed chan struct{}
+	ended   chan error
+	stop    func()
+}
+
+// connect joins as a host, if that was not done, and keeps a stream.
+func (s *service) connect(dir string) *host {
+	s.t.Helper()
+	if _, err := remote.ReadIdentity(dir); errors.Is(err, remote.ErrNotJoined) {
+		token := s.token(`{"name": "join", "role": "agent", "host": "h1"}`)
+		if err := remote.Join(s.t.Context(), dir, s.url, "h1", token, s.pin); err != nil {
+			s.t.Fatal(err)
+		}
+		if err := remote.Join(s.t.Context(), s.t.TempDir(), s.url, "h1", token, s.pin); err == nil {
+			s.t.Error("a token is good twice")
+		}
+	}
+	intent, err := remote.OpenIntent(dir)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	h := &host{intent: intent, changed: make(chan struct{}, 100), ended: make(chan error, 1)}
+	h.Link = remote.NewLink(dir, "test", intent)
+	h.Changed = func() { h.changed <- struct{}{} }
+	h.Facts = func() *agents.Facts {
+		return &agents.Facts{Kernel: "6.18", Devices: []*agents.Device{{Name: "eth0", Up: true, Mtu: 1500, SpeedBps: 1e9, Owner: "controller"}}}
+	}
+	var bytes atomic.Uint64
+	h.Report = func() *agents.Report {
+		return &agents.Report{AtNs: time.Now().UnixNano(), Devices: []*agents.DeviceReport{{
+			Dev: "eth0", Names: []string{"out/a", "out/b"}, GuaranteeBps: []uint64{40e6, 20e6},
+			Bytes: []uint64{bytes.Add(1e6), 0}, BacklogBytes: []uint64{0, 0}, Drops: []uint64{0, 0}, Marks: []uint64{0, 0},
+		}}}
+	}
+	h.Usage = func(q *agents.UsageQuestion) *agents.UsageAnswer {
+		return &agents.UsageAnswer{Id: q.Id, Rows: []*agents.Usage{{Dev: "eth0", Group: "out/a", Seconds: 60, DeliveredBytes: 7}, {Dev: "eth0", Group: "out/b", Seconds: 60}}}
+	}
+	h.Probe = func(_ context.Context, q *agents.ProbeQuestion, said func(*agents.ProbeAnswer)) {
+		said(&agents.ProbeAnswer{Id: q.Id, State: "done", Result: []byte(`{"peer": "` + q.Peer + `"}`)})
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { h.ended <- h.Run(ctx) }()
+	h.stop = func() { cancel(); <-h.ended; h.stop = func() {} }
+	s.t.Cleanup(func() { h.stop() })
+	return h
+}
+
+// wait for something new that is wanted.
+func (h *host) wait(t testing.TB) {
+	t.Helper()
+	select {
+	case <-h.changed:
+	case <-time.After(10 * time.Second):
+		t.Fatal("nothing new is wanted within 10 s")
+	}
+}
+
+// An agent has what is wanted of its host, and what changes; what it tells is there for those who
+// may see it. A host that is taken away, or that another agent joins as, is not spoken to.
+func TestAgent(t *testing.T) {
+	s := start(t)
+	a, _ := s.twoTenants()
+	dir := t.TempDir()
+	h := s.connect(dir)
+	h.wait(t)
+	all, troubles := h.intent.Interfaces()
+	if len(all) != 1 || len(troubles) != 0 || all[0].Dev != "eth0" || len(all[0].OutTree.Nodes) != 3 {
+		t.Fatalf("wanted are %+v, %v", all, troubles)
+	}
+	before := h.intent.Fence()
+	s.mustAs(a, 200, "PUT", group("a/rest"), `{"default": true}`)
+	h.wait(t)
+	all, _ = h.intent.Interfaces()
+	if len(all[0].OutTree.Nodes) != 4 || h.intent.Fence().Revision <= before.Revision {
+		t.Errorf("wanted are then %+v", all[0].OutTree.Nodes)
+	}
+	s.mustAs(a, 200, "PUT", "/v1/hosts/h1/interfaces/eth0/connections/tcp%2010.1.0.2:55000%2010.0.0.1:443", `{"group": "a/rest"}`)
+	h.wait(t)
+	if all, _ = h.intent.Interfaces(); all[0].Connections["tcp 10.0.0.1:443 10.1.0.2:55000"].Group != "a/rest" {
+		t.Errorf("connections are %+v", all[0].Connections)
+	}
+
+	// What is behind is refused.
+	if _, err := h.intent.Obey(&agents.Desired{Fence: before}); !errors.Is(err, remote.ErrOld) {
+		t.Errorf("what is behind: %v", err)
+	}
+
+	h.Enforced(h.intent.Fence(), map[string]string{"eth0": "a trouble"})
+	told := func(path, want string) {
+		t.Helper()
+		var r reply
+		for range 100 {
+			if r = s.do(a, "GET", path, ""); strings.HasPrefix(path, "/v1/hosts/h1?") {
+				r = s.do(s.operator, "GET", path, "")
+			}
+			if strings.Contains(r.text, want) {
+				return
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		t.Errorf("%s says %s, want %s", path, r.text, want)
+	}
+	told("/v1/hosts/h1?x", `"trouble":"a trouble"`)
+	told("/v1/hosts/h1/rates", `"group":"a"`)
+	if r := s.mustAs(a, 200, "GET", "/v1/hosts/h1/rates", ""); strings.Contains(r.text, `"group":"b"`) {
+		t.Errorf("a tenant is told of another's: %s", r.text)
+	}
+	told("/v1/usage?since=2026-01-01T00:00:00Z", `"delivered_bytes":7`)
+
+	// Started again it has what it had, and is told only what is new.
+	h.stop()
+	again := s.connect(dir)
+	if all, _ = again.intent.Interfaces(); len(all) != 1 {
+		t.Fatalf("started again it has %+v", all)
+	}
+	s.must(204, "DELETE", "/v1/hosts/h1/interfaces/eth0", "")
+	again.wait(t)
+	if all, _ = again.intent.Interfaces(); len(all) != 0 {
+		t.Errorf("then wanted are %+v", all)
+	}
+
+	// Another agent takes its place.
+	other := s.connect(t.TempDir())
+	s.must(200, "PUT", "/v1/hosts/h1/interfaces/eth0", shared)
+	other.wait(t)
+	select {
+	case <-again.changed:
+		t.Error("the agent that was replaced is told what is new")
+	case <-time.After(500 * time.Millisecond):
+	}
+	s.must(200, "PUT", "/v1/hosts/h1", `{"revoked": true}`)
+	connected := func() bool { return strings.Contains(s.must(200, "GET", "/v1/hosts/h1", "").text, `"connected":true`) }
+	for range 100 {
+		if !connected() {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Error("a host that was taken away is connected")
+}

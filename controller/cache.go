@@ -1,0 +1,165 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"time"
+
+	"headgate/store"
+)
+
+// cache is what the store has for hosts, as of a revision.
+type cache struct {
+	store   *store.Store
+	changed func(host string) // after each change that is a host's
+
+	mu       sync.Mutex
+	revision int64
+	hosts    map[string]*hostIntent
+}
+
+// hostIntent is what one host is to have.
+type hostIntent struct {
+	host        *store.Host // nil if there is none of that name
+	interfaces  map[string]document
+	collectives map[string]document
+}
+
+// document is one as an agent is sent it.
+type document struct {
+	revision int64
+	text     []byte
+}
+
+// follow keeps the cache as the store is until ctx ends.
+func (c *cache) follow(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := c.load(ctx)
+		if err == nil {
+			err = c.watch(ctx)
+		}
+		if ctx.Err() == nil {
+			slog.Warn("the store cannot be followed, and is read again", "error", err)
+			time.Sleep(200 * time.Millisecond)
+		}
+	}
+}
+
+// kinds are what agents are sent.
+var kinds = []string{store.Hosts, store.Interfaces, store.Collectives}
+
+// load reads everything, at one revision.
+func (c *cache) load(ctx context.Context) error {
+	fresh := &cache{hosts: map[string]*hostIntent{}}
+	var at int64
+	for _, kind := range kinds {
+		docs, revision, err := c.store.All(ctx, store.Prefix(kind), at)
+		if err != nil {
+			return err
+		}
+		if at == 0 {
+			at = revision
+		}
+		for _, d := range docs {
+			if err := fresh.put(d); err != nil {
+				slog.Error("a document is left out", "error", err)
+			}
+		}
+	}
+	c.mu.Lock()
+	old := c.hosts
+	c.hosts, c.revision = fresh.hosts, at
+	c.mu.Unlock()
+	for host := range fresh.hosts {
+		c.changed(host)
+	}
+	for host := range old {
+		if fresh.hosts[host] == nil {
+			c.changed(host)
+		}
+	}
+	return nil
+}
+
+func (c *cache) watch(ctx context.Context) error {
+	c.mu.Lock()
+	from := c.revision
+	c.mu.Unlock()
+	return c.store.Watch(ctx, store.Root, from, func(revision int64, events []store.Event) error {
+		touched := map[string]bool{}
+		c.mu.Lock()
+		for _, e := range events {
+			if err := c.put(e.Doc); err != nil {
+				slog.Error("a document is left out", "error", err)
+			}
+			if kind, name := store.Name(e.Key); kind == store.Hosts || kind == store.Interfaces || kind == store.Collectives {
+				touched[name[0]] = true
+			}
+		}
+		c.revision = revision
+		c.mu.Unlock()
+		for host := range touched {
+			c.changed(host)
+		}
+		return nil
+	}, func(revision int64) error {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.revision = max(c.revision, revision)
+		return nil
+	})
+}
+
+// put takes a document in, or away if it has no value.
+func (c *cache) put(d store.Doc) error {
+	kind, name := store.Name(d.Key)
+	switch {
+	case kind == store.Hosts && len(name) == 1:
+		h := c.of(name[0])
+		h.host = nil
+		if d.Value == nil {
+			return nil
+		}
+		h.host = &store.Host{}
+		return d.Into(h.host)
+	case kind == store.Interfaces && len(name) == 2:
+		return set(c.of(name[0]).interfaces, name[1], d, func() ([]byte, error) {
+			var i store.Interface
+			if err := d.Into(&i); err != nil {
+				return nil, err
+			}
+			i.Owners = nil // of no concern to a host
+			return json.Marshal(i)
+		})
+	case kind == store.Collectives && len(name) == 2:
+		return set(c.of(name[0]).collectives, name[1], d, func() ([]byte, error) {
+			var v store.Collective
+			err := d.Into(&v)
+			return []byte(v.Document), err
+		})
+	}
+	return nil
+}
+
+func set(in map[string]document, name string, d store.Doc, text func() ([]byte, error)) error {
+	if d.Value == nil {
+		delete(in, name)
+		return nil
+	}
+	t, err := text()
+	if err == nil {
+		in[name] = document{d.Revision, t}
+	}
+	return err
+}
+
+func (c *cache) of(host string) *hostIntent {
+	h := c.hosts[host]
+	if h == nil {
+		h = &hostIntent{interfaces: map[string]document{}, collectives: map[string]document{}}
+		c.hosts[host] = h
+	}
+	return h
+}

@@ -1,0 +1,156 @@
+package controller
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+
+	"headgate/api"
+	"headgate/api/agents"
+	"headgate/internal/pki"
+	"headgate/store"
+)
+
+// Ours.
+const (
+	// aliveEvery and aliveWithin: an agent that is cut off is noticed within 10 s.
+	aliveEvery, aliveWithin = 5 * time.Second, 5 * time.Second
+	// gentle is how long requests may take to end when the controller does.
+	gentle = 5 * time.Second
+	// mostMessage is the largest that an agent is sent: a host of 16,000 groups.
+	mostMessage = 32 << 20
+)
+
+// Config is what a controller is told.
+type Config struct {
+	// Name is this one's among the controllers.
+	Name string
+	// API and Agents are the addresses at which callers and agents speak to it.
+	API, Agents string
+	// Hosts are names and addresses that its certificate is for, beside those of API and Agents.
+	Hosts []string
+	// AgentsAt are where agents find all controllers; none is this one.
+	AgentsAt []string
+	Version  string
+	// Room tells how much of the disk is free that the store is on, in bytes; nil is no matter.
+	Room func() (uint64, error)
+}
+
+// watermark: with less room than this on its disk the controller takes no changes, so that the
+// store can still do what it has promised.
+const watermark = 256 << 20
+
+// Controller serves.
+type Controller struct {
+	store     *store.Store
+	config    Config
+	authority *pki.Authority
+	cache     *cache
+	hub       *hub
+	api       net.Listener
+	agents    net.Listener
+	cert      *certificate
+}
+
+// New listens; Run serves.
+func New(ctx context.Context, s *store.Store, c Config) (_ *Controller, err error) {
+	out := &Controller{store: s, config: c}
+	if out.authority, err = authority(ctx, s); err != nil {
+		return nil, err
+	}
+	if out.api, err = net.Listen("tcp", c.API); err != nil {
+		return nil, fmt.Errorf("the API cannot be served: %w", err)
+	}
+	if out.agents, err = net.Listen("tcp", c.Agents); err != nil {
+		return nil, errors.Join(fmt.Errorf("agents cannot be served: %w", err), out.api.Close())
+	}
+	hosts := slices.Clone(c.Hosts)
+	for _, l := range []net.Listener{out.api, out.agents} {
+		if a, ok := l.Addr().(*net.TCPAddr); ok && !a.IP.IsUnspecified() {
+			hosts = append(hosts, a.IP.String())
+		}
+	}
+	slices.Sort(hosts)
+	out.cert = &certificate{authority: out.authority, hosts: slices.Compact(hosts)}
+	if len(c.AgentsAt) == 0 {
+		out.config.AgentsAt = []string{out.agents.Addr().String()}
+	}
+	out.cache = &cache{store: s, hosts: map[string]*hostIntent{}}
+	out.hub = &hub{store: s, cache: out.cache, sign: signer(out.authority), links: map[string]*link{}}
+	out.cache.changed = out.hub.changed
+	return out, nil
+}
+
+// Pin is the hash of the authority, by which callers and agents know it.
+func (c *Controller) Pin() string { return c.authority.Hash() }
+
+// Addresses are those at which it is spoken to.
+func (c *Controller) Addresses() (api, agents string) {
+	return c.api.Addr().String(), c.agents.Addr().String()
+}
+
+// Run serves until ctx ends.
+func (c *Controller) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go c.cache.follow(ctx)
+	go c.store.Lead(ctx, c.config.Name, func(ctx context.Context, t store.Term) error { return c.lead(ctx, t) })
+
+	handler, err := (&api.Server{
+		Store: c.store, Agents: view{c.hub}, Version: c.config.Version, Writable: c.writable,
+		Sign: func(host string, request []byte) (api.Certificate, string, error) {
+			cert, authority, serial, err := c.hub.sign(host, request)
+			return api.Certificate{Certificate: string(cert), Authority: string(authority), Agents: c.config.AgentsAt}, serial, err
+		},
+	}).Handler()
+	if err != nil {
+		return err
+	}
+	web := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute,
+		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: c.cert.get}}
+	mutual, err := pki.Server(pki.Pair{}, c.authority.Cert, true)
+	if err != nil {
+		return err
+	}
+	mutual.GetCertificate = c.cert.get
+	g := grpc.NewServer(grpc.Creds(credentials.NewTLS(mutual)), grpc.MaxSendMsgSize(mostMessage), grpc.MaxRecvMsgSize(mostMessage),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: aliveEvery, Timeout: aliveWithin}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}))
+	agents.RegisterAgentsServer(g, c.hub)
+	go func() { cancel(g.Serve(c.agents)) }()
+	go func() { cancel(web.ServeTLS(c.api, "", "")) }()
+	<-ctx.Done()
+	g.Stop() // streams do not end by themselves
+	end, stop := context.WithTimeout(context.Background(), gentle)
+	defer stop()
+	if err := web.Shutdown(end); err != nil {
+		web.Close() // those that watch
+	}
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// writable tells whether changes are taken.
+func (c *Controller) writable() bool {
+	if c.config.Room == nil {
+		return true
+	}
+	room, err := c.config.Room()
+	if err != nil {
+		slog.Warn("the room on the store's disk cannot be told", "error", err)
+		return true
+	}
+	return room >= watermark
+}

@@ -1,0 +1,155 @@
+package controller_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// A tenant divides what is its own, and is told what is free in it; it can take nothing of
+// another's, and does not see it.
+func TestTenant(t *testing.T) {
+	s := start(t)
+	a, b := s.twoTenants()
+	var g struct {
+		Path, Rate, Most, Free string
+	}
+	s.mustAs(a, 200, "GET", group("a"), "").into(t, &g)
+	if g.Path != "a" || g.Rate != "40Mbit" || g.Most != "80Mbit" || g.Free != "40Mbit" {
+		t.Errorf("a's group is %+v", g)
+	}
+	s.mustAs(a, 200, "PUT", group("a/web"), `{"guarantee": "30Mbit", "match": [{"proto": ["tcp"], "sport": ["443"]}]}`)
+	s.mustAs(a, 200, "PUT", group("a/rest"), `{"default": true}`)
+	s.mustAs(a, 200, "GET", group("a"), "").into(t, &g)
+	if g.Free != "10Mbit" {
+		t.Errorf("free are %s of 40 Mbit/s, of which 30 are guaranteed", g.Free)
+	}
+	over := s.mustAs(a, 422, "PUT", group("a/more"), `{"guarantee": "11Mbit", "match": [{"dst": ["10.1.1.0/24"]}]}`)
+	if !strings.Contains(over.text, "41Mbit of group") || strings.Contains(over.text, `"b`) || strings.Contains(over.text, "groups[") {
+		t.Errorf("what does not fit is told as %s", over.text)
+	}
+	s.mustAs(a, 200, "PUT", group("a/more"), `{"guarantee": "10Mbit", "match": [{"dst": ["10.1.1.0/24"]}]}`)
+	for _, path := range []string{"b", "rest", "b/x", "none"} {
+		for _, method := range []string{"GET", "PUT", "DELETE"} {
+			body := ""
+			if method == "PUT" {
+				body = `{}`
+			}
+			if r := s.do(a, method, group(path), body); r.status != 404 {
+				t.Errorf("%s %s: %d %s, want 404", method, path, r.status, r.text)
+			}
+		}
+	}
+	for what, r := range map[string]reply{
+		"more than the operator gave": s.do(a, "PATCH", group("a"), `{"guarantee": "60%"}`, "Content-Type", "application/merge-patch+json"),
+		"another's, below its own":    s.do(a, "PUT", group("a/x"), `{"tenant": "b"}`),
+	} {
+		if r.status != 403 {
+			t.Errorf("%s: %d %s, want 403", what, r.status, r.text)
+		}
+	}
+	if seen := s.mustAs(b, 200, "GET", "/v1/hosts/h1/interfaces/eth0", "").text; strings.Contains(seen, "web") || strings.Contains(seen, "rest") || !strings.Contains(seen, `"limit":"100Mbit"`) {
+		t.Errorf("b sees %s", seen)
+	}
+	var list struct{ Items []struct{ Path string } }
+	s.mustAs(a, 200, "GET", "/v1/hosts/h1/interfaces/eth0/out/groups", "").into(t, &list)
+	if len(list.Items) != 4 || list.Items[0].Path != "a" {
+		t.Errorf("a lists %+v", list)
+	}
+}
+
+// A change is made once, of what the caller has seen, or not at all.
+func TestOnce(t *testing.T) {
+	s := start(t)
+	a, _ := s.twoTenants()
+	s.mustAs(a, 200, "PUT", group("a/rest"), `{"default": true}`)
+	web := `{"guarantee": "5Mbit", "match": [{"sport": ["80"]}]}`
+	if r := s.mustAs(a, 200, "PUT", group("a/web"), web, "Idempotency-Key", "k1"); r.tag == "" {
+		t.Error("a group has no ETag")
+	}
+	s.mustAs(a, 204, "DELETE", group("a/web"), "")
+	again := s.mustAs(a, 200, "PUT", group("a/web"), web, "Idempotency-Key", "k1")
+	s.mustAs(a, 404, "GET", group("a/web"), "")
+	s.mustAs(a, 422, "PUT", group("a/other"), web, "Idempotency-Key", "k1")
+	s.mustAs(a, 200, "PUT", group("a/web"), web, "Idempotency-Key", "k2")
+
+	patch := []string{"Content-Type", "application/merge-patch+json"}
+	s.mustAs(a, 412, "PATCH", group("a/web"), `{"guarantee": "6Mbit"}`, append(patch, "If-Match", `"0"`)...)
+	r := s.mustAs(a, 200, "PATCH", group("a/web"), `{"guarantee": "6Mbit"}`, append(patch, "If-Match", again.tag)...)
+	if r.tag == again.tag || !strings.Contains(r.text, `"rate":"6Mbit"`) || !strings.Contains(r.text, `"sport":["80"]`) {
+		t.Errorf("a patch gives %s %s", r.tag, r.text)
+	}
+	s.mustAs(a, 412, "PATCH", group("a/web"), `{"guarantee": "7Mbit"}`, append(patch, "If-Match", again.tag)...)
+	s.mustAs(a, 412, "PUT", group("a/none"), web, "If-Match", "*")
+
+	dry := s.mustAs(a, 200, "PATCH", group("a/web")+"?dry_run=true", `{"guarantee": "8Mbit"}`, patch...)
+	now := s.mustAs(a, 200, "GET", group("a/web"), "")
+	if !strings.Contains(dry.text, `"rate":"8Mbit"`) || !strings.Contains(now.text, `"rate":"6Mbit"`) {
+		t.Errorf("a dry run says %s, and then it is %s", dry.text, now.text)
+	}
+	if r := s.do(a, "GET", group("a/web"), "", "If-None-Match", now.tag); r.status != 304 {
+		t.Errorf("what did not change: %d", r.status)
+	}
+}
+
+// What is wrong with a request is told by its fields.
+func TestInvalid(t *testing.T) {
+	s := start(t)
+	s.twoTenants()
+	for _, c := range []struct {
+		method, path, body, want string
+		status                   int
+	}{
+		{"PUT", group("x"), `{"guarantee": 5}`, `"field":"guarantee"`, 400},
+		{"PUT", group("x"), `{"guaranty": "5Mbit"}`, "guaranty", 400},
+		{"PUT", group("x"), `{`, "errors", 400},
+		{"PUT", group("a/b/c/d"), `{}`, `"field":"group"`, 400},
+		{"PUT", "/v1/hosts/h1/interfaces/eth0/up/groups/x", `{}`, "direction", 400},
+		{"PUT", "/v1/hosts/h1/interfaces/eth1", `{"out": {"limit": "100", "groups": []}}`, "out.limit", 422},
+		{"PUT", "/v1/hosts/h1/interfaces/eth1", `{"out": {"limit": "100Mbit", "groups": [{"name": "a", "guarantee": "110Mbit", "default": true}]}}`, "out.groups", 422},
+		{"PUT", "/v1/hosts/h1/interfaces/eth1", strings.ReplaceAll(shared, `"tenant": "b"`, `"tenant": "c"`), "there is no tenant c", 422},
+		{"PUT", "/v1/hosts/h2/interfaces/eth0", shared, "there is no host", 404},
+		{"GET", "/v1/nothing", "", "there is nothing at", 404},
+		{"POST", "/v1/tokens", `{"name": "x", "role": "tenant"}`, "whose it is", 422},
+		{"POST", "/v1/tokens", `{"name": "x", "role": "king"}`, "role", 400},
+		{"DELETE", "/v1/tenants/a", "", "has groups on h1/eth0", 409},
+		{"DELETE", "/v1/hosts/h1", "", "take them away first", 409},
+		{"GET", "/v1/tenants?limit=0", "", "limit", 400},
+		{"GET", "/v1/tenants?after=%21", "", "after", 400},
+	} {
+		r := s.do(s.operator, c.method, c.path, c.body)
+		if r.status != c.status || !strings.Contains(r.text, c.want) || r.header.Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%s %s %s: %d %s, want %d with %q", c.method, c.path, c.body, r.status, r.text, c.status, c.want)
+		}
+	}
+}
+
+// An interface is what it was, if somebody wants that; who changed it is on record.
+func TestHistory(t *testing.T) {
+	s := start(t)
+	a, _ := s.twoTenants()
+	first := s.must(200, "GET", "/v1/hosts/h1/interfaces/eth0", "")
+	s.mustAs(a, 200, "PUT", group("a/rest"), `{"default": true}`)
+	s.must(204, "DELETE", group("b"), "")
+	var h struct {
+		Items []struct {
+			What, By string
+			Revision int64
+		}
+	}
+	s.must(200, "GET", "/v1/hosts/h1/interfaces/eth0/history", "").into(t, &h)
+	if len(h.Items) != 3 || h.Items[0].By != "first" || h.Items[1].By != "pa" || !strings.HasPrefix(h.Items[2].What, "PUT ") {
+		t.Fatalf("on record are %+v", h)
+	}
+	was := s.must(200, "GET", "/v1/hosts/h1/interfaces/eth0?revision="+itoa(h.Items[2].Revision), "")
+	if was.text != first.text {
+		t.Errorf("at the first revision it was %s", was.text)
+	}
+	s.must(200, "POST", "/v1/hosts/h1/interfaces/eth0/rollback", `{"revision": `+itoa(h.Items[2].Revision)+`}`)
+	if now := s.must(200, "GET", "/v1/hosts/h1/interfaces/eth0", ""); now.text != first.text {
+		t.Errorf("rolled back it is %s", now.text)
+	}
+	s.mustAs(a, 404, "GET", group("a/rest"), "")
+}
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }

@@ -1,0 +1,279 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"headgate/api/agents"
+	"headgate/store"
+)
+
+// hub is the agents that are connected to this controller.
+type hub struct {
+	agents.UnimplementedAgentsServer
+	store *store.Store
+	cache *cache
+	sign  func(host string, request []byte) (cert, authority []byte, serial string, err error)
+
+	mu    sync.Mutex
+	links map[string]*link // by host: the newest
+}
+
+// link is the stream of one agent.
+type link struct {
+	host string
+	kick chan struct{} // there may be something to send
+	end  context.CancelCauseFunc
+	// out is what is sent beside what is desired.
+	out chan *agents.ToAgent
+
+	mu       sync.Mutex
+	hello    *agents.Hello
+	facts    *agents.Facts
+	enforced *agents.Enforced
+	tables   map[string]*table
+	answers  map[uint64]chan *agents.UsageAnswer
+	probes   map[string]*agents.ProbeAnswer
+	asked    uint64
+}
+
+// caller is the host whose certificate a peer shows, and its serial number.
+func caller(ctx context.Context) (host, serial string, err error) {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return "", "", status.Error(codes.Unauthenticated, "nobody")
+	}
+	t, ok := p.AuthInfo.(credentials.TLSInfo)
+	if !ok || len(t.State.VerifiedChains) == 0 {
+		return "", "", status.Error(codes.Unauthenticated, "without a certificate")
+	}
+	c := t.State.VerifiedChains[0][0]
+	return c.Subject.CommonName, c.SerialNumber.Text(16), nil
+}
+
+// admitted tells whether a host's agent may be spoken to.
+func (c *cache) admitted(host, serial string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := c.hosts[host]
+	return h != nil && h.host != nil && !h.host.Revoked && slices.Contains(h.host.Serials, serial)
+}
+
+// Connect serves an agent's stream.
+func (h *hub) Connect(stream agents.Agents_ConnectServer) error {
+	host, serial, err := caller(stream.Context())
+	if err != nil {
+		return err
+	}
+	if !h.cache.admitted(host, serial) {
+		return status.Errorf(codes.PermissionDenied, "the host %s was taken away, or another agent has joined as it", host)
+	}
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	hello := first.GetHello()
+	if hello == nil {
+		return status.Error(codes.InvalidArgument, "a stream begins with hello")
+	}
+	ctx, end := context.WithCancelCause(stream.Context())
+	defer end(nil)
+	l := &link{host: host, kick: make(chan struct{}, 1), end: end, out: make(chan *agents.ToAgent, 16), hello: hello,
+		tables: map[string]*table{}, answers: map[uint64]chan *agents.UsageAnswer{}, probes: map[string]*agents.ProbeAnswer{}}
+	h.join(l)
+	defer h.leave(l)
+	go func() { end(h.receive(stream, l)) }()
+	return h.send(ctx, stream, l, serial)
+}
+
+// join makes this the host's stream, in place of one that it had.
+func (h *hub) join(l *link) {
+	h.mu.Lock()
+	before := h.links[l.host]
+	h.links[l.host] = l
+	h.mu.Unlock()
+	if before != nil {
+		before.end(status.Error(codes.Aborted, "the agent has come again"))
+	}
+}
+
+func (h *hub) leave(l *link) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.links[l.host] == l {
+		delete(h.links, l.host)
+	}
+}
+
+// changed is told by the cache.
+func (h *hub) changed(host string) {
+	h.mu.Lock()
+	l := h.links[host]
+	h.mu.Unlock()
+	if l == nil {
+		return
+	}
+	select {
+	case l.kick <- struct{}{}:
+	default: // it is about to look
+	}
+}
+
+// send sends an agent what it does not have, as often as there is something.
+func (h *hub) send(ctx context.Context, stream agents.Agents_ConnectServer, l *link, serial string) error {
+	have := maps.Clone(l.hello.Interfaces)
+	if have == nil {
+		have = map[string]int64{}
+	}
+	for first := true; ; first = false {
+		if !first {
+			select {
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case m := <-l.out:
+				if err := stream.Send(m); err != nil {
+					return err
+				}
+				continue
+			case <-l.kick:
+			}
+		}
+		if !h.cache.admitted(l.host, serial) {
+			return status.Errorf(codes.PermissionDenied, "the host %s was taken away, or another agent has joined as it", l.host)
+		}
+		if err := stream.Send(&agents.ToAgent{Message: &agents.ToAgent_Desired{Desired: h.cache.desired(l.host, h.store.Epoch(), have)}}); err != nil {
+			return err
+		}
+	}
+}
+
+// desired is what a host is to have, without documents that its agent has, which is noted.
+func (c *cache) desired(host string, epoch uint64, have map[string]int64) *agents.Desired {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := &agents.Desired{Fence: &agents.Fence{Epoch: epoch, Revision: c.revision}}
+	h := c.hosts[host]
+	if h == nil {
+		return d
+	}
+	for _, dev := range slices.Sorted(maps.Keys(h.interfaces)) {
+		doc := h.interfaces[dev]
+		i := &agents.Interface{Dev: dev, Revision: doc.revision}
+		if have[dev] != doc.revision {
+			i.Document = doc.text
+			have[dev] = doc.revision
+		}
+		d.Interfaces = append(d.Interfaces, i)
+	}
+	for _, name := range slices.Sorted(maps.Keys(h.collectives)) {
+		d.Collectives = append(d.Collectives, &agents.Document{Name: name, Text: string(h.collectives[name].text)})
+	}
+	return d
+}
+
+// receive takes in what an agent says until its stream ends.
+func (h *hub) receive(stream agents.Agents_ConnectServer, l *link) error {
+	for {
+		m, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		l.mu.Lock()
+		switch m := m.Message.(type) {
+		case *agents.FromAgent_Facts:
+			l.facts = m.Facts
+		case *agents.FromAgent_Enforced:
+			l.enforced = m.Enforced
+		case *agents.FromAgent_Report:
+			l.report(m.Report)
+		case *agents.FromAgent_Usage:
+			if to := l.answers[m.Usage.Id]; to != nil {
+				to <- m.Usage
+				delete(l.answers, m.Usage.Id)
+			}
+		case *agents.FromAgent_Probe:
+			l.probes[m.Probe.Id] = m.Probe
+		default:
+			slog.Debug("an agent says what this version does not know", "host", l.host, "message", fmt.Sprintf("%T", m))
+		}
+		l.mu.Unlock()
+	}
+}
+
+// Renew signs an agent's next certificate.
+func (h *hub) Renew(ctx context.Context, r *agents.RenewRequest) (*agents.RenewResponse, error) {
+	host, serial, err := caller(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cert, authority, next, err := h.sign(host, r.Request)
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	key := store.Key(store.Hosts, host)
+	_, err = h.store.Do(ctx, key, func(tx *store.Tx) error {
+		var doc store.Host
+		_, ok, err := tx.Get(key, &doc)
+		if err != nil {
+			return err
+		}
+		if !ok || doc.Revoked || !slices.Contains(doc.Serials, serial) {
+			return status.Errorf(codes.PermissionDenied, "the host %s was taken away, or another agent has joined as it", host)
+		}
+		doc.Serials = []string{serial, next} // with the old one it may ask again, if the answer is lost
+		return tx.Put(key, doc)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &agents.RenewResponse{Certificate: cert, Authority: authority}, nil
+}
+
+// link is a host's stream, nil if it has none.
+func (h *hub) link(host string) *link {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.links[host]
+}
+
+// usagePatience is how long agents may take to read a week of minutes.
+const usagePatience = 10 * time.Second
+
+// usage asks one agent for its record.
+func (l *link) usage(ctx context.Context, since, until time.Time) (*agents.UsageAnswer, error) {
+	ctx, cancel := context.WithTimeout(ctx, usagePatience)
+	defer cancel()
+	to := make(chan *agents.UsageAnswer, 1)
+	l.mu.Lock()
+	l.asked++
+	id := l.asked
+	l.answers[id] = to
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		delete(l.answers, id)
+		l.mu.Unlock()
+	}()
+	question := &agents.ToAgent{Message: &agents.ToAgent_Usage{Usage: &agents.UsageQuestion{Id: id, Since: since.Unix(), Until: until.Unix()}}}
+	select {
+	case l.out <- question:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	select {
+	case a := <-to:
+		return a, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}

@@ -1,0 +1,41 @@
+package controller
+
+import (
+	"time"
+
+	"headgate/api/agents"
+	"headgate/unit"
+)
+
+// table is what the groups of a device carry: the newest report, and the one before.
+type table struct {
+	names     []string
+	guarantee []uint64
+	now, was  reading
+}
+
+type reading struct {
+	at             time.Duration // on the agent's clock
+	bytes, backlog []uint64
+}
+
+// report takes a report in.
+func (l *link) report(r *agents.Report) {
+	for _, d := range r.Devices {
+		t := l.tables[d.Dev]
+		if t == nil || len(d.Names) > 0 { // other groups than before
+			t = &table{names: d.Names, guarantee: d.GuaranteeBps}
+			l.tables[d.Dev] = t
+		}
+		t.was, t.now = t.now, reading{time.Duration(r.AtNs), d.Bytes, d.BacklogBytes}
+	}
+}
+
+// rate is what a group had from one report to the next.
+func (t *table) rate(n int) unit.Rate {
+	took := (t.now.at - t.was.at).Seconds()
+	if took <= 0 || n >= len(t.was.bytes) || n >= len(t.now.bytes) || t.now.bytes[n] < t.was.bytes[n] {
+		return 0
+	}
+	return unit.Rate(float64(t.now.bytes[n]-t.was.bytes[n]) * 8 / took)
+}

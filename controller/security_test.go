@@ -1,0 +1,185 @@
+package controller_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"headgate/api"
+	"headgate/internal/pki"
+)
+
+// Every operation of the specification, as nobody, as each role, and as a foreign tenant: nobody
+// gets at anything but whether the service is well and whose a token is; who may not is told so,
+// and what is another's is not there.
+func TestRoles(t *testing.T) {
+	s := start(t)
+	a, b := s.twoTenants()
+	s.mustAs(a, 200, "PUT", group("a/rest"), `{"default": true}`)
+	s.must(200, "PUT", "/v1/hosts/h1/collectives/db", `{"document": "kind: Collective\nname: db\njoin: root\n"}`)
+	s.mustAs(a, 200, "PUT", "/v1/hosts/h1/interfaces/eth0/connections/tcp%2010.0.0.1:443%2010.1.0.2:55000", `{"group": "a/rest"}`)
+	callers := map[string]string{
+		"nobody": "", "a stranger": "hg_stranger", "operator": s.operator, "tenant": a, "foreign": b,
+		"viewer": s.token(`{"name": "v", "role": "viewer"}`),
+		"agent":  s.token(`{"name": "h1", "role": "agent", "host": "h1"}`),
+	}
+	spec, err := openapi3.NewLoader().LoadFromData(api.Specification())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What each may, by the specification's tags and methods: this is the table that the product
+	// is held against.
+	change := map[string]bool{"POST": true, "PUT": true, "PATCH": true, "DELETE": true}
+	operatorsOnly := []string{"Tenant", "Host", "Interface", "rollBack", "Collective", "Policy", "startProbe"}
+	may := func(role, method, id string) bool {
+		operators := false
+		for _, o := range operatorsOnly {
+			operators = operators || strings.HasSuffix(id, o)
+		}
+		switch {
+		case id == "getHealth" || id == "login":
+			return true
+		case id == "signCertificate":
+			return role == "agent"
+		case role == "operator":
+			return true
+		case role == "viewer":
+			return !change[method]
+		case role == "tenant" || role == "foreign":
+			switch id {
+			case "listTenants", "getHost", "listHistory", "listCollectives", "getCollective", "getPolicy", "getProbe":
+				return false
+			case "getTenant", "getInterface":
+				return true
+			}
+			return !operators
+		}
+		return false
+	}
+	fill := strings.NewReplacer("{tenant}", "a", "{host}", "h1", "{dev}", "eth0", "{direction}", "out", "{group}", "a%2Frest", "{token}", "000000000000",
+		"{connection}", "tcp%2010.0.0.1:443%2010.1.0.2:55000", "{collective}", "db", "{probe}", "0000000000000000")
+	n := 0
+	for path, item := range spec.Paths.Map() {
+		for method, o := range item.Operations() {
+			for role, token := range callers {
+				if path == "/v1/events" && may(role, method, o.OperationID) {
+					continue // it does not end
+				}
+				n++
+				target := fill.Replace(path)
+				if o.OperationID == "getUsage" {
+					target += "?since=2026-01-01T00:00:00Z"
+				}
+				// A body that is refused, so that nothing is changed: who may is told 400 or worse,
+				// or that something is not there, never 401 or 403.
+				body := ""
+				if o.RequestBody != nil {
+					body = `{"none": 1}`
+				}
+				if method == "DELETE" {
+					target += "?dry_run=true"
+				}
+				r := s.do(token, method, target, body)
+				switch {
+				case o.OperationID == "login" && r.status == 400: // the body
+				case token == "" || token == "hg_stranger":
+					if want := may("nobody", method, o.OperationID); (r.status == 401) == want {
+						t.Errorf("%s %s as %s: %d", method, target, role, r.status)
+					}
+				case !may(role, method, o.OperationID):
+					if r.status != 403 {
+						t.Errorf("%s %s (%s) as %s: %d %s, want 403", method, target, o.OperationID, role, r.status, r.text)
+					}
+				case role == "foreign" && (strings.HasPrefix(target, "/v1/hosts/h1/interfaces/eth0/out/groups/") || strings.HasPrefix(target, "/v1/tenants/a")):
+					if r.status != 404 && r.status != 400 {
+						t.Errorf("%s %s as a foreign tenant: %d %s, want 404", method, target, r.status, r.text)
+					}
+				case r.status == 401 || r.status == 403 || r.status >= 500:
+					t.Errorf("%s %s (%s) as %s: %d %s", method, target, o.OperationID, role, r.status, r.text)
+				}
+				if r.status == 200 && strings.Contains(r.text, "rest") && role == "foreign" {
+					t.Errorf("%s %s shows a foreign tenant %s", method, target, r.text)
+				}
+			}
+		}
+	}
+	if n < 40*6 {
+		t.Errorf("only %d requests were made", n)
+	}
+}
+
+// A tenant's tokens are its own: it makes none that may more, and one that is taken back is no good
+// from then on. No secret is in the store.
+func TestTokens(t *testing.T) {
+	s := start(t)
+	a, b := s.twoTenants()
+	for _, body := range []string{`{"name": "x", "role": "operator"}`, `{"name": "x", "role": "tenant", "tenant": "b"}`, `{"name": "x", "role": "agent", "host": "h1"}`} {
+		if r := s.do(a, "POST", "/v1/tokens", body); r.status != 403 {
+			t.Errorf("a tenant makes %s: %d %s", body, r.status, r.text)
+		}
+	}
+	var made struct{ ID, Token string }
+	s.mustAs(a, http.StatusCreated, "POST", "/v1/tokens", `{"name": "child", "role": "viewer", "life": "1h"}`).into(t, &made)
+	s.mustAs(made.Token, 200, "GET", group("a"), "")
+	s.mustAs(made.Token, 403, "PUT", group("a/x"), `{}`)
+	s.mustAs(b, 404, "DELETE", "/v1/tokens/"+made.ID, "")
+	s.mustAs(a, 204, "DELETE", "/v1/tokens/"+made.ID, "")
+	s.mustAs(made.Token, 401, "GET", group("a"), "")
+	docs, _, err := s.store.All(t.Context(), "/", 0)
+	if err != nil || len(docs) < 8 {
+		t.Fatalf("%d documents, %v", len(docs), err)
+	}
+	for _, d := range docs {
+		for _, secret := range []string{a, b, s.operator, made.Token} {
+			if strings.Contains(string(d.Value), secret) || strings.Contains(d.Key, secret) {
+				t.Errorf("a token is in %s", d.Key)
+			}
+		}
+	}
+}
+
+// Who asks too often waits; a tenant's limit is what the operator says.
+func TestLimits(t *testing.T) {
+	s := start(t)
+	a, _ := s.twoTenants()
+	s.must(200, "PUT", "/v1/tenants/a", `{"requests": 2}`)
+	refused := 0
+	for range 8 {
+		if r := s.do(a, "GET", group("a"), ""); r.status == 429 {
+			refused++
+			if r.header.Get("Retry-After") == "" {
+				t.Error("when it may be tried again is not said")
+			}
+		}
+	}
+	if refused < 3 {
+		t.Errorf("%d of 8 requests were refused at 2 a second", refused)
+	}
+}
+
+// Nothing but TLS with the service's authority is spoken.
+func TestPlain(t *testing.T) {
+	s := start(t)
+	got, err := http.Get(strings.Replace(s.url, "https", "http", 1) + "/v1/health")
+	if err == nil {
+		got.Body.Close()
+		if got.StatusCode == 200 {
+			t.Error("it answers without TLS")
+		}
+	}
+	other, err := pki.NewAuthority("other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &http.Client{Transport: &http.Transport{TLSClientConfig: pki.Pinned("127.0.0.1", other.Hash())}}
+	if got, err := c.Get(s.url + "/v1/health"); err == nil {
+		got.Body.Close()
+		t.Error("another authority's pin is good")
+	}
+	r := s.must(200, "GET", "/v1/health", "")
+	if !strings.Contains(r.text, `"writable":true`) {
+		t.Errorf("health is %s", r.text)
+	}
+}

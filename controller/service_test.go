@@ -1,0 +1,149 @@
+package controller_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/controller"
+	"headgate/internal/pki"
+	"headgate/store"
+	"headgate/store/storetest"
+)
+
+func TestMain(m *testing.M) {
+	storetest.Main()
+	os.Exit(m.Run())
+}
+
+// service is a controller that runs, with its store.
+type service struct {
+	t        testing.TB
+	url, pin string
+	agents   string
+	operator string
+	store    *store.Store
+	client   *http.Client
+}
+
+func start(t testing.TB) *service {
+	t.Helper()
+	s := storetest.Open(t, storetest.Start(t))
+	c, err := controller.New(t.Context(), s, controller.Config{Name: "c1", API: "127.0.0.1:0", Agents: "127.0.0.1:0", Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, made, err := controller.FirstToken(t.Context(), s)
+	if err != nil || !made {
+		t.Fatalf("the first token: %v, %v", made, err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	api, agents := c.Addresses()
+	host, _, _ := net.SplitHostPort(api)
+	out := &service{t: t, url: "https://" + api, pin: c.Pin(), agents: agents, operator: secret, store: s}
+	out.client = &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: pki.Pinned(host, c.Pin()), ForceAttemptHTTP2: true}}
+	return out
+}
+
+// reply is what a request was answered.
+type reply struct {
+	status int
+	tag    string
+	header http.Header
+	text   string
+}
+
+func (r reply) into(t testing.TB, v any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(r.text), v); err != nil {
+		t.Fatalf("%q: %v", r.text, err)
+	}
+}
+
+// do asks; headers are pairs.
+func (s *service) do(token, method, path, body string, headers ...string) reply {
+	s.t.Helper()
+	r, err := http.NewRequest(method, s.url+path, bytes.NewBufferString(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	got, err := s.client.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer got.Body.Close()
+	text, err := io.ReadAll(got.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return reply{got.StatusCode, got.Header.Get("ETag"), got.Header, strings.TrimSpace(string(text))}
+}
+
+// must asks as the operator, who is to be answered so.
+func (s *service) must(status int, method, path, body string, headers ...string) reply {
+	s.t.Helper()
+	return s.mustAs(s.operator, status, method, path, body, headers...)
+}
+
+func (s *service) mustAs(token string, status int, method, path, body string, headers ...string) reply {
+	s.t.Helper()
+	r := s.do(token, method, path, body, headers...)
+	if r.status != status {
+		s.t.Fatalf("%s %s: %d %s, want %d", method, path, r.status, r.text, status)
+	}
+	return r
+}
+
+// token makes one.
+func (s *service) token(body string) string {
+	s.t.Helper()
+	var made struct{ Token string }
+	s.must(http.StatusCreated, "POST", "/v1/tokens", body).into(s.t, &made)
+	return made.Token
+}
+
+// shared is an interface of two tenants: a has 40 of 100 Mbit/s, b has 20.
+const shared = `{"out": {"limit": "100Mbit", "groups": [
+	{"name": "a", "guarantee": "40%", "ceiling": "80%", "tenant": "a", "match": [{"dst": ["10.1.0.0/16"]}]},
+	{"name": "b", "guarantee": "20%", "tenant": "b", "match": [{"dst": ["10.2.0.0/16"]}]},
+	{"name": "rest", "guarantee": "10%", "default": true}]}}`
+
+// twoTenants makes them, on the host h1, and gives a token of each.
+func (s *service) twoTenants() (a, b string) {
+	s.t.Helper()
+	s.must(200, "PUT", "/v1/tenants/a", `{}`)
+	s.must(200, "PUT", "/v1/tenants/b", `{"description": "the other"}`)
+	s.must(200, "PUT", "/v1/hosts/h1", `{}`)
+	s.must(200, "PUT", "/v1/hosts/h1/interfaces/eth0", shared)
+	return s.token(`{"name": "pa", "role": "tenant", "tenant": "a"}`), s.token(`{"name": "pb", "role": "tenant", "tenant": "b"}`)
+}
+
+// group is the path of a group of h1's eth0.
+func group(path string) string {
+	return "/v1/hosts/h1/interfaces/eth0/out/groups/" + url.PathEscape(path)
+}

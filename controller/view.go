@@ -1,0 +1,157 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"headgate/api"
+	"headgate/api/agents"
+	"headgate/unit"
+)
+
+// view is what agents tell, in the API's terms: api.Agents.
+type view struct{ hub *hub }
+
+// State is part of api.Agents, as are all its methods.
+func (v view) State(host string) (out api.HostState, connected bool) {
+	l := v.hub.link(host)
+	if l == nil {
+		return out, false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out.Version = &l.hello.Version
+	if e := l.enforced; e != nil {
+		text := fmt.Sprintf("%d/%d", e.Fence.GetEpoch(), e.Fence.GetRevision())
+		out.Enforced = &text
+	}
+	if l.facts == nil {
+		return out, true
+	}
+	devices := api.HostDevices{}
+	for _, d := range l.facts.Devices {
+		mtu, owner := int(d.Mtu), api.HostDeviceOwner(d.Owner)
+		one := api.HostDevice{Name: d.Name, Up: &d.Up, Mtu: &mtu, Owner: &owner}
+		if d.SpeedBps > 0 {
+			speed := unit.Rate(d.SpeedBps).String()
+			one.Speed = &speed
+		}
+		if len(d.Foreign) > 0 {
+			one.Foreign = &d.Foreign
+		}
+		if trouble, ok := l.enforced.GetTroubles()[d.Name]; ok {
+			one.Trouble = &trouble
+		}
+		devices = append(devices, one)
+	}
+	out.Devices = &devices
+	return out, true
+}
+
+func (v view) Rates(host string) (out api.RateList, ok bool) {
+	out.Items = []api.GroupRates{}
+	l := v.hub.link(host)
+	if l == nil {
+		return out, false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	out.At = &now
+	for dev, t := range l.tables {
+		for n, name := range t.names {
+			direction, path, _ := strings.Cut(name, "/")
+			delivered := t.rate(n).String()
+			g := api.GroupRates{Dev: dev, Direction: direction, Group: path, Delivered: delivered}
+			if n < len(t.guarantee) {
+				text := unit.Rate(t.guarantee[n]).String()
+				g.Guaranteed = &text
+			}
+			if n < len(t.now.backlog) {
+				backlog := int64(t.now.backlog[n])
+				g.Backlog = &backlog
+			}
+			out.Items = append(out.Items, g)
+		}
+	}
+	return out, true
+}
+
+func (v view) Usage(ctx context.Context, hosts []string, since, until time.Time) (rows []api.Usage, missing []string) {
+	missing = []string{}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for _, host := range hosts {
+		all.Go(func() {
+			var got *agents.UsageAnswer
+			if l := v.hub.link(host); l != nil {
+				got, _ = l.usage(ctx, since, until)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if got == nil {
+				missing = append(missing, host)
+				return
+			}
+			for _, u := range got.Rows {
+				rows = append(rows, usageOf(host, u))
+			}
+		})
+	}
+	all.Wait()
+	return rows, missing
+}
+
+func usageOf(host string, u *agents.Usage) api.Usage {
+	direction, path, _ := strings.Cut(u.Group, "/")
+	n := func(v uint64) *int64 { i := int64(v); return &i }
+	return api.Usage{
+		Host: host, Dev: u.Dev, Direction: direction, Group: path, Seconds: int64(u.Seconds),
+		OfferedBytes: n(u.OfferedBytes), DeliveredBytes: n(u.DeliveredBytes), GuaranteedBytes: n(u.GuaranteedBytes),
+		BorrowedBytes: n(u.BorrowedBytes), LentBytes: n(u.LentBytes), Drops: n(u.Drops), Marks: n(u.Marks), UnmetSeconds: n(u.UnmetSeconds),
+	}
+}
+
+func (v view) Probe(host, id string, r api.ProbeRequest) error {
+	l := v.hub.link(host)
+	if l == nil {
+		return fmt.Errorf("the agent of %s is not connected", host)
+	}
+	l.mu.Lock()
+	l.probes[id] = &agents.ProbeAnswer{Id: id, State: "waiting"}
+	l.mu.Unlock()
+	select {
+	case l.out <- &agents.ToAgent{Message: &agents.ToAgent_Probe{Probe: &agents.ProbeQuestion{Id: id, Measure: string(r.Measure), Peer: r.Peer}}}:
+		return nil
+	case <-time.After(time.Second):
+		return fmt.Errorf("the agent of %s does not listen", host)
+	}
+}
+
+func (v view) Probed(host, id string) (out api.Probe, ok bool) {
+	l := v.hub.link(host)
+	if l == nil {
+		return out, false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.probes[id]
+	if p == nil {
+		return out, false
+	}
+	out = api.Probe{Id: id, State: api.ProbeState(p.State)}
+	if p.Error != "" {
+		out.Error = &p.Error
+	}
+	if len(p.Result) > 0 {
+		var result map[string]any
+		if json.Unmarshal(p.Result, &result) == nil {
+			out.Result = &result
+		}
+	}
+	return out, true
+}
