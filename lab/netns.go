@@ -70,7 +70,7 @@ func inNamespace(ns int, fn func() error) error {
 // newNamespace makes a namespace, names it by a bind mount as ip-netns does, and
 // returns an open file of it. The thread's own namespace is kept.
 func newNamespace(name string) (*os.File, error) {
-	if err := os.MkdirAll(netnsDir, 0o755); err != nil {
+	if err := shareNames(); err != nil {
 		return nil, permitted(err)
 	}
 	path := filepath.Join(netnsDir, name)
@@ -84,6 +84,34 @@ func newNamespace(name string) (*os.File, error) {
 		return nil, permitted(err)
 	}
 	return os.Open(path)
+}
+
+// shareNames makes the folder of names a shared mount, as ip-netns(8) does before it makes its
+// first: if that came later, its mount would cover the names that are there, and nobody could take
+// them away.
+func shareNames() error {
+	if err := os.MkdirAll(netnsDir, 0o755); err != nil {
+		return err
+	}
+	dir, err := os.Open(netnsDir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX); err != nil { // ip-netns takes it, too
+		return &os.PathError{Op: "lock", Path: netnsDir, Err: err}
+	}
+	share := func() error { return unix.Mount("", netnsDir, "none", unix.MS_SHARED|unix.MS_REC, "") }
+	err = share()
+	if errors.Is(err, unix.EINVAL) { // it is no mount yet
+		if err = unix.Mount(netnsDir, netnsDir, "none", unix.MS_BIND|unix.MS_REC, ""); err == nil {
+			err = share()
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("share %s: %w", netnsDir, err)
+	}
+	return nil
 }
 
 func bindNew(path string) error {

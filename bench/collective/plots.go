@@ -12,7 +12,7 @@ import (
 func (c seedCase) plot(r *bench.Run, got map[string]*seedRun) {
 	p := bench.Plot{
 		File: "databases-" + strings.ReplaceAll(c.id(), "/", "-"), Row: "ratio",
-		Title:   fmt.Sprintf("DB1 and DB2, FTP of %d Mbit/s from %v to %v", c.ftp, c.times.ftp, c.times.quiet),
+		Title:   fmt.Sprintf("DB1 and DB2 (dashed), FTP of %d Mbit/s from %v to %v", c.ftp, c.times.ftp, c.times.quiet),
 		Caption: fmt.Sprintf("Each database's rate in 2 s, %s queues, %s, %s. Solid is DB1, which is offered twice as much as DB2 (dashed).", c.queue, c.marks, c.control),
 		X:       "time (s)", Y: "rate (Mbit/s)",
 	}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"headgate/probe"
 	"headgate/probe/train"
 )
@@ -69,6 +71,8 @@ func (c *Client) guarded(ctx context.Context, t probe.Train, do func() error) er
 		c.broken = context.Cause(ctx)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		c.broken = errors.New("the server has vanished: it does not answer any more")
+	case errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET): // it is noticed as we write
+		c.broken = errors.New("the server closed the connection")
 	default:
 		c.broken = err
 	}
