@@ -23,6 +23,9 @@ func TestRate(t *testing.T) {
 	for _, rate := range []unit.Rate{800 * unit.Kbit, 10 * unit.Mbit, 101 * unit.Mbit, 500 * unit.Mbit, 1010 * unit.Mbit} {
 		for _, proto := range []traffic.Protocol{traffic.TCP, traffic.UDP} {
 			t.Run(fmt.Sprintf("%v/%s", rate, proto), func(t *testing.T) {
+				if rate < 100*unit.Mbit {
+					t.Parallel() // what is slow leaves the machine to the others
+				}
 				labtest.Try(t, func(t *labtest.Check) { testRate(t, rate, proto) })
 			})
 		}

@@ -45,9 +45,9 @@ func (h *Host) adopt(user uint32, r request, fd int) error {
 	case number != s.number && h.by[number] != nil:
 		return fmt.Errorf("the connection is in the set %s already", h.by[number].policy.Name)
 	}
-	if p := s.of[id]; p != nil && r.Weight > 0 {
-		p.members[id].weight = r.Weight
-		p.control.Weigh(id, r.Weight)
+	if m := s.members[id]; m != nil && r.Weight > 0 {
+		m.weight = r.Weight
+		m.part.control.Weigh(id, r.Weight)
 	}
 	return nil
 }

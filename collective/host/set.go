@@ -31,9 +31,9 @@ type set struct {
 	number uint32
 	users  []uint32 // who may join
 	at     place
-	// parts are by destination, or one of the zero Addr; of is the part of a connection.
-	parts map[netip.Addr]*part
-	of    map[collective.ID]*part
+	// parts are by destination, or one of the zero Addr; members are those of all.
+	parts   map[netip.Addr]*part
+	members map[collective.ID]*member
 }
 
 // place is where a set's cgroup is; the zero place is nowhere.
@@ -64,13 +64,14 @@ type control interface {
 // member is a connection as it was at the last look.
 type member struct {
 	*sockops.Connection
+	part   *part
 	cap    collective.Cap
 	weight float64 // by hand
 	rate   rate
 }
 
 func newSet(p collective.Policy) (*set, error) {
-	s := &set{policy: p, number: number(p.Name), parts: map[netip.Addr]*part{}, of: map[collective.ID]*part{}}
+	s := &set{policy: p, number: number(p.Name), parts: map[netip.Addr]*part{}, members: map[collective.ID]*member{}}
 	for _, name := range p.Join {
 		id := name
 		if _, err := strconv.ParseUint(name, 10, 32); err != nil {
@@ -143,33 +144,33 @@ func (s *set) busy() bool {
 }
 
 // take makes a connection a member.
-func (s *set) take(c *sockops.Connection) (*part, *member) {
+func (s *set) take(c *sockops.Connection) *member {
 	to := netip.Addr{}
 	if s.policy.PerDestination {
 		to = c.Remote.Addr()
 	}
-	p, m := s.part(to), &member{Connection: c, weight: s.policy.Weight(c.Local, c.Remote)}
+	p := s.part(to)
+	m := &member{Connection: c, part: p, weight: s.policy.Weight(c.Local, c.Remote)}
 	if c.Asked {
 		m.weight = c.Weight
 	}
 	if m.weight > 0 {
 		p.control.Weigh(c.ID, m.weight)
 	}
-	p.members[c.ID], s.of[c.ID] = m, p
-	return p, m
+	p.members[c.ID], s.members[c.ID] = m, m
+	return m
 }
 
 // observe gives a connection's newest reading to the control, if there is one.
 func (s *set) observe(c *sockops.Connection) {
-	p := s.of[c.ID]
-	if p == nil {
-		p, _ = s.take(c)
+	m := s.members[c.ID]
+	if m == nil {
+		m = s.take(c)
 		if c.Rounds == 0 {
 			return
 		}
 	}
-	m := p.members[c.ID]
-	before := m.Connection
+	p, before := m.part, m.Connection
 	m.Connection = c
 	if before != c && c.Rounds == before.Rounds && c.Timeouts == before.Timeouts && c.Resent == before.Resent {
 		return
@@ -190,11 +191,12 @@ func (s *set) observe(c *sockops.Connection) {
 
 // remove forgets a connection that has ended, and a destination with it that has no other.
 func (s *set) remove(id collective.ID) {
-	p := s.of[id]
-	if p == nil {
+	m := s.members[id]
+	if m == nil {
 		return
 	}
-	delete(s.of, id)
+	p := m.part
+	delete(s.members, id)
 	delete(p.members, id)
 	p.control.Remove(id)
 	if s.policy.PerDestination && len(p.members) == 0 {

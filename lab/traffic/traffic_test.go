@@ -71,7 +71,7 @@ func testOffered(t testing.TB, l *lab.Lab, total unit.Rate, proto traffic.Protoc
 		flows = append(flows, f)
 	}
 	before := cpuTime()
-	r := run(t, l, 3*time.Second, flows...)
+	r := run(t, l, 2*time.Second, flows...)
 	cores := (cpuTime() - before).Seconds() / r.Seconds
 	for _, f := range r.Flows {
 		off := f.Total.DeliveredL2Bits - f.Total.OfferedL2Bits

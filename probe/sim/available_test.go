@@ -156,6 +156,7 @@ func measure(p loaded, seed uint64) (m measured) {
 // On drawn paths the available bandwidth that was realised while the probe ran is found
 // within 8 % of it, or 2 % of the capacity, at p90.
 func TestAvailable(t *testing.T) {
+	t.Parallel()
 	const paths = 30
 	for _, g := range loadedPaths {
 		rng := rand.New(rand.NewPCG(11, 12))

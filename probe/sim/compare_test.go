@@ -166,6 +166,7 @@ func drawMeeting(r *rand.Rand) (m sim.Meeting, gamma float64, cross [2]float64) 
 // paths are not pulled to one side. 40 of the 200 and more paths that the figures in the
 // method's constants are from.
 func TestCompare(t *testing.T) {
+	t.Parallel()
 	const paths = 40
 	r := rand.New(rand.NewPCG(77, 1))
 	var off, equal []float64
@@ -229,6 +230,7 @@ func like(t *testing.T, m sim.Meeting, seed uint64, harm func(*probe.JointSample
 // order, coalescing with one queue, a receiver or a sender that stands still, starts that
 // jitter, samples that are cut short.
 func TestCompareFaults(t *testing.T) {
+	t.Parallel()
 	calm := func() sim.Meeting {
 		return group([3]unit.Rate{500, 200, 1000}, [3]unit.Rate{1600, 500, 2000}, 0.2, 0.2)
 	}

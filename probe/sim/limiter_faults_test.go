@@ -80,6 +80,7 @@ var limiterFaults = []limiterFault{
 // Whatever comes, the method ends within its budget, and a wrong class is not called
 // with confidence; what a fault leaves whole is still right.
 func TestLimiterFaults(t *testing.T) {
+	t.Parallel()
 	for _, f := range limiterFaults {
 		right, doubted, wrong, all := 0, 0, 0, 0
 		for _, class := range classes {

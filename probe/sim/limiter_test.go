@@ -231,6 +231,7 @@ const limiterPaths = 25
 // On drawn paths of every class at least 95 % are told, and T and delta are within
 // 5 % at p90.
 func TestLimiter(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(3, 4))
 	confusion := map[[2]limiter.Class]int{}
 	errors := map[string][]float64{}

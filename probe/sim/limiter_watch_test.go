@@ -55,6 +55,7 @@ func gifted(rate unit.Rate, size, gift unit.Bytes) sim.Path {
 // where there is none: also behind a bucket of 1 MB, whose end comes with the last packets
 // of a train that looks for it.
 func TestWatchFindsGifts(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		rate         unit.Rate
 		bucket, gift unit.Bytes
@@ -83,6 +84,7 @@ func TestWatchFindsGifts(t *testing.T) {
 
 // A rate that changes half way is told, with the second; the same within 10 MB and 30 s.
 func TestWatchFindsChanges(t *testing.T) {
+	t.Parallel()
 	m := limiter.Watch{Budget: 30_000_000, Time: 30 * time.Second}
 	w := m.Estimate(watch(t, m, gifted(500*unit.Mbit, 100_000, 0), gifted(200*unit.Mbit, 100_000, 0), 14))
 	t.Logf("%.0f s, %v: %+v, gifts %+v", w.Took, w.Bytes, w.Changes, w.Gifts)

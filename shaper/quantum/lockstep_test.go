@@ -2,6 +2,7 @@ package quantum
 
 import (
 	"encoding/binary"
+	flags "flag"
 	"fmt"
 	"os"
 	"testing"
@@ -143,12 +144,27 @@ func ports(limit unit.Rate, guarantees []unit.Rate) group.Tree {
 	return t
 }
 
+// longRuns asks for few runs, each of more steps than there would else be: the kernel takes
+// 0.2 s to load the program of each.
+func longRuns(t *testing.T) {
+	const checks = "rapid.checks"
+	was := flags.Lookup(checks)
+	if was.Value.String() != was.DefValue {
+		return // someone asks for more
+	}
+	if err := flags.Set(checks, "33"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = flags.Set(checks, was.DefValue) })
+}
+
 // TestLockStep drives the eBPF program and share.Quantum with the same packets in
 // the same virtual time, and holds them equal after each: verdict, CE, every
 // group's numbers, pool, total and resets. Quanta pass unused, connections are
 // assigned, and limits change on the way.
 func TestLockStep(t *testing.T) {
 	needRoot(t)
+	longRuns(t)
 	rapid.Check(t, func(t *rapid.T) {
 		k := &policer{t: t}
 		defer func() { k.close() }()
@@ -179,8 +195,8 @@ func TestLockStep(t *testing.T) {
 		fresh := true
 		var epoch classifier.Control
 		var reset, reconfigured bool
-		for range rapid.IntRange(1, 400).Draw(t, "steps") {
-			switch rapid.IntRange(0, 150).Draw(t, "what") {
+		for range rapid.IntRange(1, 1200).Draw(t, "steps") {
+			switch rapid.IntRange(0, 450).Draw(t, "what") {
 			case 0: // quanta pass
 				now += uint64(s.Quantum) * rapid.Uint64Range(0, 100).Draw(t, "idle")
 				continue
