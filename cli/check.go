@@ -40,6 +40,7 @@ says: devices, directions, groups and rules. It needs no rights.`,
 			report.Interfaces, report.Servers, report.Collectives = describe(set), describeServers(set), describeCollectives(set)
 			if !*offline {
 				a.warnSpeeds(set)
+				a.warnCollectives(set)
 			}
 		}
 		if err := a.print(*output, report, report.table); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"os/signal"
 	"regexp"
 	"text/tabwriter"
@@ -28,7 +29,8 @@ func collectiveCommand(a *app) *cobra.Command {
 		Long: `Collective learns what each of an application's TCP connections needs while all is well,
 and caps them in that proportion while their path is congested. Applications and
 congestion control stay as they are.`,
-		Args: cobra.NoArgs,
+		Args: cobra.ArbitraryArgs,
+		RunE: helpOrUnknown,
 	}
 	c.AddCommand(collectiveRunCommand(a), collectiveShowCommand(a), collectiveTopCommand(a), collectiveJoinCommand(a), collectiveClearCommand(a))
 	return c
@@ -134,7 +136,12 @@ func (a *app) collectiveRun(r collectiveRun) (err error) {
 		defer listener.Close()
 	}
 	table, err := sockops.Open(r.instance, r.most)
-	if err != nil {
+	switch {
+	case errors.Is(err, sockops.ErrTaken):
+		return fmt.Errorf("an instance %s runs already: end that one first, or write --instance and another name; \"headgate collective show --instance %[1]s\" tells what it does", r.instance)
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("collective run loads eBPF programs: %w", needRoot(err))
+	case err != nil:
 		return err
 	}
 	defer table.Close()
@@ -165,6 +172,11 @@ func (a *app) collectiveRun(r collectiveRun) (err error) {
 		what = "with --dry-run nothing is capped: caps are what it would do"
 	}
 	a.note("watching %s; %s", count(len(r.policies), "set"), what)
+	for _, s := range h.State() {
+		if s.Waiting {
+			a.note("set %s waits: its cgroup or unit is not there yet", s.Set)
+		}
+	}
 	return h.Run(ctx, r.interval, func(states []host.State) error {
 		if all, err := table.Refused(); err == nil {
 			if n, news := refused.count(all); news {
@@ -176,6 +188,14 @@ func (a *app) collectiveRun(r collectiveRun) (err error) {
 		}
 		return a.collectiveLines(states)
 	})
+}
+
+// partText is what its part is made of: what it needs, or its weight.
+func partText(c host.ConnectionState) string {
+	if c.Weight > 0 {
+		return fmt.Sprintf("weight %g", c.Weight)
+	}
+	return "needs " + rateOrDash(c.Needs)
 }
 
 // refusals are the connections that found the table full, which counts them since it was made:
@@ -199,8 +219,8 @@ func (a *app) collectiveLines(states []host.State) error {
 	now := time.Now().Format(time.TimeOnly)
 	for _, s := range states {
 		for _, c := range s.Connections {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\tneeds %s\thas %v\t%v\tpace %s\twindow %s\n", now, setName(s), setState(s), c.Local, c.Remote,
-				rateOrDash(c.Needs), view.Rate(float64(c.Rate)), c.RTT.Round(10*time.Microsecond), rateOrDash(c.Pace), windowOrDash(c.Window))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\thas %v\t%v\tpace %s\twindow %s\n", now, setName(s), setState(s), c.Local, c.Remote,
+				partText(c), view.Rate(float64(c.Rate)), c.RTT.Round(10*time.Microsecond), rateOrDash(c.Pace), windowOrDash(c.Window))
 		}
 	}
 	return w.Flush()

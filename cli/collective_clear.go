@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -32,6 +33,9 @@ connections that send nothing the programs stay, and let them go as they send ag
 		found, idle, err := host.Clear(*instance)
 		if errors.Is(err, sockops.ErrTaken) {
 			return fmt.Errorf("%s is not cleared, because its program runs: end it, and it takes away all that is its own", *instance)
+		}
+		if errors.Is(err, os.ErrPermission) {
+			return fmt.Errorf("%s is not cleared: %w", *instance, needRoot(err))
 		}
 		if err != nil {
 			return err

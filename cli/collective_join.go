@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -33,14 +34,19 @@ It needs Linux 6.13.`,
 			return usageError{err, c.CommandPath()}
 		case *pid <= 0 || *fd < 0:
 			return usageError{errors.New("there is no connection: write --pid and --fd"), c.CommandPath()}
+		case c.Flags().Changed("weight") && !(*weight > 0 && *weight <= 1e6):
+			return usageError{fmt.Errorf("--weight %v is not one: write a number above 0, such as 8", *weight), c.CommandPath()}
 		}
 		socket, err := descriptorOf(*pid, *fd)
+		if errors.Is(err, os.ErrPermission) {
+			return needRoot(err)
+		}
 		if err != nil {
 			return err
 		}
 		defer unix.Close(socket)
 		if err := host.Join(*instance, args[0], *weight, socket); err != nil {
-			return collectiveAsked(err)
+			return collectiveAsked(*instance, err)
 		}
 		a.note("descriptor %d of process %d is in the set %s", *fd, *pid, args[0])
 		return nil

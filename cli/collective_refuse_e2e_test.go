@@ -167,3 +167,24 @@ func TestCollectiveNotPermitted(t *testing.T) {
 	}
 	nothingLeft(t, name)
 }
+
+// Of one name one program runs: the second is told so, and who asks for another of which there are.
+func TestCollectiveTwice(t *testing.T) {
+	labtest.NeedRoot(t)
+	const name = "twice-test"
+	r := startCollective(t, joinFile(t), "--instance", name)
+	for line, want := range map[string]string{
+		"run -f " + joinFile(t) + " --instance " + name: "an instance " + name + " runs already",
+		"show --instance other-test":                    "no instance other-test runs, but ",
+	} {
+		c := exec.Command(os.Args[0], strings.Fields("collective "+line)...)
+		c.Env = append(os.Environ(), selfEnv+"=1")
+		if out, err := c.CombinedOutput(); err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("collective %s: %v: %s, want %q", line, err, out, want)
+		}
+	}
+	if err := r.end(syscall.SIGTERM); err != nil {
+		t.Errorf("it does not end well: %v", err)
+	}
+	nothingLeft(t, name)
+}

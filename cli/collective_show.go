@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -45,13 +47,16 @@ is waiting for it.`,
 // askCollective asks a program for its sets.
 func askCollective(instance string) ([]host.State, error) {
 	states, err := host.Ask(instance)
-	return states, collectiveAsked(err)
+	return states, collectiveAsked(instance, err)
 }
 
 // collectiveAsked says what to do about an answer that is an error.
-func collectiveAsked(err error) error {
+func collectiveAsked(instance string, err error) error {
 	switch {
 	case errors.Is(err, host.ErrNotRunning):
+		if others := slices.DeleteFunc(host.Running(), func(name string) bool { return name == instance }); len(others) > 0 {
+			return fmt.Errorf("there is nobody to ask: no instance %s runs, but %s: write --instance", instance, strings.Join(others, ", "))
+		}
 		return fmt.Errorf("there is nobody to ask: %w; start one with \"headgate collective run -f FILE\"", err)
 	case errors.Is(err, os.ErrPermission):
 		return fmt.Errorf("the program that runs cannot be asked: %w", err)
@@ -69,10 +74,18 @@ func collectiveTable(to io.Writer, states []host.State) error {
 		}
 		for _, c := range s.Connections {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%v\t%s\t%s\t%d\n", setName(s), setState(s), c.Local, c.Remote,
-				rateOrDash(c.Needs), view.Rate(float64(c.Rate)), c.RTT.Round(10*time.Microsecond), rateOrDash(c.Pace), windowOrDash(c.Window), c.Retransmits)
+				needsText(c), view.Rate(float64(c.Rate)), c.RTT.Round(10*time.Microsecond), rateOrDash(c.Pace), windowOrDash(c.Window), c.Retransmits)
 		}
 	}
 	return w.Flush()
+}
+
+// needsText is what counts of a connection, in the column of needs.
+func needsText(c host.ConnectionState) string {
+	if c.Weight > 0 {
+		return partText(c)
+	}
+	return rateOrDash(c.Needs)
 }
 
 // rateOrDash is a rate, or - for none.

@@ -16,6 +16,7 @@ func TestCollectiveLines(t *testing.T) {
 	err := a.collectiveLines([]host.State{{Set: "db", Controlling: true, Connections: []host.ConnectionState{
 		{Local: "10.0.0.1:5432", Remote: "10.0.1.1:40000", Needs: 4_800_000, Rate: 4_000_000, RTT: 24 * time.Millisecond, Pace: 4_100_000, Window: 30_000},
 		{Local: "10.0.0.1:5432", Remote: "10.0.1.2:40000", RTT: 24 * time.Millisecond},
+		{Local: "10.0.0.1:5432", Remote: "10.0.1.3:40000", Needs: 4_800_000, Weight: 4, RTT: 24 * time.Millisecond},
 	}}})
 	if err != nil {
 		t.Fatal(err)
@@ -24,6 +25,7 @@ func TestCollectiveLines(t *testing.T) {
 	for i, want := range []string{
 		"db controlled 10.0.0.1:5432 10.0.1.1:40000 needs 4.80Mbit has 4.00Mbit 24ms pace 4.10Mbit window 30.0 kB",
 		"db controlled 10.0.0.1:5432 10.0.1.2:40000 needs - has 0 24ms pace - window -",
+		"db controlled 10.0.0.1:5432 10.0.1.3:40000 weight 4 has 0 24ms pace - window -",
 	} {
 		if _, got, _ := strings.Cut(strings.Join(strings.Fields(lines[i]), " "), " "); got != want {
 			t.Errorf("line %d is %q, want %q", i+1, got, want)
@@ -80,6 +82,43 @@ cgroup: /
 			if !strings.Contains(r.out, want) {
 				t.Errorf("as %s it does not say %q:\n%s", format, want, r.out)
 			}
+		}
+	}
+}
+
+// Check tells of what a set names and this machine does not have, unless it is for another.
+func TestCheckWarnsOfSets(t *testing.T) {
+	w := newWorld(t)
+	file := w.write("sets.yaml", `kind: Collective
+name: db
+cgroup: /headgate-no-such
+join: [root, headgate-no-such]
+---
+kind: Collective
+name: web
+unit: headgate-no-such.service
+`)
+	r := w.must("check", "-f", file)
+	for _, want := range []string{
+		"cgroup: warning: there is no /headgate-no-such now: the set db would wait for it",
+		"join: warning: this machine has no user headgate-no-such",
+		"unit: warning: headgate-no-such.service does not run now",
+	} {
+		if !strings.Contains(r.err, want) {
+			t.Errorf("%q is missing in:\n%s", want, r.err)
+		}
+	}
+	if r := w.must("check", "--offline", "-f", file); r.err != "" {
+		t.Errorf("for another machine: %s", r.err)
+	}
+}
+
+// Who misspells a command below collective is told, and it is an error.
+func TestCollectiveUnknown(t *testing.T) {
+	w := newWorld(t)
+	for _, line := range []string{"collective chow", "token creat", "collective join db --pid 1 --fd 1 --weight inf"} {
+		if r := w.run(strings.Fields(line)...); r.code != wrong {
+			t.Errorf("%s: exit %d, %s", line, r.code, r.err)
 		}
 	}
 }

@@ -20,7 +20,8 @@ func tokenCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "token",
 		Short: "Make, list and take back tokens of a service",
-		Args:  cobra.NoArgs,
+		Args:  cobra.ArbitraryArgs,
+		RunE:  helpOrUnknown,
 	}
 	c.AddCommand(tokenCreateCommand(a), tokenListCommand(a), tokenDeleteCommand(a))
 	return c

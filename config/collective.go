@@ -5,6 +5,7 @@ import (
 	"path"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"headgate/collective"
 	"headgate/group"
@@ -140,6 +141,9 @@ func users(s string) ([]string, error) {
 func cgroupPath(s string) (string, error) {
 	if !path.IsAbs(s) || path.Clean(s) != s {
 		return "", fmt.Errorf("%q is not a cgroup: write its path below the cgroup2 mount, for example /system.slice/nginx.service", s)
+	}
+	if below, is := strings.CutPrefix(s, "/sys/fs/cgroup"); is {
+		return "", fmt.Errorf("%q is the folder of a cgroup: write its path below the cgroup2 mount, such as %s", s, path.Join("/", strings.TrimPrefix(below, "/unified")))
 	}
 	return s, nil
 }

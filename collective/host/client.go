@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -13,6 +15,18 @@ import (
 
 // ErrNotRunning: there is no such program.
 var ErrNotRunning = errors.New("no such program runs")
+
+// Running are the names of the programs that have a socket. One that was killed has left its
+// own.
+func Running() (names []string) {
+	entries, _ := os.ReadDir(socketDir)
+	for _, e := range entries {
+		if name, is := strings.CutSuffix(e.Name(), filepath.Ext(socketPath(""))); is {
+			names = append(names, name)
+		}
+	}
+	return names
+}
 
 // Ask asks a program what its sets are doing.
 func Ask(instance string) ([]State, error) {

@@ -163,16 +163,7 @@ func (h *Host) pause() time.Duration {
 // Look reads what connections have shown since the last look, and caps them.
 func (h *Host) Look() {
 	now := sockops.Now()
-	h.table.Look(func(c *sockops.Connection) {
-		// A number that is not ours is of a set that was abandoned.
-		if s := h.by[c.Set]; s != nil {
-			s.observe(c)
-		}
-	}, func(number uint32, id collective.ID) {
-		if s := h.by[number]; s != nil {
-			s.remove(id)
-		}
-	})
+	h.look()
 	for _, s := range h.sets {
 		s.obey(h.table, now, h.dry)
 	}
@@ -183,6 +174,20 @@ func (h *Host) Look() {
 			s.rates(now)
 		}
 	}
+}
+
+// look gives the sets what their connections have shown since the last time.
+func (h *Host) look() {
+	h.table.Look(func(c *sockops.Connection) {
+		// A number that is not ours is of a set that was abandoned.
+		if s := h.by[c.Set]; s != nil {
+			s.observe(c)
+		}
+	}, func(number uint32, id collective.ID) {
+		if s := h.by[number]; s != nil {
+			s.remove(id)
+		}
+	})
 }
 
 // follow has a set follow its cgroup, which goes and comes with a service.

@@ -160,7 +160,8 @@ func TestJoin(t *testing.T) {
 	if _, err := Ask(name); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("of a killed program: %v", err)
 	}
-	r := run(t, name, 16, collective.Policy{Name: "asked", Join: []string{"1001"}}, collective.Policy{Name: "other", Cgroup: "/", Rules: []collective.Rule{dport(9, 0)}})
+	// Of so many slots the turn of one comes after a second: who joined is known before.
+	r := run(t, name, 16384, collective.Policy{Name: "asked", Join: []string{"1001"}}, collective.Policy{Name: "other", Cgroup: "/", Rules: []collective.Rule{dport(9, 0)}})
 	if states, err := Ask(name); err != nil || len(states) != 2 || states[0].Set != "asked" || len(states[0].Connections) != 0 {
 		t.Errorf("it says %+v, %v", states, err)
 	}

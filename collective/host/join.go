@@ -28,6 +28,7 @@ func (h *Host) adopt(user uint32, r request, fd int) error {
 	case !(r.Weight >= 0 && r.Weight <= 1e6):
 		return fmt.Errorf("%v is not a weight: write a number above 0, such as 8", r.Weight)
 	}
+	h.look() // another may have joined just now, with or without a weight
 	if weighed, some := s.weighed(); some && weighed && r.Weight == 0 {
 		return fmt.Errorf("the connections of the set %s have weights by hand: give this one a weight, too", r.Join)
 	} else if some && !weighed && r.Weight > 0 {

@@ -129,6 +129,9 @@ type rate struct {
 func (s *set) rates(now time.Duration) {
 	for _, p := range s.parts {
 		for _, m := range p.members {
+			if m.Rounds == 0 {
+				continue // one that was open before has not said yet what it sent till then
+			}
 			if m.rate.at > 0 {
 				m.rate.newest = unit.Rate(float64(m.Acked-m.rate.acked) * 8 / (now - m.rate.at).Seconds())
 			}

@@ -48,6 +48,7 @@ func (t *Table) Adopt(fd int, to uint32, weight float64) (id collective.ID, set 
 		if s.Set == to {
 			s.Asked, s.Weight = asked, weight
 		}
+		t.lookNext(int(h.Slot))
 		return id, s.Set, nil
 	case !errors.Is(err, ebpf.ErrKeyNotExist):
 		return 0, 0, err
@@ -80,6 +81,7 @@ func (t *Table) Adopt(fd int, to uint32, weight float64) (id collective.ID, set 
 	case errors.Is(err, ebpf.ErrKeyNotExist): // it ended, and has given the slot back
 		return 0, 0, ErrNotOpen
 	case err == nil && atomic.LoadUint32(&s.Asked) == asked:
+		t.lookNext(int(h.Slot))
 		return id, to, nil
 	case err == nil:
 		err = ErrNoJoin

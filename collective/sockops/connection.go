@@ -76,6 +76,14 @@ func (t *Table) Look(changed func(*Connection), ended func(set uint32, id collec
 	}
 }
 
+// lookNext has the next Look look at a slot, whoever's turn it is.
+func (t *Table) lookNext(i int) {
+	if t.seen != nil && t.seen[i].hot == 0 {
+		t.seen[i].hot = staysHot
+		t.hot = append(t.hot, i)
+	}
+}
+
 // look looks at one slot, and says whether it is hot.
 func (t *Table) look(i int, changed func(*Connection), ended func(set uint32, id collective.ID)) (hot bool) {
 	s, w := &t.all[i], &t.seen[i]

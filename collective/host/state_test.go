@@ -1,0 +1,30 @@
+package host
+
+import (
+	"testing"
+	"time"
+
+	"headgate/collective"
+	"headgate/collective/sockops"
+	"headgate/unit"
+)
+
+// Of a connection that was open before, what it had sent till then is no rate.
+func TestFirstRate(t *testing.T) {
+	s, err := newSet(collective.Policy{Name: "db", Cgroup: "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := s.take(&sockops.Connection{ID: 1})
+	for i, c := range []struct {
+		rounds uint32
+		acked  uint64
+		want   unit.Rate
+	}{{0, 0, 0}, {1, 1e9, 0}, {2, 1e9 + 1e6, 8 * unit.Mbit}} {
+		m.Rounds, m.Acked = c.rounds, c.acked
+		s.rates(time.Duration(i+1) * time.Second)
+		if m.rate.newest != c.want {
+			t.Errorf("after %d s: %v, want %v", i+1, m.rate.newest, c.want)
+		}
+	}
+}
