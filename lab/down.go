@@ -200,7 +200,9 @@ func endProcesses(s *state, inodes map[uint64]string) error {
 	return nil
 }
 
-// inside lists the processes whose network namespace is one of inodes.
+// inside lists the processes whose network namespace is one of inodes, with all their threads:
+// a program may visit every namespace of the machine with one thread, its first one, too
+// ("headgate collective run" does), and is not to be killed for that.
 func inside(inodes map[uint64]string) []int {
 	dirs, _ := os.ReadDir("/proc")
 	var out []int
@@ -209,8 +211,19 @@ func inside(inodes map[uint64]string) []int {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		var st unix.Stat_t
-		if unix.Stat(fmt.Sprintf("/proc/%d/ns/net", pid), &st) == nil && inodes[st.Ino] != "" {
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/ns/net", pid))
+		here, elsewhere := 0, 0
+		for _, file := range threads {
+			var st unix.Stat_t
+			switch err := unix.Stat(file, &st); {
+			case errors.Is(err, unix.ENOENT): // the thread has ended
+			case err == nil && inodes[st.Ino] != "":
+				here++
+			default: // or not known, as of process 1 in some containers
+				elsewhere++
+			}
+		}
+		if here > 0 && elsewhere == 0 {
 			out = append(out, pid)
 		}
 	}
