@@ -32,6 +32,8 @@ type Agent struct {
 	// that is 0.
 	Metered    func(at time.Time, states []shaper.State)
 	MeterEvery time.Duration
+	// Meter asks for another MeterEvery, which is not 0.
+	Meter <-chan time.Duration
 	// Told is called after each round with what could not be done, by device; it may be nil.
 	Told func(troubles map[string]string)
 	// Lock keeps other processes from changing shaping meanwhile; Pending are the
@@ -46,7 +48,6 @@ type Agent struct {
 	Beat   time.Duration
 	Log    *slog.Logger
 
-	meter    <-chan time.Time
 	set      config.Set
 	fresh    bool            // the files were read since the last survey
 	surveyAt time.Time       // when to look next at what there is
@@ -91,10 +92,10 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	a.ready()
-	if a.MeterEvery > 0 {
-		meter := time.NewTicker(a.MeterEvery)
-		defer meter.Stop()
-		a.meter = meter.C
+	meter := time.NewTicker(max(a.MeterEvery, time.Millisecond))
+	defer meter.Stop()
+	if a.MeterEvery == 0 {
+		meter.Stop()
 	}
 	timer, beat := time.NewTimer(0), time.NewTicker(max(a.Beat, time.Millisecond))
 	defer beat.Stop()
@@ -119,8 +120,11 @@ func (a *Agent) Run(ctx context.Context) error {
 				return fmt.Errorf("the kernel's notifications cannot be read any more: %w", e.Broken)
 			}
 			a.note(e)
-		case <-a.meter:
+		case <-meter.C:
 			a.read()
+			continue
+		case every := <-a.Meter:
+			meter.Reset(every)
 			continue
 		case <-beat.C:
 			a.Notify("WATCHDOG=1")

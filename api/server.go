@@ -34,6 +34,8 @@ type Server struct {
 	Version string
 	// Writable tells whether changes are taken now.
 	Writable func() bool
+	// Done, if set, is told of each request that is of an operation.
+	Done func(operation string, status int, took time.Duration)
 
 	spec   *openapi3.T
 	limits limits
@@ -77,6 +79,13 @@ func (s *Server) Handler() (http.Handler, error) {
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, mostBody)
+		if s.Done != nil {
+			watched := &statusWriter{ResponseWriter: w, status: http.StatusOK}
+			w = watched
+			defer func(began time.Time, pattern, method string) {
+				s.Done(s.operation(method, pattern), watched.status, time.Since(began))
+			}(time.Now(), r.Pattern, r.Method)
+		}
 		r, err := s.admit(r)
 		if err != nil {
 			problem(w, r, err)
@@ -85,6 +94,29 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		next.ServeHTTP(w, r)
 	})
 }
+
+// operation is the name of one in the specification.
+func (s *Server) operation(method, pattern string) string {
+	_, path, _ := strings.Cut(pattern, " ")
+	if item := s.spec.Paths.Find(path); item != nil && item.GetOperation(method) != nil {
+		return item.GetOperation(method).OperationID
+	}
+	return "none"
+}
+
+// statusWriter keeps the status that is written.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *statusWriter) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (s *Server) admit(r *http.Request) (*http.Request, error) {
 	_, path, _ := strings.Cut(r.Pattern, " ")

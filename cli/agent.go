@@ -8,13 +8,17 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"headgate/agent"
 	"headgate/cli/pending"
 	"headgate/config"
+	"headgate/metrics"
+	"headgate/shaper"
 )
 
 func agentCommand(a *app) *cobra.Command {
@@ -47,6 +51,7 @@ has.`,
 	c.Flags().Var(&level, "log-level", "log what is at least this important")
 	completeFlag(c, "log-level", oneOf("debug", "info", "warn", "error"))
 	dir := c.Flags().String("dir", agentDir, "the `DIR` in which a host that has joined a service keeps everything")
+	listen := c.Flags().String("metrics", "", "serve metrics of the groups for Prometheus at this `ADDRESS`, such as 127.0.0.1:9422, under /metrics")
 	c.AddCommand(agentJoinCommand(a))
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		switch {
@@ -56,12 +61,12 @@ has.`,
 		case slices.Contains(*files, "-"):
 			return usageError{errors.New("standard input cannot be read again: write -f and a file or directory"), c.CommandPath()}
 		}
-		return a.agent(c.Context(), *files, *dir, slog.Level(level))
+		return a.agent(c.Context(), *files, *dir, *listen, slog.Level(level))
 	}
 	return c
 }
 
-func (a *app) agent(ctx context.Context, files []string, dir string, level slog.Level) error {
+func (a *app) agent(ctx context.Context, files []string, dir, listen string, level slog.Level) error {
 	load := func() (config.Set, error) {
 		if len(files) == 0 {
 			return config.Set{}, nil
@@ -70,6 +75,15 @@ func (a *app) agent(ctx context.Context, files []string, dir string, level slog.
 	}
 	if _, err := load(); err != nil {
 		return err // before anything that needs rights
+	}
+	var last atomic.Pointer[[]shaper.State]
+	if listen != "" {
+		l, err := metrics.Listen(listen)
+		if err != nil {
+			return err
+		}
+		last.Store(&[]shaper.State{})
+		defer metrics.Serve(l, metrics.Groups(func() []shaper.State { return *last.Load() }))()
 	}
 	store, err := a.store()
 	if err != nil {
@@ -97,6 +111,10 @@ func (a *app) agent(ctx context.Context, files []string, dir string, level slog.
 		Load: load, Engines: a.engines, Kernel: kernel, Reload: reload, Claim: claim,
 		Lock: store.Lock, Pending: func() []string { return waiting(store) },
 		Notify: notify, Beat: beat, Log: log,
+	}
+	if listen != "" {
+		ag.MeterEvery = time.Second
+		ag.Metered = func(_ time.Time, states []shaper.State) { last.Store(&states) }
 	}
 	if !joined(dir) {
 		return ag.Run(ctx)

@@ -16,13 +16,14 @@ import (
 	"headgate/bench/groups"
 	labbench "headgate/bench/lab"
 	"headgate/bench/probing"
+	servicebench "headgate/bench/service"
 	"headgate/bench/switching"
 	"headgate/lab"
 )
 
 // benches is every bench: what it measures may depend on what is drawn, its name
 // and its claims' ids never do.
-var benches = []func(*bench.Draw) bench.Bench{groups.Bench, labbench.Bench, switching.Bench, probing.Bench, collectivebench.Bench}
+var benches = []func(*bench.Draw) bench.Bench{groups.Bench, labbench.Bench, switching.Bench, probing.Bench, collectivebench.Bench, servicebench.Bench}
 
 func benchCommand(a *app) *cobra.Command {
 	c := &cobra.Command{

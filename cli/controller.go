@@ -16,6 +16,7 @@ import (
 
 	"headgate/config"
 	"headgate/controller"
+	"headgate/metrics"
 	"headgate/store"
 	"headgate/store/etcd"
 )
@@ -26,8 +27,9 @@ const controllerDir = "/var/lib/headgate/controller"
 type controllerRun struct {
 	dir, name   string
 	listen      string
-	files       []string
+	files       *[]string
 	hosts       []string
+	metrics     string
 	level       slog.Level
 	controllers config.Controllers
 }
@@ -49,23 +51,29 @@ that "headgate controller prepare" has made.`,
   headgate controller -f controllers.yaml --name c1`,
 		Args: cobra.NoArgs,
 	}
-	c.Flags().StringVar(&r.dir, "data", controllerDir, "keep everything in this `DIR`")
+	r.flags(c)
 	c.Flags().StringVar(&r.listen, "listen", "127.0.0.1", "the `ADDRESS` to listen at, for callers and agents")
 	c.Flags().StringSliceVar(&r.hosts, "certificate-for", nil, "more `NAMES` and addresses at which it is spoken to")
-	c.Flags().StringVar(&r.name, "name", "c1", "which of the controllers of -f this is")
-	files := fileFlag(c)
+	c.Flags().StringVar(&r.metrics, "metrics", "", "serve metrics for Prometheus at this `ADDRESS`, such as 127.0.0.1:9421, under /metrics")
 	level := logLevel(slog.LevelInfo)
 	c.Flags().Var(&level, "log-level", "log what is at least this important")
 	completeFlag(c, "log-level", oneOf("debug", "info", "warn", "error"))
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		r.files, r.level = *files, slog.Level(level)
+		r.level = slog.Level(level)
 		if err := r.read(a, c); err != nil {
 			return err
 		}
 		return a.controller(r)
 	}
-	c.AddCommand(controllerPrepareCommand(a), controllerStoreCommand())
+	c.AddCommand(controllerPrepareCommand(a), controllerBackupCommand(a), controllerRestoreCommand(a), controllerReplaceCommand(a), controllerStoreCommand())
 	return c
+}
+
+// flags say which controller is meant, and where it is.
+func (r *controllerRun) flags(c *cobra.Command) {
+	c.Flags().StringVar(&r.dir, "data", controllerDir, "keep everything in this `DIR`")
+	c.Flags().StringVar(&r.name, "name", "c1", "which of the controllers of -f this is")
+	r.files = fileFlag(c)
 }
 
 // read finds out who the controllers are.
@@ -74,15 +82,15 @@ func (r *controllerRun) read(a *app, c *cobra.Command) error {
 		Members: []config.Member{{Name: r.name, Address: r.listen}},
 		API:     config.APIPort, Agents: config.AgentsPort, Store: config.StorePort, Peers: config.PeersPort,
 	}
-	if len(r.files) == 0 {
+	if len(*r.files) == 0 {
 		return nil
 	}
-	set, err := read(r.files, a.in)
+	set, err := read(*r.files, a.in)
 	if err != nil {
 		return err
 	}
 	if len(set.Controllers) != 1 {
-		return config.Mistakes{{File: r.files[0], Message: "write one document of kind: Controllers in it"}}
+		return config.Mistakes{{File: (*r.files)[0], Message: "write one document of kind: Controllers in it"}}
 	}
 	r.controllers = set.Controllers[0]
 	for _, m := range r.controllers.Members {
@@ -106,12 +114,19 @@ func (r controllerRun) member() etcd.Member {
 // startPatience is for how long a controller waits for most of the others.
 const startPatience = 2 * time.Minute
 
-func (a *app) controller(r controllerRun) error {
+func (a *app) controller(r controllerRun) (err error) {
 	ctx, stop := interrupted()
 	defer stop()
 	slog.SetDefault(slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: r.level, ReplaceAttr: withoutTime})))
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
 		return err
+	}
+	var listener net.Listener
+	if r.metrics != "" {
+		if listener, err = metrics.Listen(r.metrics); err != nil {
+			return err
+		}
+		defer listener.Close()
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -137,6 +152,9 @@ func (a *app) controller(r controllerRun) error {
 		return err
 	}
 	defer s.Close()
+	if err := restored(ctx, s, m); err != nil {
+		return err
+	}
 	var agentsAt []string
 	for _, p := range r.controllers.Members {
 		agentsAt = append(agentsAt, net.JoinHostPort(p.Address, fmt.Sprint(r.controllers.Agents)))
@@ -145,7 +163,7 @@ func (a *app) controller(r controllerRun) error {
 		Name: r.name, Hosts: r.hosts, AgentsAt: agentsAt, Version: version,
 		API:    net.JoinHostPort(r.listen, fmt.Sprint(r.controllers.API)),
 		Agents: net.JoinHostPort(r.listen, fmt.Sprint(r.controllers.Agents)),
-		Room:   func() (uint64, error) { return room(r.dir) },
+		Room:   func() (uint64, error) { return room(r.dir) }, Metrics: listener,
 	})
 	if err != nil {
 		return err
@@ -196,7 +214,7 @@ and certificates. Copy each to its machine, and start the controller there with 
 		if *to == "" || len(*files) == 0 {
 			return usageError{errors.New("write -f and a file, and --to and a directory"), c.CommandPath()}
 		}
-		r := controllerRun{files: *files}
+		r := controllerRun{files: files}
 		set, err := read(*files, a.in)
 		if err != nil {
 			return err

@@ -26,10 +26,10 @@ func (s *service) connect(dir string) *host {
 	s.t.Helper()
 	if _, err := remote.ReadIdentity(dir); errors.Is(err, remote.ErrNotJoined) {
 		token := s.token(`{"name": "join", "role": "agent", "host": "h1"}`)
-		if err := remote.Join(s.t.Context(), dir, s.url, "h1", token, s.pin); err != nil {
+		if err := remote.Join(s.t.Context(), dir, remote.Service{URL: s.url, Host: "h1", Token: token, Pin: s.pin}); err != nil {
 			s.t.Fatal(err)
 		}
-		if err := remote.Join(s.t.Context(), s.t.TempDir(), s.url, "h1", token, s.pin); err == nil {
+		if err := remote.Join(s.t.Context(), s.t.TempDir(), remote.Service{URL: s.url, Host: "h1", Token: token, Pin: s.pin}); err == nil {
 			s.t.Error("a token is good twice")
 		}
 	}

@@ -17,6 +17,7 @@ type cache struct {
 
 	mu       sync.Mutex
 	revision int64
+	epoch    uint64 // that the revisions are of
 	hosts    map[string]*hostIntent
 }
 
@@ -68,9 +69,16 @@ func (c *cache) load(ctx context.Context) error {
 			}
 		}
 	}
+	epoch, ok, err := c.store.Get(ctx, store.EpochKey, at)
+	if err == nil && ok {
+		err = fresh.put(epoch)
+	}
+	if err != nil {
+		return err
+	}
 	c.mu.Lock()
 	old := c.hosts
-	c.hosts, c.revision = fresh.hosts, at
+	c.hosts, c.epoch, c.revision = fresh.hosts, fresh.epoch, at
 	c.mu.Unlock()
 	for host := range fresh.hosts {
 		c.changed(host)
@@ -116,6 +124,8 @@ func (c *cache) watch(ctx context.Context) error {
 func (c *cache) put(d store.Doc) error {
 	kind, name := store.Name(d.Key)
 	switch {
+	case d.Key == store.EpochKey:
+		return d.Into(&c.epoch)
 	case kind == store.Hosts && len(name) == 1:
 		h := c.of(name[0])
 		h.host = nil

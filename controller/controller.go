@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -18,6 +19,7 @@ import (
 	"headgate/api"
 	"headgate/api/agents"
 	"headgate/internal/pki"
+	"headgate/metrics"
 	"headgate/store"
 )
 
@@ -44,6 +46,8 @@ type Config struct {
 	Version  string
 	// Room tells how much of the disk is free that the store is on, in bytes; nil is no matter.
 	Room func() (uint64, error)
+	// Metrics, if set, is where metrics for Prometheus are served.
+	Metrics net.Listener
 }
 
 // watermark: with less room than this on its disk the controller takes no changes, so that the
@@ -60,6 +64,7 @@ type Controller struct {
 	api       net.Listener
 	agents    net.Listener
 	cert      *certificate
+	leads     atomic.Bool
 }
 
 // New listens; Run serves.
@@ -106,7 +111,12 @@ func (c *Controller) Run(ctx context.Context) error {
 	go c.cache.follow(ctx)
 	go c.store.Lead(ctx, c.config.Name, func(ctx context.Context, t store.Term) error { return c.lead(ctx, t) })
 
+	requests := metrics.NewRequests()
+	if c.config.Metrics != nil {
+		defer metrics.Serve(c.config.Metrics, append(metrics.Controller(c.service), requests)...)()
+	}
 	handler, err := (&api.Server{
+		Done:  requests.Done,
 		Store: c.store, Agents: view{c.hub}, Version: c.config.Version, Writable: c.writable,
 		Sign: func(host string, request []byte) (api.Certificate, string, error) {
 			cert, authority, serial, err := c.hub.sign(host, request)
@@ -140,6 +150,23 @@ func (c *Controller) Run(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+// service is what it is doing, for metrics.
+func (c *Controller) service() metrics.Service {
+	out := metrics.Service{Reports: c.hub.reports.Load(), Leader: c.leads.Load(), Writable: c.writable()}
+	c.hub.mu.Lock()
+	out.Agents = len(c.hub.links)
+	c.hub.mu.Unlock()
+	c.cache.mu.Lock()
+	defer c.cache.mu.Unlock()
+	out.Revision = c.cache.revision
+	for _, h := range c.cache.hosts {
+		if h.host != nil {
+			out.Hosts++
+		}
+	}
+	return out
 }
 
 // writable tells whether changes are taken.

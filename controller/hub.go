@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -24,6 +25,8 @@ type hub struct {
 	store *store.Store
 	cache *cache
 	sign  func(host string, request []byte) (cert, authority []byte, serial string, err error)
+
+	reports atomic.Uint64 // that were taken in
 
 	mu    sync.Mutex
 	links map[string]*link // by host: the newest
@@ -45,6 +48,9 @@ type link struct {
 	answers  map[uint64]chan *agents.UsageAnswer
 	probes   map[string]*agents.ProbeAnswer
 	asked    uint64
+	// watched is when somebody last looked at the rates, closely whether the agent knows.
+	watched time.Time
+	closely bool
 }
 
 // caller is the host whose certificate a peer shows, and its serial number.
@@ -151,17 +157,17 @@ func (h *hub) send(ctx context.Context, stream agents.Agents_ConnectServer, l *l
 		if !h.cache.admitted(l.host, serial) {
 			return status.Errorf(codes.PermissionDenied, "the host %s was taken away, or another agent has joined as it", l.host)
 		}
-		if err := stream.Send(&agents.ToAgent{Message: &agents.ToAgent_Desired{Desired: h.cache.desired(l.host, h.store.Epoch(), have)}}); err != nil {
+		if err := stream.Send(&agents.ToAgent{Message: &agents.ToAgent_Desired{Desired: h.cache.desired(l.host, have)}}); err != nil {
 			return err
 		}
 	}
 }
 
 // desired is what a host is to have, without documents that its agent has, which is noted.
-func (c *cache) desired(host string, epoch uint64, have map[string]int64) *agents.Desired {
+func (c *cache) desired(host string, have map[string]int64) *agents.Desired {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	d := &agents.Desired{Fence: &agents.Fence{Epoch: epoch, Revision: c.revision}}
+	d := &agents.Desired{Fence: &agents.Fence{Epoch: c.epoch, Revision: c.revision}}
 	h := c.hosts[host]
 	if h == nil {
 		return d
@@ -196,6 +202,8 @@ func (h *hub) receive(stream agents.Agents_ConnectServer, l *link) error {
 			l.enforced = m.Enforced
 		case *agents.FromAgent_Report:
 			l.report(m.Report)
+			l.unwatch(time.Now())
+			h.reports.Add(1)
 		case *agents.FromAgent_Usage:
 			if to := l.answers[m.Usage.Id]; to != nil {
 				to <- m.Usage

@@ -7,6 +7,38 @@ import (
 	"headgate/unit"
 )
 
+// watchedFor is how long an agent reports closely after somebody has looked.
+const watchedFor = 5 * time.Second
+
+// watch has the agent report closely while somebody looks again and again.
+func (l *link) watch(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	// Once is no watching.
+	again := now.Sub(l.watched) < watchedFor
+	l.watched = now
+	if again && !l.closely {
+		l.closely = l.tell(&agents.ToAgent{Message: &agents.ToAgent_Watch{Watch: &agents.Watch{Closely: true}}})
+	}
+}
+
+// unwatch lets it report as ever when nobody does any more; it is called with each report.
+func (l *link) unwatch(now time.Time) {
+	if l.closely && now.Sub(l.watched) > watchedFor {
+		l.closely = !l.tell(&agents.ToAgent{Message: &agents.ToAgent_Watch{Watch: &agents.Watch{}}})
+	}
+}
+
+// tell sends something if there is room for it.
+func (l *link) tell(m *agents.ToAgent) bool {
+	select {
+	case l.out <- m:
+		return true
+	default:
+		return false
+	}
+}
+
 // table is what the groups of a device carry: the newest report, and the one before.
 type table struct {
 	names     []string

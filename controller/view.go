@@ -58,9 +58,10 @@ func (v view) Rates(host string) (out api.RateList, ok bool) {
 	if l == nil {
 		return out, false
 	}
+	now := time.Now()
+	l.watch(now)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := time.Now()
 	out.At = &now
 	for dev, t := range l.tables {
 		for n, name := range t.names {

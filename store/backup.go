@@ -20,28 +20,23 @@ func (s *Store) Backup(ctx context.Context, to io.Writer) error {
 	return nil
 }
 
-// Restored begins a new epoch after a restore, of which id is a name: once, however many members
-// were restored. Agents obey nothing of an earlier epoch from then on.
+// Restored begins a new epoch after a restore, of which id is a name: once, however often it is
+// called. Agents obey nothing of an earlier epoch from then on.
 func (s *Store) Restored(ctx context.Context, id string) error {
 	done := Key(Service, "restored")
-	epoch := s.epoch
-	_, err := s.Do(ctx, epochKey, func(tx *Tx) error {
+	_, err := s.Do(ctx, EpochKey, func(tx *Tx) error {
 		var last string
 		if _, _, err := tx.Get(done, &last); err != nil {
 			return err
 		}
-		epoch = 0
-		if _, _, err := tx.Get(epochKey, &epoch); err != nil || last == id {
+		var epoch uint64
+		if _, _, err := tx.Get(EpochKey, &epoch); err != nil || last == id {
 			return err
 		}
-		epoch++
-		if err := tx.Put(epochKey, epoch); err != nil {
+		if err := tx.Put(EpochKey, epoch+1); err != nil {
 			return err
 		}
 		return tx.Put(done, id)
 	})
-	if err == nil {
-		s.epoch = epoch
-	}
 	return err
 }

@@ -30,7 +30,6 @@ type Endpoint struct {
 // Store is intent, as all controllers share it.
 type Store struct {
 	client *clientv3.Client
-	epoch  uint64
 
 	mu     sync.Mutex
 	queues map[string]*queue
@@ -48,37 +47,24 @@ func Open(ctx context.Context, at Endpoint) (*Store, error) {
 		return nil, fmt.Errorf("the store at %v cannot be spoken to: %w", at.URLs, err)
 	}
 	s := &Store{client: c, queues: map[string]*queue{}}
-	if s.epoch, err = s.readEpoch(ctx); err != nil {
-		c.Close()
-		return nil, fmt.Errorf("the store at %v does not answer: %w", at.URLs, err)
+	for {
+		if err = s.Ready(ctx); err == nil {
+			return s, nil
+		}
+		if ctx.Err() != nil {
+			c.Close()
+			return nil, fmt.Errorf("the store at %v does not answer: %w", at.URLs, err)
+		}
+		time.Sleep(50 * time.Millisecond) // it may be starting
 	}
-	return s, nil
 }
 
 // Close ends the connection.
 func (s *Store) Close() error { return s.client.Close() }
 
-// Epoch goes up with every restore: revisions are told apart by it.
-func (s *Store) Epoch() uint64 { return s.epoch }
-
-var epochKey = Key(Service, "epoch")
-
-func (s *Store) readEpoch(ctx context.Context) (epoch uint64, err error) {
-	for {
-		var got *clientv3.GetResponse
-		if got, err = s.client.Get(ctx, epochKey); err == nil {
-			if len(got.Kvs) == 0 {
-				return 0, nil
-			}
-			_, err = fmt.Sscan(string(got.Kvs[0].Value), &epoch)
-			return epoch, err
-		}
-		if ctx.Err() != nil {
-			return 0, err
-		}
-		time.Sleep(50 * time.Millisecond) // it may be starting
-	}
-}
+// EpochKey has a number that goes up with every restore: revisions are told apart by it. There is
+// none before the first.
+var EpochKey = Key(Service, "epoch")
 
 // ErrUnknown means that the store did not answer in time, or went away: whether a change was made
 // is not known.
@@ -86,6 +72,6 @@ var ErrUnknown = errors.New("the store did not answer: it is not known whether t
 
 // Ready tells whether the store answers now, which needs most of its members.
 func (s *Store) Ready(ctx context.Context) error {
-	_, err := s.client.Get(ctx, epochKey)
+	_, err := s.client.Get(ctx, EpochKey)
 	return err
 }

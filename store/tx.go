@@ -118,7 +118,7 @@ func (t *Tx) commit() (revision int64, ok bool, err error) {
 		}
 	}
 	if len(ops) == 0 {
-		ops = append(ops, clientv3.OpGet(epochKey, clientv3.WithKeysOnly())) // asks most of the members
+		ops = append(ops, clientv3.OpGet(EpochKey, clientv3.WithKeysOnly())) // asks most of the members
 	}
 	got, err := t.store.client.Txn(t.ctx).If(cmps...).Then(ops...).Commit()
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -43,17 +44,28 @@ func (id Identity) save(dir string) error {
 	return writeFile(filepath.Join(dir, identityFile), id)
 }
 
-// Join has a controller sign a certificate for a host, for a token that is good for it once, and
-// keeps it in the folder. Pin is the hash of the service's authority (pki.Hash).
-func Join(ctx context.Context, dir, server, host, token, pin string) error {
-	u, err := url.Parse(server)
+// Service is what a host joins, and as whom.
+type Service struct {
+	URL  string
+	Host string
+	// Token is good for that host once.
+	Token string
+	// Pin is the hash of the service's authority (pki.Hash).
+	Pin string
+	// Dial, if set, is how the service is spoken to.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Join has a controller sign a certificate for a host, and keeps it in the folder.
+func Join(ctx context.Context, dir string, s Service) error {
+	u, err := url.Parse(s.URL)
 	if err != nil || u.Scheme != "https" || u.Hostname() == "" {
-		return fmt.Errorf("%q is no address of a controller: write for example https://10.0.0.1:8420", server)
+		return fmt.Errorf("%q is no address of a controller: write for example https://10.0.0.1:8420", s.URL)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	request, key, err := pki.Request(host)
+	request, key, err := pki.Request(s.Host)
 	if err != nil {
 		return err
 	}
@@ -61,13 +73,13 @@ func Join(ctx context.Context, dir, server, host, token, pin string) error {
 	if err != nil {
 		return err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.JoinPath("v1", "hosts", url.PathEscape(host), "certificate").String(), bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.JoinPath("v1", "hosts", url.PathEscape(s.Host), "certificate").String(), bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
-	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("Authorization", "Bearer "+s.Token)
 	r.Header.Set("Content-Type", "application/json")
-	client := &http.Client{Timeout: joinPatience, Transport: &http.Transport{TLSClientConfig: pki.Pinned(u.Hostname(), pin)}}
+	client := &http.Client{Timeout: joinPatience, Transport: &http.Transport{TLSClientConfig: pki.Pinned(u.Hostname(), s.Pin), DialContext: s.Dial, DisableKeepAlives: true}}
 	answer, err := client.Do(r)
 	if err != nil {
 		return fmt.Errorf("cannot join: %w", err)
@@ -83,7 +95,7 @@ func Join(ctx context.Context, dir, server, host, token, pin string) error {
 		return fmt.Errorf("cannot join: the controller's answer cannot be read: %w", err)
 	}
 	return Identity{
-		Host: host, Pair: pki.Pair{Cert: []byte(got.Certificate), Key: key},
+		Host: s.Host, Pair: pki.Pair{Cert: []byte(got.Certificate), Key: key},
 		Authority: []byte(got.Authority), Agents: got.Agents,
 	}.save(dir)
 }

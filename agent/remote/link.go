@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"sync"
 	"time"
 
@@ -38,9 +39,14 @@ type Link struct {
 	Intent  *Intent
 	// Changed is called after something new is wanted, and does not wait.
 	Changed func()
-	// Facts and Report are what is told: once, and again and again.
+	// Dial, if set, is how controllers are spoken to.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Facts and Report are what is told: once, and again and again; a Report of nil is nothing.
 	Facts  func() *agents.Facts
 	Report func() *agents.Report
+	// Closely, if set, is told how often to have something new to report: somebody watches, or
+	// nobody does.
+	Closely func(every time.Duration)
 	// Usage answers from the record, Probe measures.
 	Usage func(q *agents.UsageQuestion) *agents.UsageAnswer
 	Probe func(ctx context.Context, q *agents.ProbeQuestion, said func(*agents.ProbeAnswer))
@@ -100,10 +106,14 @@ func (l *Link) once(ctx context.Context, id Identity, at string) error {
 	if err != nil {
 		return err
 	}
-	conn, err := grpc.NewClient(at, grpc.WithTransportCredentials(credentials.NewTLS(tls)),
+	options := []grpc.DialOption{grpc.WithTransportCredentials(credentials.NewTLS(tls)),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: dialPatience}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: aliveEvery, Timeout: aliveWithin, PermitWithoutStream: true}),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(mostMessage), grpc.MaxCallSendMsgSize(mostMessage)))
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(mostMessage), grpc.MaxCallSendMsgSize(mostMessage))}
+	if l.Dial != nil {
+		options = append(options, grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return l.Dial(ctx, "tcp", address) }))
+	}
+	conn, err := grpc.NewClient(at, options...)
 	if err != nil {
 		return err
 	}
@@ -160,6 +170,9 @@ func (s *session) send(ctx context.Context) error {
 				s.every = reportClosely
 			}
 			tick.Reset(s.every)
+			if s.Closely != nil {
+				s.Closely(s.every)
+			}
 			continue
 		case <-s.tell:
 			s.mu.Lock()
@@ -170,7 +183,11 @@ func (s *session) send(ctx context.Context) error {
 				return err
 			}
 		case <-tick.C:
-			m = &agents.FromAgent{Message: &agents.FromAgent_Report{Report: s.Report()}}
+			r := s.Report()
+			if r == nil {
+				continue
+			}
+			m = &agents.FromAgent{Message: &agents.FromAgent_Report{Report: r}}
 		}
 		if err := s.stream.Send(m); err != nil {
 			return err

@@ -36,8 +36,6 @@ type Member struct {
 	// ClientPort is for controllers, PeerPort for other members: the same for all.
 	ClientPort int `json:"client_port"`
 	PeerPort   int `json:"peer_port"`
-	// Joining: the others are there already, and have taken it in.
-	Joining bool `json:"joining,omitempty"`
 }
 
 // URLs are those of all members, for controllers.
@@ -90,22 +88,32 @@ func (m Member) config() (*embed.Config, error) {
 	}
 	c.ListenPeerUrls, c.AdvertisePeerUrls = peer, peer
 	c.ListenClientUrls, c.AdvertiseClientUrls = client, client
-	var cluster []string
-	for _, name := range m.names() {
-		cluster = append(cluster, name+"="+m.PeerURL(name))
-	}
-	c.InitialCluster, c.InitialClusterToken = strings.Join(cluster, ","), "headgate"
-	if m.Joining {
+	c.InitialCluster, c.InitialClusterToken = m.cluster(), clusterToken
+	if m.joining() {
 		c.ClusterState = embed.ClusterStateFlagExisting
 	}
 	tls := transport.TLSInfo{
 		CertFile: m.file("member.pem"), KeyFile: m.file("member.key"), TrustedCAFile: m.file("authority.pem"), ClientCertAuth: true,
 	}
 	c.ClientTLSInfo, c.PeerTLSInfo = tls, tls
+	// Whoever has a certificate of this authority is a member. Which address it comes from may be
+	// another than the one at which it is spoken to.
+	c.PeerTLSInfo.SkipClientSANVerify = true
 	c.TickMs, c.ElectionMs = heartbeat, election
 	c.QuotaBackendBytes, c.MaxRequestBytes, c.MaxTxnOps = quota, mostRequest, mostOperations
 	c.LogLevel, c.Logger, c.LogOutputs = "warn", "zap", []string{"stderr"}
 	return c, nil
+}
+
+const clusterToken = "headgate"
+
+// cluster are the members as etcd wants them said.
+func (m Member) cluster() string {
+	var members []string
+	for _, name := range m.names() {
+		members = append(members, name+"="+m.PeerURL(name))
+	}
+	return strings.Join(members, ",")
 }
 
 // read is a Member as Start writes it for its child.

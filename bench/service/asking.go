@@ -1,0 +1,137 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"headgate/agent/remote"
+)
+
+// asking is somebody who asks one controller, as an operator.
+type asking struct {
+	url, token string
+	client     *http.Client
+}
+
+func (p *place) ask(c *control) *asking {
+	return &asking{"https://" + net.JoinHostPort(c.address, apiPort), p.token, &http.Client{Timeout: 10 * time.Second, Transport: p.pinned(c.address)}}
+}
+
+// shared is one whose connections many use.
+func (p *place) shared(c *control) *asking {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shares == nil {
+		p.shares = map[string]*asking{}
+	}
+	if p.shares[c.name] == nil {
+		p.shares[c.name] = p.ask(c)
+	}
+	return p.shares[c.name]
+}
+
+// do asks once.
+func (a *asking) do(ctx context.Context, method, path string, body any) (status int, text []byte, err error) {
+	var from io.Reader
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			return 0, nil, err
+		}
+		from = bytes.NewReader(b)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, a.url+path, from)
+	if err != nil {
+		return 0, nil, err
+	}
+	r.Header.Set("Authorization", "Bearer "+a.token)
+	r.Header.Set("Content-Type", "application/json")
+	if method == http.MethodPatch {
+		r.Header.Set("Content-Type", "application/merge-patch+json")
+	}
+	got, err := a.client.Do(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer got.Body.Close()
+	text, err = io.ReadAll(got.Body)
+	return got.StatusCode, text, err
+}
+
+// must asks for what has to be done.
+func (a *asking) must(ctx context.Context, method, path string, body any) ([]byte, error) {
+	status, text, err := a.do(ctx, method, path, body)
+	if err == nil && status >= 300 {
+		err = fmt.Errorf("%s %s: %d %s", method, path, status, text)
+	}
+	return text, err
+}
+
+// certify has a host's agent joined, as "headgate agent join" does.
+func (p *place) certify(ctx context.Context, a *asking, host, token, dir string) error {
+	return remote.Join(ctx, dir, remote.Service{URL: a.url, Host: host, Token: token, Pin: p.pin, Dial: dial(p.caller)})
+}
+
+// times are how long requests took.
+type times struct {
+	mu   sync.Mutex
+	took []time.Duration
+}
+
+func (t *times) add(d time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.took = append(t.took, d)
+}
+
+// at is the value that a part of them do not pass, in ms.
+func (t *times) at(part float64) float64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	v := slices.Clone(t.took)
+	if len(v) == 0 {
+		return 0
+	}
+	slices.Sort(v)
+	return v[min(int(part*float64(len(v))), len(v)-1)].Seconds() * 1000
+}
+
+func (t *times) count() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.took)
+}
+
+// each calls do for 0 to n-1, so many at once, and gives the first error.
+func each(n, atOnce int, do func(i int) error) (first error) {
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	next := make(chan int)
+	for range atOnce {
+		all.Go(func() {
+			for i := range next {
+				if err := do(i); err != nil {
+					mu.Lock()
+					if first == nil {
+						first = err
+					}
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	all.Wait()
+	return first
+}

@@ -1,0 +1,18 @@
+// Package service is the bench "service": a controller, or three, with agents, as processes and
+// streams in a network of namespaces. Controllers and the agents that enforce are this program's
+// own commands; where thousands of agents are needed they are the agent's real link to the
+// controllers (package agent/remote), which enforces nothing.
+//
+// Each file is one idea:
+//
+//	service.go   the rows, and what is set up
+//	place.go     a network with controllers and a host to ask from
+//	asking.go    requests, and how long they took
+//	fleet.go     thousands of agents' streams
+//	change.go    from a request to the kernel
+//	scale.go     2,000 streams
+//	oversold.go  a thousand who want the same
+//	ledger.go    what is right, for the checker of histories
+//	security.go  who may what, and what schemathesis draws
+//	usage.go     processor time and memory
+package service

@@ -1,0 +1,148 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"headgate/agent/remote"
+	"headgate/api/agents"
+	"headgate/unit"
+)
+
+// fleet is the streams of many agents, which enforce nothing.
+type fleet struct {
+	place *place
+	hosts []string
+	sent  atomic.Uint64
+	quiet atomic.Bool // nobody has anything to report
+	end   context.CancelFunc
+	all   sync.WaitGroup
+}
+
+// groupsEach of an agent's interface.
+const groupsEach = 50
+
+// interfaceOf is one of 50 groups on 1 Gbit/s.
+func interfaceOf() map[string]any {
+	var groups []map[string]any
+	for i := range groupsEach {
+		groups = append(groups, map[string]any{"name": fmt.Sprint("g", i), "guarantee": "1%", "match": []map[string]any{{"dport": []string{fmt.Sprint(5000 + i)}}}})
+	}
+	groups[0]["default"] = true
+	delete(groups[0], "match")
+	return map[string]any{"out": map[string]any{"limit": unit.Gbit.String(), "groups": groups}}
+}
+
+// provision makes so many hosts with an interface each, and has their agents join.
+func (p *place) provision(ctx context.Context, n int, say func(string, ...any)) (*fleet, error) {
+	f := &fleet{place: p}
+	a := p.ask(p.controllers[0])
+	defer a.client.CloseIdleConnections()
+	body := interfaceOf()
+	for i := range n {
+		f.hosts = append(f.hosts, fmt.Sprintf("h%04d", i))
+	}
+	var done atomic.Int32
+	err := each(n, 16, func(i int) error {
+		host := f.hosts[i]
+		if _, err := a.must(ctx, http.MethodPut, "/v1/hosts/"+host, map[string]any{}); err != nil {
+			return err
+		}
+		if _, err := a.must(ctx, http.MethodPut, "/v1/hosts/"+host+"/interfaces/eth0", body); err != nil {
+			return err
+		}
+		if n := done.Add(1); n%500 == 0 {
+			say("%d hosts are made", n)
+		}
+		_, err := p.join(ctx, a, host)
+		return err
+	})
+	return f, err
+}
+
+// start connects all of them.
+func (f *fleet) start(ctx context.Context) error {
+	ctx, f.end = context.WithCancel(ctx)
+	for _, host := range f.hosts {
+		dir := f.place.dir + "/agents/" + host
+		intent, err := remote.OpenIntent(dir)
+		if err != nil {
+			return err
+		}
+		l := remote.NewLink(dir, "bench", intent)
+		l.Dial = dial(f.place.caller)
+		l.Changed = func() {}
+		l.Facts = func() *agents.Facts {
+			return &agents.Facts{Kernel: "6.18", Devices: []*agents.Device{{Name: "eth0", Up: true, Mtu: 1500, SpeedBps: 1e9, Owner: "controller"}}}
+		}
+		l.Report = f.reports()
+		l.Usage = func(q *agents.UsageQuestion) *agents.UsageAnswer { return &agents.UsageAnswer{Id: q.Id} }
+		f.all.Go(func() { _ = l.Run(ctx) })
+	}
+	return nil
+}
+
+// reports are what one agent tells, again and again: counters that grow.
+func (f *fleet) reports() func() *agents.Report {
+	var names []string
+	var n uint64
+	for i := range groupsEach {
+		names = append(names, fmt.Sprint("out/g", i))
+	}
+	return func() *agents.Report {
+		if f.quiet.Load() {
+			return nil
+		}
+		f.sent.Add(1)
+		n++
+		d := &agents.DeviceReport{Dev: "eth0"}
+		if n == 1 {
+			d.Names, d.GuaranteeBps = names, slices.Repeat([]uint64{10e6}, groupsEach)
+		}
+		d.Bytes = slices.Repeat([]uint64{n * 1_250_000}, groupsEach)
+		d.BacklogBytes, d.Drops, d.Marks = make([]uint64, groupsEach), make([]uint64, groupsEach), make([]uint64, groupsEach)
+		return &agents.Report{AtNs: time.Now().UnixNano(), Devices: []*agents.DeviceReport{d}}
+	}
+}
+
+// stop ends all streams.
+func (f *fleet) stop() {
+	if f.end != nil {
+		f.end()
+		f.all.Wait()
+	}
+}
+
+// connected waits until so many streams are with the controllers that run.
+func (p *place) connected(ctx context.Context, n int, within time.Duration) (took time.Duration, err error) {
+	began := time.Now()
+	for {
+		counts := map[string]float64{}
+		sum := 0.0
+		for _, c := range p.controllers {
+			if c.cmd == nil {
+				continue
+			}
+			if v, err := c.metric(ctx, "headgate_controller_agents"); err == nil {
+				counts[c.name] = v
+				sum += v
+			}
+		}
+		took = time.Since(began)
+		switch {
+		case int(sum) >= n:
+			return took, nil
+		case ctx.Err() != nil:
+			return took, ctx.Err()
+		case took > within:
+			return took, fmt.Errorf("after %v only %.0f of %d streams are there: %v", within, sum, n, slices.Sorted(maps.Values(counts)))
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}

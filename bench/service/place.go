@@ -1,0 +1,309 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"headgate/internal/pki"
+	"headgate/lab"
+)
+
+// place is a network with controllers, and where they are asked from:
+//
+//	caller ──┐
+//	host ────┼── router ── c1, c2, c3
+//
+// host is a node for an agent that enforces.
+type place struct {
+	dir         string
+	lab         *lab.Lab
+	caller      *lab.Node
+	file        string // of the controllers, "" for one
+	controllers []*control
+	token, pin  string
+
+	mu     sync.Mutex
+	shares map[string]*asking // by controller
+}
+
+// control is a controller that runs, or does not.
+type control struct {
+	name, address, dir string
+	node               *lab.Node
+	place              *place
+
+	cmd  *lab.Cmd
+	said *tail
+	gone chan struct{}
+}
+
+const (
+	apiPort     = "8420"
+	metricsPort = "9421"
+	// startPatience is for controllers that start on a busy machine.
+	startPatience = 60 * time.Second
+)
+
+// build makes a network with so many controllers, which run.
+func build(ctx context.Context, n int) (_ *place, err error) {
+	dir, err := os.MkdirTemp("", "headgate-service-")
+	if err != nil {
+		return nil, err
+	}
+	p := &place{dir: dir}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.close())
+		}
+	}()
+	t := &lab.Topology{Name: lab.UniqueName("bench"), Nodes: []lab.NodeSpec{{Name: "router", Router: true}, {Name: "caller"}, {Name: "host"}}}
+	names := []string{"caller", "host"}
+	for i := range n {
+		name := fmt.Sprint("c", i+1)
+		names = append(names, name)
+		t.Nodes = append(t.Nodes, lab.NodeSpec{Name: name})
+	}
+	for _, name := range names {
+		t.Links = append(t.Links, lab.LinkSpec{Ends: [2]string{name, "router"}})
+	}
+	if p.lab, err = lab.Up(ctx, t); err != nil {
+		return nil, err
+	}
+	p.caller = p.lab.Node("caller")
+	var members []string
+	for _, name := range names[2:] {
+		node := p.lab.Node(name)
+		a, err := node.Addr(false)
+		if err != nil {
+			return nil, err
+		}
+		p.controllers = append(p.controllers, &control{name: name, address: a.String(), dir: filepath.Join(dir, name), node: node, place: p})
+		members = append(members, fmt.Sprintf("  - {name: %s, address: %s}", name, a))
+	}
+	if n > 1 {
+		p.file = filepath.Join(dir, "controllers.yaml")
+		if err := os.WriteFile(p.file, []byte("kind: Controllers\nmembers:\n"+strings.Join(members, "\n")+"\n"), 0o600); err != nil {
+			return nil, err
+		}
+		if err := p.run(p.caller, "controller", "prepare", "-f", p.file, "--to", dir); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range p.controllers {
+		if err := c.start(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return p, p.ready(ctx)
+}
+
+// run runs one of this program's commands to its end.
+func (p *place) run(node *lab.Node, args ...string) error {
+	c, err := command(context.Background(), node, args...)
+	if err != nil {
+		return err
+	}
+	if out, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("headgate %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(out))
+	}
+	return nil
+}
+
+func command(ctx context.Context, node *lab.Node, args ...string) (*lab.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return node.Command(ctx, self, args...), nil
+}
+
+func (p *place) close() (err error) {
+	for _, c := range p.controllers {
+		err = errors.Join(err, c.stop(syscall.SIGTERM))
+	}
+	if p.lab != nil {
+		err = errors.Join(err, p.lab.Close())
+	}
+	return errors.Join(err, os.RemoveAll(p.dir))
+}
+
+// start starts it, and does not wait until it serves.
+func (c *control) start(ctx context.Context) (err error) {
+	args := []string{"controller", "--data", c.dir, "--name", c.name, "--listen", c.address, "--metrics", net.JoinHostPort(c.address, metricsPort), "--log-level", "warn"}
+	if c.place.file != "" {
+		args = append(args, "-f", c.place.file)
+	}
+	if c.cmd, err = command(context.WithoutCancel(ctx), c.node, args...); err != nil {
+		return err
+	}
+	c.said, c.gone = &tail{}, make(chan struct{})
+	c.cmd.Stderr = c.said
+	if err := c.cmd.Start(); err != nil {
+		c.cmd = nil
+		return err
+	}
+	go func(cmd *lab.Cmd, gone chan struct{}) {
+		_ = cmd.Wait()
+		close(gone)
+	}(c.cmd, c.gone)
+	return nil
+}
+
+// stop ends it, if it runs, and waits until it has ended.
+func (c *control) stop(signal syscall.Signal) error {
+	if c.cmd == nil {
+		return nil
+	}
+	_ = c.cmd.Process.Signal(signal)
+	select {
+	case <-c.gone:
+		c.cmd = nil
+		return nil
+	case <-time.After(20 * time.Second):
+		_ = c.cmd.Process.Kill()
+		<-c.gone
+		c.cmd = nil
+		return fmt.Errorf("the controller %s does not end by itself: %s", c.name, c.said)
+	}
+}
+
+// ready waits until all controllers answer, and has the first token and the pin.
+func (p *place) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	for _, c := range p.controllers {
+		for p.pin == "" || p.token == "" || c.health(ctx) != nil {
+			if _, after, ok := strings.Cut(c.said.String(), "the authority is "); ok {
+				p.pin, _, _ = strings.Cut(after, "\n")
+			}
+			for _, any := range p.controllers {
+				if text, err := os.ReadFile(filepath.Join(any.dir, "operator.token")); err == nil {
+					p.token = strings.TrimSpace(string(text))
+				}
+			}
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("the controller %s does not serve: %s", c.name, c.said)
+			case <-c.gone:
+				return fmt.Errorf("the controller %s has ended: %s", c.name, c.said)
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	}
+	return nil
+}
+
+// health asks it whether it is well.
+func (c *control) health(ctx context.Context) error {
+	if c.place.pin == "" {
+		return errors.New("nobody knows it yet")
+	}
+	a := c.place.ask(c)
+	defer a.client.CloseIdleConnections()
+	status, text, err := a.do(ctx, http.MethodGet, "/v1/health", nil)
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("%d %s", status, text)
+	}
+	return err
+}
+
+// dial is from a node's namespace.
+func dial(node *lab.Node) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (c net.Conn, err error) {
+		var d net.Dialer
+		err = node.Do(func() (err error) { c, err = d.DialContext(ctx, network, address); return err })
+		return c, err
+	}
+}
+
+// metric is one of what a controller says of itself.
+func (c *control) metric(ctx context.Context, name string) (float64, error) {
+	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DialContext: dial(c.place.caller), DisableKeepAlives: true}}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(c.address, metricsPort)+"/metrics", nil)
+	if err != nil {
+		return 0, err
+	}
+	got, err := client.Do(r)
+	if err != nil {
+		return 0, err
+	}
+	defer got.Body.Close()
+	var text bytes.Buffer
+	if _, err := text.ReadFrom(got.Body); err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(text.String()) {
+		if of, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && of == name {
+			return strconv.ParseFloat(value, 64)
+		}
+	}
+	return 0, fmt.Errorf("the controller %s does not say %s", c.name, name)
+}
+
+// leader is the controller that leads, nil if none does.
+func (p *place) leader(ctx context.Context) *control {
+	for _, c := range p.controllers {
+		if c.cmd == nil {
+			continue
+		}
+		if v, err := c.metric(ctx, "headgate_controller_leader"); err == nil && v == 1 {
+			return c
+		}
+	}
+	return nil
+}
+
+// join has a host join: its agent's folder, with a certificate.
+func (p *place) join(ctx context.Context, a *asking, host string) (dir string, err error) {
+	dir = filepath.Join(p.dir, "agents", host)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	var token struct{ Token string }
+	text, err := a.must(ctx, http.MethodPost, "/v1/tokens", map[string]any{"name": "join", "role": "agent", "host": host})
+	if err == nil {
+		err = json.Unmarshal(text, &token)
+	}
+	if err != nil {
+		return "", err
+	}
+	return dir, p.certify(ctx, a, host, token.Token, dir)
+}
+
+// tail is the last that a process said.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	const keep = 4000
+	t.text = append(t.text, b...)
+	t.text = t.text[max(len(t.text)-keep, 0):]
+	return len(b), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.text)
+}
+
+// pinned is a client that knows the service by its pin.
+func (p *place) pinned(address string) *http.Transport {
+	return &http.Transport{TLSClientConfig: pki.Pinned(address, p.pin), DialContext: dial(p.caller), ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 100}
+}

@@ -1,0 +1,229 @@
+package service
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"headgate/bench"
+	"headgate/unit"
+)
+
+// Of the issue.
+const (
+	streams  = 2000
+	watchers = 50
+)
+
+// Ours.
+const (
+	// fewStreams are those of a smoke run.
+	fewStreams = 200
+	// asks a second are made while all of them report: three of four read, the fourth changes.
+	asks = 10
+	// comeBack is how long is waited for agents whose controller is gone.
+	comeBack = 60 * time.Second
+)
+
+func scaleCases() []bench.Case { return []bench.Case{scaleCase(1), scaleCase(3)} }
+
+// scaleCase is so many controllers. With three the leader is killed.
+func scaleCase(n int) bench.Case {
+	name := fmt.Sprintf("scale/%d-controllers", n)
+	if n == 1 {
+		name = "scale/1-controller"
+	}
+	c := bench.Case{
+		Name: name,
+		Claims: []bench.Claim{
+			bench.NewClaim(name+"/cores", "processors of controllers and stores", cores),
+			bench.NewClaim(name+"/memory", "their memory", memory),
+			bench.NewClaim(name+"/lost", "reports that did not arrive", lost),
+			bench.NewClaim(name+"/api-p99", "99 of 100 requests", apiMost),
+		},
+		Takes: func(quick bool) time.Duration {
+			if quick {
+				return time.Duration(n) * 25 * time.Second
+			}
+			return 3 * time.Minute
+		},
+	}
+	if n > 1 {
+		c.Claims = append(c.Claims, bench.NewClaim(name+"/back", "all agents are back after the leader was killed", back))
+	}
+	c.Run = func(ctx context.Context, r *bench.Run) (err error) {
+		agents, window := streams, 30*time.Second
+		if r.Quick {
+			agents, window = fewStreams, 10*time.Second
+		}
+		p, err := build(ctx, n)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, p.close()) }()
+		f, err := p.provision(ctx, agents, r.Say)
+		if err != nil {
+			return err
+		}
+		defer f.stop()
+		if err := f.start(ctx); err != nil {
+			return err
+		}
+		took, err := p.connected(ctx, agents, comeBack)
+		if err != nil {
+			return err
+		}
+		r.Say("%d streams are there after %.1f s", agents, took.Seconds())
+		watching, unwatch := context.WithCancel(ctx)
+		w := p.watch(watching, watchers)
+		defer func() { unwatch(); w.all.Wait() }()
+		time.Sleep(3 * time.Second) // until what joining cost is over
+
+		sheet := r.Sheet(bench.Ours)
+		before, err := f.told(ctx)
+		if err != nil {
+			return err
+		}
+		used, err := p.spent()
+		if err != nil {
+			return err
+		}
+		began := time.Now()
+		api, err := f.asked(ctx, window)
+		if err != nil {
+			return err
+		}
+		seconds := time.Since(began).Seconds()
+		now, err := p.spent()
+		if err != nil {
+			return err
+		}
+		sheet.Set(name+"/cores", (now.processor-used.processor).Seconds()/seconds)
+		sheet.Set(name+"/memory", now.memory/(1<<20))
+		sheet.Set(name+"/api-p99", api.at(0.99))
+		after, err := f.told(ctx)
+		if err != nil {
+			return err
+		}
+		missing := int64(after.sent-before.sent) - int64(after.taken-before.taken)
+		sheet.Set(name+"/lost", float64(max(missing, 0)))
+		sheet.Note(name+"/lost", "%d reports in the window; %d events came to %d watchers", after.sent-before.sent, w.events.Load(), watchers)
+		if w.events.Load() == 0 {
+			return errors.New("no watcher was told of anything")
+		}
+		if n == 1 {
+			return nil
+		}
+		leader := p.leader(ctx)
+		if leader == nil {
+			return errors.New("no controller is the leader")
+		}
+		if err := leader.stop(syscall.SIGKILL); err != nil {
+			return err
+		}
+		if took, err = p.connected(ctx, agents, comeBack); err != nil {
+			return err
+		}
+		sheet.Set(name+"/back", took.Seconds())
+		return nil
+	}
+	return c
+}
+
+// told is how many reports were sent, and taken in.
+type told struct{ sent, taken uint64 }
+
+// told has all agents be quiet for long enough that nothing is on its way, and counts.
+func (f *fleet) told(ctx context.Context) (t told, err error) {
+	f.quiet.Store(true)
+	defer f.quiet.Store(false)
+	time.Sleep(2 * time.Second)
+	t.sent = f.sent.Load()
+	for _, c := range f.place.controllers {
+		v, err := c.metric(ctx, "headgate_controller_reports_total")
+		if err != nil {
+			return t, err
+		}
+		t.taken += uint64(v)
+	}
+	return t, nil
+}
+
+// asked asks the controllers in turn for a time.
+func (f *fleet) asked(ctx context.Context, length time.Duration) (*times, error) {
+	var all []*asking
+	for _, c := range f.place.controllers {
+		a := f.place.ask(c)
+		defer a.client.CloseIdleConnections()
+		all = append(all, a)
+	}
+	took := &times{}
+	tick := time.NewTicker(time.Second / asks)
+	defer tick.Stop()
+	for end, n := time.Now().Add(length), 0; time.Now().Before(end); n++ {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-tick.C:
+		}
+		host := f.hosts[n*7%len(f.hosts)]
+		method, path, body := http.MethodGet, "/v1/hosts/"+host+"/interfaces/eth0", any(nil)
+		switch n % 4 {
+		case 1:
+			path = "/v1/hosts/" + host
+		case 2:
+			path += "/out/groups/g7"
+		case 3:
+			method, path = http.MethodPatch, path+"/out/groups/g7"
+			body = map[string]any{"guarantee": (unit.Rate(5+n%10) * unit.Mbit).String()}
+		}
+		began := time.Now()
+		if _, err := all[n%len(all)].must(ctx, method, path, body); err != nil {
+			return nil, err
+		}
+		took.add(time.Since(began))
+	}
+	return took, nil
+}
+
+// watching are those who are told of changes as they happen.
+type watching struct {
+	events atomic.Int64
+	all    sync.WaitGroup
+}
+
+// watch has so many watch, spread over the controllers, until ctx ends.
+func (p *place) watch(ctx context.Context, n int) *watching {
+	w := &watching{}
+	for i := range n {
+		c := p.controllers[i%len(p.controllers)]
+		w.all.Go(func() {
+			a := p.ask(c)
+			a.client.Timeout = 0
+			defer a.client.CloseIdleConnections()
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url+"/v1/events", nil)
+			if err != nil {
+				return
+			}
+			r.Header.Set("Authorization", "Bearer "+a.token)
+			got, err := a.client.Do(r)
+			if err != nil {
+				return
+			}
+			defer got.Body.Close()
+			for lines := bufio.NewScanner(got.Body); lines.Scan(); {
+				if strings.HasPrefix(lines.Text(), "data:") {
+					w.events.Add(1)
+				}
+			}
+		})
+	}
+	return w
+}

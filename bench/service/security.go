@@ -1,0 +1,355 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"headgate/api"
+	"headgate/bench"
+)
+
+func securityCases() []bench.Case {
+	const id = "security"
+	return []bench.Case{{
+		Name: id + "/walk",
+		Claims: []bench.Claim{
+			bench.NewClaim(id+"/walk", "operations that let in who may not, keep out who may, or show what is another's", violations),
+			bench.NewClaim(id+"/walk/asked", "operations times callers", measured),
+			bench.NewClaim(id+"/unauthenticated", "routes beside health and login that answer to nobody", violations),
+			bench.NewClaim(id+"/plain", "routes that answer without TLS", violations),
+			bench.NewClaim(id+"/loopback", "sockets of an unconfigured controller that are not on loopback", violations),
+		},
+		Takes: func(bool) time.Duration { return 20 * time.Second },
+		Run:   walk,
+	}, {
+		Name:   id + "/schemathesis",
+		Claims: []bench.Claim{bench.NewClaim(id+"/schemathesis", "failures that schemathesis finds", violations)},
+		Takes: func(quick bool) time.Duration {
+			if quick {
+				return 40 * time.Second
+			}
+			return 5 * time.Minute
+		},
+		Run: schemathesis,
+	}}
+}
+
+// caller is somebody with a token, or none.
+type caller struct{ role, token string }
+
+// may is who may do what: what the product is held against.
+func may(role, method, operation string) bool {
+	change := method != http.MethodGet
+	switch {
+	case operation == "getHealth" || operation == "login":
+		return true
+	case operation == "signCertificate":
+		return role == "agent"
+	case role == "operator":
+		return true
+	case role == "viewer":
+		return !change
+	case role != "tenant" && role != "foreign":
+		return false
+	case slices.Contains([]string{"listTenants", "getHost", "listHistory", "listCollectives", "getCollective", "getPolicy", "getProbe"}, operation):
+		return false // of the whole service, or a whole host
+	case !change:
+		return true
+	}
+	// What is in a tenant's groups, and its tokens.
+	return slices.Contains([]string{"createToken", "deleteToken", "putGroup", "patchGroup", "deleteGroup", "putConnection", "deleteConnection"}, operation)
+}
+
+// twoTenants share h1's eth0.
+func (a *asking) twoTenants(ctx context.Context) error {
+	for path, body := range map[string]any{"/v1/tenants/a": map[string]any{}, "/v1/tenants/b": map[string]any{}, "/v1/hosts/h1": map[string]any{}} {
+		if _, err := a.must(ctx, http.MethodPut, path, body); err != nil {
+			return err
+		}
+	}
+	groups := []map[string]any{
+		{"name": "a", "guarantee": "40%", "tenant": "a", "match": []map[string]any{{"dst": []string{"10.1.0.0/16"}}}, "groups": []map[string]any{{"name": "secret", "default": true}}},
+		{"name": "b", "guarantee": "20%", "tenant": "b", "match": []map[string]any{{"dst": []string{"10.2.0.0/16"}}}},
+		{"name": "rest", "guarantee": "10%", "default": true},
+	}
+	_, err := a.must(ctx, http.MethodPut, eth0, map[string]any{"out": map[string]any{"limit": "100Mbit", "groups": groups}})
+	return err
+}
+
+func (a *asking) tokenOf(ctx context.Context, body map[string]any) (string, error) {
+	text, err := a.must(ctx, http.MethodPost, "/v1/tokens", body)
+	var made struct{ Token string }
+	if err == nil {
+		err = json.Unmarshal(text, &made)
+	}
+	return made.Token, err
+}
+
+func walk(ctx context.Context, r *bench.Run) (err error) {
+	p, err := build(ctx, 1)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.close()) }()
+	a := p.shared(p.controllers[0])
+	if err := a.twoTenants(ctx); err != nil {
+		return err
+	}
+	callers := []caller{{"nobody", ""}, {"a stranger", "hg_stranger"}, {"operator", p.token}}
+	for role, body := range map[string]map[string]any{
+		"tenant":  {"name": "a", "role": "tenant", "tenant": "a"},
+		"foreign": {"name": "b", "role": "tenant", "tenant": "b"},
+		"viewer":  {"name": "v", "role": "viewer"},
+		"agent":   {"name": "h1", "role": "agent", "host": "h1"},
+	} {
+		token, err := a.tokenOf(ctx, body)
+		if err != nil {
+			return err
+		}
+		callers = append(callers, caller{role, token})
+	}
+	spec, err := openapi3.NewLoader().LoadFromData(api.Specification())
+	if err != nil {
+		return err
+	}
+	sheet := r.Sheet(bench.Ours)
+	asked, wrong, open, plain := 0, 0, 0, 0
+	for path, item := range spec.Paths.Map() {
+		for method, o := range item.Operations() {
+			if in, err := p.inTheClear(ctx, method, fill.Replace(path)); err != nil {
+				return err
+			} else if in {
+				plain++
+			}
+			for _, c := range callers {
+				if path == "/v1/events" && may(c.role, method, o.OperationID) {
+					continue // it does not end
+				}
+				asked++
+				status, text, err := a.as(ctx, c.token, method, path, o)
+				if err != nil {
+					return err
+				}
+				if why := judge(c.role, method, path, o.OperationID, status, text); why != "" {
+					wrong++
+					sheet.Note("security/walk", "%s %s as %s: %d: %s", method, path, c.role, status, why)
+				}
+				if c.token == "" && status != http.StatusUnauthorized && !may("nobody", method, o.OperationID) {
+					open++
+				}
+			}
+		}
+	}
+	sheet.Set("security/walk", float64(wrong))
+	sheet.Set("security/walk/asked", float64(asked))
+	sheet.Set("security/unauthenticated", float64(open))
+	sheet.Set("security/plain", float64(plain))
+	beyond, err := p.unconfigured(ctx)
+	if err != nil {
+		return err
+	}
+	sheet.Set("security/loopback", float64(len(beyond)))
+	if len(beyond) > 0 {
+		sheet.Note("security/loopback", "%s", strings.Join(beyond, ", "))
+	}
+	return nil
+}
+
+// fill is a path with names of what there is.
+var fill = strings.NewReplacer("{tenant}", "a", "{host}", "h1", "{dev}", "eth0", "{direction}", "out", "{group}", "a%2Fsecret", "{token}", "000000000000",
+	"{connection}", "tcp%2010.0.0.1:443%2010.1.0.2:55000", "{collective}", "db", "{probe}", "0000000000000000")
+
+// as asks for an operation with somebody's token, and so that nothing is changed: with a body
+// that is refused, or as a dry run.
+func (a *asking) as(ctx context.Context, token, method, path string, o *openapi3.Operation) (int, string, error) {
+	target := fill.Replace(path)
+	var body any
+	switch {
+	case o.OperationID == "getUsage":
+		target += "?since=2026-01-01T00:00:00Z"
+	case method == http.MethodDelete:
+		target += "?dry_run=true"
+	}
+	if o.RequestBody != nil {
+		body = map[string]any{"none": 1}
+	}
+	other := *a
+	other.token = token
+	status, text, err := other.do(ctx, method, target, body)
+	return status, string(text), err
+}
+
+// judge says what is wrong about an answer.
+func judge(role, method, path, operation string, status int, text string) string {
+	of := fill.Replace(path)
+	another := role == "foreign" && (strings.HasPrefix(of, eth0+"/out/groups/") || strings.HasPrefix(of, "/v1/tenants/a"))
+	switch {
+	case operation == "login" && status == http.StatusBadRequest: // the body
+	case role == "nobody" || role == "a stranger":
+		if (status == http.StatusUnauthorized) == may("nobody", method, operation) {
+			return "who is not known is to be told so, and no more"
+		}
+	case !may(role, method, operation):
+		if status != http.StatusForbidden {
+			return "it may not"
+		}
+	case another:
+		if status != http.StatusNotFound && status != http.StatusBadRequest {
+			return "what is another's is not to be there"
+		}
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		return "it may"
+	case status >= 500:
+		return "it has failed"
+	}
+	if role == "foreign" && strings.Contains(text, "secret") && status == http.StatusOK {
+		return "it shows what is another's"
+	}
+	return ""
+}
+
+// inTheClear tells whether a route answers well without TLS.
+func (p *place) inTheClear(ctx context.Context, method, path string) (bool, error) {
+	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DialContext: dial(p.caller), DisableKeepAlives: true}}
+	r, err := http.NewRequestWithContext(ctx, method, "http://"+net.JoinHostPort(p.controllers[0].address, apiPort)+path, nil)
+	if err != nil {
+		return false, err
+	}
+	r.Header.Set("Authorization", "Bearer "+p.token)
+	got, err := client.Do(r)
+	if err != nil {
+		return false, nil
+	}
+	defer got.Body.Close()
+	return got.StatusCode < 300, nil
+}
+
+// unconfigured starts a controller that was told nothing but its folder, and gives the sockets of
+// its network namespace that are not on loopback.
+func (p *place) unconfigured(ctx context.Context) (beyond []string, err error) {
+	node := p.lab.Node("host")
+	c, err := command(context.WithoutCancel(ctx), node, "controller", "--data", filepath.Join(p.dir, "unconfigured"))
+	if err != nil {
+		return nil, err
+	}
+	said := &tail{}
+	c.Stderr = said
+	if err := c.Start(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		_ = c.Process.Signal(syscall.SIGTERM)
+		_ = c.Wait()
+	}()
+	for until := time.Now().Add(startPatience); !strings.Contains(said.String(), "the authority is "); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(until) {
+			return nil, fmt.Errorf("an unconfigured controller does not serve: %s", said)
+		}
+	}
+	var all []string
+	err = node.Do(func() (err error) { all, err = listeners(); return err })
+	if len(all) == 0 && err == nil {
+		err = errors.New("an unconfigured controller listens nowhere")
+	}
+	return slices.DeleteFunc(all, func(at string) bool {
+		return strings.HasPrefix(at, "0100007F:") || strings.HasPrefix(at, "00000000000000000000000001000000:")
+	}), err
+}
+
+// listeners are the addresses at which somebody listens in the thread's network namespace, as
+// proc_pid_net(5) writes them: 127.0.0.1 is 0100007F.
+func listeners() (at []string, err error) {
+	for _, file := range []string{"tcp", "tcp6"} {
+		text, err := os.ReadFile("/proc/thread-self/net/" + file)
+		if err != nil {
+			return nil, err
+		}
+		for line := range strings.Lines(string(text)) {
+			const listens = "0A"
+			if f := strings.Fields(line); len(f) > 3 && f[3] == listens {
+				at = append(at, f[1])
+			}
+		}
+	}
+	return at, nil
+}
+
+// schemathesis draws requests from the specification, and holds the answers against it.
+func schemathesis(ctx context.Context, r *bench.Run) (err error) {
+	tool, err := exec.LookPath("schemathesis")
+	if err != nil {
+		return fmt.Errorf("there is no schemathesis: install it with \"pip install schemathesis\": %w", err)
+	}
+	p, err := build(ctx, 1)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.close()) }()
+	a := p.shared(p.controllers[0])
+	if err := a.twoTenants(ctx); err != nil {
+		return err
+	}
+	examples := "60"
+	if r.Quick {
+		examples = "8"
+	}
+	spec := filepath.Join(p.dir, "openapi.yaml")
+	if err := os.WriteFile(spec, api.Specification(), 0o600); err != nil {
+		return err
+	}
+	c := p.caller.Command(ctx, tool, "run", spec, "--url", a.url, "--header", "Authorization: Bearer "+p.token, "--tls-verify", "false",
+		"--max-examples", examples, "--exclude-operation-id", "watchEvents", "--continue-on-failure", "--suppress-health-check", "all", "--no-color")
+	var out bytes.Buffer
+	c.Stdout, c.Stderr = &out, &out
+	failed := c.Run()
+	n, told := failures(out.String())
+	if failed != nil && n == 0 {
+		return fmt.Errorf("schemathesis: %w: %s", failed, lastLines(&out))
+	}
+	sheet := r.Sheet(bench.Ours)
+	sheet.Set("security/schemathesis", float64(n))
+	for _, one := range told {
+		sheet.Note("security/schemathesis", "%s", one)
+	}
+	return nil
+}
+
+func lastLines(from io.Reader) string {
+	text, _ := io.ReadAll(from)
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.Join(lines[max(len(lines)-20, 0):], "\n")
+}
+
+// failures are those that schemathesis tells of: one of each kind at each operation, as "- text"
+// below the operation's name.
+func failures(said string) (n int, told []string) {
+	operation := ""
+	for line := range strings.Lines(said) {
+		line = strings.TrimSpace(line)
+		switch {
+		case strings.HasPrefix(line, "___"):
+			operation = strings.Trim(line, "_ ")
+		case operation != "" && strings.HasPrefix(line, "- "):
+			n++
+			if len(told) < 20 {
+				told = append(told, operation+": "+strings.TrimPrefix(line, "- "))
+			}
+		}
+	}
+	return n, told
+}

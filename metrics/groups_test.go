@@ -1,0 +1,42 @@
+package metrics
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"headgate/shaper"
+)
+
+// Each group of each direction is told, as many as there is room for, and how many are not.
+func TestGroups(t *testing.T) {
+	state := shaper.State{Dev: "eth0", Out: &shaper.DirectionState{}, In: &shaper.DirectionState{Groups: []shaper.GroupState{{Path: "web", Guarantee: 1_000_000, Bytes: 1500, Packets: 1, Drops: 2, Marks: 3, BacklogBytes: 4}}}}
+	c := Groups(func() []shaper.State { return []shaper.State{state} })
+	err := testutil.CollectAndCompare(c, strings.NewReader(`
+# HELP headgate_group_delivered_bytes_total What it carried, of layer 2.
+# TYPE headgate_group_delivered_bytes_total counter
+headgate_group_delivered_bytes_total{dev="eth0",direction="in",group="web"} 1500
+# HELP headgate_groups_left_out Groups beyond the 2000 that are told of.
+# TYPE headgate_groups_left_out gauge
+headgate_groups_left_out 0
+`), "headgate_group_delivered_bytes_total", "headgate_groups_left_out")
+	if err != nil {
+		t.Error(err)
+	}
+	for i := range mostGroups + 4 {
+		state.Out.Groups = append(state.Out.Groups, shaper.GroupState{Path: fmt.Sprint(i)})
+	}
+	if n := testutil.CollectAndCount(c, "headgate_group_marked_packets_total"); n != mostGroups {
+		t.Errorf("%d groups are told, want %d", n, mostGroups)
+	}
+	err = testutil.CollectAndCompare(c, strings.NewReader(`
+# HELP headgate_groups_left_out Groups beyond the 2000 that are told of.
+# TYPE headgate_groups_left_out gauge
+headgate_groups_left_out 5
+`), "headgate_groups_left_out")
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,147 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"headgate/store"
+	"headgate/store/etcd"
+	"headgate/store/storetest"
+)
+
+func put(t *testing.T, s *store.Store, name string) int64 {
+	t.Helper()
+	key := store.Key(store.Tenants, name)
+	revision, err := s.Do(t.Context(), key, func(tx *store.Tx) error { return tx.Put(key, name) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return revision
+}
+
+func has(t *testing.T, s *store.Store, name string) bool {
+	t.Helper()
+	_, ok, err := s.Get(t.Context(), store.Key(store.Tenants, name), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ok
+}
+
+// What is restored is what was there at the backup, at a revision beyond all that there were, and
+// in a new epoch, but only one, however often it is begun.
+func TestRestore(t *testing.T) {
+	m := storetest.Start(t)
+	s := storetest.Open(t, m)
+	put(t, s, "before")
+	file := filepath.Join(t.TempDir(), "backup")
+	f, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Backup(t.Context(), f), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	last := put(t, s, "after")
+	m.Stop()
+
+	if err := m.Restore(file); !errors.Is(err, etcd.ErrThere) {
+		t.Errorf("over what is there: %v", err)
+	}
+	fresh := m.Member
+	fresh.Dir = t.TempDir()
+	if err := m.Copy(fresh.Dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := fresh.Restore(file); err != nil {
+		t.Fatal(err)
+	}
+	s = storetest.Open(t, storetest.Run(t, fresh))
+	if !has(t, s, "before") || has(t, s, "after") {
+		t.Error("what is there is not what was at the backup")
+	}
+	if now := put(t, s, "then"); now <= last {
+		t.Errorf("the revision is %d, and was %d", now, last)
+	}
+	id, told, err := fresh.Restored()
+	if err != nil || id == "" {
+		t.Fatal(id, err)
+	}
+	for range 2 {
+		if err := s.Restored(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		var epoch int
+		if d, ok, err := s.Get(t.Context(), store.EpochKey, 0); err != nil || !ok || d.Into(&epoch) != nil || epoch != 1 {
+			t.Errorf("the epoch is %d, %v", epoch, err)
+		}
+	}
+	if err := told(); err != nil {
+		t.Fatal(err)
+	}
+	if id, _, err := fresh.Restored(); id != "" || err != nil {
+		t.Errorf("it is told twice: %q, %v", id, err)
+	}
+}
+
+// One of three that is lost with its folder is replaced, and has what the others have.
+func TestReplace(t *testing.T) {
+	ports := storetest.Ports(t, 2)
+	peers := map[string]string{"c1": "127.0.0.1", "c2": "127.0.0.2", "c3": "127.0.0.3"}
+	members := map[string]etcd.Member{}
+	for name := range peers {
+		members[name] = etcd.Member{Name: name, Peers: peers, Dir: t.TempDir(), ClientPort: ports[0], PeerPort: ports[1]}
+	}
+	if err := members["c1"].Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	runs := map[string]*storetest.Member{}
+	for name, m := range members {
+		if name != "c1" {
+			if err := members["c1"].Copy(m.Dir); err != nil {
+				t.Fatal(err)
+			}
+		}
+		runs[name] = storetest.Run(t, m)
+	}
+	s := storetest.Open(t, runs["c1"])
+	put(t, s, "before")
+	runs["c3"].Stop()
+	fresh := members["c3"]
+	fresh.Dir = t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	if err := members["c1"].Replace(ctx, "c3", fresh.Dir); err != nil {
+		t.Fatal(err)
+	}
+	runs["c3"] = storetest.Run(t, fresh)
+	// Of the other two one may go now.
+	alone := fresh
+	alone.Peers = map[string]string{"c3": peers["c3"]}
+	tls, err := alone.TLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	third, err := store.Open(ctx, store.Endpoint{URLs: alone.URLs(), TLS: tls})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer third.Close()
+	runs["c2"].Stop()
+	for {
+		if err := third.Ready(ctx); err == nil {
+			break
+		} else if ctx.Err() != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	if !has(t, third, "before") {
+		t.Error("it does not have what the others have")
+	}
+	put(t, third, "after")
+}
