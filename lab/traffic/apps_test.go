@@ -35,6 +35,7 @@ func balanced(t testing.TB, s *traffic.RequestStats) {
 // second as Little's law says, within 12 % (the standard error is 3 %). The least
 // latency is the RTT and at most 2 ms more, or two RTTs with a connection for each.
 func TestUsers(t *testing.T) {
+	t.Parallel()
 	l := labtest.Rig(t, lab.RigOptions{RTT: 20 * time.Millisecond})
 	for _, reconnect := range []bool{false, true} {
 		labtest.Try(t, func(t *labtest.Check) {
@@ -72,6 +73,7 @@ func TestUsers(t *testing.T) {
 // 2 connections do 100 requests a second. At 50 nearly nothing waits; at 200, half
 // of all wait in the end without a bound, and with a bound of 10 they are refused.
 func TestOpenLoop(t *testing.T) {
+	t.Parallel()
 	l := labtest.Rig(t, lab.RigOptions{RTT: 20 * time.Millisecond})
 	labtest.Try(t, func(t *labtest.Check) {
 		ask := func(name string, rate float64, backlog int) traffic.Flow {
@@ -117,6 +119,7 @@ func TestOpenLoop(t *testing.T) {
 
 // With one seed, the same is asked: number and sizes of what an open loop draws.
 func TestRequestsRepeat(t *testing.T) {
+	t.Parallel()
 	l := labtest.Rig(t, lab.RigOptions{})
 	ask := func(seed uint64) (n, bytes uint64) {
 		f := requests(traffic.Requests{
@@ -148,6 +151,7 @@ func TestRequestsRepeat(t *testing.T) {
 //
 //	client ── router ── server      the router knows no way to the server
 func TestRequestsFail(t *testing.T) {
+	t.Parallel()
 	l := labtest.Rig(t, lab.RigOptions{})
 	f := requests(traffic.Requests{Request: bytesOf(100), Response: bytesOf(100), Users: 2, Reconnect: true})
 	f.Start = time.Second
@@ -170,6 +174,7 @@ func TestRequestsFail(t *testing.T) {
 //
 // 5 MB take 0.84 s of frames; within 8 % (a start, and queues of 20 ms).
 func TestTransfer(t *testing.T) {
+	t.Parallel()
 	l := labtest.Rig(t, lab.RigOptions{Bottleneck: 50 * unit.Mbit, In: true, Queue: link.Amount{Time: 20 * time.Millisecond}})
 	for _, c := range []struct {
 		streams  int

@@ -18,6 +18,7 @@ import (
 //
 // Interval by interval, within 6 % of 10 Mbit/s.
 func TestStartAndStop(t *testing.T) {
+	t.Parallel()
 	l := labtest.Rig(t, lab.RigOptions{})
 	for _, proto := range []traffic.Protocol{traffic.TCP, traffic.UDP} {
 		labtest.Try(t, func(t *labtest.Check) {
@@ -44,6 +45,7 @@ func TestStartAndStop(t *testing.T) {
 // Offered bits are equal for equal ends of the run: within 2 % of 20 Mbit/s, as two
 // runs end some ms apart. Delivered is what was offered within 2 % and 60 kbit.
 func TestOnOffFlows(t *testing.T) {
+	t.Parallel()
 	l := labtest.Rig(t, lab.RigOptions{})
 	turn := func(kind traffic.Kind, shape float64, mean time.Duration) traffic.Distribution[time.Duration] {
 		return traffic.Distribution[time.Duration]{Kind: kind, Shape: shape, Mean: mean}
@@ -89,6 +91,7 @@ func TestOnOffFlows(t *testing.T) {
 // Their number is within 4 sigma of 3 s, none is lost, and the jitter of a path
 // that has none is below 0.2 ms (a program's wake-up is in the sending time).
 func TestPoissonFlow(t *testing.T) {
+	t.Parallel()
 	l := labtest.Rig(t, lab.RigOptions{})
 	labtest.Try(t, func(t *labtest.Check) {
 		f := flow("f", traffic.UDP, 0)
@@ -111,6 +114,7 @@ func TestPoissonFlow(t *testing.T) {
 // whose bytes in 100 ms differ by more than half of their mean, and 4 Mbit/s within 4 sigma
 // (1.85 % each) in the end. Of 20 Mbit/s nothing is given up: what is not delivered still waits.
 func TestMessages(t *testing.T) {
+	t.Parallel()
 	l := labtest.Rig(t, lab.RigOptions{Bottleneck: 10 * unit.Mbit, In: true})
 	labtest.Try(t, func(t *labtest.Check) {
 		messages := func(rate unit.Rate) *traffic.FlowResult {
