@@ -1,12 +1,14 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,6 +41,8 @@ type Link struct {
 	Intent  *Intent
 	// Changed is called after something new is wanted, and does not wait.
 	Changed func()
+	// Log is where to say what happens; nil is the default.
+	Log *slog.Logger
 	// Dial, if set, is how controllers are spoken to.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Facts and Report are what is told: once, and again and again; a Report of nil is nothing.
@@ -74,6 +78,8 @@ func NewLink(dir, version string, intent *Intent) *Link {
 
 // Run keeps a stream to a controller until ctx ends.
 func (l *Link) Run(ctx context.Context) error {
+	log := cmp.Or(l.Log, slog.Default())
+	failed := ""
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		id, err := ReadIdentity(l.Dir)
 		if err != nil {
@@ -83,12 +89,13 @@ func (l *Link) Run(ctx context.Context) error {
 			return errors.New("the service has said no address for agents: give the controller one (--agents-at)")
 		}
 		began := time.Now()
-		at := id.Agents[rand.IntN(len(id.Agents))]
+		at := another(id.Agents, failed)
 		err = l.once(ctx, id, at)
 		if ctx.Err() != nil {
 			return nil
 		}
-		slog.Warn("the controller is not there; what is in force stays", "controller", at, "error", err)
+		log.Warn("the controller is not there; what is in force stays", "controller", at, "error", err)
+		failed = at
 		if time.Since(began) > lastPause {
 			pause = firstPause
 		}
@@ -98,6 +105,15 @@ func (l *Link) Run(ctx context.Context) error {
 		case <-time.After(pause/2 + rand.N(pause)):
 		}
 	}
+}
+
+// another is one of the controllers by chance, but not the one that has failed if there are others.
+func another(all []string, failed string) string {
+	others := slices.DeleteFunc(slices.Clone(all), func(at string) bool { return at == failed })
+	if len(others) == 0 {
+		others = all
+	}
+	return others[rand.IntN(len(others))]
 }
 
 // once is one stream, until it ends.

@@ -3,8 +3,10 @@ package service
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -70,13 +72,14 @@ func (p *place) provision(ctx context.Context, n int, say func(string, ...any)) 
 func (f *fleet) start(ctx context.Context) error {
 	ctx, f.end = context.WithCancel(ctx)
 	for _, host := range f.hosts {
-		dir := f.place.dir + "/agents/" + host
+		dir := filepath.Join(f.place.hosts, host)
 		intent, err := remote.OpenIntent(dir)
 		if err != nil {
 			return err
 		}
 		l := remote.NewLink(dir, "bench", intent)
 		l.Dial = dial(f.place.caller)
+		l.Log = slog.New(slog.DiscardHandler)
 		l.Changed = func() {}
 		l.Facts = func() *agents.Facts {
 			return &agents.Facts{Kernel: "6.18", Devices: []*agents.Device{{Name: "eth0", Up: true, Mtu: 1500, SpeedBps: 1e9, Owner: "controller"}}}

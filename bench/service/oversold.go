@@ -1,6 +1,7 @@
 package service
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -172,7 +173,7 @@ func (h *history) ask(ctx context.Context, client int, c *control, want asked) {
 	switch {
 	case err == nil && status < 300:
 		op.Output = granted
-	case err == nil && status == http.StatusConflict:
+	case err == nil && status == http.StatusUnprocessableEntity && bytes.Contains(text, []byte("guarantees total")):
 		op.Output = refused
 	case err == nil && status < 500:
 		op.Metadata = fmt.Sprintf("%d %s", status, text)
@@ -188,12 +189,12 @@ func (h *history) ask(ctx context.Context, client int, c *control, want asked) {
 // killLeader kills the controller that leads after a while.
 func (h *history) killLeader(ctx context.Context, after time.Duration) <-chan error {
 	done := make(chan error, 1)
-	leader := h.place.leader(ctx)
+	leader, err := h.place.leader(ctx)
+	if err != nil {
+		done <- err
+		return done
+	}
 	go func() {
-		if leader == nil {
-			done <- errors.New("no controller is the leader")
-			return
-		}
 		time.Sleep(after)
 		done <- leader.stop(syscall.SIGKILL)
 	}()

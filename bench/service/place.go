@@ -27,7 +27,11 @@ import (
 //
 // host is a node for an agent that enforces.
 type place struct {
-	dir         string
+	dir string
+	// hosts has agents' folders. They are in memory, because each agent has a disk of its own,
+	// and controllers not this one: 2,000 that keep what is wanted made etcd's writes wait
+	// for 200 ms here.
+	hosts       string
 	lab         *lab.Lab
 	caller      *lab.Node
 	file        string // of the controllers, "" for one
@@ -49,6 +53,9 @@ type control struct {
 	gone chan struct{}
 }
 
+// inMemory is where every Linux has a tmpfs.
+const inMemory = "/dev/shm"
+
 const (
 	apiPort     = "8420"
 	metricsPort = "9421"
@@ -62,7 +69,11 @@ func build(ctx context.Context, n int) (_ *place, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &place{dir: dir}
+	hosts, err := os.MkdirTemp(inMemory, "headgate-service-")
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	p := &place{dir: dir, hosts: hosts}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.close())
@@ -136,7 +147,7 @@ func (p *place) close() (err error) {
 	if p.lab != nil {
 		err = errors.Join(err, p.lab.Close())
 	}
-	return errors.Join(err, os.RemoveAll(p.dir))
+	return errors.Join(err, os.RemoveAll(p.dir), os.RemoveAll(p.hosts))
 }
 
 // start starts it, and does not wait until it serves.
@@ -252,22 +263,26 @@ func (c *control) metric(ctx context.Context, name string) (float64, error) {
 	return 0, fmt.Errorf("the controller %s does not say %s", c.name, name)
 }
 
-// leader is the controller that leads, nil if none does.
-func (p *place) leader(ctx context.Context) *control {
-	for _, c := range p.controllers {
-		if c.cmd == nil {
-			continue
+// leader waits for a controller that leads.
+func (p *place) leader(ctx context.Context) (*control, error) {
+	for until := time.Now().Add(startPatience); ; time.Sleep(50 * time.Millisecond) {
+		for _, c := range p.controllers {
+			if c.cmd == nil {
+				continue
+			}
+			if v, err := c.metric(ctx, "headgate_controller_leader"); err == nil && v == 1 {
+				return c, nil
+			}
 		}
-		if v, err := c.metric(ctx, "headgate_controller_leader"); err == nil && v == 1 {
-			return c
+		if ctx.Err() != nil || time.Now().After(until) {
+			return nil, errors.New("no controller is the leader")
 		}
 	}
-	return nil
 }
 
 // join has a host join: its agent's folder, with a certificate.
 func (p *place) join(ctx context.Context, a *asking, host string) (dir string, err error) {
-	dir = filepath.Join(p.dir, "agents", host)
+	dir = filepath.Join(p.hosts, host)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}

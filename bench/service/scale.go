@@ -84,9 +84,14 @@ func scaleCase(n int) bench.Case {
 		watching, unwatch := context.WithCancel(ctx)
 		w := p.watch(watching, watchers)
 		defer func() { unwatch(); w.all.Wait() }()
-		time.Sleep(3 * time.Second) // until what joining cost is over
-
+		prompt, err := calm(ctx, p.dir)
+		if err != nil {
+			return err
+		}
 		sheet := r.Sheet(bench.Ours)
+		if !prompt {
+			sheet.Note(name+"/api-p99", "the disk did not write promptly before, with nothing else to do")
+		}
 		before, err := f.told(ctx)
 		if err != nil {
 			return err
@@ -121,9 +126,9 @@ func scaleCase(n int) bench.Case {
 		if n == 1 {
 			return nil
 		}
-		leader := p.leader(ctx)
-		if leader == nil {
-			return errors.New("no controller is the leader")
+		leader, err := p.leader(ctx)
+		if err != nil {
+			return err
 		}
 		if err := leader.stop(syscall.SIGKILL); err != nil {
 			return err
