@@ -50,6 +50,8 @@ func problem(w http.ResponseWriter, r *http.Request, err error) {
 		refusal = &Refusal{Status: http.StatusServiceUnavailable, Detail: "the store does not answer: ask again, with the same Idempotency-Key if it was a change", RetryAfter: retryAfter}
 	case errors.Is(err, store.ErrCompacted):
 		refusal = refuse(http.StatusGone, "the store does not remember that revision any more")
+	case errors.Is(err, store.ErrFuture):
+		refusal = refuse(http.StatusNotFound, "the store has no such revision yet")
 	case r.Context().Err() != nil:
 		return // nobody waits for it
 	default:

@@ -183,3 +183,29 @@ func TestPlain(t *testing.T) {
 		t.Errorf("health is %s", r.text)
 	}
 }
+
+// What is answered is as the specification says, and a revision that is not there yet is not a
+// failure.
+func TestAnswers(t *testing.T) {
+	s := start(t)
+	a, _ := s.twoTenants()
+	spec, err := openapi3.NewLoader().LoadFromData(api.Specification())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, schema := range map[string]string{
+		"/v1/hosts/h1": "HostState", "/v1/hosts": "HostList", group("a"): "GroupState", "/v1/hosts/h1/interfaces/eth0/out/groups": "GroupList",
+		"/v1/tenants/a": "Tenant", "/v1/tokens": "TokenList", "/v1/hosts/h1/interfaces": "InterfaceList",
+	} {
+		var answer any
+		s.must(200, "GET", path, "").into(t, &answer)
+		if spec.Components.Schemas[schema] == nil {
+			t.Fatalf("there is no schema %s", schema)
+		}
+		if err := spec.Components.Schemas[schema].Value.VisitJSON(answer); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	s.mustAs(a, 200, "GET", group("a"), "")
+	s.must(404, "GET", "/v1/hosts/h1/interfaces/eth0?revision=1000000000", "")
+}

@@ -23,6 +23,9 @@ func (d Doc) Into(value any) error { return decode(d.Key, d.Value, value) }
 // ErrCompacted means that the store does not remember that revision any more.
 var ErrCompacted = errors.New("the store does not remember that far back")
 
+// ErrFuture means that the store has not come to that revision yet.
+var ErrFuture = errors.New("the store has no such revision yet")
+
 // Get is a document as it is now, or as it was at a revision if that is not 0; ok is false if
 // there is none. What is read is what was last written, whoever wrote it.
 func (s *Store) Get(ctx context.Context, key string, at int64) (d Doc, ok bool, err error) {
@@ -109,8 +112,11 @@ func (s *Store) Watch(ctx context.Context, below string, after int64, changed fu
 }
 
 func readError(err error) error {
-	if errors.Is(err, rpctypes.ErrCompacted) {
+	switch {
+	case errors.Is(err, rpctypes.ErrCompacted):
 		return ErrCompacted
+	case errors.Is(err, rpctypes.ErrFutureRev):
+		return ErrFuture
 	}
 	return fmt.Errorf("%w: %w", ErrUnknown, err)
 }

@@ -14,5 +14,7 @@
 //	oversold.go  a thousand who want the same
 //	ledger.go    what is right, for the checker of histories
 //	security.go  who may what, and what schemathesis draws
+//	disk.go      waiting for a disk that writes promptly
+//	missing.go   what nothing measures yet
 //	usage.go     processor time and memory
 package service
