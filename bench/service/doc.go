@@ -15,6 +15,7 @@
 //	ledger.go    what is right, for the checker of histories
 //	security.go  who may what, and what schemathesis draws
 //	disk.go      waiting for a disk that writes promptly
+//	faults.go    what becomes of the leader
 //	missing.go   what nothing measures yet
 //	usage.go     processor time and memory
 package service
