@@ -146,7 +146,7 @@ func (a *app) controller(r controllerRun) (err error) {
 		return err
 	}
 	starting, started := context.WithTimeout(ctx, startPatience)
-	s, err := store.Open(starting, store.Endpoint{URLs: m.URLs(), TLS: tls})
+	s, err := store.Open(starting, store.Endpoint{URLs: []string{m.URL()}, TLS: tls})
 	started()
 	if err != nil {
 		return err

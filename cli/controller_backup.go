@@ -54,7 +54,7 @@ func (r *controllerRun) open(ctx context.Context) (*store.Store, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, openPatience)
 	defer cancel()
-	return store.Open(ctx, store.Endpoint{URLs: m.URLs(), TLS: tls})
+	return store.Open(ctx, store.Endpoint{URLs: []string{m.URL()}, TLS: tls})
 }
 
 // openPatience is for a store that is there already.

@@ -135,17 +135,28 @@ func (h *hub) changed(host string) {
 	}
 }
 
+// beatEvery is the longest that an agent hears nothing: by an empty message it knows that somebody
+// is there, and does not just have a kernel that acknowledges.
+const beatEvery = 2 * time.Second
+
 // send sends an agent what it does not have, as often as there is something.
 func (h *hub) send(ctx context.Context, stream agents.Agents_ConnectServer, l *link, serial string) error {
 	have := maps.Clone(l.hello.Interfaces)
 	if have == nil {
 		have = map[string]int64{}
 	}
+	beat := time.NewTicker(beatEvery)
+	defer beat.Stop()
 	for first := true; ; first = false {
 		if !first {
 			select {
 			case <-ctx.Done():
 				return context.Cause(ctx)
+			case <-beat.C:
+				if err := stream.Send(&agents.ToAgent{}); err != nil {
+					return err
+				}
+				continue
 			case m := <-l.out:
 				if err := stream.Send(m); err != nil {
 					return err

@@ -30,6 +30,8 @@ const (
 	// its own, so that thousands do not come at once.
 	firstPause, lastPause = 200 * time.Millisecond, 5 * time.Second
 	mostMessage           = 32 << 20
+	// silence is how long a controller that says every 2 s that it is there may say nothing.
+	silence = 5 * time.Second
 	// reportEvery, or closely while somebody watches.
 	reportEvery, reportClosely = time.Second, 100 * time.Millisecond
 )
@@ -146,7 +148,7 @@ func (l *Link) once(ctx context.Context, id Identity, at string) error {
 		return err
 	}
 	s := &session{Link: l, stream: stream, every: reportEvery, out: make(chan *agents.FromAgent, 16), closely: make(chan bool, 1)}
-	go func() { end(s.receive(ctx)) }()
+	go func() { end(s.receive(ctx, end)) }()
 	go func() { end(l.renew(ctx, client, id)) }()
 	return s.send(ctx)
 }
@@ -211,11 +213,23 @@ func (s *session) send(ctx context.Context) error {
 	}
 }
 
-func (s *session) receive(ctx context.Context) error {
+// errSilent ends a stream on which a controller is not heard any more.
+var errSilent = errors.New("the controller says nothing any more")
+
+func (s *session) receive(ctx context.Context, end context.CancelCauseFunc) error {
+	// A controller of an earlier version does not say that it is there.
+	var silent *time.Timer
 	for {
 		m, err := s.stream.Recv()
 		if err != nil {
 			return err
+		}
+		switch {
+		case silent != nil:
+			silent.Reset(silence)
+		case m.Message == nil:
+			silent = time.AfterFunc(silence, func() { end(errSilent) })
+			defer silent.Stop()
 		}
 		switch m := m.Message.(type) {
 		case *agents.ToAgent_Desired:

@@ -49,6 +49,11 @@ func (m Member) URLs() (urls []string) {
 	return urls
 }
 
+// URL is this member's, for its own controller: one that cannot be reached, or stands still, is no
+// concern of the other controllers then. A client of all members is told by nothing but silence,
+// which took it 10 s and more.
+func (m Member) URL() string { return address(m.Peers[m.Name], m.ClientPort) }
+
 // PeerURL is where other members speak to one.
 func (m Member) PeerURL(name string) string { return address(m.Peers[name], m.PeerPort) }
 

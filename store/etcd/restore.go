@@ -80,7 +80,7 @@ func (m Member) Replace(ctx context.Context, name, dir string) error {
 	if err != nil {
 		return err
 	}
-	c, err := clientv3.New(clientv3.Config{Endpoints: []string{address(m.Peers[m.Name], m.ClientPort)}, TLS: tls, Logger: zap.NewNop()})
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{m.URL()}, TLS: tls, Logger: zap.NewNop()})
 	if err != nil {
 		return err
 	}
