@@ -11,8 +11,10 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 )
 
-// leadFor is how long a leader that is cut off goes on being one, at most.
-const leadFor = 3 * time.Second
+// leadFor is how long nobody else becomes the leader after one was cut off, at the least. That one
+// stops before: unsure after it last renewed its lease, which it does renewEvery. With etcd's own
+// watching, which looks every half second whether the lease is over, two led for up to a second.
+const leadFor, unsure, renewEvery = 3 * time.Second, 2 * time.Second, 400 * time.Millisecond
 
 // Term is one controller's time as the leader.
 type Term struct {
@@ -22,7 +24,7 @@ type Term struct {
 }
 
 // Lead waits to be the leader, and calls act for as long as it is, again and again until ctx
-// ends. act's ctx ends as soon as somebody else may be: the lease of 3 s was not renewed.
+// ends. act's ctx ends before somebody else may be.
 func (s *Store) Lead(ctx context.Context, name string, act func(ctx context.Context, t Term) error) error {
 	for ctx.Err() == nil {
 		if err := s.term(ctx, name, act); err != nil && ctx.Err() == nil {
@@ -51,7 +53,38 @@ func (s *Store) term(ctx context.Context, name string, act func(ctx context.Cont
 	if err := e.Campaign(ctx, name); err != nil {
 		return err
 	}
+	last := time.Now()
+	if _, err := s.client.KeepAliveOnce(ctx, session.Lease()); err != nil {
+		return err
+	}
+	go func() {
+		defer end()
+		s.renew(ctx, session.Lease(), last)
+	}()
 	return act(ctx, Term{s, e.Key(), e.Rev()})
+}
+
+// renew renews a lease until ctx ends, or until it was not renewed for so long that it is unsure.
+func (s *Store) renew(ctx context.Context, lease clientv3.LeaseID, last time.Time) {
+	tick := time.NewTicker(renewEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		began := time.Now()
+		one, cancel := context.WithDeadline(ctx, last.Add(unsure))
+		_, err := s.client.KeepAliveOnce(one, lease)
+		cancel()
+		if err == nil {
+			last = began
+		}
+		if time.Since(last) >= unsure {
+			return
+		}
+	}
 }
 
 // Leader is the name of the leader, "" if there is none now.
