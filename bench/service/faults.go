@@ -111,6 +111,19 @@ func (e *enforcing) suffer(ctx context.Context, sheet *bench.Sheet, id string, l
 	if err != nil {
 		return err
 	}
+	counting, enough := context.WithCancel(ctx)
+	twice := make(chan int, 1)
+	go func() {
+		two := 0
+		for counting.Err() == nil {
+			if leading(ctx, e.place.controllers) > 1 {
+				two++
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		twice <- two
+	}()
+	defer enough()
 	led := make(chan error, 1)
 	var ledAfter time.Duration
 	go func() {
@@ -154,13 +167,9 @@ func (e *enforcing) suffer(ctx context.Context, sheet *bench.Sheet, id string, l
 	if err := over(); err != nil {
 		return err
 	}
-	two := 0
-	for end := time.Now().Add(afterFault); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if leading(ctx, e.place.controllers) > 1 {
-			two++
-		}
-	}
-	sheet.Set(id+"/leaders", float64(two))
+	time.Sleep(afterFault)
+	enough()
+	sheet.Set(id+"/leaders", float64(<-twice))
 	return nil
 }
 

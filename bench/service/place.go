@@ -239,9 +239,10 @@ func dial(node *lab.Node) func(ctx context.Context, network, address string) (ne
 	}
 }
 
-// metric is one of what a controller says of itself.
+// metric is one of what a controller says of itself, asked on its own host: also while it is cut
+// off.
 func (c *control) metric(ctx context.Context, name string) (float64, error) {
-	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DialContext: dial(c.place.caller), DisableKeepAlives: true}}
+	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DialContext: dial(c.node), DisableKeepAlives: true}}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(c.address, metricsPort)+"/metrics", nil)
 	if err != nil {
 		return 0, err
