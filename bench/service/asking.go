@@ -11,8 +11,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"headgate/agent/remote"
 )
 
 // asking is somebody who asks one controller, as an operator.
@@ -75,11 +73,6 @@ func (a *asking) must(ctx context.Context, method, path string, body any) ([]byt
 	return text, err
 }
 
-// certify has a host's agent joined, as "headgate agent join" does.
-func (p *place) certify(ctx context.Context, a *asking, host, token, dir string) error {
-	return remote.Join(ctx, dir, remote.Service{URL: a.url, Host: host, Token: token, Pin: p.pin, Dial: dial(p.caller)})
-}
-
 // times are how long requests took.
 type times struct {
 	mu   sync.Mutex
@@ -108,30 +101,4 @@ func (t *times) count() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.took)
-}
-
-// each calls do for 0 to n-1, so many at once, and gives the first error.
-func each(n, atOnce int, do func(i int) error) (first error) {
-	var all sync.WaitGroup
-	var mu sync.Mutex
-	next := make(chan int)
-	for range atOnce {
-		all.Go(func() {
-			for i := range next {
-				if err := do(i); err != nil {
-					mu.Lock()
-					if first == nil {
-						first = err
-					}
-					mu.Unlock()
-				}
-			}
-		})
-	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	all.Wait()
-	return first
 }

@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"headgate/bench"
+	"headgate/internal/nl"
 	"headgate/lab"
 	"headgate/unit"
 )
@@ -210,38 +210,17 @@ func (l *listening) rate(want unit.Rate, until time.Time) (time.Time, error) {
 			if m.Header.Type != unix.RTM_NEWTCLASS {
 				continue
 			}
-			if got := rateOf(m.Data); got > float64(want)*0.98 && got < float64(want)*1.02 {
+			o, err := nl.ParseObject(m.Data)
+			if err != nil {
+				return now, err
+			}
+			class, err := o.HTBClass()
+			if err != nil {
+				return now, err
+			}
+			if got := 8 * float64(class.Rate); got > float64(want)*0.98 && got < float64(want)*1.02 {
 				return now, nil
 			}
 		}
 	}
-}
-
-// rateOf is the rate of an HTB class (struct tc_htb_opt, uapi/linux/pkt_sched.h), in bit/s; 0 if
-// it is no such class.
-func rateOf(message []byte) float64 {
-	const tcmsg = 20
-	if len(message) < tcmsg {
-		return 0
-	}
-	outer, err := netlink.NewAttributeDecoder(message[tcmsg:])
-	if err != nil {
-		return 0
-	}
-	rate := 0.0
-	for outer.Next() {
-		if outer.Type() != unix.TCA_OPTIONS {
-			continue
-		}
-		outer.Nested(func(in *netlink.AttributeDecoder) error {
-			for in.Next() {
-				const params = 1 // TCA_HTB_PARMS
-				if b := in.Bytes(); in.Type() == params && len(b) >= 12 {
-					rate = 8 * float64(binary.NativeEndian.Uint32(b[8:]))
-				}
-			}
-			return nil
-		})
-	}
-	return rate
 }

@@ -61,18 +61,22 @@ var faults = []struct {
 	}},
 }
 
+func faultClaims(id string) []bench.Claim {
+	return []bench.Claim{
+		bench.NewClaim(id+"/leader", "until there is a new leader", newLeader),
+		bench.NewClaim(id+"/service", "until a change that is asked for is in the kernel", service),
+		bench.NewClaim(id+"/enforced", "agents that did not go on enforcing", enforcers),
+		bench.NewClaim(id+"/leaders", "times at which two said that they lead", leaders),
+	}
+}
+
 func faultCases() (all []bench.Case) {
 	for _, fault := range faults {
 		id := "faults/" + fault.name
 		all = append(all, bench.Case{
-			Name: id,
-			Claims: []bench.Claim{
-				bench.NewClaim(id+"/leader", "until there is a new leader", newLeader),
-				bench.NewClaim(id+"/service", "until a change that is asked for is in the kernel", service),
-				bench.NewClaim(id+"/enforced", "agents that did not go on enforcing", enforcers),
-				bench.NewClaim(id+"/leaders", "times at which two said that they lead", leaders),
-			},
-			Takes: func(bool) time.Duration { return 40 * time.Second },
+			Name:   id,
+			Claims: faultClaims(id),
+			Takes:  func(bool) time.Duration { return 40 * time.Second },
 			Run: func(ctx context.Context, r *bench.Run) (err error) {
 				p, err := build(ctx, 3)
 				if err != nil {
@@ -116,7 +120,7 @@ func (e *enforcing) suffer(ctx context.Context, sheet *bench.Sheet, id string, l
 	go func() {
 		two := 0
 		for counting.Err() == nil {
-			if leading(ctx, e.place.controllers) > 1 {
+			if len(leading(ctx, e.place.controllers)) > 1 {
 				two++
 			}
 			time.Sleep(50 * time.Millisecond)
@@ -129,7 +133,7 @@ func (e *enforcing) suffer(ctx context.Context, sheet *bench.Sheet, id string, l
 	go func() {
 		led <- func() error {
 			for time.Since(began) < faultPatience {
-				if n := leading(ctx, others); n > 0 {
+				if len(leading(ctx, others)) > 0 {
 					ledAfter = time.Since(began)
 					return nil
 				}
@@ -171,18 +175,6 @@ func (e *enforcing) suffer(ctx context.Context, sheet *bench.Sheet, id string, l
 	enough()
 	sheet.Set(id+"/leaders", float64(<-twice))
 	return nil
-}
-
-// leading is how many say that they lead.
-func leading(ctx context.Context, all []*control) (n int) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	for _, c := range all {
-		if v, err := c.metric(ctx, "headgate_controller_leader"); err == nil && v == 1 {
-			n++
-		}
-	}
-	return n
 }
 
 // enforces tells whether the host's groups are in force.

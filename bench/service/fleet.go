@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"headgate/agent/remote"
 	"headgate/api/agents"
 	"headgate/unit"
@@ -27,8 +29,8 @@ type fleet struct {
 	all   sync.WaitGroup
 }
 
-// groupsEach of an agent's interface.
-const groupsEach = 50
+// groupsEach of an agent's interface; so many hosts are made at one time.
+const groupsEach, provisionAtOnce = 50, 16
 
 // interfaceOf is one of 50 groups on 1 Gbit/s.
 func interfaceOf() map[string]any {
@@ -51,8 +53,9 @@ func (p *place) provision(ctx context.Context, n int, say func(string, ...any)) 
 		f.hosts = append(f.hosts, fmt.Sprintf("h%04d", i))
 	}
 	var done atomic.Int32
-	err := each(n, 16, func(i int) error {
-		host := f.hosts[i]
+	var all errgroup.Group
+	all.SetLimit(provisionAtOnce)
+	one := func(host string) error {
 		if _, err := a.must(ctx, http.MethodPut, "/v1/hosts/"+host, map[string]any{}); err != nil {
 			return err
 		}
@@ -64,8 +67,11 @@ func (p *place) provision(ctx context.Context, n int, say func(string, ...any)) 
 		}
 		_, err := p.join(ctx, a, host)
 		return err
-	})
-	return f, err
+	}
+	for _, host := range f.hosts {
+		all.Go(func() error { return one(host) })
+	}
+	return f, all.Wait()
 }
 
 // start connects all of them.

@@ -25,13 +25,7 @@ func missingCases() (all []bench.Case) {
 		"security/reached": {bench.NewClaim("security/reached", "operations that schemathesis did not bring to a 2xx", violations)},
 	}
 	for _, fault := range []string{"clock-skew", "full-disk"} {
-		id := "faults/" + fault
-		claims[id] = []bench.Claim{
-			bench.NewClaim(id+"/leader", "until there is a new leader", newLeader),
-			bench.NewClaim(id+"/service", "until a change that is asked for is in the kernel", service),
-			bench.NewClaim(id+"/enforced", "agents that did not go on enforcing", enforcers),
-			bench.NewClaim(id+"/leaders", "times at which two said that they lead", leaders),
-		}
+		claims["faults/"+fault] = faultClaims("faults/" + fault)
 	}
 	for _, name := range []string{"faults/clock-skew", "faults/full-disk", "upgrade", "proof", "security/reached"} {
 		all = append(all, bench.Case{

@@ -3,7 +3,6 @@ package service
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -16,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"headgate/agent/remote"
 	"headgate/internal/pki"
 	"headgate/lab"
 )
@@ -267,18 +267,28 @@ func (c *control) metric(ctx context.Context, name string) (float64, error) {
 // leader waits for a controller that leads.
 func (p *place) leader(ctx context.Context) (*control, error) {
 	for until := time.Now().Add(startPatience); ; time.Sleep(50 * time.Millisecond) {
-		for _, c := range p.controllers {
-			if c.cmd == nil {
-				continue
-			}
-			if v, err := c.metric(ctx, "headgate_controller_leader"); err == nil && v == 1 {
-				return c, nil
-			}
+		if all := leading(ctx, p.controllers); len(all) > 0 {
+			return all[0], nil
 		}
 		if ctx.Err() != nil || time.Now().After(until) {
 			return nil, errors.New("no controller is the leader")
 		}
 	}
+}
+
+// leading are those that run and say that they lead.
+func leading(ctx context.Context, of []*control) (all []*control) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	for _, c := range of {
+		if c.cmd == nil {
+			continue
+		}
+		if v, err := c.metric(ctx, "headgate_controller_leader"); err == nil && v == 1 {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 // join has a host join: its agent's folder, with a certificate.
@@ -287,15 +297,11 @@ func (p *place) join(ctx context.Context, a *asking, host string) (dir string, e
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
-	var token struct{ Token string }
-	text, err := a.must(ctx, http.MethodPost, "/v1/tokens", map[string]any{"name": "join", "role": "agent", "host": host})
-	if err == nil {
-		err = json.Unmarshal(text, &token)
-	}
+	token, err := a.tokenOf(ctx, map[string]any{"name": "join", "role": "agent", "host": host})
 	if err != nil {
 		return "", err
 	}
-	return dir, p.certify(ctx, a, host, token.Token, dir)
+	return dir, remote.Join(ctx, dir, remote.Service{URL: a.url, Host: host, Token: token, Pin: p.pin, Dial: dial(p.caller)})
 }
 
 // tail is the last that a process said.

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"headgate/bench"
 )
 
 // spent is what controllers and their stores have used and have.
@@ -50,13 +52,7 @@ func family(pid int) []int {
 }
 
 func spentBy(pid int) (s spent, err error) {
-	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-	for _, file := range threads {
-		text, _ := os.ReadFile(file) // a thread may end
-		ns, _, _ := strings.Cut(string(text), " ")
-		n, _ := strconv.ParseInt(ns, 10, 64)
-		s.processor += time.Duration(n)
-	}
+	s.processor = bench.Ran(pid)
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
 	if err != nil {
 		return s, err

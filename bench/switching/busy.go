@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"headgate/bench"
 )
 
 // clock counts the processor time of programs. It is the scheduler's own count, in
@@ -44,7 +46,7 @@ func (c *clock) total() time.Duration {
 	defer c.mu.Unlock()
 	sum := -c.base
 	for pid := range c.seen {
-		c.seen[pid] = max(c.seen[pid], ran(pid))
+		c.seen[pid] = max(c.seen[pid], bench.Ran(pid))
 		sum += c.seen[pid]
 	}
 	return sum
@@ -75,18 +77,6 @@ func (c *clock) each(ctx context.Context, n int) (percent []float64, err error) 
 	return percent, nil
 }
 
-// ran is how long a program's threads have been on a processor.
-func ran(pid int) (sum time.Duration) {
-	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-	for _, path := range threads {
-		text, _ := os.ReadFile(path)
-		ns, _, _ := strings.Cut(string(text), " ") // time on a processor, time waiting, turns
-		n, _ := strconv.ParseInt(ns, 10, 64)
-		sum += time.Duration(n)
-	}
-	return sum
-}
-
 // softirqThreads are the kernel's threads that forward packets when there are many,
 // one on each processor.
 func softirqThreads() (pids []int, err error) {
@@ -97,7 +87,7 @@ func softirqThreads() (pids []int, err error) {
 			pids = append(pids, pid)
 		}
 	}
-	if len(pids) == 0 || ran(os.Getpid()) == 0 {
+	if len(pids) == 0 || bench.Ran(os.Getpid()) == 0 {
 		return nil, fmt.Errorf("/proc does not say how long ksoftirqd and programs run (%d threads of ksoftirqd; /proc/PID/task/TID/schedstat): is it that of another process namespace, or of a kernel without CONFIG_SCHED_INFO?", len(pids))
 	}
 	return pids, nil

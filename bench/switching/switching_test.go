@@ -99,7 +99,7 @@ func TestClock(t *testing.T) {
 	c.watch(os.Getpid())
 	c.zero()
 	spin := func(d time.Duration) {
-		for until := ran(os.Getpid()) + d; ran(os.Getpid()) < until; {
+		for until := bench.Ran(os.Getpid()) + d; bench.Ran(os.Getpid()) < until; {
 		}
 	}
 	before := c.total()
