@@ -29,13 +29,9 @@ func (s *Server) ListTenants(w http.ResponseWriter, r *http.Request, p ListTenan
 
 // GetTenant shows one; a tenant itself alone.
 func (s *Server) GetTenant(w http.ResponseWriter, r *http.Request, name string) {
-	var t store.Tenant
-	doc, ok, err := s.Store.Get(r.Context(), store.Key(store.Tenants, name), 0)
-	if by := principalOf(r); err == nil && (!ok || by.Tenant != "" && by.Tenant != name) {
+	t, err := get[store.Tenant](s, r, store.Key(store.Tenants, name), "tenant", name)
+	if by := principalOf(r); err == nil && by.Tenant != "" && by.Tenant != name {
 		err = notFound("tenant", name)
-	}
-	if err == nil {
-		err = doc.Into(&t)
 	}
 	show(w, r, tenantOf(t), err)
 }
@@ -48,29 +44,12 @@ func (s *Server) PutTenant(w http.ResponseWriter, r *http.Request, name string, 
 		return
 	}
 	next := store.Tenant{Name: name, Description: or(want.Description, ""), Requests: or(want.Requests, 0)}
-	put(s, w, r, store.Key(store.Tenants, name), next, tenantOf)
-}
-
-// put writes a document that nothing else is bound to.
-func put[Doc, T any](s *Server, w http.ResponseWriter, r *http.Request, key string, next Doc, shown func(Doc) T) {
+	key := store.Key(store.Tenants, name)
 	s.change(w, r, key, func(c *call) (answer, error) {
-		var before Doc
-		_, there, err := c.tx.Get(key, &before)
-		if err != nil {
+		if _, err := current(c, key, tenantOf); err != nil {
 			return answer{}, err
 		}
-		c.resource = strings.TrimPrefix(key, "/headgate/")
-		var current any
-		if there {
-			current = shown(before)
-		}
-		if err := c.matches(current); err != nil {
-			return answer{}, err
-		}
-		if err := c.tx.Put(key, next); err != nil {
-			return answer{}, err
-		}
-		return shows(http.StatusOK, shown(next))
+		return put(c, key, next, tenantOf)
 	})
 }
 
@@ -78,18 +57,9 @@ func put[Doc, T any](s *Server, w http.ResponseWriter, r *http.Request, key stri
 func (s *Server) DeleteTenant(w http.ResponseWriter, r *http.Request, name string, _ DeleteTenantParams) {
 	key := store.Key(store.Tenants, name)
 	s.change(w, r, key, func(c *call) (answer, error) {
-		var before store.Tenant
-		_, there, err := c.tx.Get(key, &before)
-		if err != nil {
+		if _, err := existing(c, key, "tenant", name, tenantOf); err != nil {
 			return answer{}, err
 		}
-		if !there {
-			return answer{}, notFound("tenant", name)
-		}
-		if err := c.matches(tenantOf(before)); err != nil {
-			return answer{}, err
-		}
-		c.resource = strings.TrimPrefix(key, "/headgate/")
 		interfaces, err := c.tx.Keys(store.Prefix(store.Interfaces))
 		if err != nil {
 			return answer{}, err

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"headgate/store"
@@ -137,6 +138,41 @@ func (c *call) matches(current any) error {
 		return refuse(http.StatusPreconditionFailed, "it was changed meanwhile: its ETag is %s", tag(text))
 	}
 	return nil
+}
+
+// resourceOf is the name of a document on record: hosts/h1.
+func resourceOf(key string) string { return strings.TrimPrefix(key, store.Root) }
+
+// current reads the document that a change is about, and refuses the change if the caller has seen
+// another; the zero value is none.
+func current[Doc, T any](c *call, key string, shown func(Doc) T) (doc Doc, err error) {
+	c.resource = resourceOf(key)
+	_, there, err := c.tx.Get(key, &doc)
+	if err != nil {
+		return doc, err
+	}
+	if !there {
+		return doc, c.matches(nil)
+	}
+	return doc, c.matches(shown(doc))
+}
+
+// existing is current of a document that has to be there: a host, of that name.
+func existing[Doc, T any](c *call, key, what, name string, shown func(Doc) T) (doc Doc, err error) {
+	if _, there, err := c.tx.Get(key, nil); err != nil {
+		return doc, err
+	} else if !there {
+		return doc, notFound(what, name)
+	}
+	return current(c, key, shown)
+}
+
+// put writes the document, and shows it.
+func put[Doc, T any](c *call, key string, doc Doc, shown func(Doc) T) (answer, error) {
+	if err := c.tx.Put(key, doc); err != nil {
+		return answer{}, err
+	}
+	return shows(http.StatusOK, shown(doc))
 }
 
 func (a answer) write(w http.ResponseWriter) {

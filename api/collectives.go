@@ -21,14 +21,7 @@ func (s *Server) ListCollectives(w http.ResponseWriter, r *http.Request, host st
 
 // GetCollective shows one.
 func (s *Server) GetCollective(w http.ResponseWriter, r *http.Request, host, name string) {
-	var v store.Collective
-	doc, ok, err := s.Store.Get(r.Context(), store.Key(store.Collectives, host, name), 0)
-	if err == nil && !ok {
-		err = notFound("set", name)
-	}
-	if err == nil {
-		err = doc.Into(&v)
-	}
+	v, err := get[store.Collective](s, r, store.Key(store.Collectives, host, name), "set", name)
 	show(w, r, collectiveOf(v), err)
 }
 
@@ -47,24 +40,10 @@ func (s *Server) PutCollective(w http.ResponseWriter, r *http.Request, host, nam
 		if err := c.host(host); err != nil {
 			return answer{}, err
 		}
-		var before store.Collective
-		_, there, err := c.tx.Get(key, &before)
-		if err != nil {
+		if _, err := current(c, key, collectiveOf); err != nil {
 			return answer{}, err
 		}
-		var current any
-		if there {
-			current = collectiveOf(before)
-		}
-		if err := c.matches(current); err != nil {
-			return answer{}, err
-		}
-		next := store.Collective{Name: name, Document: want.Document}
-		c.resource = strings.TrimPrefix(key, "/headgate/")
-		if err := c.tx.Put(key, next); err != nil {
-			return answer{}, err
-		}
-		return shows(http.StatusOK, collectiveOf(next))
+		return put(c, key, store.Collective{Name: name, Document: want.Document}, collectiveOf)
 	})
 }
 
@@ -84,18 +63,9 @@ func oneSet(name, document string) error {
 func (s *Server) DeleteCollective(w http.ResponseWriter, r *http.Request, host, name string, _ DeleteCollectiveParams) {
 	key := store.Key(store.Collectives, host, name)
 	s.change(w, r, key, func(c *call) (answer, error) {
-		var before store.Collective
-		_, there, err := c.tx.Get(key, &before)
-		if err != nil {
+		if _, err := existing(c, key, "set", name, collectiveOf); err != nil {
 			return answer{}, err
 		}
-		if !there {
-			return answer{}, notFound("set", name)
-		}
-		if err := c.matches(collectiveOf(before)); err != nil {
-			return answer{}, err
-		}
-		c.resource = strings.TrimPrefix(key, "/headgate/")
 		c.tx.Delete(key)
 		return gone, nil
 	})

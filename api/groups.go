@@ -11,8 +11,6 @@ import (
 	"headgate/unit"
 )
 
-func rateOf(bits uint64) unit.Rate { return unit.Rate(bits) }
-
 // groupState is a group with what it has.
 type groupState struct {
 	groupDoc

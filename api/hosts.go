@@ -2,7 +2,6 @@ package api
 
 import (
 	"net/http"
-	"strings"
 
 	"headgate/store"
 )
@@ -78,14 +77,7 @@ func (s *Server) hostsOf(r *http.Request, tenant string) (map[string]bool, error
 
 // GetHost shows one.
 func (s *Server) GetHost(w http.ResponseWriter, r *http.Request, name string) {
-	var h store.Host
-	doc, ok, err := s.Store.Get(r.Context(), store.Key(store.Hosts, name), 0)
-	if err == nil && !ok {
-		err = notFound("host", name)
-	}
-	if err == nil {
-		err = doc.Into(&h)
-	}
+	h, err := get[store.Host](s, r, store.Key(store.Hosts, name), "host", name)
 	show(w, r, s.hostOf(h), err)
 }
 
@@ -98,24 +90,12 @@ func (s *Server) PutHost(w http.ResponseWriter, r *http.Request, name string, _ 
 	}
 	key := store.Key(store.Hosts, name)
 	s.change(w, r, key, func(c *call) (answer, error) {
-		var h store.Host
-		_, there, err := c.tx.Get(key, &h)
+		h, err := current(c, key, plainHost)
 		if err != nil {
 			return answer{}, err
 		}
-		var current any
-		if there {
-			current = plainHost(h)
-		}
-		if err := c.matches(current); err != nil {
-			return answer{}, err
-		}
 		h.Name, h.Description, h.Revoked = name, or(want.Description, ""), or(want.Revoked, false)
-		c.resource = "hosts/" + name
-		if err := c.tx.Put(key, h); err != nil {
-			return answer{}, err
-		}
-		return shows(http.StatusOK, plainHost(h))
+		return put(c, key, h, plainHost)
 	})
 }
 
@@ -123,25 +103,16 @@ func (s *Server) PutHost(w http.ResponseWriter, r *http.Request, name string, _ 
 func (s *Server) DeleteHost(w http.ResponseWriter, r *http.Request, name string, _ DeleteHostParams) {
 	key := store.Key(store.Hosts, name)
 	s.change(w, r, key, func(c *call) (answer, error) {
-		var h store.Host
-		_, there, err := c.tx.Get(key, &h)
-		if err != nil {
+		if _, err := existing(c, key, "host", name, plainHost); err != nil {
 			return answer{}, err
 		}
-		if !there {
-			return answer{}, notFound("host", name)
-		}
-		if err := c.matches(plainHost(h)); err != nil {
-			return answer{}, err
-		}
-		c.resource = "hosts/" + name
 		for _, kind := range []string{store.Interfaces, store.Collectives} {
 			keys, err := c.tx.Keys(store.Prefix(kind, name))
 			if err != nil {
 				return answer{}, err
 			}
 			if len(keys) > 0 {
-				return answer{}, refuse(http.StatusConflict, "the host %s has %s: take them away first", name, strings.TrimPrefix(keys[0], "/headgate/"))
+				return answer{}, refuse(http.StatusConflict, "the host %s has %s: take them away first", name, resourceOf(keys[0]))
 			}
 		}
 		c.tx.Delete(key)

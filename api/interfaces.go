@@ -3,10 +3,10 @@ package api
 import (
 	"encoding/json"
 	"net/http"
-	"strings"
 
 	"headgate/group"
 	"headgate/store"
+	"headgate/unit"
 )
 
 // ledger is what is decided in one order: all of one interface.
@@ -169,7 +169,7 @@ func plainly(p group.Problem) (Field, bool) { return Field{p.Where, p.Message}, 
 // interfaceAt reads an interface in a transaction.
 func (c *call) interfaceAt(host, dev string) (*store.Interface, bool, error) {
 	var i store.Interface
-	c.resource = strings.TrimPrefix(ledger(host, dev), "/headgate/")
+	c.resource = resourceOf(ledger(host, dev))
 	_, ok, err := c.tx.Get(ledger(host, dev), &i)
 	return &i, ok, err
 }
@@ -247,7 +247,7 @@ func (s *Server) visible(i *store.Interface, by store.Token) (interfaceDoc, erro
 			continue
 		}
 		doc := &directionDoc{Limit: json.RawMessage(`"0bit"`), Groups: []groupDoc{}}
-		var most uint64
+		var most unit.Rate
 		each(d.Groups, "", func(path string, g group.Group) (inside bool) {
 			if i.Owner(name, path) != by.Tenant {
 				return true
@@ -263,10 +263,10 @@ func (s *Server) visible(i *store.Interface, by store.Token) (interfaceDoc, erro
 		if len(problems) == 0 {
 			for _, n := range tree.Nodes {
 				if parent, _ := group.Split(n.Path); i.Owner(name, n.Path) == by.Tenant && (parent == "" || i.Owner(name, parent) != by.Tenant) {
-					most += uint64(n.Ceiling)
+					most += n.Ceiling
 				}
 			}
-			doc.Limit, _ = json.Marshal(min(tree.Limit, rateOf(most)))
+			doc.Limit, _ = json.Marshal(min(tree.Limit, most))
 		}
 		if name == "in" {
 			out.In = doc

@@ -47,6 +47,18 @@ func list[Doc, T any](ctx context.Context, s *store.Store, below string, after *
 	return out, nil
 }
 
+// get is a document, as it is now: a host, of that name.
+func get[Doc any](s *Server, r *http.Request, key, what, name string) (v Doc, err error) {
+	doc, ok, err := s.Store.Get(r.Context(), key, 0)
+	if err == nil && !ok {
+		err = notFound(what, name)
+	}
+	if err == nil {
+		err = doc.Into(&v)
+	}
+	return v, err
+}
+
 // cut is a page of what is there as a whole.
 func cut[T any](all []T, name func(T) string, after *string, limit *int) (page[T], error) {
 	from, err := cursor(after)

@@ -29,7 +29,7 @@ func (s *Server) ListAudit(w http.ResponseWriter, r *http.Request, p ListAuditPa
 
 // ListHistory lists an interface's.
 func (s *Server) ListHistory(w http.ResponseWriter, r *http.Request, host, dev string, p ListHistoryParams) {
-	of := strings.TrimPrefix(ledger(host, dev), "/headgate/")
+	of := resourceOf(ledger(host, dev))
 	if _, err := s.readInterface(r, host, dev, 0); err != nil {
 		problem(w, r, err)
 		return
@@ -214,10 +214,8 @@ func (s *Server) WatchEvents(w http.ResponseWriter, r *http.Request, p WatchEven
 				return
 			}
 			after = now
-		case errors.Is(err, store.ErrUnknown):
-			return // the client comes again, with what it has seen
 		default:
-			return
+			return // the client comes again, with what it has seen
 		}
 	}
 }

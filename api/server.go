@@ -79,29 +79,27 @@ func (s *Server) Handler() (http.Handler, error) {
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, mostBody)
+		_, path, _ := strings.Cut(r.Pattern, " ")
+		item := s.spec.Paths.Find(path)
+		if item == nil || item.GetOperation(r.Method) == nil {
+			problem(w, r, refuse(http.StatusNotFound, "there is nothing at %s", r.URL.Path))
+			return
+		}
+		operation := item.GetOperation(r.Method)
 		if s.Done != nil {
 			watched := &statusWriter{ResponseWriter: w, status: http.StatusOK}
 			w = watched
-			defer func(began time.Time, pattern, method string) {
-				s.Done(s.operation(method, pattern), watched.status, time.Since(began))
-			}(time.Now(), r.Pattern, r.Method)
+			defer func(began time.Time) {
+				s.Done(operation.OperationID, watched.status, time.Since(began))
+			}(time.Now())
 		}
-		r, err := s.admit(r)
+		r, err := s.admit(r, path, item, operation)
 		if err != nil {
 			problem(w, r, err)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-// operation is the name of one in the specification.
-func (s *Server) operation(method, pattern string) string {
-	_, path, _ := strings.Cut(pattern, " ")
-	if item := s.spec.Paths.Find(path); item != nil && item.GetOperation(method) != nil {
-		return item.GetOperation(method).OperationID
-	}
-	return "none"
 }
 
 // statusWriter keeps the status that is written.
@@ -118,13 +116,7 @@ func (w *statusWriter) WriteHeader(status int) {
 // Unwrap is for http.ResponseController.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-func (s *Server) admit(r *http.Request) (*http.Request, error) {
-	_, path, _ := strings.Cut(r.Pattern, " ")
-	item := s.spec.Paths.Find(path)
-	if item == nil || item.GetOperation(r.Method) == nil {
-		return r, refuse(http.StatusNotFound, "there is nothing at %s", r.URL.Path)
-	}
-	operation := item.GetOperation(r.Method)
+func (s *Server) admit(r *http.Request, path string, item *openapi3.PathItem, operation *openapi3.Operation) (*http.Request, error) {
 	if operation.Security == nil || len(*operation.Security) > 0 {
 		p, err := s.authenticate(r)
 		if err != nil {
