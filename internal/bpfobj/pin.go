@@ -38,7 +38,7 @@ func PinDir(name string) (string, error) {
 	if root, ok := FS(); ok {
 		return makeDir(root, name)
 	}
-	ours, err1 := os.Readlink("/proc/self/ns/mnt")
+	ours, err1 := os.Readlink("/proc/thread-self/ns/mnt") // the first thread may be in another
 	first, err2 := os.Readlink("/proc/1/ns/mnt")
 	if err1 != nil || err2 != nil || ours != first {
 		return "", ErrNoFS
