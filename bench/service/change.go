@@ -111,18 +111,18 @@ type enforcing struct {
 	node  *lab.Node
 	agent *lab.Cmd
 	said  *tail
-	path  string // of its interface
+	dev   string // its interface
+	path  string // of it
 }
 
 func (p *place) enforce(ctx context.Context) (_ *enforcing, err error) {
 	e := &enforcing{place: p, node: p.lab.Node("host"), said: &tail{}}
-	dev, err := e.node.Device("router")
-	if err != nil {
+	if e.dev, err = e.node.Device("router"); err != nil {
 		return nil, err
 	}
 	a := p.ask(p.controllers[0])
 	defer a.client.CloseIdleConnections()
-	e.path = "/v1/hosts/host/interfaces/" + dev
+	e.path = "/v1/hosts/host/interfaces/" + e.dev
 	if _, err := a.must(ctx, http.MethodPut, "/v1/hosts/host", map[string]any{}); err != nil {
 		return nil, err
 	}

@@ -22,12 +22,11 @@ func missingCases() (all []bench.Case) {
 			bench.NewClaim("proof/delivered", "off a capture", bench.Target{Op: "<=", Value: 0.1, Unit: "%"}),
 			bench.NewClaim("proof/unmet", "seconds told that no fault made, or made and not told", zero("s")),
 		},
-		"security/reached": {bench.NewClaim("security/reached", "operations that schemathesis did not bring to a 2xx", violations)},
 	}
 	for _, fault := range []string{"clock-skew", "full-disk"} {
 		claims["faults/"+fault] = faultClaims("faults/" + fault)
 	}
-	for _, name := range []string{"faults/clock-skew", "faults/full-disk", "upgrade", "proof", "security/reached"} {
+	for _, name := range []string{"faults/clock-skew", "faults/full-disk", "upgrade", "proof"} {
 		all = append(all, bench.Case{
 			Name: name, Claims: claims[name], Takes: func(bool) time.Duration { return time.Second },
 			Run: func(context.Context, *bench.Run) error { return errors.New("nothing measures it yet") },

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -237,31 +236,6 @@ func dial(node *lab.Node) func(ctx context.Context, network, address string) (ne
 		err = node.Do(func() (err error) { c, err = d.DialContext(ctx, network, address); return err })
 		return c, err
 	}
-}
-
-// metric is one of what a controller says of itself, asked on its own host: also while it is cut
-// off.
-func (c *control) metric(ctx context.Context, name string) (float64, error) {
-	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DialContext: dial(c.node), DisableKeepAlives: true}}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(c.address, metricsPort)+"/metrics", nil)
-	if err != nil {
-		return 0, err
-	}
-	got, err := client.Do(r)
-	if err != nil {
-		return 0, err
-	}
-	defer got.Body.Close()
-	var text bytes.Buffer
-	if _, err := text.ReadFrom(got.Body); err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(text.String()) {
-		if of, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && of == name {
-			return strconv.ParseFloat(value, 64)
-		}
-	}
-	return 0, fmt.Errorf("the controller %s does not say %s", c.name, name)
 }
 
 // leader waits for a controller that leads.

@@ -1,16 +1,13 @@
 package service
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,8 +34,11 @@ func securityCases() []bench.Case {
 		Takes: func(bool) time.Duration { return 20 * time.Second },
 		Run:   walk,
 	}, {
-		Name:   id + "/schemathesis",
-		Claims: []bench.Claim{bench.NewClaim(id+"/schemathesis", "failures that schemathesis finds", violations)},
+		Name: id + "/schemathesis",
+		Claims: []bench.Claim{
+			bench.NewClaim(id+"/schemathesis", "failures that schemathesis finds", violations),
+			bench.NewClaim(id+"/reached", "operations that schemathesis did not bring to a 2xx", violations),
+		},
 		Takes: func(quick bool) time.Duration {
 			if quick {
 				return 40 * time.Second
@@ -287,73 +287,4 @@ func listeners() (at []string, err error) {
 		}
 	}
 	return at, nil
-}
-
-// checks are those that the issue asks for. What a request of the schema's may still be refused
-// for, such as guarantees that do not fit, no schema can say.
-const checks = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,response_headers_conformance"
-
-// schemathesis draws requests from the specification, and holds the answers against it.
-func schemathesis(ctx context.Context, r *bench.Run) (err error) {
-	tool, err := exec.LookPath("schemathesis")
-	if err != nil {
-		return fmt.Errorf("there is no schemathesis: install it with \"pip install schemathesis\": %w", err)
-	}
-	p, err := build(ctx, 1)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, p.close()) }()
-	a := p.shared(p.controllers[0])
-	if err := a.twoTenants(ctx); err != nil {
-		return err
-	}
-	examples := "60"
-	if r.Quick {
-		examples = "8"
-	}
-	spec := filepath.Join(p.dir, "openapi.yaml")
-	if err := os.WriteFile(spec, api.Specification(), 0o600); err != nil {
-		return err
-	}
-	c := p.caller.Command(ctx, tool, "run", spec, "--url", a.url, "--header", "Authorization: Bearer "+p.token, "--tls-verify", "false",
-		"--checks", checks, "--max-examples", examples, "--exclude-operation-id", "watchEvents", "--continue-on-failure", "--suppress-health-check", "all", "--no-color")
-	var out bytes.Buffer
-	c.Stdout, c.Stderr = &out, &out
-	failed := c.Run()
-	n, told := failures(out.String())
-	if failed != nil && n == 0 {
-		return fmt.Errorf("schemathesis: %w: %s", failed, lastLines(&out))
-	}
-	sheet := r.Sheet(bench.Ours)
-	sheet.Set("security/schemathesis", float64(n))
-	for _, one := range told {
-		sheet.Note("security/schemathesis", "%s", one)
-	}
-	return nil
-}
-
-func lastLines(from io.Reader) string {
-	text, _ := io.ReadAll(from)
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	return strings.Join(lines[max(len(lines)-20, 0):], "\n")
-}
-
-// failures are those that schemathesis tells of: one of each kind at each operation, as "- text"
-// below the operation's name.
-func failures(said string) (n int, told []string) {
-	operation := ""
-	for line := range strings.Lines(said) {
-		line = strings.TrimSpace(line)
-		switch {
-		case strings.HasPrefix(line, "___"):
-			operation = strings.Trim(line, "_ ")
-		case operation != "" && strings.HasPrefix(line, "- "):
-			n++
-			if len(told) < 20 {
-				told = append(told, operation+": "+strings.TrimPrefix(line, "- "))
-			}
-		}
-	}
-	return n, told
 }

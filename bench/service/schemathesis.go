@@ -1,0 +1,186 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"headgate/api"
+	"headgate/bench"
+)
+
+// checks are those that the issue asks for. What a request of the schema's may still be refused
+// for, such as guarantees that do not fit, no schema can say.
+const checks = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,response_headers_conformance"
+
+// schemathesis draws requests from the specification, and holds the answers against it. What the
+// specification's examples name is there, and a host with an agent for what needs one.
+func schemathesis(ctx context.Context, r *bench.Run) (err error) {
+	tool, err := exec.LookPath("schemathesis")
+	if err != nil {
+		return fmt.Errorf("there is no schemathesis: install it with \"pip install schemathesis\": %w", err)
+	}
+	p, err := build(ctx, 1)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.close()) }()
+	a := p.shared(p.controllers[0])
+	for _, path := range []string{"/v1/tenants/shop", "/v1/hosts/web1"} {
+		if _, err := a.must(ctx, http.MethodPut, path, map[string]any{}); err != nil {
+			return err
+		}
+	}
+	e, err := p.enforce(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.close()) }()
+	settings, err := p.settings(ctx, a, e.dev)
+	if err != nil {
+		return err
+	}
+	spec := filepath.Join(p.dir, "openapi.yaml")
+	if err := os.WriteFile(spec, api.Specification(), 0o600); err != nil {
+		return err
+	}
+	before, err := p.controllers[0].answered(ctx)
+	if err != nil {
+		return err
+	}
+	// The stream of events does not end, and schemathesis would wait for that.
+	c := p.caller.Command(ctx, tool, "--config-file", settings, "run", spec, "--url", a.url, "--tls-verify", "false", "--checks", checks,
+		"--max-examples", examples(r.Quick), "--exclude-operation-id", watchEvents, "--continue-on-failure", "--suppress-health-check", "all", "--no-color")
+	c.Dir = p.dir // it makes a folder there
+	var out bytes.Buffer
+	c.Stdout, c.Stderr = &out, &out
+	failed := c.Run()
+	n, told := failures(out.String())
+	if failed != nil && n == 0 {
+		return fmt.Errorf("schemathesis: %w: %s", failed, lastLines(&out))
+	}
+	sheet := r.Sheet(bench.Ours)
+	sheet.Set("security/schemathesis", float64(n))
+	for _, one := range told {
+		sheet.Note("security/schemathesis", "%s", one)
+	}
+	after, err := p.controllers[0].answered(ctx)
+	if err != nil {
+		return err
+	}
+	if err := a.watchOnce(ctx); err != nil {
+		return err
+	}
+	after[watchEvents]++
+	missed, err := unreached(before, after)
+	sheet.Set("security/reached", float64(len(missed)))
+	if len(missed) > 0 {
+		sheet.Note("security/reached", "%s", strings.Join(missed, ", "))
+	}
+	return err
+}
+
+const watchEvents = "watchEvents"
+
+func examples(quick bool) string {
+	if quick {
+		return "8"
+	}
+	return "60"
+}
+
+// settings is a file for schemathesis that says who asks: an operator, and for a certificate an
+// agent. Probes are asked for at the host that has one, and the history is that of its device.
+func (p *place) settings(ctx context.Context, a *asking, dev string) (file string, err error) {
+	join, err := a.tokenOf(ctx, map[string]any{"name": "web1", "role": "agent", "host": "web1"})
+	if err != nil {
+		return "", err
+	}
+	file = filepath.Join(p.dir, "schemathesis.toml")
+	return file, os.WriteFile(file, fmt.Appendf(nil, `headers = { Authorization = "Bearer %s" }
+
+[[operations]]
+include-operation-id = "signCertificate"
+headers = { Authorization = "Bearer %s" }
+
+[[operations]]
+include-operation-id = "startProbe"
+parameters = { "path.host" = "host" }
+
+[[operations]]
+include-operation-id = "listHistory"
+parameters = { "path.host" = "host", "path.dev" = "%s" }
+`, p.token, join, dev), 0o600)
+}
+
+// watchOnce asks for the stream of events, and leaves it.
+func (a *asking) watchOnce(ctx context.Context) error {
+	ctx, leave := context.WithCancel(ctx)
+	defer leave()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url+"/v1/events", nil)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Authorization", "Bearer "+a.token)
+	got, err := a.client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer got.Body.Close()
+	if got.StatusCode != http.StatusOK {
+		return fmt.Errorf("the stream of events: %s", got.Status)
+	}
+	return nil
+}
+
+// unreached are the specification's operations of which there is no answer more than before.
+func unreached(before, after map[string]float64) (missed []string, err error) {
+	spec, err := openapi3.NewLoader().LoadFromData(api.Specification())
+	if err != nil {
+		return nil, err
+	}
+	for _, item := range spec.Paths.Map() {
+		for _, o := range item.Operations() {
+			if after[o.OperationID] <= before[o.OperationID] {
+				missed = append(missed, o.OperationID)
+			}
+		}
+	}
+	slices.Sort(missed)
+	return missed, nil
+}
+
+func lastLines(from io.Reader) string {
+	text, _ := io.ReadAll(from)
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.Join(lines[max(len(lines)-20, 0):], "\n")
+}
+
+// failures are those that schemathesis tells of: one of each kind at each operation, as "- text"
+// below the operation's name.
+func failures(said string) (n int, told []string) {
+	operation := ""
+	for line := range strings.Lines(said) {
+		line = strings.TrimSpace(line)
+		switch {
+		case strings.HasPrefix(line, "___"):
+			operation = strings.Trim(line, "_ ")
+		case operation != "" && strings.HasPrefix(line, "- "):
+			n++
+			if len(told) < 20 {
+				told = append(told, operation+": "+strings.TrimPrefix(line, "- "))
+			}
+		}
+	}
+	return n, told
+}
