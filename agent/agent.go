@@ -29,7 +29,8 @@ type Agent struct {
 	// Connections are those that were put in groups of a device; nil is none, ever.
 	Connections func(dev string) []shaper.Assignment
 	// Metered is called with what is in force on each device that has groups, MeterEvery, unless
-	// that is 0.
+	// that is 0: at whole seconds of the clock, if that is what it is, so that all hosts speak of
+	// the same ones.
 	Metered    func(at time.Time, states []shaper.State)
 	MeterEvery time.Duration
 	// Meter asks for another MeterEvery, which is not 0.
@@ -92,7 +93,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	a.ready()
-	meter := time.NewTicker(max(a.MeterEvery, time.Millisecond))
+	meter := time.NewTimer(untilWhole(time.Now(), a.MeterEvery))
 	defer meter.Stop()
 	if a.MeterEvery == 0 {
 		meter.Stop()
@@ -122,9 +123,10 @@ func (a *Agent) Run(ctx context.Context) error {
 			a.note(e)
 		case <-meter.C:
 			a.read()
+			meter.Reset(untilWhole(time.Now(), a.MeterEvery))
 			continue
-		case every := <-a.Meter:
-			meter.Reset(every)
+		case a.MeterEvery = <-a.Meter:
+			meter.Reset(untilWhole(time.Now(), a.MeterEvery))
 			continue
 		case <-beat.C:
 			a.Notify("WATCHDOG=1")

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"testing"
+	"time"
 
 	"headgate/group"
 	"headgate/shaper"
@@ -59,5 +60,26 @@ func TestMark(t *testing.T) {
 	tree := &group.Tree{Limit: 1}
 	if mark(shaper.Plan{In: tree}) == mark(shaper.Plan{Out: tree}) {
 		t.Error("the mark does not tell in from out")
+	}
+}
+
+func TestUntilWhole(t *testing.T) {
+	at := func(ms int) time.Time { return time.UnixMilli(1_700_000_000_000 + int64(ms)) }
+	for _, c := range []struct {
+		now   int
+		every time.Duration
+		want  time.Duration
+	}{
+		{0, time.Second, time.Second},
+		{3, time.Second, 997 * time.Millisecond},
+		{700, time.Second, 300 * time.Millisecond},
+		{999, time.Second, 1001 * time.Millisecond}, // it fired early
+		{999, 100 * time.Millisecond, 101 * time.Millisecond},
+		{250, 100 * time.Millisecond, 50 * time.Millisecond},
+		{0, 0, 0},
+	} {
+		if got := untilWhole(at(c.now), c.every); got != c.want {
+			t.Errorf("at %d ms, every %v: %v, want %v", c.now, c.every, got, c.want)
+		}
 	}
 }

@@ -77,3 +77,16 @@ func later(a, b time.Time) time.Time {
 	}
 	return b
 }
+
+// untilWhole is how long it is until a whole multiple of a time on the clock. A timer that fires a
+// little early does not fire again for the same.
+func untilWhole(now time.Time, every time.Duration) time.Duration {
+	if every <= 0 {
+		return 0
+	}
+	until := now.Truncate(every).Add(every).Sub(now)
+	if until < every/4 {
+		until += every
+	}
+	return until
+}

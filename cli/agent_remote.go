@@ -36,7 +36,7 @@ type remoteAgent struct {
 	intent *remote.Intent
 	link   *remote.Link
 	record *record.Record
-	taken  time.Time // when something was last recorded
+	taken  time.Time // the second that was last recorded
 
 	mu          sync.Mutex
 	fence       *agents.Fence // of what was loaded last
@@ -135,9 +135,10 @@ func (r *remoteAgent) enforced(troubles map[string]string) {
 // metered takes a reading in.
 func (r *remoteAgent) metered(at time.Time, states []shaper.State) {
 	// Whether a guarantee was met is told by whole seconds, also while somebody watches: in a
-	// tenth of one a slow group has a packet or none.
-	if at.Sub(r.taken) > 900*time.Millisecond {
-		r.taken = at
+	// tenth of one a slow group has a packet or none. A reading comes a little after its second, or
+	// before.
+	if second := at.Round(100 * time.Millisecond).Truncate(time.Second); second != r.taken {
+		r.taken = second
 		devices := map[string][]record.Group{}
 		for _, s := range states {
 			devices[s.Dev] = groupsOf(s)

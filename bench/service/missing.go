@@ -18,15 +18,11 @@ func missingCases() (all []bench.Case) {
 			bench.NewClaim("upgrade/changed-layout", "the same, by a build of other tables", zero("packets")),
 			bench.NewClaim("upgrade/counters", "counters that went back", zero("counters")),
 		},
-		"proof": {
-			bench.NewClaim("proof/delivered", "off a capture", bench.Target{Op: "<=", Value: 0.1, Unit: "%"}),
-			bench.NewClaim("proof/unmet", "seconds told that no fault made, or made and not told", zero("s")),
-		},
 	}
 	for _, fault := range []string{"clock-skew", "full-disk"} {
 		claims["faults/"+fault] = faultClaims("faults/" + fault)
 	}
-	for _, name := range []string{"faults/clock-skew", "faults/full-disk", "upgrade", "proof"} {
+	for _, name := range []string{"faults/clock-skew", "faults/full-disk", "upgrade"} {
 		all = append(all, bench.Case{
 			Name: name, Claims: claims[name], Takes: func(bool) time.Duration { return time.Second },
 			Run: func(context.Context, *bench.Run) error { return errors.New("nothing measures it yet") },

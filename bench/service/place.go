@@ -63,7 +63,10 @@ const (
 )
 
 // build makes a network with so many controllers, which run.
-func build(ctx context.Context, n int) (_ *place, err error) {
+func build(ctx context.Context, n int) (*place, error) { return buildIn(ctx, n, func(*lab.Topology) {}) }
+
+// buildIn does so in a network that is altered.
+func buildIn(ctx context.Context, n int, alter func(*lab.Topology)) (_ *place, err error) {
 	dir, err := os.MkdirTemp("", "headgate-service-")
 	if err != nil {
 		return nil, err
@@ -88,6 +91,7 @@ func build(ctx context.Context, n int) (_ *place, err error) {
 	for _, name := range names {
 		t.Links = append(t.Links, lab.LinkSpec{Ends: [2]string{name, "router"}})
 	}
+	alter(t)
 	if p.lab, err = lab.Up(ctx, t); err != nil {
 		return nil, err
 	}

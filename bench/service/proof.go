@@ -1,0 +1,337 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"headgate/api"
+	"headgate/bench"
+	"headgate/group"
+	"headgate/internal/nl"
+	"headgate/lab"
+	"headgate/lab/traffic"
+	"headgate/unit"
+)
+
+// Of the issue.
+var (
+	delivered = bench.Target{Op: "<=", Value: 0.1, Unit: "%"}
+	unmet     = bench.Target{Op: "<=", Value: 0, Unit: "s"}
+)
+
+// What is proved: both directions of a link, so divided. The first wants more than it gets, in
+// datagrams, the second all, by TCP.
+const (
+	proofLimit = 100 * unit.Mbit
+	webPort    = 5001
+	dbPort     = 5002
+	webWants   = 70 * unit.Mbit
+	webQuiet   = 20 * unit.Mbit
+)
+
+var proofGroups = []struct {
+	name      string
+	port      uint16
+	guarantee unit.Rate
+}{{"web", webPort, 50 * unit.Mbit}, {"db", dbPort, 30 * unit.Mbit}}
+
+// Ours.
+const (
+	// proofLead is before the first fault and quietAfter is after the last: TCP has its rate
+	// by then, and who wants less than its guarantee is not owed any.
+	proofLead, quietAfter = 5 * time.Second, 4 * time.Second
+	// betweenFaults is for the queues.
+	betweenFaults = 2 * time.Second
+	// faultyPart of its guarantee is what a group gets in a fault.
+	faultyPart = 4
+)
+
+// slowed is a fault: another program gives a group's class a quarter of its guarantee, for whole
+// seconds of the clock.
+type slowed struct {
+	direction string
+	group     int
+	length    time.Duration
+}
+
+func proofCases(d *bench.Draw) []bench.Case {
+	drawn := d.For("proof")
+	var faults []slowed
+	for _, direction := range []string{"out", "in"} {
+		for g := range proofGroups {
+			faults = append(faults, slowed{direction, g, time.Duration(drawn.Int(2, 7)) * time.Second})
+		}
+	}
+	return []bench.Case{{
+		Name: "proof",
+		Claims: []bench.Claim{
+			bench.NewClaim("proof/delivered", "off a capture, the worst of four groups", delivered),
+			bench.NewClaim("proof/unmet", "seconds told that no fault made, or made and not told", unmet),
+			bench.NewClaim("proof/faulty", "seconds that faults made", bench.Target{Op: bench.Measured, Unit: "s"}),
+		},
+		Takes: func(bool) time.Duration { return 55 * time.Second },
+		Run: func(ctx context.Context, r *bench.Run) (err error) {
+			// Without offload a frame that is captured is one on the wire.
+			p, err := buildIn(ctx, 1, func(t *lab.Topology) {
+				for i := range t.Links {
+					t.Links[i].NoOffload = true
+				}
+			})
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, p.close()) }()
+			e, err := p.enforce(ctx)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, e.close()) }()
+			return e.prove(ctx, r.Sheet(bench.Ours), faults)
+		},
+	}}
+}
+
+func (e *enforcing) prove(ctx context.Context, sheet *bench.Sheet, faults []slowed) error {
+	a := e.place.ask(e.place.controllers[0])
+	defer a.client.CloseIdleConnections()
+	began := time.Now()
+	ends, err := e.divide(ctx, a)
+	if err != nil {
+		return err
+	}
+	var captures [2]*capture
+	for i, end := range ends {
+		if captures[i], err = capturing(ctx, e.node, end.name); err != nil {
+			return err
+		}
+	}
+	made, err := e.disturb(ctx, ends, faults)
+	if err != nil {
+		return err
+	}
+	seen := map[string]map[uint16]uint64{}
+	for i, end := range ends {
+		if seen[end.direction], err = captures[i].end(); err != nil {
+			return err
+		}
+	}
+	told, err := a.usage(ctx, began)
+	if err != nil {
+		return err
+	}
+	worst, wrong, faulty := 0.0, 0.0, 0.0
+	for direction, bytes := range seen {
+		for g, of := range proofGroups {
+			row, ok := told[direction+"/"+of.name]
+			if !ok {
+				return fmt.Errorf("there is no usage of %s %s", direction, of.name)
+			}
+			off := 100 * math.Abs(float64(orZero(row.DeliveredBytes))/float64(bytes[of.port])-1)
+			sheet.Note("proof/delivered", "%s %s: %d bytes told, %d captured", direction, of.name, orZero(row.DeliveredBytes), bytes[of.port])
+			worst = math.Max(worst, off)
+			seconds := made[slowed{direction: direction, group: g}].Seconds()
+			sheet.Note("proof/unmet", "%s %s: %d s told, %.0f s made", direction, of.name, orZero(row.UnmetSeconds), seconds)
+			wrong += math.Abs(float64(orZero(row.UnmetSeconds)) - seconds)
+			faulty += seconds
+			delete(told, direction+"/"+of.name)
+		}
+	}
+	for name, row := range told { // of whom nothing was taken
+		if n := orZero(row.UnmetSeconds); n > 0 {
+			sheet.Note("proof/unmet", "%s: %d s told", name, n)
+			wrong += float64(n)
+		}
+	}
+	sheet.Set("proof/delivered", worst)
+	sheet.Set("proof/unmet", wrong)
+	sheet.Set("proof/faulty", faulty)
+	return nil
+}
+
+func orZero(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
+// shapedEnd is a device with the groups of one direction: for what comes in, the IFB.
+type shapedEnd struct {
+	direction, name string
+	index           int
+}
+
+// divide divides the host's link both ways, and waits until that is in force.
+func (e *enforcing) divide(ctx context.Context, a *asking) (ends [2]shapedEnd, err error) {
+	groups := []map[string]any{{"name": "rest", "guarantee": "10%", "default": true}}
+	for _, g := range proofGroups {
+		groups = append(groups, map[string]any{"name": g.name, "guarantee": g.guarantee.String(), "match": []map[string]any{{"dport": []string{strconv.Itoa(int(g.port))}}}})
+	}
+	direction := map[string]any{"limit": proofLimit.String(), "groups": groups}
+	if _, err := a.must(ctx, http.MethodPut, e.path, map[string]any{"out": direction, "in": direction}); err != nil {
+		return ends, err
+	}
+	for until := time.Now().Add(startPatience); ; time.Sleep(100 * time.Millisecond) {
+		err = e.node.Do(func() (err error) { ends, err = endsOf(e.dev); return err })
+		if err == nil {
+			// The agent's first reading is what all others are held against.
+			time.Sleep(2 * time.Second)
+			return ends, nil
+		}
+		if time.Now().After(until) || ctx.Err() != nil {
+			return ends, fmt.Errorf("%w: %s", err, e.said)
+		}
+	}
+}
+
+// endsOf are those of a device of the thread's namespace, if their groups are there.
+func endsOf(dev string) (ends [2]shapedEnd, err error) {
+	link, err := net.InterfaceByName(dev)
+	if err != nil {
+		return ends, err
+	}
+	ifb, err := net.InterfaceByName(group.IFBPrefix + strconv.Itoa(link.Index))
+	if err != nil {
+		return ends, err
+	}
+	ends = [2]shapedEnd{{"out", dev, link.Index}, {"in", ifb.Name, ifb.Index}}
+	for _, end := range ends {
+		for _, g := range proofGroups {
+			if _, err := end.class(g.guarantee); err != nil {
+				return ends, err
+			}
+		}
+	}
+	return ends, nil
+}
+
+// class is that of the group that is guaranteed so much, within 2 %: an engine gives its classes a
+// little less than what is promised in all.
+func (s shapedEnd) class(guarantee unit.Rate) (nl.Object, error) {
+	c, err := nl.Open()
+	if err != nil {
+		return nl.Object{}, err
+	}
+	defer c.Close()
+	all, err := c.Objects("the classes", unix.RTM_GETTCLASS, nl.TC{Ifindex: s.index})
+	if err != nil {
+		return nl.Object{}, err
+	}
+	for _, o := range all {
+		if h, err := o.HTBClass(); err == nil && math.Abs(8*float64(h.Rate)/float64(guarantee)-1) < 0.02 {
+			return o, nil
+		}
+	}
+	return nl.Object{}, fmt.Errorf("%s has no class of %v", s.name, guarantee)
+}
+
+// disturb sends, and makes the faults meanwhile, one after the other; it gives how long each
+// group of a direction had one.
+func (e *enforcing) disturb(ctx context.Context, ends [2]shapedEnd, faults []slowed) (map[slowed]time.Duration, error) {
+	last := proofLead
+	for _, f := range faults {
+		last += f.length + betweenFaults
+	}
+	// Up to a second is waited for the clock's next before the first.
+	last += time.Second
+	var flows []traffic.Flow
+	for i, way := range [][2]string{{"host", "caller"}, {"caller", "host"}} {
+		flows = append(flows,
+			traffic.Flow{Name: "web " + ends[i].direction, From: way[0], To: way[1], Protocol: traffic.UDP, DstPort: webPort,
+				Schedule: []traffic.Step{{Rate: webWants}, {At: last, Rate: webQuiet}}},
+			traffic.Flow{Name: "db " + ends[i].direction, From: way[0], To: way[1], Protocol: traffic.TCP, DstPort: dbPort,
+				Schedule: traffic.Constant(traffic.Unlimited)})
+	}
+	session, err := traffic.Start(ctx, e.place.lab.Host, flows, traffic.Options{Duration: last + quietAfter})
+	if err != nil {
+		return nil, err
+	}
+	defer session.Stop()
+	time.Sleep(proofLead)
+	made := map[slowed]time.Duration{}
+	for _, f := range faults {
+		end := ends[0]
+		if f.direction == "in" {
+			end = ends[1]
+		}
+		nextSecond(betweenFaults / 2)
+		if err := e.node.Do(func() error { return end.slow(proofGroups[f.group].guarantee, f.length) }); err != nil {
+			return nil, err
+		}
+		made[slowed{direction: f.direction, group: f.group}] += f.length
+	}
+	session.Wait()
+	time.Sleep(2 * time.Second) // for the reading after the last packet
+	return made, nil
+}
+
+// nextSecond waits for a whole one of the clock that is not sooner than that.
+func nextSecond(least time.Duration) {
+	time.Sleep(time.Until(time.Now().Add(least).Truncate(time.Second).Add(time.Second)))
+}
+
+// slow gives a class a part of its rate, and no more, for a while.
+func (s shapedEnd) slow(guarantee unit.Rate, length time.Duration) error {
+	until := time.Now().Add(length).Round(time.Second)
+	class, err := s.class(guarantee)
+	if err != nil {
+		return err
+	}
+	whole, err := class.HTBClass()
+	if err != nil {
+		return err
+	}
+	part := whole
+	part.Rate /= faultyPart
+	part.Ceil = part.Rate
+	if err := s.set(class, part); err != nil {
+		return err
+	}
+	time.Sleep(time.Until(until))
+	if _, err := s.class(guarantee / faultyPart); err != nil {
+		return fmt.Errorf("the fault was mended before its end: %w", err)
+	}
+	return s.set(class, whole)
+}
+
+func (s shapedEnd) set(class nl.Object, to nl.HTBClass) error {
+	c, err := nl.Open()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	var b nl.Batch
+	b.SetHTBClass(s.index, class.Handle, class.Parent, to)
+	return c.Execute(&b)
+}
+
+// usage is what the service tells of the host's groups since then, by direction and name.
+func (a *asking) usage(ctx context.Context, since time.Time) (map[string]api.Usage, error) {
+	q := url.Values{"host": {"host"}, "since": {since.UTC().Format(time.RFC3339)}}
+	text, err := a.must(ctx, http.MethodGet, "/v1/usage?"+q.Encode(), nil)
+	if err != nil {
+		return nil, err
+	}
+	var list api.UsageList
+	if err := json.Unmarshal(text, &list); err != nil {
+		return nil, err
+	}
+	if list.Missing != nil && len(*list.Missing) > 0 {
+		return nil, errors.New("the agent did not answer")
+	}
+	all := map[string]api.Usage{}
+	for _, row := range list.Items {
+		all[row.Direction+"/"+row.Group] = row
+	}
+	return all, nil
+}
