@@ -111,6 +111,7 @@ type enforcing struct {
 	node  *lab.Node
 	agent *lab.Cmd
 	said  *tail
+	dir   string // the agent's
 	dev   string // its interface
 	path  string // of it
 }
@@ -134,15 +135,25 @@ func (p *place) enforce(ctx context.Context) (_ *enforcing, err error) {
 	if _, err := a.must(ctx, http.MethodPut, e.path, map[string]any{"out": map[string]any{"limit": "1Gbit", "groups": groups}}); err != nil {
 		return nil, err
 	}
-	dir, err := p.join(ctx, a, "host")
-	if err != nil {
+	if e.dir, err = p.join(ctx, a, "host"); err != nil {
 		return nil, err
 	}
-	if e.agent, err = command(context.WithoutCancel(ctx), e.node, "agent", "--dir", dir, "--log-level", "warn"); err != nil {
-		return nil, err
+	return e, e.start(ctx)
+}
+
+// start starts the agent.
+func (e *enforcing) start(ctx context.Context) (err error) {
+	if e.agent, err = command(context.WithoutCancel(ctx), e.node, "agent", "--dir", e.dir, "--log-level", "warn"); err != nil {
+		return err
 	}
 	e.agent.Stderr = e.said
-	return e, e.agent.Start()
+	return e.agent.Start()
+}
+
+// kill kills the agent.
+func (e *enforcing) kill() {
+	_ = e.agent.Process.Kill()
+	_ = e.agent.Wait()
 }
 
 func (e *enforcing) close() error {

@@ -3,6 +3,8 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -47,4 +49,45 @@ func calm(ctx context.Context, dir string) (prompt bool, err error) {
 		time.Sleep(betweenWrites)
 	}
 	return true, nil
+}
+
+// mount gives a controller a disk of its own, in memory, of so many bytes.
+func (c *control) mount(size int) error {
+	if err := os.MkdirAll(c.dir, 0o700); err != nil {
+		return err
+	}
+	if err := unix.Mount("headgate-bench", c.dir, "tmpfs", 0, fmt.Sprint("size=", size)); err != nil {
+		return fmt.Errorf("mount a disk on %s: %w", c.dir, err)
+	}
+	c.mounted = true
+	return nil
+}
+
+func (c *control) unmount() error {
+	if !c.mounted {
+		return nil
+	}
+	c.mounted = false
+	return unix.Unmount(c.dir, unix.MNT_DETACH)
+}
+
+// fill leaves nothing free on a controller's disk, until free is called.
+func (c *control) fill() (free func() error, err error) {
+	f, err := os.Create(filepath.Join(c.dir, "full"))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	_, err = io.Copy(f, zeros{})
+	if !errors.Is(err, unix.ENOSPC) {
+		return nil, errors.Join(errors.New("the disk cannot be filled"), err)
+	}
+	return func() error { return os.Remove(f.Name()) }, nil
+}
+
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) {
+	clear(b)
+	return len(b), nil
 }

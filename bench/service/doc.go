@@ -13,9 +13,15 @@
 //	scale.go     2,000 streams
 //	oversold.go  a thousand who want the same
 //	ledger.go    what is right, for the checker of histories
-//	security.go  who may what, and what schemathesis draws
-//	disk.go      waiting for a disk that writes promptly
+//	security.go  who may what
+//	schemathesis.go  what schemathesis draws, and reaches
+//	metric.go    what controllers say of themselves
 //	faults.go    what becomes of the leader
-//	missing.go   what nothing measures yet
+//	reign.go     who leads when
+//	clock.go     a process with a time of day of its own
+//	disk.go      disks: full ones, and those that write promptly
+//	upgrade.go   an agent that is replaced under load
+//	proof.go     what is told of delivery, and what was captured
+//	capture.go   tcpdump
 //	usage.go     processor time and memory
 package service

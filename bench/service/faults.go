@@ -28,17 +28,33 @@ const (
 	faultPatience = 60 * time.Second
 	// afterFault is how long leaders are counted once the fault is over.
 	afterFault = 5 * time.Second
+	// skew is how much the leader's clock is ahead, and another's behind: certificates that were
+	// made for this hour are not good yet, and tokens of minutes are over.
+	skew = time.Hour
+	// smallDisk has room for what etcd keeps ready, and for the 256 MiB that are to be free.
+	smallDisk = 512 << 20
 )
 
-// faults are what becomes of the controller that leads; over ends it.
-var faults = []struct {
-	name   string
+// fault is what becomes of the controller that leads, or of more.
+type fault struct {
+	name string
+	setting
+	// stays: who leads may go on, and it is said how long nobody does.
+	stays bool
+	// anew: the agent is killed and started meanwhile, so that it has to be let in.
+	anew bool
+	// lasts is how long it does before anything is measured, which is from its end on then.
+	lasts time.Duration
+	// inject makes it, and gives what ends it.
 	inject func(ctx context.Context, c *control) (over func() error, err error)
-}{
-	{"kill", func(ctx context.Context, c *control) (func() error, error) {
+}
+
+// faults are those of the issue.
+var faults = []fault{
+	{name: "kill", inject: func(ctx context.Context, c *control) (func() error, error) {
 		return func() error { return c.start(ctx) }, c.stop(syscall.SIGKILL)
 	}},
-	{"stop", func(_ context.Context, c *control) (func() error, error) {
+	{name: "stop", inject: func(_ context.Context, c *control) (func() error, error) {
 		all := family(c.cmd.Process.Pid)
 		send := func(signal syscall.Signal) (err error) {
 			for _, pid := range all {
@@ -48,7 +64,7 @@ var faults = []struct {
 		}
 		return func() error { return send(syscall.SIGCONT) }, send(syscall.SIGSTOP)
 	}},
-	{"partition", func(ctx context.Context, c *control) (func() error, error) {
+	{name: "partition", inject: func(ctx context.Context, c *control) (func() error, error) {
 		// On the router's side, which has no route but that to the controller's link.
 		link := func(state string) error {
 			out, err := c.place.lab.Node("router").Command(ctx, "ip", "link", "set", "dev", c.name, state).CombinedOutput()
@@ -59,6 +75,37 @@ var faults = []struct {
 		}
 		return func() error { return link("up") }, link("down")
 	}},
+	{name: "clock-skew", setting: setting{clocks: true}, stays: true, anew: true, inject: func(_ context.Context, c *control) (func() error, error) {
+		behind := c.place.others(c)[0]
+		set := func(ahead time.Duration) {
+			c.clock.set(ahead)
+			behind.clock.set(-ahead)
+		}
+		set(skew)
+		return func() error { set(0); return nil }, errors.Join(c.says(skew), behind.says(-skew))
+	}},
+	{name: "full-disk", setting: setting{disk: smallDisk}, stays: true, lasts: 15 * time.Second, inject: func(_ context.Context, c *control) (func() error, error) {
+		var ends []func() error
+		var err error
+		for _, each := range c.place.controllers {
+			free, failed := each.fill()
+			err = errors.Join(err, failed)
+			if failed == nil {
+				ends = append(ends, free)
+			}
+		}
+		return func() (err error) {
+			for _, free := range ends {
+				err = errors.Join(err, free())
+			}
+			return err
+		}, err
+	}},
+}
+
+// others are all controllers but one.
+func (p *place) others(c *control) []*control {
+	return slices.DeleteFunc(slices.Clone(p.controllers), func(o *control) bool { return o == c })
 }
 
 func faultClaims(id string) []bench.Claim {
@@ -78,7 +125,7 @@ func faultCases() (all []bench.Case) {
 			Claims: faultClaims(id),
 			Takes:  func(bool) time.Duration { return 40 * time.Second },
 			Run: func(ctx context.Context, r *bench.Run) (err error) {
-				p, err := build(ctx, 3)
+				p, err := fault.build(ctx, 3)
 				if err != nil {
 					return err
 				}
@@ -95,7 +142,7 @@ func faultCases() (all []bench.Case) {
 				if err != nil {
 					return err
 				}
-				return e.suffer(ctx, r.Sheet(bench.Ours), id, leader, fault.inject)
+				return e.suffer(ctx, r.Sheet(bench.Ours), fault, leader)
 			},
 		})
 	}
@@ -103,49 +150,44 @@ func faultCases() (all []bench.Case) {
 }
 
 // suffer has the leader suffer a fault, and measures what comes of it.
-func (e *enforcing) suffer(ctx context.Context, sheet *bench.Sheet, id string, leader *control, inject func(context.Context, *control) (func() error, error)) error {
-	others := slices.DeleteFunc(slices.Clone(e.place.controllers), func(c *control) bool { return c == leader })
+func (e *enforcing) suffer(ctx context.Context, sheet *bench.Sheet, f fault, leader *control) error {
+	id := "faults/" + f.name
+	others := e.place.others(leader)
+	next := others
+	if f.stays {
+		next = e.place.controllers
+	}
 	heard, err := listen(e.node)
 	if err != nil {
 		return err
 	}
 	defer heard.close()
-	began := time.Now()
-	over, err := inject(ctx, leader)
-	if err != nil {
-		return err
-	}
-	counting, enough := context.WithCancel(ctx)
-	twice := make(chan int, 1)
-	go func() {
-		two := 0
-		for counting.Err() == nil {
-			if len(leading(ctx, e.place.controllers)) > 1 {
-				two++
-			}
-			time.Sleep(50 * time.Millisecond)
-		}
-		twice <- two
-	}()
-	defer enough()
-	led := make(chan error, 1)
-	var ledAfter time.Duration
-	go func() {
-		led <- func() error {
-			for time.Since(began) < faultPatience {
-				if len(leading(ctx, others)) > 0 {
-					ledAfter = time.Since(began)
-					return nil
-				}
-				time.Sleep(50 * time.Millisecond)
-			}
-			return errors.New("there is no new leader")
-		}()
-	}()
-	const rate = 250 * unit.Mbit
 	a := e.place.ask(others[0])
 	a.client.Timeout = 2 * time.Second
 	defer a.client.CloseIdleConnections()
+	over, err := f.inject(ctx, leader)
+	if err != nil {
+		return err
+	}
+	watching, enough := context.WithCancel(ctx)
+	watched := watchReign(watching, e.place.controllers, next)
+	defer enough()
+	if f.lasts > 0 {
+		told, err := e.during(ctx, a, f.lasts)
+		if err := errors.Join(err, over()); err != nil {
+			return err
+		}
+		sheet.Note(id+"/service", "%s", told)
+		over = func() error { return nil }
+	}
+	began := time.Now()
+	if f.anew {
+		e.kill()
+		if err := e.start(ctx); err != nil {
+			return errors.Join(err, over())
+		}
+	}
+	const rate = 250 * unit.Mbit
 	for {
 		if _, err = a.must(ctx, http.MethodPatch, e.path+"/out/groups/web", map[string]any{"guarantee": rate.String()}); err == nil {
 			break
@@ -156,11 +198,10 @@ func (e *enforcing) suffer(ctx context.Context, sheet *bench.Sheet, id string, l
 		time.Sleep(50 * time.Millisecond)
 	}
 	answered := time.Since(began)
-	at, reached := heard.rate(rate, began.Add(faultPatience))
-	if err := errors.Join(reached, <-led); err != nil {
+	at, err := heard.rate(rate, began.Add(faultPatience))
+	if err != nil {
 		return errors.Join(err, over())
 	}
-	sheet.Set(id+"/leader", ledAfter.Seconds())
 	sheet.Set(id+"/service", at.Sub(began).Seconds())
 	sheet.Note(id+"/service", "the change was granted after %.1f s", answered.Seconds())
 	enforced, err := e.enforces(ctx)
@@ -168,13 +209,41 @@ func (e *enforcing) suffer(ctx context.Context, sheet *bench.Sheet, id string, l
 		return err
 	}
 	sheet.Set(id+"/enforced", map[bool]float64{true: 0, false: 1}[enforced])
+	for until := began.Add(faultPatience); !watched.led(began) && time.Now().Before(until); {
+		time.Sleep(50 * time.Millisecond)
+	}
 	if err := over(); err != nil {
 		return err
 	}
 	time.Sleep(afterFault)
 	enough()
-	sheet.Set(id+"/leaders", float64(<-twice))
+	<-watched.done
+	if !watched.led(began) {
+		return errors.New("there is no new leader")
+	}
+	sheet.Set(id+"/leader", watched.without(began).Seconds())
+	sheet.Set(id+"/leaders", float64(watched.twice))
 	return nil
+}
+
+// during asks for changes while nobody can make any, and says what came of them.
+func (e *enforcing) during(ctx context.Context, a *asking, lasts time.Duration) (string, error) {
+	answers := map[string]int{}
+	n := 0
+	for until := time.Now().Add(lasts); time.Now().Before(until) && ctx.Err() == nil; time.Sleep(200 * time.Millisecond) {
+		n++
+		status, _, err := a.do(ctx, http.MethodPatch, e.path+"/out/groups/web", map[string]any{"guarantee": (200 * unit.Mbit).String()})
+		if err != nil {
+			answers["no answer"]++
+		} else {
+			answers[fmt.Sprint(status)]++
+		}
+	}
+	enforced, err := e.enforces(ctx)
+	if err == nil && !enforced {
+		err = errors.New("the agent has not gone on enforcing")
+	}
+	return fmt.Sprintf("of %d changes asked for meanwhile: %v", n, answers), err
 }
 
 // enforces tells whether the host's groups are in force.

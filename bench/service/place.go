@@ -46,6 +46,8 @@ type control struct {
 	name, address, dir string
 	node               *lab.Node
 	place              *place
+	clock              *clock // nil is the machine's
+	mounted            bool   // its folder
 
 	cmd  *lab.Cmd
 	said *tail
@@ -63,10 +65,19 @@ const (
 )
 
 // build makes a network with so many controllers, which run.
-func build(ctx context.Context, n int) (*place, error) { return buildIn(ctx, n, func(*lab.Topology) {}) }
+func build(ctx context.Context, n int) (*place, error) { return setting{}.build(ctx, n) }
 
-// buildIn does so in a network that is altered.
-func buildIn(ctx context.Context, n int, alter func(*lab.Topology)) (_ *place, err error) {
+// setting is what is special about a place.
+type setting struct {
+	// exact links have no offload: a frame that is seen is one on the wire.
+	exact bool
+	// clocks: each controller has a clock of its own.
+	clocks bool
+	// disk is the size of each controller's, in bytes; 0 is the machine's.
+	disk int
+}
+
+func (s setting) build(ctx context.Context, n int) (_ *place, err error) {
 	dir, err := os.MkdirTemp("", "headgate-service-")
 	if err != nil {
 		return nil, err
@@ -89,13 +100,17 @@ func buildIn(ctx context.Context, n int, alter func(*lab.Topology)) (_ *place, e
 		t.Nodes = append(t.Nodes, lab.NodeSpec{Name: name})
 	}
 	for _, name := range names {
-		t.Links = append(t.Links, lab.LinkSpec{Ends: [2]string{name, "router"}})
+		t.Links = append(t.Links, lab.LinkSpec{Ends: [2]string{name, "router"}, NoOffload: s.exact})
 	}
-	alter(t)
 	if p.lab, err = lab.Up(ctx, t); err != nil {
 		return nil, err
 	}
 	p.caller = p.lab.Node("caller")
+	if s.clocks {
+		if err := asksTheKernel(p.program()); err != nil {
+			return nil, err
+		}
+	}
 	var members []string
 	for _, name := range names[2:] {
 		node := p.lab.Node(name)
@@ -103,7 +118,16 @@ func buildIn(ctx context.Context, n int, alter func(*lab.Topology)) (_ *place, e
 		if err != nil {
 			return nil, err
 		}
-		p.controllers = append(p.controllers, &control{name: name, address: a.String(), dir: filepath.Join(dir, name), node: node, place: p})
+		c := &control{name: name, address: a.String(), dir: filepath.Join(dir, name), node: node, place: p}
+		p.controllers = append(p.controllers, c)
+		if s.clocks {
+			c.clock = &clock{}
+		}
+		if s.disk > 0 {
+			if err := c.mount(s.disk); err != nil {
+				return nil, err
+			}
+		}
 		members = append(members, fmt.Sprintf("  - {name: %s, address: %s}", name, a))
 	}
 	if n > 1 {
@@ -122,6 +146,9 @@ func buildIn(ctx context.Context, n int, alter func(*lab.Topology)) (_ *place, e
 	}
 	return p, p.ready(ctx)
 }
+
+// program is a copy of this one that asks the kernel for the time.
+func (p *place) program() string { return filepath.Join(p.dir, "headgate") }
 
 // run runs one of this program's commands to its end.
 func (p *place) run(node *lab.Node, args ...string) error {
@@ -145,7 +172,7 @@ func command(ctx context.Context, node *lab.Node, args ...string) (*lab.Cmd, err
 
 func (p *place) close() (err error) {
 	for _, c := range p.controllers {
-		err = errors.Join(err, c.stop(syscall.SIGTERM))
+		err = errors.Join(err, c.stop(syscall.SIGTERM), c.unmount())
 	}
 	if p.lab != nil {
 		err = errors.Join(err, p.lab.Close())
@@ -164,7 +191,12 @@ func (c *control) start(ctx context.Context) (err error) {
 	}
 	c.said, c.gone = &tail{}, make(chan struct{})
 	c.cmd.Stderr = c.said
-	if err := c.cmd.Start(); err != nil {
+	start := c.cmd.Start
+	if c.clock != nil {
+		c.cmd.Path = c.place.program()
+		start = func() error { return c.clock.keeping(c.cmd.Start) }
+	}
+	if err := start(); err != nil {
 		c.cmd = nil
 		return err
 	}
@@ -254,15 +286,25 @@ func (p *place) leader(ctx context.Context) (*control, error) {
 	}
 }
 
-// leading are those that run and say that they lead.
+// leading are those that run and say that they lead. All are asked at once: one that stands still
+// says nothing.
 func leading(ctx context.Context, of []*control) (all []*control) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	for _, c := range of {
+	leads := make([]bool, len(of))
+	var asked sync.WaitGroup
+	for i, c := range of {
 		if c.cmd == nil {
 			continue
 		}
-		if v, err := c.metric(ctx, "headgate_controller_leader"); err == nil && v == 1 {
+		asked.Go(func() {
+			v, err := c.metric(ctx, "headgate_controller_leader")
+			leads[i] = err == nil && v == 1
+		})
+	}
+	asked.Wait()
+	for i, c := range of {
+		if leads[i] {
 			all = append(all, c)
 		}
 	}

@@ -18,7 +18,6 @@ import (
 	"headgate/bench"
 	"headgate/group"
 	"headgate/internal/nl"
-	"headgate/lab"
 	"headgate/lab/traffic"
 	"headgate/unit"
 )
@@ -81,12 +80,7 @@ func proofCases(d *bench.Draw) []bench.Case {
 		},
 		Takes: func(bool) time.Duration { return 55 * time.Second },
 		Run: func(ctx context.Context, r *bench.Run) (err error) {
-			// Without offload a frame that is captured is one on the wire.
-			p, err := buildIn(ctx, 1, func(t *lab.Topology) {
-				for i := range t.Links {
-					t.Links[i].NoOffload = true
-				}
-			})
+			p, err := setting{exact: true}.build(ctx, 1)
 			if err != nil {
 				return err
 			}

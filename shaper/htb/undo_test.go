@@ -201,7 +201,7 @@ func TestRefusedProgram(t *testing.T) {
 	// The first "exit" becomes a jump to the next instruction.
 	bad := bytes.Replace(_ClassifierBytes, []byte{0x95, 0, 0, 0, 0, 0, 0, 0}, []byte{0x05, 0, 0, 0, 0, 0, 0, 0}, -1)
 	r.do(func() error {
-		err := asBuild(bad, departures, func() error { _, err := r.engine.Apply(plan); return err })
+		err := AsBuild(bad, departures, func() error { _, err := r.engine.Apply(plan); return err })
 		if err == nil || !strings.Contains(err.Error(), "the kernel does not accept") {
 			t.Errorf("of a program that has no end: %v", err)
 		}

@@ -23,14 +23,12 @@ import (
 	"headgate/lab/traffic"
 	"headgate/shaper"
 	"headgate/shaper/classifier"
+	"headgate/shaper/htb/earlier"
 	"headgate/shaper/shapertest"
 	"headgate/unit"
 )
 
-// testdata/earlier.c is another build of the classifier, with other layouts.
-//go:generate ../../bpf/gen.sh earlier testdata/earlier.c
-
-// The tables of that build.
+// The tables of package earlier.
 type earlierKey struct {
 	Family, Proto uint8
 	DPort, SPort  [2]byte
@@ -40,18 +38,8 @@ type earlierKey struct {
 
 type earlierControl struct{ AssignEpoch, StartedNS uint64 }
 
-// asEarlier does something as that build. Its queues are not today's, so it has no
-// departure hook.
-func asEarlier(do func() error) error {
-	return asBuild(_EarlierBytes, []byte("no hook"), do)
-}
-
-func asBuild(classifierObject, departuresObject []byte, do func() error) error {
-	c, d := _ClassifierBytes, _DeparturesBytes
-	_ClassifierBytes, _DeparturesBytes = classifierObject, departuresObject
-	defer func() { _ClassifierBytes, _DeparturesBytes = c, d }()
-	return do()
-}
+// asEarlier does something as that build.
+func asEarlier(do func() error) error { return AsEarlier(earlier.Object(), do) }
 
 // upgradeRig is client, router and server; the device "router" of the server is shaped.
 type upgradeRig struct {
@@ -441,7 +429,7 @@ func TestTwoBuildsOfTheHook(t *testing.T) {
 			t.Errorf("%s: no departure is measured", when)
 		}
 	}
-	asOlder := func(do func() error) { r.do(func() error { return asBuild(oldClassifier, older, do) }) }
+	asOlder := func(do func() error) { r.do(func() error { return AsBuild(oldClassifier, older, do) }) }
 	asOlder(func() error {
 		_, err := r.engine.Apply(plan(shaped))
 		_, err2 := r.engine.Apply(plan("second"))
@@ -477,7 +465,7 @@ func TestPinnedMapOfAnotherKind(t *testing.T) {
 	if err := alien.Pin(filepath.Join(dir, pinDevices)); err != nil {
 		t.Fatal(err)
 	}
-	as := func(do func() error) { r.do(func() error { return asBuild(_ClassifierBytes, object, do) }) }
+	as := func(do func() error) { r.do(func() error { return AsBuild(_ClassifierBytes, object, do) }) }
 	as(func() error {
 		if m, err := loadDevices(dir); err == nil {
 			m.Close()

@@ -1,3 +1,4 @@
+//go:build ignore
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /* A classifier as another version of Headgate could have had it: the same names,
  * but members that are wider, narrower, more, fewer or elsewhere. Only a test

@@ -1,0 +1,156 @@
+package service
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// clock is what a process and all that it starts take for the time of day: the machine's, and so
+// much more. No namespace has a time of day of its own (time_namespaces(7)), so the process asks us
+// for it: seccomp hands us its clock_gettime(CLOCK_REALTIME) (seccomp_unotify(2)), and a copy of
+// the program that does not find the vDSO's makes that call. CLOCK_MONOTONIC stays as it is, as
+// with a clock that somebody sets.
+type clock struct{ ahead atomic.Int64 } // ns
+
+func (c *clock) set(ahead time.Duration) { c.ahead.Store(int64(ahead)) }
+
+// vdsoNames are those by which Go's runtime looks for the vDSO's clock (runtime/vdso_linux_*.go).
+var vdsoNames = []string{"__vdso_clock_gettime", "__kernel_clock_gettime"}
+
+// asksTheKernel writes a copy of this program that asks the kernel for the time.
+func asksTheKernel(file string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(self)
+	if err != nil {
+		return err
+	}
+	found := 0
+	for _, name := range vdsoNames {
+		found += bytes.Count(text, []byte(name))
+		other := []byte(name)
+		other[len(other)-1] = 'X'
+		text = bytes.ReplaceAll(text, []byte(name), other)
+	}
+	if found == 0 {
+		return errors.New("this program does not look for a clock in the vDSO")
+	}
+	return os.WriteFile(file, text, 0o700)
+}
+
+// keeping calls start so that the process that it starts has this clock.
+func (c *clock) keeping(start func() error) error {
+	result := make(chan error)
+	go func() {
+		// A filter is a thread's, and cannot be taken away: the thread ends with this goroutine,
+		// which never unlocks it.
+		runtime.LockOSThread()
+		listener, err := filterThread()
+		if err != nil {
+			result <- err
+			return
+		}
+		go c.answer(listener)
+		result <- start()
+	}()
+	return <-result
+}
+
+// filterThread has this thread, and all that it starts, ask for the time of day at what is given.
+func filterThread() (listener int, err error) {
+	const number, argument = 0, 16 // in struct seccomp_data
+	program := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: number},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_CLOCK_GETTIME, Jf: 3},
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: argument},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.CLOCK_REALTIME, Jf: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_USER_NOTIF},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	filter := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
+	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, uintptr(unsafe.Pointer(&filter)))
+	if errno != 0 {
+		return -1, fmt.Errorf("cannot give a process a clock of its own: seccomp: %w", errno)
+	}
+	return int(fd), nil
+}
+
+// question and reply are struct seccomp_notif and struct seccomp_notif_resp.
+type question struct {
+	id         uint64
+	pid, flags uint32
+	number     int32
+	arch       uint32
+	ip         uint64
+	arguments  [6]uint64
+}
+
+type reply struct {
+	id    uint64
+	value int64
+	errno int32
+	flags uint32
+}
+
+// answer tells the time until nobody is left who may ask.
+func (c *clock) answer(listener int) {
+	defer unix.Close(listener)
+	for {
+		ready := []unix.PollFd{{Fd: int32(listener), Events: unix.POLLIN}}
+		if _, err := unix.Poll(ready, -1); err != nil && !errors.Is(err, unix.EINTR) || ready[0].Revents&unix.POLLHUP != 0 {
+			return
+		}
+		if ready[0].Revents&unix.POLLIN == 0 {
+			continue
+		}
+		var q question
+		if !ask(listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&q)) {
+			continue // who asked is gone
+		}
+		r := reply{id: q.id}
+		now := unix.NsecToTimespec(time.Now().UnixNano() + c.ahead.Load())
+		text := unsafe.Slice((*byte)(unsafe.Pointer(&now)), unsafe.Sizeof(now))
+		local, remote := []unix.Iovec{{Base: &text[0]}}, []unix.RemoteIovec{{Base: uintptr(q.arguments[1]), Len: len(text)}}
+		local[0].SetLen(len(text))
+		if _, err := unix.ProcessVMWritev(int(q.pid), local, remote, 0); err != nil {
+			r.errno = -int32(unix.EFAULT)
+		}
+		ask(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
+	}
+}
+
+func ask(fd int, request uintptr, argument unsafe.Pointer) bool {
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(argument))
+	return errno == 0
+}
+
+// says checks that a controller's answers are dated so far ahead.
+func (c *control) says(ahead time.Duration) error {
+	client := http.Client{Timeout: 5 * time.Second, Transport: c.place.pinned(c.address)}
+	defer client.CloseIdleConnections()
+	got, err := client.Get("https://" + net.JoinHostPort(c.address, apiPort) + "/v1/health")
+	if err != nil {
+		return err
+	}
+	got.Body.Close()
+	at, err := http.ParseTime(got.Header.Get("Date"))
+	if err != nil {
+		return err
+	}
+	if off := time.Until(at) - ahead; off.Abs() > 10*time.Second {
+		return fmt.Errorf("the clock of %s is off by %v", c.name, off)
+	}
+	return nil
+}
