@@ -64,7 +64,7 @@ type Controller struct {
 	api       net.Listener
 	agents    net.Listener
 	cert      *certificate
-	leads     atomic.Bool
+	term      atomic.Pointer[store.Term] // as the leader, or nil
 }
 
 // New listens; Run serves.
@@ -154,7 +154,7 @@ func (c *Controller) Run(ctx context.Context) error {
 
 // service is what it is doing, for metrics.
 func (c *Controller) service() metrics.Service {
-	out := metrics.Service{Reports: c.hub.reports.Load(), Leader: c.leads.Load(), Writable: c.writable()}
+	out := metrics.Service{Reports: c.hub.reports.Load(), Leader: c.leader(), Writable: c.writable()}
 	c.hub.mu.Lock()
 	out.Agents = len(c.hub.links)
 	c.hub.mu.Unlock()
@@ -167,6 +167,12 @@ func (c *Controller) service() metrics.Service {
 		}
 	}
 	return out
+}
+
+// leader tells whether this one leads, and nobody else can.
+func (c *Controller) leader() bool {
+	t := c.term.Load()
+	return t != nil && t.Sure()
 }
 
 // writable tells whether changes are taken.

@@ -171,6 +171,11 @@ func (h *hub) send(ctx context.Context, stream agents.Agents_ConnectServer, l *l
 		if err := stream.Send(&agents.ToAgent{Message: &agents.ToAgent_Desired{Desired: h.cache.desired(l.host, have)}}); err != nil {
 			return err
 		}
+		if first { // from now on silence means something
+			if err := stream.Send(&agents.ToAgent{}); err != nil {
+				return err
+			}
+		}
 	}
 }
 

@@ -22,8 +22,8 @@ const (
 // lead does what has to be done once, until ctx ends.
 func (c *Controller) lead(ctx context.Context, t store.Term) error {
 	slog.Info("this controller is the leader", "name", c.config.Name)
-	c.leads.Store(true)
-	defer c.leads.Store(false)
+	c.term.Store(&t)
+	defer c.term.Store(nil)
 	for {
 		now := time.Now()
 		for _, err := range []error{

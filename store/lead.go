@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -21,7 +22,13 @@ type Term struct {
 	store *Store
 	key   string
 	since int64 // the store's revision at which it began
+	// renewed is when the lease was last known to hold.
+	renewed *atomic.Pointer[time.Time]
 }
+
+// Sure tells whether nobody else can be the leader yet. It is over as soon as the clock says so,
+// also for a process that stood still and has not yet been told.
+func (t Term) Sure() bool { return time.Since(*t.renewed.Load()) < unsure }
 
 // Lead waits to be the leader, and calls act for as long as it is, again and again until ctx
 // ends. act's ctx ends before somebody else may be.
@@ -43,47 +50,73 @@ func (s *Store) term(ctx context.Context, name string, act func(ctx context.Cont
 	e := concurrency.NewElection(session, Key(Service, "leader"))
 	ctx, end := context.WithCancel(ctx)
 	defer end()
+	t := Term{store: s, renewed: &atomic.Pointer[time.Time]{}}
+	waiting, won := context.WithCancel(ctx)
+	defer won()
 	go func() {
-		select {
-		case <-session.Done():
+		if t.wait(waiting, session.Lease()) != nil {
 			end()
-		case <-ctx.Done():
 		}
 	}()
 	if err := e.Campaign(ctx, name); err != nil {
 		return err
 	}
-	last := time.Now()
-	if _, err := s.client.KeepAliveOnce(ctx, session.Lease()); err != nil {
+	won()
+	if err := t.renew(ctx, session.Lease()); err != nil {
 		return err
 	}
+	t.key, t.since = e.Key(), e.Rev()
 	go func() {
 		defer end()
-		s.renew(ctx, session.Lease(), last)
+		t.keep(ctx, session.Lease())
 	}()
-	return act(ctx, Term{s, e.Key(), e.Rev()})
+	return act(ctx, t)
 }
 
-// renew renews a lease until ctx ends, or until it was not renewed for so long that it is unsure.
-func (s *Store) renew(ctx context.Context, lease clientv3.LeaseID, last time.Time) {
+// wait renews the lease of one who waits, until ctx ends or there is no lease any more. etcd's own
+// renewing hangs for 7 s on a member that stands still, and whoever is next would have lost its
+// place by then.
+func (t Term) wait(ctx context.Context, lease clientv3.LeaseID) error {
 	tick := time.NewTicker(renewEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		one, cancel := context.WithTimeout(ctx, 2*renewEvery)
+		err := t.renew(one, lease)
+		cancel()
+		if errors.Is(err, rpctypes.ErrLeaseNotFound) {
+			return err
+		}
+	}
+}
+
+// renew renews the lease once.
+func (t Term) renew(ctx context.Context, lease clientv3.LeaseID) error {
+	began := time.Now()
+	_, err := t.store.client.KeepAliveOnce(ctx, lease)
+	if err == nil {
+		t.renewed.Store(&began)
+	}
+	return err
+}
+
+// keep renews the lease until ctx ends, or until it was not renewed for so long that it is unsure.
+func (t Term) keep(ctx context.Context, lease clientv3.LeaseID) {
+	tick := time.NewTicker(renewEvery)
+	defer tick.Stop()
+	for t.Sure() {
+		select {
+		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		began := time.Now()
-		one, cancel := context.WithDeadline(ctx, last.Add(unsure))
-		_, err := s.client.KeepAliveOnce(one, lease)
+		one, cancel := context.WithDeadline(ctx, t.renewed.Load().Add(unsure))
+		_ = t.renew(one, lease) // it is tried again for as long as it is sure
 		cancel()
-		if err == nil {
-			last = began
-		}
-		if time.Since(last) >= unsure {
-			return
-		}
 	}
 }
 

@@ -217,19 +217,18 @@ func (s *session) send(ctx context.Context) error {
 var errSilent = errors.New("the controller says nothing any more")
 
 func (s *session) receive(ctx context.Context, end context.CancelCauseFunc) error {
-	// A controller of an earlier version does not say that it is there.
-	var silent *time.Timer
+	// A controller says at once what is wanted, and after that, unless it is of an earlier version,
+	// again and again that it is there.
+	silent, beats := time.AfterFunc(silence, func() { end(errSilent) }), false
+	defer silent.Stop()
 	for {
 		m, err := s.stream.Recv()
 		if err != nil {
 			return err
 		}
-		switch {
-		case silent != nil:
+		beats = beats || m.Message == nil
+		if silent.Stop(); beats {
 			silent.Reset(silence)
-		case m.Message == nil:
-			silent = time.AfterFunc(silence, func() { end(errSilent) })
-			defer silent.Stop()
 		}
 		switch m := m.Message.(type) {
 		case *agents.ToAgent_Desired:

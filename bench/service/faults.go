@@ -217,7 +217,7 @@ func (e *enforcing) suffer(ctx context.Context, sheet *bench.Sheet, f fault, lea
 	}
 	time.Sleep(afterFault)
 	enough()
-	<-watched.done
+	watched.all.Wait()
 	if !watched.led(began) {
 		return errors.New("there is no new leader")
 	}

@@ -7,12 +7,15 @@ import (
 	"time"
 )
 
-// reign is who says when that it leads, as it is asked twenty times a second.
+// reign is who says when that it leads. Each is asked twenty times a second, by itself: one that
+// stands still does not answer, and must not keep us from the others.
 type reign struct {
-	done chan struct{}
+	all  sync.WaitGroup
+	next []*control // those who are to lead
 
 	mu    sync.Mutex
-	twice int // times at which two said so
+	said  map[*control]time.Time // when each last said that it leads
+	twice int                    // times at which one said so, and another just had
 	looks []look
 }
 
@@ -22,29 +25,41 @@ type look struct {
 	led bool
 }
 
-// lookAtReign is the time between two looks.
-const lookAtReign = 50 * time.Millisecond
+// lookAtReign is the time between two looks; what was said justNow still holds.
+const lookAtReign, justNow = 50 * time.Millisecond, 100 * time.Millisecond
 
-// watchReign looks at all until ctx ends, for those who are to lead.
+// watchReign looks at all until ctx ends.
 func watchReign(ctx context.Context, all, next []*control) *reign {
-	r := &reign{done: make(chan struct{})}
-	go func() {
-		defer close(r.done)
-		for ctx.Err() == nil {
-			now := leading(ctx, all)
-			if ctx.Err() != nil {
-				return // it was not looked to the end
+	r := &reign{next: next, said: map[*control]time.Time{}}
+	for _, c := range all {
+		r.all.Go(func() {
+			for ctx.Err() == nil {
+				leads := len(leading(ctx, []*control{c})) > 0
+				if ctx.Err() == nil {
+					r.note(c, leads)
+				}
+				time.Sleep(lookAtReign)
 			}
-			r.mu.Lock()
-			if len(now) > 1 {
+		})
+	}
+	return r
+}
+
+func (r *reign) note(c *control, leads bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	if leads {
+		for other, at := range r.said {
+			if other != c && now.Sub(at) < justNow {
 				r.twice++
 			}
-			r.looks = append(r.looks, look{time.Now(), slices.ContainsFunc(now, func(c *control) bool { return slices.Contains(next, c) })})
-			r.mu.Unlock()
-			time.Sleep(lookAtReign)
 		}
-	}()
-	return r
+		r.said[c] = now
+	} else {
+		delete(r.said, c)
+	}
+	r.looks = append(r.looks, look{now, leads && slices.Contains(r.next, c)})
 }
 
 // led tells whether one of them has led since then.
