@@ -70,6 +70,10 @@ func (s *Store) term(ctx context.Context, name string, act func(ctx context.Cont
 		defer end()
 		t.keep(ctx, session.Lease())
 	}()
+	go func() {
+		defer end()
+		t.taken(ctx)
+	}()
 	return act(ctx, t)
 }
 
@@ -117,6 +121,23 @@ func (t Term) keep(ctx context.Context, lease clientv3.LeaseID) {
 		one, cancel := context.WithDeadline(ctx, t.renewed.Load().Add(unsure))
 		_ = t.renew(one, lease) // it is tried again for as long as it is sure
 		cancel()
+	}
+}
+
+// taken waits until the key of the term is gone, or ctx ends. A member of etcd that stood still as
+// its leader revokes what has meanwhile expired by its own reckoning, also leases that hold: it
+// has not heard yet that it leads no more.
+func (t Term) taken(ctx context.Context) {
+	for got := range t.store.client.Watch(ctx, t.key, clientv3.WithRev(t.since+1)) {
+		for _, e := range got.Events {
+			if e.Type == clientv3.EventTypeDelete {
+				t.renewed.Store(&time.Time{})
+				return
+			}
+		}
+		if got.Err() != nil {
+			return
+		}
 	}
 }
 

@@ -123,7 +123,9 @@ func faultCases() (all []bench.Case) {
 		all = append(all, bench.Case{
 			Name:   id,
 			Claims: faultClaims(id),
-			Takes:  func(bool) time.Duration { return 40 * time.Second },
+			Takes:  func(bool) time.Duration { return 30 * time.Second },
+			// Each waits most of the time.
+			Alongside: smoke("faults"),
 			Run: func(ctx context.Context, r *bench.Run) (err error) {
 				p, err := fault.build(ctx, 3)
 				if err != nil {
@@ -212,6 +214,7 @@ func (e *enforcing) suffer(ctx context.Context, sheet *bench.Sheet, f fault, lea
 	for until := began.Add(faultPatience); !watched.led(began) && time.Now().Before(until); {
 		time.Sleep(50 * time.Millisecond)
 	}
+	ended := time.Now()
 	if err := over(); err != nil {
 		return err
 	}
@@ -222,7 +225,11 @@ func (e *enforcing) suffer(ctx context.Context, sheet *bench.Sheet, f fault, lea
 		return errors.New("there is no new leader")
 	}
 	sheet.Set(id+"/leader", watched.without(began).Seconds())
-	sheet.Set(id+"/leaders", float64(watched.twice))
+	sheet.Set(id+"/leaders", float64(len(watched.twice)))
+	if n := len(watched.twice); n > 0 {
+		first, last := watched.twice[0], watched.twice[n-1]
+		sheet.Note(id+"/leaders", "%s, %.2f to %.2f s after it began; it was over after %.2f s", first.who, first.at.Sub(began).Seconds(), last.at.Sub(began).Seconds(), ended.Sub(began).Seconds())
+	}
 	return nil
 }
 

@@ -54,7 +54,7 @@ func oversoldCases(d *bench.Draw) []bench.Case {
 			bench.NewClaim(id+"/granted", "granted of the thousand", measured),
 			bench.NewClaim(id+"/unknown", "of the thousand, of whom nobody knew", measured),
 		},
-		Takes: func(bool) time.Duration { return 90 * time.Second },
+		Takes: func(bool) time.Duration { return 30 * time.Second },
 		Run: func(ctx context.Context, r *bench.Run) (err error) {
 			p, err := build(ctx, 3)
 			if err != nil {

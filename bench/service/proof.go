@@ -78,7 +78,13 @@ func proofCases(d *bench.Draw) []bench.Case {
 			bench.NewClaim("proof/unmet", "seconds told that no fault made, or made and not told", unmet),
 			bench.NewClaim("proof/faulty", "seconds that faults made", bench.Target{Op: bench.Measured, Unit: "s"}),
 		},
-		Takes: func(bool) time.Duration { return 55 * time.Second },
+		Takes: func(quick bool) time.Duration {
+			if quick {
+				return 30 * time.Second
+			}
+			return 60 * time.Second
+		},
+		Alongside: smoke("last"),
 		Run: func(ctx context.Context, r *bench.Run) (err error) {
 			p, err := setting{exact: true}.build(ctx, 1)
 			if err != nil {
@@ -90,6 +96,9 @@ func proofCases(d *bench.Draw) []bench.Case {
 				return err
 			}
 			defer func() { err = errors.Join(err, e.close()) }()
+			if r.Quick {
+				faults = []slowed{{"out", 0, 2 * time.Second}, {"in", 1, 2 * time.Second}}
+			}
 			return e.prove(ctx, r.Sheet(bench.Ours), faults)
 		},
 	}}

@@ -15,8 +15,14 @@ type reign struct {
 
 	mu    sync.Mutex
 	said  map[*control]time.Time // when each last said that it leads
-	twice int                    // times at which one said so, and another just had
+	twice []pair                 // one said so before and after another did
 	looks []look
+}
+
+// pair are two at one time.
+type pair struct {
+	at  time.Time
+	who string
 }
 
 // look is whether one of those who were to lead did.
@@ -25,8 +31,8 @@ type look struct {
 	led bool
 }
 
-// lookAtReign is the time between two looks; what was said justNow still holds.
-const lookAtReign, justNow = 50 * time.Millisecond, 100 * time.Millisecond
+// lookAtReign is the time between two looks.
+const lookAtReign = 50 * time.Millisecond
 
 // watchReign looks at all until ctx ends.
 func watchReign(ctx context.Context, all, next []*control) *reign {
@@ -50,9 +56,10 @@ func (r *reign) note(c *control, leads bool) {
 	defer r.mu.Unlock()
 	now := time.Now()
 	if leads {
+		before, led := r.said[c]
 		for other, at := range r.said {
-			if other != c && now.Sub(at) < justNow {
-				r.twice++
+			if other != c && led && at.After(before) {
+				r.twice = append(r.twice, pair{at, other.name + " and " + c.name})
 			}
 		}
 		r.said[c] = now

@@ -50,7 +50,7 @@ func scaleCase(n int) bench.Case {
 		},
 		Takes: func(quick bool) time.Duration {
 			if quick {
-				return time.Duration(n) * 25 * time.Second
+				return 30 * time.Second
 			}
 			return 3 * time.Minute
 		},

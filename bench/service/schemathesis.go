@@ -3,6 +3,7 @@ package service
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -106,6 +107,15 @@ func (p *place) settings(ctx context.Context, a *asking, dev string) (file strin
 	if err != nil {
 		return "", err
 	}
+	// Else it takes back the token by which it asks.
+	text, err := a.must(ctx, http.MethodPost, "/v1/tokens", map[string]any{"name": "old", "role": "viewer"})
+	if err != nil {
+		return "", err
+	}
+	var old struct{ ID string }
+	if err := json.Unmarshal(text, &old); err != nil {
+		return "", err
+	}
 	file = filepath.Join(p.dir, "schemathesis.toml")
 	return file, os.WriteFile(file, fmt.Appendf(nil, `headers = { Authorization = "Bearer %s" }
 
@@ -120,7 +130,11 @@ parameters = { "path.host" = "host" }
 [[operations]]
 include-operation-id = "listHistory"
 parameters = { "path.host" = "host", "path.dev" = "%s" }
-`, p.token, join, dev), 0o600)
+
+[[operations]]
+include-operation-id = "deleteToken"
+parameters = { "path.token" = "%s" }
+`, p.token, join, dev, old.ID), 0o600)
 }
 
 // watchOnce asks for the stream of events, and leaves it.

@@ -31,8 +31,9 @@ func securityCases() []bench.Case {
 			bench.NewClaim(id+"/plain", "routes that answer without TLS", violations),
 			bench.NewClaim(id+"/loopback", "sockets of an unconfigured controller that are not on loopback", violations),
 		},
-		Takes: func(bool) time.Duration { return 20 * time.Second },
-		Run:   walk,
+		Takes:     func(bool) time.Duration { return 20 * time.Second },
+		Alongside: smoke("last"),
+		Run:       walk,
 	}, {
 		Name: id + "/schemathesis",
 		Claims: []bench.Claim{
@@ -45,7 +46,8 @@ func securityCases() []bench.Case {
 			}
 			return 5 * time.Minute
 		},
-		Run: schemathesis,
+		Alongside: smoke("last"),
+		Run:       schemathesis,
 	}}
 }
 

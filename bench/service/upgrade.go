@@ -41,7 +41,7 @@ const (
 
 func upgradeTimes(quick bool) int {
 	if quick {
-		return 2
+		return 1
 	}
 	return 5
 }
@@ -57,7 +57,7 @@ func upgradeCases() []bench.Case {
 			bench.NewClaim("upgrade/undisturbed", "packets lost in as long a time with nothing done", bench.Target{Op: bench.Measured, Unit: "packets"}),
 		},
 		Takes: func(quick bool) time.Duration {
-			return 20*time.Second + 4*time.Duration(upgradeTimes(quick))*upgradeEvery
+			return 15*time.Second + 3*time.Duration(upgradeTimes(quick))*upgradeEvery
 		},
 		Run: func(ctx context.Context, r *bench.Run) (err error) {
 			p, err := build(ctx, 1)
@@ -91,7 +91,7 @@ func (e *enforcing) upgrade(ctx context.Context, sheet *bench.Sheet, n int) erro
 		return err
 	}
 	steps := time.Duration(n) * upgradeEvery
-	length := upgradeSettles + 4*steps + 2*time.Second
+	length := upgradeSettles + 4*steps + 10*time.Second
 	session, err := traffic.Start(ctx, e.place.lab.Host, []traffic.Flow{
 		{Name: "tcp", From: "host", To: "caller", Protocol: traffic.TCP, DstPort: dbPort, Schedule: traffic.Constant(upgradeTCP)},
 		{Name: "udp", From: "host", To: "caller", Protocol: traffic.UDP, DstPort: webPort, Schedule: traffic.Constant(upgradeUDP)},
