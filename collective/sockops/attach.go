@@ -54,6 +54,9 @@ func (t *Table) Attach(s Set) error {
 		c.Close()
 		return err
 	}
+	if before := t.programs[s.Number]; before != nil {
+		before.Close()
+	}
 	t.programs[s.Number] = c
 	return nil
 }
@@ -177,8 +180,14 @@ func (t *Table) load(s Set, name string) (*ebpf.Collection, error) {
 	return ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: replace})
 }
 
-// Detach takes away what an earlier process watched, but for some sets.
+// Detach takes away what is watched, by this process or an earlier one, but for some sets.
 func (t *Table) Detach(but ...uint32) error {
+	for n, c := range t.programs {
+		if !slices.Contains(but, n) {
+			c.Close()
+			delete(t.programs, n)
+		}
+	}
 	links, err := filepath.Glob(filepath.Join(t.dir, linkPrefix+"*"))
 	if err != nil {
 		return err
