@@ -3,8 +3,10 @@ package api
 import (
 	"bytes"
 	"net/http"
+	"slices"
 	"strings"
 
+	"headgate/collective"
 	"headgate/config"
 	"headgate/store"
 )
@@ -25,11 +27,45 @@ func (s *Server) GetCollective(w http.ResponseWriter, r *http.Request, host, nam
 	show(w, r, collectiveOf(v), err)
 }
 
+// ListCollectiveStates shows what a host's sets are doing: each that is wanted, and each that runs.
+func (s *Server) ListCollectiveStates(w http.ResponseWriter, r *http.Request, host string) {
+	if _, err := get[store.Host](s, r, store.Key(store.Hosts, host), "host", host); err != nil {
+		problem(w, r, err)
+		return
+	}
+	docs, _, _, err := s.Store.List(r.Context(), store.Prefix(store.Collectives, host), "", 0)
+	if err != nil {
+		problem(w, r, err)
+		return
+	}
+	out, err := s.Agents.Sets(r.Context(), host)
+	silent := "its agent does not say what it is doing"
+	if err != nil {
+		silent = err.Error()
+	}
+	told := map[string]bool{}
+	for _, state := range out.Items {
+		told[state.Set] = true
+	}
+	for _, d := range docs {
+		var c store.Collective
+		if err := d.Into(&c); err != nil {
+			problem(w, r, err)
+			return
+		}
+		if !told[c.Name] {
+			out.Items = append(out.Items, CollectiveState{Set: c.Name, Trouble: &silent, Connections: []CollectiveConnection{}})
+		}
+	}
+	show(w, r, out, nil)
+}
+
 // PutCollective makes or changes one.
 func (s *Server) PutCollective(w http.ResponseWriter, r *http.Request, host, name string, _ PutCollectiveParams) {
 	want, err := body[Collective](r)
+	var set collective.Policy
 	if err == nil {
-		err = oneSet(name, want.Document)
+		set, err = oneSet(name, want.Document)
 	}
 	if err != nil {
 		problem(w, r, err)
@@ -43,18 +79,59 @@ func (s *Server) PutCollective(w http.ResponseWriter, r *http.Request, host, nam
 		if _, err := current(c, key, collectiveOf); err != nil {
 			return answer{}, err
 		}
+		if err := c.together(host, "document", set); err != nil {
+			return answer{}, err
+		}
 		return put(c, key, store.Collective{Name: name, Document: want.Document}, collectiveOf)
 	})
 }
 
-// oneSet refuses a document that is not the set of that name.
-func oneSet(name, document string) error {
+// oneSet is the set of a document, which has no other and is the one of that name.
+func oneSet(name, document string) (collective.Policy, error) {
 	set, err := config.Parse("document", []byte(document))
 	if err != nil {
-		return wrong("document", err)
+		return collective.Policy{}, wrong("document", err)
 	}
 	if len(set.Collectives) != 1 || len(set.Interfaces) > 0 || set.Collectives[0].Name != name {
-		return wrong("document", refuse(0, "write one document of kind: Collective with name: %s", name))
+		return collective.Policy{}, wrong("document", refuse(0, "write one document of kind: Collective with name: %s", name))
+	}
+	return set.Collectives[0].Policy, nil
+}
+
+// sets are those of documents, as far as this version can read them, in their order on a host.
+func sets(documents []store.Collective) (out []collective.Policy) {
+	for _, d := range documents {
+		if p, err := oneSet(d.Name, d.Document); err == nil {
+			out = append(out, p)
+		}
+	}
+	config.Orderly(out)
+	return out
+}
+
+// together refuses sets for which another of the host leaves no connection.
+func (c *call) together(host, field string, fresh ...collective.Policy) error {
+	keys, err := c.tx.Keys(store.Prefix(store.Collectives, host))
+	if err != nil {
+		return err
+	}
+	var there []store.Collective
+	for _, key := range keys {
+		var d store.Collective
+		if _, _, err := c.tx.Get(key, &d); err != nil {
+			return err
+		}
+		there = append(there, d)
+	}
+	all := slices.DeleteFunc(sets(there), func(p collective.Policy) bool {
+		return slices.ContainsFunc(fresh, func(f collective.Policy) bool { return f.Name == p.Name })
+	})
+	for _, f := range fresh {
+		for _, p := range all {
+			if whole := len(f.Rules) == 0 && len(p.Rules) == 0; whole && f.Cgroup+f.Unit != "" && f.Cgroup == p.Cgroup && f.Unit == p.Unit {
+				return wrong(field, refuse(0, "the set %s: all connections of %s are in the set %s already: give one of them rules (match)", f.Name, f.Cgroup+f.Unit, p.Name))
+			}
+		}
 	}
 	return nil
 }
@@ -86,17 +163,22 @@ func (s *Server) GetPolicy(w http.ResponseWriter, r *http.Request, host string) 
 	if err == nil {
 		docs, _, _, err = s.Store.List(r.Context(), store.Prefix(store.Collectives, host), "", 0)
 	}
+	var documents []store.Collective
 	for _, d := range docs {
 		var c store.Collective
 		if err = d.Into(&c); err != nil {
 			break
 		}
-		text.WriteString("---\n" + strings.TrimSpace(c.Document) + "\n")
+		documents = append(documents, c)
+	}
+	for _, p := range sets(documents) {
+		text.WriteString("---\n")
+		text.Write(config.FormatCollective(p))
 	}
 	show(w, r, Policy{Text: text.String()}, err)
 }
 
-// PutPolicy makes a host's devices what a file says, and leaves others alone, as apply does. Whose
+// PutPolicy makes a host's devices and sets what a file says, and leaves others alone, as apply does. Whose
 // groups are stays, where they stay.
 func (s *Server) PutPolicy(w http.ResponseWriter, r *http.Request, host string, _ PutPolicyParams) {
 	want, err := body[Policy](r)
@@ -109,8 +191,8 @@ func (s *Server) PutPolicy(w http.ResponseWriter, r *http.Request, host string, 
 		problem(w, r, wrong("text", err))
 		return
 	}
-	if len(set.Interfaces) == 0 || len(set.Collectives) > 0 {
-		problem(w, r, wrong("text", refuse(0, "write documents of kind: Interface; a set of connections is put by itself")))
+	if len(set.Interfaces) == 0 && len(set.Collectives) == 0 {
+		problem(w, r, wrong("text", refuse(0, "write documents of kind: Interface or Collective")))
 		return
 	}
 	// All of them at once: each change of one of them makes it be tried again.
@@ -137,6 +219,27 @@ func (s *Server) PutPolicy(w http.ResponseWriter, r *http.Request, host string, 
 				return answer{}, err
 			}
 		}
+		if err := c.putSets(host, set.Collectives); err != nil {
+			return answer{}, err
+		}
 		return shows(http.StatusOK, want)
 	})
+}
+
+// putSets writes a file's sets.
+func (c *call) putSets(host string, sets []config.Collective) error {
+	var policies []collective.Policy
+	for _, s := range sets {
+		policies = append(policies, s.Policy)
+	}
+	if err := c.together(host, "text", policies...); err != nil {
+		return err
+	}
+	for _, p := range policies {
+		doc := store.Collective{Name: p.Name, Document: string(config.FormatCollective(p))}
+		if err := c.tx.Put(store.Key(store.Collectives, host, p.Name), doc); err != nil {
+			return err
+		}
+	}
+	return nil
 }

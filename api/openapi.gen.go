@@ -230,10 +230,79 @@ type Collective struct {
 	Name     *Name  `json:"name,omitempty"`
 }
 
+// CollectiveConnection defines model for CollectiveConnection.
+type CollectiveConnection struct {
+	// Acked Bytes, since it began.
+	Acked *int64 `json:"acked,omitempty"`
+
+	// BaseRttNs Without a queue.
+	BaseRttNs *int64 `json:"base_rtt_ns,omitempty"`
+	Id        int64  `json:"id"`
+	Local     string `json:"local"`
+
+	// Needs What it was found to need; 0 is not known yet.
+	//
+	// Examples: 100Mbit
+	Needs *Rate `json:"needs,omitempty"`
+
+	// Pace The cap as a rate; 0 is none.
+	//
+	// Examples: 100Mbit
+	Pace *Rate `json:"pace,omitempty"`
+
+	// Rate What was acknowledged in the last second.
+	//
+	// Examples: 100Mbit
+	Rate   *Rate  `json:"rate,omitempty"`
+	Remote string `json:"remote"`
+
+	// Retransmits Packets, since it began.
+	Retransmits *int64 `json:"retransmits,omitempty"`
+	RttNs       *int64 `json:"rtt_ns,omitempty"`
+
+	// Weight By hand; it counts instead.
+	Weight *float64 `json:"weight,omitempty"`
+
+	// Window The cap as a size, such as 30kB; 0 is none.
+	Window *string `json:"window,omitempty"`
+}
+
 // CollectiveList defines model for CollectiveList.
 type CollectiveList struct {
 	Items []Collective `json:"items"`
 	Next  *string      `json:"next,omitempty"`
+}
+
+// CollectiveState defines model for CollectiveState.
+type CollectiveState struct {
+	// AtNs On the host's monotonic clock, as is since_ns.
+	AtNs        *int64                 `json:"at_ns,omitempty"`
+	Connections []CollectiveConnection `json:"connections"`
+	Controlling *bool                  `json:"controlling,omitempty"`
+
+	// Destination That of a part of a set that has parts.
+	Destination *string `json:"destination,omitempty"`
+
+	// Resent The part of segments that were sent again since then.
+	Resent       *float64 `json:"resent,omitempty"`
+	ResentBefore *float64 `json:"resent_before,omitempty"`
+	Set          Name     `json:"set"`
+
+	// SinceNs When it was controlled or let go.
+	SinceNs *int64 `json:"since_ns,omitempty"`
+
+	// Trouble Why it is not as it is meant.
+	Trouble *string `json:"trouble,omitempty"`
+
+	// Waiting Its cgroup or unit is not there.
+	Waiting *bool `json:"waiting,omitempty"`
+}
+
+// CollectiveStateList defines model for CollectiveStateList.
+type CollectiveStateList struct {
+	// Cut There are more connections than are told.
+	Cut   *bool             `json:"cut,omitempty"`
+	Items []CollectiveState `json:"items"`
 }
 
 // Connection defines model for Connection.
@@ -408,9 +477,11 @@ type HostList struct {
 
 // HostState defines model for HostState.
 type HostState struct {
-	Connected   *bool        `json:"connected,omitempty"`
-	Description *string      `json:"description,omitempty"`
-	Devices     *HostDevices `json:"devices,omitempty"`
+	// Collectives Sets of connections that are not as they are meant, and why.
+	Collectives *map[string]string `json:"collectives,omitempty"`
+	Connected   *bool              `json:"connected,omitempty"`
+	Description *string            `json:"description,omitempty"`
+	Devices     *HostDevices       `json:"devices,omitempty"`
 
 	// Enforced The epoch and revision that its agent has in force.
 	Enforced *string `json:"enforced,omitempty"`
@@ -1117,6 +1188,11 @@ type ClientInterface interface {
 	// Corresponds with POST /v1/hosts/{host}/certificate (the `SignCertificate` operationId).
 	SignCertificate(ctx context.Context, host PathHost, body SignCertificateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListCollectiveStates What a host's sets are doing, and why one does nothing
+	//
+	// Corresponds with GET /v1/hosts/{host}/collective-states (the `ListCollectiveStates` operationId).
+	ListCollectiveStates(ctx context.Context, host PathHost, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListCollectives A host's sets of connections that keep their proportion
 	//
 	// Corresponds with GET /v1/hosts/{host}/collectives (the `ListCollectives` operationId).
@@ -1529,6 +1605,21 @@ func (c *Client) SignCertificateWithBody(ctx context.Context, host PathHost, con
 // Corresponds with POST /v1/hosts/{host}/certificate (the `SignCertificate` operationId).
 func (c *Client) SignCertificate(ctx context.Context, host PathHost, body SignCertificateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewSignCertificateRequest(c.Server, host, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListCollectiveStates What a host's sets are doing, and why one does nothing
+//
+// Corresponds with GET /v1/hosts/{host}/collective-states (the `ListCollectiveStates` operationId).
+func (c *Client) ListCollectiveStates(ctx context.Context, host PathHost, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListCollectiveStatesRequest(c.Server, host)
 	if err != nil {
 		return nil, err
 	}
@@ -2720,6 +2811,40 @@ func NewSignCertificateRequestWithBody(server string, host PathHost, contentType
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewListCollectiveStatesRequest constructs an http.Request for the ListCollectiveStates method
+func NewListCollectiveStatesRequest(server string, host PathHost) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "host", host, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/hosts/%s/collective-states", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
 
 	return req, nil
 }
@@ -5392,6 +5517,13 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /v1/hosts/{host}/certificate (the `SignCertificate` operationId).
 	SignCertificateWithResponse(ctx context.Context, host PathHost, body SignCertificateJSONRequestBody, reqEditors ...RequestEditorFn) (*SignCertificateResponse, error)
 
+	// ListCollectiveStatesWithResponse What a host's sets are doing, and why one does nothing
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/hosts/{host}/collective-states (the `ListCollectiveStates` operationId).
+	ListCollectiveStatesWithResponse(ctx context.Context, host PathHost, reqEditors ...RequestEditorFn) (*ListCollectiveStatesResponse, error)
+
 	// ListCollectivesWithResponse A host's sets of connections that keep their proportion
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -6079,6 +6211,54 @@ func (r SignCertificateResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r SignCertificateResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ListCollectiveStatesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *CollectiveStateList
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *ProblemAnswer
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListCollectiveStatesResponse) GetJSON200() *CollectiveStateList {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListCollectiveStatesResponse) GetApplicationproblemJSONDefault() *ProblemAnswer {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListCollectiveStatesResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListCollectiveStatesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListCollectiveStatesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListCollectiveStatesResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -7804,6 +7984,19 @@ func (c *ClientWithResponses) SignCertificateWithResponse(ctx context.Context, h
 	return ParseSignCertificateResponse(rsp)
 }
 
+// ListCollectiveStatesWithResponse What a host's sets are doing, and why one does nothing
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/hosts/{host}/collective-states (the `ListCollectiveStates` operationId).
+func (c *ClientWithResponses) ListCollectiveStatesWithResponse(ctx context.Context, host PathHost, reqEditors ...RequestEditorFn) (*ListCollectiveStatesResponse, error) {
+	rsp, err := c.ListCollectiveStates(ctx, host, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListCollectiveStatesResponse(rsp)
+}
+
 // ListCollectivesWithResponse A host's sets of connections that keep their proportion
 //
 // Returns a wrapper object for the known response body format(s).
@@ -8638,6 +8831,39 @@ func ParseSignCertificateResponse(rsp *http.Response) (*SignCertificateResponse,
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest Certificate
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest ProblemAnswer
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListCollectiveStatesResponse parses an HTTP response from a ListCollectiveStatesWithResponse call
+func ParseListCollectiveStatesResponse(rsp *http.Response) (*ListCollectiveStatesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListCollectiveStatesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest CollectiveStateList
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -9882,6 +10108,9 @@ type ServerInterface interface {
 	// SignCertificate An agent's certificate, for a token that is good for it once, or for the one before
 	// (POST /v1/hosts/{host}/certificate)
 	SignCertificate(w http.ResponseWriter, r *http.Request, host PathHost)
+	// ListCollectiveStates What a host's sets are doing, and why one does nothing
+	// (GET /v1/hosts/{host}/collective-states)
+	ListCollectiveStates(w http.ResponseWriter, r *http.Request, host PathHost)
 	// ListCollectives A host's sets of connections that keep their proportion
 	// (GET /v1/hosts/{host}/collectives)
 	ListCollectives(w http.ResponseWriter, r *http.Request, host PathHost, params ListCollectivesParams)
@@ -10356,6 +10585,32 @@ func (siw *ServerInterfaceWrapper) SignCertificate(w http.ResponseWriter, r *htt
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.SignCertificate(w, r, host)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListCollectiveStates operation middleware
+func (siw *ServerInterfaceWrapper) ListCollectiveStates(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "host" -------------
+	var host PathHost
+
+	err = runtime.BindStyledParameterWithOptions("simple", "host", r.PathValue("host"), &host, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "host", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListCollectiveStates(w, r, host)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -12648,6 +12903,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/v1/hosts/{host}/interfaces/{dev}/connections/{connection}", wrapper.DeleteConnection)
 	m.HandleFunc(http.MethodPut+" "+options.BaseURL+"/v1/hosts/{host}/interfaces/{dev}/connections/{connection}", wrapper.PutConnection)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/hosts/{host}/collectives", wrapper.ListCollectives)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/hosts/{host}/collective-states", wrapper.ListCollectiveStates)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/v1/hosts/{host}/collectives/{collective}", wrapper.DeleteCollective)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/hosts/{host}/collectives/{collective}", wrapper.GetCollective)
 	m.HandleFunc(http.MethodPut+" "+options.BaseURL+"/v1/hosts/{host}/collectives/{collective}", wrapper.PutCollective)

@@ -49,6 +49,8 @@ type Agents interface {
 	Rates(host string) (RateList, bool)
 	// Usage is what hosts have on record; missing are those that did not answer.
 	Usage(ctx context.Context, hosts []string, since, until time.Time) (rows []Usage, missing []string)
+	// Sets is what a host's sets of connections are doing, as far as its agent tells.
+	Sets(ctx context.Context, host string) (CollectiveStateList, error)
 	// Probe has a host measure, and is called back with what becomes of it.
 	Probe(host string, id string, r ProbeRequest) error
 	// Probed is how far that is.

@@ -20,6 +20,7 @@ import (
 	"headgate/agent"
 	"headgate/agent/record"
 	"headgate/agent/remote"
+	"headgate/agent/sets"
 	"headgate/api/agents"
 	"headgate/config"
 	"headgate/group"
@@ -36,6 +37,7 @@ type remoteAgent struct {
 	intent *remote.Intent
 	link   *remote.Link
 	record *record.Record
+	sets   *sets.Sets
 	taken  time.Time // the second that was last recorded
 
 	mu          sync.Mutex
@@ -58,9 +60,10 @@ func (a *app) openRemote(dir string, kernel agent.Kernel, files func() (config.S
 	if err != nil {
 		return nil, err
 	}
-	r := &remoteAgent{app: a, kernel: kernel, files: files, intent: intent, record: rec, told: map[string]string{}}
+	r := &remoteAgent{app: a, kernel: kernel, files: files, intent: intent, record: rec, sets: sets.New(), told: map[string]string{}}
 	r.link = remote.NewLink(dir, version, intent)
 	r.link.Facts, r.link.Report, r.link.Usage, r.link.Probe = r.facts, r.report, r.usage, r.probe
+	r.link.Sets, r.sets.Told = r.setsDoing, r.link.SetTroubles
 	return r, nil
 }
 
@@ -74,6 +77,7 @@ func (r *remoteAgent) load() (config.Set, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.fence = r.intent.Fence()
+	r.sets.Want(r.intent.Collectives())
 	wanted, wrong := r.intent.Interfaces()
 	r.troubles, r.connections, r.owners, r.names = map[string]string{}, map[string][]shaper.Assignment{}, map[string]string{}, nil
 	for dev, err := range wrong {
@@ -287,8 +291,12 @@ func (r *remoteAgent) run(ctx context.Context, ag *agent.Agent) error {
 		}
 		r.metered(at, states)
 	}, time.Second
-	ended := make(chan error, 1)
+	ended, alone := make(chan error, 1), make(chan struct{})
 	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		r.sets.Run(ctx)
+		close(alone)
+	}()
 	go func() {
 		err := r.link.Run(ctx)
 		if err != nil {
@@ -299,6 +307,7 @@ func (r *remoteAgent) run(ctx context.Context, ag *agent.Agent) error {
 	err := ag.Run(ctx)
 	cancel()
 	<-ended
+	<-alone
 	if closed := r.record.Close(); err == nil {
 		err = closed
 	}

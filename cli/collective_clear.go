@@ -14,19 +14,31 @@ import (
 
 func collectiveClearCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "clear",
+		Use:   "clear [SET]...",
 		Short: "Take away what a killed program left in the kernel",
 		Long: `Clear takes away the programs and the table that "headgate collective run" left as it was
 killed. The next run would take them over: clear is for a host that is to have none. Nobody is
 capped by them, for caps end within a second of a connection's next packet. For capped
-connections that send nothing the programs stay, and let them go as they send again.`,
+connections that send nothing the programs stay, and let them go as they send again.
+
+With --server the sets that are named, or all, are taken away from a host of a service.`,
 		Example: `  headgate collective clear
+  headgate collective clear --server default --host web1 db
   headgate collective clear --instance backup`,
-		Args: cobra.NoArgs,
 	}
 	instance := instanceFlag(c)
-	output := outputFlag(c)
-	c.RunE = func(c *cobra.Command, _ []string) error {
+	output, at := outputFlag(c), thereFlags(c)
+	c.MarkFlagsMutuallyExclusive("server", "instance")
+	c.Args = func(c *cobra.Command, args []string) error {
+		if !at.asked() {
+			return cobra.NoArgs(c, args)
+		}
+		return nil
+	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if at.asked() {
+			return a.dismissThere(c.Context(), at, args, *output)
+		}
 		if err := checkInstance(*instance); err != nil {
 			return usageError{err, c.CommandPath()}
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -24,24 +25,35 @@ func collectiveShowCommand(a *app) *cobra.Command {
 		Long: `Show asks "headgate collective run" for its sets: whether each is controlled, and for each
 connection what it was found to need, its rate in the last second, the round trip, what
 holds it and what it has sent again since it began. A set whose cgroup or unit is not there
-is waiting for it.`,
+is waiting for it. With --server it is of a host of a service, and of the sets that its
+controllers want of it.`,
 		Example: `  headgate collective show
+  headgate collective show --server default --host web1
   headgate collective show -o json`,
 		Args: cobra.NoArgs,
 	}
 	instance := instanceFlag(c)
-	output := outputFlag(c)
+	output, at := outputFlag(c), thereFlags(c)
+	c.MarkFlagsMutuallyExclusive("server", "instance")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := checkInstance(*instance); err != nil {
 			return usageError{err, c.CommandPath()}
 		}
-		states, err := askCollective(*instance)
+		states, err := a.setsOf(c.Context(), at, *instance)
 		if err != nil {
 			return err
 		}
 		return a.print(*output, states, func(w io.Writer) error { return collectiveTable(w, states) })
 	}
 	return c
+}
+
+// setsOf is what the sets of a program are doing, or of a host of a service.
+func (a *app) setsOf(ctx context.Context, at *there, instance string) ([]host.State, error) {
+	if at.asked() {
+		return a.setsThere(ctx, at)
+	}
+	return askCollective(instance)
 }
 
 // askCollective asks a program for its sets.
@@ -77,7 +89,15 @@ func collectiveTable(to io.Writer, states []host.State) error {
 				needsText(c), view.Rate(float64(c.Rate)), c.RTT.Round(10*time.Microsecond), rateOrDash(c.Pace), windowOrDash(c.Window), c.Retransmits)
 		}
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, s := range states {
+		if s.Trouble != "" {
+			fmt.Fprintf(to, "set %s: %s\n", setName(s), s.Trouble)
+		}
+	}
+	return nil
 }
 
 // needsText is what counts of a connection, in the column of needs.
@@ -121,6 +141,8 @@ func setState(s host.State) string {
 		return "controlled"
 	case s.Waiting:
 		return "waiting"
+	case s.Trouble != "" && len(s.Connections) == 0:
+		return "trouble"
 	}
 	return "free"
 }

@@ -24,17 +24,21 @@ learnt, what it needs, its rate, its share of the set beside the part that it is
 its cap (its pace, or its window with the seed's law), and its share in the last 60
 readings. Keys: q quit, p pause, arrows scroll.
 
+With --server it is of a host of a service, and of the sets that its controllers want of it.
+
 Where standard output is not a terminal it prints the same again and again, and with -o
 json an array of all sets a line. NO_COLOR in the environment takes colours away.`,
 		Example: `  headgate collective top
   headgate collective top --once
+  headgate collective top --server default --host web1
   headgate collective top -o json | jq -c '.[].connections[]'`,
 		Args: cobra.NoArgs,
 	}
 	instance := instanceFlag(c)
 	interval := c.Flags().Duration("interval", time.Second, "time between two readings")
 	once := c.Flags().Bool("once", false, "print one interval and end")
-	output := setsFlag(c)
+	output, at := setsFlag(c), thereFlags(c)
+	c.MarkFlagsMutuallyExclusive("server", "instance")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := checkInstance(*instance); err != nil {
 			return usageError{err, c.CommandPath()}
@@ -42,7 +46,7 @@ json an array of all sets a line. NO_COLOR in the environment takes colours away
 		if *interval < minInterval || *interval > maxInterval {
 			return usageError{fmt.Errorf("--interval %v is not possible: write %v to %v", *interval, minInterval, maxInterval), c.CommandPath()}
 		}
-		source := func() ([]host.State, error) { return askCollective(*instance) }
+		source := func() ([]host.State, error) { return a.setsOf(c.Context(), at, *instance) }
 		// What does not run at all is an error and not an empty view.
 		if _, err := source(); err != nil {
 			return err

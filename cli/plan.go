@@ -52,21 +52,26 @@ func (a *app) plan(c *cobra.Command, files []string, ignoreMissing bool, f forma
 
 func printSteps(w io.Writer, steps []step) {
 	for _, s := range steps {
+		name := s.Dev
+		if s.Set != "" {
+			name = "set " + s.Set
+		}
 		if len(s.Changes) == 0 {
-			fmt.Fprintf(w, "%s: up to date\n", s.Dev)
+			fmt.Fprintf(w, "%s: up to date\n", name)
 			continue
 		}
-		fmt.Fprintf(w, "%s: %s\n", s.Dev, count(len(s.Changes), "change"))
+		fmt.Fprintf(w, "%s: %s\n", name, count(len(s.Changes), "change"))
 		for _, change := range s.Changes {
 			fmt.Fprintf(w, "  %v\n", change)
 		}
 	}
 }
 
-// step is what is to be done to one device.
+// step is what is to be done to one device, or to a set of connections of a host of a service.
 type step struct {
-	Dev     string          `json:"dev"`
-	Engine  group.Engine    `json:"engine"`
+	Dev     string          `json:"dev,omitempty"`
+	Set     string          `json:"set,omitempty"`
+	Engine  group.Engine    `json:"engine,omitempty"`
 	Changes []shaper.Change `json:"changes"`
 
 	plan   shaper.Plan

@@ -1,12 +1,12 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -47,7 +47,10 @@ func (t *there) policy(ctx context.Context, client *api.Client) (config.Set, err
 
 // applyThere has a service make a host what files say; with dry it only says what it would change.
 func (a *app) applyThere(c *cobra.Command, t *there, files []string, dry bool, f format) error {
-	set, err := a.loadInterfaces(c, files, false)
+	set, err := a.load(c, files, false)
+	if err == nil && len(set.Interfaces) == 0 && len(set.Collectives) == 0 {
+		err = config.Mistakes{{File: strings.Join(files, " "), Message: "there is nothing in it for a host: write documents that begin with kind: Interface or kind: Collective"}}
+	}
 	if err != nil {
 		return err
 	}
@@ -59,15 +62,10 @@ func (a *app) applyThere(c *cobra.Command, t *there, files []string, dry bool, f
 	if err != nil {
 		return err
 	}
-	var text bytes.Buffer
-	for _, i := range set.Interfaces {
-		text.WriteString("---\n")
-		text.Write(config.Format(i.Interface))
-	}
-	if _, err := asked[api.Policy](client.PutPolicy(c.Context(), t.host, &api.PutPolicyParams{DryRun: &dry}, api.Policy{Text: text.String()})); err != nil {
+	if _, err := asked[api.Policy](client.PutPolicy(c.Context(), t.host, &api.PutPolicyParams{DryRun: &dry}, policyOf(set))); err != nil {
 		return err
 	}
-	steps := stepsFrom(before, set)
+	steps := append(stepsFrom(before, set), setSteps(before, set)...)
 	return a.print(f, steps, func(w io.Writer) error { printSteps(w, steps); return nil })
 }
 

@@ -33,7 +33,8 @@ type serving struct {
 	client *http.Client
 	token  string
 	pin    string
-	agent  *lab.Cmd
+
+	controller, agent *lab.Cmd
 }
 
 // notes is what processes say, while they do.
@@ -57,7 +58,7 @@ func (n *notes) String() string {
 func serve(t *labtest.Check, node *lab.Node, dir string) *serving {
 	t.Helper()
 	s := &serving{t: t, node: node, dir: dir}
-	s.start("controller", "--data", filepath.Join(dir, "controller"))
+	s.controller = s.start("controller", "--data", filepath.Join(dir, "controller"))
 	var pin string
 	for deadline := time.Now().Add(30 * time.Second); pin == ""; time.Sleep(50 * time.Millisecond) {
 		if _, after, ok := strings.Cut(s.notes.String(), "the authority is "); ok && strings.Contains(after, "\n") {

@@ -31,6 +31,12 @@ func TestCollective(t *testing.T) {
 	if !reflect.DeepEqual(set.Collectives, want) || len(set.Interfaces) > 0 {
 		t.Errorf("%+v", set)
 	}
+	for _, c := range want {
+		text := FormatCollective(c.Policy)
+		if again, err := Parse("again", text); err != nil || len(again.Collectives) != 1 || !reflect.DeepEqual(again.Collectives[0].Policy, c.Policy) {
+			t.Errorf("it is printed as\n%s\nwhich is read as %+v, %v", text, again, err)
+		}
+	}
 }
 
 // A rule that cannot be, a law that there is none of and too many rules are told of, each

@@ -46,6 +46,7 @@ type link struct {
 	enforced *agents.Enforced
 	tables   map[string]*table
 	answers  map[uint64]chan *agents.UsageAnswer
+	sets     map[uint64]chan *agents.SetsAnswer
 	probes   map[string]*agents.ProbeAnswer
 	asked    uint64
 	// watched is when somebody last looked at the rates, closely whether the agent knows.
@@ -95,7 +96,7 @@ func (h *hub) Connect(stream agents.Agents_ConnectServer) error {
 	ctx, end := context.WithCancelCause(stream.Context())
 	defer end(nil)
 	l := &link{host: host, kick: make(chan struct{}, 1), end: end, out: make(chan *agents.ToAgent, 16), hello: hello,
-		tables: map[string]*table{}, answers: map[uint64]chan *agents.UsageAnswer{}, probes: map[string]*agents.ProbeAnswer{}}
+		tables: map[string]*table{}, answers: map[uint64]chan *agents.UsageAnswer{}, sets: map[uint64]chan *agents.SetsAnswer{}, probes: map[string]*agents.ProbeAnswer{}}
 	h.join(l)
 	defer h.leave(l)
 	go func() { end(h.receive(stream, l)) }()
@@ -224,6 +225,11 @@ func (h *hub) receive(stream agents.Agents_ConnectServer, l *link) error {
 			if to := l.answers[m.Usage.Id]; to != nil {
 				to <- m.Usage
 				delete(l.answers, m.Usage.Id)
+			}
+		case *agents.FromAgent_Sets:
+			if to := l.sets[m.Sets.Id]; to != nil {
+				to <- m.Sets
+				delete(l.sets, m.Sets.Id)
 			}
 		case *agents.FromAgent_Probe:
 			l.probes[m.Probe.Id] = m.Probe

@@ -49,7 +49,7 @@ func TestRoles(t *testing.T) {
 			return !change[method]
 		case role == "tenant" || role == "foreign":
 			switch id {
-			case "listTenants", "getHost", "listHistory", "listCollectives", "getCollective", "getPolicy", "getProbe":
+			case "listTenants", "getHost", "listHistory", "listCollectives", "listCollectiveStates", "getCollective", "getPolicy", "getProbe":
 				return false
 			case "getTenant", "getInterface":
 				return true

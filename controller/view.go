@@ -28,6 +28,9 @@ func (v view) State(host string) (out api.HostState, connected bool) {
 	if e := l.enforced; e != nil {
 		text := fmt.Sprintf("%d/%d", e.Fence.GetEpoch(), e.Fence.GetRevision())
 		out.Enforced = &text
+		if len(e.SetTroubles) > 0 {
+			out.Collectives = &e.SetTroubles
+		}
 	}
 	if l.facts == nil {
 		return out, true

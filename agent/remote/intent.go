@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"headgate/api/agents"
+	"headgate/collective"
 	"headgate/config"
 	"headgate/store"
 )
@@ -126,6 +127,27 @@ func (i *Intent) Interfaces() (out []Wanted, troubles map[string]error) {
 		out = append(out, Wanted{config.Interface{Resolved: resolved, File: Source, Line: int(d.Revision)}, doc.Connections})
 	}
 	slices.SortFunc(out, func(a, b Wanted) int { return cmp.Compare(a.Dev, b.Dev) })
+	return out, troubles
+}
+
+// Collectives are the sets, in order (config.Orderly); one that cannot be read, or does not fit
+// this version, is left out and told of.
+func (i *Intent) Collectives() (out []collective.Policy, troubles map[string]error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	troubles = map[string]error{}
+	for name, text := range i.text.Collectives {
+		set, err := config.Parse(name, []byte(text))
+		switch {
+		case err != nil:
+			troubles[name] = err
+		case len(set.Collectives) != 1:
+			troubles[name] = errors.New("its document is not one set of connections")
+		default:
+			out = append(out, set.Collectives[0].Policy)
+		}
+	}
+	config.Orderly(out)
 	return out, troubles
 }
 

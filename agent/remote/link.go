@@ -55,18 +55,36 @@ type Link struct {
 	Closely func(every time.Duration)
 	// Usage answers from the record, Probe measures.
 	Usage func(q *agents.UsageQuestion) *agents.UsageAnswer
+	// Sets, if set, answers what the sets of connections are doing.
+	Sets  func(q *agents.SetsQuestion) *agents.SetsAnswer
 	Probe func(ctx context.Context, q *agents.ProbeQuestion, said func(*agents.ProbeAnswer))
 
-	mu       sync.Mutex
-	enforced *agents.Enforced
-	tell     chan struct{} // enforced is another
+	mu          sync.Mutex
+	enforced    *agents.Enforced
+	setTroubles map[string]string
+	tell        chan struct{} // enforced is another
 }
 
 // Enforced is told by whoever enforces: what is in force, and what could not be done, by device.
 func (l *Link) Enforced(fence *agents.Fence, troubles map[string]string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.enforced = &agents.Enforced{Fence: fence, Troubles: troubles}
+	l.enforced = &agents.Enforced{Fence: fence, Troubles: troubles, SetTroubles: l.setTroubles}
+	l.another()
+}
+
+// SetTroubles is told by whoever runs the sets of connections: what could not be done, by set.
+func (l *Link) SetTroubles(troubles map[string]string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.setTroubles = troubles
+	if l.enforced != nil { // else it is told with the rest
+		l.enforced = &agents.Enforced{Fence: l.enforced.Fence, Troubles: l.enforced.Troubles, SetTroubles: troubles}
+		l.another()
+	}
+}
+
+func (l *Link) another() {
 	select {
 	case l.tell <- struct{}{}:
 	default:
@@ -143,7 +161,7 @@ func (l *Link) once(ctx context.Context, id Identity, at string) error {
 	if err != nil {
 		return err
 	}
-	hello := &agents.Hello{Version: l.Version, Fence: l.Intent.Fence(), Interfaces: l.Intent.Revisions()}
+	hello := &agents.Hello{Version: l.Version, Fence: l.Intent.Fence(), Interfaces: l.Intent.Revisions(), Sets: l.Sets != nil}
 	if err := stream.Send(&agents.FromAgent{Message: &agents.FromAgent_Hello{Hello: hello}}); err != nil {
 		return err
 	}
@@ -246,6 +264,10 @@ func (s *session) receive(ctx context.Context, end context.CancelCauseFunc) erro
 			}
 		case *agents.ToAgent_Usage:
 			go s.answer(ctx, &agents.FromAgent{Message: &agents.FromAgent_Usage{Usage: s.Usage(m.Usage)}})
+		case *agents.ToAgent_Sets:
+			if s.Sets != nil {
+				go s.answer(ctx, &agents.FromAgent{Message: &agents.FromAgent_Sets{Sets: s.Sets(m.Sets)}})
+			}
 		case *agents.ToAgent_Probe:
 			go s.Probe(ctx, m.Probe, func(a *agents.ProbeAnswer) {
 				s.answer(ctx, &agents.FromAgent{Message: &agents.FromAgent_Probe{Probe: a}})

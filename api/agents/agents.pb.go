@@ -133,6 +133,7 @@ type FromAgent struct {
 	//	*FromAgent_Enforced
 	//	*FromAgent_Usage
 	//	*FromAgent_Probe
+	//	*FromAgent_Sets
 	Message       isFromAgent_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -229,6 +230,15 @@ func (x *FromAgent) GetProbe() *ProbeAnswer {
 	return nil
 }
 
+func (x *FromAgent) GetSets() *SetsAnswer {
+	if x != nil {
+		if x, ok := x.Message.(*FromAgent_Sets); ok {
+			return x.Sets
+		}
+	}
+	return nil
+}
+
 type isFromAgent_Message interface {
 	isFromAgent_Message()
 }
@@ -257,6 +267,10 @@ type FromAgent_Probe struct {
 	Probe *ProbeAnswer `protobuf:"bytes,6,opt,name=probe,proto3,oneof"`
 }
 
+type FromAgent_Sets struct {
+	Sets *SetsAnswer `protobuf:"bytes,7,opt,name=sets,proto3,oneof"`
+}
+
 func (*FromAgent_Hello) isFromAgent_Message() {}
 
 func (*FromAgent_Facts) isFromAgent_Message() {}
@@ -269,6 +283,8 @@ func (*FromAgent_Usage) isFromAgent_Message() {}
 
 func (*FromAgent_Probe) isFromAgent_Message() {}
 
+func (*FromAgent_Sets) isFromAgent_Message() {}
+
 type ToAgent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Message:
@@ -277,6 +293,7 @@ type ToAgent struct {
 	//	*ToAgent_Watch
 	//	*ToAgent_Usage
 	//	*ToAgent_Probe
+	//	*ToAgent_Sets
 	Message       isToAgent_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -355,6 +372,15 @@ func (x *ToAgent) GetProbe() *ProbeQuestion {
 	return nil
 }
 
+func (x *ToAgent) GetSets() *SetsQuestion {
+	if x != nil {
+		if x, ok := x.Message.(*ToAgent_Sets); ok {
+			return x.Sets
+		}
+	}
+	return nil
+}
+
 type isToAgent_Message interface {
 	isToAgent_Message()
 }
@@ -375,6 +401,10 @@ type ToAgent_Probe struct {
 	Probe *ProbeQuestion `protobuf:"bytes,4,opt,name=probe,proto3,oneof"`
 }
 
+type ToAgent_Sets struct {
+	Sets *SetsQuestion `protobuf:"bytes,5,opt,name=sets,proto3,oneof"`
+}
+
 func (*ToAgent_Desired) isToAgent_Message() {}
 
 func (*ToAgent_Watch) isToAgent_Message() {}
@@ -383,6 +413,8 @@ func (*ToAgent_Usage) isToAgent_Message() {}
 
 func (*ToAgent_Probe) isToAgent_Message() {}
 
+func (*ToAgent_Sets) isToAgent_Message() {}
+
 // Hello is the first of a stream.
 type Hello struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -390,6 +422,7 @@ type Hello struct {
 	Fence   *Fence                 `protobuf:"bytes,2,opt,name=fence,proto3" json:"fence,omitempty"`
 	// Documents that it has, by device, with their revisions: these need not be sent.
 	Interfaces    map[string]int64 `protobuf:"bytes,3,rep,name=interfaces,proto3" json:"interfaces,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	Sets          bool             `protobuf:"varint,4,opt,name=sets,proto3" json:"sets,omitempty"` // it runs sets of connections, and answers questions about them
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -443,6 +476,13 @@ func (x *Hello) GetInterfaces() map[string]int64 {
 		return x.Interfaces
 	}
 	return nil
+}
+
+func (x *Hello) GetSets() bool {
+	if x != nil {
+		return x.Sets
+	}
+	return false
 }
 
 // Fence orders what controllers say: a pair that is lower than one that was obeyed is refused.
@@ -676,7 +716,8 @@ func (x *Document) GetText() string {
 type Enforced struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Fence         *Fence                 `protobuf:"bytes,1,opt,name=fence,proto3" json:"fence,omitempty"`
-	Troubles      map[string]string      `protobuf:"bytes,2,rep,name=troubles,proto3" json:"troubles,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // by device
+	Troubles      map[string]string      `protobuf:"bytes,2,rep,name=troubles,proto3" json:"troubles,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`                          // by device
+	SetTroubles   map[string]string      `protobuf:"bytes,3,rep,name=set_troubles,json=setTroubles,proto3" json:"set_troubles,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // by set of connections
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -721,6 +762,13 @@ func (x *Enforced) GetFence() *Fence {
 func (x *Enforced) GetTroubles() map[string]string {
 	if x != nil {
 		return x.Troubles
+	}
+	return nil
+}
+
+func (x *Enforced) GetSetTroubles() map[string]string {
+	if x != nil {
+		return x.SetTroubles
 	}
 	return nil
 }
@@ -1289,6 +1337,118 @@ func (x *Usage) GetUnmetSeconds() uint64 {
 	return 0
 }
 
+type SetsQuestion struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetsQuestion) Reset() {
+	*x = SetsQuestion{}
+	mi := &file_agents_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetsQuestion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetsQuestion) ProtoMessage() {}
+
+func (x *SetsQuestion) ProtoReflect() protoreflect.Message {
+	mi := &file_agents_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetsQuestion.ProtoReflect.Descriptor instead.
+func (*SetsQuestion) Descriptor() ([]byte, []int) {
+	return file_agents_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *SetsQuestion) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+type SetsAnswer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	States        []byte                 `protobuf:"bytes,2,opt,name=states,proto3" json:"states,omitempty"` // JSON: a list of what package collective/host calls State
+	Error         string                 `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
+	Cut           bool                   `protobuf:"varint,4,opt,name=cut,proto3" json:"cut,omitempty"` // there are more connections than are told
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetsAnswer) Reset() {
+	*x = SetsAnswer{}
+	mi := &file_agents_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetsAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetsAnswer) ProtoMessage() {}
+
+func (x *SetsAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_agents_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetsAnswer.ProtoReflect.Descriptor instead.
+func (*SetsAnswer) Descriptor() ([]byte, []int) {
+	return file_agents_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *SetsAnswer) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *SetsAnswer) GetStates() []byte {
+	if x != nil {
+		return x.States
+	}
+	return nil
+}
+
+func (x *SetsAnswer) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *SetsAnswer) GetCut() bool {
+	if x != nil {
+		return x.Cut
+	}
+	return false
+}
+
 type ProbeQuestion struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -1300,7 +1460,7 @@ type ProbeQuestion struct {
 
 func (x *ProbeQuestion) Reset() {
 	*x = ProbeQuestion{}
-	mi := &file_agents_proto_msgTypes[18]
+	mi := &file_agents_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1312,7 +1472,7 @@ func (x *ProbeQuestion) String() string {
 func (*ProbeQuestion) ProtoMessage() {}
 
 func (x *ProbeQuestion) ProtoReflect() protoreflect.Message {
-	mi := &file_agents_proto_msgTypes[18]
+	mi := &file_agents_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1325,7 +1485,7 @@ func (x *ProbeQuestion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbeQuestion.ProtoReflect.Descriptor instead.
 func (*ProbeQuestion) Descriptor() ([]byte, []int) {
-	return file_agents_proto_rawDescGZIP(), []int{18}
+	return file_agents_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ProbeQuestion) GetId() string {
@@ -1361,7 +1521,7 @@ type ProbeAnswer struct {
 
 func (x *ProbeAnswer) Reset() {
 	*x = ProbeAnswer{}
-	mi := &file_agents_proto_msgTypes[19]
+	mi := &file_agents_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1373,7 +1533,7 @@ func (x *ProbeAnswer) String() string {
 func (*ProbeAnswer) ProtoMessage() {}
 
 func (x *ProbeAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_agents_proto_msgTypes[19]
+	mi := &file_agents_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1386,7 +1546,7 @@ func (x *ProbeAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbeAnswer.ProtoReflect.Descriptor instead.
 func (*ProbeAnswer) Descriptor() ([]byte, []int) {
-	return file_agents_proto_rawDescGZIP(), []int{19}
+	return file_agents_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ProbeAnswer) GetId() string {
@@ -1426,27 +1586,30 @@ const file_agents_proto_rawDesc = "" +
 	"\arequest\x18\x01 \x01(\fR\arequest\"O\n" +
 	"\rRenewResponse\x12 \n" +
 	"\vcertificate\x18\x01 \x01(\fR\vcertificate\x12\x1c\n" +
-	"\tauthority\x18\x02 \x01(\fR\tauthority\"\xb6\x02\n" +
+	"\tauthority\x18\x02 \x01(\fR\tauthority\"\xe5\x02\n" +
 	"\tFromAgent\x12*\n" +
 	"\x05hello\x18\x01 \x01(\v2\x12.headgate.v1.HelloH\x00R\x05hello\x12*\n" +
 	"\x05facts\x18\x02 \x01(\v2\x12.headgate.v1.FactsH\x00R\x05facts\x12-\n" +
 	"\x06report\x18\x03 \x01(\v2\x13.headgate.v1.ReportH\x00R\x06report\x123\n" +
 	"\benforced\x18\x04 \x01(\v2\x15.headgate.v1.EnforcedH\x00R\benforced\x120\n" +
 	"\x05usage\x18\x05 \x01(\v2\x18.headgate.v1.UsageAnswerH\x00R\x05usage\x120\n" +
-	"\x05probe\x18\x06 \x01(\v2\x18.headgate.v1.ProbeAnswerH\x00R\x05probeB\t\n" +
-	"\amessage\"\xda\x01\n" +
+	"\x05probe\x18\x06 \x01(\v2\x18.headgate.v1.ProbeAnswerH\x00R\x05probe\x12-\n" +
+	"\x04sets\x18\a \x01(\v2\x17.headgate.v1.SetsAnswerH\x00R\x04setsB\t\n" +
+	"\amessage\"\x8b\x02\n" +
 	"\aToAgent\x120\n" +
 	"\adesired\x18\x01 \x01(\v2\x14.headgate.v1.DesiredH\x00R\adesired\x12*\n" +
 	"\x05watch\x18\x02 \x01(\v2\x12.headgate.v1.WatchH\x00R\x05watch\x122\n" +
 	"\x05usage\x18\x03 \x01(\v2\x1a.headgate.v1.UsageQuestionH\x00R\x05usage\x122\n" +
-	"\x05probe\x18\x04 \x01(\v2\x1a.headgate.v1.ProbeQuestionH\x00R\x05probeB\t\n" +
-	"\amessage\"\xce\x01\n" +
+	"\x05probe\x18\x04 \x01(\v2\x1a.headgate.v1.ProbeQuestionH\x00R\x05probe\x12/\n" +
+	"\x04sets\x18\x05 \x01(\v2\x19.headgate.v1.SetsQuestionH\x00R\x04setsB\t\n" +
+	"\amessage\"\xe2\x01\n" +
 	"\x05Hello\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12(\n" +
 	"\x05fence\x18\x02 \x01(\v2\x12.headgate.v1.FenceR\x05fence\x12B\n" +
 	"\n" +
 	"interfaces\x18\x03 \x03(\v2\".headgate.v1.Hello.InterfacesEntryR\n" +
-	"interfaces\x1a=\n" +
+	"interfaces\x12\x12\n" +
+	"\x04sets\x18\x04 \x01(\bR\x04sets\x1a=\n" +
 	"\x0fInterfacesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"9\n" +
@@ -1465,11 +1628,15 @@ const file_agents_proto_rawDesc = "" +
 	"\bdocument\x18\x03 \x01(\fR\bdocument\"2\n" +
 	"\bDocument\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\"\xb2\x01\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"\xbd\x02\n" +
 	"\bEnforced\x12(\n" +
 	"\x05fence\x18\x01 \x01(\v2\x12.headgate.v1.FenceR\x05fence\x12?\n" +
-	"\btroubles\x18\x02 \x03(\v2#.headgate.v1.Enforced.TroublesEntryR\btroubles\x1a;\n" +
+	"\btroubles\x18\x02 \x03(\v2#.headgate.v1.Enforced.TroublesEntryR\btroubles\x12I\n" +
+	"\fset_troubles\x18\x03 \x03(\v2&.headgate.v1.Enforced.SetTroublesEntryR\vsetTroubles\x1a;\n" +
 	"\rTroublesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a>\n" +
+	"\x10SetTroublesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"N\n" +
 	"\x05Facts\x12-\n" +
@@ -1515,7 +1682,15 @@ const file_agents_proto_rawDesc = "" +
 	"\x05drops\x18\t \x01(\x04R\x05drops\x12\x14\n" +
 	"\x05marks\x18\n" +
 	" \x01(\x04R\x05marks\x12#\n" +
-	"\runmet_seconds\x18\v \x01(\x04R\funmetSeconds\"M\n" +
+	"\runmet_seconds\x18\v \x01(\x04R\funmetSeconds\"\x1e\n" +
+	"\fSetsQuestion\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\"\\\n" +
+	"\n" +
+	"SetsAnswer\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x16\n" +
+	"\x06states\x18\x02 \x01(\fR\x06states\x12\x14\n" +
+	"\x05error\x18\x03 \x01(\tR\x05error\x12\x10\n" +
+	"\x03cut\x18\x04 \x01(\bR\x03cut\"M\n" +
 	"\rProbeQuestion\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\ameasure\x18\x02 \x01(\tR\ameasure\x12\x12\n" +
@@ -1541,7 +1716,7 @@ func file_agents_proto_rawDescGZIP() []byte {
 	return file_agents_proto_rawDescData
 }
 
-var file_agents_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_agents_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_agents_proto_goTypes = []any{
 	(*RenewRequest)(nil),  // 0: headgate.v1.RenewRequest
 	(*RenewResponse)(nil), // 1: headgate.v1.RenewResponse
@@ -1561,10 +1736,13 @@ var file_agents_proto_goTypes = []any{
 	(*UsageQuestion)(nil), // 15: headgate.v1.UsageQuestion
 	(*UsageAnswer)(nil),   // 16: headgate.v1.UsageAnswer
 	(*Usage)(nil),         // 17: headgate.v1.Usage
-	(*ProbeQuestion)(nil), // 18: headgate.v1.ProbeQuestion
-	(*ProbeAnswer)(nil),   // 19: headgate.v1.ProbeAnswer
-	nil,                   // 20: headgate.v1.Hello.InterfacesEntry
-	nil,                   // 21: headgate.v1.Enforced.TroublesEntry
+	(*SetsQuestion)(nil),  // 18: headgate.v1.SetsQuestion
+	(*SetsAnswer)(nil),    // 19: headgate.v1.SetsAnswer
+	(*ProbeQuestion)(nil), // 20: headgate.v1.ProbeQuestion
+	(*ProbeAnswer)(nil),   // 21: headgate.v1.ProbeAnswer
+	nil,                   // 22: headgate.v1.Hello.InterfacesEntry
+	nil,                   // 23: headgate.v1.Enforced.TroublesEntry
+	nil,                   // 24: headgate.v1.Enforced.SetTroublesEntry
 }
 var file_agents_proto_depIdxs = []int32{
 	4,  // 0: headgate.v1.FromAgent.hello:type_name -> headgate.v1.Hello
@@ -1572,30 +1750,33 @@ var file_agents_proto_depIdxs = []int32{
 	12, // 2: headgate.v1.FromAgent.report:type_name -> headgate.v1.Report
 	9,  // 3: headgate.v1.FromAgent.enforced:type_name -> headgate.v1.Enforced
 	16, // 4: headgate.v1.FromAgent.usage:type_name -> headgate.v1.UsageAnswer
-	19, // 5: headgate.v1.FromAgent.probe:type_name -> headgate.v1.ProbeAnswer
-	6,  // 6: headgate.v1.ToAgent.desired:type_name -> headgate.v1.Desired
-	14, // 7: headgate.v1.ToAgent.watch:type_name -> headgate.v1.Watch
-	15, // 8: headgate.v1.ToAgent.usage:type_name -> headgate.v1.UsageQuestion
-	18, // 9: headgate.v1.ToAgent.probe:type_name -> headgate.v1.ProbeQuestion
-	5,  // 10: headgate.v1.Hello.fence:type_name -> headgate.v1.Fence
-	20, // 11: headgate.v1.Hello.interfaces:type_name -> headgate.v1.Hello.InterfacesEntry
-	5,  // 12: headgate.v1.Desired.fence:type_name -> headgate.v1.Fence
-	7,  // 13: headgate.v1.Desired.interfaces:type_name -> headgate.v1.Interface
-	8,  // 14: headgate.v1.Desired.collectives:type_name -> headgate.v1.Document
-	5,  // 15: headgate.v1.Enforced.fence:type_name -> headgate.v1.Fence
-	21, // 16: headgate.v1.Enforced.troubles:type_name -> headgate.v1.Enforced.TroublesEntry
-	11, // 17: headgate.v1.Facts.devices:type_name -> headgate.v1.Device
-	13, // 18: headgate.v1.Report.devices:type_name -> headgate.v1.DeviceReport
-	17, // 19: headgate.v1.UsageAnswer.rows:type_name -> headgate.v1.Usage
-	2,  // 20: headgate.v1.Agents.Connect:input_type -> headgate.v1.FromAgent
-	0,  // 21: headgate.v1.Agents.Renew:input_type -> headgate.v1.RenewRequest
-	3,  // 22: headgate.v1.Agents.Connect:output_type -> headgate.v1.ToAgent
-	1,  // 23: headgate.v1.Agents.Renew:output_type -> headgate.v1.RenewResponse
-	22, // [22:24] is the sub-list for method output_type
-	20, // [20:22] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	21, // 5: headgate.v1.FromAgent.probe:type_name -> headgate.v1.ProbeAnswer
+	19, // 6: headgate.v1.FromAgent.sets:type_name -> headgate.v1.SetsAnswer
+	6,  // 7: headgate.v1.ToAgent.desired:type_name -> headgate.v1.Desired
+	14, // 8: headgate.v1.ToAgent.watch:type_name -> headgate.v1.Watch
+	15, // 9: headgate.v1.ToAgent.usage:type_name -> headgate.v1.UsageQuestion
+	20, // 10: headgate.v1.ToAgent.probe:type_name -> headgate.v1.ProbeQuestion
+	18, // 11: headgate.v1.ToAgent.sets:type_name -> headgate.v1.SetsQuestion
+	5,  // 12: headgate.v1.Hello.fence:type_name -> headgate.v1.Fence
+	22, // 13: headgate.v1.Hello.interfaces:type_name -> headgate.v1.Hello.InterfacesEntry
+	5,  // 14: headgate.v1.Desired.fence:type_name -> headgate.v1.Fence
+	7,  // 15: headgate.v1.Desired.interfaces:type_name -> headgate.v1.Interface
+	8,  // 16: headgate.v1.Desired.collectives:type_name -> headgate.v1.Document
+	5,  // 17: headgate.v1.Enforced.fence:type_name -> headgate.v1.Fence
+	23, // 18: headgate.v1.Enforced.troubles:type_name -> headgate.v1.Enforced.TroublesEntry
+	24, // 19: headgate.v1.Enforced.set_troubles:type_name -> headgate.v1.Enforced.SetTroublesEntry
+	11, // 20: headgate.v1.Facts.devices:type_name -> headgate.v1.Device
+	13, // 21: headgate.v1.Report.devices:type_name -> headgate.v1.DeviceReport
+	17, // 22: headgate.v1.UsageAnswer.rows:type_name -> headgate.v1.Usage
+	2,  // 23: headgate.v1.Agents.Connect:input_type -> headgate.v1.FromAgent
+	0,  // 24: headgate.v1.Agents.Renew:input_type -> headgate.v1.RenewRequest
+	3,  // 25: headgate.v1.Agents.Connect:output_type -> headgate.v1.ToAgent
+	1,  // 26: headgate.v1.Agents.Renew:output_type -> headgate.v1.RenewResponse
+	25, // [25:27] is the sub-list for method output_type
+	23, // [23:25] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_agents_proto_init() }
@@ -1610,12 +1791,14 @@ func file_agents_proto_init() {
 		(*FromAgent_Enforced)(nil),
 		(*FromAgent_Usage)(nil),
 		(*FromAgent_Probe)(nil),
+		(*FromAgent_Sets)(nil),
 	}
 	file_agents_proto_msgTypes[3].OneofWrappers = []any{
 		(*ToAgent_Desired)(nil),
 		(*ToAgent_Watch)(nil),
 		(*ToAgent_Usage)(nil),
 		(*ToAgent_Probe)(nil),
+		(*ToAgent_Sets)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1623,7 +1806,7 @@ func file_agents_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_agents_proto_rawDesc), len(file_agents_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

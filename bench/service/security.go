@@ -68,7 +68,7 @@ func may(role, method, operation string) bool {
 		return !change
 	case role != "tenant" && role != "foreign":
 		return false
-	case slices.Contains([]string{"listTenants", "getHost", "listHistory", "listCollectives", "getCollective", "getPolicy", "getProbe"}, operation):
+	case slices.Contains([]string{"listTenants", "getHost", "listHistory", "listCollectives", "listCollectiveStates", "getCollective", "getPolicy", "getProbe"}, operation):
 		return false // of the whole service, or a whole host
 	case !change:
 		return true

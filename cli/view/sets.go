@@ -148,6 +148,9 @@ func setHeading(s Set, theme Theme) string {
 	if s.Waiting {
 		state += theme.Dim(", its cgroup is not there")
 	}
+	if s.Trouble != "" {
+		state += theme.Dim(", " + s.Trouble)
+	}
 	since := (s.At - s.Since).Round(time.Second)
 	return fmt.Sprintf("%s  %s for %v, %s of %s, sent again %s (before %s)", theme.Bold(name), state, since,
 		Rate(s.Rate), orDash(s.Needs, Rate), percent(s.Resent), percent(s.ResentBefore))

@@ -19,6 +19,8 @@ type State struct {
 	Destination string `json:"destination,omitempty"`
 	// Waiting: its cgroup, or unit, is not there.
 	Waiting bool `json:"waiting,omitempty"`
+	// Trouble is why it is not as it is meant, as a service says of its hosts' sets.
+	Trouble string `json:"trouble,omitempty"`
 	// DryRun: caps are what it would do.
 	DryRun bool `json:"dry_run,omitempty"`
 	// At is on the kernel's monotonic clock, as is Since: when it was controlled, or let go.

@@ -1,0 +1,77 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"headgate/collective"
+)
+
+// FormatCollective prints a set of connections as a document that reads back the same.
+func FormatCollective(c collective.Policy) []byte {
+	p := &printer{}
+	p.line("kind: Collective")
+	p.line("name: %s", quote(c.Name))
+	if c.Cgroup != "" {
+		p.line("cgroup: %s", quote(c.Cgroup))
+	}
+	if c.Unit != "" {
+		p.line("unit: %s", quote(c.Unit))
+	}
+	if len(c.Rules) > 0 {
+		p.line("match:")
+		for _, r := range c.Rules {
+			p.line("  - {%s}", strings.Join(ruleFields(r), ", "))
+		}
+	}
+	if len(c.Join) > 0 {
+		var names []string
+		for _, name := range c.Join {
+			names = append(names, quote(name))
+		}
+		p.line("join: [%s]", strings.Join(names, ", "))
+	}
+	if c.PerDestination {
+		p.line("per: destination")
+	}
+	if c.Seed {
+		p.line("law: seed")
+	}
+	return []byte(p.String())
+}
+
+func ruleFields(r collective.Rule) (out []string) {
+	ports := func(p collective.Ports) string {
+		if p.From == p.To {
+			return strconv.Itoa(int(p.From))
+		}
+		return fmt.Sprintf("%d-%d", p.From, p.To)
+	}
+	if r.Local.IsValid() {
+		out = append(out, "src: "+prefixText(r.Local))
+	}
+	if r.Remote.IsValid() {
+		out = append(out, "dst: "+prefixText(r.Remote))
+	}
+	if r.LocalPort != (collective.Ports{}) {
+		out = append(out, "sport: "+ports(r.LocalPort))
+	}
+	if r.RemotePort != (collective.Ports{}) {
+		out = append(out, "dport: "+ports(r.RemotePort))
+	}
+	if r.Weight > 0 {
+		out = append(out, "weight: "+strconv.FormatFloat(r.Weight, 'g', -1, 64))
+	}
+	return out
+}
+
+// Orderly sorts sets that come from no file: by name, those that have all connections of their
+// cgroup or unit after those that choose among them.
+func Orderly(sets []collective.Policy) {
+	slices.SortFunc(sets, func(a, b collective.Policy) int {
+		return cmp.Or(cmp.Compare(min(len(b.Rules), 1), min(len(a.Rules), 1)), strings.Compare(a.Name, b.Name))
+	})
+}
