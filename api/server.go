@@ -124,7 +124,7 @@ func (s *Server) admit(r *http.Request, path string, item *openapi3.PathItem, op
 		if err != nil {
 			return r, err
 		}
-		if !may(p.Role, operation.OperationID) {
+		if !may(p.Role, operation.OperationID) || p.Tenant != "" && !may(store.TenantRole, operation.OperationID) {
 			return r, refuse(http.StatusForbidden, "the role %s may not do that", p.Role)
 		}
 		if wait := s.limits.take(p, s.requests(r.Context(), p)); wait > 0 {

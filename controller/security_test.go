@@ -124,6 +124,9 @@ func TestTokens(t *testing.T) {
 	s.mustAs(a, http.StatusCreated, "POST", "/v1/tokens", `{"name": "child", "role": "viewer", "life": "1h"}`).into(t, &made)
 	s.mustAs(made.Token, 200, "GET", group("a"), "")
 	s.mustAs(made.Token, 403, "PUT", group("a/x"), `{}`)
+	// What is of a whole host is not a tenant's, and so not its viewers'.
+	s.mustAs(made.Token, 403, "GET", "/v1/hosts/h1/policy", "")
+	s.mustAs(made.Token, 403, "GET", "/v1/hosts/h1/collective-states", "")
 	s.mustAs(b, 404, "DELETE", "/v1/tokens/"+made.ID, "")
 	s.mustAs(a, 204, "DELETE", "/v1/tokens/"+made.ID, "")
 	s.mustAs(made.Token, 401, "GET", group("a"), "")
