@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"headgate/group"
+	"headgate/shaper"
 )
 
 // Claim is an agent's file NS.agent: whose lock says that it runs, and whose text
@@ -19,7 +21,7 @@ import (
 type Claim struct {
 	file    *os.File
 	text    claimText
-	earlier map[string]string
+	earlier claimText // what an earlier agent wrote, as far as it was not taken yet
 }
 
 // claimText is what is in the file.
@@ -30,6 +32,9 @@ type claimText struct {
 	// Made are marks of the plans that an agent put in force, by device. They
 	// outlive it, so that the next one knows what to take away.
 	Made map[string]string `json:"made"`
+	// Assigned are connections that an agent put in groups, by device. One more may be here than
+	// is there: they are written down before it is done.
+	Assigned map[string][]shaper.Conn `json:"assigned,omitempty"`
 }
 
 // claimPath is the file for the network namespace of the calling thread.
@@ -62,7 +67,7 @@ func NewClaim(dir string, files []string) (*Claim, error) {
 		}
 		return nil, &os.PathError{Op: "lock", Path: name, Err: err}
 	}
-	c := &Claim{file: f, earlier: before.Made}
+	c := &Claim{file: f, earlier: before}
 	c.text.PID, c.text.Files = os.Getpid(), files
 	return c, nil
 }
@@ -72,14 +77,21 @@ func (c *Claim) Close() error { return c.file.Close() }
 
 // takeMade is the mark of what an earlier agent put in force on a device, once.
 func (c *Claim) takeMade(dev string) string {
-	mine := c.earlier[dev]
-	delete(c.earlier, dev)
+	mine := c.earlier.Made[dev]
+	delete(c.earlier.Made, dev)
 	return mine
 }
 
-func (c *Claim) write(devs []string, made map[string]string) error {
+// takeAssigned are the connections that an earlier agent put in groups on a device, once.
+func (c *Claim) takeAssigned(dev string) []shaper.Conn {
+	conns := c.earlier.Assigned[dev]
+	delete(c.earlier.Assigned, dev)
+	return conns
+}
+
+func (c *Claim) write(devs []string, made map[string]string, assigned map[string][]shaper.Conn) error {
 	next := c.text
-	next.Devs, next.Made = devs, made
+	next.Devs, next.Made, next.Assigned = devs, made, assigned
 	if reflect.DeepEqual(next, c.text) {
 		return nil
 	}
@@ -99,10 +111,12 @@ func (c *Claim) write(devs []string, made map[string]string) error {
 	return nil
 }
 
+// mostClaim has room for hundreds of thousands of connections.
+const mostClaim = 64 << 20
+
 func readClaim(f *os.File) (t claimText) {
-	text := make([]byte, 1<<20)
-	n, _ := f.ReadAt(text, 0)
-	_ = json.Unmarshal(text[:n], &t) // an empty or damaged file claims nothing
+	text, _ := io.ReadAll(io.NewSectionReader(f, 0, mostClaim))
+	_ = json.Unmarshal(text, &t) // an empty or damaged file claims nothing
 	return t
 }
 

@@ -25,8 +25,8 @@ type memory struct {
 	said   string // the last complaint, which is not repeated
 	// trouble is why what is wanted is not in force, "" if it is.
 	trouble string
-	// assigned are the connections that the agent put in groups.
-	assigned []shaper.Assignment
+	// assigned are the connections that the agent, or an earlier one, put in groups.
+	assigned []shaper.Conn
 }
 
 // decide says what to do about a device on which state is in force, or nothing

@@ -34,7 +34,7 @@ func (a *Agent) survey() error {
 	for index, w := range wanted {
 		m := a.devices[index]
 		if m == nil {
-			m = &memory{force: true}
+			m = &memory{force: true, assigned: a.Claim.takeAssigned(w.plan.Dev)}
 			a.devices[index] = m
 		}
 		if m.want == nil || m.want.cause != w.cause {
@@ -148,7 +148,7 @@ func (a *Agent) give(m *memory, engine group.Engine, p shaper.Plan) error {
 		return err
 	}
 	if mark(p) == mark(m.want.plan) { // what was applied by hand may have other groups
-		if err := m.assign(e); err != nil {
+		if err := a.assign(m, e); err != nil {
 			return err
 		}
 	}
@@ -167,28 +167,6 @@ func (a *Agent) give(m *memory, engine group.Engine, p shaper.Plan) error {
 		m.mine = mark(p)
 		a.claim()
 	}
-	return nil
-}
-
-// assign puts connections in groups, and gives others back to the rules.
-func (m *memory) assign(e shaper.Shaper) error {
-	var gone []shaper.Conn
-	for _, had := range m.assigned {
-		if !slices.ContainsFunc(m.want.connections, func(w shaper.Assignment) bool { return w.Conn == had.Conn }) {
-			gone = append(gone, had.Conn)
-		}
-	}
-	if len(gone) > 0 {
-		if err := e.Unassign(m.name, gone); err != nil {
-			return err
-		}
-	}
-	if len(m.want.connections) > 0 {
-		if err := e.Assign(m.name, m.want.connections); err != nil {
-			return err
-		}
-	}
-	m.assigned = m.want.connections
 	return nil
 }
 
@@ -237,8 +215,11 @@ func (a *Agent) tellAbsent(devices []Device) {
 // claim tells others what is ours. Without it the agent works, but what it made
 // on devices that are taken out of the files while it is stopped stays.
 func (a *Agent) claim() {
-	made := map[string]string{}
+	made, assigned := map[string]string{}, map[string][]shaper.Conn{}
 	for _, m := range a.devices {
+		if len(m.assigned) > 0 {
+			assigned[m.name] = m.assigned
+		}
 		if m.mine != "" {
 			made[m.name] = m.mine
 		}
@@ -247,7 +228,7 @@ func (a *Agent) claim() {
 	for _, i := range a.set.Interfaces {
 		devs = append(devs, i.Dev)
 	}
-	if err := a.Claim.write(devs, made); err != nil {
+	if err := a.Claim.write(devs, made, assigned); err != nil {
 		a.Log.Warn("what the agent has made cannot be written down", "error", err)
 	}
 }
