@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -29,6 +30,8 @@ type claimText struct {
 	PID   int      `json:"pid"`
 	Files []string `json:"files"`
 	Devs  []string `json:"devs"` // names and patterns in the files
+	// Sources are the files that each is from, or the controller.
+	Sources []string `json:"sources,omitempty"`
 	// Made are marks of the plans that an agent put in force, by device. They
 	// outlive it, so that the next one knows what to take away.
 	Made map[string]string `json:"made"`
@@ -89,9 +92,9 @@ func (c *Claim) takeAssigned(dev string) []shaper.Conn {
 	return conns
 }
 
-func (c *Claim) write(devs []string, made map[string]string, assigned map[string][]shaper.Conn) error {
+func (c *Claim) write(devs, sources []string, made map[string]string, assigned map[string][]shaper.Conn) error {
 	next := c.text
-	next.Devs, next.Made, next.Assigned = devs, made, assigned
+	next.Devs, next.Sources, next.Made, next.Assigned = devs, sources, made, assigned
 	if reflect.DeepEqual(next, c.text) {
 		return nil
 	}
@@ -120,26 +123,32 @@ func readClaim(f *os.File) (t claimText) {
 	return t
 }
 
-// Owner tells which agent, that runs now, has a device in its files.
-func Owner(dir, dev string) (pid int, files []string, ok bool) {
+// Owner tells which agent, that runs now, has a device, and from where: a file, or the controller.
+func Owner(dir, dev string) (pid int, source string, ok bool) {
 	name, err := claimPath(dir)
 	if err != nil {
-		return 0, nil, false
+		return 0, "", false
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return 0, nil, false
+		return 0, "", false
 	}
 	defer f.Close()
 	// Shared, so that two who ask do not see each other.
 	if unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil {
-		return 0, nil, false
+		return 0, "", false
 	}
 	t := readClaim(f)
-	for _, d := range t.Devs {
-		if group.Takes(d, dev) {
-			return t.PID, t.Files, true
-		}
+	// As in config.Set.For: what names the device is before a pattern.
+	at := slices.Index(t.Devs, dev)
+	if at < 0 {
+		at = slices.IndexFunc(t.Devs, func(d string) bool { return group.Takes(d, dev) })
 	}
-	return 0, nil, false
+	if at < 0 {
+		return 0, "", false
+	}
+	if at < len(t.Sources) {
+		return t.PID, t.Sources[at], true
+	}
+	return t.PID, strings.Join(t.Files, " "), true // an agent of an earlier version
 }

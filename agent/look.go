@@ -224,11 +224,11 @@ func (a *Agent) claim() {
 			made[m.name] = m.mine
 		}
 	}
-	var devs []string
+	var devs, sources []string
 	for _, i := range a.set.Interfaces {
-		devs = append(devs, i.Dev)
+		devs, sources = append(devs, i.Dev), append(sources, i.File)
 	}
-	if err := a.Claim.write(devs, made, assigned); err != nil {
+	if err := a.Claim.write(devs, sources, made, assigned); err != nil {
 		a.Log.Warn("what the agent has made cannot be written down", "error", err)
 	}
 }

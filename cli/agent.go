@@ -188,11 +188,11 @@ func (l *logLevel) Set(s string) error {
 // what will become of a change by hand.
 func (a *app) warnAgent(what string, devs ...string) {
 	for _, dev := range devs {
-		pid, files, ok := agent.Owner(a.state, dev)
+		pid, source, ok := agent.Owner(a.state, dev)
 		if !ok {
 			continue
 		}
-		a.note("headgate: warning: %s is the agent's (process %d, -f %s): %s", dev, pid, strings.Join(files, " -f "), what)
+		a.note("headgate: warning: %s is the agent's (process %d, for %s): %s", dev, pid, source, what)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"headgate/agent"
 	"headgate/cli/view"
 	"headgate/group"
 	"headgate/shaper"
@@ -91,6 +92,9 @@ func (a *app) withSooner(dev string) (shaper.State, error) {
 	if err != nil {
 		return s, err
 	}
+	if _, source, ok := agent.Owner(a.state, dev); ok {
+		s.Owner = source
+	}
 	sooner, err := a.sooner(dev)
 	for _, what := range slices.Concat(sooner[:]...) {
 		s.Foreign = append(s.Foreign, what+", which sees packets before Headgate's filter")
@@ -126,7 +130,11 @@ func groupsTable(w io.Writer, states, before []shaper.State) error {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		fmt.Fprintf(w, "%s, enforced by %s\n", s.Dev, s.Engine)
+		owner := ""
+		if s.Owner != "" {
+			owner = ", kept in force by the agent for " + s.Owner
+		}
+		fmt.Fprintf(w, "%s, enforced by %s%s\n", s.Dev, s.Engine, owner)
 		var earlier shaper.State
 		if before != nil {
 			earlier = before[i]

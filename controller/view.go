@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -50,6 +52,13 @@ func (v view) State(host string) (out api.HostState, connected bool) {
 			one.Trouble = &trouble
 		}
 		devices = append(devices, one)
+	}
+	// What is wanted may be for a pattern, or for a device that is not there.
+	for _, name := range slices.Sorted(maps.Keys(l.enforced.GetTroubles())) {
+		if !slices.ContainsFunc(devices, func(d api.HostDevice) bool { return d.Name == name }) {
+			trouble := l.enforced.Troubles[name]
+			devices = append(devices, api.HostDevice{Name: name, Trouble: &trouble})
+		}
 	}
 	out.Devices = &devices
 	return out, true

@@ -76,6 +76,7 @@ type State struct {
 	Engine  group.Engine    `json:"engine"`
 	Plan    Plan            `json:"plan"`
 	At      time.Time       `json:"at"`
+	Owner   string          `json:"owner,omitempty"` // who keeps it so, as far as whoever shows it knows
 	Out     *DirectionState `json:"out,omitempty"`
 	In      *DirectionState `json:"in,omitempty"`
 	Foreign []string        `json:"foreign,omitempty"` // traffic control that is not ours, in words

@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"headgate/api"
+	"headgate/lab"
+	"headgate/lab/labtest"
+	"headgate/shaper"
+	"headgate/unit"
+)
+
+// device is what the service says of one of h1's.
+func (s *serving) device(name string) (out api.HostDevice, ok bool) {
+	s.t.Helper()
+	var host api.HostState
+	if err := json.Unmarshal(s.must("GET", "/v1/hosts/h1", ""), &host); err != nil {
+		s.t.Fatal(err)
+	}
+	if host.Devices != nil {
+		for _, d := range *host.Devices {
+			if d.Name == name {
+				return d, true
+			}
+		}
+	}
+	return out, false
+}
+
+// owned tells whether the service says of a device whose it is.
+func (s *serving) owned(name, owner string) func() bool {
+	return func() bool {
+		d, ok := s.device(name)
+		return ok && d.Owner != nil && string(*d.Owner) == owner
+	}
+}
+
+// A pattern that the service was given takes in the veth of each container as it comes, and again
+// when it comes again; what the container sends is in its group. A device that a file of the host
+// names is the file's, whatever the service was given, and the host and the service both say so.
+func TestServicePattern(t *testing.T) {
+	labtest.NeedRoot(t)
+	labtest.Try(t, func(t *labtest.Check) {
+		l := labtest.Rig(t, lab.RigOptions{Bottleneck: unit.Gbit, RTT: time.Millisecond})
+		node, dir := l.Node("server"), t.TempDir()
+		s := serve(t, node, dir)
+		local := filepath.Join(dir, "local.yaml")
+		if err := os.WriteFile(local, []byte("kind: Interface\ndev: vehost\nout: {limit: 50Mbit, groups: [{name: ours, default: true}]}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.kill()
+		s.agent = s.start("agent", "--dir", filepath.Join(dir, "agent"), "-f", local)
+		document := func(limit string) string {
+			return fmt.Sprintf(`{"perspective": "guest", "out": {"limit": %q, "groups": [{"name": "ping", "match": [{"proto": ["icmp"]}]}, {"name": "rest", "default": true}]}}`, limit)
+		}
+		s.must("PUT", "/v1/hosts/h1/interfaces/ve%2A", document("20Mbit"))
+		// container is a network namespace of its own, with the other end of a veth.
+		container := func(dev string, n int) *lab.Cmd {
+			t.Helper()
+			c := node.Command(t.Context(), "unshare", "-n", "sleep", "60")
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { c.Process.Kill(); c.Wait() })
+			pid := c.Process.Pid
+			s.eventually("the container has its namespace", func() bool {
+				a, err1 := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", pid))
+				b, err2 := os.Readlink("/proc/self/ns/net")
+				x := labtest.Run(t, node, "readlink", "/proc/self/ns/net")
+				return err1 == nil && err2 == nil && a != b && a != strings.TrimSpace(x)
+			})
+			labtest.Run(t, node, "sh", "-ec", fmt.Sprintf(`
+				ip link add %[1]s type veth peer name inside
+				ip link set inside netns %[3]d
+				ip addr add 10.77.%[2]d.1/24 dev %[1]s
+				ip link set %[1]s up
+				nsenter -t %[3]d -n sh -ec 'ip link set inside name eth0; ip addr add 10.77.%[2]d.2/24 dev eth0; ip link set eth0 up'`, dev, n, pid))
+			return c
+		}
+		shown := func(dev string) (out shaper.State) {
+			t.Helper()
+			var states []shaper.State
+			if err := json.Unmarshal([]byte(s.here("show", "groups", "-o", "json")), &states); err != nil {
+				t.Fatal(err)
+			}
+			for _, state := range states {
+				if state.Dev == dev {
+					return state
+				}
+			}
+			return out
+		}
+		for n, dev := range []string{"ve0", "ve1", "ve0"} {
+			c := container(dev, n)
+			s.eventually(dev+" is the controller's", s.owned(dev, "controller"))
+			s.eventually(dev+" has its groups", func() bool { return shown(dev).Plan.Out != nil })
+			labtest.Run(t, node, "nsenter", "-t", fmt.Sprint(c.Process.Pid), "-n", "ping", "-q", "-c", "5", "-i", "0.02", fmt.Sprintf("10.77.%d.1", n))
+			got := shown(dev)
+			if got.Out.Groups[0].Path != "ping" || got.Out.Groups[0].Packets < 5 || got.Owner != "controller" || got.Plan.Out.Limit != 20*unit.Mbit {
+				t.Errorf("of %s it shows %+v, for %q", dev, got.Out.Groups, got.Owner)
+			}
+			if n == 0 {
+				// With what holds it the namespace goes, and with that the veth.
+				c.Process.Kill()
+				c.Wait()
+				s.eventually(dev+" is gone", func() bool { _, there := s.device(dev); return !there })
+			}
+		}
+		s.must("PUT", "/v1/hosts/h1/interfaces/ve%2A", document("30Mbit"))
+		s.eventually("all have the new limit", func() bool {
+			return shown("ve0").Plan.Out.Limit == 30*unit.Mbit && shown("ve1").Plan.Out.Limit == 30*unit.Mbit
+		})
+
+		s.must("PUT", "/v1/hosts/h1/interfaces/vehost", document("40Mbit"))
+		s.eventually("before there is one, a trouble says whose it is", func() bool {
+			d, ok := s.device("vehost")
+			return ok && d.Trouble != nil && strings.Contains(*d.Trouble, "a file of this host names it")
+		})
+		container("vehost", 9)
+		s.eventually("vehost is the file's", s.owned("vehost", "local"))
+		s.eventually("vehost has the file's groups", func() bool { return shown("vehost").Plan.Out != nil })
+		if got := shown("vehost"); got.Owner != local || got.Plan.Out.Limit != 50*unit.Mbit {
+			t.Errorf("vehost is %q's, and has %v", got.Owner, got.Plan.Out.Limit)
+		}
+		if said := s.here("show"); !strings.Contains(said, "vehost, enforced by htb, kept in force by the agent for "+local) || !strings.Contains(said, "ve1, enforced by htb, kept in force by the agent for controller") {
+			t.Errorf("show says %s", said)
+		}
+		// Whose it is goes over with the file.
+		if err := os.WriteFile(local, []byte("kind: Interface\ndev: none0\nout: {limit: 50Mbit, groups: [{name: ours, default: true}]}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.agent.Process.Signal(syscall.SIGHUP)
+		s.eventually("vehost is the controller's", s.owned("vehost", "controller"))
+		s.eventually("vehost has the controller's groups", func() bool { return shown("vehost").Plan.Out.Limit == 40*unit.Mbit })
+		s.must("DELETE", "/v1/hosts/h1/interfaces/ve%2A", "")
+		s.eventually("the others are given back", func() bool { return shown("ve0").Plan.Out == nil && shown("ve1").Plan.Out == nil })
+		if d, ok := s.device("ve1"); !ok || *d.Owner != "nobody" {
+			t.Errorf("ve1 is %+v", d)
+		}
+	})
+}
