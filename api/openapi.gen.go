@@ -62,6 +62,30 @@ func (e HostDeviceOwner) Valid() bool {
 	}
 }
 
+// Defines values for HostFeatureState.
+const (
+	Limited HostFeatureState = "limited"
+	Missing HostFeatureState = "missing"
+	Ok      HostFeatureState = "ok"
+	Unknown HostFeatureState = "unknown"
+)
+
+// Valid indicates whether the value is a known member of the HostFeatureState enum.
+func (e HostFeatureState) Valid() bool {
+	switch e {
+	case Limited:
+		return true
+	case Missing:
+		return true
+	case Ok:
+		return true
+	case Unknown:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for InterfaceEngine.
 const (
 	Htb     InterfaceEngine = "htb"
@@ -469,6 +493,16 @@ type HostDeviceOwner string
 // HostDevices defines model for HostDevices.
 type HostDevices = []HostDevice
 
+// HostFeature defines model for HostFeature.
+type HostFeature struct {
+	Found *string          `json:"found,omitempty"`
+	Name  string           `json:"name"`
+	State HostFeatureState `json:"state"`
+}
+
+// HostFeatureState defines model for HostFeature.State.
+type HostFeatureState string
+
 // HostList defines model for HostList.
 type HostList struct {
 	Items []HostState `json:"items"`
@@ -485,7 +519,13 @@ type HostState struct {
 
 	// Enforced The epoch and revision that its agent has in force.
 	Enforced *string `json:"enforced,omitempty"`
-	Name     *Name   `json:"name,omitempty"`
+
+	// Features What the machine can do, as headgate doctor finds it.
+	Features *[]HostFeature `json:"features,omitempty"`
+
+	// Kernel Its release.
+	Kernel *string `json:"kernel,omitempty"`
+	Name   *Name   `json:"name,omitempty"`
 
 	// Revoked Its agent is not spoken to.
 	Revoked *bool   `json:"revoked,omitempty"`

@@ -48,7 +48,9 @@ type remoteAgent struct {
 	names       []string                       // devices and patterns, in their order
 	states      []shaper.State
 	at          time.Time
-	told        map[string]string // names that were reported, by device
+	told        map[string]string   // names that were reported, by device
+	features    []*agents.Feature   // of this machine
+	foreign     map[string][]string // others' traffic control, by device
 }
 
 func (a *app) openRemote(dir string, kernel agent.Kernel, files func() (config.Set, error)) (*remoteAgent, error) {
@@ -208,7 +210,7 @@ func (r *remoteAgent) facts() *agents.Facts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	clear(r.told)
-	out := &agents.Facts{}
+	out := &agents.Facts{Features: r.features}
 	var u unix.Utsname
 	if unix.Uname(&u) == nil {
 		out.Kernel = unix.ByteSliceToString(u.Release[:])
@@ -218,7 +220,7 @@ func (r *remoteAgent) facts() *agents.Facts {
 		slog.Warn("the devices of this host cannot be told of", "error", err)
 	}
 	for _, dev := range devices {
-		d := &agents.Device{Name: dev.Name, Up: dev.Up, Mtu: int32(dev.MTU), Owner: "nobody"}
+		d := &agents.Device{Name: dev.Name, Up: dev.Up, Mtu: int32(dev.MTU), Owner: "nobody", Foreign: r.foreign[dev.Name]}
 		if owner := r.owners[r.of(dev.Name)]; owner != "" {
 			d.Owner = owner
 		}
@@ -297,6 +299,7 @@ func (r *remoteAgent) run(ctx context.Context, ag *agent.Agent) error {
 		r.sets.Run(ctx)
 		close(alone)
 	}()
+	go r.discover(ctx)
 	go func() {
 		err := r.link.Run(ctx)
 		if err != nil {

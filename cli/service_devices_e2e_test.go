@@ -146,3 +146,60 @@ func TestServicePattern(t *testing.T) {
 		}
 	})
 }
+
+// The service says what others have put on a device, until it is gone, and what the machine can do.
+func TestServiceFacts(t *testing.T) {
+	labtest.NeedRoot(t)
+	labtest.Try(t, func(t *labtest.Check) {
+		l := labtest.Rig(t, lab.RigOptions{Bottleneck: unit.Gbit, RTT: time.Millisecond})
+		node := l.Node("server")
+		labtest.Run(t, node, "sh", "-ec", "ip link add other0 type veth peer name other1; ip link set other0 up; tc qdisc add dev other0 root tbf rate 1mbit burst 10k latency 50ms")
+		s := serve(t, node, t.TempDir())
+		foreign := func(name string) string {
+			t.Helper()
+			d, _ := s.device(name)
+			if d.Foreign == nil {
+				return ""
+			}
+			return strings.Join(*d.Foreign, "\n")
+		}
+		s.eventually("others' queueing discipline is told of", func() bool { return strings.Contains(foreign("other0"), "tbf") })
+		if got := foreign("other1"); got != "" {
+			t.Errorf("of other1 it says %q", got)
+		}
+		// What is wanted there is refused, and says so as well.
+		s.must("PUT", "/v1/hosts/h1/interfaces/other0", `{"out": {"limit": "10Mbit", "groups": [{"name": "rest", "default": true}]}}`)
+		s.eventually("it is in the way", func() bool {
+			d, _ := s.device("other0")
+			return d.Trouble != nil && strings.Contains(*d.Trouble, "tbf")
+		})
+		labtest.Run(t, node, "tc", "qdisc", "del", "dev", "other0", "root")
+		for range 4 { // it is looked for every ten seconds
+			if foreign("other0") == "" {
+				break
+			}
+			time.Sleep(5 * time.Second)
+		}
+		if got := foreign("other0"); got != "" {
+			t.Errorf("after it is gone it says %q", got)
+		}
+		s.eventually("it is in force then", func() bool {
+			d, _ := s.device("other0")
+			return d.Trouble == nil && strings.Contains(s.here("show"), "other0, enforced by htb")
+		})
+		var host api.HostState
+		s.eventually("the machine's features are told", func() bool {
+			if err := json.Unmarshal(s.must("GET", "/v1/hosts/h1", ""), &host); err != nil {
+				t.Fatal(err)
+			}
+			return host.Features != nil
+		})
+		has := map[string]string{}
+		for _, f := range *host.Features {
+			has[f.Name] = string(f.State)
+		}
+		if has["HTB"] != "ok" || has["cgroup v2"] != "ok" || host.Kernel == nil || *host.Kernel == "" {
+			t.Errorf("features are %v, the kernel %v", has, host.Kernel)
+		}
+	})
+}

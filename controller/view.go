@@ -37,6 +37,18 @@ func (v view) State(host string) (out api.HostState, connected bool) {
 	if l.facts == nil {
 		return out, true
 	}
+	out.Kernel = &l.facts.Kernel
+	if len(l.facts.Features) > 0 {
+		features := []api.HostFeature{}
+		for _, f := range l.facts.Features {
+			one := api.HostFeature{Name: f.Name, State: api.HostFeatureState(f.State)}
+			if f.Found != "" {
+				one.Found = &f.Found
+			}
+			features = append(features, one)
+		}
+		out.Features = &features
+	}
 	devices := api.HostDevices{}
 	for _, d := range l.facts.Devices {
 		mtu, owner := int(d.Mtu), api.HostDeviceOwner(d.Owner)

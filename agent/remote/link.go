@@ -84,6 +84,15 @@ func (l *Link) SetTroubles(troubles map[string]string) {
 	}
 }
 
+// Another has the link tell again what there is.
+func (l *Link) Another() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.enforced != nil { // else it is told with the rest
+		l.another()
+	}
+}
+
 func (l *Link) another() {
 	select {
 	case l.tell <- struct{}{}:

@@ -778,6 +778,7 @@ type Facts struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Devices       []*Device              `protobuf:"bytes,1,rep,name=devices,proto3" json:"devices,omitempty"`
 	Kernel        string                 `protobuf:"bytes,2,opt,name=kernel,proto3" json:"kernel,omitempty"`
+	Features      []*Feature             `protobuf:"bytes,3,rep,name=features,proto3" json:"features,omitempty"` // as "headgate doctor" finds them
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -826,6 +827,73 @@ func (x *Facts) GetKernel() string {
 	return ""
 }
 
+func (x *Facts) GetFeatures() []*Feature {
+	if x != nil {
+		return x.Features
+	}
+	return nil
+}
+
+type Feature struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	State         string                 `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"` // ok, limited, missing or unknown
+	Found         string                 `protobuf:"bytes,3,opt,name=found,proto3" json:"found,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Feature) Reset() {
+	*x = Feature{}
+	mi := &file_agents_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Feature) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Feature) ProtoMessage() {}
+
+func (x *Feature) ProtoReflect() protoreflect.Message {
+	mi := &file_agents_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Feature.ProtoReflect.Descriptor instead.
+func (*Feature) Descriptor() ([]byte, []int) {
+	return file_agents_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Feature) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Feature) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *Feature) GetFound() string {
+	if x != nil {
+		return x.Found
+	}
+	return ""
+}
+
 type Device struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -840,7 +908,7 @@ type Device struct {
 
 func (x *Device) Reset() {
 	*x = Device{}
-	mi := &file_agents_proto_msgTypes[11]
+	mi := &file_agents_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -852,7 +920,7 @@ func (x *Device) String() string {
 func (*Device) ProtoMessage() {}
 
 func (x *Device) ProtoReflect() protoreflect.Message {
-	mi := &file_agents_proto_msgTypes[11]
+	mi := &file_agents_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -865,7 +933,7 @@ func (x *Device) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Device.ProtoReflect.Descriptor instead.
 func (*Device) Descriptor() ([]byte, []int) {
-	return file_agents_proto_rawDescGZIP(), []int{11}
+	return file_agents_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Device) GetName() string {
@@ -922,7 +990,7 @@ type Report struct {
 
 func (x *Report) Reset() {
 	*x = Report{}
-	mi := &file_agents_proto_msgTypes[12]
+	mi := &file_agents_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -934,7 +1002,7 @@ func (x *Report) String() string {
 func (*Report) ProtoMessage() {}
 
 func (x *Report) ProtoReflect() protoreflect.Message {
-	mi := &file_agents_proto_msgTypes[12]
+	mi := &file_agents_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -947,7 +1015,7 @@ func (x *Report) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Report.ProtoReflect.Descriptor instead.
 func (*Report) Descriptor() ([]byte, []int) {
-	return file_agents_proto_rawDescGZIP(), []int{12}
+	return file_agents_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Report) GetAtNs() int64 {
@@ -980,7 +1048,7 @@ type DeviceReport struct {
 
 func (x *DeviceReport) Reset() {
 	*x = DeviceReport{}
-	mi := &file_agents_proto_msgTypes[13]
+	mi := &file_agents_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -992,7 +1060,7 @@ func (x *DeviceReport) String() string {
 func (*DeviceReport) ProtoMessage() {}
 
 func (x *DeviceReport) ProtoReflect() protoreflect.Message {
-	mi := &file_agents_proto_msgTypes[13]
+	mi := &file_agents_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1005,7 +1073,7 @@ func (x *DeviceReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceReport.ProtoReflect.Descriptor instead.
 func (*DeviceReport) Descriptor() ([]byte, []int) {
-	return file_agents_proto_rawDescGZIP(), []int{13}
+	return file_agents_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DeviceReport) GetDev() string {
@@ -1066,7 +1134,7 @@ type Watch struct {
 
 func (x *Watch) Reset() {
 	*x = Watch{}
-	mi := &file_agents_proto_msgTypes[14]
+	mi := &file_agents_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1078,7 +1146,7 @@ func (x *Watch) String() string {
 func (*Watch) ProtoMessage() {}
 
 func (x *Watch) ProtoReflect() protoreflect.Message {
-	mi := &file_agents_proto_msgTypes[14]
+	mi := &file_agents_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1091,7 +1159,7 @@ func (x *Watch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Watch.ProtoReflect.Descriptor instead.
 func (*Watch) Descriptor() ([]byte, []int) {
-	return file_agents_proto_rawDescGZIP(), []int{14}
+	return file_agents_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Watch) GetClosely() bool {
@@ -1112,7 +1180,7 @@ type UsageQuestion struct {
 
 func (x *UsageQuestion) Reset() {
 	*x = UsageQuestion{}
-	mi := &file_agents_proto_msgTypes[15]
+	mi := &file_agents_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1124,7 +1192,7 @@ func (x *UsageQuestion) String() string {
 func (*UsageQuestion) ProtoMessage() {}
 
 func (x *UsageQuestion) ProtoReflect() protoreflect.Message {
-	mi := &file_agents_proto_msgTypes[15]
+	mi := &file_agents_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1137,7 +1205,7 @@ func (x *UsageQuestion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageQuestion.ProtoReflect.Descriptor instead.
 func (*UsageQuestion) Descriptor() ([]byte, []int) {
-	return file_agents_proto_rawDescGZIP(), []int{15}
+	return file_agents_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *UsageQuestion) GetId() uint64 {
@@ -1171,7 +1239,7 @@ type UsageAnswer struct {
 
 func (x *UsageAnswer) Reset() {
 	*x = UsageAnswer{}
-	mi := &file_agents_proto_msgTypes[16]
+	mi := &file_agents_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1183,7 +1251,7 @@ func (x *UsageAnswer) String() string {
 func (*UsageAnswer) ProtoMessage() {}
 
 func (x *UsageAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_agents_proto_msgTypes[16]
+	mi := &file_agents_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1196,7 +1264,7 @@ func (x *UsageAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageAnswer.ProtoReflect.Descriptor instead.
 func (*UsageAnswer) Descriptor() ([]byte, []int) {
-	return file_agents_proto_rawDescGZIP(), []int{16}
+	return file_agents_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *UsageAnswer) GetId() uint64 {
@@ -1232,7 +1300,7 @@ type Usage struct {
 
 func (x *Usage) Reset() {
 	*x = Usage{}
-	mi := &file_agents_proto_msgTypes[17]
+	mi := &file_agents_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1244,7 +1312,7 @@ func (x *Usage) String() string {
 func (*Usage) ProtoMessage() {}
 
 func (x *Usage) ProtoReflect() protoreflect.Message {
-	mi := &file_agents_proto_msgTypes[17]
+	mi := &file_agents_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1257,7 +1325,7 @@ func (x *Usage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Usage.ProtoReflect.Descriptor instead.
 func (*Usage) Descriptor() ([]byte, []int) {
-	return file_agents_proto_rawDescGZIP(), []int{17}
+	return file_agents_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Usage) GetDev() string {
@@ -1346,7 +1414,7 @@ type SetsQuestion struct {
 
 func (x *SetsQuestion) Reset() {
 	*x = SetsQuestion{}
-	mi := &file_agents_proto_msgTypes[18]
+	mi := &file_agents_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1358,7 +1426,7 @@ func (x *SetsQuestion) String() string {
 func (*SetsQuestion) ProtoMessage() {}
 
 func (x *SetsQuestion) ProtoReflect() protoreflect.Message {
-	mi := &file_agents_proto_msgTypes[18]
+	mi := &file_agents_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1371,7 +1439,7 @@ func (x *SetsQuestion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetsQuestion.ProtoReflect.Descriptor instead.
 func (*SetsQuestion) Descriptor() ([]byte, []int) {
-	return file_agents_proto_rawDescGZIP(), []int{18}
+	return file_agents_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SetsQuestion) GetId() uint64 {
@@ -1393,7 +1461,7 @@ type SetsAnswer struct {
 
 func (x *SetsAnswer) Reset() {
 	*x = SetsAnswer{}
-	mi := &file_agents_proto_msgTypes[19]
+	mi := &file_agents_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1405,7 +1473,7 @@ func (x *SetsAnswer) String() string {
 func (*SetsAnswer) ProtoMessage() {}
 
 func (x *SetsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_agents_proto_msgTypes[19]
+	mi := &file_agents_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1418,7 +1486,7 @@ func (x *SetsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetsAnswer.ProtoReflect.Descriptor instead.
 func (*SetsAnswer) Descriptor() ([]byte, []int) {
-	return file_agents_proto_rawDescGZIP(), []int{19}
+	return file_agents_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SetsAnswer) GetId() uint64 {
@@ -1460,7 +1528,7 @@ type ProbeQuestion struct {
 
 func (x *ProbeQuestion) Reset() {
 	*x = ProbeQuestion{}
-	mi := &file_agents_proto_msgTypes[20]
+	mi := &file_agents_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1472,7 +1540,7 @@ func (x *ProbeQuestion) String() string {
 func (*ProbeQuestion) ProtoMessage() {}
 
 func (x *ProbeQuestion) ProtoReflect() protoreflect.Message {
-	mi := &file_agents_proto_msgTypes[20]
+	mi := &file_agents_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1485,7 +1553,7 @@ func (x *ProbeQuestion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbeQuestion.ProtoReflect.Descriptor instead.
 func (*ProbeQuestion) Descriptor() ([]byte, []int) {
-	return file_agents_proto_rawDescGZIP(), []int{20}
+	return file_agents_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ProbeQuestion) GetId() string {
@@ -1521,7 +1589,7 @@ type ProbeAnswer struct {
 
 func (x *ProbeAnswer) Reset() {
 	*x = ProbeAnswer{}
-	mi := &file_agents_proto_msgTypes[21]
+	mi := &file_agents_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1533,7 +1601,7 @@ func (x *ProbeAnswer) String() string {
 func (*ProbeAnswer) ProtoMessage() {}
 
 func (x *ProbeAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_agents_proto_msgTypes[21]
+	mi := &file_agents_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1546,7 +1614,7 @@ func (x *ProbeAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbeAnswer.ProtoReflect.Descriptor instead.
 func (*ProbeAnswer) Descriptor() ([]byte, []int) {
-	return file_agents_proto_rawDescGZIP(), []int{21}
+	return file_agents_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ProbeAnswer) GetId() string {
@@ -1638,10 +1706,15 @@ const file_agents_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a>\n" +
 	"\x10SetTroublesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"N\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x80\x01\n" +
 	"\x05Facts\x12-\n" +
 	"\adevices\x18\x01 \x03(\v2\x13.headgate.v1.DeviceR\adevices\x12\x16\n" +
-	"\x06kernel\x18\x02 \x01(\tR\x06kernel\"\x8b\x01\n" +
+	"\x06kernel\x18\x02 \x01(\tR\x06kernel\x120\n" +
+	"\bfeatures\x18\x03 \x03(\v2\x14.headgate.v1.FeatureR\bfeatures\"I\n" +
+	"\aFeature\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\x12\x14\n" +
+	"\x05found\x18\x03 \x01(\tR\x05found\"\x8b\x01\n" +
 	"\x06Device\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02up\x18\x02 \x01(\bR\x02up\x12\x10\n" +
@@ -1716,7 +1789,7 @@ func file_agents_proto_rawDescGZIP() []byte {
 	return file_agents_proto_rawDescData
 }
 
-var file_agents_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_agents_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_agents_proto_goTypes = []any{
 	(*RenewRequest)(nil),  // 0: headgate.v1.RenewRequest
 	(*RenewResponse)(nil), // 1: headgate.v1.RenewResponse
@@ -1729,54 +1802,56 @@ var file_agents_proto_goTypes = []any{
 	(*Document)(nil),      // 8: headgate.v1.Document
 	(*Enforced)(nil),      // 9: headgate.v1.Enforced
 	(*Facts)(nil),         // 10: headgate.v1.Facts
-	(*Device)(nil),        // 11: headgate.v1.Device
-	(*Report)(nil),        // 12: headgate.v1.Report
-	(*DeviceReport)(nil),  // 13: headgate.v1.DeviceReport
-	(*Watch)(nil),         // 14: headgate.v1.Watch
-	(*UsageQuestion)(nil), // 15: headgate.v1.UsageQuestion
-	(*UsageAnswer)(nil),   // 16: headgate.v1.UsageAnswer
-	(*Usage)(nil),         // 17: headgate.v1.Usage
-	(*SetsQuestion)(nil),  // 18: headgate.v1.SetsQuestion
-	(*SetsAnswer)(nil),    // 19: headgate.v1.SetsAnswer
-	(*ProbeQuestion)(nil), // 20: headgate.v1.ProbeQuestion
-	(*ProbeAnswer)(nil),   // 21: headgate.v1.ProbeAnswer
-	nil,                   // 22: headgate.v1.Hello.InterfacesEntry
-	nil,                   // 23: headgate.v1.Enforced.TroublesEntry
-	nil,                   // 24: headgate.v1.Enforced.SetTroublesEntry
+	(*Feature)(nil),       // 11: headgate.v1.Feature
+	(*Device)(nil),        // 12: headgate.v1.Device
+	(*Report)(nil),        // 13: headgate.v1.Report
+	(*DeviceReport)(nil),  // 14: headgate.v1.DeviceReport
+	(*Watch)(nil),         // 15: headgate.v1.Watch
+	(*UsageQuestion)(nil), // 16: headgate.v1.UsageQuestion
+	(*UsageAnswer)(nil),   // 17: headgate.v1.UsageAnswer
+	(*Usage)(nil),         // 18: headgate.v1.Usage
+	(*SetsQuestion)(nil),  // 19: headgate.v1.SetsQuestion
+	(*SetsAnswer)(nil),    // 20: headgate.v1.SetsAnswer
+	(*ProbeQuestion)(nil), // 21: headgate.v1.ProbeQuestion
+	(*ProbeAnswer)(nil),   // 22: headgate.v1.ProbeAnswer
+	nil,                   // 23: headgate.v1.Hello.InterfacesEntry
+	nil,                   // 24: headgate.v1.Enforced.TroublesEntry
+	nil,                   // 25: headgate.v1.Enforced.SetTroublesEntry
 }
 var file_agents_proto_depIdxs = []int32{
 	4,  // 0: headgate.v1.FromAgent.hello:type_name -> headgate.v1.Hello
 	10, // 1: headgate.v1.FromAgent.facts:type_name -> headgate.v1.Facts
-	12, // 2: headgate.v1.FromAgent.report:type_name -> headgate.v1.Report
+	13, // 2: headgate.v1.FromAgent.report:type_name -> headgate.v1.Report
 	9,  // 3: headgate.v1.FromAgent.enforced:type_name -> headgate.v1.Enforced
-	16, // 4: headgate.v1.FromAgent.usage:type_name -> headgate.v1.UsageAnswer
-	21, // 5: headgate.v1.FromAgent.probe:type_name -> headgate.v1.ProbeAnswer
-	19, // 6: headgate.v1.FromAgent.sets:type_name -> headgate.v1.SetsAnswer
+	17, // 4: headgate.v1.FromAgent.usage:type_name -> headgate.v1.UsageAnswer
+	22, // 5: headgate.v1.FromAgent.probe:type_name -> headgate.v1.ProbeAnswer
+	20, // 6: headgate.v1.FromAgent.sets:type_name -> headgate.v1.SetsAnswer
 	6,  // 7: headgate.v1.ToAgent.desired:type_name -> headgate.v1.Desired
-	14, // 8: headgate.v1.ToAgent.watch:type_name -> headgate.v1.Watch
-	15, // 9: headgate.v1.ToAgent.usage:type_name -> headgate.v1.UsageQuestion
-	20, // 10: headgate.v1.ToAgent.probe:type_name -> headgate.v1.ProbeQuestion
-	18, // 11: headgate.v1.ToAgent.sets:type_name -> headgate.v1.SetsQuestion
+	15, // 8: headgate.v1.ToAgent.watch:type_name -> headgate.v1.Watch
+	16, // 9: headgate.v1.ToAgent.usage:type_name -> headgate.v1.UsageQuestion
+	21, // 10: headgate.v1.ToAgent.probe:type_name -> headgate.v1.ProbeQuestion
+	19, // 11: headgate.v1.ToAgent.sets:type_name -> headgate.v1.SetsQuestion
 	5,  // 12: headgate.v1.Hello.fence:type_name -> headgate.v1.Fence
-	22, // 13: headgate.v1.Hello.interfaces:type_name -> headgate.v1.Hello.InterfacesEntry
+	23, // 13: headgate.v1.Hello.interfaces:type_name -> headgate.v1.Hello.InterfacesEntry
 	5,  // 14: headgate.v1.Desired.fence:type_name -> headgate.v1.Fence
 	7,  // 15: headgate.v1.Desired.interfaces:type_name -> headgate.v1.Interface
 	8,  // 16: headgate.v1.Desired.collectives:type_name -> headgate.v1.Document
 	5,  // 17: headgate.v1.Enforced.fence:type_name -> headgate.v1.Fence
-	23, // 18: headgate.v1.Enforced.troubles:type_name -> headgate.v1.Enforced.TroublesEntry
-	24, // 19: headgate.v1.Enforced.set_troubles:type_name -> headgate.v1.Enforced.SetTroublesEntry
-	11, // 20: headgate.v1.Facts.devices:type_name -> headgate.v1.Device
-	13, // 21: headgate.v1.Report.devices:type_name -> headgate.v1.DeviceReport
-	17, // 22: headgate.v1.UsageAnswer.rows:type_name -> headgate.v1.Usage
-	2,  // 23: headgate.v1.Agents.Connect:input_type -> headgate.v1.FromAgent
-	0,  // 24: headgate.v1.Agents.Renew:input_type -> headgate.v1.RenewRequest
-	3,  // 25: headgate.v1.Agents.Connect:output_type -> headgate.v1.ToAgent
-	1,  // 26: headgate.v1.Agents.Renew:output_type -> headgate.v1.RenewResponse
-	25, // [25:27] is the sub-list for method output_type
-	23, // [23:25] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	24, // 18: headgate.v1.Enforced.troubles:type_name -> headgate.v1.Enforced.TroublesEntry
+	25, // 19: headgate.v1.Enforced.set_troubles:type_name -> headgate.v1.Enforced.SetTroublesEntry
+	12, // 20: headgate.v1.Facts.devices:type_name -> headgate.v1.Device
+	11, // 21: headgate.v1.Facts.features:type_name -> headgate.v1.Feature
+	14, // 22: headgate.v1.Report.devices:type_name -> headgate.v1.DeviceReport
+	18, // 23: headgate.v1.UsageAnswer.rows:type_name -> headgate.v1.Usage
+	2,  // 24: headgate.v1.Agents.Connect:input_type -> headgate.v1.FromAgent
+	0,  // 25: headgate.v1.Agents.Renew:input_type -> headgate.v1.RenewRequest
+	3,  // 26: headgate.v1.Agents.Connect:output_type -> headgate.v1.ToAgent
+	1,  // 27: headgate.v1.Agents.Renew:output_type -> headgate.v1.RenewResponse
+	26, // [26:28] is the sub-list for method output_type
+	24, // [24:26] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_agents_proto_init() }
@@ -1806,7 +1881,7 @@ func file_agents_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_agents_proto_rawDesc), len(file_agents_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   25,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"headgate/api/agents"
+	"headgate/cli/doctor"
+	"headgate/group"
+)
+
+// Ours, of what is found out beside the loop.
+const (
+	// foreignEvery: nobody says that others' traffic control is there, so it is looked for.
+	foreignEvery = 10 * time.Second
+	// mostForeign bounds how many devices are asked closely, and mostWords what is told of one.
+	mostForeign, mostWords, mostWord = 256, 8, 300
+	doctorPatience                   = time.Minute
+)
+
+// discover finds out what this machine can do, once, and then again and again what others' traffic
+// control there is, until ctx ends.
+func (r *remoteAgent) discover(ctx context.Context) {
+	features, err := examined(ctx)
+	if err != nil && ctx.Err() == nil {
+		slog.Warn("what this machine can do is not known", "error", err)
+	}
+	r.mu.Lock()
+	r.features = features
+	r.mu.Unlock()
+	r.link.Another()
+	for tick := time.NewTicker(foreignEvery); ; {
+		r.mu.Lock()
+		before, states := r.foreign, r.states
+		r.mu.Unlock()
+		now := map[string][]string{}
+		shaped := map[string]bool{}
+		for _, s := range states {
+			shaped[s.Dev] = true
+			if len(s.Foreign) > 0 {
+				now[s.Dev] = bounded(s.Foreign)
+			}
+		}
+		for _, dev := range suspects() {
+			if what := doctor.Foreign(r.app.engines[group.HTB], dev); !shaped[dev] && len(what) > 0 {
+				now[dev] = bounded(what)
+			}
+		}
+		if !reflect.DeepEqual(now, before) {
+			r.mu.Lock()
+			r.foreign = now
+			r.mu.Unlock()
+			r.link.Another()
+		}
+		select {
+		case <-ctx.Done():
+			tick.Stop()
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// suspects are devices with a queueing discipline that somebody gave them: what the kernel gives
+// a device by itself has no handle.
+func suspects() (devs []string) {
+	all, err := netlink.QdiscList(nil)
+	if err != nil {
+		return nil
+	}
+	for _, q := range all {
+		a := q.Attrs()
+		if a.Handle == 0 || len(devs) == mostForeign {
+			continue
+		}
+		l, err := netlink.LinkByIndex(a.LinkIndex)
+		if err == nil && !slices.Contains(devs, l.Attrs().Name) {
+			devs = append(devs, l.Attrs().Name)
+		}
+	}
+	return devs
+}
+
+// bounded is no more than a controller should be told of one device.
+func bounded(words []string) (out []string) {
+	for i, w := range words {
+		if i == mostWords {
+			return append(out, fmt.Sprintf("and %d more", len(words)-i))
+		}
+		out = append(out, wrap(w, mostWord))
+	}
+	return out
+}
+
+// examined is what the doctor finds of this machine. It is a process of its own, because it tries
+// things in a network namespace that it makes.
+func examined(ctx context.Context) (out []*agents.Feature, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, doctorPatience)
+	defer cancel()
+	text, err := exec.CommandContext(ctx, self, "doctor", "-o", "json").Output()
+	var report doctor.Report
+	if wrong := json.Unmarshal(text, &report); wrong != nil {
+		if err == nil { // else it says what is missing by its exit code as well
+			err = wrong
+		}
+		return nil, fmt.Errorf("the doctor does not say: %w", err)
+	}
+	for _, c := range report.Checks {
+		if c.About == doctor.Machine {
+			out = append(out, &agents.Feature{Name: c.Name, State: string(c.State), Found: wrap(c.Found, mostWord)})
+		}
+	}
+	return out, nil
+}
