@@ -178,8 +178,8 @@ func (s *Server) GetPolicy(w http.ResponseWriter, r *http.Request, host string) 
 	show(w, r, Policy{Text: text.String()}, err)
 }
 
-// PutPolicy makes a host's devices and sets what a file says, and leaves others alone, as apply does. Whose
-// groups are stays, where they stay.
+// PutPolicy makes a host's devices and sets what a file says, and leaves others alone, as apply
+// does. Whose groups are stays, where they stay.
 func (s *Server) PutPolicy(w http.ResponseWriter, r *http.Request, host string, _ PutPolicyParams) {
 	want, err := body[Policy](r)
 	if err != nil {
