@@ -24,7 +24,7 @@ func Check(p collective.Policy) error {
 // which weights, rules or users are others keeps what it has learnt of the connections that stay
 // in it. What could not be done is told by set, which is as it was before then, or not there.
 func (h *Host) Change(policies []collective.Policy) (troubles map[string]error, err error) {
-	err = h.between(func() { troubles = h.change(policies) })
+	err = h.asks.Do(func() { troubles = h.change(policies) })
 	return troubles, err
 }
 

@@ -62,7 +62,7 @@ func TestChange(t *testing.T) {
 		}
 	}
 	cycles := func() (all []control) {
-		r.between(func() {
+		r.asks.Do(func() {
 			for _, s := range r.sets {
 				for _, p := range s.parts {
 					all = append(all, p.control)

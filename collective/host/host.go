@@ -10,6 +10,7 @@ import (
 
 	"headgate/collective"
 	"headgate/collective/sockops"
+	"headgate/internal/ask"
 )
 
 // Ours.
@@ -35,14 +36,14 @@ type Host struct {
 	by    map[uint32]*set
 	dry   bool
 	// asks are what others want done between two looks.
-	asks chan func()
+	asks ask.Loop
 	slow time.Duration // the last slow tick
 }
 
 // New watches the policies' connections, until Close. With dry it caps nothing, and only tells
 // what it would do.
 func New(table *sockops.Table, policies []collective.Policy, dry bool) (*Host, error) {
-	h := &Host{table: table, by: map[uint32]*set{}, dry: dry, asks: make(chan func())}
+	h := &Host{table: table, by: map[uint32]*set{}, dry: dry, asks: make(ask.Loop)}
 	if err := h.begin(policies); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}

@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"headgate/collective"
 	"headgate/collective/sockops"
 	"headgate/lab/labtest"
@@ -185,7 +183,7 @@ func TestJoin(t *testing.T) {
 	before := descriptors(t)
 	for range 3 {
 		with(t, b, func(fd int) {
-			if _, err := call(name, request{Join: "asked", Weight: 1}, unix.UnixRights(fd, fd, fd)); err == nil || !strings.Contains(err.Error(), "more than one descriptor") {
+			if _, err := call(name, request{Join: "asked", Weight: 1}, fd, fd, fd); err == nil || !strings.Contains(err.Error(), "more than one descriptor") {
 				t.Errorf("three descriptors: %v", err)
 			}
 		})
@@ -201,7 +199,7 @@ func TestJoin(t *testing.T) {
 	with(t, a, func(fd int) {
 		for user, want := range map[uint32]bool{0: true, 1001: true, 1002: false} {
 			var err error
-			if e := r.between(func() { err = r.adopt(user, request{Join: "asked", Weight: 2}, fd) }); e != nil {
+			if e := r.asks.Do(func() { err = r.adopt(user, request{Join: "asked", Weight: 2}, fd) }); e != nil {
 				t.Fatal(e)
 			}
 			if (err == nil) != want {

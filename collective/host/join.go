@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"headgate/collective/sockops"
+	"headgate/internal/ask"
 )
 
 // adopt takes a connection into a set, for a user who asks.
@@ -22,7 +23,7 @@ func (h *Host) adopt(user uint32, r request, fd int) error {
 	case s == nil:
 		return fmt.Errorf("there is no set %q: write %s", r.Join, strings.Join(names, " or "))
 	case !s.allows(user):
-		return denied(fmt.Sprintf("the user %d may not join the set %s: name it under \"join\" in its configuration", user, r.Join))
+		return ask.Denied(fmt.Sprintf("the user %d may not join the set %s: name it under \"join\" in its configuration", user, r.Join))
 	case fd < 0:
 		return errors.New("no connection came with the request: pass its descriptor beside it (SCM_RIGHTS)")
 	case !(r.Weight >= 0 && r.Weight <= 1e6):

@@ -6,13 +6,12 @@ import (
 	"math"
 	"net/netip"
 	"os"
-	"os/user"
 	"slices"
-	"strconv"
 	"time"
 
 	"headgate/collective"
 	"headgate/collective/sockops"
+	"headgate/internal/ask"
 	"headgate/internal/cgroup2"
 	"headgate/unit"
 )
@@ -73,19 +72,11 @@ type member struct {
 func newSet(p collective.Policy) (*set, error) {
 	s := &set{policy: p, number: number(p.Name), parts: map[netip.Addr]*part{}, members: map[collective.ID]*member{}}
 	for _, name := range p.Join {
-		id := name
-		if _, err := strconv.ParseUint(name, 10, 32); err != nil {
-			u, err := user.Lookup(name)
-			if err != nil {
-				return nil, fmt.Errorf("set %s: nobody joins as %s: %w", p.Name, name, err)
-			}
-			id = u.Uid
-		}
-		n, err := strconv.ParseUint(id, 10, 32)
+		n, err := ask.User(name)
 		if err != nil {
-			return nil, fmt.Errorf("set %s: the user %s has the number %q", p.Name, name, id)
+			return nil, fmt.Errorf("set %s: nobody joins as %s: %w", p.Name, name, err)
 		}
-		s.users = append(s.users, uint32(n))
+		s.users = append(s.users, n)
 	}
 	if !p.PerDestination {
 		s.part(netip.Addr{})

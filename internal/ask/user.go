@@ -1,0 +1,24 @@
+package ask
+
+import (
+	"fmt"
+	"os/user"
+	"strconv"
+)
+
+// User is the number of a user, who is called by name or by that.
+func User(name string) (uint32, error) {
+	id := name
+	if _, err := strconv.ParseUint(name, 10, 32); err != nil {
+		u, err := user.Lookup(name)
+		if err != nil {
+			return 0, err
+		}
+		id = u.Uid
+	}
+	n, err := strconv.ParseUint(id, 10, 32)
+	if err != nil {
+		return 0, fmt.Errorf("the user %s has the number %q", name, id)
+	}
+	return uint32(n), nil
+}
