@@ -263,12 +263,17 @@ func set(g *group.Group, name string, value json.RawMessage) error {
 			g.Match = nil
 		case "default":
 			g.Default = false
+		case "join":
+			g.Join = nil
 		}
 		return nil
 	}
-	to := map[string]any{"guarantee": &g.Guarantee, "ceiling": &g.Ceiling, "priority": &g.Priority, "match": &g.Match, "default": &g.Default}[name]
-	if name == "match" {
-		g.Match = nil // a list is replaced
+	to := map[string]any{"guarantee": &g.Guarantee, "ceiling": &g.Ceiling, "priority": &g.Priority, "match": &g.Match, "default": &g.Default, "join": &g.Join}[name]
+	switch name { // a list is replaced
+	case "match":
+		g.Match = nil
+	case "join":
+		g.Join = nil
 	}
 	if err := json.Unmarshal(value, to); err != nil {
 		return wrong(name, err)

@@ -370,10 +370,13 @@ type Group struct {
 	// Guarantee A rate, or a share of the parent's such as 40%.
 	//
 	// Examples: 40%
-	Guarantee *Amount     `json:"guarantee,omitempty"`
-	Match     *[]Selector `json:"match,omitempty"`
-	Name      *Name       `json:"name,omitempty"`
-	Priority  *int        `json:"priority,omitempty"`
+	Guarantee *Amount `json:"guarantee,omitempty"`
+
+	// Join Whose programs may put connections of their own in the group and in those in it, at the agent's socket on the host.
+	Join     *Users      `json:"join,omitempty"`
+	Match    *[]Selector `json:"match,omitempty"`
+	Name     *Name       `json:"name,omitempty"`
+	Priority *int        `json:"priority,omitempty"`
 
 	// Tenant Whose it is; for operators.
 	Tenant *Name `json:"tenant,omitempty"`
@@ -390,6 +393,7 @@ type GroupPatch struct {
 	Ceiling   *string     `json:"ceiling,omitempty"`
 	Default   *bool       `json:"default,omitempty"`
 	Guarantee *string     `json:"guarantee,omitempty"`
+	Join      *[]User     `json:"join,omitempty"`
 	Match     *[]Selector `json:"match,omitempty"`
 	Priority  *int        `json:"priority,omitempty"`
 	Tenant    *string     `json:"tenant,omitempty"`
@@ -431,8 +435,11 @@ type GroupState struct {
 	// Guarantee A rate, or a share of the parent's such as 40%.
 	//
 	// Examples: 40%
-	Guarantee *Amount     `json:"guarantee,omitempty"`
-	Match     *[]Selector `json:"match,omitempty"`
+	Guarantee *Amount `json:"guarantee,omitempty"`
+
+	// Join Whose programs may put connections of their own in the group and in those in it, at the agent's socket on the host.
+	Join  *Users      `json:"join,omitempty"`
+	Match *[]Selector `json:"match,omitempty"`
 
 	// Most What it never gets more than.
 	//
@@ -733,6 +740,14 @@ type UsageList struct {
 	// Missing Hosts whose agents did not answer.
 	Missing *[]string `json:"missing,omitempty"`
 }
+
+// User A user of the host, by name or number.
+//
+// Examples: backup, 1001
+type User = string
+
+// Users Whose programs may put connections of their own in the group and in those in it, at the agent's socket on the host.
+type Users = []User
 
 // DryRun defines model for dryRun.
 type DryRun = bool

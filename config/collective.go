@@ -129,14 +129,7 @@ func unitName(s string) (string, error) {
 	return s, nil
 }
 
-var userPattern = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_.-]*\$?|[0-9]+)$`)
-
-func users(s string) ([]string, error) {
-	if !userPattern.MatchString(s) {
-		return nil, fmt.Errorf("%q is not a user: write a name, such as postgres, or a number", s)
-	}
-	return []string{s}, nil
-}
+func users(s string) ([]string, error) { return []string{s}, group.CheckUser(s) }
 
 func cgroupPath(s string) (string, error) {
 	if !path.IsAbs(s) || path.Clean(s) != s {

@@ -128,6 +128,7 @@ func (d *decoder) groups(out *[]group.Group) func(*node, string) {
 				{"priority", one(d, &g.Priority, priority)},
 				{"match", d.match(&g.Match)},
 				{"default", one(d, &g.Default, boolean)},
+				{"join", oneOrMore(d, &g.Join, users)},
 				{"groups", d.groups(&g.Groups)},
 			})
 			name := join(key, "name")

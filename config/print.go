@@ -87,6 +87,9 @@ func (p *printer) group(g group.Group) {
 	if g.Default {
 		p.line("default: true")
 	}
+	if len(g.Join) > 0 {
+		p.line("join: [%s]", strings.Join(texts(g.Join, quote), ", "))
+	}
 	if len(g.Match) > 0 {
 		p.line("match:")
 		for _, s := range g.Match {

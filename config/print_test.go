@@ -91,6 +91,9 @@ func drawGroups(t *rapid.T, depth int, priorities, cgroups bool) (out []group.Gr
 		if priorities {
 			g.Priority = rapid.IntRange(0, group.MaxPriority).Draw(t, "priority")
 		}
+		for range rapid.IntRange(0, 2).Draw(t, "joins") {
+			g.Join = append(g.Join, rapid.SampledFrom([]string{"backup", "1001", "null", "true", "host$", "_a.b-c"}).Draw(t, "join"))
+		}
 		for range rapid.IntRange(0, 2).Draw(t, "rules") {
 			g.Match = append(g.Match, drawSelector(t, cgroups))
 		}

@@ -92,6 +92,34 @@ func TestOnce(t *testing.T) {
 	}
 }
 
+// Who may put connections in a group is the operator's to say of a tenant's, and the tenant's of
+// what is in it.
+func TestJoin(t *testing.T) {
+	s := start(t)
+	a, _ := s.twoTenants()
+	patch := []string{"Content-Type", "application/merge-patch+json"}
+	s.mustAs(a, 200, "PUT", group("a/rest"), `{"default": true, "join": ["shop", "1001"]}`)
+	for _, c := range []struct {
+		token, path, body, want string
+		status                  int
+	}{
+		{a, "a/rest", `{"guarantee": "1Mbit"}`, `"join":["shop","1001"]`, 200},
+		{a, "a/rest", `{"join": ["x"]}`, `"join":["x"]`, 200},
+		{a, "a/rest", `{"join": ["two words"]}`, `"field":"join[0]"`, 422},
+		{a, "a/rest", `{"join": null}`, `"default":true,"path"`, 200},
+		{a, "a", `{"join": ["x"]}`, "the operator's to change", 403},
+		{s.operator, "a", `{"join": ["x"]}`, `"join":["x"]`, 200},
+	} {
+		if r := s.do(c.token, "PATCH", group(c.path), c.body, patch...); r.status != c.status || !strings.Contains(r.text, c.want) {
+			t.Errorf("%s %s: %d %s, want %d with %q", c.path, c.body, r.status, r.text, c.status, c.want)
+		}
+	}
+	policy := s.must(200, "GET", "/v1/hosts/h1/policy", "")
+	if !strings.Contains(policy.text, "join: [x]") {
+		t.Errorf("as a file it is %s", policy.text)
+	}
+}
+
 // What is wrong with a request is told by its fields.
 func TestInvalid(t *testing.T) {
 	s := start(t)

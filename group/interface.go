@@ -94,8 +94,11 @@ type Group struct {
 	// Default takes what no rule matches: of the direction, or, in a child of a
 	// group that has Match, of that group. Exactly one leaf of a direction
 	// (outside such groups) is its default.
-	Default bool    `json:"default,omitempty"`
-	Groups  []Group `json:"groups,omitempty"`
+	Default bool `json:"default,omitempty"`
+	// Join are users of the host, by name or number, whose programs may put
+	// connections of their own in the group, and in those below it.
+	Join   []string `json:"join,omitempty"`
+	Groups []Group  `json:"groups,omitempty"`
 }
 
 // Amount is a rate, given as such or as a share of the parent's. The zero Amount

@@ -215,6 +215,7 @@ func (r *resolver) groups(groups []Group, s scope) {
 			seen[g.Name] = where
 		}
 		n := r.node(g, where, s)
+		r.join(g.Join, where+".join")
 		index := len(r.tree.Nodes)
 		r.tree.Nodes = append(r.tree.Nodes, n)
 		match := r.match(g.Match, where, s.match)
@@ -248,6 +249,17 @@ func (r *resolver) groups(groups []Group, s scope) {
 		}
 	}
 	r.total(groups, s)
+}
+
+func (r *resolver) join(users []string, where string) {
+	for i, u := range users {
+		if err := CheckUser(u); err != nil {
+			r.problem(fmt.Sprintf("%s[%d]", where, i), "%v", err)
+		}
+	}
+	if len(users) > MaxValues {
+		r.problem(where, "%d users are too many for one group: the most is %d", len(users), MaxValues)
+	}
 }
 
 func (r *resolver) setDefault(f *fallback, node int, where string) {
