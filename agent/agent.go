@@ -13,6 +13,7 @@ import (
 
 	"headgate/config"
 	"headgate/group"
+	"headgate/internal/ask"
 	"headgate/shaper"
 )
 
@@ -53,6 +54,8 @@ type Agent struct {
 	fresh    bool            // the files were read since the last survey
 	surveyAt time.Time       // when to look next at what there is
 	devices  map[int]*memory // by index
+	asks     ask.Loop        // what programs of this host want
+	passed   map[uint32][]passed
 }
 
 // Kernel is what there is.
@@ -121,6 +124,9 @@ func (a *Agent) Run(ctx context.Context) error {
 				return fmt.Errorf("the kernel's notifications cannot be read any more: %w", e.Broken)
 			}
 			a.note(e)
+		case do := <-a.asks:
+			do()
+			continue
 		case <-meter.C:
 			a.read()
 			meter.Reset(untilWhole(time.Now(), a.MeterEvery))

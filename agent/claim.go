@@ -37,7 +37,7 @@ type claimText struct {
 	Made map[string]string `json:"made"`
 	// Assigned are connections that an agent put in groups, by device. One more may be here than
 	// is there: they are written down before it is done.
-	Assigned map[string][]shaper.Conn `json:"assigned,omitempty"`
+	Assigned map[string][]shaper.Assignment `json:"assigned,omitempty"`
 }
 
 // claimPath is the file for the network namespace of the calling thread.
@@ -86,13 +86,13 @@ func (c *Claim) takeMade(dev string) string {
 }
 
 // takeAssigned are the connections that an earlier agent put in groups on a device, once.
-func (c *Claim) takeAssigned(dev string) []shaper.Conn {
-	conns := c.earlier.Assigned[dev]
+func (c *Claim) takeAssigned(dev string) []shaper.Assignment {
+	list := c.earlier.Assigned[dev]
 	delete(c.earlier.Assigned, dev)
-	return conns
+	return list
 }
 
-func (c *Claim) write(devs, sources []string, made map[string]string, assigned map[string][]shaper.Conn) error {
+func (c *Claim) write(devs, sources []string, made map[string]string, assigned map[string][]shaper.Assignment) error {
 	next := c.text
 	next.Devs, next.Sources, next.Made, next.Assigned = devs, sources, made, assigned
 	if reflect.DeepEqual(next, c.text) {

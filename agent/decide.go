@@ -26,7 +26,7 @@ type memory struct {
 	// trouble is why what is wanted is not in force, "" if it is.
 	trouble string
 	// assigned are the connections that the agent, or an earlier one, put in groups.
-	assigned []shaper.Conn
+	assigned []shaper.Assignment
 }
 
 // decide says what to do about a device on which state is in force, or nothing

@@ -31,6 +31,8 @@ type machine struct {
 	force    map[int]*shaper.Plan // in force, by device index
 	drift    map[int]bool
 	foreign  map[int]bool
+	assigned map[string]string // groups by "dev connection"
+	full     string            // a device whose table takes no more
 	denied   bool
 	applied  []string // "time dev", each Apply that wrote
 	tried    []string // each Apply
@@ -45,7 +47,7 @@ type machine struct {
 func newMachine(t *testing.T, files string) *machine {
 	return &machine{
 		T: t, files: files, ids: map[string]uint64{}, events: make(chan Event, 64), reload: make(chan struct{}, 1),
-		force: map[int]*shaper.Plan{}, drift: map[int]bool{}, foreign: map[int]bool{}, start: time.Now(), dir: t.TempDir(),
+		force: map[int]*shaper.Plan{}, drift: map[int]bool{}, foreign: map[int]bool{}, assigned: map[string]string{}, start: time.Now(), dir: t.TempDir(),
 	}
 }
 
@@ -202,5 +204,23 @@ func (e fakeEngine) Clear(dev string) error {
 	return nil
 }
 
-func (e fakeEngine) Assign(string, []shaper.Assignment) error { return nil }
-func (e fakeEngine) Unassign(string, []shaper.Conn) error     { return nil }
+func (e fakeEngine) Assign(dev string, list []shaper.Assignment) error {
+	for _, a := range list {
+		if dev == e.full {
+			return errors.New("no room")
+		}
+		e.assigned[fmt.Sprint(dev, " ", a.Conn)] = a.Group
+	}
+	return nil
+}
+
+func (e fakeEngine) Unassign(dev string, list []shaper.Conn) error {
+	for _, c := range list {
+		delete(e.assigned, fmt.Sprint(dev, " ", c))
+	}
+	return nil
+}
+
+func (e fakeEngine) Assigned(dev string, c shaper.Conn) (string, error) {
+	return e.assigned[fmt.Sprint(dev, " ", c)], nil
+}

@@ -41,6 +41,7 @@ const soon = time.Second
 // Devices of the tests' own are veth pairs inside the host.
 type host struct {
 	*testing.T
+	lab    *lab.Lab
 	node   *lab.Node
 	far    string // the address of the other end
 	dir    string // the agent's files
@@ -54,7 +55,7 @@ func newHost(t *testing.T, documents ...string) *host {
 	l := labtest.Up(t, &lab.Topology{
 		Nodes: []lab.NodeSpec{{Name: "host"}, {Name: "far"}}, Links: []lab.LinkSpec{{Ends: [2]string{"host", "far"}}},
 	})
-	h := &host{T: t, node: l.Node("host"), dir: t.TempDir(), state: t.TempDir()}
+	h := &host{T: t, lab: l, node: l.Node("host"), dir: t.TempDir(), state: t.TempDir()}
 	far, err := l.Node("far").Addr(false)
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +86,7 @@ func (h *host) start() {
 	h.Helper()
 	h.log = &buffer{}
 	// Not h.Context: killing is a test's business, and Cleanup's.
-	h.agent = h.node.Command(context.Background(), os.Args[0], "agent", "-f", h.dir)
+	h.agent = h.node.Command(context.Background(), os.Args[0], "agent", "-f", h.dir, "--socket", h.socket())
 	h.agent.Env = append(os.Environ(), programEnv+"=1", "HEADGATE_STATE="+h.state, "NOTIFY_SOCKET="+filepath.Join(h.state, "n"))
 	h.agent.Stdout, h.agent.Stderr = h.log, h.log
 	if err := h.agent.Start(); err != nil {
@@ -101,6 +102,9 @@ func (h *host) start() {
 	})
 	h.told("READY=1")
 }
+
+// socket is where the agent listens to programs.
+func (h *host) socket() string { return filepath.Join(h.state, "s") }
 
 // told waits until the service manager is told something.
 func (h *host) told(what string) {

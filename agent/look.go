@@ -148,7 +148,7 @@ func (a *Agent) give(m *memory, engine group.Engine, p shaper.Plan) error {
 		return err
 	}
 	if mark(p) == mark(m.want.plan) { // what was applied by hand may have other groups
-		if err := a.assign(m, e); err != nil {
+		if err := a.place(m, e); err != nil {
 			return err
 		}
 	}
@@ -215,7 +215,7 @@ func (a *Agent) tellAbsent(devices []Device) {
 // claim tells others what is ours. Without it the agent works, but what it made
 // on devices that are taken out of the files while it is stopped stays.
 func (a *Agent) claim() {
-	made, assigned := map[string]string{}, map[string][]shaper.Conn{}
+	made, assigned := map[string]string{}, map[string][]shaper.Assignment{}
 	for _, m := range a.devices {
 		if len(m.assigned) > 0 {
 			assigned[m.name] = m.assigned

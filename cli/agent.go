@@ -38,6 +38,9 @@ anew; what "headgate clear" takes away there comes back at once.
 SIGHUP reads the files again; with mistakes in them, what they said before
 holds. A rule that names a cgroup waits until there is one.
 
+Programs put connections of theirs in groups that name their users under "join" at the
+agent's socket ("headgate assign --fd", docs/service.md).
+
 On a host that has joined a service ("headgate agent join") its controllers say what
 devices are to have that its files do not name. Cut off, the agent goes on with what it
 has.`,
@@ -52,6 +55,7 @@ has.`,
 	completeFlag(c, "log-level", oneOf("debug", "info", "warn", "error"))
 	dir := c.Flags().String("dir", agentDir, "the `DIR` in which a host that has joined a service keeps everything")
 	listen := c.Flags().String("metrics", "", "serve metrics of the groups for Prometheus at this `ADDRESS`, such as 127.0.0.1:9422, under /metrics")
+	socket := socketFlag(c, "let programs put connections of theirs in groups (join) at this `PATH`; \"\" is nowhere")
 	c.AddCommand(agentJoinCommand(a))
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		switch {
@@ -61,12 +65,12 @@ has.`,
 		case slices.Contains(*files, "-"):
 			return usageError{errors.New("standard input cannot be read again: write -f and a file or directory"), c.CommandPath()}
 		}
-		return a.agent(c.Context(), *files, *dir, *listen, slog.Level(level))
+		return a.agent(c.Context(), *files, *dir, *listen, agentSocket{*socket, c.Flags().Changed("socket")}, slog.Level(level))
 	}
 	return c
 }
 
-func (a *app) agent(ctx context.Context, files []string, dir, listen string, level slog.Level) error {
+func (a *app) agent(ctx context.Context, files []string, dir, listen string, socket agentSocket, level slog.Level) error {
 	load := func() (config.Set, error) {
 		if len(files) == 0 {
 			return config.Set{}, nil
@@ -112,6 +116,11 @@ func (a *app) agent(ctx context.Context, files []string, dir, listen string, lev
 		Lock: store.Lock, Pending: func() []string { return waiting(store) },
 		Notify: notify, Beat: beat, Log: log,
 	}
+	closeSocket, err := socket.open(ag)
+	if err != nil {
+		return err
+	}
+	defer closeSocket()
 	if listen != "" {
 		ag.MeterEvery = time.Second
 		ag.Metered = func(_ time.Time, states []shaper.State) { last.Store(&states) }

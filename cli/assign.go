@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"headgate/api/local"
 	"headgate/group"
 	"headgate/shaper"
 )
@@ -19,16 +20,29 @@ func assignCommand(a *app) *cobra.Command {
 		Short: "Put a connection in a group, now and before every rule",
 		Long: `Assign puts connections in a group, in each direction that has a group of that
 name. It lasts until unassign, clear, or a restart of the machine. A connection
-is a protocol and its two ends, in either order.`,
+is a protocol and its two ends, in either order.
+
+With --fd it is a connection that a process has open, whose descriptor is passed to the
+agent of this host. That needs no rights where the group's configuration names the user
+under "join". Without --dev it is on all of the agent's devices that have the group.`,
 		Example: `  headgate assign backup --dev eth0 --conn 'tcp 10.0.0.1:443 10.0.0.2:55000'
   headgate assign tenant/web --dev eth0 --conn 'udp [fd00::1]:53 [fd00::2]:999'
-  list-connections | headgate assign bulk --dev eth0 --conn -`,
+  list-connections | headgate assign bulk --dev eth0 --conn -
+  exec 3<>/dev/tcp/192.0.2.1/873; headgate assign backup --fd 3
+  headgate assign backup --pid 1234 --fd 7`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeGroups(),
 	}
 	dev, conns := a.connFlags(c)
+	fd := passedFlags(c)
 	output, at := outputFlag(c), thereFlags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := fd.needed(c, *dev, *conns); err != nil {
+			return err
+		}
+		if fd.given() {
+			return a.pass(fd, local.Request{Assign: args[0], Dev: *dev}, *output)
+		}
 		if at.asked() {
 			return a.assignThere(c, at, *dev, args[0], *conns)
 		}
@@ -36,9 +50,9 @@ is a protocol and its two ends, in either order.`,
 		if err != nil {
 			return err
 		}
-		path, err := groupPath(state.Plan, args[0])
+		path, err := state.Plan.Leaf(args[0])
 		if err != nil {
-			return fmt.Errorf("%s: %w", *dev, err)
+			return fmt.Errorf("%s: %w; it has %s", *dev, err, strings.Join(leaves(state.Plan), ", "))
 		}
 		assignments := make([]shaper.Assignment, len(list))
 		for i, one := range list {
@@ -60,12 +74,20 @@ func unassignCommand(a *app) *cobra.Command {
 		Use:   "unassign --dev DEV --conn CONNECTION",
 		Short: "Return a connection to the rules",
 		Example: `  headgate unassign --dev eth0 --conn 'tcp 10.0.0.1:443 10.0.0.2:55000'
-  list-connections | headgate unassign --dev eth0 --conn -`,
+  list-connections | headgate unassign --dev eth0 --conn -
+  headgate unassign --pid 1234 --fd 7`,
 		Args: cobra.NoArgs,
 	}
 	dev, conns := a.connFlags(c)
+	fd := passedFlags(c)
 	output, at := outputFlag(c), thereFlags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := fd.needed(c, *dev, *conns); err != nil {
+			return err
+		}
+		if fd.given() {
+			return a.pass(fd, local.Request{Unassign: true, Dev: *dev}, *output)
+		}
 		if at.asked() {
 			return a.assignThere(c, at, *dev, "", *conns)
 		}
@@ -94,7 +116,6 @@ type assigned struct {
 func (a *app) connFlags(c *cobra.Command) (dev *string, conns *[]string) {
 	dev = a.devFlag(c, "", "the device")
 	conns = c.Flags().StringArray("conn", nil, "the connection, such as 'tcp 10.0.0.1:443 10.0.0.2:55000', or - for one a line on standard input (may be repeated)")
-	required(c, "dev", "conn")
 	return dev, conns
 }
 
@@ -140,33 +161,6 @@ func (a *app) conns(c *cobra.Command, texts []string) (out []shaper.Conn, err er
 func parseConn(text string) (shaper.Conn, error) {
 	proto, a, b, err := group.ParseConn(text)
 	return shaper.Conn{Proto: proto, A: a, B: b}, err
-}
-
-// groupPath is the path of the leaf that a user calls name, in the directions
-// that have it.
-func groupPath(p shaper.Plan, name string) (string, error) {
-	var path string
-	var first error
-	for _, t := range []*group.Tree{p.Out, p.In} {
-		if t == nil {
-			continue
-		}
-		i, err := t.Find(name)
-		switch {
-		case err != nil:
-			if first == nil {
-				first = err
-			}
-		case path != "" && path != t.Nodes[i].Path:
-			return "", fmt.Errorf("%q is ambiguous: write %q or %q", name, path, t.Nodes[i].Path)
-		default:
-			path = t.Nodes[i].Path
-		}
-	}
-	if path == "" {
-		return "", fmt.Errorf("%w; it has %s", first, strings.Join(leaves(p), ", "))
-	}
-	return path, nil
 }
 
 // mostNamed groups are listed in a sentence; a device may have thousands.

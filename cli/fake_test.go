@@ -167,6 +167,16 @@ func (f fakeShaper) Unassign(dev string, _ []shaper.Conn) error {
 	return f.save(dev, d)
 }
 
+func (f fakeShaper) Assigned(dev string, c shaper.Conn) (string, error) {
+	d, _ := f.load(dev)
+	for _, a := range d.Assigned {
+		if a.Conn == c {
+			return a.Group, nil
+		}
+	}
+	return "", nil
+}
+
 func (f fakeShaper) Assignments(dev string) ([]shaper.Assignment, error) {
 	d, _ := f.load(dev)
 	return d.Assigned, nil

@@ -25,6 +25,31 @@ func (p Plan) Equal(o Plan) bool {
 		group.EqualTrees(p.Out, o.Out) && group.EqualTrees(p.In, o.In)
 }
 
+// Leaf is the path of the leaf that a user calls name, in the directions that have it.
+func (p Plan) Leaf(name string) (path string, err error) {
+	var first error
+	for _, t := range []*group.Tree{p.Out, p.In} {
+		if t == nil {
+			continue
+		}
+		i, err := t.Find(name)
+		switch {
+		case err != nil:
+			if first == nil {
+				first = err
+			}
+		case path != "" && path != t.Nodes[i].Path:
+			return "", fmt.Errorf("%q is ambiguous: write %q or %q", name, path, t.Nodes[i].Path)
+		default:
+			path = t.Nodes[i].Path
+		}
+	}
+	if path == "" {
+		return "", first
+	}
+	return path, nil
+}
+
 // Shaper enforces plans in the network namespace of the calling thread.
 type Shaper interface {
 	// Diff tells what Apply would do, in the order in which it would do it, and
@@ -42,6 +67,8 @@ type Shaper interface {
 	// is assigned already moves. Unassign returns them to the rules.
 	Assign(dev string, a []Assignment) error
 	Unassign(dev string, c []Conn) error
+	// Assigned is the group that a connection is assigned to, "" if it is to none.
+	Assigned(dev string, c Conn) (group string, err error)
 	// Clear takes away all that is ours on the device. A device without shaping
 	// of this engine is no error.
 	Clear(dev string) error

@@ -125,6 +125,26 @@ func (t table) remove(list []shaper.Conn, dev string) error {
 	return errors.Join(append(failed, t.announce())...)
 }
 
+// Assigned is the group that a connection is assigned to, "" if it is to none.
+func (d *Device) Assigned(conn shaper.Conn) (string, error) {
+	t, err := d.writable()
+	if err != nil {
+		return "", err
+	}
+	key := classifier.Keys(conn)[0]
+	there, err := t.lookup([]classifier.ConnKey{key})
+	if err != nil {
+		return "", fmt.Errorf("cannot read the assigned connections: %w", err)
+	}
+	paths := d.paths()
+	for _, in := range []bool{false, true} {
+		if path, ok := paths[directed{in, classifier.ClassOf(there[key], in)}]; ok {
+			return path, nil
+		}
+	}
+	return "", nil
+}
+
 // Assignments lists the connections that are assigned.
 func (d *Device) Assignments() ([]shaper.Assignment, error) {
 	t, err := d.assignments()

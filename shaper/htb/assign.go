@@ -21,6 +21,15 @@ func (e *Engine) Unassign(dev string, list []shaper.Conn) error {
 	})
 }
 
+// Assigned is the group that a connection is assigned to on a device, "" if it is to none.
+func (e *Engine) Assigned(dev string, c shaper.Conn) (path string, err error) {
+	err = with(dev, func(_ *nl.Conn, k *kernel) (err error) {
+		path, err = k.Assigned(c)
+		return err
+	})
+	return path, err
+}
+
 // Assignments lists the connections that are assigned on a device.
 func (e *Engine) Assignments(dev string) (out []shaper.Assignment, err error) {
 	err = with(dev, func(_ *nl.Conn, k *kernel) (err error) {

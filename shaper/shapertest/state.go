@@ -268,10 +268,22 @@ func assignLive(s *suite) {
 			s.Fatal(err)
 		}
 		moved("rest", "vip", 2)
+		assignedTo := func(want string) {
+			s.Helper()
+			for _, c := range append([]shaper.Conn{{Proto: group.TCP, A: conns[0].B, B: conns[0].A}}, conns...) {
+				var got string
+				s.do(func() (err error) { got, err = s.engine.Assigned(dev, c); return err })
+				if got != want {
+					s.Errorf("%v is assigned to %q, want %q", c, got, want)
+				}
+			}
+		}
+		assignedTo("vip")
 		// A change of the plan keeps assignments.
 		s.apply(onePlan(resolve(s, 90*unit.Mbit, percent("rest", 30, 0), percent("vip", 40, 1), percent("more", 5, 2)), in))
 		moved("rest", "vip", 2)
 		s.do(func() error { return s.engine.Unassign(dev, conns) })
+		assignedTo("")
 		moved("vip", "rest", 0)
 		err = s.server.Do(func() error { return s.engine.Unassign(dev, conns[:1]) })
 		if err == nil || !strings.Contains(err.Error(), conns[0].String()) {
