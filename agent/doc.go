@@ -21,6 +21,9 @@
 // The agent holds nothing up: when it stops, or is killed, the kernel goes on
 // with what is in force.
 //
+// Programs of the host put connections of their own in groups at a socket (local.go): the agent
+// takes the ends from the descriptor that they pass (conn.go), and who may from the files.
+//
 // A rule that names a cgroup that does not exist is left out until there is one.
 //
 // What it does not do: change what another program's class or filter option

@@ -35,7 +35,9 @@ func TestWarnsOfAgent(t *testing.T) {
 	a.err = &out
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
-	go func() { ended <- a.agent(ctx, []string{w.config("lo", "1Gbit")}, "", "", agentSocket{}, slog.LevelInfo) }()
+	go func() {
+		ended <- a.agent(ctx, []string{w.config("lo", "1Gbit")}, "", "", agentSocket{}, slog.LevelInfo)
+	}()
 	// Looks are counted, not seconds: this machine was seen to stand still for 14.
 	for looks := 0; ; looks++ {
 		if _, _, ok := agent.Owner(a.state, "lo"); ok {

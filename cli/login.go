@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -92,6 +94,7 @@ Without --token-file the token is read from standard input.`,
 	}
 	file := c.Flags().String("token-file", "-", "the `FILE` with the token; - is standard input")
 	pin := c.Flags().String("pin", "", "the `HASH` of the service's authority, which its operator knows")
+	ca := c.Flags().String("ca-file", "", "write the certificate of the service's authority to this `FILE`, for programs that trust it (curl --cacert)")
 	profile := c.Flags().String("profile", "default", "the `NAME` under which it is kept")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if *pin == "" {
@@ -106,9 +109,15 @@ Without --token-file the token is read from standard input.`,
 		if err != nil {
 			return usageError{err, c.CommandPath()}
 		}
-		who, err := asked[api.Principal](client.Login(c.Context(), api.LoginJSONRequestBody{Token: token}))
+		r, err := client.Login(c.Context(), api.LoginJSONRequestBody{Token: token})
+		who, err := asked[api.Principal](r, err)
 		if err != nil {
 			return err
+		}
+		if *ca != "" {
+			if err := writeAuthority(*ca, r.TLS, *pin); err != nil {
+				return err
+			}
 		}
 		all, err := readLogins()
 		if err != nil {
@@ -126,6 +135,16 @@ Without --token-file the token is read from standard input.`,
 		return nil
 	}
 	return c
+}
+
+// writeAuthority writes the certificate that a pin is of, which the server sends along.
+func writeAuthority(file string, s *tls.ConnectionState, pin string) error {
+	for _, cert := range s.PeerCertificates {
+		if pki.Hash(cert) == pin {
+			return os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw}), 0o644)
+		}
+	}
+	return pki.ErrPin
 }
 
 // client speaks to the service.

@@ -87,9 +87,12 @@ func serve(t *labtest.Check, node *lab.Node, dir string) *serving {
 	if out, err := join.CombinedOutput(); err != nil {
 		t.Fatalf("join: %v %s", err, out)
 	}
-	s.agent = s.start("agent", "--dir", filepath.Join(dir, "agent"))
+	s.agent = s.start("agent", "--dir", filepath.Join(dir, "agent"), "--socket", s.socket())
 	return s
 }
+
+// socket is where the agent listens to programs.
+func (s *serving) socket() string { return filepath.Join(s.dir, "s") }
 
 // dial is from the node's namespace.
 func (s *serving) dial(_ context.Context, network, address string) (c net.Conn, err error) {

@@ -80,11 +80,13 @@ func listen(path string) (*net.UnixListener, error) {
 		if err := removeSocket(path); err != nil {
 			return nil, err
 		}
-	case err == nil:
-		c.Close()
-		fallthrough
-	default:
+	case err == nil || errors.Is(err, unix.EAGAIN): // it answers, or is busy
+		if err == nil {
+			c.Close()
+		}
 		return nil, fmt.Errorf("the socket %s cannot be opened: %w", path, ErrTaken)
+	default:
+		return nil, fmt.Errorf("the socket cannot be opened: %w", err)
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
