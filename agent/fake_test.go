@@ -216,6 +216,9 @@ func (e fakeEngine) Assign(dev string, list []shaper.Assignment) error {
 
 func (e fakeEngine) Unassign(dev string, list []shaper.Conn) error {
 	for _, c := range list {
+		if e.assigned[fmt.Sprint(dev, " ", c)] == "" {
+			return fmt.Errorf("connection %v is not assigned on %s", c, dev)
+		}
 		delete(e.assigned, fmt.Sprint(dev, " ", c))
 	}
 	return nil

@@ -26,7 +26,12 @@ func passing(t *testing.T, files string) (*Agent, *machine) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &Agent{Engines: map[group.Engine]shaper.Shaper{group.HTB: fakeEngine{m}}, set: set, devices: map[int]*memory{}, Log: slog.New(slog.DiscardHandler)}
+	claim, err := NewClaim(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { claim.Close() })
+	a := &Agent{Claim: claim, Engines: map[group.Engine]shaper.Shaper{group.HTB: fakeEngine{m}}, set: set, devices: map[int]*memory{}, Log: slog.New(slog.DiscardHandler)}
 	for n, i := range set.Interfaces {
 		a.devices[n] = &memory{name: i.Dev, mine: "x", want: &want{engine: group.HTB, plan: shaper.Plan{Dev: i.Dev, Out: i.OutTree, In: i.InTree}}}
 	}
@@ -140,6 +145,27 @@ func TestPassedFromElsewhere(t *testing.T) {
 	a.devices[0].want.connections = nil
 	m.full = "eth1"
 	ask(1001, "both", "no room") // and eth0 has it back, too
+}
+
+// What the service gives back goes to the rules, if it is where the service has put it.
+func TestServiceGivesBack(t *testing.T) {
+	a, m := passing(t, passedFiles)
+	eth0 := a.devices[0]
+	eth0.want.connections = []shaper.Assignment{{Conn: connection(1), Group: "both"}, {Conn: connection(2), Group: "both"}, {Conn: connection(3), Group: "both"}}
+	if err := a.place(eth0, fakeEngine{m}); err != nil {
+		t.Fatal(err)
+	}
+	eth0.want.connections = eth0.want.connections[:0:0]
+	if _, _, err := a.assign(1001, local.Request{Assign: "shop/web"}, connection(2)); err != nil {
+		t.Fatal(err)
+	}
+	delete(m.assigned, fmt.Sprint("eth0 ", connection(3))) // its group was removed for a while
+	if err := a.place(eth0, fakeEngine{m}); err != nil {
+		t.Error(err)
+	}
+	if want := map[string]string{fmt.Sprint("eth0 ", connection(2)): "shop/web"}; !maps.Equal(m.assigned, want) {
+		t.Errorf("assigned are %v, want %v", m.assigned, want)
+	}
 }
 
 // A program that gives nothing back takes no more than so many places.
