@@ -401,8 +401,14 @@ type GroupPatch struct {
 
 // GroupRates defines model for GroupRates.
 type GroupRates struct {
+	// At When its host counted, by that one's clock.
+	At *time.Time `json:"at,omitempty"`
+
 	// Backlog Bytes.
 	Backlog *int64 `json:"backlog,omitempty"`
+
+	// Bytes Delivered since the group was made.
+	Bytes *int64 `json:"bytes,omitempty"`
 
 	// Delivered Bits per second, such as 100Mbit.
 	//
@@ -410,12 +416,18 @@ type GroupRates struct {
 	Delivered Rate   `json:"delivered"`
 	Dev       string `json:"dev"`
 	Direction string `json:"direction"`
-	Group     string `json:"group"`
+
+	// Drops Packets since then.
+	Drops *int64 `json:"drops,omitempty"`
+	Group string `json:"group"`
 
 	// Guaranteed Bits per second, such as 100Mbit.
 	//
 	// Examples: 100Mbit
 	Guaranteed *Rate `json:"guaranteed,omitempty"`
+
+	// Marks Packets since then.
+	Marks *int64 `json:"marks,omitempty"`
 }
 
 // GroupState defines model for GroupState.

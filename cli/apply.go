@@ -29,7 +29,10 @@ is changed.
 With --confirm-within, what was in force before comes back unless "headgate
 confirm" is run in time. That happens also if the session that ran apply is cut
 off, which is what the flag is for. Edit files under /etc/headgate only after
-confirming: they are applied at boot as they are.`,
+confirming: they are applied at boot as they are.
+
+With --server a host of a service is to have it, whose agent makes it so. What was before is
+in the service's history: "headgate rollback" goes back to it, also from elsewhere.`,
 		Example: `  headgate apply -f eth0.yaml
   headgate apply -f /etc/headgate --ignore-missing
   headgate apply -f eth0.yaml --confirm-within 60s
@@ -40,9 +43,14 @@ confirming: they are applied at boot as they are.`,
 	within := c.Flags().Duration("confirm-within", 0, "roll back unless \"headgate confirm\" is run within this time, such as 60s")
 	dryRun := c.Flags().Bool("dry-run", false, "only say what would be changed, as plan does")
 	output, at := outputFlag(c), thereFlags(c)
-	c.MarkFlagsMutuallyExclusive("server", "confirm-within")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if at.asked() {
+			if c.Flags().Changed("confirm-within") {
+				return usageError{errors.New("--confirm-within is for a change that may cut this machine off: a service remembers what was, and \"headgate rollback\" goes back to it"), c.CommandPath()}
+			}
+			if err := at.nothing(c, "ignore-missing"); err != nil {
+				return err
+			}
 			return a.applyThere(c, at, *files, *dryRun, *output)
 		}
 		if c.Flags().Changed("confirm-within") && (*within < minConfirm || *within > maxConfirm) {

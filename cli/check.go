@@ -21,16 +21,26 @@ func checkCommand(a *app) *cobra.Command {
 		Short: "Find every mistake in a configuration, and change nothing",
 		Long: `Check reads configuration and prints every mistake with its file, line and key,
 and what to write instead. Without mistakes it prints what the configuration
-says: devices, directions, groups and rules. It needs no rights.`,
+says: devices, directions, groups and rules. It needs no rights.
+
+With --server it also asks a service whether it would take it for one of its hosts, and
+warns of what that host's agent says against it: devices that are not there, or that the
+host's own files divide, and limits above a link's speed.`,
 		Example: `  headgate check -f /etc/headgate
   headgate check -f eth0.yaml -o json
+  headgate check -f web1.yaml --server default --host web1
   generate-config | headgate check -f - --offline`,
 		Args: cobra.NoArgs,
 	}
 	files, output := fileFlag(c), outputFlag(c)
 	offline := c.Flags().Bool("offline", false, "the configuration is for another machine: do not look for its cgroups on this one")
+	at := thereFlags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		set, err := a.load(c, *files, !*offline)
+		here := !*offline && !at.asked()
+		set, err := a.load(c, *files, here)
+		if err == nil && at.asked() {
+			err = a.checkThere(c.Context(), at, set)
+		}
 		var mistakes config.Mistakes
 		if err != nil && (*output == "table" || !errors.As(err, &mistakes)) {
 			return err
@@ -38,7 +48,7 @@ says: devices, directions, groups and rules. It needs no rights.`,
 		report := checkReport{OK: err == nil, Mistakes: mistakes}
 		if err == nil {
 			report.Interfaces, report.Servers, report.Collectives = describe(set), describeServers(set), describeCollectives(set)
-			if !*offline {
+			if here {
 				a.warnSpeeds(set)
 				a.warnCollectives(set)
 			}

@@ -209,7 +209,7 @@ func stateForTest(t *testing.T, at time.Time, bytes uint64) shaper.State {
 	out, in := plans(t, newScenario(group.HTB, true), phaseQuiet)
 	s := shaper.State{Dev: demoDev, Engine: group.HTB, At: at, Plan: shaper.Plan{Dev: demoDev, Out: &out, In: &in}}
 	count := func(tree group.Tree) *shaper.DirectionState {
-		d := &shaper.DirectionState{}
+		d := &shaper.DirectionState{Control: shaper.GroupState{Path: "(control)"}}
 		for _, n := range tree.Nodes {
 			d.Groups = append(d.Groups, shaper.GroupState{Path: n.Path, Class: "1:10", Guarantee: n.Guarantee, Ceiling: n.Ceiling, Bytes: bytes})
 		}

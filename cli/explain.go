@@ -29,10 +29,14 @@ type with a value, and the words ack (a TCP segment with nothing else in it) and
 fragment (a part other than the first). What is not IP has a name: arp, lldp, stp.
 
 Source and destination are as in the packet: what the device receives has the
-other end as its source.`,
+other end as its source.
+
+With --server it is what a service wants of one of its hosts: its rules, and the connections
+that were assigned through it. Classes are known on the host alone.`,
 		Example: `  headgate explain --packet 'tcp 10.0.0.1:443 10.0.0.2:55000' --dev eth0
   headgate explain --packet 'udp [fd00::1]:53 [fd00::2]:999 dscp ef mark 7' --dev eth0 -f eth0.yaml
-  headgate explain --packet 'tcp 10.0.0.1:40000 10.0.0.2:443 cgroup /system.slice/nginx.service' --dev eth0 --direction out`,
+  headgate explain --packet 'tcp 10.0.0.1:40000 10.0.0.2:443 cgroup /system.slice/nginx.service' --dev eth0 --direction out
+  headgate explain --packet 'tcp 10.0.0.1:443 10.0.0.2:55000' --dev eth0 --server default --host web1`,
 		Args: cobra.NoArgs,
 	}
 	text := c.Flags().String("packet", "", "the packet, such as 'tcp 10.0.0.1:443 10.0.0.2:55000'")
@@ -41,6 +45,7 @@ other end as its source.`,
 	completeFlag(c, "direction", oneOf("out", "in", "both"))
 	files, output := fileFlag(c), outputFlag(c)
 	required(c, "packet", "dev")
+	at := thereFlags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		packet, err := group.ParsePacket(*text)
 		if err != nil {
@@ -49,7 +54,15 @@ other end as its source.`,
 		if *direction != "out" && *direction != "in" && *direction != "both" {
 			return usageError{fmt.Errorf("%q is not a direction: write out, in or both", *direction), c.CommandPath()}
 		}
-		e, err := a.explainer(c, *dev, *files)
+		var e explainer
+		if at.asked() {
+			if err := at.nothing(c, "file"); err != nil {
+				return err
+			}
+			e, err = a.explainThere(c.Context(), at, *dev)
+		} else {
+			e, err = a.explainer(c, *dev, *files)
+		}
 		if err != nil {
 			return err
 		}

@@ -199,6 +199,21 @@ func asked[T any](r *http.Response, err error) (out T, _ error) {
 	return out, err
 }
 
+// every reads all pages of a list: one asks for the page behind another.
+func every[T any](one func(after *string) (items []T, next *string, err error)) ([]T, error) {
+	all := []T{}
+	for after := (*string)(nil); ; {
+		items, next, err := one(after)
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, items...); next == nil {
+			return all, nil
+		}
+		after = next
+	}
+}
+
 // refusal is a problem as a person reads it; what is not permitted, or not as it should be, has
 // an exit code of its own.
 func refusal(r *http.Response, text []byte) error {

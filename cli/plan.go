@@ -27,6 +27,9 @@ change that apply would make. A device that has what it should is "up to date".`
 	missing, at := ignoreMissingFlag(c), thereFlags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if at.asked() {
+			if err := at.nothing(c, "ignore-missing"); err != nil {
+				return err
+			}
 			return a.applyThere(c, at, *files, true, *output)
 		}
 		return a.plan(c, *files, *missing, *output)

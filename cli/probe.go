@@ -75,8 +75,10 @@ func measureCommand(a *app, m measurement) *cobra.Command {
 		Long: m.long + `
 
 Rates are those of layer 2: IP packets and 14 bytes of Ethernet header each. Behind
-each is the interval that has the truth in 90 of 100 measurements.`,
-		Example: fmt.Sprintf("  headgate probe %s server.example.org\n  headgate probe %[1]s 10.0.0.2:4950 --direction out --bytes 2MB --log probe.log -o json", m.name),
+each is the interval that has the truth in 90 of 100 measurements.
+
+With --server a host of a service measures, with its own /etc/headgate/probe.key.`,
+		Example: fmt.Sprintf("  headgate probe %s server.example.org\n  headgate probe %[1]s 10.0.0.2:4950 --direction out --bytes 2MB --log probe.log -o json\n  headgate probe %[1]s 10.0.0.2 --server default --host web1", m.name),
 		Args:    cobra.ExactArgs(1),
 	}
 	var f probeFlags
@@ -87,7 +89,14 @@ each is the interval that has the truth in 90 of 100 measurements.`,
 	if m.wanted == (path.Wanted{Available: true}) {
 		c.Flags().StringVar(&f.ticks, "ticks", "", "another server, whose packets are the clock: PacketTick of the estimation seed, of what comes in; --bytes is then 50MB without it")
 	}
+	at := thereFlags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if at.asked() {
+			if err := at.nothing(c, localProbeFlags...); err != nil {
+				return err
+			}
+			return a.probeThere(at, m.name, args[0], *f.output)
+		}
 		auth, err := f.auth.client()
 		if err != nil {
 			return err

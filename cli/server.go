@@ -31,6 +31,16 @@ func thereFlags(c *cobra.Command) *there {
 	return t
 }
 
+// nothing refuses flags that are for this machine.
+func (t *there) nothing(c *cobra.Command, flags ...string) error {
+	for _, name := range flags {
+		if f := c.Flag(name); f != nil && f.Changed {
+			return usageError{fmt.Errorf("--%s is of this machine, and not for a host of a service: leave it away, or --server", name), c.CommandPath()}
+		}
+	}
+	return nil
+}
+
 // asked tells whether it is to be done there.
 func (t *there) asked() bool { return t.server != "" }
 
@@ -62,7 +72,7 @@ func (a *app) applyThere(c *cobra.Command, t *there, files []string, dry bool, f
 	if err != nil {
 		return err
 	}
-	if _, err := asked[api.Policy](client.PutPolicy(c.Context(), t.host, &api.PutPolicyParams{DryRun: &dry}, policyOf(set))); err != nil {
+	if err := t.put(c.Context(), client, set, dry); err != nil {
 		return err
 	}
 	steps := append(stepsFrom(before, set), setSteps(before, set)...)
@@ -165,6 +175,42 @@ func (a *app) showThere(ctx context.Context, t *there, dev string, f format) err
 	})
 }
 
+// showAssignmentsThere prints the connections that were put in groups through a service.
+func (a *app) showAssignmentsThere(ctx context.Context, t *there, dev string, f format) error {
+	client, err := t.client()
+	if err != nil {
+		return err
+	}
+	devs := []string{dev}
+	if dev == "all" {
+		if devs, err = t.interfaces(ctx, client); err != nil {
+			return err
+		}
+	}
+	all := []devAssignments{}
+	for _, d := range devs {
+		list, err := t.connections(ctx, client, d)
+		if err != nil {
+			return err
+		}
+		all = append(all, devAssignments{d, list})
+	}
+	return a.printAssignments(all, f)
+}
+
+// interfaces are the names of those of a host that are divided.
+func (t *there) interfaces(ctx context.Context, client *api.Client) ([]string, error) {
+	all, err := every(func(after *string) ([]api.Interface, *string, error) {
+		page, err := asked[api.InterfaceList](client.ListInterfaces(ctx, t.host, &api.ListInterfacesParams{After: after}))
+		return page.Items, page.Next, err
+	})
+	names := []string{}
+	for _, i := range all {
+		names = append(names, orEmpty(i.Dev))
+	}
+	return names, err
+}
+
 // clearThere takes away all that a service wants of a device.
 func (a *app) clearThere(ctx context.Context, t *there, dev string, f format) error {
 	client, err := t.client()
@@ -173,13 +219,8 @@ func (a *app) clearThere(ctx context.Context, t *there, dev string, f format) er
 	}
 	devs := []string{dev}
 	if dev == "all" {
-		set, err := t.policy(ctx, client)
-		if err != nil {
+		if devs, err = t.interfaces(ctx, client); err != nil {
 			return err
-		}
-		devs = nil
-		for _, i := range set.Interfaces {
-			devs = append(devs, i.Dev)
 		}
 	}
 	list := []cleared{}

@@ -18,22 +18,6 @@ import (
 	"headgate/unit"
 )
 
-// login lets commands be said to the service as "default".
-func (s *serving) login() {
-	s.t.Helper()
-	s.says("logged in", "login", "https://127.0.0.1:8420", "--pin", s.pin, "--token-file", filepath.Join(s.dir, "controller", "operator.token"))
-}
-
-// says runs a command that goes well and says something.
-func (s *serving) says(want string, args ...string) {
-	s.t.Helper()
-	c := s.command(args...)
-	c.Env = append(c.Env, "XDG_CONFIG_HOME="+s.dir)
-	if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), want) {
-		s.t.Errorf("headgate %s: %v: %s, want %q", strings.Join(args, " "), err, out, want)
-	}
-}
-
 // sets waits until the service says of h1's sets what it should.
 func (s *serving) sets(most time.Duration, what string, ok func([]host.State) bool) []host.State {
 	s.t.Helper()
@@ -87,9 +71,9 @@ func TestServiceSets(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { f.Stop(); f.Wait() }()
-		s.says("add    set db", there("plan", "-f", file)...)
-		s.says("add    set db", there("apply", "-f", file)...)
-		s.says("set db: up to date", there("apply", "-f", file)...)
+		s.says(0, "add    set db", there("plan", "-f", file)...)
+		s.says(0, "add    set db", there("apply", "-f", file)...)
+		s.says(0, "set db: up to date", there("apply", "-f", file)...)
 		s.sets(10*time.Second, "the set has both", two)
 		time.Sleep(8 * time.Second)
 		udp := traffic.Flow{Name: "udp", From: "server", To: "client", Protocol: traffic.UDP, DstPort: 6000, Schedule: traffic.Constant(6 * unit.Mbit)}
@@ -109,9 +93,9 @@ func TestServiceSets(t *testing.T) {
 		if ratio := (a1 - a0) / (b1 - b0); ratio < 1.7 || ratio > 2.3 {
 			t.Errorf("the ratio is %.2f, want 2", ratio)
 		}
-		s.says("controlled", there("collective", "show")...)
-		s.says("controlled", there("collective", "top", "--once")...)
-		s.says("controlled", "collective", "show", "--instance", "service")
+		s.says(0, "controlled", there("collective", "show")...)
+		s.says(0, "controlled", there("collective", "top", "--once")...)
+		s.says(0, "controlled", "collective", "show", "--instance", "service")
 		s.agent.Process.Signal(syscall.SIGKILL)
 		s.agent.Wait()
 		s.sets(5*time.Second, "nobody tells", func(states []host.State) bool {
@@ -120,7 +104,7 @@ func TestServiceSets(t *testing.T) {
 		s.agent = s.start("agent", "--dir", filepath.Join(dir, "agent"))
 		s.sets(10*time.Second, "the set has both again", two)
 		disturb.Wait()
-		s.says("set db: cleared", there("collective", "clear", "db")...)
+		s.says(0, "set db: cleared", there("collective", "clear", "db")...)
 		s.sets(10*time.Second, "no set is there", func(states []host.State) bool { return len(states) == 0 })
 		nothingLeft(t, "service")
 	})
@@ -181,7 +165,7 @@ func TestServiceSetsTrouble(t *testing.T) {
 		s.sets(10*time.Second, "a user that is not there is told of", func(states []host.State) bool {
 			return strings.Contains(of(states, "nobody").Trouble, "nobody joins as headgate-no-such")
 		})
-		s.says("nobody joins as headgate-no-such", there("collective", "show")...)
+		s.says(0, "nobody joins as headgate-no-such", there("collective", "show")...)
 		if told := string(s.must("GET", "/v1/hosts/h1", "")); !strings.Contains(told, "nobody joins") {
 			t.Errorf("the host is %s", told)
 		}

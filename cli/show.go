@@ -42,6 +42,12 @@ traffic control and drift (what an apply of the same would mend) are named.`,
 	output, at := outputFlag(c), thereFlags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if at.asked() {
+			if err := at.nothing(c, "over"); err != nil {
+				return err
+			}
+			if len(args) > 0 && args[0] == "assignments" {
+				return a.showAssignmentsThere(c.Context(), at, *dev, *output)
+			}
 			return a.showThere(c.Context(), at, *dev, *output)
 		}
 		if *over < 0 || *over > time.Hour {
@@ -233,10 +239,6 @@ func (a *app) assignments(engine group.Engine, dev string) ([]shaper.Assignment,
 }
 
 func (a *app) showAssignments(states []shaper.State, f format) error {
-	type devAssignments struct {
-		Dev         string              `json:"dev"`
-		Assignments []shaper.Assignment `json:"assignments"`
-	}
 	all := []devAssignments{}
 	for _, s := range states {
 		list, err := a.assignments(s.Engine, s.Dev)
@@ -245,6 +247,16 @@ func (a *app) showAssignments(states []shaper.State, f format) error {
 		}
 		all = append(all, devAssignments{s.Dev, append([]shaper.Assignment{}, list...)})
 	}
+	return a.printAssignments(all, f)
+}
+
+// devAssignments are the connections that were put in groups of a device.
+type devAssignments struct {
+	Dev         string              `json:"dev"`
+	Assignments []shaper.Assignment `json:"assignments"`
+}
+
+func (a *app) printAssignments(all []devAssignments, f format) error {
 	return a.print(f, all, func(w io.Writer) error {
 		rows := [][]string{{"DEV", "GROUP", "CONNECTION"}}
 		for _, d := range all {

@@ -81,17 +81,12 @@ func tokenListCommand(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		all := []api.Token{}
-		for p := (&api.ListTokensParams{}); ; {
-			page, err := asked[api.TokenList](client.ListTokens(c.Context(), p))
-			if err != nil {
-				return err
-			}
-			all = append(all, page.Items...)
-			if page.Next == nil {
-				break
-			}
-			p.After = page.Next
+		all, err := every(func(after *string) ([]api.Token, *string, error) {
+			page, err := asked[api.TokenList](client.ListTokens(c.Context(), &api.ListTokensParams{After: after}))
+			return page.Items, page.Next, err
+		})
+		if err != nil {
+			return err
 		}
 		return a.print(*output, all, func(out io.Writer) error {
 			w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)

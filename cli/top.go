@@ -32,27 +32,38 @@ the last 60 rates. Keys: q quit, d next device, s sort, p pause, ? help.
 Where standard output is not a terminal it prints lines instead, one for each
 group and interval, and with -o json one object a line for each interval. Rates
 are differences of counters over the time between two readings. NO_COLOR in the
-environment takes colours away.`,
+environment takes colours away.
+
+With --server it is the groups of a host of a service, as that one's agent counts them,
+without delays and control traffic, of which agents do not tell.`,
 		Example: `  headgate top
   headgate top --dev eth0 --interval 250ms
   headgate top --dev eth0 --once
+  headgate top --server default --host web1
   headgate top -o json | jq -c '.devices[].directions[].groups[]'`,
 		Args: cobra.NoArgs,
 	}
 	dev := a.devFlag(c, "all", "one device, or all that have bandwidth groups", "all")
 	interval := c.Flags().Duration("interval", time.Second, "time between two readings")
 	once := c.Flags().Bool("once", false, "print one interval and end")
-	output := tableOrJSONFlag(c)
+	output, at := tableOrJSONFlag(c), thereFlags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if *interval < minInterval || *interval > maxInterval {
 			return usageError{fmt.Errorf("--interval %v is not possible: write %v to %v", *interval, minInterval, maxInterval), c.CommandPath()}
 		}
+		source, now := a.watch(*dev), func() ([]shaper.State, error) { return a.states(*dev) }
+		if at.asked() {
+			var err error
+			if source, err = at.watch(c.Context(), *dev); err != nil {
+				return err
+			}
+			now = source
+		}
 		// What cannot be read at all is an error and not an empty view.
-		first, err := a.states(*dev)
+		first, err := now()
 		if err != nil {
 			return err
 		}
-		source := a.watch(*dev)
 		width, live := a.terminal()
 		switch {
 		case *output == "json":

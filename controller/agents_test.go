@@ -120,6 +120,7 @@ func TestAgent(t *testing.T) {
 	}
 	told("/v1/hosts/h1?x", `"trouble":"a trouble"`)
 	told("/v1/hosts/h1/rates", `"group":"a"`)
+	told("/v1/hosts/h1/rates", `"bytes":`)
 	if r := s.mustAs(a, 200, "GET", "/v1/hosts/h1/rates", ""); strings.Contains(r.text, `"group":"b"`) {
 		t.Errorf("a tenant is told of another's: %s", r.text)
 	}

@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"headgate/api/agents"
@@ -47,11 +49,11 @@ type table struct {
 }
 
 type reading struct {
-	at             time.Duration // on the agent's clock
-	bytes, backlog []uint64
+	at                           time.Duration // on the agent's clock
+	bytes, backlog, drops, marks []uint64
 }
 
-// report takes a report in.
+// report takes a report in, which has all devices that are divided now.
 func (l *link) report(r *agents.Report) {
 	for _, d := range r.Devices {
 		t := l.tables[d.Dev]
@@ -59,7 +61,12 @@ func (l *link) report(r *agents.Report) {
 			t = &table{names: d.Names, guarantee: d.GuaranteeBps}
 			l.tables[d.Dev] = t
 		}
-		t.was, t.now = t.now, reading{time.Duration(r.AtNs), d.Bytes, d.BacklogBytes}
+		t.was, t.now = t.now, reading{time.Duration(r.AtNs), d.Bytes, d.BacklogBytes, d.Drops, d.Marks}
+	}
+	if len(l.tables) > len(r.Devices) {
+		maps.DeleteFunc(l.tables, func(dev string, _ *table) bool {
+			return !slices.ContainsFunc(r.Devices, func(d *agents.DeviceReport) bool { return d.Dev == dev })
+		})
 	}
 }
 

@@ -88,6 +88,7 @@ func (v view) Rates(host string) (out api.RateList, ok bool) {
 	defer l.mu.Unlock()
 	out.At = &now
 	for dev, t := range l.tables {
+		read := time.Unix(0, int64(t.now.at))
 		for n, name := range t.names {
 			direction, path, _ := strings.Cut(name, "/")
 			delivered := t.rate(n).String()
@@ -96,14 +97,21 @@ func (v view) Rates(host string) (out api.RateList, ok bool) {
 				text := unit.Rate(t.guarantee[n]).String()
 				g.Guaranteed = &text
 			}
-			if n < len(t.now.backlog) {
-				backlog := int64(t.now.backlog[n])
-				g.Backlog = &backlog
-			}
+			g.At, g.Backlog = &read, counted(t.now.backlog, n)
+			g.Bytes, g.Drops, g.Marks = counted(t.now.bytes, n), counted(t.now.drops, n), counted(t.now.marks, n)
 			out.Items = append(out.Items, g)
 		}
 	}
 	return out, true
+}
+
+// counted is one of the numbers of a report, nil if its agent does not tell of it.
+func counted(all []uint64, n int) *int64 {
+	if n >= len(all) {
+		return nil
+	}
+	v := int64(all[n])
+	return &v
 }
 
 func (v view) Usage(ctx context.Context, hosts []string, since, until time.Time) (rows []api.Usage, missing []string) {

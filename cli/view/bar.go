@@ -9,8 +9,11 @@ import (
 // limit: what is within the guarantee solid, what is borrowed shaded, room up to
 // the ceiling dotted, and a mark where the guarantee ends.
 func (t Theme) bar(r Row, limit uint64, width int) string {
-	if width < 1 || limit == 0 {
+	if width < 1 {
 		return ""
+	}
+	if limit == 0 { // it is not known
+		return strings.Repeat(" ", width)
 	}
 	cells := func(bps float64) float64 { return min(bps/float64(limit), 1) * float64(width) }
 	rate, guarantee, ceiling := cells(r.Rate), cells(float64(r.Guarantee)), int(math.Round(cells(float64(r.Ceiling))))

@@ -27,14 +27,14 @@ type Device struct {
 }
 
 // Direction is one direction of a device. Total sums up its groups and control
-// traffic; its Ceiling is the limit.
+// traffic, of which the state may know nothing; its Ceiling is the limit.
 type Direction struct {
 	Name     string      `json:"direction"` // "out" or "in"
 	Spare    group.Spare `json:"spare"`
 	Assigned int         `json:"assigned"` // connections
 	Total    Row         `json:"total"`
 	Groups   []Row       `json:"groups"` // parents before their children
-	Control  Row         `json:"control"`
+	Control  Row         `json:"control,omitzero"`
 }
 
 // Row is one group. What a group with children did is the sum of its leaves;

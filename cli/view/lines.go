@@ -24,6 +24,9 @@ func WriteLines(w io.Writer, f Frame) error {
 		}
 		for _, dir := range d.Directions {
 			for _, r := range append(append([]Row{}, dir.Groups...), dir.Control, dir.Total) {
+				if r.Path == "" {
+					continue
+				}
 				fmt.Fprintf(&b, "%s dev=%s dir=%s group=%s rate=%s guarantee=%s ceiling=%s borrowed=%s lent=%s drops/s=%s marks/s=%s delay=%s backlog=%s\n",
 					at, d.Dev, dir.Name, r.Path, Rate(r.Rate), Amount(r.Guarantee), Amount(r.Ceiling), Rate(r.Borrowed), Rate(r.Lent),
 					perSecond(r.Drops), perSecond(r.Marks), Delay(r.Delay), Bytes(r.Backlog))

@@ -117,10 +117,12 @@ func (d *tracked) direction(name string, t group.Tree, now, was *shaper.Directio
 		out.Groups = append(out.Groups, r)
 	}
 	sumUp(t, out.Groups)
-	out.Control = Row{Path: controlPath, Depth: 1, Leaf: true, Guarantee: uint64(now.Control.Guarantee), Ceiling: uint64(now.Control.Ceiling)}
-	out.Control.count(now.Control, old[controlPath], seconds)
 	out.Total = Row{Path: totalPath, Ceiling: uint64(t.Limit)}
-	out.Total.add(out.Control)
+	if now.Control != (shaper.GroupState{}) {
+		out.Control = Row{Path: controlPath, Depth: 1, Leaf: true, Guarantee: uint64(now.Control.Guarantee), Ceiling: uint64(now.Control.Ceiling)}
+		out.Control.count(now.Control, old[controlPath], seconds)
+		out.Total.add(out.Control)
+	}
 	for _, r := range out.Groups {
 		if r.Leaf {
 			out.Total.add(r)
@@ -173,7 +175,10 @@ func sumUp(t group.Tree, rows []Row) {
 
 // remember adds the rates to the histories and forgets groups that are gone.
 func (d *tracked) remember(direction string, out *Direction, seconds float64) {
-	rows := []*Row{&out.Total, &out.Control}
+	rows := []*Row{&out.Total}
+	if out.Control.Path != "" {
+		rows = append(rows, &out.Control)
+	}
 	for i := range out.Groups {
 		rows = append(rows, &out.Groups[i])
 	}

@@ -69,7 +69,10 @@ func (t Theme) device(d Device, width int) string {
 	if d.Gone {
 		return fit2(t.bold.Render(d.Dev)+"  "+t.alarm.Render("has no bandwidth groups any more, or is gone itself"), width)
 	}
-	parts := []string{string(d.Engine)}
+	var parts []string
+	if d.Engine != "" {
+		parts = append(parts, string(d.Engine))
+	}
 	assigned := 0
 	for _, dir := range d.Directions {
 		parts = append(parts, fmt.Sprintf("%s limit %s", dir.Name, Amount(dir.Total.Ceiling)))
@@ -141,5 +144,8 @@ func (d Direction) rows(by Order) []named {
 			out = append(out, named{"  " + r.Path, r})
 		}
 	}
-	return append(out, named{"  " + controlPath, d.Control})
+	if d.Control.Path != "" {
+		out = append(out, named{"  " + controlPath, d.Control})
+	}
+	return out
 }

@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/cli/view"
+	"headgate/lab"
+	"headgate/lab/labtest"
+	"headgate/lab/traffic"
+	"headgate/probe"
+	"headgate/probe/path"
+	"headgate/unit"
+)
+
+// run is a command of somebody who is logged in, and its exit code.
+func (s *serving) run(args ...string) (out string, code int) {
+	s.t.Helper()
+	c := s.command(args...)
+	c.Env = append(c.Env, "XDG_CONFIG_HOME="+s.dir)
+	text, err := c.CombinedOutput()
+	if c.ProcessState == nil {
+		s.t.Fatal(err)
+	}
+	return string(text), c.ProcessState.ExitCode()
+}
+
+// says wants a command to end with a code, and to say some words.
+func (s *serving) says(code int, want string, args ...string) string {
+	s.t.Helper()
+	out, got := s.run(args...)
+	if got != code || !strings.Contains(out, want) {
+		s.t.Errorf("headgate %s: %d %s, want %d with %q", strings.Join(args, " "), got, out, code, want)
+	}
+	return out
+}
+
+// login logs the first operator in.
+func (s *serving) login() {
+	s.t.Helper()
+	s.says(0, "logged in as first, operator", "login", "https://127.0.0.1:8420", "--pin", s.pin, "--token-file", filepath.Join(s.dir, "controller", "operator.token"))
+}
+
+// onH1 is a command for the one host of the service.
+func onH1(args ...string) []string { return append(args, "--server", "default", "--host", "h1") }
+
+// Verbs that look do on a host of a service what they do on their own: rates of a flow that is held
+// to a group's ceiling, which rule a packet gets, whether a file may be, and what a path gives.
+func TestServerLooks(t *testing.T) {
+	labtest.NeedRoot(t)
+	labtest.Try(t, func(t *labtest.Check) {
+		l := labtest.Rig(t, lab.RigOptions{Bottleneck: unit.Gbit, RTT: time.Millisecond})
+		node := l.Node("server")
+		dev, err := node.Device("router")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := serve(t, node, t.TempDir())
+		s.login()
+		file := filepath.Join(s.dir, "groups.yaml")
+		write := func(dev, guarantee string) {
+			t.Helper()
+			text := fmt.Sprintf("kind: Interface\ndev: %s\nout:\n  limit: 40Mbit\n  groups:\n    - {name: web, guarantee: %s, ceiling: 30Mbit, match: [{dport: 5001}]}\n    - {name: rest, default: true}\n", dev, guarantee)
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		write(dev, "25%")
+		s.says(0, "web", onH1("check", "-f", file)...)
+		s.says(0, "add    out group web", onH1("plan", "-f", file)...) // nothing was put
+		s.says(0, "nosuch: h1 has no such device", onH1("check", "-f", file, "-f", other(t, s.dir))...)
+		s.says(1, `there is no host "h2"`, "check", "-f", file, "--server", "default", "--host", "h2")
+		s.says(2, `headgate rollback`, onH1("apply", "-f", file, "--confirm-within", "60s")...)
+		s.says(1, "wants nothing of", onH1("explain", "--packet", "tcp 10.0.0.1:443 10.0.0.2:5001", "--dev", dev)...)
+		s.says(0, "add    out group web", onH1("apply", "-f", file)...)
+
+		s.says(0, "out: rule 0 (dport 5001): group web", onH1("explain", "--packet", "tcp 10.0.0.1:443 10.0.0.2:5001", "--dev", dev)...)
+		s.says(0, "what the service wants of h1", onH1("explain", "--packet", "tcp 10.0.0.1:443 10.0.0.2:5001", "--dev", dev)...)
+		s.says(0, "", onH1("assign", "rest", "--dev", dev, "--conn", "tcp 10.0.0.1:443 10.0.0.2:5001")...)
+		s.says(0, "assigned at run time: group rest", onH1("explain", "--packet", "tcp 10.0.0.2:5001 10.0.0.1:443", "--dev", dev)...)
+		s.says(0, "tcp 10.0.0.1:443 10.0.0.2:5001", onH1("show", "assignments")...)
+
+		flow := traffic.Flow{Name: "web", From: "server", To: "client", Protocol: traffic.TCP, DstPort: 5001, Congestion: "cubic", Schedule: traffic.Constant(traffic.Unlimited)}
+		f, err := traffic.Start(t.Context(), l.Host, []traffic.Flow{flow}, traffic.Options{Duration: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { f.Stop(); f.Wait() }()
+		var out string
+		for range 20 {
+			out, _ = s.run(onH1("top", "--once", "-o", "json")...)
+			var frame view.Frame
+			if json.Unmarshal([]byte(out), &frame) != nil || len(frame.Devices) != 1 || len(frame.Devices[0].Directions) != 1 {
+				time.Sleep(200 * time.Millisecond) // the agent has not told yet
+				continue
+			}
+			d := frame.Devices[0].Directions[0]
+			web := d.Groups[0]
+			if d.Total.Ceiling == 40e6 && web.Guarantee == 10e6 && web.Ceiling == 30e6 && web.Rate > 25e6 && web.Rate < 31e6 && web.Borrowed > 15e6 && web.Backlog > 0 && d.Control.Path == "" {
+				out = ""
+				break
+			}
+		}
+		if out != "" {
+			t.Errorf("top says %s: %s", out, s.notes.String())
+		}
+		// Ten times a second while it is watched.
+		began := time.Now()
+		lines := s.command(onH1("top", "--interval", "100ms", "--dev", dev)...)
+		lines.Env = append(lines.Env, "XDG_CONFIG_HOME="+s.dir)
+		text := &notes{}
+		lines.Stdout = text
+		if err := lines.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for strings.Count(text.String(), "group=web") < 20 && time.Since(began) < 15*time.Second {
+			time.Sleep(20 * time.Millisecond)
+		}
+		end(lines)
+		if n := strings.Count(text.String(), "group=web"); n < 20 || time.Since(began) > 8*time.Second {
+			t.Errorf("in %v there are %d lines: %s", time.Since(began), n, text.String())
+		}
+		s.says(1, "has no bandwidth groups", onH1("top", "--once", "--dev", "lo")...)
+		s.says(1, `there is no connected host "h2"`, "top", "--once", "--server", "default", "--host", "h2")
+		f.Stop()
+
+		client := l.Node("client")
+		address, err := client.Addr(false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := newProbed(t, l, "client").command(client, "probe", "serve", "--open")
+		heard := &heardLine{wanted: "may measure", heard: make(chan struct{})}
+		server.Stderr = heard
+		if err := server.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer end(server)
+		select {
+		case <-heard.heard:
+		case <-time.After(10 * time.Second):
+			t.Fatal("the server of probes does not serve")
+		}
+		s.says(2, "--bytes is of this machine", onH1("probe", "capacity", address.String(), "--bytes", "1MB")...)
+		out = s.says(0, `"capacity"`, onH1("probe", "capacity", address.String(), "-o", "json")...)
+		var r path.Report
+		if err := json.Unmarshal([]byte(out), &r); err != nil || r.Directions[probe.In] == nil {
+			t.Errorf("measured is %s: %v", out, err)
+		}
+		s.says(1, "cannot measure", onH1("probe", "capacity", "127.0.0.1:1")...)
+	})
+}
+
+// other is a file of a device that there is not.
+func other(t *labtest.Check, dir string) string {
+	t.Helper()
+	file := filepath.Join(dir, "other.yaml")
+	if err := os.WriteFile(file, []byte("kind: Interface\ndev: nosuch\nout: {limit: 1Mbit, groups: [{name: all, default: true}]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
