@@ -48,6 +48,12 @@ func problem(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, store.ErrUnknown):
 		slog.Warn("the store does not answer", "method", r.Method, "path", r.URL.Path, "error", err)
 		refusal = &Refusal{Status: http.StatusServiceUnavailable, Detail: "the store does not answer: ask again, with the same Idempotency-Key if it was a change", RetryAfter: retryAfter}
+	case errors.Is(err, store.ErrFull):
+		slog.Error("the store takes no changes", "error", err)
+		refusal = &Refusal{Status: http.StatusServiceUnavailable, Detail: "no changes are taken: the store is full", RetryAfter: 30}
+	case errors.Is(err, store.ErrTooLarge):
+		slog.Error("a change is too large", "method", r.Method, "path", r.URL.Path, "error", err)
+		refusal = refuse(http.StatusRequestEntityTooLarge, "%v", err)
 	case errors.Is(err, store.ErrCompacted):
 		refusal = refuse(http.StatusGone, "the store does not remember that revision any more")
 	case errors.Is(err, store.ErrFuture):

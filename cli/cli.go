@@ -165,6 +165,9 @@ func usageErrors(c *cobra.Command) {
 	})
 	if check := c.Args; check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
+			if err := c.ValidateFlagGroups(); err != nil {
+				return usageError{err, c.CommandPath()}
+			}
 			if check(c, args) == nil {
 				return nil
 			}

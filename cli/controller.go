@@ -9,10 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"headgate/config"
 	"headgate/controller"
@@ -32,6 +30,7 @@ type controllerRun struct {
 	metrics     string
 	level       slog.Level
 	controllers config.Controllers
+	etcd        outside
 }
 
 func controllerCommand(a *app) *cobra.Command {
@@ -45,10 +44,14 @@ operators and tenants want is kept in an etcd that it runs by itself, in --data.
 At its first start it makes an authority of its own and the first operator's token, and says
 where that is. It listens on loopback until --listen says otherwise. With -f and a document of
 kind: Controllers it is one of several, which find each other by that file; each needs a folder
-that "headgate controller prepare" has made.`,
+that "headgate controller prepare" has made.
+
+With --etcd it keeps everything in an etcd that is there already, and that others may use.
+Several controllers need -f then, too, but no folders that are prepared.`,
 		Example: `  headgate controller --data ./controller
   headgate controller --listen 10.0.0.1
-  headgate controller -f controllers.yaml --name c1`,
+  headgate controller -f controllers.yaml --name c1
+  headgate controller --etcd https://10.0.0.5:2379 --etcd-ca ca.pem --etcd-cert headgate.pem --etcd-key headgate.key --etcd-prefix /prod`,
 		Args: cobra.NoArgs,
 	}
 	r.flags(c)
@@ -74,10 +77,14 @@ func (r *controllerRun) flags(c *cobra.Command) {
 	c.Flags().StringVar(&r.dir, "data", controllerDir, "keep everything in this `DIR`")
 	c.Flags().StringVar(&r.name, "name", "c1", "which of the controllers of -f this is")
 	r.files = fileFlag(c)
+	r.etcd.flags(c)
 }
 
 // read finds out who the controllers are.
 func (r *controllerRun) read(a *app, c *cobra.Command) error {
+	if err := r.etcd.check(); err != nil {
+		return usageError{err, c.CommandPath()}
+	}
 	r.controllers = config.Controllers{
 		Members: []config.Member{{Name: r.name, Address: r.listen}},
 		API:     config.APIPort, Agents: config.AgentsPort, Store: config.StorePort, Peers: config.PeersPort,
@@ -102,18 +109,6 @@ func (r *controllerRun) read(a *app, c *cobra.Command) error {
 	return usageError{fmt.Errorf("--name %s is none of the controllers in %s", r.name, r.controllers.File), c.CommandPath()}
 }
 
-// member is this controller's part of the store.
-func (r controllerRun) member() etcd.Member {
-	m := etcd.Member{Name: r.name, Peers: map[string]string{}, Dir: filepath.Join(r.dir, "store"), ClientPort: int(r.controllers.Store), PeerPort: int(r.controllers.Peers)}
-	for _, p := range r.controllers.Members {
-		m.Peers[p.Name] = p.Address
-	}
-	return m
-}
-
-// startPatience is for how long a controller waits for most of the others.
-const startPatience = 2 * time.Minute
-
 func (a *app) controller(r controllerRun) (err error) {
 	ctx, stop := interrupted()
 	defer stop()
@@ -128,33 +123,11 @@ func (a *app) controller(r controllerRun) (err error) {
 		}
 		defer listener.Close()
 	}
-	self, err := os.Executable()
+	s, closeStore, err := r.begin(ctx)
 	if err != nil {
 		return err
 	}
-	m := r.member()
-	if err := m.Prepare(); err != nil {
-		return err
-	}
-	child := make(chan error, 1)
-	end, cancel := context.WithCancel(context.Background()) // after the controller
-	go func() { child <- m.Run(end, []string{self, "controller", "store"}) }()
-	defer func() { cancel(); <-child }()
-
-	tls, err := m.TLS()
-	if err != nil {
-		return err
-	}
-	starting, started := context.WithTimeout(ctx, startPatience)
-	s, err := store.Open(starting, store.Endpoint{URLs: []string{m.URL()}, TLS: tls})
-	started()
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	if err := restored(ctx, s, m); err != nil {
-		return err
-	}
+	defer closeStore()
 	var agentsAt []string
 	for _, p := range r.controllers.Members {
 		agentsAt = append(agentsAt, net.JoinHostPort(p.Address, fmt.Sprint(r.controllers.Agents)))
@@ -163,7 +136,7 @@ func (a *app) controller(r controllerRun) (err error) {
 		Name: r.name, Hosts: r.hosts, AgentsAt: agentsAt, Version: version,
 		API:    net.JoinHostPort(r.listen, fmt.Sprint(r.controllers.API)),
 		Agents: net.JoinHostPort(r.listen, fmt.Sprint(r.controllers.Agents)),
-		Room:   func() (uint64, error) { return room(r.dir) }, Metrics: listener,
+		Room:   r.room(), Metrics: listener,
 	})
 	if err != nil {
 		return err
@@ -173,7 +146,19 @@ func (a *app) controller(r controllerRun) (err error) {
 	}
 	api, agents := c.Addresses()
 	a.note("serving https://%s, and agents at %s; the authority is %s", api, agents, c.Pin())
-	return c.Run(ctx)
+	if !r.etcd.asked() {
+		return c.Run(ctx)
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	go r.follow(ctx, s, end)
+	if err := c.Run(ctx); err != nil {
+		return err
+	}
+	if err := context.Cause(ctx); errors.Is(err, errBack) {
+		return err
+	}
+	return nil
 }
 
 // firstToken makes the first operator's, if there is none of anybody.
@@ -188,15 +173,6 @@ func (a *app) firstToken(ctx context.Context, s *store.Store, r controllerRun, p
 	}
 	a.note("the first operator's token is in %s: headgate login https://%s --pin %s --token-file %[1]s", file, net.JoinHostPort(r.listen, fmt.Sprint(r.controllers.API)), pin)
 	return nil
-}
-
-// room is how much is free on a folder's disk.
-func room(dir string) (uint64, error) {
-	var s unix.Statfs_t
-	if err := unix.Statfs(dir, &s); err != nil {
-		return 0, err
-	}
-	return s.Bavail * uint64(s.Bsize), nil
 }
 
 func controllerPrepareCommand(a *app) *cobra.Command {
@@ -240,12 +216,4 @@ and certificates. Copy each to its machine, and start the controller there with 
 		return nil
 	}
 	return c
-}
-
-// controllerStoreCommand is the child that a controller runs for the store.
-func controllerStoreCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "store FILE", Short: "The store's part of a controller", Hidden: true, Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return etcd.Child(args[0]) },
-	}
 }

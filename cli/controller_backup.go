@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,6 +30,9 @@ while it runs. The service's authority is in it: whoever has the file can be the
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := r.read(a, c); err != nil {
 			return err
+		}
+		if r.etcd.asked() {
+			return usageError{fmt.Errorf("an etcd that is not the controller's own has what is others', too: back it up with \"etcdctl --endpoints %s snapshot save %s\"", strings.Join(r.etcd.urls, ","), args[0]), c.CommandPath()}
 		}
 		s, err := r.open(c.Context())
 		if err != nil {
@@ -83,20 +87,34 @@ func backup(ctx context.Context, s *store.Store, file string) (size int64, err e
 func controllerRestoreCommand(a *app) *cobra.Command {
 	r := controllerRun{listen: "127.0.0.1"}
 	c := &cobra.Command{
-		Use:   "restore FILE",
+		Use:   "restore FILE | --etcd URL",
 		Short: "Make a controller's folder from a backup",
 		Long: `Restore makes a new folder for a controller from a file that "headgate controller backup" has
 written; it is then started as ever. Of several controllers all are ended, and each is restored
 from the same file. What was changed after the backup is gone, and hosts are given what was
-wanted then as soon as they find a controller.`,
+wanted then as soon as they find a controller.
+
+An etcd that is not the controller's own (--etcd) is restored with its own tools, while all
+controllers are ended: "etcdutl snapshot restore FILE --bump-revision 1000000000
+--mark-compacted". Then, and once, "headgate controller restore --etcd URL" without a file has
+hosts obey what is in it.`,
 		Example: `  headgate controller restore /backup/headgate --data ./controller
-  headgate controller restore /backup/headgate -f controllers.yaml --name c2`,
-		Args: cobra.ExactArgs(1),
+  headgate controller restore /backup/headgate -f controllers.yaml --name c2
+  headgate controller restore --etcd https://10.0.0.5:2379 --etcd-ca ca.pem --etcd-cert headgate.pem --etcd-key headgate.key`,
+		Args: cobra.MaximumNArgs(1),
 	}
 	r.flags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := r.read(a, c); err != nil {
 			return err
+		}
+		switch {
+		case r.etcd.asked() && len(args) > 0:
+			return usageError{fmt.Errorf("an etcd that is not the controller's own is restored with its own tools: end all controllers, run \"etcdutl snapshot restore %s --bump-revision 1000000000 --mark-compacted\" for each member, start these, and then \"headgate controller restore %s\"", args[0], r.etcd.again()), c.CommandPath()}
+		case r.etcd.asked():
+			return a.restoredOutside(c.Context(), &r.etcd)
+		case len(args) == 0:
+			return usageError{errors.New("write the file of a backup"), c.CommandPath()}
 		}
 		if _, err := os.Stat(args[0]); err != nil {
 			return err
@@ -142,11 +160,14 @@ machine of a controller that is there. Copy the folder, and start the new contro
 	r.flags(c)
 	to := c.Flags().String("to", "", "make the folder here: a new `DIR`")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if *to == "" || len(*r.files) == 0 {
-			return usageError{errors.New("write -f and the file of the controllers, and --to and a directory"), c.CommandPath()}
-		}
 		if err := r.read(a, c); err != nil {
 			return err
+		}
+		if r.etcd.asked() {
+			return usageError{errors.New("members of an etcd that is not the controllers' own are replaced with its own tools (\"etcdctl member remove\", \"etcdctl member add\"); a controller with --etcd has nothing that could be lost"), c.CommandPath()}
+		}
+		if *to == "" || len(*r.files) == 0 {
+			return usageError{errors.New("write -f and the file of the controllers, and --to and a directory"), c.CommandPath()}
 		}
 		m := r.member()
 		address, known := m.Peers[args[0]]

@@ -55,10 +55,10 @@ func (n *notes) String() string {
 	return n.text.String()
 }
 
-func serve(t *labtest.Check, node *lab.Node, dir string) *serving {
+func serve(t *labtest.Check, node *lab.Node, dir string, args ...string) *serving {
 	t.Helper()
 	s := &serving{t: t, node: node, dir: dir}
-	s.controller = s.start("controller", "--data", filepath.Join(dir, "controller"))
+	s.controller = s.start(append([]string{"controller", "--data", filepath.Join(dir, "controller")}, args...)...)
 	var pin string
 	for deadline := time.Now().Add(30 * time.Second); pin == ""; time.Sleep(50 * time.Millisecond) {
 		if _, after, ok := strings.Cut(s.notes.String(), "the authority is "); ok && strings.Contains(after, "\n") {

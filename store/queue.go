@@ -79,6 +79,12 @@ func (s *Store) decide(together []*request) {
 		if !ok && err == nil {
 			continue // somebody else was faster
 		}
+		if errors.Is(err, ErrTooLarge) && len(together) > 1 {
+			for _, r := range together { // each by itself may not be
+				s.decide([]*request{r})
+			}
+			return
+		}
 		for _, r := range together {
 			switch {
 			case err != nil:

@@ -71,14 +71,17 @@ func TestRestore(t *testing.T) {
 	if err != nil || id == "" {
 		t.Fatal(id, err)
 	}
-	for range 2 {
+	began := uint64(time.Now().Unix())
+	var epoch uint64
+	for n := range 2 {
 		if err := s.Restored(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
-		var epoch int
-		if d, ok, err := s.Get(t.Context(), store.EpochKey, 0); err != nil || !ok || d.Into(&epoch) != nil || epoch != 1 {
-			t.Errorf("the epoch is %d, %v", epoch, err)
+		p, err := s.Position(t.Context())
+		if err != nil || p.Epoch < began || p.Revision <= last || n > 0 && p.Epoch != epoch {
+			t.Errorf("it has come to %+v, %v", p, err)
 		}
+		epoch = p.Epoch
 	}
 	if err := told(); err != nil {
 		t.Fatal(err)

@@ -3,9 +3,11 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -121,10 +123,15 @@ func (t *Tx) commit() (revision int64, ok bool, err error) {
 		ops = append(ops, clientv3.OpGet(EpochKey, clientv3.WithKeysOnly())) // asks most of the members
 	}
 	got, err := t.store.client.Txn(t.ctx).If(cmps...).Then(ops...).Commit()
-	if err != nil {
-		return 0, false, fmt.Errorf("%w: %w", ErrUnknown, err)
+	switch {
+	case err == nil:
+		return got.Header.Revision, got.Succeeded, nil
+	case errors.Is(err, rpctypes.ErrTooManyOps), errors.Is(err, rpctypes.ErrRequestTooLarge):
+		return 0, false, ErrTooLarge
+	case errors.Is(err, rpctypes.ErrNoSpace):
+		return 0, false, ErrFull
 	}
-	return got.Header.Revision, got.Succeeded, nil
+	return 0, false, fmt.Errorf("%w: %w", ErrUnknown, err)
 }
 
 func decode(key string, text []byte, value any) error {

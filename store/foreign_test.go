@@ -1,0 +1,164 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+
+	"headgate/store"
+	"headgate/store/storetest"
+)
+
+// foreign is an etcd as somebody else runs it: etcd's own bounds, without TLS, on loopback.
+func foreign(t *testing.T) string {
+	t.Helper()
+	ports := storetest.Ports(t, 2)
+	at := func(port int) []url.URL {
+		return []url.URL{{Scheme: "http", Host: fmt.Sprintf("127.0.0.1:%d", port)}}
+	}
+	c := embed.NewConfig()
+	c.Dir, c.LogLevel, c.Logger, c.LogOutputs = t.TempDir(), "fatal", "zap", []string{"stderr"}
+	c.ListenClientUrls, c.AdvertiseClientUrls = at(ports[0]), at(ports[0])
+	c.ListenPeerUrls, c.AdvertisePeerUrls = at(ports[1]), at(ports[1])
+	c.InitialCluster = c.InitialClusterFromName(c.Name)
+	e, err := embed.StartEtcd(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	<-e.Server.ReadyNotify()
+	return at(ports[0])[0].String()
+}
+
+func open(t *testing.T, at store.Endpoint) *store.Store {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	s, err := store.Open(ctx, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// Two services in one etcd, which has other users, too, know nothing of each other: documents,
+// changes, leaders, epochs. Its history is left alone.
+func TestForeign(t *testing.T) {
+	at := foreign(t)
+	a := open(t, store.Endpoint{URLs: []string{at}, Prefix: "/a", Foreign: true})
+	b := open(t, store.Endpoint{URLs: []string{at}, Prefix: "/b", Foreign: true})
+	first := put(t, a, "shop")
+	put(t, b, "bank")
+	if !has(t, a, "shop") || has(t, a, "bank") || !has(t, b, "bank") || has(t, b, "shop") {
+		t.Error("one has what is the other's")
+	}
+	docs, _, _, err := a.List(t.Context(), store.Root, "", 0)
+	if err != nil || len(docs) != 1 || docs[0].Key != store.Key(store.Tenants, "shop") {
+		t.Errorf("one lists %v, %v", docs, err)
+	}
+	if err := b.Restored(t.Context(), "once"); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := a.Position(t.Context()); err != nil || p.Epoch != 0 {
+		t.Errorf("the other's restore is its own: %+v, %v", p, err)
+	}
+
+	done := errors.New("seen")
+	put(t, a, "later")
+	audit := store.Key(store.Audit, fmt.Sprintf("%016x-1", time.Now().Add(-time.Hour).UnixNano()))
+	if _, err := a.Do(t.Context(), audit, func(tx *store.Tx) error { return tx.Put(audit, "a change") }); err != nil {
+		t.Fatal(err)
+	}
+	err = a.Watch(t.Context(), store.Root, first, func(_ int64, events []store.Event) error {
+		if len(events) != 1 || events[0].Key != store.Key(store.Tenants, "later") {
+			t.Errorf("told is %+v", events)
+		}
+		return done
+	}, func(int64) error { return nil })
+	if !errors.Is(err, done) {
+		t.Error(err)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	var lead sync.WaitGroup
+	leads := make(chan error, 2)
+	for _, s := range []*store.Store{a, b} {
+		lead.Go(func() {
+			s.Lead(ctx, "c1", func(ctx context.Context, term store.Term) error {
+				_, err := term.Do(ctx, "x", func(tx *store.Tx) error { return nil })
+				leads <- errors.Join(err, term.Compact(ctx, time.Now()))
+				<-ctx.Done()
+				return nil
+			})
+		})
+	}
+	for range 2 {
+		select {
+		case err := <-leads:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("not both lead")
+		}
+	}
+	cancel()
+	lead.Wait()
+	if _, ok, err := a.Get(t.Context(), store.Key(store.Tenants, "shop"), first); !ok || err != nil {
+		t.Errorf("what was is forgotten: %v", err)
+	}
+
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{at}, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	all, err := c.Get(t.Context(), "", clientv3.WithFromKey(), clientv3.WithKeysOnly())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kv := range all.Kvs {
+		if k := string(kv.Key); !strings.HasPrefix(k, "/a/headgate/") && !strings.HasPrefix(k, "/b/headgate/") {
+			t.Errorf("there is %s", k)
+		}
+	}
+}
+
+// A change beyond the bounds of an etcd is refused, and is no matter of those that wait with it.
+func TestTooLarge(t *testing.T) {
+	s := open(t, store.Endpoint{URLs: []string{foreign(t)}, Foreign: true})
+	var all sync.WaitGroup
+	for n := range 20 {
+		all.Go(func() {
+			_, err := s.Do(t.Context(), "ledger", func(tx *store.Tx) error {
+				many := 10
+				if n == 0 {
+					many = 129 // etcd takes 128
+				}
+				for i := range many {
+					if err := tx.Put(store.Key(store.Tenants, fmt.Sprint(n, "-", i)), i); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if large := errors.Is(err, store.ErrTooLarge); large != (n == 0) || err != nil && !large {
+				t.Errorf("%d: %v", n, err)
+			}
+		})
+	}
+	all.Wait()
+	if has(t, s, "0-0") || !has(t, s, "1-9") || !has(t, s, "19-0") {
+		t.Error("what was to be written is not, or what was not is")
+	}
+}
