@@ -75,10 +75,23 @@ func (s *Server) hostsOf(r *http.Request, tenant string) (map[string]bool, error
 	}
 }
 
-// GetHost shows one.
+// GetHost shows one. Its ETag is that of the host as it is meant, which a change is held against:
+// what its agent tells is always another.
 func (s *Server) GetHost(w http.ResponseWriter, r *http.Request, name string) {
 	h, err := get[store.Host](s, r, store.Key(store.Hosts, name), "host", name)
-	show(w, r, s.hostOf(h), err)
+	var meant, is answer
+	if err == nil {
+		meant, err = shows(http.StatusOK, plainHost(h))
+	}
+	if err == nil {
+		is, err = shows(http.StatusOK, s.hostOf(h))
+	}
+	if err != nil {
+		problem(w, r, err)
+		return
+	}
+	is.Tag = meant.Tag
+	is.write(w)
 }
 
 // PutHost makes or changes one.

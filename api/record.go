@@ -23,34 +23,47 @@ func entryOf(e store.AuditEntry, revision int64) AuditEntry {
 // ListAudit lists changes, the newest first; a tenant's its own.
 func (s *Server) ListAudit(w http.ResponseWriter, r *http.Request, p ListAuditParams) {
 	by := principalOf(r)
-	out, err := s.audit(r.Context(), or(p.Before, ""), or(p.Limit, ordinaryPage), func(e store.AuditEntry) bool { return by.Tenant == "" || e.Tenant == by.Tenant })
+	out, err := s.audit(r.Context(), or(p.Before, ""), or(p.Limit, ordinaryPage), func(e store.AuditEntry, _ int64) bool { return by.Tenant == "" || e.Tenant == by.Tenant })
 	show(w, r, out, err)
 }
 
-// ListHistory lists an interface's.
+// ListHistory lists an interface's, also of one that was given back.
 func (s *Server) ListHistory(w http.ResponseWriter, r *http.Request, host, dev string, p ListHistoryParams) {
-	of := resourceOf(ledger(host, dev))
-	if _, err := s.readInterface(r, host, dev, 0); err != nil {
-		problem(w, r, err)
+	by := principalOf(r)
+	_, there := s.readInterface(r, host, dev, 0)
+	var refusal *Refusal
+	if there != nil && (by.Tenant != "" || !errors.As(there, &refusal)) {
+		problem(w, r, there)
 		return
 	}
-	by := principalOf(r)
-	out, err := s.audit(r.Context(), "", or(p.Limit, ordinaryPage), func(e store.AuditEntry) bool {
-		return (e.Resource == of || strings.HasPrefix(e.Resource, of+"/")) && (by.Tenant == "" || e.Tenant == by.Tenant)
+	of := resourceOf(ledger(host, dev))
+	out, err := s.audit(r.Context(), "", or(p.Limit, ordinaryPage), func(e store.AuditEntry, revision int64) bool {
+		changed := e.Resource == of || strings.HasPrefix(e.Resource, of+"/") || e.Resource == "policy/"+host && s.changedAt(r.Context(), ledger(host, dev), revision)
+		return changed && (by.Tenant == "" || e.Tenant == by.Tenant)
 	})
+	if err == nil && len(out.Items) == 0 {
+		err = there
+	}
 	out.Next = ""
 	show(w, r, out, err)
 }
 
+// changedAt tells whether a document was changed at a revision, as far as that is remembered: a file
+// is about several.
+func (s *Server) changedAt(ctx context.Context, key string, revision int64) bool {
+	d, ok, err := s.Store.Get(ctx, key, revision)
+	return err == nil && ok && d.Revision == revision
+}
+
 // audit reads the record backwards from an entry, "" for the newest.
-func (s *Server) audit(ctx context.Context, before string, most int, wanted func(store.AuditEntry) bool) (page[AuditEntry], error) {
+func (s *Server) audit(ctx context.Context, before string, most int, wanted func(e store.AuditEntry, revision int64) bool) (page[AuditEntry], error) {
 	out := page[AuditEntry]{Items: []AuditEntry{}}
 	err := s.Store.Backwards(ctx, store.Prefix(store.Audit), before, func(d store.Doc) (more bool, err error) {
 		var e store.AuditEntry
 		if err := d.Into(&e); err != nil {
 			return false, err
 		}
-		if !wanted(e) {
+		if !wanted(e, d.Revision) {
 			return true, nil
 		}
 		if len(out.Items) == most {

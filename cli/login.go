@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
@@ -105,7 +106,7 @@ Without --token-file the token is read from standard input.`,
 			return err
 		}
 		l := login{strings.TrimSuffix(args[0], "/"), token, *pin}
-		client, err := l.client()
+		client, err := l.client(callPatience)
 		if err != nil {
 			return usageError{err, c.CommandPath()}
 		}
@@ -147,13 +148,16 @@ func writeAuthority(file string, s *tls.ConnectionState, pin string) error {
 	return pki.ErrPin
 }
 
-// client speaks to the service.
-func (l login) client() (*api.Client, error) {
+// client speaks to the service; a call may take so long, 0 is for ever.
+func (l login) client(patience time.Duration) (*api.Client, error) {
 	u, err := url.Parse(l.URL)
 	if err != nil || u.Scheme != "https" || u.Hostname() == "" {
 		return nil, fmt.Errorf("%q is no address of a service: write for example https://10.0.0.1:8420", l.URL)
 	}
-	h := &http.Client{Timeout: callPatience, Transport: &http.Transport{TLSClientConfig: pki.Pinned(u.Hostname(), l.Pin), ForceAttemptHTTP2: true}}
+	h := &http.Client{Timeout: patience, Transport: &http.Transport{
+		TLSClientConfig: pki.Pinned(u.Hostname(), l.Pin), ForceAttemptHTTP2: true,
+		HTTP2: &http.HTTP2Config{SendPingTimeout: pingEvery, PingTimeout: pingEvery}, // a stream may be silent for long
+	}}
 	return api.NewClient(l.URL, api.WithHTTPClient(h), api.WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
 		r.Header.Set("Authorization", "Bearer "+l.Token)
 		return nil
@@ -163,21 +167,32 @@ func (l login) client() (*api.Client, error) {
 // callPatience is for how long a call may take: a report asks every agent.
 const callPatience = 30 * time.Second
 
+// pingEvery is how often a service that says nothing is asked whether it is there.
+const pingEvery = 5 * time.Second
+
 // service is the one that --server says: by profile or URL; the newest login if it says nothing.
 func service(server string) (*api.Client, error) {
-	all, err := readLogins()
+	l, err := findLogin(server)
 	if err != nil {
 		return nil, err
+	}
+	return l.client(callPatience)
+}
+
+func findLogin(server string) (login, error) {
+	all, err := readLogins()
+	if err != nil {
+		return login{}, err
 	}
 	if server == "" {
 		server = all.Newest
 	}
 	for name, l := range all.Profiles {
 		if name == server || l.URL == strings.TrimSuffix(server, "/") {
-			return l.client()
+			return l, nil
 		}
 	}
-	return nil, fmt.Errorf("there is no login for %q: run \"headgate login URL\" first", server)
+	return login{}, fmt.Errorf("there is no login for %q: run \"headgate login URL\" first", server)
 }
 
 // asked is what a service answers: the value, or the reason as an error.
@@ -225,8 +240,11 @@ func refusal(r *http.Response, text []byte) error {
 	if p.Detail != nil {
 		lines[0] = *p.Detail
 	}
-	if p.Errors != nil && len(*p.Errors) > 1 {
+	if p.Errors != nil {
 		for _, e := range *p.Errors {
+			if len(*p.Errors) == 1 && strings.Contains(lines[0], e.Message) {
+				break // it says that already
+			}
 			lines = append(lines, "  "+e.Field+": "+e.Message)
 		}
 	}
@@ -234,8 +252,16 @@ func refusal(r *http.Response, text []byte) error {
 	switch r.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return fmt.Errorf("%w (%w)", err, os.ErrPermission)
+	case http.StatusNotFound:
+		return notThere{err}
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
 		return config.Mistakes{{File: "service", Message: err.Error()}}
 	}
 	return err
 }
+
+// notThere is that there is nothing of that name, or nothing that one may see.
+type notThere struct{ error }
+
+// Is is for package errors.
+func (notThere) Is(target error) bool { return target == fs.ErrNotExist }

@@ -27,6 +27,7 @@ func thereFlags(c *cobra.Command) *there {
 	t := &there{}
 	c.Flags().StringVar(&t.server, "server", "", "a host of the service at this `URL`, or of a login's profile, instead of this one")
 	c.Flags().StringVar(&t.host, "host", "", "the `HOST`, as the service has it")
+	completeFlag(c, "host", completeHosts(&t.server))
 	c.MarkFlagsRequiredTogether("server", "host")
 	return t
 }

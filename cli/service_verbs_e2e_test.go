@@ -166,3 +166,83 @@ func other(t *labtest.Check, dir string) string {
 	}
 	return file
 }
+
+// Resources of a service by commands: who is there, who changed what, and back. A tenant may do what
+// its token lets it.
+func TestServerResources(t *testing.T) {
+	labtest.NeedRoot(t)
+	labtest.Try(t, func(t *labtest.Check) {
+		l := labtest.Rig(t, lab.RigOptions{Bottleneck: unit.Gbit})
+		node := l.Node("server")
+		s := serve(t, node, t.TempDir())
+		s.login()
+
+		watch := s.command("events", "-o", "json")
+		watch.Env = append(watch.Env, "XDG_CONFIG_HOME="+s.dir)
+		seen := &notes{}
+		watch.Stdout = seen
+		if err := watch.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer end(watch)
+
+		s.says(0, "tenant shop: would be made", "tenant", "set", "shop", "--dry-run")
+		s.says(1, `there is no tenant "shop"`, "tenant", "show", "shop")
+		s.says(0, "tenant shop: made", "tenant", "create", "shop", "--description", "the web shop", "--requests", "70")
+		s.says(0, "tenant shop: changed", "tenant", "set", "shop", "--requests", "80")
+		s.says(0, "80          the web shop", "tenant", "show", "shop")
+		s.says(0, `"description": "the web shop"`, "tenant", "list", "-o", "json")
+		s.says(2, "requests", "tenant", "set", "shop", "--requests", "-1")
+		s.says(0, "host h2: made", "host", "create", "h2", "--description", "another")
+		s.says(0, "host h2: changed", "host", "set", "h2", "--revoked")
+		s.says(0, "revoked", "host", "show", "h2")
+		s.says(0, "h1    connected", "host", "list")
+		s.says(0, "lo", "host", "show", "h1")
+		s.says(0, "host h2: would be removed", "host", "delete", "h2", "--dry-run")
+		s.says(0, "h2\n", "__complete", "host", "delete", "")
+		s.says(0, "host h2: removed", "host", "delete", "h2")
+		s.says(1, `there is no host "h2"`, "host", "show", "h2")
+
+		s.must("PUT", "/v1/hosts/h1/interfaces/eth0", `{"out": {"limit": "10Mbit", "groups": [{"name": "shop", "guarantee": "40%", "tenant": "shop"}, {"name": "rest", "default": true}]}}`)
+		s.must("PATCH", "/v1/hosts/h1/interfaces/eth0/out/groups/shop", `{"guarantee": "50%"}`)
+		var changes []struct{ Revision int64 }
+		if err := json.Unmarshal([]byte(s.says(0, "PATCH", "history", "--host", "h1", "--dev", "eth0", "-o", "json")), &changes); err != nil || len(changes) != 2 {
+			t.Fatalf("changes are %+v, %v", changes, err)
+		}
+		to := fmt.Sprint(changes[1].Revision)
+		s.says(0, "would be what it was at revision "+to, "rollback", "--host", "h1", "--dev", "eth0", "--to", to, "--dry-run")
+		s.says(0, "eth0 of h1: what it was", "rollback", "--host", "h1", "--dev", "eth0", "--to", to)
+		if out := string(s.must("GET", "/v1/hosts/h1/interfaces/eth0", "")); !strings.Contains(out, `"40%"`) {
+			t.Errorf("rolled back it is %s", out)
+		}
+		s.says(2, "--to is a revision", "rollback", "--host", "h1", "--dev", "eth0", "--to", "0")
+		s.says(1, "no such revision yet", "rollback", "--host", "h1", "--dev", "eth0", "--to", "999999999")
+		s.says(0, "POST /v1/hosts/h1/interfaces/eth0/rollback", "audit", "--limit", "1")
+		s.says(2, "--dev is missing", "history", "--host", "h1")
+
+		token := filepath.Join(s.dir, "shop.token")
+		if err := os.WriteFile(token, []byte(s.says(0, "hg_", "token", "create", "ci", "--role", "tenant", "--tenant", "shop")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.says(0, "tenant of shop", "login", "https://127.0.0.1:8420", "--pin", s.pin, "--token-file", token, "--profile", "shop")
+		s.says(0, "the web shop", "tenant", "show", "shop", "--server", "shop")
+		s.says(0, "h1", "host", "list", "--server", "shop")
+		s.says(3, "may not do that", "tenant", "list", "--server", "shop")
+		s.says(3, "may not do that", "host", "delete", "h1", "--server", "shop")
+		s.says(3, "may not do that", "rollback", "--host", "h1", "--dev", "eth0", "--to", to, "--server", "shop")
+		s.says(3, "may not do that", "check", "-f", other(t, s.dir), "--server", "shop", "--host", "h1")
+		s.says(1, "the tenant shop has groups", "tenant", "delete", "shop", "--server", "default")
+
+		for range 50 {
+			if strings.Contains(seen.String(), "/rollback") {
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		for _, want := range []string{`"what":"PUT /v1/tenants/shop"`, `"what":"DELETE /v1/hosts/h2"`, "/rollback", `"event":"change"`} {
+			if !strings.Contains(seen.String(), want) {
+				t.Errorf("events are %s, want %s", seen.String(), want)
+			}
+		}
+	})
+}

@@ -178,6 +178,34 @@ func TestHistory(t *testing.T) {
 		t.Errorf("rolled back it is %s", now.text)
 	}
 	s.mustAs(a, 404, "GET", group("a/rest"), "")
+
+	// A file is a change of the devices that it names, and of no other.
+	s.must(200, "PUT", "/v1/hosts/h1/policy", `{"text": "kind: Interface\ndev: eth1\nout: {limit: 1Mbit, groups: [{name: all, default: true}]}\n"}`)
+	count := func(dev string, want int) {
+		t.Helper()
+		s.must(200, "GET", "/v1/hosts/h1/interfaces/"+dev+"/history", "").into(t, &h)
+		if len(h.Items) != want {
+			t.Errorf("of %s on record are %+v", dev, h)
+		}
+	}
+	count("eth0", 4)
+	count("eth1", 1)
+	// What was given back can be had again.
+	made := h.Items[0].Revision
+	s.must(204, "DELETE", "/v1/hosts/h1/interfaces/eth1", "")
+	count("eth1", 2)
+	s.must(200, "POST", "/v1/hosts/h1/interfaces/eth1/rollback", `{"revision": `+itoa(made)+`}`)
+	s.must(200, "GET", "/v1/hosts/h1/interfaces/eth1", "")
+	s.must(404, "GET", "/v1/hosts/h1/interfaces/eth2/history", "")
+}
+
+// A host's ETag is that of what it is meant to be, by which it is changed.
+func TestHostTag(t *testing.T) {
+	s := start(t)
+	s.must(200, "PUT", "/v1/hosts/h1", `{"description": "one"}`)
+	seen := s.must(200, "GET", "/v1/hosts/h1", "")
+	s.must(200, "PUT", "/v1/hosts/h1", `{"description": "two"}`, "If-Match", seen.tag)
+	s.must(412, "PUT", "/v1/hosts/h1", `{"description": "three"}`, "If-Match", seen.tag)
 }
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }

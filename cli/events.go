@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"headgate/api"
+	"headgate/config"
+)
+
+func eventsCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "events",
+		Short: "Watch changes at a service as they are made",
+		Long: `Events prints each change that is made through the API, as it is made, until it is told to
+end. After a loss it goes on from where it was. "reset" means that the service does not remember so
+far back: read anew what you want to know. A tenant is told of its own changes.`,
+		Example: `  headgate events
+  headgate events --after 4711 -o json`,
+		Args: cobra.NoArgs,
+	}
+	server, output := serverFlag(c), tableOrJSONFlag(c)
+	after := c.Flags().Int64("after", 0, "begin behind this `REVISION`, and not now")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		l, err := findLogin(*server)
+		if err != nil {
+			return err
+		}
+		client, err := l.client(0)
+		if err != nil {
+			return err
+		}
+		ctx, stop := interrupted()
+		defer stop()
+		return a.events(ctx, client, *after, func(e event) error { return a.printEvent(*output, e) })
+	}
+	return c
+}
+
+// event is one of the stream.
+type event struct {
+	Revision int64           `json:"revision"`
+	Event    string          `json:"event"`
+	Change   *api.AuditEntry `json:"change,omitempty"`
+}
+
+func (a *app) printEvent(f tableOrJSON, e event) error {
+	if f == "json" {
+		return json.NewEncoder(a.out).Encode(e)
+	}
+	if e.Change == nil {
+		_, err := fmt.Fprintf(a.out, "%d  reset\n", e.Revision)
+		return err
+	}
+	_, err := fmt.Fprintln(a.out, strings.Join(auditRow(*e.Change), "  "))
+	return err
+}
+
+// eventsAgain is before the service is asked again after a loss.
+const eventsAgain = time.Second
+
+// events hands on changes and resets, over losses, until ctx ends.
+func (a *app) events(ctx context.Context, client *api.Client, after int64, take func(event) error) error {
+	for lost := false; ctx.Err() == nil; {
+		p := &api.WatchEventsParams{}
+		if after > 0 {
+			p.LastEventID = &after
+		}
+		r, err := client.WatchEvents(ctx, p)
+		if err == nil && r.StatusCode != http.StatusOK {
+			_, err = asked[struct{}](r, nil)
+			var mistakes config.Mistakes
+			if !lost || errors.Is(err, os.ErrPermission) || errors.As(err, &mistakes) {
+				return err
+			}
+		} else if err == nil {
+			lost = false
+			err = stream(r.Body, func(id int64, kind string, data []byte) error {
+				e := event{Revision: id, Event: kind}
+				after = max(after, id)
+				switch kind {
+				case "reset":
+					after = id
+				case "change":
+					e.Change = &api.AuditEntry{}
+					if err := json.Unmarshal(data, e.Change); err != nil {
+						return err
+					}
+				default: // hello, quiet
+					return nil
+				}
+				if err := take(e); err != nil {
+					return errTake{err}
+				}
+				return nil
+			})
+			r.Body.Close()
+		}
+		if take := (errTake{}); errors.As(err, &take) {
+			return take.error
+		}
+		if ctx.Err() == nil && !lost {
+			a.note("headgate: the service is lost, and is asked again: %v", err)
+			lost = true
+		}
+		sleepUntil(ctx, time.Now().Add(eventsAgain))
+	}
+	return nil
+}
+
+// errTake is the error of whoever is told of events.
+type errTake struct{ error }
+
+// stream reads server-sent events until they end.
+func stream(from io.Reader, take func(id int64, kind string, data []byte) error) error {
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, 1<<20)
+	var id int64
+	var kind, data string
+	for lines.Scan() {
+		field, value, _ := strings.Cut(lines.Text(), ": ")
+		switch field {
+		case "id":
+			id, _ = strconv.ParseInt(value, 10, 64)
+		case "event":
+			kind = value
+		case "data":
+			data += value
+		case "":
+			if err := take(id, kind, []byte(data)); err != nil {
+				return err
+			}
+			kind, data = "", ""
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return err
+	}
+	return io.EOF
+}

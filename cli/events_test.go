@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"headgate/api"
+)
+
+// Events go on behind the last one that was told when the stream is lost, and begin anew at a reset.
+func TestEventsGoOn(t *testing.T) {
+	answers := []string{
+		"id: 5\nevent: hello\ndata: {}\n\nid: 6\nevent: change\ndata: {\"id\":\"a\",\"at\":\"2026-05-01T00:00:00Z\",\"by\":\"x\",\"what\":\"PUT /a\"}\n\nid: 7\nevent: quiet\ndata: {}\n\nid: 8\nevent: chan",
+		"", // the service is away
+		"id: 3\nevent: reset\ndata: {}\n\n",
+		"id: 4\nevent: change\ndata: {\"id\":\"b\",\"at\":\"2026-05-01T00:00:00Z\",\"by\":\"x\",\"what\":\"PUT /b\"}\n\n",
+	}
+	var asked []string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n := len(asked)
+		asked = append(asked, r.Header.Get("Last-Event-ID"))
+		if answers[n] == "" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		io.WriteString(w, answers[n])
+	}))
+	defer s.Close()
+	client, err := api.NewClient(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var got []string
+	a := &app{err: io.Discard}
+	if err := a.events(ctx, client, 0, func(e event) error {
+		got = append(got, fmt.Sprint(e.Event, e.Revision))
+		if e.Revision == 4 {
+			cancel()
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	if all := strings.Join(got, " "); all != "change6 reset3 change4" {
+		t.Errorf("told is %s", all)
+	}
+	if all := strings.Join(asked, " "); all != " 7 7 3" {
+		t.Errorf("asked behind %q", all)
+	}
+}

@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"headgate/api"
+)
+
+func historyCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "history --host HOST --dev DEV",
+		Short: "Say who changed an interface of a service's host, newest first",
+		Long: `History prints the changes of an interface, the newest first. "headgate rollback --to" with a
+revision makes the interface what it was after that change. What was is remembered for a week,
+who changed it for 90 days.`,
+		Example: "  headgate history --host web1 --dev eth0", Args: cobra.NoArgs,
+	}
+	server, host, dev := interfaceFlags(c)
+	limit := limitFlag(c)
+	output := outputFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		client, err := service(*server)
+		if err != nil {
+			return err
+		}
+		got, err := asked[api.AuditList](client.ListHistory(c.Context(), *host, *dev, &api.ListHistoryParams{Limit: limit}))
+		if err != nil {
+			return err
+		}
+		return a.print(*output, got.Items, func(w io.Writer) error { return auditTable(w, got.Items) })
+	}
+	return c
+}
+
+// interfaceFlags say which interface of which host of which service is meant.
+func interfaceFlags(c *cobra.Command) (server, host, dev *string) {
+	server = serverFlag(c)
+	host = c.Flags().String("host", "", "the `HOST`, as the service has it")
+	dev = c.Flags().String("dev", "", "the device, or the pattern that the service has")
+	completeFlag(c, "host", completeHosts(server))
+	required(c, "host", "dev")
+	return server, host, dev
+}
+
+func limitFlag(c *cobra.Command) *int {
+	return c.Flags().Int("limit", 50, "print no more than this, up to 1000")
+}
+
+func auditTable(w io.Writer, all []api.AuditEntry) error {
+	rows := [][]string{{"REVISION", "AT", "BY", "ROLE", "WHAT"}}
+	for _, e := range all {
+		rows = append(rows, auditRow(e))
+	}
+	return table(w, "", rows)
+}
+
+func auditRow(e api.AuditEntry) []string {
+	role := ""
+	if e.Role != nil {
+		role = string(*e.Role)
+	}
+	return []string{fmt.Sprint(orNone(e.Revision)), e.At.Local().Format(time.DateTime), e.By, role, e.What}
+}
+
+func rollbackCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "rollback --host HOST --dev DEV --to REVISION",
+		Short: "Make an interface of a service's host what it was",
+		Long: `Rollback makes an interface what it was at a revision of "headgate history", with all groups
+and connections on it. It is checked as any change is, and is itself one that can be rolled back.`,
+		Example: `  headgate history --host web1 --dev eth0
+  headgate rollback --host web1 --dev eth0 --to 4711`,
+		Args: cobra.NoArgs,
+	}
+	server, host, dev := interfaceFlags(c)
+	to := c.Flags().Int64("to", 0, "the `REVISION`")
+	dry, output := dryRunFlag(c), outputFlag(c)
+	required(c, "host", "dev", "to")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if *to < 1 {
+			return usageError{errors.New("--to is a revision of \"headgate history\": write a number from 1 on"), c.CommandPath()}
+		}
+		client, err := service(*server)
+		if err != nil {
+			return err
+		}
+		is, err := asked[api.Interface](client.RollBack(c.Context(), *host, *dev, &api.RollBackParams{DryRun: dry}, api.RollBackJSONRequestBody{Revision: *to}))
+		if err != nil {
+			return err
+		}
+		return a.print(*output, is, outcome(*dev, "of "+*host, fmt.Sprintf("what it was at revision %d", *to), nil, *dry))
+	}
+	return c
+}
+
+func auditCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "audit",
+		Short: "Say who changed what at a service, newest first",
+		Long:  `Audit prints the changes that were made through the API, the newest first. A tenant is told of its own.`,
+		Example: `  headgate audit --limit 20
+  headgate audit -o json | jq '.[] | select(.by == "ci")'`,
+		Args: cobra.NoArgs,
+	}
+	server, limit, output := serverFlag(c), limitFlag(c), outputFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		client, err := service(*server)
+		if err != nil {
+			return err
+		}
+		got, err := asked[api.AuditList](client.ListAudit(c.Context(), &api.ListAuditParams{Limit: limit}))
+		if err != nil {
+			return err
+		}
+		return a.print(*output, got.Items, func(w io.Writer) error { return auditTable(w, got.Items) })
+	}
+	return c
+}

@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"headgate/api"
+)
+
+func hostCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "host",
+		Short: "Make, list and remove hosts of a service",
+		Args:  cobra.ArbitraryArgs,
+		RunE:  helpOrUnknown,
+	}
+	c.AddCommand(hostSetCommand(a), hostListCommand(a), hostShowCommand(a), hostDeleteCommand(a))
+	return c
+}
+
+func hostSetCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "set NAME",
+		Aliases: []string{"create"},
+		Short:   "Make a host, or change one",
+		Long: `Set makes a host, as which an agent may join then, or changes what is said of one and leaves
+the rest. With --revoked its agent is not spoken to any more, and goes on with what it has.`,
+		Example: `  headgate host create web1 --description "rack 4"
+  headgate token create web1 --role agent --host web1 > join.token
+  headgate host set web1 --revoked`,
+		Args: cobra.ExactArgs(1),
+	}
+	server, dry, output := serverFlag(c), dryRunFlag(c), outputFlag(c)
+	description := c.Flags().String("description", "", "what it is, for people")
+	revoked := c.Flags().Bool("revoked", false, "do not speak to its agent; --revoked=false lets it in again")
+	c.ValidArgsFunction = firstArg(completeHosts(server))
+	c.RunE = func(c *cobra.Command, args []string) error {
+		client, err := service(*server)
+		if err != nil {
+			return err
+		}
+		now, tag, err := current[api.HostState](client.GetHost(c.Context(), args[0]))
+		if err != nil {
+			return err
+		}
+		next := api.Host{Description: now.Description, Revoked: now.Revoked}
+		if c.Flags().Changed("description") {
+			next.Description = given(*description)
+		}
+		if c.Flags().Changed("revoked") {
+			next.Revoked = revoked
+		}
+		made, err := asked[api.Host](client.PutHost(c.Context(), args[0], &api.PutHostParams{IfMatch: tag, DryRun: dry}, next))
+		if err != nil {
+			return err
+		}
+		return a.print(*output, made, outcome("host", args[0], "made", tag, *dry))
+	}
+	return c
+}
+
+func hostListCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List hosts, and whether their agents are connected",
+		Long: `List prints the hosts of a service, and whether their agents are connected to the controller
+that is asked. A tenant is told the names of those on which it has groups.`,
+		Example: "  headgate host list", Args: cobra.NoArgs,
+	}
+	server, output := serverFlag(c), outputFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		client, err := service(*server)
+		if err != nil {
+			return err
+		}
+		all, err := every(func(after *string) ([]api.HostState, *string, error) {
+			page, err := asked[api.HostList](client.ListHosts(c.Context(), &api.ListHostsParams{After: after}))
+			return page.Items, page.Next, err
+		})
+		if err != nil {
+			return err
+		}
+		return a.print(*output, all, func(w io.Writer) error { return hostTable(w, all) })
+	}
+	return c
+}
+
+func hostTable(w io.Writer, all []api.HostState) error {
+	rows := [][]string{{"NAME", "AGENT", "VERSION", "ENFORCED", "DESCRIPTION"}}
+	for _, h := range all {
+		agent := "-" // a tenant is not told
+		switch {
+		case h.Revoked != nil && *h.Revoked:
+			agent = "revoked"
+		case h.Connected != nil && *h.Connected:
+			agent = "connected"
+		case h.Connected != nil:
+			agent = "away"
+		}
+		rows = append(rows, []string{orEmpty(h.Name), agent, orEmpty(h.Version), orEmpty(h.Enforced), orEmpty(h.Description)})
+	}
+	return table(w, "", rows)
+}
+
+func hostShowCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "show NAME",
+		Short: "Show a host, its devices, and what keeps them from having what is wanted",
+		Long: `Show prints a host and what its agent tells: the epoch and revision that it has in force, its
+devices, and whose these are: the controller's, of a file on the host (local), or nobody's.`,
+		Example: "  headgate host show web1", Args: cobra.ExactArgs(1),
+	}
+	server, output := serverFlag(c), outputFlag(c)
+	c.ValidArgsFunction = firstArg(completeHosts(server))
+	c.RunE = func(c *cobra.Command, args []string) error {
+		client, err := service(*server)
+		if err != nil {
+			return err
+		}
+		h, err := asked[api.HostState](client.GetHost(c.Context(), args[0]))
+		if err != nil {
+			return err
+		}
+		return a.print(*output, h, func(w io.Writer) error {
+			if err := hostTable(w, []api.HostState{h}); err != nil || h.Devices == nil {
+				return err
+			}
+			fmt.Fprintln(w)
+			return deviceTable(w, *h.Devices)
+		})
+	}
+	return c
+}
+
+func deviceTable(w io.Writer, devices api.HostDevices) error {
+	rows := [][]string{{"DEVICE", "UP", "MTU", "SPEED", "OWNER", ""}}
+	for _, d := range devices {
+		up, mtu, owner := "no", "", ""
+		if d.Up != nil && *d.Up {
+			up = "yes"
+		}
+		if d.Mtu != nil {
+			mtu = fmt.Sprint(*d.Mtu)
+		}
+		if d.Owner != nil {
+			owner = string(*d.Owner)
+		}
+		notes := []string{}
+		if d.Trouble != nil {
+			notes = append(notes, *d.Trouble)
+		}
+		if d.Foreign != nil {
+			notes = append(notes, *d.Foreign...)
+		}
+		rows = append(rows, []string{d.Name, up, mtu, orEmpty(d.Speed), owner, strings.Join(notes, "; ")})
+	}
+	return table(w, "  ", rows)
+}
+
+func hostDeleteCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use: "delete NAME", Short: "Remove a host of which nothing is wanted any more", Example: "  headgate clear --dev all --server default --host web1\n  headgate host delete web1", Args: cobra.ExactArgs(1),
+	}
+	server, dry := serverFlag(c), dryRunFlag(c)
+	c.ValidArgsFunction = firstArg(completeHosts(server))
+	c.RunE = func(c *cobra.Command, args []string) error {
+		client, err := service(*server)
+		if err != nil {
+			return err
+		}
+		if _, err := asked[struct{}](client.DeleteHost(c.Context(), args[0], &api.DeleteHostParams{DryRun: dry})); err != nil {
+			return err
+		}
+		return outcome("host", args[0], "removed", nil, *dry)(a.out)
+	}
+	return c
+}

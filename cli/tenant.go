@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"headgate/api"
+)
+
+func tenantCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "tenant",
+		Short: "Make, list and remove tenants of a service",
+		Args:  cobra.ArbitraryArgs,
+		RunE:  helpOrUnknown,
+	}
+	c.AddCommand(tenantSetCommand(a), tenantListCommand(a), tenantShowCommand(a), tenantDeleteCommand(a))
+	return c
+}
+
+func tenantSetCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "set NAME",
+		Aliases: []string{"create"},
+		Short:   "Make a tenant, or change one",
+		Long: `Set makes a tenant, or changes what is said of one and leaves the rest. It has nothing until
+groups are given to it (tenant: in what is put through the API), and nobody gets in as it without a
+token ("headgate token create").`,
+		Example: `  headgate tenant set shop --description "the web shop"
+  headgate tenant set shop --requests 200`,
+		Args: cobra.ExactArgs(1),
+	}
+	server, dry, output := serverFlag(c), dryRunFlag(c), outputFlag(c)
+	description := c.Flags().String("description", "", "what it is, for people")
+	requests := c.Flags().Int("requests", 0, "requests a second that its tokens may make; 0 is the ordinary 50")
+	c.ValidArgsFunction = firstArg(completeTenants(server))
+	c.RunE = func(c *cobra.Command, args []string) error {
+		client, err := service(*server)
+		if err != nil {
+			return err
+		}
+		now, tag, err := current[api.Tenant](client.GetTenant(c.Context(), args[0]))
+		if err != nil {
+			return err
+		}
+		if c.Flags().Changed("description") {
+			now.Description = given(*description)
+		}
+		if c.Flags().Changed("requests") {
+			now.Requests = nil
+			if *requests != 0 {
+				now.Requests = requests
+			}
+		}
+		made, err := asked[api.Tenant](client.PutTenant(c.Context(), args[0], &api.PutTenantParams{IfMatch: tag, DryRun: dry}, now))
+		if err != nil {
+			return err
+		}
+		return a.print(*output, made, outcome("tenant", args[0], "made", tag, *dry))
+	}
+	return c
+}
+
+func tenantListCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use: "list", Short: "List tenants", Example: "  headgate tenant list", Args: cobra.NoArgs,
+	}
+	server, output := serverFlag(c), outputFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		client, err := service(*server)
+		if err != nil {
+			return err
+		}
+		all, err := every(func(after *string) ([]api.Tenant, *string, error) {
+			page, err := asked[api.TenantList](client.ListTenants(c.Context(), &api.ListTenantsParams{After: after}))
+			return page.Items, page.Next, err
+		})
+		if err != nil {
+			return err
+		}
+		return a.print(*output, all, func(w io.Writer) error { return tenantTable(w, all) })
+	}
+	return c
+}
+
+func tenantShowCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use: "show NAME", Short: "Show a tenant", Example: "  headgate tenant show shop", Args: cobra.ExactArgs(1),
+	}
+	server, output := serverFlag(c), outputFlag(c)
+	c.ValidArgsFunction = firstArg(completeTenants(server))
+	c.RunE = func(c *cobra.Command, args []string) error {
+		client, err := service(*server)
+		if err != nil {
+			return err
+		}
+		one, err := asked[api.Tenant](client.GetTenant(c.Context(), args[0]))
+		if err != nil {
+			return err
+		}
+		return a.print(*output, one, func(w io.Writer) error { return tenantTable(w, []api.Tenant{one}) })
+	}
+	return c
+}
+
+func tenantTable(w io.Writer, all []api.Tenant) error {
+	rows := [][]string{{"NAME", "REQUESTS/s", "DESCRIPTION"}}
+	for _, t := range all {
+		requests := "ordinary"
+		if t.Requests != nil {
+			requests = fmt.Sprint(*t.Requests)
+		}
+		rows = append(rows, []string{orEmpty(t.Name), requests, orEmpty(t.Description)})
+	}
+	return table(w, "", rows)
+}
+
+func tenantDeleteCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use: "delete NAME", Short: "Remove a tenant that has no groups and no tokens", Example: "  headgate tenant delete shop", Args: cobra.ExactArgs(1),
+	}
+	server, dry := serverFlag(c), dryRunFlag(c)
+	c.ValidArgsFunction = firstArg(completeTenants(server))
+	c.RunE = func(c *cobra.Command, args []string) error {
+		client, err := service(*server)
+		if err != nil {
+			return err
+		}
+		if _, err := asked[struct{}](client.DeleteTenant(c.Context(), args[0], &api.DeleteTenantParams{DryRun: dry})); err != nil {
+			return err
+		}
+		return outcome("tenant", args[0], "removed", nil, *dry)(a.out)
+	}
+	return c
+}
