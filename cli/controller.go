@@ -128,12 +128,15 @@ func (a *app) controller(r controllerRun) (err error) {
 		return err
 	}
 	defer closeStore()
-	var agentsAt []string
+	var agentsAt, others []string
 	for _, p := range r.controllers.Members {
 		agentsAt = append(agentsAt, net.JoinHostPort(p.Address, fmt.Sprint(r.controllers.Agents)))
+		if p.Name != r.name {
+			others = append(others, net.JoinHostPort(p.Address, fmt.Sprint(r.controllers.API)))
+		}
 	}
 	c, err := controller.New(ctx, s, controller.Config{
-		Name: r.name, Hosts: r.hosts, AgentsAt: agentsAt, Version: version,
+		Name: r.name, Hosts: r.hosts, AgentsAt: agentsAt, Others: others, Version: version,
 		API:    net.JoinHostPort(r.listen, fmt.Sprint(r.controllers.API)),
 		Agents: net.JoinHostPort(r.listen, fmt.Sprint(r.controllers.Agents)),
 		Room:   r.room(), Metrics: listener,

@@ -66,8 +66,8 @@ func hostListCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List hosts, and whether their agents are connected",
-		Long: `List prints the hosts of a service, and whether their agents are connected to the controller
-that is asked. A tenant is told the names of those on which it has groups.`,
+		Long: `List prints the hosts of a service, and whether their agents are connected. A tenant is told the
+names of those on which it has groups.`,
 		Example: "  headgate host list", Args: cobra.NoArgs,
 	}
 	server, output := serverFlag(c), outputFlag(c)

@@ -43,7 +43,9 @@ type Config struct {
 	Hosts []string
 	// AgentsAt are where agents find all controllers; none is this one.
 	AgentsAt []string
-	Version  string
+	// Others are where the APIs of the other controllers are.
+	Others  []string
+	Version string
 	// Room tells how much of the disk is free that the store is on, in bytes; nil is no matter.
 	Room func() (uint64, error)
 	// Metrics, if set, is where metrics for Prometheus are served.
@@ -124,6 +126,9 @@ func (c *Controller) Run(ctx context.Context) error {
 		},
 	}).Handler()
 	if err != nil {
+		return err
+	}
+	if handler, err = newForwarder(handler, c.hub, c.config.Others, c.authority.Cert); err != nil {
 		return err
 	}
 	web := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute,

@@ -1,0 +1,136 @@
+package controller
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"headgate/api"
+)
+
+// Lists of what agents tell are put together of what each controller knows: a host's agent is
+// connected to one of them.
+
+// merges are by path.
+var merges = map[string]func(all [][]byte) (any, error){"/v1/usage": mergeUsage, "/v1/hosts": mergeHosts}
+
+// merge answers with what this controller and the others know. One that does not answer is left out:
+// what it knows is missing then, and said to be.
+func (f *forwarder) merge(w http.ResponseWriter, r *http.Request, together func(all [][]byte) (any, error)) {
+	own := &held{header: http.Header{}, status: http.StatusOK}
+	f.next.ServeHTTP(own, r)
+	all := [][]byte{own.body.Bytes()}
+	if own.status == http.StatusOK {
+		all = append(all, f.askAll(r)...)
+	}
+	for name, values := range own.header {
+		w.Header()[name] = values
+	}
+	if len(all) == 1 {
+		w.WriteHeader(own.status)
+		w.Write(all[0])
+		return
+	}
+	out, err := together(all)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Del("ETag") // of the part that is this controller's
+	json.NewEncoder(w).Encode(out)
+}
+
+// askAll is what the others answer that do.
+func (f *forwarder) askAll(r *http.Request) (all [][]byte) {
+	var mu sync.Mutex
+	var asked sync.WaitGroup
+	for _, at := range f.others {
+		asked.Go(func() {
+			answer, body, err := f.ask(r, at, nil, recordPatience)
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil && answer.StatusCode == http.StatusOK {
+				all = append(all, body)
+			}
+		})
+	}
+	asked.Wait()
+	return all
+}
+
+// recordPatience is for another controller that asks its agents.
+const recordPatience = usagePatience + 2*time.Second
+
+// held is an answer that is not given yet.
+type held struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (h *held) Header() http.Header         { return h.header }
+func (h *held) WriteHeader(status int)      { h.status = status }
+func (h *held) Write(b []byte) (int, error) { return h.body.Write(b) }
+
+// mergeUsage has rows of hosts from whoever has their agents; missing are those that nobody has.
+func mergeUsage(all [][]byte) (any, error) {
+	out := api.UsageList{Items: []api.Usage{}}
+	var missing map[string]bool
+	for _, text := range all {
+		var l api.UsageList
+		if err := json.Unmarshal(text, &l); err != nil {
+			return nil, err
+		}
+		for _, u := range l.Items {
+			// An agent that moves meanwhile is asked twice.
+			if missing == nil || missing[u.Host] {
+				out.Items = append(out.Items, u)
+			}
+		}
+		here := map[string]bool{}
+		if l.Missing != nil {
+			for _, host := range *l.Missing {
+				here[host] = missing == nil || missing[host]
+			}
+		}
+		missing = here
+	}
+	names := []string{}
+	for host, everywhere := range missing {
+		if everywhere {
+			names = append(names, host)
+		}
+	}
+	slices.Sort(names)
+	out.Missing = &names
+	slices.SortStableFunc(out.Items, func(a, b api.Usage) int {
+		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Dev, b.Dev), cmp.Compare(a.Direction, b.Direction), cmp.Compare(a.Group, b.Group))
+	})
+	return out, nil
+}
+
+// mergeHosts has each host as the controller tells of it that has its agent.
+func mergeHosts(all [][]byte) (any, error) {
+	var out api.HostList
+	for n, text := range all {
+		var l api.HostList
+		if err := json.Unmarshal(text, &l); err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			out = l
+			continue
+		}
+		for _, h := range l.Items {
+			i := slices.IndexFunc(out.Items, func(o api.HostState) bool { return o.Name != nil && h.Name != nil && *o.Name == *h.Name })
+			if i >= 0 && h.Connected != nil && *h.Connected {
+				out.Items[i] = h
+			}
+		}
+	}
+	return out, nil
+}
