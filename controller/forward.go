@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -21,7 +22,7 @@ const (
 	// otherPatience is for how long another controller is waited for, and otherThere until it is known
 	// that there is one.
 	otherPatience, otherThere = 3 * time.Second, time.Second
-	// mostForwarded is the largest request that is handed on: a probe's.
+	// mostForwarded is more than any request that is handed on.
 	mostForwarded = 64 << 10
 )
 
@@ -61,20 +62,27 @@ func (f *forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.next.ServeHTTP(w, r)
 		return
 	}
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostForwarded))
-	if err != nil {
-		http.Error(w, "the request cannot be read", http.StatusBadRequest)
+	text, err := io.ReadAll(io.LimitReader(r.Body, mostForwarded))
+	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(text), r.Body))
+	if err != nil || len(text) == mostForwarded {
+		f.next.ServeHTTP(w, r)
+		return
+	}
+	// First here: who asks may not, perhaps, or too often.
+	own := f.hold(r)
+	if had(own.status, own.body.Bytes()) || own.status != http.StatusOK && own.status != http.StatusNotFound && own.status != http.StatusConflict {
+		own.give(w)
 		return
 	}
 	for _, at := range f.order(host) {
 		answer, body, err := f.ask(r, at, text, otherPatience)
-		if err != nil || !had(answer, body) {
+		if err != nil || !had(answer.StatusCode, body) {
 			continue
 		}
 		f.mu.Lock()
 		f.at[host] = at
 		f.mu.Unlock()
-		for _, name := range []string{"Content-Type", "ETag", "Retry-After", "WWW-Authenticate"} {
+		for _, name := range []string{"Content-Type", "ETag"} {
 			if v := answer.Header.Get(name); v != "" {
 				w.Header().Set(name, v)
 			}
@@ -83,8 +91,31 @@ func (f *forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Write(body)
 		return
 	}
-	r.Body = io.NopCloser(bytes.NewReader(text))
-	f.next.ServeHTTP(w, r)
+	own.give(w)
+}
+
+// held is an answer that is not given yet.
+type held struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (h *held) Header() http.Header         { return h.header }
+func (h *held) WriteHeader(status int)      { h.status = status }
+func (h *held) Write(b []byte) (int, error) { return h.body.Write(b) }
+
+func (h *held) give(w http.ResponseWriter) {
+	maps.Copy(w.Header(), h.header)
+	w.WriteHeader(h.status)
+	w.Write(h.body.Bytes())
+}
+
+// hold has this controller answer.
+func (f *forwarder) hold(r *http.Request) *held {
+	h := &held{header: http.Header{}, status: http.StatusOK}
+	f.next.ServeHTTP(h, r)
+	return h
 }
 
 // ofAgent is the host whose agent a request is about.
@@ -98,13 +129,12 @@ func ofAgent(r *http.Request) (host string, ok bool) {
 	return host, err == nil && is
 }
 
-// had tells whether an answer is of a controller that has the agent. What is wrong with a request is
-// said by this one.
-func had(r *http.Response, body []byte) bool {
+// had tells whether an answer is of a controller that has the agent.
+func had(status int, body []byte) bool {
 	var h struct {
 		Connected *bool `json:"connected"` // of a host
 	}
-	return r.StatusCode < http.StatusBadRequest && json.Unmarshal(body, &h) == nil && (h.Connected == nil || *h.Connected)
+	return status < http.StatusBadRequest && json.Unmarshal(body, &h) == nil && (h.Connected == nil || *h.Connected)
 }
 
 // order is who is asked: first whoever had the agent last.

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"net/http"
@@ -21,26 +20,17 @@ var merges = map[string]func(all [][]byte) (any, error){"/v1/usage": mergeUsage,
 // merge answers with what this controller and the others know. One that does not answer is left out:
 // what it knows is missing then, and said to be.
 func (f *forwarder) merge(w http.ResponseWriter, r *http.Request, together func(all [][]byte) (any, error)) {
-	own := &held{header: http.Header{}, status: http.StatusOK}
-	f.next.ServeHTTP(own, r)
+	own := f.hold(r)
 	all := [][]byte{own.body.Bytes()}
 	if own.status == http.StatusOK {
 		all = append(all, f.askAll(r)...)
 	}
-	for name, values := range own.header {
-		w.Header()[name] = values
-	}
-	if len(all) == 1 {
-		w.WriteHeader(own.status)
-		w.Write(all[0])
-		return
-	}
 	out, err := together(all)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
+	if err != nil || len(all) == 1 {
+		own.give(w)
 		return
 	}
-	w.Header().Del("ETag") // of the part that is this controller's
+	w.Header().Set("Content-Type", "application/json")
 	json.NewEncoder(w).Encode(out)
 }
 
@@ -64,17 +54,6 @@ func (f *forwarder) askAll(r *http.Request) (all [][]byte) {
 
 // recordPatience is for another controller that asks its agents.
 const recordPatience = usagePatience + 2*time.Second
-
-// held is an answer that is not given yet.
-type held struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-func (h *held) Header() http.Header         { return h.header }
-func (h *held) WriteHeader(status int)      { h.status = status }
-func (h *held) Write(b []byte) (int, error) { return h.body.Write(b) }
 
 // mergeUsage has rows of hosts from whoever has their agents; missing are those that nobody has.
 func mergeUsage(all [][]byte) (any, error) {
