@@ -36,9 +36,18 @@ func (s *Server) ListHistory(w http.ResponseWriter, r *http.Request, host, dev s
 		problem(w, r, there)
 		return
 	}
-	of := resourceOf(ledger(host, dev))
+	of, remembered := resourceOf(ledger(host, dev)), true
+	// byFile tells whether a file changed it, which may be about other devices.
+	byFile := func(revision int64) bool {
+		if !remembered {
+			return false
+		}
+		d, ok, err := s.Store.Get(r.Context(), ledger(host, dev), revision)
+		remembered = !errors.Is(err, store.ErrCompacted)
+		return err == nil && ok && d.Revision == revision
+	}
 	out, err := s.audit(r.Context(), "", or(p.Limit, ordinaryPage), func(e store.AuditEntry, revision int64) bool {
-		changed := e.Resource == of || strings.HasPrefix(e.Resource, of+"/") || e.Resource == "policy/"+host && s.changedAt(r.Context(), ledger(host, dev), revision)
+		changed := e.Resource == of || strings.HasPrefix(e.Resource, of+"/") || e.Resource == "policy/"+host && byFile(revision)
 		return changed && (by.Tenant == "" || e.Tenant == by.Tenant)
 	})
 	if err == nil && len(out.Items) == 0 {
@@ -46,13 +55,6 @@ func (s *Server) ListHistory(w http.ResponseWriter, r *http.Request, host, dev s
 	}
 	out.Next = ""
 	show(w, r, out, err)
-}
-
-// changedAt tells whether a document was changed at a revision, as far as that is remembered: a file
-// is about several.
-func (s *Server) changedAt(ctx context.Context, key string, revision int64) bool {
-	d, ok, err := s.Store.Get(ctx, key, revision)
-	return err == nil && ok && d.Revision == revision
 }
 
 // audit reads the record backwards from an entry, "" for the newest.

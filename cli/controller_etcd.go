@@ -171,7 +171,7 @@ func (o *outside) again() string {
 	return line
 }
 
-// restored has hosts obey what the etcd has after its owner has restored it.
+// restoredOutside has hosts obey what the etcd has after its owner has restored it.
 func (a *app) restoredOutside(ctx context.Context, o *outside) error {
 	s, err := o.open(ctx, openPatience)
 	if err != nil {

@@ -162,3 +162,60 @@ func TestTooLarge(t *testing.T) {
 		t.Error("what was to be written is not, or what was not is")
 	}
 }
+
+// Who may do no more than read and write what has the prefix needs no more, and one without that is
+// told so at once.
+func TestRole(t *testing.T) {
+	m := storetest.Start(t)
+	storetest.Open(t, m) // it is there
+	tls, err := m.TLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := clientv3.New(clientv3.Config{Endpoints: m.URLs(), TLS: tls, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx := t.Context()
+	must := func(_ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(c.RoleAdd(ctx, "root"))
+	must(c.UserAdd(ctx, "root", "secret"))
+	must(c.UserGrantRole(ctx, "root", "root"))
+	must(c.RoleAdd(ctx, "headgate"))
+	must(c.RoleGrantPermission(ctx, "headgate", "/a/", clientv3.GetPrefixRangeEnd("/a/"), clientv3.PermissionType(clientv3.PermReadWrite)))
+	must(c.UserAddWithOptions(ctx, m.Name, "", &clientv3.UserAddOptions{NoPassword: true})) // by its certificate
+	must(c.UserGrantRole(ctx, m.Name, "headgate"))
+	must(c.AuthEnable(ctx))
+
+	s := open(t, store.Endpoint{URLs: m.URLs(), TLS: tls, Prefix: "/a", Foreign: true})
+	revision := put(t, s, "shop")
+	if _, err := s.Do(ctx, "x", func(tx *store.Tx) error { _, err := tx.Keys(store.Prefix(store.Tenants)); tx.Delete("x"); return err }); err == nil {
+		t.Error("a key that is not the service's was removed")
+	}
+	seen := errors.New("seen")
+	if err := s.Watch(ctx, store.Root, revision-1, func(int64, []store.Event) error { return seen }, func(int64) error { return nil }); !errors.Is(err, seen) {
+		t.Error(err)
+	}
+	lead, end := context.WithTimeout(ctx, 10*time.Second)
+	defer end()
+	led := false
+	s.Lead(lead, "c1", func(ctx context.Context, term store.Term) error {
+		_, err := term.Do(ctx, "x", func(tx *store.Tx) error { return tx.Put(store.Key(store.Tenants, "led"), 1) })
+		led = err == nil
+		end()
+		return err
+	})
+	if !led {
+		t.Error("it does not lead")
+	}
+	began := time.Now()
+	if _, err := store.Open(ctx, store.Endpoint{URLs: m.URLs(), TLS: tls, Prefix: "/b", Foreign: true}); err == nil || !strings.Contains(err.Error(), "permission denied") || time.Since(began) > 10*time.Second {
+		t.Errorf("with another's prefix: %v after %v", err, time.Since(began))
+	}
+}
