@@ -72,7 +72,7 @@ const eventsAgain = time.Second
 
 // events hands on changes and resets, over losses, until ctx ends.
 func (a *app) events(ctx context.Context, client *api.Client, after int64, take func(event) error) error {
-	for lost := false; ctx.Err() == nil; {
+	for came, lost := false, false; ctx.Err() == nil; {
 		p := &api.WatchEventsParams{}
 		if after > 0 {
 			p.LastEventID = &after
@@ -80,12 +80,8 @@ func (a *app) events(ctx context.Context, client *api.Client, after int64, take 
 		r, err := client.WatchEvents(ctx, p)
 		if err == nil && r.StatusCode != http.StatusOK {
 			_, err = asked[struct{}](r, nil)
-			var mistakes config.Mistakes
-			if !lost || errors.Is(err, os.ErrPermission) || errors.As(err, &mistakes) {
-				return err
-			}
 		} else if err == nil {
-			lost = false
+			came, lost = true, false
 			err = stream(r.Body, func(id int64, kind string, data []byte) error {
 				e := event{Revision: id, Event: kind}
 				after = max(after, id)
@@ -107,8 +103,11 @@ func (a *app) events(ctx context.Context, client *api.Client, after int64, take 
 			})
 			r.Body.Close()
 		}
+		var mistakes config.Mistakes
 		if take := (errTake{}); errors.As(err, &take) {
 			return take.error
+		} else if ctx.Err() == nil && (!came || errors.Is(err, os.ErrPermission) || errors.As(err, &mistakes)) {
+			return fmt.Errorf("events cannot be watched: %w", err)
 		}
 		if ctx.Err() == nil && !lost {
 			a.note("headgate: the service is lost, and is asked again: %v", err)

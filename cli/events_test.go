@@ -55,3 +55,19 @@ func TestEventsGoOn(t *testing.T) {
 		t.Errorf("asked behind %q", all)
 	}
 }
+
+// Who cannot watch at all is told so, and does not wait.
+func TestEventsRefused(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusForbidden) }))
+	client, err := api.NewClient(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &app{err: io.Discard}
+	for range 2 {
+		if err := a.events(t.Context(), client, 0, nil); err == nil || !strings.Contains(err.Error(), "events cannot be watched") {
+			t.Errorf("refused: %v", err)
+		}
+		s.Close() // and then there is nobody
+	}
+}
