@@ -28,7 +28,7 @@ const ticksPerSecond = 100
 // taken is processor time in seconds that we could not have.
 type taken struct {
 	// others is what all other programs have used, those that they started and
-	// waited for included. Threads of the kernel, which do the network's work, are
+	// waited for included; what this one started is its own. Threads of the kernel, which do the network's work, are
 	// left out, and so is what runs at SCHED_IDLE, which takes nothing from anyone
 	// (package awake).
 	others float64
@@ -83,6 +83,7 @@ const idlePolicy = "5"
 
 func othersCPU() (seconds float64) {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	used, parent := map[string]float64{}, map[string]string{}
 	for _, path := range stats {
 		b, err := os.ReadFile(path)
 		if err != nil {
@@ -91,12 +92,29 @@ func othersCPU() (seconds float64) {
 		// The name is in parentheses and may hold anything.
 		pid, _, _ := strings.Cut(string(b), " ")
 		f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:])) // from field 3, state
-		if len(f) < 39 || pid == strconv.Itoa(os.Getpid()) || pid == "2" || f[1] == "2" || f[38] == idlePolicy {
+		if len(f) < 39 {
+			continue
+		}
+		parent[pid] = f[1]
+		if pid == "2" || f[1] == "2" || f[38] == idlePolicy {
 			continue
 		}
 		for _, field := range f[11:15] { // utime, stime, cutime, cstime
 			n, _ := strconv.ParseFloat(field, 64)
-			seconds += n / ticksPerSecond
+			used[pid] += n / ticksPerSecond
+		}
+	}
+	self := strconv.Itoa(os.Getpid())
+	for pid, n := range used {
+		at := pid
+		for range 100 { // a number that was given anew while we read may close a circle
+			if at == self || at == "" {
+				break
+			}
+			at = parent[at]
+		}
+		if at != self {
+			seconds += n
 		}
 	}
 	return seconds

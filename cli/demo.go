@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -19,28 +20,34 @@ func demoCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "The main job, live, in throwaway namespaces",
-		Long: `Demo makes a server, its clients and a real bottleneck out of network
-namespaces, divides the server's link into four groups, and shows in six phases
-what that does to real TCP and UDP: overload, a group that goes idle and returns,
-a connection that moves, a guarantee that changes. It prints each headgate
-command that it runs, and at the end a table of what was guaranteed and what was
-received. It takes about 65 seconds, with --fast 20.
+		Long: `Demo makes a controller, three hosts with an agent each, their clients and a real
+bottleneck out of network namespaces. Two tenants share the hosts. In seven phases
+it shows what that does to real TCP and UDP: overload, a group that goes idle and
+returns, a tenant's program that asks for more as its deadline nears and gives it
+back, a connection that moves. It prints each headgate command that it runs and
+each request to the API (after >), and at the end tables of what was guaranteed,
+what was received, and what the agents have on record. It takes about 70 seconds,
+with --fast 30.
 
 Nothing of this machine's own network is touched, and all is removed at the end,
 also after Ctrl-C; what a killed demo left is removed by the next. The exit code
 is 1 if a guarantee was missed by more than the tolerance that the table states:
 5%, with --fast 10%. With --engine quantum it will be: that engine is the older
-algorithm, faithful, to compare with.`,
+algorithm, faithful, to compare with. It has no groups in groups, so that tenants
+cannot divide what they have.`,
 		Example: `  headgate demo
   headgate demo --fast -o json
-  headgate demo --keep`,
+  headgate demo --keep
+  headgate demo --end`,
 		Args: cobra.NoArgs,
 	}
 	engine := c.Flags().String("engine", string(group.HTB), "what enforces the groups: htb or quantum")
 	completeFlag(c, "engine", oneOf(string(group.HTB), string(group.Quantum)))
 	fast := c.Flags().Bool("fast", false, "short phases, measured with a larger tolerance")
-	keep := c.Flags().Bool("keep", false, "leave the network and the groups up at the end")
+	keep := c.Flags().Bool("keep", false, "leave the network, the service and the groups up at the end")
+	end := c.Flags().Bool("end", false, "only end and remove demos that were kept or killed")
 	output := outputFlag(c)
+	c.MarkFlagsMutuallyExclusive("keep", "end")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		name := group.Engine(*engine)
 		if _, ok := a.engines[name]; !ok {
@@ -48,6 +55,9 @@ algorithm, faithful, to compare with.`,
 		}
 		if os.Geteuid() != 0 {
 			return fmt.Errorf("demo makes network namespaces and loads eBPF programs: %w; run it as root (CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON), for example with sudo", os.ErrPermission)
+		}
+		if *end {
+			return a.sweepDemos(func(lines ...string) { a.note("%s", strings.Join(lines, "\n")) }, true)
 		}
 		return a.demo(newScenario(name, *fast), *keep, *output)
 	}

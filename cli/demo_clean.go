@@ -14,7 +14,7 @@ import (
 const (
 	// demoPrefix begins the names of the demo's networks.
 	demoPrefix = "demo"
-	// demoRun holds the demo's configurations, in folders named as the networks.
+	// demoRun holds what the demos' services keep, in folders named as the networks.
 	demoRun = "/run/headgate/demo"
 	// namespaces are known by their files there.
 	namespaces = "/run/netns"
@@ -25,36 +25,39 @@ var demoName = regexp.MustCompile("^" + demoPrefix + `(-\d+)+$`)
 
 func makeDemoDir(name string) (string, error) {
 	dir := filepath.Join(demoRun, name)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	// It holds tokens and keys.
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("the demo's folder cannot be made: %w", err)
 	}
 	return dir, nil
 }
 
-// sweepDemos removes what killed demos left.
-func (a *app) sweepDemos(stage demoStage) error {
+// sweepDemos removes what killed demos left, and with kept those that were left on purpose.
+func (a *app) sweepDemos(say func(lines ...string), kept bool) error {
 	labs, err := lab.Leftovers()
 	if err != nil {
 		return err
 	}
 	standing := map[string]bool{}
 	for _, l := range labs {
-		if !demoName.MatchString(l.Name) || l.InUse || l.Kept {
+		if !demoName.MatchString(l.Name) || l.InUse || l.Kept && !kept {
 			standing[l.Name] = true
 			continue
 		}
-		// The groups first: part of them is outside the namespaces. What is too
-		// broken to enter has none.
+		// What is too broken to enter has no groups.
 		if old, err := lab.Attach(l.Name); err == nil {
-			err = old.Node("server").Do(func() error { return a.clear(demoDev) })
-			if err = errors.Join(err, old.Close()); err != nil {
-				return fmt.Errorf("the groups that a killed demo left: %w", err)
+			if err = errors.Join(a.clearHosts(old), old.Close()); err != nil {
+				return fmt.Errorf("the groups that a demo left: %w", err)
 			}
 		}
 		if err := lab.Down(l.Name); err != nil {
 			return err
 		}
-		stage.say(fmt.Sprintf("Removed %s, which a killed demo left.", l.Name))
+		if l.Kept {
+			say(fmt.Sprintf("Removed %s, which was kept.", l.Name))
+		} else {
+			say(fmt.Sprintf("Removed %s, which a killed demo left.", l.Name))
+		}
 	}
 	dirs, _ := filepath.Glob(filepath.Join(demoRun, "*"))
 	for _, dir := range dirs {
@@ -67,12 +70,25 @@ func (a *app) sweepDemos(stage demoStage) error {
 	return nil
 }
 
-// clean removes the groups, the network and the configuration, and looks whether
+// clearHosts ends what runs in a demo's network, which would put groups in force anew, and
+// takes the groups away: a part of them is outside the namespaces.
+func (a *app) clearHosts(l *lab.Lab) error {
+	err := l.End()
+	for _, name := range demoHosts {
+		if host, found := l.Host(name); found == nil {
+			err = errors.Join(err, host.Do(func() error { return a.clear(demoDev) }))
+		}
+	}
+	return err
+}
+
+// clean removes the service, the groups, the network and the configuration, and looks whether
 // they are gone: result, if there is one, gets what was seen.
 func (p *play) clean(result *demoResult) error {
 	name := p.lab.Topology.Name
+	p.stopProcesses()
 	err := errors.Join(
-		p.within(func() error { return p.clear(demoDev) }),
+		p.clearHosts(p.lab),
 		p.lab.Close(),
 		os.RemoveAll(filepath.Join(demoRun, name)),
 	)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"time"
 
 	"headgate/group"
 	"headgate/lab/traffic"
@@ -17,6 +18,8 @@ type demoResult struct {
 	// Tolerance is the part of a guarantee that may be missing.
 	Tolerance float64       `json:"tolerance"`
 	Phases    []phaseResult `json:"phases"`
+	// Others are the hosts whose links have room, in all phases but the first.
+	Others phaseResult `json:"other_hosts"`
 	// Returned is how long storage waited for its guarantee when it returned, by
 	// direction; a direction that never had it is missing.
 	Returned map[string]float64 `json:"returned_ms"`
@@ -26,9 +29,18 @@ type demoResult struct {
 		Before     float64 `json:"before_bps"`
 		After      float64 `json:"after_bps"`
 	} `json:"moved"`
+	// Changes are what shop's program got, Asked what it and a stranger asked for.
+	Changes  []tenantChange `json:"tenant_changes"`
+	Asked    []demoRequest  `json:"tenant_requests"`
+	Stranger []demoRequest  `json:"other_tenant_requests"`
+	// Proof is what the agents have on record.
+	Proof []proofRow `json:"proof"`
+	// Disturbed is what the machine did beside, "" if it was little.
+	Disturbed string   `json:"disturbed,omitempty"`
 	CleanedUp bool     `json:"cleaned_up"`
-	Left      []string `json:"left,omitempty"` // what is still there
-	Kept      string   `json:"kept,omitempty"` // the network that stays, as asked
+	Left      []string `json:"left,omitempty"`    // what is still there
+	Kept      string   `json:"kept,omitempty"`    // the network that stays, as asked
+	Service   string   `json:"service,omitempty"` // where it answers, if it stays
 	OK        bool     `json:"ok"`
 }
 
@@ -49,8 +61,9 @@ type controlRates struct {
 
 // groupResult is one group in one direction and phase. Rates are layer 2.
 type groupResult struct {
+	Host      string  `json:"host"`
 	Direction string  `json:"direction"`
-	Group     string  `json:"group"`
+	Group     string  `json:"group"` // a tenant's is the sum of those in it
 	Guarantee uint64  `json:"guarantee_bps"`
 	Wanted    uint64  `json:"wanted_bps"` // 0 in a phase in which it is idle
 	Share     uint64  `json:"share_bps"`  // share.Allocate's answer to what all wanted
@@ -60,7 +73,8 @@ type groupResult struct {
 	Retransmitted uint64 `json:"retransmitted"`
 	Lost          uint64 `json:"lost"`
 	Drops         uint64 `json:"drops"`
-	// Inside: it wanted no more than its guarantee, so it should lose nothing.
+	// Inside: a group that carries traffic wanted no more than its guarantee, so it should
+	// lose nothing.
 	Inside  bool    `json:"inside_guarantee"`
 	Verdict verdict `json:"verdict"`
 }
@@ -96,31 +110,42 @@ func (p *play) judge(flows *traffic.Result) (*demoResult, error) {
 		Returned: p.returned, OK: true,
 	}
 	for i := range p.phases {
-		phase := p.judgePhase(i, flows)
+		from, to := p.counted(i)
+		phase := phaseResult{Phase: i + 1, Title: p.phases[i].title, Seconds: p.phases[i].length.Seconds(), Counted: (to - from).Seconds()}
+		phase.Groups, phase.Control = p.judgeHost(demoHosts[0], i, from, to, p.edges[i], flows)
+		r.Phases = append(r.Phases, phase)
+	}
+	from, _ := p.counted(phaseOverload)
+	to := p.length()
+	r.Others = phaseResult{Title: "the other hosts", Seconds: to.Seconds(), Counted: (to - from).Seconds()}
+	for _, host := range demoHosts[1:] {
+		groups, _ := p.judgeHost(host, phaseOverload, from, to, *p.others[host], flows)
+		r.Others.Groups = append(r.Others.Groups, groups...)
+	}
+	for _, phase := range append(r.Phases, r.Others) {
 		for _, g := range phase.Groups {
 			r.OK = r.OK && g.Verdict != missed
 		}
-		r.Phases = append(r.Phases, phase)
 	}
 	moved := flows.Flow(demoMoved + " out")
 	r.Moved.Connection = "tcp " + moved.FromAddr + " " + moved.ToAddr
 	arrivals, err := p.meter.Series(moved.Name)
 	r.Moved.Before, r.Moved.After = arrivals.Rate(p.counted(phaseMove-1)), arrivals.Rate(p.counted(phaseMove))
+	r.Changes, r.Asked, r.Stranger = p.changes, p.program.Requests, p.stranger
 	return r, err
 }
 
-func (p *play) judgePhase(i int, flows *traffic.Result) phaseResult {
-	from, to := p.counted(i)
-	first, last := p.edges[i][0], p.edges[i][1]
-	out := phaseResult{Phase: i + 1, Title: p.phases[i].title, Seconds: p.phases[i].length.Seconds(), Counted: (to - from).Seconds()}
+// judgeHost judges a host's groups in a time of a phase, whose edges were read.
+func (p *play) judgeHost(host string, phase int, from, to time.Duration, edges [2]shaper.State, flows *traffic.Result) (groups []groupResult, control controlRates) {
+	first, last := edges[0], edges[1]
 	for _, d := range []struct {
 		name        string
 		tree        *group.Tree
 		first, last *shaper.DirectionState
 		control     *float64
 	}{
-		{"out", first.Plan.Out, first.Out, last.Out, &out.Control.Out},
-		{"in", first.Plan.In, first.In, last.In, &out.Control.In},
+		{"out", first.Plan.Out, first.Out, last.Out, &control.Out},
+		{"in", first.Plan.In, first.In, last.In, &control.In},
 	} {
 		if d.tree == nil || d.first == nil || d.last == nil {
 			continue
@@ -128,17 +153,24 @@ func (p *play) judgePhase(i int, flows *traffic.Result) phaseResult {
 		if seconds := last.At.Sub(first.At).Seconds(); seconds > 0 && d.last.Control.Bytes >= d.first.Control.Bytes {
 			*d.control = float64(d.last.Control.Bytes-d.first.Control.Bytes) * 8 / seconds
 		}
-		wants := func(g string) unit.Rate { return p.wanted(i, d.name, g) }
+		at := func(n int) demoPlace { return demoPlace{host, d.name, d.tree.Nodes[n].Path} }
+		wants := make([]unit.Rate, len(d.tree.Nodes))
+		for n := range d.tree.Nodes {
+			wants[n] = p.wanted(phase, at(n))
+		}
 		shares := fairShares(*d.tree, wants, unit.Rate(*d.control))
 		for n, node := range d.tree.Nodes {
-			g := groupResult{
-				Direction: d.name, Group: node.Path, Guarantee: uint64(node.Guarantee), Wanted: uint64(wants(node.Path)), Share: uint64(shares[n]),
+			if node.Guarantee == 0 && wants[n] == 0 {
+				continue // for whoever is no tenant
 			}
-			g.Received = p.arrivals(i, d.name, node.Path).Rate(from, to)
-			for _, f := range p.flows {
-				if f.direction != d.name || f.groupIn(i) != node.Path {
-					continue
-				}
+			g := groupResult{
+				Host: host, Direction: d.name, Group: node.Path, Guarantee: uint64(node.Guarantee), Wanted: uint64(wants[n]), Share: uint64(shares[n]),
+			}
+			if !node.Leaf { // its groups have ceilings of their own
+				g.Wanted = g.Share
+			}
+			g.Received = p.arrivals(phase, at(n)).Rate(from, to)
+			for _, f := range p.of(at(n), phase) {
 				sum := flows.Flow(f.Name).Between(from, to)
 				g.Retransmitted += sum.Retransmits
 				g.Lost += sum.LostDatagrams
@@ -146,22 +178,22 @@ func (p *play) judgePhase(i int, flows *traffic.Result) phaseResult {
 			if n < len(d.first.Groups) && n < len(d.last.Groups) && d.last.Groups[n].Drops >= d.first.Groups[n].Drops {
 				g.Drops = d.last.Groups[n].Drops - d.first.Groups[n].Drops
 			}
-			g.Inside = g.Wanted <= g.Guarantee
+			g.Inside = node.Leaf && g.Wanted <= g.Guarantee
 			g.Verdict = judged(g.Received, float64(g.Guarantee), float64(g.Wanted), float64(g.Share), p.tolerance)
-			out.Groups = append(out.Groups, g)
+			groups = append(groups, g)
 		}
 	}
-	return out
+	return groups, control
 }
 
 // fairShares is package share's answer: what each node of the tree gets when its
 // groups want that much, and control traffic takes its part first.
-func fairShares(t group.Tree, wants func(path string) unit.Rate, control unit.Rate) []unit.Rate {
+func fairShares(t group.Tree, wants []unit.Rate, control unit.Rate) []unit.Rate {
 	spare := map[group.Spare]share.Spare{group.Proportional: share.Proportional, group.Equal: share.Equal, group.Priority: share.Priority}[t.Spare]
 	var claims []share.Claim
-	for _, n := range t.Nodes {
+	for i, n := range t.Nodes {
 		claims = append(claims, share.Claim{
-			Parent: n.Parent, Guarantee: n.Guarantee, Ceiling: n.Ceiling, Weight: uint64(t.Weight(n)), Priority: n.Priority, Demand: wants(n.Path),
+			Parent: n.Parent, Guarantee: n.Guarantee, Ceiling: n.Ceiling, Weight: uint64(t.Weight(n)), Priority: n.Priority, Demand: wants[i],
 		})
 	}
 	claims = append(claims, share.Claim{Parent: -1, Guarantee: control, Ceiling: t.Limit, Demand: control})

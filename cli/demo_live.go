@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -174,7 +175,7 @@ func (p livePanel) View() string {
 	}
 	out := []string{"", p.headline()}
 	if len(p.frame.Devices) > 0 && p.scene != nil {
-		heading, lines := view.Render(p.frame, view.Options{Width: p.width, Theme: p.theme})
+		heading, lines := view.Render(ofTenants(p.frame), view.Options{Width: p.width, Theme: p.theme})
 		out = append(append(out, heading), lines...)
 	}
 	// Something of the text above must stay in view.
@@ -183,6 +184,21 @@ func (p livePanel) View() string {
 		out = out[:most]
 	}
 	return strings.Join(out, "\n")
+}
+
+// ofTenants leaves out what no tenant has: there is little room below the text.
+func ofTenants(f view.Frame) view.Frame {
+	f.Devices = slices.Clone(f.Devices)
+	for i, d := range f.Devices {
+		d.Directions = slices.Clone(d.Directions)
+		for j, dir := range d.Directions {
+			d.Directions[j].Groups = slices.DeleteFunc(slices.Clone(dir.Groups), func(r view.Row) bool {
+				return r.Path == demoNobody
+			})
+		}
+		f.Devices[i].Directions = d.Directions
+	}
+	return f
 }
 
 // headline says what is shown, and how far it is.

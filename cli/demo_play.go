@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"headgate/bench"
 	"headgate/internal/awake"
 	"headgate/lab"
 	"headgate/lab/meter"
@@ -22,15 +23,24 @@ type play struct {
 	scenario
 	stage demoStage
 	lab   *lab.Lab
-	dir   string // of the configuration
-	phase int
+	dir   string // of all that the demo writes
+
+	// The service: where it is, who is in it, and what of it runs.
+	address, url, pin string
+	operator          *demoCaller
+	program           *tenantProgram
+	stranger          []demoRequest // of a tenant, for what is another's
+	changes           []tenantChange
+	processes         []*demoProcess
+	agents            [len(demoHosts)]*demoProcess
 
 	session *traffic.Session
 	began   time.Time // of the traffic
 	meter   *meter.Meter
-	// What was in force, and had been counted, at the beginning and the end of
-	// the counted part of each phase.
+	// What was in force, and had been counted, on host1 at the beginning and the end of
+	// the counted part of each phase, and on the other hosts of all phases but the first.
 	edges    [demoPhases][2]shaper.State
+	others   map[string]*[2]shaper.State
 	returned map[string]float64 // ms until storage had its guarantee back, by direction
 }
 
@@ -50,7 +60,7 @@ const (
 
 // play makes the network, runs the scenario in it, and removes it.
 func (a *app) play(ctx context.Context, s scenario, keep bool, stage demoStage) (result *demoResult, err error) {
-	if err := a.sweepDemos(stage); err != nil {
+	if err := a.sweepDemos(stage.say, false); err != nil {
 		return nil, err
 	}
 	sleep, err := awake.Keep()
@@ -58,16 +68,16 @@ func (a *app) play(ctx context.Context, s scenario, keep bool, stage demoStage) 
 		return nil, err
 	}
 	defer sleep()
-	p := &play{app: a, scenario: s, stage: stage}
+	p := &play{app: a, scenario: s, stage: stage, others: map[string]*[2]shaper.State{}}
 	name := lab.UniqueName(demoPrefix)
-	stage.say("", "A server and three clients, in network namespaces of this machine:", "")
+	stage.say("", "Two tenants, media and shop, share three hosts, all in network namespaces of", "this machine. Each host has an agent, which does what the controller says:", "")
 	stage.say(strings.Split(s.picture(), "\n")...)
 	if p.lab, err = lab.Up(ctx, s.network(name)); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if keep && err == nil {
-			result.Kept, err = name, p.leave()
+			result.Kept, result.Service, err = name, p.url, p.leave()
 			return
 		}
 		stage.status("cleaning up")
@@ -80,10 +90,10 @@ func (a *app) play(ctx context.Context, s scenario, keep bool, stage demoStage) 
 	if p.dir, err = makeDemoDir(name); err != nil {
 		return nil, err
 	}
-	if err := p.applyConfig(); err != nil {
+	if err := p.service(ctx); err != nil {
 		return nil, err
 	}
-	stage.say("", "To watch it from another terminal:", "  $ headgate lab exec server --lab "+name+" -- headgate top")
+	stage.say("", "To watch it from another terminal:", "  $ headgate lab exec "+demoHosts[0]+" --lab "+name+" -- headgate top")
 	return p.perform(ctx)
 }
 
@@ -103,21 +113,23 @@ func (p *play) perform(ctx context.Context) (*demoResult, error) {
 	for _, f := range p.flows {
 		flows = append(flows, f.Flow)
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	running, cancel := context.WithCancel(ctx)
 	defer cancel()
-	p.session, err = traffic.Start(ctx, p.lab.Host, flows, traffic.Options{
+	p.session, err = traffic.Start(running, p.lab.Host, flows, traffic.Options{
 		Duration: p.length(), Interval: demoSampleEvery, StartAt: start, OnReceiver: p.meter.Watch,
 	})
 	if err != nil {
 		return nil, err
 	}
+	machine := bench.Watch()
 	var observer sync.WaitGroup
-	observer.Go(func() { p.observeAll(ctx) })
+	observer.Go(func() { p.observeAll(running) })
 	err = p.phasesOn(ctx)
 	if err != nil {
 		p.session.Stop()
 	}
 	received := p.session.Wait()
+	disturbed := machine.End()
 	// Whoever ends it may do so after the last phase, too.
 	err = errors.Join(err, ctx.Err())
 	cancel()
@@ -125,7 +137,12 @@ func (p *play) perform(ctx context.Context) (*demoResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.judge(received)
+	result, err := p.judge(received)
+	if err != nil {
+		return nil, err
+	}
+	result.Disturbed = disturbed
+	return result, p.prove(ctx, result)
 }
 
 // phasesOn goes through the phases: announces each, does what is to be done, and
@@ -133,7 +150,6 @@ func (p *play) perform(ctx context.Context) (*demoResult, error) {
 // schedules meanwhile.
 func (p *play) phasesOn(ctx context.Context) (err error) {
 	for i, phase := range p.phases {
-		p.phase = i
 		if !sleepUntil(ctx, p.began.Add(phase.at)) {
 			return ctx.Err()
 		}
@@ -142,7 +158,7 @@ func (p *play) phasesOn(ctx context.Context) (err error) {
 		}
 		p.stage.phase(i, phase)
 		if phase.act != nil {
-			if err := phase.act(p); err != nil {
+			if err := phase.act(p, ctx); err != nil {
 				return err
 			}
 		}
@@ -151,8 +167,13 @@ func (p *play) phasesOn(ctx context.Context) (err error) {
 			if !sleepUntil(ctx, p.began.Add(at)) {
 				return ctx.Err()
 			}
-			if p.edges[i][edge], err = p.read(); err != nil {
+			if p.edges[i][edge], err = p.read(demoHosts[0]); err != nil {
 				return err
+			}
+			if i == phaseOverload && edge == 0 || i == demoPhases-1 && edge == 1 {
+				if err := p.readOthers(edge); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -162,7 +183,7 @@ func (p *play) phasesOn(ctx context.Context) (err error) {
 // observeAll reads what the groups do, for the view, until ctx ends.
 func (p *play) observeAll(ctx context.Context) {
 	for next := time.Now(); sleepUntil(ctx, next); next = next.Add(max(demoEvery, time.Since(next))) {
-		state, err := p.read()
+		state, err := p.read(demoHosts[0])
 		if err != nil {
 			p.stage.say(fmt.Sprintf("  the groups cannot be read: %v", err))
 			continue
@@ -171,17 +192,27 @@ func (p *play) observeAll(ctx context.Context) {
 	}
 }
 
-// read observes the server's device.
-func (p *play) read() (state shaper.State, err error) {
-	err = p.within(func() error {
+// read observes a host's device.
+func (p *play) read(host string) (state shaper.State, err error) {
+	err = p.lab.Node(host).Do(func() error {
 		state, err = p.observe(demoDev)
 		return err
 	})
 	return state, err
 }
 
-// within runs fn in the server's namespace.
-func (p *play) within(fn func() error) error { return p.lab.Node("server").Do(fn) }
+// readOthers reads the hosts that are judged once.
+func (p *play) readOthers(edge int) (err error) {
+	for _, host := range demoHosts[1:] {
+		if p.others[host] == nil {
+			p.others[host] = &[2]shaper.State{}
+		}
+		if p.others[host][edge], err = p.read(host); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
-// leave lets the network stay when this process ends.
+// leave lets the network, and what runs in it, stay when this process ends.
 func (p *play) leave() error { return errors.Join(p.lab.Leave(), p.lab.Close()) }

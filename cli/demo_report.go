@@ -16,51 +16,59 @@ func (r *demoResult) write(w io.Writer) error {
 	fmt.Fprintf(&b, `
 Guaranteed and received, in Mbit/s of layer 2, engine %s. Counted is the end of
 each phase, when connections have settled.
-  GUAR   guaranteed
+  GUAR   guaranteed: to a tenant, and below it to its groups
   SHARE  what package share gives to groups that want the same
   GOT    arrived at the other end
   LOST   segments sent again, datagrams lost; * wanted no more than guaranteed
   ok     GOT is %s of GUAR (or of what was wanted of it) and of SHARE, or more
 `, r.Engine, fmt.Sprintf("%.0f%%", (1-r.Tolerance)*100))
 	for _, p := range r.Phases {
-		p.write(&b)
+		p.write(&b, fmt.Sprintf("%d %s", p.Phase, p.Title), [2]demoColumn{{"OUT", demoHosts[0], "out"}, {"IN", demoHosts[0], "in"}})
 	}
+	if len(r.Others.Groups) > 0 {
+		r.Others.write(&b, r.Others.Title+", from phase 2 on", [2]demoColumn{{"HOST2 OUT", demoHosts[1], "out"}, {"HOST3 OUT", demoHosts[2], "out"}})
+	}
+	r.writeProof(&b)
 	b.WriteString("\n")
 	r.summary(&b, tolerance)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-func (p phaseResult) write(b *strings.Builder) {
-	fmt.Fprintf(b, "\n%d %s: %.3gs of %.3gs\n", p.Phase, p.Title, p.Counted, p.Seconds)
-	fmt.Fprintf(b, "%-14s%-33s%s\n", "", "OUT", "IN")
+// demoColumn is a half of the table.
+type demoColumn struct{ title, host, direction string }
+
+// of are the column's groups.
+func (c demoColumn) of(groups []groupResult) (out []groupResult) {
+	for _, g := range groups {
+		if g.Host == c.host && g.Direction == c.direction {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// write prints two halves of which the groups are the same.
+func (p phaseResult) write(b *strings.Builder, title string, columns [2]demoColumn) {
+	fmt.Fprintf(b, "\n%s: %.3gs of %.3gs\n", title, p.Counted, p.Seconds)
+	fmt.Fprintf(b, "%-14s%-33s%s\n", "", columns[0].title, columns[1].title)
 	const half = "%6s%7s%7s%7s %-6s"
 	heads := fmt.Sprintf(half, "GUAR", "SHARE", "GOT", "LOST", "")
 	fmt.Fprintln(b, strings.TrimRight("  "+strings.Repeat(" ", 10)+heads+heads, " "))
-	for _, out := range p.Groups {
-		if out.Direction != "out" {
-			continue
-		}
-		line := fmt.Sprintf("  %-10s", out.Group)
-		for _, g := range p.Groups {
-			if g.Group == out.Group {
-				line += fmt.Sprintf(half, mbit(float64(g.Guarantee)), mbit(float64(g.Share)), mbit(g.Received), g.lost(), g.Verdict)
-			}
+	left, right := columns[0].of(p.Groups), columns[1].of(p.Groups)
+	for n, g := range left {
+		line := fmt.Sprintf("  %-10s", indentedPath(g.Group))
+		for _, g := range append([]groupResult{g}, right[min(n, len(right)):min(n+1, len(right))]...) {
+			line += fmt.Sprintf(half, mbit(float64(g.Guarantee)), mbit(float64(g.Share)), mbit(g.Received), g.lost(), g.Verdict)
 		}
 		fmt.Fprintln(b, strings.TrimRight(line, " "))
 	}
-	line := fmt.Sprintf("  %-10s", "together")
-	for _, direction := range []string{"out", "in"} {
-		var sum groupResult
-		var lost uint64
-		for _, g := range p.Groups {
-			if g.Direction == direction {
-				sum.Guarantee, sum.Share, sum.Received, lost = sum.Guarantee+g.Guarantee, sum.Share+g.Share, sum.Received+g.Received, lost+g.Retransmitted+g.Lost
-			}
-		}
-		line += fmt.Sprintf(half, mbit(float64(sum.Guarantee)), mbit(float64(sum.Share)), mbit(sum.Received), fmt.Sprint(lost), "")
-	}
-	fmt.Fprintln(b, strings.TrimRight(line, " "))
+}
+
+// indentedPath is a path as a line of a tree.
+func indentedPath(path string) string {
+	parts := strings.Split(path, "/")
+	return strings.Repeat("  ", len(parts)-1) + parts[len(parts)-1]
 }
 
 func mbit(bps float64) string { return fmt.Sprintf("%.1f", bps/1e6) }
@@ -78,7 +86,7 @@ func (g groupResult) lost() string {
 func (r *demoResult) summary(b *strings.Builder, tolerance string) {
 	var cases, misses, lows int
 	var again, lost, drops uint64
-	for _, p := range r.Phases {
+	for _, p := range append(r.Phases, r.Others) {
 		for _, g := range p.Groups {
 			cases++
 			switch g.Verdict {
@@ -97,6 +105,9 @@ func (r *demoResult) summary(b *strings.Builder, tolerance string) {
 	} else {
 		fmt.Fprintf(b, "%d of %d guarantees were MISSED by more than %s.\n", misses, cases, tolerance)
 	}
+	if r.Disturbed != "" && misses+lows > 0 {
+		fmt.Fprintln(b, strings.Join(wrapped("The machine was busy, which may be why: "+r.Disturbed+".", "", 78), "\n"))
+	}
 	if lows > 0 {
 		fmt.Fprintf(b, "In %s a group was lent less than its SHARE (low).\n", count(lows, "case"))
 	}
@@ -104,10 +115,13 @@ func (r *demoResult) summary(b *strings.Builder, tolerance string) {
 		count(int(again), "retransmission"), count(int(lost), "lost datagram"), count(int(drops), "drop"))
 	fmt.Fprintf(b, "%s\n(%.0f%% of it, in the mean of the next %v and %v).\n",
 		returnText(r.Returned), backPart*100, backShort, backLong)
-	fmt.Fprintf(b, "The connection that moved (%s)\ngot %s in rest, then %s in web.\n", r.Moved.Connection, view.Rate(r.Moved.Before), view.Rate(r.Moved.After))
+	fmt.Fprintf(b, "The connection that moved (%s)\ngot %s in web, then %s in export.\n", r.Moved.Connection, view.Rate(r.Moved.Before), view.Rate(r.Moved.After))
+	for _, c := range r.Changes {
+		fmt.Fprintf(b, "What shop's program asked for, %s, was in the kernel after %.0f ms.\n", c.Guarantee, c.InForce)
+	}
 	switch {
 	case r.Kept != "":
-		fmt.Fprintf(b, keptText, r.Kept)
+		fmt.Fprintf(b, keptText, r.Kept, demoRun)
 	case r.CleanedUp:
 		b.WriteString("Cleaned up: namespaces, links, groups and programs of the demo are gone.\n")
 	default:
@@ -116,13 +130,16 @@ func (r *demoResult) summary(b *strings.Builder, tolerance string) {
 }
 
 const keptText = `
-The network %[1]s stays, with its groups in force and without traffic.
-Look at it:
-  headgate lab exec server --lab %[1]s -- headgate top
-  headgate lab exec client1 --lab %[1]s -- iperf3 -s -D
-  headgate lab exec server --lab %[1]s -- iperf3 -c 10.0.2.2 -t 60
-Take it down:
-  headgate lab exec server --lab %[1]s -- headgate clear --dev ` + demoDev + `
-  headgate lab down %[1]s
-  rm -r ` + demoRun + `/%[1]s
+The network %[1]s stays, with controller, agents and groups, without traffic.
+Speak to the service, as its operator and as a tenant:
+  export XDG_CONFIG_HOME=%[2]s/%[1]s lab=%[1]s
+  headgate lab exec controller --lab $lab -- headgate show \
+      --server default --host host1
+  headgate lab exec controller --lab $lab -- headgate report --server shop
+Look at the kernel, and make traffic:
+  headgate lab exec host1 --lab $lab -- headgate top
+  headgate lab exec client2 --lab $lab -- iperf3 -s -D
+  headgate lab exec host1 --lab $lab -- iperf3 -c 10.0.5.2 -t 60
+End it, with all that was kept of demos:
+  headgate demo --end
 `

@@ -21,12 +21,9 @@ func (p *play) measureReturn() {
 	p.returned = map[string]float64{}
 	plan, phase := p.edges[phaseReturn][0].Plan, p.phases[phaseReturn]
 	for direction, tree := range map[string]*group.Tree{"out": plan.Out, "in": plan.In} {
-		i, err := tree.Find("storage")
-		if err != nil {
-			continue
-		}
-		goal := backPart * float64(tree.Nodes[i].Guarantee)
-		arrived := p.arrivals(phaseReturn, direction, "storage")
+		path := p.path("media", "storage")
+		goal := backPart * float64(guaranteed(tree, path))
+		arrived := p.arrivals(phaseReturn, demoPlace{demoHosts[0], direction, path})
 		for at := phase.at; at+backLong <= phase.at+phase.length; at += arrived.Bin {
 			if arrived.Rate(at, at+backShort) >= goal && arrived.Rate(at, at+backLong) >= goal {
 				p.returned[direction] = (at - phase.at).Seconds() * 1e3
@@ -39,12 +36,9 @@ func (p *play) measureReturn() {
 
 // arrivals is what has come to the other end until now, of those who are in a
 // group in a phase.
-func (p *play) arrivals(phase int, direction, group string) meter.Series {
+func (p *play) arrivals(phase int, at demoPlace) meter.Series {
 	sum := meter.Series{Bin: time.Millisecond, Bytes: make([]uint64, p.length()/time.Millisecond)}
-	for _, f := range p.flows {
-		if f.direction != direction || f.groupIn(phase) != group {
-			continue
-		}
+	for _, f := range p.of(at, phase) {
 		s, err := p.meter.Series(f.Name)
 		if err != nil {
 			continue // a flow that has no socket has no arrivals

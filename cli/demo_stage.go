@@ -108,17 +108,26 @@ func (s *lineStage) state(state shaper.State) {
 	}
 }
 
-// rateLine is all rates of a device, in Mbit/s, in one line.
+// rateLine is the rates of a device's groups that carry traffic, in Mbit/s, out/in.
 func rateLine(d view.Device) string {
-	var b strings.Builder
+	var names []string
+	rates := map[string][]string{}
 	for _, dir := range d.Directions {
-		fmt.Fprintf(&b, "%s:", dir.Name)
-		for _, r := range dir.Groups {
-			fmt.Fprintf(&b, " %s %.1f", r.Path, r.Rate/1e6)
+		for i, r := range dir.Groups {
+			if i+1 < len(dir.Groups) && strings.HasPrefix(dir.Groups[i+1].Path, r.Path+"/") || r.Path == demoNobody {
+				continue
+			}
+			if rates[r.Path] == nil {
+				names = append(names, r.Path)
+			}
+			rates[r.Path] = append(rates[r.Path], fmt.Sprintf("%.1f", r.Rate/1e6))
 		}
-		b.WriteString("  ")
 	}
-	return strings.TrimRight(b.String(), " ")
+	var line []string
+	for _, path := range names {
+		line = append(line, strings.TrimSpace(indentedPath(path))+" "+strings.Join(rates[path], "/"))
+	}
+	return strings.Join(line, "  ")
 }
 
 // stageWriter makes log lines part of what is told.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,43 +44,56 @@ func TestScenario(t *testing.T) {
 				t.Errorf("phase %d takes only %v", i+1, p.length)
 			}
 		}
-		if most := map[bool]time.Duration{true: 18 * time.Second, false: 70 * time.Second}[fast]; s.length() > most {
+		if most := map[bool]time.Duration{true: 22 * time.Second, false: 63 * time.Second}[fast]; s.length() > most {
 			t.Errorf("it takes %v", s.length())
 		}
 	}
 }
 
-// plans gives the trees of a phase, as headgate apply would.
-func plans(t *testing.T, s scenario, phase int) (out, in group.Tree) {
+// plans gives the trees of a host, as headgate apply would; in is empty if nothing that
+// comes in is limited.
+func plans(t *testing.T, s scenario, host string, export unit.Rate) (out, in group.Tree) {
 	t.Helper()
-	set, err := config.Parse("server.yaml", []byte(s.config(s.phases[phase].shares)))
+	set, err := config.Parse("host.yaml", []byte(s.config(host, export)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	i := set.Interfaces[0]
+	if i.InTree == nil {
+		i.InTree = &group.Tree{}
+	}
 	return *i.OutTree, *i.InTree
 }
 
 func TestScenarioConfig(t *testing.T) {
 	s := newScenario(group.Quantum, false)
-	set, err := config.Parse("server.yaml", []byte(s.config(s.phases[phaseQuiet].shares)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if i := set.Interfaces[0]; i.Dev != demoDev || i.Engine != group.Quantum || i.OutTree.Nodes[2].Ceiling != demoOut {
-		t.Errorf("it is about %s, by %s, with a ceiling of %v", i.Dev, i.Engine, i.OutTree.Nodes[2].Ceiling)
+	out, _ := plans(t, s, demoHosts[0], demoExport)
+	if len(out.Nodes) != 4 || out.Nodes[2].Path != "export" || out.Nodes[1].Ceiling != demoOut {
+		t.Errorf("the older algorithm's groups are %+v", out.Nodes)
 	}
 	s = newScenario(group.HTB, false)
-	out, in := plans(t, s, phaseQuiet)
-	after, _ := plans(t, s, phaseChange)
+	out, in := plans(t, s, demoHosts[0], demoExport)
+	after, _ := plans(t, s, demoHosts[0], demoExportMore)
+	light, _ := plans(t, s, demoHosts[1], demoExport)
+	of := func(tree group.Tree, path string) group.Node {
+		t.Helper()
+		i := slices.IndexFunc(tree.Nodes, func(n group.Node) bool { return n.Path == path })
+		if i < 0 {
+			t.Fatalf("there is no group %s", path)
+		}
+		return tree.Nodes[i]
+	}
 	for _, c := range []struct {
 		what      string
 		got, want unit.Rate
 	}{
 		{"out's limit", out.Limit, 100 * unit.Mbit}, {"in's limit", in.Limit, 80 * unit.Mbit},
-		{"storage's guarantee", out.Nodes[0].Guarantee, 40 * unit.Mbit}, {"then", after.Nodes[0].Guarantee, 25 * unit.Mbit},
-		{"web's guarantee", out.Nodes[1].Guarantee, 30 * unit.Mbit}, {"then", after.Nodes[1].Guarantee, 45 * unit.Mbit},
-		{"backup's ceiling", in.Nodes[2].Ceiling, 12 * unit.Mbit},
+		{"media's guarantee", of(out, "media").Guarantee, 50 * unit.Mbit},
+		{"storage's guarantee", of(out, "media/storage").Guarantee, 40 * unit.Mbit},
+		{"export's guarantee", of(out, "shop/export").Guarantee, 15 * unit.Mbit}, {"then", of(after, "shop/export").Guarantee, 35 * unit.Mbit},
+		{"the most that is free for export", demoExportMore, of(out, "shop").Guarantee - of(out, "shop/web").Guarantee},
+		{"backup's ceiling", of(in, "media/backup").Ceiling, 12 * unit.Mbit},
+		{"shop's guarantee elsewhere", of(light, "shop").Guarantee, 4500 * unit.Kbit},
 		{"the bottleneck", demoOutReal, 101 * unit.Mbit}, {"the bottleneck's other way", demoInReal, 80800 * unit.Kbit},
 	} {
 		if c.got != c.want {
@@ -90,19 +105,41 @@ func TestScenarioConfig(t *testing.T) {
 // TestScenarioFlowsFollowTheRules: what a flow is said to belong to is what the
 // configuration makes of its packets.
 func TestScenarioFlowsFollowTheRules(t *testing.T) {
-	s := newScenario(group.HTB, true)
-	out, in := plans(t, s, phaseQuiet)
-	for _, f := range s.flows {
-		tree := out
-		if f.direction == "in" {
-			tree = in
+	for _, engine := range []group.Engine{group.HTB, group.Quantum} {
+		s := newScenario(engine, true)
+		addresses := map[string]netip.Addr{}
+		for _, d := range s.network("demo-1").Devices() {
+			if _, first := addresses[d.Node]; !first {
+				addresses[d.Node] = d.IPv4.Addr()
+			}
 		}
-		p := group.Packet{Proto: group.TCP, SPort: f.SrcPort, DPort: f.DstPort, DSCP: f.DSCP}
-		if f.Protocol == traffic.UDP {
-			p.Proto = group.UDP
+		for _, f := range s.flows {
+			out, in := plans(t, s, f.host, demoExport)
+			tree := out
+			if f.direction == "in" {
+				tree = in
+			}
+			p := group.Packet{Proto: group.TCP, Src: addresses[f.From], Dst: addresses[f.To], SPort: f.SrcPort, DPort: f.DstPort, DSCP: f.DSCP}
+			if f.Protocol == traffic.UDP {
+				p.Proto = group.UDP
+			}
+			if _, leaf := tree.Classify(p); tree.Nodes[leaf].Path != s.groupIn(f, phaseQuiet) {
+				t.Errorf("%s, %s is in %s by the rules, and in %s by the scenario", engine, f.Name, tree.Nodes[leaf].Path, s.groupIn(f, phaseQuiet))
+			}
 		}
-		if _, leaf := tree.Classify(p); tree.Nodes[leaf].Path != f.groupIn(phaseQuiet) {
-			t.Errorf("%s is in %s by the rules, and in %s by the scenario", f.Name, tree.Nodes[leaf].Path, f.groupIn(phaseQuiet))
+	}
+}
+
+// TestScenarioGifts: what is given to tenants is there.
+func TestScenarioGifts(t *testing.T) {
+	for _, engine := range []group.Engine{group.HTB, group.Quantum} {
+		s := newScenario(engine, true)
+		for _, g := range s.gifts() {
+			out, in := plans(t, s, g.host, demoExport)
+			tree := map[string]group.Tree{"out": out, "in": in}[g.direction]
+			if !slices.ContainsFunc(tree.Nodes, func(n group.Node) bool { return n.Path == g.group }) {
+				t.Errorf("%s: there is nothing to give to %+v", engine, g)
+			}
 		}
 	}
 }
@@ -110,11 +147,13 @@ func TestScenarioFlowsFollowTheRules(t *testing.T) {
 // TestScenarioIsQuietAtFirst: as the first phase says, everyone wants a fifth.
 func TestScenarioIsQuietAtFirst(t *testing.T) {
 	s := newScenario(group.HTB, false)
-	out, in := plans(t, s, phaseQuiet)
-	for direction, tree := range map[string]group.Tree{"out": out, "in": in} {
-		for _, n := range tree.Nodes {
-			if got := s.wanted(phaseQuiet, direction, n.Path); got != n.Guarantee/5 {
-				t.Errorf("%s %s wants %v of %v", direction, n.Path, got, n.Guarantee)
+	for _, host := range demoHosts {
+		out, in := plans(t, s, host, demoExport)
+		for direction, tree := range map[string]group.Tree{"out": out, "in": in} {
+			for _, n := range tree.Nodes {
+				if got := s.wanted(phaseQuiet, demoPlace{host, direction, n.Path}); n.Leaf && got != n.Guarantee/5 {
+					t.Errorf("%s %s %s wants %v of %v", host, direction, n.Path, got, n.Guarantee)
+				}
 			}
 		}
 	}
@@ -125,18 +164,24 @@ func TestScenarioShares(t *testing.T) {
 	s := newScenario(group.HTB, false)
 	const acks = unit.Mbit
 	for _, c := range []struct {
-		phase int
-		want  [4]float64 // storage, web, backup, rest, out, in Mbit/s
+		phase  int
+		export unit.Rate
+		want   [6]float64 // media, storage, backup, shop, export, web, out, in Mbit/s
 	}{
-		{phaseQuiet, [4]float64{8, 6, 2, 3}},
-		{phaseOverload, [4]float64{41.68, 31.26, 10.42, 15.63}}, // 4 are lent
-		{phaseIdle, [4]float64{0, 56, 15, 28}},                  // backup at its ceiling
-		{phaseReturn, [4]float64{41.68, 31.26, 10.42, 15.63}},
-		{phaseMove, [4]float64{44.5, 33.38, 11.13, 10}}, // rest wants 10
-		{phaseChange, [4]float64{27.81, 50.06, 11.13, 10}},
+		{phaseQuiet, demoExport, [6]float64{10, 8, 2, 5, 3, 2}},
+		{phaseOverload, demoExport, [6]float64{52.67, 42.13, 10.53, 46.33, 27.8, 18.53}}, // 4 are lent
+		{phaseIdle, demoExport, [6]float64{15, 0, 15, 84, 50.4, 33.6}},                   // backup at its ceiling
+		{phaseReturn, demoExport, [6]float64{52.67, 42.13, 10.53, 46.33, 27.8, 18.53}},
+		{phaseDeadline, demoExportMore, [6]float64{52.11, 41.68, 10.42, 46.89, 36.47, 10.42}},
+		{phaseBack, demoExport, [6]float64{52.67, 42.13, 10.53, 46.33, 27.8, 18.53}},
+		{phaseMove, demoExport, [6]float64{53.08, 42.46, 10.62, 45.92, 37.92, 8}}, // web wants 8
 	} {
-		out, _ := plans(t, s, c.phase)
-		got := fairShares(out, func(g string) unit.Rate { return s.wanted(c.phase, "out", g) }, acks)
+		out, _ := plans(t, s, demoHosts[0], c.export)
+		wants := make([]unit.Rate, len(out.Nodes))
+		for i, n := range out.Nodes {
+			wants[i] = s.wanted(c.phase, demoPlace{demoHosts[0], "out", n.Path})
+		}
+		got := fairShares(out, wants, acks)
 		for i, want := range c.want {
 			if rate := float64(got[i]) / 1e6; rate < want-0.01 || rate > want+0.01 {
 				t.Errorf("phase %d: %s gets %.2f, want %.2f", c.phase+1, out.Nodes[i].Path, rate, want)
@@ -168,15 +213,24 @@ func TestJudged(t *testing.T) {
 // resultForTest is one of each case that a report knows.
 func resultForTest() *demoResult {
 	r := &demoResult{Engine: group.HTB, Tolerance: 0.05, Returned: map[string]float64{"out": 12.4, "in": 0.2}, CleanedUp: true, OK: true}
-	r.Moved.Connection, r.Moved.Before, r.Moved.After = "tcp 10.0.0.1:9000 10.0.4.2:40000", 4.9e6, 11.3e6
+	r.Moved.Connection, r.Moved.Before, r.Moved.After = "tcp 10.0.0.1:9000 10.0.6.2:40000", 4.9e6, 11.3e6
+	r.Changes = []tenantChange{{"35Mbit", 9.4}, {"15Mbit", 7.6}}
+	r.Proof = []proofRow{
+		{Tenant: "media", Host: "host1", Direction: "out", Group: "media/storage", Guaranteed: 251_200_000, Borrowed: 1_440_000, Lent: 900_000, Delivered: 250_000_000, Received: 249_900_000},
+		{Tenant: "shop", Host: "host3", Direction: "in", Group: "shop", Guaranteed: 1_000_000, Unmet: 12},
+	}
 	phase := phaseResult{Phase: 2, Title: "overload", Seconds: 14, Counted: 9}
 	for _, d := range []string{"out", "in"} {
 		phase.Groups = append(phase.Groups,
-			groupResult{Direction: d, Group: "storage", Guarantee: 40e6, Wanted: 1e12, Share: 41.6e6, Received: 41.55e6, Retransmitted: 12, Verdict: verdictOK},
-			groupResult{Direction: d, Group: "rest", Guarantee: 15e6, Wanted: 10e6, Share: 10e6, Received: 10e6, Inside: true, Verdict: verdictOK},
+			groupResult{Host: "host1", Direction: d, Group: "media/storage", Guarantee: 40e6, Wanted: 1e12, Share: 41.6e6, Received: 41.55e6, Retransmitted: 12, Verdict: verdictOK},
+			groupResult{Host: "host1", Direction: d, Group: "shop", Guarantee: 15e6, Wanted: 10e6, Share: 10e6, Received: 10e6, Inside: true, Verdict: verdictOK},
 		)
 	}
 	r.Phases = []phaseResult{phase}
+	r.Others = phaseResult{Title: "the other hosts", Seconds: 60, Counted: 50, Groups: []groupResult{
+		{Host: "host2", Direction: "out", Group: "media", Guarantee: 5e6, Wanted: 1e12, Share: 6.8e6, Received: 6.7e6, Verdict: verdictOK},
+		{Host: "host3", Direction: "out", Group: "media", Guarantee: 5e6, Wanted: 3e6, Share: 3e6, Received: 3e6, Inside: true, Verdict: verdictOK},
+	}}
 	return r
 }
 
@@ -188,6 +242,7 @@ func TestDemoReport(t *testing.T) {
 	bad.Phases[0].Groups[2].Received, bad.Phases[0].Groups[2].Verdict = 39e6, verdictLow
 	bad.Phases[0].Groups[3].Lost, bad.Phases[0].Groups[3].Drops = 2, 1
 	bad.Returned = map[string]float64{"in": 3}
+	bad.Disturbed = "meanwhile other programs used 27 % of a processor"
 	bad.CleanedUp, bad.Left, bad.OK = false, []string{"network demo-1", "/run/netns/hg-demo-1-server"}, false
 	stays := resultForTest()
 	stays.CleanedUp, stays.Kept = false, "demo-1"
@@ -206,7 +261,7 @@ func TestDemoReport(t *testing.T) {
 
 // stateForTest is a device of the demo with some counters.
 func stateForTest(t *testing.T, at time.Time, bytes uint64) shaper.State {
-	out, in := plans(t, newScenario(group.HTB, true), phaseQuiet)
+	out, in := plans(t, newScenario(group.HTB, true), demoHosts[0], demoExport)
 	s := shaper.State{Dev: demoDev, Engine: group.HTB, At: at, Plan: shaper.Plan{Dev: demoDev, Out: &out, In: &in}}
 	count := func(tree group.Tree) *shaper.DirectionState {
 		d := &shaper.DirectionState{Control: shaper.GroupState{Path: "(control)"}}
@@ -231,11 +286,12 @@ func TestLineStage(t *testing.T) {
 	}
 	want := `hello
 
-[2/6] overload, 14s
+[2/7] overload, 12s
   Everyone wants everything, and backup floods 30Mbit of UDP that does not
-  slow down. Each group has its guarantee.
-   1.0s  out: storage 1.0 web 1.0 backup 1.0 rest 1.0  in: storage 1.0 web 1.0 backup 1.0 rest 1.0
-   2.0s  out: storage 1.0 web 1.0 backup 1.0 rest 1.0  in: storage 1.0 web 1.0 backup 1.0 rest 1.0
+  slow down. Each tenant has its guarantee, and in it each group. What a
+  tenant has not given to a group is lent to its own groups first.
+   1.0s  storage 1.0/1.0  backup 1.0/1.0  export 1.0/1.0  web 1.0/1.0
+   2.0s  storage 1.0/1.0  backup 1.0/1.0  export 1.0/1.0  web 1.0/1.0
 `
 	if b.String() != want {
 		t.Errorf("got\n%s", b.String())

@@ -130,20 +130,8 @@ func endHolder(s *state) error {
 // after a crash: processes, devices, names, the file. The caller holds the lock.
 func destroy(s *state) error {
 	var errs []error
-	inodes := map[uint64]string{}
+	inodes := s.inodes()
 	var ids []int
-	for _, spec := range s.Topology.Nodes {
-		name := namespaceName(s.Name, spec.Name)
-		ns, err := netns.GetFromPath(filepath.Join(netnsDir, name))
-		if err != nil {
-			continue // not made yet, or gone already
-		}
-		var st unix.Stat_t
-		if err := unix.Fstat(int(ns), &st); err == nil {
-			inodes[st.Ino] = name
-		}
-		ns.Close()
-	}
 	if err := endProcesses(s, inodes); err != nil {
 		errs = append(errs, err)
 	}
@@ -175,6 +163,32 @@ func destroy(s *state) error {
 		return err
 	}
 	return nil // it was lost
+}
+
+// End kills every process that was started in the lab, or runs in its namespaces, and leaves
+// the network as it is.
+func (l *Lab) End() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return endProcesses(l.state, l.state.inodes())
+}
+
+// inodes are the namespaces' names, by inode.
+func (s *state) inodes() map[uint64]string {
+	inodes := map[uint64]string{}
+	for _, spec := range s.Topology.Nodes {
+		name := namespaceName(s.Name, spec.Name)
+		ns, err := netns.GetFromPath(filepath.Join(netnsDir, name))
+		if err != nil {
+			continue // not made yet, or gone already
+		}
+		var st unix.Stat_t
+		if err := unix.Fstat(int(ns), &st); err == nil {
+			inodes[st.Ino] = name
+		}
+		ns.Close()
+	}
+	return inodes
 }
 
 // endProcesses kills what was started in the lab, and what runs in its

@@ -1,0 +1,244 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"headgate/config"
+	"headgate/group"
+	"headgate/unit"
+)
+
+// service starts a controller and the hosts' agents, makes the tenants, and divides the
+// hosts: as an operator would, by commands and the API.
+func (p *play) service(ctx context.Context) error {
+	for _, step := range []struct {
+		status string
+		do     func(*play, context.Context) error
+	}{
+		{"starting the controller", (*play).startController},
+		{"making tenants and hosts", (*play).makeTenants},
+		{"three hosts join", (*play).joinHosts},
+		{"dividing the hosts' links", (*play).divideHosts},
+		{"the tenants get in", (*play).letTenantsIn},
+	} {
+		p.stage.status(step.status)
+		if err := step.do(p, ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startController starts it in a node of its own, and logs its first operator in.
+func (p *play) startController(ctx context.Context) error {
+	a, err := p.lab.Node(demoController).Addr(false)
+	if err != nil {
+		return err
+	}
+	p.address, p.url = a.String(), fmt.Sprintf("https://%v:%d", a, config.APIPort)
+	p.stage.say("", "The commands run in "+p.dir+", which has all files.", "First the controller, with an etcd of its own, and its operator:", "")
+	args := []string{"controller", "--listen", p.address, "--data", demoController}
+	p.shows(demoController, args, " &")
+	c, err := p.start(ctx, demoController, demoController, args...)
+	if err != nil {
+		return err
+	}
+	if err := c.await(ctx, "it does not serve", func() bool { return strings.Contains(c.said(), "serving https://") }); err != nil {
+		return err
+	}
+	_, after, _ := strings.Cut(c.said(), "the authority is ")
+	p.pin, _, _ = strings.Cut(after, "\n")
+	file := filepath.Join(demoController, "operator.token")
+	token, err := os.ReadFile(filepath.Join(p.dir, file))
+	if err != nil {
+		return err
+	}
+	p.operator = p.caller(demoController, strings.TrimSpace(string(token)))
+	_, err = p.headgate(ctx, demoController, "login", p.url, "--pin", p.pin, "--token-file", file)
+	return err
+}
+
+// makeTenants makes them and the hosts, by the API.
+func (p *play) makeTenants(ctx context.Context) error {
+	p.stage.say("", "Two tenants and three hosts, by the API, with the operator's token:", "")
+	for _, tenant := range demoTenants {
+		if err := p.request(ctx, http.MethodPut, "/v1/tenants/"+tenant, "{}"); err != nil {
+			return err
+		}
+	}
+	for _, host := range demoHosts {
+		if err := p.request(ctx, http.MethodPut, "/v1/hosts/"+host, "{}"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// request is one of the operator's, which is shown.
+func (p *play) request(ctx context.Context, method, path, body string) error {
+	p.stage.say("  > " + method + " " + path + " " + body)
+	return p.operator.must(ctx, method, path, body)
+}
+
+// joinHosts starts the agents. The first is shown, the others are alike.
+func (p *play) joinHosts(ctx context.Context) error {
+	for i, host := range demoHosts {
+		run := p.headgate
+		if i == 0 {
+			p.stage.say("", "Each host joins with a token that is good once, and runs an agent:", "")
+		} else {
+			run = p.quietly
+		}
+		token, err := run(ctx, demoController, "token", "create", host, "--server", "default", "--role", "agent", "--host", host)
+		if err != nil {
+			return err
+		}
+		file := host + ".token"
+		if err := p.writeFile(file, token+"\n"); err != nil {
+			return err
+		}
+		if _, err := run(ctx, host, "agent", "join", p.url, "--host", host, "--token-file", file, "--pin", p.pin, "--dir", host); err != nil {
+			return err
+		}
+		if i == 0 {
+			p.shows(host, []string{"agent", "--dir", host}, " &")
+			p.stage.say("  ... and so on " + strings.Join(demoHosts[1:], " and "))
+		}
+		if p.agents[i], err = p.start(ctx, "agent on "+host, host, "agent", "--dir", host); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// divideHosts applies a file to each, and says whose the groups in it are.
+func (p *play) divideHosts(ctx context.Context) error {
+	for i, host := range demoHosts {
+		file := host + ".yaml"
+		if err := p.writeFile(file, p.config(host, demoExport)); err != nil {
+			return err
+		}
+		switch i {
+		case 0:
+			p.stage.say("", "How host1 is divided, in "+file+":", "")
+			p.stage.say(indented(p.config(host, demoExport))...)
+			p.stage.say("")
+		case 1:
+			p.stage.say("", "The others divide "+demoLight.String()+": half of it to media, 45% to shop.", "")
+		}
+		said, err := p.headgate(ctx, demoController, "apply", "--server", "default", "--host", host, "-f", file)
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			p.stage.say(indented(said)...)
+		}
+	}
+	p.stage.say("", "The groups are given to tenants, who divide them further:", "")
+	rest := 0
+	for _, g := range p.gifts() {
+		ask := p.request
+		if g.host != demoHosts[0] || g.direction != "out" {
+			ask, rest = p.operator.must, rest+1
+		}
+		if err := ask(ctx, http.MethodPatch, groupURL(g.host, g.direction, g.group), `{"tenant":"`+g.tenant+`"}`); err != nil {
+			return err
+		}
+	}
+	p.stage.say(fmt.Sprintf("  ... and %d more, for what comes in and on the other hosts", rest))
+	for i, host := range demoHosts {
+		if err := p.agents[i].await(ctx, "its groups are not in force", func() bool {
+			state, err := p.read(host)
+			return err == nil && state.Plan.Out != nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// letTenantsIn makes a token for each, and shows that one does not see the other's.
+func (p *play) letTenantsIn(ctx context.Context) error {
+	p.stage.say("", "Each tenant gets a token of its own:", "")
+	callers := map[string]*demoCaller{}
+	for _, tenant := range demoTenants {
+		token, err := p.headgate(ctx, demoController, "token", "create", tenant+"-program", "--server", "default", "--role", "tenant", "--tenant", tenant)
+		if err != nil {
+			return err
+		}
+		file := tenant + ".token"
+		if err := p.writeFile(file, token+"\n"); err != nil {
+			return err
+		}
+		if _, err := p.headgate(ctx, demoController, "login", p.url, "--profile", tenant, "--pin", p.pin, "--token-file", file); err != nil {
+			return err
+		}
+		callers[tenant] = p.caller(demoHosts[0], token)
+	}
+	p.program = &tenantProgram{demoCaller: callers["shop"], say: p.stage.say}
+	p.stage.say("", "What is shop's is not there for media, neither to see nor to change:", "")
+	stranger := &tenantProgram{demoCaller: callers["media"], say: p.stage.say}
+	others := groupURL(demoHosts[0], "out", p.path("shop", "export"))
+	for method, body := range map[string]string{http.MethodGet: "", http.MethodPatch: `{"guarantee":"1Mbit"}`} {
+		r, err := stranger.asks(ctx, method, others, body)
+		if err != nil {
+			return err
+		}
+		if r.Status != http.StatusNotFound {
+			return fmt.Errorf("a tenant that asks for what is another's is answered %s", r.says())
+		}
+	}
+	p.stranger = stranger.Requests
+	return nil
+}
+
+// operatorChanges applies a file with another guarantee for export.
+func (p *play) operatorChanges(ctx context.Context, export unit.Rate) error {
+	host := demoHosts[0]
+	file := host + ".yaml"
+	if err := p.writeFile(file, p.config(host, export)); err != nil {
+		return err
+	}
+	p.stage.say("  Its operator does it instead:")
+	said, err := p.headgate(ctx, demoController, "apply", "--server", "default", "--host", host, "-f", file)
+	p.stage.say(indented(said)...)
+	if err != nil {
+		return err
+	}
+	return p.inForce(ctx, host, p.path("shop", "export"), export)
+}
+
+// moveConnection puts the download in another group, as its tenant.
+func (p *play) moveConnection(ctx context.Context) error {
+	from, to, err := p.session.Conn(demoMoved + " out")
+	if err != nil {
+		return err
+	}
+	_, err = p.headgate(ctx, demoController, "assign", p.path("shop", "export"), "--server", "shop", "--host", demoHosts[0], "--dev", demoDev, "--conn", fmt.Sprintf("tcp %v %v", from, to))
+	return err
+}
+
+// inForce waits until the kernel of a host has a group's guarantee.
+func (p *play) inForce(ctx context.Context, host, path string, guarantee unit.Rate) error {
+	return p.agents[0].await(ctx, "the change is not in force", func() bool {
+		state, err := p.read(host)
+		return err == nil && len(state.Drift) == 0 && guaranteed(state.Plan.Out, path) == guarantee
+	})
+}
+
+// guaranteed is what a group has in a tree, 0 if there is none.
+func guaranteed(t *group.Tree, path string) unit.Rate {
+	if t == nil {
+		return 0
+	}
+	i, err := t.Find(path)
+	if err != nil {
+		return 0
+	}
+	return t.Nodes[i].Guarantee
+}
