@@ -32,8 +32,10 @@ func (p *play) inside(ctx context.Context, node string, args ...string) (*lab.Cm
 	c.Dir = p.dir
 	// Logins, and what agents and commands keep of this network namespace, are the demo's.
 	c.Env = append(append(os.Environ(), "XDG_CONFIG_HOME="+p.dir, stateEnv+"="+filepath.Join(p.dir, "state")), p.env...)
-	// A terminal's Ctrl-C is for us: we end it in order. With --keep it outlives the terminal.
-	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	// A terminal's Ctrl-C is for us: we end it in order. Not in a session of its own: the
+	// scheduler divides the processors among sessions (sched(7), autogroup), and what keeps
+	// them awake in ours would take its turn before it: an agent waited for a second each second.
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return c, nil
 }
 
@@ -80,14 +82,15 @@ func (d *demoProcess) alive() error {
 // await polls until something is so, the process has ended, or it takes too long.
 func (d *demoProcess) await(ctx context.Context, what string, so func() bool) error {
 	deadline := time.Now().Add(demoPatience)
-	for !so() {
+	// A look takes a millisecond or two of a processor that others need.
+	for pause := 2 * time.Millisecond; !so(); pause = min(pause*5/4, 50*time.Millisecond) {
 		if err := d.alive(); err != nil {
 			return err
 		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("after %v %s: the %s says: %s", demoPatience, what, d.name, d.said())
 		}
-		if !sleepUntil(ctx, time.Now().Add(5*time.Millisecond)) {
+		if !sleepUntil(ctx, time.Now().Add(pause)) {
 			return ctx.Err()
 		}
 	}

@@ -175,8 +175,8 @@ func (s *scenario) addFlows() {
 		{main, web, "upload-2", "client3", 9001, traffic.TCP, nil, ever(400*kbit, all)},
 		// One tenant is greedy on each of the others, the other not.
 		{"host2", "media", "copy-2", "host3", 3260, traffic.TCP, ever(1*mbit, all), nil},
-		{"host2", "shop", "orders-2", "host3", 5060, traffic.UDP, ever(900*kbit, 3*mbit), nil},
-		{"host3", "media", "copy-3", "host2", 3260, traffic.TCP, ever(1*mbit, 3*mbit), nil},
+		{"host2", "shop", "orders-2", "host3", 5060, traffic.UDP, ever(900*kbit, 2*mbit), nil},
+		{"host3", "media", "copy-3", "host2", 3260, traffic.TCP, ever(1*mbit, 2*mbit), nil},
 		{"host3", "shop", "orders-3", "host2", 8080, traffic.TCP, ever(900*kbit, all), nil},
 	} {
 		if f.out != nil {
