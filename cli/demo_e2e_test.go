@@ -137,13 +137,13 @@ func testDemo(t testing.TB) {
 	if len(r.Returned) != 2 {
 		t.Errorf("storage had its guarantee back in %v", r.Returned)
 	}
-	if r.Moved.After < 0.8*r.Moved.Before {
+	if r.Moved.After < r.Moved.Before {
 		t.Errorf("the connection that moved got %.1f and then %.1f Mbit/s", r.Moved.Before/1e6, r.Moved.After/1e6)
 	}
 	testDemoTenant(t, r)
 	for _, want := range []string{
 		"[1/7] all quiet", "  controller$ headgate apply --server default --host host1 -f host1.yaml\n", "  host1$ headgate agent --dir host1 &\n",
-		"headgate assign shop/export --server shop", "45Mbit, of which 20Mbit is free", "404 there is no group", "add    out group shop/web",
+		"headgate assign shop/export --server shop", "45Mbit, of which 15Mbit is free", "404 there is no group", "add    out group shop/web",
 	} {
 		if !strings.Contains(progress.String(), want) {
 			t.Errorf("nothing is said of %q", want)

@@ -102,7 +102,7 @@ func (s scenario) config(host string, export unit.Rate) string {
 
 // What of shop's groups is guaranteed, and the most that backup gets.
 const (
-	demoExport, demoExportMore, demoExportIn = 15 * unit.Mbit, 35 * unit.Mbit, 12 * unit.Mbit
+	demoExport, demoExportMore, demoExportIn = 20 * unit.Mbit, 35 * unit.Mbit, 16 * unit.Mbit
 	demoWeb, demoWebIn                       = 10 * unit.Mbit, 8 * unit.Mbit
 	demoBackupMost, demoBackupMostIn         = 15 * unit.Mbit, 12 * unit.Mbit
 )
@@ -136,7 +136,7 @@ const (
 	demoLightGroups = `out:
   limit: %v
   groups:
-    - {name: media, guarantee: 50%%, match: [{proto: tcp, sport: 3260}]}
+    - {name: media, guarantee: 50%%, match: [{sport: [3260, 5004]}]}
     - {name: shop, guarantee: 45%%, default: true}
 `
 )

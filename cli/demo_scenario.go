@@ -167,8 +167,8 @@ func (s *scenario) addFlows() {
 		{main, backup, "backup-1", "client1", 873, traffic.TCP, nil, ever(800*kbit, all)},
 		{main, backup, "backup-2", "client1", 873, traffic.TCP, nil, ever(800*kbit, all)},
 		{main, backup, "backup-flood", "client1", 0, traffic.UDP, ever(2*mbit, 30*mbit), nil},
-		{main, export, "export-1", "client2", 443, traffic.TCP, ever(1500*kbit, all), ever(1200*kbit, all)},
-		{main, export, "export-2", "client2", 443, traffic.TCP, ever(1500*kbit, all), ever(1200*kbit, all)},
+		{main, export, "export-1", "client2", 443, traffic.TCP, ever(4*mbit, all), ever(1600*kbit, all)},
+		{main, export, "export-2", "client2", 443, traffic.TCP, nil, ever(1600*kbit, all)},
 		{main, web, "calls", "client2", 5060, traffic.UDP, ever(1*mbit, 8*mbit), ever(800*kbit, 4*mbit)},
 		{main, web, demoMoved, "client3", 9000, traffic.TCP, ever(1*mbit, all), nil},
 		{main, web, "upload-1", "client3", 9001, traffic.TCP, nil, ever(400*kbit, all)},
@@ -176,7 +176,7 @@ func (s *scenario) addFlows() {
 		// One tenant is greedy on each of the others, the other not.
 		{"host2", "media", "copy-2", "host3", 3260, traffic.TCP, ever(1*mbit, all), nil},
 		{"host2", "shop", "orders-2", "host3", 5060, traffic.UDP, ever(900*kbit, 2*mbit), nil},
-		{"host3", "media", "copy-3", "host2", 3260, traffic.TCP, ever(1*mbit, 2*mbit), nil},
+		{"host3", "media", "stream-3", "host2", 5004, traffic.UDP, ever(1*mbit, 2*mbit), nil},
 		{"host3", "shop", "orders-3", "host2", 8080, traffic.TCP, ever(900*kbit, all), nil},
 	} {
 		if f.out != nil {
