@@ -28,9 +28,9 @@ const ticksPerSecond = 100
 // taken is processor time in seconds that we could not have.
 type taken struct {
 	// others is what all other programs have used, those that they started and
-	// waited for included; what this one started is its own. Threads of the kernel, which do the network's work, are
-	// left out, and so is what runs at SCHED_IDLE, which takes nothing from anyone
-	// (package awake).
+	// waited for included; what this one started is its own. Threads of the kernel,
+	// which do the network's work, are left out, and so is what runs at SCHED_IDLE,
+	// which takes nothing from anyone (package awake).
 	others float64
 	// stolen is what the hypervisor gave to others while this machine had work.
 	stolen float64

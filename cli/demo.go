@@ -57,7 +57,7 @@ cannot divide what they have.`,
 			return fmt.Errorf("demo makes network namespaces and loads eBPF programs: %w; run it as root (CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON), for example with sudo", os.ErrPermission)
 		}
 		if *end {
-			return a.sweepDemos(func(lines ...string) { a.note("%s", strings.Join(lines, "\n")) }, true)
+			return a.endDemos()
 		}
 		return a.demo(newScenario(name, *fast), *keep, *output)
 	}
@@ -72,6 +72,19 @@ func joinEngines(names []group.Engine) (s string) {
 		s += string(name)
 	}
 	return s
+}
+
+// endDemos ends and removes those that were kept or killed.
+func (a *app) endDemos() error {
+	ended := false
+	err := a.sweepDemos(func(lines ...string) {
+		ended = true
+		fmt.Fprintln(a.out, strings.Join(lines, "\n"))
+	}, true)
+	if err == nil && !ended {
+		fmt.Fprintln(a.out, "No demo was kept, or killed.")
+	}
+	return err
 }
 
 // demo shows a scenario, and reports.

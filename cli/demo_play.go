@@ -142,7 +142,10 @@ func (p *play) perform(ctx context.Context) (*demoResult, error) {
 		return nil, err
 	}
 	result.Disturbed = disturbed
-	return result, p.prove(ctx, result)
+	if err := p.prove(ctx, result); err != nil {
+		return nil, err
+	}
+	return result, nil
 }
 
 // phasesOn goes through the phases: announces each, does what is to be done, and

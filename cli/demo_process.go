@@ -129,9 +129,14 @@ func (p *play) headgate(ctx context.Context, node string, args ...string) (strin
 
 // shows shows a command, in lines of at most 80 cells, as one would type it in a node.
 func (p *play) shows(node string, args []string, end string) {
-	lines := wrapped("  "+node+"$ headgate "+shellWords(args)+end, "      ", 78)
+	words := make([]string, len(args))
+	for i := range args { // what is quoted stays in one line
+		words[i] = strings.ReplaceAll(shellWords(args[i:i+1]), " ", "\x00")
+	}
+	lines := wrapped(node+"$ headgate "+strings.Join(words, " ")+end, "      ", 78)
 	lines[0] = "  " + strings.TrimSpace(lines[0])
 	for i, line := range lines {
+		line = strings.ReplaceAll(line, "\x00", " ")
 		if i+1 < len(lines) {
 			line += " \\"
 		}

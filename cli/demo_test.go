@@ -190,6 +190,37 @@ func TestScenarioShares(t *testing.T) {
 	}
 }
 
+// TestDemoShows: what is shown of a command fits a terminal, and can be typed.
+func TestDemoShows(t *testing.T) {
+	var b strings.Builder
+	p := &play{stage: &lineStage{w: &b}}
+	args := []string{"assign", "shop/export", "--server", "shop", "--host", "host1", "--dev", "uplink", "--output", "table", "--conn", "tcp 10.0.0.1:9000 10.0.6.2:40000"}
+	p.shows(demoController, args, " &")
+	for line := range strings.Lines(b.String()) {
+		if len(line) > 81 || strings.Count(line, "'")%2 != 0 {
+			t.Errorf("a line of %d cells: %s", len(line)-1, line)
+		}
+	}
+	typed := strings.Join(strings.Fields(strings.ReplaceAll(b.String(), "\\\n", "")), " ")
+	if want := "controller$ headgate " + shellWords(args) + " &"; typed != want {
+		t.Errorf("it shows %q, want %q", typed, want)
+	}
+}
+
+// TestDemoAnswers: what the service answers, in words.
+func TestDemoAnswers(t *testing.T) {
+	for answer, want := range map[string]string{
+		`{"path":"shop","rate":"45Mbit","free":"15Mbit","groups":[{"name":"web"}]}`: "200 guaranteed 45Mbit, of which 15Mbit is free",
+		`{"path":"shop/web","rate":"10Mbit","free":"10Mbit"}`:                       "200 guaranteed 10Mbit",
+		`{"title":"no","detail":"there is no group"}`:                               "200 there is no group",
+		`oops`: "200",
+	} {
+		if got := (demoRequest{Status: 200, Answer: []byte(answer)}).says(); got != want {
+			t.Errorf("%s is said as %q, want %q", answer, got, want)
+		}
+	}
+}
+
 func TestJudged(t *testing.T) {
 	for _, c := range []struct {
 		received, guarantee, wanted, share float64
