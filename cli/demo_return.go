@@ -62,5 +62,5 @@ func returnText(waited map[string]float64) string {
 			return fmt.Sprintf("%.0f ms", ms)
 		}
 	}
-	return fmt.Sprintf("Storage, returning, waited %s (out) and %s (in) for its guarantee", text("out"), text("in"))
+	return fmt.Sprintf("Storage waited %s (out) and %s (in) for its guarantee", text("out"), text("in"))
 }

@@ -126,7 +126,9 @@ func (p *play) divideHosts(ctx context.Context) error {
 		switch i {
 		case 0:
 			p.stage.say("", "How host1 is divided, in "+file+":", "")
-			p.stage.say(indented(p.config(host, demoExport))...)
+			for line := range strings.Lines(p.config(host, demoExport)) {
+				p.stage.say("  " + strings.TrimRight(line, "\n"))
+			}
 			p.stage.say("")
 		case 1:
 			p.stage.say("", "The others divide "+demoLight.String()+": half of it to media, 45% to shop.", "")
