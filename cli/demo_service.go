@@ -63,16 +63,16 @@ func (p *play) startController(ctx context.Context) error {
 	return err
 }
 
-// makeTenants makes them and the hosts, by the API.
+// makeTenants makes them and the hosts.
 func (p *play) makeTenants(ctx context.Context) error {
-	p.stage.say("", "Two tenants and three hosts, by the API, with the operator's token:", "")
+	p.stage.say("", "Two tenants and three hosts:", "")
 	for _, tenant := range demoTenants {
-		if err := p.request(ctx, http.MethodPut, "/v1/tenants/"+tenant, "{}"); err != nil {
+		if _, err := p.headgate(ctx, demoController, "tenant", "set", tenant, "--server", "default"); err != nil {
 			return err
 		}
 	}
 	for _, host := range demoHosts {
-		if err := p.request(ctx, http.MethodPut, "/v1/hosts/"+host, "{}"); err != nil {
+		if _, err := p.headgate(ctx, demoController, "host", "set", host, "--server", "default"); err != nil {
 			return err
 		}
 	}
@@ -141,7 +141,7 @@ func (p *play) divideHosts(ctx context.Context) error {
 			p.stage.say(indented(said)...)
 		}
 	}
-	p.stage.say("", "The groups are given to tenants, who divide them further:", "")
+	p.stage.say("", "The groups are given to tenants, who divide them further (by the API):", "")
 	rest := 0
 	for _, g := range p.gifts() {
 		ask := p.request
