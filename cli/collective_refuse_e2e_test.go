@@ -20,7 +20,12 @@ import (
 func nothingLeft(t testing.TB, instance string) {
 	t.Helper()
 	for _, dir := range []string{"/sys/fs/bpf/headgate/collective/", "/run/headgate/collective/"} {
-		if left, err := filepath.Glob(dir + instance + "*"); len(left) > 0 || err != nil {
+		left, err := filepath.Glob(dir + instance + "*")
+		// A program that goes on takes it away a little later than it says that nothing is there.
+		for until := time.Now().Add(5 * time.Second); len(left) > 0 && time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
+			left, err = filepath.Glob(dir + instance + "*")
+		}
+		if len(left) > 0 || err != nil {
 			t.Errorf("it leaves %q (%v)", left, err)
 		}
 	}

@@ -48,6 +48,7 @@ func etcdOn(t *labtest.Check, node *lab.Node, m etcd.Member) (stop func()) {
 // was, the controller says so and ends, and hosts obey what is in it as soon as somebody says that
 // this is meant.
 func TestControllerEtcd(t *testing.T) {
+	t.Parallel() // it waits for most of its time
 	labtest.NeedRoot(t)
 	labtest.Try(t, func(t *labtest.Check) {
 		l := labtest.Rig(t, lab.RigOptions{Bottleneck: unit.Gbit})
@@ -138,6 +139,7 @@ func TestControllerEtcd(t *testing.T) {
 
 // What an etcd of others is not to be asked for, and how it is not to be spoken to.
 func TestControllerEtcdRefused(t *testing.T) {
+	t.Parallel() // it waits for most of its time
 	for _, c := range []struct {
 		code int
 		want string

@@ -46,6 +46,7 @@ func (s *serving) owned(name, owner string) func() bool {
 // when it comes again; what the container sends is in its group. A device that a file of the host
 // names is the file's, whatever the service was given, and the host and the service both say so.
 func TestServicePattern(t *testing.T) {
+	t.Parallel() // it waits for most of its time
 	labtest.NeedRoot(t)
 	labtest.Try(t, func(t *labtest.Check) {
 		l := labtest.Rig(t, lab.RigOptions{Bottleneck: unit.Gbit, RTT: time.Millisecond})
@@ -149,6 +150,7 @@ func TestServicePattern(t *testing.T) {
 
 // The service says what others have put on a device, until it is gone, and what the machine can do.
 func TestServiceFacts(t *testing.T) {
+	t.Parallel() // it waits for most of its time
 	labtest.NeedRoot(t)
 	labtest.Try(t, func(t *labtest.Check) {
 		l := labtest.Rig(t, lab.RigOptions{Bottleneck: unit.Gbit, RTT: time.Millisecond})

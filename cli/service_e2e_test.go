@@ -187,6 +187,7 @@ func (s *serving) rate(name string) float64 {
 // What is said of their rates is so, also after the agent was killed and started again, and while
 // it was away its groups stay in force.
 func TestService(t *testing.T) {
+	t.Parallel() // it waits for most of its time
 	labtest.NeedRoot(t)
 	labtest.Try(t, func(t *labtest.Check) {
 		l := labtest.Rig(t, lab.RigOptions{Bottleneck: unit.Gbit, RTT: time.Millisecond})
@@ -245,6 +246,7 @@ func TestService(t *testing.T) {
 
 // Commands do on a host of a service what they do on their own.
 func TestServer(t *testing.T) {
+	t.Parallel() // it waits for most of its time
 	labtest.NeedRoot(t)
 	labtest.Try(t, func(t *labtest.Check) {
 		l := labtest.Rig(t, lab.RigOptions{Bottleneck: unit.Gbit, RTT: time.Millisecond})

@@ -52,6 +52,7 @@ func onH1(args ...string) []string { return append(args, "--server", "default", 
 // Verbs that look do on a host of a service what they do on their own: rates of a flow that is held
 // to a group's ceiling, which rule a packet gets, whether a file may be, and what a path gives.
 func TestServerLooks(t *testing.T) {
+	t.Parallel() // it waits for most of its time
 	labtest.NeedRoot(t)
 	labtest.Try(t, func(t *labtest.Check) {
 		l := labtest.Rig(t, lab.RigOptions{Bottleneck: unit.Gbit, RTT: time.Millisecond})
@@ -170,6 +171,7 @@ func other(t *labtest.Check, dir string) string {
 // Resources of a service by commands: who is there, who changed what, and back. A tenant may do what
 // its token lets it.
 func TestServerResources(t *testing.T) {
+	t.Parallel() // it waits for most of its time
 	labtest.NeedRoot(t)
 	labtest.Try(t, func(t *labtest.Check) {
 		l := labtest.Rig(t, lab.RigOptions{Bottleneck: unit.Gbit})

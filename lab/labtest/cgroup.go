@@ -12,7 +12,8 @@ import (
 )
 
 // Cgroup moves this process, the sockets that it opens from now on and the programs that it
-// starts into a cgroup v2 of its own until the test ends, and gives its path.
+// starts into a cgroup v2 of its own until the test ends, and gives its path. It is for
+// tests that run alone: what others start meanwhile would be in it, too.
 func Cgroup(t testing.TB) (path string) {
 	t.Helper()
 	root, err := cgroup2.Mount()

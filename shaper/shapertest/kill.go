@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
 	"unsafe"
 
@@ -64,72 +65,83 @@ func plans(s *suite) (a, b shaper.Plan) {
 // or all of the new, and the next Apply or Clear makes it right.
 func killedAtSteps(s *suite) {
 	a, b := plans(s)
-	pristine := snapshot(s, s.server, dev)
-	for _, c := range []struct {
-		name     string
-		task     string
-		old, new *shaper.Plan
-	}{
-		{"the first apply", "apply", nil, &a},
+	// What all devices of the machine share is made by the first apply and must not
+	// be there, and stays in place for the others: they may run beside each other.
+	killedIn(s, killCase{"the first apply", "apply", nil, &a})
+	for _, c := range []killCase{
 		{"a change", "apply", &a, &b},
 		{"a direction less", "apply", &a, ptr(hostPlan(a.Out, nil))},
 		{"clear", "clear", &a, nil},
 	} {
-		if c.old != nil {
+		s.t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := newSuite(t, s.fresh, s.f)
 			s.keepHook()
+			killedIn(s, c)
+		})
+	}
+}
+
+// killCase is a task that another process has, with the plans before and after.
+type killCase struct {
+	name     string
+	task     string
+	old, new *shaper.Plan
+}
+
+func killedIn(s *suite, c killCase) {
+	pristine := snapshot(s, s.server, dev)
+	var was, will string // what is enforced, before and after
+	start := func() *exec.Cmd {
+		s.clear()
+		if c.old != nil {
+			s.apply(*c.old)
 		}
-		var was, will string // what is enforced, before and after
-		start := func() *exec.Cmd {
-			s.clear()
-			if c.old != nil {
-				s.apply(*c.old)
-			}
-			was = s.enforced()
-			if c.task == "clear" {
-				return command(s, "clear", nil)
-			}
-			return command(s, "apply", c.new)
+		was = s.enforced()
+		if c.task == "clear" {
+			return command(s, "clear", nil)
 		}
-		steps, _ := s.trace(start(), nil)
-		will = s.enforced()
-		if problem := s.isOneOf(was, will, nil, c.new); problem != "" {
-			s.Fatalf("%s, not killed: %s", c.name, problem)
+		return command(s, "apply", c.new)
+	}
+	steps, _ := s.trace(start(), nil)
+	will = s.enforced()
+	if problem := s.isOneOf(was, will, nil, c.new); problem != "" {
+		s.Fatalf("%s, not killed: %s", c.name, problem)
+	}
+	points := edges(steps)
+	s.Logf("%s: %d system calls that change something; killed at %d points", c.name, len(steps), len(points))
+	var old, fresh, missed int
+	for _, at := range points {
+		what := fmt.Sprintf("%s, killed at %v", c.name, at)
+		if _, killed := s.trace(start(), &at); !killed {
+			s.Logf("%s: this time it does not come there", what)
+			missed++
+			continue
 		}
-		points := edges(steps)
-		s.Logf("%s: %d system calls that change something; killed at %d points", c.name, len(steps), len(points))
-		var old, fresh, missed int
-		for _, at := range points {
-			what := fmt.Sprintf("%s, killed at %v", c.name, at)
-			if _, killed := s.trace(start(), &at); !killed {
-				s.Logf("%s: this time it does not come there", what)
-				missed++
-				continue
-			}
-			if problem := s.isOneOf(was, will, c.old, c.new); problem != "" {
-				s.Errorf("%s: %s", what, problem)
-			}
-			s.passes(what)
-			if s.isOneOf(was, will, c.old) == "" {
-				old++
-			} else {
-				fresh++
-			}
-			if c.new != nil {
-				s.apply(*c.new)
-				if problem := s.isOneOf("", will, c.new); problem != "" {
-					s.Errorf("%s, then applied: %s", what, problem)
-				}
-				s.passes(what + ", then applied")
-			}
-			s.clear()
-			if after := snapshot(s, s.server, dev); after != pristine {
-				s.Fatalf("%s, then cleared: before:\n%s\nafter:\n%s", what, pristine, after)
-			}
-			s.passes(what + ", then cleared")
+		if problem := s.isOneOf(was, will, c.old, c.new); problem != "" {
+			s.Errorf("%s: %s", what, problem)
 		}
-		if old == 0 || fresh == 0 || 4*missed > len(points) {
-			s.Errorf("%s: %d kills left the old state and %d the new, and %d points were missed: this test proves too little", c.name, old, fresh, missed)
+		s.passes(what)
+		if s.isOneOf(was, will, c.old) == "" {
+			old++
+		} else {
+			fresh++
 		}
+		if c.new != nil {
+			s.apply(*c.new)
+			if problem := s.isOneOf("", will, c.new); problem != "" {
+				s.Errorf("%s, then applied: %s", what, problem)
+			}
+			s.passes(what + ", then applied")
+		}
+		s.clear()
+		if after := snapshot(s, s.server, dev); after != pristine {
+			s.Fatalf("%s, then cleared: before:\n%s\nafter:\n%s", what, pristine, after)
+		}
+		s.passes(what + ", then cleared")
+	}
+	if old == 0 || fresh == 0 || 4*missed > len(points) {
+		s.Errorf("%s: %d kills left the old state and %d the new, and %d points were missed: this test proves too little", c.name, old, fresh, missed)
 	}
 }
 

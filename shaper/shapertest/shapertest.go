@@ -70,6 +70,7 @@ type suite struct {
 	testing.TB
 	t      *testing.T
 	engine shaper.Shaper
+	fresh  func() shaper.Shaper // makes one without a memory
 	f      Features
 	lab    *lab.Lab
 	server *lab.Node
@@ -86,7 +87,7 @@ func newSuite(t *testing.T, engine func() shaper.Shaper, f Features) *suite {
 	}
 	l := labtest.Up(t, rig)
 	return &suite{
-		TB: t, t: t, engine: engine(), f: f, lab: l,
+		TB: t, t: t, engine: engine(), fresh: engine, f: f, lab: l,
 		server: l.Node("server"), router: l.Node("router"), client: l.Node("client"),
 	}
 }
