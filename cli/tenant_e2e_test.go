@@ -195,6 +195,7 @@ func complained(err error) bool {
 // more in time: the kernel has the larger guarantee while they are late, and the former one as they
 // end, whether all is done, or they are told to stop.
 func TestTenantPrograms(t *testing.T) {
+	t.Parallel() // 4 Mbit/s, and mostly waiting
 	labtest.NeedRoot(t)
 	dir := t.TempDir()
 	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
