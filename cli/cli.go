@@ -54,6 +54,7 @@ var commands = []func(*app) *cobra.Command{
 	benchCommand,
 	versionCommand,
 	waitCommand,
+	manCommand,
 }
 
 // Exit codes.
