@@ -2,9 +2,10 @@
 GO       ?= go
 FUZZTIME ?= 20s
 BENCH    ?= groups
+VERSION  ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help build generate test test-short test-vm lint bench demo examples fuzz docs
+.PHONY: help build generate test test-short test-vm lint bench demo examples fuzz docs release
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,3 +47,6 @@ fuzz: ## each fuzz target for FUZZTIME
 
 docs: ## write docs/commands.md from the commands
 	$(GO) test ./cli -run TestCommandsDocument -update -count=1
+
+release: ## static binaries, checksums, bills of materials: make release VERSION=1.2.3
+	scripts/release $(VERSION)
