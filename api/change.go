@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -59,7 +60,7 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request, ledger string, d
 	if key := r.Header.Get("Idempotency-Key"); key != "" {
 		again = store.Key(store.Answers, by.ID, key)
 	}
-	dry := r.URL.Query().Get("dry_run") == "true"
+	dry, _ := strconv.ParseBool(r.URL.Query().Get("dry_run")) // it was held against the specification
 	var out answer
 	_, err = s.Store.Do(r.Context(), ledger, func(tx *store.Tx) error {
 		if again != "" {

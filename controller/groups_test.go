@@ -82,10 +82,16 @@ func TestOnce(t *testing.T) {
 	s.mustAs(a, 412, "PATCH", group("a/web"), `{"guarantee": "7Mbit"}`, append(patch, "If-Match", again.tag)...)
 	s.mustAs(a, 412, "PUT", group("a/none"), web, "If-Match", "*")
 
-	dry := s.mustAs(a, 200, "PATCH", group("a/web")+"?dry_run=true", `{"guarantee": "8Mbit"}`, patch...)
-	now := s.mustAs(a, 200, "GET", group("a/web"), "")
-	if !strings.Contains(dry.text, `"rate":"8Mbit"`) || !strings.Contains(now.text, `"rate":"6Mbit"`) {
-		t.Errorf("a dry run says %s, and then it is %s", dry.text, now.text)
+	var now reply
+	for _, yes := range []string{"true", "1", "t", "T", "TRUE", "True"} {
+		dry := s.mustAs(a, 200, "PATCH", group("a/web")+"?dry_run="+yes, `{"guarantee": "8Mbit"}`, patch...)
+		now = s.mustAs(a, 200, "GET", group("a/web"), "")
+		if !strings.Contains(dry.text, `"rate":"8Mbit"`) || !strings.Contains(now.text, `"rate":"6Mbit"`) {
+			t.Errorf("a dry run (%s) says %s, and then it is %s", yes, dry.text, now.text)
+		}
+	}
+	for _, neither := range []string{"?dry_run=", "?dry_run", "?dry_run=yes", "?dry_run=0&dry_run=1"} {
+		s.mustAs(a, 400, "PATCH", group("a/web")+neither, `{"guarantee": "8Mbit"}`, patch...)
 	}
 	if r := s.do(a, "GET", group("a/web"), "", "If-None-Match", now.tag); r.status != 304 {
 		t.Errorf("what did not change: %d", r.status)
