@@ -207,7 +207,8 @@ func TestFlatRulesMeanTheNestedOnes(t *testing.T) {
 func TestIntersectMeansBoth(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := drawRule(t), drawRule(t)
-		both, ok := intersect(a, b)
+		left := mostMeeting
+		both, ok := intersect(a, b, &left)
 		for range 10 {
 			p := drawPacket(t)
 			if want := a.Matches(p) && b.Matches(p); (ok && both.Matches(p)) != want {

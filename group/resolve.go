@@ -22,6 +22,11 @@ const (
 	MaxRules = 16384
 	// MaxValues is the most values that one field of one rule may list.
 	MaxValues = 1024
+	// mostMeeting bounds the work, in each group of a direction, of holding rules
+	// against those of the groups around them: it is a tenth of a second. A value
+	// that both have counts for more: a million of them is more than a classifier
+	// takes.
+	mostMeeting, meetingCosts = 1 << 24, 16
 )
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
@@ -154,6 +159,7 @@ type resolver struct {
 	allowCgroup   bool
 	defaultBroken bool // a default exists but is misplaced: one message is enough
 	tooMany       bool // rules
+	left          int  // of mostMeeting, in this group of the direction
 }
 
 // scope is what the groups of one level have in common.
@@ -206,6 +212,9 @@ func (r *resolver) groups(groups []Group, s scope) {
 	}
 	seen := map[string]string{}
 	for i, g := range groups {
+		if s.depth == 0 {
+			r.left = mostMeeting
+		}
 		where := fmt.Sprintf("%s.groups[%d]", s.where, i)
 		if !namePattern.MatchString(g.Name) {
 			r.problem(where+".name", "%q is not a name: write 1 to 63 letters, digits, dots, dashes or underscores, a letter or digit first", g.Name)
@@ -328,21 +337,24 @@ func (r *resolver) node(g Group, where string, s scope) Node {
 
 // match checks the selectors and bounds them by those of the enclosing groups.
 func (r *resolver) match(list []Selector, where string, outer []matcher) []matcher {
-	if len(list) == 0 {
+	if len(list) == 0 || r.left < 0 {
 		return outer
 	}
 	out := []matcher{}
 	for i, sel := range list {
 		place := fmt.Sprintf("%s.match[%d]", where, i)
-		r.check(sel, place)
-		if outer == nil {
+		if fits := r.check(sel, place); outer == nil || !fits {
 			out = append(out, matcher{sel, place})
 			continue
 		}
 		reachable := false
 		for _, o := range outer {
-			if both, ok := intersect(o.Selector, sel); ok {
+			if both, ok := intersect(o.Selector, sel, &r.left); ok {
 				out, reachable = append(out, matcher{both, place}), true
+			}
+			if r.left < 0 {
+				r.problem(place, "with the rules of the groups around it this is too much: the values of rules inside groups with rules multiply, so write fewer of them, or prefixes and ranges")
+				return out
 			}
 		}
 		if !reachable {
@@ -356,7 +368,9 @@ func (r *resolver) match(list []Selector, where string, outer []matcher) []match
 	return out
 }
 
-func (r *resolver) check(s Selector, where string) {
+// check checks a selector by itself; fits tells whether its lists are short enough to go on with.
+func (r *resolver) check(s Selector, where string) (fits bool) {
+	fits = true
 	if s.IsZero() {
 		r.problem(where, EmptyRule)
 	}
@@ -388,6 +402,7 @@ func (r *resolver) check(s Selector, where string) {
 		{"dscp", len(s.DSCP)}, {"vlan", len(s.VLAN)}, {"mark", len(s.Mark)},
 	} {
 		if f.values > MaxValues {
+			fits = false
 			r.problem(where+"."+f.key, "%d values are too many in one rule: the most is %d, so make two rules of it", f.values, MaxValues)
 		}
 	}
@@ -401,6 +416,7 @@ func (r *resolver) check(s Selector, where string) {
 			r.problem(where+".vlan", "%d is not a VLAN id: write 1 to 4094", v)
 		}
 	}
+	return fits
 }
 
 // Resolved is an interface with both its directions resolved.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -173,6 +174,62 @@ func TestTooManyRules(t *testing.T) {
 	}
 	if _, problems := links(groups...).Resolve("out", true); len(problems) != 1 || !strings.Contains(problems[0].Message, "16001 groups are too many") {
 		t.Errorf("%v", problems)
+	}
+}
+
+// TestValuesThatMultiply: lists that are too long, or that multiply to more than a
+// classifier takes, are refused before they take minutes.
+func TestValuesThatMultiply(t *testing.T) {
+	marks := func(n int) Selector {
+		s := Selector{Mark: make([]uint32, n)}
+		for i := range s.Mark {
+			s.Mark[i] = uint32(i)
+		}
+		return s
+	}
+	// No two of these overlap in the same ports.
+	var low, high, both Selector
+	for i := range uint16(MaxValues) {
+		low.SPort, high.SPort = append(low.SPort, PortRange{i, 60000}), append(high.SPort, PortRange{2000, 2000 + i})
+	}
+	both.SPort, both.DPort = high.SPort, high.SPort
+	for i := range low.SPort {
+		high.SPort[i] = PortRange{0, 2000 + uint16(i)}
+	}
+	var nets Selector
+	for i := range 1000 {
+		nets.Dst = append(nets.Dst, netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), 0}), 24))
+	}
+	below := func(outer Selector, inner ...Selector) *Direction {
+		return links(Group{Name: "t", Match: []Selector{outer}, Groups: []Group{{Name: "a", Match: inner}}}, rest)
+	}
+	began := time.Now()
+	for name, c := range map[string]struct {
+		d    *Direction
+		want string
+	}{
+		"a long list":         {below(marks(MaxValues), marks(1_000_000)), "out.groups[0].groups[0].match[0].mark: 1000000 values are too many"},
+		"a long list around":  {below(marks(1_000_000), marks(MaxValues)), "out.groups[0].match[0].mark: 1000000 values are too many"},
+		"ranges that overlap": {below(low, high), "out.groups[0].groups[0].match[0]: with the rules of the groups around it this is too much"},
+		"many such rules":     {below(low, slices.Repeat([]Selector{both}, 1000)...), "out.groups[0].groups[0].match[0]: with the rules of the groups around it this is too much"},
+		"a thousand networks": {below(nets, nets, nets, nets), ""},
+		"another's":           {&Direction{Limit: unit.Gbit, Groups: append(below(nets, slices.Repeat([]Selector{nets}, 10)...).Groups, Group{Name: "u", Match: []Selector{nets}, Groups: []Group{{Name: "a", Match: slices.Repeat([]Selector{nets}, 10)}}})}, ""},
+		"a thousand marks":    {below(marks(MaxValues), marks(MaxValues)), ""},
+	} {
+		tree, problems := c.d.Resolve("out", true)
+		got := ""
+		if len(problems) > 0 {
+			got = problems[0].Error()
+		}
+		if c.want == "" && len(problems) > 0 || !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s: %v, want %q", name, problems, c.want)
+		}
+		if c.want == "" && !reflect.DeepEqual(tree.Rules[0].Selector, c.d.Groups[0].Match[0]) {
+			t.Errorf("%s: what both match is not what both say", name)
+		}
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("it took %v", took)
 	}
 }
 
