@@ -214,6 +214,9 @@ func (s *Server) PutPolicy(w http.ResponseWriter, r *http.Request, host string, 
 					next.Own(direction, path, t)
 				}
 			}
+			if err := owners(next); err != nil {
+				return answer{}, wrong("text", err)
+			}
 			next.Connections = stay(before.Connections, next)
 			if err := c.tx.Put(key, next); err != nil {
 				return answer{}, err

@@ -37,20 +37,16 @@ func (s *Server) PutConnection(w http.ResponseWriter, r *http.Request, host, dev
 		return
 	}
 	s.changeConnection(w, r, host, dev, connection, func(c *call, i *store.Interface, name string) (answer, error) {
-		leaf := false
-		for _, direction := range directions {
-			d := i.Direction(direction)
-			if d == nil {
-				continue
-			}
-			g := d.At(want.Group)
-			if g == nil || !sees(i, place{direction: direction, path: want.Group}, c.by) {
-				continue
-			}
-			leaf = leaf || len(g.Groups) == 0
-		}
-		if !leaf {
+		if !takes(i, want.Group, c.by.Tenant) {
 			return answer{}, wrong("group", refuse(0, "there is no group %q that connections may be in", want.Group))
+		}
+		if c.by.Tenant != "" {
+			switch mine, err := owns(i, want.Group, c.by.Tenant, ends(name)); {
+			case err != nil:
+				return answer{}, err
+			case !mine:
+				return answer{}, wrong("connection", refuse(0, "the match of your groups does not take the connection %s, as far as its ends show: where a rule asks for more (cgroup, vlan, mark, dscp), its program puts it in at the socket of the host's agent", name))
+			}
 		}
 		i.Connections[name] = store.Connection{Group: want.Group, Tenant: c.by.Tenant}
 		return shows(http.StatusOK, Connection{Connection: &name, Group: want.Group})
@@ -83,11 +79,9 @@ func (s *Server) changeConnection(w http.ResponseWriter, r *http.Request, host, 
 			return answer{}, notFound("interface", dev)
 		}
 		before, exists := i.Connections[name]
-		if exists && c.by.Tenant != "" && before.Tenant != c.by.Tenant {
-			return answer{}, refuse(http.StatusConflict, "the connection %s is in a group already", name)
-		}
+		another := exists && c.by.Tenant != "" && before.Tenant != c.by.Tenant
 		var current any
-		if exists {
+		if exists && !another {
 			current = Connection{Connection: &name, Group: before.Group}
 		}
 		if err := c.matches(current); err != nil {
@@ -98,6 +92,9 @@ func (s *Server) changeConnection(w http.ResponseWriter, r *http.Request, host, 
 			next.Connections = map[string]store.Connection{}
 		}
 		out, err := change(c, next, name)
+		if err == nil && another {
+			err = notFound("connection", name)
+		}
 		if err != nil {
 			return answer{}, err
 		}
@@ -115,4 +112,10 @@ func connName(text string) (string, error) {
 		a, b = b, a
 	}
 	return fmt.Sprintf("%s %v %v", group.ProtoName(proto), a, b), nil
+}
+
+// ends are a connection's as a packet's, by a name of connName.
+func ends(name string) group.Packet {
+	proto, a, b, _ := group.ParseConn(name)
+	return group.Packet{Proto: proto, Src: a.Addr(), SPort: a.Port(), Dst: b.Addr(), DPort: b.Port()}
 }

@@ -333,8 +333,3 @@ func pathOf(i *store.Interface, where string) (direction, path, rest string) {
 		rest = strings.TrimPrefix(rest, ".")
 	}
 }
-
-// hasGroup tells whether there is a group of that path in either direction.
-func hasGroup(i *store.Interface, path string) bool {
-	return i.Out != nil && i.Out.At(path) != nil || i.In != nil && i.In.At(path) != nil
-}

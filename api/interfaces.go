@@ -174,8 +174,13 @@ func (c *call) interfaceAt(host, dev string) (*store.Interface, bool, error) {
 	return &i, ok, err
 }
 
-// tenants refuses owners that there are not.
+// tenants refuses owners that there are not, or cannot be: these are the operator's to mend.
 func (c *call) tenants(i *store.Interface) error {
+	if c.by.Tenant == "" {
+		if err := owners(i); err != nil {
+			return wrong("tenant", err)
+		}
+	}
 	for _, t := range i.Tenants() {
 		_, ok, err := c.tx.Get(store.Key(store.Tenants, t), nil)
 		if err != nil {
@@ -344,17 +349,6 @@ func (c *call) putInterface(host string, i *store.Interface) (answer, error) {
 		return answer{}, err
 	}
 	return shows(http.StatusOK, now)
-}
-
-// stay are the connections whose groups are still there.
-func stay(all map[string]store.Connection, i *store.Interface) map[string]store.Connection {
-	out := map[string]store.Connection{}
-	for name, c := range all {
-		if hasGroup(i, c.Group) {
-			out[name] = c
-		}
-	}
-	return out
 }
 
 // DeleteInterface gives one back.

@@ -378,7 +378,7 @@ type Group struct {
 	Name     *Name       `json:"name,omitempty"`
 	Priority *int        `json:"priority,omitempty"`
 
-	// Tenant Whose it is; for operators.
+	// Tenant Whose it is; for operators. The group has match, or is the default, and is in no other tenant's.
 	Tenant *Name `json:"tenant,omitempty"`
 }
 
@@ -466,7 +466,7 @@ type GroupState struct {
 	// Examples: 100Mbit
 	Rate Rate `json:"rate"`
 
-	// Tenant Whose it is; for operators.
+	// Tenant Whose it is; for operators. The group has match, or is the default, and is in no other tenant's.
 	Tenant *Name `json:"tenant,omitempty"`
 }
 

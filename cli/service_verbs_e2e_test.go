@@ -205,7 +205,7 @@ func TestServerResources(t *testing.T) {
 		s.says(0, "host h2: removed", "host", "delete", "h2")
 		s.says(1, `there is no host "h2"`, "host", "show", "h2")
 
-		s.must("PUT", "/v1/hosts/h1/interfaces/eth0", `{"out": {"limit": "10Mbit", "groups": [{"name": "shop", "guarantee": "40%", "tenant": "shop"}, {"name": "rest", "default": true}]}}`)
+		s.must("PUT", "/v1/hosts/h1/interfaces/eth0", `{"out": {"limit": "10Mbit", "groups": [{"name": "shop", "guarantee": "40%", "tenant": "shop", "match": [{"dport": ["873"]}]}, {"name": "rest", "default": true}]}}`)
 		s.must("PATCH", "/v1/hosts/h1/interfaces/eth0/out/groups/shop", `{"guarantee": "50%"}`)
 		var changes []struct{ Revision int64 }
 		if err := json.Unmarshal([]byte(s.says(0, "PATCH", "history", "--host", "h1", "--dev", "eth0", "-o", "json")), &changes); err != nil || len(changes) != 2 {

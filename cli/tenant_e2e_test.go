@@ -50,7 +50,7 @@ func tenantsOf(t *labtest.Check) *tenants {
 	s := &tenants{serving: serve(t, node, dir), in: "/v1/hosts/h1/interfaces/" + dev, dev: dev, to: map[string]string{}}
 	s.must("PUT", "/v1/tenants/shop", `{}`)
 	s.must("PUT", s.in, `{"out": {"limit": "40Mbit", "groups": [
-		{"name": "shop", "guarantee": "30Mbit", "tenant": "shop", "groups": [
+		{"name": "shop", "guarantee": "30Mbit", "tenant": "shop", "match": [{"dport": ["5002"]}], "groups": [
 			{"name": "backup", "guarantee": "2Mbit", "join": ["`+nobody+`"]},
 			{"name": "web", "guarantee": "20Mbit", "match": [{"dport": ["5002"]}]}]},
 		{"name": "rest", "guarantee": "10Mbit", "default": true}]}}`)

@@ -201,27 +201,22 @@ func (d *Device) writable() (table, error) {
 	return t, err
 }
 
-// classesOf gives the class ids of a group in both directions, as the classifier
-// wants them: out below, in above.
-func (d *Device) classesOf(name string) (uint32, error) {
+// classesOf gives the class ids of the leaves at a path in both directions, as the
+// classifier wants them: out below, in above.
+func (d *Device) classesOf(path string) (uint32, error) {
 	var classes uint32
-	var first error
 	for _, s := range d.Sides {
 		if s.Record == nil {
 			continue
 		}
-		t := s.Record.Tree()
-		i, err := t.Find(name)
-		if err != nil {
-			if first == nil {
-				first = fmt.Errorf("device %s: %w", d.Name(), err)
+		for _, n := range s.Record.Tree().Nodes {
+			if n.Leaf && n.Path == path {
+				classes |= classifier.AssignedClass(s.Record.Class(n), s.Record.In)
 			}
-			continue
 		}
-		classes |= classifier.AssignedClass(s.Record.Class(t.Nodes[i]), s.Record.In)
 	}
 	if classes == 0 {
-		return 0, first
+		return 0, fmt.Errorf("device %s: there is no group %q that connections may be in", d.Name(), path)
 	}
 	return classes, nil
 }

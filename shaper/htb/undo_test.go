@@ -275,3 +275,28 @@ func TestForget(t *testing.T) {
 	}
 	assigned("a new group", 1)
 }
+
+// A connection goes to the group of that very path, in the directions that have it: another's group
+// of the same last name is another's.
+func TestAssignExactly(t *testing.T) {
+	r := newUpgradeRig(t)
+	tree := func(where string, groups ...group.Group) *group.Tree {
+		tree, problems := group.Direction{Limit: 100 * unit.Mbit, Groups: append(groups, group.Group{Name: "rest", Default: true})}.Resolve(where, true)
+		for _, p := range problems {
+			t.Fatal(p)
+		}
+		return &tree
+	}
+	web := group.Group{Name: "web"}
+	r.apply(shaper.Plan{Dev: shaped, Perspective: group.Host, Out: tree("out", web), In: tree("in", group.Group{Name: "b", Groups: []group.Group{web}})})
+	r.do(func() error { return r.engine.Assign(shaped, []shaper.Assignment{{Conn: some(1)[0], Group: "web"}}) })
+	if now := r.observe(); now.Out.Assigned != 1 || now.In.Assigned != 0 {
+		t.Errorf("assigned to out/web it is in %d groups out, and %d in", now.Out.Assigned, now.In.Assigned)
+	}
+	for _, path := range []string{"b", "none", ""} {
+		err := r.server.Do(func() error { return r.engine.Assign(shaped, []shaper.Assignment{{Conn: some(1)[0], Group: path}}) })
+		if err == nil || !strings.Contains(err.Error(), "there is no group") {
+			t.Errorf("assigned to %q: %v", path, err)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package controller_test
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// both is an interface of which a and b have a part each way, c what comes by a VLAN, d a port of
+// this host's, and e what nobody else has. In, web is the operator's.
+const both = `{"out": {"limit": "100Mbit", "groups": [
+		{"name": "files", "guarantee": "1%", "match": [{"dst": ["10.9.0.0/16"]}]},
+		{"name": "a", "guarantee": "40%", "tenant": "a", "match": [{"dst": ["10.1.0.0/16", "fd00:1::/32"]}], "groups": [
+			{"name": "tcp", "match": [{"proto": ["tcp"], "dport": ["873"]}]}, {"name": "backup"}]},
+		{"name": "b", "guarantee": "20%", "tenant": "b", "match": [{"dst": ["10.2.0.0/16"]}], "groups": [{"name": "web"}]},
+		{"name": "web", "guarantee": "1%", "tenant": "a", "match": [{"dst": ["10.1.0.0/16"], "dport": ["80"]}]},
+		{"name": "c", "tenant": "c", "match": [{"vlan": [7]}], "groups": [{"name": "x"}]},
+		{"name": "d", "tenant": "d", "match": [{"sport": ["443"]}], "groups": [{"name": "x"}]},
+		{"name": "rest", "tenant": "e", "default": true},
+		{"name": "e", "tenant": "e", "match": [{"dst": ["10.5.0.0/16"]}]}]},
+	"in": {"limit": "100Mbit", "groups": [
+		{"name": "a", "guarantee": "40%", "tenant": "a", "match": [{"src": ["10.1.0.0/16", "fd00:1::/32"]}], "groups": [{"name": "backup"}]},
+		{"name": "b", "tenant": "b", "match": [{"src": ["10.2.0.0/16"]}], "groups": [{"name": "web"}]},
+		{"name": "web", "match": [{"sport": ["80"]}]},
+		{"name": "rest", "default": true}]}}`
+
+func (s *service) divided(t *testing.T) (tokens map[string]string) {
+	t.Helper()
+	a, b := s.twoTenants()
+	tokens = map[string]string{"a": a, "b": b, "": s.operator}
+	for _, name := range []string{"c", "d", "e"} {
+		s.must(200, "PUT", "/v1/tenants/"+name, `{}`)
+		tokens[name] = s.token(`{"name": "p", "role": "tenant", "tenant": "` + name + `"}`)
+	}
+	s.must(200, "PUT", "/v1/hosts/h1/interfaces/eth0", both)
+	return tokens
+}
+
+func at(conn string) string {
+	return "/v1/hosts/h1/interfaces/eth0/connections/" + url.PathEscape(conn)
+}
+
+// A tenant puts connections in its groups that are its own, as far as their ends show, and in no
+// direction in another's.
+func TestWhoseConnection(t *testing.T) {
+	s := start(t)
+	tokens := s.divided(t)
+	for _, c := range []struct {
+		by, conn, group, want string
+		status                int
+	}{
+		{"a", "tcp 10.0.0.1:5000 10.1.0.9:873", "a/backup", `"group":"a/backup"`, 200},
+		{"a", "tcp 10.1.0.9:874 10.0.0.1:5000", "a/backup", "", 200},     // no rule in a, the other way round
+		{"a", "udp [fd00::1]:53 [fd00:1::2]:53", "a/backup", "", 200},    //
+		{"a", "tcp 10.0.0.1:5001 10.1.0.9:80", "a/tcp", "", 200},         // web is its own, too
+		{"a", "tcp 10.0.0.1:5000 10.2.0.9:873", "a/backup", "take", 422}, // b's
+		{"a", "tcp 10.0.0.1:5000 10.9.0.9:873", "a/backup", "take", 422}, // the operator's
+		{"a", "tcp 10.0.0.1:5000 10.8.0.9:873", "a/backup", "take", 422}, // nobody's
+		{"a", "udp [fd00::1]:53 [fd00:2::2]:53", "a/backup", "take", 422},
+		{"a", "tcp 10.0.0.1:5001 10.1.0.9:80", "web", "there is no group", 422}, // in, it is another's
+		{"a", "tcp 10.0.0.1:5001 10.1.0.9:80", "a", "there is no group", 422},
+		{"a", "tcp 10.0.0.1:5001 10.1.0.9:80", "b/web", "there is no group", 422},
+		{"b", "tcp 10.0.0.1:5000 10.2.0.9:81", "b/web", "", 200},     // nobody's rule, but its match
+		{"b", "tcp 10.0.0.1:5000 10.2.0.9:80", "b/web", "take", 422}, // in, it is the operator's
+		{"c", "tcp 10.0.0.1:5000 10.3.0.9:80", "c/x", "at the socket of the host's agent", 422},
+		{"d", "tcp 10.0.0.1:443 10.3.0.9:5000", "d/x", "", 200},
+		{"d", "tcp 10.0.0.1:5000 10.2.0.9:443", "d/x", "take", 422}, // it fits the other way round, and is b's
+		{"d", "tcp 10.0.0.1:443 10.2.0.9:5000", "d/x", "take", 422},
+		{"e", "tcp 10.0.0.1:5000 10.8.0.9:80", "e", "", 200}, // of its default
+		{"e", "tcp 10.0.0.1:5000 10.2.0.8:80", "e", "take", 422},
+		{"", "tcp 10.0.0.1:5000 10.8.0.7:80", "a/backup", "", 200},
+		{"", "tcp 10.0.0.1:5000 10.8.0.7:80", "a", "there is no group", 422},
+	} {
+		r := s.do(tokens[c.by], "PUT", at(c.conn), `{"group": "`+c.group+`"}`)
+		if r.status != c.status || !strings.Contains(r.text, c.want) {
+			t.Errorf("%q puts %s in %s: %d %s, want %d with %q", c.by, c.conn, c.group, r.status, r.text, c.status, c.want)
+		}
+	}
+	// Another's is not there, whoever's it is.
+	s.must(200, "PUT", at("tcp 10.0.0.1:6000 10.1.0.9:81"), `{"group": "a/backup"}`)
+	none := s.mustAs(tokens["b"], 404, "DELETE", at("tcp 10.0.0.1:7000 10.1.0.9:81"), "")
+	for _, by := range []string{"a", "b"} {
+		is := s.mustAs(tokens[by], 404, "DELETE", at("tcp 10.0.0.1:6000 10.1.0.9:81"), "")
+		if strings.ReplaceAll(is.text, "6000", "7000") != none.text {
+			t.Errorf("of another's is said %s, and of none %s", is.text, none.text)
+		}
+	}
+	s.mustAs(tokens["a"], 404, "PUT", at("tcp 10.0.0.1:6000 10.1.0.9:81"), `{"group": "a/backup"}`)
+	s.mustAs(tokens["a"], 412, "PUT", at("tcp 10.0.0.1:6000 10.1.0.9:81"), `{"group": "a/backup"}`, "If-Match", "*")
+	s.must(200, "PUT", at("tcp 10.0.0.1:6000 10.1.0.9:81"), `{"group": "a/tcp"}`)
+}
+
+// Only a leaf keeps its connections, and only for as long as it is the tenant's that put them there.
+func TestConnectionsStay(t *testing.T) {
+	s := start(t)
+	tokens := s.divided(t)
+	patch := []string{"Content-Type", "application/merge-patch+json"}
+	are := func(want ...string) {
+		t.Helper()
+		got := s.must(200, "GET", "/v1/hosts/h1/interfaces/eth0/connections", "").text
+		for _, w := range want {
+			if !strings.Contains(got, w) {
+				t.Errorf("connections are %s, want %v", got, want)
+			}
+		}
+		if strings.Count(got, `"group"`) != len(want) {
+			t.Errorf("connections are %s, want %v", got, want)
+		}
+	}
+	s.mustAs(tokens["a"], 200, "PUT", at("tcp 10.0.0.1:5000 10.1.0.9:873"), `{"group": "a/backup"}`)
+	s.mustAs(tokens["a"], 200, "PUT", at("tcp 10.0.0.1:5001 10.1.0.9:873"), `{"group": "a/tcp"}`)
+	s.mustAs(tokens["b"], 200, "PUT", at("tcp 10.0.0.1:5002 10.2.0.9:873"), `{"group": "b/web"}`)
+	s.mustAs(tokens["a"], 200, "PUT", group("a/tcp/x"), `{}`)
+	are("5000", "5002")
+	s.mustAs(tokens["a"], 200, "PUT", group("a/backup/x"), `{}`)
+	are("5000", "5002") // it is a leaf in the other direction
+	for _, direction := range []string{"out", "in"} {
+		s.must(200, "PATCH", strings.Replace(group("b"), "/out/", "/"+direction+"/", 1), `{"tenant": "c"}`, patch...)
+	}
+	are("5000")
+}
+
+// Whose a group may be.
+func TestOwners(t *testing.T) {
+	s := start(t)
+	s.divided(t)
+	for _, c := range []struct {
+		method, path, body, want string
+		status                   int
+	}{
+		{"PUT", group("x"), `{"tenant": "c"}`, "without match", 422},
+		{"PUT", group("x"), `{"tenant": "c", "groups": [{"name": "y", "match": [{"dport": ["1"]}]}]}`, "without match", 422},
+		{"PATCH", group("b"), `{"match": null}`, "without match", 422},
+		{"PATCH", group("a/tcp"), `{"tenant": "b"}`, "the group around it is a's", 422},
+		{"PUT", group("a/y"), `{"tenant": "b", "match": [{"dport": ["1"]}]}`, "the group around it is a's", 422},
+		{"PUT", group("y"), `{"groups": [{"name": "z", "tenant": "b", "match": [{"dport": ["1"]}]}]}`, `"tenant":"b"`, 200},
+		{"PATCH", group("y"), `{"tenant": "c", "match": [{"dport": ["1"]}]}`, "out/y/z cannot be the tenant b's", 422},
+		{"PATCH", group("a/tcp"), `{"tenant": "a"}`, "", 200},
+		{"PUT", "/v1/hosts/h1/interfaces/eth1", `{"out": {"limit": "1Mbit", "groups": [{"name": "x", "tenant": "c"}, {"name": "rest", "default": true}]}}`, "without match", 422},
+		{"PUT", "/v1/hosts/h1/policy", `{"text": "kind: Interface\ndev: eth0\nout: {limit: 1Mbit, groups: [{name: b}, {name: rest, default: true}]}\n"}`, `"field":"text"`, 422},
+	} {
+		as := "application/json"
+		if c.method == "PATCH" {
+			as = "application/merge-patch+json"
+		}
+		r := s.do(s.operator, c.method, c.path, c.body, "Content-Type", as)
+		if r.status != c.status || !strings.Contains(r.text, c.want) {
+			t.Errorf("%s %s %s: %d %s, want %d with %q", c.method, c.path, c.body, r.status, r.text, c.status, c.want)
+		}
+	}
+}
