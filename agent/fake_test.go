@@ -33,6 +33,7 @@ type machine struct {
 	foreign  map[int]bool
 	assigned map[string]string // groups by "dev connection"
 	full     string            // a device whose table takes no more
+	refused  shaper.Conn       // a connection that it does not take
 	denied   bool
 	applied  []string // "time dev", each Apply that wrote
 	tried    []string // each Apply
@@ -206,9 +207,11 @@ func (e fakeEngine) Clear(dev string) error {
 
 func (e fakeEngine) Assign(dev string, list []shaper.Assignment) error {
 	for _, a := range list {
-		if dev == e.full {
+		if dev == e.full || a.Conn == e.refused {
 			return errors.New("no room")
 		}
+	}
+	for _, a := range list {
 		e.assigned[fmt.Sprint(dev, " ", a.Conn)] = a.Group
 	}
 	return nil

@@ -168,6 +168,48 @@ func TestServiceGivesBack(t *testing.T) {
 	}
 }
 
+// A connection that cannot be where the service wants it keeps no other from its place, and is told
+// of.
+func TestServicePlacesTheRest(t *testing.T) {
+	a, m := passing(t, passedFiles)
+	a.Log = slog.New(slog.NewTextHandler(&m.log, nil))
+	eth0 := a.devices[0]
+	wants := func(groups ...string) {
+		eth0.want.connections = nil
+		for i, g := range groups {
+			eth0.want.connections = append(eth0.want.connections, shaper.Assignment{Conn: connection(i + 1), Group: g})
+		}
+	}
+	is := func(ports ...int) {
+		t.Helper()
+		want := map[string]string{}
+		for _, p := range ports {
+			want[fmt.Sprint("eth0 ", connection(p))] = eth0.want.connections[p-1].Group
+		}
+		if !maps.Equal(m.assigned, want) || len(eth0.assigned) != len(want) {
+			t.Errorf("assigned are %v, want %v; remembered are %v", m.assigned, want, eth0.assigned)
+		}
+	}
+	wants("both", "shop", "shop/web", "web", "none", "both") // shop is divided, and web is no path
+	if err := a.place(eth0, fakeEngine{m}); err != nil {
+		t.Fatal(err)
+	}
+	is(1, 3, 6)
+	m.wantLog(`the connection tcp 10.0.0.1:2 10.0.0.2:443: there is no group \"shop\" that connections may be in`, 1)
+	m.refused = connection(4)
+	wants("both", "both", "shop/web", "both", "both", "both", "both")
+	if err := a.place(eth0, fakeEngine{m}); err != nil {
+		t.Fatal(err)
+	}
+	is(1, 2, 3, 5, 6, 7)
+	m.wantLog("connections=1", 1)
+	// If none can be it is the device that is in trouble.
+	m.full = "eth0"
+	if err := a.place(eth0, fakeEngine{m}); err == nil {
+		t.Error("what cannot be at all is none")
+	}
+}
+
 // A program that gives nothing back takes no more than so many places.
 func TestPassedTooMany(t *testing.T) {
 	a, m := passing(t, passedFiles)
