@@ -84,6 +84,8 @@ func Check(t group.Tree) *RuleError {
 	return r
 }
 
+var errTooMany = fmt.Errorf("the alternatives in the rules multiply to more than %d: use prefixes and ranges instead of long lists", MaxEntries)
+
 type compiler struct {
 	table   Table
 	shapes  map[FlowKey]uint16 // mask -> index in table.Shapes
@@ -95,7 +97,7 @@ type pattern struct{ value, mask FlowKey }
 
 // rule enters every combination of the selector's alternatives.
 func (c *compiler) rule(s group.Selector, r Rule) error {
-	patterns := []pattern{{}}
+	patterns, tooMany := []pattern{{}}, false
 	cross := func(n int, set func(p *pattern, i int) bool) {
 		if n == 0 {
 			return
@@ -107,6 +109,10 @@ func (c *compiler) rule(s group.Selector, r Rule) error {
 				if set(&q, i) {
 					out = append(out, q)
 				}
+			}
+			if len(out) > MaxEntries { // before it has taken the memory
+				tooMany = true
+				return
 			}
 		}
 		patterns = out
@@ -146,6 +152,9 @@ func (c *compiler) rule(s group.Selector, r Rule) error {
 	c.table.Uses.DSCP = c.table.Uses.DSCP || len(s.DSCP) > 0
 	c.table.Uses.VLAN = c.table.Uses.VLAN || len(s.VLAN) > 0
 	c.table.Uses.Mark = c.table.Uses.Mark || len(s.Mark) > 0
+	if tooMany {
+		return errTooMany
+	}
 	for _, p := range patterns {
 		if err := c.enter(p, r); err != nil {
 			return err
@@ -172,7 +181,7 @@ func (c *compiler) enter(p pattern, r Rule) error {
 		c.table.Entries[key] = r
 	}
 	if len(c.table.Entries) > MaxEntries {
-		return fmt.Errorf("the alternatives in the rules multiply to more than %d: use prefixes and ranges instead of long lists", MaxEntries)
+		return errTooMany
 	}
 	return nil
 }
