@@ -157,6 +157,11 @@ func (s *Server) CreateToken(w http.ResponseWriter, r *http.Request, _ CreateTok
 				return answer{}, wrong(strings.TrimSuffix(kind, "s"), fmt.Errorf("there is no %s: make it first", name))
 			}
 		}
+		if c.by.Tenant != "" {
+			if err := s.capTokens(r.Context(), c.tx, c.by.Tenant); err != nil {
+				return answer{}, err
+			}
+		}
 		c.resource = "tokens/" + id
 		if err := c.tx.Put(key, t); err != nil {
 			return answer{}, err

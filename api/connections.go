@@ -49,6 +49,9 @@ func (s *Server) PutConnection(w http.ResponseWriter, r *http.Request, host, dev
 			}
 		}
 		i.Connections[name] = store.Connection{Group: want.Group, Tenant: c.by.Tenant}
+		if err := capConnections(i, c.by.Tenant); err != nil {
+			return answer{}, err
+		}
 		return shows(http.StatusOK, Connection{Connection: &name, Group: want.Group})
 	})
 }

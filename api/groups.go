@@ -161,6 +161,9 @@ func (s *Server) changeGroup(w http.ResponseWriter, r *http.Request, at place, c
 		if err := c.tenants(next); err != nil {
 			return answer{}, err
 		}
+		if err := capGroups(i, next, at.direction, c.by.Tenant); err != nil {
+			return answer{}, err
+		}
 		if err := c.tx.Put(ledger(at.host, at.dev), next); err != nil {
 			return answer{}, err
 		}

@@ -1,7 +1,9 @@
 package api
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"math"
 	"sync"
 
@@ -10,17 +12,17 @@ import (
 	"headgate/store"
 )
 
-// ordinary is how many requests a second a token may make; one may make two seconds' at once.
+// ordinary is how many requests a second a tenant may make of a controller, by all of its tokens
+// together; it may make two seconds' at once.
 const ordinary = 50
 
-// limits are buckets of tokens, by the id of who asks.
+// limits are buckets, by who asks: a tenant, which makes tokens as it likes, or one with a token.
 type limits struct {
 	mu      sync.Mutex
 	buckets map[string]*rate.Limiter
 }
 
-// mostBuckets is when those that were not used are forgotten, all at once: who was in the middle
-// of a second has it anew.
+// mostBuckets is when those are forgotten that are full again, as a new one is.
 const mostBuckets = 10_000
 
 // take takes a request in, or says in how many seconds it may be made.
@@ -30,13 +32,17 @@ func (l *limits) take(p store.Token, perSecond int) (wait int) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.buckets == nil || len(l.buckets) >= mostBuckets {
-		l.buckets = map[string]*rate.Limiter{}
-	}
-	b := l.buckets[p.ID]
+	who := cmp.Or(p.Tenant, p.ID)
+	b := l.buckets[who]
 	if b == nil || b.Limit() != rate.Limit(perSecond) {
+		if len(l.buckets) >= mostBuckets {
+			maps.DeleteFunc(l.buckets, func(_ string, b *rate.Limiter) bool { return b.Tokens() >= float64(b.Burst()) })
+		}
+		if l.buckets == nil {
+			l.buckets = map[string]*rate.Limiter{}
+		}
 		b = rate.NewLimiter(rate.Limit(perSecond), 2*perSecond)
-		l.buckets[p.ID] = b
+		l.buckets[who] = b
 	}
 	if b.Allow() {
 		return 0

@@ -675,7 +675,7 @@ type Tenant struct {
 	Description *string `json:"description,omitempty"`
 	Name        *Name   `json:"name,omitempty"`
 
-	// Requests Requests a second that its tokens may make; 50 if not said.
+	// Requests Requests a second that its tokens may make together, of each controller; 50 if not said.
 	Requests *int `json:"requests,omitempty"`
 }
 
@@ -1330,12 +1330,16 @@ type ClientInterface interface {
 
 	// PutConnectionWithBody Put a connection in a group
 	//
+	// Of a tenant, one that the rules give to its groups, or their match takes, as far as its ends show.
+	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PUT /v1/hosts/{host}/interfaces/{dev}/connections/{connection} (the `PutConnection` operationId).
 	PutConnectionWithBody(ctx context.Context, host PathHost, dev PathDev, connection PathConnection, params *PutConnectionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PutConnection Put a connection in a group
+	//
+	// Of a tenant, one that the rules give to its groups, or their match takes, as far as its ends show.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1392,12 +1396,16 @@ type ClientInterface interface {
 
 	// PutGroupWithBody Make a group, or make it what is said, with the groups in it
 	//
+	// Connections that were put in a group go back to the rules when it is divided.
+	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PUT /v1/hosts/{host}/interfaces/{dev}/{direction}/groups/{group} (the `PutGroup` operationId).
 	PutGroupWithBody(ctx context.Context, host PathHost, dev PathDev, direction PathDirection, group PathGroup, params *PutGroupParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PutGroup Make a group, or make it what is said, with the groups in it
+	//
+	// Connections that were put in a group go back to the rules when it is divided.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1887,6 +1895,8 @@ func (c *Client) DeleteConnection(ctx context.Context, host PathHost, dev PathDe
 
 // PutConnectionWithBody Put a connection in a group
 //
+// Of a tenant, one that the rules give to its groups, or their match takes, as far as its ends show.
+//
 // Takes any type of body and a specified content type.
 //
 // Corresponds with PUT /v1/hosts/{host}/interfaces/{dev}/connections/{connection} (the `PutConnection` operationId).
@@ -1903,6 +1913,8 @@ func (c *Client) PutConnectionWithBody(ctx context.Context, host PathHost, dev P
 }
 
 // PutConnection Put a connection in a group
+//
+// Of a tenant, one that the rules give to its groups, or their match takes, as far as its ends show.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2049,6 +2061,8 @@ func (c *Client) PatchGroupWithApplicationMergePatchPlusJSONBody(ctx context.Con
 
 // PutGroupWithBody Make a group, or make it what is said, with the groups in it
 //
+// Connections that were put in a group go back to the rules when it is divided.
+//
 // Takes any type of body and a specified content type.
 //
 // Corresponds with PUT /v1/hosts/{host}/interfaces/{dev}/{direction}/groups/{group} (the `PutGroup` operationId).
@@ -2065,6 +2079,8 @@ func (c *Client) PutGroupWithBody(ctx context.Context, host PathHost, dev PathDe
 }
 
 // PutGroup Make a group, or make it what is said, with the groups in it
+//
+// Connections that were put in a group go back to the rules when it is divided.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -5677,12 +5693,16 @@ type ClientWithResponsesInterface interface {
 
 	// PutConnectionWithBodyWithResponse Put a connection in a group
 	//
+	// Of a tenant, one that the rules give to its groups, or their match takes, as far as its ends show.
+	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /v1/hosts/{host}/interfaces/{dev}/connections/{connection} (the `PutConnection` operationId).
 	PutConnectionWithBodyWithResponse(ctx context.Context, host PathHost, dev PathDev, connection PathConnection, params *PutConnectionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutConnectionResponse, error)
 
 	// PutConnectionWithResponse Put a connection in a group
+	//
+	// Of a tenant, one that the rules give to its groups, or their match takes, as far as its ends show.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -5747,12 +5767,16 @@ type ClientWithResponsesInterface interface {
 
 	// PutGroupWithBodyWithResponse Make a group, or make it what is said, with the groups in it
 	//
+	// Connections that were put in a group go back to the rules when it is divided.
+	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /v1/hosts/{host}/interfaces/{dev}/{direction}/groups/{group} (the `PutGroup` operationId).
 	PutGroupWithBodyWithResponse(ctx context.Context, host PathHost, dev PathDev, direction PathDirection, group PathGroup, params *PutGroupParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutGroupResponse, error)
 
 	// PutGroupWithResponse Make a group, or make it what is said, with the groups in it
+	//
+	// Connections that were put in a group go back to the rules when it is divided.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8222,6 +8246,8 @@ func (c *ClientWithResponses) DeleteConnectionWithResponse(ctx context.Context, 
 
 // PutConnectionWithBodyWithResponse Put a connection in a group
 //
+// Of a tenant, one that the rules give to its groups, or their match takes, as far as its ends show.
+//
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with PUT /v1/hosts/{host}/interfaces/{dev}/connections/{connection} (the `PutConnection` operationId).
@@ -8234,6 +8260,8 @@ func (c *ClientWithResponses) PutConnectionWithBodyWithResponse(ctx context.Cont
 }
 
 // PutConnectionWithResponse Put a connection in a group
+//
+// Of a tenant, one that the rules give to its groups, or their match takes, as far as its ends show.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -8352,6 +8380,8 @@ func (c *ClientWithResponses) PatchGroupWithApplicationMergePatchPlusJSONBodyWit
 
 // PutGroupWithBodyWithResponse Make a group, or make it what is said, with the groups in it
 //
+// Connections that were put in a group go back to the rules when it is divided.
+//
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with PUT /v1/hosts/{host}/interfaces/{dev}/{direction}/groups/{group} (the `PutGroup` operationId).
@@ -8364,6 +8394,8 @@ func (c *ClientWithResponses) PutGroupWithBodyWithResponse(ctx context.Context, 
 }
 
 // PutGroupWithResponse Make a group, or make it what is said, with the groups in it
+//
+// Connections that were put in a group go back to the rules when it is divided.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

@@ -4,6 +4,9 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"headgate/api"
+	"headgate/store"
 )
 
 // both is an interface of which a and b have a part each way, c what comes by a VLAN, d a port of
@@ -118,6 +121,101 @@ func TestConnectionsStay(t *testing.T) {
 		s.must(200, "PATCH", strings.Replace(group("b"), "/out/", "/"+direction+"/", 1), `{"tenant": "c"}`, patch...)
 	}
 	are("5000")
+}
+
+// A tenant has no more than its part of what all share.
+func TestCaps(t *testing.T) {
+	s := start(t)
+	tokens := s.divided(t)
+	a := tokens["a"]
+	s.must(200, "PUT", "/v1/tenants/a", `{"requests": 10000}`)
+	key := store.Key(store.Interfaces, "h1", "eth0")
+	if _, err := s.store.Do(t.Context(), key, func(tx *store.Tx) error {
+		var i store.Interface
+		if _, _, err := tx.Get(key, &i); err != nil {
+			return err
+		}
+		i.Connections = map[string]store.Connection{}
+		for n := range 1024 {
+			i.Connections["tcp 10.0.0.1:"+itoa(int64(n+1))+" 10.1.0.9:81"] = store.Connection{Group: "a/backup", Tenant: "a"}
+		}
+		return tx.Put(key, i)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	tooMany := s.mustAs(a, 422, "PUT", at("tcp 10.0.0.1:5000 10.1.0.9:81"), `{"group": "a/backup"}`)
+	if !strings.Contains(tooMany.text, "1024 connections in groups of eth0") {
+		t.Errorf("one connection too many: %s", tooMany.text)
+	}
+	s.mustAs(a, 200, "PUT", at("tcp 10.0.0.1:7 10.1.0.9:81"), `{"group": "a/tcp"}`) // of those
+	s.mustAs(tokens["b"], 200, "PUT", at("tcp 10.0.0.1:5000 10.2.0.9:81"), `{"group": "b/web"}`)
+	s.mustAs(a, 204, "DELETE", at("tcp 10.0.0.1:8 10.1.0.9:81"), "")
+	s.mustAs(a, 200, "PUT", at("tcp 10.0.0.1:5000 10.1.0.9:81"), `{"group": "a/backup"}`)
+
+	many := func(n int, each string) string {
+		return "[" + strings.TrimSuffix(strings.Repeat(each+",", n), ",") + "]"
+	}
+	groups := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			b.WriteString(`,{"name": "g` + itoa(int64(i)) + `"}`)
+		}
+		return `{"groups": [` + b.String()[1:] + `]}`
+	}
+	// It has a, a/tcp, a/backup and web.
+	if r := s.mustAs(a, 422, "PUT", group("a/x"), groups(1020)); !strings.Contains(r.text, "more than 1024 groups, on eth0 out") {
+		t.Errorf("too many groups: %s", r.text)
+	}
+	s.mustAs(a, 200, "PUT", group("a/x"), groups(1019))
+	s.mustAs(a, 422, "PUT", group("a/y"), `{}`)
+	rule := `{"proto": ["tcp"], "dport": ["81"]}`
+	if r := s.mustAs(a, 422, "PUT", group("a/x"), `{"match": `+many(2049, rule)+`}`); !strings.Contains(r.text, "more than 2048 rules") {
+		t.Errorf("too many rules: %s", r.text)
+	}
+	s.mustAs(a, 200, "PUT", group("a/x"), `{"match": `+many(1000, rule)+`}`)
+	var ports, lengths []string
+	for n := range 300 {
+		ports = append(ports, `"`+itoa(int64(n+1))+`"`)
+		lengths = append(lengths, `"10.1.0.0/`+itoa(int64(16+n%17))+`"`)
+	}
+	all := strings.Join(ports, ",")
+	if r := s.mustAs(a, 422, "PUT", group("a/x"), `{"match": [{"sport": [`+all+`], "dport": [`+all+`]}]}`); !strings.Contains(r.text, "more than 65536 alternatives") {
+		t.Errorf("too many alternatives: %s", r.text)
+	}
+	if r := s.mustAs(a, 422, "PUT", group("a/x"), `{"match": [{"dst": [`+strings.Join(lengths[:17], ",")+`]}, {"dst": [`+strings.Join(lengths[:17], ",")+`], "proto": ["tcp"]}]}`); !strings.Contains(r.text, "more than 32 combinations") {
+		t.Errorf("too many combinations: %s", r.text)
+	}
+	// What an operator has given beyond it may become less.
+	s.must(200, "PUT", group("a/x"), groups(1500))
+	s.mustAs(a, 200, "PUT", group("a/x"), groups(1400))
+	s.mustAs(a, 422, "PUT", group("a/x"), groups(1401))
+
+	if _, err := s.store.Do(t.Context(), "tokens", func(tx *store.Tx) error {
+		for range 79 {
+			if _, err := api.PutToken(tx, store.Token{Name: "more", Role: store.TenantRole, Tenant: "a"}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	made := make(chan reply)
+	for range 30 {
+		go func() { made <- s.do(a, "POST", "/v1/tokens", `{"name": "more", "role": "tenant"}`) }()
+	}
+	got := map[int]int{}
+	for range 30 {
+		r := <-made
+		got[r.status]++
+		if r.status == 409 && !strings.Contains(r.text, "has 100 tokens") {
+			t.Errorf("too many tokens: %s", r.text)
+		}
+	}
+	if got[201] != 20 || got[409] != 10 {
+		t.Errorf("of 30 tokens beside 80: %v", got)
+	}
+	s.token(`{"name": "one", "role": "tenant", "tenant": "a"}`) // an operator knows what it does
 }
 
 // Whose a group may be.

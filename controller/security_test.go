@@ -160,6 +160,22 @@ func TestLimits(t *testing.T) {
 	if refused < 3 {
 		t.Errorf("%d of 8 requests were refused at 2 a second", refused)
 	}
+	// All of its tokens together.
+	s.must(200, "PUT", "/v1/tenants/a", `{}`)
+	var tokens []string
+	for range 8 {
+		tokens = append(tokens, s.token(`{"name": "pa", "role": "tenant", "tenant": "a"}`))
+	}
+	s.must(200, "PUT", "/v1/tenants/a", `{"requests": 2}`)
+	refused = 0
+	for _, token := range tokens {
+		if s.do(token, "GET", group("a"), "").status == 429 {
+			refused++
+		}
+	}
+	if refused < 3 {
+		t.Errorf("%d of 8 requests by as many tokens were refused at 2 a second", refused)
+	}
 }
 
 // Nothing but TLS with the service's authority is spoken.
