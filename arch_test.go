@@ -63,7 +63,7 @@ var layers = []layer{
 
 	{"store", []string{"unit", "group", "fabric/...", "config"},
 		"intent is kept, not acted on"},
-	{"store/etcd", []string{"internal/pki"},
+	{"store/etcd", []string{"internal/pki", "internal/wholefile"},
 		"one member of the store: what is kept in it is not its concern"},
 	{"store/storetest", []string{"store", "store/etcd"},
 		"a real store for tests"},
@@ -73,7 +73,7 @@ var layers = []layer{
 		"what a program says to its host's agent is small, and imported by tenants' programs"},
 	{"agent/remote", []string{"unit", "group", "collective", "config", "store", "api", "api/agents", "internal/..."},
 		"the agent's side of the service, which enforces nothing"},
-	{"agent/record", []string{"unit"},
+	{"agent/record", []string{"unit", "internal/wholefile"},
 		"accounting is a function of what was counted"},
 	{"api", []string{"unit", "group", "collective", "fabric/...", "store", "config"},
 		"the API speaks of models; agent and controller tie them to enforcement"},

@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"headgate/internal/wholefile"
 	"headgate/store"
 )
 
@@ -233,10 +234,7 @@ func (r controllerRun) advance(ctx context.Context, s *store.Store) error {
 	if text, err = json.Marshal(now); err != nil {
 		return err
 	}
-	if err := os.WriteFile(file+".new", text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(file+".new", file)
+	return wholefile.Write(file, text, 0o600)
 }
 
 // follow calls end with an error when the etcd goes back, until ctx ends.

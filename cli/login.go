@@ -22,6 +22,7 @@ import (
 	"headgate/api"
 	"headgate/config"
 	"headgate/internal/pki"
+	"headgate/internal/wholefile"
 )
 
 // login is how one gets into a service.
@@ -76,10 +77,7 @@ func (all logins) save() error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(file+".new", text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(file+".new", file)
+	return wholefile.Write(file, text, 0o600)
 }
 
 func loginCommand(a *app) *cobra.Command {

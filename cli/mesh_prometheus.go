@@ -1,15 +1,14 @@
 package cli
 
 import (
-	"errors"
+	"bytes"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
+	"headgate/internal/wholefile"
 	"headgate/probe"
 )
 
@@ -146,15 +145,9 @@ func (m *meshing) prometheus(w io.Writer, now time.Time) error {
 
 // replaceFile writes a file in one step: who reads it sees the old or the new one.
 func replaceFile(path string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // fails after the rename, as it should
-	// The collector is another user.
-	err = errors.Join(f.Chmod(0o644), write(f), f.Sync())
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return wholefile.Write(path, b.Bytes(), 0o644) // the collector is another user
 }

@@ -15,6 +15,7 @@ import (
 
 	"headgate/api"
 	"headgate/internal/pki"
+	"headgate/internal/wholefile"
 )
 
 // Identity is who an agent is, and whom it speaks to.
@@ -126,14 +127,5 @@ func writeFile(name string, v any) error {
 	if err != nil {
 		return err
 	}
-	fresh := name + ".new"
-	f, err := os.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(fresh, name)
+	return wholefile.Write(name, text, 0o600)
 }

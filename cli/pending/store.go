@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"headgate/group"
+	"headgate/internal/wholefile"
 	"headgate/shaper"
 )
 
@@ -271,29 +272,9 @@ func flock(path string, how int) (func(), error) {
 }
 
 // writeFile replaces a file so that after a crash it is the old or the new one.
-func writeFile(path string, text []byte) (err error) {
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+func writeFile(path string, text []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, ".new-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // fails after the rename, as it should
-	if _, err = f.Write(text); err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
+	return wholefile.Write(path, text, 0o600)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"headgate/internal/pki"
+	"headgate/internal/wholefile"
 )
 
 // life of the members' certificates: they are made anew when half of it is over.
@@ -89,10 +90,4 @@ func (m Member) TLS() (*tls.Config, error) {
 }
 
 // write writes a file whole or not at all, for its owner alone.
-func write(name string, text []byte) error {
-	fresh := name + ".new"
-	if err := os.WriteFile(fresh, text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(fresh, name)
-}
+func write(name string, text []byte) error { return wholefile.Write(name, text, 0o600) }
