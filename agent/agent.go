@@ -259,8 +259,11 @@ func (a *Agent) read() {
 			continue
 		}
 		state, err := Observe(a.Engines, m.name)
-		if err == nil && state != nil {
+		switch {
+		case err == nil && state != nil:
 			states = append(states, *state)
+		case err != nil && !errors.Is(err, shaper.ErrNoDevice) && !errors.Is(err, unix.ENODEV):
+			a.say(m, slog.LevelWarn, "what its groups have had cannot be read, and is read again", "error", err)
 		}
 	}
 	a.Metered(time.Now(), states)

@@ -39,6 +39,7 @@ type remoteAgent struct {
 	record *record.Record
 	sets   *sets.Sets
 	taken  time.Time // the second that was last recorded
+	read   chan reading
 
 	mu          sync.Mutex
 	fence       *agents.Fence // of what was loaded last
@@ -62,7 +63,7 @@ func (a *app) openRemote(dir string, kernel agent.Kernel, files func() (config.S
 	if err != nil {
 		return nil, err
 	}
-	r := &remoteAgent{app: a, kernel: kernel, files: files, intent: intent, record: rec, sets: sets.New(), told: map[string]string{}}
+	r := &remoteAgent{app: a, kernel: kernel, files: files, intent: intent, record: rec, sets: sets.New(), told: map[string]string{}, read: make(chan reading, 1)}
 	r.link = remote.NewLink(dir, version, intent)
 	r.link.Facts, r.link.Report, r.link.Usage, r.link.Probe = r.facts, r.report, r.usage, r.probe
 	r.link.Sets, r.sets.Told = r.setsDoing, r.link.SetTroubles
@@ -149,13 +150,29 @@ func (r *remoteAgent) metered(at time.Time, states []shaper.State) {
 		for _, s := range states {
 			devices[s.Dev] = groupsOf(s)
 		}
-		if err := r.record.Take(at, devices); err != nil {
-			slog.Warn("what groups had cannot be recorded", "error", err)
+		select {
+		case r.read <- reading{at, devices}:
+		default: // the disk is slow: the next one has what this one has counted
 		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.states, r.at = states, at
+}
+
+// reading is what the groups of all devices have counted until a time.
+type reading struct {
+	at      time.Time
+	devices map[string][]record.Group
+}
+
+// keep records readings until there come no more. A disk that stands still keeps nobody but it.
+func (r *remoteAgent) keep() {
+	for now := range r.read {
+		if err := r.record.Take(now.at, now.devices); err != nil {
+			slog.Warn("what groups had cannot be recorded", "error", err)
+		}
+	}
 }
 
 func groupsOf(s shaper.State) (out []record.Group) {
@@ -293,7 +310,11 @@ func (r *remoteAgent) run(ctx context.Context, ag *agent.Agent) error {
 		}
 		r.metered(at, states)
 	}, time.Second
-	ended, alone := make(chan error, 1), make(chan struct{})
+	ended, alone, kept := make(chan error, 1), make(chan struct{}), make(chan struct{})
+	go func() {
+		r.keep()
+		close(kept)
+	}()
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		r.sets.Run(ctx)
@@ -311,6 +332,8 @@ func (r *remoteAgent) run(ctx context.Context, ag *agent.Agent) error {
 	cancel()
 	<-ended
 	<-alone
+	close(r.read)
+	<-kept
 	if closed := r.record.Close(); err == nil {
 		err = closed
 	}

@@ -12,5 +12,6 @@
 //
 // Minutes are whole on disk, the current one is written every few seconds with the counters that
 // it was read at: a process that is killed and started again goes on with both, so that nothing is
-// counted twice and nothing is left out.
+// counted twice and nothing is left out. A device that cannot be read for a while has in its next
+// reading what it had meanwhile.
 package record

@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"headgate/internal/wholefile"
 )
 
 // Ours.
@@ -23,6 +26,9 @@ const (
 	// longest is the longest time between two readings that is accounted as one: what is longer
 	// was not seen, and whether guarantees were met in it is not known.
 	longest = 10 * time.Second
+	// unread is for how long the counters of a device that is not read any more are kept: what
+	// fails for a while and then succeeds loses nothing.
+	unread = 10 * time.Minute
 )
 
 // Record is on disk, in a folder: a file a day, of lines, and the current minute.
@@ -41,6 +47,8 @@ type current struct {
 	// Read are counters at that reading, and Usage is of the minute so far, by device and group.
 	Read  map[string]map[string]Counters `json:"read"`
 	Usage map[string]map[string]Usage    `json:"usage"`
+	// Late are the devices that the last reading did not have, with the time of their own last one.
+	Late map[string]time.Time `json:"late,omitempty"`
 }
 
 // line is one minute of one device.
@@ -50,7 +58,8 @@ type line struct {
 	Groups map[string]Usage `json:"groups"`
 }
 
-// Open reads what a folder has.
+// Open reads what a folder has. A current minute that is damaged is set aside: what groups had in
+// it is lost, and nothing else.
 func Open(dir string) (*Record, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -61,10 +70,18 @@ func Open(dir string) (*Record, error) {
 		err = json.Unmarshal(text, &r.now)
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("the current minute cannot be read: %w", err)
+		aside := r.current() + ".damaged"
+		slog.Warn("the current minute cannot be read: what groups have is counted anew from now on, and the file is set aside", "to", aside, "error", errors.Join(err, os.Rename(r.current(), aside)))
+		r.now = current{}
 	}
 	if r.now.Read == nil {
-		r.now.Read, r.now.Usage = map[string]map[string]Counters{}, map[string]map[string]Usage{}
+		r.now.Read = map[string]map[string]Counters{}
+	}
+	if r.now.Usage == nil {
+		r.now.Usage = map[string]map[string]Usage{}
+	}
+	if r.now.Late == nil {
+		r.now.Late = map[string]time.Time{}
 	}
 	return r, nil
 }
@@ -82,10 +99,11 @@ func (r *Record) Take(at time.Time, devices map[string][]Group) error {
 		}
 		r.now.Minute, r.now.Usage = minute, map[string]map[string]Usage{}
 	}
-	took := at.Sub(r.now.At)
 	for dev, groups := range devices {
 		before, known := r.now.Read[dev]
 		r.now.Read[dev] = counters(groups)
+		took := at.Sub(r.last(dev))
+		delete(r.now.Late, dev)
 		if !known || took <= 0 {
 			continue
 		}
@@ -107,8 +125,13 @@ func (r *Record) Take(at time.Time, devices map[string][]Group) error {
 		}
 	}
 	for dev := range r.now.Read {
-		if _, there := devices[dev]; !there {
+		if _, there := devices[dev]; there {
+			continue
+		}
+		// It is gone, or could not be read this time.
+		if r.now.Late[dev] = r.last(dev); at.Sub(r.now.Late[dev]) > unread {
 			delete(r.now.Read, dev)
+			delete(r.now.Late, dev)
 		}
 	}
 	r.now.At = at
@@ -116,6 +139,14 @@ func (r *Record) Take(at time.Time, devices map[string][]Group) error {
 		return nil
 	}
 	return r.save(at)
+}
+
+// last is when a device was read last.
+func (r *Record) last(dev string) time.Time {
+	if at, late := r.now.Late[dev]; late {
+		return at
+	}
+	return r.now.At
 }
 
 func counters(groups []Group) map[string]Counters {
@@ -139,24 +170,24 @@ func (r *Record) save(at time.Time) error {
 	if err != nil {
 		return err
 	}
-	fresh := r.current() + ".new"
-	if err := os.WriteFile(fresh, text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(fresh, r.current())
+	return wholefile.Write(r.current(), text, 0o600)
 }
 
-// finish writes the minute that is over, and what is current then: a minute that is written twice,
-// because the process was killed in between, is the same twice, and is read once.
+// finish writes the minute that is over. It is saved as the current one before, with the counters
+// of its last reading: who is killed after that writes the same minute again, which is read once,
+// and goes on from these counters.
 func (r *Record) finish() error {
 	if len(r.now.Usage) == 0 {
 		return nil
+	}
+	if err := r.save(r.now.At); err != nil {
+		return err
 	}
 	f, err := os.OpenFile(r.day(r.now.Minute), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
-	var text []byte
+	text := []byte{'\n'} // ends a line that was cut off
 	for dev, groups := range r.now.Usage {
 		one, err := json.Marshal(line{r.now.Minute, dev, groups})
 		if err != nil {
@@ -165,7 +196,7 @@ func (r *Record) finish() error {
 		text = append(append(text, one...), '\n')
 	}
 	_, err = f.Write(text)
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
 	r.forget()

@@ -115,6 +115,130 @@ func TestRecord(t *testing.T) {
 	}
 }
 
+// A process that is killed at any second, also right after a minute was written or while it was, has
+// counted everything once.
+func TestKilled(t *testing.T) {
+	begin := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	try := func(name string, at int, cut func(day []byte) []byte) {
+		dir := t.TempDir()
+		var r *Record
+		run := func(from, to int) {
+			t.Helper()
+			var err error
+			if r, err = Open(dir); err != nil {
+				t.Fatal(err)
+			}
+			for s := from; s <= to; s++ {
+				if err := r.Take(begin.Add(time.Duration(s)*time.Second), reading(uint64(s)*1000)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		run(3, at) // so that what is current is not written by chance as a minute begins
+		day := filepath.Join(dir, "2026-05-01.jsonl")
+		if text, err := os.ReadFile(day); err == nil {
+			if err := os.WriteFile(day, cut(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		run(at+1, 130)
+		for _, c := range []struct {
+			from, to int // minutes
+			want     uint64
+		}{{0, 9, 127}, {0, 0, 56}, {1, 1, 60}, {2, 2, 11}} {
+			all, err := r.Usage(begin.Add(time.Duration(c.from)*time.Minute), begin.Add(time.Duration(c.to)*time.Minute))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if at < 60 && c.from == c.to {
+				continue // what was not seen is of the minute in which it was read
+			}
+			if u := all["eth0"]["out/a"]; u.Delivered != 1000*c.want || u.Seconds != float64(c.want) {
+				t.Errorf("killed %s, minutes %d to %d are %+v, want %d s", name, c.from, c.to, u, c.want)
+			}
+		}
+	}
+	whole := func(day []byte) []byte { return day }
+	for at := 50; at < 75; at++ {
+		try(fmt.Sprint("after second ", at), at, whole)
+	}
+	try("before a minute was written", 60, func([]byte) []byte { return nil })
+	try("while a minute was written", 60, func(day []byte) []byte { return day[:len(day)/2] })
+}
+
+// A device that could not be read for some time loses nothing of it, also if the process was killed
+// meanwhile; one that does not come back is forgotten.
+func TestUnread(t *testing.T) {
+	dir := t.TempDir()
+	r, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	take := func(second int, devices map[string][]Group) {
+		t.Helper()
+		if err := r.Take(begin.Add(time.Duration(second)*time.Second), devices); err != nil {
+			t.Fatal(err)
+		}
+	}
+	take(0, reading(0))
+	take(1, reading(1000))
+	take(2, nil)
+	if r, err = Open(dir); err != nil { // which was saved at second 0
+		t.Fatal(err)
+	}
+	take(3, nil)
+	take(4, nil)
+	take(5, reading(5000))
+	all, err := r.Usage(begin, begin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u := all["eth0"]["out/a"]; u.Delivered != 5000 || u.Seconds != 5 {
+		t.Errorf("of 5 s, in which it was not read for 3, there are %+v", u)
+	}
+	take(6, nil)
+	take(6+int(unread/time.Second)+1, nil)
+	if len(r.now.Read) > 0 || len(r.now.Late) > 0 {
+		t.Errorf("what is gone for long is remembered: %+v", r.now)
+	}
+}
+
+// A current minute that is damaged is set aside, with a new one in its place.
+func TestDamaged(t *testing.T) {
+	begin := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	whole := fmt.Sprintf(`{"minute":%d,"read":{}}`, begin.Unix()/60) // but for what it has of it
+	for _, text := range []string{"", "{", `{"minute":1,"at":"x"}`, whole} {
+		dir := t.TempDir()
+		file := filepath.Join(dir, "current.json")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r, err := Open(dir)
+		if err != nil {
+			t.Errorf("with %q: %v", text, err)
+			continue
+		}
+		for s := range 2 {
+			if err := r.Take(begin.Add(time.Duration(s)*time.Second), reading(uint64(s)*1000)); err != nil {
+				t.Error(err)
+			}
+		}
+		if all, err := r.Usage(begin, begin); err != nil || all["eth0"]["out/a"].Delivered != 1000 {
+			t.Errorf("with %q: there are %+v, %v", text, all, err)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+		if aside, err := os.ReadFile(file + ".damaged"); text != whole && (err != nil || string(aside) != text) {
+			t.Errorf("set aside is %q, %v, want %q", aside, err, text)
+		}
+		if _, err := Open(dir); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // A week of minutes is read in a time that an operator waits for.
 func BenchmarkUsage(b *testing.B) {
 	r, err := Open(b.TempDir())
