@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -62,8 +63,9 @@ func NewClaim(dir string, files []string) (*Claim, error) {
 	if err != nil {
 		return nil, err
 	}
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	before := readClaim(f)
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err != nil {
 		f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, fmt.Errorf("an agent runs already (process %d, for %s): end it first", before.PID, strings.Join(before.Files, " "))
@@ -102,26 +104,54 @@ func (c *Claim) write(devs, sources []string, made map[string]string, assigned m
 	if err != nil {
 		return err
 	}
-	// In place, because the lock is on this file and no other. Who reads half of
-	// it takes it for nothing.
-	if err := c.file.Truncate(0); err != nil {
-		return err
-	}
-	if _, err := c.file.WriteAt(text, 0); err != nil {
+	if err := c.replace(text); err != nil {
 		return err
 	}
 	c.text = next
 	return nil
 }
 
-// mostClaim has room for hundreds of thousands of connections.
-const mostClaim = 64 << 20
-
-func readClaim(f *os.File) (t claimText) {
-	text, _ := io.ReadAll(io.NewSectionReader(f, 0, mostClaim))
-	_ = json.Unmarshal(text, &t) // an empty or damaged file claims nothing
-	return t
+// replace writes the text in place, because the lock is on this file and no other. At any moment
+// there is a whole one in it: the new one is first written behind all that is there, as a line of
+// its own.
+func (c *Claim) replace(text []byte) error {
+	info, err := c.file.Stat()
+	if err != nil {
+		return err
+	}
+	if _, err := c.file.WriteAt(append([]byte{'\n'}, text...), max(info.Size(), int64(len(text)))); err != nil {
+		return errors.Join(err, c.file.Truncate(info.Size()))
+	}
+	if _, err := c.file.WriteAt(text, 0); err != nil {
+		return err
+	}
+	return c.file.Truncate(int64(len(text)))
 }
+
+// mostClaim has room for hundreds of thousands of connections, twice.
+const mostClaim = 128 << 20
+
+// readClaim reads what replace writes, at whatever moment; an empty or damaged file claims nothing.
+func readClaim(f *os.File) claimText {
+	for range claimTries {
+		text, _ := io.ReadAll(io.NewSectionReader(f, 0, mostClaim))
+		lines := bytes.Split(text, []byte{'\n'}) // JSON has no newlines
+		for _, line := range slices.Backward(lines) {
+			var t claimText
+			if json.Unmarshal(line, &t) == nil {
+				return t
+			}
+		}
+		var t claimText
+		if len(text) == 0 || json.NewDecoder(bytes.NewReader(lines[0])).Decode(&t) == nil {
+			return t // with the rest of a longer one, or with nothing, behind it
+		}
+	}
+	return claimText{}
+}
+
+// claimTries: who reads while it is written may see parts of two.
+const claimTries = 10
 
 // Owner tells which agent, that runs now, has a device, and from where: a file, or the controller.
 func Owner(dir, dev string) (pid int, source string, ok bool) {
