@@ -8,6 +8,7 @@ import (
 	"os"
 
 	vnl "github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"headgate/group"
@@ -60,9 +61,9 @@ func end(fd int, name func(int) (unix.Sockaddr, error)) (netip.AddrPort, error) 
 	return netip.AddrPort{}, errors.New("it is of another family")
 }
 
-// genuine refuses a connection whose ends a user may have made up: by a socket bound to an address
-// that is not this host's (IP_FREEBIND), or in a network namespace that the user has made, where
-// any address can be had. One that root has made, a container's, has the addresses that root gave.
+// genuine refuses a connection whose ends a user may have made up: in a network namespace that the
+// user has made, where any address can be had, or by a socket bound to an address that its namespace
+// does not have (IP_FREEBIND). One that root has made, a container's, has the addresses that root gave.
 func genuine(fd int, c shaper.Conn) error {
 	ns, err := unix.IoctlRetInt(fd, unix.SIOCGSKNS)
 	if err != nil {
@@ -74,13 +75,13 @@ func genuine(fd int, c shaper.Conn) error {
 	case err != nil:
 		return err
 	case ours:
-		return ofHost(c.A.Addr())
+		return ofNamespace(ns, c.A.Addr())
 	}
 	owner, err := unix.IoctlRetInt(ns, unix.NS_GET_USERNS)
 	if err == nil {
 		defer unix.Close(owner)
 		if ours, err = sameAs(owner, "/proc/thread-self/ns/user"); ours {
-			return nil
+			return ofNamespace(ns, c.A.Addr())
 		}
 	}
 	if err != nil && !errors.Is(err, unix.EPERM) { // another's, of which we may not even know
@@ -101,12 +102,17 @@ func sameAs(fd int, path string) (bool, error) {
 	return a.Dev == b.Dev && a.Ino == b.Ino, nil
 }
 
-// ofHost refuses an address that is not this network namespace's.
-func ofHost(a netip.Addr) error {
+// ofNamespace refuses an address that a network namespace does not have.
+func ofNamespace(ns int, a netip.Addr) error {
+	in, err := vnl.NewHandleAt(netns.NsHandle(ns), unix.NETLINK_ROUTE)
+	if err != nil {
+		return fmt.Errorf("the addresses of the connection's network namespace cannot be told: %w", err)
+	}
+	defer in.Close()
 	// An error is that the kernel knows no way there.
-	routes, err := vnl.RouteGet(net.IP(a.AsSlice()))
+	routes, err := in.RouteGet(net.IP(a.AsSlice()))
 	if err != nil || len(routes) == 0 || routes[0].Type != unix.RTN_LOCAL {
-		return ask.Denied(fmt.Sprintf("the connection is from %v, which is not an address of this host: root may pass it", a))
+		return ask.Denied(fmt.Sprintf("the connection is from %v, which is not an address of its network namespace: root may pass it", a))
 	}
 	return nil
 }

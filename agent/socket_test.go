@@ -298,13 +298,15 @@ with socket.socket(socket.AF_UNIX) as s:
     socket.send_fds(s, [json.dumps({"assign": "a"}).encode()], [c.fileno()])
     print(s.makefile().read())
 `
-	six, err := far.Addr(true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := h.node.Command(t.Context(), "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", python, "-c", bound, h.socket(), six.String())
-	if out, err := b.CombinedOutput(); err != nil || !strings.Contains(string(out), "not an address of this host") {
-		t.Errorf("from an address of somebody else: %v %s", err, out)
+	for _, from := range []struct{ in, to *lab.Node }{{h.node, far}, {far, h.node}} { // the agent's own, and a container
+		six, err := from.to.Addr(true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := from.in.Command(t.Context(), "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", python, "-c", bound, h.socket(), six.String())
+		if out, err := b.CombinedOutput(); err != nil || !strings.Contains(string(out), "not an address of its network namespace") || !strings.Contains(string(out), `"denied":true`) {
+			t.Errorf("from an address of somebody else, in %s: %v %s", from.in.Name, err, out)
+		}
 	}
 }
 
