@@ -1,6 +1,7 @@
 package sockops_test
 
 import (
+	"encoding/binary"
 	"errors"
 	"net"
 	"os"
@@ -134,37 +135,66 @@ func TestAbandon(t *testing.T) {
 	}
 }
 
-// A table of another build is left to its programs, which let its connections go.
+// A table of another build is left to its programs, which take in nobody any more, let their
+// connections go, and are gone then.
 func TestAnotherBuild(t *testing.T) {
 	labtest.NeedRoot(t)
 	tab := table(t, labtest.Cgroup(t), 16)
 	a := capped(t, tab, 500*time.Millisecond)
-	pins, err := filepath.Glob("/sys/fs/bpf/headgate/collective/" + tableName() + "/counts")
-	if err != nil || len(pins) != 1 {
-		t.Fatalf("%v, %v", pins, err)
+	pinned := func(name string) *ebpf.Map {
+		m, err := ebpf.LoadPinnedMap("/sys/fs/bpf/headgate/collective/"+tableName()+"/"+name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { m.Close() })
+		return m
 	}
-	counts, err := ebpf.LoadPinnedMap(pins[0], nil)
-	if err != nil {
+	if err := pinned("counts").Put(uint32(2), uint64(1)); err != nil {
 		t.Fatal(err)
 	}
-	defer counts.Close()
-	if err := counts.Put(uint32(2), uint64(1)); err != nil {
-		t.Fatal(err)
+	slots := pinned("slots")
+	used := func() (n int) {
+		for i := range slots.MaxEntries() {
+			value, err := slots.LookupBytes(i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if binary.NativeEndian.Uint64(value) != 0 {
+				n++
+			}
+		}
+		return n
+	}
+	left := func(want int, when string) {
+		t.Helper()
+		pins, err := filepath.Glob("/sys/fs/bpf/headgate/collective/" + tableName() + "/before-*")
+		if err != nil || len(pins) != want {
+			t.Errorf("%s, left of the other build are %v, %v, want %d", when, pins, err, want)
+		}
 	}
 	tab.Close()
 	again := open(t, 32)
-	defer again.Close()
 	if again.Size() != 32 || len(sending(again)) != 0 {
 		t.Errorf("the new table has room for %d, and %d connections", again.Size(), len(sending(again)))
 	}
 	if got := paceOf(t, a); got != 1e6/8 {
 		t.Errorf("in force are %d bytes a second before the lease is over", got)
 	}
+	had := used()
+	pipe(t)
+	if now := used(); had != 2 || now != had {
+		t.Errorf("the other build's table had %d ends of connections, and has %d with another connection", had, now)
+	}
+	again.Close()
 	time.Sleep(500 * time.Millisecond)
+	open(t, 32).Close()
+	left(1, "while a connection is capped")
 	write(t, a)
 	if got := paceOf(t, a); got == 1e6/8 {
 		t.Error("it is held after the lease")
 	}
+	open(t, 32).Close()
+	left(0, "when none is")
 }
 
 // A socket that is disconnected and connects again is another connection, which nobody holds.

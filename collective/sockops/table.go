@@ -77,6 +77,9 @@ func Open(name string, size int) (*Table, error) {
 		err = t.open(size)
 	}
 	if err == nil {
+		err = t.retire()
+	}
+	if err == nil {
 		t.registerThreshold()
 	}
 	if err != nil {
@@ -117,8 +120,8 @@ func (t *Table) maps() map[string]**ebpf.Map {
 	return map[string]**ebpf.Map{pinSlots: &t.slots, pinUnused: &t.unused, pinCounts: &t.counts, pinConnections: &t.connections}
 }
 
-// create makes the maps anew. Those of another build are left to its programs, which go on
-// lifting its caps until Remove.
+// create makes the maps anew. Those of another build are left to its programs, which stay until
+// its caps are lifted (retire).
 func (t *Table) create(spec *ebpf.CollectionSpec, size int) error {
 	if err := t.setAside(); err != nil {
 		return err

@@ -1,0 +1,181 @@
+package sockops
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/link"
+)
+
+// retire has the programs of other builds take in no more connections, and takes those away that
+// have nothing left to lift: no connection is capped by them, and none can come to be.
+func (t *Table) retire() error {
+	pins, err := filepath.Glob(filepath.Join(t.dir, beforePrefix+"*"))
+	if err != nil {
+		return err
+	}
+	for _, pin := range pins {
+		held, err := retire(pin)
+		if err == nil && !held {
+			err = os.Remove(pin)
+		}
+		if err != nil { // what it reads costs little, and Remove takes it away
+			slog.Warn("a program of another build is left as it is", "pin", pin, "error", err)
+		}
+	}
+	return nil
+}
+
+// retire tells whether connections are, or may be, capped by a program that is pinned.
+func retire(pin string) (held bool, err error) {
+	l, err := link.LoadPinnedLink(pin, nil)
+	if err != nil {
+		return false, err
+	}
+	defer l.Close()
+	info, err := l.Info()
+	if err != nil {
+		return false, err
+	}
+	maps, err := mapsOf(info.Program)
+	defer func() {
+		for _, m := range maps {
+			m.Close()
+		}
+	}()
+	if err != nil {
+		return false, err
+	}
+	// In another build all may be elsewhere, so that it is looked for by name.
+	variables, slots := false, false
+	for _, m := range maps {
+		types, err := typesOf(m)
+		if err != nil {
+			return false, err
+		}
+		if types == nil {
+			continue
+		}
+		if at, ok := variable(types, "cgroup_id"); ok {
+			variables = true
+			if err := zero(m, at); err != nil {
+				return false, fmt.Errorf("it goes on to take in connections: %w", err)
+			}
+		}
+		var of *btf.Struct
+		if types.TypeByName("slot", &of) == nil && m.Type() == ebpf.Array {
+			slots = true
+			one, err := anyHeld(m, of)
+			if err != nil {
+				return false, err
+			}
+			held = held || one
+		}
+	}
+	if !variables || !slots {
+		return false, errors.New("it has no cgroup_id or no slots")
+	}
+	return held, nil
+}
+
+// mapsOf opens the maps of a program.
+func mapsOf(id ebpf.ProgramID) (maps []*ebpf.Map, err error) {
+	p, err := ebpf.NewProgramFromID(id)
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	info, err := p.Info()
+	if err != nil {
+		return nil, err
+	}
+	ids, _ := info.MapIDs()
+	for _, id := range ids {
+		m, err := ebpf.NewMapFromID(id)
+		if err != nil {
+			return maps, err
+		}
+		maps = append(maps, m)
+	}
+	return maps, nil
+}
+
+// typesOf are the types of what is in a map; nil if it does not say.
+func typesOf(m *ebpf.Map) (*btf.Spec, error) {
+	info, err := m.Info()
+	if err != nil {
+		return nil, err
+	}
+	id, ok := info.BTFID()
+	if !ok || id == 0 {
+		return nil, nil
+	}
+	h, err := btf.NewHandleFromID(id)
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close()
+	return h.Spec(nil)
+}
+
+// variable is where one is in a map of variables.
+func variable(types *btf.Spec, name string) (at uint32, ok bool) {
+	for t, err := range types.All() {
+		section, is := t.(*btf.Datasec)
+		if err != nil || !is {
+			continue
+		}
+		for _, v := range section.Vars {
+			if v.Type.TypeName() == name {
+				return v.Offset, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// zero sets a variable of 8 bytes to 0.
+func zero(m *ebpf.Map, at uint32) error {
+	value, err := m.LookupBytes(uint32(0))
+	if err != nil {
+		return err
+	}
+	if int(at)+8 > len(value) {
+		return fmt.Errorf("it is at %d of %d bytes", at, len(value))
+	}
+	clear(value[at : at+8])
+	return m.Put(uint32(0), value)
+}
+
+// anyHeld tells whether a connection is capped, or has a lease with which it may come to be.
+func anyHeld(slots *ebpf.Map, of *btf.Struct) (bool, error) {
+	at := map[string]uint32{}
+	for _, m := range of.Members {
+		at[m.Name] = m.Offset.Bytes()
+	}
+	for _, name := range []string{"cookie", "paced", "clamped", "lease_until_ns"} {
+		if _, ok := at[name]; !ok {
+			return false, fmt.Errorf("its slots have no %s", name)
+		}
+	}
+	value := make([]byte, slots.ValueSize())
+	now := Now()
+	for i := range slots.MaxEntries() {
+		if err := slots.Lookup(i, value); err != nil {
+			return false, err
+		}
+		wide := func(name string) uint64 { return binary.NativeEndian.Uint64(value[at[name]:]) }
+		word := func(name string) uint32 { return binary.NativeEndian.Uint32(value[at[name]:]) }
+		if wide("cookie") != 0 && (word("paced") != 0 || word("clamped") != 0 || time.Duration(wide("lease_until_ns")) > now) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
