@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,13 +13,17 @@ import (
 	"headgate/cli"
 )
 
-const unitFile = "../packaging/systemd/headgate.service"
+// The units, and the most that systemd may find them exposed, of 100.
+const (
+	unitFile, unitExposure             = "../packaging/systemd/headgate.service", 31
+	controllerFile, controllerExposure = "../packaging/systemd/headgate-controller.service", 15
+)
 
 // settings reads a unit as section.key: values. Systemd's own syntax is wider;
 // ours keeps to one setting a line.
-func settings(t *testing.T) map[string][]string {
+func settings(t *testing.T, file string) map[string][]string {
 	t.Helper()
-	text, err := os.ReadFile(unitFile)
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,30 +45,47 @@ func settings(t *testing.T) map[string][]string {
 	return out
 }
 
-// TestUnit holds the unit to what the agent relies on.
+// TestUnit holds the units to what the agent and the controller rely on.
 func TestUnit(t *testing.T) {
-	unit := settings(t)
-	for key, want := range map[string]string{
-		"Service.Type":                     "notify",             // READY, RELOADING, STOPPING and WATCHDOG
-		"Service.RestartPreventExitStatus": "2 3",                // what does not mend itself
-		"Service.ReadWritePaths":           "/sys/fs/bpf",        // the hook that measures queues is pinned there
-		"Service.StateDirectory":           "headgate",           // pending.DefaultDir
-		"Service.RuntimeDirectory":         "headgate",           // the engines' lock
-		"Service.RuntimeDirectoryPreserve": "yes",                // which others hold when the agent stops
-		"Service.RestrictAddressFamilies":  "AF_NETLINK AF_UNIX", // the kernel and the service manager
-		"Service.CapabilityBoundingSet":    "CAP_NET_ADMIN CAP_BPF CAP_PERFMON CAP_SYS_ADMIN",
-		"Unit.Before":                      "network-pre.target",
-		"Install.WantedBy":                 "multi-user.target",
+	for file, relied := range map[string]map[string]string{
+		unitFile: {
+			"Service.Type":                     "notify",                              // READY, RELOADING, STOPPING and WATCHDOG
+			"Service.RestartPreventExitStatus": "2 3",                                 // what does not mend itself
+			"Service.ReadWritePaths":           "/sys/fs/bpf",                         // the hook that measures queues is pinned there
+			"Service.StateDirectory":           "headgate",                            // pending.DefaultDir
+			"Service.RuntimeDirectory":         "headgate",                            // the engines' lock
+			"Service.RuntimeDirectoryPreserve": "yes",                                 // which others hold when the agent stops
+			"Service.ConfigurationDirectory":   "headgate",                            // which a host that has joined need not have
+			"Service.RestrictAddressFamilies":  "AF_NETLINK AF_UNIX AF_INET AF_INET6", // the kernel, the service manager, controllers
+			"Service.RestrictNamespaces":       "net",                                 // in which connections are that are open already
+			"Service.CapabilityBoundingSet":    "CAP_NET_ADMIN CAP_BPF CAP_PERFMON CAP_SYS_ADMIN CAP_SYS_PTRACE",
+			"Unit.ConditionDirectoryNotEmpty":  "|/etc/headgate",                         // files,
+			"Unit.ConditionPathExists":         "|/var/lib/headgate/agent/identity.json", // or a service
+			"Unit.Before":                      "network-pre.target",
+			"Install.WantedBy":                 "multi-user.target",
+		},
+		controllerFile: {
+			"Service.Type":                     "notify", // READY, STOPPING
+			"Service.RestartPreventExitStatus": "2",
+			"Service.User":                     "headgate",            // of sysusers.d
+			"Service.StateDirectory":           "headgate/controller", // --data
+			"Service.KillMode":                 "mixed",               // it ends the store itself
+			"Service.CapabilityBoundingSet":    "",
+			"Install.WantedBy":                 "multi-user.target",
+		},
 	} {
-		if got := unit[key]; len(got) != 1 || got[0] != want {
-			t.Errorf("%s is %q, want %q", key, got, want)
+		unit := settings(t, file)
+		for key, want := range relied {
+			if got := unit[key]; len(got) != 1 || got[0] != want {
+				t.Errorf("%s: %s is %q, want %q", file, key, got, want)
+			}
+		}
+		for _, line := range append(unit["Service.ExecStart"], unit["Service.ExecReload"]...) {
+			understood(t, strings.Replace(strings.TrimSuffix(line, " $HEADGATE_CONTROLLER"), "/usr/bin/headgate", "headgate", 1))
 		}
 	}
-	if !slices.Contains(strings.Fields(unit["Service.SystemCallFilter"][0]), "bpf") {
+	if !slices.Contains(strings.Fields(settings(t, unitFile)["Service.SystemCallFilter"][0]), "bpf") {
 		t.Error("the unit does not permit the system call bpf")
-	}
-	for _, line := range append(unit["Service.ExecStart"], unit["Service.ExecReload"]...) {
-		understood(t, strings.Replace(line, "/usr/bin/headgate", "headgate", 1))
 	}
 }
 
@@ -84,21 +106,33 @@ func understood(t *testing.T, line string) {
 func TestUnitIsVerified(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		t.Log("systemd-analyze is not installed: the unit was only read")
+		t.Log("systemd-analyze is not installed: the units were only read")
 		return
 	}
-	text, err := os.ReadFile(unitFile)
+	for file, exposure := range map[string]int{unitFile: unitExposure, controllerFile: controllerExposure} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The program need not be installed here.
+		text = bytes.ReplaceAll(text, []byte("/usr/bin/headgate"), []byte(os.Args[0]))
+		copied := filepath.Join(t.TempDir(), filepath.Base(file))
+		if err := os.WriteFile(copied, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command(analyze, "verify", "--man=no", copied).CombinedOutput(); err != nil || len(out) > 0 {
+			t.Errorf("systemd-analyze verify: %v\n%s", err, out)
+		}
+		if out, err := exec.Command(analyze, "security", "--no-pager", "--offline=true", fmt.Sprint("--threshold=", exposure), copied).CombinedOutput(); err != nil {
+			t.Errorf("systemd-analyze security finds it more exposed than %d of 100: %v\n%s", exposure, err, out)
+		}
+	}
+	users, err := filepath.Abs("../packaging/sysusers.d/headgate.conf")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The program need not be installed here.
-	text = bytes.ReplaceAll(text, []byte("/usr/bin/headgate"), []byte(os.Args[0]))
-	copied := filepath.Join(t.TempDir(), "headgate.service")
-	if err := os.WriteFile(copied, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.Command(analyze, "verify", "--man=no", copied).CombinedOutput(); err != nil || len(out) > 0 {
-		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
+	if out, err := exec.Command("systemd-sysusers", "--dry-run", users).CombinedOutput(); err != nil {
+		t.Errorf("systemd-sysusers: %v\n%s", err, out)
 	}
 }
 

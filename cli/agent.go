@@ -43,7 +43,7 @@ agent's socket ("headgate assign --fd", docs/service.md).
 
 On a host that has joined a service ("headgate agent join") its controllers say what
 devices are to have that its files do not name. Cut off, the agent goes on with what it
-has.`,
+has. A directory without files is good enough there.`,
 		Example: `  headgate agent -f /etc/headgate
   headgate agent
   systemctl reload headgate`,
@@ -72,7 +72,7 @@ has.`,
 
 func (a *app) agent(ctx context.Context, files []string, dir, listen string, socket agentSocket, level slog.Level) error {
 	load := func() (config.Set, error) {
-		if len(files) == 0 {
+		if joined(dir) && config.NoFiles(files) {
 			return config.Set{}, nil
 		}
 		return read(files, nil)

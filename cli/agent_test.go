@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +25,34 @@ func TestAgentExitCodes(t *testing.T) {
 	} {
 		if r := w.run(strings.Fields(c.args)...); r.code != wrong || !strings.Contains(r.err, c.stderr) {
 			t.Errorf("headgate %s: exit %d, want %d with %q\n%s", c.args, r.code, wrong, c.stderr, r.err)
+		}
+	}
+}
+
+// A folder without files is a mistake, but on a host that has joined a service: there the unit's
+// reload goes on.
+func TestNoFilesIfJoined(t *testing.T) {
+	w := newWorld(t)
+	empty := t.TempDir()
+	if err := os.WriteFile(filepath.Join(empty, "README"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, verb := range []string{"check --offline", "agent --dir " + w.dir} {
+		if r := w.run(append(strings.Fields(verb), "-f", empty)...); r.code != wrong || !strings.Contains(r.err, "no *.yaml") {
+			t.Errorf("headgate %s: exit %d, %s", verb, r.code, r.err)
+		}
+	}
+	w.write("state/agent/identity.json", "{}")
+	if r := w.run("check", "--offline", "-f", empty); r.code != done || !strings.Contains(r.err, "the service's to say") {
+		t.Errorf("where the host has joined: exit %d, %s", r.code, r.err)
+	}
+	bad := filepath.Join(empty, "bad.yaml")
+	if err := os.WriteFile(bad, []byte("kind: None\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, files := range []string{empty, bad, filepath.Join(empty, "none")} {
+		if r := w.run("check", "--offline", "-f", files); r.code != wrong {
+			t.Errorf("with %s: exit %d, %s", files, r.code, r.err)
 		}
 	}
 }

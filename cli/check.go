@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -37,7 +38,13 @@ host's own files divide, and limits above a link's speed.`,
 	at := thereFlags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		here := !*offline && !at.asked()
-		set, err := a.load(c, *files, here)
+		var set config.Set
+		var err error
+		if len(*files) > 0 && !at.asked() && config.NoFiles(*files) && joined(filepath.Join(a.state, filepath.Base(agentDir))) {
+			a.note("there is no file in %s: what this host is to have is the service's to say", strings.Join(*files, " "))
+		} else {
+			set, err = a.load(c, *files, here)
+		}
 		if err == nil && at.asked() {
 			err = a.checkThere(c.Context(), at, set)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"headgate/agent"
 	"headgate/config"
 	"headgate/controller"
 	"headgate/metrics"
@@ -149,6 +150,9 @@ func (a *app) controller(r controllerRun) (err error) {
 	}
 	api, agents := c.Addresses()
 	a.note("serving https://%s, and agents at %s; the authority is %s", api, agents, c.Pin())
+	notify, _ := agent.Notifier()
+	notify(fmt.Sprintf("READY=1\nSTATUS=serving https://%s, and agents at %s", api, agents))
+	defer notify("STOPPING=1")
 	if !r.etcd.asked() {
 		return c.Run(ctx)
 	}

@@ -121,7 +121,7 @@ func (l *loader) path(path string, stdin io.Reader) {
 	}
 	found := false
 	for _, e := range entries {
-		if ext := filepath.Ext(e.Name()); (ext == ".yaml" || ext == ".yml") && !e.IsDir() {
+		if isFile(e) {
 			found = true
 			l.open(filepath.Join(path, e.Name()))
 		}
@@ -129,6 +129,20 @@ func (l *loader) path(path string, stdin io.Reader) {
 	if !found {
 		l.file(path, "the directory has no *.yaml or *.yml file: add one, or name a file")
 	}
+}
+
+// isFile tells whether an entry of a directory is read.
+func isFile(e fs.DirEntry) bool {
+	ext := filepath.Ext(e.Name())
+	return (ext == ".yaml" || ext == ".yml") && !e.IsDir()
+}
+
+// NoFiles tells whether all of the paths are directories in which Load would find no file.
+func NoFiles(paths []string) bool {
+	return !slices.ContainsFunc(paths, func(path string) bool {
+		entries, err := os.ReadDir(path)
+		return err != nil || slices.ContainsFunc(entries, isFile)
+	})
 }
 
 func (l *loader) open(path string) {
