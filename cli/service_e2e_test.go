@@ -33,6 +33,8 @@ type serving struct {
 	client *http.Client
 	token  string
 	pin    string
+	// confined has more of the environment, by verb.
+	confined map[string][]string
 
 	controller, agent *lab.Cmd
 }
@@ -58,6 +60,14 @@ func (n *notes) String() string {
 func serve(t *labtest.Check, node *lab.Node, dir string, args ...string) *serving {
 	t.Helper()
 	s := &serving{t: t, node: node, dir: dir}
+	s.begin(args...)
+	return s
+}
+
+// begin starts the controller, has the host join, and starts its agent.
+func (s *serving) begin(args ...string) {
+	t, dir := s.t, s.dir
+	t.Helper()
 	s.controller = s.start(append([]string{"controller", "--data", filepath.Join(dir, "controller")}, args...)...)
 	var pin string
 	for deadline := time.Now().Add(30 * time.Second); pin == ""; time.Sleep(50 * time.Millisecond) {
@@ -88,7 +98,6 @@ func serve(t *labtest.Check, node *lab.Node, dir string, args ...string) *servin
 		t.Fatalf("join: %v %s", err, out)
 	}
 	s.agent = s.start("agent", "--dir", filepath.Join(dir, "agent"), "--socket", s.socket())
-	return s
 }
 
 // socket is where the agent listens to programs.
@@ -107,7 +116,7 @@ func (s *serving) command(args ...string) *lab.Cmd {
 		s.t.Fatal(err)
 	}
 	c := s.node.Command(s.t.Context(), self, args...)
-	c.Env = append(os.Environ(), selfEnv+"=1")
+	c.Env = append(append(os.Environ(), selfEnv+"=1"), s.confined[args[0]]...)
 	return c
 }
 
