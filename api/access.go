@@ -143,10 +143,7 @@ func (s *Server) CreateToken(w http.ResponseWriter, r *http.Request, _ CreateTok
 		problem(w, r, err)
 		return
 	}
-	secret := newSecret()
-	key, id := tokenKey(secret)
-	t.ID = id
-	s.change(w, r, key, func(c *call) (answer, error) {
+	s.change(w, r, store.Prefix(store.Tokens), func(c *call) (answer, error) {
 		for kind, name := range map[string]string{store.Tenants: t.Tenant, store.Hosts: t.Host} {
 			if name == "" {
 				continue
@@ -162,14 +159,18 @@ func (s *Server) CreateToken(w http.ResponseWriter, r *http.Request, _ CreateTok
 				return answer{}, err
 			}
 		}
-		c.resource = "tokens/" + id
-		if err := c.tx.Put(key, t); err != nil {
+		secret, err := PutToken(c.tx, t)
+		if err != nil {
 			return answer{}, err
 		}
+		made := t
+		_, made.ID = tokenKey(secret)
+		c.resource = "tokens/" + made.ID
+		c.once = "the token " + made.ID + " was made already, and a token is shown once: take it back (DELETE /v1/tokens/" + made.ID + ") and make another, with another Idempotency-Key"
 		return shows(http.StatusCreated, struct {
 			Token
 			Secret string `json:"token"`
-		}{tokenOf(t), secret})
+		}{tokenOf(made), secret})
 	})
 }
 

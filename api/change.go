@@ -28,6 +28,8 @@ type kept struct {
 	answer
 	Request string    `json:"request"`
 	At      time.Time `json:"at"`
+	// Once is why the answer is not kept: who asks again is told this.
+	Once string `json:"once,omitempty"`
 }
 
 // call is a change that somebody asks for.
@@ -36,6 +38,12 @@ type call struct {
 	by       store.Token
 	match    string // If-Match; "" is not said
 	resource string // what is changed, for the record
+	// once, if set, says that the answer has a secret, which is not kept, and what who asks again with
+	// the same Idempotency-Key is told instead.
+	once string
+	// then, if set, is done when the change was made, before the answer: not in a dry run, and not for
+	// who asks again.
+	then func()
 }
 
 // errDry ends a dry run: nothing is written.
@@ -69,6 +77,8 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request, ledger string, d
 				return err
 			} else if ok && before.Request != request {
 				return refuse(http.StatusUnprocessableEntity, "the Idempotency-Key was that of another request")
+			} else if ok && before.Once != "" {
+				return refuse(http.StatusConflict, "%s", before.Once)
 			} else if ok {
 				out = before.answer
 				return nil
@@ -84,7 +94,11 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request, ledger string, d
 		}
 		now := time.Now().UTC()
 		if again != "" {
-			if err := tx.Put(again, kept{out, request, now}); err != nil {
+			said := kept{answer: out, Request: request, At: now, Once: c.once}
+			if c.once != "" {
+				said.answer = answer{}
+			}
+			if err := tx.Put(again, said); err != nil {
 				return err
 			}
 		}

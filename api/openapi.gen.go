@@ -1060,7 +1060,8 @@ type ListTokensParams struct {
 
 // CreateTokenParams defines parameters for CreateToken.
 type CreateTokenParams struct {
-	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
+	DryRun         *DryRun         `form:"dry_run,omitempty" json:"dry_run,omitempty"`
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // DeleteTokenParams defines parameters for DeleteToken.
@@ -1505,12 +1506,18 @@ type ClientInterface interface {
 
 	// CreateTokenWithBody Make a token, which is shown this once
 	//
+	// The token is kept nowhere: who asks again with the same Idempotency-Key is refused (409), and
+	// told how to take the token back that was made.
+	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /v1/tokens (the `CreateToken` operationId).
 	CreateTokenWithBody(ctx context.Context, params *CreateTokenParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// CreateToken Make a token, which is shown this once
+	//
+	// The token is kept nowhere: who asks again with the same Idempotency-Key is refused (409), and
+	// told how to take the token back that was made.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2340,6 +2347,9 @@ func (c *Client) ListTokens(ctx context.Context, params *ListTokensParams, reqEd
 
 // CreateTokenWithBody Make a token, which is shown this once
 //
+// The token is kept nowhere: who asks again with the same Idempotency-Key is refused (409), and
+// told how to take the token back that was made.
+//
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /v1/tokens (the `CreateToken` operationId).
@@ -2356,6 +2366,9 @@ func (c *Client) CreateTokenWithBody(ctx context.Context, params *CreateTokenPar
 }
 
 // CreateToken Make a token, which is shown this once
+//
+// The token is kept nowhere: who asks again with the same Idempotency-Key is refused (409), and
+// told how to take the token back that was made.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -5306,6 +5319,21 @@ func NewCreateTokenRequestWithBody(server string, params *CreateTokenParams, con
 
 	req.Header.Add("Content-Type", contentType)
 
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
 	return req, nil
 }
 
@@ -5890,12 +5918,18 @@ type ClientWithResponsesInterface interface {
 
 	// CreateTokenWithBodyWithResponse Make a token, which is shown this once
 	//
+	// The token is kept nowhere: who asks again with the same Idempotency-Key is refused (409), and
+	// told how to take the token back that was made.
+	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/tokens (the `CreateToken` operationId).
 	CreateTokenWithBodyWithResponse(ctx context.Context, params *CreateTokenParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateTokenResponse, error)
 
 	// CreateTokenWithResponse Make a token, which is shown this once
+	//
+	// The token is kept nowhere: who asks again with the same Idempotency-Key is refused (409), and
+	// told how to take the token back that was made.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8605,6 +8639,9 @@ func (c *ClientWithResponses) ListTokensWithResponse(ctx context.Context, params
 
 // CreateTokenWithBodyWithResponse Make a token, which is shown this once
 //
+// The token is kept nowhere: who asks again with the same Idempotency-Key is refused (409), and
+// told how to take the token back that was made.
+//
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /v1/tokens (the `CreateToken` operationId).
@@ -8617,6 +8654,9 @@ func (c *ClientWithResponses) CreateTokenWithBodyWithResponse(ctx context.Contex
 }
 
 // CreateTokenWithResponse Make a token, which is shown this once
+//
+// The token is kept nowhere: who asks again with the same Idempotency-Key is refused (409), and
+// told how to take the token back that was made.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -12686,6 +12726,27 @@ func (siw *ServerInterfaceWrapper) CreateToken(w http.ResponseWriter, r *http.Re
 			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "dry_run", Err: err})
 		}
 		return
+	}
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Idempotency-Key", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
+			return
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+
 	}
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

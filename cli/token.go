@@ -50,14 +50,8 @@ lets one host join, once. Who has a tenant's token can make more of that tenant'
 		if err != nil {
 			return err
 		}
-		optional := func(s string) *string {
-			if s == "" {
-				return nil
-			}
-			return &s
-		}
 		made, err := asked[api.NewToken](client.CreateToken(c.Context(), nil, api.TokenRequest{
-			Name: args[0], Role: api.Role(role), Tenant: optional(*tenant), Host: optional(*host), Life: optional(*life),
+			Name: args[0], Role: api.Role(role), Tenant: given(*tenant), Host: given(*host), Life: given(*life),
 		}))
 		if err != nil {
 			return err

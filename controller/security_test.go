@@ -130,12 +130,21 @@ func TestTokens(t *testing.T) {
 	s.mustAs(b, 404, "DELETE", "/v1/tokens/"+made.ID, "")
 	s.mustAs(a, 204, "DELETE", "/v1/tokens/"+made.ID, "")
 	s.mustAs(made.Token, 401, "GET", group("a"), "")
+	// One that is made with an Idempotency-Key is made once, and is shown once.
+	var keyed struct{ ID, Token string }
+	child := `{"name": "keyed", "role": "viewer", "life": "1h"}`
+	s.mustAs(a, http.StatusCreated, "POST", "/v1/tokens", child, "Idempotency-Key", "k1").into(t, &keyed)
+	if r := s.mustAs(a, http.StatusConflict, "POST", "/v1/tokens", child, "Idempotency-Key", "k1"); !strings.Contains(r.text, "DELETE /v1/tokens/"+keyed.ID) {
+		t.Errorf("asked again: %s", r.text)
+	}
+	s.mustAs(a, http.StatusUnprocessableEntity, "POST", "/v1/tokens", `{"name": "other", "role": "viewer"}`, "Idempotency-Key", "k1")
+	s.mustAs(keyed.Token, 200, "GET", group("a"), "")
 	docs, _, err := s.store.All(t.Context(), "/", 0)
 	if err != nil || len(docs) < 8 {
 		t.Fatalf("%d documents, %v", len(docs), err)
 	}
 	for _, d := range docs {
-		for _, secret := range []string{a, b, s.operator, made.Token} {
+		for _, secret := range []string{a, b, s.operator, made.Token, keyed.Token} {
 			if strings.Contains(string(d.Value), secret) || strings.Contains(d.Key, secret) {
 				t.Errorf("a token is in %s", d.Key)
 			}
