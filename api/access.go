@@ -155,7 +155,7 @@ func (s *Server) CreateToken(w http.ResponseWriter, r *http.Request, _ CreateTok
 			}
 		}
 		if c.by.Tenant != "" {
-			if err := s.capTokens(r.Context(), c.tx, c.by.Tenant); err != nil {
+			if err := capTokens(c.tx, c.by.Tenant); err != nil {
 				return answer{}, err
 			}
 		}

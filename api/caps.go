@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"time"
@@ -97,12 +96,9 @@ func partOf(i *store.Interface, direction, tenant string) (p part, err error) {
 
 // capTokens refuses a tenant another token beyond the most. Those that it makes elsewhere meanwhile
 // have the change tried again.
-func (s *Server) capTokens(ctx context.Context, tx *store.Tx, tenant string) error {
+func capTokens(tx *store.Tx, tenant string) error {
 	below := store.Prefix(store.Tokens)
-	if _, err := tx.Keys(below); err != nil {
-		return err
-	}
-	docs, _, _, err := s.Store.List(ctx, below, "", 0) // not by tx, which would compare each
+	docs, err := tx.List(below) // with those that are made together with this one
 	if err != nil {
 		return err
 	}

@@ -1,10 +1,8 @@
 package api
 
 import (
-	"bytes"
 	"net/http"
 	"slices"
-	"strings"
 
 	"headgate/collective"
 	"headgate/config"
@@ -146,103 +144,4 @@ func (s *Server) DeleteCollective(w http.ResponseWriter, r *http.Request, host, 
 		c.tx.Delete(key)
 		return gone, nil
 	})
-}
-
-// GetPolicy shows all of a host as a file.
-func (s *Server) GetPolicy(w http.ResponseWriter, r *http.Request, host string) {
-	docs, _, _, err := s.Store.List(r.Context(), store.Prefix(store.Interfaces, host), "", 0)
-	var text bytes.Buffer
-	for _, d := range docs {
-		var i store.Interface
-		if err = d.Into(&i); err != nil {
-			break
-		}
-		text.WriteString("---\n")
-		text.Write(config.Format(i.Interface))
-	}
-	if err == nil {
-		docs, _, _, err = s.Store.List(r.Context(), store.Prefix(store.Collectives, host), "", 0)
-	}
-	var documents []store.Collective
-	for _, d := range docs {
-		var c store.Collective
-		if err = d.Into(&c); err != nil {
-			break
-		}
-		documents = append(documents, c)
-	}
-	for _, p := range sets(documents) {
-		text.WriteString("---\n")
-		text.Write(config.FormatCollective(p))
-	}
-	show(w, r, Policy{Text: text.String()}, err)
-}
-
-// PutPolicy makes a host's devices and sets what a file says, and leaves others alone, as apply
-// does. Whose groups are stays, where they stay.
-func (s *Server) PutPolicy(w http.ResponseWriter, r *http.Request, host string, _ PutPolicyParams) {
-	want, err := body[Policy](r)
-	if err != nil {
-		problem(w, r, err)
-		return
-	}
-	set, err := config.Parse("text", []byte(want.Text))
-	if err != nil {
-		problem(w, r, wrong("text", err))
-		return
-	}
-	if len(set.Interfaces) == 0 && len(set.Collectives) == 0 {
-		problem(w, r, wrong("text", refuse(0, "write documents of kind: Interface or Collective")))
-		return
-	}
-	// All of them at once: each change of one of them makes it be tried again.
-	s.change(w, r, store.Prefix(store.Interfaces, host), func(c *call) (answer, error) {
-		if err := c.host(host); err != nil {
-			return answer{}, err
-		}
-		c.resource = "policy/" + host
-		for _, i := range set.Interfaces {
-			key := ledger(host, i.Dev)
-			var before store.Interface
-			if _, _, err := c.tx.Get(key, &before); err != nil {
-				return answer{}, err
-			}
-			next := &store.Interface{Interface: i.Interface}
-			for at, t := range before.Owners {
-				direction, path, _ := strings.Cut(at, "/")
-				if d := next.Direction(direction); d != nil && d.At(path) != nil {
-					next.Own(direction, path, t)
-				}
-			}
-			if err := owners(next); err != nil {
-				return answer{}, wrong("text", err)
-			}
-			next.Connections = stay(before.Connections, next)
-			if err := c.tx.Put(key, next); err != nil {
-				return answer{}, err
-			}
-		}
-		if err := c.putSets(host, set.Collectives); err != nil {
-			return answer{}, err
-		}
-		return shows(http.StatusOK, want)
-	})
-}
-
-// putSets writes a file's sets.
-func (c *call) putSets(host string, sets []config.Collective) error {
-	var policies []collective.Policy
-	for _, s := range sets {
-		policies = append(policies, s.Policy)
-	}
-	if err := c.together(host, "text", policies...); err != nil {
-		return err
-	}
-	for _, p := range policies {
-		doc := store.Collective{Name: p.Name, Document: string(config.FormatCollective(p))}
-		if err := c.tx.Put(store.Key(store.Collectives, host, p.Name), doc); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -1420,12 +1420,18 @@ type ClientInterface interface {
 
 	// PutPolicyWithBody Make a host what a configuration file says, as "headgate apply" does
 	//
+	// What is in a tenant's group stays where the file has that group with none in it. The answer
+	// is what the file's documents have come to; `If-Match` takes the ETag of `getPolicy`.
+	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PUT /v1/hosts/{host}/policy (the `PutPolicy` operationId).
 	PutPolicyWithBody(ctx context.Context, host PathHost, params *PutPolicyParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PutPolicy Make a host what a configuration file says, as "headgate apply" does
+	//
+	// What is in a tenant's group stays where the file has that group with none in it. The answer
+	// is what the file's documents have come to; `If-Match` takes the ETag of `getPolicy`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2121,6 +2127,9 @@ func (c *Client) GetPolicy(ctx context.Context, host PathHost, reqEditors ...Req
 
 // PutPolicyWithBody Make a host what a configuration file says, as "headgate apply" does
 //
+// What is in a tenant's group stays where the file has that group with none in it. The answer
+// is what the file's documents have come to; `If-Match` takes the ETag of `getPolicy`.
+//
 // Takes any type of body and a specified content type.
 //
 // Corresponds with PUT /v1/hosts/{host}/policy (the `PutPolicy` operationId).
@@ -2137,6 +2146,9 @@ func (c *Client) PutPolicyWithBody(ctx context.Context, host PathHost, params *P
 }
 
 // PutPolicy Make a host what a configuration file says, as "headgate apply" does
+//
+// What is in a tenant's group stays where the file has that group with none in it. The answer
+// is what the file's documents have come to; `If-Match` takes the ETag of `getPolicy`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -5820,12 +5832,18 @@ type ClientWithResponsesInterface interface {
 
 	// PutPolicyWithBodyWithResponse Make a host what a configuration file says, as "headgate apply" does
 	//
+	// What is in a tenant's group stays where the file has that group with none in it. The answer
+	// is what the file's documents have come to; `If-Match` takes the ETag of `getPolicy`.
+	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /v1/hosts/{host}/policy (the `PutPolicy` operationId).
 	PutPolicyWithBodyWithResponse(ctx context.Context, host PathHost, params *PutPolicyParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutPolicyResponse, error)
 
 	// PutPolicyWithResponse Make a host what a configuration file says, as "headgate apply" does
+	//
+	// What is in a tenant's group stays where the file has that group with none in it. The answer
+	// is what the file's documents have come to; `If-Match` takes the ETag of `getPolicy`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8457,6 +8475,9 @@ func (c *ClientWithResponses) GetPolicyWithResponse(ctx context.Context, host Pa
 
 // PutPolicyWithBodyWithResponse Make a host what a configuration file says, as "headgate apply" does
 //
+// What is in a tenant's group stays where the file has that group with none in it. The answer
+// is what the file's documents have come to; `If-Match` takes the ETag of `getPolicy`.
+//
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with PUT /v1/hosts/{host}/policy (the `PutPolicy` operationId).
@@ -8469,6 +8490,9 @@ func (c *ClientWithResponses) PutPolicyWithBodyWithResponse(ctx context.Context,
 }
 
 // PutPolicyWithResponse Make a host what a configuration file says, as "headgate apply" does
+//
+// What is in a tenant's group stays where the file has that group with none in it. The answer
+// is what the file's documents have come to; `If-Match` takes the ETag of `getPolicy`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

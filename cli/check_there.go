@@ -17,7 +17,7 @@ func (a *app) checkThere(ctx context.Context, t *there, set config.Set) error {
 	if err != nil {
 		return err
 	}
-	if err := t.put(ctx, client, set, true); err != nil {
+	if _, err := t.put(ctx, client, set, nil, true); err != nil {
 		return err
 	}
 	host, err := asked[api.HostState](client.GetHost(ctx, t.host))
@@ -32,10 +32,14 @@ func (a *app) checkThere(ctx context.Context, t *there, set config.Set) error {
 	return nil
 }
 
-// put makes a host what a set says; with dry it only asks whether that may be.
-func (t *there) put(ctx context.Context, client *api.Client, set config.Set, dry bool) error {
-	_, err := asked[api.Policy](client.PutPolicy(ctx, t.host, &api.PutPolicyParams{DryRun: &dry}, policyOf(set)))
-	return err
+// put makes a host what a set says, if it still has what has that tag, and gives what the set has come
+// to; with dry it only asks whether that may be.
+func (t *there) put(ctx context.Context, client *api.Client, set config.Set, tag *string, dry bool) (config.Set, error) {
+	p, err := asked[api.Policy](client.PutPolicy(ctx, t.host, &api.PutPolicyParams{DryRun: &dry, IfMatch: tag}, policyOf(set)))
+	if err != nil {
+		return config.Set{}, err
+	}
+	return config.Parse("service", []byte(p.Text))
 }
 
 // warnHost tells of devices that a host does not have, that its own files divide, and of limits that

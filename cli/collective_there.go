@@ -36,7 +36,7 @@ func (a *app) dismissThere(ctx context.Context, t *there, names []string, f form
 		return err
 	}
 	if len(names) == 0 {
-		set, err := t.policy(ctx, client)
+		set, _, err := t.policy(ctx, client)
 		if err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ func (a *app) explainThere(ctx context.Context, t *there, dev string) (e explain
 	if err != nil {
 		return e, err
 	}
-	set, err := t.policy(ctx, client)
+	set, _, err := t.policy(ctx, client)
 	if err != nil {
 		return e, err
 	}

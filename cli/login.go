@@ -252,11 +252,16 @@ func refusal(r *http.Response, text []byte) error {
 		return fmt.Errorf("%w (%w)", err, os.ErrPermission)
 	case http.StatusNotFound:
 		return notThere{err}
+	case http.StatusPreconditionFailed:
+		return changedMeanwhile{err}
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
 		return config.Mistakes{{File: "service", Message: err.Error()}}
 	}
 	return err
 }
+
+// changedMeanwhile is that somebody else was faster.
+type changedMeanwhile struct{ error }
 
 // notThere is that there is nothing of that name, or nothing that one may see.
 type notThere struct{ error }

@@ -47,14 +47,18 @@ func (t *there) asked() bool { return t.server != "" }
 
 func (t *there) client() (*api.Client, error) { return service(t.server) }
 
-// policy is what a host is to have, as documents of files.
-func (t *there) policy(ctx context.Context, client *api.Client) (config.Set, error) {
-	p, err := asked[api.Policy](client.GetPolicy(ctx, t.host))
-	if err != nil || p.Text == "" {
-		return config.Set{}, err
+// policy is what a host is to have, as documents of files, and its tag.
+func (t *there) policy(ctx context.Context, client *api.Client) (set config.Set, tag *string, err error) {
+	p, tag, err := current[api.Policy](client.GetPolicy(ctx, t.host))
+	if err == nil && p.Text != "" {
+		set, err = config.Parse("service", []byte(p.Text))
 	}
-	return config.Parse("service", []byte(p.Text))
+	return set, tag, err
 }
+
+// applyTries is how often a host is looked at anew that others change, such as tenants, between the
+// look and the change.
+const applyTries = 10
 
 // applyThere has a service make a host what files say; with dry it only says what it would change.
 func (a *app) applyThere(c *cobra.Command, t *there, files []string, dry bool, f format) error {
@@ -69,14 +73,24 @@ func (a *app) applyThere(c *cobra.Command, t *there, files []string, dry bool, f
 	if err != nil {
 		return err
 	}
-	before, err := t.policy(c.Context(), client)
+	var before, after config.Set
+	for try := 1; ; try++ {
+		var tag *string
+		if before, tag, err = t.policy(c.Context(), client); err != nil {
+			return err
+		}
+		// So that what is said to be changed is what is.
+		after, err = t.put(c.Context(), client, set, tag, dry)
+		if changed := (changedMeanwhile{}); !errors.As(err, &changed) {
+			break
+		} else if try == applyTries {
+			return fmt.Errorf("%s is changed by others all the time, and nothing was done: apply it again: %w", t.host, err)
+		}
+	}
 	if err != nil {
 		return err
 	}
-	if err := t.put(c.Context(), client, set, dry); err != nil {
-		return err
-	}
-	steps := append(stepsFrom(before, set), setSteps(before, set)...)
+	steps := append(stepsFrom(before, after), setSteps(before, after)...)
 	return a.print(f, steps, func(w io.Writer) error { printSteps(w, steps); return nil })
 }
 

@@ -222,6 +222,20 @@ func TestServerResources(t *testing.T) {
 		s.says(0, "POST /v1/hosts/h1/interfaces/eth0/rollback", "audit", "--limit", "1")
 		s.says(2, "--dev is missing", "history", "--host", "h1")
 
+		// A file that does not know what is in a tenant's group leaves it alone, and says so.
+		s.must("PUT", "/v1/hosts/h1/interfaces/eth0/out/groups/shop%2Fweb", `{"guarantee": "1Mbit"}`)
+		leaf := filepath.Join(s.dir, "leaf.yaml")
+		if err := os.WriteFile(leaf, []byte("kind: Interface\ndev: eth0\nout: {limit: 10Mbit, groups: [{name: shop, guarantee: 60%, match: [{dport: 873}]}, {name: rest, default: true}]}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, verb := range []string{"plan", "apply"} {
+			if out := s.says(0, "change out group shop", onH1(verb, "-f", leaf)...); strings.Contains(out, "remove") {
+				t.Errorf("%s says %s", verb, out)
+			}
+		}
+		s.must("GET", "/v1/hosts/h1/interfaces/eth0/out/groups/shop%2Fweb", "")
+		s.says(0, "eth0: up to date", onH1("plan", "-f", leaf)...)
+
 		token := filepath.Join(s.dir, "shop.token")
 		if err := os.WriteFile(token, []byte(s.says(0, "hg_", "token", "create", "ci", "--role", "tenant", "--tenant", "shop")), 0o600); err != nil {
 			t.Fatal(err)

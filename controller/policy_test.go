@@ -1,0 +1,57 @@
+package controller_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// A file that has a tenant's group, and nothing of what the tenant made in it, leaves that alone; what
+// it says of the inside holds. With If-Match it changes only what its author has seen.
+func TestPolicyKeepsTenants(t *testing.T) {
+	s := start(t)
+	a, _ := s.twoTenants()
+	s.mustAs(a, 200, "PUT", group("a/web"), `{"guarantee": "30Mbit", "match": [{"sport": ["443"]}]}`)
+	s.mustAs(a, 200, "PUT", group("a/rest"), `{"default": true}`)
+	const conn = "/v1/hosts/h1/interfaces/eth0/connections/tcp%2010.0.0.1:443%2010.1.0.2:55000"
+	s.mustAs(a, 200, "PUT", conn, `{"group": "a/web"}`)
+	const at = "/v1/hosts/h1/policy"
+	put := func(status int, groupA string, headers ...string) reply {
+		t.Helper()
+		text, err := json.Marshal(map[string]string{"text": `kind: Interface
+dev: eth0
+out:
+  limit: 100Mbit
+  groups:
+    - {name: a, ` + groupA + `, match: [{dst: [10.1.0.0/16]}]}
+    - {name: b, guarantee: 20%, match: [{dst: [10.2.0.0/16]}]}
+    - {name: rest, guarantee: 10%, default: true}
+`})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.must(status, "PUT", at, string(text), headers...)
+	}
+	seen := s.must(200, "GET", at, "")
+	s.mustAs(a, 200, "PUT", group("a/more"), `{"match": [{"sport": ["80"]}]}`)
+	put(412, "guarantee: 50%", "If-Match", seen.tag)
+	r := put(200, "guarantee: 50%", "If-Match", s.must(200, "GET", at, "").tag)
+	if r.tag != "" || !strings.Contains(r.text, "name: web") {
+		t.Errorf("the file has come to %s, with the tag %s", r.text, r.tag)
+	}
+	for _, path := range []string{"a/web", "a/rest", "a/more"} {
+		s.mustAs(a, 200, "GET", group(path), "")
+	}
+	if r := s.mustAs(a, 200, "GET", group("a"), ""); !strings.Contains(r.text, `"rate":"50Mbit"`) {
+		t.Errorf("the group is then %s", r.text)
+	}
+	if r := s.mustAs(a, 200, "GET", "/v1/hosts/h1/interfaces/eth0/connections", ""); !strings.Contains(r.text, `"a/web"`) {
+		t.Errorf("connections are then %s", r.text)
+	}
+	if r := put(422, "guarantee: 20%"); !strings.Contains(r.text, `eth0: out group a: groups: guarantees total 30Mbit`) {
+		t.Errorf("with too little for what is in it: %s", r.text)
+	}
+	put(200, "guarantee: 50%, groups: [{name: only, default: true}]")
+	s.mustAs(a, 404, "GET", group("a/web"), "")
+	s.mustAs(a, 200, "GET", group("a/only"), "")
+}
