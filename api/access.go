@@ -98,7 +98,12 @@ func (s *Server) Login(w http.ResponseWriter, r *http.Request) {
 	}](r)
 	var t store.Token
 	if err == nil {
-		t, err = s.whose(r.Context(), asked.Token)
+		t, err = s.known(r, asked.Token)
+	}
+	if err == nil {
+		if wait := s.limits.take(t, s.requests(r.Context(), t)); wait > 0 {
+			err = &Refusal{Status: http.StatusTooManyRequests, Detail: "too many requests: ask more slowly", RetryAfter: wait}
+		}
 	}
 	out := Principal{Name: t.Name, Role: Role(t.Role), Expires: &t.Expires, Tenant: given(t.Tenant), Host: given(t.Host)}
 	show(w, r, out, err)

@@ -58,7 +58,7 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request, ledger string, d
 	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		problem(w, r, err)
+		problem(w, r, invalid(err))
 		return
 	}
 	by := principalOf(r)

@@ -46,14 +46,3 @@ func (s *Server) GetProbe(w http.ResponseWriter, r *http.Request, host, id strin
 	}
 	show(w, r, out, nil)
 }
-
-// GetHealth says whether the service is well.
-func (s *Server) GetHealth(w http.ResponseWriter, r *http.Request) {
-	if err := s.Store.Ready(r.Context()); err != nil {
-		problem(w, r, err)
-		return
-	}
-	leader, err := s.Store.Leader(r.Context())
-	out := Health{Version: s.Version, Writable: s.Writable(), Leader: given(leader)}
-	show(w, r, out, err)
-}

@@ -5,6 +5,8 @@ import (
 	_ "embed"
 	"errors"
 	"net/http"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,8 +23,17 @@ var specification []byte
 // Specification is the API's, in OpenAPI 3.1.
 func Specification() []byte { return specification }
 
-// mostBody is the largest request: an interface of 16,000 groups is 3 MB.
-const mostBody = 16 << 20
+// Ours.
+const (
+	// mostBody is the largest request, and largeBody the largest of those that have whole documents: an
+	// interface of 16,000 groups is 3 MB.
+	mostBody, largeBody = 64 << 10, 16 << 20
+	// largeWithin is how long such a one may take to arrive: who sends it is known by then.
+	largeWithin = time.Minute
+)
+
+// large are the operations that have whole documents.
+var large = []string{"putInterface", "putGroup", "patchGroup", "putPolicy", "putCollective"}
 
 // Server answers the API.
 type Server struct {
@@ -39,6 +50,8 @@ type Server struct {
 
 	spec   *openapi3.T
 	limits limits
+	door   door
+	health health
 }
 
 // Agents is what agents tell.
@@ -80,7 +93,6 @@ func (s *Server) Handler() (http.Handler, error) {
 // may.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, mostBody)
 		_, path, _ := strings.Cut(r.Pattern, " ")
 		item := s.spec.Paths.Find(path)
 		if item == nil || item.GetOperation(r.Method) == nil {
@@ -95,7 +107,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 				s.Done(operation.OperationID, watched.status, time.Since(began))
 			}(time.Now())
 		}
-		r, err := s.admit(r, path, item, operation)
+		r, err := s.admit(w, r, path, item, operation)
 		if err != nil {
 			problem(w, r, err)
 			return
@@ -118,7 +130,7 @@ func (w *statusWriter) WriteHeader(status int) {
 // Unwrap is for http.ResponseController.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-func (s *Server) admit(r *http.Request, path string, item *openapi3.PathItem, operation *openapi3.Operation) (*http.Request, error) {
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, path string, item *openapi3.PathItem, operation *openapi3.Operation) (*http.Request, error) {
 	if operation.Security == nil || len(*operation.Security) > 0 {
 		p, err := s.authenticate(r)
 		if err != nil {
@@ -132,6 +144,13 @@ func (s *Server) admit(r *http.Request, path string, item *openapi3.PathItem, op
 		}
 		r = r.WithContext(context.WithValue(r.Context(), principalKey{}, p))
 	}
+	most := int64(mostBody)
+	if slices.Contains(large, operation.OperationID) {
+		most = largeBody
+		// Not all that serve can be told (a test's), and then nobody waits for less.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(largeWithin))
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, most)
 	params := map[string]string{}
 	for _, p := range append(item.Parameters, operation.Parameters...) {
 		if p.Value.In == "path" {
@@ -154,6 +173,9 @@ func invalid(err error) error {
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
 		return refuse(http.StatusRequestEntityTooLarge, "the request has more than %d bytes", large.Limit)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return refuse(http.StatusRequestTimeout, "the request did not arrive as a whole: send it faster")
 	}
 	out := refuse(http.StatusBadRequest, "the request is not as the API says")
 	var add func(err error, where string)

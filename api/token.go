@@ -43,11 +43,20 @@ func principalOf(r *http.Request) store.Token {
 
 // authenticate finds out whose token a request has.
 func (s *Server) authenticate(r *http.Request) (store.Token, error) {
-	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") || secret == "" {
+	secret := secretOf(r)
+	if secret == "" {
 		return store.Token{}, refuse(http.StatusUnauthorized, "who asks is not said: send a token (Authorization: Bearer hg_...)")
 	}
-	return s.whose(r.Context(), secret)
+	return s.known(r, secret)
+}
+
+// secretOf is the token that a request has, "" if it has none.
+func secretOf(r *http.Request) string {
+	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return secret
 }
 
 func (s *Server) whose(ctx context.Context, secret string) (p store.Token, err error) {

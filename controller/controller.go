@@ -131,7 +131,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	if handler, err = newForwarder(handler, c.hub, c.config.Others, c.authority.Cert); err != nil {
 		return err
 	}
-	web := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute,
+	web := &http.Server{Handler: inTime(handler), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute,
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: c.cert.get}}
 	mutual, err := pki.Server(pki.Pair{}, c.authority.Cert, true)
 	if err != nil {

@@ -31,12 +31,14 @@ type service struct {
 	agents   string
 	operator string
 	store    *store.Store
+	member   *storetest.Member
 	client   *http.Client
 }
 
 func start(t testing.TB) *service {
 	t.Helper()
-	s := storetest.Open(t, storetest.Start(t))
+	member := storetest.Start(t)
+	s := storetest.Open(t, member)
 	c, err := controller.New(t.Context(), s, controller.Config{Name: "c1", API: "127.0.0.1:0", Agents: "127.0.0.1:0", Version: "test"})
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +58,7 @@ func start(t testing.TB) *service {
 	})
 	api, agents := c.Addresses()
 	host, _, _ := net.SplitHostPort(api)
-	out := &service{t: t, url: "https://" + api, pin: c.Pin(), agents: agents, operator: secret, store: s}
+	out := &service{t: t, url: "https://" + api, pin: c.Pin(), agents: agents, operator: secret, store: s, member: member}
 	out.client = &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: pki.Pinned(host, c.Pin()), ForceAttemptHTTP2: true}}
 	return out
 }
