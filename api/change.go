@@ -70,7 +70,9 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request, ledger string, d
 	}
 	dry, _ := strconv.ParseBool(r.URL.Query().Get("dry_run")) // it was held against the specification
 	var out answer
+	var then func()
 	_, err = s.Store.Do(r.Context(), ledger, func(tx *store.Tx) error {
+		then = nil // it may be tried several times
 		if again != "" {
 			var before kept
 			if _, ok, err := tx.Get(again, &before); err != nil {
@@ -102,11 +104,15 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request, ledger string, d
 				return err
 			}
 		}
+		then = c.then
 		return record(tx, now, c, r, out.Status)
 	})
 	if err != nil && !errors.Is(err, errDry) {
 		problem(w, r, err)
 		return
+	}
+	if then != nil {
+		then()
 	}
 	out.write(w)
 }

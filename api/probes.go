@@ -8,7 +8,7 @@ import (
 )
 
 // StartProbe has a host measure.
-func (s *Server) StartProbe(w http.ResponseWriter, r *http.Request, host string, p StartProbeParams) {
+func (s *Server) StartProbe(w http.ResponseWriter, r *http.Request, host string, _ StartProbeParams) {
 	want, err := body[ProbeRequest](r)
 	if err != nil {
 		problem(w, r, err)
@@ -17,24 +17,21 @@ func (s *Server) StartProbe(w http.ResponseWriter, r *http.Request, host string,
 	var b [8]byte
 	rand.Read(b[:])
 	id := hex.EncodeToString(b[:])
-	begun := false
 	s.change(w, r, "probes/"+host, func(c *call) (answer, error) {
-		begun = false
 		if err := c.host(host); err != nil {
 			return answer{}, err
 		}
 		if _, connected := s.Agents.State(host); !connected {
 			return answer{}, refuse(http.StatusConflict, "the agent of %s is not connected", host)
 		}
-		c.resource, begun = "probes/"+host, true
+		c.resource = "probes/" + host
+		c.then = func() {
+			if err := s.Agents.Probe(host, id, want); err != nil {
+				slog.Warn("a measurement does not begin", "host", host, "error", err)
+			}
+		}
 		return shows(http.StatusAccepted, Probe{Id: id, State: "waiting"})
 	})
-	if !begun || or(p.DryRun, false) {
-		return
-	}
-	if err := s.Agents.Probe(host, id, want); err != nil {
-		slog.Warn("a measurement does not begin", "host", host, "error", err)
-	}
 }
 
 // GetProbe shows what was measured.

@@ -64,7 +64,7 @@ type Agents interface {
 	Usage(ctx context.Context, hosts []string, since, until time.Time) (rows []Usage, missing []string)
 	// Sets is what a host's sets of connections are doing, as far as its agent tells.
 	Sets(ctx context.Context, host string) (CollectiveStateList, error)
-	// Probe has a host measure, and is called back with what becomes of it.
+	// Probe has a host measure: Probed is what becomes of it, also if this is an error.
 	Probe(host string, id string, r ProbeRequest) error
 	// Probed is how far that is.
 	Probed(host, id string) (Probe, bool)

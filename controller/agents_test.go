@@ -19,6 +19,7 @@ type host struct {
 	changed chan struct{}
 	ended   chan error
 	stop    func()
+	probed  chan string // peers
 }
 
 // connect joins as a host, if that was not done, and keeps a stream.
@@ -37,7 +38,7 @@ func (s *service) connect(dir string) *host {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	h := &host{intent: intent, changed: make(chan struct{}, 100), ended: make(chan error, 1)}
+	h := &host{intent: intent, changed: make(chan struct{}, 100), ended: make(chan error, 1), probed: make(chan string, 100)}
 	h.Link = remote.NewLink(dir, "test", intent)
 	h.Changed = func() { h.changed <- struct{}{} }
 	h.Facts = func() *agents.Facts {
@@ -54,6 +55,7 @@ func (s *service) connect(dir string) *host {
 		return &agents.UsageAnswer{Id: q.Id, Rows: []*agents.Usage{{Dev: "eth0", Group: "out/a", Seconds: 60, DeliveredBytes: 7}, {Dev: "eth0", Group: "out/b", Seconds: 60}}}
 	}
 	h.Probe = func(_ context.Context, q *agents.ProbeQuestion, said func(*agents.ProbeAnswer)) {
+		h.probed <- q.Peer
 		said(&agents.ProbeAnswer{Id: q.Id, State: "done", Result: []byte(`{"peer": "` + q.Peer + `"}`)})
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -125,6 +127,17 @@ func TestAgent(t *testing.T) {
 		t.Errorf("a tenant is told of another's: %s", r.text)
 	}
 	told("/v1/usage?since=2026-01-01T00:00:00Z", `"delivered_bytes":7`)
+
+	// What is asked for again is measured once, and a dry run not at all.
+	s.must(202, "POST", "/v1/hosts/h1/probes?dry_run=true", `{"measure": "path", "peer": "10.0.0.9:1"}`)
+	var asked, repeat struct{ ID string }
+	for _, p := range []*struct{ ID string }{&asked, &repeat} {
+		s.must(202, "POST", "/v1/hosts/h1/probes", `{"measure": "path", "peer": "10.0.0.9:2"}`, "Idempotency-Key", "once").into(t, p)
+	}
+	s.must(202, "POST", "/v1/hosts/h1/probes", `{"measure": "path", "peer": "10.0.0.9:3"}`)
+	if one, other := <-h.probed, <-h.probed; asked != repeat || one+other != "10.0.0.9:210.0.0.9:3" && one+other != "10.0.0.9:310.0.0.9:2" {
+		t.Errorf("measured are %s and %s", one, other)
+	}
 
 	// Started again it has what it had, and is told only what is new.
 	h.stop()

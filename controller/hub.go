@@ -47,7 +47,7 @@ type link struct {
 	tables   map[string]*table
 	answers  map[uint64]chan *agents.UsageAnswer
 	sets     map[uint64]chan *agents.SetsAnswer
-	probes   map[string]*agents.ProbeAnswer
+	probes   probes
 	asked    uint64
 	// watched is when somebody last looked at the rates, closely whether the agent knows.
 	watched time.Time
@@ -96,7 +96,7 @@ func (h *hub) Connect(stream agents.Agents_ConnectServer) error {
 	ctx, end := context.WithCancelCause(stream.Context())
 	defer end(nil)
 	l := &link{host: host, kick: make(chan struct{}, 1), end: end, out: make(chan *agents.ToAgent, 16), hello: hello,
-		tables: map[string]*table{}, answers: map[uint64]chan *agents.UsageAnswer{}, sets: map[uint64]chan *agents.SetsAnswer{}, probes: map[string]*agents.ProbeAnswer{}}
+		tables: map[string]*table{}, answers: map[uint64]chan *agents.UsageAnswer{}, sets: map[uint64]chan *agents.SetsAnswer{}}
 	h.join(l)
 	defer h.leave(l)
 	go func() { end(h.receive(stream, l)) }()
@@ -232,7 +232,7 @@ func (h *hub) receive(stream agents.Agents_ConnectServer, l *link) error {
 				delete(l.sets, m.Sets.Id)
 			}
 		case *agents.FromAgent_Probe:
-			l.probes[m.Probe.Id] = m.Probe
+			l.probes.put(m.Probe)
 		default:
 			slog.Debug("an agent says what this version does not know", "host", l.host, "message", fmt.Sprintf("%T", m))
 		}

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -147,44 +146,4 @@ func usageOf(host string, u *agents.Usage) api.Usage {
 		OfferedBytes: n(u.OfferedBytes), DeliveredBytes: n(u.DeliveredBytes), GuaranteedBytes: n(u.GuaranteedBytes),
 		BorrowedBytes: n(u.BorrowedBytes), LentBytes: n(u.LentBytes), Drops: n(u.Drops), Marks: n(u.Marks), UnmetSeconds: n(u.UnmetSeconds),
 	}
-}
-
-func (v view) Probe(host, id string, r api.ProbeRequest) error {
-	l := v.hub.link(host)
-	if l == nil {
-		return fmt.Errorf("the agent of %s is not connected", host)
-	}
-	l.mu.Lock()
-	l.probes[id] = &agents.ProbeAnswer{Id: id, State: "waiting"}
-	l.mu.Unlock()
-	select {
-	case l.out <- &agents.ToAgent{Message: &agents.ToAgent_Probe{Probe: &agents.ProbeQuestion{Id: id, Measure: string(r.Measure), Peer: r.Peer}}}:
-		return nil
-	case <-time.After(time.Second):
-		return fmt.Errorf("the agent of %s does not listen", host)
-	}
-}
-
-func (v view) Probed(host, id string) (out api.Probe, ok bool) {
-	l := v.hub.link(host)
-	if l == nil {
-		return out, false
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	p := l.probes[id]
-	if p == nil {
-		return out, false
-	}
-	out = api.Probe{Id: id, State: api.ProbeState(p.State)}
-	if p.Error != "" {
-		out.Error = &p.Error
-	}
-	if len(p.Result) > 0 {
-		var result map[string]any
-		if json.Unmarshal(p.Result, &result) == nil {
-			out.Result = &result
-		}
-	}
-	return out, true
 }

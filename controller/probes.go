@@ -1,0 +1,74 @@
+package controller
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"headgate/api"
+	"headgate/api/agents"
+)
+
+// mostProbes of a host are remembered.
+const mostProbes = 64
+
+// probes are what a host was asked to measure, the newest last.
+type probes []*agents.ProbeAnswer
+
+// put takes in how far one is. An agent tells of what it was asked for; what is forgotten stays so.
+func (all probes) put(a *agents.ProbeAnswer) {
+	if n := all.find(a.Id); n >= 0 {
+		all[n] = a
+	}
+}
+
+func (all probes) find(id string) int {
+	return slices.IndexFunc(all, func(a *agents.ProbeAnswer) bool { return a.Id == id })
+}
+
+func (v view) Probe(host, id string, r api.ProbeRequest) error {
+	l := v.hub.link(host)
+	if l == nil {
+		return fmt.Errorf("the agent of %s is not connected", host)
+	}
+	l.mu.Lock()
+	l.probes = append(l.probes, &agents.ProbeAnswer{Id: id, State: "waiting"})
+	l.probes = slices.Delete(l.probes, 0, max(len(l.probes)-mostProbes, 0))
+	l.mu.Unlock()
+	select {
+	case l.out <- &agents.ToAgent{Message: &agents.ToAgent_Probe{Probe: &agents.ProbeQuestion{Id: id, Measure: string(r.Measure), Peer: r.Peer}}}:
+		return nil
+	case <-time.After(time.Second):
+		err := fmt.Errorf("the agent of %s does not listen", host)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.probes.put(&agents.ProbeAnswer{Id: id, State: "failed", Error: err.Error()})
+		return err
+	}
+}
+
+func (v view) Probed(host, id string) (out api.Probe, ok bool) {
+	l := v.hub.link(host)
+	if l == nil {
+		return out, false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := l.probes.find(id)
+	if n < 0 {
+		return out, false
+	}
+	p := l.probes[n]
+	out = api.Probe{Id: id, State: api.ProbeState(p.State)}
+	if p.Error != "" {
+		out.Error = &p.Error
+	}
+	if len(p.Result) > 0 {
+		var result map[string]any
+		if json.Unmarshal(p.Result, &result) == nil {
+			out.Result = &result
+		}
+	}
+	return out, true
+}
