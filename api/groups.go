@@ -164,7 +164,7 @@ func (s *Server) changeGroup(w http.ResponseWriter, r *http.Request, at place, c
 		if err := capGroups(i, next, at.direction, c.by.Tenant); err != nil {
 			return answer{}, err
 		}
-		if err := c.tx.Put(ledger(at.host, at.dev), next); err != nil {
+		if err := c.save(at.host, next); err != nil {
 			return answer{}, err
 		}
 		now, exists, err := state(next, at, c.by)

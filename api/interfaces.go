@@ -341,7 +341,7 @@ func (c *call) putInterface(host string, i *store.Interface) (answer, error) {
 	if err := c.tenants(i); err != nil {
 		return answer{}, err
 	}
-	if err := c.tx.Put(ledger(host, i.Dev), i); err != nil {
+	if err := c.save(host, i); err != nil {
 		return answer{}, err
 	}
 	now, err := view(i, c.by)
@@ -364,8 +364,7 @@ func (s *Server) DeleteInterface(w http.ResponseWriter, r *http.Request, host, d
 		if err := c.matchesInterface(before, there); err != nil {
 			return answer{}, err
 		}
-		c.tx.Delete(ledger(host, dev))
-		return gone, nil
+		return gone, c.giveBack(host, before)
 	})
 }
 

@@ -800,6 +800,9 @@ type PathToken = string
 // QueryAfter defines model for queryAfter.
 type QueryAfter = string
 
+// QueryBefore defines model for queryBefore.
+type QueryBefore = string
+
 // QueryLimit defines model for queryLimit.
 type QueryLimit = int
 
@@ -832,8 +835,9 @@ type Unavailable = Problem
 
 // ListAuditParams defines parameters for ListAudit.
 type ListAuditParams struct {
-	Before *string     `form:"before,omitempty" json:"before,omitempty"`
-	Limit  *QueryLimit `form:"limit,omitempty" json:"limit,omitempty"`
+	// Before `next` of the page before.
+	Before *QueryBefore `form:"before,omitempty" json:"before,omitempty"`
+	Limit  *QueryLimit  `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
 // WatchEventsParams defines parameters for WatchEvents.
@@ -955,7 +959,9 @@ type PutConnectionParams struct {
 
 // ListHistoryParams defines parameters for ListHistory.
 type ListHistoryParams struct {
-	Limit *QueryLimit `form:"limit,omitempty" json:"limit,omitempty"`
+	// Before `next` of the page before.
+	Before *QueryBefore `form:"before,omitempty" json:"before,omitempty"`
+	Limit  *QueryLimit  `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
 // RollBackJSONBody defines parameters for RollBack.
@@ -1196,14 +1202,18 @@ type ClientInterface interface {
 
 	// ListAudit Who changed what, newest first
 	//
+	// At most 2,000 changes are looked through for one answer, which may have none of those that are
+	// asked for, and `next` all the same.
+	//
 	// Corresponds with GET /v1/audit (the `ListAudit` operationId).
 	ListAudit(ctx context.Context, params *ListAuditParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// WatchEvents Changes as they are made, as server-sent events
 	//
-	// The id of an event is the store's revision. After a loss `Last-Event-ID`, or `after`, goes
-	// on from there; if that is not remembered any more the first event is `reset`: read anew
-	// what you want to know.
+	// The first event is `hello`. The id of an event is the store's revision. After a loss
+	// `Last-Event-ID`, or `after`, goes on from there; if that is not remembered any more, or is
+	// not of this store, `reset` follows: read anew what you want to know. A stream ends when its
+	// token does.
 	//
 	// Corresponds with GET /v1/events (the `WatchEvents` operationId).
 	WatchEvents(ctx context.Context, params *WatchEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1348,6 +1358,9 @@ type ClientInterface interface {
 	PutConnection(ctx context.Context, host PathHost, dev PathDev, connection PathConnection, params *PutConnectionParams, body PutConnectionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListHistory Who changed an interface, newest first, as far back as is remembered
+	//
+	// At most 2,000 changes are looked through for one answer, which may have none of those that are
+	// asked for, and `next` all the same.
 	//
 	// Corresponds with GET /v1/hosts/{host}/interfaces/{dev}/history (the `ListHistory` operationId).
 	ListHistory(ctx context.Context, host PathHost, dev PathDev, params *ListHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1537,11 +1550,16 @@ type ClientInterface interface {
 
 	// GetUsage What groups had in a time, and when they did not get what they were guaranteed
 	//
+	// There is a record of a week. A tenant's groups are told of from when on they are its own.
+	//
 	// Corresponds with GET /v1/usage (the `GetUsage` operationId).
 	GetUsage(ctx context.Context, params *GetUsageParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 }
 
 // ListAudit Who changed what, newest first
+//
+// At most 2,000 changes are looked through for one answer, which may have none of those that are
+// asked for, and `next` all the same.
 //
 // Corresponds with GET /v1/audit (the `ListAudit` operationId).
 func (c *Client) ListAudit(ctx context.Context, params *ListAuditParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1558,9 +1576,10 @@ func (c *Client) ListAudit(ctx context.Context, params *ListAuditParams, reqEdit
 
 // WatchEvents Changes as they are made, as server-sent events
 //
-// The id of an event is the store's revision. After a loss `Last-Event-ID`, or `after`, goes
-// on from there; if that is not remembered any more the first event is `reset`: read anew
-// what you want to know.
+// The first event is `hello`. The id of an event is the store's revision. After a loss
+// `Last-Event-ID`, or `after`, goes on from there; if that is not remembered any more, or is
+// not of this store, `reset` follows: read anew what you want to know. A stream ends when its
+// token does.
 //
 // Corresponds with GET /v1/events (the `WatchEvents` operationId).
 func (c *Client) WatchEvents(ctx context.Context, params *WatchEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -1945,6 +1964,9 @@ func (c *Client) PutConnection(ctx context.Context, host PathHost, dev PathDev, 
 }
 
 // ListHistory Who changed an interface, newest first, as far back as is remembered
+//
+// At most 2,000 changes are looked through for one answer, which may have none of those that are
+// asked for, and `next` all the same.
 //
 // Corresponds with GET /v1/hosts/{host}/interfaces/{dev}/history (the `ListHistory` operationId).
 func (c *Client) ListHistory(ctx context.Context, host PathHost, dev PathDev, params *ListHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2413,6 +2435,8 @@ func (c *Client) DeleteToken(ctx context.Context, token PathToken, params *Delet
 }
 
 // GetUsage What groups had in a time, and when they did not get what they were guaranteed
+//
+// There is a record of a week. A tenant's groups are told of from when on they are its own.
 //
 // Corresponds with GET /v1/usage (the `GetUsage` operationId).
 func (c *Client) GetUsage(ctx context.Context, params *GetUsageParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3950,6 +3974,18 @@ func NewListHistoryRequest(server string, host PathHost, dev PathDev, params *Li
 		// styled parameters, preserving literal commas as delimiters
 		// per the OpenAPI spec (e.g. "color=blue,black,brown").
 		var rawQueryFragments []string
+
+		if params.Before != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "before", *params.Before, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
 
 		if params.Limit != nil {
 
@@ -5568,6 +5604,9 @@ type ClientWithResponsesInterface interface {
 
 	// ListAuditWithResponse Who changed what, newest first
 	//
+	// At most 2,000 changes are looked through for one answer, which may have none of those that are
+	// asked for, and `next` all the same.
+	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/audit (the `ListAudit` operationId).
@@ -5575,9 +5614,10 @@ type ClientWithResponsesInterface interface {
 
 	// WatchEventsWithResponse Changes as they are made, as server-sent events
 	//
-	// The id of an event is the store's revision. After a loss `Last-Event-ID`, or `after`, goes
-	// on from there; if that is not remembered any more the first event is `reset`: read anew
-	// what you want to know.
+	// The first event is `hello`. The id of an event is the store's revision. After a loss
+	// `Last-Event-ID`, or `after`, goes on from there; if that is not remembered any more, or is
+	// not of this store, `reset` follows: read anew what you want to know. A stream ends when its
+	// token does.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -5750,6 +5790,9 @@ type ClientWithResponsesInterface interface {
 	PutConnectionWithResponse(ctx context.Context, host PathHost, dev PathDev, connection PathConnection, params *PutConnectionParams, body PutConnectionJSONRequestBody, reqEditors ...RequestEditorFn) (*PutConnectionResponse, error)
 
 	// ListHistoryWithResponse Who changed an interface, newest first, as far back as is remembered
+	//
+	// At most 2,000 changes are looked through for one answer, which may have none of those that are
+	// asked for, and `next` all the same.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -5962,6 +6005,8 @@ type ClientWithResponsesInterface interface {
 	DeleteTokenWithResponse(ctx context.Context, token PathToken, params *DeleteTokenParams, reqEditors ...RequestEditorFn) (*DeleteTokenResponse, error)
 
 	// GetUsageWithResponse What groups had in a time, and when they did not get what they were guaranteed
+	//
+	// There is a record of a week. A tenant's groups are told of from when on they are its own.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7995,6 +8040,9 @@ func (r GetUsageResponse) ContentType() string {
 
 // ListAuditWithResponse Who changed what, newest first
 //
+// At most 2,000 changes are looked through for one answer, which may have none of those that are
+// asked for, and `next` all the same.
+//
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /v1/audit (the `ListAudit` operationId).
@@ -8008,9 +8056,10 @@ func (c *ClientWithResponses) ListAuditWithResponse(ctx context.Context, params 
 
 // WatchEventsWithResponse Changes as they are made, as server-sent events
 //
-// The id of an event is the store's revision. After a loss `Last-Event-ID`, or `after`, goes
-// on from there; if that is not remembered any more the first event is `reset`: read anew
-// what you want to know.
+// The first event is `hello`. The id of an event is the store's revision. After a loss
+// `Last-Event-ID`, or `after`, goes on from there; if that is not remembered any more, or is
+// not of this store, `reset` follows: read anew what you want to know. A stream ends when its
+// token does.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -8327,6 +8376,9 @@ func (c *ClientWithResponses) PutConnectionWithResponse(ctx context.Context, hos
 }
 
 // ListHistoryWithResponse Who changed an interface, newest first, as far back as is remembered
+//
+// At most 2,000 changes are looked through for one answer, which may have none of those that are
+// asked for, and `next` all the same.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -8707,6 +8759,8 @@ func (c *ClientWithResponses) DeleteTokenWithResponse(ctx context.Context, token
 }
 
 // GetUsageWithResponse What groups had in a time, and when they did not get what they were guaranteed
+//
+// There is a record of a week. A tenant's groups are told of from when on they are its own.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11633,6 +11687,19 @@ func (siw *ServerInterfaceWrapper) ListHistory(w http.ResponseWriter, r *http.Re
 
 	// Parameter object where we will unmarshal all parameters from the context
 	var params ListHistoryParams
+
+	// ------------- Optional query parameter "before" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "before", r.URL.Query(), &params.Before, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "before"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "before", Err: err})
+		}
+		return
+	}
 
 	// ------------- Optional query parameter "limit" -------------
 

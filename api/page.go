@@ -18,7 +18,8 @@ type page[T any] struct {
 }
 
 // list reads a page of documents, and shows each in the caller's terms; one that is not for the
-// caller is left out.
+// caller is left out. It reads on until the page is full and another is known to follow: next has the
+// name of what was shown last, and tells of nothing that was not.
 func list[Doc, T any](ctx context.Context, s *store.Store, below string, after *string, limit *int, shown func(Doc) (T, bool)) (page[T], error) {
 	out := page[T]{Items: []T{}}
 	from, err := cursor(after)
@@ -28,23 +29,32 @@ func list[Doc, T any](ctx context.Context, s *store.Store, below string, after *
 	if from != "" {
 		from = below + from
 	}
-	docs, more, _, err := s.List(ctx, below, from, or(limit, ordinaryPage))
-	if err != nil {
-		return out, err
-	}
-	for _, d := range docs {
-		var v Doc
-		if err := d.Into(&v); err != nil {
+	most, last := or(limit, ordinaryPage), ""
+	for {
+		docs, more, _, err := s.List(ctx, below, from, most+1)
+		if err != nil {
 			return out, err
 		}
-		if item, ok := shown(v); ok {
-			out.Items = append(out.Items, item)
+		for _, d := range docs {
+			from = d.Key
+			var v Doc
+			if err := d.Into(&v); err != nil {
+				return out, err
+			}
+			item, ok := shown(v)
+			switch {
+			case !ok:
+			case len(out.Items) == most:
+				out.Next = base64.RawURLEncoding.EncodeToString([]byte(last))
+				return out, nil
+			default:
+				out.Items, last = append(out.Items, item), d.Key[len(below):]
+			}
+		}
+		if !more {
+			return out, nil
 		}
 	}
-	if more {
-		out.Next = base64.RawURLEncoding.EncodeToString([]byte(docs[len(docs)-1].Key[len(below):]))
-	}
-	return out, nil
 }
 
 // get is a document, as it is now: a host, of that name.

@@ -112,7 +112,7 @@ func (s *Server) PutPolicy(w http.ResponseWriter, r *http.Request, host string, 
 			if err := check(next, ofFile(next)); err != nil {
 				return answer{}, err
 			}
-			if err := c.tx.Put(key, next); err != nil {
+			if err := c.save(host, next); err != nil {
 				return answer{}, err
 			}
 			interfaces = append(interfaces, *next)

@@ -48,10 +48,11 @@ type Server struct {
 	// Done, if set, is told of each request that is of an operation.
 	Done func(operation string, status int, took time.Duration)
 
-	spec   *openapi3.T
-	limits limits
-	door   door
-	health health
+	spec    *openapi3.T
+	limits  limits
+	door    door
+	streams streams
+	health  health
 }
 
 // Agents is what agents tell.

@@ -28,11 +28,16 @@ who changed it for 90 days.`,
 		if err != nil {
 			return err
 		}
-		got, err := asked[api.AuditList](client.ListHistory(c.Context(), *host, *dev, &api.ListHistoryParams{Limit: limit}))
+		all, err := upTo(*limit, func(before *string, limit *int) (api.AuditList, error) {
+			return asked[api.AuditList](client.ListHistory(c.Context(), *host, *dev, &api.ListHistoryParams{Before: before, Limit: limit}))
+		})
+		if err == nil && len(all) == 0 {
+			_, err = asked[api.Interface](client.GetInterface(c.Context(), *host, *dev, nil)) // is there one at all?
+		}
 		if err != nil {
 			return err
 		}
-		return a.print(*output, got.Items, func(w io.Writer) error { return auditTable(w, got.Items) })
+		return a.print(*output, all, func(w io.Writer) error { return auditTable(w, all) })
 	}
 	return c
 }
@@ -49,6 +54,22 @@ func interfaceFlags(c *cobra.Command) (server, host, dev *string) {
 
 func limitFlag(c *cobra.Command) *int {
 	return c.Flags().Int("limit", 50, "print no more than this, up to 1000")
+}
+
+// upTo reads so many changes: an answer may have fewer, and there be more.
+func upTo(most int, one func(before *string, limit *int) (api.AuditList, error)) ([]api.AuditEntry, error) {
+	all := []api.AuditEntry{}
+	for before := (*string)(nil); ; {
+		left := most - len(all)
+		page, err := one(before, &left)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.Items...)
+		if before = page.Next; before == nil || len(all) >= most {
+			return all, nil
+		}
+	}
 }
 
 func auditTable(w io.Writer, all []api.AuditEntry) error {
@@ -113,11 +134,13 @@ func auditCommand(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		got, err := asked[api.AuditList](client.ListAudit(c.Context(), &api.ListAuditParams{Limit: limit}))
+		all, err := upTo(*limit, func(before *string, limit *int) (api.AuditList, error) {
+			return asked[api.AuditList](client.ListAudit(c.Context(), &api.ListAuditParams{Before: before, Limit: limit}))
+		})
 		if err != nil {
 			return err
 		}
-		return a.print(*output, got.Items, func(w io.Writer) error { return auditTable(w, got.Items) })
+		return a.print(*output, all, func(w io.Writer) error { return auditTable(w, all) })
 	}
 	return c
 }

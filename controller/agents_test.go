@@ -22,8 +22,8 @@ type host struct {
 	probed  chan string // peers
 }
 
-// connect joins as a host, if that was not done, and keeps a stream.
-func (s *service) connect(dir string) *host {
+// connect joins as a host, if that was not done, and keeps a stream; others tell more of it.
+func (s *service) connect(dir string, others ...func(*host)) *host {
 	s.t.Helper()
 	if _, err := remote.ReadIdentity(dir); errors.Is(err, remote.ErrNotJoined) {
 		token := s.token(`{"name": "join", "role": "agent", "host": "h1"}`)
@@ -57,6 +57,9 @@ func (s *service) connect(dir string) *host {
 	h.Probe = func(_ context.Context, q *agents.ProbeQuestion, said func(*agents.ProbeAnswer)) {
 		h.probed <- q.Peer
 		said(&agents.ProbeAnswer{Id: q.Id, State: "done", Result: []byte(`{"peer": "` + q.Peer + `"}`)})
+	}
+	for _, other := range others {
+		other(h)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { h.ended <- h.Run(ctx) }()

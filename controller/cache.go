@@ -140,7 +140,7 @@ func (c *cache) put(d store.Doc) error {
 			if err := d.Into(&i); err != nil {
 				return nil, err
 			}
-			i.Owners = nil // of no concern to a host
+			i.Owners, i.Handed = nil, nil // of no concern to a host
 			return json.Marshal(i)
 		})
 	case kind == store.Collectives && len(name) == 2:

@@ -14,7 +14,9 @@ const (
 	auditKept   = 90 * 24 * time.Hour
 	// revisionsKept is how far back an interface can be rolled back.
 	revisionsKept = 7 * 24 * time.Hour
-	sweepEvery    = time.Hour
+	// formerKept is longer than agents keep their record of what an interface had.
+	formerKept = 8 * 24 * time.Hour
+	sweepEvery = time.Hour
 	// mostSwept goes in one transaction.
 	mostSwept = 50
 )
@@ -40,6 +42,18 @@ func (c *Controller) lead(ctx context.Context, t store.Term) error {
 			sweep(ctx, t, store.Audit, func(d store.Doc) bool {
 				var v store.AuditEntry
 				return d.Into(&v) == nil && now.Sub(v.At) > auditKept
+			}),
+			sweep(ctx, t, store.Former, func(d store.Doc) bool {
+				var v store.Interface
+				if d.Into(&v) != nil {
+					return false
+				}
+				for _, at := range v.Handed {
+					if now.Sub(at) < formerKept {
+						return false
+					}
+				}
+				return true
 			}),
 			t.Compact(ctx, now.Add(-revisionsKept)),
 		} {

@@ -13,6 +13,9 @@ type Interface struct {
 	group.Interface
 	// Owners are tenants by group, "out/web/shop": what is in the group is the tenant's.
 	Owners map[string]string `json:"owners,omitempty"`
+	// Handed is when a group went from one owner to another, or was removed, as far as there may be a
+	// record of what it had before.
+	Handed map[string]time.Time `json:"handed,omitempty"`
 	// Connections that were put in groups, by name ("tcp 10.0.0.1:443 10.0.0.2:55000").
 	Connections map[string]Connection `json:"connections,omitempty"`
 }
@@ -33,6 +36,19 @@ func (i *Interface) Owner(direction, path string) string {
 		}
 	}
 	return ""
+}
+
+// OwnedSince is from when on whose a group is has had it; the zero time is that nobody else is known.
+func (i *Interface) OwnedSince(direction, path string) (since time.Time) {
+	for at := path; at != ""; at, _ = group.Split(at) {
+		if t := i.Handed[direction+"/"+at]; t.After(since) {
+			since = t
+		}
+		if _, ok := i.Owners[direction+"/"+at]; ok {
+			break
+		}
+	}
+	return since
 }
 
 // Own says whose a group is; "" is that nobody is named for it.
@@ -69,7 +85,7 @@ func (i *Interface) Direction(name string) *group.Direction {
 func (i *Interface) Clone() *Interface {
 	c := *i
 	c.Out, c.In = i.Out.Clone(), i.In.Clone()
-	c.Owners = cloneMap(i.Owners)
+	c.Owners, c.Handed = cloneMap(i.Owners), cloneMap(i.Handed)
 	c.Connections = cloneMap(i.Connections)
 	return &c
 }

@@ -13,6 +13,7 @@ const (
 	Tenants     = "tenants"
 	Hosts       = "hosts"
 	Interfaces  = "interfaces"
+	Former      = "former" // interfaces that were given back: whose their groups were is of the past
 	Collectives = "collectives"
 	Policies    = "policies"
 	Tokens      = "tokens"

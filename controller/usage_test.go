@@ -1,0 +1,141 @@
+package controller_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/api/agents"
+	"headgate/store"
+)
+
+const usage = "/v1/usage?since=2026-01-01T00:00:00Z"
+
+// A tenant whose groups are on devices that a pattern takes in sees what these carry, on each. A device
+// with a document of its own is not one of them.
+func TestPatterns(t *testing.T) {
+	s := start(t)
+	a, b := s.twoTenants()
+	s.must(200, "PUT", "/v1/hosts/h1/interfaces/veth*", shared)
+	s.must(200, "PUT", "/v1/hosts/h1/interfaces/veth7", strings.NewReplacer(`"tenant": "a"`, `"tenant": "b"`, `"tenant": "b"`, `"tenant": "a"`).Replace(shared))
+	h := s.connect(t.TempDir(), func(h *host) {
+		h.Report = func() *agents.Report {
+			out := &agents.Report{AtNs: time.Now().UnixNano()}
+			for _, dev := range []string{"veth12", "veth7"} {
+				out.Devices = append(out.Devices, &agents.DeviceReport{Dev: dev, Names: []string{"out/a", "out/b"}, GuaranteeBps: []uint64{1, 1}, Bytes: []uint64{5, 5}})
+			}
+			return out
+		}
+		h.Usage = func(q *agents.UsageQuestion) *agents.UsageAnswer {
+			return &agents.UsageAnswer{Id: q.Id, Rows: []*agents.Usage{
+				{Dev: "veth12", Group: "out/a", DeliveredBytes: 1}, {Dev: "veth12", Group: "out/b", DeliveredBytes: 2},
+				{Dev: "veth7", Group: "out/a", DeliveredBytes: 3}, {Dev: "veth7", Group: "out/b", DeliveredBytes: 4}}}
+		}
+	})
+	h.wait(t)
+	for until := time.Now().Add(10 * time.Second); !strings.Contains(s.must(200, "GET", "/v1/hosts/h1", "").text, `"connected":true`) || len(s.rows(s.operator, "/v1/hosts/h1/rates")) == 0; {
+		if time.Sleep(50 * time.Millisecond); time.Now().After(until) {
+			t.Fatal("there are no rates")
+		}
+	}
+	for token, want := range map[string]string{a: "veth12 a, veth7 b", b: "veth12 b, veth7 a"} {
+		for _, path := range []string{"/v1/hosts/h1/rates", usage} {
+			if got := strings.Join(s.rows(token, path), ", "); got != want {
+				t.Errorf("%s: %s, want %s", path, got, want)
+			}
+		}
+	}
+}
+
+// rows are the devices and groups of an answer.
+func (s *service) rows(token, path string) (out []string) {
+	s.t.Helper()
+	var all struct {
+		Items []struct{ Dev, Group string }
+	}
+	s.mustAs(token, 200, "GET", path, "").into(s.t, &all)
+	for _, i := range all.Items {
+		out = append(out, i.Dev+" "+i.Group)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// What a group had is for whose it was: the next owner reads from when on it is its own. Nobody asks
+// agents for more than they can have.
+func TestUsageOfOwners(t *testing.T) {
+	s := start(t)
+	a, b := s.twoTenants()
+	oldest := make(chan int64, 100)
+	h := s.connect(t.TempDir(), func(h *host) {
+		h.Usage = func(q *agents.UsageQuestion) *agents.UsageAnswer {
+			oldest <- q.Since
+			took := uint64(q.Until - q.Since)
+			return &agents.UsageAnswer{Id: q.Id, Rows: []*agents.Usage{{Dev: "eth0", Group: "out/a", Seconds: took}, {Dev: "eth0", Group: "out/b", Seconds: took}}}
+		}
+	})
+	h.wait(t)
+	type rows struct {
+		Items []struct {
+			Group, Tenant string
+			Seconds       int64
+		}
+	}
+	read := func(token string) (out rows) {
+		t.Helper()
+		s.mustAs(token, 200, "GET", "/v1/usage?since=0001-01-01T00:00:00Z&until=9999-01-01T00:00:00Z", "").into(t, &out)
+		return out
+	}
+	const week, hour = 8 * 24 * 3600, 3600
+	if got := read(a); len(got.Items) != 1 || got.Items[0].Group != "a" || got.Items[0].Seconds < week-5 || got.Items[0].Seconds > week+5 {
+		t.Fatalf("a had %+v", got)
+	}
+	if since := <-oldest; since < time.Now().Unix()-week-5 {
+		t.Errorf("an agent is asked since %v", time.Unix(since, 0))
+	}
+	// The operator gives a's group to b.
+	s.must(200, "PATCH", group("a"), `{"tenant": "b"}`, "Content-Type", "application/merge-patch+json")
+	if got := read(b); len(got.Items) != 1 || got.Items[0].Group != "b" {
+		t.Errorf("just then b had %+v", got)
+	}
+	if got := read(a); len(got.Items) != 0 {
+		t.Errorf("a had %+v", got)
+	}
+	if got := read(s.operator); len(got.Items) != 2 || got.Items[0].Tenant != "" || got.Items[1].Tenant != "b" {
+		t.Errorf("the operator is told of %+v", got)
+	}
+	// As it is an hour later.
+	key := store.Key(store.Interfaces, "h1", "eth0")
+	if _, err := s.store.Do(t.Context(), key, func(tx *store.Tx) error {
+		var i store.Interface
+		if _, _, err := tx.Get(key, &i); err != nil {
+			return err
+		}
+		if len(i.Handed) != 1 {
+			t.Errorf("handed over are %v", i.Handed)
+		}
+		i.Handed["out/a"] = i.Handed["out/a"].Add(-time.Hour)
+		return tx.Put(key, i)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	got := read(b)
+	if len(got.Items) != 2 || got.Items[0].Seconds > hour || got.Items[0].Seconds < hour-65 || got.Items[1].Seconds < week-5 {
+		t.Errorf("an hour later b had %+v", got)
+	}
+	// Removed and made again it is not a's of before.
+	s.must(204, "DELETE", group("b"), "")
+	s.must(200, "PUT", group("b"), `{"guarantee": "20%", "tenant": "a", "match": [{"dst": ["10.2.0.0/16"]}]}`)
+	if got := read(a); len(got.Items) != 0 {
+		t.Errorf("with b's group a had %+v", got)
+	}
+	// As little as with all of the interface.
+	s.must(204, "DELETE", "/v1/hosts/h1/interfaces/eth0", "")
+	s.must(200, "PUT", "/v1/hosts/h1/interfaces/eth0", shared)
+	for _, token := range []string{a, b} {
+		if got := read(token); len(got.Items) != 0 {
+			t.Errorf("with an interface that was given back somebody had %+v", got)
+		}
+	}
+}
