@@ -368,7 +368,8 @@ func (s *Server) DeleteInterface(w http.ResponseWriter, r *http.Request, host, d
 	})
 }
 
-// RollBack makes an interface what it was.
+// RollBack makes an interface what it was. Connections stay as they are now, where their groups are
+// there.
 func (s *Server) RollBack(w http.ResponseWriter, r *http.Request, host, dev string, _ RollBackParams) {
 	to, err := body[struct {
 		Revision int64 `json:"revision"`
@@ -383,6 +384,9 @@ func (s *Server) RollBack(w http.ResponseWriter, r *http.Request, host, dev stri
 		return
 	}
 	s.change(w, r, ledger(host, dev), func(c *call) (answer, error) {
+		if err := c.host(host); err != nil {
+			return answer{}, err
+		}
 		before, there, err := c.interfaceAt(host, dev)
 		if err != nil {
 			return answer{}, err
@@ -390,6 +394,8 @@ func (s *Server) RollBack(w http.ResponseWriter, r *http.Request, host, dev stri
 		if err := c.matchesInterface(before, there); err != nil {
 			return answer{}, err
 		}
-		return c.putInterface(host, was.Clone())
+		next := was.Clone()
+		next.Connections = stay(before.Connections, next) // those of then are over
+		return c.putInterface(host, next)
 	})
 }

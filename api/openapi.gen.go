@@ -1365,14 +1365,14 @@ type ClientInterface interface {
 	// Corresponds with GET /v1/hosts/{host}/interfaces/{dev}/history (the `ListHistory` operationId).
 	ListHistory(ctx context.Context, host PathHost, dev PathDev, params *ListHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// RollBackWithBody Make an interface what it was at a revision
+	// RollBackWithBody Make an interface what it was at a revision, but for the connections
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /v1/hosts/{host}/interfaces/{dev}/rollback (the `RollBack` operationId).
 	RollBackWithBody(ctx context.Context, host PathHost, dev PathDev, params *RollBackParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// RollBack Make an interface what it was at a revision
+	// RollBack Make an interface what it was at a revision, but for the connections
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1981,7 +1981,7 @@ func (c *Client) ListHistory(ctx context.Context, host PathHost, dev PathDev, pa
 	return c.Client.Do(req)
 }
 
-// RollBackWithBody Make an interface what it was at a revision
+// RollBackWithBody Make an interface what it was at a revision, but for the connections
 //
 // Takes any type of body and a specified content type.
 //
@@ -1998,7 +1998,7 @@ func (c *Client) RollBackWithBody(ctx context.Context, host PathHost, dev PathDe
 	return c.Client.Do(req)
 }
 
-// RollBack Make an interface what it was at a revision
+// RollBack Make an interface what it was at a revision, but for the connections
 //
 // Takes a body of the `application/json` content type.
 //
@@ -5799,14 +5799,14 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v1/hosts/{host}/interfaces/{dev}/history (the `ListHistory` operationId).
 	ListHistoryWithResponse(ctx context.Context, host PathHost, dev PathDev, params *ListHistoryParams, reqEditors ...RequestEditorFn) (*ListHistoryResponse, error)
 
-	// RollBackWithBodyWithResponse Make an interface what it was at a revision
+	// RollBackWithBodyWithResponse Make an interface what it was at a revision, but for the connections
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/hosts/{host}/interfaces/{dev}/rollback (the `RollBack` operationId).
 	RollBackWithBodyWithResponse(ctx context.Context, host PathHost, dev PathDev, params *RollBackParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RollBackResponse, error)
 
-	// RollBackWithResponse Make an interface what it was at a revision
+	// RollBackWithResponse Make an interface what it was at a revision, but for the connections
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8391,7 +8391,7 @@ func (c *ClientWithResponses) ListHistoryWithResponse(ctx context.Context, host 
 	return ParseListHistoryResponse(rsp)
 }
 
-// RollBackWithBodyWithResponse Make an interface what it was at a revision
+// RollBackWithBodyWithResponse Make an interface what it was at a revision, but for the connections
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -8404,7 +8404,7 @@ func (c *ClientWithResponses) RollBackWithBodyWithResponse(ctx context.Context, 
 	return ParseRollBackResponse(rsp)
 }
 
-// RollBackWithResponse Make an interface what it was at a revision
+// RollBackWithResponse Make an interface what it was at a revision, but for the connections
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10364,7 +10364,7 @@ type ServerInterface interface {
 	// ListHistory Who changed an interface, newest first, as far back as is remembered
 	// (GET /v1/hosts/{host}/interfaces/{dev}/history)
 	ListHistory(w http.ResponseWriter, r *http.Request, host PathHost, dev PathDev, params ListHistoryParams)
-	// RollBack Make an interface what it was at a revision
+	// RollBack Make an interface what it was at a revision, but for the connections
 	// (POST /v1/hosts/{host}/interfaces/{dev}/rollback)
 	RollBack(w http.ResponseWriter, r *http.Request, host PathHost, dev PathDev, params RollBackParams)
 	// ListGroups The groups of a direction that one may see, parents first

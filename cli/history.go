@@ -92,8 +92,9 @@ func rollbackCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rollback --host HOST --dev DEV --to REVISION",
 		Short: "Make an interface of a service's host what it was",
-		Long: `Rollback makes an interface what it was at a revision of "headgate history", with all groups
-and connections on it. It is checked as any change is, and is itself one that can be rolled back.`,
+		Long: `Rollback makes an interface what it was at a revision of "headgate history", with all groups on
+it. Connections that are assigned now stay where they are, if their group is there then; those of
+that time do not come back. It is checked as any change is, and is itself one that can be rolled back.`,
 		Example: `  headgate history --host web1 --dev eth0
   headgate rollback --host web1 --dev eth0 --to 4711`,
 		Args: cobra.NoArgs,

@@ -185,6 +185,19 @@ func TestHistory(t *testing.T) {
 	}
 	s.mustAs(a, 404, "GET", group("a/rest"), "")
 
+	// Connections are those of now.
+	conn := func(port string) string {
+		return "/v1/hosts/h1/interfaces/eth0/connections/tcp%2010.0.0.1:" + port + "%2010.1.0.2:55000"
+	}
+	s.mustAs(a, 200, "PUT", conn("443"), `{"group": "a"}`)
+	s.must(200, "GET", "/v1/hosts/h1/interfaces/eth0/history?limit=1", "").into(t, &h)
+	s.mustAs(a, 204, "DELETE", conn("443"), "")
+	s.mustAs(a, 200, "PUT", conn("444"), `{"group": "a"}`)
+	s.must(200, "POST", "/v1/hosts/h1/interfaces/eth0/rollback", `{"revision": `+itoa(h.Items[0].Revision)+`}`)
+	if now := s.must(200, "GET", "/v1/hosts/h1/interfaces/eth0/connections", ""); strings.Contains(now.text, ":443") || !strings.Contains(now.text, ":444") {
+		t.Errorf("rolled back its connections are %s", now.text)
+	}
+
 	// A file is a change of the devices that it names, and of no other.
 	s.must(200, "PUT", "/v1/hosts/h1/policy", `{"text": "kind: Interface\ndev: eth1\nout: {limit: 1Mbit, groups: [{name: all, default: true}]}\n"}`)
 	count := func(dev string, want int) {
@@ -194,7 +207,7 @@ func TestHistory(t *testing.T) {
 			t.Errorf("of %s on record are %+v", dev, h)
 		}
 	}
-	count("eth0", 4)
+	count("eth0", 8)
 	count("eth1", 1)
 	// What was given back can be had again.
 	made := h.Items[0].Revision
@@ -203,6 +216,11 @@ func TestHistory(t *testing.T) {
 	s.must(200, "POST", "/v1/hosts/h1/interfaces/eth1/rollback", `{"revision": `+itoa(made)+`}`)
 	s.must(200, "GET", "/v1/hosts/h1/interfaces/eth1", "")
 	s.must(404, "GET", "/v1/hosts/h1/interfaces/eth2/history", "")
+	// But not of a host that is gone.
+	s.must(204, "DELETE", "/v1/hosts/h1/interfaces/eth0", "")
+	s.must(204, "DELETE", "/v1/hosts/h1/interfaces/eth1", "")
+	s.must(204, "DELETE", "/v1/hosts/h1", "")
+	s.must(404, "POST", "/v1/hosts/h1/interfaces/eth1/rollback", `{"revision": `+itoa(made)+`}`)
 }
 
 // A host's ETag is that of what it is meant to be, by which it is changed.
