@@ -182,15 +182,36 @@ func findLogin(server string) (login, error) {
 	if err != nil {
 		return login{}, err
 	}
+	return all.find(server)
+}
+
+// find is a login by its profile or, if there is one of that URL alone, by that; the newest is meant
+// before others of the same URL.
+func (all logins) find(server string) (login, error) {
 	if server == "" {
 		server = all.Newest
 	}
+	if l, ok := all.Profiles[server]; ok {
+		return l, nil
+	}
+	at := strings.TrimSuffix(server, "/")
+	if l := all.Profiles[all.Newest]; l.URL != "" && l.URL == at {
+		return l, nil
+	}
+	var names []string
 	for name, l := range all.Profiles {
-		if name == server || l.URL == strings.TrimSuffix(server, "/") {
-			return l, nil
+		if l.URL == at {
+			names = append(names, name)
 		}
 	}
-	return login{}, fmt.Errorf("there is no login for %q: run \"headgate login URL\" first", server)
+	slices.Sort(names)
+	switch len(names) {
+	case 0:
+		return login{}, fmt.Errorf("there is no login for %q: run \"headgate login URL\" first", server)
+	case 1:
+		return all.Profiles[names[0]], nil
+	}
+	return login{}, fmt.Errorf("several logins are for %s: write one of their profiles instead: %s", at, strings.Join(names, ", "))
 }
 
 // asked is what a service answers: the value, or the reason as an error.

@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+)
+
+// A login is found by its name before others of its URL, and none is taken by chance.
+func TestFindLogin(t *testing.T) {
+	const one, two = "https://10.0.0.1:8420", "https://10.0.0.2:8420"
+	all := logins{Newest: "shop", Profiles: map[string]login{
+		"default": {URL: one, Token: "operator"}, "shop": {URL: one, Token: "shop"},
+		"a": {URL: two, Token: "a"}, "b": {URL: two, Token: "b"}, two: {URL: "https://10.0.0.3:8420", Token: "named"},
+	}}
+	older := logins{Newest: "away", Profiles: map[string]login{"b": {URL: two, Token: "b"}, "a": {URL: two, Token: "a"}, "c": {URL: one, Token: "c"}}}
+	for _, c := range []struct {
+		all                 logins
+		server, token, want string
+	}{
+		{all, "", "shop", ""},
+		{all, "default", "operator", ""},
+		{all, one, "shop", ""},
+		{all, one + "/", "shop", ""},
+		{all, two, "named", ""},
+		{older, one, "c", ""},
+		{older, two, "", "write one of their profiles instead: a, b"},
+		{older, "", "", `no login for "away"`},
+		{logins{}, "", "", `no login for ""`},
+	} {
+		for range 20 { // maps have no order
+			l, err := c.all.find(c.server)
+			if l.Token != c.token || (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("%q: %+v, %v, want %q %q", c.server, l, err, c.token, c.want)
+			}
+		}
+	}
+}
