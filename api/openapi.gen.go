@@ -1252,14 +1252,14 @@ type ClientInterface interface {
 	// Corresponds with PUT /v1/hosts/{host} (the `PutHost` operationId).
 	PutHost(ctx context.Context, host PathHost, params *PutHostParams, body PutHostJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// SignCertificateWithBody An agent's certificate, for a token that is good for it once, or for the one before
+	// SignCertificateWithBody An agent's certificate, for a token that is good for it once
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /v1/hosts/{host}/certificate (the `SignCertificate` operationId).
 	SignCertificateWithBody(ctx context.Context, host PathHost, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// SignCertificate An agent's certificate, for a token that is good for it once, or for the one before
+	// SignCertificate An agent's certificate, for a token that is good for it once
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1688,7 +1688,7 @@ func (c *Client) PutHost(ctx context.Context, host PathHost, params *PutHostPara
 	return c.Client.Do(req)
 }
 
-// SignCertificateWithBody An agent's certificate, for a token that is good for it once, or for the one before
+// SignCertificateWithBody An agent's certificate, for a token that is good for it once
 //
 // Takes any type of body and a specified content type.
 //
@@ -1705,7 +1705,7 @@ func (c *Client) SignCertificateWithBody(ctx context.Context, host PathHost, con
 	return c.Client.Do(req)
 }
 
-// SignCertificate An agent's certificate, for a token that is good for it once, or for the one before
+// SignCertificate An agent's certificate, for a token that is good for it once
 //
 // Takes a body of the `application/json` content type.
 //
@@ -5666,14 +5666,14 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PUT /v1/hosts/{host} (the `PutHost` operationId).
 	PutHostWithResponse(ctx context.Context, host PathHost, params *PutHostParams, body PutHostJSONRequestBody, reqEditors ...RequestEditorFn) (*PutHostResponse, error)
 
-	// SignCertificateWithBodyWithResponse An agent's certificate, for a token that is good for it once, or for the one before
+	// SignCertificateWithBodyWithResponse An agent's certificate, for a token that is good for it once
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/hosts/{host}/certificate (the `SignCertificate` operationId).
 	SignCertificateWithBodyWithResponse(ctx context.Context, host PathHost, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SignCertificateResponse, error)
 
-	// SignCertificateWithResponse An agent's certificate, for a token that is good for it once, or for the one before
+	// SignCertificateWithResponse An agent's certificate, for a token that is good for it once
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8150,7 +8150,7 @@ func (c *ClientWithResponses) PutHostWithResponse(ctx context.Context, host Path
 	return ParsePutHostResponse(rsp)
 }
 
-// SignCertificateWithBodyWithResponse An agent's certificate, for a token that is good for it once, or for the one before
+// SignCertificateWithBodyWithResponse An agent's certificate, for a token that is good for it once
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -8163,7 +8163,7 @@ func (c *ClientWithResponses) SignCertificateWithBodyWithResponse(ctx context.Co
 	return ParseSignCertificateResponse(rsp)
 }
 
-// SignCertificateWithResponse An agent's certificate, for a token that is good for it once, or for the one before
+// SignCertificateWithResponse An agent's certificate, for a token that is good for it once
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10322,7 +10322,7 @@ type ServerInterface interface {
 	// PutHost Make or change a host
 	// (PUT /v1/hosts/{host})
 	PutHost(w http.ResponseWriter, r *http.Request, host PathHost, params PutHostParams)
-	// SignCertificate An agent's certificate, for a token that is good for it once, or for the one before
+	// SignCertificate An agent's certificate, for a token that is good for it once
 	// (POST /v1/hosts/{host}/certificate)
 	SignCertificate(w http.ResponseWriter, r *http.Request, host PathHost)
 	// ListCollectiveStates What a host's sets are doing, and why one does nothing

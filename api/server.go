@@ -71,7 +71,7 @@ type Agents interface {
 	Probed(host, id string) (Probe, bool)
 }
 
-// Handler serves the API, and its specification at /v1/openapi.yaml.
+// Handler serves the API.
 func (s *Server) Handler() (http.Handler, error) {
 	spec, err := openapi3.NewLoader().LoadFromData(specification)
 	if err != nil {
@@ -148,7 +148,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, path string, item
 	most := int64(mostBody)
 	if slices.Contains(large, operation.OperationID) {
 		most = largeBody
-		// Not all that serve can be told (a test's), and then nobody waits for less.
+		// If it cannot be set the one that holds for all requests stays.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(largeWithin))
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, most)
