@@ -31,11 +31,48 @@ type intentText struct {
 	Interfaces map[string]document `json:"interfaces"`
 	// Collectives are documents of files, by name.
 	Collectives map[string]string `json:"collectives,omitempty"`
+	// Sound are the last of those in Collectives that are of no use to this version, which were.
+	Sound map[string]string `json:"sound,omitempty"`
 }
 
 type document struct {
 	Revision int64           `json:"revision"`
 	Document json.RawMessage `json:"document"`
+	// Sound is the last document that was of use to this version, if this one is not.
+	Sound *document `json:"sound,omitempty"`
+}
+
+// wanted is what the document says.
+func (d *document) wanted() (w Wanted, err error) {
+	var doc store.Interface
+	if err := json.Unmarshal(d.Document, &doc); err != nil {
+		return w, err
+	}
+	resolved, problems := doc.Resolve()
+	if len(problems) > 0 {
+		return w, problems[0]
+	}
+	return Wanted{config.Interface{Resolved: resolved, File: Source, Line: int(d.Revision)}, doc.Connections}, nil
+}
+
+// sound is the document itself if it is of use, or the last one that was; nil if there is none.
+func (d *document) sound() *document {
+	if _, err := d.wanted(); err != nil {
+		return d.Sound
+	}
+	return &document{Revision: d.Revision, Document: d.Document}
+}
+
+// policy is what the document of a set says.
+func policy(name, text string) (p collective.Policy, err error) {
+	set, err := config.Parse(name, []byte(text))
+	if err != nil {
+		return p, err
+	}
+	if len(set.Collectives) != 1 {
+		return p, errors.New("its document is not one set of connections")
+	}
+	return set.Collectives[0].Policy, nil
 }
 
 const intentFile = "intent.json"
@@ -64,13 +101,17 @@ func (i *Intent) Obey(d *agents.Desired) (changed bool, err error) {
 	if epoch < i.text.Epoch || epoch == i.text.Epoch && revision < i.text.Revision {
 		return false, fmt.Errorf("%w: it says %d/%d, and %d/%d was", ErrOld, epoch, revision, i.text.Epoch, i.text.Revision)
 	}
-	next := intentText{Epoch: epoch, Revision: revision, Interfaces: map[string]document{}, Collectives: map[string]string{}}
+	next := intentText{Epoch: epoch, Revision: revision, Interfaces: map[string]document{}, Collectives: map[string]string{}, Sound: map[string]string{}}
 	for _, one := range d.Interfaces {
 		have, there := i.text.Interfaces[one.Dev]
 		switch {
 		case len(one.Document) > 0:
 			changed = changed || !there || have.Revision != one.Revision
-			next.Interfaces[one.Dev] = document{one.Revision, json.RawMessage(one.Document)}
+			fresh := document{Revision: one.Revision, Document: json.RawMessage(one.Document)}
+			if there && fresh.sound() == nil {
+				fresh.Sound = have.sound()
+			}
+			next.Interfaces[one.Dev] = fresh
 		case there && have.Revision == one.Revision:
 			next.Interfaces[one.Dev] = have
 		default:
@@ -78,8 +119,17 @@ func (i *Intent) Obey(d *agents.Desired) (changed bool, err error) {
 		}
 	}
 	for _, c := range d.Collectives {
-		changed = changed || i.text.Collectives[c.Name] != c.Text
+		have, there := i.text.Collectives[c.Name]
+		changed = changed || have != c.Text
 		next.Collectives[c.Name] = c.Text
+		if _, err := policy(c.Name, c.Text); err == nil || !there {
+			continue
+		}
+		if _, err := policy(c.Name, have); err == nil {
+			next.Sound[c.Name] = have
+		} else if sound, ok := i.text.Sound[c.Name]; ok {
+			next.Sound[c.Name] = sound
+		}
 	}
 	changed = changed || len(next.Interfaces) != len(i.text.Interfaces) || len(next.Collectives) != len(i.text.Collectives)
 	if err := writeFile(filepath.Join(i.dir, intentFile), next); err != nil {
@@ -107,48 +157,60 @@ func (i *Intent) Revisions() map[string]int64 {
 	return out
 }
 
-// Interfaces are the documents, in the order of their devices; one that cannot be read, or does
-// not fit this version, is left out and told of.
+// Interfaces are the documents, in the order of their devices. One that cannot be read, or does
+// not fit this version, is told of, and the last that did stays in its place: what a newer
+// controller says in words that are not known here takes nothing away.
 func (i *Intent) Interfaces() (out []Wanted, troubles map[string]error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	troubles = map[string]error{}
 	for dev, d := range i.text.Interfaces {
-		var doc store.Interface
-		if err := json.Unmarshal(d.Document, &doc); err != nil {
-			troubles[dev] = err
-			continue
+		w, err := d.wanted()
+		if err != nil {
+			why := err
+			if d.Sound != nil { // which may have been of use to another version alone
+				w, err = d.Sound.wanted()
+			}
+			troubles[dev] = unusable(why, err == nil)
+			if err != nil {
+				continue
+			}
 		}
-		resolved, problems := doc.Resolve()
-		if len(problems) > 0 {
-			troubles[dev] = problems[0]
-			continue
-		}
-		out = append(out, Wanted{config.Interface{Resolved: resolved, File: Source, Line: int(d.Revision)}, doc.Connections})
+		out = append(out, w)
 	}
 	slices.SortFunc(out, func(a, b Wanted) int { return cmp.Compare(a.Dev, b.Dev) })
 	return out, troubles
 }
 
-// Collectives are the sets, in order (config.Orderly); one that cannot be read, or does not fit
-// this version, is left out and told of.
+// Collectives are the sets, in order (config.Orderly); what is of no use is as with Interfaces.
 func (i *Intent) Collectives() (out []collective.Policy, troubles map[string]error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	troubles = map[string]error{}
 	for name, text := range i.text.Collectives {
-		set, err := config.Parse(name, []byte(text))
-		switch {
-		case err != nil:
-			troubles[name] = err
-		case len(set.Collectives) != 1:
-			troubles[name] = errors.New("its document is not one set of connections")
-		default:
-			out = append(out, set.Collectives[0].Policy)
+		p, err := policy(name, text)
+		if err != nil {
+			why := err
+			if sound, ok := i.text.Sound[name]; ok {
+				p, err = policy(name, sound)
+			}
+			troubles[name] = unusable(why, err == nil)
+			if err != nil {
+				continue
+			}
 		}
+		out = append(out, p)
 	}
 	config.Orderly(out)
 	return out, troubles
+}
+
+// unusable says why a document is of no use.
+func unusable(err error, sound bool) error {
+	if sound {
+		return fmt.Errorf("what was wanted before stays, because this version of the agent cannot use what is wanted now: upgrade it if the controller is newer: %w", err)
+	}
+	return fmt.Errorf("this version of the agent cannot use what is wanted: upgrade it if the controller is newer: %w", err)
 }
 
 // Source is the file that the controller's interfaces are said to be from.
