@@ -2,10 +2,12 @@ package record
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -219,10 +221,23 @@ func (r *Record) forget() {
 }
 
 // Usage is what each group of each device had from one time to another, by whole minutes; the
-// current one is in it as far as it is.
+// current one is in it as far as it is. What nobody keeps that long, or is to come, is not looked for.
 func (r *Record) Usage(since, until time.Time) (map[string]map[string]Usage, error) {
+	// Files are read without the lock, because whoever meters does not wait. A minute that is over
+	// meanwhile is in its file, or here; where it is in both, the file's is read, which is whole.
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	now := current{Minute: r.now.Minute, At: r.now.At, Usage: map[string]map[string]Usage{}}
+	for dev, groups := range r.now.Usage {
+		now.Usage[dev] = maps.Clone(groups)
+	}
+	r.mu.Unlock()
+	newest := cmp.Or(now.At, time.Now())
+	if oldest := newest.Add(-kept - 24*time.Hour); since.Before(oldest) {
+		since = oldest
+	}
+	if until.After(newest) {
+		until = newest
+	}
 	from, to := since.Unix()/60, until.Unix()/60
 	out := map[string]map[string]Usage{}
 	seen := map[string]bool{}
@@ -248,8 +263,8 @@ func (r *Record) Usage(since, until time.Time) (map[string]map[string]Usage, err
 			return nil, err
 		}
 	}
-	for dev, groups := range r.now.Usage {
-		add(line{r.now.Minute, dev, groups})
+	for dev, groups := range now.Usage {
+		add(line{now.Minute, dev, groups})
 	}
 	return out, nil
 }
