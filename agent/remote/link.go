@@ -59,6 +59,7 @@ type Link struct {
 	Sets  func(q *agents.SetsQuestion) *agents.SetsAnswer
 	Probe func(ctx context.Context, q *agents.ProbeQuestion, said func(*agents.ProbeAnswer))
 
+	reading     sync.Mutex // of the record: one question at a time
 	mu          sync.Mutex
 	enforced    *agents.Enforced
 	setTroubles map[string]string
@@ -272,10 +273,18 @@ func (s *session) receive(ctx context.Context, end context.CancelCauseFunc) erro
 			default:
 			}
 		case *agents.ToAgent_Usage:
-			go s.answer(ctx, &agents.FromAgent{Message: &agents.FromAgent_Usage{Usage: s.Usage(m.Usage)}})
+			go func() {
+				s.reading.Lock()
+				defer s.reading.Unlock()
+				if ctx.Err() == nil {
+					s.answer(ctx, &agents.FromAgent{Message: &agents.FromAgent_Usage{Usage: s.Usage(m.Usage)}})
+				}
+			}()
 		case *agents.ToAgent_Sets:
 			if s.Sets != nil {
-				go s.answer(ctx, &agents.FromAgent{Message: &agents.FromAgent_Sets{Sets: s.Sets(m.Sets)}})
+				go func() {
+					s.answer(ctx, &agents.FromAgent{Message: &agents.FromAgent_Sets{Sets: s.Sets(m.Sets)}})
+				}()
 			}
 		case *agents.ToAgent_Probe:
 			go s.Probe(ctx, m.Probe, func(a *agents.ProbeAnswer) {
