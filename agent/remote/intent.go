@@ -26,6 +26,8 @@ type Intent struct {
 
 // intentText is what is in the file.
 type intentText struct {
+	// Service is the hash of the authority of whoever said it.
+	Service    string              `json:"service,omitempty"`
 	Epoch      uint64              `json:"epoch"`
 	Revision   int64               `json:"revision"`
 	Interfaces map[string]document `json:"interfaces"`
@@ -101,7 +103,7 @@ func (i *Intent) Obey(d *agents.Desired) (changed bool, err error) {
 	if epoch < i.text.Epoch || epoch == i.text.Epoch && revision < i.text.Revision {
 		return false, fmt.Errorf("%w: it says %d/%d, and %d/%d was", ErrOld, epoch, revision, i.text.Epoch, i.text.Revision)
 	}
-	next := intentText{Epoch: epoch, Revision: revision, Interfaces: map[string]document{}, Collectives: map[string]string{}, Sound: map[string]string{}}
+	next := intentText{Service: i.text.Service, Epoch: epoch, Revision: revision, Interfaces: map[string]document{}, Collectives: map[string]string{}, Sound: map[string]string{}}
 	for _, one := range d.Interfaces {
 		have, there := i.text.Interfaces[one.Dev]
 		switch {
@@ -139,6 +141,22 @@ func (i *Intent) Obey(d *agents.Desired) (changed bool, err error) {
 	return changed, nil
 }
 
+// serve says of which service the controllers are that are obeyed from now on, by the hash of its
+// authority. What another one has said stays until this one says something, but its numbers mean
+// nothing here: they put nothing in order, and no document is known by them.
+func (i *Intent) serve(authority string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.text.Service != "" && i.text.Service != authority { // "" is of an agent of an earlier version
+		i.text.Epoch, i.text.Revision = 0, 0
+		for dev, d := range i.text.Interfaces {
+			d.Revision = 0
+			i.text.Interfaces[dev] = d
+		}
+	}
+	i.text.Service = authority
+}
+
 // Fence is the newest that was obeyed.
 func (i *Intent) Fence() *agents.Fence {
 	i.mu.Lock()
@@ -152,7 +170,9 @@ func (i *Intent) Revisions() map[string]int64 {
 	defer i.mu.Unlock()
 	out := map[string]int64{}
 	for dev, d := range i.text.Interfaces {
-		out[dev] = d.Revision
+		if d.Revision > 0 { // else it is another service's
+			out[dev] = d.Revision
+		}
 	}
 	return out
 }

@@ -152,6 +152,11 @@ func (l *Link) once(ctx context.Context, id Identity, at string) error {
 	if err != nil {
 		return err
 	}
+	authority, err := pki.Certificate(id.Authority)
+	if err != nil {
+		return err
+	}
+	l.Intent.serve(pki.Hash(authority))
 	options := []grpc.DialOption{grpc.WithTransportCredentials(credentials.NewTLS(tls)),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: dialPatience}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: aliveEvery, Timeout: aliveWithin, PermitWithoutStream: true}),

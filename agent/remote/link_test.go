@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -41,5 +42,53 @@ func TestUsageHoldsNothingUp(t *testing.T) {
 	}
 	if most.Load() != 1 {
 		t.Errorf("the record is read for %d questions at a time", most.Load())
+	}
+}
+
+// A host that joins another service obeys that one, whose numbers are lower or by chance the same,
+// whether its agent runs meanwhile or is started again; until then it has what it had.
+func TestAnotherService(t *testing.T) {
+	for _, restarted := range []bool{false, true} {
+		first, second, dir := newController(t), newController(t), t.TempDir()
+		first.join(t, dir, time.Hour)
+		a := start(t, dir, nil)
+		within(t, "it comes", 10*time.Second, first.hello)
+		first.say <- desired(7, 500, eth0(5, limited("10Mbit")))
+		within(t, "it obeys", 5*time.Second, a.changed)
+		second.join(t, dir, time.Hour)
+		if restarted {
+			a.stop()
+			a = start(t, dir, nil)
+		} else {
+			first.stop()
+		}
+		h := within(t, "it comes to the other service", 20*time.Second, second.hello)
+		if h.Fence.Epoch != 0 || h.Fence.Revision != 0 || len(h.Interfaces) != 0 {
+			t.Errorf("restarted %v: it has %v of the other service", restarted, h)
+		}
+		limit := func() string {
+			all, _ := a.Intent.Interfaces()
+			if len(all) != 1 {
+				t.Fatalf("restarted %v: it has %+v", restarted, all)
+			}
+			return all[0].OutTree.Limit.String()
+		}
+		if limit() != "10Mbit" {
+			t.Errorf("restarted %v: at first it has %s", restarted, limit())
+		}
+		second.say <- desired(1, 6, eth0(5, limited("20Mbit")))
+		within(t, "it obeys the other service", 5*time.Second, a.changed)
+		if limit() != "20Mbit" {
+			t.Errorf("restarted %v: then it has %s", restarted, limit())
+		}
+		// Of the same service what is behind is refused as ever.
+		again, err := OpenIntent(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := again.Obey(desired(1, 5).GetDesired()); !errors.Is(err, ErrOld) {
+			t.Errorf("restarted %v: what is behind: %v", restarted, err)
+		}
+		a.stop()
 	}
 }
