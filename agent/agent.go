@@ -36,8 +36,9 @@ type Agent struct {
 	MeterEvery time.Duration
 	// Meter asks for another MeterEvery, which is not 0.
 	Meter <-chan time.Duration
-	// Told is called after each round with what could not be done, by device; it may be nil.
-	Told func(troubles map[string]string)
+	// Told is called after each round with what is not as it is wanted, by device, and with the
+	// devices on which that is so because of what was applied there by hand; it may be nil.
+	Told func(troubles map[string]string, byHand []string)
 	// Lock keeps other processes from changing shaping meanwhile; Pending are the
 	// devices whose change waits for confirmation.
 	Lock    func() (unlock func(), err error)
@@ -228,6 +229,7 @@ func (a *Agent) step(ctx context.Context) error {
 		if ctx.Err() != nil || time.Now().Before(m.timing.due) {
 			continue
 		}
+		m.trouble, m.byHand = "", false
 		switch err := a.look(m); {
 		case errors.Is(err, shaper.ErrPermission):
 			return err
@@ -238,8 +240,6 @@ func (a *Agent) step(ctx context.Context) error {
 			m.timing.failed(time.Now())
 			m.trouble = err.Error()
 			a.say(m, slog.LevelError, "what the files say cannot be put in force, and is tried again", "error", err)
-		default:
-			m.trouble = ""
 		}
 		if m.want == nil && m.mine == "" {
 			delete(a.devices, index)
@@ -269,18 +269,22 @@ func (a *Agent) read() {
 	a.Metered(time.Now(), states)
 }
 
-// tell says what could not be done.
+// tell says what is not as it is wanted.
 func (a *Agent) tell() {
 	if a.Told == nil {
 		return
 	}
-	troubles := map[string]string{}
+	troubles, byHand := map[string]string{}, []string{}
 	for _, m := range a.devices {
 		if m.trouble != "" {
 			troubles[m.name] = m.trouble
 		}
+		if m.byHand {
+			byHand = append(byHand, m.name)
+		}
 	}
-	a.Told(troubles)
+	slices.Sort(byHand)
+	a.Told(troubles, byHand)
 }
 
 // say logs, but not the same twice in a row about one device.

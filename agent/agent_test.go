@@ -210,12 +210,26 @@ func TestAppliedByHand(t *testing.T) {
 		m.after(time.Hour)
 		m.want(2, "5Gbit")
 		m.wantLog("applied by hand", 1)
+		m.wantTold(`applied by hand`)
 		m.meddle(2)
 		m.after(settle)
 		m.want(2, "5Gbit")
+		m.wantTold(`"headgate clear --dev eth0") or`)
+		m.wantTold(`[eth0]`)
 		m.reload <- struct{}{}
 		m.after(0)
 		m.want(2, "1Gbit")
+		m.wantTold("")
+
+		m.force[2] = byHand()
+		m.event(Event{Removed: 2})
+		m.after(time.Minute)
+		m.wantTold(`applied by hand`)
+		m.force[2] = nil // cleared
+		m.event(Event{Removed: 2})
+		m.after(settle)
+		m.want(2, "1Gbit")
+		m.wantTold("")
 
 		m.force[2] = byHand()
 		m.event(Event{Removed: 2})
@@ -239,9 +253,12 @@ func TestAChangeThatWaitsForConfirmationIsLeftAlone(t *testing.T) {
 		m.add(eth0(2))
 		m.after(time.Minute)
 		m.want(2, "")
+		m.wantTold("waits for its confirmation")
+		m.wantTold("[eth0]")
 		m.pending = nil
 		m.after(pendingPause)
 		m.want(2, "1Gbit")
+		m.wantTold("")
 	})
 }
 

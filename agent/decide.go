@@ -25,6 +25,7 @@ type memory struct {
 	said   string // the last complaint, which is not repeated
 	// trouble is why what is wanted is not in force, "" if it is.
 	trouble string
+	byHand  bool // because of what was applied by hand
 	// assigned are the connections that the agent, or an earlier one, put in groups.
 	assigned []shaper.Assignment
 }

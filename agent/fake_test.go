@@ -39,6 +39,7 @@ type machine struct {
 	tried    []string // each Apply
 	cleared  []string
 	notified []string
+	told     []string // what is not as it is wanted, each time that it was told
 	log      bytes.Buffer
 	start    time.Time
 	dir      string
@@ -66,7 +67,11 @@ func (m *machine) run() (stop func() error) {
 		Lock: func() (func(), error) { return func() {}, nil }, Pending: func() []string { m.turn.Add(1); return m.pending },
 		Claim: claim, Beat: 10 * time.Second,
 		Notify: func(s string) { m.turn.Add(1); m.notified = append(m.notified, s) },
-		Log:    slog.New(slog.NewTextHandler(&m.log, nil)),
+		Told: func(troubles map[string]string, byHand []string) {
+			m.turn.Add(1)
+			m.told = append(m.told, fmt.Sprint(troubles, byHand))
+		},
+		Log: slog.New(slog.NewTextHandler(&m.log, nil)),
 	}
 	ctx, cancel := context.WithCancel(m.Context())
 	var result error
@@ -121,6 +126,14 @@ func (m *machine) want(index int, limit string) {
 	m.Helper()
 	if got := m.limit(index); got != limit {
 		m.Errorf("after %v device %d has %q in force, want %q\n%s", time.Since(m.start), index, got, limit, m.log.String())
+	}
+}
+
+// wantTold: that was told last, which "" says that all is as it should be.
+func (m *machine) wantTold(text string) {
+	m.Helper()
+	if got := m.told[len(m.told)-1]; text == "" && got != "map[] []" || !strings.Contains(got, text) {
+		m.Errorf("after %v it tells %s, want %q", time.Since(m.start), got, text)
 	}
 }
 

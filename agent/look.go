@@ -101,6 +101,7 @@ func (a *Agent) look(m *memory) error {
 	defer unlock()
 	if slices.Contains(a.Pending(), m.name) {
 		m.timing.waits(time.Now())
+		m.left("a change that was applied by hand on the host waits for its confirmation, and is left alone until then: run \"headgate confirm\" there to keep it, or \"headgate confirm --roll-back\" to undo it")
 		a.say(m, slog.LevelInfo, "a change waits for its confirmation, and is left alone until then")
 		return nil
 	}
@@ -117,6 +118,7 @@ func (a *Agent) look(m *memory) error {
 		}
 		return a.give(m, m.want.engine, m.want.plan)
 	case mend:
+		m.left(appliedByHand(m.name))
 		return a.give(m, state.Engine, state.Plan)
 	case takeAway:
 		if err := a.Engines[state.Engine].Clear(m.name); err != nil {
@@ -132,9 +134,17 @@ func (a *Agent) look(m *memory) error {
 		a.claim()
 		return nil
 	}
+	m.left(appliedByHand(m.name))
 	a.say(m, slog.LevelInfo, "what is in force was applied by hand, and stays until the files are read again")
 	m.timing.fine(time.Now())
 	return nil
+}
+
+// left says why what is in force on a device is not what is wanted: somebody did that by hand.
+func (m *memory) left(why string) { m.trouble, m.byHand = why, true }
+
+func appliedByHand(dev string) string {
+	return fmt.Sprintf("what is in force was applied by hand on the host, and stays until somebody there takes it away (\"headgate clear --dev %s\") or has the agent read its files again (\"systemctl reload headgate\")", dev)
 }
 
 // give applies a plan.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"headgate/agent"
 	"headgate/api/agents"
 	"headgate/cli/doctor"
 	"headgate/group"
@@ -40,7 +41,7 @@ func (r *remoteAgent) discover(ctx context.Context) {
 	r.link.Another()
 	for tick := time.NewTicker(foreignEvery); ; {
 		r.mu.Lock()
-		before, states := r.foreign, r.states
+		before, divided, states := r.foreign, r.divided, r.states
 		r.mu.Unlock()
 		now := map[string][]string{}
 		shaped := map[string]bool{}
@@ -50,14 +51,21 @@ func (r *remoteAgent) discover(ctx context.Context) {
 				now[s.Dev] = bounded(s.Foreign)
 			}
 		}
+		hand := []string{}
 		for _, dev := range suspects() {
-			if what := doctor.Foreign(r.app.engines[group.HTB], dev); !shaped[dev] && len(what) > 0 {
+			if shaped[dev] {
+				continue
+			}
+			if what := doctor.Foreign(r.app.engines[group.HTB], dev); len(what) > 0 {
 				now[dev] = bounded(what)
 			}
+			if state, err := agent.Observe(r.app.engines, dev); err == nil && state != nil {
+				hand = append(hand, dev)
+			}
 		}
-		if !reflect.DeepEqual(now, before) {
+		if !reflect.DeepEqual(now, before) || !slices.Equal(hand, divided) {
 			r.mu.Lock()
-			r.foreign = now
+			r.foreign, r.divided = now, hand
 			r.mu.Unlock()
 			r.link.Another()
 		}

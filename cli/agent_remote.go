@@ -52,6 +52,8 @@ type remoteAgent struct {
 	told        map[string]string   // names that were reported, by device
 	features    []*agents.Feature   // of this machine
 	foreign     map[string][]string // others' traffic control, by device
+	byHand      []string            // devices that have what was applied by hand, and not what is wanted
+	divided     []string            // devices of which nothing is wanted, and that have groups
 }
 
 func (a *app) openRemote(dir string, kernel agent.Kernel, files func() (config.Set, error)) (*remoteAgent, error) {
@@ -128,13 +130,15 @@ func (r *remoteAgent) assigned(dev string) []shaper.Assignment {
 }
 
 // enforced tells the controller what is in force.
-func (r *remoteAgent) enforced(troubles map[string]string) {
+func (r *remoteAgent) enforced(troubles map[string]string, byHand []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.byHand = byHand
 	for dev, trouble := range r.troubles {
-		if troubles[dev] == "" {
-			troubles[dev] = trouble
+		if other := troubles[dev]; other != "" {
+			trouble = other + "; " + trouble
 		}
+		troubles[dev] = trouble
 	}
 	r.link.Enforced(r.fence, troubles)
 }
@@ -238,7 +242,11 @@ func (r *remoteAgent) facts() *agents.Facts {
 	}
 	for _, dev := range devices {
 		d := &agents.Device{Name: dev.Name, Up: dev.Up, Mtu: int32(dev.MTU), Owner: "nobody", Foreign: r.foreign[dev.Name]}
-		if owner := r.owners[r.of(dev.Name)]; owner != "" {
+		owner := r.owners[r.of(dev.Name)]
+		switch {
+		case slices.Contains(r.byHand, dev.Name), owner == "" && slices.Contains(r.divided, dev.Name):
+			d.Owner = "local"
+		case owner != "":
 			d.Owner = owner
 		}
 		if speed, ok := r.app.speed(dev.Name); ok {

@@ -65,7 +65,7 @@ func (a *app) warnHost(host string, set config.Set, devices api.HostDevices) {
 	remote.warnSpeeds(set)
 	for _, d := range devices {
 		if _, ok := set.For(d.Name); ok && d.Owner != nil && *d.Owner == api.Local {
-			a.note("headgate: warning: %s: files of %s divide it: what those say is in force", d.Name, host)
+			a.note("headgate: warning: %s: files of %s divide it, or somebody did there by hand: that is in force", d.Name, host)
 		}
 	}
 }

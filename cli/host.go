@@ -110,7 +110,8 @@ func hostShowCommand(a *app) *cobra.Command {
 		Use:   "show NAME",
 		Short: "Show a host, its devices, and what keeps them from having what is wanted",
 		Long: `Show prints a host and what its agent tells: the epoch and revision that it has in force, its
-devices, and whose these are: the controller's, of a file on the host (local), or nobody's.`,
+devices, and whose these are: the controller's, of a file or a command on the host (local), or
+nobody's.`,
 		Example: "  headgate host show web1", Args: cobra.ExactArgs(1),
 	}
 	server, output := serverFlag(c), outputFlag(c)
