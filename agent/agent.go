@@ -25,8 +25,10 @@ type Agent struct {
 	Kernel  Kernel
 	// Reload asks to read the files again.
 	Reload <-chan struct{}
-	// Refresh asks to take in what a controller wants now. What was applied by hand stays.
+	// Refresh asks to take in what a controller wants now, which Latest says: that, and what the
+	// files said when they were read last. What was applied by hand stays.
 	Refresh <-chan struct{}
+	Latest  func() config.Set
 	// Connections are those that were put in groups of a device; nil is none, ever.
 	Connections func(dev string) []shaper.Assignment
 	// Metered is called with what is in force on each device that has groups, MeterEvery, unless
@@ -119,7 +121,7 @@ func (a *Agent) Run(ctx context.Context) error {
 				return err
 			}
 		case <-a.Refresh:
-			a.refresh()
+			a.set, a.surveyAt = a.Latest(), time.Time{} // what did not change is not looked at
 		case e := <-a.Kernel.Events():
 			if e.Broken != nil {
 				return fmt.Errorf("the kernel's notifications cannot be read any more: %w", e.Broken)
@@ -193,16 +195,6 @@ func (a *Agent) reload(ctx context.Context) error {
 	}
 	a.ready()
 	return nil
-}
-
-// refresh takes in what is wanted now. What did not change is not looked at.
-func (a *Agent) refresh() {
-	set, err := a.Load()
-	if err != nil {
-		a.Log.Error("what is wanted has mistakes: what was wanted before holds", "mistakes", err.Error())
-		return
-	}
-	a.set, a.surveyAt = set, time.Time{}
 }
 
 func (a *Agent) ready() {

@@ -42,6 +42,7 @@ type remoteAgent struct {
 	read   chan reading
 
 	mu          sync.Mutex
+	own         config.Set    // what the files said when they were read last
 	fence       *agents.Fence // of what was loaded last
 	troubles    map[string]string
 	connections map[string][]shaper.Assignment // by device or pattern
@@ -72,15 +73,26 @@ func (a *app) openRemote(dir string, kernel agent.Kernel, files func() (config.S
 	return r, nil
 }
 
-// load is what is wanted: what this host's own files say, and what the controllers want of
-// other devices.
+// load reads this host's own files, and gives what is wanted.
 func (r *remoteAgent) load() (config.Set, error) {
-	set, err := r.files()
+	own, err := r.files()
 	if err != nil {
-		return set, err
+		return own, err
 	}
 	r.mu.Lock()
+	r.own = own
+	r.mu.Unlock()
+	return r.latest(), nil
+}
+
+// latest is what is wanted: what this host's own files said when they were read last, and what the
+// controllers want now of other devices. The files are not read again for that: what somebody is
+// writing there is not in force until the agent is told so, and mistakes in it keep nothing back.
+func (r *remoteAgent) latest() config.Set {
+	r.mu.Lock()
 	defer r.mu.Unlock()
+	set := r.own
+	set.Interfaces = slices.Clone(set.Interfaces)
 	r.fence = r.intent.Fence()
 	r.sets.Want(r.intent.Collectives())
 	wanted, wrong := r.intent.Interfaces()
@@ -93,8 +105,9 @@ func (r *remoteAgent) load() (config.Set, error) {
 		r.names = append(r.names, i.Dev)
 	}
 	for _, w := range wanted {
-		if slices.ContainsFunc(set.Interfaces, func(i config.Interface) bool { return i.Dev == w.Dev }) {
-			r.troubles[w.Dev] = "a file of this host names it: " + "what that says is in force"
+		// A device that one of theirs names and a pattern of the host's takes in is the host's.
+		if i, ok := r.own.For(w.Dev); ok && (i.Dev == w.Dev || !group.IsPattern(w.Dev)) {
+			r.troubles[w.Dev] = fmt.Sprintf("a file of this host names it (%s): what that says is in force", i.Dev)
 			continue
 		}
 		set.Interfaces = append(set.Interfaces, w.Interface)
@@ -107,7 +120,7 @@ func (r *remoteAgent) load() (config.Set, error) {
 		}
 		slices.SortFunc(r.connections[w.Dev], func(a, b shaper.Assignment) int { return strings.Compare(a.Conn.String(), b.Conn.String()) })
 	}
-	return set, nil
+	return set
 }
 
 // of is the document that has a device: the one that names it, or the first whose pattern does.
@@ -301,7 +314,7 @@ func (r *remoteAgent) run(ctx context.Context, ag *agent.Agent) error {
 		default:
 		}
 	}
-	ag.Load, ag.Refresh, ag.Connections, ag.Told = r.load, refresh, r.assigned, r.enforced
+	ag.Load, ag.Refresh, ag.Latest, ag.Connections, ag.Told = r.load, refresh, r.latest, r.assigned, r.enforced
 	meter := make(chan time.Duration, 1)
 	r.link.Closely = func(every time.Duration) {
 		select {

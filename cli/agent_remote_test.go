@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"headgate/agent/remote"
+	"headgate/agent/sets"
+	"headgate/api/agents"
+	"headgate/config"
+)
+
+// ofService is the part of an agent that says what is wanted, with a file of its host.
+type ofService struct {
+	*testing.T
+	*remoteAgent
+	file     string
+	revision int64
+}
+
+func newOfService(t *testing.T) *ofService {
+	t.Helper()
+	intent, err := remote.OpenIntent(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &ofService{T: t, file: filepath.Join(t.TempDir(), "own.yaml")}
+	s.remoteAgent = &remoteAgent{intent: intent, sets: sets.New(), files: func() (config.Set, error) { return read([]string{s.file}, nil) }}
+	return s
+}
+
+// write has the host's file say something.
+func (s *ofService) write(text string) {
+	s.Helper()
+	if err := os.WriteFile(s.file, []byte(text), 0o600); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// wants has a controller say which limits devices are to have.
+func (s *ofService) wants(limits ...string) {
+	s.Helper()
+	s.revision++
+	d := &agents.Desired{Fence: &agents.Fence{Epoch: 1, Revision: s.revision}}
+	for _, l := range limits {
+		dev, limit, _ := strings.Cut(l, " ")
+		d.Interfaces = append(d.Interfaces, &agents.Interface{Dev: dev, Revision: s.revision,
+			Document: fmt.Appendf(nil, `{"dev": %q, "out": {"limit": %q, "groups": [{"name": "rest", "default": true}]}}`, dev, limit)})
+	}
+	if _, err := s.intent.Obey(d); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// gives: a device is to have that limit, and is somebody's.
+func (s *ofService) gives(set config.Set, dev, limit, owner string) {
+	s.Helper()
+	i, ok := set.For(dev)
+	if got := i.OutTree; !ok || got.Limit.String() != limit {
+		s.Errorf("%s is to have %+v, want %s", dev, got, limit)
+	}
+	if got := s.owners[s.of(dev)]; got != owner {
+		s.Errorf("%s is of %q, want %s", dev, got, owner)
+	}
+}
+
+const own = "kind: Interface\ndev: %q\nout: {limit: %s, groups: [{name: rest, default: true}]}\n"
+
+// What somebody writes in the host's files is in force when the agent is told to read them, and not
+// when a controller wants something else; mistakes in them keep nothing back.
+func TestFilesAreReadWhenToldSo(t *testing.T) {
+	s := newOfService(t)
+	s.write(fmt.Sprintf(own, "eth0", "10Mbit"))
+	s.wants("eth1 1Mbit")
+	set, err := s.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.gives(set, "eth0", "10Mbit", "local")
+	s.gives(set, "eth1", "1Mbit", "controller")
+	for _, edited := range []string{fmt.Sprintf(own, "eth0", "20Mbit"), "kind: Inter"} {
+		s.write(edited)
+		s.wants("eth1 2Mbit")
+		set = s.latest()
+		s.gives(set, "eth0", "10Mbit", "local")
+		s.gives(set, "eth1", "2Mbit", "controller")
+	}
+	if _, err := s.load(); err == nil {
+		t.Error("the mistake is not told of")
+	}
+	s.gives(s.latest(), "eth0", "10Mbit", "local")
+	s.write(fmt.Sprintf(own, "eth0", "30Mbit"))
+	if set, err = s.load(); err != nil {
+		t.Fatal(err)
+	}
+	s.gives(set, "eth0", "30Mbit", "local")
+}
+
+// What the host's files name is theirs, by a pattern as well, whatever the controllers name.
+func TestFilesComeFirst(t *testing.T) {
+	s := newOfService(t)
+	s.write(fmt.Sprintf(own, "veth*", "10Mbit"))
+	s.wants("veth0 1Mbit", "ve* 2Mbit", "eth0 3Mbit")
+	set, err := s.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.gives(set, "veth0", "10Mbit", "local")
+	s.gives(set, "veth1", "10Mbit", "local")
+	s.gives(set, "ve1", "2Mbit", "controller")
+	s.gives(set, "eth0", "3Mbit", "controller")
+	if got := s.troubles["veth0"]; !strings.Contains(got, "a file of this host names it (veth*)") || len(s.troubles) != 1 {
+		t.Errorf("the troubles are %v", s.troubles)
+	}
+}
