@@ -196,6 +196,11 @@ type session struct {
 }
 
 func (s *session) send(ctx context.Context) error {
+	defer func() { // who watched has gone with the stream
+		if s.every != reportEvery && s.Closely != nil {
+			s.Closely(reportEvery)
+		}
+	}()
 	if err := s.stream.Send(&agents.FromAgent{Message: &agents.FromAgent_Facts{Facts: s.Facts()}}); err != nil {
 		return err
 	}

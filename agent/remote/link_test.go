@@ -92,3 +92,21 @@ func TestAnotherService(t *testing.T) {
 		a.stop()
 	}
 }
+
+// Somebody watches, and the stream is lost: it is metered as if nobody did, also before another
+// controller is there.
+func TestALostStreamWatchesNoMore(t *testing.T) {
+	c, dir := newController(t), t.TempDir()
+	c.join(t, dir, time.Hour)
+	every := make(chan time.Duration, 10)
+	start(t, dir, func(l *Link) { l.Closely = func(d time.Duration) { every <- d } })
+	within(t, "it comes", 10*time.Second, c.hello)
+	c.say <- &agents.ToAgent{Message: &agents.ToAgent_Watch{Watch: &agents.Watch{Closely: true}}}
+	if d := within(t, "it looks closely", 5*time.Second, every); d != reportClosely {
+		t.Errorf("it looks every %v", d)
+	}
+	c.stop()
+	if d := within(t, "it does so no more", 10*time.Second, every); d != reportEvery {
+		t.Errorf("then it looks every %v", d)
+	}
+}
