@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -38,8 +39,9 @@ type Agent struct {
 	MeterEvery time.Duration
 	// Meter asks for another MeterEvery, which is not 0.
 	Meter <-chan time.Duration
-	// Told is called after each round with what is not as it is wanted, by device, and with the
-	// devices on which that is so because of what was applied there by hand; it may be nil.
+	// Told is called with what is not as it is wanted, by device, and with the devices on which that
+	// is so because of what was applied there by hand: after a round in which that, or which devices
+	// there are, has changed, and after each that took in what is wanted. It may be nil.
 	Told func(troubles map[string]string, byHand []string)
 	// Lock keeps other processes from changing shaping meanwhile; Pending are the
 	// devices whose change waits for confirmation.
@@ -57,6 +59,9 @@ type Agent struct {
 	fresh    bool            // the files were read since the last survey
 	surveyAt time.Time       // when to look next at what there is
 	devices  map[int]*memory // by index
+	there    []Device        // as at the last survey
+	told     told            // what was told last
+	anew     bool            // it is to be told again, the same or not
 	asks     ask.Loop        // what programs of this host want
 	passed   map[uint32][]passed
 }
@@ -121,7 +126,7 @@ func (a *Agent) Run(ctx context.Context) error {
 				return err
 			}
 		case <-a.Refresh:
-			a.set, a.surveyAt = a.Latest(), time.Time{} // what did not change is not looked at
+			a.set, a.surveyAt, a.anew = a.Latest(), time.Time{}, true // what did not change is not looked at
 		case e := <-a.Kernel.Events():
 			if e.Broken != nil {
 				return fmt.Errorf("the kernel's notifications cannot be read any more: %w", e.Broken)
@@ -184,7 +189,7 @@ func (a *Agent) reload(ctx context.Context) error {
 		a.Log.Error("the files have mistakes: what they said before holds", "mistakes", err.Error())
 	} else {
 		a.Log.Info("the files were read again")
-		a.set, a.fresh, a.surveyAt = set, true, time.Time{}
+		a.set, a.fresh, a.surveyAt, a.anew = set, true, time.Time{}, true
 		for _, m := range a.devices {
 			m.force = true
 			m.timing.changed(time.Now())
@@ -261,6 +266,13 @@ func (a *Agent) read() {
 	a.Metered(time.Now(), states)
 }
 
+// told is what is told, and that because of which it is.
+type told struct {
+	troubles map[string]string
+	byHand   []string
+	there    []Device
+}
+
 // tell says what is not as it is wanted.
 func (a *Agent) tell() {
 	if a.Told == nil {
@@ -276,7 +288,12 @@ func (a *Agent) tell() {
 		}
 	}
 	slices.Sort(byHand)
-	a.Told(troubles, byHand)
+	now := told{troubles, byHand, a.there}
+	if !a.anew && reflect.DeepEqual(now, a.told) {
+		return
+	}
+	a.told, a.anew = now, false
+	a.Told(maps.Clone(troubles), byHand)
 }
 
 // say logs, but not the same twice in a row about one device.

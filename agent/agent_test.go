@@ -329,3 +329,33 @@ func TestWatchdogHearsTheLoop(t *testing.T) {
 		}
 	})
 }
+
+// What there is, and what is not as it is wanted, is told when it is another, and not because
+// something happened.
+func TestToldOnADifference(t *testing.T) {
+	timeline(t, document("eth0", "1Gbit"), []Device{eth0(2)}, func(m *machine) {
+		m.event(Event{}) // with it the first round is over
+		m.after(settle)
+		if len(m.told) != 1 {
+			t.Errorf("at first it was told %q", m.told)
+		}
+		for range 100 {
+			m.event(Event{Removed: 2})
+			m.event(Event{})
+			m.after(time.Minute)
+		}
+		if len(m.told) != 1 {
+			t.Errorf("with nothing new it was told %q", m.told)
+		}
+		m.add(Device{Index: 3, Name: "eth1"})
+		m.after(settle)
+		if len(m.told) != 2 {
+			t.Errorf("after a device came it was told %q", m.told)
+		}
+		m.reload <- struct{}{}
+		m.after(0)
+		if len(m.told) != 3 {
+			t.Errorf("after a reload it was told %q", m.told)
+		}
+	})
+}

@@ -21,6 +21,7 @@ func (a *Agent) survey() error {
 	if err != nil {
 		return err
 	}
+	a.there = devices
 	now := time.Now()
 	there := map[int]string{}
 	for _, d := range devices {

@@ -85,17 +85,25 @@ func suspects() (devs []string) {
 	if err != nil {
 		return nil
 	}
-	for _, q := range all {
-		a := q.Attrs()
-		if a.Handle == 0 || len(devs) == mostForeign {
-			continue
-		}
-		l, err := netlink.LinkByIndex(a.LinkIndex)
-		if err == nil && !slices.Contains(devs, l.Attrs().Name) {
+	for _, index := range withQdiscs(all) {
+		if l, err := netlink.LinkByIndex(index); err == nil {
 			devs = append(devs, l.Attrs().Name)
 		}
 	}
 	return devs
+}
+
+// withQdiscs are the indexes of devices that somebody gave one of these, each once, because thousands of
+// groups have thousands.
+func withQdiscs(all []netlink.Qdisc) (indexes []int) {
+	seen := map[int]bool{}
+	for _, q := range all {
+		if a := q.Attrs(); a.Handle != 0 && !seen[a.LinkIndex] && len(indexes) < mostForeign {
+			seen[a.LinkIndex] = true
+			indexes = append(indexes, a.LinkIndex)
+		}
+	}
+	return indexes
 }
 
 // bounded is no more than a controller should be told of one device.
