@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,6 +23,7 @@ type controller struct {
 	hello     chan *agents.Hello
 	heard     chan *agents.FromAgent // if it is not nil
 	ended     chan struct{}
+	renewed   atomic.Int32
 	stop      func()
 }
 
@@ -59,6 +61,7 @@ func (c *controller) Connect(stream agents.Agents_ConnectServer) error {
 }
 
 func (c *controller) Renew(_ context.Context, r *agents.RenewRequest) (*agents.RenewResponse, error) {
+	c.renewed.Add(1)
 	cert, err := c.authority.Sign(r.Request, pki.Leaf{Name: "h1", Life: time.Hour})
 	return &agents.RenewResponse{Certificate: cert, Authority: c.authority.Cert}, err
 }

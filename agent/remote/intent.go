@@ -95,6 +95,9 @@ func OpenIntent(dir string) (*Intent, error) {
 // ErrOld means that a controller said what another has said anew already.
 var ErrOld = errors.New("the controller is behind what was obeyed already")
 
+// errNotKept means that what is wanted is not on the disk, and so is not obeyed.
+var errNotKept = errors.New("it cannot be written")
+
 // Obey takes in what a controller says, and keeps it; changed tells whether it is anything new.
 func (i *Intent) Obey(d *agents.Desired) (changed bool, err error) {
 	i.mu.Lock()
@@ -135,7 +138,7 @@ func (i *Intent) Obey(d *agents.Desired) (changed bool, err error) {
 	}
 	changed = changed || len(next.Interfaces) != len(i.text.Interfaces) || len(next.Collectives) != len(i.text.Collectives)
 	if err := writeFile(filepath.Join(i.dir, intentFile), next); err != nil {
-		return false, fmt.Errorf("what is wanted cannot be kept: %w", err)
+		return false, fmt.Errorf("%w: %w", errNotKept, err)
 	}
 	i.text = next
 	return changed, nil

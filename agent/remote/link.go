@@ -63,42 +63,8 @@ type Link struct {
 	mu          sync.Mutex
 	enforced    *agents.Enforced
 	setTroubles map[string]string
-	tell        chan struct{} // enforced is another
-}
-
-// Enforced is told by whoever enforces: what is in force, and what could not be done, by device.
-func (l *Link) Enforced(fence *agents.Fence, troubles map[string]string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.enforced = &agents.Enforced{Fence: fence, Troubles: troubles, SetTroubles: l.setTroubles}
-	l.another()
-}
-
-// SetTroubles is told by whoever runs the sets of connections: what could not be done, by set.
-func (l *Link) SetTroubles(troubles map[string]string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.setTroubles = troubles
-	if l.enforced != nil { // else it is told with the rest
-		l.enforced = &agents.Enforced{Fence: l.enforced.Fence, Troubles: l.enforced.Troubles, SetTroubles: troubles}
-		l.another()
-	}
-}
-
-// Another has the link tell again what there is.
-func (l *Link) Another() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.enforced != nil { // else it is told with the rest
-		l.another()
-	}
-}
-
-func (l *Link) another() {
-	select {
-	case l.tell <- struct{}{}:
-	default:
-	}
+	refused     map[string]refusal // by file: what the disk does not take
+	tell        chan struct{}      // there is another thing to tell
 }
 
 // NewLink is one that is told of.
@@ -193,6 +159,7 @@ type session struct {
 	every   time.Duration
 	out     chan *agents.FromAgent
 	closely chan bool
+	waits   *agents.Desired // for room on the disk
 }
 
 func (s *session) send(ctx context.Context) error {
@@ -204,11 +171,8 @@ func (s *session) send(ctx context.Context) error {
 	if err := s.stream.Send(&agents.FromAgent{Message: &agents.FromAgent_Facts{Facts: s.Facts()}}); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	enforced := s.enforced
-	s.mu.Unlock()
-	if enforced != nil {
-		if err := s.stream.Send(&agents.FromAgent{Message: &agents.FromAgent_Enforced{Enforced: enforced}}); err != nil {
+	if e := s.told(); e != nil {
+		if err := s.stream.Send(&agents.FromAgent{Message: &agents.FromAgent_Enforced{Enforced: e}}); err != nil {
 			return err
 		}
 	}
@@ -231,9 +195,7 @@ func (s *session) send(ctx context.Context) error {
 			}
 			continue
 		case <-s.tell:
-			s.mu.Lock()
-			m = &agents.FromAgent{Message: &agents.FromAgent_Enforced{Enforced: s.enforced}}
-			s.mu.Unlock()
+			m = &agents.FromAgent{Message: &agents.FromAgent_Enforced{Enforced: s.told()}}
 			// Whose devices are has changed, perhaps, and which there are.
 			if err := s.stream.Send(&agents.FromAgent{Message: &agents.FromAgent_Facts{Facts: s.Facts()}}); err != nil {
 				return err
@@ -268,15 +230,10 @@ func (s *session) receive(ctx context.Context, end context.CancelCauseFunc) erro
 		if silent.Stop(); beats {
 			silent.Reset(silence)
 		}
+		if err := s.obey(m.GetDesired()); err != nil {
+			return err // to another controller
+		}
 		switch m := m.Message.(type) {
-		case *agents.ToAgent_Desired:
-			changed, err := s.Intent.Obey(m.Desired)
-			if err != nil {
-				return err // to another controller
-			}
-			if changed {
-				s.Changed()
-			}
 		case *agents.ToAgent_Watch:
 			select {
 			case s.closely <- m.Watch.Closely:
@@ -337,9 +294,13 @@ func (l *Link) renew(ctx context.Context, client agents.AgentsClient, id Identit
 			due = time.Now().Add(time.Minute)
 			continue
 		}
-		id.Pair, id.Authority = pki.Pair{Cert: got.Certificate, Key: key}, got.Authority
-		if err := id.save(l.Dir); err != nil {
-			return fmt.Errorf("the new certificate cannot be kept: %w", err)
+		next := id
+		next.Pair, next.Authority = pki.Pair{Cert: got.Certificate, Key: key}, got.Authority
+		err = next.save(l.Dir)
+		l.kept(identityFile, fmt.Sprintf("the next certificate, without which the service does not know this host after %s", c.NotAfter.UTC().Format(time.DateTime)), nil, err)
+		if err != nil { // the service knows the host by this one still
+			due = time.Now().Add(time.Minute)
+			continue
 		}
 		return errRenewed
 	}
