@@ -45,8 +45,7 @@ type link struct {
 	facts    *agents.Facts
 	enforced *agents.Enforced
 	tables   map[string]*table
-	answers  map[uint64]chan *agents.UsageAnswer
-	sets     map[uint64]chan *agents.SetsAnswer
+	answers  map[uint64]chan *agents.FromAgent
 	probes   probes
 	asked    uint64
 	// watched is when somebody last looked at the rates, closely whether the agent knows.
@@ -96,7 +95,7 @@ func (h *hub) Connect(stream agents.Agents_ConnectServer) error {
 	ctx, end := context.WithCancelCause(stream.Context())
 	defer end(nil)
 	l := &link{host: host, kick: make(chan struct{}, 1), end: end, out: make(chan *agents.ToAgent, 16), hello: hello,
-		tables: map[string]*table{}, answers: map[uint64]chan *agents.UsageAnswer{}, sets: map[uint64]chan *agents.SetsAnswer{}}
+		tables: map[string]*table{}, answers: map[uint64]chan *agents.FromAgent{}}
 	h.join(l)
 	defer h.leave(l)
 	go func() { end(h.receive(stream, l)) }()
@@ -212,29 +211,23 @@ func (h *hub) receive(stream agents.Agents_ConnectServer, l *link) error {
 			return err
 		}
 		l.mu.Lock()
-		switch m := m.Message.(type) {
+		switch said := m.Message.(type) {
 		case *agents.FromAgent_Facts:
-			l.facts = m.Facts
+			l.facts = said.Facts
 		case *agents.FromAgent_Enforced:
-			l.enforced = m.Enforced
+			l.enforced = said.Enforced
 		case *agents.FromAgent_Report:
-			l.report(m.Report)
+			l.report(said.Report)
 			l.unwatch(time.Now())
 			h.reports.Add(1)
 		case *agents.FromAgent_Usage:
-			if to := l.answers[m.Usage.Id]; to != nil {
-				to <- m.Usage
-				delete(l.answers, m.Usage.Id)
-			}
+			l.answered(said.Usage.Id, m)
 		case *agents.FromAgent_Sets:
-			if to := l.sets[m.Sets.Id]; to != nil {
-				to <- m.Sets
-				delete(l.sets, m.Sets.Id)
-			}
+			l.answered(said.Sets.Id, m)
 		case *agents.FromAgent_Probe:
-			l.probes.put(m.Probe)
+			l.probes.put(said.Probe)
 		default:
-			slog.Debug("an agent says what this version does not know", "host", l.host, "message", fmt.Sprintf("%T", m))
+			slog.Debug("an agent says what this version does not know", "host", l.host, "message", fmt.Sprintf("%T", said))
 		}
 		l.mu.Unlock()
 	}
@@ -281,9 +274,17 @@ const usagePatience = 10 * time.Second
 
 // usage asks one agent for its record.
 func (l *link) usage(ctx context.Context, since, until time.Time) (*agents.UsageAnswer, error) {
-	ctx, cancel := context.WithTimeout(ctx, usagePatience)
+	a, err := l.ask(ctx, usagePatience, func(id uint64) *agents.ToAgent {
+		return &agents.ToAgent{Message: &agents.ToAgent_Usage{Usage: &agents.UsageQuestion{Id: id, Since: since.Unix(), Until: until.Unix()}}}
+	})
+	return a.GetUsage(), err
+}
+
+// ask asks an agent something, and waits for the answer with the same number.
+func (l *link) ask(ctx context.Context, patience time.Duration, question func(id uint64) *agents.ToAgent) (*agents.FromAgent, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	to := make(chan *agents.UsageAnswer, 1)
+	to := make(chan *agents.FromAgent, 1)
 	l.mu.Lock()
 	l.asked++
 	id := l.asked
@@ -294,9 +295,8 @@ func (l *link) usage(ctx context.Context, since, until time.Time) (*agents.Usage
 		delete(l.answers, id)
 		l.mu.Unlock()
 	}()
-	question := &agents.ToAgent{Message: &agents.ToAgent_Usage{Usage: &agents.UsageQuestion{Id: id, Since: since.Unix(), Until: until.Unix()}}}
 	select {
-	case l.out <- question:
+	case l.out <- question(id):
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -305,5 +305,13 @@ func (l *link) usage(ctx context.Context, since, until time.Time) (*agents.Usage
 		return a, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
+	}
+}
+
+// answered gives an answer to who asked, once.
+func (l *link) answered(id uint64, m *agents.FromAgent) {
+	if to := l.answers[id]; to != nil {
+		to <- m
+		delete(l.answers, id)
 	}
 }

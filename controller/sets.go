@@ -24,14 +24,17 @@ func (v view) Sets(ctx context.Context, host string) (out api.CollectiveStateLis
 	if !l.hello.Sets {
 		return out, fmt.Errorf("its agent has the version %s, which runs no sets: upgrade it", l.hello.Version)
 	}
-	a, err := l.askSets(ctx)
+	answer, err := l.ask(ctx, setsPatience, func(id uint64) *agents.ToAgent {
+		return &agents.ToAgent{Message: &agents.ToAgent_Sets{Sets: &agents.SetsQuestion{Id: id}}}
+	})
+	a := answer.GetSets()
 	switch {
 	case err != nil:
 		return out, errors.New("its agent does not answer")
-	case a.Error != "":
-		return out, errors.New(a.Error)
+	case a.GetError() != "":
+		return out, errors.New(a.GetError())
 	}
-	if err := json.Unmarshal(a.States, &out.Items); err != nil {
+	if err := json.Unmarshal(a.GetStates(), &out.Items); err != nil {
 		return out, fmt.Errorf("what its agent says of it cannot be read: %w", err)
 	}
 	if a.Cut {
@@ -53,33 +56,4 @@ func (v view) Sets(ctx context.Context, host string) (out api.CollectiveStateLis
 		}
 	}
 	return out, nil
-}
-
-// askSets asks an agent for them.
-func (l *link) askSets(ctx context.Context) (*agents.SetsAnswer, error) {
-	ctx, cancel := context.WithTimeout(ctx, setsPatience)
-	defer cancel()
-	to := make(chan *agents.SetsAnswer, 1)
-	l.mu.Lock()
-	l.asked++
-	id := l.asked
-	l.sets[id] = to
-	l.mu.Unlock()
-	defer func() {
-		l.mu.Lock()
-		delete(l.sets, id)
-		l.mu.Unlock()
-	}()
-	question := &agents.ToAgent{Message: &agents.ToAgent_Sets{Sets: &agents.SetsQuestion{Id: id}}}
-	select {
-	case l.out <- question:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	select {
-	case a := <-to:
-		return a, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }
