@@ -359,3 +359,27 @@ func TestToldOnADifference(t *testing.T) {
 		}
 	})
 }
+
+// An agent that is replaced by one of an earlier version, which does not understand what is wanted,
+// leaves its groups to that one until nothing is wanted any more.
+func TestWhatIsNotUnderstoodStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, document("eth0", "1Gbit")+document("eth1", "1Gbit"))
+		m.devices = []Device{eth0(2), {Index: 3, Name: "eth1"}}
+		if err := m.run()(); err != nil {
+			t.Error(err)
+		}
+		m.files, m.unknown = document("eth2", "1Gbit"), []string{"eth0"}
+		stop := m.run()
+		m.after(time.Hour)
+		m.want(2, "1Gbit")
+		m.want(3, "")
+		m.turn.Add(1)
+		m.unknown = nil
+		m.after(lookEvery)
+		m.want(2, "")
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -28,6 +29,7 @@ type machine struct {
 	events   chan Event
 	reload   chan struct{}
 	pending  []string
+	unknown  []string             // devices of which something is wanted that is not understood
 	force    map[int]*shaper.Plan // in force, by device index
 	drift    map[int]bool
 	foreign  map[int]bool
@@ -65,7 +67,8 @@ func (m *machine) run() (stop func() error) {
 		Engines: map[group.Engine]shaper.Shaper{group.HTB: fakeEngine{m}},
 		Kernel:  fakeKernel{m}, Reload: m.reload,
 		Lock: func() (func(), error) { return func() {}, nil }, Pending: func() []string { m.turn.Add(1); return m.pending },
-		Claim: claim, Beat: 10 * time.Second,
+		Unknown: func(dev string) bool { return slices.Contains(m.unknown, dev) },
+		Claim:   claim, Beat: 10 * time.Second,
 		Notify: func(s string) { m.turn.Add(1); m.notified = append(m.notified, s) },
 		Told: func(troubles map[string]string, byHand []string) {
 			m.turn.Add(1)

@@ -106,6 +106,10 @@ func (a *Agent) look(m *memory) error {
 		a.say(m, slog.LevelInfo, "a change waits for its confirmation, and is left alone until then")
 		return nil
 	}
+	if m.want == nil && a.Unknown != nil && a.Unknown(m.name) {
+		m.timing.fine(time.Now())
+		return nil
+	}
 	state, err := Observe(a.Engines, m.name)
 	if err != nil {
 		return err

@@ -48,6 +48,7 @@ type remoteAgent struct {
 	connections map[string][]shaper.Assignment // by device or pattern
 	owners      map[string]string              // by device or pattern
 	names       []string                       // devices and patterns, in their order
+	unknown     []string                       // devices and patterns of which nothing is understood
 	states      []shaper.State
 	at          time.Time
 	told        map[string]string   // names that were reported, by device
@@ -97,8 +98,12 @@ func (r *remoteAgent) latest() config.Set {
 	r.sets.Want(r.intent.Collectives())
 	wanted, wrong := r.intent.Interfaces()
 	r.troubles, r.connections, r.owners, r.names = map[string]string{}, map[string][]shaper.Assignment{}, map[string]string{}, nil
+	r.unknown = nil
 	for dev, err := range wrong {
 		r.troubles[dev] = err.Error()
+		if !slices.ContainsFunc(wanted, func(w remote.Wanted) bool { return w.Dev == dev }) {
+			r.unknown = append(r.unknown, dev)
+		}
 	}
 	for _, i := range set.Interfaces {
 		r.owners[i.Dev] = "local"
@@ -134,6 +139,13 @@ func (r *remoteAgent) of(dev string) string {
 		}
 	}
 	return ""
+}
+
+// notUnderstood tells whether what is wanted of a device is of no use to this version.
+func (r *remoteAgent) notUnderstood(dev string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.unknown, func(name string) bool { return group.Takes(name, dev) })
 }
 
 func (r *remoteAgent) assigned(dev string) []shaper.Assignment {
@@ -315,6 +327,7 @@ func (r *remoteAgent) run(ctx context.Context, ag *agent.Agent) error {
 		}
 	}
 	ag.Load, ag.Refresh, ag.Latest, ag.Connections, ag.Told = r.load, refresh, r.latest, r.assigned, r.enforced
+	ag.Unknown = r.notUnderstood
 	meter := make(chan time.Duration, 1)
 	r.link.Closely = func(every time.Duration) {
 		select {

@@ -116,3 +116,24 @@ func TestFilesComeFirst(t *testing.T) {
 		t.Errorf("the troubles are %v", s.troubles)
 	}
 }
+
+// A device is not understood if nothing of use was ever wanted of it.
+func TestNotUnderstood(t *testing.T) {
+	s := newOfService(t)
+	s.write(fmt.Sprintf(own, "own0", "10Mbit"))
+	s.wants("eth0 1Mbit")
+	s.wants("eth0 1Moon", "veth* 1Moon")
+	set, err := s.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.gives(set, "eth0", "1Mbit", "controller")
+	for dev, want := range map[string]bool{"eth0": false, "veth1": true, "eth1": false} {
+		if got := s.notUnderstood(dev); got != want {
+			t.Errorf("%s is not understood: %v, want %v", dev, got, want)
+		}
+	}
+	if s.troubles["eth0"] == "" || s.troubles["veth*"] == "" {
+		t.Errorf("the troubles are %v", s.troubles)
+	}
+}
