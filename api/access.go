@@ -60,26 +60,26 @@ func (s *Server) DeleteTenant(w http.ResponseWriter, r *http.Request, name strin
 		if _, err := existing(c, key, "tenant", name, tenantOf); err != nil {
 			return answer{}, err
 		}
-		interfaces, err := c.tx.Keys(store.Prefix(store.Interfaces))
+		interfaces, err := c.tx.All(store.Prefix(store.Interfaces))
 		if err != nil {
 			return answer{}, err
 		}
-		for _, k := range interfaces {
+		for _, d := range interfaces {
 			var i store.Interface
-			if _, _, err := c.tx.Get(k, &i); err != nil {
+			if err := d.Into(&i); err != nil {
 				return answer{}, err
 			}
 			if i.HasTenant(name) {
-				return answer{}, refuse(http.StatusConflict, "the tenant %s has groups on %s: take them away first", name, strings.TrimPrefix(k, store.Prefix(store.Interfaces)))
+				return answer{}, refuse(http.StatusConflict, "the tenant %s has groups on %s: take them away first", name, strings.TrimPrefix(d.Key, store.Prefix(store.Interfaces)))
 			}
 		}
-		tokens, err := c.tx.Keys(store.Prefix(store.Tokens))
+		tokens, err := c.tx.All(store.Prefix(store.Tokens))
 		if err != nil {
 			return answer{}, err
 		}
-		for _, k := range tokens {
+		for _, d := range tokens {
 			var t store.Token
-			if _, _, err := c.tx.Get(k, &t); err != nil {
+			if err := d.Into(&t); err != nil {
 				return answer{}, err
 			}
 			if t.Tenant == name {

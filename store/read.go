@@ -8,6 +8,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // Doc is a document as it was at a revision of the store.
@@ -40,7 +42,7 @@ func (s *Store) Get(ctx context.Context, key string, at int64) (d Doc, ok bool, 
 	return Doc{string(kv.Key), kv.Value, kv.ModRevision}, true, nil
 }
 
-// List is up to so many documents below a prefix, in the order of their keys, from the one behind
+// List is up to so many documents, one at the least below a prefix, in the order of their keys, from the one behind
 // a key on. More tells whether there are others behind them; revision is the store's, at which
 // all this was so.
 func (s *Store) List(ctx context.Context, below, after string, most int) (docs []Doc, more bool, revision int64, err error) {
@@ -51,8 +53,17 @@ func (s *Store) List(ctx context.Context, below, after string, most int) (docs [
 		}
 		from = after + "\x00"
 	}
+	return s.page(ctx, below, from, most, 0)
+}
+
+// page is up to so many documents below a prefix from a key on, as they are now or were at a
+// revision: fewer if they are more than one message has.
+func (s *Store) page(ctx context.Context, below, from string, most int, at int64) (docs []Doc, more bool, revision int64, err error) {
 	got, err := s.client.Get(ctx, from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(below)), clientv3.WithLimit(int64(most)),
-		clientv3.WithSort(clientv3.SortByKey, clientv3.SortAscend))
+		clientv3.WithRev(at), clientv3.WithSort(clientv3.SortByKey, clientv3.SortAscend))
+	if status.Code(err) == codes.ResourceExhausted && most > 1 {
+		return s.page(ctx, below, from, (most+3)/4, at)
+	}
 	if err != nil {
 		return nil, false, 0, readError(err)
 	}
@@ -147,14 +158,30 @@ func (s *Store) Backwards(ctx context.Context, below, before string, fn func(Doc
 	}
 }
 
-// All is every document below a prefix, as it is now, or as it was at a revision.
+// firstPage and mostPage are how many documents All asks for at once: at first, and of small ones.
+// pageBytes is about what it wants of the others.
+const firstPage, mostPage, pageBytes = 16, 1000, 8 << 20
+
+// All is every document below a prefix, as it is now, or as it was at a revision, in the order of
+// their keys; revision is that one, or the one that it is now. It is asked for in pages.
 func (s *Store) All(ctx context.Context, below string, at int64) (docs []Doc, revision int64, err error) {
-	got, err := s.client.Get(ctx, below, clientv3.WithPrefix(), clientv3.WithRev(at))
-	if err != nil {
-		return nil, 0, readError(err)
+	revision = at
+	for from, most := below, firstPage; ; {
+		page, more, now, err := s.page(ctx, below, from, most, revision)
+		if err != nil {
+			return nil, 0, err
+		}
+		if revision == 0 {
+			revision = now
+		}
+		docs = append(docs, page...)
+		if !more {
+			return docs, revision, nil
+		}
+		size := 1
+		for _, d := range page {
+			size += len(d.Value)
+		}
+		from, most = page[len(page)-1].Key+"\x00", min(max(pageBytes*len(page)/size, 1), mostPage)
 	}
-	for _, kv := range got.Kvs {
-		docs = append(docs, Doc{string(kv.Key), kv.Value, kv.ModRevision})
-	}
-	return docs, got.Header.Revision, nil
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -72,9 +74,7 @@ func (t *Tx) Keys(below string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
-	if before, ok := t.ranges[below]; !ok || got.Header.Revision < before {
-		t.ranges[below] = got.Header.Revision
-	}
+	t.seen(below, got.Header.Revision)
 	var keys []string
 	for _, kv := range got.Kvs {
 		if text, written := t.write[string(kv.Key)]; !written || text != nil {
@@ -82,6 +82,33 @@ func (t *Tx) Keys(below string) ([]string, error) {
 		}
 	}
 	return keys, nil
+}
+
+// All are the documents below a prefix, in the order of their keys; those that this transaction has
+// written have no revision. However many they are, they count as one of what a transaction may
+// have. Somebody who adds or changes one meanwhile makes the transaction be tried again; somebody who
+// removes one does not.
+func (t *Tx) All(below string) (docs []Doc, err error) {
+	docs, revision, err := t.store.All(t.ctx, below, 0)
+	if err != nil {
+		return nil, err
+	}
+	t.seen(below, revision)
+	docs = slices.DeleteFunc(docs, func(d Doc) bool { _, written := t.write[d.Key]; return written })
+	for key, text := range t.write {
+		if text != nil && strings.HasPrefix(key, below) {
+			docs = append(docs, Doc{Key: key, Value: text})
+		}
+	}
+	slices.SortFunc(docs, func(a, b Doc) int { return strings.Compare(a.Key, b.Key) })
+	return docs, nil
+}
+
+// seen notes as of when what is below a prefix was read.
+func (t *Tx) seen(below string, revision int64) {
+	if before, ok := t.ranges[below]; !ok || revision < before {
+		t.ranges[below] = revision
+	}
 }
 
 // Put writes a document.

@@ -1,0 +1,44 @@
+package controller_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/store"
+)
+
+// A tenant that has nothing is removed, however many tokens and interfaces others have.
+func TestDeleteTenantOfMany(t *testing.T) {
+	s := start(t)
+	s.must(200, "PUT", "/v1/tenants/a", `{}`)
+	s.must(200, "PUT", "/v1/tenants/b", `{}`)
+	for n := range 2 {
+		if _, err := s.store.Do(t.Context(), "x", func(tx *store.Tx) error {
+			for i := range 750 {
+				name := fmt.Sprintf("%04d", 750*n+i)
+				if err := tx.Put(store.Key(store.Tokens, name), store.Token{ID: name, Role: store.TenantRole, Tenant: "b", Expires: time.Now().Add(time.Hour)}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.store.Do(t.Context(), "x", func(tx *store.Tx) error {
+		for i := range 800 {
+			if err := tx.Put(store.Key(store.Interfaces, fmt.Sprint("h", i), "eth0"), &store.Interface{Owners: map[string]string{"out/b": "b"}}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if r := s.must(409, "DELETE", "/v1/tenants/b", ""); !strings.Contains(r.text, "has groups on h0/eth0") {
+		t.Errorf("one that has something: %s", r.text)
+	}
+	s.must(204, "DELETE", "/v1/tenants/a", "")
+}
