@@ -148,6 +148,9 @@ func (s *Server) CreateToken(w http.ResponseWriter, r *http.Request, _ CreateTok
 		problem(w, r, err)
 		return
 	}
+	secret := NewSecret()
+	key, id := tokenKey(secret)
+	t.ID = id
 	s.change(w, r, store.Prefix(store.Tokens), func(c *call) (answer, error) {
 		for kind, name := range map[string]string{store.Tenants: t.Tenant, store.Hosts: t.Host} {
 			if name == "" {
@@ -164,18 +167,15 @@ func (s *Server) CreateToken(w http.ResponseWriter, r *http.Request, _ CreateTok
 				return answer{}, err
 			}
 		}
-		secret, err := PutToken(c.tx, t)
-		if err != nil {
+		if err := c.tx.Put(key, t); err != nil {
 			return answer{}, err
 		}
-		made := t
-		_, made.ID = tokenKey(secret)
-		c.resource = "tokens/" + made.ID
-		c.once = "the token " + made.ID + " was made already, and a token is shown once: take it back (DELETE /v1/tokens/" + made.ID + ") and make another, with another Idempotency-Key"
+		c.resource = "tokens/" + id
+		c.once = "the token " + id + " was made already, and a token is shown once: take it back (DELETE /v1/tokens/" + id + ") and make another, with another Idempotency-Key"
 		return shows(http.StatusCreated, struct {
 			Token
 			Secret string `json:"token"`
-		}{tokenOf(made), secret})
+		}{tokenOf(t), secret})
 	})
 }
 

@@ -119,7 +119,7 @@ func (s *Server) change(w http.ResponseWriter, r *http.Request, ledger string, d
 
 // record puts a change on record.
 func record(tx *store.Tx, now time.Time, c *call, r *http.Request, status int) error {
-	id := fmt.Sprintf("%016x-%s", now.UnixNano(), newSecret()[len(tokenPrefix):][:8])
+	id := fmt.Sprintf("%016x-%s", now.UnixNano(), NewSecret()[len(tokenPrefix):][:8])
 	return tx.Put(store.Key(store.Audit, id), store.AuditEntry{
 		ID: id, At: now, By: c.by.Name, Role: c.by.Role, Tenant: c.by.Tenant,
 		What: r.Method + " " + r.URL.Path, Resource: c.resource, Status: status,

@@ -16,8 +16,8 @@ import (
 // tokenPrefix is how a token begins, so that one that is lost in a text is found.
 const tokenPrefix = "hg_"
 
-// newSecret is a token that nobody guesses: 256 random bits.
-func newSecret() string {
+// NewSecret is a token that nobody guesses: 256 random bits.
+func NewSecret() string {
 	var b [32]byte
 	rand.Read(b[:])
 	return tokenPrefix + base64.RawURLEncoding.EncodeToString(b[:])
@@ -95,16 +95,10 @@ func may(role store.Role, operation string) bool {
 	return false
 }
 
-// PutToken writes a token, and gives its secret. What is not said of its time is the ordinary.
-func PutToken(tx *store.Tx, t store.Token) (secret string, err error) {
-	secret = newSecret()
+// FirstToken is an operator's with that secret, from now on and for the ordinary time, and where it
+// is kept.
+func FirstToken(secret string) (key string, t store.Token) {
 	key, id := tokenKey(secret)
-	t.ID = id
-	if t.Created.IsZero() {
-		t.Created = time.Now().UTC().Truncate(time.Second)
-	}
-	if t.Expires.IsZero() {
-		t.Expires = t.Created.Add(ordinaryLife)
-	}
-	return secret, tx.Put(key, t)
+	now := time.Now().UTC().Truncate(time.Second)
+	return key, store.Token{ID: id, Name: "first", Role: store.Operator, Created: now, Expires: now.Add(ordinaryLife)}
 }

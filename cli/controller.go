@@ -16,7 +16,6 @@ import (
 	"headgate/config"
 	"headgate/controller"
 	"headgate/metrics"
-	"headgate/store"
 	"headgate/store/etcd"
 )
 
@@ -43,7 +42,9 @@ func controllerCommand(a *app) *cobra.Command {
 operators and tenants want is kept in an etcd that it runs by itself, in --data.
 
 At its first start it makes an authority of its own and the first operator's token, and says
-where that is. It listens on loopback until --listen says otherwise. With -f and a document of
+where that is and until when it is good; it makes another at a start at which no operator's is. It
+listens on loopback until --listen says otherwise. With --listen 0.0.0.0 or :: it listens at all
+addresses of the machine, and tells agents those of --certificate-for. With -f and a document of
 kind: Controllers it is one of several, which find each other by that file; each needs a folder
 that "headgate controller prepare" has made.
 
@@ -51,6 +52,7 @@ With --etcd it keeps everything in an etcd that is there already, and that other
 Several controllers need -f then, too, but no folders that are prepared.`,
 		Example: `  headgate controller --data ./controller
   headgate controller --listen 10.0.0.1
+  headgate controller --listen :: --certificate-for headgate.example.org
   headgate controller -f controllers.yaml --name c1
   headgate controller --etcd https://10.0.0.5:2379 --etcd-ca ca.pem --etcd-cert headgate.pem --etcd-key headgate.key --etcd-prefix /prod`,
 		Args: cobra.NoArgs,
@@ -66,6 +68,9 @@ Several controllers need -f then, too, but no folders that are prepared.`,
 		r.level = slog.Level(level)
 		if err := r.read(a, c); err != nil {
 			return err
+		}
+		if err := r.checkNames(); err != nil {
+			return usageError{err, c.CommandPath()}
 		}
 		return a.controller(r)
 	}
@@ -91,6 +96,9 @@ func (r *controllerRun) read(a *app, c *cobra.Command) error {
 		API:     config.APIPort, Agents: config.AgentsPort, Store: config.StorePort, Peers: config.PeersPort,
 	}
 	if len(*r.files) == 0 {
+		if err := r.checkAddresses(); err != nil {
+			return usageError{fmt.Errorf("--listen: %w", err), c.CommandPath()}
+		}
 		return nil
 	}
 	set, err := read(*r.files, a.in)
@@ -101,6 +109,9 @@ func (r *controllerRun) read(a *app, c *cobra.Command) error {
 		return config.Mistakes{{File: (*r.files)[0], Message: "write one document of kind: Controllers in it"}}
 	}
 	r.controllers = set.Controllers[0]
+	if err := r.checkAddresses(); err != nil {
+		return r.mistake(err)
+	}
 	for _, m := range r.controllers.Members {
 		if m.Name == r.name {
 			r.listen = m.Address
@@ -129,17 +140,10 @@ func (a *app) controller(r controllerRun) (err error) {
 		return err
 	}
 	defer closeStore()
-	var agentsAt, others []string
-	for _, p := range r.controllers.Members {
-		agentsAt = append(agentsAt, net.JoinHostPort(p.Address, fmt.Sprint(r.controllers.Agents)))
-		if p.Name != r.name {
-			others = append(others, net.JoinHostPort(p.Address, fmt.Sprint(r.controllers.API)))
-		}
-	}
 	c, err := controller.New(ctx, s, controller.Config{
-		Name: r.name, Hosts: r.hosts, AgentsAt: agentsAt, Others: others, Version: version,
-		API:    net.JoinHostPort(r.listen, fmt.Sprint(r.controllers.API)),
-		Agents: net.JoinHostPort(r.listen, fmt.Sprint(r.controllers.Agents)),
+		Name: r.name, Hosts: r.certified(), AgentsAt: r.agentsAt(), Others: r.othersAt(), Version: version,
+		API:    net.JoinHostPort(r.listen, portText(r.controllers.API)),
+		Agents: net.JoinHostPort(r.listen, portText(r.controllers.Agents)),
 		Room:   r.room(), Metrics: listener,
 	})
 	if err != nil {
@@ -168,20 +172,6 @@ func (a *app) controller(r controllerRun) (err error) {
 	return nil
 }
 
-// firstToken makes the first operator's, if there is none of anybody.
-func (a *app) firstToken(ctx context.Context, s *store.Store, r controllerRun, pin string) error {
-	secret, made, err := controller.FirstToken(ctx, s)
-	if err != nil || !made {
-		return err
-	}
-	file := filepath.Join(r.dir, "operator.token")
-	if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
-		return err
-	}
-	a.note("the first operator's token is in %s: headgate login https://%s --pin %s --token-file %[1]s", file, net.JoinHostPort(r.listen, fmt.Sprint(r.controllers.API)), pin)
-	return nil
-}
-
 func controllerPrepareCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "prepare -f FILE",
@@ -206,6 +196,9 @@ and certificates. Copy each to its machine, and start the controller there with 
 			return config.Mistakes{{File: (*files)[0], Message: "write one document of kind: Controllers in it"}}
 		}
 		r.controllers = set.Controllers[0]
+		if err := r.checkAddresses(); err != nil {
+			return r.mistake(err)
+		}
 		var first etcd.Member
 		for i, m := range r.controllers.Members {
 			r.name, r.dir = m.Name, filepath.Join(*to, m.Name)

@@ -51,7 +51,10 @@ while it runs. The service's authority is in it: whoever has the file can be the
 
 // open is the store of a controller that runs.
 func (r *controllerRun) open(ctx context.Context) (*store.Store, error) {
-	m := r.member()
+	m, err := etcd.Read(r.member().Dir)
+	if err != nil {
+		return nil, fmt.Errorf("%s is no folder of a controller: %w", r.dir, err)
+	}
 	tls, err := m.TLS()
 	if err != nil {
 		return nil, fmt.Errorf("%s is no folder of a controller: %w", r.dir, err)
@@ -91,7 +94,8 @@ func controllerRestoreCommand(a *app) *cobra.Command {
 		Short: "Make a controller's folder from a backup",
 		Long: `Restore makes a new folder for a controller from a file that "headgate controller backup" has
 written; it is then started as ever. Of several controllers all are ended, and each is restored
-from the same file. What was changed after the backup is gone, and hosts are given what was
+from the same file, into a folder that "headgate controller prepare" has made: a backup does not
+have what lets them trust each other. What was changed after the backup is gone, and hosts are given what was
 wanted then as soon as they find a controller.
 
 An etcd that is not the controller's own (--etcd) is restored with its own tools, while all
@@ -123,6 +127,9 @@ hosts obey what is in it.`,
 		if errors.Is(err, etcd.ErrThere) {
 			return fmt.Errorf("%w: end the controller and move that away, or name another --data", err)
 		}
+		if errors.Is(err, etcd.ErrUnprepared) {
+			return r.unprepared(err)
+		}
 		if err != nil {
 			return err
 		}
@@ -130,6 +137,11 @@ hosts obey what is in it.`,
 		return nil
 	}
 	return c
+}
+
+// unprepared says what to do about a folder in which several controllers do not trust each other.
+func (r *controllerRun) unprepared(err error) error {
+	return fmt.Errorf("%w: run \"headgate controller prepare -f %s --to DIR\" once, copy each folder to its machine, and name it with --data", err, strings.Join(*r.files, " -f "))
 }
 
 // restored has a store that comes from a backup begin a new epoch.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -21,6 +22,9 @@ func (r controllerRun) member() etcd.Member {
 	m := etcd.Member{Name: r.name, Peers: map[string]string{}, Dir: filepath.Join(r.dir, "store"), ClientPort: int(r.controllers.Store), PeerPort: int(r.controllers.Peers)}
 	for _, p := range r.controllers.Members {
 		m.Peers[p.Name] = p.Address
+		if everywhere(p.Address) { // it is the only one
+			m.Peers[p.Name] = "127.0.0.1"
+		}
 	}
 	return m
 }
@@ -42,6 +46,9 @@ func (r controllerRun) begin(ctx context.Context) (s *store.Store, closeStore fu
 		return nil, nil, err
 	}
 	m := r.member()
+	if len(m.Peers) > 1 && !m.Prepared() {
+		return nil, nil, r.unprepared(fmt.Errorf("%s: %w", r.dir, etcd.ErrUnprepared))
+	}
 	if err := m.Prepare(); err != nil {
 		return nil, nil, err
 	}

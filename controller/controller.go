@@ -83,7 +83,9 @@ func New(ctx context.Context, s *store.Store, c Config) (_ *Controller, err erro
 	}
 	hosts := slices.Clone(c.Hosts)
 	for _, l := range []net.Listener{out.api, out.agents} {
-		if a, ok := l.Addr().(*net.TCPAddr); ok && !a.IP.IsUnspecified() {
+		if a, ok := l.Addr().(*net.TCPAddr); ok && a.IP.IsUnspecified() {
+			hosts = append(hosts, ownAddresses()...)
+		} else if ok {
 			hosts = append(hosts, a.IP.String())
 		}
 	}
@@ -93,9 +95,23 @@ func New(ctx context.Context, s *store.Store, c Config) (_ *Controller, err erro
 		out.config.AgentsAt = []string{out.agents.Addr().String()}
 	}
 	out.cache = &cache{store: s, hosts: map[string]*hostIntent{}}
-	out.hub = &hub{store: s, cache: out.cache, sign: signer(out.authority), links: map[string]*link{}}
+	out.hub = &hub{store: s, cache: out.cache, agentsAt: out.config.AgentsAt, sign: signer(out.authority), links: map[string]*link{}}
 	out.cache.changed = out.hub.changed
 	return out, nil
+}
+
+// ownAddresses are those of this machine, but for those of a link alone.
+func ownAddresses() (all []string) {
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		slog.Warn("the addresses of this machine cannot be told, and the certificate is not for them", "error", err)
+	}
+	for _, a := range addresses {
+		if n, ok := a.(*net.IPNet); ok && !n.IP.IsLinkLocalUnicast() {
+			all = append(all, n.IP.String())
+		}
+	}
+	return all
 }
 
 // Pin is the hash of the authority, by which callers and agents know it.

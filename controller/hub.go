@@ -24,7 +24,9 @@ type hub struct {
 	agents.UnimplementedAgentsServer
 	store *store.Store
 	cache *cache
-	sign  func(host string, request []byte) (cert, authority []byte, serial string, err error)
+	// agentsAt are where agents find all controllers.
+	agentsAt []string
+	sign     func(host string, request []byte) (cert, authority []byte, serial string, err error)
 
 	reports atomic.Uint64 // that were taken in
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"headgate/api"
 	"headgate/controller"
 	"headgate/internal/pki"
 	"headgate/store"
@@ -39,14 +40,23 @@ func start(t testing.TB) *service {
 	t.Helper()
 	member := storetest.Start(t)
 	s := storetest.Open(t, member)
-	c, err := controller.New(t.Context(), s, controller.Config{Name: "c1", API: "127.0.0.1:0", Agents: "127.0.0.1:0", Version: "test"})
+	out := startOn(t, s, controller.Config{Name: "c1", API: "127.0.0.1:0", Agents: "127.0.0.1:0", Version: "test"}, func() {})
+	out.member = member
+	return out
+}
+
+// startOn runs a controller on a store; before is called when it has what it needs, and not begun.
+func startOn(t testing.TB, s *store.Store, config controller.Config, before func()) *service {
+	t.Helper()
+	c, err := controller.New(t.Context(), s, config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	secret, made, err := controller.FirstToken(t.Context(), s)
-	if err != nil || !made {
-		t.Fatalf("the first token: %v, %v", made, err)
+	secret := api.NewSecret()
+	if _, _, err := controller.FirstToken(t.Context(), s, secret); err != nil {
+		t.Fatal(err)
 	}
+	before()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
@@ -58,7 +68,7 @@ func start(t testing.TB) *service {
 	})
 	api, agents := c.Addresses()
 	host, _, _ := net.SplitHostPort(api)
-	out := &service{t: t, url: "https://" + api, pin: c.Pin(), agents: agents, operator: secret, store: s, member: member}
+	out := &service{t: t, url: "https://" + api, pin: c.Pin(), agents: agents, operator: secret, store: s}
 	out.client = &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: pki.Pinned(host, c.Pin()), ForceAttemptHTTP2: true}}
 	return out
 }

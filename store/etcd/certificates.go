@@ -26,8 +26,9 @@ func (m Member) Prepare() error {
 	if err != nil {
 		return fmt.Errorf("the store's authority in %s: %w", m.file("authority.pem"), err)
 	}
-	if text, err := os.ReadFile(m.file("member.pem")); err == nil {
-		if c, err := pki.Certificate(text); err == nil && time.Until(c.NotAfter) > life/2 && c.VerifyHostname(m.Peers[m.Name]) == nil {
+	// A pair of which but one half was written is none.
+	if pair, err := tls.LoadX509KeyPair(m.file("member.pem"), m.file("member.key")); err == nil {
+		if c := pair.Leaf; time.Until(c.NotAfter) > life/2 && c.VerifyHostname(m.Peers[m.Name]) == nil {
 			return nil
 		}
 	}
@@ -87,6 +88,12 @@ func (m Member) TLS() (*tls.Config, error) {
 		files[i] = text
 	}
 	return pki.Client(&pki.Pair{Cert: files[0], Key: files[1]}, files[2])
+}
+
+// Prepared tells whether the folder has what lets the members trust each other.
+func (m Member) Prepared() bool {
+	_, err := os.Stat(m.file("authority.pem"))
+	return err == nil
 }
 
 // write writes a file whole or not at all, for its owner alone.

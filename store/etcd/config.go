@@ -127,7 +127,16 @@ func (m Member) cluster() string {
 	return strings.Join(members, ",")
 }
 
-// read is a Member as Start writes it for its child.
+// memberFile is in Dir, for the child.
+const memberFile = "member.json"
+
+// Read is the member of a folder as it last ran.
+func Read(dir string) (m Member, err error) {
+	m, err = read(filepath.Join(dir, memberFile))
+	m.Dir = dir // it may have been moved
+	return m, err
+}
+
 func read(file string) (m Member, err error) {
 	text, err := os.ReadFile(file)
 	if err == nil {

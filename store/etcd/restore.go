@@ -24,11 +24,18 @@ const bump = 1e9
 // ErrThere means that a member's folder has data.
 var ErrThere = errors.New("there is data of a store already")
 
+// ErrUnprepared means that a folder of one of several members has no authority that they share. A
+// backup has none: it would be another on each machine.
+var ErrUnprepared = errors.New("the store's authority, which all members share, is not there")
+
 // Restore makes the member's data from a backup (store.Backup). All members are restored from the
 // same, and begin a cluster of their own.
 func (m Member) Restore(backup string) error {
 	if _, err := os.Stat(m.DataDir()); !errors.Is(err, os.ErrNotExist) {
 		return errors.Join(fmt.Errorf("%s: %w", m.DataDir(), ErrThere), err)
+	}
+	if len(m.Peers) > 1 && !m.Prepared() {
+		return fmt.Errorf("%s: %w", m.Dir, ErrUnprepared)
 	}
 	if err := os.MkdirAll(m.Dir, 0o700); err != nil {
 		return err

@@ -30,7 +30,7 @@ func (m Member) Run(ctx context.Context, command []string) error {
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(m.Dir, "member.json")
+	file := filepath.Join(m.Dir, memberFile)
 	if err := write(file, text); err != nil {
 		return err
 	}

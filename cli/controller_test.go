@@ -1,0 +1,253 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/agent/remote"
+	"headgate/api"
+	"headgate/config"
+	"headgate/controller"
+	"headgate/internal/pki"
+	"headgate/store"
+	"headgate/store/storetest"
+)
+
+// tokens are those that the store has.
+func tokens(t *testing.T, s *store.Store) (all []store.Token) {
+	t.Helper()
+	docs, _, err := s.All(t.Context(), store.Prefix(store.Tokens), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range docs {
+		var v store.Token
+		if err := d.Into(&v); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+// The first operator's token is on the disk before it is good, and is found again by who goes on after a
+// kill; it is made if no operator's is good, whoever else has one.
+func TestFirstToken(t *testing.T) {
+	t.Setenv(selfEnv, "1") // for the store
+	ports := storetest.Ports(t, 2)
+	r := controllerRun{dir: t.TempDir(), name: "c1", listen: "127.0.0.1", controllers: config.Controllers{
+		Members: []config.Member{{Name: "c1", Address: "127.0.0.1"}}, API: 8420, Store: uint16(ports[0]), Peers: uint16(ports[1]),
+	}}
+	s, end, err := r.begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	var said bytes.Buffer
+	a := &app{err: &said}
+	file := filepath.Join(r.dir, "operator.token")
+	first := func() error { return a.firstToken(t.Context(), s, r, "pin") }
+	forget := func() {
+		t.Helper()
+		if _, err := s.Do(t.Context(), "tokens", func(tx *store.Tx) error {
+			keys, err := tx.Keys(store.Prefix(store.Tokens))
+			for _, k := range keys {
+				tx.Delete(k)
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		os.RemoveAll(file)
+	}
+	good := func(secret string) {
+		t.Helper()
+		if got := readFile(file); got != secret+"\n" {
+			t.Errorf("the file has %q, want %q", got, secret)
+		}
+		if _, err := os.Stat(file + ".new"); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("what was begun is left: %v", err)
+		}
+		if _, made, err := controller.FirstToken(t.Context(), s, secret); !made || err != nil {
+			t.Errorf("what is in the file is not good: %v", err)
+		}
+	}
+
+	// One that cannot be kept is not made.
+	if err := os.Mkdir(file+".new", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := first(); err == nil || len(tokens(t, s)) > 0 {
+		t.Errorf("without a file there is %v, %v", tokens(t, s), err)
+	}
+	os.Remove(file + ".new")
+
+	// Killed before it was good, or after, or while it was written.
+	secret := api.NewSecret()
+	for what, before := range map[string]func(){
+		"before": func() {},
+		"after":  func() { controller.FirstToken(t.Context(), s, secret) },
+	} {
+		forget()
+		os.WriteFile(file+".new", []byte(secret+"\n"), 0o600)
+		if before(); first() != nil {
+			t.Error(what, err)
+		}
+		good(secret)
+	}
+	forget()
+	os.WriteFile(file+".new", []byte(secret[:20]), 0o600)
+	if err := first(); err != nil || strings.HasPrefix(readFile(file), secret[:20]) {
+		t.Errorf("half a secret: %q, %v", readFile(file), err)
+	}
+	was := readFile(file)
+	good(strings.TrimSpace(was))
+
+	// While an operator's is good there is no other; a tenant's, and one that is over, are not it.
+	if err := first(); err != nil || readFile(file) != was || len(tokens(t, s)) != 1 {
+		t.Errorf("there are %v, %v", tokens(t, s), err)
+	}
+	forget()
+	said.Reset()
+	if _, err := s.Do(t.Context(), "tokens", func(tx *store.Tx) error {
+		return errors.Join(
+			tx.Put(store.Key(store.Tokens, "a"), store.Token{ID: "a", Role: store.TenantRole, Tenant: "shop", Expires: time.Now().Add(time.Hour)}),
+			tx.Put(store.Key(store.Tokens, "b"), store.Token{ID: "b", Role: store.Operator, Expires: time.Now().Add(-time.Hour)}))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := first(); err != nil || len(tokens(t, s)) != 3 {
+		t.Errorf("there are %v, %v", tokens(t, s), err)
+	}
+	if until := time.Now().Add(90 * 24 * time.Hour).Format(time.DateOnly); !strings.Contains(said.String(), "good until "+until) {
+		t.Errorf("said is %s", said.String())
+	}
+}
+
+// runSelf runs a command of this program to its end.
+func runSelf(t *testing.T, args ...string) (out string, code int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	c := exec.CommandContext(ctx, os.Args[0], args...)
+	c.Env = append(os.Environ(), selfEnv+"=1")
+	text, err := c.CombinedOutput()
+	if c.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return string(text), c.ProcessState.ExitCode()
+}
+
+// Addresses at which a controller could not be spoken to are refused, with what to write.
+func TestControllerAddresses(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		name = filepath.Join(dir, name)
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	three := func(address string) string {
+		return "kind: Controllers\nmembers:\n  - {name: c1, address: 10.0.0.1}\n  - {name: c2, address: 10.0.0.2}\n  - {name: c3, address: \"" + address + "\"}\n"
+	}
+	named, all, fine := file("named.yaml", three("c3.example.org")), file("all.yaml", three("::")), file("fine.yaml", three("10.0.0.3"))
+	data := filepath.Join(dir, "data")
+	for _, c := range []struct {
+		want string
+		args []string
+		code int
+	}{
+		{"write --certificate-for", []string{"controller", "--data", data, "--listen", "0.0.0.0"}, wrong},
+		{"write --certificate-for", []string{"controller", "--data", data, "--listen", "::"}, wrong},
+		{"write one such as 10.0.0.1", []string{"controller", "--data", data, "--listen", "ctl.example.org"}, wrong},
+		{"c3.example.org", []string{"controller", "--data", data, "-f", named}, wrong},
+		{"the address of c3", []string{"controller", "--data", data, "-f", all}, wrong},
+		{"the address of c3", []string{"controller", "prepare", "-f", all, "--to", data}, wrong},
+		{"headgate controller prepare -f " + fine, []string{"controller", "--data", data, "-f", fine}, failed},
+		{"headgate controller prepare -f " + fine, []string{"controller", "restore", fine, "--data", filepath.Join(dir, "new"), "-f", fine, "--name", "c2"}, failed},
+	} {
+		if out, code := runSelf(t, c.args...); code != c.code || !strings.Contains(out, c.want) {
+			t.Errorf("headgate %s: %d %s, want %q", strings.Join(c.args, " "), code, out, c.want)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "new")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("there is a folder: %v", err)
+	}
+}
+
+// A controller at all addresses of a machine is found at them, and agents are told the names that it
+// was given. Its backup needs no more than its folder.
+func TestControllerEverywhere(t *testing.T) {
+	dir := t.TempDir()
+	ports := storetest.Ports(t, 4)
+	file, data := filepath.Join(dir, "controllers.yaml"), filepath.Join(dir, "data")
+	if err := os.WriteFile(file, fmt.Appendf(nil, "kind: Controllers\napi: %d\nagents: %d\nstore: %d\npeers: %d\nmembers:\n  - {name: c1, address: \"::\"}\n", ports[0], ports[1], ports[2], ports[3]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.CommandContext(t.Context(), os.Args[0], "controller", "-f", file, "--data", data, "--certificate-for", "localhost,ctl.example.org")
+	c.Env = append(os.Environ(), selfEnv+"=1")
+	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
+	var said notes
+	c.Stderr = &said
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Wait()
+	defer c.Cancel()
+	pin := ""
+	for deadline := time.Now().Add(30 * time.Second); pin == ""; time.Sleep(50 * time.Millisecond) {
+		if _, after, ok := strings.Cut(said.String(), "the authority is "); ok && strings.Contains(after, "\n") {
+			pin = after[:strings.IndexByte(after, '\n')]
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("it does not serve: %s", said.String())
+		}
+	}
+	if want := fmt.Sprintf("headgate login https://localhost:%d", ports[0]); !strings.Contains(said.String(), want) {
+		t.Errorf("said is %s, want %s", said.String(), want)
+	}
+	for _, host := range []string{"127.0.0.1", "::1", "localhost"} {
+		conn, err := tls.Dial("tcp", net.JoinHostPort(host, fmt.Sprint(ports[0])), pki.Pinned(host, pin))
+		if err != nil {
+			t.Errorf("%s: %v", host, err)
+			continue
+		}
+		conn.Close()
+	}
+	url := fmt.Sprintf("https://127.0.0.1:%d", ports[0])
+	t.Setenv("XDG_CONFIG_HOME", dir)
+	token := filepath.Join(dir, "join.token")
+	for _, args := range [][]string{
+		{"login", url, "--pin", pin, "--token-file", filepath.Join(data, "operator.token")},
+		{"host", "create", "h1", "--server", "default"},
+	} {
+		if out, code := runSelf(t, args...); code != 0 {
+			t.Fatalf("headgate %s: %s", strings.Join(args, " "), out)
+		}
+	}
+	out, code := runSelf(t, "token", "create", "join", "--role", "agent", "--host", "h1", "--server", "default")
+	if err := os.WriteFile(token, []byte(out), 0o600); err != nil || code != 0 {
+		t.Fatal(out, err)
+	}
+	if out, code := runSelf(t, "agent", "join", url, "--host", "h1", "--token-file", token, "--pin", pin, "--dir", filepath.Join(dir, "agent")); code != 0 {
+		t.Fatal(out)
+	}
+	id, err := remote.ReadIdentity(filepath.Join(dir, "agent"))
+	if want := fmt.Sprintf("[localhost:%d ctl.example.org:%[1]d]", ports[1]); err != nil || fmt.Sprint(id.Agents) != want {
+		t.Errorf("agents are told %v, want %s: %v", id.Agents, want, err)
+	}
+	if out, code := runSelf(t, "controller", "backup", "--data", data, filepath.Join(dir, "backup")); code != 0 {
+		t.Errorf("its backup: %s", out)
+	}
+}
