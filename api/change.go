@@ -53,7 +53,7 @@ var errDry = errors.New("it was a dry run")
 // A change is on record, with the answer to an Idempotency-Key, or it is not made.
 func (s *Server) change(w http.ResponseWriter, r *http.Request, ledger string, decide func(c *call) (answer, error)) {
 	if !s.Writable() {
-		problem(w, r, &Refusal{Status: http.StatusServiceUnavailable, Detail: "no changes are taken: the controller's disk is nearly full", RetryAfter: 30})
+		problem(w, r, &Refusal{Status: http.StatusServiceUnavailable, Detail: "no changes are taken: the controller's disk, or the store, is nearly full", RetryAfter: 30})
 		return
 	}
 	body, err := io.ReadAll(r.Body)

@@ -67,6 +67,7 @@ type Controller struct {
 	agents    net.Listener
 	cert      *certificate
 	term      atomic.Pointer[store.Term] // as the leader, or nil
+	full      atomic.Bool                // the store is, or nearly
 }
 
 // New listens; Run serves.
@@ -127,6 +128,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go c.cache.follow(ctx)
+	go c.room(ctx)
 	go c.store.Lead(ctx, c.config.Name, func(ctx context.Context, t store.Term) error { return c.lead(ctx, t) })
 
 	requests := metrics.NewRequests()
@@ -198,6 +200,9 @@ func (c *Controller) leader() bool {
 
 // writable tells whether changes are taken.
 func (c *Controller) writable() bool {
+	if c.full.Load() {
+		return false
+	}
 	if c.config.Room == nil {
 		return true
 	}

@@ -33,7 +33,7 @@ var (
 	serviceAgents   = prometheus.NewDesc("headgate_controller_agents", "Agents that are connected to this controller.", nil, nil)
 	serviceReports  = prometheus.NewDesc("headgate_controller_reports_total", "Reports of agents that were taken in.", nil, nil)
 	serviceLeader   = prometheus.NewDesc("headgate_controller_leader", "Whether it is the leader.", nil, nil)
-	serviceWritable = prometheus.NewDesc("headgate_controller_writable", "Whether it takes changes: its disk has room.", nil, nil)
+	serviceWritable = prometheus.NewDesc("headgate_controller_writable", "Whether it takes changes: its disk and its store have room.", nil, nil)
 	serviceRevision = prometheus.NewDesc("headgate_controller_revision", "The store's revision, as far as it has come here.", nil, nil)
 )
 

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -17,7 +18,7 @@ import (
 // Ours.
 const (
 	// quota is the most that the store keeps: 16,000 groups are 3 MB, a change of them as much
-	// until it is compacted.
+	// until it is compacted. See store.Tend.
 	quota = 4 << 30
 	// mostRequest and mostOperations: see package store.
 	mostRequest, mostOperations = 32 << 20, 1024
@@ -41,6 +42,8 @@ type Member struct {
 	// ClientPort is for controllers, PeerPort for other members: the same for all.
 	ClientPort int `json:"client_port"`
 	PeerPort   int `json:"peer_port"`
+	// Quota is the most that the store keeps, in bytes; 0 is 4 GiB.
+	Quota int64 `json:"quota,omitempty"`
 }
 
 // URLs are those of all members, for controllers.
@@ -111,7 +114,7 @@ func (m Member) config() (*embed.Config, error) {
 	c.PeerTLSInfo.SkipClientSANVerify = true
 	c.TickMs, c.ElectionMs = heartbeat, election
 	c.SnapshotCount, c.SnapshotCatchUpEntries = snapshotEvery, catchUp
-	c.QuotaBackendBytes, c.MaxRequestBytes, c.MaxTxnOps = quota, mostRequest, mostOperations
+	c.QuotaBackendBytes, c.MaxRequestBytes, c.MaxTxnOps = cmp.Or(m.Quota, quota), mostRequest, mostOperations
 	c.LogLevel, c.Logger, c.LogOutputs = "warn", "zap", []string{"stderr"}
 	return c, nil
 }
