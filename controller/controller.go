@@ -151,7 +151,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 	web := &http.Server{Handler: inTime(handler), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute,
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: c.cert.get}}
-	mutual, err := pki.Server(pki.Pair{}, c.authority.Cert, true)
+	mutual, err := pki.Server(pki.Pair{}, c.authority.Cert)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -85,20 +86,9 @@ func (i *Interface) Direction(name string) *group.Direction {
 func (i *Interface) Clone() *Interface {
 	c := *i
 	c.Out, c.In = i.Out.Clone(), i.In.Clone()
-	c.Owners, c.Handed = cloneMap(i.Owners), cloneMap(i.Handed)
-	c.Connections = cloneMap(i.Connections)
+	c.Owners, c.Handed = maps.Clone(i.Owners), maps.Clone(i.Handed)
+	c.Connections = maps.Clone(i.Connections)
 	return &c
-}
-
-func cloneMap[V any](m map[string]V) map[string]V {
-	if m == nil {
-		return nil
-	}
-	out := make(map[string]V, len(m))
-	for k, v := range m {
-		out[k] = v
-	}
-	return out
 }
 
 // HasTenant tells whether a tenant has anything here.
@@ -134,8 +124,8 @@ type Host struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
 	Revoked     bool   `json:"revoked,omitempty"`
-	// Serials are of the certificates with which its agent gets in: the newest, and the one before
-	// until the newest was shown. One that joins anew has a single one.
+	// Serials are of the certificates with which its agent gets in: the newest, and the one with
+	// which that was asked for, until the next renewal. One that joins anew has a single one.
 	Serials []string `json:"serials,omitempty"`
 }
 

@@ -15,9 +15,7 @@ const (
 	Interfaces  = "interfaces"
 	Former      = "former" // interfaces that were given back: whose their groups were is of the past
 	Collectives = "collectives"
-	Policies    = "policies"
 	Tokens      = "tokens"
-	Probes      = "probes"
 	Audit       = "audit"
 	Answers     = "answers" // to idempotency keys
 	Service     = "service" // of the service itself: its authority, its epoch

@@ -80,7 +80,7 @@ func TestTLS(t *testing.T) {
 		}
 		return c
 	}
-	both := must(Server(server, ours.Cert, true))
+	both := must(Server(server, ours.Cert))
 	for _, c := range []struct {
 		what           string
 		server, client *tls.Config
@@ -89,17 +89,16 @@ func TestTLS(t *testing.T) {
 		{"an agent", both, must(Client(&agent, ours.Cert)), true},
 		{"one whose request was signed", both, must(Client(&Pair{signed, key}, ours.Cert)), true},
 		{"nobody", both, must(Client(nil, ours.Cert)), false},
-		{"nobody, who may", must(Server(server, ours.Cert, false)), must(Client(nil, ours.Cert)), true},
 		{"another authority's agent", both, must(Client(&foreign, ours.Cert)), false},
 		{"an agent of a server as a client", both, must(Client(&server, ours.Cert)), false},
 		{"one who trusts another authority", both, must(Client(&agent, others.Cert)), false},
-		{"a certificate for another address", must(Server(elsewhere, nil, false)), must(Client(nil, ours.Cert)), false},
-		{"a certificate that is over", must(Server(over, nil, false)), must(Client(nil, ours.Cert)), false},
-		{"a pin", must(Server(server.Chain(ours.Cert), nil, false)), Pinned("127.0.0.1", ours.Hash()), true},
-		{"a pin of another", must(Server(server.Chain(ours.Cert), nil, false)), Pinned("127.0.0.1", others.Hash()), false},
-		{"a pin, and no authority sent", must(Server(server, nil, false)), Pinned("127.0.0.1", ours.Hash()), false},
-		{"a pin, and an authority that signed nothing", must(Server(foreign.Chain(ours.Cert), nil, false)), Pinned("127.0.0.1", ours.Hash()), false},
-		{"a pin, and another address", must(Server(elsewhere.Chain(ours.Cert), nil, false)), Pinned("127.0.0.1", ours.Hash()), false},
+		{"a certificate for another address", must(Server(elsewhere, nil)), must(Client(nil, ours.Cert)), false},
+		{"a certificate that is over", must(Server(over, nil)), must(Client(nil, ours.Cert)), false},
+		{"a pin", must(Server(server.Chain(ours.Cert), nil)), Pinned("127.0.0.1", ours.Hash()), true},
+		{"a pin of another", must(Server(server.Chain(ours.Cert), nil)), Pinned("127.0.0.1", others.Hash()), false},
+		{"a pin, and no authority sent", must(Server(server, nil)), Pinned("127.0.0.1", ours.Hash()), false},
+		{"a pin, and an authority that signed nothing", must(Server(foreign.Chain(ours.Cert), nil)), Pinned("127.0.0.1", ours.Hash()), false},
+		{"a pin, and another address", must(Server(elsewhere.Chain(ours.Cert), nil)), Pinned("127.0.0.1", ours.Hash()), false},
 	} {
 		if err := call(t, c.server, c.client); (err == nil) != c.ok {
 			t.Errorf("%s: %v", c.what, err)

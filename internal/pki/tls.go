@@ -7,9 +7,9 @@ import (
 	"fmt"
 )
 
-// Server is the TLS of who is spoken to: with clients' certificates of an authority asked for if
-// there is one, and needed if must.
-func Server(own Pair, clients []byte, must bool) (*tls.Config, error) {
+// Server is the TLS of who is spoken to, by clients with certificates of an authority alone if
+// there is one.
+func Server(own Pair, clients []byte) (*tls.Config, error) {
 	c, err := with(own)
 	if err != nil || clients == nil {
 		return c, err
@@ -17,10 +17,7 @@ func Server(own Pair, clients []byte, must bool) (*tls.Config, error) {
 	if c.ClientCAs, err = pool(clients); err != nil {
 		return nil, err
 	}
-	c.ClientAuth = tls.VerifyClientCertIfGiven
-	if must {
-		c.ClientAuth = tls.RequireAndVerifyClientCert
-	}
+	c.ClientAuth = tls.RequireAndVerifyClientCert
 	return c, nil
 }
 
