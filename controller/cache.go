@@ -19,6 +19,19 @@ type cache struct {
 	revision int64
 	epoch    uint64 // that the revisions are of
 	hosts    map[string]*hostIntent
+	// asOf is the last time of which it is known that all that was written until then is in it.
+	asOf time.Time
+}
+
+// soundFor is how long what is here counts as what the store has, after it last said so: agents stay
+// with nobody who has no better to tell than what was. Ours.
+const soundFor = 3 * time.Second
+
+// sound tells whether what is here is what the store has.
+func (c *cache) sound() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Since(c.asOf) < soundFor
 }
 
 // hostIntent is what one host is to have.
@@ -53,6 +66,7 @@ var kinds = []string{store.Hosts, store.Interfaces, store.Collectives}
 
 // load reads everything, at one revision.
 func (c *cache) load(ctx context.Context) error {
+	began := time.Now()
 	fresh := &cache{hosts: map[string]*hostIntent{}}
 	var at int64
 	for _, kind := range kinds {
@@ -78,7 +92,7 @@ func (c *cache) load(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	old := c.hosts
-	c.hosts, c.epoch, c.revision = fresh.hosts, fresh.epoch, at
+	c.hosts, c.epoch, c.revision, c.asOf = fresh.hosts, fresh.epoch, at, began
 	c.mu.Unlock()
 	for host := range fresh.hosts {
 		c.changed(host)
@@ -95,7 +109,7 @@ func (c *cache) watch(ctx context.Context) error {
 	c.mu.Lock()
 	from := c.revision
 	c.mu.Unlock()
-	return c.store.Watch(ctx, store.Root, from, func(revision int64, events []store.Event) error {
+	return c.store.Follow(ctx, from, func(revision int64, events []store.Event) error {
 		touched := map[string]bool{}
 		c.mu.Lock()
 		for _, e := range events {
@@ -112,11 +126,10 @@ func (c *cache) watch(ctx context.Context) error {
 			c.changed(host)
 		}
 		return nil
-	}, func(revision int64) error {
+	}, func(revision int64, asOf time.Time) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.revision = max(c.revision, revision)
-		return nil
+		c.revision, c.asOf = max(c.revision, revision), asOf
 	})
 }
 

@@ -77,14 +77,28 @@ func (c *cache) admitted(host, serial string) bool {
 	return h != nil && h.host != nil && !h.host.Revoked && slices.Contains(h.host.Serials, serial)
 }
 
+// errCutOff sends agents to another controller.
+var errCutOff = status.Error(codes.Unavailable, "this controller is cut off from the store, or has just begun")
+
+// may tells why a host's agent may not be spoken to, if it may not now.
+func (h *hub) may(host, serial string) error {
+	switch {
+	case !h.cache.sound():
+		return errCutOff
+	case !h.cache.admitted(host, serial):
+		return status.Errorf(codes.PermissionDenied, "the host %s was taken away, or another agent has joined as it", host)
+	}
+	return nil
+}
+
 // Connect serves an agent's stream.
 func (h *hub) Connect(stream agents.Agents_ConnectServer) error {
 	host, serial, err := caller(stream.Context())
 	if err != nil {
 		return err
 	}
-	if !h.cache.admitted(host, serial) {
-		return status.Errorf(codes.PermissionDenied, "the host %s was taken away, or another agent has joined as it", host)
+	if err := h.may(host, serial); err != nil {
+		return err
 	}
 	first, err := stream.Recv()
 	if err != nil {
@@ -155,6 +169,9 @@ func (h *hub) send(ctx context.Context, stream agents.Agents_ConnectServer, l *l
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			case <-beat.C:
+				if !h.cache.sound() {
+					return errCutOff
+				}
 				if err := stream.Send(&agents.ToAgent{}); err != nil {
 					return err
 				}
@@ -167,10 +184,12 @@ func (h *hub) send(ctx context.Context, stream agents.Agents_ConnectServer, l *l
 			case <-l.kick:
 			}
 		}
-		if !h.cache.admitted(l.host, serial) {
-			return status.Errorf(codes.PermissionDenied, "the host %s was taken away, or another agent has joined as it", l.host)
+		if err := h.may(l.host, serial); err != nil {
+			return err
 		}
-		if err := stream.Send(&agents.ToAgent{Message: &agents.ToAgent_Desired{Desired: h.cache.desired(l.host, have)}}); err != nil {
+		desired := h.cache.desired(l.host, have)
+		desired.Agents = h.agentsAt
+		if err := stream.Send(&agents.ToAgent{Message: &agents.ToAgent_Desired{Desired: desired}}); err != nil {
 			return err
 		}
 		if first { // from now on silence means something
@@ -261,7 +280,7 @@ func (h *hub) Renew(ctx context.Context, r *agents.RenewRequest) (*agents.RenewR
 	if err != nil {
 		return nil, err
 	}
-	return &agents.RenewResponse{Certificate: cert, Authority: authority}, nil
+	return &agents.RenewResponse{Certificate: cert, Authority: authority, Agents: h.agentsAt}, nil
 }
 
 // link is a host's stream, nil if it has none.

@@ -77,7 +77,7 @@ func newController(t *testing.T) *controller {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tls, err := pki.Server(own, authority.Cert, true)
+	tls, err := pki.Server(own, authority.Cert)
 	if err != nil {
 		t.Fatal(err)
 	}

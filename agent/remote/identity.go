@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"time"
 
 	"headgate/api"
@@ -43,6 +45,32 @@ func ReadIdentity(dir string) (id Identity, err error) {
 
 func (id Identity) save(dir string) error {
 	return writeFile(filepath.Join(dir, identityFile), id)
+}
+
+// changing keeps two changes of an identity from undoing each other.
+var changing sync.Mutex
+
+// change changes the identity of a folder, if it is still the one that somebody has in mind: the
+// host may have joined anew meanwhile.
+func (id Identity) change(dir string, do func(*Identity)) error {
+	changing.Lock()
+	defer changing.Unlock()
+	now, err := ReadIdentity(dir)
+	if err != nil || !bytes.Equal(now.Cert, id.Cert) {
+		return err
+	}
+	do(&now)
+	return now.save(dir)
+}
+
+// found keeps where the controllers are from now on, as one of them says, if that is not where they
+// were.
+func (id *Identity) found(dir string, at []string) error {
+	if len(at) == 0 || slices.Equal(at, id.Agents) {
+		return nil
+	}
+	id.Agents = at
+	return id.change(dir, func(now *Identity) { now.Agents = at })
 }
 
 // Service is what a host joins, and as whom.

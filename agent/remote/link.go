@@ -82,7 +82,7 @@ func (l *Link) Run(ctx context.Context) error {
 			return err
 		}
 		if len(id.Agents) == 0 {
-			return errors.New("the service has said no address for agents: give the controller one (--agents-at)")
+			return errors.New("the service has said no address for agents: start the controller with --listen and one, and join again")
 		}
 		began := time.Now()
 		at := another(id.Agents, failed)
@@ -146,7 +146,7 @@ func (l *Link) once(ctx context.Context, id Identity, at string) error {
 	if err := stream.Send(&agents.FromAgent{Message: &agents.FromAgent_Hello{Hello: hello}}); err != nil {
 		return err
 	}
-	s := &session{Link: l, stream: stream, every: reportEvery, out: make(chan *agents.FromAgent, 16), closely: make(chan bool, 1)}
+	s := &session{Link: l, id: id, stream: stream, every: reportEvery, out: make(chan *agents.FromAgent, 16), closely: make(chan bool, 1)}
 	go func() { end(s.receive(ctx, end)) }()
 	go func() { end(l.renew(ctx, client, id)) }()
 	return s.send(ctx)
@@ -155,6 +155,7 @@ func (l *Link) once(ctx context.Context, id Identity, at string) error {
 // session is one stream at work.
 type session struct {
 	*Link
+	id      Identity
 	stream  agents.Agents_ConnectClient
 	every   time.Duration
 	out     chan *agents.FromAgent
@@ -294,9 +295,12 @@ func (l *Link) renew(ctx context.Context, client agents.AgentsClient, id Identit
 			due = time.Now().Add(time.Minute)
 			continue
 		}
-		next := id
-		next.Pair, next.Authority = pki.Pair{Cert: got.Certificate, Key: key}, got.Authority
-		err = next.save(l.Dir)
+		err = id.change(l.Dir, func(now *Identity) {
+			now.Pair, now.Authority = pki.Pair{Cert: got.Certificate, Key: key}, got.Authority
+			if len(got.Agents) > 0 {
+				now.Agents = got.Agents
+			}
+		})
 		l.kept(identityFile, fmt.Sprintf("the next certificate, without which the service does not know this host after %s", c.NotAfter.UTC().Format(time.DateTime)), nil, err)
 		if err != nil { // the service knows the host by this one still
 			due = time.Now().Add(time.Minute)

@@ -119,6 +119,9 @@ func (s *session) obey(d *agents.Desired) error {
 	case d == nil:
 		d = s.waits
 	default:
+		if err := s.id.found(s.Dir, d.Agents); err != nil {
+			slog.Warn("where controllers are cannot be kept", "error", err)
+		}
 		complete(d, s.waits)
 	}
 	changed, err := s.Intent.Obey(d)

@@ -75,6 +75,7 @@ type RenewResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Certificate   []byte                 `protobuf:"bytes,1,opt,name=certificate,proto3" json:"certificate,omitempty"`
 	Authority     []byte                 `protobuf:"bytes,2,opt,name=authority,proto3" json:"authority,omitempty"`
+	Agents        []string               `protobuf:"bytes,3,rep,name=agents,proto3" json:"agents,omitempty"` // where agents find all controllers from now on
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -119,6 +120,13 @@ func (x *RenewResponse) GetCertificate() []byte {
 func (x *RenewResponse) GetAuthority() []byte {
 	if x != nil {
 		return x.Authority
+	}
+	return nil
+}
+
+func (x *RenewResponse) GetAgents() []string {
+	if x != nil {
+		return x.Agents
 	}
 	return nil
 }
@@ -545,6 +553,7 @@ type Desired struct {
 	Fence         *Fence                 `protobuf:"bytes,1,opt,name=fence,proto3" json:"fence,omitempty"`
 	Interfaces    []*Interface           `protobuf:"bytes,2,rep,name=interfaces,proto3" json:"interfaces,omitempty"`
 	Collectives   []*Document            `protobuf:"bytes,3,rep,name=collectives,proto3" json:"collectives,omitempty"`
+	Agents        []string               `protobuf:"bytes,4,rep,name=agents,proto3" json:"agents,omitempty"` // where agents find all controllers from now on; none is as before
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -596,6 +605,13 @@ func (x *Desired) GetInterfaces() []*Interface {
 func (x *Desired) GetCollectives() []*Document {
 	if x != nil {
 		return x.Collectives
+	}
+	return nil
+}
+
+func (x *Desired) GetAgents() []string {
+	if x != nil {
+		return x.Agents
 	}
 	return nil
 }
@@ -1651,10 +1667,11 @@ const file_agents_proto_rawDesc = "" +
 	"\n" +
 	"\fagents.proto\x12\vheadgate.v1\"(\n" +
 	"\fRenewRequest\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\fR\arequest\"O\n" +
+	"\arequest\x18\x01 \x01(\fR\arequest\"g\n" +
 	"\rRenewResponse\x12 \n" +
 	"\vcertificate\x18\x01 \x01(\fR\vcertificate\x12\x1c\n" +
-	"\tauthority\x18\x02 \x01(\fR\tauthority\"\xe5\x02\n" +
+	"\tauthority\x18\x02 \x01(\fR\tauthority\x12\x16\n" +
+	"\x06agents\x18\x03 \x03(\tR\x06agents\"\xe5\x02\n" +
 	"\tFromAgent\x12*\n" +
 	"\x05hello\x18\x01 \x01(\v2\x12.headgate.v1.HelloH\x00R\x05hello\x12*\n" +
 	"\x05facts\x18\x02 \x01(\v2\x12.headgate.v1.FactsH\x00R\x05facts\x12-\n" +
@@ -1683,13 +1700,14 @@ const file_agents_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"9\n" +
 	"\x05Fence\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\x03R\brevision\"\xa4\x01\n" +
+	"\brevision\x18\x02 \x01(\x03R\brevision\"\xbc\x01\n" +
 	"\aDesired\x12(\n" +
 	"\x05fence\x18\x01 \x01(\v2\x12.headgate.v1.FenceR\x05fence\x126\n" +
 	"\n" +
 	"interfaces\x18\x02 \x03(\v2\x16.headgate.v1.InterfaceR\n" +
 	"interfaces\x127\n" +
-	"\vcollectives\x18\x03 \x03(\v2\x15.headgate.v1.DocumentR\vcollectives\"U\n" +
+	"\vcollectives\x18\x03 \x03(\v2\x15.headgate.v1.DocumentR\vcollectives\x12\x16\n" +
+	"\x06agents\x18\x04 \x03(\tR\x06agents\"U\n" +
 	"\tInterface\x12\x10\n" +
 	"\x03dev\x18\x01 \x01(\tR\x03dev\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x03R\brevision\x12\x1a\n" +

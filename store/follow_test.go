@@ -1,0 +1,44 @@
+package store_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"headgate/store"
+	"headgate/store/storetest"
+)
+
+// Who follows is told again and again that he knows everything, and that no more when the store is
+// away.
+func TestFollow(t *testing.T) {
+	m := storetest.Start(t)
+	s := storetest.Open(t, m)
+	first := put(t, s, "a")
+	asOf := make(chan time.Time, 1000)
+	go s.Follow(t.Context(), first, func(int64, []store.Event) error { return nil }, func(_ int64, at time.Time) { asOf <- at })
+	late := func() bool {
+		t.Helper()
+		for deadline := time.After(3 * time.Second); ; {
+			select {
+			case at := <-asOf:
+				if time.Since(at) < time.Second {
+					return false
+				}
+			case <-deadline:
+				return true
+			}
+		}
+	}
+	for n := range 4 {
+		if late() {
+			t.Fatal("it is not said that this is all")
+		}
+		put(t, s, fmt.Sprint("b", n))
+	}
+	m.Stop()
+	time.Sleep(time.Second)
+	if !late() {
+		t.Error("it is said that this is all while the store is away")
+	}
+}
