@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"headgate/api/agents"
@@ -55,49 +53,13 @@ type link struct {
 	closely bool
 }
 
-// caller is the host whose certificate a peer shows, and its serial number.
-func caller(ctx context.Context) (host, serial string, err error) {
-	p, ok := peer.FromContext(ctx)
-	if !ok {
-		return "", "", status.Error(codes.Unauthenticated, "nobody")
-	}
-	t, ok := p.AuthInfo.(credentials.TLSInfo)
-	if !ok || len(t.State.VerifiedChains) == 0 {
-		return "", "", status.Error(codes.Unauthenticated, "without a certificate")
-	}
-	c := t.State.VerifiedChains[0][0]
-	return c.Subject.CommonName, c.SerialNumber.Text(16), nil
-}
-
-// admitted tells whether a host's agent may be spoken to.
-func (c *cache) admitted(host, serial string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	h := c.hosts[host]
-	return h != nil && h.host != nil && !h.host.Revoked && slices.Contains(h.host.Serials, serial)
-}
-
-// errCutOff sends agents to another controller.
-var errCutOff = status.Error(codes.Unavailable, "this controller is cut off from the store, or has just begun")
-
-// may tells why a host's agent may not be spoken to, if it may not now.
-func (h *hub) may(host, serial string) error {
-	switch {
-	case !h.cache.sound():
-		return errCutOff
-	case !h.cache.admitted(host, serial):
-		return status.Errorf(codes.PermissionDenied, "the host %s was taken away, or another agent has joined as it", host)
-	}
-	return nil
-}
-
 // Connect serves an agent's stream.
 func (h *hub) Connect(stream agents.Agents_ConnectServer) error {
 	host, serial, err := caller(stream.Context())
 	if err != nil {
 		return err
 	}
-	if err := h.may(host, serial); err != nil {
+	if err := h.admit(stream.Context(), host, serial); err != nil {
 		return err
 	}
 	first, err := stream.Recv()
@@ -271,8 +233,8 @@ func (h *hub) Renew(ctx context.Context, r *agents.RenewRequest) (*agents.RenewR
 		if err != nil {
 			return err
 		}
-		if !ok || doc.Revoked || !slices.Contains(doc.Serials, serial) {
-			return status.Errorf(codes.PermissionDenied, "the host %s was taken away, or another agent has joined as it", host)
+		if !ok || !admits(doc, serial) {
+			return denied(host)
 		}
 		doc.Serials = []string{serial, next} // with the old one it may ask again, if the answer is lost
 		return tx.Put(key, doc)

@@ -91,18 +91,19 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// One of three that is lost with its folder is replaced, and has what the others have.
-func TestReplace(t *testing.T) {
+// three runs three members, c1 to c3.
+func three(t *testing.T, quota int64) (members map[string]etcd.Member, runs map[string]*storetest.Member) {
+	t.Helper()
 	ports := storetest.Ports(t, 2)
 	peers := map[string]string{"c1": "127.0.0.1", "c2": "127.0.0.2", "c3": "127.0.0.3"}
-	members := map[string]etcd.Member{}
+	members = map[string]etcd.Member{}
 	for name := range peers {
-		members[name] = etcd.Member{Name: name, Peers: peers, Dir: t.TempDir(), ClientPort: ports[0], PeerPort: ports[1]}
+		members[name] = etcd.Member{Name: name, Peers: peers, Dir: t.TempDir(), ClientPort: ports[0], PeerPort: ports[1], Quota: quota}
 	}
 	if err := members["c1"].Prepare(); err != nil {
 		t.Fatal(err)
 	}
-	runs := map[string]*storetest.Member{}
+	runs = map[string]*storetest.Member{}
 	for name, m := range members {
 		if name != "c1" {
 			if err := members["c1"].Copy(m.Dir); err != nil {
@@ -111,6 +112,12 @@ func TestReplace(t *testing.T) {
 		}
 		runs[name] = storetest.Run(t, m)
 	}
+	return members, runs
+}
+
+// One of three that is lost with its folder is replaced, and has what the others have.
+func TestReplace(t *testing.T) {
+	members, runs := three(t, 0)
 	s := storetest.Open(t, runs["c1"])
 	put(t, s, "before")
 	runs["c3"].Stop()
@@ -124,7 +131,7 @@ func TestReplace(t *testing.T) {
 	runs["c3"] = storetest.Run(t, fresh)
 	// Of the other two one may go now.
 	alone := fresh
-	alone.Peers = map[string]string{"c3": peers["c3"]}
+	alone.Peers = map[string]string{"c3": fresh.Peers["c3"]}
 	tls, err := alone.TLS()
 	if err != nil {
 		t.Fatal(err)

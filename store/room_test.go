@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"headgate/store"
 	"headgate/store/etcd"
@@ -84,6 +85,48 @@ func TestTend(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	}
+}
+
+// Of three members all are looked after, by whichever speaks to the one that leads.
+func TestTendThree(t *testing.T) {
+	members, runs := three(t, 16<<20)
+	var stores []*store.Store
+	for name, m := range members {
+		tls, err := m.TLS()
+		if err != nil {
+			t.Fatal(err)
+		}
+		stores = append(stores, open(t, store.Endpoint{URLs: []string{runs[name].URL()}, TLS: tls}))
+	}
+	var err error
+	for n := 0; err == nil; n++ {
+		if _, err = write(t.Context(), stores[0], "a"); n > 200 {
+			t.Fatal("it is never full")
+		}
+	}
+	if !errors.Is(err, store.ErrFull) {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		writable := 0
+		for _, s := range stores {
+			if err := s.Tend(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if r, err := s.Room(t.Context()); err == nil && r.Writable() && r.Size < r.Quota/4*3 {
+				writable++
+			}
+		}
+		if writable == len(stores) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of them are writable", writable)
+		}
+	}
+	if _, err := write(t.Context(), stores[1], "a"); err != nil {
+		t.Error(err)
 	}
 }
 
