@@ -11,7 +11,7 @@ import (
 )
 
 // askEvery is how often one who follows asks whether that is all, askPatience how long for. Ours.
-const askEvery, askPatience = 500 * time.Millisecond, time.Second
+const askEvery, askPatience = 500 * time.Millisecond, 1500 * time.Millisecond
 
 // Follow is Watch of everything for one who has to know that nothing was kept from him: whole is
 // called about twice a second with a time before which all that was written was told. It is called no
