@@ -44,9 +44,10 @@ operators and tenants want is kept in an etcd that it runs by itself, in --data.
 At its first start it makes an authority of its own and the first operator's token, and says
 where that is and until when it is good; it makes another at a start at which no operator's is. It
 listens on loopback until --listen says otherwise. With --listen 0.0.0.0 or :: it listens at all
-addresses of the machine, and tells agents those of --certificate-for. With -f and a document of
-kind: Controllers it is one of several, which find each other by that file; each needs a folder
-that "headgate controller prepare" has made.
+addresses of the machine, and tells agents those of --certificate-for.
+
+With -f and a document of kind: Controllers it is one of several, which find each other by that
+file; each needs a folder that "headgate controller prepare" has made.
 
 With --etcd it keeps everything in an etcd that is there already, and that others may use.
 Several controllers need -f then, too, but no folders that are prepared.`,

@@ -95,8 +95,8 @@ func controllerRestoreCommand(a *app) *cobra.Command {
 		Long: `Restore makes a new folder for a controller from a file that "headgate controller backup" has
 written; it is then started as ever. Of several controllers all are ended, and each is restored
 from the same file, into a folder that "headgate controller prepare" has made: a backup does not
-have what lets them trust each other. What was changed after the backup is gone, and hosts are given what was
-wanted then as soon as they find a controller.
+have what lets them trust each other. What was changed after the backup is gone, and hosts are
+given what was wanted then as soon as they find a controller.
 
 An etcd that is not the controller's own (--etcd) is restored with its own tools, while all
 controllers are ended: "etcdutl snapshot restore FILE --bump-revision 1000000000

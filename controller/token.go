@@ -36,7 +36,8 @@ func operates(tokens []store.Doc) (bool, error) {
 func FirstToken(ctx context.Context, s *store.Store, secret string) (t store.Token, made bool, err error) {
 	key, fresh := api.FirstToken(secret)
 	_, err = s.Do(ctx, store.Prefix(store.Tokens), func(tx *store.Tx) error {
-		if _, made, err = tx.Get(key, &t); err != nil || made {
+		_, there, err := tx.Get(key, &t)
+		if made = err == nil && there && time.Now().Before(t.Expires); made || err != nil {
 			return err
 		}
 		docs, err := tx.All(store.Prefix(store.Tokens))
