@@ -1,11 +1,12 @@
 package controller_test
 
 import (
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
-	"headgate/api"
 	"headgate/store"
 )
 
@@ -191,8 +192,9 @@ func TestCaps(t *testing.T) {
 	s.mustAs(a, 422, "PUT", group("a/x"), groups(1401))
 
 	if _, err := s.store.Do(t.Context(), "tokens", func(tx *store.Tx) error {
-		for range 79 {
-			if _, err := api.PutToken(tx, store.Token{Name: "more", Role: store.TenantRole, Tenant: "a"}); err != nil {
+		for n := range 79 {
+			name := fmt.Sprint("more", n)
+			if err := tx.Put(store.Key(store.Tokens, name), store.Token{ID: name, Name: "more", Role: store.TenantRole, Tenant: "a", Expires: time.Now().Add(time.Hour)}); err != nil {
 				return err
 			}
 		}
