@@ -97,8 +97,7 @@ func partOf(i *store.Interface, direction, tenant string) (p part, err error) {
 // capTokens refuses a tenant another token beyond the most. Those that it makes elsewhere meanwhile
 // have the change tried again.
 func capTokens(tx *store.Tx, tenant string) error {
-	below := store.Prefix(store.Tokens)
-	docs, err := tx.List(below) // with those that are made together with this one
+	docs, err := tx.All(store.Prefix(store.Tokens)) // with those that are made together with this one
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func (s *Server) ListCollectiveStates(w http.ResponseWriter, r *http.Request, ho
 		problem(w, r, err)
 		return
 	}
-	docs, _, _, err := s.Store.List(r.Context(), store.Prefix(store.Collectives, host), "", 0)
+	docs, _, err := s.Store.All(r.Context(), store.Prefix(store.Collectives, host), 0)
 	if err != nil {
 		problem(w, r, err)
 		return

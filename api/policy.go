@@ -29,8 +29,9 @@ func asFile(interfaces []store.Interface, documents []store.Collective) Policy {
 
 // GetPolicy shows all of a host as a file.
 func (s *Server) GetPolicy(w http.ResponseWriter, r *http.Request, host string) {
-	out, err := policyOf(host, func(below string) ([]store.Doc, error) {
-		docs, _, _, err := s.Store.List(r.Context(), below, "", 0)
+	var at int64 // all of it
+	out, err := policyOf(host, func(below string) (docs []store.Doc, err error) {
+		docs, at, err = s.Store.All(r.Context(), below, at)
 		return docs, err
 	})
 	show(w, r, out, err)
@@ -62,7 +63,7 @@ func (c *call) matchesPolicy(host string) error {
 	if c.match == "" {
 		return nil // so that nothing is read for it
 	}
-	now, err := policyOf(host, c.tx.List)
+	now, err := policyOf(host, c.tx.All)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ type divided []*store.Interface
 
 // dividedOf reads them, of one host or, by host, of all.
 func (s *Server) dividedOf(r *http.Request, host ...string) (map[string]divided, error) {
-	docs, _, _, err := s.Store.List(r.Context(), store.Prefix(store.Interfaces, host...), "", 0)
+	docs, _, err := s.Store.All(r.Context(), store.Prefix(store.Interfaces, host...), 0)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"headgate/api"
 	"headgate/controller"
+	"headgate/internal/wholefile"
 	"headgate/store"
 )
 
@@ -56,17 +57,5 @@ func begunToken(ctx context.Context, s *store.Store, file string) (secret string
 		return "", err
 	}
 	secret = api.NewSecret()
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return "", err
-	}
-	_, err = f.WriteString(secret + "\n")
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return "", err
-	}
-	dir, err := os.Open(filepath.Dir(file))
-	if err != nil {
-		return "", err
-	}
-	return secret, errors.Join(dir.Sync(), dir.Close())
+	return secret, wholefile.Write(file, []byte(secret+"\n"), 0o600)
 }
