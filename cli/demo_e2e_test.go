@@ -138,7 +138,7 @@ func testDemo(t testing.TB) {
 	}
 	testDemoTenant(t, r)
 	for _, want := range []string{
-		"[1/7] all quiet", "  controller$ headgate apply --server default --host host1 -f host1.yaml\n", "  host1$ headgate agent --dir host1 &\n",
+		"[1/7] all quiet", "  controller$ headgate apply --server default --host host1 -f host1.yaml\n", "  host1$ headgate agent --dir host1 --socket host1/agent.sock &\n",
 		"headgate assign shop/export --server shop", "45Mbit, of which 15Mbit is free", "404 there is no group", "add    out group shop/web",
 	} {
 		if !strings.Contains(progress.String(), want) {

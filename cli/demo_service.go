@@ -105,11 +105,13 @@ func (p *play) joinHosts(ctx context.Context) error {
 		if _, err := run(ctx, host, "agent", "join", p.url, "--host", host, "--token-file", file, "--pin", p.pin, "--dir", host); err != nil {
 			return err
 		}
+		// A socket of its own: the machine's may be that of an agent that somebody runs here.
+		agent := []string{"agent", "--dir", host, "--socket", filepath.Join(host, "agent.sock")}
 		if i == 0 {
-			p.shows(host, []string{"agent", "--dir", host}, " &")
+			p.shows(host, agent, " &")
 			p.stage.say("  ... and so on " + strings.Join(demoHosts[1:], " and "))
 		}
-		if p.agents[i], err = p.start(ctx, "agent on "+host, host, "agent", "--dir", host); err != nil {
+		if p.agents[i], err = p.start(ctx, "agent on "+host, host, agent...); err != nil {
 			return err
 		}
 	}

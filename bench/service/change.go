@@ -116,7 +116,8 @@ type enforcing struct {
 	path  string // of it
 }
 
-func (p *place) enforce(ctx context.Context) (_ *enforcing, err error) {
+// enforce starts it, with some groups and more that the caller wants.
+func (p *place) enforce(ctx context.Context, more ...map[string]any) (_ *enforcing, err error) {
 	e := &enforcing{place: p, node: p.lab.Node("host"), said: &tail{}}
 	if e.dev, err = e.node.Device("router"); err != nil {
 		return nil, err
@@ -127,11 +128,10 @@ func (p *place) enforce(ctx context.Context) (_ *enforcing, err error) {
 	if _, err := a.must(ctx, http.MethodPut, "/v1/hosts/host", map[string]any{}); err != nil {
 		return nil, err
 	}
-	groups := []map[string]any{
-		{"name": "web", "guarantee": "20Mbit", "match": []map[string]any{{"dport": []string{"443"}}}},
-		{"name": "db", "guarantee": "30%", "match": []map[string]any{{"dport": []string{"5432"}}}},
-		{"name": "rest", "default": true},
-	}
+	groups := append(more,
+		map[string]any{"name": "web", "guarantee": "20Mbit", "match": []map[string]any{{"dport": []string{"443"}}}},
+		map[string]any{"name": "db", "guarantee": "30%", "match": []map[string]any{{"dport": []string{"5432"}}}},
+		map[string]any{"name": "rest", "default": true})
 	if _, err := a.must(ctx, http.MethodPut, e.path, map[string]any{"out": map[string]any{"limit": "1Gbit", "groups": groups}}); err != nil {
 		return nil, err
 	}
@@ -141,9 +141,9 @@ func (p *place) enforce(ctx context.Context) (_ *enforcing, err error) {
 	return e, e.start(ctx)
 }
 
-// start starts the agent.
+// start starts the agent, which leaves the machine's socket alone.
 func (e *enforcing) start(ctx context.Context) (err error) {
-	if e.agent, err = command(context.WithoutCancel(ctx), e.node, "agent", "--dir", e.dir, "--log-level", "warn"); err != nil {
+	if e.agent, err = command(context.WithoutCancel(ctx), e.node, "agent", "--dir", e.dir, "--socket", "", "--log-level", "warn"); err != nil {
 		return err
 	}
 	e.agent.Stderr = e.said
