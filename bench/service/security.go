@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +19,7 @@ import (
 
 	"headgate/api"
 	"headgate/bench"
+	"headgate/internal/pki"
 )
 
 func securityCases() []bench.Case {
@@ -54,43 +56,49 @@ func securityCases() []bench.Case {
 // caller is somebody with a token, or none.
 type caller struct{ role, token string }
 
-// may is who may do what: what the product is held against.
-func may(role, method, operation string) bool {
-	change := method != http.MethodGet
-	switch {
-	case operation == "getHealth" || operation == "login":
-		return true
-	case operation == "signCertificate":
-		return role == "agent"
-	case role == "operator":
-		return true
-	case role == "viewer":
-		return !change
-	case role != "tenant" && role != "foreign":
-		return false
-	case slices.Contains([]string{"listTenants", "getHost", "listHistory", "listCollectives", "listCollectiveStates", "getCollective", "getPolicy", "getProbe"}, operation):
-		return false // of the whole service, or a whole host
-	case !change:
-		return true
-	}
-	// What is in a tenant's groups, and its tokens.
-	return slices.Contains([]string{"createToken", "deleteToken", "putGroup", "patchGroup", "deleteGroup", "putConnection", "deleteConnection"}, operation)
-}
-
-// twoTenants share h1's eth0.
-func (a *asking) twoTenants(ctx context.Context) error {
-	for path, body := range map[string]any{"/v1/tenants/a": map[string]any{}, "/v1/tenants/b": map[string]any{}, "/v1/hosts/h1": map[string]any{}} {
-		if _, err := a.must(ctx, http.MethodPut, path, body); err != nil {
-			return err
-		}
-	}
+// shared is h1's eth0, of which two tenants have a part.
+func shared() map[string]any {
 	groups := []map[string]any{
 		{"name": "a", "guarantee": "40%", "tenant": "a", "match": []map[string]any{{"dst": []string{"10.1.0.0/16"}}}, "groups": []map[string]any{{"name": "secret", "default": true}}},
 		{"name": "b", "guarantee": "20%", "tenant": "b", "match": []map[string]any{{"dst": []string{"10.2.0.0/16"}}}},
 		{"name": "rest", "guarantee": "10%", "default": true},
 	}
-	_, err := a.must(ctx, http.MethodPut, eth0, map[string]any{"out": map[string]any{"limit": "100Mbit", "groups": groups}})
-	return err
+	return map[string]any{"out": map[string]any{"limit": "100Mbit", "groups": groups}}
+}
+
+// twoTenants make what is walked over: groups, a connection and a token of a's, and a set.
+func (a *asking) twoTenants(ctx context.Context) (w walked, err error) {
+	for _, each := range []struct {
+		path string
+		body any
+	}{
+		{"/v1/tenants/a", map[string]any{}}, {"/v1/tenants/b", map[string]any{}}, {"/v1/hosts/h1", map[string]any{}}, {eth0, shared()},
+		{"/v1/hosts/h1/collectives/db", bodies["putCollective"]},
+	} {
+		if _, err := a.must(ctx, http.MethodPut, each.path, each.body); err != nil {
+			return w, err
+		}
+	}
+	tenant := *a
+	if tenant.token, err = a.tokenOf(ctx, map[string]any{"name": "a", "role": "tenant", "tenant": "a"}); err != nil {
+		return w, err
+	}
+	if _, err := tenant.must(ctx, http.MethodPut, eth0+"/connections/"+url.PathEscape(connection), map[string]any{"group": "a/secret"}); err != nil {
+		return w, err
+	}
+	text, err := tenant.must(ctx, http.MethodPost, "/v1/tokens", map[string]any{"name": "secret", "role": "viewer"})
+	if err != nil {
+		return w, err
+	}
+	var made struct{ ID string }
+	if err := json.Unmarshal(text, &made); err != nil {
+		return w, err
+	}
+	w.fill = strings.NewReplacer("{tenant}", "a", "{host}", "h1", "{dev}", "eth0", "{direction}", "out", "{group}", "a%2Fsecret", "{token}", made.ID,
+		"{connection}", url.PathEscape(connection), "{collective}", "db", "{probe}", "0000000000000000")
+	request, _, err := pki.Request("h1")
+	w.request = string(request)
+	return w, err
 }
 
 func (a *asking) tokenOf(ctx context.Context, body map[string]any) (string, error) {
@@ -109,7 +117,8 @@ func walk(ctx context.Context, r *bench.Run) (err error) {
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
 	a := p.shared(p.controllers[0])
-	if err := a.twoTenants(ctx); err != nil {
+	w, err := a.twoTenants(ctx)
+	if err != nil {
 		return err
 	}
 	callers := []caller{{"nobody", ""}, {"a stranger", "hg_stranger"}, {"operator", p.token}}
@@ -117,7 +126,6 @@ func walk(ctx context.Context, r *bench.Run) (err error) {
 		"tenant":  {"name": "a", "role": "tenant", "tenant": "a"},
 		"foreign": {"name": "b", "role": "tenant", "tenant": "b"},
 		"viewer":  {"name": "v", "role": "viewer"},
-		"agent":   {"name": "h1", "role": "agent", "host": "h1"},
 	} {
 		token, err := a.tokenOf(ctx, body)
 		if err != nil {
@@ -125,6 +133,7 @@ func walk(ctx context.Context, r *bench.Run) (err error) {
 		}
 		callers = append(callers, caller{role, token})
 	}
+	callers = append(callers, caller{"agent", ""})
 	spec, err := openapi3.NewLoader().LoadFromData(api.Specification())
 	if err != nil {
 		return err
@@ -133,7 +142,7 @@ func walk(ctx context.Context, r *bench.Run) (err error) {
 	asked, wrong, open, plain := 0, 0, 0, 0
 	for path, item := range spec.Paths.Map() {
 		for method, o := range item.Operations() {
-			if in, err := p.inTheClear(ctx, method, fill.Replace(path)); err != nil {
+			if in, err := p.inTheClear(ctx, method, w.fill.Replace(path)); err != nil {
 				return err
 			} else if in {
 				plain++
@@ -142,20 +151,33 @@ func walk(ctx context.Context, r *bench.Run) (err error) {
 				if path == "/v1/events" && may(c.role, method, o.OperationID) {
 					continue // it does not end
 				}
+				if c.role == "agent" { // what it has is good once
+					if c.token, err = a.tokenOf(ctx, map[string]any{"name": "h1", "role": "agent", "host": "h1"}); err != nil {
+						return err
+					}
+				}
 				asked++
-				status, text, err := a.as(ctx, c.token, method, path, o)
+				status, text, err := w.ask(ctx, a, c, method, path, o)
 				if err != nil {
 					return err
 				}
 				if why := judge(c.role, method, path, o.OperationID, status, text); why != "" {
 					wrong++
-					sheet.Note("security/walk", "%s %s as %s: %d: %s", method, path, c.role, status, why)
+					sheet.Note("security/walk", "%s %s as %s: %d: %s: %.200s", method, path, c.role, status, why, text)
 				}
-				if c.token == "" && status != http.StatusUnauthorized && !may("nobody", method, o.OperationID) {
+				if c.role == "nobody" && status != http.StatusUnauthorized && !may("nobody", method, o.OperationID) {
 					open++
 				}
 			}
 		}
+	}
+	n, told, err := a.reach(ctx, callers)
+	if err != nil {
+		return err
+	}
+	asked, wrong = asked+n, wrong+len(told)
+	for _, why := range told {
+		sheet.Note("security/walk", "%s", why)
 	}
 	sheet.Set("security/walk", float64(wrong))
 	sheet.Set("security/walk/asked", float64(asked))
@@ -170,59 +192,6 @@ func walk(ctx context.Context, r *bench.Run) (err error) {
 		sheet.Note("security/loopback", "%s", strings.Join(beyond, ", "))
 	}
 	return nil
-}
-
-// fill is a path with names of what there is.
-var fill = strings.NewReplacer("{tenant}", "a", "{host}", "h1", "{dev}", "eth0", "{direction}", "out", "{group}", "a%2Fsecret", "{token}", "000000000000",
-	"{connection}", "tcp%2010.0.0.1:443%2010.1.0.2:55000", "{collective}", "db", "{probe}", "0000000000000000")
-
-// as asks for an operation with somebody's token, and so that nothing is changed: with a body
-// that is refused, or as a dry run.
-func (a *asking) as(ctx context.Context, token, method, path string, o *openapi3.Operation) (int, string, error) {
-	target := fill.Replace(path)
-	var body any
-	switch {
-	case o.OperationID == "getUsage":
-		target += "?since=2026-01-01T00:00:00Z"
-	case method == http.MethodDelete:
-		target += "?dry_run=true"
-	}
-	if o.RequestBody != nil {
-		body = map[string]any{"none": 1}
-	}
-	other := *a
-	other.token = token
-	status, text, err := other.do(ctx, method, target, body)
-	return status, string(text), err
-}
-
-// judge says what is wrong about an answer.
-func judge(role, method, path, operation string, status int, text string) string {
-	of := fill.Replace(path)
-	another := role == "foreign" && (strings.HasPrefix(of, eth0+"/out/groups/") || strings.HasPrefix(of, "/v1/tenants/a"))
-	switch {
-	case operation == "login" && status == http.StatusBadRequest: // the body
-	case role == "nobody" || role == "a stranger":
-		if (status == http.StatusUnauthorized) == may("nobody", method, operation) {
-			return "who is not known is to be told so, and no more"
-		}
-	case !may(role, method, operation):
-		if status != http.StatusForbidden {
-			return "it may not"
-		}
-	case another:
-		if status != http.StatusNotFound && status != http.StatusBadRequest {
-			return "what is another's is not to be there"
-		}
-	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return "it may"
-	case status >= 500:
-		return "it has failed"
-	}
-	if role == "foreign" && strings.Contains(text, "secret") && status == http.StatusOK {
-		return "it shows what is another's"
-	}
-	return ""
 }
 
 // inTheClear tells whether a route answers well without TLS.

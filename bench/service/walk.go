@@ -1,0 +1,170 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// may is who may do what: what the product is held against.
+func may(role, method, operation string) bool {
+	change := method != http.MethodGet
+	switch {
+	case operation == "getHealth" || operation == "login":
+		return true
+	case operation == "signCertificate":
+		return role == "agent"
+	case role == "operator":
+		return true
+	case role == "viewer":
+		return !change
+	case role != "tenant" && role != "foreign":
+		return false
+	case slices.Contains([]string{"listTenants", "getHost", "listHistory", "listCollectives", "listCollectiveStates", "getCollective", "getPolicy", "getProbe"}, operation):
+		return false // of the whole service, or a whole host
+	case !change:
+		return true
+	}
+	// What is in a tenant's groups, and its tokens.
+	return slices.Contains([]string{"createToken", "deleteToken", "putGroup", "patchGroup", "deleteGroup", "putConnection", "deleteConnection"}, operation)
+}
+
+// connection is one of a's, in a/secret.
+const connection = "tcp 10.0.0.1:443 10.1.0.2:55000"
+
+// walked is what requests of the walk name.
+type walked struct {
+	fill    *strings.Replacer // a path's names, by those of what there is: of tenants a's
+	request string            // for an agent's certificate
+}
+
+// bodies are right, for all that name nothing of this run: a request is to be decided by who asks
+// for what, and not by how.
+var bodies = map[string]any{
+	"putTenant":     map[string]any{"description": "x"},
+	"createToken":   map[string]any{"name": "x", "role": "viewer"},
+	"putHost":       map[string]any{"description": "x"},
+	"putInterface":  shared(),
+	"rollBack":      map[string]any{"revision": 1},
+	"putGroup":      map[string]any{"default": true},
+	"patchGroup":    map[string]any{"guarantee": "1Mbit"},
+	"putConnection": map[string]any{"group": "a/secret"},
+	"putCollective": map[string]any{"document": "kind: Collective\nname: db\nmatch: [{dport: 5432}]\n"},
+	"putPolicy":     map[string]any{"text": "kind: Interface\ndev: eth1\nout: {limit: 1Gbit, groups: [{name: rest, default: true}]}\n"},
+	"startProbe":    map[string]any{"measure": "path", "peer": "10.0.0.2:4950"},
+}
+
+// body is what an operation is asked with by a role.
+func (w walked) body(role, operation, login string) (any, error) {
+	switch {
+	case operation == "login":
+		return map[string]any{"token": login}, nil
+	case operation == "signCertificate":
+		return map[string]any{"request": w.request}, nil
+	case operation == "putConnection" && role == "foreign": // takes it into its own
+		return map[string]any{"group": "b"}, nil
+	}
+	body, ok := bodies[operation]
+	if !ok {
+		return nil, fmt.Errorf("the walk has no request for the operation %s", operation)
+	}
+	return body, nil
+}
+
+// ask asks for an operation with somebody's token: a dry run, where there are any.
+func (w walked) ask(ctx context.Context, a *asking, c caller, method, path string, o *openapi3.Operation) (int, string, error) {
+	query := url.Values{}
+	if o.Parameters.GetByInAndName("query", "dry_run") != nil {
+		query.Set("dry_run", "true")
+	}
+	if o.OperationID == "getUsage" {
+		query.Set("since", "2026-01-01T00:00:00Z")
+		query.Set("tenant", "a")
+	}
+	var body any
+	if o.RequestBody != nil {
+		var err error
+		if body, err = w.body(c.role, o.OperationID, a.token); err != nil {
+			return 0, "", err
+		}
+	}
+	other := *a
+	other.token = c.token
+	status, text, err := other.do(ctx, method, w.fill.Replace(path)+"?"+query.Encode(), body)
+	return status, string(text), err
+}
+
+// ofTenant tells whether an operation is about something of the tenant a's alone.
+func ofTenant(path, operation string) bool {
+	return operation == "getUsage" || slices.ContainsFunc([]string{"{tenant}", "{token}", "{group}", "{connection}"}, func(name string) bool { return strings.Contains(path, name) })
+}
+
+// judge says what is wrong about an answer.
+func judge(role, method, path, operation string, status int, text string) string {
+	switch {
+	case role == "nobody" || role == "a stranger":
+		if (status == http.StatusUnauthorized) == may("nobody", method, operation) {
+			return "who is not known is to be told so, and no more"
+		}
+	case !may(role, method, operation):
+		if status != http.StatusForbidden {
+			return "it may not"
+		}
+	case role == "foreign" && ofTenant(path, operation):
+		if status != http.StatusNotFound {
+			return "what is another's is not to be there"
+		}
+	case role == "tenant" && ofTenant(path, operation):
+		if status >= 300 {
+			return "it is its own"
+		}
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		return "it may"
+	case status == http.StatusBadRequest:
+		return "the request is not right, and shows nothing"
+	case status >= 500:
+		return "it has failed"
+	}
+	if role == "foreign" && strings.Contains(text, "secret") && status == http.StatusOK {
+		return "it shows what is another's"
+	}
+	return ""
+}
+
+// reach has the foreign tenant reach for what is a's by what it may do: none of it may be done, and
+// the answer is to be that to something that is not there.
+func (a *asking) reach(ctx context.Context, callers []caller) (asked int, told []string, err error) {
+	foreign := *a
+	foreign.token = callers[slices.IndexFunc(callers, func(c caller) bool { return c.role == "foreign" })].token
+	another := eth0 + "/connections/" + url.PathEscape("tcp 10.0.0.1:443 10.1.0.2:55001") + "?dry_run=true"
+	for _, each := range []struct {
+		what, method, path string
+		body               func(name string) any
+		theirs, none       string
+	}{
+		{"a connection into another's group", http.MethodPut, another, func(group string) any { return map[string]any{"group": group} }, "a/secret", "a/none"},
+		{"a token of another's", http.MethodPost, "/v1/tokens?dry_run=true", func(tenant string) any {
+			return map[string]any{"name": "x", "role": "viewer", "tenant": tenant}
+		}, "a", "none"},
+		{"a group that is to be another's", http.MethodPut, eth0 + "/out/groups/b%2Fx?dry_run=true", func(tenant string) any {
+			return map[string]any{"tenant": tenant, "default": true}
+		}, "a", "none"},
+	} {
+		var answers [2]int
+		for i, name := range []string{each.theirs, each.none} {
+			asked++
+			if answers[i], _, err = foreign.do(ctx, each.method, each.path, each.body(name)); err != nil {
+				return asked, told, err
+			}
+		}
+		if answers[0] < 400 || answers[0] >= 500 || answers[0] != answers[1] {
+			told = append(told, fmt.Sprintf("%s: %d, and %d for what is not there", each.what, answers[0], answers[1]))
+		}
+	}
+	return asked, told, nil
+}
