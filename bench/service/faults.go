@@ -1,7 +1,6 @@
 package service
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +25,8 @@ var (
 const (
 	// faultPatience is how long is waited for a leader, and for a change to come to the kernel.
 	faultPatience = 60 * time.Second
+	// faultLeast is how long a fault lasts at the least, to see what agents do meanwhile.
+	faultLeast = 6 * time.Second
 	// afterFault is how long leaders are counted once the fault is over.
 	afterFault = 5 * time.Second
 	// skew is how much the leader's clock is ahead, and another's behind: certificates that were
@@ -112,7 +113,7 @@ func faultClaims(id string) []bench.Claim {
 	return []bench.Claim{
 		bench.NewClaim(id+"/leader", "until there is a new leader", newLeader),
 		bench.NewClaim(id+"/service", "until a change that is asked for is in the kernel", service),
-		bench.NewClaim(id+"/enforced", "agents that did not go on enforcing", enforcers),
+		bench.NewClaim(id+"/enforced", "agents that did not go on enforcing while it lasted", enforcers),
 		bench.NewClaim(id+"/leaders", "times at which two said that they lead", leaders),
 	}
 }
@@ -132,7 +133,7 @@ func faultCases() (all []bench.Case) {
 					return err
 				}
 				defer func() { err = errors.Join(err, p.close()) }()
-				e, err := p.enforce(ctx)
+				e, err := p.enforce(ctx, heldGroup())
 				if err != nil {
 					return err
 				}
@@ -140,7 +141,7 @@ func faultCases() (all []bench.Case) {
 				if _, err := e.changes(ctx, 2); err != nil {
 					return err
 				}
-				leader, err := p.leader(ctx)
+				leader, err := e.toLeader(ctx)
 				if err != nil {
 					return err
 				}
@@ -148,7 +149,48 @@ func faultCases() (all []bench.Case) {
 			},
 		})
 	}
-	return all
+	return append(all, cutOffCase())
+}
+
+// toLeader has the agent be with the controller that leads, and gives that. An agent takes one by
+// chance: it is started again until it has taken the leader.
+func (e *enforcing) toLeader(ctx context.Context) (*control, error) {
+	for until := time.Now().Add(faultPatience); ; {
+		if _, err := e.place.connected(ctx, 1, startPatience); err != nil {
+			return nil, fmt.Errorf("%w: %s", err, e.said)
+		}
+		leader, err := e.place.leader(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if counts, _ := e.place.streams(ctx); counts[leader.name] == 1 {
+			return leader, nil
+		}
+		if time.Now().After(until) {
+			return nil, fmt.Errorf("within %v the agent was never with the leader", faultPatience)
+		}
+		e.kill()
+		if err := e.place.left(ctx); err != nil {
+			return nil, err
+		}
+		if err := e.start(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// left waits until no controller has an agent.
+func (p *place) left(ctx context.Context) error {
+	for until := time.Now().Add(faultPatience); ; time.Sleep(50 * time.Millisecond) {
+		switch counts, sum := p.streams(ctx); {
+		case sum == 0:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case time.Now().After(until):
+			return fmt.Errorf("after %v there are still agents: %v", faultPatience, counts)
+		}
+	}
 }
 
 // suffer has the leader suffer a fault, and measures what comes of it.
@@ -167,16 +209,24 @@ func (e *enforcing) suffer(ctx context.Context, sheet *bench.Sheet, f fault, lea
 	a := e.place.ask(others[0])
 	a.client.Timeout = 2 * time.Second
 	defer a.client.CloseIdleConnections()
+	held, err := e.hold(ctx)
+	if err != nil {
+		return err
+	}
+	defer held.stop()
+	injected := time.Now()
 	over, err := f.inject(ctx, leader)
 	if err != nil {
 		return err
 	}
+	var ended time.Time
 	watching, enough := context.WithCancel(ctx)
 	watched := watchReign(watching, e.place.controllers, next)
 	defer enough()
 	if f.lasts > 0 {
-		told, err := e.during(ctx, a, f.lasts)
-		if err := errors.Join(err, over()); err != nil {
+		told := e.during(ctx, a, f.lasts)
+		ended = time.Now()
+		if err := over(); err != nil {
 			return err
 		}
 		sheet.Note(id+"/service", "%s", told)
@@ -206,18 +256,21 @@ func (e *enforcing) suffer(ctx context.Context, sheet *bench.Sheet, f fault, lea
 	}
 	sheet.Set(id+"/service", at.Sub(began).Seconds())
 	sheet.Note(id+"/service", "the change was granted after %.1f s", answered.Seconds())
-	enforced, err := e.enforces(ctx)
-	if err != nil {
-		return err
-	}
-	sheet.Set(id+"/enforced", map[bool]float64{true: 0, false: 1}[enforced])
 	for until := began.Add(faultPatience); !watched.led(began) && time.Now().Before(until); {
 		time.Sleep(50 * time.Millisecond)
 	}
-	ended := time.Now()
+	if ended.IsZero() {
+		time.Sleep(time.Until(injected.Add(faultLeast)))
+		ended = time.Now()
+	}
 	if err := over(); err != nil {
 		return err
 	}
+	missed, err := held.missed(injected, ended)
+	if err != nil {
+		return err
+	}
+	setEnforced(sheet, id, missed)
 	time.Sleep(afterFault)
 	enough()
 	watched.all.Wait()
@@ -228,13 +281,13 @@ func (e *enforcing) suffer(ctx context.Context, sheet *bench.Sheet, f fault, lea
 	sheet.Set(id+"/leaders", float64(len(watched.twice)))
 	if n := len(watched.twice); n > 0 {
 		first, last := watched.twice[0], watched.twice[n-1]
-		sheet.Note(id+"/leaders", "%s, %.2f to %.2f s after it began; it was over after %.2f s", first.who, first.at.Sub(began).Seconds(), last.at.Sub(began).Seconds(), ended.Sub(began).Seconds())
+		sheet.Note(id+"/leaders", "%s, %.2f to %.2f s after it began; it was over after %.2f s", first.who, first.at.Sub(injected).Seconds(), last.at.Sub(injected).Seconds(), ended.Sub(injected).Seconds())
 	}
 	return nil
 }
 
 // during asks for changes while nobody can make any, and says what came of them.
-func (e *enforcing) during(ctx context.Context, a *asking, lasts time.Duration) (string, error) {
+func (e *enforcing) during(ctx context.Context, a *asking, lasts time.Duration) string {
 	answers := map[string]int{}
 	n := 0
 	for until := time.Now().Add(lasts); time.Now().Before(until) && ctx.Err() == nil; time.Sleep(200 * time.Millisecond) {
@@ -246,15 +299,5 @@ func (e *enforcing) during(ctx context.Context, a *asking, lasts time.Duration) 
 			answers[fmt.Sprint(status)]++
 		}
 	}
-	enforced, err := e.enforces(ctx)
-	if err == nil && !enforced {
-		err = errors.New("the agent has not gone on enforcing")
-	}
-	return fmt.Sprintf("of %d changes asked for meanwhile: %v", n, answers), err
-}
-
-// enforces tells whether the host's groups are in force.
-func (e *enforcing) enforces(ctx context.Context) (bool, error) {
-	out, err := e.node.Command(ctx, "tc", "class", "show", "dev", "router").Output()
-	return bytes.Count(out, []byte("class htb")) >= 3, err
+	return fmt.Sprintf("of %d changes asked for meanwhile: %v", n, answers)
 }

@@ -128,29 +128,34 @@ func (f *fleet) stop() {
 	}
 }
 
+// streams are how many agents each controller that runs says that it has.
+func (p *place) streams(ctx context.Context) (counts map[string]float64, sum int) {
+	counts = map[string]float64{}
+	for _, c := range p.controllers {
+		if c.cmd == nil {
+			continue
+		}
+		if v, err := c.metric(ctx, "headgate_controller_agents"); err == nil {
+			counts[c.name] = v
+			sum += int(v)
+		}
+	}
+	return counts, sum
+}
+
 // connected waits until so many streams are with the controllers that run.
 func (p *place) connected(ctx context.Context, n int, within time.Duration) (took time.Duration, err error) {
 	began := time.Now()
 	for {
-		counts := map[string]float64{}
-		sum := 0.0
-		for _, c := range p.controllers {
-			if c.cmd == nil {
-				continue
-			}
-			if v, err := c.metric(ctx, "headgate_controller_agents"); err == nil {
-				counts[c.name] = v
-				sum += v
-			}
-		}
+		counts, sum := p.streams(ctx)
 		took = time.Since(began)
 		switch {
-		case int(sum) >= n:
+		case sum >= n:
 			return took, nil
 		case ctx.Err() != nil:
 			return took, ctx.Err()
 		case took > within:
-			return took, fmt.Errorf("after %v only %.0f of %d streams are there: %v", within, sum, n, slices.Sorted(maps.Values(counts)))
+			return took, fmt.Errorf("after %v only %d of %d streams are there: %v", within, sum, n, slices.Sorted(maps.Values(counts)))
 		}
 		time.Sleep(100 * time.Millisecond)
 	}

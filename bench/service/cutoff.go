@@ -1,0 +1,159 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"headgate/bench"
+	"headgate/unit"
+)
+
+// goesOn is how long an agent that is cut off is watched after it has mended what somebody broke.
+const goesOn = 5 * time.Second
+
+// cutOffCase is an agent that no controller can be reached from, on whose host somebody deletes a
+// qdisc meanwhile. The controllers miss nothing else.
+func cutOffCase() bench.Case {
+	const id = "faults/cut-off"
+	return bench.Case{
+		Name: id,
+		Claims: []bench.Claim{
+			bench.NewClaim(id+"/enforced", "agents that, cut off from all controllers, did not go on enforcing or did not mend what was deleted", enforcers),
+			bench.NewClaim(id+"/mended", "until a qdisc that was deleted meanwhile is there again, with its classes", bench.Target{Op: bench.Measured, Unit: "s"}),
+			bench.NewClaim(id+"/service", "from its end until what was asked for meanwhile is in the kernel", service),
+		},
+		Takes:     func(bool) time.Duration { return 40 * time.Second },
+		Alongside: smoke("faults"),
+		Run: func(ctx context.Context, r *bench.Run) (err error) {
+			p, err := build(ctx, 3)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, p.close()) }()
+			e, err := p.enforce(ctx, heldGroup())
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, e.close()) }()
+			if _, err := e.changes(ctx, 2); err != nil {
+				return err
+			}
+			return e.goAlone(ctx, r.Sheet(bench.Ours), id)
+		},
+	}
+}
+
+// goAlone cuts the agent off for a while, and measures what it does.
+func (e *enforcing) goAlone(ctx context.Context, sheet *bench.Sheet, id string) error {
+	held, err := e.hold(ctx)
+	if err != nil {
+		return err
+	}
+	defer held.stop()
+	from, said := time.Now(), e.misses()
+	if err := e.isolate(ctx, "add"); err != nil {
+		return err
+	}
+	if err := e.alone(ctx, said); err != nil {
+		return err
+	}
+	const rate = 250 * unit.Mbit
+	heard, err := listen(e.node)
+	if err != nil {
+		return err
+	}
+	defer heard.close()
+	a := e.place.ask(e.place.controllers[0])
+	defer a.client.CloseIdleConnections()
+	if _, err := a.must(ctx, http.MethodPatch, e.path+"/out/groups/web", map[string]any{"guarantee": rate.String()}); err != nil {
+		return err
+	}
+	if _, err := heard.rate(rate, time.Now().Add(2*time.Second)); err == nil {
+		return errors.New("the agent was told of a change, and is not cut off")
+	}
+	deleted := time.Now()
+	if out, err := e.node.Command(ctx, "tc", "qdisc", "del", "dev", e.dev, "root").CombinedOutput(); err != nil {
+		return fmt.Errorf("tc qdisc del: %w: %s", err, out)
+	}
+	mended, err := held.mended(ctx, deleted)
+	if err != nil {
+		return err
+	}
+	time.Sleep(goesOn)
+	ended := time.Now()
+	if err := e.isolate(ctx, "del"); err != nil {
+		return err
+	}
+	at, err := heard.rate(rate, ended.Add(faultPatience))
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, e.said)
+	}
+	sheet.Set(id+"/service", at.Sub(ended).Seconds())
+	missed, err := held.missed(from, deleted)
+	if err != nil {
+		return err
+	}
+	if mended.IsZero() {
+		missed = append(missed, fmt.Sprintf("the qdisc that was deleted was not there again within %v", faultPatience))
+	} else {
+		sheet.Set(id+"/mended", mended.Sub(deleted).Seconds())
+		later, err := held.missed(mended, ended)
+		if err != nil {
+			return err
+		}
+		missed = append(missed, later...)
+	}
+	setEnforced(sheet, id, missed)
+	return nil
+}
+
+// isolate has the router drop ("add"), or not any more ("del"), what goes between the host and the
+// controllers.
+func (e *enforcing) isolate(ctx context.Context, do string) error {
+	host, err := e.node.Addr(false)
+	if err != nil {
+		return err
+	}
+	for _, c := range e.place.controllers {
+		for _, way := range [][2]string{{host.String(), c.address}, {c.address, host.String()}} {
+			if out, err := e.place.lab.Node("router").Command(ctx, "ip", "rule", do, "from", way[0], "to", way[1], "blackhole").CombinedOutput(); err != nil {
+				return fmt.Errorf("ip rule %s: %w: %s", do, err, out)
+			}
+		}
+	}
+	return nil
+}
+
+// misses is how often the agent has said that its controller is gone.
+func (e *enforcing) misses() int {
+	return strings.Count(e.said.String(), "the controller is not there")
+}
+
+// alone waits until the agent says so again, and no controller has it.
+func (e *enforcing) alone(ctx context.Context, said int) error {
+	for until := time.Now().Add(faultPatience); e.misses() <= said; time.Sleep(50 * time.Millisecond) {
+		if ctx.Err() != nil || time.Now().After(until) {
+			return fmt.Errorf("the agent has not noticed that it is cut off: %s", e.said)
+		}
+	}
+	return e.place.left(ctx)
+}
+
+// mended waits until there are as many classes as at the beginning, and gives the time: zero if that
+// does not come to pass.
+func (h *holding) mended(ctx context.Context, since time.Time) (time.Time, error) {
+	for until := since.Add(faultPatience); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
+		n, err := h.host.classes()
+		if err != nil || ctx.Err() != nil {
+			return time.Time{}, errors.Join(err, ctx.Err())
+		}
+		if n >= h.classes {
+			return time.Now(), nil
+		}
+	}
+	return time.Time{}, nil
+}
