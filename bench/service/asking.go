@@ -36,8 +36,13 @@ func (p *place) shared(c *control) *asking {
 	return p.shares[c.name]
 }
 
-// do asks once.
+// do asks.
 func (a *asking) do(ctx context.Context, method, path string, body any) (status int, text []byte, err error) {
+	return a.once(ctx, method, path, body, "")
+}
+
+// once asks with an Idempotency-Key, if it is not "".
+func (a *asking) once(ctx context.Context, method, path string, body any, key string) (status int, text []byte, err error) {
 	var from io.Reader
 	if body != nil {
 		b, err := json.Marshal(body)
@@ -52,6 +57,9 @@ func (a *asking) do(ctx context.Context, method, path string, body any) (status 
 	}
 	r.Header.Set("Authorization", "Bearer "+a.token)
 	r.Header.Set("Content-Type", "application/json")
+	if key != "" {
+		r.Header.Set("Idempotency-Key", key)
+	}
 	if method == http.MethodPatch {
 		r.Header.Set("Content-Type", "application/merge-patch+json")
 	}

@@ -1,0 +1,101 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"headgate/lab/traffic"
+	"headgate/unit"
+)
+
+// A run that did not do what its row says is none.
+func TestFloors(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"all answered, and full":         {burst(1000, 0, capacity), true},
+		"nobody answered":                {burst(0, 0, 0), false},
+		"one too few answered":           {burst(leastAnswered-1, 0, capacity), false},
+		"not filled":                     {burst(1000, 0, capacity-unit.Mbit), false},
+		"not filled, by a wrong refusal": {burst(1000, 1, capacity-unit.Mbit), true},
+		"1 Gbit/s":                       {loaded(960e6), true},
+		"half of it":                     {loaded(500e6), false},
+	} {
+		if (c.err == nil) != c.want {
+			t.Errorf("%s: %v", name, c.err)
+		}
+	}
+}
+
+// Each watcher has to be open, and told of something.
+func TestWatchersServed(t *testing.T) {
+	w := &watching{each: make([]watcher, 3)}
+	for i := range w.each {
+		w.each[i].open.Store(true)
+		w.each[i].changes.Store(1)
+	}
+	if err := w.served(); err != nil {
+		t.Error(err)
+	}
+	w.each[1].changes.Store(0)
+	if err := w.served(); err == nil {
+		t.Error("one who was told of nothing is not missed")
+	}
+	w.each[1].changes.Store(1)
+	w.each[2].end(errors.New("gone"))
+	if err := w.served(); err == nil {
+		t.Error("a stream that has ended is not missed")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := w.open(ctx); err == nil {
+		t.Error("a stream that is not open is not missed")
+	}
+}
+
+// The seconds are to be the same, not as many.
+func TestUnmetSeconds(t *testing.T) {
+	told := seconds{}
+	before := map[string]int64{"out/web": 1}
+	for _, reading := range []struct{ second, unmet int64 }{{100, 1}, {101, 2}, {102, 3}, {103, 3}, {105, 5}} {
+		now := map[string]int64{"out/web": reading.unmet}
+		maps.Copy(told, more(before, now, reading.second)["out/web"])
+		before = now
+	}
+	if want := (seconds{100: true, 101: true, 103: true, 104: true}); !maps.Equal(told, want) {
+		t.Errorf("told are %v, want %v", told, want)
+	}
+	for _, c := range []struct {
+		made seconds
+		want []int64
+	}{
+		{seconds{100: true, 101: true, 103: true, 104: true}, nil},
+		{seconds{101: true, 102: true, 103: true, 104: true}, []int64{100, 102}},
+		{nil, []int64{100, 101, 103, 104}},
+	} {
+		if got := told.differs(c.made); !slices.Equal(got, c.want) {
+			t.Errorf("made %v: others are %v, want %v", c.made, got, c.want)
+		}
+	}
+}
+
+// Who gets more than it may, or nothing, in a second of the fault is seen.
+func TestNotHeld(t *testing.T) {
+	var all []traffic.Interval
+	for n, rate := range []float64{1, 1, 1, 3, 1, 0, 3} {
+		all = append(all, traffic.Interval{StartSeconds: float64(n), Seconds: 1, DeliveredL2Bits: rate * float64(heldRate)})
+	}
+	for _, c := range []struct {
+		from, to    time.Duration
+		wrong, seen int
+	}{{0, 3 * time.Second, 0, 3}, {0, 4 * time.Second, 1, 4}, {500 * time.Millisecond, 6500 * time.Millisecond, 2, 5}, {0, time.Second / 2, 0, 0}} {
+		if wrong, seen := notHeld(all, c.from, c.to); len(wrong) != c.wrong || seen != c.seen {
+			t.Errorf("%v to %v: %v of %d", c.from, c.to, wrong, seen)
+		}
+	}
+}
