@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"headgate/lab"
+	"headgate/lab/labtest"
+)
+
+// A controller that listens at an address is backed up with its folder alone, and the service goes on
+// from a restored folder.
+func TestControllerBackup(t *testing.T) {
+	t.Parallel() // it waits for most of its time
+	labtest.NeedRoot(t)
+	labtest.Try(t, func(t *labtest.Check) {
+		node := labtest.Rig(t, lab.RigOptions{}).Node("server")
+		address, err := node.Addr(false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &serving{t: t, node: node, dir: t.TempDir()}
+		first, second, file := filepath.Join(s.dir, "controller"), filepath.Join(s.dir, "restored"), filepath.Join(s.dir, "backup")
+		begin := func(dir string) *lab.Cmd {
+			t.Helper()
+			said := len(s.notes.String())
+			c := s.start("controller", "--data", dir, "--listen", address.String())
+			for until := time.Now().Add(30 * time.Second); !strings.Contains(s.notes.String()[said:], "serving https://"); time.Sleep(50 * time.Millisecond) {
+				if time.Now().After(until) {
+					t.Fatalf("the controller does not serve: %s", s.notes.String())
+				}
+			}
+			_, s.pin, _ = strings.Cut(s.notes.String()[said:], "the authority is ")
+			s.pin, _, _ = strings.Cut(s.pin, "\n")
+			return c
+		}
+		running := begin(first)
+		pin := s.pin
+		s.says(0, file, "controller", "backup", "--data", first, file)
+		s.says(1, "is no folder of a controller", "controller", "backup", "--data", s.dir, file+"2")
+		if err := running.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		_ = running.Wait()
+		s.says(0, "start the controller", "controller", "restore", file, "--data", second)
+		begin(second)
+		if s.pin != pin {
+			t.Errorf("the service has another authority: %s, and had %s", s.pin, pin)
+		}
+		s.says(0, "logged in as first, operator", "login", "https://"+address.String()+":8420", "--pin", pin, "--token-file", filepath.Join(first, "operator.token"))
+		if _, err := os.Stat(filepath.Join(second, "operator.token")); err == nil {
+			t.Error("a restored service has made a new first token")
+		}
+	})
+}
