@@ -15,11 +15,11 @@ import (
 // goesOn is how long an agent that is cut off is watched after it has mended what somebody broke.
 const goesOn = 5 * time.Second
 
-// cutOffCase is an agent that no controller can be reached from, on whose host somebody deletes a
+// cutOffCases are one: an agent that no controller can be reached from, on whose host somebody deletes a
 // qdisc meanwhile. The controllers miss nothing else.
-func cutOffCase() bench.Case {
+func cutOffCases() []bench.Case {
 	const id = "faults/cut-off"
-	return bench.Case{
+	return []bench.Case{{
 		Name: id,
 		Claims: []bench.Claim{
 			bench.NewClaim(id+"/enforced", "agents that, cut off from all controllers, did not go on enforcing or did not mend what was deleted", enforcers),
@@ -27,7 +27,7 @@ func cutOffCase() bench.Case {
 			bench.NewClaim(id+"/service", "from its end until what was asked for meanwhile is in the kernel", service),
 		},
 		Takes:     func(bool) time.Duration { return 40 * time.Second },
-		Alongside: smoke("faults"),
+		Alongside: smoke("last"),
 		Run: func(ctx context.Context, r *bench.Run) (err error) {
 			p, err := build(ctx, 3)
 			if err != nil {
@@ -44,7 +44,7 @@ func cutOffCase() bench.Case {
 			}
 			return e.goAlone(ctx, r.Sheet(bench.Ours), id)
 		},
-	}
+	}}
 }
 
 // goAlone cuts the agent off for a while, and measures what it does.
@@ -147,12 +147,12 @@ func (e *enforcing) alone(ctx context.Context, said int) error {
 // does not come to pass.
 func (h *holding) mended(ctx context.Context, since time.Time) (time.Time, error) {
 	for until := since.Add(faultPatience); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
-		n, err := h.host.classes()
+		now, err := h.host.look()
 		if err != nil || ctx.Err() != nil {
 			return time.Time{}, errors.Join(err, ctx.Err())
 		}
-		if n >= h.classes {
-			return time.Now(), nil
+		if now.classes >= h.classes {
+			return now.at, nil
 		}
 	}
 	return time.Time{}, nil

@@ -149,7 +149,7 @@ func faultCases() (all []bench.Case) {
 			},
 		})
 	}
-	return append(all, cutOffCase())
+	return all
 }
 
 // toLeader has the agent be with the controller that leads, and gives that. An agent takes one by

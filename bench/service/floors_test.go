@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab/traffic"
 	"headgate/unit"
 )
 
@@ -84,18 +83,30 @@ func TestUnmetSeconds(t *testing.T) {
 	}
 }
 
-// Who gets more than it may, or nothing, in a second of the fault is seen.
+// A second in which more leaves than the group may have is seen, and one with less, unless it was the
+// sender that stood still.
 func TestNotHeld(t *testing.T) {
-	var all []traffic.Interval
-	for n, rate := range []float64{1, 1, 1, 3, 1, 0, 3} {
-		all = append(all, traffic.Interval{StartSeconds: float64(n), Seconds: 1, DeliveredL2Bits: rate * float64(heldRate)})
+	began := time.Now()
+	looks := []heldLook{{at: began}}
+	for n, rate := range []float64{1, 1, 3, 1, 0, 0, 1} {
+		sent := looks[n].sent + uint64(rate*float64(heldRate)/8)
+		looks = append(looks, heldLook{at: began.Add(time.Duration(n+1) * time.Second), sent: sent})
 	}
-	for _, c := range []struct {
-		from, to    time.Duration
+	never := func(_, _ time.Time) time.Duration { return 0 }
+	stood := func(_, to time.Time) time.Duration { return to.Sub(began.Add(4500 * time.Millisecond)) }
+	for name, c := range map[string]struct {
+		looks       []heldLook
+		stood       func(from, to time.Time) time.Duration
 		wrong, seen int
-	}{{0, 3 * time.Second, 0, 3}, {0, 4 * time.Second, 1, 4}, {500 * time.Millisecond, 6500 * time.Millisecond, 2, 5}, {0, time.Second / 2, 0, 0}} {
-		if wrong, seen := notHeld(all, c.from, c.to); len(wrong) != c.wrong || seen != c.seen {
-			t.Errorf("%v to %v: %v of %d", c.from, c.to, wrong, seen)
+	}{
+		"as it should":       {looks[:3], never, 0, 2},
+		"more":               {looks[:4], never, 1, 3},
+		"more, and nothing":  {looks, never, 3, 7},
+		"the sender's fault": {looks, stood, 1, 5},
+		"nothing seen":       {looks[:1], never, 0, 0},
+	} {
+		if wrong, seen := notHeld(c.looks, c.stood); len(wrong) != c.wrong || seen != c.seen {
+			t.Errorf("%s: %v of %d, want %d of %d", name, wrong, seen, c.wrong, c.seen)
 		}
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,8 +35,11 @@ const (
 	heldLead = 3 * time.Second
 	// heldLeast are the seconds of a fault that have to be seen.
 	heldLeast = 3
-	// classesEvery is the time between two looks at the kernel's classes.
-	classesEvery = 100 * time.Millisecond
+	// heldEvery is the time between two looks at the kernel, and heldPrompt is how long one may take:
+	// when it was is not known better.
+	heldEvery, heldPrompt = 100 * time.Millisecond, 50 * time.Millisecond
+	// heldStall is for how long in two seconds the sender may not have run, where little was sent.
+	heldStall = 100 * time.Millisecond
 )
 
 // heldGroup is the group.
@@ -42,8 +47,8 @@ func heldGroup() map[string]any {
 	return map[string]any{"name": "held", "guarantee": "1Mbit", "ceiling": heldRate.String(), "match": []map[string]any{{"dport": []string{strconv.Itoa(heldPort)}}}}
 }
 
-// holding watches that a host's groups are in force: what arrives of a flow, second by second, and
-// whether the kernel has as many classes as at the beginning.
+// holding watches that a host's groups are in force, in the kernel's counts: what leaves the device,
+// and whether there are as many classes as at the beginning.
 type holding struct {
 	host    *enforcing
 	session *traffic.Session
@@ -52,23 +57,25 @@ type holding struct {
 
 	end    context.CancelFunc
 	ended  chan struct{}
-	looked []classLook
+	looks  []heldLook
 	failed error
 }
 
-// classLook is how many classes there were at a time.
-type classLook struct {
-	at time.Time
-	n  int
+// heldLook is what the kernel had at a time.
+type heldLook struct {
+	at      time.Time
+	classes int
+	sent    uint64 // bytes that have left the device
 }
 
 // hold begins to watch.
 func (e *enforcing) hold(ctx context.Context) (*holding, error) {
 	h := &holding{host: e, ended: make(chan struct{})}
-	var err error
-	if h.classes, err = e.classes(); err != nil {
+	now, err := e.look()
+	if err != nil {
 		return nil, err
 	}
+	h.classes = now.classes
 	if h.session, err = traffic.Start(ctx, e.place.lab.Host, []traffic.Flow{
 		{Name: "held", From: "host", To: "caller", Protocol: traffic.UDP, DstPort: heldPort, Schedule: traffic.Constant(heldWants)},
 	}, traffic.Options{}); err != nil {
@@ -76,50 +83,67 @@ func (e *enforcing) hold(ctx context.Context) (*holding, error) {
 	}
 	h.began = time.Now()
 	ctx, h.end = context.WithCancel(ctx)
-	go h.look(ctx)
+	go h.watch(ctx)
 	time.Sleep(heldLead)
 	return h, nil
 }
 
-// look looks at the classes until ctx ends.
-func (h *holding) look(ctx context.Context) {
+// watch looks again and again until ctx ends.
+func (h *holding) watch(ctx context.Context) {
 	defer close(h.ended)
 	for ctx.Err() == nil {
-		n, err := h.host.classes()
+		before := time.Now()
+		now, err := h.host.look()
 		if err != nil {
 			h.failed = err
 			return
 		}
-		h.looked = append(h.looked, classLook{time.Now(), n})
-		time.Sleep(classesEvery)
+		if time.Since(before) < heldPrompt {
+			h.looks = append(h.looks, now)
+		}
+		time.Sleep(heldEvery)
 	}
 }
 
 // stop ends the watch; what was seen can be asked for then.
-func (h *holding) stop() *traffic.FlowResult {
+func (h *holding) stop() *traffic.Result {
 	h.session.Stop()
 	h.end()
 	<-h.ended
-	return h.session.Wait().Flow("held")
+	return h.session.Wait()
 }
 
 // missed are the times between two at which the groups were not in force. An error is that this was
 // not seen.
 func (h *holding) missed(from, to time.Time) (missed []string, err error) {
-	flow := h.stop()
-	if err := errors.Join(h.failed, flowError(flow)); err != nil {
+	result := h.stop()
+	if err := errors.Join(h.failed, flowError(result.Flow("held"))); err != nil {
 		return nil, err
 	}
-	missed, seen := notHeld(flow.Intervals, from.Sub(h.began), to.Sub(h.began))
-	if seen < heldLeast {
-		return nil, fmt.Errorf("only %d whole seconds of the fault were seen", seen)
-	}
-	for _, l := range h.looked {
-		if l.at.After(from) && l.at.Before(to) && l.n < h.classes {
-			missed = append(missed, fmt.Sprintf("after %.1f s there were %d of %d classes", l.at.Sub(from).Seconds(), l.n, h.classes))
+	var looks []heldLook
+	for _, l := range h.looks {
+		if l.at.Before(from) || l.at.After(to) {
+			continue
+		}
+		looks = append(looks, l)
+		if l.classes < h.classes {
+			missed = append(missed, fmt.Sprintf("after %.1f s there were %d of %d classes", l.at.Sub(from).Seconds(), l.classes, h.classes))
 		}
 	}
-	return missed, nil
+	wrong, seen := notHeld(looks, func(from, to time.Time) (stood time.Duration) {
+		for _, s := range result.Stalls {
+			began := h.began.Add(time.Duration(s.StartSeconds * 1e9))
+			ended := began.Add(time.Duration(s.Seconds * 1e9))
+			if began.Before(to) && ended.After(from) {
+				stood += time.Duration(s.Seconds * 1e9)
+			}
+		}
+		return stood
+	})
+	if seen < heldLeast {
+		return nil, fmt.Errorf("only %d seconds of the fault were seen", seen)
+	}
+	return append(missed, wrong...), nil
 }
 
 func flowError(f *traffic.FlowResult) error {
@@ -127,6 +151,31 @@ func flowError(f *traffic.FlowResult) error {
 		return fmt.Errorf("flow %s: %s", f.Name, f.Error)
 	}
 	return nil
+}
+
+// notHeld are the seconds of looks in which another rate left than the group may have; seen is how
+// many there are. One with less, in which the sender stood still, or before which it did, is not.
+func notHeld(looks []heldLook, stood func(from, to time.Time) time.Duration) (wrong []string, seen int) {
+	for len(looks) > 0 {
+		first, next := looks[0], 1
+		for next < len(looks) && looks[next].at.Sub(first.at) < time.Second {
+			next++
+		}
+		if looks = looks[next:]; len(looks) == 0 {
+			break
+		}
+		last := looks[0]
+		rate := 8 * float64(last.sent-first.sent) / last.at.Sub(first.at).Seconds()
+		part := rate / float64(heldRate)
+		if part < 1-heldOff && stood(first.at.Add(-time.Second), last.at) > heldStall {
+			continue
+		}
+		seen++
+		if part < 1-heldOff || part > 1+heldOff {
+			wrong = append(wrong, fmt.Sprintf("in the second to %s the host sent %.1f Mbit/s, in a group of %v", last.at.Format("15:04:05.0"), rate/1e6, heldRate))
+		}
+	}
+	return wrong, seen
 }
 
 // setEnforced counts an agent that did not go on enforcing, and says when.
@@ -137,23 +186,8 @@ func setEnforced(sheet *bench.Sheet, id string, missed []string) {
 	sheet.Set(id+"/enforced", float64(min(len(missed), 1)))
 }
 
-// notHeld are the seconds, of those wholly between two times, in which another rate arrived than the
-// group may have; seen is how many there are.
-func notHeld(seconds []traffic.Interval, from, to time.Duration) (wrong []string, seen int) {
-	for _, s := range seconds {
-		if s.StartSeconds < from.Seconds() || s.StartSeconds+s.Seconds > to.Seconds() {
-			continue
-		}
-		seen++
-		if part := s.DeliveredRate() / float64(heldRate); part < 1-heldOff || part > 1+heldOff {
-			wrong = append(wrong, fmt.Sprintf("after %.1f s a group of %v had %.1f Mbit/s", s.StartSeconds-from.Seconds(), heldRate, s.DeliveredRate()/1e6))
-		}
-	}
-	return wrong, seen
-}
-
-// classes are how many of HTB the host's device has.
-func (e *enforcing) classes() (n int, err error) {
+// look looks once.
+func (e *enforcing) look() (l heldLook, err error) {
 	err = e.node.Do(func() error {
 		dev, err := net.InterfaceByName(e.dev)
 		if err != nil {
@@ -165,12 +199,32 @@ func (e *enforcing) classes() (n int, err error) {
 		}
 		defer c.Close()
 		all, err := c.Objects("the classes", unix.RTM_GETTCLASS, nl.TC{Ifindex: dev.Index})
+		if err != nil {
+			return err
+		}
 		for _, o := range all {
 			if o.Kind == "htb" { // those of fq_codel are its flows
-				n++
+				l.classes++
 			}
 		}
+		l.sent, err = sent(e.dev)
+		l.at = time.Now()
 		return err
 	})
-	return n, err
+	return l, err
+}
+
+// sent is how many bytes have left a device of the thread's network namespace (proc_pid_net(5)).
+func sent(dev string) (uint64, error) {
+	text, err := os.ReadFile("/proc/thread-self/net/dev")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		name, counts, ok := strings.Cut(line, ":")
+		if f := strings.Fields(counts); ok && strings.TrimSpace(name) == dev && len(f) > 8 {
+			return strconv.ParseUint(f[8], 10, 64)
+		}
+	}
+	return 0, fmt.Errorf("/proc/net/dev does not have %s", dev)
 }

@@ -14,7 +14,7 @@ func Bench(d *bench.Draw) bench.Bench {
 		About: about,
 		Rows:  rows,
 		Seed:  d.Seed(),
-		Cases: slices.Concat(changeCases(d), scaleCases(), oversoldCases(d), faultCases(), upgradeCases(), proofCases(d), securityCases()),
+		Cases: slices.Concat(changeCases(d), scaleCases(), oversoldCases(d), faultCases(), upgradeCases(), cutOffCases(), proofCases(d), securityCases()),
 	}
 }
 
