@@ -55,7 +55,7 @@ func (e *enforcing) goAlone(ctx context.Context, sheet *bench.Sheet, id string) 
 	}
 	defer held.stop()
 	from, said := time.Now(), e.misses()
-	if err := e.isolate(ctx, "add"); err != nil {
+	if err := e.place.isolate(ctx, "add", "blackhole", e.place.controllers); err != nil {
 		return err
 	}
 	if err := e.alone(ctx, said); err != nil {
@@ -85,7 +85,7 @@ func (e *enforcing) goAlone(ctx context.Context, sheet *bench.Sheet, id string) 
 	}
 	time.Sleep(goesOn)
 	ended := time.Now()
-	if err := e.isolate(ctx, "del"); err != nil {
+	if err := e.place.isolate(ctx, "del", "blackhole", e.place.controllers); err != nil {
 		return err
 	}
 	at, err := heard.rate(rate, ended.Add(faultPatience))
@@ -111,16 +111,16 @@ func (e *enforcing) goAlone(ctx context.Context, sheet *bench.Sheet, id string) 
 	return nil
 }
 
-// isolate has the router drop ("add"), or not any more ("del"), what goes between the host and the
-// controllers.
-func (e *enforcing) isolate(ctx context.Context, do string) error {
-	host, err := e.node.Addr(false)
+// isolate has the router drop ("add"), or not any more ("del"), what goes between the host and some
+// controllers: without a word (how is "blackhole"), or saying so ("unreachable").
+func (p *place) isolate(ctx context.Context, do, how string, from []*control) error {
+	host, err := p.lab.Node("host").Addr(false)
 	if err != nil {
 		return err
 	}
-	for _, c := range e.place.controllers {
+	for _, c := range from {
 		for _, way := range [][2]string{{host.String(), c.address}, {c.address, host.String()}} {
-			if out, err := e.place.lab.Node("router").Command(ctx, "ip", "rule", do, "from", way[0], "to", way[1], "blackhole").CombinedOutput(); err != nil {
+			if out, err := p.lab.Node("router").Command(ctx, "ip", "rule", do, "from", way[0], "to", way[1], how).CombinedOutput(); err != nil {
 				return fmt.Errorf("ip rule %s: %w: %s", do, err, out)
 			}
 		}

@@ -26,7 +26,7 @@ const (
 	// faultPatience is how long is waited for a leader, and for a change to come to the kernel.
 	faultPatience = 60 * time.Second
 	// faultLeast is how long a fault lasts at the least, to see what agents do meanwhile.
-	faultLeast = 6 * time.Second
+	faultLeast = 8 * time.Second
 	// afterFault is how long leaders are counted once the fault is over.
 	afterFault = 5 * time.Second
 	// skew is how much the leader's clock is ahead, and another's behind: certificates that were
@@ -133,16 +133,12 @@ func faultCases() (all []bench.Case) {
 					return err
 				}
 				defer func() { err = errors.Join(err, p.close()) }()
-				e, err := p.enforce(ctx, heldGroup())
+				e, leader, err := p.enforceAtLeader(ctx)
 				if err != nil {
 					return err
 				}
 				defer func() { err = errors.Join(err, e.close()) }()
 				if _, err := e.changes(ctx, 2); err != nil {
-					return err
-				}
-				leader, err := e.toLeader(ctx)
-				if err != nil {
 					return err
 				}
 				return e.suffer(ctx, r.Sheet(bench.Ours), fault, leader)
@@ -152,31 +148,35 @@ func faultCases() (all []bench.Case) {
 	return all
 }
 
-// toLeader has the agent be with the controller that leads, and gives that. An agent takes one by
-// chance: it is started again until it has taken the leader.
-func (e *enforcing) toLeader(ctx context.Context) (*control, error) {
-	for until := time.Now().Add(faultPatience); ; {
-		if _, err := e.place.connected(ctx, 1, startPatience); err != nil {
-			return nil, fmt.Errorf("%w: %s", err, e.said)
-		}
-		leader, err := e.place.leader(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if counts, _ := e.place.streams(ctx); counts[leader.name] == 1 {
-			return leader, nil
-		}
-		if time.Now().After(until) {
-			return nil, fmt.Errorf("within %v the agent was never with the leader", faultPatience)
-		}
-		e.kill()
-		if err := e.place.left(ctx); err != nil {
-			return nil, err
-		}
-		if err := e.start(ctx); err != nil {
-			return nil, err
-		}
+// enforceAtLeader starts an agent that is with the controller that leads. An agent takes one by chance,
+// and another if that one cannot be reached: until it is there it can reach no other.
+func (p *place) enforceAtLeader(ctx context.Context) (e *enforcing, leader *control, err error) {
+	if leader, err = p.leader(ctx); err != nil {
+		return nil, nil, err
 	}
+	if err := p.isolate(ctx, "add", "unreachable", p.others(leader)); err != nil {
+		return nil, nil, err
+	}
+	if e, err = p.enforce(ctx, heldGroup()); err != nil {
+		return nil, nil, err
+	}
+	if _, err = p.connected(ctx, 1, startPatience); err != nil {
+		err = fmt.Errorf("%w: %s", err, e.said)
+	}
+	err = errors.Join(err, p.isolate(ctx, "del", "unreachable", p.others(leader)))
+	if err != nil {
+		return nil, nil, errors.Join(err, e.close())
+	}
+	return e, leader, nil
+}
+
+// with tells whether the agent is with a controller, and that leads.
+func (e *enforcing) with(ctx context.Context, leader *control) error {
+	counts, _ := e.place.streams(ctx)
+	if leads := slices.Contains(leading(ctx, e.place.controllers), leader); !leads || counts[leader.name] != 1 {
+		return fmt.Errorf("before the fault %s leads: %v; agents are with %v", leader.name, leads, counts)
+	}
+	return nil
 }
 
 // left waits until no controller has an agent.
@@ -214,6 +214,9 @@ func (e *enforcing) suffer(ctx context.Context, sheet *bench.Sheet, f fault, lea
 		return err
 	}
 	defer held.stop()
+	if err := e.with(ctx, leader); err != nil {
+		return err
+	}
 	injected := time.Now()
 	over, err := f.inject(ctx, leader)
 	if err != nil {

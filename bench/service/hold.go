@@ -22,7 +22,7 @@ import (
 // may have, and arrives if nobody holds it back.
 const (
 	heldPort  = 5003
-	heldRate  = 5 * unit.Mbit
+	heldRate  = unit.Mbit
 	heldWants = 3 * heldRate
 )
 
@@ -37,14 +37,14 @@ const (
 	heldLeast = 3
 	// heldEvery is the time between two looks at the kernel, and heldPrompt is how long one may take:
 	// when it was is not known better.
-	heldEvery, heldPrompt = 100 * time.Millisecond, 50 * time.Millisecond
+	heldEvery, heldPrompt = 200 * time.Millisecond, 100 * time.Millisecond
 	// heldStall is for how long in two seconds the sender may not have run, where little was sent.
 	heldStall = 100 * time.Millisecond
 )
 
 // heldGroup is the group.
 func heldGroup() map[string]any {
-	return map[string]any{"name": "held", "guarantee": "1Mbit", "ceiling": heldRate.String(), "match": []map[string]any{{"dport": []string{strconv.Itoa(heldPort)}}}}
+	return map[string]any{"name": "held", "guarantee": "500kbit", "ceiling": heldRate.String(), "match": []map[string]any{{"dport": []string{strconv.Itoa(heldPort)}}}}
 }
 
 // holding watches that a host's groups are in force, in the kernel's counts: what leaves the device,
