@@ -179,20 +179,6 @@ func (e *enforcing) with(ctx context.Context, leader *control) error {
 	return nil
 }
 
-// left waits until no controller has an agent.
-func (p *place) left(ctx context.Context) error {
-	for until := time.Now().Add(faultPatience); ; time.Sleep(50 * time.Millisecond) {
-		switch counts, sum := p.streams(ctx); {
-		case sum == 0:
-			return nil
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case time.Now().After(until):
-			return fmt.Errorf("after %v there are still agents: %v", faultPatience, counts)
-		}
-	}
-}
-
 // suffer has the leader suffer a fault, and measures what comes of it.
 func (e *enforcing) suffer(ctx context.Context, sheet *bench.Sheet, f fault, leader *control) error {
 	id := "faults/" + f.name

@@ -160,3 +160,17 @@ func (p *place) connected(ctx context.Context, n int, within time.Duration) (too
 		time.Sleep(100 * time.Millisecond)
 	}
 }
+
+// left waits until no controller has an agent.
+func (p *place) left(ctx context.Context) error {
+	for until := time.Now().Add(faultPatience); ; time.Sleep(50 * time.Millisecond) {
+		switch counts, sum := p.streams(ctx); {
+		case sum == 0:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case time.Now().After(until):
+			return fmt.Errorf("after %v there are still agents: %v", faultPatience, counts)
+		}
+	}
+}
