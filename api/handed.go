@@ -57,9 +57,14 @@ func handOver(before, next *store.Interface, now time.Time) {
 		}
 		each(d.Groups, "", func(path string, _ group.Group) bool {
 			was, is := before.Owner(direction, path), next.Owner(direction, path)
+			at := now
+			if was == "" && there[path] {
+				// The operator's part of the minute is no secret, and the tenant's is its proof.
+				at = now.Truncate(time.Minute)
+			}
 			// What is removed by a tenant out of its own group can only be its own again.
-			if (was != is || was == "" && !there[path]) && !next.OwnedSince(direction, path).Equal(now) {
-				next.Handed[direction+"/"+path] = now
+			if (was != is || was == "" && !there[path]) && at.After(next.OwnedSince(direction, path)) {
+				next.Handed[direction+"/"+path] = at
 			}
 			return true
 		})

@@ -3,6 +3,7 @@ package controller_test
 import (
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -68,11 +69,16 @@ func TestUsageOfOwners(t *testing.T) {
 	s := start(t)
 	a, b := s.twoTenants()
 	oldest := make(chan int64, 100)
+	var third atomic.Bool
 	h := s.connect(t.TempDir(), func(h *host) {
 		h.Usage = func(q *agents.UsageQuestion) *agents.UsageAnswer {
 			oldest <- q.Since
 			took := uint64(q.Until - q.Since)
-			return &agents.UsageAnswer{Id: q.Id, Rows: []*agents.Usage{{Dev: "eth0", Group: "out/a", Seconds: took}, {Dev: "eth0", Group: "out/b", Seconds: took}}}
+			out := &agents.UsageAnswer{Id: q.Id, Rows: []*agents.Usage{{Dev: "eth0", Group: "out/a", Seconds: took}, {Dev: "eth0", Group: "out/b", Seconds: took}}}
+			if third.Load() {
+				out.Rows = append(out.Rows, &agents.Usage{Dev: "eth0", Group: "out/c", Seconds: took})
+			}
+			return out
 		}
 	})
 	h.wait(t)
@@ -137,5 +143,18 @@ func TestUsageOfOwners(t *testing.T) {
 		if got := read(token); len(got.Items) != 0 {
 			t.Errorf("with an interface that was given back somebody had %+v", got)
 		}
+	}
+	// What the operator gives is a tenant's from the minute on in which it is given, and no other tenant's.
+	third.Store(true)
+	s.must(200, "PUT", group("c"), `{"match": [{"dst": ["10.3.0.0/16"]}]}`)
+	s.must(200, "PATCH", group("c"), `{"tenant": "a"}`, "Content-Type", "application/merge-patch+json")
+	if got := read(a); len(got.Items) != 1 || got.Items[0].Group != "c" || got.Items[0].Seconds > 65 {
+		t.Errorf("just then a had %+v", got)
+	}
+	for _, tenant := range []string{`null`, `"b"`} {
+		s.must(200, "PATCH", group("c"), `{"tenant": `+tenant+`}`, "Content-Type", "application/merge-patch+json")
+	}
+	if got := read(b); len(got.Items) != 0 {
+		t.Errorf("by way of the operator b had %+v", got)
 	}
 }

@@ -108,7 +108,7 @@ func TestTendThree(t *testing.T) {
 	if !errors.Is(err, store.ErrFull) {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		writable := 0
 		for _, s := range stores {
 			if err := s.Tend(t.Context()); err != nil {
