@@ -62,7 +62,6 @@ func ended(events <-chan string, within time.Duration) error {
 
 // A stream of events ends with its token, and nobody has any number of them.
 func TestStreamsEnd(t *testing.T) {
-	t.Parallel() // it waits for most of its time
 	s := start(t)
 	a, b := s.twoTenants()
 	var made struct{ ID, Token string }
