@@ -82,6 +82,9 @@ func (s *Store) Tend(ctx context.Context) error {
 		if err := s.forget(ctx, own); err != nil {
 			return fmt.Errorf("the store cannot forget: %w", err)
 		}
+		if own, err = s.Room(ctx); err != nil {
+			return err
+		}
 	}
 	members, err := s.client.MemberList(ctx)
 	if err != nil {
@@ -92,7 +95,7 @@ func (s *Store) Tend(ctx context.Context) error {
 		if len(m.ClientURLs) == 0 {
 			continue // it has not come yet
 		}
-		r, err := s.pack(ctx, m.Name, m.ClientURLs[0])
+		r, err := s.pack(ctx, m.Name, m.ClientURLs[0], own.InUse)
 		if err != nil {
 			slog.Debug("a member of the store is not looked after", "member", m.Name, "error", err)
 			continue // it is away, and is looked after when it is back
@@ -175,10 +178,11 @@ func (s *Store) trim(ctx context.Context, below string, most int64) error {
 }
 
 // pack has a member write its file anew if it is large and much of it is empty, which etcd does not
-// do by itself. The member answers nobody meanwhile.
-func (s *Store) pack(ctx context.Context, name, url string) (Room, error) {
+// do by itself. The member answers nobody meanwhile. All members have the same in use, which only the
+// one that was asked to forget says at once: others count at their next write, and a full store has none.
+func (s *Store) pack(ctx context.Context, name, url string, inUse int64) (Room, error) {
 	r, err := s.room(ctx, url)
-	if err != nil || r.Size <= r.Quota/4*3 || r.Size-r.InUse < r.Quota/8 {
+	if r.InUse = min(r.InUse, inUse); err != nil || r.Size <= r.Quota/4*3 || r.Size-r.InUse < r.Quota/8 {
 		return r, err
 	}
 	slog.Warn("a member of the store writes its file anew, without what was forgotten, and answers nobody meanwhile", "member", name, "size", r.Size, "in use", r.InUse, "quota", r.Quota)
