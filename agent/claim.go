@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"headgate/group"
+	"headgate/internal/netns"
 	"headgate/shaper"
 )
 
@@ -43,11 +44,8 @@ type claimText struct {
 
 // claimPath is the file for the network namespace of the calling thread.
 func claimPath(dir string) (string, error) {
-	ns, err := os.Readlink("/proc/thread-self/ns/net")
-	if err != nil {
-		return "", fmt.Errorf("the network namespace cannot be told: %w", err)
-	}
-	return filepath.Join(dir, "net-"+strings.Trim(strings.TrimPrefix(ns, "net:"), "[]")+".agent"), nil
+	ns, err := netns.ID()
+	return filepath.Join(dir, "net-"+ns+".agent"), err
 }
 
 // NewClaim is for an agent with these files. It fails if another agent runs.

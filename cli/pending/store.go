@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"headgate/group"
+	"headgate/internal/netns"
 	"headgate/internal/wholefile"
 	"headgate/shaper"
 )
@@ -72,16 +73,15 @@ const DefaultDir = "/var/lib/headgate"
 // directory is made when something is first written.
 func Open(dir string) (*Store, error) {
 	// Devices of the same name in different namespaces are different devices.
-	ns, err := os.Readlink("/proc/thread-self/ns/net")
+	ns, err := netns.ID()
 	if err != nil {
-		return nil, fmt.Errorf("the network namespace cannot be told: %w", err)
+		return nil, err
 	}
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return nil, fmt.Errorf("the boot id cannot be read: %w", err)
 	}
-	name := strings.Trim(strings.TrimPrefix(ns, "net:"), "[]")
-	return &Store{base: filepath.Join(dir, "net-"+name), boot: strings.TrimSpace(string(boot))}, nil
+	return &Store{base: filepath.Join(dir, "net-"+ns), boot: strings.TrimSpace(string(boot))}, nil
 }
 
 func (s *Store) waiting() string     { return s.base + ".waiting" }
