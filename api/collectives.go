@@ -109,17 +109,9 @@ func sets(documents []store.Collective) (out []collective.Policy) {
 
 // together refuses sets for which another of the host leaves no connection.
 func (c *call) together(host, field string, fresh ...collective.Policy) error {
-	keys, err := c.tx.Keys(store.Prefix(store.Collectives, host))
+	there, err := into[store.Collective](c.tx.All(store.Prefix(store.Collectives, host)))
 	if err != nil {
 		return err
-	}
-	var there []store.Collective
-	for _, key := range keys {
-		var d store.Collective
-		if _, _, err := c.tx.Get(key, &d); err != nil {
-			return err
-		}
-		there = append(there, d)
 	}
 	all := slices.DeleteFunc(sets(there), func(p collective.Policy) bool {
 		return slices.ContainsFunc(fresh, func(f collective.Policy) bool { return f.Name == p.Name })

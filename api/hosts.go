@@ -34,45 +34,21 @@ func plainHost(h store.Host) Host {
 // ListHosts lists all; to a tenant those on which it has something.
 func (s *Server) ListHosts(w http.ResponseWriter, r *http.Request, p ListHostsParams) {
 	by := principalOf(r)
-	mine := map[string]bool{}
+	var divided map[string]divided
 	var err error
 	if by.Tenant != "" {
-		mine, err = s.hostsOf(r, by.Tenant)
+		divided, err = s.dividedOf(r)
 	}
 	var out page[HostState]
 	if err == nil {
 		out, err = list(r.Context(), s.Store, store.Prefix(store.Hosts), p.After, p.Limit, func(h store.Host) (HostState, bool) {
 			if by.Tenant != "" {
-				return HostState{Name: &h.Name}, mine[h.Name]
+				return HostState{Name: &h.Name}, divided[h.Name].has(by.Tenant)
 			}
 			return s.hostOf(h), true
 		})
 	}
 	show(w, r, out, err)
-}
-
-// hostsOf are those on which a tenant has something.
-func (s *Server) hostsOf(r *http.Request, tenant string) (map[string]bool, error) {
-	out := map[string]bool{}
-	for after := ""; ; {
-		docs, more, _, err := s.Store.List(r.Context(), store.Prefix(store.Interfaces), after, 1000)
-		if err != nil {
-			return nil, err
-		}
-		for _, d := range docs {
-			var i store.Interface
-			if err := d.Into(&i); err != nil {
-				return nil, err
-			}
-			if _, name := store.Name(d.Key); i.HasTenant(tenant) {
-				out[name[0]] = true
-			}
-			after = d.Key
-		}
-		if !more {
-			return out, nil
-		}
-	}
 }
 
 // GetHost shows one. Its ETag is that of the host as it is meant, which a change is held against:

@@ -196,11 +196,9 @@ func (a *app) showAssignmentsThere(ctx context.Context, t *there, dev string, f 
 	if err != nil {
 		return err
 	}
-	devs := []string{dev}
-	if dev == "all" {
-		if devs, err = t.interfaces(ctx, client); err != nil {
-			return err
-		}
+	devs, err := t.interfaces(ctx, client, dev)
+	if err != nil {
+		return err
 	}
 	all := []devAssignments{}
 	for _, d := range devs {
@@ -213,8 +211,11 @@ func (a *app) showAssignmentsThere(ctx context.Context, t *there, dev string, f 
 	return a.printAssignments(all, f)
 }
 
-// interfaces are the names of those of a host that are divided.
-func (t *there) interfaces(ctx context.Context, client *api.Client) ([]string, error) {
+// interfaces are the one that is named, or the names of all of a host that are divided.
+func (t *there) interfaces(ctx context.Context, client *api.Client, dev string) ([]string, error) {
+	if dev != "all" {
+		return []string{dev}, nil
+	}
 	all, err := every(func(after *string) ([]api.Interface, *string, error) {
 		page, err := asked[api.InterfaceList](client.ListInterfaces(ctx, t.host, &api.ListInterfacesParams{After: after}))
 		return page.Items, page.Next, err
@@ -232,11 +233,9 @@ func (a *app) clearThere(ctx context.Context, t *there, dev string, f format) er
 	if err != nil {
 		return err
 	}
-	devs := []string{dev}
-	if dev == "all" {
-		if devs, err = t.interfaces(ctx, client); err != nil {
-			return err
-		}
+	devs, err := t.interfaces(ctx, client, dev)
+	if err != nil {
+		return err
 	}
 	list := []cleared{}
 	for _, d := range devs {

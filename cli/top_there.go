@@ -96,7 +96,7 @@ func (w *watchedHost) know(ctx context.Context, rates []api.GroupRates) error {
 	if w.said == b.String() && time.Since(w.read) < wantedEvery {
 		return nil
 	}
-	names, err := w.interfaces(ctx, w.client)
+	names, err := w.interfaces(ctx, w.client, "all")
 	if err != nil {
 		return err
 	}

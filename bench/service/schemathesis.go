@@ -141,20 +141,11 @@ parameters = { "path.token" = "%s" }
 func (a *asking) watchOnce(ctx context.Context) error {
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url+"/v1/events", nil)
+	events, err := a.events(ctx)
 	if err != nil {
 		return err
 	}
-	r.Header.Set("Authorization", "Bearer "+a.token)
-	got, err := a.client.Do(r)
-	if err != nil {
-		return err
-	}
-	defer got.Body.Close()
-	if got.StatusCode != http.StatusOK {
-		return fmt.Errorf("the stream of events: %s", got.Status)
-	}
-	return nil
+	return events.Close()
 }
 
 // unreached are the specification's operations of which there is no answer more than before.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -48,27 +49,37 @@ func (w *watcher) end(err error) {
 func (w *watcher) watch(ctx context.Context, a *asking) error {
 	a.client.Timeout = 0
 	defer a.client.CloseIdleConnections()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url+"/v1/events", nil)
+	events, err := a.events(ctx)
 	if err != nil {
 		return err
 	}
-	r.Header.Set("Authorization", "Bearer "+a.token)
-	got, err := a.client.Do(r)
-	if err != nil {
-		return err
-	}
-	defer got.Body.Close()
-	if got.StatusCode != http.StatusOK {
-		return errors.New(got.Status)
-	}
+	defer events.Close()
 	w.open.Store(true)
-	lines := bufio.NewScanner(got.Body)
+	lines := bufio.NewScanner(events)
 	for lines.Scan() {
 		if lines.Text() == "event: change" {
 			w.changes.Add(1)
 		}
 	}
 	return errors.Join(lines.Err(), errors.New("the stream has ended"))
+}
+
+// events is the stream of events, which the caller closes.
+func (a *asking) events(ctx context.Context) (io.ReadCloser, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url+"/v1/events", nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Authorization", "Bearer "+a.token)
+	got, err := a.client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	if got.StatusCode != http.StatusOK {
+		got.Body.Close()
+		return nil, fmt.Errorf("the stream of events: %s", got.Status)
+	}
+	return got.Body, nil
 }
 
 // open waits until all streams are.
