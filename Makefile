@@ -28,7 +28,8 @@ test-vm: ## functional tests on Debian's kernels, emulated (fq_codel, netem, SCT
 	scripts/deps vm
 	scripts/test-vm
 
-lint: ## formatting, go vet, staticcheck
+lint: ## formatting, go vet, staticcheck, the dashboard's types
+	scripts/deps lint
 	scripts/lint
 
 bench: build ## a paper's experiment: make bench BENCH=groups

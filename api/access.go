@@ -91,8 +91,8 @@ func (s *Server) DeleteTenant(w http.ResponseWriter, r *http.Request, name strin
 	})
 }
 
-// Login says whose a token is.
-func (s *Server) Login(w http.ResponseWriter, r *http.Request) {
+// Login says whose a token is, and has a browser that wants a session keep it.
+func (s *Server) Login(w http.ResponseWriter, r *http.Request, p LoginParams) {
 	asked, err := body[struct {
 		Token string `json:"token"`
 	}](r)
@@ -105,8 +105,14 @@ func (s *Server) Login(w http.ResponseWriter, r *http.Request) {
 			err = &Refusal{Status: http.StatusTooManyRequests, Detail: "too many requests: ask more slowly", RetryAfter: wait}
 		}
 	}
-	out := Principal{Name: t.Name, Role: Role(t.Role), Expires: &t.Expires, Tenant: given(t.Tenant), Host: given(t.Host)}
-	show(w, r, out, err)
+	if err == nil && p.XHeadgateSession != nil {
+		err = begin(w, t, asked.Token)
+	}
+	show(w, r, principal(t), err)
+}
+
+func principal(t store.Token) Principal {
+	return Principal{Name: t.Name, Role: Role(t.Role), Expires: &t.Expires, Tenant: given(t.Tenant), Host: given(t.Host)}
 }
 
 // given is nil for "".

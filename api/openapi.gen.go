@@ -199,16 +199,49 @@ func (e Role) Valid() bool {
 
 // Defines values for PathDirection.
 const (
-	In  PathDirection = "in"
-	Out PathDirection = "out"
+	PathDirectionIn  PathDirection = "in"
+	PathDirectionOut PathDirection = "out"
 )
 
 // Valid indicates whether the value is a known member of the PathDirection enum.
 func (e PathDirection) Valid() bool {
 	switch e {
-	case In:
+	case PathDirectionIn:
 		return true
-	case Out:
+	case PathDirectionOut:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for GetRatesParamsDirection.
+const (
+	GetRatesParamsDirectionIn  GetRatesParamsDirection = "in"
+	GetRatesParamsDirectionOut GetRatesParamsDirection = "out"
+)
+
+// Valid indicates whether the value is a known member of the GetRatesParamsDirection enum.
+func (e GetRatesParamsDirection) Valid() bool {
+	switch e {
+	case GetRatesParamsDirectionIn:
+		return true
+	case GetRatesParamsDirectionOut:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for LoginParamsXHeadgateSession.
+const (
+	N1 LoginParamsXHeadgateSession = "1"
+)
+
+// Valid indicates whether the value is a known member of the LoginParamsXHeadgateSession enum.
+func (e LoginParamsXHeadgateSession) Valid() bool {
+	switch e {
+	case N1:
 		return true
 	default:
 		return false
@@ -358,6 +391,33 @@ type Direction struct {
 // DirectionSpare defines model for Direction.Spare.
 type DirectionSpare string
 
+// DirectionRates defines model for DirectionRates.
+type DirectionRates struct {
+	// AtRisk Groups that wait and have less than they are guaranteed.
+	AtRisk int `json:"at_risk"`
+
+	// Backlog Bytes.
+	Backlog int64 `json:"backlog"`
+
+	// Delivered Bits per second, such as 100Mbit.
+	//
+	// Examples: 100Mbit
+	Delivered Rate   `json:"delivered"`
+	Dev       string `json:"dev"`
+	Direction string `json:"direction"`
+	Groups    int    `json:"groups"`
+
+	// Guaranteed Bits per second, such as 100Mbit.
+	//
+	// Examples: 100Mbit
+	Guaranteed Rate `json:"guaranteed"`
+
+	// Limit Bits per second, such as 100Mbit.
+	//
+	// Examples: 100Mbit
+	Limit *Rate `json:"limit,omitempty"`
+}
+
 // Group defines model for Group.
 type Group struct {
 	// Ceiling A rate, or a share of the parent's such as 40%.
@@ -382,6 +442,23 @@ type Group struct {
 	Tenant *Name `json:"tenant,omitempty"`
 }
 
+// GroupAtRisk defines model for GroupAtRisk.
+type GroupAtRisk struct {
+	// Delivered Bits per second, such as 100Mbit.
+	//
+	// Examples: 100Mbit
+	Delivered Rate   `json:"delivered"`
+	Dev       string `json:"dev"`
+	Direction string `json:"direction"`
+	Group     string `json:"group"`
+
+	// Guaranteed Bits per second, such as 100Mbit.
+	//
+	// Examples: 100Mbit
+	Guaranteed Rate   `json:"guaranteed"`
+	Host       string `json:"host"`
+}
+
 // GroupList defines model for GroupList.
 type GroupList struct {
 	Items []GroupState `json:"items"`
@@ -403,6 +480,9 @@ type GroupPatch struct {
 type GroupRates struct {
 	// At When its host counted, by that one's clock.
 	At *time.Time `json:"at,omitempty"`
+
+	// AtRisk It waits and has less than it is guaranteed.
+	AtRisk *bool `json:"at_risk,omitempty"`
 
 	// Backlog Bytes.
 	Backlog *int64 `json:"backlog,omitempty"`
@@ -528,6 +608,16 @@ type HostList struct {
 	Next  *string     `json:"next,omitempty"`
 }
 
+// HostRates defines model for HostRates.
+type HostRates struct {
+	Connected  bool             `json:"connected"`
+	Directions []DirectionRates `json:"directions"`
+	Host       string           `json:"host"`
+
+	// Troubles Devices that are not as they are meant.
+	Troubles *int `json:"troubles,omitempty"`
+}
+
 // HostState defines model for HostState.
 type HostState struct {
 	// Collectives Sets of connections that are not as they are meant, and why.
@@ -594,6 +684,25 @@ type Overhead struct {
 	Minimum *string `json:"minimum,omitempty"`
 }
 
+// Overview defines model for Overview.
+type Overview struct {
+	// AtRisk Groups that wait and have less than they are guaranteed.
+	AtRisk int `json:"at_risk"`
+
+	// Busiest Ten hosts, by the direction that has most of its limit.
+	Busiest   []HostRates `json:"busiest"`
+	Connected int         `json:"connected"`
+
+	// Groups Those of connected hosts.
+	Groups int         `json:"groups"`
+	Hosts  int         `json:"hosts"`
+	Items  []HostRates `json:"items"`
+	Names  *[]string   `json:"names,omitempty"`
+
+	// Risks The first hundred of them.
+	Risks []GroupAtRisk `json:"risks"`
+}
+
 // Policy defines model for Policy.
 type Policy struct {
 	// Text YAML.
@@ -652,6 +761,9 @@ type Rate = string
 type RateList struct {
 	At    *time.Time   `json:"at,omitempty"`
 	Items []GroupRates `json:"items"`
+
+	// Totals Of the groups that one may see.
+	Totals *[]DirectionRates `json:"totals,omitempty"`
 }
 
 // Role defines model for Role.
@@ -1027,9 +1139,46 @@ type StartProbeParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// GetRatesParams defines parameters for GetRates.
+type GetRatesParams struct {
+	// Dev Of this device alone.
+	Dev *Dev `form:"dev,omitempty" json:"dev,omitempty"`
+
+	// Direction Of this direction alone.
+	Direction *GetRatesParamsDirection `form:"direction,omitempty" json:"direction,omitempty"`
+
+	// Group Of these alone; totals are of all.
+	Group *[]string `form:"group,omitempty" json:"group,omitempty"`
+}
+
+// GetRatesParamsDirection defines parameters for GetRates.
+type GetRatesParamsDirection string
+
+// WatchLiveParams defines parameters for WatchLive.
+type WatchLiveParams struct {
+	See []string `form:"see" json:"see"`
+}
+
 // LoginJSONBody defines parameters for Login.
 type LoginJSONBody struct {
 	Token string `json:"token"`
+}
+
+// LoginParams defines parameters for Login.
+type LoginParams struct {
+	XHeadgateSession *LoginParamsXHeadgateSession `json:"X-Headgate-Session,omitempty"`
+}
+
+// LoginParamsXHeadgateSession defines parameters for Login.
+type LoginParamsXHeadgateSession string
+
+// GetOverviewParams defines parameters for GetOverview.
+type GetOverviewParams struct {
+	// Names Whether all hosts are named.
+	Names *bool `form:"names,omitempty" json:"names,omitempty"`
+
+	// Host Those of which each direction is shown.
+	Host *[]Name `form:"host,omitempty" json:"host,omitempty"`
 }
 
 // ListTenantsParams defines parameters for ListTenants.
@@ -1473,21 +1622,55 @@ type ClientInterface interface {
 	// GetRates What each group that one may see has carried in the last second
 	//
 	// Corresponds with GET /v1/hosts/{host}/rates (the `GetRates` operationId).
-	GetRates(ctx context.Context, host PathHost, reqEditors ...RequestEditorFn) (*http.Response, error)
+	GetRates(ctx context.Context, host PathHost, params *GetRatesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// WatchLive What paths answer, whenever that is another, as server-sent events
+	//
+	// Each `see` is a path of this API that is got, with its query, such as
+	// `/v1/hosts/web1/rates?dev=eth0`. An event `seen` has it, the status, and what it answers,
+	// at first and whenever that is another, at most twice a second. A stream ends when its token does.
+	//
+	// Corresponds with GET /v1/live (the `WatchLive` operationId).
+	WatchLive(ctx context.Context, params *WatchLiveParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// LoginWithBody Whose a token is
+	//
+	// With the header `X-Headgate-Session` a browser keeps it: the answer sets the cookie
+	// `__Host-headgate`, which no script sees, and what comes with that is asked for with the token.
+	// A change with it needs the header as well, and is refused to another site's page.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /v1/login (the `Login` operationId).
-	LoginWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+	LoginWithBody(ctx context.Context, params *LoginParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// Login Whose a token is
+	//
+	// With the header `X-Headgate-Session` a browser keeps it: the answer sets the cookie
+	// `__Host-headgate`, which no script sees, and what comes with that is asked for with the token.
+	// A change with it needs the header as well, and is refused to another site's page.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /v1/login (the `Login` operationId).
-	Login(ctx context.Context, body LoginJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+	Login(ctx context.Context, params *LoginParams, body LoginJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetOverview How busy hosts are, and whose guarantees are at risk
+	//
+	// Corresponds with GET /v1/overview (the `GetOverview` operationId).
+	GetOverview(ctx context.Context, params *GetOverviewParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DeleteSession Have a browser forget its token
+	//
+	// The token stays good until it ends, or is taken back.
+	//
+	// Corresponds with DELETE /v1/session (the `DeleteSession` operationId).
+	DeleteSession(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetSession Who asks
+	//
+	// Corresponds with GET /v1/session (the `GetSession` operationId).
+	GetSession(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListTenants All tenants
 	//
@@ -2239,8 +2422,27 @@ func (c *Client) GetProbe(ctx context.Context, host PathHost, probe PathProbe, r
 // GetRates What each group that one may see has carried in the last second
 //
 // Corresponds with GET /v1/hosts/{host}/rates (the `GetRates` operationId).
-func (c *Client) GetRates(ctx context.Context, host PathHost, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewGetRatesRequest(c.Server, host)
+func (c *Client) GetRates(ctx context.Context, host PathHost, params *GetRatesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetRatesRequest(c.Server, host, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// WatchLive What paths answer, whenever that is another, as server-sent events
+//
+// Each `see` is a path of this API that is got, with its query, such as
+// `/v1/hosts/web1/rates?dev=eth0`. An event `seen` has it, the status, and what it answers,
+// at first and whenever that is another, at most twice a second. A stream ends when its token does.
+//
+// Corresponds with GET /v1/live (the `WatchLive` operationId).
+func (c *Client) WatchLive(ctx context.Context, params *WatchLiveParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewWatchLiveRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -2253,11 +2455,15 @@ func (c *Client) GetRates(ctx context.Context, host PathHost, reqEditors ...Requ
 
 // LoginWithBody Whose a token is
 //
+// With the header `X-Headgate-Session` a browser keeps it: the answer sets the cookie
+// `__Host-headgate`, which no script sees, and what comes with that is asked for with the token.
+// A change with it needs the header as well, and is refused to another site's page.
+//
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /v1/login (the `Login` operationId).
-func (c *Client) LoginWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewLoginRequestWithBody(c.Server, contentType, body)
+func (c *Client) LoginWithBody(ctx context.Context, params *LoginParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewLoginRequestWithBody(c.Server, params, contentType, body)
 	if err != nil {
 		return nil, err
 	}
@@ -2270,11 +2476,62 @@ func (c *Client) LoginWithBody(ctx context.Context, contentType string, body io.
 
 // Login Whose a token is
 //
+// With the header `X-Headgate-Session` a browser keeps it: the answer sets the cookie
+// `__Host-headgate`, which no script sees, and what comes with that is asked for with the token.
+// A change with it needs the header as well, and is refused to another site's page.
+//
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /v1/login (the `Login` operationId).
-func (c *Client) Login(ctx context.Context, body LoginJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewLoginRequest(c.Server, body)
+func (c *Client) Login(ctx context.Context, params *LoginParams, body LoginJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewLoginRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetOverview How busy hosts are, and whose guarantees are at risk
+//
+// Corresponds with GET /v1/overview (the `GetOverview` operationId).
+func (c *Client) GetOverview(ctx context.Context, params *GetOverviewParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetOverviewRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DeleteSession Have a browser forget its token
+//
+// The token stays good until it ends, or is taken back.
+//
+// Corresponds with DELETE /v1/session (the `DeleteSession` operationId).
+func (c *Client) DeleteSession(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeleteSessionRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetSession Who asks
+//
+// Corresponds with GET /v1/session (the `GetSession` operationId).
+func (c *Client) GetSession(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetSessionRequest(c.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -4877,7 +5134,7 @@ func NewGetProbeRequest(server string, host PathHost, probe PathProbe) (*http.Re
 }
 
 // NewGetRatesRequest constructs an http.Request for the GetRates method
-func NewGetRatesRequest(server string, host PathHost) (*http.Request, error) {
+func NewGetRatesRequest(server string, host PathHost, params *GetRatesParams) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -4902,6 +5159,111 @@ func NewGetRatesRequest(server string, host PathHost) (*http.Request, error) {
 		return nil, err
 	}
 
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Dev != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "dev", *params.Dev, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Direction != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "direction", *params.Direction, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Group != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "group", *params.Group, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewWatchLiveRequest constructs an http.Request for the WatchLive method
+func NewWatchLiveRequest(server string, params *WatchLiveParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/live")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.See != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "see", params.See, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
@@ -4911,18 +5273,18 @@ func NewGetRatesRequest(server string, host PathHost) (*http.Request, error) {
 }
 
 // NewLoginRequest calls the generic Login builder with application/json body
-func NewLoginRequest(server string, body LoginJSONRequestBody) (*http.Request, error) {
+func NewLoginRequest(server string, params *LoginParams, body LoginJSONRequestBody) (*http.Request, error) {
 	var bodyReader io.Reader
 	buf, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
 	bodyReader = bytes.NewReader(buf)
-	return NewLoginRequestWithBody(server, "application/json", bodyReader)
+	return NewLoginRequestWithBody(server, params, "application/json", bodyReader)
 }
 
 // NewLoginRequestWithBody constructs an http.Request for the Login method, with any body, and a specified content type
-func NewLoginRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+func NewLoginRequestWithBody(server string, params *LoginParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -4946,6 +5308,141 @@ func NewLoginRequestWithBody(server string, contentType string, body io.Reader) 
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XHeadgateSession != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Headgate-Session", *params.XHeadgateSession, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Headgate-Session", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewGetOverviewRequest constructs an http.Request for the GetOverview method
+func NewGetOverviewRequest(server string, params *GetOverviewParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/overview")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Names != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "names", *params.Names, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Host != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "host", *params.Host, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewDeleteSessionRequest constructs an http.Request for the DeleteSession method
+func NewDeleteSessionRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/session")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewGetSessionRequest constructs an http.Request for the GetSession method
+func NewGetSessionRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/session")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
 
 	return req, nil
 }
@@ -5919,21 +6416,63 @@ type ClientWithResponsesInterface interface {
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/hosts/{host}/rates (the `GetRates` operationId).
-	GetRatesWithResponse(ctx context.Context, host PathHost, reqEditors ...RequestEditorFn) (*GetRatesResponse, error)
+	GetRatesWithResponse(ctx context.Context, host PathHost, params *GetRatesParams, reqEditors ...RequestEditorFn) (*GetRatesResponse, error)
+
+	// WatchLiveWithResponse What paths answer, whenever that is another, as server-sent events
+	//
+	// Each `see` is a path of this API that is got, with its query, such as
+	// `/v1/hosts/web1/rates?dev=eth0`. An event `seen` has it, the status, and what it answers,
+	// at first and whenever that is another, at most twice a second. A stream ends when its token does.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/live (the `WatchLive` operationId).
+	WatchLiveWithResponse(ctx context.Context, params *WatchLiveParams, reqEditors ...RequestEditorFn) (*WatchLiveResponse, error)
 
 	// LoginWithBodyWithResponse Whose a token is
+	//
+	// With the header `X-Headgate-Session` a browser keeps it: the answer sets the cookie
+	// `__Host-headgate`, which no script sees, and what comes with that is asked for with the token.
+	// A change with it needs the header as well, and is refused to another site's page.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/login (the `Login` operationId).
-	LoginWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*LoginResponse, error)
+	LoginWithBodyWithResponse(ctx context.Context, params *LoginParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*LoginResponse, error)
 
 	// LoginWithResponse Whose a token is
+	//
+	// With the header `X-Headgate-Session` a browser keeps it: the answer sets the cookie
+	// `__Host-headgate`, which no script sees, and what comes with that is asked for with the token.
+	// A change with it needs the header as well, and is refused to another site's page.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/login (the `Login` operationId).
-	LoginWithResponse(ctx context.Context, body LoginJSONRequestBody, reqEditors ...RequestEditorFn) (*LoginResponse, error)
+	LoginWithResponse(ctx context.Context, params *LoginParams, body LoginJSONRequestBody, reqEditors ...RequestEditorFn) (*LoginResponse, error)
+
+	// GetOverviewWithResponse How busy hosts are, and whose guarantees are at risk
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/overview (the `GetOverview` operationId).
+	GetOverviewWithResponse(ctx context.Context, params *GetOverviewParams, reqEditors ...RequestEditorFn) (*GetOverviewResponse, error)
+
+	// DeleteSessionWithResponse Have a browser forget its token
+	//
+	// The token stays good until it ends, or is taken back.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /v1/session (the `DeleteSession` operationId).
+	DeleteSessionWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*DeleteSessionResponse, error)
+
+	// GetSessionWithResponse Who asks
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/session (the `GetSession` operationId).
+	GetSessionWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetSessionResponse, error)
 
 	// ListTenantsWithResponse All tenants
 	//
@@ -7606,6 +8145,47 @@ func (r GetRatesResponse) ContentType() string {
 	return ""
 }
 
+type WatchLiveResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *ProblemAnswer
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r WatchLiveResponse) GetApplicationproblemJSONDefault() *ProblemAnswer {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r WatchLiveResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r WatchLiveResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r WatchLiveResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r WatchLiveResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type LoginResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -7648,6 +8228,143 @@ func (r LoginResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r LoginResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type GetOverviewResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Overview
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *ProblemAnswer
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetOverviewResponse) GetJSON200() *Overview {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetOverviewResponse) GetApplicationproblemJSONDefault() *ProblemAnswer {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetOverviewResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetOverviewResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetOverviewResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetOverviewResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type DeleteSessionResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *ProblemAnswer
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r DeleteSessionResponse) GetApplicationproblemJSONDefault() *ProblemAnswer {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r DeleteSessionResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r DeleteSessionResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DeleteSessionResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r DeleteSessionResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type GetSessionResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Principal
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *ProblemAnswer
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetSessionResponse) GetJSON200() *Principal {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetSessionResponse) GetApplicationproblemJSONDefault() *ProblemAnswer {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetSessionResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetSessionResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetSessionResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetSessionResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -8601,21 +9318,42 @@ func (c *ClientWithResponses) GetProbeWithResponse(ctx context.Context, host Pat
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /v1/hosts/{host}/rates (the `GetRates` operationId).
-func (c *ClientWithResponses) GetRatesWithResponse(ctx context.Context, host PathHost, reqEditors ...RequestEditorFn) (*GetRatesResponse, error) {
-	rsp, err := c.GetRates(ctx, host, reqEditors...)
+func (c *ClientWithResponses) GetRatesWithResponse(ctx context.Context, host PathHost, params *GetRatesParams, reqEditors ...RequestEditorFn) (*GetRatesResponse, error) {
+	rsp, err := c.GetRates(ctx, host, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
 	return ParseGetRatesResponse(rsp)
 }
 
+// WatchLiveWithResponse What paths answer, whenever that is another, as server-sent events
+//
+// Each `see` is a path of this API that is got, with its query, such as
+// `/v1/hosts/web1/rates?dev=eth0`. An event `seen` has it, the status, and what it answers,
+// at first and whenever that is another, at most twice a second. A stream ends when its token does.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/live (the `WatchLive` operationId).
+func (c *ClientWithResponses) WatchLiveWithResponse(ctx context.Context, params *WatchLiveParams, reqEditors ...RequestEditorFn) (*WatchLiveResponse, error) {
+	rsp, err := c.WatchLive(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseWatchLiveResponse(rsp)
+}
+
 // LoginWithBodyWithResponse Whose a token is
+//
+// With the header `X-Headgate-Session` a browser keeps it: the answer sets the cookie
+// `__Host-headgate`, which no script sees, and what comes with that is asked for with the token.
+// A change with it needs the header as well, and is refused to another site's page.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /v1/login (the `Login` operationId).
-func (c *ClientWithResponses) LoginWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*LoginResponse, error) {
-	rsp, err := c.LoginWithBody(ctx, contentType, body, reqEditors...)
+func (c *ClientWithResponses) LoginWithBodyWithResponse(ctx context.Context, params *LoginParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*LoginResponse, error) {
+	rsp, err := c.LoginWithBody(ctx, params, contentType, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -8624,15 +9362,60 @@ func (c *ClientWithResponses) LoginWithBodyWithResponse(ctx context.Context, con
 
 // LoginWithResponse Whose a token is
 //
+// With the header `X-Headgate-Session` a browser keeps it: the answer sets the cookie
+// `__Host-headgate`, which no script sees, and what comes with that is asked for with the token.
+// A change with it needs the header as well, and is refused to another site's page.
+//
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /v1/login (the `Login` operationId).
-func (c *ClientWithResponses) LoginWithResponse(ctx context.Context, body LoginJSONRequestBody, reqEditors ...RequestEditorFn) (*LoginResponse, error) {
-	rsp, err := c.Login(ctx, body, reqEditors...)
+func (c *ClientWithResponses) LoginWithResponse(ctx context.Context, params *LoginParams, body LoginJSONRequestBody, reqEditors ...RequestEditorFn) (*LoginResponse, error) {
+	rsp, err := c.Login(ctx, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
 	return ParseLoginResponse(rsp)
+}
+
+// GetOverviewWithResponse How busy hosts are, and whose guarantees are at risk
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/overview (the `GetOverview` operationId).
+func (c *ClientWithResponses) GetOverviewWithResponse(ctx context.Context, params *GetOverviewParams, reqEditors ...RequestEditorFn) (*GetOverviewResponse, error) {
+	rsp, err := c.GetOverview(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetOverviewResponse(rsp)
+}
+
+// DeleteSessionWithResponse Have a browser forget its token
+//
+// The token stays good until it ends, or is taken back.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /v1/session (the `DeleteSession` operationId).
+func (c *ClientWithResponses) DeleteSessionWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*DeleteSessionResponse, error) {
+	rsp, err := c.DeleteSession(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDeleteSessionResponse(rsp)
+}
+
+// GetSessionWithResponse Who asks
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/session (the `GetSession` operationId).
+func (c *ClientWithResponses) GetSessionWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetSessionResponse, error) {
+	rsp, err := c.GetSession(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetSessionResponse(rsp)
 }
 
 // ListTenantsWithResponse All tenants
@@ -9984,6 +10767,32 @@ func ParseGetRatesResponse(rsp *http.Response) (*GetRatesResponse, error) {
 	return response, nil
 }
 
+// ParseWatchLiveResponse parses an HTTP response from a WatchLiveWithResponse call
+func ParseWatchLiveResponse(rsp *http.Response) (*WatchLiveResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &WatchLiveResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest ProblemAnswer
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseLoginResponse parses an HTTP response from a LoginWithResponse call
 func ParseLoginResponse(rsp *http.Response) (*LoginResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -9993,6 +10802,101 @@ func ParseLoginResponse(rsp *http.Response) (*LoginResponse, error) {
 	}
 
 	response := &LoginResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Principal
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest ProblemAnswer
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetOverviewResponse parses an HTTP response from a GetOverviewWithResponse call
+func ParseGetOverviewResponse(rsp *http.Response) (*GetOverviewResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetOverviewResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Overview
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest ProblemAnswer
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseDeleteSessionResponse parses an HTTP response from a DeleteSessionWithResponse call
+func ParseDeleteSessionResponse(rsp *http.Response) (*DeleteSessionResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DeleteSessionResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest ProblemAnswer
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetSessionResponse parses an HTTP response from a GetSessionWithResponse call
+func ParseGetSessionResponse(rsp *http.Response) (*GetSessionResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetSessionResponse{
 		Body:         bodyBytes,
 		HTTPResponse: rsp,
 	}
@@ -10396,10 +11300,22 @@ type ServerInterface interface {
 	GetProbe(w http.ResponseWriter, r *http.Request, host PathHost, probe PathProbe)
 	// GetRates What each group that one may see has carried in the last second
 	// (GET /v1/hosts/{host}/rates)
-	GetRates(w http.ResponseWriter, r *http.Request, host PathHost)
+	GetRates(w http.ResponseWriter, r *http.Request, host PathHost, params GetRatesParams)
+	// WatchLive What paths answer, whenever that is another, as server-sent events
+	// (GET /v1/live)
+	WatchLive(w http.ResponseWriter, r *http.Request, params WatchLiveParams)
 	// Login Whose a token is
 	// (POST /v1/login)
-	Login(w http.ResponseWriter, r *http.Request)
+	Login(w http.ResponseWriter, r *http.Request, params LoginParams)
+	// GetOverview How busy hosts are, and whose guarantees are at risk
+	// (GET /v1/overview)
+	GetOverview(w http.ResponseWriter, r *http.Request, params GetOverviewParams)
+	// DeleteSession Have a browser forget its token
+	// (DELETE /v1/session)
+	DeleteSession(w http.ResponseWriter, r *http.Request)
+	// GetSession Who asks
+	// (GET /v1/session)
+	GetSession(w http.ResponseWriter, r *http.Request)
 	// ListTenants All tenants
 	// (GET /v1/tenants)
 	ListTenants(w http.ResponseWriter, r *http.Request, params ListTenantsParams)
@@ -12490,8 +13406,83 @@ func (siw *ServerInterfaceWrapper) GetRates(w http.ResponseWriter, r *http.Reque
 		return
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetRatesParams
+
+	// ------------- Optional query parameter "dev" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "dev", r.URL.Query(), &params.Dev, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "dev"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "dev", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "direction" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "direction", r.URL.Query(), &params.Direction, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "direction"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "direction", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "group" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "group", r.URL.Query(), &params.Group, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "group"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "group", Err: err})
+		}
+		return
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.GetRates(w, r, host)
+		siw.Handler.GetRates(w, r, host, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// WatchLive operation middleware
+func (siw *ServerInterfaceWrapper) WatchLive(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params WatchLiveParams
+
+	// ------------- Required query parameter "see" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "see", r.URL.Query(), &params.See, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "see"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "see", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.WatchLive(w, r, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -12504,8 +13495,109 @@ func (siw *ServerInterfaceWrapper) GetRates(w http.ResponseWriter, r *http.Reque
 // Login operation middleware
 func (siw *ServerInterfaceWrapper) Login(w http.ResponseWriter, r *http.Request) {
 
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params LoginParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "X-Headgate-Session" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("X-Headgate-Session")]; found {
+		var XHeadgateSession LoginParamsXHeadgateSession
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "X-Headgate-Session", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "X-Headgate-Session", valueList[0], &XHeadgateSession, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "X-Headgate-Session", Err: err})
+			return
+		}
+
+		params.XHeadgateSession = &XHeadgateSession
+
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.Login(w, r)
+		siw.Handler.Login(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetOverview operation middleware
+func (siw *ServerInterfaceWrapper) GetOverview(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetOverviewParams
+
+	// ------------- Optional query parameter "names" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "names", r.URL.Query(), &params.Names, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "names"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "names", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "host" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "host", r.URL.Query(), &params.Host, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "host"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "host", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetOverview(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DeleteSession operation middleware
+func (siw *ServerInterfaceWrapper) DeleteSession(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeleteSession(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetSession operation middleware
+func (siw *ServerInterfaceWrapper) GetSession(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetSession(w, r)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -13127,6 +14219,8 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/health", wrapper.GetHealth)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v1/login", wrapper.Login)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/v1/session", wrapper.DeleteSession)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/session", wrapper.GetSession)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/tenants", wrapper.ListTenants)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/v1/tenants/{tenant}", wrapper.DeleteTenant)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/tenants/{tenant}", wrapper.GetTenant)
@@ -13163,6 +14257,8 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v1/hosts/{host}/probes", wrapper.StartProbe)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/hosts/{host}/probes/{probe}", wrapper.GetProbe)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/hosts/{host}/rates", wrapper.GetRates)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/overview", wrapper.GetOverview)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/live", wrapper.WatchLive)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/usage", wrapper.GetUsage)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/events", wrapper.WatchEvents)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/audit", wrapper.ListAudit)

@@ -46,7 +46,9 @@ func problem(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.As(err, &refusal):
 	case errors.Is(err, store.ErrUnknown):
-		slog.Warn("the store does not answer", "method", r.Method, "path", r.URL.Path, "error", err)
+		if r.Context().Err() == nil { // else nobody waits for it any more
+			slog.Warn("the store does not answer", "method", r.Method, "path", r.URL.Path, "error", err)
+		}
 		refusal = &Refusal{Status: http.StatusServiceUnavailable, Detail: "the store does not answer: ask again, with the same Idempotency-Key if it was a change", RetryAfter: retryAfter}
 	case errors.Is(err, store.ErrFull):
 		slog.Error("the store takes no changes", "error", err)

@@ -45,10 +45,13 @@ type Server struct {
 	Version string
 	// Writable tells whether changes are taken now.
 	Writable func() bool
+	// Whole answers what is asked of all controllers together; nil is that this is all there is.
+	Whole http.Handler
 	// Done, if set, is told of each request that is of an operation.
 	Done func(operation string, status int, took time.Duration)
 
 	spec    *openapi3.T
+	mux     *http.ServeMux
 	limits  limits
 	door    door
 	streams streams
@@ -61,6 +64,9 @@ type Agents interface {
 	State(host string) (HostState, bool)
 	// Rates are the newest of a host's groups.
 	Rates(host string) (RateList, bool)
+	// Loads are a host's directions by device, with the groups of them that are seen, nil is all, and the
+	// first of those groups that are at risk; troubles are devices that are not as they are meant.
+	Loads(host string, sees func(dev, direction, path string) bool) (all []Load, risks []GroupAtRisk, troubles int, connected bool)
 	// Usage is what hosts have on record; missing are those that did not answer.
 	Usage(ctx context.Context, hosts []string, since, until time.Time) (rows []Usage, missing []string)
 	// Sets is what a host's sets of connections are doing, as far as its agent tells.
@@ -78,16 +84,20 @@ func (s *Server) Handler() (http.Handler, error) {
 		return nil, err
 	}
 	s.spec = spec
-	mux := http.NewServeMux()
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+	s.mux = http.NewServeMux()
+	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		problem(w, r, refuse(http.StatusNotFound, "there is nothing at %s", r.URL.Path))
 	})
-	return HandlerWithOptions(s, StdHTTPServerOptions{
-		BaseRouter: mux, Middlewares: []MiddlewareFunc{s.guard},
+	out := HandlerWithOptions(s, StdHTTPServerOptions{
+		BaseRouter: s.mux, Middlewares: []MiddlewareFunc{s.guard},
 		ErrorHandlerFunc: func(w http.ResponseWriter, r *http.Request, err error) {
 			problem(w, r, refuse(http.StatusBadRequest, "%v", err))
 		},
-	}), nil
+	})
+	if s.Whole == nil {
+		s.Whole = out
+	}
+	return out, nil
 }
 
 // guard lets a request through to its handler: if it is as the specification says, and who asks

@@ -77,15 +77,18 @@ func (s *Server) whose(ctx context.Context, secret string) (p store.Token, err e
 // may tells whether a role may call an operation at all; what of it is another's is the
 // handlers'.
 func may(role store.Role, operation string) bool {
+	if operation == "getSession" || operation == "deleteSession" {
+		return true
+	}
 	switch role {
 	case store.Operator:
 		return operation != "signCertificate"
 	case store.Viewer:
-		return strings.HasPrefix(operation, "get") || strings.HasPrefix(operation, "list") || operation == "watchEvents"
+		return strings.HasPrefix(operation, "get") || strings.HasPrefix(operation, "list") || strings.HasPrefix(operation, "watch")
 	case store.TenantRole:
 		switch operation {
 		case "listHosts", "listInterfaces", "getInterface", "listGroups", "getGroup", "putGroup", "patchGroup", "deleteGroup",
-			"listConnections", "putConnection", "deleteConnection", "getRates", "getUsage", "watchEvents", "listAudit",
+			"listConnections", "putConnection", "deleteConnection", "getRates", "getUsage", "watchEvents", "watchLive", "listAudit",
 			"listTokens", "createToken", "deleteToken", "getTenant":
 			return true
 		}

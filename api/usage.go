@@ -74,29 +74,6 @@ func (all divided) has(tenant string) bool {
 	return slices.ContainsFunc(all, func(i *store.Interface) bool { return i.HasTenant(tenant) })
 }
 
-// GetRates shows what groups carry.
-func (s *Server) GetRates(w http.ResponseWriter, r *http.Request, host string) {
-	out, ok := s.Agents.Rates(host)
-	if by := principalOf(r); ok && by.Tenant != "" {
-		hosts, err := s.dividedOf(r, host)
-		if err != nil {
-			problem(w, r, err)
-			return
-		}
-		all := hosts[host]
-		out.Items = slices.DeleteFunc(slices.Clone(out.Items), func(g GroupRates) bool {
-			tenant, _ := all.owner(g.Dev, g.Direction, g.Group, time.Time{})
-			return tenant != by.Tenant
-		})
-		ok = all.has(by.Tenant)
-	}
-	if !ok {
-		problem(w, r, notFound("connected host", host))
-		return
-	}
-	show(w, r, out, nil)
-}
-
 // usageKept is at least as long as agents keep their record.
 const usageKept = 8 * 24 * time.Hour
 

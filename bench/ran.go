@@ -21,3 +21,18 @@ func Ran(pid int) (sum time.Duration) {
 	}
 	return sum
 }
+
+// Family is a process and all that it has started.
+func Family(pid int) []int {
+	all := []int{pid}
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, list := range lists {
+		text, _ := os.ReadFile(list)
+		for _, child := range strings.Fields(string(text)) {
+			if n, err := strconv.Atoi(child); err == nil {
+				all = append(all, Family(n)...)
+			}
+		}
+	}
+	return all
+}

@@ -13,6 +13,7 @@ import (
 
 	"headgate/bench"
 	collectivebench "headgate/bench/collective"
+	"headgate/bench/dashboard"
 	"headgate/bench/groups"
 	labbench "headgate/bench/lab"
 	"headgate/bench/probing"
@@ -23,7 +24,7 @@ import (
 
 // benches is every bench: what it measures may depend on what is drawn, its name
 // and its claims' ids never do.
-var benches = []func(*bench.Draw) bench.Bench{groups.Bench, labbench.Bench, switching.Bench, probing.Bench, collectivebench.Bench, servicebench.Bench}
+var benches = []func(*bench.Draw) bench.Bench{groups.Bench, labbench.Bench, switching.Bench, probing.Bench, collectivebench.Bench, servicebench.Bench, dashboard.Bench}
 
 func benchCommand(a *app) *cobra.Command {
 	c := &cobra.Command{

@@ -108,7 +108,7 @@ Without --token-file the token is read from standard input.`,
 		if err != nil {
 			return usageError{err, c.CommandPath()}
 		}
-		r, err := client.Login(c.Context(), api.LoginJSONRequestBody{Token: token})
+		r, err := client.Login(c.Context(), nil, api.LoginJSONRequestBody{Token: token})
 		who, err := asked[api.Principal](r, err)
 		if err != nil {
 			return err

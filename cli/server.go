@@ -164,7 +164,7 @@ func (a *app) showThere(ctx context.Context, t *there, dev string, f format) err
 	if err != nil {
 		return err
 	}
-	got, err := asked[api.RateList](client.GetRates(ctx, t.host))
+	got, err := asked[api.RateList](client.GetRates(ctx, t.host, nil))
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func (t *there) watch(ctx context.Context, dev string) (view.Source, error) {
 
 func (w *watchedHost) states(ctx context.Context) ([]shaper.State, error) {
 	for began := time.Now(); ; time.Sleep(askAgain) {
-		got, err := asked[api.RateList](w.client.GetRates(ctx, w.host))
+		got, err := asked[api.RateList](w.client.GetRates(ctx, w.host, nil))
 		if err != nil {
 			return nil, err
 		}

@@ -4,10 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
+	"headgate/group"
 	"headgate/store"
+	"headgate/unit"
 )
 
 // cache is what the store has for hosts, as of a revision.
@@ -45,6 +49,7 @@ type hostIntent struct {
 type document struct {
 	revision int64
 	text     []byte
+	limits   map[string]unit.Rate // of an interface, by direction
 }
 
 // follow keeps the cache as the store is until ctx ends.
@@ -148,34 +153,62 @@ func (c *cache) put(d store.Doc) error {
 		h.host = &store.Host{}
 		return d.Into(h.host)
 	case kind == store.Interfaces && len(name) == 2:
-		return set(c.of(name[0]).interfaces, name[1], d, func() ([]byte, error) {
+		return set(c.of(name[0]).interfaces, name[1], d, func() (out document, err error) {
 			var i store.Interface
 			if err := d.Into(&i); err != nil {
-				return nil, err
+				return out, err
+			}
+			out.limits = map[string]unit.Rate{}
+			for _, direction := range []string{"out", "in"} {
+				if d := i.Direction(direction); d != nil {
+					out.limits[direction] = d.Limit
+				}
 			}
 			i.Owners, i.Handed = nil, nil // of no concern to a host
-			return json.Marshal(i)
+			out.text, err = json.Marshal(i)
+			return out, err
 		})
 	case kind == store.Collectives && len(name) == 2:
-		return set(c.of(name[0]).collectives, name[1], d, func() ([]byte, error) {
+		return set(c.of(name[0]).collectives, name[1], d, func() (document, error) {
 			var v store.Collective
 			err := d.Into(&v)
-			return []byte(v.Document), err
+			return document{text: []byte(v.Document)}, err
 		})
 	}
 	return nil
 }
 
-func set(in map[string]document, name string, d store.Doc, text func() ([]byte, error)) error {
+func set(in map[string]document, name string, d store.Doc, read func() (document, error)) error {
 	if d.Value == nil {
 		delete(in, name)
 		return nil
 	}
-	t, err := text()
+	fresh, err := read()
 	if err == nil {
-		in[name] = document{d.Revision, t}
+		fresh.revision = d.Revision
+		in[name] = fresh
 	}
 	return err
+}
+
+// limit is what a direction of a host's device is limited to, as its agent finds it (config.Set.For): by
+// what names the device, or else by the first pattern that takes it in. 0 is none.
+func (c *cache) limit(host, dev, direction string) unit.Rate {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := c.hosts[host]
+	if h == nil {
+		return 0
+	}
+	if d, ok := h.interfaces[dev]; ok {
+		return d.limits[direction]
+	}
+	for _, name := range slices.Sorted(maps.Keys(h.interfaces)) {
+		if group.Takes(name, dev) {
+			return h.interfaces[name].limits[direction]
+		}
+	}
+	return 0
 }
 
 func (c *cache) of(host string) *hostIntent {

@@ -135,21 +135,22 @@ func (c *Controller) Run(ctx context.Context) error {
 	if c.config.Metrics != nil {
 		defer metrics.Serve(c.config.Metrics, append(metrics.Controller(c.service), requests)...)()
 	}
-	handler, err := (&api.Server{
+	service := &api.Server{
 		Done:  requests.Done,
 		Store: c.store, Agents: view{c.hub}, Version: c.config.Version, Writable: c.writable,
 		Sign: func(host string, request []byte) (api.Certificate, string, error) {
 			cert, authority, serial, err := c.hub.sign(host, request)
 			return api.Certificate{Certificate: string(cert), Authority: string(authority), Agents: c.config.AgentsAt}, serial, err
 		},
-	}).Handler()
+	}
+	handler, err := service.Handler()
 	if err != nil {
 		return err
 	}
-	if handler, err = newForwarder(handler, c.hub, c.config.Others, c.authority.Cert); err != nil {
+	if service.Whole, err = newForwarder(handler, c.hub, c.config.Others, c.authority.Cert); err != nil {
 		return err
 	}
-	web := &http.Server{Handler: inTime(handler), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute,
+	web := &http.Server{Handler: inTime(browsable(service.Whole)), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute,
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: c.cert.get}}
 	mutual, err := pki.Server(pki.Pair{}, c.authority.Cert)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -14,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"headgate/api"
 	"headgate/internal/pki"
 )
 
@@ -69,9 +69,9 @@ func (f *forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	// First here: who asks may not, perhaps, or too often.
-	own := f.hold(r)
-	if had(own.status, own.body.Bytes()) || own.status != http.StatusOK && own.status != http.StatusNotFound && own.status != http.StatusConflict {
-		own.give(w)
+	own := api.Record(f.next, r)
+	if had(own.Status, own.Body.Bytes()) || own.Status != http.StatusOK && own.Status != http.StatusNotFound && own.Status != http.StatusConflict {
+		own.Give(w)
 		return
 	}
 	for _, at := range f.order(host) {
@@ -91,31 +91,7 @@ func (f *forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Write(body)
 		return
 	}
-	own.give(w)
-}
-
-// held is an answer that is not given yet.
-type held struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-func (h *held) Header() http.Header         { return h.header }
-func (h *held) WriteHeader(status int)      { h.status = status }
-func (h *held) Write(b []byte) (int, error) { return h.body.Write(b) }
-
-func (h *held) give(w http.ResponseWriter) {
-	maps.Copy(w.Header(), h.header)
-	w.WriteHeader(h.status)
-	w.Write(h.body.Bytes())
-}
-
-// hold has this controller answer.
-func (f *forwarder) hold(r *http.Request) *held {
-	h := &held{header: http.Header{}, status: http.StatusOK}
-	f.next.ServeHTTP(h, r)
-	return h
+	own.Give(w)
 }
 
 // ofAgent is the host whose agent a request is about.

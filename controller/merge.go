@@ -9,25 +9,26 @@ import (
 	"time"
 
 	"headgate/api"
+	"headgate/unit"
 )
 
 // Lists of what agents tell are put together of what each controller knows: a host's agent is
 // connected to one of them.
 
 // merges are by path.
-var merges = map[string]func(all [][]byte) (any, error){"/v1/usage": mergeUsage, "/v1/hosts": mergeHosts}
+var merges = map[string]func(all [][]byte) (any, error){"/v1/usage": mergeUsage, "/v1/hosts": mergeHosts, "/v1/overview": mergeOverview}
 
 // merge answers with what this controller and the others know. One that does not answer is left out:
 // what it knows is missing then, and said to be.
 func (f *forwarder) merge(w http.ResponseWriter, r *http.Request, together func(all [][]byte) (any, error)) {
-	own := f.hold(r)
-	all := [][]byte{own.body.Bytes()}
-	if own.status == http.StatusOK {
+	own := api.Record(f.next, r)
+	all := [][]byte{own.Body.Bytes()}
+	if own.Status == http.StatusOK {
 		all = append(all, f.askAll(r)...)
 	}
 	out, err := together(all)
 	if err != nil || len(all) == 1 {
-		own.give(w)
+		own.Give(w)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -112,4 +113,47 @@ func mergeHosts(all [][]byte) (any, error) {
 		}
 	}
 	return out, nil
+}
+
+// mergeOverview adds up, and has each host as the controller tells of it that has its agent.
+func mergeOverview(all [][]byte) (any, error) {
+	var out api.Overview
+	for n, text := range all {
+		var o api.Overview
+		if err := json.Unmarshal(text, &o); err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			out = o
+			continue
+		}
+		out.Connected, out.Groups, out.AtRisk = out.Connected+o.Connected, out.Groups+o.Groups, out.AtRisk+o.AtRisk
+		out.Risks = append(out.Risks, o.Risks...)
+		out.Busiest = append(out.Busiest, o.Busiest...)
+		for _, h := range o.Items {
+			if i := slices.IndexFunc(out.Items, func(mine api.HostRates) bool { return mine.Host == h.Host }); i >= 0 && h.Connected {
+				out.Items[i] = h
+			}
+		}
+	}
+	slices.SortStableFunc(out.Risks, func(a, b api.GroupAtRisk) int { return cmp.Compare(a.Host, b.Host) })
+	slices.SortStableFunc(out.Busiest, func(a, b api.HostRates) int { return cmp.Compare(use(b), use(a)) })
+	out.Risks = out.Risks[:min(len(out.Risks), api.MostRisks)]
+	out.Busiest = out.Busiest[:min(len(out.Busiest), api.MostBusy)]
+	return out, nil
+}
+
+// use is that of the direction that has most of its limit.
+func use(h api.HostRates) (most float64) {
+	for _, d := range h.Directions {
+		if d.Limit == nil {
+			continue
+		}
+		limit, err1 := unit.ParseRate(*d.Limit)
+		has, err2 := unit.ParseRate(d.Delivered)
+		if err1 == nil && err2 == nil {
+			most = max(most, api.Load{Limit: limit, Delivered: has}.Use())
+		}
+	}
+	return most
 }

@@ -58,7 +58,7 @@ func (l *link) report(r *agents.Report) {
 	for _, d := range r.Devices {
 		t := l.tables[d.Dev]
 		if t == nil || len(d.Names) > 0 { // other groups than before
-			t = &table{names: d.Names, guarantee: d.GuaranteeBps}
+			t = &table{names: d.Names, guarantee: d.GuaranteeBps, now: t.of(d.Names)}
 			l.tables[d.Dev] = t
 		}
 		t.was, t.now = t.now, reading{time.Duration(r.AtNs), d.Bytes, d.BacklogBytes, d.Drops, d.Marks}
@@ -70,6 +70,30 @@ func (l *link) report(r *agents.Report) {
 	}
 }
 
+// of is the newest reading as one of these groups: those that stay go on, and those that are new begin with
+// nothing.
+func (t *table) of(names []string) (out reading) {
+	if t == nil {
+		return out
+	}
+	at := map[string]int{}
+	for n, name := range t.names {
+		at[name] = n
+	}
+	out.at = t.now.at
+	for _, pair := range []struct{ to, from *[]uint64 }{
+		{&out.bytes, &t.now.bytes}, {&out.backlog, &t.now.backlog}, {&out.drops, &t.now.drops}, {&out.marks, &t.now.marks},
+	} {
+		*pair.to = make([]uint64, len(names))
+		for i, name := range names {
+			if n, ok := at[name]; ok && n < len(*pair.from) {
+				(*pair.to)[i] = (*pair.from)[n]
+			}
+		}
+	}
+	return out
+}
+
 // rate is what a group had from one report to the next.
 func (t *table) rate(n int) unit.Rate {
 	took := (t.now.at - t.was.at).Seconds()
@@ -77,4 +101,10 @@ func (t *table) rate(n int) unit.Rate {
 		return 0
 	}
 	return unit.Rate(float64(t.now.bytes[n]-t.was.bytes[n]) * 8 / took)
+}
+
+// atRisk tells whether a group waits and has less than it is guaranteed.
+func (t *table) atRisk(n int) bool {
+	return n < len(t.guarantee) && n < len(t.was.backlog) && n < len(t.now.backlog) && t.was.backlog[n] > 0 && t.now.backlog[n] > 0 &&
+		!unit.Met(float64(t.rate(n)), float64(t.guarantee[n]))
 }

@@ -11,6 +11,7 @@ import (
 
 	"headgate/api"
 	"headgate/api/agents"
+	"headgate/group"
 	"headgate/unit"
 )
 
@@ -96,12 +97,61 @@ func (v view) Rates(host string) (out api.RateList, ok bool) {
 				text := unit.Rate(t.guarantee[n]).String()
 				g.Guaranteed = &text
 			}
+			if t.atRisk(n) {
+				risk := true
+				g.AtRisk = &risk
+			}
 			g.At, g.Backlog = &read, counted(t.now.backlog, n)
 			g.Bytes, g.Drops, g.Marks = counted(t.now.bytes, n), counted(t.now.drops, n), counted(t.now.marks, n)
 			out.Items = append(out.Items, g)
 		}
 	}
 	return out, true
+}
+
+// Loads counts nobody in who watches: those who look at one host do.
+func (v view) Loads(host string, sees func(dev, direction, path string) bool) (all []api.Load, risks []api.GroupAtRisk, troubles int, connected bool) {
+	l := v.hub.link(host)
+	if l == nil {
+		return nil, nil, 0, false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, dev := range slices.Sorted(maps.Keys(l.tables)) {
+		t := l.tables[dev]
+		for _, direction := range []string{"out", "in"} {
+			load := api.Load{Dev: dev, Direction: direction, Limit: v.hub.cache.limit(host, dev, direction)}
+			for n, name := range t.names {
+				path, of := strings.CutPrefix(name, direction+"/")
+				if !of || sees != nil && !sees(dev, direction, path) {
+					continue
+				}
+				load.Groups++
+				if t.atRisk(n) {
+					load.AtRisk++
+					if len(risks) < api.MostRisks {
+						risks = append(risks, api.GroupAtRisk{Host: host, Dev: dev, Direction: direction, Group: path,
+							Guaranteed: unit.Rate(t.guarantee[n]).String(), Delivered: t.rate(n).String()})
+					}
+				}
+				// What is in another that is counted is counted there.
+				if parent, _ := group.Split(path); parent != "" && (sees == nil || sees(dev, direction, parent)) {
+					continue
+				}
+				load.Delivered += t.rate(n)
+				if n < len(t.guarantee) {
+					load.Guaranteed += unit.Rate(t.guarantee[n])
+				}
+				if n < len(t.now.backlog) {
+					load.Backlog += t.now.backlog[n]
+				}
+			}
+			if load.Groups > 0 {
+				all = append(all, load)
+			}
+		}
+	}
+	return all, risks, len(l.enforced.GetTroubles()), true
 }
 
 // counted is one of the numbers of a report, nil if its agent does not tell of it.

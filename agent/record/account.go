@@ -51,10 +51,6 @@ func (u *Usage) Add(o Usage) {
 	u.Unmet += o.Unmet
 }
 
-// met: a guarantee is met by so much of it: the shaper's own tolerance (2 %), and what a second
-// has more or less in packets.
-const met = 0.97
-
 // account is what the groups of one direction had between two readings; before has what the
 // last one read, by name.
 func account(before map[string]Counters, now []Group, took time.Duration) map[string]Usage {
@@ -80,7 +76,7 @@ func account(before map[string]Counters, now []Group, took time.Duration) map[st
 			left[n] = math.Max(0, float64(u.Guaranteed)-float64(u.Delivered))
 			unused += left[n]
 		}
-		if was.Backlog > 0 && g.Backlog > 0 && float64(u.Delivered) < met*float64(u.Guaranteed) {
+		if was.Backlog > 0 && g.Backlog > 0 && !unit.Met(float64(u.Delivered), float64(u.Guaranteed)) {
 			u.Unmet = took.Seconds()
 		}
 		out[g.Name] = u

@@ -56,7 +56,7 @@ var faults = []fault{
 		return func() error { return c.start(ctx) }, c.stop(syscall.SIGKILL)
 	}},
 	{name: "stop", inject: func(_ context.Context, c *control) (func() error, error) {
-		all := family(c.cmd.Process.Pid)
+		all := bench.Family(c.cmd.Process.Pid)
 		send := func(signal syscall.Signal) (err error) {
 			for _, pid := range all {
 				err = errors.Join(err, syscall.Kill(pid, signal))

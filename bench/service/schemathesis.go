@@ -59,9 +59,9 @@ func schemathesis(ctx context.Context, r *bench.Run) (err error) {
 	if err != nil {
 		return err
 	}
-	// The stream of events does not end, and schemathesis would wait for that.
+	// Streams do not end, and schemathesis would wait for that.
 	c := p.caller.Command(ctx, tool, "--config-file", settings, "run", spec, "--url", a.url, "--tls-verify", "false", "--checks", checks,
-		"--max-examples", examples(r.Quick), "--exclude-operation-id", watchEvents, "--continue-on-failure", "--suppress-health-check", "all", "--no-color")
+		"--max-examples", examples(r.Quick), "--exclude-operation-id", "watchEvents", "--exclude-operation-id", "watchLive", "--continue-on-failure", "--suppress-health-check", "all", "--no-color")
 	c.Dir = p.dir // it makes a folder there
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, &out
@@ -79,10 +79,12 @@ func schemathesis(ctx context.Context, r *bench.Run) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := a.watchOnce(ctx); err != nil {
-		return err
+	for operation, path := range map[string]string{"watchEvents": "/v1/events", "watchLive": "/v1/live?see=/v1/session"} {
+		if err := a.watchOnce(ctx, path); err != nil {
+			return err
+		}
+		after[operation]++
 	}
-	after[watchEvents]++
 	missed, err := unreached(before, after)
 	sheet.Set("security/reached", float64(len(missed)))
 	if len(missed) > 0 {
@@ -90,8 +92,6 @@ func schemathesis(ctx context.Context, r *bench.Run) (err error) {
 	}
 	return err
 }
-
-const watchEvents = "watchEvents"
 
 func examples(quick bool) string {
 	if quick {
@@ -137,15 +137,15 @@ parameters = { "path.token" = "%s" }
 `, p.token, join, dev, old.ID), 0o600)
 }
 
-// watchOnce asks for the stream of events, and leaves it.
-func (a *asking) watchOnce(ctx context.Context) error {
+// watchOnce asks for a stream, and leaves it.
+func (a *asking) watchOnce(ctx context.Context, path string) error {
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
-	events, err := a.events(ctx)
+	stream, err := a.stream(ctx, path)
 	if err != nil {
 		return err
 	}
-	return events.Close()
+	return stream.Close()
 }
 
 // unreached are the specification's operations of which there is no answer more than before.

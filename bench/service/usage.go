@@ -3,7 +3,6 @@ package service
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -24,7 +23,7 @@ func (p *place) spent() (sum spent, err error) {
 		if c.cmd == nil {
 			continue
 		}
-		for _, pid := range family(c.cmd.Process.Pid) {
+		for _, pid := range bench.Family(c.cmd.Process.Pid) {
 			one, err := spentBy(pid)
 			if err != nil {
 				return sum, err
@@ -34,21 +33,6 @@ func (p *place) spent() (sum spent, err error) {
 		}
 	}
 	return sum, nil
-}
-
-// family is a process and all that it has started.
-func family(pid int) []int {
-	all := []int{pid}
-	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	for _, list := range lists {
-		text, _ := os.ReadFile(list)
-		for _, child := range strings.Fields(string(text)) {
-			if n, err := strconv.Atoi(child); err == nil {
-				all = append(all, family(n)...)
-			}
-		}
-	}
-	return all
 }
 
 func spentBy(pid int) (s spent, err error) {

@@ -17,6 +17,8 @@ func may(role, method, operation string) bool {
 	switch {
 	case operation == "getHealth" || operation == "login":
 		return true
+	case operation == "getSession" || operation == "deleteSession":
+		return role != "nobody"
 	case operation == "signCertificate":
 		return role == "agent"
 	case role == "operator":
@@ -25,7 +27,7 @@ func may(role, method, operation string) bool {
 		return !change
 	case role != "tenant" && role != "foreign":
 		return false
-	case slices.Contains([]string{"listTenants", "getHost", "listHistory", "listCollectives", "listCollectiveStates", "getCollective", "getPolicy", "getProbe"}, operation):
+	case slices.Contains([]string{"listTenants", "getHost", "listHistory", "listCollectives", "listCollectiveStates", "getCollective", "getPolicy", "getProbe", "getOverview"}, operation):
 		return false // of the whole service, or a whole host
 	case !change:
 		return true
@@ -85,6 +87,9 @@ func (w walked) ask(ctx context.Context, a *asking, c caller, method, path strin
 	if o.OperationID == "getUsage" {
 		query.Set("since", "2026-01-01T00:00:00Z")
 		query.Set("tenant", "a")
+	}
+	if o.OperationID == "watchLive" {
+		query.Set("see", "/v1/session")
 	}
 	var body any
 	if o.RequestBody != nil {

@@ -49,7 +49,7 @@ func (w *watcher) end(err error) {
 func (w *watcher) watch(ctx context.Context, a *asking) error {
 	a.client.Timeout = 0
 	defer a.client.CloseIdleConnections()
-	events, err := a.events(ctx)
+	events, err := a.stream(ctx, "/v1/events")
 	if err != nil {
 		return err
 	}
@@ -64,9 +64,9 @@ func (w *watcher) watch(ctx context.Context, a *asking) error {
 	return errors.Join(lines.Err(), errors.New("the stream has ended"))
 }
 
-// events is the stream of events, which the caller closes.
-func (a *asking) events(ctx context.Context) (io.ReadCloser, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url+"/v1/events", nil)
+// stream is one of events, which the caller closes.
+func (a *asking) stream(ctx context.Context, path string) (io.ReadCloser, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url+path, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (a *asking) events(ctx context.Context) (io.ReadCloser, error) {
 	}
 	if got.StatusCode != http.StatusOK {
 		got.Body.Close()
-		return nil, fmt.Errorf("the stream of events: %s", got.Status)
+		return nil, fmt.Errorf("%s: %s", path, got.Status)
 	}
 	return got.Body, nil
 }

@@ -1,0 +1,273 @@
+package controller_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"headgate/api/agents"
+)
+
+// signIn has a browser's cookie for a token.
+func (s *service) signIn(token string) (cookie string) {
+	s.t.Helper()
+	r := s.mustAs("", 200, "POST", "/v1/login", `{"token": "`+token+`"}`, "X-Headgate-Session", "1")
+	cookie, about, _ := strings.Cut(r.header.Get("Set-Cookie"), ";")
+	for _, has := range []string{"Path=/", "Secure", "HttpOnly", "SameSite=Strict", "Max-Age="} {
+		if !strings.Contains(about, has) {
+			s.t.Errorf("the cookie has no %s: %s", has, about)
+		}
+	}
+	if !strings.HasPrefix(cookie, "__Host-") || strings.Contains(about, "Domain") {
+		s.t.Errorf("the cookie is for others as well: %s", about)
+	}
+	return cookie
+}
+
+// A session may what its token may; what another site's page asks for is not changed, and who signs out,
+// or whose token is taken back, is out.
+func TestSession(t *testing.T) {
+	s := start(t)
+	a, _ := s.twoTenants()
+	cookie := s.signIn(a)
+	asks := func(want int, method, path, body string, headers ...string) reply {
+		t.Helper()
+		return s.mustAs("", want, method, path, body, append(headers, "Cookie", cookie)...)
+	}
+	if r := asks(200, "GET", "/v1/session", ""); !strings.Contains(r.text, `"tenant":"a"`) || strings.Contains(r.text, a) {
+		t.Errorf("who asks is %s", r.text)
+	}
+	asks(403, "GET", "/v1/tenants", "")
+	asks(404, "GET", group("b"), "")
+	asks(403, "PUT", group("a/x"), `{"default": true}`)
+	asks(403, "PUT", group("a/x"), `{"default": true}`, "X-Headgate-Session", "1", "Sec-Fetch-Site", "cross-site")
+	asks(403, "PUT", group("a/x"), `{"default": true}`, "X-Headgate-Session", "1", "Sec-Fetch-Site", "same-site")
+	asks(403, "PUT", group("a/x"), `{"default": true}`, "X-Headgate-Session", "1", "Origin", "https://elsewhere.example")
+	s.must(404, "GET", group("a/x"), "")
+	asks(200, "PUT", group("a/x"), `{"default": true}`, "X-Headgate-Session", "1", "Sec-Fetch-Site", "same-origin")
+	// With a token of its own a request needs no header: a browser sends none by itself.
+	s.mustAs(a, 200, "PUT", group("a/x"), `{"default": true}`, "Cookie", cookie)
+
+	s.mustAs("", 401, "POST", "/v1/login", `{"token": "hg_none"}`, "X-Headgate-Session", "1")
+	if r := s.mustAs("", 200, "POST", "/v1/login", `{"token": "`+a+`"}`); r.header.Get("Set-Cookie") != "" {
+		t.Error("a program that logs in is given a cookie")
+	}
+	join := s.token(`{"name": "h1", "role": "agent", "host": "h1"}`)
+	s.mustAs("", 403, "POST", "/v1/login", `{"token": "`+join+`"}`, "X-Headgate-Session", "1")
+	if r := asks(204, "DELETE", "/v1/session", "", "X-Headgate-Session", "1"); !strings.Contains(r.header.Get("Set-Cookie"), "Max-Age=0") {
+		t.Errorf("the cookie stays: %q", r.header.Get("Set-Cookie"))
+	}
+	var list struct{ Items []struct{ ID, Name string } }
+	s.must(200, "GET", "/v1/tokens", "").into(t, &list)
+	n := slices.IndexFunc(list.Items, func(i struct{ ID, Name string }) bool { return i.Name == "pa" })
+	s.must(204, "DELETE", "/v1/tokens/"+list.Items[n].ID, "")
+	asks(401, "GET", "/v1/session", "")
+}
+
+// seen is what a stream told of a path last.
+type seenNow struct {
+	Path   string
+	Status int
+	Data   json.RawMessage
+}
+
+// look opens a live stream.
+func (s *service) look(token string, paths ...string) (status int, told <-chan seenNow) {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), "GET", s.url+"/v1/live?"+url.Values{"see": paths}.Encode(), nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	got, err := (&http.Client{Transport: s.client.Transport}).Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { got.Body.Close() })
+	out := make(chan seenNow, 1000)
+	go func() {
+		defer close(out)
+		lines := bufio.NewScanner(got.Body)
+		lines.Buffer(nil, 1<<20)
+		for event := ""; lines.Scan(); {
+			if name, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
+				event = name
+			}
+			data, ok := strings.CutPrefix(lines.Text(), "data: ")
+			var one seenNow
+			if ok && event == "seen" && json.Unmarshal([]byte(data), &one) == nil {
+				out <- one
+			}
+		}
+	}()
+	return got.StatusCode, out
+}
+
+// onScreen is what a stream told last, by path.
+type onScreen map[string]seenNow
+
+// until waits for what a stream tells of a path.
+func (shown onScreen) until(t *testing.T, told <-chan seenNow, path string, is func(seenNow) bool) {
+	t.Helper()
+	late := time.After(10 * time.Second)
+	for !is(shown[path]) {
+		select {
+		case one, ok := <-told:
+			if !ok {
+				t.Fatalf("the stream has ended; %s was %+v", path, shown[path])
+			}
+			shown[one.Path] = one
+		case <-late:
+			t.Fatalf("%s is %+v", path, shown[path])
+		}
+	}
+}
+
+// A live stream tells what its paths answer to whoever asks, and again when that is another; it asks for
+// nothing that does not end, and ends with its token.
+func TestLive(t *testing.T) {
+	s := start(t)
+	a, b := s.twoTenants()
+	own, others, none := group("a"), group("b"), "/v1/hosts/h9/rates"
+	shown := onScreen{}
+	status, told := s.look(a, own, others, none)
+	if status != 200 {
+		t.Fatal(status)
+	}
+	shown.until(t, told, own, func(n seenNow) bool { return n.Status == 200 && strings.Contains(string(n.Data), "40Mbit") })
+	shown.until(t, told, others, func(n seenNow) bool { return n.Status == 404 })
+	s.must(200, "PATCH", group("a"), `{"guarantee": "30%"}`, "Content-Type", "application/merge-patch+json")
+	shown.until(t, told, own, func(n seenNow) bool { return strings.Contains(string(n.Data), "30Mbit") })
+	for quiet := time.After(1200 * time.Millisecond); quiet != nil; {
+		select {
+		case one := <-told:
+			if one.Path != none {
+				t.Errorf("it tells of %s again, which is as it was: %s", one.Path, one.Data)
+			}
+		case <-quiet:
+			quiet = nil
+		}
+	}
+	for _, path := range []string{"/v1/events", "/v1/live?see=/v1/session", "/v1/none", "/v1/hosts/h1/interfaces/eth0/rollback", "/v1/%zz"} {
+		if status, _ := s.look(a, path); status != 422 {
+			t.Errorf("%s may be seen: %d", path, status)
+		}
+	}
+	if status, _ := s.look("", own); status != 401 {
+		t.Errorf("without a token: %d", status)
+	}
+	var made struct{ ID, Token string }
+	s.mustAs(b, 201, "POST", "/v1/tokens", `{"name": "child", "role": "viewer"}`).into(t, &made)
+	_, child := s.look(made.Token, others)
+	onScreen{}.until(t, child, others, func(n seenNow) bool { return n.Status == 200 })
+	s.mustAs(b, 204, "DELETE", "/v1/tokens/"+made.ID, "")
+	late := time.After(12 * time.Second)
+	for open := true; open; {
+		select {
+		case _, open = <-child:
+		case <-late:
+			t.Fatal("the stream goes on after its token was taken back")
+		}
+	}
+}
+
+// waits is a host whose group b waits, and has nothing of what it is guaranteed.
+func waits(h *host) {
+	var bytes atomic.Uint64
+	n := 0
+	h.Report = func() *agents.Report {
+		d := &agents.DeviceReport{Dev: "eth0", Bytes: []uint64{bytes.Add(100e3), 0, 0}, BacklogBytes: []uint64{0, 0, 5000}, Drops: []uint64{0, 0, 0}, Marks: []uint64{0, 0, 0}}
+		if n++; n%2 == 1 { // names come again when groups are others: rates go on
+			d.Names, d.GuaranteeBps = []string{"out/a", "out/a/rest", "out/b"}, []uint64{40e6, 40e6, 20e6}
+		}
+		return &agents.Report{AtNs: time.Now().UnixNano(), Devices: []*agents.DeviceReport{d}}
+	}
+}
+
+// The overview has what all controllers know, with what waits below its guarantee; the totals of rates are of
+// what one may see.
+func TestOverview(t *testing.T) {
+	s := start(t)
+	a, _ := s.twoTenants()
+	s.must(200, "PUT", "/v1/hosts/h0", `{}`)
+	h := s.connect(t.TempDir(), waits)
+	h.wait(t)
+	type load struct {
+		Dev, Direction, Limit, Delivered, Guaranteed string
+		Groups                                       int
+		AtRisk                                       int `json:"at_risk"`
+	}
+	type hostRates struct {
+		Host       string
+		Connected  bool
+		Directions []load
+	}
+	var o struct {
+		Hosts, Connected, Groups int
+		AtRisk                   int `json:"at_risk"`
+		Risks                    []struct{ Host, Dev, Direction, Group, Guaranteed string }
+		Busiest, Items           []hostRates
+		Names                    []string
+	}
+	other := s.beside(t)
+	for _, controller := range []*service{s, other} {
+		for n := 0; ; n++ {
+			controller.must(200, "GET", "/v1/overview?names=true&host=h1&host=h0", "").into(t, &o)
+			if o.AtRisk > 0 && o.Busiest[0].Directions[0].Delivered != "0bit" {
+				break
+			}
+			if time.Sleep(50 * time.Millisecond); n > 200 {
+				t.Fatalf("the overview is %+v", o)
+			}
+		}
+		if o.Hosts != 2 || o.Connected != 1 || o.Groups != 3 || o.AtRisk != 1 || !slices.Equal(o.Names, []string{"h0", "h1"}) {
+			t.Errorf("the overview is %+v", o)
+		}
+		if r := o.Risks; len(r) != 1 || r[0].Host != "h1" || r[0].Group != "b" || r[0].Guaranteed != "20Mbit" {
+			t.Errorf("at risk are %+v", r)
+		}
+		if i := o.Items; len(i) != 2 || i[0].Connected || !i[1].Connected || len(i[1].Directions) != 1 || len(o.Busiest) != 1 {
+			t.Fatalf("hosts are %+v", i)
+		}
+		// What is in a is counted in a.
+		if d := o.Items[1].Directions[0]; d.Limit != "100Mbit" || d.Guaranteed != "60Mbit" || d.Groups != 3 {
+			t.Errorf("the direction is %+v", d)
+		}
+	}
+	s.mustAs(a, 403, "GET", "/v1/overview", "")
+
+	var rates struct {
+		Items  []struct{ Group string }
+		Totals []load
+	}
+	s.mustAs(a, 200, "GET", "/v1/hosts/h1/rates?dev=eth0&direction=out&group=a%2Frest", "").into(t, &rates)
+	if len(rates.Items) != 1 || rates.Items[0].Group != "a/rest" {
+		t.Errorf("groups are %+v", rates.Items)
+	}
+	if len(rates.Totals) != 1 || rates.Totals[0].Groups != 2 || rates.Totals[0].Guaranteed != "40Mbit" || rates.Totals[0].AtRisk != 0 || rates.Totals[0].Limit != "" {
+		t.Errorf("a tenant's totals are %+v", rates.Totals)
+	}
+	s.must(200, "GET", "/v1/hosts/h1/rates?direction=in", "").into(t, &rates)
+	if len(rates.Items) != 0 || len(rates.Totals) != 0 {
+		t.Errorf("of the other direction there is %+v", rates)
+	}
+}
+
+// Pages are at every path but the API's.
+func TestPages(t *testing.T) {
+	s := start(t)
+	for _, path := range []string{"/", "/hosts/h1/eth0"} {
+		if r := s.mustAs("", 200, "GET", path, ""); !strings.Contains(r.text, "<!doctype html>") || r.header.Get("Content-Security-Policy") == "" {
+			t.Errorf("%s is %.100s", path, r.text)
+		}
+	}
+	if r := s.mustAs("", 404, "GET", "/v1/none", ""); !strings.Contains(r.header.Get("Content-Type"), "problem+json") {
+		t.Errorf("it is %s", r.text)
+	}
+}

@@ -1,0 +1,532 @@
+// Made from api/openapi.yaml by "go generate ./web". Do not edit.
+import { call, type Change } from "./call";
+/** A rate, or a share of the parent's such as 40%. */
+export type Amount = string;
+export type AuditEntry = {
+	at: string;
+	by: string;
+	id: string;
+	revision?: number;
+	role?: Role;
+	status?: number;
+	/** The method and path. */
+	what: string;
+};
+export type AuditList = {
+	items: (AuditEntry)[];
+	next?: string;
+};
+export type Certificate = {
+	/** Where agents speak to controllers. */
+	agents: (string)[];
+	authority: string;
+	certificate: string;
+};
+export type Collective = {
+	/** The document as in a file, kind: Collective. */
+	document: string;
+	name?: Name;
+};
+export type CollectiveConnection = {
+	/** Bytes, since it began. */
+	acked?: number;
+	/** Without a queue. */
+	base_rtt_ns?: number;
+	id: number;
+	local: string;
+	/** What it was found to need; 0 is not known yet. */
+	needs?: Rate;
+	/** The cap as a rate; 0 is none. */
+	pace?: Rate;
+	/** What was acknowledged in the last second. */
+	rate?: Rate;
+	remote: string;
+	/** Packets, since it began. */
+	retransmits?: number;
+	rtt_ns?: number;
+	/** By hand; it counts instead. */
+	weight?: number;
+	/** The cap as a size, such as 30kB; 0 is none. */
+	window?: string;
+};
+export type CollectiveList = {
+	items: (Collective)[];
+	next?: string;
+};
+export type CollectiveState = {
+	/** On the host's monotonic clock, as is since_ns. */
+	at_ns?: number;
+	connections: (CollectiveConnection)[];
+	controlling?: boolean;
+	/** That of a part of a set that has parts. */
+	destination?: string;
+	/** The part of segments that were sent again since then. */
+	resent?: number;
+	resent_before?: number;
+	set: Name;
+	/** When it was controlled or let go. */
+	since_ns?: number;
+	/** Why it is not as it is meant. */
+	trouble?: string;
+	/** Its cgroup or unit is not there. */
+	waiting?: boolean;
+};
+export type CollectiveStateList = {
+	/** There are more connections than are told. */
+	cut?: boolean;
+	items: (CollectiveState)[];
+};
+export type Connection = {
+	connection?: string;
+	group: string;
+};
+export type ConnectionList = {
+	items: (Connection)[];
+	next?: string;
+};
+export type Dev = string;
+export type Direction = {
+	groups: (Group)[];
+	/** Bits per second, such as 100Mbit. */
+	limit: Rate;
+	spare?: "proportional" | "equal" | "priority";
+};
+export type DirectionRates = {
+	/** Groups that wait and have less than they are guaranteed. */
+	at_risk: number;
+	/** Bytes. */
+	backlog: number;
+	/** Bits per second, such as 100Mbit. */
+	delivered: Rate;
+	dev: string;
+	direction: string;
+	groups: number;
+	/** Bits per second, such as 100Mbit. */
+	guaranteed: Rate;
+	/** Bits per second, such as 100Mbit. */
+	limit?: Rate;
+};
+export type Group = {
+	/** A rate, or a share of the parent's such as 40%. */
+	ceiling?: Amount;
+	default?: boolean;
+	groups?: (Group)[];
+	/** A rate, or a share of the parent's such as 40%. */
+	guarantee?: Amount;
+	/** Whose programs may put connections of their own in the group and in those in it, at the agent's socket on the host. */
+	join?: Users;
+	match?: (Selector)[];
+	name?: Name;
+	priority?: number;
+	/** Whose it is; for operators. The group has match, or is the default, and is in no other tenant's. */
+	tenant?: Name;
+};
+export type GroupAtRisk = {
+	/** Bits per second, such as 100Mbit. */
+	delivered: Rate;
+	dev: string;
+	direction: string;
+	group: string;
+	/** Bits per second, such as 100Mbit. */
+	guaranteed: Rate;
+	host: string;
+};
+export type GroupList = {
+	items: (GroupState)[];
+	next?: string;
+};
+export type GroupPatch = {
+	ceiling?: string | null;
+	default?: boolean | null;
+	guarantee?: string | null;
+	join?: (User)[] | null;
+	match?: (Selector)[] | null;
+	priority?: number | null;
+	tenant?: string | null;
+};
+export type GroupRates = {
+	/** When its host counted, by that one's clock. */
+	at?: string;
+	/** It waits and has less than it is guaranteed. */
+	at_risk?: boolean;
+	/** Bytes. */
+	backlog?: number;
+	/** Delivered since the group was made. */
+	bytes?: number;
+	/** Bits per second, such as 100Mbit. */
+	delivered: Rate;
+	dev: string;
+	direction: string;
+	/** Packets since then. */
+	drops?: number;
+	group: string;
+	/** Bits per second, such as 100Mbit. */
+	guaranteed?: Rate;
+	/** Packets since then. */
+	marks?: number;
+};
+export type GroupState = {
+	/** A rate, or a share of the parent's such as 40%. */
+	ceiling?: Amount;
+	default?: boolean;
+	/** What of its guarantee no group in it has. */
+	free?: Rate;
+	groups?: (Group)[];
+	/** A rate, or a share of the parent's such as 40%. */
+	guarantee?: Amount;
+	/** Whose programs may put connections of their own in the group and in those in it, at the agent's socket on the host. */
+	join?: Users;
+	match?: (Selector)[];
+	/** What it never gets more than. */
+	most?: Rate;
+	name?: Name;
+	path: string;
+	priority?: number;
+	/** What it is guaranteed. */
+	rate: Rate;
+	/** Whose it is; for operators. The group has match, or is the default, and is in no other tenant's. */
+	tenant?: Name;
+};
+export type Health = {
+	leader?: string;
+	version: string;
+	/** Whether changes are taken: the disk may be full. */
+	writable: boolean;
+};
+export type Host = {
+	description?: string;
+	name?: Name;
+	/** Its agent is not spoken to. */
+	revoked?: boolean;
+};
+export type HostDevice = {
+	/** Traffic control that is not Headgate's. */
+	foreign?: (string)[];
+	mtu?: number;
+	name: string;
+	owner?: "controller" | "local" | "nobody";
+	/** Bits per second, such as 100Mbit. */
+	speed?: Rate;
+	/** Why what is wanted is not in force. */
+	trouble?: string;
+	up?: boolean;
+};
+export type HostDevices = (HostDevice)[];
+export type HostFeature = {
+	found?: string;
+	name: string;
+	state: "ok" | "limited" | "missing" | "unknown";
+};
+export type HostList = {
+	items: (HostState)[];
+	next?: string;
+};
+export type HostRates = {
+	connected: boolean;
+	directions: (DirectionRates)[];
+	host: string;
+	/** Devices that are not as they are meant. */
+	troubles?: number;
+};
+export type HostState = {
+	/** Sets of connections that are not as they are meant, and why. */
+	collectives?: Record<string, string>;
+	connected?: boolean;
+	description?: string;
+	devices?: HostDevices;
+	/** The epoch and revision that its agent has in force. */
+	enforced?: string;
+	/** What the machine can do, as headgate doctor finds it. */
+	features?: (HostFeature)[];
+	/** Its release. */
+	kernel?: string;
+	name?: Name;
+	/** Its agent is not spoken to. */
+	revoked?: boolean;
+	version?: string;
+};
+export type Interface = {
+	dev?: Dev;
+	engine?: "htb" | "quantum";
+	in?: Direction;
+	out?: Direction;
+	overhead?: Overhead;
+	perspective?: "host" | "guest";
+};
+export type InterfaceList = {
+	items: (Interface)[];
+	next?: string;
+};
+export type Name = string;
+export type NewToken = Token & {
+	token: string;
+};
+export type Overhead = {
+	frame?: string;
+	minimum?: string;
+};
+export type Overview = {
+	/** Groups that wait and have less than they are guaranteed. */
+	at_risk: number;
+	/** Ten hosts, by the direction that has most of its limit. */
+	busiest: (HostRates)[];
+	connected: number;
+	/** Those of connected hosts. */
+	groups: number;
+	hosts: number;
+	items: (HostRates)[];
+	names?: (string)[];
+	/** The first hundred of them. */
+	risks: (GroupAtRisk)[];
+};
+export type Policy = {
+	/** YAML. */
+	text: string;
+};
+export type Principal = {
+	expires?: string;
+	host?: Name;
+	name: string;
+	role: Role;
+	tenant?: Name;
+};
+export type Probe = {
+	error?: string;
+	id: string;
+	result?: Record<string, unknown>;
+	state: "waiting" | "running" | "done" | "failed";
+};
+export type ProbeRequest = {
+	measure: "path" | "capacity" | "tokenrate" | "limiter" | "available";
+	/** Where "headgate probe serve" runs, such as 10.0.0.2:8421. */
+	peer: string;
+};
+export type Problem = {
+	detail?: string;
+	errors?: ({
+	field: string;
+	message: string;
+})[];
+	status: number;
+	title: string;
+	type: string;
+};
+/** Bits per second, such as 100Mbit. */
+export type Rate = string;
+export type RateList = {
+	at?: string;
+	items: (GroupRates)[];
+	/** Of the groups that one may see. */
+	totals?: (DirectionRates)[];
+};
+export type Role = "operator" | "tenant" | "viewer" | "agent";
+export type Selector = {
+	cgroup?: string;
+	dport?: (string)[];
+	dscp?: (string)[];
+	dst?: (string)[];
+	mark?: (number)[];
+	proto?: (string)[];
+	sport?: (string)[];
+	src?: (string)[];
+	vlan?: (number)[];
+};
+export type Tenant = {
+	description?: string;
+	name?: Name;
+	/** Requests a second that its tokens may make together, of each controller; 50 if not said. */
+	requests?: number;
+};
+export type TenantList = {
+	items: (Tenant)[];
+	next?: string;
+};
+export type Token = {
+	created: string;
+	expires: string;
+	host?: Name;
+	id: string;
+	name: Name;
+	role: Role;
+	tenant?: Name;
+};
+export type TokenList = {
+	items: (Token)[];
+	next?: string;
+};
+export type TokenRequest = {
+	/** Of the role agent. */
+	host?: Name;
+	/** How long it is good for, such as 30d; an agent's is 1h, others 90d if not said. */
+	life?: string;
+	name: Name;
+	role: Role;
+	/** Of the roles tenant and viewer. */
+	tenant?: Name;
+};
+export type Usage = {
+	/** Delivered beyond the guarantee. */
+	borrowed_bytes?: number;
+	delivered_bytes?: number;
+	dev: string;
+	direction: string;
+	drops?: number;
+	group: string;
+	/** What the guarantee is over that time. */
+	guaranteed_bytes?: number;
+	host: string;
+	/** Guaranteed and left to others. */
+	lent_bytes?: number;
+	marks?: number;
+	offered_bytes?: number;
+	/** For so many there is a record. */
+	seconds: number;
+	tenant?: string;
+	/** There was demand and the guarantee was not met. */
+	unmet_seconds?: number;
+};
+export type UsageList = {
+	items: (Usage)[];
+	/** Hosts whose agents did not answer. */
+	missing?: (string)[];
+};
+/** A user of the host, by name or number. */
+export type User = string;
+/** Whose programs may put connections of their own in the group and in those in it, at the agent's socket on the host. */
+export type Users = (User)[];
+/** Who changed what, newest first */
+export const listAudit = (query: { before?: string | undefined; limit?: number | undefined } = {}) =>
+	call<AuditList>("GET", `/v1/audit`, { query });
+/** Whether the service is well */
+export const getHealth = () =>
+	call<Health>("GET", `/v1/health`, {  });
+/** All hosts */
+export const listHosts = (query: { after?: string | undefined; limit?: number | undefined } = {}) =>
+	call<HostList>("GET", `/v1/hosts`, { query });
+/** Remove a host, whose agent is not spoken to any more */
+export const deleteHost = (host: Name, change?: Change) =>
+	call<void>("DELETE", `/v1/hosts/${encodeURIComponent(host)}`, { change });
+/** One host, and what its agent tells of it */
+export const getHost = (host: Name) =>
+	call<HostState>("GET", `/v1/hosts/${encodeURIComponent(host)}`, {  });
+/** Make or change a host */
+export const putHost = (host: Name, body: Host, change?: Change) =>
+	call<HostState>("PUT", `/v1/hosts/${encodeURIComponent(host)}`, { body, change });
+/** An agent's certificate, for a token that is good for it once */
+export const signCertificate = (host: Name, body: {
+	/** PKCS #10, as PEM */
+	request: string;
+}) =>
+	call<Certificate>("POST", `/v1/hosts/${encodeURIComponent(host)}/certificate`, { body });
+/** What a host's sets are doing, and why one does nothing */
+export const listCollectiveStates = (host: Name) =>
+	call<CollectiveStateList>("GET", `/v1/hosts/${encodeURIComponent(host)}/collective-states`, {  });
+/** A host's sets of connections that keep their proportion */
+export const listCollectives = (host: Name, query: { after?: string | undefined; limit?: number | undefined } = {}) =>
+	call<CollectiveList>("GET", `/v1/hosts/${encodeURIComponent(host)}/collectives`, { query });
+/** Remove a set */
+export const deleteCollective = (host: Name, collective: Name, change?: Change) =>
+	call<void>("DELETE", `/v1/hosts/${encodeURIComponent(host)}/collectives/${encodeURIComponent(collective)}`, { change });
+/** One set */
+export const getCollective = (host: Name, collective: Name) =>
+	call<Collective>("GET", `/v1/hosts/${encodeURIComponent(host)}/collectives/${encodeURIComponent(collective)}`, {  });
+/** Make or change a set */
+export const putCollective = (host: Name, collective: Name, body: Collective, change?: Change) =>
+	call<Collective>("PUT", `/v1/hosts/${encodeURIComponent(host)}/collectives/${encodeURIComponent(collective)}`, { body, change });
+/** A host's interfaces that are divided */
+export const listInterfaces = (host: Name, query: { after?: string | undefined; limit?: number | undefined } = {}) =>
+	call<InterfaceList>("GET", `/v1/hosts/${encodeURIComponent(host)}/interfaces`, { query });
+/** Give an interface back */
+export const deleteInterface = (host: Name, dev: Dev, change?: Change) =>
+	call<void>("DELETE", `/v1/hosts/${encodeURIComponent(host)}/interfaces/${encodeURIComponent(dev)}`, { change });
+/** An interface with all its groups, now or at a revision */
+export const getInterface = (host: Name, dev: Dev, query: { revision?: number | undefined } = {}) =>
+	call<Interface>("GET", `/v1/hosts/${encodeURIComponent(host)}/interfaces/${encodeURIComponent(dev)}`, { query });
+/** Divide an interface */
+export const putInterface = (host: Name, dev: Dev, body: Interface, change?: Change) =>
+	call<Interface>("PUT", `/v1/hosts/${encodeURIComponent(host)}/interfaces/${encodeURIComponent(dev)}`, { body, change });
+/** Connections that were put in groups */
+export const listConnections = (host: Name, dev: Dev, query: { after?: string | undefined; limit?: number | undefined } = {}) =>
+	call<ConnectionList>("GET", `/v1/hosts/${encodeURIComponent(host)}/interfaces/${encodeURIComponent(dev)}/connections`, { query });
+/** Give a connection back to the rules */
+export const deleteConnection = (host: Name, dev: Dev, connection: string, change?: Change) =>
+	call<void>("DELETE", `/v1/hosts/${encodeURIComponent(host)}/interfaces/${encodeURIComponent(dev)}/connections/${encodeURIComponent(connection)}`, { change });
+/** Put a connection in a group */
+export const putConnection = (host: Name, dev: Dev, connection: string, body: Connection, change?: Change) =>
+	call<Connection>("PUT", `/v1/hosts/${encodeURIComponent(host)}/interfaces/${encodeURIComponent(dev)}/connections/${encodeURIComponent(connection)}`, { body, change });
+/** Who changed an interface, newest first, as far back as is remembered */
+export const listHistory = (host: Name, dev: Dev, query: { before?: string | undefined; limit?: number | undefined } = {}) =>
+	call<AuditList>("GET", `/v1/hosts/${encodeURIComponent(host)}/interfaces/${encodeURIComponent(dev)}/history`, { query });
+/** Make an interface what it was at a revision, but for the connections */
+export const rollBack = (host: Name, dev: Dev, body: {
+	revision: number;
+}, change?: Change) =>
+	call<Interface>("POST", `/v1/hosts/${encodeURIComponent(host)}/interfaces/${encodeURIComponent(dev)}/rollback`, { body, change });
+/** The groups of a direction that one may see, parents first */
+export const listGroups = (host: Name, dev: Dev, direction: "out" | "in", query: { after?: string | undefined; limit?: number | undefined } = {}) =>
+	call<GroupList>("GET", `/v1/hosts/${encodeURIComponent(host)}/interfaces/${encodeURIComponent(dev)}/${encodeURIComponent(direction)}/groups`, { query });
+/** Remove a group, with the groups in it */
+export const deleteGroup = (host: Name, dev: Dev, direction: "out" | "in", group: string, change?: Change) =>
+	call<void>("DELETE", `/v1/hosts/${encodeURIComponent(host)}/interfaces/${encodeURIComponent(dev)}/${encodeURIComponent(direction)}/groups/${encodeURIComponent(group)}`, { change });
+/** A group, and what in it is free */
+export const getGroup = (host: Name, dev: Dev, direction: "out" | "in", group: string) =>
+	call<GroupState>("GET", `/v1/hosts/${encodeURIComponent(host)}/interfaces/${encodeURIComponent(dev)}/${encodeURIComponent(direction)}/groups/${encodeURIComponent(group)}`, {  });
+/** Change some of a group (RFC 7396); what is not said stays */
+export const patchGroup = (host: Name, dev: Dev, direction: "out" | "in", group: string, body: GroupPatch, change?: Change) =>
+	call<GroupState>("PATCH", `/v1/hosts/${encodeURIComponent(host)}/interfaces/${encodeURIComponent(dev)}/${encodeURIComponent(direction)}/groups/${encodeURIComponent(group)}`, { body, kind: "application/merge-patch+json", change });
+/** Make a group, or make it what is said, with the groups in it */
+export const putGroup = (host: Name, dev: Dev, direction: "out" | "in", group: string, body: Group, change?: Change) =>
+	call<GroupState>("PUT", `/v1/hosts/${encodeURIComponent(host)}/interfaces/${encodeURIComponent(dev)}/${encodeURIComponent(direction)}/groups/${encodeURIComponent(group)}`, { body, change });
+/** All of a host's interfaces and sets, as a configuration file */
+export const getPolicy = (host: Name) =>
+	call<Policy>("GET", `/v1/hosts/${encodeURIComponent(host)}/policy`, {  });
+/** Make a host what a configuration file says, as "headgate apply" does */
+export const putPolicy = (host: Name, body: Policy, change?: Change) =>
+	call<Policy>("PUT", `/v1/hosts/${encodeURIComponent(host)}/policy`, { body, change });
+/** Have a host measure its path to another */
+export const startProbe = (host: Name, body: ProbeRequest, change?: Change) =>
+	call<Probe>("POST", `/v1/hosts/${encodeURIComponent(host)}/probes`, { body, change });
+/** What was measured */
+export const getProbe = (host: Name, probe: string) =>
+	call<Probe>("GET", `/v1/hosts/${encodeURIComponent(host)}/probes/${encodeURIComponent(probe)}`, {  });
+/** What each group that one may see has carried in the last second */
+export const getRates = (host: Name, query: { dev?: Dev | undefined; direction?: "out" | "in" | undefined; group?: (string)[] | undefined } = {}) =>
+	call<RateList>("GET", `/v1/hosts/${encodeURIComponent(host)}/rates`, { query });
+/** Whose a token is */
+export const login = (body: {
+	token: string;
+}, change?: Change) =>
+	call<Principal>("POST", `/v1/login`, { body, change });
+/** How busy hosts are, and whose guarantees are at risk */
+export const getOverview = (query: { host?: (Name)[] | undefined; names?: boolean | undefined } = {}) =>
+	call<Overview>("GET", `/v1/overview`, { query });
+/** Have a browser forget its token */
+export const deleteSession = () =>
+	call<void>("DELETE", `/v1/session`, {  });
+/** Who asks */
+export const getSession = () =>
+	call<Principal>("GET", `/v1/session`, {  });
+/** All tenants */
+export const listTenants = (query: { after?: string | undefined; limit?: number | undefined } = {}) =>
+	call<TenantList>("GET", `/v1/tenants`, { query });
+/** Remove a tenant that has no groups and no tokens */
+export const deleteTenant = (tenant: Name, change?: Change) =>
+	call<void>("DELETE", `/v1/tenants/${encodeURIComponent(tenant)}`, { change });
+/** One tenant */
+export const getTenant = (tenant: Name) =>
+	call<Tenant>("GET", `/v1/tenants/${encodeURIComponent(tenant)}`, {  });
+/** Make or change a tenant */
+export const putTenant = (tenant: Name, body: Tenant, change?: Change) =>
+	call<Tenant>("PUT", `/v1/tenants/${encodeURIComponent(tenant)}`, { body, change });
+/** All tokens, or a tenant's own */
+export const listTokens = (query: { after?: string | undefined; limit?: number | undefined } = {}) =>
+	call<TokenList>("GET", `/v1/tokens`, { query });
+/** Make a token, which is shown this once */
+export const createToken = (body: TokenRequest, change?: Change) =>
+	call<NewToken>("POST", `/v1/tokens`, { body, change });
+/** Take a token back */
+export const deleteToken = (token: string, change?: Change) =>
+	call<void>("DELETE", `/v1/tokens/${encodeURIComponent(token)}`, { change });
+/** What groups had in a time, and when they did not get what they were guaranteed */
+export const getUsage = (query: { host?: Name | undefined; since: string; tenant?: Name | undefined; until?: string | undefined }) =>
+	call<UsageList>("GET", `/v1/usage`, { query });

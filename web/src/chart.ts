@@ -1,0 +1,112 @@
+// Rates over time.
+import uPlot from "uplot";
+import { h } from "./dom";
+import { showRate } from "./units";
+
+/** Line is one that is drawn. */
+export interface Line {
+	name: string;
+	/** On top of those before it, filled; else a line of its own. */
+	stacked?: boolean;
+	dashed?: boolean;
+}
+
+export interface Chart {
+	on: HTMLElement;
+	/** has draws other lines, from nothing. */
+	has: (lines: Line[]) => void;
+	/** push adds values of all lines, in bits per second. */
+	push: (at: number, values: number[]) => void;
+}
+
+const most = 600; // points: five minutes of two a second
+
+function colour(n: number): string {
+	return getComputedStyle(document.documentElement).getPropertyValue(`--line${n % 9}`).trim();
+}
+
+/** chart draws until the signal ends; show says a value for people. */
+export function chart(about: string, signal: AbortSignal, show: (v: number) => string = showRate): Chart {
+	const on = h("div", { class: "chart", role: "img", "aria-label": about });
+	const keys = h("ul", { class: "keys", "aria-hidden": true });
+	const plot = h("div");
+	on.append(plot, keys);
+	let lines: Line[] = [];
+	let data: number[][] = [[]];
+	let drawn: uPlot | undefined;
+
+	const build = (): void => {
+		drawn?.destroy();
+		const style = getComputedStyle(document.documentElement);
+		const ink = style.getPropertyValue("--quiet").trim(), grid = style.getPropertyValue("--line").trim();
+		const axis: uPlot.Axis = { stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 }, font: "12px system-ui, sans-serif" };
+		const stacked = lines.flatMap((l, n) => (l.stacked ? [n + 1] : []));
+		drawn = new uPlot({
+			width: Math.max(plot.clientWidth, 200), height: plot.clientWidth < 500 ? 220 : 320,
+			legend: { show: false }, cursor: { drag: { x: false, y: false } },
+			// A minute at least, so that the first seconds are not all there is to see.
+			scales: { x: { range: (_u, min, max) => [Math.min(min, max - 60), max] }, y: { range: (_u, _min, max) => [0, Math.max(max * 1.05, 1e-9)] } },
+			axes: [{ ...axis, values: (_u, ticks) => ticks.map((t) => new Date(t * 1000).toLocaleTimeString([], { hour12: false })) }, { ...axis, size: 84, values: (_u, ticks) => ticks.map(show) }],
+			series: [{}, ...lines.map((l, n): uPlot.Series => ({
+				label: l.name, stroke: l.dashed ? ink : colour(n), width: l.dashed ? 1.5 : 1, points: { show: false },
+				...(l.dashed ? { dash: [6, 4] } : {}),
+				...(l.stacked && n + 1 === stacked[0] ? { fill: `${colour(n)}b3` } : {}),
+			}))],
+			bands: stacked.slice(1).map((s, n) => ({ series: [s, stacked[n]!] as [number, number], fill: `${colour(s - 1)}b3` })),
+		}, summed() as uPlot.AlignedData, plot);
+	};
+	const summed = (): number[][] => {
+		let below: number[] | undefined;
+		return data.map((values, n) => {
+			if (n === 0 || !lines[n - 1]?.stacked) return values;
+			below = below ? values.map((v, i) => v + below![i]!) : values;
+			return below;
+		});
+	};
+	let asked = 0;
+	const draw = (): void => {
+		asked ||= requestAnimationFrame(() => {
+			asked = 0;
+			if (signal.aborted) return;
+			if (drawn) drawn.setData(summed() as uPlot.AlignedData);
+			else build();
+		});
+	};
+	const again = (): void => {
+		drawn?.destroy();
+		drawn = undefined;
+		draw();
+	};
+	let width = 0;
+	const resized = new ResizeObserver(() => {
+		if (on.clientWidth === width) return;
+		width = on.clientWidth;
+		again();
+	});
+	resized.observe(on);
+	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again, { signal });
+	signal.addEventListener("abort", () => {
+		resized.disconnect();
+		drawn?.destroy();
+	});
+	return {
+		on,
+		has: (now) => {
+			lines = now;
+			data = Array.from({ length: now.length + 1 }, () => []);
+			keys.replaceChildren(...now.map((l, n) => {
+				const mark = h("i", { class: l.dashed ? "dashed" : null });
+				mark.style.setProperty("--key", l.dashed ? "var(--quiet)" : `var(--line${n % 9})`);
+				return h("li", {}, mark, l.name);
+			}));
+			again();
+		},
+		push: (at, values) => {
+			data[0]!.push(at);
+			values.forEach((v, n) => data[n + 1]!.push(v));
+			if (data[0]!.length > most) for (const all of data) all.shift();
+			on.setAttribute("aria-label", `${about}. Now: ${lines.map((l, n) => `${l.name} ${show(values[n] ?? 0)}`).join(", ")}`);
+			draw();
+		},
+	};
+}

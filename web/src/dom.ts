@@ -1,0 +1,46 @@
+// Elements. There is no mark-up in text anywhere: what a host or tenant is called is shown, never read.
+
+export type Child = Node | string | number | null | undefined | false | Child[];
+type Props = Record<string, string | number | boolean | null | undefined | ((e: never) => void)>;
+
+/** h makes an element: attributes, on… listeners, and what is in it. */
+export function h<K extends keyof HTMLElementTagNameMap>(tag: K, props: Props = {}, ...children: Child[]): HTMLElementTagNameMap[K] {
+	const out = document.createElement(tag);
+	set(out, props);
+	put(out, children);
+	return out;
+}
+
+/** svg makes an element of a picture. */
+export function svg(tag: string, props: Props = {}, ...children: Child[]): SVGElement {
+	const out = document.createElementNS("http://www.w3.org/2000/svg", tag);
+	set(out, props);
+	put(out, children);
+	return out;
+}
+
+export function set(on: Element, props: Props): void {
+	for (const [name, value] of Object.entries(props)) {
+		if (typeof value === "function") on.addEventListener(name.slice(2), value as (e: Event) => void);
+		else if (value === false || value === null || value === undefined) on.removeAttribute(name);
+		else on.setAttribute(name, value === true ? "" : String(value));
+	}
+}
+
+function put(on: Element, children: Child[]): void {
+	for (const c of children) {
+		if (Array.isArray(c)) put(on, c);
+		else if (c !== null && c !== undefined && c !== false) on.append(c instanceof Node ? c : String(c));
+	}
+}
+
+/** fill shows something else in an element. */
+export function fill(on: Element, ...children: Child[]): void {
+	on.replaceChildren();
+	put(on, children);
+}
+
+/** text changes an element's words, and touches nothing if they are the same. */
+export function text(on: Element, words: string): void {
+	if (on.textContent !== words) on.textContent = words;
+}

@@ -1,0 +1,46 @@
+// What groups carry, as agents tell it.
+import type { DirectionRates, GroupRates, HostRates } from "../api.gen";
+import { rate } from "../units";
+
+export interface Reading {
+	/** bits per second */
+	delivered: number;
+	guaranteed: number;
+	/** bytes */
+	backlog: number;
+	/** packets, since the group was made */
+	drops: number;
+	marks: number;
+	atRisk: boolean;
+}
+
+export function reading(g: GroupRates): Reading {
+	return {
+		delivered: rate(g.delivered), guaranteed: rate(g.guaranteed), backlog: g.backlog ?? 0,
+		drops: g.drops ?? 0, marks: g.marks ?? 0, atRisk: g.at_risk ?? false,
+	};
+}
+
+/** borrowed is what a group has beyond its guarantee, left what of that it leaves to others. */
+export function borrowed(r: Reading): number {
+	return Math.max(0, r.delivered - r.guaranteed);
+}
+export function left(r: Reading): number {
+	return Math.max(0, r.guaranteed - r.delivered);
+}
+
+/** delay is how long what waits takes at the present rate, in seconds. */
+export function delay(r: Reading): number {
+	return r.backlog === 0 ? 0 : (8 * r.backlog) / Math.max(r.delivered, 1);
+}
+
+/** use is how much of its limit a direction has, undefined without one. */
+export function use(d: DirectionRates): number | undefined {
+	const limit = rate(d.limit);
+	return limit === 0 ? undefined : rate(d.delivered) / limit;
+}
+
+/** busiest is the direction that has most of its limit. */
+export function busiest(h: HostRates): DirectionRates | undefined {
+	return h.directions.reduce<DirectionRates | undefined>((a, b) => (a === undefined || (use(b) ?? 0) > (use(a) ?? 0) ? b : a), undefined);
+}

@@ -1,0 +1,38 @@
+// Quantities: text with a unit in the API, numbers here. Rates are bits per second, sizes bytes.
+
+const steps: [string, number][] = [["T", 1e12], ["G", 1e9], ["M", 1e6], ["k", 1e3]];
+
+/** rate reads "1.5Gbit" as bits per second; undefined is 0. */
+export function rate(s: string | undefined): number {
+	const m = /^([0-9.]+)([TGMk]?)bit$/.exec(s ?? "");
+	if (!m) return 0;
+	return Number(m[1]) * (steps.find(([p]) => p === m[2])?.[1] ?? 1);
+}
+
+/** showRate is bits per second for people: three digits, "1.25 Gbit/s". */
+export function showRate(bps: number): string {
+	const [prefix, by] = steps.find(([, by]) => bps >= by * 0.9995) ?? ["", 1];
+	return `${digits(bps / by)} ${prefix}bit/s`;
+}
+
+/** showBytes is a size for people, in powers of 1,000. */
+export function showBytes(n: number): string {
+	const [prefix, by] = steps.find(([, by]) => n >= by * 0.9995) ?? ["", 1];
+	return `${digits(n / by)} ${prefix}B`;
+}
+
+/** showSeconds is a time for people. */
+export function showSeconds(s: number): string {
+	if (s >= 1) return `${digits(s)} s`;
+	return s >= 1e-3 ? `${digits(s * 1e3)} ms` : `${digits(s * 1e6)} µs`;
+}
+
+/** showShare is a part as per cent. */
+export function showShare(part: number): string {
+	return `${digits(100 * part)} %`;
+}
+
+export function digits(n: number): string {
+	if (!Number.isFinite(n)) return "–";
+	return n.toFixed(n >= 99.95 || n === 0 ? 0 : n >= 9.995 ? 1 : 2).replace(/\.0+$/, "");
+}
