@@ -58,10 +58,14 @@ func (l *link) report(r *agents.Report) {
 	for _, d := range r.Devices {
 		t := l.tables[d.Dev]
 		if t == nil || len(d.Names) > 0 { // other groups than before
-			t = &table{names: d.Names, guarantee: d.GuaranteeBps, now: t.of(d.Names)}
+			t = t.with(d.Names, d.GuaranteeBps)
 			l.tables[d.Dev] = t
 		}
-		t.was, t.now = t.now, reading{time.Duration(r.AtNs), d.Bytes, d.BacklogBytes, d.Drops, d.Marks}
+		now := reading{time.Duration(r.AtNs), d.Bytes, d.BacklogBytes, d.Drops, d.Marks}
+		if now.at > t.now.at { // else its agent has not counted anew since the report before
+			t.was = t.now
+		}
+		t.now = now
 	}
 	if len(l.tables) > len(r.Devices) {
 		maps.DeleteFunc(l.tables, func(dev string, _ *table) bool {
@@ -70,9 +74,9 @@ func (l *link) report(r *agents.Report) {
 	}
 }
 
-// of is the newest reading as one of these groups: those that stay go on, and those that are new begin with
-// nothing.
-func (t *table) of(names []string) (out reading) {
+// with is a table of other groups: those that stay go on, and those that are new begin with nothing.
+func (t *table) with(names []string, guarantee []uint64) *table {
+	out := &table{names: names, guarantee: guarantee}
 	if t == nil {
 		return out
 	}
@@ -80,16 +84,20 @@ func (t *table) of(names []string) (out reading) {
 	for n, name := range t.names {
 		at[name] = n
 	}
-	out.at = t.now.at
-	for _, pair := range []struct{ to, from *[]uint64 }{
-		{&out.bytes, &t.now.bytes}, {&out.backlog, &t.now.backlog}, {&out.drops, &t.now.drops}, {&out.marks, &t.now.marks},
-	} {
-		*pair.to = make([]uint64, len(names))
+	moved := func(all []uint64) []uint64 {
+		to := make([]uint64, len(names))
 		for i, name := range names {
-			if n, ok := at[name]; ok && n < len(*pair.from) {
-				(*pair.to)[i] = (*pair.from)[n]
+			if n, ok := at[name]; ok && n < len(all) {
+				to[i] = all[n]
 			}
 		}
+		return to
+	}
+	for _, pair := range []struct {
+		to   *reading
+		from reading
+	}{{&out.was, t.was}, {&out.now, t.now}} {
+		*pair.to = reading{pair.from.at, moved(pair.from.bytes), moved(pair.from.backlog), moved(pair.from.drops), moved(pair.from.marks)}
 	}
 	return out
 }
