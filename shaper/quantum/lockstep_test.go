@@ -152,7 +152,7 @@ func longRuns(t *testing.T) {
 	if was.Value.String() != was.DefValue {
 		return // someone asks for more
 	}
-	if err := flags.Set(checks, "33"); err != nil {
+	if err := flags.Set(checks, "16"); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = flags.Set(checks, was.DefValue) })
