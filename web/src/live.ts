@@ -14,11 +14,14 @@ export const most = 16;
 
 const looking = new Map<string, Set<Seen>>();
 const last = new Map<string, Update>();
-const states = new Set<(connected: boolean) => void>();
+/** State is how live what is shown is; still has nothing that moves. */
+export type State = "live" | "connecting" | "still";
+
+const states = new Set<(state: State) => void>();
 
 let stream: EventSource | undefined;
 let asked = "";
-let connected = false;
+let now: State = "still";
 let pending: ReturnType<typeof setTimeout> | undefined;
 let following = false;
 
@@ -37,10 +40,10 @@ export function look(path: string, seen: Seen, signal: AbortSignal): void {
 	reopen();
 }
 
-/** onConnected calls back with whether what is shown is live. */
-export function onConnected(f: (connected: boolean) => void): void {
+/** onState calls back with how live what is shown is. */
+export function onState(f: (state: State) => void): void {
 	states.add(f);
-	f(connected);
+	f(now);
 }
 
 /** start follows what pages look at. */
@@ -75,11 +78,12 @@ function open(): void {
 	stream = undefined;
 	asked = address;
 	for (const path of last.keys()) if (!looking.has(path)) last.delete(path);
+	state(paths.length === 0 ? "still" : "connecting");
 	if (paths.length === 0) return;
 	stream = new EventSource(address);
-	stream.onopen = () => state(true);
+	stream.onopen = () => state("live");
 	stream.onerror = () => {
-		state(false);
+		state("connecting");
 		// An answer that is no stream ends it for good: it is tried again.
 		if (stream?.readyState === EventSource.CLOSED) {
 			stream = undefined;
@@ -105,8 +109,8 @@ document.addEventListener("visibilitychange", () => {
 	open();
 });
 
-function state(now: boolean): void {
-	if (now === connected) return;
-	connected = now;
+function state(is: State): void {
+	if (is === now) return;
+	now = is;
 	for (const f of states) f(now);
 }

@@ -28,7 +28,7 @@ function shell(): void {
 	const main = h("main", { id: "main" });
 	const nav = h("nav", { "aria-label": "Pages" });
 	const state = h("span", { class: "live", role: "status" });
-	live.onConnected((is) => fill(state, is ? "Live" : "Connecting…"));
+	live.onState((is) => fill(state, { live: "Live", connecting: "Connecting…", still: "" }[is]));
 	const { name, role, tenant } = me();
 	fill(document.body,
 		h("a", { class: "skip", href: "#main" }, "Skip to the page"),
