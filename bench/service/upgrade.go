@@ -33,10 +33,12 @@ const (
 // Ours.
 const (
 	// upgradeSettles is for TCP to have its rate, upgradeEvery is between two steps, absent is how
-	// long nobody is there.
-	upgradeSettles, upgradeEvery, absent = 4 * time.Second, 3 * time.Second, 500 * time.Millisecond
+	// long nobody is there. After upgradeArrives what was sent has arrived.
+	upgradeSettles, upgradeEvery, absent, upgradeArrives = 4 * time.Second, 3 * time.Second, 500 * time.Millisecond, time.Second
 	// upgradeSample is what losses are told apart by.
 	upgradeSample = 100 * time.Millisecond
+	// upgradeBuffer has a second of the datagrams: a receiver that does not run for a while loses none.
+	upgradeBuffer = 32 << 20
 	// upgradeLeast is what part of 1 Gbit/s has to arrive.
 	upgradeLeast = 0.9
 )
@@ -57,9 +59,10 @@ func upgradeCases() []bench.Case {
 			bench.NewClaim("upgrade/counters", "counters that went back", wentBack),
 			bench.NewClaim("upgrade/rate", "sent meanwhile", bench.Target{Op: bench.Measured, Unit: "Mbit/s"}),
 			bench.NewClaim("upgrade/undisturbed", "packets lost in as long a time with nothing done", bench.Target{Op: bench.Measured, Unit: "packets"}),
+			bench.NewClaim("upgrade/sent-again", "TCP's segments that were sent again meanwhile, lost or not", bench.Target{Op: bench.Measured, Unit: "packets"}),
 		},
 		Takes: func(quick bool) time.Duration {
-			return 15*time.Second + 3*time.Duration(upgradeTimes(quick))*upgradeEvery
+			return 30*time.Second + 3*time.Duration(upgradeTimes(quick))*upgradeEvery
 		},
 		Run: func(ctx context.Context, r *bench.Run) (err error) {
 			p, err := build(ctx, 1)
@@ -92,31 +95,34 @@ func (e *enforcing) upgrade(ctx context.Context, sheet *bench.Sheet, n int) erro
 	if err := w.settled(ctx); err != nil {
 		return err
 	}
-	steps := time.Duration(n) * upgradeEvery
-	length := upgradeSettles + 4*steps + 10*time.Second
 	session, err := traffic.Start(ctx, e.place.lab.Host, []traffic.Flow{
-		{Name: "tcp", From: "host", To: "caller", Protocol: traffic.TCP, DstPort: dbPort, Schedule: traffic.Constant(upgradeTCP)},
-		{Name: "udp", From: "host", To: "caller", Protocol: traffic.UDP, DstPort: webPort, Schedule: traffic.Constant(upgradeUDP)},
-	}, traffic.Options{Duration: length, Interval: upgradeSample})
+		{Name: "tcp", From: "host", To: "caller", Protocol: traffic.TCP, DstPort: dbPort},
+		{Name: "udp", From: "host", To: "caller", Protocol: traffic.UDP, DstPort: webPort, ReceiveBuffer: upgradeBuffer},
+	}, traffic.Options{Interval: upgradeSample})
 	if err != nil {
 		return err
 	}
 	defer session.Stop()
+	send := func(tcp, udp unit.Rate) error {
+		return errors.Join(session.SetRate("tcp", tcp), session.SetRate("udp", udp))
+	}
 	began := time.Now()
-	time.Sleep(upgradeSettles)
-	type span struct{ from, to time.Duration }
-	spans := map[string]span{}
+	var spans []span
 	for _, stage := range []struct {
 		id   string
 		step func(context.Context) error
-		n    int
 	}{
-		{"upgrade/undisturbed", func(context.Context) error { return nil }, n},
-		{"upgrade/same-layout", w.same, n},
-		{"upgrade/changed-layout", w.changed, n},
+		{"upgrade/undisturbed", func(context.Context) error { return nil }},
+		{"upgrade/same-layout", w.same},
+		{"upgrade/changed-layout", w.changed},
 	} {
-		from := time.Since(began)
-		for range stage.n {
+		s := span{id: stage.id, from: time.Since(began)}
+		if err := send(upgradeTCP, upgradeUDP); err != nil {
+			return err
+		}
+		time.Sleep(upgradeSettles)
+		s.settled = time.Since(began)
+		for range n {
 			next := time.Now().Add(upgradeEvery)
 			if err := stage.step(ctx); err != nil {
 				return err
@@ -126,33 +132,66 @@ func (e *enforcing) upgrade(ctx context.Context, sheet *bench.Sheet, n int) erro
 				return err
 			}
 		}
-		spans[stage.id] = span{from, time.Since(began)}
-	}
-	session.Stop()
-	result := session.Wait()
-	var bits float64
-	all := spans["upgrade/changed-layout"]
-	for _, f := range result.Flows {
-		if err := flowError(&f); err != nil {
+		s.to = time.Since(began)
+		if err := send(0, 0); err != nil {
 			return err
 		}
-		bits += f.Between(upgradeSettles, all.to).DeliveredL2Bits
+		time.Sleep(upgradeArrives)
+		s.arrived = time.Since(began)
+		spans = append(spans, s)
 	}
-	rate := bits / (all.to - upgradeSettles).Seconds()
-	if err := loaded(rate); err != nil {
+	session.Stop()
+	sheet.Set("upgrade/counters", float64(w.back))
+	return setLosses(sheet, session.Wait().Flows, spans)
+}
+
+// span is a stage of what was sent, from the flows' start: before and after it all that was sent has
+// arrived.
+type span struct {
+	id                         string
+	from, settled, to, arrived time.Duration
+}
+
+// lost is how many packets of a flow were sent in the stage and never arrived: TCP's by the kernel's counts
+// of segments at both ends. One that is sent again was not lost for that: TCP guesses, and a machine that
+// stands still makes it guess wrong.
+func (s span) lost(f *traffic.FlowResult) uint64 {
+	// The samples at its ends are of when nothing is sent.
+	before, now := f.Between(0, s.from-2*upgradeSample), s.of(f)
+	return uint64(now.MissingSegments-before.MissingSegments) + now.LostDatagrams
+}
+
+// of is what was sent in the stage.
+func (s span) of(f *traffic.FlowResult) traffic.Interval {
+	return f.Between(s.from-2*upgradeSample, s.arrived-2*upgradeSample)
+}
+
+// setLosses says what became of what was sent.
+func setLosses(sheet *bench.Sheet, flows []traffic.FlowResult, spans []span) error {
+	var bits, seconds float64
+	var again uint64
+	lost := map[string]uint64{}
+	for n := range flows {
+		f := &flows[n]
+		if err := flowError(f); err != nil {
+			return err
+		}
+		for _, s := range spans {
+			sum, under := s.of(f), f.Between(s.settled, s.to)
+			bits, seconds = bits+under.DeliveredL2Bits, seconds+under.Seconds/float64(len(flows))
+			again += sum.Retransmits
+			lost[s.id] += s.lost(f)
+			sheet.Note(s.id, "%s: %d lost; %d sent again, of which %d arrived twice", f.Name, s.lost(f), sum.Retransmits, sum.Duplicates)
+		}
+	}
+	if err := loaded(bits / seconds); err != nil {
 		return err
 	}
-	sheet.Set("upgrade/rate", rate/1e6)
-	for id, s := range spans {
-		var lost uint64
-		for _, f := range result.Flows {
-			sum := f.Between(s.from, s.to)
-			lost += sum.Retransmits + sum.LostDatagrams
-			sheet.Note(id, "%s: %d sent again, %d lost", f.Name, sum.Retransmits, sum.LostDatagrams)
-		}
-		sheet.Set(id, float64(lost))
+	for id, n := range lost {
+		sheet.Set(id, float64(n))
 	}
-	sheet.Set("upgrade/counters", float64(w.back))
+	sheet.Set("upgrade/rate", bits/seconds/1e6)
+	sheet.Set("upgrade/sent-again", float64(again))
 	return nil
 }
 

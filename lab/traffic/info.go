@@ -10,6 +10,8 @@ import (
 // one that is multipath.
 type connState struct {
 	retransmits, deliveredCE uint64 // segments
+	duplicates               uint64 // segments that the other end has told to have had twice (RFC 2883)
+	dataOut, dataIn          uint32 // segments with data that were sent, again too, and that arrived
 	cwnd                     uint32 // segments, of all subflows together
 	srtt                     uint32 // us, the mean of the subflows
 	subflows                 int    // 0 without multipath
@@ -48,6 +50,9 @@ func sumInfos(infos []unix.TCPInfo) connState {
 	for _, i := range infos {
 		s.retransmits += uint64(i.Total_retrans)
 		s.deliveredCE += uint64(i.Delivered_ce)
+		s.duplicates += uint64(i.Dsack_dups)
+		s.dataOut += i.Data_segs_out
+		s.dataIn += i.Data_segs_in
 		s.cwnd += i.Snd_cwnd
 		srtt += uint64(i.Rtt)
 		s.ecn = s.ecn && i.Options&infoECN != 0

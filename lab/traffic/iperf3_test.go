@@ -69,7 +69,8 @@ func iperf3(t testing.TB, l *lab.Lab, args ...string) theirs {
 //	client ── router ── server      router to server is limited to 100 Mbit/s
 //
 // Payload within 1 %, and within 1 % of 1448/1514 of the rate; what we count as
-// retransmitted is what the kernel counts in the whole namespace.
+// retransmitted is what the kernel counts in the whole namespace, and what never arrived
+// is what was sent again for a reason.
 func TestAgreesWithIperf3(t *testing.T) {
 	l := labtest.Rig(t, lab.RigOptions{Bottleneck: 100 * unit.Mbit, In: true, Queue: link.Amount{Time: 20 * time.Millisecond}})
 	labtest.Try(t, func(t *labtest.Check) {
@@ -87,6 +88,13 @@ func TestAgreesWithIperf3(t *testing.T) {
 		// The kernel may send a few more between our last sample and the end.
 		if got := r.Flow("f").Total.Retransmits; got > kernel || kernel > got+got/100+10 || kernel == 0 {
 			t.Errorf("%d segments were retransmitted, the kernel counts %d", got, kernel)
+		}
+		// What was lost was sent again, and what is on its way is missing, too.
+		all := r.Flow("f").Total
+		lost, missing := all.Retransmits-min(all.Duplicates, all.Retransmits), uint64(all.MissingSegments)
+		t.Logf("%d lost, %d missing, a window of %d", lost, missing, all.CwndSegments)
+		if slack := lost/50 + 10; lost == 0 || missing+slack < lost || missing > lost+2*uint64(all.CwndSegments)+slack {
+			t.Errorf("%d segments were lost, and %d are missing with a window of %d", lost, missing, all.CwndSegments)
 		}
 	})
 }

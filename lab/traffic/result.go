@@ -76,6 +76,12 @@ type Interval struct {
 	DeliveredL2Bits float64 `json:"delivered_l2_bits"`
 	// Retransmits are TCP segments sent again.
 	Retransmits uint64 `json:"retransmitted_segments"`
+	// Duplicates are TCP segments that arrived twice, as far as the receiver says so (RFC 2883): they were
+	// sent again and had not been lost. MissingSegments is how many of all that were sent since the start,
+	// again too, have not arrived by the interval's end: lost, or still on their way. Both are of flows with
+	// one connection.
+	Duplicates      uint64 `json:"duplicate_segments,omitempty"`
+	MissingSegments uint32 `json:"missing_segments,omitempty"`
 	// DeliveredCE are TCP segments that were acknowledged with an ECN echo, or
 	// datagrams that arrived with CE.
 	DeliveredCE uint64 `json:"delivered_ce_segments"`
@@ -140,6 +146,8 @@ func (i *Interval) add(o Interval) {
 	i.DeliveredBytes += o.DeliveredBytes
 	i.DeliveredL2Bits += o.DeliveredL2Bits
 	i.Retransmits += o.Retransmits
+	i.Duplicates += o.Duplicates
+	i.MissingSegments = o.MissingSegments
 	i.DeliveredCE += o.DeliveredCE
 	i.Datagrams += o.Datagrams
 	i.LostDatagrams += o.LostDatagrams

@@ -6,6 +6,7 @@ type snapshot struct {
 	sent, received counts
 	offered        float64
 	tcp            connState
+	missing        uint32 // segments that have not arrived yet
 }
 
 func (f *flow) snapshot(now int64) snapshot {
@@ -13,17 +14,24 @@ func (f *flow) snapshot(now int64) snapshot {
 		return f.snapshotApp(now)
 	}
 	var state connState
+	missing := f.last.missing
 	if f.Protocol == TCP {
-		// A connection that broke has none: then its counts stand still.
-		state, _ = stateOf(f.send, f.MPTCP)
+		// A connection that broke has none: then its counts stand still. The receiver's is read first, so that
+		// nothing that is missing is left out.
+		there, _ := stateOf(f.recv, f.MPTCP)
+		var err error
+		if state, err = stateOf(f.send, f.MPTCP); err == nil {
+			missing = state.dataOut - there.dataIn
+		}
 		state.retransmits = max(state.retransmits, f.last.tcp.retransmits)
 		state.deliveredCE = max(state.deliveredCE, f.last.tcp.deliveredCE)
+		state.duplicates = max(state.duplicates, f.last.tcp.duplicates)
 	}
 	f.agreed.subflows = max(f.agreed.subflows, state.subflows)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.pacer.update(now)
-	return snapshot{now, f.sent, f.received, f.pacer.offered + f.sent.unlimited, state}
+	return snapshot{now, f.sent, f.received, f.pacer.offered + f.sent.unlimited, state, missing}
 }
 
 // snapshotApp sums up the flow's connections, those that are closed included.
@@ -75,9 +83,10 @@ func (f *flow) sample(now int64) Interval {
 		DeliveredBytes: delivered, DeliveredL2Bits: f.layer2(delivered),
 		Retransmits: s.tcp.retransmits - last.tcp.retransmits,
 		DeliveredCE: s.tcp.deliveredCE - last.tcp.deliveredCE + s.received.ce - last.received.ce,
-		Datagrams:   s.sent.datagrams - last.sent.datagrams,
-		JitterUs:    s.received.jitter.us(),
-		SRTTus:      s.tcp.srtt, CwndSegments: s.tcp.cwnd,
+		Duplicates:  s.tcp.duplicates - last.tcp.duplicates, MissingSegments: s.missing,
+		Datagrams: s.sent.datagrams - last.sent.datagrams,
+		JitterUs:  s.received.jitter.us(),
+		SRTTus:    s.tcp.srtt, CwndSegments: s.tcp.cwnd,
 	}
 	// A reordered datagram may take a loss back that was counted before.
 	if now, before := s.received.lost(), last.received.lost(); now > before {
