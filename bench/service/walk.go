@@ -120,6 +120,9 @@ func judge(role, method, path, operation string, status int, text string) string
 		if status != http.StatusForbidden {
 			return "it may not"
 		}
+	case role == "foreign" && operation == "putConnection" && status == http.StatusUnprocessableEntity:
+		// Its groups' match does not take the connection, whosever it is: reach holds that against a
+		// connection of nobody's.
 	case role == "foreign" && ofTenant(path, operation):
 		if status != http.StatusNotFound {
 			return "what is another's is not to be there"
@@ -146,29 +149,38 @@ func judge(role, method, path, operation string, status int, text string) string
 func (a *asking) reach(ctx context.Context, callers []caller) (asked int, told []string, err error) {
 	foreign := *a
 	foreign.token = callers[slices.IndexFunc(callers, func(c caller) bool { return c.role == "foreign" })].token
-	another := eth0 + "/connections/" + url.PathEscape("tcp 10.0.0.1:443 10.1.0.2:55001") + "?dry_run=true"
+	const nobodys = "tcp 10.0.0.1:443 10.1.0.2:55001" // and in a's match
+	into := func(name string) string { return eth0 + "/connections/" + url.PathEscape(name) + "?dry_run=true" }
+	at := func(path string) func(string) string { return func(string) string { return path } }
 	for _, each := range []struct {
-		what, method, path string
-		body               func(name string) any
-		theirs, none       string
+		what, method string
+		path         func(name string) string
+		body         func(name string) any
+		theirs, none string
 	}{
-		{"a connection into another's group", http.MethodPut, another, func(group string) any { return map[string]any{"group": group} }, "a/secret", "a/none"},
-		{"a token of another's", http.MethodPost, "/v1/tokens?dry_run=true", func(tenant string) any {
+		{"another's connection into one's own group", http.MethodPut, into, func(string) any { return map[string]any{"group": "b"} }, connection, nobodys},
+		{"a connection into another's group", http.MethodPut, at(into(nobodys)), func(group string) any { return map[string]any{"group": group} }, "a/secret", "a/none"},
+		{"a token of another's", http.MethodPost, at("/v1/tokens?dry_run=true"), func(tenant string) any {
 			return map[string]any{"name": "x", "role": "viewer", "tenant": tenant}
 		}, "a", "none"},
-		{"a group that is to be another's", http.MethodPut, eth0 + "/out/groups/b%2Fx?dry_run=true", func(tenant string) any {
+		{"a group that is to be another's", http.MethodPut, at(eth0 + "/out/groups/b%2Fx?dry_run=true"), func(tenant string) any {
 			return map[string]any{"tenant": tenant, "default": true}
 		}, "a", "none"},
 	} {
 		var answers [2]int
+		var texts [2]string
 		for i, name := range []string{each.theirs, each.none} {
 			asked++
-			if answers[i], _, err = foreign.do(ctx, each.method, each.path, each.body(name)); err != nil {
+			var text []byte
+			if answers[i], text, err = foreign.do(ctx, each.method, each.path(name), each.body(name)); err != nil {
 				return asked, told, err
 			}
+			texts[i] = strings.ReplaceAll(string(text), name, each.none)
 		}
 		if answers[0] < 400 || answers[0] >= 500 || answers[0] != answers[1] {
 			told = append(told, fmt.Sprintf("%s: %d, and %d for what is not there", each.what, answers[0], answers[1]))
+		} else if each.theirs == connection && texts[0] != texts[1] {
+			told = append(told, fmt.Sprintf("%s: %s, and %s for what is not there", each.what, texts[0], texts[1]))
 		}
 	}
 	return asked, told, nil

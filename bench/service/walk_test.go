@@ -18,7 +18,10 @@ func TestJudge(t *testing.T) {
 		{"foreign", http.MethodPut, group, "putGroup", 400, "", false},
 		{"foreign", http.MethodPatch, group, "patchGroup", 403, "", false},
 		{"foreign", http.MethodPut, conn, "putConnection", 404, "", true},
+		{"foreign", http.MethodPut, conn, "putConnection", 422, "", true}, // reach compares it
 		{"foreign", http.MethodPut, conn, "putConnection", 409, "", false},
+		{"foreign", http.MethodDelete, conn, "deleteConnection", 422, "", false},
+		{"foreign", http.MethodPut, group, "putGroup", 422, "", false},
 		{"foreign", http.MethodDelete, conn, "deleteConnection", 409, "", false},
 		{"foreign", http.MethodDelete, "/v1/tokens/{token}", "deleteToken", 204, "", false},
 		{"foreign", http.MethodGet, eth0 + "/connections", "listConnections", 200, `{"items":[]}`, true},
