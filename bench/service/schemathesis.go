@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,6 +42,9 @@ func schemathesis(ctx context.Context, r *bench.Run) (err error) {
 		if _, err := a.must(ctx, http.MethodPut, path, map[string]any{}); err != nil {
 			return err
 		}
+	}
+	if err := a.spare(ctx); err != nil {
+		return err
 	}
 	e, err := p.enforce(ctx)
 	if err != nil {
@@ -100,8 +104,40 @@ func examples(quick bool) string {
 	return "60"
 }
 
+// What is there to be taken away, and to be as it was at the revision of the specification's example: what it
+// draws by itself is rarely there.
+const (
+	spareTenant, spareHost, spareDev, spareGroup = "spare", "spare", "eth0", "spare"
+	changedHost, exampleRevision                 = "changed", 41
+)
+
+// spare makes it.
+func (a *asking) spare(ctx context.Context) error {
+	divided := map[string]any{"out": map[string]any{"limit": "1Gbit", "groups": []map[string]any{{"name": spareGroup}, {"name": "rest", "default": true}}}}
+	for _, each := range []struct {
+		path string
+		body any
+	}{
+		{"/v1/tenants/" + spareTenant, map[string]any{}},
+		{"/v1/hosts/" + changedHost, map[string]any{}}, {"/v1/hosts/" + changedHost + "/interfaces/" + spareDev, divided},
+		{"/v1/hosts/" + spareHost, map[string]any{}}, {"/v1/hosts/" + spareHost + "/interfaces/" + spareDev, divided},
+		{"/v1/hosts/" + spareHost + "/interfaces/" + spareDev + "/connections/" + url.PathEscape(connection), map[string]any{"group": "rest"}},
+	} {
+		if _, err := a.must(ctx, http.MethodPut, each.path, each.body); err != nil {
+			return err
+		}
+	}
+	for n := range exampleRevision { // each change is a revision
+		if _, err := a.must(ctx, http.MethodPut, "/v1/hosts/"+changedHost, map[string]any{"description": fmt.Sprint(n)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // settings is a file for schemathesis that says who asks: an operator, and for a certificate an
-// agent. Probes are asked for at the host that has one, and the history is that of its device.
+// agent. Probes are asked for at the host that has one, the history is that of its device, and taken away is
+// what was made for it.
 func (p *place) settings(ctx context.Context, a *asking, dev string) (file string, err error) {
 	join, err := a.tokenOf(ctx, map[string]any{"name": "web1", "role": "agent", "host": "web1"})
 	if err != nil {
@@ -134,7 +170,23 @@ parameters = { "path.host" = "host", "path.dev" = "%s" }
 [[operations]]
 include-operation-id = "deleteToken"
 parameters = { "path.token" = "%s" }
-`, p.token, join, dev, old.ID), 0o600)
+
+[[operations]]
+include-operation-id = "deleteTenant"
+parameters = { "path.tenant" = "%s" }
+
+[[operations]]
+include-operation-id = "deleteGroup"
+parameters = { "path.host" = "%[6]s", "path.dev" = "%[7]s", "path.direction" = "out", "path.group" = "%[8]s" }
+
+[[operations]]
+include-operation-id = "deleteConnection"
+parameters = { "path.host" = "%[6]s", "path.dev" = "%[7]s", "path.connection" = "%[9]s" }
+
+[[operations]]
+include-operation-id = "rollBack"
+parameters = { "path.host" = "%[10]s", "path.dev" = "%[7]s" }
+`, p.token, join, dev, old.ID, spareTenant, spareHost, spareDev, spareGroup, connection, changedHost), 0o600)
 }
 
 // watchOnce asks for a stream, and leaves it.
