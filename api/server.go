@@ -118,7 +118,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 				s.Done(operation.OperationID, watched.status, time.Since(began))
 			}(time.Now())
 		}
-		r, err := s.admit(w, r, path, item, operation)
+		r, err := s.admit(w, r.WithContext(store.Once(r.Context())), path, item, operation)
 		if err != nil {
 			problem(w, r, err)
 			return

@@ -73,6 +73,7 @@ Several controllers need -f then, too, but no folders that are prepared.`,
 		if err := r.checkNames(); err != nil {
 			return usageError{err, c.CommandPath()}
 		}
+		spareMemory()
 		return a.controller(r)
 	}
 	c.AddCommand(controllerPrepareCommand(a), controllerBackupCommand(a), controllerRestoreCommand(a), controllerReplaceCommand(a), controllerStoreCommand())

@@ -95,6 +95,9 @@ func room(dir string) (uint64, error) {
 func controllerStoreCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "store FILE", Short: "The store's part of a controller", Hidden: true, Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return etcd.Child(args[0]) },
+		RunE: func(_ *cobra.Command, args []string) error {
+			spareMemory()
+			return etcd.Child(args[0])
+		},
 	}
 }

@@ -74,8 +74,8 @@ func (s *Store) work(ledger string, q *queue) {
 func (s *Store) decide(together []*request) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	for {
-		revision, ok, err := s.try(ctx, together)
+	for again := false; ; again = true {
+		revision, ok, err := s.try(ctx, together, again)
 		if !ok && err == nil {
 			continue // somebody else was faster
 		}
@@ -98,8 +98,8 @@ func (s *Store) decide(together []*request) {
 	}
 }
 
-func (s *Store) try(ctx context.Context, together []*request) (revision int64, ok bool, err error) {
-	t := newTx(ctx, s)
+func (s *Store) try(ctx context.Context, together []*request, again bool) (revision int64, ok bool, err error) {
+	t := newTx(ctx, s, again)
 	for _, r := range together {
 		if r.refusal = r.ctx.Err(); r.refusal != nil {
 			continue // nobody waits for it

@@ -31,7 +31,7 @@ var ErrFuture = errors.New("the store has no such revision yet")
 // Get is a document as it is now, or as it was at a revision if that is not 0; ok is false if
 // there is none. What is read is what was last written, whoever wrote it.
 func (s *Store) Get(ctx context.Context, key string, at int64) (d Doc, ok bool, err error) {
-	got, err := s.client.Get(ctx, key, clientv3.WithRev(at))
+	got, err := s.read(ctx, key, clientv3.WithRev(at))
 	if err != nil {
 		return d, false, readError(err)
 	}
@@ -59,7 +59,7 @@ func (s *Store) List(ctx context.Context, below, after string, most int) (docs [
 // page is up to so many documents below a prefix from a key on, as they are now or were at a
 // revision: fewer if they are more than one message has.
 func (s *Store) page(ctx context.Context, below, from string, most int, at int64) (docs []Doc, more bool, revision int64, err error) {
-	got, err := s.client.Get(ctx, from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(below)), clientv3.WithLimit(int64(most)),
+	got, err := s.read(ctx, from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(below)), clientv3.WithLimit(int64(most)),
 		clientv3.WithRev(at), clientv3.WithSort(clientv3.SortByKey, clientv3.SortAscend))
 	if status.Code(err) == codes.ResourceExhausted && most > 1 {
 		return s.page(ctx, below, from, (most+3)/4, at)
@@ -141,7 +141,7 @@ func (s *Store) Backwards(ctx context.Context, below, before string, fn func(Doc
 		end = below + before
 	}
 	for {
-		got, err := s.client.Get(ctx, below, clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithSort(clientv3.SortByKey, clientv3.SortDescend))
+		got, err := s.read(ctx, below, clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithSort(clientv3.SortByKey, clientv3.SortDescend))
 		if err != nil {
 			return readError(err)
 		}

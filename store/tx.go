@@ -23,6 +23,7 @@ type Tx struct {
 	read   map[string]kept
 	ranges map[string]int64
 	write  map[string][]byte // nil deletes
+	again  bool              // it was tried before
 }
 
 type kept struct {
@@ -30,8 +31,8 @@ type kept struct {
 	revision int64
 }
 
-func newTx(ctx context.Context, s *Store) *Tx {
-	return &Tx{ctx: ctx, store: s, read: map[string]kept{}, ranges: map[string]int64{}, write: map[string][]byte{}}
+func newTx(ctx context.Context, s *Store, again bool) *Tx {
+	return &Tx{ctx: ctx, store: s, again: again, read: map[string]kept{}, ranges: map[string]int64{}, write: map[string][]byte{}}
 }
 
 // Get reads a document into value, and tells whether it is there and its revision: 0 if this
@@ -55,7 +56,13 @@ func (t *Tx) fetch(key string) (kept, error) {
 	if k, ok := t.read[key]; ok {
 		return k, nil
 	}
-	got, err := t.store.client.Get(t.ctx, key)
+	// What the member that is spoken to has is enough at first: commit asks most of the members whether it
+	// is so. Once it was not it may stay so for a while, for who asks it again.
+	var how []clientv3.OpOption
+	if !t.again {
+		how = append(how, clientv3.WithSerializable())
+	}
+	got, err := t.store.client.Get(t.ctx, key, how...)
 	if err != nil {
 		return kept{}, fmt.Errorf("%w: %w", ErrUnknown, err)
 	}

@@ -30,6 +30,9 @@ const (
 	// its own, so that thousands do not come at once.
 	firstPause, lastPause = 200 * time.Millisecond, 5 * time.Second
 	mostMessage           = 32 << 20
+	// window is what may be on its way from a controller: a host of 16,000 groups is 3 MB. One that is
+	// given has gRPC not measure how long the way is, with a ping for each word of the controller.
+	window = 1 << 20
 	// silence is how long a controller that says every 2 s that it is there may say nothing.
 	silence = 5 * time.Second
 	// reportEvery, or closely while somebody watches.
@@ -126,6 +129,7 @@ func (l *Link) once(ctx context.Context, id Identity, at string) error {
 	options := []grpc.DialOption{grpc.WithTransportCredentials(credentials.NewTLS(tls)),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: dialPatience}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: aliveEvery, Timeout: aliveWithin, PermitWithoutStream: true}),
+		grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(mostMessage), grpc.MaxCallSendMsgSize(mostMessage))}
 	if l.Dial != nil {
 		options = append(options, grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return l.Dial(ctx, "tcp", address) }))
