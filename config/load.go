@@ -178,7 +178,11 @@ func (l *loader) read(name string, r io.Reader) {
 	s := &source{file: name}
 	docs := s.documents(text)
 	if len(docs) == 0 && len(s.mistakes) == 0 {
-		l.file(name, "there is no document: write one that begins with kind: Interface")
+		if bytes.Contains(text, []byte("# kind: ")) {
+			l.file(name, "all of it is a comment: take the \"# \" away before each line of a document, from its kind on")
+		} else {
+			l.file(name, "there is no document: write one that begins with kind: Interface")
+		}
 	}
 	for _, doc := range docs {
 		l.document(s, doc)
