@@ -29,6 +29,10 @@ each request to the API (after >), and at the end tables of what was guaranteed,
 what was received, and what the agents have on record. It takes about 70 seconds,
 with --fast 30.
 
+With --serve the service stays up, with traffic that changes all the time, and you are
+the one who changes things: demo prints an address of this machine's loopback, and
+tokens of the operator and of each tenant, and ends at Ctrl-C or at "demo --end".
+
 Nothing of this machine's own network is touched, and all is removed at the end,
 also after Ctrl-C; what a killed demo left is removed by the next. The exit code
 is 1 if a guarantee was missed by more than the tolerance that the table states:
@@ -37,6 +41,7 @@ algorithm, faithful, to compare with. It has no groups in groups, so that tenant
 cannot divide what they have.`,
 		Example: `  headgate demo
   headgate demo --fast -o json
+  headgate demo --serve
   headgate demo --keep
   headgate demo --end`,
 		Args: cobra.NoArgs,
@@ -45,9 +50,10 @@ cannot divide what they have.`,
 	completeFlag(c, "engine", oneOf(string(group.HTB), string(group.Quantum)))
 	fast := c.Flags().Bool("fast", false, "short phases, measured with a larger tolerance")
 	keep := c.Flags().Bool("keep", false, "leave the network, the service and the groups up at the end")
-	end := c.Flags().Bool("end", false, "only end and remove demos that were kept or killed")
+	serve := c.Flags().Bool("serve", false, "leave the service up with traffic, say how to get in, and wait to be ended")
+	end := c.Flags().Bool("end", false, "only end and remove demos that are served, or were kept or killed")
 	output := outputFlag(c)
-	c.MarkFlagsMutuallyExclusive("keep", "end")
+	c.MarkFlagsMutuallyExclusive("keep", "serve", "end")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		name := group.Engine(*engine)
 		if _, ok := a.engines[name]; !ok {
@@ -58,6 +64,9 @@ cannot divide what they have.`,
 		}
 		if *end {
 			return a.endDemos()
+		}
+		if *serve {
+			return a.serveDemo(newScenario(name, *fast), *output)
 		}
 		return a.demo(newScenario(name, *fast), *keep, *output)
 	}
@@ -74,15 +83,19 @@ func joinEngines(names []group.Engine) (s string) {
 	return s
 }
 
-// endDemos ends and removes those that were kept or killed.
+// endDemos ends and removes those that are served, or were kept or killed.
 func (a *app) endDemos() error {
 	ended := false
-	err := a.sweepDemos(func(lines ...string) {
+	say := func(lines ...string) {
 		ended = true
 		fmt.Fprintln(a.out, strings.Join(lines, "\n"))
-	}, true)
+	}
+	if err := endServed(say); err != nil {
+		return err
+	}
+	err := a.sweepDemos(say, true)
 	if err == nil && !ended {
-		fmt.Fprintln(a.out, "No demo was kept, or killed.")
+		fmt.Fprintln(a.out, "No demo is served, or was kept or killed.")
 	}
 	return err
 }
@@ -98,13 +111,8 @@ func (a *app) demo(s scenario, keep bool, f format) error {
 		result, err = a.play(ctx, s, keep, stage)
 		return err
 	})
-	switch {
-	case errors.Is(err, lab.ErrPermission):
-		return fmt.Errorf("%w: %w", os.ErrPermission, err)
-	case errors.Is(err, context.Canceled):
-		return errors.New("the demo was interrupted")
-	case err != nil:
-		return err
+	if err != nil {
+		return demoError(err)
 	}
 	if err := a.print(f, result, func(w io.Writer) error { return result.write(w) }); err != nil {
 		return err
@@ -113,4 +121,15 @@ func (a *app) demo(s scenario, keep bool, f format) error {
 		return errSaid
 	}
 	return nil
+}
+
+// demoError is why a demo could not go on, for the user.
+func demoError(err error) error {
+	switch {
+	case errors.Is(err, lab.ErrPermission):
+		return fmt.Errorf("%w: %w", os.ErrPermission, err)
+	case errors.Is(err, context.Canceled):
+		return errors.New("the demo was interrupted")
+	}
+	return err
 }

@@ -6,7 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"syscall"
+	"time"
 
 	"headgate/lab"
 )
@@ -66,6 +69,37 @@ func (a *app) sweepDemos(say func(lines ...string), kept bool) error {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// endServed asks demos that are served to end, and waits until they have cleaned up.
+func endServed(say func(lines ...string)) error {
+	served := func(l lab.Leftover) bool { return demoName.MatchString(l.Name) && l.Held && l.InUse }
+	labs, err := lab.Leftovers()
+	if err != nil {
+		return err
+	}
+	for _, l := range labs {
+		if !served(l) {
+			continue
+		}
+		if err := syscall.Kill(l.Owner, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("process %d, which serves %s, cannot be ended: %w", l.Owner, l.Name, err)
+		}
+		for deadline := time.Now().Add(demoPatience); ; time.Sleep(50 * time.Millisecond) {
+			now, err := lab.Leftovers()
+			if err != nil {
+				return err
+			}
+			if !slices.ContainsFunc(now, func(n lab.Leftover) bool { return n.Name == l.Name && served(n) }) {
+				break
+			}
+			if time.Now().After(deadline) {
+				return fmt.Errorf("process %d, which serves %s, does not end: kill it, and try again", l.Owner, l.Name)
+			}
+		}
+		say(fmt.Sprintf("Ended %s, which was served.", l.Name))
 	}
 	return nil
 }

@@ -27,6 +27,7 @@ type play struct {
 
 	// The service: where it is, who is in it, and what of it runs.
 	address, url, pin string
+	door              string // the address of this machine at which it is found, too
 	operator          *demoCaller
 	program           *tenantProgram
 	stranger          []demoRequest // of a tenant, for what is another's
@@ -60,24 +61,18 @@ const (
 
 // play makes the network, runs the scenario in it, and removes it.
 func (a *app) play(ctx context.Context, s scenario, keep bool, stage demoStage) (result *demoResult, err error) {
-	if err := a.sweepDemos(stage.say, false); err != nil {
-		return nil, err
-	}
 	sleep, err := awake.Keep()
 	if err != nil {
 		return nil, err
 	}
 	defer sleep()
 	p := &play{app: a, scenario: s, stage: stage, others: map[string]*[2]shaper.State{}}
-	name := lab.UniqueName(demoPrefix)
-	stage.say("", "Two tenants, media and shop, share three hosts, all in network namespaces of", "this machine. Each host has an agent, which does what the controller says:", "")
-	stage.say(strings.Split(s.picture(), "\n")...)
-	if p.lab, err = lab.Up(ctx, s.network(name)); err != nil {
+	if err := p.build(ctx); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if keep && err == nil {
-			result.Kept, result.Service, err = name, p.url, p.leave()
+			result.Kept, result.Service, err = p.lab.Topology.Name, p.url, p.leave()
 			return
 		}
 		stage.status("cleaning up")
@@ -87,14 +82,23 @@ func (a *app) play(ctx context.Context, s scenario, keep bool, stage demoStage) 
 	old := slog.Default()
 	defer slog.SetDefault(old)
 	slog.SetDefault(slog.New(newLogLines(stageWriter{stage})))
-	if p.dir, err = makeDemoDir(name); err != nil {
-		return nil, err
-	}
 	if err := p.service(ctx); err != nil {
 		return nil, err
 	}
-	stage.say("", "To watch it from another terminal:", "  $ headgate lab exec "+demoHosts[0]+" --lab "+name+" -- headgate top")
+	stage.say("", "To watch it from another terminal:", "  $ headgate lab exec "+demoHosts[0]+" --lab "+p.lab.Topology.Name+" -- headgate top")
 	return p.perform(ctx)
+}
+
+// build makes the network, and first removes what killed demos left.
+func (p *play) build(ctx context.Context, options ...lab.Option) (err error) {
+	if err := p.sweepDemos(p.stage.say, false); err != nil {
+		return err
+	}
+	name := lab.UniqueName(demoPrefix)
+	p.stage.say("", "Two tenants, media and shop, share three hosts, all in network namespaces of", "this machine. Each host has an agent, which does what the controller says:", "")
+	p.stage.say(strings.Split(p.picture(), "\n")...)
+	p.lab, err = lab.Up(ctx, p.network(name), options...)
+	return err
 }
 
 // perform lets the traffic flow through all phases, and judges what came of it.

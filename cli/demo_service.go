@@ -15,7 +15,10 @@ import (
 
 // service starts a controller and the hosts' agents, makes the tenants, and divides the
 // hosts: as an operator would, by commands and the API.
-func (p *play) service(ctx context.Context) error {
+func (p *play) service(ctx context.Context) (err error) {
+	if p.dir, err = makeDemoDir(p.lab.Topology.Name); err != nil {
+		return err
+	}
 	for _, step := range []struct {
 		status string
 		do     func(*play, context.Context) error
@@ -43,6 +46,9 @@ func (p *play) startController(ctx context.Context) error {
 	p.address, p.url = a.String(), fmt.Sprintf("https://%v:%d", a, config.APIPort)
 	p.stage.say("", "The commands run in "+p.dir+", which has all files.", "First the controller, with an etcd of its own, and its operator:", "")
 	args := []string{"controller", "--listen", p.address, "--data", demoController}
+	if p.door != "" {
+		args = append(args, "--certificate-for", p.door)
+	}
 	p.shows(demoController, args, " &")
 	c, err := p.start(ctx, demoController, demoController, args...)
 	if err != nil {

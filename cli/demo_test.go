@@ -221,6 +221,27 @@ func TestDemoAnswers(t *testing.T) {
 	}
 }
 
+// TestDemoRounds: traffic that goes on goes through all phases, in every round.
+func TestDemoRounds(t *testing.T) {
+	s := newScenario(group.HTB, true)
+	const rounds = 3
+	for i, f := range s.rounds(rounds * s.length()) {
+		once := s.flows[i].Schedule
+		if len(f.Schedule) != rounds*len(once) {
+			t.Fatalf("%s has %d steps", f.Name, len(f.Schedule))
+		}
+		for n, step := range f.Schedule {
+			want := once[n%len(once)]
+			if want.At += time.Duration(n/len(once)) * s.length(); step != want {
+				t.Errorf("step %d of %s is %+v, want %+v", n, f.Name, step, want)
+			}
+		}
+		if err := f.Validate(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestJudged(t *testing.T) {
 	for _, c := range []struct {
 		received, guarantee, wanted, share float64
@@ -426,6 +447,9 @@ func TestLiveStageSurvivesItsScreen(t *testing.T) {
 
 func TestDemoUsage(t *testing.T) {
 	w := newWorld(t)
+	if r := w.run("demo", "--serve", "--keep"); r.code != wrong || !strings.Contains(r.err, "serve") {
+		t.Errorf("exit %d: %s", r.code, r.err)
+	}
 	if r := w.run("demo", "--engine", "frob"); r.code != wrong || !strings.Contains(r.err, "htb or quantum") {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}

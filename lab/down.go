@@ -34,6 +34,8 @@ type Leftover struct {
 	// was killed, and Down should be called.
 	InUse bool `json:"in_use"`
 	Kept  bool `json:"kept"`
+	// Held: its owner does nothing but hold it, so that Down ends that.
+	Held bool `json:"held"`
 }
 
 // Leftovers lists every lab of this machine: by name those that are written down,
@@ -55,7 +57,7 @@ func Leftovers() ([]Leftover, error) {
 		}
 		out = append(out, Leftover{
 			Name: s.Name, Owner: s.Owner.PID, Command: s.Command, Made: s.Made,
-			InUse: s.Owner.alive() && s.Tenure != left, Kept: s.Tenure == left,
+			InUse: s.Owner.alive() && s.Tenure != left, Kept: s.Tenure == left, Held: s.Tenure == held,
 		})
 	}
 	for _, s := range gone {

@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/api"
+	"headgate/internal/pki"
+	"headgate/lab/labtest"
+	"headgate/unit"
+)
+
+// TestDemoServe: whoever has what demo --serve prints sees rates that move, from this machine; and
+// demo --end takes all of it away.
+func TestDemoServe(t *testing.T) {
+	labtest.NeedRoot(t)
+	before := trace(t)
+	served := exec.Command(os.Args[0], "demo", "--serve", "--fast", "-o", "json")
+	served.Env = append(os.Environ(), selfEnv+"=1")
+	var story bytes.Buffer
+	served.Stderr = &story
+	told, err := served.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := served.Start(); err != nil {
+		t.Fatal(err)
+	}
+	name := fmt.Sprintf("%s-%d", demoPrefix, served.Process.Pid)
+	t.Cleanup(func() { _ = served.Process.Kill() })
+	var r demoInvitation
+	if err := json.NewDecoder(told).Decode(&r); err != nil {
+		_ = served.Wait()
+		t.Fatalf("it does not say how to get in: %v\n%s", err, story.String())
+	}
+	if r.Network != name || len(r.Logins) != 1+len(demoTenants) || !strings.HasPrefix(r.URL, "https://"+demoDoor+":") {
+		t.Fatalf("it says %+v", r)
+	}
+	client := &http.Client{Timeout: demoPatience, Transport: &http.Transport{TLSClientConfig: pki.Pinned(demoDoor, r.Pin), ForceAttemptHTTP2: true}}
+	page, err := client.Get(r.URL + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page.Body.Close()
+	if kind := page.Header.Get("Content-Type"); page.StatusCode != http.StatusOK || !strings.HasPrefix(kind, "text/html") {
+		t.Errorf("at the address is no page for a browser: %s, %s", page.Status, kind)
+	}
+	rates := func(l demoLogin, host string) (list api.RateList) {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.URL+"/v1/hosts/"+host+"/rates", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+l.Token)
+		answer, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		if err != nil || answer.StatusCode != http.StatusOK || json.Unmarshal(text, &list) != nil {
+			t.Fatalf("rates of %s: %s, %v, %s", host, answer.Status, err, text)
+		}
+		return list
+	}
+	// In the quiet phase storage has 8 Mbit/s, in the next all that it is guaranteed.
+	storage := func() unit.Rate {
+		for _, g := range rates(r.Logins[0], demoHosts[0]).Items {
+			if g.Direction == "out" && g.Group == "media/storage" {
+				rate, err := unit.ParseRate(g.Delivered)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return rate
+			}
+		}
+		return 0
+	}
+	var seen []unit.Rate
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(300 * time.Millisecond) {
+		seen = append(seen, storage())
+		if most := slices.Max(seen); most > 30*unit.Mbit && slices.Min(seen) < most/2 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the rates of storage are %v\n%s", seen, story.String())
+		}
+	}
+	for _, l := range r.Logins[1:] {
+		for _, host := range demoHosts {
+			for _, g := range rates(l, host).Items {
+				if g.Group != l.Tenant && !strings.HasPrefix(g.Group, l.Tenant+"/") {
+					t.Errorf("%s sees the group %s", l.Tenant, g.Group)
+				}
+			}
+		}
+	}
+	var invited strings.Builder
+	if err := r.write(&invited); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"  " + r.URL + "/\n", "operator      " + r.Logins[0].Token, "tenant media  " + r.Logins[1].Token, "headgate demo --end"} {
+		if !strings.Contains(invited.String(), want) {
+			t.Errorf("there is no %q in what a person reads:\n%s", want, invited.String())
+		}
+	}
+	var out, errs bytes.Buffer
+	if code := Run([]string{"demo", "--end"}, strings.NewReader(""), &out, &errs); code != done || !strings.Contains(out.String(), "Ended "+name) {
+		t.Errorf("demo --end: exit %d: %s%s", code, out.String(), errs.String())
+	}
+	if err := served.Wait(); err != nil {
+		t.Errorf("it ends with %v: %s", err, story.String())
+	}
+	if !strings.Contains(story.String(), "Cleaned up") {
+		t.Errorf("it does not say that it cleaned up:\n%s", story.String())
+	}
+	demoGone(t, before, name)
+}
