@@ -146,27 +146,105 @@ func (e ProbeState) Valid() bool {
 	}
 }
 
+// Defines values for ProbeMeasure.
+const (
+	ProbeMeasureAvailable ProbeMeasure = "available"
+	ProbeMeasureCapacity  ProbeMeasure = "capacity"
+	ProbeMeasureLimiter   ProbeMeasure = "limiter"
+	ProbeMeasurePath      ProbeMeasure = "path"
+	ProbeMeasureTokenrate ProbeMeasure = "tokenrate"
+)
+
+// Valid indicates whether the value is a known member of the ProbeMeasure enum.
+func (e ProbeMeasure) Valid() bool {
+	switch e {
+	case ProbeMeasureAvailable:
+		return true
+	case ProbeMeasureCapacity:
+		return true
+	case ProbeMeasureLimiter:
+		return true
+	case ProbeMeasurePath:
+		return true
+	case ProbeMeasureTokenrate:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ProbeQuietDays.
+const (
+	Fri ProbeQuietDays = "fri"
+	Mon ProbeQuietDays = "mon"
+	Sat ProbeQuietDays = "sat"
+	Sun ProbeQuietDays = "sun"
+	Thu ProbeQuietDays = "thu"
+	Tue ProbeQuietDays = "tue"
+	Wed ProbeQuietDays = "wed"
+)
+
+// Valid indicates whether the value is a known member of the ProbeQuietDays enum.
+func (e ProbeQuietDays) Valid() bool {
+	switch e {
+	case Fri:
+		return true
+	case Mon:
+		return true
+	case Sat:
+		return true
+	case Sun:
+		return true
+	case Thu:
+		return true
+	case Tue:
+		return true
+	case Wed:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ProbeRequestMeasure.
 const (
-	Available ProbeRequestMeasure = "available"
-	Capacity  ProbeRequestMeasure = "capacity"
-	Limiter   ProbeRequestMeasure = "limiter"
-	Path      ProbeRequestMeasure = "path"
-	Tokenrate ProbeRequestMeasure = "tokenrate"
+	ProbeRequestMeasureAvailable ProbeRequestMeasure = "available"
+	ProbeRequestMeasureCapacity  ProbeRequestMeasure = "capacity"
+	ProbeRequestMeasureLimiter   ProbeRequestMeasure = "limiter"
+	ProbeRequestMeasurePath      ProbeRequestMeasure = "path"
+	ProbeRequestMeasureTokenrate ProbeRequestMeasure = "tokenrate"
 )
 
 // Valid indicates whether the value is a known member of the ProbeRequestMeasure enum.
 func (e ProbeRequestMeasure) Valid() bool {
 	switch e {
-	case Available:
+	case ProbeRequestMeasureAvailable:
 		return true
-	case Capacity:
+	case ProbeRequestMeasureCapacity:
 		return true
-	case Limiter:
+	case ProbeRequestMeasureLimiter:
 		return true
-	case Path:
+	case ProbeRequestMeasurePath:
 		return true
-	case Tokenrate:
+	case ProbeRequestMeasureTokenrate:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ProposalChangesDirection.
+const (
+	ProposalChangesDirectionIn  ProposalChangesDirection = "in"
+	ProposalChangesDirectionOut ProposalChangesDirection = "out"
+)
+
+// Valid indicates whether the value is a known member of the ProposalChangesDirection enum.
+func (e ProposalChangesDirection) Valid() bool {
+	switch e {
+	case ProposalChangesDirectionIn:
+		return true
+	case ProposalChangesDirectionOut:
 		return true
 	default:
 		return false
@@ -280,6 +358,9 @@ type Certificate struct {
 	Certificate string   `json:"certificate"`
 }
 
+// Clock Examples: 08:30
+type Clock = string
+
 // Collective defines model for Collective.
 type Collective struct {
 	// Document The document as in a file, kind: Collective.
@@ -390,6 +471,31 @@ type Direction struct {
 
 // DirectionSpare defines model for Direction.Spare.
 type DirectionSpare string
+
+// DirectionProposal defines model for DirectionProposal.
+type DirectionProposal struct {
+	At *time.Time `json:"at,omitempty"`
+
+	// Before What it is now.
+	//
+	// Examples: 100Mbit
+	Before *Rate `json:"before,omitempty"`
+
+	// CannotTell Why no limit is proposed.
+	CannotTell *string `json:"cannot_tell,omitempty"`
+
+	// From Of the path that says so, as are to, measure, at and measured.
+	From *Name `json:"from,omitempty"`
+
+	// Limit Bits per second, such as 100Mbit.
+	//
+	// Examples: 100Mbit
+	Limit    *Rate          `json:"limit,omitempty"`
+	Measure  *ProbeMeasure  `json:"measure,omitempty"`
+	Measured *ProbeEstimate `json:"measured,omitempty"`
+	Notes    *[]string      `json:"notes,omitempty"`
+	To       *Name          `json:"to,omitempty"`
+}
 
 // DirectionRates defines model for DirectionRates.
 type DirectionRates struct {
@@ -663,6 +769,9 @@ type InterfaceList struct {
 	Next  *string     `json:"next,omitempty"`
 }
 
+// Length A length of time, such as 15m or 6h.
+type Length = string
+
 // Name defines model for Name.
 type Name = string
 
@@ -729,6 +838,87 @@ type Probe struct {
 // ProbeState defines model for Probe.State.
 type ProbeState string
 
+// ProbeAnswer What a direction gives, in bit/s and bytes of layer 2.
+type ProbeAnswer struct {
+	Available *struct {
+		Available *ProbeEstimate `json:"available,omitempty"`
+		Notes     *[]string      `json:"notes,omitempty"`
+	} `json:"available,omitempty"`
+
+	// Bytes What was sent for it.
+	Bytes    *string        `json:"bytes,omitempty"`
+	Capacity *ProbeEstimate `json:"capacity,omitempty"`
+	Flaws    *[]string      `json:"flaws,omitempty"`
+	Limiter  *struct {
+		At     *string `json:"at,omitempty"`
+		Bucket *struct {
+			Peak *ProbeEstimate `json:"peak,omitempty"`
+			Rate *ProbeEstimate `json:"rate,omitempty"`
+			Size *ProbeEstimate `json:"size,omitempty"`
+		} `json:"bucket,omitempty"`
+		CannotTell *string `json:"cannot_tell,omitempty"`
+
+		// Class tbf, xen, vm-scheduling, policer, cpu or none.
+		Class      *string  `json:"class,omitempty"`
+		Confidence *float64 `json:"confidence,omitempty"`
+	} `json:"limiter,omitempty"`
+
+	// Lost The part of packets that did not come.
+	Lost *float64 `json:"lost,omitempty"`
+
+	// Packet The largest IP packet, in bytes.
+	Packet    *int     `json:"packet,omitempty"`
+	Seconds   *float64 `json:"seconds,omitempty"`
+	TokenRate *struct {
+		Bucket  *ProbeEstimate `json:"bucket,omitempty"`
+		Policed *bool          `json:"policed,omitempty"`
+		Rate    *ProbeEstimate `json:"rate,omitempty"`
+	} `json:"token_rate,omitempty"`
+}
+
+// ProbeEstimate defines model for ProbeEstimate.
+type ProbeEstimate struct {
+	AtLeast *bool `json:"at_least,omitempty"`
+
+	// CannotTell Why there is no value.
+	CannotTell *string  `json:"cannot_tell,omitempty"`
+	High       *float64 `json:"high,omitempty"`
+
+	// Low With high it holds 90 of 100 measurements.
+	Low   *float64 `json:"low,omitempty"`
+	Value *float64 `json:"value,omitempty"`
+}
+
+// ProbeHost defines model for ProbeHost.
+type ProbeHost struct {
+	// Address Where others find it, such as 10.0.0.2 or 10.0.0.2:5000; where its agent comes from if not said.
+	Address *string `json:"address,omitempty"`
+	Host    Name    `json:"host"`
+
+	// Links Names of what it shares with other hosts that have the same here.
+	Links *[]Name `json:"links,omitempty"`
+}
+
+// ProbeMeasure defines model for ProbeMeasure.
+type ProbeMeasure string
+
+// ProbeQuiet defines model for ProbeQuiet.
+type ProbeQuiet struct {
+	// Days On which it begins; every day if not said.
+	Days *[]ProbeQuietDays `json:"days,omitempty"`
+
+	// From Examples: 08:30
+	From Clock `json:"from"`
+
+	// To If it is not after from, that of the next day.
+	//
+	// Examples: 08:30
+	To Clock `json:"to"`
+}
+
+// ProbeQuietDays defines model for ProbeQuiet.Days.
+type ProbeQuietDays string
+
 // ProbeRequest defines model for ProbeRequest.
 type ProbeRequest struct {
 	Measure ProbeRequestMeasure `json:"measure"`
@@ -740,6 +930,100 @@ type ProbeRequest struct {
 // ProbeRequestMeasure defines model for ProbeRequest.Measure.
 type ProbeRequestMeasure string
 
+// ProbeResult defines model for ProbeResult.
+type ProbeResult struct {
+	// Answer What a direction gives, in bit/s and bytes of layer 2.
+	Answer *ProbeAnswer `json:"answer,omitempty"`
+
+	// At When; not said if it was only tried.
+	At *time.Time `json:"at,omitempty"`
+
+	// By The host that measured.
+	By   *Name `json:"by,omitempty"`
+	From Name  `json:"from"`
+
+	// FromDevices What it passed at from.
+	FromDevices *[]string    `json:"from_devices,omitempty"`
+	Id          *string      `json:"id,omitempty"`
+	Measure     ProbeMeasure `json:"measure"`
+
+	// OwnLimit The least that Headgate let through at either end meanwhile; not said if it set no limit.
+	//
+	// Examples: 100Mbit
+	OwnLimit  *Rate     `json:"own_limit,omitempty"`
+	RttNs     *int64    `json:"rtt_ns,omitempty"`
+	To        Name      `json:"to"`
+	ToDevices *[]string `json:"to_devices,omitempty"`
+
+	// Tried When it was tried last.
+	Tried time.Time `json:"tried"`
+
+	// Trouble Why that was in vain.
+	Trouble *string `json:"trouble,omitempty"`
+}
+
+// ProbeResultList defines model for ProbeResultList.
+type ProbeResultList struct {
+	Items []ProbeResult `json:"items"`
+	Next  *string       `json:"next,omitempty"`
+}
+
+// ProbeSchedule defines model for ProbeSchedule.
+type ProbeSchedule struct {
+	// Budget What measurements bring through a host in a day at the most, in both directions.
+	//
+	// Examples: 1GB
+	Budget string `json:"budget"`
+
+	// Bytes What a measurement sends in each direction at the most; 10MB if not said.
+	//
+	// Examples: 10MB
+	Bytes *string `json:"bytes,omitempty"`
+
+	// Hosts Those that take part; all if not said.
+	Hosts    *[]ProbeHost `json:"hosts,omitempty"`
+	Measures []struct {
+		// Every A length of time, such as 15m or 6h.
+		Every   Length       `json:"every"`
+		Measure ProbeMeasure `json:"measure"`
+	} `json:"measures"`
+
+	// Pairs Those that measure, by their first host, in both directions; each host with each other if not said.
+	Pairs *[][]Name `json:"pairs,omitempty"`
+
+	// Quiet In them nothing is measured.
+	Quiet *[]ProbeQuiet `json:"quiet,omitempty"`
+
+	// Time How long each direction takes at the most; 30s if not said.
+	Time *Length `json:"time,omitempty"`
+
+	// Zone Whose hours and days these are; UTC if not said.
+	//
+	// Examples: Europe/Berlin
+	Zone *string `json:"zone,omitempty"`
+}
+
+// ProbingState defines model for ProbingState.
+type ProbingState struct {
+	// Day Today, where the schedule says.
+	Day *string `json:"day,omitempty"`
+
+	// Quiet Nothing begins now, because of the quiet hours.
+	Quiet   *bool `json:"quiet,omitempty"`
+	Running []struct {
+		Began   time.Time    `json:"began"`
+		From    Name         `json:"from"`
+		Id      string       `json:"id"`
+		Measure ProbeMeasure `json:"measure"`
+		To      Name         `json:"to"`
+	} `json:"running"`
+	Spent []struct {
+		// Bytes What measurements have brought through it, and may still bring that are under way.
+		Bytes string `json:"bytes"`
+		Host  Name   `json:"host"`
+	} `json:"spent"`
+}
+
 // Problem defines model for Problem.
 type Problem struct {
 	Detail *string `json:"detail,omitempty"`
@@ -750,6 +1034,43 @@ type Problem struct {
 	Status int    `json:"status"`
 	Title  string `json:"title"`
 	Type   string `json:"type"`
+}
+
+// Proposal defines model for Proposal.
+type Proposal struct {
+	Changes *[]struct {
+		// After Bits per second, such as 100Mbit.
+		//
+		// Examples: 100Mbit
+		After Rate `json:"after"`
+
+		// Before What it is guaranteed now.
+		//
+		// Examples: 100Mbit
+		Before    *Rate                    `json:"before,omitempty"`
+		Direction ProposalChangesDirection `json:"direction"`
+		Group     string                   `json:"group"`
+	} `json:"changes,omitempty"`
+	Dev Dev `json:"dev"`
+
+	// Etag Of the interface as it is; not said if it is not divided yet.
+	Etag *string            `json:"etag,omitempty"`
+	In   *DirectionProposal `json:"in,omitempty"`
+
+	// Interface What it would be; not said if no limit is proposed.
+	Interface *Interface         `json:"interface,omitempty"`
+	Out       *DirectionProposal `json:"out,omitempty"`
+
+	// Problems Why it would be refused.
+	Problems *[]string `json:"problems,omitempty"`
+}
+
+// ProposalChangesDirection defines model for Proposal.Changes.Direction.
+type ProposalChangesDirection string
+
+// ProposalList defines model for ProposalList.
+type ProposalList struct {
+	Items []Proposal `json:"items"`
 }
 
 // Rate Bits per second, such as 100Mbit.
@@ -935,6 +1256,9 @@ type InterfaceAnswer = Interface
 
 // PolicyAnswer defines model for PolicyAnswer.
 type PolicyAnswer = Policy
+
+// ProbeScheduleAnswer defines model for ProbeScheduleAnswer.
+type ProbeScheduleAnswer = ProbeSchedule
 
 // ProblemAnswer defines model for ProblemAnswer.
 type ProblemAnswer = Problem
@@ -1139,6 +1463,15 @@ type StartProbeParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// ListProposalsParams defines parameters for ListProposals.
+type ListProposalsParams struct {
+	// Dev Of one device alone.
+	Dev *Dev `form:"dev,omitempty" json:"dev,omitempty"`
+
+	// Margin How far under the measured rate; 1% if not said.
+	Margin *string `form:"margin,omitempty" json:"margin,omitempty"`
+}
+
 // GetRatesParams defines parameters for GetRates.
 type GetRatesParams struct {
 	// Dev Of this device alone.
@@ -1179,6 +1512,37 @@ type GetOverviewParams struct {
 
 	// Host Those of which each direction is shown.
 	Host *[]Name `form:"host,omitempty" json:"host,omitempty"`
+}
+
+// DeleteProbeScheduleParams defines parameters for DeleteProbeSchedule.
+type DeleteProbeScheduleParams struct {
+	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
+
+	// IfMatch The change is made only if the resource has this ETag; * is that there is one.
+	IfMatch        *IfMatch        `json:"If-Match,omitempty"`
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// PutProbeScheduleParams defines parameters for PutProbeSchedule.
+type PutProbeScheduleParams struct {
+	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
+
+	// IfMatch The change is made only if the resource has this ETag; * is that there is one.
+	IfMatch        *IfMatch        `json:"If-Match,omitempty"`
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// ListProbeResultsParams defines parameters for ListProbeResults.
+type ListProbeResultsParams struct {
+	From    *Name         `form:"from,omitempty" json:"from,omitempty"`
+	To      *Name         `form:"to,omitempty" json:"to,omitempty"`
+	Measure *ProbeMeasure `form:"measure,omitempty" json:"measure,omitempty"`
+	Since   *time.Time    `form:"since,omitempty" json:"since,omitempty"`
+	Newest  *bool         `form:"newest,omitempty" json:"newest,omitempty"`
+
+	// After `next` of the page before.
+	After *QueryAfter `form:"after,omitempty" json:"after,omitempty"`
+	Limit *QueryLimit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
 // ListTenantsParams defines parameters for ListTenants.
@@ -1268,6 +1632,9 @@ type StartProbeJSONRequestBody = ProbeRequest
 
 // LoginJSONRequestBody defines body for Login for application/json ContentType.
 type LoginJSONRequestBody LoginJSONBody
+
+// PutProbeScheduleJSONRequestBody defines body for PutProbeSchedule for application/json ContentType.
+type PutProbeScheduleJSONRequestBody = ProbeSchedule
 
 // PutTenantJSONRequestBody defines body for PutTenant for application/json ContentType.
 type PutTenantJSONRequestBody = Tenant
@@ -1619,6 +1986,14 @@ type ClientInterface interface {
 	// Corresponds with GET /v1/hosts/{host}/probes/{probe} (the `GetProbe` operationId).
 	GetProbe(ctx context.Context, host PathHost, probe PathProbe, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListProposals Limits for a host's interfaces, from what paths to and from it gave last
+	//
+	// Nothing is changed: `interface` is what an interface would be, to be put with `etag` as its
+	// If-Match, or with `dry_run` first.
+	//
+	// Corresponds with GET /v1/hosts/{host}/proposals (the `ListProposals` operationId).
+	ListProposals(ctx context.Context, host PathHost, params *ListProposalsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// GetRates What each group that one may see has carried in the last second
 	//
 	// Corresponds with GET /v1/hosts/{host}/rates (the `GetRates` operationId).
@@ -1659,6 +2034,49 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /v1/overview (the `GetOverview` operationId).
 	GetOverview(ctx context.Context, params *GetOverviewParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DeleteProbeSchedule Have nothing measured any more; results stay
+	//
+	// Corresponds with DELETE /v1/probe-schedule (the `DeleteProbeSchedule` operationId).
+	DeleteProbeSchedule(ctx context.Context, params *DeleteProbeScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetProbeSchedule Which hosts measure to each other, and when
+	//
+	// Corresponds with GET /v1/probe-schedule (the `GetProbeSchedule` operationId).
+	GetProbeSchedule(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutProbeScheduleWithBody Have hosts measure to each other
+	//
+	// Never two measurements at once pass through one host, or through a link that hosts share. What
+	// is under way when the schedule changes comes to its end.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /v1/probe-schedule (the `PutProbeSchedule` operationId).
+	PutProbeScheduleWithBody(ctx context.Context, params *PutProbeScheduleParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutProbeSchedule Have hosts measure to each other
+	//
+	// Never two measurements at once pass through one host, or through a link that hosts share. What
+	// is under way when the schedule changes comes to its end.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /v1/probe-schedule (the `PutProbeSchedule` operationId).
+	PutProbeSchedule(ctx context.Context, params *PutProbeScheduleParams, body PutProbeScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetProbeState What is being measured by the schedule, and what that has brought through hosts today
+	//
+	// Corresponds with GET /v1/probe-state (the `GetProbeState` operationId).
+	GetProbeState(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListProbeResults What was measured by the schedule, of each direction by itself
+	//
+	// In the order of the hosts, and of each direction the newest first. With `newest` it is one of each
+	// direction and measure, also of those that were only tried.
+	//
+	// Corresponds with GET /v1/probes (the `ListProbeResults` operationId).
+	ListProbeResults(ctx context.Context, params *ListProbeResultsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// DeleteSession Have a browser forget its token
 	//
@@ -2419,6 +2837,24 @@ func (c *Client) GetProbe(ctx context.Context, host PathHost, probe PathProbe, r
 	return c.Client.Do(req)
 }
 
+// ListProposals Limits for a host's interfaces, from what paths to and from it gave last
+//
+// Nothing is changed: `interface` is what an interface would be, to be put with `etag` as its
+// If-Match, or with `dry_run` first.
+//
+// Corresponds with GET /v1/hosts/{host}/proposals (the `ListProposals` operationId).
+func (c *Client) ListProposals(ctx context.Context, host PathHost, params *ListProposalsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListProposalsRequest(c.Server, host, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // GetRates What each group that one may see has carried in the last second
 //
 // Corresponds with GET /v1/hosts/{host}/rates (the `GetRates` operationId).
@@ -2500,6 +2936,109 @@ func (c *Client) Login(ctx context.Context, params *LoginParams, body LoginJSONR
 // Corresponds with GET /v1/overview (the `GetOverview` operationId).
 func (c *Client) GetOverview(ctx context.Context, params *GetOverviewParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewGetOverviewRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DeleteProbeSchedule Have nothing measured any more; results stay
+//
+// Corresponds with DELETE /v1/probe-schedule (the `DeleteProbeSchedule` operationId).
+func (c *Client) DeleteProbeSchedule(ctx context.Context, params *DeleteProbeScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeleteProbeScheduleRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetProbeSchedule Which hosts measure to each other, and when
+//
+// Corresponds with GET /v1/probe-schedule (the `GetProbeSchedule` operationId).
+func (c *Client) GetProbeSchedule(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetProbeScheduleRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutProbeScheduleWithBody Have hosts measure to each other
+//
+// Never two measurements at once pass through one host, or through a link that hosts share. What
+// is under way when the schedule changes comes to its end.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /v1/probe-schedule (the `PutProbeSchedule` operationId).
+func (c *Client) PutProbeScheduleWithBody(ctx context.Context, params *PutProbeScheduleParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutProbeScheduleRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutProbeSchedule Have hosts measure to each other
+//
+// Never two measurements at once pass through one host, or through a link that hosts share. What
+// is under way when the schedule changes comes to its end.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /v1/probe-schedule (the `PutProbeSchedule` operationId).
+func (c *Client) PutProbeSchedule(ctx context.Context, params *PutProbeScheduleParams, body PutProbeScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutProbeScheduleRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetProbeState What is being measured by the schedule, and what that has brought through hosts today
+//
+// Corresponds with GET /v1/probe-state (the `GetProbeState` operationId).
+func (c *Client) GetProbeState(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetProbeStateRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListProbeResults What was measured by the schedule, of each direction by itself
+//
+// In the order of the hosts, and of each direction the newest first. With `newest` it is one of each
+// direction and measure, also of those that were only tried.
+//
+// Corresponds with GET /v1/probes (the `ListProbeResults` operationId).
+func (c *Client) ListProbeResults(ctx context.Context, params *ListProbeResultsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListProbeResultsRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -5133,6 +5672,79 @@ func NewGetProbeRequest(server string, host PathHost, probe PathProbe) (*http.Re
 	return req, nil
 }
 
+// NewListProposalsRequest constructs an http.Request for the ListProposals method
+func NewListProposalsRequest(server string, host PathHost, params *ListProposalsParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "host", host, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/hosts/%s/proposals", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Dev != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "dev", *params.Dev, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Margin != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "margin", *params.Margin, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewGetRatesRequest constructs an http.Request for the GetRates method
 func NewGetRatesRequest(server string, host PathHost, params *GetRatesParams) (*http.Request, error) {
 	var err error
@@ -5370,6 +5982,359 @@ func NewGetOverviewRequest(server string, params *GetOverviewParams) (*http.Requ
 		if params.Host != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "host", *params.Host, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewDeleteProbeScheduleRequest constructs an http.Request for the DeleteProbeSchedule method
+func NewDeleteProbeScheduleRequest(server string, params *DeleteProbeScheduleParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/probe-schedule")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.DryRun != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "dry_run", *params.DryRun, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+		if params.IdempotencyKey != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewGetProbeScheduleRequest constructs an http.Request for the GetProbeSchedule method
+func NewGetProbeScheduleRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/probe-schedule")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewPutProbeScheduleRequest calls the generic PutProbeSchedule builder with application/json body
+func NewPutProbeScheduleRequest(server string, params *PutProbeScheduleParams, body PutProbeScheduleJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPutProbeScheduleRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewPutProbeScheduleRequestWithBody constructs an http.Request for the PutProbeSchedule method, with any body, and a specified content type
+func NewPutProbeScheduleRequestWithBody(server string, params *PutProbeScheduleParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/probe-schedule")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.DryRun != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "dry_run", *params.DryRun, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+		if params.IdempotencyKey != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewGetProbeStateRequest constructs an http.Request for the GetProbeState method
+func NewGetProbeStateRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/probe-state")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListProbeResultsRequest constructs an http.Request for the ListProbeResults method
+func NewListProbeResultsRequest(server string, params *ListProbeResultsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/probes")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.From != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", *params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.To != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", *params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Measure != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "measure", *params.Measure, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Since != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "since", *params.Since, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Newest != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "newest", *params.Newest, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.After != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "after", *params.After, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -6411,6 +7376,16 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v1/hosts/{host}/probes/{probe} (the `GetProbe` operationId).
 	GetProbeWithResponse(ctx context.Context, host PathHost, probe PathProbe, reqEditors ...RequestEditorFn) (*GetProbeResponse, error)
 
+	// ListProposalsWithResponse Limits for a host's interfaces, from what paths to and from it gave last
+	//
+	// Nothing is changed: `interface` is what an interface would be, to be put with `etag` as its
+	// If-Match, or with `dry_run` first.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/hosts/{host}/proposals (the `ListProposals` operationId).
+	ListProposalsWithResponse(ctx context.Context, host PathHost, params *ListProposalsParams, reqEditors ...RequestEditorFn) (*ListProposalsResponse, error)
+
 	// GetRatesWithResponse What each group that one may see has carried in the last second
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -6457,6 +7432,57 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /v1/overview (the `GetOverview` operationId).
 	GetOverviewWithResponse(ctx context.Context, params *GetOverviewParams, reqEditors ...RequestEditorFn) (*GetOverviewResponse, error)
+
+	// DeleteProbeScheduleWithResponse Have nothing measured any more; results stay
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /v1/probe-schedule (the `DeleteProbeSchedule` operationId).
+	DeleteProbeScheduleWithResponse(ctx context.Context, params *DeleteProbeScheduleParams, reqEditors ...RequestEditorFn) (*DeleteProbeScheduleResponse, error)
+
+	// GetProbeScheduleWithResponse Which hosts measure to each other, and when
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/probe-schedule (the `GetProbeSchedule` operationId).
+	GetProbeScheduleWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetProbeScheduleResponse, error)
+
+	// PutProbeScheduleWithBodyWithResponse Have hosts measure to each other
+	//
+	// Never two measurements at once pass through one host, or through a link that hosts share. What
+	// is under way when the schedule changes comes to its end.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /v1/probe-schedule (the `PutProbeSchedule` operationId).
+	PutProbeScheduleWithBodyWithResponse(ctx context.Context, params *PutProbeScheduleParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutProbeScheduleResponse, error)
+
+	// PutProbeScheduleWithResponse Have hosts measure to each other
+	//
+	// Never two measurements at once pass through one host, or through a link that hosts share. What
+	// is under way when the schedule changes comes to its end.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /v1/probe-schedule (the `PutProbeSchedule` operationId).
+	PutProbeScheduleWithResponse(ctx context.Context, params *PutProbeScheduleParams, body PutProbeScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*PutProbeScheduleResponse, error)
+
+	// GetProbeStateWithResponse What is being measured by the schedule, and what that has brought through hosts today
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/probe-state (the `GetProbeState` operationId).
+	GetProbeStateWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetProbeStateResponse, error)
+
+	// ListProbeResultsWithResponse What was measured by the schedule, of each direction by itself
+	//
+	// In the order of the hosts, and of each direction the newest first. With `newest` it is one of each
+	// direction and measure, also of those that were only tried.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/probes (the `ListProbeResults` operationId).
+	ListProbeResultsWithResponse(ctx context.Context, params *ListProbeResultsParams, reqEditors ...RequestEditorFn) (*ListProbeResultsResponse, error)
 
 	// DeleteSessionWithResponse Have a browser forget its token
 	//
@@ -8097,6 +9123,54 @@ func (r GetProbeResponse) ContentType() string {
 	return ""
 }
 
+type ListProposalsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ProposalList
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *ProblemAnswer
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListProposalsResponse) GetJSON200() *ProposalList {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListProposalsResponse) GetApplicationproblemJSONDefault() *ProblemAnswer {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListProposalsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListProposalsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListProposalsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListProposalsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type GetRatesResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -8276,6 +9350,253 @@ func (r GetOverviewResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r GetOverviewResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type DeleteProbeScheduleResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *ProblemAnswer
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r DeleteProbeScheduleResponse) GetApplicationproblemJSONDefault() *ProblemAnswer {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r DeleteProbeScheduleResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r DeleteProbeScheduleResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DeleteProbeScheduleResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r DeleteProbeScheduleResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// GetProbeScheduleResponse200Headers the declared response headers of an HTTP 200 response for GetProbeSchedule
+type GetProbeScheduleResponse200Headers struct {
+	ETag *string
+}
+
+type GetProbeScheduleResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ProbeScheduleAnswer
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *ProblemAnswer
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *GetProbeScheduleResponse200Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetProbeScheduleResponse) GetJSON200() *ProbeScheduleAnswer {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetProbeScheduleResponse) GetApplicationproblemJSONDefault() *ProblemAnswer {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetProbeScheduleResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetProbeScheduleResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetProbeScheduleResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetProbeScheduleResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// PutProbeScheduleResponse200Headers the declared response headers of an HTTP 200 response for PutProbeSchedule
+type PutProbeScheduleResponse200Headers struct {
+	ETag *string
+}
+
+type PutProbeScheduleResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ProbeScheduleAnswer
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *ProblemAnswer
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *PutProbeScheduleResponse200Headers
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r PutProbeScheduleResponse) GetJSON200() *ProbeScheduleAnswer {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r PutProbeScheduleResponse) GetApplicationproblemJSONDefault() *ProblemAnswer {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r PutProbeScheduleResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r PutProbeScheduleResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PutProbeScheduleResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r PutProbeScheduleResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type GetProbeStateResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ProbingState
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *ProblemAnswer
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetProbeStateResponse) GetJSON200() *ProbingState {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetProbeStateResponse) GetApplicationproblemJSONDefault() *ProblemAnswer {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetProbeStateResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetProbeStateResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetProbeStateResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetProbeStateResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ListProbeResultsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ProbeResultList
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *ProblemAnswer
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListProbeResultsResponse) GetJSON200() *ProbeResultList {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListProbeResultsResponse) GetApplicationproblemJSONDefault() *ProblemAnswer {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListProbeResultsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListProbeResultsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListProbeResultsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListProbeResultsResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -9313,6 +10634,22 @@ func (c *ClientWithResponses) GetProbeWithResponse(ctx context.Context, host Pat
 	return ParseGetProbeResponse(rsp)
 }
 
+// ListProposalsWithResponse Limits for a host's interfaces, from what paths to and from it gave last
+//
+// Nothing is changed: `interface` is what an interface would be, to be put with `etag` as its
+// If-Match, or with `dry_run` first.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/hosts/{host}/proposals (the `ListProposals` operationId).
+func (c *ClientWithResponses) ListProposalsWithResponse(ctx context.Context, host PathHost, params *ListProposalsParams, reqEditors ...RequestEditorFn) (*ListProposalsResponse, error) {
+	rsp, err := c.ListProposals(ctx, host, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListProposalsResponse(rsp)
+}
+
 // GetRatesWithResponse What each group that one may see has carried in the last second
 //
 // Returns a wrapper object for the known response body format(s).
@@ -9388,6 +10725,93 @@ func (c *ClientWithResponses) GetOverviewWithResponse(ctx context.Context, param
 		return nil, err
 	}
 	return ParseGetOverviewResponse(rsp)
+}
+
+// DeleteProbeScheduleWithResponse Have nothing measured any more; results stay
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /v1/probe-schedule (the `DeleteProbeSchedule` operationId).
+func (c *ClientWithResponses) DeleteProbeScheduleWithResponse(ctx context.Context, params *DeleteProbeScheduleParams, reqEditors ...RequestEditorFn) (*DeleteProbeScheduleResponse, error) {
+	rsp, err := c.DeleteProbeSchedule(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDeleteProbeScheduleResponse(rsp)
+}
+
+// GetProbeScheduleWithResponse Which hosts measure to each other, and when
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/probe-schedule (the `GetProbeSchedule` operationId).
+func (c *ClientWithResponses) GetProbeScheduleWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetProbeScheduleResponse, error) {
+	rsp, err := c.GetProbeSchedule(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetProbeScheduleResponse(rsp)
+}
+
+// PutProbeScheduleWithBodyWithResponse Have hosts measure to each other
+//
+// Never two measurements at once pass through one host, or through a link that hosts share. What
+// is under way when the schedule changes comes to its end.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /v1/probe-schedule (the `PutProbeSchedule` operationId).
+func (c *ClientWithResponses) PutProbeScheduleWithBodyWithResponse(ctx context.Context, params *PutProbeScheduleParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutProbeScheduleResponse, error) {
+	rsp, err := c.PutProbeScheduleWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutProbeScheduleResponse(rsp)
+}
+
+// PutProbeScheduleWithResponse Have hosts measure to each other
+//
+// Never two measurements at once pass through one host, or through a link that hosts share. What
+// is under way when the schedule changes comes to its end.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /v1/probe-schedule (the `PutProbeSchedule` operationId).
+func (c *ClientWithResponses) PutProbeScheduleWithResponse(ctx context.Context, params *PutProbeScheduleParams, body PutProbeScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*PutProbeScheduleResponse, error) {
+	rsp, err := c.PutProbeSchedule(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutProbeScheduleResponse(rsp)
+}
+
+// GetProbeStateWithResponse What is being measured by the schedule, and what that has brought through hosts today
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/probe-state (the `GetProbeState` operationId).
+func (c *ClientWithResponses) GetProbeStateWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetProbeStateResponse, error) {
+	rsp, err := c.GetProbeState(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetProbeStateResponse(rsp)
+}
+
+// ListProbeResultsWithResponse What was measured by the schedule, of each direction by itself
+//
+// In the order of the hosts, and of each direction the newest first. With `newest` it is one of each
+// direction and measure, also of those that were only tried.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/probes (the `ListProbeResults` operationId).
+func (c *ClientWithResponses) ListProbeResultsWithResponse(ctx context.Context, params *ListProbeResultsParams, reqEditors ...RequestEditorFn) (*ListProbeResultsResponse, error) {
+	rsp, err := c.ListProbeResults(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListProbeResultsResponse(rsp)
 }
 
 // DeleteSessionWithResponse Have a browser forget its token
@@ -10734,6 +12158,39 @@ func ParseGetProbeResponse(rsp *http.Response) (*GetProbeResponse, error) {
 	return response, nil
 }
 
+// ParseListProposalsResponse parses an HTTP response from a ListProposalsWithResponse call
+func ParseListProposalsResponse(rsp *http.Response) (*ListProposalsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListProposalsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ProposalList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest ProblemAnswer
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseGetRatesResponse parses an HTTP response from a GetRatesWithResponse call
 func ParseGetRatesResponse(rsp *http.Response) (*GetRatesResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -10842,6 +12299,193 @@ func ParseGetOverviewResponse(rsp *http.Response) (*GetOverviewResponse, error) 
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest Overview
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest ProblemAnswer
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseDeleteProbeScheduleResponse parses an HTTP response from a DeleteProbeScheduleWithResponse call
+func ParseDeleteProbeScheduleResponse(rsp *http.Response) (*DeleteProbeScheduleResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DeleteProbeScheduleResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest ProblemAnswer
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetProbeScheduleResponse parses an HTTP response from a GetProbeScheduleWithResponse call
+func ParseGetProbeScheduleResponse(rsp *http.Response) (*GetProbeScheduleResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetProbeScheduleResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ProbeScheduleAnswer
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest ProblemAnswer
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers GetProbeScheduleResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
+// ParsePutProbeScheduleResponse parses an HTTP response from a PutProbeScheduleWithResponse call
+func ParsePutProbeScheduleResponse(rsp *http.Response) (*PutProbeScheduleResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PutProbeScheduleResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ProbeScheduleAnswer
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest ProblemAnswer
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers PutProbeScheduleResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetProbeStateResponse parses an HTTP response from a GetProbeStateWithResponse call
+func ParseGetProbeStateResponse(rsp *http.Response) (*GetProbeStateResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetProbeStateResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ProbingState
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest ProblemAnswer
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListProbeResultsResponse parses an HTTP response from a ListProbeResultsWithResponse call
+func ParseListProbeResultsResponse(rsp *http.Response) (*ListProbeResultsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListProbeResultsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ProbeResultList
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
@@ -11298,6 +12942,9 @@ type ServerInterface interface {
 	// GetProbe What was measured
 	// (GET /v1/hosts/{host}/probes/{probe})
 	GetProbe(w http.ResponseWriter, r *http.Request, host PathHost, probe PathProbe)
+	// ListProposals Limits for a host's interfaces, from what paths to and from it gave last
+	// (GET /v1/hosts/{host}/proposals)
+	ListProposals(w http.ResponseWriter, r *http.Request, host PathHost, params ListProposalsParams)
 	// GetRates What each group that one may see has carried in the last second
 	// (GET /v1/hosts/{host}/rates)
 	GetRates(w http.ResponseWriter, r *http.Request, host PathHost, params GetRatesParams)
@@ -11310,6 +12957,21 @@ type ServerInterface interface {
 	// GetOverview How busy hosts are, and whose guarantees are at risk
 	// (GET /v1/overview)
 	GetOverview(w http.ResponseWriter, r *http.Request, params GetOverviewParams)
+	// DeleteProbeSchedule Have nothing measured any more; results stay
+	// (DELETE /v1/probe-schedule)
+	DeleteProbeSchedule(w http.ResponseWriter, r *http.Request, params DeleteProbeScheduleParams)
+	// GetProbeSchedule Which hosts measure to each other, and when
+	// (GET /v1/probe-schedule)
+	GetProbeSchedule(w http.ResponseWriter, r *http.Request)
+	// PutProbeSchedule Have hosts measure to each other
+	// (PUT /v1/probe-schedule)
+	PutProbeSchedule(w http.ResponseWriter, r *http.Request, params PutProbeScheduleParams)
+	// GetProbeState What is being measured by the schedule, and what that has brought through hosts today
+	// (GET /v1/probe-state)
+	GetProbeState(w http.ResponseWriter, r *http.Request)
+	// ListProbeResults What was measured by the schedule, of each direction by itself
+	// (GET /v1/probes)
+	ListProbeResults(w http.ResponseWriter, r *http.Request, params ListProbeResultsParams)
 	// DeleteSession Have a browser forget its token
 	// (DELETE /v1/session)
 	DeleteSession(w http.ResponseWriter, r *http.Request)
@@ -13391,6 +15053,61 @@ func (siw *ServerInterfaceWrapper) GetProbe(w http.ResponseWriter, r *http.Reque
 	handler.ServeHTTP(w, r)
 }
 
+// ListProposals operation middleware
+func (siw *ServerInterfaceWrapper) ListProposals(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "host" -------------
+	var host PathHost
+
+	err = runtime.BindStyledParameterWithOptions("simple", "host", r.PathValue("host"), &host, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "host", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListProposalsParams
+
+	// ------------- Optional query parameter "dev" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "dev", r.URL.Query(), &params.Dev, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "dev"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "dev", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "margin" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "margin", r.URL.Query(), &params.Margin, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "margin"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "margin", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListProposals(w, r, host, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // GetRates operation middleware
 func (siw *ServerInterfaceWrapper) GetRates(w http.ResponseWriter, r *http.Request) {
 
@@ -13570,6 +15287,291 @@ func (siw *ServerInterfaceWrapper) GetOverview(w http.ResponseWriter, r *http.Re
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.GetOverview(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DeleteProbeSchedule operation middleware
+func (siw *ServerInterfaceWrapper) DeleteProbeSchedule(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params DeleteProbeScheduleParams
+
+	// ------------- Optional query parameter "dry_run" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "dry_run", r.URL.Query(), &params.DryRun, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "dry_run"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "dry_run", Err: err})
+		}
+		return
+	}
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-Match", Err: err})
+			return
+		}
+
+		params.IfMatch = &IfMatch
+
+	}
+
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Idempotency-Key", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
+			return
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeleteProbeSchedule(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetProbeSchedule operation middleware
+func (siw *ServerInterfaceWrapper) GetProbeSchedule(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetProbeSchedule(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// PutProbeSchedule operation middleware
+func (siw *ServerInterfaceWrapper) PutProbeSchedule(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params PutProbeScheduleParams
+
+	// ------------- Optional query parameter "dry_run" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "dry_run", r.URL.Query(), &params.DryRun, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "dry_run"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "dry_run", Err: err})
+		}
+		return
+	}
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "If-Match", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "If-Match", Err: err})
+			return
+		}
+
+		params.IfMatch = &IfMatch
+
+	}
+
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Idempotency-Key", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
+			return
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.PutProbeSchedule(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetProbeState operation middleware
+func (siw *ServerInterfaceWrapper) GetProbeState(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetProbeState(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListProbeResults operation middleware
+func (siw *ServerInterfaceWrapper) ListProbeResults(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListProbeResultsParams
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", r.URL.Query(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "from"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "from", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "to", r.URL.Query(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "to"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "to", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "measure" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "measure", r.URL.Query(), &params.Measure, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "measure"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "measure", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "since" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "since", r.URL.Query(), &params.Since, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "since"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "since", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "newest" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "newest", r.URL.Query(), &params.Newest, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "newest"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "newest", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "after" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "after", r.URL.Query(), &params.After, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "after"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "after", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListProbeResults(w, r, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -14262,6 +16264,12 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/usage", wrapper.GetUsage)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/events", wrapper.WatchEvents)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/audit", wrapper.ListAudit)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/v1/probe-schedule", wrapper.DeleteProbeSchedule)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/probe-schedule", wrapper.GetProbeSchedule)
+	m.HandleFunc(http.MethodPut+" "+options.BaseURL+"/v1/probe-schedule", wrapper.PutProbeSchedule)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/probe-state", wrapper.GetProbeState)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/probes", wrapper.ListProbeResults)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/hosts/{host}/proposals", wrapper.ListProposals)
 
 	return m
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 
 	"headgate/store"
+	"headgate/unit"
 )
 
 //go:embed openapi.yaml
@@ -47,6 +48,8 @@ type Server struct {
 	Writable func() bool
 	// Whole answers what is asked of all controllers together; nil is that this is all there is.
 	Whole http.Handler
+	// Burst, if set, is what a limit lets through at once where it is in force.
+	Burst func(limit unit.Rate) unit.Bytes
 	// Done, if set, is told of each request that is of an operation.
 	Done func(operation string, status int, took time.Duration)
 

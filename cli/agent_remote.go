@@ -31,15 +31,16 @@ const agentDir = "/var/lib/headgate/agent"
 
 // remoteAgent is an agent's part that speaks to controllers.
 type remoteAgent struct {
-	app    *app
-	kernel agent.Kernel
-	files  func() (config.Set, error) // of this host; they win
-	intent *remote.Intent
-	link   *remote.Link
-	record *record.Record
-	sets   *sets.Sets
-	taken  time.Time // the second that was last recorded
-	read   chan reading
+	app       *app
+	kernel    agent.Kernel
+	files     func() (config.Set, error) // of this host; they win
+	intent    *remote.Intent
+	link      *remote.Link
+	record    *record.Record
+	sets      *sets.Sets
+	measuring *measuring
+	taken     time.Time // the second that was last recorded
+	read      chan reading
 
 	mu          sync.Mutex
 	own         config.Set    // what the files said when they were read last
@@ -67,9 +68,10 @@ func (a *app) openRemote(dir string, kernel agent.Kernel, files func() (config.S
 	if err != nil {
 		return nil, err
 	}
-	r := &remoteAgent{app: a, kernel: kernel, files: files, intent: intent, record: rec, sets: sets.New(), told: map[string]string{}, read: make(chan reading, 1)}
+	r := &remoteAgent{app: a, kernel: kernel, files: files, intent: intent, record: rec, sets: sets.New(), measuring: newMeasuring(), told: map[string]string{}, read: make(chan reading, 1)}
 	r.link = remote.NewLink(dir, version, intent)
 	r.link.Facts, r.link.Report, r.link.Usage, r.link.Probe = r.facts, r.report, r.usage, r.probe
+	r.link.Serve = r.serveProbe
 	r.link.Sets, r.sets.Told = r.setsDoing, r.link.SetTroubles
 	return r, nil
 }
@@ -298,17 +300,6 @@ func (r *remoteAgent) usage(q *agents.UsageQuestion) *agents.UsageAnswer {
 		}
 	}
 	return out
-}
-
-// probe measures by the command that a person would use.
-func (r *remoteAgent) probe(ctx context.Context, q *agents.ProbeQuestion, said func(*agents.ProbeAnswer)) {
-	said(&agents.ProbeAnswer{Id: q.Id, State: "running"})
-	out, err := r.app.probeByCommand(ctx, q.Measure, q.Peer)
-	if err != nil {
-		said(&agents.ProbeAnswer{Id: q.Id, State: "failed", Error: err.Error()})
-		return
-	}
-	said(&agents.ProbeAnswer{Id: q.Id, State: "done", Result: out})
 }
 
 // joined tells whether a folder is of a host that has joined.

@@ -146,7 +146,7 @@ func (a *app) controller(r controllerRun) (err error) {
 		Name: r.name, Hosts: r.certified(), AgentsAt: r.agentsAt(), Others: r.othersAt(), Version: version,
 		API:    net.JoinHostPort(r.listen, portText(r.controllers.API)),
 		Agents: net.JoinHostPort(r.listen, portText(r.controllers.Agents)),
-		Room:   r.room(), Metrics: listener,
+		Room:   r.room(), Metrics: listener, Burst: tuneBurst,
 	})
 	if err != nil {
 		return err

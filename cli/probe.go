@@ -30,7 +30,7 @@ how to read one.`,
 	for _, m := range measurements {
 		c.AddCommand(measureCommand(a, m))
 	}
-	c.AddCommand(probeMeshCommand(a), probeCompareCommand(a), probeReplayCommand(a))
+	c.AddCommand(probeMeshCommand(a), probeCompareCommand(a), probeReplayCommand(a), probeScheduleCommand(a), probeResultsCommand(a), probeOnceCommand(a))
 	return c
 }
 

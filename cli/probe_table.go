@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"math"
 	"strings"
 	"time"
 
@@ -115,44 +114,10 @@ var answerRows = []struct {
 	}},
 }
 
-func rateText(e probe.Estimate) string { return estimateText(e, bitRate) }
+func rateText(e probe.Estimate) string { return e.Text(probe.BitRate) }
 
-// bitRate is a rate with four digits: an interval of 0.1 % shows.
-func bitRate(bps float64) string {
-	scale, name := 1e3, "kbit"
-	switch {
-	case bps >= 0.99995e9:
-		scale, name = 1e9, "Gbit"
-	case bps >= 0.99995e6:
-		scale, name = 1e6, "Mbit"
-	}
-	v := bps / scale
-	return fmt.Sprintf("%.*f%s", max(0, 3-int(math.Log10(max(v, 1)))), v, name)
-}
-
-// estimateText is a value with its interval, a bound, or why there is none.
-func estimateText(e probe.Estimate, text func(float64) string) string {
-	switch {
-	case !e.Known():
-		return "cannot tell: " + e.Cannot
-	case e.AtLeast:
-		return "at least " + text(e.Value)
-	case e.Low == 0 && e.High == 0:
-		return text(e.Value)
-	}
-	return fmt.Sprintf("%s (%s to %s)", text(e.Value), text(e.Low), text(e.High))
-}
-
-// sizeText is a number of bytes with three digits or so.
-func sizeText(b float64) string {
-	switch {
-	case b >= 1e6:
-		return fmt.Sprintf("%.2f MB", b/1e6)
-	case b >= 1e4:
-		return fmt.Sprintf("%.1f kB", b/1e3)
-	}
-	return fmt.Sprintf("%.0f B", b)
-}
+// How numbers are told, as in all of probe.
+var bitRate, sizeText, estimateText = probe.BitRate, probe.SizeText, probe.Estimate.Text
 
 // limiterText is the kind of limiter with what is its own.
 func limiterText(r *limiter.Result) string {

@@ -16,6 +16,7 @@ import (
 	"headgate/probe"
 	"headgate/probe/path"
 	"headgate/probe/session"
+	"headgate/probe/tune"
 	"headgate/shaper"
 	"headgate/unit"
 )
@@ -44,10 +45,15 @@ a train that would empty one of 5 MB. --bytes bounds all that. While DEV has a l
 the path's, that is all that can be measured: it says so.
 
 What comes in is limited after it has come: TCP and other senders that yield keep to
-it, one that does not is still the provider's to limit.`,
+it, one that does not is still the provider's to limit.
+
+With --server nothing is measured: it proposes limits for a device of a host of a service,
+from the newest token rates that "headgate probe schedule" had measured. What it prints
+is for "headgate apply --server".`,
 		Example: `  headgate tune eth0 --peer server.example.org > eth0.yaml
   headgate tune eth0 --peer server.example.org -f /etc/headgate/eth0.yaml
-  headgate tune eth0 --peer server.example.org -f /etc/headgate/eth0.yaml --apply && headgate confirm`,
+  headgate tune eth0 --peer server.example.org -f /etc/headgate/eth0.yaml --apply && headgate confirm
+  headgate tune eth0 --server default --host web1 > web1.yaml`,
 		Args: cobra.ExactArgs(1),
 		ValidArgsFunction: func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
@@ -57,7 +63,7 @@ it, one that does not is still the provider's to limit.`,
 		},
 	}
 	var f tuneFlags
-	f.margin, f.bytes = shareFlag(tuneMargin), bytesFlag(tuneBudget)
+	f.margin, f.bytes = shareFlag(tune.Margin), bytesFlag(tuneBudget)
 	c.Flags().StringVar(&f.peer, "peer", "", "host to measure to, on which \"headgate probe serve\" runs")
 	c.Flags().StringArrayVarP(&f.files, "file", "f", nil, "configuration that has DEV's groups: a file, a directory, or - (may be repeated)")
 	c.Flags().Var(&f.margin, "margin", "how far under the measured rate")
@@ -69,15 +75,26 @@ it, one that does not is still the provider's to limit.`,
 	c.Flags().DurationVar(&f.within, "confirm-within", time.Minute, "with --apply: roll back unless \"headgate confirm\" is run within this time")
 	f.auth.add(c)
 	f.output = outputFlag(c)
-	required(c, "peer")
+	at := thereFlags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
+		margin := unit.Share(f.margin)
+		if margin >= unit.Whole/2 {
+			return usageError{fmt.Errorf("a margin of %v gives most of the path away: write for example 1%%", margin), c.CommandPath()}
+		}
+		if at.asked() {
+			if err := at.nothing(c, localTuneFlags...); err != nil {
+				return err
+			}
+			return a.tuneThere(c.Context(), at, args[0], margin, *f.output)
+		}
+		if f.peer == "" {
+			return usageError{errors.New("--peer is missing: " + c.Flag("peer").Usage), c.CommandPath()}
+		}
 		peer, err := probe.ParseAddress(f.peer)
 		switch {
 		case err != nil:
 		case f.bytes == 0 || f.time <= 0:
 			err = errors.New("a measurement needs bytes and time: write more than 0")
-		case unit.Share(f.margin) >= unit.Whole/2:
-			err = fmt.Errorf("a margin of %v gives most of the path away: write for example 1%%", unit.Share(f.margin))
 		case f.within < minConfirm || f.within > maxConfirm:
 			err = fmt.Errorf("--confirm-within %v is not possible: write %v to %v", f.within, minConfirm, maxConfirm)
 		}
@@ -113,9 +130,9 @@ type tuneFlags struct {
 
 // tuneReport is what tune prints.
 type tuneReport struct {
-	Dev       string                       `json:"dev"`
-	Measured  path.Report                  `json:"measured"`
-	Proposals map[probe.Direction]proposal `json:"proposals"`
+	Dev       string                            `json:"dev"`
+	Measured  path.Report                       `json:"measured"`
+	Proposals map[probe.Direction]tune.Proposal `json:"proposals"`
 	// Document is the configuration with the limits, Steps what they change.
 	Document string `json:"document,omitempty"`
 	Steps    []step `json:"steps,omitempty"`
@@ -132,7 +149,7 @@ func (a *app) tune(t *tuned, o session.Options, f tuneFlags) error {
 	progress := a.progress(*f.output)
 	defer progress.clear()
 	o.Waiting = func(n int) { progress.say("waiting: %d measure before us", n) }
-	r := &tuneReport{Dev: t.dev, Proposals: map[probe.Direction]proposal{}}
+	r := &tuneReport{Dev: t.dev, Proposals: map[probe.Direction]tune.Proposal{}}
 	measured, notes, err := a.tuneMeasure(ctx, t, o, f, progress)
 	if err != nil {
 		return err

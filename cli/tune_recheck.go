@@ -8,6 +8,7 @@ import (
 
 	"headgate/probe"
 	"headgate/probe/session"
+	"headgate/probe/tune"
 	"headgate/shaper"
 	"headgate/unit"
 )
@@ -43,7 +44,7 @@ const (
 
 // recheck offers a train in each direction that has a new limit, and another if
 // something was wrong.
-func (a *app) recheck(ctx context.Context, o session.Options, dev string, proposals map[probe.Direction]proposal) (map[probe.Direction]recheck, error) {
+func (a *app) recheck(ctx context.Context, o session.Options, dev string, proposals map[probe.Direction]tune.Proposal) (map[probe.Direction]recheck, error) {
 	client, err := session.Dial(ctx, o)
 	if err != nil {
 		return nil, err

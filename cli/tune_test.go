@@ -7,6 +7,7 @@ import (
 	"headgate/probe"
 	"headgate/probe/path"
 	"headgate/probe/tokenrate"
+	"headgate/probe/tune"
 	"headgate/unit"
 )
 
@@ -39,7 +40,7 @@ func TestPropose(t *testing.T) {
 		"our own, no limit":   {joint, 960 * unit.Mbit, 0, `"headgate clear --dev eth0"`},
 		"below our own":       {rate(probe.Estimate{Value: 1e8, Low: 1e8, High: 1e8}), 495 * unit.Mbit, 99 * unit.Mbit, ""},
 	} {
-		p := propose(c.a, "eth0", c.own, tuneMargin, tuneBudget)
+		p := propose(c.a, "eth0", c.own, tune.Margin, tuneBudget)
 		said := p.Cannot + strings.Join(p.Notes, " ")
 		if p.Limit != c.limit || (p.Cannot == "") != (c.limit > 0) || !strings.Contains(said, c.cannot) || c.cannot == "" && said != "" {
 			t.Errorf("%s: %+v, want %v with %q", name, p, c.limit, c.cannot)

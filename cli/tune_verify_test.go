@@ -11,6 +11,7 @@ import (
 	"headgate/probe"
 	"headgate/probe/path"
 	"headgate/probe/sim"
+	"headgate/probe/tune"
 	"headgate/unit"
 )
 
@@ -45,7 +46,7 @@ func TestVerify(t *testing.T) {
 		}
 		a := m.Estimate(samples)
 		before := a.TokenRate.Rate
-		v := verifier{margin: tuneMargin, budget: c.budget, dev: "eth0", notes: map[probe.Direction]string{}}
+		v := verifier{margin: tune.Margin, budget: c.budget, dev: "eth0", notes: map[probe.Direction]string{}}
 		v.send = func(_ context.Context, _ probe.Direction, t probe.Train) (probe.Sample, error) { return n.Send(t), nil }
 		if err := v.verify(t.Context(), c.until, probe.Out, samples, &a); err != nil {
 			t.Fatal(err)

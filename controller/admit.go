@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -25,6 +26,19 @@ func caller(ctx context.Context) (host, serial string, err error) {
 	}
 	c := t.State.VerifiedChains[0][0]
 	return c.Subject.CommonName, c.SerialNumber.Text(16), nil
+}
+
+// from is the address that a peer has.
+func from(ctx context.Context) string {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return ""
+	}
+	at, err := netip.ParseAddrPort(p.Addr.String())
+	if err != nil {
+		return ""
+	}
+	return at.Addr().Unmap().String()
 }
 
 // admitted tells whether a host's agent may be spoken to.

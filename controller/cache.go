@@ -18,11 +18,13 @@ import (
 type cache struct {
 	store   *store.Store
 	changed func(host string) // after each change that is a host's
+	probed  func()            // after each change of what is known of measurements
 
 	mu       sync.Mutex
 	revision int64
 	epoch    uint64 // that the revisions are of
 	hosts    map[string]*hostIntent
+	probing  probing
 	// asOf is the last time of which it is known that all that was written until then is in it.
 	asOf time.Time
 }
@@ -66,13 +68,13 @@ func (c *cache) follow(ctx context.Context) {
 	}
 }
 
-// kinds are what agents are sent.
-var kinds = []string{store.Hosts, store.Interfaces, store.Collectives}
+// kinds are what is followed: what agents are sent, and what they are to measure.
+var kinds = []string{store.Hosts, store.Interfaces, store.Collectives, store.Probing}
 
 // load reads everything, at one revision.
 func (c *cache) load(ctx context.Context) error {
 	began := time.Now()
-	fresh := &cache{hosts: map[string]*hostIntent{}}
+	fresh := &cache{hosts: map[string]*hostIntent{}, probing: newProbing()}
 	var at int64
 	for _, kind := range kinds {
 		docs, revision, err := c.store.All(ctx, store.Prefix(kind), at)
@@ -97,8 +99,9 @@ func (c *cache) load(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	old := c.hosts
-	c.hosts, c.epoch, c.revision, c.asOf = fresh.hosts, fresh.epoch, at, began
+	c.hosts, c.probing, c.epoch, c.revision, c.asOf = fresh.hosts, fresh.probing, fresh.epoch, at, began
 	c.mu.Unlock()
+	c.probed()
 	for host := range fresh.hosts {
 		c.changed(host)
 	}
@@ -115,18 +118,23 @@ func (c *cache) watch(ctx context.Context) error {
 	from := c.revision
 	c.mu.Unlock()
 	return c.store.Follow(ctx, from, func(revision int64, events []store.Event) error {
-		touched := map[string]bool{}
+		touched, probed := map[string]bool{}, false
 		c.mu.Lock()
 		for _, e := range events {
 			if err := c.put(e.Doc); err != nil {
 				slog.Error("a document is left out", "error", err)
 			}
-			if kind, name := store.Name(e.Key); kind == store.Hosts || kind == store.Interfaces || kind == store.Collectives {
+			kind, name := store.Name(e.Key)
+			probed = probed || kind == store.Probing
+			if kind == store.Hosts || kind == store.Interfaces || kind == store.Collectives {
 				touched[name[0]] = true
 			}
 		}
 		c.revision = revision
 		c.mu.Unlock()
+		if probed {
+			c.probed()
+		}
 		for host := range touched {
 			c.changed(host)
 		}
@@ -152,6 +160,8 @@ func (c *cache) put(d store.Doc) error {
 		}
 		h.host = &store.Host{}
 		return d.Into(h.host)
+	case kind == store.Probing:
+		return c.probing.put(name, d)
 	case kind == store.Interfaces && len(name) == 2:
 		return set(c.of(name[0]).interfaces, name[1], d, func() (out document, err error) {
 			var i store.Interface

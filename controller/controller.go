@@ -21,6 +21,7 @@ import (
 	"headgate/internal/pki"
 	"headgate/metrics"
 	"headgate/store"
+	"headgate/unit"
 )
 
 // Ours.
@@ -54,6 +55,8 @@ type Config struct {
 	Version string
 	// Room tells how much of the disk is free that the store is on, in bytes; nil is no matter.
 	Room func() (uint64, error)
+	// Burst is what a limit lets through at once, where it is put in force; nil is not known.
+	Burst func(limit unit.Rate) unit.Bytes
 	// Metrics, if set, is where metrics for Prometheus are served.
 	Metrics net.Listener
 }
@@ -69,6 +72,8 @@ type Controller struct {
 	authority *pki.Authority
 	cache     *cache
 	hub       *hub
+	prober    *prober
+	plan      chan struct{} // there may be something to measure
 	api       net.Listener
 	agents    net.Listener
 	cert      *certificate
@@ -101,9 +106,18 @@ func New(ctx context.Context, s *store.Store, c Config) (_ *Controller, err erro
 	if len(c.AgentsAt) == 0 {
 		out.config.AgentsAt = []string{out.agents.Addr().String()}
 	}
-	out.cache = &cache{store: s, hosts: map[string]*hostIntent{}}
+	out.cache = &cache{store: s, hosts: map[string]*hostIntent{}, probing: newProbing()}
 	out.hub = &hub{store: s, cache: out.cache, agentsAt: out.config.AgentsAt, sign: signer(out.authority), links: map[string]*link{}}
 	out.cache.changed = out.hub.changed
+	out.prober, out.plan = newProber(out.hub, out.authority), make(chan struct{}, 1)
+	out.cache.probed = func() {
+		for _, kick := range []chan struct{}{out.prober.kick, out.plan} {
+			select {
+			case kick <- struct{}{}:
+			default: // it is about to look
+			}
+		}
+	}
 	return out, nil
 }
 
@@ -135,6 +149,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	defer cancel(nil)
 	go c.cache.follow(ctx)
 	go c.room(ctx)
+	go c.prober.run(ctx)
 	go c.store.Lead(ctx, c.config.Name, func(ctx context.Context, t store.Term) error { return c.lead(ctx, t) })
 
 	requests := metrics.NewRequests()
@@ -143,7 +158,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 	service := &api.Server{
 		Done:  requests.Done,
-		Store: c.store, Agents: view{c.hub}, Version: c.config.Version, Writable: c.writable,
+		Store: c.store, Agents: view{c.hub}, Version: c.config.Version, Writable: c.writable, Burst: c.config.Burst,
 		Sign: func(host string, request []byte) (api.Certificate, string, error) {
 			cert, authority, serial, err := c.hub.sign(host, request)
 			return api.Certificate{Certificate: string(cert), Authority: string(authority), Agents: c.config.AgentsAt}, serial, err

@@ -35,6 +35,8 @@ type hub struct {
 // link is the stream of one agent.
 type link struct {
 	host string
+	at   string        // the address that the agent comes from
+	gone chan struct{} // is closed when the stream has ended
 	kick chan struct{} // there may be something to send
 	end  context.CancelCauseFunc
 	// out is what is sent beside what is desired.
@@ -47,6 +49,7 @@ type link struct {
 	tables   map[string]*table
 	answers  map[uint64]chan *agents.FromAgent
 	probes   probes
+	heard    map[string]chan *agents.FromAgent // by what it is about
 	asked    uint64
 	// watched is when somebody last looked at the rates, closely whether the agent knows.
 	watched time.Time
@@ -72,9 +75,10 @@ func (h *hub) Connect(stream agents.Agents_ConnectServer) error {
 	}
 	ctx, end := context.WithCancelCause(stream.Context())
 	defer end(nil)
-	l := &link{host: host, kick: make(chan struct{}, 1), end: end, out: make(chan *agents.ToAgent, 16), hello: hello,
-		tables: map[string]*table{}, answers: map[uint64]chan *agents.FromAgent{}}
+	l := &link{host: host, at: from(stream.Context()), gone: make(chan struct{}), kick: make(chan struct{}, 1), end: end, out: make(chan *agents.ToAgent, 16), hello: hello,
+		tables: map[string]*table{}, answers: map[uint64]chan *agents.FromAgent{}, heard: map[string]chan *agents.FromAgent{}}
 	h.join(l)
+	defer close(l.gone)
 	defer h.leave(l)
 	go func() { end(h.receive(stream, l)) }()
 	return h.send(ctx, stream, l, serial)
@@ -209,6 +213,9 @@ func (h *hub) receive(stream agents.Agents_ConnectServer, l *link) error {
 			l.answered(said.Sets.Id, m)
 		case *agents.FromAgent_Probe:
 			l.probes.put(said.Probe)
+			l.hear(measured(said.Probe.Id), m)
+		case *agents.FromAgent_Serving:
+			l.hear(serving(said.Serving.Id), m)
 		default:
 			slog.Debug("an agent says what this version does not know", "host", l.host, "message", fmt.Sprintf("%T", said))
 		}

@@ -26,6 +26,7 @@ func (c *Controller) lead(ctx context.Context, t store.Term) error {
 	slog.Info("this controller is the leader", "name", c.config.Name)
 	c.term.Store(&t)
 	defer c.term.Store(nil)
+	go c.measure(ctx, t)
 	for {
 		now := time.Now()
 		for _, err := range []error{
@@ -55,6 +56,7 @@ func (c *Controller) lead(ctx context.Context, t store.Term) error {
 				}
 				return true
 			}),
+			c.sweepProbes(ctx, t, now),
 			t.Compact(ctx, now.Add(-revisionsKept)),
 		} {
 			if err != nil {
@@ -84,20 +86,25 @@ func sweep(ctx context.Context, t store.Term, kind string, over func(store.Doc) 
 				keys = append(keys, d.Key)
 			}
 		}
-		for len(keys) > 0 {
-			n := min(len(keys), mostSwept)
-			if _, err := t.Do(ctx, below+"sweep", func(tx *store.Tx) error {
-				for _, k := range keys[:n] {
-					tx.Delete(k)
-				}
-				return nil
-			}); err != nil {
-				return err
-			}
-			keys = keys[n:]
-		}
-		if !more {
-			return nil
+		if err := remove(ctx, t, below, keys); err != nil || !more {
+			return err
 		}
 	}
+}
+
+// remove takes documents away, some at a time.
+func remove(ctx context.Context, t store.Term, below string, keys []string) error {
+	for len(keys) > 0 {
+		n := min(len(keys), mostSwept)
+		if _, err := t.Do(ctx, below+"sweep", func(tx *store.Tx) error {
+			for _, k := range keys[:n] {
+				tx.Delete(k)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		keys = keys[n:]
+	}
+	return nil
 }

@@ -32,7 +32,7 @@ func TestRoles(t *testing.T) {
 	// What each may, by the specification's tags and methods: this is the table that the product
 	// is held against.
 	change := map[string]bool{"POST": true, "PUT": true, "PATCH": true, "DELETE": true}
-	operatorsOnly := []string{"Tenant", "Host", "Interface", "rollBack", "Collective", "Policy", "startProbe"}
+	operatorsOnly := []string{"Tenant", "Host", "Interface", "rollBack", "Collective", "Policy", "startProbe", "ProbeSchedule"}
 	may := func(role, method, id string) bool {
 		operators := false
 		for _, o := range operatorsOnly {
@@ -51,7 +51,8 @@ func TestRoles(t *testing.T) {
 			return !change[method]
 		case role == "tenant" || role == "foreign":
 			switch id {
-			case "listTenants", "getHost", "listHistory", "listCollectives", "listCollectiveStates", "getCollective", "getPolicy", "getProbe", "getOverview":
+			case "listTenants", "getHost", "listHistory", "listCollectives", "listCollectiveStates", "getCollective", "getPolicy", "getProbe", "getOverview",
+				"getProbeSchedule", "getProbeState", "listProbeResults", "listProposals":
 				return false
 			case "getTenant", "getInterface":
 				return true

@@ -19,6 +19,9 @@ const (
 	Audit       = "audit"
 	Answers     = "answers" // to idempotency keys
 	Service     = "service" // of the service itself: its authority, its epoch
+	Probing     = "probing" // the schedule of measurements, and what is known of it
+	Probes      = "probes"  // what was measured by it
+	Newest      = "newest"  // the newest of that, of each pair and measure
 )
 
 // Key is of the document of a kind and a name, which may have parts: a host's and a device's.

@@ -158,6 +158,27 @@ func (s *Store) Backwards(ctx context.Context, below, before string, fn func(Doc
 	}
 }
 
+// mostNames are asked for at once.
+const mostNames = 10_000
+
+// Keys are those of the documents below a prefix, in order.
+func (s *Store) Keys(ctx context.Context, below string) (keys []string, err error) {
+	for from := below; ; {
+		got, err := s.client.Get(ctx, from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(below)), clientv3.WithKeysOnly(), clientv3.WithLimit(mostNames),
+			clientv3.WithSort(clientv3.SortByKey, clientv3.SortAscend))
+		if err != nil {
+			return nil, readError(err)
+		}
+		for _, kv := range got.Kvs {
+			keys = append(keys, string(kv.Key))
+		}
+		if !got.More {
+			return keys, nil
+		}
+		from = keys[len(keys)-1] + "\x00"
+	}
+}
+
 // firstPage and mostPage are how many documents All asks for at once: at first, and of small ones.
 // pageBytes is about what it wants of the others.
 const firstPage, mostPage, pageBytes = 16, 1000, 8 << 20

@@ -61,6 +61,8 @@ type Link struct {
 	// Sets, if set, answers what the sets of connections are doing.
 	Sets  func(q *agents.SetsQuestion) *agents.SetsAnswer
 	Probe func(ctx context.Context, q *agents.ProbeQuestion, said func(*agents.ProbeAnswer))
+	// Serve, if set, lets another host measure to this one, until ctx ends at the latest.
+	Serve func(ctx context.Context, q *agents.ProbeServe) *agents.ProbeServing
 
 	reading     sync.Mutex // of the record: one question at a time
 	mu          sync.Mutex
@@ -146,7 +148,7 @@ func (l *Link) once(ctx context.Context, id Identity, at string) error {
 	if err != nil {
 		return err
 	}
-	hello := &agents.Hello{Version: l.Version, Fence: l.Intent.Fence(), Interfaces: l.Intent.Revisions(), Sets: l.Sets != nil}
+	hello := &agents.Hello{Version: l.Version, Fence: l.Intent.Fence(), Interfaces: l.Intent.Revisions(), Sets: l.Sets != nil, Probes: l.Serve != nil}
 	if err := stream.Send(&agents.FromAgent{Message: &agents.FromAgent_Hello{Hello: hello}}); err != nil {
 		return err
 	}
@@ -256,6 +258,14 @@ func (s *session) receive(ctx context.Context, end context.CancelCauseFunc) erro
 			if s.Sets != nil {
 				go func() {
 					s.answer(ctx, &agents.FromAgent{Message: &agents.FromAgent_Sets{Sets: s.Sets(m.Sets)}})
+				}()
+			}
+		case *agents.ToAgent_Serve:
+			if s.Serve != nil {
+				go func() {
+					if a := s.Serve(ctx, m.Serve); a != nil {
+						s.answer(ctx, &agents.FromAgent{Message: &agents.FromAgent_Serving{Serving: a}})
+					}
 				}()
 			}
 		case *agents.ToAgent_Probe:

@@ -142,6 +142,7 @@ type FromAgent struct {
 	//	*FromAgent_Usage
 	//	*FromAgent_Probe
 	//	*FromAgent_Sets
+	//	*FromAgent_Serving
 	Message       isFromAgent_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -247,6 +248,15 @@ func (x *FromAgent) GetSets() *SetsAnswer {
 	return nil
 }
 
+func (x *FromAgent) GetServing() *ProbeServing {
+	if x != nil {
+		if x, ok := x.Message.(*FromAgent_Serving); ok {
+			return x.Serving
+		}
+	}
+	return nil
+}
+
 type isFromAgent_Message interface {
 	isFromAgent_Message()
 }
@@ -279,6 +289,10 @@ type FromAgent_Sets struct {
 	Sets *SetsAnswer `protobuf:"bytes,7,opt,name=sets,proto3,oneof"`
 }
 
+type FromAgent_Serving struct {
+	Serving *ProbeServing `protobuf:"bytes,8,opt,name=serving,proto3,oneof"`
+}
+
 func (*FromAgent_Hello) isFromAgent_Message() {}
 
 func (*FromAgent_Facts) isFromAgent_Message() {}
@@ -293,6 +307,8 @@ func (*FromAgent_Probe) isFromAgent_Message() {}
 
 func (*FromAgent_Sets) isFromAgent_Message() {}
 
+func (*FromAgent_Serving) isFromAgent_Message() {}
+
 type ToAgent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Message:
@@ -302,6 +318,7 @@ type ToAgent struct {
 	//	*ToAgent_Usage
 	//	*ToAgent_Probe
 	//	*ToAgent_Sets
+	//	*ToAgent_Serve
 	Message       isToAgent_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -389,6 +406,15 @@ func (x *ToAgent) GetSets() *SetsQuestion {
 	return nil
 }
 
+func (x *ToAgent) GetServe() *ProbeServe {
+	if x != nil {
+		if x, ok := x.Message.(*ToAgent_Serve); ok {
+			return x.Serve
+		}
+	}
+	return nil
+}
+
 type isToAgent_Message interface {
 	isToAgent_Message()
 }
@@ -413,6 +439,10 @@ type ToAgent_Sets struct {
 	Sets *SetsQuestion `protobuf:"bytes,5,opt,name=sets,proto3,oneof"`
 }
 
+type ToAgent_Serve struct {
+	Serve *ProbeServe `protobuf:"bytes,6,opt,name=serve,proto3,oneof"`
+}
+
 func (*ToAgent_Desired) isToAgent_Message() {}
 
 func (*ToAgent_Watch) isToAgent_Message() {}
@@ -423,6 +453,8 @@ func (*ToAgent_Probe) isToAgent_Message() {}
 
 func (*ToAgent_Sets) isToAgent_Message() {}
 
+func (*ToAgent_Serve) isToAgent_Message() {}
+
 // Hello is the first of a stream.
 type Hello struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -430,7 +462,8 @@ type Hello struct {
 	Fence   *Fence                 `protobuf:"bytes,2,opt,name=fence,proto3" json:"fence,omitempty"`
 	// Documents that it has, by device, with their revisions: these need not be sent.
 	Interfaces    map[string]int64 `protobuf:"bytes,3,rep,name=interfaces,proto3" json:"interfaces,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	Sets          bool             `protobuf:"varint,4,opt,name=sets,proto3" json:"sets,omitempty"` // it runs sets of connections, and answers questions about them
+	Sets          bool             `protobuf:"varint,4,opt,name=sets,proto3" json:"sets,omitempty"`     // it runs sets of connections, and answers questions about them
+	Probes        bool             `protobuf:"varint,5,opt,name=probes,proto3" json:"probes,omitempty"` // it measures, and lets others measure, for a schedule
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -489,6 +522,13 @@ func (x *Hello) GetInterfaces() map[string]int64 {
 func (x *Hello) GetSets() bool {
 	if x != nil {
 		return x.Sets
+	}
+	return false
+}
+
+func (x *Hello) GetProbes() bool {
+	if x != nil {
+		return x.Probes
 	}
 	return false
 }
@@ -1533,11 +1573,16 @@ func (x *SetsAnswer) GetCut() bool {
 	return false
 }
 
+// ProbeQuestion has an agent measure: with a key for the schedule, within bounds, else as a command
+// would on its host.
 type ProbeQuestion struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Measure       string                 `protobuf:"bytes,2,opt,name=measure,proto3" json:"measure,omitempty"`
 	Peer          string                 `protobuf:"bytes,3,opt,name=peer,proto3" json:"peer,omitempty"`
+	Key           []byte                 `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`
+	Bytes         uint64                 `protobuf:"varint,5,opt,name=bytes,proto3" json:"bytes,omitempty"`                 // of each direction
+	TimeNs        int64                  `protobuf:"varint,6,opt,name=time_ns,json=timeNs,proto3" json:"time_ns,omitempty"` // of each direction
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1593,12 +1638,35 @@ func (x *ProbeQuestion) GetPeer() string {
 	return ""
 }
 
+func (x *ProbeQuestion) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *ProbeQuestion) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *ProbeQuestion) GetTimeNs() int64 {
+	if x != nil {
+		return x.TimeNs
+	}
+	return 0
+}
+
 type ProbeAnswer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	State         string                 `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
 	Error         string                 `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
 	Result        []byte                 `protobuf:"bytes,4,opt,name=result,proto3" json:"result,omitempty"` // JSON
+	End           *ProbeEnd              `protobuf:"bytes,5,opt,name=end,proto3" json:"end,omitempty"`
+	SentBytes     uint64                 `protobuf:"varint,6,opt,name=sent_bytes,json=sentBytes,proto3" json:"sent_bytes,omitempty"` // in both directions, with what was said about it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1661,6 +1729,236 @@ func (x *ProbeAnswer) GetResult() []byte {
 	return nil
 }
 
+func (x *ProbeAnswer) GetEnd() *ProbeEnd {
+	if x != nil {
+		return x.End
+	}
+	return nil
+}
+
+func (x *ProbeAnswer) GetSentBytes() uint64 {
+	if x != nil {
+		return x.SentBytes
+	}
+	return 0
+}
+
+// ProbeServe has an agent let one client measure that knows a key, once; without a key it is to end
+// that.
+type ProbeServe struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Key           []byte                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	Address       string                 `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`              // where the client finds this host, and perhaps a port
+	Client        string                 `protobuf:"bytes,4,opt,name=client,proto3" json:"client,omitempty"`                // where it comes from
+	Bytes         uint64                 `protobuf:"varint,5,opt,name=bytes,proto3" json:"bytes,omitempty"`                 // to send it no more
+	TimeNs        int64                  `protobuf:"varint,6,opt,name=time_ns,json=timeNs,proto3" json:"time_ns,omitempty"` // of each direction
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProbeServe) Reset() {
+	*x = ProbeServe{}
+	mi := &file_agents_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProbeServe) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProbeServe) ProtoMessage() {}
+
+func (x *ProbeServe) ProtoReflect() protoreflect.Message {
+	mi := &file_agents_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProbeServe.ProtoReflect.Descriptor instead.
+func (*ProbeServe) Descriptor() ([]byte, []int) {
+	return file_agents_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ProbeServe) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ProbeServe) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *ProbeServe) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *ProbeServe) GetClient() string {
+	if x != nil {
+		return x.Client
+	}
+	return ""
+}
+
+func (x *ProbeServe) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *ProbeServe) GetTimeNs() int64 {
+	if x != nil {
+		return x.TimeNs
+	}
+	return 0
+}
+
+// ProbeServing says where it listens, or why it does not.
+type ProbeServing struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Error         string                 `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
+	Port          uint32                 `protobuf:"varint,3,opt,name=port,proto3" json:"port,omitempty"`
+	End           *ProbeEnd              `protobuf:"bytes,4,opt,name=end,proto3" json:"end,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProbeServing) Reset() {
+	*x = ProbeServing{}
+	mi := &file_agents_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProbeServing) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProbeServing) ProtoMessage() {}
+
+func (x *ProbeServing) ProtoReflect() protoreflect.Message {
+	mi := &file_agents_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProbeServing.ProtoReflect.Descriptor instead.
+func (*ProbeServing) Descriptor() ([]byte, []int) {
+	return file_agents_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *ProbeServing) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ProbeServing) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *ProbeServing) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *ProbeServing) GetEnd() *ProbeEnd {
+	if x != nil {
+		return x.End
+	}
+	return nil
+}
+
+// ProbeEnd is what a host knows of its end of a path.
+type ProbeEnd struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Devices       []string               `protobuf:"bytes,1,rep,name=devices,proto3" json:"devices,omitempty"`              // what packets pass
+	OutBps        uint64                 `protobuf:"varint,2,opt,name=out_bps,json=outBps,proto3" json:"out_bps,omitempty"` // the most that it lets through there; 0 is no limit
+	InBps         uint64                 `protobuf:"varint,3,opt,name=in_bps,json=inBps,proto3" json:"in_bps,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProbeEnd) Reset() {
+	*x = ProbeEnd{}
+	mi := &file_agents_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProbeEnd) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProbeEnd) ProtoMessage() {}
+
+func (x *ProbeEnd) ProtoReflect() protoreflect.Message {
+	mi := &file_agents_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProbeEnd.ProtoReflect.Descriptor instead.
+func (*ProbeEnd) Descriptor() ([]byte, []int) {
+	return file_agents_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *ProbeEnd) GetDevices() []string {
+	if x != nil {
+		return x.Devices
+	}
+	return nil
+}
+
+func (x *ProbeEnd) GetOutBps() uint64 {
+	if x != nil {
+		return x.OutBps
+	}
+	return 0
+}
+
+func (x *ProbeEnd) GetInBps() uint64 {
+	if x != nil {
+		return x.InBps
+	}
+	return 0
+}
+
 var File_agents_proto protoreflect.FileDescriptor
 
 const file_agents_proto_rawDesc = "" +
@@ -1671,7 +1969,7 @@ const file_agents_proto_rawDesc = "" +
 	"\rRenewResponse\x12 \n" +
 	"\vcertificate\x18\x01 \x01(\fR\vcertificate\x12\x1c\n" +
 	"\tauthority\x18\x02 \x01(\fR\tauthority\x12\x16\n" +
-	"\x06agents\x18\x03 \x03(\tR\x06agents\"\xe5\x02\n" +
+	"\x06agents\x18\x03 \x03(\tR\x06agents\"\x9c\x03\n" +
 	"\tFromAgent\x12*\n" +
 	"\x05hello\x18\x01 \x01(\v2\x12.headgate.v1.HelloH\x00R\x05hello\x12*\n" +
 	"\x05facts\x18\x02 \x01(\v2\x12.headgate.v1.FactsH\x00R\x05facts\x12-\n" +
@@ -1679,22 +1977,25 @@ const file_agents_proto_rawDesc = "" +
 	"\benforced\x18\x04 \x01(\v2\x15.headgate.v1.EnforcedH\x00R\benforced\x120\n" +
 	"\x05usage\x18\x05 \x01(\v2\x18.headgate.v1.UsageAnswerH\x00R\x05usage\x120\n" +
 	"\x05probe\x18\x06 \x01(\v2\x18.headgate.v1.ProbeAnswerH\x00R\x05probe\x12-\n" +
-	"\x04sets\x18\a \x01(\v2\x17.headgate.v1.SetsAnswerH\x00R\x04setsB\t\n" +
-	"\amessage\"\x8b\x02\n" +
+	"\x04sets\x18\a \x01(\v2\x17.headgate.v1.SetsAnswerH\x00R\x04sets\x125\n" +
+	"\aserving\x18\b \x01(\v2\x19.headgate.v1.ProbeServingH\x00R\aservingB\t\n" +
+	"\amessage\"\xbc\x02\n" +
 	"\aToAgent\x120\n" +
 	"\adesired\x18\x01 \x01(\v2\x14.headgate.v1.DesiredH\x00R\adesired\x12*\n" +
 	"\x05watch\x18\x02 \x01(\v2\x12.headgate.v1.WatchH\x00R\x05watch\x122\n" +
 	"\x05usage\x18\x03 \x01(\v2\x1a.headgate.v1.UsageQuestionH\x00R\x05usage\x122\n" +
 	"\x05probe\x18\x04 \x01(\v2\x1a.headgate.v1.ProbeQuestionH\x00R\x05probe\x12/\n" +
-	"\x04sets\x18\x05 \x01(\v2\x19.headgate.v1.SetsQuestionH\x00R\x04setsB\t\n" +
-	"\amessage\"\xe2\x01\n" +
+	"\x04sets\x18\x05 \x01(\v2\x19.headgate.v1.SetsQuestionH\x00R\x04sets\x12/\n" +
+	"\x05serve\x18\x06 \x01(\v2\x17.headgate.v1.ProbeServeH\x00R\x05serveB\t\n" +
+	"\amessage\"\xfa\x01\n" +
 	"\x05Hello\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12(\n" +
 	"\x05fence\x18\x02 \x01(\v2\x12.headgate.v1.FenceR\x05fence\x12B\n" +
 	"\n" +
 	"interfaces\x18\x03 \x03(\v2\".headgate.v1.Hello.InterfacesEntryR\n" +
 	"interfaces\x12\x12\n" +
-	"\x04sets\x18\x04 \x01(\bR\x04sets\x1a=\n" +
+	"\x04sets\x18\x04 \x01(\bR\x04sets\x12\x16\n" +
+	"\x06probes\x18\x05 \x01(\bR\x06probes\x1a=\n" +
 	"\x0fInterfacesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"9\n" +
@@ -1781,16 +2082,39 @@ const file_agents_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x16\n" +
 	"\x06states\x18\x02 \x01(\fR\x06states\x12\x14\n" +
 	"\x05error\x18\x03 \x01(\tR\x05error\x12\x10\n" +
-	"\x03cut\x18\x04 \x01(\bR\x03cut\"M\n" +
+	"\x03cut\x18\x04 \x01(\bR\x03cut\"\x8e\x01\n" +
 	"\rProbeQuestion\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\ameasure\x18\x02 \x01(\tR\ameasure\x12\x12\n" +
-	"\x04peer\x18\x03 \x01(\tR\x04peer\"a\n" +
+	"\x04peer\x18\x03 \x01(\tR\x04peer\x12\x10\n" +
+	"\x03key\x18\x04 \x01(\fR\x03key\x12\x14\n" +
+	"\x05bytes\x18\x05 \x01(\x04R\x05bytes\x12\x17\n" +
+	"\atime_ns\x18\x06 \x01(\x03R\x06timeNs\"\xa9\x01\n" +
 	"\vProbeAnswer\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x14\n" +
 	"\x05error\x18\x03 \x01(\tR\x05error\x12\x16\n" +
-	"\x06result\x18\x04 \x01(\fR\x06result2\x85\x01\n" +
+	"\x06result\x18\x04 \x01(\fR\x06result\x12'\n" +
+	"\x03end\x18\x05 \x01(\v2\x15.headgate.v1.ProbeEndR\x03end\x12\x1d\n" +
+	"\n" +
+	"sent_bytes\x18\x06 \x01(\x04R\tsentBytes\"\x8f\x01\n" +
+	"\n" +
+	"ProbeServe\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\fR\x03key\x12\x18\n" +
+	"\aaddress\x18\x03 \x01(\tR\aaddress\x12\x16\n" +
+	"\x06client\x18\x04 \x01(\tR\x06client\x12\x14\n" +
+	"\x05bytes\x18\x05 \x01(\x04R\x05bytes\x12\x17\n" +
+	"\atime_ns\x18\x06 \x01(\x03R\x06timeNs\"q\n" +
+	"\fProbeServing\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05error\x18\x02 \x01(\tR\x05error\x12\x12\n" +
+	"\x04port\x18\x03 \x01(\rR\x04port\x12'\n" +
+	"\x03end\x18\x04 \x01(\v2\x15.headgate.v1.ProbeEndR\x03end\"T\n" +
+	"\bProbeEnd\x12\x18\n" +
+	"\adevices\x18\x01 \x03(\tR\adevices\x12\x17\n" +
+	"\aout_bps\x18\x02 \x01(\x04R\x06outBps\x12\x15\n" +
+	"\x06in_bps\x18\x03 \x01(\x04R\x05inBps2\x85\x01\n" +
 	"\x06Agents\x12;\n" +
 	"\aConnect\x12\x16.headgate.v1.FromAgent\x1a\x14.headgate.v1.ToAgent(\x010\x01\x12>\n" +
 	"\x05Renew\x12\x19.headgate.v1.RenewRequest\x1a\x1a.headgate.v1.RenewResponseB\x15Z\x13headgate/api/agentsb\x06proto3"
@@ -1807,7 +2131,7 @@ func file_agents_proto_rawDescGZIP() []byte {
 	return file_agents_proto_rawDescData
 }
 
-var file_agents_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_agents_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_agents_proto_goTypes = []any{
 	(*RenewRequest)(nil),  // 0: headgate.v1.RenewRequest
 	(*RenewResponse)(nil), // 1: headgate.v1.RenewResponse
@@ -1832,9 +2156,12 @@ var file_agents_proto_goTypes = []any{
 	(*SetsAnswer)(nil),    // 20: headgate.v1.SetsAnswer
 	(*ProbeQuestion)(nil), // 21: headgate.v1.ProbeQuestion
 	(*ProbeAnswer)(nil),   // 22: headgate.v1.ProbeAnswer
-	nil,                   // 23: headgate.v1.Hello.InterfacesEntry
-	nil,                   // 24: headgate.v1.Enforced.TroublesEntry
-	nil,                   // 25: headgate.v1.Enforced.SetTroublesEntry
+	(*ProbeServe)(nil),    // 23: headgate.v1.ProbeServe
+	(*ProbeServing)(nil),  // 24: headgate.v1.ProbeServing
+	(*ProbeEnd)(nil),      // 25: headgate.v1.ProbeEnd
+	nil,                   // 26: headgate.v1.Hello.InterfacesEntry
+	nil,                   // 27: headgate.v1.Enforced.TroublesEntry
+	nil,                   // 28: headgate.v1.Enforced.SetTroublesEntry
 }
 var file_agents_proto_depIdxs = []int32{
 	4,  // 0: headgate.v1.FromAgent.hello:type_name -> headgate.v1.Hello
@@ -1844,32 +2171,36 @@ var file_agents_proto_depIdxs = []int32{
 	17, // 4: headgate.v1.FromAgent.usage:type_name -> headgate.v1.UsageAnswer
 	22, // 5: headgate.v1.FromAgent.probe:type_name -> headgate.v1.ProbeAnswer
 	20, // 6: headgate.v1.FromAgent.sets:type_name -> headgate.v1.SetsAnswer
-	6,  // 7: headgate.v1.ToAgent.desired:type_name -> headgate.v1.Desired
-	15, // 8: headgate.v1.ToAgent.watch:type_name -> headgate.v1.Watch
-	16, // 9: headgate.v1.ToAgent.usage:type_name -> headgate.v1.UsageQuestion
-	21, // 10: headgate.v1.ToAgent.probe:type_name -> headgate.v1.ProbeQuestion
-	19, // 11: headgate.v1.ToAgent.sets:type_name -> headgate.v1.SetsQuestion
-	5,  // 12: headgate.v1.Hello.fence:type_name -> headgate.v1.Fence
-	23, // 13: headgate.v1.Hello.interfaces:type_name -> headgate.v1.Hello.InterfacesEntry
-	5,  // 14: headgate.v1.Desired.fence:type_name -> headgate.v1.Fence
-	7,  // 15: headgate.v1.Desired.interfaces:type_name -> headgate.v1.Interface
-	8,  // 16: headgate.v1.Desired.collectives:type_name -> headgate.v1.Document
-	5,  // 17: headgate.v1.Enforced.fence:type_name -> headgate.v1.Fence
-	24, // 18: headgate.v1.Enforced.troubles:type_name -> headgate.v1.Enforced.TroublesEntry
-	25, // 19: headgate.v1.Enforced.set_troubles:type_name -> headgate.v1.Enforced.SetTroublesEntry
-	12, // 20: headgate.v1.Facts.devices:type_name -> headgate.v1.Device
-	11, // 21: headgate.v1.Facts.features:type_name -> headgate.v1.Feature
-	14, // 22: headgate.v1.Report.devices:type_name -> headgate.v1.DeviceReport
-	18, // 23: headgate.v1.UsageAnswer.rows:type_name -> headgate.v1.Usage
-	2,  // 24: headgate.v1.Agents.Connect:input_type -> headgate.v1.FromAgent
-	0,  // 25: headgate.v1.Agents.Renew:input_type -> headgate.v1.RenewRequest
-	3,  // 26: headgate.v1.Agents.Connect:output_type -> headgate.v1.ToAgent
-	1,  // 27: headgate.v1.Agents.Renew:output_type -> headgate.v1.RenewResponse
-	26, // [26:28] is the sub-list for method output_type
-	24, // [24:26] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	24, // 7: headgate.v1.FromAgent.serving:type_name -> headgate.v1.ProbeServing
+	6,  // 8: headgate.v1.ToAgent.desired:type_name -> headgate.v1.Desired
+	15, // 9: headgate.v1.ToAgent.watch:type_name -> headgate.v1.Watch
+	16, // 10: headgate.v1.ToAgent.usage:type_name -> headgate.v1.UsageQuestion
+	21, // 11: headgate.v1.ToAgent.probe:type_name -> headgate.v1.ProbeQuestion
+	19, // 12: headgate.v1.ToAgent.sets:type_name -> headgate.v1.SetsQuestion
+	23, // 13: headgate.v1.ToAgent.serve:type_name -> headgate.v1.ProbeServe
+	5,  // 14: headgate.v1.Hello.fence:type_name -> headgate.v1.Fence
+	26, // 15: headgate.v1.Hello.interfaces:type_name -> headgate.v1.Hello.InterfacesEntry
+	5,  // 16: headgate.v1.Desired.fence:type_name -> headgate.v1.Fence
+	7,  // 17: headgate.v1.Desired.interfaces:type_name -> headgate.v1.Interface
+	8,  // 18: headgate.v1.Desired.collectives:type_name -> headgate.v1.Document
+	5,  // 19: headgate.v1.Enforced.fence:type_name -> headgate.v1.Fence
+	27, // 20: headgate.v1.Enforced.troubles:type_name -> headgate.v1.Enforced.TroublesEntry
+	28, // 21: headgate.v1.Enforced.set_troubles:type_name -> headgate.v1.Enforced.SetTroublesEntry
+	12, // 22: headgate.v1.Facts.devices:type_name -> headgate.v1.Device
+	11, // 23: headgate.v1.Facts.features:type_name -> headgate.v1.Feature
+	14, // 24: headgate.v1.Report.devices:type_name -> headgate.v1.DeviceReport
+	18, // 25: headgate.v1.UsageAnswer.rows:type_name -> headgate.v1.Usage
+	25, // 26: headgate.v1.ProbeAnswer.end:type_name -> headgate.v1.ProbeEnd
+	25, // 27: headgate.v1.ProbeServing.end:type_name -> headgate.v1.ProbeEnd
+	2,  // 28: headgate.v1.Agents.Connect:input_type -> headgate.v1.FromAgent
+	0,  // 29: headgate.v1.Agents.Renew:input_type -> headgate.v1.RenewRequest
+	3,  // 30: headgate.v1.Agents.Connect:output_type -> headgate.v1.ToAgent
+	1,  // 31: headgate.v1.Agents.Renew:output_type -> headgate.v1.RenewResponse
+	30, // [30:32] is the sub-list for method output_type
+	28, // [28:30] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_agents_proto_init() }
@@ -1885,6 +2216,7 @@ func file_agents_proto_init() {
 		(*FromAgent_Usage)(nil),
 		(*FromAgent_Probe)(nil),
 		(*FromAgent_Sets)(nil),
+		(*FromAgent_Serving)(nil),
 	}
 	file_agents_proto_msgTypes[3].OneofWrappers = []any{
 		(*ToAgent_Desired)(nil),
@@ -1892,6 +2224,7 @@ func file_agents_proto_init() {
 		(*ToAgent_Usage)(nil),
 		(*ToAgent_Probe)(nil),
 		(*ToAgent_Sets)(nil),
+		(*ToAgent_Serve)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1899,7 +2232,7 @@ func file_agents_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_agents_proto_rawDesc), len(file_agents_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   26,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

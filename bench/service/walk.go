@@ -27,7 +27,8 @@ func may(role, method, operation string) bool {
 		return !change
 	case role != "tenant" && role != "foreign":
 		return false
-	case slices.Contains([]string{"listTenants", "getHost", "listHistory", "listCollectives", "listCollectiveStates", "getCollective", "getPolicy", "getProbe", "getOverview"}, operation):
+	case slices.Contains([]string{"listTenants", "getHost", "listHistory", "listCollectives", "listCollectiveStates", "getCollective", "getPolicy", "getProbe", "getOverview",
+		"getProbeSchedule", "getProbeState", "listProbeResults", "listProposals"}, operation):
 		return false // of the whole service, or a whole host
 	case !change:
 		return true
@@ -48,17 +49,18 @@ type walked struct {
 // bodies are right, for all that name nothing of this run: a request is to be decided by who asks
 // for what, and not by how.
 var bodies = map[string]any{
-	"putTenant":     map[string]any{"description": "x"},
-	"createToken":   map[string]any{"name": "x", "role": "viewer"},
-	"putHost":       map[string]any{"description": "x"},
-	"putInterface":  shared(),
-	"rollBack":      map[string]any{"revision": 1},
-	"putGroup":      map[string]any{"default": true},
-	"patchGroup":    map[string]any{"guarantee": "1Mbit"},
-	"putConnection": map[string]any{"group": "a/secret"},
-	"putCollective": map[string]any{"document": "kind: Collective\nname: db\nmatch: [{dport: 5432}]\n"},
-	"putPolicy":     map[string]any{"text": "kind: Interface\ndev: eth1\nout: {limit: 1Gbit, groups: [{name: rest, default: true}]}\n"},
-	"startProbe":    map[string]any{"measure": "path", "peer": "10.0.0.2:4950"},
+	"putTenant":        map[string]any{"description": "x"},
+	"createToken":      map[string]any{"name": "x", "role": "viewer"},
+	"putHost":          map[string]any{"description": "x"},
+	"putInterface":     shared(),
+	"rollBack":         map[string]any{"revision": 1},
+	"putGroup":         map[string]any{"default": true},
+	"patchGroup":       map[string]any{"guarantee": "1Mbit"},
+	"putConnection":    map[string]any{"group": "a/secret"},
+	"putCollective":    map[string]any{"document": "kind: Collective\nname: db\nmatch: [{dport: 5432}]\n"},
+	"putPolicy":        map[string]any{"text": "kind: Interface\ndev: eth1\nout: {limit: 1Gbit, groups: [{name: rest, default: true}]}\n"},
+	"startProbe":       map[string]any{"measure": "path", "peer": "10.0.0.2:4950"},
+	"putProbeSchedule": map[string]any{"measures": []map[string]any{{"measure": "path", "every": "6h"}}, "budget": "1GB"},
 }
 
 // body is what an operation is asked with by a role.

@@ -34,6 +34,8 @@ type Server struct {
 	// there, and keeps what it sends within Caps. If it returns an ErrBusy it is tried
 	// again.
 	Measure func(ctx context.Context, peer probe.Address, request json.RawMessage, say func(string)) (json.RawMessage, error)
+	// Served, if set, is called after each client that had its turn.
+	Served func()
 
 	control net.Listener
 	hellos  *train.Socket
@@ -137,6 +139,9 @@ func (s *Server) client(ctx context.Context, conn *tls.Conn) {
 		return
 	}
 	defer release()
+	if s.Served != nil {
+		defer s.Served()
+	}
 	g, err := s.begin(there, stopWatching, conn, l)
 	if err == nil {
 		log.Info("a client measures")

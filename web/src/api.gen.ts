@@ -22,6 +22,7 @@ export type Certificate = {
 	authority: string;
 	certificate: string;
 };
+export type Clock = string;
 export type Collective = {
 	/** The document as in a file, kind: Collective. */
 	document: string;
@@ -90,6 +91,21 @@ export type Direction = {
 	/** Bits per second, such as 100Mbit. */
 	limit: Rate;
 	spare?: "proportional" | "equal" | "priority";
+};
+export type DirectionProposal = {
+	at?: string;
+	/** What it is now. */
+	before?: Rate;
+	/** Why no limit is proposed. */
+	cannot_tell?: string;
+	/** Of the path that says so, as are to, measure, at and measured. */
+	from?: Name;
+	/** Bits per second, such as 100Mbit. */
+	limit?: Rate;
+	measure?: ProbeMeasure;
+	measured?: ProbeEstimate;
+	notes?: (string)[];
+	to?: Name;
 };
 export type DirectionRates = {
 	/** Groups that wait and have less than they are guaranteed. */
@@ -257,6 +273,8 @@ export type InterfaceList = {
 	items: (Interface)[];
 	next?: string;
 };
+/** A length of time, such as 15m or 6h. */
+export type Length = string;
 export type Name = string;
 export type NewToken = Token & {
 	token: string;
@@ -296,10 +314,132 @@ export type Probe = {
 	result?: Record<string, unknown>;
 	state: "waiting" | "running" | "done" | "failed";
 };
+/** What a direction gives, in bit/s and bytes of layer 2. */
+export type ProbeAnswer = {
+	available?: {
+	available?: ProbeEstimate;
+	notes?: (string)[];
+};
+	/** What was sent for it. */
+	bytes?: string;
+	capacity?: ProbeEstimate;
+	flaws?: (string)[];
+	limiter?: {
+	at?: string;
+	bucket?: {
+	peak?: ProbeEstimate;
+	rate?: ProbeEstimate;
+	size?: ProbeEstimate;
+};
+	cannot_tell?: string;
+	/** tbf, xen, vm-scheduling, policer, cpu or none. */
+	class?: string;
+	confidence?: number;
+};
+	/** The part of packets that did not come. */
+	lost?: number;
+	/** The largest IP packet, in bytes. */
+	packet?: number;
+	seconds?: number;
+	token_rate?: {
+	bucket?: ProbeEstimate;
+	policed?: boolean;
+	rate?: ProbeEstimate;
+};
+};
+export type ProbeEstimate = {
+	at_least?: boolean;
+	/** Why there is no value. */
+	cannot_tell?: string;
+	high?: number;
+	/** With high it holds 90 of 100 measurements. */
+	low?: number;
+	value?: number;
+};
+export type ProbeHost = {
+	/** Where others find it, such as 10.0.0.2 or 10.0.0.2:5000; where its agent comes from if not said. */
+	address?: string;
+	host: Name;
+	/** Names of what it shares with other hosts that have the same here. */
+	links?: (Name)[];
+};
+export type ProbeMeasure = "path" | "capacity" | "tokenrate" | "limiter" | "available";
+export type ProbeQuiet = {
+	/** On which it begins; every day if not said. */
+	days?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[];
+	from: Clock;
+	/** If it is not after from, that of the next day. */
+	to: Clock;
+};
 export type ProbeRequest = {
 	measure: "path" | "capacity" | "tokenrate" | "limiter" | "available";
 	/** Where "headgate probe serve" runs, such as 10.0.0.2:8421. */
 	peer: string;
+};
+export type ProbeResult = {
+	/** What a direction gives, in bit/s and bytes of layer 2. */
+	answer?: ProbeAnswer;
+	/** When; not said if it was only tried. */
+	at?: string;
+	/** The host that measured. */
+	by?: Name;
+	from: Name;
+	/** What it passed at from. */
+	from_devices?: (string)[];
+	id?: string;
+	measure: ProbeMeasure;
+	/** The least that Headgate let through at either end meanwhile; not said if it set no limit. */
+	own_limit?: Rate;
+	rtt_ns?: number;
+	to: Name;
+	to_devices?: (string)[];
+	/** When it was tried last. */
+	tried: string;
+	/** Why that was in vain. */
+	trouble?: string;
+};
+export type ProbeResultList = {
+	items: (ProbeResult)[];
+	next?: string;
+};
+export type ProbeSchedule = {
+	/** What measurements bring through a host in a day at the most, in both directions. */
+	budget: string;
+	/** What a measurement sends in each direction at the most; 10MB if not said. */
+	bytes?: string;
+	/** Those that take part; all if not said. */
+	hosts?: (ProbeHost)[];
+	measures: ({
+	/** A length of time, such as 15m or 6h. */
+	every: Length;
+	measure: ProbeMeasure;
+})[];
+	/** Those that measure, by their first host, in both directions; each host with each other if not said. */
+	pairs?: ((Name)[])[];
+	/** In them nothing is measured. */
+	quiet?: (ProbeQuiet)[];
+	/** How long each direction takes at the most; 30s if not said. */
+	time?: Length;
+	/** Whose hours and days these are; UTC if not said. */
+	zone?: string;
+};
+export type ProbingState = {
+	/** Today, where the schedule says. */
+	day?: string;
+	/** Nothing begins now, because of the quiet hours. */
+	quiet?: boolean;
+	running: ({
+	began: string;
+	from: Name;
+	id: string;
+	measure: ProbeMeasure;
+	to: Name;
+})[];
+	spent: ({
+	/** What measurements have brought through it, and may still bring that are under way. */
+	bytes: string;
+	host: Name;
+})[];
 };
 export type Problem = {
 	detail?: string;
@@ -310,6 +450,28 @@ export type Problem = {
 	status: number;
 	title: string;
 	type: string;
+};
+export type Proposal = {
+	changes?: ({
+	/** Bits per second, such as 100Mbit. */
+	after: Rate;
+	/** What it is guaranteed now. */
+	before?: Rate;
+	direction: "out" | "in";
+	group: string;
+})[];
+	dev: Dev;
+	/** Of the interface as it is; not said if it is not divided yet. */
+	etag?: string;
+	in?: DirectionProposal;
+	/** What it would be; not said if no limit is proposed. */
+	interface?: Interface;
+	out?: DirectionProposal;
+	/** Why it would be refused. */
+	problems?: (string)[];
+};
+export type ProposalList = {
+	items: (Proposal)[];
 };
 /** Bits per second, such as 100Mbit. */
 export type Rate = string;
@@ -489,6 +651,9 @@ export const startProbe = (host: Name, body: ProbeRequest, change?: Change) =>
 /** What was measured */
 export const getProbe = (host: Name, probe: string) =>
 	call<Probe>("GET", `/v1/hosts/${encodeURIComponent(host)}/probes/${encodeURIComponent(probe)}`, {  });
+/** Limits for a host's interfaces, from what paths to and from it gave last */
+export const listProposals = (host: Name, query: { dev?: Dev | undefined; margin?: string | undefined } = {}) =>
+	call<ProposalList>("GET", `/v1/hosts/${encodeURIComponent(host)}/proposals`, { query });
 /** What each group that one may see has carried in the last second */
 export const getRates = (host: Name, query: { dev?: Dev | undefined; direction?: "out" | "in" | undefined; group?: (string)[] | undefined } = {}) =>
 	call<RateList>("GET", `/v1/hosts/${encodeURIComponent(host)}/rates`, { query });
@@ -500,6 +665,21 @@ export const login = (body: {
 /** How busy hosts are, and whose guarantees are at risk */
 export const getOverview = (query: { host?: (Name)[] | undefined; names?: boolean | undefined } = {}) =>
 	call<Overview>("GET", `/v1/overview`, { query });
+/** Have nothing measured any more; results stay */
+export const deleteProbeSchedule = (change?: Change) =>
+	call<void>("DELETE", `/v1/probe-schedule`, { change });
+/** Which hosts measure to each other, and when */
+export const getProbeSchedule = () =>
+	call<ProbeSchedule>("GET", `/v1/probe-schedule`, {  });
+/** Have hosts measure to each other */
+export const putProbeSchedule = (body: ProbeSchedule, change?: Change) =>
+	call<ProbeSchedule>("PUT", `/v1/probe-schedule`, { body, change });
+/** What is being measured by the schedule, and what that has brought through hosts today */
+export const getProbeState = () =>
+	call<ProbingState>("GET", `/v1/probe-state`, {  });
+/** What was measured by the schedule, of each direction by itself */
+export const listProbeResults = (query: { after?: string | undefined; from?: Name | undefined; limit?: number | undefined; measure?: ProbeMeasure | undefined; newest?: boolean | undefined; since?: string | undefined; to?: Name | undefined } = {}) =>
+	call<ProbeResultList>("GET", `/v1/probes`, { query });
 /** Have a browser forget its token */
 export const deleteSession = () =>
 	call<void>("DELETE", `/v1/session`, {  });

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"headgate/api"
+	"headgate/config"
+	"headgate/group"
+	"headgate/probe"
+	"headgate/unit"
+)
+
+// localTuneFlags are of a measurement that is made for it.
+var localTuneFlags = []string{"peer", "file", "bytes", "time", "capacity", "log", "apply", "confirm-within", "key-file", "cert", "cert-key", "ca"}
+
+// tuneThere prints the limits that a service proposes for a device of a host, from what was measured by
+// its schedule.
+func (a *app) tuneThere(ctx context.Context, at *there, dev string, margin unit.Share, f format) error {
+	client, err := at.client()
+	if err != nil {
+		return err
+	}
+	under := margin.String()
+	got, err := asked[api.ProposalList](client.ListProposals(ctx, at.host, &api.ListProposalsParams{Dev: &dev, Margin: &under}))
+	if err != nil {
+		return err
+	}
+	if len(got.Items) == 0 {
+		return fmt.Errorf("nothing was measured through %s of %s: \"headgate probe schedule show\" says what is to be", dev, at.host)
+	}
+	is, _, err := at.policy(ctx, client)
+	if err != nil {
+		return err
+	}
+	p := got.Items[0]
+	t := &tuned{dev: dev, file: "what the service wants of " + at.host, Interface: group.Interface{Dev: dev}}
+	if i, ok := is.For(dev); ok {
+		t.Interface = i.Resolved.Interface
+	}
+	limits := 0
+	for d, one := range map[probe.Direction]*api.DirectionProposal{probe.Out: p.Out, probe.In: p.In} {
+		if one == nil || one.Limit == nil {
+			continue
+		}
+		limit, err := unit.ParseRate(*one.Limit)
+		if err != nil {
+			return err
+		}
+		t.with(d, limit)
+		limits++
+	}
+	var document string
+	var next config.Set
+	if limits > 0 {
+		if document, next, err = t.document(); err != nil {
+			return err
+		}
+	}
+	if err := a.print(f, p, func(w io.Writer) error { return proposalTable(w, p, document, stepsFrom(is, next)) }); err != nil || limits > 0 {
+		return err
+	}
+	return errSaid
+}
+
+// proposalTable prints the configuration, all else in comments.
+func proposalTable(w io.Writer, p api.Proposal, document string, steps []step) error {
+	for _, d := range []struct {
+		name string
+		*api.DirectionProposal
+	}{{"out", p.Out}, {"in", p.In}} {
+		if d.DirectionProposal == nil {
+			continue
+		}
+		if d.Limit == nil {
+			fmt.Fprintf(w, "# %s: no limit is proposed: %s\n", d.name, orEmpty(d.CannotTell))
+			continue
+		}
+		before := ""
+		if d.Before != nil {
+			before = fmt.Sprintf(" (it is %s)", *d.Before)
+		}
+		when := ""
+		if d.At != nil {
+			when = ", measured " + d.At.Local().Format(time.DateTime)
+		}
+		fmt.Fprintf(w, "# %s: from %s to %s%s: limit %s%s\n", d.name, orEmpty(d.From), orEmpty(d.To), when, *d.Limit, before)
+		if d.Notes != nil {
+			for _, n := range *d.Notes {
+				fmt.Fprintf(w, "# %s: %s\n", d.name, n)
+			}
+		}
+	}
+	if document == "" {
+		return nil
+	}
+	fmt.Fprint(w, document)
+	var plan strings.Builder
+	printSteps(&plan, steps)
+	for line := range strings.Lines(plan.String()) {
+		fmt.Fprintln(w, strings.TrimRight("# "+line, "\n "))
+	}
+	return nil
+}

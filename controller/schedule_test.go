@@ -1,0 +1,320 @@
+package controller_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"headgate/agent/remote"
+	"headgate/api/agents"
+	"headgate/store"
+)
+
+// field is hosts whose agents measure by the word of controllers, and what they do at once.
+type field struct {
+	t  *testing.T
+	mu sync.Mutex
+	in map[string]string // by host: the measurement that it is in
+	// keys are those with which hosts let be measured, by measurement.
+	keys  map[string]string
+	asked int
+	held  chan struct{} // measurements wait until it is closed
+}
+
+func newField(t *testing.T) *field {
+	f := &field{t: t, in: map[string]string{}, keys: map[string]string{}, held: make(chan struct{})}
+	close(f.held)
+	return f
+}
+
+// begin says that a host is in a measurement, of which there may be one.
+func (f *field) begin(host, id string) {
+	if other := f.in[host]; other != "" && other != id {
+		f.t.Errorf("%s is in %s and in %s", host, other, id)
+	}
+	f.in[host] = id
+}
+
+// over takes hosts out of a measurement.
+func (f *field) over(id string) {
+	for host, of := range f.in {
+		if of == id {
+			delete(f.in, host)
+		}
+	}
+}
+
+// found is what each measurement finds: 100 Mbit/s out, 50 in.
+const found = `{"rtt_ns": 1000000, "directions": {
+	"out": {"token_rate": {"rate": {"value": 1e8, "low": 99.8e6, "high": 100.2e6}, "bucket": {"value": 50000}}, "packet": 1500, "layer_3": 0.99, "lost": 0, "bytes": "500kB", "seconds": 1},
+	"in": {"token_rate": {"rate": {"value": 5e7, "low": 49.9e6, "high": 50.1e6}, "bucket": {"value": 50000}}, "packet": 1500, "layer_3": 0.99, "lost": 0, "bytes": "500kB", "seconds": 1}}}`
+
+// connect makes a host, and an agent of it that stays connected until the test ends, or stop is called.
+func (f *field) connect(s *service, host string) (stop func()) {
+	f.t.Helper()
+	s.must(200, "PUT", "/v1/hosts/"+host, `{}`)
+	dir := f.t.TempDir()
+	token := s.token(fmt.Sprintf(`{"name": "join", "role": "agent", "host": %q}`, host))
+	if err := remote.Join(f.t.Context(), dir, remote.Service{URL: s.url, Host: host, Token: token, Pin: s.pin}); err != nil {
+		f.t.Fatal(err)
+	}
+	intent, err := remote.OpenIntent(dir)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	l := remote.NewLink(dir, "test", intent)
+	l.Changed = func() {}
+	l.Facts = func() *agents.Facts { return &agents.Facts{} }
+	l.Report = func() *agents.Report { return nil }
+	end := &agents.ProbeEnd{Devices: []string{"eth0"}}
+	l.Serve = func(_ context.Context, q *agents.ProbeServe) *agents.ProbeServing {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if len(q.Key) == 0 {
+			return nil
+		}
+		f.begin(host, q.Id)
+		f.keys[q.Id] = hex.EncodeToString(q.Key)
+		return &agents.ProbeServing{Id: q.Id, Port: 5000, End: end}
+	}
+	l.Probe = func(ctx context.Context, q *agents.ProbeQuestion, said func(*agents.ProbeAnswer)) {
+		f.mu.Lock()
+		f.begin(host, q.Id)
+		f.asked++
+		held := f.held
+		if key := f.keys[q.Id]; key != hex.EncodeToString(q.Key) || len(q.Key) < 32 || q.Peer != "127.0.0.1:5000" || q.Bytes != 1_000_000 {
+			f.t.Errorf("%s is asked %v, and let with the key %s", host, q, key)
+		}
+		f.mu.Unlock()
+		select {
+		case <-held:
+		case <-ctx.Done():
+		}
+		time.Sleep(50 * time.Millisecond)
+		f.mu.Lock()
+		f.over(q.Id)
+		f.mu.Unlock()
+		said(&agents.ProbeAnswer{Id: q.Id, State: "done", Result: []byte(found), SentBytes: 1_100_000, End: end})
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- l.Run(ctx) }()
+	stop = sync.OnceFunc(func() { cancel(); <-done })
+	f.t.Cleanup(stop)
+	f.until("the agent of "+host+" is there", func() bool {
+		return strings.Contains(s.must(200, "GET", "/v1/hosts/"+host, "").text, `"connected":true`)
+	})
+	return stop
+}
+
+// until waits until something is so.
+func (f *field) until(what string, so func() bool) {
+	f.t.Helper()
+	for end := time.Now().Add(20 * time.Second); !so(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			f.t.Fatal("not within 20 s: " + what)
+		}
+	}
+}
+
+// made is how many measurements were asked for.
+func (f *field) made() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.asked
+}
+
+// hold has measurements that begin from now on wait until it is called.
+func (f *field) hold() (release func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	held := make(chan struct{})
+	f.held = held
+	return func() { close(held) }
+}
+
+type results struct {
+	Items []struct {
+		From, To, Measure, Trouble string
+		Answer                     *struct {
+			TokenRate struct{ Rate struct{ Value float64 } } `json:"token_rate"`
+		}
+	}
+	Next string
+}
+
+func (s *service) results(query string) (r results) {
+	s.t.Helper()
+	s.must(200, "GET", "/v1/probes"+query, "").into(s.t, &r)
+	return r
+}
+
+// measured is how many results have an answer.
+func (r results) measured() (n int) {
+	for _, one := range r.Items {
+		if one.Answer != nil {
+			n++
+		}
+	}
+	return n
+}
+
+type probeState struct {
+	Running []struct{ From, To string }
+	Spent   []struct{ Host, Bytes string }
+	Quiet   bool
+}
+
+func (s *service) probeState() (p probeState) {
+	s.t.Helper()
+	s.must(200, "GET", "/v1/probe-state", "").into(s.t, &p)
+	return p
+}
+
+// Hosts measure to each other as a schedule says, each pair once, never two through a host; what they
+// found is there of each direction, and limits that follow from it. A host that is away keeps nobody
+// waiting for long.
+func TestSchedule(t *testing.T) {
+	s, f := start(t), newField(t)
+	for _, host := range []string{"h1", "h2", "h3"} {
+		f.connect(s, host)
+	}
+	s.must(200, "PUT", "/v1/hosts/h4", `{}`)
+	const path = "/v1/probe-schedule"
+	s.must(404, "GET", path, "")
+	s.must(404, "DELETE", path, "")
+	for body, want := range map[string]string{
+		`{"measures": [{"measure": "path", "every": "6h"}], "budget": "1MB"}`:                                                         "budget",
+		`{"measures": [{"measure": "path", "every": "6h"}], "budget": "1GB", "hosts": [{"host": "h1"}, {"host": "h9"}]}`:              "there is no host h9",
+		`{"measures": [{"measure": "path", "every": "6h"}], "budget": "1GB", "pairs": [["h1", "h1"]]}`:                                "two ends",
+		`{"measures": [{"measure": "path", "every": "6h"}], "budget": "1GB", "quiet": [{"from": "00:00", "to": "24:00"}]}`:            "nothing would be measured",
+		`{"measures": [{"measure": "path", "every": "6h"}], "budget": "1GB", "hosts": [{"host": "h1", "links": ["x"]}], "zone": "X"}`: "no time zone",
+	} {
+		if r := s.must(422, "PUT", path, body); !strings.Contains(r.text, want) {
+			t.Errorf("%s: %s, want %q", body, r.text, want)
+		}
+	}
+	s.must(400, "PUT", path, `{"measures": [{"measure": "path", "every": "soon"}], "budget": "1GB"}`)
+	const body = `{"measures": [{"measure": "tokenrate", "every": "6h"}], "bytes": "1MB", "time": "5s", "budget": "100MB", "pairs": [["h1", "h2"], ["h4", "h3"], ["h1", "h3"], ["h2", "h3"]]}`
+	s.must(200, "PUT", path+"?dry_run=true", body)
+	s.must(404, "GET", path, "")
+	s.must(412, "PUT", path, body, "If-Match", "*")
+	tag := s.must(200, "PUT", path, body).tag
+	if again := s.must(200, "GET", path, ""); again.tag != tag || !strings.Contains(again.text, `"zone":"UTC"`) {
+		t.Errorf("the schedule is %+v", again)
+	}
+	f.until("all that are there are measured", func() bool {
+		r := s.results("?newest=true")
+		return r.measured() == 6 && len(r.Items) == 8
+	})
+	for _, r := range s.results("?newest=true").Items {
+		if away := r.From == "h4" || r.To == "h4"; away != strings.Contains(r.Trouble, "the agent of h4 is not connected") {
+			t.Errorf("%s to %s: %q", r.From, r.To, r.Trouble)
+		}
+	}
+	for query, want := range map[string]float64{"?from=h1&to=h2": 1e8, "?from=h2&to=h1&measure=tokenrate": 5e7, "?from=h3&to=h1&since=2026-01-01T00:00:00Z": 5e7} {
+		if r := s.results(query); len(r.Items) != 1 || r.Items[0].Answer == nil || r.Items[0].Answer.TokenRate.Rate.Value != want {
+			t.Errorf("%s: %+v", query, r)
+		}
+	}
+	if r := s.results("?from=h1&to=h2&measure=path"); len(r.Items) != 0 {
+		t.Errorf("another measure has %+v", r)
+	}
+	first := s.results("?limit=4")
+	rest := s.results("?limit=4&after=" + first.Next)
+	if len(first.Items) != 4 || len(rest.Items) != 2 || rest.Next != "" || f.made() != 3 {
+		t.Errorf("there are %d results and %d, of %d measurements", len(first.Items), len(rest.Items), f.made())
+	}
+	state := s.probeState()
+	if text := fmt.Sprint(state.Spent); len(state.Running) != 0 || text != "[{h1 2.2MB} {h2 2.2MB} {h3 2.2MB}]" {
+		t.Errorf("then %+v", state)
+	}
+
+	// Limits that follow, of a device that is not divided yet and of one that is.
+	var proposed struct {
+		Items []struct {
+			Dev       string
+			Out, In   struct{ Limit, Before, To, From, Cannot string }
+			Interface *struct{ Out, In *struct{ Limit string } }
+			Etag      string
+			Changes   []struct{ Group, Before, After string }
+			Problems  []string
+		}
+	}
+	s.must(200, "GET", "/v1/hosts/h1/proposals", "").into(t, &proposed)
+	if p := proposed.Items; len(p) != 1 || p[0].Dev != "eth0" || p[0].Out.Limit != "98.8Mbit" || p[0].In.Limit != "49.4Mbit" || p[0].Interface == nil || p[0].Interface.Out.Limit != "98.8Mbit" || p[0].Etag != "" {
+		t.Errorf("proposed are %+v", p)
+	}
+	tag = s.must(200, "PUT", "/v1/hosts/h1/interfaces/eth0", `{"out": {"limit": "1Gbit", "groups": [{"name": "web", "guarantee": "40%"}, {"name": "rest", "default": true}]}}`).tag
+	proposed.Items = nil
+	s.must(200, "GET", "/v1/hosts/h1/proposals?dev=eth0&margin=10%25", "").into(t, &proposed)
+	if p := proposed.Items; len(p) != 1 || p[0].Out.Limit != "89.82Mbit" || p[0].Out.Before != "1Gbit" || p[0].In.Limit != "" || p[0].Interface.In != nil || p[0].Etag != tag ||
+		fmt.Sprint(p[0].Changes) != "[{web 400Mbit 35.928Mbit}]" {
+		t.Errorf("then proposed are %+v", p)
+	}
+	s.must(422, "GET", "/v1/hosts/h1/proposals?margin=60%25", "")
+	s.must(404, "GET", "/v1/hosts/h9/proposals", "")
+
+	s.must(204, "DELETE", path, "", "If-Match", "*")
+	if r := s.results(""); len(r.Items) != 6 {
+		t.Errorf("without a schedule there are %d results", len(r.Items))
+	}
+}
+
+// A measurement between hosts of two controllers goes on when another of these becomes the leader, and
+// is made once. One whose agent is lost is over at once, and counts for all that it may have sent.
+func TestScheduleLeader(t *testing.T) {
+	s, f := start(t), newField(t)
+	other := s.beside(t)
+	stop := f.connect(s, "h1")
+	f.connect(other, "h2")
+	release := f.hold()
+	s.must(200, "PUT", "/v1/probe-schedule", `{"measures": [{"measure": "tokenrate", "every": "6h"}, {"measure": "available", "every": "6h"}], "bytes": "1MB", "time": "5s", "budget": "100MB"}`)
+	f.until("it is measured", func() bool { return f.made() == 1 })
+	leads := func() string {
+		name, err := s.store.Leader(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	was := leads()
+	var candidates []store.Doc
+	f.until("another may lead", func() (so bool) {
+		var err error
+		if candidates, _, err = s.store.All(t.Context(), store.Prefix(store.Service, "leader"), 0); err != nil {
+			t.Fatal(err)
+		}
+		return len(candidates) == 2
+	})
+	first := slices.MinFunc(candidates, func(a, b store.Doc) int { return cmp.Compare(a.Revision, b.Revision) })
+	if _, err := s.store.Do(t.Context(), first.Key, func(tx *store.Tx) error { tx.Delete(first.Key); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	f.until("another leads", func() bool { is := leads(); return is != "" && is != was })
+	time.Sleep(2 * time.Second) // in which a leader that knows of nothing would begin it again
+	if state := s.probeState(); len(state.Running) != 1 || f.made() != 1 {
+		t.Errorf("after that %+v is under way, and %d were asked for", state, f.made())
+	}
+	again := f.hold()
+	release()
+	f.until("the second is measured", func() bool { return f.made() == 2 })
+	if r := s.results(""); r.measured() != 2 {
+		t.Errorf("the first has %+v", r)
+	}
+	stop()
+	f.until("it is over", func() bool { return len(s.probeState().Running) == 0 })
+	again()
+	if r := s.results("?newest=true&measure=available"); len(r.Items) != 2 || r.measured() != 0 || !strings.Contains(r.Items[0].Trouble, "has gone") {
+		t.Errorf("the second has %+v", r)
+	}
+	if text := fmt.Sprint(s.probeState().Spent); text != "[{h1 3.35MB} {h2 3.35MB}]" {
+		t.Errorf("spent are %s", text)
+	}
+}
