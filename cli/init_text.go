@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"headgate/cli/doctor"
+	"headgate/probe/tune"
 	"headgate/unit"
 )
 
@@ -33,9 +34,9 @@ func (c *initChoice) limit() {
 	if c.Speed == 0 {
 		return
 	}
-	c.Out = below(c.carried(), outMargin)
+	c.Out = tune.Below(c.carried(), outMargin)
 	if c.NoIn == "" {
-		c.In = below(c.carried(), inMargin)
+		c.In = tune.Below(c.carried(), inMargin)
 	}
 }
 
@@ -168,7 +169,7 @@ func (c *initChoice) gives(whole bool) string {
 	case !whole:
 		return "what the link carries"
 	}
-	return fmt.Sprintf("what a link of %v carries (%v: a frame takes %d bytes more on the wire than are counted)", c.Speed, below(c.carried(), 0), ethernetWire)
+	return fmt.Sprintf("what a link of %v carries (%v: a frame takes %d bytes more on the wire than are counted)", c.Speed, tune.Below(c.carried(), 0), ethernetWire)
 }
 
 // initGroups lets administrators in, whatever else goes on, and has room for what matters.

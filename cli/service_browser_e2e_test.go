@@ -252,7 +252,7 @@ func TestDashboard(t *testing.T) {
 		if after := greedy(); before < 12 || within > 8 || within < 6.5 || after < 12 {
 			t.Errorf("a connection gets %.1f Mbit/s, %.1f in the group of 8, and %.1f after", before, within, after)
 		}
-		for name, path := range map[string]string{"tenants": "/tenants", "tenant": "/tenants/shop", "collectives": "/collectives/h1", "events": "/events"} {
+		for name, path := range map[string]string{"tenants": "/tenants", "tenant": "/tenants/shop", "collectives": "/collectives/h1", "probes": "/probes", "events": "/events"} {
 			p.do("open "+path, chromedp.Navigate(origin+path), chromedp.WaitVisible("main h1"))
 			p.until(path+" has loaded", `!document.querySelector("main").innerText.includes("…")`)
 			p.look(name)

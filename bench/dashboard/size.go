@@ -30,7 +30,7 @@ func sizeCase() bench.Case {
 				return err
 			}
 			defer func() { err = errors.Join(err, v.close()) }()
-			for _, path := range []string{"/", "/hosts/host", "/hosts/host/" + url.PathEscape(v.scene.Dev()), "/tenants", "/collectives", "/collectives/host", "/events"} {
+			for _, path := range []string{"/", "/hosts/host", "/hosts/host/" + url.PathEscape(v.scene.Dev()), "/tenants", "/collectives", "/collectives/host", "/probes", "/events"} {
 				if err := v.Do(chromedp.Navigate(v.origin+path), chromedp.WaitVisible("main h1")); err != nil {
 					return err
 				}

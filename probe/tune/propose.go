@@ -67,7 +67,7 @@ func (d Direction) Propose(a *path.Answer) (p Proposal) {
 	case r.AtLeast:
 		p.Cannot = fmt.Sprintf("the token rate is at least %s, and may be more: others used the path; measure when they do not", probe.BitRate(r.Value))
 	default:
-		p.Limit = below(lowEnd(r), d.Margin)
+		p.Limit = Below(lowEnd(r), d.Margin)
 		p.Notes = d.notes(a, r, p.Limit)
 	}
 	return p
@@ -101,8 +101,8 @@ func lowEnd(r probe.Estimate) float64 {
 	return r.Value
 }
 
-// below is a rate less a margin, with four digits, rounded down.
-func below(rate float64, margin unit.Share) unit.Rate {
+// Below is a rate less a margin, with four digits, rounded down.
+func Below(rate float64, margin unit.Share) unit.Rate {
 	v := rate * (1 - float64(margin)/float64(unit.Whole))
 	if v < 1 {
 		return 0

@@ -10,12 +10,14 @@ import "./pages/events";
 import "./pages/host";
 import "./pages/interface";
 import "./pages/overview";
+import "./pages/probes";
 import "./pages/tenants";
 
 const places: { path: string; name: string; whole?: boolean }[] = [
 	{ path: "/", name: "Overview" },
 	{ path: "/tenants", name: "Tenants" }, // to a tenant itself
 	{ path: "/collectives", name: "Collectives", whole: true }, // of whole hosts
+	{ path: "/probes", name: "Probes", whole: true },
 	{ path: "/events", name: "Events" },
 ];
 
