@@ -172,6 +172,11 @@ func TestDashboard(t *testing.T) {
 			}
 			t.Cleanup(func() { c.Process.Kill(); c.Wait() })
 		}
+		for n := 0; strings.Count(labtest.Run(t, client, "ss", "-Hltn", "( sport = :5001 or sport = :5003 )"), "LISTEN") < 2; n++ {
+			if time.Sleep(50 * time.Millisecond); n > 200 {
+				t.Fatal("iperf3 does not listen")
+			}
+		}
 		load := node.Command(t.Context(), "iperf3", "-c", sink, "-p", "5001", "-t", "120")
 		if err := load.Start(); err != nil {
 			t.Fatal(err)

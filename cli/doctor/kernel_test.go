@@ -231,16 +231,13 @@ func TestNotPermitted(t *testing.T) {
 
 func TestInitForThisMachine(t *testing.T) {
 	h := newHost(t)
-	if code, out := h.run("init"); code != 1 || out != "" {
-		t.Errorf("without a device that leads anywhere: exit %d\n%s", code, out)
-	}
 	h.sh("ip route add default dev far; ping -q -c 1 10.0.0.2 || true")
 	file := filepath.Join(h.state, "init.yaml")
-	if code, _ := h.run("init", "-f", file); code != 0 {
+	if code, _ := h.run("init", "-f", file, "--speed", "far=1Gbit"); code != 0 {
 		t.Fatalf("init: exit %d", code)
 	}
 	text, err := os.ReadFile(file)
-	if err != nil || !strings.Contains(string(text), "dev: far    # veth, ") || !strings.Contains(string(text), "default route") {
+	if err != nil || !strings.Contains(string(text), "dev: far") || !strings.Contains(string(text), "default route") {
 		t.Errorf("%v in:\n%s", err, text)
 	}
 	if code, _ := h.run("check", "-f", file); code != 0 {
