@@ -3,7 +3,7 @@ import {
 	deleteProbeSchedule, getInterface, getProbeSchedule, listProbeResults, listProposals, putInterface, putProbeSchedule,
 	type ProbeEstimate, type ProbeMeasure, type ProbeResult, type ProbeSchedule, type ProbingState, type Proposal,
 } from "../api.gen";
-import { all, Problem } from "../call";
+import { all } from "../call";
 import { chart } from "../chart";
 import { fill, h, text } from "../dom";
 import { dialog } from "../edit";
@@ -45,7 +45,7 @@ route("/probes", () => "Probes", async (on, _, signal) => {
 	which.addEventListener("change", () => void draw().catch((e: unknown) => say(words(e), "bad")));
 	fill(on, title("Probes", "What paths between hosts really give"), h("section", {}, h("h2", {}, "Schedule"), schedule),
 		h("section", {}, h("div", { class: "head" }, h("h2", {}, "Between hosts"), which), matrix), h("section", {}, h("h2", {}, "Limits that follow"), limits));
-	await scheduleOf(schedule, signal);
+	scheduleOf(schedule, signal);
 	await draw();
 	const hosts = [...new Set((await all((after) => listProbeResults({ newest: true, after, limit: 1000 }))).flatMap((r) => [r.from, r.to]))].sort();
 	fill(limits, hosts.length === 0 ? h("p", { class: "quiet" }, "None: nothing was measured yet.") : table("Hosts that were measured", [
@@ -74,13 +74,17 @@ function matrixOf(list: ProbeResult[]): HTMLElement {
 	], hosts);
 }
 
-async function scheduleOf(on: HTMLElement, signal: AbortSignal): Promise<void> {
-	let now: ProbeSchedule | undefined, etag = "";
-	try {
-		({ data: now, etag } = await getProbeSchedule());
-	} catch (e) {
-		if (!(e instanceof Problem && e.status === 404)) throw e;
-	}
+// It is looked at by the stream: that there is none is an answer, and no error on the console.
+function scheduleOf(on: HTMLElement, signal: AbortSignal): void {
+	let shown: AbortController | undefined;
+	look("/v1/probe-schedule", (data, status) => {
+		shown?.abort();
+		shown = new AbortController();
+		drawSchedule(on, status === 200 ? (data as ProbeSchedule) : undefined, AbortSignal.any([shown.signal, signal]));
+	}, signal);
+}
+
+function drawSchedule(on: HTMLElement, now: ProbeSchedule | undefined, signal: AbortSignal): void {
 	if (!now) {
 		fill(on, empty("Nothing is measured by itself.", "With a schedule hosts measure to each other: never two through one host or link at once, and no more than a budget a day."),
 			isOperator() && h("p", {}, button("Set a schedule", () => form(undefined, ""), "primary")));
@@ -89,9 +93,12 @@ async function scheduleOf(on: HTMLElement, signal: AbortSignal): Promise<void> {
 	const state = h("p", { role: "status" }), spent = h("div");
 	const quiet = (now.quiet ?? []).map((q) => `${q.from} to ${q.to}${q.days ? ` (${q.days.join(", ")})` : ""}`).join("; ");
 	fill(on, h("p", {}, now.measures.map((m) => `${m.measure} every ${m.every}`).join(", "), `; at most ${now.budget} a day through a host`, quiet ? `; quiet from ${quiet} ${now.zone ?? "UTC"}` : "", "."),
-		state, spent, isOperator() && h("div", { class: "actions" }, button("Change", () => form(now, etag)), button("Remove", async () => {
+		state, spent, isOperator() && h("div", { class: "actions" }, button("Change", async () => {
+			const { data, etag } = await getProbeSchedule();
+			form(data, etag);
+		}), button("Remove", async () => {
 			if (!(await ask("Measure nothing any more?", h("p", {}, "Results stay."), "Remove", "danger"))) return;
-			await deleteProbeSchedule({ ifMatch: etag });
+			await deleteProbeSchedule();
 			go("/probes");
 		})));
 	look("/v1/probe-state", (data, status) => {
