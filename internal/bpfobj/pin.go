@@ -38,15 +38,28 @@ func PinDir(name string) (string, error) {
 	if root, ok := FS(); ok {
 		return makeDir(root, name)
 	}
-	ours, err1 := os.Readlink("/proc/thread-self/ns/mnt") // the first thread may be in another
-	first, err2 := os.Readlink("/proc/1/ns/mnt")
-	if err1 != nil || err2 != nil || ours != first {
+	if !outermost() {
 		return "", ErrNoFS
 	}
 	if err := unix.Mount("bpf", mountPoint, "bpf", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0700"); err != nil {
 		return "", fmt.Errorf("%w (%v)", ErrNoFS, err)
 	}
 	return makeDir(mountPoint, name)
+}
+
+// initialMountNS is the number of the machine's own mount namespace from Linux 6.18 on
+// (include/uapi/linux/nsfs.h, MNT_NS_INIT_INO); before, it was none in particular.
+const initialMountNS = "mnt:[4026531832]"
+
+// outermost tells whether our mount namespace is the first process's. That of a process with
+// more capabilities than ours cannot be read.
+func outermost() bool {
+	ours, err := os.Readlink("/proc/thread-self/ns/mnt") // the first thread may be in another
+	if err != nil {
+		return false
+	}
+	first, err := os.Readlink("/proc/1/ns/mnt")
+	return err == nil && ours == first || ours == initialMountNS
 }
 
 func makeDir(root, name string) (string, error) {
