@@ -48,6 +48,12 @@ const (
 	testRounds         = 6
 	// standingFor is a time in which a burst passes: a queue that never does is standing.
 	standingFor = 500 * time.Millisecond
+	// While others leave a set less than little of what it needs, it sends at the mean of
+	// evenFor: what it finds from one round trip to the next are others' bursts. That ends with
+	// half as much again, a queue that is the set's own for freeFor, or no loss for lossless.
+	little            = 0.15
+	evenFor           = 6 * time.Second
+	freeFor, lossless = time.Second, 10 * time.Second
 	// leastPace in bit/s, two segments in a quarter of a second, is the lowest that is set. A
 	// connection that is told a hundredth of that waits for as long, whatever it is told next.
 	leastPace = 2 * segment * 8 / 0.25
@@ -78,6 +84,10 @@ type law struct {
 	tested, until time.Duration
 	held          float64
 	standing      standing
+	// even is the bent scale in the mean while others leave the set little, 0 else; crowded is
+	// when the queue was last more than the set's own.
+	even    float64
+	crowded time.Duration
 }
 
 // standing is the shortest queue of a standingFor, that of the one before, and when this began.
@@ -184,12 +194,42 @@ func (l *law) step(s sight, took time.Duration) {
 		l.scale = min(l.scale, max(before, beyond*most/s.bend)) * min(1, most/l.allowed)
 	}
 	l.scale = max(l.scale, floor)
+	l.smooth(s, took)
+}
+
+// smooth keeps the mean that is sent at while others leave the set little.
+func (l *law) smooth(s sight, took time.Duration) {
+	most, quiet := little*l.full, warned
+	if l.even > 0 {
+		most, quiet = 1.5*most, lossless
+	}
+	lossy := l.lostAt > 0 && l.clock-l.lostAt < quiet && l.clock-l.crowded < freeFor
+	if !lossy || l.allowed > most || l.held > 0 {
+		l.even = 0
+		return
+	}
+	now := l.scale * s.bend
+	if l.even == 0 {
+		l.even = now
+	}
+	l.even += part(took, evenFor) * (now - l.even)
+}
+
+// sends is the scale that is sent at, with the queue that is there.
+func (l *law) sends(s sight) float64 {
+	if l.even > 0 {
+		return l.even
+	}
+	return l.scale * s.bend
 }
 
 // watch sees whether the queue stands, and whose it is.
 func (l *law) watch(s sight, took time.Duration) {
 	l.clock += took
-	l.allowed += part(took, max(2*s.rtt, soon)) * (l.scale*s.bend - l.allowed)
+	if !s.own() {
+		l.crowded = l.clock
+	}
+	l.allowed += part(took, max(2*s.rtt, soon)) * (l.sends(s) - l.allowed)
 	l.within += part(took, rivalsFor) * (one(s.own()) - l.within)
 	l.lossy += part(took, rivalsFor) * (one(s.lost > 0) - l.lossy)
 	if l.within < rare && !l.rivals {
@@ -213,7 +253,7 @@ func (l *law) probing(s sight, took time.Duration) float64 {
 
 // cap is a connection's.
 func (l *law) cap(m *member, s sight) Cap {
-	rate := l.scale * s.bend * m.share() * m.due()
+	rate := l.sends(s) * m.share() * m.due()
 	window := windowRounds * rate * (m.rtt + s.budget).Seconds() / 8
 	return Cap{Rate: unit.Rate(max(rate, leastPace)), Window: unit.Bytes(max(window, leastWindow*segment))}
 }

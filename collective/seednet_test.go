@@ -85,7 +85,7 @@ func (n seedNet) mean(runs uint64, controlled bool) (r seedResult) {
 // The bounds leave room for six runs; bench collective has the real ones, on real TCP.
 func TestControlSeedNetwork(t *testing.T) {
 	for _, most := range []float64{120, 60, 240} {
-		for _, class := range [][2]int{{high, low}, {low, low}, {high, high}} {
+		for _, class := range [][2]int{{high, low}, {low, low}, {high, high}, {low, high}} {
 			for _, offered := range []float64{8, 4, 2} {
 				n := seedNet{most: most, ftp: class[0], db: class[1], offered: offered}
 				t.Run(fmt.Sprintf("%v-%v-%v", most, class, offered), func(t *testing.T) {
@@ -99,8 +99,13 @@ func TestControlSeedNetwork(t *testing.T) {
 					if ours.resent > max(0.75*plain.resent, 0.002*ours.segments) {
 						t.Errorf("%.0f segments are sent again, by plain TCP %.0f", ours.resent, plain.resent)
 					}
-					if ours.carried < 0.35*plain.carried {
+					// Beside a lower class RED takes little of plain TCP's many packets, and a part of
+					// them is what the losses may be: decision 18.
+					if n.ftp >= n.db && ours.carried < 0.3*plain.carried {
 						t.Errorf("%.2f Mbit/s are carried, by plain TCP %.2f", ours.carried, plain.carried)
+					}
+					if n.ftp >= n.db && ours.rough > 0.7*plain.rough && offered == 8 && ours.carried > 0.3 {
+						t.Errorf("DB1's rate varies by %.2f, plain TCP's by %.2f", ours.rough, plain.rough)
 					}
 					if ours.recovered < 0.9 {
 						t.Errorf("%.0f %% of the old rate are back", 100*ours.recovered)
