@@ -81,6 +81,7 @@ func (h *host) wait(t testing.TB) {
 // An agent has what is wanted of its host, and what changes; what it tells is there for those who
 // may see it. A host that is taken away, or that another agent joins as, is not spoken to.
 func TestAgent(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	a, _ := s.twoTenants()
 	dir := t.TempDir()

@@ -47,6 +47,7 @@ func at(conn string) string {
 // A tenant puts connections in its groups that are its own, as far as their ends show, and in no
 // direction in another's.
 func TestWhoseConnection(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	tokens := s.divided(t)
 	for _, c := range []struct {
@@ -96,6 +97,7 @@ func TestWhoseConnection(t *testing.T) {
 
 // Only a leaf keeps its connections, and only for as long as it is the tenant's that put them there.
 func TestConnectionsStay(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	tokens := s.divided(t)
 	patch := []string{"Content-Type", "application/merge-patch+json"}
@@ -126,6 +128,7 @@ func TestConnectionsStay(t *testing.T) {
 
 // A tenant has no more than its part of what all share.
 func TestCaps(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	tokens := s.divided(t)
 	a := tokens["a"]
@@ -222,6 +225,7 @@ func TestCaps(t *testing.T) {
 
 // Whose a group may be.
 func TestOwners(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	s.divided(t)
 	for _, c := range []struct {

@@ -33,6 +33,7 @@ func (s *service) signIn(token string) (cookie string) {
 // A session may what its token may; what another site's page asks for is not changed, and who signs out,
 // or whose token is taken back, is out.
 func TestSession(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	a, _ := s.twoTenants()
 	cookie := s.signIn(a)
@@ -132,6 +133,7 @@ func (shown onScreen) until(t *testing.T, told <-chan seenNow, path string, is f
 // A live stream tells what its paths answer to whoever asks, and again when that is another; it asks for
 // nothing that does not end, and ends with its token.
 func TestLive(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	a, b := s.twoTenants()
 	own, others, none := group("a"), group("b"), "/v1/hosts/h9/rates"
@@ -193,6 +195,7 @@ func waits(h *host) {
 // The overview has what all controllers know, with what waits below its guarantee; the totals of rates are of
 // what one may see.
 func TestOverview(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	a, _ := s.twoTenants()
 	s.must(200, "PUT", "/v1/hosts/h0", `{}`)
@@ -261,6 +264,7 @@ func TestOverview(t *testing.T) {
 
 // Pages are at every path but the API's.
 func TestPages(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	for _, path := range []string{"/", "/hosts/h1/eth0"} {
 		if r := s.mustAs("", 200, "GET", path, ""); !strings.Contains(r.text, "<!doctype html>") || r.header.Get("Content-Security-Policy") == "" {

@@ -16,6 +16,7 @@ import (
 // Nobody loads the service whom it does not know: bodies are small and come in time, and who shows bad
 // tokens waits. Those who are known go on, also at the same address.
 func TestStrangers(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	s.must(200, "PUT", "/v1/hosts/h1", `{}`)
 
@@ -57,6 +58,7 @@ func TestStrangers(t *testing.T) {
 // Anybody may ask whether the service is well, and however many do, the store is asked once: also when
 // it is away, and each answer takes its time.
 func TestHealthOfMany(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	s.must(200, "GET", "/v1/health", "")
 	s.member.Stop()

@@ -62,6 +62,7 @@ func ended(events <-chan string, within time.Duration) error {
 
 // A stream of events ends with its token, and nobody has any number of them.
 func TestStreamsEnd(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	a, b := s.twoTenants()
 	var made struct{ ID, Token string }
@@ -100,6 +101,7 @@ func TestStreamsEnd(t *testing.T) {
 
 // Who has seen what the store has not come to is told to read anew.
 func TestStreamOfAnotherStore(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	_, events := s.listen(s.operator, "?after=1000000000")
 	if first, second := next(events), next(events); first != "hello" || second != "reset" {

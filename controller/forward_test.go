@@ -35,6 +35,7 @@ func (s *service) beside(t *testing.T) *service {
 
 // What only the controller knows to which a host's agent is connected is told by any, to who may know.
 func TestForward(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	a, _ := s.twoTenants()
 	h := s.connect(t.TempDir())

@@ -9,6 +9,7 @@ import (
 // A tenant divides what is its own, and is told what is free in it; it can take nothing of
 // another's, and does not see it.
 func TestTenant(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	a, b := s.twoTenants()
 	var g struct {
@@ -60,6 +61,7 @@ func TestTenant(t *testing.T) {
 
 // A change is made once, of what the caller has seen, or not at all.
 func TestOnce(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	a, _ := s.twoTenants()
 	s.mustAs(a, 200, "PUT", group("a/rest"), `{"default": true}`)
@@ -101,6 +103,7 @@ func TestOnce(t *testing.T) {
 // Who may put connections in a group is the operator's to say of a tenant's, and the tenant's of
 // what is in it.
 func TestJoin(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	a, _ := s.twoTenants()
 	patch := []string{"Content-Type", "application/merge-patch+json"}
@@ -128,6 +131,7 @@ func TestJoin(t *testing.T) {
 
 // What is wrong with a request is told by its fields.
 func TestInvalid(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	s.twoTenants()
 	for _, c := range []struct {
@@ -160,6 +164,7 @@ func TestInvalid(t *testing.T) {
 
 // An interface is what it was, if somebody wants that; who changed it is on record.
 func TestHistory(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	a, _ := s.twoTenants()
 	first := s.must(200, "GET", "/v1/hosts/h1/interfaces/eth0", "")
@@ -225,6 +230,7 @@ func TestHistory(t *testing.T) {
 
 // A host's ETag is that of what it is meant to be, by which it is changed.
 func TestHostTag(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	s.must(200, "PUT", "/v1/hosts/h1", `{"description": "one"}`)
 	seen := s.must(200, "GET", "/v1/hosts/h1", "")

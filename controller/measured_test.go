@@ -18,6 +18,7 @@ import (
 // how often it is tried; one that fails takes no result away. What is old, or of hosts that are no
 // more, is swept.
 func TestResultsKept(t *testing.T) {
+	t.Parallel()
 	s := storetest.Open(t, storetest.Start(t))
 	task, back := schedule.Task{From: "a", To: "b", Measure: "path"}, schedule.Task{From: "b", To: "a", Measure: "path"}
 	always := func(store.ProbeRun) bool { return true }

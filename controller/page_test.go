@@ -12,6 +12,7 @@ import (
 
 // A tenant turns the pages of what is its own, and neither these nor their cursors tell of others.
 func TestPagesOfTenants(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	a, b := s.twoTenants()
 	for _, host := range []string{"h0", "h2", "h3", "h4"} {
@@ -57,6 +58,7 @@ func TestPagesOfTenants(t *testing.T) {
 
 // The record is looked through in parts, of which each answer says where it ended.
 func TestAuditInParts(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	a, _ := s.twoTenants()
 	const n, together = 4500, 500

@@ -9,6 +9,7 @@ import (
 // A file that has a tenant's group, and nothing of what the tenant made in it, leaves that alone; what
 // it says of the inside holds. With If-Match it changes only what its author has seen.
 func TestPolicyKeepsTenants(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	a, _ := s.twoTenants()
 	s.mustAs(a, 200, "PUT", group("a/web"), `{"guarantee": "30Mbit", "match": [{"sport": ["443"]}]}`)

@@ -16,6 +16,7 @@ import (
 
 // A store that is full takes no changes, and the service says so; it takes them again by itself.
 func TestFull(t *testing.T) {
+	t.Parallel()
 	ports := storetest.Ports(t, 2)
 	m := storetest.Run(t, etcd.Member{Name: "c1", Peers: map[string]string{"c1": "127.0.0.1"}, Dir: t.TempDir(), ClientPort: ports[0], PeerPort: ports[1], Quota: 16 << 20})
 	db := storetest.Open(t, m)

@@ -181,6 +181,7 @@ func (s *service) probeState() (p probeState) {
 // found is there of each direction, and limits that follow from it. A host that is away keeps nobody
 // waiting for long.
 func TestSchedule(t *testing.T) {
+	t.Parallel()
 	s, f := start(t), newField(t)
 	for _, host := range []string{"h1", "h2", "h3"} {
 		f.connect(s, host)
@@ -270,6 +271,7 @@ func TestSchedule(t *testing.T) {
 // A measurement between hosts of two controllers goes on when another of these becomes the leader, and
 // is made once. One whose agent is lost is over at once, and counts for all that it may have sent.
 func TestScheduleLeader(t *testing.T) {
+	t.Parallel()
 	s, f := start(t), newField(t)
 	other := s.beside(t)
 	stop := f.connect(s, "h1")

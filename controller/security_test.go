@@ -15,6 +15,7 @@ import (
 // gets at anything but whether the service is well and whose a token is; who may not is told so,
 // and what is another's is not there.
 func TestRoles(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	a, b := s.twoTenants()
 	s.mustAs(a, 200, "PUT", group("a/rest"), `{"default": true}`)
@@ -119,6 +120,7 @@ func TestRoles(t *testing.T) {
 // A tenant's tokens are its own: it makes none that may more, and one that is taken back is no good
 // from then on. No secret is in the store.
 func TestTokens(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	a, b := s.twoTenants()
 	for _, body := range []string{`{"name": "x", "role": "operator"}`, `{"name": "x", "role": "tenant", "tenant": "b"}`, `{"name": "x", "role": "agent", "host": "h1"}`} {
@@ -160,6 +162,7 @@ func TestTokens(t *testing.T) {
 
 // Who asks too often waits; a tenant's limit is what the operator says.
 func TestLimits(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	a, _ := s.twoTenants()
 	s.must(200, "PUT", "/v1/tenants/a", `{"requests": 2}`)
@@ -195,6 +198,7 @@ func TestLimits(t *testing.T) {
 
 // Nothing but TLS with the service's authority is spoken.
 func TestPlain(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	got, err := http.Get(strings.Replace(s.url, "https", "http", 1) + "/v1/health")
 	if err == nil {
@@ -221,6 +225,7 @@ func TestPlain(t *testing.T) {
 // What is answered is as the specification says, and a revision that is not there yet is not a
 // failure.
 func TestAnswers(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	a, _ := s.twoTenants()
 	spec, err := openapi3.NewLoader().LoadFromData(api.Specification())

@@ -11,6 +11,7 @@ import (
 
 // A tenant that has nothing is removed, however many tokens and interfaces others have.
 func TestDeleteTenantOfMany(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	s.must(200, "PUT", "/v1/tenants/a", `{}`)
 	s.must(200, "PUT", "/v1/tenants/b", `{}`)

@@ -16,6 +16,7 @@ const usage = "/v1/usage?since=2026-01-01T00:00:00Z"
 // A tenant whose groups are on devices that a pattern takes in sees what these carry, on each. A device
 // with a document of its own is not one of them.
 func TestPatterns(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	a, b := s.twoTenants()
 	s.must(200, "PUT", "/v1/hosts/h1/interfaces/veth*", shared)
@@ -66,6 +67,7 @@ func (s *service) rows(token, path string) (out []string) {
 // What a group had is for whose it was: the next owner reads from when on it is its own. Nobody asks
 // agents for more than they can have.
 func TestUsageOfOwners(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	a, b := s.twoTenants()
 	oldest := make(chan int64, 100)

@@ -23,6 +23,7 @@ func unknown() []byte {
 // messages which this one does not know, and none of those that it would know; it has what is
 // wanted of its host, and who asks for what it cannot tell is told so at once.
 func TestAgentOfAnotherVersion(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	s.twoTenants()
 	s.must(200, "PUT", "/v1/hosts/h1/collectives/db", `{"document": "kind: Collective\nname: db\njoin: root\n"}`)

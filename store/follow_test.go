@@ -12,6 +12,7 @@ import (
 // Who follows is told again and again that he knows everything, and that no more when the store is
 // away.
 func TestFollow(t *testing.T) {
+	t.Parallel()
 	m := storetest.Start(t)
 	s := storetest.Open(t, m)
 	first := put(t, s, "a")

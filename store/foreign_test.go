@@ -54,6 +54,7 @@ func open(t *testing.T, at store.Endpoint) *store.Store {
 // Two services in one etcd, which has other users, too, know nothing of each other: documents,
 // changes, leaders, epochs. Its history is left alone.
 func TestForeign(t *testing.T) {
+	t.Parallel()
 	at := foreign(t)
 	a := open(t, store.Endpoint{URLs: []string{at}, Prefix: "/a", Foreign: true})
 	b := open(t, store.Endpoint{URLs: []string{at}, Prefix: "/b", Foreign: true})
@@ -136,6 +137,7 @@ func TestForeign(t *testing.T) {
 
 // A change beyond the bounds of an etcd is refused, and is no matter of those that wait with it.
 func TestTooLarge(t *testing.T) {
+	t.Parallel()
 	s := open(t, store.Endpoint{URLs: []string{foreign(t)}, Foreign: true})
 	var all sync.WaitGroup
 	for n := range 20 {
@@ -166,6 +168,7 @@ func TestTooLarge(t *testing.T) {
 // Who may do no more than read and write what has the prefix needs no more, and one without that is
 // told so at once.
 func TestRole(t *testing.T) {
+	t.Parallel()
 	m := storetest.Start(t)
 	storetest.Open(t, m) // it is there
 	tls, err := m.TLS()

@@ -12,6 +12,7 @@ import (
 // Who reads several times asks most of the members once, and then the one that is spoken to; what it is
 // told is as new as when it began, whoever wrote it, and however long it goes on.
 func TestOnce(t *testing.T) {
+	t.Parallel()
 	_, runs := three(t, 0)
 	c1, c2 := storetest.Open(t, runs["c1"]), storetest.Open(t, runs["c2"])
 	key := store.Key(store.Tenants, "a")

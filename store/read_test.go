@@ -12,6 +12,7 @@ import (
 
 // What is more than one message of etcd's has is read in several, as it was at one time.
 func TestAll(t *testing.T) {
+	t.Parallel()
 	s := storetest.Open(t, storetest.Start(t))
 	huge := string(bytes.Repeat([]byte("x"), 7<<20))
 	const n = 10 // 70 MiB
@@ -38,6 +39,7 @@ func TestAll(t *testing.T) {
 // A transaction that has read thousands of documents is tried again if one of them has changed or
 // another has come, and has what was written in it.
 func TestTxAll(t *testing.T) {
+	t.Parallel()
 	s := storetest.Open(t, storetest.Start(t))
 	const n = 2000
 	for i := range n / 1000 {

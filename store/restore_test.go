@@ -35,6 +35,7 @@ func has(t *testing.T, s *store.Store, name string) bool {
 // What is restored is what was there at the backup, at a revision beyond all that there were, and
 // in a new epoch, but only one, however often it is begun.
 func TestRestore(t *testing.T) {
+	t.Parallel()
 	m := storetest.Start(t)
 	s := storetest.Open(t, m)
 	put(t, s, "before")
@@ -117,6 +118,7 @@ func three(t *testing.T, quota int64) (members map[string]etcd.Member, runs map[
 
 // One of three that is lost with its folder is replaced, and has what the others have.
 func TestReplace(t *testing.T) {
+	t.Parallel()
 	members, runs := three(t, 0)
 	s := storetest.Open(t, runs["c1"])
 	put(t, s, "before")

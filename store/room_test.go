@@ -31,6 +31,7 @@ func write(ctx context.Context, s *store.Store, name string) (int64, error) {
 // A store whose history has filled it forgets some of it and takes changes again; one that is somebody
 // else's is left alone. One that is looked after is never full, however much is changed.
 func TestTend(t *testing.T) {
+	t.Parallel()
 	m := small(t)
 	s := storetest.Open(t, m)
 	tls, err := m.TLS()
@@ -90,6 +91,7 @@ func TestTend(t *testing.T) {
 
 // Of three members all are looked after, by whichever speaks to the one that leads.
 func TestTendThree(t *testing.T) {
+	t.Parallel()
 	members, runs := three(t, 16<<20)
 	var stores []*store.Store
 	for name, m := range members {
@@ -132,6 +134,7 @@ func TestTendThree(t *testing.T) {
 
 // Of an audit log that takes too much room the oldest entries are taken away.
 func TestTendAudit(t *testing.T) {
+	t.Parallel()
 	s := storetest.Open(t, small(t))
 	for n := range 40 {
 		if _, err := write(t.Context(), s, fmt.Sprint(n)); err != nil {

@@ -43,6 +43,7 @@ func promise(key string, n int) func(*store.Tx) error {
 // Of hundreds who ask at once, through two controllers, exactly as many are promised something as
 // fit; nobody is refused who fits.
 func TestDo(t *testing.T) {
+	t.Parallel()
 	m := storetest.Start(t)
 	stores := []*store.Store{storetest.Open(t, m), storetest.Open(t, m)}
 	key := store.Key(store.Interfaces, "h1", "eth0")
@@ -74,6 +75,7 @@ func TestDo(t *testing.T) {
 
 // A mistake of one request is that one's, and what it had written is not.
 func TestRefusal(t *testing.T) {
+	t.Parallel()
 	s := storetest.Open(t, storetest.Start(t))
 	key := store.Key(store.Tenants, "a")
 	var all sync.WaitGroup
@@ -105,6 +107,7 @@ func TestRefusal(t *testing.T) {
 
 // Who watches is told of every change once, in order, and goes on where he was.
 func TestWatch(t *testing.T) {
+	t.Parallel()
 	s := storetest.Open(t, storetest.Start(t))
 	write := func(n int) int64 {
 		t.Helper()
@@ -150,6 +153,7 @@ func TestWatch(t *testing.T) {
 // There is one leader; another is there within the lease and a little after the first is gone, and
 // the first does nothing more.
 func TestLead(t *testing.T) {
+	t.Parallel()
 	m := storetest.Start(t)
 	a, b := storetest.Open(t, m), storetest.Open(t, m)
 	terms := make(chan store.Term, 2)
@@ -194,6 +198,7 @@ func TestLead(t *testing.T) {
 
 // What was acknowledged is there after the store was killed.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	m := storetest.Start(t)
 	s := storetest.Open(t, m)
 	key := store.Key(store.Tenants, "kept")

@@ -3,9 +3,14 @@ package storetest
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,10 +21,15 @@ import (
 // childEnv makes a test's binary the store's child.
 const childEnv = "HEADGATE_TEST_STORE"
 
+// atOnce is how many tests run at once: they wait, for disks, elections and leases, for most of their time.
+const atOnce = "4"
+
 // Main is to be called first in TestMain: in the child it does not return.
 func Main() {
-	file := os.Getenv(childEnv)
-	if file == "" {
+	if os.Getenv(childEnv) == "" {
+		if err := flag.Set("test.parallel", atOnce); err != nil { // unless the command line says it
+			panic(err)
+		}
 		return
 	}
 	if err := etcd.Child(os.Args[len(os.Args)-1]); err != nil {
@@ -36,16 +46,25 @@ type Member struct {
 	Stop func()
 }
 
+// Ports from firstPort on are below those that the kernel gives to connections, and to who listens at any: a
+// member's stays free while it is away. Programs begin somewhere, and give none twice.
+const firstPort, somePorts = 20_000, 12_000
+
+var lastPort atomic.Int32
+
+func init() { lastPort.Store(rand.Int32N(somePorts)) }
+
 // Ports are so many that nobody listens at on loopback.
 func Ports(t testing.TB, n int) (ports []int) {
 	t.Helper()
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
+	for len(ports) < n {
+		port := firstPort + int(lastPort.Add(1))%somePorts
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			l.Close()
+			ports = append(ports, port)
+		} else if !errors.Is(err, syscall.EADDRINUSE) {
 			t.Fatal(err)
 		}
-		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
 	}
 	return ports
 }
@@ -67,10 +86,9 @@ func Run(t testing.TB, m etcd.Member) *Member {
 	if err := m.Prepare(); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv(childEnv, "1")
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- m.Run(ctx, []string{self}) }()
+	go func() { done <- m.Run(ctx, []string{"env", childEnv + "=1", self}) }()
 	out := &Member{Member: m}
 	out.Stop = func() {
 		cancel()
