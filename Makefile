@@ -4,6 +4,11 @@ FUZZTIME ?= 20s
 BENCH    ?= groups
 VERSION  ?=
 
+# One way to compile, for what is run, tested, checked and released: Go compiles each package once for each,
+# and without cgo a program needs nothing of its machine.
+export CGO_ENABLED = 0
+export GOFLAGS := $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath
+
 .DEFAULT_GOAL := help
 .PHONY: help build generate test test-short test-vm lint bench demo examples fuzz docs release
 
@@ -11,7 +16,7 @@ help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build ./headgate (needs only Go)
-	$(GO) build -trimpath -o headgate ./cmd/headgate
+	$(GO) build -o headgate ./cmd/headgate
 
 generate: ## compile the eBPF sources (clang 19), make the API from its specification; commit what it gives
 	scripts/deps generate

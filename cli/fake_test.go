@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -33,6 +34,10 @@ func TestMain(m *testing.M) {
 		a := fakeApp(dir)
 		a.in, a.out, a.err = os.Stdin, os.Stdout, os.Stderr
 		os.Exit(a.run(os.Args[1:]))
+	}
+	// Those that run at once wait for most of their time.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
 	}
 	os.Exit(m.Run())
 }

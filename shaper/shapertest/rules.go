@@ -198,7 +198,7 @@ func rulesByFragments(s *suite) {
 			before := s.counts(in)
 			flow := traffic.Flow{
 				Name: "big", From: from, To: to, Protocol: traffic.UDP, IPv6: ipv6, DstPort: 5001, Payload: 4000,
-				Schedule: traffic.Constant(3200 * unit.Kbit), // 100 datagrams a second
+				Schedule: traffic.Constant(3200 * unit.Kbit), // 100 datagrams a second; an emulated processor once sent 38
 			}
 			r, err := traffic.Run(s.Context(), s.lab.Host, []traffic.Flow{flow}, traffic.Options{Duration: 500 * time.Millisecond})
 			if err != nil {
@@ -206,7 +206,7 @@ func rulesByFragments(s *suite) {
 			}
 			sent := r.Flows[0].Total.Datagrams
 			got := s.counts(in).minus(before)
-			if sent < 20 || got.groups["big"] < 3*sent || got.groups["big"] > 3*sent+3 || got.groups["rest"] > 0 || r.Flows[0].Total.LostDatagrams > 0 {
+			if sent < 10 || got.groups["big"] < 3*sent || got.groups["big"] > 3*sent+3 || got.groups["rest"] > 0 || r.Flows[0].Total.LostDatagrams > 0 {
 				s.Errorf("IPv6 %v: of %d datagrams in 3 fragments each, counted: %v (%d lost)", ipv6, sent, got, r.Flows[0].Total.LostDatagrams)
 			}
 		}

@@ -131,7 +131,7 @@ func oneGroupOf(s *suite, in bool) {
 		from, to = to, from
 	}
 	session, err := traffic.Start(s.Context(), s.lab.Host, []traffic.Flow{{
-		Name: "g2", From: from, To: to, Protocol: traffic.UDP, DstPort: 5002, Schedule: traffic.Constant(8 * unit.Mbit),
+		Name: "g2", From: from, To: to, Protocol: traffic.UDP, DstPort: 5002, Schedule: traffic.Constant(steady),
 	}}, traffic.Options{})
 	if err != nil {
 		s.Fatal(err)
