@@ -54,5 +54,5 @@ fuzz: ## each fuzz target for FUZZTIME
 docs: ## write docs/commands.md from the commands
 	$(GO) test ./cli -run TestCommandsDocument -update -count=1
 
-release: ## static binaries, checksums, bills of materials: make release VERSION=1.2.3
+release: ## static binaries, Debian packages, checksums, bills of materials: make release VERSION=1.2.3
 	scripts/release $(VERSION)

@@ -95,6 +95,8 @@ var layers = []layer{
 		"a link is a function from arrivals to releases: with devices in it nothing could be held against its definition"},
 	{"lab", []string{"unit", "lab/...", "internal/..."},
 		"a lab is what the product is tried in: were it to use the product, it could not judge it"},
+	{"packaging", nil,
+		"what is around the program; tests of it run what is installed"},
 	{"examples", []string{"unit", "api", "api/local"},
 		"what a tenant copies from uses what a tenant has"},
 	{"bench", []string{"..."},
