@@ -154,7 +154,7 @@ func (c *Controller) Run(ctx context.Context) error {
 
 	requests := metrics.NewRequests()
 	if c.config.Metrics != nil {
-		defer metrics.Serve(c.config.Metrics, append(metrics.Controller(c.service), requests)...)()
+		defer metrics.Serve(c.config.Metrics, append(metrics.Controller(c.service), requests, metrics.Probes(c.probing))...)()
 	}
 	service := &api.Server{
 		Done:  requests.Done,

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -13,7 +15,10 @@ import (
 
 	"headgate/agent/remote"
 	"headgate/api/agents"
+	"headgate/controller"
+	"headgate/metrics"
 	"headgate/store"
+	"headgate/store/storetest"
 )
 
 // field is hosts whose agents measure by the word of controllers, and what they do at once.
@@ -182,7 +187,12 @@ func (s *service) probeState() (p probeState) {
 // waiting for long.
 func TestSchedule(t *testing.T) {
 	t.Parallel()
-	s, f := start(t), newField(t)
+	l, err := metrics.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := controller.Config{Name: "c1", API: "127.0.0.1:0", Agents: "127.0.0.1:0", Version: "test", Metrics: l}
+	s, f := startOn(t, storetest.Open(t, storetest.Start(t)), config, func() {}), newField(t)
 	for _, host := range []string{"h1", "h2", "h3"} {
 		f.connect(s, host)
 	}
@@ -235,6 +245,24 @@ func TestSchedule(t *testing.T) {
 	state := s.probeState()
 	if text := fmt.Sprint(state.Spent); len(state.Running) != 0 || text != "[{h1 2.2MB} {h2 2.2MB} {h3 2.2MB}]" {
 		t.Errorf("then %+v", state)
+	}
+
+	told, err := http.Get("http://" + l.Addr().String() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer told.Body.Close()
+	text, err := io.ReadAll(told.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`headgate_probe_token_rate_bits_per_second{from="h1",measure="tokenrate",to="h2"} 1e+08`, `headgate_probe_token_rate_bits_per_second{from="h2",measure="tokenrate",to="h1"} 5e+07`,
+		`headgate_probe_success{from="h3",measure="tokenrate",to="h4"} 0`, `headgate_probe_spent_bytes{host="h1"} 2.2e+06`, `headgate_probe_running 0`,
+	} {
+		if !strings.Contains(string(text), want+"\n") {
+			t.Errorf("Prometheus is not told %s:\n%s", want, text)
+		}
 	}
 
 	// Limits that follow, of a device that is not divided yet and of one that is.

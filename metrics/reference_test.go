@@ -48,7 +48,7 @@ func all(t *testing.T) (served []string, metrics map[string][]metric) {
 	const agent, sets, controller = "headgate agent --metrics 127.0.0.1:9422", "headgate collective run --metrics 127.0.0.1:9420", "headgate controller --metrics 127.0.0.1:9421"
 	return []string{agent, sets, controller}, map[string][]metric{
 		agent: metricsOf(t, Groups(nil)), sets: metricsOf(t, Collective(nil)),
-		controller: append(metricsOf(t, Controller(nil)[0]), metricsOf(t, NewRequests())...),
+		controller: slices.Concat(metricsOf(t, Controller(nil)[0]), metricsOf(t, NewRequests()), metricsOf(t, Probes(nil))),
 	}
 }
 
