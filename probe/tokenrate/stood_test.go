@@ -41,6 +41,22 @@ func TestStoodStill(t *testing.T) {
 	}
 }
 
+// A train that arrives at once, as a super-packet does, shows nothing, and a longer one follows.
+func TestAtOnce(t *testing.T) {
+	s := probe.Sample{Train: probe.Uniform(ladder, lookCount, 1500, 0)}
+	for i := range s.Count() {
+		s.Sent = append(s.Sent, int64(i))
+		s.Arrived = append(s.Arrived, probe.Arrival{Number: i, At: 5e6})
+	}
+	m := Ours{Capacity: math.Inf(1)}
+	if r := m.Estimate([]probe.Sample{s}); r.Rate.Known() || r.Joint != nil {
+		t.Errorf("%+v", r)
+	}
+	if next, ok := m.Next([]probe.Sample{s}); !ok || next.Count() != firstCount {
+		t.Errorf("then %v, %d packets", ok, next.Count())
+	}
+}
+
 // A long train that shows nothing, or only its head, is sent again as it was, until five
 // were.
 func TestDrainAgain(t *testing.T) {

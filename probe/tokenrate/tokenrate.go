@@ -86,6 +86,10 @@ func Estimate(s *probe.Sample, capacity float64) Result {
 	n := len(c.at)
 	top := math.Min(c.offered(from), capacity)
 	tail, places, lost := c.slopes(from, n, c.bytes), c.slopes(from, n, c.places()), c.lost(from, n)
+	if math.IsInf(tail, 1) {
+		// As one super-packet through a bucket that had room for it: that shows no rate at all.
+		return nothing("its packets arrived all at once")
+	}
 	r := Result{line: c, from: from}
 	if tail > limited*top || lost < policed && places > limited*top && !c.drops(from) {
 		r.Rate, r.Bucket = probe.CannotTell("the train met no limit"), probe.CannotTell("the train met no limit")
