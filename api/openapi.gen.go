@@ -614,6 +614,9 @@ type GroupRates struct {
 
 	// Marks Packets since then.
 	Marks *int64 `json:"marks,omitempty"`
+
+	// QueueDelayNs How long the packet that left last had waited; not said if nothing leaves
+	QueueDelayNs *int64 `json:"queue_delay_ns,omitempty"`
 }
 
 // GroupState defines model for GroupState.
@@ -1112,6 +1115,35 @@ type Tenant struct {
 	Requests *int `json:"requests,omitempty"`
 }
 
+// TenantGroup defines model for TenantGroup.
+type TenantGroup struct {
+	Dev       string `json:"dev"`
+	Direction string `json:"direction"`
+
+	// Free What of its guarantee no group in it has.
+	//
+	// Examples: 100Mbit
+	Free  *Rate  `json:"free,omitempty"`
+	Group string `json:"group"`
+	Host  string `json:"host"`
+
+	// Most What it never gets more than.
+	//
+	// Examples: 100Mbit
+	Most *Rate `json:"most,omitempty"`
+
+	// Rate What it is guaranteed.
+	//
+	// Examples: 100Mbit
+	Rate Rate `json:"rate"`
+}
+
+// TenantGroupList defines model for TenantGroupList.
+type TenantGroupList struct {
+	Items []TenantGroup `json:"items"`
+	Next  *string       `json:"next,omitempty"`
+}
+
 // TenantList defines model for TenantList.
 type TenantList struct {
 	Items []Tenant `json:"items"`
@@ -1568,6 +1600,13 @@ type PutTenantParams struct {
 	// IfMatch The change is made only if the resource has this ETag; * is that there is one.
 	IfMatch        *IfMatch        `json:"If-Match,omitempty"`
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// ListTenantGroupsParams defines parameters for ListTenantGroups.
+type ListTenantGroupsParams struct {
+	// After `next` of the page before.
+	After *QueryAfter `form:"after,omitempty" json:"after,omitempty"`
+	Limit *QueryLimit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
 // ListTokensParams defines parameters for ListTokens.
@@ -2118,6 +2157,13 @@ type ClientInterface interface {
 	//
 	// Corresponds with PUT /v1/tenants/{tenant} (the `PutTenant` operationId).
 	PutTenant(ctx context.Context, tenant PathTenant, params *PutTenantParams, body PutTenantJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListTenantGroups What a tenant was given, wherever that is
+	//
+	// The groups that are its own, without what it made of them.
+	//
+	// Corresponds with GET /v1/tenants/{tenant}/groups (the `ListTenantGroups` operationId).
+	ListTenantGroups(ctx context.Context, tenant PathTenant, params *ListTenantGroupsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListTokens All tokens, or a tenant's own
 	//
@@ -3150,6 +3196,23 @@ func (c *Client) PutTenantWithBody(ctx context.Context, tenant PathTenant, param
 // Corresponds with PUT /v1/tenants/{tenant} (the `PutTenant` operationId).
 func (c *Client) PutTenant(ctx context.Context, tenant PathTenant, params *PutTenantParams, body PutTenantJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewPutTenantRequest(c.Server, tenant, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListTenantGroups What a tenant was given, wherever that is
+//
+// The groups that are its own, without what it made of them.
+//
+// Corresponds with GET /v1/tenants/{tenant}/groups (the `ListTenantGroups` operationId).
+func (c *Client) ListTenantGroups(ctx context.Context, tenant PathTenant, params *ListTenantGroupsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListTenantGroupsRequest(c.Server, tenant, params)
 	if err != nil {
 		return nil, err
 	}
@@ -6699,6 +6762,79 @@ func NewPutTenantRequestWithBody(server string, tenant PathTenant, params *PutTe
 	return req, nil
 }
 
+// NewListTenantGroupsRequest constructs an http.Request for the ListTenantGroups method
+func NewListTenantGroupsRequest(server string, tenant PathTenant, params *ListTenantGroupsParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "tenant", tenant, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/tenants/%s/groups", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.After != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "after", *params.After, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewListTokensRequest constructs an http.Request for the ListTokens method
 func NewListTokensRequest(server string, params *ListTokensParams) (*http.Request, error) {
 	var err error
@@ -7534,6 +7670,15 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with PUT /v1/tenants/{tenant} (the `PutTenant` operationId).
 	PutTenantWithResponse(ctx context.Context, tenant PathTenant, params *PutTenantParams, body PutTenantJSONRequestBody, reqEditors ...RequestEditorFn) (*PutTenantResponse, error)
+
+	// ListTenantGroupsWithResponse What a tenant was given, wherever that is
+	//
+	// The groups that are its own, without what it made of them.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/tenants/{tenant}/groups (the `ListTenantGroups` operationId).
+	ListTenantGroupsWithResponse(ctx context.Context, tenant PathTenant, params *ListTenantGroupsParams, reqEditors ...RequestEditorFn) (*ListTenantGroupsResponse, error)
 
 	// ListTokensWithResponse All tokens, or a tenant's own
 	//
@@ -9891,6 +10036,54 @@ func (r PutTenantResponse) ContentType() string {
 	return ""
 }
 
+type ListTenantGroupsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *TenantGroupList
+	// ApplicationproblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationproblemJSONDefault *ProblemAnswer
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListTenantGroupsResponse) GetJSON200() *TenantGroupList {
+	return r.JSON200
+}
+
+// GetApplicationproblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListTenantGroupsResponse) GetApplicationproblemJSONDefault() *ProblemAnswer {
+	return r.ApplicationproblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListTenantGroupsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListTenantGroupsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListTenantGroupsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListTenantGroupsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type ListTokensResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -10905,6 +11098,21 @@ func (c *ClientWithResponses) PutTenantWithResponse(ctx context.Context, tenant 
 		return nil, err
 	}
 	return ParsePutTenantResponse(rsp)
+}
+
+// ListTenantGroupsWithResponse What a tenant was given, wherever that is
+//
+// The groups that are its own, without what it made of them.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/tenants/{tenant}/groups (the `ListTenantGroups` operationId).
+func (c *ClientWithResponses) ListTenantGroupsWithResponse(ctx context.Context, tenant PathTenant, params *ListTenantGroupsParams, reqEditors ...RequestEditorFn) (*ListTenantGroupsResponse, error) {
+	rsp, err := c.ListTenantGroups(ctx, tenant, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListTenantGroupsResponse(rsp)
 }
 
 // ListTokensWithResponse All tokens, or a tenant's own
@@ -12719,6 +12927,39 @@ func ParsePutTenantResponse(rsp *http.Response) (*PutTenantResponse, error) {
 	return response, nil
 }
 
+// ParseListTenantGroupsResponse parses an HTTP response from a ListTenantGroupsWithResponse call
+func ParseListTenantGroupsResponse(rsp *http.Response) (*ListTenantGroupsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListTenantGroupsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest TenantGroupList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest ProblemAnswer
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationproblemJSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseListTokensResponse parses an HTTP response from a ListTokensWithResponse call
 func ParseListTokensResponse(rsp *http.Response) (*ListTokensResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -12990,6 +13231,9 @@ type ServerInterface interface {
 	// PutTenant Make or change a tenant
 	// (PUT /v1/tenants/{tenant})
 	PutTenant(w http.ResponseWriter, r *http.Request, tenant PathTenant, params PutTenantParams)
+	// ListTenantGroups What a tenant was given, wherever that is
+	// (GET /v1/tenants/{tenant}/groups)
+	ListTenantGroups(w http.ResponseWriter, r *http.Request, tenant PathTenant, params ListTenantGroupsParams)
 	// ListTokens All tokens, or a tenant's own
 	// (GET /v1/tokens)
 	ListTokens(w http.ResponseWriter, r *http.Request, params ListTokensParams)
@@ -15845,6 +16089,61 @@ func (siw *ServerInterfaceWrapper) PutTenant(w http.ResponseWriter, r *http.Requ
 	handler.ServeHTTP(w, r)
 }
 
+// ListTenantGroups operation middleware
+func (siw *ServerInterfaceWrapper) ListTenantGroups(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "tenant" -------------
+	var tenant PathTenant
+
+	err = runtime.BindStyledParameterWithOptions("simple", "tenant", r.PathValue("tenant"), &tenant, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "tenant", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListTenantGroupsParams
+
+	// ------------- Optional query parameter "after" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "after", r.URL.Query(), &params.After, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "after"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "after", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListTenantGroups(w, r, tenant, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ListTokens operation middleware
 func (siw *ServerInterfaceWrapper) ListTokens(w http.ResponseWriter, r *http.Request) {
 
@@ -16227,6 +16526,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/v1/tenants/{tenant}", wrapper.DeleteTenant)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/tenants/{tenant}", wrapper.GetTenant)
 	m.HandleFunc(http.MethodPut+" "+options.BaseURL+"/v1/tenants/{tenant}", wrapper.PutTenant)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/tenants/{tenant}/groups", wrapper.ListTenantGroups)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/tokens", wrapper.ListTokens)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v1/tokens", wrapper.CreateToken)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/v1/tokens/{token}", wrapper.DeleteToken)

@@ -89,7 +89,7 @@ func may(role store.Role, operation string) bool {
 		switch operation {
 		case "listHosts", "listInterfaces", "getInterface", "listGroups", "getGroup", "putGroup", "patchGroup", "deleteGroup",
 			"listConnections", "putConnection", "deleteConnection", "getRates", "getUsage", "watchEvents", "watchLive", "listAudit",
-			"listTokens", "createToken", "deleteToken", "getTenant":
+			"listTokens", "createToken", "deleteToken", "getTenant", "listTenantGroups":
 			return true
 		}
 	case store.Agent:

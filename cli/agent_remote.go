@@ -220,7 +220,7 @@ func groupsOf(s shaper.State) (out []record.Group) {
 				break
 			}
 			out = append(out, record.Group{
-				Name: d.name + "/" + g.Path, Leaf: d.tree.Nodes[n].Leaf, Guarantee: g.Guarantee,
+				Name: d.name + "/" + g.Path, Leaf: d.tree.Nodes[n].Leaf, Guarantee: g.Guarantee, Delay: g.QueueDelay,
 				Counters: record.Counters{Bytes: g.Bytes, Packets: g.Packets, Drops: g.Drops, Marks: g.Marks, Backlog: g.BacklogBytes},
 			})
 		}
@@ -242,6 +242,7 @@ func (r *remoteAgent) report() *agents.Report {
 			d.BacklogBytes = append(d.BacklogBytes, g.Backlog)
 			d.Drops = append(d.Drops, g.Drops)
 			d.Marks = append(d.Marks, g.Marks)
+			d.QueueDelayNs = append(d.QueueDelayNs, uint64(g.Delay))
 		}
 		if said := fmt.Sprint(d.Names, d.GuaranteeBps); r.told[s.Dev] == said {
 			d.Names, d.GuaranteeBps = nil, nil

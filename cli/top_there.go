@@ -201,7 +201,7 @@ func (w *watchedHost) assemble(rates []api.GroupRates) []shaper.State {
 		(*tree).Nodes = append((*tree).Nodes, n)
 		(*counters).Groups = append((*counters).Groups, shaper.GroupState{
 			Path: g.Group, Guarantee: n.Guarantee, Ceiling: n.Ceiling,
-			Bytes: count64(g.Bytes), Drops: count64(g.Drops), Marks: count64(g.Marks), BacklogBytes: count64(g.Backlog),
+			Bytes: count64(g.Bytes), Drops: count64(g.Drops), Marks: count64(g.Marks), BacklogBytes: count64(g.Backlog), QueueDelay: time.Duration(orNone(g.QueueDelayNs)),
 		})
 	}
 	return states

@@ -48,7 +48,7 @@ func (s *service) connect(dir string, others ...func(*host)) *host {
 	h.Report = func() *agents.Report {
 		return &agents.Report{AtNs: time.Now().UnixNano(), Devices: []*agents.DeviceReport{{
 			Dev: "eth0", Names: []string{"out/a", "out/b"}, GuaranteeBps: []uint64{40e6, 20e6},
-			Bytes: []uint64{bytes.Add(1e6), 0}, BacklogBytes: []uint64{0, 0}, Drops: []uint64{0, 0}, Marks: []uint64{0, 0},
+			Bytes: []uint64{bytes.Add(1e6), 0}, BacklogBytes: []uint64{0, 0}, Drops: []uint64{0, 0}, Marks: []uint64{0, 0}, QueueDelayNs: []uint64{240_000, 7},
 		}}}
 	}
 	h.Usage = func(q *agents.UsageQuestion) *agents.UsageAnswer {
@@ -127,8 +127,12 @@ func TestAgent(t *testing.T) {
 	told("/v1/hosts/h1?x", `"trouble":"a trouble"`)
 	told("/v1/hosts/h1/rates", `"group":"a"`)
 	told("/v1/hosts/h1/rates", `"bytes":`)
+	told("/v1/hosts/h1/rates", `"queue_delay_ns":240000`)
 	if r := s.mustAs(a, 200, "GET", "/v1/hosts/h1/rates", ""); strings.Contains(r.text, `"group":"b"`) {
 		t.Errorf("a tenant is told of another's: %s", r.text)
+	}
+	if r := s.must(200, "GET", "/v1/hosts/h1/rates?group=b", ""); strings.Contains(r.text, "queue_delay_ns") {
+		t.Errorf("where nothing leaves something waits: %s", r.text)
 	}
 	told("/v1/usage?since=2026-01-01T00:00:00Z", `"delivered_bytes":7`)
 

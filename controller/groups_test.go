@@ -1,6 +1,7 @@
 package controller_test
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -57,6 +58,24 @@ func TestTenant(t *testing.T) {
 	if len(list.Items) != 4 || list.Items[0].Path != "a" {
 		t.Errorf("a lists %+v", list)
 	}
+
+	// What it was given is listed wherever it is, and not what it made of that.
+	s.must(200, "PUT", "/v1/hosts/h0", `{}`)
+	s.must(200, "PUT", "/v1/hosts/h0/interfaces/eth1", `{"in": {"limit": "10Mbit", "groups": [{"name": "rest", "default": true, "tenant": "a"}]}}`)
+	for _, token := range []string{a, s.operator} {
+		for query, want := range map[string]string{"": "[{h0 eth1 in rest 0bit 10Mbit 0bit} {h1 eth0 out a 40Mbit 80Mbit 0bit}]", "?limit=1": "[{h0 eth1 in rest 0bit 10Mbit 0bit}]"} {
+			var given struct {
+				Items []struct{ Host, Dev, Direction, Group, Rate, Most, Free string }
+				Next  string
+			}
+			s.mustAs(token, 200, "GET", "/v1/tenants/a/groups"+query, "").into(t, &given)
+			if fmt.Sprint(given.Items) != want || (given.Next != "") != (query != "") {
+				t.Errorf("%s: a was given %+v", query, given)
+			}
+		}
+	}
+	s.mustAs(b, 404, "GET", "/v1/tenants/a/groups", "")
+	s.must(404, "GET", "/v1/tenants/none/groups", "")
 }
 
 // A change is made once, of what the caller has seen, or not at all.

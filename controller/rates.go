@@ -49,8 +49,8 @@ type table struct {
 }
 
 type reading struct {
-	at                           time.Duration // on the agent's clock
-	bytes, backlog, drops, marks []uint64
+	at                                  time.Duration // on the agent's clock
+	bytes, backlog, drops, marks, delay []uint64
 }
 
 // report takes a report in, which has all devices that are divided now.
@@ -61,7 +61,7 @@ func (l *link) report(r *agents.Report) {
 			t = t.with(d.Names, d.GuaranteeBps)
 			l.tables[d.Dev] = t
 		}
-		now := reading{time.Duration(r.AtNs), d.Bytes, d.BacklogBytes, d.Drops, d.Marks}
+		now := reading{time.Duration(r.AtNs), d.Bytes, d.BacklogBytes, d.Drops, d.Marks, d.QueueDelayNs}
 		if now.at > t.now.at { // else its agent has not counted anew since the report before
 			t.was = t.now
 		}
@@ -97,7 +97,7 @@ func (t *table) with(names []string, guarantee []uint64) *table {
 		to   *reading
 		from reading
 	}{{&out.was, t.was}, {&out.now, t.now}} {
-		*pair.to = reading{pair.from.at, moved(pair.from.bytes), moved(pair.from.backlog), moved(pair.from.drops), moved(pair.from.marks)}
+		*pair.to = reading{pair.from.at, moved(pair.from.bytes), moved(pair.from.backlog), moved(pair.from.drops), moved(pair.from.marks), moved(pair.from.delay)}
 	}
 	return out
 }
@@ -109,6 +109,14 @@ func (t *table) rate(n int) unit.Rate {
 		return 0
 	}
 	return unit.Rate(float64(t.now.bytes[n]-t.was.bytes[n]) * 8 / took)
+}
+
+// delay is how long packets of a group that carries something wait, nil if its agent does not measure it.
+func (t *table) delay(n int) *int64 {
+	if t.rate(n) == 0 {
+		return nil // what waited last may have done so long ago
+	}
+	return counted(t.now.delay, n)
 }
 
 // atRisk tells whether a group waits and has less than it is guaranteed.

@@ -55,7 +55,7 @@ func TestRoles(t *testing.T) {
 			case "listTenants", "getHost", "listHistory", "listCollectives", "listCollectiveStates", "getCollective", "getPolicy", "getProbe", "getOverview",
 				"getProbeSchedule", "getProbeState", "listProbeResults", "listProposals":
 				return false
-			case "getTenant", "getInterface":
+			case "getTenant", "getInterface", "listTenantGroups":
 				return true
 			}
 			return !operators

@@ -102,6 +102,7 @@ func (v view) Rates(host string) (out api.RateList, ok bool) {
 				g.AtRisk = &risk
 			}
 			g.At, g.Backlog = &read, counted(t.now.backlog, n)
+			g.QueueDelayNs = t.delay(n)
 			g.Bytes, g.Drops, g.Marks = counted(t.now.bytes, n), counted(t.now.drops, n), counted(t.now.marks, n)
 			out.Items = append(out.Items, g)
 		}

@@ -23,6 +23,7 @@ type Group struct {
 	Leaf      bool
 	Guarantee unit.Rate
 	Counters
+	Delay time.Duration // of the packet that left last; it is not accounted
 }
 
 // Usage is what a group had in some time.

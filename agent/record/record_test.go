@@ -18,10 +18,10 @@ func TestAccount(t *testing.T) {
 		"out/anew": {Bytes: 1e6, Packets: 1000},
 	}
 	now := []Group{
-		{"out/short", true, 8 * unit.Mbit, Counters{Bytes: 501_000, Packets: 501, Backlog: 19_000, Drops: 10, Marks: 3}},
-		{"out/idle", true, 8 * unit.Mbit, Counters{}},
-		{"out/greedy", true, 8 * unit.Mbit, Counters{Bytes: 1_500_500, Packets: 1500, Backlog: 1}},
-		{"out/anew", true, 0, Counters{Bytes: 200, Packets: 2}},
+		{"out/short", true, 8 * unit.Mbit, Counters{Bytes: 501_000, Packets: 501, Backlog: 19_000, Drops: 10, Marks: 3}, 0},
+		{"out/idle", true, 8 * unit.Mbit, Counters{}, 0},
+		{"out/greedy", true, 8 * unit.Mbit, Counters{Bytes: 1_500_500, Packets: 1500, Backlog: 1}, 0},
+		{"out/anew", true, 0, Counters{Bytes: 200, Packets: 2}, 0},
 	}
 	got := account(before, now, time.Second)
 	for name, want := range map[string]Usage{
@@ -44,7 +44,7 @@ func TestAccount(t *testing.T) {
 
 // reading is one group that has had so many bytes.
 func reading(bytes uint64) map[string][]Group {
-	return map[string][]Group{"eth0": {{"out/a", true, 8 * unit.Mbit, Counters{Bytes: bytes, Packets: bytes / 1000}}}}
+	return map[string][]Group{"eth0": {{"out/a", true, 8 * unit.Mbit, Counters{Bytes: bytes, Packets: bytes / 1000}, 0}}}
 }
 
 // Minutes are there after a kill at any time, each once, and nothing that the kernel counted
@@ -248,7 +248,7 @@ func BenchmarkUsage(b *testing.B) {
 	begin := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
 	var groups []Group
 	for g := range 50 {
-		groups = append(groups, Group{fmt.Sprint("out/g", g), true, unit.Mbit, Counters{}})
+		groups = append(groups, Group{fmt.Sprint("out/g", g), true, unit.Mbit, Counters{}, 0})
 	}
 	for m := range 7 * 24 * 60 {
 		for s := range 2 {

@@ -1092,12 +1092,14 @@ type DeviceReport struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Dev   string                 `protobuf:"bytes,1,opt,name=dev,proto3" json:"dev,omitempty"`
 	// names has paths, "out/web", in the order of the groups; it is left out while it is as before.
-	Names         []string `protobuf:"bytes,2,rep,name=names,proto3" json:"names,omitempty"`
-	GuaranteeBps  []uint64 `protobuf:"varint,3,rep,packed,name=guarantee_bps,json=guaranteeBps,proto3" json:"guarantee_bps,omitempty"` // as are these
-	Bytes         []uint64 `protobuf:"varint,4,rep,packed,name=bytes,proto3" json:"bytes,omitempty"`
-	BacklogBytes  []uint64 `protobuf:"varint,5,rep,packed,name=backlog_bytes,json=backlogBytes,proto3" json:"backlog_bytes,omitempty"`
-	Drops         []uint64 `protobuf:"varint,6,rep,packed,name=drops,proto3" json:"drops,omitempty"`
-	Marks         []uint64 `protobuf:"varint,7,rep,packed,name=marks,proto3" json:"marks,omitempty"`
+	Names        []string `protobuf:"bytes,2,rep,name=names,proto3" json:"names,omitempty"`
+	GuaranteeBps []uint64 `protobuf:"varint,3,rep,packed,name=guarantee_bps,json=guaranteeBps,proto3" json:"guarantee_bps,omitempty"` // as are these
+	Bytes        []uint64 `protobuf:"varint,4,rep,packed,name=bytes,proto3" json:"bytes,omitempty"`
+	BacklogBytes []uint64 `protobuf:"varint,5,rep,packed,name=backlog_bytes,json=backlogBytes,proto3" json:"backlog_bytes,omitempty"`
+	Drops        []uint64 `protobuf:"varint,6,rep,packed,name=drops,proto3" json:"drops,omitempty"`
+	Marks        []uint64 `protobuf:"varint,7,rep,packed,name=marks,proto3" json:"marks,omitempty"`
+	// How long the packet that left last had waited; empty of an agent that does not tell, or measure it.
+	QueueDelayNs  []uint64 `protobuf:"varint,8,rep,packed,name=queue_delay_ns,json=queueDelayNs,proto3" json:"queue_delay_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1177,6 +1179,13 @@ func (x *DeviceReport) GetDrops() []uint64 {
 func (x *DeviceReport) GetMarks() []uint64 {
 	if x != nil {
 		return x.Marks
+	}
+	return nil
+}
+
+func (x *DeviceReport) GetQueueDelayNs() []uint64 {
+	if x != nil {
+		return x.QueueDelayNs
 	}
 	return nil
 }
@@ -2043,7 +2052,7 @@ const file_agents_proto_rawDesc = "" +
 	"\aforeign\x18\x06 \x03(\tR\aforeign\"R\n" +
 	"\x06Report\x12\x13\n" +
 	"\x05at_ns\x18\x01 \x01(\x03R\x04atNs\x123\n" +
-	"\adevices\x18\x02 \x03(\v2\x19.headgate.v1.DeviceReportR\adevices\"\xc2\x01\n" +
+	"\adevices\x18\x02 \x03(\v2\x19.headgate.v1.DeviceReportR\adevices\"\xe8\x01\n" +
 	"\fDeviceReport\x12\x10\n" +
 	"\x03dev\x18\x01 \x01(\tR\x03dev\x12\x14\n" +
 	"\x05names\x18\x02 \x03(\tR\x05names\x12#\n" +
@@ -2051,7 +2060,8 @@ const file_agents_proto_rawDesc = "" +
 	"\x05bytes\x18\x04 \x03(\x04R\x05bytes\x12#\n" +
 	"\rbacklog_bytes\x18\x05 \x03(\x04R\fbacklogBytes\x12\x14\n" +
 	"\x05drops\x18\x06 \x03(\x04R\x05drops\x12\x14\n" +
-	"\x05marks\x18\a \x03(\x04R\x05marks\"!\n" +
+	"\x05marks\x18\a \x03(\x04R\x05marks\x12$\n" +
+	"\x0equeue_delay_ns\x18\b \x03(\x04R\fqueueDelayNs\"!\n" +
 	"\x05Watch\x12\x18\n" +
 	"\aclosely\x18\x01 \x01(\bR\aclosely\"K\n" +
 	"\rUsageQuestion\x12\x0e\n" +

@@ -180,6 +180,8 @@ export type GroupRates = {
 	guaranteed?: Rate;
 	/** Packets since then. */
 	marks?: number;
+	/** How long the packet that left last had waited; not said if nothing leaves */
+	queue_delay_ns?: number;
 };
 export type GroupState = {
 	/** A rate, or a share of the parent's such as 40%. */
@@ -499,6 +501,22 @@ export type Tenant = {
 	/** Requests a second that its tokens may make together, of each controller; 50 if not said. */
 	requests?: number;
 };
+export type TenantGroup = {
+	dev: string;
+	direction: string;
+	/** What of its guarantee no group in it has. */
+	free?: Rate;
+	group: string;
+	host: string;
+	/** What it never gets more than. */
+	most?: Rate;
+	/** What it is guaranteed. */
+	rate: Rate;
+};
+export type TenantGroupList = {
+	items: (TenantGroup)[];
+	next?: string;
+};
 export type TenantList = {
 	items: (Tenant)[];
 	next?: string;
@@ -698,6 +716,9 @@ export const getTenant = (tenant: Name) =>
 /** Make or change a tenant */
 export const putTenant = (tenant: Name, body: Tenant, change?: Change) =>
 	call<Tenant>("PUT", `/v1/tenants/${encodeURIComponent(tenant)}`, { body, change });
+/** What a tenant was given, wherever that is */
+export const listTenantGroups = (tenant: Name, query: { after?: string | undefined; limit?: number | undefined } = {}) =>
+	call<TenantGroupList>("GET", `/v1/tenants/${encodeURIComponent(tenant)}/groups`, { query });
 /** All tokens, or a tenant's own */
 export const listTokens = (query: { after?: string | undefined; limit?: number | undefined } = {}) =>
 	call<TokenList>("GET", `/v1/tokens`, { query });
