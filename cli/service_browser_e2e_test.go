@@ -7,9 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +23,7 @@ import (
 
 // page is a browser's, as somebody uses it.
 type page struct {
-	t *labtest.Check
+	t testing.TB
 	*browser.Browser
 	axe string
 }
@@ -100,16 +98,17 @@ func (p page) signIn(origin, token string) {
 	p.do("sign in", chromedp.Navigate(origin), chromedp.WaitVisible("#token"), chromedp.SendKeys("#token", token+"\r"), chromedp.WaitVisible("nav[aria-label=Pages]"))
 }
 
-// look has nothing on a page keep people out, light, dark or narrow, nor wider than it. Pictures are made
-// of it if there is a folder for them.
+// looks are those that a page has.
+var looks = []struct {
+	name          string
+	width, height int64
+	dark          bool
+}{{"light", 1440, 900, false}, {"dark", 1440, 900, true}, {"narrow", 400, 860, false}}
+
+// look has nothing on a page keep people out, light, dark or narrow, nor wider than it.
 func (p page) look(name string) {
 	p.t.Helper()
-	dir := os.Getenv("HEADGATE_PICTURES")
-	for _, look := range []struct {
-		name          string
-		width, height int64
-		dark          bool
-	}{{"light", 1440, 900, false}, {"dark", 1440, 900, true}, {"narrow", 400, 860, false}} {
+	for _, look := range looks {
 		if err := p.Look(look.width, look.height, look.dark); err != nil {
 			p.t.Fatal(err)
 		}
@@ -119,17 +118,6 @@ func (p page) look(name string) {
 		}
 		if over := scripted[float64](p, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
 			p.t.Errorf("%s, %s: %v px do not fit", name, look.name, over)
-		}
-		if dir == "" {
-			continue
-		}
-		time.Sleep(2 * time.Second)
-		png, err := chromedp.Run(p.Context(), chromedp.CaptureScreenshot())
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name+"-"+look.name+".png"), png, 0o644); err != nil {
-			p.t.Fatal(err)
 		}
 	}
 	if err := p.Look(1440, 900, false); err != nil {
@@ -256,6 +244,17 @@ func TestDashboard(t *testing.T) {
 		time.Sleep(time.Second) // until the agent has it
 		if after := greedy(); before < 12 || within > 8 || within < 6.5 || after < 12 {
 			t.Errorf("a connection gets %.1f Mbit/s, %.1f in the group of 8, and %.1f after", before, within, after)
+		}
+		p.fill("Connection", "tcp 192.0.2.1:40000 192.0.2.2:5003")
+		p.press("Put it in the group")
+		p.until("it is in a group, and can be taken back", `[...document.querySelectorAll(".toast")].at(-1)?.innerText.includes("192.0.2.2:5003 is in web") ?? false`)
+		if all := string(s.must("GET", in+"/connections", "")); !strings.Contains(all, `"group":"web"`) {
+			t.Errorf("the connection is not in the group: %s", all)
+		}
+		p.press("Undo")
+		p.until("it is taken back", `document.querySelector("main").innerText.includes("None: the groups' rules")`)
+		if all := string(s.must("GET", in+"/connections", "")); strings.Contains(all, "5003") {
+			t.Errorf("the connection is still in the group: %s", all)
 		}
 		for name, path := range map[string]string{"tenants": "/tenants", "tenant": "/tenants/shop", "collectives": "/collectives/h1", "probes": "/probes", "events": "/events"} {
 			p.do("open "+path, chromedp.Navigate(origin+path), chromedp.WaitVisible("main h1"))

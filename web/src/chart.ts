@@ -9,17 +9,21 @@ export interface Line {
 	/** On top of those before it, filled; else a line of its own. */
 	stacked?: boolean;
 	dashed?: boolean;
+	dotted?: boolean;
 }
 
 export interface Chart {
 	on: HTMLElement;
-	/** has draws other lines, from nothing. */
+	/** has draws other lines; what those of the same name had is still there. */
 	has: (lines: Line[]) => void;
 	/** push adds values of all lines, in bits per second. */
 	push: (at: number, values: number[]) => void;
 }
 
 const most = 600; // points: five minutes of two a second
+
+/** bound tells whether a line is one that others are held against. */
+const bound = (l: Line): boolean => Boolean(l.dashed || l.dotted);
 
 function colour(n: number): string {
 	return getComputedStyle(document.documentElement).getPropertyValue(`--line${n % 9}`).trim();
@@ -32,7 +36,7 @@ export function chart(about: string, signal: AbortSignal, show: (v: number) => s
 	const plot = h("div");
 	on.append(plot, keys);
 	let lines: Line[] = [];
-	let data: number[][] = [[]];
+	let data: (number | null)[][] = [[]];
 	let drawn: uPlot | undefined;
 
 	const build = (): void => {
@@ -46,20 +50,20 @@ export function chart(about: string, signal: AbortSignal, show: (v: number) => s
 			legend: { show: false }, cursor: { drag: { x: false, y: false } },
 			// A minute at least, so that the first seconds are not all there is to see.
 			scales: { x: { range: (_u, min, max) => [Math.min(min, max - 60), max] }, y: { range: (_u, _min, max) => [0, Math.max(max * 1.05, 1e-9)] } },
-			axes: [{ ...axis, values: (_u, ticks) => ticks.map((t) => new Date(t * 1000).toLocaleTimeString([], { hour12: false })) }, { ...axis, size: 84, values: (_u, ticks) => ticks.map(show) }],
+			axes: [{ ...axis, space: 75, values: (_u, ticks) => ticks.map((t) => new Date(t * 1000).toLocaleTimeString([], { hour12: false })) }, { ...axis, size: 84, values: (_u, ticks) => ticks.map(show) }],
 			series: [{}, ...lines.map((l, n): uPlot.Series => ({
-				label: l.name, stroke: l.dashed ? ink : colour(n), width: l.dashed ? 1.5 : 1, points: { show: false },
-				...(l.dashed ? { dash: [6, 4] } : {}),
+				label: l.name, stroke: bound(l) ? ink : colour(n), width: bound(l) ? 1.5 : 1, points: { show: false },
+				...(bound(l) ? { dash: l.dotted ? [2, 4] : [6, 4] } : {}),
 				...(l.stacked && n + 1 === stacked[0] ? { fill: `${colour(n)}b3` } : {}),
 			}))],
 			bands: stacked.slice(1).map((s, n) => ({ series: [s, stacked[n]!] as [number, number], fill: `${colour(s - 1)}b3` })),
 		}, summed() as uPlot.AlignedData, plot);
 	};
-	const summed = (): number[][] => {
+	const summed = (): (number | null)[][] => {
 		let below: number[] | undefined;
 		return data.map((values, n) => {
 			if (n === 0 || !lines[n - 1]?.stacked) return values;
-			below = below ? values.map((v, i) => v + below![i]!) : values;
+			below = values.map((v, i) => (v ?? 0) + (below?.[i] ?? 0));
 			return below;
 		});
 	};
@@ -92,11 +96,13 @@ export function chart(about: string, signal: AbortSignal, show: (v: number) => s
 	return {
 		on,
 		has: (now) => {
+			const had = new Map(lines.map((l, n) => [l.name, data[n + 1]!]));
+			const times = now.some((l) => had.has(l.name)) ? data[0]! : [];
 			lines = now;
-			data = Array.from({ length: now.length + 1 }, () => []);
+			data = [times, ...now.map((l) => (times.length > 0 && had.get(l.name)) || times.map(() => null))];
 			keys.replaceChildren(...now.map((l, n) => {
-				const mark = h("i", { class: l.dashed ? "dashed" : null });
-				mark.style.setProperty("--key", l.dashed ? "var(--quiet)" : `var(--line${n % 9})`);
+				const mark = h("i", { class: l.dotted ? "dashed dotted" : l.dashed ? "dashed" : null });
+				mark.style.setProperty("--key", bound(l) ? "var(--quiet)" : `var(--line${n % 9})`);
 				return h("li", {}, mark, l.name);
 			}));
 			again();
@@ -104,7 +110,7 @@ export function chart(about: string, signal: AbortSignal, show: (v: number) => s
 		push: (at, values) => {
 			data[0]!.push(at);
 			values.forEach((v, n) => data[n + 1]!.push(v));
-			if (data[0]!.length > most) for (const all of data) all.shift();
+			if (data[0]!.length > most) for (const each of data) each.shift();
 			on.setAttribute("aria-label", `${about}. Now: ${lines.map((l, n) => `${l.name} ${show(values[n] ?? 0)}`).join(", ")}`);
 			draw();
 		},

@@ -1,15 +1,15 @@
 // Changes without fear: what would be is shown first, and what was comes back with a press.
 import type { Group, GroupPatch, GroupState } from "./api.gen";
 import { fill, h } from "./dom";
-import { add, edit, readMatch, showMatch, type At, type Edit } from "./resources/groups";
+import { add, edit, readMatch, remove, showMatch, type At, type Edit } from "./resources/groups";
 import { isOperator } from "./session";
-import { button, busy, field, say, table, words } from "./ui";
+import { button, busy, field, made, table, words } from "./ui";
 import { rate, showRate } from "./units";
 
 /** preview shows what an edit would do, and makes it if one says so: it is true then. */
 export async function preview(e: Edit, done: () => void): Promise<boolean> {
 	const after = await e.tried();
-	let made = false;
+	let is = false;
 	const { on, close, closed } = dialog(e.before === undefined ? `Add ${e.path}?` : after === undefined ? `Remove ${e.path}?` : `Change ${e.path}?`);
 	const error = h("p", { class: "error", role: "alert" });
 	const rows = differences(e.before, after);
@@ -21,15 +21,10 @@ export async function preview(e: Edit, done: () => void): Promise<boolean> {
 			fill(error, words(why));
 			return;
 		}
-		made = true;
+		is = true;
 		close();
 		done();
-		const undo = button("Undo", async () => {
-			await e.undo();
-			say(`Taken back: ${e.done}`);
-			done();
-		});
-		say(e.done, "good", undo);
+		made(e.done, () => e.undo(), done);
 	}));
 	fill(on, h("p", {}, "Tried, and not made yet."),
 		table("What would change", [
@@ -40,7 +35,7 @@ export async function preview(e: Edit, done: () => void): Promise<boolean> {
 		error, h("div", { class: "actions" }, button("Cancel", close), make));
 	make.focus();
 	await closed;
-	return made;
+	return is;
 }
 
 function differences(a: GroupState | undefined, b: GroupState | undefined): [string, string, string][] {
@@ -89,7 +84,9 @@ export function form(at: At, parents: string[], before: GroupState | undefined, 
 		field("Priority", priority, "0 to 6, where spare bandwidth goes by priority."),
 		h("div", { class: "check" }, h("label", {}, isDefault, " Takes what no other group takes")),
 		isOperator() && field("Tenant", tenant, "Whose it is; what is in it is then that one's to divide."),
-		error, h("div", { class: "actions" }, button("Cancel", close), submit));
+		error, h("div", { class: "actions" }, before && button("Remove", async () => {
+			if (await preview(await remove(at, before.path), done)) close();
+		}, "apart"), button("Cancel", close), submit));
 	f.addEventListener("submit", (event) => {
 		event.preventDefault();
 		void busy(submit, async () => {

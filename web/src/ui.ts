@@ -34,14 +34,31 @@ export function words(e: unknown): string {
 
 const spoken = h("div", { class: "toasts", role: "status", "aria-live": "polite" });
 
-/** say tells of something in passing, with what can be done about it. */
-export function say(what: string, kind: "good" | "bad" = "good", ...actions: Child[]): void {
+/** say tells of something in passing, with what can be done about it, and gives what takes that away. */
+export function say(what: string, kind: "good" | "bad" = "good", ...actions: Child[]): () => void {
 	if (!spoken.isConnected) document.body.append(spoken);
-	const one: HTMLElement = h("div", { class: `toast ${kind}` }, h("span", {}, what), actions, button("Dismiss", () => one.remove(), "plain"));
+	const close = (): void => {
+		const held = one.contains(document.activeElement);
+		one.remove();
+		// The keyboard goes on with the page.
+		if (held) document.querySelector<HTMLElement>("main h1")?.focus({ preventScroll: true });
+	};
+	const one: HTMLElement = h("div", { class: `toast ${kind}` }, h("span", {}, what), actions, button("Dismiss", close, "plain"));
 	spoken.append(one);
 	// What can be done about it stays until it is dismissed; of those the newest three.
 	if (actions.length === 0) setTimeout(() => one.remove(), 20_000);
 	while (spoken.childElementCount > 3) spoken.firstElementChild?.remove();
+	return close;
+}
+
+/** made tells of a change, and takes it back at a press. */
+export function made(what: string, undo: () => Promise<void>, then: () => void | Promise<void>): void {
+	const close = say(what, "good", button("Undo", async () => {
+		await undo();
+		close();
+		say(`Taken back: ${what}`);
+		await then();
+	}));
 }
 
 /** empty is shown where there is nothing, with what to do next. */
@@ -52,6 +69,11 @@ export function empty(what: string, next: Child): HTMLElement {
 /** command is one to type. */
 export function command(text: string): HTMLElement {
 	return h("code", { class: "command" }, text);
+}
+
+/** ends are a connection's, each whole on its line. */
+export function ends(...parts: string[]): HTMLElement {
+	return h("code", { class: "ends" }, parts.map((p, n) => [n > 0 && " ", h("span", {}, p)]));
 }
 
 /** table has a caption that is read out, and a head. */

@@ -9,6 +9,14 @@ export function rate(s: string | undefined): number {
 	return Number(m[1]) * (steps.find(([p]) => p === m[2])?.[1] ?? 1);
 }
 
+/** bytes reads "112.5kB" or "64KiB" as bytes; undefined is 0. */
+export function bytes(s: string | undefined): number {
+	const m = /^([0-9.]+)([TGMk]?)(i?)B$/i.exec(s ?? "");
+	if (!m) return 0;
+	const by = steps.findIndex(([p]) => p.toLowerCase() === m[2]?.toLowerCase());
+	return Number(m[1]) * (by < 0 ? 1 : m[3] ? 1024 ** (steps.length - by) : steps[by]![1]);
+}
+
 /** showRate is bits per second for people: three digits, "1.25 Gbit/s". */
 export function showRate(bps: number): string {
 	const [prefix, by] = steps.find(([, by]) => bps >= by * 0.9995) ?? ["", 1];

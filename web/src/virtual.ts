@@ -5,8 +5,9 @@ export interface Column<T> {
 	name: string;
 	cell: (row: T) => Child;
 	number?: boolean;
-	/** Left out where there is little room. */
+	/** Left out where there is little room, or not much. */
 	wide?: boolean;
+	wider?: boolean;
 }
 
 export interface Rows<T> {
@@ -82,7 +83,7 @@ export function rows<T>(caption: string, columns: Column<T>[], key: (row: T) => 
 
 /** kind is the class of a column's cells. */
 export function kind<T>(c: Column<T>): string | null {
-	return [c.number && "number", c.wide && "wide"].filter(Boolean).join(" ") || null;
+	return [c.number && "number", c.wide && "wide", c.wider && "wider"].filter(Boolean).join(" ") || null;
 }
 
 // A cell whose words are the same is not touched, nor one with what can be pressed.

@@ -4,7 +4,7 @@ import { chart, type Chart } from "../chart";
 import { fill, h, text } from "../dom";
 import { look } from "../live";
 import { path, route } from "../router";
-import { command, empty, table, title } from "../ui";
+import { command, empty, ends, table, title } from "../ui";
 import { rate, showRate, showSeconds, showShare } from "../units";
 
 route("/collectives", () => "Collectives", async (on) => {
@@ -35,7 +35,7 @@ route("/collectives/:", ([host]) => `Collectives of ${host}`, (on, [host], signa
 			shown.delete(key);
 		}
 		if (list.items.length === 0) {
-			if (!sets.querySelector(".empty")) fill(sets, empty("No set of connections is controlled on this host.", ["Write one (", command("kind: Collective"), ") and apply it with ", command(`headgate apply -f FILE --server URL --host ${name}`), "."]));
+			if (!sets.querySelector(".empty")) fill(sets, empty("No set of connections is controlled on this host.", ["Write one (", command("kind: Collective"), ") and apply it with ", command(`headgate apply -f FILE --server default --host ${name}`), "."]));
 			return;
 		}
 		sets.querySelector(".empty")?.remove();
@@ -48,6 +48,7 @@ route("/collectives/:", ([host]) => `Collectives of ${host}`, (on, [host], signa
 				sets.append(one.on);
 			}
 			text(one.head, about(s));
+			one.head.className = s.trouble ? "bad" : "";
 			draw(s, one);
 		});
 	}, signal);
@@ -65,8 +66,9 @@ function draw(s: CollectiveState, one: { body: HTMLElement; picture: Chart; line
 	const needs = (c: (typeof all)[number]): number => c.weight ?? rate(c.needs);
 	const wanted = all.reduce((sum, c) => sum + needs(c), 0), has = all.reduce((sum, c) => sum + rate(c.rate), 0);
 	const part = (of: number, whole: number): number => (whole === 0 ? 0 : of / whole);
-	fill(one.body, table(`Connections of ${s.set}`, [
-		{ name: "Connection", cell: (c) => h("code", {}, `${c.local} → ${c.remote}`) },
+	if (all.length === 0) fill(one.body, !s.trouble && !s.waiting && h("p", { class: "quiet" }, "It has no connections now: those that begin are taken in."));
+	else fill(one.body, table(`Connections of ${s.set}`, [
+		{ name: "Connection", cell: (c) => ends(`${c.local} →`, c.remote) },
 		{ name: "Learned", cell: (c) => (c.weight !== undefined ? `weight ${c.weight}` : rate(c.needs) === 0 ? "not yet" : showRate(rate(c.needs))), number: true },
 		{ name: "To have", cell: (c) => showShare(part(needs(c), wanted)), number: true },
 		{ name: "Has", cell: (c) => showShare(part(rate(c.rate), has)), number: true },

@@ -18,8 +18,8 @@ route("/events", () => "Events", async (on, _, signal) => {
 		fill(list, found.length === 0
 			? empty(all.length === 0 ? "Nobody has changed anything yet." : "None of these has that.", "Every change that is made through the service is here, whoever makes it.")
 			: table("Changes", [
-				{ name: "When", cell: (e) => h("time", { datetime: e.at }, new Date(e.at).toLocaleString()) },
-				{ name: "Who", cell: (e) => `${e.by}${e.role ? `, ${e.role}` : ""}` },
+				{ name: "When", cell: (e) => [h("time", { datetime: e.at }, new Date(e.at).toLocaleString()), h("span", { class: "narrow quiet" }, ` ${who(e)}`)] },
+				{ name: "Who", cell: who, wide: true },
 				{ name: "What", cell: (e) => h("code", {}, decoded(e.what)) },
 				{ name: "Answer", cell: (e) => h("span", { class: (e.status ?? 0) < 400 ? "state good" : "state bad" }, e.status ?? "–"), number: true },
 			], found),
@@ -31,7 +31,7 @@ route("/events", () => "Events", async (on, _, signal) => {
 			}));
 	};
 	filter.addEventListener("input", draw);
-	fill(on, title("Events", "Changes, and who made them"), h("div", { class: "head" }, filter), list);
+	fill(on, title("Events", "Changes, and who made them"), h("section", {}, h("div", { class: "head" }, filter), list));
 	look(`/v1/audit?limit=${page}`, (data, status) => {
 		if (status !== 200) return;
 		const l = data as AuditList;
@@ -42,6 +42,10 @@ route("/events", () => "Events", async (on, _, signal) => {
 		draw();
 	}, signal);
 });
+
+function who(e: AuditEntry): string {
+	return `${e.by}${e.role ? `, ${e.role}` : ""}`;
+}
 
 function decoded(what: string): string {
 	try {

@@ -1,5 +1,5 @@
 // One host: its devices, what each carries, and what its agent says of it.
-import { getHost, listInterfaces, putInterface, type DirectionRates, type HostDevice, type HostState, type Interface, type RateList } from "../api.gen";
+import { deleteInterface, getHost, listInterfaces, putInterface, type DirectionRates, type HostDevice, type HostState, type Interface, type RateList } from "../api.gen";
 import { address, all } from "../call";
 import { fill, h, type Child } from "../dom";
 import { dialog } from "../edit";
@@ -7,7 +7,7 @@ import { look } from "../live";
 import { takes } from "../resources/interfaces";
 import { go, path, route } from "../router";
 import { isOperator, isTenants } from "../session";
-import { button, busy as once, empty, field, table, title, words } from "../ui";
+import { button, busy as once, empty, field, made, table, title, words } from "../ui";
 import { rate, showRate } from "../units";
 import { busy } from "./overview";
 
@@ -47,21 +47,24 @@ function interfacesOf(host: string, interfaces: Interface[], rates: RateList | u
 		{ name: "Interface", cell: ({ dev, load }) => (load ? h("a", { href: `${path("hosts", host, dev)}?direction=${load.direction}` }, `${dev} ${load.direction}`) : h("a", { href: path("hosts", host, dev) }, dev)) },
 		{ name: "Of its limit", cell: of(busy) },
 		{ name: "Carries", cell: of((l) => showRate(rate(l.delivered))), number: true },
-		{ name: "Limit", cell: of((l) => (l.limit ? showRate(rate(l.limit)) : "–")), number: true },
+		{ name: "Limit", cell: of((l) => (l.limit ? showRate(rate(l.limit)) : "–")), number: true, wide: true },
 		{ name: "Groups", cell: of((l) => l.groups), number: true, wide: true },
 		{ name: "At risk", cell: of((l) => (l.at_risk > 0 ? h("strong", { class: "bad" }, l.at_risk) : "0")), number: true },
 	], lines);
 }
 
+// What a device takes in passes one of these that Headgate makes for it.
+const own = /^hgi[0-9]+$/;
+
 function machine(host: string, s: HostState, interfaces: Interface[]): HTMLElement[] {
 	const out: HTMLElement[] = [];
-	const devices = s.devices ?? [];
+	const devices = (s.devices ?? []).filter((d) => !own.test(d.name));
 	if (devices.length > 0) out.push(h("section", {}, h("h2", {}, "Devices"), table("Devices", [
 		{ name: "Device", cell: (d) => d.name },
-		{ name: "Link", cell: (d) => (d.up === undefined ? "–" : d.up ? (d.speed ? showRate(rate(d.speed)) : "up") : "down") },
+		{ name: "Link", cell: (d) => (d.up === undefined ? "–" : d.up ? (d.speed ? showRate(rate(d.speed)) : "up") : "down"), wide: true },
 		{ name: "Divided by", cell: (d) => owner(d) },
 		{ name: "State", cell: (d) => (d.trouble ? h("span", { class: "state bad" }, d.trouble) : (d.foreign?.length ?? 0) > 0 ? `not Headgate's: ${d.foreign?.join(", ")}` : "–") },
-		...(isOperator() ? [{ name: "Change", cell: (d: HostDevice) => (interfaces.some((i) => takes(i.dev ?? "", d.name)) || d.owner === "local" ? "" : divide(host, d)) }] : []),
+		...(isOperator() ? [{ name: "Change", cell: (d: HostDevice) => (interfaces.some((i) => takes(i.dev ?? "", d.name)) || d.owner === "local" || d.name === "lo" ? "" : divide(host, d)) }] : []),
 	], devices)));
 	const wrong = (s.features ?? []).filter((f) => f.state !== "ok");
 	if (wrong.length > 0) out.push(h("section", {}, h("h2", {}, "What this machine lacks"), table("What this machine lacks", [
@@ -96,14 +99,18 @@ function divide(host: string, d: HostDevice): HTMLButtonElement {
 			void once(submit, async () => {
 				const direction = { limit: limit.value.trim(), groups: [{ name: "rest", default: true }] };
 				const doc: Interface = { out: direction, ...(both.checked ? { in: direction } : {}) };
+				let etag = "";
 				try {
 					await putInterface(host, d.name, doc, { dryRun: true });
-					await putInterface(host, d.name, doc, { key: crypto.randomUUID() });
+					etag = (await putInterface(host, d.name, doc, { key: crypto.randomUUID() })).etag;
 				} catch (why) {
 					fill(error, words(why));
 					return;
 				}
 				close();
+				made(`Divided ${d.name} of ${host}`, async () => {
+					await deleteInterface(host, d.name, { ifMatch: etag });
+				}, () => go(path("hosts", host)));
 				go(path("hosts", host, d.name));
 			});
 		});

@@ -10,7 +10,7 @@ import { documentOf } from "../resources/interfaces";
 import { borrowed, delay, left, reading, type Reading } from "../resources/rates";
 import { path, route } from "../router";
 import { isTenants, mayChange } from "../session";
-import { bar, busy, button, empty, field, say, table, title } from "../ui";
+import { bar, busy, button, command, empty, ends, field, made, table, title } from "../ui";
 import { rate, showRate, showSeconds } from "../units";
 import { rows } from "../virtual";
 
@@ -22,7 +22,7 @@ route("/hosts/:/:", ([host, dev]) => `${dev} of ${host}`, async (on, args, signa
 	const direction = asked && has.includes(asked) ? asked : has[0];
 	const head = title(dev, [h("a", { href: path("hosts", host) }, host), doc.dev === dev ? "" : `, divided by ${doc.dev}`]);
 	if (!direction) {
-		fill(on, head, empty("Neither direction is divided.", "Give it a limit and groups on the host's page."));
+		fill(on, head, empty("Neither direction is divided.", ["Write a limit and groups, and apply them with ", command(`headgate apply -f FILE --server default --host ${host}`), "."]));
 		return;
 	}
 	const tabs = h("nav", { class: "tabs", "aria-label": "Directions" }, has.map((d) => h("a", { href: `${path("hosts", host, dev)}?direction=${d}`, "aria-current": d === direction ? "page" : null }, d === "out" ? "Out" : "In")));
@@ -47,7 +47,7 @@ async function directionOf(on: HTMLElement, at: At, dev: string, doc: Interface,
 	const choose = (): void => {
 		const one = groups.find((g) => g.path === which.value);
 		if (one) {
-			lines = [{ line: { name: one.path, stacked: true }, value: value(one.path, (r) => r.delivered) }, { line: { name: "guarantee", dashed: true }, value: () => rate(one.rate) }];
+			lines = [{ line: { name: one.path, stacked: true }, value: value(one.path, (r) => r.delivered) }, { line: { name: "guarantee", dotted: true }, value: () => rate(one.rate) }];
 			const most = rate(one.most) || limit;
 			if (most) lines.push({ line: { name: one.most ? "ceiling" : "limit", dashed: true }, value: () => most });
 		} else {
@@ -55,11 +55,12 @@ async function directionOf(on: HTMLElement, at: At, dev: string, doc: Interface,
 			const own = top.slice(0, top.length > drawn ? drawn - 1 : drawn);
 			lines = own.map((g) => ({ line: { name: g.path, stacked: true }, value: value(g.path, (r) => r.delivered) }));
 			if (top.length > own.length) lines.push({ line: { name: "others", stacked: true }, value: () => Math.max(0, total - own.reduce((sum, g) => sum + (now.get(g.path)?.delivered ?? 0), 0)) });
+			lines.push({ line: { name: "guaranteed together", dotted: true }, value: () => promised });
 			if (limit) lines.push({ line: { name: "limit", dashed: true }, value: () => limit });
 		}
 		picture.has(lines.map((l) => l.line));
 	};
-	let total = 0;
+	let total = 0, promised = 0;
 	which.addEventListener("change", () => {
 		choose();
 		see(inSight);
@@ -77,11 +78,12 @@ async function directionOf(on: HTMLElement, at: At, dev: string, doc: Interface,
 	};
 	const list = rows<GroupState>("Groups", [
 		{ name: "Group", cell: (g) => named(g) },
+		{ name: "Takes", cell: (g) => h("span", { class: "takes", title: takesOf(g) }, takesOf(g)), wider: true },
 		{ name: "Guaranteed", cell: (g) => showRate(rate(g.rate)), number: true },
 		{ name: "Has", cell: (g) => has(g, now.get(g.path), limit) },
 		{ name: "Borrows", cell: (g) => of(g, (r) => (borrowed(r) > 0 ? showRate(borrowed(r)) : "–")), number: true, wide: true },
 		{ name: "Leaves", cell: (g) => of(g, (r) => (left(r) > 0 ? showRate(left(r)) : "–")), number: true, wide: true },
-		{ name: "Queue", cell: (g) => of(g, (r) => (r.backlog === 0 ? "–" : showSeconds(delay(r)))), number: true, wide: true },
+		{ name: "Queue", cell: (g) => of(g, (r) => (delay(r) ? showSeconds(delay(r)!) : "–")), number: true, wide: true },
 		{ name: "Drops/s", cell: (g) => String(perSecond.get(g.path)?.drops ?? "–"), number: true, wide: true },
 		{ name: "Marks/s", cell: (g) => String(perSecond.get(g.path)?.marks ?? "–"), number: true, wide: true },
 		...(mayChange() ? [{ name: "Change", cell: (g: GroupState) => actions(g) }] : []),
@@ -101,7 +103,7 @@ async function directionOf(on: HTMLElement, at: At, dev: string, doc: Interface,
 			made = mine(g) ? h("span", { class: "actions" }, button("Edit", async () => {
 				const { data, etag } = await getGroup(at.host, at.dev, at.direction, g.path);
 				form(at, [], data, etag, () => void again());
-			}, "plain"), button("Remove", async () => void (await preview(await remove(at, g.path), () => void again())), "plain")) : "";
+			}, "plain"), button("Remove", async () => void (await preview(await remove(at, g.path), () => void again())), "plain wide")) : "";
 			if (made instanceof HTMLElement) for (const b of made.querySelectorAll("button")) b.setAttribute("aria-label", `${b.textContent} ${g.path}`);
 			pressed.set(key, made);
 		}
@@ -142,7 +144,8 @@ async function directionOf(on: HTMLElement, at: At, dev: string, doc: Interface,
 		const all = l.totals?.[0];
 		total = rate(all?.delivered);
 		text(carried, limit && !isTenants() ? `${showRate(total)} of ${showRate(limit)}` : showRate(total));
-		text(guaranteed, showRate(rate(all?.guaranteed)));
+		promised = rate(all?.guaranteed);
+		text(guaranteed, showRate(promised));
 		text(risk, String(all?.at_risk ?? 0));
 		risk.classList.toggle("bad", (all?.at_risk ?? 0) > 0);
 		if (all) picture.push(t, lines.map((x) => x.value()));
@@ -174,15 +177,18 @@ function tops(groups: GroupState[]): GroupState[] {
 
 function named(g: GroupState): HTMLElement {
 	const parts = g.path.split("/");
-	const on = h("span", { class: "group", title: showMatch(g.match) || (g.default ? "what no other group takes" : "") }, parts.slice(0, -1).map((p) => h("span", { class: "quiet" }, `${p}/`)), parts.at(-1) ?? "", " ",
-		g.default && h("span", { class: "tag" }, "default"), " ", g.tenant && h("span", { class: "tag" }, g.tenant));
-	return on;
+	return h("span", { class: "group" }, h("span", {}, parts.slice(0, -1).map((p) => h("span", { class: "quiet" }, `${p}/`)), parts.at(-1) ?? ""),
+		g.default && [" ", h("span", { class: "tag" }, "default")], g.tenant && [" ", h("span", { class: "tag" }, g.tenant)]);
+}
+
+function takesOf(g: GroupState): string {
+	return showMatch(g.match).replaceAll("\n", "; ") || (g.default ? "what no other takes" : "–");
 }
 
 function has(g: GroupState, r: Reading | undefined, limit: number): HTMLElement | string {
 	if (!r) return "–";
 	const most = rate(g.most) || limit || Math.max(rate(g.rate), r.delivered);
-	return h("span", { class: r.atRisk ? "busy risk" : "busy" }, bar(r.delivered / most, rate(g.rate) / most), h("span", {}, showRate(r.delivered), r.atRisk && h("span", { class: "tag bad" }, "at risk")));
+	return h("span", { class: r.atRisk ? "busy rate risk" : "busy rate" }, bar(r.delivered / most, rate(g.rate) / most), h("span", {}, showRate(r.delivered), r.atRisk && h("span", { class: "tag bad" }, "at risk")));
 }
 
 // Connections that programs or people put in groups by name.
@@ -190,17 +196,32 @@ async function connections(at: At, groups: () => GroupState[]): Promise<HTMLElem
 	const on = h("section");
 	const draw = async (): Promise<void> => {
 		const list = await all((after) => listConnections(at.host, at.dev, { after, limit: 1000 }));
-		const leaves = groups().map((g) => g.path);
+		const paths = groups().map((g) => g.path);
+		const leaves = paths.filter((p) => !paths.some((other) => other.startsWith(`${p}/`)));
 		const menu = (label: string, chosen?: string): HTMLSelectElement => h("select", { "aria-label": label }, leaves.map((p) => h("option", { value: p, selected: p === chosen }, p)));
 		const put = async (connection: string, group: string): Promise<void> => {
-			await putConnection(at.host, at.dev, connection, { group });
-			say(`${connection} is in ${group}`);
+			const { data, etag } = await putConnection(at.host, at.dev, connection, { group });
+			const name = data.connection ?? connection;
+			const before = list.find((c) => c.connection === name)?.group;
+			made(`${name} is in ${group}`, async () => {
+				if (before === undefined) await deleteConnection(at.host, at.dev, name, { ifMatch: etag });
+				else await putConnection(at.host, at.dev, name, { group: before }, { ifMatch: etag });
+			}, draw);
 			await draw();
 		};
-		const move = (c: Connection): HTMLElement => {
+		const back = async (c: Connection): Promise<void> => {
+			const name = c.connection ?? "";
+			await deleteConnection(at.host, at.dev, name);
+			made(`${name} is where the rules put it`, async () => void (await putConnection(at.host, at.dev, name, { group: c.group })), draw);
+			await draw();
+		};
+		const actions = (c: Connection): HTMLElement => {
+			// Choosing alone moves nothing: the arrow keys go through all of a menu.
 			const to = menu(`Group of ${c.connection}`, c.group);
-			to.addEventListener("change", () => void put(c.connection ?? "", to.value).catch((e: unknown) => say(e instanceof Error ? e.message : String(e), "bad")));
-			return to;
+			const move = button("Move", () => put(c.connection ?? "", to.value)), rules = button("Back to the rules", () => back(c), "plain");
+			move.setAttribute("aria-label", `Move ${c.connection}`);
+			rules.setAttribute("aria-label", `Back to the rules with ${c.connection}`);
+			return h("span", { class: "actions" }, to, move, rules);
 		};
 		const name = h("input", { required: true, placeholder: "tcp 10.0.0.1:443 10.0.0.2:55000", autocomplete: "off", spellcheck: "false" });
 		const to = menu("Group");
@@ -212,12 +233,8 @@ async function connections(at: At, groups: () => GroupState[]): Promise<HTMLElem
 		});
 		fill(on, h("h2", {}, "Connections in groups by name"),
 			list.length === 0 ? h("p", { class: "quiet" }, "None: the groups' rules say where each belongs.") : table("Connections in groups by name", [
-				{ name: "Connection", cell: (c) => h("code", {}, c.connection) },
-				{ name: "Group", cell: (c) => (mayChange() ? move(c) : c.group) },
-				...(mayChange() ? [{ name: "Change", cell: (c: Connection) => button("Back to the rules", async () => {
-					await deleteConnection(at.host, at.dev, c.connection ?? "");
-					await draw();
-				}, "plain") }] : []),
+				{ name: "Connection", cell: (c) => ends(...(c.connection ?? "").split(" ")) },
+				{ name: "Group", cell: (c) => (mayChange() ? actions(c) : c.group) },
 			], list),
 			mayChange() && leaves.length > 0 && f);
 	};

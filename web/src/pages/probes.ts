@@ -1,6 +1,6 @@
 // What paths between hosts really give, and the limits that follow from it.
 import {
-	deleteProbeSchedule, getInterface, getProbeSchedule, listProbeResults, listProposals, putInterface, putProbeSchedule,
+	deleteInterface, deleteProbeSchedule, getInterface, getProbeSchedule, listProbeResults, listProposals, putInterface, putProbeSchedule,
 	type ProbeEstimate, type ProbeMeasure, type ProbeResult, type ProbeSchedule, type ProbingState, type Proposal,
 } from "../api.gen";
 import { all } from "../call";
@@ -10,13 +10,23 @@ import { dialog } from "../edit";
 import { look } from "../live";
 import { go, path, route } from "../router";
 import { isOperator } from "../session";
-import { ask, busy, button, command, empty, field, say, table, title, words } from "../ui";
-import { rate, showBytes, showRate, showSeconds } from "../units";
+import { ask, busy, button, command, empty, field, made, say, table, title, words } from "../ui";
+import { bytes, rate, showBytes, showRate, showSeconds } from "../units";
 
 const measures: { measure: ProbeMeasure; name: string }[] = [
 	{ measure: "available", name: "Available bandwidth" }, { measure: "tokenrate", name: "Token rate" }, { measure: "capacity", name: "Capacity" },
 	{ measure: "limiter", name: "Limiter" }, { measure: "path", name: "Path" },
 ];
+
+const nameOf = (measure: string): string => measures.find((m) => m.measure === measure)?.name ?? measure;
+
+/** cannot is why a measurement that was made has no value. */
+function cannot(r: ProbeResult): string {
+	const a = r.answer;
+	const why = r.measure === "capacity" ? a?.capacity?.cannot_tell : r.measure === "tokenrate" ? a?.token_rate?.rate?.cannot_tell
+		: r.measure === "available" ? a?.available?.available?.cannot_tell : r.measure === "limiter" ? a?.limiter?.cannot_tell : undefined;
+	return why ?? "";
+}
 
 /** value is what a measurement found, in bit/s, undefined if it cannot tell. */
 function value(r: ProbeResult): number | undefined {
@@ -27,7 +37,7 @@ function value(r: ProbeResult): number | undefined {
 }
 
 function found(r: ProbeResult): string {
-	if (!r.at) return r.trouble ?? "not yet";
+	if (!r.at) return r.trouble ? "failed" : "not yet";
 	if (r.measure === "path") return r.rtt_ns ? showSeconds(r.rtt_ns / 1e9) : "–";
 	const v = value(r), size = r.answer?.limiter?.bucket?.size?.value ?? r.answer?.token_rate?.bucket?.value;
 	const what = r.measure === "limiter" ? (r.answer?.limiter?.class ?? "") : "";
@@ -37,22 +47,53 @@ function found(r: ProbeResult): string {
 route("/probes", () => "Probes", async (on, _, signal) => {
 	const which = h("select", { "aria-label": "Measure" }, measures.map((m) => h("option", { value: m.measure }, m.name)));
 	const matrix = h("div"), schedule = h("div"), limits = h("div");
-	const draw = async (): Promise<void> => {
-		const list = await all((after) => listProbeResults({ newest: true, measure: which.value as ProbeMeasure, after, limit: 1000 }));
-		if (signal.aborted) return;
-		fill(matrix, list.length === 0 ? empty("Nothing was measured so.", "Set a schedule, and wait for its first measurements.") : matrixOf(list));
+	let newest: ProbeResult[] = [];
+	const draw = (): void => {
+		const list = newest.filter((r) => r.measure === which.value);
+		fill(matrix, list.length === 0 ? empty(`${nameOf(which.value)} was not measured.`, newest.length === 0 ? "Set a schedule, and wait for its first measurements." : "Have the schedule measure it, or choose another measure.") : matrixOf(list));
 	};
-	which.addEventListener("change", () => void draw().catch((e: unknown) => say(words(e), "bad")));
+	let chosen = false; // by somebody; else it is one that was measured
+	which.addEventListener("change", () => {
+		chosen = true;
+		draw();
+	});
 	fill(on, title("Probes", "What paths between hosts really give"), h("section", {}, h("h2", {}, "Schedule"), schedule),
 		h("section", {}, h("div", { class: "head" }, h("h2", {}, "Between hosts"), which), matrix), h("section", {}, h("h2", {}, "Limits that follow"), limits));
-	scheduleOf(schedule, signal);
-	await draw();
-	const hosts = [...new Set((await all((after) => listProbeResults({ newest: true, after, limit: 1000 }))).flatMap((r) => [r.from, r.to]))].sort();
-	fill(limits, hosts.length === 0 ? h("p", { class: "quiet" }, "None: nothing was measured yet.") : table("Hosts that were measured", [
-		{ name: "Host", cell: (host) => h("a", { href: path("hosts", host) }, host) },
-		{ name: "Limits", cell: (host) => labelled(button("Propose limits", () => propose(host), "plain"), `Propose limits for ${host}`) },
-	], hosts));
+	const again = async (): Promise<void> => {
+		newest = await all((after) => listProbeResults({ newest: true, after, limit: 1000 }));
+		if (signal.aborted) return;
+		if (!chosen) {
+			const has = (told: (r: ProbeResult) => boolean) => measures.find((m) => newest.some((r) => r.measure === m.measure && told(r)))?.measure;
+			which.value = has((r) => value(r) !== undefined) ?? has(() => true) ?? which.value;
+		}
+		draw();
+		const hosts = [...new Set(newest.flatMap((r) => [r.from, r.to]))].sort();
+		fill(limits, hosts.length === 0 ? h("p", { class: "quiet" }, "None: nothing was measured yet.") : table("Hosts that were measured, and what limits them", [
+			{ name: "Host", cell: (host) => h("a", { href: path("hosts", host) }, host) },
+			{ name: "Out", cell: (host) => limiter(newest.filter((r) => r.from === host)) },
+			{ name: "In", cell: (host) => limiter(newest.filter((r) => r.to === host)) },
+			{ name: "Limits", cell: (host) => proposing(host) },
+		], hosts));
+	};
+	scheduleOf(schedule, () => void again().catch((e: unknown) => say(words(e), "bad")), signal);
+	await again();
 });
+
+/** proposing is one press from what was measured to limits, as a plan. */
+function proposing(host: string, kind = "plain"): HTMLButtonElement {
+	return labelled(button("Propose limits", () => propose(host), kind), `Propose limits for ${host}`);
+}
+
+/** limiter is what limits a host one way: of several paths the one that gives most, because what another gives less is not at this end. */
+function limiter(all: ProbeResult[]): HTMLElement | string {
+	const rateOf = (r: ProbeResult): number => r.answer?.token_rate?.rate?.value ?? r.answer?.limiter?.bucket?.rate?.value ?? 0;
+	const known = all.filter((r) => rateOf(r) > 0).sort((a, b) => rateOf(b) - rateOf(a));
+	const best = known.find((r) => r.measure === "limiter") ?? known[0];
+	const kind = all.map((r) => r.answer?.limiter?.class).find((c) => c !== undefined && c !== "none");
+	if (!best || !known[0]) return kind ?? (all.some((r) => r.answer?.limiter?.class === "none") ? "none found" : "–");
+	const size = best.answer?.limiter?.bucket?.size?.value ?? best.answer?.token_rate?.bucket?.value;
+	return h("a", { href: `${path("probes", best.from, best.to)}?measure=${best.measure}` }, [kind, showRate(rateOf(known[0])), size ? `bucket ${showBytes(size)}` : ""].filter(Boolean).join(", "));
+}
 
 function labelled(b: HTMLButtonElement, label: string): HTMLButtonElement {
 	b.setAttribute("aria-label", label);
@@ -75,16 +116,16 @@ function matrixOf(list: ProbeResult[]): HTMLElement {
 }
 
 // It is looked at by the stream: that there is none is an answer, and no error on the console.
-function scheduleOf(on: HTMLElement, signal: AbortSignal): void {
+function scheduleOf(on: HTMLElement, measured: () => void, signal: AbortSignal): void {
 	let shown: AbortController | undefined;
 	look("/v1/probe-schedule", (data, status) => {
 		shown?.abort();
 		shown = new AbortController();
-		drawSchedule(on, status === 200 ? (data as ProbeSchedule) : undefined, AbortSignal.any([shown.signal, signal]));
+		drawSchedule(on, status === 200 ? (data as ProbeSchedule) : undefined, measured, AbortSignal.any([shown.signal, signal]));
 	}, signal);
 }
 
-function drawSchedule(on: HTMLElement, now: ProbeSchedule | undefined, signal: AbortSignal): void {
+function drawSchedule(on: HTMLElement, now: ProbeSchedule | undefined, measured: () => void, signal: AbortSignal): void {
 	if (!now) {
 		fill(on, empty("Nothing is measured by itself.", "With a schedule hosts measure to each other: never two through one host or link at once, and no more than a budget a day."),
 			isOperator() && h("p", {}, button("Set a schedule", () => form(undefined, ""), "primary")));
@@ -92,22 +133,26 @@ function drawSchedule(on: HTMLElement, now: ProbeSchedule | undefined, signal: A
 	}
 	const state = h("p", { role: "status" }), spent = h("div");
 	const quiet = (now.quiet ?? []).map((q) => `${q.from} to ${q.to}${q.days ? ` (${q.days.join(", ")})` : ""}`).join("; ");
-	fill(on, h("p", {}, now.measures.map((m) => `${m.measure} every ${m.every}`).join(", "), `; at most ${now.budget} a day through a host`, quiet ? `; quiet from ${quiet} ${now.zone ?? "UTC"}` : "", "."),
+	fill(on, h("p", {}, now.measures.map((m) => `${nameOf(m.measure)} every ${m.every}`).join(", "), `; at most ${now.budget} a day through a host`, quiet ? `; quiet from ${quiet} ${now.zone ?? "UTC"}` : "", "."),
 		state, spent, isOperator() && h("div", { class: "actions" }, button("Change", async () => {
 			const { data, etag } = await getProbeSchedule();
 			form(data, etag);
 		}), button("Remove", async () => {
 			if (!(await ask("Measure nothing any more?", h("p", {}, "Results stay."), "Remove", "danger"))) return;
 			await deleteProbeSchedule();
+			made("Removed the schedule", async () => void (await putProbeSchedule(now)), () => go("/probes"));
 			go("/probes");
 		})));
+	let running = 0;
 	look("/v1/probe-state", (data, status) => {
 		if (status !== 200) return;
 		const s = data as ProbingState;
-		text(state, s.running.length > 0 ? `Measuring now: ${s.running.map((r) => `${r.measure} ${r.from} – ${r.to}`).join(", ")}.` : s.quiet ? "Quiet hours: nothing begins." : "Nothing is being measured at the moment.");
+		if (s.running.length < running) measured();
+		running = s.running.length;
+		text(state, s.running.length > 0 ? `Measuring now: ${s.running.map((r) => `${nameOf(r.measure)} between ${r.from} and ${r.to}`).join(", ")}.` : s.quiet ? "Quiet hours: nothing begins." : "Nothing is being measured at the moment.");
 		fill(spent, s.spent.length > 0 && table("Through hosts today", [
 			{ name: "Host", cell: (b) => b.host },
-			{ name: "Today", cell: (b) => b.bytes, number: true },
+			{ name: "Today", cell: (b) => `${showBytes(bytes(b.bytes))} of ${showBytes(bytes(now.budget))}`, number: true },
 		], s.spent));
 	}, signal);
 }
@@ -124,13 +169,18 @@ function form(before: ProbeSchedule | undefined, etag: string): void {
 		e.preventDefault();
 		void busy(submit, async () => {
 			const doc: ProbeSchedule = { ...before, measures: every.filter((m) => m.input.value.trim() !== "").map((m) => ({ measure: m.measure, every: m.input.value.trim() })), budget: budget.value.trim() };
+			let after = "";
 			try {
-				await putProbeSchedule(doc, before ? { ifMatch: etag } : {});
+				after = (await putProbeSchedule(doc, before ? { ifMatch: etag } : {})).etag;
 			} catch (why) {
 				fill(error, words(why));
 				return;
 			}
 			close();
+			made(before ? "Changed the schedule" : "Set a schedule", async () => {
+				if (before) await putProbeSchedule(before, { ifMatch: after });
+				else await deleteProbeSchedule({ ifMatch: after });
+			}, () => go("/probes"));
 			go("/probes");
 		});
 	});
@@ -155,10 +205,10 @@ function proposal(host: string, p: Proposal, close: () => void): HTMLElement {
 			await putInterface(host, p.dev, doc, { dryRun: true, ...(p.etag ? { ifMatch: p.etag } : {}) });
 			const { etag } = await putInterface(host, p.dev, doc, p.etag ? { ifMatch: p.etag } : { key: crypto.randomUUID() });
 			close();
-			say(`Changed the limit of ${p.dev} of ${host}`, "good", before && button("Undo", async () => {
-				await putInterface(host, p.dev, before, { ifMatch: etag });
-				say(`Taken back: the limit of ${p.dev} of ${host}`);
-			}));
+			made(before ? `Changed the limit of ${p.dev} of ${host}` : `Divided ${p.dev} of ${host}`, async () => {
+				if (before) await putInterface(host, p.dev, before, { ifMatch: etag });
+				else await deleteInterface(host, p.dev, { ifMatch: etag });
+			}, () => {});
 		} catch (why) {
 			fill(error, words(why));
 		}
@@ -185,14 +235,16 @@ route("/probes/:/:", ([from, to]) => `${from} to ${to}`, async (on, args, signal
 	const [from, to] = args as [string, string];
 	const measure = (new URLSearchParams(location.search).get("measure") ?? "available") as ProbeMeasure;
 	const list = (await all((after) => listProbeResults({ from, to, measure, after, limit: 1000 }))).filter((r) => r.at);
-	const name = measures.find((m) => m.measure === measure)?.name ?? measure;
+	const last = (await listProbeResults({ from, to, measure, newest: true })).data.items[0];
+	const name = nameOf(measure);
 	const tabs = h("nav", { class: "tabs", "aria-label": "Measures" }, measures.map((m) => h("a", { href: `${path("probes", from, to)}?measure=${m.measure}`, "aria-current": m.measure === measure ? "page" : null }, m.name)));
 	const picture = chart(`${name} from ${from} to ${to}`, signal, measure === "path" ? showSeconds : showRate);
 	const of = (r: ProbeResult): number | undefined => (measure === "path" ? (r.rtt_ns ?? 0) / 1e9 : value(r));
-	fill(on, title(`${from} to ${to}`, h("a", { href: "/probes" }, "Probes")), tabs,
-		list.length === 0 ? empty(`${name} was not measured here.`, "It is, when the schedule has it.") : h("section", {}, h("h2", {}, name), picture.on, table(`${name} from ${from} to ${to}`, [
+	fill(on, title(`${from} to ${to}`, h("a", { href: "/probes" }, "Probes"), proposing(from, "primary")), tabs,
+		last?.trouble && h("p", { class: "bad" }, `When it was tried last, ${new Date(last.tried).toLocaleString()}: ${last.trouble}.`),
+		list.length === 0 ? (last ? empty(`${name} was tried, and not measured.`, "It is tried again by the schedule.") : empty(`${name} was not measured here.`, "Have the schedule measure it, on the page of probes.")) : h("section", {}, h("h2", {}, name), picture.on, table(`${name} from ${from} to ${to}`, [
 			{ name: "When", cell: (r) => h("time", { datetime: r.at ?? "" }, new Date(r.at ?? 0).toLocaleString()) },
-			{ name: "Found", cell: found },
+			{ name: "Found", cell: (r) => [found(r), cannot(r) && h("span", { class: "quiet" }, ` because ${cannot(r).replace(/^cannot tell,? (because )?/, "")}`)] },
 			{ name: "Own limit", cell: (r) => (r.own_limit ? showRate(rate(r.own_limit)) : "–"), number: true },
 			{ name: "Flaws", cell: (r) => (r.answer?.flaws ?? []).join("; ") || "–", wide: true },
 		], list)));

@@ -1,12 +1,12 @@
 // Tenants: who they are, what they had, and their tokens.
-import { createToken, deleteTenant, deleteToken, getTenant, getUsage, listTenants, listTokens, putTenant, type Tenant, type Token, type Usage, type UsageList } from "../api.gen";
+import { createToken, deleteTenant, deleteToken, getTenant, getUsage, listTenants, listTenantGroups, listTokens, putTenant, type Tenant, type TenantGroup, type Token, type Usage, type UsageList } from "../api.gen";
 import { all, Problem } from "../call";
 import { fill, h } from "../dom";
 import { dialog } from "../edit";
 import { go, path, route } from "../router";
 import { isOperator, isTenants, mayChange, me } from "../session";
-import { ask, busy, button, empty, field, table, title, words } from "../ui";
-import { showBytes, showSeconds } from "../units";
+import { ask, busy, button, empty, field, made, table, title, words } from "../ui";
+import { rate, showBytes, showRate, showSeconds } from "../units";
 
 route("/tenants", () => "Tenants", async (on, _, signal) => {
 	const own = me().tenant;
@@ -14,11 +14,11 @@ route("/tenants", () => "Tenants", async (on, _, signal) => {
 	const list = await all((after) => listTenants({ after, limit: 1000 }));
 	fill(on, title("Tenants", null, isOperator() && button("Add a tenant", () => form(undefined, ""), "primary")),
 		list.length === 0 ? empty("There are no tenants.", "A tenant divides what is in its groups by itself; a group is given to it on its interface's page.")
-			: table("Tenants", [
+			: h("section", {}, table("Tenants", [
 				{ name: "Tenant", cell: (t) => h("a", { href: path("tenants", t.name ?? "") }, t.name) },
 				{ name: "About", cell: (t) => t.description ?? "–" },
 				{ name: "Requests a second", cell: (t) => t.requests ?? "50", number: true },
-			], list));
+			], list)));
 });
 
 route("/tenants/:", ([name]) => name ?? "", (on, [name], signal) => tenant(on, name ?? "", signal));
@@ -34,14 +34,20 @@ function form(before: Tenant | undefined, etag: string): void {
 		e.preventDefault();
 		void busy(submit, async () => {
 			const doc: Tenant = { ...(about.value ? { description: about.value } : {}), ...(requests.value ? { requests: Number(requests.value) } : {}) };
+			const who = before?.name ?? name.value;
+			let after = "";
 			try {
-				await putTenant(before?.name ?? name.value, doc, before ? { ifMatch: etag } : { key: crypto.randomUUID() });
+				after = (await putTenant(who, doc, before ? { ifMatch: etag } : { key: crypto.randomUUID() })).etag;
 			} catch (why) {
 				fill(error, words(why));
 				return;
 			}
 			close();
-			go(path("tenants", before?.name ?? name.value));
+			made(before ? `Changed ${who}` : `Added ${who}`, async () => {
+				if (before) await putTenant(who, before, { ifMatch: after });
+				else await deleteTenant(who, { ifMatch: after });
+			}, () => go(before ? path("tenants", who) : "/tenants"));
+			go(path("tenants", who));
 		});
 	});
 	fill(on, f);
@@ -65,17 +71,36 @@ async function tenant(on: HTMLElement, name: string, signal: AbortSignal): Promi
 		}
 	};
 	span.addEventListener("change", () => void draw());
+	const limits = h("div");
 	fill(on, title(name, t.description,
 		isOperator() && button("Edit", () => form(t, etag)),
 		isOperator() && button("Remove", async () => {
 			if (!(await ask(`Remove ${name}?`, h("p", {}, "It is refused while it has groups or tokens."), "Remove", "danger"))) return;
 			await deleteTenant(name, { ifMatch: etag });
+			made(`Removed ${name}`, async () => void (await putTenant(name, t)), () => go(path("tenants", name)));
 			go("/tenants");
 		})),
+		h("section", {}, h("h2", {}, "What it was given"), limits),
 		h("section", {}, h("div", { class: "head" }, h("h2", {}, "What it had"), span), usage),
 		mayChange() && h("section", {}, h("h2", {}, "Tokens"), tokens));
 	void draw();
+	given(limits, await all((after) => listTenantGroups(name, { after, limit: 1000 })), t);
 	if (mayChange()) await tokensOf(tokens, name);
+}
+
+const place = (g: { host: string; dev: string; direction: string; group: string }): HTMLElement =>
+	h("a", { href: `${path("hosts", g.host, g.dev)}?direction=${g.direction}` }, `${g.host} ${g.dev} ${g.direction} ${g.group}`);
+
+// The limits of a tenant are those of its groups, and what it may ask of the service.
+function given(on: HTMLElement, groups: TenantGroup[], t: Tenant): void {
+	fill(on, groups.length === 0 ? empty("It has no groups.", isTenants() ? "An operator gives a tenant its groups." : "Give it one on an interface's page: edit the group, and write the tenant's name.")
+		: table("Groups that it was given", [
+			{ name: "Group", cell: place },
+			{ name: "Guaranteed", cell: (g) => showRate(rate(g.rate)), number: true },
+			{ name: "Never more than", cell: (g) => (g.most ? showRate(rate(g.most)) : "–"), number: true },
+			{ name: "Not divided yet", cell: (g) => showRate(rate(g.free)), number: true, wide: true },
+		], groups),
+		h("p", { class: "quiet" }, `It may ask ${t.requests ?? 50} times a second.`));
 }
 
 function report(name: string, list: UsageList): HTMLElement[] {
@@ -86,9 +111,9 @@ function report(name: string, list: UsageList): HTMLElement[] {
 	out.push(h("p", {}, unmet === 0 ? "All guarantees were met." : h("strong", { class: "bad" }, `Guarantees were not met for ${showSeconds(unmet)} in all.`)));
 	const bytes = (n: number | undefined): string => showBytes(n ?? 0);
 	out.push(table("Usage", [
-		{ name: "Group", cell: (u) => h("a", { href: `${path("hosts", u.host, u.dev)}?direction=${u.direction}` }, `${u.host} ${u.dev} ${u.direction} ${u.group}`) },
+		{ name: "Group", cell: place },
 		{ name: "Delivered", cell: (u) => bytes(u.delivered_bytes), number: true },
-		{ name: "Guaranteed", cell: (u) => bytes(u.guaranteed_bytes), number: true },
+		{ name: "Guaranteed", cell: (u) => bytes(u.guaranteed_bytes), number: true, wide: true },
 		{ name: "Borrowed", cell: (u) => bytes(u.borrowed_bytes), number: true, wide: true },
 		{ name: "Lent", cell: (u) => bytes(u.lent_bytes), number: true, wide: true },
 		{ name: "Drops", cell: (u) => u.drops ?? 0, number: true, wide: true },

@@ -8,6 +8,8 @@ export interface Reading {
 	guaranteed: number;
 	/** bytes */
 	backlog: number;
+	/** seconds that packets wait, undefined if that is not measured or nothing leaves */
+	delay: number | undefined;
 	/** packets, since the group was made */
 	drops: number;
 	marks: number;
@@ -17,6 +19,7 @@ export interface Reading {
 export function reading(g: GroupRates): Reading {
 	return {
 		delivered: rate(g.delivered), guaranteed: rate(g.guaranteed), backlog: g.backlog ?? 0,
+		delay: g.queue_delay_ns === undefined ? undefined : g.queue_delay_ns / 1e9,
 		drops: g.drops ?? 0, marks: g.marks ?? 0, atRisk: g.at_risk ?? false,
 	};
 }
@@ -29,9 +32,10 @@ export function left(r: Reading): number {
 	return Math.max(0, r.guaranteed - r.delivered);
 }
 
-/** delay is how long what waits takes at the present rate, in seconds. */
-export function delay(r: Reading): number {
-	return r.backlog === 0 ? 0 : (8 * r.backlog) / Math.max(r.delivered, 1);
+/** delay is how long packets wait, in seconds: as measured, or else what waits at the present rate; undefined if nothing leaves. */
+export function delay(r: Reading): number | undefined {
+	if (r.delay) return r.delay;
+	return r.delivered === 0 ? undefined : (8 * r.backlog) / r.delivered;
 }
 
 /** use is how much of its limit a direction has, undefined without one. */
