@@ -5,7 +5,9 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
+	"os/exec"
 	"strings"
 	"time"
 
@@ -15,28 +17,51 @@ import (
 	"headgate/internal/browser"
 )
 
-func sizeCase() bench.Case {
+func pagesCase() bench.Case {
 	return bench.Case{
-		Name: "size",
+		Name: "pages",
 		Claims: []bench.Claim{
+			bench.NewClaim("a11y/violations", "what axe-core finds on all pages, light, dark and 400 px wide", none),
 			bench.NewClaim("size/bundle", "all that a browser fetches for its pages, gzipped", bundle),
 			bench.NewClaim("size/errors", "errors on the console and violations of the policy, on all pages", none),
 			bench.NewClaim("size/origins", "requests to another origin", none),
 		},
-		Takes: func(bool) time.Duration { return 30 * time.Second },
+		Takes: func(bool) time.Duration { return time.Minute },
 		Run: func(ctx context.Context, r *bench.Run) (err error) {
 			v, err := open(ctx, 3, r.Say)
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, v.close()) }()
-			for _, path := range []string{"/", "/hosts/host", "/hosts/host/" + url.PathEscape(v.scene.Dev()), "/tenants", "/collectives", "/collectives/host", "/probes", "/events"} {
+			if err := v.scene.Put(ctx, "/v1/tenants/"+tenant, map[string]any{}); err != nil {
+				return err
+			}
+			sheet := r.Sheet(bench.Ours)
+			axe, err := axeCore(ctx)
+			if err != nil {
+				sheet.Fail(err)
+			}
+			keptOut := 0
+			for _, path := range []string{"/", "/hosts/host", "/hosts/host/" + url.PathEscape(v.scene.Dev()), "/tenants", "/tenants/" + tenant, "/collectives", "/collectives/host", "/probes", "/events"} {
 				if err := v.Do(chromedp.Navigate(v.origin+path), chromedp.WaitVisible("main h1")); err != nil {
 					return err
 				}
 				time.Sleep(2 * time.Second)
+				if axe == "" {
+					continue
+				}
+				found, err := v.violations(axe)
+				if err != nil {
+					return err
+				}
+				keptOut += len(found)
+				for _, one := range found {
+					sheet.Note("a11y/violations", "%s: %s", path, one)
+				}
 			}
-			sheet := r.Sheet(bench.Ours)
+			if axe != "" {
+				sheet.Set("a11y/violations", float64(keptOut))
+			}
 			wrong, others := 0, 0
 			for _, one := range v.Wrong() {
 				if strings.HasPrefix(one, "another origin") {
@@ -54,6 +79,36 @@ func sizeCase() bench.Case {
 			return err
 		},
 	}
+}
+
+// tenant is one of whom there is a page.
+const tenant = "shop"
+
+// axeCore is where that is, in the tree of sources.
+func axeCore(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "scripts/axe").Output()
+	if err != nil {
+		return "", fmt.Errorf("there is no axe-core: run the bench in the folder of the sources, and install npm: %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// violations are those of a page in all of its looks.
+func (v *viewer) violations(axe string) (all []string, err error) {
+	for _, look := range []struct {
+		width, height int64
+		dark          bool
+	}{{1440, 900, true}, {400, 860, false}, {1440, 900, false}} {
+		if err := v.Look(look.width, look.height, look.dark); err != nil {
+			return nil, err
+		}
+		found, err := v.Violations(axe)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
 }
 
 // bundle is the size of the page and what it names.

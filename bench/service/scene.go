@@ -71,6 +71,14 @@ func (s *Scene) Get(ctx context.Context, path string) ([]byte, error) {
 	return a.must(ctx, http.MethodGet, path, nil)
 }
 
+// Put makes something by the API.
+func (s *Scene) Put(ctx context.Context, path string, body any) error {
+	a := s.place.ask(s.place.controllers[0])
+	defer a.client.CloseIdleConnections()
+	_, err := a.must(ctx, http.MethodPut, path, body)
+	return err
+}
+
 // Lab has the nodes "host", whose device is divided (1 Gbit/s out: web, with 20 Mbit/s, is TCP and UDP to port
 // 443; db; rest), and "caller", which it can send to.
 func (s *Scene) Lab() *lab.Lab { return s.place.lab }
