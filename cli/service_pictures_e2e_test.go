@@ -1,0 +1,208 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"headgate/internal/browser"
+	"headgate/internal/pki"
+	"headgate/lab/labtest"
+)
+
+// picturesEnv names the folder of the dashboard's pictures.
+const picturesEnv = "HEADGATE_PICTURES"
+
+// liveDemo is a demo that is served, with more going on in it.
+type liveDemo struct {
+	t      *testing.T
+	client *http.Client
+	demoInvitation
+}
+
+func (s *liveDemo) headgate(args ...string) string {
+	s.t.Helper()
+	c := exec.Command(os.Args[0], args...)
+	c.Env = append(os.Environ(), selfEnv+"=1")
+	out, err := c.CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("headgate %s: %v %s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// within runs a command in a node of the demo's network.
+func (s *liveDemo) within(node string, command ...string) string {
+	s.t.Helper()
+	return s.headgate(append([]string{"lab", "exec", node, "--lab", s.Network, "--"}, command...)...)
+}
+
+// must asks as the operator (0) or a tenant.
+func (s *liveDemo) must(login int, method, path, body string) []byte {
+	s.t.Helper()
+	request, err := http.NewRequestWithContext(s.t.Context(), method, s.URL+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+s.Logins[login].Token)
+	request.Header.Set("Content-Type", map[bool]string{true: "application/merge-patch+json", false: "application/json"}[method == "PATCH"])
+	answer, err := s.client.Do(request)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode >= 300 {
+		s.t.Fatalf("%s %s: %s %v %s", method, path, answer.Status, err, text)
+	}
+	return text
+}
+
+// enliven has hosts measure through links that are limited, a connection that was moved, and a host
+// that is away.
+func (s *liveDemo) enliven() {
+	// A bucket that has no room for a super-packet has it sent in its parts, as a network does.
+	for host, rate := range map[string]string{"host1": "90mbit", "host2": "60mbit", "host3": "25mbit"} {
+		s.within("management", "tc", "qdisc", "add", "dev", host, "root", "tbf", "rate", rate, "burst", "15kb", "latency", "50ms")
+	}
+	s.must(0, "PUT", "/v1/tenants/media", `{"description": "Films and their backups"}`)
+	s.must(0, "PUT", "/v1/tenants/shop", `{"description": "The shop, its exports and its calls", "requests": 100}`)
+	s.must(0, "PUT", "/v1/hosts/host4", `{"description": "Comes next week"}`)
+	s.must(0, "PUT", "/v1/probe-schedule", `{"measures": [{"measure": "tokenrate", "every": "1m"}, {"measure": "limiter", "every": "1m"}, {"measure": "available", "every": "1m"}],
+		"bytes": "10MB", "time": "10s", "budget": "100GB", "hosts": [{"host": "host1"}, {"host": "host2"}, {"host": "host3"}],
+		"quiet": [{"days": ["sat", "sun"], "from": "01:00", "to": "01:30"}]}`)
+	s.must(2, "PATCH", groupURL("host1", "out", "shop/export"), `{"guarantee": "25Mbit"}`)
+	ends := regexp.MustCompile(`([0-9.]+:9000)\s+([0-9.]+:[0-9]+)`).FindStringSubmatch(s.within("host1", "ss", "-Htn", "sport = :9000"))
+	if ends == nil {
+		s.t.Fatal("there is no download")
+	}
+	s.must(2, "PUT", "/v1/hosts/host1/interfaces/"+demoDev+"/connections/"+url.PathEscape("tcp "+ends[1]+" "+ends[2]), `{"group": "shop/export"}`)
+}
+
+// relate holds connections of host1 in proportion.
+func (s *liveDemo) relate() {
+	// All hosts are one machine's, and a set without a cgroup has all connections that match.
+	for name, match := range map[string]string{"storage": "sport: 3260, dst: 10.0.4.0/24", "export": "sport: 443, dst: 10.0.5.0/24"} {
+		document, _ := json.Marshal(map[string]string{"document": fmt.Sprintf("kind: Collective\nname: %s\nmatch: [{%s}]\n", name, match)})
+		s.must(0, "PUT", "/v1/hosts/host1/collectives/"+name, string(document))
+	}
+}
+
+// shot has a page's pictures taken: light, dark and narrow, as long as the page is.
+func (p page) shot(dir, name string) {
+	p.t.Helper()
+	for _, look := range looks {
+		if err := p.Look(look.width, look.height, look.dark); err != nil {
+			p.t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		length := scripted[float64](p, "document.querySelector('dialog') ? innerHeight : document.documentElement.scrollHeight")
+		if err := p.Look(look.width, min(max(int64(length), look.height*2/3), 3*look.height), look.dark); err != nil {
+			p.t.Fatal(err)
+		}
+		time.Sleep(1500 * time.Millisecond) // until what moves has moved
+		text, err := p.Picture()
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name+"-"+look.name+".png"), text, 0o644); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	if err := p.Look(1440, 900, false); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// TestPictures makes the pictures of docs/pictures, if there is a folder for them: it takes five minutes and
+// judges nothing, and what is on them is looked at by people.
+func TestPictures(t *testing.T) {
+	dir := os.Getenv(picturesEnv)
+	if dir == "" {
+		return
+	}
+	labtest.NeedRoot(t)
+	served := exec.Command(os.Args[0], "demo", "--serve", "-o", "json")
+	served.Env = append(os.Environ(), selfEnv+"=1")
+	told, err := served.StdoutPipe()
+	if err == nil {
+		err = served.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = served.Process.Signal(syscall.SIGTERM)
+		_ = served.Wait()
+	}()
+	s := &liveDemo{t: t}
+	if err := json.NewDecoder(told).Decode(&s.demoInvitation); err != nil {
+		t.Fatal(err)
+	}
+	s.client = &http.Client{Timeout: demoPatience, Transport: &http.Transport{TLSClientConfig: pki.Pinned(demoDoor, s.Pin)}}
+	s.enliven()
+	b, err := browser.Start(t.Context(), s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	p := page{t: t, Browser: b}
+	open := func(path string) {
+		p.do("open "+path, chromedp.Navigate(s.URL+path), chromedp.WaitVisible("main h1"))
+		p.until(path+" has loaded", `!document.querySelector("main").innerText.includes("…")`)
+	}
+	take := func(name, path string, stay time.Duration) {
+		open(path)
+		time.Sleep(stay)
+		p.shot(dir, name)
+	}
+	press := func(words string) {
+		p.do("press "+words, chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`[...document.querySelectorAll("button, a")].findLast((b) => (b.getAttribute("aria-label") ?? b.innerText) === %q).click()`, words)))
+	}
+	p.do("open", chromedp.Navigate(s.URL), chromedp.WaitVisible("#token"))
+	p.shot(dir, "login")
+	p.signIn(s.URL, s.Logins[0].Token)
+	device := "/hosts/host1/" + demoDev
+	take("interface", device+"?direction=out", 70*time.Second)
+	press("Edit shop/export")
+	p.do("a form", chromedp.WaitVisible("dialog form"))
+	p.do("another guarantee", chromedp.Evaluate[chromedp.Void](`(() => {
+			const set = (label, v) => { [...document.querySelectorAll("dialog label")].find((l) => l.innerText === label).control.value = v; };
+			set("Guarantee", "30Mbit"); set("Ceiling", "60Mbit");
+		})()`))
+	press("Show what would change")
+	p.until("what would be", `document.querySelectorAll("dialog").length === 2`)
+	p.shot(dir, "group")
+	press("Change")
+	p.until("it is made", `document.querySelector(".toast") !== null`)
+	p.shot(dir, "undo")
+	take("overview", "/", 2*time.Second)
+	take("host", "/hosts/host1", 2*time.Second)
+	take("tenants", "/tenants", 0)
+	take("tenant", "/tenants/shop", 0)
+	s.relate()
+	take("collectives", "/collectives/host1", 60*time.Second)
+	take("probes", "/probes", 2*time.Second)
+	press("Propose limits for host3")
+	p.do("a plan", chromedp.WaitVisible("dialog table"))
+	p.shot(dir, "proposal")
+	take("probe-history", "/probes/host1/host3?measure=tokenrate", 2*time.Second)
+	take("events", "/events", 0)
+	take("empty", "/collectives/host4", time.Second)
+	take("error", "/hosts/nowhere", time.Second)
+	p.press("Sign out")
+	p.signIn(s.URL, s.Logins[2].Token)
+	take("as-tenant", device+"?direction=out", 20*time.Second)
+}
