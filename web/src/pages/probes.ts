@@ -90,7 +90,7 @@ function limiter(all: ProbeResult[]): HTMLElement | string {
 	const known = all.filter((r) => rateOf(r) > 0).sort((a, b) => rateOf(b) - rateOf(a));
 	const best = known.find((r) => r.measure === "limiter") ?? known[0];
 	if (!best || !known[0]) return all.some((r) => r.answer?.limiter?.class === "none") ? "none found" : "–";
-	const kind = all.find((r) => r.measure === "limiter" && r.from === best.from && r.to === best.to)?.answer?.limiter?.class;
+	const kind = all.find((r) => r.measure === "limiter" && r.from === best.from && r.to === best.to && r.answer?.limiter?.class !== "none")?.answer?.limiter?.class;
 	const size = best.answer?.limiter?.bucket?.size?.value ?? best.answer?.token_rate?.bucket?.value;
 	return h("a", { href: `${path("probes", best.from, best.to)}?measure=${best.measure}` }, [kind, showRate(rateOf(known[0])), size ? `bucket ${showBytes(size)}` : ""].filter(Boolean).join(", "));
 }
