@@ -30,7 +30,7 @@ func liveCase(d *bench.Draw) bench.Case {
 		Claims: []bench.Claim{
 			bench.NewClaim("live/step", "from the first packet of another rate in the kernel to that rate on the screen, the slowest of ten", onScreen),
 		},
-		Takes: func(bool) time.Duration { return time.Minute },
+		Takes: func(bool) time.Duration { return 40 * time.Second },
 		Run: func(ctx context.Context, r *bench.Run) (err error) {
 			v, err := open(ctx, 0, r.Say)
 			if err != nil {

@@ -26,7 +26,7 @@ func pagesCase() bench.Case {
 			bench.NewClaim("size/errors", "errors on the console and violations of the policy, on all pages", none),
 			bench.NewClaim("size/origins", "requests to another origin", none),
 		},
-		Takes: func(bool) time.Duration { return time.Minute },
+		Takes: func(bool) time.Duration { return 40 * time.Second },
 		Run: func(ctx context.Context, r *bench.Run) (err error) {
 			v, err := open(ctx, 3, r.Say)
 			if err != nil {
