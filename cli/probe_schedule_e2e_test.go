@@ -133,7 +133,8 @@ func TestProbeSchedule(t *testing.T) {
 		}
 		var proposed api.ProposalList
 		if err := json.Unmarshal(s.must("GET", "/v1/hosts/a/proposals", ""), &proposed); err != nil || len(proposed.Items) != 1 || proposed.Items[0].Out == nil || proposed.Items[0].Out.Limit == nil {
-			t.Fatalf("%v: %+v", err, proposed)
+			t.Errorf("%v: %+v", err, proposed)
+			return // what is proposed follows from what was measured, which is tried again
 		}
 		if limit, err := unit.ParseRate(*proposed.Items[0].Out.Limit); err != nil || limit < 58_500_000 || limit > 59_500_000 {
 			t.Errorf("proposed is %v, %v", limit, err)
