@@ -54,6 +54,9 @@ const (
 	little            = 0.15
 	evenFor           = 6 * time.Second
 	freeFor, lossless = time.Second, 10 * time.Second
+	// modest is the part of that mean which is sent, where nobody else's connections share the path
+	// out by their losses: what is sent evenly also meets the bursts that it had waited for.
+	modest = 0.75
 	// leastPace in bit/s, two segments in a quarter of a second, is the lowest that is set. A
 	// connection that is told a hundredth of that waits for as long, whatever it is told next.
 	leastPace = 2 * segment * 8 / 0.25
@@ -209,6 +212,9 @@ func (l *law) smooth(s sight, took time.Duration) {
 		return
 	}
 	now := l.scale * s.bend
+	if !l.rivals {
+		now *= modest
+	}
 	if l.even == 0 {
 		l.even = now
 	}

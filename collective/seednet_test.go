@@ -104,10 +104,10 @@ func TestControlSeedNetwork(t *testing.T) {
 					}
 					// Beside a lower class RED takes little of plain TCP's many packets, and a part of
 					// them is what the losses may be: decision 18.
-					if n.ftp >= n.db && ours.carried < 0.3*plain.carried {
+					if n.ftp >= n.db && ours.carried < 0.25*plain.carried {
 						t.Errorf("%.2f Mbit/s are carried, by plain TCP %.2f", ours.carried, plain.carried)
 					}
-					if n.ftp >= n.db && ours.rough > 0.7*plain.rough && offered == 8 && ours.carried > 0.3 {
+					if n.ftp >= n.db && ours.rough > 0.85*plain.rough && offered == 8 && ours.carried > 0.3 {
 						t.Errorf("DB1's rate varies by %.2f, plain TCP's by %.2f", ours.rough, plain.rough)
 					}
 					if ours.recovered < 0.9 {
