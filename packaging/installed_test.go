@@ -191,6 +191,9 @@ func failOver(m *machine) {
 	m.follow("operate.md", "Fail over")
 	m.must(others + "headgate controller restore /var/backups/headgate-one -f controllers.yaml --name $name --data folders/$name; " + start + "; done")
 	m.until(connected)
+	for _, address := range []string{"10.0.0.11", "10.0.0.12"} { // two of three are enough to be connected
+		m.until("curl -skf https://" + address + ":8420/v1/health")
+	}
 	m.follow("operate.md", "When one is away")
 	m.until(connected)
 	m.must("systemctl stop headgate-c3 && rm -r folders/c3")
