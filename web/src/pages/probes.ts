@@ -20,20 +20,21 @@ const measures: { measure: ProbeMeasure; name: string }[] = [
 
 const nameOf = (measure: string): string => measures.find((m) => m.measure === measure)?.name ?? measure;
 
+/** estimate is what a measurement says of a rate, in bit/s. */
+function estimate(r: ProbeResult): ProbeEstimate | undefined {
+	const a = r.answer;
+	return r.measure === "capacity" ? a?.capacity : r.measure === "tokenrate" ? a?.token_rate?.rate
+		: r.measure === "available" ? a?.available?.available : r.measure === "limiter" ? a?.limiter?.bucket?.rate : undefined;
+}
+
 /** cannot is why a measurement that was made has no value. */
 function cannot(r: ProbeResult): string {
-	const a = r.answer;
-	const why = r.measure === "capacity" ? a?.capacity?.cannot_tell : r.measure === "tokenrate" ? a?.token_rate?.rate?.cannot_tell
-		: r.measure === "available" ? a?.available?.available?.cannot_tell : r.measure === "limiter" ? a?.limiter?.cannot_tell : undefined;
-	return why ?? "";
+	return (r.measure === "limiter" ? r.answer?.limiter?.cannot_tell : estimate(r)?.cannot_tell) ?? "";
 }
 
 /** value is what a measurement found, in bit/s, undefined if it cannot tell. */
 function value(r: ProbeResult): number | undefined {
-	const a = r.answer;
-	const e: ProbeEstimate | undefined = r.measure === "capacity" ? a?.capacity : r.measure === "tokenrate" ? a?.token_rate?.rate
-		: r.measure === "available" ? a?.available?.available : r.measure === "limiter" ? a?.limiter?.bucket?.rate : undefined;
-	return e?.value;
+	return estimate(r)?.value;
 }
 
 function found(r: ProbeResult): string {
