@@ -98,30 +98,20 @@ func (p page) signIn(origin, token string) {
 	p.do("sign in", chromedp.Navigate(origin), chromedp.WaitVisible("#token"), chromedp.SendKeys("#token", token+"\r"), chromedp.WaitVisible("nav[aria-label=Pages]"))
 }
 
-// looks are those that a page has.
-var looks = []struct {
-	name          string
-	width, height int64
-	dark          bool
-}{{"light", 1440, 900, false}, {"dark", 1440, 900, true}, {"narrow", 400, 860, false}}
-
 // look has nothing on a page keep people out, light, dark or narrow, nor wider than it.
 func (p page) look(name string) {
 	p.t.Helper()
-	for _, look := range looks {
-		if err := p.Look(look.width, look.height, look.dark); err != nil {
+	for _, look := range browser.Looks {
+		if err := p.Look(look.Width, look.Height, look.Dark); err != nil {
 			p.t.Fatal(err)
 		}
 		found, err := p.Violations(p.axe)
 		if err != nil || len(found) > 0 {
-			p.t.Errorf("%s, %s: %v %s", name, look.name, err, strings.Join(found, "\n"))
+			p.t.Errorf("%s, %s: %v %s", name, look.Name, err, strings.Join(found, "\n"))
 		}
 		if over := scripted[float64](p, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
-			p.t.Errorf("%s, %s: %v px do not fit", name, look.name, over)
+			p.t.Errorf("%s, %s: %v px do not fit", name, look.Name, over)
 		}
-	}
-	if err := p.Look(1440, 900, false); err != nil {
-		p.t.Fatal(err)
 	}
 }
 

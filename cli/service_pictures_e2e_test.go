@@ -103,13 +103,13 @@ func (s *liveDemo) relate() {
 // shot has a page's pictures taken: light, dark and narrow, as long as the page is.
 func (p page) shot(dir, name string) {
 	p.t.Helper()
-	for _, look := range looks {
-		if err := p.Look(look.width, look.height, look.dark); err != nil {
+	for _, look := range browser.Looks {
+		if err := p.Look(look.Width, look.Height, look.Dark); err != nil {
 			p.t.Fatal(err)
 		}
 		time.Sleep(time.Second)
 		length := scripted[float64](p, "document.querySelector('dialog') ? innerHeight : document.documentElement.scrollHeight")
-		if err := p.Look(look.width, min(max(int64(length), look.height*2/3), 3*look.height), look.dark); err != nil {
+		if err := p.Look(look.Width, min(max(int64(length), look.Height*2/3), 3*look.Height), look.Dark); err != nil {
 			p.t.Fatal(err)
 		}
 		time.Sleep(1500 * time.Millisecond) // until what moves has moved
@@ -117,7 +117,7 @@ func (p page) shot(dir, name string) {
 		if err != nil {
 			p.t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, name+"-"+look.name+".png"), text, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name+"-"+look.Name+".png"), text, 0o644); err != nil {
 			p.t.Fatal(err)
 		}
 	}

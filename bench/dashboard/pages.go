@@ -95,11 +95,8 @@ func axeCore(ctx context.Context) (string, error) {
 
 // violations are those of a page in all of its looks.
 func (v *viewer) violations(axe string) (all []string, err error) {
-	for _, look := range []struct {
-		width, height int64
-		dark          bool
-	}{{1440, 900, true}, {400, 860, false}, {1440, 900, false}} {
-		if err := v.Look(look.width, look.height, look.dark); err != nil {
+	for _, look := range browser.Looks {
+		if err := v.Look(look.Width, look.Height, look.Dark); err != nil {
 			return nil, err
 		}
 		found, err := v.Violations(axe)

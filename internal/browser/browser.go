@@ -66,6 +66,13 @@ func Evaluate[T any](b *Browser, script string) (T, error) {
 // Context is the page's.
 func (b *Browser) Context() context.Context { return b.ctx }
 
+// Looks are those that a page has. The last is that of a browser which has begun.
+var Looks = []struct {
+	Name          string
+	Width, Height int64
+	Dark          bool
+}{{"dark", 1440, 900, true}, {"narrow", 400, 860, false}, {"light", 1440, 900, false}}
+
 // Look is how it looks from now on: so wide and high, and dark or not.
 func (b *Browser) Look(width, height int64, dark bool) error {
 	scheme := "light"
