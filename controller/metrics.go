@@ -7,7 +7,6 @@ import (
 
 	"headgate/metrics"
 	"headgate/probe/path"
-	"headgate/probe/schedule"
 	"headgate/store"
 	"headgate/unit"
 )
@@ -22,7 +21,7 @@ func (c *Controller) probing() (*metrics.Probing, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), toldWithin)
 	defer cancel()
-	docs, more, at, err := c.store.List(ctx, store.Prefix(store.Newest), "", metrics.MostProbes)
+	docs, more, _, err := c.store.List(ctx, store.Prefix(store.Newest), "", metrics.MostProbes)
 	if err != nil {
 		return nil, err
 	}
@@ -39,27 +38,13 @@ func (c *Controller) probing() (*metrics.Probing, error) {
 		}
 		out.Newest = append(out.Newest, p)
 	}
-	runs, err := c.store.Keys(ctx, store.Prefix(store.Probing, "runs"))
-	if err != nil {
-		return nil, err
-	}
-	out.Running = len(runs)
-	doc, there, err := c.store.Get(ctx, store.ScheduleKey, at)
-	if err != nil || !there {
-		return out, err
-	}
-	var s schedule.Schedule
-	if err := doc.Into(&s); err != nil {
-		return nil, err
-	}
-	ledgers, _, err := c.store.All(ctx, store.Prefix(store.Probing, "spent"), at)
-	for _, d := range ledgers {
-		var l schedule.Ledger
-		if err := d.Into(&l); err != nil {
-			return nil, err
+	now, _ := c.cache.measurements()
+	out.Running = len(now.runs)
+	if now.schedule != nil {
+		today := now.schedule.Day(time.Now())
+		for host, l := range now.spent {
+			out.Spent[host] = l.On(today)
 		}
-		_, name := store.Name(d.Key)
-		out.Spent[name[len(name)-1]] = l.On(s.Day(time.Now()))
 	}
-	return out, err
+	return out, nil
 }
