@@ -1,0 +1,81 @@
+package awake
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// spin starts a spinner on each processor that we may use.
+func spin() (stop func(), err error) {
+	var all unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		return nil, err
+	}
+	end, done := make(chan struct{}), make(chan struct{})
+	started := make(chan error)
+	go func() {
+		// Pdeathsig is sent when the thread ends that made the child, so it must last.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(done)
+		var spinners []*exec.Cmd
+		defer func() {
+			for _, s := range spinners {
+				s.Process.Kill()
+				s.Wait()
+			}
+		}()
+		var errs []error
+		for cpu := range len(all) * 64 {
+			if !all.IsSet(cpu) {
+				continue
+			}
+			s, err := spinner(cpu)
+			if s != nil {
+				spinners = append(spinners, s)
+			}
+			errs = append(errs, err)
+		}
+		err := errors.Join(errs...)
+		started <- err
+		if err == nil {
+			<-end
+		}
+	}()
+	if err := <-started; err != nil {
+		<-done
+		return nil, err
+	}
+	return func() { close(end); <-done }, nil
+}
+
+// leastWeight is the nice value of a session's group.
+const leastWeight = "19"
+
+// spinner starts one. What it is given, it is given from outside: a shell is on every
+// machine, and chrt is not.
+func spinner(cpu int) (*exec.Cmd, error) {
+	s := exec.Command("/bin/sh", "-c", "while :; do :; done # headgate keeps processor $0 awake", fmt.Sprint(cpu))
+	s.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}
+	if err := s.Start(); err != nil {
+		return nil, err
+	}
+	idle := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}
+	if err := unix.SchedSetAttr(s.Process.Pid, &idle, 0); err != nil {
+		return s, err
+	}
+	// Without the file there are no such groups.
+	group := fmt.Sprintf("/proc/%d/autogroup", s.Process.Pid)
+	if err := os.WriteFile(group, []byte(leastWeight), 0); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return s, err
+	}
+	var one unix.CPUSet
+	one.Set(cpu)
+	return s, unix.SchedSetaffinity(s.Process.Pid, &one)
+}
