@@ -70,7 +70,7 @@ func (t taken) String() string {
 	say(t.others, "other programs used %.0f %% of a processor", 100*t.others)
 	say(t.stolen, "the hypervisor kept %.0f %% of a processor back", 100*t.stolen)
 	if t.stall >= stalled {
-		say(t.stall, "the whole machine stood still for %.0f ms", 1000*t.stall)
+		say(t.stall, "no thread of the bench ran for %.0f ms", 1000*t.stall)
 	}
 	if t.starved >= starved {
 		say(t.starved, "threads of this program waited %.1f s for a processor", t.starved)
