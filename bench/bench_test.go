@@ -367,7 +367,7 @@ func TestDisturbance(t *testing.T) {
 	for want, took := range map[string]taken{
 		"": {others: 0.05, stolen: 0.04, stall: 0.01},
 		"disturbed: meanwhile other programs used 27 % of a processor, the hypervisor kept 1 % of a processor back": {others: 0.27, stolen: 0.01},
-		"disturbed: meanwhile no thread of the bench ran for 195 ms":                                             {others: 0.001, stall: 0.195},
+		"disturbed: meanwhile no thread of the bench ran for 195 ms":                                                {others: 0.001, stall: 0.195},
 		"disturbed: meanwhile threads of this program waited 7.5 s for a processor":                                 {starved: 7.5},
 	} {
 		if got := took.String(); got != want {
