@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"runtime"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -70,12 +71,25 @@ func spinner(cpu int) (*exec.Cmd, error) {
 	if err := unix.SchedSetAttr(s.Process.Pid, &idle, 0); err != nil {
 		return s, err
 	}
-	// Without the file there are no such groups.
-	group := fmt.Sprintf("/proc/%d/autogroup", s.Process.Pid)
-	if err := os.WriteFile(group, []byte(leastWeight), 0); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := lighten(s.Process.Pid); err != nil {
 		return s, err
 	}
 	var one unix.CPUSet
 	one.Set(cpu)
 	return s, unix.SchedSetaffinity(s.Process.Pid, &one)
+}
+
+// lighten gives a process's session least weight. Without the file there are no such groups.
+func lighten(pid int) error {
+	for {
+		err := os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", pid), []byte(leastWeight), 0)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			return nil
+		case !errors.Is(err, unix.EAGAIN):
+			return err
+		}
+		// Who is not root may do so ten times a second, all together (kernel/sched/autogroup.c).
+		time.Sleep(100 * time.Millisecond)
+	}
 }
