@@ -310,6 +310,7 @@ func (c *Control) refresh(now time.Duration) {
 // would without it, and what was lost was lost by taking more than is needed.
 func (c *Control) over(s sight, now time.Duration) bool {
 	var kept, lasts, needs, all float64
+	undecided := false
 	for _, m := range c.members {
 		if !m.counts(now) {
 			continue
@@ -317,6 +318,8 @@ func (c *Control) over(s sight, now time.Duration) bool {
 		all, needs = all+m.lasts, needs+m.need.rate()
 		if m.behind() {
 			kept, lasts = kept+1, lasts+m.lasts
+		} else if m.waiting(now) {
+			undecided = true
 		}
 	}
 	lost := s.lost > 0 && all < plenty*needs
@@ -324,7 +327,9 @@ func (c *Control) over(s sight, now time.Duration) bool {
 	if lost || stands || !c.enough(now, lasts/max(kept, 1)) {
 		c.calm = now
 	}
-	if now-c.calm < calmFor {
+	// Whether who has only begun to wait comes short is known as soon as it is behind.
+	calm := now - c.calm
+	if calm < calmFor || undecided && calm < calmFor+learnt+soon {
 		return false
 	}
 	c.sated = kept > 0

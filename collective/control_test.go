@@ -149,6 +149,35 @@ func TestControlGreedy(t *testing.T) {
 	}
 }
 
+// Connections that become greedy while the end of control is near are not let go first: until it
+// begins anew they would have equal parts, and be taken to need those.
+func TestControlGreedyAtTheEnd(t *testing.T) {
+	for _, after := range []time.Duration{500, 1500, 2500, 2700, 3500} {
+		b := &bottleneck{rate: 100e6, base: time.Millisecond, room: 20e6, of: map[collective.ID]*source{1: {offered: 60e6}, 2: {offered: 15e6}}}
+		b.run(20 * time.Second)
+		b.of[1].lost = true
+		b.run(100 * time.Millisecond)
+		if !b.control.Controlling() {
+			t.Fatal("something was lost, and it is not controlled")
+		}
+		b.run(after * time.Millisecond)
+		was := b.control.Controlling()
+		for _, s := range b.of {
+			s.offered = math.Inf(1)
+		}
+		for range 50 {
+			b.run(100 * time.Millisecond)
+			if was && !b.control.Controlling() {
+				t.Fatalf("greedy %d ms after control began: it ends", after)
+			}
+		}
+		got := b.rates(10 * time.Second)
+		if r := got[1] / got[2]; math.Abs(r/4-1) > 0.02 {
+			t.Errorf("greedy %d ms after control began: %.2f to 1, want 4", after, r)
+		}
+	}
+}
+
 // Behind others that leave 4 of 10 Mbit/s, connections that need 4.8 and 2.4 have 2.67 and
 // 1.33; as the others end they catch up and are let go.
 func TestControlOthers(t *testing.T) {
