@@ -163,7 +163,7 @@ func (s *set) observe(c *sockops.Connection) {
 	}
 	p, before := m.part, m.Connection
 	m.Connection = c
-	if before != c && c.Rounds == before.Rounds && c.Timeouts == before.Timeouts && c.Resent == before.Resent {
+	if before != c && c.Rounds == before.Rounds && c.Timeouts == before.Timeouts && c.Retransmits == before.Retransmits {
 		return
 	}
 	p.phase.count(c.Segments-before.Segments, c.Retransmits-before.Retransmits)

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"headgate/collective/sockops"
 	"headgate/lab"
 	"headgate/lab/labtest"
 	"headgate/lab/traffic"
@@ -54,6 +55,48 @@ func TestNewest(t *testing.T) {
 		}
 		if least < 19*time.Millisecond {
 			t.Errorf("a round trip was %v, on a path of 20 ms", least)
+		}
+	})
+}
+
+// A burst that was lost is sent again for longer than four round trips, at the pace that the
+// connection has meanwhile: what is sent again then is no new loss.
+func TestLongRecovery(t *testing.T) {
+	labtest.NeedRoot(t)
+	cgroup := labtest.Cgroup(t)
+	labtest.Try(t, func(t *labtest.Check) {
+		tab := table(t, cgroup, 16)
+		topology := lab.Rig(lab.RigOptions{Name: lab.UniqueName("test"), Bottleneck: 50 * unit.Mbit, RTT: 50 * time.Millisecond})
+		topology.Links[0].Back.Queue.Bytes = 50 * 1514
+		defer start(t, labtest.Up(t, topology), 1, 20*time.Second, "bbr").Stop()
+		one := func() *sockops.Connection {
+			time.Sleep(time.Millisecond)
+			if all := sending(tab); len(all) == 1 {
+				return all[0]
+			}
+			return &sockops.Connection{}
+		}
+		c := one()
+		for end := time.Now().Add(5 * time.Second); c.Resent == 0; c = one() {
+			if time.Now().After(end) {
+				t.Fatal("nothing was lost")
+			}
+		}
+		tab.Cap(c, 1e6/8, 0, sockops.Now()+5*time.Second)
+		time.Sleep(time.Second)
+		before := one()
+		time.Sleep(time.Second)
+		after := one()
+		again, events := after.Retransmits-before.Retransmits, after.Resent-before.Resent
+		t.Logf("%d packets were sent again, and in the next second %d, which are %d events", before.Retransmits, again, events)
+		if again < 20 {
+			t.Errorf("in the second second %d packets were sent again, want the 80 of the pace", again)
+		}
+		if events > 0 {
+			t.Errorf("they are %d new losses", events)
+		}
+		if before.Resent == 0 {
+			t.Error("that something was lost at first is no event")
 		}
 	})
 }

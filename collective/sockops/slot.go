@@ -12,6 +12,7 @@ import (
 // slot is struct slot of slot.h, member by member (a test holds that).
 type slot struct {
 	Cookie, Count, BegunNs, SeenNs, Acked, RttSumUs, ResentNs uint64
+	RecoveryNs                                                uint64
 	Rtts, RttUs, NewestUs, SrttUs, LeastUs                    uint32
 	Cwnd, Ssthresh                                            uint32
 	Mss, Backlog                                              uint32
@@ -19,7 +20,7 @@ type slot struct {
 	Timeouts, Resent                                          uint32
 	Paced, Clamped                                            uint32
 	ReceiverFull, Set, Level, Passive                         uint32
-	LocalPort, RemotePort                                     uint32
+	LocalPort, RemotePort, Recovery                           uint32
 	Local, Remote                                             [4]uint32
 	_                                                         [padding]byte
 
@@ -31,7 +32,7 @@ type slot struct {
 }
 
 // padding brings the daemon's part to a cache line of its own.
-const padding = 16
+const padding = 4
 
 // What Asked says, as in slot.h.
 const asked, askedNow uint32 = 1, 2

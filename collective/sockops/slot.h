@@ -14,6 +14,7 @@ struct slot {
 	__u64 acked; /* bytes */
 	__u64 rtt_sum_us;
 	__u64 resent_ns; /* when something was sent again last */
+	__u64 recovery_ns; /* when the newest recovery began */
 	__u32 rtts;
 	__u32 rtt_us; /* the newest sample */
 	__u32 newest_us; /* round trip of the packet sent last of those acknowledged */
@@ -30,6 +31,7 @@ struct slot {
 	__u32 level; /* of the cgroup by which it is in the set */
 	__u32 passive;
 	__u32 local_port, remote_port;
+	__u32 recovery; /* up to which sequence number that is */
 	__u32 local[4], remote[4]; /* as in a rule */
 	/* The daemon writes; the version last. */
 	__u64 owner __attribute__((aligned(64))); /* the cookie of the connection that is meant */
