@@ -32,6 +32,10 @@ const (
 	plenty = 1.1
 	// learnt: what a connection needs is not known from less.
 	learnt = 2 * time.Second
+	// settled: what one that has work waiting gets is what it needs after so long, if that was
+	// known before. Until a path that fills is full, Reno and CUBIC draw near to equal parts:
+	// 3.5 s of it, on 250 Mbit/s and 25 ms, put five that were 8:4:2:1:1 off by 12 %.
+	settled = 10 * time.Second
 	// Averages over what just happens, and over what goes on.
 	soon, lasting = 100 * time.Millisecond, 2 * time.Second
 )
@@ -165,8 +169,12 @@ func (c *Control) Observe(id ID, r Reading) {
 func (c *Control) learn(m *member, bits, seconds float64, waits bool) {
 	m.pending.bits, m.pending.seconds = m.pending.bits+bits, m.pending.seconds+seconds
 	long := m.pending.seconds > learnt.Seconds()
+	until := learnt
+	if m.known() && !c.controlling {
+		until = settled
+	}
 	switch {
-	case waits && !long:
+	case waits && m.pending.seconds <= until.Seconds():
 		return
 	case !m.known(), !c.controlling && !(c.sated && long), !long && c.law.allowed > c.law.full:
 		m.need.add(m.pending.bits, m.pending.seconds)

@@ -32,6 +32,7 @@ type source struct {
 	lost           bool
 	cap            collective.Cap
 	receiverTakes  float64 // bit/s; 0 is any
+	paces          float64 // bit/s, of its own; 0 is any
 }
 
 const moment = time.Millisecond
@@ -52,6 +53,9 @@ func (b *bottleneck) run(took time.Duration) {
 			}
 			if s.receiverTakes > 0 {
 				n = min(n, s.receiverTakes*moment.Seconds())
+			}
+			if s.paces > 0 {
+				n = min(n, s.paces*moment.Seconds())
 			}
 			sent[id] = n
 			arrived += n
@@ -146,6 +150,31 @@ func TestControlGreedy(t *testing.T) {
 		if q := b.queue / b.rate * 1e3; q > 30 {
 			t.Errorf("%v: the queue is %.1f ms", base, q)
 		}
+	}
+}
+
+// A connection that becomes greedy is not taken to need what it gets while the path fills: only
+// after ten seconds.
+func TestControlSettled(t *testing.T) {
+	b := &bottleneck{rate: 100e6, base: 20 * time.Millisecond, of: map[collective.ID]*source{1: {offered: 60e6}, 2: {offered: 15e6}}}
+	b.run(20 * time.Second)
+	for _, s := range b.of {
+		s.offered, s.paces = math.Inf(1), 45e6
+	}
+	needs := func() float64 {
+		r, _ := b.control.Required(2)
+		return float64(r) / 1e6
+	}
+	b.run(8 * time.Second)
+	if n := needs(); math.Abs(n/15-1) > 0.02 {
+		t.Errorf("8 s after it became greedy it needs %.1f Mbit/s, want 15 still", n)
+	}
+	b.run(30 * time.Second)
+	if n := needs(); n < 25 {
+		t.Errorf("38 s after it became greedy it needs %.1f Mbit/s, want most of 45", n)
+	}
+	if b.control.Controlling() {
+		t.Error("it is controlled, and nothing was in the way")
 	}
 }
 

@@ -29,7 +29,7 @@ type Connection struct {
 	// Marked (with CE), Retransmits and Segments count packets.
 	Marked, Retransmits, Segments uint32
 	// Timeouts and Resent count events: of the timer, and of other retransmissions, of a
-	// recovery that takes long the first round trips only.
+	// recovery that takes long the first round trip only.
 	Timeouts, Resent uint32
 	// Paced (bytes a second) and Clamped (packets) are the caps in force; 0 is none.
 	Paced, Clamped uint32

@@ -59,7 +59,7 @@ func TestNewest(t *testing.T) {
 	})
 }
 
-// A burst that was lost is sent again for longer than four round trips, at the pace that the
+// A burst that was lost is sent again for many round trips, at the pace that the
 // connection has meanwhile: what is sent again then is no new loss.
 func TestLongRecovery(t *testing.T) {
 	labtest.NeedRoot(t)
