@@ -165,16 +165,13 @@ func (c *Control) Observe(id ID, r Reading) {
 
 // learn adds to what a connection needs what it got from one reading without work waiting to
 // the next such: all that was offered meanwhile. With work waiting all the time that is more
-// or less than it needs, and counts only while nobody holds it back.
+// or less than it needs, and counts only while nobody holds it back, and no path is filling.
 func (c *Control) learn(m *member, bits, seconds float64, waits bool) {
 	m.pending.bits, m.pending.seconds = m.pending.bits+bits, m.pending.seconds+seconds
 	long := m.pending.seconds > learnt.Seconds()
-	until := learnt
-	if m.known() && !c.controlling {
-		until = settled
-	}
+	filling := m.known() && !c.controlling && m.pending.seconds <= settled.Seconds()
 	switch {
-	case waits && m.pending.seconds <= until.Seconds():
+	case waits && (!long || filling):
 		return
 	case !m.known(), !c.controlling && !(c.sated && long), !long && c.law.allowed > c.law.full:
 		m.need.add(m.pending.bits, m.pending.seconds)

@@ -31,7 +31,6 @@ type source struct {
 	next           time.Duration
 	lost           bool
 	cap            collective.Cap
-	receiverTakes  float64 // bit/s; 0 is any
 	paces          float64 // bit/s, of its own; 0 is any
 }
 
@@ -50,9 +49,6 @@ func (b *bottleneck) run(took time.Duration) {
 			}
 			if s.cap.Window > 0 {
 				n = min(n, float64(s.cap.Window)*8/rtt.Seconds()*moment.Seconds())
-			}
-			if s.receiverTakes > 0 {
-				n = min(n, s.receiverTakes*moment.Seconds())
 			}
 			if s.paces > 0 {
 				n = min(n, s.paces*moment.Seconds())
@@ -88,7 +84,6 @@ func (b *bottleneck) run(took time.Duration) {
 				if s.backlog < 20e3*8 && !math.IsInf(s.offered, 1) && s.cap.Rate == 0 {
 					r.Backlog = 0
 				}
-				r.ReceiverFull = s.receiverTakes > 0
 				if s.lost {
 					r.Events, s.lost = collective.FastRetransmit, false
 				}

@@ -521,15 +521,15 @@ static __always_inline void read(struct bpf_sock_ops *ctx, struct bpf_sock *sk, 
 	}
 }
 
-/* A burst of thousands of packets that was lost is sent again for seconds, at a pace that was
+/* news tells whether what was sent again is a loss of now: in the first round trip of a
+ * recovery, or outside of one.
+ *
+ * A burst of thousands of packets that was lost is sent again for seconds, at a pace that was
  * lowered for it: that says nothing of the path as it is now. With 6 MB lost at 1 Gbit/s, and each
  * of those packets a loss, five BBRs went on at 45 Mbit/s for as long as was looked. A round trip
- * with a queue in it is several of the law's steps: with four of them five Renos of 20 Mbit/s and
- * 100 ms were at 0.8 together, and at 7.2 in the mean of 15 s, where with one they have 12 to 18. */
-#define NEWS_ROUNDS 1
-
-/* news tells whether what was sent again is a loss of now: in the first round trip of a
- * recovery, or outside of one. */
+ * with a queue in it is several of the law's steps: where those of four round trips counted, five
+ * Renos of 20 Mbit/s and 100 ms were at 0.8 together, and at 7.2 in the mean of 15 s; with one
+ * they have 12 to 18. */
 static __always_inline int news(struct bpf_sock *sk, struct slot *s, __u64 now)
 {
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
@@ -540,7 +540,7 @@ static __always_inline int news(struct bpf_sock *sk, struct slot *s, __u64 now)
 		s->recovery_ns = now;
 		s->recovery = tp->high_seq;
 	}
-	return (__s32)(tp->high_seq - tp->snd_una) <= 0 || now - s->recovery_ns < NEWS_ROUNDS * 1000ULL * s->srtt_us;
+	return (__s32)(tp->high_seq - tp->snd_una) <= 0 || now - s->recovery_ns < 1000ULL * s->srtt_us;
 }
 
 static __always_inline void seen(struct bpf_sock_ops *ctx)
