@@ -50,6 +50,7 @@ type Control struct {
 	got         float64       // bits, by all
 	calm        time.Duration // since then nobody came short
 	stepped     time.Duration
+	began       time.Duration
 	// sated: the set was let go with work waiting that needs no help.
 	sated bool
 }
@@ -70,11 +71,15 @@ type member struct {
 	// kept for how long it has been more than half.
 	waits float64
 	kept  time.Duration
-	lead  float64 // seconds of its share that it is ahead
-	lost  bool    // since the last step
-	// fast is when its round trip was last as it is to be, had what the set had got then.
+	// lead is how many bits it is ahead of its share, booked what it got since that was known,
+	// and due what its share is multiplied by, so that it makes up for the past.
+	lead, booked, due float64
+	lost              bool // since the last step
+	// fast is when its round trip was last as it is to be, had what the set had got then, slow
+	// what it got since.
 	fast   time.Duration
 	had    float64
+	slow   float64
 	newest Reading
 }
 
@@ -126,7 +131,7 @@ func (c *Control) member(id ID) *member {
 		if c.members == nil {
 			c.members = map[ID]*member{}
 		}
-		m = &member{}
+		m = &member{due: 1}
 		c.members[id] = m
 	}
 	return m
@@ -145,15 +150,18 @@ func (c *Control) Observe(id ID, r Reading) {
 	gap := r.At - before.At
 	if gap > max(idleAfter, 4*m.rtt) && r.Events&Timeout == 0 {
 		// The time in between says nothing of what it needs, or of how it is served.
-		m.lead, m.n, m.pending, m.kept = 0, 1, mean{}, 0
+		m.even()
+		m.n, m.pending, m.kept = 1, mean{}, 0
 		return
 	}
 	bits := float64(r.Acked-before.Acked) * 8
-	c.got += bits
+	c.got, m.booked = c.got+bits, m.booked+bits
 	m.measure(bits, gap, r)
 	c.learn(m, bits, gap.Seconds(), m.waits > 0.5)
 	if slow := float64(r.Newest) > seedBeta*float64(m.base) && r.Newest-m.base > leastRise; !slow {
-		m.fast, m.had = r.At, c.got
+		m.fast, m.had, m.slow = r.At, c.got, 0
+	} else {
+		m.slow += bits
 	}
 	if m.rtt < m.base || !c.controlling || c.unhurt(r.At) {
 		m.settle(gap)
@@ -237,10 +245,11 @@ func (c *Control) congested(m *member, r Reading) bool {
 
 func (c *Control) begin(at time.Duration) {
 	c.controlling, c.sated = true, false
-	c.stepped, c.calm = at, at
+	c.began, c.stepped, c.calm = at, at, at
 	needs, shares := 0.0, 0.0
 	for _, m := range c.members {
-		m.lead, m.lost = 0, false
+		m.even()
+		m.booked, m.lost = m.slow, false
 		if m.counts(at) {
 			needs, shares = needs+m.need.rate(), shares+m.share()
 		}
@@ -283,7 +292,7 @@ func (c *Control) Caps(now time.Duration) map[ID]Cap {
 			took, c.calm = stoodStill, now
 		}
 		c.law.step(s, took)
-		c.hold(s, now, took)
+		c.hold(s, now)
 		if c.over(s, now) {
 			c.controlling = false
 			return nil

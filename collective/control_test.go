@@ -31,7 +31,8 @@ type source struct {
 	next           time.Duration
 	lost           bool
 	cap            collective.Cap
-	paces          float64 // bit/s, of its own; 0 is any
+	paces          float64       // bit/s, of its own; 0 is any
+	still          time.Duration // until then it waits for its timer
 }
 
 const moment = time.Millisecond
@@ -52,6 +53,9 @@ func (b *bottleneck) run(took time.Duration) {
 			}
 			if s.paces > 0 {
 				n = min(n, s.paces*moment.Seconds())
+			}
+			if b.now < s.still {
+				n = 0
 			}
 			sent[id] = n
 			arrived += n
@@ -86,6 +90,9 @@ func (b *bottleneck) run(took time.Duration) {
 				}
 				if s.lost {
 					r.Events, s.lost = collective.FastRetransmit, false
+				}
+				if s.still > 0 {
+					r.Events, s.still = r.Events|collective.Timeout, 0
 				}
 				b.control.Observe(id, r)
 			}
@@ -144,6 +151,35 @@ func TestControlGreedy(t *testing.T) {
 		}
 		if q := b.queue / b.rate * 1e3; q > 30 {
 			t.Errorf("%v: the queue is %.1f ms", base, q)
+		}
+	}
+}
+
+// A connection that now and then waits for its timer makes up for it: over some minutes it has its
+// share, to the byte, and meanwhile the other has what it leaves.
+func TestControlTimeouts(t *testing.T) {
+	for _, wait := range []time.Duration{400 * time.Millisecond, 1500 * time.Millisecond} {
+		b := &bottleneck{rate: 10e6, base: 20 * time.Millisecond, of: map[collective.ID]*source{1: {offered: 5e6}, 2: {offered: 2.5e6}}}
+		b.run(20 * time.Second)
+		for _, s := range b.of {
+			s.offered = math.Inf(1)
+		}
+		b.others = 6e6
+		b.run(5 * time.Second)
+		first, second := b.of[1].carried, b.of[2].carried
+		for range 20 {
+			b.of[2].still = b.now + wait
+			b.run(10 * wait)
+		}
+		first, second = b.of[1].carried-first, b.of[2].carried-second
+		if !b.control.Controlling() {
+			t.Fatal("it is not controlled")
+		}
+		if r := first / second; math.Abs(r/2-1) > 0.02 {
+			t.Errorf("%v of every %v: %.2f to 1, want 2", wait, 10*wait, r)
+		}
+		if sum := (first + second) / (200 * wait.Seconds()); sum < 3.8e6 {
+			t.Errorf("%v of every %v: together they have %.2f of 4 Mbit/s", wait, 10*wait, sum/1e6)
 		}
 	}
 }

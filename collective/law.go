@@ -259,7 +259,7 @@ func (l *law) probing(s sight, took time.Duration) float64 {
 
 // cap is a connection's.
 func (l *law) cap(m *member, s sight) Cap {
-	rate := l.sends(s) * m.share() * m.due()
+	rate := l.sends(s) * m.share() * m.due
 	window := windowRounds * rate * (m.rtt + s.budget).Seconds() / 8
 	return Cap{Rate: unit.Rate(max(rate, leastPace)), Window: unit.Bytes(max(window, leastWindow*segment))}
 }

@@ -5,34 +5,67 @@ import "time"
 // Ours, of how the shares are held.
 const (
 	// leadGain is by what part of its share a connection's cap is lowered for each second
-	// that it is ahead.
-	leadGain = 1.0
-	// mostLead, in seconds, bounds what is made up for.
-	mostLead = 1.0
+	// of it that it is ahead.
+	leadGain = 0.5
+	// mostLead, in seconds of its share, bounds what is made up for.
+	mostLead = 3.0
 	// leastDue and mostDue bound the correction.
-	leastDue, mostDue = 0.25, 4.0
+	leastDue, mostDue = 0.5, 2.5
+	// stalled: a connection that had work waiting and shows nothing for so long waits for its
+	// timer; in more time others go on without it.
+	stalled = 3 * time.Second
+	// onset is how long it takes until caps have made work wait.
+	onset = time.Second
 )
 
-// hold books by how much each waiting connection is ahead of its share of what all of
-// them got, in seconds of that share. All together are never ahead.
-func (c *Control) hold(s sight, now, took time.Duration) {
-	mean := 0.0
+// hold books by how many bits each connection with work waiting is ahead of its share of what
+// all of them got, and sets what is due to it: together they are never ahead. What is booked are
+// bytes, as a rate that is read once a round trip is not told while a connection waits for its
+// timer; who has the fewest packets in flight waits most, and came 7 % short of its share.
+func (c *Control) hold(s sight, now time.Duration) {
+	var got, ahead, shares float64
 	for _, m := range c.members {
 		m.lost = false
-		if !m.waiting(now) || s.attained == 0 {
-			m.lead = 0
+		if !c.holds(m, now) {
+			m.even()
 			continue
 		}
-		fair := s.attained / s.shares * m.share()
-		m.lead += took.Seconds() * (m.rate/fair - 1)
-		mean += m.lead * m.share() / s.shares
+		got, ahead, shares = got+m.booked, ahead+m.lead, shares+m.share()
+	}
+	if s.lasts == 0 {
+		return
+	}
+	due := 0.0
+	for _, m := range c.members {
+		if !c.holds(m, now) {
+			continue
+		}
+		fair := s.lasts * m.share() / s.shares // a second of its share
+		m.lead += m.booked - (got+ahead)*m.share()/shares
+		m.lead = min(max(m.lead, -mostLead*fair), mostLead*fair)
+		m.booked, m.due = 0, min(max(1-leadGain*m.lead/fair, leastDue), mostDue)
+		if m.waiting(now) {
+			due += m.due * m.share() / s.shares
+		}
 	}
 	for _, m := range c.members {
-		if m.lead != 0 {
-			m.lead = min(max(m.lead-mean, -mostLead), mostLead)
+		if c.holds(m, now) { // while one waits for its timer the others send what it leaves
+			m.due /= due
 		}
 	}
 }
 
-// due is what a connection's share is multiplied by, so that it makes up for the past.
-func (m *member) due() float64 { return min(max(1-leadGain*m.lead, leastDue), mostDue) }
+// holds tells whether a connection is held to its share: with work waiting, and as control begins,
+// when nobody knows yet who has. What it got since its round trips rose is booked then.
+func (c *Control) holds(m *member, now time.Duration) bool {
+	return m.contends(now) || now-c.began < onset && m.counts(now)
+}
+
+// even forgets what a connection is ahead, or behind.
+func (m *member) even() { m.lead, m.booked, m.due = 0, 0, 1 }
+
+// contends tells whether a connection has more to send than it may, also while it waits for its
+// timer.
+func (m *member) contends(now time.Duration) bool {
+	return m.waiting(now) || m.known() && m.newest.Waits() && now-m.newest.At < stalled
+}
