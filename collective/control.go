@@ -74,7 +74,10 @@ type member struct {
 	// lead is how many bits it is ahead of its share, booked what it got since that was known,
 	// and due what its share is multiplied by, so that it makes up for the past.
 	lead, booked, due float64
-	lost              bool // since the last step
+	// cap is the newest that it was told, let how many bits that has let pass and are not booked.
+	cap  Cap
+	let  float64
+	lost bool // since the last step
 	// fast is when its round trip was last as it is to be, had what the set had got then, slow
 	// what it got since.
 	fast   time.Duration
@@ -155,7 +158,8 @@ func (c *Control) Observe(id ID, r Reading) {
 		return
 	}
 	bits := float64(r.Acked-before.Acked) * 8
-	c.got, m.booked = c.got+bits, m.booked+bits
+	c.got += bits
+	m.book(bits, gap)
 	m.measure(bits, gap, r)
 	c.learn(m, bits, gap.Seconds(), m.waits > 0.5)
 	if slow := float64(r.Newest) > seedBeta*float64(m.base) && r.Newest-m.base > leastRise; !slow {
@@ -249,7 +253,7 @@ func (c *Control) begin(at time.Duration) {
 	needs, shares := 0.0, 0.0
 	for _, m := range c.members {
 		m.even()
-		m.booked, m.lost = m.slow, false
+		m.booked, m.lost, m.cap, m.let = m.slow, false, Cap{}, 0
 		if m.counts(at) {
 			needs, shares = needs+m.need.rate(), shares+m.share()
 		}
@@ -301,7 +305,8 @@ func (c *Control) Caps(now time.Duration) map[ID]Cap {
 	caps := map[ID]Cap{}
 	for id, m := range c.members {
 		if m.known() {
-			caps[id] = c.law.cap(m, s)
+			m.cap = c.law.cap(m, s)
+			caps[id] = m.cap
 		}
 	}
 	return caps

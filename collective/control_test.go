@@ -184,6 +184,27 @@ func TestControlTimeouts(t *testing.T) {
 	}
 }
 
+// What was sent before there was a cap, and is acknowledged seconds later as something before it was
+// lost, is held against nobody: its connection has its share meanwhile.
+func TestControlLateAcknowledgements(t *testing.T) {
+	b := &bottleneck{rate: 100e6, base: 50 * time.Millisecond, of: map[collective.ID]*source{1: {offered: 50e6}, 2: {offered: 25e6}}}
+	b.run(20 * time.Second)
+	for _, s := range b.of {
+		s.offered = math.Inf(1)
+	}
+	b.others = 50e6
+	b.run(10 * time.Second)
+	b.of[2].acked += 6e6 // 3 s of its share
+	b.run(time.Second)
+	rates := b.rates(3 * time.Second)
+	if !b.control.Controlling() {
+		t.Fatal("it is not controlled")
+	}
+	if r := rates[1] / rates[2]; math.Abs(r/2-1) > 0.05 {
+		t.Errorf("%.1f and %.1f Mbit/s, %.2f to 1, want 2", rates[1]/1e6, rates[2]/1e6, r)
+	}
+}
+
 // A connection that becomes greedy is not taken to need what it gets while the path fills: only
 // after ten seconds.
 func TestControlSettled(t *testing.T) {

@@ -61,6 +61,18 @@ func (c *Control) holds(m *member, now time.Duration) bool {
 	return m.contends(now) || now-c.began < onset && m.counts(now)
 }
 
+// book takes down what was acknowledged. More than the cap let pass was sent before there was one, and
+// is acknowledged only now as something before it was lost.
+func (m *member) book(bits float64, gap time.Duration) {
+	if m.cap.Rate > 0 {
+		window := float64(m.cap.Window) * 8
+		m.let += float64(m.cap.Rate) * gap.Seconds()
+		bits = min(bits, m.let+window)
+		m.let = min(max(m.let-bits, 0), window)
+	}
+	m.booked += bits
+}
+
 // even forgets what a connection is ahead, or behind.
 func (m *member) even() { m.lead, m.booked, m.due = 0, 0, 1 }
 

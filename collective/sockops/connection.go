@@ -26,11 +26,11 @@ type Connection struct {
 	Backlog uint32 // bytes written and not sent
 	// Window and Threshold (ssthresh) are in packets of at most Segment bytes.
 	Window, Threshold, Segment uint32
-	// Marked (with CE), Retransmits and Segments count packets.
-	Marked, Retransmits, Segments uint32
-	// Timeouts and Resent count events: of the timer, and of other retransmissions, of a
-	// recovery that takes long the first round trip only.
-	Timeouts, Resent uint32
+	// Retransmits and Segments count packets.
+	Retransmits, Segments uint32
+	// Timeouts, Resent and Marked count events: of the timer, of other retransmissions, and of
+	// marks with CE, of a recovery that takes long the first round trip only.
+	Timeouts, Resent, Marked uint32
 	// Paced (bytes a second) and Clamped (packets) are the caps in force; 0 is none.
 	Paced, Clamped uint32
 	// ReceiverFull: its window has no room for another packet.
@@ -137,8 +137,8 @@ func (s *slot) connection(i int) *Connection {
 		Rounds: s.Rtts, RTT: us(uint64(s.RttUs)), RTTSum: us(s.RttSumUs), Newest: us(uint64(s.NewestUs)),
 		Acked: s.Acked, Backlog: s.Backlog,
 		Window: s.Cwnd, Threshold: s.Ssthresh, Segment: s.Mss,
-		Marked: s.Marked, Retransmits: s.Retransmits, Segments: s.Segments,
-		Timeouts: s.Timeouts, Resent: s.Resent, Paced: s.Paced, Clamped: s.Clamped,
+		Retransmits: s.Retransmits, Segments: s.Segments,
+		Timeouts: s.Timeouts, Resent: s.Resent, Marked: s.Marked, Paced: s.Paced, Clamped: s.Clamped,
 		ReceiverFull: s.ReceiverFull != 0,
 		Asked:        s.Asked != 0, Weight: s.Weight,
 		slot: i,

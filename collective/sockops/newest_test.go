@@ -7,6 +7,7 @@ import (
 	"headgate/collective/sockops"
 	"headgate/lab"
 	"headgate/lab/labtest"
+	"headgate/lab/link"
 	"headgate/lab/traffic"
 	"headgate/unit"
 )
@@ -60,14 +61,20 @@ func TestNewest(t *testing.T) {
 }
 
 // A burst that was lost is sent again for many round trips, at the pace that the
-// connection has meanwhile: what is sent again then is no new loss.
+// connection has meanwhile: what is sent again then is no new loss, and what the receiver
+// repeats no new mark.
 func TestLongRecovery(t *testing.T) {
 	labtest.NeedRoot(t)
 	cgroup := labtest.Cgroup(t)
 	labtest.Try(t, func(t *labtest.Check) {
 		tab := table(t, cgroup, 16)
-		topology := lab.Rig(lab.RigOptions{Name: lab.UniqueName("test"), Bottleneck: 50 * unit.Mbit, RTT: 50 * time.Millisecond})
-		topology.Links[0].Back.Queue.Bytes = 50 * 1514
+		topology := lab.Rig(lab.RigOptions{
+			Name: lab.UniqueName("test"), Bottleneck: 50 * unit.Mbit, RTT: 50 * time.Millisecond,
+			Sysctl: map[string]string{"net.ipv4.tcp_ecn": "1"},
+		})
+		back := &topology.Links[0].Back
+		back.Queue.Bytes = 50 * 1514
+		back.RED = &link.RED{Profile: link.Profile{Min: link.Amount{Bytes: 2 * 1514}, Max: link.Amount{Bytes: 100 * 1514}, Probability: 1}, ECN: true}
 		defer start(t, labtest.Up(t, topology), 1, 20*time.Second, "bbr").Stop()
 		one := func() *sockops.Connection {
 			time.Sleep(time.Millisecond)
@@ -87,16 +94,19 @@ func TestLongRecovery(t *testing.T) {
 		before := one()
 		time.Sleep(time.Second)
 		after := one()
-		again, events := after.Retransmits-before.Retransmits, after.Resent-before.Resent
-		t.Logf("%d packets were sent again, and in the next second %d, which are %d events", before.Retransmits, again, events)
+		again, events, marks := after.Retransmits-before.Retransmits, after.Resent-before.Resent, after.Marked-before.Marked
+		t.Logf("%d packets were sent again, and in the next second %d, which are %d events; marks were %d events, and %d", before.Retransmits, again, events, before.Marked, marks)
 		if again < 20 {
 			t.Errorf("in the second second %d packets were sent again, want the 80 of the pace", again)
 		}
 		if events > 0 {
 			t.Errorf("they are %d new losses", events)
 		}
-		if before.Resent == 0 {
-			t.Error("that something was lost at first is no event")
+		if marks > 0 {
+			t.Errorf("what the receiver repeats are %d new marks", marks)
+		}
+		if before.Resent == 0 || before.Marked == 0 {
+			t.Errorf("losses were %d events at first, and marks %d", before.Resent, before.Marked)
 		}
 	})
 }

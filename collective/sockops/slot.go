@@ -16,13 +16,12 @@ type slot struct {
 	Rtts, RttUs, NewestUs, SrttUs, LeastUs                    uint32
 	Cwnd, Ssthresh                                            uint32
 	Mss, Backlog                                              uint32
-	Marked, Retransmits, Segments                             uint32
-	Timeouts, Resent                                          uint32
+	Retransmits, Segments, DeliveredCe                        uint32
+	Timeouts, Resent, Marked                                  uint32
 	Paced, Clamped                                            uint32
 	ReceiverFull, Set, Level, Passive                         uint32
 	LocalPort, RemotePort, Recovery                           uint32
 	Local, Remote                                             [4]uint32
-	_                                                         [padding]byte
 
 	Owner, LeaseUntilNs   uint64
 	Pace, Window, Version uint32
@@ -30,9 +29,6 @@ type slot struct {
 	Weight                float64
 	_                     [24]byte
 }
-
-// padding brings the daemon's part to a cache line of its own.
-const padding = 4
 
 // What Asked says, as in slot.h.
 const asked, askedNow uint32 = 1, 2

@@ -23,8 +23,9 @@ struct slot {
 	__u32 cwnd, ssthresh; /* packets */
 	__u32 mss;
 	__u32 backlog; /* bytes written and not sent */
-	__u32 marked, retransmits, segments; /* packets */
-	__u32 timeouts, resent;
+	__u32 retransmits, segments; /* packets */
+	__u32 delivered_ce; /* packets acknowledged with a mark, or that the receiver repeats */
+	__u32 timeouts, resent, marked; /* events */
 	__u32 paced, clamped; /* what is in force: bytes a second, packets; 0 is nothing */
 	__u32 receiver_full; /* it takes no more */
 	__u32 set;

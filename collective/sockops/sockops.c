@@ -484,7 +484,6 @@ static __always_inline __u32 trusted(struct slot *s, __u32 rtt, __u64 now)
 /* read takes down what the connection shows. */
 static __always_inline void read(struct bpf_sock_ops *ctx, struct bpf_sock *sk, struct slot *s, __u64 now)
 {
-	struct bpf_tcp_sock *t;
 	struct tcp_sock *tp;
 
 	if (ctx->op == BPF_SOCK_OPS_RTT_CB) {
@@ -505,9 +504,6 @@ static __always_inline void read(struct bpf_sock_ops *ctx, struct bpf_sock *sk, 
 	s->mss = ctx->mss_cache;
 	s->retransmits = ctx->total_retrans;
 	s->segments = ctx->data_segs_out;
-	t = bpf_tcp_sock(sk);
-	if (t)
-		s->marked = t->delivered_ce;
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (tp) {
 		s->backlog = tp->write_seq - tp->snd_nxt;
@@ -521,15 +517,18 @@ static __always_inline void read(struct bpf_sock_ops *ctx, struct bpf_sock *sk, 
 	}
 }
 
-/* news tells whether what was sent again is a loss of now: in the first round trip of a
- * recovery, or outside of one.
+/* news tells whether what was sent again, or marked, is congestion of now: in the first round trip
+ * of a recovery, or outside of one.
  *
  * A burst of thousands of packets that was lost is sent again for seconds, at a pace that was
  * lowered for it: that says nothing of the path as it is now. With 6 MB lost at 1 Gbit/s, and each
  * of those packets a loss, five BBRs went on at 45 Mbit/s for as long as was looked. A round trip
  * with a queue in it is several of the law's steps: where those of four round trips counted, five
  * Renos of 20 Mbit/s and 100 ms were at 0.8 together, and at 7.2 in the mean of 15 s; with one
- * they have 12 to 18. */
+ * they have 12 to 18.
+ *
+ * A receiver repeats a mark until it sees CWR, which is sent with new data alone (RFC 3168, 6.1.2),
+ * and there is none while what was lost is sent again. */
 static __always_inline int news(struct bpf_sock *sk, struct slot *s, __u64 now)
 {
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
@@ -543,8 +542,21 @@ static __always_inline int news(struct bpf_sock *sk, struct slot *s, __u64 now)
 	return (__s32)(tp->high_seq - tp->snd_una) <= 0 || now - s->recovery_ns < 1000ULL * s->srtt_us;
 }
 
+/* mark counts what was marked as one event a reading. */
+static __always_inline void mark(struct bpf_sock *sk, struct slot *s, int now)
+{
+	struct bpf_tcp_sock *t = bpf_tcp_sock(sk);
+
+	if (!t || t->delivered_ce == s->delivered_ce)
+		return;
+	s->delivered_ce = t->delivered_ce;
+	if (now)
+		s->marked++;
+}
+
 static __always_inline void seen(struct bpf_sock_ops *ctx)
 {
+	int is_news;
 	__u64 now = bpf_ktime_get_ns();
 	struct bpf_sock *sk = ctx->sk;
 	struct held *h;
@@ -563,10 +575,12 @@ static __always_inline void seen(struct bpf_sock_ops *ctx)
 	if (ctx->op != BPF_SOCK_OPS_RTT_CB)
 		s->resent_ns = now;
 	read(ctx, sk, s, now);
+	is_news = news(sk, s, now);
 	if (ctx->op == BPF_SOCK_OPS_RTO_CB)
 		s->timeouts++;
-	else if (ctx->op == BPF_SOCK_OPS_RETRANS_CB && news(sk, s, now))
+	else if (ctx->op == BPF_SOCK_OPS_RETRANS_CB && is_news)
 		s->resent++;
+	mark(sk, s, is_news);
 	obey(ctx, h, s, now);
 	barrier();
 	s->count++;
