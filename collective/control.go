@@ -24,6 +24,8 @@ const (
 	leastSlow = 250 * time.Millisecond
 	// calmFor is how long nobody must have come short, or lost anything, before control ends.
 	calmFor = 3 * time.Second
+	// burst: what waits for longer was not sent at once.
+	burst = time.Second
 	// stoodStill: with so much from one step to the next the machine did.
 	stoodStill = time.Second
 	// short: less than so much of what a connection needs is too little.
@@ -68,9 +70,9 @@ type member struct {
 	// What it gets, in bit/s, over a few round trips and over what goes on.
 	rate, lasts float64
 	// waits is the part of its readings in which work was waiting, over a few round trips,
-	// kept for how long it has been more than half.
-	waits float64
-	kept  time.Duration
+	// kept for how long it has been more than half, busy when that was last longer than a burst.
+	waits      float64
+	kept, busy time.Duration
 	// lead is how many bits it is ahead of its share, booked what it got since that was known,
 	// and due what its share is multiplied by, so that it makes up for the past.
 	lead, booked, due float64
@@ -206,7 +208,10 @@ func (m *member) measure(bits float64, gap time.Duration, r Reading) {
 	m.rate += now * (bits/gap.Seconds() - m.rate)
 	m.waits += now * (waits - m.waits)
 	m.lasts += part(gap, lasting) * (bits/gap.Seconds() - m.lasts)
-	if m.kept += gap; m.waits <= 0.5 {
+	if m.kept += gap; m.kept > burst {
+		m.busy = r.At
+	}
+	if m.waits <= 0.5 {
 		m.kept = 0
 	}
 }
@@ -329,7 +334,6 @@ func (c *Control) refresh(now time.Duration) {
 // would without it, and what was lost was lost by taking more than is needed.
 func (c *Control) over(s sight, now time.Duration) bool {
 	var kept, lasts, needs, all float64
-	undecided := false
 	for _, m := range c.members {
 		if !m.counts(now) {
 			continue
@@ -337,8 +341,6 @@ func (c *Control) over(s sight, now time.Duration) bool {
 		all, needs = all+m.lasts, needs+m.need.rate()
 		if m.behind() {
 			kept, lasts = kept+1, lasts+m.lasts
-		} else if m.waiting(now) {
-			undecided = true
 		}
 	}
 	lost := s.lost > 0 && all < plenty*needs
@@ -346,13 +348,37 @@ func (c *Control) over(s sight, now time.Duration) bool {
 	if lost || stands || !c.enough(now, lasts/max(kept, 1)) {
 		c.calm = now
 	}
-	// Whether who has only begun to wait comes short is known as soon as it is behind.
-	calm := now - c.calm
-	if calm < calmFor || undecided && calm < calmFor+learnt+soon {
+	if now-c.calm < c.patience(now) {
 		return false
 	}
 	c.sated = kept > 0
 	return true
+}
+
+// patience is for how long nobody must have come short. Whether who has only begun to wait does is
+// known as soon as it is behind: later if all that wait had nothing to send for a moment, without
+// which five greedy BBRs were let go, and 33 % off.
+func (c *Control) patience(now time.Duration) time.Duration {
+	members, begun, busy := 0, 0, 0
+	for _, m := range c.members {
+		if !m.counts(now) {
+			continue
+		}
+		members++
+		if m.waiting(now) && !m.behind() {
+			begun++
+		}
+		if now-m.busy < learnt {
+			busy++
+		}
+	}
+	switch {
+	case members > 0 && busy == members:
+		return calmFor + 2*learnt
+	case begun > 0:
+		return calmFor + learnt + soon
+	}
+	return calmFor
 }
 
 // unhurt tells whether nobody is behind, and nothing was lost for long: a queue that is still

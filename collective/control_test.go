@@ -232,8 +232,10 @@ func TestControlSettled(t *testing.T) {
 
 // Connections that become greedy while the end of control is near are not let go first: until it
 // begins anew they would have equal parts, and be taken to need those.
+//
+// Nor are those that for a moment have nothing to send.
 func TestControlGreedyAtTheEnd(t *testing.T) {
-	for _, after := range []time.Duration{500, 1500, 2500, 2700, 3500} {
+	for _, c := range []struct{ after, pauses time.Duration }{{500, 0}, {1500, 0}, {2500, 0}, {2700, 0}, {3500, 0}, {1500, 1000}, {2000, 1200}, {2500, 500}} {
 		b := &bottleneck{rate: 100e6, base: time.Millisecond, room: 20e6, of: map[collective.ID]*source{1: {offered: 60e6}, 2: {offered: 15e6}}}
 		b.run(20 * time.Second)
 		b.of[1].lost = true
@@ -241,20 +243,32 @@ func TestControlGreedyAtTheEnd(t *testing.T) {
 		if !b.control.Controlling() {
 			t.Fatal("something was lost, and it is not controlled")
 		}
-		b.run(after * time.Millisecond)
+		b.run(c.after * time.Millisecond)
 		was := b.control.Controlling()
-		for _, s := range b.of {
-			s.offered = math.Inf(1)
+		greedy := func() {
+			for _, s := range b.of {
+				s.offered = math.Inf(1)
+			}
 		}
+		if c.pauses > 0 {
+			for range 2 {
+				greedy()
+				b.run(c.pauses * time.Millisecond)
+				b.of[1].offered, b.of[1].backlog = 70e6, 0
+				b.of[2].offered, b.of[2].backlog = 17e6, 0
+				b.run(200 * time.Millisecond)
+			}
+		}
+		greedy()
 		for range 50 {
 			b.run(100 * time.Millisecond)
 			if was && !b.control.Controlling() {
-				t.Fatalf("greedy %d ms after control began: it ends", after)
+				t.Fatalf("greedy %d ms after control began, with pauses after %d: it ends", c.after, c.pauses)
 			}
 		}
 		got := b.rates(10 * time.Second)
 		if r := got[1] / got[2]; math.Abs(r/4-1) > 0.02 {
-			t.Errorf("greedy %d ms after control began: %.2f to 1, want 4", after, r)
+			t.Errorf("greedy %d ms after control began: %.2f to 1, want 4", c.after, r)
 		}
 	}
 }
