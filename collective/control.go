@@ -348,7 +348,7 @@ func (c *Control) over(s sight, now time.Duration) bool {
 	if lost || stands || !c.enough(now, lasts/max(kept, 1)) {
 		c.calm = now
 	}
-	if now-c.calm < c.patience(now) {
+	if now-c.calm < c.patience(s, now) {
 		return false
 	}
 	c.sated = kept > 0
@@ -356,26 +356,23 @@ func (c *Control) over(s sight, now time.Duration) bool {
 }
 
 // patience is for how long nobody must have come short. Whether who has only begun to wait does is
-// known as soon as it is behind: later if all that wait had nothing to send for a moment, without
-// which five greedy BBRs were let go, and 33 % off.
-func (c *Control) patience(now time.Duration) time.Duration {
-	members, begun, busy := 0, 0, 0
+// known as soon as it is behind: later if it pauses for a moment, as five greedy BBRs did together, were
+// let go, and 33 % off. So it is longer while all have lately had work waiting for more than a burst.
+func (c *Control) patience(s sight, now time.Duration) time.Duration {
+	begun, busy := false, 0
 	for _, m := range c.members {
 		if !m.counts(now) {
 			continue
 		}
-		members++
-		if m.waiting(now) && !m.behind() {
-			begun++
-		}
+		begun = begun || m.waiting(now) && !m.behind()
 		if now-m.busy < learnt {
 			busy++
 		}
 	}
 	switch {
-	case members > 0 && busy == members:
+	case busy > 0 && busy == s.members:
 		return calmFor + 2*learnt
-	case begun > 0:
+	case begun:
 		return calmFor + learnt + soon
 	}
 	return calmFor

@@ -106,6 +106,13 @@ func (b *bottleneck) run(took time.Duration) {
 	}
 }
 
+// greedy has all connections take what they can.
+func (b *bottleneck) greedy() {
+	for _, s := range b.of {
+		s.offered = math.Inf(1)
+	}
+}
+
 // rates lets time pass, and gives what each connection carried in it.
 func (b *bottleneck) rates(took time.Duration) map[collective.ID]float64 {
 	before := map[collective.ID]float64{}
@@ -133,9 +140,7 @@ func TestControlGreedy(t *testing.T) {
 		if b.control.Controlling() {
 			t.Fatalf("%v: it is controlled while all is well", base)
 		}
-		for _, s := range b.of {
-			s.offered = math.Inf(1)
-		}
+		b.greedy()
 		b.run(5 * time.Second)
 		got := b.rates(20 * time.Second)
 		sum := 0.0
@@ -161,9 +166,7 @@ func TestControlTimeouts(t *testing.T) {
 	for _, wait := range []time.Duration{400 * time.Millisecond, 1500 * time.Millisecond} {
 		b := &bottleneck{rate: 10e6, base: 20 * time.Millisecond, of: map[collective.ID]*source{1: {offered: 5e6}, 2: {offered: 2.5e6}}}
 		b.run(20 * time.Second)
-		for _, s := range b.of {
-			s.offered = math.Inf(1)
-		}
+		b.greedy()
 		b.others = 6e6
 		b.run(5 * time.Second)
 		first, second := b.of[1].carried, b.of[2].carried
@@ -189,9 +192,7 @@ func TestControlTimeouts(t *testing.T) {
 func TestControlLateAcknowledgements(t *testing.T) {
 	b := &bottleneck{rate: 100e6, base: 50 * time.Millisecond, of: map[collective.ID]*source{1: {offered: 50e6}, 2: {offered: 25e6}}}
 	b.run(20 * time.Second)
-	for _, s := range b.of {
-		s.offered = math.Inf(1)
-	}
+	b.greedy()
 	b.others = 50e6
 	b.run(10 * time.Second)
 	b.of[2].acked += 6e6 // 3 s of its share
@@ -245,21 +246,16 @@ func TestControlGreedyAtTheEnd(t *testing.T) {
 		}
 		b.run(c.after * time.Millisecond)
 		was := b.control.Controlling()
-		greedy := func() {
-			for _, s := range b.of {
-				s.offered = math.Inf(1)
-			}
-		}
 		if c.pauses > 0 {
 			for range 2 {
-				greedy()
+				b.greedy()
 				b.run(c.pauses * time.Millisecond)
 				b.of[1].offered, b.of[1].backlog = 70e6, 0
 				b.of[2].offered, b.of[2].backlog = 17e6, 0
 				b.run(200 * time.Millisecond)
 			}
 		}
-		greedy()
+		b.greedy()
 		for range 50 {
 			b.run(100 * time.Millisecond)
 			if was && !b.control.Controlling() {
@@ -356,9 +352,7 @@ func TestControlWeights(t *testing.T) {
 	b.control.Weigh(1, 0.02)
 	b.control.Weigh(2, 0.01)
 	b.run(10 * time.Second)
-	for _, s := range b.of {
-		s.offered = math.Inf(1)
-	}
+	b.greedy()
 	b.run(10 * time.Second)
 	got := b.rates(10 * time.Second)
 	if r := got[1] / got[2]; math.Abs(r/2-1) > 0.05 || got[1]+got[2] < 90e6 {

@@ -189,11 +189,7 @@ func TestJoin(t *testing.T) {
 		})
 	}
 	// The program has others open for a moment, when it looks for open connections.
-	for end := time.Now().Add(10 * time.Second); descriptors(t) > before; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d files were open, and %d stay so after some were passed", before, descriptors(t))
-		}
-	}
+	r.wait(t, fmt.Sprintf("no more than %d files are open after some were passed", before), func([]State) bool { return descriptors(t) <= before })
 	speak(t, a, b)
 	r.wait(t, "both are in the set", func(s []State) bool {
 		return len(s[0].Connections) == 2 && s[0].Connections[0].Weight+s[0].Connections[1].Weight == 3 && s[0].Connections[0].Acked > 0
