@@ -52,6 +52,7 @@ func Examine(o Options) (Report, error) {
 		return r, err
 	}
 	r.add(eBPF()...)
+	r.add(connections()...)
 	r.add(surroundings()...)
 	for _, dev := range o.Devices {
 		checks, err := device(dev, o, r.Ceiling)

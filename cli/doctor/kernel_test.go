@@ -104,7 +104,7 @@ func TestWhereGroupsWork(t *testing.T) {
 	h := newHost(t)
 	before := h.traces()
 	r := h.examine(0, "far")
-	for _, name := range []string{"kernel", "capabilities", "HTB", "bfifo", "TBF", "clsact", "cls_bpf", "IFB", "TUN/TAP", "groups on a device"} {
+	for _, name := range []string{"kernel", "capabilities", "HTB", "bfifo", "TBF", "clsact", "cls_bpf", "IFB", "TUN/TAP", "groups on a device", "collective control (sockops)", "connections that are open"} {
 		h.wants(r, doctor.Machine, name, doctor.OK, "")
 	}
 	for _, name := range []string{"fq_codel", "netem", "eBPF JIT", "queue measurement (BTF, tp_btf)", "bpf file system", "cgroup v2", "congestion control", "timers"} {
@@ -127,7 +127,8 @@ func TestWhereGroupsWork(t *testing.T) {
 // traces is what doctor might leave behind.
 func (h host) traces() string {
 	runs, _ := filepath.Glob("/run/headgate/*")
-	return h.sh("ip -o link; tc qdisc; tc filter show dev far egress") + strings.Join(runs, " ")
+	pins, _ := filepath.Glob("/sys/fs/bpf/headgate/collective/doctor-*")
+	return h.sh("ip -o link; tc qdisc; tc filter show dev far egress") + strings.Join(append(runs, pins...), " ")
 }
 
 func TestWhatIsInTheWay(t *testing.T) {
@@ -142,8 +143,10 @@ func TestWhatIsInTheWay(t *testing.T) {
 	h.wants(r, "far", `room for "out"`, doctor.OK, "")
 	h.wants(r, "far", `room for "in"`, doctor.Missing, "u32")
 	h.wants(r, "far", "not ours", doctor.OK, "u32")
-	h.sh("ethtool -K far tso off; ip link set far down")
+	h.sh("ethtool -K far tso off; ip link set far down; ip link set lo down")
 	r = h.examine(1, "far")
+	h.wants(r, doctor.Machine, "collective control (sockops)", doctor.OK, "")
+	h.wants(r, doctor.Machine, "connections that are open", doctor.Unknown, "none was made")
 	h.wants(r, "far", "offloads", doctor.Limited, "TSO GRO off")
 	h.wants(r, "far", "device", doctor.Limited, "down")
 }

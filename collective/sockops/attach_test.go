@@ -3,10 +3,13 @@ package sockops_test
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"hash/fnv"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 	"unsafe"
@@ -20,7 +23,8 @@ import (
 )
 
 // A connection whose clamp is lifted goes on from the window that it had: it is not in slow
-// start, which TCP_BPF_SNDCWND_CLAMP alone leaves it in.
+// start, which TCP_BPF_SNDCWND_CLAMP alone leaves it in. What the kernel was given for that goes
+// with the table.
 func TestThreshold(t *testing.T) {
 	labtest.NeedRoot(t)
 	cgroup := labtest.Cgroup(t)
@@ -37,8 +41,28 @@ func TestThreshold(t *testing.T) {
 			if c := sending(tab)[0]; c.Clamped != 0 || c.Threshold > 12 || c.Window > 40 {
 				t.Errorf("%s: 200 ms after it was let go its window is %d, its threshold %d, its clamp %d", congestion, c.Window, c.Threshold, c.Clamped)
 			}
+			if !registered(t) {
+				t.Errorf("%s: the kernel has no congestion control of the table", congestion)
+			}
 		})
+		for since := time.Now(); registered(t); time.Sleep(20 * time.Millisecond) {
+			if time.Since(since) > 5*time.Second {
+				t.Fatalf("%s: 5 s after the table was removed the kernel has its congestion control", congestion)
+			}
+		}
 	}
+}
+
+// registered tells whether the kernel has the congestion control of this process's table.
+func registered(t testing.TB) bool {
+	t.Helper()
+	text, err := os.ReadFile("/proc/sys/net/ipv4/tcp_available_congestion_control")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := fnv.New32a()
+	hash.Write([]byte(tableName()))
+	return slices.Contains(strings.Fields(string(text)), fmt.Sprintf("hg_%08x", hash.Sum32()))
 }
 
 // A cgroup that is removed takes nothing with it: a connection that was made in it is let go

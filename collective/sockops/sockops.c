@@ -71,6 +71,7 @@ struct tcp_sock {
 	__u32 high_seq;        /* what was sent when the newest recovery began */
 	__u64 tcp_mstamp;      /* now, in us, as it processes a packet */
 	__u64 first_tx_mstamp; /* when the newest packet of those acknowledged was sent */
+	__u32 delivered_ce;    /* packets whose acknowledgements bore a mark */
 	__u8 chrono_type : 2;  /* what has kept it from sending: enum tcp_chrono */
 };
 #pragma clang attribute pop
@@ -482,39 +483,32 @@ static __always_inline __u32 trusted(struct slot *s, __u32 rtt, __u64 now)
 }
 
 /* read takes down what the connection shows. */
-static __always_inline void read(struct bpf_sock_ops *ctx, struct bpf_sock *sk, struct slot *s, __u64 now)
+static __always_inline void read(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct slot *s, __u64 now)
 {
-	struct tcp_sock *tp;
-
+	s->srtt_us = ctx->srtt_us >> 3;
 	if (ctx->op == BPF_SOCK_OPS_RTT_CB) {
 		__u32 rtt = ctx->args[0];
 
 		if (!rtt) /* kernels before 6.11 do not say it */
-			rtt = ctx->srtt_us >> 3;
+			rtt = s->srtt_us;
 		s->rtt_us = trusted(s, rtt, now);
 		rtt = s->rtt_us;
 		s->rtt_sum_us += rtt;
 		s->rtts++;
+		s->newest_us = trusted(s, tp->tcp_mstamp - tp->first_tx_mstamp, now);
+		if (now - s->resent_ns > DISTRUST_NS && (!s->least_us || s->newest_us < s->least_us))
+			s->least_us = s->newest_us;
 	}
 	s->seen_ns = now;
 	s->acked = ctx->bytes_acked;
-	s->srtt_us = ctx->srtt_us >> 3;
 	s->cwnd = ctx->snd_cwnd;
 	s->ssthresh = ctx->snd_ssthresh;
 	s->mss = ctx->mss_cache;
 	s->retransmits = ctx->total_retrans;
 	s->segments = ctx->data_segs_out;
-	tp = bpf_skc_to_tcp_sock(sk);
-	if (tp) {
-		s->backlog = tp->write_seq - tp->snd_nxt;
-		if (ctx->op == BPF_SOCK_OPS_RTT_CB) {
-			s->newest_us = trusted(s, tp->tcp_mstamp - tp->first_tx_mstamp, now);
-			if (now - s->resent_ns > DISTRUST_NS && (!s->least_us || s->newest_us < s->least_us))
-				s->least_us = s->newest_us;
-		}
-		/* As it last tried to send: what this packet acknowledges makes room. */
-		s->receiver_full = BPF_CORE_READ_BITFIELD(tp, chrono_type) == TCP_CHRONO_RWND_LIMITED;
-	}
+	s->backlog = tp->write_seq - tp->snd_nxt;
+	/* As it last tried to send: what this packet acknowledges makes room. */
+	s->receiver_full = BPF_CORE_READ_BITFIELD(tp, chrono_type) == TCP_CHRONO_RWND_LIMITED;
 }
 
 /* news tells whether what was sent again, or marked, is congestion of now: in the first round trip
@@ -529,12 +523,8 @@ static __always_inline void read(struct bpf_sock_ops *ctx, struct bpf_sock *sk, 
  *
  * A receiver repeats a mark until it sees CWR, which is sent with new data alone (RFC 3168, 6.1.2),
  * and there is none while what was lost is sent again. */
-static __always_inline int news(struct bpf_sock *sk, struct slot *s, __u64 now)
+static __always_inline int news(struct tcp_sock *tp, struct slot *s, __u64 now)
 {
-	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
-
-	if (!tp)
-		return 1;
 	if (!s->recovery_ns || s->recovery != tp->high_seq) {
 		s->recovery_ns = now;
 		s->recovery = tp->high_seq;
@@ -543,14 +533,12 @@ static __always_inline int news(struct bpf_sock *sk, struct slot *s, __u64 now)
 }
 
 /* mark counts what was marked as one event a reading. */
-static __always_inline void mark(struct bpf_sock *sk, struct slot *s, int now)
+static __always_inline void mark(struct tcp_sock *tp, struct slot *s, int is_news)
 {
-	struct bpf_tcp_sock *t = bpf_tcp_sock(sk);
-
-	if (!t || t->delivered_ce == s->delivered_ce)
+	if (tp->delivered_ce == s->delivered_ce)
 		return;
-	s->delivered_ce = t->delivered_ce;
-	if (now)
+	s->delivered_ce = tp->delivered_ce;
+	if (is_news)
 		s->marked++;
 }
 
@@ -559,13 +547,15 @@ static __always_inline void seen(struct bpf_sock_ops *ctx)
 	int is_news;
 	__u64 now = bpf_ktime_get_ns();
 	struct bpf_sock *sk = ctx->sk;
+	struct tcp_sock *tp;
 	struct held *h;
 	struct slot *s;
 
 	if (!sk)
 		return;
 	h = bpf_sk_storage_get(&connections, sk, 0, 0);
-	if (!h)
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!h || !tp)
 		return;
 	s = slot_of(h);
 	if (!s || (s->set != set_of && s->set != NO_SET)) /* the program of its own set does */
@@ -574,13 +564,13 @@ static __always_inline void seen(struct bpf_sock_ops *ctx)
 	barrier();
 	if (ctx->op != BPF_SOCK_OPS_RTT_CB)
 		s->resent_ns = now;
-	read(ctx, sk, s, now);
-	is_news = news(sk, s, now);
+	read(ctx, tp, s, now);
+	is_news = news(tp, s, now);
 	if (ctx->op == BPF_SOCK_OPS_RTO_CB)
 		s->timeouts++;
 	else if (ctx->op == BPF_SOCK_OPS_RETRANS_CB && is_news)
 		s->resent++;
-	mark(sk, s, is_news);
+	mark(tp, s, is_news);
 	obey(ctx, h, s, now);
 	barrier();
 	s->count++;

@@ -257,7 +257,11 @@ func (t *Table) unpin() error {
 		return err
 	}
 	for _, e := range entries {
-		if err := os.Remove(filepath.Join(t.dir, e.Name())); err != nil {
+		remove := os.Remove
+		if e.Name() == pinThreshold {
+			remove = removeThreshold
+		}
+		if err := remove(filepath.Join(t.dir, e.Name())); err != nil {
 			return err
 		}
 	}

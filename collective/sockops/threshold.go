@@ -10,6 +10,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
 )
 
 // pinThreshold is the name of the pinned congestion control.
@@ -41,20 +42,58 @@ func (t *Table) attachThreshold(name congestionName) error {
 	if err != nil {
 		return err
 	}
-	const ops = "headgate_ops"
-	copy(spec.Maps[ops].Contents[0].Value.([]byte), name[:]) // its first member
+	copy(spec.Maps[thresholdMapHeadgateOps].Contents[0].Value.([]byte), name[:]) // its first member
+	err = linkThreshold(spec.Copy(), pin)
+	if errors.Is(err, unix.EINVAL) { // before Linux 6.4 there are no links to it
+		err = updateThreshold(spec, pin)
+	}
+	if errors.Is(err, os.ErrExist) { // what an earlier process registered is still in use
+		return nil
+	}
+	return err
+}
+
+// linkThreshold registers it for as long as the pinned link is there.
+func linkThreshold(spec *ebpf.CollectionSpec, pin string) error {
 	c, err := ebpf.NewCollection(spec)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	l, err := link.AttachStructOps(link.StructOpsOptions{Map: c.Maps[ops]})
-	if errors.Is(err, os.ErrExist) { // what an earlier process registered is still in use
-		return nil
-	}
+	l, err := link.AttachStructOps(link.StructOpsOptions{Map: c.Maps[thresholdMapHeadgateOps]})
 	if err != nil {
 		return err
 	}
 	defer l.Close()
 	return l.Pin(pin)
+}
+
+// updateThreshold registers it until its map's only element is deleted (kernel/bpf/bpf_struct_ops.c,
+// bpf_struct_ops_map_delete_elem).
+func updateThreshold(spec *ebpf.CollectionSpec, pin string) error {
+	spec.Maps[thresholdMapHeadgateOps].Flags &^= unix.BPF_F_LINK
+	c, err := ebpf.NewCollection(spec)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	m := c.Maps[thresholdMapHeadgateOps]
+	if err := m.Pin(pin); err != nil {
+		return errors.Join(err, m.Delete(thresholdKey))
+	}
+	return nil
+}
+
+// thresholdKey is of the only element of a map of functions.
+const thresholdKey uint32 = 0
+
+// removeThreshold has the kernel forget it, as soon as no connection uses it.
+func removeThreshold(pin string) error {
+	if m, err := ebpf.LoadPinnedMap(pin, nil); err == nil { // and no link
+		defer m.Close()
+		if err := m.Delete(thresholdKey); err != nil {
+			return fmt.Errorf("the congestion control %s stays registered: %w", pin, err)
+		}
+	}
+	return os.Remove(pin)
 }

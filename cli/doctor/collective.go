@@ -1,0 +1,67 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"headgate/collective/sockops"
+	"headgate/internal/bpfobj"
+)
+
+// connections tries the collective control: it watches nobody's connections, and then takes in
+// one of our own that is open.
+func connections() []Check {
+	open := Check{
+		About: Machine, Name: "connections that are open", State: OK,
+		Means: "the collective control takes them in when it starts, and when an application asks",
+	}
+	if _, ok := bpfobj.FS(); !ok { // to make a table would mount it
+		return nil
+	}
+	watch, adopt := tryConnections()
+	control := tried("collective control (sockops)", watch, "a program's connections are kept in proportion under congestion",
+		"they are not: headgate collective run fails", "use Linux 5.15 or newer, built with CONFIG_CGROUP_BPF, CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF")
+	switch {
+	case watch != nil:
+		return []Check{control}
+	case errors.Is(adopt, sockops.ErrNoJoin):
+		open.State, open.Found, open.Remedy = Limited, "not by this kernel", "start the application after it, or use Linux 6.13 or newer"
+		open.Means = "the collective control leaves those alone that are older than it, and no application can ask"
+	case adopt != nil:
+		open.State, open.Found, open.Remedy = Unknown, "none was made to try: "+adopt.Error(), "ip link set lo up"
+	}
+	return []Check{control, open}
+}
+
+// tryConnections watches, and takes a connection in.
+func tryConnections() (watch, adopt error) {
+	t, err := sockops.Open(fmt.Sprintf("doctor-%d", os.Getpid()), 2)
+	if err != nil {
+		return err, nil
+	}
+	defer t.Close()
+	defer func() { watch = errors.Join(watch, t.Remove()) }()
+	const set = 1
+	if err := t.Attach(sockops.Set{Number: set}); err != nil {
+		return err, nil
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	f, err := c.(*net.TCPConn).File()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	_, _, err = t.Adopt(int(f.Fd()), set, 0)
+	return nil, err
+}
