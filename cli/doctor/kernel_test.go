@@ -230,6 +230,9 @@ func TestNotPermitted(t *testing.T) {
 	if c, ok := r.Of(doctor.Machine, "capabilities"); !ok || c.State != doctor.Unknown || !strings.Contains(c.Found, "without CAP_NET_ADMIN") {
 		t.Errorf("capabilities: %+v", c)
 	}
+	if left, _ := filepath.Glob("/sys/fs/bpf/headgate/collective/doctor-*"); len(left) > 0 {
+		t.Errorf("doctor left something behind: %v", left)
+	}
 }
 
 func TestInitForThisMachine(t *testing.T) {

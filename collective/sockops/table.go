@@ -83,6 +83,9 @@ func Open(name string, size int) (*Table, error) {
 		t.registerThreshold()
 	}
 	if err != nil {
+		if !errors.Is(err, ErrTaken) {
+			_ = os.Remove(dir) // which is empty if nothing could be made
+		}
 		t.Close()
 		return nil, fmt.Errorf("cannot open the table of connections: %w", err)
 	}
