@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"time"
 
 	"headgate/collective/sockops"
 	"headgate/internal/bpfobj"
@@ -13,23 +14,20 @@ import (
 // connections tries the collective control: it watches nobody's connections, and then takes in
 // one of our own that is open.
 func connections() []Check {
-	open := Check{
-		About: Machine, Name: "connections that are open", State: OK,
-		Means: "the collective control takes them in when it starts, and when an application asks",
-	}
 	if _, ok := bpfobj.FS(); !ok { // to make a table would mount it
 		return nil
 	}
 	watch, adopt := tryConnections()
 	control := tried("collective control (sockops)", watch, "a program's connections are kept in proportion under congestion",
 		"they are not: headgate collective run fails", "use Linux 5.15 or newer, built with CONFIG_CGROUP_BPF, CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF")
-	switch {
-	case watch != nil:
+	if watch != nil {
 		return []Check{control}
-	case errors.Is(adopt, sockops.ErrNoJoin):
-		open.State, open.Found, open.Remedy = Limited, "not by this kernel", "start the application after it, or use Linux 6.13 or newer"
-		open.Means = "the collective control leaves those alone that are older than it, and no application can ask"
-	case adopt != nil:
+	}
+	open := tried("connections that are open", adopt, "the collective control takes them in when it starts, and when an application asks",
+		"the collective control leaves those alone that are older than it, and no application can ask",
+		"start the application after it, or use Linux 6.13 or newer").onlyLimits()
+	var unmade *net.OpError
+	if errors.As(adopt, &unmade) {
 		open.State, open.Found, open.Remedy = Unknown, "none was made to try: "+adopt.Error(), "ip link set lo up"
 	}
 	return []Check{control, open}
@@ -52,7 +50,7 @@ func tryConnections() (watch, adopt error) {
 		return nil, err
 	}
 	defer l.Close()
-	c, err := net.Dial("tcp", l.Addr().String())
+	c, err := net.DialTimeout("tcp", l.Addr().String(), time.Second) // with lo down the kernel tries for two minutes
 	if err != nil {
 		return nil, err
 	}

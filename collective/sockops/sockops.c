@@ -554,11 +554,13 @@ static __always_inline void seen(struct bpf_sock_ops *ctx)
 	if (!sk)
 		return;
 	h = bpf_sk_storage_get(&connections, sk, 0, 0);
-	tp = bpf_skc_to_tcp_sock(sk);
-	if (!h || !tp)
+	if (!h)
 		return;
 	s = slot_of(h);
 	if (!s || (s->set != set_of && s->set != NO_SET)) /* the program of its own set does */
+		return;
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!tp)
 		return;
 	s->count++;
 	barrier();
