@@ -1,9 +1,11 @@
 package lab
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -20,8 +22,9 @@ import (
 )
 
 // patience is how long a process may take to die and the kernel to let go of a
-// namespace. Both take some ms; a machine with every CPU busy took 2 s.
-const patience = 10 * time.Second
+// namespace. Both take some ms; a machine with every CPU busy took 2 s, and once
+// more than 10: namespaces of all programs are taken apart one after the other.
+const patience = 30 * time.Second
 
 // Leftover is a lab that is written down, or of which namespaces are left.
 type Leftover struct {
@@ -133,7 +136,7 @@ func endHolder(s *state) error {
 func destroy(s *state) error {
 	var errs []error
 	inodes := s.inodes()
-	var ids []int
+	ids := map[int]string{}
 	if err := endProcesses(s, inodes); err != nil {
 		errs = append(errs, err)
 	}
@@ -151,7 +154,7 @@ func destroy(s *state) error {
 			errs = append(errs, err)
 		}
 		if id >= 0 {
-			ids = append(ids, id)
+			ids[id] = name
 		}
 	})
 	if err := waitGone(ids, inodes); err != nil {
@@ -304,7 +307,7 @@ func identify(ns int) (id int, err error) {
 
 // waitGone waits until the kernel has taken the namespaces' ids back, which is
 // the first thing it does when it takes a namespace apart.
-func waitGone(ids []int, inodes map[uint64]string) error {
+func waitGone(ids map[int]string, inodes map[uint64]string) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -314,32 +317,17 @@ func waitGone(ids []int, inodes map[uint64]string) error {
 		if live, err = namespaceIDs(); err != nil {
 			return false
 		}
-		return !slices.ContainsFunc(ids, func(id int) bool { return live[id] })
+		maps.DeleteFunc(ids, func(id int, _ string) bool { return !live[id] })
+		return len(ids) == 0
 	})
 	if !gone {
 		if err != nil {
 			return fmt.Errorf("list the kernel's namespaces: %w", err)
 		}
-		return fmt.Errorf("after %v the kernel still keeps a namespace; processes that have it open: %v", patience, holding(inodes))
+		return fmt.Errorf("after %v the kernel still keeps %s; in use by %s", patience,
+			strings.Join(slices.Sorted(maps.Values(ids)), ", "), cmp.Or(strings.Join(holding(inodes), ", "), "no process"))
 	}
 	return nil
-}
-
-// holding lists the processes that have one of the namespaces open.
-func holding(inodes map[uint64]string) (pids []int) {
-	files, _ := filepath.Glob("/proc/[0-9]*/fd/*")
-	for _, f := range files {
-		var st unix.Stat_t
-		if unix.Stat(f, &st) != nil || inodes[st.Ino] == "" {
-			continue
-		}
-		if target, err := os.Readlink(f); err == nil && strings.HasPrefix(target, "net:[") {
-			pid, _ := strconv.Atoi(strings.Split(f, "/")[2])
-			pids = append(pids, pid)
-		}
-	}
-	slices.Sort(pids)
-	return slices.Compact(pids)
 }
 
 // namespaceIDs lists the ids of namespaces known in the caller's (RTM_GETNSID).

@@ -26,3 +26,6 @@ func (n *Node) Link(peer string) (*netlink.Handle, netlink.Link, error) {
 	link, err := n.nl.LinkByName(dev)
 	return n.nl, link, err
 }
+
+// Holding says who keeps one of the lab's namespaces.
+func (l *Lab) Holding() []string { return holding(l.state.inodes()) }

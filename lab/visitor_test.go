@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,7 +39,7 @@ func init() {
 }
 
 // A program that visits every namespace of the machine is not killed as a lab that it looks at is
-// taken down.
+// taken down; it is named among those that keep a namespace.
 func TestVisitorLives(t *testing.T) {
 	labtest.NeedRoot(t)
 	l, err := lab.Up(t.Context(), lab.Rig(lab.RigOptions{Name: lab.UniqueName("visited")}))
@@ -60,6 +62,24 @@ func TestVisitorLives(t *testing.T) {
 	}
 	go func() { ended <- c.Wait() }()
 	defer func() { c.Process.Kill(); <-ended }()
+
+	// What a namespace that stays is explained by.
+	var conn net.PacketConn
+	if err := l.Node("server").Do(func() (err error) { conn, err = net.ListenPacket("udp", "127.0.0.1:0"); return err }); err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	who := strings.Join(l.Holding(), "; ")
+	for _, want := range []string{
+		fmt.Sprintf("process %d (a thread in %s)", c.Process.Pid, l.Node("client").Namespace()),
+		fmt.Sprintf("process %d (a socket in %s)", os.Getpid(), l.Node("server").Namespace()),
+		fmt.Sprintf("process %d (an open file in %s)", os.Getpid(), l.Node("router").Namespace()),
+	} {
+		if !strings.Contains(who, want) {
+			t.Errorf("%s is not among those that hold it: %s", want, who)
+		}
+	}
+	conn.Close()
 	closed := make(chan error, 1)
 	go func() { closed <- l.Close() }()
 	select {

@@ -7,12 +7,13 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"runtime"
 	"sync/atomic"
 	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"headgate/internal/thread"
 )
 
 // clock is what a process and all that it starts take for the time of day: the machine's, and so
@@ -52,20 +53,15 @@ func asksTheKernel(file string) error {
 
 // keeping calls start so that the process that it starts has this clock.
 func (c *clock) keeping(start func() error) error {
-	result := make(chan error)
-	go func() {
-		// A filter is a thread's, and cannot be taken away: the thread ends with this goroutine,
-		// which never unlocks it.
-		runtime.LockOSThread()
+	// A filter is a thread's, and cannot be taken away.
+	return thread.Throwaway(func() error {
 		listener, err := filterThread()
 		if err != nil {
-			result <- err
-			return
+			return err
 		}
 		go c.answer(listener)
-		result <- start()
-	}()
-	return <-result
+		return start()
+	})
 }
 
 // filterThread has this thread, and all that it starts, ask for the time of day at what is given.

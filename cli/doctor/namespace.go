@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"golang.org/x/sys/unix"
 
 	"headgate/internal/bpfobj"
+	"headgate/internal/thread"
 )
 
 // runDir is where Headgate's processes lock each other out.
@@ -19,20 +19,15 @@ const runDir = "/run/headgate"
 // own. The thread ends with fn, and what was made there with the thread, also if
 // the process is killed.
 func inNamespace(fn func() error) error {
-	result := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread must not be used again
-		result <- func() error {
-			if err := unix.Unshare(unix.CLONE_NEWNET | unix.CLONE_NEWNS); err != nil {
-				return os.NewSyscallError("unshare", err)
-			}
-			if err := hide(); err != nil {
-				return err
-			}
-			return withoutTraces(fn)
-		}()
-	}()
-	return <-result
+	return thread.Throwaway(func() error {
+		if err := unix.Unshare(unix.CLONE_NEWNET | unix.CLONE_NEWNS); err != nil {
+			return os.NewSyscallError("unshare", err)
+		}
+		if err := hide(); err != nil {
+			return err
+		}
+		return withoutTraces(fn)
+	})
 }
 
 // hide keeps what the engine writes outside the kernel from the machine: mounts

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync/atomic"
 
@@ -13,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"headgate/collective"
+	"headgate/internal/thread"
 )
 
 // Errors of Adopt.
@@ -187,17 +187,12 @@ func (t *Table) listen(fd int) error {
 		return fmt.Errorf("cannot find its network namespace: %w", err)
 	}
 	defer unix.Close(namespace)
-	done := make(chan error)
-	// On a thread of its own, which ends with the goroutine that it is locked to.
-	go func() {
-		runtime.LockOSThread()
+	return thread.Throwaway(func() error {
 		if err := unix.Setns(namespace, unix.CLONE_NEWNET); err != nil {
-			done <- fmt.Errorf("cannot enter its network namespace: %w", err)
-			return
+			return fmt.Errorf("cannot enter its network namespace: %w", err)
 		}
-		done <- t.ask()
-	}()
-	return <-done
+		return t.ask()
+	})
 }
 
 // finishJoining does what a process had not done yet as it was killed within Adopt.

@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"golang.org/x/sys/unix"
+
+	"headgate/internal/thread"
 )
 
 // everyNamespace calls fn in each network namespace that a process is in or that has a name
@@ -22,17 +23,12 @@ func everyNamespace(fn func() error) error {
 		paths = append(paths, found...)
 	}
 	been := map[uint64]bool{}
-	done := make(chan error)
-	// On a thread of its own, which ends with the goroutine that it is locked to.
-	go func() {
-		runtime.LockOSThread()
-		var failed error
+	return thread.Throwaway(func() (failed error) {
 		for _, p := range paths {
 			failed = errors.Join(failed, visit(p, been, fn))
 		}
-		done <- failed
-	}()
-	return <-done
+		return failed
+	})
 }
 
 func visit(path string, been map[uint64]bool, fn func() error) error {
