@@ -2,10 +2,14 @@ package doctor
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"headgate/collective/sockops"
 	"headgate/internal/bpfobj"
@@ -14,12 +18,14 @@ import (
 // connections tries the collective control: it watches nobody's connections, and then takes in
 // one of our own that is open.
 func connections() []Check {
-	if _, ok := bpfobj.FS(); !ok { // to make a table would mount it
+	root, ok := bpfobj.FS()
+	if !ok { // to make a table would mount it
 		return nil
 	}
+	sweep(root)
 	watch, adopt := tryConnections()
 	control := tried("collective control (sockops)", watch, "a program's connections are kept in proportion under congestion",
-		"they are not: headgate collective run fails", "use Linux 5.15 or newer, built with CONFIG_CGROUP_BPF, CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF")
+		"they are not: headgate collective run fails", "use Linux 6.1 or newer, built with CONFIG_CGROUP_BPF, CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF")
 	if watch != nil {
 		return []Check{control}
 	}
@@ -33,9 +39,28 @@ func connections() []Check {
 	return []Check{control, open}
 }
 
+// tables begin with this, and the pid of who tries.
+const tables = "doctor-"
+
+// sweep takes away what killed doctors left; if it cannot, it was not told to.
+func sweep(root string) {
+	left, _ := filepath.Glob(filepath.Join(root, "headgate", "collective", tables+"*"))
+	for _, dir := range left {
+		name := filepath.Base(dir)
+		pid, err := strconv.Atoi(strings.TrimPrefix(name, tables))
+		if err != nil || !errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
+			continue
+		}
+		if t, err := sockops.Open(name, 2); err == nil {
+			_ = t.Remove()
+			t.Close()
+		}
+	}
+}
+
 // tryConnections watches, and takes a connection in.
 func tryConnections() (watch, adopt error) {
-	t, err := sockops.Open(fmt.Sprintf("doctor-%d", os.Getpid()), 2)
+	t, err := sockops.Open(tables+strconv.Itoa(os.Getpid()), 2)
 	if err != nil {
 		return err, nil
 	}

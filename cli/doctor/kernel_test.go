@@ -3,6 +3,7 @@ package doctor_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -16,6 +17,7 @@ import (
 
 	"headgate/cli"
 	"headgate/cli/doctor"
+	"headgate/collective/sockops"
 	"headgate/lab"
 	"headgate/lab/labtest"
 )
@@ -129,6 +131,31 @@ func (h host) traces() string {
 	runs, _ := filepath.Glob("/run/headgate/*")
 	pins, _ := filepath.Glob("/sys/fs/bpf/headgate/collective/doctor-*")
 	return h.sh("ip -o link; tc qdisc; tc filter show dev far egress") + strings.Join(append(runs, pins...), " ")
+}
+
+// What a doctor that was killed had attached is taken away by the next.
+func TestAfterAKilledDoctor(t *testing.T) {
+	h := newHost(t)
+	dead := exec.Command("true")
+	if err := dead.Run(); err != nil {
+		t.Fatal(err)
+	}
+	before := h.traces()
+	table, err := sockops.Open(fmt.Sprintf("doctor-%d", dead.Process.Pid), 2)
+	if err == nil {
+		err = table.Attach(sockops.Set{Number: 1})
+		table.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.traces() == before {
+		t.Error("nothing is left, which proves nothing")
+	}
+	h.examine(0, "far")
+	if after := h.traces(); after != before {
+		t.Errorf("left behind:\nbefore: %s\nafter:  %s", before, after)
+	}
 }
 
 func TestWhatIsInTheWay(t *testing.T) {
