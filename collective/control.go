@@ -240,6 +240,9 @@ func (c *Control) congested(m *member, r Reading) bool {
 	if m.weight > 0 || m.behind() && m.lasts < short*m.need.rate() {
 		return true
 	}
+	if c.sated {
+		return false
+	}
 	attained, needs := 0.0, 0.0
 	for _, m := range c.members {
 		if m.counts(r.At) {
@@ -249,7 +252,7 @@ func (c *Control) congested(m *member, r Reading) bool {
 	if slowFor >= leastSlow { // since there is a queue it is all that the path leaves it
 		attained = (c.got - m.had) / slowFor.Seconds()
 	}
-	return !c.sated && attained < plenty*needs
+	return attained < plenty*needs
 }
 
 func (c *Control) begin(at time.Duration) {
@@ -381,12 +384,15 @@ func (c *Control) patience(s sight, now time.Duration) time.Duration {
 // unhurt tells whether nobody is behind, and nothing was lost for long: a queue that is still
 // there is the path's, which has become longer.
 func (c *Control) unhurt(now time.Duration) bool {
+	if c.law.lostAt != 0 && c.law.clock-c.law.lostAt <= lasting {
+		return false
+	}
 	for _, m := range c.members {
 		if m.counts(now) && m.behind() {
 			return false
 		}
 	}
-	return c.law.lostAt == 0 || c.law.clock-c.law.lostAt > lasting
+	return true
 }
 
 // enough tells whether everybody who has work waiting gets what it needs, and would if TCP

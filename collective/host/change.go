@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 	"log/slog"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -130,19 +131,18 @@ func (h *Host) dismiss() (some bool) {
 		stay = append(stay, s.number)
 	}
 	for n := range h.by {
-		if slices.Contains(stay, n) {
-			continue
-		}
-		some = true
-		h.abandon(func(c *sockops.Connection) bool { return c.Set == n })
-		delete(h.by, n)
+		some = some || !slices.Contains(stay, n)
 	}
-	if some {
-		if err := h.table.Detach(stay...); err != nil {
-			slog.Warn("a set that is gone is still watched", "error", err)
-		}
+	if !some {
+		return false
 	}
-	return some
+	// First, so that none joins them that nobody takes out again.
+	if err := h.table.Detach(stay...); err != nil {
+		slog.Warn("a set that is gone is still watched", "error", err)
+	}
+	h.abandon(func(c *sockops.Connection) bool { return h.by[c.Set] != nil && !slices.Contains(stay, c.Set) })
+	maps.DeleteFunc(h.by, func(n uint32, _ *set) bool { return !slices.Contains(stay, n) })
+	return true
 }
 
 // abandon takes connections out of their sets.

@@ -29,11 +29,18 @@ func Clear(instance string) (found bool, idle int, err error) {
 }
 
 // letGo ends all caps, waits until the connections have noticed, and takes the programs
-// away. They stay for those that send nothing, which are let go as soon as they send: idle
-// is how many there are.
+// away. They stay for those that send nothing, which are let go as soon as they send, by
+// programs of another build, too: idle is how many there are.
 func letGo(table *sockops.Table) (idle int, err error) {
-	if idle = lift(table); idle > 0 {
-		return idle, nil
+	idle = lift(table)
+	held := 0
+	for until := time.Now().Add(liftPatience); ; time.Sleep(lease / 10) {
+		if held, err = table.Retire(); held == 0 || time.Now().After(until) {
+			break
+		}
+	}
+	if idle += held; idle > 0 || err != nil {
+		return idle, err
 	}
 	return 0, table.Remove()
 }

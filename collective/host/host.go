@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
+	"os"
 	"time"
 
 	"headgate/collective"
@@ -194,11 +195,23 @@ func (h *Host) look() {
 // follow has a set follow its cgroup, which goes and comes with a service.
 func (h *Host) follow(s *set) {
 	before := s.at
-	if moved, err := s.find(); err != nil || !moved {
-		return // if it is there cannot be told just now
+	moved, err := s.find()
+	if err == nil && moved {
+		if err = h.table.Follow(s.number, s.at.path); err != nil {
+			s.at = before
+		}
 	}
-	if err := h.table.Follow(s.number, s.at.path); err != nil {
-		s.at = before // gone again: the next time will tell
+	if errors.Is(err, os.ErrNotExist) {
+		return // gone again: the next time will tell
+	}
+	if err != nil {
+		if err.Error() != s.lost {
+			slog.Warn("whether the cgroup is there cannot be told", "set", s.policy.Name, "error", err)
+		}
+		s.lost = err.Error()
+		return
+	}
+	if s.lost = ""; !moved {
 		return
 	}
 	if s.at.path == "" {

@@ -30,6 +30,8 @@ type set struct {
 	number uint32
 	users  []uint32 // who may join
 	at     place
+	lost   string        // why the cgroup cannot be followed, as it was last told
+	since  time.Duration // when it was made
 	// parts are by destination, or one of the zero Addr; members are those of all.
 	parts   map[netip.Addr]*part
 	members map[collective.ID]*member
@@ -43,6 +45,7 @@ type place struct {
 
 // part is what is kept in proportion.
 type part struct {
+	to      netip.Addr
 	control control
 	members map[collective.ID]*member
 	capped  bool // some of them
@@ -70,7 +73,7 @@ type member struct {
 }
 
 func newSet(p collective.Policy) (*set, error) {
-	s := &set{policy: p, number: number(p.Name), parts: map[netip.Addr]*part{}, members: map[collective.ID]*member{}}
+	s := &set{policy: p, number: number(p.Name), since: sockops.Now(), parts: map[netip.Addr]*part{}, members: map[collective.ID]*member{}}
 	for _, name := range p.Join {
 		n, err := ask.User(name)
 		if err != nil {
@@ -114,7 +117,7 @@ func (s *set) find() (moved bool, err error) {
 func (s *set) part(to netip.Addr) *part {
 	p := s.parts[to]
 	if p == nil {
-		p = &part{control: &collective.Control{}, members: map[collective.ID]*member{}}
+		p = &part{to: to, control: &collective.Control{}, members: map[collective.ID]*member{}}
 		if s.policy.Seed {
 			p.control = &collective.Seed{}
 		}
@@ -166,7 +169,9 @@ func (s *set) observe(c *sockops.Connection) {
 	if before != c && c.Rounds == before.Rounds && c.Timeouts == before.Timeouts && c.Retransmits == before.Retransmits {
 		return
 	}
-	p.phase.count(c.Segments-before.Segments, c.Retransmits-before.Retransmits)
+	if before.Rounds > 0 { // else one that was open before tells of all its life
+		p.phase.count(c.Segments-before.Segments, c.Retransmits-before.Retransmits)
+	}
 	r := collective.Reading{At: c.Seen, RTT: c.RTT, Newest: c.Newest, Acked: c.Acked, Backlog: unit.Bytes(c.Backlog), ReceiverFull: c.ReceiverFull}
 	if c.Marked != before.Marked {
 		r.Events |= collective.ECN
@@ -191,11 +196,7 @@ func (s *set) remove(id collective.ID) {
 	delete(p.members, id)
 	p.control.Remove(id)
 	if s.policy.PerDestination && len(p.members) == 0 {
-		for to, other := range s.parts {
-			if other == p {
-				delete(s.parts, to)
-			}
-		}
+		delete(s.parts, p.to)
 	}
 }
 

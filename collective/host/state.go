@@ -66,7 +66,7 @@ func (h *Host) State() (out []State) {
 	}()
 	for _, s := range h.sets {
 		if len(s.parts) == 0 { // nobody's destination yet
-			out = append(out, State{Set: s.policy.Name, At: now, Waiting: s.waiting(), Connections: []ConnectionState{}})
+			out = append(out, State{Set: s.policy.Name, At: now, Since: s.since, Waiting: s.waiting(), Connections: []ConnectionState{}})
 		}
 		for _, to := range slices.SortedFunc(maps.Keys(s.parts), netip.Addr.Compare) {
 			state := s.parts[to].state()

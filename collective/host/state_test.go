@@ -1,6 +1,7 @@
 package host
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
@@ -26,5 +27,24 @@ func TestFirstRate(t *testing.T) {
 		if m.rate.newest != c.want {
 			t.Errorf("after %d s: %v, want %v", i+1, m.rate.newest, c.want)
 		}
+	}
+}
+
+// What a connection that was open before sent till then is not the set's.
+func TestFirstResent(t *testing.T) {
+	s, err := newSet(collective.Policy{Name: "db", Cgroup: "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []sockops.Connection{
+		{},
+		{Rounds: 1, Segments: 1e6, Retransmits: 5e5},
+		{Rounds: 2, Segments: 1e6 + 100, Retransmits: 5e5 + 10},
+	} {
+		c.ID = 1
+		s.observe(&c)
+	}
+	if got := s.part(netip.Addr{}).state().Resent; got != 0.1 {
+		t.Errorf("the part that was sent again is %v, want 0.1", got)
 	}
 }

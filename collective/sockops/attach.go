@@ -10,6 +10,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
 
 	"headgate/collective"
 	"headgate/internal/cgroup2"
@@ -67,6 +68,9 @@ func (t *Table) attach(p *ebpf.Program, set uint32) error {
 		return err
 	}
 	l, err := link.AttachCgroup(link.CgroupOptions{Path: root, Attach: ebpf.AttachCGroupSockOps, Program: p})
+	if errors.Is(err, unix.E2BIG) { // BPF_CGROUP_MAX_PROGS
+		return fmt.Errorf("cannot watch the cgroups at %s: the kernel has room for 64 programs there, those of others among them: have fewer sets", root)
+	}
 	if err != nil {
 		return fmt.Errorf("cannot watch the cgroups at %s: %w", root, err)
 	}

@@ -213,6 +213,11 @@ func TestAnotherBuild(t *testing.T) {
 	time.Sleep(500 * time.Millisecond)
 	open(t, 32).Close()
 	left(1, "while a connection is capped")
+	again = open(t, 32)
+	if held, err := again.Retire(); held != 1 || err != nil {
+		t.Errorf("the other build's program holds %d connections, %v", held, err)
+	}
+	again.Close()
 	write(t, a)
 	if got := paceOf(t, a); got == 1e6/8 {
 		t.Error("it is held after the lease")

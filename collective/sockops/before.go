@@ -14,35 +14,37 @@ import (
 	"github.com/cilium/ebpf/link"
 )
 
-// retire has the programs of other builds take in no more connections, and takes those away that
-// have nothing left to lift: no connection is capped by them, and none can come to be.
-func (t *Table) retire() error {
+// Retire has the programs of other builds take in no more connections, and takes those away that
+// have nothing left to lift: no connection is capped by them, and none can come to be. Held is how
+// many are, or may be: Remove would leave them capped for good.
+func (t *Table) Retire() (held int, err error) {
 	pins, err := filepath.Glob(filepath.Join(t.dir, beforePrefix+"*"))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for _, pin := range pins {
-		held, err := retire(pin)
-		if err == nil && !held {
+		n, err := retire(pin)
+		if err == nil && n == 0 {
 			err = os.Remove(pin)
 		}
 		if err != nil { // what it reads costs little, and Remove takes it away
 			slog.Warn("a program of another build is left as it is", "pin", pin, "error", err)
 		}
+		held = max(held, n) // programs of one build share their slots
 	}
-	return nil
+	return held, nil
 }
 
-// retire tells whether connections are, or may be, capped by a program that is pinned.
-func retire(pin string) (held bool, err error) {
+// retire is how many connections are, or may be, capped by a program that is pinned.
+func retire(pin string) (held int, err error) {
 	l, err := link.LoadPinnedLink(pin, nil)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	defer l.Close()
 	info, err := l.Info()
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	maps, err := mapsOf(info.Program)
 	defer func() {
@@ -51,14 +53,14 @@ func retire(pin string) (held bool, err error) {
 		}
 	}()
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	// In another build all may be elsewhere, so that it is looked for by name.
 	variables, slots := false, false
 	for _, m := range maps {
 		types, err := typesOf(m)
 		if err != nil {
-			return false, err
+			return 0, err
 		}
 		if types == nil {
 			continue
@@ -66,21 +68,21 @@ func retire(pin string) (held bool, err error) {
 		if at, ok := variable(types, "cgroup_id"); ok {
 			variables = true
 			if err := zero(m, at); err != nil {
-				return false, fmt.Errorf("it goes on to take in connections: %w", err)
+				return 0, fmt.Errorf("it goes on to take in connections: %w", err)
 			}
 		}
 		var of *btf.Struct
 		if types.TypeByName("slot", &of) == nil && m.Type() == ebpf.Array {
 			slots = true
-			one, err := anyHeld(m, of)
+			n, err := heldIn(m, of)
 			if err != nil {
-				return false, err
+				return 0, err
 			}
-			held = held || one
+			held += n
 		}
 	}
 	if !variables || !slots {
-		return false, errors.New("it has no cgroup_id or no slots")
+		return 0, errors.New("it has no cgroup_id or no slots")
 	}
 	return held, nil
 }
@@ -154,28 +156,28 @@ func zero(m *ebpf.Map, at uint32) error {
 	return m.Put(uint32(0), value)
 }
 
-// anyHeld tells whether a connection is capped, or has a lease with which it may come to be.
-func anyHeld(slots *ebpf.Map, of *btf.Struct) (bool, error) {
+// heldIn is how many connections are capped, or have a lease with which they may come to be.
+func heldIn(slots *ebpf.Map, of *btf.Struct) (n int, err error) {
 	at := map[string]uint32{}
 	for _, m := range of.Members {
 		at[m.Name] = m.Offset.Bytes()
 	}
 	for _, name := range []string{"cookie", "paced", "clamped", "lease_until_ns"} {
 		if _, ok := at[name]; !ok {
-			return false, fmt.Errorf("its slots have no %s", name)
+			return 0, fmt.Errorf("its slots have no %s", name)
 		}
 	}
 	value := make([]byte, slots.ValueSize())
 	now := Now()
 	for i := range slots.MaxEntries() {
 		if err := slots.Lookup(i, value); err != nil {
-			return false, err
+			return 0, err
 		}
 		wide := func(name string) uint64 { return binary.NativeEndian.Uint64(value[at[name]:]) }
 		word := func(name string) uint32 { return binary.NativeEndian.Uint32(value[at[name]:]) }
 		if wide("cookie") != 0 && (word("paced") != 0 || word("clamped") != 0 || time.Duration(wide("lease_until_ns")) > now) {
-			return true, nil
+			n++
 		}
 	}
-	return false, nil
+	return n, nil
 }

@@ -77,7 +77,7 @@ func Open(name string, size int) (*Table, error) {
 		err = t.open(size)
 	}
 	if err == nil {
-		err = t.retire()
+		_, err = t.Retire()
 	}
 	if err == nil {
 		t.registerThreshold()
@@ -251,7 +251,7 @@ func (t *Table) Close() {
 }
 
 // Remove takes away the programs and the table. A connection that is capped then stays so:
-// Lift, and wait until none is.
+// Lift, and wait until none is, and none is held by another build's program (Retire).
 func (t *Table) Remove() error { return errors.Join(t.unpin(), os.Remove(t.dir)) }
 
 func (t *Table) unpin() error {

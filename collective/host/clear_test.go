@@ -1,0 +1,101 @@
+package host
+
+import (
+	"net/netip"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"headgate/collective"
+	"headgate/collective/sockops"
+	"headgate/lab/labtest"
+	"headgate/unit"
+)
+
+// What another build capped stays until its program has let it go: nobody else can.
+func TestClearAfterAnotherBuild(t *testing.T) {
+	labtest.NeedRoot(t)
+	name := instance()
+	table, err := sockops.Open(name, 8)
+	if err == nil {
+		err = table.Attach(sockops.Set{Number: 1, Cgroup: "/" + filepath.Base(labtest.Cgroup(t))})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := pipe(t, "127.0.0.1:0")
+	speak(t, a, b)
+	pace := func() (rate int) {
+		t.Helper()
+		with(t, a, func(fd int) {
+			if rate, err = unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE); err != nil {
+				t.Fatal(err)
+			}
+		})
+		return rate
+	}
+	const held = 1e6 / 8
+	for range 100 {
+		for c := range table.Connections() {
+			if c.Local == a.LocalAddr().(interface{ AddrPort() netip.AddrPort }).AddrPort() {
+				table.Cap(c, held, 0, sockops.Now()+200*time.Millisecond)
+			}
+		}
+		if speak(t, a, b); pace() == held {
+			break
+		}
+	}
+	table.Close() // as if it were killed
+	t.Cleanup(func() { _, _, _ = Clear(name) })
+	counts, err := ebpf.LoadPinnedMap(filepath.Join("/sys/fs/bpf/headgate/collective", name, "counts"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer counts.Close()
+	if err := counts.Put(uint32(2), uint64(1)); err != nil { // another layout
+		t.Fatal(err)
+	}
+	if found, idle, err := Clear(name); !found || idle != 1 || err != nil {
+		t.Errorf("while one is held: found %v, idle %d, %v", found, idle, err)
+	}
+	if got := pace(); got != held {
+		t.Errorf("an idle connection has the pace %d, which proves nothing", got)
+	}
+	speak(t, a, b)
+	if got := pace(); got == held {
+		t.Error("it is held although it sends again")
+	}
+	if found, idle, err := Clear(name); !found || idle != 0 || err != nil {
+		t.Errorf("when none is held: found %v, idle %d, %v", found, idle, err)
+	}
+	if there, err := sockops.Exists(name); there || err != nil {
+		t.Errorf("something is left: %v, %v", there, err)
+	}
+}
+
+// capsAll is a control that caps every connection.
+type capsAll struct{ collective.Control }
+
+func (*capsAll) Controlling() bool { return true }
+func (*capsAll) Caps(time.Duration) map[collective.ID]collective.Cap {
+	return map[collective.ID]collective.Cap{1: {Rate: unit.Mbit}}
+}
+
+// A dry run tells what it would do, and touches no table: there is none.
+func TestDryRun(t *testing.T) {
+	m := &member{Connection: &sockops.Connection{ID: 1, Segment: 1448}}
+	p := &part{control: &capsAll{}, members: map[collective.ID]*member{1: m}}
+	p.obey(nil, time.Second, true)
+	if got := p.state().Connections[0].Pace; got != unit.Mbit {
+		t.Errorf("it tells of a pace of %v", got)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a run that is not dry touches none either: this proves nothing")
+		}
+	}()
+	p.obey(nil, time.Second, false)
+}
