@@ -22,9 +22,8 @@ import (
 )
 
 // patience is how long a process may take to die and the kernel to let go of a
-// namespace. Both take some ms; a machine with every CPU busy took 2 s, and once
-// more than 10: namespaces of all programs are taken apart one after the other.
-const patience = 30 * time.Second
+// namespace. Both take some ms; a machine with every CPU busy took 2 s.
+const patience = 10 * time.Second
 
 // Leftover is a lab that is written down, or of which namespaces are left.
 type Leftover struct {

@@ -1,7 +1,7 @@
 package host
 
 import (
-	"net/netip"
+	"net"
 	"path/filepath"
 	"testing"
 	"time"
@@ -40,7 +40,7 @@ func TestClearAfterAnotherBuild(t *testing.T) {
 	const held = 1e6 / 8
 	for range 100 {
 		for c := range table.Connections() {
-			if c.Local == a.LocalAddr().(interface{ AddrPort() netip.AddrPort }).AddrPort() {
+			if c.Local == a.LocalAddr().(*net.TCPAddr).AddrPort() {
 				table.Cap(c, held, 0, sockops.Now()+200*time.Millisecond)
 			}
 		}
