@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -61,7 +62,7 @@ func NewClaim(dir string, files []string) (*Claim, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	err = lockClaim(f)
 	before := readClaim(f)
 	if err != nil {
 		f.Close()
@@ -73,6 +74,18 @@ func NewClaim(dir string, files []string) (*Claim, error) {
 	c := &Claim{file: f, earlier: before}
 	c.text.PID, c.text.Files = os.Getpid(), files
 	return c, nil
+}
+
+// lockClaim fails with EWOULDBLOCK if an agent has the lock. Who asks in Owner has it for a moment, or
+// for some more where the processors are busy.
+func lockClaim(f *os.File) error {
+	for tries := 100; ; tries-- {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if tries == 0 || !errors.Is(err, unix.EWOULDBLOCK) {
+			return err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 // Close ends the claim; what was made stays written down.

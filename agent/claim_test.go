@@ -1,9 +1,11 @@
 package agent
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
+	"sync"
 	"testing"
 	"time"
 
@@ -37,6 +39,28 @@ func TestClaimChild(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// Who asks for a device's owner has the claim's lock for a moment, and keeps no agent from beginning.
+func TestClaimAmongAskers(t *testing.T) {
+	dir := t.TempDir()
+	ctx, end := context.WithCancel(t.Context())
+	var asker sync.WaitGroup
+	asker.Go(func() {
+		for ctx.Err() == nil {
+			Owner(dir, "eth0")
+		}
+	})
+	for range 200 {
+		c, err := NewClaim(dir, nil)
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		c.Close()
+	}
+	end()
+	asker.Wait()
 }
 
 // Whoever is told of an agent's claim while it is written, and who comes after an agent that was

@@ -78,7 +78,7 @@ func run(t *testing.T, b Bench, o Options) *Result {
 	}
 	r.Seconds = 0
 	for _, s := range r.Sheets {
-		s.Others, s.Stolen, s.Stall = 0, 0, 0
+		s.Others, s.Stolen, s.Stall, s.Starved = 0, 0, 0, 0
 	}
 	return r
 }
