@@ -1,6 +1,7 @@
 package collective
 
 import (
+	"iter"
 	"math"
 	"time"
 
@@ -38,6 +39,8 @@ const (
 	// known before. Until a path that fills is full, Reno and CUBIC draw near to equal parts:
 	// 3.5 s of it, on 250 Mbit/s and 25 ms, put five that were 8:4:2:1:1 off by 12 %.
 	settled = 10 * time.Second
+	// freshFor is for how long a set's totals are as good as new.
+	freshFor = 10 * time.Millisecond
 	// Averages over what just happens, and over what goes on.
 	soon, lasting = 100 * time.Millisecond, 2 * time.Second
 )
@@ -46,9 +49,12 @@ const (
 // in the place of equation 1 (law.go), shares that are held to the byte (shares.go), and
 // readings weighed by time. Its zero value is ready.
 type Control struct {
-	members     map[ID]*member
+	by          map[ID]*member
+	members     []*member // the same: of thousands a map takes ten times as long to walk
 	law         law
 	controlling bool
+	recently    totals
+	sight       sight         // of the last look while it is controlled
 	got         float64       // bits, by all
 	calm        time.Duration // since then nobody came short
 	stepped     time.Duration
@@ -57,9 +63,16 @@ type Control struct {
 	sated bool
 }
 
+// totals are of a set, at a time, in bit/s.
+type totals struct {
+	at              time.Duration
+	attained, needs float64
+}
+
 // member is a connection of a Control.
 type member struct {
-	recent
+	id     ID
+	at     int     // in Control.members
 	weight float64 // by hand; 0 is what it needs
 	joined bool    // it has readings enough to be judged
 	base   time.Duration
@@ -86,6 +99,7 @@ type member struct {
 	had    float64
 	slow   float64
 	newest Reading
+	recent
 }
 
 // mean is a rate that remembers for needMemory.
@@ -108,7 +122,7 @@ func (c *Control) Controlling() bool { return c.controlling }
 
 // Required is what a connection was found to need, and whether that is known.
 func (c *Control) Required(id ID) (unit.Rate, bool) {
-	m := c.members[id]
+	m := c.by[id]
 	if m == nil || !m.joined {
 		return 0, false
 	}
@@ -117,27 +131,39 @@ func (c *Control) Required(id ID) (unit.Rate, bool) {
 
 // Base is a connection's round trip without a queue, or 0 if it is not known yet.
 func (c *Control) Base(id ID) time.Duration {
-	if m := c.members[id]; m != nil {
+	if m := c.by[id]; m != nil {
 		return m.base
 	}
 	return 0
 }
 
 // Remove forgets a connection that has ended.
-func (c *Control) Remove(id ID) { delete(c.members, id) }
+func (c *Control) Remove(id ID) {
+	m := c.by[id]
+	if m == nil {
+		return
+	}
+	delete(c.by, id)
+	end := len(c.members) - 1
+	last := c.members[end]
+	last.at, c.members[m.at] = m.at, last
+	c.members[end] = nil
+	c.members = c.members[:end]
+}
 
 // Weigh gives a connection a weight by hand, in any unit that is the same for all of the
 // set. It then counts instead of what the connection needs.
 func (c *Control) Weigh(id ID, weight float64) { c.member(id).weight = weight }
 
 func (c *Control) member(id ID) *member {
-	m := c.members[id]
+	m := c.by[id]
 	if m == nil {
-		if c.members == nil {
-			c.members = map[ID]*member{}
+		if c.by == nil {
+			c.by = map[ID]*member{}
 		}
-		m = &member{due: 1}
-		c.members[id] = m
+		m = &member{id: id, at: len(c.members), due: 1}
+		c.by[id] = m
+		c.members = append(c.members, m)
 	}
 	return m
 }
@@ -169,7 +195,7 @@ func (c *Control) Observe(id ID, r Reading) {
 	} else {
 		m.slow += bits
 	}
-	if m.rtt < m.base || !c.controlling || c.unhurt(r.At) {
+	if m.rtt < m.base || !c.controlling || c.unhurt() {
 		m.settle(gap)
 	}
 	if !c.controlling && m.known() && c.congested(m, r) {
@@ -243,27 +269,38 @@ func (c *Control) congested(m *member, r Reading) bool {
 	if c.sated {
 		return false
 	}
-	attained, needs := 0.0, 0.0
-	for _, m := range c.members {
-		if m.counts(r.At) {
-			attained, needs = attained+m.rate, needs+m.need.rate()
-		}
-	}
+	attained, needs := c.lately(r.At)
 	if slowFor >= leastSlow { // since there is a queue it is all that the path leaves it
 		attained = (c.got - m.had) / slowFor.Seconds()
 	}
 	return attained < plenty*needs
 }
 
+// lately is what the set gets, and needs, in bit/s.
+func (c *Control) lately(now time.Duration) (attained, needs float64) {
+	// All of thousands may tell of something at once.
+	if l := &c.recently; l.at == 0 || now < l.at || now-l.at > freshFor {
+		*l = totals{at: now}
+		for _, m := range c.members {
+			if m.counts(now) {
+				l.attained, l.needs = l.attained+m.rate, l.needs+m.need.rate()
+			}
+		}
+	}
+	return c.recently.attained, c.recently.needs
+}
+
 func (c *Control) begin(at time.Duration) {
 	c.controlling, c.sated = true, false
 	c.began, c.stepped, c.calm = at, at, at
+	c.sight = sight{}
 	needs, shares := 0.0, 0.0
 	for _, m := range c.members {
 		m.even()
 		m.booked, m.lost, m.cap, m.let = m.slow, false, Cap{}, 0
 		if m.counts(at) {
 			needs, shares = needs+m.need.rate(), shares+m.share()
+			c.sight.judge(m)
 		}
 	}
 	if shares == 0 {
@@ -292,32 +329,39 @@ func (m *member) behind() bool { return m.kept > learnt }
 func (m *member) waiting(now time.Duration) bool { return m.counts(now) && m.waits > 0.5 }
 
 // Caps are what the set's connections may send now; none if it is not controlled.
-func (c *Control) Caps(now time.Duration) map[ID]Cap {
+func (c *Control) Caps(now time.Duration) iter.Seq2[ID, Cap] {
 	if !c.controlling {
 		c.refresh(now)
-		return nil
+		return nobody
 	}
-	s := c.look(now)
-	if took := now - c.stepped; took >= max(s.rtt, stepLeast) {
+	c.sight = c.look(now)
+	if took := now - c.stepped; took >= max(c.sight.rtt, stepLeast) {
 		c.stepped = now
 		if took > stoodStill { // of that time nobody knows anything
 			took, c.calm = stoodStill, now
 		}
-		c.law.step(s, took)
-		c.hold(s, now)
-		if c.over(s, now) {
+		c.law.step(c.sight, took)
+		c.hold(c.sight, now)
+		if c.over(c.sight, now) {
 			c.controlling = false
-			return nil
+			return nobody
 		}
 	}
-	caps := map[ID]Cap{}
-	for id, m := range c.members {
-		if m.known() {
-			m.cap = c.law.cap(m, s)
-			caps[id] = m.cap
+	return c.caps
+}
+
+func nobody(func(ID, Cap) bool) {}
+
+func (c *Control) caps(yield func(ID, Cap) bool) {
+	for _, m := range c.members {
+		if !m.known() {
+			continue
+		}
+		m.cap = c.law.cap(m, c.sight)
+		if !yield(m.id, m.cap) {
+			return
 		}
 	}
-	return caps
 }
 
 // refresh notices that nothing waits any more: the next congestion is a new one.
@@ -336,72 +380,21 @@ func (c *Control) refresh(now time.Duration) {
 // over tells whether control has done its work: for a while nobody came short, and nobody
 // would without it, and what was lost was lost by taking more than is needed.
 func (c *Control) over(s sight, now time.Duration) bool {
-	var kept, lasts, needs, all float64
-	for _, m := range c.members {
-		if !m.counts(now) {
-			continue
-		}
-		all, needs = all+m.lasts, needs+m.need.rate()
-		if m.behind() {
-			kept, lasts = kept+1, lasts+m.lasts
-		}
-	}
-	lost := s.lost > 0 && all < plenty*needs
-	stands := s.members > 0 && kept == 0 && c.law.standing.before > s.budget
-	if lost || stands || !c.enough(now, lasts/max(kept, 1)) {
+	lost := s.lost > 0 && s.carried < plenty*s.needs
+	stands := s.members > 0 && s.behind == 0 && c.law.standing.before > s.budget
+	if lost || stands || !s.enough() {
 		c.calm = now
 	}
-	if now-c.calm < c.patience(s, now) {
+	if now-c.calm < s.patience() {
 		return false
 	}
-	c.sated = kept > 0
+	c.sated = s.behind > 0
 	return true
-}
-
-// patience is for how long nobody must have come short. Whether who has only begun to wait does is
-// known as soon as it is behind: later if it pauses for a moment, as five greedy BBRs did together, were
-// let go, and 33 % off. So it is longer while all have lately had work waiting for more than a burst.
-func (c *Control) patience(s sight, now time.Duration) time.Duration {
-	begun, busy := false, 0
-	for _, m := range c.members {
-		if !m.counts(now) {
-			continue
-		}
-		begun = begun || m.waiting(now) && !m.behind()
-		if now-m.busy < learnt {
-			busy++
-		}
-	}
-	switch {
-	case busy > 0 && busy == s.members:
-		return calmFor + 2*learnt
-	case begun:
-		return calmFor + learnt + soon
-	}
-	return calmFor
 }
 
 // unhurt tells whether nobody is behind, and nothing was lost for long: a queue that is still
 // there is the path's, which has become longer.
-func (c *Control) unhurt(now time.Duration) bool {
-	if c.law.lostAt != 0 && c.law.clock-c.law.lostAt <= lasting {
-		return false
-	}
-	for _, m := range c.members {
-		if m.counts(now) && m.behind() {
-			return false
-		}
-	}
-	return true
-}
-
-// enough tells whether everybody who has work waiting gets what it needs, and would if TCP
-// divided what those get alike.
-func (c *Control) enough(now time.Duration, each float64) bool {
-	for _, m := range c.members {
-		if m.counts(now) && m.behind() && (m.weight > 0 || min(each, m.lasts) < short*m.need.rate()) {
-			return false
-		}
-	}
-	return true
+func (c *Control) unhurt() bool {
+	lately := c.law.lostAt != 0 && c.law.clock-c.law.lostAt <= lasting
+	return c.sight.behind == 0 && !lately
 }

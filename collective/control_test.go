@@ -1,6 +1,7 @@
 package collective_test
 
 import (
+	"maps"
 	"math"
 	"testing"
 	"time"
@@ -98,7 +99,7 @@ func (b *bottleneck) run(took time.Duration) {
 			}
 		}
 		if b.now%(10*time.Millisecond) == 0 {
-			caps := b.control.Caps(b.now)
+			caps := maps.Collect(b.control.Caps(b.now))
 			for id, s := range b.of {
 				s.cap = caps[id]
 			}

@@ -103,59 +103,6 @@ func newLaw(full float64) law {
 	return law{scale: ahead * full, allowed: ahead * full, full: full, within: 1}
 }
 
-// sight is what a set shows.
-type sight struct {
-	members, waiting   int
-	rtt, queue, budget time.Duration // means, by share
-	// bend is what the pace is multiplied by for the queue that is there.
-	bend     float64
-	attained float64 // bit/s of those that wait, or of all if none does
-	lasts    float64 // of the same, over what goes on
-	shares   float64 // of those
-	lost     int     // how many lost something since the last step
-}
-
-// look sums up the members that count.
-func (c *Control) look(now time.Duration) (s sight) {
-	s.bend = 1
-	var shares, all, queue, rtt, base float64
-	for _, m := range c.members {
-		if !m.counts(now) {
-			continue
-		}
-		s.members++
-		share := m.share()
-		shares, all = shares+share, all+m.rate
-		queue += share * max(m.rtt-m.base, 0).Seconds()
-		rtt += share * m.rtt.Seconds()
-		base += share * m.base.Seconds()
-		if m.waiting(now) {
-			s.waiting++
-			s.attained += m.rate
-			s.lasts += m.lasts
-			s.shares += share
-		}
-		if m.lost {
-			s.lost++
-		}
-	}
-	if shares == 0 {
-		return s
-	}
-	if s.waiting == 0 {
-		s.attained, s.shares = all, shares
-	}
-	mean := func(v float64) time.Duration { return time.Duration(v / shares * 1e9) }
-	s.queue, s.rtt = mean(queue), mean(rtt)
-	s.budget = min(max(time.Duration(budgetPart*float64(mean(base))), leastBudget), mostBudget)
-	trip := max(mean(base), bendLeast)
-	s.bend = max((trip+s.budget).Seconds()/(trip+s.queue).Seconds(), mostBend)
-	return s
-}
-
-// own tells whether the queue is no more than the set's own may be.
-func (s sight) own() bool { return s.queue.Seconds() < others*s.budget.Seconds() }
-
 // step brings the scale up to date.
 func (l *law) step(s sight, took time.Duration) {
 	if s.members == 0 {

@@ -1,6 +1,7 @@
 package collective
 
 import (
+	"iter"
 	"time"
 
 	"headgate/unit"
@@ -144,10 +145,10 @@ func (m *seedMember) leave(r Reading) {
 }
 
 // Caps are what the set's connections may have in flight now; none if it is not controlled.
-func (s *Seed) Caps(now time.Duration) map[ID]Cap {
+func (s *Seed) Caps(now time.Duration) iter.Seq2[ID, Cap] {
 	s.sync(now)
 	if !s.controlling {
-		return nil
+		return nobody
 	}
 	var n, avail, required, rtt float64
 	for _, m := range s.members {
@@ -157,21 +158,21 @@ func (s *Seed) Caps(now time.Duration) map[ID]Cap {
 		}
 	}
 	if n == 0 || required == 0 {
-		return nil
+		return nobody
 	}
 	avail, required, rtt = avail/n, required/n, rtt/n
 	eta := s.Eta
 	if eta == 0 {
 		eta = seedEta
 	}
-	caps := map[ID]Cap{}
-	for id, m := range s.members {
-		if m.begun {
+	return func(yield func(ID, Cap) bool) {
+		for id, m := range s.members {
 			// Equation 1, in bytes.
-			caps[id] = Cap{Window: unit.Bytes(min(eta*avail, required) * rtt * m.required / required / 8)}
+			if m.begun && !yield(id, Cap{Window: unit.Bytes(min(eta*avail, required) * rtt * m.required / required / 8)}) {
+				return
+			}
 		}
 	}
-	return caps
 }
 
 func (m *seedMember) silent(now time.Duration) bool { return now-m.at() > seedSilent }

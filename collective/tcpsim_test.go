@@ -2,6 +2,7 @@ package collective_test
 
 import (
 	"container/heap"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -314,7 +315,7 @@ func (s *sim) files(class int, rate float64, until time.Duration) {
 
 // look lets the control look every 10 ms.
 func (s *sim) look() {
-	caps := s.control.Caps(s.now)
+	caps := maps.Collect(s.control.Caps(s.now))
 	for _, t := range s.set {
 		t.told = caps[t.id]
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -11,17 +12,31 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/link"
+	kernel "github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
 	"headgate/bench"
 	"headgate/internal/bpfobj"
 	"headgate/lab"
+	"headgate/lab/link"
 	"headgate/lab/traffic"
 	"headgate/unit"
 )
 
-// costCases are what the programs and the daemon take of a core.
+// cost is what the programs and the daemon take of a core while one set's flows send:
+//
+//	client ── router ── path ── server
+type cost struct {
+	id    string
+	path  lab.LinkSpec // but for its ends
+	idle  int          // connections of the set that send nothing
+	flows []traffic.Flow
+	aim   bench.Target
+	// byHand: those of IPv4 weigh two, and those of IPv6 one.
+	byHand bool
+	settle time.Duration
+}
+
 func costCases() []bench.Case {
 	flows := func(n int, rate unit.Rate) (out []traffic.Flow) {
 		for i := range n {
@@ -32,9 +47,15 @@ func costCases() []bench.Case {
 		}
 		return out
 	}
+	const settle = 3 * time.Second
+	sending := lab.LinkSpec{
+		Backend: lab.Emulator, Forward: lab.Path{Spec: link.Spec{Rate: 500 * unit.Mbit, Delay: 10 * time.Millisecond, Queue: link.Amount{Time: 20 * time.Millisecond}}},
+		Back: lab.Path{Spec: link.Spec{Delay: 10 * time.Millisecond}},
+	}
 	return []bench.Case{
-		costCase("cost/8-flows", 10*unit.Gbit, 0, flows(8, traffic.Unlimited), costFlows),
-		costCase("cost/10000-connections", 0, 9_900, flows(100, unit.Mbit), costIdle),
+		cost{id: "cost/8-flows", path: lab.LinkSpec{Forward: lab.Limited(10 * unit.Gbit)}, flows: flows(8, traffic.Unlimited), aim: costFlows, settle: settle}.bench(),
+		cost{id: "cost/10000-connections", idle: 9_900, flows: flows(100, unit.Mbit), aim: costIdle, settle: settle}.bench(),
+		cost{id: "cost/1000-sending", path: sending, flows: flows(1000, traffic.Unlimited), aim: measuredCost, byHand: true, settle: 10 * time.Second}.bench(),
 	}
 }
 
@@ -74,88 +95,118 @@ func connectIdle(l *lab.Lab, n int) (end func(), err error) {
 	return end, nil
 }
 
-func costCase(id string, rate unit.Rate, idle int, flows []traffic.Flow, aim bench.Target) bench.Case {
-	const settle = 3 * time.Second
-	lengthOf := func(quick bool) time.Duration {
-		if quick {
-			return 6 * time.Second
-		}
-		return 20 * time.Second
+func (c cost) length(quick bool) time.Duration {
+	if quick {
+		return 6 * time.Second
+	}
+	return 20 * time.Second
+}
+
+func (c cost) bench() bench.Case {
+	claims := []bench.Claim{
+		bench.NewClaim(c.id, "eBPF and daemon", c.aim),
+		bench.NewClaim(c.id+"/daemon", "the daemon's part", measuredPercent),
+		bench.NewClaim(c.id+"/carried", "all of them", measuredOnly),
+	}
+	if c.byHand {
+		claims = append(claims, bench.NewClaim(c.id+"/proportion", "all of IPv4 to all of IPv6, off 2:1", measuredPercent))
 	}
 	return bench.Case{
-		Name: id,
-		Claims: []bench.Claim{
-			bench.NewClaim(id, "eBPF and daemon", aim),
-			bench.NewClaim(id+"/daemon", "the daemon's part", measuredPercent),
-			bench.NewClaim(id+"/carried", "all of them", measuredOnly),
+		Name: c.id, Claims: claims,
+		Takes: func(quick bool) time.Duration {
+			if quick && c.byHand {
+				return 0
+			}
+			return c.settle + c.length(quick) + 3*time.Second
 		},
-		Takes: func(quick bool) time.Duration { return settle + lengthOf(quick) + 3*time.Second },
-		Run: func(ctx context.Context, r *bench.Run) (err error) {
-			length := lengthOf(r.Quick)
-			l, err := lab.Up(ctx, &lab.Topology{
-				Name:  lab.UniqueName("bench"),
-				Nodes: []lab.NodeSpec{{Name: "client"}, {Name: "router", Router: true}, {Name: "server", Sysctl: map[string]string{"net.core.somaxconn": "16384"}}},
-				Links: []lab.LinkSpec{
-					{Ends: [2]string{"client", "router"}},
-					{Ends: [2]string{"router", "server"}, Forward: lab.Limited(rate)},
-				},
-			})
-			if err != nil {
-				return err
+		Run: func(ctx context.Context, r *bench.Run) error {
+			if r.Quick && c.byHand {
+				return errNotSmoked
 			}
-			defer func() { err = errors.Join(err, l.Close()) }()
-			from, err := l.Node("client").Addr(false)
-			if err != nil {
-				return err
-			}
-			from6, err := l.Node("client").Addr(true)
-			if err != nil {
-				return err
-			}
-			d, err := watchEvery(ctx, seldom, set{name: "all", law: ours, rules: []string{"src: " + from.String(), fmt.Sprintf("src: %q", from6)}})
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, d.end()) }()
-			end, err := connectIdle(l, idle)
-			if err != nil {
-				return err
-			}
-			defer end()
-			stats, err := ebpf.EnableStats(uint32(unix.BPF_STATS_RUN_TIME))
-			if err != nil {
-				return fmt.Errorf("switch the kernel's eBPF statistics on: %w", err)
-			}
-			defer stats.Close()
-			s, err := traffic.Start(ctx, l.Host, flows, traffic.Options{Duration: settle + length + time.Second})
-			if err != nil {
-				return err
-			}
-			defer func() { s.Stop(); s.Wait() }()
-			time.Sleep(settle)
-			before, err := d.spent()
-			if err != nil {
-				return err
-			}
-			time.Sleep(length)
-			after, err := d.spent()
-			if err != nil {
-				return err
-			}
-			got := s.Wait()
-			carried := 0.0
-			for _, f := range got.Flows {
-				carried += f.Total.DeliveredRate()
-			}
-			percent := func(v time.Duration) float64 { return 100 * v.Seconds() / length.Seconds() }
-			sheet := r.Sheet(ours)
-			sheet.Set(id, percent(after.daemon-before.daemon+after.programs-before.programs))
-			sheet.Set(id+"/daemon", percent(after.daemon-before.daemon))
-			sheet.Set(id+"/carried", carried/1e6)
-			sheet.Note(id, "eBPF ran %d times", after.runs-before.runs)
-			return nil
+			return c.run(ctx, r)
 		},
 	}
+}
+
+func (c cost) run(ctx context.Context, r *bench.Run) (err error) {
+	path := c.path
+	path.Ends = [2]string{"router", "server"}
+	l, err := lab.Up(ctx, &lab.Topology{
+		Name:  lab.UniqueName("bench"),
+		Nodes: []lab.NodeSpec{{Name: "client"}, {Name: "router", Router: true}, {Name: "server", Sysctl: map[string]string{"net.core.somaxconn": "16384"}}},
+		Links: []lab.LinkSpec{{Ends: [2]string{"client", "router"}}, path},
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	members, err := c.set(l)
+	if err != nil {
+		return err
+	}
+	d, err := watchEvery(ctx, seldom, members)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.end()) }()
+	end, err := connectIdle(l, c.idle)
+	if err != nil {
+		return err
+	}
+	defer end()
+	stats, err := ebpf.EnableStats(uint32(unix.BPF_STATS_RUN_TIME))
+	if err != nil {
+		return fmt.Errorf("switch the kernel's eBPF statistics on: %w", err)
+	}
+	defer stats.Close()
+	length := c.length(r.Quick)
+	s, err := traffic.Start(ctx, l.Host, c.flows, traffic.Options{Duration: c.settle + length + time.Second, Interval: 500 * time.Millisecond})
+	if err != nil {
+		return err
+	}
+	defer func() { s.Stop(); s.Wait() }()
+	time.Sleep(c.settle)
+	before, err := d.spent()
+	if err != nil {
+		return err
+	}
+	time.Sleep(length)
+	after, err := d.spent()
+	if err != nil {
+		return err
+	}
+	var carried [2]float64 // of IPv4, of IPv6
+	for i, f := range s.Wait().Flows {
+		iv := f.Between(c.settle, c.settle+length)
+		carried[i%2] += float64(iv.DeliveredBytes) * 8 / iv.Seconds
+	}
+	percent := func(v time.Duration) float64 { return 100 * v.Seconds() / length.Seconds() }
+	sheet := r.Sheet(ours)
+	sheet.Set(c.id, percent(after.daemon-before.daemon+after.programs-before.programs))
+	sheet.Set(c.id+"/daemon", percent(after.daemon-before.daemon))
+	sheet.Set(c.id+"/carried", (carried[0]+carried[1])/1e6)
+	if c.byHand {
+		sheet.Set(c.id+"/proportion", 100*math.Abs(carried[0]/carried[1]/2-1))
+	}
+	sheet.Note(c.id, "eBPF ran %d times", after.runs-before.runs)
+	return nil
+}
+
+// set is all that the client sends.
+func (c cost) set(l *lab.Lab) (set, error) {
+	from, err := l.Node("client").Addr(false)
+	if err != nil {
+		return set{}, err
+	}
+	from6, err := l.Node("client").Addr(true)
+	if err != nil {
+		return set{}, err
+	}
+	rules := []string{"src: " + from.String(), fmt.Sprintf("src: %q", from6)}
+	if c.byHand {
+		rules[0], rules[1] = rules[0]+", weight: 2", rules[1]+", weight: 1"
+	}
+	return set{name: "all", law: ours, rules: rules}, nil
 }
 
 // spent is processor time.
@@ -186,7 +237,7 @@ func (d *daemon) spent() (out spent, err error) {
 	if err != nil {
 		return out, err
 	}
-	l, err := link.LoadPinnedLink(pin, nil)
+	l, err := kernel.LoadPinnedLink(pin, nil)
 	if err != nil {
 		return out, err
 	}

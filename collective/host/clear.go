@@ -32,13 +32,11 @@ func Clear(instance string) (found bool, idle int, err error) {
 // away. They stay for those that send nothing, which are let go as soon as they send, by
 // programs of another build, too: idle is how many there are.
 func letGo(table *sockops.Table) (idle int, err error) {
-	idle = lift(table)
-	held := 0
-	for until := time.Now().Add(liftPatience); ; time.Sleep(lease / 10) {
-		if held, err = table.Retire(); held == 0 || time.Now().After(until) {
-			break
-		}
-	}
+	idle, held := lift(table), 0
+	wait(func() bool {
+		held, err = table.Retire()
+		return held == 0
+	})
 	if idle += held; idle > 0 || err != nil {
 		return idle, err
 	}
@@ -49,10 +47,17 @@ func letGo(table *sockops.Table) (idle int, err error) {
 // many still do.
 func lift(table *sockops.Table) (still int) {
 	table.Lift()
-	for until := time.Now().Add(liftPatience); ; time.Sleep(Tick) {
-		if still = capped(table); still == 0 || time.Now().After(until) {
-			return still
-		}
+	wait(func() bool {
+		still = capped(table)
+		return still == 0
+	})
+	return still
+}
+
+// wait asks until it is done, for as long as the end waits.
+func wait(done func() bool) {
+	for until := time.Now().Add(liftPatience); !done() && time.Now().Before(until); {
+		time.Sleep(Tick)
 	}
 }
 

@@ -1,6 +1,8 @@
 package host
 
 import (
+	"iter"
+	"maps"
 	"net"
 	"path/filepath"
 	"testing"
@@ -80,8 +82,8 @@ func TestClearAfterAnotherBuild(t *testing.T) {
 type capsAll struct{ collective.Control }
 
 func (*capsAll) Controlling() bool { return true }
-func (*capsAll) Caps(time.Duration) map[collective.ID]collective.Cap {
-	return map[collective.ID]collective.Cap{1: {Rate: unit.Mbit}}
+func (*capsAll) Caps(time.Duration) iter.Seq2[collective.ID, collective.Cap] {
+	return maps.All(map[collective.ID]collective.Cap{1: {Rate: unit.Mbit}})
 }
 
 // A dry run tells what it would do, and touches no table: there is none.

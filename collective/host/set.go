@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"net/netip"
 	"os"
@@ -56,7 +57,7 @@ type part struct {
 type control interface {
 	Observe(collective.ID, collective.Reading)
 	Remove(collective.ID)
-	Caps(now time.Duration) map[collective.ID]collective.Cap
+	Caps(now time.Duration) iter.Seq2[collective.ID, collective.Cap]
 	Controlling() bool
 	Required(collective.ID) (unit.Rate, bool)
 	Base(collective.ID) time.Duration
@@ -208,26 +209,25 @@ func (s *set) obey(table *sockops.Table, now time.Duration, dry bool) {
 
 // obey puts caps in force. A connection without one keeps none: its lease ends.
 func (p *part) obey(table *sockops.Table, now time.Duration, dry bool) {
-	caps := p.control.Caps(now)
+	caps, capped := p.control.Caps(now), false
+	for id, c := range caps {
+		capped = true
+		m := p.members[id]
+		if m.cap = c; !dry && m.Segment > 0 {
+			table.Cap(m.Connection, pace(c.Rate), window(c.Window, m.Segment), now+lease)
+		}
+	}
+	if p.capped && !capped {
+		for _, m := range p.members {
+			if m.cap != (collective.Cap{}) && !dry && m.Segment > 0 {
+				table.Cap(m.Connection, 0, 0, 0)
+			}
+			m.cap = collective.Cap{}
+		}
+	}
+	p.capped = capped
 	if controlling := p.control.Controlling(); controlling != p.phase.controlling {
 		p.phase.begin(now, controlling)
-	}
-	if len(caps) == 0 && !p.capped {
-		return
-	}
-	p.capped = len(caps) > 0
-	for id, m := range p.members {
-		before := m.cap
-		m.cap = caps[id]
-		if dry || m.Segment == 0 {
-			continue
-		}
-		switch {
-		case m.cap != (collective.Cap{}):
-			table.Cap(m.Connection, pace(m.cap.Rate), window(m.cap.Window, m.Segment), now+lease)
-		case before != (collective.Cap{}):
-			table.Cap(m.Connection, 0, 0, 0)
-		}
 	}
 }
 
