@@ -83,23 +83,15 @@ func (c fastCase) bench(batch int) bench.Case {
 	if c.beside() {
 		alongside = fmt.Sprint("fast/", batch)
 	}
-	return bench.Case{
+	measured := bench.Case{
 		Name: id,
 		Claims: []bench.Claim{
 			bench.NewClaim(id, "the member that is farthest off its proportion", proportionOff, plain, seed),
 			bench.NewClaim(id+"/together", "goodput of all five", measuredOnly, plain, seed),
 		},
-		Takes: func(quick bool) time.Duration {
-			if quick && !c.smoke() {
-				return 0
-			}
-			return c.takes(c.laws())
-		},
+		Takes:     func(bool) time.Duration { return c.takes(c.laws()) },
 		Alongside: func(bool) string { return alongside },
 		Run: func(ctx context.Context, r *bench.Run) error {
-			if r.Quick && !c.smoke() {
-				return errNotSmoked
-			}
 			all, err := c.runAll(ctx, c.laws())
 			if err != nil {
 				return err
@@ -114,6 +106,10 @@ func (c fastCase) bench(batch int) bench.Case {
 			return nil
 		},
 	}
+	if !c.smoke() {
+		return unsmoked(measured)
+	}
+	return measured
 }
 
 // smoke tells whether the case is one of a smoke run.

@@ -51,18 +51,19 @@ func (c seedCase) bench(batch string, drawn uint64) bench.Case {
 	if c.ftp == 8 {
 		claims = append(claims, bench.NewClaim("smooth/"+id, "variation of DB1's rate beyond its offered load's", variation, seed))
 	}
-	return bench.Case{
+	measured := bench.Case{
 		Name: "seed/" + id, Claims: claims, Runs: draws,
-		Takes:     func(quick bool) time.Duration { return c.smoked(quick, timesOf(quick).takes()) },
+		Takes:     func(quick bool) time.Duration { return timesOf(quick).takes() },
 		Alongside: func(quick bool) string { return alongside(quick, "seed/"+batch) },
 		Run: func(ctx context.Context, r *bench.Run) error {
-			if r.Quick && !c.smoke() {
-				return errNotSmoked
-			}
 			c.times = timesOf(r.Quick)
 			return c.measure(ctx, r, drawn)
 		},
 	}
+	if !c.smoke() {
+		return unsmoked(measured)
+	}
+	return measured
 }
 
 // alongside is the batch of a case of the seed's network: in a smoke run all are one.
@@ -78,12 +79,22 @@ func (c seedCase) smoke() bool {
 	return c.queue == "full" && c.marks == "af31-af21" && c.control == "reno" && c.ftp >= 4
 }
 
-// smoked is how long the case takes.
-func (c seedCase) smoked(quick bool, takes time.Duration) time.Duration {
-	if quick && !c.smoke() {
-		return 0
+// unsmoked leaves a case out of a smoke run.
+func unsmoked(c bench.Case) bench.Case {
+	takes, run := c.Takes, c.Run
+	c.Takes = func(quick bool) time.Duration {
+		if quick {
+			return 0
+		}
+		return takes(quick)
 	}
-	return takes
+	c.Run = func(ctx context.Context, r *bench.Run) error {
+		if r.Quick {
+			return errNotSmoked
+		}
+		return run(ctx, r)
+	}
+	return c
 }
 
 // errNotSmoked is of a case that a smoke run has no time for.
