@@ -11,11 +11,11 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"headgate/group"
+	"headgate/internal/flock"
 	"headgate/internal/netns"
 	"headgate/shaper"
 )
@@ -62,7 +62,7 @@ func NewClaim(dir string, files []string) (*Claim, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = lockClaim(f)
+	err = flock.Hold(f)
 	before := readClaim(f)
 	if err != nil {
 		f.Close()
@@ -74,18 +74,6 @@ func NewClaim(dir string, files []string) (*Claim, error) {
 	c := &Claim{file: f, earlier: before}
 	c.text.PID, c.text.Files = os.Getpid(), files
 	return c, nil
-}
-
-// lockClaim fails with EWOULDBLOCK if an agent has the lock. Who asks in Owner has it for a moment, or
-// for some more where the processors are busy.
-func lockClaim(f *os.File) error {
-	for tries := 100; ; tries-- {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if tries == 0 || !errors.Is(err, unix.EWOULDBLOCK) {
-			return err
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
 }
 
 // Close ends the claim; what was made stays written down.
@@ -175,8 +163,7 @@ func Owner(dir, dev string) (pid int, source string, ok bool) {
 		return 0, "", false
 	}
 	defer f.Close()
-	// Shared, so that two who ask do not see each other.
-	if unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil {
+	if !flock.Held(f) {
 		return 0, "", false
 	}
 	t := readClaim(f)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"headgate/group"
+	"headgate/internal/flock"
 	"headgate/internal/netns"
 	"headgate/internal/wholefile"
 	"headgate/shaper"
@@ -225,20 +226,17 @@ func (s *Store) Drop(dev string) error {
 
 // Lock waits until no other process changes shaping in this namespace.
 func (s *Store) Lock() (unlock func(), err error) {
-	return flock(s.base+".lock", syscall.LOCK_EX)
+	return lock(s.base+".lock", func(f *os.File) error {
+		for {
+			if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != syscall.EINTR {
+				return err
+			}
+		}
+	})
 }
 
 // hold marks the calling process as the one that waits.
-func (s *Store) hold() (release func(), err error) {
-	for range 20 {
-		// Who asks in held has the lock for a moment.
-		if release, err = flock(s.base+".waiter", syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
-			return release, nil
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	return nil, err
-}
+func (s *Store) hold() (release func(), err error) { return lock(s.base+".waiter", flock.Hold) }
 
 // held tells whether a process waits.
 func (s *Store) held() bool {
@@ -247,11 +245,11 @@ func (s *Store) held() bool {
 		return false
 	}
 	defer f.Close()
-	// Shared, so that two who ask do not see each other.
-	return syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) != nil
+	return flock.Held(f)
 }
 
-func flock(path string, how int) (func(), error) {
+// lock opens a file, and takes a lock on it until it is released.
+func lock(path string, take func(*os.File) error) (release func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
@@ -259,16 +257,11 @@ func flock(path string, how int) (func(), error) {
 	if err != nil {
 		return nil, err
 	}
-	for {
-		err = syscall.Flock(int(f.Fd()), how)
-		if err == nil {
-			return func() { f.Close() }, nil
-		}
-		if err != syscall.EINTR {
-			f.Close()
-			return nil, &fs.PathError{Op: "lock", Path: path, Err: err}
-		}
+	if err := take(f); err != nil {
+		f.Close()
+		return nil, &fs.PathError{Op: "lock", Path: path, Err: err}
 	}
+	return func() { f.Close() }, nil
 }
 
 // writeFile replaces a file so that after a crash it is the old or the new one.
