@@ -8,6 +8,8 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -58,15 +60,21 @@ type Agent struct {
 	Beat   time.Duration
 	Log    *slog.Logger
 
-	set      config.Set
-	fresh    bool            // the files were read since the last survey
-	surveyAt time.Time       // when to look next at what there is
-	devices  map[int]*memory // by index
-	there    []Device        // as at the last survey
-	told     told            // what was told last
-	anew     bool            // it is to be told again, the same or not
-	asks     ask.Loop        // what programs of this host want
-	passed   map[uint32][]passed
+	set        config.Set
+	named      config.Set      // with the devices' own names, as at the last survey
+	fresh      bool            // the files were read since the last survey
+	surveyAt   time.Time       // when to look next at what there is
+	surveyTook time.Duration   // the last time
+	sweeps     bool            // devices went, or were divided, since the last sweep
+	strange    []int           // devices from which traffic control was removed, and that no survey has seen
+	left       []string        // those that went
+	devices    map[int]*memory // by index
+	twice      string          // devices that are named twice, as it was told last
+	there      []Device        // as at the last survey
+	told       told            // what was told last
+	anew       bool            // it is to be told again, the same or not
+	asks       ask.Loop        // what programs of this host want
+	passed     map[uint32][]passed
 }
 
 // Kernel is what there is.
@@ -87,6 +95,8 @@ type Event struct {
 	// Removed is the index of a device from which traffic control was removed; 0
 	// is anything else: devices or cgroups came, went or changed.
 	Removed int
+	// Hooks tells that chains or flowtables of nftables came or went, on whatever device.
+	Hooks bool
 	// Lost tells that events may have been lost.
 	Lost bool
 	// Broken tells that no more will come.
@@ -103,7 +113,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	a.set, a.fresh, a.devices = set, true, map[int]*memory{}
-	if err := a.step(ctx); err != nil {
+	if err := a.steps(ctx); err != nil {
 		return err
 	}
 	a.ready()
@@ -170,17 +180,45 @@ func (a *Agent) next() time.Time {
 // note takes an event in. What it is about is looked at a little later.
 func (a *Agent) note(e Event) {
 	now := time.Now()
-	if at := now.Add(settle); (e.Removed == 0 || e.Lost) && at.Before(a.surveyAt) {
+	if at := now.Add(a.settle()); (e.Removed == 0 && !e.Hooks || e.Lost) && at.Before(a.surveyAt) {
 		a.surveyAt = at
 	}
-	one, known := a.devices[e.Removed]
 	switch {
-	case known && !e.Lost:
-		one.timing.suspect(now)
-	case e.Removed != 0 || e.Lost: // the IFB of one of them, perhaps
+	case e.Lost:
+		a.suspectAll(now)
+	case e.Hooks:
 		for _, m := range a.devices {
+			m.timing.hooks(now)
+		}
+	case e.Removed != 0 && !a.suspect(e.Removed, now):
+		// The IFB of one of them, perhaps, that is newer than the last survey; the next one, which
+		// its coming or going brings about, knows more.
+		a.strange = append(a.strange, e.Removed)
+	}
+}
+
+// suspect: traffic control was removed from a device, or from the IFB of one. It is false if it is
+// not known which.
+func (a *Agent) suspect(index int, now time.Time) bool {
+	if m, known := a.devices[index]; known {
+		m.timing.suspect(now)
+		return true
+	}
+	i := slices.IndexFunc(a.there, func(d Device) bool { return d.Index == index })
+	if i < 0 {
+		return false
+	}
+	if of, err := strconv.Atoi(strings.TrimPrefix(a.there[i].Name, group.IFBPrefix)); err == nil {
+		if m, known := a.devices[of]; known {
 			m.timing.suspect(now)
 		}
+	}
+	return true // another's, which is no business of ours
+}
+
+func (a *Agent) suspectAll(now time.Time) {
+	for _, m := range a.devices {
+		m.timing.suspect(now)
 	}
 }
 
@@ -197,7 +235,7 @@ func (a *Agent) reload(ctx context.Context) error {
 			m.force = true
 			m.timing.changed(time.Now())
 		}
-		if err := a.step(ctx); err != nil {
+		if err := a.steps(ctx); err != nil {
 			return err
 		}
 	}
@@ -215,51 +253,85 @@ func (a *Agent) ready() {
 	a.Notify(fmt.Sprintf("READY=1\nSTATUS=groups in force on %d of %d devices", shaped, len(a.devices)))
 }
 
-// step does what is due.
+// step does what is due, or a part of it: there may be more then, and what has come meanwhile is
+// taken in before.
 func (a *Agent) step(ctx context.Context) error {
 	if !time.Now().Before(a.surveyAt) {
 		a.surveyAt = time.Now().Add(lookEvery)
+		began := time.Now()
 		if err := a.survey(); err != nil {
 			a.Log.Error("what there is on this machine cannot be read", "error", err)
 			a.surveyAt = time.Now().Add(firstPause)
 		}
+		a.surveyTook = time.Since(began)
+		a.Log.Debug("devices were listed", "took", a.surveyTook)
 	}
-	for _, index := range slices.Sorted(maps.Keys(a.devices)) {
-		m := a.devices[index]
-		if ctx.Err() != nil || time.Now().Before(m.timing.due) {
-			continue
-		}
-		m.trouble, m.byHand = "", false
-		switch err := a.look(m); {
-		case errors.Is(err, shaper.ErrPermission):
+	if due := a.due(time.Now()); len(due) > 0 && ctx.Err() == nil {
+		a.Log.Debug("devices are looked at", "due", len(due), "of", len(a.devices))
+		if err := a.look(due[:min(len(due), atOnce)]); err != nil {
 			return err
-		case errors.Is(err, shaper.ErrNoDevice) || errors.Is(err, unix.ENODEV):
-			// It went while we looked: the notification is on its way.
-			m.timing.failed(time.Now())
-		case err != nil:
-			m.timing.failed(time.Now())
-			m.trouble = err.Error()
-			a.say(m, slog.LevelError, "what the files say cannot be put in force, and is tried again", "error", err)
 		}
-		if m.want == nil && m.mine == "" {
-			delete(a.devices, index)
-		}
-		a.Notify("WATCHDOG=1\nEXTEND_TIMEOUT_USEC=30000000") // a thousand devices take two minutes
+		a.Notify("WATCHDOG=1\nEXTEND_TIMEOUT_USEC=30000000") // a thousand devices take half a minute
+	}
+	if len(a.due(time.Now())) == 0 {
+		a.sweep()
 	}
 	a.tell()
 	return nil
 }
 
+// steps does all that is due.
+func (a *Agent) steps(ctx context.Context) error {
+	for {
+		if err := a.step(ctx); err != nil || ctx.Err() != nil || len(a.due(time.Now())) == 0 {
+			return err
+		}
+	}
+}
+
+// due are the devices that are to be looked at: those that have nothing yet, the newest first, and
+// then the others. A container that has just begun does not wait for the many that have what they
+// need.
+func (a *Agent) due(now time.Time) []*memory {
+	var without, others []*memory
+	for _, index := range slices.Backward(slices.Sorted(maps.Keys(a.devices))) {
+		switch m := a.devices[index]; {
+		case now.Before(m.timing.due):
+		case m.done == "":
+			without = append(without, m)
+		default:
+			others = append(others, m)
+		}
+	}
+	return append(without, others...)
+}
+
+// sweep removes what devices left that went, also those whose names others have now.
+func (a *Agent) sweep() {
+	if !a.sweeps {
+		return
+	}
+	a.sweeps = false
+	for _, name := range slices.Sorted(maps.Keys(a.Engines)) {
+		if err := shaper.Sweep(a.Engines[name], a.left...); err != nil {
+			a.Log.Warn("what was made for devices that are gone cannot be removed", "devices", a.left, "error", err)
+		}
+	}
+	a.left = nil
+}
+
 // read reads what is in force, and what it has carried.
 func (a *Agent) read() {
 	var states []shaper.State
+	var divided []*memory
 	for _, index := range slices.Sorted(maps.Keys(a.devices)) {
-		m := a.devices[index]
-		if m.mine == "" {
-			continue
+		if m := a.devices[index]; m.mine != "" {
+			divided = append(divided, m)
 		}
-		state, err := Observe(a.Engines, m.name)
-		switch {
+	}
+	found, errs := ObserveAll(a.Engines, names(divided))
+	for i, m := range divided {
+		switch state, err := found[i], errs[i]; {
 		case err == nil && state != nil:
 			states = append(states, *state)
 		case err != nil && !errors.Is(err, shaper.ErrNoDevice) && !errors.Is(err, unix.ENODEV):

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"headgate/config"
+	"headgate/group"
 	"headgate/shaper"
 )
 
@@ -378,6 +379,42 @@ func TestWhatIsNotUnderstoodStays(t *testing.T) {
 		m.unknown = nil
 		m.after(lookEvery)
 		m.want(2, "")
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Of many devices those that have nothing come first, the newest before the others, and what is told of the IFB of
+// one is about no other.
+func TestNewestFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, document("veth*", "10mbit"))
+		for i := range 30 {
+			m.devices = append(m.devices, Device{Index: 10 + i, Name: fmt.Sprint("veth", i)})
+		}
+		stop := m.run()
+		if m.applied[0] != "0s veth29" || m.applied[29] != "0s veth0" {
+			t.Errorf("thirty devices were divided in the order of %v", m.applied)
+		}
+		m.applied, m.tried = nil, nil
+		m.devices = append(m.devices, Device{Index: 90, Name: group.IFBPrefix + "12"}, Device{Index: 91, Name: "veth99"})
+		m.event(Event{Removed: 90}) // before anything is known of it
+		m.event(Event{})
+		m.after(time.Second)
+		if fmt.Sprint(m.applied) != "[1s veth99]" && fmt.Sprint(m.applied) != "[0s veth99]" {
+			t.Errorf("then %v were divided", m.applied)
+		}
+		if len(m.tried) != 2 || !strings.HasSuffix(m.tried[1], " veth2") {
+			t.Errorf("%v were looked at, want the new one and then the one whose IFB was touched", m.tried)
+		}
+		m.tried = nil
+		m.event(Event{Removed: 77}) // one that came and went
+		m.event(Event{})
+		m.after(time.Second)
+		if len(m.tried) != 31 {
+			t.Errorf("%d devices were looked at, want all", len(m.tried))
+		}
 		if err := stop(); err != nil {
 			t.Error(err)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"headgate/group"
 	"headgate/internal/flock"
+	"headgate/internal/ifname"
 	"headgate/internal/netns"
 	"headgate/shaper"
 )
@@ -170,7 +171,10 @@ func Owner(dir, dev string) (pid int, source string, ok bool) {
 	// As in config.Set.For: what names the device is before a pattern.
 	at := slices.Index(t.Devs, dev)
 	if at < 0 {
-		at = slices.IndexFunc(t.Devs, func(d string) bool { return group.Takes(d, dev) })
+		names := append([]string{dev}, ifname.Of(dev)...)
+		at = slices.IndexFunc(t.Devs, func(d string) bool {
+			return slices.ContainsFunc(names, func(name string) bool { return group.Takes(d, name) && (name == dev || group.Takes("*", dev)) })
+		})
 	}
 	if at < 0 {
 		return 0, "", false

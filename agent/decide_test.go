@@ -61,6 +61,9 @@ func TestMark(t *testing.T) {
 	if mark(shaper.Plan{In: tree}) == mark(shaper.Plan{Out: tree}) {
 		t.Error("the mark does not tell in from out")
 	}
+	if mark(shaper.Plan{In: tree}) == mark(shaper.Plan{In: tree, Quantum: group.QuantumOptions{Step: group.Step{Bytes: 1500}}}) {
+		t.Error("the mark does not tell options of the engine quantum apart")
+	}
 }
 
 func TestUntilWhole(t *testing.T) {

@@ -205,6 +205,25 @@ func TestPatternTakesInNewVeth(t *testing.T) {
 	h.hasNothing("peer0")
 }
 
+// An alternative name counts as soon as the device has it, by name and for patterns, and no longer.
+func TestAlternativeNamesAreFollowed(t *testing.T) {
+	h := newHost(t, document("uplink-with-a-long-name", "50Mbit"), document("slot*", "20Mbit"))
+	h.sh("ip link property add dev far altname uplink-with-a-long-name")
+	h.hasLimit("far", "50Mbit")
+	h.sh("ip link add veth0 type veth peer name peer0; ip link property add dev veth0 altname slot0")
+	h.hasLimit("veth0", "20Mbit")
+	h.hasNothing("peer0")
+	h.sh("ip link property del dev far altname uplink-with-a-long-name")
+	h.hasNothing("far")
+	h.sh("ip link property add dev far altname uplink-with-a-long-name; ip link property add dev far altname second")
+	h.write(document("second", "40Mbit"), document("far", "30Mbit"))
+	if err := h.agent.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	h.hasLimit("far", "30Mbit")
+	h.logs("a device is named twice", 1)
+}
+
 func TestMTUAndNameAreFollowed(t *testing.T) {
 	h := newHost(t, document("far", "100Mbit"), document("wan", "50Mbit"))
 	h.hasLimit("far", "100Mbit")
@@ -324,4 +343,82 @@ func (b *buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.String()
+}
+
+// A firewall at the ingress hook comes, and takes all of nftables with it when it
+// goes: each time the way in is made as it should be, and what no way is found around
+// is told and tears nothing down.
+func TestChainsComeAndGo(t *testing.T) {
+	h := newHost(t, document("veth0", "100Mbit"))
+	h.sh("ip link add veth0 type veth peer name peer0; ip link set veth0 up; ip link set peer0 up")
+	h.hasLimit("veth0", "100Mbit")
+	forwards := func(want bool) {
+		t.Helper()
+		h.has("veth0", fmt.Sprintf("forwarded: %v", want), func(shaper.State) bool {
+			return strings.Contains(labtest.Run(t, h.node, "nft", "list", "ruleset"), "fwd to") == want
+		})
+	}
+	const firewall = "add table netdev fw; add chain netdev fw pre { type filter hook ingress device veth0 priority 0; }"
+	h.sh("nft '" + firewall + "'")
+	forwards(true)
+	h.sh("nft 'flush ruleset; " + firewall + "'") // as its service does when it is reloaded
+	forwards(true)
+	h.sh("nft flush ruleset")
+	forwards(false)
+	// Firewalls are reloaded again and again, and each time at once.
+	h.sh("nft '" + firewall + "'")
+	forwards(true)
+	h.sh("nft flush ruleset")
+	forwards(false)
+
+	h.sh("nft 'add table netdev last; add chain netdev last every { type filter hook ingress device veth0 priority 2147483647; }'")
+	h.logs("nftables ingress chain netdev last every priority 2147483647", 1)
+	h.hasLimit("veth0", "100Mbit")
+	h.sh("nft delete table netdev last")
+	h.hasLimit("veth0", "100Mbit")
+}
+
+// Many devices at once do not wait for each other, and leave nothing when they go at once. It took a second for each
+// six of them, and where a new IFB's queue was replaced all were looked at again.
+func TestManyAtOnce(t *testing.T) {
+	const many = 30
+	h := newHost(t, document("v*", "20mbit"))
+	var lines strings.Builder
+	for i := range many {
+		fmt.Fprintf(&lines, "link add v%d type veth peer name c%d\nlink set v%d up\n", i, i, i)
+	}
+	h.batch(lines.String())
+	began := time.Now()
+	for i := range many {
+		h.hasLimit(fmt.Sprint("v", i), "20Mbit")
+	}
+	h.Logf("%d devices are divided after %v", many, time.Since(began).Round(time.Millisecond))
+	lines.Reset()
+	for i := range many {
+		fmt.Fprintf(&lines, "link del v%d\n", i)
+	}
+	h.batch(lines.String())
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		left := strings.TrimSpace(labtest.Run(t, h.node, "ip", "-br", "link", "show", "type", "ifb"))
+		if left == "" {
+			h.Logf("nothing is left of them after %v", time.Since(began).Round(time.Millisecond))
+			break
+		}
+		if time.Since(began) > soon {
+			h.Fatalf("of devices that are gone there are still\n%s", left)
+		}
+	}
+	if strings.Contains(h.log.String(), "level=ERROR") {
+		h.Errorf("there were errors")
+	}
+}
+
+// batch has ip do what the lines say, in one go.
+func (h *host) batch(lines string) {
+	h.Helper()
+	c := h.node.Command(h.Context(), "ip", "-b", "-")
+	c.Stdin = strings.NewReader(lines)
+	if text, err := c.CombinedOutput(); err != nil {
+		h.Fatalf("%v: %s", err, text)
+	}
 }

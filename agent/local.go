@@ -68,6 +68,9 @@ func (a *Agent) asked(q ask.Question) any {
 
 // divided are the devices that have groups of the files, or the one that is named.
 func (a *Agent) divided(dev string) (out []*memory, err error) {
+	if i := slices.IndexFunc(a.there, func(d Device) bool { return slices.Contains(d.AltNames, dev) }); i >= 0 {
+		dev = a.there[i].Name
+	}
 	for _, index := range slices.Sorted(maps.Keys(a.devices)) {
 		if m := a.devices[index]; m.want != nil && m.mine != "" && (dev == "" || m.name == dev) {
 			out = append(out, m)
@@ -199,7 +202,7 @@ func (a *Agent) engine(m *memory) (shaper.Shaper, error) {
 // may tells whether a user may put connections in a group of a device: in each direction that
 // has it, because that is where they go.
 func (a *Agent) may(user uint32, dev, path string) bool {
-	i, _ := a.set.For(dev)
+	i, _ := a.named.For(dev)
 	if user == 0 {
 		return true
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"headgate/group"
 	"headgate/shaper"
 )
@@ -23,15 +25,22 @@ func (a *Agent) survey() error {
 	}
 	a.there = devices
 	now := time.Now()
+	if slices.ContainsFunc(a.strange, func(index int) bool { return !a.suspect(index, now) }) {
+		a.suspectAll(now) // one that came and went
+	}
+	a.strange = nil
 	there := map[int]string{}
 	for _, d := range devices {
 		there[d.Index] = d.Name
+	}
+	if err := a.name(devices); err != nil {
+		a.Log.Error("a device is named twice: what its own name says holds", "mistakes", err.Error())
 	}
 	if a.fresh {
 		a.fresh = false
 		a.tellAbsent(devices)
 	}
-	wanted := wants(a.set, devices, a.Kernel.Cgroup, a.Connections)
+	wanted := wants(a.named, devices, a.Kernel.Cgroup, a.Connections)
 	for index, w := range wanted {
 		m := a.devices[index]
 		if m == nil {
@@ -71,6 +80,26 @@ func (a *Agent) survey() error {
 	return nil
 }
 
+// name finds the devices that the files name by alternative names. Its error is the same until
+// devices or files change.
+func (a *Agent) name(devices []Device) (err error) {
+	alternatives := map[string][]string{}
+	for _, d := range devices {
+		if len(d.AltNames) > 0 {
+			alternatives[d.Name] = d.AltNames
+		}
+	}
+	a.named, err = a.set.Named(alternatives)
+	text := fmt.Sprint(err)
+	if a.twice == text {
+		return nil
+	}
+	if a.twice = text; err != nil {
+		return err
+	}
+	return nil
+}
+
 // cgroups are all that the files name.
 func (a *Agent) cgroups() (paths []string) {
 	for _, i := range a.set.Interfaces {
@@ -83,36 +112,108 @@ func (a *Agent) cgroups() (paths []string) {
 // gone: a device took its shaping along, but not the IFB that was made for it.
 func (a *Agent) gone(m *memory, names []string) {
 	a.Log.Info("the device is gone", "dev", m.name)
-	if slices.Contains(names, m.name) {
-		return // who shapes its successor sweeps up
-	}
-	for _, name := range slices.Sorted(maps.Keys(a.Engines)) {
-		if err := a.Engines[name].Clear(m.name); err != nil {
-			a.Log.Warn("what was made for a device that is gone cannot be removed", "dev", m.name, "error", err)
-		}
+	a.sweeps = true
+	if !slices.Contains(names, m.name) { // who shapes its successor sweeps up
+		a.left = append(a.left, m.name)
 	}
 }
 
-// look compares a device with what it should have, and does what is to be done.
-func (a *Agent) look(m *memory) error {
+// look compares devices with what they should have, and does what is to be done: what several need
+// of an engine, at the same time. The error is of what none can go on with.
+func (a *Agent) look(all []*memory) error {
+	for _, m := range all {
+		m.trouble, m.byHand = "", false
+	}
+	errs := a.lookAt(all)
+	var fatal error
+	for i, m := range all {
+		switch err := errs[i]; {
+		case errors.Is(err, shaper.ErrPermission):
+			fatal = err
+		case errors.Is(err, shaper.ErrNoDevice) || errors.Is(err, unix.ENODEV):
+			// It went while we looked: the notification is on its way.
+			m.timing.failed(time.Now())
+		case err != nil:
+			m.timing.failed(time.Now())
+			m.trouble = err.Error()
+			a.say(m, slog.LevelError, "what the files say cannot be put in force, and is tried again", "error", err)
+		}
+	}
+	maps.DeleteFunc(a.devices, func(_ int, m *memory) bool {
+		return m.want == nil && m.mine == "" && slices.Contains(all, m)
+	})
+	a.claim()
+	return fatal
+}
+
+// lookAt is look; it gives the error of each device.
+func (a *Agent) lookAt(all []*memory) []error {
+	errs := make([]error, len(all))
 	unlock, err := a.Lock()
 	if err != nil {
-		return err
+		for i := range errs {
+			errs[i] = err
+		}
+		return errs
 	}
 	defer unlock()
-	if slices.Contains(a.Pending(), m.name) {
-		m.timing.waits(time.Now())
-		m.left("a change that was applied by hand on the host waits for its confirmation, and is left alone until then: run \"headgate confirm\" there to keep it, or \"headgate confirm --roll-back\" to undo it")
-		a.say(m, slog.LevelInfo, "a change waits for its confirmation, and is left alone until then")
-		return nil
+	pending := a.Pending()
+	var asked []int // of all
+	for i, m := range all {
+		switch {
+		case slices.Contains(pending, m.name):
+			m.timing.waits(time.Now())
+			m.left("a change that was applied by hand on the host waits for its confirmation, and is left alone until then: run \"headgate confirm\" there to keep it, or \"headgate confirm --roll-back\" to undo it")
+			a.say(m, slog.LevelInfo, "a change waits for its confirmation, and is left alone until then")
+		case m.want == nil && a.Unknown != nil && a.Unknown(m.name):
+			m.timing.fine(time.Now())
+		default:
+			asked = append(asked, i)
+		}
 	}
-	if m.want == nil && a.Unknown != nil && a.Unknown(m.name) {
-		m.timing.fine(time.Now())
-		return nil
+	states, failed := ObserveAll(a.Engines, names(pick(all, asked)))
+	gifts := map[group.Engine]*gifts{}
+	for n, i := range asked {
+		if errs[i] = failed[n]; errs[i] == nil {
+			errs[i] = a.compare(all[i], states[n], gifts)
+		}
 	}
-	state, err := Observe(a.Engines, m.name)
-	if err != nil {
-		return err
+	for _, engine := range slices.Sorted(maps.Keys(gifts)) {
+		for m, err := range a.give(engine, gifts[engine]) {
+			errs[slices.Index(all, m)] = err
+		}
+	}
+	return errs
+}
+
+func pick(all []*memory, which []int) (out []*memory) {
+	for _, i := range which {
+		out = append(out, all[i])
+	}
+	return out
+}
+
+func names(all []*memory) (out []string) {
+	for _, m := range all {
+		out = append(out, m.name)
+	}
+	return out
+}
+
+// gifts are plans that devices are to have by one engine.
+type gifts struct {
+	to    []*memory
+	plans []shaper.Plan
+}
+
+// compare decides what is to be done about a device on which state is in force, and does it, except
+// that plans are put among the gifts.
+func (a *Agent) compare(m *memory, state *shaper.State, to map[group.Engine]*gifts) error {
+	add := func(engine group.Engine, p shaper.Plan) {
+		if to[engine] == nil {
+			to[engine] = &gifts{}
+		}
+		to[engine].to, to[engine].plans = append(to[engine].to, m), append(to[engine].plans, p)
 	}
 	switch decide(m, state) {
 	case give:
@@ -121,27 +222,25 @@ func (a *Agent) look(m *memory) error {
 				return err
 			}
 		}
-		return a.give(m, m.want.engine, m.want.plan)
+		add(m.want.engine, m.want.plan)
 	case mend:
 		m.left(appliedByHand(m.name))
-		return a.give(m, state.Engine, state.Plan)
+		add(state.Engine, state.Plan)
 	case takeAway:
 		if err := a.Engines[state.Engine].Clear(m.name); err != nil {
 			return err
 		}
 		a.Log.Info("the files name this device no more: it was given back", "dev", m.name)
 		m.mine = ""
-		a.claim()
-		return nil
+	default:
+		if m.want == nil {
+			m.mine = ""
+			return nil
+		}
+		m.left(appliedByHand(m.name))
+		a.say(m, slog.LevelInfo, "what is in force was applied by hand, and stays until the files are read again")
+		m.timing.fine(time.Now())
 	}
-	if m.want == nil {
-		m.mine = ""
-		a.claim()
-		return nil
-	}
-	m.left(appliedByHand(m.name))
-	a.say(m, slog.LevelInfo, "what is in force was applied by hand, and stays until the files are read again")
-	m.timing.fine(time.Now())
 	return nil
 }
 
@@ -152,15 +251,32 @@ func appliedByHand(dev string) string {
 	return fmt.Sprintf("what is in force was applied by hand on the host, and stays until somebody there takes it away (\"headgate clear --dev %s\") or has the agent read its files again (\"systemctl reload headgate\")", dev)
 }
 
-// give applies a plan.
-func (a *Agent) give(m *memory, engine group.Engine, p shaper.Plan) error {
+// give applies plans, and gives what failed.
+func (a *Agent) give(engine group.Engine, g *gifts) map[*memory]error {
+	failed := map[*memory]error{}
 	e, ok := a.Engines[engine]
 	if !ok {
-		return fmt.Errorf("the engine %s is not built into this program: choose another with engine: in %s", engine, m.want.source)
+		for _, m := range g.to {
+			failed[m] = fmt.Errorf("the engine %s is not built into this program: choose another with engine: in %s", engine, m.want.source)
+		}
+		return failed
 	}
-	changes, err := e.Apply(p)
-	if err != nil {
-		return err
+	for i, done := range shaper.ApplyAll(e, g.plans) {
+		m, err := g.to[i], done.Err
+		if err == nil {
+			err = a.given(m, e, g.plans[i], done.Changes)
+		}
+		if err != nil {
+			failed[m] = err
+		}
+	}
+	return failed
+}
+
+// given takes note of a plan that was applied.
+func (a *Agent) given(m *memory, e shaper.Shaper, p shaper.Plan, changes []shaper.Change) error {
+	if len(changes) > 0 {
+		a.sweeps = true // an earlier device of this name may have left something
 	}
 	if mark(p) == mark(m.want.plan) { // what was applied by hand may have other groups
 		if err := a.place(m, e); err != nil {
@@ -178,9 +294,8 @@ func (a *Agent) give(m *memory, engine group.Engine, p shaper.Plan) error {
 		a.Log.Info("what the files say is in force", "dev", m.name, "file", m.want.source, "changes", len(changes))
 	}
 	m.said, m.done, m.force = "", m.want.cause, false
-	if mark(p) == mark(m.want.plan) && m.mine != mark(p) {
+	if mark(p) == mark(m.want.plan) {
 		m.mine = mark(p)
-		a.claim()
 	}
 	return nil
 }
@@ -204,25 +319,44 @@ func words(changes []shaper.Change) string {
 // Observe reads what is in force on a device, whichever engine put it there; nil
 // if nothing of ours is.
 func Observe(engines map[group.Engine]shaper.Shaper, dev string) (*shaper.State, error) {
-	for _, name := range slices.Sorted(maps.Keys(engines)) {
-		state, err := engines[name].Observe(dev)
-		if errors.Is(err, shaper.ErrNotShaped) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		state.Engine = name
-		return &state, nil
+	states, errs := ObserveAll(engines, []string{dev})
+	return states[0], errs[0]
+}
+
+// ObserveAll is Observe for several devices.
+func ObserveAll(engines map[group.Engine]shaper.Shaper, devs []string) (states []*shaper.State, errs []error) {
+	states, errs = make([]*shaper.State, len(devs)), make([]error, len(devs))
+	open := make([]int, len(devs)) // those of which no engine has said anything yet
+	for i := range open {
+		open[i] = i
 	}
-	return nil, nil
+	for _, name := range slices.Sorted(maps.Keys(engines)) {
+		asked := make([]string, len(open))
+		for n, i := range open {
+			asked[n] = devs[i]
+		}
+		var next []int
+		for n, o := range shaper.ObserveAll(engines[name], asked) {
+			switch i := open[n]; {
+			case errors.Is(o.Err, shaper.ErrNotShaped):
+				next = append(next, i)
+			case o.Err != nil:
+				errs[i] = o.Err
+			default:
+				o.State.Engine = name
+				states[i] = &o.State
+			}
+		}
+		open = next
+	}
+	return states, errs
 }
 
 // tellAbsent names the devices that are waited for.
 func (a *Agent) tellAbsent(devices []Device) {
-	for _, i := range a.set.Interfaces {
-		if !slices.ContainsFunc(devices, func(d Device) bool { owner, ok := a.set.For(d.Name); return ok && owner.Dev == i.Dev }) {
-			a.Log.Info("waits for a device", "dev", i.Dev, "file", i.Name())
+	for _, i := range a.named.Interfaces {
+		if !slices.ContainsFunc(devices, func(d Device) bool { owner, ok := a.named.For(d.Name); return ok && owner.Dev == i.Dev }) {
+			a.Log.Info("waits for a device", "dev", i.Called(), "file", i.Name())
 		}
 	}
 }
@@ -240,7 +374,7 @@ func (a *Agent) claim() {
 		}
 	}
 	var devs, sources []string
-	for _, i := range a.set.Interfaces {
+	for _, i := range a.named.Interfaces {
 		devs, sources = append(devs, i.Dev), append(sources, i.File)
 	}
 	if err := a.Claim.write(devs, sources, made, assigned); err != nil {

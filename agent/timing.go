@@ -5,8 +5,15 @@ import "time"
 const (
 	// settle: whoever makes a device renames it and sets its MTU right after, and a
 	// service's cgroup is removed just before it is made again. One look for all,
-	// and for a storm of events: listing a thousand devices takes some 15 ms.
-	settle = 50 * time.Millisecond
+	// and for a storm of events: see Agent.settle.
+	settle = 20 * time.Millisecond
+	// surveyPart: what a survey takes is this part of the time in a storm of events, and
+	// lastSettle is as long as a device waits for that.
+	surveyPart = 5
+	lastSettle = 500 * time.Millisecond
+	// atOnce is how many devices are looked at before what has happened meanwhile is taken in: as
+	// many take a tenth of a second.
+	atOnce = 10
 	// lookEvery finds what no event tells of. A look at 4,000 groups takes some
 	// tens of milliseconds.
 	lookEvery = time.Minute
@@ -18,6 +25,12 @@ const (
 	// pendingPause: a change that waits for confirmation takes a minute or so.
 	pendingPause = 2 * time.Second
 )
+
+// settle is how long after an event there is a survey, which takes in all that have come until
+// then. Two hundred devices are 2,000 events, and to list them takes 15 ms.
+func (a *Agent) settle() time.Duration {
+	return min(max(settle, surveyPart*a.surveyTook), lastSettle)
+}
 
 // timing says when a device is looked at next.
 type timing struct {
@@ -33,6 +46,19 @@ func (t *timing) changed(now time.Time) { *t = timing{due: now} }
 // suspect: someone removed traffic control.
 func (t *timing) suspect(now time.Time) {
 	at := later(now.Add(settle), t.notBefore)
+	if at.Before(t.due) {
+		t.due = at
+	}
+}
+
+// hooks: chains or flowtables came or went. What they are to see must not go past them
+// for long, so that this waits for no more than the first pause, however often it
+// happens: firewalls are reloaded, and that is no fight.
+func (t *timing) hooks(now time.Time) {
+	at := now.Add(settle)
+	if !t.last.IsZero() {
+		at = later(at, t.last.Add(firstPause))
+	}
 	if at.Before(t.due) {
 		t.due = at
 	}

@@ -15,8 +15,10 @@ import (
 type Device struct {
 	Index int // a device that is made again has another
 	Name  string
-	MTU   int
-	Up    bool
+	// AltNames are alternative names, by which files may name it too.
+	AltNames []string
+	MTU      int
+	Up       bool
 }
 
 // want is what one device shall have.
@@ -42,7 +44,7 @@ func wants(set config.Set, devices []Device, cgroup func(path string) (uint64, b
 			continue
 		}
 		w := want{engine: i.Engine, source: i.Name()}
-		w.plan = shaper.Plan{Dev: d.Name, Perspective: i.Perspective, Overhead: i.Overhead, Out: i.OutTree, In: i.InTree}
+		w.plan = shaper.Plan{Dev: d.Name, Perspective: i.Perspective, Overhead: i.Overhead, GSO: i.GSO, Quantum: i.QuantumOptions, Out: i.OutTree, In: i.InTree}
 		ids := map[string]uint64{}
 		for _, path := range cgroupsOf(i) {
 			if id, ok := cgroup(path); ok {
@@ -68,15 +70,14 @@ func cgroupsOf(i config.Interface) (paths []string) {
 		return nil
 	}
 	for _, r := range i.OutTree.Rules {
-		if r.Selector.Cgroup != "" {
-			paths = append(paths, r.Selector.Cgroup)
-		}
+		paths = append(paths, r.Selector.Cgroups()...)
 	}
 	slices.Sort(paths)
 	return slices.Compact(paths)
 }
 
-// withoutCgroups leaves out rules that no packet can match now.
+// withoutCgroups leaves out rules that no packet can match now, and of others what
+// they exclude and nobody has.
 func withoutCgroups(t *group.Tree, absent []string) *group.Tree {
 	if t == nil || len(absent) == 0 {
 		return t
@@ -85,6 +86,16 @@ func withoutCgroups(t *group.Tree, absent []string) *group.Tree {
 	less.Rules = slices.DeleteFunc(slices.Clone(t.Rules), func(r group.Rule) bool {
 		return slices.Contains(absent, r.Selector.Cgroup)
 	})
+	for i := range less.Rules {
+		s := &less.Rules[i].Selector
+		s.Not = slices.Clone(s.Not)
+		for n := range s.Not {
+			if slices.Contains(absent, s.Not[n].Cgroup) {
+				s.Not[n].Cgroup = ""
+			}
+		}
+		s.Not = slices.DeleteFunc(s.Not, group.Selector.IsZero)
+	}
 	return &less
 }
 
@@ -92,7 +103,7 @@ func withoutCgroups(t *group.Tree, absent []string) *group.Tree {
 // nothing and none are the same: a plan comes back from the kernel with either.
 func mark(p shaper.Plan) string {
 	h := sha256.New()
-	fmt.Fprint(h, p.Dev, p.Perspective, p.Overhead)
+	fmt.Fprint(h, p.Dev, p.Perspective, p.Overhead, p.GSO, p.Quantum)
 	for _, t := range []*group.Tree{p.Out, p.In} {
 		if t != nil {
 			fmt.Fprintf(h, "\n%+v", *t)

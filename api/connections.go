@@ -45,7 +45,7 @@ func (s *Server) PutConnection(w http.ResponseWriter, r *http.Request, host, dev
 			case err != nil:
 				return answer{}, err
 			case !mine:
-				return answer{}, wrong("connection", refuse(0, "the match of your groups does not take the connection %s, as far as its ends show: where a rule asks for more (cgroup, vlan, mark, dscp), its program puts it in at the socket of the host's agent", name))
+				return answer{}, wrong("connection", refuse(0, "the match of your groups does not take the connection %s, as far as its ends show: where a rule asks for more (cgroup, vlan, pcp, mark, dscp, smac), its program puts it in at the socket of the host's agent", name))
 			}
 		}
 		i.Connections[name] = store.Connection{Group: want.Group, Tenant: c.by.Tenant}

@@ -30,7 +30,11 @@ type interfaceDoc struct {
 	Dev         string            `json:"dev,omitempty"`
 	Perspective group.Perspective `json:"perspective,omitempty"`
 	Engine      group.Engine      `json:"engine,omitempty"`
+	Quantum     string            `json:"quantum,omitempty"`
+	Step        *group.Step       `json:"step,omitempty"`
+	Overdraft   bool              `json:"overdraft,omitempty"`
 	Overhead    *overheadDoc      `json:"overhead,omitempty"`
+	GSO         group.GSO         `json:"gso,omitempty"`
 	Out         *directionDoc     `json:"out,omitempty"`
 	In          *directionDoc     `json:"in,omitempty"`
 }
@@ -70,7 +74,13 @@ func meant(i *store.Interface, direction, path string, d groupDoc) group.Group {
 
 // view is an interface for who asks: a tenant sees its own groups.
 func view(i *store.Interface, by store.Token) (interfaceDoc, error) {
-	out := interfaceDoc{Dev: i.Dev, Perspective: i.Perspective, Engine: i.Engine}
+	out := interfaceDoc{Dev: i.Dev, Perspective: i.Perspective, Engine: i.Engine, Overdraft: i.Overdraft, GSO: i.GSO}
+	if i.Quantum != 0 {
+		out.Quantum = i.Quantum.String()
+	}
+	if !i.Step.IsZero() {
+		out.Step = &i.Step
+	}
 	if i.Overhead != (group.Overhead{}) {
 		out.Overhead = &overheadDoc{i.Overhead.Frame.String(), i.Overhead.Minimum.String()}
 	}
@@ -102,6 +112,16 @@ var directions = []string{"out", "in"}
 // domain is what an operator wrote, as a document without connections.
 func (d interfaceDoc) domain(dev string) (*store.Interface, error) {
 	i := &store.Interface{Interface: group.Interface{Dev: dev, Perspective: d.Perspective, Engine: d.Engine}}
+	i.Overdraft, i.GSO = d.Overdraft, d.GSO
+	if d.Step != nil {
+		i.Step = *d.Step
+	}
+	if d.Quantum != "" {
+		var err error
+		if i.Quantum, err = group.ParseQuantum(d.Quantum); err != nil {
+			return nil, wrong("quantum", err)
+		}
+	}
 	if d.Overhead != nil {
 		if err := i.Overhead.Frame.UnmarshalText([]byte(orZero(d.Overhead.Frame))); err != nil {
 			return nil, wrong("overhead.frame", err)

@@ -104,6 +104,24 @@ func (e InterfaceEngine) Valid() bool {
 	}
 }
 
+// Defines values for InterfaceGso.
+const (
+	Keep  InterfaceGso = "keep"
+	Sized InterfaceGso = "sized"
+)
+
+// Valid indicates whether the value is a known member of the InterfaceGso enum.
+func (e InterfaceGso) Valid() bool {
+	switch e {
+	case Keep:
+		return true
+	case Sized:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for InterfacePerspective.
 const (
 	InterfacePerspectiveGuest InterfacePerspective = "guest"
@@ -524,6 +542,31 @@ type DirectionRates struct {
 	Limit *Rate `json:"limit,omitempty"`
 }
 
+// Exclusions A packet that has any of these values, of whatever field, is not matched.
+type Exclusions struct {
+	Cgroup *string   `json:"cgroup,omitempty"`
+	Dport  *[]string `json:"dport,omitempty"`
+
+	// Dscp Code points and ranges, by name or number: cs1, af11-af13, 8-15.
+	Dscp *[]string `json:"dscp,omitempty"`
+	Dst  *[]string `json:"dst,omitempty"`
+
+	// Mark Numbers up to 4294967295, or as text, also with a mask: 0x4000/0xff00.
+	Mark *[]NumberOrText `json:"mark,omitempty"`
+
+	// Pcp 802.1p priorities of the outermost tag, 0 to 7, and ranges as text: 5-7.
+	Pcp   *[]NumberOrText `json:"pcp,omitempty"`
+	Proto *[]string       `json:"proto,omitempty"`
+
+	// Smac Source MAC addresses, also with a mask: aa:bb:cc:00:00:00/ff:ff:ff:00:00:00.
+	Smac  *[]string `json:"smac,omitempty"`
+	Sport *[]string `json:"sport,omitempty"`
+	Src   *[]string `json:"src,omitempty"`
+
+	// Vlan Ids, 1 to 4094, and ranges as text: 100-199.
+	Vlan *[]NumberOrText `json:"vlan,omitempty"`
+}
+
 // Group defines model for Group.
 type Group struct {
 	// Ceiling A rate, or a share of the parent's such as 40%.
@@ -752,16 +795,35 @@ type HostState struct {
 
 // Interface defines model for Interface.
 type Interface struct {
-	Dev         *Dev                  `json:"dev,omitempty"`
-	Engine      *InterfaceEngine      `json:"engine,omitempty"`
-	In          *Direction            `json:"in,omitempty"`
-	Out         *Direction            `json:"out,omitempty"`
+	Dev    *Dev             `json:"dev,omitempty"`
+	Engine *InterfaceEngine `json:"engine,omitempty"`
+
+	// Gso sized (if left out): the device's gso_max_size and gro_max_size are lowered to what takes 0.25 ms at the limit; keep: they stay as they are.
+	Gso *InterfaceGso `json:"gso,omitempty"`
+	In  *Direction    `json:"in,omitempty"`
+	Out *Direction    `json:"out,omitempty"`
+
+	// Overdraft Of engine quantum: packets inside their group's guarantee pass although the limit is used up, for one quantum at a time.
+	Overdraft   *bool                 `json:"overdraft,omitempty"`
 	Overhead    *Overhead             `json:"overhead,omitempty"`
 	Perspective *InterfacePerspective `json:"perspective,omitempty"`
+
+	// Quantum Of engine quantum: the time after which bytes are counted anew; 1s if left out.
+	//
+	// Examples: 1s, 100ms
+	Quantum *string `json:"quantum,omitempty"`
+
+	// Step Of engine quantum: what a group that leaves as much unused lends at the end of each quantum, in bytes or of the limit; 1.5% if left out.
+	//
+	// Examples: 1500B, 1.5%
+	Step *string `json:"step,omitempty"`
 }
 
 // InterfaceEngine defines model for Interface.Engine.
 type InterfaceEngine string
+
+// InterfaceGso sized (if left out): the device's gso_max_size and gro_max_size are lowered to what takes 0.25 ms at the limit; keep: they stay as they are.
+type InterfaceGso string
 
 // InterfacePerspective defines model for Interface.Perspective.
 type InterfacePerspective string
@@ -789,6 +851,17 @@ type NewToken struct {
 	Tenant  *Name     `json:"tenant,omitempty"`
 	Token   string    `json:"token"`
 }
+
+// NumberOrText defines model for NumberOrText.
+type NumberOrText struct {
+	union json.RawMessage
+}
+
+// NumberOrText0 defines model for NumberOrText.0.
+type NumberOrText0 = int
+
+// NumberOrText1 defines model for NumberOrText.1.
+type NumberOrText1 = string
 
 // Overhead defines model for Overhead.
 type Overhead struct {
@@ -1097,13 +1170,28 @@ type Role string
 type Selector struct {
 	Cgroup *string   `json:"cgroup,omitempty"`
 	Dport  *[]string `json:"dport,omitempty"`
-	Dscp   *[]string `json:"dscp,omitempty"`
-	Dst    *[]string `json:"dst,omitempty"`
-	Mark   *[]int    `json:"mark,omitempty"`
-	Proto  *[]string `json:"proto,omitempty"`
-	Sport  *[]string `json:"sport,omitempty"`
-	Src    *[]string `json:"src,omitempty"`
-	Vlan   *[]int    `json:"vlan,omitempty"`
+
+	// Dscp Code points and ranges, by name or number: cs1, af11-af13, 8-15.
+	Dscp *[]string `json:"dscp,omitempty"`
+	Dst  *[]string `json:"dst,omitempty"`
+
+	// Mark Numbers up to 4294967295, or as text, also with a mask: 0x4000/0xff00.
+	Mark *[]NumberOrText `json:"mark,omitempty"`
+
+	// Not A packet that has any of these values, of whatever field, is not matched.
+	Not *Exclusions `json:"not,omitempty"`
+
+	// Pcp 802.1p priorities of the outermost tag, 0 to 7, and ranges as text: 5-7.
+	Pcp   *[]NumberOrText `json:"pcp,omitempty"`
+	Proto *[]string       `json:"proto,omitempty"`
+
+	// Smac Source MAC addresses, also with a mask: aa:bb:cc:00:00:00/ff:ff:ff:00:00:00.
+	Smac  *[]string `json:"smac,omitempty"`
+	Sport *[]string `json:"sport,omitempty"`
+	Src   *[]string `json:"src,omitempty"`
+
+	// Vlan Ids, 1 to 4094, and ranges as text: 100-199.
+	Vlan *[]NumberOrText `json:"vlan,omitempty"`
 }
 
 // Tenant defines model for Tenant.
@@ -1680,6 +1768,68 @@ type PutTenantJSONRequestBody = Tenant
 
 // CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
 type CreateTokenJSONRequestBody = TokenRequest
+
+// AsNumberOrText0 returns the union data inside the NumberOrText as a NumberOrText0
+func (t NumberOrText) AsNumberOrText0() (NumberOrText0, error) {
+	var body NumberOrText0
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromNumberOrText0 overwrites any union data inside the NumberOrText as the provided NumberOrText0
+func (t *NumberOrText) FromNumberOrText0(v NumberOrText0) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeNumberOrText0 performs a merge with any union data inside the NumberOrText, using the provided NumberOrText0
+func (t *NumberOrText) MergeNumberOrText0(v NumberOrText0) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsNumberOrText1 returns the union data inside the NumberOrText as a NumberOrText1
+func (t NumberOrText) AsNumberOrText1() (NumberOrText1, error) {
+	var body NumberOrText1
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromNumberOrText1 overwrites any union data inside the NumberOrText as the provided NumberOrText1
+func (t *NumberOrText) FromNumberOrText1(v NumberOrText1) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeNumberOrText1 performs a merge with any union data inside the NumberOrText, using the provided NumberOrText1
+func (t *NumberOrText) MergeNumberOrText1(v NumberOrText1) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+func (t NumberOrText) MarshalJSON() ([]byte, error) {
+	b, err := t.union.MarshalJSON()
+	return b, err
+}
+
+func (t *NumberOrText) UnmarshalJSON(b []byte) error {
+	err := t.union.UnmarshalJSON(b)
+	return err
+}
 
 // RequestEditorFn is the function signature for the RequestEditor callback function
 type RequestEditorFn func(ctx context.Context, req *http.Request) error

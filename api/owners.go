@@ -120,5 +120,5 @@ func ownerOf(i *store.Interface, direction string, tree group.Tree, p group.Pack
 
 // fits tells whether a selector matches by the ends alone.
 func fits(s group.Selector, p group.Packet) bool {
-	return len(s.DSCP)+len(s.VLAN)+len(s.Mark) == 0 && s.Cgroup == "" && s.Matches(p)
+	return s.OnlyEnds() && s.Matches(p)
 }

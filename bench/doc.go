@@ -20,5 +20,6 @@
 //
 //	groups/     bandwidth groups on an interface: the bwaas seed's chapters V and VII
 //	switching/  virtual switches: the bwaas seed's chapter VI
+//	busy/       processor time of this program and the kernel
 //	peers/      what else limits a device, as an expert would set it up by hand
 package bench

@@ -14,6 +14,7 @@
 #define HEADGATE_CACHE_H
 
 #include "headgate.h"
+#include "parse.h" /* use_smac */
 
 #define CACHE_WAYS 2 /* cacheWays in shaper/classifier/load.go */
 #define CACHE_BUSY 0xffffffffu
@@ -36,14 +37,34 @@ struct {
 	__type(value, struct cache_set);
 } flows SEC(".maps");
 
+/* The source MAC addresses of the same flows, apart from them: they are looked at only if
+ * a rule asks for such, and a flow takes a single cache line without them. */
+struct cache_macs {
+	__u64 smac[CACHE_WAYS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* the loader sets it to that of flows if a rule asks */
+	__type(key, __u32);
+	__type(value, struct cache_macs);
+} flow_macs SEC(".maps");
+
 const volatile __u32 cache_mask = 2047; /* max_entries - 1 */
 const volatile __u64 cache_seed = 1;    /* odd, drawn by the loader: nobody can aim at a set */
 
 #define barrier() asm volatile("" ::: "memory")
 
-static __always_inline struct cache_set *cache_set(const struct flow_key *key)
+/* The place of a flow in the cache. */
+struct cache_place {
+	struct cache_set *set;
+	struct cache_macs *macs; /* if a rule asks for source MAC addresses */
+};
+
+static __always_inline struct cache_place cache_place(const struct flow_key *key, __u64 smac)
 {
 	const __u64 *k = (const __u64 *)key;
+	struct cache_place at = {};
 	__u64 h = cache_seed;
 	__u32 index;
 
@@ -51,8 +72,15 @@ static __always_inline struct cache_set *cache_set(const struct flow_key *key)
 		h = (h ^ k[i]) * 0x9e3779b97f4a7c15ULL;
 		h ^= h >> 32;
 	}
+	if (use_smac) {
+		h = (h ^ smac) * 0x9e3779b97f4a7c15ULL;
+		h ^= h >> 32;
+	}
 	index = h & cache_mask;
-	return bpf_map_lookup_elem(&flows, &index);
+	at.set = bpf_map_lookup_elem(&flows, &index);
+	if (use_smac)
+		at.macs = bpf_map_lookup_elem(&flow_macs, &index);
+	return at;
 }
 
 /* The class and whether it was used are not part of the key. */
@@ -75,10 +103,12 @@ static __always_inline __u32 cache_epoch(__u32 assign_epoch)
 
 /* Fills f and returns true if the flow is known. An entry that is written meanwhile
  * has another state after than before: at least its count of writes differs. */
-static __always_inline int cache_find(struct cache_set *set, const struct flow_key *key, __u32 epoch, struct flow *f)
+static __always_inline int cache_find(struct cache_place at, const struct flow_key *key, __u64 smac, __u32 epoch, struct flow *f)
 {
+	if (!at.set || (use_smac && !at.macs))
+		return 0;
 	for (int i = 0; i < CACHE_WAYS; i++) {
-		struct cached *c = &set->way[i];
+		struct cached *c = &at.set->way[i];
 		__u32 state = *(volatile __u32 *)&c->state;
 
 		if ((state & ~CACHE_WRITES) != epoch)
@@ -86,7 +116,7 @@ static __always_inline int cache_find(struct cache_set *set, const struct flow_k
 		barrier();
 		f->class_minor = c->key.shape;
 		f->rule = c->rule;
-		if (!same_flow(&c->key, key))
+		if (!same_flow(&c->key, key) || (use_smac && at.macs->smac[i] != smac))
 			continue;
 		barrier();
 		if (*(volatile __u32 *)&c->state != state)
@@ -98,15 +128,22 @@ static __always_inline int cache_find(struct cache_set *set, const struct flow_k
 	return 0;
 }
 
-static __always_inline void cache_put(struct cache_set *set, const struct flow_key *key, __u32 epoch, const struct flow *f)
+static __always_inline void cache_put(struct cache_place at, const struct flow_key *key, __u64 smac, __u32 epoch, const struct flow *f)
 {
-	struct cached *c = &set->way[0], *other = &set->way[1];
-	int valid = (c->state & ~CACHE_WRITES) == epoch, other_valid = (other->state & ~CACHE_WRITES) == epoch;
+	struct cached *c, *other;
+	int valid, other_valid, second = 0;
 	__u32 old;
 
+	if (!at.set || (use_smac && !at.macs))
+		return;
+	c = &at.set->way[0];
+	other = &at.set->way[1];
+	valid = (c->state & ~CACHE_WRITES) == epoch;
+	other_valid = (other->state & ~CACHE_WRITES) == epoch;
 	if (valid && (!other_valid || (c->key.pad && !other->key.pad))) {
-		c = &set->way[1];
-		other = &set->way[0];
+		c = &at.set->way[1];
+		other = &at.set->way[0];
+		second = 1;
 	}
 	other->key.pad = 0;
 	old = c->state;
@@ -116,6 +153,10 @@ static __always_inline void cache_put(struct cache_set *set, const struct flow_k
 	c->key.pad = 0;
 	c->key.shape = f->class_minor;
 	c->rule = f->rule;
+	if (use_smac && second)
+		at.macs->smac[1] = smac;
+	else if (use_smac)
+		at.macs->smac[0] = smac;
 	__sync_lock_test_and_set(&c->state, epoch | ((old + 1) & CACHE_WRITES));
 }
 

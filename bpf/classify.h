@@ -14,6 +14,7 @@
 #include "headgate.h"
 #include "cache.h"
 #include "parse.h"
+#include "budget.h"
 
 /* Written by the loader before the program is verified; the verifier then knows
  * them and drops what they switch off. */
@@ -21,12 +22,12 @@ const volatile __u32 generation;
 const volatile __u32 default_class;
 const volatile __u32 control_class;
 const volatile __u32 shape_count;
-const volatile __u8 use_dscp, use_vlan, use_mark, use_cgroup;
+const volatile __u8 use_dscp, use_vlan, use_pcp, use_mark, use_cgroup; /* and use_smac, in parse.h */
 
 /* A shape's mask, and the lowest rule in it: shapes are in that order, so the
  * search ends at the first shape that cannot do better. */
 struct shape {
-	struct flow_key mask;
+	struct rule_key mask;
 	__u64 lowest_rule;
 };
 const volatile struct shape shapes[MAX_SHAPES];
@@ -35,7 +36,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, 1); /* the loader sets it by the rules */
-	__type(key, struct flow_key);
+	__type(key, struct rule_key);
 	__type(value, struct rule);
 } rules SEC(".maps");
 
@@ -106,28 +107,30 @@ static __always_inline __u64 named_cgroup(struct __sk_buff *skb)
 	return found;
 }
 
-GLOBAL int search_rules(struct __sk_buff *skb, const struct flow_key *key, struct flow *f)
+GLOBAL int search_rules(struct __sk_buff *skb, const struct packet *p, struct flow *f)
 {
-	struct flow_key full, masked;
+	struct rule_key full = {}, masked;
 	const __u64 *k = (const __u64 *)&full;
 	__u64 *m = (__u64 *)&masked;
 
-	if (!key || !f)
+	if (!p || !f)
 		return 0;
-	full = *key;
+	full.flow = p->key;
+	if (use_smac)
+		__builtin_memcpy(full.smac, &p->smac, sizeof(full.smac));
 	f->rule = RULE_DEFAULT;
 	f->class_minor = default_class;
 	if (use_cgroup)
-		full.cgroup = named_cgroup(skb);
+		full.flow.cgroup = named_cgroup(skb);
 	for (__u32 i = 0; i < MAX_SHAPES; i++) {
 		const volatile __u64 *mask = (const volatile __u64 *)&shapes[i].mask;
 		struct rule *r;
 
 		if (i >= shape_count || shapes[i].lowest_rule > f->rule)
 			break;
-		for (unsigned int j = 0; j < sizeof(struct flow_key) / 8; j++)
+		for (unsigned int j = 0; j < sizeof(struct rule_key) / 8; j++)
 			m[j] = k[j] & mask[j];
-		masked.shape = i;
+		masked.flow.shape = i;
 		r = bpf_map_lookup_elem(&rules, &masked);
 		if (r && r->index < f->rule) {
 			f->rule = r->index;
@@ -163,13 +166,12 @@ static __always_inline void classify(struct __sk_buff *skb, struct packet *p, st
 	__u32 zero = 0, epoch;
 	struct control *now = bpf_map_lookup_elem(&control, &zero);
 	struct frag_key frag = {};
-	struct cache_set *set;
+	struct cache_place at;
 	struct flow *first;
 
 	if (!use_dscp)
 		p->key.dscp &= HAS_PORTS;
-	if (!use_vlan)
-		p->key.vlan_host = 0;
+	p->key.vlan_host &= (use_vlan ? VLAN_ID : 0) | (use_pcp ? VLAN_TAGGED | VLAN_PCP : 0);
 	if (use_mark)
 		p->key.mark = skb->mark;
 	if (use_cgroup)
@@ -189,12 +191,11 @@ static __always_inline void classify(struct __sk_buff *skb, struct packet *p, st
 		}
 	}
 	epoch = cache_epoch(now ? now->assign_epoch : 0);
-	set = cache_set(&p->key);
-	if (!set || !cache_find(set, &p->key, epoch, out)) {
+	at = cache_place(&p->key, p->smac);
+	if (!cache_find(at, &p->key, p->smac, epoch, out)) {
 		if (!search_assigned(&p->key, out))
-			search_rules(skb, &p->key, out);
-		if (set)
-			cache_put(set, &p->key, epoch, out);
+			search_rules(skb, p, out);
+		cache_put(at, &p->key, p->smac, epoch, out);
 	}
 	out->generation = generation;
 	if (p->fragment && !p->later)

@@ -26,9 +26,17 @@
  * later fragment are not. */
 #define HAS_PORTS 0x80
 
+/* In flow_key.vlan_host, of the outermost 802.1Q tag: its id, that there is one, and its
+ * priority (IEEE 802.1p), in its place in the tag. */
+#define VLAN_ID     0x0fff
+#define VLAN_TAGGED 0x1000 /* in the tag, whether it may be dropped (DEI), which no rule asks for */
+#define VLAN_PCP    0xe000
+
 enum family { FAMILY_OTHER = 0, FAMILY_IPV4 = 4, FAMILY_IPV6 = 6 };
 
-/* Every field that a rule can ask for. An IPv4 address is in the last word. */
+/* What flows are told apart by, as far as rules ask for it; a source MAC address
+ * beside it (rule_key), so that a flow fits into a cache line. An IPv4 address is
+ * in the last word. */
 struct flow_key {
 	__u32 src[4];
 	__u32 dst[4];
@@ -38,10 +46,17 @@ struct flow_key {
 	__u8 family;
 	__u8 dscp; /* and HAS_PORTS */
 	__u8 pad;
-	__u16 vlan_host;
+	__u16 vlan_host; /* VLAN_ID, VLAN_TAGGED, VLAN_PCP */
 	__u16 shape; /* which combination, in the rule table; 0 in the flow cache */
 	__u32 mark;
 	__u64 cgroup; /* id of the socket's cgroup; in the rule table, of the nearest one that a rule names */
+};
+
+/* Every field that a rule can ask for. */
+struct rule_key {
+	struct flow_key flow;
+	__u8 smac[6];
+	__u16 pad;
 };
 
 struct flow {
@@ -78,6 +93,7 @@ struct counter {
 	__u64 packets; /* a super-packet is as many as it has segments */
 	__u64 bytes; /* layer 2 */
 	__u64 marks; /* packets that were given CE here */
+	__u64 drops; /* and packets that were dropped here */
 };
 
 /* What changes at run time without new rules. */
@@ -89,28 +105,36 @@ struct control {
 /* Times of one byte are in 1/1024 ns: divisions are slow, and shifts are not. */
 #define TIME_SHIFT 10
 
-/* What one class's bytes take at the least and at the most. */
+/* What one class's bytes take at the least and at the most, how many its queue holds, and
+ * the largest frame that it passes. */
 struct pace {
 	__u64 ceiling_byte_time;
 	__u64 guarantee_byte_time;
+	__u32 queue_bytes;
+	__u32 frame_bytes; /* 0: any */
 };
 
 /* One class's queue. The departure hook writes the first part, the classifier
  * the second. */
 struct queue {
-	__u64 departed_at_ns;  /* the last packet with a stamp: when it left, */
+	__u64 departed_at_ns;  /* the last packet with a stamp: when it left, the first segment of it, */
+	__u64 left_at_ns;      /* and the last so far, */
 	__u64 sojourn_ns;      /* how long it had waited, */
 	__u64 service_byte_time; /* time that one byte takes when the queue is busy: */
 	__u64 busy_ns;         /* of that much busy time lately, */
 	__s64 busy_bytes;      /* in which so many left */
 	__u64 waited_ns;       /* sum of sojourns, and their number: for a mean over any interval */
 	__u64 departures;
+	__u64 queued_ns;       /* time in all in which there always was one that waited, */
+	__s64 queued_bytes;    /* and what left in it: a standing queue, and how fast it was served */
 	__u32 departed_bytes;  /* and arrived_bytes when it came */
 	__u32 ifindex;         /* of the device whose HTB this is */
 
 	__u64 arrived_at_ns;   /* the last packet that the virtual queue was brought up to date for, */
 	__u32 counted_bytes;   /* and arrived_bytes then */
-	__u32 arrived_bytes;   /* all that came; wraps */
+	__u32 arrived_bytes;   /* all that came and was not dropped here; wraps */
+	__u32 stamp_every;     /* so many from one stamp to the next; a power of two */
+	__u32 period_marks;    /* since period_at_ns */
 	__u64 virtual_ns;      /* what stands in the virtual queue, in time to serve it */
 	__u64 busy_since_ns;   /* since when the virtual queue had no pause worth counting */
 	__u64 gap_ns;          /* its longest pause of the last while, */
@@ -128,7 +152,9 @@ struct queue {
 	__u32 long_bytes;      /* what came since the last mark and found it too long, */
 	__u32 mark_at_bytes;   /* which is so much at the next; */
 	__u32 long_at_bytes;   /* and arrived_bytes when it last was */
-	__u32 period_marks;    /* since period_at_ns */
+	__u32 bound_bytes;     /* so many may wait (bound.h); 0: any */
+	__u32 flooded;         /* the sender heeds no drops */
+	__u32 short_at_bytes;  /* arrived_bytes when the queue was short last */
 	__u32 pad;
 };
 

@@ -5,6 +5,7 @@
 #define HEADGATE_PARSE_H
 
 #include "headgate.h"
+#include "control.h"
 
 #include <linux/if_ether.h>
 #include <linux/in.h>
@@ -16,13 +17,16 @@
 #include <linux/icmpv6.h>
 #include <stddef.h>
 
-#define VLAN_VID_MASK 0x0fff
 #define IP_FRAGMENT_OFFSET 0x1fff
 #define IP_MORE_FRAGMENTS 0x2000
 #define PROTO_AUTH 51
+#define LEAST_FRAME (ETH_HLEN + 8 + LEAST_BODY) /* with two tags */
 
 /* The device's: 14 for Ethernet, 0 for a tunnel device. Written by the loader. */
 const volatile __u32 link_header = ETH_HLEN;
+
+/* Whether a rule asks for source MAC addresses. Written by the loader. */
+const volatile __u8 use_smac;
 
 /* The verifier looks at a global function once, with any argument, and not once
  * more for each way that leads to it. What follows a parser with some hundred ways
@@ -32,41 +36,33 @@ const volatile __u32 link_header = ETH_HLEN;
 /* Enough for Ethernet, two tags, IPv6 with some options, and TCP with options. */
 #define HEADROOM 160
 
+/* No header that is read begins beyond this, which the verifier wants to hear:
+ * HEADROOM and one more of IPv6's options is the farthest. */
+#define FARTHEST 4095
+
 struct packet {
 	struct flow_key key;
+	__u64 smac;    /* the source MAC address in its first six bytes, if a rule asks for any */
 	__u32 frag_id;
 	__u32 headers; /* bytes before the transport payload; 0 if unknown */
+	__u32 body;    /* where the transport's header begins; of what is not IP, what follows the link's */
+	__u32 end;     /* of the packet, by its IP header */
 	__u32 payload; /* bytes after the last header that is known; a super-packet's whole, once */
 	__u8 fragment; /* part of a datagram that was cut up */
 	__u8 part_of;  /* its protocol by each of its parts; a first part with options shows another */
 	__u8 later;    /* and not its first part, so without ports */
-	__u8 control;  /* must not be starved: see doc.go of shaper/htb */
+	__u8 control;  /* enum control_kind: may go before others, within its budget */
+	__u8 claim;    /* enum claim: what it says that it is */
+	__u8 hop_limit;
+	__u8 options;  /* bytes between the IP header and the transport's */
 	__u8 ecn;      /* the two ECN bits */
 	__u8 answers;  /* TCP's CWR: the sender has slowed down for a mark */
 	__u8 cut;      /* a header goes on beyond the linear data */
 };
 
-/* Link-level control: ARP, LLDP, EAPOL, slow protocols (LACP), and whatever goes
- * to the bridges' own group addresses (STP, 01:80:c2:00:00:0x). */
-static __always_inline int link_control(__u16 proto_host, const struct ethhdr *eth)
-{
-	if (proto_host == ETH_P_ARP || proto_host == ETH_P_LLDP || proto_host == ETH_P_PAE || proto_host == ETH_P_SLOW)
-		return 1;
-	return eth && eth->h_dest[0] == 0x01 && eth->h_dest[1] == 0x80 && eth->h_dest[2] == 0xc2 &&
-	       eth->h_dest[3] == 0 && eth->h_dest[4] == 0 && eth->h_dest[5] < 0x10;
-}
-
-/* DHCP for IPv4 (67, 68) and IPv6 (546, 547), between its own ports only. */
-static __always_inline int dhcp(__u16 sport, __u16 dport)
-{
-	__u16 s = bpf_ntohs(sport), d = bpf_ntohs(dport);
-
-	return ((s == 67 || s == 68) && (d == 67 || d == 68)) || ((s == 546 || s == 547) && (d == 546 || d == 547));
-}
-
 static __always_inline __u32 from(__u32 off, __u32 end) { return end > off ? end - off : 0; }
 
-/* Ports, pure acknowledgements and DHCP. end is the offset of the packet's end
+/* Ports, and what the packet claims to be. end is the offset of the packet's end
  * by its IP header. */
 static __always_inline void parse_transport(struct __sk_buff *skb, struct packet *p, __u32 off, __u32 end)
 {
@@ -85,7 +81,8 @@ static __always_inline void parse_transport(struct __sk_buff *skb, struct packet
 		p->headers = off + tcp->doff * 4;
 		p->answers = tcp->cwr && !tcp->ece && !tcp->syn;
 		p->payload = from(p->headers, end);
-		p->control = tcp->ack && !tcp->syn && !tcp->fin && !tcp->rst && !p->fragment && end == p->headers;
+		if (end == p->headers && tcp->ack && !tcp->syn && !tcp->fin && !tcp->rst && !tcp->psh && !tcp->urg)
+			p->claim = CLAIM_ACK;
 	} else if (p->key.proto == IPPROTO_UDP || p->key.proto == IPPROTO_SCTP) {
 		struct udphdr *udp = data + off; /* SCTP's ports are at the same place */
 
@@ -98,8 +95,10 @@ static __always_inline void parse_transport(struct __sk_buff *skb, struct packet
 		p->key.dscp |= HAS_PORTS;
 		p->headers = off + sizeof(*udp);
 		p->payload = from(p->headers, end);
-		if (p->key.proto == IPPROTO_UDP)
-			p->control = dhcp(udp->source, udp->dest);
+		if (p->key.proto == IPPROTO_UDP && dhcp_ports(udp->source, udp->dest, 68, 67))
+			p->claim = CLAIM_DHCP;
+		else if (p->key.proto == IPPROTO_UDP && dhcp_ports(udp->source, udp->dest, 546, 547))
+			p->claim = CLAIM_DHCP6;
 	} else if (p->key.proto == IPPROTO_ICMPV6 && p->key.family == FAMILY_IPV6) {
 		struct icmp6hdr *icmp = data + off;
 
@@ -107,9 +106,52 @@ static __always_inline void parse_transport(struct __sk_buff *skb, struct packet
 			p->cut = 1;
 			return;
 		}
-		/* Router and neighbour solicitation, advertisement, redirect (RFC 4861). */
-		p->control = icmp->icmp6_type >= 133 && icmp->icmp6_type <= 137;
+		if (icmp->icmp6_type >= 133 && icmp->icmp6_type <= ND_LAST)
+			p->claim = CLAIM_ND;
+		else if ((icmp->icmp6_type >= 130 && icmp->icmp6_type <= 132) || icmp->icmp6_type == 143)
+			p->claim = CLAIM_MLD;
+	} else if (p->key.proto == IPPROTO_IGMP && p->key.family == FAMILY_IPV4) {
+		p->claim = CLAIM_IGMP;
 	}
+}
+
+/* What a frame without IP claims to be. */
+static __always_inline __u8 link_claim(__u16 proto, void *data, void *data_end)
+{
+	struct ethhdr *eth = data;
+
+	switch (bpf_ntohs(proto)) {
+	case ETH_P_ARP:
+		return CLAIM_ARP;
+	case ETH_P_LLDP:
+		return CLAIM_LLDP;
+	case ETH_P_PAE:
+		return CLAIM_EAPOL;
+	case ETH_P_SLOW:
+		return CLAIM_SLOW;
+	}
+	if ((void *)(eth + 1) > data_end || bridge_group(eth->h_dest) < 0)
+		return CLAIM_NONE;
+	return bpf_ntohs(proto) < ETH_P_802_3_MIN ? CLAIM_STP : CLAIM_GROUP;
+}
+
+/* The datagram is as long as its packet says. */
+static __always_inline int udp_fills(struct __sk_buff *skb, __u32 off, __u32 bytes)
+{
+	__be16 length;
+
+	return !bpf_skb_load_bytes(skb, off + offsetof(struct udphdr, len), &length, sizeof(length)) && bpf_ntohs(length) == bytes;
+}
+
+static __always_inline int is_icmp6_control(struct __sk_buff *skb, const struct packet *p, __u32 off, __u32 bytes)
+{
+	struct { __u8 type, code; } icmp;
+
+	if (bpf_skb_load_bytes(skb, off, &icmp, sizeof(icmp)))
+		return 0;
+	if (p->claim == CLAIM_ND)
+		return is_nd(icmp.type, icmp.code, p->hop_limit, bytes);
+	return is_mld(&p->key, icmp.type, p->hop_limit, bytes);
 }
 
 static __always_inline void parse_ipv4(struct __sk_buff *skb, struct packet *p, __u32 off)
@@ -139,9 +181,46 @@ static __always_inline void parse_ipv4(struct __sk_buff *skb, struct packet *p, 
 	/* A super-packet above 64 KB has no length. */
 	end = ip->tot_len ? off + bpf_ntohs(ip->tot_len) : skb->len;
 	off += ip->ihl * 4;
+	p->hop_limit = ip->ttl;
+	p->options = (ip->ihl - 5) * 4;
+	p->body = off;
+	p->end = end;
 	p->payload = from(off, end);
 	if (!p->later)
 		parse_transport(skb, p, off, end);
+}
+
+static __always_inline int is_option(__u8 proto)
+{
+	return proto == IPPROTO_HOPOPTS || proto == IPPROTO_ROUTING || proto == IPPROTO_DSTOPTS ||
+	       proto == IPPROTO_FRAGMENT || proto == PROTO_AUTH;
+}
+
+/* One header between IPv6's and the transport's: gives its length, 0 if it is cut,
+ * and leaves in the key what follows it. A function of its own because the verifier
+ * looked at a loop over all of it some thousand times. */
+GLOBAL int ipv6_option(struct __sk_buff *skb, struct packet *p, __u32 off, __u32 proto)
+{
+	void *data = (void *)(long)skb->data, *data_end = (void *)(long)skb->data_end;
+	struct { __u8 next, len; __u16 frag; __u32 id; } *ext;
+
+	if (!p || off > FARTHEST)
+		return 0;
+	ext = data + off;
+	if ((void *)(ext + 1) > data_end) {
+		p->cut = 1;
+		return 0;
+	}
+	p->key.proto = ext->next;
+	if (proto == PROTO_AUTH)
+		return (ext->len + 2) * 4;
+	if (proto != IPPROTO_FRAGMENT)
+		return (ext->len + 1) * 8;
+	p->later = (bpf_ntohs(ext->frag) & 0xfff8) != 0;
+	p->fragment = p->later || (bpf_ntohs(ext->frag) & 1);
+	p->frag_id = ext->id;
+	p->part_of = ext->next;
+	return 8;
 }
 
 static __always_inline void parse_ipv6(struct __sk_buff *skb, struct packet *p, __u32 off)
@@ -162,40 +241,39 @@ static __always_inline void parse_ipv6(struct __sk_buff *skb, struct packet *p, 
 	__builtin_memcpy(p->key.dst, &ip->daddr, 16);
 	p->key.dscp = (ip->priority << 2) | (ip->flow_lbl[0] >> 6);
 	p->ecn = (ip->flow_lbl[0] >> 4) & 3;
+	p->hop_limit = ip->hop_limit;
 	next = ip->nexthdr;
 	end = ip->payload_len ? off + sizeof(*ip) + bpf_ntohs(ip->payload_len) : skb->len;
 	off += sizeof(*ip);
-	for (int i = 0; i < 6; i++) {
-		struct { __u8 next, len; __u16 frag; __u32 id; } *ext = data + off;
+	p->body = off;
+	for (int i = 0; i < 6 && is_option(next); i++) {
+		__u32 length = ipv6_option(skb, p, off, next);
 
-		if (next != IPPROTO_HOPOPTS && next != IPPROTO_ROUTING && next != IPPROTO_DSTOPTS &&
-		    next != IPPROTO_FRAGMENT && next != PROTO_AUTH)
-			break;
-		if ((void *)(ext + 1) > data_end) {
-			p->cut = 1;
-			return;
-		}
-		if (next == IPPROTO_FRAGMENT) {
-			p->later = (bpf_ntohs(ext->frag) & 0xfff8) != 0;
-			p->fragment = p->later || (bpf_ntohs(ext->frag) & 1);
-			p->frag_id = ext->id;
-			p->part_of = ext->next;
-			off += 8;
-		} else if (next == PROTO_AUTH) {
-			off += (ext->len + 2) * 4;
-		} else {
-			off += (ext->len + 1) * 8;
-		}
-		next = ext->next;
-		if (off > HEADROOM)
+		off += length;
+		next = p->key.proto;
+		p->key.proto = 0;
+		if (!length || off > HEADROOM)
 			return;
 		if (p->later)
 			break;
 	}
 	p->key.proto = next;
+	p->options = off - p->body;
+	p->body = off;
+	p->end = end;
 	p->payload = from(off, end);
 	if (!p->later)
 		parse_transport(skb, p, off, end);
+}
+
+/* Takes in a tag from outside inwards: the id of the first that has one, and all else
+ * of the outermost. */
+static __always_inline void parse_tag(struct packet *p, __u16 tci_host)
+{
+	if (!(p->key.vlan_host & VLAN_TAGGED))
+		p->key.vlan_host = VLAN_TAGGED | (tci_host & (VLAN_ID | VLAN_PCP));
+	else if (!(p->key.vlan_host & VLAN_ID))
+		p->key.vlan_host |= tci_host & VLAN_ID;
 }
 
 static __always_inline void parse_link(struct __sk_buff *skb, struct packet *p)
@@ -212,8 +290,10 @@ static __always_inline void parse_link(struct __sk_buff *skb, struct packet *p)
 			return;
 		}
 		proto = eth->h_proto;
+		if (use_smac)
+			__builtin_memcpy(&p->smac, eth->h_source, ETH_ALEN);
 		if (skb->vlan_present)
-			p->key.vlan_host = skb->vlan_tci & VLAN_VID_MASK;
+			parse_tag(p, skb->vlan_tci);
 		for (int i = 0; i < 2; i++) {
 			struct { __u16 tci, proto; } *tag = data + off;
 
@@ -223,38 +303,73 @@ static __always_inline void parse_link(struct __sk_buff *skb, struct packet *p)
 				p->cut = 1;
 				return;
 			}
-			if (!p->key.vlan_host)
-				p->key.vlan_host = bpf_ntohs(tag->tci) & VLAN_VID_MASK;
+			parse_tag(p, bpf_ntohs(tag->tci));
 			proto = tag->proto;
 			off += 4;
 		}
-		if (link_control(bpf_ntohs(proto), eth)) {
-			p->control = 1;
-			return;
-		}
 	}
 	p->payload = from(off, skb->len);
-	if (proto == bpf_htons(ETH_P_IP))
+	if (proto == bpf_htons(ETH_P_IP)) {
 		parse_ipv4(skb, p, off);
-	else if (proto == bpf_htons(ETH_P_IPV6))
+	} else if (proto == bpf_htons(ETH_P_IPV6)) {
 		parse_ipv6(skb, p, off);
+	} else if (link_header) {
+		p->body = off;
+		p->claim = link_claim(proto, data, data_end);
+	}
+}
+
+/* Whether a packet is what it claims to be. */
+GLOBAL int is_control(struct __sk_buff *skb, const struct packet *p)
+{
+	__u32 off, bytes;
+
+	if (!p)
+		return 0;
+	off = p->body;
+	if (p->claim >= CLAIM_ARP)
+		return is_link_control(skb, p->claim, off);
+	/* In one part, alone in its frame, and without options, which are room: but MLD
+	 * always has one of eight bytes, and IGMP mostly one of four. */
+	if (p->fragment || p->end < off || skb->len > (p->end > LEAST_FRAME ? p->end : LEAST_FRAME))
+		return 0;
+	if (p->options != (p->claim == CLAIM_MLD ? 8 : 0) && !(p->claim == CLAIM_IGMP && p->options == 4))
+		return 0;
+	bytes = p->end - off;
+	switch (p->claim) {
+	case CLAIM_ACK:
+		return 1; /* and nothing else: parse_transport has seen it */
+	case CLAIM_DHCP:
+		return p->key.family == FAMILY_IPV4 && udp_fills(skb, off, bytes) && is_dhcp(skb, &p->key, off + 8, bytes - 8);
+	case CLAIM_DHCP6:
+		return p->key.family == FAMILY_IPV6 && udp_fills(skb, off, bytes) && is_dhcp6(skb, &p->key, off + 8, bytes - 8);
+	case CLAIM_IGMP:
+		return is_igmp(skb, &p->key, p->hop_limit, off, bytes, p->options);
+	}
+	return is_icmp6_control(skb, p, off, bytes);
+}
+
+GLOBAL int parse_headers(struct __sk_buff *skb, struct packet *p)
+{
+	if (p)
+		parse_link(skb, p);
+	return 0;
 }
 
 /* Fills in a packet that is all zero. Headers nearly always lie in the linear
  * part of a packet; to pull more into it copies the packet's head, which took 14
  * of 100 parts of one connection's throughput, so that is done only after one was
  * found cut. */
-GLOBAL int parse(struct __sk_buff *skb, struct packet *p)
+static __always_inline void parse(struct __sk_buff *skb, struct packet *p)
 {
-	if (!p)
-		return 0;
-	parse_link(skb, p);
+	parse_headers(skb, p);
 	if (p->cut) {
 		__builtin_memset(p, 0, sizeof(*p));
 		bpf_skb_pull_data(skb, skb->len < HEADROOM ? skb->len : HEADROOM);
-		parse_link(skb, p);
+		parse_headers(skb, p);
 	}
-	return 0;
+	if (p->claim && is_control(skb, p))
+		p->control = p->claim == CLAIM_ACK ? CONTROL_ACK : CONTROL_LINK;
 }
 
 /* Layer-2 bytes of a packet and all the segments that it stands for, as HTB

@@ -5,22 +5,36 @@
  *
  * The stamp goes into the upper three words of cb, which survive from the filter
  * hook through the qdiscs to the device (HTB does not use them, TBF's segments
- * copy them, fq_codel uses the lower two). */
+ * copy them, fq_codel uses the lower two). The classes are in the two words below, which
+ * the filters of HTB (shaper/htb/class.c) read before fq_codel writes there. */
 #ifndef HEADGATE_QUEUE_H
 #define HEADGATE_QUEUE_H
 
 #include "headgate.h"
 
-#define STAMP_TOKEN 2
+#define STAMP_LEVELS 0 /* class minors of the first level of groups, and of the second in the upper half */
+#define STAMP_CLASS 1 /* qdisc handle and the leaf's class minor */
+#define STAMP_TOKEN 2 /* the token, and the class minor in the lower half; 0: no stamp */
 #define STAMP_TIME 3
 #define STAMP_BYTES 4 /* what had come for the class before */
 #define STAMP_SHIFT 8 /* 256 ns units: wraps after 18 minutes */
 
-#ifndef DEPARTURES
+/* The major number of our qdiscs: "HG" (shaper/htb/tree.go). */
+#define QDISC_MAJOR 0x4847
+
+/* With the minor of a group that has groups, the major number of its own HTB (shaper/htb/tree.go). */
+#define INNER_MAJOR 0x8000
+
+/* Waits below this are those of an empty queue: the way from the filter hook to
+ * the device takes a few microseconds, and a timer some more. */
+#define NO_WAIT_NS (20 * 1000ULL)
+
+#if !defined(DEPARTURES) && !defined(CLASS_FILTER)
 
 #include "mark.h"
+#include "bound.h"
 
-const volatile __u32 token; /* this device and direction, to the departure hook; 0: no hook */
+const volatile __u32 token; /* this device and direction, to the departure hook, in the upper half; 0: no hook */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -46,6 +60,9 @@ struct {
  * no queue by themselves, as many as make a frame cost no more than one. */
 #define LOOK_EVERY 1024
 #define STAMP_EVERY 8192
+#define STAMP_LEAST 128
+#define STAMP_WITHIN ((1000 * 1000 * 1000ULL << TIME_SHIFT) / 32)
+#define NO_GUARANTEE (1000 * 1000 * 1000ULL << TIME_SHIFT) /* a byte a second */
 
 /* A longer pause is the application's, and says nothing of the path. */
 #define GAP_MOST_NS (100 * 1000 * 1000ULL)
@@ -88,6 +105,25 @@ static __always_inline void serve(struct service *s, const struct queue *q, cons
 	s->borrows = s->real_byte_time < p->guarantee_byte_time - p->guarantee_byte_time / 8;
 }
 
+/* How many bytes there are from one stamp to the next. By stamps it is known how long a
+ * queue stands and how fast it is served, of a class that may have less than its
+ * guarantee. A slow one has a stamp in about 1/32 s; and a short queue, in which one
+ * packet must come before the other has left, has more: TCP of this host keeps two
+ * packets in a queue. A class that borrows is served fast enough. */
+static __always_inline __u32 stamp_every(const struct queue *q, const struct service *s, const struct pace *p)
+{
+	__u64 byte_time = p->guarantee_byte_time;
+
+	if (s->borrows || byte_time >= NO_GUARANTEE)
+		return STAMP_EVERY;
+	if (byte_time * STAMP_EVERY <= STAMP_WITHIN)
+		return q->sojourn_ns > NO_WAIT_NS && q->sojourn_ns << TIME_SHIFT < 2 * STAMP_EVERY * q->service_byte_time ?
+			LOOK_EVERY : STAMP_EVERY;
+	if (byte_time * LOOK_EVERY <= STAMP_WITHIN)
+		return LOOK_EVERY;
+	return byte_time * STAMP_LEAST <= STAMP_WITHIN ? STAMP_LEAST : 1;
+}
+
 /* Brings the virtual queue up to date: what came since the last time, before this
  * packet, what was served, and this packet. CPUs that send to one class come here
  * in another order than that of their bytes and times; what is late counts once. */
@@ -117,13 +153,35 @@ static __always_inline void advance(struct queue *q, const struct service *s, __
 	q->virtual_ns = queued < 2 * most ? queued : 2 * most;
 }
 
-/* Adds the packet to its class's virtual queue and marks it if that is too long.
- * Returns whether it was marked. Only one packet in LOOK_EVERY or STAMP_EVERY
+/* What is rarely called, or has many ways through it, is a function of its own to
+ * the verifier (GLOBAL in parse.h): a program was 46,000 instructions to it, and 44
+ * ms of the time in which a new device is not divided; now 5,000. */
+GLOBAL int adapt_once(struct queue *q, const struct service *s, __u64 now)
+{
+	if (q && s)
+		adapt(q, s, now);
+	return 0;
+}
+
+GLOBAL int stands_now(const struct queue *q, const struct service *s, __u64 now)
+{
+	return q && s && stands(q, s, now);
+}
+
+GLOBAL int due_now(struct queue *q, const struct service *s, __u32 bytes, __u32 arrived)
+{
+	return q && s && due(q, s, bytes, arrived);
+}
+
+enum verdict { SEND, SEND_MARKED, DROP };
+
+/* Adds the packet to its class's virtual queue and marks it if that is too long; one
+ * that cannot be marked is dropped if the real one is (bound.h). Only one packet in LOOK_EVERY or STAMP_EVERY
  * bytes asks for the time and gets a stamp: with a stamp on each, a flood of small
  * packets paid 140 ns in the departure hook and as much here. */
-static __always_inline int enqueue(struct __sk_buff *skb, const struct packet *p, __u32 class_minor, __u32 bytes)
+static __always_inline enum verdict enqueue(struct __sk_buff *skb, const struct packet *p, __u32 class_minor, __u32 bytes)
 {
-	__u32 before;
+	__u32 before, every;
 	__u64 now, most;
 	struct service s;
 	struct pace *pace;
@@ -131,36 +189,45 @@ static __always_inline int enqueue(struct __sk_buff *skb, const struct packet *p
 
 	skb->cb[STAMP_TOKEN] = 0;
 	if (!token)
-		return 0;
+		return SEND;
 	q = bpf_map_lookup_elem(&queues, &class_minor);
 	if (!q)
-		return 0;
+		return SEND;
+	if (is_full(q, p, bytes))
+		return DROP;
 	before = __sync_fetch_and_add(&q->arrived_bytes, bytes);
-	if ((before ^ (before + bytes)) < (p->ecn ? LOOK_EVERY : STAMP_EVERY) && !p->answers)
-		return 0;
+	if ((before ^ (before + bytes)) < (p->ecn && q->stamp_every > LOOK_EVERY ? LOOK_EVERY : q->stamp_every) && !p->answers)
+		return SEND;
 	pace = bpf_map_lookup_elem(&paces, &class_minor);
 	if (!pace)
-		return 0;
+		return SEND;
 	now = bpf_ktime_get_ns();
-	skb->cb[STAMP_TOKEN] = token;
+	skb->cb[STAMP_TOKEN] = token | class_minor;
 	skb->cb[STAMP_TIME] = (__u32)(now >> STAMP_SHIFT);
 	skb->cb[STAMP_BYTES] = before;
 	serve(&s, q, pace);
+	every = stamp_every(q, &s, pace);
+	if (q->stamp_every != every)
+		q->stamp_every = every;
 	most = threshold(q, &s);
 	advance(q, &s, before, bytes, now, most);
-	if (!p->ecn)
-		return 0;
-	adapt(q, &s, now);
+	if (!p->ecn) {
+		if (!overdue(q, &s, pace, before, bytes) || p->control == CONTROL_ACK)
+			return SEND;
+		__sync_fetch_and_add(&q->arrived_bytes, -bytes);
+		return DROP;
+	}
+	adapt_once(q, &s, now);
 	if (p->answers)
 		learn_rtt(q, bpf_get_hash_recalc(skb), now);
 	/* A group that has no more than its guarantee is not held below it. */
-	if (!(s.borrows && q->virtual_ns > most && is_filled(q)) && !stands(q, &s, now))
-		return 0;
-	if (is_burst(q, now) || !due(q, &s, bytes, before + bytes) || !bpf_skb_ecn_set_ce(skb))
-		return 0;
+	if (!(s.borrows && q->virtual_ns > most && is_filled(q)) && !stands_now(q, &s, now))
+		return SEND;
+	if (is_burst(q, now) || !due_now(q, &s, bytes, before + bytes) || !bpf_skb_ecn_set_ce(skb))
+		return SEND;
 	q->period_marks++;
 	ask_rtt(q, bpf_get_hash_recalc(skb), before, now);
-	return 1;
+	return SEND_MARKED;
 }
 
 #endif

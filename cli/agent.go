@@ -19,6 +19,7 @@ import (
 	"headgate/config"
 	"headgate/metrics"
 	"headgate/shaper"
+	"headgate/usage"
 )
 
 func agentCommand(a *app) *cobra.Command {
@@ -81,13 +82,14 @@ func (a *app) agent(ctx context.Context, files []string, dir, listen string, soc
 		return err // before anything that needs rights
 	}
 	var last atomic.Pointer[[]shaper.State]
+	var meter usage.Meter
 	if listen != "" {
 		l, err := metrics.Listen(listen)
 		if err != nil {
 			return err
 		}
 		last.Store(&[]shaper.State{})
-		defer metrics.Serve(l, metrics.Groups(func() []shaper.State { return *last.Load() }))()
+		defer metrics.Serve(l, metrics.Groups(func() []shaper.State { return *last.Load() }, meter.Unmet))()
 	}
 	store, err := a.store()
 	if err != nil {
@@ -123,7 +125,14 @@ func (a *app) agent(ctx context.Context, files []string, dir, listen string, soc
 	defer closeSocket()
 	if listen != "" {
 		ag.MeterEvery = time.Second
-		ag.Metered = func(_ time.Time, states []shaper.State) { last.Store(&states) }
+		ag.Metered = func(_ time.Time, states []shaper.State) {
+			last.Store(&states)
+			groups := map[string][]usage.Group{}
+			for _, s := range states {
+				groups[s.Dev] = groupsOf(s)
+			}
+			meter.Take(groups)
+		}
 	}
 	if !joined(dir) {
 		return ag.Run(ctx)

@@ -25,6 +25,7 @@ import (
 	"headgate/config"
 	"headgate/group"
 	"headgate/shaper"
+	"headgate/usage"
 )
 
 const agentDir = "/var/lib/headgate/agent"
@@ -177,7 +178,7 @@ func (r *remoteAgent) metered(at time.Time, states []shaper.State) {
 	// before.
 	if second := at.Round(100 * time.Millisecond).Truncate(time.Second); second != r.taken {
 		r.taken = second
-		devices := map[string][]record.Group{}
+		devices := map[string][]usage.Group{}
 		for _, s := range states {
 			devices[s.Dev] = groupsOf(s)
 		}
@@ -194,7 +195,7 @@ func (r *remoteAgent) metered(at time.Time, states []shaper.State) {
 // reading is what the groups of all devices have counted until a time.
 type reading struct {
 	at      time.Time
-	devices map[string][]record.Group
+	devices map[string][]usage.Group
 }
 
 // keep records readings until there come no more. A disk that stands still keeps nobody but it.
@@ -206,7 +207,7 @@ func (r *remoteAgent) keep() {
 	}
 }
 
-func groupsOf(s shaper.State) (out []record.Group) {
+func groupsOf(s shaper.State) (out []usage.Group) {
 	for _, d := range []struct {
 		name  string
 		tree  *group.Tree
@@ -219,9 +220,12 @@ func groupsOf(s shaper.State) (out []record.Group) {
 			if n >= len(d.tree.Nodes) {
 				break
 			}
-			out = append(out, record.Group{
+			out = append(out, usage.Group{
 				Name: d.name + "/" + g.Path, Leaf: d.tree.Nodes[n].Leaf, Guarantee: g.Guarantee, Delay: g.QueueDelay,
-				Counters: record.Counters{Bytes: g.Bytes, Packets: g.Packets, Drops: g.Drops, Marks: g.Marks, Backlog: g.BacklogBytes},
+				Counters: usage.Counters{
+					Bytes: g.Bytes, Packets: g.Packets, Drops: g.Drops, Marks: g.Marks, Backlog: g.BacklogBytes,
+					QueuedFor: g.QueuedFor, Queued: g.QueuedBytes, At: d.state.At,
+				},
 			})
 		}
 	}
@@ -243,6 +247,9 @@ func (r *remoteAgent) report() *agents.Report {
 			d.Drops = append(d.Drops, g.Drops)
 			d.Marks = append(d.Marks, g.Marks)
 			d.QueueDelayNs = append(d.QueueDelayNs, uint64(g.Delay))
+			d.QueuedNs = append(d.QueuedNs, uint64(g.QueuedFor))
+			d.QueuedBytes = append(d.QueuedBytes, g.Queued)
+			d.ReadAtNs = append(d.ReadAtNs, g.At.UnixNano())
 		}
 		if said := fmt.Sprint(d.Names, d.GuaranteeBps); r.told[s.Dev] == said {
 			d.Names, d.GuaranteeBps = nil, nil

@@ -46,6 +46,7 @@ under "join". Without --dev it is on all of the agent's devices that have the gr
 		if at.asked() {
 			return a.assignThere(c, at, *dev, args[0], *conns)
 		}
+		*dev = a.dev(*dev)
 		list, state, err := a.connsOn(c, *dev, *conns)
 		if err != nil {
 			return err
@@ -91,6 +92,7 @@ func unassignCommand(a *app) *cobra.Command {
 		if at.asked() {
 			return a.assignThere(c, at, *dev, "", *conns)
 		}
+		*dev = a.dev(*dev)
 		list, state, err := a.connsOn(c, *dev, *conns)
 		if err != nil {
 			return err

@@ -34,7 +34,7 @@ func TestBenchLists(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.out), &claims); err != nil {
 		t.Fatal(err)
 	}
-	if len(claims) != 12 || claims[0].ID != "scale/apply" || claims[0].Target.String() != "<= 1.5" || claims[0].Ours != nil {
+	if len(claims) < 12 || claims[0].ID != "scale/apply" || claims[0].Target.String() != "<= 1.5" || claims[0].Ours != nil {
 		t.Errorf("%+v", claims)
 	}
 	if r := w.must("bench", "groups", "--list"); !strings.Contains(r.out, "with --quick") {

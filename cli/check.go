@@ -55,6 +55,8 @@ host's own files divide, and limits above a link's speed.`,
 		report := checkReport{OK: err == nil, Mistakes: mistakes}
 		if err == nil {
 			report.Interfaces, report.Servers, report.Collectives = describe(set), describeServers(set), describeCollectives(set)
+			a.warnWhere(set, here)
+			a.noteApproximate(set)
 			if here {
 				a.warnSpeeds(set)
 				a.warnCollectives(set)
@@ -82,18 +84,25 @@ type checkReport struct {
 
 type checkInterface struct {
 	Dev         string            `json:"dev"`
+	Written     string            `json:"written,omitempty"` // the alternative name that the file has
 	File        string            `json:"file"`
 	Line        int               `json:"line"`
 	Perspective group.Perspective `json:"perspective"`
 	Engine      group.Engine      `json:"engine"`
 	Overhead    group.Overhead    `json:"overhead"`
-	Out         *group.Tree       `json:"out,omitempty"`
-	In          *group.Tree       `json:"in,omitempty"`
+	// Options are those of the engine quantum.
+	Options group.QuantumOptions `json:"quantum,omitzero"`
+	Out     *group.Tree          `json:"out,omitempty"`
+	In      *group.Tree          `json:"in,omitempty"`
 }
 
 func describe(set config.Set) (out []checkInterface) {
 	for _, i := range set.Interfaces {
-		out = append(out, checkInterface{i.Dev, i.File, i.Line, i.Perspective, i.Engine, i.Overhead, i.OutTree, i.InTree})
+		written := ""
+		if i.Called() != i.Dev {
+			written = i.Called()
+		}
+		out = append(out, checkInterface{i.Dev, written, i.File, i.Line, i.Perspective, i.Engine, i.Overhead, i.QuantumOptions, i.OutTree, i.InTree})
 	}
 	return out
 }
@@ -175,7 +184,14 @@ func (r checkReport) table(w io.Writer) error {
 		if n > 0 {
 			fmt.Fprintln(w)
 		}
-		fmt.Fprintf(w, "%s (%s:%d), seen from the %s, enforced by %s\n", i.Dev, i.File, i.Line, i.Perspective, i.Engine)
+		name := i.Dev
+		if i.Written != "" {
+			name += ", written as " + i.Written
+		}
+		fmt.Fprintf(w, "%s (%s:%d), seen from the %s, enforced by %s\n", name, i.File, i.Line, i.Perspective, i.Engine)
+		if i.Engine == group.Quantum {
+			fmt.Fprintf(w, "  %s\n", i.Options.Describe())
+		}
 		if i.Overhead != (group.Overhead{}) {
 			fmt.Fprintf(w, "  %v added to each packet, which counts as %v at least\n", i.Overhead.Frame, i.Overhead.Minimum)
 		}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +20,7 @@ func clearCommand(a *app) *cobra.Command {
 		Long: `Clear gives a device back as it was before Headgate: groups, rules, assignments
 and counters go. Traffic control that is not ours stays. It needs no memory of
 what was applied. A change of the device that waits for confirmation is not
-rolled back any more.`,
+rolled back any more. With "--dev all" what devices left that are gone goes, too.`,
 		Example: `  headgate clear --dev eth0
   headgate clear --dev all`,
 		Args: cobra.NoArgs,
@@ -49,7 +51,7 @@ type cleared struct {
 
 func (a *app) clearDevices(store *pending.Store, dev string, f format) error {
 	list := []cleared{}
-	devices := []string{dev}
+	devices := []string{a.dev(dev)}
 	if dev == "all" {
 		states, err := a.states(dev)
 		if err != nil {
@@ -61,6 +63,15 @@ func (a *app) clearDevices(store *pending.Store, dev string, f format) error {
 		}
 	}
 	var failed []error
+	swept := []string{}
+	if dev == "all" {
+		var err error
+		swept, err = a.sweep()
+		failed = append(failed, err)
+	}
+	for _, gone := range swept {
+		list = append(list, cleared{gone, true})
+	}
 	for _, d := range devices {
 		_, before := a.observe(d)
 		// Cleared even so: what is left of a broken state, or of a device that is
@@ -81,17 +92,32 @@ func (a *app) clearDevices(store *pending.Store, dev string, f format) error {
 		failed = append(failed, store.Drop(d))
 	}
 	failed = append(failed, a.print(f, list, func(w io.Writer) error {
-		for _, c := range list {
+		for i, c := range list {
 			text := "nothing to clear"
-			if c.Cleared {
+			switch {
+			case i < len(swept):
+				text = "removed: the device that it was made for is gone"
+			case c.Cleared:
 				text = "cleared"
 			}
 			fmt.Fprintf(w, "%s: %s\n", c.Dev, text)
 		}
-		if len(devices) == 0 {
+		if len(devices)+len(swept) == 0 {
 			fmt.Fprintln(w, "no device has bandwidth groups")
 		}
 		return nil
 	}))
 	return errors.Join(failed...)
+}
+
+// sweep has the engines remove what devices left that are gone, and names the devices
+// among it.
+func (a *app) sweep() (removed []string, err error) {
+	for _, name := range slices.Sorted(maps.Keys(a.engines)) {
+		if e, ok := a.engines[name].(interface{ Sweep() ([]string, error) }); ok {
+			names, failed := e.Sweep()
+			removed, err = append(removed, names...), errors.Join(err, failed)
+		}
+	}
+	return removed, err
 }

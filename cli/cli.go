@@ -15,6 +15,7 @@ import (
 
 	"headgate/config"
 	"headgate/group"
+	"headgate/internal/ifname"
 	"headgate/shaper"
 	"headgate/shaper/attach"
 	"headgate/unit"
@@ -72,10 +73,13 @@ type app struct {
 
 	engines map[group.Engine]shaper.Shaper
 	devices func() ([]string, error) // of this network namespace
-	speed   func(dev string) (unit.Rate, bool)
-	sooner  func(dev string) ([2][]string, error) // attach.Sooner
-	state   string                                // directory of what is pending
-	env     []string                              // more environment for the process that waits, in tests
+	// alternatives are the devices' alternative names; nil is that there are none.
+	alternatives func() (map[string][]string, error)
+	around       func() *surroundings // nil is that nothing is known of devices
+	speed        func(dev string) (unit.Rate, bool)
+	sooner       func(dev string) ([2][]string, error) // attach.Sooner
+	state        string                                // directory of what is pending
+	env          []string                              // more environment for the process that waits, in tests
 }
 
 // note prints a line for the user that is not what the command was asked for.
@@ -87,7 +91,7 @@ func (a *app) note(format string, args ...any) {
 // name. It returns the exit code.
 func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	slog.SetDefault(slog.New(newLogLines(stderr)))
-	a := &app{in: stdin, out: stdout, err: stderr, engines: newEngines(), devices: allDevices, speed: linkSpeed, sooner: attach.Sooner, state: stateDir()}
+	a := &app{in: stdin, out: stdout, err: stderr, engines: newEngines(), devices: allDevices, alternatives: ifname.Alternatives, around: readSurroundings, speed: linkSpeed, sooner: attach.Sooner, state: stateDir()}
 	return a.run(args)
 }
 

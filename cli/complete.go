@@ -41,6 +41,13 @@ func (a *app) completeDevices(more ...string) completion {
 	return names(func(*cobra.Command) ([]string, error) {
 		devices, err := a.devices()
 		devices = slices.DeleteFunc(devices, func(d string) bool { return d != "lo" && !group.Takes("*", d) })
+		if a.alternatives != nil && err == nil {
+			if all, err := a.alternatives(); err == nil {
+				for _, d := range slices.Clone(devices) {
+					devices = append(devices, all[d]...)
+				}
+			}
+		}
 		return append(devices, more...), err
 	})
 }

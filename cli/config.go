@@ -36,13 +36,16 @@ func (a *app) loadInterfaces(c *cobra.Command, files []string, here bool) (confi
 	return set, err
 }
 
-// load is read, and, unless it is for another machine, checks that the cgroups it
-// names exist on this one.
+// load is read, and, unless it is for another machine, finds the devices that it names on
+// this one, and checks that the cgroups exist.
 func (a *app) load(c *cobra.Command, files []string, here bool) (config.Set, error) {
 	if len(files) == 0 {
 		return config.Set{}, usageError{errors.New("there is no configuration: write -f and a file or directory"), c.CommandPath()}
 	}
 	set, err := read(files, a.in)
+	if err == nil && here {
+		set, err = a.named(set)
+	}
 	if err != nil || !here || !set.HasCgroups() {
 		return set, err
 	}

@@ -169,12 +169,12 @@ func TestScenarioShares(t *testing.T) {
 		want   [6]float64 // media, storage, backup, shop, export, web, out, in Mbit/s
 	}{
 		{phaseQuiet, demoExport, [6]float64{10, 8, 2, 6, 4, 2}},
-		{phaseOverload, demoExport, [6]float64{52.5, 42, 10.5, 46.5, 31, 15.5}}, // 4 are lent
-		{phaseIdle, demoExport, [6]float64{15, 0, 15, 84, 56, 28}},              // backup at its ceiling
-		{phaseReturn, demoExport, [6]float64{52.5, 42, 10.5, 46.5, 31, 15.5}},
+		{phaseOverload, demoExport, [6]float64{52.11, 41.68, 10.42, 46.89, 31.26, 15.63}}, // 4 are lent to the tenants, 50 to 45
+		{phaseIdle, demoExport, [6]float64{15, 0, 15, 84, 56, 28}},                        // backup at its ceiling
+		{phaseReturn, demoExport, [6]float64{52.11, 41.68, 10.42, 46.89, 31.26, 15.63}},
 		{phaseDeadline, demoExportMore, [6]float64{52.11, 41.68, 10.42, 46.89, 36.47, 10.42}},
-		{phaseBack, demoExport, [6]float64{52.5, 42, 10.5, 46.5, 31, 15.5}},
-		{phaseMove, demoExport, [6]float64{52.86, 42.29, 10.57, 46.14, 38.14, 8}}, // web wants 8
+		{phaseBack, demoExport, [6]float64{52.11, 41.68, 10.42, 46.89, 31.26, 15.63}},
+		{phaseMove, demoExport, [6]float64{52.11, 41.68, 10.42, 46.89, 38.89, 8}}, // web wants 8
 	} {
 		out, _ := plans(t, s, demoHosts[0], c.export)
 		wants := make([]unit.Rate, len(out.Nodes))

@@ -10,6 +10,7 @@ import (
 	"headgate/cli/doctor"
 	"headgate/config"
 	"headgate/group"
+	"headgate/internal/ifname"
 	"headgate/shaper"
 	"headgate/unit"
 )
@@ -34,6 +35,31 @@ func allDevices() ([]string, error) {
 	return names, nil
 }
 
+// dev is the kernel's name of the device that a user names, who may write an alternative
+// one. What is no device's name stays as it is.
+func (a *app) dev(name string) string {
+	if a.alternatives == nil {
+		return name
+	}
+	kernel := ifname.Kernel(name)
+	if kernel != name {
+		a.note("headgate: %s is the device %s", name, kernel)
+	}
+	return kernel
+}
+
+// named takes in a configuration which devices of this machine its documents name.
+func (a *app) named(set config.Set) (config.Set, error) {
+	if a.alternatives == nil {
+		return set, nil
+	}
+	alternatives, err := a.alternatives()
+	if err != nil {
+		return set, fmt.Errorf("the devices cannot be listed: %w", err)
+	}
+	return set.Named(alternatives)
+}
+
 // targets finds the devices that a configuration is about: those named must
 // exist, unless missing ones are to be left out; patterns take what there is.
 func (a *app) targets(set config.Set, leaveOutMissing bool) ([]target, error) {
@@ -44,6 +70,9 @@ func (a *app) targets(set config.Set, leaveOutMissing bool) ([]target, error) {
 	var out []target
 	for _, i := range set.Interfaces {
 		found := false
+		if i.Called() != i.Dev {
+			a.note("%s: %s is the device %s", i.Name(), i.Called(), i.Dev)
+		}
 		for _, dev := range devices {
 			if owner, ok := set.For(dev); ok && owner.Dev == i.Dev {
 				found = true
@@ -64,7 +93,7 @@ func (a *app) targets(set config.Set, leaveOutMissing bool) ([]target, error) {
 }
 
 func planFor(dev string, i config.Interface) shaper.Plan {
-	return shaper.Plan{Dev: dev, Perspective: i.Perspective, Overhead: i.Overhead, Out: i.OutTree, In: i.InTree}
+	return shaper.Plan{Dev: dev, Perspective: i.Perspective, Overhead: i.Overhead, GSO: i.GSO, Quantum: i.QuantumOptions, Out: i.OutTree, In: i.InTree}
 }
 
 // warnSpeeds tells of limits that the link cannot give. Only devices with

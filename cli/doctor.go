@@ -36,6 +36,9 @@ if it was not permitted to look.`,
 	measure := c.Flags().Bool("measure", false, "measure this machine's ceiling, which takes up to 2 s of all CPUs")
 	output := outputFlag(c)
 	c.RunE = func(_ *cobra.Command, args []string) error {
+		for i := range args {
+			args[i] = a.dev(args[i])
+		}
 		report, err := a.examine(args, *measure)
 		if err != nil {
 			return err

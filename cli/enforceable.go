@@ -32,7 +32,12 @@ func enforceable(set config.Set) error {
 		}
 		if check := planChecks[i.Engine]; check != nil {
 			for _, err := range reasons(check(planFor(i.Dev, i))) {
-				mistake("engine", err)
+				key := "engine"
+				var of interface{ Key() string }
+				if errors.As(err, &of) && i.Has(of.Key()) {
+					key = of.Key()
+				}
+				mistake(key, err)
 			}
 		}
 	}

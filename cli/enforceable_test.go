@@ -24,9 +24,18 @@ out:
   limit: 1Gbit
   groups: [{name: a, ceiling: 50%, default: true}, {name: b, groups: [{name: c}]}]
 `)
+	step := w.write("step.yaml", `kind: Interface
+dev: eth0
+engine: quantum
+step: 30MB
+out:
+  limit: 1Gbit
+  groups: [{name: a, guarantee: 20%, default: true}]
+`)
 	for _, command := range []string{"check", "plan", "apply", "agent", "explain --dev eth0 --packet arp"} {
 		for file, want := range map[string]string{
 			shapes:  "shapes.yaml:137: in.groups[0].match[128]: rule ",
+			step:    "step.yaml:4: step: out: a step of 30MB is more than any group is guaranteed in a quantum of 1s (25MB), so that none would ever lend: write at most 25000000B",
 			quantum: "quantum.yaml:3: engine: the engine quantum has no ceilings, as of out group a (500Mbit of 1Gbit): write engine: htb, or leave that out\nquantum.yaml:3: engine: the engine quantum has no groups inside groups",
 		} {
 			r := w.run(append(strings.Fields(command), "-f", file)...)

@@ -18,7 +18,7 @@ import (
 func newEngines() map[group.Engine]shaper.Shaper {
 	return map[group.Engine]shaper.Shaper{
 		group.HTB:     htb.New(),
-		group.Quantum: quantum.New(quantum.Options{}),
+		group.Quantum: quantum.New(),
 	}
 }
 

@@ -24,9 +24,12 @@ packet, and prints what decides, its group and the kernel's class. With -f it na
 line of the rule, and it works on a device that has no groups yet.
 
 A packet is a protocol, a source and a destination (with ports for tcp, udp and
-sctp), and then what else rules may ask for: dscp, vlan, mark, cgroup and (ICMP)
-type with a value, and the words ack (a TCP segment with nothing else in it) and
-fragment (a part other than the first). What is not IP has a name: arp, lldp, stp.
+sctp), and then what else rules may ask for: dscp, vlan, pcp, mark, smac, cgroup and
+(ICMP) type with a value, and the words ack (a TCP segment with nothing else in it)
+and fragment (a part other than the first). What is not IP has a name: arp, lldp, stp,
+lacp, eapol. Whether a packet counts as control traffic also depends on its ttl (or
+hop limit) and its length (of the IP packet), which are what the protocol has unless
+they are given.
 
 Source and destination are as in the packet: what the device receives has the
 other end as its source.
@@ -35,6 +38,7 @@ With --server it is what a service wants of one of its hosts: its rules, and the
 that were assigned through it. Classes are known on the host alone.`,
 		Example: `  headgate explain --packet 'tcp 10.0.0.1:443 10.0.0.2:55000' --dev eth0
   headgate explain --packet 'udp [fd00::1]:53 [fd00::2]:999 dscp ef mark 7' --dev eth0 -f eth0.yaml
+  headgate explain --packet 'udp 10.0.0.1:5060 10.0.0.2:5060 vlan 100 pcp 5 smac 02:00:5e:10:00:01' --dev eth0
   headgate explain --packet 'tcp 10.0.0.1:40000 10.0.0.2:443 cgroup /system.slice/nginx.service' --dev eth0 --direction out
   headgate explain --packet 'tcp 10.0.0.1:443 10.0.0.2:55000' --dev eth0 --server default --host web1`,
 		Args: cobra.NoArgs,
@@ -61,6 +65,7 @@ that were assigned through it. Classes are known on the host alone.`,
 			}
 			e, err = a.explainThere(c.Context(), at, *dev)
 		} else {
+			*dev = a.dev(*dev)
 			e, err = a.explainer(c, *dev, *files)
 		}
 		if err != nil {
@@ -94,6 +99,10 @@ type directionExplanation struct {
 	Place    string `json:"place,omitempty"` // "eth0.yaml:9: out.groups[0].match[1]"
 	Group    string `json:"group,omitempty"`
 	Class    string `json:"class,omitempty"`
+	// Beyond is the class of control traffic that is beyond the group's budget for it.
+	Beyond string `json:"class_beyond_budget,omitempty"`
+	// Note is why such a packet may not be seen there.
+	Note string `json:"note,omitempty"`
 }
 
 // explainer has what is known of a device: what is in force, the file, or both.
@@ -106,6 +115,9 @@ type explainer struct {
 func (a *app) explainer(c *cobra.Command, dev string, files []string) (e explainer, err error) {
 	if len(files) > 0 {
 		set, err := a.loadInterfaces(c, files, false)
+		if err == nil {
+			set, err = a.named(set)
+		}
 		if err != nil {
 			return e, err
 		}
@@ -114,6 +126,10 @@ func (a *app) explainer(c *cobra.Command, dev string, files []string) (e explain
 			return e, fmt.Errorf("the configuration says nothing about %s", dev)
 		}
 		e.file = &i
+		set.Interfaces = []config.Interface{i}
+		a.warnWhere(set, true)
+	} else {
+		a.warnDevice(dev)
 	}
 	state, err := a.observe(dev)
 	switch {
@@ -142,6 +158,20 @@ func (e explainer) sameRules() bool {
 	return same(e.state.Plan.Out, e.file.OutTree) && same(e.state.Plan.In, e.file.InTree)
 }
 
+// ingress is the direction in which packets come to the device.
+func (e explainer) ingress() string {
+	perspective := group.Host
+	if e.state != nil {
+		perspective = e.state.Plan.Perspective
+	} else if e.file != nil {
+		perspective = e.file.Perspective
+	}
+	if perspective == group.Guest {
+		return "out"
+	}
+	return "in"
+}
+
 func (e explainer) explain(direction string, p group.Packet) directionExplanation {
 	var tree *group.Tree
 	var counters *shaper.DirectionState
@@ -162,13 +192,6 @@ func (e explainer) explain(direction string, p group.Packet) directionExplanatio
 	if tree == nil {
 		return x
 	}
-	if p.Control() {
-		x.Reason = "control"
-		if counters != nil {
-			x.Class = counters.Control.Class
-		}
-		return x
-	}
 	rule, leaf := tree.Classify(p)
 	x.Reason = "default"
 	if to, ok := e.assignment(tree, p); ok {
@@ -182,8 +205,17 @@ func (e explainer) explain(direction string, p group.Packet) directionExplanatio
 			x.Place = fmt.Sprintf("%s:%d: %s", file, line, places[rule])
 		}
 	}
+	if p.Mark != 0 && direction == e.ingress() && slices.ContainsFunc(tree.Rules[:min(rule+1, len(tree.Rules))], func(r group.Rule) bool { return r.Selector.AsksForMark() }) {
+		x.Note = "packets have no mark here yet, unless it was set before they came to the device: the firewall marks them later"
+	}
 	if counters != nil && leaf < len(counters.Groups) {
 		x.Class = counters.Groups[leaf].Class
+	}
+	if p.Control() {
+		x.Reason = "control"
+		if counters != nil {
+			x.Beyond, x.Class = x.Class, counters.Control.Class
+		}
 	}
 	return x
 }
@@ -215,7 +247,10 @@ func (e explanation) table(w io.Writer) error {
 		case "":
 			fmt.Fprintf(w, "  %s: not limited\n", d.Direction)
 		case "control":
-			fmt.Fprintf(w, "  %s: control traffic, before every rule%s\n", d.Direction, class)
+			fmt.Fprintf(w, "  %s: control traffic of group %s: ahead of all others within its budget%s\n", d.Direction, d.Group, class)
+			if d.Beyond != "" {
+				fmt.Fprintf(w, "       beyond it as the group's other packets, class %s\n", d.Beyond)
+			}
 		case "assigned":
 			fmt.Fprintf(w, "  %s: assigned at run time: group %s%s\n", d.Direction, d.Group, class)
 		case "default":
@@ -225,6 +260,9 @@ func (e explanation) table(w io.Writer) error {
 			if d.Place != "" {
 				fmt.Fprintf(w, "       written in %s\n", d.Place)
 			}
+		}
+		if d.Note != "" {
+			fmt.Fprintf(w, "       note: %s\n", d.Note)
 		}
 	}
 	return nil

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -41,6 +43,15 @@ Run it as root to have doctor's findings in it.`,
 	file := c.Flags().StringP("file", "f", "-", "write this file, which must not exist, or - for standard output")
 	output := outputFlag(c)
 	c.RunE = func(*cobra.Command, []string) error {
+		for i, dev := range *devs {
+			(*devs)[i] = a.dev(dev)
+		}
+		for _, dev := range slices.Sorted(maps.Keys(given)) {
+			if kernel := a.dev(dev); kernel != dev {
+				given[kernel] = given[dev]
+				delete(given, dev)
+			}
+		}
 		r, err := a.survey(*devs, given)
 		if err != nil {
 			return err

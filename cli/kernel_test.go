@@ -124,3 +124,37 @@ func TestSooner(t *testing.T) {
 	}
 	server.must("clear", "--dev", "router")
 }
+
+// TestClearAll: what a device left that is gone is taken away, whether or not another
+// has groups. client -- router -- server
+func TestClearAll(t *testing.T) {
+	server := inside{t, labtest.Rig(t, lab.RigOptions{}).Node("server")}
+	ip := func(args ...string) string { t.Helper(); return labtest.Run(t, server.node, "ip", args...) }
+	in := func(dev string) string {
+		return server.file("kind: Interface\ndev: " + dev + "\nin: {limit: 100Mbit, groups: [{name: all, default: true}]}\n")
+	}
+	for _, alone := range []bool{true, false} {
+		ip("link", "add", "gone", "type", "veth", "peer", "name", "far")
+		server.must("apply", "-f", in("gone"))
+		if !alone {
+			server.must("apply", "-f", in("router"))
+		}
+		ip("link", "del", "gone")
+		if !strings.Contains(ip("-br", "link"), "hgi") {
+			t.Fatal("the IFB went with its device: this test proves nothing")
+		}
+		r := server.must("clear", "--dev", "all")
+		if !strings.Contains(r.out, "removed: the device that it was made for is gone") || strings.Contains(r.out, "router: cleared") == alone {
+			t.Errorf("clear says\n%s", r.out)
+		}
+		if left := ip("-br", "link"); strings.Contains(left, "hgi") {
+			t.Errorf("clear left\n%s", left)
+		}
+	}
+	if r := server.must("clear", "--dev", "all"); r.out != "no device has bandwidth groups\n" {
+		t.Errorf("once more: %s", r.out)
+	}
+	if r := server.run("clear", "--dev", "router@if7"); r.code != failed || !strings.Contains(r.err, "write router") {
+		t.Errorf("with what \"ip link\" prints: %d %s", r.code, r.err)
+	}
+}

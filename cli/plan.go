@@ -90,6 +90,7 @@ func (a *app) steps(set config.Set, ignoreMissing bool) ([]step, error) {
 		return nil, err
 	}
 	a.warnSpeeds(set)
+	a.warnWhere(set, true)
 	steps := []step{}
 	var failed []error
 	for _, t := range targets {

@@ -236,7 +236,7 @@ func TestService(t *testing.T) {
 		divided("after a change", 30, 10)
 		s.agent.Process.Signal(syscall.SIGKILL)
 		s.agent.Wait()
-		if out := labtest.Run(t, node, "tc", "class", "show", "dev", dev); !strings.Contains(out, "rate 29700Kbit") {
+		if out := labtest.Run(t, node, "tc", "class", "show", "dev", dev); !strings.Contains(out, "rate 29464Kbit") {
 			t.Errorf("while the agent is away the classes are %s", out)
 		}
 		s.must("PATCH", in+"/out/groups/a", `{"guarantee": "20Mbit"}`)

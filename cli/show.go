@@ -14,6 +14,7 @@ import (
 	"headgate/cli/view"
 	"headgate/group"
 	"headgate/shaper"
+	"headgate/unit"
 )
 
 // devFlag gives a command the flag --dev, which a shell can complete, also with
@@ -71,7 +72,7 @@ traffic control and drift (what an apply of the same would mend) are named.`,
 // states observes one device, or all that have something of ours.
 func (a *app) states(dev string) ([]shaper.State, error) {
 	if dev != "all" {
-		s, err := a.withSooner(dev)
+		s, err := a.withSooner(a.dev(dev))
 		return []shaper.State{s}, err
 	}
 	devices, err := a.devices()
@@ -177,16 +178,23 @@ func directionTable(w io.Writer, name string, e group.Engine, t group.Tree, now,
 		what += ", queues " + now.Queues
 	}
 	fmt.Fprintln(w, directionLine(name, e, t, what))
-	head := []string{"GROUP", "CLASS", "GUARANTEE", "CEILING", "RATE", "BYTES", "PACKETS", "DROPS", "MARKS", "BACKLOG", "DELAY"}
-	left := map[string]bool{"CEILING": quantum, "BACKLOG": quantum, "DELAY": quantum, "RATE": was == nil}
+	if now.Quantum != nil {
+		fmt.Fprintln(w, "    "+quantumLine(*now.Quantum))
+	}
+	head := []string{"GROUP", "CLASS", "GUARANTEE", "ACTUAL", "MODE", "CEILING", "RATE", "BYTES", "PACKETS", "DROPS", "MARKS", "BACKLOG", "DELAY"}
+	left := map[string]bool{"ACTUAL": now.Quantum == nil, "MODE": now.Quantum == nil, "CEILING": quantum, "BACKLOG": quantum, "DELAY": quantum, "RATE": was == nil}
 	rows := [][]string{head}
 	row := func(label string, g shaper.GroupState, was *shaper.GroupState) {
 		rate := ""
 		if was != nil && elapsed > 0 && g.Bytes >= was.Bytes {
 			rate = view.Rate(float64(g.Bytes-was.Bytes) * 8 / elapsed.Seconds())
 		}
+		actual, mode := "", ""
+		if g.Quantum != nil {
+			actual, mode = view.Amount(uint64(g.Quantum.Actual)), g.Quantum.Mode
+		}
 		rows = append(rows, []string{
-			label, g.Class, view.Amount(uint64(g.Guarantee)), view.Amount(uint64(g.Ceiling)), rate, view.Bytes(g.Bytes), fmt.Sprint(g.Packets),
+			label, g.Class, view.Amount(uint64(g.Guarantee)), actual, mode, view.Amount(uint64(g.Ceiling)), rate, view.Bytes(g.Bytes), fmt.Sprint(g.Packets),
 			fmt.Sprint(g.Drops), fmt.Sprint(g.Marks), view.Bytes(g.BacklogBytes), view.Delay(g.QueueDelay),
 		})
 	}
@@ -211,6 +219,15 @@ func directionTable(w io.Writer, name string, e group.Engine, t group.Tree, now,
 		}
 	}
 	return table(w, "    ", rows)
+}
+
+// quantumLine is what the algorithm has come to.
+func quantumLine(q shaper.QuantumState) string {
+	line := fmt.Sprintf("mode %s, %s in the free pool, %s; quantum %v, step %v", q.Mode, view.Amount(uint64(q.Pool)), count(int(q.Resets), "reset"), q.Quantum, unit.Bytes(q.StepBytes))
+	if q.Overdraft {
+		line += ", overdraft"
+	}
+	return line
 }
 
 func sameGroup(d *shaper.DirectionState, path string) *shaper.GroupState {

@@ -40,6 +40,27 @@ func TestRates(t *testing.T) {
 	golden(t, "testdata/rates.txt", b.String())
 }
 
+// TestShowQuantum: what engine quantum's algorithm has come to is shown.
+func TestShowQuantum(t *testing.T) {
+	tree := &group.Tree{Limit: 8 * unit.Mbit, Nodes: []group.Node{{Path: "web", Depth: 1, Leaf: true}, {Path: "rest", Depth: 1, Leaf: true}}}
+	st := shaper.State{Dev: "eth0", Engine: group.Quantum, Plan: shaper.Plan{Dev: "eth0", Out: tree}, Out: &shaper.DirectionState{
+		Groups: []shaper.GroupState{
+			{Path: "web", Class: "10", Guarantee: 4 * unit.Mbit, Ceiling: 8 * unit.Mbit, Bytes: 1000, Packets: 1, Drops: 3, Marks: 4,
+				Quantum: &shaper.QuantumGroupState{Actual: 7 * unit.Mbit, ActualBytes: 875_000, Mode: shaper.Enforcement}},
+			{Path: "rest", Class: "11", Guarantee: 4 * unit.Mbit, Quantum: &shaper.QuantumGroupState{Mode: shaper.Normal}},
+		},
+		Control: shaper.GroupState{Class: "2"},
+		Quantum: &shaper.QuantumState{
+			Mode: shaper.Enforcement, Quantum: time.Second, StepBytes: 1500, Overdraft: true, LimitBytes: 1_000_000, PoolBytes: 125_000, Pool: unit.Mbit, Resets: 14,
+		},
+	}}
+	var b bytes.Buffer
+	if err := groupsTable(&b, []shaper.State{st}, nil); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "testdata/show_quantum.txt", b.String())
+}
+
 func TestLogLines(t *testing.T) {
 	var b bytes.Buffer
 	log := slog.New(newLogLines(&b)).With("dev", "eth0")

@@ -184,8 +184,9 @@ func (w *watchedHost) assemble(rates []api.GroupRates) []shaper.State {
 			tree, counters = &s.Plan.In, &s.In
 		}
 		if *tree == nil {
+			// A group's counters are of its direction's reading.
 			*tree = &group.Tree{Limit: wanted.limit[g.Direction], Spare: wanted.spare[g.Direction]}
-			*counters = &shaper.DirectionState{}
+			*counters = &shaper.DirectionState{At: s.At}
 		}
 		n := group.Node{Path: g.Group, Parent: -1, Depth: 1, Leaf: true, Ceiling: wanted.ceilings[g.Direction+"/"+g.Group]}
 		n.Guarantee, _ = unit.ParseRate(orEmpty(g.Guaranteed))

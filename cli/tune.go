@@ -105,7 +105,7 @@ is for "headgate apply --server".`,
 		if err != nil {
 			return err
 		}
-		t, err := a.tunable(c, args[0], f.files)
+		t, err := a.tunable(c, a.dev(args[0]), f.files)
 		if err != nil {
 			return err
 		}

@@ -31,7 +31,7 @@ func TestPropose(t *testing.T) {
 		"without an interval": {rate(probe.Estimate{Value: 1e8}), 0, 99 * unit.Mbit, ""},
 		"four digits, down":   {rate(probe.Estimate{Value: 123_456_789, Low: 123_456_789, High: 123_456_789}), 0, 122_200 * unit.Kbit, ""},
 		"wide":                {rate(probe.Estimate{Value: 1e8, Low: 8e7, High: 1.2e8}), 0, 79_200 * unit.Kbit, "anything from 80.00Mbit to 120.0Mbit"},
-		"a tiny bucket":       {tiny, 0, 494 * unit.Mbit, "is smaller than the 30.875kB that Headgate sends at once"},
+		"a tiny bucket":       {tiny, 0, 494 * unit.Mbit, "is smaller than the 37.2kB that Headgate sends at once"},
 		"no limit":            {joint, 0, 0, "at least 950.0Mbit, or has a bucket that 3MB do not empty: write --bytes 400MB"},
 		"others":              {rate(probe.Estimate{Value: 5e8, Low: 5e8, AtLeast: true}), 0, 0, "others used the path"},
 		"not measured":        {nil, 0, 0, "not measured"},

@@ -51,15 +51,41 @@ func eachCgroup(groups []group.Group, where string, f func(cgroup, key string)) 
 			if s.Cgroup != "" {
 				f(s.Cgroup, fmt.Sprintf("%s.match[%d].cgroup", here, j))
 			}
+			for _, n := range s.Not {
+				if n.Cgroup != "" {
+					f(n.Cgroup, fmt.Sprintf("%s.match[%d].not.cgroup", here, j))
+				}
+			}
 		}
 		eachCgroup(g.Groups, here, f)
 	}
 }
 
+// otherMounts are where other hierarchies of cgroups are mounted, by proc_pid_mounts(5).
+func otherMounts(mount, mounts string) (out []string) {
+	for line := range strings.Lines(mounts) {
+		if f := strings.Fields(line); len(f) > 2 && (f[2] == "cgroup" || f[2] == "cgroup2") && f[1] != mount && f[1] != "/" {
+			out = append(out, f[1])
+		}
+	}
+	return out
+}
+
 // missingCgroup is the message for a cgroup that does not exist, or "".
 func missingCgroup(mount, cgroup string) string {
-	if info, err := os.Stat(filepath.Join(mount, cgroup)); err == nil && info.IsDir() {
+	isDir := func(path string) bool { info, err := os.Stat(path); return err == nil && info.IsDir() }
+	if isDir(filepath.Join(mount, cgroup)) {
 		return ""
+	}
+	// The path with where it is mounted, or one of another hierarchy.
+	if below, ok := strings.CutPrefix(cgroup, strings.TrimSuffix(mount, "/")+"/"); ok && isDir(filepath.Join(mount, below)) {
+		return fmt.Sprintf("%q is the whole path: write %q, which is the path below the cgroup2 mount at %s", cgroup, "/"+below, mount)
+	}
+	text, _ := os.ReadFile("/proc/self/mounts") // without it, no suggestion
+	for _, other := range otherMounts(mount, string(text)) {
+		if strings.HasPrefix(cgroup, other+"/") && isDir(cgroup) || isDir(filepath.Join(other, cgroup)) {
+			return fmt.Sprintf("%q is a cgroup of another hierarchy, at %s, and sockets are known by their cgroup v2 alone, at %s: write that of the same processes, which stands behind \"0::\" in /proc/PID/cgroup", cgroup, other, mount)
+		}
 	}
 	// The deepest part that does exist, and what was meant below it.
 	dir := filepath.Dir(cgroup)

@@ -18,6 +18,8 @@ type Interface struct {
 	// Line is where the document starts.
 	Line   int
 	places map[string]position
+	// written is the alternative name that the document has in place of Dev.
+	written string
 }
 
 // Where is the file, line and column of a key ("out.groups[1].match[0]"), or of
@@ -26,6 +28,12 @@ func (i Interface) Where(key string) (file string, line, column int) {
 	d := decoder{places: i.places}
 	p := d.place(key, position{line: i.Line, column: 1})
 	return i.File, p.line, p.column
+}
+
+// Has tells whether a key was written.
+func (i Interface) Has(key string) bool {
+	_, written := i.places[key]
+	return written
 }
 
 // Name is "file:line" of the document, for messages.
@@ -41,7 +49,11 @@ func interfaceDocument(s *source, n *node) Interface {
 		{"dev", one(d, &i.Dev, text[string])},
 		{"perspective", one(d, &i.Perspective, text[group.Perspective])},
 		{"engine", one(d, &i.Engine, text[group.Engine])},
+		{"quantum", one(d, &i.Quantum, group.ParseQuantum)},
+		{"step", one(d, &i.Step, group.ParseStep)},
+		{"overdraft", one(d, &i.Overdraft, boolean)},
 		{"overhead", d.overhead(&i.Overhead)},
+		{"gso", one(d, &i.GSO, text[group.GSO])},
 		{"out", d.direction(&i.Out)},
 		{"in", d.direction(&i.In)},
 	})
@@ -69,7 +81,7 @@ func (d *decoder) followsFromMistake(p group.Problem) bool {
 		below := strings.HasPrefix(key, p.Where)
 		switch {
 		case !below:
-		case p.Message == group.EmptyRule:
+		case p.Message == group.EmptyRule, p.Message == group.NothingExcluded:
 			return true
 		case p.Message == group.NoDefault && (strings.HasSuffix(key, ".default") || lastKey(key) == "groups"):
 			return true

@@ -11,8 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"headgate/group"
 )
 
 // Set is all that was read.
@@ -27,6 +25,8 @@ type Set struct {
 	Collectives []Collective
 	// Controllers are for the service.
 	Controllers []Controllers
+
+	alternatives map[string][]string // see Named
 }
 
 func (s *Set) empty() bool {
@@ -258,7 +258,7 @@ func (s Set) For(dev string) (Interface, bool) {
 		}
 	}
 	for _, i := range s.Interfaces {
-		if group.Takes(i.Dev, dev) {
+		if s.takes(i.Dev, dev) {
 			return i, true
 		}
 	}

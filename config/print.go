@@ -22,8 +22,20 @@ func Format(i group.Interface) []byte {
 	if i.Engine != "" {
 		p.line("engine: %s", quote(string(i.Engine)))
 	}
+	if i.Quantum != 0 {
+		p.line("quantum: %v", i.Quantum)
+	}
+	if !i.Step.IsZero() {
+		p.line("step: %v", i.Step)
+	}
+	if i.Overdraft {
+		p.line("overdraft: true")
+	}
 	if i.Overhead != (group.Overhead{}) {
 		p.line("overhead: {frame: %v, minimum: %v}", i.Overhead.Frame, i.Overhead.Minimum)
+	}
+	if i.GSO != "" {
+		p.line("gso: %s", quote(string(i.GSO)))
 	}
 	p.direction("out", i.Out)
 	p.direction("in", i.In)
@@ -114,11 +126,16 @@ func fieldsOf(s group.Selector) (out []string) {
 	add("dst", texts(s.Dst, prefixText))
 	add("sport", texts(s.SPort, portText))
 	add("dport", texts(s.DPort, portText))
-	add("dscp", texts(s.DSCP, group.DSCPName))
-	add("vlan", texts(s.VLAN, func(v uint16) string { return strconv.Itoa(int(v)) }))
-	add("mark", texts(s.Mark, func(m uint32) string { return strconv.FormatUint(uint64(m), 10) }))
+	add("dscp", texts(s.DSCP, group.DSCPText))
+	add("vlan", texts(s.VLAN, group.Range.String))
+	add("pcp", texts(s.PCP, group.Range.String))
+	add("mark", texts(s.Mark, group.Mark.String))
+	add("smac", texts(s.SMAC, func(m group.MAC) string { return quote(m.String()) }))
 	if s.Cgroup != "" {
 		add("cgroup", []string{quote(s.Cgroup)})
+	}
+	for _, n := range s.Not {
+		out = append(out, "not: {"+strings.Join(fieldsOf(n), ", ")+"}")
 	}
 	return out
 }

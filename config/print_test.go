@@ -59,6 +59,16 @@ func drawInterface(t *rapid.T) group.Interface {
 		Engine:      rapid.SampledFrom([]group.Engine{"", group.HTB, group.Quantum}).Draw(t, "engine"),
 		Overhead:    group.Overhead{Frame: unit.Bytes(rapid.IntRange(0, 256).Draw(t, "frame")), Minimum: unit.Bytes(rapid.IntRange(0, 1500).Draw(t, "minimum"))},
 	}
+	if i.Engine == group.Quantum {
+		i.Quantum = time.Duration(rapid.Int64Range(0, int64(group.MaxQuantum)).Draw(t, "quantum"))
+		i.Overdraft = rapid.Bool().Draw(t, "overdraft")
+		switch rapid.IntRange(0, 2).Draw(t, "step") {
+		case 1:
+			i.Step.Bytes = unit.Bytes(rapid.Uint64Range(1, 1<<40).Draw(t, "bytes"))
+		case 2:
+			i.Step.Share = unit.Share(rapid.Uint32Range(1, uint32(unit.Whole)).Draw(t, "part"))
+		}
+	}
 	i.Out = drawDirection(t, i.Perspective != group.Guest)
 	if rapid.Bool().Draw(t, "in") {
 		i.In = drawDirection(t, false)
@@ -108,7 +118,17 @@ func drawGroups(t *rapid.T, depth int, priorities, cgroups bool) (out []group.Gr
 	return out
 }
 
-func drawSelector(t *rapid.T, cgroups bool) (s group.Selector) {
+func drawSelector(t *rapid.T, cgroups bool) group.Selector {
+	s := drawFields(t, cgroups)
+	if rapid.IntRange(0, 2).Draw(t, "not") == 0 {
+		if not := drawFields(t, cgroups); !not.IsZero() {
+			s.Not = []group.Selector{not}
+		}
+	}
+	return s
+}
+
+func drawFields(t *rapid.T, cgroups bool) (s group.Selector) {
 	prefixes := func(label string) []netip.Prefix {
 		return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) netip.Prefix {
 			if rapid.Bool().Draw(t, "v4") {
@@ -125,7 +145,7 @@ func drawSelector(t *rapid.T, cgroups bool) (s group.Selector) {
 		return group.PortRange{First: first, Last: rapid.Uint16Range(first, 65535).Draw(t, "last")}
 	}), 1, 3)
 	for range rapid.IntRange(1, 3).Draw(t, "fields") {
-		switch rapid.IntRange(0, 8).Draw(t, "field") {
+		switch rapid.IntRange(0, 10).Draw(t, "field") {
 		case 0:
 			s.Proto = rapid.SliceOfN(rapid.SampledFrom([]uint8{group.ICMP, group.ICMPv6, group.TCP, group.UDP, group.SCTP, 0, 47, 255}), 1, 4).Draw(t, "proto")
 		case 1:
@@ -137,18 +157,38 @@ func drawSelector(t *rapid.T, cgroups bool) (s group.Selector) {
 		case 4:
 			s.DPort = ports.Draw(t, "dport")
 		case 5:
-			s.DSCP = rapid.SliceOfN(rapid.Uint8Range(0, 63), 1, 4).Draw(t, "dscp")
+			s.DSCP = ranges(t, "dscp", 0, 63)
 		case 6:
-			s.VLAN = rapid.SliceOfN(rapid.Uint16Range(1, 4094), 1, 3).Draw(t, "vlan")
+			s.VLAN = ranges(t, "vlan", 1, 4094)
 		case 7:
-			s.Mark = rapid.SliceOfN(rapid.Uint32(), 1, 3).Draw(t, "mark")
+			mask := rapid.OneOf(rapid.Just[uint32](group.AllBits), rapid.Uint32Range(1, group.AllBits)).Draw(t, "mask")
+			s.Mark = []group.Mark{{Value: rapid.Uint32().Draw(t, "mark") & mask, Mask: mask}}
 		case 8:
 			if cgroups {
 				s.Cgroup = rapid.SampledFrom([]string{"/a", "/system.slice/x.service", "/a b/c", "/é\"\\", "/a/#", "/a: b"}).Draw(t, "cgroup")
 			}
+		case 9:
+			s.PCP = ranges(t, "pcp", 0, 7)
+		case 10:
+			m := group.MAC{Mask: [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}}
+			if rapid.Bool().Draw(t, "masked") {
+				m.Mask = [6]byte{0xff, 0xff, 0xff, 0, 0, 1}
+			}
+			for i, b := range rapid.SliceOfN(rapid.Byte(), 6, 6).Draw(t, "smac") {
+				m.Address[i] = b & m.Mask[i]
+			}
+			m.Address[0] &= 0xfe
+			s.SMAC = []group.MAC{m}
 		}
 	}
 	return s
+}
+
+func ranges(t *rapid.T, label string, least, most uint16) []group.Range {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) group.Range {
+		first := rapid.Uint16Range(least, most).Draw(t, "first")
+		return group.Range{First: first, Last: rapid.OneOf(rapid.Just(first), rapid.Uint16Range(first, most)).Draw(t, "last")}
+	}), 1, 3).Draw(t, label)
 }
 
 // FuzzParse: nothing panics or hangs, mistakes have places, and whatever is

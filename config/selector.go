@@ -17,19 +17,30 @@ func (d *decoder) match(out *[]group.Selector) func(*node, string) {
 		}
 		d.each(n, key, "a rule", func(n *node, key string) {
 			var s group.Selector
-			d.fields(n, key, "a rule", []field{
-				{"proto", oneOrMore(d, &s.Proto, group.ParseProto)},
-				{"src", oneOrMore(d, &s.Src, single(prefix))},
-				{"dst", oneOrMore(d, &s.Dst, single(prefix))},
-				{"sport", oneOrMore(d, &s.SPort, single(group.ParsePortRange))},
-				{"dport", oneOrMore(d, &s.DPort, single(group.ParsePortRange))},
-				{"dscp", oneOrMore(d, &s.DSCP, single(group.ParseDSCP))},
-				{"vlan", oneOrMore(d, &s.VLAN, single(vlan))},
-				{"mark", oneOrMore(d, &s.Mark, single(mark))},
-				{"cgroup", one(d, &s.Cgroup, text[string])},
-			})
+			d.fields(n, key, "a rule", append(d.selector(&s), field{"not", func(n *node, key string) {
+				var not group.Selector
+				d.fields(n, key, "not", d.selector(&not))
+				s.Not = []group.Selector{not}
+			}}))
 			*out = append(*out, s)
 		})
+	}
+}
+
+// selector are the fields of a rule, and of what it excludes.
+func (d *decoder) selector(s *group.Selector) []field {
+	return []field{
+		{"proto", oneOrMore(d, &s.Proto, group.ParseProto)},
+		{"src", oneOrMore(d, &s.Src, single(prefix))},
+		{"dst", oneOrMore(d, &s.Dst, single(prefix))},
+		{"sport", oneOrMore(d, &s.SPort, single(group.ParsePortRange))},
+		{"dport", oneOrMore(d, &s.DPort, single(group.ParsePortRange))},
+		{"dscp", oneOrMore(d, &s.DSCP, single(group.ParseDSCPRange))},
+		{"vlan", oneOrMore(d, &s.VLAN, single(group.ParseVLAN))},
+		{"pcp", oneOrMore(d, &s.PCP, single(group.ParsePCP))},
+		{"mark", oneOrMore(d, &s.Mark, single(group.ParseMark))},
+		{"smac", oneOrMore(d, &s.SMAC, single(group.ParseMAC))},
+		{"cgroup", one(d, &s.Cgroup, text[string])},
 	}
 }
 
@@ -63,22 +74,6 @@ func prefix(s string) (netip.Prefix, error) {
 		return p, fmt.Errorf("%q has bits beyond its prefix: write %v for the network, or %v for the one address", s, m, p.Addr())
 	}
 	return p, nil
-}
-
-func vlan(s string) (uint16, error) {
-	v, err := number(s, 16)
-	if err != nil {
-		return 0, fmt.Errorf("%q is not a VLAN id: write 1 to 4094", s)
-	}
-	return uint16(v), nil
-}
-
-func mark(s string) (uint32, error) {
-	v, err := number(s, 32)
-	if err != nil {
-		return 0, fmt.Errorf("%q is not a mark: write a number such as 7 or 0x7, up to 0xffffffff", s)
-	}
-	return uint32(v), nil
 }
 
 // number reads decimal or 0x hexadecimal, unsigned. A leading zero is no octal.

@@ -12,6 +12,7 @@ var otherNames = map[string]string{
 	"prio": "priority", "classes": "groups", "children": "groups", "rules": "match", "selectors": "match",
 	"protocol": "proto", "source": "src", "saddr": "src", "destination": "dst", "daddr": "dst", "dest": "dst",
 	"srcport": "sport", "dstport": "dport", "fwmark": "mark", "tos": "dscp", "vlan_id": "vlan",
+	"mac": "smac", "ether": "smac", "srcmac": "smac", "src_mac": "smac", "8021p": "pcp", "cos": "pcp", "qos": "pcp", "except": "not", "exclude": "not", "unless": "not",
 	"borrow": "spare", "lending": "spare", "algorithm": "engine",
 }
 

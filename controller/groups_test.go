@@ -148,6 +148,31 @@ func TestJoin(t *testing.T) {
 	}
 }
 
+// Rules with ranges, masks and exclusions come back as they were given, and a mistake in one is
+// named.
+func TestSelectors(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	s.must(200, "PUT", "/v1/hosts/h9", `{}`)
+	rule := `{"dscp":["8-15","af11-af13"],"vlan":[5,"100-199"],"pcp":["5-7",0],"mark":[7,"0x4000/0xff00"],"smac":["aa:bb:cc:00:00:00/ff:ff:ff:00:00:00"],"not":{"dst":["10.0.0.0/8"],"vlan":[101]}}`
+	body := func(rule string) string {
+		return `{"out": {"limit": "10Mbit", "groups": [{"name": "web", "match": [` + rule + `]}, {"name": "rest", "default": true}]}}`
+	}
+	s.must(200, "PUT", "/v1/hosts/h9/interfaces/eth0", body(rule))
+	if got := s.must(200, "GET", "/v1/hosts/h9/interfaces/eth0", "").text; !strings.Contains(got, rule) {
+		t.Errorf("the rule %s is given back as %s", rule, got)
+	}
+	for rule, want := range map[string]string{
+		`{"vlan": ["9-5"]}`: "9-5", `{"mark": ["0x4100/0xf000"]}`: "0x4000/0xf000", `{"pcp": [8]}`: "802.1p", `{"smac": ["x"]}`: "MAC address",
+		`{"not": {}}`: "not", `{"not": {"not": {"vlan": [5]}}}`: "not", `{"proto": ["tcp"], "not": {"proto": ["tcp"]}}`: "never match",
+	} {
+		r := s.do(s.operator, "PUT", "/v1/hosts/h9/interfaces/eth1", body(rule))
+		if r.status != 422 && r.status != 400 || !strings.Contains(r.text, want) {
+			t.Errorf("%s: %d %s; want %q", rule, r.status, r.text, want)
+		}
+	}
+}
+
 // What is wrong with a request is told by its fields.
 func TestInvalid(t *testing.T) {
 	t.Parallel()

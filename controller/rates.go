@@ -7,6 +7,7 @@ import (
 
 	"headgate/api/agents"
 	"headgate/unit"
+	"headgate/usage"
 )
 
 // watchedFor is how long an agent reports closely after somebody has looked.
@@ -46,11 +47,30 @@ type table struct {
 	names     []string
 	guarantee []uint64
 	now, was  reading
+	// risk is by group whether it had less than its guarantee from base to a reading later.
+	base reading
+	risk []bool
 }
 
 type reading struct {
 	at                                  time.Duration // on the agent's clock
 	bytes, backlog, drops, marks, delay []uint64
+	queued, queuedBytes, readAt         []uint64 // empty of an agent that does not tell
+}
+
+// counters are a group's at a reading.
+func (r *reading) counters(n int) usage.Counters {
+	of := func(all []uint64) uint64 {
+		if n < len(all) {
+			return all[n]
+		}
+		return 0
+	}
+	c := usage.Counters{Bytes: of(r.bytes), Backlog: of(r.backlog), QueuedFor: time.Duration(of(r.queued)), Queued: of(r.queuedBytes), At: time.Unix(0, int64(r.at))}
+	if at := of(r.readAt); at != 0 {
+		c.At = time.Unix(0, int64(at))
+	}
+	return c
 }
 
 // report takes a report in, which has all devices that are divided now.
@@ -61,11 +81,15 @@ func (l *link) report(r *agents.Report) {
 			t = t.with(d.Names, d.GuaranteeBps)
 			l.tables[d.Dev] = t
 		}
-		now := reading{time.Duration(r.AtNs), d.Bytes, d.BacklogBytes, d.Drops, d.Marks, d.QueueDelayNs}
+		now := reading{
+			at: time.Duration(r.AtNs), bytes: d.Bytes, backlog: d.BacklogBytes, drops: d.Drops, marks: d.Marks, delay: d.QueueDelayNs,
+			queued: d.QueuedNs, queuedBytes: d.QueuedBytes, readAt: times(d.ReadAtNs),
+		}
 		if now.at > t.now.at { // else its agent has not counted anew since the report before
 			t.was = t.now
 		}
 		t.now = now
+		t.judge()
 	}
 	if len(l.tables) > len(r.Devices) {
 		maps.DeleteFunc(l.tables, func(dev string, _ *table) bool {
@@ -96,19 +120,21 @@ func (t *table) with(names []string, guarantee []uint64) *table {
 	for _, pair := range []struct {
 		to   *reading
 		from reading
-	}{{&out.was, t.was}, {&out.now, t.now}} {
-		*pair.to = reading{pair.from.at, moved(pair.from.bytes), moved(pair.from.backlog), moved(pair.from.drops), moved(pair.from.marks), moved(pair.from.delay)}
+	}{{&out.was, t.was}, {&out.now, t.now}, {&out.base, t.base}} {
+		*pair.to = reading{
+			at: pair.from.at, bytes: moved(pair.from.bytes), backlog: moved(pair.from.backlog), drops: moved(pair.from.drops), marks: moved(pair.from.marks), delay: moved(pair.from.delay),
+			queued: moved(pair.from.queued), queuedBytes: moved(pair.from.queuedBytes), readAt: moved(pair.from.readAt),
+		}
 	}
 	return out
 }
 
 // rate is what a group had from one report to the next.
 func (t *table) rate(n int) unit.Rate {
-	took := (t.now.at - t.was.at).Seconds()
-	if took <= 0 || n >= len(t.was.bytes) || n >= len(t.now.bytes) || t.now.bytes[n] < t.was.bytes[n] {
+	if t.was.at == 0 || n >= len(t.was.bytes) || n >= len(t.now.bytes) {
 		return 0
 	}
-	return unit.Rate(float64(t.now.bytes[n]-t.was.bytes[n]) * 8 / took)
+	return unit.Rate(usage.Rate(t.was.counters(n), t.now.counters(n)))
 }
 
 // delay is how long packets of a group that carries something wait, nil if its agent does not measure it.
@@ -119,8 +145,27 @@ func (t *table) delay(n int) *int64 {
 	return counted(t.now.delay, n)
 }
 
+// judge tells which groups had less than their guarantee, if there is a reading to judge by.
+func (t *table) judge() {
+	if t.base.at != 0 && t.now.at-t.base.at < usage.Least && t.now.at >= t.base.at {
+		return
+	}
+	risk := make([]bool, len(t.names))
+	for n := range risk {
+		known := n < len(t.guarantee) && n < len(t.base.bytes) && n < len(t.now.bytes)
+		risk[n] = known && usage.Unmet(t.base.counters(n), t.now.counters(n), unit.Rate(t.guarantee[n]))
+	}
+	t.base, t.risk = t.now, risk
+}
+
 // atRisk tells whether a group waits and has less than it is guaranteed.
-func (t *table) atRisk(n int) bool {
-	return n < len(t.guarantee) && n < len(t.was.backlog) && n < len(t.now.backlog) && t.was.backlog[n] > 0 && t.now.backlog[n] > 0 &&
-		!unit.Met(float64(t.rate(n)), float64(t.guarantee[n]))
+func (t *table) atRisk(n int) bool { return n < len(t.risk) && t.risk[n] }
+
+// times are times as counters are.
+func times(all []int64) []uint64 {
+	out := make([]uint64, len(all))
+	for i, v := range all {
+		out[i] = uint64(v)
+	}
+	return out
 }

@@ -88,7 +88,6 @@ func (v view) Rates(host string) (out api.RateList, ok bool) {
 	defer l.mu.Unlock()
 	out.At = &now
 	for dev, t := range l.tables {
-		read := time.Unix(0, int64(t.now.at))
 		for n, name := range t.names {
 			direction, path, _ := strings.Cut(name, "/")
 			delivered := t.rate(n).String()
@@ -101,6 +100,7 @@ func (v view) Rates(host string) (out api.RateList, ok bool) {
 				risk := true
 				g.AtRisk = &risk
 			}
+			read := t.now.counters(n).At
 			g.At, g.Backlog = &read, counted(t.now.backlog, n)
 			g.QueueDelayNs = t.delay(n)
 			g.Bytes, g.Drops, g.Marks = counted(t.now.bytes, n), counted(t.now.drops, n), counted(t.now.marks, n)

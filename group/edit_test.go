@@ -53,7 +53,7 @@ func TestClone(t *testing.T) {
 	d := nested()
 	c := d.Clone()
 	c.At("acme/vm/web").Priority = 5
-	c.At("acme").Match[0] = Selector{VLAN: []uint16{1}}
+	c.At("acme").Match[0] = Selector{VLAN: []Range{{1, 1}}}
 	c.Remove("acme/vm/db")
 	if !reflect.DeepEqual(d, nested()) {
 		t.Errorf("a change of the copy made it %+v", d)

@@ -6,7 +6,8 @@ import "slices"
 func (s Selector) Equal(o Selector) bool {
 	return slices.Equal(s.Proto, o.Proto) && slices.Equal(s.Src, o.Src) && slices.Equal(s.Dst, o.Dst) &&
 		slices.Equal(s.SPort, o.SPort) && slices.Equal(s.DPort, o.DPort) && slices.Equal(s.DSCP, o.DSCP) &&
-		slices.Equal(s.VLAN, o.VLAN) && slices.Equal(s.Mark, o.Mark) && s.Cgroup == o.Cgroup
+		slices.Equal(s.VLAN, o.VLAN) && slices.Equal(s.PCP, o.PCP) && slices.Equal(s.Mark, o.Mark) && slices.Equal(s.SMAC, o.SMAC) &&
+		s.Cgroup == o.Cgroup && slices.EqualFunc(s.Not, o.Not, Selector.Equal)
 }
 
 // SameRules tells whether both trees place every packet in the same node.

@@ -14,6 +14,8 @@ type Interface struct {
 	Perspective Perspective `json:"perspective,omitempty"`
 	Engine      Engine      `json:"engine,omitempty"`
 	Overhead    Overhead    `json:"overhead,omitzero"`
+	GSO         GSO         `json:"gso,omitempty"`
+	QuantumOptions
 	// Out and In are the two directions as the owner of the traffic sees them;
 	// a nil direction is not limited.
 	Out *Direction `json:"out,omitempty"`
@@ -39,6 +41,18 @@ const (
 	HTB Engine = "htb"
 	// Quantum is the bwaas seed's own algorithm, as an eBPF policer.
 	Quantum Engine = "quantum"
+)
+
+// GSO says what becomes of the device's limits of super-packets, gso_max_size and
+// gro_max_size. The empty GSO is SizedGSO.
+type GSO string
+
+const (
+	// SizedGSO lowers them to what takes a quarter of a millisecond at the limit; clear
+	// puts them back.
+	SizedGSO GSO = "sized"
+	// KeepGSO leaves them as they are.
+	KeepGSO GSO = "keep"
 )
 
 // Overhead is what the link adds to each packet that the kernel does not count.

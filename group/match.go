@@ -11,12 +11,42 @@ func (s Selector) Matches(p Packet) bool {
 	return anyOf(s.Proto, func(n uint8) bool { return p.Link == "" && n == p.Proto }) &&
 		anyOf(s.Src, func(f netip.Prefix) bool { return p.Link == "" && f.Contains(p.Src) }) &&
 		anyOf(s.Dst, func(f netip.Prefix) bool { return p.Link == "" && f.Contains(p.Dst) }) &&
-		anyOf(s.SPort, func(r PortRange) bool { return p.HasPorts() && r.First <= p.SPort && p.SPort <= r.Last }) &&
-		anyOf(s.DPort, func(r PortRange) bool { return p.HasPorts() && r.First <= p.DPort && p.DPort <= r.Last }) &&
-		anyOf(s.DSCP, func(d uint8) bool { return p.Link == "" && d == p.DSCP }) &&
-		anyOf(s.VLAN, func(v uint16) bool { return v == p.VLAN }) &&
-		anyOf(s.Mark, func(m uint32) bool { return m == p.Mark }) &&
-		(s.Cgroup == "" || p.Cgroup != "" && Below(p.Cgroup, s.Cgroup))
+		anyOf(s.SPort, func(r PortRange) bool { return p.HasPorts() && r.Contains(p.SPort) }) &&
+		anyOf(s.DPort, func(r PortRange) bool { return p.HasPorts() && r.Contains(p.DPort) }) &&
+		anyOf(s.DSCP, func(r Range) bool { return p.Link == "" && r.Contains(uint16(p.DSCP)) }) &&
+		anyOf(s.VLAN, func(r Range) bool { return r.Contains(p.VLAN) }) &&
+		anyOf(s.PCP, func(r Range) bool { return p.Tagged() && r.Contains(uint16(p.PCP)) }) &&
+		anyOf(s.Mark, func(m Mark) bool { return p.Mark&m.Mask == m.Value }) &&
+		anyOf(s.SMAC, func(m MAC) bool { return m.matches(p.SMAC) }) &&
+		(s.Cgroup == "" || p.Cgroup != "" && Below(p.Cgroup, s.Cgroup)) &&
+		!slices.ContainsFunc(s.Not, func(n Selector) bool { return n.hasAny(p) })
+}
+
+// hasAny tells whether the packet has a value of any field.
+func (s Selector) hasAny(p Packet) bool {
+	return slices.ContainsFunc(s.fields(), func(one Selector) bool { return one.Matches(p) })
+}
+
+// fields takes the selector apart: each field that it has by itself.
+func (s Selector) fields() (out []Selector) {
+	for _, one := range []Selector{
+		{Proto: s.Proto}, {Src: s.Src}, {Dst: s.Dst}, {SPort: s.SPort}, {DPort: s.DPort}, {DSCP: s.DSCP},
+		{VLAN: s.VLAN}, {PCP: s.PCP}, {Mark: s.Mark}, {SMAC: s.SMAC}, {Cgroup: s.Cgroup},
+	} {
+		if !one.IsZero() {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+func (m MAC) matches(address [6]byte) bool {
+	for i := range address {
+		if address[i]&m.Mask[i] != m.Address[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // anyOf tells whether one value fits; no values stand for everything.

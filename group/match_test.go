@@ -25,9 +25,21 @@ func TestMatches(t *testing.T) {
 		{Selector{Dst: prefixes("0.0.0.0/0")}, []string{"udp 10.0.0.1:1 192.0.2.1:2"}, []string{"udp [fd00::1]:1 [fd00::2]:2", "arp"}, "all of IPv4 is not IPv6"},
 		{Selector{SPort: []PortRange{{80, 90}}}, []string{"sctp 10.0.0.1:80 10.0.0.2:1", "udp 10.0.0.1:90 10.0.0.2:1"}, []string{"tcp 10.0.0.1:79 10.0.0.2:80", "icmp 10.0.0.1 10.0.0.2"}, "ports"},
 		{Selector{SPort: []PortRange{{0, 65535}}}, []string{"tcp 10.0.0.1:0 10.0.0.2:1"}, []string{"udp 10.0.0.1 10.0.0.2 fragment", "47 10.0.0.1 10.0.0.2", "lldp"}, "any port is still a port"},
-		{Selector{DSCP: []uint8{0}}, []string{"icmp 10.0.0.1 10.0.0.2"}, []string{"arp", "icmp 10.0.0.1 10.0.0.2 dscp ef"}, "what is not IP has no DSCP"},
-		{Selector{VLAN: []uint16{5}, Mark: []uint32{7}}, []string{"arp vlan 5 mark 7"}, []string{"arp vlan 5", "arp mark 7", "arp vlan 6 mark 7"}, "fields together"},
-		{Selector{Mark: []uint32{0}}, []string{"arp"}, []string{"arp mark 1"}, "mark 0 is no mark"},
+		{Selector{DSCP: []Range{{0, 0}}}, []string{"icmp 10.0.0.1 10.0.0.2"}, []string{"arp", "icmp 10.0.0.1 10.0.0.2 dscp ef"}, "what is not IP has no DSCP"},
+		{Selector{VLAN: []Range{{5, 5}}, Mark: []Mark{{7, AllBits}}}, []string{"arp vlan 5 mark 7"}, []string{"arp vlan 5", "arp mark 7", "arp vlan 6 mark 7"}, "fields together"},
+		{Selector{Mark: []Mark{{0, AllBits}}}, []string{"arp"}, []string{"arp mark 1"}, "mark 0 is no mark"},
+		{Selector{Mark: []Mark{{0x4000, 0xff00}}}, []string{"arp mark 0x4000", "arp mark 0xab40ff"}, []string{"arp", "arp mark 0x4100", "arp mark 0x40"}, "masked marks"},
+		{Selector{DSCP: []Range{{10, 14}}}, []string{"icmp 10.0.0.1 10.0.0.2 dscp af11", "icmp 10.0.0.1 10.0.0.2 dscp 14"}, []string{"arp", "icmp 10.0.0.1 10.0.0.2 dscp 9", "icmp 10.0.0.1 10.0.0.2 dscp 15"}, "ranges of DSCP"},
+		{Selector{VLAN: []Range{{100, 199}}}, []string{"arp vlan 100", "arp vlan 199 pcp 3"}, []string{"arp", "arp vlan 99", "arp vlan 200", "arp pcp 3"}, "ranges of VLAN"},
+		{Selector{PCP: []Range{{0, 3}}}, []string{"arp vlan 5", "arp vlan 5 pcp 3", "arp pcp 0"}, []string{"arp", "arp vlan 5 pcp 4", "arp pcp 7"}, "what has no tag has no priority"},
+		{Selector{SMAC: []MAC{{[6]byte{0xaa, 0xbb, 0xcc}, [6]byte{0xff, 0xff, 0xff}}}}, []string{"arp smac aa:bb:cc:01:02:03"}, []string{"arp", "arp smac aa:bb:cd:01:02:03"}, "masked MAC"},
+		{Selector{Proto: []uint8{TCP}, Not: []Selector{{Dst: prefixes("10.0.0.0/8"), DPort: []Range{{80, 80}, {443, 443}}}}},
+			[]string{"tcp 10.0.0.1:1 192.0.2.1:22", "tcp [fd00::1]:1 [fd00::2]:22"},
+			[]string{"tcp 10.0.0.1:1 10.0.0.2:22", "tcp 10.0.0.1:1 192.0.2.1:443", "udp 10.0.0.1:1 192.0.2.1:22"}, "each field is excluded by itself"},
+		{Selector{Not: []Selector{{DPort: []Range{{0, 65535}}}}}, []string{"arp", "icmp 10.0.0.1 10.0.0.2", "udp 10.0.0.1 10.0.0.2 fragment"}, []string{"udp 10.0.0.1:1 10.0.0.2:0"}, "what has no ports has none of those that are excluded"},
+		{Selector{Not: []Selector{{Proto: []uint8{0}, DSCP: []Range{{0, 0}}}}}, []string{"arp", "icmp 10.0.0.1 10.0.0.2 dscp 1"}, []string{"icmp 10.0.0.1 10.0.0.2", "0 fd00::1 fd00::2 dscp 1"}, "what is not IP has no protocol and no DSCP"},
+		{Selector{Not: []Selector{{VLAN: []Range{{1, 4094}}, PCP: []Range{{5, 7}}}}}, []string{"arp", "arp pcp 4"}, []string{"arp vlan 7", "arp pcp 5"}, "what has no tag"},
+		{Selector{Not: []Selector{{Cgroup: "/a", Mark: []Mark{{0, AllBits}}}}}, []string{"arp mark 1", "arp mark 1 cgroup /b"}, []string{"arp", "arp cgroup /a/b mark 1"}, "what is in no cgroup"},
 		{Selector{Cgroup: "/a"}, []string{"arp cgroup /a", "arp cgroup /a/b"}, []string{"arp", "arp cgroup /ab", "arp cgroup /"}, "cgroups below"},
 	} {
 		for _, list := range []struct {
@@ -98,12 +110,21 @@ var (
 	someProtos  = []uint8{TCP, UDP, ICMP}
 	someSources = []string{"10.0.0.0/8", "10.1.0.0/16", "10.1.2.0/24", "0.0.0.0/0", "fd00::/8", "fd00:1::/32", "::/0"}
 	someAddrs   = []string{"10.1.2.3", "10.1.9.9", "10.9.9.9", "192.0.2.1", "fd00:1::1", "fd00:2::1", "2001:db8::1"}
+	someMACs    = [][6]byte{{2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 2}, {2, 0, 0, 0, 1, 1}}
 	someCgroups = []string{"/a", "/a/b", "/c"}
 )
 
-func drawRule(t *rapid.T) (s Selector) {
+func drawRule(t *rapid.T) Selector {
+	s := drawFields(t)
+	if rapid.IntRange(0, 3).Draw(t, "not") == 0 {
+		s.Not = []Selector{drawFields(t)}
+	}
+	return s
+}
+
+func drawFields(t *rapid.T) (s Selector) {
 	for range rapid.IntRange(1, 3).Draw(t, "fields") {
-		switch rapid.IntRange(0, 6).Draw(t, "field") {
+		switch rapid.IntRange(0, 9).Draw(t, "field") {
 		case 0:
 			s.Proto = rapid.SliceOfN(rapid.SampledFrom(someProtos), 1, 2).Draw(t, "proto")
 		case 1:
@@ -114,14 +135,31 @@ func drawRule(t *rapid.T) (s Selector) {
 			first := rapid.Uint16Range(0, 9).Draw(t, "first")
 			s.SPort = []PortRange{{first, rapid.Uint16Range(first, 9).Draw(t, "last")}}
 		case 4:
-			s.DSCP = rapid.SliceOfN(rapid.Uint8Range(0, 2), 1, 2).Draw(t, "dscp")
+			s.DSCP = drawRanges(t, "dscp", 0, 2)
 		case 5:
-			s.VLAN = rapid.SliceOfN(rapid.Uint16Range(1, 3), 1, 2).Draw(t, "vlan")
+			s.VLAN = drawRanges(t, "vlan", 1, 3)
 		case 6:
+			s.PCP = drawRanges(t, "pcp", 0, 2)
+		case 7:
+			mask := rapid.SampledFrom([]uint32{AllBits, 1, 2, 3}).Draw(t, "mask")
+			s.Mark = []Mark{{rapid.Uint32Range(0, 2).Draw(t, "mark") & mask, mask}}
+		case 8:
+			s.SMAC = []MAC{{rapid.SampledFrom(someMACs).Draw(t, "smac"), allOfMAC}}
+			if rapid.Bool().Draw(t, "masked") {
+				s.SMAC[0].Mask[5], s.SMAC[0].Address[5] = 0, 0
+			}
+		case 9:
 			s.Cgroup = rapid.SampledFrom(someCgroups).Draw(t, "cgroup")
 		}
 	}
 	return s
+}
+
+func drawRanges(t *rapid.T, label string, least, most uint16) []Range {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Range {
+		first := rapid.Uint16Range(least, most).Draw(t, "first")
+		return Range{first, rapid.Uint16Range(first, most).Draw(t, "last")}
+	}), 1, 2).Draw(t, label)
 }
 
 func drawTree(t *rapid.T, depth int) (out []Group) {
@@ -144,6 +182,10 @@ func drawPacket(t *rapid.T) Packet {
 	p := Packet{
 		Mark: rapid.Uint32Range(0, 2).Draw(t, "mark"), VLAN: rapid.Uint16Range(0, 3).Draw(t, "vlan"),
 		Cgroup: rapid.SampledFrom(append([]string{"", "/a/b/c"}, someCgroups...)).Draw(t, "cgroup"),
+		SMAC:   rapid.SampledFrom(append(someMACs, [6]byte{})).Draw(t, "smac"),
+	}
+	if p.PriorityTag = p.VLAN == 0 && rapid.Bool().Draw(t, "tag"); p.Tagged() {
+		p.PCP = rapid.Uint8Range(0, 3).Draw(t, "pcp")
 	}
 	if rapid.IntRange(0, 9).Draw(t, "link") == 0 {
 		p.Link = "arp"
@@ -221,14 +263,18 @@ func TestIntersectMeansBoth(t *testing.T) {
 func TestSelectorJSON(t *testing.T) {
 	s := Selector{
 		Proto: []uint8{ICMP, ICMPv6, TCP, 47}, Src: prefixes("10.0.0.0/8"), DPort: []PortRange{{80, 80}, {8000, 8099}},
-		DSCP: []uint8{0, 8, 12, 63}, VLAN: []uint16{5}, Mark: []uint32{7}, Cgroup: "/a",
+		DSCP: []Range{{0, 0}, {8, 8}, {12, 12}, {63, 63}, {8, 15}, {10, 14}}, VLAN: []Range{{5, 5}, {100, 199}}, PCP: []Range{{7, 7}, {1, 2}},
+		Mark: []Mark{{7, AllBits}, {0x4000, 0xff00}}, SMAC: []MAC{{[6]byte{2, 0, 0, 0, 0, 1}, allOfMAC}, {[6]byte{0xaa}, [6]byte{0xff}}}, Cgroup: "/a",
+		Not: []Selector{{Cgroup: "/a/b", VLAN: []Range{{101, 101}}}},
 	}
 	text, err := json.Marshal(s)
-	want := `{"proto":["1","icmpv6","tcp","47"],"src":["10.0.0.0/8"],"dport":["80","8000-8099"],"dscp":["cs0","cs1","af12","63"],"vlan":[5],"mark":[7],"cgroup":"/a"}`
+	want := `{"proto":["1","icmpv6","tcp","47"],"src":["10.0.0.0/8"],"dport":["80","8000-8099"],"dscp":["cs0","cs1","af12","63","8-15","af11-af13"],` +
+		`"vlan":[5,"100-199"],"pcp":[7,"1-2"],"mark":[7,"0x4000/0xff00"],"smac":["02:00:00:00:00:01","aa:00:00:00:00:00/ff:00:00:00:00:00"],"cgroup":"/a","not":{"vlan":[101],"cgroup":"/a/b"}}`
 	if err != nil || string(text) != want {
 		t.Errorf("got %s, %v\nwant %s", text, err, want)
 	}
-	for _, bad := range []string{`{"proto":["x"]}`, `{"sport":["x"]}`, `{"dport":["x"]}`, `{"dscp":["x"]}`, `{"src":"x"}`} {
+	for _, bad := range []string{`{"proto":["x"]}`, `{"sport":["x"]}`, `{"dport":["x"]}`, `{"dscp":["x"]}`, `{"src":"x"}`,
+		`{"vlan":["x"]}`, `{"vlan":[4095]}`, `{"vlan":[-1]}`, `{"pcp":[8]}`, `{"mark":[4294967296]}`, `{"mark":["0x4001/0xff00"]}`, `{"smac":["x"]}`, `{"not":{"not":{"vlan":[1]}}}`} {
 		if err := json.Unmarshal([]byte(bad), &Selector{}); err == nil {
 			t.Errorf("%s is read without an error", bad)
 		}

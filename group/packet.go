@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -26,36 +27,92 @@ type Packet struct {
 	PureAck bool
 	// ICMPType is the type of an ICMP message.
 	ICMPType uint8
-	DSCP     uint8
-	VLAN     uint16
-	Mark     uint32
+	// TTL is the IPv4 TTL or the hop limit, and Length the bytes of the IP packet with
+	// its header; 0 is what the protocol has. Only Control asks.
+	TTL    uint8
+	Length uint16
+	DSCP   uint8
+	VLAN   uint16
+	// PCP is the outermost tag's priority, which counts if there is a tag: with a
+	// VLAN's id, or, if PriorityTag is set, without one.
+	PCP         uint8
+	PriorityTag bool
+	Mark        uint32
+	// SMAC is the source MAC address; all zero on a device that has none.
+	SMAC [6]byte
 	// Cgroup is the path of the socket's cgroup, or empty if unknown.
 	Cgroup string
 }
+
+// Tagged tells whether the packet has an 802.1Q tag.
+func (p Packet) Tagged() bool { return p.VLAN > 0 || p.PriorityTag }
 
 // HasPorts tells whether the packet has ports to match.
 func (p Packet) HasPorts() bool { return p.Link == "" && !p.Fragment && hasPorts(p.Proto) }
 
 func hasPorts(proto uint8) bool { return proto == TCP || proto == UDP || proto == SCTP }
 
-// Control tells whether the packet is of the kinds that no rule sees, because a
-// link without them does not work: ARP, LLDP and STP, neighbour discovery
-// (RFC 4861), DHCP between its own ports, and pure TCP acknowledgements.
+// Control tells whether the packet is of the kinds that go ahead of all others,
+// within a budget of the group that its rules give, because a link without them does
+// not work: ARP, LLDP, STP, LACP and EAPOL, neighbour discovery (RFC 4861), multicast
+// membership (IGMP, MLD), DHCP between its own ports, and pure TCP acknowledgements.
+// It is bpf/control.h in words; the message itself is taken to be as its protocol
+// has it.
 func (p Packet) Control() bool {
 	switch {
 	case p.Link != "":
-		return p.Link == "arp" || p.Link == "lldp" || p.Link == "stp"
+		return slices.Contains(controlLinks, p.Link)
 	case p.Fragment:
 		return false
 	case p.Proto == TCP:
 		return p.PureAck
+	case p.Proto == UDP && p.Src.Is4():
+		return dhcpPorts(p.SPort, p.DPort, 68, 67) && p.long(20+8+240, 20+8) && (!p.Src.IsUnspecified() || p.Dst == broadcast)
 	case p.Proto == UDP:
-		return isDHCP(p.SPort, p.DPort, 67, 68) || isDHCP(p.SPort, p.DPort, 546, 547)
+		return dhcpPorts(p.SPort, p.DPort, 546, 547) && p.long(40+8+4, 40+8)
+	case p.Proto == igmp && p.Src.Is4():
+		return p.hops(1) && p.Dst.IsMulticast() && p.long(20+8, 20)
+	case p.Proto == ICMPv6 && p.Src.Is6():
+		return p.neighbours() || p.memberships()
 	}
-	return p.Proto == ICMPv6 && p.Src.Is6() && p.ICMPType >= 133 && p.ICMPType <= 137
+	return false
 }
 
-func isDHCP(s, d, a, b uint16) bool { return (s == a || s == b) && (d == a || d == b) }
+const igmp = 2
+
+var (
+	controlLinks = []string{"arp", "lldp", "stp", "lacp", "eapol"}
+	broadcast    = netip.AddrFrom4([4]byte{255, 255, 255, 255})
+)
+
+// mostMessage is the longest control message, without the headers before it
+// (MOST_MESSAGE in bpf/control.h).
+const mostMessage = 576
+
+// long tells whether the packet's length can be that of a message with so many bytes
+// of headers.
+func (p Packet) long(least, headers uint16) bool {
+	return p.Length == 0 || p.Length >= least && p.Length <= headers+mostMessage
+}
+
+func (p Packet) hops(n uint8) bool { return p.TTL == 0 || p.TTL == n }
+
+// neighbours tells whether it is neighbour discovery.
+func (p Packet) neighbours() bool {
+	least := map[uint8]uint16{133: 8, 134: 16, 135: 24, 136: 24, 137: 40}[p.ICMPType]
+	return least > 0 && p.hops(255) && p.long(40+least, 40)
+}
+
+// memberships tells whether it is MLD, which has eight bytes of options.
+func (p Packet) memberships() bool {
+	least := map[uint8]uint16{130: 24, 131: 24, 132: 24, 143: 8}[p.ICMPType]
+	return least > 0 && p.hops(1) && p.Dst.IsMulticast() && (p.Src.IsLinkLocalUnicast() || p.Src.IsUnspecified()) && p.long(48+least, 48)
+}
+
+// dhcpPorts are from a client, from a server, or between relays.
+func dhcpPorts(s, d, client, server uint16) bool {
+	return s == client && d == server || s == server && (d == client || d == server)
+}
 
 func (p Packet) String() string {
 	if p.Link != "" {
@@ -83,18 +140,23 @@ func (p Packet) extras() (out []string) {
 	add(p.Fragment, "fragment")
 	add(p.PureAck, "ack")
 	add(p.ICMPType > 0, "type %d", p.ICMPType)
+	add(p.TTL > 0, "ttl %d", p.TTL)
+	add(p.Length > 0, "length %d", p.Length)
 	add(p.DSCP > 0, "dscp %s", DSCPName(p.DSCP))
 	add(p.VLAN > 0, "vlan %d", p.VLAN)
+	add(p.PriorityTag || p.VLAN > 0 && p.PCP > 0, "pcp %d", p.PCP)
 	add(p.Mark > 0, "mark %d", p.Mark)
+	add(p.SMAC != [6]byte{}, "smac %v", net.HardwareAddr(p.SMAC[:]))
 	add(p.Cgroup != "", "cgroup %s", p.Cgroup)
 	return out
 }
 
 // ParsePacket reads "tcp 10.0.0.1:443 10.0.0.2:55000 dscp cs1 mark 7": protocol,
-// source and destination, and then, in any order, dscp, vlan, mark, cgroup and
-// (ICMP) type with their values, and the words ack (a TCP segment with nothing
-// else) and fragment (a part other than the first, so without ports). What is
-// not IP has a name alone: "arp", "lldp" or "stp". Packet.String prints the same.
+// source and destination, and then, in any order, dscp, vlan, pcp, mark, smac, cgroup,
+// ttl, length and (ICMP) type with their values, and the words ack (a TCP segment with
+// nothing else) and fragment (a part other than the first, so without ports). What is
+// not IP has a name alone: "arp", "lldp", "stp", "lacp" or "eapol". Packet.String
+// prints the same.
 func ParsePacket(s string) (Packet, error) {
 	words := strings.Fields(s)
 	if len(words) == 0 {
@@ -102,7 +164,7 @@ func ParsePacket(s string) (Packet, error) {
 	}
 	var p Packet
 	switch first := strings.ToLower(words[0]); first {
-	case "arp", "lldp", "stp":
+	case "arp", "lldp", "stp", "lacp", "eapol":
 		p.Link = first
 		return p, p.parseExtras(words[1:])
 	}
@@ -211,9 +273,9 @@ func (p *Packet) parseExtras(words []string) error {
 			p.PureAck, p.Fragment = p.PureAck || key == "ack", p.Fragment || key == "fragment"
 			words = words[1:]
 			continue
-		case "dscp", "type", "vlan", "mark", "cgroup":
+		case "dscp", "type", "ttl", "length", "vlan", "pcp", "mark", "smac", "cgroup":
 		default:
-			return fmt.Errorf("%q is not part of a packet: write dscp, vlan, mark, cgroup or type and a value, or ack or fragment", words[0])
+			return fmt.Errorf("%q is not part of a packet: write dscp, vlan, pcp, mark, smac, cgroup, type, ttl or length and a value, or ack or fragment", words[0])
 		}
 		if len(words) < 2 {
 			return fmt.Errorf("%s has no value: write one after it", key)
@@ -223,6 +285,7 @@ func (p *Packet) parseExtras(words []string) error {
 		}
 		words = words[2:]
 	}
+	p.PriorityTag = p.PriorityTag && p.VLAN == 0 // pcp may stand before vlan
 	return nil
 }
 
@@ -245,11 +308,31 @@ func (p *Packet) parseExtra(key, value string) (err error) {
 			return fmt.Errorf("%s packets have no type here: leave it out", p.Link)
 		}
 		p.ICMPType = uint8(number(8, "0 to 255"))
+	case "ttl", "length":
+		if p.Link != "" {
+			return fmt.Errorf("%s packets have no %s here: leave it out", p.Link, key)
+		}
+		if key == "ttl" {
+			p.TTL = uint8(number(8, "1 to 255"))
+		} else {
+			p.Length = uint16(number(16, "bytes of the IP packet, up to 65535"))
+		}
 	case "vlan":
 		p.VLAN = uint16(number(16, "1 to 4094"))
 		if err == nil && (p.VLAN < 1 || p.VLAN > 4094) {
 			err = fmt.Errorf("%q is not a vlan: write 1 to 4094", value)
 		}
+	case "pcp":
+		p.PCP, p.PriorityTag = uint8(number(8, "0 to 7")), true
+		if err == nil && p.PCP > 7 {
+			err = fmt.Errorf("%q is not a pcp: write 0 to 7", value)
+		}
+	case "smac":
+		m, bad := net.ParseMAC(value)
+		if bad != nil || len(m) != 6 {
+			return fmt.Errorf("%q is not an smac: write a MAC address such as 02:00:5e:10:00:01", value)
+		}
+		p.SMAC = [6]byte(m)
 	case "mark":
 		p.Mark = uint32(number(32, "a number such as 7 or 0x7"))
 	case "cgroup":

@@ -25,6 +25,10 @@ func TestParsePacket(t *testing.T) {
 		"udp 10.0.0.1 10.0.0.2 fragment":        {Proto: UDP, Src: v4("10.0.0.1"), Dst: v4("10.0.0.2"), Fragment: true},
 		"udp ::ffff:10.0.0.1 10.0.0.2 fragment": {Proto: UDP, Src: v4("10.0.0.1"), Dst: v4("10.0.0.2"), Fragment: true},
 		"arp":                                   {Link: "arp"},
+		"arp vlan 5 pcp 3":                      {Link: "arp", VLAN: 5, PCP: 3},
+		"arp pcp 3 vlan 5":                      {Link: "arp", VLAN: 5, PCP: 3},
+		"arp pcp 0":                             {Link: "arp", PriorityTag: true},
+		"stp smac AA:bb:cc:00:00:01":            {Link: "stp", SMAC: [6]byte{0xaa, 0xbb, 0xcc, 0, 0, 1}},
 		"  LLDP   vlan 7  ":                     {Link: "lldp", VLAN: 7},
 	} {
 		if got, err := ParsePacket(text); err != nil || got != want {
@@ -52,10 +56,15 @@ func TestParsePacket(t *testing.T) {
 		"tcp 10.0.0.1:1 10.0.0.2:2 dscp cs9":   `"cs9" is not a DSCP`,
 		"tcp 10.0.0.1:1 10.0.0.2:2 vlan 4095":  `"4095" is not a vlan: write 1 to 4094`,
 		"tcp 10.0.0.1:1 10.0.0.2:2 vlan x":     `"x" is not a vlan: write 1 to 4094`,
+		"arp pcp 8":                            `"8" is not a pcp: write 0 to 7`,
+		"arp smac x":                           `"x" is not an smac`,
 		"tcp 10.0.0.1:1 10.0.0.2:2 mark -1":    `"-1" is not a mark`,
 		"icmp 10.0.0.1 10.0.0.2 type 256":      `"256" is not a type: write 0 to 255`,
 		"tcp 10.0.0.1:1 10.0.0.2:2 cgroup x":   `"x" is not a cgroup`,
-		"tcp 10.0.0.1:1 10.0.0.2:2 ttl 64":     `"ttl" is not part of a packet`,
+		"tcp 10.0.0.1:1 10.0.0.2:2 tll 64":     `"tll" is not part of a packet`,
+		"tcp 10.0.0.1:1 10.0.0.2:2 ttl 256":    `"256" is not a ttl: write 1 to 255`,
+		"tcp 10.0.0.1:1 10.0.0.2:2 length x":   `"x" is not a length: write bytes of the IP packet`,
+		"arp ttl 1":                            "arp packets have no ttl",
 		"tcp 10.0.0.1:1 10.0.0.2:2 10.0.0.3:3": `"10.0.0.3:3" is not part of a packet`,
 		"tcp 10.0.0.1:70000 10.0.0.2:2":        `"10.0.0.1:70000" is not an address and port`,
 	} {
@@ -82,11 +91,17 @@ func TestParseConn(t *testing.T) {
 
 func TestControl(t *testing.T) {
 	for text, want := range map[string]bool{
-		"arp": true, "lldp": true, "stp vlan 5": true,
+		"arp": true, "lldp": true, "stp vlan 5": true, "lacp": true, "eapol": true,
 		"tcp 10.0.0.1:1 10.0.0.2:2": false, "tcp 10.0.0.1:1 10.0.0.2:2 ack": true,
 		"udp 0.0.0.0:68 255.255.255.255:67": true, "udp [fe80::1]:546 [ff02::1]:547": true, "udp 10.0.0.1:67 10.0.0.2:53": false, "udp 10.0.0.1:68 10.0.0.2:546": false,
-		"udp 10.0.0.1 10.0.0.2 fragment": false,
-		"icmp fe80::1 ff02::1 type 133":  true, "icmp fe80::1 ff02::1 type 137": true, "icmp fe80::1 fe80::2 type 128": false, "icmp 10.0.0.1 10.0.0.2 type 135": false,
+		"udp 10.0.0.1 10.0.0.2 fragment":          false,
+		"udp 10.0.0.1:68 10.0.0.2:67 length 1428": false, "udp 10.0.0.1:68 10.0.0.2:67 length 328": true, "udp 10.0.0.1:68 10.0.0.2:67 length 60": false,
+		"udp 10.0.0.1:68 10.0.0.2:68": false, "udp 10.0.0.1:67 10.0.0.2:67": true, "udp 0.0.0.0:68 10.0.0.2:67": false,
+		"udp [fe80::1]:68 [ff02::1]:67": false, "udp 10.0.0.1:546 10.0.0.2:547": false, "udp [fe80::1]:546 [ff02::1]:547 length 1428": false,
+		"icmp fe80::1 ff02::1 type 135 ttl 64": false, "icmp fe80::1 ff02::1 type 135 ttl 255 length 72": true, "icmp fe80::1 ff02::1 type 135 length 1280": false,
+		"icmp fe80::1 ff02::16 type 143": true, "icmp fe80::1 ff02::16 type 143 ttl 64": false, "icmp fd00::1 ff02::16 type 143": false, "icmp fe80::1 fe80::2 type 131": false,
+		"2 10.0.0.1 224.0.0.22": true, "2 10.0.0.1 224.0.0.22 ttl 2": false, "2 10.0.0.1 10.0.0.2": false, "2 10.0.0.1 224.0.0.22 length 1400": false,
+		"icmp fe80::1 ff02::1 type 133": true, "icmp fe80::1 ff02::1 type 137": true, "icmp fe80::1 fe80::2 type 128": false, "icmp 10.0.0.1 10.0.0.2 type 135": false,
 	} {
 		p, err := ParsePacket(text)
 		if err != nil || p.Control() != want {
@@ -107,7 +122,7 @@ func TestPacketPrintsWhatItReads(t *testing.T) {
 }
 
 func FuzzParsePacket(f *testing.F) {
-	for _, s := range []string{"tcp 10.0.0.1:443 10.0.0.2:55000 dscp cs1 mark 7", "udp [fd00::1]:53 [fd00::2]:999 fragment", "icmp fd00::1 fd00::2 type 135", "arp vlan 5", "1 ::1 ::1"} {
+	for _, s := range []string{"tcp 10.0.0.1:443 10.0.0.2:55000 dscp cs1 mark 7", "udp [fd00::1]:53 [fd00::2]:999 fragment", "icmp fd00::1 fd00::2 type 135", "arp vlan 5 pcp 7 smac 02:00:00:00:00:01", "arp pcp 0", "1 ::1 ::1"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -144,6 +159,7 @@ func FuzzSelector(f *testing.F) {
 	for _, s := range []string{
 		`{"proto":["tcp","icmp","47"],"dport":["443","5000-6000"],"dscp":["cs1","46"]}`,
 		`{"src":["10.0.0.0/8","fd00::/8"],"vlan":[5],"mark":[7],"cgroup":"/a"}`, `{"sport":["0-65535"]}`,
+		`{"dscp":["8-15","af11-af13"],"vlan":["100-199"],"pcp":["5-7"],"mark":["0x4000/0xff00"],"smac":["aa:bb:cc:00:00:00/ff:ff:ff:00:00:00"],"not":{"dst":["10.0.0.0/8"],"mark":[0]}}`, `{"not":[{"pcp":[1]},{"cgroup":"/a"}]}`,
 	} {
 		f.Add([]byte(s))
 	}

@@ -34,8 +34,9 @@ var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 // Messages that a reader of configuration tells apart, because a value that could
 // not be read brings them about too.
 const (
-	NoDefault = "no group takes what no rule matches: write default: true in one of them"
-	EmptyRule = "the rule is empty and would match every packet: write default: true in the group instead"
+	NoDefault       = "no group takes what no rule matches: write default: true in one of them"
+	NothingExcluded = "nothing is excluded here: write fields under not, or leave it out"
+	EmptyRule       = "the rule is empty and would match every packet: write default: true in the group instead"
 )
 
 // Problem is one mistake. Where is the place in the user's own keys, such as
@@ -370,20 +371,10 @@ func (r *resolver) match(list []Selector, where string, outer []matcher) []match
 
 // check checks a selector by itself; fits tells whether its lists are short enough to go on with.
 func (r *resolver) check(s Selector, where string) (fits bool) {
-	fits = true
 	if s.IsZero() {
 		r.problem(where, EmptyRule)
 	}
-	if s.Cgroup != "" {
-		switch {
-		case !r.allowCgroup:
-			r.problem(where+".cgroup", "cgroups are known only for this host's own sockets as they send: use it under out, with perspective host")
-		case s.Cgroup != path.Clean("/"+s.Cgroup):
-			r.problem(where+".cgroup", "%q is not a cgroup: write its path below the cgroup2 mount, for example /system.slice/nginx.service", s.Cgroup)
-		case s.Cgroup == "/":
-			r.problem(where+".cgroup", "every socket is in the cgroup /: leave cgroup out, or write a path below it")
-		}
-	}
+	fits = r.checkFields(s, where)
 	if len(s.SPort)+len(s.DPort) > 0 {
 		for _, p := range s.Proto {
 			if p != TCP && p != UDP && p != SCTP {
@@ -394,26 +385,55 @@ func (r *resolver) check(s Selector, where string) (fits bool) {
 	if len(s.Src) > 0 && len(s.Dst) > 0 && !shareFamily(s.Src, s.Dst) {
 		r.problem(where+".dst", "no packet goes between IPv4 and IPv6: write src and dst of one version")
 	}
+	for _, n := range s.Not {
+		fits = r.checkFields(n, where+".not") && fits
+		if n.IsZero() {
+			r.problem(where+".not", NothingExcluded)
+		}
+		if len(n.Not) > 0 {
+			r.problem(where+".not.not", "there is no \"not\" inside \"not\": write what is to match without it")
+		}
+	}
+	if fits && s.excluded(&r.left) {
+		r.problem(where+".not", "the rule can never match: it excludes all that it asks for: take values out of not, or take the rule out")
+	}
+	return fits
+}
+
+// checkFields checks the values of a selector.
+func (r *resolver) checkFields(s Selector, where string) (fits bool) {
+	fits = true
+	if s.Cgroup != "" {
+		switch {
+		case !r.allowCgroup:
+			r.problem(where+".cgroup", "cgroups are known only for this host's own sockets as they send: use it under out, with perspective host")
+		case s.Cgroup != path.Clean("/"+s.Cgroup):
+			r.problem(where+".cgroup", "%q is not a cgroup: write its path below the cgroup2 mount, for example /system.slice/nginx.service", s.Cgroup)
+		case s.Cgroup == "/":
+			r.problem(where+".cgroup", "every socket is in the cgroup /: leave cgroup out, or write a path below it")
+		}
+	}
 	for _, f := range []struct {
 		key    string
 		values int
 	}{
 		{"proto", len(s.Proto)}, {"src", len(s.Src)}, {"dst", len(s.Dst)}, {"sport", len(s.SPort)}, {"dport", len(s.DPort)},
-		{"dscp", len(s.DSCP)}, {"vlan", len(s.VLAN)}, {"mark", len(s.Mark)},
+		{"dscp", len(s.DSCP)}, {"vlan", len(s.VLAN)}, {"pcp", len(s.PCP)}, {"mark", len(s.Mark)}, {"smac", len(s.SMAC)},
 	} {
 		if f.values > MaxValues {
 			fits = false
 			r.problem(where+"."+f.key, "%d values are too many in one rule: the most is %d, so make two rules of it", f.values, MaxValues)
 		}
 	}
-	for _, v := range s.DSCP {
-		if v > 63 {
-			r.problem(where+".dscp", "%d is not a DSCP: write 0 to 63", v)
-		}
-	}
-	for _, v := range s.VLAN {
-		if v < 1 || v > 4094 {
-			r.problem(where+".vlan", "%d is not a VLAN id: write 1 to 4094", v)
+	for _, f := range []struct {
+		key, what   string
+		ranges      []Range
+		least, most uint16
+	}{{"dscp", "a DSCP", s.DSCP, 0, 63}, {"vlan", "a VLAN id", s.VLAN, 1, 4094}, {"pcp", "an 802.1p priority", s.PCP, 0, 7}} {
+		for _, v := range f.ranges {
+			if v.First < f.least || v.Last > f.most || v.First > v.Last {
+				r.problem(where+"."+f.key, "%v is not %s: write %d to %d", v, f.what, f.least, f.most)
+			}
 		}
 	}
 	return fits
@@ -454,6 +474,10 @@ func (i Interface) Resolve() (Resolved, []Problem) {
 	default:
 		add("engine", "%q is not an engine: write %s or %s", i.Engine, HTB, Quantum)
 	}
+	if i.GSO != "" && i.GSO != SizedGSO && i.GSO != KeepGSO {
+		add("gso", "%q is not known: write sized, or keep to leave the device's gso_max_size and gro_max_size as they are", string(i.GSO))
+	}
+	i.QuantumOptions.check(i.Engine, add)
 	if i.Overhead.Frame > 256 {
 		add("overhead.frame", "%v is more than any link adds to a packet: write 256 bytes or less", i.Overhead.Frame)
 	}

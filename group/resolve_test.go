@@ -49,8 +49,9 @@ func TestResolveProblems(t *testing.T) {
 		want []string // "where: beginning of the message"
 	}{
 		{"no device", Interface{Out: links(rest)}, []string{"dev: there is no device"}},
+		{"peer", Interface{Dev: "eth0@if5", Out: links(rest)}, []string{`dev: "eth0@if5" is not a device or pattern: "ip link" prints "@if5" behind a device's name to tell what it is joined to or stands on: write eth0`}},
 		{"slash", Interface{Dev: "a/b", Out: links(rest)}, []string{`dev: "a/b" is not a device or pattern: a device's name has no slash`}},
-		{"long name", Interface{Dev: "abcdefghijklmnop", Out: links(rest)}, []string{`dev: "abcdefghijklmnop" is not a device or pattern`}},
+		{"long name", Interface{Dev: strings.Repeat("a", 128), Out: links(rest)}, []string{`dev: "` + strings.Repeat("a", 128) + `" is not a device or pattern`}},
 		{"long pattern", Interface{Dev: "abcdefghijklmnop*", Out: links(rest)}, nil},
 		{"open pattern", Interface{Dev: "eth[0", Out: links(rest)}, []string{`dev: "eth[0" is not a device or pattern`}},
 		{"perspective", in(links(rest), Interface{Perspective: "inside"}), []string{`perspective: "inside" is not a perspective`}},
@@ -65,7 +66,7 @@ func TestResolveProblems(t *testing.T) {
 		{"two defaults", in(links(rest, Group{Name: "b", Default: true}), Interface{}), []string{`out.groups[1].default: "rest" is already the default`}},
 		{"inner default", in(links(Group{Name: "a", Default: true, Groups: []Group{{Name: "b"}}}), Interface{}), []string{"out.groups[0].default: a group that has groups"}},
 		{"two nested defaults", in(links(
-			Group{Name: "t", Match: []Selector{{VLAN: []uint16{5}}}, Groups: []Group{{Name: "vm", Groups: []Group{{Name: "a", Default: true}}}, {Name: "b", Default: true}}}, rest,
+			Group{Name: "t", Match: []Selector{{VLAN: []Range{One(5)}}}, Groups: []Group{{Name: "vm", Groups: []Group{{Name: "a", Default: true}}}, {Name: "b", Default: true}}}, rest,
 		), Interface{}), []string{`out.groups[0].groups[1].default: "t/vm/a" is already the default of group "t"`}},
 		{"names", in(links(Group{Name: ""}, Group{Name: "-a"}, Group{Name: "a/b"}, Group{Name: strings.Repeat("a", 64)}, Group{Name: "é"}, rest), Interface{}),
 			[]string{"out.groups[0].name: \"\" is not", `out.groups[1].name: "-a" is`, `out.groups[2].name: "a/b" is`, "out.groups[3].name: ", `out.groups[4].name: "é" is`}},
@@ -98,9 +99,18 @@ func TestResolveProblems(t *testing.T) {
 		{"cgroup at in", Interface{Dev: "eth0", In: match(Selector{Cgroup: "/a"})}, []string{"in.groups[0].match[0].cgroup: cgroups are known only"}},
 		{"ports of icmp", in(match(Selector{Proto: []uint8{TCP, ICMP}, DPort: ports(80)}), Interface{}), []string{"out.groups[0].match[0].proto: icmp has no ports"}},
 		{"versions", in(match(Selector{Src: prefixes("10.0.0.0/8"), Dst: prefixes("fd00::/8")}), Interface{}), []string{"out.groups[0].match[0].dst: no packet goes between"}},
-		{"values", in(match(Selector{DSCP: []uint8{64}, VLAN: []uint16{0, 4095}}), Interface{}),
+		{"values", in(match(Selector{DSCP: []Range{One(64)}, VLAN: []Range{One(0), One(4095)}}), Interface{}),
 			[]string{"out.groups[0].match[0].dscp: 64 is not", "out.groups[0].match[0].vlan: 0 is not", "out.groups[0].match[0].vlan: 4095 is not"}},
-		{"long list", in(match(Selector{Mark: make([]uint32, MaxValues+1)}), Interface{}), []string{"out.groups[0].match[0].mark: 1025 values are too many"}},
+		{"long list", in(match(Selector{Mark: make([]Mark, MaxValues+1)}), Interface{}), []string{"out.groups[0].match[0].mark: 1025 values are too many"}},
+		{"values excluded", in(match(Selector{PCP: []Range{{5, 8}}, Not: []Selector{{VLAN: []Range{{4000, 4095}}}}}), Interface{}),
+			[]string{"out.groups[0].match[0].pcp: 5-8 is not an 802.1p priority", "out.groups[0].match[0].not.vlan: 4000-4095 is not a VLAN id"}},
+		{"nothing excluded", in(match(Selector{Proto: []uint8{TCP}, Not: []Selector{{}}}), Interface{}), []string{"out.groups[0].match[0].not: nothing is excluded here"}},
+		{"all excluded", in(match(Selector{Dst: prefixes("10.1.0.0/16"), Not: []Selector{{Dst: prefixes("10.0.0.0/8")}}}), Interface{}), []string{"out.groups[0].match[0].not: the rule can never match"}},
+		{"all ports excluded", in(match(Selector{DPort: []PortRange{{80, 99}}, Not: []Selector{{DPort: []PortRange{{90, 99}, {80, 89}}}}}), Interface{}), []string{"out.groups[0].match[0].not: the rule can never match"}},
+		{"cgroup excluded at in", Interface{Dev: "eth0", In: match(Selector{Proto: []uint8{TCP}, Not: []Selector{{Cgroup: "/a"}}})}, []string{"in.groups[0].match[0].not.cgroup: cgroups are known only"}},
+		{"excluded by the group around", in(links(Group{Name: "t", Match: []Selector{{Proto: []uint8{TCP}, Not: []Selector{{Dst: prefixes("10.0.0.0/8")}}}}, Groups: []Group{
+			{Name: "a", Default: true}, {Name: "b", Match: []Selector{{Dst: prefixes("10.1.0.0/16")}}},
+		}}, rest), Interface{}), []string{"out.groups[0].groups[1].match[0]: dst 10.1.0.0/16 can never match: the enclosing group"}},
 		{"unreachable", in(links(Group{Name: "t", Match: []Selector{{Src: prefixes("10.1.0.0/16")}}, Groups: []Group{
 			{Name: "a", Match: []Selector{{Src: prefixes("10.2.0.0/16")}, {Src: prefixes("10.0.0.0/8")}}}}}, rest), Interface{}),
 			[]string{"out.groups[0].groups[0].match[0]: src 10.2.0.0/16 can never match"}},
@@ -153,11 +163,11 @@ func TestResolveAmounts(t *testing.T) {
 func TestTooManyRules(t *testing.T) {
 	many := make([]Selector, 1000)
 	for i := range many {
-		many[i] = Selector{Mark: []uint32{uint32(i)}}
+		many[i] = Selector{Mark: []Mark{{uint32(i), AllBits}}}
 	}
 	tags := make([]Selector, 1000)
 	for i := range tags {
-		tags[i] = Selector{VLAN: []uint16{uint16(i + 1)}}
+		tags[i] = Selector{VLAN: []Range{One(uint16(i + 1))}}
 	}
 	tree, problems := links(
 		Group{Name: "t", Match: many, Groups: []Group{{Name: "a", Match: tags}, {Name: "b", Match: tags}}}, rest,
@@ -181,9 +191,9 @@ func TestTooManyRules(t *testing.T) {
 // classifier takes, are refused before they take minutes.
 func TestValuesThatMultiply(t *testing.T) {
 	marks := func(n int) Selector {
-		s := Selector{Mark: make([]uint32, n)}
+		s := Selector{Mark: make([]Mark, n)}
 		for i := range s.Mark {
-			s.Mark[i] = uint32(i)
+			s.Mark[i] = Mark{uint32(i), AllBits}
 		}
 		return s
 	}
@@ -312,7 +322,7 @@ func TestAmountsFit(t *testing.T) {
 // that it comes from.
 func TestRulesKnowTheirPlace(t *testing.T) {
 	resolved, problems := Interface{Dev: "eth0", In: links(
-		Group{Name: "t", Match: []Selector{{VLAN: []uint16{5}}, {VLAN: []uint16{6}}}, Groups: []Group{
+		Group{Name: "t", Match: []Selector{{VLAN: []Range{One(5)}}, {VLAN: []Range{One(6)}}}, Groups: []Group{
 			{Name: "rest", Default: true},
 			{Name: "web", Match: []Selector{{SPort: ports(80)}, {SPort: ports(443)}}},
 		}},

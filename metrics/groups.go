@@ -10,10 +10,16 @@ import (
 // would give a scrape of 15 MB.
 const mostGroups = 2000
 
-// Groups are the bandwidth groups in force on this host's devices, as they were read last.
-func Groups(states func() []shaper.State) prometheus.Collector { return groups{states} }
+// Groups are the bandwidth groups in force on this host's devices, as they were read last, and for how
+// many seconds a group ("out/web") has not had its guarantee.
+func Groups(states func() []shaper.State, unmet func(dev, group string) float64) prometheus.Collector {
+	return groups{states, unmet}
+}
 
-type groups struct{ states func() []shaper.State }
+type groups struct {
+	states func() []shaper.State
+	unmet  func(dev, group string) float64
+}
 
 var (
 	ofGroup = []string{"dev", "direction", "group"}
@@ -25,12 +31,14 @@ var (
 	groupDrops     = prometheus.NewDesc("headgate_group_dropped_packets_total", "Packets that its queue had no room for.", ofGroup, nil)
 	groupMarks     = prometheus.NewDesc("headgate_group_marked_packets_total", "Packets that were marked with CE.", ofGroup, nil)
 	groupBacklog   = prometheus.NewDesc("headgate_group_backlog_bytes", "What waits in its queue.", ofGroup, nil)
+	groupDelay     = prometheus.NewDesc("headgate_group_queue_delay_seconds", "How long the packet that left last had waited; 0 of an idle group.", ofGroup, nil)
+	groupUnmet     = prometheus.NewDesc("headgate_group_unmet_seconds_total", "For how long a queue stood, and was served more slowly than the guarantee.", ofGroup, nil)
 	groupsLeftOut  = prometheus.NewDesc("headgate_groups_left_out", "Groups beyond the 2000 that are told of.", nil, nil)
 )
 
 // Describe is part of prometheus.Collector.
 func (g groups) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{groupGuarantee, groupCeiling, groupBytes, groupPackets, groupDrops, groupMarks, groupBacklog, groupsLeftOut} {
+	for _, d := range []*prometheus.Desc{groupGuarantee, groupCeiling, groupBytes, groupPackets, groupDrops, groupMarks, groupBacklog, groupDelay, groupUnmet, groupsLeftOut} {
 		to <- d
 	}
 }
@@ -57,6 +65,8 @@ func (g groups) Collect(to chan<- prometheus.Metric) {
 				counter(to, groupDrops, one.Drops, of...)
 				counter(to, groupMarks, one.Marks, of...)
 				gauge(to, groupBacklog, float64(one.BacklogBytes), of...)
+				gauge(to, groupDelay, one.QueueDelay.Seconds(), of...)
+				to <- prometheus.MustNewConstMetric(groupUnmet, prometheus.CounterValue, g.unmet(s.Dev, direction+"/"+one.Path), of...)
 			}
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // Each group of each direction is told, as many as there is room for, and how many are not.
 func TestGroups(t *testing.T) {
 	state := shaper.State{Dev: "eth0", Out: &shaper.DirectionState{}, In: &shaper.DirectionState{Groups: []shaper.GroupState{{Path: "web", Guarantee: 1_000_000, Bytes: 1500, Packets: 1, Drops: 2, Marks: 3, BacklogBytes: 4}}}}
-	c := Groups(func() []shaper.State { return []shaper.State{state} })
+	c := Groups(func() []shaper.State { return []shaper.State{state} }, func(dev, group string) float64 { return map[string]float64{"eth0 in/web": 7}[dev+" "+group] })
 	err := testutil.CollectAndCompare(c, strings.NewReader(`
 # HELP headgate_group_delivered_bytes_total What it carried, of layer 2.
 # TYPE headgate_group_delivered_bytes_total counter
@@ -21,7 +21,10 @@ headgate_group_delivered_bytes_total{dev="eth0",direction="in",group="web"} 1500
 # HELP headgate_groups_left_out Groups beyond the 2000 that are told of.
 # TYPE headgate_groups_left_out gauge
 headgate_groups_left_out 0
-`), "headgate_group_delivered_bytes_total", "headgate_groups_left_out")
+# HELP headgate_group_unmet_seconds_total For how long a queue stood, and was served more slowly than the guarantee.
+# TYPE headgate_group_unmet_seconds_total counter
+headgate_group_unmet_seconds_total{dev="eth0",direction="in",group="web"} 7
+`), "headgate_group_delivered_bytes_total", "headgate_groups_left_out", "headgate_group_unmet_seconds_total")
 	if err != nil {
 		t.Error(err)
 	}

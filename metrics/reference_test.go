@@ -47,7 +47,7 @@ func metricsOf(t *testing.T, c prometheus.Collector) (out []metric) {
 func all(t *testing.T) (served []string, metrics map[string][]metric) {
 	const agent, sets, controller = "headgate agent --metrics 127.0.0.1:9422", "headgate collective run --metrics 127.0.0.1:9420", "headgate controller --metrics 127.0.0.1:9421"
 	return []string{agent, sets, controller}, map[string][]metric{
-		agent: metricsOf(t, Groups(nil)), sets: metricsOf(t, Collective(nil)),
+		agent: metricsOf(t, Groups(nil, nil)), sets: metricsOf(t, Collective(nil)),
 		controller: slices.Concat(metricsOf(t, Controller(nil)[0]), metricsOf(t, NewRequests()), metricsOf(t, Probes(nil))),
 	}
 }

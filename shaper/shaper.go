@@ -15,13 +15,16 @@ type Plan struct {
 	Dev         string            `json:"dev"`
 	Perspective group.Perspective `json:"perspective"`
 	Overhead    group.Overhead    `json:"overhead"`
-	Out         *group.Tree       `json:"out,omitempty"`
-	In          *group.Tree       `json:"in,omitempty"`
+	GSO         group.GSO         `json:"gso,omitempty"`
+	// Quantum is of the engine of that name alone.
+	Quantum group.QuantumOptions `json:"quantum,omitzero"`
+	Out     *group.Tree          `json:"out,omitempty"`
+	In      *group.Tree          `json:"in,omitempty"`
 }
 
 // Equal tells whether both plans ask for the same.
 func (p Plan) Equal(o Plan) bool {
-	return p.Dev == o.Dev && p.Perspective == o.Perspective && p.Overhead == o.Overhead &&
+	return p.Dev == o.Dev && p.Perspective == o.Perspective && p.Overhead == o.Overhead && p.GSO == o.GSO && p.Quantum == o.Quantum &&
 		group.EqualTrees(p.Out, o.Out) && group.EqualTrees(p.In, o.In)
 }
 
@@ -114,6 +117,9 @@ type State struct {
 // and after them the class of control traffic (ARP, neighbour discovery, DHCP,
 // LLDP, STP, pure ACKs).
 type DirectionState struct {
+	// At is when its counters were read: those of the other direction, or of another device, a little
+	// before or after. Rates are differences of counters over the difference of these.
+	At      time.Time    `json:"at,omitzero"`
 	Groups  []GroupState `json:"groups"`
 	Control GroupState   `json:"control"`
 	// RuleHits counts packets by the rule that placed them, in the order of the
@@ -124,7 +130,44 @@ type DirectionState struct {
 	Queues string `json:"queues,omitempty"`
 	// Assigned is the number of connections assigned at run time.
 	Assigned int `json:"assigned"`
+	// Quantum is what the algorithm of engine quantum has come to; nil for another.
+	Quantum *QuantumState `json:"quantum,omitempty"`
 }
+
+// QuantumState is one direction's of engine quantum. Bytes are of payload.
+type QuantumState struct {
+	// Mode is Enforcement if a group is in it.
+	Mode string `json:"mode"`
+	// Quantum, StepBytes and Overdraft are the options in force.
+	Quantum   time.Duration `json:"quantum_ns"`
+	StepBytes uint64        `json:"step_bytes"`
+	Overdraft bool          `json:"overdraft"`
+	// LimitBytes is what may pass in a quantum, and UsedBytes what has in this one.
+	LimitBytes uint64 `json:"limit_bytes"`
+	UsedBytes  uint64 `json:"used_bytes"`
+	// Pool is what groups have lent and none has borrowed yet, a quantum and as a rate.
+	PoolBytes uint64    `json:"pool_bytes"`
+	Pool      unit.Rate `json:"pool"`
+	// Resets counts since the direction was limited.
+	Resets uint64 `json:"resets"`
+}
+
+// QuantumGroupState is one group's.
+type QuantumGroupState struct {
+	// Actual is what the group may use now: less than its guarantee when it has lent,
+	// more when it has borrowed. In bytes it is that of one quantum.
+	Actual      unit.Rate `json:"actual"`
+	ActualBytes uint64    `json:"actual_bytes"`
+	// Mode is Enforcement if the algorithm dropped packets of the group in this quantum
+	// or in the one before (bwaas seed, chapter III), else Normal.
+	Mode string `json:"mode"`
+}
+
+// Modes of engine quantum.
+const (
+	Normal      = "normal"
+	Enforcement = "enforcement"
+)
 
 // GroupState counts since the group was made. Bytes are layer 2.
 type GroupState struct {
@@ -137,8 +180,14 @@ type GroupState struct {
 	Drops        uint64    `json:"drops"`
 	Marks        uint64    `json:"marks"`
 	BacklogBytes uint64    `json:"backlog_bytes"`
-	// QueueDelay is how long the packet that left last had waited.
+	// QueueDelay is how long the packet that left last had waited; 0 of a group that is idle.
 	QueueDelay time.Duration `json:"queue_delay_ns"`
+	// Quantum is of engine quantum alone.
+	Quantum *QuantumGroupState `json:"quantum,omitempty"`
+	// QueuedFor is for how long in all a packet always waited, and QueuedBytes what left meanwhile; an
+	// engine that does not measure it has 0.
+	QueuedFor   time.Duration `json:"queued_ns"`
+	QueuedBytes uint64        `json:"queued_bytes"`
 }
 
 // Conn is one connection, named by its ends in either order.

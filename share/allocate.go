@@ -19,19 +19,18 @@ type Claim struct {
 	// Ceiling is the most it ever gets, also if the guarantee is higher. Zero is a
 	// ceiling of zero; unit.MaxRate is none.
 	Ceiling unit.Rate
-	// Weight is a leaf's part of what is lent under Proportional: pass the
-	// guarantee, or anything else. A leaf of weight zero gets of what one lender
-	// has only when all others have enough. Not read of a claim with children.
+	// Weight is the claim's part of what is lent under Proportional: pass the
+	// guarantee, or anything else. A claim of weight zero gets of what its parent
+	// lends only when all others have enough.
 	Weight uint64
-	// Priority is a leaf's turn under Priority; the lowest number comes first. Not
-	// read of a claim with children.
+	// Priority is the claim's turn under Priority; the lowest number comes first.
 	Priority int
 	// Demand is what a leaf would use now. A claim with children demands what
 	// they can take together, and its own Demand is not read.
 	Demand unit.Rate
 }
 
-// Spare says to which leaves a lender lends what the guarantees leave over.
+// Spare says to which of its children a claim lends what their guarantees leave over.
 type Spare int
 
 const (
@@ -60,14 +59,12 @@ func (s Spare) String() string {
 // Allocate divides limit among the claims and returns the rate of each, in the
 // order of the claims; that of a claim with children is the sum of theirs.
 //
-// First every leaf gets its guarantee, or its demand if that is less. Then the
-// claims with children lend, the deepest first and the limit itself last: each
-// lends what those below it leave of its guarantee, to the leaves below it that
-// still want more, however deep they are. These get alpha * weight more, with one
-// alpha, until they have their demand or until they, or a claim between them and
-// the lender, are at the ceiling. Without nesting a rate is guarantee + alpha *
-// weight. Equal and Priority too say who comes first with one lender: a leaf that
-// can borrow from a nearer one has that before.
+// It is done level by level: the limit is divided among the claims at the top, then
+// what each of them gets among its children, and so on. In each division every claim
+// gets its guarantee, or what it can use if that is less. What is left is lent to those
+// that can use more: they get alpha * weight more, with one alpha, until they have
+// enough. A claim can use what is demanded below it, as far as the ceilings let
+// through.
 //
 // If the guarantees of a level are more than their parent's (or the limit), they
 // are scaled down to it, in proportion to the lesser of guarantee and what the
@@ -85,20 +82,14 @@ func (s Spare) String() string {
 // no top, and get nothing.
 func Allocate(limit unit.Rate, spare Spare, claims []Claim) []unit.Rate {
 	n := len(claims)
-	a := allocator{
-		spare: spare, claims: claims, want: make([]uint64, n), has: make([]amount, n),
-		at: make([]int, n), count: make([]int, n),
-	}
+	a := allocator{spare: spare, claims: claims, want: make([]uint64, n), has: make([]amount, n)}
 	a.link()
 	for _, i := range slices.Backward(a.order) {
 		a.want[i] = a.wanted(i)
 	}
-	whole := exactly(min(uint64(limit), a.wantedBelow(-1)))
-	a.entitle(whole, a.children(-1))
+	a.divide(exactly(min(uint64(limit), a.wantedBelow(-1))), a.children(-1))
 	for _, i := range a.order {
-		a.entitle(a.has[i], a.children(i))
+		a.divide(a.has[i], a.children(i))
 	}
-	a.queue()
-	a.climb(whole)
 	return a.rates()
 }

@@ -81,41 +81,44 @@ func TestAllocate(t *testing.T) {
 		{"children that idle lend to their siblings first", 100 * M, Proportional, []Claim{
 			in(-1, 0, leaf(50*M, none, 0)), in(0, 0, leaf(40*M, none, 0)), in(0, 0, leaf(10*M, none, none)), in(-1, 0, leaf(50*M, none, none)),
 		}, []unit.Rate{50 * M, 0, 50 * M, 50 * M}},
-		// As measured on HTB with UDP: 38.8, 30.6 and 30.6.
-		{"the tenant lends first, then the root, to groups by their own weight", 100 * M, Proportional, pair(none, 0, none, none),
-			[]unit.Rate{40 * M, 40 * M, 0, 60 * M, 30 * M, 30 * M}},
-		// As measured: 50 and 50.
+		{"tenants get as much, however many groups they have busy", 100 * M, Proportional, pair(none, 0, none, none),
+			[]unit.Rate{50 * M, 50 * M, 0, 50 * M, 25 * M, 25 * M}},
 		{"one group of each tenant", 100 * M, Proportional, pair(none, 0, none, 0), []unit.Rate{50 * M, 50 * M, 0, 50 * M, 50 * M, 0}},
-		{"what one group does not take goes to all others", 100 * M, Proportional, pair(none, 0, 21*M, none),
-			[]unit.Rate{44500000, 44500000, 0, 55500000, 21 * M, 34500000}},
+		{"what one group does not take goes to its siblings", 100 * M, Proportional, pair(none, 0, 21*M, none),
+			[]unit.Rate{50 * M, 50 * M, 0, 50 * M, 21 * M, 29 * M}},
+		// As without nesting, where shop has a single group.
+		{"one busy group of a tenant gets what the tenant gets", 40 * M, Proportional, []Claim{
+			leaf(16*M, none, 0), in(0, 0, leaf(10*M, none, none)), in(0, 0, leaf(2*M, none, 0)), in(0, 0, leaf(4*M, none, 0)),
+			leaf(4*M, none, none),
+		}, []unit.Rate{32 * M, 32 * M, 0, 0, 8 * M}},
 		{"a tenant's ceiling stops its groups together", 100 * M, Proportional, ceiling(50*M, 3, pair(none, 0, none, none)),
 			[]unit.Rate{50 * M, 50 * M, 0, 50 * M, 25 * M, 25 * M}},
 		{"a tenant's ceiling, and a group that has enough below it", 100 * M, Proportional, ceiling(50*M, 3, pair(none, 0, 12*M, none)),
 			[]unit.Rate{50 * M, 50 * M, 0, 50 * M, 12 * M, 38 * M}},
 		{"a tenant's ceiling at its guarantee", 100 * M, Proportional, ceiling(20*M, 3, pair(none, 0, none, 0)),
 			[]unit.Rate{80 * M, 80 * M, 0, 20 * M, 20 * M, 0}},
-		{"weight and priority of a claim with children are not read", 100 * M, Proportional, []Claim{
+		{"the weight of a claim with children counts beside its siblings", 100 * M, Proportional, []Claim{
 			{Parent: -1, Guarantee: 20 * M, Ceiling: none, Weight: 1, Priority: 1}, in(0, 0, leaf(10*M, none, none)),
 			{Parent: -1, Guarantee: 20 * M, Ceiling: none, Weight: 9, Priority: 0}, in(2, 0, leaf(10*M, none, none)),
-		}, []unit.Rate{50 * M, 50 * M, 50 * M, 50 * M}},
-		{"each lender lends by weight", 100 * M, Proportional, []Claim{
+		}, []unit.Rate{26 * M, 26 * M, 74 * M, 74 * M}},
+		{"each level lends by weight", 100 * M, Proportional, []Claim{
 			leaf(40*M, none, 0), in(0, 0, leaf(10*M, none, none)), in(0, 0, leaf(20*M, none, none)), in(0, 0, leaf(10*M, none, 4*M)),
-			leaf(30*M, none, none), // the tenant lends 6 as 2 and 4; the root 30 as 5, 10 and 15
-		}, []unit.Rate{55 * M, 17 * M, 34 * M, 4 * M, 45 * M}},
-		{"each lender lends equally", 100 * M, Equal, []Claim{
+			leaf(30*M, none, none), // the limit lends 30 as 17.1 and 12.9, and the tenant what it has then as 1 and 2
+		}, []unit.Rate{57142857, 17714285, 35428572, 4 * M, 42857143}},
+		{"each level lends equally", 100 * M, Equal, []Claim{
 			leaf(40*M, none, 0), in(0, 0, leaf(10*M, none, none)), in(0, 0, leaf(20*M, none, none)), in(0, 0, leaf(10*M, none, 4*M)),
 			leaf(30*M, none, none),
-		}, []unit.Rate{60 * M, 23 * M, 33 * M, 4 * M, 40 * M}},
-		{"the tenant's own groups come before others' priority", 100 * M, Priority, []Claim{
-			leaf(40*M, none, 0), in(0, 7, leaf(10*M, none, none)), in(0, 7, leaf(10*M, none, none)),
-			leaf(30*M, none, none), // priority 0, but what the root has is all it can borrow
-		}, []unit.Rate{40 * M, 20 * M, 20 * M, 60 * M}},
-		{"a VM lends, then its tenant, then the root", 100 * M, Equal, []Claim{
+		}, []unit.Rate{55 * M, 20500000, 30500000, 4 * M, 45 * M}},
+		{"priorities order siblings alone", 100 * M, Priority, []Claim{
+			in(-1, 1, leaf(40*M, none, 0)), in(0, 7, leaf(10*M, none, none)), in(0, 6, leaf(10*M, none, none)),
+			leaf(30*M, none, none),
+		}, []unit.Rate{40 * M, 10 * M, 30 * M, 60 * M}},
+		{"the limit lends to a tenant, that to its VM, and that to its group", 100 * M, Equal, []Claim{
 			leaf(60*M, none, 0),                                                                            // tenant
 			in(0, 0, leaf(30*M, none, 0)), in(1, 0, leaf(10*M, none, none)), in(1, 0, leaf(10*M, none, 0)), // its VM has 20 to lend
-			in(0, 0, leaf(10*M, none, none)), // its other VM shares the tenant's 20
-			leaf(20*M, none, none),           // and all share the root's 20
-		}, []unit.Rate{46666666 + 26666667, 46666666, 46666666, 0, 26666667, 26666667}},
+			in(0, 0, leaf(10*M, none, none)), // its other VM shares the tenant's 30
+			leaf(20*M, none, none),           // shares the limit's 20
+		}, []unit.Rate{70 * M, 45 * M, 45 * M, 0, 25 * M, 30 * M}},
 		{"a tenant's guarantee is all its groups can be promised", 100 * M, Proportional, []Claim{
 			leaf(20*M, none, 0), in(0, 0, leaf(30*M, none, none)), in(0, 0, leaf(10*M, none, none)), leaf(80*M, none, none),
 		}, []unit.Rate{20 * M, 15 * M, 5 * M, 80 * M}},

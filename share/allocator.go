@@ -1,6 +1,7 @@
 package share
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -25,28 +26,20 @@ type allocator struct {
 	// order of the tree.
 	order []int
 	want  []uint64
-	// has is what a claim has so far. Before anyone above it lends, that is its
-	// own: for a leaf the lesser of guarantee and want, for any other that too,
-	// all of it lent to those below; and less where the guarantees of a level do
-	// not fit. What comes from above is added to leaves only.
-	has []amount
+	has   []amount
 
-	borrowers []borrower // leaves that want more than their own, by turn
-	at        []int      // where a leaf is in borrowers, if it is
-	waiting   []int      // in borrowers: those below who could have more from above
-	count     []int      // how many of the waiting are below a claim
-	unmet     []int      // scratch
+	slab      []borrower // scratch of divide, whose order is by turn in borrowers,
+	borrowers []*borrower
+	unmet     []*borrower // and of fillTurn
 }
 
-// borrower is a leaf that has its own and wants more.
+// borrower is a claim that has its own and wants more.
 type borrower struct {
 	claim  int
 	turn   int
 	weight uint64 // never zero
-	// room is how much more it can have: what it wants, or what the ceilings
-	// above it let through if everyone below them gets as much as they can have.
-	room amount
-	part amount // what fill gives it
+	room   amount // how much more it can use
+	part   amount // what fill gives it
 }
 
 func (a *allocator) children(p int) []int { return a.kids[a.first[p+1]:a.first[p+2]] }
@@ -97,8 +90,31 @@ func (a *allocator) wantedBelow(p int) (sum uint64) {
 	return sum
 }
 
-// entitle gives the claims of one level their own, of what their parent has.
-func (a *allocator) entitle(parent amount, level []int) {
+// divide gives the claims of one level what their parent has: first their own, then
+// of what is left.
+func (a *allocator) divide(parent amount, level []int) {
+	spare := parent.minus(a.entitle(parent, level))
+	if spare == (amount{}) {
+		return
+	}
+	a.slab, a.borrowers = slices.Grow(a.slab[:0], len(level)), a.borrowers[:0]
+	for _, i := range level {
+		if room := exactly(a.want[i]).minus(a.has[i]); room != (amount{}) {
+			turn, weight := a.turn(i)
+			a.slab = append(a.slab, borrower{claim: i, turn: turn, weight: weight, room: room})
+			a.borrowers = append(a.borrowers, &a.slab[len(a.slab)-1])
+		}
+	}
+	slices.SortStableFunc(a.borrowers, func(x, y *borrower) int { return cmp.Compare(x.turn, y.turn) })
+	a.fill(spare, a.borrowers)
+	for _, b := range a.borrowers {
+		a.has[b.claim] = a.has[b.claim].plus(b.part)
+	}
+}
+
+// entitle gives the claims of one level their own, of what their parent has, and tells
+// what they have together.
+func (a *allocator) entitle(parent amount, level []int) amount {
 	var all uint64
 	for _, i := range level {
 		all += a.entitled(i)
@@ -110,53 +126,12 @@ func (a *allocator) entitle(parent amount, level []int) {
 	for _, i := range level {
 		a.has[i] = split.next(a.entitled(i))
 	}
+	return split.total
 }
 
 func (a *allocator) entitled(i int) uint64 { return min(a.want[i], uint64(a.claims[i].Guarantee)) }
 
-// queue lists the borrowers by turn, and those of the same turn in the order of
-// the tree.
-func (a *allocator) queue() {
-	a.borrowers = make([]borrower, 0, len(a.claims))
-	for _, i := range slices.Backward(a.order) {
-		if room := exactly(a.want[i]).minus(a.has[i]); len(a.children(i)) == 0 && room != (amount{}) {
-			turn, weight := a.turn(i)
-			a.borrowers = append(a.borrowers, borrower{claim: i, turn: turn, weight: weight, room: room})
-		}
-	}
-	a.borrowers = byTurn(a.borrowers)
-	for n, b := range a.borrowers {
-		a.at[b.claim] = n
-		a.count[b.claim] = 1
-	}
-	a.waiting = make([]int, 0, len(a.borrowers))
-}
-
-// byTurn is a stable counting sort: turns are few.
-func byTurn(list []borrower) []borrower {
-	turns := make([]int, len(list))
-	for n := range list {
-		turns[n] = list[n].turn
-	}
-	if slices.IsSorted(turns) {
-		return list
-	}
-	slices.Sort(turns)
-	kinds := slices.Compact(slices.Clone(turns))
-	next := make([]int, len(kinds))
-	for k, turn := range kinds {
-		next[k], _ = slices.BinarySearch(turns, turn)
-	}
-	sorted := make([]borrower, len(list))
-	for n := range list {
-		k, _ := slices.BinarySearch(kinds, list[n].turn)
-		sorted[next[k]] = list[n]
-		next[k]++
-	}
-	return sorted
-}
-
-// turn says when a leaf gets spare, and with what weight among those of the same
+// turn says when a claim gets spare, and with what weight among those of the same
 // turn.
 func (a *allocator) turn(i int) (turn int, weight uint64) {
 	c := &a.claims[i]
@@ -171,81 +146,15 @@ func (a *allocator) turn(i int) (turn int, weight uint64) {
 	return 0, capped(c.Weight)
 }
 
-// climb lends at every claim that has children, the lowest first, and then at the
-// root, which has whole. Whoever still waits stands at the end of waiting, for the
-// next claim above.
-func (a *allocator) climb(whole amount) {
-	for _, i := range slices.Backward(a.order) {
-		kids := a.children(i)
-		if len(kids) == 0 {
-			if a.count[i] > 0 {
-				a.waiting = append(a.waiting, a.at[i])
-			}
-			continue
-		}
-		n := 0
-		for _, k := range kids {
-			n += a.count[k]
-		}
-		before := len(a.waiting) - n
-		below := a.waiting[before:]
-		a.lend(a.left(a.has[i], kids), below)
-		if a.wantedBelow(i) > a.want[i] {
-			a.narrow(exactly(a.want[i]).minus(a.has[i]), below)
-		}
-		a.waiting = a.waiting[:before]
-		for _, n := range below {
-			if a.borrowers[n].room != (amount{}) {
-				a.waiting = append(a.waiting, n)
-			}
-		}
-		a.count[i] = len(a.waiting) - before
-	}
-	a.lend(a.left(whole, a.children(-1)), a.waiting)
-}
-
-// left is what the children leave of what their parent has.
-func (a *allocator) left(has amount, kids []int) amount {
-	for _, k := range kids {
-		has = has.minus(a.has[k])
-	}
-	return has
-}
-
-// lend gives spare to the waiting, after putting them in their order.
-func (a *allocator) lend(spare amount, waiting []int) {
-	slices.Sort(waiting)
-	if spare == (amount{}) {
-		return
-	}
-	a.fill(spare, waiting)
-	for _, n := range waiting {
-		b := &a.borrowers[n]
-		a.has[b.claim] = a.has[b.claim].plus(b.part)
-		b.room = b.room.minus(b.part)
-	}
-}
-
-// narrow lets all who wait below a ceiling have no more than room together. They
-// rise at the speed of their weights, and stop together, whoever lends above: so
-// where each of them stops is known here.
-func (a *allocator) narrow(room amount, waiting []int) {
-	a.fill(room, waiting)
-	for _, n := range waiting {
-		a.borrowers[n].room = a.borrowers[n].part
-	}
-}
-
-// fill sets the part that each of the waiting gets of spare, one turn after the
-// other.
-func (a *allocator) fill(spare amount, waiting []int) {
-	for len(waiting) > 0 {
+// fill sets the part that each borrower gets of spare, one turn after the other.
+func (a *allocator) fill(spare amount, borrowers []*borrower) {
+	for len(borrowers) > 0 {
 		n := 1
-		for n < len(waiting) && a.borrowers[waiting[n]].turn == a.borrowers[waiting[0]].turn {
+		for n < len(borrowers) && borrowers[n].turn == borrowers[0].turn {
 			n++
 		}
-		spare = a.fillTurn(spare, waiting[:n])
-		waiting = waiting[n:]
+		spare = a.fillTurn(spare, borrowers[:n])
+		borrowers = borrowers[n:]
 	}
 }
 
@@ -254,16 +163,16 @@ func (a *allocator) fill(spare amount, waiting []int) {
 // for the others, until it is enough for nobody. Each time either the weights or
 // the water that is set free are at most half of the last time's, so it takes less
 // than a hundred times for any numbers of ours, and seldom ten.
-func (a *allocator) fillTurn(spare amount, turn []int) amount {
+func (a *allocator) fillTurn(spare amount, turn []*borrower) amount {
 	var rooms amount
 	var weights uint64
-	for _, n := range turn {
-		rooms = rooms.plus(a.borrowers[n].room)
-		weights += a.borrowers[n].weight
+	for _, b := range turn {
+		rooms = rooms.plus(b.room)
+		weights += b.weight
 	}
 	if !spare.less(rooms) {
-		for _, n := range turn {
-			a.borrowers[n].part = a.borrowers[n].room
+		for _, b := range turn {
+			b.part = b.room
 		}
 		return spare.minus(rooms)
 	}
@@ -273,10 +182,9 @@ func (a *allocator) fillTurn(spare amount, turn []int) amount {
 		before = len(unmet)
 		all := unmet
 		unmet = all[:0]
-		for _, n := range all {
-			b := &a.borrowers[n]
+		for _, b := range all {
 			if !within(b.room, b.weight, spare, weights) {
-				unmet = append(unmet, n)
+				unmet = append(unmet, b)
 				continue
 			}
 			b.part = b.room
@@ -285,8 +193,8 @@ func (a *allocator) fillTurn(spare amount, turn []int) amount {
 		}
 	}
 	split := splitter{total: spare, sum: weights}
-	for _, n := range unmet {
-		a.borrowers[n].part = split.next(a.borrowers[n].weight)
+	for _, b := range unmet {
+		b.part = split.next(b.weight)
 	}
 	return amount{}
 }

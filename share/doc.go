@@ -4,34 +4,21 @@
 //
 // # Allocate
 //
-// Allocate is the truth that the default engine is held to: guarantees, and
-// lending in nested groups as a Linux HTB tree does it (net/sched/sch_htb.c) when
-// its classes have the guarantee as rate, the ceiling as ceil, and leaves a quantum
-// proportional to the weight. A class that is over its rate borrows from the
-// nearest ancestor that is not, and all leaves that borrow from the same one take
-// turns by their own quantum; the classes between have no say but by their ceil.
-// Why this and not fairness level by level: docs/decisions/0005.
+// Allocate is the truth that the default engine is held to. It divides level by level:
+// the limit among the groups at the top, what each gets among its groups, and so on.
+// One division is guarantees first, and the rest by water filling as in Bertsekas and
+// Gallager, Data Networks, section 6.5.2 (max-min fairness), with weights; the water
+// starts from the guarantees, so that a claim gets guarantee + alpha * weight. Rates are
+// unit.Rate, bits per second; the caller says of which layer, as long as it says the same
+// for all.
 //
-// What one lender lends is water filling as in Bertsekas and Gallager, Data
-// Networks, section 6.5.2 (max-min fairness), with weights, and with ceilings of
-// groups of leaves inside each other; the water starts from what the leaves have
-// already. In a flat tree there is one lender, and a leaf gets guarantee + alpha *
-// weight. Rates are unit.Rate, bits per second; the caller says of which layer, as
-// long as it says the same for all.
+// It is what the HTB engine enforces with an HTB qdisc for each group that has groups. In
+// one HTB for all levels a class would borrow from the nearest ancestor that is not over
+// its rate (net/sched/sch_htb.c), with one quantum for all lenders, and one busy group of
+// a tenant gets 25 of 40 Mbit/s where its tenant's part is 32: docs/decisions/0028.
 //
-// Measured on HTB with UDP at 100 Mbit/s, two tenants A and B of 20 % with two
-// groups of 10 % each, all that are active without bound:
-//
-//	active        measured (Mbit/s)    Allocate
-//	a1 b1 b2      38.8  30.6  30.6     40 30 30
-//	a1 b1         50    50             50 50
-//
-// The kernel needs quanta of several packets for this, and is off by up to a
-// quarter for a single active group below two lenders; the decision has figures.
-//
-// Where we depart from HTB: it lets a class have its rate whatever its ancestors
-// have. Allocate scales guarantees that do not fit, so that the sum of all rates
-// fits the limit; a checked configuration has none such.
+// A parent's guarantee binds its children's: Allocate scales those that do not fit, so
+// that the sum of all rates fits the limit; a checked configuration has none such.
 //
 // # Quantum
 //

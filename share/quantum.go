@@ -164,6 +164,13 @@ func (q *Quantum) Reset() {
 // Groups is a copy of the state of all groups.
 func (q *Quantum) Groups() []QuantumGroup { return slices.Clone(q.groups) }
 
+// Copy is another Quantum in the same state.
+func (q *Quantum) Copy() *Quantum {
+	c := *q
+	c.groups = slices.Clone(q.groups)
+	return &c
+}
+
 // Pool is the number of bytes that any group may borrow now.
 func (q *Quantum) Pool() uint64 { return q.pool }
 

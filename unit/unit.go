@@ -46,8 +46,8 @@ var (
 // ("10MBps") and a rate that is not a whole number of bits per second are errors
 // that say what to write.
 func ParseRate(s string) (Rate, error) {
-	if low := strings.ToLower(s); strings.HasSuffix(low, "bps") || strings.HasSuffix(low, "/s") {
-		return 0, fmt.Errorf("%q is not a rate: write bits per second without \"per second\", for example 100Mbit", s)
+	if err := otherNotation(s); err != nil {
+		return 0, err
 	}
 	v, err := parse(s, rateSuffixes, "rate", "100Mbit")
 	if err != nil {
@@ -57,6 +57,70 @@ func ParseRate(s string) (Rate, error) {
 		return 0, fmt.Errorf("%q is not a rate: the most that is accepted is %v", s, MaxRate)
 	}
 	return Rate(v), nil
+}
+
+// perSecond are the ways to write "per second", longest first.
+var perSecond = []string{"per second", "/second", "/sec", "ps", "/s"}
+
+// otherNotation tells of a rate in bytes that a byte has 8 bits, and how else it and
+// a rate "per second" is written here; nil is neither.
+func otherNotation(s string) error {
+	t, per := strings.TrimSpace(s), false
+	for _, suffix := range perSecond {
+		if n := len(t) - len(suffix); n > 0 && strings.EqualFold(t[n:], suffix) {
+			t, per = strings.TrimSpace(t[:n]), true
+			break
+		}
+	}
+	i := len(t) - len(strings.TrimLeft(t, "0123456789. "))
+	digits, name := strings.TrimSpace(t[:i]), t[i:]
+	bits, bytes, both := readNotation(name)
+	in := func(scale uint64) string {
+		if v, err := decimal(digits, scale); err == nil && scale > 0 {
+			return Rate(v).String()
+		}
+		return "100Mbit"
+	}
+	switch {
+	case digits == "" || bits == 0 && bytes == 0:
+		if per {
+			return fmt.Errorf("%q is not a rate: write bits per second without \"per second\", for example 100Mbit", s)
+		}
+		return nil
+	case both: // "mbps" are megabytes to tc, and megabits to nearly everybody else
+		return fmt.Errorf("%q is not a rate: write %s if bits per second are meant, and 8 times as much, %s, if bytes are", s, in(bits), in(bytes*8))
+	case bytes > 0:
+		return fmt.Errorf("%q is in bytes, and rates are in bits per second: a byte has 8 bits, so write %s", s, in(bytes*8))
+	case per:
+		return fmt.Errorf("%q is not a rate: write bits per second without \"per second\": %s", s, in(bits))
+	}
+	return nil
+}
+
+// readNotation gives what a unit stands for, in bits or in bytes, 0 if it does not:
+// "MB", "mib", "Mbit", "megabytes". A small "b" alone may be either.
+func readNotation(name string) (bits, bytes uint64, both bool) {
+	low := strings.ToLower(name)
+	stem := ""
+	for _, unit := range []string{"bytes", "byte", "octets", "octet", "bits", "bit", "b"} {
+		if rest, ok := strings.CutSuffix(low, unit); ok {
+			stem, low = unit, rest
+			break
+		}
+	}
+	scale, ok := map[string]uint64{
+		"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "kilo": 1e3, "mega": 1e6, "giga": 1e9, "tera": 1e12,
+		"ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40, "kibi": 1 << 10, "mebi": 1 << 20, "gibi": 1 << 30, "tebi": 1 << 40,
+	}[low]
+	switch {
+	case !ok || stem == "":
+		return 0, 0, false
+	case stem == "bit" || stem == "bits":
+		return scale, 0, false
+	case stem == "b" && strings.HasSuffix(name, "b"):
+		return scale, scale, true
+	}
+	return 0, scale, false
 }
 
 // String prints the shortest exact form: 1500000000 is "1.5Gbit".

@@ -17,10 +17,26 @@ func TestParseRate(t *testing.T) {
 		}
 	}
 	for in, remedy := range map[string]string{
-		"100": "no unit", "": "a number and a unit", "fast": "a number and a unit", "10MBps": "100Mbit", "1Gbit/s": "1Gbit",
+		"100": "no unit", "": "a number and a unit", "fast": "a number and a unit", "10MBps": "80Mbit", "1Gbit/s": ": 1Gbit",
 		"0.5bit": "more decimals", "11Tbit": "the most", "-1Mbit": "not a decimal", "1e3Mbit": "not a decimal", "1.2.3Mbit": "not a decimal",
 	} {
-		if got, err := ParseRate(in); err == nil || !strings.Contains(err.Error(), strings.ReplaceAll(remedy, "1Gbit", "100Mbit")) {
+		if got, err := ParseRate(in); err == nil || !strings.Contains(err.Error(), remedy) {
+			t.Errorf("ParseRate(%q) = %d, %v; want an error that says %q", in, got, err, remedy)
+		}
+	}
+}
+
+// A rate in bytes is told of the factor 8, and what to write, however it is written.
+func TestRateInBytes(t *testing.T) {
+	for in, remedy := range map[string]string{
+		"12MB/s": "a byte has 8 bits, so write 96Mbit", "12MBps": "write 96Mbit", "12MB": "write 96Mbit", "12 MB/s": "write 96Mbit",
+		"500kB/s": "write 4Mbit", "500KB/s": "write 4Mbit", "1.5GB/s": "write 12Gbit", "1B/s": "write 8bit", "1MiB/s": "write 8388.608kbit", "64KiB": "write 524.288kbit",
+		"2 megabytes/s": "write 16Mbit", "2Mbyte/s": "write 16Mbit", "2MByte per second": "write 16Mbit", "3TB/s": "write 24Tbit",
+		"12Mb/s": "write 12Mbit if bits per second are meant, and 8 times as much, 96Mbit, if bytes are", "12mbps": "96Mbit, if bytes are",
+		"1Gbit/s": "without \"per second\": 1Gbit", "12Mbit/sec": "12Mbit", "1Mibit/s": "1048.576kbit", "fast/s": "for example 100Mbit", "12Mb": "96Mbit, if bytes are",
+		"0.1B/s": "write 100Mbit",
+	} {
+		if got, err := ParseRate(in); err == nil || !strings.Contains(err.Error(), remedy) || !strings.Contains(err.Error(), in) {
 			t.Errorf("ParseRate(%q) = %d, %v; want an error that says %q", in, got, err, remedy)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"headgate/usage"
 )
 
 // within fails the test if something takes longer than it may.
@@ -46,7 +48,7 @@ func TestUsageDoesNotHoldUpReadings(t *testing.T) {
 		t.Fatal(err)
 	}
 	type answer struct {
-		usage map[string]map[string]Usage
+		usage map[string]map[string]usage.Usage
 		err   error
 	}
 	answered := make(chan answer, 1)

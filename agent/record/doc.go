@@ -2,10 +2,9 @@
 // and borrowed, and in which seconds it wanted its guarantee and did not get it, by the minute,
 // for a week, on disk.
 //
-// A second is what the kernel counted between two readings. There was demand in it if packets
-// waited at its beginning and at its end; the guarantee was met if that much left, or all that
-// waited. What a group borrowed is what left beyond its guarantee; what it lent is its part of
-// what others borrowed, as its part of all that was left unused.
+// A second is what the kernel counted between two readings (usage). What a group borrowed is what
+// left beyond its guarantee; what it lent is its part of what others borrowed, as its part of all that
+// was left unused.
 //
 // Counters are the kernel's since a group was made. A reading that is lower than the last is of
 // a group that was made anew, and counts from 0.

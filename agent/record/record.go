@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"headgate/internal/wholefile"
+	"headgate/usage"
 )
 
 // Ours.
@@ -47,17 +48,17 @@ type current struct {
 	Minute int64     `json:"minute"` // since the epoch
 	At     time.Time `json:"at"`     // of the last reading
 	// Read are counters at that reading, and Usage is of the minute so far, by device and group.
-	Read  map[string]map[string]Counters `json:"read"`
-	Usage map[string]map[string]Usage    `json:"usage"`
+	Read  map[string]map[string]usage.Counters `json:"read"`
+	Usage map[string]map[string]usage.Usage    `json:"usage"`
 	// Late are the devices that the last reading did not have, with the time of their own last one.
 	Late map[string]time.Time `json:"late,omitempty"`
 }
 
 // line is one minute of one device.
 type line struct {
-	Minute int64            `json:"minute"`
-	Dev    string           `json:"dev"`
-	Groups map[string]Usage `json:"groups"`
+	Minute int64                  `json:"minute"`
+	Dev    string                 `json:"dev"`
+	Groups map[string]usage.Usage `json:"groups"`
 }
 
 // Open reads what a folder has. A current minute that is damaged is set aside: what groups had in
@@ -77,10 +78,10 @@ func Open(dir string) (*Record, error) {
 		r.now = current{}
 	}
 	if r.now.Read == nil {
-		r.now.Read = map[string]map[string]Counters{}
+		r.now.Read = map[string]map[string]usage.Counters{}
 	}
 	if r.now.Usage == nil {
-		r.now.Usage = map[string]map[string]Usage{}
+		r.now.Usage = map[string]map[string]usage.Usage{}
 	}
 	if r.now.Late == nil {
 		r.now.Late = map[string]time.Time{}
@@ -91,7 +92,7 @@ func Open(dir string) (*Record, error) {
 func (r *Record) current() string { return filepath.Join(r.dir, "current.json") }
 
 // Take accounts for a reading of all devices that have groups.
-func (r *Record) Take(at time.Time, devices map[string][]Group) error {
+func (r *Record) Take(at time.Time, devices map[string][]usage.Group) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	minute := at.Unix() / 60
@@ -99,26 +100,34 @@ func (r *Record) Take(at time.Time, devices map[string][]Group) error {
 		if err := r.finish(); err != nil {
 			return err
 		}
-		r.now.Minute, r.now.Usage = minute, map[string]map[string]Usage{}
+		r.now.Minute, r.now.Usage = minute, map[string]map[string]usage.Usage{}
 	}
 	for dev, groups := range devices {
 		before, known := r.now.Read[dev]
+		groups = stamped(groups, at)
 		r.now.Read[dev] = counters(groups)
-		took := at.Sub(r.last(dev))
+		last := r.last(dev)
+		took := at.Sub(last)
 		delete(r.now.Late, dev)
 		if !known || took <= 0 {
 			continue
 		}
+		for name, c := range before { // an earlier version's
+			if c.At.IsZero() {
+				c.At = last
+				before[name] = c
+			}
+		}
 		to := r.now.Usage[dev]
 		if to == nil {
-			to = map[string]Usage{}
+			to = map[string]usage.Usage{}
 			r.now.Usage[dev] = to
 		}
 		for _, direction := range []string{"out/", "in/"} {
-			of := slices.DeleteFunc(slices.Clone(groups), func(g Group) bool { return !strings.HasPrefix(g.Name, direction) })
-			for name, u := range account(before, of, took) {
+			of := slices.DeleteFunc(slices.Clone(groups), func(g usage.Group) bool { return !strings.HasPrefix(g.Name, direction) })
+			for name, u := range usage.Account(before, of) {
 				if took > longest { // it was not there: what left is known, and nothing else
-					u = Usage{Delivered: u.Delivered, Offered: u.Offered, Drops: u.Drops, Marks: u.Marks}
+					u = usage.Usage{Delivered: u.Delivered, Offered: u.Offered, Drops: u.Drops, Marks: u.Marks}
 				}
 				sum := to[name]
 				sum.Add(u)
@@ -151,8 +160,19 @@ func (r *Record) last(dev string) time.Time {
 	return r.now.At
 }
 
-func counters(groups []Group) map[string]Counters {
-	out := make(map[string]Counters, len(groups))
+// stamped gives counters that do not say when they were read the time of the reading.
+func stamped(groups []usage.Group, at time.Time) []usage.Group {
+	out := slices.Clone(groups)
+	for n := range out {
+		if out[n].At.IsZero() {
+			out[n].At = at
+		}
+	}
+	return out
+}
+
+func counters(groups []usage.Group) map[string]usage.Counters {
+	out := make(map[string]usage.Counters, len(groups))
 	for _, g := range groups {
 		out[g.Name] = g.Counters
 	}
@@ -222,11 +242,11 @@ func (r *Record) forget() {
 
 // Usage is what each group of each device had from one time to another, by whole minutes; the
 // current one is in it as far as it is. What nobody keeps that long, or is to come, is not looked for.
-func (r *Record) Usage(since, until time.Time) (map[string]map[string]Usage, error) {
+func (r *Record) Usage(since, until time.Time) (map[string]map[string]usage.Usage, error) {
 	// Files are read without the lock, because whoever meters does not wait. A minute that is over
 	// meanwhile is in its file, or here; where it is in both, the file's is read, which is whole.
 	r.mu.Lock()
-	now := current{Minute: r.now.Minute, At: r.now.At, Usage: map[string]map[string]Usage{}}
+	now := current{Minute: r.now.Minute, At: r.now.At, Usage: map[string]map[string]usage.Usage{}}
 	for dev, groups := range r.now.Usage {
 		now.Usage[dev] = maps.Clone(groups)
 	}
@@ -239,7 +259,7 @@ func (r *Record) Usage(since, until time.Time) (map[string]map[string]Usage, err
 		until = newest
 	}
 	from, to := since.Unix()/60, until.Unix()/60
-	out := map[string]map[string]Usage{}
+	out := map[string]map[string]usage.Usage{}
 	seen := map[string]bool{}
 	add := func(l line) {
 		key := fmt.Sprint(l.Minute, " ", l.Dev)
@@ -249,7 +269,7 @@ func (r *Record) Usage(since, until time.Time) (map[string]map[string]Usage, err
 		seen[key] = true
 		sums := out[l.Dev]
 		if sums == nil {
-			sums = map[string]Usage{}
+			sums = map[string]usage.Usage{}
 			out[l.Dev] = sums
 		}
 		for name, u := range l.Groups {

@@ -8,43 +8,12 @@ import (
 	"time"
 
 	"headgate/unit"
+	"headgate/usage"
 )
 
-// A second of four groups: who waits and gets too little was not met, who leaves some lends as much
-// as others borrow.
-func TestAccount(t *testing.T) {
-	before := map[string]Counters{
-		"out/short": {Bytes: 1000, Packets: 1, Backlog: 9000}, "out/idle": {}, "out/greedy": {Bytes: 500, Backlog: 1},
-		"out/anew": {Bytes: 1e6, Packets: 1000},
-	}
-	now := []Group{
-		{"out/short", true, 8 * unit.Mbit, Counters{Bytes: 501_000, Packets: 501, Backlog: 19_000, Drops: 10, Marks: 3}, 0},
-		{"out/idle", true, 8 * unit.Mbit, Counters{}, 0},
-		{"out/greedy", true, 8 * unit.Mbit, Counters{Bytes: 1_500_500, Packets: 1500, Backlog: 1}, 0},
-		{"out/anew", true, 0, Counters{Bytes: 200, Packets: 2}, 0},
-	}
-	got := account(before, now, time.Second)
-	for name, want := range map[string]Usage{
-		"out/short":  {Seconds: 1, Offered: 520_000, Delivered: 500_000, Guaranteed: 1e6, Drops: 10, Marks: 3, Unmet: 1},
-		"out/idle":   {Seconds: 1, Guaranteed: 1e6},
-		"out/greedy": {Seconds: 1, Offered: 1_500_000, Delivered: 1_500_000, Guaranteed: 1e6, Borrowed: 500_000},
-		"out/anew":   {Seconds: 1, Offered: 200, Delivered: 200, Borrowed: 200},
-	} {
-		u := got[name]
-		u.Lent = 0
-		if u != want {
-			t.Errorf("%s: %+v, want %+v", name, u, want)
-		}
-	}
-	// 1.5 MB were left, 0.5 MB borrowed: a third of what each left.
-	if s, i := got["out/short"].Lent, got["out/idle"].Lent; s < 166_000 || s > 167_000 || i < 333_000 || i > 334_000 {
-		t.Errorf("lent are %d and %d, want a third of 0.5 and 1 MB", s, i)
-	}
-}
-
 // reading is one group that has had so many bytes.
-func reading(bytes uint64) map[string][]Group {
-	return map[string][]Group{"eth0": {{"out/a", true, 8 * unit.Mbit, Counters{Bytes: bytes, Packets: bytes / 1000}, 0}}}
+func reading(bytes uint64) map[string][]usage.Group {
+	return map[string][]usage.Group{"eth0": {{Name: "out/a", Leaf: true, Guarantee: 8 * unit.Mbit, Counters: usage.Counters{Bytes: bytes, Packets: bytes / 1000}}}}
 }
 
 // Minutes are there after a kill at any time, each once, and nothing that the kernel counted
@@ -62,7 +31,7 @@ func TestRecord(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	total := func(from, to int) Usage {
+	total := func(from, to int) usage.Usage {
 		t.Helper()
 		all, err := r.Usage(begin.Add(time.Duration(from)*time.Minute), begin.Add(time.Duration(to)*time.Minute))
 		if err != nil {
@@ -175,7 +144,7 @@ func TestUnread(t *testing.T) {
 		t.Fatal(err)
 	}
 	begin := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	take := func(second int, devices map[string][]Group) {
+	take := func(second int, devices map[string][]usage.Group) {
 		t.Helper()
 		if err := r.Take(begin.Add(time.Duration(second)*time.Second), devices); err != nil {
 			t.Fatal(err)
@@ -246,16 +215,16 @@ func BenchmarkUsage(b *testing.B) {
 		b.Fatal(err)
 	}
 	begin := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
-	var groups []Group
+	var groups []usage.Group
 	for g := range 50 {
-		groups = append(groups, Group{fmt.Sprint("out/g", g), true, unit.Mbit, Counters{}, 0})
+		groups = append(groups, usage.Group{Name: fmt.Sprint("out/g", g), Leaf: true, Guarantee: unit.Mbit})
 	}
 	for m := range 7 * 24 * 60 {
 		for s := range 2 {
 			for g := range groups {
 				groups[g].Bytes += 1000
 			}
-			if err := r.Take(begin.Add(time.Duration(60*m+5*s)*time.Second), map[string][]Group{"eth0": groups}); err != nil {
+			if err := r.Take(begin.Add(time.Duration(60*m+5*s)*time.Second), map[string][]usage.Group{"eth0": groups}); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -1099,7 +1099,13 @@ type DeviceReport struct {
 	Drops        []uint64 `protobuf:"varint,6,rep,packed,name=drops,proto3" json:"drops,omitempty"`
 	Marks        []uint64 `protobuf:"varint,7,rep,packed,name=marks,proto3" json:"marks,omitempty"`
 	// How long the packet that left last had waited; empty of an agent that does not tell, or measure it.
-	QueueDelayNs  []uint64 `protobuf:"varint,8,rep,packed,name=queue_delay_ns,json=queueDelayNs,proto3" json:"queue_delay_ns,omitempty"`
+	QueueDelayNs []uint64 `protobuf:"varint,8,rep,packed,name=queue_delay_ns,json=queueDelayNs,proto3" json:"queue_delay_ns,omitempty"`
+	// For how long in all a packet always waited, and the bytes that left meanwhile; empty of an agent
+	// that does not tell: of that nobody knows whether guarantees are at risk.
+	QueuedNs    []uint64 `protobuf:"varint,9,rep,packed,name=queued_ns,json=queuedNs,proto3" json:"queued_ns,omitempty"`
+	QueuedBytes []uint64 `protobuf:"varint,10,rep,packed,name=queued_bytes,json=queuedBytes,proto3" json:"queued_bytes,omitempty"`
+	// When a group's counters were read; empty of an agent that does not tell: with the report.
+	ReadAtNs      []int64 `protobuf:"varint,11,rep,packed,name=read_at_ns,json=readAtNs,proto3" json:"read_at_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1186,6 +1192,27 @@ func (x *DeviceReport) GetMarks() []uint64 {
 func (x *DeviceReport) GetQueueDelayNs() []uint64 {
 	if x != nil {
 		return x.QueueDelayNs
+	}
+	return nil
+}
+
+func (x *DeviceReport) GetQueuedNs() []uint64 {
+	if x != nil {
+		return x.QueuedNs
+	}
+	return nil
+}
+
+func (x *DeviceReport) GetQueuedBytes() []uint64 {
+	if x != nil {
+		return x.QueuedBytes
+	}
+	return nil
+}
+
+func (x *DeviceReport) GetReadAtNs() []int64 {
+	if x != nil {
+		return x.ReadAtNs
 	}
 	return nil
 }
@@ -2052,7 +2079,7 @@ const file_agents_proto_rawDesc = "" +
 	"\aforeign\x18\x06 \x03(\tR\aforeign\"R\n" +
 	"\x06Report\x12\x13\n" +
 	"\x05at_ns\x18\x01 \x01(\x03R\x04atNs\x123\n" +
-	"\adevices\x18\x02 \x03(\v2\x19.headgate.v1.DeviceReportR\adevices\"\xe8\x01\n" +
+	"\adevices\x18\x02 \x03(\v2\x19.headgate.v1.DeviceReportR\adevices\"\xc6\x02\n" +
 	"\fDeviceReport\x12\x10\n" +
 	"\x03dev\x18\x01 \x01(\tR\x03dev\x12\x14\n" +
 	"\x05names\x18\x02 \x03(\tR\x05names\x12#\n" +
@@ -2061,7 +2088,12 @@ const file_agents_proto_rawDesc = "" +
 	"\rbacklog_bytes\x18\x05 \x03(\x04R\fbacklogBytes\x12\x14\n" +
 	"\x05drops\x18\x06 \x03(\x04R\x05drops\x12\x14\n" +
 	"\x05marks\x18\a \x03(\x04R\x05marks\x12$\n" +
-	"\x0equeue_delay_ns\x18\b \x03(\x04R\fqueueDelayNs\"!\n" +
+	"\x0equeue_delay_ns\x18\b \x03(\x04R\fqueueDelayNs\x12\x1b\n" +
+	"\tqueued_ns\x18\t \x03(\x04R\bqueuedNs\x12!\n" +
+	"\fqueued_bytes\x18\n" +
+	" \x03(\x04R\vqueuedBytes\x12\x1c\n" +
+	"\n" +
+	"read_at_ns\x18\v \x03(\x03R\breadAtNs\"!\n" +
 	"\x05Watch\x12\x18\n" +
 	"\aclosely\x18\x01 \x01(\bR\aclosely\"K\n" +
 	"\rUsageQuestion\x12\x0e\n" +

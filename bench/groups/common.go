@@ -1,7 +1,9 @@
 package groups
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -53,6 +55,19 @@ func inTurn(names []string, together bool, fn func(name string) error) error {
 	return nil
 }
 
+// inPairs calls fn for two names at a time.
+func inPairs(names []string, fn func(name string) error) error {
+	for pair := range slices.Chunk(names, 2) {
+		if err := alongside(pair, fn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pairs is how long inPairs takes for n, one of which takes each.
+func pairs(n int, each time.Duration) time.Duration { return time.Duration((n+1)/2) * each }
+
 // turns is how long inTurn takes for n, one of which takes each.
 func turns(together bool, n int, each time.Duration) time.Duration {
 	if together {
@@ -64,3 +79,46 @@ func turns(together bool, n int, each time.Duration) time.Duration {
 // overhead is what a trial takes besides its length: to make the network, to
 // connect, and to take the network down.
 const overhead = 500 * time.Millisecond
+
+// errSmoke is why a smoke run of everything lacks a figure.
+var errSmoke = errors.New("a smoke run has it only if it is asked for by name (--only)")
+
+// leftOut tells whether a run is a smoke run of everything, whose three minutes are for
+// other cases, and says so in the result.
+func leftOut(r *bench.Run) bool {
+	if !r.Quick || r.Few {
+		return false
+	}
+	r.Sheet(bench.Ours).Fail(errSmoke)
+	return true
+}
+
+// slow is the batch of cases that load the machine with a small part of what it carries.
+const slow = "slow"
+
+// inSlow is the batch of a case that a smoke run has together with the slow ones.
+func inSlow(is bool) func(quick bool) string {
+	return func(quick bool) string {
+		if quick && is {
+			return slow
+		}
+		return ""
+	}
+}
+
+// slowLast orders cases so that those which a smoke run has together with the slow ones are
+// neighbours of what follows.
+func slowLast(cases []bench.Case) []bench.Case {
+	slices.SortStableFunc(cases, func(a, b bench.Case) int {
+		return cmp.Compare(last(a.Alongside(true) == slow), last(b.Alongside(true) == slow))
+	})
+	return cases
+}
+
+// last is for the order of cases.
+func last(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}

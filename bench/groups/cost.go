@@ -84,7 +84,7 @@ func (c costCase) run(ctx context.Context, r *bench.Run) (err error) {
 	}
 	length := 5 * time.Second
 	if r.Quick {
-		length = time.Second
+		length = 600 * time.Millisecond
 	}
 	var before, after spent
 	err = l.Node(from).Do(func() error {
@@ -213,7 +213,7 @@ func costBenches() (out []bench.Case) {
 			Name: c.id(), Run: c.run, Claims: []bench.Claim{c.claim()},
 			Takes: func(quick bool) time.Duration {
 				if quick {
-					return 1300 * time.Millisecond
+					return 900 * time.Millisecond
 				}
 				return 6 * time.Second
 			},

@@ -8,11 +8,19 @@
 // few that are measured together:
 //
 //	ramp.go     ramp-in, ramp-out, covetous, steady: the seed's test
+//	ecn.go      ecn: the seed's overload with ECN and without
 //	wake.go     return, lend
 //	latency.go  latency
 //	spare.go    spare
 //	cost.go     cost: eBPF time per packet; throughput without a limit
 //	scale.go    scale
+//	wire.go     wire: full links from 50 Mbit/s to 2 Gbit/s
+//	drawn.go    drawn: the seed's test in twenty draws
+//	churn.go    churn: 200 veths at once, through the agent
+//	nested.go   nested: three levels, in all patterns of who is busy
+//	inside.go   inside: senders within their guarantees
+//	control.go  control: floods dressed up as control traffic (dressed.go)
+//	ways.go     ways: what else is on the way of a packet
 //
 // Everything runs in the lab's rig: client, router, server, with Headgate on the
 // server's device towards the router. "out" is what the server sends, "in" what

@@ -1,7 +1,9 @@
 package groups
 
 import (
+	"maps"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +11,7 @@ import (
 
 	"headgate/bench"
 	"headgate/bench/peers"
+	"headgate/group"
 	"headgate/lab/meter"
 	"headgate/lab/traffic"
 	"headgate/shaper"
@@ -50,15 +53,80 @@ func TestNamedCases(t *testing.T) {
 		"ramp-in/0.8Mbit/tcp", "ramp-in/100Mbit/tcp-cubic/", "ramp-in/100Mbit/tcp-bbr/", "ramp-in/100Mbit/udp/", "ramp-in/100Mbit/tcp-cubic-ipv6/", "ramp-in/1000Mbit/tcp",
 		"ramp-out/0.8Mbit/tcp", "ramp-out/100Mbit/tcp-cubic/", "ramp-out/100Mbit/tcp-bbr/", "ramp-out/100Mbit/udp/", "ramp-out/100Mbit/tcp-cubic-ipv6/", "ramp-out/1000Mbit/tcp",
 		"ramp-in/drawn-1/", "ramp-in/drawn-2/", "ramp-out/drawn-1/", "ramp-out/drawn-2/",
-		"ramp-out/0.8Mbit/tcp-cubic-seed-timing/", "covetous/out/100Mbit/udp/group2", "covetous/in/100Mbit/tcp-cubic/group3", "steady/out/0.8Mbit/tcp-cubic",
+		"ramp-out/0.8Mbit/tcp-cubic-seed-timing/", "covetous/out/0.8Mbit/tcp-cubic-seed-timing/group2-since-the-limit-is-reached", "steady/out/0.8Mbit/tcp-cubic-seed-timing/1s", "ecn/out/0.8Mbit/tcp-cubic/", "ecn/out/100Mbit/tcp-cubic/", "ecn/in/100Mbit/tcp-cubic/",
+		"covetous/out/100Mbit/udp/group2", "covetous/in/100Mbit/tcp-cubic/group3", "steady/out/0.8Mbit/tcp-cubic",
 		"return/100Mbit/udp", "return/100Mbit/tcp", "return/1000Mbit/udp", "lend/100Mbit/udp", "lend/1000Mbit/tcp",
 		"latency/quiet/", "latency/full/cubic-ecn-", "latency/full/cubic-no-ecn-", "latency/not-in-the-issue/cubic-ecn-10ms-path/out", "latency/not-in-the-issue/cubic-ecn-100ms-path/in", "spare/proportional/", "spare/equal/", "spare/priority/",
 		"cost/one-hot-flow/", "cost/one-hot-flow-ecn/", "cost/100000-flows/", "cost/throughput/out", "cost/throughput/in",
 		"scale/apply", "scale/re-rate-all", "scale/no-op-apply", "scale/clear", "scale/lost/",
+		"scale/apply-of-tc", "scale/re-rate-all-of-tc",
+		"wire/50Mbit/out/total", "wire/200Mbit/in/cpu", "wire/400Mbit/guest/ping", "wire/600Mbit/out/inside", "wire/900Mbit/in/", "wire/1000Mbit/guest/", "wire/2000Mbit/out/",
+		"drawn/1/in/total", "drawn/20/out/worst-second", "churn/200-veths/last", "churn/200-veths/first-ten", "churn/200-veths/left",
+		"nested/proportional/tcp/1-busy", "nested/equal/udp/2-busy", "nested/priority/tcp/3-busy", "nested/drawn-1",
+		"inside/out/2Mbit/rtt-0.1ms/drops", "inside/in/2Mbit/rtt-100ms/unmet", "inside/out/20Mbit/rtt-10ms/at-risk", "inside/drawn-1/drops",
+		"control/out/dhcp/passes", "control/in/arp/first-ping", "control/out/ack-with-options/download", "control/in/lldp/", "control/in/eapol/", "control/out/igmp/", "control/out/neighbour-discovery/",
+		"ways/nft-ingress/in/there-before", "ways/nft-ingress/guest/comes-later", "ways/flowtable/in/", "ways/xdp-generic/in/", "ways/tc-before/out/", "ways/tc-after/in/", "ways/ipsec-tunnel/in/", "ways/vlan/in/",
+		"ways/macvlan/in/", "ways/bridge/guest/", "ways/pppoe/in/", "ways/wireguard/in/",
 		"scale/1Gbit/apply", "scale/1Gbit/re-rate-all", "scale/1Gbit/no-op-apply", "scale/1Gbit/clear", "scale/1Gbit/lost/",
 	} {
 		if !slices.ContainsFunc(ids, func(id string) bool { return strings.HasPrefix(id, prefix) }) {
 			t.Errorf("there is no claim %s...", prefix)
+		}
+	}
+}
+
+// The paper's figures are of 0.8 Mbit/s, its timing, and what is sent.
+func TestPapersCase(t *testing.T) {
+	claims, err := Bench(bench.NewDraw(1)).Declared(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, c := range claims {
+		if c.Paper != nil {
+			got[c.ID] = *c.Paper
+		}
+	}
+	const of = "out/0.8Mbit/tcp-cubic-seed-timing"
+	want := map[string]float64{
+		"ramp-" + of + "/group0": 109, "ramp-" + of + "/group1": 97.5, "ramp-" + of + "/group2": 100, "ramp-" + of + "/group3": 100, "ramp-" + of + "/total": 90.4,
+		"covetous/" + of + "/group2": 0, "covetous/" + of + "/group3": 0,
+		"covetous/" + of + "/group2-since-the-limit-is-reached": 2, "covetous/" + of + "/group3-since-the-limit-is-reached": 3,
+		"steady/" + of: 0.07, "steady/" + of + "/1s": 0.44,
+	}
+	same := func(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
+	if !maps.EqualFunc(got, want, same) {
+		t.Errorf("the paper's figures are\n%v\nwant\n%v", got, want)
+	}
+}
+
+// What is compared with the seed's algorithm are its step and its two remedies.
+func TestQuantumVariants(t *testing.T) {
+	for name, want := range map[string]group.QuantumOptions{
+		quantumName: {}, fixedName: {Step: group.Step{Bytes: 1500}}, shortName: {Quantum: 250 * time.Millisecond}, overdraftName: {Overdraft: true},
+	} {
+		l, err := newLimiter(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := l.(payload).options; got != want {
+			t.Errorf("%s has %+v, want %+v", name, got, want)
+		}
+	}
+	claims, err := Bench(bench.NewDraw(1)).Declared(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, variants := range map[string][]string{
+		"covetous/out/0.8Mbit/tcp-cubic-seed-timing/group3": {shortName, overdraftName}, "covetous/in/0.8Mbit/tcp-cubic/group2": {shortName, overdraftName},
+		"covetous/out/100Mbit/tcp-cubic/group3": {fixedName, shortName, overdraftName}, "covetous/in/100Mbit/udp/group2": {fixedName, shortName, overdraftName},
+		"lend/100Mbit/udp/out": {fixedName}, "lend/100Mbit/tcp/in": {fixedName},
+	} {
+		i := slices.IndexFunc(claims, func(c bench.Claim) bool { return c.ID == id })
+		for _, v := range variants {
+			if _, ok := claims[i].Peer[v]; !ok {
+				t.Errorf("%s is not measured with %s", id, v)
+			}
 		}
 	}
 }
@@ -162,7 +230,7 @@ func TestSpareAnswers(t *testing.T) {
 	want := map[string]map[string]float64{
 		"spare/proportional/10-40-of-100Mbit": {"a": 20, "b": 80},
 		"spare/proportional/ceiling-binds":    {"a": 50, "b": 50},
-		"spare/proportional/nested":           {"t/x": 36, "t/y": 36, "b": 28},
+		"spare/proportional/nested":           {"t/x": 37.5, "t/y": 37.5, "b": 25},
 		"spare/equal/10-40-of-100Mbit":        {"a": 35, "b": 65},
 		"spare/equal/ceiling-binds":           {"a": 20, "b": 40, "c": 40},
 		"spare/priority/10-40-of-100Mbit":     {"a": 60, "b": 40},
@@ -266,8 +334,100 @@ func TestDrawnRamps(t *testing.T) {
 		}
 	}
 	for _, c := range want {
-		if strings.Contains(c.ID, "drawn") != (c.Drawn != "") {
+		if strings.Contains(c.ID, "drawn") != (c.Drawn != "") { // of all rows
 			t.Errorf("%s says that it is drawn: %q", c.ID, c.Drawn)
+		}
+	}
+}
+
+// All patterns of who is busy are there once, and what leaves are due in each is the whole
+// limit.
+func TestNestedPatterns(t *testing.T) {
+	for seed := range uint64(20) {
+		for _, c := range nestedCases(bench.NewDraw(seed)) {
+			p, err := plan(c.direction(), false)
+			if err != nil {
+				t.Fatalf("%s (%s): %v", c.name, c.drawn, err)
+			}
+			seen := map[string]bool{}
+			for _, pattern := range c.patterns(false) {
+				seen[strings.Join(pattern, " ")] = true
+				var sum unit.Rate
+				for i, r := range (spareCase{demand: pattern.demand()}).answer(p.Out) {
+					if n := p.Out.Nodes[i]; n.Leaf {
+						sum += r
+						if (r > 0) != (pattern.demand()[n.Path] > 0) {
+							t.Errorf("%s, %v: %s gets %v", c.name, pattern, n.Path, r)
+						}
+					}
+				}
+				if sum != c.limit {
+					t.Errorf("%s, %v: %v of %v is handed out", c.name, pattern, sum, c.limit)
+				}
+			}
+			if len(seen) != 26 {
+				t.Errorf("%s has %d patterns", c.name, len(seen))
+			}
+			phase := 5 * time.Second
+			for _, f := range c.flows(p.Out, c.patterns(false), phase) {
+				on := map[int]bool{}
+				for i, pattern := range c.patterns(false) {
+					on[i] = pattern.demand()[f.Name] > 0
+				}
+				rate := unit.Rate(0)
+				steps := f.Schedule
+				for i := range c.patterns(false) {
+					if len(steps) > 0 && steps[0].At == time.Duration(i)*phase {
+						rate, steps = steps[0].Rate, steps[1:]
+					}
+					if (rate > 0) != on[i] {
+						t.Errorf("%s: in phase %d %s offers %v", c.name, i, f.Name, rate)
+					}
+				}
+			}
+		}
+	}
+}
+
+// The frames of a flood are the guest's, and both its groups have some.
+func TestDressedFrames(t *testing.T) {
+	for _, kind := range dressedKinds {
+		groups, long := map[byte]bool{}, false
+		for _, f := range kind.frames(rand.New(rand.NewPCG(1, 1))) {
+			groups[f[6]] = true
+			long = long || len(f) == padded
+			if f[11] != guestMark || f[6] != guestFirst[0] && f[6] != guestFirst[1] {
+				t.Errorf("%s: the source address %x is not the guest's", kind.name, f[6:12])
+			}
+		}
+		if !long || !groups[guestFirst[0]] || len(kind.make()) > 1 && !groups[guestFirst[1]] {
+			t.Errorf("%s: groups %v, long frames %v", kind.name, groups, long)
+		}
+	}
+	for _, c := range controlCases() {
+		if _, err := c.plan(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Plans of the rows wire and inside are such as Headgate accepts.
+func TestWireAndInsidePlans(t *testing.T) {
+	for _, limit := range wireLimits {
+		for _, way := range wireWays {
+			for _, name := range []string{bench.Ours, htbName} {
+				p, _, err := wireCase{limit, way}.plan(name)
+				if err != nil || (p.In == nil) == (p.Out == nil) {
+					t.Errorf("%v %s for %s: %+v, %v", limit, way, name, p, err)
+				}
+			}
+		}
+	}
+	for seed := range uint64(20) {
+		for _, c := range insideCases(bench.NewDraw(seed)) {
+			if _, err := c.plan(); err != nil {
+				t.Errorf("%s (%s): %v", c.name, c.drawn, err)
+			}
 		}
 	}
 }

@@ -288,10 +288,13 @@ func latencyBenches() (out []bench.Case) {
 	return out
 }
 
-// alongside: a smoke run has the long paths together.
+// alongside: a smoke run has the long paths together, and those without peers.
 func (c fullCase) alongside(quick bool) string {
-	if quick && c.path > 0 {
+	switch {
+	case quick && c.path > 0:
 		return "long paths"
+	case quick && !c.peers():
+		return "full"
 	}
 	return ""
 }

@@ -3,6 +3,7 @@ package groups
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"headgate/bench"
 	"headgate/bench/peers"
@@ -23,12 +24,21 @@ type limiter interface {
 // Names of what is measured, beside bench.Ours.
 const (
 	quantumName = "quantum"
-	plainName   = "one plain limit"
-	htbName     = "HTB by hand"
-	tbfName     = "TBF (CNI)"
-	policerName = "policer"
-	noneName    = "no limiter"
+	// The engine quantum otherwise: with the paper's own step at every rate, and with
+	// the two remedies of its chapter VII. A tenth of a second would be less than one
+	// packet of the smallest group at 0.8 Mbit/s.
+	fixedName     = "quantum, step 1500B"
+	shortName     = "quantum, 250 ms"
+	overdraftName = "quantum, overdraft"
+	plainName     = "one plain limit"
+	htbName       = "HTB by hand"
+	tbfName       = "TBF (CNI)"
+	policerName   = "policer"
+	noneName      = "no limiter"
 )
+
+// paperStep is the paper's step, in bytes a quantum.
+const paperStep = 1500
 
 // fifoLeaf is HTB's leaf where waiting is measured: 20 ms at 100 Mbit/s.
 const fifoLeaf = 250_000
@@ -36,7 +46,16 @@ const fifoLeaf = 250_000
 // limiters makes each, by name.
 var limiters = map[string]func() (limiter, error){
 	bench.Ours:  func() (limiter, error) { return engine{htb.New()}, nil },
-	quantumName: func() (limiter, error) { return payload{engine{quantum.New(quantum.Options{})}}, nil },
+	quantumName: func() (limiter, error) { return payload{engine{quantum.New()}, group.QuantumOptions{}}, nil },
+	fixedName: func() (limiter, error) {
+		return payload{engine{quantum.New()}, group.QuantumOptions{Step: group.Step{Bytes: paperStep}}}, nil
+	},
+	shortName: func() (limiter, error) {
+		return payload{engine{quantum.New()}, group.QuantumOptions{Quantum: 250 * time.Millisecond}}, nil
+	},
+	overdraftName: func() (limiter, error) {
+		return payload{engine{quantum.New()}, group.QuantumOptions{Overdraft: true}}, nil
+	},
 	plainName:   func() (limiter, error) { return peers.Plain(), nil },
 	htbName:     func() (limiter, error) { return peers.HTB{}, nil },
 	tbfName:     func() (limiter, error) { return peers.CNI(), nil },
@@ -62,7 +81,10 @@ func (e engine) Apply(p shaper.Plan) error {
 
 // payload is an engine whose rates are payload: a plan in layer-2 rates is scaled
 // so that full TCP segments fill the same part of the link.
-type payload struct{ engine }
+type payload struct {
+	engine
+	options group.QuantumOptions
+}
 
 func (e payload) Apply(p shaper.Plan) error {
 	for _, t := range []**group.Tree{&p.Out, &p.In} {
@@ -70,6 +92,7 @@ func (e payload) Apply(p shaper.Plan) error {
 			*t = scaledTree(*t)
 		}
 	}
+	p.Quantum = e.options
 	return e.engine.Apply(p)
 }
 

@@ -27,7 +27,7 @@ func rampBenches(d *bench.Draw) (out []bench.Case) {
 				if c.slow() {
 					return one
 				}
-				return turns(c.together(quick), len(c.limiters(quick)), one)
+				return turns(c.together(quick), len(c.limiters(quick))-len(c.variants(quick)), one) + pairs(len(c.variants(quick)), one)
 			},
 		})
 	}
@@ -43,12 +43,14 @@ func turn(c rampCase) int {
 }
 
 // alongside: the slow settings are a thousandth of what the machine carries, or a
-// hundredth where they are drawn. In a smoke run the variants of the middle rate,
-// and drawn cases, run by twos.
+// hundredth where they are drawn. In a smoke run the variants of the middle rate run
+// together, and drawn cases by twos.
 func (c rampCase) alongside(quick bool) string {
 	switch {
 	case c.slow():
-		return "slow"
+		return slow
+	case quick && c.variant && c.drawn == "":
+		return "variants"
 	case quick && c.variant:
 		return c.name
 	}
@@ -61,17 +63,35 @@ func (c rampCase) together(quick bool) bool { return quick || c.limit <= 100*uni
 
 // limiters are who is measured. A smoke run has the peers in one setting.
 func (c rampCase) limiters(quick bool) []string {
-	if quick && !c.slow() && c.name != "100Mbit/tcp-cubic" {
+	if c.many || quick && !c.slow() && c.name != "100Mbit/tcp-cubic" {
 		return []string{bench.Ours}
 	}
-	return []string{bench.Ours, quantumName, plainName}
+	return append([]string{bench.Ours, quantumName, plainName}, c.variants(quick)...)
+}
+
+// variants of the engine quantum are measured in the seed's case, where the paper's step
+// is the scaled one, and in two at 100 Mbit/s.
+func (c rampCase) variants(quick bool) []string {
+	switch {
+	case c.drawn != "":
+	case c.slow():
+		return []string{shortName, overdraftName}
+	case !quick && (c.name == "100Mbit/tcp-cubic" || c.name == "100Mbit/udp"):
+		return []string{fixedName, shortName, overdraftName}
+	}
+	return nil
 }
 
 func (c rampCase) run(ctx context.Context, r *bench.Run) error {
 	if c.slow() {
 		return alongside(c.limiters(r.Quick), func(name string) error { return c.measure(ctx, r, name) })
 	}
-	return inTurn(c.limiters(r.Quick), c.together(r.Quick), func(name string) error { return c.measure(ctx, r, name) })
+	names, measure := c.limiters(r.Quick), func(name string) error { return c.measure(ctx, r, name) }
+	variants := len(names) - len(c.variants(r.Quick))
+	if err := inTurn(names[:variants], c.together(r.Quick), measure); err != nil {
+		return err
+	}
+	return inPairs(names[variants:], measure)
 }
 
 func (c rampCase) measure(ctx context.Context, r *bench.Run, name string) error {
@@ -93,7 +113,7 @@ func (c rampCase) measure(ctx context.Context, r *bench.Run, name string) error 
 		return peerError(sheet, err)
 	}
 	c.judge(sheet, f, t)
-	if name == bench.Ours || c.name == "100Mbit/tcp-cubic" || c.seedTime {
+	if name == bench.Ours && !c.many || c.name == "100Mbit/tcp-cubic" || c.seedTime {
 		r.Plot(c.plot(name, f, t))
 	}
 	return nil
@@ -136,6 +156,9 @@ func (c rampCase) judge(s *bench.Sheet, f *found, t rampTiming) {
 	if c.drawn == "" {
 		s.Set(c.steady(), worstCV)
 	}
+	if c.papers() {
+		c.judgeAsPaper(s, f, t)
+	}
 	s.Keep("groups", raw)
 	s.Keep("offloads", f.offloads)
 	if f.state == nil {
@@ -153,6 +176,20 @@ func (c rampCase) judge(s *bench.Sheet, f *found, t rampTiming) {
 			}
 		}
 	}
+}
+
+// judgeAsPaper writes what the paper has figures of: retransmissions since the limit is
+// reached, and variation in bins of 1 s.
+func (c rampCase) judgeAsPaper(s *bench.Sheet, f *found, t rampTiming) {
+	for _, i := range inside {
+		flow := f.traffic.Flow(groupName(i)).Between(fullLevel*t.step, t.ends())
+		s.Set(c.sinceFull(i), float64(flow.Retransmits+flow.LostDatagrams))
+	}
+	worst := 0.0
+	for i := range seedShares {
+		worst = max(worst, variation(rates(f.arrivals[groupName(i)], t.begins(), t.ends(), time.Second)))
+	}
+	s.Set(c.steadySeconds(), worst)
 }
 
 // rampRecord is what is kept of one group. Rates are in bit/s.
@@ -221,7 +258,7 @@ func (c rampCase) plot(name string, f *found, t rampTiming) bench.Plot {
 			l.Y = append(l.Y, f.arrivals[groupName(i)].Rate(at, at+bin)/scale)
 		}
 		p.Lines = append(p.Lines, l, bench.Level("", c.due(i)/scale, t.begins().Seconds(), t.ends().Seconds(), i))
-		if !c.in && c.drawn == "" {
+		if c.papers() {
 			name := ""
 			if i == 0 {
 				name = "the paper's, in parts of the limit"

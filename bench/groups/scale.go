@@ -66,6 +66,8 @@ func (c scaleCase) claims() []bench.Claim {
 	return []bench.Claim{
 		bench.NewClaim(c.id("apply"), "from 2 groups to 4,000, both directions, under traffic"+under, scaleApply, scaleTC),
 		bench.NewClaim(c.id("re-rate-all"), "every group but one gets another guarantee, with 100,000 connections assigned"+under, scaleRerate, scaleTC),
+		bench.NewClaim(c.id("apply-of-tc"), "apply, of the time that tc -batch takes for as many"+under, scaleApplyOf),
+		bench.NewClaim(c.id("re-rate-all-of-tc"), "another guarantee for every group but one, of the time of tc -batch"+under, scaleRerateOf),
 		bench.NewClaim(c.id("no-op-apply"), "the same plan again: changes to traffic control that the kernel announces"+under, scaleNoop, scaleTC),
 		bench.NewClaim(c.id("clear"), "all of it taken away"+under, scaleClear, scaleTC),
 		bench.NewClaim(c.id("lost/out"), "datagrams of an untouched group lost meanwhile (until clear)"+under, scaleLost, scaleTC),
@@ -146,7 +148,7 @@ func (c scaleCase) run(ctx context.Context, r *bench.Run) error {
 		if err := c.one(ctx, r.Sheet(bench.Ours), our, scaleEngine{ours.(engine)}, conns); err != nil {
 			return err
 		}
-		if peerFailed == nil && c.peers(r.Quick) {
+		if peerFailed == nil && c.peers(r.Quick && !r.Few) {
 			peerFailed = c.one(ctx, r.Sheet(scaleTC), theirs, tcByHand{}, 0)
 		}
 	}
@@ -156,11 +158,27 @@ func (c scaleCase) run(ctx context.Context, r *bench.Run) error {
 	if peerFailed != nil {
 		return peerError(r.Sheet(scaleTC), peerFailed)
 	}
+	if !c.peers(r.Quick && !r.Few) {
+		r.Sheet(bench.Ours).Fail(errSmoke)
+		return nil
+	}
 	c.judge(r.Sheet(scaleTC), theirs)
+	c.compare(r.Sheet(bench.Ours), our, theirs)
 	return nil
 }
 
-// peers tells whether the peer is measured. A smoke run has it in one case.
+// compare sets times beside each other, of each round, in which one follows the other.
+func (c scaleCase) compare(sheet *bench.Sheet, our, theirs findings) {
+	for _, what := range []string{"apply", "re-rate-all"} {
+		var times []float64
+		for i, took := range theirs[c.id(what)] {
+			times = append(times, our[c.id(what)][i]/took)
+		}
+		sheet.SetAll(c.id(what+"-of-tc"), times)
+	}
+}
+
+// peers tells whether the peer is measured. A smoke run of everything has it in one case.
 func (c scaleCase) peers(quick bool) bool { return !quick || c.name == "" }
 
 // findings are what the rounds found, by claim, in their order.

@@ -1,9 +1,11 @@
 package groups
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -204,10 +206,20 @@ func (c spareCase) run(ctx context.Context, r *bench.Run) error {
 	return nil
 }
 
+// spareBenches have the slow cases first, of which a smoke run has those of one way to lend
+// together.
 func spareBenches() (out []bench.Case) {
-	for _, c := range spareCases() {
+	cases := spareCases()
+	slices.SortStableFunc(cases, func(a, b spareCase) int { return cmp.Compare(a.limit, b.limit) })
+	for _, c := range cases {
 		out = append(out, bench.Case{
 			Name: c.id(), Claims: []bench.Claim{c.claim()}, Run: c.run,
+			Alongside: func(quick bool) string {
+				if quick && c.limit < unit.Gbit {
+					return "spare, " + string(c.spare)
+				}
+				return ""
+			},
 			Takes: func(quick bool) time.Duration {
 				settle, measure := spareTiming(quick)
 				return time.Duration(len(c.limiters(quick))) * (settle + measure + overhead)

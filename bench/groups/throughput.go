@@ -33,7 +33,7 @@ func (c throughputCase) claim() bench.Claim {
 // pairing is how many pairs are measured, and how long each half.
 func pairing(quick bool) (pairs int, each time.Duration) {
 	if quick {
-		return 3, 500 * time.Millisecond
+		return 2, 500 * time.Millisecond
 	}
 	return 12, 2 * time.Second
 }
@@ -141,11 +141,15 @@ func wait(ctx context.Context, d time.Duration) error {
 
 // connect opens a TCP connection between two nodes, for the last group.
 func connect(l *lab.Lab, from, to string) (sender, receiver *net.TCPConn, err error) {
+	return connectTo(l, from, to, basePort+uint16(len(seedShares))-1)
+}
+
+func connectTo(l *lab.Lab, from, to string, port uint16) (sender, receiver *net.TCPConn, err error) {
 	addr, err := l.Node(to).Addr(false)
 	if err != nil {
 		return nil, nil, err
 	}
-	at := netip.AddrPortFrom(addr, basePort+uint16(len(seedShares))-1)
+	at := netip.AddrPortFrom(addr, port)
 	var listener *net.TCPListener
 	err = l.Node(to).Do(func() error {
 		listener, err = net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(at))

@@ -1,12 +1,14 @@
 package groups
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"headgate/bench"
+	"headgate/bench/busy"
 	"headgate/bench/peers"
 	"headgate/lab"
 	"headgate/lab/meter"
@@ -25,6 +27,39 @@ type trial struct {
 	sample  time.Duration // of what sockets count
 	bin     time.Duration // of arrivals
 	fifo    bool          // HTB by hand gets FIFO leaves in bytes, as waiting is measured
+	made    limiter       // what is in force, if not the limiter of that name
+	node    string        // whose device is limited; "" is the server
+	busy    *busyPart     // processor time is measured, if set
+}
+
+// busyPart is processor time over a part of a run.
+type busyPart struct {
+	from, to time.Duration
+	// processors is the time that this program and the kernel took, a second.
+	processors float64
+}
+
+// watch measures; start is the run's.
+func (b *busyPart) watch(ctx context.Context, start int64) (err error) {
+	clock, err := busy.New()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, clock.Close()) }()
+	at := func(d time.Duration) (time.Duration, error) {
+		if err := wait(ctx, time.Duration(start-traffic.MonotonicNow())+d); err != nil {
+			return 0, err
+		}
+		return clock.Total()
+	}
+	before, err := at(b.from)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	after, err := at(b.to)
+	b.processors = (after - before).Seconds() / time.Since(began).Seconds()
+	return err
 }
 
 // found is what a trial gives.
@@ -43,9 +78,11 @@ const connectTime = 150 * time.Millisecond
 
 // run makes the network, limits it, and lets the flows run.
 func (t trial) run(ctx context.Context) (f *found, err error) {
-	limiter, err := newLimiter(t.limiter)
-	if err != nil {
-		return nil, err
+	limiter := t.made
+	if limiter == nil {
+		if limiter, err = newLimiter(t.limiter); err != nil {
+			return nil, err
+		}
 	}
 	if t.fifo && t.limiter == htbName {
 		limiter = peers.HTB{Leaf: fifoLeaf}
@@ -61,19 +98,20 @@ func (t trial) run(ctx context.Context) (f *found, err error) {
 			return nil, err
 		}
 	}
-	if err := within(l, func() error { return limiter.Apply(t.plan) }); err != nil {
+	within := func(fn func() error) error { return l.Node(cmp.Or(t.node, "server")).Do(fn) }
+	if err := within(func() error { return limiter.Apply(t.plan) }); err != nil {
 		return nil, fmt.Errorf("%s: %w", t.limiter, err)
 	}
-	defer within(l, func() error { return limiter.Clear(t.plan.Dev) })
+	defer within(func() error { return limiter.Clear(t.plan.Dev) })
 	if f, err = t.observe(ctx, l); err != nil {
 		return nil, err
 	}
-	err = within(l, func() (err error) { f.offloads, err = bench.Offloads(t.plan.Dev); return err })
+	err = within(func() (err error) { f.offloads, err = bench.Offloads(t.plan.Dev); return err })
 	if err != nil {
 		return nil, fmt.Errorf("read the offloads of %s: %w", t.plan.Dev, err)
 	}
 	if e, ok := limiter.(observer); ok {
-		err = within(l, func() error {
+		err = within(func() error {
 			s, err := e.Observe(t.plan.Dev)
 			f.state = &s
 			return err
@@ -119,6 +157,12 @@ func (t trial) observe(ctx context.Context, l *lab.Lab) (*found, error) {
 			return nil, err
 		}
 	}
+	watched := make(chan error, 1)
+	if t.busy != nil {
+		go func() { watched <- t.busy.watch(ctx, start) }()
+	} else {
+		watched <- nil
+	}
 	result, err := traffic.Run(ctx, l.Host, t.flows, traffic.Options{
 		Duration: t.length, Interval: t.sample, OnReceiver: m.Watch, StartAt: start,
 	})
@@ -129,6 +173,9 @@ func (t trial) observe(ctx context.Context, l *lab.Lab) (*found, error) {
 		err = errors.Join(err, probeErr)
 	}
 	if err = errors.Join(err, ctx.Err()); err != nil {
+		return nil, err
+	}
+	if err := <-watched; err != nil {
 		return nil, err
 	}
 	for _, flow := range result.Flows {

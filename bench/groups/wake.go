@@ -1,7 +1,9 @@
 package groups
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"headgate/lab"
 	"headgate/lab/meter"
 	"headgate/lab/traffic"
+	"headgate/shaper"
 	"headgate/unit"
 )
 
@@ -70,11 +73,11 @@ func (t wakeTiming) ends() time.Duration        { return t.wakes(t.cycles) }
 func (c wakeCase) timing(quick bool, name string) wakeTiming {
 	const ms = time.Millisecond
 	switch {
-	case quick && name == quantumName:
+	case quick && isQuantum(name):
 		return wakeTiming{1000 * ms, 500 * ms, 2000 * ms, 1}
 	case quick:
 		return wakeTiming{600 * ms, 400 * ms, 400 * ms, 2}
-	case name == quantumName:
+	case isQuantum(name):
 		return wakeTiming{40 * time.Second, 10 * time.Second, 40 * time.Second, 1}
 	}
 	return wakeTiming{2 * time.Second, time.Second, time.Second, 10}
@@ -112,23 +115,52 @@ func (c wakeCase) claims() []bench.Claim {
 	if c.protocol == traffic.UDP {
 		back, lend = returnUDP, lendUDP
 	}
+	peers := []string{quantumName, htbName}
+	away := bench.NewClaim(c.id("lend"), "until 95 % of what a group leaves idle is used, median", lend, peers...)
+	if c.fixed() {
+		peers = append(peers, fixedName)
+		away = bench.NewClaim(c.id("lend"), away.Metric, lend, peers...).WithNote(noteFixed)
+	}
 	return []bench.Claim{
-		bench.NewClaim(c.id("return"), "until a waking group has 95 % of its guarantee, median", back, quantumName, htbName),
-		bench.NewClaim(c.id("lend"), "until 95 % of what a group leaves idle is used, median", lend, quantumName, htbName),
+		bench.NewClaim(c.id("return"), "until a waking group has 95 % of its guarantee, median", back, peers...), away,
 	}
 }
+
+// fixed tells whether the paper's own step is measured beside the scaled one.
+func (c wakeCase) fixed() bool { return c.limit == 100*unit.Mbit }
+
+// isQuantum is of all variants of the engine quantum.
+func isQuantum(name string) bool { return name == quantumName || name == fixedName }
+
+// 40 % of 100 Mbit/s are 5,000,000 bytes a second, of which 1,500 are lent a second.
+const noteFixed = "with the paper's step of 1,500 bytes a second the quantum engine needs 56 min to lend 40 % of 100 Mbit/s of payload, and is watched for 40 s"
 
 func (c wakeCase) limiters(quick bool) []string {
 	if quick && c.id("") != "/100Mbit/udp/out" && c.id("") != "/100Mbit/tcp/out" {
 		return []string{bench.Ours}
 	}
-	return []string{bench.Ours, htbName, quantumName}
+	names := []string{bench.Ours, htbName, quantumName}
+	if c.fixed() && !quick {
+		names = append(names, fixedName)
+	}
+	return names
 }
 
+// light are cases that a smoke run has together: without peers, at the lower rate.
+func (c wakeCase) light() bool { return c.in && c.limit == 100*unit.Mbit }
+
 func wakeBenches() (out []bench.Case) {
-	for _, c := range wakeCases() {
+	cases := wakeCases()
+	slices.SortStableFunc(cases, func(a, b wakeCase) int { return cmp.Compare(last(a.light()), last(b.light())) })
+	for _, c := range cases {
 		out = append(out, bench.Case{
 			Name: "wake" + c.id(""), Claims: c.claims(), Run: c.run,
+			Alongside: func(quick bool) string {
+				if quick && c.light() {
+					return "wake"
+				}
+				return ""
+			},
 			Takes: func(quick bool) time.Duration {
 				names := c.limiters(quick)
 				ours := turns(quick, min(len(names), 2), c.timing(quick, bench.Ours).ends()+overhead)
@@ -152,7 +184,7 @@ func (c wakeCase) run(ctx context.Context, r *bench.Run) error {
 		return err
 	}
 	var curves []bench.Line
-	err = inTurn(c.limiters(r.Quick), r.Quick, func(name string) error {
+	measure := func(name string) error {
 		sheet, t := r.Sheet(name), c.timing(r.Quick, name)
 		f, err := trial{
 			rig: lab.RigOptions{RTT: wakeRTT}, limiter: name, plan: p, flows: c.flows(t), length: t.ends(), sample: 100 * time.Millisecond, bin: wakeBin,
@@ -166,9 +198,18 @@ func (c wakeCase) run(ctx context.Context, r *bench.Run) error {
 				r.Plot(p)
 			}
 		}
+		if name == fixedName {
+			return nil // a curve at the right edge
+		}
 		curves = append(curves, cumulative(name+", return", w.back, len(curves)/2, false), cumulative(name+", lend", w.lend, len(curves)/2, true))
 		return nil
-	})
+	}
+	names := c.limiters(r.Quick)
+	if len(names) > 3 {
+		err = errors.Join(inTurn(names[:2], r.Quick, measure), alongside(names[2:], measure))
+	} else {
+		err = inTurn(names, r.Quick, measure)
+	}
 	if len(curves) > 0 {
 		r.Plot(bench.Plot{
 			File: file("times", c.name, direction(c.in)), Row: "return", Title: fmt.Sprintf("return and lend at %s, %s", c.name, direction(c.in)),
@@ -207,6 +248,9 @@ func (c wakeCase) judge(s *bench.Sheet, f *found, t wakeTiming) (w wakes) {
 		w.lend = append(w.lend, ms(took))
 	}
 	s.Keep("offloads", f.offloads)
+	if f.state != nil && countersOf(f.state, c.in).Quantum != nil {
+		c.noteLent(s, countersOf(f.state, c.in), t)
+	}
 	for i, row := range []struct {
 		id       string
 		times    []float64
@@ -222,6 +266,16 @@ func (c wakeCase) judge(s *bench.Sheet, f *found, t wakeTiming) (w wakes) {
 		}
 	}
 	return w
+}
+
+// noteLent says how much group3 has lent at the end, and how long it would take to lend
+// all of what it leaves idle.
+func (c wakeCase) noteLent(s *bench.Sheet, d *shaper.DirectionState, t wakeTiming) {
+	g, q := d.Groups[waker], d.Quantum
+	guarantee := uint64(float64(g.Guarantee) / 8 * q.Quantum.Seconds())
+	lent := guarantee - min(g.Quantum.ActualBytes, guarantee)
+	all := time.Duration(guarantee/q.StepBytes) * q.Quantum
+	s.Note(c.id("lend"), "after %v asleep the group has lent %s %% of its guarantee; with %d bytes of %d a quantum all of it takes %v", t.off, bench.Number(100*float64(lent)/float64(guarantee)), q.StepBytes, guarantee, all)
 }
 
 // reaches is how long after from the series has a rate for good, or all the time

@@ -16,6 +16,9 @@ type HTB struct {
 	// Leaf bounds each leaf's queue in bytes; 0 leaves the kernel's own default,
 	// which is counted in packets.
 	Leaf unit.Bytes
+	// Cut makes each leaf a TBF of the bound Leaf whose bucket holds one frame, and which
+	// therefore splits every super-packet.
+	Cut bool
 }
 
 // frame is a full Ethernet frame.
@@ -50,7 +53,9 @@ func (h HTB) Commands(dev string, t *group.Tree) ([]string, error) {
 	}
 	lines = append(lines, h.Classes("add", dev, t)...)
 	for i, n := range t.Nodes {
-		if n.Leaf && h.Leaf > 0 {
+		if n.Leaf && h.Cut {
+			lines = append(lines, fmt.Sprintf("qdisc add dev %s parent 1:%x tbf rate 10gbit burst 1600 limit %d", dev, minor(i), h.Leaf))
+		} else if n.Leaf && h.Leaf > 0 {
 			lines = append(lines, fmt.Sprintf("qdisc add dev %s parent 1:%x bfifo limit %d", dev, minor(i), h.Leaf))
 		}
 	}

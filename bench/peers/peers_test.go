@@ -54,6 +54,7 @@ func TestApplyAndClear(t *testing.T) {
 		says []string
 	}{
 		"HTB":     {peers.HTB{Leaf: 250_000}, true, []string{"htb 1: dev router root", "htb 1: dev peerifb root", "limit 250000b", "rate 40Mbit ceil 100Mbit"}},
+		"cutting": {peers.HTB{Leaf: 250_000, Cut: true}, true, []string{"htb 1: dev peerifb root", "burst 1600b"}},
 		"plain":   {peers.Plain(), true, []string{"tbf 1: dev router root", "tbf 1: dev peerifb root", "burst 125000b"}},
 		"CNI":     {peers.CNI(), true, []string{"burst 128Kb"}},
 		"policer": {peers.Policer{Burst: 128 << 10}, false, []string{"policer"}},
@@ -76,6 +77,39 @@ func TestApplyAndClear(t *testing.T) {
 		}
 		if after := show(); after != before {
 			t.Errorf("%s leaves\n%s\nwhere there was\n%s", name, after, before)
+		}
+	}
+}
+
+// The kernel's policer is one filter in each direction, where the kernel has it.
+func TestPolice(t *testing.T) {
+	l, err := lab.Up(t.Context(), lab.Rig(lab.RigOptions{Name: lab.UniqueName("peers")}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	p := shaper.Plan{Dev: "router", Perspective: group.Host, Out: tree(t), In: tree(t)}
+	var lacks error
+	err = l.Node("server").Do(func() error {
+		peer := peers.Police{Rate: unit.Mbit, Burst: 32 << 10, SMAC: 0x77}
+		defer peer.Clear(p.Dev)
+		if lacks = peer.Apply(p); lacks != nil {
+			return nil
+		}
+		for _, hook := range []string{"ingress", "egress"} {
+			out, err := exec.Command("tc", "filter", "show", "dev", p.Dev, hook).CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "police") {
+				t.Errorf("%s: %v, %s", hook, err, out)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lacks != nil {
+		if !strings.Contains(lacks.Error(), "action") {
+			t.Errorf("a kernel without a policer says only %q", lacks)
 		}
 	}
 }

@@ -140,3 +140,35 @@ func TestQueues(t *testing.T) {
 		}
 	}
 }
+
+// A card that a program has for itself is told of; other devices of the same driver
+// are not.
+func TestBypassed(t *testing.T) {
+	drivers := t.TempDir()
+	for path, class := range map[string]string{
+		"vfio-pci/0000:05:00.0": "0x020000", "vfio-pci/0000:06:00.0": "0x030000", "ixgbe/0000:07:00.0": "0x020000", "igb_uio/0000:04:00.1": "0x020000",
+	} {
+		dir := filepath.Join(drivers, path)
+		if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "class"), []byte(class+"\n"), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c := bypassed(drivers); c.State != Limited || c.Found != "0000:04:00.1 (igb_uio), 0000:05:00.0 (vfio-pci)" {
+		t.Errorf("%+v", c)
+	}
+	if c := bypassed(t.TempDir()); c.State != OK {
+		t.Errorf("without any: %+v", c)
+	}
+}
+
+// Virtual functions of a device are told of.
+func TestVirtualFunctions(t *testing.T) {
+	l := &netlink.Device{LinkAttrs: netlink.LinkAttrs{Name: "eth0", Index: -1, Vfs: make([]netlink.VfInfo, 3)}}
+	if c := passers(l); len(c) != 1 || c[0].Name != "SR-IOV" || c[0].Found != "3 virtual functions" {
+		t.Errorf("%+v", c)
+	}
+	l.Vfs = nil
+	if c := passers(l); len(c) != 0 {
+		t.Errorf("without any: %+v", c)
+	}
+}

@@ -41,7 +41,7 @@ func device(name string, o Options, measured *Ceiling) ([]Check, error) {
 		offloads(l, t),
 		{About: name, Name: "MTU", State: OK, Found: fmt.Sprint(l.Attrs().MTU), Means: "queues are sized for it; apply again, or run the agent, after changing it"},
 	}
-	checks = append(checks, earlier(l)...)
+	checks = append(append(checks, earlier(l)...), passers(l)...)
 	return append(checks, inTheWay(name, o)...), nil
 }
 
@@ -51,7 +51,7 @@ func earlier(l netlink.Link) (out []Check) {
 		out = append(out, Check{About: l.Attrs().Name, Name: name, State: Limited, Found: found, Means: means, Remedy: "none, if that is meant"})
 	}
 	if x := l.Attrs().Xdp; x != nil && x.Attached {
-		limited("XDP", fmt.Sprintf("program %d", x.ProgId), "packets that it drops, answers or redirects belong to no group")
+		limited("XDP", fmt.Sprintf("program %d", x.ProgId), "packets that it drops, answers or redirects belong to no group, and what XDP redirects to this device passes no qdisc")
 	}
 	sooner, err := attach.Sooner(l.Attrs().Name)
 	if err != nil {
@@ -210,6 +210,13 @@ func inTheWay(dev string, o Options) []Check {
 // beside are others' things that stay where they are.
 func beside(dev string, foreign []string) (out []Check) {
 	for _, what := range foreign {
+		if attach.InTheWay(what) {
+			out = append(out, Check{
+				About: dev, Name: "not ours", State: Limited, Found: what, Means: "packets of the way in pass it by, or pass it twice, while it is redirected",
+				Remedy: "remove it, or run \"headgate clear --dev " + dev + "\"",
+			})
+			continue
+		}
 		out = append(out, Check{
 			About: dev, Name: "not ours", State: OK, Found: what, Means: "it stays, and runs after Headgate's classifier",
 		})

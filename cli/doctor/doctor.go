@@ -54,6 +54,7 @@ func Examine(o Options) (Report, error) {
 	r.add(eBPF()...)
 	r.add(connections()...)
 	r.add(surroundings()...)
+	r.add(bypassed(pciDrivers))
 	for _, dev := range o.Devices {
 		checks, err := device(dev, o, r.Ceiling)
 		if err != nil {

@@ -111,7 +111,7 @@ func kernelParts() []Check {
 	class := nl.HTBClass{Rate: 1e6, Ceil: 1e6, Buffer: 1e6, Cbuffer: 1e6, Quantum: 1500}
 	out := []Check{
 		groups("HTB", try(func(b *nl.Batch) {
-			b.AddHTB(index, handle(0), leaf)
+			b.AddHTB(index, handle(0), nl.Root, leaf)
 			b.SetHTBClass(index, handle(root), handle(0), class)
 			b.SetHTBClass(index, handle(leaf), handle(root), class)
 			b.SetHTBClass(index, handle(segmenting), handle(root), class)

@@ -195,3 +195,14 @@ func TestLending(t *testing.T) {
 		}
 	}
 }
+
+// TestEachDirectionHasItsTime: a direction that was read late has passed no more than the link gives.
+func TestEachDirectionHasItsTime(t *testing.T) {
+	s := newServer()
+	var tr Tracker
+	first, second := s.at(1), s.at(2)
+	first.Out.At, second.Out.At = first.At, first.At.Add(1250*time.Millisecond) // a second's bytes in 1.25 s
+	tr.Update(epoch, []shaper.State{first})
+	f := tr.Update(epoch, []shaper.State{second})
+	expect(t, "storage's rate", row(t, f, "out", "storage").Rate, 8e6)
+}

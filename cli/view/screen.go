@@ -221,7 +221,7 @@ func helpLines(t Theme, width int) []string {
 		"  MARKS/s   packets marked CE, so that senders slow down",
 		"  DELAY     how long the packet that left last had waited",
 		"  HISTORY   the last 60 rates; full height is the guarantee or the highest",
-		"  (control) ARP, neighbour discovery, DHCP, pure ACKs: never starved",
+		"  (control) ARP, neighbour discovery, DHCP, pure ACKs, ahead of all while few",
 	}
 	for i := range lines {
 		lines[i] = fit2(lines[i], width)

@@ -93,6 +93,7 @@ func Open() (*Conn, error) {
 		return nil, fmt.Errorf("cannot enlarge a netlink socket's buffers: %w", err)
 	}
 	_ = c.SetOption(netlink.ExtendedAcknowledge, true) // only for better messages
+	remember(c.PID())
 	return &Conn{c}, nil
 }
 

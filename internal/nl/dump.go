@@ -8,7 +8,7 @@ import (
 )
 
 // dumpTries is how often a dump that was overtaken by a change is asked again.
-const dumpTries = 5
+const dumpTries = 20
 
 // Dump asks for a list and gives the payload of each answer. A list that changed
 // while it was read is read again.

@@ -36,6 +36,17 @@ func (b *Batch) SetBPFFilter(ifindex int, hook Handle, pref uint16, fd int, name
 		})
 }
 
+// SetClassFilter attaches a program to a qdisc that asks its filters for a class: what
+// the program returns is the class's handle, or 0 for none (net/sched/cls_bpf.c,
+// cls_bpf_classify, without direct action).
+func (b *Batch) SetClassFilter(ifindex int, qdisc Handle, pref uint16, fd int, name string) {
+	b.tc(task{words: "attach " + name}, unix.RTM_NEWTFILTER, netlink.Create,
+		TC{Ifindex: ifindex, Handle: FilterHandle, Parent: qdisc, Info: filterInfo(pref)}, "bpf", func(ae *netlink.AttributeEncoder) {
+			ae.Uint32(bpfFD, uint32(fd))
+			ae.String(bpfName, name)
+		})
+}
+
 // DeleteBPFFilter removes what SetBPFFilter attached. Without a handle the kernel
 // removes all filters of the preference (net/sched/cls_api.c, tc_del_tfilter).
 func (b *Batch) DeleteBPFFilter(ifindex int, hook Handle, pref uint16) {
@@ -58,6 +69,12 @@ func (o Object) BPFFilter() (name string, id uint32) {
 		}
 	}
 	return name, id
+}
+
+// IsBPFFilter knows a dumped filter that SetBPFFilter or SetClassFilter attached.
+func (o Object) IsBPFFilter(pref uint16, name string) bool {
+	has, _ := o.BPFFilter()
+	return o.Kind == "bpf" && o.Pref() == pref && o.Handle == FilterHandle && has == name
 }
 
 // Pref is the preference of a dumped filter: the lowest is asked first.

@@ -11,7 +11,7 @@ import (
 // FuzzParseObject: no message makes a reader panic, whatever is in it.
 func FuzzParseObject(f *testing.F) {
 	var b Batch
-	b.AddHTB(1, MakeHandle(0x4847, 0), 2)
+	b.AddHTB(1, MakeHandle(0x4847, 0), Root, 2)
 	b.SetHTBClass(1, MakeHandle(0x4847, 1), Root, HTBClass{Rate: 1 << 33, Ceil: 1 << 34, Buffer: 1, Cbuffer: 2})
 	b.SetBPFFilter(1, ClsactEgress, 1, 3, "headgate")
 	b.SetRedirectingFilter(1, ClsactIngress, 1, 3, "headgate", 2)

@@ -35,14 +35,15 @@ func BufferTicks(size, rate uint64) uint32 {
 	return ticks(uint64(float64(size) * 1e9 / float64(rate)))
 }
 
-// AddHTB makes the root qdisc. Packets that name no class go to defaultMinor.
-func (b *Batch) AddHTB(ifindex int, handle Handle, defaultMinor uint16) {
+// AddHTB makes an HTB qdisc at parent, in the place of what is there. Packets that name
+// no class go to defaultMinor; without one they pass unlimited, ahead of all others.
+func (b *Batch) AddHTB(ifindex int, handle, parent Handle, defaultMinor uint16) {
 	glob := make([]byte, 20)
 	binary.NativeEndian.PutUint32(glob[0:], 3)  // HTB_VER of the wire format
 	binary.NativeEndian.PutUint32(glob[4:], 10) // rate2quantum, unused: every class has its own quantum
 	binary.NativeEndian.PutUint32(glob[8:], uint32(defaultMinor))
 	b.tc(task{"make the HTB qdisc", handle}, unix.RTM_NEWQDISC, netlink.Create|netlink.Replace,
-		TC{Ifindex: ifindex, Handle: handle, Parent: Root}, "htb", func(ae *netlink.AttributeEncoder) {
+		TC{Ifindex: ifindex, Handle: handle, Parent: parent}, "htb", func(ae *netlink.AttributeEncoder) {
 			ae.Bytes(htbInit, glob)
 		})
 }

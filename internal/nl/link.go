@@ -2,6 +2,7 @@ package nl
 
 import (
 	"encoding/binary"
+	"fmt"
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
@@ -22,6 +23,37 @@ func (b *Batch) AddIFB(name string, mtu int, alias string) {
 	})
 }
 
+// MaxSize is how large super-packets of a device may be, in bytes: of any kind, and of
+// IPv4, which older kernels do not tell apart (0).
+type MaxSize struct{ Size, IPv4 uint32 }
+
+// Attribute types of a link (uapi/linux/if_link.h) that the library has no names for.
+const (
+	iflaGSOMaxSize     = 41
+	iflaGROMaxSize     = 58
+	iflaGSOIPv4MaxSize = 63
+	iflaGROIPv4MaxSize = 64
+)
+
+// SetGSOMaxSize bounds the super-packets that senders make for a device.
+func (b *Batch) SetGSOMaxSize(ifindex int, to MaxSize) {
+	b.maxSize("set gso_max_size of a device", ifindex, iflaGSOMaxSize, iflaGSOIPv4MaxSize, to)
+}
+
+// SetGROMaxSize bounds what is merged of the packets that a device receives.
+func (b *Batch) SetGROMaxSize(ifindex int, to MaxSize) {
+	b.maxSize("set gro_max_size of a device", ifindex, iflaGROMaxSize, iflaGROIPv4MaxSize, to)
+}
+
+func (b *Batch) maxSize(what string, ifindex int, all, ipv4 uint16, to MaxSize) {
+	b.link(task{words: what}, 0, ifindex, 0, func(ae *netlink.AttributeEncoder) {
+		ae.Uint32(all, to.Size)
+		if to.IPv4 > 0 { // the kernel sets it with the other only where that is at most 64 KB
+			ae.Uint32(ipv4, to.IPv4)
+		}
+	})
+}
+
 // SetUp sets a device up, and gives it an alias.
 func (b *Batch) SetUp(ifindex int, alias string) {
 	b.link(task{words: "set a device up"}, 0, ifindex, unix.IFF_UP, func(ae *netlink.AttributeEncoder) {
@@ -39,4 +71,67 @@ func (b *Batch) link(what task, flags netlink.HeaderFlags, ifindex int, up uint3
 	ae := netlink.NewAttributeEncoder()
 	attrs(ae)
 	b.encode(what, unix.RTM_NEWLINK, flags, info, ae)
+}
+
+// Link is a device of the network namespace, in few words.
+type Link struct {
+	Index    int
+	Name     string
+	AltNames []string
+	MTU      int
+	Up       bool
+}
+
+// rtextSkipStats leaves counters out of a dump (RTEXT_FILTER_SKIP_STATS, uapi/linux/rtnetlink.h),
+// which are most of the work.
+const rtextSkipStats = 8
+
+// Links lists the devices.
+func (c *Conn) Links() ([]Link, error) {
+	ae := netlink.NewAttributeEncoder()
+	ae.Uint32(unix.IFLA_EXT_MASK, rtextSkipStats)
+	mask, err := ae.Encode()
+	if err != nil {
+		return nil, err
+	}
+	msgs, err := c.Dump("devices", unix.RTM_GETLINK, append(make([]byte, unix.SizeofIfInfomsg), mask...))
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Link, 0, len(msgs))
+	for _, m := range msgs {
+		if len(m) < unix.SizeofIfInfomsg {
+			return nil, fmt.Errorf("a device of %d bytes is too short", len(m))
+		}
+		l := Link{
+			Index: int(int32(binary.NativeEndian.Uint32(m[4:]))),
+			Up:    binary.NativeEndian.Uint32(m[8:])&unix.IFF_UP != 0,
+		}
+		ad, err := netlink.NewAttributeDecoder(m[unix.SizeofIfInfomsg:])
+		if err != nil {
+			return nil, fmt.Errorf("cannot read a device: %w", err)
+		}
+		for ad.Next() {
+			switch ad.Type() {
+			case unix.IFLA_IFNAME:
+				l.Name = ad.String()
+			case unix.IFLA_PROP_LIST:
+				ad.Nested(func(ad *netlink.AttributeDecoder) error {
+					for ad.Next() {
+						if ad.Type() == unix.IFLA_ALT_IFNAME {
+							l.AltNames = append(l.AltNames, ad.String())
+						}
+					}
+					return nil
+				})
+			case unix.IFLA_MTU:
+				l.MTU = int(ad.Uint32())
+			}
+		}
+		if err := ad.Err(); err != nil {
+			return nil, fmt.Errorf("cannot read a device: %w", err)
+		}
+		out = append(out, l)
+	}
+	return out, nil
 }

@@ -3,6 +3,8 @@ package nl
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/mdlayher/netlink"
 	"golang.org/x/sys/unix"
@@ -13,6 +15,29 @@ import (
 // netlink_dump), and a dump of qdiscs walks all earlier ones again for each
 // datagram: with pages of 4 KB, 16,000 of them took 0.3 s.
 const datagramSize = 64 << 10
+
+// own are the ports of the latest sockets of this process (and not of all, because the kernel gives
+// a port to others once it is free), by which Own knows what it did itself.
+var own struct {
+	sync.Mutex
+	ports [1024]uint32
+	next  int
+}
+
+// Own tells whether a notification, which names the port of whose request brought it about, is of
+// what this process did through a Conn.
+func Own(port uint32) bool {
+	own.Lock()
+	defer own.Unlock()
+	return port != 0 && slices.Contains(own.ports[:], port)
+}
+
+func remember(port uint32) {
+	own.Lock()
+	defer own.Unlock()
+	own.ports[own.next%len(own.ports)] = port
+	own.next++
+}
 
 // message is one netlink message as it came.
 type message struct {

@@ -40,12 +40,14 @@ const (
 type Device struct {
 	Link   netlink.Link
 	Clsact bool        // there is a clsact qdisc
-	Qdiscs []nl.Object // all devices': the kernel lists them whatever is asked
+	Qdiscs []nl.Object // all devices': the kernel lists them whatever is asked (see several)
 	Sides  [2]Side     // by Egress, Ingress
 	// Blocked is what makes hooks impossible, in words.
 	Blocked []string
 	// Other is the engine whose device it is, if it is another than asked.
 	Other group.Engine
+
+	around *Around
 }
 
 // Side is one hook.
@@ -65,21 +67,33 @@ func With(dev string, engine group.Engine, do func(*nl.Conn, *Device) error) err
 		return permission(err)
 	}
 	defer c.Close()
-	d, err := observe(c, dev, engine)
-	if err != nil {
-		return permission(err)
-	}
-	defer d.close()
-	return permission(do(c, d))
+	return permission(withQdiscs(c, dev, engine, func() ([]nl.Object, error) { return qdiscs(c) }, do))
 }
 
-func observe(c *nl.Conn, name string, engine group.Engine) (*Device, error) {
+// withQdiscs is With; list gives the qdiscs of all devices.
+func withQdiscs(c *nl.Conn, dev string, engine group.Engine, list func() ([]nl.Object, error), do func(*nl.Conn, *Device) error) error {
+	d, err := observe(c, dev, engine, list)
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	return do(c, d)
+}
+
+func qdiscs(c *nl.Conn) ([]nl.Object, error) {
+	return c.Objects("qdiscs", unix.RTM_GETQDISC, nl.TC{})
+}
+
+func observe(c *nl.Conn, name string, engine group.Engine, list func() ([]nl.Object, error)) (*Device, error) {
 	link, err := find(name)
 	if err != nil {
 		return nil, err
 	}
 	d := &Device{Link: link}
-	if err := d.read(c, engine); err != nil {
+	if d.Qdiscs, err = list(); err == nil {
+		err = d.read(c, engine)
+	}
+	if err != nil {
 		d.close()
 		return nil, fmt.Errorf("device %s: %w", name, err)
 	}
@@ -89,6 +103,9 @@ func observe(c *nl.Conn, name string, engine group.Engine) (*Device, error) {
 func find(name string) (netlink.Link, error) {
 	link, err := netlink.LinkByName(name)
 	if errors.As(err, &netlink.LinkNotFoundError{}) {
+		if first, _, ok := strings.Cut(name, "@"); ok {
+			return nil, fmt.Errorf("device %s: %w: \"ip link\" prints what it is joined to or stands on behind the @, so write %s", name, shaper.ErrNoDevice, first)
+		}
 		return nil, fmt.Errorf("device %s: %w", name, shaper.ErrNoDevice)
 	}
 	if err != nil {
@@ -109,11 +126,7 @@ func (d *Device) Name() string { return d.Link.Attrs().Name }
 // Index is the device's number.
 func (d *Device) Index() int { return d.Link.Attrs().Index }
 
-func (d *Device) read(c *nl.Conn, engine group.Engine) (err error) {
-	d.Qdiscs, err = c.Objects("qdiscs", unix.RTM_GETQDISC, nl.TC{})
-	if err != nil {
-		return err
-	}
+func (d *Device) read(c *nl.Conn, engine group.Engine) error {
 	for _, q := range d.Qdiscs {
 		switch {
 		case q.Ifindex != d.Index():
@@ -155,14 +168,17 @@ func (d *Device) readHook(c *nl.Conn, i int, engine group.Engine) error {
 		if f.Handle == 0 {
 			continue // the head of a chain, not a filter
 		}
-		name, id := f.BPFFilter()
-		if f.Kind == "bpf" && f.Pref() == filterPref && f.Handle == nl.FilterHandle && name == filterName {
+		name, id := "", uint32(0)
+		if f.Kind == "bpf" {
+			name, id = f.BPFFilter()
+		}
+		if f.IsBPFFilter(filterPref, filterName) {
 			s.Program = ebpf.ProgramID(id)
 			continue
 		}
 		what := fmt.Sprintf("%s filter %s pref %d", hookNames[i], f.Kind, f.Pref())
 		if name != "" {
-			what += " (" + name + ")"
+			what += " (" + printable(name) + ")"
 		}
 		if f.Pref() <= filterPref {
 			s.Before = append(s.Before, what)

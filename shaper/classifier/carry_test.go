@@ -87,7 +87,7 @@ func untold(s *ebpf.MapSpec) *ebpf.MapSpec {
 func today() *ebpf.CollectionSpec {
 	conn := structOf(member{"src", array(u(4), 4)}, member{"dst", array(u(4), 4)}, member{"sport", u(2)}, member{"dport", u(2)},
 		member{"proto", u(1)}, member{"family", u(1)}, member{"pad", u(2)})
-	counter := structOf(member{"packets", u(8)}, member{"bytes", u(8)}, member{"marks", u(8)})
+	counter := structOf(member{"packets", u(8)}, member{"bytes", u(8)}, member{"marks", u(8)}, member{"drops", u(8)})
 	return &ebpf.CollectionSpec{Maps: map[string]*ebpf.MapSpec{
 		Assigned:   mapSpec(Assigned, ebpf.Hash, 524288, conn, u(4)),
 		ControlMap: mapSpec(ControlMap, ebpf.Array, 1, u(4), structOf(member{"assign_epoch", u(4)}, member{"pad", u(4)})),
@@ -301,7 +301,7 @@ func TestCarryCounters(t *testing.T) {
 		t.Helper()
 		n := uint64(cpus)
 		c, err := ReadCounters(now[Counters])
-		if err != nil || len(c) != 64 || c[id] != (Counter{packets * n, bytes * n, marks * n}) {
+		if err != nil || len(c) != 64 || c[id] != (Counter{packets * n, bytes * n, marks * n, 0}) {
 			t.Errorf("%s: class %d counts %+v: %v", when, id, c[id], err)
 		}
 		h, err := ReadHits(now[RuleHits])

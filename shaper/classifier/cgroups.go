@@ -9,7 +9,7 @@ import (
 func FindCgroups(t group.Tree) (map[string]uint64, error) {
 	ids := map[string]uint64{}
 	for _, r := range t.Rules {
-		if path := r.Selector.Cgroup; path != "" {
+		for _, path := range r.Selector.Cgroups() {
 			id, err := cgroup2.ID(path)
 			if err != nil {
 				return nil, err

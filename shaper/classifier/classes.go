@@ -87,7 +87,8 @@ func ReadCounters(m *ebpf.Map) ([]Counter, error) {
 	out := make([]Counter, m.MaxEntries())
 	for i, c := range perCPU {
 		sum := &out[i/cpus]
-		sum.Packets, sum.Bytes, sum.Marks = sum.Packets+c.Packets, sum.Bytes+c.Bytes, sum.Marks+c.Marks
+		sum.Packets, sum.Bytes = sum.Packets+c.Packets, sum.Bytes+c.Bytes
+		sum.Marks, sum.Drops = sum.Marks+c.Marks, sum.Drops+c.Drops
 	}
 	return out, nil
 }

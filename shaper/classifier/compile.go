@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math/bits"
 	"net/netip"
 	"slices"
 	"unsafe"
@@ -32,16 +33,16 @@ type Table struct {
 	// Cgroups are the ids that rules name.
 	Cgroups []uint64
 	// Uses tells which fields a flow has to be told apart by.
-	Uses struct{ DSCP, VLAN, Mark, Cgroup bool }
+	Uses struct{ DSCP, VLAN, PCP, Mark, Cgroup, SMAC bool }
 }
 
 // Compile builds the table. class gives the minor number of a node, and cgroup
 // the id of a path and the paths, among those that the rules name, that lie below.
 func Compile(t group.Tree, class func(node int) uint16, cgroup func(path string) (uint64, error)) (Table, error) {
-	c := compiler{shapes: map[FlowKey]uint16{}, cgroups: map[string]uint64{}}
+	c := compiler{shapes: map[FlowKey]uint16{}, cgroups: map[string]uint64{}, left: mostCuts}
 	c.table.Entries = map[FlowKey]Rule{}
 	for _, r := range t.Rules {
-		if path := r.Selector.Cgroup; path != "" {
+		for _, path := range r.Selector.Cgroups() {
 			id, err := cgroup(path)
 			if err != nil {
 				return Table{}, err
@@ -90,7 +91,11 @@ type compiler struct {
 	table   Table
 	shapes  map[FlowKey]uint16 // mask -> index in table.Shapes
 	cgroups map[string]uint64
+	left    int // of mostCuts
 }
+
+// mostCuts bounds the work of cutting what rules exclude out of them: it is about a second.
+const mostCuts = 1 << 26
 
 // pattern is a value and the bits of it that count.
 type pattern struct{ value, mask FlowKey }
@@ -141,17 +146,28 @@ func (c *compiler) rule(s group.Selector, r Rule) error {
 		p.value.DPort, p.mask.DPort = dports[i].value, dports[i].mask
 		return true
 	})
-	cross(len(s.DSCP), func(p *pattern, i int) bool { p.value.DSCP |= s.DSCP[i]; p.mask.DSCP |= 0x3f; return true })
-	cross(len(s.VLAN), func(p *pattern, i int) bool { p.value.VLAN, p.mask.VLAN = s.VLAN[i], 0xffff; return true })
-	cross(len(s.Mark), func(p *pattern, i int) bool { p.value.Mark, p.mask.Mark = s.Mark[i], 0xffffffff; return true })
-	if s.Cgroup != "" {
-		ids := c.below(s.Cgroup)
+	dscps, vlans, pcps := blocks(s.DSCP, 1), blocks(s.VLAN, 16), blocks(s.PCP, 1)
+	cross(len(dscps), func(p *pattern, i int) bool { p.value.DSCP |= uint8(dscps[i].First); p.mask.DSCP |= 0x3f; return true })
+	cross(len(vlans), func(p *pattern, i int) bool { vlan(p, vlans[i]); return true })
+	cross(len(pcps), func(p *pattern, i int) bool { pcp(p, pcps[i]); return true })
+	cross(len(s.Mark), func(p *pattern, i int) bool { p.value.Mark, p.mask.Mark = s.Mark[i].Value, s.Mark[i].Mask; return true })
+	cross(len(s.SMAC), func(p *pattern, i int) bool {
+		p.value.SMAC, p.mask.SMAC = s.SMAC[i].Address, s.SMAC[i].Mask
+		return true
+	})
+	if len(s.Cgroups()) > 0 {
+		ids := c.members(s)
+		if len(ids) == 0 {
+			return nil // nothing can match
+		}
 		cross(len(ids), func(p *pattern, i int) bool { p.value.Cgroup, p.mask.Cgroup = ids[i], ^uint64(0); return true })
-		c.table.Uses.Cgroup = true
 	}
-	c.table.Uses.DSCP = c.table.Uses.DSCP || len(s.DSCP) > 0
-	c.table.Uses.VLAN = c.table.Uses.VLAN || len(s.VLAN) > 0
-	c.table.Uses.Mark = c.table.Uses.Mark || len(s.Mark) > 0
+	c.uses(s)
+	for _, without := range excluded(s) {
+		if patterns, tooMany = c.cut(patterns, without), tooMany || c.left < 0 || len(patterns) > MaxEntries; tooMany {
+			break
+		}
+	}
 	if tooMany {
 		return errTooMany
 	}
@@ -186,12 +202,29 @@ func (c *compiler) enter(p pattern, r Rule) error {
 	return nil
 }
 
-// below gives the ids of path and of the named cgroups inside it: a packet is
-// looked up by the nearest cgroup that any rule names.
-func (c *compiler) below(path string) []uint64 {
+// uses notes which fields a flow has to be told apart by.
+func (c *compiler) uses(s group.Selector) {
+	u := &c.table.Uses
+	for _, one := range append([]group.Selector{s}, s.Not...) {
+		u.DSCP, u.VLAN, u.PCP = u.DSCP || len(one.DSCP) > 0, u.VLAN || len(one.VLAN) > 0, u.PCP || len(one.PCP) > 0
+		u.Mark, u.SMAC = u.Mark || len(one.Mark) > 0, u.SMAC || len(one.SMAC) > 0
+		u.Cgroup = u.Cgroup || one.Cgroup != ""
+	}
+}
+
+// members gives the ids of the cgroups in which a packet may be: a packet is looked up by the
+// nearest cgroup that any rule names, and by 0 if it is in none of those.
+func (c *compiler) members(s group.Selector) []uint64 {
+	in := func(path string) bool {
+		return (s.Cgroup == "" || path != "" && group.Below(path, s.Cgroup)) &&
+			!slices.ContainsFunc(s.Not, func(n group.Selector) bool { return n.Cgroup != "" && path != "" && group.Below(path, n.Cgroup) })
+	}
 	var ids []uint64
+	if in("") {
+		ids = append(ids, 0)
+	}
 	for p, id := range c.cgroups {
-		if group.Below(p, path) {
+		if in(p) {
 			ids = append(ids, id)
 		}
 	}
@@ -207,13 +240,13 @@ func prefix(p *pattern, pre netip.Prefix, value, mask *[16]byte) bool {
 		return false
 	}
 	p.value.Family, p.mask.Family = family, 0xff
-	bits, first := pre.Bits(), 0
+	length, first := pre.Bits(), 0
 	if family == 4 {
 		first = 12
 	}
 	*value = addr
-	for i := first; i < 16 && bits > 0; i, bits = i+1, bits-8 {
-		mask[i] = 0xff << max(0, 8-bits)
+	for i := first; i < 16 && length > 0; i, length = i+1, length-8 {
+		mask[i] = 0xff << max(0, 8-length)
 	}
 	return true
 }
@@ -224,21 +257,185 @@ type portMask struct{ value, mask [2]byte }
 // range, one for a single port.
 func portMasks(ranges []group.PortRange) []portMask {
 	var out []portMask
-	for _, r := range ranges {
-		for first, last := uint32(r.First), uint32(r.Last); first <= last; {
-			size := uint32(1)
-			for first%(2*size) == 0 && first+2*size-1 <= last && size < 1<<16 {
-				size *= 2
-			}
-			out = append(out, portMask{port(uint16(first)), port(uint16(^(size - 1)))})
-			first += size
-		}
+	for _, b := range blocks(ranges, 2) {
+		out = append(out, portMask{port(uint16(b.First)), port(uint16(^(b.Size - 1)))})
 	}
 	slices.SortFunc(out, func(a, b portMask) int {
 		return cmp.Or(slices.Compare(a.mask[:], b.mask[:]), slices.Compare(a.value[:], b.value[:]))
 	})
 	return slices.Compact(out)
 }
+
+func blocks(ranges []group.Range, base uint32) (out []group.Block) {
+	for _, r := range ranges {
+		out = append(out, r.Blocks(base)...)
+	}
+	return out
+}
+
+func vlan(p *pattern, b group.Block) {
+	p.value.VLAN |= uint16(b.First)
+	p.mask.VLAN |= vlanID &^ uint16(b.Size-1)
+}
+
+func pcp(p *pattern, b group.Block) {
+	p.value.VLAN |= tagged | uint16(b.First)<<pcpShift
+	p.mask.VLAN |= tagged | pcpMask&^(uint16(b.Size-1)<<pcpShift)
+}
+
+// excluded are the patterns of what a selector excludes, those that ask for few bits first: what is
+// left beside them is in fewer pieces then.
+func excluded(s group.Selector) (out []pattern) {
+	add := func(set func(p *pattern)) {
+		var p pattern
+		set(&p)
+		out = append(out, p)
+	}
+	// Other than IP has neither protocol nor DSCP, and zero in their place.
+	ofIP := func(zero bool, set func(p *pattern)) {
+		if !zero {
+			add(set)
+			return
+		}
+		for _, family := range []uint8{4, 6} {
+			add(func(p *pattern) { set(p); p.value.Family, p.mask.Family = family, 0xff })
+		}
+	}
+	for _, n := range s.Not {
+		for _, proto := range n.Proto {
+			ofIP(proto == 0, func(p *pattern) { p.value.Proto, p.mask.Proto = proto, 0xff })
+		}
+		for _, b := range blocks(n.DSCP, 2) {
+			ofIP(b.First == 0, func(p *pattern) { p.value.DSCP, p.mask.DSCP = uint8(b.First), 0x3f&^uint8(b.Size-1) })
+		}
+		for _, pre := range n.Src {
+			add(func(p *pattern) { prefix(p, pre, &p.value.Src, &p.mask.Src) })
+		}
+		for _, pre := range n.Dst {
+			add(func(p *pattern) { prefix(p, pre, &p.value.Dst, &p.mask.Dst) })
+		}
+		for _, m := range portMasks(n.SPort) {
+			add(func(p *pattern) {
+				p.value.DSCP, p.mask.DSCP, p.value.SPort, p.mask.SPort = hasPorts, hasPorts, m.value, m.mask
+			})
+		}
+		for _, m := range portMasks(n.DPort) {
+			add(func(p *pattern) {
+				p.value.DSCP, p.mask.DSCP, p.value.DPort, p.mask.DPort = hasPorts, hasPorts, m.value, m.mask
+			})
+		}
+		for _, b := range blocks(n.VLAN, 2) {
+			add(func(p *pattern) { vlan(p, b) })
+		}
+		for _, b := range blocks(n.PCP, 2) {
+			add(func(p *pattern) { pcp(p, b) })
+		}
+		for _, m := range n.Mark {
+			add(func(p *pattern) { p.value.Mark, p.mask.Mark = m.Value, m.Mask })
+		}
+		for _, m := range n.SMAC {
+			add(func(p *pattern) { p.value.SMAC, p.mask.SMAC = m.Address, m.Mask })
+		}
+	}
+	slices.SortStableFunc(out, func(a, b pattern) int { return cmp.Compare(a.bits(), b.bits()) })
+	return out
+}
+
+// bits is how many bits count.
+func (p pattern) bits() (n int) {
+	for _, b := range p.mask.bytes() {
+		n += bits.OnesCount8(b)
+	}
+	return n
+}
+
+// cut gives patterns for all that the given ones match, and without does not.
+func (c *compiler) cut(patterns []pattern, without pattern) (out []pattern) {
+	if c.left -= len(patterns); c.left < 0 {
+		return nil
+	}
+	for _, p := range patterns {
+		if p.apart(without) {
+			out = append(out, p)
+			continue
+		}
+		// By digits of four bits: of each, those that without has not, behind those before
+		// it that are the same. By single bits there would be four times as many shapes, and
+		// by bytes four times as many entries.
+		value, mask := without.value.bytes(), without.mask.bytes()
+		for _, at := range significance {
+			for _, digit := range []byte{0xf0, 0x0f} {
+				ask := mask[at] & digit &^ p.mask.bytes()[at]
+				if ask == 0 {
+					continue
+				}
+				for v := ask; ; v = (v - 1) & ask { // every value of these bits
+					if v != value[at]&ask {
+						q := p
+						q.value.bytes()[at] |= v
+						if q.mask.bytes()[at] |= ask; q.possible() {
+							out = append(out, q)
+						}
+					}
+					if v == 0 {
+						break
+					}
+				}
+				p.value.bytes()[at] |= value[at] & ask
+				p.mask.bytes()[at] |= ask
+			}
+		}
+		if len(out) > MaxEntries {
+			return out // before it has taken the memory
+		}
+	}
+	return out
+}
+
+// apart tells whether no packet has both patterns.
+func (p pattern) apart(o pattern) bool {
+	value, mask := p.value.bytes(), p.mask.bytes()
+	other, otherMask := o.value.bytes(), o.mask.bytes()
+	for i := range value {
+		if (value[i]^other[i])&mask[i]&otherMask[i] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// possible tells whether there is a family of the pattern.
+func (p pattern) possible() bool {
+	return slices.ContainsFunc([]uint8{0, 4, 6}, func(family uint8) bool { return (family^p.value.Family)&p.mask.Family == 0 })
+}
+
+// significance are the bytes of a key in the order in which patterns are cut: what others depend
+// on first, and of each field the most significant bits. The machine's own order is little-endian
+// wherever the programs run (gen.sh).
+var significance = func() (order []int) {
+	var k FlowKey
+	up := func(at uintptr, n int) {
+		for i := range n {
+			order = append(order, int(at)+i)
+		}
+	}
+	down := func(at uintptr, n int) {
+		for i := range n {
+			order = append(order, int(at)+n-1-i)
+		}
+	}
+	up(unsafe.Offsetof(k.Family), 1)
+	up(unsafe.Offsetof(k.Proto), 1)
+	up(unsafe.Offsetof(k.DSCP), 1)
+	down(unsafe.Offsetof(k.VLAN), 2)
+	down(unsafe.Offsetof(k.Mark), 4)
+	up(unsafe.Offsetof(k.SMAC), 6)
+	up(unsafe.Offsetof(k.SPort), 2)
+	up(unsafe.Offsetof(k.DPort), 2)
+	up(unsafe.Offsetof(k.Src), 16)
+	up(unsafe.Offsetof(k.Dst), 16)
+	return order
+}()
 
 // Lookup finds the rule for a key as the eBPF program does. The key's Cgroup is
 // the nearest one that a rule names.
@@ -258,6 +455,10 @@ func (t Table) Lookup(k FlowKey) (Rule, bool) {
 }
 
 const keyWords = int(unsafe.Sizeof(FlowKey{}) / 8)
+
+func (k *FlowKey) bytes() *[unsafe.Sizeof(FlowKey{})]byte {
+	return (*[unsafe.Sizeof(FlowKey{})]byte)(unsafe.Pointer(k))
+}
 
 func (k FlowKey) and(mask FlowKey) FlowKey {
 	a, b := (*[keyWords]uint64)(unsafe.Pointer(&k)), (*[keyWords]uint64)(unsafe.Pointer(&mask))

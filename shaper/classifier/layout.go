@@ -10,7 +10,7 @@ import (
 // The types below are bpf/headgate.h's, byte for byte; a test holds their sizes
 // to the compiled objects' BTF.
 
-// FlowKey is struct flow_key: every field that a rule can ask for.
+// FlowKey is struct rule_key: every field that a rule can ask for.
 type FlowKey struct {
 	Src, Dst     [16]byte // IPv4 in the last four bytes
 	SPort, DPort [2]byte  // network order
@@ -18,15 +18,25 @@ type FlowKey struct {
 	Family       uint8 // 4, 6, or 0 for other than IP
 	DSCP         uint8 // and hasPorts
 	_            uint8
-	VLAN         uint16
+	VLAN         uint16 // and tagged, and the tag's priority above it
 	Shape        uint16
 	Mark         uint32
 	Cgroup       uint64
+	SMAC         [6]byte
+	_            uint16
 }
 
 // hasPorts is HAS_PORTS: a bit of FlowKey.DSCP, which has six, is set if the ports
 // are in the key. Those of a later fragment are not.
 const hasPorts = 0x80
+
+// Of FlowKey.VLAN: VLAN_ID, VLAN_TAGGED and VLAN_PCP. A packet without a tag has none of the bits.
+const (
+	vlanID   = 0x0fff
+	tagged   = 0x1000
+	pcpShift = 13
+	pcpMask  = 7 << pcpShift
+)
 
 // Rule is struct rule.
 type Rule struct {
@@ -44,7 +54,7 @@ type ConnKey struct {
 }
 
 // Counter is struct counter.
-type Counter struct{ Packets, Bytes, Marks uint64 }
+type Counter struct{ Packets, Bytes, Marks, Drops uint64 }
 
 // Control is struct control.
 type Control struct {

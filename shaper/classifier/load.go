@@ -6,12 +6,20 @@ import (
 	"fmt"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/features"
 
+	"headgate/group"
+	"headgate/shaper"
 	"headgate/unit"
 )
 
 // flows is the map of the flow cache, which does not outlive a change of rules.
 const flows = "flows"
+
+// flowMACs is the map of the flows' source MAC addresses, which has one entry unless a rule asks for
+// them.
+const flowMACs = "flow_macs"
 
 // cacheWays is how many flows share a place in the cache (CACHE_WAYS in
 // bpf/cache.h).
@@ -31,12 +39,13 @@ type Config struct {
 	Table      Table
 	Rules      int // the number of rules, for their counters
 	Generation uint32
-	Default    uint16 // class of what no rule matches
-	Control    uint16 // class of control traffic
-	LinkHeader uint32 // 14, or 0 if the device's packets begin with IP
-	In         bool   // the direction whose half of an assignment counts
-	Classes    uint32 // one more than the largest minor number
-	FlowCache  uint32 // entries, a power of two
+	Default    uint16      // class of what no rule matches
+	Control    uint16      // class of control traffic
+	LinkHeader uint32      // 14, or 0 if the device's packets begin with IP
+	In         bool        // the direction whose half of an assignment counts
+	Classes    uint32      // one more than the largest minor number
+	FlowCache  uint32      // entries, a power of two
+	Plan       shaper.Plan // whose directions share the table of assignments
 }
 
 // FlowCacheFor sizes the flow cache by the limit: a flow of 10 kbit/s is about
@@ -44,6 +53,21 @@ type Config struct {
 // 0.3 to 17 MB a direction.
 func FlowCacheFor(limit unit.Rate) uint32 {
 	return powerOfTwo(uint64(limit/(10*unit.Kbit)), 4096, 262144)
+}
+
+// assignedFor sizes the table of connections that are put in groups at run time, which has two
+// entries for each, by the limits of both directions: one connection for each 2 kbit/s, 32,768 at
+// the least and 262,144 at the most. The table's buckets take 16 bytes an entry before there is any:
+// 8 MB for each device were a gigabyte and a half for 200 containers, and a third of the time
+// in which they were divided.
+func assignedFor(p shaper.Plan) uint32 {
+	limit := unit.Rate(0)
+	for _, t := range []*group.Tree{p.Out, p.In} {
+		if t != nil {
+			limit += t.Limit
+		}
+	}
+	return powerOfTwo(uint64(limit/unit.Kbit), 65536, 524288)
 }
 
 // fragmentsFor sizes the table of first fragments, whose later ones come soon
@@ -69,13 +93,17 @@ func Configure(spec *ebpf.CollectionSpec, c Config) error {
 		"generation": c.Generation, "default_class": uint32(c.Default), "control_class": uint32(c.Control),
 		"link_header": c.LinkHeader, "shape_count": uint32(len(c.Table.Shapes)), "shapes": shapes,
 		"use_dscp": flag(c.Table.Uses.DSCP), "use_vlan": flag(c.Table.Uses.VLAN),
-		"use_mark": flag(c.Table.Uses.Mark), "use_cgroup": flag(c.Table.Uses.Cgroup),
+		"use_pcp": flag(c.Table.Uses.PCP), "use_mark": flag(c.Table.Uses.Mark), "use_cgroup": flag(c.Table.Uses.Cgroup),
+		"use_smac": flag(c.Table.Uses.SMAC), "use_xfrm": flag(hasXfrm()),
 	}
 	var seed [8]byte
 	if _, err := rand.Read(seed[:]); err != nil {
 		return fmt.Errorf("cannot draw the seed of the flow cache: %w", err)
 	}
-	sets := c.FlowCache / cacheWays
+	sets, withMAC := c.FlowCache/cacheWays, uint32(1)
+	if c.Table.Uses.SMAC {
+		withMAC = sets
+	}
 	set["cache_seed"], set["cache_mask"] = binary.NativeEndian.Uint64(seed[:])|1, sets-1
 	if c.In {
 		set["assign_shift"] = uint32(16)
@@ -89,9 +117,12 @@ func Configure(spec *ebpf.CollectionSpec, c Config) error {
 	}
 	for name, entries := range map[string]uint32{
 		"rules": uint32(max(1, len(c.Table.Entries))), "cgroups": uint32(max(1, len(c.Table.Cgroups))),
-		flows: sets, Fragments: fragmentsFor(cpus), Counters: powerOfTwo(uint64(c.Classes), 64, 1<<16), RuleHits: uint32(max(1, c.Rules)),
+		flows: sets, flowMACs: withMAC, Assigned: assignedFor(c.Plan), Fragments: fragmentsFor(cpus), Counters: powerOfTwo(uint64(c.Classes), 64, 1<<16),
+		Allowances: powerOfTwo(uint64(c.Classes), 64, 1<<16), budgets: powerOfTwo(uint64(c.Classes), 64, 1<<16), RuleHits: uint32(max(1, c.Rules)),
 	} {
-		spec.Maps[name].MaxEntries = entries
+		if m := spec.Maps[name]; m != nil { // builds before budgets have none
+			m.MaxEntries = entries
+		}
 	}
 	return nil
 }
@@ -108,6 +139,12 @@ func SetVariables(spec *ebpf.CollectionSpec, values map[string]any) error {
 		}
 	}
 	return nil
+}
+
+// hasXfrm tells whether programs can ask if a packet has been through IPsec
+// (CONFIG_XFRM). Where that cannot be found out they do not ask.
+func hasXfrm() bool {
+	return features.HaveProgramHelper(ebpf.SchedCLS, asm.FnSkbGetXfrmState) == nil
 }
 
 func flag(b bool) uint8 {

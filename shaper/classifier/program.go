@@ -1,10 +1,12 @@
 package classifier
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/cilium/ebpf"
 )
@@ -20,6 +22,23 @@ func Build(objects ...[]byte) string {
 		h.Write(o)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:6])
+}
+
+var specs sync.Map // by build, as they were read
+
+// Spec reads eBPF objects, once a process: what it gives is the caller's to change. To read the
+// classifier takes 2 ms, and each device needs it twice.
+func Spec(object []byte) (*ebpf.CollectionSpec, error) {
+	build := Build(object)
+	spec, ok := specs.Load(build)
+	if !ok {
+		read, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
+		if err != nil {
+			return nil, err
+		}
+		spec, _ = specs.LoadOrStore(build, read)
+	}
+	return spec.(*ebpf.CollectionSpec).Copy(), nil
 }
 
 // Program is a classifier in the kernel with its maps, not attached yet.

@@ -12,6 +12,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"headgate/group"
+	"headgate/internal/nl"
 	"headgate/shaper"
 )
 
@@ -33,6 +34,8 @@ type Record struct {
 	Clsact bool
 	// IFB is the index of the device that ingress is redirected to, or 0.
 	IFB int
+	// Forward tells that a chain of nftables sends packets there, and not the program.
+	Forward bool
 	// Token is the device and direction to the departure hook, or 0 without it.
 	Token uint32
 	// Generation is the rules'.
@@ -41,7 +44,19 @@ type Record struct {
 	LinkHeader uint32
 	// Options are the engine's own.
 	Options []byte
+	// Sized is what was made of the device's limit of super-packets on this side, nil
+	// if it was left as it is.
+	Sized *Sized
 }
+
+// Sized is a device's limit of super-packets that Headgate has set.
+type Sized struct {
+	Before, Set nl.MaxSize
+	Left        bool // somebody else has set it since, to Set, and it is theirs
+}
+
+// SameSized tells whether both say the same.
+func SameSized(a, b *Sized) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // Tree is the direction of the plan that the record is about.
 func (r Record) Tree() *group.Tree {
@@ -52,11 +67,13 @@ func (r Record) Tree() *group.Tree {
 }
 
 // Equal tells whether both say the same.
-func (r Record) Equal(o Record) bool { return r.SameProgram(o) && r.Plan.Equal(o.Plan) }
+func (r Record) Equal(o Record) bool {
+	return r.SameProgram(o) && r.Plan.Equal(o.Plan) && SameSized(r.Sized, o.Sized)
+}
 
 // SameProgram tells whether one program serves both: only amounts differ.
 func (r Record) SameProgram(o Record) bool {
-	return r.Engine == o.Engine && r.Build == o.Build && r.In == o.In && r.Clsact == o.Clsact && r.IFB == o.IFB &&
+	return r.Engine == o.Engine && r.Build == o.Build && r.In == o.In && r.Clsact == o.Clsact && r.IFB == o.IFB && r.Forward == o.Forward &&
 		r.Token == o.Token && r.Generation == o.Generation && r.Tree().Limit == o.Tree().Limit &&
 		bytes.Equal(r.Options, o.Options) && SameRules(&r, &o)
 }
@@ -158,7 +175,14 @@ func decode(b []byte) (r Record, err error) {
 	if length == 0 || length > uint64(len(b)-lengthSize) {
 		return r, fmt.Errorf("%w: it has %d bytes in a map of %d", ErrRecord, length, len(b))
 	}
-	err = gob.NewDecoder(bytes.NewReader(b[lengthSize:][:length])).Decode(&r)
+	text := b[lengthSize:][:length]
+	err = gob.NewDecoder(bytes.NewReader(text)).Decode(&r)
+	if err != nil {
+		var old plainRecord
+		if gob.NewDecoder(bytes.NewReader(text)).Decode(&old) == nil {
+			r, err = old.record(), nil
+		}
+	}
 	if err == nil && r.Tree() == nil {
 		err = errors.New("it has no groups")
 	}

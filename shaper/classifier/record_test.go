@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/gob"
 	"errors"
+	"net/netip"
 	"os"
 	"reflect"
 	"testing"
@@ -83,6 +84,35 @@ func TestRecordOfAnEarlierHeadgate(t *testing.T) {
 	}
 	if got.SameProgram(Record{Engine: group.HTB, Build: "c", Plan: want.Plan, Classes: want.Classes, Generation: 9}) {
 		t.Error("another build's program passes for today's")
+	}
+}
+
+// Rules had DSCP, VLAN and marks as plain numbers: gob refuses those where ranges are now.
+func TestRecordOfPlainNumbers(t *testing.T) {
+	needRoot(t)
+	old := plainRecord{
+		Engine: group.HTB, Build: "b", Classes: map[string]uint16{"web": 7}, Token: 3, IFB: 4, Clsact: true, Generation: 5, LinkHeader: 14, Options: []byte{1}, Cgroups: map[string]uint64{"/a": 9},
+		Plan: plainPlan{Dev: "eth0", Perspective: group.Host, Overhead: group.Overhead{Frame: 8}, Out: &plainTree{
+			Limit: unit.Mbit, Spare: group.Equal, Nodes: []group.Node{{Path: "web", Leaf: true}}, Default: 1,
+			Rules: []plainRule{{plainSelector{Proto: []uint8{6}, Src: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, DPort: []group.PortRange{{First: 1, Last: 2}}, DSCP: []uint8{46}, VLAN: []uint16{5}, Mark: []uint32{7}, Cgroup: "/a"}, 2}},
+		}},
+	}
+	want := Record{
+		Engine: group.HTB, Build: "b", Classes: map[string]uint16{"web": 7}, Token: 3, IFB: 4, Clsact: true, Generation: 5, LinkHeader: 14, Options: []byte{1}, Cgroups: map[string]uint64{"/a": 9},
+		Plan: shaper.Plan{Dev: "eth0", Perspective: group.Host, Overhead: group.Overhead{Frame: 8}, Out: &group.Tree{
+			Limit: unit.Mbit, Spare: group.Equal, Nodes: []group.Node{{Path: "web", Leaf: true}}, Default: 1,
+			Rules: []group.Rule{{Selector: group.Selector{
+				Proto: []uint8{6}, Src: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, DPort: []group.PortRange{{First: 1, Last: 2}},
+				DSCP: []group.Range{group.One(46)}, VLAN: []group.Range{group.One(5)}, Mark: []group.Mark{{Value: 7, Mask: group.AllBits}}, Cgroup: "/a",
+			}, Node: 2}},
+		}},
+	}
+	if got, err := ReadRecord(recordMaps(t, old)); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("read %+v, %v\nwant %+v", got, err, want)
+	}
+	// What an unknown one may be read as, today's must not.
+	if got, err := ReadRecord(recordMaps(t, want)); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("read %+v, %v\nwant %+v", got, err, want)
 	}
 }
 

@@ -38,7 +38,10 @@ func Inherit(spec *ebpf.CollectionSpec, old, shared map[string]*ebpf.Map, sameRu
 		if !ok || s == nil {
 			continue
 		}
-		if grows := name == Assigned || name == Counters || slices.Contains(own, name); grows {
+		if name == Assigned { // of both directions, of which the other may go on with it
+			s.MaxEntries = m.MaxEntries()
+		}
+		if grows := name == Counters || slices.Contains(own, name); grows {
 			s.MaxEntries = max(s.MaxEntries, m.MaxEntries())
 		}
 		if Fits(s, m) == nil {

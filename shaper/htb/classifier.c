@@ -5,30 +5,98 @@
  * with a redirect to an IFB for its ingress. See doc.go. */
 #include "headgate.h"
 #include "classify.h"
+#include "ipsec.h"
 #include "queue.h"
 
-const volatile __u32 qdisc_major;
 const volatile __u32 redirect_ifindex; /* the IFB; 0 at egress */
+const volatile __u8 forwards; /* nftables sends packets of our priority there, and not this program */
+const volatile __s32 pass_verdict = TC_ACT_UNSPEC; /* what leaves a packet on its way */
+
+/* Leaves that split packets drop a frame that is longer than what they pass whole, because
+ * TBF splits super-packets only. No frame is longer than this at the MTU for which the leaves
+ * were made; 0: no leaf splits. Where a longer one does not fit there is a class for it. */
+const volatile __u32 frame_most;
+#define LARGE_FRAMES 0x8000 /* shaper/htb/tree.go */
+
+static __always_inline int is_large(const struct __sk_buff *skb, const struct packet *p, __u32 class_minor)
+{
+	__u32 frame = skb->gso_size ? skb->gso_size + p->headers : skb->len;
+	struct pace *pace;
+
+	if (!frame_most || frame <= frame_most)
+		return 0;
+	pace = bpf_map_lookup_elem(&paces, &class_minor);
+	return pace && pace->frame_bytes && frame > pace->frame_bytes;
+}
+
+/* Whether a priority may name a class of ours. */
+static __always_inline int names_class(__u32 priority)
+{
+	return priority >> 16 == QDISC_MAJOR || priority >> 16 & INNER_MAJOR;
+}
+
+/* Groups that have groups have an HTB of their own, so that a packet passes as many as its
+ * group is deep. The classes above a leaf, as STAMP_LEVELS has them. */
+const volatile __u8 nested;
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 64); /* by class minor; the loader sets it by the groups */
+	__type(key, __u32);
+	__type(value, __u32);
+} levels SEC(".maps");
+
+static __always_inline __u32 levels_of(__u32 leaf, __u32 minor)
+{
+	__u32 *above = nested ? bpf_map_lookup_elem(&levels, &leaf) : 0;
+
+	if (!above || !*above)
+		return minor;
+	return *above >> 16 ? *above : *above | minor << 16;
+}
 
 SEC("tc")
 int headgate(struct __sk_buff *skb)
 {
 	struct packet p = {};
-	struct flow f = { .rule = RULE_DEFAULT, .class_minor = control_class };
-	__u32 bytes;
-	int marked;
+	struct flow f = {};
+	__u32 bytes, class;
+	enum verdict verdict;
 
+	if (redirect_ifindex && counted_before(skb)) {
+		if (names_class(skb->priority))
+			skb->priority = 0; /* of the packet that this one was in */
+		return pass_verdict;
+	}
 	parse(skb, &p);
-	if (!p.control)
-		classify(skb, &p, &f);
+	classify(skb, &p, &f);
 	bytes = redirect_ifindex ? wire_bytes(skb, &p) : skb->wire_len;
-	/* Always overwritten: a program can set SO_PRIORITY to any class, and the
-	 * value outlives the packet's way through one device. */
-	skb->priority = qdisc_major << 16 | f.class_minor;
-	marked = enqueue(skb, &p, f.class_minor, bytes);
-	count(skb, f.class_minor, f.rule, bytes, marked);
-	if (redirect_ifindex)
-		return bpf_redirect(redirect_ifindex, 0);
+	if (p.control && goes_ahead(skb, p.control, f.class_minor, bytes)) {
+		f.rule = RULE_DEFAULT;
+		f.class_minor = control_class;
+	}
+	class = QDISC_MAJOR << 16 | f.class_minor | (is_large(skb, &p, f.class_minor) ? LARGE_FRAMES : 0);
+	skb->cb[STAMP_CLASS] = class;
+	skb->cb[STAMP_LEVELS] = levels_of(f.class_minor, class & 0xffff);
+	/* HTB takes a priority that names one of its classes before it asks its filter
+	 * (htb_classify), and a program can set SO_PRIORITY to any. All else is left as
+	 * it is: what is sent on has its priority. nftables knows what to forward by it. */
+	if (forwards)
+		skb->priority = class;
+	else if (names_class(skb->priority))
+		skb->priority = 0;
+	verdict = enqueue(skb, &p, f.class_minor, bytes);
+	/* STOLEN is a loss to the sender; SHOT at its own egress would tell it that its
+	 * queue is full, and its stack waits for a timer. */
+	if (verdict == DROP) {
+		count_drop(skb, f.class_minor);
+		return TC_ACT_STOLEN;
+	}
+	count(skb, f.class_minor, f.rule, bytes, verdict == SEND_MARKED);
+	if (redirect_ifindex) {
+		remember(skb, &p);
+		if (!forwards)
+			return bpf_redirect(redirect_ifindex, 0);
+	}
 	return TC_ACT_UNSPEC;
 }
 

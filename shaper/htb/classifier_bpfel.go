@@ -16,25 +16,34 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	classifierMapAllowances      = "allowances"
 	classifierMapAssigned        = "assigned"
+	classifierMapBudgets         = "budgets"
 	classifierMapCgroups         = "cgroups"
 	classifierMapControl         = "control"
 	classifierMapCounters        = "counters"
+	classifierMapFlowMacs        = "flow_macs"
 	classifierMapFlows           = "flows"
 	classifierMapFragments       = "fragments"
+	classifierMapLevels          = "levels"
 	classifierMapPaces           = "paces"
 	classifierMapQueues          = "queues"
 	classifierMapRuleHits        = "rule_hits"
 	classifierMapRules           = "rules"
+	classifierMapSenders         = "senders"
 	classifierProgHeadgate       = "headgate"
 	classifierVarAssignShift     = "assign_shift"
+	classifierVarBoundWait       = "bound_wait"
 	classifierVarCacheMask       = "cache_mask"
 	classifierVarCacheSeed       = "cache_seed"
 	classifierVarControlClass    = "control_class"
 	classifierVarDefaultClass    = "default_class"
+	classifierVarForwards        = "forwards"
+	classifierVarFrameMost       = "frame_most"
 	classifierVarGeneration      = "generation"
 	classifierVarLinkHeader      = "link_header"
-	classifierVarQdiscMajor      = "qdisc_major"
+	classifierVarNested          = "nested"
+	classifierVarPassVerdict     = "pass_verdict"
 	classifierVarRedirectIfindex = "redirect_ifindex"
 	classifierVarShapeCount      = "shape_count"
 	classifierVarShapes          = "shapes"
@@ -42,7 +51,10 @@ const (
 	classifierVarUseCgroup       = "use_cgroup"
 	classifierVarUseDscp         = "use_dscp"
 	classifierVarUseMark         = "use_mark"
+	classifierVarUsePcp          = "use_pcp"
+	classifierVarUseSmac         = "use_smac"
 	classifierVarUseVlan         = "use_vlan"
+	classifierVarUseXfrm         = "use_xfrm"
 )
 
 // loadClassifier returns the embedded CollectionSpec for classifier.
@@ -94,16 +106,21 @@ type classifierProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type classifierMapSpecs struct {
-	Assigned  *ebpf.MapSpec `ebpf:"assigned"`
-	Cgroups   *ebpf.MapSpec `ebpf:"cgroups"`
-	Control   *ebpf.MapSpec `ebpf:"control"`
-	Counters  *ebpf.MapSpec `ebpf:"counters"`
-	Flows     *ebpf.MapSpec `ebpf:"flows"`
-	Fragments *ebpf.MapSpec `ebpf:"fragments"`
-	Paces     *ebpf.MapSpec `ebpf:"paces"`
-	Queues    *ebpf.MapSpec `ebpf:"queues"`
-	RuleHits  *ebpf.MapSpec `ebpf:"rule_hits"`
-	Rules     *ebpf.MapSpec `ebpf:"rules"`
+	Allowances *ebpf.MapSpec `ebpf:"allowances"`
+	Assigned   *ebpf.MapSpec `ebpf:"assigned"`
+	Budgets    *ebpf.MapSpec `ebpf:"budgets"`
+	Cgroups    *ebpf.MapSpec `ebpf:"cgroups"`
+	Control    *ebpf.MapSpec `ebpf:"control"`
+	Counters   *ebpf.MapSpec `ebpf:"counters"`
+	FlowMacs   *ebpf.MapSpec `ebpf:"flow_macs"`
+	Flows      *ebpf.MapSpec `ebpf:"flows"`
+	Fragments  *ebpf.MapSpec `ebpf:"fragments"`
+	Levels     *ebpf.MapSpec `ebpf:"levels"`
+	Paces      *ebpf.MapSpec `ebpf:"paces"`
+	Queues     *ebpf.MapSpec `ebpf:"queues"`
+	RuleHits   *ebpf.MapSpec `ebpf:"rule_hits"`
+	Rules      *ebpf.MapSpec `ebpf:"rules"`
+	Senders    *ebpf.MapSpec `ebpf:"senders"`
 }
 
 // classifierVariableSpecs contains global variables before they are loaded into the kernel.
@@ -111,13 +128,17 @@ type classifierMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type classifierVariableSpecs struct {
 	AssignShift     *ebpf.VariableSpec `ebpf:"assign_shift"`
+	BoundWait       *ebpf.VariableSpec `ebpf:"bound_wait"`
 	CacheMask       *ebpf.VariableSpec `ebpf:"cache_mask"`
 	CacheSeed       *ebpf.VariableSpec `ebpf:"cache_seed"`
 	ControlClass    *ebpf.VariableSpec `ebpf:"control_class"`
 	DefaultClass    *ebpf.VariableSpec `ebpf:"default_class"`
+	Forwards        *ebpf.VariableSpec `ebpf:"forwards"`
+	FrameMost       *ebpf.VariableSpec `ebpf:"frame_most"`
 	Generation      *ebpf.VariableSpec `ebpf:"generation"`
 	LinkHeader      *ebpf.VariableSpec `ebpf:"link_header"`
-	QdiscMajor      *ebpf.VariableSpec `ebpf:"qdisc_major"`
+	Nested          *ebpf.VariableSpec `ebpf:"nested"`
+	PassVerdict     *ebpf.VariableSpec `ebpf:"pass_verdict"`
 	RedirectIfindex *ebpf.VariableSpec `ebpf:"redirect_ifindex"`
 	ShapeCount      *ebpf.VariableSpec `ebpf:"shape_count"`
 	Shapes          *ebpf.VariableSpec `ebpf:"shapes"`
@@ -125,7 +146,10 @@ type classifierVariableSpecs struct {
 	UseCgroup       *ebpf.VariableSpec `ebpf:"use_cgroup"`
 	UseDscp         *ebpf.VariableSpec `ebpf:"use_dscp"`
 	UseMark         *ebpf.VariableSpec `ebpf:"use_mark"`
+	UsePcp          *ebpf.VariableSpec `ebpf:"use_pcp"`
+	UseSmac         *ebpf.VariableSpec `ebpf:"use_smac"`
 	UseVlan         *ebpf.VariableSpec `ebpf:"use_vlan"`
+	UseXfrm         *ebpf.VariableSpec `ebpf:"use_xfrm"`
 }
 
 // classifierObjects contains all objects after they have been loaded into the kernel.
@@ -148,30 +172,40 @@ func (o *classifierObjects) Close() error {
 //
 // It can be passed to loadClassifierObjects or ebpf.CollectionSpec.LoadAndAssign.
 type classifierMaps struct {
-	Assigned  *ebpf.Map `ebpf:"assigned"`
-	Cgroups   *ebpf.Map `ebpf:"cgroups"`
-	Control   *ebpf.Map `ebpf:"control"`
-	Counters  *ebpf.Map `ebpf:"counters"`
-	Flows     *ebpf.Map `ebpf:"flows"`
-	Fragments *ebpf.Map `ebpf:"fragments"`
-	Paces     *ebpf.Map `ebpf:"paces"`
-	Queues    *ebpf.Map `ebpf:"queues"`
-	RuleHits  *ebpf.Map `ebpf:"rule_hits"`
-	Rules     *ebpf.Map `ebpf:"rules"`
+	Allowances *ebpf.Map `ebpf:"allowances"`
+	Assigned   *ebpf.Map `ebpf:"assigned"`
+	Budgets    *ebpf.Map `ebpf:"budgets"`
+	Cgroups    *ebpf.Map `ebpf:"cgroups"`
+	Control    *ebpf.Map `ebpf:"control"`
+	Counters   *ebpf.Map `ebpf:"counters"`
+	FlowMacs   *ebpf.Map `ebpf:"flow_macs"`
+	Flows      *ebpf.Map `ebpf:"flows"`
+	Fragments  *ebpf.Map `ebpf:"fragments"`
+	Levels     *ebpf.Map `ebpf:"levels"`
+	Paces      *ebpf.Map `ebpf:"paces"`
+	Queues     *ebpf.Map `ebpf:"queues"`
+	RuleHits   *ebpf.Map `ebpf:"rule_hits"`
+	Rules      *ebpf.Map `ebpf:"rules"`
+	Senders    *ebpf.Map `ebpf:"senders"`
 }
 
 func (m *classifierMaps) Close() error {
 	return _ClassifierClose(
+		m.Allowances,
 		m.Assigned,
+		m.Budgets,
 		m.Cgroups,
 		m.Control,
 		m.Counters,
+		m.FlowMacs,
 		m.Flows,
 		m.Fragments,
+		m.Levels,
 		m.Paces,
 		m.Queues,
 		m.RuleHits,
 		m.Rules,
+		m.Senders,
 	)
 }
 
@@ -180,13 +214,17 @@ func (m *classifierMaps) Close() error {
 // It can be passed to loadClassifierObjects or ebpf.CollectionSpec.LoadAndAssign.
 type classifierVariables struct {
 	AssignShift     *ebpf.Variable `ebpf:"assign_shift"`
+	BoundWait       *ebpf.Variable `ebpf:"bound_wait"`
 	CacheMask       *ebpf.Variable `ebpf:"cache_mask"`
 	CacheSeed       *ebpf.Variable `ebpf:"cache_seed"`
 	ControlClass    *ebpf.Variable `ebpf:"control_class"`
 	DefaultClass    *ebpf.Variable `ebpf:"default_class"`
+	Forwards        *ebpf.Variable `ebpf:"forwards"`
+	FrameMost       *ebpf.Variable `ebpf:"frame_most"`
 	Generation      *ebpf.Variable `ebpf:"generation"`
 	LinkHeader      *ebpf.Variable `ebpf:"link_header"`
-	QdiscMajor      *ebpf.Variable `ebpf:"qdisc_major"`
+	Nested          *ebpf.Variable `ebpf:"nested"`
+	PassVerdict     *ebpf.Variable `ebpf:"pass_verdict"`
 	RedirectIfindex *ebpf.Variable `ebpf:"redirect_ifindex"`
 	ShapeCount      *ebpf.Variable `ebpf:"shape_count"`
 	Shapes          *ebpf.Variable `ebpf:"shapes"`
@@ -194,7 +232,10 @@ type classifierVariables struct {
 	UseCgroup       *ebpf.Variable `ebpf:"use_cgroup"`
 	UseDscp         *ebpf.Variable `ebpf:"use_dscp"`
 	UseMark         *ebpf.Variable `ebpf:"use_mark"`
+	UsePcp          *ebpf.Variable `ebpf:"use_pcp"`
+	UseSmac         *ebpf.Variable `ebpf:"use_smac"`
 	UseVlan         *ebpf.Variable `ebpf:"use_vlan"`
+	UseXfrm         *ebpf.Variable `ebpf:"use_xfrm"`
 }
 
 // classifierPrograms contains all programs after they have been loaded into the kernel.

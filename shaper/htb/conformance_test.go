@@ -14,7 +14,7 @@ func TestMain(m *testing.M) { shapertest.Main(m, engine) }
 
 func TestConformance(t *testing.T) {
 	shapertest.Run(t, engine, shapertest.Features{
-		RootQdisc: true, EndsIngress: true, Groups: 1000,
+		RootQdisc: true, EndsIngress: true, Ceilings: true, Groups: 1000,
 		Guarantee: 0.98, Total: 0.98,
 	})
 }

@@ -16,18 +16,12 @@ struct net_device {
 	int ifindex;
 };
 struct sk_buff {
-	__u32 len;
-	__u32 priority;
 	char cb[48];
 };
 struct qdisc_skb_cb { /* what skb->cb is inside the qdisc layer (include/net/sch_generic.h) */
 	unsigned char data[20]; /* __sk_buff's cb[5] */
 };
 #pragma clang attribute pop
-
-/* Waits below this are those of an empty queue: the way from the filter hook to
- * the device takes a few microseconds, and a timer some more. */
-#define NO_WAIT_NS (20 * 1000ULL)
 
 /* Makes the compiler describe the whole type, which the map below only points to. */
 const struct queue *described __attribute__((unused));
@@ -52,7 +46,7 @@ struct inner {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH_OF_MAPS);
 	__uint(max_entries, 4096);
-	__type(key, __u32); /* token */
+	__type(key, __u32); /* token, in the upper half */
 	__array(values, struct inner);
 } devices SEC(".maps");
 
@@ -61,8 +55,8 @@ int BPF_PROG(headgate_departures, const struct sk_buff *skb, const struct net_de
 {
 	/* Nearly all packets carry no stamp, and leave here. */
 	const __u32 *cb = (const __u32 *)((const struct qdisc_skb_cb *)skb->cb)->data;
-	__u32 token = cb[STAMP_TOKEN];
-	__u32 minor = skb->priority & 0xffff;
+	__u32 token = cb[STAMP_TOKEN] & 0xffff0000;
+	__u32 minor = cb[STAMP_TOKEN] & 0xffff;
 	__u64 now, waited;
 	__s32 bytes;
 	struct queue *q;
@@ -80,17 +74,21 @@ int BPF_PROG(headgate_departures, const struct sk_buff *skb, const struct net_de
 	now = bpf_ktime_get_ns();
 	waited = (__u64)((__u32)(now >> STAMP_SHIFT) - cb[STAMP_TIME]) << STAMP_SHIFT;
 	bytes = cb[STAMP_BYTES] - q->departed_bytes;
-	if (!bytes && q->departures)
-		return 0; /* another segment of the same packet */
-	/* Two stamps of which the later one waited, and came before the other left:
+	if (!bytes && q->departures) {
+		q->left_at_ns = now; /* another segment of the same packet */
+		return 0;
+	}
+	/* Two stamps of which the later one waited, and came before all of the other left:
 	 * the queue was busy between them, and the time is that of its service. Where
 	 * fq_codel lets one flow overtake another bytes go back and forth, and are
 	 * right in sum. */
-	if (waited > NO_WAIT_NS && now - waited < q->departed_at_ns && bytes < BYTES_MOST && bytes > -BYTES_MOST) {
+	if (waited > NO_WAIT_NS && now - waited < q->left_at_ns && bytes < BYTES_MOST && bytes > -BYTES_MOST) {
 		if (q->busy_ns > BUSY_MOST_NS && q->busy_bytes > BUSY_MOST_BYTES) {
 			q->busy_ns /= 2;
 			q->busy_bytes /= 2;
 		}
+		q->queued_ns += now - q->departed_at_ns;
+		q->queued_bytes += bytes;
 		q->busy_ns += now - q->departed_at_ns;
 		q->busy_bytes += bytes;
 		if (q->busy_bytes > BUSY_LEAST_BYTES)
@@ -100,6 +98,7 @@ int BPF_PROG(headgate_departures, const struct sk_buff *skb, const struct net_de
 		q->asked_left_ns = now;
 	q->sojourn_ns = waited;
 	q->departed_at_ns = now;
+	q->left_at_ns = now;
 	q->departed_bytes = cb[STAMP_BYTES];
 	q->waited_ns += waited;
 	q->departures++;

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -27,19 +28,56 @@ const (
 	pinHook    = "hook"
 )
 
-// openDepartures finds the hook, or puts it in place.
+// hooks keeps devices of one process that are divided at the same time from putting two hooks in
+// place, and from removing one that another is about to use: who has departures open reads, who
+// puts in place or removes writes. Between processes attach.Locked does.
+var hooks sync.RWMutex
+
+// openDepartures finds the hook, or puts it in place; close must follow.
 func openDepartures() (*departures, error) {
-	dir, err := bpfobj.PinDir(filepath.Join("headgate", "departures-"+classifier.Build(_DeparturesBytes)))
+	dir, err := hookDir()
 	if err != nil {
 		return nil, err
 	}
-	devices, err := loadDevices(dir)
-	if err == nil {
-		if hook, err := link.LoadPinnedLink(filepath.Join(dir, pinHook), nil); err == nil {
-			hook.Close()
-			return &departures{devices}, nil
+	for range 2 {
+		hooks.RLock()
+		if d, err := findDepartures(dir); err == nil {
+			return d, nil
 		}
+		hooks.RUnlock()
+		if err = putDepartures(dir); err != nil {
+			return nil, err
+		}
+	}
+	return nil, errors.New("the departure hook was removed as it was put in place: apply again")
+}
+
+// hookDir is where the map and the hook of this build are pinned.
+func hookDir() (string, error) {
+	return bpfobj.PinDir(filepath.Join("headgate", "departures-"+classifier.Build(_DeparturesBytes)))
+}
+
+// findDepartures finds the hook, if it is in place.
+func findDepartures(dir string) (*departures, error) {
+	devices, err := loadDevices(dir)
+	if err != nil {
+		return nil, err
+	}
+	hook, err := link.LoadPinnedLink(filepath.Join(dir, pinHook), nil)
+	if err != nil {
 		devices.Close()
+		return nil, err
+	}
+	hook.Close()
+	return &departures{devices}, nil
+}
+
+// putDepartures puts the hook in place.
+func putDepartures(dir string) error {
+	hooks.Lock()
+	defer hooks.Unlock()
+	if d, err := findDepartures(dir); err == nil { // another has done so meanwhile
+		return d.devices.Close()
 	}
 	// Nothing, or what a process left that died between the two, or a map that no
 	// program of this build can have made.
@@ -51,7 +89,7 @@ func openDepartures() (*departures, error) {
 // loadDevices opens the map that is pinned for this build, if it is one that the
 // build could have made.
 func loadDevices(dir string) (*ebpf.Map, error) {
-	spec, err := loadDepartures()
+	spec, err := classifier.Spec(_DeparturesBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -66,12 +104,12 @@ func loadDevices(dir string) (*ebpf.Map, error) {
 	return m, nil
 }
 
-func attachDepartures(dir string) (*departures, error) {
+func attachDepartures(dir string) error {
 	var objs departuresObjects
 	if err := loadDeparturesObjects(&objs, nil); err != nil {
-		return nil, fmt.Errorf("cannot load the departure hook: %w", err)
+		return fmt.Errorf("cannot load the departure hook: %w", err)
 	}
-	defer objs.HeadgateDepartures.Close()
+	defer objs.Close()
 	hook, err := link.AttachTracing(link.TracingOptions{Program: objs.HeadgateDepartures})
 	if err == nil {
 		defer hook.Close()
@@ -80,22 +118,24 @@ func attachDepartures(dir string) (*departures, error) {
 		}
 	}
 	if err != nil {
-		objs.Devices.Close()
-		return nil, fmt.Errorf("cannot attach the departure hook: %w", err)
+		return fmt.Errorf("cannot attach the departure hook: %w", err)
 	}
-	return &departures{objs.Devices}, nil
+	return nil
 }
 
-func (d *departures) close() { d.devices.Close() }
+func (d *departures) close() {
+	d.devices.Close()
+	hooks.RUnlock()
+}
 
 // register makes a device's queues known by a new token.
 func (d *departures) register(queues *ebpf.Map) (uint32, error) {
 	for range 8 {
-		var b [4]byte
+		var b [2]byte // the lower half of the stamp's word is the class
 		if _, err := rand.Read(b[:]); err != nil {
 			return 0, fmt.Errorf("cannot draw a token: %w", err)
 		}
-		token := binary.NativeEndian.Uint32(b[:])
+		token := uint32(binary.NativeEndian.Uint16(b[:])) << 16
 		if token == 0 {
 			continue
 		}
@@ -120,21 +160,18 @@ func (d *departures) knows(token uint32) bool {
 // known tells whether this build's hook is in place and has the token. Where
 // nothing can be pinned nothing can be lost either.
 func known(token uint32) bool {
-	dir, err := bpfobj.PinDir(filepath.Join("headgate", "departures-"+classifier.Build(_DeparturesBytes)))
+	dir, err := hookDir()
 	if err != nil {
 		return true
 	}
-	devices, err := loadDevices(dir)
+	hooks.RLock()
+	defer hooks.RUnlock()
+	d, err := findDepartures(dir)
 	if err != nil {
 		return false
 	}
-	defer devices.Close()
-	hook, err := link.LoadPinnedLink(filepath.Join(dir, pinHook), nil)
-	if err != nil {
-		return false
-	}
-	hook.Close()
-	return (&departures{devices}).knows(token)
+	defer d.devices.Close()
+	return d.knows(token)
 }
 
 // forget takes a token away wherever it is registered, and removes hooks that
@@ -158,8 +195,16 @@ func sweepTokens() {
 				gone = append(gone, token)
 			}
 		}
-		for _, t := range gone {
-			_ = devices.Delete(t)
+		if len(gone) == 0 {
+			return
+		}
+		// At once: to take one from a map of maps, the kernel waits until all processors have passed a
+		// quiet state, 4 to 14 ms (kernel/bpf/syscall.c, maybe_wait_bpf_programs). Kernels before
+		// 5.17 have no such request for this map.
+		if n, err := devices.BatchDelete(gone, nil); err != nil {
+			for _, t := range gone[n:] {
+				_ = devices.Delete(t)
+			}
 		}
 	})
 }
@@ -197,8 +242,10 @@ func eachHook(do func(devices *ebpf.Map)) {
 	if err != nil {
 		return
 	}
-	hooks, _ := filepath.Glob(filepath.Join(dir, "departures-*"))
-	for _, h := range hooks {
+	hooks.Lock()
+	defer hooks.Unlock()
+	all, _ := filepath.Glob(filepath.Join(dir, "departures-*"))
+	for _, h := range all {
 		devices, err := ebpf.LoadPinnedMap(filepath.Join(h, pinDevices), nil)
 		if err != nil {
 			_ = os.Remove(h) // if nothing is in it

@@ -2,6 +2,7 @@ package htb
 
 import (
 	"cmp"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,11 +21,26 @@ type step struct {
 	add    func(b *nl.Batch, ifindex int)
 }
 
+// options are the constants of the classifier that depend on more than the plan; they
+// are the engine's own part of a record.
+type options struct {
+	BoundWait uint8  // drops what waits too long (bpf/bound.h)
+	FrameMost uint32 // the largest frame that all leaves pass; 0: any
+}
+
+func (o options) encode() []byte {
+	b, _ := binary.Append(nil, binary.NativeEndian, o) // of fixed size
+	return b
+}
+
 // want is what one side should be; a nil Tree is nothing.
 type want struct {
 	attach.Direction
 	record  classifier.Record
+	options options
 	classes []class
+	was     map[uint16]group.Node // groups by class, as they are in force
+	filter  bool                  // the HTB qdisc has a filter that reads packets' classes
 }
 
 // desire is what the plan means for each side of the device.
@@ -34,19 +50,25 @@ func desire(k *kernel, p shaper.Plan) (out [2]want, err error) {
 		if d.Tree == nil {
 			continue
 		}
-		if out[i], err = out[i].fill(k, k.sides[i], p); err != nil {
+		if out[i], err = out[i].fill(k, i, p); err != nil {
 			return out, err
+		}
+		if i == ingress {
+			if out[i].record.Forward, err = k.forwards(); err != nil {
+				return out, err
+			}
 		}
 	}
 	return out, nil
 }
 
-func (w want) fill(k *kernel, s side, p shaper.Plan) (want, error) {
+func (w want) fill(k *kernel, i int, p shaper.Plan) (want, error) {
+	s := k.sides[i]
 	old := classifier.Record{}
 	if s.Record != nil {
 		old = *s.Record
 	}
-	ids, err := classifier.ClassIDs(*w.Tree, old.Classes, firstMinor, lastMinor)
+	ids, err := classifier.ClassIDs(*w.Tree, s.tree.stay(*w.Tree, old.Classes), firstMinor, lastMinor)
 	if err != nil {
 		return w, err
 	}
@@ -63,11 +85,35 @@ func (w want) fill(k *kernel, s side, p shaper.Plan) (want, error) {
 		Clsact: k.NeedsClsact(), Token: old.Token, Generation: old.Generation, IFB: old.IFB,
 		LinkHeader: linkHeader,
 	}
-	w.classes = classes(*w.Tree, w.minor, facts{mtu: k.Link.Attrs().MTU, overhead: p.Overhead, flowQueues: k.flowQueues()})
+	w.filter, w.was = true, nodes(s.Record)
+	f := facts{mtu: k.Link.Attrs().MTU, overhead: p.Overhead, flowQueues: k.flowQueues(), near: i == ingress || p.Perspective == group.Guest}
+	b := newBuilder(*w.Tree, f)
+	w.classes = b.classes(w.minor)
+	if !f.flowQueues {
+		w.options.BoundWait = 1
+	}
+	if splits(w.classes) {
+		w.options.FrameMost = uint32(f.frame())
+	}
+	w.record.Options = w.options.encode()
+	w.record.Sized = k.sized(i, p, b.sizeFor(i))
 	return w, nil
 }
 
 func (w want) minor(node int) uint16 { return w.record.Class(w.Tree.Nodes[node]) }
+
+// nodes are the groups of a record by class, and the limit as one.
+func nodes(r *classifier.Record) map[uint16]group.Node {
+	out := map[uint16]group.Node{}
+	if r != nil {
+		t := r.Tree()
+		out[rootMinor] = group.Node{Ceiling: t.Limit}
+		for _, n := range t.Nodes {
+			out[r.Class(n)] = n
+		}
+	}
+	return out
+}
 
 // blockers are what is not ours and in the way of the plan.
 func blockers(k *kernel, want [2]want) error {
@@ -76,6 +122,13 @@ func blockers(k *kernel, want [2]want) error {
 		if w.Tree != nil {
 			what = append(what, k.sides[i].blocked...)
 		}
+	}
+	if w := want[ingress]; w.Tree != nil {
+		around, err := k.onTheWayIn(w.record.Forward)
+		if err != nil {
+			return err
+		}
+		what = append(what, around...)
 	}
 	return k.Foreign(what)
 }
@@ -89,8 +142,11 @@ func treeSteps(w want, have tree) (set, remove []step) {
 			func() shaper.Change {
 				return shaper.Change{Verb: "add", Object: dir + " limit", Detail: w.Tree.Limit.String()}
 			},
-			func(b *nl.Batch, ifindex int) { b.AddHTB(ifindex, nl.MakeHandle(major, 0), controlMinor) },
+			func(b *nl.Batch, ifindex int) { b.AddHTB(ifindex, nl.MakeHandle(major, 0), nl.Root, controlMinor) },
 		})
+	}
+	if s, ok := classFilterStep(dir+" limit", w, have); ok {
+		set = append(set, s)
 	}
 	wanted := make(map[uint16]bool, len(w.classes))
 	// All classes, then all queues: for each class that is made the kernel walks
@@ -103,7 +159,10 @@ func treeSteps(w want, have tree) (set, remove []step) {
 		if c.minor == rootMinor {
 			object = dir + " limit"
 		}
-		if s, ok := classStep(object, c, have); ok {
+		if s, ok := classStep(object, c, w.was, have); ok {
+			set = append(set, s)
+		}
+		if s, ok := innerStep(object, c, have); ok {
 			set = append(set, s)
 		}
 		if s, ok := leafStep(object, c, have); ok {
@@ -112,62 +171,91 @@ func treeSteps(w want, have tree) (set, remove []step) {
 	}
 	set = append(set, leaves...)
 	for _, minor := range obsolete(have, wanted) {
-		remove = append(remove, step{
-			func() shaper.Change {
-				return shaper.Change{Verb: "remove", Object: fmt.Sprintf("%s class %v", dir, classHandle(minor))}
-			},
-			func(b *nl.Batch, ifindex int) { b.DeleteClass(ifindex, classHandle(minor)) },
-		})
+		handle := have.classes[minor].handle
+		s := step{add: func(b *nl.Batch, ifindex int) { b.DeleteClass(ifindex, handle) }}
+		if minor&largeFrames == 0 || wanted[minor&^largeFrames] { // else its group is named
+			s.change = func() shaper.Change {
+				return shaper.Change{Verb: "remove", Object: fmt.Sprintf("%s class %v", dir, handle)}
+			}
+		}
+		remove = append(remove, s)
 	}
 	return set, remove
 }
 
-func classStep(object string, c class, have tree) (step, bool) {
+func classStep(object string, c class, was map[uint16]group.Node, have tree) (step, bool) {
 	old, exists := have.classes[c.minor]
 	if exists && sameClass(c, old) {
 		return step{}, false
 	}
-	parent := nl.MakeHandle(major, 0)
-	if c.minor != rootMinor {
-		parent = classHandle(c.parent)
-	}
-	s := step{add: func(b *nl.Batch, ifindex int) { b.SetHTBClass(ifindex, classHandle(c.minor), parent, c.htb) }}
+	s := step{add: func(b *nl.Batch, ifindex int) { b.SetHTBClass(ifindex, c.handle(), c.above(), c.htb) }}
+	_, beside := have.classes[c.minor&^largeFrames]
 	switch {
+	case c.large && !beside: // its group is named
 	case exists:
 		s.change = func() shaper.Change {
-			return shaper.Change{Verb: "change", Object: object, Detail: difference(old.htb, c)}
+			return shaper.Change{Verb: "change", Object: object, Detail: difference(old.htb, was[c.minor&^largeFrames], c)}
 		}
 	case c.minor != rootMinor: // the limit was named with the tree
-		s.change = func() shaper.Change { return shaper.Change{Verb: "add", Object: object, Detail: describe(c.htb)} }
+		s.change = func() shaper.Change { return shaper.Change{Verb: "add", Object: object, Detail: describe(c)} }
 	}
 	return s, true
 }
 
 func sameClass(c class, old htbClass) bool { return c.heeded(c.htb) == c.heeded(old.htb) }
 
-// heeded is what HTB heeds of what a class like c is told: no turns and priorities of
-// parents.
+// heeded is what HTB heeds of what a class like c is told: of the limit's no turns and
+// priorities.
 func (c class) heeded(h nl.HTBClass) nl.HTBClass {
-	if !c.leaf {
+	if c.minor == rootMinor {
 		h.Quantum, h.Prio = 0, 0
 	}
 	return h
 }
 
-func describe(c nl.HTBClass) string {
-	return fmt.Sprintf("%s guaranteed, up to %v", guaranteed(c.Rate), unit.Rate(c.Ceil*8))
+// innerStep makes the HTB of a group that has groups. What was in its place before is
+// taken away, with the packets in it.
+func innerStep(object string, c class, have tree) (step, bool) {
+	old := have.inner[c.minor]
+	if c.inner == 0 || old.parent == c.handle() && old.filtered && old.lends == lends {
+		return step{}, false
+	}
+	s := step{add: func(b *nl.Batch, ifindex int) {
+		own := htbOf(c.minor)
+		if old.parent != c.handle() {
+			b.AddHTB(ifindex, own, c.handle(), 0)
+			old = foundInner{}
+		}
+		if old.lends != lends {
+			made := lends
+			made.Quantum = c.htb.Quantum // it takes no turns, but the kernel wants one
+			b.SetHTBClass(ifindex, lender(c.minor), own, made)
+		}
+		if !old.filtered {
+			setClassFilter(b, ifindex, own, c.inner)
+		}
+	}}
+	if _, made := have.classes[c.minor]; made { // else it was named with its class
+		s.change = func() shaper.Change {
+			return shaper.Change{Verb: "change", Object: object, Detail: "the HTB that divides it"}
+		}
+	}
+	return s, true
 }
 
-// guaranteed is a class's own rate in words. HTB knows no rate of 0, so that 1 byte
-// a second stands for it (builder.class).
-func guaranteed(rate uint64) string {
-	if rate <= 1 {
+func describe(c class) string {
+	return fmt.Sprintf("%s guaranteed, up to %v", guaranteed(c.guarantee), c.ceiling)
+}
+
+func guaranteed(rate unit.Rate) string {
+	if rate == 0 {
 		return "nothing"
 	}
-	return unit.Rate(rate * 8).String()
+	return rate.String()
 }
 
-func difference(before nl.HTBClass, c class) string {
+// difference says what changes of a class that had a guarantee.
+func difference(before nl.HTBClass, was group.Node, c class) string {
 	old, now := c.heeded(before), c.heeded(c.htb)
 	var parts []string
 	note := func(what string, a, b any) {
@@ -175,8 +263,14 @@ func difference(before nl.HTBClass, c class) string {
 			parts = append(parts, fmt.Sprintf("%s %v -> %v", what, a, b))
 		}
 	}
-	note("guaranteed", guaranteed(old.Rate), guaranteed(now.Rate))
-	note("ceiling", unit.Rate(old.Ceil*8), unit.Rate(now.Ceil*8))
+	note("guaranteed", guaranteed(was.Guarantee), guaranteed(c.guarantee))
+	if was.Guarantee == c.guarantee { // the sum of all has changed, or somebody has changed the class
+		note("own rate", unit.Rate(old.Rate*8), unit.Rate(now.Rate*8))
+	}
+	note("ceiling", was.Ceiling, c.ceiling)
+	if was.Ceiling == c.ceiling {
+		note("own ceiling", unit.Rate(old.Ceil*8), unit.Rate(now.Ceil*8))
+	}
 	note("turn", unit.Bytes(old.Quantum), unit.Bytes(now.Quantum))
 	note("priority", old.Prio, now.Prio)
 	note("overhead", old.Overhead, now.Overhead)

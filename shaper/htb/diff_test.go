@@ -3,6 +3,7 @@ package htb
 import (
 	"testing"
 
+	"headgate/group"
 	"headgate/internal/nl"
 	"headgate/unit"
 )
@@ -12,19 +13,21 @@ func TestDifference(t *testing.T) {
 	was := nl.HTBClass{Rate: 1, Ceil: 125_000, Quantum: 200_000, Prio: 7, Buffer: 100}
 	now := nl.HTBClass{Rate: 1, Ceil: 125_000, Buffer: 200}
 	for _, c := range []struct {
-		class    class
-		old      nl.HTBClass
-		describe string
-		changes  string
+		class     class
+		old       nl.HTBClass
+		guarantee unit.Rate
+		describe  string
+		changes   string
 	}{
-		{class{htb: now}, was, "nothing guaranteed, up to 1Mbit", "burst"},
-		{class{htb: now, leaf: true}, was, "nothing guaranteed, up to 1Mbit", "turn " + unit.Bytes(200_000).String() + " -> 0B, priority 7 -> 0"},
-		{class{htb: nl.HTBClass{Rate: 62_500, Ceil: 125_000}, leaf: true}, now, "500kbit guaranteed, up to 1Mbit", "guaranteed nothing -> 500kbit"},
+		{class{htb: now, ceiling: unit.Mbit, minor: rootMinor}, was, 0, "nothing guaranteed, up to 1Mbit", "burst"},
+		{class{htb: now, ceiling: unit.Mbit, leaf: true}, was, 0, "nothing guaranteed, up to 1Mbit", "turn " + unit.Bytes(200_000).String() + " -> 0B, priority 7 -> 0"},
+		{class{htb: nl.HTBClass{Rate: 62_500, Ceil: 125_000}, leaf: true, guarantee: 505 * unit.Kbit, ceiling: unit.Mbit}, now, 0, "505kbit guaranteed, up to 1Mbit", "guaranteed nothing -> 505kbit"},
+		{class{htb: nl.HTBClass{Rate: 62_500, Ceil: 125_000}, leaf: true, guarantee: 505 * unit.Kbit, ceiling: unit.Mbit}, nl.HTBClass{Rate: 63_125, Ceil: 125_000}, 505 * unit.Kbit, "505kbit guaranteed, up to 1Mbit", "own rate 505kbit -> 500kbit"},
 	} {
-		if got := describe(c.class.htb); got != c.describe {
+		if got := describe(c.class); got != c.describe {
 			t.Errorf("%+v is described as %q; want %q", c.class.htb, got, c.describe)
 		}
-		if got := difference(c.old, c.class); got != c.changes {
+		if got := difference(c.old, group.Node{Guarantee: c.guarantee, Ceiling: unit.Mbit}, c.class); got != c.changes {
 			t.Errorf("from %+v to %+v, leaf %v: %q; want %q", c.old, c.class.htb, c.class.leaf, got, c.changes)
 		}
 	}

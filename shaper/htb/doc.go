@@ -3,12 +3,12 @@
 // queues short.
 //
 // Why HTB and not the bwaas seed's policer: docs/decisions/0001. What the tree
-// looks like and why: docs/decisions/0006 and 0010. In short:
+// looks like and why: docs/decisions/0006, 0010 and 0024. In short:
 //
-//	device, egress hook: classifier -> skb->priority -> root qdisc 4847: (HTB)
+//	device, egress hook: classifier -> skb->cb -> root qdisc 4847: (HTB), whose filter reads the class
 //	    4847:1   the limit
-//	    4847:2     control traffic: ARP, neighbour discovery, DHCP, LLDP, STP,
-//	               LACP, EAPOL and TCP's pure acknowledgements
+//	    4847:2     control traffic (ARP, neighbour discovery, DHCP, LLDP and the
+//	               like, TCP's pure acknowledgements) within its group's budget
 //	    4847:10…   groups, nested as in the plan; each leaf a queue bounded in
 //	               time that splits super-packets where they are slow to send,
 //	               and keeps flows apart (fq_codel) where the kernel can

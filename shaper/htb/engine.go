@@ -3,6 +3,7 @@ package htb
 import (
 	"errors"
 
+	"headgate/group"
 	"headgate/internal/nl"
 	"headgate/shaper"
 	"headgate/shaper/attach"
@@ -15,7 +16,7 @@ type Engine struct{}
 // New gives the engine.
 func New() *Engine { return &Engine{} }
 
-var _ shaper.Shaper = (*Engine)(nil)
+var _ shaper.Several = (*Engine)(nil)
 
 // Diff tells what Apply would do and changes nothing.
 func (e *Engine) Diff(p shaper.Plan) ([]shaper.Change, error) {
@@ -33,22 +34,39 @@ func (e *Engine) Diff(p shaper.Plan) ([]shaper.Change, error) {
 // Apply makes the plan so.
 func (e *Engine) Apply(p shaper.Plan) (out []shaper.Change, err error) {
 	err = attach.Locked(func() error {
-		return with(p.Dev, func(c *nl.Conn, k *kernel) error {
-			if err := k.CheckEngine(); err != nil {
-				return err
+		return with(p.Dev, func(c *nl.Conn, k *kernel) (err error) {
+			if out, err = k.apply(c, p); err == nil && len(out) > 0 {
+				sweep()
 			}
-			m, err := newMove(k, p)
-			if err != nil {
-				return err
-			}
-			if m.empty() {
-				return k.Forget(k.Shared(), k.sides[egress].Record, k.sides[ingress].Record)
-			}
-			out = m.changes()
-			return m.make(c)
+			return err
 		})
 	})
 	return out, err
+}
+
+func (k *kernel) apply(c *nl.Conn, p shaper.Plan) ([]shaper.Change, error) {
+	if err := k.CheckEngine(); err != nil {
+		return nil, err
+	}
+	m, err := newMove(k, p)
+	if err != nil {
+		return nil, err
+	}
+	if m.empty() {
+		return nil, k.Forget(k.Shared(), k.sides[egress].Record, k.sides[ingress].Record)
+	}
+	return m.changes(), m.make(c)
+}
+
+// ApplyAll makes several plans so, a few at the same time.
+func (e *Engine) ApplyAll(plans []shaper.Plan) []shaper.Applied {
+	return attach.ApplyAll(plans, group.HTB, func(c *nl.Conn, d *attach.Device, p shaper.Plan) (out []shaper.Change, err error) {
+		err = withDevice(c, d, func(c *nl.Conn, k *kernel) (err error) {
+			out, err = k.apply(c, p)
+			return err
+		})
+		return out, err
+	})
 }
 
 // Clear takes away all that is ours on the device.
@@ -65,9 +83,15 @@ func (e *Engine) Clear(dev string) error {
 }
 
 func (k *kernel) clear(c *nl.Conn) error {
+	if err := k.RemoveForward(); err != nil {
+		return err
+	}
 	var b nl.Batch
 	for i := range k.sides {
 		k.Detach(&b, i)
+		if s, ok := k.sizeStep(i, nil); ok {
+			s.add(&b, k.Index())
+		}
 	}
 	if k.sides[egress].tree.present {
 		b.DeleteQdisc(k.Index(), nl.MakeHandle(major, 0), nl.Root)
@@ -84,8 +108,16 @@ func (k *kernel) clear(c *nl.Conn) error {
 	return k.removeIFB()
 }
 
-// sweep removes what devices left that are gone.
-func sweep() {
-	sweepIFBs()
+// Sweep removes what devices left that are gone, and names the IFBs among it.
+// Apply and Clear of one device do that, too.
+func (e *Engine) Sweep() (removed []string, err error) {
+	err = attach.Locked(func() error { removed = sweep(); return nil })
+	return removed, err
+}
+
+func sweep() (removed []string) {
+	attach.SweepForwards()
+	removed = sweepIFBs()
 	sweepTokens()
+	return removed
 }

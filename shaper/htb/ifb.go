@@ -82,11 +82,11 @@ func (k *kernel) removeIFB() error {
 	return nil
 }
 
-// sweepIFBs removes the IFBs of devices that are gone.
-func sweepIFBs() {
+// sweepIFBs removes the IFBs of devices that are gone, and names them.
+func sweepIFBs() (removed []string) {
 	links, err := netlink.LinkList()
 	if err != nil {
-		return
+		return nil
 	}
 	there := map[string]bool{}
 	for _, l := range links {
@@ -96,7 +96,10 @@ func sweepIFBs() {
 		if isOurIFB(l) && !there[l.Attrs().Name] {
 			if err := netlink.LinkDel(l); err != nil {
 				slog.Warn("cannot remove the IFB of a device that is gone", "ifb", l.Attrs().Name, "error", err)
+				continue
 			}
+			removed = append(removed, l.Attrs().Name)
 		}
 	}
+	return removed
 }

@@ -25,6 +25,9 @@ func (l leaf) String() string {
 	return unit.Bytes(l.fifo.Limit).String()
 }
 
+// bounded is how much of a FIFO the classifier fills (bpf/bound.h).
+func (l leaf) bounded() uint32 { return uint32(float64(l.fifo.Limit) / slack) }
+
 // kind is the kind of the class's own qdisc.
 func (l leaf) kind() string {
 	if l.fifo == (nl.Leaf{}) {
@@ -39,14 +42,19 @@ func (l leaf) behind() bool { return l.flows.Flows > 0 && l.fifo.Segment > 0 }
 // Bounds of a leaf and the numbers of fq_codel, with what they rest on
 // (docs/decisions/0010-fq-codel-leaves.md).
 const (
-	// queueTime bounds the wait in a full queue without ECN: of the ceiling, and,
-	// when the group has only its guarantee, of that.
-	queueTimeCeiling   = 0.020
-	queueTimeGuarantee = 0.100
-	// queuePackets is the least queue: a TCP's first window and a few more.
+	// queueTime bounds the wait in a full queue of a group that has its ceiling. One
+	// that has less is bounded by the rate that it has: by fq_codel, or by the
+	// classifier (bpf/bound.h).
+	queueTime = 0.020
+	// writeBytes is the least queue: what a program writes at once, and its headers, of
+	// which nothing may be lost if it fits the group's rate in the end. Programs that
+	// copy files or answer requests write up to 256 KiB.
+	writeBytes = 320 * 1024
+	// queuePackets is the least queue of large frames.
 	queuePackets = 16
-	// unsplitPackets is the same of a queue that does not split super-packets.
-	unsplitPackets = 4
+	// slack is how much longer a FIFO is than what the classifier lets wait: what the FIFO
+	// drops the classifier would take for what waits.
+	slack = 1.125
 	// memoryOf: fq_codel bounds memory, not length. A frame of 1,514 bytes takes
 	// 2,304 (2,048 and the skb's own 256), a super-packet hardly more than itself.
 	memoryOfFrames = 1.5
@@ -70,21 +78,17 @@ const (
 
 // leaf is the queue of a class: bounded in time, in bytes.
 func (b builder) leaf(guarantee, ceiling unit.Rate) leaf {
-	limit := float64(ceiling.BytesPerSecond()) * queueTimeCeiling
-	if byGuarantee := float64(guarantee.BytesPerSecond()) * queueTimeGuarantee; guarantee > 0 {
-		limit = min(limit, byGuarantee)
-	}
-	limit = max(limit, float64(queuePackets*b.link.frame()))
-	if !b.segments(guarantee, ceiling) {
-		limit = max(limit, unsplitPackets*superPacket)
+	limit := max(float64(ceiling.BytesPerSecond())*queueTime, writeBytes, float64(queuePackets*b.link.frame()))
+	whole := b.whole(ceiling)
+	if whole == 0 {
 		if b.link.flowQueues {
 			return leaf{flows: b.flows(limit, guarantee, ceiling)}
 		}
-		return leaf{fifo: nl.Leaf{Limit: bytes32(limit)}}
+		return leaf{fifo: nl.Leaf{Limit: bytes32(limit * slack)}}
 	}
 	// With flows behind it the limit of the FIFO's place is what holds if the
 	// kernel has no memory for them.
-	l := leaf{fifo: nl.Leaf{Limit: bytes32(limit), Segment: uint32(b.link.frame())}}
+	l := leaf{fifo: nl.Leaf{Limit: bytes32(limit * slack), Segment: uint32(whole)}}
 	if b.link.flowQueues {
 		l.flows = b.flows(limit*memoryOfFrames, guarantee, ceiling)
 	}
@@ -174,7 +178,7 @@ func leafStep(object string, c class, have tree) (step, bool) {
 	if !c.leaf || exists && old.known && old.leaf == c.queue {
 		return step{}, false
 	}
-	own, parent := leafHandle(c.minor), classHandle(c.minor)
+	own, parent := leafHandle(c.minor), c.handle()
 	s := step{add: func(b *nl.Batch, ifindex int) {
 		if exists && !old.becomes(c.queue) {
 			b.DeleteQdisc(ifindex, old.handle, parent)

@@ -2,9 +2,11 @@ package htb
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/cilium/ebpf"
 
+	"headgate/group"
 	"headgate/internal/nl"
 	"headgate/shaper"
 	"headgate/shaper/classifier"
@@ -15,6 +17,8 @@ type move struct {
 	k     *kernel
 	want  [2]want
 	sides [2]sideMove
+	// setChain and removeChain are about the chain of nftables that forwards to the IFB.
+	setChain, removeChain bool
 }
 
 type sideMove struct {
@@ -24,6 +28,7 @@ type sideMove struct {
 	paces       bool           // the marker's idea of rates differs
 	rules       *shaper.Change // in words, if packets will be classified otherwise
 	gone        bool           // the side has something of ours and should have nothing
+	sizes       []step         // of the device's limits of super-packets
 	down        bool           // its IFB is down, and drops everything
 }
 
@@ -36,8 +41,12 @@ func newMove(k *kernel, p shaper.Plan) (*move, error) {
 		return nil, err
 	}
 	m := &move{k: k, want: w}
+	m.setChain, m.removeChain = k.chainMove(w[ingress])
 	for i := range m.sides {
 		m.sides[i] = newSideMove(k.sides[i], w[i])
+		if s, ok := k.sizeStep(i, w[i].record.Sized); ok {
+			m.sides[i].sizes = append(m.sides[i].sizes, s)
+		}
 		if ifb := k.sides[ingress].qdisc; i == ingress && ifb != nil {
 			m.sides[i].down = w[i].Tree != nil && !isUp(ifb)
 			if w[i].Tree == nil {
@@ -62,7 +71,7 @@ func newSideMove(s side, w want) (m sideMove) {
 	}
 	m.program = s.Record == nil || s.stranded() || !s.Record.SameProgram(w.record)
 	m.record = !m.program && !s.Record.Equal(w.record)
-	m.paces = !m.program && w.pacesDiffer(s.Maps[paces])
+	m.paces = !m.program && w.pacesDiffer(s.Maps)
 	return m
 }
 
@@ -76,8 +85,11 @@ func (s side) stranded() bool {
 }
 
 func (m *move) empty() bool {
+	if m.setChain || m.removeChain {
+		return false
+	}
 	for _, s := range m.sides {
-		if s.program || s.record || s.paces || s.gone || s.down || len(s.set)+len(s.remove) > 0 {
+		if s.program || s.record || s.paces || s.gone || s.down || len(s.set)+len(s.remove)+len(s.sizes) > 0 {
 			return false
 		}
 	}
@@ -85,14 +97,14 @@ func (m *move) empty() bool {
 }
 
 func (m *move) changes() []shaper.Change {
-	out := []shaper.Change{}
+	out, chain := []shaper.Change{}, m.chainChanges()
 	for i, s := range m.sides {
 		if s.down {
 			out = append(out, shaper.Change{
 				Verb: "change", Object: m.want[i].String() + " device " + m.k.sides[i].qdisc.Attrs().Name, Detail: "down -> up",
 			})
 		}
-		for _, st := range s.set {
+		for _, st := range slices.Concat(s.sizes, s.set) {
 			if st.change != nil {
 				out = append(out, st.change())
 			}
@@ -101,16 +113,18 @@ func (m *move) changes() []shaper.Change {
 			out = append(out, *s.rules)
 		}
 		for _, st := range s.remove {
-			out = append(out, st.change())
+			if st.change != nil {
+				out = append(out, st.change())
+			}
 		}
 		if s.gone {
 			out = append(out, shaper.Change{Verb: "remove", Object: [2]string{"egress", "ingress"}[i] + " shaping"})
 		}
-		if (s.program || s.record || s.paces) && len(s.set)+len(s.remove) == 0 && s.rules == nil {
-			out = append(out, shaper.Change{Verb: "change", Object: m.want[i].String() + " record"})
+		if (s.program || s.record || s.paces) && len(s.set)+len(s.remove) == 0 && s.rules == nil && (i != ingress || len(chain) == 0) {
+			out = append(out, shaper.Change{Verb: "change", Object: m.want[i].String() + " record", Detail: m.leaves(i)})
 		}
 	}
-	return out
+	return append(out, chain...)
 }
 
 // make carries the move out, or undoes what it did of it. Programs and maps are
@@ -148,7 +162,6 @@ func (m *move) make(c *nl.Conn) error {
 			forget(t)
 		}
 	}
-	sweep()
 	if next := m.records(made); m.k.Loses(next...) {
 		return m.k.Forget(m.k.Shared(made[:]...), next...)
 	}
@@ -157,6 +170,9 @@ func (m *move) make(c *nl.Conn) error {
 
 // carryOut does what undo can undo.
 func (m *move) carryOut(c *nl.Conn, old *former, made *[2]*classifier.Program) error {
+	if err := needClassFilter(); err != nil {
+		return err
+	}
 	if err := m.rewritePaces(); err != nil {
 		return err
 	}
@@ -175,7 +191,10 @@ func (m *move) carryOut(c *nl.Conn, old *former, made *[2]*classifier.Program) e
 	if old.assign, err = m.k.Renew(m.k.Shared(made[:]...), m.records(*made)...); err != nil {
 		return err
 	}
-	return c.Execute(m.batch(*made))
+	if err := c.Execute(m.batch(*made)); err != nil {
+		return err
+	}
+	return m.moveChain()
 }
 
 func (m *move) load(made *[2]*classifier.Program) (err error) {
@@ -241,13 +260,16 @@ func (m *move) batch(made [2]*classifier.Program) *nl.Batch {
 		if s.down {
 			b.SetUp(m.at(i), ifbAlias(m.k.Name())) // an older version may not have named it
 		}
+		for _, st := range s.sizes {
+			st.add(&b, m.k.Index())
+		}
 		for _, st := range s.set {
 			st.add(&b, m.at(i))
 		}
 	}
 	for i, s := range m.sides {
 		if made[i] != nil {
-			m.k.attachFilter(&b, i, made[i].Program, made[i].Record.IFB)
+			m.k.attachFilter(&b, i, made[i].Program, redirectsTo(made[i].Record))
 		}
 		if s.gone {
 			m.k.Detach(&b, i)
@@ -278,19 +300,19 @@ func load(k *kernel, i int, w *want, shared map[string]*ebpf.Map) (p *classifier
 	if err != nil {
 		return nil, err
 	}
-	spec, err := loadClassifier()
+	spec, err := classifier.Spec(_ClassifierBytes)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the eBPF classifier: %w", err)
 	}
 	highest := uint16(0)
 	for _, c := range w.classes {
-		highest = max(highest, c.minor)
+		highest = max(highest, c.minor&^largeFrames)
 	}
 	w.record.Generation++
 	if err := classifier.Configure(spec, classifier.Config{
 		Table: table, Rules: len(w.Tree.Rules), Generation: w.record.Generation, Default: w.minor(w.Tree.Default),
 		Control: controlMinor, LinkHeader: w.record.LinkHeader, In: w.In, Classes: uint32(highest) + 1,
-		FlowCache: classifier.FlowCacheFor(w.Tree.Limit),
+		FlowCache: classifier.FlowCacheFor(w.Tree.Limit), Plan: w.record.Plan,
 	}); err != nil {
 		return nil, err
 	}
@@ -309,11 +331,20 @@ func load(k *kernel, i int, w *want, shared map[string]*ebpf.Map) (p *classifier
 	if queueMap != nil {
 		from.Reuse[queues] = queueMap
 	}
-	set := map[string]any{"qdisc_major": uint32(major), "token": w.record.Token}
+	set := map[string]any{"token": w.record.Token, "bound_wait": w.options.BoundWait, "frame_most": w.options.FrameMost}
+	if nested(w.Tree) {
+		set["nested"] = uint8(1)
+		spec.Maps[levels].MaxEntries = spec.Maps[classifier.Counters].MaxEntries
+	}
 	w.record.IFB = 0
 	if i == ingress {
 		w.record.IFB = s.qdisc.Attrs().Index
 		set["redirect_ifindex"] = uint32(w.record.IFB)
+		if w.record.Forward {
+			set["forwards"] = uint8(1)
+		} else if k.byAction() {
+			set["pass_verdict"] = int32(0) // no match
+		}
 	}
 	if err := classifier.SetVariables(spec, set); err != nil {
 		return nil, err
@@ -322,9 +353,18 @@ func load(k *kernel, i int, w *want, shared map[string]*ebpf.Map) (p *classifier
 	if err != nil {
 		return nil, err
 	}
-	if err := w.setPaces(p.Maps[paces]); err != nil {
+	err = w.setPaces(p.Maps)
+	if err == nil && nested(w.Tree) {
+		err = w.setLevels(p.Maps[levels])
+	}
+	if err != nil {
 		p.Close()
 		return nil, err
 	}
 	return p, nil
+}
+
+// nested tells whether some group has groups.
+func nested(t *group.Tree) bool {
+	return slices.ContainsFunc(t.Nodes, func(n group.Node) bool { return !n.Leaf })
 }

@@ -2,7 +2,9 @@ package htb
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -10,6 +12,7 @@ import (
 	"headgate/group"
 	"headgate/internal/nl"
 	"headgate/shaper/attach"
+	"headgate/shaper/classifier"
 )
 
 const (
@@ -36,26 +39,39 @@ type side struct {
 
 // tree is an HTB tree as the kernel has it.
 type tree struct {
-	present bool
-	classes map[uint16]htbClass  // by minor number
-	leaves  map[uint16]foundLeaf // by the class's minor number
+	present  bool
+	filtered bool                 // it has the filter that reads packets' classes (class.c)
+	classes  map[uint16]htbClass  // by minor number
+	leaves   map[uint16]foundLeaf // by the class's minor number
+	inner    map[uint16]foundInner
+	at       time.Time // when the classes were read
 }
 
 type htbClass struct {
-	parent uint16
+	parent uint16 // minor of the group that it is in, or of the limit
+	handle nl.Handle
 	htb    nl.HTBClass
 	stats  nl.Stats
 }
 
+// foundInner is the HTB of a group that has groups.
+type foundInner struct {
+	parent   nl.Handle // the class that it is in
+	filtered bool      // it has the filter that reads packets' classes
+	lends    nl.HTBClass
+}
+
 // with reads a device and closes what that opened.
 func with(dev string, do func(*nl.Conn, *kernel) error) error {
-	return attach.With(dev, group.HTB, func(c *nl.Conn, d *attach.Device) error {
-		k := &kernel{Device: d, conn: c}
-		if err := k.read(c); err != nil {
-			return fmt.Errorf("device %s: %w", dev, err)
-		}
-		return do(c, k)
-	})
+	return attach.With(dev, group.HTB, func(c *nl.Conn, d *attach.Device) error { return withDevice(c, d, do) })
+}
+
+func withDevice(c *nl.Conn, d *attach.Device, do func(*nl.Conn, *kernel) error) error {
+	k := &kernel{Device: d, conn: c}
+	if err := k.read(c); err != nil {
+		return fmt.Errorf("device %s: %w", d.Name(), err)
+	}
+	return do(c, k)
 }
 
 func (k *kernel) read(c *nl.Conn) (err error) {
@@ -63,9 +79,6 @@ func (k *kernel) read(c *nl.Conn) (err error) {
 		s := &k.Sides[i]
 		k.sides[i] = side{Side: s, blocked: slices.Concat(k.Blocked, s.Before)}
 	}
-	// A redirect ends the chain, so that no other filter may stand at ingress; at
-	// egress the later ones still run.
-	k.sides[ingress].blocked = append(k.sides[ingress].blocked, k.Sides[ingress].After...)
 	for _, q := range k.Qdiscs {
 		if q.Ifindex != k.Index() || q.Parent != nl.Root {
 			continue
@@ -95,7 +108,7 @@ func (t tree) readBehind(index int, all []nl.Object) {
 	}
 	for _, q := range all {
 		minor, ok := class[nl.MakeHandle(q.Parent.Major(), 0)]
-		if q.Ifindex != index || q.Parent.Major() == major || !ok {
+		if q.Ifindex != index || !ok {
 			continue
 		}
 		l := t.leaves[minor]
@@ -104,40 +117,89 @@ func (t tree) readBehind(index int, all []nl.Object) {
 	}
 }
 
-func readTree(c *nl.Conn, index int, all []nl.Object) (tree, error) {
-	t := tree{classes: map[uint16]htbClass{}, leaves: map[uint16]foundLeaf{}}
+func readTree(c *nl.Conn, index int, all []nl.Object) (t tree, err error) {
+	t = tree{classes: map[uint16]htbClass{}, leaves: map[uint16]foundLeaf{}, inner: map[uint16]foundInner{}}
 	for _, q := range all {
 		if q.Ifindex != index {
 			continue
 		}
 		if q.Parent == nl.Root {
 			t.present = isOurs(q)
+			continue
 		}
-		if q.Parent.Major() == major {
-			t.leaves[q.Parent.Minor()] = readLeaf(q)
+		if _, ok := ofHTB(q.Parent.Major()); !ok {
+			continue
 		}
+		if minor, ok := ofHTB(q.Handle.Major()); ok && minor == q.Parent.Minor() && q.Kind == "htb" {
+			t.inner[minor] = foundInner{parent: q.Parent}
+			continue
+		}
+		t.leaves[q.Parent.Minor()] = readLeaf(q)
 	}
 	if !t.present {
 		return tree{}, nil
 	}
 	t.readBehind(index, all)
+	if t.filtered, err = readClassFilter(c, index, htbOf(rootMinor)); err != nil {
+		return tree{}, err
+	}
+	for minor, in := range t.inner {
+		if in.filtered, err = readClassFilter(c, index, htbOf(minor)); err != nil {
+			return tree{}, err
+		}
+		t.inner[minor] = in
+	}
+	began := time.Now()
 	objects, err := c.Objects("classes", unix.RTM_GETTCLASS, nl.TC{Ifindex: index})
 	if err != nil {
 		return tree{}, err
 	}
+	t.at = began.Add(time.Since(began) / 2)
 	for _, o := range objects {
-		if o.Handle.Major() != major {
+		in, ok := ofHTB(o.Handle.Major())
+		if _, inner := t.inner[in]; !ok || in != rootMinor && !inner {
 			continue // a TBF leaf's own class
 		}
 		h, err := o.HTBClass()
 		if err != nil {
 			return tree{}, fmt.Errorf("cannot read HTB class %v: %w", o.Handle, err)
 		}
-		parent := o.Parent.Minor()
-		if o.Parent == nl.Root {
+		minor, parent := o.Handle.Minor(), in
+		switch {
+		case o.Handle == lender(rootMinor):
 			parent = 0
+		case o.Handle == lender(in):
+			inner := t.inner[in]
+			h.Quantum, h.Prio = 0, 0 // it takes no turns
+			inner.lends = h
+			t.inner[in] = inner
+			continue
+		case in == rootMinor:
+			parent = o.Parent.Minor() // Headgates before this one had inner groups in the same HTB
 		}
-		t.classes[o.Handle.Minor()] = htbClass{parent, h, o.Stats}
+		t.classes[minor] = htbClass{parent, o.Handle, h, o.Stats}
 	}
 	return t, nil
+}
+
+// stay are the class ids that groups keep. Headgates before this one had groups inside
+// groups in one HTB: a class cannot move to another, so that these get others.
+func (t tree) stay(want group.Tree, ids map[string]uint16) map[string]uint16 {
+	if !slices.ContainsFunc(slices.Collect(maps.Values(t.classes)), htbClass.inOneHTB) {
+		return ids
+	}
+	ids = maps.Clone(ids)
+	for _, n := range want.Nodes {
+		key := classifier.ClassKey(n)
+		if id, ok := ids[key]; ok && (n.Parent >= 0 || !n.Leaf) {
+			delete(ids, key)
+			ids["/"+key] = id // nobody's, and in use until the move is made
+		}
+	}
+	return ids
+}
+
+// inOneHTB tells whether the class is one of a group in another group of the same HTB.
+func (c htbClass) inOneHTB() bool {
+	return c.handle.Major() == major && c.parent != 0 && c.parent != rootMinor
 }

@@ -13,30 +13,37 @@ import (
 const (
 	queues = "queues"
 	paces  = "paces"
+	levels = "levels"
 )
 
 // queue is struct queue in bpf/headgate.h.
 type queue struct {
-	DepartedAtNS, SojournNS, ServiceByteTime                       uint64
-	BusyNS                                                         uint64
-	BusyBytes                                                      int64
-	WaitedNS, Departures                                           uint64
-	DepartedBytes, Ifindex                                         uint32
-	ArrivedAtNS                                                    uint64
-	CountedBytes, ArrivedBytes                                     uint32
-	VirtualNS                                                      uint64
-	BusySinceNS, GapNS, GapNextNS, GapAtNS                         uint64
-	PeriodAtNS, IdleNS, SlackNS                                    uint64
-	RTTNS, AskedAtNS, AskedLeftNS                                  uint64
-	AskedFlow, AskedBytes                                          uint32
-	MarkCount, LongBytes, MarkAtBytes, LongAtBytes, PeriodMarks, _ uint32
+	DepartedAtNS, LeftAtNS, SojournNS, ServiceByteTime  uint64
+	BusyNS                                              uint64
+	BusyBytes                                           int64
+	WaitedNS, Departures                                uint64
+	QueuedNS                                            uint64
+	QueuedBytes                                         int64
+	DepartedBytes, Ifindex                              uint32
+	ArrivedAtNS                                         uint64
+	CountedBytes, ArrivedBytes, StampEvery, PeriodMarks uint32
+	VirtualNS                                           uint64
+	BusySinceNS, GapNS, GapNextNS, GapAtNS              uint64
+	PeriodAtNS, IdleNS, SlackNS                         uint64
+	RTTNS, AskedAtNS, AskedLeftNS                       uint64
+	AskedFlow, AskedBytes                               uint32
+	MarkCount, LongBytes, MarkAtBytes, LongAtBytes      uint32
+	BoundBytes, Flooded, ShortAtBytes, _                uint32
 }
 
 // byteTime is what one byte takes at a rate of bytes per second, in 1/1024 ns.
 func byteTime(rate uint64) uint64 { return 1e9 << 10 / max(1, rate) }
 
 // pace is struct pace in bpf/headgate.h.
-type pace struct{ CeilingByteTime, GuaranteeByteTime uint64 }
+type pace struct {
+	CeilingByteTime, GuaranteeByteTime uint64
+	QueueBytes, FrameBytes             uint32
+}
 
 // queues prepares the map of queue states, registered with the departure hook.
 // Without the hook (a kernel without BTF, no bpf file system) nothing is marked,
@@ -78,9 +85,9 @@ func (w *want) initQueues(m *ebpf.Map, ifindex uint32) error {
 	var minors []uint32
 	var fresh []queue
 	for _, c := range w.classes {
-		if have[c.minor].Ifindex != ifindex {
+		if !c.large && have[c.minor].Ifindex != ifindex {
 			minors = append(minors, uint32(c.minor))
-			fresh = append(fresh, queue{Ifindex: ifindex, ServiceByteTime: byteTime(c.htb.Ceil)})
+			fresh = append(fresh, queue{Ifindex: ifindex, ServiceByteTime: byteTime(c.ceiling.BytesPerSecond())})
 		}
 	}
 	if err := classifier.PutAll(m, minors, fresh); err != nil {
@@ -92,15 +99,44 @@ func (w *want) initQueues(m *ebpf.Map, ifindex uint32) error {
 // paces are what each class's bytes take, by minor number.
 func (w *want) paces() (minors []uint32, values []pace) {
 	for _, c := range w.classes {
+		if c.large {
+			continue
+		}
 		minors = append(minors, uint32(c.minor))
-		values = append(values, pace{CeilingByteTime: byteTime(c.htb.Ceil), GuaranteeByteTime: byteTime(c.htb.Rate)})
+		values = append(values, pace{CeilingByteTime: byteTime(c.ceiling.BytesPerSecond()), GuaranteeByteTime: byteTime(c.htb.Rate), QueueBytes: c.queue.bounded(), FrameBytes: c.queue.fifo.Segment})
 	}
 	return minors, values
 }
 
-func (w *want) setPaces(m *ebpf.Map) error {
+// setPaces tells a program the rates of groups: the marker, and the budgets of
+// control traffic.
+func (w *want) setPaces(maps map[string]*ebpf.Map) error {
 	minors, values := w.paces()
-	return putPaces(m, minors, values)
+	if err := putPaces(maps[paces], minors, values); err != nil {
+		return err
+	}
+	minors, allowances := w.allowances()
+	return classifier.PutAllowances(maps[classifier.Allowances], minors, allowances)
+}
+
+// setLevels tells a program the classes above each leaf (bpf/queue.h, STAMP_LEVELS).
+func (w *want) setLevels(m *ebpf.Map) error {
+	var minors, above []uint32
+	for i, n := range w.Tree.Nodes {
+		var levels uint32
+		for p := n.Parent; p >= 0; p = w.Tree.Nodes[p].Parent {
+			levels = levels<<16 | uint32(w.minor(p))
+		}
+		minors, above = append(minors, uint32(w.minor(i))), append(above, levels)
+	}
+	if err := classifier.PutAll(m, minors, above); err != nil {
+		return fmt.Errorf("cannot tell the classifier what groups are in: %w", err)
+	}
+	return nil
+}
+
+func (w *want) allowances() (minors []uint32, values []classifier.Allowance) {
+	return classifier.AllowancesOf(*w.Tree, w.minor, rootMinor)
 }
 
 func putPaces(m *ebpf.Map, minors []uint32, values []pace) error {
@@ -110,12 +146,24 @@ func putPaces(m *ebpf.Map, minors []uint32, values []pace) error {
 	return nil
 }
 
-func (w *want) pacesDiffer(m *ebpf.Map) bool {
-	have, err := classifier.ReadAll[pace](m)
+func (w *want) pacesDiffer(maps map[string]*ebpf.Map) bool {
+	minors, values := w.paces()
+	if differ(maps[paces], minors, values) {
+		return true
+	}
+	minors, allowances := w.allowances()
+	return differ(maps[classifier.Allowances], minors, allowances)
+}
+
+// differ tells whether a map by minor number, if there is one, has other values.
+func differ[T comparable](m *ebpf.Map, minors []uint32, values []T) bool {
+	if m == nil {
+		return false
+	}
+	have, err := classifier.ReadAll[T](m)
 	if err != nil {
 		return true
 	}
-	minors, values := w.paces()
 	for i, minor := range minors {
 		if int(minor) >= len(have) || have[minor] != values[i] {
 			return true
@@ -130,7 +178,7 @@ func (m *move) rewritePaces() error {
 		if !s.paces {
 			continue
 		}
-		if err := m.want[i].setPaces(m.k.sides[i].Maps[paces]); err != nil {
+		if err := m.want[i].setPaces(m.k.sides[i].Maps); err != nil {
 			return err
 		}
 	}

@@ -2,11 +2,15 @@ package htb
 
 import (
 	"fmt"
+	"slices"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"headgate/group"
 	"headgate/internal/nl"
 	"headgate/shaper"
+	"headgate/shaper/attach"
 	"headgate/shaper/classifier"
 )
 
@@ -20,8 +24,24 @@ func (e *Engine) Observe(dev string) (shaper.State, error) {
 	return st, err
 }
 
+// ObserveAll is Observe for several devices, a few at the same time.
+func (e *Engine) ObserveAll(devs []string) []shaper.Observed {
+	return attach.ObserveAll(devs, group.HTB, func(c *nl.Conn, d *attach.Device) (st shaper.State, err error) {
+		err = withDevice(c, d, func(_ *nl.Conn, k *kernel) (err error) {
+			st, err = k.state()
+			return err
+		})
+		return st, err
+	})
+}
+
 func (k *kernel) state() (shaper.State, error) {
 	st := shaper.State{Dev: k.Name(), Engine: group.HTB, At: time.Now(), Foreign: k.Sides[egress].After}
+	notOurs, err := k.notOurs()
+	if err != nil {
+		return st, err
+	}
+	st.Foreign = slices.Compact(slices.Concat(st.Foreign, notOurs)) // u32 lists a filter with its table
 	ours := false
 	for i := range k.sides {
 		s := &k.sides[i]
@@ -62,7 +82,7 @@ func (s *side) direction() (*shaper.DirectionState, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &shaper.DirectionState{RuleHits: hits[:min(len(hits), len(t.Rules))], Queues: s.tree.queues()}
+	d := &shaper.DirectionState{At: s.tree.at, RuleHits: hits[:min(len(hits), len(t.Rules))], Queues: s.tree.queues()}
 	for _, n := range t.Nodes {
 		g := s.group(s.Record.Class(n), counters, queued)
 		g.Path, g.Guarantee, g.Ceiling = n.Path, n.Guarantee, n.Ceiling
@@ -71,26 +91,50 @@ func (s *side) direction() (*shaper.DirectionState, error) {
 	d.Control = s.group(controlMinor, counters, queued)
 	d.Control.Path = "(control)"
 	d.Control.Guarantee, d.Control.Ceiling = t.Limit/controlPart, t.Limit/controlCeiling
+	if d.At.IsZero() { // there is no tree
+		d.At = time.Now()
+	}
 	d.Assigned, err = s.Assigned()
 	return d, err
 }
 
+// idleAfter is when a group is idle that has nothing waiting: since its last packet left. A second
+// is as long as it is between two looks of those who watch.
+const idleAfter = time.Second
+
+// monotonic is the clock of eBPF (bpf_ktime_get_ns).
+func monotonic() time.Duration {
+	var now unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) != nil {
+		return 0 // then nothing is idle
+	}
+	return time.Duration(now.Nano())
+}
+
 // group joins what HTB and the classifier know of a class. HTB's bytes are what
-// left the queue; drops are the leaf's, which counts segments one by one.
+// left the queue; drops are the leaf's, which counts segments one by one, and the classifier's.
 func (s *side) group(minor uint16, counters []classifier.Counter, queued []queue) shaper.GroupState {
 	c, l := s.tree.classes[minor], s.tree.leaves[minor]
 	g := shaper.GroupState{
-		Class: classHandle(minor).String(), Bytes: c.stats.Bytes, Packets: c.stats.Packets,
+		Class: c.handle.String(), Bytes: c.stats.Bytes, Packets: c.stats.Packets,
 		Drops: max(c.stats.Drops, l.stats.Drops), BacklogBytes: c.stats.BacklogBytes,
 	}
+	twin := s.tree.classes[minor|largeFrames].stats
+	g.Bytes, g.Packets, g.Drops = g.Bytes+twin.Bytes, g.Packets+twin.Packets, g.Drops+twin.Drops
 	if l.child != "" {
 		g.BacklogBytes = l.stats.BacklogBytes
 	}
+	g.BacklogBytes += twin.BacklogBytes
 	if int(minor) < len(counters) {
 		g.Marks = counters[minor].Marks
+		g.Drops += counters[minor].Drops
 	}
 	if int(minor) < len(queued) {
-		g.QueueDelay = time.Duration(queued[minor].SojournNS)
+		q := queued[minor]
+		g.QueuedFor, g.QueuedBytes = time.Duration(q.QueuedNS), uint64(max(0, q.QueuedBytes))
+		if g.BacklogBytes > 0 || monotonic()-time.Duration(q.DepartedAtNS) < idleAfter {
+			g.QueueDelay = time.Duration(q.SojournNS)
+		}
 	}
 	return g
 }

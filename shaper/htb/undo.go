@@ -21,6 +21,7 @@ type former struct {
 	works  [2]bool // the side has a classifier that sends its packets somewhere
 	ifb    netlink.Link
 	paces  [2][]pace
+	allow  [2][]classifier.Allowance
 	assign func() error // assigns again what the move has taken back
 }
 
@@ -39,6 +40,12 @@ func (m *move) hold() (*former, error) {
 			if b.paces[i], err = classifier.ReadAll[pace](s.Maps[paces]); err != nil {
 				held.Close()
 				return nil, err
+			}
+			if m := s.Maps[classifier.Allowances]; m != nil {
+				if b.allow[i], err = classifier.ReadAll[classifier.Allowance](m); err != nil {
+					held.Close()
+					return nil, err
+				}
 			}
 		}
 	}
@@ -71,19 +78,22 @@ func (m *move) restore(c *nl.Conn, now *kernel, old *former) error {
 	var b nl.Batch
 	var remove [2][]step
 	for i := range m.k.sides {
+		if was := m.k.settings(i); was != now.settings(i) {
+			now.addSize(&b, i, was)
+		}
 		was, is := &m.k.sides[i], &now.sides[i]
 		if !old.works[i] || !was.tree.present || is.qdisc == nil {
 			continue
 		}
 		var set []step
-		set, remove[i] = treeSteps(want{classes: was.tree.list()}, is.tree)
+		set, remove[i] = treeSteps(want{classes: was.tree.list(), filter: was.tree.filtered}, is.tree)
 		for _, st := range set {
 			st.add(&b, is.qdisc.Attrs().Index)
 		}
 	}
 	old.Restore(&b, now.Device, func(side int, p *ebpf.Program) {
 		ifb := 0
-		if side == ingress {
+		if side == ingress && !m.k.sides[ingress].forwards() {
 			ifb = old.ifb.Attrs().Index
 		}
 		now.attachFilter(&b, side, p, ifb)
@@ -118,11 +128,10 @@ func (m *move) restoreMaps(old *former) error {
 				return err
 			}
 		}
-		minors := make([]uint32, len(old.paces[i]))
-		for n := range minors {
-			minors[n] = uint32(n)
+		if err := putPaces(s.Maps[paces], numbers(len(old.paces[i])), old.paces[i]); err != nil {
+			return err
 		}
-		if err := putPaces(s.Maps[paces], minors, old.paces[i]); err != nil {
+		if err := classifier.PutAllowances(s.Maps[classifier.Allowances], numbers(len(old.allow[i])), old.allow[i]); err != nil {
 			return err
 		}
 	}
@@ -132,14 +141,29 @@ func (m *move) restoreMaps(old *former) error {
 	return old.assign()
 }
 
+// numbers are all minors of a map with n entries.
+func numbers(n int) []uint32 {
+	minors := make([]uint32, n)
+	for i := range minors {
+		minors[i] = uint32(i)
+	}
+	return minors
+}
+
 // list is the tree as classes, parents first. A queue that is not ours stays out
 // of it.
 func (t tree) list() (out []class) {
 	minors := obsolete(t, nil)
 	slices.Reverse(minors)
+	level := map[uint16]int{}
 	for _, minor := range minors {
 		c, l := t.classes[minor], t.leaves[minor]
-		out = append(out, class{minor: minor, parent: c.parent, leaf: l.known, htb: c.htb, queue: l.leaf})
+		level[minor] = level[c.parent] + 1
+		was := class{minor: minor, parent: c.parent, leaf: l.known, large: minor&largeFrames != 0, htb: c.htb, queue: l.leaf}
+		if _, inner := t.inner[minor]; inner {
+			was.inner = level[minor] - 1 // the limit has the first
+		}
+		out = append(out, was)
 	}
 	return out
 }

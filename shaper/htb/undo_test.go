@@ -45,7 +45,7 @@ func (r *upgradeRig) applyWith(p shaper.Plan, change func(*move)) error {
 
 // impossible is a request that every kernel refuses.
 func impossible(m *move, side int) {
-	m.sides[side].set = append(m.sides[side].set, step{add: func(b *nl.Batch, ifindex int) { b.DeleteClass(ifindex, classHandle(lastMinor)) }})
+	m.sides[side].set = append(m.sides[side].set, step{add: func(b *nl.Batch, ifindex int) { b.DeleteClass(ifindex, nl.MakeHandle(major, lastMinor)) }})
 }
 
 // overtake puts a filter in the place of ours.
@@ -270,7 +270,7 @@ func TestForget(t *testing.T) {
 	assigned("applied again", 1)
 	left(firstMinor + 2)
 	r.apply(plan(3))
-	if id := r.observe().Out.Groups[2].Class; id != classHandle(firstMinor+2).String() {
+	if id := r.observe().Out.Groups[2].Class; id != nl.MakeHandle(major, firstMinor+2).String() {
 		t.Fatalf("the new group has class %s: this test proves nothing", id)
 	}
 	assigned("a new group", 1)

@@ -8,7 +8,7 @@ import (
 	"headgate/shaper/shapertest"
 )
 
-func engine() shaper.Shaper { return quantum.New(quantum.Options{}) }
+func engine() shaper.Shaper { return quantum.New() }
 
 func TestMain(m *testing.M) { shapertest.Main(m, engine) }
 

@@ -1,9 +1,9 @@
 package quantum
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"headgate/group"
 	"headgate/internal/nl"
@@ -13,12 +13,12 @@ import (
 
 // Engine is the quantum engine for the network namespace of the calling thread.
 // It keeps no state: all of it is in the kernel.
-type Engine struct{ options Options }
+type Engine struct{}
 
 // New gives the engine.
-func New(o Options) *Engine { return &Engine{o} }
+func New() *Engine { return &Engine{} }
 
-var _ shaper.Shaper = (*Engine)(nil)
+var _ shaper.Several = (*Engine)(nil)
 
 func with(dev string, do func(*nl.Conn, *attach.Device) error) error {
 	return attach.With(dev, group.Quantum, do)
@@ -28,7 +28,7 @@ func with(dev string, do func(*nl.Conn, *attach.Device) error) error {
 // engine, it tells what Apply would do once that is cleared.
 func (e *Engine) Diff(p shaper.Plan) (out []shaper.Change, err error) {
 	err = with(p.Dev, func(_ *nl.Conn, d *attach.Device) error {
-		m, err := newMove(d, p, e.options)
+		m, err := newMove(d, p)
 		if err == nil {
 			out = m.changes()
 		}
@@ -40,23 +40,35 @@ func (e *Engine) Diff(p shaper.Plan) (out []shaper.Change, err error) {
 // Apply makes the plan so.
 func (e *Engine) Apply(p shaper.Plan) (out []shaper.Change, err error) {
 	err = attach.Locked(func() error {
-		return with(p.Dev, func(c *nl.Conn, d *attach.Device) error {
-			if err := d.CheckEngine(); err != nil {
-				return err
-			}
-			m, err := newMove(d, p, e.options)
-			if err != nil {
-				return err
-			}
-			if m.empty() {
-				return d.Forget(d.Shared(), d.Sides[attach.Egress].Record, d.Sides[attach.Ingress].Record)
-			}
-			out = m.changes()
-			return m.make(c)
+		return with(p.Dev, func(c *nl.Conn, d *attach.Device) (err error) {
+			out, err = e.apply(c, d, p)
+			return err
 		})
 	})
 	return out, err
 }
+
+func (e *Engine) apply(c *nl.Conn, d *attach.Device, p shaper.Plan) ([]shaper.Change, error) {
+	if err := d.CheckEngine(); err != nil {
+		return nil, err
+	}
+	m, err := newMove(d, p)
+	if err != nil {
+		return nil, err
+	}
+	if m.empty() {
+		return nil, d.Forget(d.Shared(), d.Sides[attach.Egress].Record, d.Sides[attach.Ingress].Record)
+	}
+	return m.changes(), m.make(c)
+}
+
+// ApplyAll makes several plans so, a few at the same time.
+func (e *Engine) ApplyAll(plans []shaper.Plan) []shaper.Applied {
+	return attach.ApplyAll(plans, group.Quantum, e.apply)
+}
+
+// Sweep has nothing to do: all that this engine makes goes with its device.
+func (e *Engine) Sweep() ([]string, error) { return nil, nil }
 
 // Clear takes away all that is ours on the device.
 func (e *Engine) Clear(dev string) error {
@@ -76,12 +88,40 @@ func (e *Engine) Clear(dev string) error {
 	return err
 }
 
-// Assign puts connections into groups, before every rule. It resets all limits,
-// as adding a connection does in the seed.
+// Assign puts connections into groups, before every rule. It resets the limits of
+// the directions that have these groups, as adding a connection to one direction
+// does in the seed. (Taking one away resets nothing, there and here.)
 func (e *Engine) Assign(dev string, list []shaper.Assignment) error {
 	return attach.Locked(func() error {
-		return with(dev, func(_ *nl.Conn, d *attach.Device) error { return d.Assign(list) })
+		return with(dev, func(_ *nl.Conn, d *attach.Device) error {
+			if err := d.Assign(list); err != nil {
+				return err
+			}
+			return askResets(d, list)
+		})
 	})
+}
+
+// askResets asks for a reset in each direction that has a group of the list.
+func askResets(d *attach.Device, list []shaper.Assignment) error {
+	for i := range d.Sides {
+		s := &d.Sides[i]
+		has := func(a shaper.Assignment) bool {
+			return slices.ContainsFunc(s.Record.Tree().Nodes, func(n group.Node) bool { return n.Path == a.Group })
+		}
+		if s.Record == nil || s.Maps[resetsMap] == nil || !slices.ContainsFunc(list, has) {
+			continue
+		}
+		var asked uint32
+		err := s.Maps[resetsMap].Lookup(uint32(0), &asked)
+		if err == nil {
+			err = s.Maps[resetsMap].Put(uint32(0), asked+1)
+		}
+		if err != nil {
+			return fmt.Errorf("device %s: cannot reset the limits for the connections that were assigned: %w", d.Name(), err)
+		}
+	}
+	return nil
 }
 
 // Unassign returns connections to the rules. One that is not assigned is an
@@ -108,27 +148,4 @@ func (e *Engine) Assignments(dev string) (out []shaper.Assignment, err error) {
 		return err
 	})
 	return out, err
-}
-
-// OptionsOf are the options that are in force on a device.
-func OptionsOf(dev string) (o Options, err error) {
-	err = with(dev, func(_ *nl.Conn, d *attach.Device) error {
-		s, ok := inForce(d)
-		if !ok {
-			return fmt.Errorf("device %s %w", dev, shaper.ErrNotShaped)
-		}
-		o = s.Options
-		return nil
-	})
-	return o, err
-}
-
-// inForce are the settings of the programs that are attached.
-func inForce(d *attach.Device) (s settings, ok bool) {
-	for _, side := range d.Sides {
-		if side.Record != nil {
-			return s, json.Unmarshal(side.Record.Options, &s) == nil
-		}
-	}
-	return s, false
 }

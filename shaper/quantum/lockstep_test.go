@@ -5,6 +5,7 @@ import (
 	flags "flag"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -25,15 +26,6 @@ func needRoot(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("run it as root: it loads eBPF programs")
 	}
-}
-
-// kernelState is struct quantum of policer.c.
-type kernelState struct {
-	Lock, Generation, AssignEpoch uint32
-	Overdrawn, Barred             uint8
-	_                             uint16
-	EndsNS, Used, Pool, Resets    uint64
-	Groups                        [maxGroups]struct{ Actual, Passed, Dropped uint64 }
 }
 
 // policer is the eBPF program in virtual time: there is no device, packets are
@@ -172,7 +164,9 @@ func TestLockStep(t *testing.T) {
 		var cfg share.QuantumConfig
 		var s settings
 		configure := func() {
-			s = settings{Options{time.Duration(rapid.SampledFrom([]int{1000, 250, 60}).Draw(t, "ms")) * time.Millisecond, rapid.Bool().Draw(t, "overdraft")}, 1500}
+			s = settings{group.QuantumOptions{
+				Quantum: time.Duration(rapid.SampledFrom([]int{1000, 250, 60}).Draw(t, "ms")) * time.Millisecond, Overdraft: rapid.Bool().Draw(t, "overdraft"),
+			}, 1500}
 			least := 8*3001*uint64(time.Second)/uint64(s.Quantum) + 8
 			limit := unit.Rate(rapid.Uint64Range(least, 20*least).Draw(t, "limit"))
 			n := rapid.SampledFrom([]int{1, 2, 4, maxGroups}).Draw(t, "groups")
@@ -180,6 +174,14 @@ func TestLockStep(t *testing.T) {
 			for range n {
 				// Up to twice the fair share: the source does not check the sum.
 				guarantees = append(guarantees, unit.Rate(rapid.Uint64Range(0, min(uint64(limit), 2*uint64(limit)/uint64(n))).Draw(t, "guarantee")))
+			}
+			// The scaled step, the paper's, or any that some group can lend.
+			switch most := uint64(slices.Max(guarantees)) * uint64(s.Quantum) / uint64(8*time.Second); {
+			case rapid.Bool().Draw(t, "scaled") || most == 0:
+			case most >= 1500 && rapid.Bool().Draw(t, "paper"):
+				s.Step.Bytes = 1500
+			default:
+				s.Step.Bytes = unit.Bytes(rapid.Uint64Range(1, most).Draw(t, "step"))
 			}
 			tree := ports(limit, guarantees)
 			var err error
@@ -193,7 +195,7 @@ func TestLockStep(t *testing.T) {
 		now := uint64(1_000_000_000)
 		var ends uint64 // 0 before the first packet
 		fresh := true
-		var epoch classifier.Control
+		var asked uint32
 		var reset, reconfigured bool
 		for range rapid.IntRange(1, 1200).Draw(t, "steps") {
 			switch rapid.IntRange(0, 450).Draw(t, "what") {
@@ -204,8 +206,8 @@ func TestLockStep(t *testing.T) {
 				if fresh {
 					continue
 				}
-				epoch.AssignEpoch++
-				if err := k.p.Maps[classifier.ControlMap].Put(uint32(0), epoch); err != nil {
+				asked++
+				if err := k.p.Maps[resetsMap].Put(uint32(0), asked); err != nil {
 					t.Fatal(err)
 				}
 				reset = true
@@ -238,27 +240,71 @@ func TestLockStep(t *testing.T) {
 				reset, reconfigured = false, false
 			}
 			want := q.Packet(g, uint64(payload))
-			if want.Drop {
-				want.CE = false // a packet that is gone shows no mark
+			before := k.marks(g)
+			got := k.packet(udp(firstPort+uint16(g), payload), now, 0)
+			if marks := k.marks(g) - before; marks > 0 != want.CE || marks > 1 {
+				t.Fatalf("group %d, %d bytes: the kernel counts %d marks, the model says %+v", g, payload, marks, want)
 			}
-			if got := k.packet(udp(firstPort+uint16(g), payload), now, 0); got != want {
+			if got.CE = got.CE || want.CE && want.Drop; got != want { // a packet that is gone shows no mark
 				t.Fatalf("group %d, %d bytes: the kernel says %+v, the model %+v", g, payload, got, want)
 			}
 			if !fresh && !reset && !reconfigured { // what is announced shows at the next packet that counts
 				k.equals(q, ends)
+				if rapid.IntRange(0, 9).Draw(t, "look") == 0 {
+					k.shows(q, cfg, s, now)
+				}
 			}
 		}
 	})
+}
+
+// marks are those that were counted for a group.
+func (k *policer) marks(g int) (sum uint64) {
+	k.t.Helper()
+	var cpus []classifier.Counter
+	if err := k.p.Maps[classifier.Counters].Lookup(uint32(k.p.Record.Classes[fmt.Sprintf("g%d", g)]), &cpus); err != nil {
+		k.t.Fatalf("%v", err)
+	}
+	for _, c := range cpus {
+		sum += c.Marks
+	}
+	return sum
+}
+
+// shows holds what Observe would show after some time without packets, and after a
+// reset that nobody has carried out yet, to the model.
+func (k *policer) shows(q *share.Quantum, cfg share.QuantumConfig, set settings, now uint64) {
+	k.t.Helper()
+	number := func(i int) int { return int(k.p.Record.Classes[fmt.Sprintf("g%d", i)]) - firstMinor }
+	for _, quanta := range []uint64{0, 1, 3} {
+		for _, reset := range []bool{false, true} {
+			model, s := q.Copy(), k.state()
+			later := now + quanta*uint64(set.Quantum)
+			for end := s.EndsNS; later >= end; end += uint64(set.Quantum) {
+				model.Tick()
+			}
+			if reset {
+				model.Reset()
+			}
+			if s.settle(later, uint64(set.Quantum), cfg, number, reset); s.Pool != model.Pool() || s.Used != model.Used() || s.Resets != model.Resets() {
+				k.t.Fatalf("after %d quanta, reset %v: shown are pool, used, resets %d %d %d, the model has %d %d %d", quanta, reset, s.Pool, s.Used, s.Resets, model.Pool(), model.Used(), model.Resets())
+			}
+			for i, g := range model.Groups() {
+				if got := s.Groups[number(i)]; got.Actual != g.Actual {
+					k.t.Fatalf("after %d quanta, reset %v: group %d is shown with %d, the model has %d", quanta, reset, i, got.Actual, g.Actual)
+				}
+			}
+		}
+	}
 }
 
 // equals holds the kernel's state to the model's.
 func (k *policer) equals(q *share.Quantum, ends uint64) {
 	k.t.Helper()
 	s := k.state()
-	// The kernel resets for its first configuration too.
-	if s.Used != q.Used() || s.Pool != q.Pool() || s.Resets != q.Resets()+1 || s.EndsNS != ends {
+	if s.Used != q.Used() || s.Pool != q.Pool() || s.Resets != q.Resets() || s.EndsNS != ends {
 		k.t.Fatalf("used, pool, resets, end: kernel %d %d %d %d, model %d %d %d %d",
-			s.Used, s.Pool, s.Resets, s.EndsNS, q.Used(), q.Pool(), q.Resets()+1, ends)
+			s.Used, s.Pool, s.Resets, s.EndsNS, q.Used(), q.Pool(), q.Resets(), ends)
 	}
 	for i, g := range q.Groups() {
 		id := k.p.Record.Classes[fmt.Sprintf("g%d", i)] - firstMinor

@@ -2,6 +2,7 @@ package quantum
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -27,10 +28,13 @@ type sideMove struct {
 	attach.Direction
 	record  classifier.Record
 	changes []shaper.Change // none if the side is as it should be
+	// keep: the program stays, with all that the algorithm has come to, and only its
+	// record changes: what differs is the other direction's.
+	keep bool
 }
 
-func newMove(d *attach.Device, p shaper.Plan, o Options) (*move, error) {
-	m := &move{dev: d, settings: settings{o, d.Link.Attrs().MTU}}
+func newMove(d *attach.Device, p shaper.Plan) (*move, error) {
+	m := &move{dev: d, settings: settings{p.Quantum, d.Link.Attrs().MTU}}
 	if err := check(p, m.settings); err != nil {
 		return nil, fmt.Errorf("device %s: %w", d.Name(), err)
 	}
@@ -75,6 +79,7 @@ func (s *sideMove) want(d *attach.Device, have *attach.Side, p shaper.Plan, set 
 	}
 	if have.Record == nil || !have.Record.Equal(s.record) {
 		s.changes = s.compare(have.Record)
+		s.keep = have.Record != nil && have.Record.SameProgram(s.record) && group.EqualTrees(have.Record.Tree(), s.Tree)
 	}
 	return nil
 }
@@ -88,7 +93,7 @@ func (s *sideMove) compare(old *classifier.Record) (out []shaper.Change) {
 	had := map[string]group.Node{}
 	switch {
 	case old == nil:
-		add("add", "limit", "%v", s.Tree.Limit)
+		add("add", "limit", "%v, %s", s.Tree.Limit, s.record.Plan.Quantum.Describe())
 	default:
 		for _, n := range old.Tree().Nodes {
 			had[n.Path] = n
@@ -97,7 +102,7 @@ func (s *sideMove) compare(old *classifier.Record) (out []shaper.Change) {
 			add("change", "limit", "%v -> %v", was, s.Tree.Limit)
 		}
 		if !bytes.Equal(old.Options, s.record.Options) {
-			add("change", "options", "%s -> %s", old.Options, s.record.Options)
+			add("change", "options", "%s -> %s", optionsOf(old), optionsOf(&s.record))
 		}
 	}
 	for _, n := range s.Tree.Nodes {
@@ -129,6 +134,15 @@ func (s *sideMove) compare(old *classifier.Record) (out []shaper.Change) {
 	return out
 }
 
+// optionsOf are a record's, in words.
+func optionsOf(r *classifier.Record) string {
+	var s settings
+	if err := json.Unmarshal(r.Options, &s); err != nil {
+		return fmt.Sprintf("%q", r.Options)
+	}
+	return fmt.Sprintf("%s, MTU %d", s.Describe(), s.MTU)
+}
+
 func (m *move) changes() []shaper.Change {
 	out := []shaper.Change{}
 	for _, s := range m.sides {
@@ -155,10 +169,13 @@ func (m *move) make(c *nl.Conn) error {
 		return err
 	}
 	defer held.Close()
+	if err := m.rewriteRecords(); err != nil {
+		return errors.Join(err, m.restoreRecords())
+	}
 	for i, s := range m.sides {
-		if len(s.changes) > 0 && s.Tree != nil {
+		if len(s.changes) > 0 && s.Tree != nil && !s.keep {
 			if made[i], err = m.load(i, m.dev.Shared(made[:]...)); err != nil {
-				return err
+				return errors.Join(err, m.restoreRecords())
 			}
 		}
 	}
@@ -181,13 +198,41 @@ func (m *move) make(c *nl.Conn) error {
 	return nil
 }
 
+// rewriteRecords brings the records of programs that stay up to date, or asks for a
+// new program where there is no room.
+func (m *move) rewriteRecords() error {
+	for i := range m.sides {
+		s := &m.sides[i]
+		if !s.keep {
+			continue
+		}
+		fits, err := s.record.Rewrite(m.dev.Sides[i].Maps)
+		if err != nil {
+			return err
+		}
+		s.keep = fits
+	}
+	return nil
+}
+
+// restoreRecords undoes it.
+func (m *move) restoreRecords() (failed error) {
+	for i := range m.sides {
+		if have := &m.dev.Sides[i]; m.sides[i].keep {
+			_, err := have.Record.Rewrite(have.Maps)
+			failed = errors.Join(failed, err)
+		}
+	}
+	return failed
+}
+
 // records are those that the sides will have.
 func (m *move) records(made [2]*classifier.Program) (out []*classifier.Record) {
 	for i, s := range m.sides {
 		switch {
 		case made[i] != nil:
 			out = append(out, &made[i].Record)
-		case len(s.changes) == 0:
+		case len(s.changes) == 0 || s.keep:
 			out = append(out, m.dev.Sides[i].Record)
 		}
 	}
@@ -202,7 +247,7 @@ func (m *move) batch(made [2]*classifier.Program) *nl.Batch {
 		switch {
 		case made[i] != nil:
 			m.dev.Attach(&b, i, made[i].Program)
-		case len(s.changes) > 0:
+		case len(s.changes) > 0 && !s.keep:
 			m.dev.Detach(&b, i)
 		}
 	}
@@ -216,7 +261,7 @@ func (m *move) undo(cause error, held *attach.Held, assignAgain func() error) er
 	err := with(dev, func(c *nl.Conn, now *attach.Device) error {
 		var b nl.Batch
 		held.Restore(&b, now, func(side int, p *ebpf.Program) { now.Attach(&b, side, p) })
-		return errors.Join(c.Execute(&b), assignAgain())
+		return errors.Join(c.Execute(&b), assignAgain(), m.restoreRecords())
 	})
 	switch {
 	case errors.Is(err, shaper.ErrNoDevice):
@@ -230,6 +275,7 @@ func (m *move) undo(cause error, held *attach.Held, assignAgain func() error) er
 // The engine's own maps.
 const (
 	quantumMap = "quantum"
+	resetsMap  = "resets_asked"
 	dropsMap   = "drops"
 )
 
@@ -241,7 +287,7 @@ func (m *move) load(i int, shared map[string]*ebpf.Map) (*classifier.Program, er
 	if err != nil {
 		return nil, err
 	}
-	spec, err := loadPolicer()
+	spec, err := classifier.Spec(_PolicerBytes)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the eBPF policer: %w", err)
 	}
@@ -249,7 +295,7 @@ func (m *move) load(i int, shared map[string]*ebpf.Map) (*classifier.Program, er
 	if err := classifier.Configure(spec, classifier.Config{
 		Table: table, Rules: len(s.Tree.Rules), Generation: s.record.Generation, Default: minor(s.Tree.Default),
 		Control: controlMinor, LinkHeader: s.record.LinkHeader, In: s.In, Classes: lastMinor + 1,
-		FlowCache: classifier.FlowCacheFor(s.Tree.Limit),
+		FlowCache: classifier.FlowCacheFor(s.Tree.Limit), Plan: s.record.Plan,
 	}); err != nil {
 		return nil, err
 	}
@@ -258,11 +304,16 @@ func (m *move) load(i int, shared map[string]*ebpf.Map) (*classifier.Program, er
 	}
 	own := []string{dropsMap}
 	if have.Record != nil && have.Record.Build == s.record.Build {
-		own = append(own, quantumMap) // its layout is known only to the build
+		own = append(own, quantumMap, resetsMap) // its layout is known only to the build
 	}
 	from := classifier.Inherit(spec, have.Maps, shared, classifier.SameRules(have.Record, &s.record), own...)
 	p, err := classifier.Load(spec, table, s.record, have.Record, from)
 	if err != nil {
+		return nil, err
+	}
+	minors, values := classifier.AllowancesOf(*s.Tree, minor, rootMinor)
+	if err := classifier.PutAllowances(p.Maps[classifier.Allowances], minors, values); err != nil {
+		p.Close()
 		return nil, err
 	}
 	if err := classifier.ZeroNew(p.Maps[dropsMap], s.record, have.Record); err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"headgate/group"
@@ -12,28 +13,17 @@ import (
 	"headgate/unit"
 )
 
-// Options are the two remedies that chapter VII proposes for the covetous effect.
-// The zero Options are the seed's algorithm.
-type Options struct {
-	// Quantum is the length of a quantum; 0 is the seed's second. A shorter one
-	// shortens the effect, but must hold more than two packets of the limit.
-	Quantum time.Duration `json:"quantum_ns,omitempty"`
-	// Overdraft lets packets inside their group's guarantee pass although the total
-	// is used up, for one quantum at a time.
-	Overdraft bool `json:"overdraft,omitempty"`
-}
-
-func (o Options) quantum() time.Duration {
-	if o.Quantum == 0 {
-		return share.SeedQuantum
-	}
-	return o.Quantum
-}
-
-// settings are what the program of a side depends on besides the plan.
+// settings are what the program of a side depends on besides its tree.
 type settings struct {
-	Options
+	group.QuantumOptions
 	MTU int `json:"mtu"`
+}
+
+func (s settings) quantum() time.Duration {
+	if s.Quantum == 0 {
+		return group.SeedQuantum
+	}
+	return s.Quantum
 }
 
 func (s settings) record() []byte {
@@ -46,6 +36,7 @@ func (s settings) record() []byte {
 
 // Numbers of groups, which are the classes that the classifier gives.
 const (
+	rootMinor    = 1 // of no packet: the limit, to budgets of control traffic
 	controlMinor = 2
 	firstMinor   = 0x10 // FIRST_MINOR in policer.c
 	maxGroups    = 64   // GROUPS in policer.c
@@ -54,7 +45,7 @@ const (
 
 // Check tells why a plan is beyond the seed's algorithm: every reason in one
 // joined error.
-func Check(p shaper.Plan) error { return check(p, settings{MTU: 1500}) }
+func Check(p shaper.Plan) error { return check(p, settings{p.Quantum, 1500}) }
 
 func check(p shaper.Plan, s settings) error {
 	var errs []error
@@ -89,6 +80,17 @@ func check(p shaper.Plan, s settings) error {
 	return errors.Join(errs...)
 }
 
+// optionError is about an option, and says about which.
+type optionError struct {
+	key string
+	error
+}
+
+// Key is where the option is written.
+func (e *optionError) Key() string { return e.key }
+
+func (e *optionError) Unwrap() error { return e.error }
+
 // config is what the algorithm divides.
 func (s settings) config(t group.Tree) (share.QuantumConfig, error) {
 	guarantees := make([]unit.Rate, len(t.Nodes))
@@ -96,6 +98,18 @@ func (s settings) config(t group.Tree) (share.QuantumConfig, error) {
 		guarantees[i] = n.Guarantee
 	}
 	cfg, err := share.QuantumForRate(t.Limit, guarantees, s.quantum())
+	if err != nil {
+		return cfg, &optionError{"quantum", err}
+	}
 	cfg.MTU, cfg.Overdraft = uint64(s.MTU), s.Overdraft
-	return cfg, err
+	if s.Step.IsZero() {
+		return cfg, nil
+	}
+	if cfg.Step = uint64(s.Step.Of(unit.Bytes(cfg.Limit))); cfg.Step == 0 {
+		return cfg, &optionError{"step", fmt.Errorf("a step of %v is less than a byte of the %v that the limit gives in a quantum of %v, and would never lend anything: write more", s.Step, unit.Bytes(cfg.Limit), s.quantum())}
+	}
+	if most := max(slices.Max(cfg.Configured), 1); cfg.Step > most && most > 1 {
+		return cfg, &optionError{"step", fmt.Errorf("a step of %v is more than any group is guaranteed in a quantum of %v (%v), so that none would ever lend: write at most %dB", s.Step, s.quantum(), unit.Bytes(most), most)}
+	}
+	return cfg, nil
 }

@@ -14,6 +14,7 @@
  */
 #include "headgate.h"
 #include "classify.h"
+#include "ipsec.h"
 
 #define GROUPS 64        /* maxGroups in plan.go */
 #define FIRST_MINOR 0x10 /* the class of group 0 */
@@ -42,7 +43,7 @@ struct quantum_group {
 struct quantum {
 	struct bpf_spin_lock lock;
 	__u32 generation;   /* of the configuration that was last reset for */
-	__u32 assign_epoch; /* of the assignments that were last reset for */
+	__u32 reset_asked;  /* of resets_asked, that was last reset for */
 	__u8 overdrawn;     /* this quantum */
 	__u8 barred;        /* the quantum before was overdrawn */
 	__u16 pad;
@@ -50,6 +51,7 @@ struct quantum {
 	__u64 used_bytes;
 	__u64 pool_bytes;
 	__u64 resets;
+	__u64 enforced_groups; /* a bit for each that dropped in the quantum before */
 	struct quantum_group groups[GROUPS];
 };
 
@@ -59,6 +61,15 @@ struct {
 	__type(key, __u32);
 	__type(value, struct quantum);
 } quantum SEC(".maps");
+
+/* How often somebody asked to reset this direction, because a connection was
+ * assigned to a group of it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} resets_asked SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -71,7 +82,7 @@ struct {
  * the quantum, the others, in which nothing was sent, at once. */
 static __always_inline void end_quanta(struct quantum *q, __u64 now)
 {
-	__u64 idle = (now - q->ends_ns) / quantum_ns;
+	__u64 idle = (now - q->ends_ns) / quantum_ns, enforced = 0;
 
 	for (int i = 0; i < GROUPS; i++) {
 		struct quantum_group *g = &q->groups[i];
@@ -81,6 +92,7 @@ static __always_inline void end_quanta(struct quantum *q, __u64 now)
 			g->actual_bytes -= step_bytes;
 			q->pool_bytes += step_bytes;
 		}
+		enforced |= (__u64)(g->dropped_bytes > 0) << i;
 		g->passed_bytes = 0;
 		g->dropped_bytes = 0;
 		steps = g->actual_bytes / step_bytes;
@@ -90,6 +102,7 @@ static __always_inline void end_quanta(struct quantum *q, __u64 now)
 		q->pool_bytes += steps * step_bytes;
 	}
 	q->used_bytes = 0;
+	q->enforced_groups = idle ? 0 : enforced;
 	q->barred = idle ? 0 : q->overdrawn;
 	q->overdrawn = 0;
 	q->ends_ns += (idle + 1) * quantum_ns;
@@ -119,7 +132,7 @@ static __always_inline void begin(struct quantum *q)
 #define CE 2
 
 /* Asks for one packet. No helper may be called while the lock is held. */
-static __always_inline int ask(struct quantum *q, __u32 group, __u64 payload, __u64 now, __u32 assign_epoch)
+static __always_inline int ask(struct quantum *q, __u32 group, __u64 payload, __u64 now, __u32 reset_asked)
 {
 	struct quantum_group *g = &q->groups[group];
 	__u64 configured = configured_bytes[group];
@@ -130,12 +143,15 @@ static __always_inline int ask(struct quantum *q, __u32 group, __u64 payload, __
 		q->ends_ns = now + quantum_ns; /* the first packet, or quanta have become shorter */
 	if (now >= q->ends_ns)
 		end_quanta(q, now);
-	if (q->generation != generation || q->assign_epoch != assign_epoch) {
+	if (q->generation != generation || q->reset_asked != reset_asked) {
+		int first = !q->generation; /* to begin is no reset */
+
 		if (q->generation != generation)
 			begin(q);
 		q->generation = generation;
-		q->assign_epoch = assign_epoch;
+		q->reset_asked = reset_asked;
 		reset(q);
+		q->resets -= first;
 	}
 	if (q->used_bytes + payload >= limit_bytes) {
 		start_over = 1;
@@ -217,19 +233,24 @@ struct question {
 __attribute__((noinline)) int question(struct __sk_buff *skb, struct question *q)
 {
 	struct packet p = {};
-	struct flow f = { .rule = RULE_DEFAULT, .class_minor = control_class };
+	struct flow f = {};
 
 	if (!q)
 		return 0;
 	parse(skb, &p);
-	if (!p.control) {
-		classify(skb, &p, &f);
+	classify(skb, &p, &f);
+	q->wire_bytes = egress ? skb->wire_len : wire_bytes(skb, &p);
+	if (p.control && goes_ahead(skb, p.control, f.class_minor, q->wire_bytes)) {
+		f.rule = RULE_DEFAULT;
+		f.class_minor = control_class;
+	} else {
 		q->payload_bytes = counted(skb, &p);
 	}
 	q->class_minor = f.class_minor;
 	q->rule = f.rule;
-	q->wire_bytes = egress ? skb->wire_len : wire_bytes(skb, &p);
 	q->ecn = p.ecn;
+	if (!egress)
+		remember(skb, &p);
 	return 0;
 }
 
@@ -237,29 +258,36 @@ SEC("tc")
 int headgate(struct __sk_buff *skb)
 {
 	struct question p = {};
-	__u32 zero = 0, group, epoch;
-	struct control *changes;
+	__u32 zero = 0, group, *asked;
 	struct quantum *q;
+	struct counter *c;
 	__u64 now, *dropped;
 	int verdict = 0, marked = 0;
 
+	if (!egress && counted_before(skb))
+		return TC_ACT_UNSPEC;
 	question(skb, &p);
 	group = p.class_minor - FIRST_MINOR;
 	q = bpf_map_lookup_elem(&quantum, &zero);
 	if (p.payload_bytes && group < GROUPS && q) {
-		changes = bpf_map_lookup_elem(&control, &zero);
-		epoch = changes ? changes->assign_epoch : 0;
+		asked = bpf_map_lookup_elem(&resets_asked, &zero);
 		now = clock_is_tstamp ? skb->tstamp : bpf_ktime_get_ns();
-		verdict = ask(q, group, p.payload_bytes, now, epoch);
+		verdict = ask(q, group, p.payload_bytes, now, asked ? *asked : 0);
 	}
+	if (p.ecn != 1 && p.ecn != 2)
+		verdict &= ~CE;
 	if (verdict & DROP) {
+		/* The source marks the connection, whether or not the packet passes. */
+		c = verdict & CE ? bpf_map_lookup_elem(&counters, &p.class_minor) : NULL;
+		if (c)
+			c->marks++;
 		dropped = bpf_map_lookup_elem(&drops, &p.class_minor);
 		if (dropped)
 			*dropped += segments(skb);
 		count_rule(p.rule);
 		return drop_action;
 	}
-	if (verdict & CE && (p.ecn == 1 || p.ecn == 2))
+	if (verdict & CE)
 		marked = bpf_skb_ecn_set_ce(skb);
 	count(skb, p.class_minor, p.rule, p.wire_bytes, marked);
 	return TC_ACT_UNSPEC;

@@ -16,16 +16,21 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	policerMapAllowances      = "allowances"
 	policerMapAssigned        = "assigned"
+	policerMapBudgets         = "budgets"
 	policerMapCgroups         = "cgroups"
 	policerMapControl         = "control"
 	policerMapCounters        = "counters"
 	policerMapDrops           = "drops"
+	policerMapFlowMacs        = "flow_macs"
 	policerMapFlows           = "flows"
 	policerMapFragments       = "fragments"
 	policerMapQuantum         = "quantum"
+	policerMapResetsAsked     = "resets_asked"
 	policerMapRuleHits        = "rule_hits"
 	policerMapRules           = "rules"
+	policerMapSenders         = "senders"
 	policerProgHeadgate       = "headgate"
 	policerVarAssignShift     = "assign_shift"
 	policerVarBeginGroups     = "begin_groups"
@@ -49,7 +54,10 @@ const (
 	policerVarUseCgroup       = "use_cgroup"
 	policerVarUseDscp         = "use_dscp"
 	policerVarUseMark         = "use_mark"
+	policerVarUsePcp          = "use_pcp"
+	policerVarUseSmac         = "use_smac"
 	policerVarUseVlan         = "use_vlan"
+	policerVarUseXfrm         = "use_xfrm"
 )
 
 // loadPolicer returns the embedded CollectionSpec for policer.
@@ -101,16 +109,21 @@ type policerProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type policerMapSpecs struct {
-	Assigned  *ebpf.MapSpec `ebpf:"assigned"`
-	Cgroups   *ebpf.MapSpec `ebpf:"cgroups"`
-	Control   *ebpf.MapSpec `ebpf:"control"`
-	Counters  *ebpf.MapSpec `ebpf:"counters"`
-	Drops     *ebpf.MapSpec `ebpf:"drops"`
-	Flows     *ebpf.MapSpec `ebpf:"flows"`
-	Fragments *ebpf.MapSpec `ebpf:"fragments"`
-	Quantum   *ebpf.MapSpec `ebpf:"quantum"`
-	RuleHits  *ebpf.MapSpec `ebpf:"rule_hits"`
-	Rules     *ebpf.MapSpec `ebpf:"rules"`
+	Allowances  *ebpf.MapSpec `ebpf:"allowances"`
+	Assigned    *ebpf.MapSpec `ebpf:"assigned"`
+	Budgets     *ebpf.MapSpec `ebpf:"budgets"`
+	Cgroups     *ebpf.MapSpec `ebpf:"cgroups"`
+	Control     *ebpf.MapSpec `ebpf:"control"`
+	Counters    *ebpf.MapSpec `ebpf:"counters"`
+	Drops       *ebpf.MapSpec `ebpf:"drops"`
+	FlowMacs    *ebpf.MapSpec `ebpf:"flow_macs"`
+	Flows       *ebpf.MapSpec `ebpf:"flows"`
+	Fragments   *ebpf.MapSpec `ebpf:"fragments"`
+	Quantum     *ebpf.MapSpec `ebpf:"quantum"`
+	ResetsAsked *ebpf.MapSpec `ebpf:"resets_asked"`
+	RuleHits    *ebpf.MapSpec `ebpf:"rule_hits"`
+	Rules       *ebpf.MapSpec `ebpf:"rules"`
+	Senders     *ebpf.MapSpec `ebpf:"senders"`
 }
 
 // policerVariableSpecs contains global variables before they are loaded into the kernel.
@@ -139,7 +152,10 @@ type policerVariableSpecs struct {
 	UseCgroup       *ebpf.VariableSpec `ebpf:"use_cgroup"`
 	UseDscp         *ebpf.VariableSpec `ebpf:"use_dscp"`
 	UseMark         *ebpf.VariableSpec `ebpf:"use_mark"`
+	UsePcp          *ebpf.VariableSpec `ebpf:"use_pcp"`
+	UseSmac         *ebpf.VariableSpec `ebpf:"use_smac"`
 	UseVlan         *ebpf.VariableSpec `ebpf:"use_vlan"`
+	UseXfrm         *ebpf.VariableSpec `ebpf:"use_xfrm"`
 }
 
 // policerObjects contains all objects after they have been loaded into the kernel.
@@ -162,30 +178,40 @@ func (o *policerObjects) Close() error {
 //
 // It can be passed to loadPolicerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type policerMaps struct {
-	Assigned  *ebpf.Map `ebpf:"assigned"`
-	Cgroups   *ebpf.Map `ebpf:"cgroups"`
-	Control   *ebpf.Map `ebpf:"control"`
-	Counters  *ebpf.Map `ebpf:"counters"`
-	Drops     *ebpf.Map `ebpf:"drops"`
-	Flows     *ebpf.Map `ebpf:"flows"`
-	Fragments *ebpf.Map `ebpf:"fragments"`
-	Quantum   *ebpf.Map `ebpf:"quantum"`
-	RuleHits  *ebpf.Map `ebpf:"rule_hits"`
-	Rules     *ebpf.Map `ebpf:"rules"`
+	Allowances  *ebpf.Map `ebpf:"allowances"`
+	Assigned    *ebpf.Map `ebpf:"assigned"`
+	Budgets     *ebpf.Map `ebpf:"budgets"`
+	Cgroups     *ebpf.Map `ebpf:"cgroups"`
+	Control     *ebpf.Map `ebpf:"control"`
+	Counters    *ebpf.Map `ebpf:"counters"`
+	Drops       *ebpf.Map `ebpf:"drops"`
+	FlowMacs    *ebpf.Map `ebpf:"flow_macs"`
+	Flows       *ebpf.Map `ebpf:"flows"`
+	Fragments   *ebpf.Map `ebpf:"fragments"`
+	Quantum     *ebpf.Map `ebpf:"quantum"`
+	ResetsAsked *ebpf.Map `ebpf:"resets_asked"`
+	RuleHits    *ebpf.Map `ebpf:"rule_hits"`
+	Rules       *ebpf.Map `ebpf:"rules"`
+	Senders     *ebpf.Map `ebpf:"senders"`
 }
 
 func (m *policerMaps) Close() error {
 	return _PolicerClose(
+		m.Allowances,
 		m.Assigned,
+		m.Budgets,
 		m.Cgroups,
 		m.Control,
 		m.Counters,
 		m.Drops,
+		m.FlowMacs,
 		m.Flows,
 		m.Fragments,
 		m.Quantum,
+		m.ResetsAsked,
 		m.RuleHits,
 		m.Rules,
+		m.Senders,
 	)
 }
 
@@ -215,7 +241,10 @@ type policerVariables struct {
 	UseCgroup       *ebpf.Variable `ebpf:"use_cgroup"`
 	UseDscp         *ebpf.Variable `ebpf:"use_dscp"`
 	UseMark         *ebpf.Variable `ebpf:"use_mark"`
+	UsePcp          *ebpf.Variable `ebpf:"use_pcp"`
+	UseSmac         *ebpf.Variable `ebpf:"use_smac"`
 	UseVlan         *ebpf.Variable `ebpf:"use_vlan"`
+	UseXfrm         *ebpf.Variable `ebpf:"use_xfrm"`
 }
 
 // policerPrograms contains all programs after they have been loaded into the kernel.

@@ -23,6 +23,11 @@ func (e *Engine) Observe(dev string) (st shaper.State, err error) {
 	return st, err
 }
 
+// ObserveAll is Observe for several devices, a few at the same time.
+func (e *Engine) ObserveAll(devs []string) []shaper.Observed {
+	return attach.ObserveAll(devs, group.Quantum, func(_ *nl.Conn, d *attach.Device) (shaper.State, error) { return state(d) })
+}
+
 func state(d *attach.Device) (shaper.State, error) {
 	st := shaper.State{Dev: d.Name(), Engine: group.Quantum, At: time.Now()}
 	ours := false
@@ -46,17 +51,15 @@ func state(d *attach.Device) (shaper.State, error) {
 	if !ours {
 		return st, fmt.Errorf("device %s %w", st.Dev, shaper.ErrNotShaped)
 	}
-	// By the options in force: they may be another engine value's.
-	if set, ok := inForce(d); ok {
-		if m, err := newMove(d, st.Plan, set.Options); err == nil && !m.empty() {
-			st.Drift = m.changes()
-		}
+	if m, err := newMove(d, st.Plan); err == nil && !m.empty() {
+		st.Drift = m.changes()
 	}
 	return st, nil
 }
 
 func direction(s *attach.Side) (*shaper.DirectionState, error) {
 	t := s.Record.Tree()
+	at := time.Now()
 	counters, err := classifier.ReadCounters(s.Maps[classifier.Counters])
 	if err != nil {
 		return nil, err
@@ -75,7 +78,7 @@ func direction(s *attach.Side) (*shaper.DirectionState, error) {
 		g.Drops, err = drops(s.Maps[dropsMap], id)
 		return g, err
 	}
-	d := &shaper.DirectionState{RuleHits: hits[:min(len(hits), len(t.Rules))]}
+	d := &shaper.DirectionState{At: at, RuleHits: hits[:min(len(hits), len(t.Rules))]}
 	for _, n := range t.Nodes {
 		g, err := of(s.Record.Class(n))
 		if err != nil {
@@ -89,6 +92,9 @@ func direction(s *attach.Side) (*shaper.DirectionState, error) {
 	}
 	d.Control.Path = "(control)"
 	d.Control.Ceiling = unit.MaxRate // it always passes
+	if err := algorithm(s, d); err != nil {
+		return nil, err
+	}
 	d.Assigned, err = s.Assigned()
 	return d, err
 }

@@ -27,7 +27,7 @@ func TestRefusedFilter(t *testing.T) {
 	for _, hook := range []string{"egress", "ingress"} {
 		err := server.Do(func() error {
 			return with("router", func(c *nl.Conn, d *attach.Device) error {
-				m, err := newMove(d, plan, Options{})
+				m, err := newMove(d, plan)
 				if err != nil {
 					return err
 				}
@@ -44,10 +44,10 @@ func TestRefusedFilter(t *testing.T) {
 			t.Errorf("%s: something of ours is left, or another's filter is not:\n%s", hook, all)
 		}
 		tc("qdisc del dev router clsact")
-		if err := server.Do(func() error { _, err := New(Options{}).Apply(plan); return err }); err != nil {
+		if err := server.Do(func() error { _, err := New().Apply(plan); return err }); err != nil {
 			t.Errorf("%s: and then: %v", hook, err)
 		}
-		if err := server.Do(func() error { return New(Options{}).Clear("router") }); err != nil {
+		if err := server.Do(func() error { return New().Clear("router") }); err != nil {
 			t.Error(err)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 // classifier's tests and the HTB engine's, because the tables are the same.
 func TestUpgradeKeepsCounters(t *testing.T) {
 	l := labtest.Rig(t, lab.RigOptions{})
-	server, engine := l.Node("server"), New(Options{})
+	server, engine := l.Node("server"), New()
 	g := group.Group{Name: "all", Default: true, Guarantee: group.Amount{Rate: unit.Mbit}}
 	tree, problems := group.Direction{Limit: unit.Mbit, Groups: []group.Group{g}}.Resolve("out", true)
 	for _, p := range problems {

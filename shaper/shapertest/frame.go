@@ -18,6 +18,7 @@ import (
 type frame struct {
 	group.Packet
 	bytes []byte
+	odd   bool // something that group.Packet does not have makes it no control traffic
 }
 
 // shape are the parts of a frame that no rule asks for.
@@ -27,14 +28,15 @@ type shape struct {
 	extensions int  // IPv6 destination options before the transport
 	fragmented int  // and those that were cut up with it, behind the fragment header
 	outerTag   bool // an 802.1ad tag is the outermost: Packet.VLAN, and a tag 99 inside
+	tcpOptions int  // 32-bit words
 	syn        bool
 	more       bool // the first fragment of several
 	id         uint32
 }
 
 var (
-	srcMAC = []byte{2, 0, 0, 0, 0, 1}
-	dstMAC = []byte{2, 0, 0, 0, 0, 2} // nobody's: the receiver drops it after all hooks
+	srcMAC = [6]byte{2, 0, 0, 0, 0, 1} // of packets that say none
+	dstMAC = []byte{2, 0, 0, 0, 0, 2}  // nobody's: the receiver drops it after all hooks
 )
 
 // build makes the frame of a packet.
@@ -50,10 +52,16 @@ func build(p group.Packet, s shape) frame {
 			proto, body = unix.ETH_P_IPV6, ipv6(p, s)
 		}
 	case "arp":
-		proto, body = unix.ETH_P_ARP, make([]byte, 28)
+		proto, body = unix.ETH_P_ARP, append([]byte{0, 1, 8, 0, 6, 4, 0, 1}, make([]byte, 20)...)
 	case "lldp":
 		dst = []byte{1, 0x80, 0xc2, 0, 0, 0x0e}
-		proto, body = 0x88cc, make([]byte, 46)
+		proto, body = 0x88cc, append(append([]byte{2, 7, 4}, srcMAC[:]...), make([]byte, 37)...)
+	case "lacp":
+		dst = []byte{1, 0x80, 0xc2, 0, 0, 2}
+		proto, body = unix.ETH_P_SLOW, append([]byte{1, 1}, make([]byte, 108)...)
+	case "eapol":
+		dst = []byte{1, 0x80, 0xc2, 0, 0, 3}
+		proto, body = unix.ETH_P_PAE, []byte{2, 1, 0, 0}
 	case "stp":
 		dst = []byte{1, 0x80, 0xc2, 0, 0, 0}
 		body = append([]byte{0x42, 0x42, 3}, make([]byte, 35)...)
@@ -65,16 +73,19 @@ func build(p group.Packet, s shape) frame {
 		}
 		proto, body = uint16(n), make([]byte, 46)
 	}
-	b := append(append([]byte{}, dst...), srcMAC...)
+	if p.SMAC == [6]byte{} {
+		p.SMAC = srcMAC
+	}
+	b := append(append([]byte{}, dst...), p.SMAC[:]...)
 	tag := func(tpid, id uint16) { b = binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(b, tpid), id) }
 	switch {
 	case p.VLAN > 0 && s.outerTag:
-		tag(unix.ETH_P_8021AD, p.VLAN)
-		tag(unix.ETH_P_8021Q, 99)
-	case p.VLAN > 0:
-		tag(unix.ETH_P_8021Q, 3<<13|p.VLAN) // with a priority, which is not the id
+		tag(unix.ETH_P_8021AD, uint16(p.PCP)<<13|p.VLAN)
+		tag(unix.ETH_P_8021Q, 2<<13|99)
+	case p.Tagged():
+		tag(unix.ETH_P_8021Q, uint16(p.PCP)<<13|1<<12|p.VLAN) // and may be dropped, which no rule asks for
 	}
-	return frame{p, append(binary.BigEndian.AppendUint16(b, proto), body...)}
+	return frame{Packet: p, bytes: append(binary.BigEndian.AppendUint16(b, proto), body...)}
 }
 
 func ipv4(p group.Packet, s shape) []byte {
@@ -90,7 +101,7 @@ func ipv4(p group.Packet, s shape) []byte {
 	case s.more:
 		binary.BigEndian.PutUint16(b[6:], 0x2000)
 	}
-	b[8], b[9] = 64, p.Proto
+	b[8], b[9] = hops(p), p.Proto
 	copy(b[12:], p.Src.AsSlice())
 	copy(b[16:], p.Dst.AsSlice())
 	for i := 20; i < len(b); i++ {
@@ -119,6 +130,10 @@ func ipv6(p group.Packet, s shape) []byte {
 		}
 		ext, next = append(binary.BigEndian.AppendUint32(f, s.id), ext...), 44
 	}
+	if memberships(p) && len(ext) == 0 {
+		s.extensions = 0
+		ext, next = []byte{next, 0, 5, 2, 0, 0, 1, 0}, 0 // a router alert
+	}
 	for range s.extensions {
 		ext, next = append([]byte{next, 0, 1, 4, 0, 0, 0, 0}, ext...), 60
 	}
@@ -126,18 +141,67 @@ func ipv6(p group.Packet, s shape) []byte {
 	b[0] = 0x60 | p.DSCP>>2
 	b[1] = p.DSCP << 6
 	binary.BigEndian.PutUint16(b[4:], uint16(len(ext)+len(l4)))
-	b[6], b[7] = next, 64
+	b[6], b[7] = next, hops(p)
 	copy(b[8:], p.Src.AsSlice())
 	copy(b[24:], p.Dst.AsSlice())
 	return append(append(b, ext...), l4...)
+}
+
+// memberships tells whether it is MLD.
+func memberships(p group.Packet) bool {
+	return p.Proto == group.ICMPv6 && (p.ICMPType >= 130 && p.ICMPType <= 132 || p.ICMPType == 143)
+}
+
+// hops are the packet's, or what its protocol has.
+func hops(p group.Packet) byte {
+	switch {
+	case p.TTL > 0:
+		return p.TTL
+	case p.Proto == igmp || memberships(p):
+		return 1
+	case p.Proto == group.ICMPv6 && p.ICMPType >= 133 && p.ICMPType <= 137:
+		return 255
+	}
+	return 64
+}
+
+const igmp = 2
+
+// message is a control message of the packet's protocol, long enough to be one.
+func message(p group.Packet) []byte {
+	switch {
+	case p.Proto == group.UDP && p.Src.Is4() && (p.SPort == 67 || p.SPort == 68):
+		b := make([]byte, 244)
+		b[0], b[1], b[2] = 1, 1, 6
+		if p.DPort == 68 {
+			b[0] = 2
+		}
+		copy(b[236:], []byte{0x63, 0x82, 0x53, 0x63})
+		return b
+	case p.Proto == group.UDP && !p.Src.Is4() && p.SPort == 546:
+		return []byte{1, 0, 0, 1}
+	case p.Proto == group.UDP && !p.Src.Is4() && p.SPort == 547:
+		if p.DPort == 547 {
+			return []byte{12, 0, 0, 1}
+		}
+		return []byte{2, 0, 0, 1}
+	case p.Proto == group.ICMPv6 && p.ICMPType >= 130 && p.ICMPType <= 143:
+		return make([]byte, 32) // after the first eight bytes
+	case p.Proto == igmp:
+		return append([]byte{0x22}, make([]byte, 7)...)
+	}
+	return nil
 }
 
 func transport(p group.Packet, s shape) []byte {
 	if p.Fragment {
 		return make([]byte, max(s.payload, 8))
 	}
+	content := message(p)
+	s.payload = max(s.payload, len(content))
 	ports := func(n int) []byte {
 		b := make([]byte, n+s.payload)
+		copy(b[n:], content)
 		binary.BigEndian.PutUint16(b, p.SPort)
 		binary.BigEndian.PutUint16(b[2:], p.DPort)
 		return b
@@ -149,8 +213,8 @@ func transport(p group.Packet, s shape) []byte {
 		} else {
 			s.payload = max(s.payload, 1)
 		}
-		b := ports(20)
-		b[12], b[13] = 5<<4, 0x10
+		b := ports(20 + 4*s.tcpOptions)
+		b[12], b[13] = byte(5+s.tcpOptions)<<4, 0x10
 		if s.syn {
 			b[13] = 0x02
 		}
@@ -167,7 +231,7 @@ func transport(p group.Packet, s shape) []byte {
 		b[0] = p.ICMPType
 		return b
 	}
-	return make([]byte, 8+s.payload)
+	return append(content, make([]byte, 8+s.payload-len(content))...)
 }
 
 // sender puts frames on a device, as a program with a packet socket does: they

@@ -65,7 +65,7 @@ func guaranteesUnderOverload(s *suite) {
 // in all groups, and all of it must arrive.
 func controlTraffic(s *suite) {
 	const limit = 10 * unit.Mbit
-	const each = 25 // of seven kinds in 2 s: some 50 kbit/s
+	const each = 8 // of twelve kinds in 2 s: some 30 kbit/s, of 50 that the groups may have
 	l4 := func(proto uint8, src, dst string, sport, dport uint16) group.Packet {
 		return group.Packet{Proto: proto, Src: v4(src), Dst: v4(dst), SPort: sport, DPort: dport}
 	}
@@ -73,8 +73,10 @@ func controlTraffic(s *suite) {
 	ack.PureAck = true
 	ns := l4(group.ICMPv6, "fd99::1", "fd99::2", 0, 0)
 	ns.ICMPType = 135
+	ra, mld := ns, l4(group.ICMPv6, "fe80::1", "ff02::16", 0, 0)
+	ra.ICMPType, mld.ICMPType = 134, 143
 	kinds := []group.Packet{
-		{Link: "arp"}, {Link: "lldp"}, {Link: "stp"}, ns, ack,
+		{Link: "arp"}, {Link: "lldp"}, {Link: "stp"}, {Link: "lacp"}, {Link: "eapol"}, ns, ra, mld, ack, l4(igmp, "10.9.0.1", "224.0.0.22", 0, 0),
 		l4(group.UDP, "0.0.0.0", "255.255.255.255", 68, 67), l4(group.UDP, "fd99::1", "fd99::2", 546, 547),
 	}
 	both(s, func(s *suite, in bool) {
@@ -138,7 +140,7 @@ func newArrivals(t testing.TB, n *lab.Node, dev string) *arrivals {
 		}
 		// A socket for all protocols would see a packet before the ingress hook, so
 		// there is one for each (net/core/dev.c, __netif_receive_skb_core).
-		for _, proto := range []uint16{unix.ETH_P_ARP, 0x88cc, unix.ETH_P_802_2, unix.ETH_P_IP, unix.ETH_P_IPV6} {
+		for _, proto := range []uint16{unix.ETH_P_ARP, 0x88cc, unix.ETH_P_SLOW, unix.ETH_P_PAE, unix.ETH_P_802_2, unix.ETH_P_IP, unix.ETH_P_IPV6} {
 			fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 			if err != nil {
 				return err
@@ -170,7 +172,7 @@ func (a *arrivals) receive() {
 				if err != nil {
 					break
 				}
-				if n > 12 && bytes.Equal(buf[6:12], srcMAC) {
+				if n > 12 && bytes.Equal(buf[6:12], srcMAC[:]) {
 					got[string(buf[:n])]++
 				}
 			}

@@ -59,13 +59,21 @@ func rulesByPackets(s *suite) {
 			with(base, func(p *group.Packet) { p.Src = v4("10.7.255.255") }), with(base6, func(p *group.Packet) { p.Src = v4("fd77:1::") })}, shape{}},
 		{"dst", group.Selector{Dst: prefixes("10.8.0.0/25", "fd78::5/128")}, []group.Packet{
 			with(base, func(p *group.Packet) { p.Dst = v4("10.8.0.127") }), with(base6, func(p *group.Packet) { p.Dst = v4("fd78::5") })}, shape{}},
-		{"dscp", group.Selector{DSCP: []uint8{8, 46}}, []group.Packet{
-			with(base, func(p *group.Packet) { p.DSCP = 46 }), with(base6, func(p *group.Packet) { p.DSCP = 8 })}, shape{}},
-		{"vlan", group.Selector{VLAN: []uint16{7, 4094}}, []group.Packet{
-			with(base, func(p *group.Packet) { p.VLAN = 7 }), with(base6, func(p *group.Packet) { p.VLAN = 4094 }),
+		{"dscp", group.Selector{DSCP: []group.Range{group.One(8), group.One(46), {First: 48, Last: 55}}}, []group.Packet{
+			with(base, func(p *group.Packet) { p.DSCP = 46 }), with(base6, func(p *group.Packet) { p.DSCP = 8 }), with(base, func(p *group.Packet) { p.DSCP = 55 })}, shape{}},
+		{"vlan", group.Selector{VLAN: []group.Range{group.One(7), {First: 100, Last: 199}, group.One(4094)}}, []group.Packet{
+			with(base, func(p *group.Packet) { p.VLAN = 7 }), with(base, func(p *group.Packet) { p.VLAN = 199 }), with(base6, func(p *group.Packet) { p.VLAN = 4094 }),
 			with(group.Packet{Link: "0x88b5"}, func(p *group.Packet) { p.VLAN = 7 })}, shape{}},
-		{"outer-tag", group.Selector{VLAN: []uint16{9}}, []group.Packet{with(base, func(p *group.Packet) { p.VLAN = 9 })}, shape{outerTag: true}},
-		{"mark", group.Selector{Mark: []uint32{7}}, []group.Packet{with(base, func(p *group.Packet) { p.Mark = 7 })}, shape{}},
+		{"outer-tag", group.Selector{VLAN: []group.Range{group.One(9)}}, []group.Packet{with(base, func(p *group.Packet) { p.VLAN = 9 })}, shape{outerTag: true}},
+		{"pcp", group.Selector{PCP: []group.Range{{First: 5, Last: 7}}}, []group.Packet{
+			with(base, func(p *group.Packet) { p.VLAN, p.PCP = 300, 5 }), with(base6, func(p *group.Packet) { p.VLAN, p.PCP = 300, 7 }),
+			with(base, func(p *group.Packet) { p.PriorityTag, p.PCP = true, 6 })}, shape{}},
+		{"mark", group.Selector{Mark: []group.Mark{{Value: 7, Mask: group.AllBits}, {Value: 0x4000, Mask: 0xff00}}}, []group.Packet{
+			with(base, func(p *group.Packet) { p.Mark = 7 }), with(base6, func(p *group.Packet) { p.Mark = 0xab4012 })}, shape{}},
+		{"smac", group.Selector{SMAC: []group.MAC{{Address: [6]byte{0xaa, 0xbb, 0xcc}, Mask: [6]byte{0xff, 0xff, 0xff}}}}, []group.Packet{
+			with(base, func(p *group.Packet) { p.SMAC = [6]byte{0xaa, 0xbb, 0xcc, 1, 2, 3} }), with(base6, func(p *group.Packet) { p.SMAC = [6]byte{0xaa, 0xbb, 0xcc, 9, 9, 9} })}, shape{}},
+		{"not", group.Selector{Src: prefixes("10.5.0.0/16"), Not: []group.Selector{{Src: prefixes("10.5.6.0/24"), DPort: port(80, 89), VLAN: []group.Range{{First: 500, Last: 599}}}}},
+			[]group.Packet{with(base, func(p *group.Packet) { p.Src = v4("10.5.7.1") }), with(base, func(p *group.Packet) { p.Src, p.DPort, p.VLAN = v4("10.5.5.1"), 90, 600 })}, shape{}},
 		{"options", group.Selector{DPort: port(4000, 4000)}, []group.Packet{
 			with(base, func(p *group.Packet) { p.DPort = 4000 }), with(base6, func(p *group.Packet) { p.DPort = 4000 })}, shape{ipOptions: 3, extensions: 2}},
 	}
@@ -109,7 +117,10 @@ func rulesByPackets(s *suite) {
 			with(base, func(p *group.Packet) { p.SPort = 81 }), with(base, func(p *group.Packet) { p.DPort = 4001 }),
 			with(base, func(p *group.Packet) { p.Src = v4("10.6.255.255") }), with(base, func(p *group.Packet) { p.Dst = v4("10.8.0.128") }),
 			with(base6, func(p *group.Packet) { p.Dst = v4("fd78::6") }), with(base, func(p *group.Packet) { p.DSCP = 9 }),
-			with(base, func(p *group.Packet) { p.VLAN = 8 }), with(base, func(p *group.Packet) { p.Proto, p.SPort = 47, 0 }),
+			with(base, func(p *group.Packet) { p.VLAN = 8 }), with(base, func(p *group.Packet) { p.VLAN = 200 }), with(base, func(p *group.Packet) { p.VLAN, p.PCP = 300, 4 }),
+			with(base, func(p *group.Packet) { p.Mark = 0x4100 }), with(base, func(p *group.Packet) { p.SMAC = [6]byte{0xaa, 0xbb, 0xcd, 1, 2, 3} }),
+			with(base, func(p *group.Packet) { p.Src = v4("10.5.6.1") }), with(base, func(p *group.Packet) { p.Src, p.DPort = v4("10.5.7.1"), 85 }),
+			with(base, func(p *group.Packet) { p.Src, p.VLAN = v4("10.5.7.1"), 599 }), with(base, func(p *group.Packet) { p.DSCP = 56 }), with(base, func(p *group.Packet) { p.Proto, p.SPort = 47, 0 }),
 		} {
 			want := "rest"
 			if p.Proto == 47 {
@@ -307,7 +318,7 @@ func (s *suite) applyRandom(r *rand.Rand, in bool) *group.Tree {
 		if err == nil {
 			return tree
 		}
-		if !strings.Contains(err.Error(), "different combinations of fields") { // too many ranges were drawn
+		if !strings.Contains(err.Error(), "different combinations of fields") && !strings.Contains(err.Error(), "multiply to more than") { // too much was drawn
 			s.Fatal(err)
 		}
 	}
@@ -316,7 +327,7 @@ func (s *suite) applyRandom(r *rand.Rand, in bool) *group.Tree {
 func (s *suite) compare(send *sender, tree *group.Tree, in bool, frames []frame) string {
 	want := counts{make([]uint64, len(tree.Rules)), map[string]uint64{}, 0}
 	for _, f := range frames {
-		if f.Control() {
+		if f.Control() && !f.odd {
 			want.control++
 			continue
 		}
@@ -351,10 +362,11 @@ func rulesText(t *group.Tree) string {
 func pick[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
 
 var (
-	protoPool = []uint8{group.TCP, group.UDP, group.SCTP, group.ICMP, group.ICMPv6, 47, 4, 50}
+	protoPool = []uint8{group.TCP, group.UDP, group.SCTP, group.ICMP, group.ICMPv6, igmp, 47, 4, 50}
 	portPool  = []uint16{0, 53, 67, 68, 80, 443, 546, 547, 999, 1000, 1024, 1999, 5000, 65535}
-	addrs4    = []string{"10.1.2.3", "10.1.2.4", "10.1.3.1", "10.2.0.1", "192.168.0.1", "255.255.255.255", "0.0.0.0"}
-	addrs6    = []string{"fd00:1::5", "fd00:1::6", "fd00:2::5", "fd01::1", "::1", "ffff::ffff"}
+	addrs4    = []string{"10.1.2.3", "10.1.2.4", "10.1.3.1", "10.2.0.1", "192.168.0.1", "255.255.255.255", "0.0.0.0", "224.0.0.22"}
+	macs      = [][6]byte{{2, 0, 0, 0, 0, 1}, {0xaa, 0xbb, 0xcc, 1, 2, 3}, {0xaa, 0xbb, 0xcc, 1, 2, 4}, {0xaa, 0xbb, 0xcd}}
+	addrs6    = []string{"fd00:1::5", "fd00:1::6", "fd00:2::5", "fd01::1", "::1", "ffff::ffff", "fe80::1", "::"}
 )
 
 func randomTree(s *suite, r *rand.Rand) *group.Tree {
@@ -374,7 +386,18 @@ func randomTree(s *suite, r *rand.Rand) *group.Tree {
 	}
 }
 
-func randomSelector(r *rand.Rand) (s group.Selector) {
+// randomSelector has values to exclude in a third of the cases.
+func randomSelector(r *rand.Rand) group.Selector {
+	s := randomFields(r)
+	if r.IntN(3) == 0 {
+		if not := randomFields(r); !not.IsZero() {
+			s.Not = []group.Selector{not}
+		}
+	}
+	return s
+}
+
+func randomFields(r *rand.Rand) (s group.Selector) {
 	some := func(chance int, add func()) {
 		for r.IntN(chance) == 0 {
 			add()
@@ -398,22 +421,44 @@ func randomSelector(r *rand.Rand) (s group.Selector) {
 	some(3, func() { s.Dst = append(s.Dst, prefix()) })
 	some(4, func() { s.SPort = append(s.SPort, ports()) })
 	some(4, func() { s.DPort = append(s.DPort, ports()) })
-	some(5, func() { s.DSCP = append(s.DSCP, pick[uint8](r, 0, 8, 46, 63)) })
-	some(6, func() { s.VLAN = append(s.VLAN, pick[uint16](r, 1, 7, 4094)) })
-	some(6, func() { s.Mark = append(s.Mark, pick[uint32](r, 1, 7, 1<<31)) })
+	ranges := func(values ...uint16) group.Range {
+		a, b := pick(r, values...), pick(r, values...)
+		if r.IntN(2) == 0 {
+			b = a
+		}
+		return group.Range{First: min(a, b), Last: max(a, b)}
+	}
+	some(5, func() { s.DSCP = append(s.DSCP, ranges(0, 8, 9, 46, 63)) })
+	some(6, func() { s.VLAN = append(s.VLAN, ranges(1, 7, 99, 1000, 4094)) })
+	some(7, func() { s.PCP = append(s.PCP, ranges(0, 3, 5, 7)) })
+	some(6, func() {
+		m := group.Mark{Value: pick[uint32](r, 0, 1, 7, 1<<31, 0x4007), Mask: pick[uint32](r, group.AllBits, group.AllBits, 7, 0xff00, 1<<31|1)}
+		m.Value &= m.Mask
+		s.Mark = append(s.Mark, m)
+	})
+	some(7, func() {
+		m := group.MAC{Address: pick(r, macs...), Mask: pick(r, [6]byte{255, 255, 255, 255, 255, 255}, [6]byte{255, 255, 255}, [6]byte{5: 1})}
+		for i := range m.Mask {
+			m.Address[i] &= m.Mask[i]
+		}
+		s.SMAC = append(s.SMAC, m)
+	})
 	return s
 }
 
 var fragmentID uint32
 
 func randomFrame(r *rand.Rand, in bool) frame {
-	p := group.Packet{VLAN: pick[uint16](r, 0, 0, 0, 1, 7, 9, 4094)}
-	if !in {
-		p.Mark = pick[uint32](r, 0, 0, 1, 7, 8, 1<<31)
+	p := group.Packet{VLAN: pick[uint16](r, 0, 0, 0, 1, 7, 9, 100, 512, 4094), SMAC: pick(r, macs...)}
+	if p.PriorityTag = p.VLAN == 0 && r.IntN(5) == 0; p.Tagged() {
+		p.PCP = uint8(r.IntN(8))
 	}
-	sh := shape{payload: r.IntN(40), ipOptions: r.IntN(3), extensions: r.IntN(3), outerTag: r.IntN(4) == 0, syn: r.IntN(4) == 0}
+	if !in {
+		p.Mark = pick[uint32](r, 0, 0, 1, 7, 8, 0x4007, 0x4100, 1<<31)
+	}
+	sh := shape{payload: pick(r, r.IntN(40), r.IntN(40), r.IntN(800)), ipOptions: r.IntN(3), extensions: r.IntN(3), outerTag: r.IntN(4) == 0, syn: r.IntN(4) == 0}
 	if r.IntN(12) == 0 {
-		p.Link = pick(r, "arp", "lldp", "stp", "0x88b5", "0x8864")
+		p.Link = pick(r, "arp", "lldp", "stp", "lacp", "eapol", "0x88b5", "0x8864")
 		return build(p, sh)
 	}
 	p.Proto, p.DSCP = pick(r, protoPool...), pick[uint8](r, 0, 8, 9, 46, 63)
@@ -427,11 +472,26 @@ func randomFrame(r *rand.Rand, in bool) frame {
 		p.SPort, p.DPort = pick(r, portPool...), pick(r, portPool...)
 		p.PureAck = p.Proto == group.TCP && !sh.syn && r.IntN(3) == 0
 	case group.ICMP, group.ICMPv6:
-		p.ICMPType = pick[uint8](r, 0, 8, 128, 132, 133, 135, 136, 137, 138)
+		p.ICMPType = pick[uint8](r, 0, 8, 128, 132, 133, 135, 136, 137, 138, 143)
 	}
+	p.TTL = pick[uint8](r, 0, 0, 0, 0, 1, 64, 255)
 	if r.IntN(10) == 0 {
 		fragmentID++ // of a datagram whose first part nobody has seen
 		p.Fragment, p.PureAck, sh.id = true, false, fragmentID
 	}
-	return build(p, sh)
+	f := build(p, sh)
+	ip := len(f.bytes) - 14
+	if p.VLAN > 0 {
+		ip -= 4
+		if sh.outerTag {
+			ip -= 4
+		}
+	}
+	f.Length = uint16(ip)
+	options := sh.ipOptions
+	if p.Src.Is6() {
+		options = sh.extensions
+	}
+	f.odd = options > 0 && !memberships(p) && !(p.Proto == igmp && options == 1)
+	return f
 }

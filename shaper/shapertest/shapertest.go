@@ -20,6 +20,8 @@ type Features struct {
 	// EndsIngress: a filter behind the engine's own at ingress would not be asked
 	// any more, so that it is in the way.
 	EndsIngress bool
+	// Ceilings: groups may have ceilings, and groups inside.
+	Ceilings bool
 	// Groups is how many groups one direction of the scale case has.
 	Groups int
 	// Guarantee is the least that a group gets under overload, as a part of its
@@ -47,6 +49,8 @@ func Run(t *testing.T, engine func() shaper.Shaper, f Features) {
 		{"as many shapes of rules as may be", manyShapes},
 		{"classifies like the oracle", likeOracle},
 		{"control traffic", controlTraffic},
+		{"control traffic is checked", controlIsChecked},
+		{floods, controlFlood},
 		{"guarantees under overload", guaranteesUnderOverload},
 		{"bytes are those on the wire", bytesOnTheWire},
 		{"guest perspective", guestPerspective},
@@ -58,9 +62,15 @@ func Run(t *testing.T, engine func() shaper.Shaper, f Features) {
 		{"killed at every step", killedAtSteps},
 		{"killed at any time", killedAnyTime},
 	} {
+		if c.name == floods && !f.Ceilings {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) { c.run(newSuite(t, engine, f)) })
 	}
 }
+
+// floods is of engines that have ceilings.
+const floods = "floods of control traffic"
 
 // dev is the server's device.
 const dev = "router"

@@ -105,6 +105,13 @@ func typeOf(r *openapi3.SchemaRef, declared bool) string {
 		}
 		return strings.Join(all, " & ")
 	}
+	if len(s.OneOf) > 0 {
+		var one []string
+		for _, each := range s.OneOf {
+			one = append(one, typeOf(each, false))
+		}
+		return strings.Join(one, " | ")
+	}
 	if len(s.Enum) > 0 {
 		var all []string
 		for _, each := range s.Enum {

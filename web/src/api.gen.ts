@@ -122,6 +122,25 @@ export type DirectionRates = {
 	/** Bits per second, such as 100Mbit. */
 	limit?: Rate;
 };
+/** A packet that has any of these values, of whatever field, is not matched. */
+export type Exclusions = {
+	cgroup?: string;
+	dport?: (string)[];
+	/** Code points and ranges, by name or number: cs1, af11-af13, 8-15. */
+	dscp?: (string)[];
+	dst?: (string)[];
+	/** Numbers up to 4294967295, or as text, also with a mask: 0x4000/0xff00. */
+	mark?: (NumberOrText)[];
+	/** 802.1p priorities of the outermost tag, 0 to 7, and ranges as text: 5-7. */
+	pcp?: (NumberOrText)[];
+	proto?: (string)[];
+	/** Source MAC addresses, also with a mask: aa:bb:cc:00:00:00/ff:ff:ff:00:00:00. */
+	smac?: (string)[];
+	sport?: (string)[];
+	src?: (string)[];
+	/** Ids, 1 to 4094, and ranges as text: 100-199. */
+	vlan?: (NumberOrText)[];
+};
 export type Group = {
 	/** A rate, or a share of the parent's such as 40%. */
 	ceiling?: Amount;
@@ -266,10 +285,18 @@ export type HostState = {
 export type Interface = {
 	dev?: Dev;
 	engine?: "htb" | "quantum";
+	/** sized (if left out): the device's gso_max_size and gro_max_size are lowered to what takes 0.25 ms at the limit; keep: they stay as they are. */
+	gso?: "sized" | "keep";
 	in?: Direction;
 	out?: Direction;
+	/** Of engine quantum: packets inside their group's guarantee pass although the limit is used up, for one quantum at a time. */
+	overdraft?: boolean;
 	overhead?: Overhead;
 	perspective?: "host" | "guest";
+	/** Of engine quantum: the time after which bytes are counted anew; 1s if left out. */
+	quantum?: string;
+	/** Of engine quantum: what a group that leaves as much unused lends at the end of each quantum, in bytes or of the limit; 1.5% if left out. */
+	step?: string;
 };
 export type InterfaceList = {
 	items: (Interface)[];
@@ -281,6 +308,7 @@ export type Name = string;
 export type NewToken = Token & {
 	token: string;
 };
+export type NumberOrText = number | string;
 export type Overhead = {
 	frame?: string;
 	minimum?: string;
@@ -487,13 +515,22 @@ export type Role = "operator" | "tenant" | "viewer" | "agent";
 export type Selector = {
 	cgroup?: string;
 	dport?: (string)[];
+	/** Code points and ranges, by name or number: cs1, af11-af13, 8-15. */
 	dscp?: (string)[];
 	dst?: (string)[];
-	mark?: (number)[];
+	/** Numbers up to 4294967295, or as text, also with a mask: 0x4000/0xff00. */
+	mark?: (NumberOrText)[];
+	/** A packet that has any of these values, of whatever field, is not matched. */
+	not?: Exclusions;
+	/** 802.1p priorities of the outermost tag, 0 to 7, and ranges as text: 5-7. */
+	pcp?: (NumberOrText)[];
 	proto?: (string)[];
+	/** Source MAC addresses, also with a mask: aa:bb:cc:00:00:00/ff:ff:ff:00:00:00. */
+	smac?: (string)[];
 	sport?: (string)[];
 	src?: (string)[];
-	vlan?: (number)[];
+	/** Ids, 1 to 4094, and ranges as text: 100-199. */
+	vlan?: (NumberOrText)[];
 };
 export type Tenant = {
 	description?: string;

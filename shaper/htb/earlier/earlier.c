@@ -43,6 +43,7 @@ struct queue {
 };
 
 #include "classify.h"
+#include "ipsec.h"
 
 const volatile __u32 token;
 
@@ -61,8 +62,12 @@ struct {
 	__type(value, struct pace);
 } paces SEC(".maps");
 
-const volatile __u32 qdisc_major;
+static const __u32 qdisc_major = 0x4847;
 const volatile __u32 redirect_ifindex;
+const volatile __u8 bound_wait; /* set by today's loader, and of no use here */
+const volatile __u32 frame_most;
+const volatile __u8 forwards;
+const volatile __s32 pass_verdict = TC_ACT_UNSPEC;
 
 SEC("tc")
 int headgate(struct __sk_buff *skb)
@@ -82,7 +87,9 @@ int headgate(struct __sk_buff *skb)
 		q->depth++;
 	/* A counter that shows whether it is carried over: nothing is marked here. */
 	count(skb, f.class_minor, f.rule, bytes, 1);
-	if (redirect_ifindex)
+	if (redirect_ifindex && counted_before(skb))
+		return pass_verdict;
+	if (redirect_ifindex && !forwards)
 		return bpf_redirect(redirect_ifindex, 0);
 	return TC_ACT_UNSPEC;
 }

@@ -16,25 +16,32 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	earlierMapAllowances      = "allowances"
 	earlierMapAssigned        = "assigned"
+	earlierMapBudgets         = "budgets"
 	earlierMapCgroups         = "cgroups"
 	earlierMapControl         = "control"
 	earlierMapCounters        = "counters"
+	earlierMapFlowMacs        = "flow_macs"
 	earlierMapFlows           = "flows"
 	earlierMapFragments       = "fragments"
 	earlierMapPaces           = "paces"
 	earlierMapQueues          = "queues"
 	earlierMapRuleHits        = "rule_hits"
 	earlierMapRules           = "rules"
+	earlierMapSenders         = "senders"
 	earlierProgHeadgate       = "headgate"
 	earlierVarAssignShift     = "assign_shift"
+	earlierVarBoundWait       = "bound_wait"
 	earlierVarCacheMask       = "cache_mask"
 	earlierVarCacheSeed       = "cache_seed"
 	earlierVarControlClass    = "control_class"
 	earlierVarDefaultClass    = "default_class"
+	earlierVarForwards        = "forwards"
+	earlierVarFrameMost       = "frame_most"
 	earlierVarGeneration      = "generation"
 	earlierVarLinkHeader      = "link_header"
-	earlierVarQdiscMajor      = "qdisc_major"
+	earlierVarPassVerdict     = "pass_verdict"
 	earlierVarRedirectIfindex = "redirect_ifindex"
 	earlierVarShapeCount      = "shape_count"
 	earlierVarShapes          = "shapes"
@@ -42,7 +49,10 @@ const (
 	earlierVarUseCgroup       = "use_cgroup"
 	earlierVarUseDscp         = "use_dscp"
 	earlierVarUseMark         = "use_mark"
+	earlierVarUsePcp          = "use_pcp"
+	earlierVarUseSmac         = "use_smac"
 	earlierVarUseVlan         = "use_vlan"
+	earlierVarUseXfrm         = "use_xfrm"
 )
 
 // loadEarlier returns the embedded CollectionSpec for earlier.
@@ -94,16 +104,20 @@ type earlierProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type earlierMapSpecs struct {
-	Assigned  *ebpf.MapSpec `ebpf:"assigned"`
-	Cgroups   *ebpf.MapSpec `ebpf:"cgroups"`
-	Control   *ebpf.MapSpec `ebpf:"control"`
-	Counters  *ebpf.MapSpec `ebpf:"counters"`
-	Flows     *ebpf.MapSpec `ebpf:"flows"`
-	Fragments *ebpf.MapSpec `ebpf:"fragments"`
-	Paces     *ebpf.MapSpec `ebpf:"paces"`
-	Queues    *ebpf.MapSpec `ebpf:"queues"`
-	RuleHits  *ebpf.MapSpec `ebpf:"rule_hits"`
-	Rules     *ebpf.MapSpec `ebpf:"rules"`
+	Allowances *ebpf.MapSpec `ebpf:"allowances"`
+	Assigned   *ebpf.MapSpec `ebpf:"assigned"`
+	Budgets    *ebpf.MapSpec `ebpf:"budgets"`
+	Cgroups    *ebpf.MapSpec `ebpf:"cgroups"`
+	Control    *ebpf.MapSpec `ebpf:"control"`
+	Counters   *ebpf.MapSpec `ebpf:"counters"`
+	FlowMacs   *ebpf.MapSpec `ebpf:"flow_macs"`
+	Flows      *ebpf.MapSpec `ebpf:"flows"`
+	Fragments  *ebpf.MapSpec `ebpf:"fragments"`
+	Paces      *ebpf.MapSpec `ebpf:"paces"`
+	Queues     *ebpf.MapSpec `ebpf:"queues"`
+	RuleHits   *ebpf.MapSpec `ebpf:"rule_hits"`
+	Rules      *ebpf.MapSpec `ebpf:"rules"`
+	Senders    *ebpf.MapSpec `ebpf:"senders"`
 }
 
 // earlierVariableSpecs contains global variables before they are loaded into the kernel.
@@ -111,13 +125,16 @@ type earlierMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type earlierVariableSpecs struct {
 	AssignShift     *ebpf.VariableSpec `ebpf:"assign_shift"`
+	BoundWait       *ebpf.VariableSpec `ebpf:"bound_wait"`
 	CacheMask       *ebpf.VariableSpec `ebpf:"cache_mask"`
 	CacheSeed       *ebpf.VariableSpec `ebpf:"cache_seed"`
 	ControlClass    *ebpf.VariableSpec `ebpf:"control_class"`
 	DefaultClass    *ebpf.VariableSpec `ebpf:"default_class"`
+	Forwards        *ebpf.VariableSpec `ebpf:"forwards"`
+	FrameMost       *ebpf.VariableSpec `ebpf:"frame_most"`
 	Generation      *ebpf.VariableSpec `ebpf:"generation"`
 	LinkHeader      *ebpf.VariableSpec `ebpf:"link_header"`
-	QdiscMajor      *ebpf.VariableSpec `ebpf:"qdisc_major"`
+	PassVerdict     *ebpf.VariableSpec `ebpf:"pass_verdict"`
 	RedirectIfindex *ebpf.VariableSpec `ebpf:"redirect_ifindex"`
 	ShapeCount      *ebpf.VariableSpec `ebpf:"shape_count"`
 	Shapes          *ebpf.VariableSpec `ebpf:"shapes"`
@@ -125,7 +142,10 @@ type earlierVariableSpecs struct {
 	UseCgroup       *ebpf.VariableSpec `ebpf:"use_cgroup"`
 	UseDscp         *ebpf.VariableSpec `ebpf:"use_dscp"`
 	UseMark         *ebpf.VariableSpec `ebpf:"use_mark"`
+	UsePcp          *ebpf.VariableSpec `ebpf:"use_pcp"`
+	UseSmac         *ebpf.VariableSpec `ebpf:"use_smac"`
 	UseVlan         *ebpf.VariableSpec `ebpf:"use_vlan"`
+	UseXfrm         *ebpf.VariableSpec `ebpf:"use_xfrm"`
 }
 
 // earlierObjects contains all objects after they have been loaded into the kernel.
@@ -148,30 +168,38 @@ func (o *earlierObjects) Close() error {
 //
 // It can be passed to loadEarlierObjects or ebpf.CollectionSpec.LoadAndAssign.
 type earlierMaps struct {
-	Assigned  *ebpf.Map `ebpf:"assigned"`
-	Cgroups   *ebpf.Map `ebpf:"cgroups"`
-	Control   *ebpf.Map `ebpf:"control"`
-	Counters  *ebpf.Map `ebpf:"counters"`
-	Flows     *ebpf.Map `ebpf:"flows"`
-	Fragments *ebpf.Map `ebpf:"fragments"`
-	Paces     *ebpf.Map `ebpf:"paces"`
-	Queues    *ebpf.Map `ebpf:"queues"`
-	RuleHits  *ebpf.Map `ebpf:"rule_hits"`
-	Rules     *ebpf.Map `ebpf:"rules"`
+	Allowances *ebpf.Map `ebpf:"allowances"`
+	Assigned   *ebpf.Map `ebpf:"assigned"`
+	Budgets    *ebpf.Map `ebpf:"budgets"`
+	Cgroups    *ebpf.Map `ebpf:"cgroups"`
+	Control    *ebpf.Map `ebpf:"control"`
+	Counters   *ebpf.Map `ebpf:"counters"`
+	FlowMacs   *ebpf.Map `ebpf:"flow_macs"`
+	Flows      *ebpf.Map `ebpf:"flows"`
+	Fragments  *ebpf.Map `ebpf:"fragments"`
+	Paces      *ebpf.Map `ebpf:"paces"`
+	Queues     *ebpf.Map `ebpf:"queues"`
+	RuleHits   *ebpf.Map `ebpf:"rule_hits"`
+	Rules      *ebpf.Map `ebpf:"rules"`
+	Senders    *ebpf.Map `ebpf:"senders"`
 }
 
 func (m *earlierMaps) Close() error {
 	return _EarlierClose(
+		m.Allowances,
 		m.Assigned,
+		m.Budgets,
 		m.Cgroups,
 		m.Control,
 		m.Counters,
+		m.FlowMacs,
 		m.Flows,
 		m.Fragments,
 		m.Paces,
 		m.Queues,
 		m.RuleHits,
 		m.Rules,
+		m.Senders,
 	)
 }
 
@@ -180,13 +208,16 @@ func (m *earlierMaps) Close() error {
 // It can be passed to loadEarlierObjects or ebpf.CollectionSpec.LoadAndAssign.
 type earlierVariables struct {
 	AssignShift     *ebpf.Variable `ebpf:"assign_shift"`
+	BoundWait       *ebpf.Variable `ebpf:"bound_wait"`
 	CacheMask       *ebpf.Variable `ebpf:"cache_mask"`
 	CacheSeed       *ebpf.Variable `ebpf:"cache_seed"`
 	ControlClass    *ebpf.Variable `ebpf:"control_class"`
 	DefaultClass    *ebpf.Variable `ebpf:"default_class"`
+	Forwards        *ebpf.Variable `ebpf:"forwards"`
+	FrameMost       *ebpf.Variable `ebpf:"frame_most"`
 	Generation      *ebpf.Variable `ebpf:"generation"`
 	LinkHeader      *ebpf.Variable `ebpf:"link_header"`
-	QdiscMajor      *ebpf.Variable `ebpf:"qdisc_major"`
+	PassVerdict     *ebpf.Variable `ebpf:"pass_verdict"`
 	RedirectIfindex *ebpf.Variable `ebpf:"redirect_ifindex"`
 	ShapeCount      *ebpf.Variable `ebpf:"shape_count"`
 	Shapes          *ebpf.Variable `ebpf:"shapes"`
@@ -194,7 +225,10 @@ type earlierVariables struct {
 	UseCgroup       *ebpf.Variable `ebpf:"use_cgroup"`
 	UseDscp         *ebpf.Variable `ebpf:"use_dscp"`
 	UseMark         *ebpf.Variable `ebpf:"use_mark"`
+	UsePcp          *ebpf.Variable `ebpf:"use_pcp"`
+	UseSmac         *ebpf.Variable `ebpf:"use_smac"`
 	UseVlan         *ebpf.Variable `ebpf:"use_vlan"`
+	UseXfrm         *ebpf.Variable `ebpf:"use_xfrm"`
 }
 
 // earlierPrograms contains all programs after they have been loaded into the kernel.

@@ -76,26 +76,26 @@ export async function remove(at: At, path: string): Promise<Edit> {
 	};
 }
 
-const numbers = ["vlan", "mark"];
-const lists = ["proto", "src", "dst", "sport", "dport", "dscp", ...numbers];
+const lists = ["proto", "src", "dst", "sport", "dport", "dscp", "vlan", "pcp", "mark", "smac"];
+const fields = [...lists, "cgroup"];
 
-/** showMatch is a rule a line: "proto=tcp dport=80,443". */
+/** showMatch is a rule a line: "proto=tcp dport=80,443 not.dst=10.0.0.0/8". */
 export function showMatch(match: Selector[] | undefined): string {
-	return (match ?? []).map((s) => Object.entries(s).map(([name, values]) => `${name}=${[values].flat().join(",")}`).join(" ")).join("\n");
+	const words = (fields: object, before: string) => Object.entries(fields).map(([name, values]) => `${before}${name}=${[values].flat().join(",")}`);
+	return (match ?? []).map(({ not, ...s }) => [...words(s, ""), ...words(not ?? {}, "not.")].join(" ")).join("\n");
 }
 
 /** readMatch reads what showMatch shows, and throws a sentence. */
 export function readMatch(text: string): Selector[] {
 	return text.split("\n").filter((line) => line.trim() !== "").map((line, n) => {
-		const out: Record<string, unknown> = {};
+		const out: Record<string, unknown> = {}, not: Record<string, unknown> = {};
 		for (const word of line.trim().split(/\s+/)) {
-			const [, name, values] = /^(\w+)=(.+)$/.exec(word) ?? [];
-			if (!name || !values || !(lists.includes(name) || name === "cgroup")) {
-				throw new Error(`Line ${n + 1} of the rules: "${word}" is not ${[...lists, "cgroup"].join(", ")} with = and values.`);
+			const [, without, name, values] = /^(not\.)?(\w+)=(.+)$/.exec(word) ?? [];
+			if (!name || !values || !fields.includes(name)) {
+				throw new Error(`Line ${n + 1} of the rules: "${word}" is not ${fields.join(", ")} with = and values, or one of these behind "not.".`);
 			}
-			if (name === "cgroup") out[name] = values;
-			else out[name] = values.split(",").map((v) => (numbers.includes(name) ? Number(v) : v));
+			(without ? not : out)[name] = name === "cgroup" ? values : values.split(",");
 		}
-		return out as Selector;
+		return (Object.keys(not).length > 0 ? { ...out, not } : out) as Selector;
 	});
 }

@@ -1,4 +1,4 @@
-package record
+package usage
 
 import (
 	"math"
@@ -14,6 +14,55 @@ type Counters struct {
 	Drops   uint64 `json:"drops"`
 	Marks   uint64 `json:"marks"`
 	Backlog uint64 `json:"backlog"` // bytes, now
+	// QueuedFor is for how long in all a packet always waited, and Queued the bytes that left meanwhile.
+	QueuedFor time.Duration `json:"queued_ns,omitempty"`
+	Queued    uint64        `json:"queued,omitempty"`
+	// At is when these were read.
+	At time.Time `json:"at,omitzero"`
+}
+
+// stands is the part of some time in which a queue must have stood. It is not all, because the kernel
+// tells by stamps, of which a class that has a tenth of its guarantee has three a second, and a sender
+// that is starved on a busy machine does not keep its queue filled.
+const stands = 0.5
+
+// again tells whether counters are of a group that was made anew.
+func (now Counters) again(was Counters) bool {
+	return now.Bytes < was.Bytes || now.Packets < was.Packets || now.QueuedFor < was.QueuedFor
+}
+
+// Rate is what left from one reading to the next, in bits per second; 0 if there was no time between
+// them.
+func Rate(was, now Counters) float64 {
+	if now.again(was) {
+		return 0
+	}
+	return Over(now.Bytes-was.Bytes, was.At, now.At)
+}
+
+// Over is a number of bytes over the time between two readings, in bits per second.
+func Over(bytes uint64, was, now time.Time) float64 {
+	took := now.Sub(was).Seconds()
+	if took <= 0 {
+		return 0
+	}
+	return float64(bytes) * 8 / took
+}
+
+// Unmet tells whether a guarantee was not met from one reading to the next.
+func Unmet(was, now Counters, guarantee unit.Rate) bool {
+	took := now.At.Sub(was.At)
+	if guarantee == 0 || took <= 0 || now.again(was) || unit.Met(Rate(was, now), float64(guarantee)) {
+		return false
+	}
+	if now.Backlog > 0 && now.Bytes-was.Bytes < was.Backlog {
+		return true // what waited then waits now
+	}
+	stood := now.QueuedFor - was.QueuedFor
+	if float64(stood) < stands*float64(took) || now.Queued < was.Queued {
+		return false
+	}
+	return !unit.Met(float64(now.Queued-was.Queued)*8/stood.Seconds(), float64(guarantee))
 }
 
 // Group is one with its counters at a time; those of one direction of a device are accounted
@@ -52,16 +101,20 @@ func (u *Usage) Add(o Usage) {
 	u.Unmet += o.Unmet
 }
 
-// account is what the groups of one direction had between two readings; before has what the
+// Account is what the groups of one direction had between two readings; before has what the
 // last one read, by name.
-func account(before map[string]Counters, now []Group, took time.Duration) map[string]Usage {
+func Account(before map[string]Counters, now []Group) map[string]Usage {
 	out := map[string]Usage{}
 	var borrowed, unused float64
 	left := make([]float64, len(now)) // unused, by group
 	for n, g := range now {
 		was := before[g.Name]
-		if g.Bytes < was.Bytes || g.Packets < was.Packets {
-			was = Counters{}
+		took := g.At.Sub(was.At)
+		if was.At.IsZero() { // it is new, and the others tell how long that is at the most
+			took = longest(before, now)
+		}
+		if g.again(was) {
+			was = Counters{At: was.At}
 		}
 		u := Usage{
 			Seconds: took.Seconds(), Delivered: g.Bytes - was.Bytes,
@@ -77,7 +130,7 @@ func account(before map[string]Counters, now []Group, took time.Duration) map[st
 			left[n] = math.Max(0, float64(u.Guaranteed)-float64(u.Delivered))
 			unused += left[n]
 		}
-		if was.Backlog > 0 && g.Backlog > 0 && !unit.Met(float64(u.Delivered), float64(u.Guaranteed)) {
+		if Unmet(was, g.Counters, g.Guarantee) {
 			u.Unmet = took.Seconds()
 		}
 		out[g.Name] = u
@@ -94,6 +147,16 @@ func account(before map[string]Counters, now []Group, took time.Duration) map[st
 		}
 	}
 	return out
+}
+
+// longest is the longest time between two readings of a group.
+func longest(before map[string]Counters, now []Group) (most time.Duration) {
+	for _, g := range now {
+		if was, ok := before[g.Name]; ok {
+			most = max(most, g.At.Sub(was.At))
+		}
+	}
+	return most
 }
 
 // offered is what was delivered, what waits more than before, and what was dropped, as so many

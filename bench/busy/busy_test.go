@@ -1,0 +1,65 @@
+package busy_test
+
+import (
+	"os/exec"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"headgate/bench/busy"
+	"headgate/lab/labtest"
+)
+
+// What this program uses counts, and what another does not.
+func TestClock(t *testing.T) {
+	labtest.NeedRoot(t)
+	c, err := busy.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	const each = 300 * time.Millisecond
+	used := func(during func()) time.Duration {
+		before, err := c.Total()
+		if err != nil {
+			t.Fatal(err)
+		}
+		during()
+		time.Sleep(10 * time.Millisecond)
+		after, err := c.Total()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return after - before
+	}
+	labtest.Try(t, func(t *labtest.Check) {
+		var took time.Duration // of a processor, which others may want, too
+		own := used(func() {
+			for before := processorTime(); took < each; {
+				took = processorTime() - before
+			}
+		})
+		if own < took*8/10 || own > took*15/10 {
+			t.Errorf("of %v in a loop %v are counted", took, own)
+		}
+		other := exec.Command("sh", "-c", "while :; do :; done")
+		if err := other.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if others := used(func() { time.Sleep(each) }); others > each/4 {
+			t.Errorf("while another program had a processor for %v, %v are counted", each, others)
+		}
+		_ = other.Process.Kill()
+		_ = other.Wait()
+	})
+}
+
+// processorTime is what this program has had of all processors.
+func processorTime() time.Duration {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

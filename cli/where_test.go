@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
+
+	"headgate/lab"
+	"headgate/lab/labtest"
+	"headgate/shaper"
+)
+
+// TestMarksAtIngress: who can mark what comes in before it is classified. What is said of rules by
+// mark under "in" (marked, docs/where.md) rests on this.
+//
+//	there ── here, which has a veth pair va ── vb in itself
+func TestMarksAtIngress(t *testing.T) {
+	l := labtest.Up(t, &lab.Topology{Nodes: []lab.NodeSpec{{Name: "here"}, {Name: "there"}}, Links: []lab.LinkSpec{{Ends: [2]string{"here", "there"}}}})
+	here, there := inside{t, l.Node("here")}, l.Node("there")
+	t.Setenv("HEADGATE_STATE", t.TempDir())
+	addr, err := here.node.Addr(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	document := func(dev string) string {
+		return here.file("kind: Interface\ndev: " + dev + "\nin: {limit: 100Mbit, groups: [{name: marked, match: [{mark: 7, proto: icmp}]}, {name: rest, match: [{proto: icmp}]}, {name: others, default: true}]}\n")
+	}
+	counted := func(dev string) (marked, all uint64) {
+		var states []shaper.State
+		if err := json.Unmarshal([]byte(here.must("show", "--dev", dev, "-o", "json").out), &states); err != nil {
+			t.Fatal(err)
+		}
+		return states[0].In.Groups[0].Packets, states[0].In.Groups[0].Packets + states[0].In.Groups[1].Packets
+	}
+	check := func(what, dev string, want bool, send func()) {
+		t.Helper()
+		before, beforeAll := counted(dev)
+		send()
+		after, afterAll := counted(dev)
+		if afterAll == beforeAll || want && after-before != 3 || !want && after != before {
+			t.Errorf("%s: %d of %d packets had the mark; want the 3 that were sent: %v", what, after-before, afterAll-beforeAll, want)
+		}
+	}
+	ping := func(from *lab.Node, to string) func() {
+		return func() { _ = from.Command(t.Context(), "ping", "-m7", "-c3", "-i0.05", "-W1", "-q", to).Run() }
+	}
+	here.must("apply", "-f", document("there"))
+	check("a sender in another namespace", "there", false, ping(there, addr.String()))
+	if _, err := exec.LookPath("nft"); err == nil {
+		for hook, family := range map[string]string{"ingress device there priority -500": "netdev", "prerouting priority raw": "inet"} {
+			labtest.Run(t, here.node, "nft", "add table "+family+" t")
+			labtest.Run(t, here.node, "nft", "add chain "+family+" t c { type filter hook "+hook+"; }")
+			labtest.Run(t, here.node, "nft", "add rule "+family+" t c meta mark set 7")
+			check("nftables' "+hook, "there", false, ping(there, addr.String()))
+			labtest.Run(t, here.node, "nft", "flush ruleset")
+		}
+	}
+	mark, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "marks", Type: ebpf.SchedCLS, License: "Dual BSD/GPL", Instructions: asm.Instructions{
+		asm.StoreImm(asm.R1, 8, 7, asm.Word),  // skb->mark
+		asm.Mov.Imm(asm.R0, -1), asm.Return(), // TCX_NEXT
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mark.Close()
+	var attached link.Link
+	err = here.node.Do(func() error {
+		dev, err := net.InterfaceByName("there")
+		if err == nil {
+			attached, err = link.AttachTCX(link.TCXOptions{Interface: dev.Index, Program: mark, Attach: ebpf.AttachTCXIngress})
+		}
+		return err
+	})
+	if err == nil {
+		check("a program on the tcx ingress hook", "there", true, ping(there, addr.String()))
+		attached.Close()
+	} else if !errors.Is(err, ebpf.ErrNotSupported) { // before Linux 6.6 there is no such hook
+		t.Fatal(err)
+	}
+	labtest.Run(t, here.node, "sh", "-ec", `ip link add va type veth peer name vb; ip link set va up; ip link set vb up; ip link set lo up
+		ip addr add 10.77.0.1/24 dev va; ip neigh add 10.77.0.9 lladdr 02:00:00:00:00:09 dev va`)
+	here.must("apply", "-f", document("vb"))
+	check("a sender in this namespace, over a veth", "vb", true, ping(here.node, "10.77.0.9"))
+	here.must("apply", "-f", document("lo"))
+	check("a sender over lo", "lo", true, ping(here.node, "127.0.0.1"))
+	if _, err := exec.LookPath("nft"); err == nil {
+		here.must("clear", "--dev", "there")
+		labtest.Run(t, here.node, "sh", "-ec", fmt.Sprintf(`ip link add name br0 type bridge; ip link set br0 up; ip link set there master br0; ip addr flush dev there; ip addr add %s/24 dev br0`, addr))
+		labtest.Run(t, here.node, "nft", "add table netdev t")
+		labtest.Run(t, here.node, "nft", "add chain netdev t c { type filter hook ingress device there priority -500; }")
+		labtest.Run(t, here.node, "nft", "add rule netdev t c ip protocol icmp meta mark set 7")
+		here.must("apply", "-f", document("br0"))
+		check("nftables' ingress of a bridge's port", "br0", true, ping(there, addr.String()))
+	}
+	here.must("clear", "--dev", "all")
+}
+
+// TestWhere: what is likely never to be seen where a document looks for it is told by check, plan,
+// apply and explain, with the line; what is likely meant is not.
+func TestWhere(t *testing.T) {
+	l := labtest.Up(t, &lab.Topology{Nodes: []lab.NodeSpec{{Name: "here"}, {Name: "wan"}}, Links: []lab.LinkSpec{{Ends: [2]string{"here", "wan"}}}})
+	here := inside{t, l.Node("here")}
+	t.Setenv("HEADGATE_STATE", t.TempDir())
+	labtest.Run(t, here.node, "sh", "-ec", `ip link set lo up
+		for b in br0 br1; do ip link add $b type bridge; ip link set $b up; ip link add p$b type veth peer name q$b; ip link set p$b master $b; done; ip addr add 192.168.7.1/24 dev br1`)
+	if _, err := exec.LookPath("nft"); err == nil {
+		labtest.Run(t, here.node, "nft", "add table ip nat")
+		labtest.Run(t, here.node, "nft", "add chain ip nat postrouting { type nat hook postrouting priority srcnat; }")
+		labtest.Run(t, here.node, "nft", `add rule ip nat postrouting oifname "wan" masquerade`)
+	}
+	const groups = "  limit: 10Mbit\n  groups:\n    - {name: web, match: [%s]}\n    - {name: rest, default: true}\n"
+	for _, c := range []struct{ dev, more, direction, rule, want string }{
+		{"wan", "", "in", "{mark: 7}", "in.groups[0].match[0].mark: warning: what comes in"},
+		{"wan", "", "in", "{proto: tcp}, {not: {mark: 0x4000/0xff00}}, {mark: 1}", "in.groups[0].match[1].not.mark: warning: what comes in"},
+		{"wan", "", "in", "{mark: 7}, {mark: 8}", "(so it is with 2 rules)"},
+		{"wan", "perspective: guest\n", "out", "{mark: 7}", "out.groups[0].match[0].mark: warning: what comes in"},
+		{"wan", "", "out", "{mark: 7}", ""}, {"wan", "perspective: guest\n", "in", "{mark: 7}", ""},
+		{"lo", "", "in", "{mark: 7}", ""},
+		{"br1", "", "in", "{mark: 7}", "only if it was set on the way here"},
+		{"br0", "", "out", "{proto: tcp}", "dev: warning: br0 is a bridge, and this machine has no address there: what its ports (pbr0) pass to each other"},
+		{"br1", "", "out", "{proto: tcp}", "dev: warning: br1 is a bridge: what its ports (pbr1) pass to each other never goes through it, only what this machine"},
+		{"pbr0", "", "out", "{proto: tcp}", ""},
+		{"wan", "", "out", "{proto: tcp, src: 192.168.7.0/24}", "out.groups[0].match[0].src: warning: what leaves by wan has its address 10."},
+		{"wan", "", "in", "{dst: 192.168.7.5}", "in.groups[0].match[0].dst: warning: what comes in by wan still has its address 10."},
+		{"wan", "", "out", "{src: 0.0.0.0/0}, {src: fd00::/8}, {dst: 192.168.7.0/24}", ""},
+		{"br1", "", "out", "{src: 192.168.8.0/24, proto: tcp}", "br1 is a bridge"},
+	} {
+		if _, err := exec.LookPath("nft"); err != nil && strings.Contains(c.want, "its address") {
+			continue
+		}
+		f := here.file("kind: Interface\ndev: " + c.dev + "\n" + c.more + c.direction + ":\n" + fmt.Sprintf(groups, c.rule))
+		for _, command := range [][]string{{"check", "-f", f}, {"plan", "-f", f}, {"explain", "--packet", "arp", "--dev", c.dev, "-f", f}} {
+			r := here.must(command...)
+			warnings := 0
+			for _, line := range strings.Split(r.err, "\n") {
+				if strings.Contains(line, ": warning: ") && strings.HasPrefix(line, f+":") {
+					warnings++
+				}
+			}
+			if c.want == "" && warnings > 0 || c.want != "" && (warnings == 0 || !strings.Contains(r.err, c.want)) || strings.Contains(c.want, "address") && warnings != 1 {
+				t.Errorf("%s of %s %s %s says %q, want %q", command[0], c.dev, c.direction, c.rule, r.err, c.want)
+			}
+		}
+	}
+	f := here.file("kind: Interface\ndev: wan\nin:\n" + fmt.Sprintf(groups, "{mark: 7}"))
+	if r := here.must("check", "--offline", "-f", f); !strings.Contains(r.err, f+":6: in.groups[0].match[0].mark: warning: ") {
+		t.Errorf("check for another machine says %q", r.err)
+	}
+	here.must("apply", "-f", f)
+	if r := here.must("explain", "--dev", "wan", "--packet", "tcp 10.0.0.1:1 10.0.0.2:2 mark 7"); !strings.Contains(r.out, "group web") || !strings.Contains(r.out, "note: packets have no mark here yet") {
+		t.Errorf("explain says %q", r.out)
+	}
+	here.must("clear", "--dev", "wan")
+
+}

@@ -1,0 +1,275 @@
+package nl
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Messages and attributes of nf_tables (uapi/linux/netfilter/nf_tables.h).
+const (
+	nftChainTable = 1
+	nftChainName  = 3
+	nftChainHook  = 4
+
+	nftFlowtableTable = 1
+	nftFlowtableName  = 2
+	nftFlowtableHook  = 3
+	nftFlowtableFlags = 7
+
+	nftHookNum         = 1
+	nftHookPriority    = 2
+	nftHookDevice      = 3
+	nftHookDevices     = 4
+	nftFlowHookDevices = 3
+
+	nftDeviceName   = 1
+	nftDevicePrefix = 2 // from Linux 6.18
+
+	nftFlowtableOffload = 1 // NFT_FLOWTABLE_HW_OFFLOAD
+)
+
+// Numbers of hooks (uapi/linux/netfilter.h).
+const (
+	netdevIngress = 0 // NF_NETDEV_INGRESS
+	inetIngress   = 5 // NF_INET_INGRESS, from Linux 5.10
+)
+
+// nfGenMsg is the head of a message to netfilter (struct nfgenmsg).
+const nfGenMsg = 4
+
+// Families of nf_tables that have a hook at a device's ingress, as nft names them.
+var families = map[uint8]string{unix.NFPROTO_NETDEV: "netdev", unix.NFPROTO_INET: "inet", unix.NFPROTO_IPV4: "ip", unix.NFPROTO_IPV6: "ip6"}
+
+// IngressHook is a chain or a flowtable of nf_tables that sees the packets of
+// devices right after their traffic-control filters.
+type IngressHook struct {
+	Flowtable bool
+	Family    string // "netdev"
+	Table     string
+	Name      string
+	Priority  int32 // the lowest sees a packet first
+	Rules     uint32
+	Devices   []DeviceName
+	// Offload tells that a flowtable lets the network card do its work, whose packets
+	// nothing in the kernel sees.
+	Offload bool
+}
+
+// DeviceName is how a hook names devices: by name, or by what names begin with.
+type DeviceName struct {
+	Name   string
+	Prefix bool
+}
+
+// On tells whether a hook is on a device.
+func (h IngressHook) On(dev string) bool {
+	for _, d := range h.Devices {
+		if d.Name == dev || d.Prefix && strings.HasPrefix(dev, d.Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// OpenNetfilter opens a socket to netfilter in the network namespace of the calling
+// thread. A kernel without netfilter gives ErrNoNetfilter.
+func OpenNetfilter() (*Conn, error) {
+	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
+	if errors.Is(err, syscall.EPROTONOSUPPORT) {
+		return nil, ErrNoNetfilter
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot open a socket to netfilter: %w", err)
+	}
+	_ = c.SetOption(netlink.ExtendedAcknowledge, true) // only for better messages
+	return &Conn{c}, nil
+}
+
+// ErrNoNetfilter means that the kernel has no netfilter.
+var ErrNoNetfilter = errors.New("this kernel has no netfilter (CONFIG_NETFILTER_NETLINK)")
+
+// IngressHooks lists the base chains and flowtables at the ingress of devices in the
+// network namespace of the calling thread, none if the kernel has no nf_tables. To
+// ask loads the kernel's module, if there is one, as "nft list ruleset" does.
+func IngressHooks() ([]IngressHook, error) {
+	c, err := OpenNetfilter()
+	if errors.Is(err, ErrNoNetfilter) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	chains, err := c.hooks("chains of nftables", unix.NFT_MSG_GETCHAIN, parseChain)
+	if err != nil {
+		return nil, err
+	}
+	flowtables, err := c.hooks("flowtables of nftables", unix.NFT_MSG_GETFLOWTABLE, parseFlowtable)
+	return append(chains, flowtables...), err
+}
+
+// NetdevTables lists the names of nf_tables' tables of the family netdev.
+func NetdevTables() (out []string, err error) {
+	c, err := OpenNetfilter()
+	if errors.Is(err, ErrNoNetfilter) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	answers, err := c.DumpNFTables("tables of nftables", unix.NFT_MSG_GETTABLE, unix.NFPROTO_NETDEV)
+	for _, a := range answers {
+		_, ad, err := netfilterAttributes(a)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read tables of nftables: %w", err)
+		}
+		for ad.Next() {
+			if ad.Type() == nftTableName {
+				out = append(out, ad.String())
+			}
+		}
+	}
+	return out, err
+}
+
+// DumpNFTables lists what nf_tables has of a family, each with the head of a message to
+// netfilter (struct nfgenmsg). What the kernel does not have,
+// or has since a later version, is no mistake (net/netfilter/nfnetlink.c,
+// nfnetlink_rcv_msg).
+func (c *Conn) DumpNFTables(what string, message uint16, family uint8) ([][]byte, error) {
+	answers, err := c.Dump(what, unix.NFNL_SUBSYS_NFTABLES<<8|message, []byte{family, unix.NFNETLINK_V0, 0, 0})
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EOPNOTSUPP) {
+		return nil, nil
+	}
+	return answers, err
+}
+
+func (c *Conn) hooks(what string, message uint16, parse func([]byte) (IngressHook, bool, error)) (out []IngressHook, err error) {
+	for _, family := range []uint8{unix.NFPROTO_NETDEV, unix.NFPROTO_INET, unix.NFPROTO_IPV4, unix.NFPROTO_IPV6} {
+		if message == unix.NFT_MSG_GETCHAIN && family != unix.NFPROTO_NETDEV && family != unix.NFPROTO_INET {
+			continue // has no ingress
+		}
+		answers, err := c.DumpNFTables(what, message, family)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range answers {
+			h, ok, err := parse(a)
+			if err != nil {
+				return nil, fmt.Errorf("cannot read %s: %w", what, err)
+			}
+			if ok {
+				out = append(out, h)
+			}
+		}
+	}
+	return out, nil
+}
+
+// netfilterAttributes are those of a message to or from netfilter.
+func netfilterAttributes(b []byte) (family string, ad *netlink.AttributeDecoder, err error) {
+	if len(b) < nfGenMsg {
+		return "", nil, fmt.Errorf("a message of netfilter of %d bytes is too short", len(b))
+	}
+	if ad, err = netlink.NewAttributeDecoder(b[nfGenMsg:]); err == nil {
+		ad.ByteOrder = binary.BigEndian
+	}
+	return families[b[0]], ad, err
+}
+
+// parseChain reads a chain; ok is false if it is at no device's ingress.
+func parseChain(b []byte) (h IngressHook, ok bool, err error) {
+	family, ad, err := netfilterAttributes(b)
+	if err != nil {
+		return h, false, err
+	}
+	h.Family = family
+	hook := uint32(netdevIngress)
+	if family == "inet" {
+		hook = inetIngress
+	}
+	for ad.Next() {
+		switch ad.Type() {
+		case nftChainTable:
+			h.Table = ad.String()
+		case nftChainName:
+			h.Name = ad.String()
+		case nftChainUse:
+			h.Rules = ad.Uint32()
+		case nftChainHook:
+			ad.Nested(func(ad *netlink.AttributeDecoder) error {
+				num, err := h.decode(ad, nftHookDevices)
+				ok = num == hook
+				return err
+			})
+		}
+	}
+	return h, ok, ad.Err()
+}
+
+// parseFlowtable reads a flowtable; it has no other hook than ingress.
+func parseFlowtable(b []byte) (h IngressHook, ok bool, err error) {
+	family, ad, err := netfilterAttributes(b)
+	if err != nil {
+		return h, false, err
+	}
+	h.Family, h.Flowtable = family, true
+	for ad.Next() {
+		switch ad.Type() {
+		case nftFlowtableTable:
+			h.Table = ad.String()
+		case nftFlowtableName:
+			h.Name = ad.String()
+		case nftFlowtableHook:
+			ad.Nested(func(ad *netlink.AttributeDecoder) error {
+				_, err := h.decode(ad, nftFlowHookDevices)
+				return err
+			})
+		case nftFlowtableFlags:
+			h.Offload = ad.Uint32()&nftFlowtableOffload != 0
+		}
+	}
+	return h, true, ad.Err()
+}
+
+// decode reads where something is hooked in.
+func (h *IngressHook) decode(ad *netlink.AttributeDecoder, list uint16) (num uint32, err error) {
+	ad.ByteOrder = binary.BigEndian
+	for ad.Next() {
+		switch ad.Type() {
+		case nftHookNum:
+			num = ad.Uint32()
+		case nftHookPriority:
+			h.Priority = int32(ad.Uint32())
+		case list:
+			ad.Nested(func(ad *netlink.AttributeDecoder) error {
+				for ad.Next() {
+					if ad.Type() == nftDeviceName || ad.Type() == nftDevicePrefix {
+						h.Devices = append(h.Devices, deviceName(ad.Type(), ad.Bytes()))
+					}
+				}
+				return ad.Err()
+			})
+		case nftHookDevice:
+			// The only one there is, besides the list of one that newer kernels give.
+			if len(h.Devices) == 0 {
+				h.Devices = []DeviceName{{Name: ad.String()}}
+			}
+		}
+	}
+	return num, ad.Err()
+}
+
+// deviceName reads a name; Linux 6.16 and 6.17 give a prefix as a name that does not
+// end in a zero (net/netfilter/nf_tables_api.c, nft_dump_basechain_hook).
+func deviceName(kind uint16, b []byte) DeviceName {
+	text, whole := strings.CutSuffix(string(b), "\x00")
+	return DeviceName{text, kind == nftDevicePrefix || !whole}
+}

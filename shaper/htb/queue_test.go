@@ -1,0 +1,195 @@
+package htb_test
+
+import (
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"headgate/group"
+	"headgate/lab"
+	"headgate/lab/labtest"
+	"headgate/lab/traffic"
+	"headgate/shaper"
+	"headgate/shaper/htb"
+	"headgate/unit"
+)
+
+// onePercent is a group of 1 % beside one that has the rest.
+func onePercent(t testing.TB, limit unit.Rate) *group.Tree {
+	tree, problems := group.Direction{Limit: limit, Groups: []group.Group{
+		{Name: "little", Guarantee: group.Amount{Share: unit.Whole / 100}, Match: []group.Selector{{DPort: []group.PortRange{{First: 5001, Last: 5001}}}}},
+		{Name: "rest", Guarantee: group.Amount{Share: unit.Whole * 90 / 100}, Default: true},
+	}}.Resolve("out", true)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	return &tree
+}
+
+// A queue holds what the rate that a group has now takes in time, not its guarantee: on
+// an idle link a group of 1 % loses nothing of bursts that the link carries in 10 ms.
+//
+//	server == router == client
+func TestBurstInASmallGroup(t *testing.T) {
+	l := labtest.Rig(t, lab.RigOptions{})
+	server, e := l.Node("server"), htb.New()
+	client, err := l.Node("client").Addr(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Do(func() error {
+		if _, err := e.Apply(shaper.Plan{Dev: "router", Out: onePercent(t, 100*unit.Mbit)}); err != nil {
+			return err
+		}
+		c, err := net.ListenUDP("udp", nil) // not connected: nobody listens there, and it shall not matter
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		for n := range 6 {
+			burst := 80
+			if n == 0 {
+				burst = 1 // finds the neighbour
+			}
+			for range burst {
+				if _, err := c.WriteToUDPAddrPort(make([]byte, 1400), netip.AddrPortFrom(client, 5001)); err != nil {
+					return err
+				}
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		st, err := e.Observe("router")
+		if err == nil && (st.Out.Groups[0].Drops > 0 || st.Out.Groups[0].Packets < 1+5*80) {
+			t.Errorf("of 401 packets %d came and %d were dropped", st.Out.Groups[0].Packets, st.Out.Groups[0].Drops)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A group that is held to its guarantee by others does not keep its queue's bytes for
+// seconds: 320 KiB at 2 Mbit/s are 1.3 s.
+func TestWaitAtTheGuarantee(t *testing.T) {
+	labtest.Try(t, func(t *labtest.Check) {
+		l := labtest.Rig(t, lab.RigOptions{RTT: time.Millisecond})
+		server, e := l.Node("server"), htb.New()
+		if err := server.Do(func() error {
+			_, err := e.Apply(shaper.Plan{Dev: "router", In: onePercent(t, 200*unit.Mbit)})
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		flow := func(name string, p traffic.Protocol, port uint16, r unit.Rate) traffic.Flow {
+			f := traffic.Flow{Name: name, From: "client", To: "server", Protocol: p, DstPort: port, Schedule: traffic.Constant(r)}
+			if p == traffic.TCP {
+				f.Congestion = "cubic"
+			}
+			return f
+		}
+		worst, ticks := time.Duration(0), 0
+		_, err := traffic.Run(t.Context(), l.Host, []traffic.Flow{
+			flow("little", traffic.TCP, 5001, traffic.Unlimited), flow("rest", traffic.UDP, 5002, 240*unit.Mbit),
+		}, traffic.Options{Duration: 8 * time.Second, Interval: 200 * time.Millisecond, OnInterval: func([]traffic.FlowInterval) {
+			if ticks++; ticks < 15 { // its first window fills the queue, once
+				return
+			}
+			_ = server.Do(func() error {
+				st, err := e.Observe("router")
+				if err == nil {
+					worst = max(worst, st.In.Groups[0].QueueDelay)
+				}
+				return err
+			})
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if worst == 0 || worst > 300*time.Millisecond {
+			t.Errorf("a packet waited %v", worst)
+		}
+	})
+}
+
+// A packet leaves with the priority that it came with: its class is nobody else's
+// business. A macvlan is divided, and what comes to the device below it is looked at.
+func TestPriorityStays(t *testing.T) {
+	l := labtest.Rig(t, lab.RigOptions{})
+	server := l.Node("server")
+	labtest.Run(t, server, "ip", "link", "add", "m0", "link", "router", "type", "macvlan", "mode", "bridge")
+	labtest.Run(t, server, "ip", "link", "set", "m0", "up")
+	labtest.Run(t, server, "ip", "addr", "add", "10.99.0.1/24", "dev", "m0")
+	labtest.Run(t, server, "ip", "neigh", "add", "10.99.0.2", "lladdr", "02:00:00:00:00:01", "dev", "m0")
+	seen, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer seen.Close()
+	const protocol, priority = 16, 32 // in struct __sk_buff
+	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, License: "GPL", Instructions: asm.Instructions{
+		asm.LoadMem(asm.R6, asm.R1, priority, asm.Word),
+		asm.LoadMem(asm.R2, asm.R1, protocol, asm.Word),
+		asm.JNE.Imm(asm.R2, int32(binary.NativeEndian.Uint16([]byte{8, 0})), "out"),
+		asm.StoreImm(asm.RFP, -4, 0, asm.Word),
+		asm.LoadMapPtr(asm.R1, seen.FD()),
+		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, -4),
+		asm.FnMapLookupElem.Call(),
+		asm.JEq.Imm(asm.R0, 0, "out"),
+		asm.StoreMem(asm.R0, 0, asm.R6, asm.Word),
+		asm.Mov.Imm(asm.R0, -1).WithSymbol("out"),
+		asm.Return(),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer prog.Close()
+	if err := server.Do(func() error {
+		if _, err := htb.New().Apply(shaper.Plan{Dev: "m0", Out: onePercent(t, 100*unit.Mbit)}); err != nil {
+			return err
+		}
+		below, err := net.InterfaceByName("router")
+		if err != nil {
+			return err
+		}
+		hook, err := link.AttachTCX(link.TCXOptions{Interface: below.Index, Program: prog, Attach: ebpf.AttachTCXEgress})
+		if err != nil {
+			return err
+		}
+		defer hook.Close()
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		// The second is the handle of a class of ours, which nobody may ask for.
+		for _, c := range []struct{ sent, want uint32 }{{5, 5}, {0, 0}, {0x48470010, 0}} {
+			if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PRIORITY, int(c.sent)); err != nil {
+				return err
+			}
+			if err := seen.Put(uint32(0), ^uint32(0)); err != nil {
+				return err
+			}
+			if err := unix.Sendto(fd, []byte("x"), 0, &unix.SockaddrInet4{Port: 5002, Addr: [4]byte{10, 99, 0, 2}}); err != nil {
+				return err
+			}
+			time.Sleep(20 * time.Millisecond)
+			var got uint32
+			if err := seen.Lookup(uint32(0), &got); err != nil {
+				return err
+			}
+			if got != c.want {
+				t.Errorf("a packet of priority %#x came to the device below with %#x, want %#x", c.sent, got, c.want)
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}

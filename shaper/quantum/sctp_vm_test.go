@@ -1,0 +1,125 @@
+//go:build vm
+
+package quantum
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"headgate/group"
+	"headgate/lab"
+	"headgate/lab/labtest"
+	"headgate/shaper"
+	"headgate/unit"
+)
+
+// The seed's experiment with its own transport: four SCTP associations in groups of 10,
+// 20, 30 and 40 % of 100,000 bytes of payload a second, which all offer 30 %.
+//
+//	client ── router ── server, which is limited
+//
+// The seed has 10.9, 19.5, 30.0 and 30.0 kB/s with the limiter on what is sent; measured
+// here were 11.0, 19.5, 30.0 and 30.0, and once 11.2, 17.7, 30.2 and 30.0. An emulated
+// processor is no place to promise that: a group has four fifths of what it is owed at
+// least, and the limit is kept.
+// Chapter VII found that ECN, which SCTP has by default, has no significant impact: so
+// it is here: 90.5 kB/s in all with it and 90.8 without.
+func TestSCTP(t *testing.T) {
+	const limit = 800 * unit.Kbit
+	for _, in := range []bool{false, true} {
+		sums, resent := map[string]float64{}, map[string]uint64{}
+		for _, ecn := range []string{"1", "0"} {
+			t.Run(fmt.Sprintf("in=%v/ecn=%s", in, ecn), func(t *testing.T) {
+				labtest.Try(t, func(c *labtest.Check) { sums[ecn], resent[ecn] = sctpGroups(t, c, limit, in, ecn) })
+			})
+		}
+		t.Logf("in=%v: %.1f kB/s with ECN and %.1f without; %d and %d packets dropped", in, sums["1"], sums["0"], resent["1"], resent["0"])
+		if with, without := sums["1"], sums["0"]; with < 0.85*without || with > 1.15*without {
+			t.Errorf("in=%v: ECN has an impact: %.1f kB/s with it, %.1f without", in, with, without)
+		}
+	}
+}
+
+func sctpGroups(t *testing.T, c *labtest.Check, limit unit.Rate, in bool, ecn string) (sum float64, dropped uint64) {
+	r := rig{t, labtest.Rig(t, lab.RigOptions{})}
+	server, client := r.Node("server"), r.Node("client")
+	labtest.Run(t, server, "modprobe", "sctp") // before it there is no such setting
+	for _, n := range []*lab.Node{server, client} {
+		labtest.Run(t, n, "sysctl", "-qw", "net.sctp.ecn_enable="+ecn)
+	}
+	d := group.Direction{Limit: limit}
+	for i := range 4 {
+		port := uint16(firstPort + i)
+		d.Groups = append(d.Groups, group.Group{
+			Name: fmt.Sprintf("g%d", i), Default: i == 0, Guarantee: group.Amount{Share: unit.Share(10*(i+1)) * unit.Whole / 100},
+			Match: []group.Selector{{Proto: []uint8{group.SCTP}, DPort: []group.PortRange{{First: port, Last: port}}}},
+		})
+	}
+	resolved, problems := d.Resolve("out", true)
+	for _, p := range problems {
+		t.Fatal(p)
+	}
+	plan := shaper.Plan{Dev: "router", Perspective: group.Host}
+	from, to := server, client
+	if in {
+		plan.In, from, to = &resolved, client, server
+	} else {
+		plan.Out = &resolved
+	}
+	r.apply(plan)
+	// What is offered is payload, of which the limit is: a frame is more.
+	offered := unit.Rate(float64(limit) * 0.3 * labtest.SCTPFrame / labtest.SCTPMessage)
+	var list []*labtest.Association
+	for i := range 4 {
+		list = append(list, labtest.Associate(t, from, to, firstPort+i, offered))
+	}
+	time.Sleep(4 * time.Second)
+	st := r.observe()
+	before := side(st, in)
+	got, _ := labtest.Delivered(20*time.Second, list...)
+	st = r.observe()
+	after := side(st, in)
+	for _, a := range list {
+		a.Close()
+	}
+	marks := uint64(0)
+	for i, rate := range got {
+		payload := rate * labtest.SCTPMessage / labtest.SCTPFrame
+		sum += payload / 8000
+		owed := float64(limit) * min(float64(i+1)/10, 0.3)
+		g, was := after.Groups[i], before.Groups[i]
+		lost := g.Drops - was.Drops
+		dropped, marks = dropped+lost, marks+g.Marks-was.Marks
+		t.Logf("%s: %.1f kB/s, is owed %.1f; %d dropped, %d marked, actual limit %v, %s", g.Path, payload/8000, owed/8000, lost, g.Marks-was.Marks, g.Quantum.Actual, g.Quantum.Mode)
+		if payload < 0.8*owed {
+			c.Errorf("%s has %.1f kB/s, and is owed %.1f", g.Path, payload/8000, owed/8000)
+		}
+		if i < 2 && lost == 0 {
+			c.Errorf("%s offers more than its guarantee, and loses nothing", g.Path)
+		}
+	}
+	if sum > 1.05*float64(limit)/8000 {
+		c.Errorf("together they have %.1f kB/s of %.1f", sum, float64(limit)/8000)
+	}
+	// Where the associations did not agree on ECN, Linux's SCTP says that its packets can be
+	// marked all the same, and does not answer.
+	if ecn == "1" && marks == 0 {
+		c.Errorf("no packet is marked in 20 s at 120 %% of the limit")
+	}
+	if q := after.Quantum; q.Resets == before.Quantum.Resets || q.Mode != shaper.Enforcement {
+		c.Errorf("at 120 %% of its limit the direction has not been reset in 20 s, or is not in enforcement: %+v", *q)
+	}
+	if s := strings.TrimSpace(labtest.Run(t, server, "sysctl", "-n", "net.sctp.ecn_enable")); s != ecn {
+		t.Fatalf("net.sctp.ecn_enable is %s", s)
+	}
+	return sum, dropped
+}
+
+func side(st shaper.State, in bool) shaper.DirectionState {
+	if in {
+		return *st.In
+	}
+	return *st.Out
+}
