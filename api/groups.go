@@ -268,10 +268,15 @@ func set(g *group.Group, name string, value json.RawMessage) error {
 			g.Default = false
 		case "join":
 			g.Join = nil
+		case "each":
+			g.Each = group.Each{}
+		case "clients":
+			g.Clients = 0
 		}
 		return nil
 	}
-	to := map[string]any{"guarantee": &g.Guarantee, "ceiling": &g.Ceiling, "priority": &g.Priority, "match": &g.Match, "default": &g.Default, "join": &g.Join}[name]
+	to := map[string]any{"guarantee": &g.Guarantee, "ceiling": &g.Ceiling, "priority": &g.Priority, "match": &g.Match, "default": &g.Default, "join": &g.Join,
+		"each": &g.Each, "clients": &g.Clients}[name]
 	switch name { // a list is replaced
 	case "match":
 		g.Match = nil

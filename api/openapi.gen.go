@@ -542,6 +542,11 @@ type DirectionRates struct {
 	Limit *Rate `json:"limit,omitempty"`
 }
 
+// Each One group for every client that appears: src or dst and the length of the prefix that is one client, for IPv4, IPv6 or both. The guarantee and the ceiling are then each client's.
+//
+// Examples: src/32, dst/24,dst/56
+type Each = string
+
 // Exclusions A packet that has any of these values, of whatever field, is not matched.
 type Exclusions struct {
 	Cgroup *string   `json:"cgroup,omitempty"`
@@ -572,9 +577,17 @@ type Group struct {
 	// Ceiling A rate, or a share of the parent's such as 40%.
 	//
 	// Examples: 40%
-	Ceiling *Amount  `json:"ceiling,omitempty"`
-	Default *bool    `json:"default,omitempty"`
-	Groups  *[]Group `json:"groups,omitempty"`
+	Ceiling *Amount `json:"ceiling,omitempty"`
+
+	// Clients How many clients may be busy at the same time, of a group with each; 2048 if it is not given.
+	Clients *int  `json:"clients,omitempty"`
+	Default *bool `json:"default,omitempty"`
+
+	// Each One group for every client that appears: src or dst and the length of the prefix that is one client, for IPv4, IPv6 or both. The guarantee and the ceiling are then each client's.
+	//
+	// Examples: src/32, dst/24,dst/56
+	Each   *Each    `json:"each,omitempty"`
+	Groups *[]Group `json:"groups,omitempty"`
 
 	// Guarantee A rate, or a share of the parent's such as 40%.
 	//
@@ -617,7 +630,9 @@ type GroupList struct {
 // GroupPatch defines model for GroupPatch.
 type GroupPatch struct {
 	Ceiling   *string     `json:"ceiling,omitempty"`
+	Clients   *int        `json:"clients,omitempty"`
 	Default   *bool       `json:"default,omitempty"`
+	Each      *string     `json:"each,omitempty"`
 	Guarantee *string     `json:"guarantee,omitempty"`
 	Join      *[]User     `json:"join,omitempty"`
 	Match     *[]Selector `json:"match,omitempty"`
@@ -668,7 +683,15 @@ type GroupState struct {
 	//
 	// Examples: 40%
 	Ceiling *Amount `json:"ceiling,omitempty"`
-	Default *bool   `json:"default,omitempty"`
+
+	// Clients How many clients may be busy at the same time, of a group with each; 2048 if it is not given.
+	Clients *int  `json:"clients,omitempty"`
+	Default *bool `json:"default,omitempty"`
+
+	// Each One group for every client that appears: src or dst and the length of the prefix that is one client, for IPv4, IPv6 or both. The guarantee and the ceiling are then each client's.
+	//
+	// Examples: src/32, dst/24,dst/56
+	Each *Each `json:"each,omitempty"`
 
 	// Free What of its guarantee no group in it has.
 	//

@@ -15,7 +15,17 @@
 #include "classify.h"
 #include "mark.h"
 
-const volatile __u8 bound_wait; /* the leaves are FIFOs */
+const volatile __u8 bound_wait; /* the leaves are FIFOs: all, or BOUND_CLIENTS */
+#define BOUND_CLIENTS 2 /* boundClients in shaper/htb/diff.go */
+
+static __always_inline int is_bounded(__u32 class_minor)
+{
+#ifdef CLIENTS
+	if (bound_wait == BOUND_CLIENTS)
+		return class_minor >= FIRST_CLIENT;
+#endif
+	return bound_wait;
+}
 
 /* A queue is short that takes no longer than this, or than some packets and the bytes
  * between two looks. With less for a class that borrows, TCP in it fell back to its
@@ -35,11 +45,11 @@ const volatile __u8 bound_wait; /* the leaves are FIFOs */
 /* Whether the queue is full, so that the packet is to be dropped. The FIFO itself is
  * somewhat longer: what it drops is not known here. Acknowledgements have the rest, and
  * so are not lost behind a flood of their own group. */
-static __always_inline int is_full(const struct queue *q, const struct packet *p, __u32 bytes)
+static __always_inline int is_full(const struct queue *q, const struct packet *p, __u32 class_minor, __u32 bytes)
 {
 	__u32 backlog = q->arrived_bytes - q->departed_bytes;
 
-	if (!bound_wait || !q->bound_bytes || backlog + bytes <= q->bound_bytes || backlog & 0x80000000)
+	if (!is_bounded(class_minor) || !q->bound_bytes || backlog + bytes <= q->bound_bytes || backlog & 0x80000000)
 		return 0;
 	return p->control != CONTROL_ACK && bpf_ktime_get_ns() - q->left_at_ns < STALE_NS;
 }

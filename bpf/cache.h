@@ -145,6 +145,18 @@ static __always_inline void cache_put(struct cache_place at, const struct flow_k
 		other = &at.set->way[0];
 		second = 1;
 	}
+#ifdef CLIENTS
+	/* A flow whose client has another place now stays where it is. */
+	if (other_valid && !second && same_flow(&other->key, key) && (!use_smac || at.macs->smac[1] == smac)) {
+		c = &at.set->way[1];
+		other = &at.set->way[0];
+		second = 1;
+	} else if (valid && second && same_flow(&at.set->way[0].key, key) && (!use_smac || at.macs->smac[0] == smac)) {
+		c = &at.set->way[0];
+		other = &at.set->way[1];
+		second = 0;
+	}
+#endif
 	other->key.pad = 0;
 	old = c->state;
 	if (old == CACHE_BUSY || __sync_val_compare_and_swap(&c->state, old, CACHE_BUSY) != old)

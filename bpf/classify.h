@@ -15,6 +15,9 @@
 #include "cache.h"
 #include "parse.h"
 #include "budget.h"
+#ifdef CLIENTS
+#include "client.h"
+#endif
 
 /* Written by the loader before the program is verified; the verifier then knows
  * them and drops what they switch off. */
@@ -168,6 +171,7 @@ static __always_inline void classify(struct __sk_buff *skb, struct packet *p, st
 	struct frag_key frag = {};
 	struct cache_place at;
 	struct flow *first;
+	__u32 known = 0;
 
 	if (!use_dscp)
 		p->key.dscp &= HAS_PORTS;
@@ -187,16 +191,25 @@ static __always_inline void classify(struct __sk_buff *skb, struct packet *p, st
 		first = bpf_map_lookup_elem(&fragments, &frag);
 		if (first && first->generation == generation) {
 			*out = *first;
+#ifdef CLIENTS
+			if (use_clients)
+				to_client(p, out);
+#endif
 			return;
 		}
 	}
 	epoch = cache_epoch(now ? now->assign_epoch : 0);
 	at = cache_place(&p->key, p->smac);
-	if (!cache_find(at, &p->key, p->smac, epoch, out)) {
-		if (!search_assigned(&p->key, out))
-			search_rules(skb, p, out);
+	if (cache_find(at, &p->key, p->smac, epoch, out))
+		known = out->class_minor;
+	else if (!search_assigned(&p->key, out))
+		search_rules(skb, p, out);
+#ifdef CLIENTS
+	if (use_clients)
+		to_client(p, out);
+#endif
+	if (out->class_minor != known)
 		cache_put(at, &p->key, p->smac, epoch, out);
-	}
 	out->generation = generation;
 	if (p->fragment && !p->later)
 		bpf_map_update_elem(&fragments, &frag, out, BPF_ANY);

@@ -58,6 +58,8 @@ struct packet {
 	__u8 ecn;      /* the two ECN bits */
 	__u8 answers;  /* TCP's CWR: the sender has slowed down for a mark */
 	__u8 cut;      /* a header goes on beyond the linear data */
+	__u32 group_minor; /* the group's class, if each client has one of its own (client.h); else 0, */
+	__u32 above;       /* and what is above that client's class */
 };
 
 static __always_inline __u32 from(__u32 off, __u32 end) { return end > off ? end - off : 0; }

@@ -193,7 +193,7 @@ static __always_inline enum verdict enqueue(struct __sk_buff *skb, const struct 
 	q = bpf_map_lookup_elem(&queues, &class_minor);
 	if (!q)
 		return SEND;
-	if (is_full(q, p, bytes))
+	if (is_full(q, p, class_minor, bytes))
 		return DROP;
 	before = __sync_fetch_and_add(&q->arrived_bytes, bytes);
 	if ((before ^ (before + bytes)) < (p->ecn && q->stamp_every > LOOK_EVERY ? LOOK_EVERY : q->stamp_every) && !p->answers)
@@ -212,7 +212,7 @@ static __always_inline enum verdict enqueue(struct __sk_buff *skb, const struct 
 	most = threshold(q, &s);
 	advance(q, &s, before, bytes, now, most);
 	if (!p->ecn) {
-		if (!overdue(q, &s, pace, before, bytes) || p->control == CONTROL_ACK)
+		if (!is_bounded(class_minor) || !overdue(q, &s, pace, before, bytes) || p->control == CONTROL_ACK)
 			return SEND;
 		__sync_fetch_and_add(&q->arrived_bytes, -bytes);
 		return DROP;

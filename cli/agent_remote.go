@@ -220,6 +220,9 @@ func groupsOf(s shaper.State) (out []usage.Group) {
 			if n >= len(d.tree.Nodes) {
 				break
 			}
+			if g.Clients != nil {
+				g.BacklogBytes = 0 // of some clients, which have their ceilings: the guarantee is of all
+			}
 			out = append(out, usage.Group{
 				Name: d.name + "/" + g.Path, Leaf: d.tree.Nodes[n].Leaf, Guarantee: g.Guarantee, Delay: g.QueueDelay,
 				Counters: usage.Counters{

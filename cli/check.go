@@ -55,6 +55,7 @@ host's own files divide, and limits above a link's speed.`,
 		report := checkReport{OK: err == nil, Mistakes: mistakes}
 		if err == nil {
 			report.Interfaces, report.Servers, report.Collectives = describe(set), describeServers(set), describeCollectives(set)
+			a.noteClients(set)
 			a.warnWhere(set, here)
 			a.noteApproximate(set)
 			if here {
@@ -219,6 +220,9 @@ func treeTable(w io.Writer, name string, e group.Engine, t group.Tree) error {
 		note := ""
 		if i == t.Default {
 			note = "default"
+		}
+		if text := clientsText(n); text != "" {
+			note = strings.TrimPrefix(note+"; "+text, "; ")
 		}
 		label := strings.Repeat("  ", n.Depth-1) + n.Path[strings.LastIndexByte(n.Path, '/')+1:]
 		rows = append(rows, []string{label, view.Amount(uint64(n.Guarantee)), view.Amount(uint64(n.Ceiling)), note})

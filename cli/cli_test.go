@@ -55,7 +55,7 @@ func TestExitCodes(t *testing.T) {
 		{"lab frob", wrong, `there is no command "frob"`},
 		{"assign", wrong, "something is missing: write headgate assign GROUP --dev DEV"},
 		{"assign a b --dev eth0 --conn x", wrong, `"b" is not understood here: write headgate assign GROUP --dev DEV`},
-		{"show groups frob", wrong, `"frob" is not understood here: write headgate show [groups|assignments]`},
+		{"show groups frob", wrong, `"frob" is not understood here: write headgate show [groups|assignments|clients]`},
 		{"chek", wrong, "did you mean check?"},
 		{"frobnicate", wrong, `there is no command "frobnicate"`},
 		{"check", wrong, "write -f"},
@@ -184,7 +184,7 @@ func TestCompletion(t *testing.T) {
 		"plan -o ":               "table json yaml",
 		"top -o ":                "table json",
 		"explain --direction ":   "out in both",
-		"show ":                  "groups assignments",
+		"show ":                  "groups assignments clients",
 		"demo --engine ":         "htb quantum",
 		"agent --log-level ":     "debug info warn error",
 	} {

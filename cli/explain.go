@@ -13,6 +13,7 @@ import (
 	"headgate/config"
 	"headgate/group"
 	"headgate/shaper"
+	"headgate/unit"
 )
 
 func explainCommand(a *app) *cobra.Command {
@@ -101,6 +102,10 @@ type directionExplanation struct {
 	Class    string `json:"class,omitempty"`
 	// Beyond is the class of control traffic that is beyond the group's budget for it.
 	Beyond string `json:"class_beyond_budget,omitempty"`
+	// Client is the prefix by which the packet's client is known in a group that is one for each,
+	// and Ceiling what it may have.
+	Client  string    `json:"client,omitempty"`
+	Ceiling unit.Rate `json:"client_ceiling,omitempty"`
 	// Note is why such a packet may not be seen there.
 	Note string `json:"note,omitempty"`
 }
@@ -110,6 +115,7 @@ type explainer struct {
 	state    *shaper.State
 	file     *config.Interface
 	assigned []shaper.Assignment
+	clients  []shaper.Client
 }
 
 func (a *app) explainer(c *cobra.Command, dev string, files []string) (e explainer, err error) {
@@ -136,6 +142,7 @@ func (a *app) explainer(c *cobra.Command, dev string, files []string) (e explain
 	case err == nil:
 		e.state = &state
 		e.assigned, _ = a.assignments(state.Engine, dev) // an engine that cannot list them has the rules' answer
+		e.clients, _ = a.clients(state.Engine, dev)      // without them the class is not named
 	case e.file == nil:
 		return e, err
 	case errors.Is(err, shaper.ErrNotShaped):
@@ -211,6 +218,9 @@ func (e explainer) explain(direction string, p group.Packet) directionExplanatio
 	if counters != nil && leaf < len(counters.Groups) {
 		x.Class = counters.Groups[leaf].Class
 	}
+	if n := tree.Nodes[leaf]; !n.Clients.IsZero() {
+		e.client(&x, n, p)
+	}
 	if p.Control() {
 		x.Reason = "control"
 		if counters != nil {
@@ -218,6 +228,17 @@ func (e explainer) explain(direction string, p group.Packet) directionExplanatio
 		}
 	}
 	return x
+}
+
+// client names the packet's client, and its class if it has one now.
+func (e explainer) client(x *directionExplanation, n group.Node, p group.Packet) {
+	of := shaper.Client{Client: n.Clients.Each.Client(p)}
+	x.Client, x.Class, x.Ceiling = clientName(of), "", n.Clients.Ceiling
+	for _, c := range e.clients {
+		if c.Direction == x.Direction && c.Group == n.Path && c.Client == of.Client {
+			x.Class = c.Class
+		}
+	}
 }
 
 // assignment is the leaf that the packet's connection was assigned to, if the
@@ -260,6 +281,9 @@ func (e explanation) table(w io.Writer) error {
 			if d.Place != "" {
 				fmt.Fprintf(w, "       written in %s\n", d.Place)
 			}
+		}
+		if d.Client != "" {
+			fmt.Fprintf(w, "       client %s: a group of its own, up to %v\n", d.Client, d.Ceiling)
 		}
 		if d.Note != "" {
 			fmt.Fprintf(w, "       note: %s\n", d.Note)

@@ -27,16 +27,21 @@ func (a *app) devFlag(c *cobra.Command, value, what string, more ...string) *str
 
 func showCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "show [groups|assignments]",
+		Use:   "show [groups|assignments|clients]",
 		Short: "Print what is in force, and what it has carried",
-		Long: `Show reads the kernel's state: groups with their counters, or the connections
-that were assigned at run time. Counters run since the group was made. Foreign
-traffic control and drift (what an apply of the same would mend) are named.`,
+		Long: `Show reads the kernel's state: groups with their counters, the connections that
+were assigned at run time, or the clients that are active in groups with each:.
+Counters run since the group was made. Foreign traffic control and drift (what an
+apply of the same would mend) are named.
+
+Of clients, rates and drops are those of a second, or of --over, and bytes what came
+since the client appeared. One that has sent nothing for 4 seconds is not shown.`,
 		Example: `  headgate show
   headgate show groups --dev eth0 --over 1s
-  headgate show assignments --dev eth0 -o json`,
+  headgate show assignments --dev eth0 -o json
+  headgate show clients --dev eth0`,
 		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
-		ValidArgs: []string{"groups", "assignments"},
+		ValidArgs: []string{"groups", "assignments", "clients"},
 	}
 	dev := a.devFlag(c, "all", "one device, or all that have bandwidth groups", "all")
 	over := c.Flags().Duration("over", 0, "measure rates over this time, such as 1s")
@@ -45,6 +50,9 @@ traffic control and drift (what an apply of the same would mend) are named.`,
 		if at.asked() {
 			if err := at.nothing(c, "over"); err != nil {
 				return err
+			}
+			if len(args) > 0 && args[0] == "clients" {
+				return usageError{errClientsThere, c.CommandPath()}
 			}
 			if len(args) > 0 && args[0] == "assignments" {
 				return a.showAssignmentsThere(c.Context(), at, *dev, *output)
@@ -63,6 +71,9 @@ traffic control and drift (what an apply of the same would mend) are named.`,
 		}
 		if len(args) > 0 && args[0] == "assignments" {
 			return a.showAssignments(states, *output)
+		}
+		if len(args) > 0 && args[0] == "clients" {
+			return a.showClients(states, *over, *output)
 		}
 		return a.showGroups(states, *over, *output)
 	}
@@ -181,8 +192,9 @@ func directionTable(w io.Writer, name string, e group.Engine, t group.Tree, now,
 	if now.Quantum != nil {
 		fmt.Fprintln(w, "    "+quantumLine(*now.Quantum))
 	}
-	head := []string{"GROUP", "CLASS", "GUARANTEE", "ACTUAL", "MODE", "CEILING", "RATE", "BYTES", "PACKETS", "DROPS", "MARKS", "BACKLOG", "DELAY"}
+	head := []string{"GROUP", "CLASS", "CLIENTS", "GUARANTEE", "ACTUAL", "MODE", "CEILING", "RATE", "BYTES", "PACKETS", "DROPS", "MARKS", "BACKLOG", "DELAY"}
 	left := map[string]bool{"ACTUAL": now.Quantum == nil, "MODE": now.Quantum == nil, "CEILING": quantum, "BACKLOG": quantum, "DELAY": quantum, "RATE": was == nil}
+	left["CLIENTS"] = !slices.ContainsFunc(now.Groups, func(g shaper.GroupState) bool { return g.Clients != nil })
 	rows := [][]string{head}
 	row := func(label string, g shaper.GroupState, was *shaper.GroupState) {
 		rate := ""
@@ -193,8 +205,12 @@ func directionTable(w io.Writer, name string, e group.Engine, t group.Tree, now,
 		if g.Quantum != nil {
 			actual, mode = view.Amount(uint64(g.Quantum.Actual)), g.Quantum.Mode
 		}
+		clients := ""
+		if g.Clients != nil {
+			clients = fmt.Sprintf("%d of %d", g.Clients.Active, g.Clients.Most)
+		}
 		rows = append(rows, []string{
-			label, g.Class, view.Amount(uint64(g.Guarantee)), actual, mode, view.Amount(uint64(g.Ceiling)), rate, view.Bytes(g.Bytes), fmt.Sprint(g.Packets),
+			label, g.Class, clients, view.Amount(uint64(g.Guarantee)), actual, mode, view.Amount(uint64(g.Ceiling)), rate, view.Bytes(g.Bytes), fmt.Sprint(g.Packets),
 			fmt.Sprint(g.Drops), fmt.Sprint(g.Marks), view.Bytes(g.BacklogBytes), view.Delay(g.QueueDelay),
 		})
 	}

@@ -141,6 +141,8 @@ func (d *decoder) groups(out *[]group.Group) func(*node, string) {
 				{"match", d.match(&g.Match)},
 				{"default", one(d, &g.Default, boolean)},
 				{"join", oneOrMore(d, &g.Join, users)},
+				{"each", d.client(&g.Each)},
+				{"clients", one(d, &g.Clients, clients)},
 				{"groups", d.groups(&g.Groups)},
 			})
 			name := join(key, "name")
@@ -185,6 +187,31 @@ func priority(s string) (int, error) {
 	n, err := number(s, 31)
 	if err != nil {
 		return 0, fmt.Errorf("%q is not a priority: write 0 (served first) to %d", s, group.MaxPriority)
+	}
+	return int(n), nil
+}
+
+// client reads "src/32", or a list with the lengths for IPv4 and IPv6.
+func (d *decoder) client(out *group.Each) func(*node, string) {
+	return func(n *node, key string) {
+		var parts []string
+		oneOrMore(d, &parts, single(text[string]))(n, key)
+		if d.broken[key] || len(parts) == 0 {
+			return
+		}
+		e, err := group.ParseEach(strings.Join(parts, ","))
+		if err != nil {
+			d.wrong(n, key, "%v", err)
+			return
+		}
+		*out = e
+	}
+}
+
+func clients(s string) (int, error) {
+	n, err := number(s, 31)
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("%q is no number of clients: write how many may be busy at the same time, 1 to %d", s, group.MaxClients)
 	}
 	return int(n), nil
 }

@@ -102,6 +102,12 @@ func (p *printer) group(g group.Group) {
 	if len(g.Join) > 0 {
 		p.line("join: [%s]", strings.Join(texts(g.Join, quote), ", "))
 	}
+	if !g.Each.IsZero() {
+		p.line("each: [%s]", strings.ReplaceAll(g.Each.String(), ",", ", "))
+	}
+	if g.Clients != 0 {
+		p.line("clients: %d", g.Clients)
+	}
 	if len(g.Match) > 0 {
 		p.line("match:")
 		for _, s := range g.Match {

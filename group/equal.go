@@ -10,9 +10,10 @@ func (s Selector) Equal(o Selector) bool {
 		s.Cgroup == o.Cgroup && slices.EqualFunc(s.Not, o.Not, Selector.Equal)
 }
 
-// SameRules tells whether both trees place every packet in the same node.
+// SameRules tells whether both trees place every packet in the same node, and with the same
+// client of it.
 func (t Tree) SameRules(o Tree) bool {
-	return t.Default == o.Default && slices.EqualFunc(t.Rules, o.Rules, func(a, b Rule) bool {
+	return t.Default == o.Default && t.SameClients(o) && slices.EqualFunc(t.Rules, o.Rules, func(a, b Rule) bool {
 		return a.Node == b.Node && a.Selector.Equal(b.Selector)
 	})
 }

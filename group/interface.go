@@ -111,8 +111,13 @@ type Group struct {
 	Default bool `json:"default,omitempty"`
 	// Join are users of the host, by name or number, whose programs may put
 	// connections of their own in the group, and in those below it.
-	Join   []string `json:"join,omitempty"`
-	Groups []Group  `json:"groups,omitempty"`
+	Join []string `json:"join,omitempty"`
+	// Each makes of a group without groups one for every client that appears:
+	// Guarantee and Ceiling are then each client's, and Clients is how many may be
+	// busy at the same time; 0 is DefaultClients.
+	Each    Each    `json:"each,omitzero"`
+	Clients int     `json:"clients,omitempty"`
+	Groups  []Group `json:"groups,omitempty"`
 }
 
 // Amount is a rate, given as such or as a share of the parent's. The zero Amount

@@ -67,6 +67,8 @@ type Node struct {
 	Guarantee unit.Rate `json:"guarantee"`
 	Ceiling   unit.Rate `json:"ceiling"`
 	Priority  int       `json:"priority"`
+	// Clients are those of a leaf that is one group for every client.
+	Clients Clients `json:"clients,omitzero"`
 }
 
 // Rule sends what its selector matches to a leaf.
@@ -146,6 +148,9 @@ func (d Direction) resolve(where string, allowCgroup bool) (Tree, []string, []Pr
 	if len(r.tree.Nodes) > MaxGroups {
 		r.problem(where+".groups", "%d groups are too many: the most is %d a direction", len(r.tree.Nodes), MaxGroups)
 	}
+	if r.busy > MaxClients {
+		r.problem(where+".groups", "%d clients in all are too many: the most that may be busy at the same time is %d a direction", r.busy, MaxClients)
+	}
 	if r.tooMany {
 		r.problem(where+".groups", "there are too many rules: the most is %d a direction, and rules inside groups with rules multiply", MaxRules)
 	}
@@ -161,6 +166,7 @@ type resolver struct {
 	defaultBroken bool // a default exists but is misplaced: one message is enough
 	tooMany       bool // rules
 	left          int  // of mostMeeting, in this group of the direction
+	busy          int  // clients of all groups with Each
 }
 
 // scope is what the groups of one level have in common.
@@ -173,6 +179,7 @@ type scope struct {
 	whole              string    // what percentages are of, in words
 	match              []matcher // what the enclosing groups let through; nil is everything
 	fallback           *fallback
+	each               eachShare
 }
 
 // matcher is a selector and where it was written.
@@ -212,6 +219,7 @@ func (r *resolver) groups(groups []Group, s scope) {
 		return
 	}
 	seen := map[string]string{}
+	s.each = eachShareOf(groups, s)
 	for i, g := range groups {
 		if s.depth == 0 {
 			r.left = mostMeeting
@@ -225,6 +233,7 @@ func (r *resolver) groups(groups []Group, s scope) {
 			seen[g.Name] = where
 		}
 		n := r.node(g, where, s)
+		r.clients(&n, g, where, s)
 		r.join(g.Join, where+".join")
 		index := len(r.tree.Nodes)
 		r.tree.Nodes = append(r.tree.Nodes, n)
@@ -478,6 +487,15 @@ func (i Interface) Resolve() (Resolved, []Problem) {
 		add("gso", "%q is not known: write sized, or keep to leave the device's gso_max_size and gro_max_size as they are", string(i.GSO))
 	}
 	i.QuantumOptions.check(i.Engine, add)
+	if i.Engine == Quantum {
+		i.eachDirection(func(where string, d *Direction) {
+			eachGroup(d.Groups, where, func(where string, g Group) {
+				if !g.Each.IsZero() {
+					add(where+".each", "the engine quantum has no group for each client: write engine: htb, or leave each out")
+				}
+			})
+		})
+	}
 	if i.Overhead.Frame > 256 {
 		add("overhead.frame", "%v is more than any link adds to a packet: write 256 bytes or less", i.Overhead.Frame)
 	}
@@ -496,4 +514,23 @@ func (i Interface) Resolve() (Resolved, []Problem) {
 		res.InTree, res.InRules, problems = &tree, rules, append(problems, p...)
 	}
 	return res, problems
+}
+
+// eachDirection visits the directions that are given.
+func (i Interface) eachDirection(do func(where string, d *Direction)) {
+	if i.Out != nil {
+		do("out", i.Out)
+	}
+	if i.In != nil {
+		do("in", i.In)
+	}
+}
+
+// eachGroup visits groups and those in them.
+func eachGroup(groups []Group, where string, do func(where string, g Group)) {
+	for i, g := range groups {
+		at := fmt.Sprintf("%s.groups[%d]", where, i)
+		do(at, g)
+		eachGroup(g.Groups, at, do)
+	}
 }

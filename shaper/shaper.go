@@ -188,6 +188,33 @@ type GroupState struct {
 	// engine that does not measure it has 0.
 	QueuedFor   time.Duration `json:"queued_ns"`
 	QueuedBytes uint64        `json:"queued_bytes"`
+	// Clients are of a group that is one for every client; its numbers are then of all of
+	// them, and it is not measured how long packets waited.
+	Clients *ClientsState `json:"clients,omitempty"`
+}
+
+// ClientsState counts the clients of a group.
+type ClientsState struct {
+	Active int `json:"active"` // that have sent in the last group.ClientIdle seconds
+	Most   int `json:"most"`
+}
+
+// Client is a client of a group that is one for every client, and is active.
+type Client struct {
+	Direction string `json:"direction"` // "out" or "in"
+	Group     string `json:"group"`
+	// Client is the prefix of its addresses; the zero Prefix is of what has no address.
+	Client netip.Prefix `json:"client"`
+	Class  string       `json:"class"`
+	// Since is when it appeared, and Bytes what has come for it since then, layer 2.
+	Since time.Time `json:"since"`
+	Bytes uint64    `json:"bytes"`
+	// Passed and Drops count since its class was made, which other clients had before.
+	Passed       uint64        `json:"passed_bytes"`
+	Drops        uint64        `json:"drops"`
+	BacklogBytes uint64        `json:"backlog_bytes"`
+	QueueDelay   time.Duration `json:"queue_delay_ns"`
+	At           time.Time     `json:"at"` // when its counters were read
 }
 
 // Conn is one connection, named by its ends in either order.

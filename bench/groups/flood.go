@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"runtime"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -20,6 +21,7 @@ type flood struct {
 	msgs   []mmsghdr
 	iovs   []unix.Iovec
 	random *rand.Rand
+	paced  atomic.Int64 // frames that pace has sent
 }
 
 // smallest and fullest are Ethernet frames without their checksum.

@@ -13,7 +13,7 @@ func Bench(d *bench.Draw) bench.Bench {
 		Tools: [][]string{{"tc", "-V"}, {"ethtool", "--version"}, {"nft", "--version"}},
 		Cases: slices.Concat(
 			slowLast(slices.Concat(wayBenches(), insideBenches(d), controlBenches())), ecnBenches(), rampBenches(d),
-			wakeBenches(), latencyBenches(), spareBenches(), costBenches(), scaleBenches(), wireBenches(), nestedBenches(d), churnBenches(), drawnBenches(d),
+			wakeBenches(), latencyBenches(), spareBenches(), costBenches(), clientsBenches(), scaleBenches(), wireBenches(), nestedBenches(d), churnBenches(), drawnBenches(d),
 		),
 	}
 }
@@ -78,6 +78,13 @@ included; the departure hook's share is for all devices that a packet passes. "e
 packets that can be marked: the marker looks at one in a kilobyte of them, which is
 every full frame, and at one in eight of others. Throughput is one CUBIC
 connection's.
+
+**clients**: one group that is one for each source address, of 10,000 clients that have sent; 1,000 of
+them go on, each with 1.2 times its share in full frames from a packet socket. What
+arrives is counted by the receiving program, by source. Memory is what slabs, per-CPU memory
+and mapped pages of the whole machine grow by, from before the apply until the end of the
+traffic. Cost is as in the row cost, at a limit of 600 Mbit/s, which 60-byte frames do not
+reach here; "cost-all" has all 10,000 clients send in random order.
 
 **scale**: two steady UDP flows of 20 Mbit/s are in a group that nobody changes, two TCP
 connections in another. 100,000 more connections, which send nothing, are assigned to

@@ -80,6 +80,11 @@ var (
 	insideUnmet = bench.Target{Op: "<=", Value: 0, Unit: "s"}
 	insideRisk  = bench.Target{Op: "<=", Value: 0, Unit: "times"}
 
+	// clients: 10,000 of them, 1,000 active.
+	clientsShare  = bench.Target{Op: "<=", Value: 2, Unit: "%"}
+	clientsCost   = bench.Target{Op: "<=", Value: 300, Unit: "ns"}
+	clientsMemory = bench.Target{Op: "<=", Value: 200, Unit: "MiB"}
+
 	// control: what a capped group passes, of its ceiling; what others have, of what they
 	// have without the flood.
 	controlPasses = bench.Target{Op: "<=", Value: 102, Unit: "%"}
@@ -110,6 +115,7 @@ var rows = []bench.Row{
 	{ID: "churn", What: "200 veths at once, both directions: the last divided within 2 s, the first ten within 0.2 s, nothing left after."},
 	{ID: "nested", What: "Three levels, one busy leaf a tenant, all patterns of who is busy; TCP and UDP; three ways to lend: every leaf within 5 % of `share`'s answer."},
 	{ID: "inside", What: "Paced senders at 50 to 95 % of their guarantee in writes of 1 to 256 kB, round-trip times of 0.1 to 100 ms: 0 drops, 0 unmet seconds, 0 at risk."},
+	{ID: "clients", What: "`each:` with 10,000 clients, 1,000 of them active, on 400 Mbit/s: each within 2 % of its share; eBPF at most 300 ns a packet; at most 200 MiB."},
 	{ID: "control", What: "Every kind of packet dressed as control, a flood from a capped group: the group passes at most 102 % of its ceiling; others' download and first ping unchanged within 2 %."},
 	{ID: "ways", What: "nft ingress, flowtable, XDP generic, tc others before and after, IPsec, VLAN, macvlan, bridge, PPPoE, WireGuard (in the virtual machine where the kernel lacks it): nothing skipped, nothing counted twice, or refused by name."},
 }

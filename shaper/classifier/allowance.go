@@ -53,9 +53,9 @@ type Allowance struct {
 	_            uint32
 }
 
-// AllowancesOf are those of a tree's groups and of its limit, by minor number;
-// root is the limit's.
-func AllowancesOf(t group.Tree, minor func(node int) uint16, root uint16) (minors []uint32, values []Allowance) {
+// AllowancesOf are those of a tree's groups and of its limit, and of clients, by minor
+// number; root is the limit's.
+func AllowancesOf(t group.Tree, minor func(node int) uint16, root uint16, places map[string]Places) (minors []uint32, values []Allowance) {
 	minors, values = []uint32{uint32(root)}, []Allowance{{MostByteTime: byteTimes(t.Limit, ackParts)}}
 	for i, kept := range keptRates(t) {
 		n := t.Nodes[i]
@@ -71,6 +71,15 @@ func AllowancesOf(t group.Tree, minor func(node int) uint16, root uint16) (minor
 			a.KeptByteTime = byteTimes(kept, parts)
 		}
 		minors, values = append(minors, uint32(minor(i))), append(values, a)
+		if p := places[n.Path]; p.Count > 0 {
+			one := Allowance{MostByteTime: byteTimes(n.Clients.Ceiling, 1), Parent: uint32(minor(i))}
+			if kept /= unit.Rate(p.Count); kept > 0 {
+				one.KeptByteTime = byteTimes(kept, 1)
+			}
+			for j := range p.Count {
+				minors, values = append(minors, uint32(p.First+j)), append(values, one)
+			}
+		}
 	}
 	return minors, values
 }

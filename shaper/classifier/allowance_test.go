@@ -64,7 +64,7 @@ func TestAllowances(t *testing.T) {
 		{Path: "a/b", Parent: 0, Depth: 2, Leaf: true, Guarantee: 2 * unit.Mbit, Ceiling: 10 * unit.Mbit},
 		{Path: "c", Parent: -1, Depth: 1, Leaf: true, Ceiling: 20 * unit.Mbit},
 	}}
-	minors, values := AllowancesOf(tree, func(node int) uint16 { return uint16(16 + node) }, 1)
+	minors, values := AllowancesOf(tree, func(node int) uint16 { return uint16(16 + node) }, 1, nil)
 	// A byte's time at a 200th of a rate, in 1/1024 ns.
 	at := func(r unit.Rate, ackParts uint64) [3]uint64 {
 		t := 200 * 1e9 * 1024 / uint64(r/8)

@@ -54,10 +54,10 @@ func ClassIDs(t group.Tree, have map[string]uint16, first, last uint16) (map[str
 
 // ClassKey is a group's name in Record.Classes.
 func ClassKey(n group.Node) string {
-	if n.Leaf {
+	if n.Leaf && n.Clients.IsZero() {
 		return n.Path
 	}
-	return n.Path + "/"
+	return n.Path + "/" // clients are in it as groups are
 }
 
 // AssignedClass is a class id as the table of assigned connections has it: out in

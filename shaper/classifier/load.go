@@ -39,11 +39,12 @@ type Config struct {
 	Table      Table
 	Rules      int // the number of rules, for their counters
 	Generation uint32
-	Default    uint16      // class of what no rule matches
-	Control    uint16      // class of control traffic
-	LinkHeader uint32      // 14, or 0 if the device's packets begin with IP
-	In         bool        // the direction whose half of an assignment counts
-	Classes    uint32      // one more than the largest minor number
+	Default    uint16 // class of what no rule matches
+	Control    uint16 // class of control traffic
+	LinkHeader uint32 // 14, or 0 if the device's packets begin with IP
+	In         bool   // the direction whose half of an assignment counts
+	Classes    uint32 // one more than the largest minor number of a group
+	Places     map[string]Places
 	FlowCache  uint32      // entries, a power of two
 	Plan       shaper.Plan // whose directions share the table of assignments
 }
@@ -115,15 +116,17 @@ func Configure(spec *ebpf.CollectionSpec, c Config) error {
 	if err != nil {
 		return fmt.Errorf("cannot count the processors: %w", err)
 	}
+	all := powerOfTwo(uint64(max(c.Classes, LastPlace(c.Places))), 64, 1<<16) // groups and clients
 	for name, entries := range map[string]uint32{
 		"rules": uint32(max(1, len(c.Table.Entries))), "cgroups": uint32(max(1, len(c.Table.Cgroups))),
 		flows: sets, flowMACs: withMAC, Assigned: assignedFor(c.Plan), Fragments: fragmentsFor(cpus), Counters: powerOfTwo(uint64(c.Classes), 64, 1<<16),
-		Allowances: powerOfTwo(uint64(c.Classes), 64, 1<<16), budgets: powerOfTwo(uint64(c.Classes), 64, 1<<16), RuleHits: uint32(max(1, c.Rules)),
+		Allowances: all, budgets: all, RuleHits: uint32(max(1, c.Rules)),
 	} {
 		if m := spec.Maps[name]; m != nil { // builds before budgets have none
 			m.MaxEntries = entries
 		}
 	}
+	SizeClients(spec, c.Places)
 	return nil
 }
 

@@ -28,6 +28,8 @@ type Record struct {
 	In   bool
 	// Classes are the minor numbers of groups, by path.
 	Classes map[string]uint16
+	// Places are the minor numbers of clients, by their group's path.
+	Places map[string]Places
 	// Cgroups are the ids behind the paths in the rules when the program was made.
 	Cgroups map[string]uint64
 	// Clsact tells that the clsact qdisc was made by Headgate.
@@ -81,7 +83,7 @@ func (r Record) SameProgram(o Record) bool {
 // SameRules tells whether packets are classified alike under both.
 func SameRules(a, b *Record) bool {
 	return a != nil && b != nil && a.LinkHeader == b.LinkHeader && a.Tree().SameRules(*b.Tree()) &&
-		maps.Equal(a.Classes, b.Classes) && maps.Equal(a.Cgroups, b.Cgroups)
+		maps.Equal(a.Classes, b.Classes) && maps.Equal(a.Places, b.Places) && maps.Equal(a.Cgroups, b.Cgroups)
 }
 
 // Class is the minor number of a group.

@@ -53,6 +53,22 @@ func Inherit(spec *ebpf.CollectionSpec, old, shared map[string]*ebpf.Map, sameRu
 	return out
 }
 
+// AllOrNone tells whether all of some maps are reused; else none of them is inherited.
+func (i Inherited) AllOrNone(names []string) bool {
+	all := true
+	for _, name := range names {
+		_, ok := i.Reuse[name]
+		all = all && ok
+	}
+	for _, name := range names {
+		delete(i.Carry, name)
+		if !all {
+			delete(i.Reuse, name)
+		}
+	}
+	return all
+}
+
 // Fits tells why a program that was compiled for a map like spec cannot use m: it
 // is of another kind or size, or its keys or values are laid out otherwise.
 func Fits(spec *ebpf.MapSpec, m *ebpf.Map) error {

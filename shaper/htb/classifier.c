@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /* The HTB engine's classifier: one program for a device's egress, and the same
  * with a redirect to an IFB for its ingress. See doc.go. */
+#define CLIENTS
 #include "headgate.h"
 #include "classify.h"
 #include "ipsec.h"
@@ -45,13 +46,17 @@ struct {
 	__type(value, __u32);
 } levels SEC(".maps");
 
-static __always_inline __u32 levels_of(__u32 leaf, __u32 minor)
+static __always_inline __u32 levels_of(const struct packet *p, __u32 leaf, __u32 minor)
 {
-	__u32 *above = nested ? bpf_map_lookup_elem(&levels, &leaf) : 0;
+	__u32 above = p->above, *found;
 
-	if (!above || !*above)
+	if (nested && !p->group_minor) {
+		found = bpf_map_lookup_elem(&levels, &leaf);
+		above = found ? *found : 0;
+	}
+	if (!above)
 		return minor;
-	return *above >> 16 ? *above : *above | minor << 16;
+	return above >> 16 ? above : above | minor << 16;
 }
 
 SEC("tc")
@@ -59,7 +64,7 @@ int headgate(struct __sk_buff *skb)
 {
 	struct packet p = {};
 	struct flow f = {};
-	__u32 bytes, class;
+	__u32 bytes, class, counted;
 	enum verdict verdict;
 
 	if (redirect_ifindex && counted_before(skb)) {
@@ -70,13 +75,19 @@ int headgate(struct __sk_buff *skb)
 	parse(skb, &p);
 	classify(skb, &p, &f);
 	bytes = redirect_ifindex ? wire_bytes(skb, &p) : skb->wire_len;
+	counted = p.group_minor ?: f.class_minor;
 	if (p.control && goes_ahead(skb, p.control, f.class_minor, bytes)) {
 		f.rule = RULE_DEFAULT;
 		f.class_minor = control_class;
+		p.group_minor = 0;
+		p.above = 0;
+		counted = control_class;
 	}
-	class = QDISC_MAJOR << 16 | f.class_minor | (is_large(skb, &p, f.class_minor) ? LARGE_FRAMES : 0);
+	class = QDISC_MAJOR << 16 | f.class_minor;
+	if (is_large(skb, &p, f.class_minor)) /* those of all clients of a group are together */
+		class = QDISC_MAJOR << 16 | LARGE_FRAMES | counted;
 	skb->cb[STAMP_CLASS] = class;
-	skb->cb[STAMP_LEVELS] = levels_of(f.class_minor, class & 0xffff);
+	skb->cb[STAMP_LEVELS] = levels_of(&p, f.class_minor, class & 0xffff);
 	/* HTB takes a priority that names one of its classes before it asks its filter
 	 * (htb_classify), and a program can set SO_PRIORITY to any. All else is left as
 	 * it is: what is sent on has its priority. nftables knows what to forward by it. */
@@ -88,10 +99,12 @@ int headgate(struct __sk_buff *skb)
 	/* STOLEN is a loss to the sender; SHOT at its own egress would tell it that its
 	 * queue is full, and its stack waits for a timer. */
 	if (verdict == DROP) {
-		count_drop(skb, f.class_minor);
+		count_drop(skb, counted);
 		return TC_ACT_STOLEN;
 	}
-	count(skb, f.class_minor, f.rule, bytes, verdict == SEND_MARKED);
+	count(skb, counted, f.rule, bytes, verdict == SEND_MARKED);
+	if (p.group_minor)
+		count_client(f.class_minor, bytes);
 	if (redirect_ifindex) {
 		remember(skb, &p);
 		if (!forwards)

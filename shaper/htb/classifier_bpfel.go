@@ -20,6 +20,9 @@ const (
 	classifierMapAssigned        = "assigned"
 	classifierMapBudgets         = "budgets"
 	classifierMapCgroups         = "cgroups"
+	classifierMapClientGroups    = "client_groups"
+	classifierMapClientPlaces    = "client_places"
+	classifierMapClients         = "clients"
 	classifierMapControl         = "control"
 	classifierMapCounters        = "counters"
 	classifierMapFlowMacs        = "flow_macs"
@@ -49,6 +52,7 @@ const (
 	classifierVarShapes          = "shapes"
 	classifierVarToken           = "token"
 	classifierVarUseCgroup       = "use_cgroup"
+	classifierVarUseClients      = "use_clients"
 	classifierVarUseDscp         = "use_dscp"
 	classifierVarUseMark         = "use_mark"
 	classifierVarUsePcp          = "use_pcp"
@@ -106,21 +110,24 @@ type classifierProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type classifierMapSpecs struct {
-	Allowances *ebpf.MapSpec `ebpf:"allowances"`
-	Assigned   *ebpf.MapSpec `ebpf:"assigned"`
-	Budgets    *ebpf.MapSpec `ebpf:"budgets"`
-	Cgroups    *ebpf.MapSpec `ebpf:"cgroups"`
-	Control    *ebpf.MapSpec `ebpf:"control"`
-	Counters   *ebpf.MapSpec `ebpf:"counters"`
-	FlowMacs   *ebpf.MapSpec `ebpf:"flow_macs"`
-	Flows      *ebpf.MapSpec `ebpf:"flows"`
-	Fragments  *ebpf.MapSpec `ebpf:"fragments"`
-	Levels     *ebpf.MapSpec `ebpf:"levels"`
-	Paces      *ebpf.MapSpec `ebpf:"paces"`
-	Queues     *ebpf.MapSpec `ebpf:"queues"`
-	RuleHits   *ebpf.MapSpec `ebpf:"rule_hits"`
-	Rules      *ebpf.MapSpec `ebpf:"rules"`
-	Senders    *ebpf.MapSpec `ebpf:"senders"`
+	Allowances   *ebpf.MapSpec `ebpf:"allowances"`
+	Assigned     *ebpf.MapSpec `ebpf:"assigned"`
+	Budgets      *ebpf.MapSpec `ebpf:"budgets"`
+	Cgroups      *ebpf.MapSpec `ebpf:"cgroups"`
+	ClientGroups *ebpf.MapSpec `ebpf:"client_groups"`
+	ClientPlaces *ebpf.MapSpec `ebpf:"client_places"`
+	Clients      *ebpf.MapSpec `ebpf:"clients"`
+	Control      *ebpf.MapSpec `ebpf:"control"`
+	Counters     *ebpf.MapSpec `ebpf:"counters"`
+	FlowMacs     *ebpf.MapSpec `ebpf:"flow_macs"`
+	Flows        *ebpf.MapSpec `ebpf:"flows"`
+	Fragments    *ebpf.MapSpec `ebpf:"fragments"`
+	Levels       *ebpf.MapSpec `ebpf:"levels"`
+	Paces        *ebpf.MapSpec `ebpf:"paces"`
+	Queues       *ebpf.MapSpec `ebpf:"queues"`
+	RuleHits     *ebpf.MapSpec `ebpf:"rule_hits"`
+	Rules        *ebpf.MapSpec `ebpf:"rules"`
+	Senders      *ebpf.MapSpec `ebpf:"senders"`
 }
 
 // classifierVariableSpecs contains global variables before they are loaded into the kernel.
@@ -144,6 +151,7 @@ type classifierVariableSpecs struct {
 	Shapes          *ebpf.VariableSpec `ebpf:"shapes"`
 	Token           *ebpf.VariableSpec `ebpf:"token"`
 	UseCgroup       *ebpf.VariableSpec `ebpf:"use_cgroup"`
+	UseClients      *ebpf.VariableSpec `ebpf:"use_clients"`
 	UseDscp         *ebpf.VariableSpec `ebpf:"use_dscp"`
 	UseMark         *ebpf.VariableSpec `ebpf:"use_mark"`
 	UsePcp          *ebpf.VariableSpec `ebpf:"use_pcp"`
@@ -172,21 +180,24 @@ func (o *classifierObjects) Close() error {
 //
 // It can be passed to loadClassifierObjects or ebpf.CollectionSpec.LoadAndAssign.
 type classifierMaps struct {
-	Allowances *ebpf.Map `ebpf:"allowances"`
-	Assigned   *ebpf.Map `ebpf:"assigned"`
-	Budgets    *ebpf.Map `ebpf:"budgets"`
-	Cgroups    *ebpf.Map `ebpf:"cgroups"`
-	Control    *ebpf.Map `ebpf:"control"`
-	Counters   *ebpf.Map `ebpf:"counters"`
-	FlowMacs   *ebpf.Map `ebpf:"flow_macs"`
-	Flows      *ebpf.Map `ebpf:"flows"`
-	Fragments  *ebpf.Map `ebpf:"fragments"`
-	Levels     *ebpf.Map `ebpf:"levels"`
-	Paces      *ebpf.Map `ebpf:"paces"`
-	Queues     *ebpf.Map `ebpf:"queues"`
-	RuleHits   *ebpf.Map `ebpf:"rule_hits"`
-	Rules      *ebpf.Map `ebpf:"rules"`
-	Senders    *ebpf.Map `ebpf:"senders"`
+	Allowances   *ebpf.Map `ebpf:"allowances"`
+	Assigned     *ebpf.Map `ebpf:"assigned"`
+	Budgets      *ebpf.Map `ebpf:"budgets"`
+	Cgroups      *ebpf.Map `ebpf:"cgroups"`
+	ClientGroups *ebpf.Map `ebpf:"client_groups"`
+	ClientPlaces *ebpf.Map `ebpf:"client_places"`
+	Clients      *ebpf.Map `ebpf:"clients"`
+	Control      *ebpf.Map `ebpf:"control"`
+	Counters     *ebpf.Map `ebpf:"counters"`
+	FlowMacs     *ebpf.Map `ebpf:"flow_macs"`
+	Flows        *ebpf.Map `ebpf:"flows"`
+	Fragments    *ebpf.Map `ebpf:"fragments"`
+	Levels       *ebpf.Map `ebpf:"levels"`
+	Paces        *ebpf.Map `ebpf:"paces"`
+	Queues       *ebpf.Map `ebpf:"queues"`
+	RuleHits     *ebpf.Map `ebpf:"rule_hits"`
+	Rules        *ebpf.Map `ebpf:"rules"`
+	Senders      *ebpf.Map `ebpf:"senders"`
 }
 
 func (m *classifierMaps) Close() error {
@@ -195,6 +206,9 @@ func (m *classifierMaps) Close() error {
 		m.Assigned,
 		m.Budgets,
 		m.Cgroups,
+		m.ClientGroups,
+		m.ClientPlaces,
+		m.Clients,
 		m.Control,
 		m.Counters,
 		m.FlowMacs,
@@ -230,6 +244,7 @@ type classifierVariables struct {
 	Shapes          *ebpf.Variable `ebpf:"shapes"`
 	Token           *ebpf.Variable `ebpf:"token"`
 	UseCgroup       *ebpf.Variable `ebpf:"use_cgroup"`
+	UseClients      *ebpf.Variable `ebpf:"use_clients"`
 	UseDscp         *ebpf.Variable `ebpf:"use_dscp"`
 	UseMark         *ebpf.Variable `ebpf:"use_mark"`
 	UsePcp          *ebpf.Variable `ebpf:"use_pcp"`

@@ -24,9 +24,15 @@ type step struct {
 // options are the constants of the classifier that depend on more than the plan; they
 // are the engine's own part of a record.
 type options struct {
-	BoundWait uint8  // drops what waits too long (bpf/bound.h)
+	BoundWait uint8  // whose packets are dropped that wait too long (bpf/bound.h)
 	FrameMost uint32 // the largest frame that all leaves pass; 0: any
 }
+
+// Values of BoundWait: clients have FIFOs where groups have fq_codel.
+const (
+	boundAll     = 1
+	boundClients = 2
+)
 
 func (o options) encode() []byte {
 	b, _ := binary.Append(nil, binary.NativeEndian, o) // of fixed size
@@ -72,6 +78,10 @@ func (w want) fill(k *kernel, i int, p shaper.Plan) (want, error) {
 	if err != nil {
 		return w, err
 	}
+	places, err := classifier.PlacesOf(*w.Tree, old.Places)
+	if err != nil {
+		return w, err
+	}
 	cgroups, err := classifier.FindCgroups(*w.Tree)
 	if err != nil {
 		return w, err
@@ -81,16 +91,19 @@ func (w want) fill(k *kernel, i int, p shaper.Plan) (want, error) {
 		return w, err
 	}
 	w.record = classifier.Record{
-		Engine: group.HTB, Build: classifier.Build(_ClassifierBytes), Plan: p, In: w.In, Classes: ids, Cgroups: cgroups,
+		Engine: group.HTB, Build: classifier.Build(_ClassifierBytes), Plan: p, In: w.In, Classes: ids, Places: places, Cgroups: cgroups,
 		Clsact: k.NeedsClsact(), Token: old.Token, Generation: old.Generation, IFB: old.IFB,
 		LinkHeader: linkHeader,
 	}
 	w.filter, w.was = true, nodes(s.Record)
 	f := facts{mtu: k.Link.Attrs().MTU, overhead: p.Overhead, flowQueues: k.flowQueues(), near: i == ingress || p.Perspective == group.Guest}
 	b := newBuilder(*w.Tree, f)
-	w.classes = b.classes(w.minor)
-	if !f.flowQueues {
-		w.options.BoundWait = 1
+	w.classes = b.classes(w.minor, places)
+	switch {
+	case !f.flowQueues:
+		w.options.BoundWait = boundAll
+	case len(places) > 0:
+		w.options.BoundWait = boundClients
 	}
 	if splits(w.classes) {
 		w.options.FrameMost = uint32(f.frame())
@@ -110,6 +123,9 @@ func nodes(r *classifier.Record) map[uint16]group.Node {
 		out[rootMinor] = group.Node{Ceiling: t.Limit}
 		for _, n := range t.Nodes {
 			out[r.Class(n)] = n
+			if p, ok := r.Places[n.Path]; ok {
+				out[p.First] = group.Node{Guarantee: n.Clients.Guarantee, Ceiling: n.Clients.Ceiling}
+			}
 		}
 	}
 	return out
@@ -148,13 +164,13 @@ func treeSteps(w want, have tree) (set, remove []step) {
 	if s, ok := classFilterStep(dir+" limit", w, have); ok {
 		set = append(set, s)
 	}
-	wanted := make(map[uint16]bool, len(w.classes))
+	wanted := make(map[uint16]nl.Handle, len(w.classes))
 	// All classes, then all queues: for each class that is made the kernel walks
 	// those that are there (net/sched/sch_api.c, tc_bind_tclass), which is faster
 	// while they lie together in memory.
 	var leaves []step
 	for _, c := range w.classes {
-		wanted[c.minor] = true
+		wanted[c.minor] = c.handle()
 		object := dir + " group " + c.path
 		if c.minor == rootMinor {
 			object = dir + " limit"
@@ -172,8 +188,12 @@ func treeSteps(w want, have tree) (set, remove []step) {
 	set = append(set, leaves...)
 	for _, minor := range obsolete(have, wanted) {
 		handle := have.classes[minor].handle
+		if isClient(minor) && goesWith(handle, wanted) {
+			continue
+		}
 		s := step{add: func(b *nl.Batch, ifindex int) { b.DeleteClass(ifindex, handle) }}
-		if minor&largeFrames == 0 || wanted[minor&^largeFrames] { // else its group is named
+		_, beside := wanted[minor&^largeFrames]
+		if minor&largeFrames == 0 && !isClient(minor) || minor&largeFrames != 0 && beside { // else its group is named
 			s.change = func() shaper.Change {
 				return shaper.Change{Verb: "remove", Object: fmt.Sprintf("%s class %v", dir, handle)}
 			}
@@ -185,6 +205,7 @@ func treeSteps(w want, have tree) (set, remove []step) {
 
 func classStep(object string, c class, was map[uint16]group.Node, have tree) (step, bool) {
 	old, exists := have.classes[c.minor]
+	exists = exists && old.handle == c.handle()
 	if exists && sameClass(c, old) {
 		return step{}, false
 	}
@@ -192,6 +213,7 @@ func classStep(object string, c class, was map[uint16]group.Node, have tree) (st
 	_, beside := have.classes[c.minor&^largeFrames]
 	switch {
 	case c.large && !beside: // its group is named
+	case c.client > 1 || c.client == 1 && !exists: // the first speaks for all, and its group for a new one
 	case exists:
 		s.change = func() shaper.Change {
 			return shaper.Change{Verb: "change", Object: object, Detail: difference(old.htb, was[c.minor&^largeFrames], c)}
@@ -244,6 +266,9 @@ func innerStep(object string, c class, have tree) (step, bool) {
 }
 
 func describe(c class) string {
+	if n := c.clients; !n.IsZero() {
+		return fmt.Sprintf("%s guaranteed, up to %v; %s guaranteed, up to %v, for each of %d clients", guaranteed(c.guarantee), c.ceiling, guaranteed(n.Guarantee), n.Ceiling, n.Most)
+	}
 	return fmt.Sprintf("%s guaranteed, up to %v", guaranteed(c.guarantee), c.ceiling)
 }
 
@@ -282,7 +307,7 @@ func difference(before nl.HTBClass, was group.Node, c class) string {
 }
 
 // obsolete lists the classes that nobody wants, children before parents.
-func obsolete(have tree, wanted map[uint16]bool) []uint16 {
+func obsolete(have tree, wanted map[uint16]nl.Handle) []uint16 {
 	depth := func(minor uint16) (d int) {
 		for c, ok := have.classes[minor]; ok && c.parent != 0 && d < 16; c, ok = have.classes[c.parent] {
 			d++
@@ -291,7 +316,7 @@ func obsolete(have tree, wanted map[uint16]bool) []uint16 {
 	}
 	var out []uint16
 	for minor := range have.classes {
-		if !wanted[minor] {
+		if handle, ok := wanted[minor]; !ok || handle != have.classes[minor].handle {
 			out = append(out, minor)
 		}
 	}

@@ -120,6 +120,7 @@ func bytes32(n float64) uint32 { return uint32(min(n, math.MaxInt32)) }
 type foundLeaf struct {
 	leaf
 	handle nl.Handle // of the class's own qdisc
+	parent nl.Handle // the class
 	top    string    // its kind
 	child  string    // the kind of what is behind it, "" if nothing
 	known  bool      // kinds, options and handles are such as we make
@@ -128,7 +129,7 @@ type foundLeaf struct {
 
 // readLeaf reads a class's own qdisc.
 func readLeaf(q nl.Object) foundLeaf {
-	f := foundLeaf{handle: q.Handle, top: q.Kind, stats: q.Stats}
+	f := foundLeaf{handle: q.Handle, parent: q.Parent, top: q.Kind, stats: q.Stats}
 	if q.Kind == nl.FQCodelKind {
 		f.flows, f.known = q.FQCodel()
 	} else {
@@ -175,13 +176,14 @@ func (f foundLeaf) becomes(l leaf) bool {
 // between the two requests of one message HTB has a FIFO of its own.
 func leafStep(object string, c class, have tree) (step, bool) {
 	old, exists := have.leaves[c.minor]
-	if !c.leaf || exists && old.known && old.leaf == c.queue {
+	own, parent := leafHandle(c.minor), c.handle()
+	stays := exists && old.parent == parent // else it was a client's of another group
+	if !c.leaf || stays && old.known && old.leaf == c.queue {
 		return step{}, false
 	}
-	own, parent := leafHandle(c.minor), c.handle()
 	s := step{add: func(b *nl.Batch, ifindex int) {
-		if exists && !old.becomes(c.queue) {
-			b.DeleteQdisc(ifindex, old.handle, parent)
+		if exists && !(stays && old.becomes(c.queue)) {
+			b.DeleteQdisc(ifindex, old.handle, old.parent)
 			old = foundLeaf{}
 		}
 		if c.queue.fifo != old.fifo {
@@ -199,7 +201,7 @@ func leafStep(object string, c class, have tree) (step, bool) {
 	if exists {
 		was = old.String()
 	}
-	if _, made := have.classes[c.minor]; made { // else the queue was named with its class
+	if _, made := have.classes[c.minor]; made && c.client <= 1 { // else the queue was named with its class
 		s.change = func() shaper.Change {
 			return shaper.Change{Verb: "change", Object: object, Detail: fmt.Sprintf("queue %s -> %v", was, c.queue)}
 		}

@@ -306,20 +306,27 @@ func load(k *kernel, i int, w *want, shared map[string]*ebpf.Map) (p *classifier
 	}
 	highest := uint16(0)
 	for _, c := range w.classes {
-		highest = max(highest, c.minor&^largeFrames)
+		if c.client == 0 {
+			highest = max(highest, c.minor&^largeFrames)
+		}
 	}
 	w.record.Generation++
 	if err := classifier.Configure(spec, classifier.Config{
 		Table: table, Rules: len(w.Tree.Rules), Generation: w.record.Generation, Default: w.minor(w.Tree.Default),
-		Control: controlMinor, LinkHeader: w.record.LinkHeader, In: w.In, Classes: uint32(highest) + 1,
+		Control: controlMinor, LinkHeader: w.record.LinkHeader, In: w.In, Classes: uint32(highest) + 1, Places: w.record.Places,
 		FlowCache: classifier.FlowCacheFor(w.Tree.Limit), Plan: w.record.Plan,
 	}); err != nil {
 		return nil, err
 	}
 	s := k.sides[i]
-	spec.Maps[queues].MaxEntries = spec.Maps[classifier.Counters].MaxEntries
-	spec.Maps[paces].MaxEntries = spec.Maps[classifier.Counters].MaxEntries
-	from := classifier.Inherit(spec, s.Maps, shared, classifier.SameRules(s.Record, &w.record), queues)
+	all := max(spec.Maps[classifier.Counters].MaxEntries, classifier.LastPlace(w.record.Places)) // groups and clients
+	spec.Maps[queues].MaxEntries, spec.Maps[paces].MaxEntries = all, all
+	own := []string{queues}
+	if classifier.SamePlaces(s.Record, &w.record) {
+		own = append(own, classifier.ClientMaps...)
+	}
+	from := classifier.Inherit(spec, s.Maps, shared, classifier.SameRules(s.Record, &w.record), own...)
+	knows := from.AllOrNone(classifier.ClientMaps) // clients that have places
 	// What a queue has learned it soon learns again, and it may have had another
 	// meaning in another layout.
 	delete(from.Carry, queues)
@@ -335,6 +342,9 @@ func load(k *kernel, i int, w *want, shared map[string]*ebpf.Map) (p *classifier
 	if nested(w.Tree) {
 		set["nested"] = uint8(1)
 		spec.Maps[levels].MaxEntries = spec.Maps[classifier.Counters].MaxEntries
+	}
+	if len(w.record.Places) > 0 {
+		set["use_clients"] = uint8(1)
 	}
 	w.record.IFB = 0
 	if i == ingress {
@@ -354,6 +364,9 @@ func load(k *kernel, i int, w *want, shared map[string]*ebpf.Map) (p *classifier
 		return nil, err
 	}
 	err = w.setPaces(p.Maps)
+	if err == nil && len(w.record.Places) > 0 && !knows {
+		err = classifier.FillClients(p.Maps, *w.Tree, w.record, w.above)
+	}
 	if err == nil && nested(w.Tree) {
 		err = w.setLevels(p.Maps[levels])
 	}
@@ -364,7 +377,7 @@ func load(k *kernel, i int, w *want, shared map[string]*ebpf.Map) (p *classifier
 	return p, nil
 }
 
-// nested tells whether some group has groups.
+// nested tells whether some group has groups or clients.
 func nested(t *group.Tree) bool {
-	return slices.ContainsFunc(t.Nodes, func(n group.Node) bool { return !n.Leaf })
+	return slices.ContainsFunc(t.Nodes, func(n group.Node) bool { return !n.Leaf || !n.Clients.IsZero() })
 }

@@ -169,6 +169,7 @@ func readTree(c *nl.Conn, index int, all []nl.Object) (t tree, err error) {
 		case o.Handle == lender(rootMinor):
 			parent = 0
 		case o.Handle == lender(in):
+			h.Quantum, h.Prio = 0, 0 // it takes no turns
 			inner := t.inner[in]
 			h.Quantum, h.Prio = 0, 0 // it takes no turns
 			inner.lends = h

@@ -122,12 +122,8 @@ func (w *want) setPaces(maps map[string]*ebpf.Map) error {
 // setLevels tells a program the classes above each leaf (bpf/queue.h, STAMP_LEVELS).
 func (w *want) setLevels(m *ebpf.Map) error {
 	var minors, above []uint32
-	for i, n := range w.Tree.Nodes {
-		var levels uint32
-		for p := n.Parent; p >= 0; p = w.Tree.Nodes[p].Parent {
-			levels = levels<<16 | uint32(w.minor(p))
-		}
-		minors, above = append(minors, uint32(w.minor(i))), append(above, levels)
+	for i := range w.Tree.Nodes {
+		minors, above = append(minors, uint32(w.minor(i))), append(above, w.above(i))
 	}
 	if err := classifier.PutAll(m, minors, above); err != nil {
 		return fmt.Errorf("cannot tell the classifier what groups are in: %w", err)
@@ -135,8 +131,20 @@ func (w *want) setLevels(m *ebpf.Map) error {
 	return nil
 }
 
+// above are the classes above a leaf, or above a group's clients.
+func (w *want) above(node int) (levels uint32) {
+	n := w.Tree.Nodes[node]
+	if !n.Clients.IsZero() {
+		levels = uint32(w.minor(node))
+	}
+	for p := n.Parent; p >= 0; p = w.Tree.Nodes[p].Parent {
+		levels = levels<<16 | uint32(w.minor(p))
+	}
+	return levels
+}
+
 func (w *want) allowances() (minors []uint32, values []classifier.Allowance) {
-	return classifier.AllowancesOf(*w.Tree, w.minor, rootMinor)
+	return classifier.AllowancesOf(*w.Tree, w.minor, rootMinor, w.record.Places)
 }
 
 func putPaces(m *ebpf.Map, minors []uint32, values []pace) error {

@@ -1,6 +1,7 @@
 package htb_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -86,14 +87,21 @@ func TestSuperPacketsFollowTheLimit(t *testing.T) {
 	expect("cleared after that", 20000, beforeGRO)
 }
 
-// Nothing stops when the MTU is raised and nobody applies anew, and ceilings hold.
+// Nothing stops when the MTU is raised and nobody applies anew, and ceilings hold; those of clients
+// for all of them together.
 func TestMTURaised(t *testing.T) {
-	for _, side := range []string{"out", "in"} {
-		t.Run(side, func(t *testing.T) {
+	for _, name := range []string{"out", "in", "out to clients", "in from clients"} {
+		side, clients, _ := strings.Cut(name, " ")
+		t.Run(name, func(t *testing.T) {
 			labtest.Try(t, func(t *labtest.Check) {
 				l := labtest.Rig(t, lab.RigOptions{})
 				server := l.Node("server")
 				tree := smallAndLarge(t, 50*unit.Mbit)
+				if clients != "" {
+					tree = eachTree(t, group.Direction{Limit: 50 * unit.Mbit, Groups: []group.Group{
+						{Name: "users", Default: true, Each: group.Each{Dst: side == "out", IPv4: 32, IPv6: 64}, Clients: 8},
+					}}, side)
+				}
 				plan := shaper.Plan{Dev: "router", Out: tree}
 				from, to := "server", "client"
 				if side == "in" {

@@ -83,9 +83,16 @@ func (s *side) direction() (*shaper.DirectionState, error) {
 		return nil, err
 	}
 	d := &shaper.DirectionState{At: s.tree.at, RuleHits: hits[:min(len(hits), len(t.Rules))], Queues: s.tree.queues()}
+	busy, err := s.clients(monotonic())
+	if err != nil {
+		return nil, err
+	}
 	for _, n := range t.Nodes {
 		g := s.group(s.Record.Class(n), counters, queued)
 		g.Path, g.Guarantee, g.Ceiling = n.Path, n.Guarantee, n.Ceiling
+		if !n.Clients.IsZero() {
+			s.together(&g, n, busy, queued)
+		}
 		d.Groups = append(d.Groups, g)
 	}
 	d.Control = s.group(controlMinor, counters, queued)

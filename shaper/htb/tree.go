@@ -17,7 +17,8 @@ const (
 	rootMinor    = 1
 	controlMinor = 2
 	firstMinor   = 0x10
-	lastMinor    = 0x3ffe // also the handles of leaves, which stay below the tree's own
+	lastMinor    = 0x3ffe // also the handles of leaves; those of clients are above (classifier.FirstClient)
+	otherHandle  = 0x3fff // of the client's leaf that would have the tree's own
 	largeFrames  = 0x8000 // with this, the class of frames that are larger than a leaf passes
 	innerHTB     = 0x8000 // with this, the major number of the HTB of a group that has groups (INNER_MAJOR in bpf/queue.h)
 	behindLeaf   = 0xc000 // and, with this, of what is behind them: below clsact's ffff, above most that the kernel gives
@@ -42,7 +43,12 @@ func ofHTB(m uint16) (parent uint16, ok bool) {
 // lender is the class in an HTB that all others borrow from.
 func lender(parent uint16) nl.Handle { return htbOf(parent) | rootMinor }
 
-func leafHandle(minor uint16) nl.Handle { return nl.MakeHandle(minor, 0) }
+func leafHandle(minor uint16) nl.Handle {
+	if minor == major {
+		minor = otherHandle
+	}
+	return nl.MakeHandle(minor, 0)
+}
 
 // behindHandle is the handle of what is behind a leaf's own qdisc.
 func behindHandle(leaf nl.Handle) nl.Handle { return nl.MakeHandle(leaf.Major()|behindLeaf, 0) }
@@ -96,7 +102,9 @@ type class struct {
 	minor, parent uint16 // the parent is a group, or the limit
 	leaf          bool
 	large         bool // a twin
-	inner         int  // the level of groups in it; 0: none
+	inner         int  // the level of groups in it, or of clients; 0: none
+	client        int  // which of its group's clients, from 1 on; 0: a group
+	clients       group.Clients
 	htb           nl.HTBClass
 	queue         leaf   // of a leaf
 	path          string // of the group, for people
@@ -153,7 +161,7 @@ type facts struct {
 func (l facts) frame() uint64 { return uint64(l.mtu) + 14 + 8 + 28 }
 
 // classes is the whole tree, parents first. minor gives the class id of a node.
-func (b builder) classes(minor func(node int) uint16) []class {
+func (b builder) classes(minor func(node int) uint16, places map[string]classifier.Places) []class {
 	t := b.tree
 	out := []class{
 		{minor: rootMinor, ceiling: t.Limit, htb: b.root()},
@@ -164,8 +172,8 @@ func (b builder) classes(minor func(node int) uint16) []class {
 		},
 	}
 	for i, n := range t.Nodes {
-		c := class{minor: minor(i), parent: rootMinor, leaf: n.Leaf, path: n.Path, guarantee: n.Guarantee, ceiling: n.Ceiling}
-		if n.Leaf {
+		c := class{minor: minor(i), parent: rootMinor, leaf: n.Leaf && n.Clients.IsZero(), path: n.Path, guarantee: n.Guarantee, ceiling: n.Ceiling}
+		if c.leaf {
 			c.queue = b.leaf(n.Guarantee, n.Ceiling)
 		} else {
 			c.inner = n.Depth
@@ -177,10 +185,18 @@ func (b builder) classes(minor func(node int) uint16) []class {
 		}
 		c.htb.Quantum, c.htb.Prio = uint32(b.quantum(n)), b.prio(n)
 		out = append(out, c)
+		if !n.Clients.IsZero() {
+			out = b.clients(out, i, c, places[n.Path])
+		}
 	}
 	for _, c := range out {
-		if most := c.queue.fifo.Segment; c.leaf && most > 0 && most < largeFrame {
+		most := c.queue.fifo.Segment
+		switch {
+		case !c.leaf || most == 0 || most >= largeFrame:
+		case c.client == 0:
 			out = append(out, b.twin(c))
+		case c.client == 1:
+			out = append(out, b.twinOfAll(c))
 		}
 	}
 	return out

@@ -311,7 +311,7 @@ func (m *move) load(i int, shared map[string]*ebpf.Map) (*classifier.Program, er
 	if err != nil {
 		return nil, err
 	}
-	minors, values := classifier.AllowancesOf(*s.Tree, minor, rootMinor)
+	minors, values := classifier.AllowancesOf(*s.Tree, minor, rootMinor, nil)
 	if err := classifier.PutAllowances(p.Maps[classifier.Allowances], minors, values); err != nil {
 		p.Close()
 		return nil, err

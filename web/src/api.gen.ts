@@ -122,6 +122,8 @@ export type DirectionRates = {
 	/** Bits per second, such as 100Mbit. */
 	limit?: Rate;
 };
+/** One group for every client that appears: src or dst and the length of the prefix that is one client, for IPv4, IPv6 or both. The guarantee and the ceiling are then each client's. */
+export type Each = string;
 /** A packet that has any of these values, of whatever field, is not matched. */
 export type Exclusions = {
 	cgroup?: string;
@@ -144,7 +146,11 @@ export type Exclusions = {
 export type Group = {
 	/** A rate, or a share of the parent's such as 40%. */
 	ceiling?: Amount;
+	/** How many clients may be busy at the same time, of a group with each; 2048 if it is not given. */
+	clients?: number;
 	default?: boolean;
+	/** One group for every client that appears: src or dst and the length of the prefix that is one client, for IPv4, IPv6 or both. The guarantee and the ceiling are then each client's. */
+	each?: Each;
 	groups?: (Group)[];
 	/** A rate, or a share of the parent's such as 40%. */
 	guarantee?: Amount;
@@ -172,7 +178,9 @@ export type GroupList = {
 };
 export type GroupPatch = {
 	ceiling?: string | null;
+	clients?: number | null;
 	default?: boolean | null;
+	each?: string | null;
 	guarantee?: string | null;
 	join?: (User)[] | null;
 	match?: (Selector)[] | null;
@@ -205,7 +213,11 @@ export type GroupRates = {
 export type GroupState = {
 	/** A rate, or a share of the parent's such as 40%. */
 	ceiling?: Amount;
+	/** How many clients may be busy at the same time, of a group with each; 2048 if it is not given. */
+	clients?: number;
 	default?: boolean;
+	/** One group for every client that appears: src or dst and the length of the prefix that is one client, for IPv4, IPv6 or both. The guarantee and the ceiling are then each client's. */
+	each?: Each;
 	/** What of its guarantee no group in it has. */
 	free?: Rate;
 	groups?: (Group)[];

@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"headgate/cli/view"
+	"headgate/config"
+	"headgate/group"
+	"headgate/shaper"
+	"headgate/usage"
+)
+
+// clientLister is what an engine has that can name the clients of groups with each.
+type clientLister interface {
+	Clients(dev string) ([]shaper.Client, error)
+}
+
+func (a *app) clients(engine group.Engine, dev string) ([]shaper.Client, error) {
+	lister, ok := a.engines[engine].(clientLister)
+	if !ok {
+		return nil, nil // it has no groups with each
+	}
+	return lister.Clients(dev)
+}
+
+// clientsOver is how long rates of clients are measured if nothing is said.
+const clientsOver = time.Second
+
+// devClients are the active clients of a device.
+type devClients struct {
+	Dev     string       `json:"dev"`
+	Clients []clientRate `json:"clients"`
+}
+
+// clientRate is a client, and what it did between two looks.
+type clientRate struct {
+	Direction string        `json:"direction"`
+	Group     string        `json:"group"`
+	Client    string        `json:"client"` // a prefix, or "no address"
+	Class     string        `json:"class"`
+	Since     time.Time     `json:"since"`
+	Bytes     uint64        `json:"bytes"` // that came since then, layer 2
+	Rate      float64       `json:"rate_bps"`
+	Drops     uint64        `json:"drops"` // between the two looks
+	Backlog   uint64        `json:"backlog_bytes"`
+	Delay     time.Duration `json:"queue_delay_ns"`
+}
+
+// clientName is a client's prefix in words.
+func clientName(c shaper.Client) string {
+	if !c.Client.IsValid() {
+		return "no address"
+	}
+	return c.Client.String()
+}
+
+// clientRates are what clients did from one look to the next; one that is new has no rate.
+func clientRates(was, now []shaper.Client) []clientRate {
+	type place struct{ direction, class string }
+	before := map[place]shaper.Client{}
+	for _, c := range was {
+		before[place{c.Direction, c.Class}] = c
+	}
+	out := []clientRate{}
+	for _, c := range now {
+		r := clientRate{
+			Direction: c.Direction, Group: c.Group, Client: clientName(c), Class: c.Class, Since: c.Since, Bytes: c.Bytes,
+			Backlog: c.BacklogBytes, Delay: c.QueueDelay,
+		}
+		if b, ok := before[place{c.Direction, c.Class}]; ok && b.Client == c.Client && c.Passed >= b.Passed && c.Drops >= b.Drops {
+			r.Rate, r.Drops = usage.Over(c.Passed-b.Passed, b.At, c.At), c.Drops-b.Drops
+		}
+		out = append(out, r)
+	}
+	slices.SortStableFunc(out, func(a, b clientRate) int {
+		return cmp.Or(cmp.Compare(b.Direction, a.Direction), cmp.Compare(a.Group, b.Group), cmp.Compare(b.Rate, a.Rate))
+	})
+	return out
+}
+
+func (a *app) showClients(states []shaper.State, over time.Duration, f format) error {
+	if over == 0 {
+		over = clientsOver
+	}
+	look := func() (out [][]shaper.Client, err error) {
+		for _, s := range states {
+			list, err := a.clients(s.Engine, s.Dev)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, list)
+		}
+		return out, nil
+	}
+	was, err := look()
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(was, func(list []shaper.Client) bool { return len(list) > 0 }) {
+		time.Sleep(over)
+	}
+	now, err := look()
+	if err != nil {
+		return err
+	}
+	all := []devClients{}
+	for i, s := range states {
+		all = append(all, devClients{s.Dev, clientRates(was[i], now[i])})
+	}
+	return a.print(f, all, func(w io.Writer) error { return clientsTable(w, all) })
+}
+
+func clientsTable(w io.Writer, all []devClients) error {
+	rows := [][]string{{"DEV", "", "GROUP", "CLIENT", "CLASS", "RATE", "BYTES", "DROPS", "BACKLOG", "DELAY"}}
+	for _, d := range all {
+		for _, c := range d.Clients {
+			rows = append(rows, []string{
+				d.Dev, c.Direction, c.Group, c.Client, c.Class, view.Rate(c.Rate), view.Bytes(c.Bytes), fmt.Sprint(c.Drops), view.Bytes(c.Backlog), view.Delay(c.Delay),
+			})
+		}
+	}
+	if len(rows) == 1 {
+		_, err := fmt.Fprintln(w, "no client is active: groups with each: have clients while these send")
+		return err
+	}
+	return table(w, "", rows)
+}
+
+// errClientsThere is of show clients for a host of a service.
+var errClientsThere = errors.New("clients are known on the host alone: run headgate show clients there")
+
+// clientsText says in words what is each client's in a group with each; "" for another group.
+func clientsText(n group.Node) string {
+	c := n.Clients
+	if c.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("each %v: %s to %v, %s", c.Each, view.Amount(uint64(c.Guarantee)), c.Ceiling, count(c.Most, "client"))
+}
+
+// noteClients tells where not all clients that may be busy at once can have their guarantees.
+func (a *app) noteClients(set config.Set) {
+	for _, i := range set.Interfaces {
+		for _, d := range []struct {
+			name   string
+			tree   *group.Tree
+			groups *group.Direction
+		}{{"out", i.OutTree, i.Out}, {"in", i.InTree, i.In}} {
+			if d.tree == nil || d.groups == nil {
+				continue
+			}
+			for _, n := range d.tree.Nodes {
+				most, all := n.AtOnce()
+				if all {
+					continue
+				}
+				key := groupKey(d.name, d.groups.Groups, n.Path)
+				file, line, _ := i.Where(key)
+				a.note("%s:%d: %s: note: of %d clients %d at once can have their guarantee of %v: together they are sure of %v, which the groups beside them leave; more share that equally",
+					file, line, key, n.Clients.Most, most, n.Clients.Guarantee, n.Guarantee)
+			}
+		}
+	}
+}
+
+// groupKey is where a group was written: "out.groups[1].groups[0]".
+func groupKey(where string, groups []group.Group, path string) string {
+	for i, g := range groups {
+		at := fmt.Sprintf("%s.groups[%d]", where, i)
+		if g.Name == path {
+			return at
+		}
+		if rest, inside := strings.CutPrefix(path, g.Name+"/"); inside {
+			return groupKey(at, g.Groups, rest)
+		}
+	}
+	return where
+}

@@ -1,0 +1,254 @@
+package classifier
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/cilium/ebpf"
+
+	"headgate/group"
+)
+
+// Clients of groups that are one for each (bpf/client.h) have places: classes that are there
+// from the start. Their minor numbers are above those of groups.
+const (
+	FirstClient = 0x4000
+	lastClient  = 0x7fff
+)
+
+// Names of the maps of clients.
+const (
+	Clients      = "clients"
+	ClientPlaces = "client_places"
+	clientGroups = "client_groups"
+)
+
+// clientNobody is FAMILY_NOBODY.
+const clientNobody = 0xff
+
+// clientKey is struct client_key.
+type clientKey struct {
+	Address [16]byte
+	Group   uint16
+	Family  uint8
+	_       uint8
+}
+
+// clientPlace is struct client.
+type clientPlace struct {
+	LastNS, SinceNS, Bytes uint64
+	Key                    clientKey
+	Above                  uint32
+	_                      [4]uint32
+}
+
+// clientGroup is struct client_group.
+type clientGroup struct {
+	Mask4        [4]byte
+	Mask6        [16]byte
+	Dst          uint32
+	First, Count uint32
+	Hand, Looked uint32
+	FullUntilNS  uint64
+}
+
+// Places are the minor numbers of a group's clients: Count of them from First on.
+type Places struct{ First, Count uint16 }
+
+// end is the number after the last.
+func (p Places) end() int { return int(p.First) + int(p.Count) }
+
+// PlacesOf gives every group with clients its places, by path: those that it has, with more
+// or fewer at the end, or the first that no group has or had until now.
+func PlacesOf(t group.Tree, have map[string]Places) (map[string]Places, error) {
+	out := map[string]Places{}
+	var taken []Places
+	isFree := func(p Places, among []Places) bool {
+		return p.end() <= lastClient+1 && !slices.ContainsFunc(among, func(o Places) bool {
+			return p.First < uint16(o.end()) && int(o.First) < p.end()
+		})
+	}
+	var fresh []group.Node
+	for _, n := range t.Nodes {
+		if n.Clients.IsZero() {
+			continue
+		}
+		fresh = append(fresh, n)
+	}
+	// First those that stay as they are, then those that grow or shrink.
+	for _, sameSize := range []bool{true, false} {
+		fresh = slices.DeleteFunc(fresh, func(n group.Node) bool {
+			old, ok := have[n.Path]
+			p := Places{old.First, uint16(n.Clients.Most)}
+			if !ok || sameSize && p != old || !isFree(p, taken) {
+				return false
+			}
+			out[n.Path], taken = p, append(taken, p)
+			return true
+		})
+	}
+	var old []Places
+	for _, p := range have {
+		old = append(old, p)
+	}
+	for _, n := range fresh {
+		p, ok := gap(uint16(n.Clients.Most), slices.Concat(taken, old), isFree)
+		if !ok { // what was removed has to be used again at once
+			p, ok = gap(uint16(n.Clients.Most), taken, isFree)
+		}
+		if !ok {
+			return nil, fmt.Errorf("group %s has no room for %d clients among those of other groups: lower clients, or clear the device first", n.Path, n.Clients.Most)
+		}
+		out[n.Path], taken = p, append(taken, p)
+	}
+	if len(out) == 0 {
+		return nil, nil
+	}
+	return out, nil
+}
+
+// gap is the first free range of a size.
+func gap(count uint16, among []Places, isFree func(Places, []Places) bool) (Places, bool) {
+	starts := []uint16{FirstClient}
+	for _, p := range among {
+		if p.end() <= lastClient {
+			starts = append(starts, uint16(p.end()))
+		}
+	}
+	slices.Sort(starts)
+	for _, first := range starts {
+		if p := (Places{first, count}); isFree(p, among) {
+			return p, true
+		}
+	}
+	return Places{}, false
+}
+
+// LastPlace is one more than the highest minor number of all places, or 0.
+func LastPlace(places map[string]Places) (last uint32) {
+	for _, p := range places {
+		last = max(last, uint32(p.end()))
+	}
+	return last
+}
+
+// ClientMaps are all of them: a program goes on with all or none.
+var ClientMaps = []string{Clients, ClientPlaces, clientGroups}
+
+// SizeClients makes the maps of clients as large as they have to be.
+func SizeClients(spec *ebpf.CollectionSpec, places map[string]Places) {
+	if last := LastPlace(places); last > 0 && spec.Maps[Clients] != nil {
+		spec.Maps[ClientPlaces].MaxEntries = last - FirstClient
+		spec.Maps[Clients].MaxEntries = 2 * (last - FirstClient)
+		spec.Maps[clientGroups].MaxEntries = spec.Maps[Counters].MaxEntries
+	}
+}
+
+// FillClients writes groups and their places into the new maps of a program; above gives the
+// classes above a node's clients (bpf/queue.h, STAMP_LEVELS).
+func FillClients(maps map[string]*ebpf.Map, t group.Tree, r Record, above func(node int) uint32) error {
+	var minors, indices []uint32
+	var groups []clientGroup
+	var empty []clientPlace
+	for node, n := range t.Nodes {
+		p, ok := r.Places[n.Path]
+		if !ok {
+			continue
+		}
+		levels := above(node)
+		g := clientGroupOf(n.Clients.Each, p)
+		minors, groups = append(minors, uint32(r.Class(n))), append(groups, g)
+		for i := range uint32(p.Count) {
+			indices = append(indices, g.First+i-FirstClient)
+			empty = append(empty, clientPlace{Key: clientKey{Group: r.Class(n), Family: clientNobody}, Above: levels})
+		}
+	}
+	err := PutAll(maps[clientGroups], minors, groups)
+	if err == nil {
+		err = PutAll(maps[ClientPlaces], indices, empty)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot tell the classifier the places of clients: %w", err)
+	}
+	return nil
+}
+
+func clientGroupOf(e group.Each, p Places) clientGroup {
+	g := clientGroup{First: uint32(p.First), Count: uint32(p.Count)}
+	binary.BigEndian.PutUint32(g.Mask4[:], ^uint32(0)<<(32-e.IPv4))
+	for bit := range e.IPv6 {
+		g.Mask6[bit/8] |= 0x80 >> (bit % 8)
+	}
+	if e.Dst {
+		g.Dst = 1
+	}
+	return g
+}
+
+// SamePlaces tells whether both records' programs may have the same clients.
+func SamePlaces(a, b *Record) bool {
+	if a == nil || b == nil || len(a.Places) == 0 || len(a.Places) != len(b.Places) || !a.Tree().SameClients(*b.Tree()) {
+		return false
+	}
+	for path, p := range a.Places {
+		if b.Places[path] != p {
+			return false
+		}
+		for at := path; at != ""; at, _ = group.Split(at) {
+			if a.Classes[at+"/"] != b.Classes[at+"/"] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Client is one that has a place.
+type Client struct {
+	Minor  uint16
+	Group  uint16        // class minor
+	Prefix netip.Prefix  // the zero Prefix: what has no address
+	Since  time.Duration // by the clock of eBPF
+	Last   time.Duration
+	Bytes  uint64
+}
+
+// ReadClients are the clients that have sent since a time of the clock of eBPF, by place.
+func ReadClients(m *ebpf.Map, t group.Tree, r Record, since time.Duration) ([]Client, error) {
+	if m == nil || len(r.Places) == 0 {
+		return nil, nil
+	}
+	each := map[uint16]group.Each{}
+	for _, n := range t.Nodes {
+		if !n.Clients.IsZero() {
+			each[r.Class(n)] = n.Clients.Each
+		}
+	}
+	var out []Client
+	err := Each(m, func(index uint32, p clientPlace) {
+		e, ok := each[p.Key.Group]
+		if !ok || p.LastNS == 0 || time.Duration(p.LastNS) < since || p.Key.Family == clientNobody {
+			return
+		}
+		out = append(out, Client{
+			Minor: uint16(FirstClient + index), Group: p.Key.Group, Prefix: p.Key.prefix(e),
+			Since: time.Duration(p.SinceNS), Last: time.Duration(p.LastNS), Bytes: p.Bytes,
+		})
+	})
+	slices.SortFunc(out, func(a, b Client) int { return cmp.Compare(a.Minor, b.Minor) })
+	return out, err
+}
+
+func (k clientKey) prefix(e group.Each) netip.Prefix {
+	switch k.Family {
+	case 4:
+		return netip.PrefixFrom(netip.AddrFrom4([4]byte(k.Address[12:])), int(e.IPv4))
+	case 6:
+		return netip.PrefixFrom(netip.AddrFrom16(k.Address), int(e.IPv6))
+	}
+	return netip.Prefix{}
+}
