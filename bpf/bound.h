@@ -75,7 +75,10 @@ GLOBAL int overdue(struct queue *q, const struct service *s, const struct pace *
 	if (waits <= most) {
 		/* Whoever has filled it has a new write only after a while: a flood would
 		 * fill it again and again. */
-		q->short_at_bytes = came <= WRITE_BYTES ? before : q->short_at_bytes + came / 8;
+		if (came > WRITE_BYTES)
+			q->short_at_bytes += came / 8;
+		else if (waits <= most / 2)
+			q->short_at_bytes = before;
 		return 0;
 	}
 	if (came <= WRITE_BYTES)

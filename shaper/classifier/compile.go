@@ -164,7 +164,8 @@ func (c *compiler) rule(s group.Selector, r Rule) error {
 	}
 	c.uses(s)
 	for _, without := range excluded(s) {
-		if patterns, tooMany = c.cut(patterns, without), tooMany || c.left < 0 || len(patterns) > MaxEntries; tooMany {
+		patterns = c.cut(patterns, without)
+		if tooMany = tooMany || c.left < 0 || len(patterns) > MaxEntries; tooMany {
 			break
 		}
 	}

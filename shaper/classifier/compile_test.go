@@ -103,6 +103,20 @@ func TestRuleThatMultiplies(t *testing.T) {
 	}
 }
 
+// What is excluded last may be what multiplies: the rest of the rule is not taken without it.
+func TestExclusionThatMultiplies(t *testing.T) {
+	tree := group.Tree{Limit: unit.Gbit, Rules: []group.Rule{{Selector: group.Selector{
+		DSCP: []group.Range{group.One(0), {First: 0, Last: 9}, group.One(63), group.One(63), group.One(0)}, PCP: []group.Range{group.One(0)},
+		Not: []group.Selector{{
+			Proto: []uint8{4, group.ICMPv6, 4}, Dst: []netip.Prefix{netip.MustParsePrefix("255.0.0.0/8")},
+			VLAN: []group.Range{group.One(1000)}, Mark: []group.Mark{{Value: 1, Mask: 7}},
+		}},
+	}}}}
+	if err := Check(tree); err == nil || !strings.Contains(err.Error(), "multiply to more than 1048576") {
+		t.Errorf("it is taken: %v", err)
+	}
+}
+
 // keyOf is a packet as the eBPF program sees it.
 func keyOf(p group.Packet) (k FlowKey) {
 	k.VLAN, k.Mark, k.SMAC = p.VLAN, p.Mark, p.SMAC

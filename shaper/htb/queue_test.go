@@ -97,8 +97,8 @@ func TestWaitAtTheGuarantee(t *testing.T) {
 		worst, ticks := time.Duration(0), 0
 		_, err := traffic.Run(t.Context(), l.Host, []traffic.Flow{
 			flow("little", traffic.TCP, 5001, traffic.Unlimited), flow("rest", traffic.UDP, 5002, 240*unit.Mbit),
-		}, traffic.Options{Duration: 8 * time.Second, Interval: 200 * time.Millisecond, OnInterval: func([]traffic.FlowInterval) {
-			if ticks++; ticks < 15 { // its first window fills the queue, once
+		}, traffic.Options{Duration: 10 * time.Second, Interval: 200 * time.Millisecond, OnInterval: func([]traffic.FlowInterval) {
+			if ticks++; ticks < 25 { // its first window fills the queue, and is sent again
 				return
 			}
 			_ = server.Do(func() error {
