@@ -114,37 +114,32 @@ static __always_inline __u64 depth(__u32 kind)
 	return kind == CONTROL_ACK ? ACK_NS : BUDGET_NS;
 }
 
-/* Whether all levels above the class, too, have something left. */
-static __always_inline int has_levels(const struct allowance *a, const struct budget *b, __u32 kind, __u64 now)
+/* Takes from a class and all levels above it; if asked to, only if each has something left. */
+GLOBAL int take_levels(__u32 class_minor, __u32 kind, __u64 now, __u32 bytes, int ask)
 {
-	for (int i = 0; i < LEVELS; i++) {
-		__u32 parent = a->parent;
+	__u32 minor = class_minor;
 
-		if (!a->most_byte_time[index_of(kind)] || !has_some(&b->most_full_ns[index_of(kind)], now, depth(kind)))
+	for (int i = 0; ask && i < LEVELS && minor; i++) {
+		struct allowance *a = bpf_map_lookup_elem(&allowances, &minor);
+		struct budget *b = bpf_map_lookup_elem(&budgets, &minor);
+
+		if (!a || !b || !a->most_byte_time[index_of(kind)] || !has_some(&b->most_full_ns[index_of(kind)], now, depth(kind)))
 			return 0;
-		if (!parent)
-			return 1;
-		a = bpf_map_lookup_elem(&allowances, &parent);
-		b = bpf_map_lookup_elem(&budgets, &parent);
+		minor = a->parent;
+	}
+	if (ask && minor)
+		return 0;
+	minor = class_minor;
+	for (int i = 0; i < LEVELS && minor; i++) {
+		struct allowance *a = bpf_map_lookup_elem(&allowances, &minor);
+		struct budget *b = bpf_map_lookup_elem(&budgets, &minor);
+
 		if (!a || !b)
 			return 0;
-	}
-	return 0;
-}
-
-static __always_inline void take_levels(const struct allowance *a, struct budget *b, __u32 kind, __u64 now, __u64 bytes)
-{
-	for (int i = 0; i < LEVELS; i++) {
-		__u32 parent = a->parent;
-
 		take(&b->most_full_ns[index_of(kind)], now, bytes * a->most_byte_time[index_of(kind)] >> TIME_SHIFT);
-		if (!parent)
-			return;
-		a = bpf_map_lookup_elem(&allowances, &parent);
-		b = bpf_map_lookup_elem(&budgets, &parent);
-		if (!a || !b)
-			return;
+		minor = a->parent;
 	}
+	return 1;
 }
 
 /* Whether acknowledgements have to wait until their bucket is full. If some of a
@@ -187,7 +182,7 @@ GLOBAL int goes_ahead(struct __sk_buff *skb, __u32 kind, __u32 class_minor, __u3
 	}
 	kept_time = a->kept_byte_time[index_of(kind)];
 	kept = kept_time && has_some(&b->kept_full_ns[index_of(kind)], now, depth(kind));
-	if (!kept && !has_levels(a, b, kind, now)) {
+	if (!take_levels(class_minor, kind, now, bytes, !kept)) {
 		if (kind == CONTROL_ACK && ++b->acks_over > ACKS_OVER) {
 			b->acks_wait = 1;
 			b->acks_over = 0;
@@ -198,7 +193,6 @@ GLOBAL int goes_ahead(struct __sk_buff *skb, __u32 kind, __u32 class_minor, __u3
 		b->acks_over--;
 	if (kept)
 		take(&b->kept_full_ns[index_of(kind)], now, bytes * kept_time >> TIME_SHIFT);
-	take_levels(a, b, kind, now, bytes);
 	if (one && port) {
 		take(one, now, cost * SENDER_PART);
 		take(port, now, cost * PORT_PART);

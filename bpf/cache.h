@@ -32,6 +32,7 @@ struct cache_set {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, ALIGNED);
 	__uint(max_entries, 2048); /* the loader sets it by the limit, to a power of two */
 	__type(key, __u32);
 	__type(value, struct cache_set);

@@ -65,6 +65,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, ALIGNED);
 	__uint(max_entries, 1); /* the loader sets it by the places */
 	__type(key, __u32); /* class minor - FIRST_CLIENT */
 	__type(value, struct client);

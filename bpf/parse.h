@@ -29,8 +29,10 @@ const volatile __u32 link_header = ETH_HLEN;
 const volatile __u8 use_smac;
 
 /* The verifier looks at a global function once, with any argument, and not once
- * more for each way that leads to it. What follows a parser with some hundred ways
- * through it would else have to be verified as often. */
+ * more for each way that leads to it; and of what its pointers point to it keeps no
+ * values, so that ways meet again which differ in them alone. A call costs a packet
+ * some 10 ns, and an instruction that the verifier looks at costs 1.1 us whenever a
+ * device is divided. */
 #define GLOBAL __attribute__((noinline))
 
 /* Enough for Ethernet, two tags, IPv6 with some options, and TCP with options. */
@@ -57,18 +59,34 @@ struct packet {
 	__u8 options;  /* bytes between the IP header and the transport's */
 	__u8 ecn;      /* the two ECN bits */
 	__u8 answers;  /* TCP's CWR: the sender has slowed down for a mark */
-	__u8 cut;      /* a header goes on beyond the linear data */
+	__u8 cut;      /* a header goes on beyond the linear data, */
+	__u8 pulled;   /* into which there was pulled what was asked for */
 	__u32 group_minor; /* the group's class, if each client has one of its own (client.h); else 0, */
 	__u32 above;       /* and what is above that client's class */
 };
 
-static __always_inline __u32 from(__u32 off, __u32 end) { return end > off ? end - off : 0; }
+/* Bytes from off to end, 0 if there are none; without a branch, which would double the
+ * ways through all that follows. */
+static __always_inline __u32 from(__u32 off, __u32 end)
+{
+	__s32 n = end - off;
 
-/* Ports, and what the packet claims to be. end is the offset of the packet's end
- * by its IP header. */
-static __always_inline void parse_transport(struct __sk_buff *skb, struct packet *p, __u32 off, __u32 end)
+	return n & ~(n >> 31);
+}
+
+/* A number that the verifier knows nothing of but that it is below FARTHEST. */
+static __always_inline __u32 unknown(const __u32 *in_packet)
+{
+	__u32 n = *(const volatile __u32 *)in_packet;
+
+	return n > FARTHEST ? FARTHEST : n;
+}
+
+/* Ports, and what the packet claims to be. */
+static __always_inline void parse_transport(struct __sk_buff *skb, struct packet *p)
 {
 	void *data = (void *)(long)skb->data, *data_end = (void *)(long)skb->data_end;
+	__u32 off = unknown(&p->body), end = p->end;
 
 	if (p->key.proto == IPPROTO_TCP) {
 		struct tcphdr *tcp = data + off;
@@ -156,7 +174,8 @@ static __always_inline int is_icmp6_control(struct __sk_buff *skb, const struct 
 	return is_mld(&p->key, icmp.type, p->hop_limit, bytes);
 }
 
-static __always_inline void parse_ipv4(struct __sk_buff *skb, struct packet *p, __u32 off)
+/* Whether there is an IPv4 header: then p->body is what follows it. */
+static __always_inline int parse_ipv4(struct __sk_buff *skb, struct packet *p, __u32 off)
 {
 	void *data = (void *)(long)skb->data, *data_end = (void *)(long)skb->data_end;
 	struct iphdr *ip = data + off;
@@ -165,10 +184,10 @@ static __always_inline void parse_ipv4(struct __sk_buff *skb, struct packet *p, 
 
 	if ((void *)(ip + 1) > data_end) {
 		p->cut = 1;
-		return;
+		return 0;
 	}
 	if (ip->version != 4 || ip->ihl < 5)
-		return;
+		return 0;
 	p->key.family = FAMILY_IPV4;
 	p->key.proto = ip->protocol;
 	p->key.src[3] = ip->saddr;
@@ -188,8 +207,7 @@ static __always_inline void parse_ipv4(struct __sk_buff *skb, struct packet *p, 
 	p->body = off;
 	p->end = end;
 	p->payload = from(off, end);
-	if (!p->later)
-		parse_transport(skb, p, off, end);
+	return 1;
 }
 
 static __always_inline int is_option(__u8 proto)
@@ -225,7 +243,8 @@ GLOBAL int ipv6_option(struct __sk_buff *skb, struct packet *p, __u32 off, __u32
 	return 8;
 }
 
-static __always_inline void parse_ipv6(struct __sk_buff *skb, struct packet *p, __u32 off)
+/* The same of IPv6's header and its options. */
+static __always_inline int parse_ipv6(struct __sk_buff *skb, struct packet *p, __u32 off)
 {
 	void *data = (void *)(long)skb->data, *data_end = (void *)(long)skb->data_end;
 	struct ipv6hdr *ip = data + off;
@@ -234,10 +253,10 @@ static __always_inline void parse_ipv6(struct __sk_buff *skb, struct packet *p, 
 
 	if ((void *)(ip + 1) > data_end) {
 		p->cut = 1;
-		return;
+		return 0;
 	}
 	if (ip->version != 6)
-		return;
+		return 0;
 	p->key.family = FAMILY_IPV6;
 	__builtin_memcpy(p->key.src, &ip->saddr, 16);
 	__builtin_memcpy(p->key.dst, &ip->daddr, 16);
@@ -255,7 +274,7 @@ static __always_inline void parse_ipv6(struct __sk_buff *skb, struct packet *p, 
 		next = p->key.proto;
 		p->key.proto = 0;
 		if (!length || off > HEADROOM)
-			return;
+			return 0;
 		if (p->later)
 			break;
 	}
@@ -264,8 +283,7 @@ static __always_inline void parse_ipv6(struct __sk_buff *skb, struct packet *p, 
 	p->body = off;
 	p->end = end;
 	p->payload = from(off, end);
-	if (!p->later)
-		parse_transport(skb, p, off, end);
+	return 1;
 }
 
 /* Takes in a tag from outside inwards: the id of the first that has one, and all else
@@ -283,6 +301,7 @@ static __always_inline void parse_link(struct __sk_buff *skb, struct packet *p)
 	void *data = (void *)(long)skb->data, *data_end = (void *)(long)skb->data_end;
 	__u32 off = link_header;
 	__u16 proto = skb->protocol;
+	int ip = 0;
 
 	if (link_header) {
 		struct ethhdr *eth = data;
@@ -311,14 +330,16 @@ static __always_inline void parse_link(struct __sk_buff *skb, struct packet *p)
 		}
 	}
 	p->payload = from(off, skb->len);
-	if (proto == bpf_htons(ETH_P_IP)) {
-		parse_ipv4(skb, p, off);
-	} else if (proto == bpf_htons(ETH_P_IPV6)) {
-		parse_ipv6(skb, p, off);
-	} else if (link_header) {
-		p->body = off;
+	p->body = off;
+	off = unknown(&p->body);
+	if (proto == bpf_htons(ETH_P_IP))
+		ip = parse_ipv4(skb, p, off);
+	else if (proto == bpf_htons(ETH_P_IPV6))
+		ip = parse_ipv6(skb, p, off);
+	else if (link_header)
 		p->claim = link_claim(proto, data, data_end);
-	}
+	if (ip && !p->later)
+		parse_transport(skb, p);
 }
 
 /* Whether a packet is what it claims to be. */
@@ -351,25 +372,10 @@ GLOBAL int is_control(struct __sk_buff *skb, const struct packet *p)
 	return is_icmp6_control(skb, p, off, bytes);
 }
 
-GLOBAL int parse_headers(struct __sk_buff *skb, struct packet *p)
-{
-	if (p)
-		parse_link(skb, p);
-	return 0;
-}
-
-/* Fills in a packet that is all zero. Headers nearly always lie in the linear
- * part of a packet; to pull more into it copies the packet's head, which took 14
- * of 100 parts of one connection's throughput, so that is done only after one was
- * found cut. */
+/* Fills in a packet that is all zero, as far as it lies in the linear part. */
 static __always_inline void parse(struct __sk_buff *skb, struct packet *p)
 {
-	parse_headers(skb, p);
-	if (p->cut) {
-		__builtin_memset(p, 0, sizeof(*p));
-		bpf_skb_pull_data(skb, skb->len < HEADROOM ? skb->len : HEADROOM);
-		parse_headers(skb, p);
-	}
+	parse_link(skb, p);
 	if (p->claim && is_control(skb, p))
 		p->control = p->claim == CLAIM_ACK ? CONTROL_ACK : CONTROL_LINK;
 }

@@ -39,7 +39,7 @@ const volatile __u32 token; /* this device and direction, to the departure hook,
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 64); /* by class minor; the loader sets it by the groups */
-	__uint(map_flags, BPF_F_INNER_MAP); /* the departure hook holds it in a map of maps */
+	__uint(map_flags, BPF_F_INNER_MAP | ALIGNED); /* the departure hook holds it in a map of maps */
 	__type(key, __u32);
 	__type(value, struct queue);
 } queues SEC(".maps");
@@ -56,9 +56,10 @@ struct {
 #define SPARE_SHIFT 7
 
 /* How often a class's packets are looked at, in bytes: those that can be marked, and
- * the others. A full frame that can be marked always is; of small ones, which are
- * no queue by themselves, as many as make a frame cost no more than one. */
+ * the others. Of those that can be, as many as take LOOK_NS cost no more than one: up to
+ * 400 Mbit/s that is a full frame, and beyond a part of what a queue may be (mark.h). */
 #define LOOK_EVERY 1024
+#define LOOK_NS (20 * 1000ULL)
 #define STAMP_EVERY 8192
 #define STAMP_LEAST 128
 #define STAMP_WITHIN ((1000 * 1000 * 1000ULL << TIME_SHIFT) / 32)
@@ -124,6 +125,15 @@ static __always_inline __u32 stamp_every(const struct queue *q, const struct ser
 	return byte_time * STAMP_LEAST <= STAMP_WITHIN ? STAMP_LEAST : 1;
 }
 
+static __always_inline __u32 look_every(const struct service *s)
+{
+	if (8 * LOOK_EVERY * s->real_byte_time <= LOOK_NS << TIME_SHIFT)
+		return 8 * LOOK_EVERY;
+	if (4 * LOOK_EVERY * s->real_byte_time <= LOOK_NS << TIME_SHIFT)
+		return 4 * LOOK_EVERY;
+	return 2 * LOOK_EVERY * s->real_byte_time <= LOOK_NS << TIME_SHIFT ? 2 * LOOK_EVERY : LOOK_EVERY;
+}
+
 /* Brings the virtual queue up to date: what came since the last time, before this
  * packet, what was served, and this packet. CPUs that send to one class come here
  * in another order than that of their bytes and times; what is late counts once. */
@@ -153,16 +163,8 @@ static __always_inline void advance(struct queue *q, const struct service *s, __
 	q->virtual_ns = queued < 2 * most ? queued : 2 * most;
 }
 
-/* What is rarely called, or has many ways through it, is a function of its own to
- * the verifier (GLOBAL in parse.h): a program was 46,000 instructions to it, and 44
- * ms of the time in which a new device is not divided; now 5,000. */
-GLOBAL int adapt_once(struct queue *q, const struct service *s, __u64 now)
-{
-	if (q && s)
-		adapt(q, s, now);
-	return 0;
-}
-
+/* What is rarely called, or has many ways through it, is a function of its own to the
+ * verifier (GLOBAL in parse.h). */
 GLOBAL int stands_now(const struct queue *q, const struct service *s, __u64 now)
 {
 	return q && s && stands(q, s, now);
@@ -175,16 +177,67 @@ GLOBAL int due_now(struct queue *q, const struct service *s, __u32 bytes, __u32 
 
 enum verdict { SEND, SEND_MARKED, DROP };
 
+/* What look needs to know of a packet, besides its headers. */
+struct arrival {
+	__u32 class_minor;
+	__u32 bytes;
+	__u32 before; /* bytes that came for the class before it and were not dropped */
+};
+
+/* Looks at one packet in LOOK_EVERY or STAMP_EVERY bytes: asks for the time, leaves a
+ * stamp, and brings the virtual queue up to date. A function of its own to the verifier,
+ * too. */
+GLOBAL int look(struct __sk_buff *skb, const struct packet *p, struct queue *q, const struct pace *pace, const struct arrival *at)
+{
+	__u32 before, bytes, every;
+	__u64 now, most;
+	struct service s;
+
+	if (!p || !q || !pace || !at)
+		return SEND;
+	before = at->before;
+	bytes = at->bytes;
+	now = bpf_ktime_get_ns();
+	skb->cb[STAMP_TOKEN] = token | at->class_minor;
+	skb->cb[STAMP_TIME] = (__u32)(now >> STAMP_SHIFT);
+	skb->cb[STAMP_BYTES] = before;
+	serve(&s, q, pace);
+	every = stamp_every(q, &s, pace);
+	if (q->stamp_every != every)
+		q->stamp_every = every;
+	every = look_every(&s);
+	if (q->look_every != every)
+		q->look_every = every;
+	most = threshold(q, &s);
+	advance(q, &s, before, bytes, now, most);
+	if (!p->ecn) {
+		if (!is_bounded(at->class_minor) || !overdue(q, &s, pace, before, bytes) || p->control == CONTROL_ACK)
+			return SEND;
+		__sync_fetch_and_add(&q->arrived_bytes, -bytes);
+		return DROP;
+	}
+	adapt(q, &s, now);
+	if (p->answers)
+		learn_rtt(q, bpf_get_hash_recalc(skb), now);
+	/* A group that has no more than its guarantee is not held below it. */
+	if (!(s.borrows && q->virtual_ns > most && is_filled(q)) && !stands_now(q, &s, now))
+		return SEND;
+	if (is_burst(q, now) || !due_now(q, &s, bytes < every ? every : bytes, before + bytes) || !bpf_skb_ecn_set_ce(skb))
+		return SEND;
+	q->period_marks++;
+	ask_rtt(q, bpf_get_hash_recalc(skb), before, now);
+	return SEND_MARKED;
+}
+
 /* Adds the packet to its class's virtual queue and marks it if that is too long; one
  * that cannot be marked is dropped if the real one is (bound.h). Only one packet in LOOK_EVERY or STAMP_EVERY
  * bytes asks for the time and gets a stamp: with a stamp on each, a flood of small
  * packets paid 140 ns in the departure hook and as much here. */
 static __always_inline enum verdict enqueue(struct __sk_buff *skb, const struct packet *p, __u32 class_minor, __u32 bytes)
 {
-	__u32 before, every;
-	__u64 now, most;
-	struct service s;
+	struct arrival at = { class_minor, bytes };
 	struct pace *pace;
+	__u32 every;
 	struct queue *q;
 
 	skb->cb[STAMP_TOKEN] = 0;
@@ -195,39 +248,14 @@ static __always_inline enum verdict enqueue(struct __sk_buff *skb, const struct 
 		return SEND;
 	if (is_full(q, p, class_minor, bytes))
 		return DROP;
-	before = __sync_fetch_and_add(&q->arrived_bytes, bytes);
-	if ((before ^ (before + bytes)) < (p->ecn && q->stamp_every > LOOK_EVERY ? LOOK_EVERY : q->stamp_every) && !p->answers)
+	at.before = __sync_fetch_and_add(&q->arrived_bytes, bytes);
+	every = q->stamp_every;
+	if (p->ecn && q->look_every < every)
+		every = q->look_every;
+	if ((at.before ^ (at.before + bytes)) < every && !p->answers)
 		return SEND;
 	pace = bpf_map_lookup_elem(&paces, &class_minor);
-	if (!pace)
-		return SEND;
-	now = bpf_ktime_get_ns();
-	skb->cb[STAMP_TOKEN] = token | class_minor;
-	skb->cb[STAMP_TIME] = (__u32)(now >> STAMP_SHIFT);
-	skb->cb[STAMP_BYTES] = before;
-	serve(&s, q, pace);
-	every = stamp_every(q, &s, pace);
-	if (q->stamp_every != every)
-		q->stamp_every = every;
-	most = threshold(q, &s);
-	advance(q, &s, before, bytes, now, most);
-	if (!p->ecn) {
-		if (!is_bounded(class_minor) || !overdue(q, &s, pace, before, bytes) || p->control == CONTROL_ACK)
-			return SEND;
-		__sync_fetch_and_add(&q->arrived_bytes, -bytes);
-		return DROP;
-	}
-	adapt_once(q, &s, now);
-	if (p->answers)
-		learn_rtt(q, bpf_get_hash_recalc(skb), now);
-	/* A group that has no more than its guarantee is not held below it. */
-	if (!(s.borrows && q->virtual_ns > most && is_filled(q)) && !stands_now(q, &s, now))
-		return SEND;
-	if (is_burst(q, now) || !due_now(q, &s, bytes, before + bytes) || !bpf_skb_ecn_set_ce(skb))
-		return SEND;
-	q->period_marks++;
-	ask_rtt(q, bpf_get_hash_recalc(skb), before, now);
-	return SEND_MARKED;
+	return pace ? look(skb, p, q, pace, &at) : SEND;
 }
 
 #endif

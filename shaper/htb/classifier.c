@@ -72,8 +72,7 @@ int headgate(struct __sk_buff *skb)
 			skb->priority = 0; /* of the packet that this one was in */
 		return pass_verdict;
 	}
-	parse(skb, &p);
-	classify(skb, &p, &f);
+	examine(skb, &p, &f);
 	bytes = redirect_ifindex ? wire_bytes(skb, &p) : skb->wire_len;
 	counted = p.group_minor ?: f.class_minor;
 	if (p.control && goes_ahead(skb, p.control, f.class_minor, bytes)) {

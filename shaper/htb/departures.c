@@ -38,7 +38,7 @@ const struct queue *described __attribute__((unused));
 struct inner {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 64);
-	__uint(map_flags, BPF_F_INNER_MAP);
+	__uint(map_flags, BPF_F_INNER_MAP | ALIGNED);
 	__type(key, __u32);
 	__type(value, struct queue);
 };

@@ -18,22 +18,27 @@ const (
 
 // queue is struct queue in bpf/headgate.h.
 type queue struct {
-	DepartedAtNS, LeftAtNS, SojournNS, ServiceByteTime  uint64
-	BusyNS                                              uint64
-	BusyBytes                                           int64
-	WaitedNS, Departures                                uint64
-	QueuedNS                                            uint64
-	QueuedBytes                                         int64
-	DepartedBytes, Ifindex                              uint32
-	ArrivedAtNS                                         uint64
-	CountedBytes, ArrivedBytes, StampEvery, PeriodMarks uint32
-	VirtualNS                                           uint64
-	BusySinceNS, GapNS, GapNextNS, GapAtNS              uint64
-	PeriodAtNS, IdleNS, SlackNS                         uint64
-	RTTNS, AskedAtNS, AskedLeftNS                       uint64
-	AskedFlow, AskedBytes                               uint32
-	MarkCount, LongBytes, MarkAtBytes, LongAtBytes      uint32
-	BoundBytes, Flooded, ShortAtBytes, _                uint32
+	ArrivedBytes, DepartedBytes, StampEvery, LookEvery uint32
+	BoundBytes, ShortAtBytes                           uint32
+	LeftAtNS, DepartedAtNS, SojournNS, ServiceByteTime uint64
+	ArrivedAtNS                                        uint64
+
+	BusyNS                 uint64
+	BusyBytes              int64
+	WaitedNS, Departures   uint64
+	QueuedNS               uint64
+	QueuedBytes            int64
+	AskedAtNS, AskedLeftNS uint64
+
+	CountedBytes, PeriodMarks                     uint32
+	VirtualNS, BusySinceNS                        uint64
+	GapNS, GapNextNS, GapAtNS, PeriodAtNS, IdleNS uint64
+
+	SlackNS, RTTNS                                 uint64
+	AskedFlow, AskedBytes                          uint32
+	MarkCount, LongBytes, MarkAtBytes, LongAtBytes uint32
+	Flooded, Ifindex                               uint32
+	_                                              [4]uint32
 }
 
 // byteTime is what one byte takes at a rate of bytes per second, in 1/1024 ns.

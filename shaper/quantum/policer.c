@@ -237,8 +237,7 @@ __attribute__((noinline)) int question(struct __sk_buff *skb, struct question *q
 
 	if (!q)
 		return 0;
-	parse(skb, &p);
-	classify(skb, &p, &f);
+	examine(skb, &p, &f);
 	q->wire_bytes = egress ? skb->wire_len : wire_bytes(skb, &p);
 	if (p.control && goes_ahead(skb, p.control, f.class_minor, q->wire_bytes)) {
 		f.rule = RULE_DEFAULT;
