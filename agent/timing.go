@@ -36,6 +36,7 @@ func (a *Agent) settle() time.Duration {
 type timing struct {
 	due       time.Time
 	notBefore time.Time // a suspicion brings the look no nearer than this
+	hooked    time.Time // hooks brought about a look then
 	troubles  int       // failures and repairs in a row
 	last      time.Time // the last of them
 }
@@ -55,12 +56,12 @@ func (t *timing) suspect(now time.Time) {
 // for long, so that this waits for no more than the first pause, however often it
 // happens: firewalls are reloaded, and that is no fight.
 func (t *timing) hooks(now time.Time) {
-	at := now.Add(settle)
+	at := later(now.Add(settle), t.hooked.Add(firstPause))
 	if !t.last.IsZero() {
 		at = later(at, t.last.Add(firstPause))
 	}
 	if at.Before(t.due) {
-		t.due = at
+		t.due, t.hooked = at, at
 	}
 }
 

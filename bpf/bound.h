@@ -39,8 +39,14 @@ static __always_inline int is_bounded(__u32 class_minor)
 #define WRITES_MOST 8
 #define PATIENCE_NS (4 * 1000 * 1000 * 1000ULL)
 
-/* A hook that has seen nothing leave for so long does not know how long the queue is. */
-#define STALE_NS (4 * 1000 * 1000 * 1000ULL)
+/* Whoever has sent nothing for so long may write anew. */
+#define REST_NS (1000 * 1000 * 1000ULL)
+
+/* A hook that has seen nothing leave for as long as so many stamps take, and this, does not
+ * know how long the queue is: its packets have gone with a link that was down, or with
+ * another tree. */
+#define STALE_STAMPS 8
+#define STALE_NS (250 * 1000 * 1000ULL)
 
 /* Whether the queue is full, so that the packet is to be dropped. The FIFO itself is
  * somewhat longer: what it drops is not known here. Acknowledgements have the rest, and
@@ -51,7 +57,11 @@ static __always_inline int is_full(const struct queue *q, const struct packet *p
 
 	if (!is_bounded(class_minor) || !q->bound_bytes || backlog + bytes <= q->bound_bytes || backlog & 0x80000000)
 		return 0;
-	return p->control != CONTROL_ACK && bpf_ktime_get_ns() - q->left_at_ns < STALE_NS;
+	/* An empty queue takes any packet: a super-packet may be longer than what it holds. Of what
+	 * has left it is known to a stamp. */
+	if (backlog <= STAMP_EVERY || p->control == CONTROL_ACK)
+		return 0;
+	return bpf_ktime_get_ns() - q->left_at_ns < STALE_NS + (STALE_STAMPS * STAMP_EVERY * q->service_byte_time >> TIME_SHIFT);
 }
 
 /* Whether this packet is to be dropped; before is what came for the class before it and
@@ -59,11 +69,15 @@ static __always_inline int is_full(const struct queue *q, const struct packet *p
 GLOBAL int overdue(struct queue *q, const struct service *s, const struct pace *pace, __u32 before, __u32 bytes)
 {
 	__u64 waits, most;
+	__s32 waiting;
 	__u32 came;
 
 	if (!bound_wait || !q || !s || !pace)
 		return 0;
-	waits = (__u64)(before - q->departed_bytes) * s->real_byte_time >> TIME_SHIFT;
+	waiting = before - q->departed_bytes;
+	if (waiting < 0) /* another processor took back what it had added */
+		waiting = 0;
+	waits = (__u64)waiting * s->real_byte_time >> TIME_SHIFT;
 	most = (WAIT_LEAST_BYTES + 4 * bytes) * s->real_byte_time >> TIME_SHIFT;
 	came = before - q->short_at_bytes;
 	if (most < WAIT_MOST_NS)
@@ -75,10 +89,10 @@ GLOBAL int overdue(struct queue *q, const struct service *s, const struct pace *
 	if (waits <= most) {
 		/* Whoever has filled it has a new write only after a while: a flood would
 		 * fill it again and again. */
-		if (came > WRITE_BYTES)
-			q->short_at_bytes += came / 8;
-		else if (waits <= most / 2)
+		if (waits <= most / 2 && (came <= WRITE_BYTES || bpf_ktime_get_ns() - q->left_at_ns > REST_NS))
 			q->short_at_bytes = before;
+		else if (came > WRITE_BYTES)
+			q->short_at_bytes += came / 8;
 		return 0;
 	}
 	if (came <= WRITE_BYTES)

@@ -183,13 +183,13 @@ GLOBAL int goes_ahead(struct __sk_buff *skb, __u32 kind, __u32 class_minor, __u3
 	kept_time = a->kept_byte_time[index_of(kind)];
 	kept = kept_time && has_some(&b->kept_full_ns[index_of(kind)], now, depth(kind));
 	if (!take_levels(class_minor, kind, now, bytes, !kept)) {
-		if (kind == CONTROL_ACK && ++b->acks_over > ACKS_OVER) {
+		if (kind == CONTROL_ACK && (__s32)++b->acks_over > ACKS_OVER) {
 			b->acks_wait = 1;
 			b->acks_over = 0;
 		}
 		return 0;
 	}
-	if (kind == CONTROL_ACK && b->acks_over)
+	if (kind == CONTROL_ACK && (__s32)b->acks_over > 0)
 		b->acks_over--;
 	if (kept)
 		take(&b->kept_full_ns[index_of(kind)], now, bytes * kept_time >> TIME_SHIFT);

@@ -94,6 +94,10 @@ const volatile __u32 assign_shift;
 
 #define MAX_CGROUP_DEPTH 16
 
+/* Of a rule's key as words of eight bytes, of which these are not the packet's as they are. */
+#define CGROUP_WORD (offsetof(struct flow_key, cgroup) / 8)
+#define SMAC_WORD (offsetof(struct rule_key, smac) / 8)
+
 /* The nearest cgroup, from the socket's own upwards, that a rule names. */
 static __always_inline __u64 named_cgroup(struct __sk_buff *skb)
 {
@@ -112,27 +116,26 @@ static __always_inline __u64 named_cgroup(struct __sk_buff *skb)
 
 GLOBAL int search_rules(struct __sk_buff *skb, const struct packet *p, struct flow *f)
 {
-	struct rule_key full = {}, masked;
-	const __u64 *k = (const __u64 *)&full;
-	__u64 *m = (__u64 *)&masked;
+	const __u64 *k = (const __u64 *)&p->key;
+	struct rule_key masked;
+	__u64 *m = (__u64 *)&masked, cgroup = 0;
 
 	if (!p || !f)
 		return 0;
-	full.flow = p->key;
-	if (use_smac)
-		__builtin_memcpy(full.smac, &p->smac, sizeof(full.smac));
 	f->rule = RULE_DEFAULT;
 	f->class_minor = default_class;
 	if (use_cgroup)
-		full.flow.cgroup = named_cgroup(skb);
+		cgroup = named_cgroup(skb);
 	for (__u32 i = 0; i < MAX_SHAPES; i++) {
 		const volatile __u64 *mask = (const volatile __u64 *)&shapes[i].mask;
 		struct rule *r;
 
 		if (i >= shape_count || shapes[i].lowest_rule > f->rule)
 			break;
-		for (unsigned int j = 0; j < sizeof(struct rule_key) / 8; j++)
+		for (unsigned int j = 0; j < CGROUP_WORD; j++)
 			m[j] = k[j] & mask[j];
+		m[CGROUP_WORD] = cgroup & mask[CGROUP_WORD];
+		m[SMAC_WORD] = p->smac & mask[SMAC_WORD];
 		masked.flow.shape = i;
 		r = bpf_map_lookup_elem(&rules, &masked);
 		if (r && r->index < f->rule) {

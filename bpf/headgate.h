@@ -111,7 +111,9 @@ struct pace {
 	__u64 ceiling_byte_time;
 	__u64 guarantee_byte_time;
 	__u32 queue_bytes;
-	__u32 frame_bytes; /* 0: any */
+	__u32 frame_bytes; /* 0: any; */
+	__u32 large_minor; /* larger ones have this class */
+	__u32 pad;
 };
 
 /* One class's queue, by cache lines: what each packet needs, what the departure hook
@@ -124,7 +126,7 @@ struct queue {
 	__u32 stamp_every;    /* so many from one look to the next; a power of two */
 	__u32 look_every;     /* the same for packets that can be marked */
 	__u32 bound_bytes;    /* so many may wait (bound.h); 0: any */
-	__u32 short_at_bytes; /* arrived_bytes when the queue was short last */
+	__u32 large_frame;    /* frame_most when all packets began to have the class of large frames; 0: they do not */
 	__u64 left_at_ns;     /* when the last segment so far of that packet left, */
 	__u64 departed_at_ns; /* when the first did, */
 	__u64 sojourn_ns;     /* how long it had waited, */
@@ -160,7 +162,8 @@ struct queue {
 	__u32 long_at_bytes;  /* and arrived_bytes when it last was */
 	__u32 flooded;        /* the sender heeds no drops */
 	__u32 ifindex;        /* of the device whose HTB this is */
-	__u32 pad[4];         /* to a cache line */
+	__u32 short_at_bytes; /* arrived_bytes when the queue was short last */
+	__u32 pad[3];         /* to a cache line */
 };
 
 /* Arrays whose elements are whole cache lines begin on one only with this flag: without

@@ -31,6 +31,16 @@
 
 #if !defined(DEPARTURES) && !defined(CLASS_FILTER)
 
+/* How often a class's packets are looked at, in bytes: those that can be marked, and
+ * the others. Of those that can be, as many as take LOOK_NS cost no more than one: up to
+ * 400 Mbit/s that is a full frame, and beyond a part of what a queue may be (mark.h). */
+#define LOOK_EVERY 1024
+#define LOOK_NS (20 * 1000ULL)
+#define STAMP_EVERY 8192
+#define STAMP_LEAST 128
+#define STAMP_WITHIN ((1000 * 1000 * 1000ULL << TIME_SHIFT) / 32)
+#define NO_GUARANTEE (1000 * 1000 * 1000ULL << TIME_SHIFT) /* a byte a second */
+
 #include "mark.h"
 #include "bound.h"
 
@@ -54,16 +64,6 @@ struct {
 /* The virtual queue is served at 127/128 of the rate at which the real one is, so
  * that senders settle just below it and the real one stays empty. */
 #define SPARE_SHIFT 7
-
-/* How often a class's packets are looked at, in bytes: those that can be marked, and
- * the others. Of those that can be, as many as take LOOK_NS cost no more than one: up to
- * 400 Mbit/s that is a full frame, and beyond a part of what a queue may be (mark.h). */
-#define LOOK_EVERY 1024
-#define LOOK_NS (20 * 1000ULL)
-#define STAMP_EVERY 8192
-#define STAMP_LEAST 128
-#define STAMP_WITHIN ((1000 * 1000 * 1000ULL << TIME_SHIFT) / 32)
-#define NO_GUARANTEE (1000 * 1000 * 1000ULL << TIME_SHIFT) /* a byte a second */
 
 /* A longer pause is the application's, and says nothing of the path. */
 #define GAP_MOST_NS (100 * 1000 * 1000ULL)
@@ -205,9 +205,10 @@ GLOBAL int look(struct __sk_buff *skb, const struct packet *p, struct queue *q, 
 	every = stamp_every(q, &s, pace);
 	if (q->stamp_every != every)
 		q->stamp_every = every;
-	every = look_every(&s);
-	if (q->look_every != every)
-		q->look_every = every;
+	if (q->look_every != look_every(&s))
+		q->look_every = look_every(&s);
+	if (every > q->look_every)
+		every = q->look_every;
 	most = threshold(q, &s);
 	advance(q, &s, before, bytes, now, most);
 	if (!p->ecn) {
@@ -216,6 +217,7 @@ GLOBAL int look(struct __sk_buff *skb, const struct packet *p, struct queue *q, 
 		__sync_fetch_and_add(&q->arrived_bytes, -bytes);
 		return DROP;
 	}
+	q->short_at_bytes = before; /* what comes marked is no flood of what cannot be (bound.h) */
 	adapt(q, &s, now);
 	if (p->answers)
 		learn_rtt(q, bpf_get_hash_recalc(skb), now);
@@ -233,18 +235,14 @@ GLOBAL int look(struct __sk_buff *skb, const struct packet *p, struct queue *q, 
  * that cannot be marked is dropped if the real one is (bound.h). Only one packet in LOOK_EVERY or STAMP_EVERY
  * bytes asks for the time and gets a stamp: with a stamp on each, a flood of small
  * packets paid 140 ns in the departure hook and as much here. */
-static __always_inline enum verdict enqueue(struct __sk_buff *skb, const struct packet *p, __u32 class_minor, __u32 bytes)
+static __always_inline enum verdict enqueue(struct __sk_buff *skb, const struct packet *p, struct queue *q, __u32 class_minor, __u32 bytes)
 {
 	struct arrival at = { class_minor, bytes };
 	struct pace *pace;
 	__u32 every;
-	struct queue *q;
 
 	skb->cb[STAMP_TOKEN] = 0;
-	if (!token)
-		return SEND;
-	q = bpf_map_lookup_elem(&queues, &class_minor);
-	if (!q)
+	if (!token || !q)
 		return SEND;
 	if (is_full(q, p, class_minor, bytes))
 		return DROP;

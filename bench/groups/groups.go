@@ -150,7 +150,7 @@ act_police on the guest's frames.
 be classified once and queued once, or be dropped where that drops it; or Headgate refuses
 to divide with words that name it. What comes later must be told of by Observe, and be
 right (or refused) with the next apply. Of PPPoE frames of a session are sent from a packet
-socket; a PPPoE device is on no machine here. What the kernel lacks is missing, and the reason
+socket; its own device, as WireGuard's, is tried in the virtual machine (scripts/test-vm). What the kernel lacks is missing, and the reason
 says which test has it in the virtual machine.
 
 **Beside it, in the same run**: *quantum*, the seed's algorithm as Headgate's second engine
@@ -167,7 +167,7 @@ split every super-packet (TBF with a burst of 1,600 bytes); *policer by hand*, a
 which not every kernel has.
 
 **A smoke run** has few cases of the rows wire, nested, inside, control and ways and none of
-drawn; the others are missing in it, unless they are asked for by name.
+drawn and clients; the others are missing in it, unless they are asked for by name.
 
 **Disturbance**: processor time that other programs used, or that a hypervisor kept
 back, is recorded with each figure; above 10 % of one processor the figure is marked.

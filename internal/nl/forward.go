@@ -32,6 +32,7 @@ const (
 
 	nftMetaRegister = 1
 	nftMetaKey      = 2
+	nftMetaSource   = 3
 	nftMetaPriority = 2 // NFT_META_PRIORITY
 	nftRegister1    = 1
 
@@ -81,7 +82,8 @@ func SetForward(f Forward) error {
 	return nil
 }
 
-// rule is "meta priority and 0xffff0000 == MAJOR fwd to TO".
+// rule is "meta priority and 0xffff0000 == MAJOR meta priority set 0 fwd to TO": a class is
+// nobody else's business, and what is put back goes on to bridges, VLANs and other queues.
 func (f Forward) rule(ae *netlink.AttributeEncoder) {
 	const source, destination = 1, 2 // of bitwise
 	expression(ae, "meta", func(ae *netlink.AttributeEncoder) {
@@ -102,12 +104,22 @@ func (f Forward) rule(ae *netlink.AttributeEncoder) {
 		ae.Uint32(operation, equal)
 		value(ae, data, uint32(f.Major)<<16)
 	})
+	immediate(ae, 0)
+	expression(ae, "meta", func(ae *netlink.AttributeEncoder) {
+		ae.Uint32(nftMetaKey, nftMetaPriority)
+		ae.Uint32(nftMetaSource, nftRegister1)
+	})
+	immediate(ae, uint32(f.To))
+	expression(ae, "fwd", func(ae *netlink.AttributeEncoder) { ae.Uint32(source, nftRegister1) })
+}
+
+// immediate puts a number into the register.
+func immediate(ae *netlink.AttributeEncoder, v uint32) {
 	expression(ae, "immediate", func(ae *netlink.AttributeEncoder) {
 		const register, data = 1, 2
 		ae.Uint32(register, nftRegister1)
-		value(ae, data, uint32(f.To))
+		value(ae, data, v)
 	})
-	expression(ae, "fwd", func(ae *netlink.AttributeEncoder) { ae.Uint32(source, nftRegister1) })
 }
 
 func expression(ae *netlink.AttributeEncoder, name string, data func(*netlink.AttributeEncoder)) {

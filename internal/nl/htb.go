@@ -42,7 +42,11 @@ func (b *Batch) AddHTB(ifindex int, handle, parent Handle, defaultMinor uint16) 
 	binary.NativeEndian.PutUint32(glob[0:], 3)  // HTB_VER of the wire format
 	binary.NativeEndian.PutUint32(glob[4:], 10) // rate2quantum, unused: every class has its own quantum
 	binary.NativeEndian.PutUint32(glob[8:], uint32(defaultMinor))
-	b.tc(task{"make the HTB qdisc", handle}, unix.RTM_NEWQDISC, netlink.Create|netlink.Replace,
+	flags := netlink.Create | netlink.Replace // in place of a class's own queue
+	if parent == Root {
+		flags = netlink.Create // and not of a qdisc that somebody else gave the device meanwhile
+	}
+	b.tc(task{"make the HTB qdisc", handle}, unix.RTM_NEWQDISC, flags,
 		TC{Ifindex: ifindex, Handle: handle, Parent: parent}, "htb", func(ae *netlink.AttributeEncoder) {
 			ae.Bytes(htbInit, glob)
 		})

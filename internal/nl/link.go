@@ -8,6 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// txQueueLength is that of other devices; an IFB has 32 (drivers/net/ifb.c, TX_Q_LIMIT), and
+// queues that HTB makes itself hold as many packets.
+const txQueueLength = 1000
+
 // AddIFB makes an IFB device, which is up from its first moment: one that is down
 // drops all that it is sent. Its alias takes a second request, because the kernel
 // gives none to a device that it makes (net/core/rtnetlink.c, rtnl_create_link).
@@ -15,6 +19,7 @@ func (b *Batch) AddIFB(name string, mtu int, alias string) {
 	b.link(task{words: "make the device " + name}, netlink.Create|netlink.Excl, 0, unix.IFF_UP, func(ae *netlink.AttributeEncoder) {
 		ae.String(unix.IFLA_IFNAME, name)
 		ae.Uint32(unix.IFLA_MTU, uint32(mtu))
+		ae.Uint32(unix.IFLA_TXQLEN, txQueueLength)
 		ae.Nested(unix.IFLA_LINKINFO, func(info *netlink.AttributeEncoder) error { info.String(unix.IFLA_INFO_KIND, "ifb"); return nil })
 	})
 	b.link(task{words: "give an alias to the device " + name}, 0, 0, 0, func(ae *netlink.AttributeEncoder) {

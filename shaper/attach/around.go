@@ -115,8 +115,9 @@ const obstacle = ": it is in the way, and an apply would be refused"
 func forwardTable(index int) string { return group.IFBPrefix + strconv.Itoa(index) }
 
 // forwardChain is the chain's name. Where it forwards to is in it, so that what is
-// there can be compared with what should be by what a list of chains says.
-func forwardChain(ifb int) string { return "to-" + strconv.Itoa(ifb) }
+// there can be compared with what should be by what a list of chains says: builds whose rule
+// left our class in the packet's priority named theirs "to-".
+func forwardChain(ifb int) string { return "into-" + strconv.Itoa(ifb) }
 
 // ForwardName names the chain that forwards from a device to an IFB.
 func (d *Device) ForwardName(ifb int) string {
@@ -145,10 +146,16 @@ func (d *Device) SetForward(major uint16, ifb int) error {
 
 // RemoveForward removes the device's chain, if there is one.
 func (d *Device) RemoveForward() error {
-	a, err := d.Around()
 	r := d.Sides[Ingress].Record
-	if err != nil || !a.forwarding && (r == nil || !r.Forward) {
+	forwards := r != nil && r.Forward
+	a, err := d.Around()
+	switch {
+	case err != nil && !forwards:
+		return nil // a list of chains that cannot be read keeps nobody from clearing
+	case err != nil:
 		return err
+	case !a.forwarding && !forwards:
+		return nil
 	}
 	return nl.DeleteForward(forwardTable(d.Index()))
 }

@@ -12,6 +12,7 @@
 const volatile __u32 redirect_ifindex; /* the IFB; 0 at egress */
 const volatile __u8 forwards; /* nftables sends packets of our priority there, and not this program */
 const volatile __s32 pass_verdict = TC_ACT_UNSPEC; /* what leaves a packet on its way */
+const volatile __u32 drop_class; /* what is sent there is dropped: where each packet is redirected, whatever is said; else 0 */
 
 /* Leaves that split packets drop a frame that is longer than what they pass whole, because
  * TBF splits super-packets only. No frame is longer than this at the MTU for which the leaves
@@ -19,15 +20,25 @@ const volatile __s32 pass_verdict = TC_ACT_UNSPEC; /* what leaves a packet on it
 const volatile __u32 frame_most;
 #define LARGE_FRAMES 0x8000 /* shaper/htb/tree.go */
 
-static __always_inline int is_large(const struct __sk_buff *skb, const struct packet *p, __u32 class_minor)
+/* The class of a packet whose leaf has this minor. A class that is beside one leaf alone has
+ * all its packets from the first large one on: the two together would pass the ceiling. */
+static __always_inline __u32 class_for(const struct __sk_buff *skb, const struct packet *p, struct queue *q, __u32 minor)
 {
 	__u32 frame = skb->gso_size ? skb->gso_size + p->headers : skb->len;
 	struct pace *pace;
 
-	if (!frame_most || frame <= frame_most)
-		return 0;
-	pace = bpf_map_lookup_elem(&paces, &class_minor);
-	return pace && pace->frame_bytes && frame > pace->frame_bytes;
+	if (!frame_most)
+		return minor;
+	if (q && q->large_frame == frame_most)
+		return LARGE_FRAMES | minor;
+	if (frame <= frame_most)
+		return minor;
+	pace = bpf_map_lookup_elem(&paces, &minor);
+	if (!pace || !pace->large_minor || frame <= pace->frame_bytes)
+		return minor;
+	if (q && pace->large_minor == (LARGE_FRAMES | minor))
+		q->large_frame = frame_most;
+	return pace->large_minor;
 }
 
 /* Whether a priority may name a class of ours. */
@@ -66,6 +77,7 @@ int headgate(struct __sk_buff *skb)
 	struct flow f = {};
 	__u32 bytes, class, counted;
 	enum verdict verdict;
+	struct queue *q;
 
 	if (redirect_ifindex && counted_before(skb)) {
 		if (names_class(skb->priority))
@@ -82,9 +94,8 @@ int headgate(struct __sk_buff *skb)
 		p.above = 0;
 		counted = control_class;
 	}
-	class = QDISC_MAJOR << 16 | f.class_minor;
-	if (is_large(skb, &p, f.class_minor)) /* those of all clients of a group are together */
-		class = QDISC_MAJOR << 16 | LARGE_FRAMES | counted;
+	q = token || frame_most ? bpf_map_lookup_elem(&queues, &f.class_minor) : 0;
+	class = QDISC_MAJOR << 16 | class_for(skb, &p, q, f.class_minor);
 	skb->cb[STAMP_CLASS] = class;
 	skb->cb[STAMP_LEVELS] = levels_of(&p, f.class_minor, class & 0xffff);
 	/* HTB takes a priority that names one of its classes before it asks its filter
@@ -94,11 +105,13 @@ int headgate(struct __sk_buff *skb)
 		skb->priority = class;
 	else if (names_class(skb->priority))
 		skb->priority = 0;
-	verdict = enqueue(skb, &p, f.class_minor, bytes);
+	verdict = enqueue(skb, &p, q, f.class_minor, bytes);
 	/* STOLEN is a loss to the sender; SHOT at its own egress would tell it that its
 	 * queue is full, and its stack waits for a timer. */
 	if (verdict == DROP) {
 		count_drop(skb, counted);
+		skb->cb[STAMP_CLASS] = QDISC_MAJOR << 16 | drop_class;
+		skb->cb[STAMP_LEVELS] = drop_class;
 		return TC_ACT_STOLEN;
 	}
 	count(skb, counted, f.rule, bytes, verdict == SEND_MARKED);

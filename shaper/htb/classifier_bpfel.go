@@ -41,6 +41,7 @@ const (
 	classifierVarCacheSeed       = "cache_seed"
 	classifierVarControlClass    = "control_class"
 	classifierVarDefaultClass    = "default_class"
+	classifierVarDropClass       = "drop_class"
 	classifierVarForwards        = "forwards"
 	classifierVarFrameMost       = "frame_most"
 	classifierVarGeneration      = "generation"
@@ -140,6 +141,7 @@ type classifierVariableSpecs struct {
 	CacheSeed       *ebpf.VariableSpec `ebpf:"cache_seed"`
 	ControlClass    *ebpf.VariableSpec `ebpf:"control_class"`
 	DefaultClass    *ebpf.VariableSpec `ebpf:"default_class"`
+	DropClass       *ebpf.VariableSpec `ebpf:"drop_class"`
 	Forwards        *ebpf.VariableSpec `ebpf:"forwards"`
 	FrameMost       *ebpf.VariableSpec `ebpf:"frame_most"`
 	Generation      *ebpf.VariableSpec `ebpf:"generation"`
@@ -233,6 +235,7 @@ type classifierVariables struct {
 	CacheSeed       *ebpf.Variable `ebpf:"cache_seed"`
 	ControlClass    *ebpf.Variable `ebpf:"control_class"`
 	DefaultClass    *ebpf.Variable `ebpf:"default_class"`
+	DropClass       *ebpf.Variable `ebpf:"drop_class"`
 	Forwards        *ebpf.Variable `ebpf:"forwards"`
 	FrameMost       *ebpf.Variable `ebpf:"frame_most"`
 	Generation      *ebpf.Variable `ebpf:"generation"`

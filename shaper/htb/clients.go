@@ -64,7 +64,8 @@ func (b builder) clientLeaf(c group.Clients) leaf {
 // leaves pass which split packets: they are then held to the group's rates alone.
 func (b builder) twinOfAll(c class) class {
 	t := b.twin(c)
-	t.minor, t.client = c.parent|largeFrames, 0
+	t.minor, t.client, t.guarantee = c.parent|largeFrames, 0, 0
+	t.htb.Rate, t.htb.Buffer = 1, nl.BufferTicks(superPacket, 1)
 	t.ceiling = unit.MaxRate
 	t.htb.Ceil, t.htb.Cbuffer = lends.Ceil, lends.Cbuffer
 	return t

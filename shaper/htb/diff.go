@@ -96,7 +96,7 @@ func (w want) fill(k *kernel, i int, p shaper.Plan) (want, error) {
 		LinkHeader: linkHeader,
 	}
 	w.filter, w.was = true, nodes(s.Record)
-	f := facts{mtu: k.Link.Attrs().MTU, overhead: p.Overhead, flowQueues: k.flowQueues(), near: i == ingress || p.Perspective == group.Guest}
+	f := facts{mtu: k.Link.Attrs().MTU, overhead: p.Overhead, flowQueues: k.flowQueues(), near: i == ingress || p.Perspective == group.Guest, byAction: i == ingress && k.byAction()}
 	b := newBuilder(*w.Tree, f)
 	w.classes = b.classes(w.minor, places)
 	switch {

@@ -354,6 +354,7 @@ func load(k *kernel, i int, w *want, shared map[string]*ebpf.Map) (p *classifier
 			set["forwards"] = uint8(1)
 		} else if k.byAction() {
 			set["pass_verdict"] = int32(0) // no match
+			set["drop_class"] = uint32(dropMinor)
 		}
 	}
 	if err := classifier.SetVariables(spec, set); err != nil {

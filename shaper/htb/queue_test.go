@@ -118,6 +118,41 @@ func TestWaitAtTheGuarantee(t *testing.T) {
 	})
 }
 
+// A flood of what heeds no drops is bounded in a client's queue, also where the classifier cannot
+// drop, because an action of its filter redirects each packet (Linux before 6.4).
+//
+//	server (router) == router == client
+func TestFloodInAClientsQueue(t *testing.T) {
+	labtest.Try(t, func(t *labtest.Check) {
+		l := labtest.Rig(t, lab.RigOptions{})
+		server, e := l.Node("server"), htb.New()
+		tree := eachTree(t, group.Direction{Limit: 20 * unit.Mbit, Groups: []group.Group{{
+			Name: "users", Default: true, Each: group.Each{IPv4: 32, IPv6: 64}, Clients: 8, Ceiling: group.Amount{Rate: 2 * unit.Mbit},
+		}}}, "in")
+		if err := server.Do(func() error { _, err := e.Apply(shaper.Plan{Dev: "router", In: tree}); return err }); err != nil {
+			t.Fatal(err)
+		}
+		flood := traffic.Flow{Name: "flood", From: "client", To: "server", Protocol: traffic.UDP, DstPort: 5001, Schedule: traffic.Constant(8 * unit.Mbit)}
+		var waited time.Duration
+		var drops uint64
+		_, err := traffic.Run(t.Context(), l.Host, []traffic.Flow{flood}, traffic.Options{Duration: 8 * time.Second, Interval: time.Second, OnInterval: func([]traffic.FlowInterval) {
+			_ = server.Do(func() error {
+				st, err := e.Observe("router")
+				if err == nil {
+					waited, drops = st.In.Groups[0].QueueDelay, st.In.Groups[0].Drops
+				}
+				return err
+			})
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if drops == 0 || waited == 0 || waited > 600*time.Millisecond {
+			t.Errorf("a packet waited %v, and %d were dropped", waited, drops)
+		}
+	})
+}
+
 // A packet leaves with the priority that it came with: its class is nobody else's
 // business. A macvlan is divided, and what comes to the device below it is looked at.
 func TestPriorityStays(t *testing.T) {

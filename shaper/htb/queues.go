@@ -19,7 +19,7 @@ const (
 // queue is struct queue in bpf/headgate.h.
 type queue struct {
 	ArrivedBytes, DepartedBytes, StampEvery, LookEvery uint32
-	BoundBytes, ShortAtBytes                           uint32
+	BoundBytes, LargeFrame                             uint32
 	LeftAtNS, DepartedAtNS, SojournNS, ServiceByteTime uint64
 	ArrivedAtNS                                        uint64
 
@@ -37,8 +37,8 @@ type queue struct {
 	SlackNS, RTTNS                                 uint64
 	AskedFlow, AskedBytes                          uint32
 	MarkCount, LongBytes, MarkAtBytes, LongAtBytes uint32
-	Flooded, Ifindex                               uint32
-	_                                              [4]uint32
+	Flooded, Ifindex, ShortAtBytes                 uint32
+	_                                              [3]uint32
 }
 
 // byteTime is what one byte takes at a rate of bytes per second, in 1/1024 ns.
@@ -48,6 +48,7 @@ func byteTime(rate uint64) uint64 { return 1e9 << 10 / max(1, rate) }
 type pace struct {
 	CeilingByteTime, GuaranteeByteTime uint64
 	QueueBytes, FrameBytes             uint32
+	LargeMinor, _                      uint32
 }
 
 // queues prepares the map of queue states, registered with the departure hook.
@@ -103,12 +104,22 @@ func (w *want) initQueues(m *ebpf.Map, ifindex uint32) error {
 
 // paces are what each class's bytes take, by minor number.
 func (w *want) paces() (minors []uint32, values []pace) {
+	large := map[uint16]bool{}
+	for _, c := range w.classes {
+		large[c.minor] = c.large
+	}
 	for _, c := range w.classes {
 		if c.large {
 			continue
 		}
+		beside := uint32(0) // the class of frames that are larger than c's leaf passes
+		for _, minor := range []uint16{c.minor, c.parent} {
+			if beside == 0 && large[minor|largeFrames] {
+				beside = uint32(minor | largeFrames)
+			}
+		}
 		minors = append(minors, uint32(c.minor))
-		values = append(values, pace{CeilingByteTime: byteTime(c.ceiling.BytesPerSecond()), GuaranteeByteTime: byteTime(c.htb.Rate), QueueBytes: c.queue.bounded(), FrameBytes: c.queue.fifo.Segment})
+		values = append(values, pace{LargeMinor: beside, CeilingByteTime: byteTime(c.ceiling.BytesPerSecond()), GuaranteeByteTime: byteTime(c.htb.Rate), QueueBytes: c.queue.bounded(), FrameBytes: c.queue.fifo.Segment})
 	}
 	return minors, values
 }

@@ -16,6 +16,7 @@ const (
 	major        = 0x4847
 	rootMinor    = 1
 	controlMinor = 2
+	dropMinor    = 3 // where the classifier cannot drop
 	firstMinor   = 0x10
 	lastMinor    = 0x3ffe // also the handles of leaves; those of clients are above (classifier.FirstClient)
 	otherHandle  = 0x3fff // of the client's leaf that would have the tree's own
@@ -71,8 +72,7 @@ const (
 	// superPacket is the most that one unsegmented packet counts: 64 KB and the
 	// headers of its 45 segments.
 	superPacket = 68 * 1024
-	// largeFrame is a frame of the largest MTU that is common, 9,216 bytes. At a larger one a
-	// frame that a leaf does not pass goes to the default class until the next apply.
+	// largeFrame is a frame of the largest MTU that is common, 9,216 bytes.
 	largeFrame = 9*1024 + 50
 	// burstTime is how much of its rate a class may send at once. Timers on a
 	// busy machine are late by up to some 0.3 ms; what a class saves up beyond
@@ -128,19 +128,37 @@ func (c class) above() nl.Handle {
 	return lender(c.parent)
 }
 
-// twin is the class of c's frames that are larger than c's leaf passes, if that splits
-// packets: TBF's largest packet is fixed when it is made, and the device's MTU may be
-// raised at any time, by anyone. Nothing goes there as long as the MTU is what it was. It
-// has no guarantee of its own and borrows in proportion to c's turns; its queue is the
-// FIFO that HTB makes.
+// twin is the class of c's packets once there was one that is larger than c's leaf passes,
+// if that splits packets: TBF's largest packet is fixed when it is made, and the device's
+// MTU may be raised at any time, by anyone. Nothing goes there as long as the MTU is what it
+// was, and then all that c has, so that its rates can be c's: guarantee and ceiling hold for
+// frames of every length. Its queue is the FIFO that HTB makes.
 func (b builder) twin(c class) class {
 	c.minor |= largeFrames
 	c.leaf, c.queue, c.large = false, leaf{}, true
 	c.path += " (frames above the MTU)"
-	c.guarantee = 0
-	c.htb.Rate, c.htb.Buffer = 1, nl.BufferTicks(largeFrame, 1)
 	c.htb.Quantum *= uint32(1 + largeFrame/b.least(c.ceiling))
 	return c
+}
+
+// twinOf is the one class of all groups of a parent that have no ceiling of their own and
+// whose leaves pass every frame of a common MTU (largeFrame): of larger ones alone, which
+// have no guarantee there. A class beside each of 4,000 leaves made an apply take twice as
+// long.
+func (b builder) twinOf(parent uint16, first class) class {
+	first.minor, first.parent = parent|largeFrames, parent
+	first.leaf, first.queue, first.large = false, leaf{}, true
+	first.path = "(frames above the MTU)"
+	first.htb.Rate, first.htb.Buffer = 1, nl.BufferTicks(superPacket, 1)
+	return first
+}
+
+// hasOwnCeiling tells whether a class's ceiling is its own, and not what it is in.
+func (b builder) hasOwnCeiling(c class) bool {
+	if c.parent == rootMinor {
+		return c.ceiling != b.tree.Limit
+	}
+	return c.htb.Ceil != lends.Ceil
 }
 
 // splits tells whether some leaf splits packets.
@@ -154,6 +172,7 @@ type facts struct {
 	overhead   group.Overhead
 	flowQueues bool // the kernel has fq_codel
 	near       bool // what leaves the tree is there, and enters no link
+	byAction   bool // the classifier cannot drop: a filter's action redirects each packet
 }
 
 // frame is the largest packet that is not a super-packet: Ethernet, two tags and
@@ -170,6 +189,12 @@ func (b builder) classes(minor func(node int) uint16, places map[string]classifi
 			htb:   b.control(),
 			queue: b.leaf(t.Limit/controlPart, t.Limit/controlCeiling),
 		},
+	}
+	if b.link.byAction {
+		out = append(out, class{
+			minor: dropMinor, parent: rootMinor, leaf: true, path: "(dropped)", htb: nl.HTBClass{Rate: 1, Ceil: 1, Quantum: uint32(b.link.frame())},
+			queue: leaf{fifo: nl.Leaf{Limit: 1}}, // less than any packet
+		})
 	}
 	for i, n := range t.Nodes {
 		c := class{minor: minor(i), parent: rootMinor, leaf: n.Leaf && n.Clients.IsZero(), path: n.Path, guarantee: n.Guarantee, ceiling: n.Ceiling}
@@ -189,14 +214,18 @@ func (b builder) classes(minor func(node int) uint16, places map[string]classifi
 			out = b.clients(out, i, c, places[n.Path])
 		}
 	}
+	shared := map[uint16]bool{}
 	for _, c := range out {
 		most := c.queue.fifo.Segment
 		switch {
-		case !c.leaf || most == 0 || most >= largeFrame:
-		case c.client == 0:
-			out = append(out, b.twin(c))
+		case !c.leaf || most == 0 || c.client > 1:
 		case c.client == 1:
 			out = append(out, b.twinOfAll(c))
+		case most < largeFrame || b.hasOwnCeiling(c):
+			out = append(out, b.twin(c))
+		case !shared[c.parent]:
+			shared[c.parent] = true
+			out = append(out, b.twinOf(c.parent, c))
 		}
 	}
 	return out

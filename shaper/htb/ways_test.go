@@ -223,6 +223,13 @@ func TestChainsSeeEveryPacketOnce(t *testing.T) {
 					t.Errorf("chain of %s has seen %d packets, not %d", table, n, want)
 				}
 			}
+			// Behind the queue nothing is left of the class in the packet's priority.
+			w.nft("table inet later {\n chain pre { type filter hook prerouting priority 0; policy accept;\n icmp type echo-request meta priority != 0 counter\n }\n}\n")
+			w.once("a chain behind it", "10.77.0.1")
+			if m := counted.FindStringSubmatch(w.at(w.here, "nft list table inet later")); m == nil || m[1] != "0" {
+				t.Errorf("packets have a priority behind the queue: %q", m)
+			}
+			w.at(w.here, "nft delete table inet later")
 			w.chain("drops", w.dev, 5, "drop")
 			_, before := w.passed()
 			if n := w.ping("10.77.0.1"); n != 0 {
@@ -269,7 +276,7 @@ func TestForwardIsMended(t *testing.T) {
 		{"the table removed", "nft delete table netdev " + table, "in forwarding"},
 		{"the rule removed", "nft flush table netdev " + table, "in forwarding"},
 		{"another chain in its place", "nft flush table netdev " + table + " ; delete table netdev " + table + " ; add table netdev " + table +
-			" ; add chain netdev " + table + " to-1 { type filter hook ingress device " + w.dev + " priority 0 ; }", "in forwarding"},
+			" ; add chain netdev " + table + " into-1 { type filter hook ingress device " + w.dev + " priority 0 ; }", "in forwarding"},
 		{"the IFB removed", "ip link del " + ifb, "in forwarding"},
 		{"the filter removed", "tc qdisc del dev " + w.dev + " clsact", "in rules"},
 		{"all of nftables flushed", "nft flush ruleset", "by a chain of nftables -> by the classifier"},
