@@ -32,7 +32,8 @@ type Agent struct {
 	// files said when they were read last. What was applied by hand stays.
 	Refresh <-chan struct{}
 	Latest  func() config.Set
-	// Connections are those that were put in groups of a device; nil is none, ever.
+	// Connections are those that were put in groups of a device or pattern, as the document names it;
+	// nil is none, ever.
 	Connections func(dev string) []shaper.Assignment
 	// Unknown tells whether something is wanted of a device that is not understood: what an agent of
 	// another version has put in force there stays. nil is that everything is.

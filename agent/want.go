@@ -35,7 +35,7 @@ type want struct {
 }
 
 // wants is what the files ask for the devices that exist. cgroup gives the id of
-// a cgroup, or false if there is none.
+// a cgroup, or false if there is none, and connections those of what a document names.
 func wants(set config.Set, devices []Device, cgroup func(path string) (uint64, bool), connections func(dev string) []shaper.Assignment) map[int]want {
 	out := map[int]want{}
 	for _, d := range devices {
@@ -55,7 +55,7 @@ func wants(set config.Set, devices []Device, cgroup func(path string) (uint64, b
 		}
 		w.plan.Out = withoutCgroups(w.plan.Out, w.absent)
 		if connections != nil {
-			w.connections = connections(d.Name)
+			w.connections = connections(i.Called())
 		}
 		w.cause = fmt.Sprint(d.Index, d.MTU, d.Up, w.engine, mark(w.plan), ids, w.connections)
 		out[d.Index] = w

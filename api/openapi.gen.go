@@ -745,6 +745,9 @@ type Host struct {
 
 // HostDevice defines model for HostDevice.
 type HostDevice struct {
+	// Altnames Alternative names, by which a document may name it too.
+	Altnames *[]string `json:"altnames,omitempty"`
+
 	// Foreign Traffic control that is not Headgate's.
 	Foreign *[]string        `json:"foreign,omitempty"`
 	Mtu     *int             `json:"mtu,omitempty"`

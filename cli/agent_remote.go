@@ -131,13 +131,17 @@ func (r *remoteAgent) latest() config.Set {
 	return set
 }
 
-// of is the document that has a device: the one that names it, or the first whose pattern does.
-func (r *remoteAgent) of(dev string) string {
-	if _, named := r.owners[dev]; named {
-		return dev
+// of is the document that has a device, which may have alternative names: the one that names it, or
+// the first whose pattern does.
+func (r *remoteAgent) of(dev string, altnames ...string) string {
+	all := append([]string{dev}, altnames...)
+	for _, name := range all {
+		if _, named := r.owners[name]; named {
+			return name
+		}
 	}
 	for _, name := range r.names {
-		if group.Takes(name, dev) {
+		if slices.ContainsFunc(all, func(dev string) bool { return group.Takes(name, dev) }) {
 			return name
 		}
 	}
@@ -279,8 +283,8 @@ func (r *remoteAgent) facts() *agents.Facts {
 		slog.Warn("the devices of this host cannot be told of", "error", err)
 	}
 	for _, dev := range devices {
-		d := &agents.Device{Name: dev.Name, Up: dev.Up, Mtu: int32(dev.MTU), Owner: "nobody", Foreign: r.foreign[dev.Name]}
-		owner := r.owners[r.of(dev.Name)]
+		d := &agents.Device{Name: dev.Name, Up: dev.Up, Mtu: int32(dev.MTU), Owner: "nobody", Foreign: r.foreign[dev.Name], Altnames: dev.AltNames}
+		owner := r.owners[r.of(dev.Name, dev.AltNames...)]
 		switch {
 		case slices.Contains(r.byHand, dev.Name), owner == "" && slices.Contains(r.divided, dev.Name):
 			d.Owner = "local"

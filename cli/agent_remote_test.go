@@ -7,10 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"headgate/agent"
 	"headgate/agent/remote"
 	"headgate/agent/sets"
 	"headgate/api/agents"
 	"headgate/config"
+	"headgate/unit"
 )
 
 // ofService is the part of an agent that says what is wanted, with a file of its host.
@@ -114,6 +116,33 @@ func TestFilesComeFirst(t *testing.T) {
 	s.gives(set, "eth0", "3Mbit", "controller")
 	if got := s.troubles["veth0"]; !strings.Contains(got, "a file of this host names it (veth*)") || len(s.troubles) != 1 {
 		t.Errorf("the troubles are %v", s.troubles)
+	}
+}
+
+// devices are all that there is on a host.
+type devices struct {
+	agent.Kernel
+	all []agent.Device
+}
+
+func (d devices) Devices() ([]agent.Device, error) { return d.all, nil }
+
+// A device's alternative names are told, and whose it is that is named by one of them.
+func TestFactsHaveAlternativeNames(t *testing.T) {
+	s := newOfService(t)
+	s.app = &app{speed: func(string) (unit.Rate, bool) { return 0, false }}
+	s.kernel = devices{all: []agent.Device{{Name: "eth0", AltNames: []string{"enp0s3", "wan"}}, {Name: "eth1", AltNames: []string{"lan1"}}, {Name: "eth2", AltNames: []string{"enp0s5"}}, {Name: "eth3"}}}
+	s.write(fmt.Sprintf(own, "wan", "10Mbit"))
+	s.wants("lan* 1Mbit", "eth3 1Mbit")
+	if _, err := s.load(); err != nil {
+		t.Fatal(err)
+	}
+	got := ""
+	for _, d := range s.facts().Devices {
+		got += fmt.Sprintln(d.Name, d.Altnames, d.Owner)
+	}
+	if want := "eth0 [enp0s3 wan] local\neth1 [lan1] controller\neth2 [enp0s5] nobody\neth3 [] controller\n"; got != want {
+		t.Errorf("told is\n%s, want\n%s", got, want)
 	}
 }
 

@@ -31,8 +31,9 @@ confirm" is run in time. That happens also if the session that ran apply is cut
 off, which is what the flag is for. Edit files under /etc/headgate only after
 confirming: they are applied at boot as they are.
 
-With --server a host of a service is to have it, whose agent makes it so. What was before is
-in the service's history: "headgate rollback" goes back to it, also from elsewhere.`,
+With --server a host of a service is to have it, whose agent makes it so; warnings are those
+of check --server. What was before is in the service's history: "headgate rollback" goes back
+to it, also from elsewhere.`,
 		Example: `  headgate apply -f eth0.yaml
   headgate apply -f /etc/headgate --ignore-missing
   headgate apply -f eth0.yaml --confirm-within 60s

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"headgate/api"
@@ -20,6 +21,11 @@ func (a *app) checkThere(ctx context.Context, t *there, set config.Set) error {
 	if _, err := t.put(ctx, client, set, nil, true); err != nil {
 		return err
 	}
+	return a.warnThere(ctx, t, client, set)
+}
+
+// warnThere tells what the agent of a host says against a configuration.
+func (a *app) warnThere(ctx context.Context, t *there, client *api.Client, set config.Set) error {
 	host, err := asked[api.HostState](client.GetHost(ctx, t.host))
 	if err != nil {
 		return err
@@ -45,8 +51,21 @@ func (t *there) put(ctx context.Context, client *api.Client, set config.Set, tag
 // warnHost tells of devices that a host does not have, that its own files divide, and of limits that
 // its links cannot give.
 func (a *app) warnHost(host string, set config.Set, devices api.HostDevices) {
+	alternatives := map[string][]string{}
+	for _, d := range devices {
+		if d.Altnames != nil {
+			alternatives[d.Name] = *d.Altnames
+		}
+	}
+	set, err := set.Named(alternatives)
+	if twice := (config.Mistakes{}); errors.As(err, &twice) {
+		for _, m := range twice {
+			a.note("%s:%d: %s: warning: on %s %s", m.File, m.Line, m.Key, host, m.Message)
+		}
+	}
 	for _, i := range set.Interfaces {
-		if !group.IsPattern(i.Dev) && !slices.ContainsFunc(devices, func(d api.HostDevice) bool { return d.Name == i.Dev }) {
+		named := func(d api.HostDevice) bool { return d.Name == i.Dev || slices.Contains(alternatives[d.Name], i.Dev) }
+		if !group.IsPattern(i.Dev) && !slices.ContainsFunc(devices, named) {
 			a.note("headgate: warning: %s: %s has no such device now", i.Dev, host)
 		}
 	}

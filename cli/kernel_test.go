@@ -125,6 +125,48 @@ func TestSooner(t *testing.T) {
 	server.must("clear", "--dev", "router")
 }
 
+// TestOffloadsAreShown: what plan says becomes of the device's own settings, show tells, until somebody
+// else sets them; gso: keep leaves them as they are. client -- router -- server
+func TestOffloadsAreShown(t *testing.T) {
+	server := inside{t, labtest.Rig(t, lab.RigOptions{}).Node("server")}
+	t.Setenv("HEADGATE_STATE", t.TempDir())
+	document := func(more string) string {
+		return server.file("kind: Interface\ndev: router\n" + more + "out: {limit: 50Mbit, groups: [{name: all, default: true}]}\nin: {limit: 50Mbit, groups: [{name: all, default: true}]}\n")
+	}
+	// about are the lines that are about such settings, of what a command says.
+	about := func(args ...string) string {
+		t.Helper()
+		text := ""
+		for line := range strings.Lines(server.must(args...).out) {
+			if strings.Contains(line, "max_size") {
+				text += line
+			}
+		}
+		return text
+	}
+	says := ""
+	step := func(what string, args ...string) {
+		t.Helper()
+		says += what + "\n" + about(args...)
+	}
+	keep, sized := document("gso: keep\n"), document("")
+	step("plan, gso: keep", "plan", "-f", keep)
+	step("apply, gso: keep", "apply", "-f", keep)
+	step("show", "show")
+	step("plan", "plan", "-f", sized)
+	step("apply", "apply", "-f", sized)
+	step("show", "show")
+	step("show -o json", "show", "-o", "json")
+	labtest.Run(t, server.node, "ip", "link", "set", "router", "gso_max_size", "20000")
+	step("show, set by somebody else", "show")
+	step("apply", "apply", "-f", sized)
+	step("show", "show")
+	step("apply, gso: keep", "apply", "-f", keep)
+	step("show", "show")
+	golden(t, "testdata/offloads.txt", says)
+	server.must("clear", "--dev", "router")
+}
+
 // TestClearAll: what a device left that is gone is taken away, whether or not another
 // has groups. client -- router -- server
 func TestClearAll(t *testing.T) {

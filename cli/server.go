@@ -90,6 +90,10 @@ func (a *app) applyThere(c *cobra.Command, t *there, files []string, dry bool, f
 	if err != nil {
 		return err
 	}
+	a.warnWhere(set, false)
+	if err := a.warnThere(c.Context(), t, client, set); err != nil {
+		a.note("headgate: warning: what the agent of %s says against it is not known: %v", t.host, err)
+	}
 	steps := append(stepsFrom(before, after), setSteps(before, after)...)
 	return a.print(f, steps, func(w io.Writer) error { printSteps(w, steps); return nil })
 }

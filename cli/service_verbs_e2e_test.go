@@ -61,6 +61,8 @@ func TestServerLooks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		const altname = "another-name-of-the-device"
+		labtest.Run(t, node, "ip", "link", "property", "add", "dev", dev, "altname", altname)
 		s := serve(t, node, t.TempDir())
 		s.login()
 		file := filepath.Join(s.dir, "groups.yaml")
@@ -72,6 +74,10 @@ func TestServerLooks(t *testing.T) {
 			}
 		}
 
+		write(altname, "25%")
+		if out := s.says(0, "web", onH1("check", "-f", file)...); strings.Contains(out, "no such device") || !strings.Contains(string(s.must("GET", "/v1/hosts/h1", "")), altname) {
+			t.Errorf("check of a device by its other name says %s", out)
+		}
 		write(dev, "25%")
 		s.says(0, "web", onH1("check", "-f", file)...)
 		s.says(0, "add    out group web", onH1("plan", "-f", file)...) // nothing was put

@@ -15,6 +15,7 @@ import (
 	"headgate/group"
 	"headgate/shaper"
 	"headgate/unit"
+	"headgate/usage"
 )
 
 // devFlag gives a command the flag --dev, which a shell can complete, also with
@@ -31,8 +32,8 @@ func showCommand(a *app) *cobra.Command {
 		Short: "Print what is in force, and what it has carried",
 		Long: `Show reads the kernel's state: groups with their counters, the connections that
 were assigned at run time, or the clients that are active in groups with each:.
-Counters run since the group was made. Foreign traffic control and drift (what an
-apply of the same would mend) are named.
+Counters run since the group was made. Settings of the device itself that Headgate has
+changed, foreign traffic control and drift (what an apply of the same would mend) are named.
 
 Of clients, rates and drops are those of a second, or of --over, and bytes what came
 since the client appeared. One that has sent nothing for 4 seconds is not shown.`,
@@ -157,7 +158,6 @@ func groupsTable(w io.Writer, states, before []shaper.State) error {
 		if before != nil {
 			earlier = before[i]
 		}
-		elapsed := s.At.Sub(earlier.At)
 		for _, d := range []struct {
 			name     string
 			tree     *group.Tree
@@ -166,9 +166,12 @@ func groupsTable(w io.Writer, states, before []shaper.State) error {
 			if d.tree == nil || d.now == nil {
 				continue
 			}
-			if err := directionTable(w, d.name, s.Engine, *d.tree, d.now, d.was, elapsed); err != nil {
+			if err := directionTable(w, d.name, s.Engine, *d.tree, d.now, d.was); err != nil {
 				return err
 			}
+		}
+		if len(s.Offloads) > 0 {
+			fmt.Fprintf(w, "  device: %s\n", offloadsLine(s.Offloads))
 		}
 		for _, foreign := range s.Foreign {
 			fmt.Fprintf(w, "  not ours: %s\n", foreign)
@@ -180,9 +183,27 @@ func groupsTable(w io.Writer, states, before []shaper.State) error {
 	return nil
 }
 
+// offloadsLine is what became of a device's own settings: those of which the same is to be said, together.
+func offloadsLine(all []shaper.DeviceSetting) (line string) {
+	said := ""
+	for _, o := range all {
+		what := fmt.Sprintf(" %v (before: %v)", unit.Bytes(o.Value), unit.Bytes(o.Before))
+		if o.LeftAlone {
+			what = fmt.Sprintf(" %v (set by somebody else, left alone)", unit.Bytes(o.Value))
+		}
+		if what == said {
+			line = strings.TrimSuffix(line, said) + ", "
+		} else if line != "" {
+			line += "; "
+		}
+		line, said = line+o.Name+what, what
+	}
+	return line
+}
+
 // directionTable prints a direction's groups; was, if any, is the same some time
 // ago. Quantum has neither ceilings nor queues.
-func directionTable(w io.Writer, name string, e group.Engine, t group.Tree, now, was *shaper.DirectionState, elapsed time.Duration) error {
+func directionTable(w io.Writer, name string, e group.Engine, t group.Tree, now, was *shaper.DirectionState) error {
 	quantum := e == group.Quantum
 	what := count(now.Assigned, "assigned connection")
 	if now.Queues != "" {
@@ -196,10 +217,10 @@ func directionTable(w io.Writer, name string, e group.Engine, t group.Tree, now,
 	left := map[string]bool{"ACTUAL": now.Quantum == nil, "MODE": now.Quantum == nil, "CEILING": quantum, "BACKLOG": quantum, "DELAY": quantum, "RATE": was == nil}
 	left["CLIENTS"] = !slices.ContainsFunc(now.Groups, func(g shaper.GroupState) bool { return g.Clients != nil })
 	rows := [][]string{head}
-	row := func(label string, g shaper.GroupState, was *shaper.GroupState) {
+	row := func(label string, g shaper.GroupState, before *shaper.GroupState) {
 		rate := ""
-		if was != nil && elapsed > 0 && g.Bytes >= was.Bytes {
-			rate = view.Rate(float64(g.Bytes-was.Bytes) * 8 / elapsed.Seconds())
+		if before != nil && now.At.After(was.At) && g.Bytes >= before.Bytes {
+			rate = view.Rate(usage.Over(g.Bytes-before.Bytes, was.At, now.At))
 		}
 		actual, mode := "", ""
 		if g.Quantum != nil {

@@ -3,6 +3,8 @@ package cli
 import (
 	"bytes"
 	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +24,7 @@ func TestRates(t *testing.T) {
 		return shaper.State{
 			Dev: "eth0", Engine: group.HTB, At: at, Plan: shaper.Plan{Dev: "eth0", Out: tree},
 			Out: &shaper.DirectionState{
+				At: at,
 				Groups: []shaper.GroupState{
 					{Path: "web", Class: "1:10", Guarantee: unit.Mbit, Ceiling: unit.Gbit, Bytes: web, Drops: 3, Marks: 4, BacklogBytes: 2048, QueueDelay: time.Millisecond},
 					{Path: "new", Class: "1:11", Bytes: fresh},
@@ -38,6 +41,47 @@ func TestRates(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "testdata/rates.txt", b.String())
+}
+
+// TestRatesOfEachDirection: a direction that was read late, or early, has passed what it has between
+// its own readings.
+func TestRatesOfEachDirection(t *testing.T) {
+	tree := &group.Tree{Limit: 10 * unit.Mbit, Nodes: []group.Node{{Path: "web", Depth: 1, Leaf: true}}}
+	at := time.Unix(1700000000, 0)
+	state := func(after, out, in time.Duration, bytes uint64) []shaper.State {
+		direction := func(after time.Duration) *shaper.DirectionState {
+			return &shaper.DirectionState{At: at.Add(after), Groups: []shaper.GroupState{{Path: "web", Bytes: bytes}}}
+		}
+		return []shaper.State{{Dev: "eth0", Engine: group.HTB, At: at.Add(after), Plan: shaper.Plan{Out: tree, In: tree}, Out: direction(out), In: direction(in)}}
+	}
+	var b bytes.Buffer
+	if err := groupsTable(&b, state(time.Second, 1250*time.Millisecond, 2*time.Second, 1_250_000), state(0, 0, 0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	var rates []string
+	for line := range strings.Lines(b.String()) {
+		if words := strings.Fields(line); words[0] == "web" {
+			rates = append(rates, words[3])
+		}
+	}
+	if want := []string{"8.00Mbit", "5.00Mbit"}; !slices.Equal(rates, want) {
+		t.Errorf("the rates are %v, want %v:\n%s", rates, want, b.String())
+	}
+}
+
+// TestShowOffloads: what became of the device's own settings is shown, for people and for programs.
+func TestShowOffloads(t *testing.T) {
+	st := []shaper.State{{Dev: "eth0", Engine: group.HTB, Offloads: []shaper.DeviceSetting{
+		{Name: "gso_max_size", Value: 3280, Before: 65536}, {Name: "gro_max_size", Value: 20000, LeftAlone: true},
+	}}}
+	var b bytes.Buffer
+	a := &app{out: &b}
+	for _, f := range []format{"table", "json"} {
+		if err := a.showGroups(st, 0, f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	golden(t, "testdata/show_offloads.txt", b.String())
 }
 
 // TestShowQuantum: what engine quantum's algorithm has come to is shown.

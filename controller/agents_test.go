@@ -42,7 +42,7 @@ func (s *service) connect(dir string, others ...func(*host)) *host {
 	h.Link = remote.NewLink(dir, "test", intent)
 	h.Changed = func() { h.changed <- struct{}{} }
 	h.Facts = func() *agents.Facts {
-		return &agents.Facts{Kernel: "6.18", Devices: []*agents.Device{{Name: "eth0", Up: true, Mtu: 1500, SpeedBps: 1e9, Owner: "controller"}}}
+		return &agents.Facts{Kernel: "6.18", Devices: []*agents.Device{{Name: "eth0", Up: true, Mtu: 1500, SpeedBps: 1e9, Owner: "controller", Altnames: []string{"enp0s3"}}}}
 	}
 	var bytes atomic.Uint64
 	h.Report = func() *agents.Report {
@@ -125,6 +125,7 @@ func TestAgent(t *testing.T) {
 		t.Errorf("%s says %s, want %s", path, r.text, want)
 	}
 	told("/v1/hosts/h1?x", `"trouble":"a trouble"`)
+	told("/v1/hosts/h1?x", `"altnames":["enp0s3"]`)
 	told("/v1/hosts/h1/rates", `"group":"a"`)
 	told("/v1/hosts/h1/rates", `"bytes":`)
 	told("/v1/hosts/h1/rates", `"queue_delay_ns":240000`)

@@ -57,6 +57,9 @@ func (v view) State(host string) (out api.HostState, connected bool) {
 			speed := unit.Rate(d.SpeedBps).String()
 			one.Speed = &speed
 		}
+		if len(d.Altnames) > 0 {
+			one.Altnames = &d.Altnames
+		}
 		if len(d.Foreign) > 0 {
 			one.Foreign = &d.Foreign
 		}

@@ -102,15 +102,27 @@ func (c Change) String() string {
 
 // State is what is in force on a device.
 type State struct {
-	Dev     string          `json:"dev"`
-	Engine  group.Engine    `json:"engine"`
-	Plan    Plan            `json:"plan"`
-	At      time.Time       `json:"at"`
-	Owner   string          `json:"owner,omitempty"` // who keeps it so, as far as whoever shows it knows
-	Out     *DirectionState `json:"out,omitempty"`
-	In      *DirectionState `json:"in,omitempty"`
-	Foreign []string        `json:"foreign,omitempty"` // traffic control that is not ours, in words
-	Drift   []Change        `json:"drift,omitempty"`   // what an Apply of Plan would mend
+	Dev    string          `json:"dev"`
+	Engine group.Engine    `json:"engine"`
+	Plan   Plan            `json:"plan"`
+	At     time.Time       `json:"at"`
+	Owner  string          `json:"owner,omitempty"` // who keeps it so, as far as whoever shows it knows
+	Out    *DirectionState `json:"out,omitempty"`
+	In     *DirectionState `json:"in,omitempty"`
+	// Offloads are settings of the device itself that an engine has changed, or would, if somebody
+	// else had not changed them since.
+	Offloads []DeviceSetting `json:"offloads,omitempty"`
+	Foreign  []string        `json:"foreign,omitempty"` // traffic control that is not ours, in words
+	Drift    []Change        `json:"drift,omitempty"`   // what an Apply of Plan would mend
+}
+
+// DeviceSetting is one of a device's packet offloads, in bytes.
+type DeviceSetting struct {
+	Name   string `json:"name"` // as "ip link" calls it: gso_max_size
+	Value  uint32 `json:"value"`
+	Before uint32 `json:"before,omitempty"` // what a Clear sets it to; 0 if it leaves it alone
+	// LeftAlone tells that somebody else has set it since, to Value, and that it is theirs.
+	LeftAlone bool `json:"left_alone,omitempty"`
 }
 
 // DirectionState is one direction's groups, in the order of the plan's nodes,

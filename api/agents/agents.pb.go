@@ -958,6 +958,7 @@ type Device struct {
 	SpeedBps      uint64                 `protobuf:"varint,4,opt,name=speed_bps,json=speedBps,proto3" json:"speed_bps,omitempty"` // 0 is not known
 	Owner         string                 `protobuf:"bytes,5,opt,name=owner,proto3" json:"owner,omitempty"`
 	Foreign       []string               `protobuf:"bytes,6,rep,name=foreign,proto3" json:"foreign,omitempty"`
+	Altnames      []string               `protobuf:"bytes,7,rep,name=altnames,proto3" json:"altnames,omitempty"` // alternative names; none of an agent that does not tell
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1030,6 +1031,13 @@ func (x *Device) GetOwner() string {
 func (x *Device) GetForeign() []string {
 	if x != nil {
 		return x.Foreign
+	}
+	return nil
+}
+
+func (x *Device) GetAltnames() []string {
+	if x != nil {
+		return x.Altnames
 	}
 	return nil
 }
@@ -2069,14 +2077,15 @@ const file_agents_proto_rawDesc = "" +
 	"\aFeature\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x14\n" +
-	"\x05found\x18\x03 \x01(\tR\x05found\"\x8b\x01\n" +
+	"\x05found\x18\x03 \x01(\tR\x05found\"\xa7\x01\n" +
 	"\x06Device\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02up\x18\x02 \x01(\bR\x02up\x12\x10\n" +
 	"\x03mtu\x18\x03 \x01(\x05R\x03mtu\x12\x1b\n" +
 	"\tspeed_bps\x18\x04 \x01(\x04R\bspeedBps\x12\x14\n" +
 	"\x05owner\x18\x05 \x01(\tR\x05owner\x12\x18\n" +
-	"\aforeign\x18\x06 \x03(\tR\aforeign\"R\n" +
+	"\aforeign\x18\x06 \x03(\tR\aforeign\x12\x1a\n" +
+	"\baltnames\x18\a \x03(\tR\baltnames\"R\n" +
 	"\x06Report\x12\x13\n" +
 	"\x05at_ns\x18\x01 \x01(\x03R\x04atNs\x123\n" +
 	"\adevices\x18\x02 \x03(\v2\x19.headgate.v1.DeviceReportR\adevices\"\xc6\x02\n" +

@@ -25,8 +25,11 @@ const (
 	segmentHeaders = 52
 )
 
-// sizeNames are the device's settings, by Egress and Ingress.
-var sizeNames = [2]string{"gso_max_size", "gro_max_size"}
+// sizeNames are the device's settings, by Egress and Ingress, and ipv4SizeNames those of IPv4.
+var (
+	sizeNames     = [2]string{"gso_max_size", "gro_max_size"}
+	ipv4SizeNames = [2]string{"gso_ipv4_max_size", "gro_ipv4_max_size"}
+)
 
 // sizeFor is what a device's setting should be at most; 0 is any.
 func (b builder) sizeFor(side int) uint32 {
@@ -124,4 +127,25 @@ func (m *move) leaves(side int) string {
 		return ""
 	}
 	return fmt.Sprintf("%s is %v now, by somebody else, and is left as it is", sizeNames[side], unit.Bytes(want.Set.Size))
+}
+
+// offloads are the settings of a side that are not as they were before it was divided.
+func (k *kernel) offloads(side int) (out []shaper.DeviceSetting) {
+	r, now := recordedSize(k.sides[side].Record), k.settings(side)
+	if r == nil || now.Size == 0 {
+		return nil
+	}
+	left := r.Left || r.Set != now
+	for _, s := range []struct {
+		name             string
+		now, set, before uint32
+	}{{sizeNames[side], now.Size, r.Set.Size, r.Before.Size}, {ipv4SizeNames[side], now.IPv4, r.Set.IPv4, r.Before.IPv4}} {
+		switch {
+		case left && s.now > 0:
+			out = append(out, shaper.DeviceSetting{Name: s.name, Value: s.now, LeftAlone: true})
+		case !left && s.set != s.before:
+			out = append(out, shaper.DeviceSetting{Name: s.name, Value: s.now, Before: s.before})
+		}
+	}
+	return out
 }

@@ -49,6 +49,7 @@ func (k *kernel) state() (shaper.State, error) {
 			continue
 		}
 		ours, st.Plan = true, s.Record.Plan
+		st.Offloads = append(st.Offloads, k.offloads(i)...)
 		d, err := s.direction()
 		if err != nil {
 			return st, err

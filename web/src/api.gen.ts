@@ -249,6 +249,8 @@ export type Host = {
 	revoked?: boolean;
 };
 export type HostDevice = {
+	/** Alternative names, by which a document may name it too. */
+	altnames?: (string)[];
 	/** Traffic control that is not Headgate's. */
 	foreign?: (string)[];
 	mtu?: number;
