@@ -118,6 +118,42 @@ func TestWaitAtTheGuarantee(t *testing.T) {
 	})
 }
 
+// A download of 100 Mbit/s is not held up by its acknowledgements on an uplink of 5, which take 2.2 Mbit/s
+// where every second segment of 1,500 bytes has one.
+//
+//	server (router: out 5, in 100 Mbit/s) == router == client
+func TestDownloadOnAThinUplink(t *testing.T) {
+	labtest.Try(t, func(t *labtest.Check) {
+		l := labtest.Rig(t, lab.RigOptions{})
+		server := l.Node("server")
+		for _, end := range [][2]string{{"server", "router"}, {"router", "server"}, {"router", "client"}, {"client", "router"}} {
+			labtest.Run(t, l.Node(end[0]), "ethtool", "-K", end[1], "tso", "off", "gso", "off", "gro", "off")
+		}
+		one := func(limit unit.Rate) *group.Tree {
+			tree, problems := group.Direction{Limit: limit, Groups: []group.Group{{Name: "all", Default: true}}}.Resolve("out", true)
+			if len(problems) > 0 {
+				t.Fatal(problems)
+			}
+			return &tree
+		}
+		if err := server.Do(func() error {
+			_, err := htb.New().Apply(shaper.Plan{Dev: "router", Out: one(5 * unit.Mbit), In: one(100 * unit.Mbit)})
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		result, err := traffic.Run(t.Context(), l.Host, []traffic.Flow{
+			{Name: "download", From: "client", To: "server", Protocol: traffic.TCP, Congestion: "cubic", Schedule: traffic.Constant(traffic.Unlimited)},
+		}, traffic.Options{Duration: 4 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := result.Flow("download").Between(time.Second, 4*time.Second).DeliveredRate(); got < 93e6 {
+			t.Errorf("a download had %.1f of 100 Mbit/s", got/1e6)
+		}
+	})
+}
+
 // A flood of what heeds no drops is bounded in a client's queue, also where the classifier cannot
 // drop, because an action of its filter redirects each packet (Linux before 6.4).
 //

@@ -103,6 +103,9 @@ func TestUnmet(t *testing.T) {
 						usage.Rate(was, now)/1e3, (now.QueuedFor-was.QueuedFor).Milliseconds(), now.Queued-was.Queued, now.Backlog))
 					was = now
 				}
+				if g, _ := observe(); !c.starve && g.Drops > 0 {
+					t.Errorf("%d packets of a sender within its guarantee were dropped", g.Drops)
+				}
 				stop()
 				if want := map[bool]int{true: seconds}[c.starve]; unmet != want {
 					t.Errorf("%d seconds of %d are told as not met, want %d: %v", unmet, seconds, want, said)
