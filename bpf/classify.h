@@ -19,6 +19,12 @@
 #include "client.h"
 #endif
 
+/* Makes LLVM describe these types in full. As mere names it would list them in the order of
+ * addresses of its own, which depends on the length of the path that this is compiled in
+ * (BTFDebug.cpp, FixupDerivedTypes). */
+const struct bpf_sock *const volatile bpf_sock_described = 0;
+const struct bpf_flow_keys *const volatile bpf_flow_keys_described = 0;
+
 /* Written by the loader before the program is verified; the verifier then knows
  * them and drops what they switch off. */
 const volatile __u32 generation;

@@ -16,43 +16,45 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	earlierMapAllowances      = "allowances"
-	earlierMapAssigned        = "assigned"
-	earlierMapBudgets         = "budgets"
-	earlierMapCgroups         = "cgroups"
-	earlierMapControl         = "control"
-	earlierMapCounters        = "counters"
-	earlierMapFlowMacs        = "flow_macs"
-	earlierMapFlows           = "flows"
-	earlierMapFragments       = "fragments"
-	earlierMapPaces           = "paces"
-	earlierMapQueues          = "queues"
-	earlierMapRuleHits        = "rule_hits"
-	earlierMapRules           = "rules"
-	earlierMapSenders         = "senders"
-	earlierProgHeadgate       = "headgate"
-	earlierVarAssignShift     = "assign_shift"
-	earlierVarBoundWait       = "bound_wait"
-	earlierVarCacheMask       = "cache_mask"
-	earlierVarCacheSeed       = "cache_seed"
-	earlierVarControlClass    = "control_class"
-	earlierVarDefaultClass    = "default_class"
-	earlierVarForwards        = "forwards"
-	earlierVarFrameMost       = "frame_most"
-	earlierVarGeneration      = "generation"
-	earlierVarLinkHeader      = "link_header"
-	earlierVarPassVerdict     = "pass_verdict"
-	earlierVarRedirectIfindex = "redirect_ifindex"
-	earlierVarShapeCount      = "shape_count"
-	earlierVarShapes          = "shapes"
-	earlierVarToken           = "token"
-	earlierVarUseCgroup       = "use_cgroup"
-	earlierVarUseDscp         = "use_dscp"
-	earlierVarUseMark         = "use_mark"
-	earlierVarUsePcp          = "use_pcp"
-	earlierVarUseSmac         = "use_smac"
-	earlierVarUseVlan         = "use_vlan"
-	earlierVarUseXfrm         = "use_xfrm"
+	earlierMapAllowances           = "allowances"
+	earlierMapAssigned             = "assigned"
+	earlierMapBudgets              = "budgets"
+	earlierMapCgroups              = "cgroups"
+	earlierMapControl              = "control"
+	earlierMapCounters             = "counters"
+	earlierMapFlowMacs             = "flow_macs"
+	earlierMapFlows                = "flows"
+	earlierMapFragments            = "fragments"
+	earlierMapPaces                = "paces"
+	earlierMapQueues               = "queues"
+	earlierMapRuleHits             = "rule_hits"
+	earlierMapRules                = "rules"
+	earlierMapSenders              = "senders"
+	earlierProgHeadgate            = "headgate"
+	earlierVarAssignShift          = "assign_shift"
+	earlierVarBoundWait            = "bound_wait"
+	earlierVarBpfFlowKeysDescribed = "bpf_flow_keys_described"
+	earlierVarBpfSockDescribed     = "bpf_sock_described"
+	earlierVarCacheMask            = "cache_mask"
+	earlierVarCacheSeed            = "cache_seed"
+	earlierVarControlClass         = "control_class"
+	earlierVarDefaultClass         = "default_class"
+	earlierVarForwards             = "forwards"
+	earlierVarFrameMost            = "frame_most"
+	earlierVarGeneration           = "generation"
+	earlierVarLinkHeader           = "link_header"
+	earlierVarPassVerdict          = "pass_verdict"
+	earlierVarRedirectIfindex      = "redirect_ifindex"
+	earlierVarShapeCount           = "shape_count"
+	earlierVarShapes               = "shapes"
+	earlierVarToken                = "token"
+	earlierVarUseCgroup            = "use_cgroup"
+	earlierVarUseDscp              = "use_dscp"
+	earlierVarUseMark              = "use_mark"
+	earlierVarUsePcp               = "use_pcp"
+	earlierVarUseSmac              = "use_smac"
+	earlierVarUseVlan              = "use_vlan"
+	earlierVarUseXfrm              = "use_xfrm"
 )
 
 // loadEarlier returns the embedded CollectionSpec for earlier.
@@ -124,28 +126,30 @@ type earlierMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type earlierVariableSpecs struct {
-	AssignShift     *ebpf.VariableSpec `ebpf:"assign_shift"`
-	BoundWait       *ebpf.VariableSpec `ebpf:"bound_wait"`
-	CacheMask       *ebpf.VariableSpec `ebpf:"cache_mask"`
-	CacheSeed       *ebpf.VariableSpec `ebpf:"cache_seed"`
-	ControlClass    *ebpf.VariableSpec `ebpf:"control_class"`
-	DefaultClass    *ebpf.VariableSpec `ebpf:"default_class"`
-	Forwards        *ebpf.VariableSpec `ebpf:"forwards"`
-	FrameMost       *ebpf.VariableSpec `ebpf:"frame_most"`
-	Generation      *ebpf.VariableSpec `ebpf:"generation"`
-	LinkHeader      *ebpf.VariableSpec `ebpf:"link_header"`
-	PassVerdict     *ebpf.VariableSpec `ebpf:"pass_verdict"`
-	RedirectIfindex *ebpf.VariableSpec `ebpf:"redirect_ifindex"`
-	ShapeCount      *ebpf.VariableSpec `ebpf:"shape_count"`
-	Shapes          *ebpf.VariableSpec `ebpf:"shapes"`
-	Token           *ebpf.VariableSpec `ebpf:"token"`
-	UseCgroup       *ebpf.VariableSpec `ebpf:"use_cgroup"`
-	UseDscp         *ebpf.VariableSpec `ebpf:"use_dscp"`
-	UseMark         *ebpf.VariableSpec `ebpf:"use_mark"`
-	UsePcp          *ebpf.VariableSpec `ebpf:"use_pcp"`
-	UseSmac         *ebpf.VariableSpec `ebpf:"use_smac"`
-	UseVlan         *ebpf.VariableSpec `ebpf:"use_vlan"`
-	UseXfrm         *ebpf.VariableSpec `ebpf:"use_xfrm"`
+	AssignShift          *ebpf.VariableSpec `ebpf:"assign_shift"`
+	BoundWait            *ebpf.VariableSpec `ebpf:"bound_wait"`
+	BpfFlowKeysDescribed *ebpf.VariableSpec `ebpf:"bpf_flow_keys_described"`
+	BpfSockDescribed     *ebpf.VariableSpec `ebpf:"bpf_sock_described"`
+	CacheMask            *ebpf.VariableSpec `ebpf:"cache_mask"`
+	CacheSeed            *ebpf.VariableSpec `ebpf:"cache_seed"`
+	ControlClass         *ebpf.VariableSpec `ebpf:"control_class"`
+	DefaultClass         *ebpf.VariableSpec `ebpf:"default_class"`
+	Forwards             *ebpf.VariableSpec `ebpf:"forwards"`
+	FrameMost            *ebpf.VariableSpec `ebpf:"frame_most"`
+	Generation           *ebpf.VariableSpec `ebpf:"generation"`
+	LinkHeader           *ebpf.VariableSpec `ebpf:"link_header"`
+	PassVerdict          *ebpf.VariableSpec `ebpf:"pass_verdict"`
+	RedirectIfindex      *ebpf.VariableSpec `ebpf:"redirect_ifindex"`
+	ShapeCount           *ebpf.VariableSpec `ebpf:"shape_count"`
+	Shapes               *ebpf.VariableSpec `ebpf:"shapes"`
+	Token                *ebpf.VariableSpec `ebpf:"token"`
+	UseCgroup            *ebpf.VariableSpec `ebpf:"use_cgroup"`
+	UseDscp              *ebpf.VariableSpec `ebpf:"use_dscp"`
+	UseMark              *ebpf.VariableSpec `ebpf:"use_mark"`
+	UsePcp               *ebpf.VariableSpec `ebpf:"use_pcp"`
+	UseSmac              *ebpf.VariableSpec `ebpf:"use_smac"`
+	UseVlan              *ebpf.VariableSpec `ebpf:"use_vlan"`
+	UseXfrm              *ebpf.VariableSpec `ebpf:"use_xfrm"`
 }
 
 // earlierObjects contains all objects after they have been loaded into the kernel.
@@ -207,28 +211,30 @@ func (m *earlierMaps) Close() error {
 //
 // It can be passed to loadEarlierObjects or ebpf.CollectionSpec.LoadAndAssign.
 type earlierVariables struct {
-	AssignShift     *ebpf.Variable `ebpf:"assign_shift"`
-	BoundWait       *ebpf.Variable `ebpf:"bound_wait"`
-	CacheMask       *ebpf.Variable `ebpf:"cache_mask"`
-	CacheSeed       *ebpf.Variable `ebpf:"cache_seed"`
-	ControlClass    *ebpf.Variable `ebpf:"control_class"`
-	DefaultClass    *ebpf.Variable `ebpf:"default_class"`
-	Forwards        *ebpf.Variable `ebpf:"forwards"`
-	FrameMost       *ebpf.Variable `ebpf:"frame_most"`
-	Generation      *ebpf.Variable `ebpf:"generation"`
-	LinkHeader      *ebpf.Variable `ebpf:"link_header"`
-	PassVerdict     *ebpf.Variable `ebpf:"pass_verdict"`
-	RedirectIfindex *ebpf.Variable `ebpf:"redirect_ifindex"`
-	ShapeCount      *ebpf.Variable `ebpf:"shape_count"`
-	Shapes          *ebpf.Variable `ebpf:"shapes"`
-	Token           *ebpf.Variable `ebpf:"token"`
-	UseCgroup       *ebpf.Variable `ebpf:"use_cgroup"`
-	UseDscp         *ebpf.Variable `ebpf:"use_dscp"`
-	UseMark         *ebpf.Variable `ebpf:"use_mark"`
-	UsePcp          *ebpf.Variable `ebpf:"use_pcp"`
-	UseSmac         *ebpf.Variable `ebpf:"use_smac"`
-	UseVlan         *ebpf.Variable `ebpf:"use_vlan"`
-	UseXfrm         *ebpf.Variable `ebpf:"use_xfrm"`
+	AssignShift          *ebpf.Variable `ebpf:"assign_shift"`
+	BoundWait            *ebpf.Variable `ebpf:"bound_wait"`
+	BpfFlowKeysDescribed *ebpf.Variable `ebpf:"bpf_flow_keys_described"`
+	BpfSockDescribed     *ebpf.Variable `ebpf:"bpf_sock_described"`
+	CacheMask            *ebpf.Variable `ebpf:"cache_mask"`
+	CacheSeed            *ebpf.Variable `ebpf:"cache_seed"`
+	ControlClass         *ebpf.Variable `ebpf:"control_class"`
+	DefaultClass         *ebpf.Variable `ebpf:"default_class"`
+	Forwards             *ebpf.Variable `ebpf:"forwards"`
+	FrameMost            *ebpf.Variable `ebpf:"frame_most"`
+	Generation           *ebpf.Variable `ebpf:"generation"`
+	LinkHeader           *ebpf.Variable `ebpf:"link_header"`
+	PassVerdict          *ebpf.Variable `ebpf:"pass_verdict"`
+	RedirectIfindex      *ebpf.Variable `ebpf:"redirect_ifindex"`
+	ShapeCount           *ebpf.Variable `ebpf:"shape_count"`
+	Shapes               *ebpf.Variable `ebpf:"shapes"`
+	Token                *ebpf.Variable `ebpf:"token"`
+	UseCgroup            *ebpf.Variable `ebpf:"use_cgroup"`
+	UseDscp              *ebpf.Variable `ebpf:"use_dscp"`
+	UseMark              *ebpf.Variable `ebpf:"use_mark"`
+	UsePcp               *ebpf.Variable `ebpf:"use_pcp"`
+	UseSmac              *ebpf.Variable `ebpf:"use_smac"`
+	UseVlan              *ebpf.Variable `ebpf:"use_vlan"`
+	UseXfrm              *ebpf.Variable `ebpf:"use_xfrm"`
 }
 
 // earlierPrograms contains all programs after they have been loaded into the kernel.
