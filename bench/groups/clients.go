@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
 	"headgate/bench"
@@ -163,45 +162,17 @@ func (c clientsCase) share(ctx context.Context, r *bench.Run) (err error) {
 }
 
 // cost measures our programs under a limit that is never reached.
-func (c clientsCase) cost(ctx context.Context, r *bench.Run) (err error) {
-	l, err := lab.Up(ctx, &lab.Topology{
-		Name: lab.UniqueName("bench"), Nodes: []lab.NodeSpec{{Name: dev}, {Name: "server"}}, Links: []lab.LinkSpec{{Ends: [2]string{dev, "server"}}},
-	})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, l.Close()) }()
-	p, err := plan(clientsGroup(clientsCostLimit), c.in)
-	if err != nil {
-		return err
-	}
-	ours, err := newLimiter(bench.Ours)
-	if err != nil {
-		return err
-	}
-	if err := within(l, func() error { return ours.Apply(p) }); err != nil {
-		return err
-	}
-	defer within(l, func() error { return ours.Clear(dev) })
-	stats, err := ebpf.EnableStats(uint32(unix.BPF_STATS_RUN_TIME))
-	if err != nil {
-		return fmt.Errorf("switch the kernel's eBPF statistics on: %w", err)
-	}
-	defer stats.Close()
-	from, device, length := "server", dev, 4*time.Second
-	if c.in {
-		from, device = dev, "server"
-	}
+func (c clientsCase) cost(ctx context.Context, r *bench.Run) error {
+	length := 4 * time.Second
 	if r.Quick {
 		length = time.Second
 	}
 	programs := costCase{in: c.in}
-	for _, m := range []struct {
-		what   string
-		active int
-	}{{"cost", clientsActive}, {"cost-all", clientsKnown}} {
-		var before, after spent
-		err = l.Node(from).Do(func() error {
+	return programs.withStatistics(ctx, clientsGroup(clientsCostLimit), func(l *lab.Lab, device string) error {
+		for _, m := range []struct {
+			what   string
+			active int
+		}{{"cost", clientsActive}, {"cost-all", clientsKnown}} {
 			f, err := newFlood(device, clientsKnown, smallest, false)
 			if err != nil {
 				return err
@@ -212,28 +183,14 @@ func (c clientsCase) cost(ctx context.Context, r *bench.Run) (err error) {
 				return err
 			}
 			f.frames = f.frames[:m.active]
-			if before, err = programs.spent(l); err != nil {
+			taken, err := programs.take(l, f, length)
+			if err != nil {
 				return err
 			}
-			if err := f.run(length); err != nil {
-				return err
-			}
-			after, err = programs.spent(l)
-			return err
-		})
-		if err != nil {
-			return err
+			taken.set(r.Sheet(bench.Ours), c.id(m.what))
 		}
-		packets := float64(after.classified - before.classified)
-		if packets == 0 {
-			return errors.New("no packet came to the classifier")
-		}
-		classifier, hook := float64(after.classifier-before.classifier)/packets, float64(after.hook-before.hook)/packets
-		sheet := r.Sheet(bench.Ours)
-		sheet.Set(c.id(m.what), classifier+hook)
-		sheet.Note(c.id(m.what), "classifier %s ns, departure hook %s ns", bench.Number(classifier), bench.Number(hook))
-	}
-	return nil
+		return nil
+	})
 }
 
 // clientAddress is the address of a client.

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"headgate/bench"
+	"headgate/group"
 	"headgate/internal/nl"
 	"headgate/lab"
 	"headgate/unit"
@@ -52,8 +53,38 @@ func (c costCase) claim() bench.Claim {
 // neverReached is a limit beyond what the machine can carry.
 const neverReached = 100 * unit.Gbit
 
-func (c costCase) run(ctx context.Context, r *bench.Run) (err error) {
-	// Two hosts and no router: nobody forwards, and the receiver drops.
+func (c costCase) run(ctx context.Context, r *bench.Run) error {
+	length := 5 * time.Second
+	if r.Quick {
+		length = 600 * time.Millisecond
+	}
+	return c.withStatistics(ctx, seedGroups(neverReached), func(l *lab.Lab, device string) error {
+		f, err := newFlood(device, c.flows, c.size, c.ecn)
+		if err != nil {
+			return err
+		}
+		defer f.close()
+		if err := f.each(); err != nil {
+			return err
+		}
+		taken, err := c.take(l, f, length)
+		if err != nil {
+			return err
+		}
+		sheet := r.Sheet(bench.Ours)
+		taken.set(sheet, c.id())
+		sheet.Keep("packets", taken.packets)
+		sheet.Keep("packets_per_s", taken.packets/length.Seconds())
+		sheet.Keep("classifier_ns", taken.classifier)
+		sheet.Keep("hook_ns", taken.hook)
+		return nil
+	})
+}
+
+// withStatistics divides a device by ours, between two hosts and no router: nobody forwards, and
+// the receiver drops. It calls do at the host that sends, with its device, while the kernel keeps
+// statistics of eBPF.
+func (c costCase) withStatistics(ctx context.Context, d group.Direction, do func(l *lab.Lab, device string) error) (err error) {
 	l, err := lab.Up(ctx, &lab.Topology{
 		Name: lab.UniqueName("bench"), Nodes: []lab.NodeSpec{{Name: dev}, {Name: "server"}}, Links: []lab.LinkSpec{{Ends: [2]string{dev, "server"}}},
 	})
@@ -61,7 +92,7 @@ func (c costCase) run(ctx context.Context, r *bench.Run) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	p, err := plan(seedGroups(neverReached), c.in)
+	p, err := plan(d, c.in)
 	if err != nil {
 		return err
 	}
@@ -82,45 +113,35 @@ func (c costCase) run(ctx context.Context, r *bench.Run) (err error) {
 	if c.in {
 		from, device = dev, "server"
 	}
-	length := 5 * time.Second
-	if r.Quick {
-		length = 600 * time.Millisecond
-	}
-	var before, after spent
-	err = l.Node(from).Do(func() error {
-		f, err := newFlood(device, c.flows, c.size, c.ecn)
-		if err != nil {
-			return err
-		}
-		defer f.close()
-		if err := f.each(); err != nil {
-			return err
-		}
-		if before, err = c.spent(l); err != nil {
-			return err
-		}
-		if err := f.run(length); err != nil {
-			return err
-		}
-		after, err = c.spent(l)
-		return err
-	})
+	return l.Node(from).Do(func() error { return do(l, device) })
+}
+
+// perPacket is what our programs took for a packet, in ns.
+type perPacket struct{ packets, classifier, hook float64 }
+
+func (p perPacket) set(sheet *bench.Sheet, id string) {
+	sheet.Set(id, p.classifier+p.hook)
+	sheet.Note(id, "classifier %s ns, departure hook %s ns", bench.Number(p.classifier), bench.Number(p.hook))
+}
+
+// take measures that in a flood.
+func (c costCase) take(l *lab.Lab, f *flood, length time.Duration) (p perPacket, err error) {
+	before, err := c.spent(l)
 	if err != nil {
-		return err
+		return p, err
 	}
-	packets := float64(after.classified - before.classified)
-	if packets == 0 {
-		return errors.New("no packet came to the classifier")
+	if err := f.run(length); err != nil {
+		return p, err
 	}
-	sheet := r.Sheet(bench.Ours)
-	classifier, hook := float64(after.classifier-before.classifier)/packets, float64(after.hook-before.hook)/packets
-	sheet.Set(c.id(), classifier+hook)
-	sheet.Note(c.id(), "classifier %s ns, departure hook %s ns", bench.Number(classifier), bench.Number(hook))
-	sheet.Keep("packets", packets)
-	sheet.Keep("packets_per_s", packets/length.Seconds())
-	sheet.Keep("classifier_ns", classifier)
-	sheet.Keep("hook_ns", hook)
-	return nil
+	after, err := c.spent(l)
+	if err != nil {
+		return p, err
+	}
+	if p.packets = float64(after.classified - before.classified); p.packets == 0 {
+		return p, errors.New("no packet came to the classifier")
+	}
+	p.classifier, p.hook = float64(after.classifier-before.classifier)/p.packets, float64(after.hook-before.hook)/p.packets
+	return p, nil
 }
 
 // spent is what our programs have used: packets that were classified, and time.
