@@ -35,9 +35,9 @@ type Agent struct {
 	// Connections are those that were put in groups of a device or pattern, as the document names it;
 	// nil is none, ever.
 	Connections func(dev string) []shaper.Assignment
-	// Unknown tells whether something is wanted of a device that is not understood: what an agent of
-	// another version has put in force there stays. nil is that everything is.
-	Unknown func(dev string) bool
+	// Unknown are the devices and patterns, as documents name them, of which something is wanted that is
+	// not understood: what an agent of another version has put in force there stays. nil is none, ever.
+	Unknown func() []string
 	// Metered is called with what is in force on each device that has groups, MeterEvery, unless
 	// that is 0: at whole seconds of the clock, if that is what it is, so that all hosts speak of
 	// the same ones.

@@ -366,19 +366,24 @@ func TestToldOnADifference(t *testing.T) {
 func TestWhatIsNotUnderstoodStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, document("eth0", "1Gbit")+document("eth1", "1Gbit"))
-		m.devices = []Device{eth0(2), {Index: 3, Name: "eth1"}}
+		m.devices = []Device{eth0(2), {Index: 3, Name: "eth1"}, {Index: 4, Name: "eth3", AltNames: []string{"enp0s3"}}, {Index: 5, Name: "eth4", AltNames: []string{"wan7"}}}
+		m.files += document("eth3", "1Gbit") + document("eth4", "1Gbit")
 		if err := m.run()(); err != nil {
 			t.Error(err)
 		}
-		m.files, m.unknown = document("eth2", "1Gbit"), []string{"eth0"}
+		m.files, m.unknown = document("eth2", "1Gbit"), []string{"eth0", "enp0s3", "wan*"}
 		stop := m.run()
 		m.after(time.Hour)
-		m.want(2, "1Gbit")
+		for _, index := range []int{2, 4, 5} {
+			m.want(index, "1Gbit")
+		}
 		m.want(3, "")
 		m.turn.Add(1)
 		m.unknown = nil
 		m.after(lookEvery)
-		m.want(2, "")
+		for _, index := range []int{2, 4, 5} {
+			m.want(index, "")
+		}
 		if err := stop(); err != nil {
 			t.Error(err)
 		}

@@ -168,14 +168,7 @@ func Owner(dir, dev string) (pid int, source string, ok bool) {
 		return 0, "", false
 	}
 	t := readClaim(f)
-	// As in config.Set.For: what names the device is before a pattern.
-	at := slices.Index(t.Devs, dev)
-	if at < 0 {
-		names := append([]string{dev}, ifname.Of(dev)...)
-		at = slices.IndexFunc(t.Devs, func(d string) bool {
-			return slices.ContainsFunc(names, func(name string) bool { return group.Takes(d, name) && (name == dev || group.Takes("*", dev)) })
-		})
-	}
+	at := group.Names{dev: ifname.Of(dev)}.Of(dev, t.Devs)
 	if at < 0 {
 		return 0, "", false
 	}

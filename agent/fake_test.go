@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -29,7 +28,7 @@ type machine struct {
 	events   chan Event
 	reload   chan struct{}
 	pending  []string
-	unknown  []string             // devices of which something is wanted that is not understood
+	unknown  []string             // what is wanted of devices or patterns that is not understood
 	force    map[int]*shaper.Plan // in force, by device index
 	drift    map[int]bool
 	foreign  map[int]bool
@@ -67,7 +66,7 @@ func (m *machine) run() (stop func() error) {
 		Engines: map[group.Engine]shaper.Shaper{group.HTB: fakeEngine{m}},
 		Kernel:  fakeKernel{m}, Reload: m.reload,
 		Lock: func() (func(), error) { return func() {}, nil }, Pending: func() []string { m.turn.Add(1); return m.pending },
-		Unknown: func(dev string) bool { return slices.Contains(m.unknown, dev) },
+		Unknown: func() []string { m.turn.Add(1); return m.unknown },
 		Claim:   claim, Beat: 10 * time.Second,
 		Notify: func(s string) { m.turn.Add(1); m.notified = append(m.notified, s) },
 		Told: func(troubles map[string]string, byHand []string) {

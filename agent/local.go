@@ -68,9 +68,7 @@ func (a *Agent) asked(q ask.Question) any {
 
 // divided are the devices that have groups of the files, or the one that is named.
 func (a *Agent) divided(dev string) (out []*memory, err error) {
-	if i := slices.IndexFunc(a.there, func(d Device) bool { return slices.Contains(d.AltNames, dev) }); i >= 0 {
-		dev = a.there[i].Name
-	}
+	dev = Names(a.there).Kernel(dev)
 	for _, index := range slices.Sorted(maps.Keys(a.devices)) {
 		if m := a.devices[index]; m.want != nil && m.mine != "" && (dev == "" || m.name == dev) {
 			out = append(out, m)

@@ -83,13 +83,7 @@ func (a *Agent) survey() error {
 // name finds the devices that the files name by alternative names. Its error is the same until
 // devices or files change.
 func (a *Agent) name(devices []Device) (err error) {
-	alternatives := map[string][]string{}
-	for _, d := range devices {
-		if len(d.AltNames) > 0 {
-			alternatives[d.Name] = d.AltNames
-		}
-	}
-	a.named, err = a.set.Named(alternatives)
+	a.named, err = a.set.Named(Names(devices))
 	text := fmt.Sprint(err)
 	if a.twice == text {
 		return nil
@@ -165,7 +159,7 @@ func (a *Agent) lookAt(all []*memory) []error {
 			m.timing.waits(time.Now())
 			m.left("a change that was applied by hand on the host waits for its confirmation, and is left alone until then: run \"headgate confirm\" there to keep it, or \"headgate confirm --roll-back\" to undo it")
 			a.say(m, slog.LevelInfo, "a change waits for its confirmation, and is left alone until then")
-		case m.want == nil && a.Unknown != nil && a.Unknown(m.name):
+		case m.want == nil && a.Unknown != nil && Names(a.there).Of(m.name, a.Unknown()) >= 0:
 			m.timing.fine(time.Now())
 		default:
 			asked = append(asked, i)

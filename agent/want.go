@@ -21,6 +21,17 @@ type Device struct {
 	Up       bool
 }
 
+// Names are the alternative names of devices.
+func Names(devices []Device) group.Names {
+	out := group.Names{}
+	for _, d := range devices {
+		if len(d.AltNames) > 0 {
+			out[d.Name] = d.AltNames
+		}
+	}
+	return out
+}
+
 // want is what one device shall have.
 type want struct {
 	engine group.Engine

@@ -517,6 +517,9 @@ type DirectionProposal struct {
 
 // DirectionRates defines model for DirectionRates.
 type DirectionRates struct {
+	// Altnames Alternative names of the device.
+	Altnames *[]string `json:"altnames,omitempty"`
+
 	// AtRisk Groups that wait and have less than they are guaranteed.
 	AtRisk int `json:"at_risk"`
 
@@ -761,7 +764,9 @@ type HostDevice struct {
 
 	// Trouble Why what is wanted is not in force.
 	Trouble *string `json:"trouble,omitempty"`
-	Up      *bool   `json:"up,omitempty"`
+
+	// Up Not there if the host has no such device now: something is wanted of it.
+	Up *bool `json:"up,omitempty"`
 }
 
 // HostDeviceOwner defines model for HostDevice.Owner.
@@ -1620,7 +1625,7 @@ type ListProposalsParams struct {
 
 // GetRatesParams defines parameters for GetRates.
 type GetRatesParams struct {
-	// Dev Of this device alone.
+	// Dev Of this device alone, by any of its names.
 	Dev *Dev `form:"dev,omitempty" json:"dev,omitempty"`
 
 	// Direction Of this direction alone.

@@ -23,6 +23,7 @@ type Load struct {
 	Limit, Delivered, Guaranteed unit.Rate // no limit is 0
 	Backlog                      uint64    // bytes
 	Groups, AtRisk               int
+	Altnames                     []string
 }
 
 // Use is how much of its limit it has, from 0 to about 1.
@@ -36,6 +37,9 @@ func (l Load) Use() float64 {
 func (l Load) shown() DirectionRates {
 	out := DirectionRates{Dev: l.Dev, Direction: l.Direction, Delivered: l.Delivered.String(), Guaranteed: l.Guaranteed.String(),
 		Backlog: int64(l.Backlog), Groups: l.Groups, AtRisk: l.AtRisk}
+	if len(l.Altnames) > 0 {
+		out.Altnames = &l.Altnames
+	}
 	if l.Limit > 0 {
 		out.Limit = given(l.Limit.String())
 	}
@@ -98,6 +102,7 @@ func (s *Server) GetOverview(w http.ResponseWriter, r *http.Request, p GetOvervi
 // GetRates shows what groups carry.
 func (s *Server) GetRates(w http.ResponseWriter, r *http.Request, host string, p GetRatesParams) {
 	out, ok := s.Agents.Rates(host)
+	names := s.Agents.Names(host)
 	var sees func(dev, direction, path string) bool
 	if by := principalOf(r); ok && by.Tenant != "" {
 		hosts, err := s.dividedOf(r, host)
@@ -107,7 +112,7 @@ func (s *Server) GetRates(w http.ResponseWriter, r *http.Request, host string, p
 		}
 		all := hosts[host]
 		sees = func(dev, direction, path string) bool {
-			i := all.of(dev)
+			i := all.of(dev, names)
 			return i != nil && i.Owner(direction, path) == by.Tenant
 		}
 		ok = all.has(by.Tenant)
@@ -117,7 +122,7 @@ func (s *Server) GetRates(w http.ResponseWriter, r *http.Request, host string, p
 		return
 	}
 	asked := func(dev, direction string) bool {
-		return (p.Dev == nil || *p.Dev == dev) && (p.Direction == nil || string(*p.Direction) == direction)
+		return (p.Dev == nil || names.Kernel(*p.Dev) == dev) && (p.Direction == nil || string(*p.Direction) == direction)
 	}
 	named := map[string]bool{}
 	for _, path := range or(p.Group, nil) {

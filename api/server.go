@@ -14,6 +14,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
 
+	"headgate/group"
 	"headgate/store"
 	"headgate/unit"
 )
@@ -65,6 +66,8 @@ type Server struct {
 type Agents interface {
 	// State is what a host's agent says of it; false while none is connected.
 	State(host string) (HostState, bool)
+	// Names are the alternative names of a host's devices, as far as its agent tells.
+	Names(host string) group.Names
 	// Rates are the newest of a host's groups.
 	Rates(host string) (RateList, bool)
 	// Loads are a host's directions by device, with the groups of them that are seen, nil is all, and the

@@ -37,24 +37,22 @@ func (s *Server) dividedOf(r *http.Request, host ...string) (map[string]divided,
 	return out, nil
 }
 
-// of is what a device is divided by, as its agent finds it (config.Set.For): what names it, or else
-// the first whose pattern takes it in. Nil is none.
-func (all divided) of(dev string) *store.Interface {
-	for _, takes := range []func(name string) bool{
-		func(name string) bool { return name == dev },
-		func(name string) bool { return group.Takes(name, dev) },
-	} {
-		if n := slices.IndexFunc(all, func(i *store.Interface) bool { return takes(i.Dev) }); n >= 0 {
-			return all[n]
-		}
+// of is what a device is divided by, as its agent finds it. Nil is none.
+func (all divided) of(dev string, names group.Names) *store.Interface {
+	documents := make([]string, len(all))
+	for n, i := range all {
+		documents[n] = i.Dev
+	}
+	if n := names.Of(dev, documents); n >= 0 {
+		return all[n]
 	}
 	return nil
 }
 
 // owner is the tenant of a group of a device, and since when it was in a time that began so; "" is the
 // operator.
-func (all divided) owner(dev, direction, path string, began time.Time) (tenant string, since time.Time) {
-	i := all.of(dev)
+func (all divided) owner(dev string, names group.Names, direction, path string, began time.Time) (tenant string, since time.Time) {
+	i := all.of(dev, names)
 	if i == nil {
 		return "", began
 	}
@@ -127,7 +125,7 @@ func (s *Server) GetUsage(w http.ResponseWriter, r *http.Request, p GetUsagePara
 				missing[host] = true
 			}
 			for _, u := range rows {
-				whose, had := hosts[u.Host].owner(u.Dev, u.Direction, u.Group, since)
+				whose, had := hosts[u.Host].owner(u.Dev, s.Agents.Names(u.Host), u.Direction, u.Group, since)
 				if whose != "" && had.Equal(from) {
 					u.Tenant = &whose
 				}

@@ -176,9 +176,9 @@ func (r *remoteAgent) serveProbe(ctx context.Context, q *agents.ProbeServe) *age
 	return answer
 }
 
-// endOf is what this host knows of its end of the path to a peer: the devices that packets pass, and
-// the most that is let through there in the group that measurements are in. Ports that are not known
-// are 0.
+// endOf is what this host knows of its end of the path to a peer: the devices that packets pass, by
+// all of their names, and the most that is let through there in the group that measurements are in.
+// Ports that are not known are 0.
 func (r *remoteAgent) endOf(peer string, port, own int) *agents.ProbeEnd {
 	const discard = 9 // nothing is sent
 	c, err := net.Dial("udp", net.JoinHostPort(peer, strconv.Itoa(discard)))
@@ -200,6 +200,10 @@ func (r *remoteAgent) endOf(peer string, port, own int) *agents.ProbeEnd {
 			end.OutBps = lower(end.OutBps, most(s.Plan.Out, out))
 			end.InBps = lower(end.InBps, most(s.Plan.In, in))
 		}
+	}
+	names := r.altnames()
+	for _, dev := range end.Devices {
+		end.Devices = append(end.Devices, names[dev]...)
 	}
 	return end
 }

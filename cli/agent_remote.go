@@ -112,10 +112,20 @@ func (r *remoteAgent) latest() config.Set {
 		r.owners[i.Dev] = "local"
 		r.names = append(r.names, i.Dev)
 	}
+	names := r.altnames()
+	own, _ := r.own.Named(names) // the agent tells of mistakes
+	documents := make([]string, len(wanted))
+	for n, w := range wanted {
+		documents[n] = w.Dev
+	}
 	for _, w := range wanted {
 		// A device that one of theirs names and a pattern of the host's takes in is the host's.
-		if i, ok := r.own.For(w.Dev); ok && (i.Dev == w.Dev || !group.IsPattern(w.Dev)) {
-			r.troubles[w.Dev] = fmt.Sprintf("a file of this host names it (%s): what that says is in force", i.Dev)
+		if i, ok := own.For(names.Kernel(w.Dev)); ok && (i.Dev == w.Dev || !group.IsPattern(w.Dev)) {
+			r.troubles[w.Dev] = fmt.Sprintf("a file of this host names it (%s): what that says is in force", i.Called())
+			continue
+		}
+		if n := names.Of(names.Kernel(w.Dev), documents); !group.IsPattern(w.Dev) && documents[n] != w.Dev {
+			r.troubles[w.Dev] = fmt.Sprintf("it is the device that is wanted otherwise as %s: that is in force", documents[n])
 			continue
 		}
 		set.Interfaces = append(set.Interfaces, w.Interface)
@@ -131,34 +141,35 @@ func (r *remoteAgent) latest() config.Set {
 	return set
 }
 
-// of is the document that has a device, which may have alternative names: the one that names it, or
-// the first whose pattern does.
-func (r *remoteAgent) of(dev string, altnames ...string) string {
-	all := append([]string{dev}, altnames...)
-	for _, name := range all {
-		if _, named := r.owners[name]; named {
-			return name
-		}
+// altnames are the alternative names of this host's devices.
+func (r *remoteAgent) altnames() group.Names {
+	devices, err := r.kernel.Devices()
+	if err != nil {
+		slog.Warn("the alternative names of the devices of this host are not known", "error", err)
 	}
-	for _, name := range r.names {
-		if slices.ContainsFunc(all, func(dev string) bool { return group.Takes(name, dev) }) {
-			return name
-		}
+	return agent.Names(devices)
+}
+
+// of is the document that has a device, which may have alternative names.
+func (r *remoteAgent) of(dev string, names group.Names) string {
+	if n := names.Of(dev, r.names); n >= 0 {
+		return r.names[n]
 	}
 	return ""
 }
 
-// notUnderstood tells whether what is wanted of a device is of no use to this version.
-func (r *remoteAgent) notUnderstood(dev string) bool {
+// notUnderstood are the documents that are of no use to this version.
+func (r *remoteAgent) notUnderstood() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.ContainsFunc(r.unknown, func(name string) bool { return group.Takes(name, dev) })
+	return r.unknown
 }
 
+// assigned are the connections of a document.
 func (r *remoteAgent) assigned(dev string) []shaper.Assignment {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.connections[r.of(dev)]
+	return r.connections[dev]
 }
 
 // enforced tells the controller what is in force.
@@ -282,9 +293,10 @@ func (r *remoteAgent) facts() *agents.Facts {
 	if err != nil {
 		slog.Warn("the devices of this host cannot be told of", "error", err)
 	}
+	names := agent.Names(devices)
 	for _, dev := range devices {
 		d := &agents.Device{Name: dev.Name, Up: dev.Up, Mtu: int32(dev.MTU), Owner: "nobody", Foreign: r.foreign[dev.Name], Altnames: dev.AltNames}
-		owner := r.owners[r.of(dev.Name, dev.AltNames...)]
+		owner := r.owners[r.of(dev.Name, names)]
 		switch {
 		case slices.Contains(r.byHand, dev.Name), owner == "" && slices.Contains(r.divided, dev.Name):
 			d.Owner = "local"

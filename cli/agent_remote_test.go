@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,7 +31,7 @@ func newOfService(t *testing.T) *ofService {
 		t.Fatal(err)
 	}
 	s := &ofService{T: t, file: filepath.Join(t.TempDir(), "own.yaml")}
-	s.remoteAgent = &remoteAgent{intent: intent, sets: sets.New(), files: func() (config.Set, error) { return read([]string{s.file}, nil) }}
+	s.remoteAgent = &remoteAgent{kernel: devices{}, intent: intent, sets: sets.New(), files: func() (config.Set, error) { return read([]string{s.file}, nil) }}
 	return s
 }
 
@@ -64,7 +65,7 @@ func (s *ofService) gives(set config.Set, dev, limit, owner string) {
 	if got := i.OutTree; !ok || got.Limit.String() != limit {
 		s.Errorf("%s is to have %+v, want %s", dev, got, limit)
 	}
-	if got := s.owners[s.of(dev)]; got != owner {
+	if got := s.owners[s.of(dev, nil)]; got != owner {
 		s.Errorf("%s is of %q, want %s", dev, got, owner)
 	}
 }
@@ -119,6 +120,34 @@ func TestFilesComeFirst(t *testing.T) {
 	}
 }
 
+// So they are by whichever of its names either names a device; of two of theirs for one the first holds.
+func TestFilesComeFirstByAnyName(t *testing.T) {
+	s := newOfService(t)
+	s.kernel = devices{all: []agent.Device{{Name: "eth0", AltNames: []string{"enp0s3", "wan"}}, {Name: "eth1", AltNames: []string{"lan1"}}, {Name: "eth2", AltNames: []string{"wan5", "enp0s5"}}}}
+	s.write(fmt.Sprintf(own, "wan", "10Mbit") + "---\n" + fmt.Sprintf(own, "lan*", "20Mbit"))
+	s.wants("eth0 1Mbit", "eth1 2Mbit", "enp0s5 3Mbit", "wan5 4Mbit")
+	set, err := s.load()
+	if err == nil {
+		set, err = set.Named(agent.Names(s.kernel.(devices).all))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dev, limit := range map[string]string{"eth0": "10Mbit", "eth1": "20Mbit", "eth2": "3Mbit"} {
+		if i, ok := set.For(dev); !ok || i.OutTree.Limit.String() != limit {
+			t.Errorf("%s is to have %+v, want %s", dev, i.OutTree, limit)
+		}
+	}
+	for dev, want := range map[string]string{
+		"eth0": "a file of this host names it (wan)", "eth1": "a file of this host names it (lan*)",
+		"wan5": "it is the device that is wanted otherwise as enp0s5",
+	} {
+		if got := s.troubles[dev]; !strings.Contains(got, want) || len(s.troubles) != 3 {
+			t.Errorf("the trouble of %s is %q, want %q, of %v", dev, got, want, s.troubles)
+		}
+	}
+}
+
 // devices are all that there is on a host.
 type devices struct {
 	agent.Kernel
@@ -146,6 +175,15 @@ func TestFactsHaveAlternativeNames(t *testing.T) {
 	}
 }
 
+// What a measurement passes is told by all names, so that a document by any of them is found.
+func TestMeasuredByAllNames(t *testing.T) {
+	s := newOfService(t)
+	s.kernel = devices{all: []agent.Device{{Name: "lo", AltNames: []string{"enloop"}}, {Name: "eth0", AltNames: []string{"enp0s3"}}}}
+	if got := s.endOf("127.0.0.1", 0, 0).GetDevices(); !slices.Equal(got, []string{"lo", "enloop"}) {
+		t.Errorf("it passes %q", got)
+	}
+}
+
 // A device is not understood if nothing of use was ever wanted of it.
 func TestNotUnderstood(t *testing.T) {
 	s := newOfService(t)
@@ -157,10 +195,8 @@ func TestNotUnderstood(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.gives(set, "eth0", "1Mbit", "controller")
-	for dev, want := range map[string]bool{"eth0": false, "veth1": true, "eth1": false} {
-		if got := s.notUnderstood(dev); got != want {
-			t.Errorf("%s is not understood: %v, want %v", dev, got, want)
-		}
+	if got := s.notUnderstood(); !slices.Equal(got, []string{"veth*"}) {
+		t.Errorf("%q are not understood", got)
 	}
 	if s.troubles["eth0"] == "" || s.troubles["veth*"] == "" {
 		t.Errorf("the troubles are %v", s.troubles)

@@ -51,21 +51,17 @@ func (t *there) put(ctx context.Context, client *api.Client, set config.Set, tag
 // warnHost tells of devices that a host does not have, that its own files divide, and of limits that
 // its links cannot give.
 func (a *app) warnHost(host string, set config.Set, devices api.HostDevices) {
-	alternatives := map[string][]string{}
-	for _, d := range devices {
-		if d.Altnames != nil {
-			alternatives[d.Name] = *d.Altnames
-		}
-	}
-	set, err := set.Named(alternatives)
+	// What is listed only because something is wanted of it is not there.
+	devices = slices.DeleteFunc(slices.Clone(devices), func(d api.HostDevice) bool { return d.Up == nil })
+	names := namesOf(devices)
+	set, err := set.Named(names)
 	if twice := (config.Mistakes{}); errors.As(err, &twice) {
 		for _, m := range twice {
 			a.note("%s:%d: %s: warning: on %s %s", m.File, m.Line, m.Key, host, m.Message)
 		}
 	}
 	for _, i := range set.Interfaces {
-		named := func(d api.HostDevice) bool { return d.Name == i.Dev || slices.Contains(alternatives[d.Name], i.Dev) }
-		if !group.IsPattern(i.Dev) && !slices.ContainsFunc(devices, named) {
+		if !group.IsPattern(i.Dev) && !slices.ContainsFunc(devices, func(d api.HostDevice) bool { return d.Name == names.Kernel(i.Dev) }) {
 			a.note("headgate: warning: %s: %s has no such device now", i.Dev, host)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 // that it may not be told.
 func servedHost(t *testing.T, host string) {
 	t.Helper()
-	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	serveWith(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path == "/v1/hosts/h1" && host == "":
 			w.WriteHeader(http.StatusForbidden)
@@ -28,7 +28,13 @@ func servedHost(t *testing.T, host string) {
 		default:
 			io.Copy(w, r.Body)
 		}
-	}))
+	})
+}
+
+// serveWith is a service that answers so, and for which there is a login.
+func serveWith(t *testing.T, answer http.HandlerFunc) {
+	t.Helper()
+	s := httptest.NewTLSServer(answer)
 	t.Cleanup(s.Close)
 	dir := t.TempDir()
 	t.Setenv("XDG_CONFIG_HOME", dir)
@@ -50,7 +56,7 @@ func TestWarningsThere(t *testing.T) {
 	const groups = "out: {limit: 50Mbit, groups: [{name: all, default: true}]}\n"
 	const marked = "in: {limit: 5Mbit, groups: [{name: web, match: [{mark: 7}]}, {name: all, default: true}]}\n"
 	document := func(dev, what string) string { return "---\nkind: Interface\ndev: \"" + dev + "\"\n" + what }
-	const devices = `{"name": "h1", "devices": [{"name": "eth0", "altnames": ["enp0s3", "wan"], "speed": "10Mbit", "owner": "local"}, {"name": "eth1", "speed": "1Gbit", "owner": "nobody"}]}`
+	const devices = `{"name": "h1", "devices": [{"name": "eth0", "altnames": ["enp0s3", "wan"], "up": true, "speed": "10Mbit", "owner": "local"}, {"name": "eth1", "up": false, "speed": "1Gbit", "owner": "nobody"}, {"name": "eth6", "trouble": "no such device"}]}`
 	const faster = "eth.yaml:4: out.limit: warning: 50Mbit is more than eth0's speed of 10Mbit: guarantees hold only up to what the link gives\n"
 	const theirs = "headgate: warning: eth0: files of h1 divide it, or somebody did there by hand: that is in force\n"
 	for _, c := range []struct{ name, host, config, want string }{
@@ -58,6 +64,7 @@ func TestWarningsThere(t *testing.T) {
 		{"a rule by mark", devices, document("eth1", marked), "eth.yaml:4: in.groups[0].match[0].mark: warning: what comes in is looked at before the firewall (nftables, iptables, CONNMARK) marks it, so no mark is there yet, " +
 			"unless an eBPF program on the tcx ingress hook sets it: match by addresses or ports, or write the rule where the packets go out\n"},
 		{"no such device", devices, document("eth7", groups), "headgate: warning: eth7: h1 has no such device now\n"},
+		{"no such device, and wanted", devices, document("eth6", groups), "headgate: warning: eth6: h1 has no such device now\n"},
 		{"by its own name", devices, document("eth0", groups), faster + theirs},
 		{"by another name", devices, document("enp0s3", groups), faster + theirs},
 		{"by a pattern of other names", devices, document("wa*", groups), faster + theirs},

@@ -20,11 +20,15 @@ func (a *app) explainThere(ctx context.Context, t *there, dev string) (e explain
 	if err != nil {
 		return e, err
 	}
-	i, ok := set.For(dev)
+	names := t.names(ctx, client)
+	if set, err = set.Named(names); err != nil {
+		a.note("headgate: warning: %v", err)
+	}
+	i, ok := set.For(names.Kernel(dev))
 	if !ok {
 		return e, fmt.Errorf("the service wants nothing of %s on %s: \"headgate apply --server %s --host %s -f FILE\" says what", dev, t.host, t.server, t.host)
 	}
-	if e.assigned, err = t.connections(ctx, client, i.Dev); err != nil {
+	if e.assigned, err = t.connections(ctx, client, i.Called()); err != nil {
 		return e, err
 	}
 	// Lines are those of a document that the user has never seen.
@@ -36,7 +40,7 @@ func (a *app) explainThere(ctx context.Context, t *there, dev string) (e explain
 		return e, err
 	}
 	for _, d := range *host.Devices {
-		if d.Name == dev && d.Trouble != nil {
+		if d.Name == names.Kernel(dev) && d.Trouble != nil {
 			a.note("headgate: warning: %s: it is not in force: %s", dev, *d.Trouble)
 		}
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -24,7 +25,7 @@ who changed it for 90 days.`,
 	limit := limitFlag(c)
 	output := outputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		client, err := service(*server)
+		client, err := a.interfaceAt(c.Context(), *server, *host, dev)
 		if err != nil {
 			return err
 		}
@@ -50,6 +51,23 @@ func interfaceFlags(c *cobra.Command) (server, host, dev *string) {
 	completeFlag(c, "host", completeHosts(server))
 	required(c, "host", "dev")
 	return server, host, dev
+}
+
+// interfaceAt has dev be what the service has for a device that somebody names, or had by that name.
+func (a *app) interfaceAt(ctx context.Context, server, host string, dev *string) (*api.Client, error) {
+	client, err := service(server)
+	if err != nil {
+		return nil, err
+	}
+	one := 1
+	if had, err := asked[api.AuditList](client.ListHistory(ctx, host, *dev, &api.ListHistoryParams{Limit: &one})); err == nil && len(had.Items) > 0 {
+		return client, nil
+	}
+	devs, err := a.meant(ctx, &there{server, host}, client, *dev)
+	if err == nil {
+		*dev = devs[0]
+	}
+	return client, err
 }
 
 func limitFlag(c *cobra.Command) *int {
@@ -107,7 +125,7 @@ that time do not come back. It is checked as any change is, and is itself one th
 		if *to < 1 {
 			return usageError{errors.New("--to is a revision of \"headgate history\": write a number from 1 on"), c.CommandPath()}
 		}
-		client, err := service(*server)
+		client, err := a.interfaceAt(c.Context(), *server, *host, dev)
 		if err != nil {
 			return err
 		}

@@ -47,6 +47,39 @@ func (t *there) asked() bool { return t.server != "" }
 
 func (t *there) client() (*api.Client, error) { return service(t.server) }
 
+// names are the alternative names of the host's devices, of those that carry something if the host
+// itself is not for who asks, a tenant, to see. None are known while its agent is not connected.
+func (t *there) names(ctx context.Context, client *api.Client) group.Names {
+	if host, err := asked[api.HostState](client.GetHost(ctx, t.host)); err == nil && host.Devices != nil {
+		return namesOf(*host.Devices)
+	}
+	none := []string{"-"} // no group is called so: the totals alone are asked for
+	rates, _ := asked[api.RateList](client.GetRates(ctx, t.host, &api.GetRatesParams{Group: &none}))
+	return namesIn(rates)
+}
+
+func namesOf(devices api.HostDevices) group.Names {
+	out := group.Names{}
+	for _, d := range devices {
+		if d.Altnames != nil {
+			out[d.Name] = *d.Altnames
+		}
+	}
+	return out
+}
+
+func namesIn(rates api.RateList) group.Names {
+	out := group.Names{}
+	if rates.Totals != nil {
+		for _, l := range *rates.Totals {
+			if l.Altnames != nil {
+				out[l.Dev] = *l.Altnames
+			}
+		}
+	}
+	return out
+}
+
 // policy is what a host is to have, as documents of files, and its tag.
 func (t *there) policy(ctx context.Context, client *api.Client) (set config.Set, tag *string, err error) {
 	p, tag, err := current[api.Policy](client.GetPolicy(ctx, t.host))
@@ -152,6 +185,14 @@ func changes(direction string, was, is *group.Tree) (out []shaper.Change) {
 	return out
 }
 
+// ratesOf asks for the rates of a device, by any of its names, or of all.
+func ratesOf(dev string) *api.GetRatesParams {
+	if dev == "all" {
+		return nil
+	}
+	return &api.GetRatesParams{Dev: &dev}
+}
+
 // groupLine is a group of a host of a service, with what it carries.
 type groupLine struct {
 	Dev       string    `json:"dev"`
@@ -168,15 +209,12 @@ func (a *app) showThere(ctx context.Context, t *there, dev string, f format) err
 	if err != nil {
 		return err
 	}
-	got, err := asked[api.RateList](client.GetRates(ctx, t.host, nil))
+	got, err := asked[api.RateList](client.GetRates(ctx, t.host, ratesOf(dev)))
 	if err != nil {
 		return err
 	}
 	lines := []groupLine{}
 	for _, g := range got.Items {
-		if dev != "all" && g.Dev != dev {
-			continue
-		}
 		l := groupLine{Dev: g.Dev, Direction: g.Direction, Group: g.Group, Backlog: orNone(g.Backlog)}
 		l.Delivered, _ = unit.ParseRate(g.Delivered)
 		if g.Guaranteed != nil {
@@ -200,7 +238,7 @@ func (a *app) showAssignmentsThere(ctx context.Context, t *there, dev string, f 
 	if err != nil {
 		return err
 	}
-	devs, err := t.interfaces(ctx, client, dev)
+	devs, err := a.meant(ctx, t, client, dev)
 	if err != nil {
 		return err
 	}
@@ -215,11 +253,8 @@ func (a *app) showAssignmentsThere(ctx context.Context, t *there, dev string, f 
 	return a.printAssignments(all, f)
 }
 
-// interfaces are the one that is named, or the names of all of a host that are divided.
-func (t *there) interfaces(ctx context.Context, client *api.Client, dev string) ([]string, error) {
-	if dev != "all" {
-		return []string{dev}, nil
-	}
+// interfaces are the names of all of a host that are divided.
+func (t *there) interfaces(ctx context.Context, client *api.Client) ([]string, error) {
 	all, err := every(func(after *string) ([]api.Interface, *string, error) {
 		page, err := asked[api.InterfaceList](client.ListInterfaces(ctx, t.host, &api.ListInterfacesParams{After: after}))
 		return page.Items, page.Next, err
@@ -231,13 +266,37 @@ func (t *there) interfaces(ctx context.Context, client *api.Client, dev string) 
 	return names, err
 }
 
+// meant are all interfaces of a host, or the one that somebody names: by the name that the service has
+// for it, or by another of its device.
+func (a *app) meant(ctx context.Context, t *there, client *api.Client, dev string) ([]string, error) {
+	all, err := t.interfaces(ctx, client)
+	if err != nil || dev == "all" {
+		return all, err
+	}
+	if slices.Contains(all, dev) {
+		return []string{dev}, nil
+	}
+	names := t.names(ctx, client)
+	is := names.Kernel(dev)
+	for _, name := range all {
+		if names.Kernel(name) == is {
+			is = name
+			break
+		}
+	}
+	if is != dev {
+		a.note("headgate: %s is the device %s of %s", dev, is, t.host)
+	}
+	return []string{is}, nil
+}
+
 // clearThere takes away all that a service wants of a device.
 func (a *app) clearThere(ctx context.Context, t *there, dev string, f format) error {
 	client, err := t.client()
 	if err != nil {
 		return err
 	}
-	devs, err := t.interfaces(ctx, client, dev)
+	devs, err := a.meant(ctx, t, client, dev)
 	if err != nil {
 		return err
 	}
@@ -267,6 +326,11 @@ func (a *app) assignThere(c *cobra.Command, t *there, dev, path string, texts []
 	if err != nil {
 		return err
 	}
+	devs, err := a.meant(c.Context(), t, client, dev)
+	if err != nil {
+		return err
+	}
+	dev = devs[0]
 	var failed error
 	for _, conn := range list {
 		if path == "" {

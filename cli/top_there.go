@@ -64,11 +64,11 @@ func (t *there) watch(ctx context.Context, dev string) (view.Source, error) {
 
 func (w *watchedHost) states(ctx context.Context) ([]shaper.State, error) {
 	for began := time.Now(); ; time.Sleep(askAgain) {
-		got, err := asked[api.RateList](w.client.GetRates(ctx, w.host, nil))
+		got, err := asked[api.RateList](w.client.GetRates(ctx, w.host, ratesOf(w.dev)))
 		if err != nil {
 			return nil, err
 		}
-		rates := slices.DeleteFunc(got.Items, func(g api.GroupRates) bool { return w.dev != "all" && g.Dev != w.dev })
+		rates := got.Items
 		slices.SortStableFunc(rates, func(a, b api.GroupRates) int { return strings.Compare(a.Dev, b.Dev) })
 		at := w.last
 		for _, g := range rates {
@@ -80,34 +80,39 @@ func (w *watchedHost) states(ctx context.Context) ([]shaper.State, error) {
 			continue
 		}
 		w.last = at
-		if err := w.know(ctx, rates); err != nil {
+		if err := w.know(ctx, got); err != nil {
 			return nil, err
 		}
 		return w.assemble(rates), nil
 	}
 }
 
-// know reads what is wanted, if it is another or was not read for long.
-func (w *watchedHost) know(ctx context.Context, rates []api.GroupRates) error {
+// know reads what is wanted of devices, if it is another or was not read for long.
+func (w *watchedHost) know(ctx context.Context, rates api.RateList) error {
 	var b strings.Builder
-	for _, g := range rates {
+	for _, g := range rates.Items {
 		fmt.Fprintln(&b, g.Dev, g.Direction, g.Group, orEmpty(g.Guaranteed))
 	}
 	if w.said == b.String() && time.Since(w.read) < wantedEvery {
 		return nil
 	}
-	names, err := w.interfaces(ctx, w.client, "all")
+	names, err := w.interfaces(ctx, w.client)
 	if err != nil {
 		return err
 	}
-	wanted := map[string]wantedInterface{}
-	for _, name := range names {
-		if w.dev != "all" && !group.Takes(name, w.dev) {
+	wanted, read, of := map[string]wantedInterface{}, map[string]wantedInterface{}, namesIn(rates)
+	for _, g := range rates.Items {
+		n := of.Of(g.Dev, names)
+		if _, known := wanted[g.Dev]; known || n < 0 { // the host's own files divide it
 			continue
 		}
-		if wanted[name], err = w.interfaceOf(ctx, name); err != nil {
-			return err
+		name := names[n]
+		if _, known := read[name]; !known {
+			if read[name], err = w.interfaceOf(ctx, name); err != nil {
+				return err
+			}
 		}
+		wanted[g.Dev] = read[name]
 	}
 	w.wanted, w.said, w.read = wanted, b.String(), time.Now()
 	return nil
@@ -153,29 +158,16 @@ func (w *watchedHost) interfaceOf(ctx context.Context, name string) (out wantedI
 	return out, nil
 }
 
-// of is what is wanted of a device: by its name, or by a pattern.
-func (w *watchedHost) of(dev string) wantedInterface {
-	if i, ok := w.wanted[dev]; ok {
-		return i
-	}
-	for name, i := range w.wanted {
-		if group.Takes(name, dev) {
-			return i
-		}
-	}
-	return wantedInterface{} // the host's own files divide it
-}
-
 // assemble makes a state of each device.
 func (w *watchedHost) assemble(rates []api.GroupRates) []shaper.State {
 	states := []shaper.State{}
 	places := map[string]int{} // of the newest device's groups in their trees
 	for _, g := range rates {
 		if n := len(states); n == 0 || states[n-1].Dev != g.Dev {
-			states = append(states, shaper.State{Dev: g.Dev, Engine: w.of(g.Dev).engine, Plan: shaper.Plan{Dev: g.Dev}})
+			states = append(states, shaper.State{Dev: g.Dev, Engine: w.wanted[g.Dev].engine, Plan: shaper.Plan{Dev: g.Dev}})
 			clear(places)
 		}
-		s, wanted := &states[len(states)-1], w.of(g.Dev)
+		s, wanted := &states[len(states)-1], w.wanted[g.Dev]
 		if g.At != nil {
 			s.At = *g.At
 		}

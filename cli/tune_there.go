@@ -24,6 +24,11 @@ func (a *app) tuneThere(ctx context.Context, at *there, dev string, margin unit.
 	if err != nil {
 		return err
 	}
+	devs, err := a.meant(ctx, at, client, dev)
+	if err != nil {
+		return err
+	}
+	dev = devs[0]
 	under := margin.String()
 	got, err := asked[api.ProposalList](client.ListProposals(ctx, at.host, &api.ListProposalsParams{Dev: &dev, Margin: &under}))
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"headgate/group"
 )
 
 // Set is all that was read.
@@ -26,7 +28,7 @@ type Set struct {
 	// Controllers are for the service.
 	Controllers []Controllers
 
-	alternatives map[string][]string // see Named
+	names group.Names // see Named
 }
 
 func (s *Set) empty() bool {
@@ -252,15 +254,12 @@ func (l *loader) sameDev() {
 // For is the Interface of a device that exists: the one that names it, or else
 // the first whose pattern it matches.
 func (s Set) For(dev string) (Interface, bool) {
-	for _, i := range s.Interfaces {
-		if i.Dev == dev {
-			return i, true
-		}
+	all := make([]string, len(s.Interfaces))
+	for n := range s.Interfaces {
+		all[n] = s.Interfaces[n].Dev
 	}
-	for _, i := range s.Interfaces {
-		if s.takes(i.Dev, dev) {
-			return i, true
-		}
+	if n := s.names.Of(dev, all); n >= 0 {
+		return s.Interfaces[n], true
 	}
 	return Interface{}, false
 }

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"headgate/group"
@@ -13,20 +12,14 @@ import (
 // device, and so is a pattern that one of them matches. Its error is a Mistakes
 // that tells which device is named twice; the set is then without its second
 // document's meaning.
-func (s Set) Named(alternatives map[string][]string) (Set, error) {
-	kernel := map[string]string{}
-	for _, dev := range slices.Sorted(maps.Keys(alternatives)) {
-		for _, name := range alternatives[dev] {
-			kernel[name] = dev
-		}
-	}
-	s.alternatives = alternatives
+func (s Set) Named(names group.Names) (Set, error) {
+	s.names = names
 	s.Interfaces = slices.Clone(s.Interfaces)
 	var mistakes Mistakes
 	for n := range s.Interfaces {
 		i := &s.Interfaces[n]
-		dev, ok := kernel[i.Dev]
-		if !ok {
+		dev := names.Kernel(i.Dev)
+		if dev == i.Dev {
 			continue
 		}
 		if other := slices.IndexFunc(s.Interfaces, func(o Interface) bool { return o.Dev == dev }); other >= 0 {
@@ -50,11 +43,4 @@ func (i Interface) Called() string {
 		return i.written
 	}
 	return i.Dev
-}
-
-// takes tells whether a document's dev is for the device that the kernel calls so,
-// by that name or an alternative one.
-func (s Set) takes(dev, kernel string) bool {
-	return group.Takes(dev, kernel) || group.IsPattern(dev) && group.Takes("*", kernel) &&
-		slices.ContainsFunc(s.alternatives[kernel], func(name string) bool { return group.Takes(dev, name) })
 }

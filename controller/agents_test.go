@@ -3,12 +3,14 @@ package controller_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"headgate/agent/remote"
+	"headgate/api"
 	"headgate/api/agents"
 )
 
@@ -75,6 +77,59 @@ func (h *host) wait(t testing.TB) {
 	case <-h.changed:
 	case <-time.After(10 * time.Second):
 		t.Fatal("nothing new is wanted within 10 s")
+	}
+}
+
+// What is wanted of a device by another of its names is so of the device that the agent tells of by the
+// kernel's: limits, whose groups are whose, what they had, and what is wrong with it.
+func TestAgentByAnotherName(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("long", 31) + "est" // the longest that there is
+	for _, name := range []string{"enp0s3", "en*", long} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t)
+			a, _ := s.twoTenants()
+			s.must(204, "DELETE", "/v1/hosts/h1/interfaces/eth0", "")
+			s.must(200, "PUT", "/v1/hosts/h1/interfaces/"+name, shared)
+			h := s.connect(t.TempDir(), func(h *host) {
+				h.Facts = func() *agents.Facts {
+					return &agents.Facts{Devices: []*agents.Device{{Name: "eth0", Up: true, Altnames: []string{"enp0s3", long}}}}
+				}
+			})
+			h.wait(t)
+			h.Enforced(h.intent.Fence(), map[string]string{name: "a trouble"})
+			for n := 0; n < 200 && !strings.Contains(s.do(s.operator, "GET", "/v1/hosts/h1/rates", "").text, `"group":"a"`); n++ {
+				time.Sleep(50 * time.Millisecond)
+			}
+			for _, c := range []struct{ token, path, has string }{
+				{s.operator, "/v1/overview?host=h1", `"limit":"100Mbit"`},
+				{s.operator, "/v1/hosts/h1/rates?dev=enp0s3", `"group":"b"`},
+				{a, "/v1/hosts/h1/rates", `"group":"a"`},
+				{a, "/v1/hosts/h1/rates?group=-", `"altnames":["enp0s3",`},
+				{a, "/v1/usage?since=2026-01-01T00:00:00Z", `"delivered_bytes":7`},
+			} {
+				if r := s.mustAs(c.token, 200, "GET", c.path, ""); !strings.Contains(r.text, c.has) {
+					t.Errorf("%s says %s, want %s", c.path, r.text, c.has)
+				}
+			}
+			if r := s.mustAs(a, 200, "GET", "/v1/hosts/h1/rates", ""); strings.Contains(r.text, `"group":"b"`) {
+				t.Errorf("a tenant is told of another's: %s", r.text)
+			}
+			troubles := map[string]string{"enp0s3": "eth0 true", long: "eth0 true", "en*": "en* false"} // a pattern is none of its devices
+			var is api.HostState
+			s.must(200, "GET", "/v1/hosts/h1", "").into(t, &is)
+			for _, d := range *is.Devices {
+				if d.Trouble != nil {
+					if got := fmt.Sprint(d.Name, " ", d.Up != nil); got != troubles[name] {
+						t.Errorf("the trouble is told of %s, want %s", got, troubles[name])
+					}
+					delete(troubles, name)
+				}
+			}
+			if len(troubles) != 2 {
+				t.Errorf("no trouble is told of: %+v", is.Devices)
+			}
+		})
 	}
 }
 

@@ -201,22 +201,17 @@ func set(in map[string]document, name string, d store.Doc, read func() (document
 	return err
 }
 
-// limit is what a direction of a host's device is limited to, as its agent finds it (config.Set.For): by
-// what names the device, or else by the first pattern that takes it in. 0 is none.
-func (c *cache) limit(host, dev, direction string) unit.Rate {
+// limit is what a direction of a host's device is limited to, as its agent finds it. 0 is none.
+func (c *cache) limit(host, dev string, names group.Names, direction string) unit.Rate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h := c.hosts[host]
 	if h == nil {
 		return 0
 	}
-	if d, ok := h.interfaces[dev]; ok {
-		return d.limits[direction]
-	}
-	for _, name := range slices.Sorted(maps.Keys(h.interfaces)) {
-		if group.Takes(name, dev) {
-			return h.interfaces[name].limits[direction]
-		}
+	documents := slices.Sorted(maps.Keys(h.interfaces))
+	if n := names.Of(dev, documents); n >= 0 {
+		return h.interfaces[documents[n]].limits[direction]
 	}
 	return 0
 }

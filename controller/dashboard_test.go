@@ -11,7 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
+
 	"headgate/api/agents"
+	"headgate/internal/browser"
 )
 
 // signIn has a browser's cookie for a token.
@@ -273,5 +276,54 @@ func TestPages(t *testing.T) {
 	}
 	if r := s.mustAs("", 404, "GET", "/v1/none", ""); !strings.Contains(r.header.Get("Content-Type"), "problem+json") {
 		t.Errorf("it is %s", r.text)
+	}
+}
+
+// The pages know a device by the name that the agent tells, and its interface by the one that it was
+// divided by: an operator's, and a tenant's.
+func TestPagesByAnotherName(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a browser: not with -short")
+	}
+	t.Parallel()
+	s := start(t)
+	a, _ := s.twoTenants()
+	s.must(204, "DELETE", "/v1/hosts/h1/interfaces/eth0", "")
+	s.must(200, "PUT", "/v1/hosts/h1/interfaces/enp0s3", shared)
+	s.connect(t.TempDir())
+	for n := 0; n < 200 && !strings.Contains(s.do(s.operator, "GET", "/v1/hosts/h1/rates", "").text, `"group":"a"`); n++ {
+		time.Sleep(50 * time.Millisecond)
+	}
+	b, err := browser.Start(t.Context(), s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	for _, token := range []string{s.operator, a} {
+		shows := func(path, selector string) string {
+			t.Helper()
+			text := ""
+			err := b.Do(chromedp.Navigate(s.url + path))
+			for n := 0; n < 200 && err == nil && text == ""; n++ {
+				time.Sleep(50 * time.Millisecond)
+				text, err = browser.Evaluate[string](b, `[...document.querySelectorAll('main `+selector+`')].map((e) => e.innerText).join("\n")`)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return text
+		}
+		if err := b.Do(chromedp.Navigate(s.url), chromedp.WaitVisible("#token"), chromedp.SendKeys("#token", token+"\r"), chromedp.WaitVisible("nav[aria-label=Pages]")); err != nil {
+			t.Fatal(err)
+		}
+		if got := shows("/hosts/h1", "table a"); got != "eth0 out" {
+			t.Errorf("the interfaces are %q", got)
+		}
+		if got := shows("/hosts/h1/eth0?direction=out", "h1"); got != "eth0" {
+			t.Errorf("the page of eth0 says %q", got)
+		}
+		if _, err := browser.Evaluate[bool](b, `fetch("/v1/session", {method: "DELETE", headers: {"X-Headgate-Session": "1"}}).then((r) => r.ok)`); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -63,20 +63,46 @@ func (v view) State(host string) (out api.HostState, connected bool) {
 		if len(d.Foreign) > 0 {
 			one.Foreign = &d.Foreign
 		}
-		if trouble, ok := l.enforced.GetTroubles()[d.Name]; ok {
-			one.Trouble = &trouble
-		}
 		devices = append(devices, one)
 	}
 	// What is wanted may be for a pattern, or for a device that is not there.
+	names := l.names()
 	for _, name := range slices.Sorted(maps.Keys(l.enforced.GetTroubles())) {
-		if !slices.ContainsFunc(devices, func(d api.HostDevice) bool { return d.Name == name }) {
-			trouble := l.enforced.Troubles[name]
+		trouble, kernel := l.enforced.Troubles[name], names.Kernel(name)
+		n := slices.IndexFunc(devices, func(d api.HostDevice) bool { return d.Name == kernel })
+		switch {
+		case n < 0:
 			devices = append(devices, api.HostDevice{Name: name, Trouble: &trouble})
+		case devices[n].Trouble != nil: // by another of its names
+			trouble = *devices[n].Trouble + "; " + trouble
+			fallthrough
+		default:
+			devices[n].Trouble = &trouble
 		}
 	}
 	out.Devices = &devices
 	return out, true
+}
+
+func (v view) Names(host string) group.Names {
+	l := v.hub.link(host)
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.names()
+}
+
+// names are the alternative names of the host's devices.
+func (l *link) names() group.Names {
+	out := group.Names{}
+	for _, d := range l.facts.GetDevices() {
+		if len(d.Altnames) > 0 {
+			out[d.Name] = d.Altnames
+		}
+	}
+	return out
 }
 
 func (v view) Rates(host string) (out api.RateList, ok bool) {
@@ -121,10 +147,11 @@ func (v view) Loads(host string, sees func(dev, direction, path string) bool) (a
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	names := l.names()
 	for _, dev := range slices.Sorted(maps.Keys(l.tables)) {
 		t := l.tables[dev]
 		for _, direction := range []string{"out", "in"} {
-			load := api.Load{Dev: dev, Direction: direction, Limit: v.hub.cache.limit(host, dev, direction)}
+			load := api.Load{Dev: dev, Direction: direction, Altnames: names[dev], Limit: v.hub.cache.limit(host, dev, names, direction)}
 			for n, name := range t.names {
 				path, of := strings.CutPrefix(name, direction+"/")
 				if !of || sees != nil && !sees(dev, direction, path) {

@@ -61,7 +61,8 @@ type ProbeRun struct {
 
 // ProbeEnd is what a host knows of its end of a path.
 type ProbeEnd struct {
-	// Devices are what packets pass: the one they leave by, and those under it or in it.
+	// Devices are what packets pass: the one they leave by, and those under it or in it, and then
+	// alternative names of these.
 	Devices []string `json:"devices,omitempty"`
 	// Out and In are the most that Headgate lets through there, in the group that a measurement is
 	// in; 0 is that it sets no limit.

@@ -1945,7 +1945,7 @@ func (x *ProbeServing) GetEnd() *ProbeEnd {
 // ProbeEnd is what a host knows of its end of a path.
 type ProbeEnd struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Devices       []string               `protobuf:"bytes,1,rep,name=devices,proto3" json:"devices,omitempty"`              // what packets pass
+	Devices       []string               `protobuf:"bytes,1,rep,name=devices,proto3" json:"devices,omitempty"`              // what packets pass, and then alternative names of these
 	OutBps        uint64                 `protobuf:"varint,2,opt,name=out_bps,json=outBps,proto3" json:"out_bps,omitempty"` // the most that it lets through there; 0 is no limit
 	InBps         uint64                 `protobuf:"varint,3,opt,name=in_bps,json=inBps,proto3" json:"in_bps,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -108,6 +108,8 @@ export type DirectionProposal = {
 	to?: Name;
 };
 export type DirectionRates = {
+	/** Alternative names of the device. */
+	altnames?: (string)[];
 	/** Groups that wait and have less than they are guaranteed. */
 	at_risk: number;
 	/** Bytes. */
@@ -260,6 +262,7 @@ export type HostDevice = {
 	speed?: Rate;
 	/** Why what is wanted is not in force. */
 	trouble?: string;
+	/** Not there if the host has no such device now: something is wanted of it. */
 	up?: boolean;
 };
 export type HostDevices = (HostDevice)[];

@@ -4,7 +4,7 @@ import { address, all } from "../call";
 import { fill, h, type Child } from "../dom";
 import { dialog } from "../edit";
 import { look } from "../live";
-import { takes } from "../resources/interfaces";
+import { dividing } from "../resources/interfaces";
 import { go, path, route } from "../router";
 import { isOperator, isTenants } from "../session";
 import { button, busy as once, empty, field, made, table, title, words } from "../ui";
@@ -40,7 +40,8 @@ function interfacesOf(host: string, interfaces: Interface[], rates: RateList | u
 		load?: DirectionRates;
 	}
 	const loads = rates?.totals ?? [];
-	const silent = interfaces.map((i) => i.dev ?? "").filter((dev) => !loads.some((l) => takes(dev, l.dev)));
+	const divided = loads.map((l) => dividing(interfaces, { name: l.dev, altnames: l.altnames ?? [] }));
+	const silent = interfaces.map((i) => i.dev ?? "").filter((dev) => !divided.includes(dev));
 	const lines: Line[] = [...loads.map((load) => ({ dev: load.dev, load })), ...silent.map((dev) => ({ dev }))];
 	const of = <T extends Child>(f: (l: DirectionRates) => T) => ({ load }: Line): Child => (load ? f(load) : "–");
 	return table("Interfaces", [
@@ -64,7 +65,7 @@ function machine(host: string, s: HostState, interfaces: Interface[]): HTMLEleme
 		{ name: "Link", cell: (d) => (d.up === undefined ? "–" : d.up ? (d.speed ? showRate(rate(d.speed)) : "up") : "down"), wide: true },
 		{ name: "Divided by", cell: (d) => owner(d) },
 		{ name: "State", cell: (d) => (d.trouble ? h("span", { class: "state bad" }, d.trouble) : (d.foreign?.length ?? 0) > 0 ? `not Headgate's: ${d.foreign?.join(", ")}` : "–") },
-		...(isOperator() ? [{ name: "Change", cell: (d: HostDevice) => (interfaces.some((i) => takes(i.dev ?? "", d.name)) || d.owner === "local" || d.name === "lo" ? "" : divide(host, d)) }] : []),
+		...(isOperator() ? [{ name: "Change", cell: (d: HostDevice) => (dividing(interfaces, d) !== undefined || d.owner === "local" || d.name === "lo" ? "" : divide(host, d)) }] : []),
 	], devices)));
 	const wrong = (s.features ?? []).filter((f) => f.state !== "ok");
 	if (wrong.length > 0) out.push(h("section", {}, h("h2", {}, "What this machine lacks"), table("What this machine lacks", [
