@@ -50,7 +50,7 @@ var layers = []layer{
 
 	{"config", []string{"unit", "group", "probe", "collective", "relay", "fabric/..."},
 		"configuration gives models; what enforces them never sees the text"},
-	{"shaper", []string{"unit", "group"},
+	{"shaper", []string{"unit", "group", "usage"},
 		"the border to enforcement is stated in the model's terms alone"},
 	{"shaper/classifier", []string{"unit", "group", "shaper", "internal/..."},
 		"both engines classify alike, so classification may know neither"},

@@ -20,112 +20,113 @@ import (
 	"headgate/shaper"
 )
 
-// Agent is the loop and what it is tied to.
+// Agent is the control loop and its dependencies.
 type Agent struct {
-	// Load reads the files.
+	// Load reads and parses the configuration files.
 	Load    func() (config.Set, error)
 	Engines map[group.Engine]shaper.Shaper
 	Kernel  Kernel
-	// Reload asks to read the files again.
+	// Reload requests that the files are loaded again.
 	Reload <-chan struct{}
-	// Refresh asks to take in what a controller wants now, which Latest says: that, and what the
-	// files said when they were read last. What was applied by hand stays.
+	// Refresh requests that the agent fetches the merged configuration with Latest: the files as
+	// last loaded, and the controllers' current documents. Plans applied by hand stay.
 	Refresh <-chan struct{}
 	Latest  func() config.Set
-	// Connections are those that were put in groups of a device or pattern, as the document names it;
-	// nil is none, ever.
+	// Connections returns the connections that are assigned to groups of a device or pattern, as
+	// the document names it. Nil means none, ever.
 	Connections func(dev string) []shaper.Assignment
-	// Unknown are the devices and patterns, as documents name them, of which something is wanted that is
-	// not understood: what an agent of another version has put in force there stays. nil is none, ever.
+	// Unknown returns the devices and patterns, as documents name them, whose documents the agent
+	// cannot parse. What an agent of another version applied there stays. Nil means none, ever.
 	Unknown func() []string
-	// Metered is called with what is in force on each device that has groups, MeterEvery, unless
-	// that is 0: at whole seconds of the clock, if that is what it is, so that all hosts speak of
-	// the same ones.
-	Metered    func(at time.Time, states []shaper.State)
-	MeterEvery time.Duration
-	// Meter asks for another MeterEvery, which is not 0.
-	Meter <-chan time.Duration
-	// Told is called with what is not as it is wanted, by device, and with the devices on which that
-	// is so because of what was applied there by hand: after a round in which that, or which devices
-	// there are, has changed, and after each that took in what is wanted. It may be nil.
-	Told func(troubles map[string]string, byHand []string)
-	// Lock keeps other processes from changing shaping meanwhile; Pending are the
-	// devices whose change waits for confirmation.
+	// OnSample is called every MeterEvery with the state of each device that has groups, unless
+	// MeterEvery is 0. The calls are aligned to whole multiples of MeterEvery on the clock, so that
+	// the samples of all hosts are of the same time.
+	OnSample       func(at time.Time, states []shaper.State)
+	SampleInterval time.Duration
+	// SetSampleInterval sets a new MeterEvery, which must not be 0.
+	SetSampleInterval <-chan time.Duration
+	// Report reports the devices whose desired state is not in force, with the reason, and the
+	// devices of which the reason is a plan or change applied by hand. Told is called after a round
+	// that changed either of these or the list of devices, and after each round that loaded a
+	// configuration. Told may be nil.
+	Report func(troubles map[string]string, byHand []string)
+	// Lock prevents other processes from changing traffic control until unlock. Pending returns the
+	// devices whose last change awaits confirmation.
 	Lock    func() (unlock func(), err error)
 	Pending func() []string
-	// Claim says to others which devices are ours.
-	Claim *Claim
-	// Notify speaks to the service manager, which wants to hear every Beat, if that
-	// is not 0, that the loop runs.
-	Notify func(state string)
-	Beat   time.Duration
-	Log    *slog.Logger
+	// Claim publishes which devices the agent owns.
+	Claim *StateFile
+	// Notify sends a message to the service manager. The service manager expects a watchdog message
+	// every Beat, unless Beat is 0.
+	Notify           func(state string)
+	WatchdogInterval time.Duration
+	Log              *slog.Logger
 
-	set        config.Set
-	named      config.Set      // with the devices' own names, as at the last survey
-	fresh      bool            // the files were read since the last survey
-	surveyAt   time.Time       // when to look next at what there is
-	surveyTook time.Duration   // the last time
-	sweeps     bool            // devices went, or were divided, since the last sweep
-	strange    []int           // devices from which traffic control was removed, and that no survey has seen
-	left       []string        // those that went
-	devices    map[int]*memory // by index
-	twice      string          // devices that are named twice, as it was told last
-	there      []Device        // as at the last survey
-	told       told            // what was told last
-	anew       bool            // it is to be told again, the same or not
-	asks       ask.Loop        // what programs of this host want
-	passed     map[uint32][]passed
+	set             config.Set
+	named           config.Set           // set with alternative names replaced by kernel names, as of the last survey
+	reloaded        bool                 // the files were loaded after the last survey
+	nextList        time.Time            // when the devices are listed next
+	listDuration    time.Duration        // duration of the last survey
+	sweepDue        bool                 // a device was removed or shaped after the last sweep
+	unknownIndexes  []int                // indexes in removal events that no survey has seen yet
+	removedNames    []string             // names of devices that were removed
+	devices         map[int]*deviceState // by index
+	lastAliasError  string               // the last logged error about devices that are configured twice
+	devicesSeen     []Device             // the devices as of the last survey
+	lastReport      lastReport           // the last report
+	reportDue       bool                 // the next report is sent even if it equals the last one
+	requests        ask.Loop             // requests from programs of this host
+	userAssignments map[uint32][]userAssignment
 }
 
-// Kernel is what there is.
+// Kernel is the agent's view of the operating system.
 type Kernel interface {
-	// Devices are those of the network namespace.
+	// Devices lists the devices of the network namespace.
 	Devices() ([]Device, error)
-	// Cgroup is the id of a cgroup, false if there is none.
+	// Cgroup returns the id of a cgroup, or false if the cgroup does not exist.
 	Cgroup(path string) (id uint64, ok bool)
-	// Watch asks for events when one of these cgroups, and no others, is made or
+	// Watch replaces the set of watched cgroups. An event follows when one of them is created or
 	// removed.
 	Watch(cgroups []string) error
-	// Events tell that it is time to look.
+	// Events delivers events that start a check.
 	Events() <-chan Event
 }
 
-// Event tells where to look.
+// Event describes what to check.
 type Event struct {
-	// Removed is the index of a device from which traffic control was removed; 0
-	// is anything else: devices or cgroups came, went or changed.
+	// Removed is the index of a device from which traffic control was removed. 0 means any other
+	// event: devices or cgroups were created, removed or changed.
 	Removed int
-	// Hooks tells that chains or flowtables of nftables came or went, on whatever device.
+	// Hooks means that nftables chains or flowtables were created or removed, on any device.
 	Hooks bool
-	// Lost tells that events may have been lost.
+	// Lost means that events may have been lost.
 	Lost bool
-	// Broken tells that no more will come.
+	// Broken means that no more events will be delivered.
 	Broken error
 }
 
-// Run reads the files and keeps them in force until ctx ends, which leaves in
-// force what is. It returns an error only if the files cannot be read to begin
-// with, or if the kernel does not permit what must be done. It must stay on its
-// thread if that is in another network namespace than the process.
+// Run loads the files and keeps the configuration in force until ctx ends; the applied plans stay
+// after that. Run returns an error only if the files cannot be loaded at the start, or if the
+// kernel denies permission. Run must stay on its thread if the thread's network namespace is not
+// that of the process.
 func (a *Agent) Run(ctx context.Context) error {
 	set, err := a.Load()
 	if err != nil {
 		return err
 	}
-	a.set, a.fresh, a.devices = set, true, map[int]*memory{}
+	a.set, a.reloaded, a.devices = set, true, map[int]*deviceState{}
 	if err := a.steps(ctx); err != nil {
 		return err
 	}
 	a.ready()
-	meter := time.NewTimer(untilWhole(time.Now(), a.MeterEvery))
+	meter := time.NewTimer(untilNextMultiple(time.Now(), a.SampleInterval))
 	defer meter.Stop()
-	if a.MeterEvery == 0 {
+	if a.SampleInterval == 0 {
 		meter.Stop()
 	}
-	timer, beat := time.NewTimer(0), time.NewTicker(max(a.Beat, time.Millisecond))
+	timer, beat := time.NewTimer(0), time.NewTicker(max(a.WatchdogInterval, time.Millisecond))
 	defer beat.Stop()
-	if a.Beat == 0 {
+	if a.WatchdogInterval == 0 {
 		beat.Stop()
 	}
 	for {
@@ -133,28 +134,28 @@ func (a *Agent) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			a.Notify("STOPPING=1")
-			a.Log.Info("the agent stops; what is in force stays in force")
+			a.Log.Info("stopping; applied shaping stays in force")
 			return nil
 		case <-a.Reload:
 			if err := a.reload(ctx); err != nil {
 				return err
 			}
 		case <-a.Refresh:
-			a.set, a.surveyAt, a.anew = a.Latest(), time.Time{}, true // what did not change is not looked at
+			a.set, a.nextList, a.reportDue = a.Latest(), time.Time{}, true // unchanged devices are not checked
 		case e := <-a.Kernel.Events():
 			if e.Broken != nil {
-				return fmt.Errorf("the kernel's notifications cannot be read any more: %w", e.Broken)
+				return fmt.Errorf("cannot read kernel notifications: %w", e.Broken)
 			}
 			a.note(e)
-		case do := <-a.asks:
+		case do := <-a.requests:
 			do()
 			continue
 		case <-meter.C:
 			a.read()
-			meter.Reset(untilWhole(time.Now(), a.MeterEvery))
+			meter.Reset(untilNextMultiple(time.Now(), a.SampleInterval))
 			continue
-		case a.MeterEvery = <-a.Meter:
-			meter.Reset(untilWhole(time.Now(), a.MeterEvery))
+		case a.SampleInterval = <-a.SetSampleInterval:
+			meter.Reset(untilNextMultiple(time.Now(), a.SampleInterval))
 			continue
 		case <-beat.C:
 			a.Notify("WATCHDOG=1")
@@ -167,74 +168,74 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 }
 
-// next is when there is something to do if nothing happens until then.
+// next returns the time of the next scheduled work.
 func (a *Agent) next() time.Time {
-	at := a.surveyAt
+	at := a.nextList
 	for _, m := range a.devices {
-		if m.timing.due.Before(at) {
-			at = m.timing.due
+		if m.schedule.due.Before(at) {
+			at = m.schedule.due
 		}
 	}
 	return at
 }
 
-// note takes an event in. What it is about is looked at a little later.
+// note records an event and schedules the check that it requires after the settle time.
 func (a *Agent) note(e Event) {
 	now := time.Now()
-	if at := now.Add(a.settle()); (e.Removed == 0 && !e.Hooks || e.Lost) && at.Before(a.surveyAt) {
-		a.surveyAt = at
+	if at := now.Add(a.settle()); (e.Removed == 0 && !e.Hooks || e.Lost) && at.Before(a.nextList) {
+		a.nextList = at
 	}
 	switch {
 	case e.Lost:
 		a.suspectAll(now)
 	case e.Hooks:
 		for _, m := range a.devices {
-			m.timing.hooks(now)
+			m.schedule.hooks(now)
 		}
 	case e.Removed != 0 && !a.suspect(e.Removed, now):
-		// The IFB of one of them, perhaps, that is newer than the last survey; the next one, which
-		// its coming or going brings about, knows more.
-		a.strange = append(a.strange, e.Removed)
+		// The index may be that of an IFB that is newer than the last survey. The event of its
+		// creation or removal causes another survey, which resolves the index.
+		a.unknownIndexes = append(a.unknownIndexes, e.Removed)
 	}
 }
 
-// suspect: traffic control was removed from a device, or from the IFB of one. It is false if it is
-// not known which.
+// suspect schedules a check of the device from which traffic control was removed, or of the device
+// to which the IFB with this index belongs. It returns false if the index is unknown.
 func (a *Agent) suspect(index int, now time.Time) bool {
 	if m, known := a.devices[index]; known {
-		m.timing.suspect(now)
+		m.schedule.suspect(now)
 		return true
 	}
-	i := slices.IndexFunc(a.there, func(d Device) bool { return d.Index == index })
+	i := slices.IndexFunc(a.devicesSeen, func(d Device) bool { return d.Index == index })
 	if i < 0 {
 		return false
 	}
-	if of, err := strconv.Atoi(strings.TrimPrefix(a.there[i].Name, group.IFBPrefix)); err == nil {
+	if of, err := strconv.Atoi(strings.TrimPrefix(a.devicesSeen[i].Name, group.IFBPrefix)); err == nil {
 		if m, known := a.devices[of]; known {
-			m.timing.suspect(now)
+			m.schedule.suspect(now)
 		}
 	}
-	return true // another's, which is no business of ours
+	return true // a device that the agent does not own
 }
 
 func (a *Agent) suspectAll(now time.Time) {
 	for _, m := range a.devices {
-		m.timing.suspect(now)
+		m.schedule.suspect(now)
 	}
 }
 
-// reload reads the files again; bad ones change nothing.
+// reload loads the files again. If they have errors, the previous configuration stays.
 func (a *Agent) reload(ctx context.Context) error {
 	a.Notify(reloading())
 	set, err := a.Load()
 	if err != nil {
-		a.Log.Error("the files have mistakes: what they said before holds", "mistakes", err.Error())
+		a.Log.Error("cannot load configuration files, keeping the previous configuration", "error", err.Error())
 	} else {
-		a.Log.Info("the files were read again")
-		a.set, a.fresh, a.surveyAt, a.anew = set, true, time.Time{}, true
+		a.Log.Info("reloaded configuration files")
+		a.set, a.reloaded, a.nextList, a.reportDue = set, true, time.Time{}, true
 		for _, m := range a.devices {
 			m.force = true
-			m.timing.changed(time.Now())
+			m.schedule.changed(time.Now())
 		}
 		if err := a.steps(ctx); err != nil {
 			return err
@@ -247,41 +248,40 @@ func (a *Agent) reload(ctx context.Context) error {
 func (a *Agent) ready() {
 	shaped := 0
 	for _, m := range a.devices {
-		if m.mine != "" {
+		if m.appliedHash != "" {
 			shaped++
 		}
 	}
-	a.Notify(fmt.Sprintf("READY=1\nSTATUS=groups in force on %d of %d devices", shaped, len(a.devices)))
+	a.Notify(fmt.Sprintf("READY=1\nSTATUS=shaping %d of %d devices", shaped, len(a.devices)))
 }
 
-// step does what is due, or a part of it: there may be more then, and what has come meanwhile is
-// taken in before.
+// step runs the work that is due, or a part of it. Between two steps the loop receives new events.
 func (a *Agent) step(ctx context.Context) error {
-	if !time.Now().Before(a.surveyAt) {
-		a.surveyAt = time.Now().Add(lookEvery)
+	if !time.Now().Before(a.nextList) {
+		a.nextList = time.Now().Add(resyncInterval)
 		began := time.Now()
-		if err := a.survey(); err != nil {
-			a.Log.Error("what there is on this machine cannot be read", "error", err)
-			a.surveyAt = time.Now().Add(firstPause)
+		if err := a.listDevices(); err != nil {
+			a.Log.Error("cannot list network devices, retrying", "error", err)
+			a.nextList = time.Now().Add(minBackoff)
 		}
-		a.surveyTook = time.Since(began)
-		a.Log.Debug("devices were listed", "took", a.surveyTook)
+		a.listDuration = time.Since(began)
+		a.Log.Debug("listed devices", "duration", a.listDuration)
 	}
 	if due := a.due(time.Now()); len(due) > 0 && ctx.Err() == nil {
-		a.Log.Debug("devices are looked at", "due", len(due), "of", len(a.devices))
-		if err := a.look(due[:min(len(due), atOnce)]); err != nil {
+		a.Log.Debug("checking devices", "due", len(due), "total", len(a.devices))
+		if err := a.reconcile(due[:min(len(due), checkBatchSize)]); err != nil {
 			return err
 		}
-		a.Notify("WATCHDOG=1\nEXTEND_TIMEOUT_USEC=30000000") // a thousand devices take half a minute
+		a.Notify("WATCHDOG=1\nEXTEND_TIMEOUT_USEC=30000000") // 1,000 devices take 30 s
 	}
 	if len(a.due(time.Now())) == 0 {
 		a.sweep()
 	}
-	a.tell()
+	a.report()
 	return nil
 }
 
-// steps does all that is due.
+// steps runs all the work that is due.
 func (a *Agent) steps(ctx context.Context) error {
 	for {
 		if err := a.step(ctx); err != nil || ctx.Err() != nil || len(a.due(time.Now())) == 0 {
@@ -290,15 +290,15 @@ func (a *Agent) steps(ctx context.Context) error {
 	}
 }
 
-// due are the devices that are to be looked at: those that have nothing yet, the newest first, and
-// then the others. A container that has just begun does not wait for the many that have what they
-// need.
-func (a *Agent) due(now time.Time) []*memory {
-	var without, others []*memory
+// due returns the devices whose check is due: first the devices without a plan, the newest first,
+// then the others. So a new container's device does not wait for the checks of many devices that
+// are already shaped.
+func (a *Agent) due(now time.Time) []*deviceState {
+	var without, others []*deviceState
 	for _, index := range slices.Backward(slices.Sorted(maps.Keys(a.devices))) {
 		switch m := a.devices[index]; {
-		case now.Before(m.timing.due):
-		case m.done == "":
+		case now.Before(m.schedule.due):
+		case m.appliedCause == "":
 			without = append(without, m)
 		default:
 			others = append(others, m)
@@ -307,26 +307,26 @@ func (a *Agent) due(now time.Time) []*memory {
 	return append(without, others...)
 }
 
-// sweep removes what devices left that went, also those whose names others have now.
+// sweep removes what removed devices left behind, also those whose names new devices have now.
 func (a *Agent) sweep() {
-	if !a.sweeps {
+	if !a.sweepDue {
 		return
 	}
-	a.sweeps = false
+	a.sweepDue = false
 	for _, name := range slices.Sorted(maps.Keys(a.Engines)) {
-		if err := shaper.Sweep(a.Engines[name], a.left...); err != nil {
-			a.Log.Warn("what was made for devices that are gone cannot be removed", "devices", a.left, "error", err)
+		if err := shaper.Sweep(a.Engines[name], a.removedNames...); err != nil {
+			a.Log.Warn("cannot remove the objects of removed devices", "devices", a.removedNames, "error", err)
 		}
 	}
-	a.left = nil
+	a.removedNames = nil
 }
 
-// read reads what is in force, and what it has carried.
+// read reads the state and counters of the shaped devices and passes them to Metered.
 func (a *Agent) read() {
 	var states []shaper.State
-	var divided []*memory
+	var divided []*deviceState
 	for _, index := range slices.Sorted(maps.Keys(a.devices)) {
-		if m := a.devices[index]; m.mine != "" {
+		if m := a.devices[index]; m.appliedHash != "" {
 			divided = append(divided, m)
 		}
 	}
@@ -336,47 +336,47 @@ func (a *Agent) read() {
 		case err == nil && state != nil:
 			states = append(states, *state)
 		case err != nil && !errors.Is(err, shaper.ErrNoDevice) && !errors.Is(err, unix.ENODEV):
-			a.say(m, slog.LevelWarn, "what its groups have had cannot be read, and is read again", "error", err)
+			a.logOnce(m, slog.LevelWarn, "cannot read group counters, retrying", "error", err)
 		}
 	}
-	a.Metered(time.Now(), states)
+	a.OnSample(time.Now(), states)
 }
 
-// told is what is told, and that because of which it is.
-type told struct {
-	troubles map[string]string
-	byHand   []string
-	there    []Device
+// lastReport is the content of a report, and the list of devices; a change of either causes a new report.
+type lastReport struct {
+	failures    map[string]string
+	byHand      []string
+	devicesSeen []Device
 }
 
-// tell says what is not as it is wanted.
-func (a *Agent) tell() {
-	if a.Told == nil {
+// report calls Told if the report has changed.
+func (a *Agent) report() {
+	if a.Report == nil {
 		return
 	}
 	troubles, byHand := map[string]string{}, []string{}
 	for _, m := range a.devices {
-		if m.trouble != "" {
-			troubles[m.name] = m.trouble
+		if m.problem != "" {
+			troubles[m.name] = m.problem
 		}
 		if m.byHand {
 			byHand = append(byHand, m.name)
 		}
 	}
 	slices.Sort(byHand)
-	now := told{troubles, byHand, a.there}
-	if !a.anew && reflect.DeepEqual(now, a.told) {
+	now := lastReport{troubles, byHand, a.devicesSeen}
+	if !a.reportDue && reflect.DeepEqual(now, a.lastReport) {
 		return
 	}
-	a.told, a.anew = now, false
-	a.Told(maps.Clone(troubles), byHand)
+	a.lastReport, a.reportDue = now, false
+	a.Report(maps.Clone(troubles), byHand)
 }
 
-// say logs, but not the same twice in a row about one device.
-func (a *Agent) say(m *memory, level slog.Level, message string, attrs ...any) {
+// logOnce logs a message about a device, unless the previous message about this device was the same.
+func (a *Agent) logOnce(m *deviceState, level slog.Level, message string, attrs ...any) {
 	attrs = append([]any{"dev", m.name}, attrs...)
-	if said := message + fmt.Sprint(attrs...); said != m.said {
-		m.said = said
+	if said := message + fmt.Sprint(attrs...); said != m.lastLog {
+		m.lastLog = said
 		a.Log.Log(context.Background(), level, message, attrs...)
 	}
 }

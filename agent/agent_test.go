@@ -14,7 +14,7 @@ import (
 	"headgate/shaper"
 )
 
-// document gives a device one group with that limit.
+// document returns a configuration that gives a device one group and the default group.
 func document(dev, limit string, match ...string) string {
 	return fmt.Sprintf("kind: Interface\ndev: %q\nout: {limit: %s, groups: [{name: a, guarantee: 10%%, match: [%s]}, {name: rest, default: true}]}\n---\n",
 		dev, limit, strings.Join(append(match, "{dport: 80}"), ", "))
@@ -22,8 +22,7 @@ func document(dev, limit string, match ...string) string {
 
 func eth0(index int) Device { return Device{Index: index, Name: "eth0", MTU: 1500, Up: true} }
 
-// timeline runs a story in virtual time with an agent that is there from the
-// start, and ends it.
+// timeline runs story in virtual time with an agent that runs from the start, then stops the agent.
 func timeline(t *testing.T, files string, devices []Device, story func(*machine)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -37,13 +36,13 @@ func timeline(t *testing.T, files string, devices []Device, story func(*machine)
 	})
 }
 
-func TestAtStart(t *testing.T) {
+func TestStart(t *testing.T) {
 	timeline(t, document("eth0", "1Gbit")+document("eth1", "1Gbit"), []Device{eth0(2), {Index: 1, Name: "lo"}}, func(m *machine) {
-		m.want(2, "1Gbit")
-		m.want(1, "")
-		m.wantLog("waits for a device", 1)
-		if got := m.notified[len(m.notified)-1]; got != "READY=1\nSTATUS=groups in force on 1 of 1 devices" {
-			t.Errorf("the service manager was told %q", got)
+		m.desired(2, "1Gbit")
+		m.desired(1, "")
+		m.wantLog("waiting for device", 1)
+		if got := m.notified[len(m.notified)-1]; got != "READY=1\nSTATUS=shaping 1 of 1 devices" {
+			t.Errorf("messages to the service manager: %q", got)
 		}
 	})
 }
@@ -52,47 +51,47 @@ func TestDeviceComesGoesAndReturns(t *testing.T) {
 	timeline(t, document("eth0", "1Gbit"), nil, func(m *machine) {
 		m.after(time.Hour)
 		m.add(eth0(2))
-		m.after(settle)
-		m.want(2, "1Gbit")
+		m.after(settleDelay)
+		m.desired(2, "1Gbit")
 		m.remove(2)
-		m.after(settle)
-		m.wantLog("the device is gone", 1)
+		m.after(settleDelay)
+		m.wantLog("device removed", 1)
 		if !slices.Equal(m.cleared, []string{"eth0"}) {
-			t.Errorf("cleared %v: the IFB of a device that is gone must not stay", m.cleared)
+			t.Errorf("cleared %v, want eth0: the IFB of a removed device must be removed", m.cleared)
 		}
 		m.add(eth0(7))
-		m.after(settle)
-		m.want(7, "1Gbit")
+		m.after(settleDelay)
+		m.desired(7, "1Gbit")
 	})
 }
 
-func TestPatternTakesInWhatComesLater(t *testing.T) {
+func TestPatternMatchesNewDevices(t *testing.T) {
 	timeline(t, document("[hlv]*", "1Gbit")+document("veth1", "2Gbit"), nil, func(m *machine) {
 		for i := range 3 {
 			m.add(Device{Index: i + 10, Name: fmt.Sprintf("veth%d", i)})
 		}
 		m.add(Device{Index: 1, Name: "lo"})
-		m.add(Device{Index: 20, Name: "hgi10"}) // made for veth0
-		m.after(settle)
-		m.want(10, "1Gbit")
-		m.want(11, "2Gbit")
-		m.want(12, "1Gbit")
-		m.want(1, "")
-		m.want(20, "")
+		m.add(Device{Index: 20, Name: "hgi10"}) // the IFB of veth0
+		m.after(settleDelay)
+		m.desired(10, "1Gbit")
+		m.desired(11, "2Gbit")
+		m.desired(12, "1Gbit")
+		m.desired(1, "")
+		m.desired(20, "")
 	})
 }
 
 func TestRename(t *testing.T) {
 	timeline(t, document("wan", "1Gbit")+document("eth*", "2Gbit"), []Device{eth0(2)}, func(m *machine) {
-		m.want(2, "2Gbit")
+		m.desired(2, "2Gbit")
 		m.devices[0].Name = "wan"
 		m.event(Event{})
-		m.after(settle)
-		m.want(2, "1Gbit")
+		m.after(settleDelay)
+		m.desired(2, "1Gbit")
 		m.devices[0].Name = "lan"
 		m.event(Event{})
-		m.after(settle)
-		m.want(2, "") // no file names it
+		m.after(settleDelay)
+		m.desired(2, "") // not configured
 	})
 }
 
@@ -100,10 +99,10 @@ func TestMTU(t *testing.T) {
 	timeline(t, document("eth0", "1Gbit"), []Device{eth0(2)}, func(m *machine) {
 		m.after(time.Second)
 		m.devices[0].MTU = 9000
-		m.drift[2] = true // its leaves are for 1,500 bytes
+		m.drift[2] = true // its leaf queues are for an MTU of 1,500 bytes
 		m.event(Event{})
-		m.after(settle)
-		m.want(2, "1Gbit")
+		m.after(settleDelay)
+		m.desired(2, "1Gbit")
 		m.wantLog("another program", 0)
 	})
 }
@@ -114,17 +113,17 @@ func TestCgroup(t *testing.T) {
 		const nginx = "/system.slice/nginx.service"
 		rules := func() int { return len(m.force[2].Out.Rules) }
 		if rules() != 1 {
-			t.Errorf("%d rules before the cgroup exists, want the other one", rules())
+			t.Errorf("%d rules before the cgroup exists, want 1", rules())
 		}
-		m.wantLog("rules wait for cgroups", 1)
+		m.wantLog("rules are inactive", 1)
 		if !slices.Equal(m.watched, []string{nginx}) {
-			t.Errorf("watches %v", m.watched)
+			t.Errorf("watched cgroups: %v", m.watched)
 		}
-		for _, id := range []uint64{77, 78} { // started, and started again
+		for _, id := range []uint64{77, 78} { // started, then restarted
 			m.ids[nginx] = id
 			m.drift[2] = id == 78 // the rule has the old id
 			m.event(Event{})
-			m.after(settle)
+			m.after(settleDelay)
 			if rules() != 2 || m.drift[2] {
 				t.Errorf("cgroup with id %d: %d rules, out of date %v", id, rules(), m.drift[2])
 			}
@@ -133,13 +132,14 @@ func TestCgroup(t *testing.T) {
 	})
 }
 
-// What others remove comes back at once, and ever more slowly if they insist.
-func TestDriftIsRepairedButNotFoughtOver(t *testing.T) {
+// What other programs remove is restored at once, and with increasing delays if they remove it
+// again and again.
+func TestDriftIsRepairedWithBackoff(t *testing.T) {
 	timeline(t, document("eth0", "1Gbit"), []Device{eth0(2)}, func(m *machine) {
 		m.after(time.Second)
 		m.meddle(2)
-		m.after(settle)
-		m.want(2, "1Gbit")
+		m.after(settleDelay)
+		m.desired(2, "1Gbit")
 		m.wantLog("another program", 1)
 		m.applied = nil
 		for range 600 { // for ten minutes
@@ -152,27 +152,27 @@ func TestDriftIsRepairedButNotFoughtOver(t *testing.T) {
 			t.Errorf("%d repairs in ten minutes: %v", n, m.applied)
 		}
 		m.after(5 * time.Minute)
-		m.want(2, "1Gbit")
+		m.desired(2, "1Gbit")
 		m.applied = nil
 		m.meddle(2)
-		m.after(settle)
-		m.want(2, "1Gbit") // at once again, after it was calm
+		m.after(settleDelay)
+		m.desired(2, "1Gbit") // at once again, because the backoff was reset
 	})
 }
 
-func TestForeignIsTriedAgain(t *testing.T) {
+func TestForeignIsRetried(t *testing.T) {
 	timeline(t, document("eth0", "1Gbit"), nil, func(m *machine) {
 		m.foreign[2] = true
 		m.add(eth0(2))
 		m.after(5 * time.Minute)
-		m.wantLog("cannot be put in force", 1)
+		m.wantLog("cannot apply configuration", 1)
 		if n := len(m.tried); n < 8 || n > 12 {
 			t.Errorf("tried %d times in five minutes: %v", n, m.tried)
 		}
 		m.foreign[2] = false
 		m.event(Event{Removed: 2})
-		m.after(firstPause)
-		m.want(2, "1Gbit")
+		m.after(minBackoff)
+		m.desired(2, "1Gbit")
 	})
 }
 
@@ -184,21 +184,21 @@ func TestReload(t *testing.T) {
 			m.after(0)
 		}
 		reload(document("eth0", "2Gbit"))
-		m.want(2, "2Gbit")
-		m.want(3, "") // given back
+		m.desired(2, "2Gbit")
+		m.desired(3, "") // cleared
 		reload("kind: Interface\ndev: eth0\n")
-		m.want(2, "2Gbit")
-		m.wantLog("the files have mistakes", 1)
+		m.desired(2, "2Gbit")
+		m.wantLog("cannot load configuration files", 1)
 		m.wantLog("neither out nor in is given", 1)
 		told := strings.Join(m.notified, " ")
 		if strings.Count(told, "RELOADING=1") != 2 || strings.Count(told, "READY=1") != 3 {
-			t.Errorf("the service manager was told %q", told)
+			t.Errorf("messages to the service manager: %q", told)
 		}
 	})
 }
 
-// What headgate apply did by hand stays, and is kept in repair, until the files
-// are read again or the device comes anew.
+// A plan that "headgate apply" applied by hand stays, and is kept in repair, until the files are
+// reloaded or the device is recreated.
 func TestAppliedByHand(t *testing.T) {
 	hand, err := config.Parse("hand", []byte(document("eth0", "5Gbit")))
 	if err != nil {
@@ -209,17 +209,17 @@ func TestAppliedByHand(t *testing.T) {
 		m.force[2] = byHand()
 		m.event(Event{Removed: 2})
 		m.after(time.Hour)
-		m.want(2, "5Gbit")
+		m.desired(2, "5Gbit")
 		m.wantLog("applied by hand", 1)
 		m.wantTold(`applied by hand`)
 		m.meddle(2)
-		m.after(settle)
-		m.want(2, "5Gbit")
+		m.after(settleDelay)
+		m.desired(2, "5Gbit")
 		m.wantTold(`"headgate clear --dev eth0") or`)
 		m.wantTold(`[eth0]`)
 		m.reload <- struct{}{}
 		m.after(0)
-		m.want(2, "1Gbit")
+		m.desired(2, "1Gbit")
 		m.wantTold("")
 
 		m.force[2] = byHand()
@@ -228,8 +228,8 @@ func TestAppliedByHand(t *testing.T) {
 		m.wantTold(`applied by hand`)
 		m.force[2] = nil // cleared
 		m.event(Event{Removed: 2})
-		m.after(settle)
-		m.want(2, "1Gbit")
+		m.after(settleDelay)
+		m.desired(2, "1Gbit")
 		m.wantTold("")
 
 		m.force[2] = byHand()
@@ -237,43 +237,43 @@ func TestAppliedByHand(t *testing.T) {
 		m.after(time.Minute)
 		m.remove(2)
 		m.add(eth0(3))
-		m.after(settle)
-		m.want(3, "1Gbit")
+		m.after(settleDelay)
+		m.desired(3, "1Gbit")
 
 		m.force[3] = byHand()
 		m.files = document("eth1", "1Gbit")
 		m.reload <- struct{}{}
 		m.after(0)
-		m.want(3, "5Gbit") // not the agent's to take away
+		m.desired(3, "5Gbit") // not owned by the agent
 	})
 }
 
-func TestAChangeThatWaitsForConfirmationIsLeftAlone(t *testing.T) {
+func TestUnconfirmedChangeIsKept(t *testing.T) {
 	timeline(t, document("eth0", "1Gbit"), nil, func(m *machine) {
 		m.pending = []string{"eth0"}
 		m.add(eth0(2))
 		m.after(time.Minute)
-		m.want(2, "")
-		m.wantTold("waits for its confirmation")
+		m.desired(2, "")
+		m.wantTold("awaits confirmation")
 		m.wantTold("[eth0]")
 		m.pending = nil
-		m.after(pendingPause)
-		m.want(2, "1Gbit")
+		m.after(pendingInterval)
+		m.desired(2, "1Gbit")
 		m.wantTold("")
 	})
 }
 
-func TestClearedByHandComesBack(t *testing.T) {
+func TestManualClearIsRestored(t *testing.T) {
 	timeline(t, document("eth0", "1Gbit"), []Device{eth0(2)}, func(m *machine) {
 		m.force[2] = nil
 		m.event(Event{Removed: 2})
-		m.after(settle)
-		m.want(2, "1Gbit")
+		m.after(settleDelay)
+		m.desired(2, "1Gbit")
 		if pid, source, ok := Owner(m.dir, "eth0"); !ok || pid == 0 || source != "files" {
-			t.Errorf("Owner: %d %v %v: clear could not warn of the agent", pid, source, ok)
+			t.Errorf("Owner: %d %v %v, want the agent and its file", pid, source, ok)
 		}
 		if _, _, ok := Owner(m.dir, "eth1"); ok {
-			t.Error("eth1 is no agent's, but Owner says so")
+			t.Error("Owner reports an agent for eth1, which is not configured")
 		}
 	})
 }
@@ -283,30 +283,30 @@ func TestStoppingAndRestarting(t *testing.T) {
 		m := newMachine(t, document("eth*", "1Gbit"))
 		m.devices = []Device{eth0(2), {Index: 3, Name: "eth1"}}
 		stop := m.run()
-		if _, err := NewClaim(m.dir, nil); err == nil || !strings.Contains(err.Error(), "an agent runs already") {
+		if _, err := NewClaim(m.dir, nil); err == nil || !strings.Contains(err.Error(), "another agent is running") {
 			t.Errorf("a second agent: %v", err)
 		}
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
-		m.want(2, "1Gbit")
+		m.desired(2, "1Gbit")
 		if last := m.notified[len(m.notified)-1]; last != "STOPPING=1" {
-			t.Errorf("the service manager was told %q last", last)
+			t.Errorf("last message to the service manager: %q", last)
 		}
 		if _, _, ok := Owner(m.dir, "eth0"); ok {
-			t.Error("eth0 is still somebody's after the agent stopped")
+			t.Error("Owner reports an agent for eth0 after the agent stopped")
 		}
 		m.files = document("eth0", "1Gbit")
 		stop = m.run()
-		m.want(2, "1Gbit")
-		m.want(3, "") // the agent before made it, and no file names it now
+		m.desired(2, "1Gbit")
+		m.desired(3, "") // shaped by the previous agent, and no longer configured
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
-func TestEndsWithoutPermissionOrFiles(t *testing.T) {
+func TestFailsWithoutPermissionOrFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, document("eth0", "1Gbit"))
 		m.devices, m.denied = []Device{eth0(2)}, true
@@ -314,56 +314,55 @@ func TestEndsWithoutPermissionOrFiles(t *testing.T) {
 			t.Errorf("without permission: %v", err)
 		}
 		m.files = "dev: eth0"
-		var mistakes config.Mistakes
+		var mistakes config.Errors
 		if err := m.run()(); !errors.As(err, &mistakes) {
-			t.Errorf("with mistakes in the files: %v", err)
+			t.Errorf("with errors in the files: %v", err)
 		}
 	})
 }
 
-func TestWatchdogHearsTheLoop(t *testing.T) {
+func TestWatchdogMessages(t *testing.T) {
 	timeline(t, document("eth0", "1Gbit"), nil, func(m *machine) {
 		m.notified = nil
 		m.after(time.Minute)
 		if n := strings.Count(strings.Join(m.notified, " "), "WATCHDOG=1"); n < 5 {
-			t.Errorf("%d heartbeats in a minute, want one in 10 s", n)
+			t.Errorf("%d watchdog messages in a minute, want one per 10 s", n)
 		}
 	})
 }
 
-// What there is, and what is not as it is wanted, is told when it is another, and not because
-// something happened.
-func TestToldOnADifference(t *testing.T) {
+// The agent sends a report when its content changed, and not after every event.
+func TestReportOnChange(t *testing.T) {
 	timeline(t, document("eth0", "1Gbit"), []Device{eth0(2)}, func(m *machine) {
-		m.event(Event{}) // with it the first round is over
-		m.after(settle)
-		if len(m.told) != 1 {
-			t.Errorf("at first it was told %q", m.told)
+		m.event(Event{}) // ends the first round
+		m.after(settleDelay)
+		if len(m.lastReport) != 1 {
+			t.Errorf("first reports: %q", m.lastReport)
 		}
 		for range 100 {
 			m.event(Event{Removed: 2})
 			m.event(Event{})
 			m.after(time.Minute)
 		}
-		if len(m.told) != 1 {
-			t.Errorf("with nothing new it was told %q", m.told)
+		if len(m.lastReport) != 1 {
+			t.Errorf("reports without a change: %q", m.lastReport)
 		}
 		m.add(Device{Index: 3, Name: "eth1"})
-		m.after(settle)
-		if len(m.told) != 2 {
-			t.Errorf("after a device came it was told %q", m.told)
+		m.after(settleDelay)
+		if len(m.lastReport) != 2 {
+			t.Errorf("reports after a device was added: %q", m.lastReport)
 		}
 		m.reload <- struct{}{}
 		m.after(0)
-		if len(m.told) != 3 {
-			t.Errorf("after a reload it was told %q", m.told)
+		if len(m.lastReport) != 3 {
+			t.Errorf("reports after a reload: %q", m.lastReport)
 		}
 	})
 }
 
-// An agent that is replaced by one of an earlier version, which does not understand what is wanted,
-// leaves its groups to that one until nothing is wanted any more.
-func TestWhatIsNotUnderstoodStays(t *testing.T) {
+// An agent that is replaced by one of an earlier version, which cannot parse the documents of a
+// device, keeps the device's groups until there are no such documents any more.
+func TestUnknownDocumentsKeepGroups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, document("eth0", "1Gbit")+document("eth1", "1Gbit"))
 		m.devices = []Device{eth0(2), {Index: 3, Name: "eth1"}, {Index: 4, Name: "eth3", AltNames: []string{"enp0s3"}}, {Index: 5, Name: "eth4", AltNames: []string{"wan7"}}}
@@ -375,14 +374,14 @@ func TestWhatIsNotUnderstoodStays(t *testing.T) {
 		stop := m.run()
 		m.after(time.Hour)
 		for _, index := range []int{2, 4, 5} {
-			m.want(index, "1Gbit")
+			m.desired(index, "1Gbit")
 		}
-		m.want(3, "")
+		m.desired(3, "")
 		m.turn.Add(1)
 		m.unknown = nil
-		m.after(lookEvery)
+		m.after(resyncInterval)
 		for _, index := range []int{2, 4, 5} {
-			m.want(index, "")
+			m.desired(index, "")
 		}
 		if err := stop(); err != nil {
 			t.Error(err)
@@ -390,8 +389,8 @@ func TestWhatIsNotUnderstoodStays(t *testing.T) {
 	})
 }
 
-// Of many devices those that have nothing come first, the newest before the others, and what is told of the IFB of
-// one is about no other.
+// Of many devices those without groups are shaped first, the newest before the others. An event
+// about the IFB of one device causes a check of no other device.
 func TestNewestFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, document("veth*", "10mbit"))
@@ -400,25 +399,25 @@ func TestNewestFirst(t *testing.T) {
 		}
 		stop := m.run()
 		if m.applied[0] != "0s veth29" || m.applied[29] != "0s veth0" {
-			t.Errorf("thirty devices were divided in the order of %v", m.applied)
+			t.Errorf("thirty devices were shaped in the order %v", m.applied)
 		}
 		m.applied, m.tried = nil, nil
 		m.devices = append(m.devices, Device{Index: 90, Name: group.IFBPrefix + "12"}, Device{Index: 91, Name: "veth99"})
-		m.event(Event{Removed: 90}) // before anything is known of it
+		m.event(Event{Removed: 90}) // before the survey that finds the IFB
 		m.event(Event{})
 		m.after(time.Second)
 		if fmt.Sprint(m.applied) != "[1s veth99]" && fmt.Sprint(m.applied) != "[0s veth99]" {
-			t.Errorf("then %v were divided", m.applied)
+			t.Errorf("then %v were shaped", m.applied)
 		}
 		if len(m.tried) != 2 || !strings.HasSuffix(m.tried[1], " veth2") {
-			t.Errorf("%v were looked at, want the new one and then the one whose IFB was touched", m.tried)
+			t.Errorf("%v were checked, want the new device and then the one whose IFB changed", m.tried)
 		}
 		m.tried = nil
-		m.event(Event{Removed: 77}) // one that came and went
+		m.event(Event{Removed: 77}) // a device that was created and removed
 		m.event(Event{})
 		m.after(time.Second)
 		if len(m.tried) != 31 {
-			t.Errorf("%d devices were looked at, want all", len(m.tried))
+			t.Errorf("%d devices were checked, want all", len(m.tried))
 		}
 		if err := stop(); err != nil {
 			t.Error(err)

@@ -11,12 +11,12 @@ import (
 	"headgate/internal/cgroup2"
 )
 
-// watcher tells when folders are made in, or removed from, the folders that hold
-// the watched cgroups.
+// watcher reports when directories are created in, or removed from, the parent directories of the
+// watched cgroups.
 type watcher struct {
 	fd   int
 	file *os.File
-	dirs map[string]int // inotify's watch descriptors
+	dirs map[string]int // inotify watch descriptors by directory
 }
 
 func newWatcher() (*watcher, error) {
@@ -29,8 +29,8 @@ func newWatcher() (*watcher, error) {
 
 func (w *watcher) close() error { return w.file.Close() }
 
-// watch replaces what is watched: the folder of each cgroup, or as much of the
-// way there as exists.
+// watch replaces the watched set: the parent directory of each cgroup, or the part of its path that
+// exists.
 func (w *watcher) watch(cgroups []string) error {
 	if len(cgroups) == 0 && len(w.dirs) == 0 {
 		return nil
@@ -42,8 +42,8 @@ func (w *watcher) watch(cgroups []string) error {
 	wanted := map[string]int{}
 	var failed []error
 	for _, c := range cgroups {
-		// From the top, so that a folder that is made meanwhile is either found here
-		// or told of by the one above it.
+		// Watches are added from the root downwards, so that a directory that is created meanwhile
+		// is either found here or reported by the watch on its parent.
 		for _, dir := range ancestors(c) {
 			dir = filepath.Join(root, dir)
 			wd, err := unix.InotifyAddWatch(w.fd, dir, unix.IN_CREATE|unix.IN_DELETE|unix.IN_MOVE|unix.IN_ONLYDIR)
@@ -59,14 +59,14 @@ func (w *watcher) watch(cgroups []string) error {
 	}
 	for dir, wd := range w.dirs {
 		if now, ok := wanted[dir]; !ok || now != wd {
-			_, _ = unix.InotifyRmWatch(w.fd, uint32(wd)) // it is gone if the folder is
+			_, _ = unix.InotifyRmWatch(w.fd, uint32(wd)) // fails if the directory was removed
 		}
 	}
 	w.dirs = wanted
 	return errors.Join(failed...)
 }
 
-// ancestors of /a/b/c are /, /a and /a/b.
+// ancestors returns /, /a and /a/b for /a/b/c.
 func ancestors(path string) (out []string) {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		out = append([]string{dir}, out...)
@@ -76,7 +76,7 @@ func ancestors(path string) (out []string) {
 	}
 }
 
-// receive passes on that something happened; what, is looked up.
+// receive calls tell after each read of inotify events; their content is not used.
 func (w *watcher) receive(tell func()) {
 	buf := make([]byte, 64<<10)
 	for {

@@ -21,37 +21,38 @@ import (
 	"headgate/shaper"
 )
 
-// Claim is an agent's file NS.agent: whose lock says that it runs, and whose text
-// says what is its. There is one agent in a network namespace.
-type Claim struct {
+// StateFile is the agent's state file, NS.agent. A lock on the file shows that the agent is running;
+// the file lists what the agent owns. Each network namespace has at most one agent.
+type StateFile struct {
 	file    *os.File
-	text    claimText
-	earlier claimText // what an earlier agent wrote, as far as it was not taken yet
+	text    stateFileContent
+	earlier stateFileContent // what a previous agent wrote, without the entries already taken over
 }
 
-// claimText is what is in the file.
-type claimText struct {
+// stateFileContent is the content of the file.
+type stateFileContent struct {
 	PID   int      `json:"pid"`
 	Files []string `json:"files"`
-	Devs  []string `json:"devs"` // names and patterns in the files
-	// Sources are the files that each is from, or the controller.
+	Devs  []string `json:"devs"` // device names and patterns in the configuration
+	// Sources names, for each of Devs, the file that configures the device, or the controller.
 	Sources []string `json:"sources,omitempty"`
-	// Made are marks of the plans that an agent put in force, by device. They
-	// outlive it, so that the next one knows what to take away.
+	// Made has the marks of the applied plans, by device. The entries stay in the file when the
+	// agent stops, so that the next agent knows which devices to clear.
 	Made map[string]string `json:"made"`
-	// Assigned are connections that an agent put in groups, by device. One more may be here than
-	// is there: they are written down before it is done.
+	// Assigned has the connections that an agent assigned to groups, by device. They are written
+	// before the assignment, so that the file may list a connection that is not assigned.
 	Assigned map[string][]shaper.Assignment `json:"assigned,omitempty"`
 }
 
-// claimPath is the file for the network namespace of the calling thread.
+// claimPath returns the path of the file for the network namespace of the calling thread.
 func claimPath(dir string) (string, error) {
 	ns, err := netns.ID()
 	return filepath.Join(dir, "net-"+ns+".agent"), err
 }
 
-// NewClaim is for an agent with these files. It fails if another agent runs.
-func NewClaim(dir string, files []string) (*Claim, error) {
+// NewClaim locks the state file for an agent with these configuration files. It fails if another
+// agent is running.
+func NewClaim(dir string, files []string) (*StateFile, error) {
 	name, err := claimPath(dir)
 	if err != nil {
 		return nil, err
@@ -63,38 +64,38 @@ func NewClaim(dir string, files []string) (*Claim, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = flock.Hold(f)
+	err = flock.Lock(f)
 	before := readClaim(f)
 	if err != nil {
 		f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("an agent runs already (process %d, for %s): end it first", before.PID, strings.Join(before.Files, " "))
+			return nil, fmt.Errorf("another agent is running (process %d, config %s): stop it first", before.PID, strings.Join(before.Files, " "))
 		}
 		return nil, &os.PathError{Op: "lock", Path: name, Err: err}
 	}
-	c := &Claim{file: f, earlier: before}
+	c := &StateFile{file: f, earlier: before}
 	c.text.PID, c.text.Files = os.Getpid(), files
 	return c, nil
 }
 
-// Close ends the claim; what was made stays written down.
-func (c *Claim) Close() error { return c.file.Close() }
+// Close releases the lock; the content of the file stays.
+func (c *StateFile) Close() error { return c.file.Close() }
 
-// takeMade is the mark of what an earlier agent put in force on a device, once.
-func (c *Claim) takeMade(dev string) string {
+// takeAppliedHash returns, once, the mark of the plan that a previous agent applied to a device.
+func (c *StateFile) takeAppliedHash(dev string) string {
 	mine := c.earlier.Made[dev]
 	delete(c.earlier.Made, dev)
 	return mine
 }
 
-// takeAssigned are the connections that an earlier agent put in groups on a device, once.
-func (c *Claim) takeAssigned(dev string) []shaper.Assignment {
+// takeAssigned returns, once, the connections that a previous agent assigned to groups of a device.
+func (c *StateFile) takeAssigned(dev string) []shaper.Assignment {
 	list := c.earlier.Assigned[dev]
 	delete(c.earlier.Assigned, dev)
 	return list
 }
 
-func (c *Claim) write(devs, sources []string, made map[string]string, assigned map[string][]shaper.Assignment) error {
+func (c *StateFile) write(devs, sources []string, made map[string]string, assigned map[string][]shaper.Assignment) error {
 	next := c.text
 	next.Devs, next.Sources, next.Made, next.Assigned = devs, sources, made, assigned
 	if reflect.DeepEqual(next, c.text) {
@@ -111,10 +112,9 @@ func (c *Claim) write(devs, sources []string, made map[string]string, assigned m
 	return nil
 }
 
-// replace writes the text in place, because the lock is on this file and no other. At any moment
-// there is a whole one in it: the new one is first written behind all that is there, as a line of
-// its own.
-func (c *Claim) replace(text []byte) error {
+// replace writes the text in place, because the lock is on this file. The file contains a complete
+// text at any moment: the new text is first written after the old one, on a line of its own.
+func (c *StateFile) replace(text []byte) error {
 	info, err := c.file.Stat()
 	if err != nil {
 		return err
@@ -128,32 +128,35 @@ func (c *Claim) replace(text []byte) error {
 	return c.file.Truncate(int64(len(text)))
 }
 
-// mostClaim has room for hundreds of thousands of connections, twice.
-const mostClaim = 128 << 20
+// maxStateFileSize is the most bytes that are read: two texts with hundreds of thousands of connections.
+const maxStateFileSize = 128 << 20
 
-// readClaim reads what replace writes, at whatever moment; an empty or damaged file claims nothing.
-func readClaim(f *os.File) claimText {
-	for range claimTries {
-		text, _ := io.ReadAll(io.NewSectionReader(f, 0, mostClaim))
+// readClaim reads the file, also while replace writes it. An empty or damaged file gives an empty
+// claim.
+func readClaim(f *os.File) stateFileContent {
+	for range readAttempts {
+		text, _ := io.ReadAll(io.NewSectionReader(f, 0, maxStateFileSize))
 		lines := bytes.Split(text, []byte{'\n'}) // JSON has no newlines
 		for _, line := range slices.Backward(lines) {
-			var t claimText
+			var t stateFileContent
 			if json.Unmarshal(line, &t) == nil {
 				return t
 			}
 		}
-		var t claimText
+		var t stateFileContent
 		if len(text) == 0 || json.NewDecoder(bytes.NewReader(lines[0])).Decode(&t) == nil {
-			return t // with the rest of a longer one, or with nothing, behind it
+			return t // the rest of a longer text, or nothing, follows it
 		}
 	}
-	return claimText{}
+	return stateFileContent{}
 }
 
-// claimTries: who reads while it is written may see parts of two.
-const claimTries = 10
+// readAttempts is the number of attempts to read the file: a read during a write may return parts of
+// two texts.
+const readAttempts = 10
 
-// Owner tells which agent, that runs now, has a device, and from where: a file, or the controller.
+// Owner returns the running agent that owns a device, and the source of the device's configuration:
+// a file or the controller.
 func Owner(dir, dev string) (pid int, source string, ok bool) {
 	name, err := claimPath(dir)
 	if err != nil {
@@ -164,16 +167,16 @@ func Owner(dir, dev string) (pid int, source string, ok bool) {
 		return 0, "", false
 	}
 	defer f.Close()
-	if !flock.Held(f) {
+	if !flock.IsLocked(f) {
 		return 0, "", false
 	}
 	t := readClaim(f)
-	at := group.Names{dev: ifname.Of(dev)}.Of(dev, t.Devs)
+	at := group.AltNames{dev: ifname.Of(dev)}.Of(dev, t.Devs)
 	if at < 0 {
 		return 0, "", false
 	}
 	if at < len(t.Sources) {
 		return t.PID, t.Sources[at], true
 	}
-	return t.PID, strings.Join(t.Files, " "), true // an agent of an earlier version
+	return t.PID, strings.Join(t.Files, " "), true // an agent of an earlier version writes no Sources
 }

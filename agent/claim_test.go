@@ -12,10 +12,10 @@ import (
 	"headgate/shaper"
 )
 
-// claimEnv has TestClaimChild write claims in a folder until it is killed.
+// claimEnv makes TestClaimChild write claims in a directory until it is killed.
 const claimEnv = "HEADGATE_TEST_CLAIM"
 
-// claimOf is one of the two that are written in turn: many connections, or few.
+// claimOf returns one of two claims that are written in turn: with many connections, or with few.
 func claimOf(n int) (made map[string]string, assigned map[string][]shaper.Assignment) {
 	for port := range 1 + n%2*3000 {
 		c := connection(port + 1)
@@ -27,7 +27,7 @@ func claimOf(n int) (made map[string]string, assigned map[string][]shaper.Assign
 func TestClaimChild(t *testing.T) {
 	dir := os.Getenv(claimEnv)
 	if dir == "" {
-		return // it is for TestClaimKilled
+		return // run by TestClaimKilled only
 	}
 	c, err := NewClaim(dir, nil)
 	if err != nil {
@@ -41,8 +41,8 @@ func TestClaimChild(t *testing.T) {
 	}
 }
 
-// Who asks for a device's owner has the claim's lock for a moment, and keeps no agent from beginning.
-func TestClaimAmongAskers(t *testing.T) {
+// Owner holds the claim's lock for a moment; that does not prevent an agent from starting.
+func TestClaimDuringOwnerQueries(t *testing.T) {
 	dir := t.TempDir()
 	ctx, end := context.WithCancel(t.Context())
 	var asker sync.WaitGroup
@@ -63,8 +63,8 @@ func TestClaimAmongAskers(t *testing.T) {
 	asker.Wait()
 }
 
-// Whoever is told of an agent's claim while it is written, and who comes after an agent that was
-// killed as it wrote, finds a whole one.
+// A reader finds a complete claim, both while the claim is written and after the agent was killed
+// during a write.
 func TestClaimKilled(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 20 {
@@ -78,7 +78,7 @@ func TestClaimKilled(t *testing.T) {
 				break
 			}
 			if time.Now().After(until) {
-				t.Fatal("the child claims nothing")
+				t.Fatal("the child has written no claim")
 			}
 		}
 		lost := 0
@@ -90,7 +90,7 @@ func TestClaimKilled(t *testing.T) {
 		child.Process.Kill()
 		child.Wait()
 		if lost > 0 {
-			t.Errorf("%d times nobody had the device while the claim was written", lost)
+			t.Errorf("%d reads during writes found no owner", lost)
 		}
 		c, err := NewClaim(dir, nil)
 		if err != nil {
@@ -104,7 +104,7 @@ func TestClaimKilled(t *testing.T) {
 		}
 		made, assigned := claimOf(n)
 		if got.Made["eth0"] != made["eth0"] || len(got.Assigned["eth0"]) != len(assigned["eth0"]) {
-			t.Fatalf("after a kill there are %v and %d connections", got.Made, len(got.Assigned["eth0"]))
+			t.Fatalf("after a kill the claim has %v and %d connections", got.Made, len(got.Assigned["eth0"]))
 		}
 	}
 }

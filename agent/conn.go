@@ -16,33 +16,33 @@ import (
 	"headgate/shaper"
 )
 
-// connOf reads a connection's ends from its descriptor, and believes nobody else.
-func connOf(fd int) (c shaper.Conn, err error) {
+// connectionOf reads a connection's addresses from its descriptor, and trusts no other source.
+func connectionOf(fd int) (c shaper.Conn, err error) {
 	if fd < 0 {
-		return c, errors.New("no connection came with the request: pass its descriptor beside it (SCM_RIGHTS)")
+		return c, errors.New("missing file descriptor: pass the connection's descriptor with the request (SCM_RIGHTS)")
 	}
 	domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
 	if err != nil {
-		return c, errors.New("the descriptor is no socket: pass that of a connection")
+		return c, errors.New("descriptor is not a socket: pass the descriptor of a connection")
 	}
 	proto, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PROTOCOL)
 	switch {
 	case err != nil:
 		return c, err
 	case proto == unix.IPPROTO_MPTCP:
-		return c, errors.New("the descriptor is of a Multipath TCP connection, which is several on the network: switch that off (in Go, SetMultipathTCP(false))")
+		return c, errors.New("descriptor is a Multipath TCP connection, which has several subflows: disable MPTCP (in Go, SetMultipathTCP(false))")
 	case domain != unix.AF_INET && domain != unix.AF_INET6 || proto != unix.IPPROTO_TCP && proto != unix.IPPROTO_UDP:
-		return c, errors.New("the descriptor is of no TCP or UDP over IPv4 or IPv6: pass that of such a connection")
+		return c, errors.New("descriptor is not a TCP or UDP socket over IPv4 or IPv6: pass the descriptor of such a connection")
 	}
 	c.Proto = group.TCP
 	if proto == unix.IPPROTO_UDP {
 		c.Proto = group.UDP
 	}
 	if c.A, err = end(fd, unix.Getsockname); err != nil {
-		return c, fmt.Errorf("the connection's own address cannot be read: %w", err)
+		return c, fmt.Errorf("cannot read the connection's local address: %w", err)
 	}
 	if c.B, err = end(fd, unix.Getpeername); err != nil {
-		return c, fmt.Errorf("the socket is not connected (%w): pass it when it is", err)
+		return c, fmt.Errorf("socket is not connected (%w): pass it after it is connected", err)
 	}
 	return c, nil
 }
@@ -55,43 +55,44 @@ func end(fd int, name func(int) (unix.Sockaddr, error)) (netip.AddrPort, error) 
 	switch sa := sa.(type) {
 	case *unix.SockaddrInet4:
 		return netip.AddrPortFrom(netip.AddrFrom4(sa.Addr), uint16(sa.Port)), nil
-	case *unix.SockaddrInet6: // IPv4 is sent as such
+	case *unix.SockaddrInet6: // IPv4-mapped addresses are sent as IPv4
 		return netip.AddrPortFrom(netip.AddrFrom16(sa.Addr).Unmap(), uint16(sa.Port)), nil
 	}
-	return netip.AddrPort{}, errors.New("it is of another family")
+	return netip.AddrPort{}, errors.New("unsupported address family")
 }
 
-// genuine refuses a connection whose ends a user may have made up: in a network namespace that the
-// user has made, where any address can be had, or by a socket bound to an address that its namespace
-// does not have (IP_FREEBIND). One that root has made, a container's, has the addresses that root gave.
-func genuine(fd int, c shaper.Conn) error {
+// verifyAddresses rejects a connection whose addresses a user may have forged: in a network namespace that
+// the user created, where any address can be configured, or with a socket bound to an address that
+// its namespace does not have (IP_FREEBIND). A namespace that root created, such as a container's,
+// has the addresses that root configured.
+func verifyAddresses(fd int, c shaper.Conn) error {
 	ns, err := unix.IoctlRetInt(fd, unix.SIOCGSKNS)
 	if err != nil {
-		return fmt.Errorf("the connection's network namespace cannot be told: %w", err)
+		return fmt.Errorf("cannot determine the connection's network namespace: %w", err)
 	}
 	defer unix.Close(ns)
-	ours, err := sameAs(ns, "/proc/thread-self/ns/net")
+	ours, err := isNamespace(ns, "/proc/thread-self/ns/net")
 	switch {
 	case err != nil:
 		return err
 	case ours:
-		return ofNamespace(ns, c.A.Addr())
+		return verifyLocalAddress(ns, c.A.Addr())
 	}
 	owner, err := unix.IoctlRetInt(ns, unix.NS_GET_USERNS)
 	if err == nil {
 		defer unix.Close(owner)
-		if ours, err = sameAs(owner, "/proc/thread-self/ns/user"); ours {
-			return ofNamespace(ns, c.A.Addr())
+		if ours, err = isNamespace(owner, "/proc/thread-self/ns/user"); ours {
+			return verifyLocalAddress(ns, c.A.Addr())
 		}
 	}
-	if err != nil && !errors.Is(err, unix.EPERM) { // another's, of which we may not even know
-		return fmt.Errorf("whose the connection's network namespace is cannot be told: %w", err)
+	if err != nil && !errors.Is(err, unix.EPERM) { // EPERM: the owner is a user namespace that the agent may not inspect
+		return fmt.Errorf("cannot determine the owner of the connection's network namespace: %w", err)
 	}
-	return ask.Denied("the connection is in a network namespace that root has not made, whose addresses prove nothing: root may pass it")
+	return ask.Denied("connection is in a network namespace that root did not create, and its addresses are not trusted: pass it as root")
 }
 
-// sameAs tells whether a descriptor is of the namespace at a path.
-func sameAs(fd int, path string) (bool, error) {
+// isNamespace reports whether a descriptor and a path are the same namespace.
+func isNamespace(fd int, path string) (bool, error) {
 	var a, b unix.Stat_t
 	if err := unix.Fstat(fd, &a); err != nil {
 		return false, err
@@ -102,17 +103,17 @@ func sameAs(fd int, path string) (bool, error) {
 	return a.Dev == b.Dev && a.Ino == b.Ino, nil
 }
 
-// ofNamespace refuses an address that a network namespace does not have.
-func ofNamespace(ns int, a netip.Addr) error {
+// verifyLocalAddress rejects an address that is not local to a network namespace.
+func verifyLocalAddress(ns int, a netip.Addr) error {
 	in, err := vnl.NewHandleAt(netns.NsHandle(ns), unix.NETLINK_ROUTE)
 	if err != nil {
-		return fmt.Errorf("the addresses of the connection's network namespace cannot be told: %w", err)
+		return fmt.Errorf("cannot read the addresses of the connection's network namespace: %w", err)
 	}
 	defer in.Close()
-	// An error is that the kernel knows no way there.
+	// RouteGet returns an error if there is no route to the address.
 	routes, err := in.RouteGet(net.IP(a.AsSlice()))
 	if err != nil || len(routes) == 0 || routes[0].Type != unix.RTN_LOCAL {
-		return ask.Denied(fmt.Sprintf("the connection is from %v, which is not an address of its network namespace: root may pass it", a))
+		return ask.Denied(fmt.Sprintf("connection has the local address %v, which is not an address of its network namespace: pass it as root", a))
 	}
 	return nil
 }

@@ -2,52 +2,51 @@ package agent
 
 import "headgate/shaper"
 
-// action is what to do about a device.
+// action is the change that a device needs.
 type action int
 
 const (
-	leave    action = iota // what is in force stays
-	give                   // apply what the files say
-	mend                   // apply anew what was applied by hand, and is damaged
-	takeAway               // the files no longer name the device
+	keep     action = iota // keep the actual state
+	apply                  // apply the configuration
+	repair                 // repair a plan that was applied by hand
+	takeAway               // clear a device that is no longer configured
 )
 
-func (a action) String() string { return [...]string{"leave", "give", "mend", "take away"}[a] }
+func (a action) String() string { return [...]string{"keep", "apply", "repair", "clear"}[a] }
 
-// memory is what the agent knows of a device beyond what there is to see.
-type memory struct {
-	name   string
-	want   *want  // nil if the files no longer name the device
-	force  bool   // the files were read, or the device is new: they win over what was applied by hand
-	mine   string // mark of the plan that the agent put in force last, or ""
-	done   string // cause of the last apply that succeeded
-	timing timing
-	said   string // the last complaint, which is not repeated
-	// trouble is why what is wanted is not in force, "" if it is.
-	trouble string
-	byHand  bool // because of what was applied by hand
-	// assigned are the connections that the agent, or an earlier one, put in groups.
+// deviceState is the agent's record of a device: the data that cannot be read from the kernel.
+type deviceState struct {
+	name         string
+	desired      *DesiredState // nil if the configuration no longer names the device
+	force        bool          // the files were reloaded, or the device is new: the configuration overrides a plan applied by hand
+	appliedHash  string        // mark of the plan that the agent applied last, or ""
+	appliedCause string        // cause of the last successful apply
+	schedule     schedule
+	lastLog      string // the last log message, which is not repeated
+	// problem is the reason why the desired state is not in force, "" if it is.
+	problem string
+	byHand  bool // the reason is a plan or change applied by hand
+	// assigned are the connections that this agent, or a previous one, assigned to groups.
 	assigned []shaper.Assignment
 }
 
-// decide says what to do about a device on which state is in force, or nothing
-// of ours if it is nil.
-func decide(m *memory, state *shaper.State) action {
-	if m.want == nil {
-		if state != nil && mark(state.Plan) == m.mine {
+// decide chooses the action for a device. state is nil if the device has no plan of Headgate.
+func decide(m *deviceState, state *shaper.State) action {
+	if m.desired == nil {
+		if state != nil && planHash(state.Plan) == m.appliedHash {
 			return takeAway
 		}
-		return leave
+		return keep
 	}
 	if state == nil || m.force {
-		return give
+		return apply
 	}
-	switch mark(state.Plan) {
-	case m.mine, mark(m.want.plan):
-		return give
+	switch planHash(state.Plan) {
+	case m.appliedHash, planHash(m.desired.plan):
+		return apply
 	}
 	if len(state.Drift) > 0 {
-		return mend
+		return repair
 	}
-	return leave
+	return keep
 }

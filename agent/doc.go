@@ -1,32 +1,35 @@
-// Package agent is the host's control loop: it keeps what the files say in force
-// on devices that come, go, change and are meddled with.
+// Package agent is the host's control loop: it keeps the configuration in force on devices that
+// appear, disappear, change, and are modified by other programs.
 //
-// It is level-triggered. An event (netlink, inotify, a signal) only says that it
-// is time to look; what is to be done follows from the files and from what there
-// is now, so that a lost event costs time and nothing else. The steps, each a
-// file: want.go says what each device shall have, decide.go what is to be done
-// about what it has, timing.go when, and agent.go does it. Only kernel.go and
-// cgroups.go speak to the kernel; the rest is tested in virtual time.
+// The loop is level-triggered. An event (netlink, inotify, a signal) only starts a check. The
+// necessary changes follow from the desired state and the actual state, so a lost event causes a
+// delay and no other harm. Each step has a file: want.go computes the desired state of each device,
+// decide.go chooses the action for a device, timing.go schedules the checks, and agent.go runs
+// them. Only kernel.go and cgroups.go access the kernel; the other files are tested in virtual
+// time.
 //
-// Who owns what. The agent owns the devices that its files name. There its files
-// win over other programs: what they take away is given back, at once the first
-// time, then ever more slowly. A plan that "headgate apply" put in force by hand
-// is no damage: it stays, and is kept in repair, until the files are read again
-// (a reload, a restart) or the device comes anew. So does a change that waits
-// for its confirmation. A device that the files no longer name is given back,
-// unless what is in force there was applied by hand. "headgate clear" takes
-// groups away from under the agent, which gives them back: stop it, or take the
-// device out of its files.
+// # Ownership
 //
-// The agent holds nothing up: when it stops, or is killed, the kernel goes on
-// with what is in force.
+// The agent owns the devices that its configuration names. On these devices the configuration takes
+// precedence over other programs: the agent restores what they remove, at once the first time, then
+// with increasing delays. A plan that "headgate apply" applied by hand is not drift: it stays, and
+// is kept in repair, until the files are reloaded (a reload, a restart) or the device is recreated.
+// The same is true of a change that awaits confirmation. A device that the configuration no longer
+// names is cleared, unless its plan was applied by hand. "headgate clear" removes the groups of an
+// owned device, and the agent restores them: stop the agent, or remove the device from its files.
 //
-// Programs of the host put connections of their own in groups at a socket (local.go): the agent
-// takes the ends from the descriptor that they pass (conn.go), and who may from the files.
+// When the agent stops, or is killed, the kernel continues to shape traffic with the last applied
+// plans.
 //
-// A rule that names a cgroup that does not exist is left out until there is one.
+// Programs of the host assign their own connections to groups through a Unix socket (local.go). The
+// agent reads the addresses of a connection from the descriptor that the program passes (conn.go),
+// and the permissions from the configuration.
 //
-// What it does not do: change what another program's class or filter option
-// changed (it finds that within a minute, by looking), follow network namespaces
-// other than its own, or read files on its own accord.
+// A rule that names a cgroup that does not exist is inactive until the cgroup exists.
+//
+// # Limitations
+//
+// The agent does not react to an event when another program changes the options of a class or
+// filter (the periodic check finds the change within a minute), does not follow network namespaces
+// other than its own, and does not reload its files by itself.
 package agent

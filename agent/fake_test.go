@@ -17,34 +17,34 @@ import (
 	"headgate/shaper"
 )
 
-// machine is a kernel and an engine in memory, and an agent on it. It is used
-// inside a synctest bubble, where time is virtual.
+// machine is a kernel and an engine in memory, with an agent. A test uses it inside a synctest
+// bubble, where time is virtual.
 type machine struct {
 	*testing.T
-	files    string // what the agent reads
-	devices  []Device
-	ids      map[string]uint64 // cgroups
-	watched  []string
-	events   chan Event
-	reload   chan struct{}
-	pending  []string
-	unknown  []string             // what is wanted of devices or patterns that is not understood
-	force    map[int]*shaper.Plan // in force, by device index
-	drift    map[int]bool
-	foreign  map[int]bool
-	assigned map[string]string // groups by "dev connection"
-	full     string            // a device whose table takes no more
-	refused  shaper.Conn       // a connection that it does not take
-	denied   bool
-	applied  []string // "time dev", each Apply that wrote
-	tried    []string // each Apply
-	cleared  []string
-	notified []string
-	told     []string // what is not as it is wanted, each time that it was told
-	log      bytes.Buffer
-	start    time.Time
-	dir      string
-	turn     atomic.Int64 // for the race detector: it does not see that virtual time orders what is done
+	files      string // the agent's configuration
+	devices    []Device
+	ids        map[string]uint64 // cgroups
+	watched    []string
+	events     chan Event
+	reload     chan struct{}
+	pending    []string
+	unknown    []string             // devices and patterns whose documents the agent cannot parse
+	force      map[int]*shaper.Plan // applied plans, by device index
+	drift      map[int]bool
+	foreign    map[int]bool
+	assigned   map[string]string // groups by "dev connection"
+	full       string            // a device whose table is full
+	refused    shaper.Conn       // a connection that Assign rejects
+	denied     bool
+	applied    []string // "time dev" of each Apply that made changes
+	tried      []string // "time dev" of each Apply
+	cleared    []string
+	notified   []string
+	lastReport []string // each report of the agent
+	log        bytes.Buffer
+	start      time.Time
+	dir        string
+	turn       atomic.Int64 // orders accesses for the race detector, which does not know that virtual time orders them
 }
 
 func newMachine(t *testing.T, files string) *machine {
@@ -54,7 +54,7 @@ func newMachine(t *testing.T, files string) *machine {
 	}
 }
 
-// run starts an agent; what it returns ends it.
+// run starts an agent and returns a function that stops it.
 func (m *machine) run() (stop func() error) {
 	m.Helper()
 	claim, err := NewClaim(m.dir, []string{"files"})
@@ -67,11 +67,11 @@ func (m *machine) run() (stop func() error) {
 		Kernel:  fakeKernel{m}, Reload: m.reload,
 		Lock: func() (func(), error) { return func() {}, nil }, Pending: func() []string { m.turn.Add(1); return m.pending },
 		Unknown: func() []string { m.turn.Add(1); return m.unknown },
-		Claim:   claim, Beat: 10 * time.Second,
+		Claim:   claim, WatchdogInterval: 10 * time.Second,
 		Notify: func(s string) { m.turn.Add(1); m.notified = append(m.notified, s) },
-		Told: func(troubles map[string]string, byHand []string) {
+		Report: func(troubles map[string]string, byHand []string) {
 			m.turn.Add(1)
-			m.told = append(m.told, fmt.Sprint(troubles, byHand))
+			m.lastReport = append(m.lastReport, fmt.Sprint(troubles, byHand))
 		},
 		Log: slog.New(slog.NewTextHandler(&m.log, nil)),
 	}
@@ -88,7 +88,7 @@ func (m *machine) run() (stop func() error) {
 	}
 }
 
-// after lets time pass.
+// after advances time.
 func (m *machine) after(d time.Duration) {
 	m.turn.Add(1)
 	time.Sleep(d)
@@ -110,13 +110,13 @@ func (m *machine) remove(index int) {
 	m.event(Event{})
 }
 
-// meddle takes away what is in force, as another program would.
+// meddle removes the applied plan, as another program would.
 func (m *machine) meddle(index int) {
 	m.drift[index] = true
 	m.event(Event{Removed: index})
 }
 
-// limit is what is in force on a device, "" if nothing is.
+// limit returns the limit of a device's applied plan, or "".
 func (m *machine) limit(index int) string {
 	if p := m.force[index]; p != nil && !m.drift[index] {
 		return p.Out.Limit.String()
@@ -124,18 +124,18 @@ func (m *machine) limit(index int) string {
 	return ""
 }
 
-func (m *machine) want(index int, limit string) {
+func (m *machine) desired(index int, limit string) {
 	m.Helper()
 	if got := m.limit(index); got != limit {
-		m.Errorf("after %v device %d has %q in force, want %q\n%s", time.Since(m.start), index, got, limit, m.log.String())
+		m.Errorf("after %v device %d has the limit %q, want %q\n%s", time.Since(m.start), index, got, limit, m.log.String())
 	}
 }
 
-// wantTold: that was told last, which "" says that all is as it should be.
+// wantTold checks that the last report contains text; "" means an empty report.
 func (m *machine) wantTold(text string) {
 	m.Helper()
-	if got := m.told[len(m.told)-1]; text == "" && got != "map[] []" || !strings.Contains(got, text) {
-		m.Errorf("after %v it tells %s, want %q", time.Since(m.start), got, text)
+	if got := m.lastReport[len(m.lastReport)-1]; text == "" && got != "map[] []" || !strings.Contains(got, text) {
+		m.Errorf("after %v the last report is %s, want %q", time.Since(m.start), got, text)
 	}
 }
 
@@ -190,7 +190,7 @@ func (e fakeEngine) Observe(dev string) (shaper.State, error) {
 }
 
 func (e fakeEngine) Diff(shaper.Plan) ([]shaper.Change, error) {
-	return nil, errors.New("not asked for")
+	return nil, errors.New("not implemented")
 }
 
 func (e fakeEngine) Apply(p shaper.Plan) ([]shaper.Change, error) {
@@ -204,7 +204,7 @@ func (e fakeEngine) Apply(p shaper.Plan) ([]shaper.Change, error) {
 		return nil, fmt.Errorf("device %s %w: root qdisc tbf 1:", p.Dev, shaper.ErrForeign)
 	}
 	old := e.force[d.Index]
-	if old != nil && mark(*old) == mark(p) && !e.drift[d.Index] {
+	if old != nil && planHash(*old) == planHash(p) && !e.drift[d.Index] {
 		return nil, nil
 	}
 	e.applied = append(e.applied, when)
@@ -223,7 +223,7 @@ func (e fakeEngine) Clear(dev string) error {
 func (e fakeEngine) Assign(dev string, list []shaper.Assignment) error {
 	for _, a := range list {
 		if dev == e.full || a.Conn == e.refused {
-			return errors.New("no room")
+			return errors.New("table is full")
 		}
 	}
 	for _, a := range list {

@@ -15,39 +15,40 @@ import (
 	"headgate/internal/nl"
 )
 
-// Linux is the kernel, in the network namespace of the thread that opened it.
-type Linux struct {
+// KernelWatcher implements Kernel for the network namespace of the thread that opened it.
+type KernelWatcher struct {
 	notifications *netlink.Conn
-	netfilter     *netlink.Conn // nil if the kernel has none
+	netfilter     *netlink.Conn // nil if the kernel has no netfilter
 	cgroups       *watcher
 	events        chan Event
 	closed        chan struct{}
 
 	mu      sync.Mutex
-	pending map[Event]bool // what was not told yet, each once
+	pending map[Event]bool // events that are not delivered yet, each once
 	wake    chan struct{}
 }
 
-// storm is room for the notifications of a thousand devices that come at once.
-const storm = 16 << 20
+// receiveBufferSize is the size of the receive buffer, enough for the notifications of 1,000 devices that are
+// created at once.
+const receiveBufferSize = 16 << 20
 
-// OpenLinux subscribes to what the kernel tells.
-func OpenLinux() (*Linux, error) {
+// OpenLinux subscribes to the kernel's notifications.
+func OpenLinux() (*KernelWatcher, error) {
 	c, err := netlink.Dial(unix.NETLINK_ROUTE, &netlink.Config{Groups: unix.RTMGRP_LINK | unix.RTMGRP_TC})
 	if err != nil {
-		return nil, fmt.Errorf("cannot subscribe to the kernel's notifications: %w", err)
+		return nil, fmt.Errorf("cannot subscribe to kernel notifications: %w", err)
 	}
-	// Only what is wanted, because 4,000 groups are 8,000 notifications.
+	// The filter drops other types, because 4,000 groups cause 8,000 notifications.
 	filter, err := bpf.Assemble(onlyTypes(unix.RTM_NEWLINK, unix.RTM_DELLINK, unix.RTM_DELQDISC, unix.RTM_DELTFILTER))
 	if err == nil {
 		err = c.SetBPF(filter)
 	}
 	if err != nil {
 		c.Close()
-		return nil, fmt.Errorf("cannot choose among the kernel's notifications: %w", err)
+		return nil, fmt.Errorf("cannot filter kernel notifications: %w", err)
 	}
-	_ = c.SetReadBuffer(storm) // with less, what is lost is looked for
-	l := &Linux{
+	_ = c.SetReadBuffer(receiveBufferSize) // with a smaller buffer, lost notifications cause a check of all devices
+	l := &KernelWatcher{
 		notifications: c, events: make(chan Event), closed: make(chan struct{}),
 		pending: map[Event]bool{}, wake: make(chan struct{}, 1),
 	}
@@ -56,17 +57,17 @@ func OpenLinux() (*Linux, error) {
 		return nil, err
 	}
 	l.netfilter = subscribeNetfilter()
-	go l.pass()
+	go l.deliver()
 	go l.receive()
 	if l.netfilter != nil {
 		go l.receiveNetfilter()
 	}
-	go l.cgroups.receive(func() { l.tell(Event{}) })
+	go l.cgroups.receive(func() { l.report(Event{}) })
 	return l, nil
 }
 
 // Close ends the subscriptions.
-func (l *Linux) Close() error {
+func (l *KernelWatcher) Close() error {
 	close(l.closed)
 	err := errors.Join(l.notifications.Close(), l.cgroups.close())
 	if l.netfilter != nil {
@@ -75,20 +76,20 @@ func (l *Linux) Close() error {
 	return err
 }
 
-// tell is that something happened. What is told already and not heard yet is not told twice, so that
-// notifications are taken from the kernel as they come, also while nobody listens.
-func (l *Linux) tell(e Event) {
+// report queues an event. An event that is already queued is not queued again, so that notifications
+// are received from the kernel at once even while the agent is busy.
+func (l *KernelWatcher) report(e Event) {
 	l.mu.Lock()
 	l.pending[e] = true
 	l.mu.Unlock()
 	select {
 	case l.wake <- struct{}{}:
-	default: // it is on its way
+	default: // a wake-up is already pending
 	}
 }
 
-// pass passes on what is told.
-func (l *Linux) pass() {
+// deliver delivers the queued events.
+func (l *KernelWatcher) deliver() {
 	for {
 		select {
 		case <-l.wake:
@@ -102,15 +103,15 @@ func (l *Linux) pass() {
 		for e := range now {
 			select {
 			case l.events <- e:
-			case <-l.closed: // nobody listens any more
+			case <-l.closed: // the receiver has stopped
 				return
 			}
 		}
 	}
 }
 
-// onlyTypes lets messages of these types pass. The type is two bytes at offset 4
-// (struct nlmsghdr), in the machine's order, and below 256.
+// onlyTypes returns a BPF filter that accepts messages of these types. The type is two bytes at
+// offset 4 (struct nlmsghdr), in the machine's byte order, and below 256.
 func onlyTypes(types ...uint32) []bpf.Instruction {
 	offset := uint32(4)
 	if cpu.IsBigEndian {
@@ -123,35 +124,35 @@ func onlyTypes(types ...uint32) []bpf.Instruction {
 	return append(out, bpf.RetConstant{Val: 0}, bpf.RetConstant{Val: 1 << 20})
 }
 
-func (l *Linux) receive() {
+func (l *KernelWatcher) receive() {
 	for {
 		msgs, err := l.notifications.Receive()
 		if errors.Is(err, unix.ENOBUFS) {
-			l.tell(Event{Lost: true}) // more came than the socket could hold
+			l.report(Event{Lost: true}) // the socket's receive buffer overflowed
 			continue
 		}
 		if err != nil {
-			l.tell(Event{Broken: err})
+			l.report(Event{Broken: err})
 			return
 		}
 		for _, m := range msgs {
 			switch m.Header.Type {
 			case unix.RTM_DELQDISC, unix.RTM_DELTFILTER:
-				if nl.Own(m.Header.PID) {
-					continue // to replace a queue is to remove one
+				if nl.IsOwnPort(m.Header.PID) {
+					continue // replacing a qdisc also removes one
 				}
 				if o, err := nl.ParseObject(m.Data); err == nil {
-					l.tell(Event{Removed: o.Ifindex})
+					l.report(Event{Removed: o.Ifindex})
 				}
 			case unix.RTM_NEWLINK, unix.RTM_DELLINK:
-				l.tell(Event{})
+				l.report(Event{})
 			}
 		}
 	}
 }
 
-// subscribeNetfilter asks to be told of changes of nftables. Without netfilter there
-// are none, and what else may fail only delays what a look finds within a minute.
+// subscribeNetfilter subscribes to changes of nftables, or returns nil: without netfilter there are
+// no changes, and after another failure the periodic check finds them within a minute.
 func subscribeNetfilter() *netlink.Conn {
 	c, err := netlink.Dial(unix.NETLINK_NETFILTER, &netlink.Config{Groups: 1 << (unix.NFNLGRP_NFTABLES - 1)})
 	if err != nil {
@@ -160,27 +161,28 @@ func subscribeNetfilter() *netlink.Conn {
 	return c
 }
 
-// receiveNetfilter tells of chains and flowtables that came or went: each may be at
-// the ingress of a device. A change of a ruleset comes as one datagram of many
-// messages, so that no filter of the socket can choose among them.
-func (l *Linux) receiveNetfilter() {
+// receiveNetfilter reports chains and flowtables that are created or removed: each may be at the
+// ingress hook of a device. A ruleset change arrives as one datagram of many messages, so a socket
+// filter cannot select them.
+func (l *KernelWatcher) receiveNetfilter() {
 	for {
 		msgs, err := l.netfilter.Receive()
 		if errors.Is(err, unix.ENOBUFS) {
-			l.tell(Event{Hooks: true})
+			l.report(Event{Hooks: true})
 			continue
 		}
 		if err != nil {
 			return
 		}
-		if slices.ContainsFunc(msgs, aboutHooks) {
-			l.tell(Event{Hooks: true})
+		if slices.ContainsFunc(msgs, isHookChange) {
+			l.report(Event{Hooks: true})
 		}
 	}
 }
 
-// aboutHooks knows a message of a chain or flowtable, or of a table that went with all its own.
-func aboutHooks(m netlink.Message) bool {
+// isHookChange reports whether a message is about a chain or flowtable, or about a removed table,
+// which included all of its chains and flowtables.
+func isHookChange(m netlink.Message) bool {
 	switch m.Header.Type {
 	case unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_DELTABLE,
 		unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_NEWCHAIN, unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_DELCHAIN,
@@ -190,20 +192,20 @@ func aboutHooks(m netlink.Message) bool {
 	return false
 }
 
-// Events is part of Kernel.
-func (l *Linux) Events() <-chan Event { return l.events }
+// Events implements Kernel.
+func (l *KernelWatcher) Events() <-chan Event { return l.events }
 
-// Watch is part of Kernel.
-func (l *Linux) Watch(cgroups []string) error { return l.cgroups.watch(cgroups) }
+// Watch implements Kernel.
+func (l *KernelWatcher) Watch(cgroups []string) error { return l.cgroups.watch(cgroups) }
 
-// Cgroup is part of Kernel.
-func (l *Linux) Cgroup(path string) (uint64, bool) {
+// Cgroup implements Kernel.
+func (l *KernelWatcher) Cgroup(path string) (uint64, bool) {
 	id, err := cgroup2.ID(path)
 	return id, err == nil
 }
 
-// Devices is part of Kernel.
-func (l *Linux) Devices() ([]Device, error) {
+// Devices implements Kernel.
+func (l *KernelWatcher) Devices() ([]Device, error) {
 	c, err := nl.Open()
 	if err != nil {
 		return nil, err

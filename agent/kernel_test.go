@@ -21,7 +21,7 @@ import (
 	"headgate/shaper/htb"
 )
 
-// programEnv makes the test binary the program itself.
+// programEnv makes the test binary run as the program.
 const programEnv = "HEADGATE_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -31,21 +31,22 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// soon is how long a device may be without its groups. It takes a fraction of a second, which tests log; on a machine
-// that others use it was once more than one. What no event tells of is found after a minute.
+// soon is how long a device may be without its groups. Shaping a new device takes a fraction of a
+// second, which the tests log; on a busy machine it took more than one second once. A change
+// without an event would be found only after a minute.
 const soon = 5 * time.Second
 
-// host is a namespace with an agent process in it:
+// host is a network namespace with an agent process:
 //
 //	host ── far
 //
-// Devices of the tests' own are veth pairs inside the host.
+// Tests add veth pairs inside the host.
 type host struct {
 	*testing.T
 	lab    *lab.Lab
 	node   *lab.Node
-	far    string // the address of the other end
-	dir    string // the agent's files
+	far    string // the address of the node far
+	dir    string // the agent's configuration directory
 	state  string
 	agent  *lab.Cmd
 	log    *buffer
@@ -62,7 +63,7 @@ func newHost(t *testing.T, documents ...string) *host {
 		t.Fatal(err)
 	}
 	h.far = far.String()
-	// Short: a socket's path has at most 107 bytes.
+	// The name is short because the path of a socket has at most 107 bytes.
 	socket := filepath.Join(h.state, "n")
 	h.notify, err = net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
 	if err != nil {
@@ -74,7 +75,7 @@ func newHost(t *testing.T, documents ...string) *host {
 	return h
 }
 
-// write makes these documents all of the agent's files.
+// write replaces the agent's configuration files by these documents.
 func (h *host) write(documents ...string) {
 	h.Helper()
 	if err := os.WriteFile(filepath.Join(h.dir, "all.yaml"), []byte(strings.Join(documents, "\n---\n")), 0o644); err != nil {
@@ -86,7 +87,7 @@ func (h *host) write(documents ...string) {
 func (h *host) start() {
 	h.Helper()
 	h.log = &buffer{}
-	// Not h.Context: killing is a test's business, and Cleanup's.
+	// Not h.Context: the test or Cleanup kills the agent.
 	h.agent = h.node.Command(context.Background(), os.Args[0], "agent", "-f", h.dir, "--socket", h.socket())
 	h.agent.Env = append(os.Environ(), programEnv+"=1", "HEADGATE_STATE="+h.state, "NOTIFY_SOCKET="+filepath.Join(h.state, "n"))
 	h.agent.Stdout, h.agent.Stderr = h.log, h.log
@@ -95,20 +96,20 @@ func (h *host) start() {
 	}
 	agent := h.agent
 	h.Cleanup(func() {
-		_ = agent.Process.Kill() // unless the test has
+		_ = agent.Process.Kill() // the test may have killed it already
 		_ = agent.Wait()
 		if h.Failed() {
 			h.Logf("the agent's log:\n%s", h.log)
 		}
 	})
-	h.told("READY=1")
+	h.lastReport("READY=1")
 }
 
-// socket is where the agent listens to programs.
+// socket is the path of the agent's socket for programs.
 func (h *host) socket() string { return filepath.Join(h.state, "s") }
 
-// told waits until the service manager is told something.
-func (h *host) told(what string) {
+// lastReport waits for a message to the service manager.
+func (h *host) lastReport(what string) {
 	h.Helper()
 	text := make([]byte, 4096)
 	for {
@@ -117,7 +118,7 @@ func (h *host) told(what string) {
 		}
 		n, err := h.notify.Read(text)
 		if err != nil {
-			h.Fatalf("the agent does not say %s: %v\n%s", what, err, h.log)
+			h.Fatalf("no message %s from the agent: %v\n%s", what, err, h.log)
 		}
 		if strings.HasPrefix(string(text[:n]), what) {
 			return
@@ -125,8 +126,8 @@ func (h *host) told(what string) {
 	}
 }
 
-// logs waits until the log has a text so many times. It comes through a pipe, so that the kernel, and what the
-// service manager is told, may be ahead of it.
+// logs waits until the log contains text the given number of times. The log arrives through a pipe,
+// possibly later than the change in the kernel or the message to the service manager.
 func (h *host) logs(text string, times int) {
 	h.Helper()
 	for began := time.Now(); strings.Count(h.log.String(), text) != times; time.Sleep(10 * time.Millisecond) {
@@ -141,7 +142,7 @@ func (h *host) sh(line string) {
 	labtest.Run(h.T, h.node, "sh", "-ec", line)
 }
 
-// has waits until the device's state is as it should be.
+// has waits until a device has the expected state.
 func (h *host) has(dev, what string, ok func(shaper.State) bool) shaper.State {
 	h.Helper()
 	began := time.Now()
@@ -153,7 +154,7 @@ func (h *host) has(dev, what string, ok func(shaper.State) bool) shaper.State {
 			return state
 		}
 		if time.Since(began) > soon {
-			h.Fatalf("%s is not as it should be after %v (%s): %v, drift %v, rules %v\n%s", dev, soon, what, err, state.Drift, state.Plan.Out, h.log)
+			h.Fatalf("%s does not have the expected state after %v (%s): %v, drift %v, rules %v\n%s", dev, soon, what, err, state.Drift, state.Plan.Out, h.log)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -164,7 +165,7 @@ func (h *host) hasLimit(dev, limit string) shaper.State {
 	return h.has(dev, "limit "+limit, func(s shaper.State) bool { return s.Plan.Out.Limit.String() == limit })
 }
 
-// hasNothing waits until nothing of ours is on the device.
+// hasNothing waits until a device has no groups.
 func (h *host) hasNothing(dev string) {
 	h.Helper()
 	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) {
@@ -191,12 +192,12 @@ func TestDeviceReturns(t *testing.T) {
 	}
 	for began := time.Now(); strings.Contains(labtest.Run(t, h.node, "ip", "link"), "hgi"); time.Sleep(5 * time.Millisecond) {
 		if time.Since(began) > soon {
-			t.Fatalf("the IFB of a device that is gone is still there\n%s", h.log)
+			t.Fatalf("the IFB of a removed device still exists\n%s", h.log)
 		}
 	}
 }
 
-func TestPatternTakesInNewVeth(t *testing.T) {
+func TestPatternMatchesNewVeth(t *testing.T) {
 	h := newHost(t, document("veth*", "100Mbit"), document("veth2", "200Mbit"))
 	h.sh("for i in 0 1 2; do ip link add veth$i type veth peer name peer$i; done")
 	h.hasLimit("veth0", "100Mbit")
@@ -205,7 +206,8 @@ func TestPatternTakesInNewVeth(t *testing.T) {
 	h.hasNothing("peer0")
 }
 
-// An alternative name counts as soon as the device has it, by name and for patterns, and no longer.
+// The configuration applies to a device by an alternative name, or a pattern that matches one, from
+// the moment that the device gets the name until it loses the name.
 func TestAlternativeNamesAreFollowed(t *testing.T) {
 	h := newHost(t, document("uplink-with-a-long-name", "50Mbit"), document("slot*", "20Mbit"))
 	h.sh("ip link property add dev far altname uplink-with-a-long-name")
@@ -221,21 +223,21 @@ func TestAlternativeNamesAreFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.hasLimit("far", "30Mbit")
-	h.logs("a device is named twice", 1)
+	h.logs("device is configured twice", 1)
 }
 
 func TestMTUAndNameAreFollowed(t *testing.T) {
 	h := newHost(t, document("far", "100Mbit"), document("wan", "50Mbit"))
 	h.hasLimit("far", "100Mbit")
 	h.sh("ip link set far mtu 9000")
-	h.hasLimit("far", "100Mbit") // without drift: the leaves are for 9,000 bytes
+	h.hasLimit("far", "100Mbit") // without drift: the leaf queues are for an MTU of 9,000 bytes
 	h.sh("ip link set far down; ip link set far name wan; ip link set wan up")
 	h.hasLimit("wan", "50Mbit")
 	h.sh("ip link set wan down; ip link set wan name other; ip link set other up")
 	h.hasNothing("other")
 }
 
-func TestCgroupThatIsMadeAgainIsFollowed(t *testing.T) {
+func TestRecreatedCgroupIsFollowed(t *testing.T) {
 	root, err := cgroup2.Mount()
 	if err != nil {
 		t.Fatal(err)
@@ -249,7 +251,7 @@ func TestCgroupThatIsMadeAgainIsFollowed(t *testing.T) {
 	h := newHost(t, fmt.Sprintf("kind: Interface\ndev: far\nout: {limit: 100Mbit, groups: [{name: web, match: [{cgroup: %s}]}, {name: rest, default: true}]}", service))
 	h.has("far", "no rule", func(s shaper.State) bool { return len(s.Plan.Out.Rules) == 0 })
 	for i := range 3 {
-		// A service's folder, and the first time the slice's too.
+		// The service's directory, and in the first round also the slice's.
 		if err := errors.Join(os.MkdirAll(root+service, 0o755)); err != nil {
 			t.Fatal(err)
 		}
@@ -282,17 +284,17 @@ func TestKilledAgentLeavesEnforcement(t *testing.T) {
 	if err := h.agent.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	h.told("STOPPING=1")
+	h.lastReport("STOPPING=1")
 	if err := h.agent.Wait(); err != nil {
-		t.Errorf("told to stop, the agent ended with %v", err)
+		t.Errorf("after SIGTERM the agent exited with %v", err)
 	}
 	if log := h.log.String(); strings.Contains(log, "changes=") {
-		t.Errorf("the next agent changed what was right:\n%s", log)
+		t.Errorf("the next agent changed the correct state:\n%s", log)
 	}
 	h.hasLimit("far", "100Mbit")
 }
 
-func TestWhatOthersRemoveComesBack(t *testing.T) {
+func TestForeignRemovalIsRepaired(t *testing.T) {
 	h := newHost(t, document("far", "100Mbit"))
 	for _, remove := range []string{"tc qdisc del dev far root", "sleep 1; tc qdisc del dev far clsact", "sleep 2; tc qdisc del dev hgi* root"} {
 		h.hasLimit("far", "100Mbit")
@@ -309,8 +311,8 @@ func TestReloadOfFiles(t *testing.T) {
 		if err := h.agent.Process.Signal(syscall.SIGHUP); err != nil {
 			t.Fatal(err)
 		}
-		h.told("RELOADING=1")
-		h.told("READY=1")
+		h.lastReport("RELOADING=1")
+		h.lastReport("READY=1")
 	}
 	h.write(document("far", "200Mbit"))
 	reload()
@@ -323,11 +325,11 @@ func TestReloadOfFiles(t *testing.T) {
 	reload()
 	h.hasNothing("far")
 	if again := labtest.Run(t, h.node, "tc", "qdisc", "show", "dev", "far"); strings.Contains(again, "clsact") || strings.Contains(again, "htb") {
-		t.Errorf("far was not given back:\n%s", again)
+		t.Errorf("far was not cleared:\n%s", again)
 	}
 }
 
-// buffer is a bytes.Buffer that a process and a test may use at once.
+// buffer is a bytes.Buffer for concurrent use.
 type buffer struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -345,9 +347,9 @@ func (b *buffer) String() string {
 	return b.text.String()
 }
 
-// A firewall at the ingress hook comes, and takes all of nftables with it when it
-// goes: each time the way in is made as it should be, and what no way is found around
-// is told and tears nothing down.
+// A firewall adds a chain at the ingress hook, and flushes the whole ruleset when it stops. The
+// agent adapts the ingress path each time. A chain that the agent cannot work around is logged and
+// removes no shaping.
 func TestChainsComeAndGo(t *testing.T) {
 	h := newHost(t, document("veth0", "100Mbit"))
 	h.sh("ip link add veth0 type veth peer name peer0; ip link set veth0 up; ip link set peer0 up")
@@ -361,11 +363,11 @@ func TestChainsComeAndGo(t *testing.T) {
 	const firewall = "add table netdev fw; add chain netdev fw pre { type filter hook ingress device veth0 priority 0; }"
 	h.sh("nft '" + firewall + "'")
 	forwards(true)
-	h.sh("nft 'flush ruleset; " + firewall + "'") // as its service does when it is reloaded
+	h.sh("nft 'flush ruleset; " + firewall + "'") // as the firewall's service does on reload
 	forwards(true)
 	h.sh("nft flush ruleset")
 	forwards(false)
-	// Firewalls are reloaded again and again, and each time at once.
+	// A firewall may be reloaded repeatedly; each change is followed at once.
 	h.sh("nft '" + firewall + "'")
 	forwards(true)
 	h.sh("nft flush ruleset")
@@ -378,8 +380,9 @@ func TestChainsComeAndGo(t *testing.T) {
 	h.hasLimit("veth0", "100Mbit")
 }
 
-// Many devices at once do not wait for each other, and leave nothing when they go at once. It took a second for each
-// six of them, and where a new IFB's queue was replaced all were looked at again.
+// Many devices that appear at once do not wait for each other, and nothing remains when they are
+// removed at once. An earlier version took one second for six devices, and checked all devices
+// again whenever the qdisc of a new IFB was replaced.
 func TestManyAtOnce(t *testing.T) {
 	const many = 30
 	h := newHost(t, document("v*", "20mbit"))
@@ -392,7 +395,7 @@ func TestManyAtOnce(t *testing.T) {
 	for i := range many {
 		h.hasLimit(fmt.Sprint("v", i), "20Mbit")
 	}
-	h.Logf("%d devices are divided after %v", many, time.Since(began).Round(time.Millisecond))
+	h.Logf("%d devices are shaped after %v", many, time.Since(began).Round(time.Millisecond))
 	lines.Reset()
 	for i := range many {
 		fmt.Fprintf(&lines, "link del v%d\n", i)
@@ -401,19 +404,19 @@ func TestManyAtOnce(t *testing.T) {
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		left := strings.TrimSpace(labtest.Run(t, h.node, "ip", "-br", "link", "show", "type", "ifb"))
 		if left == "" {
-			h.Logf("nothing is left of them after %v", time.Since(began).Round(time.Millisecond))
+			h.Logf("all IFBs are removed after %v", time.Since(began).Round(time.Millisecond))
 			break
 		}
 		if time.Since(began) > soon {
-			h.Fatalf("of devices that are gone there are still\n%s", left)
+			h.Fatalf("IFBs of removed devices remain:\n%s", left)
 		}
 	}
 	if strings.Contains(h.log.String(), "level=ERROR") {
-		h.Errorf("there were errors")
+		h.Errorf("the log has errors")
 	}
 }
 
-// batch has ip do what the lines say, in one go.
+// batch runs the lines with ip -batch.
 func (h *host) batch(lines string) {
 	h.Helper()
 	c := h.node.Command(h.Context(), "ip", "-b", "-")

@@ -15,42 +15,42 @@ import (
 	"headgate/shaper"
 )
 
-// mostOfUser is how many connections a user's programs have in groups at a time, of which the
-// oldest gives way to the newest: a program that ends without giving its own back does not fill
-// the table. An agent that starts anew counts anew.
-const mostOfUser = 1024
+// maxConnectionsPerUser is the most connections that a user's programs may have assigned at a time. One more
+// unassigns the oldest, so that programs that end without unassigning do not fill the table. A
+// restarted agent counts from zero.
+const maxConnectionsPerUser = 1024
 
-// passed is a connection that a program has put in a group.
-type passed struct {
+// userAssignment is a connection that a program assigned to a group.
+type userAssignment struct {
 	dev  string
 	conn shaper.Conn
 	path string
 }
 
-// Serve opens the socket at which programs of this host put connections of their own in groups.
-// It comes before Run, which does what they ask.
+// Serve opens the socket at which programs of this host assign their own connections to groups. It
+// must be called before Run, which executes the requests.
 func (a *Agent) Serve(path string) (io.Closer, error) {
-	a.asks = make(ask.Loop)
-	return ask.Serve(path, a.asked)
+	a.requests = make(ask.Loop)
+	return ask.Serve(path, a.handleRequest)
 }
 
-// asked answers a program.
-func (a *Agent) asked(q ask.Question) any {
-	var out local.Answer
+// handleRequest answers a request.
+func (a *Agent) handleRequest(q ask.Request) any {
+	var out local.Response
 	err := func() error {
 		var r local.Request
 		if err := json.Unmarshal(q.Text, &r); err != nil || (r.Assign == "") != r.Unassign {
-			return errors.New(`the request is no JSON object such as {"assign": "backup"} or {"unassign": true}`)
+			return errors.New(`request is not a JSON object such as {"assign": "backup"} or {"unassign": true}`)
 		}
-		conn, err := connOf(q.FD)
+		conn, err := connectionOf(q.FD)
 		if err != nil {
 			return err
 		}
 		out.Connection = conn.String()
 		var refused error
-		err = a.asks.Do(func() { // on the agent's thread: it is in the agent's network namespace
+		err = a.requests.Do(func() { // on the agent's thread, which is in the agent's network namespace
 			if q.User != 0 {
-				refused = genuine(q.FD, conn)
+				refused = verifyAddresses(q.FD, conn)
 			}
 			switch {
 			case refused != nil:
@@ -62,51 +62,51 @@ func (a *Agent) asked(q ask.Question) any {
 		})
 		return errors.Join(err, refused)
 	}()
-	out.Failure = ask.FailureOf(err)
+	out.ErrorResponse = ask.NewErrorResponse(err)
 	return out
 }
 
-// divided are the devices that have groups of the files, or the one that is named.
-func (a *Agent) divided(dev string) (out []*memory, err error) {
-	dev = Names(a.there).Kernel(dev)
+// shapedDevices returns the shaped devices that the configuration names, or only the named one.
+func (a *Agent) shapedDevices(dev string) (out []*deviceState, err error) {
+	dev = Names(a.devicesSeen).Kernel(dev)
 	for _, index := range slices.Sorted(maps.Keys(a.devices)) {
-		if m := a.devices[index]; m.want != nil && m.mine != "" && (dev == "" || m.name == dev) {
+		if m := a.devices[index]; m.desired != nil && m.appliedHash != "" && (dev == "" || m.name == dev) {
 			out = append(out, m)
 		}
 	}
 	if len(out) == 0 && dev != "" {
-		return nil, fmt.Errorf("the agent divides no device %q", dev)
+		return nil, fmt.Errorf("the agent does not shape device %q", dev)
 	}
 	return out, nil
 }
 
-// move is where a connection is on a device, and where it goes; "" is to the rules.
+// move is the change of a connection's group on one device; "" means that the rules decide.
 type move struct {
-	*memory
-	from, to string
+	*deviceState
+	currentGroup, to string
 }
 
-// assign puts a user's connection in a group: on all of the devices, or on none.
+// assign puts a user's connection in a group, on all of the devices or on none.
 func (a *Agent) assign(user uint32, r local.Request, conn shaper.Conn) (path string, devs []string, err error) {
-	devices, err := a.divided(r.Dev)
+	devices, err := a.shapedDevices(r.Dev)
 	if err != nil {
 		return "", nil, err
 	}
 	var moves []move
 	none := fmt.Errorf("there is no group %q", r.Assign)
 	for _, m := range devices {
-		to, err := m.want.plan.Leaf(r.Assign)
+		to, err := m.desired.plan.Leaf(r.Assign)
 		switch {
 		case err != nil:
 			if !errors.Is(none, os.ErrPermission) {
 				none = err
 			}
-		case !a.may(user, m.name, to):
-			none = ask.Denied(fmt.Sprintf("the user %d may not put connections in the group %s of %s: name it under \"join\" in its configuration", user, to, m.name))
+		case !a.hasPermission(user, m.name, to):
+			none = ask.Denied(fmt.Sprintf("user %d has no permission to assign connections to group %s of %s: add the user under \"join\" in the group's configuration", user, to, m.name))
 		case path != "" && path != to:
-			return "", nil, fmt.Errorf("%q is %s on one device, and %s on another: write the one that you mean", r.Assign, path, to)
+			return "", nil, fmt.Errorf("group name %q is ambiguous: %s on one device, %s on another: use the full path", r.Assign, path, to)
 		default:
-			from, err := a.from(user, m, conn)
+			from, err := a.currentGroup(user, m, conn)
 			if err != nil {
 				return "", nil, err
 			}
@@ -121,15 +121,15 @@ func (a *Agent) assign(user uint32, r local.Request, conn shaper.Conn) (path str
 	return path, devs, err
 }
 
-// unassign gives a user's connection back to the rules, on all of the devices or on none.
+// unassign ends the assignment of a user's connection, on all of the devices or on none.
 func (a *Agent) unassign(user uint32, dev string, conn shaper.Conn) (devs []string, err error) {
-	devices, err := a.divided(dev)
+	devices, err := a.shapedDevices(dev)
 	if err != nil {
 		return nil, err
 	}
 	var moves []move
 	for _, m := range devices {
-		from, err := a.from(user, m, conn)
+		from, err := a.currentGroup(user, m, conn)
 		if err != nil {
 			return nil, err
 		}
@@ -138,48 +138,48 @@ func (a *Agent) unassign(user uint32, dev string, conn shaper.Conn) (devs []stri
 		}
 	}
 	if len(moves) == 0 {
-		return nil, fmt.Errorf("the connection %v was put in no group", conn)
+		return nil, fmt.Errorf("connection %v is not assigned to any group", conn)
 	}
 	return a.move(user, conn, moves)
 }
 
-// move makes all of the moves, or none.
+// move applies all of the moves, or none.
 func (a *Agent) move(user uint32, conn shaper.Conn, moves []move) (devs []string, err error) {
 	for n, m := range moves {
-		if err := a.put(m.memory, conn, m.to); err != nil {
+		if err := a.setGroup(m.deviceState, conn, m.to); err != nil {
 			for _, done := range moves[:n] {
-				err = errors.Join(err, a.put(done.memory, conn, done.from))
+				err = errors.Join(err, a.setGroup(done.deviceState, conn, done.currentGroup))
 			}
 			return nil, err
 		}
 		devs = append(devs, m.name)
 	}
 	for _, m := range moves {
-		a.remember(user, passed{m.name, conn, m.to})
+		a.recordAssignment(user, userAssignment{m.name, conn, m.to})
 	}
-	a.Log.Debug("a program's connection was moved", "user", user, "connection", conn.String(), "group", moves[0].to, "devices", devs)
+	a.Log.Debug("moved a program's connection", "user", user, "connection", conn.String(), "group", moves[0].to, "devices", devs)
 	return devs, nil
 }
 
-// from is the group that a connection was put in, "" if in none, or an error if a user may not take
-// it out of there.
-func (a *Agent) from(user uint32, m *memory, conn shaper.Conn) (path string, err error) {
-	if c := m.want.placed(conn); c != "" {
-		return "", fmt.Errorf("the service has the connection %v in the group %s of %s: have it taken out there", conn, c, m.name)
+// currentGroup returns the group that a connection is assigned to, or "". It returns an error if the user
+// has no permission to remove the connection from the group.
+func (a *Agent) currentGroup(user uint32, m *deviceState, conn shaper.Conn) (path string, err error) {
+	if c := m.desired.controllerGroup(conn); c != "" {
+		return "", fmt.Errorf("the controller assigned connection %v to group %s of %s: unassign it through the controller", conn, c, m.name)
 	}
 	e, err := a.engine(m)
 	if err != nil {
 		return "", err
 	}
 	path, err = e.Assigned(m.name, conn)
-	if err == nil && path != "" && !a.may(user, m.name, path) {
-		err = ask.Denied(fmt.Sprintf("the connection %v is in the group %s of %s, which is not the user %d's to take it out of", conn, path, m.name, user))
+	if err == nil && path != "" && !a.hasPermission(user, m.name, path) {
+		err = ask.Denied(fmt.Sprintf("connection %v is in group %s of %s, and user %d has no permission to remove it from the group", conn, path, m.name, user))
 	}
 	return path, err
 }
 
-// put puts a connection in a group, or gives it back for "".
-func (a *Agent) put(m *memory, conn shaper.Conn, path string) error {
+// setGroup assigns a connection to a group, or unassigns it if path is "".
+func (a *Agent) setGroup(m *deviceState, conn shaper.Conn, path string) error {
 	e, err := a.engine(m)
 	switch {
 	case err != nil:
@@ -190,16 +190,17 @@ func (a *Agent) put(m *memory, conn shaper.Conn, path string) error {
 	return e.Assign(m.name, []shaper.Assignment{{Conn: conn, Group: path}})
 }
 
-func (a *Agent) engine(m *memory) (shaper.Shaper, error) {
-	if e, ok := a.Engines[m.want.engine]; ok {
+func (a *Agent) engine(m *deviceState) (shaper.Shaper, error) {
+	if e, ok := a.Engines[m.desired.engine]; ok {
 		return e, nil
 	}
-	return nil, fmt.Errorf("the engine %s of %s is not built into this program", m.want.engine, m.name)
+	return nil, fmt.Errorf("engine %s of %s is not built into this program", m.desired.engine, m.name)
 }
 
-// may tells whether a user may put connections in a group of a device: in each direction that
-// has it, because that is where they go.
-func (a *Agent) may(user uint32, dev, path string) bool {
+// hasPermission reports whether a user has permission to assign connections to a group of a device. The
+// permission is required in each direction that has the group, because the connection is assigned
+// in all of them.
+func (a *Agent) hasPermission(user uint32, dev, path string) bool {
 	i, _ := a.named.For(dev)
 	if user == 0 {
 		return true
@@ -221,34 +222,34 @@ func (a *Agent) may(user uint32, dev, path string) bool {
 	return found
 }
 
-// remember counts a user's connections, and gives the oldest back if there are too many. What went
-// back to the rules is not counted.
-func (a *Agent) remember(user uint32, p passed) {
+// recordAssignment records a user's connection and unassigns the oldest one if there are too many.
+// Connections that were unassigned do not count.
+func (a *Agent) recordAssignment(user uint32, p userAssignment) {
 	if user == 0 {
 		return
 	}
-	if a.passed == nil {
-		a.passed = map[uint32][]passed{}
+	if a.userAssignments == nil {
+		a.userAssignments = map[uint32][]userAssignment{}
 	}
-	all := slices.DeleteFunc(a.passed[user], func(o passed) bool { return o.dev == p.dev && o.conn == p.conn })
+	all := slices.DeleteFunc(a.userAssignments[user], func(o userAssignment) bool { return o.dev == p.dev && o.conn == p.conn })
 	if p.path != "" {
 		all = append(all, p)
 	}
-	for len(all) > mostOfUser {
-		a.forget(all[0])
+	for len(all) > maxConnectionsPerUser {
+		a.unassignOldest(all[0])
 		all = all[1:]
 	}
-	a.passed[user] = all
+	a.userAssignments[user] = all
 }
 
-// forget gives a connection back, if it still is where its program has put it.
-func (a *Agent) forget(p passed) {
-	devices, err := a.divided(p.dev)
+// unassignOldest unassigns a connection if it still is in the group that its program chose.
+func (a *Agent) unassignOldest(p userAssignment) {
+	devices, err := a.shapedDevices(p.dev)
 	if err != nil {
-		return // and so is the connection's group
+		return // the device and its groups no longer exist
 	}
 	m := devices[0]
-	if m.want.placed(p.conn) != "" {
+	if m.desired.controllerGroup(p.conn) != "" {
 		return
 	}
 	e, err := a.engine(m)
@@ -257,13 +258,13 @@ func (a *Agent) forget(p passed) {
 	}
 	if now, err := e.Assigned(p.dev, p.conn); err == nil && now == p.path {
 		if err := e.Unassign(p.dev, []shaper.Conn{p.conn}); err != nil {
-			a.Log.Warn("a connection cannot be given back", "dev", p.dev, "error", err)
+			a.Log.Warn("cannot unassign connection", "dev", p.dev, "error", err)
 		}
 	}
 }
 
-// placed is the group that the service has a connection in, "" if in none.
-func (w *want) placed(conn shaper.Conn) string {
+// controllerGroup returns the group to which the controller assigned a connection, or "".
+func (w *DesiredState) controllerGroup(conn shaper.Conn) string {
 	for _, c := range w.connections {
 		if c.Conn == conn || c.Conn.Proto == conn.Proto && c.Conn.A == conn.B && c.Conn.B == conn.A {
 			return c.Group

@@ -14,51 +14,51 @@ import (
 	"headgate/shaper"
 )
 
-// survey brings what is known of the devices up to date.
-func (a *Agent) survey() error {
+// listDevices lists the devices and updates the agent's records of them.
+func (a *Agent) listDevices() error {
 	if err := a.Kernel.Watch(a.cgroups()); err != nil {
-		a.Log.Warn("cgroups cannot be watched: one that is made again is noticed within a minute", "error", err)
+		a.Log.Warn("cannot watch cgroups: a new cgroup is detected within a minute", "error", err)
 	}
 	devices, err := a.Kernel.Devices()
 	if err != nil {
 		return err
 	}
-	a.there = devices
+	a.devicesSeen = devices
 	now := time.Now()
-	if slices.ContainsFunc(a.strange, func(index int) bool { return !a.suspect(index, now) }) {
-		a.suspectAll(now) // one that came and went
+	if slices.ContainsFunc(a.unknownIndexes, func(index int) bool { return !a.suspect(index, now) }) {
+		a.suspectAll(now) // the device is already removed
 	}
-	a.strange = nil
+	a.unknownIndexes = nil
 	there := map[int]string{}
 	for _, d := range devices {
 		there[d.Index] = d.Name
 	}
 	if err := a.name(devices); err != nil {
-		a.Log.Error("a device is named twice: what its own name says holds", "mistakes", err.Error())
+		a.Log.Error("device is configured twice: the configuration for its kernel name applies", "error", err.Error())
 	}
-	if a.fresh {
-		a.fresh = false
-		a.tellAbsent(devices)
+	if a.reloaded {
+		a.reloaded = false
+		a.logMissingDevices(devices)
 	}
-	wanted := wants(a.named, devices, a.Kernel.Cgroup, a.Connections)
+	wanted := desiredStates(a.named, devices, a.Kernel.Cgroup, a.Connections)
 	for index, w := range wanted {
 		m := a.devices[index]
 		if m == nil {
-			m = &memory{force: true, assigned: a.Claim.takeAssigned(w.plan.Dev)}
+			m = &deviceState{force: true, assigned: a.Claim.takeAssigned(w.plan.Dev)}
 			a.devices[index] = m
 		}
-		if m.want == nil || m.want.cause != w.cause {
-			m.timing.changed(now)
+		if m.desired == nil || m.desired.cause != w.cause {
+			m.schedule.changed(now)
 			if len(w.absent) > 0 {
-				a.Log.Info("rules wait for cgroups that do not exist", "dev", w.plan.Dev, "cgroups", w.absent)
+				a.Log.Info("rules are inactive until their cgroups exist", "dev", w.plan.Dev, "cgroups", w.absent)
 			}
 		}
-		m.name, m.want = w.plan.Dev, &w
+		m.name, m.desired = w.plan.Dev, &w
 	}
-	// What an earlier agent put in force on devices that the files name no more.
+	// Devices that a previous agent shaped and that the configuration no longer names.
 	for _, d := range devices {
-		if mine := a.Claim.takeMade(d.Name); mine != "" && a.devices[d.Index] == nil {
-			a.devices[d.Index] = &memory{name: d.Name, mine: mine}
+		if mine := a.Claim.takeAppliedHash(d.Name); mine != "" && a.devices[d.Index] == nil {
+			a.devices[d.Index] = &deviceState{name: d.Name, appliedHash: mine}
 		}
 	}
 	for index, m := range a.devices {
@@ -67,12 +67,12 @@ func (a *Agent) survey() error {
 		switch {
 		case stays:
 		case exists:
-			if m.want != nil {
-				m.timing.changed(now)
+			if m.desired != nil {
+				m.schedule.changed(now)
 			}
-			m.name, m.want = name, nil
+			m.name, m.desired = name, nil
 		default:
-			a.gone(m, slices.Collect(maps.Values(there)))
+			a.deviceRemoved(m, slices.Collect(maps.Values(there)))
 			delete(a.devices, index)
 		}
 	}
@@ -80,21 +80,21 @@ func (a *Agent) survey() error {
 	return nil
 }
 
-// name finds the devices that the files name by alternative names. Its error is the same until
-// devices or files change.
+// name replaces alternative names in the configuration by kernel names. It returns an error once,
+// until the text of the error changes.
 func (a *Agent) name(devices []Device) (err error) {
-	a.named, err = a.set.Named(Names(devices))
+	a.named, err = a.set.WithAltNames(Names(devices))
 	text := fmt.Sprint(err)
-	if a.twice == text {
+	if a.lastAliasError == text {
 		return nil
 	}
-	if a.twice = text; err != nil {
+	if a.lastAliasError = text; err != nil {
 		return err
 	}
 	return nil
 }
 
-// cgroups are all that the files name.
+// cgroups returns all cgroups that the configuration names.
 func (a *Agent) cgroups() (paths []string) {
 	for _, i := range a.set.Interfaces {
 		paths = append(paths, cgroupsOf(i)...)
@@ -103,45 +103,46 @@ func (a *Agent) cgroups() (paths []string) {
 	return slices.Compact(paths)
 }
 
-// gone: a device took its shaping along, but not the IFB that was made for it.
-func (a *Agent) gone(m *memory, names []string) {
-	a.Log.Info("the device is gone", "dev", m.name)
-	a.sweeps = true
-	if !slices.Contains(names, m.name) { // who shapes its successor sweeps up
-		a.left = append(a.left, m.name)
+// deviceRemoved handles the removal of a device. The kernel removes the device's queues, but not the IFB
+// that was created for it.
+func (a *Agent) deviceRemoved(m *deviceState, names []string) {
+	a.Log.Info("device removed", "dev", m.name)
+	a.sweepDue = true
+	if !slices.Contains(names, m.name) { // shaping a device of the same name removes the leftovers of this one
+		a.removedNames = append(a.removedNames, m.name)
 	}
 }
 
-// look compares devices with what they should have, and does what is to be done: what several need
-// of an engine, at the same time. The error is of what none can go on with.
-func (a *Agent) look(all []*memory) error {
+// reconcile reconciles devices with their desired state. Changes of several devices by the same engine
+// run concurrently. It returns an error only if no device can be changed.
+func (a *Agent) reconcile(all []*deviceState) error {
 	for _, m := range all {
-		m.trouble, m.byHand = "", false
+		m.problem, m.byHand = "", false
 	}
-	errs := a.lookAt(all)
+	errs := a.reconcileLocked(all)
 	var fatal error
 	for i, m := range all {
 		switch err := errs[i]; {
 		case errors.Is(err, shaper.ErrPermission):
 			fatal = err
 		case errors.Is(err, shaper.ErrNoDevice) || errors.Is(err, unix.ENODEV):
-			// It went while we looked: the notification is on its way.
-			m.timing.failed(time.Now())
+			// The device was removed during the check; the notification follows.
+			m.schedule.failed(time.Now())
 		case err != nil:
-			m.timing.failed(time.Now())
-			m.trouble = err.Error()
-			a.say(m, slog.LevelError, "what the files say cannot be put in force, and is tried again", "error", err)
+			m.schedule.failed(time.Now())
+			m.problem = err.Error()
+			a.logOnce(m, slog.LevelError, "cannot apply configuration, retrying", "error", err)
 		}
 	}
-	maps.DeleteFunc(a.devices, func(_ int, m *memory) bool {
-		return m.want == nil && m.mine == "" && slices.Contains(all, m)
+	maps.DeleteFunc(a.devices, func(_ int, m *deviceState) bool {
+		return m.desired == nil && m.appliedHash == "" && slices.Contains(all, m)
 	})
 	a.claim()
 	return fatal
 }
 
-// lookAt is look; it gives the error of each device.
-func (a *Agent) lookAt(all []*memory) []error {
+// reconcileLocked does the work of look and returns the error of each device.
+func (a *Agent) reconcileLocked(all []*deviceState) []error {
 	errs := make([]error, len(all))
 	unlock, err := a.Lock()
 	if err != nil {
@@ -152,113 +153,113 @@ func (a *Agent) lookAt(all []*memory) []error {
 	}
 	defer unlock()
 	pending := a.Pending()
-	var asked []int // of all
+	var asked []int // indexes into all
 	for i, m := range all {
 		switch {
 		case slices.Contains(pending, m.name):
-			m.timing.waits(time.Now())
-			m.left("a change that was applied by hand on the host waits for its confirmation, and is left alone until then: run \"headgate confirm\" there to keep it, or \"headgate confirm --roll-back\" to undo it")
-			a.say(m, slog.LevelInfo, "a change waits for its confirmation, and is left alone until then")
-		case m.want == nil && a.Unknown != nil && Names(a.there).Of(m.name, a.Unknown()) >= 0:
-			m.timing.fine(time.Now())
+			m.schedule.postpone(time.Now())
+			m.removedNames("a change that was applied by hand on the host awaits confirmation, and the agent does not change the device until then: run \"headgate confirm\" there to keep it, or \"headgate confirm --roll-back\" to undo it")
+			a.logOnce(m, slog.LevelInfo, "a change awaits confirmation, leaving the device unchanged until then")
+		case m.desired == nil && a.Unknown != nil && Names(a.devicesSeen).Of(m.name, a.Unknown()) >= 0:
+			m.schedule.fine(time.Now())
 		default:
 			asked = append(asked, i)
 		}
 	}
 	states, failed := ObserveAll(a.Engines, names(pick(all, asked)))
-	gifts := map[group.Engine]*gifts{}
+	gifts := map[group.Engine]*planBatch{}
 	for n, i := range asked {
 		if errs[i] = failed[n]; errs[i] == nil {
 			errs[i] = a.compare(all[i], states[n], gifts)
 		}
 	}
 	for _, engine := range slices.Sorted(maps.Keys(gifts)) {
-		for m, err := range a.give(engine, gifts[engine]) {
+		for m, err := range a.apply(engine, gifts[engine]) {
 			errs[slices.Index(all, m)] = err
 		}
 	}
 	return errs
 }
 
-func pick(all []*memory, which []int) (out []*memory) {
+func pick(all []*deviceState, which []int) (out []*deviceState) {
 	for _, i := range which {
 		out = append(out, all[i])
 	}
 	return out
 }
 
-func names(all []*memory) (out []string) {
+func names(all []*deviceState) (out []string) {
 	for _, m := range all {
 		out = append(out, m.name)
 	}
 	return out
 }
 
-// gifts are plans that devices are to have by one engine.
-type gifts struct {
-	to    []*memory
+// planBatch are plans for devices that one engine shapes.
+type planBatch struct {
+	to    []*deviceState
 	plans []shaper.Plan
 }
 
-// compare decides what is to be done about a device on which state is in force, and does it, except
-// that plans are put among the gifts.
-func (a *Agent) compare(m *memory, state *shaper.State, to map[group.Engine]*gifts) error {
+// compare decides what to do about a device with the actual state, and does it, except that plans
+// are added to the gifts of their engine.
+func (a *Agent) compare(m *deviceState, state *shaper.State, to map[group.Engine]*planBatch) error {
 	add := func(engine group.Engine, p shaper.Plan) {
 		if to[engine] == nil {
-			to[engine] = &gifts{}
+			to[engine] = &planBatch{}
 		}
 		to[engine].to, to[engine].plans = append(to[engine].to, m), append(to[engine].plans, p)
 	}
 	switch decide(m, state) {
-	case give:
-		if state != nil && state.Engine != m.want.engine {
+	case apply:
+		if state != nil && state.Engine != m.desired.engine {
 			if err := a.Engines[state.Engine].Clear(m.name); err != nil {
 				return err
 			}
 		}
-		add(m.want.engine, m.want.plan)
-	case mend:
-		m.left(appliedByHand(m.name))
+		add(m.desired.engine, m.desired.plan)
+	case repair:
+		m.removedNames(appliedByHand(m.name))
 		add(state.Engine, state.Plan)
 	case takeAway:
 		if err := a.Engines[state.Engine].Clear(m.name); err != nil {
 			return err
 		}
-		a.Log.Info("the files name this device no more: it was given back", "dev", m.name)
-		m.mine = ""
+		a.Log.Info("cleared a device that is no longer configured", "dev", m.name)
+		m.appliedHash = ""
 	default:
-		if m.want == nil {
-			m.mine = ""
+		if m.desired == nil {
+			m.appliedHash = ""
 			return nil
 		}
-		m.left(appliedByHand(m.name))
-		a.say(m, slog.LevelInfo, "what is in force was applied by hand, and stays until the files are read again")
-		m.timing.fine(time.Now())
+		m.removedNames(appliedByHand(m.name))
+		a.logOnce(m, slog.LevelInfo, "keeping the plan that was applied by hand until the files are reloaded")
+		m.schedule.fine(time.Now())
 	}
 	return nil
 }
 
-// left says why what is in force on a device is not what is wanted: somebody did that by hand.
-func (m *memory) left(why string) { m.trouble, m.byHand = why, true }
+// removedNames records why a device's desired state is not in force, when the reason is a manual change.
+func (m *deviceState) removedNames(why string) { m.problem, m.byHand = why, true }
 
 func appliedByHand(dev string) string {
-	return fmt.Sprintf("what is in force was applied by hand on the host, and stays until somebody there takes it away (\"headgate clear --dev %s\") or has the agent read its files again (\"systemctl reload headgate\")", dev)
+	return fmt.Sprintf("the active plan was applied by hand on the host and overrides the configuration: remove it there (\"headgate clear --dev %s\") or reload the agent's files (\"systemctl reload headgate\")", dev)
 }
 
-// give applies plans, and gives what failed.
-func (a *Agent) give(engine group.Engine, g *gifts) map[*memory]error {
-	failed := map[*memory]error{}
+// apply applies plans and returns the errors by device.
+func (a *Agent) apply(engine group.Engine, g *planBatch) map[*deviceState]error {
+	failed := map[*deviceState]error{}
 	e, ok := a.Engines[engine]
 	if !ok {
 		for _, m := range g.to {
-			failed[m] = fmt.Errorf("the engine %s is not built into this program: choose another with engine: in %s", engine, m.want.source)
+			failed[m] = fmt.Errorf("engine %s is not built into this program: choose another with engine: in %s", engine, m.desired.source)
 		}
 		return failed
 	}
 	for i, done := range shaper.ApplyAll(e, g.plans) {
 		m, err := g.to[i], done.Err
 		if err == nil {
-			err = a.given(m, e, g.plans[i], done.Changes)
+			err = a.applied(m, e, g.plans[i], done.Changes)
 		}
 		if err != nil {
 			failed[m] = err
@@ -267,35 +268,35 @@ func (a *Agent) give(engine group.Engine, g *gifts) map[*memory]error {
 	return failed
 }
 
-// given takes note of a plan that was applied.
-func (a *Agent) given(m *memory, e shaper.Shaper, p shaper.Plan, changes []shaper.Change) error {
+// applied records a plan that was applied.
+func (a *Agent) applied(m *deviceState, e shaper.Shaper, p shaper.Plan, changes []shaper.Change) error {
 	if len(changes) > 0 {
-		a.sweeps = true // an earlier device of this name may have left something
+		a.sweepDue = true // a previous device of this name may have left objects
 	}
-	if mark(p) == mark(m.want.plan) { // what was applied by hand may have other groups
-		if err := a.place(m, e); err != nil {
+	if planHash(p) == planHash(m.desired.plan) { // a plan applied by hand may have other groups
+		if err := a.reconcileConnections(m, e); err != nil {
 			return err
 		}
 	}
 	now := time.Now()
-	m.timing.fine(now)
+	m.schedule.fine(now)
 	switch {
 	case len(changes) == 0:
-	case m.done == m.want.cause && !m.force:
-		m.timing.repaired(now)
-		a.Log.Warn("another program changed what is in force here: it was put right", "dev", m.name, "changes", words(changes))
+	case m.appliedCause == m.desired.cause && !m.force:
+		m.schedule.repaired(now)
+		a.Log.Warn("repaired drift: another program changed the device's traffic control", "dev", m.name, "changes", changeSummary(changes))
 	default:
-		a.Log.Info("what the files say is in force", "dev", m.name, "file", m.want.source, "changes", len(changes))
+		a.Log.Info("applied configuration", "dev", m.name, "file", m.desired.source, "changes", len(changes))
 	}
-	m.said, m.done, m.force = "", m.want.cause, false
-	if mark(p) == mark(m.want.plan) {
-		m.mine = mark(p)
+	m.lastLog, m.appliedCause, m.force = "", m.desired.cause, false
+	if planHash(p) == planHash(m.desired.plan) {
+		m.appliedHash = planHash(p)
 	}
 	return nil
 }
 
-// words are the first few changes.
-func words(changes []shaper.Change) string {
+// changeSummary lists the first few changes.
+func changeSummary(changes []shaper.Change) string {
 	const few = 3
 	text := ""
 	for i, c := range changes {
@@ -310,17 +311,17 @@ func words(changes []shaper.Change) string {
 	return text
 }
 
-// Observe reads what is in force on a device, whichever engine put it there; nil
-// if nothing of ours is.
+// Observe reads the state of a device, whichever engine shapes it. The state is nil if no engine
+// does.
 func Observe(engines map[group.Engine]shaper.Shaper, dev string) (*shaper.State, error) {
 	states, errs := ObserveAll(engines, []string{dev})
 	return states[0], errs[0]
 }
 
-// ObserveAll is Observe for several devices.
+// ObserveAll reads the state of several devices; see Observe.
 func ObserveAll(engines map[group.Engine]shaper.Shaper, devs []string) (states []*shaper.State, errs []error) {
 	states, errs = make([]*shaper.State, len(devs)), make([]error, len(devs))
-	open := make([]int, len(devs)) // those of which no engine has said anything yet
+	open := make([]int, len(devs)) // indexes of devices for which no engine has returned a state yet
 	for i := range open {
 		open[i] = i
 	}
@@ -346,25 +347,25 @@ func ObserveAll(engines map[group.Engine]shaper.Shaper, devs []string) (states [
 	return states, errs
 }
 
-// tellAbsent names the devices that are waited for.
-func (a *Agent) tellAbsent(devices []Device) {
+// logMissingDevices logs the configured devices that do not exist yet.
+func (a *Agent) logMissingDevices(devices []Device) {
 	for _, i := range a.named.Interfaces {
 		if !slices.ContainsFunc(devices, func(d Device) bool { owner, ok := a.named.For(d.Name); return ok && owner.Dev == i.Dev }) {
-			a.Log.Info("waits for a device", "dev", i.Called(), "file", i.Name())
+			a.Log.Info("waiting for device", "dev", i.WrittenDev(), "file", i.Name())
 		}
 	}
 }
 
-// claim tells others what is ours. Without it the agent works, but what it made
-// on devices that are taken out of the files while it is stopped stays.
+// claim writes which devices and connections the agent owns. Without the file the agent works, but
+// its plans stay on devices that are removed from the configuration while it is stopped.
 func (a *Agent) claim() {
 	made, assigned := map[string]string{}, map[string][]shaper.Assignment{}
 	for _, m := range a.devices {
 		if len(m.assigned) > 0 {
 			assigned[m.name] = m.assigned
 		}
-		if m.mine != "" {
-			made[m.name] = m.mine
+		if m.appliedHash != "" {
+			made[m.name] = m.appliedHash
 		}
 	}
 	var devs, sources []string
@@ -372,6 +373,6 @@ func (a *Agent) claim() {
 		devs, sources = append(devs, i.Dev), append(sources, i.File)
 	}
 	if err := a.Claim.write(devs, sources, made, assigned); err != nil {
-		a.Log.Warn("what the agent has made cannot be written down", "error", err)
+		a.Log.Warn("cannot write the agent's state file", "error", err)
 	}
 }

@@ -10,10 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Notifier speaks the protocol of sd_notify(3) with the service manager that
-// started us, and says how often it wants to hear WATCHDOG=1: a third of
-// WATCHDOG_USEC, because a busy machine may delay one or two. Without a service
-// manager it does nothing.
+// Notifier returns a function that sends messages to the service manager by the protocol of
+// sd_notify(3), and the interval of WATCHDOG=1 messages: a third of WATCHDOG_USEC, because a busy
+// machine may delay one or two. Without a service manager the function does nothing.
 func Notifier() (notify func(state string), beat time.Duration) {
 	socket := os.Getenv("NOTIFY_SOCKET")
 	if socket == "" {
@@ -24,8 +23,8 @@ func Notifier() (notify func(state string), beat time.Duration) {
 		beat = time.Duration(us) * time.Microsecond / 3
 	}
 	return func(state string) {
-		// A leading @ is an abstract socket; package net knows that sign. Nothing
-		// can be done, or is lost, if nobody listens.
+		// Package net converts a leading @ to an abstract socket address. An unreachable service
+		// manager is ignored: no message is required for the agent to work.
 		c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: socket, Net: "unixgram"})
 		if err != nil {
 			return
@@ -35,8 +34,8 @@ func Notifier() (notify func(state string), beat time.Duration) {
 	}, beat
 }
 
-// reloading is the message before the files are read again; systemd wants the
-// time with it (Type=notify-reload).
+// reloading returns the message that precedes a reload. systemd requires the time in it
+// (Type=notify-reload).
 func reloading() string {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {

@@ -10,19 +10,19 @@ import (
 	"headgate/shaper"
 )
 
-// place puts connections in groups, and gives back to the rules those that the agent, or one
-// before it, had put in one, unless somebody has put them elsewhere since, or their groups have
-// gone. What was put there by hand stays. A connection that cannot be where it is to be is told of,
-// and follows the rules; the others do not wait for it.
-func (a *Agent) place(m *memory, e shaper.Shaper) error {
-	want := m.want.connections
+// reconcileConnections assigns connections to groups, and unassigns connections that this agent or a previous one
+// assigned and that are no longer desired. A connection that was moved to another group since, or
+// whose group was removed, is not unassigned. Manual assignments stay. A connection that cannot be
+// assigned is logged, and the rules apply to it; the other connections are still assigned.
+func (a *Agent) reconcileConnections(m *deviceState, e shaper.Shaper) error {
+	want := m.desired.connections
 	if len(want)+len(m.assigned) == 0 {
 		return nil
 	}
 	var gone []shaper.Conn
 	var given []shaper.Assignment
 	for _, had := range m.assigned {
-		if m.want.placed(had.Conn) != "" {
+		if m.desired.controllerGroup(had.Conn) != "" {
 			continue
 		}
 		now, err := e.Assigned(m.name, had.Conn)
@@ -33,7 +33,7 @@ func (a *Agent) place(m *memory, e shaper.Shaper) error {
 			gone, given = append(gone, had.Conn), append(given, had)
 		}
 	}
-	// Written down first, so that who is killed meanwhile leaves none that nobody knows of.
+	// Written before the assignment, so that no assignment is unknown to the next agent if this one is killed.
 	m.assigned = append(slices.Clone(want), given...)
 	a.claim()
 	if len(gone) > 0 {
@@ -41,26 +41,26 @@ func (a *Agent) place(m *memory, e shaper.Shaper) error {
 			return err
 		}
 	}
-	leaves := m.want.leaves()
+	leaves := m.desired.leaves()
 	could := slices.DeleteFunc(slices.Clone(want), func(c shaper.Assignment) bool { return !leaves[c.Group] })
-	placed, err := assignMost(e, m.name, could)
+	placed, err := assignEach(e, m.name, could)
 	if err != nil && len(placed) == 0 {
 		return err
 	}
 	if left := len(want) - len(placed); left > 0 {
 		if err == nil {
 			i := slices.IndexFunc(want, func(c shaper.Assignment) bool { return !leaves[c.Group] })
-			err = fmt.Errorf("the connection %v: there is no group %q that connections may be in", want[i].Conn, want[i].Group)
+			err = fmt.Errorf("connection %v: there is no leaf group %q", want[i].Conn, want[i].Group)
 		}
-		a.say(m, slog.LevelWarn, "some connections cannot be put in their groups, and follow the rules", "connections", left, "error", err)
+		a.logOnce(m, slog.LevelWarn, "cannot assign some connections to their groups; the rules apply to them", "connections", left, "error", err)
 	}
 	m.assigned = placed
 	a.claim()
 	return nil
 }
 
-// leaves are the groups that connections may be in, by path.
-func (w *want) leaves() map[string]bool {
+// leaves returns the paths of the leaf groups, to which connections may be assigned.
+func (w *DesiredState) leaves() map[string]bool {
 	out := map[string]bool{}
 	for _, t := range []*group.Tree{w.plan.Out, w.plan.In} {
 		if t == nil {
@@ -75,9 +75,9 @@ func (w *want) leaves() map[string]bool {
 	return out
 }
 
-// assignMost puts those in groups that it can: all at once, or else one half and the other, which
-// finds the few that cannot be. The error is of one that cannot.
-func assignMost(e shaper.Shaper, dev string, list []shaper.Assignment) (placed []shaper.Assignment, err error) {
+// assignEach assigns as many connections as possible: all at once, or else each half separately,
+// which finds the few that fail. The error is that of one connection that failed.
+func assignEach(e shaper.Shaper, dev string, list []shaper.Assignment) (placed []shaper.Assignment, err error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
@@ -89,8 +89,8 @@ func assignMost(e shaper.Shaper, dev string, list []shaper.Assignment) (placed [
 		return nil, err
 	}
 	half := len(list) / 2
-	first, err := assignMost(e, dev, list[:half])
-	second, also := assignMost(e, dev, list[half:])
+	first, err := assignEach(e, dev, list[:half])
+	second, also := assignEach(e, dev, list[half:])
 	if err == nil {
 		err = also
 	}

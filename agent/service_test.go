@@ -13,14 +13,15 @@ import (
 	"headgate/cli"
 )
 
-// The units, and the most that systemd may find them exposed, of 100.
+// The systemd units, and the highest exposure level that systemd-analyze security may report, in
+// tenths.
 const (
 	unitFile, unitExposure             = "../packaging/systemd/headgate.service", 31
 	controllerFile, controllerExposure = "../packaging/systemd/headgate-controller.service", 15
 )
 
-// settings reads a unit as section.key: values. Systemd's own syntax is wider;
-// ours keeps to one setting a line.
+// settings parses a unit as section.key: values. It supports one setting per line, which is a
+// subset of systemd's syntax.
 func settings(t *testing.T, file string) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -39,37 +40,37 @@ func settings(t *testing.T, file string) map[string][]string {
 		case ok:
 			out[section+"."+key] = append(out[section+"."+key], value)
 		default:
-			t.Errorf("the unit has the line %q", line)
+			t.Errorf("unexpected line %q in the unit", line)
 		}
 	}
 	return out
 }
 
-// TestUnit holds the units to what the agent and the controller rely on.
+// TestUnit checks the settings of the units on which the agent and the controller rely.
 func TestUnit(t *testing.T) {
 	for file, relied := range map[string]map[string]string{
 		unitFile: {
 			"Service.Type":                     "notify",                              // READY, RELOADING, STOPPING and WATCHDOG
-			"Service.RestartPreventExitStatus": "2 3",                                 // what does not mend itself
-			"Service.ReadWritePaths":           "/sys/fs/bpf",                         // the hook that measures queues is pinned there
+			"Service.RestartPreventExitStatus": "2 3",                                 // errors that a restart does not fix
+			"Service.ReadWritePaths":           "/sys/fs/bpf",                         // the eBPF program that measures queues is pinned there
 			"Service.StateDirectory":           "headgate",                            // pending.DefaultDir
 			"Service.RuntimeDirectory":         "headgate",                            // the engines' lock
-			"Service.RuntimeDirectoryPreserve": "yes",                                 // which others hold when the agent stops
-			"Service.ConfigurationDirectory":   "headgate",                            // which a host that has joined need not have
+			"Service.RuntimeDirectoryPreserve": "yes",                                 // other processes hold the lock when the agent stops
+			"Service.ConfigurationDirectory":   "headgate",                            // optional on a host that has joined a controller
 			"Service.RestrictAddressFamilies":  "AF_NETLINK AF_UNIX AF_INET AF_INET6", // the kernel, the service manager, controllers
-			"Service.RestrictNamespaces":       "net",                                 // in which connections are that are open already
+			"Service.RestrictNamespaces":       "net",                                 // network namespaces of connections that are passed to the agent
 			"Service.CapabilityBoundingSet":    "CAP_NET_ADMIN CAP_BPF CAP_PERFMON CAP_SYS_ADMIN CAP_SYS_PTRACE",
 			"Unit.ConditionDirectoryNotEmpty":  "|/etc/headgate",                         // files,
-			"Unit.ConditionPathExists":         "|/var/lib/headgate/agent/identity.json", // or a service
+			"Unit.ConditionPathExists":         "|/var/lib/headgate/agent/identity.json", // or a controller
 			"Unit.Before":                      "network-pre.target",
 			"Install.WantedBy":                 "multi-user.target",
 		},
 		controllerFile: {
 			"Service.Type":                     "notify", // READY, STOPPING
 			"Service.RestartPreventExitStatus": "2",
-			"Service.User":                     "headgate",            // of sysusers.d
+			"Service.User":                     "headgate",            // from sysusers.d
 			"Service.StateDirectory":           "headgate/controller", // --data
-			"Service.KillMode":                 "mixed",               // it ends the store itself
+			"Service.KillMode":                 "mixed",               // the controller stops the store itself
 			"Service.CapabilityBoundingSet":    "",
 			"Install.WantedBy":                 "multi-user.target",
 		},
@@ -85,12 +86,12 @@ func TestUnit(t *testing.T) {
 		}
 	}
 	if !slices.Contains(strings.Fields(settings(t, unitFile)["Service.SystemCallFilter"][0]), "bpf") {
-		t.Error("the unit does not permit the system call bpf")
+		t.Error("the unit does not allow the system call bpf")
 	}
 }
 
-// understood: the program knows the command and its flags. Help is asked for before all else: the
-// command itself is never run, whatever it says.
+// understood checks that the program accepts a command and its flags. The line is run with --help
+// first, so the command itself never runs.
 func understood(t *testing.T, line string) {
 	t.Helper()
 	words := strings.Fields(line)
@@ -109,11 +110,11 @@ func understood(t *testing.T, line string) {
 	}
 }
 
-// TestUnitIsVerified asks systemd, where it is installed.
+// TestUnitIsVerified checks the units with systemd, if it is installed.
 func TestUnitIsVerified(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		t.Log("systemd-analyze is not installed: the units were only read")
+		t.Log("systemd-analyze is not installed: the units were only parsed")
 		return
 	}
 	for file, exposure := range map[string]int{unitFile: unitExposure, controllerFile: controllerExposure} {
@@ -121,7 +122,7 @@ func TestUnitIsVerified(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The program need not be installed here.
+		// The program may not be installed on this machine.
 		text = bytes.ReplaceAll(text, []byte("/usr/bin/headgate"), []byte(os.Args[0]))
 		copied := filepath.Join(t.TempDir(), filepath.Base(file))
 		if err := os.WriteFile(copied, text, 0o644); err != nil {
@@ -131,7 +132,7 @@ func TestUnitIsVerified(t *testing.T) {
 			t.Errorf("systemd-analyze verify: %v\n%s", err, out)
 		}
 		if out, err := exec.Command(analyze, "security", "--no-pager", "--offline=true", fmt.Sprint("--threshold=", exposure), copied).CombinedOutput(); err != nil {
-			t.Errorf("systemd-analyze security finds it more exposed than %d of 100: %v\n%s", exposure, err, out)
+			t.Errorf("systemd-analyze security: exposure above %d of 100: %v\n%s", exposure, err, out)
 		}
 	}
 	users, err := filepath.Abs("../packaging/sysusers.d/headgate.conf")
@@ -143,7 +144,7 @@ func TestUnitIsVerified(t *testing.T) {
 	}
 }
 
-// TestDocumentedCommands: the program understands what the documents tell people to type.
+// TestDocumentedCommands checks that the program accepts the commands in the documentation.
 func TestDocumentedCommands(t *testing.T) {
 	files, err := filepath.Glob("../docs/*.md")
 	if err != nil {
@@ -155,7 +156,7 @@ func TestDocumentedCommands(t *testing.T) {
 			t.Fatal(err)
 		}
 		if filepath.Base(file) == "commands.md" {
-			continue // made from the program
+			continue // generated from the program
 		}
 		blocks := strings.Split(strings.ReplaceAll(string(text), "\\\n", " "), "```")
 		found := 0
@@ -170,7 +171,7 @@ func TestDocumentedCommands(t *testing.T) {
 			}
 		}
 		if known := []string{"README.md", "install.md", "operate.md", "tenants.md", "service.md", "collective.md"}; found == 0 && slices.Contains(known, filepath.Base(file)) {
-			t.Errorf("no command was found in %s", file)
+			t.Errorf("found no command in %s", file)
 		}
 	}
 }

@@ -21,10 +21,11 @@ import (
 	"headgate/shaper"
 )
 
-// python is Debian's: one of root's own would be out of reach.
+// python is Debian's interpreter: one in root's home directory would not be accessible to other
+// users.
 const python = "/usr/bin/python3"
 
-// nobody is a user without rights.
+// nobody is an unprivileged user.
 const nobody = 65534
 
 const joined = `kind: Interface
@@ -38,10 +39,10 @@ out:
     - {name: rest, default: true}
 `
 
-// as runs a command of the program as a user, with a descriptor as its 3.
+// as runs a command of the program as a user, with a file as descriptor 3.
 func (h *host) as(user uint32, f *os.File, args ...string) (said string, exit int) {
 	h.Helper()
-	// The file that runs here, which the user could not get to by its path.
+	// The user may have no access to the path of the test binary.
 	c := exec.Command("/proc/self/exe", append(args, "--socket", h.socket())...)
 	c.Env = append(os.Environ(), programEnv+"=1")
 	c.ExtraFiles = []*os.File{f}
@@ -53,7 +54,7 @@ func (h *host) as(user uint32, f *os.File, args ...string) (said string, exit in
 	return string(out), c.ProcessState.ExitCode()
 }
 
-// dialled is a connection from a node to a listener on another, in the kernel's own terms.
+// dialled returns a connection from a node to a listener on another node, as a file.
 func dialled(t *testing.T, from, to *lab.Node, network, address string) *os.File {
 	t.Helper()
 	var f *os.File
@@ -91,7 +92,7 @@ func dialled(t *testing.T, from, to *lab.Node, network, address string) *os.File
 	return f
 }
 
-// mapped is a TCP connection over IPv4 of a socket of IPv6.
+// mapped returns a TCP connection over IPv4 from an IPv6 socket.
 func mapped(t *testing.T, from, to *lab.Node, address string) *os.File {
 	t.Helper()
 	var l net.Listener
@@ -125,8 +126,8 @@ func mapped(t *testing.T, from, to *lab.Node, address string) *os.File {
 	return f
 }
 
-// A program of a user who may puts its connection in a group, by its descriptor: what it sends is
-// the group's, until it is given back.
+// A program of a user with permission assigns its connection to a group by passing the descriptor.
+// The group then counts the connection's packets until the connection is unassigned.
 func TestSocket(t *testing.T) {
 	h := newHost(t, joined)
 	far := h.lab.Node("far")
@@ -135,11 +136,11 @@ func TestSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// goes sends something, which is to be counted in a group.
+	// goes sends packets and checks that they are counted in a group.
 	goes := func(f *os.File, group string) {
 		t.Helper()
 		before := h.hasLimit("far", "100Mbit")
-		for range 60 { // of UDP, some are refused in place of being sent
+		for range 60 { // some UDP packets are refused instead of sent
 			if _, err := f.Write(make([]byte, 500)); err != nil && !errors.Is(err, syscall.ECONNREFUSED) {
 				t.Fatal(err)
 			}
@@ -165,11 +166,11 @@ func TestSocket(t *testing.T) {
 		}
 		goes(f, "shop/web")
 		if said, exit := h.as(nobody, f, "assign", "a", "--fd", "3", "--dev", "far", "-o", "json"); exit != 0 || !strings.Contains(said, `"group": "a"`) {
-			t.Errorf("%s moves: exit %d, %s", name, exit, said)
+			t.Errorf("%s, assigned to another group: exit %d, %s", name, exit, said)
 		}
 		goes(f, "a")
 		if said, exit := h.as(nobody, f, "unassign", "--fd", "3"); exit != 0 || !strings.Contains(said, "back under the rules") {
-			t.Errorf("%s is given back: exit %d, %s", name, exit, said)
+			t.Errorf("%s, unassigned: exit %d, %s", name, exit, said)
 		}
 		goes(f, "rest")
 	}
@@ -187,42 +188,42 @@ func TestSocket(t *testing.T) {
 	}
 	defer listening.Close()
 	for _, c := range []struct {
-		user uint32
-		f    *os.File
-		args string
-		exit int
-		want string
+		user         uint32
+		f            *os.File
+		args         string
+		exit         int
+		DesiredState string
 	}{
-		{nobody, f, "assign closed --fd 3", 3, `the user 65534 may not put connections in the group closed of far: name it under "join"`},
+		{nobody, f, "assign closed --fd 3", 3, `user 65534 has no permission to assign connections to group closed of far: add the user under "join"`},
 		{nobody, f, "assign none --fd 3", 1, `there is no group "none"`},
-		{nobody, f, "assign a --fd 3 --dev eth7", 1, `divides no device "eth7"`},
-		{nobody, f, "unassign --fd 3", 1, "was put in no group"},
+		{nobody, f, "assign a --fd 3 --dev eth7", 1, `does not shape device "eth7"`},
+		{nobody, f, "unassign --fd 3", 1, "is not assigned to any group"},
 		{nobody, listening, "assign a --fd 3", 1, "is not connected"},
-		{nobody, os.Stdin, "assign a --fd 3", 1, "no socket"},
+		{nobody, os.Stdin, "assign a --fd 3", 1, "is not a socket"},
 		{nobody, f, "assign a --fd 99", 1, "descriptor 99"},
 		{nobody, f, "assign a --fd 3 --conn x", 2, "write one"},
 		{nobody, f, "assign a --pid 3", 2, "--fd is missing"},
-		{nobody, f, "assign a --fd 3 --pid 1", 3, ""}, // another's process
+		{nobody, f, "assign a --fd 3 --pid 1", 3, ""}, // a process of another user
 		{0, f, "assign closed --fd 3", 0, "in group closed"},
-		{nobody, f, "assign a --fd 3", 3, "not the user 65534's to take it out of"},
-		{nobody, f, "unassign --fd 3", 3, "not the user 65534's"},
+		{nobody, f, "assign a --fd 3", 3, "user 65534 has no permission to remove it"},
+		{nobody, f, "unassign --fd 3", 3, "user 65534 has no permission to remove it"},
 		{0, f, "assign a --pid " + fmt.Sprint(os.Getpid()) + " --fd " + fmt.Sprint(f.Fd()), 0, "in group a"},
 	} {
-		if said, exit := h.as(c.user, c.f, strings.Fields(c.args)...); exit != c.exit || !strings.Contains(said, c.want) {
-			t.Errorf("user %d, %s: exit %d, want %d with %q\n%s", c.user, c.args, exit, c.exit, c.want, said)
+		if said, exit := h.as(c.user, c.f, strings.Fields(c.args)...); exit != c.exit || !strings.Contains(said, c.DesiredState) {
+			t.Errorf("user %d, %s: exit %d, want %d with %q\n%s", c.user, c.args, exit, c.exit, c.DesiredState, said)
 		}
 	}
-	// What was put there outlives the agent, and a killed one's socket is in nobody's way.
+	// Assignments outlive the agent, and the socket of a killed agent does not block a new one.
 	if err := h.agent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = h.agent.Wait()
 	goes(f, "a")
-	if said, exit := h.as(nobody, f, "assign a --fd 3"); exit != 2 { // one word
+	if said, exit := h.as(nobody, f, "assign a --fd 3"); exit != 2 { // a single argument
 		t.Errorf("exit %d, %s", exit, said)
 	}
 	if said, exit := h.as(nobody, f, "assign", "shop/web", "--fd", "3"); exit != 1 || !strings.Contains(said, "headgate agent") {
-		t.Errorf("with nobody to ask: exit %d, %s", exit, said)
+		t.Errorf("without an agent: exit %d, %s", exit, said)
 	}
 	h.start()
 	h.open()
@@ -231,40 +232,40 @@ func TestSocket(t *testing.T) {
 		t.Errorf("exit %d, %s", exit, said)
 	}
 	goes(f, "shop/web")
-	// Who may is as the files say now.
+	// A reload changes the permissions.
 	h.write(strings.ReplaceAll(joined, "nobody", "1"))
 	if err := h.agent.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	h.told("RELOADING=1")
-	h.told("READY=1")
-	if said, exit := h.as(nobody, f, "assign", "a", "--fd", "3"); exit != 3 || !strings.Contains(said, "not the user 65534's") {
+	h.lastReport("RELOADING=1")
+	h.lastReport("READY=1")
+	if said, exit := h.as(nobody, f, "assign", "a", "--fd", "3"); exit != 3 || !strings.Contains(said, "user 65534 has no permission") {
 		t.Errorf("exit %d, %s", exit, said)
 	}
-	// One socket is one agent's.
+	// Two agents cannot share a socket.
 	second := far.Command(t.Context(), os.Args[0], "agent", "-f", h.dir, "--socket", h.socket())
 	second.Env = append(os.Environ(), programEnv+"=1", "HEADGATE_STATE="+h.state)
-	if out, err := second.CombinedOutput(); err == nil || !bytes.Contains(out, []byte("another program answers there: write --socket")) {
+	if out, err := second.CombinedOutput(); err == nil || !bytes.Contains(out, []byte("another program is listening on it")) {
 		t.Errorf("a second agent at the socket: %v\n%s", err, out)
 	}
 }
 
-// In another network namespace addresses are what its maker says: a container's are believed, and
-// those in one that a user has made are not.
+// The agent trusts the addresses of a network namespace that root created, such as a container's,
+// and rejects those of one that a user created.
 func TestSocketNamespaces(t *testing.T) {
 	h := newHost(t, joined)
 	h.open()
 	far := h.lab.Node("far")
 	contained := dialled(t, far, h.node, "tcp", mustAddr(t, h.node))
 	if said, exit := h.as(nobody, contained, "assign", "a", "--fd", "3"); exit != 0 || !strings.Contains(said, "in group a") {
-		t.Errorf("of a namespace that root has made: exit %d, %s", exit, said)
+		t.Errorf("from a namespace that root created: exit %d, %s", exit, said)
 	}
 	f := dialled(t, h.node, far, "tcp", h.far)
 	own, err := unix.Getsockname(int(f.Fd()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The same ends as f's, in a namespace of the user's own.
+	// The same addresses as f's, in a namespace that the user created.
 	const forge = `
 import json, os, socket, subprocess, sys
 path, own, far, port = sys.argv[1:]
@@ -283,10 +284,10 @@ with socket.socket(socket.AF_UNIX) as s:
 		Credential: &syscall.Credential{Uid: 0, Gid: 0}, Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET,
 		UidMappings: []syscall.SysProcIDMap{{HostID: nobody, Size: 1}}, GidMappings: []syscall.SysProcIDMap{{HostID: nobody, Size: 1}},
 	}
-	if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "root has not made") || !strings.Contains(string(out), `"denied":true`) {
-		t.Errorf("of a namespace of the user's own: %v %s", err, out)
+	if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "root did not create") || !strings.Contains(string(out), `"denied":true`) {
+		t.Errorf("from a namespace that the user created: %v %s", err, out)
 	}
-	// An address that is nobody's here.
+	// An address that no device has.
 	const bound = `
 import json, socket, sys
 c = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
@@ -298,19 +299,19 @@ with socket.socket(socket.AF_UNIX) as s:
     socket.send_fds(s, [json.dumps({"assign": "a"}).encode()], [c.fileno()])
     print(s.makefile().read())
 `
-	for _, from := range []struct{ in, to *lab.Node }{{h.node, far}, {far, h.node}} { // the agent's own, and a container
+	for _, from := range []struct{ in, to *lab.Node }{{h.node, far}, {far, h.node}} { // the agent's namespace, and a container's
 		six, err := from.to.Addr(true)
 		if err != nil {
 			t.Fatal(err)
 		}
 		b := from.in.Command(t.Context(), "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", python, "-c", bound, h.socket(), six.String())
 		if out, err := b.CombinedOutput(); err != nil || !strings.Contains(string(out), "not an address of its network namespace") || !strings.Contains(string(out), `"denied":true`) {
-			t.Errorf("from an address of somebody else, in %s: %v %s", from.in.Name, err, out)
+			t.Errorf("from a foreign address, in %s: %v %s", from.in.Name, err, out)
 		}
 	}
 }
 
-// open lets other users get to the socket.
+// open gives other users access to the socket.
 func (h *host) open() {
 	h.Helper()
 	for _, dir := range []string{filepath.Dir(h.state), h.state} {
@@ -319,10 +320,10 @@ func (h *host) open() {
 		}
 	}
 	if info, err := os.Stat(h.socket()); err != nil || info.Mode().Perm() != 0o666 {
-		h.Fatalf("the socket is %v, %v", info, err)
+		h.Fatalf("the socket has the mode %v, %v, want 0666", info, err)
 	}
-	if _, err := (local.Agent{Path: h.socket()}).Ask(local.Request{}, 0); err == nil || !strings.Contains(err.Error(), "no JSON object") {
-		h.Fatalf("a request of nothing: %v", err)
+	if _, err := (local.Agent{Path: h.socket()}).Do(local.Request{}, 0); err == nil || !strings.Contains(err.Error(), "not a JSON object") {
+		h.Fatalf("an empty request: %v", err)
 	}
 }
 

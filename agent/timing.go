@@ -3,98 +3,99 @@ package agent
 import "time"
 
 const (
-	// settle: whoever makes a device renames it and sets its MTU right after, and a
-	// service's cgroup is removed just before it is made again. One look for all,
-	// and for a storm of events: see Agent.settle.
-	settle = 20 * time.Millisecond
-	// surveyPart: what a survey takes is this part of the time in a storm of events, and
-	// lastSettle is as long as a device waits for that.
-	surveyPart = 5
-	lastSettle = 500 * time.Millisecond
-	// atOnce is how many devices are looked at before what has happened meanwhile is taken in: as
-	// many take a tenth of a second.
-	atOnce = 10
-	// lookEvery finds what no event tells of. A look at 4,000 groups takes some
-	// tens of milliseconds.
-	lookEvery = time.Minute
-	// firstPause and lastPause bound what is tried again: a device that is just
-	// coming deserves a quick second try, one that another program also wants does
-	// not deserve a fight.
-	firstPause = time.Second
-	lastPause  = time.Minute
-	// pendingPause: a change that waits for confirmation takes a minute or so.
-	pendingPause = 2 * time.Second
+	// settleDelay delays the survey after an event. A program that creates a device usually renames it
+	// and sets its MTU right after, and a service's cgroup is removed just before it is created
+	// again. One survey covers all these events, and a storm of events: see Agent.settle.
+	settleDelay = 20 * time.Millisecond
+	// listLoadDivisor and lastSettle bound the load of a storm of events: surveys take at most the
+	// fraction 1/surveyPart of the time, and a device waits for one at most lastSettle.
+	listLoadDivisor = 5
+	maxSettleDelay  = 500 * time.Millisecond
+	// checkBatchSize is the number of devices that are checked before pending events are received. Ten
+	// devices take 0.1 s.
+	checkBatchSize = 10
+	// resyncInterval is the period of the check that finds changes without events. A check of 4,000
+	// groups takes some tens of milliseconds.
+	resyncInterval = time.Minute
+	// minBackoff and lastPause bound the delay between retries. The first retry is quick for a
+	// device that is still being set up. Later ones back off, so that the agent does not compete
+	// with another program that changes the same device.
+	minBackoff = time.Second
+	maxBackoff = time.Minute
+	// pendingInterval is the delay between checks while a change awaits confirmation, which takes
+	// about a minute.
+	pendingInterval = 2 * time.Second
 )
 
-// settle is how long after an event there is a survey, which takes in all that have come until
-// then. Two hundred devices are 2,000 events, and to list them takes 15 ms.
+// settle returns the delay between an event and the survey, which covers all events up to then. 200
+// new devices cause 2,000 events, and listing them takes 15 ms.
 func (a *Agent) settle() time.Duration {
-	return min(max(settle, surveyPart*a.surveyTook), lastSettle)
+	return min(max(settleDelay, listLoadDivisor*a.listDuration), maxSettleDelay)
 }
 
-// timing says when a device is looked at next.
-type timing struct {
+// schedule schedules the next check of a device.
+type schedule struct {
 	due       time.Time
-	notBefore time.Time // a suspicion brings the look no nearer than this
-	hooked    time.Time // hooks brought about a look then
-	troubles  int       // failures and repairs in a row
-	last      time.Time // the last of them
+	notBefore time.Time // a removal event does not move the check before this time
+	hooked    time.Time // time of the last check that a change of hooks caused
+	failures  int       // consecutive failures and repairs
+	last      time.Time // time of the last failure or repair
 }
 
-// changed: there is something new about the device, so what failed may succeed.
-func (t *timing) changed(now time.Time) { *t = timing{due: now} }
+// changed schedules a check at once and resets the backoff: the device or its desired state is new.
+func (t *schedule) changed(now time.Time) { *t = schedule{due: now} }
 
-// suspect: someone removed traffic control.
-func (t *timing) suspect(now time.Time) {
-	at := later(now.Add(settle), t.notBefore)
+// suspect schedules a check after another program removed traffic control.
+func (t *schedule) suspect(now time.Time) {
+	at := later(now.Add(settleDelay), t.notBefore)
 	if at.Before(t.due) {
 		t.due = at
 	}
 }
 
-// hooks: chains or flowtables came or went. What they are to see must not go past them
-// for long, so that this waits for no more than the first pause, however often it
-// happens: firewalls are reloaded, and that is no fight.
-func (t *timing) hooks(now time.Time) {
-	at := later(now.Add(settle), t.hooked.Add(firstPause))
+// hooks schedules a check after nftables chains or flowtables were created or removed, because
+// packets may now bypass the classifier. The delay is never longer than firstPause, however often
+// hooks change: reloading a firewall is not a conflict with another program.
+func (t *schedule) hooks(now time.Time) {
+	at := later(now.Add(settleDelay), t.hooked.Add(minBackoff))
 	if !t.last.IsZero() {
-		at = later(at, t.last.Add(firstPause))
+		at = later(at, t.last.Add(minBackoff))
 	}
 	if at.Before(t.due) {
 		t.due, t.hooked = at, at
 	}
 }
 
-// fine: all is as it should be.
-func (t *timing) fine(now time.Time) {
-	if now.Sub(t.last) > lastPause {
-		t.troubles = 0
+// fine records that the desired state is in force.
+func (t *schedule) fine(now time.Time) {
+	if now.Sub(t.last) > maxBackoff {
+		t.failures = 0
 	}
-	t.due = now.Add(lookEvery)
+	t.due = now.Add(resyncInterval)
 }
 
-// waits: it is not the time to touch the device.
-func (t *timing) waits(now time.Time) { t.due = now.Add(pendingPause) }
+// postpone postpones the check of a device that must not be changed now.
+func (t *schedule) postpone(now time.Time) { t.due = now.Add(pendingInterval) }
 
-// repaired: another program had changed what is ours.
-func (t *timing) repaired(now time.Time) {
+// repaired records the repair of drift.
+func (t *schedule) repaired(now time.Time) {
 	t.fine(now)
 	t.notBefore = now.Add(t.pause(now))
 }
 
-// failed: it is tried again after a while, or soon after somebody removed what
-// may have been in the way.
-func (t *timing) failed(now time.Time) {
+// failed schedules a retry after the backoff, or sooner after another program removed traffic
+// control that may have caused the failure.
+func (t *schedule) failed(now time.Time) {
 	t.due = now.Add(t.pause(now))
-	t.notBefore = now.Add(firstPause)
+	t.notBefore = now.Add(minBackoff)
 }
 
-func (t *timing) pause(now time.Time) time.Duration {
-	p := lastPause
-	if t.troubles < 6 {
-		p = min(firstPause<<t.troubles, lastPause)
+func (t *schedule) pause(now time.Time) time.Duration {
+	p := maxBackoff
+	if t.failures < 6 {
+		p = min(minBackoff<<t.failures, maxBackoff)
 	}
-	t.troubles, t.last = t.troubles+1, now
+	t.failures, t.last = t.failures+1, now
 	return p
 }
 
@@ -105,9 +106,9 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// untilWhole is how long it is until a whole multiple of a time on the clock. A timer that fires a
-// little early does not fire again for the same.
-func untilWhole(now time.Time, every time.Duration) time.Duration {
+// untilNextMultiple returns the time until the clock reaches the next whole multiple of every. A timer
+// that fires slightly early does not fire twice for the same multiple.
+func untilNextMultiple(now time.Time, every time.Duration) time.Duration {
 	if every <= 0 {
 		return 0
 	}

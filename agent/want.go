@@ -13,17 +13,17 @@ import (
 
 // Device is a network device that exists.
 type Device struct {
-	Index int // a device that is made again has another
+	Index int // a device that is recreated has a new index
 	Name  string
-	// AltNames are alternative names, by which files may name it too.
+	// AltNames are the alternative names, by which configuration files may also name the device.
 	AltNames []string
 	MTU      int
 	Up       bool
 }
 
-// Names are the alternative names of devices.
-func Names(devices []Device) group.Names {
-	out := group.Names{}
+// Names returns the alternative names of the devices, by kernel name.
+func Names(devices []Device) group.AltNames {
+	out := group.AltNames{}
 	for _, d := range devices {
 		if len(d.AltNames) > 0 {
 			out[d.Name] = d.AltNames
@@ -32,29 +32,30 @@ func Names(devices []Device) group.Names {
 	return out
 }
 
-// want is what one device shall have.
-type want struct {
+// DesiredState is the desired state of one device.
+type DesiredState struct {
 	engine group.Engine
 	plan   shaper.Plan
 	source string   // "file:line"
-	absent []string // cgroups that do not exist now, whose rules wait for them
-	// connections are to be in groups.
+	absent []string // cgroups that do not exist, whose rules are inactive
+	// connections are the assignments that the controllers request.
 	connections []shaper.Assignment
-	// cause tells all that the kernel's state for this plan depends on: if it
-	// changes, it is time to apply.
+	// cause identifies everything that the kernel's state for this plan depends on. The plan is
+	// applied again when cause changes.
 	cause string
 }
 
-// wants is what the files ask for the devices that exist. cgroup gives the id of
-// a cgroup, or false if there is none, and connections those of what a document names.
-func wants(set config.Set, devices []Device, cgroup func(path string) (uint64, bool), connections func(dev string) []shaper.Assignment) map[int]want {
-	out := map[int]want{}
+// desiredStates returns the desired state of the existing devices, by index. cgroup returns the id of a
+// cgroup, or false if it does not exist; connections returns the assignments for a device or
+// pattern of a document.
+func desiredStates(set config.Set, devices []Device, cgroup func(path string) (uint64, bool), connections func(dev string) []shaper.Assignment) map[int]DesiredState {
+	out := map[int]DesiredState{}
 	for _, d := range devices {
 		i, ok := set.For(d.Name)
 		if !ok {
 			continue
 		}
-		w := want{engine: i.Engine, source: i.Name()}
+		w := DesiredState{engine: i.Engine, source: i.Name()}
 		w.plan = shaper.Plan{Dev: d.Name, Perspective: i.Perspective, Overhead: i.Overhead, GSO: i.GSO, Quantum: i.QuantumOptions, Out: i.OutTree, In: i.InTree}
 		ids := map[string]uint64{}
 		for _, path := range cgroupsOf(i) {
@@ -66,16 +67,16 @@ func wants(set config.Set, devices []Device, cgroup func(path string) (uint64, b
 		}
 		w.plan.Out = withoutCgroups(w.plan.Out, w.absent)
 		if connections != nil {
-			w.connections = connections(i.Called())
+			w.connections = connections(i.WrittenDev())
 		}
-		w.cause = fmt.Sprint(d.Index, d.MTU, d.Up, w.engine, mark(w.plan), ids, w.connections)
+		w.cause = fmt.Sprint(d.Index, d.MTU, d.Up, w.engine, planHash(w.plan), ids, w.connections)
 		out[d.Index] = w
 	}
 	return out
 }
 
-// cgroupsOf are the cgroups that an interface's rules name, sorted. Only "out"
-// may name any.
+// cgroupsOf returns the cgroups that an interface's rules name, sorted. Only rules of "out" may
+// name cgroups.
 func cgroupsOf(i config.Interface) (paths []string) {
 	if i.OutTree == nil {
 		return nil
@@ -87,8 +88,8 @@ func cgroupsOf(i config.Interface) (paths []string) {
 	return slices.Compact(paths)
 }
 
-// withoutCgroups leaves out rules that no packet can match now, and of others what
-// they exclude and nobody has.
+// withoutCgroups returns the tree without the rules and exclusions that name absent cgroups: no
+// packet can match them.
 func withoutCgroups(t *group.Tree, absent []string) *group.Tree {
 	if t == nil || len(absent) == 0 {
 		return t
@@ -110,9 +111,9 @@ func withoutCgroups(t *group.Tree, absent []string) *group.Tree {
 	return &less
 }
 
-// mark is a short name for a plan, to tell whether two are the same. A list of
-// nothing and none are the same: a plan comes back from the kernel with either.
-func mark(p shaper.Plan) string {
+// planHash returns a short hash of a plan, by which plans are compared. An empty list and a nil list
+// have the same hash: a plan read back from the kernel may have either.
+func planHash(p shaper.Plan) string {
 	h := sha256.New()
 	fmt.Fprint(h, p.Dev, p.Perspective, p.Overhead, p.GSO, p.Quantum)
 	for _, t := range []*group.Tree{p.Out, p.In} {

@@ -10,141 +10,144 @@ import (
 	"headgate/store"
 )
 
+// tenantOf returns the API form of a tenant.
 func tenantOf(t store.Tenant) Tenant {
 	out := Tenant{Name: &t.Name}
 	if t.Description != "" {
 		out.Description = &t.Description
 	}
 	if t.Requests > 0 {
-		out.Requests = &t.Requests
+		out.RequestsPerSecond = &t.Requests
 	}
 	return out
 }
 
-// ListTenants lists all.
+// ListTenants lists all tenants.
 func (s *Server) ListTenants(w http.ResponseWriter, r *http.Request, p ListTenantsParams) {
-	out, err := list(r.Context(), s.Store, store.Prefix(store.Tenants), p.After, p.Limit, func(t store.Tenant) (Tenant, bool) { return tenantOf(t), true })
-	show(w, r, out, err)
+	out, err := listPage(r.Context(), s.Store, store.Prefix(store.Tenants), p.After, p.Limit, func(t store.Tenant) (Tenant, bool) { return tenantOf(t), true })
+	writeResource(w, r, out, err)
 }
 
-// GetTenant shows one; a tenant itself alone.
+// GetTenant shows one tenant. A tenant may get only itself.
 func (s *Server) GetTenant(w http.ResponseWriter, r *http.Request, name string) {
 	t, err := get[store.Tenant](s, r, store.Key(store.Tenants, name), "tenant", name)
 	if by := principalOf(r); err == nil && by.Tenant != "" && by.Tenant != name {
 		err = notFound("tenant", name)
 	}
-	show(w, r, tenantOf(t), err)
+	writeResource(w, r, tenantOf(t), err)
 }
 
-// PutTenant makes or changes one.
+// PutTenant creates or replaces a tenant.
 func (s *Server) PutTenant(w http.ResponseWriter, r *http.Request, name string, _ PutTenantParams) {
-	want, err := body[Tenant](r)
+	want, err := parseBody[Tenant](r)
 	if err != nil {
 		problem(w, r, err)
 		return
 	}
-	next := store.Tenant{Name: name, Description: or(want.Description, ""), Requests: or(want.Requests, 0)}
+	next := store.Tenant{Name: name, Description: valueOr(want.Description, ""), Requests: valueOr(want.RequestsPerSecond, 0)}
 	key := store.Key(store.Tenants, name)
-	s.change(w, r, key, func(c *call) (answer, error) {
-		if _, err := current(c, key, tenantOf); err != nil {
-			return answer{}, err
+	s.change(w, r, key, func(c *changeRequest) (response, error) {
+		if _, err := readCurrent(c, key, tenantOf); err != nil {
+			return response{}, err
 		}
 		return put(c, key, next, tenantOf)
 	})
 }
 
-// DeleteTenant removes one that has nothing.
+// DeleteTenant deletes a tenant that owns no groups and no tokens.
 func (s *Server) DeleteTenant(w http.ResponseWriter, r *http.Request, name string, _ DeleteTenantParams) {
 	key := store.Key(store.Tenants, name)
-	s.change(w, r, key, func(c *call) (answer, error) {
-		if _, err := existing(c, key, "tenant", name, tenantOf); err != nil {
-			return answer{}, err
+	s.change(w, r, key, func(c *changeRequest) (response, error) {
+		if _, err := readExisting(c, key, "tenant", name, tenantOf); err != nil {
+			return response{}, err
 		}
 		interfaces, err := c.tx.All(store.Prefix(store.Interfaces))
 		if err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 		for _, d := range interfaces {
 			var i store.Interface
 			if err := d.Into(&i); err != nil {
-				return answer{}, err
+				return response{}, err
 			}
 			if i.HasTenant(name) {
-				return answer{}, refuse(http.StatusConflict, "the tenant %s has groups on %s: take them away first", name, strings.TrimPrefix(d.Key, store.Prefix(store.Interfaces)))
+				return response{}, refuse(http.StatusConflict, "tenant %s owns groups on %s: reassign or delete them first", name, strings.TrimPrefix(d.Key, store.Prefix(store.Interfaces)))
 			}
 		}
 		tokens, err := c.tx.All(store.Prefix(store.Tokens))
 		if err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 		for _, d := range tokens {
 			var t store.Token
 			if err := d.Into(&t); err != nil {
-				return answer{}, err
+				return response{}, err
 			}
 			if t.Tenant == name {
-				return answer{}, refuse(http.StatusConflict, "the tenant %s has the token %s: take it back first", name, t.ID)
+				return response{}, refuse(http.StatusConflict, "tenant %s has token %s: revoke it first", name, t.ID)
 			}
 		}
 		c.tx.Delete(key)
-		return gone, nil
+		return noContent, nil
 	})
 }
 
-// Login says whose a token is, and has a browser that wants a session keep it.
+// Login answers with the principal of a token. With the session header, Login also sets a session cookie.
 func (s *Server) Login(w http.ResponseWriter, r *http.Request, p LoginParams) {
-	asked, err := body[struct {
+	asked, err := parseBody[struct {
 		Token string `json:"token"`
 	}](r)
 	var t store.Token
 	if err == nil {
-		t, err = s.known(r, asked.Token)
+		t, err = s.checkToken(r, asked.Token)
 	}
 	if err == nil {
-		if wait := s.limits.take(t, s.requests(r.Context(), t)); wait > 0 {
-			err = &Refusal{Status: http.StatusTooManyRequests, Detail: "too many requests: ask more slowly", RetryAfter: wait}
+		if wait := s.rateLimits.take(t, s.requests(r.Context(), t)); wait > 0 {
+			err = &Refusal{Status: http.StatusTooManyRequests, Detail: "rate limit exceeded: send fewer requests per second", RetryAfter: wait}
 		}
 	}
 	if err == nil && p.XHeadgateSession != nil {
-		err = begin(w, t, asked.Token)
+		err = startSession(w, t, asked.Token)
 	}
-	show(w, r, principal(t), err)
+	writeResource(w, r, principal(t), err)
 }
 
+// principal returns the API form of the token's principal.
 func principal(t store.Token) Principal {
-	return Principal{Name: t.Name, Role: Role(t.Role), Expires: &t.Expires, Tenant: given(t.Tenant), Host: given(t.Host)}
+	return Principal{Name: t.Name, Role: Role(t.Role), Expires: &t.Expires, Tenant: nonEmpty(t.Tenant), Host: nonEmpty(t.Host)}
 }
 
-// given is nil for "".
-func given(s string) *string {
+// nonEmpty returns a pointer to s, or nil if s is empty.
+func nonEmpty(s string) *string {
 	if s == "" {
 		return nil
 	}
 	return &s
 }
 
+// tokenOf returns the API form of a token, without its secret.
 func tokenOf(t store.Token) Token {
-	return Token{Id: t.ID, Name: t.Name, Role: Role(t.Role), Tenant: given(t.Tenant), Host: given(t.Host), Created: t.Created, Expires: t.Expires}
+	return Token{Id: t.ID, Name: t.Name, Role: Role(t.Role), Tenant: nonEmpty(t.Tenant), Host: nonEmpty(t.Host), Created: t.Created, Expires: t.Expires}
 }
 
-// ListTokens lists all, or a tenant's own.
+// ListTokens lists all tokens. A tenant's caller gets only that tenant's tokens.
 func (s *Server) ListTokens(w http.ResponseWriter, r *http.Request, p ListTokensParams) {
 	by := principalOf(r)
-	out, err := list(r.Context(), s.Store, store.Prefix(store.Tokens), p.After, p.Limit, func(t store.Token) (Token, bool) {
+	out, err := listPage(r.Context(), s.Store, store.Prefix(store.Tokens), p.After, p.Limit, func(t store.Token) (Token, bool) {
 		return tokenOf(t), by.Tenant == "" || t.Tenant == by.Tenant
 	})
-	show(w, r, out, err)
+	writeResource(w, r, out, err)
 }
 
-// How long tokens are good for, if it is not said.
+// Default lifetimes of tokens. joinLife is for tokens of role agent.
 const (
-	ordinaryLife = 90 * 24 * time.Hour
-	joinLife     = time.Hour
+	defaultTokenLifetime = 90 * 24 * time.Hour
+	joinTokenLifetime    = time.Hour
 )
 
-// CreateToken makes one.
+// CreateToken creates a token and shows its secret once.
 func (s *Server) CreateToken(w http.ResponseWriter, r *http.Request, _ CreateTokenParams) {
-	want, err := body[TokenRequest](r)
+	want, err := parseBody[TokenRequest](r)
 	if err != nil {
 		problem(w, r, err)
 		return
@@ -157,91 +160,91 @@ func (s *Server) CreateToken(w http.ResponseWriter, r *http.Request, _ CreateTok
 	secret := NewSecret()
 	key, id := tokenKey(secret)
 	t.ID = id
-	s.change(w, r, store.Prefix(store.Tokens), func(c *call) (answer, error) {
+	s.change(w, r, store.Prefix(store.Tokens), func(c *changeRequest) (response, error) {
 		for kind, name := range map[string]string{store.Tenants: t.Tenant, store.Hosts: t.Host} {
 			if name == "" {
 				continue
 			}
 			if _, ok, err := c.tx.Get(store.Key(kind, name), nil); err != nil {
-				return answer{}, err
+				return response{}, err
 			} else if !ok {
-				return answer{}, wrong(strings.TrimSuffix(kind, "s"), fmt.Errorf("there is no %s: make it first", name))
+				return response{}, invalidField(strings.TrimSuffix(kind, "s"), fmt.Errorf("%s does not exist: create it first", name))
 			}
 		}
 		if c.by.Tenant != "" {
-			if err := capTokens(c.tx, c.by.Tenant); err != nil {
-				return answer{}, err
+			if err := checkTokenQuota(c.tx, c.by.Tenant); err != nil {
+				return response{}, err
 			}
 		}
 		if err := c.tx.Put(key, t); err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 		c.resource = "tokens/" + id
-		c.once = "the token " + id + " was made already, and a token is shown once: take it back (DELETE /v1/tokens/" + id + ") and make another, with another Idempotency-Key"
-		return shows(http.StatusCreated, struct {
+		c.secretRefusal = "token " + id + " was already created, and its secret is shown only once: revoke it (DELETE /v1/tokens/" + id + ") and create another token with a new Idempotency-Key"
+		return respondWith(http.StatusCreated, struct {
 			Token
 			Secret string `json:"token"`
 		}{tokenOf(t), secret})
 	})
 }
 
-// newToken is one as it is asked for, if the caller may.
+// newToken returns the requested token, or a refusal if the caller may not create it.
 func newToken(want TokenRequest, by store.Token) (t store.Token, err error) {
-	t = store.Token{Name: want.Name, Role: store.Role(want.Role), Tenant: or(want.Tenant, ""), Host: or(want.Host, "")}
-	life := ordinaryLife
+	t = store.Token{Name: want.Name, Role: store.Role(want.Role), Tenant: valueOr(want.Tenant, ""), Host: valueOr(want.Host, "")}
+	life := defaultTokenLifetime
 	if t.Role == store.Agent {
-		life = joinLife
+		life = joinTokenLifetime
 	}
-	if want.Life != nil {
-		n, err := strconv.Atoi((*want.Life)[:len(*want.Life)-1])
+	if want.Lifetime != nil {
+		n, err := strconv.Atoi((*want.Lifetime)[:len(*want.Lifetime)-1])
 		if err != nil {
-			return t, wrong("life", err)
+			return t, invalidField("life", err)
 		}
-		life = time.Duration(n) * map[byte]time.Duration{'m': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour}[(*want.Life)[len(*want.Life)-1]]
+		life = time.Duration(n) * map[byte]time.Duration{'m': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour}[(*want.Lifetime)[len(*want.Lifetime)-1]]
 	}
 	t.Created = time.Now().UTC().Truncate(time.Second)
 	t.Expires = t.Created.Add(life)
 	if by.Tenant != "" {
 		if t.Role != store.TenantRole && t.Role != store.Viewer || t.Tenant != "" && t.Tenant != by.Tenant {
-			return t, refuse(http.StatusForbidden, "a tenant makes tokens of the roles tenant and viewer, of its own")
+			return t, refuse(http.StatusForbidden, "a tenant can only create tokens of the roles tenant and viewer, for itself")
 		}
 		t.Tenant = by.Tenant
 	}
 	switch {
 	case t.Role == store.TenantRole && t.Tenant == "":
-		err = wrong("tenant", fmt.Errorf("say whose it is"))
+		err = invalidField("tenant", fmt.Errorf("the role tenant requires a tenant"))
 	case t.Role == store.Agent && t.Host == "":
-		err = wrong("host", fmt.Errorf("say which host's it is"))
+		err = invalidField("host", fmt.Errorf("the role agent requires a host"))
 	case t.Role == store.Operator && t.Tenant != "", t.Role == store.Agent && t.Tenant != "":
-		err = wrong("tenant", fmt.Errorf("the role %s is of no tenant", t.Role))
+		err = invalidField("tenant", fmt.Errorf("the role %s does not accept a tenant", t.Role))
 	case t.Role != store.Agent && t.Host != "":
-		err = wrong("host", fmt.Errorf("the role %s is of no host", t.Role))
+		err = invalidField("host", fmt.Errorf("the role %s does not accept a host", t.Role))
 	}
 	return t, err
 }
 
-// DeleteToken takes one back.
+// DeleteToken revokes a token.
 func (s *Server) DeleteToken(w http.ResponseWriter, r *http.Request, id string, _ DeleteTokenParams) {
-	s.change(w, r, store.Prefix(store.Tokens)+id, func(c *call) (answer, error) {
+	s.change(w, r, store.Prefix(store.Tokens)+id, func(c *changeRequest) (response, error) {
 		keys, err := c.tx.Keys(store.Prefix(store.Tokens) + id)
 		if err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 		for _, key := range keys {
 			var t store.Token
 			if _, ok, err := c.tx.Get(key, &t); err != nil || !ok {
-				return answer{}, err
+				return response{}, err
 			}
 			if c.by.Tenant != "" && t.Tenant != c.by.Tenant {
 				continue
 			}
-			if err := c.matches(tokenOf(t)); err != nil {
-				return answer{}, err
+			if err := c.checkIfMatch(tokenOf(t)); err != nil {
+				return response{}, err
 			}
 			c.resource = "tokens/" + id
 			c.tx.Delete(key)
-			return gone, nil
+			return noContent, nil
 		}
-		return answer{}, notFound("token", id)
+		return response{}, notFound("token", id)
 	})
 }

@@ -9,48 +9,48 @@ import (
 	"headgate/store"
 )
 
-// Ours: the most that one tenant has, so that it leaves something of what all share. A direction
-// has 16,000 groups and 16,384 rules, and a classifier of it a million entries and 128 shapes; a
-// program's user has as many connections.
+// Quotas of one tenant, chosen by this project so that one tenant cannot use up what all tenants
+// share. A direction has at most 16,000 groups and 16,384 rules, and its classifier at most a million
+// entries and 128 shapes. The user of a program has the same quota of connections as a tenant.
 const (
-	mostConnections = 1024  // of a device
-	mostGroups      = 1024  // of a direction, with those that it was given
-	mostRules       = 2048  // of a direction, as they multiply
-	mostEntries     = 65536 // of these (group.Selector)
-	mostShapes      = 32
-	mostTokens      = 100
+	maxConnections = 1024  // assigned connections per device
+	maxGroups      = 1024  // groups per direction, including those that the operator created
+	maxRules       = 2048  // rules per direction, counted after nested rules are multiplied
+	maxEntries     = 65536 // classifier entries of these rules (group.Selector)
+	maxShapes      = 32    // classifier shapes per direction
+	maxTokens      = 100
 
-	allEntries, allShapes = 1 << 20, 128 // beyond this nobody counts
+	countLimitEntries, countLimitShapes = 1 << 20, 128 // partOf stops counting here
 )
 
-// capConnections refuses a tenant another connection on a device beyond the most.
-func capConnections(i *store.Interface, tenant string) error {
+// checkConnectionQuota refuses a change after which the tenant exceeds its quota of connections on a device.
+func checkConnectionQuota(i *store.Interface, tenant string) error {
 	n := 0
 	for _, c := range i.Connections {
 		if c.Tenant == tenant {
 			n++
 		}
 	}
-	if tenant == "" || n <= mostConnections {
+	if tenant == "" || n <= maxConnections {
 		return nil
 	}
-	return wrong("connection", fmt.Errorf("the tenant %s has %d connections in groups of %s, which is the most: give one back to the rules first", tenant, mostConnections, i.Dev))
+	return invalidField("connection", fmt.Errorf("quota exceeded: tenant %s has %d assigned connections on %s: unassign one first", tenant, maxConnections, i.Dev))
 }
 
-// part is what a tenant has of a direction.
-type part struct{ groups, rules, entries, shapes int }
+// tenantCounts counts what a tenant owns in a direction.
+type tenantCounts struct{ groups, rules, entries, shapes int }
 
-// capGroups refuses a tenant's change by which it has more of a direction than the most. What an
-// operator has given beyond that may become less.
-func capGroups(before, after *store.Interface, direction, tenant string) error {
+// checkGroupQuotas refuses a tenant's change after which the tenant exceeds a quota of a direction. A tenant
+// to which an operator has given more than the quota may keep or reduce its share, but not raise it.
+func checkGroupQuotas(before, after *store.Interface, direction, tenant string) error {
 	if tenant == "" {
 		return nil
 	}
-	had, err := partOf(before, direction, tenant)
+	had, err := countTenant(before, direction, tenant)
 	if err != nil {
 		return err
 	}
-	has, err := partOf(after, direction, tenant)
+	has, err := countTenant(after, direction, tenant)
 	if err != nil {
 		return err
 	}
@@ -58,20 +58,20 @@ func capGroups(before, after *store.Interface, direction, tenant string) error {
 		field, what    string
 		had, has, most int
 	}{
-		{"groups", "groups", had.groups, has.groups, mostGroups},
-		{"match", "rules, which multiply inside groups with rules", had.rules, has.rules, mostRules},
-		{"match", "alternatives in rules, whose lists multiply", had.entries, has.entries, mostEntries},
-		{"match", "combinations of fields, prefix lengths and sizes of port ranges in rules", had.shapes, has.shapes, mostShapes},
+		{"groups", "groups", had.groups, has.groups, maxGroups},
+		{"match", "rules (rules of nested groups multiply)", had.rules, has.rules, maxRules},
+		{"match", "classifier entries (the lists of a rule multiply)", had.entries, has.entries, maxEntries},
+		{"match", "combinations of fields, prefix lengths and port range sizes in rules", had.shapes, has.shapes, maxShapes},
 	} {
 		if c.has > max(c.most, c.had) {
-			return wrong(c.field, fmt.Errorf("the tenant %s would have more than %d %s, on %s %s: that is the most", tenant, c.most, c.what, after.Dev, direction))
+			return invalidField(c.field, fmt.Errorf("quota exceeded: tenant %s would have more than %d %s on %s %s", tenant, c.most, c.what, after.Dev, direction))
 		}
 	}
 	return nil
 }
 
-// partOf counts what a tenant has of a direction.
-func partOf(i *store.Interface, direction, tenant string) (p part, err error) {
+// countTenant counts the tenant's groups, rules, classifier entries and shapes in a direction.
+func countTenant(i *store.Interface, direction, tenant string) (p tenantCounts, err error) {
 	tree, problems := i.Direction(direction).Resolve(direction, true)
 	if len(problems) > 0 {
 		return p, fmt.Errorf("interface %s: %w", i.Dev, problems[0])
@@ -84,20 +84,20 @@ func partOf(i *store.Interface, direction, tenant string) (p part, err error) {
 	}
 	shapes := map[group.Shape]bool{}
 	for _, r := range tree.Rules {
-		if owned[r.Node] && p.entries <= allEntries {
+		if owned[r.Node] && p.entries <= countLimitEntries {
 			p.rules++
 			p.entries += r.Selector.Entries()
-			r.Selector.Shapes(shapes, allShapes)
+			r.Selector.Shapes(shapes, countLimitShapes)
 		}
 	}
 	p.shapes = len(shapes)
 	return p, nil
 }
 
-// capTokens refuses a tenant another token beyond the most. Those that it makes elsewhere meanwhile
-// have the change tried again.
-func capTokens(tx *store.Tx, tenant string) error {
-	docs, err := tx.All(store.Prefix(store.Tokens)) // with those that are made together with this one
+// checkTokenQuota refuses a token that exceeds the tenant's quota. A token that is created concurrently
+// makes the transaction run again.
+func checkTokenQuota(tx *store.Tx, tenant string) error {
+	docs, err := tx.All(store.Prefix(store.Tokens)) // includes tokens that the same transaction creates
 	if err != nil {
 		return err
 	}
@@ -111,8 +111,8 @@ func capTokens(tx *store.Tx, tenant string) error {
 			n++
 		}
 	}
-	if n >= mostTokens {
-		return refuse(http.StatusConflict, "the tenant %s has %d tokens, which is the most: take one back first", tenant, n)
+	if n >= maxTokens {
+		return refuse(http.StatusConflict, "quota exceeded: tenant %s has %d tokens: revoke one first", tenant, n)
 	}
 	return nil
 }

@@ -9,23 +9,24 @@ import (
 	"headgate/store"
 )
 
+// collectiveOf returns the API form of a connection set.
 func collectiveOf(c store.Collective) Collective {
 	return Collective{Name: &c.Name, Document: c.Document}
 }
 
-// ListCollectives lists a host's sets.
+// ListCollectives lists the connection sets of a host.
 func (s *Server) ListCollectives(w http.ResponseWriter, r *http.Request, host string, p ListCollectivesParams) {
-	out, err := list(r.Context(), s.Store, store.Prefix(store.Collectives, host), p.After, p.Limit, func(c store.Collective) (Collective, bool) { return collectiveOf(c), true })
-	show(w, r, out, err)
+	out, err := listPage(r.Context(), s.Store, store.Prefix(store.Collectives, host), p.After, p.Limit, func(c store.Collective) (Collective, bool) { return collectiveOf(c), true })
+	writeResource(w, r, out, err)
 }
 
-// GetCollective shows one.
+// GetCollective shows one connection set.
 func (s *Server) GetCollective(w http.ResponseWriter, r *http.Request, host, name string) {
-	v, err := get[store.Collective](s, r, store.Key(store.Collectives, host, name), "set", name)
-	show(w, r, collectiveOf(v), err)
+	v, err := get[store.Collective](s, r, store.Key(store.Collectives, host, name), "connection set", name)
+	writeResource(w, r, collectiveOf(v), err)
 }
 
-// ListCollectiveStates shows what a host's sets are doing: each that is wanted, and each that runs.
+// ListCollectiveStates lists the states of a host's connection sets: the configured ones and the running ones.
 func (s *Server) ListCollectiveStates(w http.ResponseWriter, r *http.Request, host string) {
 	if _, err := get[store.Host](s, r, store.Key(store.Hosts, host), "host", host); err != nil {
 		problem(w, r, err)
@@ -37,7 +38,7 @@ func (s *Server) ListCollectiveStates(w http.ResponseWriter, r *http.Request, ho
 		return
 	}
 	out, err := s.Agents.Sets(r.Context(), host)
-	silent := "its agent does not say what it is doing"
+	silent := "the agent did not report the state of this connection set"
 	if err != nil {
 		silent = err.Error()
 	}
@@ -52,88 +53,90 @@ func (s *Server) ListCollectiveStates(w http.ResponseWriter, r *http.Request, ho
 			return
 		}
 		if !told[c.Name] {
-			out.Items = append(out.Items, CollectiveState{Set: c.Name, Trouble: &silent, Connections: []CollectiveConnection{}})
+			out.Items = append(out.Items, CollectiveState{Set: c.Name, Error: &silent, Connections: []CollectiveConnection{}})
 		}
 	}
-	show(w, r, out, nil)
+	writeResource(w, r, out, nil)
 }
 
-// PutCollective makes or changes one.
+// PutCollective creates or replaces a connection set.
 func (s *Server) PutCollective(w http.ResponseWriter, r *http.Request, host, name string, _ PutCollectiveParams) {
-	want, err := body[Collective](r)
+	want, err := parseBody[Collective](r)
 	var set collective.Policy
 	if err == nil {
-		set, err = oneSet(name, want.Document)
+		set, err = parseSet(name, want.Document)
 	}
 	if err != nil {
 		problem(w, r, err)
 		return
 	}
 	key := store.Key(store.Collectives, host, name)
-	s.change(w, r, key, func(c *call) (answer, error) {
-		if err := c.host(host); err != nil {
-			return answer{}, err
+	s.change(w, r, key, func(c *changeRequest) (response, error) {
+		if err := c.requireHost(host); err != nil {
+			return response{}, err
 		}
-		if _, err := current(c, key, collectiveOf); err != nil {
-			return answer{}, err
+		if _, err := readCurrent(c, key, collectiveOf); err != nil {
+			return response{}, err
 		}
-		if err := c.together(host, "document", set); err != nil {
-			return answer{}, err
+		if err := c.checkSetOverlap(host, "document", set); err != nil {
+			return response{}, err
 		}
 		return put(c, key, store.Collective{Name: name, Document: want.Document}, collectiveOf)
 	})
 }
 
-// oneSet is the set of a document, which has no other and is the one of that name.
-func oneSet(name, document string) (collective.Policy, error) {
+// parseSet parses a document that must contain exactly one connection set, with the given name.
+func parseSet(name, document string) (collective.Policy, error) {
 	set, err := config.Parse("document", []byte(document))
 	if err != nil {
-		return collective.Policy{}, wrong("document", err)
+		return collective.Policy{}, invalidField("document", err)
 	}
 	if len(set.Collectives) != 1 || len(set.Interfaces) > 0 || set.Collectives[0].Name != name {
-		return collective.Policy{}, wrong("document", refuse(0, "write one document of kind: Collective with name: %s", name))
+		return collective.Policy{}, invalidField("document", refuse(0, "expected one document of kind: Collective with name: %s", name))
 	}
 	return set.Collectives[0].Policy, nil
 }
 
-// sets are those of documents, as far as this version can read them, in their order on a host.
-func sets(documents []store.Collective) (out []collective.Policy) {
+// parseSets parses documents and returns their connection sets in the order in which a host applies them.
+// Documents that this version cannot parse are left out.
+func parseSets(documents []store.Collective) (out []collective.Policy) {
 	for _, d := range documents {
-		if p, err := oneSet(d.Name, d.Document); err == nil {
+		if p, err := parseSet(d.Name, d.Document); err == nil {
 			out = append(out, p)
 		}
 	}
-	config.Orderly(out)
+	config.SortPolicies(out)
 	return out
 }
 
-// together refuses sets for which another of the host leaves no connection.
-func (c *call) together(host, field string, fresh ...collective.Policy) error {
-	there, err := into[store.Collective](c.tx.All(store.Prefix(store.Collectives, host)))
+// checkSetOverlap refuses a connection set that would get no connection because another set of the host takes
+// all connections of the same cgroup or unit.
+func (c *changeRequest) checkSetOverlap(host, field string, fresh ...collective.Policy) error {
+	there, err := decodeDocs[store.Collective](c.tx.All(store.Prefix(store.Collectives, host)))
 	if err != nil {
 		return err
 	}
-	all := slices.DeleteFunc(sets(there), func(p collective.Policy) bool {
+	all := slices.DeleteFunc(parseSets(there), func(p collective.Policy) bool {
 		return slices.ContainsFunc(fresh, func(f collective.Policy) bool { return f.Name == p.Name })
 	})
 	for _, f := range fresh {
 		for _, p := range all {
 			if whole := len(f.Rules) == 0 && len(p.Rules) == 0; whole && f.Cgroup+f.Unit != "" && f.Cgroup == p.Cgroup && f.Unit == p.Unit {
-				return wrong(field, refuse(0, "the set %s: all connections of %s are in the set %s already: give one of them rules (match)", f.Name, f.Cgroup+f.Unit, p.Name))
+				return invalidField(field, refuse(0, "connection set %s: all connections of %s belong to the set %s: give one of the sets rules (match)", f.Name, f.Cgroup+f.Unit, p.Name))
 			}
 		}
 	}
 	return nil
 }
 
-// DeleteCollective removes one.
+// DeleteCollective deletes a connection set.
 func (s *Server) DeleteCollective(w http.ResponseWriter, r *http.Request, host, name string, _ DeleteCollectiveParams) {
 	key := store.Key(store.Collectives, host, name)
-	s.change(w, r, key, func(c *call) (answer, error) {
-		if _, err := existing(c, key, "set", name, collectiveOf); err != nil {
-			return answer{}, err
+	s.change(w, r, key, func(c *changeRequest) (response, error) {
+		if _, err := readExisting(c, key, "connection set", name, collectiveOf); err != nil {
+			return response{}, err
 		}
 		c.tx.Delete(key)
-		return gone, nil
+		return noContent, nil
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"headgate/store"
 )
 
-// ListConnections lists those that were put in groups that the caller may see.
+// ListConnections lists the assigned connections that the caller may see.
 func (s *Server) ListConnections(w http.ResponseWriter, r *http.Request, host, dev string, p ListConnectionsParams) {
 	i, err := s.readInterface(r, host, dev, 0)
 	if err != nil {
@@ -25,61 +25,63 @@ func (s *Server) ListConnections(w http.ResponseWriter, r *http.Request, host, d
 		}
 	}
 	slices.SortFunc(all, func(a, b Connection) int { return cmp.Compare(*a.Connection, *b.Connection) })
-	out, err := cut(all, func(c Connection) string { return *c.Connection }, p.After, p.Limit)
-	show(w, r, out, err)
+	out, err := pageOf(all, func(c Connection) string { return *c.Connection }, p.After, p.Limit)
+	writeResource(w, r, out, err)
 }
 
-// PutConnection puts one in a group.
+// PutConnection assigns a connection to a group.
 func (s *Server) PutConnection(w http.ResponseWriter, r *http.Request, host, dev, connection string, _ PutConnectionParams) {
-	want, err := body[Connection](r)
+	want, err := parseBody[Connection](r)
 	if err != nil {
 		problem(w, r, err)
 		return
 	}
-	s.changeConnection(w, r, host, dev, connection, func(c *call, i *store.Interface, name string) (answer, error) {
-		if !takes(i, want.Group, c.by.Tenant) {
-			return answer{}, wrong("group", refuse(0, "there is no group %q that connections may be in", want.Group))
+	s.changeConnection(w, r, host, dev, connection, func(c *changeRequest, i *store.Interface, name string) (response, error) {
+		if !assignable(i, want.Group, c.by.Tenant) {
+			return response{}, invalidField("group", refuse(0, "no leaf group %q to which connections can be assigned", want.Group))
 		}
 		if c.by.Tenant != "" {
-			switch mine, err := owns(i, want.Group, c.by.Tenant, ends(name)); {
+			switch mine, err := tenantOwnsConnection(i, want.Group, c.by.Tenant, connPacket(name)); {
 			case err != nil:
-				return answer{}, err
+				return response{}, err
 			case !mine:
-				return answer{}, wrong("connection", refuse(0, "the match of your groups does not take the connection %s, as far as its ends show: where a rule asks for more (cgroup, vlan, pcp, mark, dscp, smac), its program puts it in at the socket of the host's agent", name))
+				return response{}, invalidField("connection", refuse(0, "the connection %s does not match your groups by its addresses and ports: if a rule has other selectors (cgroup, vlan, pcp, mark, dscp, smac), assign it from its own program, at the socket of the host's agent", name))
 			}
 		}
 		i.Connections[name] = store.Connection{Group: want.Group, Tenant: c.by.Tenant}
-		if err := capConnections(i, c.by.Tenant); err != nil {
-			return answer{}, err
+		if err := checkConnectionQuota(i, c.by.Tenant); err != nil {
+			return response{}, err
 		}
-		return shows(http.StatusOK, Connection{Connection: &name, Group: want.Group})
+		return respondWith(http.StatusOK, Connection{Connection: &name, Group: want.Group})
 	})
 }
 
-// DeleteConnection gives one back to the rules.
+// DeleteConnection unassigns a connection, so that the rules apply to it again.
 func (s *Server) DeleteConnection(w http.ResponseWriter, r *http.Request, host, dev, connection string, _ DeleteConnectionParams) {
-	s.changeConnection(w, r, host, dev, connection, func(c *call, i *store.Interface, name string) (answer, error) {
+	s.changeConnection(w, r, host, dev, connection, func(c *changeRequest, i *store.Interface, name string) (response, error) {
 		if _, there := i.Connections[name]; !there {
-			return answer{}, notFound("connection", name)
+			return response{}, notFound("connection", name)
 		}
 		delete(i.Connections, name)
-		return gone, nil
+		return noContent, nil
 	})
 }
 
-func (s *Server) changeConnection(w http.ResponseWriter, r *http.Request, host, dev, connection string, change func(c *call, i *store.Interface, name string) (answer, error)) {
+// changeConnection validates a connection's name, checks that the caller may see the interface, and runs
+// change on a copy of the interface. A connection that another tenant assigned is not found.
+func (s *Server) changeConnection(w http.ResponseWriter, r *http.Request, host, dev, connection string, change func(c *changeRequest, i *store.Interface, name string) (response, error)) {
 	name, err := connName(connection)
 	if err != nil {
-		problem(w, r, wrong("connection", err))
+		problem(w, r, invalidField("connection", err))
 		return
 	}
-	s.change(w, r, ledger(host, dev), func(c *call) (answer, error) {
+	s.change(w, r, interfaceKey(host, dev), func(c *changeRequest) (response, error) {
 		i, there, err := c.interfaceAt(host, dev)
 		if err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 		if !there || c.by.Tenant != "" && !i.HasTenant(c.by.Tenant) {
-			return answer{}, notFound("interface", dev)
+			return response{}, notFound("interface", dev)
 		}
 		before, exists := i.Connections[name]
 		another := exists && c.by.Tenant != "" && before.Tenant != c.by.Tenant
@@ -87,8 +89,8 @@ func (s *Server) changeConnection(w http.ResponseWriter, r *http.Request, host, 
 		if exists && !another {
 			current = Connection{Connection: &name, Group: before.Group}
 		}
-		if err := c.matches(current); err != nil {
-			return answer{}, err
+		if err := c.checkIfMatch(current); err != nil {
+			return response{}, err
 		}
 		next := i.Clone()
 		if next.Connections == nil {
@@ -99,13 +101,13 @@ func (s *Server) changeConnection(w http.ResponseWriter, r *http.Request, host, 
 			err = notFound("connection", name)
 		}
 		if err != nil {
-			return answer{}, err
+			return response{}, err
 		}
-		return out, c.tx.Put(ledger(host, dev), next)
+		return out, c.tx.Put(interfaceKey(host, dev), next)
 	})
 }
 
-// connName is one name for a connection, whichever end is said first.
+// connName returns the canonical name of a connection: the lower endpoint comes first.
 func connName(text string) (string, error) {
 	proto, a, b, err := group.ParseConn(text)
 	if err != nil {
@@ -117,8 +119,8 @@ func connName(text string) (string, error) {
 	return fmt.Sprintf("%s %v %v", group.ProtoName(proto), a, b), nil
 }
 
-// ends are a connection's as a packet's, by a name of connName.
-func ends(name string) group.Packet {
+// connPacket parses a name from connName into a packet with the connection's protocol, addresses and ports.
+func connPacket(name string) group.Packet {
 	proto, a, b, _ := group.ParseConn(name)
 	return group.Packet{Proto: proto, Src: a.Addr(), SPort: a.Port(), Dst: b.Addr(), DPort: b.Port()}
 }

@@ -1,11 +1,13 @@
-// Package api is what operators, tenants and their programs speak to: HTTPS and JSON as
-// openapi.yaml says, which was written first. Types, routes and the client in openapi.gen.go are
-// made from it; every request is held against it before a handler sees it.
+// Package api is the HTTP API of the controller for operators, tenants and their programs: JSON over
+// HTTPS as specified in openapi.yaml, which was written first. The types, routes and client in
+// openapi.gen.go are generated from openapi.yaml. Every request is validated against the specification
+// before a handler gets it.
 //
-// Handlers turn a request into a decision over documents of package store, which is made again
-// if somebody else was faster. Whether what is asked for fits is for group.Interface.Resolve, as
-// for a file. What agents know comes through the interface Agents.
+// Handlers turn a request into a transaction over documents of package store. The store runs the
+// transaction again after a conflict with a concurrent change. group.Interface.Resolve checks an
+// interface, as it does for a configuration file. The state that agents report comes through the
+// interface Agents.
 //
-// A tenant sees its own groups. What is another's is not found, and what a refusal tells is
-// about the tenant's own limit alone.
+// A tenant sees only its own groups. A resource of another tenant is answered with 404, and a refusal
+// mentions only the tenant's own limits.
 package api

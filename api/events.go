@@ -8,7 +8,7 @@ import (
 	"headgate/store"
 )
 
-// WatchEvents tells of changes as they are made.
+// WatchEvents streams changes as they are committed.
 func (s *Server) WatchEvents(w http.ResponseWriter, r *http.Request, p WatchEventsParams) {
 	by := principalOf(r)
 	end, err := s.streams.begin(by)
@@ -17,9 +17,9 @@ func (s *Server) WatchEvents(w http.ResponseWriter, r *http.Request, p WatchEven
 		return
 	}
 	defer end()
-	ctx, cancel := s.whileKnown(r)
+	ctx, cancel := s.tokenContext(r)
 	defer cancel()
-	after := or(p.After, 0)
+	after := valueOr(p.After, 0)
 	if p.LastEventID != nil {
 		after = *p.LastEventID
 	}
@@ -29,7 +29,7 @@ func (s *Server) WatchEvents(w http.ResponseWriter, r *http.Request, p WatchEven
 		return
 	}
 	out := startStream(w)
-	unknown := after > now // of another store, or of this one before it was restored
+	unknown := after > now // a revision of another store, or of this store before a restore
 	if after == 0 || unknown {
 		after = now
 	}
@@ -59,7 +59,7 @@ func (s *Server) WatchEvents(w http.ResponseWriter, r *http.Request, p WatchEven
 			return out.send(revision, "quiet", struct{}{})
 		})
 		if ctx.Err() != nil || !errors.Is(err, store.ErrCompacted) {
-			return // the client comes again, with what it has seen
+			return // the client reconnects with the last event id that it received
 		}
 		if after, err = s.revision(ctx); err != nil || out.send(after, "reset", struct{}{}) != nil {
 			return
@@ -67,7 +67,7 @@ func (s *Server) WatchEvents(w http.ResponseWriter, r *http.Request, p WatchEven
 	}
 }
 
-// revision is the store's now.
+// revision returns the store's current revision.
 func (s *Server) revision(ctx context.Context) (int64, error) {
 	_, _, now, err := s.Store.List(ctx, store.Prefix(store.Service), "", 1)
 	return now, err

@@ -11,28 +11,29 @@ import (
 	"headgate/unit"
 )
 
-// groupState is a group with what it has.
+// groupState is a group with its resolved rates.
 type groupState struct {
 	groupDoc
 	Path string    `json:"path"`
-	Rate unit.Rate `json:"rate"`
-	Most unit.Rate `json:"most,omitempty"`
-	Free unit.Rate `json:"free"`
+	Rate unit.Rate `json:"guaranteed_rate"`        // the guarantee
+	Most unit.Rate `json:"ceiling_rate,omitempty"` // the ceiling
+	Free unit.Rate `json:"unallocated"`            // the unallocated part of the guarantee
 }
 
-// place is where a group is.
-type place struct{ host, dev, direction, path string }
+// groupPath is the location of a group: host, device, direction and path.
+type groupPath struct{ host, dev, direction, path string }
 
-func (p place) key() string { return p.direction + "/" + p.path }
+// key is the key of the group in store.Interface.Owners, such as "out/web".
+func (p groupPath) key() string { return p.direction + "/" + p.path }
 
-// sees tells whether one may see a group.
-func sees(i *store.Interface, at place, by store.Token) bool {
+// canSee reports whether the caller may see a group.
+func canSee(i *store.Interface, at groupPath, by store.Token) bool {
 	return by.Tenant == "" || i.Owner(at.direction, at.path) == by.Tenant
 }
 
-// changes refuses a change that is not one's own to make: a tenant changes what is in its groups,
-// and these themselves are the operator's.
-func changes(i *store.Interface, at place, by store.Token) error {
+// checkMayChange refuses a change for which the caller has no permission. A tenant may change the groups inside
+// the groups that the operator assigned to it, but not the assigned groups themselves.
+func checkMayChange(i *store.Interface, at groupPath, by store.Token) error {
 	if by.Tenant == "" {
 		return nil
 	}
@@ -40,14 +41,15 @@ func changes(i *store.Interface, at place, by store.Token) error {
 	if parent != "" && i.Owner(at.direction, parent) == by.Tenant {
 		return nil
 	}
-	if sees(i, at, by) {
-		return refuse(http.StatusForbidden, "the group %s is the operator's to change: what is in it is yours", at.path)
+	if canSee(i, at, by) {
+		return refuse(http.StatusForbidden, "the group %s can only be changed by an operator: you can change the groups in it", at.path)
 	}
 	return notFound("group", at.path)
 }
 
-// states are the groups of a direction with what they have, parents first.
-func states(i *store.Interface, direction string, by store.Token) ([]groupState, error) {
+// groupStates returns the groups of a direction that the caller may see, with their resolved rates, parents
+// first.
+func groupStates(i *store.Interface, direction string, by store.Token) ([]groupState, error) {
 	d := i.Direction(direction)
 	if d == nil {
 		return nil, nil
@@ -65,23 +67,23 @@ func states(i *store.Interface, direction string, by store.Token) ([]groupState,
 	}
 	var out []groupState
 	for n, node := range tree.Nodes {
-		at := place{direction: direction, path: node.Path}
-		if !sees(i, at, by) {
+		at := groupPath{direction: direction, path: node.Path}
+		if !canSee(i, at, by) {
 			continue
 		}
-		g := *d.At(node.Path)
-		out = append(out, groupState{seen(i, direction, node.Path, g, by), node.Path, node.Guarantee, node.Ceiling, free[n]})
+		g := *d.Find(node.Path)
+		out = append(out, groupState{groupForCaller(i, direction, node.Path, g, by), node.Path, node.Guarantee, node.Ceiling, free[n]})
 	}
 	return out, nil
 }
 
-// state is one group; false if there is none that the caller may see.
-func state(i *store.Interface, at place, by store.Token) (groupState, bool, error) {
+// groupStateAt returns one group; false if there is no such group or the caller may not see it.
+func groupStateAt(i *store.Interface, at groupPath, by store.Token) (groupState, bool, error) {
 	d := i.Direction(at.direction)
-	if d == nil || d.At(at.path) == nil || !sees(i, at, by) {
+	if d == nil || d.Find(at.path) == nil || !canSee(i, at, by) {
 		return groupState{}, false, nil
 	}
-	all, err := states(i, at.direction, by)
+	all, err := groupStates(i, at.direction, by)
 	for _, g := range all {
 		if g.Path == at.path {
 			return g, true, nil
@@ -90,111 +92,112 @@ func state(i *store.Interface, at place, by store.Token) (groupState, bool, erro
 	return groupState{}, false, err
 }
 
-// ListGroups lists those that the caller may see.
+// ListGroups lists the groups that the caller may see.
 func (s *Server) ListGroups(w http.ResponseWriter, r *http.Request, host, dev string, direction PathDirection, p ListGroupsParams) {
 	i, err := s.readInterface(r, host, dev, 0)
 	var all []groupState
 	if err == nil {
-		all, err = states(i, string(direction), principalOf(r))
+		all, err = groupStates(i, string(direction), principalOf(r))
 	}
 	for n := range all {
-		all[n].Groups = nil // each has its own line
+		all[n].Groups = nil // every group is an item of its own
 	}
 	var out page[groupState]
 	if err == nil {
-		out, err = cut(all, func(g groupState) string { return g.Path }, p.After, p.Limit)
+		out, err = pageOf(all, func(g groupState) string { return g.Path }, p.After, p.Limit)
 	}
-	show(w, r, out, err)
+	writeResource(w, r, out, err)
 }
 
-// GetGroup shows one.
+// GetGroup shows one group.
 func (s *Server) GetGroup(w http.ResponseWriter, r *http.Request, host, dev string, direction PathDirection, path string) {
 	i, err := s.readInterface(r, host, dev, 0)
 	var out groupState
 	if err == nil {
 		var ok bool
-		if out, ok, err = state(i, place{host, dev, string(direction), path}, principalOf(r)); err == nil && !ok {
+		if out, ok, err = groupStateAt(i, groupPath{host, dev, string(direction), path}, principalOf(r)); err == nil && !ok {
 			err = notFound("group", path)
 		}
 	}
-	show(w, r, out, err)
+	writeResource(w, r, out, err)
 }
 
-// changeGroup has one group changed: change makes it another, or a new one if it is nil.
-func (s *Server) changeGroup(w http.ResponseWriter, r *http.Request, at place, change func(c *call, i *store.Interface, g *group.Group) error) {
-	s.change(w, r, ledger(at.host, at.dev), func(c *call) (answer, error) {
+// changeGroup changes one group in a transaction. change gets a copy of the interface and the group in
+// it, nil if the group does not exist yet.
+func (s *Server) changeGroup(w http.ResponseWriter, r *http.Request, at groupPath, change func(c *changeRequest, i *store.Interface, g *group.Group) error) {
+	s.change(w, r, interfaceKey(at.host, at.dev), func(c *changeRequest) (response, error) {
 		i, there, err := c.interfaceAt(at.host, at.dev)
 		if err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 		c.resource += "/" + at.key()
 		d := i.Direction(at.direction)
 		parent, _ := group.Split(at.path)
 		if !there || d == nil || c.by.Tenant != "" && !i.HasTenant(c.by.Tenant) {
-			return answer{}, notFound("interface", at.dev)
+			return response{}, notFound("interface", at.dev)
 		}
-		if err := changes(i, at, c.by); err != nil {
-			return answer{}, err
+		if err := checkMayChange(i, at, c.by); err != nil {
+			return response{}, err
 		}
-		if parent != "" && d.At(parent) == nil {
-			return answer{}, notFound("group", parent)
+		if parent != "" && d.Find(parent) == nil {
+			return response{}, notFound("group", parent)
 		}
-		before, exists, err := state(i, at, c.by)
+		before, exists, err := groupStateAt(i, at, c.by)
 		if err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 		var current any
 		if exists {
 			current = before
 		}
-		if err := c.matches(current); err != nil {
-			return answer{}, err
+		if err := c.checkIfMatch(current); err != nil {
+			return response{}, err
 		}
 		next := i.Clone()
-		if err := change(c, next, next.Direction(at.direction).At(at.path)); err != nil {
-			return answer{}, err
+		if err := change(c, next, next.Direction(at.direction).Find(at.path)); err != nil {
+			return response{}, err
 		}
-		next.Connections = stay(next.Connections, next)
-		if err := check(next, problemsOf(next, at, c.by)); err != nil {
-			return answer{}, err
+		next.Connections = assignableConnections(next.Connections, next)
+		if err := checkInterface(next, fieldsFor(next, at, c.by)); err != nil {
+			return response{}, err
 		}
-		if err := c.tenants(next); err != nil {
-			return answer{}, err
+		if err := c.requireTenants(next); err != nil {
+			return response{}, err
 		}
-		if err := capGroups(i, next, at.direction, c.by.Tenant); err != nil {
-			return answer{}, err
+		if err := checkGroupQuotas(i, next, at.direction, c.by.Tenant); err != nil {
+			return response{}, err
 		}
-		if err := c.save(at.host, next); err != nil {
-			return answer{}, err
+		if err := c.saveInterface(at.host, next); err != nil {
+			return response{}, err
 		}
-		now, exists, err := state(next, at, c.by)
+		now, exists, err := groupStateAt(next, at, c.by)
 		if err != nil || !exists {
-			return gone, err
+			return noContent, err
 		}
-		return shows(http.StatusOK, now)
+		return respondWith(http.StatusOK, now)
 	})
 }
 
-// PutGroup makes a group, or makes it what is said.
+// PutGroup creates or replaces a group.
 func (s *Server) PutGroup(w http.ResponseWriter, r *http.Request, host, dev string, direction PathDirection, path string, _ PutGroupParams) {
-	doc, err := body[groupDoc](r)
+	doc, err := parseBody[groupDoc](r)
 	if err != nil {
 		problem(w, r, err)
 		return
 	}
-	at := place{host, dev, string(direction), path}
+	at := groupPath{host, dev, string(direction), path}
 	parent, name := group.Split(path)
 	doc.Name = name
-	s.changeGroup(w, r, at, func(c *call, i *store.Interface, g *group.Group) error {
-		if err := own(c, doc); err != nil {
+	s.changeGroup(w, r, at, func(c *changeRequest, i *store.Interface, g *group.Group) error {
+		if err := refuseTenantField(c, doc); err != nil {
 			return err
 		}
 		kept := i.Owners[at.key()]
-		i.Disown(at.direction, path)
+		i.RemoveOwners(at.direction, path)
 		if c.by.Tenant != "" {
-			i.Own(at.direction, path, kept)
+			i.SetOwner(at.direction, path, kept)
 		}
-		next := meant(i, at.direction, path, doc)
+		next := groupFromRequest(i, at.direction, path, doc)
 		if g != nil {
 			*g = next
 			return nil
@@ -204,44 +207,44 @@ func (s *Server) PutGroup(w http.ResponseWriter, r *http.Request, host, dev stri
 	})
 }
 
-// own refuses a tenant that says whose groups are to be.
-func own(c *call, d groupDoc) error {
+// refuseTenantField refuses a tenant's request that sets the tenant of a group.
+func refuseTenantField(c *changeRequest, d groupDoc) error {
 	if c.by.Tenant == "" {
 		return nil
 	}
 	if d.Tenant != "" {
-		return &Refusal{Status: http.StatusForbidden, Detail: "whose a group is is the operator's to say", Fields: []Field{{"tenant", "leave it out"}}}
+		return &Refusal{Status: http.StatusForbidden, Detail: "only an operator can set the tenant of a group", Fields: []Field{{"tenant", "omit this field"}}}
 	}
 	for _, child := range d.Groups {
-		if err := own(c, child); err != nil {
+		if err := refuseTenantField(c, child); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// PatchGroup changes some of a group (RFC 7396).
+// PatchGroup changes some fields of a group (RFC 7396).
 func (s *Server) PatchGroup(w http.ResponseWriter, r *http.Request, host, dev string, direction PathDirection, path string, _ PatchGroupParams) {
-	patch, err := body[map[string]json.RawMessage](r)
+	patch, err := parseBody[map[string]json.RawMessage](r)
 	if err != nil {
 		problem(w, r, err)
 		return
 	}
-	at := place{host, dev, string(direction), path}
-	s.changeGroup(w, r, at, func(c *call, i *store.Interface, g *group.Group) error {
+	at := groupPath{host, dev, string(direction), path}
+	s.changeGroup(w, r, at, func(c *changeRequest, i *store.Interface, g *group.Group) error {
 		if g == nil {
 			return notFound("group", path)
 		}
 		for name, value := range patch {
 			if name == "tenant" {
 				if c.by.Tenant != "" {
-					return own(c, groupDoc{Tenant: "x"})
+					return refuseTenantField(c, groupDoc{Tenant: "x"})
 				}
 				var t string
 				if err := json.Unmarshal(value, &t); err != nil {
-					return wrong(name, err)
+					return invalidField(name, err)
 				}
-				i.Own(at.direction, path, t)
+				i.SetOwner(at.direction, path, t)
 				continue
 			}
 			if err := set(g, name, value); err != nil {
@@ -252,7 +255,7 @@ func (s *Server) PatchGroup(w http.ResponseWriter, r *http.Request, host, dev st
 	})
 }
 
-// set changes one field of a group; null is that it is not given.
+// set changes one field of a group. The value null resets the field.
 func set(g *group.Group, name string, value json.RawMessage) error {
 	if string(value) == "null" {
 		switch name {
@@ -284,29 +287,30 @@ func set(g *group.Group, name string, value json.RawMessage) error {
 		g.Join = nil
 	}
 	if err := json.Unmarshal(value, to); err != nil {
-		return wrong(name, err)
+		return invalidField(name, err)
 	}
 	return nil
 }
 
-// DeleteGroup removes one with what is in it.
+// DeleteGroup deletes a group with the groups in it.
 func (s *Server) DeleteGroup(w http.ResponseWriter, r *http.Request, host, dev string, direction PathDirection, path string, _ DeleteGroupParams) {
-	at := place{host, dev, string(direction), path}
-	s.changeGroup(w, r, at, func(c *call, i *store.Interface, g *group.Group) error {
+	at := groupPath{host, dev, string(direction), path}
+	s.changeGroup(w, r, at, func(c *changeRequest, i *store.Interface, g *group.Group) error {
 		if g == nil {
 			return notFound("group", path)
 		}
 		i.Direction(at.direction).Remove(path)
-		i.Disown(at.direction, path)
+		i.RemoveOwners(at.direction, path)
 		return nil
 	})
 }
 
-// problemsOf tells of problems as the one who changes a group may know them: an operator all, by
-// the interface's fields, a tenant those of its own groups, by their paths.
-func problemsOf(i *store.Interface, at place, by store.Token) func(group.Problem) (Field, bool) {
+// fieldsFor returns a function that turns a problem into a field of the refusal, and reports whether the
+// caller may see the problem. An operator sees all problems, by the fields of the interface. A tenant
+// sees the problems of its own groups, by their paths.
+func fieldsFor(i *store.Interface, at groupPath, by store.Token) func(group.Problem) (Field, bool) {
 	if by.Tenant == "" {
-		return plainly
+		return operatorField
 	}
 	return func(p group.Problem) (Field, bool) {
 		direction, path, rest := pathOf(i, p.Where)
@@ -318,8 +322,8 @@ func problemsOf(i *store.Interface, at place, by store.Token) func(group.Problem
 	}
 }
 
-// pathOf turns a problem's place, "out.groups[1].groups[0].guarantee", into the direction, the
-// path of the group and the rest.
+// pathOf splits the location of a problem, such as "out.groups[1].groups[0].guarantee", into the
+// direction, the path of the group and the remaining field.
 func pathOf(i *store.Interface, where string) (direction, path, rest string) {
 	direction, rest, _ = strings.Cut(where, ".")
 	d := (*group.Direction)(nil)

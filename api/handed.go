@@ -8,11 +8,11 @@ import (
 	"headgate/store"
 )
 
-// save writes an interface, and notes which groups went from one owner to another: the record of what
-// they had before is not the next one's to read.
-func (c *call) save(host string, next *store.Interface) error {
+// saveInterface writes an interface and records which groups changed their owner: the new owner may not read the
+// usage records from before that.
+func (c *changeRequest) saveInterface(host string, next *store.Interface) error {
 	var before store.Interface
-	key, former := ledger(host, next.Dev), store.Key(store.Former, host, next.Dev)
+	key, former := interfaceKey(host, next.Dev), store.Key(store.Removed, host, next.Dev)
 	if _, there, err := c.tx.Get(key, &before); err != nil {
 		return err
 	} else if !there {
@@ -22,49 +22,52 @@ func (c *call) save(host string, next *store.Interface) error {
 			c.tx.Delete(former)
 		}
 	}
-	// A tenant neither takes groups away from others nor gives its own, but for what is another's in it.
-	if next.Handed = before.Handed; c.by.Tenant == "" || !maps.Equal(before.Owners, next.Owners) {
-		handOver(&before, next, time.Now().UTC())
+	// A tenant's change cannot move groups between owners, unless one of the tenant's groups contained a
+	// group of another tenant.
+	if next.OwnerChanged = before.OwnerChanged; c.by.Tenant == "" || !maps.Equal(before.Owners, next.Owners) {
+		recordOwnerChanges(&before, next, time.Now().UTC())
 	}
 	return c.tx.Put(key, next)
 }
 
-// giveBack removes an interface, and notes that nobody has its groups any more.
-func (c *call) giveBack(host string, before *store.Interface) error {
+// deleteInterface deletes an interface and records that its groups have no owner any more.
+func (c *changeRequest) deleteInterface(host string, before *store.Interface) error {
 	var former store.Interface
 	former.Dev = before.Dev
-	handOver(before, &former, time.Now().UTC())
-	c.tx.Delete(ledger(host, before.Dev))
-	return c.tx.Put(store.Key(store.Former, host, before.Dev), former)
+	recordOwnerChanges(before, &former, time.Now().UTC())
+	c.tx.Delete(interfaceKey(host, before.Dev))
+	return c.tx.Put(store.Key(store.Removed, host, before.Dev), former)
 }
 
-// handOver notes at next what it has of before in other hands, or has not any more.
-func handOver(before, next *store.Interface, now time.Time) {
-	next.Handed = map[string]time.Time{}
-	for at, t := range before.Handed {
+// recordOwnerChanges records in next.Handed the groups of before that have another owner in next or that next does
+// not have.
+func recordOwnerChanges(before, next *store.Interface, now time.Time) {
+	next.OwnerChanged = map[string]time.Time{}
+	for at, t := range before.OwnerChanged {
 		if now.Sub(t) < usageKept {
-			next.Handed[at] = t
+			next.OwnerChanged[at] = t
 		}
 	}
 	for _, direction := range directions {
 		there := map[string]bool{}
 		if d := next.Direction(direction); d != nil {
-			each(d.Groups, "", func(path string, _ group.Group) bool { there[path] = true; return true })
+			walkGroups(d.Groups, "", func(path string, _ group.Group) bool { there[path] = true; return true })
 		}
 		d := before.Direction(direction)
 		if d == nil {
 			continue
 		}
-		each(d.Groups, "", func(path string, _ group.Group) bool {
+		walkGroups(d.Groups, "", func(path string, _ group.Group) bool {
 			was, is := before.Owner(direction, path), next.Owner(direction, path)
 			at := now
 			if was == "" && there[path] {
-				// The operator's part of the minute is no secret, and the tenant's is its proof.
+				// The tenant needs the usage record of the whole minute, and the operator's part of that
+				// minute is no secret.
 				at = now.Truncate(time.Minute)
 			}
-			// What is removed by a tenant out of its own group can only be its own again.
+			// A group that a tenant deletes from its own group can only belong to the same tenant later.
 			if (was != is || was == "" && !there[path]) && at.After(next.OwnedSince(direction, path)) {
-				next.Handed[direction+"/"+path] = at
+				next.OwnerChanged[direction+"/"+path] = at
 			}
 			return true
 		})

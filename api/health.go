@@ -10,15 +10,16 @@ import (
 	"headgate/store"
 )
 
-// Ours: anybody may ask whether the service is well, and the store is asked for all of them.
+// Constants of the health check, chosen by this project. The health check needs no token, so that its
+// result is cached to protect the store.
 const (
-	// healthFor is how long an answer is good for.
-	healthFor = time.Second
-	// healthWithin is how long the store may take to answer, before it is not well.
-	healthWithin = 5 * time.Second
+	// healthCacheTime is how long a result is cached.
+	healthCacheTime = time.Second
+	// healthTimeout is the time in which the store must answer to count as healthy.
+	healthTimeout = 5 * time.Second
 )
 
-// health is how the store was, when somebody asked last.
+// health caches the last result of the health check.
 type health struct {
 	mu     sync.Mutex
 	at     time.Time
@@ -26,30 +27,30 @@ type health struct {
 	err    error
 }
 
-// now asks the store, or tells what it said a moment ago.
+// now returns the cached result, or queries the store if the result is older than healthFor.
 func (h *health) now(ctx context.Context, s *store.Store) (leader string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.at.IsZero() && time.Since(h.at) < healthFor {
+	if !h.at.IsZero() && time.Since(h.at) < healthCacheTime {
 		return h.leader, h.err
 	}
-	// For all that wait, and not just for this one, which may leave.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), healthWithin)
+	// Other requests wait for the same result, so that a client that disconnects must not cancel the query.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), healthTimeout)
 	defer cancel()
 	h.leader = ""
 	if h.err = s.Ready(ctx); h.err == nil {
 		h.leader, h.err = s.Leader(ctx)
 	}
 	if h.err != nil {
-		h.err = fmt.Errorf("%w: %w", store.ErrUnknown, h.err)
+		h.err = fmt.Errorf("%w: %w", store.ErrUnavailable, h.err)
 	}
 	h.at = time.Now()
 	return h.leader, h.err
 }
 
-// GetHealth says whether the service is well.
+// GetHealth reports whether the service is healthy.
 func (s *Server) GetHealth(w http.ResponseWriter, r *http.Request) {
 	leader, err := s.health.now(r.Context(), s.Store)
-	out := Health{Version: s.Version, Writable: s.Writable(), Leader: given(leader)}
-	show(w, r, out, err)
+	out := Health{Version: s.Version, Writable: s.Writable(), Leader: nonEmpty(leader)}
+	writeResource(w, r, out, err)
 }

@@ -6,7 +6,7 @@ import (
 	"headgate/store"
 )
 
-// hostOf is a host with what its agent tells of it.
+// hostOf returns a host with the state that its agent reports.
 func (s *Server) hostOf(h store.Host) HostState {
 	out, connected := s.Agents.State(h.Name)
 	out.Name, out.Connected = &h.Name, &connected
@@ -19,8 +19,9 @@ func (s *Server) hostOf(h store.Host) HostState {
 	return out
 }
 
-// plainHost is a host as it is meant, whose ETag changes with that alone.
-func plainHost(h store.Host) Host {
+// hostConfig returns the configuration of a host without the reported state. The host's ETag is made from
+// the configuration, so that only a change of the configuration changes the ETag.
+func hostConfig(h store.Host) Host {
 	out := Host{Name: &h.Name}
 	if h.Description != "" {
 		out.Description = &h.Description
@@ -31,36 +32,36 @@ func plainHost(h store.Host) Host {
 	return out
 }
 
-// ListHosts lists all; to a tenant those on which it has something.
+// ListHosts lists all hosts. A tenant gets the hosts on which it owns groups.
 func (s *Server) ListHosts(w http.ResponseWriter, r *http.Request, p ListHostsParams) {
 	by := principalOf(r)
-	var divided map[string]divided
+	var divided map[string]hostInterfaces
 	var err error
 	if by.Tenant != "" {
-		divided, err = s.dividedOf(r)
+		divided, err = s.readHostInterfaces(r)
 	}
 	var out page[HostState]
 	if err == nil {
-		out, err = list(r.Context(), s.Store, store.Prefix(store.Hosts), p.After, p.Limit, func(h store.Host) (HostState, bool) {
+		out, err = listPage(r.Context(), s.Store, store.Prefix(store.Hosts), p.After, p.Limit, func(h store.Host) (HostState, bool) {
 			if by.Tenant != "" {
 				return HostState{Name: &h.Name}, divided[h.Name].has(by.Tenant)
 			}
 			return s.hostOf(h), true
 		})
 	}
-	show(w, r, out, err)
+	writeResource(w, r, out, err)
 }
 
-// GetHost shows one. Its ETag is that of the host as it is meant, which a change is held against:
-// what its agent tells is always another.
+// GetHost shows one host. The ETag is that of the configuration alone, against which If-Match is checked,
+// because the reported state always changes.
 func (s *Server) GetHost(w http.ResponseWriter, r *http.Request, name string) {
 	h, err := get[store.Host](s, r, store.Key(store.Hosts, name), "host", name)
-	var meant, is answer
+	var meant, is response
 	if err == nil {
-		meant, err = shows(http.StatusOK, plainHost(h))
+		meant, err = respondWith(http.StatusOK, hostConfig(h))
 	}
 	if err == nil {
-		is, err = shows(http.StatusOK, s.hostOf(h))
+		is, err = respondWith(http.StatusOK, s.hostOf(h))
 	}
 	if err != nil {
 		problem(w, r, err)
@@ -70,49 +71,49 @@ func (s *Server) GetHost(w http.ResponseWriter, r *http.Request, name string) {
 	is.write(w)
 }
 
-// PutHost makes or changes one.
+// PutHost creates or replaces a host.
 func (s *Server) PutHost(w http.ResponseWriter, r *http.Request, name string, _ PutHostParams) {
-	want, err := body[Host](r)
+	want, err := parseBody[Host](r)
 	if err != nil {
 		problem(w, r, err)
 		return
 	}
 	key := store.Key(store.Hosts, name)
-	s.change(w, r, key, func(c *call) (answer, error) {
-		h, err := current(c, key, plainHost)
+	s.change(w, r, key, func(c *changeRequest) (response, error) {
+		h, err := readCurrent(c, key, hostConfig)
 		if err != nil {
-			return answer{}, err
+			return response{}, err
 		}
-		h.Name, h.Description, h.Revoked = name, or(want.Description, ""), or(want.Revoked, false)
-		return put(c, key, h, plainHost)
+		h.Name, h.Description, h.Revoked = name, valueOr(want.Description, ""), valueOr(want.Revoked, false)
+		return put(c, key, h, hostConfig)
 	})
 }
 
-// DeleteHost removes one with all that is on it.
+// DeleteHost deletes a host that has no interfaces and no connection sets.
 func (s *Server) DeleteHost(w http.ResponseWriter, r *http.Request, name string, _ DeleteHostParams) {
 	key := store.Key(store.Hosts, name)
-	s.change(w, r, key, func(c *call) (answer, error) {
-		if _, err := existing(c, key, "host", name, plainHost); err != nil {
-			return answer{}, err
+	s.change(w, r, key, func(c *changeRequest) (response, error) {
+		if _, err := readExisting(c, key, "host", name, hostConfig); err != nil {
+			return response{}, err
 		}
 		for _, kind := range []string{store.Interfaces, store.Collectives} {
 			keys, err := c.tx.Keys(store.Prefix(kind, name))
 			if err != nil {
-				return answer{}, err
+				return response{}, err
 			}
 			if len(keys) > 0 {
-				return answer{}, refuse(http.StatusConflict, "the host %s has %s: take them away first", name, resourceOf(keys[0]))
+				return response{}, refuse(http.StatusConflict, "host %s has %s: delete it first", name, resourceOf(keys[0]))
 			}
 		}
 		c.tx.Delete(key)
-		return gone, nil
+		return noContent, nil
 	})
 }
 
-// SignCertificate gives an agent its certificate, for a token that is good for it once.
+// SignCertificate signs the certificate of an agent that joins. The token is spent.
 func (s *Server) SignCertificate(w http.ResponseWriter, r *http.Request, name string) {
 	by := principalOf(r)
-	asked, err := body[struct {
+	asked, err := parseBody[struct {
 		Request string `json:"request"`
 	}](r)
 	if err != nil {
@@ -120,49 +121,49 @@ func (s *Server) SignCertificate(w http.ResponseWriter, r *http.Request, name st
 		return
 	}
 	if by.Host != name {
-		problem(w, r, refuse(http.StatusForbidden, "the token is another host's"))
+		problem(w, r, refuse(http.StatusForbidden, "the token belongs to another host"))
 		return
 	}
 	signed, serial, err := s.Sign(name, []byte(asked.Request))
 	if err != nil {
-		problem(w, r, wrong("request", err))
+		problem(w, r, invalidField("request", err))
 		return
 	}
 	key := store.Key(store.Hosts, name)
-	s.change(w, r, key, func(c *call) (answer, error) {
+	s.change(w, r, key, func(c *changeRequest) (response, error) {
 		var h store.Host
 		_, there, err := c.tx.Get(key, &h)
 		if err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 		if !there || h.Revoked {
-			return answer{}, refuse(http.StatusForbidden, "the host %s may not join", name)
+			return response{}, refuse(http.StatusForbidden, "host %s is not permitted to join", name)
 		}
-		token, err := c.spend()
+		token, err := c.tokenKey()
 		if err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 		c.tx.Delete(token)
-		h.Serials = []string{serial} // who joins takes the place of whoever was there
+		h.Serials = []string{serial} // an agent that joins replaces the host's former agent
 		c.resource = "hosts/" + name
 		if err := c.tx.Put(key, h); err != nil {
-			return answer{}, err
+			return response{}, err
 		}
-		return shows(http.StatusOK, signed)
+		return respondWith(http.StatusOK, signed)
 	})
 }
 
-// spend is where the caller's token is, which is good for one time.
-func (c *call) spend() (key string, err error) {
+// tokenKey returns the key of the caller's token, which can be used once, or a refusal if the token is gone.
+func (c *changeRequest) tokenKey() (key string, err error) {
 	keys, err := c.tx.Keys(store.Prefix(store.Tokens) + c.by.ID)
 	if err != nil {
 		return "", err
 	}
 	if len(keys) != 1 {
-		return "", refuse(http.StatusUnauthorized, "the token was used already")
+		return "", refuse(http.StatusUnauthorized, "the token was already used")
 	}
 	if _, ok, err := c.tx.Get(keys[0], nil); err != nil || !ok {
-		return "", refuse(http.StatusUnauthorized, "the token was used already")
+		return "", refuse(http.StatusUnauthorized, "the token was already used")
 	}
 	return keys[0], nil
 }

@@ -9,23 +9,24 @@ import (
 	"headgate/unit"
 )
 
-// ledger is what is decided in one order: all of one interface.
-func ledger(host, dev string) string { return store.Key(store.Interfaces, host, dev) }
+// interfaceKey is the store key of an interface, and the ledger on which its changes are serialized.
+func interfaceKey(host, dev string) string { return store.Key(store.Interfaces, host, dev) }
 
-// groupDoc is a group as the API shows it: the domain's, and whose it is.
+// groupDoc is the API form of a group: the group of package group with its tenant.
 type groupDoc struct {
 	group.Group
 	Tenant string     `json:"tenant,omitempty"`
-	Groups []groupDoc `json:"groups,omitempty"` // instead of the domain's
+	Groups []groupDoc `json:"groups,omitempty"` // replaces the field of group.Group
 }
 
-// directionDoc and interfaceDoc are theirs.
+// directionDoc is the API form of a direction.
 type directionDoc struct {
 	Limit  json.RawMessage `json:"limit"`
 	Spare  group.Spare     `json:"spare,omitempty"`
 	Groups []groupDoc      `json:"groups"`
 }
 
+// interfaceDoc is the API form of an interface.
 type interfaceDoc struct {
 	Dev         string            `json:"dev,omitempty"`
 	Perspective group.Perspective `json:"perspective,omitempty"`
@@ -39,41 +40,41 @@ type interfaceDoc struct {
 	In          *directionDoc     `json:"in,omitempty"`
 }
 
-// overheadDoc is group.Overhead, of which either may be left out.
+// overheadDoc is the API form of group.Overhead. Each field may be omitted.
 type overheadDoc struct {
 	Frame   string `json:"frame,omitempty"`
 	Minimum string `json:"minimum,omitempty"`
 }
 
-// seen is a group for who asks, with the groups in it: what is of tenants is named for operators
-// only.
-func seen(i *store.Interface, direction, path string, g group.Group, by store.Token) groupDoc {
+// groupForCaller returns the API form of a group, with the groups in it, for one caller. Only operators get the
+// names of tenants.
+func groupForCaller(i *store.Interface, direction, path string, g group.Group, by store.Token) groupDoc {
 	out := groupDoc{Group: g}
 	out.Group.Groups = nil
 	if by.Tenant == "" {
 		out.Tenant = i.Owners[direction+"/"+path]
 	}
 	for _, child := range g.Groups {
-		out.Groups = append(out.Groups, seen(i, direction, path+"/"+child.Name, child, by))
+		out.Groups = append(out.Groups, groupForCaller(i, direction, path+"/"+child.Name, child, by))
 	}
 	return out
 }
 
-// meant is a group as somebody wrote it, and whose it and the groups in it are to be.
-func meant(i *store.Interface, direction, path string, d groupDoc) group.Group {
+// groupFromRequest converts a group of a request, with the groups in it, and sets their tenants in i.
+func groupFromRequest(i *store.Interface, direction, path string, d groupDoc) group.Group {
 	g := d.Group
 	g.Groups = nil
 	if d.Tenant != "" {
-		i.Own(direction, path, d.Tenant)
+		i.SetOwner(direction, path, d.Tenant)
 	}
 	for _, child := range d.Groups {
-		g.Groups = append(g.Groups, meant(i, direction, path+"/"+child.Name, child))
+		g.Groups = append(g.Groups, groupFromRequest(i, direction, path+"/"+child.Name, child))
 	}
 	return g
 }
 
-// view is an interface for who asks: a tenant sees its own groups.
-func view(i *store.Interface, by store.Token) (interfaceDoc, error) {
+// interfaceForOperator returns the API form of a whole interface for an operator or viewer. visible is for tenants.
+func interfaceForOperator(i *store.Interface, by store.Token) (interfaceDoc, error) {
 	out := interfaceDoc{Dev: i.Dev, Perspective: i.Perspective, Engine: i.Engine, Overdraft: i.Overdraft, GSO: i.GSO}
 	if i.Quantum != 0 {
 		out.Quantum = i.Quantum.String()
@@ -95,7 +96,7 @@ func view(i *store.Interface, by store.Token) (interfaceDoc, error) {
 		}
 		doc := &directionDoc{Limit: limit, Spare: d.Spare, Groups: []groupDoc{}}
 		for _, g := range d.Groups {
-			doc.Groups = append(doc.Groups, seen(i, name, g.Name, g, by))
+			doc.Groups = append(doc.Groups, groupForCaller(i, name, g.Name, g, by))
 		}
 		if name == "in" {
 			out.In = doc
@@ -106,10 +107,10 @@ func view(i *store.Interface, by store.Token) (interfaceDoc, error) {
 	return out, nil
 }
 
-// directions by name, in the order in which they are shown.
+// directions are the names of the directions, in the order in which the API shows them.
 var directions = []string{"out", "in"}
 
-// domain is what an operator wrote, as a document without connections.
+// domain converts an interface of a request into a document without connections.
 func (d interfaceDoc) domain(dev string) (*store.Interface, error) {
 	i := &store.Interface{Interface: group.Interface{Dev: dev, Perspective: d.Perspective, Engine: d.Engine}}
 	i.Overdraft, i.GSO = d.Overdraft, d.GSO
@@ -119,15 +120,15 @@ func (d interfaceDoc) domain(dev string) (*store.Interface, error) {
 	if d.Quantum != "" {
 		var err error
 		if i.Quantum, err = group.ParseQuantum(d.Quantum); err != nil {
-			return nil, wrong("quantum", err)
+			return nil, invalidField("quantum", err)
 		}
 	}
 	if d.Overhead != nil {
 		if err := i.Overhead.Frame.UnmarshalText([]byte(orZero(d.Overhead.Frame))); err != nil {
-			return nil, wrong("overhead.frame", err)
+			return nil, invalidField("overhead.frame", err)
 		}
 		if err := i.Overhead.Minimum.UnmarshalText([]byte(orZero(d.Overhead.Minimum))); err != nil {
-			return nil, wrong("overhead.minimum", err)
+			return nil, invalidField("overhead.minimum", err)
 		}
 	}
 	for name, doc := range map[string]*directionDoc{"out": d.Out, "in": d.In} {
@@ -136,10 +137,10 @@ func (d interfaceDoc) domain(dev string) (*store.Interface, error) {
 		}
 		to := &group.Direction{Spare: doc.Spare}
 		if err := json.Unmarshal(doc.Limit, &to.Limit); err != nil {
-			return nil, wrong(name+".limit", err)
+			return nil, invalidField(name+".limit", err)
 		}
 		for _, g := range doc.Groups {
-			to.Groups = append(to.Groups, meant(i, name, g.Name, g))
+			to.Groups = append(to.Groups, groupFromRequest(i, name, g.Name, g))
 		}
 		if name == "in" {
 			i.In = to
@@ -150,6 +151,7 @@ func (d interfaceDoc) domain(dev string) (*store.Interface, error) {
 	return i, nil
 }
 
+// orZero returns the size, or zero bytes if the size is empty.
 func orZero(size string) string {
 	if size == "" {
 		return "0B"
@@ -157,12 +159,14 @@ func orZero(size string) string {
 	return size
 }
 
-func wrong(field string, err error) *Refusal {
+// invalidField returns a refusal because of one invalid field.
+func invalidField(field string, err error) *Refusal {
 	return &Refusal{Status: http.StatusUnprocessableEntity, Detail: field + ": " + err.Error(), Fields: []Field{{field, err.Error()}}}
 }
 
-// check refuses an interface that cannot be: the same check as a file's.
-func check(i *store.Interface, of func(group.Problem) (Field, bool)) error {
+// checkInterface refuses an invalid interface. The check is the same as for a configuration file. of turns a
+// problem into a field of the refusal; false if the caller may not see the problem.
+func checkInterface(i *store.Interface, of func(group.Problem) (Field, bool)) error {
 	_, problems := i.Resolve()
 	if len(problems) == 0 {
 		return nil
@@ -174,7 +178,7 @@ func check(i *store.Interface, of func(group.Problem) (Field, bool)) error {
 		}
 	}
 	if len(out.Fields) == 0 {
-		out.Fields = []Field{{"", "it does not fit with what the operator has set"}}
+		out.Fields = []Field{{"", "conflicts with the operator's configuration"}}
 	}
 	out.Detail = out.Fields[0].Message
 	if f := out.Fields[0].Field; f != "" {
@@ -183,22 +187,23 @@ func check(i *store.Interface, of func(group.Problem) (Field, bool)) error {
 	return out
 }
 
-// plainly is for operators, who see all fields.
-func plainly(p group.Problem) (Field, bool) { return Field{p.Where, p.Message}, true }
+// operatorField turns a problem into a field, for operators, who see all problems.
+func operatorField(p group.Problem) (Field, bool) { return Field{p.Where, p.Message}, true }
 
-// interfaceAt reads an interface in a transaction.
-func (c *call) interfaceAt(host, dev string) (*store.Interface, bool, error) {
+// interfaceAt reads an interface in the transaction.
+func (c *changeRequest) interfaceAt(host, dev string) (*store.Interface, bool, error) {
 	var i store.Interface
-	c.resource = resourceOf(ledger(host, dev))
-	_, ok, err := c.tx.Get(ledger(host, dev), &i)
+	c.resource = resourceOf(interfaceKey(host, dev))
+	_, ok, err := c.tx.Get(interfaceKey(host, dev), &i)
 	return &i, ok, err
 }
 
-// tenants refuses owners that there are not, or cannot be: these are the operator's to mend.
-func (c *call) tenants(i *store.Interface) error {
+// requireTenants refuses an interface whose owners do not exist. For operators, tenants also refuses owners that
+// are not allowed (see owners): a tenant could not correct these.
+func (c *changeRequest) requireTenants(i *store.Interface) error {
 	if c.by.Tenant == "" {
-		if err := owners(i); err != nil {
-			return wrong("tenant", err)
+		if err := checkOwners(i); err != nil {
+			return invalidField("tenant", err)
 		}
 	}
 	for _, t := range i.Tenants() {
@@ -207,14 +212,14 @@ func (c *call) tenants(i *store.Interface) error {
 			return err
 		}
 		if !ok {
-			return &Refusal{Status: http.StatusUnprocessableEntity, Detail: "there is no tenant " + t + ": make it first", Fields: []Field{{"tenant", "there is no tenant " + t}}}
+			return &Refusal{Status: http.StatusUnprocessableEntity, Detail: "tenant " + t + " does not exist: create it first", Fields: []Field{{"tenant", "tenant " + t + " does not exist"}}}
 		}
 	}
 	return nil
 }
 
-// host refuses one that there is not.
-func (c *call) host(name string) error {
+// requireHost refuses the change if the host does not exist.
+func (c *changeRequest) requireHost(name string) error {
 	_, ok, err := c.tx.Get(store.Key(store.Hosts, name), nil)
 	if err == nil && !ok {
 		err = notFound("host", name)
@@ -222,31 +227,34 @@ func (c *call) host(name string) error {
 	return err
 }
 
-// ListInterfaces is part of ServerInterface, as are all methods of its kind.
+// ListInterfaces lists the configured interfaces of a host. A tenant gets the names of the interfaces on
+// which it owns groups.
 func (s *Server) ListInterfaces(w http.ResponseWriter, r *http.Request, host string, p ListInterfacesParams) {
 	by := principalOf(r)
-	out, err := list(r.Context(), s.Store, store.Prefix(store.Interfaces, host), p.After, p.Limit, func(i store.Interface) (interfaceDoc, bool) {
+	out, err := listPage(r.Context(), s.Store, store.Prefix(store.Interfaces, host), p.After, p.Limit, func(i store.Interface) (interfaceDoc, bool) {
 		if by.Tenant != "" {
 			return interfaceDoc{Dev: i.Dev}, i.HasTenant(by.Tenant)
 		}
 		return interfaceDoc{Dev: i.Dev, Perspective: i.Perspective, Engine: i.Engine}, true
 	})
-	show(w, r, out, err)
+	writeResource(w, r, out, err)
 }
 
-// GetInterface shows one; to a tenant with its own groups alone.
+// GetInterface shows one interface, now or at a revision. A tenant gets only its own groups.
 func (s *Server) GetInterface(w http.ResponseWriter, r *http.Request, host, dev string, p GetInterfaceParams) {
-	i, err := s.readInterface(r, host, dev, or(p.Revision, 0))
+	i, err := s.readInterface(r, host, dev, valueOr(p.Revision, 0))
 	if err != nil {
 		problem(w, r, err)
 		return
 	}
-	out, err := s.visible(i, principalOf(r))
-	show(w, r, out, err)
+	out, err := s.interfaceForCaller(i, principalOf(r))
+	writeResource(w, r, out, err)
 }
 
+// readInterface reads an interface at a revision, 0 for the current one. An interface on which the caller
+// owns no group is not found.
 func (s *Server) readInterface(r *http.Request, host, dev string, at int64) (*store.Interface, error) {
-	doc, ok, err := s.Store.Get(r.Context(), ledger(host, dev), at)
+	doc, ok, err := s.Store.Get(r.Context(), interfaceKey(host, dev), at)
 	if err != nil {
 		return nil, err
 	}
@@ -260,10 +268,10 @@ func (s *Server) readInterface(r *http.Request, host, dev string, at int64) (*st
 	return &i, err
 }
 
-// visible is an interface without what is another's.
-func (s *Server) visible(i *store.Interface, by store.Token) (interfaceDoc, error) {
+// interfaceForCaller returns the API form of an interface for one caller: a tenant gets only its own groups.
+func (s *Server) interfaceForCaller(i *store.Interface, by store.Token) (interfaceDoc, error) {
 	if by.Tenant == "" {
-		return view(i, by)
+		return interfaceForOperator(i, by)
 	}
 	out := interfaceDoc{Dev: i.Dev}
 	for _, name := range directions {
@@ -273,17 +281,17 @@ func (s *Server) visible(i *store.Interface, by store.Token) (interfaceDoc, erro
 		}
 		doc := &directionDoc{Limit: json.RawMessage(`"0bit"`), Groups: []groupDoc{}}
 		var most unit.Rate
-		each(d.Groups, "", func(path string, g group.Group) (inside bool) {
+		walkGroups(d.Groups, "", func(path string, g group.Group) (inside bool) {
 			if i.Owner(name, path) != by.Tenant {
 				return true
 			}
-			doc.Groups = append(doc.Groups, seen(i, name, path, g, by))
+			doc.Groups = append(doc.Groups, groupForCaller(i, name, path, g, by))
 			return false
 		})
 		if len(doc.Groups) == 0 {
 			continue
 		}
-		// A tenant's limit is what its groups may have at most.
+		// The limit that a tenant sees is the sum of the ceilings of its groups, at most the real limit.
 		tree, problems := d.Resolve(name, true)
 		if len(problems) == 0 {
 			for _, n := range tree.Nodes {
@@ -302,96 +310,98 @@ func (s *Server) visible(i *store.Interface, by store.Token) (interfaceDoc, erro
 	return out, nil
 }
 
-// each calls fn with every group and its path, parents first; what is in one only if fn says so.
-func each(groups []group.Group, in string, fn func(path string, g group.Group) (inside bool)) {
+// walkGroups calls fn with every group and its path, parents first. The groups in a group are visited only if fn
+// returns true.
+func walkGroups(groups []group.Group, in string, fn func(path string, g group.Group) (inside bool)) {
 	for _, g := range groups {
 		path := g.Name
 		if in != "" {
 			path = in + "/" + g.Name
 		}
 		if fn(path, g) {
-			each(g.Groups, path, fn)
+			walkGroups(g.Groups, path, fn)
 		}
 	}
 }
 
-// PutInterface divides one.
+// PutInterface creates or replaces the configuration of an interface.
 func (s *Server) PutInterface(w http.ResponseWriter, r *http.Request, host, dev string, _ PutInterfaceParams) {
-	doc, err := body[interfaceDoc](r)
+	doc, err := parseBody[interfaceDoc](r)
 	if err != nil {
 		problem(w, r, err)
 		return
 	}
-	s.change(w, r, ledger(host, dev), func(c *call) (answer, error) {
-		if err := c.host(host); err != nil {
-			return answer{}, err
+	s.change(w, r, interfaceKey(host, dev), func(c *changeRequest) (response, error) {
+		if err := c.requireHost(host); err != nil {
+			return response{}, err
 		}
 		before, there, err := c.interfaceAt(host, dev)
 		if err != nil {
-			return answer{}, err
+			return response{}, err
 		}
-		if err := c.matchesInterface(before, there); err != nil {
-			return answer{}, err
+		if err := c.checkIfMatchInterface(before, there); err != nil {
+			return response{}, err
 		}
 		i, err := doc.domain(dev)
 		if err != nil {
-			return answer{}, err
+			return response{}, err
 		}
-		i.Connections = stay(before.Connections, i)
+		i.Connections = assignableConnections(before.Connections, i)
 		return c.putInterface(host, i)
 	})
 }
 
-func (c *call) matchesInterface(before *store.Interface, there bool) error {
+// checkIfMatchInterface checks If-Match against the current interface.
+func (c *changeRequest) checkIfMatchInterface(before *store.Interface, there bool) error {
 	if !there {
-		return c.matches(nil)
+		return c.checkIfMatch(nil)
 	}
-	now, err := view(before, c.by)
+	now, err := interfaceForOperator(before, c.by)
 	if err != nil {
 		return err
 	}
-	return c.matches(now)
+	return c.checkIfMatch(now)
 }
 
-// putInterface checks an operator's whole interface, and writes it.
-func (c *call) putInterface(host string, i *store.Interface) (answer, error) {
-	if err := check(i, plainly); err != nil {
-		return answer{}, err
+// putInterface checks an operator's whole interface, writes it and answers with it.
+func (c *changeRequest) putInterface(host string, i *store.Interface) (response, error) {
+	if err := checkInterface(i, operatorField); err != nil {
+		return response{}, err
 	}
-	if err := c.tenants(i); err != nil {
-		return answer{}, err
+	if err := c.requireTenants(i); err != nil {
+		return response{}, err
 	}
-	if err := c.save(host, i); err != nil {
-		return answer{}, err
+	if err := c.saveInterface(host, i); err != nil {
+		return response{}, err
 	}
-	now, err := view(i, c.by)
+	now, err := interfaceForOperator(i, c.by)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	return shows(http.StatusOK, now)
+	return respondWith(http.StatusOK, now)
 }
 
-// DeleteInterface gives one back.
+// DeleteInterface deletes the configuration of an interface, so that the controller no longer owns it.
 func (s *Server) DeleteInterface(w http.ResponseWriter, r *http.Request, host, dev string, _ DeleteInterfaceParams) {
-	s.change(w, r, ledger(host, dev), func(c *call) (answer, error) {
+	s.change(w, r, interfaceKey(host, dev), func(c *changeRequest) (response, error) {
 		before, there, err := c.interfaceAt(host, dev)
 		if err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 		if !there {
-			return answer{}, notFound("interface", dev)
+			return response{}, notFound("interface", dev)
 		}
-		if err := c.matchesInterface(before, there); err != nil {
-			return answer{}, err
+		if err := c.checkIfMatchInterface(before, there); err != nil {
+			return response{}, err
 		}
-		return gone, c.giveBack(host, before)
+		return noContent, c.deleteInterface(host, before)
 	})
 }
 
-// RollBack makes an interface what it was. Connections stay as they are now, where their groups are
-// there.
+// RollBack restores an interface to a former revision. Assigned connections stay as they are now if their
+// groups exist in that revision.
 func (s *Server) RollBack(w http.ResponseWriter, r *http.Request, host, dev string, _ RollBackParams) {
-	to, err := body[struct {
+	to, err := parseBody[struct {
 		Revision int64 `json:"revision"`
 	}](r)
 	if err != nil {
@@ -403,19 +413,19 @@ func (s *Server) RollBack(w http.ResponseWriter, r *http.Request, host, dev stri
 		problem(w, r, err)
 		return
 	}
-	s.change(w, r, ledger(host, dev), func(c *call) (answer, error) {
-		if err := c.host(host); err != nil {
-			return answer{}, err
+	s.change(w, r, interfaceKey(host, dev), func(c *changeRequest) (response, error) {
+		if err := c.requireHost(host); err != nil {
+			return response{}, err
 		}
 		before, there, err := c.interfaceAt(host, dev)
 		if err != nil {
-			return answer{}, err
+			return response{}, err
 		}
-		if err := c.matchesInterface(before, there); err != nil {
-			return answer{}, err
+		if err := c.checkIfMatchInterface(before, there); err != nil {
+			return response{}, err
 		}
 		next := was.Clone()
-		next.Connections = stay(before.Connections, next) // those of then are over
+		next.Connections = assignableConnections(before.Connections, next) // the connections of that revision have ended
 		return c.putInterface(host, next)
 	})
 }

@@ -12,21 +12,23 @@ import (
 	"headgate/store"
 )
 
-// ordinary is how many requests a second a tenant may make of a controller, by all of its tokens
-// together; it may make two seconds' at once.
-const ordinary = 50
+// defaultRateLimit is the default rate limit of a tenant: requests per second to one controller, by all of the
+// tenant's tokens together. The burst is two seconds of requests.
+const defaultRateLimit = 50
 
-// limits are buckets, by who asks: a tenant, which makes tokens as it likes, or one with a token.
-type limits struct {
+// rateLimits has a token bucket for each tenant, because a tenant can create any number of tokens, and one for
+// each token without a tenant.
+type rateLimits struct {
 	mu      sync.Mutex
 	buckets map[string]*rate.Limiter
 }
 
-// mostBuckets is when those are forgotten that are full again, as a new one is.
-const mostBuckets = 10_000
+// maxBuckets is the number of buckets at which full ones are removed. A full bucket is equal to a new one.
+const maxBuckets = 10_000
 
-// take takes a request in, or says in how many seconds it may be made.
-func (l *limits) take(p store.Token, perSecond int) (wait int) {
+// take admits a request and returns 0, or returns the seconds to wait before a retry. perSecond 0 means no
+// rate limit.
+func (l *rateLimits) take(p store.Token, perSecond int) (wait int) {
 	if perSecond == 0 {
 		return 0
 	}
@@ -35,7 +37,7 @@ func (l *limits) take(p store.Token, perSecond int) (wait int) {
 	who := cmp.Or(p.Tenant, p.ID)
 	b := l.buckets[who]
 	if b == nil || b.Limit() != rate.Limit(perSecond) {
-		if len(l.buckets) >= mostBuckets {
+		if len(l.buckets) >= maxBuckets {
 			maps.DeleteFunc(l.buckets, func(_ string, b *rate.Limiter) bool { return b.Tokens() >= float64(b.Burst()) })
 		}
 		if l.buckets == nil {
@@ -50,7 +52,7 @@ func (l *limits) take(p store.Token, perSecond int) (wait int) {
 	return int(math.Ceil(1 / float64(perSecond)))
 }
 
-// requests is how many one may make a second; 0 is no bound, for operators.
+// requests returns the caller's rate limit in requests per second; 0 means no rate limit (no tenant).
 func (s *Server) requests(ctx context.Context, p store.Token) int {
 	if p.Tenant == "" {
 		return 0
@@ -58,7 +60,7 @@ func (s *Server) requests(ctx context.Context, p store.Token) int {
 	doc, ok, err := s.Store.Get(ctx, store.Key(store.Tenants, p.Tenant), 0)
 	var t store.Tenant
 	if err != nil || !ok || doc.Into(&t) != nil || t.Requests == 0 {
-		return ordinary
+		return defaultRateLimit
 	}
 	return t.Requests
 }

@@ -11,28 +11,29 @@ import (
 	"time"
 )
 
-// Ours.
+// Intervals of the stream, chosen by this project.
 const (
-	// liveEvery is how often what somebody sees is asked for: with agents that report ten times a second
-	// while somebody watches, a rate is on the screen within a second.
-	liveEvery = 500 * time.Millisecond
-	// quietEvery is how often one is told that a stream goes on.
-	quietEvery = 15 * time.Second
+	// livePollInterval is the interval at which each path is polled. Agents report ten times a second while a
+	// client watches, so that a rate is on the client's screen within a second.
+	livePollInterval = 500 * time.Millisecond
+	// keepaliveInterval is the interval of the events that keep an idle stream open.
+	keepaliveInterval = 15 * time.Second
 )
 
-// told is an event of what a path answers.
-type told struct {
+// liveEvent is an event with the response of a path.
+type liveEvent struct {
 	Path   string          `json:"path"`
 	Status int             `json:"status"`
 	Data   json.RawMessage `json:"data,omitempty"`
 }
 
-// WatchLive tells what paths answer, whenever that is another: what one looks at, by one stream. They are
-// asked for as anybody would, of this controller as a whole, so that nobody sees more by it.
+// WatchLive streams the responses of several paths over one connection, each whenever it changes. The paths
+// are requested with the caller's token through the same handler as ordinary requests, so that the stream
+// gives no access beyond that of the token.
 func (s *Server) WatchLive(w http.ResponseWriter, r *http.Request, p WatchLiveParams) {
 	for n, path := range p.See {
-		if err := s.mayBeSeen(path); err != nil {
-			problem(w, r, wrong(fmt.Sprintf("see.%d", n), err))
+		if err := s.checkWatchable(path); err != nil {
+			problem(w, r, invalidField(fmt.Sprintf("see.%d", n), err))
 			return
 		}
 	}
@@ -42,7 +43,7 @@ func (s *Server) WatchLive(w http.ResponseWriter, r *http.Request, p WatchLivePa
 		return
 	}
 	defer end()
-	ctx, cancel := s.whileKnown(r)
+	ctx, cancel := s.tokenContext(r)
 	defer cancel()
 	out := startStream(w)
 	var all sync.WaitGroup
@@ -54,7 +55,7 @@ func (s *Server) WatchLive(w http.ResponseWriter, r *http.Request, p WatchLivePa
 	}
 	all.Go(func() {
 		defer cancel()
-		tick := time.NewTicker(quietEvery)
+		tick := time.NewTicker(keepaliveInterval)
 		defer tick.Stop()
 		for ctx.Err() == nil && out.send(0, "quiet", struct{}{}) == nil {
 			select {
@@ -66,25 +67,25 @@ func (s *Server) WatchLive(w http.ResponseWriter, r *http.Request, p WatchLivePa
 	all.Wait()
 }
 
-// mayBeSeen refuses what is not there, and what does not end.
-func (s *Server) mayBeSeen(path string) error {
+// checkWatchable refuses a path that does not exist, that does not answer GET, or that is a stream itself.
+func (s *Server) checkWatchable(path string) error {
 	q, err := http.NewRequest(http.MethodGet, path, http.NoBody)
 	if err != nil {
-		return fmt.Errorf("%q is no path", path)
+		return fmt.Errorf("%q is not a valid path", path)
 	}
 	_, pattern := s.mux.Handler(q)
 	_, at, _ := strings.Cut(pattern, " ")
 	item := s.spec.Paths.Find(at)
 	if item == nil || item.Get == nil || strings.HasPrefix(item.Get.OperationID, "watch") {
-		return fmt.Errorf("%s is nothing to get", path)
+		return fmt.Errorf("%s is not a path that can be watched", path)
 	}
 	return nil
 }
 
-// watch sends what a path answers when it is another, until ctx ends or nobody takes it.
+// watch sends the response of a path whenever it changes, until ctx is done or the client disconnects.
 func (s *Server) watch(ctx context.Context, r *http.Request, path string, out *stream) {
 	var last Recorded
-	tick := time.NewTicker(liveEvery)
+	tick := time.NewTicker(livePollInterval)
 	defer tick.Stop()
 	for {
 		q, err := http.NewRequestWithContext(ctx, http.MethodGet, path, http.NoBody)
@@ -93,13 +94,13 @@ func (s *Server) watch(ctx context.Context, r *http.Request, path string, out *s
 		}
 		q.Header.Set("Authorization", r.Header.Get("Authorization"))
 		q.RemoteAddr, q.Host = r.RemoteAddr, r.Host
-		now := Record(s.Whole, q)
+		now := RecordResponse(s.Cluster, q)
 		if ctx.Err() != nil {
 			return
 		}
-		// Who asks too often is shown what was.
+		// While the caller is over its rate limit, its last response stays valid.
 		if now.Status != http.StatusTooManyRequests && (now.Status != last.Status || !bytes.Equal(now.Body.Bytes(), last.Body.Bytes())) {
-			if out.send(0, "seen", told{path, now.Status, now.Body.Bytes()}) != nil {
+			if out.send(0, "seen", liveEvent{path, now.Status, now.Body.Bytes()}) != nil {
 				return
 			}
 			last = *now

@@ -45,7 +45,7 @@ func (e DirectionSpare) Valid() bool {
 const (
 	Controller HostDeviceOwner = "controller"
 	Local      HostDeviceOwner = "local"
-	Nobody     HostDeviceOwner = "nobody"
+	None       HostDeviceOwner = "none"
 )
 
 // Valid indicates whether the value is a known member of the HostDeviceOwner enum.
@@ -55,7 +55,7 @@ func (e HostDeviceOwner) Valid() bool {
 		return true
 	case Local:
 		return true
-	case Nobody:
+	case None:
 		return true
 	default:
 		return false
@@ -344,22 +344,22 @@ func (e LoginParamsXHeadgateSession) Valid() bool {
 	}
 }
 
-// Amount A rate, or a share of the parent's such as 40%.
+// Amount A rate, or a share of the parent group such as 40%.
 //
 // Examples: 40%
 type Amount = string
 
 // AuditEntry defines model for AuditEntry.
 type AuditEntry struct {
-	At       time.Time `json:"at"`
-	By       string    `json:"by"`
-	Id       string    `json:"id"`
-	Revision *int64    `json:"revision,omitempty"`
-	Role     *Role     `json:"role,omitempty"`
-	Status   *int      `json:"status,omitempty"`
+	At        time.Time `json:"at"`
+	Id        string    `json:"id"`
+	Principal string    `json:"principal"`
 
-	// What The method and path.
-	What string `json:"what"`
+	// Request The method and path of the request.
+	Request  string `json:"request"`
+	Revision *int64 `json:"revision,omitempty"`
+	Role     *Role  `json:"role,omitempty"`
+	Status   *int   `json:"status,omitempty"`
 }
 
 // AuditList defines model for AuditList.
@@ -370,7 +370,7 @@ type AuditList struct {
 
 // Certificate defines model for Certificate.
 type Certificate struct {
-	// Agents Where agents speak to controllers.
+	// Agents Addresses of the controllers for agents.
 	Agents      []string `json:"agents"`
 	Authority   string   `json:"authority"`
 	Certificate string   `json:"certificate"`
@@ -381,46 +381,46 @@ type Clock = string
 
 // Collective defines model for Collective.
 type Collective struct {
-	// Document The document as in a file, kind: Collective.
+	// Document The document as in a configuration file, kind: Collective.
 	Document string `json:"document"`
 	Name     *Name  `json:"name,omitempty"`
 }
 
 // CollectiveConnection defines model for CollectiveConnection.
 type CollectiveConnection struct {
-	// Acked Bytes, since it began.
+	// Acked Acknowledged bytes since the connection started.
 	Acked *int64 `json:"acked,omitempty"`
 
-	// BaseRttNs Without a queue.
+	// BaseRttNs The round-trip time without queueing.
 	BaseRttNs *int64 `json:"base_rtt_ns,omitempty"`
 	Id        int64  `json:"id"`
-	Local     string `json:"local"`
 
-	// Needs What it was found to need; 0 is not known yet.
+	// LearnedRate The rate measured before congestion, from which the learned proportion follows. 0 while it is not known.
 	//
 	// Examples: 100Mbit
-	Needs *Rate `json:"needs,omitempty"`
+	LearnedRate *Rate  `json:"learned_rate,omitempty"`
+	Local       string `json:"local"`
 
-	// Pace The cap as a rate; 0 is none.
+	// PacingCap The pacing cap; 0 if there is none.
 	//
 	// Examples: 100Mbit
-	Pace *Rate `json:"pace,omitempty"`
+	PacingCap *Rate `json:"pacing_cap,omitempty"`
 
-	// Rate What was acknowledged in the last second.
+	// Rate The rate of acknowledged bytes in the last second.
 	//
 	// Examples: 100Mbit
 	Rate   *Rate  `json:"rate,omitempty"`
 	Remote string `json:"remote"`
 
-	// Retransmits Packets, since it began.
+	// Retransmits Retransmitted packets since the connection started.
 	Retransmits *int64 `json:"retransmits,omitempty"`
 	RttNs       *int64 `json:"rtt_ns,omitempty"`
 
-	// Weight By hand; it counts instead.
+	// Weight The configured weight, which replaces the learned proportion.
 	Weight *float64 `json:"weight,omitempty"`
 
-	// Window The cap as a size, such as 30kB; 0 is none.
-	Window *string `json:"window,omitempty"`
+	// WindowCap The window cap, such as 30kB; 0 if there is none.
+	WindowCap *string `json:"window_cap,omitempty"`
 }
 
 // CollectiveList defines model for CollectiveList.
@@ -431,34 +431,37 @@ type CollectiveList struct {
 
 // CollectiveState defines model for CollectiveState.
 type CollectiveState struct {
-	// AtNs On the host's monotonic clock, as is since_ns.
-	AtNs        *int64                 `json:"at_ns,omitempty"`
-	Connections []CollectiveConnection `json:"connections"`
-	Controlling *bool                  `json:"controlling,omitempty"`
+	// AtNs Time of the state, on the host's monotonic clock, as is since_ns.
+	AtNs *int64 `json:"at_ns,omitempty"`
 
-	// Destination That of a part of a set that has parts.
+	// CgroupMissing The cgroup or unit of the set does not exist.
+	CgroupMissing *bool                  `json:"cgroup_missing,omitempty"`
+	Connections   []CollectiveConnection `json:"connections"`
+	Controlling   *bool                  `json:"controlling,omitempty"`
+
+	// Destination The destination of this part, if the set is divided by destination.
 	Destination *string `json:"destination,omitempty"`
 
-	// Resent The part of segments that were sent again since then.
-	Resent       *float64 `json:"resent,omitempty"`
-	ResentBefore *float64 `json:"resent_before,omitempty"`
-	Set          Name     `json:"set"`
+	// Error Why the desired state is not in force.
+	Error *string `json:"error,omitempty"`
 
-	// SinceNs When it was controlled or let go.
+	// Retransmitted The fraction of segments that were retransmitted since since_ns.
+	Retransmitted *float64 `json:"retransmitted,omitempty"`
+
+	// RetransmittedBefore The same fraction in the period before since_ns.
+	RetransmittedBefore *float64 `json:"retransmitted_before,omitempty"`
+	Set                 Name     `json:"set"`
+
+	// SinceNs When control of the set started or ended.
 	SinceNs *int64 `json:"since_ns,omitempty"`
-
-	// Trouble Why it is not as it is meant.
-	Trouble *string `json:"trouble,omitempty"`
-
-	// Waiting Its cgroup or unit is not there.
-	Waiting *bool `json:"waiting,omitempty"`
 }
 
 // CollectiveStateList defines model for CollectiveStateList.
 type CollectiveStateList struct {
-	// Cut There are more connections than are told.
-	Cut   *bool             `json:"cut,omitempty"`
 	Items []CollectiveState `json:"items"`
+
+	// Truncated The list of connections is truncated.
+	Truncated *bool `json:"truncated,omitempty"`
 }
 
 // Connection defines model for Connection.
@@ -494,7 +497,7 @@ type DirectionSpare string
 type DirectionProposal struct {
 	At *time.Time `json:"at,omitempty"`
 
-	// Before What it is now.
+	// Before The current limit.
 	//
 	// Examples: 100Mbit
 	Before *Rate `json:"before,omitempty"`
@@ -502,7 +505,7 @@ type DirectionProposal struct {
 	// CannotTell Why no limit is proposed.
 	CannotTell *string `json:"cannot_tell,omitempty"`
 
-	// From Of the path that says so, as are to, measure, at and measured.
+	// From The start of the measured path from which the limit follows; to, measure, at and measured are of the same measurement.
 	From *Name `json:"from,omitempty"`
 
 	// Limit Bits per second, such as 100Mbit.
@@ -520,37 +523,30 @@ type DirectionRates struct {
 	// Altnames Alternative names of the device.
 	Altnames *[]string `json:"altnames,omitempty"`
 
-	// AtRisk Groups that wait and have less than they are guaranteed.
+	// AtRisk The number of groups whose guarantee is unmet.
 	AtRisk int `json:"at_risk"`
 
-	// Backlog Bytes.
-	Backlog int64 `json:"backlog"`
+	// BacklogBytes Bytes in the queue.
+	BacklogBytes int64 `json:"backlog_bytes"`
 
-	// Delivered Bits per second, such as 100Mbit.
-	//
-	// Examples: 100Mbit
-	Delivered Rate   `json:"delivered"`
-	Dev       string `json:"dev"`
-	Direction string `json:"direction"`
-	Groups    int    `json:"groups"`
+	// ControlBytes Bytes of control traffic, which belongs to no group, since the direction was created.
+	ControlBytes  *int64 `json:"control_bytes,omitempty"`
+	DeliveredBps  int64  `json:"delivered_bps"`
+	Dev           string `json:"dev"`
+	Direction     string `json:"direction"`
+	Groups        int    `json:"groups"`
+	GuaranteedBps int64  `json:"guaranteed_bps"`
 
-	// Guaranteed Bits per second, such as 100Mbit.
-	//
-	// Examples: 100Mbit
-	Guaranteed Rate `json:"guaranteed"`
-
-	// Limit Bits per second, such as 100Mbit.
-	//
-	// Examples: 100Mbit
-	Limit *Rate `json:"limit,omitempty"`
+	// LimitBps The limit in bit/s; absent if the direction is not limited.
+	LimitBps *int64 `json:"limit_bps,omitempty"`
 }
 
-// Each One group for every client that appears: src or dst and the length of the prefix that is one client, for IPv4, IPv6 or both. The guarantee and the ceiling are then each client's.
+// Each One group for each client: src or dst, and the prefix length that makes one client, for IPv4, IPv6 or both. The guarantee and the ceiling then apply to each client.
 //
 // Examples: src/32, dst/24,dst/56
 type Each = string
 
-// Exclusions A packet that has any of these values, of whatever field, is not matched.
+// Exclusions A packet that has any of these values in any of the fields does not match.
 type Exclusions struct {
 	Cgroup *string   `json:"cgroup,omitempty"`
 	Dport  *[]string `json:"dport,omitempty"`
@@ -577,51 +573,44 @@ type Exclusions struct {
 
 // Group defines model for Group.
 type Group struct {
-	// Ceiling A rate, or a share of the parent's such as 40%.
+	// Ceiling A rate, or a share of the parent group such as 40%.
 	//
 	// Examples: 40%
 	Ceiling *Amount `json:"ceiling,omitempty"`
 
-	// Clients How many clients may be busy at the same time, of a group with each; 2048 if it is not given.
+	// Clients The maximum number of concurrently active clients of a group with each. Default 2048.
 	Clients *int  `json:"clients,omitempty"`
 	Default *bool `json:"default,omitempty"`
 
-	// Each One group for every client that appears: src or dst and the length of the prefix that is one client, for IPv4, IPv6 or both. The guarantee and the ceiling are then each client's.
+	// Each One group for each client: src or dst, and the prefix length that makes one client, for IPv4, IPv6 or both. The guarantee and the ceiling then apply to each client.
 	//
 	// Examples: src/32, dst/24,dst/56
 	Each   *Each    `json:"each,omitempty"`
 	Groups *[]Group `json:"groups,omitempty"`
 
-	// Guarantee A rate, or a share of the parent's such as 40%.
+	// Guarantee A rate, or a share of the parent group such as 40%.
 	//
 	// Examples: 40%
 	Guarantee *Amount `json:"guarantee,omitempty"`
 
-	// Join Whose programs may put connections of their own in the group and in those in it, at the agent's socket on the host.
+	// Join Users whose programs may assign their own connections to the group and the groups in it, at the agent's socket on the host.
 	Join     *Users      `json:"join,omitempty"`
 	Match    *[]Selector `json:"match,omitempty"`
 	Name     *Name       `json:"name,omitempty"`
 	Priority *int        `json:"priority,omitempty"`
 
-	// Tenant Whose it is; for operators. The group has match, or is the default, and is in no other tenant's.
+	// Tenant The tenant that owns the group; only for operators. The group must have match or be the default group, and must not be in a group of another tenant.
 	Tenant *Name `json:"tenant,omitempty"`
 }
 
 // GroupAtRisk defines model for GroupAtRisk.
 type GroupAtRisk struct {
-	// Delivered Bits per second, such as 100Mbit.
-	//
-	// Examples: 100Mbit
-	Delivered Rate   `json:"delivered"`
-	Dev       string `json:"dev"`
-	Direction string `json:"direction"`
-	Group     string `json:"group"`
-
-	// Guaranteed Bits per second, such as 100Mbit.
-	//
-	// Examples: 100Mbit
-	Guaranteed Rate   `json:"guaranteed"`
-	Host       string `json:"host"`
+	DeliveredBps  int64  `json:"delivered_bps"`
+	Dev           string `json:"dev"`
+	Direction     string `json:"direction"`
+	Group         string `json:"group"`
+	GuaranteedBps int64  `json:"guaranteed_bps"`
+	Host          string `json:"host"`
 }
 
 // GroupList defines model for GroupList.
@@ -645,87 +634,92 @@ type GroupPatch struct {
 
 // GroupRates defines model for GroupRates.
 type GroupRates struct {
-	// At When its host counted, by that one's clock.
+	// At When the host read the counters, on the host's clock.
 	At *time.Time `json:"at,omitempty"`
 
-	// AtRisk It waits and has less than it is guaranteed.
+	// AtRisk The guarantee is unmet.
 	AtRisk *bool `json:"at_risk,omitempty"`
 
-	// Backlog Bytes.
-	Backlog *int64 `json:"backlog,omitempty"`
+	// BacklogBytes Bytes in the queue.
+	BacklogBytes *int64 `json:"backlog_bytes,omitempty"`
 
-	// Bytes Delivered since the group was made.
-	Bytes *int64 `json:"bytes,omitempty"`
+	// BorrowedBps What was delivered beyond the guarantee.
+	BorrowedBps int64 `json:"borrowed_bps"`
 
-	// Delivered Bits per second, such as 100Mbit.
-	//
-	// Examples: 100Mbit
-	Delivered Rate   `json:"delivered"`
-	Dev       string `json:"dev"`
-	Direction string `json:"direction"`
+	// DeliveredBps What left the queue between the last two readings, in bit/s, as are the next three.
+	DeliveredBps int64 `json:"delivered_bps"`
 
-	// Drops Packets since then.
+	// DeliveredBytes Bytes delivered since the group was created.
+	DeliveredBytes *int64 `json:"delivered_bytes,omitempty"`
+	Dev            string `json:"dev"`
+	Direction      string `json:"direction"`
+
+	// Drops Packets dropped since the group was created.
 	Drops *int64 `json:"drops,omitempty"`
 	Group string `json:"group"`
 
-	// Guaranteed Bits per second, such as 100Mbit.
-	//
-	// Examples: 100Mbit
-	Guaranteed *Rate `json:"guaranteed,omitempty"`
+	// GuaranteedBps The guarantee, in bit/s.
+	GuaranteedBps int64 `json:"guaranteed_bps"`
 
-	// Marks Packets since then.
+	// LentBps The unused part of the guarantee that other groups borrowed.
+	LentBps int64 `json:"lent_bps"`
+
+	// Marks Packets marked since the group was created.
 	Marks *int64 `json:"marks,omitempty"`
 
-	// QueueDelayNs How long the packet that left last had waited; not said if nothing leaves
+	// QueueDelayNs The sojourn time of the packet that left the queue last. Absent if no packet leaves, or if the delay is not measured.
 	QueueDelayNs *int64 `json:"queue_delay_ns,omitempty"`
+
+	// UnusedBps The unused part of the guarantee, lent or not.
+	UnusedBps int64 `json:"unused_bps"`
 }
 
 // GroupState defines model for GroupState.
 type GroupState struct {
-	// Ceiling A rate, or a share of the parent's such as 40%.
+	// Ceiling A rate, or a share of the parent group such as 40%.
 	//
 	// Examples: 40%
 	Ceiling *Amount `json:"ceiling,omitempty"`
 
-	// Clients How many clients may be busy at the same time, of a group with each; 2048 if it is not given.
+	// CeilingRate The ceiling.
+	//
+	// Examples: 100Mbit
+	CeilingRate *Rate `json:"ceiling_rate,omitempty"`
+
+	// Clients The maximum number of concurrently active clients of a group with each. Default 2048.
 	Clients *int  `json:"clients,omitempty"`
 	Default *bool `json:"default,omitempty"`
 
-	// Each One group for every client that appears: src or dst and the length of the prefix that is one client, for IPv4, IPv6 or both. The guarantee and the ceiling are then each client's.
+	// Each One group for each client: src or dst, and the prefix length that makes one client, for IPv4, IPv6 or both. The guarantee and the ceiling then apply to each client.
 	//
 	// Examples: src/32, dst/24,dst/56
-	Each *Each `json:"each,omitempty"`
-
-	// Free What of its guarantee no group in it has.
-	//
-	// Examples: 100Mbit
-	Free   *Rate    `json:"free,omitempty"`
+	Each   *Each    `json:"each,omitempty"`
 	Groups *[]Group `json:"groups,omitempty"`
 
-	// Guarantee A rate, or a share of the parent's such as 40%.
+	// Guarantee A rate, or a share of the parent group such as 40%.
 	//
 	// Examples: 40%
 	Guarantee *Amount `json:"guarantee,omitempty"`
 
-	// Join Whose programs may put connections of their own in the group and in those in it, at the agent's socket on the host.
-	Join  *Users      `json:"join,omitempty"`
-	Match *[]Selector `json:"match,omitempty"`
-
-	// Most What it never gets more than.
+	// GuaranteedRate The guarantee.
 	//
 	// Examples: 100Mbit
-	Most     *Rate  `json:"most,omitempty"`
-	Name     *Name  `json:"name,omitempty"`
-	Path     string `json:"path"`
-	Priority *int   `json:"priority,omitempty"`
+	GuaranteedRate Rate `json:"guaranteed_rate"`
 
-	// Rate What it is guaranteed.
-	//
-	// Examples: 100Mbit
-	Rate Rate `json:"rate"`
+	// Join Users whose programs may assign their own connections to the group and the groups in it, at the agent's socket on the host.
+	Join     *Users      `json:"join,omitempty"`
+	Match    *[]Selector `json:"match,omitempty"`
+	Name     *Name       `json:"name,omitempty"`
+	Path     string      `json:"path"`
+	Priority *int        `json:"priority,omitempty"`
 
-	// Tenant Whose it is; for operators. The group has match, or is the default, and is in no other tenant's.
+	// Tenant The tenant that owns the group; only for operators. The group must have match or be the default group, and must not be in a group of another tenant.
 	Tenant *Name `json:"tenant,omitempty"`
+
+	// Unallocated The unallocated part of the guarantee.
+	//
+	// Examples: 100Mbit
+	Unallocated *Rate `json:"unallocated,omitempty"`
 }
 
 // Health defines model for Health.
@@ -733,7 +727,7 @@ type Health struct {
 	Leader  *string `json:"leader,omitempty"`
 	Version string  `json:"version"`
 
-	// Writable Whether changes are taken: the disk may be full.
+	// Writable Whether changes are accepted: false if the disk or the store is full.
 	Writable bool `json:"writable"`
 }
 
@@ -742,16 +736,19 @@ type Host struct {
 	Description *string `json:"description,omitempty"`
 	Name        *Name   `json:"name,omitempty"`
 
-	// Revoked Its agent is not spoken to.
+	// Revoked The host's agent is rejected.
 	Revoked *bool `json:"revoked,omitempty"`
 }
 
 // HostDevice defines model for HostDevice.
 type HostDevice struct {
-	// Altnames Alternative names, by which a document may name it too.
+	// Altnames Alternative names of the device. A document may use any of them.
 	Altnames *[]string `json:"altnames,omitempty"`
 
-	// Foreign Traffic control that is not Headgate's.
+	// Error Why the desired state is not in force.
+	Error *string `json:"error,omitempty"`
+
+	// Foreign Traffic control that Headgate did not create.
 	Foreign *[]string        `json:"foreign,omitempty"`
 	Mtu     *int             `json:"mtu,omitempty"`
 	Name    string           `json:"name"`
@@ -762,10 +759,7 @@ type HostDevice struct {
 	// Examples: 100Mbit
 	Speed *Rate `json:"speed,omitempty"`
 
-	// Trouble Why what is wanted is not in force.
-	Trouble *string `json:"trouble,omitempty"`
-
-	// Up Not there if the host has no such device now: something is wanted of it.
+	// Up Absent if the host does not have this device now although the device is configured.
 	Up *bool `json:"up,omitempty"`
 }
 
@@ -777,9 +771,9 @@ type HostDevices = []HostDevice
 
 // HostFeature defines model for HostFeature.
 type HostFeature struct {
-	Found *string          `json:"found,omitempty"`
-	Name  string           `json:"name"`
-	State HostFeatureState `json:"state"`
+	Detail *string          `json:"detail,omitempty"`
+	Name   string           `json:"name"`
+	State  HostFeatureState `json:"state"`
 }
 
 // HostFeatureState defines model for HostFeature.State.
@@ -795,31 +789,31 @@ type HostList struct {
 type HostRates struct {
 	Connected  bool             `json:"connected"`
 	Directions []DirectionRates `json:"directions"`
-	Host       string           `json:"host"`
 
-	// Troubles Devices that are not as they are meant.
-	Troubles *int `json:"troubles,omitempty"`
+	// Errors The number of devices whose desired state is not in force.
+	Errors *int   `json:"errors,omitempty"`
+	Host   string `json:"host"`
 }
 
 // HostState defines model for HostState.
 type HostState struct {
-	// Collectives Sets of connections that are not as they are meant, and why.
+	// Applied The epoch and revision that the agent has in force.
+	Applied *string `json:"applied,omitempty"`
+
+	// Collectives Connection sets whose desired state is not in force, with the reason.
 	Collectives *map[string]string `json:"collectives,omitempty"`
 	Connected   *bool              `json:"connected,omitempty"`
 	Description *string            `json:"description,omitempty"`
 	Devices     *HostDevices       `json:"devices,omitempty"`
 
-	// Enforced The epoch and revision that its agent has in force.
-	Enforced *string `json:"enforced,omitempty"`
-
-	// Features What the machine can do, as headgate doctor finds it.
+	// Features The results of feature detection, as in headgate doctor.
 	Features *[]HostFeature `json:"features,omitempty"`
 
-	// Kernel Its release.
+	// Kernel The release of the kernel.
 	Kernel *string `json:"kernel,omitempty"`
 	Name   *Name   `json:"name,omitempty"`
 
-	// Revoked Its agent is not spoken to.
+	// Revoked The host's agent is rejected.
 	Revoked *bool   `json:"revoked,omitempty"`
 	Version *string `json:"version,omitempty"`
 }
@@ -829,22 +823,22 @@ type Interface struct {
 	Dev    *Dev             `json:"dev,omitempty"`
 	Engine *InterfaceEngine `json:"engine,omitempty"`
 
-	// Gso sized (if left out): the device's gso_max_size and gro_max_size are lowered to what takes 0.25 ms at the limit; keep: they stay as they are.
+	// Gso sized (the default): gso_max_size and gro_max_size of the device are lowered to what takes 0.25 ms at the limit. keep: both stay unchanged.
 	Gso *InterfaceGso `json:"gso,omitempty"`
 	In  *Direction    `json:"in,omitempty"`
 	Out *Direction    `json:"out,omitempty"`
 
-	// Overdraft Of engine quantum: packets inside their group's guarantee pass although the limit is used up, for one quantum at a time.
+	// Overdraft For engine quantum: packets within the guarantee of their group pass although the limit is used up, for one quantum at a time.
 	Overdraft   *bool                 `json:"overdraft,omitempty"`
 	Overhead    *Overhead             `json:"overhead,omitempty"`
 	Perspective *InterfacePerspective `json:"perspective,omitempty"`
 
-	// Quantum Of engine quantum: the time after which bytes are counted anew; 1s if left out.
+	// Quantum For engine quantum: the period after which the byte counters start again. Default 1s.
 	//
 	// Examples: 1s, 100ms
 	Quantum *string `json:"quantum,omitempty"`
 
-	// Step Of engine quantum: what a group that leaves as much unused lends at the end of each quantum, in bytes or of the limit; 1.5% if left out.
+	// Step For engine quantum: the amount that a group with that much unused guarantee lends at the end of each quantum, in bytes or as a share of the limit. Default 1.5%.
 	//
 	// Examples: 1500B, 1.5%
 	Step *string `json:"step,omitempty"`
@@ -853,7 +847,7 @@ type Interface struct {
 // InterfaceEngine defines model for Interface.Engine.
 type InterfaceEngine string
 
-// InterfaceGso sized (if left out): the device's gso_max_size and gro_max_size are lowered to what takes 0.25 ms at the limit; keep: they stay as they are.
+// InterfaceGso sized (the default): gso_max_size and gro_max_size of the device are lowered to what takes 0.25 ms at the limit. keep: both stay unchanged.
 type InterfaceGso string
 
 // InterfacePerspective defines model for Interface.Perspective.
@@ -865,7 +859,7 @@ type InterfaceList struct {
 	Next  *string     `json:"next,omitempty"`
 }
 
-// Length A length of time, such as 15m or 6h.
+// Length A duration, such as 15m or 6h.
 type Length = string
 
 // Name defines model for Name.
@@ -902,26 +896,26 @@ type Overhead struct {
 
 // Overview defines model for Overview.
 type Overview struct {
-	// AtRisk Groups that wait and have less than they are guaranteed.
+	// AtRisk The number of groups whose guarantee is unmet.
 	AtRisk int `json:"at_risk"`
 
-	// Busiest Ten hosts, by the direction that has most of its limit.
+	// Busiest The ten busiest hosts, by the direction that uses the largest part of its limit.
 	Busiest   []HostRates `json:"busiest"`
 	Connected int         `json:"connected"`
 
-	// Groups Those of connected hosts.
+	// Groups The number of groups of connected hosts.
 	Groups int         `json:"groups"`
 	Hosts  int         `json:"hosts"`
 	Items  []HostRates `json:"items"`
 	Names  *[]string   `json:"names,omitempty"`
 
-	// Risks The first hundred of them.
+	// Risks The first hundred groups at risk.
 	Risks []GroupAtRisk `json:"risks"`
 }
 
 // Policy defines model for Policy.
 type Policy struct {
-	// Text YAML.
+	// Text The configuration file as YAML.
 	Text string `json:"text"`
 }
 
@@ -945,14 +939,14 @@ type Probe struct {
 // ProbeState defines model for Probe.State.
 type ProbeState string
 
-// ProbeAnswer What a direction gives, in bit/s and bytes of layer 2.
+// ProbeAnswer The result of one direction, in bit/s and bytes of layer 2.
 type ProbeAnswer struct {
 	Available *struct {
 		Available *ProbeEstimate `json:"available,omitempty"`
 		Notes     *[]string      `json:"notes,omitempty"`
 	} `json:"available,omitempty"`
 
-	// Bytes What was sent for it.
+	// Bytes The amount that was sent.
 	Bytes    *string        `json:"bytes,omitempty"`
 	Capacity *ProbeEstimate `json:"capacity,omitempty"`
 	Flaws    *[]string      `json:"flaws,omitempty"`
@@ -965,12 +959,12 @@ type ProbeAnswer struct {
 		} `json:"bucket,omitempty"`
 		CannotTell *string `json:"cannot_tell,omitempty"`
 
-		// Class tbf, xen, vm-scheduling, policer, cpu or none.
+		// Class The limiter type: tbf, xen, vm-scheduling, policer, cpu or none.
 		Class      *string  `json:"class,omitempty"`
 		Confidence *float64 `json:"confidence,omitempty"`
 	} `json:"limiter,omitempty"`
 
-	// Lost The part of packets that did not come.
+	// Lost The fraction of packets that were lost.
 	Lost *float64 `json:"lost,omitempty"`
 
 	// Packet The largest IP packet, in bytes.
@@ -987,22 +981,22 @@ type ProbeAnswer struct {
 type ProbeEstimate struct {
 	AtLeast *bool `json:"at_least,omitempty"`
 
-	// CannotTell Why there is no value.
+	// CannotTell Why there is no estimate.
 	CannotTell *string  `json:"cannot_tell,omitempty"`
 	High       *float64 `json:"high,omitempty"`
 
-	// Low With high it holds 90 of 100 measurements.
+	// Low The lower end of the interval from low to high, which contains 90 of 100 measurements.
 	Low   *float64 `json:"low,omitempty"`
 	Value *float64 `json:"value,omitempty"`
 }
 
 // ProbeHost defines model for ProbeHost.
 type ProbeHost struct {
-	// Address Where others find it, such as 10.0.0.2 or 10.0.0.2:5000; where its agent comes from if not said.
+	// Address The address for the other hosts, such as 10.0.0.2 or 10.0.0.2:5000. Default: the source address of the agent's connection.
 	Address *string `json:"address,omitempty"`
 	Host    Name    `json:"host"`
 
-	// Links Names of what it shares with other hosts that have the same here.
+	// Links Names of links that the host shares with the other hosts that have the same name here.
 	Links *[]Name `json:"links,omitempty"`
 }
 
@@ -1011,13 +1005,13 @@ type ProbeMeasure string
 
 // ProbeQuiet defines model for ProbeQuiet.
 type ProbeQuiet struct {
-	// Days On which it begins; every day if not said.
+	// Days The days on which the quiet hours begin. Default every day.
 	Days *[]ProbeQuietDays `json:"days,omitempty"`
 
 	// From Examples: 08:30
 	From Clock `json:"from"`
 
-	// To If it is not after from, that of the next day.
+	// To A time that is not after from is on the next day.
 	//
 	// Examples: 08:30
 	To Clock `json:"to"`
@@ -1030,7 +1024,7 @@ type ProbeQuietDays string
 type ProbeRequest struct {
 	Measure ProbeRequestMeasure `json:"measure"`
 
-	// Peer Where "headgate probe serve" runs, such as 10.0.0.2:8421.
+	// Peer Address of "headgate probe serve", such as 10.0.0.2:8421.
 	Peer string `json:"peer"`
 }
 
@@ -1039,33 +1033,35 @@ type ProbeRequestMeasure string
 
 // ProbeResult defines model for ProbeResult.
 type ProbeResult struct {
-	// Answer What a direction gives, in bit/s and bytes of layer 2.
+	// Answer The result of one direction, in bit/s and bytes of layer 2.
 	Answer *ProbeAnswer `json:"answer,omitempty"`
 
-	// At When; not said if it was only tried.
+	// At When the measurement was completed. Absent if every attempt failed.
 	At *time.Time `json:"at,omitempty"`
 
-	// By The host that measured.
+	// By The host that ran the measurement.
 	By   *Name `json:"by,omitempty"`
 	From Name  `json:"from"`
 
-	// FromDevices What it passed at from.
+	// FromDevices The devices that the path passes at from.
 	FromDevices *[]string    `json:"from_devices,omitempty"`
 	Id          *string      `json:"id,omitempty"`
 	Measure     ProbeMeasure `json:"measure"`
 
-	// OwnLimit The least that Headgate let through at either end meanwhile; not said if it set no limit.
+	// OwnLimit The lowest limit that Headgate had at either end during the measurement. Absent if there was none.
 	//
 	// Examples: 100Mbit
-	OwnLimit  *Rate     `json:"own_limit,omitempty"`
-	RttNs     *int64    `json:"rtt_ns,omitempty"`
-	To        Name      `json:"to"`
+	OwnLimit *Rate  `json:"own_limit,omitempty"`
+	RttNs    *int64 `json:"rtt_ns,omitempty"`
+	To       Name   `json:"to"`
+
+	// ToDevices The devices that the path passes at to.
 	ToDevices *[]string `json:"to_devices,omitempty"`
 
-	// Tried When it was tried last.
+	// Tried When the last attempt was made.
 	Tried time.Time `json:"tried"`
 
-	// Trouble Why that was in vain.
+	// Trouble Why the last attempt failed.
 	Trouble *string `json:"trouble,omitempty"`
 }
 
@@ -1077,34 +1073,34 @@ type ProbeResultList struct {
 
 // ProbeSchedule defines model for ProbeSchedule.
 type ProbeSchedule struct {
-	// Budget What measurements bring through a host in a day at the most, in both directions.
+	// Budget The maximum amount that measurements send through a host per day, in both directions together.
 	//
 	// Examples: 1GB
 	Budget string `json:"budget"`
 
-	// Bytes What a measurement sends in each direction at the most; 10MB if not said.
+	// Bytes The maximum amount that a measurement sends in each direction. Default 10MB.
 	//
 	// Examples: 10MB
 	Bytes *string `json:"bytes,omitempty"`
 
-	// Hosts Those that take part; all if not said.
+	// Hosts The hosts that take part. Default all hosts.
 	Hosts    *[]ProbeHost `json:"hosts,omitempty"`
 	Measures []struct {
-		// Every A length of time, such as 15m or 6h.
+		// Every A duration, such as 15m or 6h.
 		Every   Length       `json:"every"`
 		Measure ProbeMeasure `json:"measure"`
 	} `json:"measures"`
 
-	// Pairs Those that measure, by their first host, in both directions; each host with each other if not said.
+	// Pairs The pairs of hosts to measure in both directions, started by the first host. Default all pairs.
 	Pairs *[][]Name `json:"pairs,omitempty"`
 
-	// Quiet In them nothing is measured.
+	// Quiet Quiet hours in which no measurement starts.
 	Quiet *[]ProbeQuiet `json:"quiet,omitempty"`
 
-	// Time How long each direction takes at the most; 30s if not said.
+	// Time The maximum duration of each direction. Default 30s.
 	Time *Length `json:"time,omitempty"`
 
-	// Zone Whose hours and days these are; UTC if not said.
+	// Zone The time zone of the quiet hours and of the day of the budget. Default UTC.
 	//
 	// Examples: Europe/Berlin
 	Zone *string `json:"zone,omitempty"`
@@ -1112,10 +1108,10 @@ type ProbeSchedule struct {
 
 // ProbingState defines model for ProbingState.
 type ProbingState struct {
-	// Day Today, where the schedule says.
+	// Day The current day in the time zone of the schedule.
 	Day *string `json:"day,omitempty"`
 
-	// Quiet Nothing begins now, because of the quiet hours.
+	// Quiet No measurement starts now, because of the quiet hours.
 	Quiet   *bool `json:"quiet,omitempty"`
 	Running []struct {
 		Began   time.Time    `json:"began"`
@@ -1125,7 +1121,7 @@ type ProbingState struct {
 		To      Name         `json:"to"`
 	} `json:"running"`
 	Spent []struct {
-		// Bytes What measurements have brought through it, and may still bring that are under way.
+		// Bytes The budget used by measurements today, including what running measurements may still send.
 		Bytes string `json:"bytes"`
 		Host  Name   `json:"host"`
 	} `json:"spent"`
@@ -1151,7 +1147,7 @@ type Proposal struct {
 		// Examples: 100Mbit
 		After Rate `json:"after"`
 
-		// Before What it is guaranteed now.
+		// Before The current guarantee.
 		//
 		// Examples: 100Mbit
 		Before    *Rate                    `json:"before,omitempty"`
@@ -1160,15 +1156,15 @@ type Proposal struct {
 	} `json:"changes,omitempty"`
 	Dev Dev `json:"dev"`
 
-	// Etag Of the interface as it is; not said if it is not divided yet.
+	// Etag The ETag of the current interface. Absent if the interface is not configured yet.
 	Etag *string            `json:"etag,omitempty"`
 	In   *DirectionProposal `json:"in,omitempty"`
 
-	// Interface What it would be; not said if no limit is proposed.
+	// Interface The interface with the proposed limits. Absent if no limit is proposed.
 	Interface *Interface         `json:"interface,omitempty"`
 	Out       *DirectionProposal `json:"out,omitempty"`
 
-	// Problems Why it would be refused.
+	// Problems Why the controller would refuse the interface.
 	Problems *[]string `json:"problems,omitempty"`
 }
 
@@ -1190,7 +1186,7 @@ type RateList struct {
 	At    *time.Time   `json:"at,omitempty"`
 	Items []GroupRates `json:"items"`
 
-	// Totals Of the groups that one may see.
+	// Totals Sums of the groups that the caller may see.
 	Totals *[]DirectionRates `json:"totals,omitempty"`
 }
 
@@ -1209,7 +1205,7 @@ type Selector struct {
 	// Mark Numbers up to 4294967295, or as text, also with a mask: 0x4000/0xff00.
 	Mark *[]NumberOrText `json:"mark,omitempty"`
 
-	// Not A packet that has any of these values, of whatever field, is not matched.
+	// Not A packet that has any of these values in any of the fields does not match.
 	Not *Exclusions `json:"not,omitempty"`
 
 	// Pcp 802.1p priorities of the outermost tag, 0 to 7, and ranges as text: 5-7.
@@ -1230,31 +1226,30 @@ type Tenant struct {
 	Description *string `json:"description,omitempty"`
 	Name        *Name   `json:"name,omitempty"`
 
-	// Requests Requests a second that its tokens may make together, of each controller; 50 if not said.
-	Requests *int `json:"requests,omitempty"`
+	// RequestsPerSecond Rate limit of all tokens of the tenant together, in requests per second to each controller. Default 50.
+	RequestsPerSecond *int `json:"requests_per_second,omitempty"`
 }
 
 // TenantGroup defines model for TenantGroup.
 type TenantGroup struct {
-	Dev       string `json:"dev"`
-	Direction string `json:"direction"`
-
-	// Free What of its guarantee no group in it has.
+	// CeilingRate The ceiling.
 	//
 	// Examples: 100Mbit
-	Free  *Rate  `json:"free,omitempty"`
-	Group string `json:"group"`
-	Host  string `json:"host"`
+	CeilingRate *Rate  `json:"ceiling_rate,omitempty"`
+	Dev         string `json:"dev"`
+	Direction   string `json:"direction"`
+	Group       string `json:"group"`
 
-	// Most What it never gets more than.
+	// GuaranteedRate The guarantee.
 	//
 	// Examples: 100Mbit
-	Most *Rate `json:"most,omitempty"`
+	GuaranteedRate Rate   `json:"guaranteed_rate"`
+	Host           string `json:"host"`
 
-	// Rate What it is guaranteed.
+	// Unallocated The unallocated part of the guarantee.
 	//
 	// Examples: 100Mbit
-	Rate Rate `json:"rate"`
+	Unallocated *Rate `json:"unallocated,omitempty"`
 }
 
 // TenantGroupList defines model for TenantGroupList.
@@ -1288,23 +1283,23 @@ type TokenList struct {
 
 // TokenRequest defines model for TokenRequest.
 type TokenRequest struct {
-	// Host Of the role agent.
+	// Host For the role agent (required).
 	Host *Name `json:"host,omitempty"`
 
-	// Life How long it is good for, such as 30d; an agent's is 1h, others 90d if not said.
+	// Lifetime Lifetime of the token, such as 30d. Default 1h for the role agent, 90d for others.
 	//
 	// Examples: 30d
-	Life *string `json:"life,omitempty"`
-	Name Name    `json:"name"`
-	Role Role    `json:"role"`
+	Lifetime *string `json:"lifetime,omitempty"`
+	Name     Name    `json:"name"`
+	Role     Role    `json:"role"`
 
-	// Tenant Of the roles tenant and viewer.
+	// Tenant For the roles tenant (required) and viewer.
 	Tenant *Name `json:"tenant,omitempty"`
 }
 
 // Usage defines model for Usage.
 type Usage struct {
-	// BorrowedBytes Delivered beyond the guarantee.
+	// BorrowedBytes Bytes delivered above the guarantee.
 	BorrowedBytes  *int64 `json:"borrowed_bytes,omitempty"`
 	DeliveredBytes *int64 `json:"delivered_bytes,omitempty"`
 	Dev            string `json:"dev"`
@@ -1312,20 +1307,20 @@ type Usage struct {
 	Drops          *int64 `json:"drops,omitempty"`
 	Group          string `json:"group"`
 
-	// GuaranteedBytes What the guarantee is over that time.
+	// GuaranteedBytes The guarantee multiplied by that time.
 	GuaranteedBytes *int64 `json:"guaranteed_bytes,omitempty"`
 	Host            string `json:"host"`
 
-	// LentBytes Guaranteed and left to others.
+	// LentBytes Unused guarantee that other groups borrowed.
 	LentBytes    *int64 `json:"lent_bytes,omitempty"`
 	Marks        *int64 `json:"marks,omitempty"`
 	OfferedBytes *int64 `json:"offered_bytes,omitempty"`
 
-	// Seconds For so many there is a record.
+	// Seconds The number of seconds for which there are usage records.
 	Seconds int64   `json:"seconds"`
 	Tenant  *string `json:"tenant,omitempty"`
 
-	// UnmetSeconds There was demand and the guarantee was not met.
+	// UnmetSeconds Time in which the group had demand and got less than its guarantee.
 	UnmetSeconds *int64 `json:"unmet_seconds,omitempty"`
 }
 
@@ -1342,7 +1337,7 @@ type UsageList struct {
 // Examples: backup, 1001
 type User = string
 
-// Users Whose programs may put connections of their own in the group and in those in it, at the agent's socket on the host.
+// Users Users whose programs may assign their own connections to the group and the groups in it, at the agent's socket on the host.
 type Users = []User
 
 // DryRun defines model for dryRun.
@@ -1422,7 +1417,7 @@ type Unavailable = Problem
 
 // ListAuditParams defines parameters for ListAudit.
 type ListAuditParams struct {
-	// Before `next` of the page before.
+	// Before `next` of the previous page.
 	Before *QueryBefore `form:"before,omitempty" json:"before,omitempty"`
 	Limit  *QueryLimit  `form:"limit,omitempty" json:"limit,omitempty"`
 }
@@ -1435,7 +1430,7 @@ type WatchEventsParams struct {
 
 // ListHostsParams defines parameters for ListHosts.
 type ListHostsParams struct {
-	// After `next` of the page before.
+	// After `next` of the previous page.
 	After *QueryAfter `form:"after,omitempty" json:"after,omitempty"`
 	Limit *QueryLimit `form:"limit,omitempty" json:"limit,omitempty"`
 }
@@ -1444,7 +1439,7 @@ type ListHostsParams struct {
 type DeleteHostParams struct {
 	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 
-	// IfMatch The change is made only if the resource has this ETag; * is that there is one.
+	// IfMatch The change is made only if the resource has this ETag. * matches any existing resource.
 	IfMatch        *IfMatch        `json:"If-Match,omitempty"`
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -1453,20 +1448,20 @@ type DeleteHostParams struct {
 type PutHostParams struct {
 	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 
-	// IfMatch The change is made only if the resource has this ETag; * is that there is one.
+	// IfMatch The change is made only if the resource has this ETag. * matches any existing resource.
 	IfMatch        *IfMatch        `json:"If-Match,omitempty"`
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // SignCertificateJSONBody defines parameters for SignCertificate.
 type SignCertificateJSONBody struct {
-	// Request PKCS #10, as PEM
+	// Request A certificate request, PKCS #10 as PEM.
 	Request string `json:"request"`
 }
 
 // ListCollectivesParams defines parameters for ListCollectives.
 type ListCollectivesParams struct {
-	// After `next` of the page before.
+	// After `next` of the previous page.
 	After *QueryAfter `form:"after,omitempty" json:"after,omitempty"`
 	Limit *QueryLimit `form:"limit,omitempty" json:"limit,omitempty"`
 }
@@ -1475,7 +1470,7 @@ type ListCollectivesParams struct {
 type DeleteCollectiveParams struct {
 	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 
-	// IfMatch The change is made only if the resource has this ETag; * is that there is one.
+	// IfMatch The change is made only if the resource has this ETag. * matches any existing resource.
 	IfMatch        *IfMatch        `json:"If-Match,omitempty"`
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -1484,14 +1479,14 @@ type DeleteCollectiveParams struct {
 type PutCollectiveParams struct {
 	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 
-	// IfMatch The change is made only if the resource has this ETag; * is that there is one.
+	// IfMatch The change is made only if the resource has this ETag. * matches any existing resource.
 	IfMatch        *IfMatch        `json:"If-Match,omitempty"`
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // ListInterfacesParams defines parameters for ListInterfaces.
 type ListInterfacesParams struct {
-	// After `next` of the page before.
+	// After `next` of the previous page.
 	After *QueryAfter `form:"after,omitempty" json:"after,omitempty"`
 	Limit *QueryLimit `form:"limit,omitempty" json:"limit,omitempty"`
 }
@@ -1500,7 +1495,7 @@ type ListInterfacesParams struct {
 type DeleteInterfaceParams struct {
 	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 
-	// IfMatch The change is made only if the resource has this ETag; * is that there is one.
+	// IfMatch The change is made only if the resource has this ETag. * matches any existing resource.
 	IfMatch        *IfMatch        `json:"If-Match,omitempty"`
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -1514,14 +1509,14 @@ type GetInterfaceParams struct {
 type PutInterfaceParams struct {
 	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 
-	// IfMatch The change is made only if the resource has this ETag; * is that there is one.
+	// IfMatch The change is made only if the resource has this ETag. * matches any existing resource.
 	IfMatch        *IfMatch        `json:"If-Match,omitempty"`
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // ListConnectionsParams defines parameters for ListConnections.
 type ListConnectionsParams struct {
-	// After `next` of the page before.
+	// After `next` of the previous page.
 	After *QueryAfter `form:"after,omitempty" json:"after,omitempty"`
 	Limit *QueryLimit `form:"limit,omitempty" json:"limit,omitempty"`
 }
@@ -1530,7 +1525,7 @@ type ListConnectionsParams struct {
 type DeleteConnectionParams struct {
 	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 
-	// IfMatch The change is made only if the resource has this ETag; * is that there is one.
+	// IfMatch The change is made only if the resource has this ETag. * matches any existing resource.
 	IfMatch        *IfMatch        `json:"If-Match,omitempty"`
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -1539,14 +1534,14 @@ type DeleteConnectionParams struct {
 type PutConnectionParams struct {
 	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 
-	// IfMatch The change is made only if the resource has this ETag; * is that there is one.
+	// IfMatch The change is made only if the resource has this ETag. * matches any existing resource.
 	IfMatch        *IfMatch        `json:"If-Match,omitempty"`
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // ListHistoryParams defines parameters for ListHistory.
 type ListHistoryParams struct {
-	// Before `next` of the page before.
+	// Before `next` of the previous page.
 	Before *QueryBefore `form:"before,omitempty" json:"before,omitempty"`
 	Limit  *QueryLimit  `form:"limit,omitempty" json:"limit,omitempty"`
 }
@@ -1560,14 +1555,14 @@ type RollBackJSONBody struct {
 type RollBackParams struct {
 	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 
-	// IfMatch The change is made only if the resource has this ETag; * is that there is one.
+	// IfMatch The change is made only if the resource has this ETag. * matches any existing resource.
 	IfMatch        *IfMatch        `json:"If-Match,omitempty"`
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // ListGroupsParams defines parameters for ListGroups.
 type ListGroupsParams struct {
-	// After `next` of the page before.
+	// After `next` of the previous page.
 	After *QueryAfter `form:"after,omitempty" json:"after,omitempty"`
 	Limit *QueryLimit `form:"limit,omitempty" json:"limit,omitempty"`
 }
@@ -1576,7 +1571,7 @@ type ListGroupsParams struct {
 type DeleteGroupParams struct {
 	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 
-	// IfMatch The change is made only if the resource has this ETag; * is that there is one.
+	// IfMatch The change is made only if the resource has this ETag. * matches any existing resource.
 	IfMatch        *IfMatch        `json:"If-Match,omitempty"`
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -1585,7 +1580,7 @@ type DeleteGroupParams struct {
 type PatchGroupParams struct {
 	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 
-	// IfMatch The change is made only if the resource has this ETag; * is that there is one.
+	// IfMatch The change is made only if the resource has this ETag. * matches any existing resource.
 	IfMatch        *IfMatch        `json:"If-Match,omitempty"`
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -1594,7 +1589,7 @@ type PatchGroupParams struct {
 type PutGroupParams struct {
 	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 
-	// IfMatch The change is made only if the resource has this ETag; * is that there is one.
+	// IfMatch The change is made only if the resource has this ETag. * matches any existing resource.
 	IfMatch        *IfMatch        `json:"If-Match,omitempty"`
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -1603,7 +1598,7 @@ type PutGroupParams struct {
 type PutPolicyParams struct {
 	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 
-	// IfMatch The change is made only if the resource has this ETag; * is that there is one.
+	// IfMatch The change is made only if the resource has this ETag. * matches any existing resource.
 	IfMatch        *IfMatch        `json:"If-Match,omitempty"`
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -1616,22 +1611,22 @@ type StartProbeParams struct {
 
 // ListProposalsParams defines parameters for ListProposals.
 type ListProposalsParams struct {
-	// Dev Of one device alone.
+	// Dev Only this device.
 	Dev *Dev `form:"dev,omitempty" json:"dev,omitempty"`
 
-	// Margin How far under the measured rate; 1% if not said.
+	// Margin How far the limit is below the measured rate. Default 1%.
 	Margin *string `form:"margin,omitempty" json:"margin,omitempty"`
 }
 
 // GetRatesParams defines parameters for GetRates.
 type GetRatesParams struct {
-	// Dev Of this device alone, by any of its names.
+	// Dev Only groups of this device, by any of its names.
 	Dev *Dev `form:"dev,omitempty" json:"dev,omitempty"`
 
-	// Direction Of this direction alone.
+	// Direction Only groups of this direction.
 	Direction *GetRatesParamsDirection `form:"direction,omitempty" json:"direction,omitempty"`
 
-	// Group Of these alone; totals are of all.
+	// Group Only these groups. The totals still include all groups.
 	Group *[]string `form:"group,omitempty" json:"group,omitempty"`
 }
 
@@ -1658,10 +1653,10 @@ type LoginParamsXHeadgateSession string
 
 // GetOverviewParams defines parameters for GetOverview.
 type GetOverviewParams struct {
-	// Names Whether all hosts are named.
+	// Names Whether to list the names of all hosts.
 	Names *bool `form:"names,omitempty" json:"names,omitempty"`
 
-	// Host Those of which each direction is shown.
+	// Host Hosts whose loads to list.
 	Host *[]Name `form:"host,omitempty" json:"host,omitempty"`
 }
 
@@ -1669,7 +1664,7 @@ type GetOverviewParams struct {
 type DeleteProbeScheduleParams struct {
 	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 
-	// IfMatch The change is made only if the resource has this ETag; * is that there is one.
+	// IfMatch The change is made only if the resource has this ETag. * matches any existing resource.
 	IfMatch        *IfMatch        `json:"If-Match,omitempty"`
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -1678,7 +1673,7 @@ type DeleteProbeScheduleParams struct {
 type PutProbeScheduleParams struct {
 	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 
-	// IfMatch The change is made only if the resource has this ETag; * is that there is one.
+	// IfMatch The change is made only if the resource has this ETag. * matches any existing resource.
 	IfMatch        *IfMatch        `json:"If-Match,omitempty"`
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -1691,14 +1686,14 @@ type ListProbeResultsParams struct {
 	Since   *time.Time    `form:"since,omitempty" json:"since,omitempty"`
 	Newest  *bool         `form:"newest,omitempty" json:"newest,omitempty"`
 
-	// After `next` of the page before.
+	// After `next` of the previous page.
 	After *QueryAfter `form:"after,omitempty" json:"after,omitempty"`
 	Limit *QueryLimit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
 // ListTenantsParams defines parameters for ListTenants.
 type ListTenantsParams struct {
-	// After `next` of the page before.
+	// After `next` of the previous page.
 	After *QueryAfter `form:"after,omitempty" json:"after,omitempty"`
 	Limit *QueryLimit `form:"limit,omitempty" json:"limit,omitempty"`
 }
@@ -1707,7 +1702,7 @@ type ListTenantsParams struct {
 type DeleteTenantParams struct {
 	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 
-	// IfMatch The change is made only if the resource has this ETag; * is that there is one.
+	// IfMatch The change is made only if the resource has this ETag. * matches any existing resource.
 	IfMatch        *IfMatch        `json:"If-Match,omitempty"`
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -1716,21 +1711,21 @@ type DeleteTenantParams struct {
 type PutTenantParams struct {
 	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 
-	// IfMatch The change is made only if the resource has this ETag; * is that there is one.
+	// IfMatch The change is made only if the resource has this ETag. * matches any existing resource.
 	IfMatch        *IfMatch        `json:"If-Match,omitempty"`
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // ListTenantGroupsParams defines parameters for ListTenantGroups.
 type ListTenantGroupsParams struct {
-	// After `next` of the page before.
+	// After `next` of the previous page.
 	After *QueryAfter `form:"after,omitempty" json:"after,omitempty"`
 	Limit *QueryLimit `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
 // ListTokensParams defines parameters for ListTokens.
 type ListTokensParams struct {
-	// After `next` of the page before.
+	// After `next` of the previous page.
 	After *QueryAfter `form:"after,omitempty" json:"after,omitempty"`
 	Limit *QueryLimit `form:"limit,omitempty" json:"limit,omitempty"`
 }
@@ -1745,7 +1740,7 @@ type CreateTokenParams struct {
 type DeleteTokenParams struct {
 	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 
-	// IfMatch The change is made only if the resource has this ETag; * is that there is one.
+	// IfMatch The change is made only if the resource has this ETag. * matches any existing resource.
 	IfMatch        *IfMatch        `json:"If-Match,omitempty"`
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
@@ -1936,458 +1931,462 @@ func WithRequestEditorFn(fn RequestEditorFn) ClientOption {
 // The interface specification for the client above.
 type ClientInterface interface {
 
-	// ListAudit Who changed what, newest first
+	// ListAudit List the audit log, newest first
 	//
-	// At most 2,000 changes are looked through for one answer, which may have none of those that are
-	// asked for, and `next` all the same.
+	// One response searches at most about 2,000 changes. A response may therefore have no items and
+	// still have `next`.
 	//
 	// Corresponds with GET /v1/audit (the `ListAudit` operationId).
 	ListAudit(ctx context.Context, params *ListAuditParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// WatchEvents Changes as they are made, as server-sent events
+	// WatchEvents Watch changes, as server-sent events
 	//
-	// The first event is `hello`. The id of an event is the store's revision. After a loss
-	// `Last-Event-ID`, or `after`, goes on from there; if that is not remembered any more, or is
-	// not of this store, `reset` follows: read anew what you want to know. A stream ends when its
-	// token does.
+	// The first event is `hello`. The id of an event is the revision of the store. After a reconnect
+	// with `Last-Event-ID` or `after` the stream resumes from that revision. If that revision was
+	// removed by compaction or is not one of this store, the event `reset` follows, and the client has
+	// to read all resources again. The stream ends when the token expires or is revoked.
 	//
 	// Corresponds with GET /v1/events (the `WatchEvents` operationId).
 	WatchEvents(ctx context.Context, params *WatchEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetHealth Whether the service is well
+	// GetHealth Health of the service
 	//
 	// Corresponds with GET /v1/health (the `GetHealth` operationId).
 	GetHealth(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListHosts All hosts
+	// ListHosts List hosts
 	//
 	// Corresponds with GET /v1/hosts (the `ListHosts` operationId).
 	ListHosts(ctx context.Context, params *ListHostsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// DeleteHost Remove a host, whose agent is not spoken to any more
+	// DeleteHost Delete a host, whose agent is then rejected
 	//
 	// Corresponds with DELETE /v1/hosts/{host} (the `DeleteHost` operationId).
 	DeleteHost(ctx context.Context, host PathHost, params *DeleteHostParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetHost One host, and what its agent tells of it
+	// GetHost Get a host, with the state that its agent reports
 	//
 	// Corresponds with GET /v1/hosts/{host} (the `GetHost` operationId).
 	GetHost(ctx context.Context, host PathHost, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// PutHostWithBody Make or change a host
+	// PutHostWithBody Create or replace a host
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PUT /v1/hosts/{host} (the `PutHost` operationId).
 	PutHostWithBody(ctx context.Context, host PathHost, params *PutHostParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// PutHost Make or change a host
+	// PutHost Create or replace a host
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with PUT /v1/hosts/{host} (the `PutHost` operationId).
 	PutHost(ctx context.Context, host PathHost, params *PutHostParams, body PutHostJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// SignCertificateWithBody An agent's certificate, for a token that is good for it once
+	// SignCertificateWithBody Sign the certificate of an agent that joins, with a token that can be used once
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /v1/hosts/{host}/certificate (the `SignCertificate` operationId).
 	SignCertificateWithBody(ctx context.Context, host PathHost, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// SignCertificate An agent's certificate, for a token that is good for it once
+	// SignCertificate Sign the certificate of an agent that joins, with a token that can be used once
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /v1/hosts/{host}/certificate (the `SignCertificate` operationId).
 	SignCertificate(ctx context.Context, host PathHost, body SignCertificateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListCollectiveStates What a host's sets are doing, and why one does nothing
+	// ListCollectiveStates List the states of a host's connection sets, with their problems
 	//
 	// Corresponds with GET /v1/hosts/{host}/collective-states (the `ListCollectiveStates` operationId).
 	ListCollectiveStates(ctx context.Context, host PathHost, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListCollectives A host's sets of connections that keep their proportion
+	// ListCollectives List the connection sets of a host
 	//
 	// Corresponds with GET /v1/hosts/{host}/collectives (the `ListCollectives` operationId).
 	ListCollectives(ctx context.Context, host PathHost, params *ListCollectivesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// DeleteCollective Remove a set
+	// DeleteCollective Delete a connection set
 	//
 	// Corresponds with DELETE /v1/hosts/{host}/collectives/{collective} (the `DeleteCollective` operationId).
 	DeleteCollective(ctx context.Context, host PathHost, collective PathCollective, params *DeleteCollectiveParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetCollective One set
+	// GetCollective Get a connection set
 	//
 	// Corresponds with GET /v1/hosts/{host}/collectives/{collective} (the `GetCollective` operationId).
 	GetCollective(ctx context.Context, host PathHost, collective PathCollective, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// PutCollectiveWithBody Make or change a set
+	// PutCollectiveWithBody Create or replace a connection set
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PUT /v1/hosts/{host}/collectives/{collective} (the `PutCollective` operationId).
 	PutCollectiveWithBody(ctx context.Context, host PathHost, collective PathCollective, params *PutCollectiveParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// PutCollective Make or change a set
+	// PutCollective Create or replace a connection set
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with PUT /v1/hosts/{host}/collectives/{collective} (the `PutCollective` operationId).
 	PutCollective(ctx context.Context, host PathHost, collective PathCollective, params *PutCollectiveParams, body PutCollectiveJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListInterfaces A host's interfaces that are divided
+	// ListInterfaces List the configured interfaces of a host
 	//
 	// Corresponds with GET /v1/hosts/{host}/interfaces (the `ListInterfaces` operationId).
 	ListInterfaces(ctx context.Context, host PathHost, params *ListInterfacesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// DeleteInterface Give an interface back
+	// DeleteInterface Delete the configuration of an interface
 	//
 	// Corresponds with DELETE /v1/hosts/{host}/interfaces/{dev} (the `DeleteInterface` operationId).
 	DeleteInterface(ctx context.Context, host PathHost, dev PathDev, params *DeleteInterfaceParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetInterface An interface with all its groups, now or at a revision
+	// GetInterface Get an interface with all its groups, now or at a revision
 	//
 	// Corresponds with GET /v1/hosts/{host}/interfaces/{dev} (the `GetInterface` operationId).
 	GetInterface(ctx context.Context, host PathHost, dev PathDev, params *GetInterfaceParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// PutInterfaceWithBody Divide an interface
+	// PutInterfaceWithBody Create or replace the configuration of an interface
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PUT /v1/hosts/{host}/interfaces/{dev} (the `PutInterface` operationId).
 	PutInterfaceWithBody(ctx context.Context, host PathHost, dev PathDev, params *PutInterfaceParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// PutInterface Divide an interface
+	// PutInterface Create or replace the configuration of an interface
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with PUT /v1/hosts/{host}/interfaces/{dev} (the `PutInterface` operationId).
 	PutInterface(ctx context.Context, host PathHost, dev PathDev, params *PutInterfaceParams, body PutInterfaceJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListConnections Connections that were put in groups
+	// ListConnections List assigned connections
 	//
 	// Corresponds with GET /v1/hosts/{host}/interfaces/{dev}/connections (the `ListConnections` operationId).
 	ListConnections(ctx context.Context, host PathHost, dev PathDev, params *ListConnectionsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// DeleteConnection Give a connection back to the rules
+	// DeleteConnection Unassign a connection
 	//
 	// Corresponds with DELETE /v1/hosts/{host}/interfaces/{dev}/connections/{connection} (the `DeleteConnection` operationId).
 	DeleteConnection(ctx context.Context, host PathHost, dev PathDev, connection PathConnection, params *DeleteConnectionParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// PutConnectionWithBody Put a connection in a group
+	// PutConnectionWithBody Assign a connection to a group
 	//
-	// Of a tenant, one that the rules give to its groups, or their match takes, as far as its ends show.
+	// A tenant may assign connections that the rules assign to its groups, or that its groups match, judged by addresses and ports alone.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PUT /v1/hosts/{host}/interfaces/{dev}/connections/{connection} (the `PutConnection` operationId).
 	PutConnectionWithBody(ctx context.Context, host PathHost, dev PathDev, connection PathConnection, params *PutConnectionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// PutConnection Put a connection in a group
+	// PutConnection Assign a connection to a group
 	//
-	// Of a tenant, one that the rules give to its groups, or their match takes, as far as its ends show.
+	// A tenant may assign connections that the rules assign to its groups, or that its groups match, judged by addresses and ports alone.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with PUT /v1/hosts/{host}/interfaces/{dev}/connections/{connection} (the `PutConnection` operationId).
 	PutConnection(ctx context.Context, host PathHost, dev PathDev, connection PathConnection, params *PutConnectionParams, body PutConnectionJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListHistory Who changed an interface, newest first, as far back as is remembered
+	// ListHistory List the changes of an interface, newest first, as far back as the store keeps them
 	//
-	// At most 2,000 changes are looked through for one answer, which may have none of those that are
-	// asked for, and `next` all the same.
+	// One response searches at most about 2,000 changes. A response may therefore have no items and
+	// still have `next`.
 	//
 	// Corresponds with GET /v1/hosts/{host}/interfaces/{dev}/history (the `ListHistory` operationId).
 	ListHistory(ctx context.Context, host PathHost, dev PathDev, params *ListHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// RollBackWithBody Make an interface what it was at a revision, but for the connections
+	// RollBackWithBody Restore an interface to a revision, except for the assigned connections
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /v1/hosts/{host}/interfaces/{dev}/rollback (the `RollBack` operationId).
 	RollBackWithBody(ctx context.Context, host PathHost, dev PathDev, params *RollBackParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// RollBack Make an interface what it was at a revision, but for the connections
+	// RollBack Restore an interface to a revision, except for the assigned connections
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /v1/hosts/{host}/interfaces/{dev}/rollback (the `RollBack` operationId).
 	RollBack(ctx context.Context, host PathHost, dev PathDev, params *RollBackParams, body RollBackJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListGroups The groups of a direction that one may see, parents first
+	// ListGroups List the groups of a direction that the caller may see, parents first
 	//
 	// Corresponds with GET /v1/hosts/{host}/interfaces/{dev}/{direction}/groups (the `ListGroups` operationId).
 	ListGroups(ctx context.Context, host PathHost, dev PathDev, direction PathDirection, params *ListGroupsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// DeleteGroup Remove a group, with the groups in it
+	// DeleteGroup Delete a group, with the groups in it
 	//
 	// Corresponds with DELETE /v1/hosts/{host}/interfaces/{dev}/{direction}/groups/{group} (the `DeleteGroup` operationId).
 	DeleteGroup(ctx context.Context, host PathHost, dev PathDev, direction PathDirection, group PathGroup, params *DeleteGroupParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetGroup A group, and what in it is free
+	// GetGroup Get a group, with its unallocated guarantee
 	//
 	// Corresponds with GET /v1/hosts/{host}/interfaces/{dev}/{direction}/groups/{group} (the `GetGroup` operationId).
 	GetGroup(ctx context.Context, host PathHost, dev PathDev, direction PathDirection, group PathGroup, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// PatchGroupWithBody Change some of a group (RFC 7396); what is not said stays
+	// PatchGroupWithBody Change some fields of a group (RFC 7396)
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PATCH /v1/hosts/{host}/interfaces/{dev}/{direction}/groups/{group} (the `PatchGroup` operationId).
 	PatchGroupWithBody(ctx context.Context, host PathHost, dev PathDev, direction PathDirection, group PathGroup, params *PatchGroupParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// PatchGroupWithApplicationMergePatchPlusJSONBody Change some of a group (RFC 7396); what is not said stays
+	// PatchGroupWithApplicationMergePatchPlusJSONBody Change some fields of a group (RFC 7396)
 	//
 	// Takes a body of the `application/merge-patch+json` content type.
 	//
 	// Corresponds with PATCH /v1/hosts/{host}/interfaces/{dev}/{direction}/groups/{group} (the `PatchGroup` operationId).
 	PatchGroupWithApplicationMergePatchPlusJSONBody(ctx context.Context, host PathHost, dev PathDev, direction PathDirection, group PathGroup, params *PatchGroupParams, body PatchGroupApplicationMergePatchPlusJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// PutGroupWithBody Make a group, or make it what is said, with the groups in it
+	// PutGroupWithBody Create or replace a group, with the groups in it
 	//
-	// Connections that were put in a group go back to the rules when it is divided.
+	// Connections that were assigned to the group are unassigned when the group is no longer a leaf group.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PUT /v1/hosts/{host}/interfaces/{dev}/{direction}/groups/{group} (the `PutGroup` operationId).
 	PutGroupWithBody(ctx context.Context, host PathHost, dev PathDev, direction PathDirection, group PathGroup, params *PutGroupParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// PutGroup Make a group, or make it what is said, with the groups in it
+	// PutGroup Create or replace a group, with the groups in it
 	//
-	// Connections that were put in a group go back to the rules when it is divided.
+	// Connections that were assigned to the group are unassigned when the group is no longer a leaf group.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with PUT /v1/hosts/{host}/interfaces/{dev}/{direction}/groups/{group} (the `PutGroup` operationId).
 	PutGroup(ctx context.Context, host PathHost, dev PathDev, direction PathDirection, group PathGroup, params *PutGroupParams, body PutGroupJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetPolicy All of a host's interfaces and sets, as a configuration file
+	// GetPolicy Get all interfaces and connection sets of a host, as a configuration file
 	//
 	// Corresponds with GET /v1/hosts/{host}/policy (the `GetPolicy` operationId).
 	GetPolicy(ctx context.Context, host PathHost, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// PutPolicyWithBody Make a host what a configuration file says, as "headgate apply" does
+	// PutPolicyWithBody Apply a configuration file to a host, as "headgate apply" does
 	//
-	// What is in a tenant's group stays where the file has that group with none in it. The answer
-	// is what the file's documents have come to; `If-Match` takes the ETag of `getPolicy`.
+	// A tenant's group keeps its child groups if the file has that group without child groups. The
+	// response is the resulting configuration of the documents in the file. `If-Match` takes the ETag
+	// of `getPolicy`.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PUT /v1/hosts/{host}/policy (the `PutPolicy` operationId).
 	PutPolicyWithBody(ctx context.Context, host PathHost, params *PutPolicyParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// PutPolicy Make a host what a configuration file says, as "headgate apply" does
+	// PutPolicy Apply a configuration file to a host, as "headgate apply" does
 	//
-	// What is in a tenant's group stays where the file has that group with none in it. The answer
-	// is what the file's documents have come to; `If-Match` takes the ETag of `getPolicy`.
+	// A tenant's group keeps its child groups if the file has that group without child groups. The
+	// response is the resulting configuration of the documents in the file. `If-Match` takes the ETag
+	// of `getPolicy`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with PUT /v1/hosts/{host}/policy (the `PutPolicy` operationId).
 	PutPolicy(ctx context.Context, host PathHost, params *PutPolicyParams, body PutPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// StartProbeWithBody Have a host measure its path to another
+	// StartProbeWithBody Start a measurement of the path from a host to a peer
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /v1/hosts/{host}/probes (the `StartProbe` operationId).
 	StartProbeWithBody(ctx context.Context, host PathHost, params *StartProbeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// StartProbe Have a host measure its path to another
+	// StartProbe Start a measurement of the path from a host to a peer
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /v1/hosts/{host}/probes (the `StartProbe` operationId).
 	StartProbe(ctx context.Context, host PathHost, params *StartProbeParams, body StartProbeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetProbe What was measured
+	// GetProbe Get the state and result of a measurement
 	//
 	// Corresponds with GET /v1/hosts/{host}/probes/{probe} (the `GetProbe` operationId).
 	GetProbe(ctx context.Context, host PathHost, probe PathProbe, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListProposals Limits for a host's interfaces, from what paths to and from it gave last
+	// ListProposals Propose limits for a host's interfaces, from the newest measurements to and from the host
 	//
-	// Nothing is changed: `interface` is what an interface would be, to be put with `etag` as its
+	// Nothing is changed. `interface` is the interface with the proposed limits: put it with `etag` as
 	// If-Match, or with `dry_run` first.
 	//
 	// Corresponds with GET /v1/hosts/{host}/proposals (the `ListProposals` operationId).
 	ListProposals(ctx context.Context, host PathHost, params *ListProposalsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetRates What each group that one may see has carried in the last second
+	// GetRates Get the rates of a host's groups in the last second
 	//
 	// Corresponds with GET /v1/hosts/{host}/rates (the `GetRates` operationId).
 	GetRates(ctx context.Context, host PathHost, params *GetRatesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// WatchLive What paths answer, whenever that is another, as server-sent events
+	// WatchLive Watch the responses of paths, as server-sent events
 	//
-	// Each `see` is a path of this API that is got, with its query, such as
-	// `/v1/hosts/web1/rates?dev=eth0`. An event `seen` has it, the status, and what it answers,
-	// at first and whenever that is another, at most twice a second. A stream ends when its token does.
+	// Each `see` is a path of this API that answers GET, with its query, such as
+	// `/v1/hosts/web1/rates?dev=eth0`. An event `seen` has the path, the status and the response: one
+	// event at first, then one whenever the response changes, at most twice a second. The stream ends
+	// when the token expires or is revoked.
 	//
 	// Corresponds with GET /v1/live (the `WatchLive` operationId).
 	WatchLive(ctx context.Context, params *WatchLiveParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// LoginWithBody Whose a token is
+	// LoginWithBody Show the principal of a token, and start a session
 	//
-	// With the header `X-Headgate-Session` a browser keeps it: the answer sets the cookie
-	// `__Host-headgate`, which no script sees, and what comes with that is asked for with the token.
-	// A change with it needs the header as well, and is refused to another site's page.
+	// With the header `X-Headgate-Session` the response sets the session cookie `__Host-headgate`,
+	// which is hidden from scripts. Requests with the cookie are authenticated by the token. A change
+	// with the cookie also requires the header, and cross-origin requests are rejected.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /v1/login (the `Login` operationId).
 	LoginWithBody(ctx context.Context, params *LoginParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// Login Whose a token is
+	// Login Show the principal of a token, and start a session
 	//
-	// With the header `X-Headgate-Session` a browser keeps it: the answer sets the cookie
-	// `__Host-headgate`, which no script sees, and what comes with that is asked for with the token.
-	// A change with it needs the header as well, and is refused to another site's page.
+	// With the header `X-Headgate-Session` the response sets the session cookie `__Host-headgate`,
+	// which is hidden from scripts. Requests with the cookie are authenticated by the token. A change
+	// with the cookie also requires the header, and cross-origin requests are rejected.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /v1/login (the `Login` operationId).
 	Login(ctx context.Context, params *LoginParams, body LoginJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetOverview How busy hosts are, and whose guarantees are at risk
+	// GetOverview Get the load of the hosts and the groups at risk
 	//
 	// Corresponds with GET /v1/overview (the `GetOverview` operationId).
 	GetOverview(ctx context.Context, params *GetOverviewParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// DeleteProbeSchedule Have nothing measured any more; results stay
+	// DeleteProbeSchedule Delete the probe schedule; the results stay
 	//
 	// Corresponds with DELETE /v1/probe-schedule (the `DeleteProbeSchedule` operationId).
 	DeleteProbeSchedule(ctx context.Context, params *DeleteProbeScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetProbeSchedule Which hosts measure to each other, and when
+	// GetProbeSchedule Get the probe schedule
 	//
 	// Corresponds with GET /v1/probe-schedule (the `GetProbeSchedule` operationId).
 	GetProbeSchedule(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// PutProbeScheduleWithBody Have hosts measure to each other
+	// PutProbeScheduleWithBody Create or replace the probe schedule
 	//
-	// Never two measurements at once pass through one host, or through a link that hosts share. What
-	// is under way when the schedule changes comes to its end.
+	// At most one measurement at a time passes through a host, or through a link that hosts share.
+	// Measurements that run when the schedule changes are completed.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PUT /v1/probe-schedule (the `PutProbeSchedule` operationId).
 	PutProbeScheduleWithBody(ctx context.Context, params *PutProbeScheduleParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// PutProbeSchedule Have hosts measure to each other
+	// PutProbeSchedule Create or replace the probe schedule
 	//
-	// Never two measurements at once pass through one host, or through a link that hosts share. What
-	// is under way when the schedule changes comes to its end.
+	// At most one measurement at a time passes through a host, or through a link that hosts share.
+	// Measurements that run when the schedule changes are completed.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with PUT /v1/probe-schedule (the `PutProbeSchedule` operationId).
 	PutProbeSchedule(ctx context.Context, params *PutProbeScheduleParams, body PutProbeScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetProbeState What is being measured by the schedule, and what that has brought through hosts today
+	// GetProbeState Get the running measurements of the schedule, and the budget that each host has used today
 	//
 	// Corresponds with GET /v1/probe-state (the `GetProbeState` operationId).
 	GetProbeState(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListProbeResults What was measured by the schedule, of each direction by itself
+	// ListProbeResults List the results of the probe schedule, one per direction
 	//
-	// In the order of the hosts, and of each direction the newest first. With `newest` it is one of each
-	// direction and measure, also of those that were only tried.
+	// Sorted by hosts, then newest first for each direction. With `newest` there is one result for each
+	// direction and measure, also for those of which every attempt failed.
 	//
 	// Corresponds with GET /v1/probes (the `ListProbeResults` operationId).
 	ListProbeResults(ctx context.Context, params *ListProbeResultsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// DeleteSession Have a browser forget its token
+	// DeleteSession End a session
 	//
-	// The token stays good until it ends, or is taken back.
+	// Removes the session cookie. The token stays valid until it expires or is revoked.
 	//
 	// Corresponds with DELETE /v1/session (the `DeleteSession` operationId).
 	DeleteSession(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetSession Who asks
+	// GetSession Show the principal of the caller
 	//
 	// Corresponds with GET /v1/session (the `GetSession` operationId).
 	GetSession(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListTenants All tenants
+	// ListTenants List tenants
 	//
 	// Corresponds with GET /v1/tenants (the `ListTenants` operationId).
 	ListTenants(ctx context.Context, params *ListTenantsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// DeleteTenant Remove a tenant that has no groups and no tokens
+	// DeleteTenant Delete a tenant that has no groups and no tokens
 	//
 	// Corresponds with DELETE /v1/tenants/{tenant} (the `DeleteTenant` operationId).
 	DeleteTenant(ctx context.Context, tenant PathTenant, params *DeleteTenantParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetTenant One tenant
+	// GetTenant Get a tenant
 	//
 	// Corresponds with GET /v1/tenants/{tenant} (the `GetTenant` operationId).
 	GetTenant(ctx context.Context, tenant PathTenant, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// PutTenantWithBody Make or change a tenant
+	// PutTenantWithBody Create or replace a tenant
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PUT /v1/tenants/{tenant} (the `PutTenant` operationId).
 	PutTenantWithBody(ctx context.Context, tenant PathTenant, params *PutTenantParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// PutTenant Make or change a tenant
+	// PutTenant Create or replace a tenant
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with PUT /v1/tenants/{tenant} (the `PutTenant` operationId).
 	PutTenant(ctx context.Context, tenant PathTenant, params *PutTenantParams, body PutTenantJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListTenantGroups What a tenant was given, wherever that is
+	// ListTenantGroups List the groups of a tenant on all hosts
 	//
-	// The groups that are its own, without what it made of them.
+	// The groups that an operator assigned to the tenant, without the groups that the tenant created in them.
 	//
 	// Corresponds with GET /v1/tenants/{tenant}/groups (the `ListTenantGroups` operationId).
 	ListTenantGroups(ctx context.Context, tenant PathTenant, params *ListTenantGroupsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListTokens All tokens, or a tenant's own
+	// ListTokens List all tokens, or the caller's tenant's own
 	//
 	// Corresponds with GET /v1/tokens (the `ListTokens` operationId).
 	ListTokens(ctx context.Context, params *ListTokensParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// CreateTokenWithBody Make a token, which is shown this once
+	// CreateTokenWithBody Create a token, which is shown only once
 	//
-	// The token is kept nowhere: who asks again with the same Idempotency-Key is refused (409), and
-	// told how to take the token back that was made.
+	// The token itself is not stored. A repeat with the same Idempotency-Key is refused (409), with a
+	// message on how to revoke the token that was created.
 	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /v1/tokens (the `CreateToken` operationId).
 	CreateTokenWithBody(ctx context.Context, params *CreateTokenParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// CreateToken Make a token, which is shown this once
+	// CreateToken Create a token, which is shown only once
 	//
-	// The token is kept nowhere: who asks again with the same Idempotency-Key is refused (409), and
-	// told how to take the token back that was made.
+	// The token itself is not stored. A repeat with the same Idempotency-Key is refused (409), with a
+	// message on how to revoke the token that was created.
 	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /v1/tokens (the `CreateToken` operationId).
 	CreateToken(ctx context.Context, params *CreateTokenParams, body CreateTokenJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// DeleteToken Take a token back
+	// DeleteToken Revoke a token
 	//
 	// Corresponds with DELETE /v1/tokens/{token} (the `DeleteToken` operationId).
 	DeleteToken(ctx context.Context, token PathToken, params *DeleteTokenParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetUsage What groups had in a time, and when they did not get what they were guaranteed
+	// GetUsage Get the usage records of groups in a period, with the time of unmet guarantees
 	//
-	// There is a record of a week. A tenant's groups are told of from when on they are its own.
+	// Usage records are kept for a week. A tenant gets the records of its groups from the start of its
+	// ownership on.
 	//
 	// Corresponds with GET /v1/usage (the `GetUsage` operationId).
 	GetUsage(ctx context.Context, params *GetUsageParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 }
 
-// ListAudit Who changed what, newest first
+// ListAudit List the audit log, newest first
 //
-// At most 2,000 changes are looked through for one answer, which may have none of those that are
-// asked for, and `next` all the same.
+// One response searches at most about 2,000 changes. A response may therefore have no items and
+// still have `next`.
 //
 // Corresponds with GET /v1/audit (the `ListAudit` operationId).
 func (c *Client) ListAudit(ctx context.Context, params *ListAuditParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2402,12 +2401,12 @@ func (c *Client) ListAudit(ctx context.Context, params *ListAuditParams, reqEdit
 	return c.Client.Do(req)
 }
 
-// WatchEvents Changes as they are made, as server-sent events
+// WatchEvents Watch changes, as server-sent events
 //
-// The first event is `hello`. The id of an event is the store's revision. After a loss
-// `Last-Event-ID`, or `after`, goes on from there; if that is not remembered any more, or is
-// not of this store, `reset` follows: read anew what you want to know. A stream ends when its
-// token does.
+// The first event is `hello`. The id of an event is the revision of the store. After a reconnect
+// with `Last-Event-ID` or `after` the stream resumes from that revision. If that revision was
+// removed by compaction or is not one of this store, the event `reset` follows, and the client has
+// to read all resources again. The stream ends when the token expires or is revoked.
 //
 // Corresponds with GET /v1/events (the `WatchEvents` operationId).
 func (c *Client) WatchEvents(ctx context.Context, params *WatchEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2422,7 +2421,7 @@ func (c *Client) WatchEvents(ctx context.Context, params *WatchEventsParams, req
 	return c.Client.Do(req)
 }
 
-// GetHealth Whether the service is well
+// GetHealth Health of the service
 //
 // Corresponds with GET /v1/health (the `GetHealth` operationId).
 func (c *Client) GetHealth(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2437,7 +2436,7 @@ func (c *Client) GetHealth(ctx context.Context, reqEditors ...RequestEditorFn) (
 	return c.Client.Do(req)
 }
 
-// ListHosts All hosts
+// ListHosts List hosts
 //
 // Corresponds with GET /v1/hosts (the `ListHosts` operationId).
 func (c *Client) ListHosts(ctx context.Context, params *ListHostsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2452,7 +2451,7 @@ func (c *Client) ListHosts(ctx context.Context, params *ListHostsParams, reqEdit
 	return c.Client.Do(req)
 }
 
-// DeleteHost Remove a host, whose agent is not spoken to any more
+// DeleteHost Delete a host, whose agent is then rejected
 //
 // Corresponds with DELETE /v1/hosts/{host} (the `DeleteHost` operationId).
 func (c *Client) DeleteHost(ctx context.Context, host PathHost, params *DeleteHostParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2467,7 +2466,7 @@ func (c *Client) DeleteHost(ctx context.Context, host PathHost, params *DeleteHo
 	return c.Client.Do(req)
 }
 
-// GetHost One host, and what its agent tells of it
+// GetHost Get a host, with the state that its agent reports
 //
 // Corresponds with GET /v1/hosts/{host} (the `GetHost` operationId).
 func (c *Client) GetHost(ctx context.Context, host PathHost, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2482,7 +2481,7 @@ func (c *Client) GetHost(ctx context.Context, host PathHost, reqEditors ...Reque
 	return c.Client.Do(req)
 }
 
-// PutHostWithBody Make or change a host
+// PutHostWithBody Create or replace a host
 //
 // Takes any type of body and a specified content type.
 //
@@ -2499,7 +2498,7 @@ func (c *Client) PutHostWithBody(ctx context.Context, host PathHost, params *Put
 	return c.Client.Do(req)
 }
 
-// PutHost Make or change a host
+// PutHost Create or replace a host
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2516,7 +2515,7 @@ func (c *Client) PutHost(ctx context.Context, host PathHost, params *PutHostPara
 	return c.Client.Do(req)
 }
 
-// SignCertificateWithBody An agent's certificate, for a token that is good for it once
+// SignCertificateWithBody Sign the certificate of an agent that joins, with a token that can be used once
 //
 // Takes any type of body and a specified content type.
 //
@@ -2533,7 +2532,7 @@ func (c *Client) SignCertificateWithBody(ctx context.Context, host PathHost, con
 	return c.Client.Do(req)
 }
 
-// SignCertificate An agent's certificate, for a token that is good for it once
+// SignCertificate Sign the certificate of an agent that joins, with a token that can be used once
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2550,7 +2549,7 @@ func (c *Client) SignCertificate(ctx context.Context, host PathHost, body SignCe
 	return c.Client.Do(req)
 }
 
-// ListCollectiveStates What a host's sets are doing, and why one does nothing
+// ListCollectiveStates List the states of a host's connection sets, with their problems
 //
 // Corresponds with GET /v1/hosts/{host}/collective-states (the `ListCollectiveStates` operationId).
 func (c *Client) ListCollectiveStates(ctx context.Context, host PathHost, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2565,7 +2564,7 @@ func (c *Client) ListCollectiveStates(ctx context.Context, host PathHost, reqEdi
 	return c.Client.Do(req)
 }
 
-// ListCollectives A host's sets of connections that keep their proportion
+// ListCollectives List the connection sets of a host
 //
 // Corresponds with GET /v1/hosts/{host}/collectives (the `ListCollectives` operationId).
 func (c *Client) ListCollectives(ctx context.Context, host PathHost, params *ListCollectivesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2580,7 +2579,7 @@ func (c *Client) ListCollectives(ctx context.Context, host PathHost, params *Lis
 	return c.Client.Do(req)
 }
 
-// DeleteCollective Remove a set
+// DeleteCollective Delete a connection set
 //
 // Corresponds with DELETE /v1/hosts/{host}/collectives/{collective} (the `DeleteCollective` operationId).
 func (c *Client) DeleteCollective(ctx context.Context, host PathHost, collective PathCollective, params *DeleteCollectiveParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2595,7 +2594,7 @@ func (c *Client) DeleteCollective(ctx context.Context, host PathHost, collective
 	return c.Client.Do(req)
 }
 
-// GetCollective One set
+// GetCollective Get a connection set
 //
 // Corresponds with GET /v1/hosts/{host}/collectives/{collective} (the `GetCollective` operationId).
 func (c *Client) GetCollective(ctx context.Context, host PathHost, collective PathCollective, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2610,7 +2609,7 @@ func (c *Client) GetCollective(ctx context.Context, host PathHost, collective Pa
 	return c.Client.Do(req)
 }
 
-// PutCollectiveWithBody Make or change a set
+// PutCollectiveWithBody Create or replace a connection set
 //
 // Takes any type of body and a specified content type.
 //
@@ -2627,7 +2626,7 @@ func (c *Client) PutCollectiveWithBody(ctx context.Context, host PathHost, colle
 	return c.Client.Do(req)
 }
 
-// PutCollective Make or change a set
+// PutCollective Create or replace a connection set
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2644,7 +2643,7 @@ func (c *Client) PutCollective(ctx context.Context, host PathHost, collective Pa
 	return c.Client.Do(req)
 }
 
-// ListInterfaces A host's interfaces that are divided
+// ListInterfaces List the configured interfaces of a host
 //
 // Corresponds with GET /v1/hosts/{host}/interfaces (the `ListInterfaces` operationId).
 func (c *Client) ListInterfaces(ctx context.Context, host PathHost, params *ListInterfacesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2659,7 +2658,7 @@ func (c *Client) ListInterfaces(ctx context.Context, host PathHost, params *List
 	return c.Client.Do(req)
 }
 
-// DeleteInterface Give an interface back
+// DeleteInterface Delete the configuration of an interface
 //
 // Corresponds with DELETE /v1/hosts/{host}/interfaces/{dev} (the `DeleteInterface` operationId).
 func (c *Client) DeleteInterface(ctx context.Context, host PathHost, dev PathDev, params *DeleteInterfaceParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2674,7 +2673,7 @@ func (c *Client) DeleteInterface(ctx context.Context, host PathHost, dev PathDev
 	return c.Client.Do(req)
 }
 
-// GetInterface An interface with all its groups, now or at a revision
+// GetInterface Get an interface with all its groups, now or at a revision
 //
 // Corresponds with GET /v1/hosts/{host}/interfaces/{dev} (the `GetInterface` operationId).
 func (c *Client) GetInterface(ctx context.Context, host PathHost, dev PathDev, params *GetInterfaceParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2689,7 +2688,7 @@ func (c *Client) GetInterface(ctx context.Context, host PathHost, dev PathDev, p
 	return c.Client.Do(req)
 }
 
-// PutInterfaceWithBody Divide an interface
+// PutInterfaceWithBody Create or replace the configuration of an interface
 //
 // Takes any type of body and a specified content type.
 //
@@ -2706,7 +2705,7 @@ func (c *Client) PutInterfaceWithBody(ctx context.Context, host PathHost, dev Pa
 	return c.Client.Do(req)
 }
 
-// PutInterface Divide an interface
+// PutInterface Create or replace the configuration of an interface
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2723,7 +2722,7 @@ func (c *Client) PutInterface(ctx context.Context, host PathHost, dev PathDev, p
 	return c.Client.Do(req)
 }
 
-// ListConnections Connections that were put in groups
+// ListConnections List assigned connections
 //
 // Corresponds with GET /v1/hosts/{host}/interfaces/{dev}/connections (the `ListConnections` operationId).
 func (c *Client) ListConnections(ctx context.Context, host PathHost, dev PathDev, params *ListConnectionsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2738,7 +2737,7 @@ func (c *Client) ListConnections(ctx context.Context, host PathHost, dev PathDev
 	return c.Client.Do(req)
 }
 
-// DeleteConnection Give a connection back to the rules
+// DeleteConnection Unassign a connection
 //
 // Corresponds with DELETE /v1/hosts/{host}/interfaces/{dev}/connections/{connection} (the `DeleteConnection` operationId).
 func (c *Client) DeleteConnection(ctx context.Context, host PathHost, dev PathDev, connection PathConnection, params *DeleteConnectionParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2753,9 +2752,9 @@ func (c *Client) DeleteConnection(ctx context.Context, host PathHost, dev PathDe
 	return c.Client.Do(req)
 }
 
-// PutConnectionWithBody Put a connection in a group
+// PutConnectionWithBody Assign a connection to a group
 //
-// Of a tenant, one that the rules give to its groups, or their match takes, as far as its ends show.
+// A tenant may assign connections that the rules assign to its groups, or that its groups match, judged by addresses and ports alone.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2772,9 +2771,9 @@ func (c *Client) PutConnectionWithBody(ctx context.Context, host PathHost, dev P
 	return c.Client.Do(req)
 }
 
-// PutConnection Put a connection in a group
+// PutConnection Assign a connection to a group
 //
-// Of a tenant, one that the rules give to its groups, or their match takes, as far as its ends show.
+// A tenant may assign connections that the rules assign to its groups, or that its groups match, judged by addresses and ports alone.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2791,10 +2790,10 @@ func (c *Client) PutConnection(ctx context.Context, host PathHost, dev PathDev, 
 	return c.Client.Do(req)
 }
 
-// ListHistory Who changed an interface, newest first, as far back as is remembered
+// ListHistory List the changes of an interface, newest first, as far back as the store keeps them
 //
-// At most 2,000 changes are looked through for one answer, which may have none of those that are
-// asked for, and `next` all the same.
+// One response searches at most about 2,000 changes. A response may therefore have no items and
+// still have `next`.
 //
 // Corresponds with GET /v1/hosts/{host}/interfaces/{dev}/history (the `ListHistory` operationId).
 func (c *Client) ListHistory(ctx context.Context, host PathHost, dev PathDev, params *ListHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2809,7 +2808,7 @@ func (c *Client) ListHistory(ctx context.Context, host PathHost, dev PathDev, pa
 	return c.Client.Do(req)
 }
 
-// RollBackWithBody Make an interface what it was at a revision, but for the connections
+// RollBackWithBody Restore an interface to a revision, except for the assigned connections
 //
 // Takes any type of body and a specified content type.
 //
@@ -2826,7 +2825,7 @@ func (c *Client) RollBackWithBody(ctx context.Context, host PathHost, dev PathDe
 	return c.Client.Do(req)
 }
 
-// RollBack Make an interface what it was at a revision, but for the connections
+// RollBack Restore an interface to a revision, except for the assigned connections
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2843,7 +2842,7 @@ func (c *Client) RollBack(ctx context.Context, host PathHost, dev PathDev, param
 	return c.Client.Do(req)
 }
 
-// ListGroups The groups of a direction that one may see, parents first
+// ListGroups List the groups of a direction that the caller may see, parents first
 //
 // Corresponds with GET /v1/hosts/{host}/interfaces/{dev}/{direction}/groups (the `ListGroups` operationId).
 func (c *Client) ListGroups(ctx context.Context, host PathHost, dev PathDev, direction PathDirection, params *ListGroupsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2858,7 +2857,7 @@ func (c *Client) ListGroups(ctx context.Context, host PathHost, dev PathDev, dir
 	return c.Client.Do(req)
 }
 
-// DeleteGroup Remove a group, with the groups in it
+// DeleteGroup Delete a group, with the groups in it
 //
 // Corresponds with DELETE /v1/hosts/{host}/interfaces/{dev}/{direction}/groups/{group} (the `DeleteGroup` operationId).
 func (c *Client) DeleteGroup(ctx context.Context, host PathHost, dev PathDev, direction PathDirection, group PathGroup, params *DeleteGroupParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2873,7 +2872,7 @@ func (c *Client) DeleteGroup(ctx context.Context, host PathHost, dev PathDev, di
 	return c.Client.Do(req)
 }
 
-// GetGroup A group, and what in it is free
+// GetGroup Get a group, with its unallocated guarantee
 //
 // Corresponds with GET /v1/hosts/{host}/interfaces/{dev}/{direction}/groups/{group} (the `GetGroup` operationId).
 func (c *Client) GetGroup(ctx context.Context, host PathHost, dev PathDev, direction PathDirection, group PathGroup, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2888,7 +2887,7 @@ func (c *Client) GetGroup(ctx context.Context, host PathHost, dev PathDev, direc
 	return c.Client.Do(req)
 }
 
-// PatchGroupWithBody Change some of a group (RFC 7396); what is not said stays
+// PatchGroupWithBody Change some fields of a group (RFC 7396)
 //
 // Takes any type of body and a specified content type.
 //
@@ -2905,7 +2904,7 @@ func (c *Client) PatchGroupWithBody(ctx context.Context, host PathHost, dev Path
 	return c.Client.Do(req)
 }
 
-// PatchGroupWithApplicationMergePatchPlusJSONBody Change some of a group (RFC 7396); what is not said stays
+// PatchGroupWithApplicationMergePatchPlusJSONBody Change some fields of a group (RFC 7396)
 //
 // Takes a body of the `application/merge-patch+json` content type.
 //
@@ -2922,9 +2921,9 @@ func (c *Client) PatchGroupWithApplicationMergePatchPlusJSONBody(ctx context.Con
 	return c.Client.Do(req)
 }
 
-// PutGroupWithBody Make a group, or make it what is said, with the groups in it
+// PutGroupWithBody Create or replace a group, with the groups in it
 //
-// Connections that were put in a group go back to the rules when it is divided.
+// Connections that were assigned to the group are unassigned when the group is no longer a leaf group.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2941,9 +2940,9 @@ func (c *Client) PutGroupWithBody(ctx context.Context, host PathHost, dev PathDe
 	return c.Client.Do(req)
 }
 
-// PutGroup Make a group, or make it what is said, with the groups in it
+// PutGroup Create or replace a group, with the groups in it
 //
-// Connections that were put in a group go back to the rules when it is divided.
+// Connections that were assigned to the group are unassigned when the group is no longer a leaf group.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2960,7 +2959,7 @@ func (c *Client) PutGroup(ctx context.Context, host PathHost, dev PathDev, direc
 	return c.Client.Do(req)
 }
 
-// GetPolicy All of a host's interfaces and sets, as a configuration file
+// GetPolicy Get all interfaces and connection sets of a host, as a configuration file
 //
 // Corresponds with GET /v1/hosts/{host}/policy (the `GetPolicy` operationId).
 func (c *Client) GetPolicy(ctx context.Context, host PathHost, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2975,10 +2974,11 @@ func (c *Client) GetPolicy(ctx context.Context, host PathHost, reqEditors ...Req
 	return c.Client.Do(req)
 }
 
-// PutPolicyWithBody Make a host what a configuration file says, as "headgate apply" does
+// PutPolicyWithBody Apply a configuration file to a host, as "headgate apply" does
 //
-// What is in a tenant's group stays where the file has that group with none in it. The answer
-// is what the file's documents have come to; `If-Match` takes the ETag of `getPolicy`.
+// A tenant's group keeps its child groups if the file has that group without child groups. The
+// response is the resulting configuration of the documents in the file. `If-Match` takes the ETag
+// of `getPolicy`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2995,10 +2995,11 @@ func (c *Client) PutPolicyWithBody(ctx context.Context, host PathHost, params *P
 	return c.Client.Do(req)
 }
 
-// PutPolicy Make a host what a configuration file says, as "headgate apply" does
+// PutPolicy Apply a configuration file to a host, as "headgate apply" does
 //
-// What is in a tenant's group stays where the file has that group with none in it. The answer
-// is what the file's documents have come to; `If-Match` takes the ETag of `getPolicy`.
+// A tenant's group keeps its child groups if the file has that group without child groups. The
+// response is the resulting configuration of the documents in the file. `If-Match` takes the ETag
+// of `getPolicy`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3015,7 +3016,7 @@ func (c *Client) PutPolicy(ctx context.Context, host PathHost, params *PutPolicy
 	return c.Client.Do(req)
 }
 
-// StartProbeWithBody Have a host measure its path to another
+// StartProbeWithBody Start a measurement of the path from a host to a peer
 //
 // Takes any type of body and a specified content type.
 //
@@ -3032,7 +3033,7 @@ func (c *Client) StartProbeWithBody(ctx context.Context, host PathHost, params *
 	return c.Client.Do(req)
 }
 
-// StartProbe Have a host measure its path to another
+// StartProbe Start a measurement of the path from a host to a peer
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3049,7 +3050,7 @@ func (c *Client) StartProbe(ctx context.Context, host PathHost, params *StartPro
 	return c.Client.Do(req)
 }
 
-// GetProbe What was measured
+// GetProbe Get the state and result of a measurement
 //
 // Corresponds with GET /v1/hosts/{host}/probes/{probe} (the `GetProbe` operationId).
 func (c *Client) GetProbe(ctx context.Context, host PathHost, probe PathProbe, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3064,9 +3065,9 @@ func (c *Client) GetProbe(ctx context.Context, host PathHost, probe PathProbe, r
 	return c.Client.Do(req)
 }
 
-// ListProposals Limits for a host's interfaces, from what paths to and from it gave last
+// ListProposals Propose limits for a host's interfaces, from the newest measurements to and from the host
 //
-// Nothing is changed: `interface` is what an interface would be, to be put with `etag` as its
+// Nothing is changed. `interface` is the interface with the proposed limits: put it with `etag` as
 // If-Match, or with `dry_run` first.
 //
 // Corresponds with GET /v1/hosts/{host}/proposals (the `ListProposals` operationId).
@@ -3082,7 +3083,7 @@ func (c *Client) ListProposals(ctx context.Context, host PathHost, params *ListP
 	return c.Client.Do(req)
 }
 
-// GetRates What each group that one may see has carried in the last second
+// GetRates Get the rates of a host's groups in the last second
 //
 // Corresponds with GET /v1/hosts/{host}/rates (the `GetRates` operationId).
 func (c *Client) GetRates(ctx context.Context, host PathHost, params *GetRatesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3097,11 +3098,12 @@ func (c *Client) GetRates(ctx context.Context, host PathHost, params *GetRatesPa
 	return c.Client.Do(req)
 }
 
-// WatchLive What paths answer, whenever that is another, as server-sent events
+// WatchLive Watch the responses of paths, as server-sent events
 //
-// Each `see` is a path of this API that is got, with its query, such as
-// `/v1/hosts/web1/rates?dev=eth0`. An event `seen` has it, the status, and what it answers,
-// at first and whenever that is another, at most twice a second. A stream ends when its token does.
+// Each `see` is a path of this API that answers GET, with its query, such as
+// `/v1/hosts/web1/rates?dev=eth0`. An event `seen` has the path, the status and the response: one
+// event at first, then one whenever the response changes, at most twice a second. The stream ends
+// when the token expires or is revoked.
 //
 // Corresponds with GET /v1/live (the `WatchLive` operationId).
 func (c *Client) WatchLive(ctx context.Context, params *WatchLiveParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3116,11 +3118,11 @@ func (c *Client) WatchLive(ctx context.Context, params *WatchLiveParams, reqEdit
 	return c.Client.Do(req)
 }
 
-// LoginWithBody Whose a token is
+// LoginWithBody Show the principal of a token, and start a session
 //
-// With the header `X-Headgate-Session` a browser keeps it: the answer sets the cookie
-// `__Host-headgate`, which no script sees, and what comes with that is asked for with the token.
-// A change with it needs the header as well, and is refused to another site's page.
+// With the header `X-Headgate-Session` the response sets the session cookie `__Host-headgate`,
+// which is hidden from scripts. Requests with the cookie are authenticated by the token. A change
+// with the cookie also requires the header, and cross-origin requests are rejected.
 //
 // Takes any type of body and a specified content type.
 //
@@ -3137,11 +3139,11 @@ func (c *Client) LoginWithBody(ctx context.Context, params *LoginParams, content
 	return c.Client.Do(req)
 }
 
-// Login Whose a token is
+// Login Show the principal of a token, and start a session
 //
-// With the header `X-Headgate-Session` a browser keeps it: the answer sets the cookie
-// `__Host-headgate`, which no script sees, and what comes with that is asked for with the token.
-// A change with it needs the header as well, and is refused to another site's page.
+// With the header `X-Headgate-Session` the response sets the session cookie `__Host-headgate`,
+// which is hidden from scripts. Requests with the cookie are authenticated by the token. A change
+// with the cookie also requires the header, and cross-origin requests are rejected.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3158,7 +3160,7 @@ func (c *Client) Login(ctx context.Context, params *LoginParams, body LoginJSONR
 	return c.Client.Do(req)
 }
 
-// GetOverview How busy hosts are, and whose guarantees are at risk
+// GetOverview Get the load of the hosts and the groups at risk
 //
 // Corresponds with GET /v1/overview (the `GetOverview` operationId).
 func (c *Client) GetOverview(ctx context.Context, params *GetOverviewParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3173,7 +3175,7 @@ func (c *Client) GetOverview(ctx context.Context, params *GetOverviewParams, req
 	return c.Client.Do(req)
 }
 
-// DeleteProbeSchedule Have nothing measured any more; results stay
+// DeleteProbeSchedule Delete the probe schedule; the results stay
 //
 // Corresponds with DELETE /v1/probe-schedule (the `DeleteProbeSchedule` operationId).
 func (c *Client) DeleteProbeSchedule(ctx context.Context, params *DeleteProbeScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3188,7 +3190,7 @@ func (c *Client) DeleteProbeSchedule(ctx context.Context, params *DeleteProbeSch
 	return c.Client.Do(req)
 }
 
-// GetProbeSchedule Which hosts measure to each other, and when
+// GetProbeSchedule Get the probe schedule
 //
 // Corresponds with GET /v1/probe-schedule (the `GetProbeSchedule` operationId).
 func (c *Client) GetProbeSchedule(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3203,10 +3205,10 @@ func (c *Client) GetProbeSchedule(ctx context.Context, reqEditors ...RequestEdit
 	return c.Client.Do(req)
 }
 
-// PutProbeScheduleWithBody Have hosts measure to each other
+// PutProbeScheduleWithBody Create or replace the probe schedule
 //
-// Never two measurements at once pass through one host, or through a link that hosts share. What
-// is under way when the schedule changes comes to its end.
+// At most one measurement at a time passes through a host, or through a link that hosts share.
+// Measurements that run when the schedule changes are completed.
 //
 // Takes any type of body and a specified content type.
 //
@@ -3223,10 +3225,10 @@ func (c *Client) PutProbeScheduleWithBody(ctx context.Context, params *PutProbeS
 	return c.Client.Do(req)
 }
 
-// PutProbeSchedule Have hosts measure to each other
+// PutProbeSchedule Create or replace the probe schedule
 //
-// Never two measurements at once pass through one host, or through a link that hosts share. What
-// is under way when the schedule changes comes to its end.
+// At most one measurement at a time passes through a host, or through a link that hosts share.
+// Measurements that run when the schedule changes are completed.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3243,7 +3245,7 @@ func (c *Client) PutProbeSchedule(ctx context.Context, params *PutProbeScheduleP
 	return c.Client.Do(req)
 }
 
-// GetProbeState What is being measured by the schedule, and what that has brought through hosts today
+// GetProbeState Get the running measurements of the schedule, and the budget that each host has used today
 //
 // Corresponds with GET /v1/probe-state (the `GetProbeState` operationId).
 func (c *Client) GetProbeState(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3258,10 +3260,10 @@ func (c *Client) GetProbeState(ctx context.Context, reqEditors ...RequestEditorF
 	return c.Client.Do(req)
 }
 
-// ListProbeResults What was measured by the schedule, of each direction by itself
+// ListProbeResults List the results of the probe schedule, one per direction
 //
-// In the order of the hosts, and of each direction the newest first. With `newest` it is one of each
-// direction and measure, also of those that were only tried.
+// Sorted by hosts, then newest first for each direction. With `newest` there is one result for each
+// direction and measure, also for those of which every attempt failed.
 //
 // Corresponds with GET /v1/probes (the `ListProbeResults` operationId).
 func (c *Client) ListProbeResults(ctx context.Context, params *ListProbeResultsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3276,9 +3278,9 @@ func (c *Client) ListProbeResults(ctx context.Context, params *ListProbeResultsP
 	return c.Client.Do(req)
 }
 
-// DeleteSession Have a browser forget its token
+// DeleteSession End a session
 //
-// The token stays good until it ends, or is taken back.
+// Removes the session cookie. The token stays valid until it expires or is revoked.
 //
 // Corresponds with DELETE /v1/session (the `DeleteSession` operationId).
 func (c *Client) DeleteSession(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3293,7 +3295,7 @@ func (c *Client) DeleteSession(ctx context.Context, reqEditors ...RequestEditorF
 	return c.Client.Do(req)
 }
 
-// GetSession Who asks
+// GetSession Show the principal of the caller
 //
 // Corresponds with GET /v1/session (the `GetSession` operationId).
 func (c *Client) GetSession(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3308,7 +3310,7 @@ func (c *Client) GetSession(ctx context.Context, reqEditors ...RequestEditorFn) 
 	return c.Client.Do(req)
 }
 
-// ListTenants All tenants
+// ListTenants List tenants
 //
 // Corresponds with GET /v1/tenants (the `ListTenants` operationId).
 func (c *Client) ListTenants(ctx context.Context, params *ListTenantsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3323,7 +3325,7 @@ func (c *Client) ListTenants(ctx context.Context, params *ListTenantsParams, req
 	return c.Client.Do(req)
 }
 
-// DeleteTenant Remove a tenant that has no groups and no tokens
+// DeleteTenant Delete a tenant that has no groups and no tokens
 //
 // Corresponds with DELETE /v1/tenants/{tenant} (the `DeleteTenant` operationId).
 func (c *Client) DeleteTenant(ctx context.Context, tenant PathTenant, params *DeleteTenantParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3338,7 +3340,7 @@ func (c *Client) DeleteTenant(ctx context.Context, tenant PathTenant, params *De
 	return c.Client.Do(req)
 }
 
-// GetTenant One tenant
+// GetTenant Get a tenant
 //
 // Corresponds with GET /v1/tenants/{tenant} (the `GetTenant` operationId).
 func (c *Client) GetTenant(ctx context.Context, tenant PathTenant, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3353,7 +3355,7 @@ func (c *Client) GetTenant(ctx context.Context, tenant PathTenant, reqEditors ..
 	return c.Client.Do(req)
 }
 
-// PutTenantWithBody Make or change a tenant
+// PutTenantWithBody Create or replace a tenant
 //
 // Takes any type of body and a specified content type.
 //
@@ -3370,7 +3372,7 @@ func (c *Client) PutTenantWithBody(ctx context.Context, tenant PathTenant, param
 	return c.Client.Do(req)
 }
 
-// PutTenant Make or change a tenant
+// PutTenant Create or replace a tenant
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3387,9 +3389,9 @@ func (c *Client) PutTenant(ctx context.Context, tenant PathTenant, params *PutTe
 	return c.Client.Do(req)
 }
 
-// ListTenantGroups What a tenant was given, wherever that is
+// ListTenantGroups List the groups of a tenant on all hosts
 //
-// The groups that are its own, without what it made of them.
+// The groups that an operator assigned to the tenant, without the groups that the tenant created in them.
 //
 // Corresponds with GET /v1/tenants/{tenant}/groups (the `ListTenantGroups` operationId).
 func (c *Client) ListTenantGroups(ctx context.Context, tenant PathTenant, params *ListTenantGroupsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3404,7 +3406,7 @@ func (c *Client) ListTenantGroups(ctx context.Context, tenant PathTenant, params
 	return c.Client.Do(req)
 }
 
-// ListTokens All tokens, or a tenant's own
+// ListTokens List all tokens, or the caller's tenant's own
 //
 // Corresponds with GET /v1/tokens (the `ListTokens` operationId).
 func (c *Client) ListTokens(ctx context.Context, params *ListTokensParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3419,10 +3421,10 @@ func (c *Client) ListTokens(ctx context.Context, params *ListTokensParams, reqEd
 	return c.Client.Do(req)
 }
 
-// CreateTokenWithBody Make a token, which is shown this once
+// CreateTokenWithBody Create a token, which is shown only once
 //
-// The token is kept nowhere: who asks again with the same Idempotency-Key is refused (409), and
-// told how to take the token back that was made.
+// The token itself is not stored. A repeat with the same Idempotency-Key is refused (409), with a
+// message on how to revoke the token that was created.
 //
 // Takes any type of body and a specified content type.
 //
@@ -3439,10 +3441,10 @@ func (c *Client) CreateTokenWithBody(ctx context.Context, params *CreateTokenPar
 	return c.Client.Do(req)
 }
 
-// CreateToken Make a token, which is shown this once
+// CreateToken Create a token, which is shown only once
 //
-// The token is kept nowhere: who asks again with the same Idempotency-Key is refused (409), and
-// told how to take the token back that was made.
+// The token itself is not stored. A repeat with the same Idempotency-Key is refused (409), with a
+// message on how to revoke the token that was created.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3459,7 +3461,7 @@ func (c *Client) CreateToken(ctx context.Context, params *CreateTokenParams, bod
 	return c.Client.Do(req)
 }
 
-// DeleteToken Take a token back
+// DeleteToken Revoke a token
 //
 // Corresponds with DELETE /v1/tokens/{token} (the `DeleteToken` operationId).
 func (c *Client) DeleteToken(ctx context.Context, token PathToken, params *DeleteTokenParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3474,9 +3476,10 @@ func (c *Client) DeleteToken(ctx context.Context, token PathToken, params *Delet
 	return c.Client.Do(req)
 }
 
-// GetUsage What groups had in a time, and when they did not get what they were guaranteed
+// GetUsage Get the usage records of groups in a period, with the time of unmet guarantees
 //
-// There is a record of a week. A tenant's groups are told of from when on they are its own.
+// Usage records are kept for a week. A tenant gets the records of its groups from the start of its
+// ownership on.
 //
 // Corresponds with GET /v1/usage (the `GetUsage` operationId).
 func (c *Client) GetUsage(ctx context.Context, params *GetUsageParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7381,321 +7384,323 @@ func WithBaseURL(baseURL string) ClientOption {
 // ClientWithResponsesInterface is the interface specification for the client with responses above.
 type ClientWithResponsesInterface interface {
 
-	// ListAuditWithResponse Who changed what, newest first
+	// ListAuditWithResponse List the audit log, newest first
 	//
-	// At most 2,000 changes are looked through for one answer, which may have none of those that are
-	// asked for, and `next` all the same.
+	// One response searches at most about 2,000 changes. A response may therefore have no items and
+	// still have `next`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/audit (the `ListAudit` operationId).
 	ListAuditWithResponse(ctx context.Context, params *ListAuditParams, reqEditors ...RequestEditorFn) (*ListAuditResponse, error)
 
-	// WatchEventsWithResponse Changes as they are made, as server-sent events
+	// WatchEventsWithResponse Watch changes, as server-sent events
 	//
-	// The first event is `hello`. The id of an event is the store's revision. After a loss
-	// `Last-Event-ID`, or `after`, goes on from there; if that is not remembered any more, or is
-	// not of this store, `reset` follows: read anew what you want to know. A stream ends when its
-	// token does.
+	// The first event is `hello`. The id of an event is the revision of the store. After a reconnect
+	// with `Last-Event-ID` or `after` the stream resumes from that revision. If that revision was
+	// removed by compaction or is not one of this store, the event `reset` follows, and the client has
+	// to read all resources again. The stream ends when the token expires or is revoked.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/events (the `WatchEvents` operationId).
 	WatchEventsWithResponse(ctx context.Context, params *WatchEventsParams, reqEditors ...RequestEditorFn) (*WatchEventsResponse, error)
 
-	// GetHealthWithResponse Whether the service is well
+	// GetHealthWithResponse Health of the service
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/health (the `GetHealth` operationId).
 	GetHealthWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetHealthResponse, error)
 
-	// ListHostsWithResponse All hosts
+	// ListHostsWithResponse List hosts
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/hosts (the `ListHosts` operationId).
 	ListHostsWithResponse(ctx context.Context, params *ListHostsParams, reqEditors ...RequestEditorFn) (*ListHostsResponse, error)
 
-	// DeleteHostWithResponse Remove a host, whose agent is not spoken to any more
+	// DeleteHostWithResponse Delete a host, whose agent is then rejected
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with DELETE /v1/hosts/{host} (the `DeleteHost` operationId).
 	DeleteHostWithResponse(ctx context.Context, host PathHost, params *DeleteHostParams, reqEditors ...RequestEditorFn) (*DeleteHostResponse, error)
 
-	// GetHostWithResponse One host, and what its agent tells of it
+	// GetHostWithResponse Get a host, with the state that its agent reports
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/hosts/{host} (the `GetHost` operationId).
 	GetHostWithResponse(ctx context.Context, host PathHost, reqEditors ...RequestEditorFn) (*GetHostResponse, error)
 
-	// PutHostWithBodyWithResponse Make or change a host
+	// PutHostWithBodyWithResponse Create or replace a host
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /v1/hosts/{host} (the `PutHost` operationId).
 	PutHostWithBodyWithResponse(ctx context.Context, host PathHost, params *PutHostParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutHostResponse, error)
 
-	// PutHostWithResponse Make or change a host
+	// PutHostWithResponse Create or replace a host
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /v1/hosts/{host} (the `PutHost` operationId).
 	PutHostWithResponse(ctx context.Context, host PathHost, params *PutHostParams, body PutHostJSONRequestBody, reqEditors ...RequestEditorFn) (*PutHostResponse, error)
 
-	// SignCertificateWithBodyWithResponse An agent's certificate, for a token that is good for it once
+	// SignCertificateWithBodyWithResponse Sign the certificate of an agent that joins, with a token that can be used once
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/hosts/{host}/certificate (the `SignCertificate` operationId).
 	SignCertificateWithBodyWithResponse(ctx context.Context, host PathHost, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SignCertificateResponse, error)
 
-	// SignCertificateWithResponse An agent's certificate, for a token that is good for it once
+	// SignCertificateWithResponse Sign the certificate of an agent that joins, with a token that can be used once
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/hosts/{host}/certificate (the `SignCertificate` operationId).
 	SignCertificateWithResponse(ctx context.Context, host PathHost, body SignCertificateJSONRequestBody, reqEditors ...RequestEditorFn) (*SignCertificateResponse, error)
 
-	// ListCollectiveStatesWithResponse What a host's sets are doing, and why one does nothing
+	// ListCollectiveStatesWithResponse List the states of a host's connection sets, with their problems
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/hosts/{host}/collective-states (the `ListCollectiveStates` operationId).
 	ListCollectiveStatesWithResponse(ctx context.Context, host PathHost, reqEditors ...RequestEditorFn) (*ListCollectiveStatesResponse, error)
 
-	// ListCollectivesWithResponse A host's sets of connections that keep their proportion
+	// ListCollectivesWithResponse List the connection sets of a host
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/hosts/{host}/collectives (the `ListCollectives` operationId).
 	ListCollectivesWithResponse(ctx context.Context, host PathHost, params *ListCollectivesParams, reqEditors ...RequestEditorFn) (*ListCollectivesResponse, error)
 
-	// DeleteCollectiveWithResponse Remove a set
+	// DeleteCollectiveWithResponse Delete a connection set
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with DELETE /v1/hosts/{host}/collectives/{collective} (the `DeleteCollective` operationId).
 	DeleteCollectiveWithResponse(ctx context.Context, host PathHost, collective PathCollective, params *DeleteCollectiveParams, reqEditors ...RequestEditorFn) (*DeleteCollectiveResponse, error)
 
-	// GetCollectiveWithResponse One set
+	// GetCollectiveWithResponse Get a connection set
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/hosts/{host}/collectives/{collective} (the `GetCollective` operationId).
 	GetCollectiveWithResponse(ctx context.Context, host PathHost, collective PathCollective, reqEditors ...RequestEditorFn) (*GetCollectiveResponse, error)
 
-	// PutCollectiveWithBodyWithResponse Make or change a set
+	// PutCollectiveWithBodyWithResponse Create or replace a connection set
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /v1/hosts/{host}/collectives/{collective} (the `PutCollective` operationId).
 	PutCollectiveWithBodyWithResponse(ctx context.Context, host PathHost, collective PathCollective, params *PutCollectiveParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutCollectiveResponse, error)
 
-	// PutCollectiveWithResponse Make or change a set
+	// PutCollectiveWithResponse Create or replace a connection set
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /v1/hosts/{host}/collectives/{collective} (the `PutCollective` operationId).
 	PutCollectiveWithResponse(ctx context.Context, host PathHost, collective PathCollective, params *PutCollectiveParams, body PutCollectiveJSONRequestBody, reqEditors ...RequestEditorFn) (*PutCollectiveResponse, error)
 
-	// ListInterfacesWithResponse A host's interfaces that are divided
+	// ListInterfacesWithResponse List the configured interfaces of a host
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/hosts/{host}/interfaces (the `ListInterfaces` operationId).
 	ListInterfacesWithResponse(ctx context.Context, host PathHost, params *ListInterfacesParams, reqEditors ...RequestEditorFn) (*ListInterfacesResponse, error)
 
-	// DeleteInterfaceWithResponse Give an interface back
+	// DeleteInterfaceWithResponse Delete the configuration of an interface
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with DELETE /v1/hosts/{host}/interfaces/{dev} (the `DeleteInterface` operationId).
 	DeleteInterfaceWithResponse(ctx context.Context, host PathHost, dev PathDev, params *DeleteInterfaceParams, reqEditors ...RequestEditorFn) (*DeleteInterfaceResponse, error)
 
-	// GetInterfaceWithResponse An interface with all its groups, now or at a revision
+	// GetInterfaceWithResponse Get an interface with all its groups, now or at a revision
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/hosts/{host}/interfaces/{dev} (the `GetInterface` operationId).
 	GetInterfaceWithResponse(ctx context.Context, host PathHost, dev PathDev, params *GetInterfaceParams, reqEditors ...RequestEditorFn) (*GetInterfaceResponse, error)
 
-	// PutInterfaceWithBodyWithResponse Divide an interface
+	// PutInterfaceWithBodyWithResponse Create or replace the configuration of an interface
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /v1/hosts/{host}/interfaces/{dev} (the `PutInterface` operationId).
 	PutInterfaceWithBodyWithResponse(ctx context.Context, host PathHost, dev PathDev, params *PutInterfaceParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutInterfaceResponse, error)
 
-	// PutInterfaceWithResponse Divide an interface
+	// PutInterfaceWithResponse Create or replace the configuration of an interface
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /v1/hosts/{host}/interfaces/{dev} (the `PutInterface` operationId).
 	PutInterfaceWithResponse(ctx context.Context, host PathHost, dev PathDev, params *PutInterfaceParams, body PutInterfaceJSONRequestBody, reqEditors ...RequestEditorFn) (*PutInterfaceResponse, error)
 
-	// ListConnectionsWithResponse Connections that were put in groups
+	// ListConnectionsWithResponse List assigned connections
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/hosts/{host}/interfaces/{dev}/connections (the `ListConnections` operationId).
 	ListConnectionsWithResponse(ctx context.Context, host PathHost, dev PathDev, params *ListConnectionsParams, reqEditors ...RequestEditorFn) (*ListConnectionsResponse, error)
 
-	// DeleteConnectionWithResponse Give a connection back to the rules
+	// DeleteConnectionWithResponse Unassign a connection
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with DELETE /v1/hosts/{host}/interfaces/{dev}/connections/{connection} (the `DeleteConnection` operationId).
 	DeleteConnectionWithResponse(ctx context.Context, host PathHost, dev PathDev, connection PathConnection, params *DeleteConnectionParams, reqEditors ...RequestEditorFn) (*DeleteConnectionResponse, error)
 
-	// PutConnectionWithBodyWithResponse Put a connection in a group
+	// PutConnectionWithBodyWithResponse Assign a connection to a group
 	//
-	// Of a tenant, one that the rules give to its groups, or their match takes, as far as its ends show.
+	// A tenant may assign connections that the rules assign to its groups, or that its groups match, judged by addresses and ports alone.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /v1/hosts/{host}/interfaces/{dev}/connections/{connection} (the `PutConnection` operationId).
 	PutConnectionWithBodyWithResponse(ctx context.Context, host PathHost, dev PathDev, connection PathConnection, params *PutConnectionParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutConnectionResponse, error)
 
-	// PutConnectionWithResponse Put a connection in a group
+	// PutConnectionWithResponse Assign a connection to a group
 	//
-	// Of a tenant, one that the rules give to its groups, or their match takes, as far as its ends show.
+	// A tenant may assign connections that the rules assign to its groups, or that its groups match, judged by addresses and ports alone.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /v1/hosts/{host}/interfaces/{dev}/connections/{connection} (the `PutConnection` operationId).
 	PutConnectionWithResponse(ctx context.Context, host PathHost, dev PathDev, connection PathConnection, params *PutConnectionParams, body PutConnectionJSONRequestBody, reqEditors ...RequestEditorFn) (*PutConnectionResponse, error)
 
-	// ListHistoryWithResponse Who changed an interface, newest first, as far back as is remembered
+	// ListHistoryWithResponse List the changes of an interface, newest first, as far back as the store keeps them
 	//
-	// At most 2,000 changes are looked through for one answer, which may have none of those that are
-	// asked for, and `next` all the same.
+	// One response searches at most about 2,000 changes. A response may therefore have no items and
+	// still have `next`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/hosts/{host}/interfaces/{dev}/history (the `ListHistory` operationId).
 	ListHistoryWithResponse(ctx context.Context, host PathHost, dev PathDev, params *ListHistoryParams, reqEditors ...RequestEditorFn) (*ListHistoryResponse, error)
 
-	// RollBackWithBodyWithResponse Make an interface what it was at a revision, but for the connections
+	// RollBackWithBodyWithResponse Restore an interface to a revision, except for the assigned connections
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/hosts/{host}/interfaces/{dev}/rollback (the `RollBack` operationId).
 	RollBackWithBodyWithResponse(ctx context.Context, host PathHost, dev PathDev, params *RollBackParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RollBackResponse, error)
 
-	// RollBackWithResponse Make an interface what it was at a revision, but for the connections
+	// RollBackWithResponse Restore an interface to a revision, except for the assigned connections
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/hosts/{host}/interfaces/{dev}/rollback (the `RollBack` operationId).
 	RollBackWithResponse(ctx context.Context, host PathHost, dev PathDev, params *RollBackParams, body RollBackJSONRequestBody, reqEditors ...RequestEditorFn) (*RollBackResponse, error)
 
-	// ListGroupsWithResponse The groups of a direction that one may see, parents first
+	// ListGroupsWithResponse List the groups of a direction that the caller may see, parents first
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/hosts/{host}/interfaces/{dev}/{direction}/groups (the `ListGroups` operationId).
 	ListGroupsWithResponse(ctx context.Context, host PathHost, dev PathDev, direction PathDirection, params *ListGroupsParams, reqEditors ...RequestEditorFn) (*ListGroupsResponse, error)
 
-	// DeleteGroupWithResponse Remove a group, with the groups in it
+	// DeleteGroupWithResponse Delete a group, with the groups in it
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with DELETE /v1/hosts/{host}/interfaces/{dev}/{direction}/groups/{group} (the `DeleteGroup` operationId).
 	DeleteGroupWithResponse(ctx context.Context, host PathHost, dev PathDev, direction PathDirection, group PathGroup, params *DeleteGroupParams, reqEditors ...RequestEditorFn) (*DeleteGroupResponse, error)
 
-	// GetGroupWithResponse A group, and what in it is free
+	// GetGroupWithResponse Get a group, with its unallocated guarantee
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/hosts/{host}/interfaces/{dev}/{direction}/groups/{group} (the `GetGroup` operationId).
 	GetGroupWithResponse(ctx context.Context, host PathHost, dev PathDev, direction PathDirection, group PathGroup, reqEditors ...RequestEditorFn) (*GetGroupResponse, error)
 
-	// PatchGroupWithBodyWithResponse Change some of a group (RFC 7396); what is not said stays
+	// PatchGroupWithBodyWithResponse Change some fields of a group (RFC 7396)
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PATCH /v1/hosts/{host}/interfaces/{dev}/{direction}/groups/{group} (the `PatchGroup` operationId).
 	PatchGroupWithBodyWithResponse(ctx context.Context, host PathHost, dev PathDev, direction PathDirection, group PathGroup, params *PatchGroupParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PatchGroupResponse, error)
 
-	// PatchGroupWithApplicationMergePatchPlusJSONBodyWithResponse Change some of a group (RFC 7396); what is not said stays
+	// PatchGroupWithApplicationMergePatchPlusJSONBodyWithResponse Change some fields of a group (RFC 7396)
 	//
 	// Takes a body of the `application/merge-patch+json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PATCH /v1/hosts/{host}/interfaces/{dev}/{direction}/groups/{group} (the `PatchGroup` operationId).
 	PatchGroupWithApplicationMergePatchPlusJSONBodyWithResponse(ctx context.Context, host PathHost, dev PathDev, direction PathDirection, group PathGroup, params *PatchGroupParams, body PatchGroupApplicationMergePatchPlusJSONRequestBody, reqEditors ...RequestEditorFn) (*PatchGroupResponse, error)
 
-	// PutGroupWithBodyWithResponse Make a group, or make it what is said, with the groups in it
+	// PutGroupWithBodyWithResponse Create or replace a group, with the groups in it
 	//
-	// Connections that were put in a group go back to the rules when it is divided.
+	// Connections that were assigned to the group are unassigned when the group is no longer a leaf group.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /v1/hosts/{host}/interfaces/{dev}/{direction}/groups/{group} (the `PutGroup` operationId).
 	PutGroupWithBodyWithResponse(ctx context.Context, host PathHost, dev PathDev, direction PathDirection, group PathGroup, params *PutGroupParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutGroupResponse, error)
 
-	// PutGroupWithResponse Make a group, or make it what is said, with the groups in it
+	// PutGroupWithResponse Create or replace a group, with the groups in it
 	//
-	// Connections that were put in a group go back to the rules when it is divided.
+	// Connections that were assigned to the group are unassigned when the group is no longer a leaf group.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /v1/hosts/{host}/interfaces/{dev}/{direction}/groups/{group} (the `PutGroup` operationId).
 	PutGroupWithResponse(ctx context.Context, host PathHost, dev PathDev, direction PathDirection, group PathGroup, params *PutGroupParams, body PutGroupJSONRequestBody, reqEditors ...RequestEditorFn) (*PutGroupResponse, error)
 
-	// GetPolicyWithResponse All of a host's interfaces and sets, as a configuration file
+	// GetPolicyWithResponse Get all interfaces and connection sets of a host, as a configuration file
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/hosts/{host}/policy (the `GetPolicy` operationId).
 	GetPolicyWithResponse(ctx context.Context, host PathHost, reqEditors ...RequestEditorFn) (*GetPolicyResponse, error)
 
-	// PutPolicyWithBodyWithResponse Make a host what a configuration file says, as "headgate apply" does
+	// PutPolicyWithBodyWithResponse Apply a configuration file to a host, as "headgate apply" does
 	//
-	// What is in a tenant's group stays where the file has that group with none in it. The answer
-	// is what the file's documents have come to; `If-Match` takes the ETag of `getPolicy`.
+	// A tenant's group keeps its child groups if the file has that group without child groups. The
+	// response is the resulting configuration of the documents in the file. `If-Match` takes the ETag
+	// of `getPolicy`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /v1/hosts/{host}/policy (the `PutPolicy` operationId).
 	PutPolicyWithBodyWithResponse(ctx context.Context, host PathHost, params *PutPolicyParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutPolicyResponse, error)
 
-	// PutPolicyWithResponse Make a host what a configuration file says, as "headgate apply" does
+	// PutPolicyWithResponse Apply a configuration file to a host, as "headgate apply" does
 	//
-	// What is in a tenant's group stays where the file has that group with none in it. The answer
-	// is what the file's documents have come to; `If-Match` takes the ETag of `getPolicy`.
+	// A tenant's group keeps its child groups if the file has that group without child groups. The
+	// response is the resulting configuration of the documents in the file. `If-Match` takes the ETag
+	// of `getPolicy`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /v1/hosts/{host}/policy (the `PutPolicy` operationId).
 	PutPolicyWithResponse(ctx context.Context, host PathHost, params *PutPolicyParams, body PutPolicyJSONRequestBody, reqEditors ...RequestEditorFn) (*PutPolicyResponse, error)
 
-	// StartProbeWithBodyWithResponse Have a host measure its path to another
+	// StartProbeWithBodyWithResponse Start a measurement of the path from a host to a peer
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/hosts/{host}/probes (the `StartProbe` operationId).
 	StartProbeWithBodyWithResponse(ctx context.Context, host PathHost, params *StartProbeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*StartProbeResponse, error)
 
-	// StartProbeWithResponse Have a host measure its path to another
+	// StartProbeWithResponse Start a measurement of the path from a host to a peer
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/hosts/{host}/probes (the `StartProbe` operationId).
 	StartProbeWithResponse(ctx context.Context, host PathHost, params *StartProbeParams, body StartProbeJSONRequestBody, reqEditors ...RequestEditorFn) (*StartProbeResponse, error)
 
-	// GetProbeWithResponse What was measured
+	// GetProbeWithResponse Get the state and result of a measurement
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/hosts/{host}/probes/{probe} (the `GetProbe` operationId).
 	GetProbeWithResponse(ctx context.Context, host PathHost, probe PathProbe, reqEditors ...RequestEditorFn) (*GetProbeResponse, error)
 
-	// ListProposalsWithResponse Limits for a host's interfaces, from what paths to and from it gave last
+	// ListProposalsWithResponse Propose limits for a host's interfaces, from the newest measurements to and from the host
 	//
-	// Nothing is changed: `interface` is what an interface would be, to be put with `etag` as its
+	// Nothing is changed. `interface` is the interface with the proposed limits: put it with `etag` as
 	// If-Match, or with `dry_run` first.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -7703,201 +7708,203 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v1/hosts/{host}/proposals (the `ListProposals` operationId).
 	ListProposalsWithResponse(ctx context.Context, host PathHost, params *ListProposalsParams, reqEditors ...RequestEditorFn) (*ListProposalsResponse, error)
 
-	// GetRatesWithResponse What each group that one may see has carried in the last second
+	// GetRatesWithResponse Get the rates of a host's groups in the last second
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/hosts/{host}/rates (the `GetRates` operationId).
 	GetRatesWithResponse(ctx context.Context, host PathHost, params *GetRatesParams, reqEditors ...RequestEditorFn) (*GetRatesResponse, error)
 
-	// WatchLiveWithResponse What paths answer, whenever that is another, as server-sent events
+	// WatchLiveWithResponse Watch the responses of paths, as server-sent events
 	//
-	// Each `see` is a path of this API that is got, with its query, such as
-	// `/v1/hosts/web1/rates?dev=eth0`. An event `seen` has it, the status, and what it answers,
-	// at first and whenever that is another, at most twice a second. A stream ends when its token does.
+	// Each `see` is a path of this API that answers GET, with its query, such as
+	// `/v1/hosts/web1/rates?dev=eth0`. An event `seen` has the path, the status and the response: one
+	// event at first, then one whenever the response changes, at most twice a second. The stream ends
+	// when the token expires or is revoked.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/live (the `WatchLive` operationId).
 	WatchLiveWithResponse(ctx context.Context, params *WatchLiveParams, reqEditors ...RequestEditorFn) (*WatchLiveResponse, error)
 
-	// LoginWithBodyWithResponse Whose a token is
+	// LoginWithBodyWithResponse Show the principal of a token, and start a session
 	//
-	// With the header `X-Headgate-Session` a browser keeps it: the answer sets the cookie
-	// `__Host-headgate`, which no script sees, and what comes with that is asked for with the token.
-	// A change with it needs the header as well, and is refused to another site's page.
+	// With the header `X-Headgate-Session` the response sets the session cookie `__Host-headgate`,
+	// which is hidden from scripts. Requests with the cookie are authenticated by the token. A change
+	// with the cookie also requires the header, and cross-origin requests are rejected.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/login (the `Login` operationId).
 	LoginWithBodyWithResponse(ctx context.Context, params *LoginParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*LoginResponse, error)
 
-	// LoginWithResponse Whose a token is
+	// LoginWithResponse Show the principal of a token, and start a session
 	//
-	// With the header `X-Headgate-Session` a browser keeps it: the answer sets the cookie
-	// `__Host-headgate`, which no script sees, and what comes with that is asked for with the token.
-	// A change with it needs the header as well, and is refused to another site's page.
+	// With the header `X-Headgate-Session` the response sets the session cookie `__Host-headgate`,
+	// which is hidden from scripts. Requests with the cookie are authenticated by the token. A change
+	// with the cookie also requires the header, and cross-origin requests are rejected.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/login (the `Login` operationId).
 	LoginWithResponse(ctx context.Context, params *LoginParams, body LoginJSONRequestBody, reqEditors ...RequestEditorFn) (*LoginResponse, error)
 
-	// GetOverviewWithResponse How busy hosts are, and whose guarantees are at risk
+	// GetOverviewWithResponse Get the load of the hosts and the groups at risk
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/overview (the `GetOverview` operationId).
 	GetOverviewWithResponse(ctx context.Context, params *GetOverviewParams, reqEditors ...RequestEditorFn) (*GetOverviewResponse, error)
 
-	// DeleteProbeScheduleWithResponse Have nothing measured any more; results stay
+	// DeleteProbeScheduleWithResponse Delete the probe schedule; the results stay
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with DELETE /v1/probe-schedule (the `DeleteProbeSchedule` operationId).
 	DeleteProbeScheduleWithResponse(ctx context.Context, params *DeleteProbeScheduleParams, reqEditors ...RequestEditorFn) (*DeleteProbeScheduleResponse, error)
 
-	// GetProbeScheduleWithResponse Which hosts measure to each other, and when
+	// GetProbeScheduleWithResponse Get the probe schedule
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/probe-schedule (the `GetProbeSchedule` operationId).
 	GetProbeScheduleWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetProbeScheduleResponse, error)
 
-	// PutProbeScheduleWithBodyWithResponse Have hosts measure to each other
+	// PutProbeScheduleWithBodyWithResponse Create or replace the probe schedule
 	//
-	// Never two measurements at once pass through one host, or through a link that hosts share. What
-	// is under way when the schedule changes comes to its end.
+	// At most one measurement at a time passes through a host, or through a link that hosts share.
+	// Measurements that run when the schedule changes are completed.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /v1/probe-schedule (the `PutProbeSchedule` operationId).
 	PutProbeScheduleWithBodyWithResponse(ctx context.Context, params *PutProbeScheduleParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutProbeScheduleResponse, error)
 
-	// PutProbeScheduleWithResponse Have hosts measure to each other
+	// PutProbeScheduleWithResponse Create or replace the probe schedule
 	//
-	// Never two measurements at once pass through one host, or through a link that hosts share. What
-	// is under way when the schedule changes comes to its end.
+	// At most one measurement at a time passes through a host, or through a link that hosts share.
+	// Measurements that run when the schedule changes are completed.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /v1/probe-schedule (the `PutProbeSchedule` operationId).
 	PutProbeScheduleWithResponse(ctx context.Context, params *PutProbeScheduleParams, body PutProbeScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*PutProbeScheduleResponse, error)
 
-	// GetProbeStateWithResponse What is being measured by the schedule, and what that has brought through hosts today
+	// GetProbeStateWithResponse Get the running measurements of the schedule, and the budget that each host has used today
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/probe-state (the `GetProbeState` operationId).
 	GetProbeStateWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetProbeStateResponse, error)
 
-	// ListProbeResultsWithResponse What was measured by the schedule, of each direction by itself
+	// ListProbeResultsWithResponse List the results of the probe schedule, one per direction
 	//
-	// In the order of the hosts, and of each direction the newest first. With `newest` it is one of each
-	// direction and measure, also of those that were only tried.
+	// Sorted by hosts, then newest first for each direction. With `newest` there is one result for each
+	// direction and measure, also for those of which every attempt failed.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/probes (the `ListProbeResults` operationId).
 	ListProbeResultsWithResponse(ctx context.Context, params *ListProbeResultsParams, reqEditors ...RequestEditorFn) (*ListProbeResultsResponse, error)
 
-	// DeleteSessionWithResponse Have a browser forget its token
+	// DeleteSessionWithResponse End a session
 	//
-	// The token stays good until it ends, or is taken back.
+	// Removes the session cookie. The token stays valid until it expires or is revoked.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with DELETE /v1/session (the `DeleteSession` operationId).
 	DeleteSessionWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*DeleteSessionResponse, error)
 
-	// GetSessionWithResponse Who asks
+	// GetSessionWithResponse Show the principal of the caller
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/session (the `GetSession` operationId).
 	GetSessionWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetSessionResponse, error)
 
-	// ListTenantsWithResponse All tenants
+	// ListTenantsWithResponse List tenants
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/tenants (the `ListTenants` operationId).
 	ListTenantsWithResponse(ctx context.Context, params *ListTenantsParams, reqEditors ...RequestEditorFn) (*ListTenantsResponse, error)
 
-	// DeleteTenantWithResponse Remove a tenant that has no groups and no tokens
+	// DeleteTenantWithResponse Delete a tenant that has no groups and no tokens
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with DELETE /v1/tenants/{tenant} (the `DeleteTenant` operationId).
 	DeleteTenantWithResponse(ctx context.Context, tenant PathTenant, params *DeleteTenantParams, reqEditors ...RequestEditorFn) (*DeleteTenantResponse, error)
 
-	// GetTenantWithResponse One tenant
+	// GetTenantWithResponse Get a tenant
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/tenants/{tenant} (the `GetTenant` operationId).
 	GetTenantWithResponse(ctx context.Context, tenant PathTenant, reqEditors ...RequestEditorFn) (*GetTenantResponse, error)
 
-	// PutTenantWithBodyWithResponse Make or change a tenant
+	// PutTenantWithBodyWithResponse Create or replace a tenant
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /v1/tenants/{tenant} (the `PutTenant` operationId).
 	PutTenantWithBodyWithResponse(ctx context.Context, tenant PathTenant, params *PutTenantParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutTenantResponse, error)
 
-	// PutTenantWithResponse Make or change a tenant
+	// PutTenantWithResponse Create or replace a tenant
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /v1/tenants/{tenant} (the `PutTenant` operationId).
 	PutTenantWithResponse(ctx context.Context, tenant PathTenant, params *PutTenantParams, body PutTenantJSONRequestBody, reqEditors ...RequestEditorFn) (*PutTenantResponse, error)
 
-	// ListTenantGroupsWithResponse What a tenant was given, wherever that is
+	// ListTenantGroupsWithResponse List the groups of a tenant on all hosts
 	//
-	// The groups that are its own, without what it made of them.
+	// The groups that an operator assigned to the tenant, without the groups that the tenant created in them.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/tenants/{tenant}/groups (the `ListTenantGroups` operationId).
 	ListTenantGroupsWithResponse(ctx context.Context, tenant PathTenant, params *ListTenantGroupsParams, reqEditors ...RequestEditorFn) (*ListTenantGroupsResponse, error)
 
-	// ListTokensWithResponse All tokens, or a tenant's own
+	// ListTokensWithResponse List all tokens, or the caller's tenant's own
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/tokens (the `ListTokens` operationId).
 	ListTokensWithResponse(ctx context.Context, params *ListTokensParams, reqEditors ...RequestEditorFn) (*ListTokensResponse, error)
 
-	// CreateTokenWithBodyWithResponse Make a token, which is shown this once
+	// CreateTokenWithBodyWithResponse Create a token, which is shown only once
 	//
-	// The token is kept nowhere: who asks again with the same Idempotency-Key is refused (409), and
-	// told how to take the token back that was made.
+	// The token itself is not stored. A repeat with the same Idempotency-Key is refused (409), with a
+	// message on how to revoke the token that was created.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/tokens (the `CreateToken` operationId).
 	CreateTokenWithBodyWithResponse(ctx context.Context, params *CreateTokenParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateTokenResponse, error)
 
-	// CreateTokenWithResponse Make a token, which is shown this once
+	// CreateTokenWithResponse Create a token, which is shown only once
 	//
-	// The token is kept nowhere: who asks again with the same Idempotency-Key is refused (409), and
-	// told how to take the token back that was made.
+	// The token itself is not stored. A repeat with the same Idempotency-Key is refused (409), with a
+	// message on how to revoke the token that was created.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/tokens (the `CreateToken` operationId).
 	CreateTokenWithResponse(ctx context.Context, params *CreateTokenParams, body CreateTokenJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateTokenResponse, error)
 
-	// DeleteTokenWithResponse Take a token back
+	// DeleteTokenWithResponse Revoke a token
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with DELETE /v1/tokens/{token} (the `DeleteToken` operationId).
 	DeleteTokenWithResponse(ctx context.Context, token PathToken, params *DeleteTokenParams, reqEditors ...RequestEditorFn) (*DeleteTokenResponse, error)
 
-	// GetUsageWithResponse What groups had in a time, and when they did not get what they were guaranteed
+	// GetUsageWithResponse Get the usage records of groups in a period, with the time of unmet guarantees
 	//
-	// There is a record of a week. A tenant's groups are told of from when on they are its own.
+	// Usage records are kept for a week. A tenant gets the records of its groups from the start of its
+	// ownership on.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -10450,10 +10457,10 @@ func (r GetUsageResponse) ContentType() string {
 	return ""
 }
 
-// ListAuditWithResponse Who changed what, newest first
+// ListAuditWithResponse List the audit log, newest first
 //
-// At most 2,000 changes are looked through for one answer, which may have none of those that are
-// asked for, and `next` all the same.
+// One response searches at most about 2,000 changes. A response may therefore have no items and
+// still have `next`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10466,12 +10473,12 @@ func (c *ClientWithResponses) ListAuditWithResponse(ctx context.Context, params 
 	return ParseListAuditResponse(rsp)
 }
 
-// WatchEventsWithResponse Changes as they are made, as server-sent events
+// WatchEventsWithResponse Watch changes, as server-sent events
 //
-// The first event is `hello`. The id of an event is the store's revision. After a loss
-// `Last-Event-ID`, or `after`, goes on from there; if that is not remembered any more, or is
-// not of this store, `reset` follows: read anew what you want to know. A stream ends when its
-// token does.
+// The first event is `hello`. The id of an event is the revision of the store. After a reconnect
+// with `Last-Event-ID` or `after` the stream resumes from that revision. If that revision was
+// removed by compaction or is not one of this store, the event `reset` follows, and the client has
+// to read all resources again. The stream ends when the token expires or is revoked.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10484,7 +10491,7 @@ func (c *ClientWithResponses) WatchEventsWithResponse(ctx context.Context, param
 	return ParseWatchEventsResponse(rsp)
 }
 
-// GetHealthWithResponse Whether the service is well
+// GetHealthWithResponse Health of the service
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10497,7 +10504,7 @@ func (c *ClientWithResponses) GetHealthWithResponse(ctx context.Context, reqEdit
 	return ParseGetHealthResponse(rsp)
 }
 
-// ListHostsWithResponse All hosts
+// ListHostsWithResponse List hosts
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10510,7 +10517,7 @@ func (c *ClientWithResponses) ListHostsWithResponse(ctx context.Context, params 
 	return ParseListHostsResponse(rsp)
 }
 
-// DeleteHostWithResponse Remove a host, whose agent is not spoken to any more
+// DeleteHostWithResponse Delete a host, whose agent is then rejected
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10523,7 +10530,7 @@ func (c *ClientWithResponses) DeleteHostWithResponse(ctx context.Context, host P
 	return ParseDeleteHostResponse(rsp)
 }
 
-// GetHostWithResponse One host, and what its agent tells of it
+// GetHostWithResponse Get a host, with the state that its agent reports
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10536,7 +10543,7 @@ func (c *ClientWithResponses) GetHostWithResponse(ctx context.Context, host Path
 	return ParseGetHostResponse(rsp)
 }
 
-// PutHostWithBodyWithResponse Make or change a host
+// PutHostWithBodyWithResponse Create or replace a host
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10549,7 +10556,7 @@ func (c *ClientWithResponses) PutHostWithBodyWithResponse(ctx context.Context, h
 	return ParsePutHostResponse(rsp)
 }
 
-// PutHostWithResponse Make or change a host
+// PutHostWithResponse Create or replace a host
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10562,7 +10569,7 @@ func (c *ClientWithResponses) PutHostWithResponse(ctx context.Context, host Path
 	return ParsePutHostResponse(rsp)
 }
 
-// SignCertificateWithBodyWithResponse An agent's certificate, for a token that is good for it once
+// SignCertificateWithBodyWithResponse Sign the certificate of an agent that joins, with a token that can be used once
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10575,7 +10582,7 @@ func (c *ClientWithResponses) SignCertificateWithBodyWithResponse(ctx context.Co
 	return ParseSignCertificateResponse(rsp)
 }
 
-// SignCertificateWithResponse An agent's certificate, for a token that is good for it once
+// SignCertificateWithResponse Sign the certificate of an agent that joins, with a token that can be used once
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10588,7 +10595,7 @@ func (c *ClientWithResponses) SignCertificateWithResponse(ctx context.Context, h
 	return ParseSignCertificateResponse(rsp)
 }
 
-// ListCollectiveStatesWithResponse What a host's sets are doing, and why one does nothing
+// ListCollectiveStatesWithResponse List the states of a host's connection sets, with their problems
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10601,7 +10608,7 @@ func (c *ClientWithResponses) ListCollectiveStatesWithResponse(ctx context.Conte
 	return ParseListCollectiveStatesResponse(rsp)
 }
 
-// ListCollectivesWithResponse A host's sets of connections that keep their proportion
+// ListCollectivesWithResponse List the connection sets of a host
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10614,7 +10621,7 @@ func (c *ClientWithResponses) ListCollectivesWithResponse(ctx context.Context, h
 	return ParseListCollectivesResponse(rsp)
 }
 
-// DeleteCollectiveWithResponse Remove a set
+// DeleteCollectiveWithResponse Delete a connection set
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10627,7 +10634,7 @@ func (c *ClientWithResponses) DeleteCollectiveWithResponse(ctx context.Context, 
 	return ParseDeleteCollectiveResponse(rsp)
 }
 
-// GetCollectiveWithResponse One set
+// GetCollectiveWithResponse Get a connection set
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10640,7 +10647,7 @@ func (c *ClientWithResponses) GetCollectiveWithResponse(ctx context.Context, hos
 	return ParseGetCollectiveResponse(rsp)
 }
 
-// PutCollectiveWithBodyWithResponse Make or change a set
+// PutCollectiveWithBodyWithResponse Create or replace a connection set
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10653,7 +10660,7 @@ func (c *ClientWithResponses) PutCollectiveWithBodyWithResponse(ctx context.Cont
 	return ParsePutCollectiveResponse(rsp)
 }
 
-// PutCollectiveWithResponse Make or change a set
+// PutCollectiveWithResponse Create or replace a connection set
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10666,7 +10673,7 @@ func (c *ClientWithResponses) PutCollectiveWithResponse(ctx context.Context, hos
 	return ParsePutCollectiveResponse(rsp)
 }
 
-// ListInterfacesWithResponse A host's interfaces that are divided
+// ListInterfacesWithResponse List the configured interfaces of a host
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10679,7 +10686,7 @@ func (c *ClientWithResponses) ListInterfacesWithResponse(ctx context.Context, ho
 	return ParseListInterfacesResponse(rsp)
 }
 
-// DeleteInterfaceWithResponse Give an interface back
+// DeleteInterfaceWithResponse Delete the configuration of an interface
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10692,7 +10699,7 @@ func (c *ClientWithResponses) DeleteInterfaceWithResponse(ctx context.Context, h
 	return ParseDeleteInterfaceResponse(rsp)
 }
 
-// GetInterfaceWithResponse An interface with all its groups, now or at a revision
+// GetInterfaceWithResponse Get an interface with all its groups, now or at a revision
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10705,7 +10712,7 @@ func (c *ClientWithResponses) GetInterfaceWithResponse(ctx context.Context, host
 	return ParseGetInterfaceResponse(rsp)
 }
 
-// PutInterfaceWithBodyWithResponse Divide an interface
+// PutInterfaceWithBodyWithResponse Create or replace the configuration of an interface
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10718,7 +10725,7 @@ func (c *ClientWithResponses) PutInterfaceWithBodyWithResponse(ctx context.Conte
 	return ParsePutInterfaceResponse(rsp)
 }
 
-// PutInterfaceWithResponse Divide an interface
+// PutInterfaceWithResponse Create or replace the configuration of an interface
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10731,7 +10738,7 @@ func (c *ClientWithResponses) PutInterfaceWithResponse(ctx context.Context, host
 	return ParsePutInterfaceResponse(rsp)
 }
 
-// ListConnectionsWithResponse Connections that were put in groups
+// ListConnectionsWithResponse List assigned connections
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10744,7 +10751,7 @@ func (c *ClientWithResponses) ListConnectionsWithResponse(ctx context.Context, h
 	return ParseListConnectionsResponse(rsp)
 }
 
-// DeleteConnectionWithResponse Give a connection back to the rules
+// DeleteConnectionWithResponse Unassign a connection
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10757,9 +10764,9 @@ func (c *ClientWithResponses) DeleteConnectionWithResponse(ctx context.Context, 
 	return ParseDeleteConnectionResponse(rsp)
 }
 
-// PutConnectionWithBodyWithResponse Put a connection in a group
+// PutConnectionWithBodyWithResponse Assign a connection to a group
 //
-// Of a tenant, one that the rules give to its groups, or their match takes, as far as its ends show.
+// A tenant may assign connections that the rules assign to its groups, or that its groups match, judged by addresses and ports alone.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10772,9 +10779,9 @@ func (c *ClientWithResponses) PutConnectionWithBodyWithResponse(ctx context.Cont
 	return ParsePutConnectionResponse(rsp)
 }
 
-// PutConnectionWithResponse Put a connection in a group
+// PutConnectionWithResponse Assign a connection to a group
 //
-// Of a tenant, one that the rules give to its groups, or their match takes, as far as its ends show.
+// A tenant may assign connections that the rules assign to its groups, or that its groups match, judged by addresses and ports alone.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10787,10 +10794,10 @@ func (c *ClientWithResponses) PutConnectionWithResponse(ctx context.Context, hos
 	return ParsePutConnectionResponse(rsp)
 }
 
-// ListHistoryWithResponse Who changed an interface, newest first, as far back as is remembered
+// ListHistoryWithResponse List the changes of an interface, newest first, as far back as the store keeps them
 //
-// At most 2,000 changes are looked through for one answer, which may have none of those that are
-// asked for, and `next` all the same.
+// One response searches at most about 2,000 changes. A response may therefore have no items and
+// still have `next`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10803,7 +10810,7 @@ func (c *ClientWithResponses) ListHistoryWithResponse(ctx context.Context, host 
 	return ParseListHistoryResponse(rsp)
 }
 
-// RollBackWithBodyWithResponse Make an interface what it was at a revision, but for the connections
+// RollBackWithBodyWithResponse Restore an interface to a revision, except for the assigned connections
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10816,7 +10823,7 @@ func (c *ClientWithResponses) RollBackWithBodyWithResponse(ctx context.Context, 
 	return ParseRollBackResponse(rsp)
 }
 
-// RollBackWithResponse Make an interface what it was at a revision, but for the connections
+// RollBackWithResponse Restore an interface to a revision, except for the assigned connections
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10829,7 +10836,7 @@ func (c *ClientWithResponses) RollBackWithResponse(ctx context.Context, host Pat
 	return ParseRollBackResponse(rsp)
 }
 
-// ListGroupsWithResponse The groups of a direction that one may see, parents first
+// ListGroupsWithResponse List the groups of a direction that the caller may see, parents first
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10842,7 +10849,7 @@ func (c *ClientWithResponses) ListGroupsWithResponse(ctx context.Context, host P
 	return ParseListGroupsResponse(rsp)
 }
 
-// DeleteGroupWithResponse Remove a group, with the groups in it
+// DeleteGroupWithResponse Delete a group, with the groups in it
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10855,7 +10862,7 @@ func (c *ClientWithResponses) DeleteGroupWithResponse(ctx context.Context, host 
 	return ParseDeleteGroupResponse(rsp)
 }
 
-// GetGroupWithResponse A group, and what in it is free
+// GetGroupWithResponse Get a group, with its unallocated guarantee
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10868,7 +10875,7 @@ func (c *ClientWithResponses) GetGroupWithResponse(ctx context.Context, host Pat
 	return ParseGetGroupResponse(rsp)
 }
 
-// PatchGroupWithBodyWithResponse Change some of a group (RFC 7396); what is not said stays
+// PatchGroupWithBodyWithResponse Change some fields of a group (RFC 7396)
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10881,7 +10888,7 @@ func (c *ClientWithResponses) PatchGroupWithBodyWithResponse(ctx context.Context
 	return ParsePatchGroupResponse(rsp)
 }
 
-// PatchGroupWithApplicationMergePatchPlusJSONBodyWithResponse Change some of a group (RFC 7396); what is not said stays
+// PatchGroupWithApplicationMergePatchPlusJSONBodyWithResponse Change some fields of a group (RFC 7396)
 //
 // Takes a body of the `application/merge-patch+json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10894,9 +10901,9 @@ func (c *ClientWithResponses) PatchGroupWithApplicationMergePatchPlusJSONBodyWit
 	return ParsePatchGroupResponse(rsp)
 }
 
-// PutGroupWithBodyWithResponse Make a group, or make it what is said, with the groups in it
+// PutGroupWithBodyWithResponse Create or replace a group, with the groups in it
 //
-// Connections that were put in a group go back to the rules when it is divided.
+// Connections that were assigned to the group are unassigned when the group is no longer a leaf group.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10909,9 +10916,9 @@ func (c *ClientWithResponses) PutGroupWithBodyWithResponse(ctx context.Context, 
 	return ParsePutGroupResponse(rsp)
 }
 
-// PutGroupWithResponse Make a group, or make it what is said, with the groups in it
+// PutGroupWithResponse Create or replace a group, with the groups in it
 //
-// Connections that were put in a group go back to the rules when it is divided.
+// Connections that were assigned to the group are unassigned when the group is no longer a leaf group.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10924,7 +10931,7 @@ func (c *ClientWithResponses) PutGroupWithResponse(ctx context.Context, host Pat
 	return ParsePutGroupResponse(rsp)
 }
 
-// GetPolicyWithResponse All of a host's interfaces and sets, as a configuration file
+// GetPolicyWithResponse Get all interfaces and connection sets of a host, as a configuration file
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10937,10 +10944,11 @@ func (c *ClientWithResponses) GetPolicyWithResponse(ctx context.Context, host Pa
 	return ParseGetPolicyResponse(rsp)
 }
 
-// PutPolicyWithBodyWithResponse Make a host what a configuration file says, as "headgate apply" does
+// PutPolicyWithBodyWithResponse Apply a configuration file to a host, as "headgate apply" does
 //
-// What is in a tenant's group stays where the file has that group with none in it. The answer
-// is what the file's documents have come to; `If-Match` takes the ETag of `getPolicy`.
+// A tenant's group keeps its child groups if the file has that group without child groups. The
+// response is the resulting configuration of the documents in the file. `If-Match` takes the ETag
+// of `getPolicy`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10953,10 +10961,11 @@ func (c *ClientWithResponses) PutPolicyWithBodyWithResponse(ctx context.Context,
 	return ParsePutPolicyResponse(rsp)
 }
 
-// PutPolicyWithResponse Make a host what a configuration file says, as "headgate apply" does
+// PutPolicyWithResponse Apply a configuration file to a host, as "headgate apply" does
 //
-// What is in a tenant's group stays where the file has that group with none in it. The answer
-// is what the file's documents have come to; `If-Match` takes the ETag of `getPolicy`.
+// A tenant's group keeps its child groups if the file has that group without child groups. The
+// response is the resulting configuration of the documents in the file. `If-Match` takes the ETag
+// of `getPolicy`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10969,7 +10978,7 @@ func (c *ClientWithResponses) PutPolicyWithResponse(ctx context.Context, host Pa
 	return ParsePutPolicyResponse(rsp)
 }
 
-// StartProbeWithBodyWithResponse Have a host measure its path to another
+// StartProbeWithBodyWithResponse Start a measurement of the path from a host to a peer
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10982,7 +10991,7 @@ func (c *ClientWithResponses) StartProbeWithBodyWithResponse(ctx context.Context
 	return ParseStartProbeResponse(rsp)
 }
 
-// StartProbeWithResponse Have a host measure its path to another
+// StartProbeWithResponse Start a measurement of the path from a host to a peer
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10995,7 +11004,7 @@ func (c *ClientWithResponses) StartProbeWithResponse(ctx context.Context, host P
 	return ParseStartProbeResponse(rsp)
 }
 
-// GetProbeWithResponse What was measured
+// GetProbeWithResponse Get the state and result of a measurement
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11008,9 +11017,9 @@ func (c *ClientWithResponses) GetProbeWithResponse(ctx context.Context, host Pat
 	return ParseGetProbeResponse(rsp)
 }
 
-// ListProposalsWithResponse Limits for a host's interfaces, from what paths to and from it gave last
+// ListProposalsWithResponse Propose limits for a host's interfaces, from the newest measurements to and from the host
 //
-// Nothing is changed: `interface` is what an interface would be, to be put with `etag` as its
+// Nothing is changed. `interface` is the interface with the proposed limits: put it with `etag` as
 // If-Match, or with `dry_run` first.
 //
 // Returns a wrapper object for the known response body format(s).
@@ -11024,7 +11033,7 @@ func (c *ClientWithResponses) ListProposalsWithResponse(ctx context.Context, hos
 	return ParseListProposalsResponse(rsp)
 }
 
-// GetRatesWithResponse What each group that one may see has carried in the last second
+// GetRatesWithResponse Get the rates of a host's groups in the last second
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11037,11 +11046,12 @@ func (c *ClientWithResponses) GetRatesWithResponse(ctx context.Context, host Pat
 	return ParseGetRatesResponse(rsp)
 }
 
-// WatchLiveWithResponse What paths answer, whenever that is another, as server-sent events
+// WatchLiveWithResponse Watch the responses of paths, as server-sent events
 //
-// Each `see` is a path of this API that is got, with its query, such as
-// `/v1/hosts/web1/rates?dev=eth0`. An event `seen` has it, the status, and what it answers,
-// at first and whenever that is another, at most twice a second. A stream ends when its token does.
+// Each `see` is a path of this API that answers GET, with its query, such as
+// `/v1/hosts/web1/rates?dev=eth0`. An event `seen` has the path, the status and the response: one
+// event at first, then one whenever the response changes, at most twice a second. The stream ends
+// when the token expires or is revoked.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11054,11 +11064,11 @@ func (c *ClientWithResponses) WatchLiveWithResponse(ctx context.Context, params 
 	return ParseWatchLiveResponse(rsp)
 }
 
-// LoginWithBodyWithResponse Whose a token is
+// LoginWithBodyWithResponse Show the principal of a token, and start a session
 //
-// With the header `X-Headgate-Session` a browser keeps it: the answer sets the cookie
-// `__Host-headgate`, which no script sees, and what comes with that is asked for with the token.
-// A change with it needs the header as well, and is refused to another site's page.
+// With the header `X-Headgate-Session` the response sets the session cookie `__Host-headgate`,
+// which is hidden from scripts. Requests with the cookie are authenticated by the token. A change
+// with the cookie also requires the header, and cross-origin requests are rejected.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -11071,11 +11081,11 @@ func (c *ClientWithResponses) LoginWithBodyWithResponse(ctx context.Context, par
 	return ParseLoginResponse(rsp)
 }
 
-// LoginWithResponse Whose a token is
+// LoginWithResponse Show the principal of a token, and start a session
 //
-// With the header `X-Headgate-Session` a browser keeps it: the answer sets the cookie
-// `__Host-headgate`, which no script sees, and what comes with that is asked for with the token.
-// A change with it needs the header as well, and is refused to another site's page.
+// With the header `X-Headgate-Session` the response sets the session cookie `__Host-headgate`,
+// which is hidden from scripts. Requests with the cookie are authenticated by the token. A change
+// with the cookie also requires the header, and cross-origin requests are rejected.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -11088,7 +11098,7 @@ func (c *ClientWithResponses) LoginWithResponse(ctx context.Context, params *Log
 	return ParseLoginResponse(rsp)
 }
 
-// GetOverviewWithResponse How busy hosts are, and whose guarantees are at risk
+// GetOverviewWithResponse Get the load of the hosts and the groups at risk
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11101,7 +11111,7 @@ func (c *ClientWithResponses) GetOverviewWithResponse(ctx context.Context, param
 	return ParseGetOverviewResponse(rsp)
 }
 
-// DeleteProbeScheduleWithResponse Have nothing measured any more; results stay
+// DeleteProbeScheduleWithResponse Delete the probe schedule; the results stay
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11114,7 +11124,7 @@ func (c *ClientWithResponses) DeleteProbeScheduleWithResponse(ctx context.Contex
 	return ParseDeleteProbeScheduleResponse(rsp)
 }
 
-// GetProbeScheduleWithResponse Which hosts measure to each other, and when
+// GetProbeScheduleWithResponse Get the probe schedule
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11127,10 +11137,10 @@ func (c *ClientWithResponses) GetProbeScheduleWithResponse(ctx context.Context, 
 	return ParseGetProbeScheduleResponse(rsp)
 }
 
-// PutProbeScheduleWithBodyWithResponse Have hosts measure to each other
+// PutProbeScheduleWithBodyWithResponse Create or replace the probe schedule
 //
-// Never two measurements at once pass through one host, or through a link that hosts share. What
-// is under way when the schedule changes comes to its end.
+// At most one measurement at a time passes through a host, or through a link that hosts share.
+// Measurements that run when the schedule changes are completed.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -11143,10 +11153,10 @@ func (c *ClientWithResponses) PutProbeScheduleWithBodyWithResponse(ctx context.C
 	return ParsePutProbeScheduleResponse(rsp)
 }
 
-// PutProbeScheduleWithResponse Have hosts measure to each other
+// PutProbeScheduleWithResponse Create or replace the probe schedule
 //
-// Never two measurements at once pass through one host, or through a link that hosts share. What
-// is under way when the schedule changes comes to its end.
+// At most one measurement at a time passes through a host, or through a link that hosts share.
+// Measurements that run when the schedule changes are completed.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -11159,7 +11169,7 @@ func (c *ClientWithResponses) PutProbeScheduleWithResponse(ctx context.Context, 
 	return ParsePutProbeScheduleResponse(rsp)
 }
 
-// GetProbeStateWithResponse What is being measured by the schedule, and what that has brought through hosts today
+// GetProbeStateWithResponse Get the running measurements of the schedule, and the budget that each host has used today
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11172,10 +11182,10 @@ func (c *ClientWithResponses) GetProbeStateWithResponse(ctx context.Context, req
 	return ParseGetProbeStateResponse(rsp)
 }
 
-// ListProbeResultsWithResponse What was measured by the schedule, of each direction by itself
+// ListProbeResultsWithResponse List the results of the probe schedule, one per direction
 //
-// In the order of the hosts, and of each direction the newest first. With `newest` it is one of each
-// direction and measure, also of those that were only tried.
+// Sorted by hosts, then newest first for each direction. With `newest` there is one result for each
+// direction and measure, also for those of which every attempt failed.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11188,9 +11198,9 @@ func (c *ClientWithResponses) ListProbeResultsWithResponse(ctx context.Context, 
 	return ParseListProbeResultsResponse(rsp)
 }
 
-// DeleteSessionWithResponse Have a browser forget its token
+// DeleteSessionWithResponse End a session
 //
-// The token stays good until it ends, or is taken back.
+// Removes the session cookie. The token stays valid until it expires or is revoked.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11203,7 +11213,7 @@ func (c *ClientWithResponses) DeleteSessionWithResponse(ctx context.Context, req
 	return ParseDeleteSessionResponse(rsp)
 }
 
-// GetSessionWithResponse Who asks
+// GetSessionWithResponse Show the principal of the caller
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11216,7 +11226,7 @@ func (c *ClientWithResponses) GetSessionWithResponse(ctx context.Context, reqEdi
 	return ParseGetSessionResponse(rsp)
 }
 
-// ListTenantsWithResponse All tenants
+// ListTenantsWithResponse List tenants
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11229,7 +11239,7 @@ func (c *ClientWithResponses) ListTenantsWithResponse(ctx context.Context, param
 	return ParseListTenantsResponse(rsp)
 }
 
-// DeleteTenantWithResponse Remove a tenant that has no groups and no tokens
+// DeleteTenantWithResponse Delete a tenant that has no groups and no tokens
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11242,7 +11252,7 @@ func (c *ClientWithResponses) DeleteTenantWithResponse(ctx context.Context, tena
 	return ParseDeleteTenantResponse(rsp)
 }
 
-// GetTenantWithResponse One tenant
+// GetTenantWithResponse Get a tenant
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11255,7 +11265,7 @@ func (c *ClientWithResponses) GetTenantWithResponse(ctx context.Context, tenant 
 	return ParseGetTenantResponse(rsp)
 }
 
-// PutTenantWithBodyWithResponse Make or change a tenant
+// PutTenantWithBodyWithResponse Create or replace a tenant
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -11268,7 +11278,7 @@ func (c *ClientWithResponses) PutTenantWithBodyWithResponse(ctx context.Context,
 	return ParsePutTenantResponse(rsp)
 }
 
-// PutTenantWithResponse Make or change a tenant
+// PutTenantWithResponse Create or replace a tenant
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -11281,9 +11291,9 @@ func (c *ClientWithResponses) PutTenantWithResponse(ctx context.Context, tenant 
 	return ParsePutTenantResponse(rsp)
 }
 
-// ListTenantGroupsWithResponse What a tenant was given, wherever that is
+// ListTenantGroupsWithResponse List the groups of a tenant on all hosts
 //
-// The groups that are its own, without what it made of them.
+// The groups that an operator assigned to the tenant, without the groups that the tenant created in them.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11296,7 +11306,7 @@ func (c *ClientWithResponses) ListTenantGroupsWithResponse(ctx context.Context, 
 	return ParseListTenantGroupsResponse(rsp)
 }
 
-// ListTokensWithResponse All tokens, or a tenant's own
+// ListTokensWithResponse List all tokens, or the caller's tenant's own
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11309,10 +11319,10 @@ func (c *ClientWithResponses) ListTokensWithResponse(ctx context.Context, params
 	return ParseListTokensResponse(rsp)
 }
 
-// CreateTokenWithBodyWithResponse Make a token, which is shown this once
+// CreateTokenWithBodyWithResponse Create a token, which is shown only once
 //
-// The token is kept nowhere: who asks again with the same Idempotency-Key is refused (409), and
-// told how to take the token back that was made.
+// The token itself is not stored. A repeat with the same Idempotency-Key is refused (409), with a
+// message on how to revoke the token that was created.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -11325,10 +11335,10 @@ func (c *ClientWithResponses) CreateTokenWithBodyWithResponse(ctx context.Contex
 	return ParseCreateTokenResponse(rsp)
 }
 
-// CreateTokenWithResponse Make a token, which is shown this once
+// CreateTokenWithResponse Create a token, which is shown only once
 //
-// The token is kept nowhere: who asks again with the same Idempotency-Key is refused (409), and
-// told how to take the token back that was made.
+// The token itself is not stored. A repeat with the same Idempotency-Key is refused (409), with a
+// message on how to revoke the token that was created.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -11341,7 +11351,7 @@ func (c *ClientWithResponses) CreateTokenWithResponse(ctx context.Context, param
 	return ParseCreateTokenResponse(rsp)
 }
 
-// DeleteTokenWithResponse Take a token back
+// DeleteTokenWithResponse Revoke a token
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11354,9 +11364,10 @@ func (c *ClientWithResponses) DeleteTokenWithResponse(ctx context.Context, token
 	return ParseDeleteTokenResponse(rsp)
 }
 
-// GetUsageWithResponse What groups had in a time, and when they did not get what they were guaranteed
+// GetUsageWithResponse Get the usage records of groups in a period, with the time of unmet guarantees
 //
-// There is a record of a week. A tenant's groups are told of from when on they are its own.
+// Usage records are kept for a week. A tenant gets the records of its groups from the start of its
+// ownership on.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -13271,160 +13282,160 @@ func ParseGetUsageResponse(rsp *http.Response) (*GetUsageResponse, error) {
 
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
-	// ListAudit Who changed what, newest first
+	// ListAudit List the audit log, newest first
 	// (GET /v1/audit)
 	ListAudit(w http.ResponseWriter, r *http.Request, params ListAuditParams)
-	// WatchEvents Changes as they are made, as server-sent events
+	// WatchEvents Watch changes, as server-sent events
 	// (GET /v1/events)
 	WatchEvents(w http.ResponseWriter, r *http.Request, params WatchEventsParams)
-	// GetHealth Whether the service is well
+	// GetHealth Health of the service
 	// (GET /v1/health)
 	GetHealth(w http.ResponseWriter, r *http.Request)
-	// ListHosts All hosts
+	// ListHosts List hosts
 	// (GET /v1/hosts)
 	ListHosts(w http.ResponseWriter, r *http.Request, params ListHostsParams)
-	// DeleteHost Remove a host, whose agent is not spoken to any more
+	// DeleteHost Delete a host, whose agent is then rejected
 	// (DELETE /v1/hosts/{host})
 	DeleteHost(w http.ResponseWriter, r *http.Request, host PathHost, params DeleteHostParams)
-	// GetHost One host, and what its agent tells of it
+	// GetHost Get a host, with the state that its agent reports
 	// (GET /v1/hosts/{host})
 	GetHost(w http.ResponseWriter, r *http.Request, host PathHost)
-	// PutHost Make or change a host
+	// PutHost Create or replace a host
 	// (PUT /v1/hosts/{host})
 	PutHost(w http.ResponseWriter, r *http.Request, host PathHost, params PutHostParams)
-	// SignCertificate An agent's certificate, for a token that is good for it once
+	// SignCertificate Sign the certificate of an agent that joins, with a token that can be used once
 	// (POST /v1/hosts/{host}/certificate)
 	SignCertificate(w http.ResponseWriter, r *http.Request, host PathHost)
-	// ListCollectiveStates What a host's sets are doing, and why one does nothing
+	// ListCollectiveStates List the states of a host's connection sets, with their problems
 	// (GET /v1/hosts/{host}/collective-states)
 	ListCollectiveStates(w http.ResponseWriter, r *http.Request, host PathHost)
-	// ListCollectives A host's sets of connections that keep their proportion
+	// ListCollectives List the connection sets of a host
 	// (GET /v1/hosts/{host}/collectives)
 	ListCollectives(w http.ResponseWriter, r *http.Request, host PathHost, params ListCollectivesParams)
-	// DeleteCollective Remove a set
+	// DeleteCollective Delete a connection set
 	// (DELETE /v1/hosts/{host}/collectives/{collective})
 	DeleteCollective(w http.ResponseWriter, r *http.Request, host PathHost, collective PathCollective, params DeleteCollectiveParams)
-	// GetCollective One set
+	// GetCollective Get a connection set
 	// (GET /v1/hosts/{host}/collectives/{collective})
 	GetCollective(w http.ResponseWriter, r *http.Request, host PathHost, collective PathCollective)
-	// PutCollective Make or change a set
+	// PutCollective Create or replace a connection set
 	// (PUT /v1/hosts/{host}/collectives/{collective})
 	PutCollective(w http.ResponseWriter, r *http.Request, host PathHost, collective PathCollective, params PutCollectiveParams)
-	// ListInterfaces A host's interfaces that are divided
+	// ListInterfaces List the configured interfaces of a host
 	// (GET /v1/hosts/{host}/interfaces)
 	ListInterfaces(w http.ResponseWriter, r *http.Request, host PathHost, params ListInterfacesParams)
-	// DeleteInterface Give an interface back
+	// DeleteInterface Delete the configuration of an interface
 	// (DELETE /v1/hosts/{host}/interfaces/{dev})
 	DeleteInterface(w http.ResponseWriter, r *http.Request, host PathHost, dev PathDev, params DeleteInterfaceParams)
-	// GetInterface An interface with all its groups, now or at a revision
+	// GetInterface Get an interface with all its groups, now or at a revision
 	// (GET /v1/hosts/{host}/interfaces/{dev})
 	GetInterface(w http.ResponseWriter, r *http.Request, host PathHost, dev PathDev, params GetInterfaceParams)
-	// PutInterface Divide an interface
+	// PutInterface Create or replace the configuration of an interface
 	// (PUT /v1/hosts/{host}/interfaces/{dev})
 	PutInterface(w http.ResponseWriter, r *http.Request, host PathHost, dev PathDev, params PutInterfaceParams)
-	// ListConnections Connections that were put in groups
+	// ListConnections List assigned connections
 	// (GET /v1/hosts/{host}/interfaces/{dev}/connections)
 	ListConnections(w http.ResponseWriter, r *http.Request, host PathHost, dev PathDev, params ListConnectionsParams)
-	// DeleteConnection Give a connection back to the rules
+	// DeleteConnection Unassign a connection
 	// (DELETE /v1/hosts/{host}/interfaces/{dev}/connections/{connection})
 	DeleteConnection(w http.ResponseWriter, r *http.Request, host PathHost, dev PathDev, connection PathConnection, params DeleteConnectionParams)
-	// PutConnection Put a connection in a group
+	// PutConnection Assign a connection to a group
 	// (PUT /v1/hosts/{host}/interfaces/{dev}/connections/{connection})
 	PutConnection(w http.ResponseWriter, r *http.Request, host PathHost, dev PathDev, connection PathConnection, params PutConnectionParams)
-	// ListHistory Who changed an interface, newest first, as far back as is remembered
+	// ListHistory List the changes of an interface, newest first, as far back as the store keeps them
 	// (GET /v1/hosts/{host}/interfaces/{dev}/history)
 	ListHistory(w http.ResponseWriter, r *http.Request, host PathHost, dev PathDev, params ListHistoryParams)
-	// RollBack Make an interface what it was at a revision, but for the connections
+	// RollBack Restore an interface to a revision, except for the assigned connections
 	// (POST /v1/hosts/{host}/interfaces/{dev}/rollback)
 	RollBack(w http.ResponseWriter, r *http.Request, host PathHost, dev PathDev, params RollBackParams)
-	// ListGroups The groups of a direction that one may see, parents first
+	// ListGroups List the groups of a direction that the caller may see, parents first
 	// (GET /v1/hosts/{host}/interfaces/{dev}/{direction}/groups)
 	ListGroups(w http.ResponseWriter, r *http.Request, host PathHost, dev PathDev, direction PathDirection, params ListGroupsParams)
-	// DeleteGroup Remove a group, with the groups in it
+	// DeleteGroup Delete a group, with the groups in it
 	// (DELETE /v1/hosts/{host}/interfaces/{dev}/{direction}/groups/{group})
 	DeleteGroup(w http.ResponseWriter, r *http.Request, host PathHost, dev PathDev, direction PathDirection, group PathGroup, params DeleteGroupParams)
-	// GetGroup A group, and what in it is free
+	// GetGroup Get a group, with its unallocated guarantee
 	// (GET /v1/hosts/{host}/interfaces/{dev}/{direction}/groups/{group})
 	GetGroup(w http.ResponseWriter, r *http.Request, host PathHost, dev PathDev, direction PathDirection, group PathGroup)
-	// PatchGroup Change some of a group (RFC 7396); what is not said stays
+	// PatchGroup Change some fields of a group (RFC 7396)
 	// (PATCH /v1/hosts/{host}/interfaces/{dev}/{direction}/groups/{group})
 	PatchGroup(w http.ResponseWriter, r *http.Request, host PathHost, dev PathDev, direction PathDirection, group PathGroup, params PatchGroupParams)
-	// PutGroup Make a group, or make it what is said, with the groups in it
+	// PutGroup Create or replace a group, with the groups in it
 	// (PUT /v1/hosts/{host}/interfaces/{dev}/{direction}/groups/{group})
 	PutGroup(w http.ResponseWriter, r *http.Request, host PathHost, dev PathDev, direction PathDirection, group PathGroup, params PutGroupParams)
-	// GetPolicy All of a host's interfaces and sets, as a configuration file
+	// GetPolicy Get all interfaces and connection sets of a host, as a configuration file
 	// (GET /v1/hosts/{host}/policy)
 	GetPolicy(w http.ResponseWriter, r *http.Request, host PathHost)
-	// PutPolicy Make a host what a configuration file says, as "headgate apply" does
+	// PutPolicy Apply a configuration file to a host, as "headgate apply" does
 	// (PUT /v1/hosts/{host}/policy)
 	PutPolicy(w http.ResponseWriter, r *http.Request, host PathHost, params PutPolicyParams)
-	// StartProbe Have a host measure its path to another
+	// StartProbe Start a measurement of the path from a host to a peer
 	// (POST /v1/hosts/{host}/probes)
 	StartProbe(w http.ResponseWriter, r *http.Request, host PathHost, params StartProbeParams)
-	// GetProbe What was measured
+	// GetProbe Get the state and result of a measurement
 	// (GET /v1/hosts/{host}/probes/{probe})
 	GetProbe(w http.ResponseWriter, r *http.Request, host PathHost, probe PathProbe)
-	// ListProposals Limits for a host's interfaces, from what paths to and from it gave last
+	// ListProposals Propose limits for a host's interfaces, from the newest measurements to and from the host
 	// (GET /v1/hosts/{host}/proposals)
 	ListProposals(w http.ResponseWriter, r *http.Request, host PathHost, params ListProposalsParams)
-	// GetRates What each group that one may see has carried in the last second
+	// GetRates Get the rates of a host's groups in the last second
 	// (GET /v1/hosts/{host}/rates)
 	GetRates(w http.ResponseWriter, r *http.Request, host PathHost, params GetRatesParams)
-	// WatchLive What paths answer, whenever that is another, as server-sent events
+	// WatchLive Watch the responses of paths, as server-sent events
 	// (GET /v1/live)
 	WatchLive(w http.ResponseWriter, r *http.Request, params WatchLiveParams)
-	// Login Whose a token is
+	// Login Show the principal of a token, and start a session
 	// (POST /v1/login)
 	Login(w http.ResponseWriter, r *http.Request, params LoginParams)
-	// GetOverview How busy hosts are, and whose guarantees are at risk
+	// GetOverview Get the load of the hosts and the groups at risk
 	// (GET /v1/overview)
 	GetOverview(w http.ResponseWriter, r *http.Request, params GetOverviewParams)
-	// DeleteProbeSchedule Have nothing measured any more; results stay
+	// DeleteProbeSchedule Delete the probe schedule; the results stay
 	// (DELETE /v1/probe-schedule)
 	DeleteProbeSchedule(w http.ResponseWriter, r *http.Request, params DeleteProbeScheduleParams)
-	// GetProbeSchedule Which hosts measure to each other, and when
+	// GetProbeSchedule Get the probe schedule
 	// (GET /v1/probe-schedule)
 	GetProbeSchedule(w http.ResponseWriter, r *http.Request)
-	// PutProbeSchedule Have hosts measure to each other
+	// PutProbeSchedule Create or replace the probe schedule
 	// (PUT /v1/probe-schedule)
 	PutProbeSchedule(w http.ResponseWriter, r *http.Request, params PutProbeScheduleParams)
-	// GetProbeState What is being measured by the schedule, and what that has brought through hosts today
+	// GetProbeState Get the running measurements of the schedule, and the budget that each host has used today
 	// (GET /v1/probe-state)
 	GetProbeState(w http.ResponseWriter, r *http.Request)
-	// ListProbeResults What was measured by the schedule, of each direction by itself
+	// ListProbeResults List the results of the probe schedule, one per direction
 	// (GET /v1/probes)
 	ListProbeResults(w http.ResponseWriter, r *http.Request, params ListProbeResultsParams)
-	// DeleteSession Have a browser forget its token
+	// DeleteSession End a session
 	// (DELETE /v1/session)
 	DeleteSession(w http.ResponseWriter, r *http.Request)
-	// GetSession Who asks
+	// GetSession Show the principal of the caller
 	// (GET /v1/session)
 	GetSession(w http.ResponseWriter, r *http.Request)
-	// ListTenants All tenants
+	// ListTenants List tenants
 	// (GET /v1/tenants)
 	ListTenants(w http.ResponseWriter, r *http.Request, params ListTenantsParams)
-	// DeleteTenant Remove a tenant that has no groups and no tokens
+	// DeleteTenant Delete a tenant that has no groups and no tokens
 	// (DELETE /v1/tenants/{tenant})
 	DeleteTenant(w http.ResponseWriter, r *http.Request, tenant PathTenant, params DeleteTenantParams)
-	// GetTenant One tenant
+	// GetTenant Get a tenant
 	// (GET /v1/tenants/{tenant})
 	GetTenant(w http.ResponseWriter, r *http.Request, tenant PathTenant)
-	// PutTenant Make or change a tenant
+	// PutTenant Create or replace a tenant
 	// (PUT /v1/tenants/{tenant})
 	PutTenant(w http.ResponseWriter, r *http.Request, tenant PathTenant, params PutTenantParams)
-	// ListTenantGroups What a tenant was given, wherever that is
+	// ListTenantGroups List the groups of a tenant on all hosts
 	// (GET /v1/tenants/{tenant}/groups)
 	ListTenantGroups(w http.ResponseWriter, r *http.Request, tenant PathTenant, params ListTenantGroupsParams)
-	// ListTokens All tokens, or a tenant's own
+	// ListTokens List all tokens, or the caller's tenant's own
 	// (GET /v1/tokens)
 	ListTokens(w http.ResponseWriter, r *http.Request, params ListTokensParams)
-	// CreateToken Make a token, which is shown this once
+	// CreateToken Create a token, which is shown only once
 	// (POST /v1/tokens)
 	CreateToken(w http.ResponseWriter, r *http.Request, params CreateTokenParams)
-	// DeleteToken Take a token back
+	// DeleteToken Revoke a token
 	// (DELETE /v1/tokens/{token})
 	DeleteToken(w http.ResponseWriter, r *http.Request, token PathToken, params DeleteTokenParams)
-	// GetUsage What groups had in a time, and when they did not get what they were guaranteed
+	// GetUsage Get the usage records of groups in a period, with the time of unmet guarantees
 	// (GET /v1/usage)
 	GetUsage(w http.ResponseWriter, r *http.Request, params GetUsageParams)
 }

@@ -9,43 +9,50 @@ import (
 	"headgate/unit"
 )
 
-// Ours: what one looks at first.
+// Sizes of the overview's lists, chosen by this project.
 const (
-	// MostRisks are named.
-	MostRisks = 100
-	// MostBusy hosts are.
-	MostBusy = 10
+	// MaxRisks is the maximum number of groups at risk that the overview lists.
+	MaxRisks = 100
+	// MaxBusiest is the number of hosts in the list of the busiest hosts.
+	MaxBusiest = 10
 )
 
-// Load is what a direction of a device carries.
+// Load is the traffic of one direction of a device.
 type Load struct {
 	Dev, Direction               string
-	Limit, Delivered, Guaranteed unit.Rate // no limit is 0
-	Backlog                      uint64    // bytes
+	Limit, Delivered, Guaranteed unit.Rate // Limit is 0 if there is none
+	Backlog, Control             uint64    // bytes; those of control traffic since the direction was created
 	Groups, AtRisk               int
 	Altnames                     []string
 }
 
-// Use is how much of its limit it has, from 0 to about 1.
-func (l Load) Use() float64 {
+// Utilization is the delivered rate as a fraction of the limit, from 0 to about 1; 0 without a limit.
+func (l Load) Utilization() float64 {
 	if l.Limit == 0 {
 		return 0
 	}
 	return float64(l.Delivered) / float64(l.Limit)
 }
 
+// shown returns the API form of the load.
 func (l Load) shown() DirectionRates {
-	out := DirectionRates{Dev: l.Dev, Direction: l.Direction, Delivered: l.Delivered.String(), Guaranteed: l.Guaranteed.String(),
-		Backlog: int64(l.Backlog), Groups: l.Groups, AtRisk: l.AtRisk}
+	out := DirectionRates{Dev: l.Dev, Direction: l.Direction, DeliveredBps: int64(l.Delivered), GuaranteedBps: int64(l.Guaranteed),
+		BacklogBytes: int64(l.Backlog), Groups: l.Groups, AtRisk: l.AtRisk}
+	if l.Control > 0 {
+		control := int64(l.Control)
+		out.ControlBytes = &control
+	}
 	if len(l.Altnames) > 0 {
 		out.Altnames = &l.Altnames
 	}
 	if l.Limit > 0 {
-		out.Limit = given(l.Limit.String())
+		limit := int64(l.Limit)
+		out.LimitBps = &limit
 	}
 	return out
 }
 
+// shownLoads returns the API form of loads.
 func shownLoads(all []Load) []DirectionRates {
 	out := []DirectionRates{}
 	for _, l := range all {
@@ -54,7 +61,7 @@ func shownLoads(all []Load) []DirectionRates {
 	return out
 }
 
-// GetOverview shows how busy hosts are.
+// GetOverview shows the load of the hosts and the groups that are at risk.
 func (s *Server) GetOverview(w http.ResponseWriter, r *http.Request, p GetOverviewParams) {
 	hosts, _, err := s.Store.All(r.Context(), store.Prefix(store.Hosts), 0)
 	if err != nil {
@@ -69,7 +76,7 @@ func (s *Server) GetOverview(w http.ResponseWriter, r *http.Request, p GetOvervi
 		loads, risks, troubles, connected := s.Agents.Loads(host, nil)
 		of := HostRates{Host: host, Connected: connected, Directions: shownLoads(loads)}
 		if troubles > 0 {
-			of.Troubles = &troubles
+			of.Errors = &troubles
 		}
 		if connected {
 			out.Connected++
@@ -78,9 +85,9 @@ func (s *Server) GetOverview(w http.ResponseWriter, r *http.Request, p GetOvervi
 		for _, l := range loads {
 			out.Groups += l.Groups
 			out.AtRisk += l.AtRisk
-			uses[host] = max(uses[host], l.Use())
+			uses[host] = max(uses[host], l.Utilization())
 		}
-		if room := MostRisks - len(out.Risks); room > 0 {
+		if room := MaxRisks - len(out.Risks); room > 0 {
 			out.Risks = append(out.Risks, risks[:min(room, len(risks))]...)
 		}
 		if connected {
@@ -89,23 +96,23 @@ func (s *Server) GetOverview(w http.ResponseWriter, r *http.Request, p GetOvervi
 		if p.Host != nil && slices.Contains(*p.Host, host) {
 			out.Items = append(out.Items, of)
 		}
-		if or(p.Names, false) {
-			all := append(or(out.Names, nil), host)
+		if valueOr(p.Names, false) {
+			all := append(valueOr(out.Names, nil), host)
 			out.Names = &all
 		}
 	}
 	slices.SortStableFunc(out.Busiest, func(a, b HostRates) int { return cmp.Compare(uses[b.Host], uses[a.Host]) })
-	out.Busiest = out.Busiest[:min(MostBusy, len(out.Busiest))]
-	show(w, r, out, nil)
+	out.Busiest = out.Busiest[:min(MaxBusiest, len(out.Busiest))]
+	writeResource(w, r, out, nil)
 }
 
-// GetRates shows what groups carry.
+// GetRates shows the current rates of a host's groups.
 func (s *Server) GetRates(w http.ResponseWriter, r *http.Request, host string, p GetRatesParams) {
 	out, ok := s.Agents.Rates(host)
 	names := s.Agents.Names(host)
 	var sees func(dev, direction, path string) bool
 	if by := principalOf(r); ok && by.Tenant != "" {
-		hosts, err := s.dividedOf(r, host)
+		hosts, err := s.readHostInterfaces(r, host)
 		if err != nil {
 			problem(w, r, err)
 			return
@@ -125,19 +132,19 @@ func (s *Server) GetRates(w http.ResponseWriter, r *http.Request, host string, p
 		return (p.Dev == nil || names.Kernel(*p.Dev) == dev) && (p.Direction == nil || string(*p.Direction) == direction)
 	}
 	named := map[string]bool{}
-	for _, path := range or(p.Group, nil) {
+	for _, path := range valueOr(p.Group, nil) {
 		named[path] = true
 	}
 	out.Items = slices.DeleteFunc(slices.Clone(out.Items), func(g GroupRates) bool {
 		return !asked(g.Dev, g.Direction) || p.Group != nil && !named[g.Group] || sees != nil && !sees(g.Dev, g.Direction, g.Group)
 	})
 	loads, _, _, _ := s.Agents.Loads(host, sees)
-	if sees != nil { // the device's is no tenant's to know
+	if sees != nil { // a tenant may not see the limit and control traffic of the device
 		for n := range loads {
-			loads[n].Limit = 0
+			loads[n].Limit, loads[n].Control = 0, 0
 		}
 	}
 	totals := shownLoads(slices.DeleteFunc(loads, func(l Load) bool { return !asked(l.Dev, l.Direction) }))
 	out.Totals = &totals
-	show(w, r, out, nil)
+	writeResource(w, r, out, nil)
 }

@@ -10,44 +10,45 @@ import (
 	"headgate/store"
 )
 
-// owners refuses owners who could have more than their groups. A tenant's rules see what its group
-// lets through, so that a group without match would give it the whole interface: only one that is
-// a default, which cannot be divided, is let be without. In a tenant's groups there is no other's:
-// a tenant sees and changes all that is in them.
-func owners(i *store.Interface) error {
+// checkOwners refuses an interface in which a tenant could get more than its groups. A tenant's rules apply to
+// the packets that its group matches, so that a group without match would give the tenant the whole
+// interface. Only a default group may be without match, because it cannot have groups. A tenant's group
+// contains no group of another tenant, because a tenant sees and changes everything in its groups.
+func checkOwners(i *store.Interface) error {
 	for _, at := range slices.Sorted(maps.Keys(i.Owners)) {
 		direction, path, _ := strings.Cut(at, "/")
 		tenant := i.Owners[at]
 		parent, _ := group.Split(path)
 		around := i.Owner(direction, parent)
 		d := i.Direction(direction)
-		if d == nil || d.At(path) == nil || around == tenant {
+		if d == nil || d.Find(path) == nil || around == tenant {
 			continue
 		}
 		if around != "" {
-			return fmt.Errorf("the group %s cannot be the tenant %s's: the group around it is %s's, who sees and changes all that is in it: put it beside that one", at, tenant, around)
+			return fmt.Errorf("group %s cannot belong to tenant %s: its parent group belongs to tenant %s, who sees and changes all groups in it: move it out of that tenant's groups", at, tenant, around)
 		}
-		if g := d.At(path); len(g.Match) == 0 && !g.Default {
-			return fmt.Errorf("the group %s cannot be the tenant %s's without match, because rules in it would be for the whole interface: write match in it, or default: true if the tenant is not to divide it", at, tenant)
+		if g := d.Find(path); len(g.Match) == 0 && !g.Default {
+			return fmt.Errorf("group %s cannot belong to tenant %s without match, because rules in it would apply to the whole interface: add match, or default: true if the tenant needs no groups in it", at, tenant)
 		}
 	}
 	return nil
 }
 
-// takes tells whether somebody may put connections in a group: it is a leaf, and somebody's own in
-// each direction that has it, because that is where a connection goes.
-func takes(i *store.Interface, path, tenant string) bool {
+// assignable reports whether a tenant, "" for an operator, may assign connections to a group. The group must
+// be a leaf group in some direction, and must belong to the tenant in each direction that has it, because
+// the assignment applies to all these directions.
+func assignable(i *store.Interface, path, tenant string) bool {
 	leaf := false
 	for _, direction := range directions {
 		d := i.Direction(direction)
 		if d == nil {
 			continue
 		}
-		g := d.At(path)
+		g := d.Find(path)
 		if g == nil {
 			continue
 		}
-		if !sees(i, place{direction: direction, path: path}, store.Token{Tenant: tenant}) {
+		if !canSee(i, groupPath{direction: direction, path: path}, store.Token{Tenant: tenant}) {
 			return false
 		}
 		leaf = leaf || len(g.Groups) == 0
@@ -55,27 +56,28 @@ func takes(i *store.Interface, path, tenant string) bool {
 	return leaf
 }
 
-// stay are the connections whose groups may have them still.
-func stay(all map[string]store.Connection, i *store.Interface) map[string]store.Connection {
+// assignableConnections returns the connections that may stay assigned to their groups in i.
+func assignableConnections(all map[string]store.Connection, i *store.Interface) map[string]store.Connection {
 	out := map[string]store.Connection{}
 	for name, c := range all {
-		if takes(i, c.Group, c.Tenant) {
+		if assignable(i, c.Group, c.Tenant) {
 			out[name] = c
 		}
 	}
 	return out
 }
 
-// owns tells whether a connection is a tenant's to put in a group, as far as its ends show: in each
-// direction that has the group. Which of its ends is here is not known. It is a tenant's if it is
-// so one way round, and no other tenant's the other way round.
-func owns(i *store.Interface, path, tenant string, conn group.Packet) (bool, error) {
+// tenantOwnsConnection reports whether a tenant may assign a connection to a group, judged by the addresses and ports alone
+// in each direction that has the group. The controller does not know which endpoint is local. The
+// connection is the tenant's if it belongs to the tenant with one orientation and to no other tenant with
+// the opposite one.
+func tenantOwnsConnection(i *store.Interface, path, tenant string, conn group.Packet) (bool, error) {
 	turned := conn
 	turned.Src, turned.SPort, turned.Dst, turned.DPort = conn.Dst, conn.DPort, conn.Src, conn.SPort
 	mine, others := [2]bool{true, true}, [2]bool{}
 	for _, direction := range directions {
 		d := i.Direction(direction)
-		if d == nil || d.At(path) == nil {
+		if d == nil || d.Find(path) == nil {
 			continue
 		}
 		tree, problems := d.Resolve(direction, true)
@@ -87,7 +89,7 @@ func owns(i *store.Interface, path, tenant string, conn group.Packet) (bool, err
 			ways[0], ways[1] = ways[1], ways[0]
 		}
 		for n, p := range ways {
-			of, matched := ownerOf(i, direction, tree, p)
+			of, matched := packetOwner(i, direction, tree, p)
 			mine[n] = mine[n] && of == tenant
 			others[n] = others[n] || matched && of != "" && of != tenant
 		}
@@ -95,17 +97,18 @@ func owns(i *store.Interface, path, tenant string, conn group.Packet) (bool, err
 	return mine[0] && !others[1] || mine[1] && !others[0], nil
 }
 
-// ownerOf is the tenant whose a packet is, "" for the operator: whose the group is that the rules
-// put it in; if none does, whose group lets it through; or else whose the default is, and then
-// nothing has matched it. Rules that ask for more than ends match nothing here.
-func ownerOf(i *store.Interface, direction string, tree group.Tree, p group.Packet) (tenant string, matched bool) {
+// packetOwner returns the tenant to which a packet belongs, "" for the operator: the owner of the group to
+// which the rules assign the packet; if no rule does, the tenant whose group matches the packet; otherwise
+// the owner of the default group, with matched false. Rules with selectors other than addresses, ports and
+// protocol match nothing here.
+func packetOwner(i *store.Interface, direction string, tree group.Tree, p group.Packet) (tenant string, matched bool) {
 	for _, r := range tree.Rules {
-		if fits(r.Selector, p) {
+		if matchesEnds(r.Selector, p) {
 			return i.Owner(direction, tree.Nodes[r.Node].Path), true
 		}
 	}
-	each(i.Direction(direction).Groups, "", func(path string, g group.Group) (inside bool) {
-		if matched || len(g.Match) > 0 && !slices.ContainsFunc(g.Match, func(s group.Selector) bool { return fits(s, p) }) {
+	walkGroups(i.Direction(direction).Groups, "", func(path string, g group.Group) (inside bool) {
+		if matched || len(g.Match) > 0 && !slices.ContainsFunc(g.Match, func(s group.Selector) bool { return matchesEnds(s, p) }) {
 			return false
 		}
 		tenant = i.Owners[direction+"/"+path]
@@ -118,7 +121,7 @@ func ownerOf(i *store.Interface, direction string, tree group.Tree, p group.Pack
 	return i.Owner(direction, tree.Nodes[tree.Default].Path), false
 }
 
-// fits tells whether a selector matches by the ends alone.
-func fits(s group.Selector, p group.Packet) bool {
-	return s.OnlyEnds() && s.Matches(p)
+// matchesEnds reports whether a selector has only addresses, ports and protocol, and matches the packet.
+func matchesEnds(s group.Selector, p group.Packet) bool {
+	return s.OnlyFiveTuple() && s.Matches(p)
 }

@@ -8,19 +8,19 @@ import (
 	"headgate/store"
 )
 
-// ordinaryPage is how many items a page has if it is not said.
-const ordinaryPage = 100
+// defaultPageSize is the default number of items in a page.
+const defaultPageSize = 100
 
-// page is a part of a list.
+// page is a part of a list, with the cursor of the next page.
 type page[T any] struct {
 	Items []T    `json:"items"`
 	Next  string `json:"next,omitempty"`
 }
 
-// list reads a page of documents, and shows each in the caller's terms; one that is not for the
-// caller is left out. It reads on until the page is full and another is known to follow: next has the
-// name of what was shown last, and tells of nothing that was not.
-func list[Doc, T any](ctx context.Context, s *store.Store, below string, after *string, limit *int, shown func(Doc) (T, bool)) (page[T], error) {
+// listPage reads a page of documents and converts each with shown, which returns false for a document that the
+// caller may not see. list reads on until the page is full and one more visible document follows. The cursor
+// is the key of the last document in the page, so that the cursor reveals no hidden document.
+func listPage[Doc, T any](ctx context.Context, s *store.Store, below string, after *string, limit *int, shown func(Doc) (T, bool)) (page[T], error) {
 	out := page[T]{Items: []T{}}
 	from, err := cursor(after)
 	if err != nil {
@@ -29,7 +29,7 @@ func list[Doc, T any](ctx context.Context, s *store.Store, below string, after *
 	if from != "" {
 		from = below + from
 	}
-	most, last := or(limit, ordinaryPage), ""
+	most, last := valueOr(limit, defaultPageSize), ""
 	for {
 		docs, more, _, err := s.List(ctx, below, from, most+1)
 		if err != nil {
@@ -57,7 +57,8 @@ func list[Doc, T any](ctx context.Context, s *store.Store, below string, after *
 	}
 }
 
-// get is a document, as it is now: a host, of that name.
+// get reads the current revision of a document. what and name, such as "host" and its name, are for the
+// message if the document does not exist.
 func get[Doc any](s *Server, r *http.Request, key, what, name string) (v Doc, err error) {
 	doc, ok, err := s.Store.Get(r.Context(), key, 0)
 	if err == nil && !ok {
@@ -69,8 +70,8 @@ func get[Doc any](s *Server, r *http.Request, key, what, name string) (v Doc, er
 	return v, err
 }
 
-// cut is a page of what is there as a whole.
-func cut[T any](all []T, name func(T) string, after *string, limit *int) (page[T], error) {
+// pageOf returns a page of a list that is in memory.
+func pageOf[T any](all []T, name func(T) string, after *string, limit *int) (page[T], error) {
 	from, err := cursor(after)
 	if err != nil {
 		return page[T]{}, err
@@ -84,26 +85,27 @@ func cut[T any](all []T, name func(T) string, after *string, limit *int) (page[T
 		}
 	}
 	out := page[T]{Items: append([]T{}, all...)}
-	if n := or(limit, ordinaryPage); len(all) > n {
+	if n := valueOr(limit, defaultPageSize); len(all) > n {
 		out.Items = out.Items[:n]
 		out.Next = base64.RawURLEncoding.EncodeToString([]byte(name(all[n-1])))
 	}
 	return out, nil
 }
 
+// cursor decodes the cursor of a page.
 func cursor(after *string) (string, error) {
 	if after == nil || *after == "" {
 		return "", nil
 	}
 	text, err := base64.RawURLEncoding.DecodeString(*after)
 	if err != nil {
-		return "", &Refusal{Status: http.StatusBadRequest, Detail: "after is not the next of a page", Fields: []Field{{"after", "not of a page"}}}
+		return "", &Refusal{Status: http.StatusBadRequest, Detail: "after is not a valid page cursor: use next of the previous page", Fields: []Field{{"after", "not a valid page cursor"}}}
 	}
 	return string(text), nil
 }
 
-// or is a value that may be left out.
-func or[T any](v *T, otherwise T) T {
+// valueOr returns an optional value, or otherwise if the value is absent.
+func valueOr[T any](v *T, otherwise T) T {
 	if v == nil {
 		return otherwise
 	}

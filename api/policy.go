@@ -13,42 +13,42 @@ import (
 	"headgate/store"
 )
 
-// asFile are interfaces and sets as a configuration file.
-func asFile(interfaces []store.Interface, documents []store.Collective) Policy {
+// formatPolicy formats interfaces and connection sets as a configuration file.
+func formatPolicy(interfaces []store.Interface, documents []store.Collective) Policy {
 	var text bytes.Buffer
 	for _, i := range interfaces {
 		text.WriteString("---\n")
 		text.Write(config.Format(i.Interface))
 	}
-	for _, p := range sets(documents) {
+	for _, p := range parseSets(documents) {
 		text.WriteString("---\n")
 		text.Write(config.FormatCollective(p))
 	}
 	return Policy{Text: text.String()}
 }
 
-// GetPolicy shows all of a host as a file.
+// GetPolicy shows all interfaces and connection sets of a host as a configuration file.
 func (s *Server) GetPolicy(w http.ResponseWriter, r *http.Request, host string) {
-	var at int64 // all of it
+	var at int64 // the first list sets the revision of the others
 	out, err := policyOf(host, func(below string) (docs []store.Doc, err error) {
 		docs, at, err = s.Store.All(r.Context(), below, at)
 		return docs, err
 	})
-	show(w, r, out, err)
+	writeResource(w, r, out, err)
 }
 
-// policyOf is all of a host as a file, from what list gives.
+// policyOf formats a host's interfaces and connection sets, which list reads, as a configuration file.
 func policyOf(host string, list func(below string) ([]store.Doc, error)) (Policy, error) {
-	interfaces, err := into[store.Interface](list(store.Prefix(store.Interfaces, host)))
+	interfaces, err := decodeDocs[store.Interface](list(store.Prefix(store.Interfaces, host)))
 	if err != nil {
 		return Policy{}, err
 	}
-	documents, err := into[store.Collective](list(store.Prefix(store.Collectives, host)))
-	return asFile(interfaces, documents), err
+	documents, err := decodeDocs[store.Collective](list(store.Prefix(store.Collectives, host)))
+	return formatPolicy(interfaces, documents), err
 }
 
-// into reads documents.
-func into[T any](docs []store.Doc, err error) ([]T, error) {
+// decodeDocs decodes documents.
+func decodeDocs[T any](docs []store.Doc, err error) ([]T, error) {
 	out := make([]T, len(docs))
 	for n, d := range docs {
 		if err == nil {
@@ -58,80 +58,81 @@ func into[T any](docs []store.Doc, err error) ([]T, error) {
 	return out, err
 }
 
-// matchesPolicy refuses a change of a host of which the caller has seen another file.
-func (c *call) matchesPolicy(host string) error {
-	if c.match == "" {
-		return nil // so that nothing is read for it
+// checkIfMatchPolicy checks If-Match against the current policy of the host.
+func (c *changeRequest) checkIfMatchPolicy(host string) error {
+	if c.ifMatch == "" {
+		return nil // without reading the policy
 	}
 	now, err := policyOf(host, c.tx.All)
 	if err != nil {
 		return err
 	}
-	return c.matches(now)
+	return c.checkIfMatch(now)
 }
 
-// PutPolicy makes a host's devices and sets what a file says, and leaves others alone, as apply
-// does. Whose groups are stays, where they stay, and so does what is in them, where the file does not
-// say. The answer is what the file has come to.
+// PutPolicy replaces the interfaces and connection sets that a configuration file contains and leaves the
+// others unchanged, as "headgate apply" does. Groups that still exist keep their tenants, and a tenant's
+// group keeps its child groups if the file has none for it. The answer is the resulting configuration of the
+// documents in the file.
 func (s *Server) PutPolicy(w http.ResponseWriter, r *http.Request, host string, _ PutPolicyParams) {
-	want, err := body[Policy](r)
+	want, err := parseBody[Policy](r)
 	if err != nil {
 		problem(w, r, err)
 		return
 	}
 	set, err := config.Parse("text", []byte(want.Text))
 	if err != nil {
-		problem(w, r, wrong("text", err))
+		problem(w, r, invalidField("text", err))
 		return
 	}
 	if len(set.Interfaces) == 0 && len(set.Collectives) == 0 {
-		problem(w, r, wrong("text", refuse(0, "write documents of kind: Interface or Collective")))
+		problem(w, r, invalidField("text", refuse(0, "no documents: add documents of kind: Interface or Collective")))
 		return
 	}
-	// All of them at once: each change of one of them makes it be tried again.
-	s.change(w, r, store.Prefix(store.Interfaces, host), func(c *call) (answer, error) {
-		if err := c.host(host); err != nil {
-			return answer{}, err
+	// One transaction writes all documents. A concurrent change of one of them makes it run again.
+	s.change(w, r, store.Prefix(store.Interfaces, host), func(c *changeRequest) (response, error) {
+		if err := c.requireHost(host); err != nil {
+			return response{}, err
 		}
-		if err := c.matchesPolicy(host); err != nil {
-			return answer{}, err
+		if err := c.checkIfMatchPolicy(host); err != nil {
+			return response{}, err
 		}
 		c.resource = "policy/" + host
 		var interfaces []store.Interface
 		for _, i := range set.Interfaces {
-			key := ledger(host, i.Dev)
+			key := interfaceKey(host, i.Dev)
 			var before store.Interface
 			if _, _, err := c.tx.Get(key, &before); err != nil {
-				return answer{}, err
+				return response{}, err
 			}
 			next := (&store.Interface{Interface: i.Interface}).Clone()
-			keepOwned(&before, next)
-			if err := owners(next); err != nil {
-				return answer{}, wrong("text", err)
+			keepTenantGroups(&before, next)
+			if err := checkOwners(next); err != nil {
+				return response{}, invalidField("text", err)
 			}
-			next.Connections = stay(before.Connections, next)
-			if err := check(next, ofFile(next)); err != nil {
-				return answer{}, err
+			next.Connections = assignableConnections(before.Connections, next)
+			if err := checkInterface(next, fileField(next)); err != nil {
+				return response{}, err
 			}
-			if err := c.save(host, next); err != nil {
-				return answer{}, err
+			if err := c.saveInterface(host, next); err != nil {
+				return response{}, err
 			}
 			interfaces = append(interfaces, *next)
 		}
 		documents, err := c.putSets(host, set.Collectives)
 		if err != nil {
-			return answer{}, err
+			return response{}, err
 		}
-		out, err := shows(http.StatusOK, asFile(interfaces, documents))
-		out.Tag = "" // which is of all of the host's
+		out, err := respondWith(http.StatusOK, formatPolicy(interfaces, documents))
+		out.Tag = "" // the ETag is that of the whole policy (GetPolicy)
 		return out, err
 	})
 }
 
-// keepOwned keeps whose groups are that are still there, and what is in a tenant's group of which the
-// next document has none inside: a file of the operator's need not know it.
-func keepOwned(before, next *store.Interface) {
-	for _, at := range slices.Sorted(maps.Keys(before.Owners)) { // a group before those in it
+// keepTenantGroups copies the tenants of groups that still exist to the next document. A tenant's group that has no
+// child groups in the next document keeps its former ones: an operator's file need not contain them.
+func keepTenantGroups(before, next *store.Interface) {
+	for _, at := range slices.Sorted(maps.Keys(before.Owners)) { // parents first
 		direction, path, _ := strings.Cut(at, "/")
 		is, was := groupAt(next, direction, path), groupAt(before, direction, path)
 		if is == nil {
@@ -140,20 +141,20 @@ func keepOwned(before, next *store.Interface) {
 		if was != nil && len(is.Groups) == 0 {
 			is.Groups = was.Groups
 		}
-		next.Own(direction, path, before.Owners[at])
+		next.SetOwner(direction, path, before.Owners[at])
 	}
 }
 
-// groupAt is a group of an interface, nil if there is none.
+// groupAt returns a group of an interface, nil if there is none.
 func groupAt(i *store.Interface, direction, path string) *group.Group {
 	if d := i.Direction(direction); d != nil {
-		return d.At(path)
+		return d.Find(path)
 	}
 	return nil
 }
 
-// ofFile tells of problems in the words of a file, which has groups by their names.
-func ofFile(i *store.Interface) func(group.Problem) (Field, bool) {
+// fileField turns a problem into a field whose message names the group by its path, for the author of a file.
+func fileField(i *store.Interface) func(group.Problem) (Field, bool) {
 	return func(p group.Problem) (Field, bool) {
 		where := p.Where
 		if direction, path, rest := pathOf(i, p.Where); path != "" {
@@ -166,13 +167,13 @@ func ofFile(i *store.Interface) func(group.Problem) (Field, bool) {
 	}
 }
 
-// putSets writes a file's sets.
-func (c *call) putSets(host string, sets []config.Collective) (documents []store.Collective, err error) {
+// putSets writes the connection sets of a file.
+func (c *changeRequest) putSets(host string, sets []config.Collective) (documents []store.Collective, err error) {
 	var policies []collective.Policy
 	for _, s := range sets {
 		policies = append(policies, s.Policy)
 	}
-	if err := c.together(host, "text", policies...); err != nil {
+	if err := c.checkSetOverlap(host, "text", policies...); err != nil {
 		return nil, err
 	}
 	for _, p := range policies {

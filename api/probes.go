@@ -7,9 +7,9 @@ import (
 	"net/http"
 )
 
-// StartProbe has a host measure.
+// StartProbe starts a measurement on a host.
 func (s *Server) StartProbe(w http.ResponseWriter, r *http.Request, host string, _ StartProbeParams) {
-	want, err := body[ProbeRequest](r)
+	want, err := parseBody[ProbeRequest](r)
 	if err != nil {
 		problem(w, r, err)
 		return
@@ -17,29 +17,29 @@ func (s *Server) StartProbe(w http.ResponseWriter, r *http.Request, host string,
 	var b [8]byte
 	rand.Read(b[:])
 	id := hex.EncodeToString(b[:])
-	s.change(w, r, "probes/"+host, func(c *call) (answer, error) {
-		if err := c.host(host); err != nil {
-			return answer{}, err
+	s.change(w, r, "probes/"+host, func(c *changeRequest) (response, error) {
+		if err := c.requireHost(host); err != nil {
+			return response{}, err
 		}
 		if _, connected := s.Agents.State(host); !connected {
-			return answer{}, refuse(http.StatusConflict, "the agent of %s is not connected", host)
+			return response{}, refuse(http.StatusConflict, "the agent of host %s is not connected", host)
 		}
 		c.resource = "probes/" + host
-		c.then = func() {
+		c.afterCommit = func() {
 			if err := s.Agents.Probe(host, id, want); err != nil {
-				slog.Warn("a measurement does not begin", "host", host, "error", err)
+				slog.Warn("cannot start measurement", "host", host, "error", err)
 			}
 		}
-		return shows(http.StatusAccepted, Probe{Id: id, State: "waiting"})
+		return respondWith(http.StatusAccepted, Probe{Id: id, State: "waiting"})
 	})
 }
 
-// GetProbe shows what was measured.
+// GetProbe shows the state and result of a measurement.
 func (s *Server) GetProbe(w http.ResponseWriter, r *http.Request, host, id string) {
-	out, ok := s.Agents.Probed(host, id)
+	out, ok := s.Agents.ProbeResult(host, id)
 	if !ok {
 		problem(w, r, notFound("measurement", id))
 		return
 	}
-	show(w, r, out, nil)
+	writeResource(w, r, out, nil)
 }

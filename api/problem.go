@@ -10,16 +10,16 @@ import (
 	"headgate/store"
 )
 
-// Refusal is why something is not done, for who asked (RFC 9457).
+// Refusal is the reason for which a request is refused, for the client (RFC 9457).
 type Refusal struct {
 	Status int
 	Detail string
 	Fields []Field
-	// RetryAfter is in seconds; 0 is not said.
+	// RetryAfter is in seconds; 0 leaves the header out.
 	RetryAfter int
 }
 
-// Field is what is wrong with one field of a request.
+// Field is the error of one field of a request.
 type Field struct {
 	Field   string `json:"field"`
 	Message string `json:"message"`
@@ -27,44 +27,45 @@ type Field struct {
 
 func (r *Refusal) Error() string { return r.Detail }
 
+// refuse returns a refusal with a formatted detail.
 func refuse(status int, format string, args ...any) *Refusal {
 	return &Refusal{Status: status, Detail: fmt.Sprintf(format, args...)}
 }
 
-// notFound is for what there is not, and for what is another's.
+// notFound returns the refusal for a resource that does not exist or belongs to another tenant.
 func notFound(what, name string) *Refusal {
-	return refuse(http.StatusNotFound, "there is no %s %q", what, name)
+	return refuse(http.StatusNotFound, "%s %q not found", what, name)
 }
 
-// retryAfter is when it is worth trying again where the store does not answer: a new leader of it
-// is there within some seconds.
+// retryAfter is the Retry-After, in seconds, while the store is unavailable: the store elects a new leader
+// within some seconds.
 const retryAfter = 2
 
-// problem answers with an error.
+// problem answers with an error as problem+json, and logs the errors that are not the client's.
 func problem(w http.ResponseWriter, r *http.Request, err error) {
 	var refusal *Refusal
 	switch {
 	case errors.As(err, &refusal):
-	case errors.Is(err, store.ErrUnknown):
-		if r.Context().Err() == nil { // else nobody waits for it any more
-			slog.Warn("the store does not answer", "method", r.Method, "path", r.URL.Path, "error", err)
+	case errors.Is(err, store.ErrUnavailable):
+		if r.Context().Err() == nil { // otherwise the client has disconnected
+			slog.Warn("store unavailable", "method", r.Method, "path", r.URL.Path, "error", err)
 		}
-		refusal = &Refusal{Status: http.StatusServiceUnavailable, Detail: "the store does not answer: ask again, with the same Idempotency-Key if it was a change", RetryAfter: retryAfter}
+		refusal = &Refusal{Status: http.StatusServiceUnavailable, Detail: "the store is unavailable: retry, with the same Idempotency-Key if the request is a change", RetryAfter: retryAfter}
 	case errors.Is(err, store.ErrFull):
-		slog.Error("the store takes no changes", "error", err)
-		refusal = &Refusal{Status: http.StatusServiceUnavailable, Detail: "no changes are taken: the store is full", RetryAfter: 30}
+		slog.Error("store is full, rejecting changes", "error", err)
+		refusal = &Refusal{Status: http.StatusServiceUnavailable, Detail: "the store is full: changes are rejected", RetryAfter: 30}
 	case errors.Is(err, store.ErrTooLarge):
-		slog.Error("a change is too large", "method", r.Method, "path", r.URL.Path, "error", err)
+		slog.Error("change too large", "method", r.Method, "path", r.URL.Path, "error", err)
 		refusal = refuse(http.StatusRequestEntityTooLarge, "%v", err)
 	case errors.Is(err, store.ErrCompacted):
-		refusal = refuse(http.StatusGone, "the store does not remember that revision any more")
+		refusal = refuse(http.StatusGone, "the revision was removed by compaction")
 	case errors.Is(err, store.ErrFuture):
-		refusal = refuse(http.StatusNotFound, "the store has no such revision yet")
+		refusal = refuse(http.StatusNotFound, "the revision does not exist yet")
 	case r.Context().Err() != nil:
-		return // nobody waits for it
+		return // the client has disconnected
 	default:
-		slog.Error("a request cannot be answered", "method", r.Method, "path", r.URL.Path, "error", err)
-		refusal = refuse(http.StatusInternalServerError, "the controller cannot do it: its log says why")
+		slog.Error("cannot answer request", "method", r.Method, "path", r.URL.Path, "error", err)
+		refusal = refuse(http.StatusInternalServerError, "internal error: see the log of the controller")
 	}
 	if refusal.RetryAfter > 0 {
 		w.Header().Set("Retry-After", fmt.Sprint(refusal.RetryAfter))

@@ -17,7 +17,7 @@ import (
 	"headgate/unit"
 )
 
-// proposal is what an interface would be with limits that follow from what was measured.
+// proposal is an interface with limits that follow from the measurements.
 type proposal struct {
 	Dev       string             `json:"dev"`
 	Out       *directionProposal `json:"out,omitempty"`
@@ -28,7 +28,7 @@ type proposal struct {
 	Problems  []string           `json:"problems,omitempty"`
 }
 
-// directionProposal is of one direction, and the measurement that says so.
+// directionProposal is the proposed limit of one direction, with the measurement from which it follows.
 type directionProposal struct {
 	tune.Proposal
 	From     string          `json:"from,omitempty"`
@@ -38,7 +38,7 @@ type directionProposal struct {
 	Measured *probe.Estimate `json:"measured,omitempty"`
 }
 
-// proposedChange is a group that would be guaranteed another rate.
+// proposedChange is a group whose guarantee the proposal would change.
 type proposedChange struct {
 	Direction string     `json:"direction"`
 	Group     string     `json:"group"`
@@ -46,13 +46,13 @@ type proposedChange struct {
 	After     unit.Rate  `json:"after"`
 }
 
-// measuredPath is a result with what it says of the token rate.
+// measuredPath is a result that has a token rate, with its decoded answer.
 type measuredPath struct {
 	store.ProbeResult
-	answer path.Answer
+	response path.Answer
 }
 
-// ListProposals shows limits for a host's interfaces.
+// ListProposals proposes limits for a host's interfaces.
 func (s *Server) ListProposals(w http.ResponseWriter, r *http.Request, host string, p ListProposalsParams) {
 	margin, err := marginOf(p.Margin)
 	if err == nil {
@@ -61,7 +61,7 @@ func (s *Server) ListProposals(w http.ResponseWriter, r *http.Request, host stri
 	var interfaces []store.Interface
 	if err == nil {
 		docs, _, e := s.Store.All(r.Context(), store.Prefix(store.Interfaces, host), 0)
-		interfaces, err = into[store.Interface](docs, e)
+		interfaces, err = decodeDocs[store.Interface](docs, e)
 	}
 	var ways map[string][]measuredPath
 	if err == nil {
@@ -76,33 +76,34 @@ func (s *Server) ListProposals(w http.ResponseWriter, r *http.Request, host stri
 		one, err = s.propose(&i, ways, margin, principalOf(r))
 		out.Items = append(out.Items, one)
 	}
-	show(w, r, out, err)
+	writeResource(w, r, out, err)
 }
 
+// marginOf parses the margin below the measured rate.
 func marginOf(text *string) (unit.Share, error) {
 	if text == nil {
 		return tune.Margin, nil
 	}
 	margin, err := unit.ParseShare(*text)
 	if err == nil && margin >= unit.Whole/2 {
-		err = errors.New("that gives most of the path away: write for example 1%")
+		err = errors.New("the margin must be less than 50%: write for example 1%")
 	}
 	if err != nil {
-		return 0, wrong("margin", err)
+		return 0, invalidField("margin", err)
 	}
 	return margin, nil
 }
 
-// pathsOf are the newest measurements of token rates from a host ("out") and to it ("in").
+// pathsOf reads the newest measurements of token rates from a host ("out") and to a host ("in").
 func (s *Server) pathsOf(ctx context.Context, host string) (map[string][]measuredPath, error) {
 	ways := map[string][]measuredPath{}
 	take := func(way string, below string) ([]measuredPath, error) {
 		docs, _, err := s.Store.All(ctx, below, 0)
-		results, err := into[store.ProbeResult](docs, err)
+		results, err := decodeDocs[store.ProbeResult](docs, err)
 		var all []measuredPath
 		for _, v := range results {
 			m := measuredPath{ProbeResult: v}
-			if v.Answer == nil || json.Unmarshal(v.Answer, &m.answer) != nil || m.answer.TokenRate == nil {
+			if v.Answer == nil || json.Unmarshal(v.Answer, &m.response) != nil || m.response.TokenRate == nil {
 				continue
 			}
 			all = append(all, m)
@@ -110,7 +111,7 @@ func (s *Server) pathsOf(ctx context.Context, host string) (map[string][]measure
 		ways[way] = append(ways[way], all...)
 		return all, err
 	}
-	// Both directions are measured together, so that who is at the other end of one is so of the other.
+	// Both directions are measured together, so that the peers of one direction are those of the other.
 	from, err := take("out", store.Prefix(store.Newest, host))
 	others := map[string]bool{}
 	for _, m := range from {
@@ -122,22 +123,23 @@ func (s *Server) pathsOf(ctx context.Context, host string) (map[string][]measure
 	return ways, err
 }
 
-// devices are those at the host's own end.
-func (m measuredPath) devices(way string) []string {
+// localDevices returns the devices that the path passes at the host's own end.
+func (m measuredPath) localDevices(way string) []string {
 	if way == "out" {
 		return m.FromDevices
 	}
 	return m.ToDevices
 }
 
-// devicesOf are a host's interfaces, and devices that it measures through and that are not divided yet.
+// devicesOf returns a host's configured interfaces, without patterns, and one without limits for each
+// measured device that no interface configures yet.
 func devicesOf(interfaces []store.Interface, ways map[string][]measuredPath) []store.Interface {
 	all := slices.DeleteFunc(slices.Clone(interfaces), func(i store.Interface) bool { return group.IsPattern(i.Dev) })
 	for _, way := range directions {
 		for _, m := range ways[way] {
-			through := m.devices(way)
+			through := m.localDevices(way)
 			if len(through) == 0 || slices.ContainsFunc(through, func(dev string) bool {
-				return slices.ContainsFunc(append(all[:len(all):len(all)], interfaces...), func(i store.Interface) bool { return group.Takes(i.Dev, dev) })
+				return slices.ContainsFunc(append(all[:len(all):len(all)], interfaces...), func(i store.Interface) bool { return group.MatchesDevice(i.Dev, dev) })
 			}) {
 				continue
 			}
@@ -147,7 +149,7 @@ func devicesOf(interfaces []store.Interface, ways map[string][]measuredPath) []s
 	return all
 }
 
-// propose makes limits for an interface: of directions that it limits, or of both if it limits none.
+// propose proposes limits for an interface: for the directions that have a limit, or for both if none has.
 func (s *Server) propose(i *store.Interface, ways map[string][]measuredPath, margin unit.Share, by store.Token) (p proposal, err error) {
 	p.Dev = i.Dev
 	divided := i.Out != nil || i.In != nil
@@ -173,7 +175,7 @@ func (s *Server) propose(i *store.Interface, ways map[string][]measuredPath, mar
 		}
 	}
 	if divided {
-		now, err := view(i, by)
+		now, err := interfaceForOperator(i, by)
 		if err != nil {
 			return p, err
 		}
@@ -181,18 +183,18 @@ func (s *Server) propose(i *store.Interface, ways map[string][]measuredPath, mar
 		if err != nil {
 			return p, err
 		}
-		p.Tag = tag(text)
+		p.Tag = etag(text)
 	}
 	if limits == 0 {
 		return p, nil
 	}
-	doc, err := view(next, by)
+	doc, err := interfaceForOperator(next, by)
 	p.Interface = &doc
-	p.Changes, p.Problems = difference(i, next)
+	p.Changes, p.Problems = guaranteeChanges(i, next)
 	return p, err
 }
 
-// limit gives a direction another limit, and changes nothing else.
+// limit sets the limit of a direction. A direction that has no groups yet gets a default group.
 func limit(i *store.Interface, way string, to unit.Rate) {
 	d := i.Direction(way)
 	if d == nil {
@@ -206,49 +208,49 @@ func limit(i *store.Interface, way string, to unit.Rate) {
 	d.Limit = to
 }
 
-// proposeDirection reads a limit from the paths of one direction that pass the device. The one that
-// gives the most says what the device's own link does: where another gives less, that is elsewhere.
+// proposeDirection derives a limit from the paths of one direction that pass the device. The path with the
+// highest rate is taken to be limited by the device's own link: the bottleneck of a slower path is elsewhere.
 func (s *Server) proposeDirection(i *store.Interface, way string, paths []measuredPath, margin unit.Share) (best directionProposal) {
 	switch {
 	case i.Perspective == group.Guest:
-		best.Cannot = "it carries a guest's traffic, and what is measured from the host does not pass it"
+		best.Cannot = "the device carries the traffic of a guest, and measurements from the host do not pass it"
 		return best
 	case i.Engine == group.Quantum:
-		best.Cannot = "engine quantum counts payload, and cannot stay below a limit that counts frames: use htb"
+		best.Cannot = "engine quantum counts payload and cannot enforce a limit that counts frames: use htb"
 		return best
 	}
-	best.Cannot = "no token rate was measured through it: have the schedule measure tokenrate or path"
+	best.Cannot = "no token rate has been measured through the device: add tokenrate or path to the probe schedule"
 	most, others := 0.0, 0
 	for _, m := range paths {
-		if !slices.ContainsFunc(m.devices(way), func(dev string) bool { return group.Takes(i.Dev, dev) }) {
+		if !slices.ContainsFunc(m.localDevices(way), func(dev string) bool { return group.MatchesDevice(i.Dev, dev) }) {
 			continue
 		}
 		others++
-		r := m.answer.TokenRate.Rate
+		r := m.response.TokenRate.Rate
 		d := directionProposal{From: m.From, To: m.To, Measure: m.Measure, At: m.At, Measured: &r}
 		d.Proposal = tune.Direction{
-			Dev: i.Dev, Own: m.Own, Margin: margin, Bytes: m.answer.Bytes, Burst: s.Burst,
-			Without: "Take it, or the one at the other end, away for one measurement",
-			More:    func(b unit.Bytes) string { return fmt.Sprintf("give the schedule's measurements %v (bytes)", b) },
-		}.Propose(&m.answer)
+			Dev: i.Dev, DeviceLimit: m.OwnLimit, Margin: margin, Bytes: m.response.Bytes, Burst: s.Burst,
+			WithoutLimitHint: "Remove the limit here, or the one at the other end, for one measurement",
+			LargerBudgetHint: func(b unit.Bytes) string { return fmt.Sprintf("set bytes of the probe schedule to %v", b) },
+		}.Propose(&m.response)
 		gives := r.Value
-		if j := m.answer.TokenRate.Joint; !r.Known() && j != nil {
+		if j := m.response.TokenRate.Joint; !r.Known() && j != nil {
 			gives = j.Rate
 		}
-		// Of several that give as much, one from which a limit follows.
+		// Among paths with the same rate, prefer one from which a limit follows.
 		if others == 1 || gives > most || gives == most && best.Limit == 0 {
 			best, most = d, max(most, gives)
 		}
 	}
 	if others > 1 {
-		best.Notes = append(best.Notes, fmt.Sprintf("of %d measurements through %s this one gives the most", others, i.Dev))
+		best.Notes = append(best.Notes, fmt.Sprintf("of %d measurements through %s, this one has the highest rate", others, i.Dev))
 	}
 	return best
 }
 
-// difference are the groups that are guaranteed another rate, and why there cannot be such an
-// interface.
-func difference(before, after *store.Interface) (changes []proposedChange, problems []string) {
+// guaranteeChanges returns the groups whose guarantees differ, or the problems that make the second interface
+// invalid.
+func guaranteeChanges(before, after *store.Interface) (changes []proposedChange, problems []string) {
 	is, wrong := after.Resolve()
 	for _, p := range wrong {
 		problems = append(problems, p.Error())

@@ -8,8 +8,8 @@ import (
 	"headgate/store"
 )
 
-// The options of the engine quantum come back as they were written, and what cannot be
-// is refused by its name.
+// The options of the engine quantum are returned as written, and an invalid option is refused with the name
+// of its field.
 func TestQuantumOptions(t *testing.T) {
 	const direction = `,"out":{"limit":"10Mbit","groups":[{"name":"a","default":true}]}}`
 	read := func(options string) (*store.Interface, error) {
@@ -24,7 +24,7 @@ func TestQuantumOptions(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", options, err)
 		}
-		seen, err := view(i, store.Token{})
+		seen, err := interfaceForOperator(i, store.Token{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,16 +34,16 @@ func TestQuantumOptions(t *testing.T) {
 		}
 		for _, o := range strings.Split(strings.TrimPrefix(options, ","), ",") {
 			if !strings.Contains(string(again), o) {
-				t.Errorf("%s becomes %s", options, again)
+				t.Errorf("options %s are returned as %s", options, again)
 			}
 		}
 		if options == "" && (strings.Contains(string(again), "step") || strings.Contains(string(again), "overdraft")) {
-			t.Errorf("nothing becomes %s", again)
+			t.Errorf("no options are returned as %s", again)
 		}
 	}
 	for options, want := range map[string]string{
 		`,"quantum":"100"`: `quantum: "100" is not a quantum: write a time such as 1s or 100ms`,
-		`,"quantum":"2h"`:  "write a time up to 1h0m0s",
+		`,"quantum":"2h"`:  "write a time above 0 and up to 1h0m0s",
 		`,"step":"1500"`:   `"1500" is not a step`,
 		`,"step":"0B"`:     "would never lend anything",
 	} {

@@ -11,19 +11,20 @@ import (
 	"headgate/store"
 )
 
+// entryOf returns the API form of an audit entry.
 func entryOf(e store.AuditEntry, revision int64) AuditEntry {
 	role := Role(e.Role)
-	return AuditEntry{Id: e.ID, At: e.At, By: e.By, Role: &role, What: e.What, Status: &e.Status, Revision: &revision}
+	return AuditEntry{Id: e.ID, At: e.At, Principal: e.By, Role: &role, Request: e.Change, Status: &e.Status, Revision: &revision}
 }
 
-// ListAudit lists changes, the newest first; a tenant's its own.
+// ListAudit lists the audit log, newest first. A tenant gets only its own changes.
 func (s *Server) ListAudit(w http.ResponseWriter, r *http.Request, p ListAuditParams) {
 	by := principalOf(r)
-	out, err := s.audit(r.Context(), or(p.Before, ""), or(p.Limit, ordinaryPage), func(e store.AuditEntry, _ int64) bool { return by.Tenant == "" || e.Tenant == by.Tenant })
-	show(w, r, out, err)
+	out, err := s.audit(r.Context(), valueOr(p.Before, ""), valueOr(p.Limit, defaultPageSize), func(e store.AuditEntry, _ int64) bool { return by.Tenant == "" || e.Tenant == by.Tenant })
+	writeResource(w, r, out, err)
 }
 
-// ListHistory lists an interface's, also of one that was given back.
+// ListHistory lists the audit entries of an interface, also of one that has been deleted.
 func (s *Server) ListHistory(w http.ResponseWriter, r *http.Request, host, dev string, p ListHistoryParams) {
 	_, there := s.readInterface(r, host, dev, 0)
 	var refusal *Refusal
@@ -31,43 +32,44 @@ func (s *Server) ListHistory(w http.ResponseWriter, r *http.Request, host, dev s
 		problem(w, r, there)
 		return
 	}
-	of, remembered := resourceOf(ledger(host, dev)), true
-	// byFile tells whether a file changed it, which may be about other devices.
+	of, remembered := resourceOf(interfaceKey(host, dev)), true
+	// byFile reports whether a policy changed this interface at a revision: a policy may be about other
+	// devices.
 	byFile := func(revision int64) bool {
 		if !remembered {
 			return false
 		}
-		d, ok, err := s.Store.Get(r.Context(), ledger(host, dev), revision)
+		d, ok, err := s.Store.Get(r.Context(), interfaceKey(host, dev), revision)
 		remembered = !errors.Is(err, store.ErrCompacted)
 		return err == nil && ok && d.Revision == revision
 	}
-	before := or(p.Before, "")
-	out, err := s.audit(r.Context(), before, or(p.Limit, ordinaryPage), func(e store.AuditEntry, revision int64) bool {
+	before := valueOr(p.Before, "")
+	out, err := s.audit(r.Context(), before, valueOr(p.Limit, defaultPageSize), func(e store.AuditEntry, revision int64) bool {
 		return e.Resource == of || strings.HasPrefix(e.Resource, of+"/") || e.Resource == "policy/"+host && byFile(revision)
 	})
 	if err == nil && len(out.Items) == 0 && out.Next == "" && before == "" {
 		err = there
 	}
-	show(w, r, out, err)
+	writeResource(w, r, out, err)
 }
 
-// mostAudited is how many entries are read for one answer: what is asked for may be rare among them, or
-// not there at all.
-const mostAudited = 2000
+// maxAuditScan is the number of entries after which a search ends, because matching entries may be rare or
+// missing.
+const maxAuditScan = 2000
 
-// audit reads the record backwards from an entry, "" for the newest. If that takes long the answer has
-// fewer than could be, and next all the same.
+// audit reads the audit log backwards from an entry, "" for the newest, and returns the wanted entries. After
+// mostAudited entries the page may have fewer items than there are, and has a cursor to go on.
 func (s *Server) audit(ctx context.Context, before string, most int, wanted func(e store.AuditEntry, revision int64) bool) (page[AuditEntry], error) {
 	out := page[AuditEntry]{Items: []AuditEntry{}}
 	read, second := 0, time.Time{}
-	err := s.Store.Backwards(ctx, store.Prefix(store.Audit), before, func(d store.Doc) (more bool, err error) {
+	err := s.Store.Descending(ctx, store.Prefix(store.Audit), before, func(d store.Doc) (more bool, err error) {
 		var e store.AuditEntry
 		if err := d.Into(&e); err != nil {
 			return false, err
 		}
 		at := e.At.Truncate(time.Second)
-		if read >= mostAudited && at.Before(second) {
-			// The name of what was read last may be another's to know; the second in which it was tells nothing.
+		if read >= maxAuditScan && at.Before(second) {
+			// The id of the last entry read may belong to another tenant; its second reveals nothing.
 			out.Next = fmt.Sprintf("%016x", second.UnixNano())
 			return false, nil
 		}

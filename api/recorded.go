@@ -6,31 +6,31 @@ import (
 	"net/http"
 )
 
-// Recorded is an answer that is not given yet.
+// Recorded is a response in memory.
 type Recorded struct {
 	Status int
 	Body   bytes.Buffer
 	header http.Header
 }
 
-// Record has a request answered.
-func Record(by http.Handler, r *http.Request) *Recorded {
+// RecordResponse calls the handler and returns its response.
+func RecordResponse(by http.Handler, r *http.Request) *Recorded {
 	out := &Recorded{Status: http.StatusOK, header: http.Header{}}
 	by.ServeHTTP(out, r)
 	return out
 }
 
-// Header is part of http.ResponseWriter.
+// Header implements http.ResponseWriter.
 func (a *Recorded) Header() http.Header { return a.header }
 
-// WriteHeader is part of http.ResponseWriter.
+// WriteHeader implements http.ResponseWriter.
 func (a *Recorded) WriteHeader(status int) { a.Status = status }
 
-// Write is part of http.ResponseWriter.
+// Write implements http.ResponseWriter.
 func (a *Recorded) Write(b []byte) (int, error) { return a.Body.Write(b) }
 
-// Give answers with it.
-func (a *Recorded) Give(w http.ResponseWriter) {
+// WriteTo writes the recorded response to w.
+func (a *Recorded) WriteTo(w http.ResponseWriter) {
 	maps.Copy(w.Header(), a.header)
 	w.WriteHeader(a.Status)
 	_, _ = w.Write(a.Body.Bytes())

@@ -10,14 +10,15 @@ import (
 	"headgate/store"
 )
 
-// noSchedule is said where there is none.
+// noSchedule returns the refusal if there is no probe schedule.
 func noSchedule() *Refusal {
-	return refuse(http.StatusNotFound, "nothing is measured by a schedule: set one first")
+	return refuse(http.StatusNotFound, "no probe schedule is set: set one first")
 }
 
-func plainSchedule(s schedule.Schedule) schedule.Schedule { return s }
+// scheduleDoc is the schedule as its own API form.
+func scheduleDoc(s schedule.Schedule) schedule.Schedule { return s }
 
-// GetProbeSchedule shows it.
+// GetProbeSchedule shows the probe schedule.
 func (s *Server) GetProbeSchedule(w http.ResponseWriter, r *http.Request) {
 	var out schedule.Schedule
 	doc, ok, err := s.Store.Get(r.Context(), store.ScheduleKey, 0)
@@ -27,40 +28,40 @@ func (s *Server) GetProbeSchedule(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = doc.Into(&out)
 	}
-	show(w, r, out, err)
+	writeResource(w, r, out, err)
 }
 
-// PutProbeSchedule makes or changes it.
+// PutProbeSchedule creates or replaces the probe schedule.
 func (s *Server) PutProbeSchedule(w http.ResponseWriter, r *http.Request, _ PutProbeScheduleParams) {
-	want, err := body[schedule.Schedule](r)
+	want, err := parseBody[schedule.Schedule](r)
 	if err != nil {
 		problem(w, r, err)
 		return
 	}
-	want = want.Whole()
-	s.change(w, r, store.ScheduleKey, func(c *call) (answer, error) {
-		if _, err := current(c, store.ScheduleKey, plainSchedule); err != nil {
-			return answer{}, err
+	want = want.WithDefaults()
+	s.change(w, r, store.ScheduleKey, func(c *changeRequest) (response, error) {
+		if _, err := readCurrent(c, store.ScheduleKey, scheduleDoc); err != nil {
+			return response{}, err
 		}
-		// All hosts at once: an etcd that is another's has room for no more than some in a change.
+		// One read of all hosts: an external etcd may limit the number of operations in a transaction.
 		keys, err := c.tx.Keys(store.Prefix(store.Hosts))
 		if err != nil {
-			return answer{}, err
+			return response{}, err
 		}
 		if err := checkSchedule(want, keys); err != nil {
-			return answer{}, err
+			return response{}, err
 		}
-		return put(c, store.ScheduleKey, want, plainSchedule)
+		return put(c, store.ScheduleKey, want, scheduleDoc)
 	})
 }
 
-// checkSchedule refuses one that cannot be, or names a host that there is not.
+// checkSchedule refuses an invalid schedule and one with a host that does not exist.
 func checkSchedule(want schedule.Schedule, hosts []string) error {
 	out := &Refusal{Status: http.StatusUnprocessableEntity}
 	for _, p := range want.Check() {
 		out.Fields = append(out.Fields, Field{p.Field, p.Message})
 	}
-	named := map[string]string{} // where
+	named := map[string]string{} // field, by host
 	for _, p := range want.Pairs {
 		named[p[0]], named[p[1]] = "pairs", "pairs"
 	}
@@ -69,11 +70,11 @@ func checkSchedule(want schedule.Schedule, hosts []string) error {
 	}
 	for name, where := range named {
 		if !slices.Contains(hosts, store.Key(store.Hosts, name)) {
-			out.Fields = append(out.Fields, Field{where, "there is no host " + name + ": make it first"})
+			out.Fields = append(out.Fields, Field{where, "host " + name + " does not exist: create it first"})
 		}
 	}
-	if len(want.Hosts)+len(want.Pairs) == 0 && len(hosts) > schedule.MostHosts {
-		out.Fields = append(out.Fields, Field{"hosts", "there are too many hosts to measure each with each other: name some, or pairs"})
+	if len(want.Hosts)+len(want.Pairs) == 0 && len(hosts) > schedule.MaxHosts {
+		out.Fields = append(out.Fields, Field{"hosts", "too many hosts to measure between all of them: list hosts or pairs"})
 	}
 	if len(out.Fields) == 0 {
 		return nil
@@ -83,23 +84,23 @@ func checkSchedule(want schedule.Schedule, hosts []string) error {
 	return out
 }
 
-// DeleteProbeSchedule takes it away.
+// DeleteProbeSchedule deletes the probe schedule.
 func (s *Server) DeleteProbeSchedule(w http.ResponseWriter, r *http.Request, _ DeleteProbeScheduleParams) {
-	s.change(w, r, store.ScheduleKey, func(c *call) (answer, error) {
+	s.change(w, r, store.ScheduleKey, func(c *changeRequest) (response, error) {
 		if _, there, err := c.tx.Get(store.ScheduleKey, nil); err != nil {
-			return answer{}, err
+			return response{}, err
 		} else if !there {
-			return answer{}, noSchedule()
+			return response{}, noSchedule()
 		}
-		if _, err := current(c, store.ScheduleKey, plainSchedule); err != nil {
-			return answer{}, err
+		if _, err := readCurrent(c, store.ScheduleKey, scheduleDoc); err != nil {
+			return response{}, err
 		}
 		c.tx.Delete(store.ScheduleKey)
-		return gone, nil
+		return noContent, nil
 	})
 }
 
-// probeState is what is under way.
+// probeState is the state of the probe schedule: running measurements and the used budget.
 type probeState struct {
 	Running []probeRunning `json:"running"`
 	Spent   []probeSpent   `json:"spent"`
@@ -107,23 +108,25 @@ type probeState struct {
 	Quiet   bool           `json:"quiet,omitempty"`
 }
 
+// probeRunning is a running measurement.
 type probeRunning struct {
 	ID string `json:"id"`
 	schedule.Task
 	Began time.Time `json:"began"`
 }
 
+// probeSpent is the budget that a host has used today.
 type probeSpent struct {
 	Host  string `json:"host"`
 	Bytes string `json:"bytes"`
 }
 
-// GetProbeState shows what is being measured, and what that has cost.
+// GetProbeState shows the running measurements, and the budget that each host has used today.
 func (s *Server) GetProbeState(w http.ResponseWriter, r *http.Request) {
 	out := probeState{Running: []probeRunning{}, Spent: []probeSpent{}}
-	// All of it at one revision, so that it goes together.
+	// All reads are at one revision, so that the answer is consistent.
 	docs, at, err := s.Store.All(r.Context(), store.Prefix(store.Probing, "runs"), 0)
-	runs, err := into[store.ProbeRun](docs, err)
+	runs, err := decodeDocs[store.ProbeRun](docs, err)
 	for _, run := range runs {
 		out.Running = append(out.Running, probeRunning{run.ID, run.Task, run.Began})
 	}
@@ -137,7 +140,7 @@ func (s *Server) GetProbeState(w http.ResponseWriter, r *http.Request) {
 	}
 	if err == nil && there {
 		now := time.Now()
-		out.Day, out.Quiet = want.Day(now), want.Silent(now, now.Add(want.Longest()))
+		out.Day, out.Quiet = want.Day(now), want.InQuietHours(now, now.Add(want.MaxDuration()))
 		docs, _, err = s.Store.All(r.Context(), store.Prefix(store.Probing, "spent"), at)
 		for _, d := range docs {
 			var l schedule.Ledger
@@ -150,13 +153,13 @@ func (s *Server) GetProbeState(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
-	show(w, r, out, err)
+	writeResource(w, r, out, err)
 }
 
-// ListProbeResults lists what was measured.
+// ListProbeResults lists the results of the probe schedule.
 func (s *Server) ListProbeResults(w http.ResponseWriter, r *http.Request, p ListProbeResultsParams) {
 	kind := store.Probes
-	if or(p.Newest, false) {
+	if valueOr(p.Newest, false) {
 		kind = store.Newest
 	}
 	below := store.Prefix(kind)
@@ -166,8 +169,8 @@ func (s *Server) ListProbeResults(w http.ResponseWriter, r *http.Request, p List
 			below = store.Prefix(kind, *p.From, *p.To)
 		}
 	}
-	out, err := list(r.Context(), s.Store, below, p.After, p.Limit, func(v store.ProbeResult) (store.ProbeResult, bool) {
-		return v, (p.To == nil || v.To == *p.To) && (p.Measure == nil || v.Measure == string(*p.Measure)) && (p.Since == nil || !v.Tried.Before(*p.Since))
+	out, err := listPage(r.Context(), s.Store, below, p.After, p.Limit, func(v store.ProbeResult) (store.ProbeResult, bool) {
+		return v, (p.To == nil || v.To == *p.To) && (p.Measure == nil || v.Measure == string(*p.Measure)) && (p.Since == nil || !v.Attempted.Before(*p.Since))
 	})
-	show(w, r, out, err)
+	writeResource(w, r, out, err)
 }

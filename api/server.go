@@ -22,68 +22,70 @@ import (
 //go:embed openapi.yaml
 var specification []byte
 
-// Specification is the API's, in OpenAPI 3.1.
+// Specification returns the specification of the API, in OpenAPI 3.1.
 func Specification() []byte { return specification }
 
-// Ours.
+// Limits of requests, chosen by this project.
 const (
-	// mostBody is the largest request, and largeBody the largest of those that have whole documents: an
-	// interface of 16,000 groups is 3 MB.
-	mostBody, largeBody = 64 << 10, 16 << 20
-	// largeWithin is how long such a one may take to arrive: who sends it is known by then.
-	largeWithin = time.Minute
+	// maxBody is the maximum size of a request body, and largeBody that of a request with a whole document:
+	// an interface of 16,000 groups is 3 MB.
+	maxBody, maxLargeBody = 64 << 10, 16 << 20
+	// largeBodyTimeout is the time in which a large body must arrive. The client is authenticated by then.
+	largeBodyTimeout = time.Minute
 )
 
-// large are the operations that have whole documents.
+// large lists the operations whose requests contain whole documents.
 var large = []string{"putInterface", "putGroup", "patchGroup", "putPolicy", "putCollective"}
 
-// Server answers the API.
+// Server implements the API.
 type Server struct {
 	Store  *store.Store
 	Agents Agents
-	// Sign makes an agent's certificate.
+	// Sign signs the certificate of an agent.
 	Sign func(host string, request []byte) (c Certificate, serial string, err error)
-	// Version is this program's.
+	// Version is the version of this program.
 	Version string
-	// Writable tells whether changes are taken now.
+	// Writable reports whether the controller accepts changes now.
 	Writable func() bool
-	// Whole answers what is asked of all controllers together; nil is that this is all there is.
-	Whole http.Handler
-	// Burst, if set, is what a limit lets through at once where it is in force.
+	// Cluster answers requests with the data of all controllers together. nil means that this controller is the
+	// only one.
+	Cluster http.Handler
+	// Burst, if set, returns the burst that a limit lets through when it is enforced.
 	Burst func(limit unit.Rate) unit.Bytes
-	// Done, if set, is told of each request that is of an operation.
-	Done func(operation string, status int, took time.Duration)
+	// OnRequest, if set, is called after each request to an operation of the API.
+	OnRequest func(operation string, status int, took time.Duration)
 
-	spec    *openapi3.T
-	mux     *http.ServeMux
-	limits  limits
-	door    door
-	streams streams
-	health  health
+	spec         *openapi3.T
+	mux          *http.ServeMux
+	rateLimits   rateLimits
+	tokenLimiter tokenLimiter
+	streams      streams
+	health       health
 }
 
-// Agents is what agents tell.
+// Agents gives access to the data that agents report.
 type Agents interface {
-	// State is what a host's agent says of it; false while none is connected.
+	// State returns the state that a host's agent has reported; false while no agent is connected.
 	State(host string) (HostState, bool)
-	// Names are the alternative names of a host's devices, as far as its agent tells.
-	Names(host string) group.Names
-	// Rates are the newest of a host's groups.
+	// Names returns the alternative names of a host's devices, if its agent reports them.
+	Names(host string) group.AltNames
+	// Rates returns the newest rates of a host's groups; false if there are none.
 	Rates(host string) (RateList, bool)
-	// Loads are a host's directions by device, with the groups of them that are seen, nil is all, and the
-	// first of those groups that are at risk; troubles are devices that are not as they are meant.
+	// Loads returns the load of each direction of a host's devices, from the groups for which sees returns
+	// true (nil: all groups), and the first of those groups that are at risk. troubles counts the devices
+	// whose desired state is not in force.
 	Loads(host string, sees func(dev, direction, path string) bool) (all []Load, risks []GroupAtRisk, troubles int, connected bool)
-	// Usage is what hosts have on record; missing are those that did not answer.
+	// Usage returns the usage records of hosts; missing lists the hosts that did not answer.
 	Usage(ctx context.Context, hosts []string, since, until time.Time) (rows []Usage, missing []string)
-	// Sets is what a host's sets of connections are doing, as far as its agent tells.
+	// Sets returns the states of a host's connection sets, from its agent.
 	Sets(ctx context.Context, host string) (CollectiveStateList, error)
-	// Probe has a host measure: Probed is what becomes of it, also if this is an error.
+	// Probe starts a measurement on a host. Probed returns its outcome, also if Probe fails.
 	Probe(host string, id string, r ProbeRequest) error
-	// Probed is how far that is.
-	Probed(host, id string) (Probe, bool)
+	// ProbeResult returns the state and result of a measurement; false if it is not known.
+	ProbeResult(host, id string) (Probe, bool)
 }
 
-// Handler serves the API.
+// Handler returns the handler of the API.
 func (s *Server) Handler() (http.Handler, error) {
 	spec, err := openapi3.NewLoader().LoadFromData(specification)
 	if err != nil {
@@ -92,39 +94,39 @@ func (s *Server) Handler() (http.Handler, error) {
 	s.spec = spec
 	s.mux = http.NewServeMux()
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		problem(w, r, refuse(http.StatusNotFound, "there is nothing at %s", r.URL.Path))
+		problem(w, r, refuse(http.StatusNotFound, "path %s not found", r.URL.Path))
 	})
 	out := HandlerWithOptions(s, StdHTTPServerOptions{
-		BaseRouter: s.mux, Middlewares: []MiddlewareFunc{s.guard},
+		BaseRouter: s.mux, Middlewares: []MiddlewareFunc{s.validate},
 		ErrorHandlerFunc: func(w http.ResponseWriter, r *http.Request, err error) {
 			problem(w, r, refuse(http.StatusBadRequest, "%v", err))
 		},
 	})
-	if s.Whole == nil {
-		s.Whole = out
+	if s.Cluster == nil {
+		s.Cluster = out
 	}
 	return out, nil
 }
 
-// guard lets a request through to its handler: if it is as the specification says, and who asks
-// may.
-func (s *Server) guard(next http.Handler) http.Handler {
+// validate calls the next handler only for requests that match the specification and that the caller is
+// permitted to make.
+func (s *Server) validate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, path, _ := strings.Cut(r.Pattern, " ")
 		item := s.spec.Paths.Find(path)
 		if item == nil || item.GetOperation(r.Method) == nil {
-			problem(w, r, refuse(http.StatusNotFound, "there is nothing at %s", r.URL.Path))
+			problem(w, r, refuse(http.StatusNotFound, "path %s not found", r.URL.Path))
 			return
 		}
 		operation := item.GetOperation(r.Method)
-		if s.Done != nil {
+		if s.OnRequest != nil {
 			watched := &statusWriter{ResponseWriter: w, status: http.StatusOK}
 			w = watched
 			defer func(began time.Time) {
-				s.Done(operation.OperationID, watched.status, time.Since(began))
+				s.OnRequest(operation.OperationID, watched.status, time.Since(began))
 			}(time.Now())
 		}
-		r, err := s.admit(w, r.WithContext(store.Once(r.Context())), path, item, operation)
+		r, err := s.admit(w, r.WithContext(store.ReadOnceContext(r.Context())), path, item, operation)
 		if err != nil {
 			problem(w, r, err)
 			return
@@ -133,7 +135,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// statusWriter keeps the status that is written.
+// statusWriter records the status of a response.
 type statusWriter struct {
 	http.ResponseWriter
 	status int
@@ -144,28 +146,30 @@ func (w *statusWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap returns the wrapped writer, for http.ResponseController.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
+// admit authenticates the caller, checks its role and rate limit, and validates the request against the
+// specification. The request that admit returns has the principal in its context.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, path string, item *openapi3.PathItem, operation *openapi3.Operation) (*http.Request, error) {
 	if operation.Security == nil || len(*operation.Security) > 0 {
 		p, err := s.authenticate(r)
 		if err != nil {
 			return r, err
 		}
-		if !may(p.Role, operation.OperationID) || p.Tenant != "" && !may(store.TenantRole, operation.OperationID) {
-			return r, refuse(http.StatusForbidden, "the role %s may not do that", p.Role)
+		if !permitted(p.Role, operation.OperationID) || p.Tenant != "" && !permitted(store.TenantRole, operation.OperationID) {
+			return r, refuse(http.StatusForbidden, "the role %s does not permit this operation", p.Role)
 		}
-		if wait := s.limits.take(p, s.requests(r.Context(), p)); wait > 0 {
-			return r, &Refusal{Status: http.StatusTooManyRequests, Detail: "too many requests: ask more slowly", RetryAfter: wait}
+		if wait := s.rateLimits.take(p, s.requests(r.Context(), p)); wait > 0 {
+			return r, &Refusal{Status: http.StatusTooManyRequests, Detail: "rate limit exceeded: send fewer requests per second", RetryAfter: wait}
 		}
 		r = r.WithContext(context.WithValue(r.Context(), principalKey{}, p))
 	}
-	most := int64(mostBody)
+	most := int64(maxBody)
 	if slices.Contains(large, operation.OperationID) {
-		most = largeBody
-		// If it cannot be set the one that holds for all requests stays.
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(largeWithin))
+		most = maxLargeBody
+		// If this fails, the read deadline of the server stays in force.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(largeBodyTimeout))
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, most)
 	params := map[string]string{}
@@ -182,19 +186,19 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, path string, item
 	return r, invalid(err)
 }
 
-// invalid is a refusal that names what is not as the specification says.
+// invalid returns a refusal that names the fields that do not match the specification.
 func invalid(err error) error {
 	if err == nil {
 		return nil
 	}
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
-		return refuse(http.StatusRequestEntityTooLarge, "the request has more than %d bytes", large.Limit)
+		return refuse(http.StatusRequestEntityTooLarge, "the request body is larger than %d bytes", large.Limit)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return refuse(http.StatusRequestTimeout, "the request did not arrive as a whole: send it faster")
+		return refuse(http.StatusRequestTimeout, "the request timed out before its whole body arrived: send it faster")
 	}
-	out := refuse(http.StatusBadRequest, "the request is not as the API says")
+	out := refuse(http.StatusBadRequest, "the request does not match the API specification")
 	var add func(err error, where string)
 	add = func(err error, where string) {
 		switch e := err.(type) {

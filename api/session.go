@@ -8,28 +8,31 @@ import (
 )
 
 const (
-	// sessionCookie has a session: a token, where no script sees it. Of a cookie so named a browser knows
-	// that it is this origin's alone, and sent by TLS alone (RFC 6265bis, 4.1.3.2).
+	// sessionCookie is the cookie of a session. The cookie contains the token and is hidden from scripts. The
+	// prefix __Host- makes browsers send the cookie only to this origin and only over TLS (RFC 6265bis,
+	// 4.1.3.2).
 	sessionCookie = "__Host-headgate"
-	// sessionHeader is in all that changes something: no other site's page can send it unasked.
+	// sessionHeader is required for every change: pages of other sites cannot set the header without a CORS
+	// preflight.
 	sessionHeader = "X-Headgate-Session"
-	// sessionLife is how long a browser keeps it, if the token is good for so long. Ours.
+	// sessionLife is the maximum age of the cookie, chosen by this project. The cookie never outlives the token.
 	sessionLife = 12 * time.Hour
 )
 
-// Sessions lets browsers in: what comes with a session's cookie is asked for with its token. A cookie comes
-// along with what another site's page asks for as well, so that nothing is changed without the header.
+// Sessions authenticates requests with a session cookie by the token in it. Browsers also send the cookie
+// with requests from pages of other sites, so that cross-origin requests are rejected and every change
+// requires the session header.
 func Sessions(next http.Handler) http.Handler {
 	origins := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, err := r.Cookie(sessionCookie)
 		if err == nil && r.Header.Get("Authorization") == "" {
 			if err := origins.Check(r); err != nil {
-				problem(w, r, refuse(http.StatusForbidden, "another site's page asks for this"))
+				problem(w, r, refuse(http.StatusForbidden, "cross-origin requests with a session are rejected"))
 				return
 			}
 			if r.Method != http.MethodGet && r.Method != http.MethodHead && r.Header.Get(sessionHeader) == "" {
-				problem(w, r, refuse(http.StatusForbidden, "with a session, a change needs the header %s: 1", sessionHeader))
+				problem(w, r, refuse(http.StatusForbidden, "missing header %s: 1, which changes with a session require", sessionHeader))
 				return
 			}
 			r = r.Clone(r.Context())
@@ -39,27 +42,28 @@ func Sessions(next http.Handler) http.Handler {
 	})
 }
 
-// GetSession says who asks.
+// GetSession shows the principal of the caller.
 func (s *Server) GetSession(w http.ResponseWriter, r *http.Request) {
-	show(w, r, principal(principalOf(r)), nil)
+	writeResource(w, r, principal(principalOf(r)), nil)
 }
 
-// begin has a browser keep a token.
-func begin(w http.ResponseWriter, t store.Token, secret string) error {
+// startSession starts a session: it sets the session cookie in the client's browser.
+func startSession(w http.ResponseWriter, t store.Token, secret string) error {
 	if t.Role == store.Agent {
-		return refuse(http.StatusForbidden, "an agent's token is for joining, and for no page")
+		return refuse(http.StatusForbidden, "a token of the role agent cannot start a session: it can only be used to join")
 	}
 	life := min(sessionLife, time.Until(t.Expires))
 	http.SetCookie(w, session(secret, int(life.Seconds())))
 	return nil
 }
 
-// DeleteSession has the browser forget it.
+// DeleteSession ends a session: it removes the session cookie.
 func (s *Server) DeleteSession(w http.ResponseWriter, _ *http.Request) {
 	http.SetCookie(w, session("", -1))
 	w.WriteHeader(http.StatusNoContent)
 }
 
+// session returns the session cookie with a token and its maximum age in seconds, negative to remove it.
 func session(secret string, seconds int) *http.Cookie {
 	return &http.Cookie{Name: sessionCookie, Value: secret, Path: "/", MaxAge: seconds, Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode}
 }

@@ -12,25 +12,25 @@ import (
 	"headgate/store"
 )
 
-// Ours.
+// Limits of streams, chosen by this project.
 const (
-	// mostStreams are one's at a time: a tenant's with all its tokens, of which it makes as many as it
-	// likes, or an operator's by one.
-	mostStreams = 100
-	// knownEvery is how often a stream's token is looked at again: one that was taken back is out within
-	// twice that.
-	knownEvery = 5 * time.Second
-	// takenWithin is for how long a client that takes nothing is waited for.
-	takenWithin = 10 * time.Second
+	// maxStreams is the quota of open streams: of a tenant with all its tokens, because it can create any
+	// number of tokens, or of one token without a tenant.
+	maxStreams = 100
+	// tokenCheckInterval is the interval at which a stream's token is checked again. A stream with a revoked token
+	// ends within twice this time.
+	tokenCheckInterval = 5 * time.Second
+	// writeTimeout is the write timeout for a client that does not read.
+	writeTimeout = 10 * time.Second
 )
 
-// streams are how many are open, by whose they are.
+// streams counts the open streams, by tenant or token.
 type streams struct {
 	mu   sync.Mutex
 	open map[string]int
 }
 
-// begin counts one in until end.
+// begin counts a new stream until end is called, or refuses the stream if the quota is exceeded.
 func (s *streams) begin(p store.Token) (end func(), err error) {
 	of := "token " + p.ID
 	if p.Tenant != "" {
@@ -38,8 +38,8 @@ func (s *streams) begin(p store.Token) (end func(), err error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open[of] >= mostStreams {
-		return nil, &Refusal{Status: http.StatusTooManyRequests, Detail: fmt.Sprintf("%d streams are open already, which is the most: end one", mostStreams), RetryAfter: int(takenWithin.Seconds())}
+	if s.open[of] >= maxStreams {
+		return nil, &Refusal{Status: http.StatusTooManyRequests, Detail: fmt.Sprintf("quota exceeded: %d streams are open: close one first", maxStreams), RetryAfter: int(writeTimeout.Seconds())}
 	}
 	if s.open == nil {
 		s.open = map[string]int{}
@@ -54,13 +54,13 @@ func (s *streams) begin(p store.Token) (end func(), err error) {
 	}, nil
 }
 
-// whileKnown ends with the request, or when its token is over or was taken back.
-func (s *Server) whileKnown(r *http.Request) (context.Context, context.CancelFunc) {
+// tokenContext returns a context that is done when the request ends or its token expires or is revoked.
+func (s *Server) tokenContext(r *http.Request) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithDeadline(r.Context(), principalOf(r).Expires)
-	secret := secretOf(r)
+	secret := bearerToken(r)
 	go func() {
 		defer cancel()
-		tick := time.NewTicker(knownEvery)
+		tick := time.NewTicker(tokenCheckInterval)
 		defer tick.Stop()
 		for {
 			select {
@@ -68,11 +68,11 @@ func (s *Server) whileKnown(r *http.Request) (context.Context, context.CancelFun
 				return
 			case <-tick.C:
 			}
-			one, end := context.WithTimeout(ctx, knownEvery)
-			_, err := s.whose(one, secret)
+			one, end := context.WithTimeout(ctx, tokenCheckInterval)
+			_, err := s.lookupToken(one, secret)
 			end()
 			var refusal *Refusal
-			if errors.As(err, &refusal) { // else the store does not answer, which is not the token's fault
+			if errors.As(err, &refusal) { // other errors are the store's, and the token may be valid
 				return
 			}
 		}
@@ -80,14 +80,14 @@ func (s *Server) whileKnown(r *http.Request) (context.Context, context.CancelFun
 	return ctx, cancel
 }
 
-// stream tells somebody of events as they happen (server-sent events, WHATWG HTML 9.2).
+// stream sends server-sent events to a client (WHATWG HTML 9.2).
 type stream struct {
 	mu sync.Mutex
 	w  http.ResponseWriter
 	rc *http.ResponseController
 }
 
-// startStream answers with one.
+// startStream starts the response as an event stream.
 func startStream(w http.ResponseWriter) *stream {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
@@ -95,7 +95,7 @@ func startStream(w http.ResponseWriter) *stream {
 	return &stream{w: w, rc: http.NewResponseController(w)}
 }
 
-// send tells of an event; 0 is no id, after which one would go on.
+// send writes one event. The client resumes after the event's id; id 0 leaves the id out.
 func (s *stream) send(id int64, event string, data any) error {
 	text, err := json.Marshal(data)
 	if err != nil {
@@ -107,12 +107,12 @@ func (s *stream) send(id int64, event string, data any) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_ = s.rc.SetWriteDeadline(time.Now().Add(takenWithin))
+	_ = s.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if _, err := fmt.Fprintf(s.w, "%sevent: %s\ndata: %s\n\n", head, event, text); err != nil {
 		return err
 	}
 	if err := s.rc.Flush(); err != nil {
 		return err
 	}
-	return s.rc.SetWriteDeadline(time.Time{}) // HTTP/2 would end a stream that is silent
+	return s.rc.SetWriteDeadline(time.Time{}) // otherwise HTTP/2 would reset an idle stream
 }

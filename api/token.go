@@ -13,45 +13,47 @@ import (
 	"headgate/store"
 )
 
-// tokenPrefix is how a token begins, so that one that is lost in a text is found.
+// tokenPrefix is the start of every token, by which secret scanners find leaked tokens.
 const tokenPrefix = "hg_"
 
-// NewSecret is a token that nobody guesses: 256 random bits.
+// NewSecret returns a new token of 256 random bits.
 func NewSecret() string {
 	var b [32]byte
 	rand.Read(b[:])
 	return tokenPrefix + base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// tokenKey is where a token is kept. A secret of 256 random bits needs no salt.
+// tokenKey returns the store key of a token, which contains its SHA-256, and the token's id. A secret of 256
+// random bits needs no salt.
 func tokenKey(secret string) (key, id string) {
 	sum := sha256.Sum256([]byte(secret))
 	hash := hex.EncodeToString(sum[:])
 	return store.Key(store.Tokens, hash), hash[:idLength]
 }
 
-// idLength of a token's name for people: its hash's first digits.
+// idLength is the length of a token's id, which is the start of its hash.
 const idLength = 12
 
+// principalKey is the context key of the principal.
 type principalKey struct{}
 
-// principalOf is who asks.
+// principalOf returns the caller's token.
 func principalOf(r *http.Request) store.Token {
 	p, _ := r.Context().Value(principalKey{}).(store.Token)
 	return p
 }
 
-// authenticate finds out whose token a request has.
+// authenticate looks up the token of a request.
 func (s *Server) authenticate(r *http.Request) (store.Token, error) {
-	secret := secretOf(r)
+	secret := bearerToken(r)
 	if secret == "" {
-		return store.Token{}, refuse(http.StatusUnauthorized, "who asks is not said: send a token (Authorization: Bearer hg_...)")
+		return store.Token{}, refuse(http.StatusUnauthorized, "missing bearer token: send a token (Authorization: Bearer hg_...)")
 	}
-	return s.known(r, secret)
+	return s.checkToken(r, secret)
 }
 
-// secretOf is the token that a request has, "" if it has none.
-func secretOf(r *http.Request) string {
+// bearerToken returns the bearer token of a request, "" if it has none.
+func bearerToken(r *http.Request) string {
 	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
 		return ""
@@ -59,7 +61,8 @@ func secretOf(r *http.Request) string {
 	return secret
 }
 
-func (s *Server) whose(ctx context.Context, secret string) (p store.Token, err error) {
+// lookupToken looks up a token in the store and refuses one that is not there or has expired.
+func (s *Server) lookupToken(ctx context.Context, secret string) (p store.Token, err error) {
 	key, _ := tokenKey(secret)
 	doc, ok, err := s.Store.Get(ctx, key, 0)
 	if err != nil {
@@ -69,14 +72,13 @@ func (s *Server) whose(ctx context.Context, secret string) (p store.Token, err e
 		err = doc.Into(&p)
 	}
 	if err == nil && (!ok || time.Now().After(p.Expires)) {
-		err = refuse(http.StatusUnauthorized, "the token is not good, or not any more")
+		err = refuse(http.StatusUnauthorized, "the token is invalid, expired or revoked")
 	}
 	return p, err
 }
 
-// may tells whether a role may call an operation at all; what of it is another's is the
-// handlers'.
-func may(role store.Role, operation string) bool {
+// permitted reports whether a role may call an operation at all. The handlers check access to single resources.
+func permitted(role store.Role, operation string) bool {
 	if operation == "getSession" || operation == "deleteSession" {
 		return true
 	}
@@ -98,10 +100,10 @@ func may(role store.Role, operation string) bool {
 	return false
 }
 
-// FirstToken is an operator's with that secret, from now on and for the ordinary time, and where it
-// is kept.
+// FirstToken returns the operator's first token, with the given secret and the default lifetime, and its
+// store key.
 func FirstToken(secret string) (key string, t store.Token) {
 	key, id := tokenKey(secret)
 	now := time.Now().UTC().Truncate(time.Second)
-	return key, store.Token{ID: id, Name: "first", Role: store.Operator, Created: now, Expires: now.Add(ordinaryLife)}
+	return key, store.Token{ID: id, Name: "first", Role: store.Operator, Created: now, Expires: now.Add(defaultTokenLifetime)}
 }

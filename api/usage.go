@@ -13,16 +13,16 @@ import (
 	"headgate/store"
 )
 
-// divided are a host's interfaces as they are meant, by name.
-type divided []*store.Interface
+// hostInterfaces lists the configured interfaces of one host, sorted by name.
+type hostInterfaces []*store.Interface
 
-// dividedOf reads them, of one host or, by host, of all.
-func (s *Server) dividedOf(r *http.Request, host ...string) (map[string]divided, error) {
+// readHostInterfaces reads the configured interfaces of one host or of all hosts, by host.
+func (s *Server) readHostInterfaces(r *http.Request, host ...string) (map[string]hostInterfaces, error) {
 	docs, _, err := s.Store.All(r.Context(), store.Prefix(store.Interfaces, host...), 0)
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]divided{}
+	out := map[string]hostInterfaces{}
 	for _, d := range docs {
 		var i store.Interface
 		if err := d.Into(&i); err != nil {
@@ -37,8 +37,9 @@ func (s *Server) dividedOf(r *http.Request, host ...string) (map[string]divided,
 	return out, nil
 }
 
-// of is what a device is divided by, as its agent finds it. Nil is none.
-func (all divided) of(dev string, names group.Names) *store.Interface {
+// of returns the interface document that applies to a device, by the same rule as in the agent; nil if there
+// is none.
+func (all hostInterfaces) of(dev string, names group.AltNames) *store.Interface {
 	documents := make([]string, len(all))
 	for n, i := range all {
 		documents[n] = i.Dev
@@ -49,61 +50,63 @@ func (all divided) of(dev string, names group.Names) *store.Interface {
 	return nil
 }
 
-// owner is the tenant of a group of a device, and since when it was in a time that began so; "" is the
-// operator.
-func (all divided) owner(dev string, names group.Names, direction, path string, began time.Time) (tenant string, since time.Time) {
+// owner returns the tenant of a device's group, "" for the operator, and the start of its ownership within a
+// period that began at began.
+func (all hostInterfaces) owner(dev string, names group.AltNames, direction, path string, began time.Time) (tenant string, since time.Time) {
 	i := all.of(dev, names)
 	if i == nil {
 		return "", began
 	}
-	return i.Owner(direction, path), whole(i.OwnedSince(direction, path), began)
+	return i.Owner(direction, path), firstFullMinute(i.OwnedSince(direction, path), began)
 }
 
-// whole is when the first minute begins in which nobody had a group but who has had it since then. What
-// is before the time that is asked for is of no matter.
-func whole(since, began time.Time) time.Time {
+// firstFullMinute returns the start of the first full minute of an ownership that began at since, or began if the
+// ownership began before that.
+func firstFullMinute(since, began time.Time) time.Time {
 	if !since.After(began) {
 		return began
 	}
 	return since.Add(time.Minute - 1).Truncate(time.Minute)
 }
 
-func (all divided) has(tenant string) bool {
+// has reports whether a tenant owns groups on one of the interfaces.
+func (all hostInterfaces) has(tenant string) bool {
 	return slices.ContainsFunc(all, func(i *store.Interface) bool { return i.HasTenant(tenant) })
 }
 
-// usageKept is at least as long as agents keep their record.
+// usageKept is at least the retention of the agents' usage records.
 const usageKept = 8 * 24 * time.Hour
 
-// GetUsage shows what groups had: a tenant, what its groups had since they are its own.
+// GetUsage shows the usage records of groups. A tenant gets those of its own groups, from the start of its
+// ownership on.
 func (s *Server) GetUsage(w http.ResponseWriter, r *http.Request, p GetUsageParams) {
 	by := principalOf(r)
-	tenant := or(p.Tenant, by.Tenant)
+	tenant := valueOr(p.Tenant, by.Tenant)
 	if by.Tenant != "" && tenant != by.Tenant {
 		problem(w, r, notFound("tenant", tenant))
 		return
 	}
-	hosts, err := s.dividedOf(r)
+	hosts, err := s.readHostInterfaces(r)
 	if err != nil {
 		problem(w, r, err)
 		return
 	}
-	maps.DeleteFunc(hosts, func(host string, all divided) bool {
+	maps.DeleteFunc(hosts, func(host string, all hostInterfaces) bool {
 		return p.Host != nil && *p.Host != host || tenant != "" && !all.has(tenant)
 	})
 	now := time.Now()
-	since, until := p.Since, or(p.Until, now)
+	since, until := p.Since, valueOr(p.Until, now)
 	if oldest := now.Add(-usageKept); since.Before(oldest) {
 		since = oldest
 	}
 	if until.After(now) {
 		until = now
 	}
-	// What went from one to another in that time is asked for from then on.
+	// Groups that changed their owner within the period are queried from that time on.
 	asked := map[time.Time][]string{since: slices.Collect(maps.Keys(hosts))}
 	if tenant != "" {
 		for host, all := range hosts {
-			for from := range all.handed(tenant, since) {
+			for from := range all.ownershipStarts(tenant, since) {
 				asked[from] = append(asked[from], host)
 			}
 		}
@@ -143,17 +146,17 @@ func (s *Server) GetUsage(w http.ResponseWriter, r *http.Request, p GetUsagePara
 	slices.SortFunc(out.Items, func(a, b Usage) int {
 		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Dev, b.Dev), cmp.Compare(a.Direction, b.Direction), cmp.Compare(a.Group, b.Group))
 	})
-	show(w, r, out, nil)
+	writeResource(w, r, out, nil)
 }
 
-// handed is when groups came to a tenant, in a time that began so.
-func (all divided) handed(tenant string, began time.Time) map[time.Time]bool {
+// ownershipStarts returns the times, after began, at which groups came to the tenant.
+func (all hostInterfaces) ownershipStarts(tenant string, began time.Time) map[time.Time]bool {
 	out := map[time.Time]bool{}
 	for _, i := range all {
-		for at, since := range i.Handed {
+		for at, since := range i.OwnerChanged {
 			direction, path, _ := strings.Cut(at, "/")
 			if i.Owner(direction, path) == tenant && since.After(began) {
-				out[whole(since, began)] = true
+				out[firstFullMinute(since, began)] = true
 			}
 		}
 	}

@@ -37,7 +37,7 @@ func (b Bench) Run(ctx context.Context, o Options) (*Result, error) {
 		r.Environment.Tools = versions(b.Tools)
 	}
 	r.declare(chosen)
-	stop, err := awake.Keep()
+	stop, err := awake.Start()
 	if err != nil {
 		return nil, err
 	}

@@ -25,26 +25,26 @@ import (
 func agentCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "agent [-f FILE]",
-		Short: "Keep a configuration in force as devices and services come and go",
-		Long: `Agent applies the configuration and keeps it in force until it is told to stop:
-on devices that appear later or return, after a change of MTU or name, when a
-service's cgroup is made again, and when another program takes shaping away.
-What is in force stays so when the agent stops, or is killed.
+		Short: "Apply a configuration and keep it applied as devices and services appear and disappear",
+		Long: `Agent applies the configuration and keeps it applied until the agent is stopped:
+on devices that appear later or reappear, after a change of MTU or name, when a
+service's cgroup is created again, and when another program removes the shaping.
+The shaping stays in the kernel when the agent stops or is killed.
 
-The agent owns the devices that its files name; a device that is taken out of
-them is given back. What "headgate apply" does by hand on such a device stays
-until the agent reads its files again (SIGHUP, a restart) or the device comes
-anew; what "headgate clear" takes away there comes back at once.
+The agent owns the devices that its files name. A device that is removed from the
+files is cleared. A "headgate apply" on such a device holds until the agent reloads
+its files (SIGHUP, a restart) or the device is created again; a "headgate clear"
+there is undone at once.
 
-SIGHUP reads the files again; with mistakes in them, what they said before
-holds. A rule that names a cgroup waits until there is one.
+SIGHUP reloads the files; if they have errors, the configuration loaded before stays
+in force. A rule that names a cgroup takes effect once the cgroup exists.
 
-Programs put connections of theirs in groups that name their users under "join" at the
-agent's socket ("headgate assign --fd", docs/service.md).
+Programs assign their own connections through the agent's socket, to groups that name
+the program's user under "join" ("headgate assign --fd", docs/service.md).
 
-On a host that has joined a service ("headgate agent join") its controllers say what
-devices are to have that its files do not name. Cut off, the agent goes on with what it
-has. A directory without files is good enough there.`,
+On a host that has joined a service ("headgate agent join"), the controller configures
+the devices that the local files do not name. While disconnected, the agent keeps the
+last configuration that it received. The directory given with -f may be empty there.`,
 		Example: `  headgate agent -f /etc/headgate
   headgate agent
   systemctl reload headgate`,
@@ -52,19 +52,19 @@ has. A directory without files is good enough there.`,
 	}
 	files := fileFlag(c)
 	level := logLevel(slog.LevelInfo)
-	c.Flags().Var(&level, "log-level", "log what is at least this important")
+	c.Flags().Var(&level, "log-level", "minimum level of log messages")
 	completeFlag(c, "log-level", oneOf("debug", "info", "warn", "error"))
-	dir := c.Flags().String("dir", agentDir, "the `DIR` in which a host that has joined a service keeps everything")
-	listen := c.Flags().String("metrics", "", "serve metrics of the groups for Prometheus at this `ADDRESS`, such as 127.0.0.1:9422, under /metrics")
-	socket := socketFlag(c, "let programs put connections of theirs in groups (join) at this `PATH`; \"\" is nowhere")
+	dir := c.Flags().String("dir", agentDir, "the state `DIR` of a host that has joined a service")
+	listen := c.Flags().String("metrics", "", "serve the groups' metrics to Prometheus at this `ADDRESS`, such as 127.0.0.1:9422, under /metrics")
+	socket := socketFlag(c, "the `PATH` of the socket at which programs assign their connections to groups (join); \"\" disables the socket")
 	c.AddCommand(agentJoinCommand(a))
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		switch {
-		case len(*files) == 0 && joined(*dir):
+		case len(*files) == 0 && hasJoined(*dir):
 		case len(*files) == 0:
-			return usageError{errors.New("there is no configuration: write -f and a file or directory"), c.CommandPath()}
+			return usageError{errors.New("configuration is missing: set -f to a file or directory"), c.CommandPath()}
 		case slices.Contains(*files, "-"):
-			return usageError{errors.New("standard input cannot be read again: write -f and a file or directory"), c.CommandPath()}
+			return usageError{errors.New("cannot reload standard input: set -f to a file or directory"), c.CommandPath()}
 		}
 		return a.agent(c.Context(), *files, *dir, *listen, agentSocket{*socket, c.Flags().Changed("socket")}, slog.Level(level))
 	}
@@ -73,13 +73,13 @@ has. A directory without files is good enough there.`,
 
 func (a *app) agent(ctx context.Context, files []string, dir, listen string, socket agentSocket, level slog.Level) error {
 	load := func() (config.Set, error) {
-		if joined(dir) && config.NoFiles(files) {
+		if hasJoined(dir) && config.NoFiles(files) {
 			return config.Set{}, nil
 		}
 		return read(files, nil)
 	}
 	if _, err := load(); err != nil {
-		return err // before anything that needs rights
+		return err // checked before anything that needs privileges
 	}
 	var last atomic.Pointer[[]shaper.State]
 	var meter usage.Meter
@@ -89,7 +89,7 @@ func (a *app) agent(ctx context.Context, files []string, dir, listen string, soc
 			return err
 		}
 		last.Store(&[]shaper.State{})
-		defer metrics.Serve(l, metrics.Groups(func() []shaper.State { return *last.Load() }, meter.Unmet))()
+		defer metrics.Serve(l, metrics.NewGroups(func() []shaper.State { return *last.Load() }, meter.Unmet))()
 	}
 	store, err := a.store()
 	if err != nil {
@@ -97,7 +97,7 @@ func (a *app) agent(ctx context.Context, files []string, dir, listen string, soc
 	}
 	claim, err := agent.NewClaim(a.state, files)
 	if err != nil {
-		return needsRights(err)
+		return withPermission(err)
 	}
 	defer claim.Close()
 	kernel, err := agent.OpenLinux()
@@ -109,14 +109,14 @@ func (a *app) agent(ctx context.Context, files []string, dir, listen string, soc
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	reload := make(chan struct{}, 1)
-	defer onHangup(reload)()
-	log := slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level, ReplaceAttr: withoutTime}))
+	defer forwardHangup(reload)()
+	log := slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level, ReplaceAttr: dropTimeInJournal}))
 	slog.SetDefault(log) // the engines' warnings too
 	notify, beat := agent.Notifier()
 	ag := &agent.Agent{
 		Load: load, Engines: a.engines, Kernel: kernel, Reload: reload, Claim: claim,
-		Lock: store.Lock, Pending: func() []string { return waiting(store) },
-		Notify: notify, Beat: beat, Log: log,
+		Lock: store.Lock, Pending: func() []string { return pendingDevices(store) },
+		Notify: notify, WatchdogInterval: beat, Log: log,
 	}
 	closeSocket, err := socket.open(ag)
 	if err != nil {
@@ -124,17 +124,17 @@ func (a *app) agent(ctx context.Context, files []string, dir, listen string, soc
 	}
 	defer closeSocket()
 	if listen != "" {
-		ag.MeterEvery = time.Second
-		ag.Metered = func(_ time.Time, states []shaper.State) {
+		ag.SampleInterval = time.Second
+		ag.OnSample = func(_ time.Time, states []shaper.State) {
 			last.Store(&states)
-			groups := map[string][]usage.Group{}
+			directions := map[string][]usage.Direction{}
 			for _, s := range states {
-				groups[s.Dev] = groupsOf(s)
+				directions[s.Dev] = s.Usage()
 			}
-			meter.Take(groups)
+			meter.Take(directions)
 		}
 	}
-	if !joined(dir) {
+	if !hasJoined(dir) {
 		return ag.Run(ctx)
 	}
 	remote, err := a.openRemote(dir, kernel, load)
@@ -144,9 +144,9 @@ func (a *app) agent(ctx context.Context, files []string, dir, listen string, soc
 	return remote.run(ctx, ag)
 }
 
-// waiting are the devices whose change waits for confirmation, or is being
-// undone.
-func waiting(store *pending.Store) (devs []string) {
+// pendingDevices returns the devices that have an unconfirmed change, or one that is
+// being rolled back.
+func pendingDevices(store *pending.Store) (devs []string) {
 	c, stage, err := store.Read()
 	if err != nil || stage != pending.Waiting && stage != pending.RollingBack {
 		return nil
@@ -157,9 +157,9 @@ func waiting(store *pending.Store) (devs []string) {
 	return devs
 }
 
-// onHangup passes SIGHUP on until what it returns is called. A second one that
-// comes before the first is taken in asks for nothing more.
-func onHangup(reload chan<- struct{}) (stop func()) {
+// forwardHangup forwards SIGHUP to reload until the returned function is called.
+// Signals that arrive while a reload is pending are merged into that reload.
+func forwardHangup(reload chan<- struct{}) (stop func()) {
 	hangup, done := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(hangup, syscall.SIGHUP)
 	go func() {
@@ -178,8 +178,9 @@ func onHangup(reload chan<- struct{}) (stop func()) {
 	return func() { signal.Stop(hangup); close(done) }
 }
 
-// withoutTime leaves the time to the journal.
-func withoutTime(groups []string, attr slog.Attr) slog.Attr {
+// dropTimeInJournal removes the time attribute under systemd, whose journal records the
+// time of each message.
+func dropTimeInJournal(groups []string, attr slog.Attr) slog.Attr {
 	if len(groups) == 0 && attr.Key == slog.TimeKey && os.Getenv("JOURNAL_STREAM") != "" {
 		return slog.Attr{}
 	}
@@ -192,30 +193,30 @@ type logLevel slog.Level
 func (l *logLevel) String() string { return strings.ToLower(slog.Level(*l).String()) }
 func (l *logLevel) Type() string   { return "debug|info|warn|error" }
 
-// Set is for package pflag.
+// Set implements pflag.Value.
 func (l *logLevel) Set(s string) error {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(s)); err != nil {
-		return errors.New("write debug, info, warn or error")
+		return errors.New("must be debug, info, warn or error")
 	}
 	*l = logLevel(level)
 	return nil
 }
 
-// warnAgent tells that an agent that runs has these devices in its files, and so
-// what will become of a change by hand.
-func (a *app) warnAgent(what string, devs ...string) {
+// warnManualChange warns about each device that the files of a running agent name. The
+// argument what states what happens to a manual change of the device.
+func (a *app) warnManualChange(what string, devs ...string) {
 	for _, dev := range devs {
 		pid, source, ok := agent.Owner(a.state, dev)
 		if !ok {
 			continue
 		}
-		a.note("headgate: warning: %s is the agent's (process %d, for %s): %s", dev, pid, source, what)
+		a.note("headgate: warning: the agent owns %s (process %d, config %s): %s", dev, pid, source, what)
 	}
 }
 
-// What becomes of a change by hand on a device that is an agent's.
+// What happens to a manual change of a device that the agent owns.
 const (
-	clearedByHand = "what is cleared comes back at once: stop the agent, or take the device out of its files and reload it"
-	appliedByHand = "this stays until the agent reads its files again: change them too"
+	clearUndoneByAgent  = "the agent applies the configuration again at once: stop the agent, or remove the device from its files and reload it"
+	applyUndoneAtReload = "the change holds until the agent reloads its files: change them too"
 )

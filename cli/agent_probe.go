@@ -23,23 +23,25 @@ import (
 	"headgate/unit"
 )
 
-// turnPatience is how long a measurement of the schedule waits for one that somebody has asked for.
-const turnPatience = time.Second
+// turnTimeout is how long a scheduled measurement waits for a requested one to end.
+const turnTimeout = time.Second
 
-// measuring is what this host measures, or lets be measured, for its controllers: one thing at a time,
-// so that none is in another's way.
-type measuring struct {
+// measurementLock serializes the measurements in which this host takes part for its controllers, as client
+// or as server, so that they do not disturb each other.
+type measurementLock struct {
 	turn chan struct{}
 
 	mu  sync.Mutex
-	id  string // of what the schedule had it do last
-	end func() // ends that, and waits until it has
+	id  string // the last scheduled measurement
+	end func() // cancels that measurement and waits until it has ended
 }
 
-func newMeasuring() *measuring { return &measuring{turn: make(chan struct{}, 1), end: func() {}} }
+func newMeasuring() *measurementLock {
+	return &measurementLock{turn: make(chan struct{}, 1), end: func() {}}
+}
 
-// asked waits for the turn of what somebody has asked for.
-func (m *measuring) asked(ctx context.Context) (release func(), err error) {
+// acquireRequested waits for the turn of a measurement that a client requested.
+func (m *measurementLock) acquireRequested(ctx context.Context) (release func(), err error) {
 	select {
 	case m.turn <- struct{}{}:
 		return func() { <-m.turn }, nil
@@ -48,15 +50,16 @@ func (m *measuring) asked(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// scheduled is the turn of what the schedule says: what it said before is over.
-func (m *measuring) scheduled(ctx context.Context, id string) (own context.Context, release func(), err error) {
+// acquireScheduled waits for the turn of a scheduled measurement, after ending the scheduled measurement
+// before it.
+func (m *measurementLock) acquireScheduled(ctx context.Context, id string) (own context.Context, release func(), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.end()
 	select {
 	case m.turn <- struct{}{}:
-	case <-time.After(turnPatience):
-		return nil, nil, errors.New("somebody has this host measure something else")
+	case <-time.After(turnTimeout):
+		return nil, nil, errors.New("host is busy with another measurement")
 	case <-ctx.Done():
 		return nil, nil, context.Cause(ctx)
 	}
@@ -66,8 +69,8 @@ func (m *measuring) scheduled(ctx context.Context, id string) (own context.Conte
 	return own, sync.OnceFunc(func() { cancel(); <-m.turn; close(over) }), nil
 }
 
-// stop ends what the schedule has it do, if it is that.
-func (m *measuring) stop(id string) {
+// stop ends the scheduled measurement that has this identifier.
+func (m *measurementLock) stop(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.id == id {
@@ -75,16 +78,16 @@ func (m *measuring) stop(id string) {
 	}
 }
 
-// probe measures: by the schedule, or, as somebody has asked for it, by the command that a person
-// would use.
+// probe runs a measurement: a scheduled one has a key; a requested one runs "headgate probe" as a
+// user would.
 func (r *remoteAgent) probe(ctx context.Context, q *agents.ProbeQuestion, said func(*agents.ProbeAnswer)) {
 	if len(q.Key) > 0 {
 		said(r.probeScheduled(ctx, q))
 		return
 	}
-	release, err := r.measuring.asked(ctx)
+	release, err := r.measurements.acquireRequested(ctx)
 	if err != nil {
-		return // nobody is there to be told
+		return // the stream that would carry an answer is closed
 	}
 	defer release()
 	said(&agents.ProbeAnswer{Id: q.Id, State: "running"})
@@ -96,7 +99,8 @@ func (r *remoteAgent) probe(ctx context.Context, q *agents.ProbeQuestion, said f
 	said(&agents.ProbeAnswer{Id: q.Id, State: "done", Result: out})
 }
 
-// probeScheduled measures within bounds. There may be a result beside an error.
+// probeScheduled runs a measurement within the budget of the schedule. The answer may have both a
+// result and an error.
 func (r *remoteAgent) probeScheduled(ctx context.Context, q *agents.ProbeQuestion) *agents.ProbeAnswer {
 	answer := &agents.ProbeAnswer{Id: q.Id, State: "done"}
 	err := func() error {
@@ -104,7 +108,7 @@ func (r *remoteAgent) probeScheduled(ctx context.Context, q *agents.ProbeQuestio
 		if err != nil {
 			return err
 		}
-		own, release, err := r.measuring.scheduled(ctx, q.Id)
+		own, release, err := r.measurements.acquireScheduled(ctx, q.Id)
 		if err != nil {
 			return err
 		}
@@ -114,7 +118,7 @@ func (r *remoteAgent) probeScheduled(ctx context.Context, q *agents.ProbeQuestio
 		if err != nil {
 			return err
 		}
-		// It may have sent all that it might until it says what it has.
+		// Until the child reports what it sent, assume that it has sent the whole budget.
 		answer.SentBytes = uint64(schedule.Cost(unit.Bytes(q.Bytes)))
 		got, err := child.answer()
 		if err = errors.Join(err, child.wait()); err != nil {
@@ -137,10 +141,11 @@ func (r *remoteAgent) probeScheduled(ctx context.Context, q *agents.ProbeQuestio
 	return answer
 }
 
-// serveProbe lets another host measure to this one, by the schedule.
+// serveProbe starts the server side of a scheduled measurement from another host to this one. A
+// request without a key stops it.
 func (r *remoteAgent) serveProbe(ctx context.Context, q *agents.ProbeServe) *agents.ProbeServing {
 	if len(q.Key) == 0 {
-		r.measuring.stop(q.Id)
+		r.measurements.stop(q.Id)
 		return nil
 	}
 	answer := &agents.ProbeServing{Id: q.Id}
@@ -149,7 +154,7 @@ func (r *remoteAgent) serveProbe(ctx context.Context, q *agents.ProbeServe) *age
 		answer.Error = err.Error()
 		return answer
 	}
-	own, release, err := r.measuring.scheduled(ctx, q.Id)
+	own, release, err := r.measurements.acquireScheduled(ctx, q.Id)
 	if err != nil {
 		answer.Error = err.Error()
 		return answer
@@ -169,18 +174,18 @@ func (r *remoteAgent) serveProbe(ctx context.Context, q *agents.ProbeServe) *age
 	go func() {
 		defer release()
 		if err := child.wait(); err != nil && own.Err() == nil {
-			slog.Warn("a measurement to this host did not come to its end", "error", err)
+			slog.Warn("measurement to this host failed", "error", err)
 		}
 	}()
 	answer.Port, answer.End = uint32(got.Port), r.endOf(q.Client, 0, got.Port)
 	return answer
 }
 
-// endOf is what this host knows of its end of the path to a peer: the devices that packets pass, by
-// all of their names, and the most that is let through there in the group that measurements are in.
-// Ports that are not known are 0.
+// endOf describes this host's end of the path to a peer: the devices on the path, with all of their
+// names, and the lowest limit that applies there to the group of the measurement's packets.
+// Unknown ports are 0.
 func (r *remoteAgent) endOf(peer string, port, own int) *agents.ProbeEnd {
-	const discard = 9 // nothing is sent
+	const discard = 9 // the port of the discard service; no packet is sent
 	c, err := net.Dial("udp", net.JoinHostPort(peer, strconv.Itoa(discard)))
 	if err != nil {
 		return nil
@@ -188,7 +193,7 @@ func (r *remoteAgent) endOf(peer string, port, own int) *agents.ProbeEnd {
 	defer c.Close()
 	local, remote := c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap(), c.RemoteAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
 	end := &agents.ProbeEnd{}
-	if end.Devices, err = passes(remote); err != nil {
+	if end.Devices, err = devicesTo(remote); err != nil {
 		return nil
 	}
 	out := group.Packet{Proto: group.UDP, Src: local, SPort: uint16(own), Dst: remote, DPort: uint16(port)}
@@ -197,8 +202,8 @@ func (r *remoteAgent) endOf(peer string, port, own int) *agents.ProbeEnd {
 	defer r.mu.Unlock()
 	for _, s := range r.states {
 		if slices.Contains(end.Devices, s.Dev) {
-			end.OutBps = lower(end.OutBps, most(s.Plan.Out, out))
-			end.InBps = lower(end.InBps, most(s.Plan.In, in))
+			end.OutBps = lower(end.OutBps, lowestLimit(s.Plan.Out, out))
+			end.InBps = lower(end.InBps, lowestLimit(s.Plan.In, in))
 		}
 	}
 	names := r.altnames()
@@ -208,8 +213,8 @@ func (r *remoteAgent) endOf(peer string, port, own int) *agents.ProbeEnd {
 	return end
 }
 
-// most is what a packet's group gets at the most, 0 if nothing is limited.
-func most(t *group.Tree, p group.Packet) uint64 {
+// lowestLimit returns the lowest of the limit and the ceilings that apply to a packet, 0 for no limit.
+func lowestLimit(t *group.Tree, p group.Packet) uint64 {
 	if t == nil {
 		return 0
 	}
@@ -220,7 +225,7 @@ func most(t *group.Tree, p group.Packet) uint64 {
 	return least
 }
 
-// lower is the lower of two limits, of which 0 is none.
+// lower returns the lower of two limits, where 0 means no limit.
 func lower(a, b uint64) uint64 {
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -228,21 +233,21 @@ func lower(a, b uint64) uint64 {
 	return min(a, b)
 }
 
-// onceChild is a measurement under way, in a process of its own.
-type onceChild struct {
+// onceProcess is a running "headgate probe once" process.
+type onceProcess struct {
 	*exec.Cmd
-	out  *json.Decoder
-	rest io.Reader
-	said *strings.Builder
+	out    *json.Decoder
+	rest   io.Reader
+	stderr *strings.Builder
 }
 
-func (a *app) startOnce(ctx context.Context, r onceRequest) (*onceChild, error) {
+func (a *app) startOnce(ctx context.Context, r onceRequest) (*onceProcess, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	c := &onceChild{Cmd: exec.CommandContext(ctx, self, "probe", "once"), said: &strings.Builder{}}
-	c.Stderr = c.said
+	c := &onceProcess{Cmd: exec.CommandContext(ctx, self, "probe", "once"), stderr: &strings.Builder{}}
+	c.Stderr = c.stderr
 	in, err := c.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -260,17 +265,17 @@ func (a *app) startOnce(ctx context.Context, r onceRequest) (*onceChild, error) 
 	return c, nil
 }
 
-// answer is the next that it says.
-func (c *onceChild) answer() (a onceAnswer, err error) {
+// answer reads the next answer of the process.
+func (c *onceProcess) answer() (a onceAnswer, err error) {
 	err = c.out.Decode(&a)
 	return a, err
 }
 
-// wait waits for its end.
-func (c *onceChild) wait() error {
+// wait waits until the process has ended.
+func (c *onceProcess) wait() error {
 	io.Copy(io.Discard, c.rest)
 	if err := c.Wait(); err != nil {
-		return fmt.Errorf("the measurement has ended: %w: %s", err, strings.TrimSpace(c.said.String()))
+		return fmt.Errorf("measurement failed: %w: %s", err, strings.TrimSpace(c.stderr.String()))
 	}
 	return nil
 }

@@ -30,34 +30,34 @@ import (
 
 const agentDir = "/var/lib/headgate/agent"
 
-// remoteAgent is an agent's part that speaks to controllers.
+// remoteAgent is the part of the agent that communicates with controllers.
 type remoteAgent struct {
-	app       *app
-	kernel    agent.Kernel
-	files     func() (config.Set, error) // of this host; they win
-	intent    *remote.Intent
-	link      *remote.Link
-	record    *record.Record
-	sets      *sets.Sets
-	measuring *measuring
-	taken     time.Time // the second that was last recorded
-	read      chan reading
+	app          *app
+	kernel       agent.Kernel
+	files        func() (config.Set, error) // the local files, which take precedence
+	intent       *remote.DesiredState
+	link         *remote.Link
+	record       *record.Record
+	waitSets     *sets.Sets
+	measurements *measurementLock
+	lastRecorded time.Time // the last recorded second
+	readings     chan reading
 
-	mu          sync.Mutex
-	own         config.Set    // what the files said when they were read last
-	fence       *agents.Fence // of what was loaded last
-	troubles    map[string]string
-	connections map[string][]shaper.Assignment // by device or pattern
-	owners      map[string]string              // by device or pattern
-	names       []string                       // devices and patterns, in their order
-	unknown     []string                       // devices and patterns of which nothing is understood
-	states      []shaper.State
-	at          time.Time
-	told        map[string]string   // names that were reported, by device
-	features    []*agents.Feature   // of this machine
-	foreign     map[string][]string // others' traffic control, by device
-	byHand      []string            // devices that have what was applied by hand, and not what is wanted
-	divided     []string            // devices of which nothing is wanted, and that have groups
+	mu              sync.Mutex
+	inForce         config.Set    // the local files as last loaded
+	fence           *agents.Fence // of the desired state that was merged last
+	troubles        map[string]string
+	connections     map[string][]shaper.Assignment // by device or pattern
+	owners          map[string]string              // by device or pattern
+	names           []string                       // devices and patterns, in order of precedence
+	unknown         []string                       // devices and patterns whose documents this version cannot parse
+	states          []shaper.State
+	at              time.Time
+	reportedNames   map[string]string   // group names and guarantees that were reported, by device
+	features        []*agents.Feature   // of this machine
+	foreign         map[string][]string // foreign traffic control, by device
+	manuallyChanged []string            // devices with a manual change that differs from the desired state
+	unmanagedShaped []string            // devices with groups and without a desired state
 }
 
 func (a *app) openRemote(dir string, kernel agent.Kernel, files func() (config.Set, error)) (*remoteAgent, error) {
@@ -69,42 +69,42 @@ func (a *app) openRemote(dir string, kernel agent.Kernel, files func() (config.S
 	if err != nil {
 		return nil, err
 	}
-	r := &remoteAgent{app: a, kernel: kernel, files: files, intent: intent, record: rec, sets: sets.New(), measuring: newMeasuring(), told: map[string]string{}, read: make(chan reading, 1)}
+	r := &remoteAgent{app: a, kernel: kernel, files: files, intent: intent, record: rec, waitSets: sets.New(), measurements: newMeasuring(), reportedNames: map[string]string{}, readings: make(chan reading, 1)}
 	r.link = remote.NewLink(dir, version, intent)
 	r.link.Facts, r.link.Report, r.link.Usage, r.link.Probe = r.facts, r.report, r.usage, r.probe
 	r.link.Serve = r.serveProbe
-	r.link.Sets, r.sets.Told = r.setsDoing, r.link.SetTroubles
+	r.link.Sets, r.waitSets.Report = r.setStates, r.link.SetSetErrors
 	return r, nil
 }
 
-// load reads this host's own files, and gives what is wanted.
+// load reads the local files and returns the merged desired state.
 func (r *remoteAgent) load() (config.Set, error) {
 	own, err := r.files()
 	if err != nil {
 		return own, err
 	}
 	r.mu.Lock()
-	r.own = own
+	r.inForce = own
 	r.mu.Unlock()
-	return r.latest(), nil
+	return r.desiredState(), nil
 }
 
-// latest is what is wanted: what this host's own files said when they were read last, and what the
-// controllers want now of other devices. The files are not read again for that: what somebody is
-// writing there is not in force until the agent is told so, and mistakes in it keep nothing back.
-func (r *remoteAgent) latest() config.Set {
+// desiredState merges the desired state: the local files as last loaded, and the controllers' documents for
+// all other devices. The files are not read again: a file that is being edited takes effect at the
+// next reload, and an error in it does not delay the controllers' changes.
+func (r *remoteAgent) desiredState() config.Set {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	set := r.own
+	set := r.inForce
 	set.Interfaces = slices.Clone(set.Interfaces)
 	r.fence = r.intent.Fence()
-	r.sets.Want(r.intent.Collectives())
+	r.waitSets.SetDesired(r.intent.Collectives())
 	wanted, wrong := r.intent.Interfaces()
 	r.troubles, r.connections, r.owners, r.names = map[string]string{}, map[string][]shaper.Assignment{}, map[string]string{}, nil
 	r.unknown = nil
 	for dev, err := range wrong {
 		r.troubles[dev] = err.Error()
-		if !slices.ContainsFunc(wanted, func(w remote.Wanted) bool { return w.Dev == dev }) {
+		if !slices.ContainsFunc(wanted, func(w remote.Interface) bool { return w.Dev == dev }) {
 			r.unknown = append(r.unknown, dev)
 		}
 	}
@@ -113,19 +113,19 @@ func (r *remoteAgent) latest() config.Set {
 		r.names = append(r.names, i.Dev)
 	}
 	names := r.altnames()
-	own, _ := r.own.Named(names) // the agent tells of mistakes
+	own, _ := r.inForce.WithAltNames(names) // the agent reports the errors
 	documents := make([]string, len(wanted))
 	for n, w := range wanted {
 		documents[n] = w.Dev
 	}
 	for _, w := range wanted {
-		// A device that one of theirs names and a pattern of the host's takes in is the host's.
+		// A local pattern takes precedence over a controller's document that names the device.
 		if i, ok := own.For(names.Kernel(w.Dev)); ok && (i.Dev == w.Dev || !group.IsPattern(w.Dev)) {
-			r.troubles[w.Dev] = fmt.Sprintf("a file of this host names it (%s): what that says is in force", i.Called())
+			r.troubles[w.Dev] = fmt.Sprintf("a local file of the host configures the device (%s) and takes precedence", i.WrittenDev())
 			continue
 		}
 		if n := names.Of(names.Kernel(w.Dev), documents); !group.IsPattern(w.Dev) && documents[n] != w.Dev {
-			r.troubles[w.Dev] = fmt.Sprintf("it is the device that is wanted otherwise as %s: that is in force", documents[n])
+			r.troubles[w.Dev] = fmt.Sprintf("the device has another document under the name %s, which takes precedence", documents[n])
 			continue
 		}
 		set.Interfaces = append(set.Interfaces, w.Interface)
@@ -141,65 +141,65 @@ func (r *remoteAgent) latest() config.Set {
 	return set
 }
 
-// altnames are the alternative names of this host's devices.
-func (r *remoteAgent) altnames() group.Names {
+// altnames returns the alternative names of this host's devices.
+func (r *remoteAgent) altnames() group.AltNames {
 	devices, err := r.kernel.Devices()
 	if err != nil {
-		slog.Warn("the alternative names of the devices of this host are not known", "error", err)
+		slog.Warn("cannot list the alternative names of network devices", "error", err)
 	}
 	return agent.Names(devices)
 }
 
-// of is the document that has a device, which may have alternative names.
-func (r *remoteAgent) of(dev string, names group.Names) string {
+// documentOf returns the name of the document that configures a device, by any name of the device.
+func (r *remoteAgent) documentOf(dev string, names group.AltNames) string {
 	if n := names.Of(dev, r.names); n >= 0 {
 		return r.names[n]
 	}
 	return ""
 }
 
-// notUnderstood are the documents that are of no use to this version.
-func (r *remoteAgent) notUnderstood() []string {
+// unparsableDocuments returns the documents that this version cannot parse.
+func (r *remoteAgent) unparsableDocuments() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.unknown
 }
 
-// assigned are the connections of a document.
+// assigned returns the connections that a document assigns.
 func (r *remoteAgent) assigned(dev string) []shaper.Assignment {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.connections[dev]
 }
 
-// enforced tells the controller what is in force.
-func (r *remoteAgent) enforced(troubles map[string]string, byHand []string) {
+// reportEnforced reports to the controller which revision is in force, and the problems of each device.
+func (r *remoteAgent) reportEnforced(troubles map[string]string, byHand []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.byHand = byHand
+	r.manuallyChanged = byHand
 	for dev, trouble := range r.troubles {
 		if other := troubles[dev]; other != "" {
 			trouble = other + "; " + trouble
 		}
 		troubles[dev] = trouble
 	}
-	r.link.Enforced(r.fence, troubles)
+	r.link.SetApplied(r.fence, troubles)
 }
 
-// metered takes a reading in.
-func (r *remoteAgent) metered(at time.Time, states []shaper.State) {
-	// Whether a guarantee was met is told by whole seconds, also while somebody watches: in a
-	// tenth of one a slow group has a packet or none. A reading comes a little after its second, or
-	// before.
-	if second := at.Round(100 * time.Millisecond).Truncate(time.Second); second != r.taken {
-		r.taken = second
-		devices := map[string][]usage.Group{}
+// storeReading stores the newest reading, and queues one reading a second for the record.
+func (r *remoteAgent) storeReading(at time.Time, states []shaper.State) {
+	// Whether a guarantee was met is determined per whole second, also while a client watches at a
+	// higher rate: in 100 ms a slow group sends one packet or none. A reading is taken slightly
+	// before or after its second.
+	if second := at.Round(100 * time.Millisecond).Truncate(time.Second); second != r.lastRecorded {
+		r.lastRecorded = second
+		devices := map[string][]usage.Direction{}
 		for _, s := range states {
-			devices[s.Dev] = groupsOf(s)
+			devices[s.Dev] = s.Usage()
 		}
 		select {
-		case r.read <- reading{at, devices}:
-		default: // the disk is slow: the next one has what this one has counted
+		case r.readings <- reading{at, devices}:
+		default: // the disk is slow; counters are cumulative, so the next reading includes this one
 		}
 	}
 	r.mu.Lock()
@@ -207,83 +207,60 @@ func (r *remoteAgent) metered(at time.Time, states []shaper.State) {
 	r.states, r.at = states, at
 }
 
-// reading is what the groups of all devices have counted until a time.
+// reading has the counters of the groups of all devices at one time.
 type reading struct {
 	at      time.Time
-	devices map[string][]usage.Group
+	devices map[string][]usage.Direction
 }
 
-// keep records readings until there come no more. A disk that stands still keeps nobody but it.
-func (r *remoteAgent) keep() {
-	for now := range r.read {
-		if err := r.record.Take(now.at, now.devices); err != nil {
-			slog.Warn("what groups had cannot be recorded", "error", err)
+// writeRecord writes readings to the record until the channel closes. A slow disk delays only this goroutine.
+func (r *remoteAgent) writeRecord() {
+	for now := range r.readings {
+		if err := r.record.Add(now.at, now.devices); err != nil {
+			slog.Warn("cannot write usage record", "error", err)
 		}
 	}
 }
 
-func groupsOf(s shaper.State) (out []usage.Group) {
-	for _, d := range []struct {
-		name  string
-		tree  *group.Tree
-		state *shaper.DirectionState
-	}{{"out", s.Plan.Out, s.Out}, {"in", s.Plan.In, s.In}} {
-		if d.tree == nil || d.state == nil {
-			continue
-		}
-		for n, g := range d.state.Groups {
-			if n >= len(d.tree.Nodes) {
-				break
-			}
-			if g.Clients != nil {
-				g.BacklogBytes = 0 // of some clients, which have their ceilings: the guarantee is of all
-			}
-			out = append(out, usage.Group{
-				Name: d.name + "/" + g.Path, Leaf: d.tree.Nodes[n].Leaf, Guarantee: g.Guarantee, Delay: g.QueueDelay,
-				Counters: usage.Counters{
-					Bytes: g.Bytes, Packets: g.Packets, Drops: g.Drops, Marks: g.Marks, Backlog: g.BacklogBytes,
-					QueuedFor: g.QueuedFor, Queued: g.QueuedBytes, At: d.state.At,
-				},
-			})
-		}
-	}
-	return out
-}
-
-// report is the newest reading; names are told again when they are others.
+// report returns the newest reading. It has the names and guarantees of a device's groups only if they
+// changed since the last report.
 func (r *remoteAgent) report() *agents.Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := &agents.Report{AtNs: r.at.UnixNano()}
 	for _, s := range r.states {
 		d := &agents.DeviceReport{Dev: s.Dev}
-		for _, g := range groupsOf(s) {
-			d.Names = append(d.Names, g.Name)
-			d.GuaranteeBps = append(d.GuaranteeBps, uint64(g.Guarantee))
-			d.Bytes = append(d.Bytes, g.Bytes)
-			d.BacklogBytes = append(d.BacklogBytes, g.Backlog)
-			d.Drops = append(d.Drops, g.Drops)
-			d.Marks = append(d.Marks, g.Marks)
-			d.QueueDelayNs = append(d.QueueDelayNs, uint64(g.Delay))
-			d.QueuedNs = append(d.QueuedNs, uint64(g.QueuedFor))
-			d.QueuedBytes = append(d.QueuedBytes, g.Queued)
-			d.ReadAtNs = append(d.ReadAtNs, g.At.UnixNano())
+		for _, u := range s.Usage() {
+			d.Directions = append(d.Directions, &agents.DirectionReport{Name: u.Name, LimitBps: uint64(u.Limit), ControlBytes: u.Control.Bytes})
+			for _, g := range u.Groups {
+				d.Names = append(d.Names, u.Key(g))
+				d.GuaranteeBps = append(d.GuaranteeBps, uint64(g.Guarantee))
+				d.Bytes = append(d.Bytes, g.Bytes)
+				d.BacklogBytes = append(d.BacklogBytes, g.Backlog)
+				d.Drops = append(d.Drops, g.Drops)
+				d.Marks = append(d.Marks, g.Marks)
+				d.QueueDelayNs = append(d.QueueDelayNs, uint64(g.Delay))
+				d.QueuedNs = append(d.QueuedNs, uint64(g.QueuedFor))
+				d.QueuedBytes = append(d.QueuedBytes, g.Queued)
+				d.ReadAtNs = append(d.ReadAtNs, g.At.UnixNano())
+			}
 		}
-		if said := fmt.Sprint(d.Names, d.GuaranteeBps); r.told[s.Dev] == said {
+		if said := fmt.Sprint(d.Names, d.GuaranteeBps); r.reportedNames[s.Dev] == said {
 			d.Names, d.GuaranteeBps = nil, nil
 		} else {
-			r.told[s.Dev] = said
+			r.reportedNames[s.Dev] = said
 		}
 		out.Devices = append(out.Devices, d)
 	}
 	return out
 }
 
-// facts are what there is; names are told anew to a controller that is asked for the first time.
+// facts describes the host and its devices. It is sent first on a new connection, so the next report
+// has all names again.
 func (r *remoteAgent) facts() *agents.Facts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	clear(r.told)
+	clear(r.reportedNames)
 	out := &agents.Facts{Features: r.features}
 	var u unix.Utsname
 	if unix.Uname(&u) == nil {
@@ -291,14 +268,14 @@ func (r *remoteAgent) facts() *agents.Facts {
 	}
 	devices, err := r.kernel.Devices()
 	if err != nil {
-		slog.Warn("the devices of this host cannot be told of", "error", err)
+		slog.Warn("cannot list network devices", "error", err)
 	}
 	names := agent.Names(devices)
 	for _, dev := range devices {
 		d := &agents.Device{Name: dev.Name, Up: dev.Up, Mtu: int32(dev.MTU), Owner: "nobody", Foreign: r.foreign[dev.Name], Altnames: dev.AltNames}
-		owner := r.owners[r.of(dev.Name, names)]
+		owner := r.owners[r.documentOf(dev.Name, names)]
 		switch {
-		case slices.Contains(r.byHand, dev.Name), owner == "" && slices.Contains(r.divided, dev.Name):
+		case slices.Contains(r.manuallyChanged, dev.Name), owner == "" && slices.Contains(r.unmanagedShaped, dev.Name):
 			d.Owner = "local"
 		case owner != "":
 			d.Owner = owner
@@ -311,12 +288,12 @@ func (r *remoteAgent) facts() *agents.Facts {
 	return out
 }
 
-// usage answers from the record.
+// usage answers a query from the record.
 func (r *remoteAgent) usage(q *agents.UsageQuestion) *agents.UsageAnswer {
 	out := &agents.UsageAnswer{Id: q.Id}
 	all, err := r.record.Usage(time.Unix(q.Since, 0), time.Unix(q.Until, 0))
 	if err != nil {
-		slog.Warn("the record cannot be read", "error", err)
+		slog.Warn("cannot read usage record", "error", err)
 	}
 	for dev, groups := range all {
 		for name, u := range groups {
@@ -329,13 +306,13 @@ func (r *remoteAgent) usage(q *agents.UsageQuestion) *agents.UsageAnswer {
 	return out
 }
 
-// joined tells whether a folder is of a host that has joined.
-func joined(dir string) bool {
+// hasJoined reports whether dir is the state directory of a host that has joined a service.
+func hasJoined(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "identity.json"))
 	return err == nil
 }
 
-// run keeps the stream, and the agent beside it, until ctx ends.
+// run runs the agent and its stream to the controllers until ctx ends.
 func (r *remoteAgent) run(ctx context.Context, ag *agent.Agent) error {
 	refresh := make(chan struct{}, 1)
 	r.link.Changed = func() {
@@ -344,39 +321,39 @@ func (r *remoteAgent) run(ctx context.Context, ag *agent.Agent) error {
 		default:
 		}
 	}
-	ag.Load, ag.Refresh, ag.Latest, ag.Connections, ag.Told = r.load, refresh, r.latest, r.assigned, r.enforced
-	ag.Unknown = r.notUnderstood
+	ag.Load, ag.Refresh, ag.Latest, ag.Connections, ag.Report = r.load, refresh, r.desiredState, r.assigned, r.reportEnforced
+	ag.Unknown = r.unparsableDocuments
 	meter := make(chan time.Duration, 1)
-	r.link.Closely = func(every time.Duration) {
+	r.link.SetReportInterval = func(every time.Duration) {
 		select {
-		case <-meter: // it was not asked for yet
+		case <-meter: // replace an interval that the agent has not read yet
 		default:
 		}
 		meter <- every
 	}
-	ag.Meter = meter
-	others := ag.Metered
-	ag.Metered, ag.MeterEvery = func(at time.Time, states []shaper.State) {
+	ag.SetSampleInterval = meter
+	others := ag.OnSample
+	ag.OnSample, ag.SampleInterval = func(at time.Time, states []shaper.State) {
 		if others != nil {
 			others(at, states)
 		}
-		r.metered(at, states)
+		r.storeReading(at, states)
 	}, time.Second
 	ended, alone, kept := make(chan error, 1), make(chan struct{}), make(chan struct{})
 	go func() {
-		r.keep()
+		r.writeRecord()
 		close(kept)
 	}()
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
-		r.sets.Run(ctx)
+		r.waitSets.Run(ctx)
 		close(alone)
 	}()
 	go r.discover(ctx)
 	go func() {
 		err := r.link.Run(ctx)
 		if err != nil {
-			slog.Error("the agent goes on without a controller", "error", err)
+			slog.Error("connection to the controller ended, the agent continues without it", "error", err)
 		}
 		ended <- err
 	}()
@@ -384,7 +361,7 @@ func (r *remoteAgent) run(ctx context.Context, ag *agent.Agent) error {
 	cancel()
 	<-ended
 	<-alone
-	close(r.read)
+	close(r.readings)
 	<-kept
 	if closed := r.record.Close(); err == nil {
 		err = closed
@@ -392,8 +369,8 @@ func (r *remoteAgent) run(ctx context.Context, ag *agent.Agent) error {
 	return err
 }
 
-// probeByCommand runs a measurement as a process of its own, which may take minutes, and gives what it
-// found as JSON.
+// probeByCommand runs "headgate probe" as a process of its own, which may take minutes, and returns its
+// result as JSON.
 func (a *app) probeByCommand(ctx context.Context, what, peer string) ([]byte, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -412,37 +389,37 @@ func (a *app) probeByCommand(ctx context.Context, what, peer string) ([]byte, er
 func agentJoinCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "join URL --host NAME",
-		Short: "Join a service: from then on its controllers say what this host is to have",
-		Long: `Join has a controller sign a certificate for this host. It needs a token that was made for
-that ("headgate token create --role agent --host NAME"), which is good once, and the hash of
-the service's authority, which the controller says as it starts. Start "headgate agent" then.`,
+		Short: "Register this host with a service, whose controllers then configure it",
+		Long: `Join requests a client certificate for this host from a controller. It needs a join token
+("headgate token create --role agent --host NAME"), which is valid once, and the certificate
+pin of the service, which the controller prints when it starts. Then start "headgate agent".`,
 		Example: `  headgate agent join https://10.0.0.1:8420 --host web1 --token-file join.token --pin yKx...
   headgate agent`,
 		Args: cobra.ExactArgs(1),
 	}
-	dir := c.Flags().String("dir", agentDir, "keep everything in this `DIR`")
+	dir := c.Flags().String("dir", agentDir, "the state `DIR`")
 	name, _ := os.Hostname()
-	host := c.Flags().String("host", name, "the `NAME` of this host, as the service has it")
+	host := c.Flags().String("host", name, "the `NAME` of this host in the service")
 	file := c.Flags().String("token-file", "", "the `FILE` with the token; - is standard input")
-	pin := c.Flags().String("pin", "", "the `HASH` of the service's authority")
+	pin := c.Flags().String("pin", "", "the certificate pin: SHA-256 `HASH` of the service's certificate authority")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if *pin == "" || *file == "" {
-			return usageError{errors.New("write --token-file and --pin, which the controller says as it starts"), c.CommandPath()}
+			return usageError{errors.New("--token-file or --pin is missing: the controller prints the pin when it starts"), c.CommandPath()}
 		}
 		token, err := readToken(*file, a.in)
 		if err != nil {
 			return err
 		}
-		if err := remote.Join(c.Context(), *dir, remote.Service{URL: args[0], Host: *host, Token: token, Pin: *pin}); err != nil {
+		if err := remote.Join(c.Context(), *dir, remote.Controller{URL: args[0], Host: *host, Token: token, Pin: *pin}); err != nil {
 			return err
 		}
-		a.note("%s has joined; start \"headgate agent\" now", *host)
+		a.note("host %s has joined; start \"headgate agent\" now", *host)
 		return nil
 	}
 	return c
 }
 
-// readToken reads a token from a file.
+// readToken reads a token from a file; "-" is standard input.
 func readToken(file string, stdin io.Reader) (string, error) {
 	var text []byte
 	var err error
@@ -453,7 +430,7 @@ func readToken(file string, stdin io.Reader) (string, error) {
 	}
 	token := strings.TrimSpace(string(text))
 	if err == nil && token == "" {
-		err = fmt.Errorf("there is no token in %s", file)
+		err = fmt.Errorf("token file %s is empty", file)
 	}
 	return token, err
 }

@@ -7,15 +7,15 @@ import (
 	"headgate/collective/host"
 )
 
-// mostTold is how many connections of sets a controller is told of at once.
-const mostTold = 2000
+// maxReportedConnections limits the connections of sets in one answer to a controller.
+const maxReportedConnections = 2000
 
-// setsDoing answers a controller what the sets of connections are doing.
-func (r *remoteAgent) setsDoing(q *agents.SetsQuestion) *agents.SetsAnswer {
+// setStates answers a controller's query for the state of the connection sets.
+func (r *remoteAgent) setStates(q *agents.SetsQuestion) *agents.SetsAnswer {
 	out := &agents.SetsAnswer{Id: q.Id}
-	states, err := r.sets.States()
+	states, err := r.waitSets.States()
 	if err == nil {
-		states, out.Cut = fewer(states, mostTold)
+		states, out.Cut = truncateSets(states, maxReportedConnections)
 		out.States, err = json.Marshal(states)
 	}
 	if err != nil {
@@ -24,8 +24,8 @@ func (r *remoteAgent) setsDoing(q *agents.SetsQuestion) *agents.SetsAnswer {
 	return out
 }
 
-// fewer leaves out connections beyond so many, and tells whether there are such.
-func fewer(states []host.State, most int) (out []host.State, cut bool) {
+// truncateSets truncates the sets to a total of most connections, and reports whether any were omitted.
+func truncateSets(states []host.State, most int) (out []host.State, cut bool) {
 	out = []host.State{}
 	for _, s := range states {
 		if len(s.Connections) > most {

@@ -16,14 +16,14 @@ func socketFlag(c *cobra.Command, usage string) *string {
 	return c.Flags().String("socket", local.Socket, usage)
 }
 
-// agentSocket is where an agent listens to programs of its host.
+// agentSocket is the Unix socket at which an agent accepts requests of local programs.
 type agentSocket struct {
-	path  string // "" is nowhere
-	asked bool   // by the user, rather than by default
+	path     string // "" disables the socket
+	required bool   // set by the user, not the default
 }
 
-// open opens it. There may be an agent in each network namespace, and one of them has the ordinary
-// path: the others do without what they are for.
+// open opens the socket. Each network namespace may have an agent, and only one of them can have the
+// default path: an agent that finds the default path in use runs without a socket.
 func (s agentSocket) open(ag *agent.Agent) (close func() error, err error) {
 	nothing := func() error { return nil }
 	if s.path == "" {
@@ -33,11 +33,11 @@ func (s agentSocket) open(ag *agent.Agent) (close func() error, err error) {
 	switch {
 	case err == nil:
 		return l.Close, nil
-	case s.asked && errors.Is(err, ask.ErrTaken):
-		return nil, fmt.Errorf("%w: write --socket and another path", err)
-	case s.asked:
+	case s.required && errors.Is(err, ask.ErrInUse):
+		return nil, fmt.Errorf("%w: set --socket to another path", err)
+	case s.required:
 		return nil, err
 	}
-	slog.Warn("programs cannot put connections in groups at this agent: write --socket and a path of its own", "error", err)
+	slog.Warn("cannot open the agent's socket, programs cannot assign connections: set --socket to another path", "error", err)
 	return nothing, nil
 }

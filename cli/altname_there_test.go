@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// TestAltNameThere: a device of a host of a service is meant by any of its names, whichever of them the
-// service has; so it is for a tenant, who may not see the host.
+// TestAltNameThere: with --server, --dev takes any name of the host's device, whichever of the names the
+// service has in its document. The same holds for a tenant, which has no access to the host resource.
 func TestAltNameThere(t *testing.T) {
 	const (
 		device = `{"name": "h1", "devices": [{"name": "eth0", "altnames": ["enp0s3", "wan"], "up": true}, {"name": "eth1", "altnames": ["lan1"], "up": true}, {"name": "wan7", "up": true}]}`
-		rates  = `{"items": [{"dev": "eth0", "direction": "out", "group": "web", "delivered": "1Mbit", "at": "NOW"}],
-			"totals": [{"dev": "eth0", "altnames": ["enp0s3", "wan"], "direction": "out", "delivered": "1Mbit", "guaranteed": "0bit", "backlog": 0, "groups": 1, "at_risk": 0}]}`
+		rates  = `{"items": [{"dev": "eth0", "direction": "out", "group": "web", "guaranteed_bps": 0, "delivered_bps": 1000000, "borrowed_bps": 1000000, "lent_bps": 0, "unused_bps": 0, "at": "NOW"}],
+			"totals": [{"dev": "eth0", "altnames": ["enp0s3", "wan"], "direction": "out", "delivered_bps": 1000000, "guaranteed_bps": 0, "backlog_bytes": 0, "groups": 1, "at_risk": 0}]}`
 		conn = "tcp 10.0.0.1:443 10.0.0.2:55000"
 	)
 	var mu sync.Mutex
 	var asked []string
-	var written, seen string // which name the service has, and what it tells of the host
+	var written, seen string // the name in the service's document; the host resource, "" for forbidden
 	serveWith(t, func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -42,7 +42,7 @@ func TestAltNameThere(t *testing.T) {
 		case path == at:
 			io.WriteString(w, `{"dev": "`+written+`", "engine": "htb", "out": {"limit": "50Mbit", "groups": []}}`)
 		case path == at+"/history":
-			io.WriteString(w, `{"items": [{"at": "2026-11-26T00:00:00Z", "by": "me", "what": "made it"}]}`)
+			io.WriteString(w, `{"items": [{"at": "2026-11-26T00:00:00Z", "principal": "me", "request": "made it"}]}`)
 		case path == at+"/connections", path == at+"/out/groups", path == "/proposals":
 			io.WriteString(w, `{"items": []}`)
 		case strings.HasPrefix(path, at+"/"):
@@ -53,7 +53,7 @@ func TestAltNameThere(t *testing.T) {
 	})
 	for _, c := range []struct {
 		verb string
-		want string // what the service is asked at last, %s is what it calls the interface, and %d what was written
+		want string // the expected request: %s is the service's name of the interface, %d the value of --dev
 	}{
 		{"show", "GET /rates %d"},
 		{"top --once --interval 100ms", "GET /interfaces/%s/out/groups "},
@@ -83,17 +83,18 @@ func TestAltNameThere(t *testing.T) {
 					r := newWorld(t).run(append(args, "--server", "default", "--host", "h1")...)
 					want := strings.NewReplacer("%s", has, "%d", dev).Replace(c.want)
 					if !slices.Contains(asked, want) {
-						t.Errorf("%s --dev %s, which the service has as %s, asks for %q, not for %q: %s", c.verb, dev, has, asked, want, r.err)
+						t.Errorf("%s --dev %s, in the service as %s: requests %q, want %q: %s", c.verb, dev, has, asked, want, r.err)
 					}
 				}
 			}
 		}
 	}
-	// What is another device, and what is none, stay so; what nothing is wanted of is so by its own name.
+	// Names of other devices and of no device are used unchanged; a device without a document is
+	// addressed by its own name.
 	for dev, want := range map[string]string{"eth1": "eth1", "wan7": "wan7", "enp0s4": "enp0s4", "lan1": "eth1"} {
 		asked, written, seen = nil, "enp0s3", device
 		if newWorld(t).run("clear", "--dev", dev, "--server", "default", "--host", "h1"); !slices.Contains(asked, "DELETE /interfaces/"+want+" ") {
-			t.Errorf("clear --dev %s asks for %q", dev, asked)
+			t.Errorf("clear --dev %s: requests %q", dev, asked)
 		}
 	}
 }

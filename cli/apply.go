@@ -11,7 +11,7 @@ import (
 	"headgate/shaper"
 )
 
-// Bounds on --confirm-within: below, nobody could confirm; above, nobody waits.
+// Bounds on --confirm-within: below minConfirm no user can confirm in time; above maxConfirm no user waits.
 const (
 	minConfirm = time.Second
 	maxConfirm = 24 * time.Hour
@@ -20,20 +20,20 @@ const (
 func applyCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "apply -f FILE",
-		Short: "Make the configuration so",
-		Long: `Apply makes the kernel have what the configuration says, and touches only what
-differs: the same file twice changes nothing. Everything is checked first, on
-all devices; with any mistake, or traffic control that is not Headgate's, nothing
-is changed.
+		Short: "Apply the configuration",
+		Long: `Apply changes the kernel's traffic control to the configuration, and changes only what
+differs: applying the same file again changes nothing. Everything is validated first, on
+all devices: if there is any error, or foreign traffic control on a device, nothing is
+changed.
 
-With --confirm-within, what was in force before comes back unless "headgate
-confirm" is run in time. That happens also if the session that ran apply is cut
-off, which is what the flag is for. Edit files under /etc/headgate only after
-confirming: they are applied at boot as they are.
+With --confirm-within, the state before the apply is restored unless "headgate confirm"
+is run in time. The rollback happens even if the session that ran apply is disconnected,
+so a change that cuts off the machine undoes itself. Edit files under /etc/headgate only
+after confirming: those files are applied at boot.
 
-With --server a host of a service is to have it, whose agent makes it so; warnings are those
-of check --server. What was before is in the service's history: "headgate rollback" goes back
-to it, also from elsewhere.`,
+With --server, the configuration is sent to the controller, and the host's agent applies
+it; the warnings are those of check --server. The service keeps the former versions, and
+"headgate rollback" restores one, from any machine.`,
 		Example: `  headgate apply -f eth0.yaml
   headgate apply -f /etc/headgate --ignore-missing
   headgate apply -f eth0.yaml --confirm-within 60s
@@ -42,20 +42,20 @@ to it, also from elsewhere.`,
 	}
 	files, missing := fileFlag(c), ignoreMissingFlag(c)
 	within := c.Flags().Duration("confirm-within", 0, "roll back unless \"headgate confirm\" is run within this time, such as 60s")
-	dryRun := c.Flags().Bool("dry-run", false, "only say what would be changed, as plan does")
-	output, at := outputFlag(c), thereFlags(c)
+	dryRun := c.Flags().Bool("dry-run", false, "only show the changes, as plan does")
+	output, at := outputFlag(c), serverFlags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if at.asked() {
+		if at.isSet() {
 			if c.Flags().Changed("confirm-within") {
-				return usageError{errors.New("--confirm-within is for a change that may cut this machine off: a service remembers what was, and \"headgate rollback\" goes back to it"), c.CommandPath()}
+				return usageError{errors.New("--confirm-within is not supported with --server: undo a change with \"headgate rollback\""), c.CommandPath()}
 			}
-			if err := at.nothing(c, "ignore-missing"); err != nil {
+			if err := at.rejectFlags(c, "ignore-missing"); err != nil {
 				return err
 			}
 			return a.applyThere(c, at, *files, *dryRun, *output)
 		}
 		if c.Flags().Changed("confirm-within") && (*within < minConfirm || *within > maxConfirm) {
-			return usageError{fmt.Errorf("--confirm-within %v is not possible: write %v to %v", *within, minConfirm, maxConfirm), c.CommandPath()}
+			return usageError{fmt.Errorf("--confirm-within %v is out of range: set %v to %v", *within, minConfirm, maxConfirm), c.CommandPath()}
 		}
 		if *dryRun {
 			return a.plan(c, *files, *missing, *output)
@@ -66,35 +66,35 @@ to it, also from elsewhere.`,
 }
 
 func (a *app) apply(c *cobra.Command, files []string, ignoreMissing bool, within time.Duration, f format) error {
-	// First, because mistakes need no lock and no rights to be found.
+	// Validated first, because this needs no lock and no privileges.
 	set, err := a.loadInterfaces(c, files, true)
 	if err != nil {
 		return err
 	}
-	// People see each device as it is done, which may be a thousand.
+	// A table shows each device as soon as it is done, because there may be a thousand.
 	said, notes := []step{}, a.err
 	say := func(s step) { said = append(said, s) }
 	if f == "table" {
 		say, notes = func(s step) { printSteps(a.out, []step{s}) }, a.out
 	}
-	until, err := a.carryOut(set, ignoreMissing, within, say)
+	until, err := a.applyConfig(set, ignoreMissing, within, say)
 	if err == nil && f != "table" {
 		err = a.print(f, said, nil)
 	}
 	if err == nil && !until.IsZero() {
-		fmt.Fprintf(notes, "in force until %s: run \"headgate confirm\" by then, or it is rolled back\n", until.Local().Format(time.TimeOnly))
+		fmt.Fprintf(notes, "rolls back at %s: run \"headgate confirm\" before then to keep the change\n", until.Local().Format(time.TimeOnly))
 	}
 	return err
 }
 
-// carryOut makes a configuration so, as apply does; until is when it is rolled back.
-func (a *app) carryOut(set config.Set, ignoreMissing bool, within time.Duration, say func(step)) (until time.Time, err error) {
+// applyConfig applies a configuration; until is the time of its rollback, zero if there is none.
+func (a *app) applyConfig(set config.Set, ignoreMissing bool, within time.Duration, say func(step)) (until time.Time, err error) {
 	store, unlock, err := a.lock()
 	if err != nil {
 		return until, err
 	}
 	defer unlock()
-	if err := a.supersede(store); err != nil {
+	if err := a.replacePending(store); err != nil {
 		return until, err
 	}
 	steps, err := a.steps(set, ignoreMissing)
@@ -115,13 +115,13 @@ func (a *app) carryOut(set config.Set, ignoreMissing bool, within time.Duration,
 	return a.applyPending(store, todo, within, say)
 }
 
-// applySteps applies one device after the other. It stops at the first that
-// fails, and says how far it came.
+// applySteps applies one device after the other. It stops at the first failure;
+// the error has the number of devices that were applied.
 func (a *app) applySteps(steps []step, say func(step)) error {
 	for i, s := range steps {
 		if err := a.applyStep(s, say); err != nil {
 			if i > 0 || i+1 < len(steps) {
-				err = fmt.Errorf("%w (%d of %d devices have their new state: the next apply goes on)", err, i, len(steps))
+				err = fmt.Errorf("%w (applied %d of %d devices: apply again to continue)", err, i, len(steps))
 			}
 			return err
 		}
@@ -145,14 +145,14 @@ func (a *app) applyStep(s step, say func(step)) error {
 	}
 	s.Changes = append([]shaper.Change{}, changes...)
 	say(s)
-	a.warnAgent(appliedByHand, s.Dev)
+	a.warnManualChange(applyUndoneAtReload, s.Dev)
 	return nil
 }
 
-// restore brings a device back to a snapshot.
+// restore returns a device to a snapshot.
 func (a *app) restore(b pendingSnapshot) error {
 	if b.Plan == nil {
-		return ignoreGone(a.clear(b.Dev))
+		return ignoreNoDevice(a.clear(b.Dev))
 	}
 	engine, err := a.engine(b.Engine)
 	if err != nil {
@@ -160,25 +160,25 @@ func (a *app) restore(b pendingSnapshot) error {
 	}
 	for _, name := range a.engineNames() {
 		if name != b.Engine {
-			if err := a.engines[name].Clear(b.Dev); ignoreGone(err) != nil {
+			if err := a.engines[name].Clear(b.Dev); ignoreNoDevice(err) != nil {
 				return err
 			}
 		}
 	}
 	if _, err := engine.Apply(*b.Plan); err != nil {
-		return ignoreGone(err)
+		return ignoreNoDevice(err)
 	}
-	// Those whose groups the change took away followed the rules since.
+	// Assign the connections again: those in groups that the change removed follow the rules since.
 	if len(b.Assigned) > 0 {
-		if err := engine.Assign(b.Dev, b.Assigned); ignoreGone(err) != nil {
-			return fmt.Errorf("its groups are back, but not the connections that were assigned to them: %w", err)
+		if err := engine.Assign(b.Dev, b.Assigned); ignoreNoDevice(err) != nil {
+			return fmt.Errorf("cannot assign the connections again; the groups are restored: %w", err)
 		}
 	}
 	return nil
 }
 
-// ignoreGone: a device that is gone took its state along.
-func ignoreGone(err error) error {
+// ignoreNoDevice returns nil for a device that does not exist any more, because its state is gone with it.
+func ignoreNoDevice(err error) error {
 	if errors.Is(err, shaper.ErrNoDevice) {
 		return nil
 	}

@@ -11,7 +11,7 @@ func TestApplyTwiceWritesOnce(t *testing.T) {
 	w := newWorld(t, "eth0")
 	f := w.config("eth0", "1Gbit")
 	if r := w.must("plan", "-f", f); !strings.Contains(r.out, "eth0: 1 change\n  add    groups: 1Gbit") {
-		t.Errorf("plan of what is not there:\n%s", r.out)
+		t.Errorf("plan before apply:\n%s", r.out)
 	}
 	if limit, _ := w.limit("eth0"); limit != "" {
 		t.Fatal("plan changed the device")
@@ -29,11 +29,11 @@ func TestApplyTwiceWritesOnce(t *testing.T) {
 		t.Errorf("after the same file twice: %s, %d writes; want 1Gbit, 1", limit, writes)
 	}
 	if r := w.must("plan", "-f", f); r.out != "eth0: up to date\n" {
-		t.Errorf("plan of what is there:\n%s", r.out)
+		t.Errorf("plan after apply:\n%s", r.out)
 	}
 }
 
-// TestApplyPrintsJSON: what was done, and nothing else on standard output.
+// TestApplyPrintsJSON: standard output has the changes as JSON and nothing else.
 func TestApplyPrintsJSON(t *testing.T) {
 	w := newWorld(t, "eth0")
 	f := w.config("eth0", "1Gbit")
@@ -44,8 +44,8 @@ func TestApplyPrintsJSON(t *testing.T) {
 			t.Errorf("want one device with %d changes (%v):\n%s", changes, err, r.out)
 		}
 		if changes > 0 {
-			if !strings.Contains(r.err, "in force until") {
-				t.Errorf("nothing is said of the wait: %s", r.err)
+			if !strings.Contains(r.err, "rolls back at") {
+				t.Errorf("no notice of the rollback: %s", r.err)
 			}
 			w.must("confirm")
 		}
@@ -59,7 +59,7 @@ func TestApplyReadsManyFiles(t *testing.T) {
 	w.write("more/a.yaml", document("eth1", "1Gbit"))
 	w.write("more/b.yml", document("eth2", "1Gbit"))
 	w.write("more/c.txt", "not ours")
-	if r := w.runWith(document("eth3", "1Gbit"), "apply", "-f", one, "-f", filepath.Join(w.dir, "more"), "-f", "-"); r.code != done {
+	if r := w.runWith(document("eth3", "1Gbit"), "apply", "-f", one, "-f", filepath.Join(w.dir, "more"), "-f", "-"); r.code != exitOK {
 		t.Fatalf("exit %d: %s", r.code, r.err)
 	}
 	for _, dev := range []string{"eth0", "eth1", "eth2", "eth3"} {
@@ -71,7 +71,7 @@ func TestApplyReadsManyFiles(t *testing.T) {
 
 func TestApplyReadsStandardInputOnce(t *testing.T) {
 	w := newWorld(t, "eth0")
-	if r := w.runWith(document("eth0", "1Gbit"), "apply", "-f", "-"); r.code != done {
+	if r := w.runWith(document("eth0", "1Gbit"), "apply", "-f", "-"); r.code != exitOK {
 		t.Fatalf("exit %d: %s", r.code, r.err)
 	}
 	if limit, _ := w.limit("eth0"); limit != "1Gbit" {
@@ -79,16 +79,16 @@ func TestApplyReadsStandardInputOnce(t *testing.T) {
 	}
 }
 
-// TestForeignOnOneDeviceChangesNone: all are asked before any is touched, and
-// all that is wrong is said.
+// TestForeignOnOneDeviceChangesNone: all devices are checked before any is changed, and
+// all problems are reported.
 func TestForeignOnOneDeviceChangesNone(t *testing.T) {
 	w := newWorld(t, "eth0", "eth1", "eth2")
 	w.write("eth1.foreign", "")
 	w.write("eth2.foreign", "")
 	f := w.write("all.yaml", document("eth0", "1Gbit")+"---\n"+document("eth1", "1Gbit")+"---\n"+document("eth2", "1Gbit"))
 	r := w.run("apply", "-f", f)
-	if r.code != failed || !strings.Contains(r.err, "nothing was changed") ||
-		!strings.Contains(r.err, "all.yaml:5: eth1 has traffic control") || !strings.Contains(r.err, "all.yaml:9: eth2 has traffic control") {
+	if r.code != exitFailed || !strings.Contains(r.err, "nothing was changed") ||
+		!strings.Contains(r.err, "all.yaml:5: eth1 has foreign traffic control") || !strings.Contains(r.err, "all.yaml:9: eth2 has foreign traffic control") {
 		t.Errorf("exit %d:\n%s", r.code, r.err)
 	}
 	if limit, _ := w.limit("eth0"); limit != "" {
@@ -96,12 +96,12 @@ func TestForeignOnOneDeviceChangesNone(t *testing.T) {
 	}
 }
 
-func TestApplySaysHowFarItCame(t *testing.T) {
+func TestApplyReportsProgress(t *testing.T) {
 	w := newWorld(t, "eth0", "eth1")
 	w.write("eth1.broken", "")
 	f := w.write("all.yaml", document("eth0", "1Gbit")+"---\n"+document("eth1", "1Gbit"))
 	r := w.run("apply", "-f", f)
-	if r.code != failed || !strings.Contains(r.err, "1 of 2 devices have their new state") {
+	if r.code != exitFailed || !strings.Contains(r.err, "applied 1 of 2 devices") {
 		t.Errorf("exit %d:\n%s", r.code, r.err)
 	}
 }
@@ -111,7 +111,7 @@ func TestPatterns(t *testing.T) {
 	f := w.write("all.yaml", document("[hlv]*", "1Gbit")+"---\n"+document("veth2", "2Gbit")+"---\n"+document("tap*", "1Gbit"))
 	r := w.must("apply", "-f", f)
 	if !strings.Contains(r.err, `no device matches "tap*" now`) {
-		t.Errorf("a pattern without devices is not told of: %s", r.err)
+		t.Errorf("no notice of a pattern without devices: %s", r.err)
 	}
 	for dev, want := range map[string]string{"veth1": "1Gbit", "veth2": "2Gbit", "eth0": "", "lo": "", "hgi3": ""} {
 		if limit, _ := w.limit(dev); limit != want {
@@ -123,11 +123,11 @@ func TestPatterns(t *testing.T) {
 func TestMissingDevices(t *testing.T) {
 	w := newWorld(t, "eth0")
 	f := w.write("all.yaml", document("eth0", "1Gbit")+"---\n"+document("eth9", "1Gbit"))
-	if r := w.run("apply", "-f", f); r.code != failed || !strings.Contains(r.err, "all.yaml:5: eth9: there is no such device") {
+	if r := w.run("apply", "-f", f); r.code != exitFailed || !strings.Contains(r.err, "all.yaml:5: eth9: no such device") {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
-	if r := w.must("apply", "-f", f, "--ignore-missing"); !strings.Contains(r.err, "eth9 is left out") {
-		t.Errorf("what is left out is not told of: %s", r.err)
+	if r := w.must("apply", "-f", f, "--ignore-missing"); !strings.Contains(r.err, "skipping eth9") {
+		t.Errorf("no notice of a skipped device: %s", r.err)
 	}
 	if limit, _ := w.limit("eth0"); limit != "1Gbit" {
 		t.Errorf("eth0 has %q", limit)
@@ -140,7 +140,7 @@ func TestEngineChanges(t *testing.T) {
 	w.must("apply", "-f", f)
 	quantum := w.write("eth.yaml", document("eth0", "1Gbit")+"engine: quantum\n")
 	if r := w.must("plan", "-f", quantum); !strings.Contains(r.out, "remove engine htb") {
-		t.Errorf("plan does not say that the engine changes:\n%s", r.out)
+		t.Errorf("plan does not show the change of engine:\n%s", r.out)
 	}
 	w.must("apply", "-f", quantum)
 	if _, ok := (fakeShaper{w.dir, "htb"}).load("eth0"); ok {
@@ -153,12 +153,12 @@ func TestEngineChanges(t *testing.T) {
 
 func TestSpeedWarnings(t *testing.T) {
 	w := newWorld(t, "eth0", "tap0")
-	w.write("eth0.speed", "1Gbit") // and none of tap0, which invents it
+	w.write("eth0.speed", "1Gbit") // tap0 has none: the speed that a tap device reports is not real
 	f := w.write("eth0.yaml", "kind: Interface\ndev: eth0\nout: {limit: 2Gbit, groups: [{name: a, default: true}]}\nin:\n  limit: 1Gbit\n  groups: [{name: a, default: true}]\n"+
 		"---\n"+document("tap0", "1Gbit"))
 	r := w.must("check", "-f", f)
-	want := `eth0.yaml:3: out.limit: warning: 2Gbit is more than eth0's speed of 1Gbit: guarantees hold only up to what the link gives
-eth0.yaml:5: in.limit: warning: 1Gbit is not below eth0's speed of 1Gbit, so the queue is at the other end and nothing can be divided here: write 950Mbit or less
+	want := `eth0.yaml:3: out.limit: warning: 2Gbit is more than eth0's speed of 1Gbit: guarantees cannot be met above the link's speed
+eth0.yaml:5: in.limit: warning: 1Gbit is not below eth0's speed of 1Gbit, so the queue forms at the other end of the link and cannot be controlled here: set 950Mbit or less
 `
 	if r.err != want {
 		t.Errorf("got\n%s\nwant\n%s", r.err, want)
@@ -177,7 +177,7 @@ func TestClear(t *testing.T) {
 	if r := w.must("clear", "--dev", "all", "-o", "json"); compact(r.out) != `[{"dev":"eth1","cleared":true}]` {
 		t.Errorf("clear all: %s", r.out)
 	}
-	if r := w.run("clear", "--dev", "eth9"); r.code != failed || !strings.Contains(r.err, "no such device") {
+	if r := w.run("clear", "--dev", "eth9"); r.code != exitFailed || !strings.Contains(r.err, "no such device") {
 		t.Errorf("clear of no device: exit %d, %s", r.code, r.err)
 	}
 }
@@ -189,11 +189,11 @@ func TestShowExplainAssign(t *testing.T) {
 		t.Errorf("show of nothing: %s", r.out)
 	}
 	conn := []string{"--dev", "eth0", "--conn", "tcp 10.0.0.1:443 10.0.0.2:55000"}
-	if r := w.run(append([]string{"assign", "web"}, conn...)...); r.code != failed || !strings.Contains(r.err, "has no bandwidth groups") {
+	if r := w.run(append([]string{"assign", "web"}, conn...)...); r.code != exitFailed || !strings.Contains(r.err, "has no bandwidth groups") {
 		t.Errorf("assign without groups: exit %d, %s", r.code, r.err)
 	}
 	explain := []string{"explain", "--dev", "eth0", "-f", f, "--packet"}
-	if r := w.must(append(explain, "tcp 10.0.0.1:443 10.0.0.2:55000 vlan 5")...); !strings.Contains(r.err, "this is what the file says") || !strings.Contains(r.out, "tenant/web\n") {
+	if r := w.must(append(explain, "tcp 10.0.0.1:443 10.0.0.2:55000 vlan 5")...); !strings.Contains(r.err, "the result is from the file") || !strings.Contains(r.out, "tenant/web\n") {
 		t.Errorf("explain before apply: %s%s", r.err, r.out)
 	}
 	w.must("apply", "-f", f)
@@ -211,7 +211,7 @@ func TestShowExplainAssign(t *testing.T) {
 	for name, want := range map[string]string{
 		"web": `"web" is ambiguous: write "tenant/web" or "web"`, "nobody": `there is no group "nobody"; it has `,
 	} {
-		if r := w.run(append([]string{"assign", name}, conn...)...); r.code != failed || !strings.Contains(r.err, want) {
+		if r := w.run(append([]string{"assign", name}, conn...)...); r.code != exitFailed || !strings.Contains(r.err, want) {
 			t.Errorf("assign %s: exit %d, %s", name, r.code, r.err)
 		}
 	}
@@ -219,13 +219,13 @@ func TestShowExplainAssign(t *testing.T) {
 		t.Errorf("assign: %s", r.out)
 	}
 	many := w.runWith("tcp [fd00::1]:1 [fd00::2]:2\n\nudp 10.0.0.1:1 10.0.0.2:2\n", "assign", "backup", "--dev", "eth0", "--conn", "-", "-o", "json")
-	if many.code != done || compact(many.out) != `{"dev":"eth0","group":"backup","connections":2}` {
+	if many.code != exitOK || compact(many.out) != `{"dev":"eth0","group":"backup","connections":2}` {
 		t.Errorf("assign from standard input: %s%s", many.out, many.err)
 	}
-	if r := w.runWith("tcp 10.0.0.1:1 10.0.0.2:2\nrubbish\n", "assign", "backup", "--dev", "eth0", "--conn", "-"); r.code != wrong || !strings.Contains(r.err, "line 2:") {
+	if r := w.runWith("tcp 10.0.0.1:1 10.0.0.2:2\nrubbish\n", "assign", "backup", "--dev", "eth0", "--conn", "-"); r.code != exitUsage || !strings.Contains(r.err, "line 2:") {
 		t.Errorf("assign of rubbish: exit %d, %s", r.code, r.err)
 	}
-	// What is assigned is found from either end, and where the direction has the group.
+	// An assignment is found for both directions of the connection, in each direction that has the group.
 	for packet, want := range map[string]string{
 		"tcp [fd00::1]:1 [fd00::2]:2": "out: assigned at run time: group backup, class 1:14", "udp 10.0.0.2:2 10.0.0.1:1": "out: assigned at run time: group backup",
 		"tcp [fd00::1]:1 [fd00::2]:3": "out: rule 1",
@@ -244,10 +244,10 @@ func TestShowExplainAssign(t *testing.T) {
 	}
 
 	other := w.write("other.yaml", document("eth0", "1Gbit"))
-	if r := w.must("explain", "--dev", "eth0", "-f", other, "--packet", "arp"); !strings.Contains(r.err, "the file has other rules") {
+	if r := w.must("explain", "--dev", "eth0", "-f", other, "--packet", "arp"); !strings.Contains(r.err, "the rules in the file differ") {
 		t.Errorf("explain with another file: %s", r.err)
 	}
 }
 
-// compact takes the white space out of JSON that has none in its words.
+// compact removes the white space from JSON whose strings have none.
 func compact(s string) string { return strings.Join(strings.Fields(s), "") }

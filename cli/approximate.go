@@ -9,7 +9,7 @@ import (
 	"headgate/shaper/htb"
 )
 
-// noteApproximate says where lending is only roughly in proportion to the guarantees.
+// noteApproximate notes where HTB lends only approximately in proportion to the guarantees.
 func (a *app) noteApproximate(set config.Set) {
 	for _, i := range set.Interfaces {
 		if i.Engine != group.HTB {
@@ -22,9 +22,9 @@ func (a *app) noteApproximate(set config.Set) {
 			if d.tree == nil {
 				continue
 			}
-			for _, u := range htb.Approximate(*d.tree) {
+			for _, u := range htb.DisproportionateLending(*d.tree) {
 				file, line, _ := i.Where(d.name + ".groups")
-				a.note("%s:%d: %s.groups: note: of what %s lends, %q and %q get %s:1 and not %s:1 as their guarantees, which are kept: a turn of HTB is at least a packet, and takes at most 20ms",
+				a.note("%s:%d: %s.groups: note: bandwidth that %s lends is divided between %q and %q %s:1 instead of %s:1 as their guarantees, because an HTB quantum is at least one packet and at most 20ms; the guarantees themselves are kept",
 					file, line, d.name, cmp.Or(u.Parent, "the limit"), u.Most, u.Least, round(u.Lent), round(u.Wanted))
 			}
 		}

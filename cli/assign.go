@@ -17,14 +17,15 @@ import (
 func assignCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "assign GROUP --dev DEV --conn CONNECTION",
-		Short: "Put a connection in a group, now and before every rule",
+		Short: "Assign a connection to a group, with precedence over all rules",
 		Long: `Assign puts connections in a group, in each direction that has a group of that
-name. It lasts until unassign, clear, or a restart of the machine. A connection
-is a protocol and its two ends, in either order.
+name. The assignment lasts until unassign, clear, or a reboot. A connection is a
+protocol and its two endpoints, in either order.
 
-With --fd it is a connection that a process has open, whose descriptor is passed to the
-agent of this host. That needs no rights where the group's configuration names the user
-under "join". Without --dev it is on all of the agent's devices that have the group.`,
+With --fd, the file descriptor of an open connection is passed to the agent of this
+host. That needs no privileges if the group's configuration names the user under "join".
+Without --dev, the connection is assigned on all of the agent's devices that have the
+group.`,
 		Example: `  headgate assign backup --dev eth0 --conn 'tcp 10.0.0.1:443 10.0.0.2:55000'
   headgate assign tenant/web --dev eth0 --conn 'udp [fd00::1]:53 [fd00::2]:999'
   list-connections | headgate assign bulk --dev eth0 --conn -
@@ -35,7 +36,7 @@ under "join". Without --dev it is on all of the agent's devices that have the gr
 	}
 	dev, conns := a.connFlags(c)
 	fd := passedFlags(c)
-	output, at := outputFlag(c), thereFlags(c)
+	output, at := outputFlag(c), serverFlags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := fd.needed(c, *dev, *conns); err != nil {
 			return err
@@ -43,7 +44,7 @@ under "join". Without --dev it is on all of the agent's devices that have the gr
 		if fd.given() {
 			return a.pass(fd, local.Request{Assign: args[0], Dev: *dev}, *output)
 		}
-		if at.asked() {
+		if at.isSet() {
 			return a.assignThere(c, at, *dev, args[0], *conns)
 		}
 		*dev = a.dev(*dev)
@@ -62,7 +63,7 @@ under "join". Without --dev it is on all of the agent's devices that have the gr
 		if err := a.engines[state.Engine].Assign(*dev, assignments); err != nil {
 			return err
 		}
-		return a.print(*output, assigned{*dev, path, len(list)}, func(w io.Writer) error {
+		return a.print(*output, assignOutput{*dev, path, len(list)}, func(w io.Writer) error {
 			_, err := fmt.Fprintf(w, "%s: %s in group %s\n", *dev, count(len(list), "connection"), path)
 			return err
 		})
@@ -73,7 +74,7 @@ under "join". Without --dev it is on all of the agent's devices that have the gr
 func unassignCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "unassign --dev DEV --conn CONNECTION",
-		Short: "Return a connection to the rules",
+		Short: "Undo the assignment of a connection: its group follows from the rules again",
 		Example: `  headgate unassign --dev eth0 --conn 'tcp 10.0.0.1:443 10.0.0.2:55000'
   list-connections | headgate unassign --dev eth0 --conn -
   headgate unassign --pid 1234 --fd 7`,
@@ -81,7 +82,7 @@ func unassignCommand(a *app) *cobra.Command {
 	}
 	dev, conns := a.connFlags(c)
 	fd := passedFlags(c)
-	output, at := outputFlag(c), thereFlags(c)
+	output, at := outputFlag(c), serverFlags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := fd.needed(c, *dev, *conns); err != nil {
 			return err
@@ -89,7 +90,7 @@ func unassignCommand(a *app) *cobra.Command {
 		if fd.given() {
 			return a.pass(fd, local.Request{Unassign: true, Dev: *dev}, *output)
 		}
-		if at.asked() {
+		if at.isSet() {
 			return a.assignThere(c, at, *dev, "", *conns)
 		}
 		*dev = a.dev(*dev)
@@ -100,16 +101,16 @@ func unassignCommand(a *app) *cobra.Command {
 		if err := a.engines[state.Engine].Unassign(*dev, list); err != nil {
 			return err
 		}
-		return a.print(*output, assigned{*dev, "", len(list)}, func(w io.Writer) error {
-			_, err := fmt.Fprintf(w, "%s: %s back under the rules\n", *dev, count(len(list), "connection"))
+		return a.print(*output, assignOutput{*dev, "", len(list)}, func(w io.Writer) error {
+			_, err := fmt.Fprintf(w, "%s: %s unassigned\n", *dev, count(len(list), "connection"))
 			return err
 		})
 	}
 	return c
 }
 
-// assigned is what -o prints of assign, and of unassign without a group.
-type assigned struct {
+// assignOutput is the output of assign and unassign with -o; for unassign without a group.
+type assignOutput struct {
 	Dev         string `json:"dev"`
 	Group       string `json:"group,omitempty"`
 	Connections int    `json:"connections"`
@@ -121,7 +122,7 @@ func (a *app) connFlags(c *cobra.Command) (dev *string, conns *[]string) {
 	return dev, conns
 }
 
-// connsOn reads connections, and what is in force on the device that they are for.
+// connsOn parses connections and reads the state of their device.
 func (a *app) connsOn(c *cobra.Command, dev string, texts []string) (list []shaper.Conn, state shaper.State, err error) {
 	if list, err = a.conns(c, texts); err == nil {
 		state, err = a.observe(dev)
@@ -154,7 +155,7 @@ func (a *app) conns(c *cobra.Command, texts []string) (out []shaper.Conn, err er
 			}
 		}
 		if err := lines.Err(); err != nil {
-			return nil, fmt.Errorf("standard input cannot be read: %w", err)
+			return nil, fmt.Errorf("cannot read standard input: %w", err)
 		}
 	}
 	return out, nil
@@ -165,10 +166,10 @@ func parseConn(text string) (shaper.Conn, error) {
 	return shaper.Conn{Proto: proto, A: a, B: b}, err
 }
 
-// mostNamed groups are listed in a sentence; a device may have thousands.
-const mostNamed = 20
+// maxListedGroups limits the groups that an error message lists; a device may have thousands.
+const maxListedGroups = 20
 
-// leaves are the paths of the groups that a connection can be put in.
+// leaves returns the paths of the groups to which a connection can be assigned: the leaf groups.
 func leaves(p shaper.Plan) (paths []string) {
 	for _, t := range []*group.Tree{p.Out, p.In} {
 		if t == nil {
@@ -178,8 +179,8 @@ func leaves(p shaper.Plan) (paths []string) {
 			if n.Leaf && !slices.Contains(paths, n.Path) {
 				paths = append(paths, n.Path)
 			}
-			if len(paths) > mostNamed {
-				return append(paths[:mostNamed], "and more")
+			if len(paths) > maxListedGroups {
+				return append(paths[:maxListedGroups], "and more")
 			}
 		}
 	}

@@ -22,23 +22,24 @@ import (
 	"headgate/lab"
 )
 
-// benches is every bench: what it measures may depend on what is drawn, its name
-// and its claims' ids never do.
+// benches lists every benchmark. The randomly drawn cases may change what a benchmark
+// measures, but not its name and its claims' IDs.
 var benches = []func(*bench.Draw) bench.Bench{groups.Bench, labbench.Bench, switching.Bench, probing.Bench, collectivebench.Bench, servicebench.Bench, dashboard.Bench}
 
 func benchCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bench NAME",
-		Short: "Run one paper's experiment, or a comparison with a peer",
-		Long: `Bench measures what Headgate promises, in throwaway namespaces on this machine,
-beside the paper's figures and beside others in the same run. Every claim has a
-target that was fixed beforehand; one that falls short, or was not measured, is
-said so and is no failure of the command (see --strict).
+		Short: "Run a benchmark: a paper's experiment, or a comparison with other programs",
+		Long: `Bench measures Headgate's claims in temporary network namespaces on this machine, and
+compares the results with the paper's figures and with other programs in the same run.
+Every claim has a target that was fixed before the measurement. A claim that misses its
+target, or was not measured, is reported as such and does not fail the command (see
+--strict).
 
-Some cases are drawn at random, from ranges that their claims name; the seed is
-printed with the results, and --seed repeats it.
+Some cases are drawn at random, from ranges that their claims name. The seed is printed
+with the results, and --seed repeats them.
 
-Nothing else should load the machine meanwhile. Ctrl-C ends it and cleans up.
+Nothing else should load the machine meanwhile. Ctrl-C stops the benchmark and cleans up.
 
 Benches:
 ` + benchNames(),
@@ -51,15 +52,15 @@ Benches:
 	}
 	var o bench.Options
 	flags := c.Flags()
-	flags.BoolVar(&o.Quick, "quick", false, "a smoke run: every claim, on few cases and shortly, in at most 3 minutes")
+	flags.BoolVar(&o.Quick, "quick", false, "a smoke run: every claim, with few and short cases, in at most 3 minutes")
 	flags.IntVar(&o.Runs, "runs", 1, "measure each case `N` times and take medians")
 	flags.StringArrayVar(&o.Only, "only", nil, "only claims with this `ID` or below it, such as ramp-out/100Mbit (may be repeated)")
-	flags.DurationVar(&o.Patience, "patience", 0, "how long in all to wait for other programs to leave the machine alone, and to measure again what they disturbed")
-	report := flags.String("report", "", "write a Markdown report with plots into the folder `DIR`")
-	flags.StringVar(&o.Journal, "journal", "", "keep in `FILE` what is measured, as it is measured, and go on from there if it has something: a bench of hours may be ended at any time")
+	flags.DurationVar(&o.Patience, "patience", 0, "total time to wait for an idle machine and to repeat measurements that other programs disturbed")
+	report := flags.String("report", "", "write a Markdown report with plots into the directory `DIR`")
+	flags.StringVar(&o.Journal, "journal", "", "append each measurement to `FILE`, and resume from the measurements in it: a long benchmark may be stopped at any time")
 	list := flags.Bool("list", false, "only list the claims and their targets")
-	seed := flags.Uint64("seed", 0, "the drawn cases of seed `N`, to repeat a run (default 0: a new one each time, which is printed)")
-	strict := flags.Bool("strict", false, "exit with 1 if a claim falls short or is missing")
+	seed := flags.Uint64("seed", 0, "draw the cases of seed `N`, to repeat a run (default 0: a new seed each time, which is printed)")
+	strict := flags.Bool("strict", false, "exit with 1 if a claim misses its target or was not measured")
 	output := outputFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if *seed == 0 && o.Journal != "" {
@@ -76,7 +77,7 @@ Benches:
 			return usageError{err, c.CommandPath()}
 		}
 		if o.Runs < 1 {
-			return usageError{fmt.Errorf("--runs %d is not possible: write 1 or more", o.Runs), c.CommandPath()}
+			return usageError{fmt.Errorf("--runs %d is out of range: set 1 or more", o.Runs), c.CommandPath()}
 		}
 		claims, err := b.Declared(o.Only)
 		if err != nil {
@@ -91,7 +92,7 @@ Benches:
 			}
 		}
 		if os.Geteuid() != 0 {
-			return fmt.Errorf("bench makes network namespaces and loads eBPF programs: %w (run it as root)", os.ErrPermission)
+			return fmt.Errorf("cannot create network namespaces and load eBPF programs: %w: run bench as root", os.ErrPermission)
 		}
 		ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
@@ -119,10 +120,10 @@ Benches:
 			a.note("report: %s/%s.md", strings.TrimSuffix(*report, "/"), b.Name)
 		}
 		if ctx.Err() != nil {
-			return errors.New("the bench was interrupted: what was not measured is missing")
+			return errors.New("benchmark interrupted: the remaining claims were not measured")
 		}
 		if short := len(result.Short()); short > 0 && *strict {
-			return fmt.Errorf("%d of %d claims are not reached", short, len(result.Claims))
+			return fmt.Errorf("%d of %d claims miss their targets", short, len(result.Claims))
 		}
 		return nil
 	}
@@ -147,13 +148,13 @@ func benchNamed(name string, seed uint64) (bench.Bench, error) {
 		}
 		known = append(known, b.Name)
 	}
-	return bench.Bench{}, fmt.Errorf("there is no bench %q: write %s", name, strings.Join(known, " or "))
+	return bench.Bench{}, fmt.Errorf("unknown benchmark %q: choose %s", name, strings.Join(known, " or "))
 }
 
-// listBench prints the claims without measuring.
+// listBench prints the claims and their targets without measuring.
 func (a *app) listBench(b bench.Bench, o bench.Options, claims []bench.Claim, f format) error {
 	return a.print(f, claims, func(w io.Writer) error {
-		rows := [][]string{{"CLAIM", "TARGET", "UNIT", "WHAT"}}
+		rows := [][]string{{"CLAIM", "TARGET", "UNIT", "METRIC"}}
 		for _, c := range claims {
 			what := c.Metric
 			if c.Drawn != "" {
@@ -164,7 +165,7 @@ func (a *app) listBench(b bench.Bench, o bench.Options, claims []bench.Claim, f 
 		if err := table(w, "", rows); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(w, "\n%d claims; about %v, or %v with --quick\nThe drawn cases are those of seed %d: --seed %[4]d repeats them.\n",
+		_, err := fmt.Fprintf(w, "\n%d claims; about %v, or %v with --quick\nThe cases were drawn with seed %d: --seed %[4]d repeats them.\n",
 			len(claims), b.Takes(o), b.Takes(bench.Options{Quick: true, Only: o.Only}), b.Seed)
 		return err
 	})

@@ -14,15 +14,15 @@ func TestBenchRefuses(t *testing.T) {
 	w := newWorld(t)
 	for args, say := range map[string]string{
 		"bench":                              "bench --help",
-		"bench grups":                        `no bench "grups": write groups`,
+		"bench grups":                        `unknown benchmark "grups": choose groups`,
 		"bench groups --only frobnicate":     "--list",
-		"bench groups --runs 0":              "write 1 or more",
+		"bench groups --runs 0":              "set 1 or more",
 		"bench groups --list -o xml":         "table, json or yaml",
 		"bench groups --only spare/unheard/": "--list",
 	} {
 		r := w.run(strings.Fields(args)...)
-		if r.code != wrong || !strings.Contains(r.err, say) {
-			t.Errorf("%q exits with %d and says %q; want %d and %q", args, r.code, r.err, wrong, say)
+		if r.code != exitUsage || !strings.Contains(r.err, say) {
+			t.Errorf("%q: exit %d, %q; want %d, %q", args, r.code, r.err, exitUsage, say)
 		}
 	}
 }
@@ -38,11 +38,11 @@ func TestBenchLists(t *testing.T) {
 		t.Errorf("%+v", claims)
 	}
 	if r := w.must("bench", "groups", "--list"); !strings.Contains(r.out, "with --quick") {
-		t.Errorf("the list ends in %q", r.out[len(r.out)-80:])
+		t.Errorf("end of the list: %q", r.out[len(r.out)-80:])
 	}
 }
 
-// A seed repeats what was drawn; without one it is new each time, and said.
+// --seed repeats the drawn cases; without --seed each run draws new ones.
 func TestBenchSeeds(t *testing.T) {
 	w := newWorld(t)
 	list := func(args ...string) string {
@@ -50,21 +50,21 @@ func TestBenchSeeds(t *testing.T) {
 	}
 	first, again := list("--seed", "42"), list("--seed", "42")
 	if first != again || !strings.Contains(first, "--seed 42 repeats") {
-		t.Errorf("--seed 42 gives %q and %q", first, again)
+		t.Errorf("two lists with --seed 42: %q and %q", first, again)
 	}
 	if a, b := list(), list(); a == b || !strings.Contains(a, "drawn: limit ") {
-		t.Errorf("without a seed the list is the same twice: %q", a)
+		t.Errorf("two lists without a seed are equal: %q", a)
 	}
 }
 
-// A smoke run does not take the place of a record, and is refused before it runs.
+// A smoke run does not overwrite the report of a full run: it is rejected before it measures.
 func TestBenchKeepsRecords(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "groups.json"), []byte(`{"bench": "groups", "smoke": false}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	r := newWorld(t).run("bench", "groups", "--quick", "--report", dir)
-	if r.code != wrong || !strings.Contains(r.err, "another folder") {
-		t.Errorf("exits with %d and says %q", r.code, r.err)
+	if r.code != exitUsage || !strings.Contains(r.err, "another folder") {
+		t.Errorf("exit %d, %q", r.code, r.err)
 	}
 }

@@ -19,14 +19,15 @@ import (
 func checkCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check -f FILE",
-		Short: "Find every mistake in a configuration, and change nothing",
-		Long: `Check reads configuration and prints every mistake with its file, line and key,
-and what to write instead. Without mistakes it prints what the configuration
-says: devices, directions, groups and rules. It needs no rights.
+		Short: "Validate a configuration without changing anything",
+		Long: `Check reads the configuration and prints every error with its file, line and key, and
+the remedy. If there are no errors it prints the parsed configuration: devices,
+directions, groups and rules. It needs no privileges.
 
-With --server it also asks a service whether it would take it for one of its hosts, and
-warns of what that host's agent says against it: devices that are not there, or that the
-host's own files divide, and limits above a link's speed.`,
+With --server, the controller also validates the configuration for one of its hosts, and
+check warns of conflicts with the state that the host's agent reported: devices that do
+not exist, devices that the host's local files configure, and limits above a link's
+speed.`,
 		Example: `  headgate check -f /etc/headgate
   headgate check -f eth0.yaml -o json
   headgate check -f web1.yaml --server default --host web1
@@ -34,21 +35,21 @@ host's own files divide, and limits above a link's speed.`,
 		Args: cobra.NoArgs,
 	}
 	files, output := fileFlag(c), outputFlag(c)
-	offline := c.Flags().Bool("offline", false, "the configuration is for another machine: do not look for its cgroups on this one")
-	at := thereFlags(c)
+	offline := c.Flags().Bool("offline", false, "the configuration is for another machine: do not check that its cgroups exist on this one")
+	at := serverFlags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		here := !*offline && !at.asked()
+		here := !*offline && !at.isSet()
 		var set config.Set
 		var err error
-		if len(*files) > 0 && !at.asked() && config.NoFiles(*files) && joined(filepath.Join(a.state, filepath.Base(agentDir))) {
-			a.note("there is no file in %s: what this host is to have is the service's to say", strings.Join(*files, " "))
+		if len(*files) > 0 && !at.isSet() && config.NoFiles(*files) && hasJoined(filepath.Join(a.state, filepath.Base(agentDir))) {
+			a.note("no configuration files in %s: the controller configures this host", strings.Join(*files, " "))
 		} else {
 			set, err = a.load(c, *files, here)
 		}
-		if err == nil && at.asked() {
-			err = a.checkThere(c.Context(), at, set)
+		if err == nil && at.isSet() {
+			err = a.checkOnServer(c.Context(), at, set)
 		}
-		var mistakes config.Mistakes
+		var mistakes config.Errors
 		if err != nil && (*output == "table" || !errors.As(err, &mistakes)) {
 			return err
 		}
@@ -67,17 +68,17 @@ host's own files divide, and limits above a link's speed.`,
 			return err
 		}
 		if !report.OK {
-			return errMistakesSaid
+			return errInvalidReported
 		}
 		return nil
 	}
 	return c
 }
 
-// checkReport is the answer of check -o json.
+// checkReport is the output of check -o json.
 type checkReport struct {
 	OK          bool              `json:"ok"`
-	Mistakes    config.Mistakes   `json:"mistakes,omitempty"`
+	Mistakes    config.Errors     `json:"mistakes,omitempty"`
 	Interfaces  []checkInterface  `json:"interfaces,omitempty"`
 	Servers     []checkServers    `json:"servers,omitempty"`
 	Collectives []checkCollective `json:"collectives,omitempty"`
@@ -85,13 +86,13 @@ type checkReport struct {
 
 type checkInterface struct {
 	Dev         string            `json:"dev"`
-	Written     string            `json:"written,omitempty"` // the alternative name that the file has
+	Written     string            `json:"written,omitempty"` // the alternative name that the file uses
 	File        string            `json:"file"`
 	Line        int               `json:"line"`
 	Perspective group.Perspective `json:"perspective"`
 	Engine      group.Engine      `json:"engine"`
 	Overhead    group.Overhead    `json:"overhead"`
-	// Options are those of the engine quantum.
+	// Options is for the engine quantum only.
 	Options group.QuantumOptions `json:"quantum,omitzero"`
 	Out     *group.Tree          `json:"out,omitempty"`
 	In      *group.Tree          `json:"in,omitempty"`
@@ -100,15 +101,15 @@ type checkInterface struct {
 func describe(set config.Set) (out []checkInterface) {
 	for _, i := range set.Interfaces {
 		written := ""
-		if i.Called() != i.Dev {
-			written = i.Called()
+		if i.WrittenDev() != i.Dev {
+			written = i.WrittenDev()
 		}
 		out = append(out, checkInterface{i.Dev, written, i.File, i.Line, i.Perspective, i.Engine, i.Overhead, i.QuantumOptions, i.OutTree, i.InTree})
 	}
 	return out
 }
 
-// checkServers is a list of servers for probes.
+// checkServers describes a document of kind Servers: probe servers and their addresses.
 type checkServers struct {
 	File    string            `json:"file"`
 	Line    int               `json:"line"`
@@ -127,15 +128,15 @@ func describeServers(set config.Set) (out []checkServers) {
 	return out
 }
 
-// checkCollective is a set of connections: of a cgroup or a unit, of users who pass them, or of
-// both.
+// checkCollective describes a connection set: connections of a cgroup or unit, connections that
+// programs of some users join, or both.
 type checkCollective struct {
 	File   string `json:"file"`
 	Line   int    `json:"line"`
 	Name   string `json:"name"`
 	Cgroup string `json:"cgroup,omitempty"`
 	Unit   string `json:"unit,omitempty"`
-	// Rules is how many choose among the connections of these; 0 is all of them.
+	// Rules counts the rules that select connections of the cgroup or unit; 0 selects all.
 	Rules          int      `json:"rules"`
 	PerDestination bool     `json:"per_destination"`
 	Join           []string `json:"join,omitempty"`
@@ -144,12 +145,12 @@ type checkCollective struct {
 
 func describeCollectives(set config.Set) (out []checkCollective) {
 	for _, c := range set.Collectives {
-		out = append(out, checkCollective{c.File, c.Line, c.Name, c.Cgroup, c.Unit, len(c.Rules), c.PerDestination, c.Join, c.Seed})
+		out = append(out, checkCollective{c.File, c.Line, c.Name, c.Cgroup, c.Unit, len(c.Rules), c.PerDestination, c.Join, c.PaperControl})
 	}
 	return out
 }
 
-// String says which connections it is of.
+// String describes which connections are in the set.
 func (c checkCollective) String() string {
 	var of []string
 	switch {
@@ -162,11 +163,11 @@ func (c checkCollective) String() string {
 		of[0] += ", by " + count(c.Rules, "rule")
 	}
 	if len(c.Join) > 0 {
-		of = append(of, "that programs of "+strings.Join(c.Join, " or ")+" pass")
+		of = append(of, "that programs of "+strings.Join(c.Join, " or ")+" join")
 	}
 	text := "the connections " + strings.Join(of, ", and those ")
 	if c.PerDestination {
-		text += "; each destination by itself"
+		text += "; each destination separately"
 	}
 	return text
 }
@@ -194,7 +195,7 @@ func (r checkReport) table(w io.Writer) error {
 			fmt.Fprintf(w, "  %s\n", i.Options.Describe())
 		}
 		if i.Overhead != (group.Overhead{}) {
-			fmt.Fprintf(w, "  %v added to each packet, which counts as %v at least\n", i.Overhead.Frame, i.Overhead.Minimum)
+			fmt.Fprintf(w, "  overhead: %v added to each packet, counted size at least %v\n", i.Overhead.Frame, i.Overhead.Minimum)
 		}
 		for _, d := range []struct {
 			name string
@@ -211,8 +212,8 @@ func (r checkReport) table(w io.Writer) error {
 	return nil
 }
 
-// treeTable prints a direction: its groups as a table, inner ones indented, and
-// its rules in the order in which they are asked.
+// treeTable prints a direction: its groups as a table, child groups indented, and
+// its rules in the order in which they are matched.
 func treeTable(w io.Writer, name string, e group.Engine, t group.Tree) error {
 	fmt.Fprintln(w, directionLine(name, e, t, count(len(t.Nodes), "group")))
 	rows := [][]string{{"GROUP", "GUARANTEE", "CEILING", ""}}
@@ -237,22 +238,22 @@ func treeTable(w io.Writer, name string, e group.Engine, t group.Tree) error {
 	return table(w, "    ", rows)
 }
 
-// directionLine is what is said of a direction as a whole.
+// directionLine describes a direction as a whole: its limit and its spare policy.
 func directionLine(name string, e group.Engine, t group.Tree, what string) string {
 	of, how := "", lending[t.Spare]
 	if e == group.Quantum {
-		of, how = " of payload", "to whoever comes first"
+		of, how = " of payload", "first come, first served"
 	}
 	return fmt.Sprintf("  %s: limit %v%s, %s; idle groups lend %s", name, t.Limit, of, what, how)
 }
 
 var lending = map[group.Spare]string{
 	group.Proportional: "in proportion to the guarantees",
-	group.Equal:        "to all alike",
+	group.Equal:        "equally",
 	group.Priority:     "to the lowest priority first",
 }
 
-// count is "1 group" or "4 groups".
+// count formats a number with a noun, as "1 group" or "4 groups".
 func count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -11,58 +11,58 @@ import (
 	"headgate/unit"
 )
 
-// checkThere asks a service whether it would take a configuration for a host, and tells what its
-// agent says against it.
-func (a *app) checkThere(ctx context.Context, t *there, set config.Set) error {
+// checkOnServer has the controller validate a configuration for a host, and warns of conflicts with the
+// host's reported state.
+func (a *app) checkOnServer(ctx context.Context, t *remoteHost, set config.Set) error {
 	client, err := t.client()
 	if err != nil {
 		return err
 	}
-	if _, err := t.put(ctx, client, set, nil, true); err != nil {
+	if _, err := t.putPolicy(ctx, client, set, nil, true); err != nil {
 		return err
 	}
-	return a.warnThere(ctx, t, client, set)
+	return a.warnConflicts(ctx, t, client, set)
 }
 
-// warnThere tells what the agent of a host says against a configuration.
-func (a *app) warnThere(ctx context.Context, t *there, client *api.Client, set config.Set) error {
-	host, err := asked[api.HostState](client.GetHost(ctx, t.host))
+// warnConflicts warns of conflicts between a configuration and the devices that the host's agent reported.
+func (a *app) warnConflicts(ctx context.Context, t *remoteHost, client *api.Client, set config.Set) error {
+	host, err := decodeResponse[api.HostState](client.GetHost(ctx, t.host))
 	if err != nil {
 		return err
 	}
 	if host.Devices == nil {
-		a.note("headgate: warning: the agent of %s is not connected: whether it has these devices is not known", t.host)
+		a.note("headgate: warning: agent of %s is disconnected: cannot check the devices", t.host)
 		return nil
 	}
-	a.warnHost(t.host, set, *host.Devices)
+	a.warnHostState(t.host, set, *host.Devices)
 	return nil
 }
 
-// put makes a host what a set says, if it still has what has that tag, and gives what the set has come
-// to; with dry it only asks whether that may be.
-func (t *there) put(ctx context.Context, client *api.Client, set config.Set, tag *string, dry bool) (config.Set, error) {
-	p, err := asked[api.Policy](client.PutPolicy(ctx, t.host, &api.PutPolicyParams{DryRun: &dry, IfMatch: tag}, policyOf(set)))
+// putPolicy replaces the policy of a host and returns the resulting configuration. With a tag it fails if
+// the policy's ETag is another one. With dry it only validates.
+func (t *remoteHost) putPolicy(ctx context.Context, client *api.Client, set config.Set, tag *string, dry bool) (config.Set, error) {
+	p, err := decodeResponse[api.Policy](client.PutPolicy(ctx, t.host, &api.PutPolicyParams{DryRun: &dry, IfMatch: tag}, policyOf(set)))
 	if err != nil {
 		return config.Set{}, err
 	}
 	return config.Parse("service", []byte(p.Text))
 }
 
-// warnHost tells of devices that a host does not have, that its own files divide, and of limits that
-// its links cannot give.
-func (a *app) warnHost(host string, set config.Set, devices api.HostDevices) {
-	// What is listed only because something is wanted of it is not there.
+// warnHostState warns of devices that the host does not have, of devices that its local files configure, and
+// of limits above the speed of its links.
+func (a *app) warnHostState(host string, set config.Set, devices api.HostDevices) {
+	// A device without Up does not exist on the host: the service lists it because it has a document.
 	devices = slices.DeleteFunc(slices.Clone(devices), func(d api.HostDevice) bool { return d.Up == nil })
 	names := namesOf(devices)
-	set, err := set.Named(names)
-	if twice := (config.Mistakes{}); errors.As(err, &twice) {
+	set, err := set.WithAltNames(names)
+	if twice := (config.Errors{}); errors.As(err, &twice) {
 		for _, m := range twice {
 			a.note("%s:%d: %s: warning: on %s %s", m.File, m.Line, m.Key, host, m.Message)
 		}
 	}
 	for _, i := range set.Interfaces {
 		if !group.IsPattern(i.Dev) && !slices.ContainsFunc(devices, func(d api.HostDevice) bool { return d.Name == names.Kernel(i.Dev) }) {
-			a.note("headgate: warning: %s: %s has no such device now", i.Dev, host)
+			a.note("headgate: warning: %s: no such device on host %s", i.Dev, host)
 		}
 	}
 	named := map[string]unit.Rate{}
@@ -80,7 +80,7 @@ func (a *app) warnHost(host string, set config.Set, devices api.HostDevices) {
 	remote.warnSpeeds(set)
 	for _, d := range devices {
 		if _, ok := set.For(d.Name); ok && d.Owner != nil && *d.Owner == api.Local {
-			a.note("headgate: warning: %s: files of %s divide it, or somebody did there by hand: that is in force", d.Name, host)
+			a.note("headgate: warning: %s: configured locally on host %s, by a file or by hand, which takes precedence", d.Name, host)
 		}
 	}
 }

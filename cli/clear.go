@@ -16,21 +16,21 @@ import (
 func clearCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "clear --dev DEV",
-		Short: "Take away all that is ours, and nothing else",
-		Long: `Clear gives a device back as it was before Headgate: groups, rules, assignments
-and counters go. Traffic control that is not ours stays. It needs no memory of
-what was applied. A change of the device that waits for confirmation is not
-rolled back any more. With "--dev all" what devices left that are gone goes, too.`,
+		Short: "Remove all of Headgate's traffic control from a device",
+		Long: `Clear removes Headgate's groups, rules, assignments and counters from a device. Foreign
+traffic control stays. Clear finds everything in the kernel and needs no record of what
+was applied. An unconfirmed change of the device is no longer rolled back. With "--dev
+all", objects that were left behind by devices that no longer exist are removed too.`,
 		Example: `  headgate clear --dev eth0
   headgate clear --dev all`,
 		Args: cobra.NoArgs,
 	}
-	dev := a.devFlag(c, "", "the device, or all that have bandwidth groups", "all")
+	dev := a.devFlag(c, "", "the device, or all for every device that has bandwidth groups", "all")
 	output := outputFlag(c)
 	required(c, "dev")
-	at := thereFlags(c)
+	at := serverFlags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if at.asked() {
+		if at.isSet() {
 			return a.clearThere(c.Context(), at, *dev, *output)
 		}
 		store, unlock, err := a.lock()
@@ -43,14 +43,14 @@ rolled back any more. With "--dev all" what devices left that are gone goes, too
 	return c
 }
 
-// cleared is what -o prints of a device.
-type cleared struct {
+// clearOutput is the output of clear -o for one device.
+type clearOutput struct {
 	Dev     string `json:"dev"`
-	Cleared bool   `json:"cleared"` // false: there was nothing to clear
+	Cleared bool   `json:"cleared"` // false if there was nothing to clear
 }
 
 func (a *app) clearDevices(store *pending.Store, dev string, f format) error {
-	list := []cleared{}
+	list := []clearOutput{}
 	devices := []string{a.dev(dev)}
 	if dev == "all" {
 		states, err := a.states(dev)
@@ -70,12 +70,12 @@ func (a *app) clearDevices(store *pending.Store, dev string, f format) error {
 		failed = append(failed, err)
 	}
 	for _, gone := range swept {
-		list = append(list, cleared{gone, true})
+		list = append(list, clearOutput{gone, true})
 	}
 	for _, d := range devices {
 		_, before := a.observe(d)
-		// Cleared even so: what is left of a broken state, or of a device that is
-		// gone, is ours too.
+		// Clear also if the state cannot be read: the remains of a broken state, or of a
+		// removed device, are Headgate's too.
 		if err := a.clear(d); err != nil {
 			failed = append(failed, err)
 			continue
@@ -84,10 +84,10 @@ func (a *app) clearDevices(store *pending.Store, dev string, f format) error {
 		case errors.Is(before, shaper.ErrNoDevice):
 			failed = append(failed, before)
 		case errors.Is(before, shaper.ErrNotShaped):
-			list = append(list, cleared{d, false})
+			list = append(list, clearOutput{d, false})
 		default:
-			list = append(list, cleared{d, true})
-			a.warnAgent(clearedByHand, d)
+			list = append(list, clearOutput{d, true})
+			a.warnManualChange(clearUndoneByAgent, d)
 		}
 		failed = append(failed, store.Drop(d))
 	}
@@ -96,7 +96,7 @@ func (a *app) clearDevices(store *pending.Store, dev string, f format) error {
 			text := "nothing to clear"
 			switch {
 			case i < len(swept):
-				text = "removed: the device that it was made for is gone"
+				text = "removed: its device no longer exists"
 			case c.Cleared:
 				text = "cleared"
 			}
@@ -110,8 +110,8 @@ func (a *app) clearDevices(store *pending.Store, dev string, f format) error {
 	return errors.Join(failed...)
 }
 
-// sweep has the engines remove what devices left that are gone, and names the devices
-// among it.
+// sweep has the engines remove the objects that removed devices left behind, and returns their
+// names.
 func (a *app) sweep() (removed []string, err error) {
 	for _, name := range slices.Sorted(maps.Keys(a.engines)) {
 		if e, ok := a.engines[name].(interface{ Sweep() ([]string, error) }); ok {

@@ -21,8 +21,8 @@ import (
 	"headgate/unit"
 )
 
-// commands is every command, in the order of the help text. A function makes
-// its command and its flags; it must not do any work.
+// commands lists every command, in the order of the help text. Each function creates
+// a command and its flags and must not do anything else.
 var commands = []func(*app) *cobra.Command{
 	demoCommand,
 	checkCommand,
@@ -60,38 +60,38 @@ var commands = []func(*app) *cobra.Command{
 
 // Exit codes.
 const (
-	done         = 0
-	failed       = 1
-	wrong        = 2 // usage or configuration; nothing was changed
-	notPermitted = 3
+	exitOK           = 0
+	exitFailed       = 1
+	exitUsage        = 2 // usage or configuration; nothing was changed
+	exitNotPermitted = 3
 )
 
-// app is what all commands share.
+// app has the state that all commands share.
 type app struct {
 	in       io.Reader
 	out, err io.Writer
 
 	engines map[group.Engine]shaper.Shaper
 	devices func() ([]string, error) // of this network namespace
-	// alternatives are the devices' alternative names; nil is that there are none.
-	alternatives func() (map[string][]string, error)
-	around       func() *surroundings // nil is that nothing is known of devices
-	speed        func(dev string) (unit.Rate, bool)
-	sooner       func(dev string) ([2][]string, error) // attach.Sooner
-	state        string                                // directory of what is pending
-	env          []string                              // more environment for the process that waits, in tests
+	// alternatives returns the devices' alternative names; nil if there are none.
+	alternatives    func() (map[string][]string, error)
+	environment     func() *surroundings // nil if nothing is known of the devices
+	speed           func(dev string) (unit.Rate, bool)
+	foreignPrograms func(dev string) ([2][]string, error) // attach.Sooner
+	state           string                                // directory of the pending change and the agent's claim
+	env             []string                              // additional environment of the wait process, in tests
 }
 
-// note prints a line for the user that is not what the command was asked for.
+// note prints a line on standard error, beside the command's output.
 func (a *app) note(format string, args ...any) {
 	fmt.Fprintf(a.err, format+"\n", args...)
 }
 
-// Run is the whole program: args are the command line without the program's
-// name. It returns the exit code.
+// Run runs the program and returns its exit code. The arguments args are the command
+// line without the program's name.
 func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	slog.SetDefault(slog.New(newLogLines(stderr)))
-	a := &app{in: stdin, out: stdout, err: stderr, engines: newEngines(), devices: allDevices, alternatives: ifname.Alternatives, around: readSurroundings, speed: linkSpeed, sooner: attach.Sooner, state: stateDir()}
+	a := &app{in: stdin, out: stdout, err: stderr, engines: newEngines(), devices: allDevices, alternatives: ifname.Alternatives, environment: readSurroundings, speed: linkSpeed, foreignPrograms: attach.TCXPrograms, state: stateDir()}
 	return a.run(args)
 }
 
@@ -105,8 +105,8 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "headgate",
 		Short: "Divide, measure and reserve bandwidth",
-		Long: `Headgate divides a link by guarantee: each group gets its share when it wants
-it, whatever the others do, and what is idle is lent at once.
+		Long: `Headgate divides a link by guarantee: a group with demand gets its guarantee whatever
+the other groups do, and unused bandwidth is lent to other groups at once.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage or configuration (nothing was
 changed), 3 not permitted.`,
@@ -116,7 +116,7 @@ changed), 3 not permitted.`,
 		Args:                       cobra.ArbitraryArgs,
 		RunE:                       helpOrUnknown,
 	}
-	cobra.EnableCommandSorting = false // the order of commands says what comes first
+	cobra.EnableCommandSorting = false // keep the order of commands
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
@@ -137,7 +137,7 @@ changed), 3 not permitted.`,
 	return root
 }
 
-// helpOn prints the help of the command that words name.
+// helpOn returns the run function of "headgate help": it prints the help of the command that words name.
 func helpOn(root *cobra.Command) func(*cobra.Command, []string) error {
 	return func(_ *cobra.Command, words []string) error {
 		c, rest, err := root.Find(words)
@@ -149,7 +149,7 @@ func helpOn(root *cobra.Command) func(*cobra.Command, []string) error {
 	}
 }
 
-// helpOrUnknown is what a command does that has only commands below it.
+// helpOrUnknown is the run function of a command that has only subcommands.
 func helpOrUnknown(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return unknownCommand(c, args[0])
@@ -157,7 +157,7 @@ func helpOrUnknown(c *cobra.Command, args []string) error {
 	return c.Help()
 }
 
-// usageError is a command line that cannot be meant.
+// usageError is an invalid command line.
 type usageError struct {
 	error
 	command string
@@ -165,12 +165,12 @@ type usageError struct {
 
 func (u usageError) Unwrap() error { return u.error }
 
-// usageErrors makes every complaint about flags and arguments a usageError.
+// usageErrors makes every error about flags and arguments a usageError.
 func usageErrors(c *cobra.Command) {
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		err = plainFlagError(err)
 		if strings.Contains(c.Use, " -- ") {
-			err = fmt.Errorf("%w: if it is for the command inside, write -- before that", err)
+			err = fmt.Errorf("%w: put -- before the inner command if the flag belongs to it", err)
 		}
 		return usageError{err, c.CommandPath()}
 	})
@@ -182,11 +182,11 @@ func usageErrors(c *cobra.Command) {
 			if check(c, args) == nil {
 				return nil
 			}
-			what := "something is missing"
+			what := "missing argument"
 			if n := len(args); n > 0 && check(c, append(slices.Clone(args), "x")) != nil {
-				what = fmt.Sprintf("%q is not understood here", args[n-1])
+				what = fmt.Sprintf("unexpected argument %q", args[n-1])
 			}
-			return usageError{fmt.Errorf("%s: write %s", what, strings.TrimSuffix(c.UseLine(), " [flags]")), c.CommandPath()}
+			return usageError{fmt.Errorf("%s: usage: %s", what, strings.TrimSuffix(c.UseLine(), " [flags]")), c.CommandPath()}
 		}
 	}
 	for _, sub := range c.Commands() {
@@ -194,7 +194,7 @@ func usageErrors(c *cobra.Command) {
 	}
 }
 
-// required makes the command ask for flags that it cannot do without.
+// required makes flags mandatory.
 func required(c *cobra.Command, flags ...string) {
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
 		for _, name := range flags {
@@ -207,51 +207,51 @@ func required(c *cobra.Command, flags ...string) {
 }
 
 func unknownCommand(c *cobra.Command, word string) error {
-	err := fmt.Errorf("there is no command %q", word)
+	err := fmt.Errorf("unknown command %q", word)
 	if near := c.SuggestionsFor(word); len(near) > 0 {
 		err = fmt.Errorf("%w: did you mean %s?", err, near[0])
 	}
 	return usageError{err, c.CommandPath()}
 }
 
-// exitStatus is that of a program that was run on the user's behalf: it has said
-// itself what was wrong.
+// exitStatus is the exit status of a program that was run on the user's behalf. The program has
+// printed its own error.
 type exitStatus int
 
 func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
-// exit prints the error, if any, and gives the exit code.
+// exit prints the error, if any, and returns the exit code.
 func (a *app) exit(err error) int {
-	var mistakes config.Mistakes
+	var mistakes config.Errors
 	var usage usageError
 	var status exitStatus
 	switch {
 	case err == nil:
-		return done
+		return exitOK
 	case errors.As(err, &status):
 		return int(status)
-	case errors.Is(err, errSaid):
-		return failed
-	case errors.Is(err, errMistakesSaid):
-		return wrong
+	case errors.Is(err, errReported):
+		return exitFailed
+	case errors.Is(err, errInvalidReported):
+		return exitUsage
 	case errors.As(err, &mistakes):
 		fmt.Fprintln(a.err, err)
-		return wrong
+		return exitUsage
 	case errors.As(err, &usage):
-		a.note("headgate: %v\nRun \"%s --help\" for how to use it.", err, usage.command)
-		return wrong
+		a.note("headgate: %v\nRun \"%s --help\" for usage.", err, usage.command)
+		return exitUsage
 	}
 	a.note("headgate: %v", err)
 	if notPermittedError(err) {
-		return notPermitted
+		return exitNotPermitted
 	}
-	return failed
+	return exitFailed
 }
 
-// Errors of commands that have told the user already.
+// Errors that the command has printed already.
 var (
-	errSaid         = errors.New("failed")
-	errMistakesSaid = errors.New("the configuration has mistakes")
+	errReported        = errors.New("failed")
+	errInvalidReported = errors.New("configuration is invalid")
 )
 
 func notPermittedError(err error) bool {
@@ -259,12 +259,12 @@ func notPermittedError(err error) bool {
 		errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES)
 }
 
-// plainFlagError says of a length of time what to write: package time's own words
-// are for programmers.
+// plainFlagError replaces package time's error for an invalid duration by one that says
+// which format is valid.
 func plainFlagError(err error) error {
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) && invalid.GetFlag().Value.Type() == "duration" {
-		return fmt.Errorf("--%s: %q is not a length of time: write for example 500ms, 60s or 5m", invalid.GetFlag().Name, invalid.GetValue())
+		return fmt.Errorf("--%s: %q is not a duration: set for example 500ms, 60s or 5m", invalid.GetFlag().Name, invalid.GetValue())
 	}
 	return err
 }

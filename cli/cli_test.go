@@ -23,10 +23,10 @@ func golden(t *testing.T, file, got string) {
 	}
 	want, err := os.ReadFile(file)
 	if err != nil {
-		t.Fatalf("%v: make it with -update", err)
+		t.Fatalf("%v: create it with -update", err)
 	}
 	if got != string(want) {
-		t.Errorf("%s differs (write it with -update if that is right):\n%s", file, got)
+		t.Errorf("%s differs (update it with -update if the new text is right):\n%s", file, got)
 	}
 }
 
@@ -43,53 +43,53 @@ func TestExitCodes(t *testing.T) {
 		code   int
 		stderr string
 	}{
-		{"", done, ""},
-		{"help", done, ""},
-		{"--help", done, ""},
-		{"version", done, ""},
-		{"completion bash", done, ""},
-		{"completion frob", wrong, `there is no command "frob"`},
-		{"help apply", done, ""},
-		{"help aply", wrong, "did you mean apply?"},
-		{"help lab frob", wrong, `there is no command "frob"`},
-		{"lab frob", wrong, `there is no command "frob"`},
-		{"assign", wrong, "something is missing: write headgate assign GROUP --dev DEV"},
-		{"assign a b --dev eth0 --conn x", wrong, `"b" is not understood here: write headgate assign GROUP --dev DEV`},
-		{"show groups frob", wrong, `"frob" is not understood here: write headgate show [groups|assignments|clients]`},
-		{"chek", wrong, "did you mean check?"},
-		{"frobnicate", wrong, `there is no command "frobnicate"`},
-		{"check", wrong, "write -f"},
-		{"check --frob", wrong, "headgate check --help"},
-		{"check extra -f " + good, wrong, "check --help"},
-		{"check -o xml -f " + good, wrong, "table, json or yaml"},
-		{"check -f " + good, done, ""},
-		{"check -f " + bad, wrong, "bad.yaml:3: out.limit"},
-		{"check -f /no/such/file", wrong, "/no/such/file: the file cannot be read: no such file"},
-		{"check -f " + cgroup, wrong, "cgroup.yaml:3: out.groups[0].match[0].cgroup"},
-		{"check --offline -f " + cgroup, done, ""},
-		{"plan -f " + bad, wrong, "out.limit"},
-		{"apply -f " + bad, wrong, "out.limit"},
-		{"apply -f " + cgroup, wrong, "there is no cgroup"},
-		{"apply -f " + quantum, failed, "there is no such device"},
-		{"apply -f " + forbidden, notPermitted, "CAP_NET_ADMIN"},
-		{"apply -f " + good + " --confirm-within 1h99x", wrong, "--confirm-within"},
-		{"apply -f " + good + " --confirm-within 1ms", wrong, "1s to 24h"},
-		{"apply -f " + good + " --confirm-within 60", wrong, `--confirm-within: "60" is not a length of time: write for example`},
-		{"confirm", failed, "no change waits"},
-		{"show --dev eth0", failed, "eth0 has no bandwidth groups"},
-		{"show frob", wrong, "frob"},
-		{"show --dev eth1", notPermitted, "CAP_NET_ADMIN"},
-		{"clear", wrong, "--dev is missing"},
-		{"assign a --dev eth0", wrong, "--conn is missing"},
-		{"explain --dev eth0", wrong, "--packet is missing"},
-		{"explain --dev eth0 --packet tcp", wrong, "is not a packet"},
+		{"", exitOK, ""},
+		{"help", exitOK, ""},
+		{"--help", exitOK, ""},
+		{"version", exitOK, ""},
+		{"completion bash", exitOK, ""},
+		{"completion frob", exitUsage, `unknown command "frob"`},
+		{"help apply", exitOK, ""},
+		{"help aply", exitUsage, "did you mean apply?"},
+		{"help lab frob", exitUsage, `unknown command "frob"`},
+		{"lab frob", exitUsage, `unknown command "frob"`},
+		{"assign", exitUsage, "missing argument: usage: headgate assign GROUP --dev DEV"},
+		{"assign a b --dev eth0 --conn x", exitUsage, `unexpected argument "b": usage: headgate assign GROUP --dev DEV`},
+		{"show groups frob", exitUsage, `unexpected argument "frob": usage: headgate show [groups|assignments|clients]`},
+		{"chek", exitUsage, "did you mean check?"},
+		{"frobnicate", exitUsage, `unknown command "frobnicate"`},
+		{"check", exitUsage, "configuration is missing"},
+		{"check --frob", exitUsage, "headgate check --help"},
+		{"check extra -f " + good, exitUsage, "check --help"},
+		{"check -o xml -f " + good, exitUsage, "table, json or yaml"},
+		{"check -f " + good, exitOK, ""},
+		{"check -f " + bad, exitUsage, "bad.yaml:3: out.limit"},
+		{"check -f /no/such/file", exitUsage, "/no/such/file: cannot read file: no such file"},
+		{"check -f " + cgroup, exitUsage, "cgroup.yaml:3: out.groups[0].match[0].cgroup"},
+		{"check --offline -f " + cgroup, exitOK, ""},
+		{"plan -f " + bad, exitUsage, "out.limit"},
+		{"apply -f " + bad, exitUsage, "out.limit"},
+		{"apply -f " + cgroup, exitUsage, `cgroup "/no/such" does not exist`},
+		{"apply -f " + quantum, exitFailed, "no such device"},
+		{"apply -f " + forbidden, exitNotPermitted, "CAP_NET_ADMIN"},
+		{"apply -f " + good + " --confirm-within 1h99x", exitUsage, "--confirm-within"},
+		{"apply -f " + good + " --confirm-within 1ms", exitUsage, "1s to 24h"},
+		{"apply -f " + good + " --confirm-within 60", exitUsage, `--confirm-within: "60" is not a duration: set for example`},
+		{"confirm", exitFailed, "no change is pending"},
+		{"show --dev eth0", exitFailed, "eth0 has no bandwidth groups"},
+		{"show frob", exitUsage, "frob"},
+		{"show --dev eth1", exitNotPermitted, "CAP_NET_ADMIN"},
+		{"clear", exitUsage, "--dev is missing"},
+		{"assign a --dev eth0", exitUsage, "--conn is missing"},
+		{"explain --dev eth0", exitUsage, "--packet is missing"},
+		{"explain --dev eth0 --packet tcp", exitUsage, "is not a packet"},
 	} {
 		r := w.run(strings.Fields(c.args)...)
 		if r.code != c.code || !strings.Contains(r.err, c.stderr) {
 			t.Errorf("headgate %s: exit %d, want %d with %q\n%s", c.args, r.code, c.code, c.stderr, r.err)
 		}
-		if r.code != done && r.out != "" {
-			t.Errorf("headgate %s: an error on standard output:\n%s", c.args, r.out)
+		if r.code != exitOK && r.out != "" {
+			t.Errorf("headgate %s: error on standard output:\n%s", c.args, r.out)
 		}
 	}
 	if limit, _ := w.limit("eth0"); limit != "" {
@@ -105,29 +105,29 @@ func TestCheckPrints(t *testing.T) {
 		golden(t, "testdata/check."+format, r.out)
 	}
 	bad := w.run("check", "-o", "json", "-f", w.write("bad.yaml", "kind: Interface\ndev: eth0\nout: {limit: 1000}\n"))
-	if bad.code != wrong || bad.err != "" {
-		t.Errorf("check -o json of mistakes: exit %d, %q on standard error", bad.code, bad.err)
+	if bad.code != exitUsage || bad.err != "" {
+		t.Errorf("check -o json of an invalid file: exit %d, %q on standard error", bad.code, bad.err)
 	}
 	golden(t, "testdata/check-mistakes.json", bad.out)
-	if r := w.runWith(document("eth0", "1Gbit"), "check", "-f", "-"); r.code != done {
+	if r := w.runWith(document("eth0", "1Gbit"), "check", "-f", "-"); r.code != exitOK {
 		t.Errorf("check -f -: exit %d\n%s", r.code, r.err)
 	}
 }
 
-// TestCommandsAreDocumented holds each command to having what help needs.
+// TestCommandsAreDocumented: each command has a Short, and an Example that uses it.
 func TestCommandsAreDocumented(t *testing.T) {
 	eachCommand(fakeApp(t.TempDir()).root(), func(c *cobra.Command) {
 		if c.Short == "" || strings.HasSuffix(c.Short, ".") {
-			t.Errorf("%s: a command has a Short, without a full stop", c.CommandPath())
+			t.Errorf("%s: want a Short without a full stop", c.CommandPath())
 		}
 		if !c.HasSubCommands() && !strings.Contains(c.Example, c.CommandPath()) {
-			t.Errorf("%s: a command has an Example that uses it", c.CommandPath())
+			t.Errorf("%s: want an Example that uses the command", c.CommandPath())
 		}
 	})
 }
 
-// TestCommandsDocument keeps docs/commands.md, which users read, equal to what
-// the program says. "make docs" writes it.
+// TestCommandsDocument checks that docs/commands.md equals the help of the commands.
+// "make docs" generates the file.
 func TestCommandsDocument(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("# Commands\n\n<!-- Written by \"make docs\" from the commands themselves. -->\n")
@@ -151,12 +151,12 @@ func TestCommandsDocument(t *testing.T) {
 	})
 	file := filepath.Join("..", "docs", "commands.md")
 	if !*update && readFile(file) != b.String() {
-		t.Fatal("docs/commands.md is not what the commands say: run make docs")
+		t.Fatal("docs/commands.md is out of date: run make docs")
 	}
 	golden(t, file, b.String())
 }
 
-// eachCommand visits the commands that are ours and shown.
+// eachCommand visits the visible commands, except cobra's help and completion.
 func eachCommand(c *cobra.Command, f func(*cobra.Command)) {
 	for _, sub := range c.Commands() {
 		if sub.Hidden || sub.Name() == "help" || sub.Name() == "completion" {
@@ -170,7 +170,7 @@ func eachCommand(c *cobra.Command, f func(*cobra.Command)) {
 	}
 }
 
-// TestCompletion asks as a shell does.
+// TestCompletion checks the words that shell completion offers.
 func TestCompletion(t *testing.T) {
 	w := newWorld(t, "eth0", "eth1", "hgi7", "lo")
 	w.must("apply", "-f", w.write("eth0.yaml", strings.ReplaceAll(readFile("testdata/eth0.yaml"), ", {cgroup: /system.slice/nginx.service}", "")))
@@ -192,7 +192,7 @@ func TestCompletion(t *testing.T) {
 		r := w.must(append([]string{"__complete"}, fields...)...)
 		lines := strings.Split(strings.TrimSpace(r.out), "\n")
 		if got := strings.Join(lines[:len(lines)-1], " "); got != want {
-			t.Errorf("headgate %s<TAB> offers %q, want %q", words, got, want)
+			t.Errorf("headgate %s<TAB>: %q, want %q", words, got, want)
 		}
 	}
 	if r := w.must("__complete", "apply", "-f", ""); !strings.HasPrefix(r.out, ":0") {

@@ -16,7 +16,7 @@ import (
 	"headgate/usage"
 )
 
-// clientLister is what an engine has that can name the clients of groups with each.
+// clientLister is implemented by engines that list the clients of groups with each.
 type clientLister interface {
 	Clients(dev string) ([]shaper.Client, error)
 }
@@ -24,12 +24,12 @@ type clientLister interface {
 func (a *app) clients(engine group.Engine, dev string) ([]shaper.Client, error) {
 	lister, ok := a.engines[engine].(clientLister)
 	if !ok {
-		return nil, nil // it has no groups with each
+		return nil, nil // the engine has no groups with each
 	}
 	return lister.Clients(dev)
 }
 
-// clientsOver is how long rates of clients are measured if nothing is said.
+// clientsOver is the default interval over which clients' rates are measured.
 const clientsOver = time.Second
 
 // devClients are the active clients of a device.
@@ -38,21 +38,21 @@ type devClients struct {
 	Clients []clientRate `json:"clients"`
 }
 
-// clientRate is a client, and what it did between two looks.
+// clientRate describes a client and its traffic between two readings.
 type clientRate struct {
 	Direction string        `json:"direction"`
 	Group     string        `json:"group"`
 	Client    string        `json:"client"` // a prefix, or "no address"
 	Class     string        `json:"class"`
 	Since     time.Time     `json:"since"`
-	Bytes     uint64        `json:"bytes"` // that came since then, layer 2
+	Bytes     uint64        `json:"bytes"` // offered since then, layer 2
 	Rate      float64       `json:"rate_bps"`
-	Drops     uint64        `json:"drops"` // between the two looks
+	Drops     uint64        `json:"drops"` // between the two readings
 	Backlog   uint64        `json:"backlog_bytes"`
 	Delay     time.Duration `json:"queue_delay_ns"`
 }
 
-// clientName is a client's prefix in words.
+// clientName formats a client's prefix.
 func clientName(c shaper.Client) string {
 	if !c.Client.IsValid() {
 		return "no address"
@@ -60,7 +60,8 @@ func clientName(c shaper.Client) string {
 	return c.Client.String()
 }
 
-// clientRates are what clients did from one look to the next; one that is new has no rate.
+// clientRates computes the clients' rates between two readings. A client that is not in the first
+// reading has no rate.
 func clientRates(was, now []shaper.Client) []clientRate {
 	type place struct{ direction, class string }
 	before := map[place]shaper.Client{}
@@ -74,7 +75,7 @@ func clientRates(was, now []shaper.Client) []clientRate {
 			Backlog: c.BacklogBytes, Delay: c.QueueDelay,
 		}
 		if b, ok := before[place{c.Direction, c.Class}]; ok && b.Client == c.Client && c.Passed >= b.Passed && c.Drops >= b.Drops {
-			r.Rate, r.Drops = usage.Over(c.Passed-b.Passed, b.At, c.At), c.Drops-b.Drops
+			r.Rate, r.Drops = usage.RateOver(c.Passed-b.Passed, b.At, c.At), c.Drops-b.Drops
 		}
 		out = append(out, r)
 	}
@@ -126,16 +127,16 @@ func clientsTable(w io.Writer, all []devClients) error {
 		}
 	}
 	if len(rows) == 1 {
-		_, err := fmt.Fprintln(w, "no client is active: groups with each: have clients while these send")
+		_, err := fmt.Fprintln(w, "no active clients: a group with each: has a client while the client's address sends")
 		return err
 	}
 	return table(w, "", rows)
 }
 
-// errClientsThere is of show clients for a host of a service.
-var errClientsThere = errors.New("clients are known on the host alone: run headgate show clients there")
+// errClientsOnServer is the error of show clients with --server.
+var errClientsOnServer = errors.New("show clients does not support --server: run it on the host")
 
-// clientsText says in words what is each client's in a group with each; "" for another group.
+// clientsText describes the guarantee and ceiling of each client of a group with each; "" for another group.
 func clientsText(n group.Node) string {
 	c := n.Clients
 	if c.IsZero() {
@@ -144,7 +145,7 @@ func clientsText(n group.Node) string {
 	return fmt.Sprintf("each %v: %s to %v, %s", c.Each, view.Amount(uint64(c.Guarantee)), c.Ceiling, count(c.Most, "client"))
 }
 
-// noteClients tells where not all clients that may be busy at once can have their guarantees.
+// noteClients notes the groups whose guarantee does not cover the guarantees of all of their clients.
 func (a *app) noteClients(set config.Set) {
 	for _, i := range set.Interfaces {
 		for _, d := range []struct {
@@ -162,14 +163,14 @@ func (a *app) noteClients(set config.Set) {
 				}
 				key := groupKey(d.name, d.groups.Groups, n.Path)
 				file, line, _ := i.Where(key)
-				a.note("%s:%d: %s: note: of %d clients %d at once can have their guarantee of %v: together they are sure of %v, which the groups beside them leave; more share that equally",
+				a.note("%s:%d: %s: note: of %d clients, %d at once can have their guarantee of %v: the clients together are guaranteed %v, the part that sibling groups leave; if more are active they share it equally",
 					file, line, key, n.Clients.Most, most, n.Clients.Guarantee, n.Guarantee)
 			}
 		}
 	}
 }
 
-// groupKey is where a group was written: "out.groups[1].groups[0]".
+// groupKey returns the key of a group in its document, such as "out.groups[1].groups[0]".
 func groupKey(where string, groups []group.Group, path string) string {
 	for i, g := range groups {
 		at := fmt.Sprintf("%s.groups[%d]", where, i)

@@ -15,7 +15,7 @@ import (
 	"headgate/unit"
 )
 
-// TestClients: rates and drops are those between two looks, of who had the place at both.
+// TestClients: rates and drops are those between two readings, for clients with the same class in both.
 func TestClients(t *testing.T) {
 	at := time.Unix(1700000000, 0)
 	client := func(group, prefix, class string, bytes, passed, drops uint64, at time.Time) shaper.Client {
@@ -31,7 +31,7 @@ func TestClients(t *testing.T) {
 	later := at.Add(2 * time.Second)
 	now := []shaper.Client{
 		client("users", "10.0.0.1/32", "8010:4000", 2_501_000, 2_505_000, 9, later),
-		client("users", "10.0.0.9/32", "8010:4001", 500, 9000, 0, later), // has the other's place
+		client("users", "10.0.0.9/32", "8010:4001", 500, 9000, 0, later), // reuses the class of 10.0.0.2
 		client("users", "fd00:1::/64", "8010:4002", 900, 900, 0, later), client("guests", "", "8011:4100", 60, 60, 0, later),
 	}
 	now[0].BacklogBytes, now[0].QueueDelay = 2048, 3*time.Millisecond
@@ -46,7 +46,7 @@ func TestClients(t *testing.T) {
 	tree := &group.Tree{Limit: 100 * unit.Mbit, Nodes: []group.Node{{Path: "users", Depth: 1, Leaf: true}, {Path: "rest", Depth: 1, Leaf: true}}}
 	st := shaper.State{Dev: "eth0", Engine: group.HTB, Plan: shaper.Plan{Dev: "eth0", Out: tree}, Out: &shaper.DirectionState{
 		Groups: []shaper.GroupState{
-			{Path: "users", Class: "4847:10", Guarantee: 80 * unit.Mbit, Ceiling: 100 * unit.Mbit, Clients: &shaper.ClientsState{Active: 3, Most: 2048}}, {Path: "rest"},
+			{Path: "users", Class: "4847:10", Guarantee: 80 * unit.Mbit, Ceiling: 100 * unit.Mbit, Clients: &shaper.ClientsState{Active: 3, Max: 2048}}, {Path: "rest"},
 		},
 	}}
 	if err := groupsTable(&b, []shaper.State{st}, nil); err != nil {
@@ -67,8 +67,8 @@ out:
     - {name: voice, guarantee: 50%, match: [{dscp: ef}]}
 `
 
-// TestExplainClient: a packet goes to its client's own group, by the key that is said, and to the class
-// that the client has now.
+// TestExplainClient: explain shows the client that a packet belongs to, by the key of each:, and the
+// client's current class.
 func TestExplainClient(t *testing.T) {
 	set, err := config.Parse("eth0.yaml", []byte(eachFile))
 	if err != nil {
@@ -91,7 +91,7 @@ func TestExplainClient(t *testing.T) {
 	golden(t, "testdata/explain_clients.txt", b.String())
 }
 
-// TestCheckClients: check says of how many clients the guarantees can be met at once, where that is not all.
+// TestCheckClients: check notes how many clients' guarantees can be met at once, if not all can.
 func TestCheckClients(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "eth0.yaml")
 	if err := os.WriteFile(file, []byte(eachFile), 0o644); err != nil {
@@ -103,7 +103,7 @@ func TestCheckClients(t *testing.T) {
 	if code := a.run([]string{"check", "-f", file}); code != 0 {
 		t.Fatalf("%d: %s", code, notes.String())
 	}
-	if want := "eth0.yaml:9: out.groups[0].groups[0]: note: of 500 clients 200 at once can have their guarantee of 1Mbit: together they are sure of 200Mbit"; !strings.Contains(notes.String(), want) {
+	if want := "eth0.yaml:9: out.groups[0].groups[0]: note: of 500 clients, 200 at once can have their guarantee of 1Mbit: the clients together are guaranteed 200Mbit"; !strings.Contains(notes.String(), want) {
 		t.Errorf("%s\nwant %s", notes.String(), want)
 	}
 	if want := "default; each src/24,src/64: 1Mbit to 20Mbit, 500 clients"; !strings.Contains(out.String(), want) {

@@ -11,11 +11,11 @@ import (
 	"headgate/internal/cgroup2"
 )
 
-// needRoot says what to do about a refusal of the kernel's.
-func needRoot(err error) error { return fmt.Errorf("%w: run it as root", err) }
+// withRootRemedy adds the remedy to a permission error.
+func withRootRemedy(err error) error { return fmt.Errorf("%w: run it as root", err) }
 
-// warnCollectives tells of what the sets of a configuration name and this machine does not
-// have. A cgroup may come later: its set waits for it. A user may not.
+// warnCollectives warns of cgroups, units and users that the connection sets of a configuration name and
+// that do not exist on this machine. A set waits for a missing cgroup, but is rejected for a missing user.
 func (a *app) warnCollectives(set config.Set) {
 	for _, c := range set.Collectives {
 		warn := func(key, format string, args ...any) {
@@ -24,11 +24,11 @@ func (a *app) warnCollectives(set config.Set) {
 		switch {
 		case c.Unit != "":
 			if cgroup2.Unit(c.Unit) == "" {
-				warn("unit", "%s does not run now: the set %s would wait for it", c.Unit, c.Name)
+				warn("unit", "%s is not running: the set %s would wait for it", c.Unit, c.Name)
 			}
 		case c.Cgroup != "":
 			if _, err := cgroup2.ID(c.Cgroup); errors.Is(err, os.ErrNotExist) {
-				warn("cgroup", "there is no %s now: the set %s would wait for it", c.Cgroup, c.Name)
+				warn("cgroup", "%s does not exist: the set %s would wait for it", c.Cgroup, c.Name)
 			}
 		}
 		for _, name := range c.Join {
@@ -36,7 +36,7 @@ func (a *app) warnCollectives(set config.Set) {
 				continue
 			}
 			if _, err := user.Lookup(name); err != nil {
-				warn("join", "this machine has no user %s: collective run would refuse the set", name)
+				warn("join", "no user %s on this machine: collective run would reject the set", name)
 			}
 		}
 	}

@@ -15,39 +15,40 @@ import (
 func collectiveClearCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "clear [SET]...",
-		Short: "Take away what a killed program left in the kernel",
-		Long: `Clear takes away the programs and the table that "headgate collective run" left as it was
-killed. The next run would take them over: clear is for a host that is to have none. Nobody is
-capped by them, for caps end within a second of a connection's next packet. For capped
-connections that send nothing the programs stay, and let them go as they send again.
+		Short: "Remove what a killed program left in the kernel",
+		Long: `Clear removes the eBPF programs and the table that "headgate collective run" leaves if it
+is killed. The next run reuses them, so clear is needed only if there is no next run. They
+cap no connection that sends: caps end within a second of a connection's next packet. While
+capped connections are idle, the programs stay, to release the connections when they send
+again.
 
-With --server the sets that are named, or all, are taken away from a host of a service.`,
+With --server, the named connection sets, or all, are deleted from a host of a service.`,
 		Example: `  headgate collective clear
   headgate collective clear --server default --host web1 db
   headgate collective clear --instance backup`,
 	}
 	instance := instanceFlag(c)
-	output, at := outputFlag(c), thereFlags(c)
+	output, at := outputFlag(c), serverFlags(c)
 	c.MarkFlagsMutuallyExclusive("server", "instance")
 	c.Args = func(c *cobra.Command, args []string) error {
-		if !at.asked() {
+		if !at.isSet() {
 			return cobra.NoArgs(c, args)
 		}
 		return nil
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if at.asked() {
-			return a.dismissThere(c.Context(), at, args, *output)
+		if at.isSet() {
+			return a.deleteSetsOnServer(c.Context(), at, args, *output)
 		}
 		if err := checkInstance(*instance); err != nil {
 			return usageError{err, c.CommandPath()}
 		}
 		found, idle, err := host.Clear(*instance)
-		if errors.Is(err, sockops.ErrTaken) {
-			return fmt.Errorf("%s is not cleared, because its program runs: end it, and it takes away all that is its own", *instance)
+		if errors.Is(err, sockops.ErrInUse) {
+			return fmt.Errorf("cannot clear %s: its program is running: stop it, and it removes its own objects", *instance)
 		}
 		if errors.Is(err, os.ErrPermission) {
-			return fmt.Errorf("%s is not cleared: %w", *instance, needRoot(err))
+			return fmt.Errorf("cannot clear %s: %w", *instance, withRootRemedy(err))
 		}
 		if err != nil {
 			return err
@@ -61,11 +62,11 @@ With --server the sets that are named, or all, are taken away from a host of a s
 	return c
 }
 
-// collectiveCleared is what -o prints.
+// collectiveCleared is the output of collective clear -o.
 type collectiveCleared struct {
 	Instance string `json:"instance"`
 	Cleared  bool   `json:"cleared"`
-	Idle     int    `json:"idle"` // connections for which it has to stay
+	Idle     int    `json:"idle"` // capped idle connections, for which the programs have to stay
 }
 
 func (c collectiveCleared) String() string {
@@ -73,7 +74,7 @@ func (c collectiveCleared) String() string {
 	case c.Cleared:
 		return "cleared"
 	case c.Idle > 0:
-		return fmt.Sprintf("%s capped and sending nothing: it stays until they send or end, clear it then", count(c.Idle, "connection"))
+		return fmt.Sprintf("not cleared: %s capped and idle: clear again when they have sent or closed", count(c.Idle, "connection"))
 	}
 	return "nothing to clear"
 }

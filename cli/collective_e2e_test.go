@@ -24,15 +24,15 @@ import (
 	"headgate/unit"
 )
 
-// collectiveProcess is "headgate collective run" on the sockets of this process.
+// collectiveProcess is a "headgate collective run" for the sockets of this process.
 type collectiveProcess struct {
 	t     testing.TB
 	cmd   *exec.Cmd
 	said  chan []host.State
-	notes bytes.Buffer // what it said to people, when it has ended
+	notes bytes.Buffer // standard error, complete when the process has ended
 }
 
-// collectiveFile is the configuration of a set of this process's connections.
+// collectiveFile writes the configuration of a set of this process's connections.
 func collectiveFile(t testing.TB) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "collective.yaml")
@@ -69,11 +69,11 @@ func startCollective(t testing.TB, file string, args ...string) *collectiveProce
 			}
 		}
 	}()
-	r.wait(10*time.Second, "it watches", func(host.State) bool { return true })
+	r.wait(10*time.Second, "the first reading", func(host.State) bool { return true })
 	return r
 }
 
-// end ends it by a signal, and says whether it went well.
+// end sends a signal to the process and returns the error of its exit.
 func (r *collectiveProcess) end(s syscall.Signal) error {
 	if r.cmd.ProcessState != nil {
 		return nil
@@ -82,25 +82,25 @@ func (r *collectiveProcess) end(s syscall.Signal) error {
 	return r.cmd.Wait()
 }
 
-// wait reads states until one is as it should be.
+// wait reads states until ok accepts one.
 func (r *collectiveProcess) wait(most time.Duration, what string, ok func(host.State) bool) host.State {
 	r.t.Helper()
 	for end := time.After(most); ; {
 		select {
 		case s, more := <-r.said:
 			if !more {
-				r.t.Fatalf("it ended before %s", what)
+				r.t.Fatalf("the process ended before: %s", what)
 			}
 			if len(s) == 1 && ok(s[0]) {
 				return s[0]
 			}
 		case <-end:
-			r.t.Fatalf("not within %v: %s", most, what)
+			r.t.Fatalf("timed out after %v: %s", most, what)
 		}
 	}
 }
 
-// acked is what the connections to two ports had acknowledged.
+// acked returns the acknowledged bytes of the connections to the ports 5001 and 5002.
 func acked(s host.State) (a, b float64) {
 	for _, c := range s.Connections {
 		switch {
@@ -114,12 +114,12 @@ func acked(s host.State) (a, b float64) {
 }
 
 // Two connections of 4.8 and 2.4 Mbit/s, and UDP that leaves them 4 of 10 Mbit/s for a
-// while, which TCP by itself would halve between them:
+// while, which TCP alone would divide equally between them:
 //
 //	server ── router ──10 Mbit/s, 20 ms── client
 //
-// They are controlled meanwhile, at 2 to 1. Killed, the program leaves nobody capped; the
-// next one ends well.
+// The set is controlled meanwhile, at 2 to 1. A killed program leaves no connection capped, and
+// the next program works and exits in order.
 func TestCollectiveRun(t *testing.T) {
 	labtest.NeedRoot(t)
 	labtest.Try(t, func(t *labtest.Check) {
@@ -141,7 +141,7 @@ func TestCollectiveRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		begin := r.wait(6*time.Second, "it is controlled", func(s host.State) bool { return s.Controlling })
+		begin := r.wait(6*time.Second, "the set is controlled", func(s host.State) bool { return s.Controlling })
 		time.Sleep(4 * time.Second)
 		for len(r.said) > 0 {
 			begin = (<-r.said)[0]
@@ -155,29 +155,29 @@ func TestCollectiveRun(t *testing.T) {
 		a1, b1 := acked(end)
 		t.Logf("%.2f and %.2f Mbit/s, ratio %.2f; %+v", (a1-a0)/1e6, (b1-b0)/1e6, (a1-a0)/(b1-b0), end)
 		if ratio := (a1 - a0) / (b1 - b0); ratio < 1.7 || ratio > 2.3 {
-			t.Errorf("the ratio is %.2f, want 2", ratio)
+			t.Errorf("ratio %.2f, want 2", ratio)
 		}
 		for _, command := range []string{"show", "top --once"} {
 			asked := exec.Command(r.cmd.Path, append([]string{"collective"}, strings.Fields(command)...)...)
 			asked.Env = r.cmd.Env
 			if out, err := asked.Output(); err != nil || !strings.Contains(string(out), "controlled") || strings.Count(string(out), "\n") < 3 {
-				t.Errorf("collective %s says %q, %v", command, out, err)
+				t.Errorf("collective %s: %q, %v", command, out, err)
 			}
 		}
 		if got := scrape(t, port); !strings.Contains(got, `headgate_collective_controlled{destination="",set="db"} 1`) || strings.Count(got, "headgate_collective_pace_bits_per_second{") < 2 {
-			t.Errorf("metrics are %s", got)
+			t.Errorf("metrics: %s", got)
 		}
 		r.end(syscall.SIGKILL)
 		released(t)
 		again := startCollective(t, file)
 		disturb.Wait()
 		if err := again.end(syscall.SIGTERM); err != nil {
-			t.Errorf("it does not end well: %v", err)
+			t.Errorf("exit after SIGTERM: %v", err)
 		}
 	})
 }
 
-// What a killed program leaves can be cleared, once, and not while a program runs.
+// Clear removes what a killed program left, once, and fails while a program is running.
 func TestCollectiveClear(t *testing.T) {
 	labtest.NeedRoot(t)
 	const name = "clear-test"
@@ -188,19 +188,19 @@ func TestCollectiveClear(t *testing.T) {
 		return string(out)
 	}
 	r := startCollective(t, collectiveFile(t), "--instance", name)
-	if got := clear(); !strings.Contains(got, "its program runs") {
-		t.Errorf("while it runs clear says %q", got)
+	if got := clear(); !strings.Contains(got, "its program is running") {
+		t.Errorf("clear while the program is running: %q", got)
 	}
 	r.end(syscall.SIGKILL)
 	for _, want := range []string{name + ": cleared", name + ": nothing to clear"} {
 		if got := clear(); !strings.Contains(got, want) {
-			t.Errorf("clear says %q, want %q", got, want)
+			t.Errorf("clear: %q, want %q", got, want)
 		}
 	}
 	nothingLeft(t, name)
 }
 
-// Whoever reads what it prints goes away: it ends, and leaves nothing behind.
+// When the reader of standard output exits, the program ends and leaves nothing behind.
 func TestCollectiveReader(t *testing.T) {
 	labtest.NeedRoot(t)
 	file := joinFile(t)
@@ -211,12 +211,12 @@ func TestCollectiveReader(t *testing.T) {
 	c := exec.Command("sh", "-c", `"$0" collective run -f "$1" --instance reader-test --interval 100ms -o json | head -n 1`, self, file)
 	c.Env = append(os.Environ(), selfEnv+"=1")
 	if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "asked") {
-		t.Errorf("it says %q, %v", out, err)
+		t.Errorf("collective run: %q, %v", out, err)
 	}
 	nothingLeft(t, "reader-test")
 }
 
-// released waits until no connection of a killed program is capped: a lease is a second.
+// released waits until no connection of a killed program is capped. The lease of a cap is one second.
 func released(t testing.TB) {
 	t.Helper()
 	table, err := sockops.Open("host", 1)
@@ -233,7 +233,7 @@ func released(t testing.TB) {
 		return n
 	}
 	if capped() == 0 {
-		t.Error("nobody was capped as it was killed")
+		t.Error("no connection was capped when the program was killed")
 	}
 	for range 30 {
 		if capped() == 0 {
@@ -241,7 +241,7 @@ func released(t testing.TB) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	t.Errorf("%d connections are capped 3 s after it was killed", capped())
+	t.Errorf("%d connections are still capped 3 s after the program was killed", capped())
 }
 
 func freePort(t testing.TB) string {
@@ -269,8 +269,8 @@ func scrape(t testing.TB, at string) string {
 	return string(text)
 }
 
-// A connection of another process is passed to a set by its number; and by the program itself,
-// as docs/collective.md says.
+// A connection of another process joins a set by its descriptor number; a program joins its own connection
+// with the code in docs/collective.md.
 func TestCollectiveJoin(t *testing.T) {
 	labtest.NeedRoot(t)
 	file := joinFile(t)
@@ -296,16 +296,16 @@ func TestCollectiveJoin(t *testing.T) {
 		out, err := asked.CombinedOutput()
 		return string(out), err
 	}
-	if said, err := join("db"); err == nil || !strings.Contains(said, `there is no set "db": write asked`) {
-		t.Errorf("it says %q, %v", said, err)
+	if said, err := join("db"); err == nil || !strings.Contains(said, `connection set "db" does not exist: use asked`) {
+		t.Errorf("join db: %q, %v", said, err)
 	}
 	if said, err := join("asked"); err != nil {
-		t.Errorf("it says %q, %v", said, err)
+		t.Errorf("join asked: %q, %v", said, err)
 	}
 	if _, err := c.Write([]byte("hello")); err != nil {
 		t.Fatal(err)
 	}
-	r.wait(5*time.Second, "it is in the set", func(s host.State) bool {
+	r.wait(5*time.Second, "the connection is in the set", func(s host.State) bool {
 		return len(s.Connections) == 1 && s.Connections[0].Weight == 2 && s.Connections[0].Local == c.LocalAddr().String()
 	})
 	doc, err := os.ReadFile("../docs/collective.md")
@@ -325,7 +325,7 @@ func TestCollectiveJoin(t *testing.T) {
 	if err := python.Start(); err != nil {
 		t.Fatal(err)
 	}
-	r.wait(5*time.Second, "Python's is, too", func(s host.State) bool {
+	r.wait(5*time.Second, "the Python program's connection is in the set", func(s host.State) bool {
 		return len(s.Connections) == 2 && s.Connections[0].Weight+s.Connections[1].Weight == 5
 	})
 	in.Write([]byte("\n"))
@@ -333,6 +333,6 @@ func TestCollectiveJoin(t *testing.T) {
 		t.Error(err)
 	}
 	if err := r.end(syscall.SIGTERM); err != nil {
-		t.Errorf("it does not end well: %v", err)
+		t.Errorf("exit after SIGTERM: %v", err)
 	}
 }

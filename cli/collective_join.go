@@ -14,10 +14,10 @@ import (
 func collectiveJoinCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "join SET",
-		Short: "Have a process's connection in a set of a running program",
-		Long: `Join passes a connection that a process has open to "headgate collective run", which then
-has it in the set until it ends. A program can do so itself, of its own connections, if its
-user is named under "join" in the set's configuration: docs/collective.md says how.
+		Short: "Add a process's connection to a set of a running program",
+		Long: `Join passes an open connection of a process to "headgate collective run", which adds it to
+the set until the connection closes. A program can join its own connections if its user is
+named under "join" in the set's configuration: see docs/collective.md.
 
 It needs Linux 6.13.`,
 		Example: `  headgate collective join db --pid 1234 --fd 7
@@ -26,35 +26,35 @@ It needs Linux 6.13.`,
 	}
 	instance := instanceFlag(c)
 	pid := c.Flags().Int("pid", 0, "the process")
-	fd := c.Flags().Int("fd", -1, "the `NUMBER` of its descriptor: ls -l /proc/PID/fd lists them")
-	weight := c.Flags().Float64("weight", 0, "the connection's part beside the others', where they have weights by hand")
+	fd := c.Flags().Int("fd", -1, "the `NUMBER` of the file descriptor: ls -l /proc/PID/fd lists them")
+	weight := c.Flags().Float64("weight", 0, "the connection's weight in the set, if the set has configured weights")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		switch err := checkInstance(*instance); {
 		case err != nil:
 			return usageError{err, c.CommandPath()}
 		case *pid <= 0 || *fd < 0:
-			return usageError{errors.New("there is no connection: write --pid and --fd"), c.CommandPath()}
+			return usageError{errors.New("connection is missing: set --pid and --fd"), c.CommandPath()}
 		case c.Flags().Changed("weight") && !(*weight > 0 && *weight <= 1e6):
-			return usageError{fmt.Errorf("--weight %v is not one: write a number above 0, such as 8", *weight), c.CommandPath()}
+			return usageError{fmt.Errorf("--weight %v is out of range: set a number above 0 and up to 1e6, such as 8", *weight), c.CommandPath()}
 		}
 		socket, err := descriptorOf(*pid, *fd)
 		if errors.Is(err, os.ErrPermission) {
-			return needRoot(err)
+			return withRootRemedy(err)
 		}
 		if err != nil {
 			return err
 		}
 		defer unix.Close(socket)
 		if err := host.Join(*instance, args[0], *weight, socket); err != nil {
-			return collectiveAsked(*instance, err)
+			return withInstanceRemedy(*instance, err)
 		}
-		a.note("descriptor %d of process %d is in the set %s", *fd, *pid, args[0])
+		a.note("descriptor %d of process %d joined the set %s", *fd, *pid, args[0])
 		return nil
 	}
 	return c
 }
 
-// descriptorOf is a copy of another process's descriptor.
+// descriptorOf duplicates a file descriptor of another process.
 func descriptorOf(pid, fd int) (int, error) {
 	p, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -63,7 +63,7 @@ func descriptorOf(pid, fd int) (int, error) {
 	defer unix.Close(p)
 	got, err := unix.PidfdGetfd(p, fd, 0)
 	if err != nil {
-		return -1, fmt.Errorf("cannot have descriptor %d of process %d: %w", fd, pid, err)
+		return -1, fmt.Errorf("cannot get descriptor %d of process %d: %w", fd, pid, err)
 	}
 	return got, nil
 }

@@ -16,22 +16,22 @@ import (
 	"headgate/lab/labtest"
 )
 
-// nothingLeft tells of what an instance has in the kernel, or under /run.
+// nothingLeft checks that an instance has left nothing in the kernel or under /run.
 func nothingLeft(t testing.TB, instance string) {
 	t.Helper()
 	for _, dir := range []string{"/sys/fs/bpf/headgate/collective/", "/run/headgate/collective/"} {
 		left, err := filepath.Glob(dir + instance + "*")
-		// A program that goes on takes it away a little later than it says that nothing is there.
+		// A running program removes its objects a little after it reports that there are none.
 		for until := time.Now().Add(5 * time.Second); len(left) > 0 && time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
 			left, err = filepath.Glob(dir + instance + "*")
 		}
 		if len(left) > 0 || err != nil {
-			t.Errorf("it leaves %q (%v)", left, err)
+			t.Errorf("left behind: %q (%v)", left, err)
 		}
 	}
 }
 
-// joinFile is the configuration of a set that is asked for.
+// joinFile writes the configuration of a set that programs join.
 func joinFile(t testing.TB) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "collective.yaml")
@@ -41,7 +41,7 @@ func joinFile(t testing.TB) string {
 	return file
 }
 
-// An address for metrics that is taken is an error, before anything is in the kernel.
+// A metrics address that is in use is an error, before anything is loaded into the kernel.
 func TestCollectiveMetricsTaken(t *testing.T) {
 	labtest.NeedRoot(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -51,25 +51,25 @@ func TestCollectiveMetricsTaken(t *testing.T) {
 	defer l.Close()
 	c := exec.Command(os.Args[0], "collective", "run", "-f", joinFile(t), "--instance", "metrics-test", "--metrics", l.Addr().String())
 	c.Env = append(os.Environ(), selfEnv+"=1")
-	if out, _ := c.CombinedOutput(); c.ProcessState.ExitCode() != failed || !strings.Contains(string(out), "cannot serve metrics") {
+	if out, _ := c.CombinedOutput(); c.ProcessState.ExitCode() != exitFailed || !strings.Contains(string(out), "cannot serve metrics") {
 		t.Errorf("exit %d: %s", c.ProcessState.ExitCode(), out)
 	}
 	nothingLeft(t, "metrics-test")
 }
 
-// With --dry-run nothing is capped, and it says so.
+// With --dry-run nothing is capped, and a note says so.
 func TestCollectiveDryRun(t *testing.T) {
 	labtest.NeedRoot(t)
 	r := startCollective(t, joinFile(t), "--instance", "dry-test", "--dry-run")
 	if err := r.end(syscall.SIGTERM); err != nil {
-		t.Errorf("it does not end well: %v", err)
+		t.Errorf("exit after SIGTERM: %v", err)
 	}
-	if got := r.notes.String(); !strings.Contains(got, "nothing is capped") || strings.Contains(got, "lifts") {
-		t.Errorf("it says %q", got)
+	if got := r.notes.String(); !strings.Contains(got, "caps shown are not set") || strings.Contains(got, "removed at exit") {
+		t.Errorf("notes: %q", got)
 	}
 }
 
-// connect opens a connection of this process to itself: both ends are in its cgroup.
+// connect opens a connection of this process to itself: both endpoints are in the process's cgroup.
 func connect(t testing.TB) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -92,8 +92,8 @@ func connect(t testing.TB) {
 	}
 }
 
-// A table of two has room for no more, also for the program that takes it over with another
-// number: it says so, and counts none that the killed one left alone before.
+// A table of two connections refuses more, also for the next program, which reuses the table although it
+// was started with another number. That program says so, and does not count the killed program's refusals.
 func TestCollectiveTableFull(t *testing.T) {
 	labtest.NeedRoot(t)
 	const name = "full-test"
@@ -103,29 +103,29 @@ func TestCollectiveTableFull(t *testing.T) {
 	for range 3 {
 		connect(t)
 	}
-	r.wait(5*time.Second, "it has two", two)
-	r.wait(5*time.Second, "it has looked again", two)
+	r.wait(5*time.Second, "two connections", two)
+	r.wait(5*time.Second, "another reading", two)
 	r.end(syscall.SIGKILL)
-	if got := r.notes.String(); !strings.Contains(got, "connections, because there is room for 2") {
-		t.Errorf("with 6 ends it says %q", got)
+	if got := r.notes.String(); !strings.Contains(got, "connections above the limit of 2") {
+		t.Errorf("notes with 6 endpoints: %q", got)
 	}
 	r = startCollective(t, file, "--instance", name, "--connections", "4")
-	r.wait(5*time.Second, "it has the two", two)
-	r.wait(5*time.Second, "it has looked again", two)
+	r.wait(5*time.Second, "the two connections", two)
+	r.wait(5*time.Second, "another reading", two)
 	if err := r.end(syscall.SIGTERM); err != nil {
-		t.Errorf("it does not end well: %v", err)
+		t.Errorf("exit after SIGTERM: %v", err)
 	}
 	got := r.notes.String()
-	for _, want := range []string{"has room for 2 connections: end this one and start it again for --connections 4", "left alone: 4 connections, because there is room for 2"} {
+	for _, want := range []string{"has a capacity of 2 connections: stop this program and start it again for --connections 4", "not watched: 4 connections above the limit of 2"} {
 		if !strings.Contains(got, want) {
-			t.Errorf("the next one says %q, and not %q", got, want)
+			t.Errorf("notes of the next program: %q, want %q", got, want)
 		}
 	}
 	nothingLeft(t, name)
 }
 
-// Another user may neither see what the sets are doing, nor join one whose configuration does
-// not name it: that is exit code 3.
+// A user other than root may neither read the state of the sets, nor join a set whose configuration does
+// not name the user: exit code 3.
 func TestCollectiveNotPermitted(t *testing.T) {
 	labtest.NeedRoot(t)
 	const name = "refuse-test"
@@ -151,36 +151,36 @@ func TestCollectiveNotPermitted(t *testing.T) {
 	}
 	defer f.Close()
 	for command, want := range map[string]string{
-		"show":                       "what the sets are doing is for root",
-		"top --once":                 "what the sets are doing is for root",
-		"join asked --pid $$ --fd 4": "the user 65534 may not join the set asked",
-		"join asked --pid 1 --fd 0":  "cannot have descriptor 0 of process 1",
+		"show":                       "only root may query the state of the sets",
+		"top --once":                 "only root may query the state of the sets",
+		"join asked --pid $$ --fd 4": "user 65534 may not join the set asked",
+		"join asked --pid 1 --fd 0":  "cannot get descriptor 0 of process 1",
 	} {
-		// The program is a descriptor, for nobody else may reach the file.
+		// The program is passed as a descriptor, because the user cannot reach the file.
 		asked := exec.Command("sh", "-c", fmt.Sprintf("exec /proc/self/fd/3 collective %s --instance %s", command, name))
 		asked.Env = append(os.Environ(), selfEnv+"=1")
 		asked.ExtraFiles = []*os.File{self, f}
 		asked.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 		out, err := asked.CombinedOutput()
 		var exit *exec.ExitError
-		if !errors.As(err, &exit) || exit.ExitCode() != notPermitted || !strings.Contains(string(out), want) {
-			t.Errorf("collective %s says %q, %v", command, out, err)
+		if !errors.As(err, &exit) || exit.ExitCode() != exitNotPermitted || !strings.Contains(string(out), want) {
+			t.Errorf("collective %s: %q, %v", command, out, err)
 		}
 	}
 	if err := r.end(syscall.SIGTERM); err != nil {
-		t.Errorf("it does not end well: %v", err)
+		t.Errorf("exit after SIGTERM: %v", err)
 	}
 	nothingLeft(t, name)
 }
 
-// Of one name one program runs: the second is told so, and who asks for another of which there are.
+// A second program with the same instance name fails; a query for an unknown instance lists the running ones.
 func TestCollectiveTwice(t *testing.T) {
 	labtest.NeedRoot(t)
 	const name = "twice-test"
 	r := startCollective(t, joinFile(t), "--instance", name)
 	for line, want := range map[string]string{
-		"run -f " + joinFile(t) + " --instance " + name: "an instance " + name + " runs already",
-		"show --instance other-test":                    "no instance other-test runs, but ",
+		"run -f " + joinFile(t) + " --instance " + name: "another instance " + name + " is running",
+		"show --instance other-test":                    "instance other-test is not running: set --instance to one of ",
 	} {
 		c := exec.Command(os.Args[0], strings.Fields("collective "+line)...)
 		c.Env = append(os.Environ(), selfEnv+"=1")
@@ -189,7 +189,7 @@ func TestCollectiveTwice(t *testing.T) {
 		}
 	}
 	if err := r.end(syscall.SIGTERM); err != nil {
-		t.Errorf("it does not end well: %v", err)
+		t.Errorf("exit after SIGTERM: %v", err)
 	}
 	nothingLeft(t, name)
 }

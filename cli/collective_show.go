@@ -21,19 +21,19 @@ import (
 func collectiveShowCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show",
-		Short: "Print what the sets of a running program are doing",
-		Long: `Show asks "headgate collective run" for its sets: whether each is controlled, and for each
-connection what it was found to need, its rate in the last second, the round trip, what
-holds it and what it has sent again since it began. A set whose cgroup or unit is not there
-is waiting for it. With --server it is of a host of a service, and of the sets that its
-controllers want of it.`,
+		Short: "Print the state of the connection sets of a running program",
+		Long: `Show queries "headgate collective run" for its sets: whether each is controlled, and for
+each connection the learned rate, the rate of the last second, the round-trip time, the
+pacing and window caps, and the retransmitted segments since it was opened. A set whose
+cgroup or unit does not exist is waiting. With --server, show prints the sets that the
+controller configured on a host of a service.`,
 		Example: `  headgate collective show
   headgate collective show --server default --host web1
   headgate collective show -o json`,
 		Args: cobra.NoArgs,
 	}
 	instance := instanceFlag(c)
-	output, at := outputFlag(c), thereFlags(c)
+	output, at := outputFlag(c), serverFlags(c)
 	c.MarkFlagsMutuallyExclusive("server", "instance")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := checkInstance(*instance); err != nil {
@@ -48,67 +48,67 @@ controllers want of it.`,
 	return c
 }
 
-// setsOf is what the sets of a program are doing, or of a host of a service.
-func (a *app) setsOf(ctx context.Context, at *there, instance string) ([]host.State, error) {
-	if at.asked() {
-		return a.setsThere(ctx, at)
+// setsOf returns the state of the sets of a local instance or, with --server, of a host of a service.
+func (a *app) setsOf(ctx context.Context, at *remoteHost, instance string) ([]host.State, error) {
+	if at.isSet() {
+		return a.serverSets(ctx, at)
 	}
-	return askCollective(instance)
+	return queryInstance(instance)
 }
 
-// askCollective asks a program for its sets.
-func askCollective(instance string) ([]host.State, error) {
-	states, err := host.Ask(instance)
-	return states, collectiveAsked(instance, err)
+// queryInstance queries a local instance for its sets.
+func queryInstance(instance string) ([]host.State, error) {
+	states, err := host.QueryStates(instance)
+	return states, withInstanceRemedy(instance, err)
 }
 
-// collectiveAsked says what to do about an answer that is an error.
-func collectiveAsked(instance string, err error) error {
+// withInstanceRemedy adds the remedy to the error of a query.
+func withInstanceRemedy(instance string, err error) error {
 	switch {
 	case errors.Is(err, host.ErrNotRunning):
 		if others := slices.DeleteFunc(host.Running(), func(name string) bool { return name == instance }); len(others) > 0 {
-			return fmt.Errorf("there is nobody to ask: no instance %s runs, but %s: write --instance", instance, strings.Join(others, ", "))
+			return fmt.Errorf("instance %s is not running: set --instance to one of %s", instance, strings.Join(others, ", "))
 		}
-		return fmt.Errorf("there is nobody to ask: %w; start one with \"headgate collective run -f FILE\"", err)
+		return fmt.Errorf("%w: start it with \"headgate collective run -f FILE\"", err)
 	case errors.Is(err, os.ErrPermission):
-		return fmt.Errorf("the program that runs cannot be asked: %w", err)
+		return fmt.Errorf("cannot query the running program: %w", err)
 	}
 	return err
 }
 
-// collectiveTable is for people: a line for each connection.
+// collectiveTable prints a table with a line for each connection.
 func collectiveTable(to io.Writer, states []host.State) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "SET\tSTATE\tLOCAL\tREMOTE\tNEEDS\tRATE\tRTT\tPACE\tWINDOW\tRESENT")
+	fmt.Fprintln(w, "SET\tSTATE\tLOCAL\tREMOTE\tLEARNED\tRATE\tRTT\tPACE\tWINDOW\tRETRANSMITTED")
 	for _, s := range states {
 		if len(s.Connections) == 0 {
 			fmt.Fprintf(w, "%s\t%s\t-\t-\t-\t-\t-\t-\t-\t-\n", setName(s), setState(s))
 		}
 		for _, c := range s.Connections {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%v\t%s\t%s\t%d\n", setName(s), setState(s), c.Local, c.Remote,
-				needsText(c), view.Rate(float64(c.Rate)), c.RTT.Round(10*time.Microsecond), rateOrDash(c.Pace), windowOrDash(c.Window), c.Retransmits)
+				learnedCell(c), view.Rate(float64(c.Rate)), c.RTT.Round(10*time.Microsecond), rateOrDash(c.Pace), windowOrDash(c.Window), c.Retransmits)
 		}
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
 	for _, s := range states {
-		if s.Trouble != "" {
-			fmt.Fprintf(to, "set %s: %s\n", setName(s), s.Trouble)
+		if s.Error != "" {
+			fmt.Fprintf(to, "set %s: %s\n", setName(s), s.Error)
 		}
 	}
 	return nil
 }
 
-// needsText is what counts of a connection, in the column of needs.
-func needsText(c host.ConnectionState) string {
+// learnedCell is the cell of the column LEARNED: the connection's weight, or its learned rate.
+func learnedCell(c host.ConnectionState) string {
 	if c.Weight > 0 {
-		return partText(c)
+		return shareBasis(c)
 	}
 	return rateOrDash(c.Needs)
 }
 
-// rateOrDash is a rate, or - for none.
+// rateOrDash formats a rate, or "-" for none.
 func rateOrDash(r unit.Rate) string {
 	if r == 0 {
 		return "-"
@@ -116,7 +116,7 @@ func rateOrDash(r unit.Rate) string {
 	return view.Rate(float64(r))
 }
 
-// windowOrDash is a window, or - for none.
+// windowOrDash formats a window, or "-" for none.
 func windowOrDash(b unit.Bytes) string {
 	if b == 0 {
 		return "-"
@@ -124,7 +124,7 @@ func windowOrDash(b unit.Bytes) string {
 	return sizeText(float64(b))
 }
 
-// setName is a set's, and the destination of its part.
+// setName is the name of a set, with the destination for a set with per: destination.
 func setName(s host.State) string {
 	if s.Destination != "" {
 		return s.Set + " to " + s.Destination
@@ -132,7 +132,7 @@ func setName(s host.State) string {
 	return s.Set
 }
 
-// setState is a set's state in a word.
+// setState is the cell of the column STATE.
 func setState(s host.State) string {
 	switch {
 	case s.Controlling && s.DryRun:
@@ -141,8 +141,8 @@ func setState(s host.State) string {
 		return "controlled"
 	case s.Waiting:
 		return "waiting"
-	case s.Trouble != "" && len(s.Connections) == 0:
+	case s.Error != "" && len(s.Connections) == 0:
 		return "trouble"
 	}
-	return "free"
+	return "released"
 }

@@ -9,7 +9,7 @@ import (
 	"headgate/collective/host"
 )
 
-// A line tells what holds its connection, and what does not.
+// A line has the caps of its connection, and "-" for caps that are not set.
 func TestCollectiveLines(t *testing.T) {
 	var out bytes.Buffer
 	a := &app{out: &out}
@@ -23,30 +23,30 @@ func TestCollectiveLines(t *testing.T) {
 	}
 	lines := strings.Split(out.String(), "\n")
 	for i, want := range []string{
-		"db controlled 10.0.0.1:5432 10.0.1.1:40000 needs 4.80Mbit has 4.00Mbit 24ms pace 4.10Mbit window 30.0 kB",
-		"db controlled 10.0.0.1:5432 10.0.1.2:40000 needs - has 0 24ms pace - window -",
-		"db controlled 10.0.0.1:5432 10.0.1.3:40000 weight 4 has 0 24ms pace - window -",
+		"db controlled 10.0.0.1:5432 10.0.1.1:40000 learned 4.80Mbit rate 4.00Mbit 24ms pace 4.10Mbit window 30.0 kB",
+		"db controlled 10.0.0.1:5432 10.0.1.2:40000 learned - rate 0 24ms pace - window -",
+		"db controlled 10.0.0.1:5432 10.0.1.3:40000 weight 4 rate 0 24ms pace - window -",
 	} {
 		if _, got, _ := strings.Cut(strings.Join(strings.Fields(lines[i]), " "), " "); got != want {
-			t.Errorf("line %d is %q, want %q", i+1, got, want)
+			t.Errorf("line %d: %q, want %q", i+1, got, want)
 		}
 	}
 }
 
-// Connections that an earlier program counted are not this one's, and each more is not news.
+// Refusals that an earlier program counted are not reported, nor is every further one.
 func TestRefusals(t *testing.T) {
-	r := refusals{before: 10}
+	r := refusedConnections{before: 10}
 	for _, c := range []struct {
 		all, n uint64
 		news   bool
 	}{{10, 0, false}, {11, 1, true}, {11, 1, false}, {13, 3, true}, {15, 5, false}, {16, 6, true}, {21, 11, false}, {22, 12, true}} {
 		if n, news := r.count(c.all); n != c.n || news != c.news {
-			t.Errorf("of %d it says %d, %v; want %d, %v", c.all, n, news, c.n, c.news)
+			t.Errorf("count(%d): %d, %v; want %d, %v", c.all, n, news, c.n, c.news)
 		}
 	}
 }
 
-// Check says which connections a set is of.
+// Check prints which connections a set has.
 func TestCheckPrintsSets(t *testing.T) {
 	w := newWorld(t)
 	file := w.write("sets.yaml", `kind: Collective
@@ -71,8 +71,8 @@ cgroup: /
 	for format, wants := range map[string][]string{
 		"table": {
 			"set db: the connections of cgroup /system.slice/db.service, by 2 rules (",
-			"set service: the connections of unit postgresql.service, and those that programs of postgres or 1001 pass; each destination by itself (",
-			"set asked: the connections that programs of backup pass (",
+			"set service: the connections of unit postgresql.service, and those that programs of postgres or 1001 join; each destination separately (",
+			"set asked: the connections that programs of backup join (",
 			"set all: the connections of cgroup / (",
 		},
 		"json": {`"unit": "postgresql.service"`, `"per_destination": true`, "\"join\": [\n        \"backup\"\n      ]"},
@@ -80,13 +80,13 @@ cgroup: /
 		r := w.must("check", "--offline", "-f", file, "-o", format)
 		for _, want := range wants {
 			if !strings.Contains(r.out, want) {
-				t.Errorf("as %s it does not say %q:\n%s", format, want, r.out)
+				t.Errorf("check -o %s lacks %q:\n%s", format, want, r.out)
 			}
 		}
 	}
 }
 
-// Check tells of what a set names and this machine does not have, unless it is for another.
+// Check warns of cgroups, units and users that do not exist on this machine, unless with --offline.
 func TestCheckWarnsOfSets(t *testing.T) {
 	w := newWorld(t)
 	file := w.write("sets.yaml", `kind: Collective
@@ -100,24 +100,24 @@ unit: headgate-no-such.service
 `)
 	r := w.must("check", "-f", file)
 	for _, want := range []string{
-		"cgroup: warning: there is no /headgate-no-such now: the set db would wait for it",
-		"join: warning: this machine has no user headgate-no-such",
-		"unit: warning: headgate-no-such.service does not run now",
+		"cgroup: warning: /headgate-no-such does not exist: the set db would wait for it",
+		"join: warning: no user headgate-no-such on this machine",
+		"unit: warning: headgate-no-such.service is not running",
 	} {
 		if !strings.Contains(r.err, want) {
-			t.Errorf("%q is missing in:\n%s", want, r.err)
+			t.Errorf("check lacks %q:\n%s", want, r.err)
 		}
 	}
 	if r := w.must("check", "--offline", "-f", file); r.err != "" {
-		t.Errorf("for another machine: %s", r.err)
+		t.Errorf("check --offline: %s", r.err)
 	}
 }
 
-// Who misspells a command below collective is told, and it is an error.
+// A misspelled subcommand and an invalid weight are usage errors.
 func TestCollectiveUnknown(t *testing.T) {
 	w := newWorld(t)
 	for _, line := range []string{"collective chow", "token creat", "collective join db --pid 1 --fd 1 --weight inf"} {
-		if r := w.run(strings.Fields(line)...); r.code != wrong {
+		if r := w.run(strings.Fields(line)...); r.code != exitUsage {
 			t.Errorf("%s: exit %d, %s", line, r.code, r.err)
 		}
 	}

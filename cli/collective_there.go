@@ -13,30 +13,30 @@ import (
 	"headgate/shaper"
 )
 
-// setsThere is what the sets of a host of a service are doing, as its agent tells.
-func (a *app) setsThere(ctx context.Context, t *there) ([]host.State, error) {
+// serverSets returns the state of the sets of a host of a service, as reported by the host's agent.
+func (a *app) serverSets(ctx context.Context, t *remoteHost) ([]host.State, error) {
 	client, err := t.client()
 	if err != nil {
 		return nil, err
 	}
-	got, err := asked[struct {
+	got, err := decodeResponse[struct {
 		Items []host.State
 		Cut   bool
 	}](client.ListCollectiveStates(ctx, t.host))
 	if err == nil && got.Cut {
-		a.note("there are more connections than are told: \"headgate collective show --instance service\" on the host shows all")
+		a.note("the list of connections is truncated: run \"headgate collective show --instance service\" on the host for all")
 	}
 	return got.Items, err
 }
 
-// dismissThere takes sets away from a host of a service; with no names all.
-func (a *app) dismissThere(ctx context.Context, t *there, names []string, f format) error {
+// deleteSetsOnServer deletes the named sets from a host of a service; all sets if there are no names.
+func (a *app) deleteSetsOnServer(ctx context.Context, t *remoteHost, names []string, f format) error {
 	client, err := t.client()
 	if err != nil {
 		return err
 	}
 	if len(names) == 0 {
-		set, _, err := t.policy(ctx, client)
+		set, _, err := t.desiredState(ctx, client)
 		if err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func (a *app) dismissThere(ctx context.Context, t *there, names []string, f form
 	}
 	list := []gone{}
 	for _, name := range names {
-		if _, err := asked[struct{}](client.DeleteCollective(ctx, t.host, name, nil)); err != nil {
+		if _, err := decodeResponse[struct{}](client.DeleteCollective(ctx, t.host, name, nil)); err != nil {
 			return err
 		}
 		list = append(list, gone{name, true})
@@ -67,7 +67,7 @@ func (a *app) dismissThere(ctx context.Context, t *there, names []string, f form
 	})
 }
 
-// policyOf is a configuration as the service takes it.
+// policyOf formats a configuration as an api.Policy.
 func policyOf(set config.Set) api.Policy {
 	var text bytes.Buffer
 	for _, i := range set.Interfaces {
@@ -81,7 +81,7 @@ func policyOf(set config.Set) api.Policy {
 	return api.Policy{Text: text.String()}
 }
 
-// setSteps says which sets are others than before.
+// setSteps returns the differences between the sets of two configurations.
 func setSteps(before, after config.Set) (steps []step) {
 	for _, c := range after.Collectives {
 		s := step{Set: c.Name, Changes: []shaper.Change{}}

@@ -16,18 +16,19 @@ import (
 func collectiveTopCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "top",
-		Short: "Watch the sets of a running program live",
-		Long: `Top asks "headgate collective run" again and again: for each set whether it is controlled
-and since when, what it carries of what it needs, and what of that it sent again, now and
-in the time before; for each connection whether it is capped, free, idle or still being
-learnt, what it needs, its rate, its share of the set beside the part that it is to have,
-its cap (its pace, or its window with the seed's law), and its share in the last 60
-readings. Keys: q quit, p pause, arrows scroll.
+		Short: "Watch the connection sets of a running program live",
+		Long: `Top polls "headgate collective run". For each set it shows whether the set is controlled
+and since when, its rate and its learned rate, and the retransmitted part now and in the
+period before. For each connection it shows the state, the learned rate, the rate, the
+share of the set's rate beside the target share, the cap (its pace, or its window with
+the law of the paper), and the share in the last 60 readings. Keys: q quit, p pause, arrows
+scroll.
 
-With --server it is of a host of a service, and of the sets that its controllers want of it.
+With --server, top shows the sets that the controller configured on a host of a service.
 
-Where standard output is not a terminal it prints the same again and again, and with -o
-json an array of all sets a line. NO_COLOR in the environment takes colours away.`,
+If standard output is not a terminal, top prints the readings one after the other; with
+-o json, one array of all sets per line. Set NO_COLOR in the environment to disable
+colours.`,
 		Example: `  headgate collective top
   headgate collective top --once
   headgate collective top --server default --host web1
@@ -36,22 +37,22 @@ json an array of all sets a line. NO_COLOR in the environment takes colours away
 	}
 	instance := instanceFlag(c)
 	interval := c.Flags().Duration("interval", time.Second, "time between two readings")
-	once := c.Flags().Bool("once", false, "print one interval and end")
-	output, at := setsFlag(c), thereFlags(c)
+	once := c.Flags().Bool("once", false, "print one interval and exit")
+	output, at := setsFlag(c), serverFlags(c)
 	c.MarkFlagsMutuallyExclusive("server", "instance")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := checkInstance(*instance); err != nil {
 			return usageError{err, c.CommandPath()}
 		}
 		if *interval < minInterval || *interval > maxInterval {
-			return usageError{fmt.Errorf("--interval %v is not possible: write %v to %v", *interval, minInterval, maxInterval), c.CommandPath()}
+			return usageError{fmt.Errorf("--interval %v is out of range: set %v to %v", *interval, minInterval, maxInterval), c.CommandPath()}
 		}
 		source := func() ([]host.State, error) { return a.setsOf(c.Context(), at, *instance) }
-		// What does not run at all is an error and not an empty view.
+		// An instance that is not running is an error, not an empty view.
 		if _, err := source(); err != nil {
 			return err
 		}
-		width, live := a.terminal()
+		width, live := a.terminalWidth()
 		if !live {
 			width = math.MaxInt
 		}
@@ -75,8 +76,8 @@ json an array of all sets a line. NO_COLOR in the environment takes colours away
 	return c
 }
 
-// collectiveTop prints what is asked for each interval, the first time after the second
-// reading.
+// collectiveTop prints a reading each interval, the first one after the second reading, because
+// rates need two.
 func (a *app) collectiveTop(source func() ([]host.State, error), interval time.Duration, once bool, print func([]host.State, []view.Set) error) error {
 	ctx, stop := interrupted()
 	defer stop()
@@ -88,7 +89,7 @@ func (a *app) collectiveTop(source func() ([]host.State, error), interval time.D
 		}
 		states, err := source()
 		if errors.Is(err, host.ErrNotRunning) && !first {
-			return nil // it has ended
+			return nil // the instance has stopped
 		}
 		if err != nil {
 			return err

@@ -10,22 +10,22 @@ import (
 	"headgate/shaper"
 )
 
-// completion is what a shell may offer for a word.
+// completion computes the words that a shell offers.
 type completion = func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective)
 
-// completeFlag lets a shell complete a flag's value.
+// completeFlag registers the completion of a flag's value.
 func completeFlag(c *cobra.Command, flag string, complete completion) {
 	if err := c.RegisterFlagCompletionFunc(flag, complete); err != nil {
-		panic(err) // a slip of ours: there is no such flag, or it is registered twice
+		panic(err) // a bug: the flag does not exist, or is registered twice
 	}
 }
 
-// oneOf offers words that are known beforehand.
+// oneOf offers fixed words.
 func oneOf(words ...string) completion {
 	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
 }
 
-// names offers what list gives; a shell is told no more than that it failed.
+// names offers the words that list returns. An error of list is not shown.
 func names(list func(c *cobra.Command) ([]string, error)) completion {
 	return func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		words, err := list(c)
@@ -36,11 +36,11 @@ func names(list func(c *cobra.Command) ([]string, error)) completion {
 	}
 }
 
-// completeDevices offers the devices that may be divided, and more words.
+// completeDevices offers the devices that can be shaped, and the words in more.
 func (a *app) completeDevices(more ...string) completion {
 	return names(func(*cobra.Command) ([]string, error) {
 		devices, err := a.devices()
-		devices = slices.DeleteFunc(devices, func(d string) bool { return d != "lo" && !group.Takes("*", d) })
+		devices = slices.DeleteFunc(devices, func(d string) bool { return d != "lo" && !group.MatchesDevice("*", d) })
 		if a.alternatives != nil && err == nil {
 			if all, err := a.alternatives(); err == nil {
 				for _, d := range slices.Clone(devices) {
@@ -52,7 +52,7 @@ func (a *app) completeDevices(more ...string) completion {
 	})
 }
 
-// completeGroups offers the groups in force on the device of --dev, or on any.
+// completeGroups offers the groups in force on the device of --dev, or on all devices.
 func (a *app) completeGroups() completion {
 	return func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {

@@ -18,20 +18,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// confinement is what a unit of systemd takes from a process, as far as one that is not its child can
-// be confined in the same way.
+// confinement is the sandbox of a systemd unit, as far as a process that systemd did not start can
+// reproduce it.
 type confinement struct {
-	Program  string   // is executed then
+	Program  string   // executed inside the sandbox
 	User     int      // 0 is root
 	Caps     []int    // that stay in the bounding set
-	Families []uint32 // of sockets
-	Net      bool     // network namespaces may be entered and made, and no others
-	Calls    []uint32 // system calls that are allowed; none is all
-	Write    []string // folders that may be written to
-	Hide     bool     // processes of others
+	Families []uint32 // allowed socket address families
+	Net      bool     // network namespaces may be entered and created, and no others
+	Calls    []uint32 // allowed system calls; empty allows all
+	Write    []string // writable directories
+	Hide     bool     // hide other users' processes
 }
 
-// confineEnv has this program confine itself.
+// confineEnv is an environment variable that makes this program confine itself.
 const confineEnv = "HEADGATE_TEST_CONFINE"
 
 func init() {
@@ -48,11 +48,11 @@ func init() {
 	if err == nil {
 		err = syscall.Exec(c.Program, os.Args, os.Environ())
 	}
-	fmt.Fprintln(os.Stderr, "cannot be confined:", err)
+	fmt.Fprintln(os.Stderr, "cannot confine the process:", err)
 	os.Exit(1)
 }
 
-// env is the environment that has a command confined.
+// env returns the environment variable that confines a command.
 func (c confinement) env(t testing.TB) string {
 	t.Helper()
 	text, err := json.Marshal(c)
@@ -62,7 +62,7 @@ func (c confinement) env(t testing.TB) string {
 	return confineEnv + "=" + string(text)
 }
 
-// enter confines this thread, which is to execute the program.
+// enter confines the current thread, which then executes the program.
 func (c confinement) enter() error {
 	if err := c.mounts(); err != nil {
 		return fmt.Errorf("mounts: %w", err)
@@ -75,7 +75,7 @@ func (c confinement) enter() error {
 			return fmt.Errorf("capability %d: %w", cap, err)
 		}
 	}
-	if c.User != 0 { // of this thread alone, unlike package syscall's
+	if c.User != 0 { // raw system calls, because package syscall would change all threads
 		for _, call := range [][4]uintptr{{unix.SYS_SETGROUPS}, {unix.SYS_SETRESGID, uintptr(c.User), uintptr(c.User), uintptr(c.User)}, {unix.SYS_SETRESUID, uintptr(c.User), uintptr(c.User), uintptr(c.User)}} {
 			if _, _, e := unix.RawSyscall(call[0], call[1], call[2], call[3]); e != 0 {
 				return fmt.Errorf("user: %w", e)
@@ -86,12 +86,12 @@ func (c confinement) enter() error {
 		return err
 	}
 	if err := unix.Prctl(unix.PR_SET_MDWE, unix.PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0); err != nil && err != unix.EINVAL { // Linux 6.3
-		return fmt.Errorf("memory that is executed: %w", err)
+		return fmt.Errorf("deny write-execute memory: %w", err)
 	}
 	return c.filter()
 }
 
-// mounts has all file systems be read only, but for those that may be written to.
+// mounts makes all file systems read-only, except the writable directories.
 func (c confinement) mounts() error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return err
@@ -119,15 +119,15 @@ func (c confinement) mounts() error {
 	return nil
 }
 
-// otherNamespaces are the flags of all kinds but the network's.
+// otherNamespaces has the flags of all namespace types except network.
 const otherNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWPID | unix.CLONE_NEWUSER | unix.CLONE_NEWCGROUP
 
-// filter has the kernel refuse what is not allowed, as systemd's does.
+// filter installs a seccomp filter that refuses what is not allowed, like systemd's filter.
 func (c confinement) filter() error {
 	refuse := func(e unix.Errno) bpf.Instruction { return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(e)} }
 	allow := bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
 	number, argument := bpf.LoadAbsolute{Off: 0, Size: 4}, func(n uint32) bpf.Instruction { return bpf.LoadAbsolute{Off: 16 + 8*n, Size: 4} }
-	// of has a call decided by an argument; all else goes on.
+	// of applies instructions to an argument of one system call; other system calls skip them.
 	of := func(call, arg uint32, decide ...bpf.Instruction) []bpf.Instruction {
 		decide = append([]bpf.Instruction{argument(arg)}, decide...)
 		return append([]bpf.Instruction{number, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: call, SkipTrue: uint8(len(decide))}}, decide...)
@@ -166,9 +166,9 @@ func (c confinement) filter() error {
 	return unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0)
 }
 
-// ofUnit is what a unit takes from its process. Which folders it writes to, and which user it has,
-// is a test's to say.
-func ofUnit(t testing.TB, file string) (c confinement) {
+// unitConfinement reads the sandbox of a unit file. The test sets the writable directories and the user
+// itself.
+func unitConfinement(t testing.TB, file string) (c confinement) {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -205,14 +205,14 @@ var (
 	families = map[string]uint32{"AF_UNIX": unix.AF_UNIX, "AF_INET": unix.AF_INET, "AF_INET6": unix.AF_INET6, "AF_NETLINK": unix.AF_NETLINK}
 )
 
-// systemCalls are those that a unit's filters leave, as systemd knows its sets and the C headers the
-// numbers; where these are not installed all are left.
+// systemCalls returns the system calls that a unit's filters allow, by systemd's named sets and the
+// numbers in the C headers. If either is not installed, it returns none, which allows all.
 func systemCalls(t testing.TB, filters []string) (calls []uint32) {
 	t.Helper()
 	said, err := exec.Command("systemd-analyze", "syscall-filter", "--no-pager").Output()
 	header, e := os.ReadFile("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
 	if err != nil || e != nil {
-		t.Logf("system calls are not filtered: %v, %v", err, e)
+		t.Logf("no system call filter: %v, %v", err, e)
 		return nil
 	}
 	sets, of := map[string][]string{}, ""

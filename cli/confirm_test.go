@@ -17,10 +17,10 @@ import (
 	"headgate/group"
 )
 
-// patience is how long a test waits for what should come within a second or two.
+// patience is how long a test waits for an event that is expected within one or two seconds.
 const patience = 20 * time.Second
 
-func (w world) waitForLimit(want string) {
+func (w testEnv) waitForLimit(want string) {
 	w.Helper()
 	end := time.Now().Add(patience)
 	for time.Now().Before(end) {
@@ -33,7 +33,7 @@ func (w world) waitForLimit(want string) {
 	w.Fatalf("after %v the limit is %q, want %q; log:\n%s", patience, limit, want, readFile(filepath.Join(w.dir, "state/rollback.log")))
 }
 
-func (w world) stage() pending.Stage {
+func (w testEnv) stage() pending.Stage {
 	w.Helper()
 	store, err := fakeApp(w.dir).store()
 	if err != nil {
@@ -46,8 +46,8 @@ func (w world) stage() pending.Stage {
 	return stage
 }
 
-// waiter is the process that waits to roll back: the one of this world.
-func (w world) waiter() int {
+// waiter returns the process ID of this world's wait process, which rolls the change back.
+func (w testEnv) waiter() int {
 	w.Helper()
 	procs, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
@@ -62,18 +62,18 @@ func (w world) waiter() int {
 			return pid
 		}
 	}
-	w.Fatal("nobody waits to roll back")
+	w.Fatal("no wait process is running")
 	return 0
 }
 
-func (w world) kill(sig syscall.Signal) {
+func (w testEnv) kill(sig syscall.Signal) {
 	w.Helper()
 	if err := syscall.Kill(w.waiter(), sig); err != nil {
 		w.Fatal(err)
 	}
 }
 
-func (w world) waitForStage(want pending.Stage) {
+func (w testEnv) waitForStage(want pending.Stage) {
 	w.Helper()
 	end := time.Now().Add(patience)
 	for w.stage() != want {
@@ -84,12 +84,12 @@ func (w world) waitForStage(want pending.Stage) {
 	}
 }
 
-func TestConfirmedStays(t *testing.T) {
+func TestConfirmedIsKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "eth0")
 	r := w.must("apply", "-f", w.config("eth0", "1Gbit"), "--confirm-within", "1s")
-	if !strings.Contains(r.out, `run "headgate confirm" by then`) {
-		t.Errorf("apply does not say what to do:\n%s", r.out)
+	if !strings.Contains(r.out, `run "headgate confirm" before then`) {
+		t.Errorf("apply does not name the remedy:\n%s", r.out)
 	}
 	if r := w.must("confirm", "-o", "json"); compact(r.out) != `{"devices":["eth0"],"rolled_back":false}` {
 		t.Errorf("confirm: %s", r.out)
@@ -98,12 +98,12 @@ func TestConfirmedStays(t *testing.T) {
 	if limit, _ := w.limit("eth0"); limit != "1Gbit" {
 		t.Errorf("a confirmed change was rolled back to %q", limit)
 	}
-	if r := w.run("confirm"); r.code != failed {
+	if r := w.run("confirm"); r.code != exitFailed {
 		t.Errorf("a second confirm: exit %d, %s", r.code, r.out)
 	}
 }
 
-func TestUnconfirmedComesBack(t *testing.T) {
+func TestUnconfirmedRollsBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "eth0")
 	f := w.config("eth0", "1Gbit")
@@ -117,7 +117,7 @@ func TestUnconfirmedComesBack(t *testing.T) {
 	w.waitForLimit("1Gbit") // to the plan before
 	w.waitForStage(pending.None)
 	if r := w.must("show"); r.err != "" {
-		t.Errorf("something is still pending: %s", r.err)
+		t.Errorf("a change is still pending: %s", r.err)
 	}
 }
 
@@ -132,8 +132,8 @@ func TestEngineComesBack(t *testing.T) {
 	}
 }
 
-// Connections that were assigned are in their groups again, also if the change took
-// the groups away.
+// A rollback assigns connections to their groups again, also if the change removed the
+// groups.
 func TestAssignmentsComeBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "eth0")
@@ -144,7 +144,7 @@ func TestAssignmentsComeBack(t *testing.T) {
 	w.waitForLimit("1Gbit")
 	w.waitForStage(pending.None)
 	if after, _ := (fakeShaper{w.dir, group.HTB}).load("eth0"); len(before.Assigned) != 1 || !slices.Equal(after.Assigned, before.Assigned) {
-		t.Errorf("assigned were %v and are %v", before.Assigned, after.Assigned)
+		t.Errorf("assigned after the rollback: %v, want %v", after.Assigned, before.Assigned)
 	}
 }
 
@@ -155,7 +155,7 @@ func TestNothingToConfirm(t *testing.T) {
 	w.must("apply", "-f", f)
 	w.must("apply", "-f", f, "--confirm-within", "1s")
 	if w.stage() != pending.None {
-		t.Error("a confirmation is asked for although nothing was changed")
+		t.Error("a confirmation is pending although nothing was changed")
 	}
 }
 
@@ -180,20 +180,20 @@ func TestSessionCutOff(t *testing.T) {
 	time.Sleep(300 * time.Millisecond) // until the shell sleeps
 	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGKILL} {
 		if err := syscall.Kill(-session.Process.Pid, sig); err != nil && sig == syscall.SIGHUP {
-			t.Fatalf("%v; the session said:\n%s", err, out.String())
+			t.Fatalf("%v; output of the session:\n%s", err, out.String())
 		}
 	}
 	_ = session.Wait() // killed
 	w.waitForLimit("1Gbit")
 }
 
-// TestWaiterIsToldToStop: a machine that shuts down, or a session manager that
-// ends all of a session, is no confirmation.
-func TestWaiterIsToldToStop(t *testing.T) {
+// TestWaiterTerminated: SIGTERM, at shutdown or from a session manager, rolls the
+// change back: it is no confirmation.
+func TestWaiterTerminated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "eth0")
 	w.must("apply", "-f", w.config("eth0", "1Gbit"), "--confirm-within", "1h")
-	w.kill(syscall.SIGHUP) // a terminal that goes away is nothing
+	w.kill(syscall.SIGHUP) // a closed terminal has no effect
 	time.Sleep(100 * time.Millisecond)
 	if limit, _ := w.limit("eth0"); limit != "1Gbit" {
 		t.Errorf("a hangup rolled back, to %q", limit)
@@ -209,7 +209,7 @@ func TestWaiterIsKilled(t *testing.T) {
 		limit string
 		say   string
 	}{
-		{[]string{"confirm"}, "2Gbit", "stays"},
+		{[]string{"confirm"}, "2Gbit", "is kept"},
 		{[]string{"confirm", "--roll-back"}, "1Gbit", "rolled back: eth0"},
 		{[]string{"show"}, "2Gbit", `run "headgate confirm" to keep it, or "headgate confirm --roll-back"`},
 		{[]string{"apply", "-f", "three.yaml"}, "3Gbit", "this replaces it"},
@@ -224,7 +224,7 @@ func TestWaiterIsKilled(t *testing.T) {
 		}
 		r := w.must(c.then...)
 		if limit, _ := w.limit("eth0"); limit != c.limit || !strings.Contains(r.out+r.err, c.say) {
-			t.Errorf("%v gives %s, want %s and %q:\n%s%s", c.then, limit, c.limit, c.say, r.out, r.err)
+			t.Errorf("%v: limit %s, want %s and %q:\n%s%s", c.then, limit, c.limit, c.say, r.out, r.err)
 		}
 	}
 }
@@ -234,8 +234,8 @@ func TestOnlyOneChangeWaits(t *testing.T) {
 	w := newWorld(t, "eth0")
 	f := w.config("eth0", "1Gbit")
 	w.must("apply", "-f", f, "--confirm-within", "1h")
-	if r := w.run("apply", "-f", w.config("eth0", "2Gbit")); r.code != failed || !strings.Contains(r.err, "unless you run \"headgate confirm\"") {
-		t.Errorf("apply while another change waits: exit %d, %s", r.code, r.err)
+	if r := w.run("apply", "-f", w.config("eth0", "2Gbit")); r.code != exitFailed || !strings.Contains(r.err, "unless you run \"headgate confirm\"") {
+		t.Errorf("apply while another change is pending: exit %d, %s", r.code, r.err)
 	}
 	if limit, _ := w.limit("eth0"); limit != "1Gbit" {
 		t.Errorf("the limit is %q", limit)
@@ -256,7 +256,7 @@ func TestClearEndsTheWait(t *testing.T) {
 	w.must("clear", "--dev", "eth0")
 	time.Sleep(1500 * time.Millisecond)
 	if limit, _ := w.limit("eth0"); limit != "" {
-		t.Errorf("a device that was cleared came back with %q", limit)
+		t.Errorf("a cleared device was rolled back to %q", limit)
 	}
 }
 
@@ -266,7 +266,7 @@ func TestFailureRollsBackAtOnce(t *testing.T) {
 	w.write("eth1.broken", "")
 	f := w.write("all.yaml", document("eth0", "1Gbit")+"---\n"+document("eth1", "1Gbit"))
 	r := w.run("apply", "-f", f, "--confirm-within", "1h")
-	if r.code != failed || !strings.Contains(r.err, "what was changed has been rolled back") {
+	if r.code != exitFailed || !strings.Contains(r.err, "what was changed has been rolled back") {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
 	if limit, _ := w.limit("eth0"); limit != "" || w.stage() != pending.None {
@@ -274,7 +274,7 @@ func TestFailureRollsBackAtOnce(t *testing.T) {
 	}
 }
 
-// TestRollbackThatFails: the kernel refuses; a person is told, and can finish.
+// TestRollbackThatFails: a rollback that the kernel refuses is reported, and the user can finish it.
 func TestRollbackThatFails(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "eth0")
@@ -282,10 +282,10 @@ func TestRollbackThatFails(t *testing.T) {
 	w.must("apply", "-f", w.config("eth0", "2Gbit"), "--confirm-within", "1s")
 	broken := w.write("eth0.broken", "")
 	w.waitForStage(pending.Unfinished)
-	if r := w.run("confirm"); r.code != failed || !strings.Contains(r.err, "did not finish") {
+	if r := w.run("confirm"); r.code != exitFailed || !strings.Contains(r.err, "did not finish") {
 		t.Errorf("confirm: exit %d, %s", r.code, r.err)
 	}
-	if r := w.run("confirm", "--roll-back"); r.code != failed || !strings.Contains(r.err, "eth0 was not rolled back") {
+	if r := w.run("confirm", "--roll-back"); r.code != exitFailed || !strings.Contains(r.err, "cannot roll back eth0") {
 		t.Errorf("confirm --roll-back while it cannot be: exit %d, %s", r.code, r.err)
 	}
 	if err := os.Remove(broken); err != nil {
@@ -297,7 +297,7 @@ func TestRollbackThatFails(t *testing.T) {
 	}
 }
 
-// TestAfterRestart: the boot id in the file is another one.
+// TestAfterRestart: a pending change with another boot ID is reported and forgotten.
 func TestAfterRestart(t *testing.T) {
 	t.Parallel()
 	for _, then := range []string{"show", "confirm", "apply"} {
@@ -319,7 +319,7 @@ func TestAfterRestart(t *testing.T) {
 			args = append(args, "-f", f)
 		}
 		if r := w.must(args...); !strings.Contains(r.err, "the machine was restarted before the change") {
-			t.Errorf("%s after a restart does not tell of the change: %s", then, r.err)
+			t.Errorf("%s after a restart does not report the change: %s", then, r.err)
 		}
 		if then != "show" && w.stage() != pending.None {
 			t.Errorf("%s after a restart leaves the change pending", then)
@@ -327,7 +327,7 @@ func TestAfterRestart(t *testing.T) {
 	}
 }
 
-// TestDamagedState: a file that cannot be read is named, not ignored.
+// TestDamagedState: an unreadable state file is reported, not ignored.
 func TestDamagedState(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "eth0")
@@ -340,7 +340,7 @@ func TestDamagedState(t *testing.T) {
 	if err := os.WriteFile(files[0], []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if r := w.run("confirm"); r.code != failed || !strings.Contains(r.err, ".waiting is damaged (remove it to go on)") {
+	if r := w.run("confirm"); r.code != exitFailed || !strings.Contains(r.err, ".waiting is corrupt (remove the file to continue)") {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
 }

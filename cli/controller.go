@@ -21,8 +21,8 @@ import (
 
 const controllerDir = "/var/lib/headgate/controller"
 
-// controllerRun is what was asked of "headgate controller".
-type controllerRun struct {
+// controllerOptions has the options of "headgate controller".
+type controllerOptions struct {
 	dir, name   string
 	listen      string
 	files       *[]string
@@ -30,27 +30,29 @@ type controllerRun struct {
 	metrics     string
 	level       slog.Level
 	controllers config.Controllers
-	etcd        outside
+	etcd        externalEtcd
 }
 
 func controllerCommand(a *app) *cobra.Command {
-	var r controllerRun
+	var r controllerOptions
 	c := &cobra.Command{
 		Use:   "controller",
-		Short: "Serve bandwidth to tenants: the API, and the agents of hosts",
-		Long: `Controller serves the API over HTTPS, and the agents of hosts over mutual TLS. What
-operators and tenants want is kept in an etcd that it runs by itself, in --data.
+		Short: "Run the controller: the HTTPS API, and the service for agents",
+		Long: `Controller serves the API over HTTPS, and the agents of hosts over mutual TLS. It stores
+the desired state of operators and tenants in an etcd that it runs itself, in --data.
 
-At its first start it makes an authority of its own and the first operator's token, and says
-where that is and until when it is good; it makes another at a start at which no operator's is. It
-listens on loopback until --listen says otherwise. With --listen 0.0.0.0 or :: it listens at all
-addresses of the machine, and tells agents those of --certificate-for.
+At its first start it creates a certificate authority and the first operator token, and
+prints the token's file and expiry. At any later start at which no operator token is valid
+it creates another one. It listens on loopback unless --listen is set. With --listen
+0.0.0.0 or :: it listens on all addresses of the machine, and announces the names of
+--certificate-for to agents.
 
-With -f and a document of kind: Controllers it is one of several, which find each other by that
-file; each needs a folder that "headgate controller prepare" has made.
+With -f and a document of kind: Controllers it is one of several controllers, which find
+each other by that file. Each needs a data directory made by "headgate controller
+prepare".
 
-With --etcd it keeps everything in an etcd that is there already, and that others may use.
-Several controllers need -f then, too, but no folders that are prepared.`,
+With --etcd it stores everything in an existing etcd, which other programs may use too.
+Several controllers then need -f as well, but no prepared data directories.`,
 		Example: `  headgate controller --data ./controller
   headgate controller --listen 10.0.0.1
   headgate controller --listen :: --certificate-for headgate.example.org
@@ -59,11 +61,11 @@ Several controllers need -f then, too, but no folders that are prepared.`,
 		Args: cobra.NoArgs,
 	}
 	r.flags(c)
-	c.Flags().StringVar(&r.listen, "listen", "127.0.0.1", "the `ADDRESS` to listen at, for callers and agents")
-	c.Flags().StringSliceVar(&r.hosts, "certificate-for", nil, "more `NAMES` and addresses at which it is spoken to")
+	c.Flags().StringVar(&r.listen, "listen", "127.0.0.1", "the `ADDRESS` to listen on, for API clients and agents")
+	c.Flags().StringSliceVar(&r.hosts, "certificate-for", nil, "additional `NAMES` and addresses of the controller, for its certificate")
 	c.Flags().StringVar(&r.metrics, "metrics", "", "serve metrics for Prometheus at this `ADDRESS`, such as 127.0.0.1:9421, under /metrics")
 	level := logLevel(slog.LevelInfo)
-	c.Flags().Var(&level, "log-level", "log what is at least this important")
+	c.Flags().Var(&level, "log-level", "minimum level of log messages")
 	completeFlag(c, "log-level", oneOf("debug", "info", "warn", "error"))
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		r.level = slog.Level(level)
@@ -80,16 +82,16 @@ Several controllers need -f then, too, but no folders that are prepared.`,
 	return c
 }
 
-// flags say which controller is meant, and where it is.
-func (r *controllerRun) flags(c *cobra.Command) {
-	c.Flags().StringVar(&r.dir, "data", controllerDir, "keep everything in this `DIR`")
-	c.Flags().StringVar(&r.name, "name", "c1", "which of the controllers of -f this is")
+// flags adds the flags that select a controller and its data directory.
+func (r *controllerOptions) flags(c *cobra.Command) {
+	c.Flags().StringVar(&r.dir, "data", controllerDir, "the data `DIR`")
+	c.Flags().StringVar(&r.name, "name", "c1", "the name of this controller in the file of -f")
 	r.files = fileFlag(c)
 	r.etcd.flags(c)
 }
 
-// read finds out who the controllers are.
-func (r *controllerRun) read(a *app, c *cobra.Command) error {
+// read validates the flags and reads the list of controllers.
+func (r *controllerOptions) read(a *app, c *cobra.Command) error {
 	if err := r.etcd.check(); err != nil {
 		return usageError{err, c.CommandPath()}
 	}
@@ -108,7 +110,7 @@ func (r *controllerRun) read(a *app, c *cobra.Command) error {
 		return err
 	}
 	if len(set.Controllers) != 1 {
-		return config.Mistakes{{File: (*r.files)[0], Message: "write one document of kind: Controllers in it"}}
+		return config.Errors{{File: (*r.files)[0], Message: "must have exactly one document of kind: Controllers"}}
 	}
 	r.controllers = set.Controllers[0]
 	if err := r.checkAddresses(); err != nil {
@@ -120,13 +122,13 @@ func (r *controllerRun) read(a *app, c *cobra.Command) error {
 			return nil
 		}
 	}
-	return usageError{fmt.Errorf("--name %s is none of the controllers in %s", r.name, r.controllers.File), c.CommandPath()}
+	return usageError{fmt.Errorf("--name %s is not a controller in %s", r.name, r.controllers.File), c.CommandPath()}
 }
 
-func (a *app) controller(r controllerRun) (err error) {
+func (a *app) controller(r controllerOptions) (err error) {
 	ctx, stop := interrupted()
 	defer stop()
-	slog.SetDefault(slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: r.level, ReplaceAttr: withoutTime})))
+	slog.SetDefault(slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: r.level, ReplaceAttr: dropTimeInJournal})))
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
 		return err
 	}
@@ -137,38 +139,38 @@ func (a *app) controller(r controllerRun) (err error) {
 		}
 		defer listener.Close()
 	}
-	s, closeStore, err := r.begin(ctx)
+	s, closeStore, err := r.openStore(ctx)
 	if err != nil {
 		return err
 	}
 	defer closeStore()
 	c, err := controller.New(ctx, s, controller.Config{
-		Name: r.name, Hosts: r.certified(), AgentsAt: r.agentsAt(), Others: r.othersAt(), Version: version,
-		API:    net.JoinHostPort(r.listen, portText(r.controllers.API)),
-		Agents: net.JoinHostPort(r.listen, portText(r.controllers.Agents)),
-		Room:   r.room(), Metrics: listener, Burst: tuneBurst,
+		Name: r.name, Hosts: r.certificateNames(), AgentAddresses: r.agentsAt(), Peers: r.othersAt(), Version: version,
+		API:       net.JoinHostPort(r.listen, portText(r.controllers.API)),
+		Agents:    net.JoinHostPort(r.listen, portText(r.controllers.Agents)),
+		FreeSpace: r.freeSpaceFunc(), Metrics: listener, BucketSize: tuneBurst,
 	})
 	if err != nil {
 		return err
 	}
-	if err := a.firstToken(ctx, s, r, c.Pin()); err != nil {
+	if err := a.firstToken(ctx, s, r, c.CertificatePin()); err != nil {
 		return err
 	}
 	api, agents := c.Addresses()
-	a.note("serving https://%s, and agents at %s; the authority is %s", api, agents, c.Pin())
+	a.note("serving https://%s, agents at %s; certificate pin %s", api, agents, c.CertificatePin())
 	notify, _ := agent.Notifier()
-	notify(fmt.Sprintf("READY=1\nSTATUS=serving https://%s, and agents at %s", api, agents))
+	notify(fmt.Sprintf("READY=1\nSTATUS=serving https://%s, agents at %s", api, agents))
 	defer notify("STOPPING=1")
-	if !r.etcd.asked() {
+	if !r.etcd.configured() {
 		return c.Run(ctx)
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	go r.follow(ctx, s, end)
+	go r.watchPosition(ctx, s, end)
 	if err := c.Run(ctx); err != nil {
 		return err
 	}
-	if err := context.Cause(ctx); errors.Is(err, errBack) {
+	if err := context.Cause(ctx); errors.Is(err, errRevisionBackwards) {
 		return err
 	}
 	return nil
@@ -177,25 +179,26 @@ func (a *app) controller(r controllerRun) (err error) {
 func controllerPrepareCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "prepare -f FILE",
-		Short: "Make the folders of several controllers, with what lets them trust each other",
-		Long: `Prepare makes a folder for each of the controllers of a file, with the store's authority
-and certificates. Copy each to its machine, and start the controller there with --data.`,
+		Short: "Create the data directories of several controllers, with their certificates",
+		Long: `Prepare creates a data directory for each controller of a file, with the store's
+certificate authority and certificates. Copy each directory to its machine, and start the
+controller there with --data.`,
 		Example: `  headgate controller prepare -f controllers.yaml --to ./folders`,
 		Args:    cobra.NoArgs,
 	}
 	files := fileFlag(c)
-	to := c.Flags().String("to", "", "make the folders in this `DIR`")
+	to := c.Flags().String("to", "", "create the data directories in this `DIR`")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if *to == "" || len(*files) == 0 {
-			return usageError{errors.New("write -f and a file, and --to and a directory"), c.CommandPath()}
+			return usageError{errors.New("-f or --to is missing: set -f to a file and --to to a directory"), c.CommandPath()}
 		}
-		r := controllerRun{files: files}
+		r := controllerOptions{files: files}
 		set, err := read(*files, a.in)
 		if err != nil {
 			return err
 		}
 		if len(set.Controllers) != 1 {
-			return config.Mistakes{{File: (*files)[0], Message: "write one document of kind: Controllers in it"}}
+			return config.Errors{{File: (*files)[0], Message: "must have exactly one document of kind: Controllers"}}
 		}
 		r.controllers = set.Controllers[0]
 		if err := r.checkAddresses(); err != nil {

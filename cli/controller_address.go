@@ -10,51 +10,53 @@ import (
 	"headgate/config"
 )
 
-// checkAddresses finds addresses at which controllers could not be spoken to.
-func (r *controllerRun) checkAddresses() error {
+// checkAddresses returns an error if other controllers or the store cannot use a controller's address.
+func (r *controllerOptions) checkAddresses() error {
 	for _, m := range r.controllers.Members {
-		if _, err := netip.ParseAddr(m.Address); err != nil && !r.etcd.asked() {
-			return fmt.Errorf("%q is not an address, which the store of a controller needs: write one such as 10.0.0.1, and the name with --certificate-for", m.Address)
+		if _, err := netip.ParseAddr(m.Address); err != nil && !r.etcd.configured() {
+			return fmt.Errorf("%q is not an IP address, which the controller's store needs: set one such as 10.0.0.1, and the name with --certificate-for", m.Address)
 		}
-		if everywhere(m.Address) && len(r.controllers.Members) > 1 {
-			return fmt.Errorf("%s is all addresses of a machine, and the other controllers have to know one: write that as the address of %s", m.Address, m.Name)
+		if isUnspecified(m.Address) && len(r.controllers.Members) > 1 {
+			return fmt.Errorf("%s is the unspecified address, and the other controllers need a specific one: set it as the address of %s", m.Address, m.Name)
 		}
 	}
 	return nil
 }
 
-// mistake is one in the file that says who the controllers are.
-func (r *controllerRun) mistake(err error) error {
-	return config.Mistakes{{File: r.controllers.File, Line: r.controllers.Line, Message: err.Error()}}
+// mistake is an error in the document of kind: Controllers.
+func (r *controllerOptions) mistake(err error) error {
+	return config.Errors{{File: r.controllers.File, Line: r.controllers.Line, Message: err.Error()}}
 }
 
-// checkNames finds out whether agents can be told where this controller is.
-func (r *controllerRun) checkNames() error {
+// checkNames returns an error if the controller has no name or address to announce to agents.
+func (r *controllerOptions) checkNames() error {
 	if len(r.at(r.self())) == 0 {
-		return errors.New("agents and callers have to know where the controller is: write --certificate-for and the name or address at which they find it, beside --listen " + r.listen)
+		return errors.New("--certificate-for is missing: with --listen " + r.listen + ", set --certificate-for to the name or address at which agents and API clients reach the controller")
 	}
 	return nil
 }
 
-// everywhere tells whether an address is all of a machine's.
-func everywhere(address string) bool {
+// isUnspecified reports whether an address is the unspecified one, 0.0.0.0 or ::.
+func isUnspecified(address string) bool {
 	ip, err := netip.ParseAddr(address)
 	return err == nil && ip.IsUnspecified()
 }
 
-// self is this controller.
-func (r controllerRun) self() config.Member { return config.Member{Name: r.name, Address: r.listen} }
+// self returns this controller as a member.
+func (r controllerOptions) self() config.Member {
+	return config.Member{Name: r.name, Address: r.listen}
+}
 
-// at are the names and addresses at which a controller is found.
-func (r controllerRun) at(m config.Member) []string {
-	if everywhere(m.Address) {
+// at returns the names and addresses at which a controller is reachable.
+func (r controllerOptions) at(m config.Member) []string {
+	if isUnspecified(m.Address) {
 		return r.hosts
 	}
 	return []string{m.Address}
 }
 
-// agentsAt is where agents find the controllers.
-func (r controllerRun) agentsAt() (all []string) {
+// agentsAt returns the addresses at which agents connect to the controllers.
+func (r controllerOptions) agentsAt() (all []string) {
 	for _, m := range r.controllers.Members {
 		for _, host := range r.at(m) {
 			all = append(all, net.JoinHostPort(host, portText(r.controllers.Agents)))
@@ -63,8 +65,8 @@ func (r controllerRun) agentsAt() (all []string) {
 	return all
 }
 
-// othersAt is where the APIs of the other controllers are.
-func (r controllerRun) othersAt() (all []string) {
+// othersAt returns the API addresses of the other controllers.
+func (r controllerOptions) othersAt() (all []string) {
 	for _, m := range r.controllers.Members {
 		if m.Name != r.name {
 			all = append(all, net.JoinHostPort(m.Address, portText(r.controllers.API)))
@@ -73,8 +75,8 @@ func (r controllerRun) othersAt() (all []string) {
 	return all
 }
 
-// certified are names and addresses that this controller's certificate is for, beside the address.
-func (r controllerRun) certified() []string {
+// certificateNames returns the names and addresses in this controller's certificate, besides the listen address.
+func (r controllerOptions) certificateNames() []string {
 	if _, err := netip.ParseAddr(r.listen); err != nil {
 		return append([]string{r.listen}, r.hosts...)
 	}

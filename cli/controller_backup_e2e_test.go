@@ -12,10 +12,10 @@ import (
 	"headgate/lab/labtest"
 )
 
-// A controller that listens at an address is backed up with its folder alone, and the service goes on
-// from a restored folder.
+// The backup of a controller that listens on an address needs only its data directory, and the service
+// continues from a restored data directory.
 func TestControllerBackup(t *testing.T) {
-	t.Parallel() // it waits for most of its time
+	t.Parallel() // the test mostly waits
 	labtest.NeedRoot(t)
 	labtest.Try(t, func(t *labtest.Check) {
 		node := labtest.Rig(t, lab.RigOptions{}).Node("server")
@@ -23,7 +23,7 @@ func TestControllerBackup(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &serving{t: t, node: node, dir: t.TempDir()}
+		s := &serviceTest{t: t, node: node, dir: t.TempDir()}
 		first, second, file := filepath.Join(s.dir, "controller"), filepath.Join(s.dir, "restored"), filepath.Join(s.dir, "backup")
 		begin := func(dir string) *lab.Cmd {
 			t.Helper()
@@ -31,29 +31,29 @@ func TestControllerBackup(t *testing.T) {
 			c := s.start("controller", "--data", dir, "--listen", address.String())
 			for until := time.Now().Add(30 * time.Second); !strings.Contains(s.notes.String()[said:], "serving https://"); time.Sleep(50 * time.Millisecond) {
 				if time.Now().After(until) {
-					t.Fatalf("the controller does not serve: %s", s.notes.String())
+					t.Fatalf("the controller did not start: %s", s.notes.String())
 				}
 			}
-			_, s.pin, _ = strings.Cut(s.notes.String()[said:], "the authority is ")
+			_, s.pin, _ = strings.Cut(s.notes.String()[said:], "certificate pin ")
 			s.pin, _, _ = strings.Cut(s.pin, "\n")
 			return c
 		}
 		running := begin(first)
 		pin := s.pin
-		s.says(0, file, "controller", "backup", "--data", first, file)
-		s.says(1, "is no folder of a controller", "controller", "backup", "--data", s.dir, file+"2")
+		s.checkOutput(0, file, "controller", "backup", "--data", first, file)
+		s.checkOutput(1, "is not a controller's data directory", "controller", "backup", "--data", s.dir, file+"2")
 		if err := running.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
 		_ = running.Wait()
-		s.says(0, "start the controller", "controller", "restore", file, "--data", second)
+		s.checkOutput(0, "start the controller", "controller", "restore", file, "--data", second)
 		begin(second)
 		if s.pin != pin {
-			t.Errorf("the service has another authority: %s, and had %s", s.pin, pin)
+			t.Errorf("certificate pin after restore: %s, want %s", s.pin, pin)
 		}
-		s.says(0, "logged in as first, operator", "login", "https://"+address.String()+":8420", "--pin", pin, "--token-file", filepath.Join(first, "operator.token"))
+		s.checkOutput(0, "logged in as first, operator", "login", "https://"+address.String()+":8420", "--pin", pin, "--token-file", filepath.Join(first, "operator.token"))
 		if _, err := os.Stat(filepath.Join(second, "operator.token")); err == nil {
-			t.Error("a restored service has made a new first token")
+			t.Error("the restored service created another first token")
 		}
 	})
 }

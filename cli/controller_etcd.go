@@ -22,66 +22,66 @@ import (
 	"headgate/store"
 )
 
-// outside is an etcd that the service does not run itself.
-type outside struct {
+// externalEtcd has the options of an external etcd, which the controller does not run itself.
+type externalEtcd struct {
 	urls                 []string
 	authority, cert, key string
 	prefix               string
-	plain                bool
+	allowHTTP            bool
 }
 
-func (o *outside) flags(c *cobra.Command) {
-	c.Flags().StringSliceVar(&o.urls, "etcd", nil, "keep everything in the etcd at these `URLS`, instead of one that the controller runs")
-	c.Flags().StringVar(&o.authority, "etcd-ca", "", "PEM `FILE` with the authority of that etcd's certificates; those of this machine if left out")
-	c.Flags().StringVar(&o.cert, "etcd-cert", "", "PEM `FILE` with the certificate for it")
-	c.Flags().StringVar(&o.key, "etcd-key", "", "PEM `FILE` with that one's private key")
-	c.Flags().StringVar(&o.prefix, "etcd-prefix", "", "begin all keys with this `PREFIX`, such as /prod, and /headgate/ behind it")
-	c.Flags().BoolVar(&o.plain, "etcd-plain", false, "speak http also to an etcd that is not on loopback: who listens can be the service")
+func (o *externalEtcd) flags(c *cobra.Command) {
+	c.Flags().StringSliceVar(&o.urls, "etcd", nil, "use the external etcd at these `URLS`, instead of one that the controller runs")
+	c.Flags().StringVar(&o.authority, "etcd-ca", "", "PEM `FILE` with the certificate authority of the external etcd (default: this machine's authorities)")
+	c.Flags().StringVar(&o.cert, "etcd-cert", "", "PEM `FILE` with the client certificate for the external etcd")
+	c.Flags().StringVar(&o.key, "etcd-key", "", "PEM `FILE` with the private key of the client certificate")
+	c.Flags().StringVar(&o.prefix, "etcd-prefix", "", "`PREFIX` of all keys, before /headgate/, such as /prod")
+	c.Flags().BoolVar(&o.allowHTTP, "etcd-plain", false, "allow unencrypted http to an etcd that is not on loopback: anyone who can read the traffic can impersonate the service")
 	c.MarkFlagsRequiredTogether("etcd-cert", "etcd-key")
 }
 
-// asked tells whether there is one.
-func (o *outside) asked() bool { return len(o.urls) > 0 }
+// configured reports whether --etcd was set.
+func (o *externalEtcd) configured() bool { return len(o.urls) > 0 }
 
-// check finds mistakes in what was asked for.
-func (o *outside) check() error {
-	if !o.asked() {
-		if o.authority != "" || o.cert != "" || o.prefix != "" || o.plain {
-			return errors.New("write --etcd and the URL of the etcd that is meant")
+// check validates the flags.
+func (o *externalEtcd) check() error {
+	if !o.configured() {
+		if o.authority != "" || o.cert != "" || o.prefix != "" || o.allowHTTP {
+			return errors.New("--etcd is missing: set it to the URL of the external etcd")
 		}
 		return nil
 	}
 	if o.prefix != "" && (!strings.HasPrefix(o.prefix, "/") || strings.HasSuffix(o.prefix, "/")) {
-		return fmt.Errorf("--etcd-prefix %q is not possible: write for example /prod", o.prefix)
+		return fmt.Errorf("--etcd-prefix %q is invalid: set for example /prod", o.prefix)
 	}
 	schemes := map[string]bool{}
 	for _, text := range o.urls {
 		u, err := url.Parse(text)
 		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Port() == "" || strings.Trim(u.Path, "/") != "" {
-			return fmt.Errorf("--etcd %q is not the URL of an etcd: write for example https://10.0.0.5:2379", text)
+			return fmt.Errorf("--etcd %q is not the URL of an etcd: set for example https://10.0.0.5:2379", text)
 		}
 		schemes[u.Scheme] = true
-		if ip := net.ParseIP(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) && !o.plain {
-			return fmt.Errorf("--etcd %s would send the service's secrets over the network in the clear: write https, or --etcd-plain if nobody can listen", text)
+		if ip := net.ParseIP(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) && !o.allowHTTP {
+			return fmt.Errorf("--etcd %s would send the service's secrets in the clear: use https, or set --etcd-plain if the network is trusted", text)
 		}
 	}
 	if len(schemes) > 1 {
-		return errors.New("--etcd has URLs with http and with https: write one of them")
+		return errors.New("--etcd has both http and https URLs: use one scheme")
 	}
 	if schemes["http"] && (o.authority != "" || o.cert != "") {
-		return errors.New("--etcd has http, where certificates are of no use: write https")
+		return errors.New("--etcd-ca and --etcd-cert require https: change the URLs of --etcd")
 	}
 	return nil
 }
 
-// endpoint is how it is spoken to. A certificate that is written anew is used from the next
-// connection on.
-func (o *outside) endpoint() (store.Endpoint, error) {
-	at := store.Endpoint{URLs: o.urls, Prefix: o.prefix, Foreign: true}
+// endpoint returns the store's endpoint. A replaced certificate file takes effect with the next
+// connection.
+func (o *externalEtcd) endpoint() (store.Endpoint, error) {
+	at := store.Endpoint{URLs: o.urls, Prefix: o.prefix, External: true}
 	if strings.HasPrefix(o.urls[0], "http:") {
 		return at, nil
 	}
-	at.TLS = &tls.Config{MinVersion: tls.VersionTLS12} // it may be older than ours
+	at.TLS = &tls.Config{MinVersion: tls.VersionTLS12} // the etcd may be older than the controller's own
 	if o.authority != "" {
 		text, err := os.ReadFile(o.authority)
 		if err != nil {
@@ -89,7 +89,7 @@ func (o *outside) endpoint() (store.Endpoint, error) {
 		}
 		at.TLS.RootCAs = x509.NewCertPool()
 		if !at.TLS.RootCAs.AppendCertsFromPEM(text) {
-			return at, fmt.Errorf("--etcd-ca %s has no certificate in PEM", o.authority)
+			return at, fmt.Errorf("--etcd-ca %s has no PEM certificate", o.authority)
 		}
 	}
 	if o.cert != "" {
@@ -104,17 +104,18 @@ func (o *outside) endpoint() (store.Endpoint, error) {
 	return at, nil
 }
 
-// open connects to it. What keeps it from that is told at once: it may come to be.
-func (o *outside) open(ctx context.Context, patience time.Duration) (*store.Store, error) {
+// open connects to the external etcd, and retries until the timeout. It logs the cause of a failure at
+// once, before it retries.
+func (o *externalEtcd) open(ctx context.Context, patience time.Duration) (*store.Store, error) {
 	at, err := o.endpoint()
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	trouble := o.reach(ctx, at.TLS)
+	trouble := o.probeMembers(ctx, at.TLS)
 	if trouble != nil {
-		slog.Warn("the etcd cannot be spoken to, and is waited for", "error", trouble)
+		slog.Warn("cannot connect to etcd, retrying", "error", trouble)
 	}
 	s, err := store.Open(ctx, at)
 	if err != nil && trouble != nil {
@@ -123,10 +124,10 @@ func (o *outside) open(ctx context.Context, patience time.Duration) (*store.Stor
 	return s, err
 }
 
-// reach is why no member can be spoken to, of which etcd's client says no more than that time is
-// over; nil if one can.
-func (o *outside) reach(ctx context.Context, c *tls.Config) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, reachPatience)
+// probeMembers tries to connect to each member, and returns why none is reachable; nil if one is. It exists
+// because etcd's client reports only a timeout.
+func (o *externalEtcd) probeMembers(ctx context.Context, c *tls.Config) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
 	for _, text := range o.urls {
 		u, wrong := url.Parse(text)
@@ -144,8 +145,8 @@ func (o *outside) reach(ctx context.Context, c *tls.Config) (err error) {
 		if err != nil {
 			continue
 		}
-		// Only then does a server say that it wants another certificate.
-		conn.SetReadDeadline(time.Now().Add(reachPatience / 10))
+		// A server rejects the client certificate only after the handshake, so read from the connection.
+		conn.SetReadDeadline(time.Now().Add(reachTimeout / 10))
 		_, err = conn.Read(make([]byte, 1))
 		conn.Close()
 		if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
@@ -155,26 +156,26 @@ func (o *outside) reach(ctx context.Context, c *tls.Config) (err error) {
 	return err
 }
 
-// reachPatience is for all members.
-const reachPatience = 3 * time.Second
+// reachTimeout is the timeout of reach for all members together.
+const reachTimeout = 3 * time.Second
 
-// again is the command line that says which etcd is meant.
-func (o *outside) again() string {
+// commandLine returns the command line flags that select this etcd.
+func (o *externalEtcd) commandLine() string {
 	line := "--etcd " + strings.Join(o.urls, ",")
 	for _, f := range [][2]string{{"--etcd-ca", o.authority}, {"--etcd-cert", o.cert}, {"--etcd-key", o.key}, {"--etcd-prefix", o.prefix}} {
 		if f[1] != "" {
 			line += " " + f[0] + " " + f[1]
 		}
 	}
-	if o.plain {
+	if o.allowHTTP {
 		line += " --etcd-plain"
 	}
 	return line
 }
 
-// restoredOutside has hosts obey what the etcd has after its owner has restored it.
-func (a *app) restoredOutside(ctx context.Context, o *outside) error {
-	s, err := o.open(ctx, openPatience)
+// restoreExternalEtcd starts a new epoch in an external etcd that was restored, so that hosts accept its state.
+func (a *app) restoreExternalEtcd(ctx context.Context, o *externalEtcd) error {
+	s, err := o.open(ctx, openTimeout)
 	if err != nil {
 		return err
 	}
@@ -184,7 +185,7 @@ func (a *app) restoredOutside(ctx context.Context, o *outside) error {
 		return err
 	}
 	if len(docs) == 0 {
-		return fmt.Errorf("there is no service in the etcd at %s: restore it with its own tools first, and write the --etcd-prefix with which the controllers run", strings.Join(o.urls, ","))
+		return fmt.Errorf("etcd at %s has no data of a service: restore it with its own tools first, and set the --etcd-prefix of the controllers", strings.Join(o.urls, ","))
 	}
 	if err := s.Restored(ctx, rand.Text()); err != nil {
 		return err
@@ -193,24 +194,24 @@ func (a *app) restoredOutside(ctx context.Context, o *outside) error {
 	if err != nil {
 		return err
 	}
-	a.note("hosts obey what the etcd has now, as of epoch %d: start the controllers", p.Epoch)
+	a.note("hosts accept the restored state as of epoch %d: start the controllers", p.Epoch)
 	return nil
 }
 
-// Ours.
 const (
+	// positionFile is the file in the data directory with the last seen position of the external etcd.
 	positionFile = "etcd-position.json"
-	// positionEvery is how often a controller notes how far the etcd has come.
+	// positionEvery is the interval at which a controller stores the position.
 	positionEvery = 2 * time.Second
 )
 
-// errBack means that an etcd is not as far as it was.
-var errBack = errors.New("the etcd has gone back")
+// errRevisionBackwards means that the revision or epoch of the external etcd is lower than before.
+var errRevisionBackwards = errors.New("etcd revision went backwards")
 
-// advance holds the etcd's position against the one that is in the controller's folder, and keeps it
-// there. One that has gone back was restored, or is another: hosts, which have seen more, would obey
-// nothing in it, and what controllers have read of it is not so.
-func (r controllerRun) advance(ctx context.Context, s *store.Store) error {
+// checkPosition compares the etcd's position with the last one stored in the data directory, and stores the
+// new one. An etcd whose position went backwards was restored, or is another one: hosts have seen later
+// revisions and would reject its state, and the state that controllers have read is stale.
+func (r controllerOptions) checkPosition(ctx context.Context, s *store.Store) error {
 	file := filepath.Join(r.dir, positionFile)
 	var before store.Position
 	text, err := os.ReadFile(file)
@@ -218,15 +219,15 @@ func (r controllerRun) advance(ctx context.Context, s *store.Store) error {
 		err = json.Unmarshal(text, &before)
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("where the etcd was cannot be read from %s: %w", file, err)
+		return fmt.Errorf("cannot read the last etcd position from %s: %w", file, err)
 	}
 	now, err := s.Position(ctx)
 	if err != nil {
 		return err
 	}
 	if now.Before(before) {
-		return fmt.Errorf("%w, from revision %d of epoch %d to %d of %d: it was restored, or is another. If that is meant, end all controllers and run \"headgate controller restore %s\", so that hosts obey what is in it; else name the one that was meant",
-			errBack, before.Revision, before.Epoch, now.Revision, now.Epoch, r.etcd.again())
+		return fmt.Errorf("%w from %d (epoch %d) to %d (epoch %d): the etcd was restored, or is another one. If this is intended, stop all controllers and run \"headgate controller restore %s\", so that hosts accept its state; otherwise correct --etcd",
+			errRevisionBackwards, before.Revision, before.Epoch, now.Revision, now.Epoch, r.etcd.commandLine())
 	}
 	if now == before {
 		return nil
@@ -237,16 +238,16 @@ func (r controllerRun) advance(ctx context.Context, s *store.Store) error {
 	return wholefile.Write(file, text, 0o600)
 }
 
-// follow calls end with an error when the etcd goes back, until ctx ends.
-func (r controllerRun) follow(ctx context.Context, s *store.Store, end func(error)) {
+// watchPosition checks the etcd's position until ctx ends, and calls end with an error when it went backwards.
+func (r controllerOptions) watchPosition(ctx context.Context, s *store.Store, end func(error)) {
 	for sleepUntil(ctx, time.Now().Add(positionEvery)) {
-		err := r.advance(ctx, s)
+		err := r.checkPosition(ctx, s)
 		switch {
-		case errors.Is(err, errBack):
+		case errors.Is(err, errRevisionBackwards):
 			end(err)
 			return
 		case err != nil && ctx.Err() == nil:
-			slog.Warn("how far the etcd has come cannot be noted", "error", err)
+			slog.Warn("cannot store etcd position", "error", err)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"headgate/unit"
 )
 
-// etcdOn runs an etcd in a node's namespace; what it gives ends it, and waits.
+// etcdOn runs an etcd in a node's namespace. The returned function stops it and waits for its end.
 func etcdOn(t *labtest.Check, node *lab.Node, m etcd.Member) (stop func()) {
 	t.Helper()
 	text, err := json.Marshal(m)
@@ -26,7 +26,7 @@ func etcdOn(t *labtest.Check, node *lab.Node, m etcd.Member) (stop func()) {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := (&serving{t: t, node: node}).command("controller", "store", file)
+	c := (&serviceTest{t: t, node: node}).command("controller", "store", file)
 	in, err := c.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -44,11 +44,10 @@ func etcdOn(t *labtest.Check, node *lab.Node, m etcd.Member) (stop func()) {
 	return stop
 }
 
-// A controller keeps what is wanted in an etcd that runs beside it. When that is put back to what it
-// was, the controller says so and ends, and hosts obey what is in it as soon as somebody says that
-// this is meant.
+// A controller uses an external etcd. When the etcd is reset to an earlier state, the controller reports it
+// and exits, and hosts accept the earlier state only after "headgate controller restore --etcd".
 func TestControllerEtcd(t *testing.T) {
-	t.Parallel() // it waits for most of its time
+	t.Parallel() // the test mostly waits
 	labtest.NeedRoot(t)
 	labtest.Try(t, func(t *labtest.Check) {
 		l := labtest.Rig(t, lab.RigOptions{Bottleneck: unit.Gbit})
@@ -66,9 +65,9 @@ func TestControllerEtcd(t *testing.T) {
 		tls := func(name string) string { return filepath.Join(m.Dir, "tls", name) }
 		args := []string{"--etcd", m.URL(), "--etcd-ca", tls("authority.pem"), "--etcd-cert", tls("member.pem"), "--etcd-key", tls("member.key"), "--etcd-prefix", "/prod"}
 		s := serve(t, node, dir, args...)
-		s.login()
+		s.credentials()
 		if _, err := os.Stat(filepath.Join(dir, "controller", "store")); !os.IsNotExist(err) {
-			t.Errorf("the controller has a store of its own: %v", err)
+			t.Errorf("the controller created a store of its own: %v", err)
 		}
 		file := filepath.Join(dir, "groups.yaml")
 		apply := func(guarantee string) {
@@ -77,7 +76,7 @@ func TestControllerEtcd(t *testing.T) {
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			s.says(0, "out group web", onH1("apply", "-f", file)...)
+			s.checkOutput(0, "out group web", onH1("apply", "-f", file)...)
 		}
 		inForce := func(rate string) {
 			t.Helper()
@@ -88,9 +87,9 @@ func TestControllerEtcd(t *testing.T) {
 				}
 				time.Sleep(100 * time.Millisecond)
 			}
-			t.Fatalf("%s is not in force: %s: %s", rate, out, s.notes.String())
+			t.Fatalf("rate %s is not in force: %s: %s", rate, out, s.notes.String())
 		}
-		s.says(1, "certificate required", "controller", "restore", "--etcd", m.URL(), "--etcd-ca", tls("authority.pem"))
+		s.checkOutput(1, "certificate required", "controller", "restore", "--etcd", m.URL(), "--etcd-ca", tls("authority.pem"))
 		apply("10Mbit")
 		inForce("10Mbit")
 		stop()
@@ -98,7 +97,7 @@ func TestControllerEtcd(t *testing.T) {
 			t.Fatal(err)
 		}
 		stop = etcdOn(t, node, m)
-		for range 100 { // the controller comes through that
+		for range 100 { // the controller survives the restart
 			if status, _ := s.do("GET", "/v1/hosts", ""); status == 200 {
 				break
 			}
@@ -107,7 +106,7 @@ func TestControllerEtcd(t *testing.T) {
 		apply("15Mbit")
 		apply("20Mbit")
 		inForce("20Mbit")
-		time.Sleep(positionEvery + time.Second) // so that it is noted
+		time.Sleep(positionEvery + time.Second) // until the controller has stored the position
 
 		stop()
 		if err := os.Rename(m.DataDir(), filepath.Join(dir, "today")); err != nil {
@@ -122,41 +121,41 @@ func TestControllerEtcd(t *testing.T) {
 		select {
 		case <-ended:
 		case <-time.After(30 * time.Second):
-			t.Fatalf("the controller goes on with an etcd that has gone back: %s", s.notes.String())
+			t.Fatalf("the controller continues with an etcd whose revision went backwards: %s", s.notes.String())
 		}
-		const what = "the etcd has gone back"
+		const what = "etcd revision went backwards"
 		if code := s.controller.ProcessState.ExitCode(); code != 1 || !strings.Contains(s.notes.String(), what) {
-			t.Errorf("it ended with %d: %s", code, s.notes.String())
+			t.Errorf("controller: exit %d: %s", code, s.notes.String())
 		}
 		again := append([]string{"controller", "--data", filepath.Join(dir, "controller")}, args...)
-		s.says(1, what, again...)
-		s.says(1, "there is no service", "controller", "restore", "--etcd", m.URL(), "--etcd-ca", tls("authority.pem"), "--etcd-cert", tls("member.pem"), "--etcd-key", tls("member.key"))
-		s.says(0, "as of epoch", append([]string{"controller", "restore"}, args...)...)
+		s.checkOutput(1, what, again...)
+		s.checkOutput(1, "has no data of a service", "controller", "restore", "--etcd", m.URL(), "--etcd-ca", tls("authority.pem"), "--etcd-cert", tls("member.pem"), "--etcd-key", tls("member.key"))
+		s.checkOutput(0, "as of epoch", append([]string{"controller", "restore"}, args...)...)
 		s.start(again...)
 		inForce("10Mbit")
 	})
 }
 
-// What an etcd of others is not to be asked for, and how it is not to be spoken to.
+// Commands that are not supported with --etcd, and invalid flags of the external etcd.
 func TestControllerEtcdRefused(t *testing.T) {
-	t.Parallel() // it waits for most of its time
+	t.Parallel() // the test mostly waits
 	for _, c := range []struct {
 		code int
 		want string
 		args string
 	}{
-		{wrong, "in the clear", "--etcd http://192.0.2.1:2379"},
-		{wrong, "not the URL of an etcd", "--etcd 192.0.2.1"},
-		{wrong, "write one of them", "--etcd http://127.0.0.1:2379,https://127.0.0.1:2380"},
-		{wrong, "write for example /prod", "--etcd https://127.0.0.1:2379 --etcd-prefix prod/"},
-		{wrong, "write --etcd", "--etcd-prefix /prod"},
-		{wrong, "etcd-key", "--etcd https://127.0.0.1:2379 --etcd-cert x"},
-		{wrong, "of no use", "--etcd http://[::1]:2379 --etcd-ca x"},
-		{failed, "no such file", "--etcd https://127.0.0.1:2379 --etcd-ca /nonexistent"},
-		{wrong, "snapshot save", "backup x --etcd https://127.0.0.1:2379"},
-		{wrong, "--bump-revision", "restore x --etcd https://127.0.0.1:2379"},
-		{wrong, "the file of a backup", "restore"},
-		{wrong, "member remove", "replace-member c2 --etcd https://127.0.0.1:2379"},
+		{exitUsage, "in the clear", "--etcd http://192.0.2.1:2379"},
+		{exitUsage, "not the URL of an etcd", "--etcd 192.0.2.1"},
+		{exitUsage, "use one scheme", "--etcd http://127.0.0.1:2379,https://127.0.0.1:2380"},
+		{exitUsage, "set for example /prod", "--etcd https://127.0.0.1:2379 --etcd-prefix prod/"},
+		{exitUsage, "--etcd is missing", "--etcd-prefix /prod"},
+		{exitUsage, "etcd-key", "--etcd https://127.0.0.1:2379 --etcd-cert x"},
+		{exitUsage, "require https", "--etcd http://[::1]:2379 --etcd-ca x"},
+		{exitFailed, "no such file", "--etcd https://127.0.0.1:2379 --etcd-ca /nonexistent"},
+		{exitUsage, "snapshot save", "backup x --etcd https://127.0.0.1:2379"},
+		{exitUsage, "--bump-revision", "restore x --etcd https://127.0.0.1:2379"},
+		{exitUsage, "backup file is missing", "restore"},
+		{exitUsage, "member remove", "replace-member c2 --etcd https://127.0.0.1:2379"},
 	} {
 		r := newWorld(t).run(strings.Fields("controller " + c.args + " --data " + t.TempDir())...)
 		if r.code != c.code || !strings.Contains(r.err, c.want) {

@@ -23,7 +23,7 @@ import (
 	"headgate/store/storetest"
 )
 
-// tokens are those that the store has.
+// tokens returns the tokens in the store.
 func tokens(t *testing.T, s *store.Store) (all []store.Token) {
 	t.Helper()
 	docs, _, err := s.All(t.Context(), store.Prefix(store.Tokens), 0)
@@ -40,15 +40,15 @@ func tokens(t *testing.T, s *store.Store) (all []store.Token) {
 	return all
 }
 
-// The first operator's token is on the disk before it is good, and is found again by who goes on after a
-// kill; it is made if no operator's is good, whoever else has one.
+// The first operator token is on disk before it is valid, and the start after a crash continues with it. It
+// is created if no operator token is valid, whatever other tokens exist.
 func TestFirstToken(t *testing.T) {
 	t.Setenv(selfEnv, "1") // for the store
 	ports := storetest.Ports(t, 2)
-	r := controllerRun{dir: t.TempDir(), name: "c1", listen: "127.0.0.1", controllers: config.Controllers{
+	r := controllerOptions{dir: t.TempDir(), name: "c1", listen: "127.0.0.1", controllers: config.Controllers{
 		Members: []config.Member{{Name: "c1", Address: "127.0.0.1"}}, API: 8420, Store: uint16(ports[0]), Peers: uint16(ports[1]),
 	}}
-	s, end, err := r.begin(t.Context())
+	s, end, err := r.openStore(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,30 +73,30 @@ func TestFirstToken(t *testing.T) {
 	good := func(secret string) {
 		t.Helper()
 		if got := readFile(file); got != secret+"\n" {
-			t.Errorf("the file has %q, want %q", got, secret)
+			t.Errorf("token file: %q, want %q", got, secret)
 		}
 		if _, err := os.Stat(file + ".new"); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("what was begun is left: %v", err)
+			t.Errorf("the temporary token file is left behind: %v", err)
 		}
-		if _, made, err := controller.FirstToken(t.Context(), s, secret); !made || err != nil {
-			t.Errorf("what is in the file is not good: %v", err)
+		if _, made, err := controller.EnsureOperatorToken(t.Context(), s, secret); !made || err != nil {
+			t.Errorf("the token in the file is not valid: %v", err)
 		}
 	}
 
-	// One that cannot be kept is not made.
+	// No token is created if its file cannot be written.
 	if err := os.Mkdir(file+".new", 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := first(); err == nil || len(tokens(t, s)) > 0 {
-		t.Errorf("without a file there is %v, %v", tokens(t, s), err)
+		t.Errorf("tokens although the file cannot be written: %v, %v", tokens(t, s), err)
 	}
 	os.Remove(file + ".new")
 
-	// Killed before it was good, or after, or while it was written.
+	// A crash before the token was valid, after, and while its file was written.
 	secret := api.NewSecret()
 	for what, before := range map[string]func(){
 		"before": func() {},
-		"after":  func() { controller.FirstToken(t.Context(), s, secret) },
+		"after":  func() { controller.EnsureOperatorToken(t.Context(), s, secret) },
 	} {
 		forget()
 		os.WriteFile(file+".new", []byte(secret+"\n"), 0o600)
@@ -108,14 +108,14 @@ func TestFirstToken(t *testing.T) {
 	forget()
 	os.WriteFile(file+".new", []byte(secret[:20]), 0o600)
 	if err := first(); err != nil || strings.HasPrefix(readFile(file), secret[:20]) {
-		t.Errorf("half a secret: %q, %v", readFile(file), err)
+		t.Errorf("truncated secret: %q, %v", readFile(file), err)
 	}
 	was := readFile(file)
 	good(strings.TrimSpace(was))
 
-	// While an operator's is good there is no other; a tenant's, and one that is over, are not it.
+	// No token is created while an operator token is valid; a tenant's token and an expired one do not count.
 	if err := first(); err != nil || readFile(file) != was || len(tokens(t, s)) != 1 {
-		t.Errorf("there are %v, %v", tokens(t, s), err)
+		t.Errorf("tokens: %v, %v", tokens(t, s), err)
 	}
 	forget()
 	said.Reset()
@@ -127,14 +127,14 @@ func TestFirstToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := first(); err != nil || len(tokens(t, s)) != 3 {
-		t.Errorf("there are %v, %v", tokens(t, s), err)
+		t.Errorf("tokens: %v, %v", tokens(t, s), err)
 	}
-	if until := time.Now().Add(90 * 24 * time.Hour).Format(time.DateOnly); !strings.Contains(said.String(), "good until "+until) {
-		t.Errorf("said is %s", said.String())
+	if until := time.Now().Add(90 * 24 * time.Hour).Format(time.DateOnly); !strings.Contains(said.String(), "expires at "+until) {
+		t.Errorf("notes: %s", said.String())
 	}
 }
 
-// runSelf runs a command of this program to its end.
+// runSelf runs this program with args and waits for its end.
 func runSelf(t *testing.T, args ...string) (out string, code int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -148,7 +148,7 @@ func runSelf(t *testing.T, args ...string) (out string, code int) {
 	return string(text), c.ProcessState.ExitCode()
 }
 
-// Addresses at which a controller could not be spoken to are refused, with what to write.
+// Unusable addresses of controllers are rejected with a remedy.
 func TestControllerAddresses(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
@@ -168,26 +168,26 @@ func TestControllerAddresses(t *testing.T) {
 		args []string
 		code int
 	}{
-		{"write --certificate-for", []string{"controller", "--data", data, "--listen", "0.0.0.0"}, wrong},
-		{"write --certificate-for", []string{"controller", "--data", data, "--listen", "::"}, wrong},
-		{"write one such as 10.0.0.1", []string{"controller", "--data", data, "--listen", "ctl.example.org"}, wrong},
-		{"c3.example.org", []string{"controller", "--data", data, "-f", named}, wrong},
-		{"the address of c3", []string{"controller", "--data", data, "-f", all}, wrong},
-		{"the address of c3", []string{"controller", "prepare", "-f", all, "--to", data}, wrong},
-		{"headgate controller prepare -f " + fine, []string{"controller", "--data", data, "-f", fine}, failed},
-		{"headgate controller prepare -f " + fine, []string{"controller", "restore", fine, "--data", filepath.Join(dir, "new"), "-f", fine, "--name", "c2"}, failed},
+		{"set --certificate-for", []string{"controller", "--data", data, "--listen", "0.0.0.0"}, exitUsage},
+		{"set --certificate-for", []string{"controller", "--data", data, "--listen", "::"}, exitUsage},
+		{"set one such as 10.0.0.1", []string{"controller", "--data", data, "--listen", "ctl.example.org"}, exitUsage},
+		{"c3.example.org", []string{"controller", "--data", data, "-f", named}, exitUsage},
+		{"the address of c3", []string{"controller", "--data", data, "-f", all}, exitUsage},
+		{"the address of c3", []string{"controller", "prepare", "-f", all, "--to", data}, exitUsage},
+		{"headgate controller prepare -f " + fine, []string{"controller", "--data", data, "-f", fine}, exitFailed},
+		{"headgate controller prepare -f " + fine, []string{"controller", "restore", fine, "--data", filepath.Join(dir, "new"), "-f", fine, "--name", "c2"}, exitFailed},
 	} {
 		if out, code := runSelf(t, c.args...); code != c.code || !strings.Contains(out, c.want) {
 			t.Errorf("headgate %s: %d %s, want %q", strings.Join(c.args, " "), code, out, c.want)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(dir, "new")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("there is a folder: %v", err)
+		t.Errorf("the directory exists: %v", err)
 	}
 }
 
-// A controller at all addresses of a machine is found at them, and agents are told the names that it
-// was given. Its backup needs no more than its folder.
+// A controller that listens on all addresses is reachable at each, and announces the names of
+// --certificate-for to agents. Its backup needs only its data directory.
 func TestControllerEverywhere(t *testing.T) {
 	dir := t.TempDir()
 	ports := storetest.Ports(t, 4)
@@ -198,7 +198,7 @@ func TestControllerEverywhere(t *testing.T) {
 	c := exec.CommandContext(t.Context(), os.Args[0], "controller", "-f", file, "--data", data, "--certificate-for", "localhost,ctl.example.org")
 	c.Env = append(os.Environ(), selfEnv+"=1")
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
-	var said notes
+	var said syncBuffer
 	c.Stderr = &said
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
@@ -207,15 +207,15 @@ func TestControllerEverywhere(t *testing.T) {
 	defer c.Cancel()
 	pin := ""
 	for deadline := time.Now().Add(30 * time.Second); pin == ""; time.Sleep(50 * time.Millisecond) {
-		if _, after, ok := strings.Cut(said.String(), "the authority is "); ok && strings.Contains(after, "\n") {
+		if _, after, ok := strings.Cut(said.String(), "certificate pin "); ok && strings.Contains(after, "\n") {
 			pin = after[:strings.IndexByte(after, '\n')]
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("it does not serve: %s", said.String())
+			t.Fatalf("the controller did not start: %s", said.String())
 		}
 	}
 	if want := fmt.Sprintf("headgate login https://localhost:%d", ports[0]); !strings.Contains(said.String(), want) {
-		t.Errorf("said is %s, want %s", said.String(), want)
+		t.Errorf("notes: %s, want %s", said.String(), want)
 	}
 	for _, host := range []string{"127.0.0.1", "::1", "localhost"} {
 		conn, err := tls.Dial("tcp", net.JoinHostPort(host, fmt.Sprint(ports[0])), pki.Pinned(host, pin))
@@ -245,9 +245,9 @@ func TestControllerEverywhere(t *testing.T) {
 	}
 	id, err := remote.ReadIdentity(filepath.Join(dir, "agent"))
 	if want := fmt.Sprintf("[localhost:%d ctl.example.org:%[1]d]", ports[1]); err != nil || fmt.Sprint(id.Agents) != want {
-		t.Errorf("agents are told %v, want %s: %v", id.Agents, want, err)
+		t.Errorf("announced addresses: %v, want %s: %v", id.Agents, want, err)
 	}
 	if out, code := runSelf(t, "controller", "backup", "--data", data, filepath.Join(dir, "backup")); code != 0 {
-		t.Errorf("its backup: %s", out)
+		t.Errorf("backup: %s", out)
 	}
 }

@@ -19,26 +19,25 @@ import (
 func demoCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "demo",
-		Short: "The main job, live, in throwaway namespaces",
-		Long: `Demo makes a controller, three hosts with an agent each, their clients and a real
-bottleneck out of network namespaces. Two tenants share the hosts. In seven phases
-it shows what that does to real TCP and UDP: overload, a group that goes idle and
-returns, a tenant's program that asks for more as its deadline nears and gives it
-back, a connection that moves. It prints each headgate command that it runs and
-each request to the API (after >), and at the end tables of what was guaranteed,
-what was received, and what the agents have on record. It takes about 70 seconds,
-with --fast 30.
+		Short: "Show Headgate at work, live, in temporary namespaces",
+		Long: `Demo creates a controller, three hosts with an agent each, their clients and a real
+bottleneck in network namespaces. Two tenants share the hosts. Seven phases show the
+effect on real TCP and UDP: overload, a group that goes idle and returns, a tenant's
+program that requests more bandwidth for a deadline and releases it, and a connection
+that is assigned to another group. Demo prints each headgate command that it runs and
+each request to the API (after >), and at the end tables of the guarantees, the received
+rates and the agents' usage records. It takes about 70 seconds, or 30 with --fast.
 
-With --serve the service stays up, with traffic that changes all the time, and you are
-the one who changes things: demo prints an address of this machine's loopback, and
-tokens of the operator and of each tenant, and ends at Ctrl-C or at "demo --end".
+With --serve the service stays up with changing traffic, for you to change its
+configuration: demo prints an address on this machine's loopback, and tokens of the
+operator and of each tenant. It stops at Ctrl-C or "demo --end".
 
-Nothing of this machine's own network is touched, and all is removed at the end,
-also after Ctrl-C; what a killed demo left is removed by the next. The exit code
-is 1 if a guarantee was missed by more than the tolerance that the table states:
-5%, with --fast 10%. With --engine quantum it will be: that engine is the older
-algorithm, faithful, to compare with. It has no groups in groups, so that tenants
-cannot divide what they have.`,
+This machine's own network is not changed, and everything is removed at the end, also
+after Ctrl-C; the next demo removes what a killed demo left. The exit code is 1 if a
+guarantee was missed by more than the tolerance that the table states: 5%, or 10% with
+--fast. With --engine quantum guarantees are missed: that engine is a faithful
+implementation of the older algorithm, for comparison. It has no nested groups, so
+tenants cannot divide their guarantees.`,
 		Example: `  headgate demo
   headgate demo --fast -o json
   headgate demo --serve
@@ -46,21 +45,21 @@ cannot divide what they have.`,
   headgate demo --end`,
 		Args: cobra.NoArgs,
 	}
-	engine := c.Flags().String("engine", string(group.HTB), "what enforces the groups: htb or quantum")
+	engine := c.Flags().String("engine", string(group.HTB), "the engine that shapes the groups: htb or quantum")
 	completeFlag(c, "engine", oneOf(string(group.HTB), string(group.Quantum)))
 	fast := c.Flags().Bool("fast", false, "short phases, measured with a larger tolerance")
-	keep := c.Flags().Bool("keep", false, "leave the network, the service and the groups up at the end")
-	serve := c.Flags().Bool("serve", false, "leave the service up with traffic, say how to get in, and wait to be ended")
-	end := c.Flags().Bool("end", false, "only end and remove demos that are served, or were kept or killed")
+	keep := c.Flags().Bool("keep", false, "keep the network, the service and the groups at the end")
+	serve := c.Flags().Bool("serve", false, "run the service with traffic until it is stopped, and print how to log in")
+	end := c.Flags().Bool("end", false, "only stop and remove demos that are served, or were kept or killed")
 	output := outputFlag(c)
 	c.MarkFlagsMutuallyExclusive("keep", "serve", "end")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		name := group.Engine(*engine)
 		if _, ok := a.engines[name]; !ok {
-			return usageError{fmt.Errorf("--engine %s is not possible: write %s", *engine, joinEngines(a.engineNames())), c.CommandPath()}
+			return usageError{fmt.Errorf("--engine %s is unknown: set %s", *engine, joinEngines(a.engineNames())), c.CommandPath()}
 		}
 		if os.Geteuid() != 0 {
-			return fmt.Errorf("demo makes network namespaces and loads eBPF programs: %w; run it as root (CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON), for example with sudo", os.ErrPermission)
+			return fmt.Errorf("cannot create network namespaces and load eBPF programs: %w: run demo as root (CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON), for example with sudo", os.ErrPermission)
 		}
 		if *end {
 			return a.endDemos()
@@ -83,7 +82,7 @@ func joinEngines(names []group.Engine) (s string) {
 	return s
 }
 
-// endDemos ends and removes those that are served, or were kept or killed.
+// endDemos stops and removes demos that are served, or were kept or killed.
 func (a *app) endDemos() error {
 	ended := false
 	say := func(lines ...string) {
@@ -95,13 +94,13 @@ func (a *app) endDemos() error {
 	}
 	err := a.sweepDemos(say, true)
 	if err == nil && !ended {
-		fmt.Fprintln(a.out, "No demo is served, or was kept or killed.")
+		fmt.Fprintln(a.out, "No demo to stop or remove.")
 	}
 	return err
 }
 
-// demo shows a scenario, and reports.
-func (a *app) demo(s scenario, keep bool, f format) error {
+// demo runs a scenario and prints its result.
+func (a *app) demo(s demoScenario, keep bool, f format) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	var result *demoResult
@@ -118,18 +117,18 @@ func (a *app) demo(s scenario, keep bool, f format) error {
 		return err
 	}
 	if !result.OK {
-		return errSaid
+		return errReported
 	}
 	return nil
 }
 
-// demoError is why a demo could not go on, for the user.
+// demoError translates the error of a demo for the user.
 func demoError(err error) error {
 	switch {
 	case errors.Is(err, lab.ErrPermission):
 		return fmt.Errorf("%w: %w", os.ErrPermission, err)
 	case errors.Is(err, context.Canceled):
-		return errors.New("the demo was interrupted")
+		return errors.New("demo interrupted")
 	}
 	return err
 }

@@ -15,27 +15,27 @@ import (
 )
 
 const (
-	// demoPrefix begins the names of the demo's networks.
+	// demoPrefix is the prefix of the names of the demo's networks.
 	demoPrefix = "demo"
-	// demoRun holds what the demos' services keep, in folders named as the networks.
+	// demoRun has the data directories of the demos' services, named like the networks.
 	demoRun = "/run/headgate/demo"
-	// namespaces are known by their files there.
+	// namespaces is the directory with a file for each named network namespace.
 	namespaces = "/run/netns"
 )
 
-// demoName is what lab.UniqueName makes of the prefix.
+// demoName matches the names that lab.UniqueName generates with the prefix.
 var demoName = regexp.MustCompile("^" + demoPrefix + `(-\d+)+$`)
 
 func makeDemoDir(name string) (string, error) {
 	dir := filepath.Join(demoRun, name)
-	// It holds tokens and keys.
+	// The directory has tokens and keys.
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("the demo's folder cannot be made: %w", err)
+		return "", fmt.Errorf("cannot create the demo's directory: %w", err)
 	}
 	return dir, nil
 }
 
-// sweepDemos removes what killed demos left, and with kept those that were left on purpose.
+// sweepDemos removes what killed demos left, and if kept is true, also kept demos.
 func (a *app) sweepDemos(say func(lines ...string), kept bool) error {
 	labs, err := lab.Leftovers()
 	if err != nil {
@@ -47,19 +47,19 @@ func (a *app) sweepDemos(say func(lines ...string), kept bool) error {
 			standing[l.Name] = true
 			continue
 		}
-		// What is too broken to enter has no groups.
+		// A network that is too broken to enter has no groups.
 		if old, err := lab.Attach(l.Name); err == nil {
 			if err = errors.Join(a.clearHosts(old), old.Close()); err != nil {
-				return fmt.Errorf("the groups that a demo left: %w", err)
+				return fmt.Errorf("cannot remove the groups of demo %s: %w", l.Name, err)
 			}
 		}
 		if err := lab.Down(l.Name); err != nil {
 			return err
 		}
 		if l.Kept {
-			say(fmt.Sprintf("Removed %s, which was kept.", l.Name))
+			say(fmt.Sprintf("Removed the kept demo %s.", l.Name))
 		} else {
-			say(fmt.Sprintf("Removed %s, which a killed demo left.", l.Name))
+			say(fmt.Sprintf("Removed the remains of the killed demo %s.", l.Name))
 		}
 	}
 	dirs, _ := filepath.Glob(filepath.Join(demoRun, "*"))
@@ -73,7 +73,7 @@ func (a *app) sweepDemos(say func(lines ...string), kept bool) error {
 	return nil
 }
 
-// endServed asks demos that are served to end, and waits until they have cleaned up.
+// endServed sends SIGTERM to demos that are served, and waits until they have cleaned up.
 func endServed(say func(lines ...string)) error {
 	served := func(l lab.Leftover) bool { return demoName.MatchString(l.Name) && l.Held && l.InUse }
 	labs, err := lab.Leftovers()
@@ -85,9 +85,9 @@ func endServed(say func(lines ...string)) error {
 			continue
 		}
 		if err := syscall.Kill(l.Owner, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
-			return fmt.Errorf("process %d, which serves %s, cannot be ended: %w", l.Owner, l.Name, err)
+			return fmt.Errorf("cannot stop process %d, which serves %s: %w", l.Owner, l.Name, err)
 		}
-		for deadline := time.Now().Add(demoPatience); ; time.Sleep(50 * time.Millisecond) {
+		for deadline := time.Now().Add(demoTimeout); ; time.Sleep(50 * time.Millisecond) {
 			now, err := lab.Leftovers()
 			if err != nil {
 				return err
@@ -96,16 +96,16 @@ func endServed(say func(lines ...string)) error {
 				break
 			}
 			if time.Now().After(deadline) {
-				return fmt.Errorf("process %d, which serves %s, does not end: kill it, and try again", l.Owner, l.Name)
+				return fmt.Errorf("process %d, which serves %s, is still running %v after SIGTERM: kill it, and try again", l.Owner, l.Name, demoTimeout)
 			}
 		}
-		say(fmt.Sprintf("Ended %s, which was served.", l.Name))
+		say(fmt.Sprintf("Stopped the served demo %s.", l.Name))
 	}
 	return nil
 }
 
-// clearHosts ends what runs in a demo's network, which would put groups in force anew, and
-// takes the groups away: a part of them is outside the namespaces.
+// clearHosts stops the processes in a demo's network, because its agents would apply the groups
+// again, and removes the groups, because a part of them is outside the namespaces.
 func (a *app) clearHosts(l *lab.Lab) error {
 	err := l.End()
 	for _, name := range demoHosts {
@@ -116,8 +116,8 @@ func (a *app) clearHosts(l *lab.Lab) error {
 	return err
 }
 
-// clean removes the service, the groups, the network and the configuration, and looks whether
-// they are gone: result, if there is one, gets what was seen.
+// clean removes the service, the groups, the network and the configuration, and checks that
+// nothing is left. It stores the outcome in result, unless result is nil.
 func (p *play) clean(result *demoResult) error {
 	name := p.lab.Topology.Name
 	p.stopProcesses()
@@ -126,21 +126,21 @@ func (p *play) clean(result *demoResult) error {
 		p.lab.Close(),
 		os.RemoveAll(filepath.Join(demoRun, name)),
 	)
-	_ = os.Remove(demoRun) // if it was the last
+	_ = os.Remove(demoRun) // fails unless this was the last demo
 	left := demoLeft(name)
 	cleaned := err == nil && len(left) == 0
 	switch {
 	case result != nil:
 		result.Left, result.CleanedUp, result.OK = left, cleaned, result.OK && cleaned
 	case cleaned:
-		p.stage.say("", fmt.Sprintf("Cleaned up: the network %s and all in it is gone.", name))
+		p.stage.say("", fmt.Sprintf("Cleaned up: the network %s and all in it are removed.", name))
 	case len(left) > 0:
 		p.stage.say("", "NOT cleaned up: "+strings.Join(left, ", "))
 	}
 	return err
 }
 
-// demoLeft lists what can still be seen of a demo.
+// demoLeft lists the remains of a demo.
 func demoLeft(name string) (left []string) {
 	labs, err := lab.Leftovers()
 	if err != nil {

@@ -12,28 +12,28 @@ import (
 	"headgate/config"
 )
 
-// demoDoor is where this machine, and nobody else, finds a demo's controller, which is in a
-// network of its own.
-const demoDoor = "127.0.0.1"
+// demoLoopback is the loopback address at which this machine alone reaches a demo's controller, which
+// is in a network namespace of its own.
+const demoLoopback = "127.0.0.1"
 
-// openDoor listens there: at the controller's usual port, unless somebody has it.
-func openDoor() (net.Listener, error) {
-	l, err := net.Listen("tcp", net.JoinHostPort(demoDoor, portText(config.APIPort)))
+// listenLoopback listens on demoDoor: on the controller's default port, or any port if that is in use.
+func listenLoopback() (net.Listener, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort(demoLoopback, portText(config.APIPort)))
 	if err != nil {
-		l, err = net.Listen("tcp", net.JoinHostPort(demoDoor, "0"))
+		l, err = net.Listen("tcp", net.JoinHostPort(demoLoopback, "0"))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the demo cannot be served on loopback: %w", err)
+		return nil, fmt.Errorf("cannot listen on loopback for the demo: %w", err)
 	}
 	return l, nil
 }
 
-// dialController connects to it within its own network.
+// dialController connects to the controller from within its own network namespace.
 func (p *play) dialController(ctx context.Context) (net.Conn, error) {
 	return dialFrom(p.lab.Node(demoController))(ctx, "tcp", net.JoinHostPort(p.address, portText(config.APIPort)))
 }
 
-// forward passes connections on until ctx ends. What they carry is TLS from end to end.
+// forward forwards connections to the controller until ctx ends. TLS is end to end.
 func forward(ctx context.Context, door net.Listener, dial func(context.Context) (net.Conn, error)) {
 	var passing sync.WaitGroup
 	defer passing.Wait()
@@ -43,19 +43,19 @@ func forward(ctx context.Context, door net.Listener, dial func(context.Context) 
 		outer, err := door.Accept()
 		switch {
 		case err == nil:
-			passing.Go(func() { pass(ctx, outer, dial) })
-		case errors.Is(err, net.ErrClosed) || !sleepUntil(ctx, time.Now().Add(100*time.Millisecond)): // else out of descriptors
+			passing.Go(func() { assignDescriptor(ctx, outer, dial) })
+		case errors.Is(err, net.ErrClosed) || !sleepUntil(ctx, time.Now().Add(100*time.Millisecond)): // retry other errors, such as too many open files
 			return
 		}
 	}
 }
 
-// pass carries what both ends of a connection say, until one of them ends it.
-func pass(ctx context.Context, outer net.Conn, dial func(context.Context) (net.Conn, error)) {
+// assignDescriptor copies data in both directions between a connection and the controller, until one side closes.
+func assignDescriptor(ctx context.Context, outer net.Conn, dial func(context.Context) (net.Conn, error)) {
 	defer outer.Close()
 	inner, err := dial(ctx)
 	if err != nil {
-		return // the caller sees it closed
+		return // the client sees a closed connection
 	}
 	defer inner.Close()
 	ended := make(chan struct{}, 2)

@@ -21,8 +21,8 @@ import (
 	"headgate/unit"
 )
 
-// trace is what a demo could leave behind: namespaces, labs, folders, devices,
-// cgroups and, unless another lab runs that may have its own, pinned maps.
+// trace lists what a demo could leave behind: namespaces, labs, directories, devices,
+// cgroups and, unless another lab is running, which may have its own, pinned maps.
 func trace(t *testing.T) (out []string) {
 	t.Helper()
 	patterns := []string{
@@ -49,19 +49,19 @@ func trace(t *testing.T) (out []string) {
 	return append(out, devices...)
 }
 
-// demoRuns are the processes of this program, of demos or what they started: by what they
-// were told, which has a demo's folder or name in it.
-func demoRuns(t *testing.T, name string) (out []string) {
+// demoProcesses returns the processes of a demo, found by the demo's directory in their
+// environment.
+func demoProcesses(t *testing.T, name string) (out []string) {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range files {
-		environ, _ := os.ReadFile(file) // it may have ended
+		environ, _ := os.ReadFile(file) // the process may have exited
 		if strings.Contains(string(environ), filepath.Join(demoRun, name)) {
 			line, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
-			if len(line) > 0 { // else it is waited for
+			if len(line) > 0 { // empty for a zombie
 				out = append(out, strings.ReplaceAll(string(line), "\x00", " "))
 			}
 		}
@@ -69,23 +69,23 @@ func demoRuns(t *testing.T, name string) (out []string) {
 	return out
 }
 
-// demoGone holds that a demo left no more than there was before.
-func demoGone(t *testing.T, before []string, name string) {
+// checkDemoRemoved checks that a demo left nothing behind.
+func checkDemoRemoved(t *testing.T, before []string, name string) {
 	t.Helper()
 	for _, now := range trace(t) {
 		if !slices.Contains(before, now) {
-			t.Errorf("the demo left %s", now)
+			t.Errorf("left behind: %s", now)
 		}
 	}
-	for _, process := range demoRuns(t, name) {
-		t.Errorf("the demo left running %s", process)
+	for _, process := range demoProcesses(t, name) {
+		t.Errorf("still running: %s", process)
 	}
 }
 
-// TestDemo runs the whole demo, as a user would. The tolerance is the demo's own,
-// of windows of 1 to 2 s: a tenth of each guarantee. What it measures may be tried
-// again, because on a busy machine the programs that send and receive stand still;
-// what it leaves behind may not.
+// TestDemo runs the whole demo, as a user would. The tolerance is the demo's own for
+// measurements over 1 to 2 s: 10 % of each guarantee. The measurement may be repeated,
+// because on a busy machine the programs that send and receive stall; the check for
+// remains may not.
 //
 //	client1 --+                               +-- host1 (100/80 Mbit/s) --+
 //	client2 --+-- internet == 101/80.8 == uplink -- host2 ----------------+-- controller
@@ -95,7 +95,7 @@ func TestDemo(t *testing.T) {
 	t.Setenv(selfEnv, "1") // for the controller, the agents and the commands
 	before := trace(t)
 	labtest.Try(t, func(t *labtest.Check) { testDemo(t) })
-	demoGone(t, before, fmt.Sprintf("%s-%d", demoPrefix, os.Getpid()))
+	checkDemoRemoved(t, before, fmt.Sprintf("%s-%d", demoPrefix, os.Getpid()))
 }
 
 func testDemo(t testing.TB) {
@@ -105,50 +105,50 @@ func testDemo(t testing.TB) {
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 		t.Fatalf("exit %d: %v\n%s%s", code, err, out.String(), progress.String())
 	}
-	if code != done || !r.OK {
+	if code != exitOK || !r.OK {
 		var b strings.Builder
 		_ = r.write(&b)
 		t.Errorf("exit %d:\n%s", code, b.String())
 	}
 	if !r.CleanedUp || len(r.Left) > 0 {
-		t.Errorf("it says that it left %v", r.Left)
+		t.Errorf("reported remains: %v", r.Left)
 	}
 	if len(r.Phases) != demoPhases {
-		t.Fatalf("there are %d phases", len(r.Phases))
+		t.Fatalf("%d phases, want %d", len(r.Phases), demoPhases)
 	}
 	for _, p := range append(r.Phases, r.Others) {
 		if want := map[bool]int{true: 12, false: 4}[p.Phase > 0]; len(p.Groups) != want {
-			t.Errorf("phase %d has %d rows", p.Phase, len(p.Groups))
+			t.Errorf("phase %d: %d rows, want %d", p.Phase, len(p.Groups), want)
 		}
 		for _, g := range p.Groups {
 			if g.Wanted > 0 && g.Received == 0 {
 				t.Errorf("phase %d: %s %s %s received nothing", p.Phase, g.Host, g.Direction, g.Group)
 			}
 			if g.Inside && g.Retransmitted+g.Lost+g.Drops > 0 {
-				t.Errorf("phase %d: %s %s %s, inside its guarantee, has %d retransmissions, %d lost datagrams, %d drops",
+				t.Errorf("phase %d: %s %s %s, with demand within its guarantee, has %d retransmissions, %d lost datagrams, %d drops",
 					p.Phase, g.Host, g.Direction, g.Group, g.Retransmitted, g.Lost, g.Drops)
 			}
 		}
 	}
 	if len(r.Returned) != 2 {
-		t.Errorf("storage had its guarantee back in %v", r.Returned)
+		t.Errorf("storage had its guarantee again after %v, want both directions", r.Returned)
 	}
 	if r.Moved.After < 0.6*r.Moved.Before {
-		t.Errorf("the connection that moved got %.1f and then %.1f Mbit/s", r.Moved.Before/1e6, r.Moved.After/1e6)
+		t.Errorf("the reassigned connection had %.1f and then %.1f Mbit/s", r.Moved.Before/1e6, r.Moved.After/1e6)
 	}
 	testDemoTenant(t, r)
 	for _, want := range []string{
 		"[1/7] all quiet", "  controller$ headgate apply --server default --host host1 -f host1.yaml\n", "  host1$ headgate agent --dir host1 --socket host1/agent.sock &\n",
-		"headgate assign shop/export --server shop", "45Mbit, of which 15Mbit is free", "404 there is no group", "add    out group shop/web",
+		"headgate assign shop/export --server shop", "45Mbit, 15Mbit unallocated", `404 group "shop/export" not found`, "add    out group shop/web",
 	} {
 		if !strings.Contains(progress.String(), want) {
-			t.Errorf("nothing is said of %q", want)
+			t.Errorf("the output lacks %q", want)
 		}
 	}
 }
 
-// testDemoTenant: what the tenant's program asked for is what the kernel had in that phase
-// and in no other, and what the agents recorded is what arrived.
+// testDemoTenant checks that the guarantee that the tenant's program requested was in force in that phase
+// and in no other, and that the usage records agree with the received bytes.
 func testDemoTenant(t testing.TB, r demoResult) {
 	for _, p := range r.Phases {
 		for _, g := range p.Groups {
@@ -157,42 +157,42 @@ func testDemoTenant(t testing.TB, r demoResult) {
 				want = demoExportMore
 			}
 			if g.Group == "shop/export" && g.Direction == "out" && g.Guarantee != uint64(want) {
-				t.Errorf("in phase %d the kernel has %d for export, want %v", p.Phase, g.Guarantee, want)
+				t.Errorf("phase %d: guarantee of export in the kernel %d, want %v", p.Phase, g.Guarantee, want)
 			}
 		}
 	}
 	var answers []int
-	for _, a := range append(r.Asked, r.Stranger...) {
+	for _, a := range append(r.Asked, r.OtherTenant...) {
 		answers = append(answers, a.Status)
 	}
 	if want := []int{422, 200, 200, 200, 200, 404, 404}; !slices.Equal(answers, want) {
-		t.Errorf("the tenants are answered %v, want %v", answers, want)
+		t.Errorf("status codes of the tenants' requests: %v, want %v", answers, want)
 	}
 	if len(r.Changes) != 2 || r.Changes[0].Guarantee != "35Mbit" || r.Changes[0].InForce > 1000 {
-		t.Errorf("the changes are %+v", r.Changes)
+		t.Errorf("changes: %+v", r.Changes)
 	}
 	rows := 0
 	arrived := map[string]int64{}
-	for _, u := range r.Proof {
+	for _, u := range r.Usage {
 		arrived[u.Host+u.Direction+u.Group] = int64(u.Received)
 	}
-	for _, u := range r.Proof {
+	for _, u := range r.Usage {
 		rows++
-		// What an assignment takes a moment to be in force for counts for the other group.
-		// What goes the other way is acknowledged, of which what is beyond the group's budget of control
-		// traffic counts for it: 66 bytes for one or two full frames.
+		// Packets sent before an assignment is in force count for the former group. Acknowledgements of
+		// the other direction's traffic (66 bytes for one or two full frames) count for the group where
+		// they exceed the budget of control traffic.
 		other := arrived[u.Host+map[string]string{"out": "in", "in": "out"}[u.Direction]+u.Group]
 		off, least := int64(u.Delivered)-int64(u.Received), int64(u.Received)/50
 		if u.Direction+u.Group != "outshop/export" && u.Direction+u.Group != "outshop/web" && (off > least+other/20 || -off > least) {
-			t.Errorf("%s %s %s had %d bytes on record, and %d arrived; %d the other way", u.Host, u.Direction, u.Group, u.Delivered, u.Received, other)
+			t.Errorf("%s %s %s: %d bytes recorded, %d received; %d in the other direction", u.Host, u.Direction, u.Group, u.Delivered, u.Received, other)
 		}
 	}
 	if rows != 16 {
-		t.Errorf("%d groups are on record", rows)
+		t.Errorf("usage records of %d groups, want 16", rows)
 	}
 }
 
-// startDemo starts a demo in a process of its own, and waits for a line of it.
+// startDemo starts a demo in a process of its own, and waits for a line of its output.
 func startDemo(t *testing.T, line string) (c *exec.Cmd, name string) {
 	t.Helper()
 	c = exec.Command(os.Args[0], "demo", "--fast")
@@ -221,10 +221,10 @@ func TestDemoInterrupted(t *testing.T) {
 		if err := demo.Process.Signal(os.Interrupt); err != nil {
 			t.Fatal(err)
 		}
-		if err := demo.Wait(); demo.ProcessState.ExitCode() != failed {
-			t.Errorf("interrupted at %q it ends with %v", at, err)
+		if err := demo.Wait(); demo.ProcessState.ExitCode() != exitFailed {
+			t.Errorf("interrupted at %q: %v", at, err)
 		}
-		demoGone(t, before, name)
+		checkDemoRemoved(t, before, name)
 	}
 }
 
@@ -236,11 +236,11 @@ func TestDemoSweeps(t *testing.T) {
 	_ = killed.Process.Kill()
 	_ = killed.Wait()
 	if left := demoLeft(name); len(left) < 8 {
-		t.Fatalf("a demo that is killed leaves %v: there is nothing to try", left)
+		t.Fatalf("the killed demo left only %v: the test needs more", left)
 	}
-	// A controller, its store, three agents, and what these have asked just then.
-	if runs := demoRuns(t, name); len(runs) < 5 {
-		t.Errorf("a demo that is killed leaves running %v", runs)
+	// A controller, its store, three agents, and possibly children of the agents.
+	if runs := demoProcesses(t, name); len(runs) < 5 {
+		t.Errorf("processes after the demo was killed: %v, want at least 5", runs)
 	}
 	a := &app{engines: newEngines()}
 	var said bytes.Buffer
@@ -248,17 +248,17 @@ func TestDemoSweeps(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(said.String(), name) {
-		t.Errorf("it says %q", said.String())
+		t.Errorf("output: %q", said.String())
 	}
-	demoGone(t, before, name)
+	checkDemoRemoved(t, before, name)
 }
 
-// TestTopOnDevice: real counters of a real device.
+// TestTopOnDevice: top shows the rates of real traffic on a device.
 //
 //	client -- router -- server, limited to 20 Mbit/s
 func TestTopOnDevice(t *testing.T) {
 	l := labtest.Rig(t, lab.RigOptions{})
-	server := inside{t, l.Node("server")}
+	server := nodeProgram{t, l.Node("server")}
 	server.must("apply", "-f", server.file(`
 kind: Interface
 dev: router
@@ -281,20 +281,20 @@ out:
 		t.Fatal(err)
 	}
 	if len(f.Devices) != 1 || f.Devices[0].Dev != "router" || f.Devices[0].Seconds < 0.4 || len(f.Devices[0].Directions) != 1 {
-		t.Fatalf("the frame is %+v", f)
+		t.Fatalf("frame: %+v", f)
 	}
 	out := f.Devices[0].Directions[0]
-	// A tenth: half a second of a flow that is paced in ticks of a ms.
+	// Tolerance 10 %: half a second of a flow that is paced in ticks of 1 ms.
 	if web := out.Groups[0]; web.Path != "web" || web.Rate < 4.5e6 || web.Rate > 5.5e6 || web.Guarantee != 8_000_000 {
-		t.Errorf("web is %+v", web)
+		t.Errorf("web: %+v", web)
 	}
 	if rest := out.Groups[1]; rest.Rate > 0.5e6 {
-		t.Errorf("rest is %+v", rest)
+		t.Errorf("rest: %+v", rest)
 	}
 	lines := server.must("top", "--once", "--interval", "200ms", "--dev", "router").out
 	for _, want := range []string{" dev=router dir=out group=web rate=", " dev=router dir=out group=(total) rate="} {
 		if !strings.Contains(lines, want) {
-			t.Errorf("there is no %q in\n%s", want, lines)
+			t.Errorf("top lacks %q:\n%s", want, lines)
 		}
 	}
 }

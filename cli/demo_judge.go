@@ -11,49 +11,50 @@ import (
 	"headgate/unit"
 )
 
-// demoResult is what the demo found.
+// demoResult is the result of a demo.
 type demoResult struct {
 	Engine group.Engine `json:"engine"`
 	Fast   bool         `json:"fast"`
-	// Tolerance is the part of a guarantee that may be missing.
+	// Tolerance is the fraction by which a rate may be below the guarantee.
 	Tolerance float64       `json:"tolerance"`
 	Phases    []phaseResult `json:"phases"`
-	// Others are the hosts whose links have room, in all phases but the first.
+	// Others has the hosts whose links are not congested, over all phases except the first.
 	Others phaseResult `json:"other_hosts"`
-	// Returned is how long storage waited for its guarantee when it returned, by
-	// direction; a direction that never had it is missing.
+	// Returned is the time until storage had its guarantee again in phaseReturn, by
+	// direction. A direction that never reached the guarantee has no entry.
 	Returned map[string]float64 `json:"returned_ms"`
-	// Moved is the rate of the connection that changed its group.
+	// Moved has the rates of the connection that was assigned to another group.
 	Moved struct {
 		Connection string  `json:"connection"`
 		Before     float64 `json:"before_bps"`
 		After      float64 `json:"after_bps"`
 	} `json:"moved"`
-	// Changes are what shop's program got, Asked what it and a stranger asked for.
-	Changes  []tenantChange `json:"tenant_changes"`
-	Asked    []demoRequest  `json:"tenant_requests"`
-	Stranger []demoRequest  `json:"other_tenant_requests"`
-	// Proof is what the agents have on record.
-	Proof []proofRow `json:"proof"`
-	// Disturbed is what the machine did beside, "" if it was little.
+	// Changes are the guarantees that shop's program got. Asked are its requests, and Stranger
+	// those of another tenant.
+	Changes     []tenantChange `json:"tenant_changes"`
+	Asked       []demoRequest  `json:"tenant_requests"`
+	OtherTenant []demoRequest  `json:"other_tenant_requests"`
+	// Usage has the agents' usage records.
+	Usage []usageRow `json:"proof"`
+	// Disturbed describes the load of other programs on the machine, "" if it was low.
 	Disturbed string   `json:"disturbed,omitempty"`
 	CleanedUp bool     `json:"cleaned_up"`
-	Left      []string `json:"left,omitempty"`    // what is still there
-	Kept      string   `json:"kept,omitempty"`    // the network that stays, as asked
-	Service   string   `json:"service,omitempty"` // where it answers, if it stays
+	Left      []string `json:"left,omitempty"`    // remains after the cleanup
+	Kept      string   `json:"kept,omitempty"`    // the name of the network, with --keep
+	Service   string   `json:"service,omitempty"` // the URL of the service, with --keep
 	OK        bool     `json:"ok"`
 }
 
 type phaseResult struct {
 	Phase   int           `json:"phase"`
 	Title   string        `json:"title"`
-	Seconds float64       `json:"seconds"`         // how long it lasted
-	Counted float64       `json:"counted_seconds"` // its end, of which the rest tells
+	Seconds float64       `json:"seconds"`         // the length of the phase
+	Counted float64       `json:"counted_seconds"` // the measured part, at its end
 	Control controlRates  `json:"control_bps"`
 	Groups  []groupResult `json:"groups"`
 }
 
-// controlRates are what acknowledgements and the like took.
+// controlRates has the rates of control traffic.
 type controlRates struct {
 	Out float64 `json:"out"`
 	In  float64 `json:"in"`
@@ -63,32 +64,32 @@ type controlRates struct {
 type groupResult struct {
 	Host      string  `json:"host"`
 	Direction string  `json:"direction"`
-	Group     string  `json:"group"` // a tenant's is the sum of those in it
+	Group     string  `json:"group"` // a tenant's group is the sum of its child groups
 	Guarantee uint64  `json:"guarantee_bps"`
-	Wanted    uint64  `json:"wanted_bps"` // 0 in a phase in which it is idle
-	Share     uint64  `json:"share_bps"`  // share.Allocate's answer to what all wanted
+	Wanted    uint64  `json:"wanted_bps"` // the demand; 0 in a phase in which the group is idle
+	Share     uint64  `json:"share_bps"`  // the allocation by share.Allocate for all groups' demands
 	Received  float64 `json:"received_bps"`
-	// Retransmitted TCP segments and lost datagrams, as the hosts saw them; Drops
-	// are the group's queue's.
+	// Retransmitted TCP segments and Lost datagrams are counted by the hosts. Drops
+	// are those of the group's queue.
 	Retransmitted uint64 `json:"retransmitted"`
 	Lost          uint64 `json:"lost"`
 	Drops         uint64 `json:"drops"`
-	// Inside: a group that carries traffic wanted no more than its guarantee, so it should
+	// Inside is true for a leaf group whose demand is within its guarantee, so that it should
 	// lose nothing.
 	Inside  bool    `json:"inside_guarantee"`
 	Verdict verdict `json:"verdict"`
 }
 
-// verdict on a group's rate.
+// verdict is the assessment of a group's rate.
 type verdict string
 
 const (
 	verdictOK  verdict = "ok"
-	verdictLow verdict = "low"    // the guarantee was kept, but less was lent than share says
-	missed     verdict = "MISSED" // less than the guarantee, or than it wanted of it
+	verdictLow verdict = "low"    // the guarantee was met, but the group borrowed less than its share
+	missed     verdict = "MISSED" // less than the guarantee and than the demand
 )
 
-func judged(received, guarantee, wanted, share, tolerance float64) verdict {
+func verdictOf(received, guarantee, wanted, share, tolerance float64) verdict {
 	switch part := 1 - tolerance; {
 	case received < part*min(guarantee, wanted):
 		return missed
@@ -98,7 +99,7 @@ func judged(received, guarantee, wanted, share, tolerance float64) verdict {
 	return verdictOK
 }
 
-// judge compares what was received with what was guaranteed.
+// judge compares the received rates with the guarantees.
 func (p *play) judge(flows *traffic.Result) (*demoResult, error) {
 	for _, f := range flows.Flows {
 		if f.Error != "" {
@@ -106,7 +107,7 @@ func (p *play) judge(flows *traffic.Result) (*demoResult, error) {
 		}
 	}
 	r := &demoResult{
-		Engine: p.scenario.engine, Fast: p.fast, Tolerance: p.tolerance,
+		Engine: p.demoScenario.engine, Fast: p.fast, Tolerance: p.tolerance,
 		Returned: p.returned, OK: true,
 	}
 	for i := range p.phases {
@@ -131,11 +132,12 @@ func (p *play) judge(flows *traffic.Result) (*demoResult, error) {
 	r.Moved.Connection = "tcp " + moved.FromAddr + " " + moved.ToAddr
 	arrivals, err := p.meter.Series(moved.Name)
 	r.Moved.Before, r.Moved.After = arrivals.Rate(p.counted(phaseMove-1)), arrivals.Rate(p.counted(phaseMove))
-	r.Changes, r.Asked, r.Stranger = p.changes, p.program.Requests, p.stranger
+	r.Changes, r.Asked, r.OtherTenant = p.changes, p.program.Requests, p.stranger
 	return r, err
 }
 
-// judgeHost judges a host's groups in a time of a phase, whose edges were read.
+// judgeHost judges a host's groups in the measured part of a phase, which has the counters of its
+// beginning and end in edges.
 func (p *play) judgeHost(host string, phase int, from, to time.Duration, edges [2]shaper.State, flows *traffic.Result) (groups []groupResult, control controlRates) {
 	first, last := edges[0], edges[1]
 	for _, d := range []struct {
@@ -161,12 +163,12 @@ func (p *play) judgeHost(host string, phase int, from, to time.Duration, edges [
 		shares := fairShares(*d.tree, wants, unit.Rate(*d.control))
 		for n, node := range d.tree.Nodes {
 			if node.Guarantee == 0 && wants[n] == 0 {
-				continue // for whoever is no tenant
+				continue // the group of traffic that belongs to no tenant
 			}
 			g := groupResult{
 				Host: host, Direction: d.name, Group: node.Path, Guarantee: uint64(node.Guarantee), Wanted: uint64(wants[n]), Share: uint64(shares[n]),
 			}
-			if !node.Leaf { // its groups have ceilings of their own
+			if !node.Leaf { // the demand of a parent group is bounded by its child groups' ceilings
 				g.Wanted = g.Share
 			}
 			g.Received = p.arrivals(phase, at(n)).Rate(from, to)
@@ -179,15 +181,15 @@ func (p *play) judgeHost(host string, phase int, from, to time.Duration, edges [
 				g.Drops = d.last.Groups[n].Drops - d.first.Groups[n].Drops
 			}
 			g.Inside = node.Leaf && g.Wanted <= g.Guarantee
-			g.Verdict = judged(g.Received, float64(g.Guarantee), float64(g.Wanted), float64(g.Share), p.tolerance)
+			g.Verdict = verdictOf(g.Received, float64(g.Guarantee), float64(g.Wanted), float64(g.Share), p.tolerance)
 			groups = append(groups, g)
 		}
 	}
 	return groups, control
 }
 
-// fairShares is package share's answer: what each node of the tree gets when its
-// groups want that much, and control traffic takes its part first.
+// fairShares returns the allocation that package share computes for each node of the tree
+// from the groups' demands, after control traffic has taken its part.
 func fairShares(t group.Tree, wants []unit.Rate, control unit.Rate) []unit.Rate {
 	spare := map[group.Spare]share.Spare{group.Proportional: share.Proportional, group.Equal: share.Equal, group.Priority: share.Priority}[t.Spare]
 	var claims []share.Claim

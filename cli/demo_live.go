@@ -14,11 +14,11 @@ import (
 	"headgate/shaper"
 )
 
-// liveStage shows the demo on a terminal: what is said scrolls by, as lines do,
-// and below it stands a live view of the groups.
+// liveStage shows the demo on a terminal: text scrolls, and a live view of the
+// groups stays below it.
 type liveStage struct {
 	program *tea.Program
-	cancel  chan struct{} // closed when the user asks for an end
+	cancel  chan struct{} // closed when the user quits
 }
 
 func newLiveStage(in io.Reader, out io.Writer, width int) *liveStage {
@@ -34,7 +34,7 @@ func (s *liveStage) show(ctx context.Context, run func(context.Context) error) e
 	ended := make(chan error, 1)
 	go func() {
 		err := run(ctx)
-		s.program.Send(curtain{})
+		s.program.Send(quitMessage{})
 		ended <- err
 	}()
 	go func() {
@@ -45,7 +45,7 @@ func (s *liveStage) show(ctx context.Context, run func(context.Context) error) e
 		}
 	}()
 	_, screenErr := s.program.Run()
-	// A screen that broke must not take the network with it.
+	// If the screen failed, stop the demo in order, so that it cleans up its network.
 	if screenErr != nil {
 		cancel()
 	}
@@ -57,48 +57,48 @@ func (s *liveStage) show(ctx context.Context, run func(context.Context) error) e
 
 func (s *liveStage) say(lines ...string)      { s.program.Send(said(lines)) }
 func (s *liveStage) status(text string)       { s.program.Send(doing(text)) }
-func (s *liveStage) phase(n int, p demoPhase) { s.program.Send(scene{n, p, time.Now()}) }
+func (s *liveStage) phase(n int, p demoPhase) { s.program.Send(phaseMessage{n, p, time.Now()}) }
 func (s *liveStage) state(state shaper.State) { s.program.Send(state) }
 
-// Messages to the panel.
+// Messages of bubbletea to the panel.
 type (
-	said    []string
-	doing   string
-	curtain struct{}
-	tick    struct{}
-	printed struct{}
-	scene   struct {
+	said         []string
+	doing        string
+	quitMessage  struct{}
+	tick         struct{}
+	printed      struct{}
+	phaseMessage struct {
 		n     int
 		p     demoPhase
 		began time.Time
 	}
 )
 
-// livePanel is the view below the text, a model of bubbletea.
+// livePanel is the view below the text. It implements tea.Model.
 type livePanel struct {
 	theme         view.Theme
 	tracker       *view.Tracker
 	width, height int
 	cancel        chan struct{}
 
-	text     []string // said, and not printed yet
+	text     []string // lines that are not printed yet
 	printing bool
 	status   string
-	scene    *scene
+	phase    *phaseMessage
 	frame    view.Frame
 	now      time.Time
 	ending   bool
 	curtain  bool
 }
 
-// Init is part of tea.Model.
+// Init implements tea.Model.
 func (p livePanel) Init() tea.Cmd { return nextTick() }
 
 func nextTick() tea.Cmd {
 	return tea.Tick(250*time.Millisecond, func(time.Time) tea.Msg { return tick{} })
 }
 
-// Update is part of tea.Model.
+// Update implements tea.Model.
 func (p livePanel) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 	switch m := m.(type) {
 	case tea.WindowSizeMsg:
@@ -115,9 +115,9 @@ func (p livePanel) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 	case printed:
 		p.printing = false
 	case doing:
-		p.status, p.scene = string(m), nil
-	case scene:
-		p.scene = &m
+		p.status, p.phase = string(m), nil
+	case phaseMessage:
+		p.phase = &m
 		lines := announce(m.n, m.p)
 		lines[1] = p.theme.Bold(lines[1])
 		p.text = append(p.text, lines...)
@@ -126,14 +126,14 @@ func (p livePanel) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 	case tick:
 		p.now = time.Now()
 		return p, nextTick()
-	case curtain:
+	case quitMessage:
 		p.curtain = true
 	}
 	return p.print()
 }
 
-// folded breaks a line that is wider than the terminal, which else would write
-// over the view below.
+// folded breaks a line that is wider than the terminal and would overwrite the view
+// below.
 func (p livePanel) folded(line string) []string {
 	runes := []rune(line)
 	if len(runes) <= p.width {
@@ -142,7 +142,7 @@ func (p livePanel) folded(line string) []string {
 	indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
 	var out []string
 	for _, l := range wrapped(line, indent+"  ", p.width) {
-		// A single word may still be too long.
+		// A single word may still be wider than the terminal.
 		for runes = []rune(l); len(runes) > p.width; runes = runes[p.width:] {
 			out = append(out, string(runes[:p.width]))
 		}
@@ -152,8 +152,8 @@ func (p livePanel) folded(line string) []string {
 	return out
 }
 
-// print lets the text scroll by: one command at a time, because commands that
-// run together may end in any order.
+// print prints the pending text, one command at a time, because concurrent commands
+// may end in any order.
 func (p livePanel) print() (tea.Model, tea.Cmd) {
 	switch {
 	case p.printing:
@@ -168,17 +168,17 @@ func (p livePanel) print() (tea.Model, tea.Cmd) {
 	return p, nil
 }
 
-// View is part of tea.Model.
+// View implements tea.Model.
 func (p livePanel) View() string {
 	if p.curtain {
 		return ""
 	}
 	out := []string{"", p.headline()}
-	if len(p.frame.Devices) > 0 && p.scene != nil {
+	if len(p.frame.Devices) > 0 && p.phase != nil {
 		heading, lines := view.Render(ofTenants(p.frame), view.Options{Width: p.width, Theme: p.theme})
 		out = append(append(out, heading), lines...)
 	}
-	// Something of the text above must stay in view.
+	// Keep some lines of the text above visible.
 	const text = 3
 	if most := max(p.height-text, 3); len(out) > most {
 		out = out[:most]
@@ -186,14 +186,14 @@ func (p livePanel) View() string {
 	return strings.Join(out, "\n")
 }
 
-// ofTenants leaves out what no tenant has: there is little room below the text.
+// ofTenants removes the group that belongs to no tenant, because there is little space below the text.
 func ofTenants(f view.Frame) view.Frame {
 	f.Devices = slices.Clone(f.Devices)
 	for i, d := range f.Devices {
 		d.Directions = slices.Clone(d.Directions)
 		for j, dir := range d.Directions {
 			d.Directions[j].Groups = slices.DeleteFunc(slices.Clone(dir.Groups), func(r view.Row) bool {
-				return r.Path == demoNobody
+				return r.Path == demoOthers
 			})
 		}
 		f.Devices[i].Directions = d.Directions
@@ -201,21 +201,21 @@ func ofTenants(f view.Frame) view.Frame {
 	return f
 }
 
-// headline says what is shown, and how far it is.
+// headline is the line with the current phase and its progress.
 func (p livePanel) headline() string {
 	switch {
 	case p.ending:
-		return "ending, and cleaning up"
-	case p.scene == nil && p.status != "":
+		return "stopping and cleaning up"
+	case p.phase == nil && p.status != "":
 		return p.status
-	case p.scene == nil:
-		return "making the network"
+	case p.phase == nil:
+		return "creating the network"
 	}
-	s := p.scene
+	s := p.phase
 	part := min(max(float64(p.now.Sub(s.began))/float64(s.p.length), 0), 1)
 	const cells = 20
 	done := int(part * cells)
 	text := fmt.Sprintf("%d/%d %s %s%s", s.n+1, demoPhases, s.p.title, strings.Repeat("=", done), strings.Repeat("-", cells-done))
-	const keys = "q ends it"
+	const keys = "q quit"
 	return p.theme.Bold(text) + strings.Repeat(" ", max(p.width-len(text)-len(keys), 2)) + p.theme.Dim(keys)
 }

@@ -8,33 +8,34 @@ import (
 	"headgate/unit"
 )
 
-// The link of the first host: what Headgate divides, and the real bottlenecks behind,
+// The link of the first host: Headgate's limits, and the real bottlenecks behind them,
 // at 101 %.
 const (
 	demoOut, demoIn         = 100 * unit.Mbit, 80 * unit.Mbit
 	demoOutReal, demoInReal = demoOut / 100 * 101, demoIn / 100 * 101
-	// demoLight is what the others divide, of a link that has room.
+	// demoLight is the limit of the other hosts, whose link is not congested.
 	demoLight = 10 * unit.Mbit
-	// demoDev is each host's device; it leads to the node of that name.
+	// demoDev is the name of each host's device, and of the node that it leads to.
 	demoDev = "uplink"
-	// demoController is the node where the controller runs, and its operator sits.
+	// demoController is the node in which the controller and its operator's commands run.
 	demoController = "controller"
 )
 
-// demoHosts have an agent each; the first is the one whose link is contended.
+// demoHosts are the nodes with an agent. The link of the first is congested.
 var demoHosts = [...]string{"host1", "host2", "host3"}
 
-// demoClients are at the other end. Each link has a network of its own, by its place.
+// demoClients are the nodes at the other end. Each link has a network of its own, numbered by its
+// position.
 var demoClients = []string{"client1", "client2", "client3"}
 
-// The networks of client1, which is media's, and of the others, which are shop's.
+// The networks of the tenant media, which has client1, and of shop, which has the others.
 const mediaClients, shopClients = "10.0.4.0/24", "[10.0.5.0/24, 10.0.6.0/24]"
 
-// network is the first host behind its bottleneck with the clients beyond, two more
-// hosts before it, and a network of its own for the service.
-func (s scenario) network(name string) *lab.Topology {
+// network returns the topology: the hosts on one side of the bottleneck, the clients on the other, and
+// a management network for the service.
+func (s demoScenario) network(name string) *lab.Topology {
 	host := func(name string) lab.NodeSpec {
-		// ECN lets Headgate slow TCP down by marks before a queue builds.
+		// With ECN, Headgate slows TCP down with marks before a queue builds.
 		return lab.NodeSpec{Name: name, Sysctl: map[string]string{"net.ipv4.tcp_ecn": "1"}}
 	}
 	const internet, management = "internet", "management"
@@ -60,25 +61,25 @@ const demoPicture = `  client1 (media) --+                            +-- host1 
   client3 (shop) ---+    the real bottleneck:    +-- host3 --+
                          %v / %v      host1 divides %v / %v`
 
-func (s scenario) picture() string {
+func (s demoScenario) picture() string {
 	return fmt.Sprintf(demoPicture, demoOutReal, demoInReal, demoOut, demoIn)
 }
 
-// nested tells whether the engine has groups in groups, and ceilings: the seed's algorithm
-// has neither.
-func (s scenario) nested() bool { return s.engine != group.Quantum }
+// nested reports whether the engine has nested groups and ceilings. The seed's algorithm, quantum, has
+// neither.
+func (s demoScenario) nested() bool { return s.engine != group.Quantum }
 
-// path is a tenant's group as the engine has it.
-func (s scenario) path(tenant, name string) string {
+// path returns the path of a tenant's group: without nested groups, the bare name.
+func (s demoScenario) path(tenant, name string) string {
 	if s.nested() {
 		return tenant + "/" + name
 	}
 	return name
 }
 
-// config is what a user would write for a host. The guarantees leave 5 % for
-// acknowledgements, which belong to no group. export is what that group is guaranteed out.
-func (s scenario) config(host string, export unit.Rate) string {
+// config returns the configuration of a host. The guarantees leave 5 % for acknowledgements, which belong
+// to no group. The argument export is the guarantee of the group export in direction out.
+func (s demoScenario) config(host string, export unit.Rate) string {
 	head := fmt.Sprintf("kind: Interface\ndev: %s\nengine: %s\n", demoDev, s.engine)
 	if host != demoHosts[0] {
 		return head + fmt.Sprintf(demoLightGroups, demoLight)
@@ -88,19 +89,19 @@ func (s scenario) config(host string, export unit.Rate) string {
 		groups = demoFlat
 	}
 	for _, d := range []struct {
-		name                     string
-		limit, export, web, most unit.Rate
-		port, peer               string
+		name                            string
+		limit, export, web, lowestLimit unit.Rate
+		port, peer                      string
 	}{
 		{"out", demoOut, export, demoWeb, demoBackupMost, "sport", "dst"},
 		{"in", demoIn, demoExportIn, demoWebIn, demoBackupMostIn, "dport", "src"},
 	} {
-		head += fmt.Sprintf(groups, d.name, d.limit, d.export, d.web, d.most, d.port, d.peer, mediaClients, shopClients)
+		head += fmt.Sprintf(groups, d.name, d.limit, d.export, d.web, d.lowestLimit, d.port, d.peer, mediaClients, shopClients)
 	}
 	return head
 }
 
-// What of shop's groups is guaranteed, and the most that backup gets.
+// The guarantees of shop's groups, and the ceiling of backup.
 const (
 	demoExport, demoExportMore, demoExportIn = 20 * unit.Mbit, 35 * unit.Mbit, 16 * unit.Mbit
 	demoWeb, demoWebIn                       = 10 * unit.Mbit, 8 * unit.Mbit
@@ -141,28 +142,28 @@ const (
 `
 )
 
-// demoGift is a group that the operator gives to a tenant: what is in it is the tenant's.
-type demoGift struct{ host, direction, group, tenant string }
+// demoDelegation is a group that the operator delegates to a tenant, which then divides it.
+type demoDelegation struct{ host, direction, group, tenant string }
 
-// gifts are all of them.
-func (s scenario) gifts() (all []demoGift) {
+// delegations returns all groups that are delegated to tenants.
+func (s demoScenario) delegations() (all []demoDelegation) {
 	of := map[string][]string{"media": {"media"}, "shop": {"shop"}}
 	if !s.nested() {
 		of = map[string][]string{"media": {"storage", "backup"}, "shop": {"export", "web"}}
 	}
 	for _, tenant := range demoTenants {
 		for _, g := range of[tenant] {
-			all = append(all, demoGift{demoHosts[0], "out", g, tenant}, demoGift{demoHosts[0], "in", g, tenant})
+			all = append(all, demoDelegation{demoHosts[0], "out", g, tenant}, demoDelegation{demoHosts[0], "in", g, tenant})
 		}
 		for _, h := range demoHosts[1:] {
-			all = append(all, demoGift{h, "out", tenant, tenant})
+			all = append(all, demoDelegation{h, "out", tenant, tenant})
 		}
 	}
 	return all
 }
 
-// demoNobody is the group of whoever is no tenant; nothing is guaranteed to it.
-const demoNobody = "others"
+// demoOthers is the group of traffic that belongs to no tenant. It has no guarantee.
+const demoOthers = "others"
 
-// demoTenants share the hosts.
+// demoTenants are the tenants that share the hosts.
 var demoTenants = []string{"media", "shop"}

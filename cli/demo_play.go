@@ -17,56 +17,56 @@ import (
 	"headgate/shaper"
 )
 
-// play is a scenario that runs.
+// play is a running scenario.
 type play struct {
 	*app
-	scenario
+	demoScenario
 	stage demoStage
 	lab   *lab.Lab
-	dir   string // of all that the demo writes
+	dir   string // the directory of all files of the demo
 
-	// The service: where it is, who is in it, and what of it runs.
+	// The service: its addresses, API clients and processes.
 	address, url, pin string
-	door              string // the address of this machine at which it is found, too
-	operator          *demoCaller
+	door              string // the loopback address of the service, if it is served
+	operator          *demoClient
 	program           *tenantProgram
-	stranger          []demoRequest // of a tenant, for what is another's
+	stranger          []demoRequest // requests of a tenant for another tenant's group
 	changes           []tenantChange
 	processes         []*demoProcess
 	agents            [len(demoHosts)]*demoProcess
 
 	session *traffic.Session
-	began   time.Time // of the traffic
+	began   time.Time // start of the traffic
 	meter   *meter.Meter
-	// What was in force, and had been counted, on host1 at the beginning and the end of
-	// the counted part of each phase, and on the other hosts of all phases but the first.
+	// edges has the state and counters of host1 at the beginning and the end of the measured
+	// part of each phase; others has those of the other hosts, over all phases except the first.
 	edges    [demoPhases][2]shaper.State
 	others   map[string]*[2]shaper.State
-	returned map[string]float64 // ms until storage had its guarantee back, by direction
+	returned map[string]float64 // ms until storage had its guarantee again, by direction
 }
 
-// Ours.
+// Intervals of the demo's measurements.
 const (
-	// demoEvery is the time between observations for the view.
+	// demoEvery is the interval of readings for the view.
 	demoEvery = 500 * time.Millisecond
-	// demoSampleEvery is the time between samples of what sockets count. What is
-	// counted begins and ends at one of them.
+	// demoSampleEvery is the interval of samples of the sockets' counters. Measured parts
+	// begin and end at a sample.
 	demoSampleEvery = 100 * time.Millisecond
 	// demoEdge is how long before the end of a phase its counters are read: before
-	// the next phase's traffic comes.
+	// the next phase's traffic starts.
 	demoEdge = 20 * time.Millisecond
-	// demoConnect is how long all connections have before the first phase.
+	// demoConnect is the time for all connections to open before the first phase.
 	demoConnect = 400 * time.Millisecond
 )
 
-// play makes the network, runs the scenario in it, and removes it.
-func (a *app) play(ctx context.Context, s scenario, keep bool, stage demoStage) (result *demoResult, err error) {
-	sleep, err := awake.Keep()
+// play creates the network, runs the scenario in it, and removes it.
+func (a *app) play(ctx context.Context, s demoScenario, keep bool, stage demoStage) (result *demoResult, err error) {
+	sleep, err := awake.Start()
 	if err != nil {
 		return nil, err
 	}
 	defer sleep()
-	p := &play{app: a, scenario: s, stage: stage, others: map[string]*[2]shaper.State{}}
+	p := &play{app: a, demoScenario: s, stage: stage, others: map[string]*[2]shaper.State{}}
 	if err := p.build(ctx); err != nil {
 		return nil, err
 	}
@@ -78,30 +78,30 @@ func (a *app) play(ctx context.Context, s scenario, keep bool, stage demoStage) 
 		stage.status("cleaning up")
 		err = errors.Join(err, p.clean(result))
 	}()
-	// Warnings of the packages below are part of what is shown.
+	// Show the warnings of other packages on the stage.
 	old := slog.Default()
 	defer slog.SetDefault(old)
 	slog.SetDefault(slog.New(newLogLines(stageWriter{stage})))
 	if err := p.service(ctx); err != nil {
 		return nil, err
 	}
-	stage.say("", "To watch it from another terminal:", "  $ headgate lab exec "+demoHosts[0]+" --lab "+p.lab.Topology.Name+" -- headgate top")
+	stage.say("", "To watch the groups from another terminal:", "  $ headgate lab exec "+demoHosts[0]+" --lab "+p.lab.Topology.Name+" -- headgate top")
 	return p.perform(ctx)
 }
 
-// build makes the network, and first removes what killed demos left.
+// build removes what killed demos left, and creates the network.
 func (p *play) build(ctx context.Context, options ...lab.Option) (err error) {
 	if err := p.sweepDemos(p.stage.say, false); err != nil {
 		return err
 	}
 	name := lab.UniqueName(demoPrefix)
-	p.stage.say("", "Two tenants, media and shop, share three hosts, all in network namespaces of", "this machine. Each host has an agent, which does what the controller says:", "")
+	p.stage.say("", "Two tenants, media and shop, share three hosts, all in network namespaces of", "this machine. Each host has an agent, configured by one controller:", "")
 	p.stage.say(strings.Split(p.picture(), "\n")...)
 	p.lab, err = lab.Up(ctx, p.network(name), options...)
 	return err
 }
 
-// perform lets the traffic flow through all phases, and judges what came of it.
+// perform runs the traffic through all phases, and judges the result.
 func (p *play) perform(ctx context.Context) (*demoResult, error) {
 	var err error
 	if p.meter, err = meter.New(meter.Options{Flows: len(p.flows), Length: p.length()}); err != nil {
@@ -134,7 +134,7 @@ func (p *play) perform(ctx context.Context) (*demoResult, error) {
 	}
 	received := p.session.Wait()
 	disturbed := machine.End()
-	// Whoever ends it may do so after the last phase, too.
+	// The user may interrupt the demo after the last phase, too.
 	err = errors.Join(err, ctx.Err())
 	cancel()
 	observer.Wait()
@@ -146,14 +146,14 @@ func (p *play) perform(ctx context.Context) (*demoResult, error) {
 		return nil, err
 	}
 	result.Disturbed = disturbed
-	if err := p.prove(ctx, result); err != nil {
+	if err := p.queryUsage(ctx, result); err != nil {
 		return nil, err
 	}
 	return result, nil
 }
 
-// phasesOn goes through the phases: announces each, does what is to be done, and
-// reads counters at the edges of what is counted. The flows follow their own
+// phasesOn goes through the phases: it announces each, performs its action, and reads
+// the counters at the beginning and end of its measured part. The flows follow their own
 // schedules meanwhile.
 func (p *play) phasesOn(ctx context.Context) (err error) {
 	for i, phase := range p.phases {
@@ -187,19 +187,19 @@ func (p *play) phasesOn(ctx context.Context) (err error) {
 	return nil
 }
 
-// observeAll reads what the groups do, for the view, until ctx ends.
+// observeAll reads the state of the groups for the view until ctx ends.
 func (p *play) observeAll(ctx context.Context) {
 	for next := time.Now(); sleepUntil(ctx, next); next = next.Add(max(demoEvery, time.Since(next))) {
 		state, err := p.read(demoHosts[0])
 		if err != nil {
-			p.stage.say(fmt.Sprintf("  the groups cannot be read: %v", err))
+			p.stage.say(fmt.Sprintf("  cannot read the groups: %v", err))
 			continue
 		}
 		p.stage.state(state)
 	}
 }
 
-// read observes a host's device.
+// read reads the state of a host's device.
 func (p *play) read(host string) (state shaper.State, err error) {
 	err = p.lab.Node(host).Do(func() error {
 		state, err = p.observe(demoDev)
@@ -208,7 +208,7 @@ func (p *play) read(host string) (state shaper.State, err error) {
 	return state, err
 }
 
-// readOthers reads the hosts that are judged once.
+// readOthers reads the hosts that are judged once, over all phases.
 func (p *play) readOthers(edge int) (err error) {
 	for _, host := range demoHosts[1:] {
 		if p.others[host] == nil {
@@ -221,5 +221,5 @@ func (p *play) readOthers(edge int) (err error) {
 	return nil
 }
 
-// leave lets the network, and what runs in it, stay when this process ends.
+// leave keeps the network and the processes in it when this process exits.
 func (p *play) leave() error { return errors.Join(p.lab.Leave(), p.lab.Close()) }

@@ -13,33 +13,34 @@ import (
 	"headgate/lab"
 )
 
-// demoProcess is a part of the service that runs in a node.
+// demoProcess is a process of the service that runs in a node.
 type demoProcess struct {
 	name string
 	cmd  *lab.Cmd
-	log  string        // the file that it writes to
-	gone chan struct{} // closed when it has ended
+	log  string        // the file with its output
+	gone chan struct{} // closed when it has exited
 }
 
-// inside is a command of this program in a node, as a user of the demo's service there
-// would run it.
-func (p *play) inside(ctx context.Context, node string, args ...string) (*lab.Cmd, error) {
+// nodeProgram returns a command of this program in a node, with the environment of the demo's
+// service.
+func (p *play) nodeProgram(ctx context.Context, node string, args ...string) (*lab.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	c := p.lab.Node(node).Command(ctx, self, args...)
 	c.Dir = p.dir
-	// Logins, and what agents and commands keep of this network namespace, are the demo's.
-	c.Env = append(append(os.Environ(), "XDG_CONFIG_HOME="+p.dir, stateEnv+"="+filepath.Join(p.dir, "state")), p.env...)
-	// A terminal's Ctrl-C is for us: we end it in order. Not in a session of its own: the
-	// scheduler divides the processors among sessions (sched(7), autogroup), and what keeps
-	// them awake in ours would take its turn before it: an agent waited for a second each second.
+	// Logins, and the state of agents and commands, are in the demo's directory.
+	c.Env = append(append(os.Environ(), "XDG_CONFIG_HOME="+p.dir, stateDirEnv+"="+filepath.Join(p.dir, "state")), p.env...)
+	// A process group of its own, so that a terminal's Ctrl-C reaches only this process, which
+	// stops the others in order. Not a session of its own: the scheduler divides the processors among
+	// sessions (sched(7), autogroup), and this session's threads that keep the processors awake
+	// would delay the process: an agent waited for one second of each second.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return c, nil
 }
 
-// start starts a part of the service, which writes to a file: it may outlive us.
+// start starts a process of the service. Its output goes to a file, because it may outlive this process.
 func (p *play) start(ctx context.Context, name, node string, args ...string) (*demoProcess, error) {
 	d := &demoProcess{name: name, log: filepath.Join(p.dir, node+".log"), gone: make(chan struct{})}
 	log, err := os.Create(d.log)
@@ -47,12 +48,12 @@ func (p *play) start(ctx context.Context, name, node string, args ...string) (*d
 		return nil, err
 	}
 	defer log.Close()
-	if d.cmd, err = p.inside(context.WithoutCancel(ctx), node, args...); err != nil {
+	if d.cmd, err = p.nodeProgram(context.WithoutCancel(ctx), node, args...); err != nil {
 		return nil, err
 	}
 	d.cmd.Stdout, d.cmd.Stderr = log, log
 	if err := d.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("the %s cannot be started: %w", name, err)
+		return nil, fmt.Errorf("cannot start the %s: %w", name, err)
 	}
 	go func() {
 		_ = d.cmd.Wait()
@@ -62,33 +63,34 @@ func (p *play) start(ctx context.Context, name, node string, args ...string) (*d
 	return d, nil
 }
 
-// said is what it has written.
-func (d *demoProcess) said() string {
+// output returns the output of the process so far.
+func (d *demoProcess) output() string {
 	text, _ := os.ReadFile(d.log)
 	return strings.TrimSpace(string(text))
 }
 
-// alive is an error with the last that it said, if it has ended.
-func (d *demoProcess) alive() error {
+// exitError returns an error with the last lines of output if the process has exited.
+func (d *demoProcess) exitError() error {
 	select {
 	case <-d.gone:
-		lines := strings.Split(d.said(), "\n")
-		return fmt.Errorf("the %s has ended: %s", d.name, strings.Join(lines[max(0, len(lines)-5):], "\n"))
+		lines := strings.Split(d.output(), "\n")
+		return fmt.Errorf("%s exited: %s", d.name, strings.Join(lines[max(0, len(lines)-5):], "\n"))
 	default:
 		return nil
 	}
 }
 
-// await polls until something is so, the process has ended, or it takes too long.
+// await polls until so returns true. It fails with the description what when the process has exited, or
+// after demoPatience.
 func (d *demoProcess) await(ctx context.Context, what string, so func() bool) error {
-	deadline := time.Now().Add(demoPatience)
-	// A look takes a millisecond or two of a processor that others need.
+	deadline := time.Now().Add(demoTimeout)
+	// Back off, because a poll takes 1 to 2 ms of a processor that other processes need.
 	for pause := 2 * time.Millisecond; !so(); pause = min(pause*5/4, 50*time.Millisecond) {
-		if err := d.alive(); err != nil {
+		if err := d.exitError(); err != nil {
 			return err
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("after %v %s: the %s says: %s", demoPatience, what, d.name, d.said())
+			return fmt.Errorf("timed out after %v: %s; output of the %s: %s", demoTimeout, what, d.name, d.output())
 		}
 		if !sleepUntil(ctx, time.Now().Add(pause)) {
 			return ctx.Err()
@@ -97,40 +99,40 @@ func (d *demoProcess) await(ctx context.Context, what string, so func() bool) er
 	return nil
 }
 
-// Ours.
+// Timeouts of the service's processes.
 const (
-	// demoPatience is for parts of the service that start on a busy machine.
-	demoPatience = 30 * time.Second
-	// demoEnding is how long they may take to end by themselves.
-	demoEnding = 3 * time.Second
+	// demoTimeout is the timeout of a start, on a busy machine.
+	demoTimeout = 30 * time.Second
+	// demoStopTimeout is the timeout of an exit after SIGTERM.
+	demoStopTimeout = 3 * time.Second
 )
 
-// stopProcesses ends the service: the agents first, which have to say nothing to a
-// controller that is gone.
+// stopProcesses stops the service. It stops the agents before the controller, so that they do not
+// log errors about it.
 func (p *play) stopProcesses() {
 	for i := len(p.processes) - 1; i >= 0; i-- {
 		_ = p.processes[i].cmd.Process.Signal(syscall.SIGTERM)
 	}
-	late := time.After(demoEnding)
+	late := time.After(demoStopTimeout)
 	for _, d := range p.processes {
 		select {
 		case <-d.gone:
 		case <-late:
-			return // the rest ends with the lab
+			return // removing the lab kills the others
 		}
 	}
 }
 
-// headgate runs one of our own commands in a node, shows it, and gives what it printed.
+// headgate shows a headgate command, runs it in a node, and returns its output.
 func (p *play) headgate(ctx context.Context, node string, args ...string) (string, error) {
-	p.shows(node, args, "")
-	return p.quietly(ctx, node, args...)
+	p.showCommand(node, args, "")
+	return p.runSilently(ctx, node, args...)
 }
 
-// shows shows a command, in lines of at most 80 cells, as one would type it in a node.
-func (p *play) shows(node string, args []string, end string) {
+// showCommand shows a command as typed in a shell, in lines of at most 80 cells.
+func (p *play) showCommand(node string, args []string, end string) {
 	words := make([]string, len(args))
-	for i := range args { // what is quoted stays in one line
+	for i := range args { // do not break quoted arguments
 		words[i] = strings.ReplaceAll(shellWords(args[i:i+1]), " ", "\x00")
 	}
 	lines := wrapped(node+"$ headgate "+strings.Join(words, " ")+end, "      ", 78)
@@ -144,9 +146,9 @@ func (p *play) shows(node string, args []string, end string) {
 	}
 }
 
-// quietly does not show it.
-func (p *play) quietly(ctx context.Context, node string, args ...string) (string, error) {
-	c, err := p.inside(ctx, node, args...)
+// runSilently runs a headgate command in a node and returns its output, without showing the command.
+func (p *play) runSilently(ctx context.Context, node string, args ...string) (string, error) {
+	c, err := p.nodeProgram(ctx, node, args...)
 	if err != nil {
 		return "", err
 	}
@@ -163,7 +165,7 @@ func (p *play) quietly(ctx context.Context, node string, args ...string) (string
 	return strings.TrimRight(out.String(), "\n"), nil
 }
 
-// indented are the lines of an answer.
+// indented returns the lines of a text, indented.
 func indented(text string) (lines []string) {
 	for line := range strings.Lines(text) {
 		lines = append(lines, "    "+strings.TrimRight(line, "\n"))
@@ -171,7 +173,7 @@ func indented(text string) (lines []string) {
 	return lines
 }
 
-// shellWords writes arguments as one would type them.
+// shellWords formats arguments for a shell.
 func shellWords(args []string) string {
 	out := make([]string, len(args))
 	for i, a := range args {
@@ -183,10 +185,10 @@ func shellWords(args []string) string {
 	return strings.Join(out, " ")
 }
 
-// writeFile writes one of the demo's files; commands know it by its name alone.
+// writeFile writes a file in the demo's directory, which is the working directory of commands.
 func (p *play) writeFile(name, text string) error {
 	if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o600); err != nil {
-		return fmt.Errorf("a file of the demo cannot be written: %w", err)
+		return fmt.Errorf("cannot write a file of the demo: %w", err)
 	}
 	return nil
 }

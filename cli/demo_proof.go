@@ -12,9 +12,9 @@ import (
 	"headgate/api"
 )
 
-// proofRow is what an agent has on record of a group, over the whole demo, beside what
-// arrived at the other end.
-type proofRow struct {
+// usageRow is an agent's usage record of a group over the whole demo, with the bytes received
+// at the other end.
+type usageRow struct {
 	Tenant     string `json:"tenant"`
 	Host       string `json:"host"`
 	Direction  string `json:"direction"`
@@ -24,20 +24,20 @@ type proofRow struct {
 	Lent       int64  `json:"lent_bytes"`
 	Delivered  int64  `json:"delivered_bytes"`
 	Received   int64  `json:"received_bytes"`
-	// Unmet are the seconds in which packets waited and the guarantee was not met.
+	// Unmet counts the seconds with a backlog in which the guarantee was not met.
 	Unmet int64 `json:"unmet_seconds"`
 }
 
-// recorded is how long after the traffic's end its last second is on record: agents read
-// once a second.
+// recorded is the delay after the end of the traffic until its last second is in the usage record:
+// agents read the counters once a second.
 const recorded = 1200 * time.Millisecond
 
-// prove asks, as each tenant, for what is on record of its groups.
-func (p *play) prove(ctx context.Context, r *demoResult) error {
+// queryUsage queries, as each tenant, the usage records of its groups.
+func (p *play) queryUsage(ctx context.Context, r *demoResult) error {
 	if !sleepUntil(ctx, time.Now().Add(recorded)) {
 		return ctx.Err()
 	}
-	p.stage.say("", "What the agents have on record, as each tenant is told:", "")
+	p.stage.say("", "The agents' usage records, queried by each tenant:", "")
 	for _, tenant := range demoTenants {
 		text, err := p.headgate(ctx, demoController, "report", "--server", tenant, "--since", "10m", "-o", "json")
 		if err != nil {
@@ -45,13 +45,13 @@ func (p *play) prove(ctx context.Context, r *demoResult) error {
 		}
 		var list api.UsageList
 		if err := json.Unmarshal([]byte(text), &list); err != nil {
-			return fmt.Errorf("what headgate report says of %s cannot be read: %w", tenant, err)
+			return fmt.Errorf("cannot parse the usage records of %s: %w", tenant, err)
 		}
-		slices.SortStableFunc(list.Items, func(a, b api.Usage) int { // "out" before "in", as everywhere
+		slices.SortStableFunc(list.Items, func(a, b api.Usage) int { // "out" before "in"
 			return cmp.Or(cmp.Compare(a.Host, b.Host), -cmp.Compare(a.Direction, b.Direction))
 		})
 		for _, u := range list.Items {
-			r.Proof = append(r.Proof, proofRow{
+			r.Usage = append(r.Usage, usageRow{
 				Tenant: tenant, Host: u.Host, Direction: u.Direction, Group: u.Group,
 				Guaranteed: orNone(u.GuaranteedBytes), Borrowed: orNone(u.BorrowedBytes), Lent: orNone(u.LentBytes),
 				Delivered: orNone(u.DeliveredBytes), Received: p.receivedAt(demoPlace{u.Host, u.Direction, u.Group}), Unmet: orNone(u.UnmetSeconds),
@@ -61,7 +61,7 @@ func (p *play) prove(ctx context.Context, r *demoResult) error {
 	return nil
 }
 
-// receivedAt is all that has arrived of a group, in bytes.
+// receivedAt returns the bytes of a group that were received at the other end.
 func (p *play) receivedAt(at demoPlace) (sum int64) {
 	for i, phase := range p.phases {
 		sum += int64(p.arrivals(i, at).Rate(phase.at, phase.at+phase.length) * phase.length.Seconds() / 8)
@@ -69,22 +69,22 @@ func (p *play) receivedAt(at demoPlace) (sum int64) {
 	return sum
 }
 
-// writeProof prints what is on record.
+// writeProof prints the usage records.
 func (r *demoResult) writeProof(b *strings.Builder) {
-	if len(r.Proof) == 0 {
+	if len(r.Usage) == 0 {
 		return
 	}
 	b.WriteString(`
-Proof of delivery, in MB: what the agents have on record ("headgate report"),
-beside what was received at the other ends, of all phases together.
-  GUAR   guaranteed over that time    BORROWED, LENT   beyond it, and left of it
-  UNMET  seconds in which packets waited and the guarantee was not met
+Usage records of the agents ("headgate report"), in MB, and what was received
+at the other ends, over all phases.
+  GUAR   guaranteed over that time    BORROWED, LENT   above it, unused of it
+  UNMET  seconds with a backlog in which the guarantee was not met
 
 `)
 	const line = "  %-7s%-6s%-18s%7s%9s%6s%10s%9s%6s\n"
 	fmt.Fprintf(b, line, "TENANT", "HOST", "GROUP", "GUAR", "BORROWED", "LENT", "DELIVERED", "RECEIVED", "UNMET")
 	mb := func(bytes int64) string { return fmt.Sprintf("%.1f", float64(bytes)/1e6) }
-	for _, u := range r.Proof {
+	for _, u := range r.Usage {
 		fmt.Fprintf(b, line, u.Tenant, u.Host, u.Direction+" "+u.Group, mb(u.Guaranteed), mb(u.Borrowed), mb(u.Lent), mb(u.Delivered), mb(u.Received), fmt.Sprintf("%ds", u.Unmet))
 	}
 }

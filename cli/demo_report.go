@@ -8,19 +8,19 @@ import (
 	"headgate/cli/view"
 )
 
-// write prints the result for people: a table of all phases, and what else was
-// found, in 80 columns.
+// write prints the result as text in 80 columns: a table for each phase, the usage
+// records, and a summary.
 func (r *demoResult) write(w io.Writer) error {
 	var b strings.Builder
 	tolerance := fmt.Sprintf("%.0f%%", r.Tolerance*100)
 	fmt.Fprintf(&b, `
-Guaranteed and received, in Mbit/s of layer 2, engine %s. Counted is the end of
-each phase, when connections have settled.
-  GUAR   guaranteed: to a tenant, and below it to its groups
-  SHARE  what package share gives to groups that want the same
-  GOT    arrived at the other end
-  LOST   segments sent again, datagrams lost; * wanted no more than guaranteed
-  ok     GOT is %s of GUAR (or of what was wanted of it) and of SHARE, or more
+Guaranteed and received rates in Mbit/s of layer 2, engine %s.
+Only the end of each phase is measured, when connections have settled.
+  GUAR   guarantee: of a tenant, and below it of its groups
+  SHARE  allocation that package share computes for the same demand
+  RATE   received at the other end
+  LOST   segments retransmitted, datagrams lost; * demand within the guarantee
+  ok     RATE is at least %s of GUAR (or of a lower demand) and of SHARE
 `, r.Engine, fmt.Sprintf("%.0f%%", (1-r.Tolerance)*100))
 	for _, p := range r.Phases {
 		p.write(&b, fmt.Sprintf("%d %s", p.Phase, p.Title), [2]demoColumn{{"OUT", demoHosts[0], "out"}, {"IN", demoHosts[0], "in"}})
@@ -35,10 +35,10 @@ each phase, when connections have settled.
 	return err
 }
 
-// demoColumn is a half of the table.
+// demoColumn is the left or right half of a table.
 type demoColumn struct{ title, host, direction string }
 
-// of are the column's groups.
+// of returns the groups of the column.
 func (c demoColumn) of(groups []groupResult) (out []groupResult) {
 	for _, g := range groups {
 		if g.Host == c.host && g.Direction == c.direction {
@@ -48,12 +48,12 @@ func (c demoColumn) of(groups []groupResult) (out []groupResult) {
 	return out
 }
 
-// write prints two halves of which the groups are the same.
+// write prints a table of two columns that have the same groups.
 func (p phaseResult) write(b *strings.Builder, title string, columns [2]demoColumn) {
 	fmt.Fprintf(b, "\n%s: %.3gs of %.3gs\n", title, p.Counted, p.Seconds)
 	fmt.Fprintf(b, "%-14s%-33s%s\n", "", columns[0].title, columns[1].title)
 	const half = "%6s%7s%7s%7s %-6s"
-	heads := fmt.Sprintf(half, "GUAR", "SHARE", "GOT", "LOST", "")
+	heads := fmt.Sprintf(half, "GUAR", "SHARE", "RATE", "LOST", "")
 	fmt.Fprintln(b, strings.TrimRight("  "+strings.Repeat(" ", 10)+heads+heads, " "))
 	left, right := columns[0].of(p.Groups), columns[1].of(p.Groups)
 	for n, g := range left {
@@ -65,7 +65,7 @@ func (p phaseResult) write(b *strings.Builder, title string, columns [2]demoColu
 	}
 }
 
-// indentedPath is a path as a line of a tree.
+// indentedPath formats a path as a line of a tree.
 func indentedPath(path string) string {
 	parts := strings.Split(path, "/")
 	return strings.Repeat("  ", len(parts)-1) + parts[len(parts)-1]
@@ -73,7 +73,7 @@ func indentedPath(path string) string {
 
 func mbit(bps float64) string { return fmt.Sprintf("%.1f", bps/1e6) }
 
-// lost is marked where nothing should be.
+// lost formats the losses, with a * if the group should have none.
 func (g groupResult) lost() string {
 	text := fmt.Sprint(g.Retransmitted + g.Lost)
 	if g.Inside {
@@ -82,7 +82,7 @@ func (g groupResult) lost() string {
 	return text
 }
 
-// summary says in sentences what the table shows.
+// summary prints the conclusions in sentences.
 func (r *demoResult) summary(b *strings.Builder, tolerance string) {
 	var cases, misses, lows int
 	var again, lost, drops uint64
@@ -101,45 +101,45 @@ func (r *demoResult) summary(b *strings.Builder, tolerance string) {
 		}
 	}
 	if misses == 0 {
-		fmt.Fprintf(b, "Every guarantee was kept, within %s, in all %d cases.\n", tolerance, cases)
+		fmt.Fprintf(b, "Every guarantee was met, within %s, in all %d cases.\n", tolerance, cases)
 	} else {
 		fmt.Fprintf(b, "%d of %d guarantees were MISSED by more than %s.\n", misses, cases, tolerance)
 	}
 	if r.Disturbed != "" && misses+lows > 0 {
-		fmt.Fprintln(b, strings.Join(wrapped("The machine was busy, which may be why: "+r.Disturbed+".", "", 78), "\n"))
+		fmt.Fprintln(b, strings.Join(wrapped("The machine was busy, which may be the cause: "+r.Disturbed+".", "", 78), "\n"))
 	}
 	if lows > 0 {
 		fmt.Fprintf(b, "In %s a group was lent less than its SHARE (low).\n", count(lows, "case"))
 	}
-	fmt.Fprintf(b, "Groups that wanted no more than their guarantee had %s,\n%s and %s in their queues.\n",
+	fmt.Fprintf(b, "Groups with demand within their guarantee had %s,\n%s and %s in their queues.\n",
 		count(int(again), "retransmission"), count(int(lost), "lost datagram"), count(int(drops), "drop"))
-	fmt.Fprintf(b, "%s\n(%.0f%% of it, in the mean of the next %v and %v).\n",
+	fmt.Fprintf(b, "%s\n(%.0f%% of it, averaged over the next %v and %v).\n",
 		returnText(r.Returned), backPart*100, backShort, backLong)
-	fmt.Fprintf(b, "The connection that moved (%s)\ngot %s in web, then %s in export.\n", r.Moved.Connection, view.Rate(r.Moved.Before), view.Rate(r.Moved.After))
+	fmt.Fprintf(b, "The reassigned connection (%s)\nhad %s in web, then %s in export.\n", r.Moved.Connection, view.Rate(r.Moved.Before), view.Rate(r.Moved.After))
 	for _, c := range r.Changes {
-		fmt.Fprintf(b, "What shop's program asked for, %s, was in the kernel after %.0f ms.\n", c.Guarantee, c.InForce)
+		fmt.Fprintf(b, "The guarantee that shop's program requested, %s, was in force after %.0f ms.\n", c.Guarantee, c.InForce)
 	}
 	switch {
 	case r.Kept != "":
 		fmt.Fprintf(b, keptText, r.Kept, demoRun)
 	case r.CleanedUp:
-		b.WriteString("Cleaned up: namespaces, links, groups and programs of the demo are gone.\n")
+		b.WriteString("Cleaned up: namespaces, links, groups and programs of the demo are removed.\n")
 	default:
 		fmt.Fprintf(b, "NOT cleaned up: %s\n", strings.Join(r.Left, ", "))
 	}
 }
 
 const keptText = `
-The network %[1]s stays, with controller, agents and groups, without traffic.
-Speak to the service, as its operator and as a tenant:
+The network %[1]s stays up, with controller, agents and groups, but no traffic.
+Query the service, as its operator and as a tenant:
   export XDG_CONFIG_HOME=%[2]s/%[1]s lab=%[1]s
   headgate lab exec controller --lab $lab -- headgate show \
       --server default --host host1
   headgate lab exec controller --lab $lab -- headgate report --server shop
-Look at the kernel, and make traffic:
+Watch the groups, and generate traffic:
   headgate lab exec host1 --lab $lab -- headgate top
   headgate lab exec client2 --lab $lab -- iperf3 -s -D
   headgate lab exec host1 --lab $lab -- iperf3 -c 10.0.5.2 -t 60
-End it, with all that was kept of demos:
+Remove it, and all other kept demos:
   headgate demo --end
 `

@@ -8,15 +8,15 @@ import (
 	"headgate/lab/meter"
 )
 
-// A group has its guarantee back from the moment on at which it has this part of
-// it both in the mean of the next short and of the next long time.
+// A group has its guarantee again when its rate is at least backPart of the guarantee,
+// averaged both over the next backShort and over the next backLong.
 const (
 	backPart  = 0.95
 	backShort = 20 * time.Millisecond
 	backLong  = 100 * time.Millisecond
 )
 
-// measureReturn finds how long after its return storage had its guarantee again.
+// measureReturn measures how long after the start of phaseReturn storage had its guarantee again.
 func (p *play) measureReturn() {
 	p.returned = map[string]float64{}
 	plan, phase := p.edges[phaseReturn][0].Plan, p.phases[phaseReturn]
@@ -34,14 +34,14 @@ func (p *play) measureReturn() {
 	p.stage.say("  " + returnText(p.returned) + ".")
 }
 
-// arrivals is what has come to the other end until now, of those who are in a
-// group in a phase.
+// arrivals returns the bytes received at the other end until now, of the flows that are
+// in a group in a phase.
 func (p *play) arrivals(phase int, at demoPlace) meter.Series {
 	sum := meter.Series{Bin: time.Millisecond, Bytes: make([]uint64, p.length()/time.Millisecond)}
 	for _, f := range p.of(at, phase) {
 		s, err := p.meter.Series(f.Name)
 		if err != nil {
-			continue // a flow that has no socket has no arrivals
+			continue // a flow that has no socket has received nothing
 		}
 		for i := range min(len(sum.Bytes), len(s.Bytes)) {
 			sum.Bytes[i] += s.Bytes[i]
@@ -50,17 +50,17 @@ func (p *play) arrivals(phase int, at demoPlace) meter.Series {
 	return sum
 }
 
-// returnText says how long storage waited for its guarantee, in ms by direction.
+// returnText formats how long storage waited for its guarantee, in ms by direction.
 func returnText(waited map[string]float64) string {
 	text := func(direction string) string {
 		switch ms, ok := waited[direction]; {
 		case !ok:
-			return "in vain"
+			return "never"
 		case ms < 1:
 			return "under 1 ms"
 		default:
 			return fmt.Sprintf("%.0f ms", ms)
 		}
 	}
-	return fmt.Sprintf("Storage waited %s (out) and %s (in) for its guarantee", text("out"), text("in"))
+	return fmt.Sprintf("Time until storage had its guarantee again: %s (out), %s (in)", text("out"), text("in"))
 }

@@ -10,26 +10,26 @@ import (
 	"headgate/unit"
 )
 
-// scenario is what the demo shows: who wants how much when. It is plain data.
-type scenario struct {
+// demoScenario describes the demo: its phases, and the demand of each flow in each phase.
+type demoScenario struct {
 	engine group.Engine
 	fast   bool
 	phases []demoPhase
 	flows  []demoFlow
-	// tolerance is the part of a guarantee that may be missing.
+	// tolerance is the fraction by which a rate may be below the guarantee.
 	tolerance float64
 }
 
-// demoPhase is one scene.
+// demoPhase is one phase of the demo.
 type demoPhase struct {
-	title  string
-	says   string
-	at     time.Duration // from the start of the traffic
-	length time.Duration
-	// settle is the beginning that is not counted: connections begin slowly, and
-	// queues of the phase before empty.
+	title       string
+	checkOutput string
+	at          time.Duration // from the start of the traffic
+	length      time.Duration
+	// settle is the length of the beginning that is not measured: connections start slowly,
+	// and queues of the phase before drain.
 	settle time.Duration
-	// act is what is done to the groups at the beginning; nil for nothing.
+	// act changes the groups at the beginning of the phase; nil for no change.
 	act func(*play, context.Context) error
 }
 
@@ -37,10 +37,10 @@ type demoPhase struct {
 type demoFlow struct {
 	traffic.Flow
 	host, direction, group string
-	wants                  []unit.Rate // by phase
+	wants                  []unit.Rate // the demand, by phase
 }
 
-// The phases, by their place.
+// The phases, by index.
 const (
 	phaseQuiet = iota
 	phaseOverload
@@ -52,15 +52,16 @@ const (
 	demoPhases
 )
 
-// demoMoved is the connection that changes its group: the rules put it in web.
+// demoMoved is the connection that is assigned to another group. The rules put it in web.
 const demoMoved = "download"
 
-// demoTiming is how long phases last, and how much of each is not counted.
+// demoTiming has the lengths of the phases, and how much of each is not measured.
 type demoTiming struct{ length, settle [demoPhases]time.Duration }
 
-// Ours. Overload settles slowest: all of TCP begins at once, and what comes in
-// loses packets at the real bottleneck, out of our reach, until it has slowed
-// down. With both cores busy elsewhere that took 2 s.
+// The timing of the full and of the fast demo. Overload settles slowest: all TCP flows
+// start at once, and ingress traffic loses packets at the real bottleneck, where Headgate
+// does not control the queue, until TCP has slowed down. With both cores busy with other
+// work that took 2 s.
 var (
 	demoTimes = demoTiming{
 		length: seconds(8, 12, 8, 8, 9, 8, 9),
@@ -79,53 +80,52 @@ func seconds(s ...float64) (out [demoPhases]time.Duration) {
 	return out
 }
 
-// The part of a guarantee that may be missing. Ours: of 6 to 9 s, and of 1 to
-// 2 s. The programs that send and receive need the same two cores as the rest of
-// the machine.
+// The tolerances of rates measured over 6 to 9 s, and of rates measured over 1 to 2 s.
+// The programs that send and receive share two cores with the rest of the machine.
 const demoTolerance, demoFastTolerance = 0.05, 0.10
 
-func newScenario(engine group.Engine, fast bool) scenario {
-	s := scenario{engine: engine, fast: fast, tolerance: demoTolerance}
+func newScenario(engine group.Engine, fast bool) demoScenario {
+	s := demoScenario{engine: engine, fast: fast, tolerance: demoTolerance}
 	times := demoTimes
 	if fast {
 		times, s.tolerance = demoFastTimes, demoFastTolerance
 	}
 	s.phases = []demoPhase{
 		phaseQuiet: {
-			title: "all quiet",
-			says:  "Everyone uses a fifth of its guarantee. There is nothing to divide.",
+			title:       "all quiet",
+			checkOutput: "Every group uses a fifth of its guarantee. The link is not congested.",
 		},
 		phaseOverload: {
-			title: "overload",
-			says:  "Everyone wants everything, and backup floods 30Mbit of UDP that does not slow down. Each tenant has its guarantee, and in it each group. What a tenant has not given to a group is lent to its own groups first.",
+			title:       "overload",
+			checkOutput: "All groups have unlimited demand, and backup sends 30Mbit of UDP that does not slow down. Each tenant gets its guarantee, and so does each group in it. The unallocated part of a tenant's guarantee is lent to the tenant's own groups first.",
 		},
 		phaseIdle: {
-			title: "storage goes idle",
-			says:  "What storage leaves is lent at once: to backup up to its ceiling, and then to the other tenant.",
+			title:       "storage goes idle",
+			checkOutput: "Storage's unused guarantee is lent at once: to backup up to its ceiling, and then to the other tenant.",
 		},
 		phaseReturn: {
-			title: "storage returns",
-			says:  "Storage wants everything again, and takes its guarantee back.",
+			title:       "storage returns",
+			checkOutput: "Storage has unlimited demand again, and gets its guarantee back.",
 		},
 		phaseDeadline: {
-			title: "a deadline nears",
-			says:  "Shop's export has to be out soon. Shop's own program asks the service for more, with shop's token.",
-			act:   (*play).askForMore,
+			title:       "a deadline nears",
+			checkOutput: "Shop's export has a deadline. Shop's own program requests a higher guarantee from the service, with shop's token.",
+			act:         (*play).requestMore,
 		},
 		phaseBack: {
-			title: "the deadline is past",
-			says:  "The program gives back what it does not need any more.",
-			act:   (*play).giveBack,
+			title:       "the deadline is past",
+			checkOutput: "The program sets the guarantee back to its former value.",
+			act:         (*play).restoreGuarantee,
 		},
 		phaseMove: {
-			title: "a connection moves",
-			says:  "A download from port 9000 is in web, by the rules. Shop puts it in export, while it runs. Web then wants less than its guarantee, and must lose nothing.",
-			act:   (*play).moveConnection,
+			title:       "a connection moves",
+			checkOutput: "The rules put a download from port 9000 in web. Shop assigns it to export while it is running. Then the demand of web is below its guarantee, and web must lose nothing.",
+			act:         (*play).moveConnection,
 		},
 	}
 	if !s.nested() {
-		s.phases[phaseOverload].says = "Everyone wants everything, and backup floods 30Mbit of UDP that does not slow down. Each group should have its guarantee."
-		s.phases[phaseIdle].says = "What storage leaves goes to a pool, step by step, and from there to the others."
+		s.phases[phaseOverload].checkOutput = "All groups have unlimited demand, and backup sends 30Mbit of UDP that does not slow down. Each group should get its guarantee."
+		s.phases[phaseIdle].checkOutput = "Storage's unused guarantee goes to a pool, step by step, and from there to the other groups."
 	}
 	var at time.Duration
 	for i := range s.phases {
@@ -136,10 +136,10 @@ func newScenario(engine group.Engine, fast bool) scenario {
 	return s
 }
 
-// addFlows says who wants what. In the quiet phase a group wants a fifth of its
-// guarantee. What comes in is TCP but for a small stream: datagrams that nobody
-// slows down fill the real bottleneck, and no limit at this end can help.
-func (s *scenario) addFlows() {
+// addFlows sets the demand of each flow. In the quiet phase the demand of a group is a
+// fifth of its guarantee. Ingress traffic is TCP, except for a small UDP stream: UDP
+// without congestion control fills the real bottleneck, which no limit at the receiver prevents.
+func (s *demoScenario) addFlows() {
 	all := traffic.Unlimited
 	ever := func(quietly, busily unit.Rate) []unit.Rate {
 		wants := []unit.Rate{quietly}
@@ -173,7 +173,7 @@ func (s *scenario) addFlows() {
 		{main, web, demoMoved, "client3", 9000, traffic.TCP, ever(1*mbit, all), nil},
 		{main, web, "upload-1", "client3", 9001, traffic.TCP, nil, ever(400*kbit, all)},
 		{main, web, "upload-2", "client3", 9001, traffic.TCP, nil, ever(400*kbit, all)},
-		// One tenant is greedy on each of the others, the other not.
+		// On each of the other hosts, one tenant has unlimited demand and one has little.
 		{"host2", "media", "copy-2", "host3", 3260, traffic.TCP, ever(1*mbit, all), nil},
 		{"host2", "shop", "orders-2", "host3", 5060, traffic.UDP, ever(900*kbit, 2*mbit), nil},
 		{"host3", "media", "stream-3", "host2", 5004, traffic.UDP, ever(1*mbit, 2*mbit), nil},
@@ -190,26 +190,26 @@ func (s *scenario) addFlows() {
 	}
 }
 
-func (s *scenario) add(f demoFlow) {
+func (s *demoScenario) add(f demoFlow) {
 	for i, p := range s.phases {
 		f.Schedule = append(f.Schedule, traffic.Step{At: p.at, Rate: f.wants[i]})
 	}
 	s.flows = append(s.flows, f)
 }
 
-// groupIn is the flow's group in a phase.
-func (s scenario) groupIn(f demoFlow, phase int) string {
+// groupIn returns the flow's group in a phase.
+func (s demoScenario) groupIn(f demoFlow, phase int) string {
 	if phase >= phaseMove && f.Name == demoMoved+" out" {
 		return s.path("shop", "export")
 	}
 	return f.group
 }
 
-// demoPlace is a group of a host, or all that is in it.
+// demoPlace is a group in one direction of a host, with its child groups.
 type demoPlace struct{ host, direction, group string }
 
-// of are the flows of a place in a phase.
-func (s scenario) of(at demoPlace, phase int) (flows []demoFlow) {
+// of returns the flows of a place in a phase.
+func (s demoScenario) of(at demoPlace, phase int) (flows []demoFlow) {
 	for _, f := range s.flows {
 		in := s.groupIn(f, phase)
 		if f.host == at.host && f.direction == at.direction && (in == at.group || strings.HasPrefix(in, at.group+"/")) {
@@ -219,22 +219,22 @@ func (s scenario) of(at demoPlace, phase int) (flows []demoFlow) {
 	return flows
 }
 
-// wanted is what a group wants in a phase, at most what fits any link.
-func (s scenario) wanted(phase int, at demoPlace) (sum unit.Rate) {
+// wanted returns the demand of a group in a phase, at most unit.MaxRate.
+func (s demoScenario) wanted(phase int, at demoPlace) (sum unit.Rate) {
 	for _, f := range s.of(at, phase) {
 		sum = min(sum+f.wants[phase], unit.MaxRate)
 	}
 	return sum
 }
 
-// length is how long the traffic runs.
-func (s scenario) length() time.Duration {
+// length is the duration of the traffic.
+func (s demoScenario) length() time.Duration {
 	last := s.phases[len(s.phases)-1]
 	return last.at + last.length
 }
 
-// counted is the part of a phase that is measured, from the start of the traffic.
-func (s scenario) counted(phase int) (from, to time.Duration) {
+// counted returns the measured part of a phase, relative to the start of the traffic.
+func (s demoScenario) counted(phase int) (from, to time.Duration) {
 	p := s.phases[phase]
 	return p.at + p.settle, p.at + p.length
 }

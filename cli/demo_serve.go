@@ -17,8 +17,8 @@ import (
 	"headgate/shaper"
 )
 
-// demoInvitation says how to get into a demo's service from this machine.
-type demoInvitation struct {
+// demoAccess has the address of a demo's service, and the tokens to log in.
+type demoAccess struct {
 	URL     string      `json:"url"`
 	Pin     string      `json:"pin"`
 	Network string      `json:"network"`
@@ -27,20 +27,20 @@ type demoInvitation struct {
 
 // demoLogin is the token of the operator, or of a tenant.
 type demoLogin struct {
-	Tenant string `json:"tenant,omitempty"` // "" is the operator
+	Tenant string `json:"tenant,omitempty"` // "" for the operator
 	Token  string `json:"token"`
 	File   string `json:"token_file"`
 }
 
-// serveDemo keeps the service up, with traffic, until the user ends it.
-func (a *app) serveDemo(s scenario, f format) error {
+// serveDemo runs the service with traffic until the user stops it.
+func (a *app) serveDemo(s demoScenario, f format) error {
 	ctx, stop := interrupted()
 	defer stop()
 	w := a.out
 	if f != "table" {
 		w = a.err
 	}
-	p := &play{app: a, scenario: s, stage: &lineStage{w: w}, others: map[string]*[2]shaper.State{}}
+	p := &play{app: a, demoScenario: s, stage: &lineStage{w: w}, others: map[string]*[2]shaper.State{}}
 	if err := p.serve(ctx, f); err != nil {
 		return demoError(err)
 	}
@@ -48,7 +48,7 @@ func (a *app) serveDemo(s scenario, f format) error {
 }
 
 func (p *play) serve(ctx context.Context, f format) (err error) {
-	door, err := openDoor()
+	door, err := listenLoopback()
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (p *play) serve(ctx context.Context, f format) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.clean(nil)) }()
-	p.door = demoDoor
+	p.door = demoLoopback
 	if err := p.service(ctx); err != nil {
 		return err
 	}
@@ -73,12 +73,12 @@ func (p *play) serve(ctx context.Context, f format) (err error) {
 	if err := p.print(f, r, r.write); err != nil {
 		return err
 	}
-	return p.goOn(ctx)
+	return p.runTraffic(ctx)
 }
 
-// invite collects what one needs to get in.
-func (p *play) invite(door net.Addr) (*demoInvitation, error) {
-	r := &demoInvitation{URL: "https://" + door.String(), Pin: p.pin, Network: p.lab.Topology.Name}
+// invite collects the addresses and tokens for the user.
+func (p *play) invite(door net.Addr) (*demoAccess, error) {
+	r := &demoAccess{URL: "https://" + door.String(), Pin: p.pin, Network: p.lab.Topology.Name}
 	for _, tenant := range append([]string{""}, demoTenants...) {
 		file := filepath.Join(p.dir, tenant+".token")
 		if tenant == "" {
@@ -94,27 +94,27 @@ func (p *play) invite(door net.Addr) (*demoInvitation, error) {
 }
 
 const inviteText = `
-The service is up, with traffic that changes all the time, until you press Ctrl-C
-here or run "headgate demo --end":
+The service is running, with changing traffic, until you press Ctrl-C here or run
+"headgate demo --end":
 
   %[1]s/
 
-A browser asks whether to trust it, because the demo is its own authority, with the
-key %[2]s. Tokens to get in with:
+A browser warns about the certificate, because the demo has its own certificate
+authority, with the pin %[2]s. Tokens to log in with:
 
 `
 
 const inviteCommands = `
-With commands, as the operator:
+On the command line, as the operator:
   headgate login %[1]s --profile demo \
       --pin %[2]s \
       --token-file %[3]s
   headgate show --server demo --host host1
-In the host itself:
+On the host itself:
   headgate lab exec host1 --lab %[4]s -- headgate top
 `
 
-func (r *demoInvitation) write(w io.Writer) error {
+func (r *demoAccess) write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, inviteText, r.URL, r.Pin)
 	for _, l := range r.Logins {
@@ -129,12 +129,12 @@ func (r *demoInvitation) write(w io.Writer) error {
 	return err
 }
 
-// demoRound is for how long connections last: one that the user's own changes have broken comes
-// back then.
+// demoRound is the lifetime of connections. A connection that the user's changes have broken is opened
+// again after it.
 const demoRound = 10 * time.Minute
 
-// goOn makes traffic until ctx or the controller ends.
-func (p *play) goOn(ctx context.Context) error {
+// runTraffic generates traffic until ctx ends or the controller exits.
+func (p *play) runTraffic(ctx context.Context) error {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	controller := p.processes[0]
@@ -149,22 +149,22 @@ func (p *play) goOn(ctx context.Context) error {
 	for running.Err() == nil {
 		session, err := traffic.Start(running, p.lab.Host, flows, traffic.Options{Duration: demoRound})
 		if err != nil {
-			// The user may have left a group nothing to connect with.
+			// The user may have left a group too little bandwidth to connect.
 			if sleepUntil(running, time.Now().Add(time.Second)) {
-				p.stage.say(fmt.Sprintf("The traffic cannot begin, and is tried again: %v", err))
+				p.stage.say(fmt.Sprintf("Cannot start the traffic, retrying: %v", err))
 			}
 			continue
 		}
 		session.Wait()
 	}
 	if ctx.Err() == nil {
-		return controller.alive()
+		return controller.exitError()
 	}
 	return nil
 }
 
-// rounds are the flows, going through the phases again and again for so long.
-func (s scenario) rounds(length time.Duration) (flows []traffic.Flow) {
+// rounds returns the flows with schedules that repeat all phases for the given length.
+func (s demoScenario) rounds(length time.Duration) (flows []traffic.Flow) {
 	for _, f := range s.flows {
 		once := f.Schedule
 		f.Schedule = nil

@@ -19,8 +19,8 @@ import (
 	"headgate/unit"
 )
 
-// TestDemoServe: whoever has what demo --serve prints sees rates that move, from this machine; and
-// demo --end takes all of it away.
+// TestDemoServe: with the address and tokens that demo --serve prints, clients on this machine read
+// changing rates, and demo --end removes everything.
 func TestDemoServe(t *testing.T) {
 	labtest.NeedRoot(t)
 	before := trace(t)
@@ -37,22 +37,22 @@ func TestDemoServe(t *testing.T) {
 	}
 	name := fmt.Sprintf("%s-%d", demoPrefix, served.Process.Pid)
 	t.Cleanup(func() { _ = served.Process.Kill() })
-	var r demoInvitation
+	var r demoAccess
 	if err := json.NewDecoder(told).Decode(&r); err != nil {
 		_ = served.Wait()
-		t.Fatalf("it does not say how to get in: %v\n%s", err, story.String())
+		t.Fatalf("demo --serve printed no addresses: %v\n%s", err, story.String())
 	}
-	if r.Network != name || len(r.Logins) != 1+len(demoTenants) || !strings.HasPrefix(r.URL, "https://"+demoDoor+":") {
-		t.Fatalf("it says %+v", r)
+	if r.Network != name || len(r.Logins) != 1+len(demoTenants) || !strings.HasPrefix(r.URL, "https://"+demoLoopback+":") {
+		t.Fatalf("demo --serve: %+v", r)
 	}
-	client := &http.Client{Timeout: demoPatience, Transport: &http.Transport{TLSClientConfig: pki.Pinned(demoDoor, r.Pin), ForceAttemptHTTP2: true}}
+	client := &http.Client{Timeout: demoTimeout, Transport: &http.Transport{TLSClientConfig: pki.Pinned(demoLoopback, r.Pin), ForceAttemptHTTP2: true}}
 	page, err := client.Get(r.URL + "/")
 	if err != nil {
 		t.Fatal(err)
 	}
 	page.Body.Close()
 	if kind := page.Header.Get("Content-Type"); page.StatusCode != http.StatusOK || !strings.HasPrefix(kind, "text/html") {
-		t.Errorf("at the address is no page for a browser: %s, %s", page.Status, kind)
+		t.Errorf("the address serves no HTML page: %s, %s", page.Status, kind)
 	}
 	rates := func(l demoLogin, host string) (list api.RateList) {
 		t.Helper()
@@ -72,15 +72,11 @@ func TestDemoServe(t *testing.T) {
 		}
 		return list
 	}
-	// In the quiet phase storage has 8 Mbit/s, in the next all that it is guaranteed.
+	// In the quiet phase the rate of storage is 8 Mbit/s, in the next its guarantee.
 	storage := func() unit.Rate {
 		for _, g := range rates(r.Logins[0], demoHosts[0]).Items {
 			if g.Direction == "out" && g.Group == "media/storage" {
-				rate, err := unit.ParseRate(g.Delivered)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return rate
+				return unit.Rate(g.DeliveredBps)
 			}
 		}
 		return 0
@@ -92,7 +88,7 @@ func TestDemoServe(t *testing.T) {
 			break
 		}
 		if time.Now().After(end) {
-			t.Fatalf("the rates of storage are %v\n%s", seen, story.String())
+			t.Fatalf("rates of storage: %v\n%s", seen, story.String())
 		}
 	}
 	for _, l := range r.Logins[1:] {
@@ -110,18 +106,18 @@ func TestDemoServe(t *testing.T) {
 	}
 	for _, want := range []string{"  " + r.URL + "/\n", "operator      " + r.Logins[0].Token, "tenant media  " + r.Logins[1].Token, "headgate demo --end"} {
 		if !strings.Contains(invited.String(), want) {
-			t.Errorf("there is no %q in what a person reads:\n%s", want, invited.String())
+			t.Errorf("the text output lacks %q:\n%s", want, invited.String())
 		}
 	}
 	var out, errs bytes.Buffer
-	if code := Run([]string{"demo", "--end"}, strings.NewReader(""), &out, &errs); code != done || !strings.Contains(out.String(), "Ended "+name) {
+	if code := Run([]string{"demo", "--end"}, strings.NewReader(""), &out, &errs); code != exitOK || !strings.Contains(out.String(), "Stopped the served demo "+name) {
 		t.Errorf("demo --end: exit %d: %s%s", code, out.String(), errs.String())
 	}
 	if err := served.Wait(); err != nil {
-		t.Errorf("it ends with %v: %s", err, story.String())
+		t.Errorf("demo --serve: %v: %s", err, story.String())
 	}
 	if !strings.Contains(story.String(), "Cleaned up") {
-		t.Errorf("it does not say that it cleaned up:\n%s", story.String())
+		t.Errorf("demo --serve does not report that it cleaned up:\n%s", story.String())
 	}
-	demoGone(t, before, name)
+	checkDemoRemoved(t, before, name)
 }

@@ -13,8 +13,8 @@ import (
 	"headgate/unit"
 )
 
-// service starts a controller and the hosts' agents, makes the tenants, and divides the
-// hosts: as an operator would, by commands and the API.
+// service starts the controller and the hosts' agents, creates the tenants, and configures the
+// hosts, by commands and the API as an operator does.
 func (p *play) service(ctx context.Context) (err error) {
 	if p.dir, err = makeDemoDir(p.lab.Topology.Name); err != nil {
 		return err
@@ -24,10 +24,10 @@ func (p *play) service(ctx context.Context) (err error) {
 		do     func(*play, context.Context) error
 	}{
 		{"starting the controller", (*play).startController},
-		{"making tenants and hosts", (*play).makeTenants},
-		{"three hosts join", (*play).joinHosts},
-		{"dividing the hosts' links", (*play).divideHosts},
-		{"the tenants get in", (*play).letTenantsIn},
+		{"creating tenants and hosts", (*play).makeTenants},
+		{"joining three hosts", (*play).joinHosts},
+		{"configuring the hosts' links", (*play).configureHosts},
+		{"logging the tenants in", (*play).loginTenants},
 	} {
 		p.stage.status(step.status)
 		if err := step.do(p, ctx); err != nil {
@@ -37,27 +37,27 @@ func (p *play) service(ctx context.Context) (err error) {
 	return nil
 }
 
-// startController starts it in a node of its own, and logs its first operator in.
+// startController starts the controller in a node of its own, and logs the operator in.
 func (p *play) startController(ctx context.Context) error {
 	a, err := p.lab.Node(demoController).Addr(false)
 	if err != nil {
 		return err
 	}
 	p.address, p.url = a.String(), fmt.Sprintf("https://%v:%d", a, config.APIPort)
-	p.stage.say("", "The commands run in "+p.dir+", which has all files.", "First the controller, with an etcd of its own, and its operator:", "")
+	p.stage.say("", "The commands run in "+p.dir+", which has all files.", "Start the controller, with an etcd of its own, and log its operator in:", "")
 	args := []string{"controller", "--listen", p.address, "--data", demoController}
 	if p.door != "" {
 		args = append(args, "--certificate-for", p.door)
 	}
-	p.shows(demoController, args, " &")
+	p.showCommand(demoController, args, " &")
 	c, err := p.start(ctx, demoController, demoController, args...)
 	if err != nil {
 		return err
 	}
-	if err := c.await(ctx, "it does not serve", func() bool { return strings.Contains(c.said(), "serving https://") }); err != nil {
+	if err := c.await(ctx, "the controller did not start", func() bool { return strings.Contains(c.output(), "serving https://") }); err != nil {
 		return err
 	}
-	_, after, _ := strings.Cut(c.said(), "the authority is ")
+	_, after, _ := strings.Cut(c.output(), "certificate pin ")
 	p.pin, _, _ = strings.Cut(after, "\n")
 	file := filepath.Join(demoController, "operator.token")
 	token, err := os.ReadFile(filepath.Join(p.dir, file))
@@ -69,9 +69,9 @@ func (p *play) startController(ctx context.Context) error {
 	return err
 }
 
-// makeTenants makes them and the hosts.
+// makeTenants creates the tenants and the hosts.
 func (p *play) makeTenants(ctx context.Context) error {
-	p.stage.say("", "Two tenants and three hosts:", "")
+	p.stage.say("", "Create two tenants and three hosts:", "")
 	for _, tenant := range demoTenants {
 		if _, err := p.headgate(ctx, demoController, "tenant", "set", tenant, "--server", "default"); err != nil {
 			return err
@@ -85,20 +85,20 @@ func (p *play) makeTenants(ctx context.Context) error {
 	return nil
 }
 
-// request is one of the operator's, which is shown.
+// request shows and sends a request of the operator.
 func (p *play) request(ctx context.Context, method, path, body string) error {
 	p.stage.say("  > " + method + " " + path + " " + body)
 	return p.operator.must(ctx, method, path, body)
 }
 
-// joinHosts starts the agents. The first is shown, the others are alike.
+// joinHosts joins the hosts and starts their agents. Only the commands of the first are shown.
 func (p *play) joinHosts(ctx context.Context) error {
 	for i, host := range demoHosts {
 		run := p.headgate
 		if i == 0 {
-			p.stage.say("", "Each host joins with a token that is good once, and runs an agent:", "")
+			p.stage.say("", "Each host joins with a token that is valid once, and runs an agent:", "")
 		} else {
-			run = p.quietly
+			run = p.runSilently
 		}
 		token, err := run(ctx, demoController, "token", "create", host, "--server", "default", "--role", "agent", "--host", host)
 		if err != nil {
@@ -111,11 +111,11 @@ func (p *play) joinHosts(ctx context.Context) error {
 		if _, err := run(ctx, host, "agent", "join", p.url, "--host", host, "--token-file", file, "--pin", p.pin, "--dir", host); err != nil {
 			return err
 		}
-		// A socket of its own: the machine's may be that of an agent that somebody runs here.
+		// A socket of its own, because an agent of this machine may have the default one.
 		agent := []string{"agent", "--dir", host, "--socket", filepath.Join(host, "agent.sock")}
 		if i == 0 {
-			p.shows(host, agent, " &")
-			p.stage.say("  ... and so on " + strings.Join(demoHosts[1:], " and "))
+			p.showCommand(host, agent, " &")
+			p.stage.say("  ... and the same on " + strings.Join(demoHosts[1:], " and "))
 		}
 		if p.agents[i], err = p.start(ctx, "agent on "+host, host, agent...); err != nil {
 			return err
@@ -124,8 +124,8 @@ func (p *play) joinHosts(ctx context.Context) error {
 	return nil
 }
 
-// divideHosts applies a file to each, and says whose the groups in it are.
-func (p *play) divideHosts(ctx context.Context) error {
+// configureHosts applies a configuration to each host, and delegates its groups to the tenants.
+func (p *play) configureHosts(ctx context.Context) error {
 	for i, host := range demoHosts {
 		file := host + ".yaml"
 		if err := p.writeFile(file, p.config(host, demoExport)); err != nil {
@@ -133,13 +133,13 @@ func (p *play) divideHosts(ctx context.Context) error {
 		}
 		switch i {
 		case 0:
-			p.stage.say("", "How host1 is divided, in "+file+":", "")
+			p.stage.say("", "The configuration of host1, in "+file+":", "")
 			for line := range strings.Lines(p.config(host, demoExport)) {
 				p.stage.say("  " + strings.TrimRight(line, "\n"))
 			}
 			p.stage.say("")
 		case 1:
-			p.stage.say("", "The others divide "+demoLight.String()+": half of it to media, 45% to shop.", "")
+			p.stage.say("", "The others have a limit of "+demoLight.String()+": half of it for media, 45% for shop.", "")
 		}
 		said, err := p.headgate(ctx, demoController, "apply", "--server", "default", "--host", host, "-f", file)
 		if err != nil {
@@ -149,9 +149,9 @@ func (p *play) divideHosts(ctx context.Context) error {
 			p.stage.say(indented(said)...)
 		}
 	}
-	p.stage.say("", "The groups are given to tenants, who divide them further (by the API):", "")
+	p.stage.say("", "Delegate the groups to the tenants, who divide them further (by the API):", "")
 	rest := 0
-	for _, g := range p.gifts() {
+	for _, g := range p.delegations() {
 		ask := p.request
 		if g.host != demoHosts[0] || g.direction != "out" {
 			ask, rest = p.operator.must, rest+1
@@ -160,9 +160,9 @@ func (p *play) divideHosts(ctx context.Context) error {
 			return err
 		}
 	}
-	p.stage.say(fmt.Sprintf("  ... and %d more, for what comes in and on the other hosts", rest))
+	p.stage.say(fmt.Sprintf("  ... and %d more, for direction in and on the other hosts", rest))
 	for i, host := range demoHosts {
-		if err := p.agents[i].await(ctx, "its groups are not in force", func() bool {
+		if err := p.agents[i].await(ctx, "the groups are not in force", func() bool {
 			state, err := p.read(host)
 			return err == nil && state.Plan.Out != nil
 		}); err != nil {
@@ -172,10 +172,11 @@ func (p *play) divideHosts(ctx context.Context) error {
 	return nil
 }
 
-// letTenantsIn makes a token for each, and shows that one does not see the other's.
-func (p *play) letTenantsIn(ctx context.Context) error {
+// loginTenants creates a token for each tenant, and shows that a tenant cannot access another tenant's
+// groups.
+func (p *play) loginTenants(ctx context.Context) error {
 	p.stage.say("", "Each tenant gets a token of its own:", "")
-	callers := map[string]*demoCaller{}
+	callers := map[string]*demoClient{}
 	for _, tenant := range demoTenants {
 		token, err := p.headgate(ctx, demoController, "token", "create", tenant+"-program", "--server", "default", "--role", "tenant", "--tenant", tenant)
 		if err != nil {
@@ -190,9 +191,9 @@ func (p *play) letTenantsIn(ctx context.Context) error {
 		}
 		callers[tenant] = p.caller(demoHosts[0], token)
 	}
-	p.program = &tenantProgram{demoCaller: callers["shop"], say: p.stage.say}
-	p.stage.say("", "What is shop's is not there for media, neither to see nor to change:", "")
-	stranger := &tenantProgram{demoCaller: callers["media"], say: p.stage.say}
+	p.program = &tenantProgram{demoClient: callers["shop"], say: p.stage.say}
+	p.stage.say("", "Media can neither read nor change shop's groups:", "")
+	stranger := &tenantProgram{demoClient: callers["media"], say: p.stage.say}
 	others := groupURL(demoHosts[0], "out", p.path("shop", "export"))
 	for method, body := range map[string]string{http.MethodGet: "", http.MethodPatch: `{"guarantee":"1Mbit"}`} {
 		r, err := stranger.asks(ctx, method, others, body)
@@ -200,21 +201,21 @@ func (p *play) letTenantsIn(ctx context.Context) error {
 			return err
 		}
 		if r.Status != http.StatusNotFound {
-			return fmt.Errorf("a tenant that asks for what is another's is answered %s", r.says())
+			return fmt.Errorf("a tenant's request for another tenant's group got %s, want 404", r.text())
 		}
 	}
 	p.stranger = stranger.Requests
 	return nil
 }
 
-// operatorChanges applies a file with another guarantee for export.
+// operatorChanges applies a configuration with another guarantee for export.
 func (p *play) operatorChanges(ctx context.Context, export unit.Rate) error {
 	host := demoHosts[0]
 	file := host + ".yaml"
 	if err := p.writeFile(file, p.config(host, export)); err != nil {
 		return err
 	}
-	p.stage.say("  Its operator does it instead:")
+	p.stage.say("  The operator changes it instead:")
 	said, err := p.headgate(ctx, demoController, "apply", "--server", "default", "--host", host, "-f", file)
 	p.stage.say(indented(said)...)
 	if err != nil {
@@ -223,7 +224,7 @@ func (p *play) operatorChanges(ctx context.Context, export unit.Rate) error {
 	return p.inForce(ctx, host, p.path("shop", "export"), export)
 }
 
-// moveConnection puts the download in another group, as its tenant.
+// moveConnection assigns the download to another group, as its tenant.
 func (p *play) moveConnection(ctx context.Context) error {
 	from, to, err := p.session.Conn(demoMoved + " out")
 	if err != nil {
@@ -233,15 +234,15 @@ func (p *play) moveConnection(ctx context.Context) error {
 	return err
 }
 
-// inForce waits until the kernel of a host has a group's guarantee.
+// inForce waits until a group's guarantee is in force in the kernel of a host.
 func (p *play) inForce(ctx context.Context, host, path string, guarantee unit.Rate) error {
-	return p.agents[0].await(ctx, "the change is not in force", func() bool {
+	return p.agents[0].await(ctx, "the new guarantee is not in force", func() bool {
 		state, err := p.read(host)
 		return err == nil && len(state.Drift) == 0 && guaranteed(state.Plan.Out, path) == guarantee
 	})
 }
 
-// guaranteed is what a group has in a tree, 0 if there is none.
+// guaranteed returns the guarantee of a group in a tree, 0 if the tree has no such group.
 func guaranteed(t *group.Tree, path string) unit.Rate {
 	if t == nil {
 		return 0

@@ -12,26 +12,26 @@ import (
 	"headgate/shaper"
 )
 
-// demoStage is where the demo is shown.
+// demoStage is the output of the demo.
 type demoStage interface {
-	// show calls run and shows what it says. The context that run gets ends also
-	// when the user asks for an end on this stage.
+	// show calls run and shows its output. The context of run also ends when the user
+	// quits on this stage.
 	show(ctx context.Context, run func(context.Context) error) error
-	// say adds lines to what is told.
+	// say prints lines.
 	say(lines ...string)
-	// status says what is done now, besides the phases.
+	// status shows the current action, outside the phases.
 	status(text string)
 	phase(n int, p demoPhase)
 	state(shaper.State)
 }
 
-// demoStage chooses one: a live view on a terminal, lines elsewhere. What a
-// program asked for goes alone to standard output.
+// demoStage chooses the output: a live view on a terminal, otherwise lines. With -o json
+// or yaml, standard output has only the result, and the lines go to standard error.
 func (a *app) demoStage(f format) demoStage {
 	if f != "table" {
 		return &lineStage{w: a.err}
 	}
-	if width, live := a.terminal(); live {
+	if width, live := a.terminalWidth(); live {
 		return newLiveStage(a.in, a.out, width)
 	}
 	return &lineStage{w: a.out}
@@ -39,7 +39,7 @@ func (a *app) demoStage(f format) demoStage {
 
 // lineStage prints lines.
 type lineStage struct {
-	mu      sync.Mutex // what is observed and what is done are told by two goroutines
+	mu      sync.Mutex // two goroutines print: the observer, and the one that runs the phases
 	w       io.Writer
 	began   time.Time
 	last    time.Time // of the last line of rates
@@ -71,13 +71,14 @@ func (s *lineStage) phase(n int, p demoPhase) {
 	s.print(announce(n, p)...)
 }
 
-// announce says what comes, in lines of at most 80 cells.
+// announce returns the announcement of a phase, in lines of at most 80 cells.
 func announce(n int, p demoPhase) []string {
 	lines := []string{"", fmt.Sprintf("[%d/%d] %s, %v", n+1, demoPhases, p.title, p.length)}
-	return append(lines, wrapped(p.says, "  ", 78)...)
+	return append(lines, wrapped(p.checkOutput, "  ", 78)...)
 }
 
-// wrapped breaks text into lines of at most width cells, if its words allow it.
+// wrapped breaks text between words into lines of at most width cells. A longer word has a line of its
+// own.
 func wrapped(text, indent string, width int) (out []string) {
 	line := indent
 	for _, word := range strings.Fields(text) {
@@ -93,7 +94,7 @@ func wrapped(text, indent string, width int) (out []string) {
 	return append(out, line)
 }
 
-// state prints a line of rates a second.
+// state prints a line of rates once a second.
 func (s *lineStage) state(state shaper.State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,13 +109,13 @@ func (s *lineStage) state(state shaper.State) {
 	}
 }
 
-// rateLine is the rates of a device's groups that carry traffic, in Mbit/s, out/in.
+// rateLine formats the rates of a device's leaf groups, in Mbit/s, out/in.
 func rateLine(d view.Device) string {
 	var names []string
 	rates := map[string][]string{}
 	for _, dir := range d.Directions {
 		for i, r := range dir.Groups {
-			if i+1 < len(dir.Groups) && strings.HasPrefix(dir.Groups[i+1].Path, r.Path+"/") || r.Path == demoNobody {
+			if i+1 < len(dir.Groups) && strings.HasPrefix(dir.Groups[i+1].Path, r.Path+"/") || r.Path == demoOthers {
 				continue
 			}
 			if rates[r.Path] == nil {
@@ -130,7 +131,7 @@ func rateLine(d view.Device) string {
 	return strings.Join(line, "  ")
 }
 
-// stageWriter makes log lines part of what is told.
+// stageWriter prints log lines on the stage.
 type stageWriter struct{ demoStage }
 
 func (w stageWriter) Write(b []byte) (int, error) {

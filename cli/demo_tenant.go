@@ -16,15 +16,15 @@ import (
 	"headgate/unit"
 )
 
-// demoCaller speaks to the service over HTTPS, with a token and the authority's pin.
-type demoCaller struct {
+// demoClient is an API client of the service, with a token and the certificate pin.
+type demoClient struct {
 	url, token string
 	client     *http.Client
 }
 
-// caller is one who sits in a node.
-func (p *play) caller(node, token string) *demoCaller {
-	return &demoCaller{p.url, token, &http.Client{Timeout: demoPatience, Transport: &http.Transport{
+// caller returns an API client that connects from a node.
+func (p *play) caller(node, token string) *demoClient {
+	return &demoClient{p.url, token, &http.Client{Timeout: demoTimeout, Transport: &http.Transport{
 		TLSClientConfig: pki.Pinned(p.address, p.pin), DialContext: dialFrom(p.lab.Node(node)), ForceAttemptHTTP2: true,
 	}}}
 }
@@ -38,18 +38,18 @@ func dialFrom(node *lab.Node) func(ctx context.Context, network, address string)
 	}
 }
 
-// demoRequest is one that was made, and its answer.
+// demoRequest is an API request and its answer.
 type demoRequest struct {
 	Method string          `json:"method"`
 	Path   string          `json:"path"`
 	Body   json.RawMessage `json:"body,omitempty"`
 	Status int             `json:"status"`
-	// Answer is the group's state, or why it was refused.
+	// Answer is the group's state, or the problem details of a rejected request.
 	Answer json.RawMessage `json:"answer,omitempty"`
 }
 
-// ask asks once.
-func (c *demoCaller) ask(ctx context.Context, method, path, body string) (r demoRequest, err error) {
+// ask sends a request once.
+func (c *demoClient) ask(ctx context.Context, method, path, body string) (r demoRequest, err error) {
 	r = demoRequest{Method: method, Path: path, Body: json.RawMessage(body)}
 	request, err := http.NewRequestWithContext(ctx, method, c.url+path, bytes.NewReader([]byte(body)))
 	if err != nil {
@@ -65,7 +65,7 @@ func (c *demoCaller) ask(ctx context.Context, method, path, body string) (r demo
 		return r, ctx.Err()
 	}
 	if err != nil {
-		return r, fmt.Errorf("the controller does not answer: %w", err)
+		return r, fmt.Errorf("cannot reach the controller: %w", err)
 	}
 	defer answer.Body.Close()
 	r.Status = answer.StatusCode
@@ -73,20 +73,21 @@ func (c *demoCaller) ask(ctx context.Context, method, path, body string) (r demo
 	return r, err
 }
 
-// must asks for what has to be done.
-func (c *demoCaller) must(ctx context.Context, method, path, body string) error {
+// must sends a request that has to succeed.
+func (c *demoClient) must(ctx context.Context, method, path, body string) error {
 	r, err := c.ask(ctx, method, path, body)
 	if err == nil && r.Status >= http.StatusBadRequest {
-		err = fmt.Errorf("%s %s: %s", method, path, r.says())
+		err = fmt.Errorf("%s %s: %s", method, path, r.text())
 	}
 	return err
 }
 
-// says is the answer in words.
-func (r demoRequest) says() string {
+// text formats the answer for the user.
+func (r demoRequest) text() string {
 	var got struct {
 		Title, Detail string
-		Rate, Free    unit.Rate
+		Rate          unit.Rate `json:"guaranteed_rate"`
+		Unallocated   unit.Rate `json:"unallocated"`
 		Groups        []any
 	}
 	text := fmt.Sprint(r.Status)
@@ -101,25 +102,25 @@ func (r demoRequest) says() string {
 	case got.Rate > 0:
 		text += fmt.Sprintf(" guaranteed %v", got.Rate)
 		if len(got.Groups) > 0 {
-			text += fmt.Sprintf(", of which %v is free", got.Free)
+			text += fmt.Sprintf(", %v unallocated", got.Unallocated)
 		}
 	}
 	return text
 }
 
-// groupURL is a group of a host in the API.
+// groupURL returns the path of a group's resource in the API.
 func groupURL(host, direction, path string) string {
 	return "/v1/hosts/" + host + "/interfaces/" + demoDev + "/" + direction + "/groups/" + url.PathEscape(path)
 }
 
-// tenantProgram is what a tenant runs on its own: it has its token, and knows its group.
+// tenantProgram is a program of a tenant, which uses the API with the tenant's token.
 type tenantProgram struct {
-	*demoCaller
+	*demoClient
 	Requests []demoRequest
 	say      func(lines ...string)
 }
 
-// asks asks, and prints what it asks and is answered.
+// asks sends a request, and prints the request and its answer.
 func (t *tenantProgram) asks(ctx context.Context, method, path, body string) (demoRequest, error) {
 	r, err := t.ask(ctx, method, path, body)
 	if err != nil {
@@ -130,12 +131,13 @@ func (t *tenantProgram) asks(ctx context.Context, method, path, body string) (de
 	if body != "" {
 		t.say("    " + body)
 	}
-	t.say(wrapped(r.says(), "      ", 78)...)
+	t.say(wrapped(r.text(), "      ", 78)...)
 	return r, nil
 }
 
-// wants makes its group have a guarantee; if that is more than is left within the tenant's
-// own limit, it takes what is free there. It says what it has then.
+// wants requests a guarantee for the tenant's group. If that exceeds what is unallocated in the
+// tenant's parent group, it requests all that is unallocated there. It returns the granted guarantee,
+// 0 if there is none.
 func (t *tenantProgram) wants(ctx context.Context, group, within string, guarantee unit.Rate) (unit.Rate, error) {
 	for range 2 {
 		r, err := t.asks(ctx, http.MethodPatch, group, fmt.Sprintf(`{"guarantee":"%v"}`, guarantee))
@@ -156,28 +158,31 @@ func (t *tenantProgram) wants(ctx context.Context, group, within string, guarant
 		if err != nil {
 			return 0, err
 		}
-		var own, limit struct{ Rate, Free unit.Rate }
+		var own, limit struct {
+			Rate        unit.Rate `json:"guaranteed_rate"`
+			Unallocated unit.Rate `json:"unallocated"`
+		}
 		if err := json.Unmarshal(has.Answer, &own); err != nil {
 			return 0, err
 		}
 		if err := json.Unmarshal(around.Answer, &limit); err != nil {
 			return 0, err
 		}
-		guarantee = own.Rate + limit.Free
+		guarantee = own.Rate + limit.Unallocated
 	}
 	return 0, nil
 }
 
-// askForMore has shop's program ask for more than there is, and get what there is.
-func (p *play) askForMore(ctx context.Context) error {
+// requestMore has shop's program request more than is unallocated, and get all that is unallocated.
+func (p *play) requestMore(ctx context.Context) error {
 	const tooMuch = 50 * unit.Mbit
 	return p.tenantAsks(ctx, tooMuch)
 }
 
-// giveBack has it give back what it took.
-func (p *play) giveBack(ctx context.Context) error { return p.tenantAsks(ctx, demoExport) }
+// restoreGuarantee has shop's program set its guarantee back to the former value.
+func (p *play) restoreGuarantee(ctx context.Context) error { return p.tenantAsks(ctx, demoExport) }
 
-// tenantAsks has shop's program ask, and waits for the kernel to have what it got.
+// tenantAsks has shop's program request a guarantee, and waits until the granted one is in force.
 func (p *play) tenantAsks(ctx context.Context, guarantee unit.Rate) error {
 	group, within := groupURL(demoHosts[0], "out", p.path("shop", "export")), groupURL(demoHosts[0], "out", "shop")
 	if !p.nested() {
@@ -188,7 +193,7 @@ func (p *play) tenantAsks(ctx context.Context, guarantee unit.Rate) error {
 	if err != nil {
 		return err
 	}
-	if got == 0 { // without groups in groups there is nothing that is the tenant's to divide
+	if got == 0 { // without nested groups a tenant has nothing to divide
 		return p.operatorChanges(ctx, min(guarantee, demoExportMore))
 	}
 	if err := p.inForce(ctx, demoHosts[0], p.path("shop", "export"), got); err != nil {
@@ -196,13 +201,13 @@ func (p *play) tenantAsks(ctx context.Context, guarantee unit.Rate) error {
 	}
 	change := tenantChange{got.String(), time.Since(asked).Seconds() * 1e3}
 	p.changes = append(p.changes, change)
-	p.stage.say(fmt.Sprintf("  The kernel of %s had %s %.0f ms after it began to ask.", demoHosts[0], change.Guarantee, change.InForce))
+	p.stage.say(fmt.Sprintf("  %s was in force on %s %.0f ms after the first request.", change.Guarantee, demoHosts[0], change.InForce))
 	return nil
 }
 
-// tenantChange is one that a tenant's program made.
+// tenantChange is a change of guarantee by a tenant's program.
 type tenantChange struct {
 	Guarantee string `json:"guarantee"`
-	// InForce is how long after the first request the kernel had it, in ms.
+	// InForce is the time from the first request until the guarantee was in force, in ms.
 	InForce float64 `json:"in_force_ms"`
 }

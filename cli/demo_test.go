@@ -20,7 +20,7 @@ import (
 	"headgate/unit"
 )
 
-// TestScenario: the demo's plain data hold together.
+// TestScenario: the scenario is consistent.
 func TestScenario(t *testing.T) {
 	for _, fast := range []bool{false, true} {
 		s := newScenario(group.HTB, fast)
@@ -33,26 +33,26 @@ func TestScenario(t *testing.T) {
 			}
 		}
 		for i, p := range s.phases {
-			if p.title == "" || p.says == "" {
-				t.Errorf("phase %d says nothing", i+1)
+			if p.title == "" || p.checkOutput == "" {
+				t.Errorf("phase %d has no text", i+1)
 			}
 			if from, to := s.counted(i); from >= to || to > s.length() {
-				t.Errorf("of phase %d %v to %v is counted", i+1, from, to)
+				t.Errorf("phase %d: measured from %v to %v", i+1, from, to)
 			}
-			// One must be able to read what is said while it goes on.
+			// The user must have time to read the text of a phase.
 			if !fast && p.length < 8*time.Second {
-				t.Errorf("phase %d takes only %v", i+1, p.length)
+				t.Errorf("phase %d takes %v, want at least 8s", i+1, p.length)
 			}
 		}
 		if most := map[bool]time.Duration{true: 22 * time.Second, false: 63 * time.Second}[fast]; s.length() > most {
-			t.Errorf("it takes %v", s.length())
+			t.Errorf("the scenario takes %v, want at most %v", s.length(), most)
 		}
 	}
 }
 
-// plans gives the trees of a host, as headgate apply would; in is empty if nothing that
-// comes in is limited.
-func plans(t *testing.T, s scenario, host string, export unit.Rate) (out, in group.Tree) {
+// plans returns the group trees of a host's configuration; in is empty if direction in has no
+// limit.
+func plans(t *testing.T, s demoScenario, host string, export unit.Rate) (out, in group.Tree) {
 	t.Helper()
 	set, err := config.Parse("host.yaml", []byte(s.config(host, export)))
 	if err != nil {
@@ -69,7 +69,7 @@ func TestScenarioConfig(t *testing.T) {
 	s := newScenario(group.Quantum, false)
 	out, _ := plans(t, s, demoHosts[0], demoExport)
 	if len(out.Nodes) != 4 || out.Nodes[2].Path != "export" || out.Nodes[1].Ceiling != demoOut {
-		t.Errorf("the older algorithm's groups are %+v", out.Nodes)
+		t.Errorf("groups of the engine quantum: %+v", out.Nodes)
 	}
 	s = newScenario(group.HTB, false)
 	out, in := plans(t, s, demoHosts[0], demoExport)
@@ -79,7 +79,7 @@ func TestScenarioConfig(t *testing.T) {
 		t.Helper()
 		i := slices.IndexFunc(tree.Nodes, func(n group.Node) bool { return n.Path == path })
 		if i < 0 {
-			t.Fatalf("there is no group %s", path)
+			t.Fatalf("no group %s", path)
 		}
 		return tree.Nodes[i]
 	}
@@ -91,19 +91,19 @@ func TestScenarioConfig(t *testing.T) {
 		{"media's guarantee", of(out, "media").Guarantee, 50 * unit.Mbit},
 		{"storage's guarantee", of(out, "media/storage").Guarantee, 40 * unit.Mbit},
 		{"export's guarantee", of(out, "shop/export").Guarantee, 20 * unit.Mbit}, {"then", of(after, "shop/export").Guarantee, 35 * unit.Mbit},
-		{"the most that is free for export", demoExportMore, of(out, "shop").Guarantee - of(out, "shop/web").Guarantee},
+		{"the highest possible guarantee of export", demoExportMore, of(out, "shop").Guarantee - of(out, "shop/web").Guarantee},
 		{"backup's ceiling", of(in, "media/backup").Ceiling, 12 * unit.Mbit},
 		{"shop's guarantee elsewhere", of(light, "shop").Guarantee, 4500 * unit.Kbit},
-		{"the bottleneck", demoOutReal, 101 * unit.Mbit}, {"the bottleneck's other way", demoInReal, 80800 * unit.Kbit},
+		{"the bottleneck out", demoOutReal, 101 * unit.Mbit}, {"the bottleneck in", demoInReal, 80800 * unit.Kbit},
 	} {
 		if c.got != c.want {
-			t.Errorf("%s is %v, want %v", c.what, c.got, c.want)
+			t.Errorf("%s: %v, want %v", c.what, c.got, c.want)
 		}
 	}
 }
 
-// TestScenarioFlowsFollowTheRules: what a flow is said to belong to is what the
-// configuration makes of its packets.
+// TestScenarioFlowsFollowTheRules: the configuration's rules put the packets of each flow
+// in the flow's group.
 func TestScenarioFlowsFollowTheRules(t *testing.T) {
 	for _, engine := range []group.Engine{group.HTB, group.Quantum} {
 		s := newScenario(engine, true)
@@ -124,27 +124,27 @@ func TestScenarioFlowsFollowTheRules(t *testing.T) {
 				p.Proto = group.UDP
 			}
 			if _, leaf := tree.Classify(p); tree.Nodes[leaf].Path != s.groupIn(f, phaseQuiet) {
-				t.Errorf("%s, %s is in %s by the rules, and in %s by the scenario", engine, f.Name, tree.Nodes[leaf].Path, s.groupIn(f, phaseQuiet))
+				t.Errorf("%s, %s: the rules select %s, the scenario has %s", engine, f.Name, tree.Nodes[leaf].Path, s.groupIn(f, phaseQuiet))
 			}
 		}
 	}
 }
 
-// TestScenarioGifts: what is given to tenants is there.
+// TestScenarioGifts: the groups that are delegated to tenants exist.
 func TestScenarioGifts(t *testing.T) {
 	for _, engine := range []group.Engine{group.HTB, group.Quantum} {
 		s := newScenario(engine, true)
-		for _, g := range s.gifts() {
+		for _, g := range s.delegations() {
 			out, in := plans(t, s, g.host, demoExport)
 			tree := map[string]group.Tree{"out": out, "in": in}[g.direction]
 			if !slices.ContainsFunc(tree.Nodes, func(n group.Node) bool { return n.Path == g.group }) {
-				t.Errorf("%s: there is nothing to give to %+v", engine, g)
+				t.Errorf("%s: no such group: %+v", engine, g)
 			}
 		}
 	}
 }
 
-// TestScenarioIsQuietAtFirst: as the first phase says, everyone wants a fifth.
+// TestScenarioIsQuietAtFirst: in the first phase the demand of each group is a fifth of its guarantee.
 func TestScenarioIsQuietAtFirst(t *testing.T) {
 	s := newScenario(group.HTB, false)
 	for _, host := range demoHosts {
@@ -152,14 +152,14 @@ func TestScenarioIsQuietAtFirst(t *testing.T) {
 		for direction, tree := range map[string]group.Tree{"out": out, "in": in} {
 			for _, n := range tree.Nodes {
 				if got := s.wanted(phaseQuiet, demoPlace{host, direction, n.Path}); n.Leaf && got != n.Guarantee/5 {
-					t.Errorf("%s %s %s wants %v of %v", host, direction, n.Path, got, n.Guarantee)
+					t.Errorf("%s %s %s: demand %v, want a fifth of %v", host, direction, n.Path, got, n.Guarantee)
 				}
 			}
 		}
 	}
 }
 
-// TestScenarioShares: what package share says is what the phases are about.
+// TestScenarioShares: the allocations of package share show what the phases demonstrate.
 func TestScenarioShares(t *testing.T) {
 	s := newScenario(group.HTB, false)
 	const acks = unit.Mbit
@@ -174,7 +174,7 @@ func TestScenarioShares(t *testing.T) {
 		{phaseReturn, demoExport, [6]float64{52.11, 41.68, 10.42, 46.89, 31.26, 15.63}},
 		{phaseDeadline, demoExportMore, [6]float64{52.11, 41.68, 10.42, 46.89, 36.47, 10.42}},
 		{phaseBack, demoExport, [6]float64{52.11, 41.68, 10.42, 46.89, 31.26, 15.63}},
-		{phaseMove, demoExport, [6]float64{52.11, 41.68, 10.42, 46.89, 38.89, 8}}, // web wants 8
+		{phaseMove, demoExport, [6]float64{52.11, 41.68, 10.42, 46.89, 38.89, 8}}, // the demand of web is 8
 	} {
 		out, _ := plans(t, s, demoHosts[0], c.export)
 		wants := make([]unit.Rate, len(out.Nodes))
@@ -190,50 +190,50 @@ func TestScenarioShares(t *testing.T) {
 	}
 }
 
-// TestDemoShows: what is shown of a command fits a terminal, and can be typed.
+// TestDemoShows: a shown command fits a terminal, and is valid in a shell.
 func TestDemoShows(t *testing.T) {
 	var b strings.Builder
 	p := &play{stage: &lineStage{w: &b}}
 	args := []string{"assign", "shop/export", "--server", "shop", "--host", "host1", "--dev", "uplink", "--output", "table", "--conn", "tcp 10.0.0.1:9000 10.0.6.2:40000"}
-	p.shows(demoController, args, " &")
+	p.showCommand(demoController, args, " &")
 	for line := range strings.Lines(b.String()) {
 		if len(line) > 81 || strings.Count(line, "'")%2 != 0 {
-			t.Errorf("a line of %d cells: %s", len(line)-1, line)
+			t.Errorf("line of %d cells: %s", len(line)-1, line)
 		}
 	}
 	typed := strings.Join(strings.Fields(strings.ReplaceAll(b.String(), "\\\n", "")), " ")
 	if want := "controller$ headgate " + shellWords(args) + " &"; typed != want {
-		t.Errorf("it shows %q, want %q", typed, want)
+		t.Errorf("shown: %q, want %q", typed, want)
 	}
 }
 
-// TestDemoAnswers: what the service answers, in words.
+// TestDemoAnswers: answers of the service are formatted for the user.
 func TestDemoAnswers(t *testing.T) {
 	for answer, want := range map[string]string{
-		`{"path":"shop","rate":"45Mbit","free":"15Mbit","groups":[{"name":"web"}]}`: "200 guaranteed 45Mbit, of which 15Mbit is free",
-		`{"path":"shop/web","rate":"10Mbit","free":"10Mbit"}`:                       "200 guaranteed 10Mbit",
-		`{"title":"no","detail":"there is no group"}`:                               "200 there is no group",
+		`{"path":"shop","guaranteed_rate":"45Mbit","unallocated":"15Mbit","groups":[{"name":"web"}]}`: "200 guaranteed 45Mbit, 15Mbit unallocated",
+		`{"path":"shop/web","guaranteed_rate":"10Mbit","unallocated":"10Mbit"}`:                       "200 guaranteed 10Mbit",
+		`{"title":"no","detail":"group not found"}`:                                                   "200 group not found",
 		`oops`: "200",
 	} {
-		if got := (demoRequest{Status: 200, Answer: []byte(answer)}).says(); got != want {
-			t.Errorf("%s is said as %q, want %q", answer, got, want)
+		if got := (demoRequest{Status: 200, Answer: []byte(answer)}).text(); got != want {
+			t.Errorf("%s: %q, want %q", answer, got, want)
 		}
 	}
 }
 
-// TestDemoRounds: traffic that goes on goes through all phases, in every round.
+// TestDemoRounds: continuous traffic goes through all phases in every round.
 func TestDemoRounds(t *testing.T) {
 	s := newScenario(group.HTB, true)
 	const rounds = 3
 	for i, f := range s.rounds(rounds * s.length()) {
 		once := s.flows[i].Schedule
 		if len(f.Schedule) != rounds*len(once) {
-			t.Fatalf("%s has %d steps", f.Name, len(f.Schedule))
+			t.Fatalf("%s: %d steps, want %d", f.Name, len(f.Schedule), rounds*len(once))
 		}
 		for n, step := range f.Schedule {
 			want := once[n%len(once)]
 			if want.At += time.Duration(n/len(once)) * s.length(); step != want {
-				t.Errorf("step %d of %s is %+v, want %+v", n, f.Name, step, want)
+				t.Errorf("%s: step %d: %+v, want %+v", f.Name, n, step, want)
 			}
 		}
 		if err := f.Validate(); err != nil {
@@ -256,18 +256,18 @@ func TestJudged(t *testing.T) {
 		{0, 40, 0, 0, verdictOK},
 		{100, 0, 1000, 90, verdictOK},
 	} {
-		if got := judged(c.received, c.guarantee, c.wanted, c.share, 0.05); got != c.want {
-			t.Errorf("%+v is judged %q", c, got)
+		if got := verdictOf(c.received, c.guarantee, c.wanted, c.share, 0.05); got != c.want {
+			t.Errorf("%+v: verdict %q", c, got)
 		}
 	}
 }
 
-// resultForTest is one of each case that a report knows.
+// resultForTest is a result with one of each case of the report.
 func resultForTest() *demoResult {
 	r := &demoResult{Engine: group.HTB, Tolerance: 0.05, Returned: map[string]float64{"out": 12.4, "in": 0.2}, CleanedUp: true, OK: true}
 	r.Moved.Connection, r.Moved.Before, r.Moved.After = "tcp 10.0.0.1:9000 10.0.6.2:40000", 4.9e6, 11.3e6
 	r.Changes = []tenantChange{{"35Mbit", 9.4}, {"20Mbit", 7.6}}
-	r.Proof = []proofRow{
+	r.Usage = []usageRow{
 		{Tenant: "media", Host: "host1", Direction: "out", Group: "media/storage", Guaranteed: 251_200_000, Borrowed: 1_440_000, Lent: 900_000, Delivered: 250_000_000, Received: 249_900_000},
 		{Tenant: "shop", Host: "host3", Direction: "in", Group: "shop", Guaranteed: 1_000_000, Unmet: 12},
 	}
@@ -305,13 +305,13 @@ func TestDemoReport(t *testing.T) {
 	}
 	for line := range strings.Lines(b.String()) {
 		if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > 80 {
-			t.Errorf("a line of %d cells: %s", n, line)
+			t.Errorf("line of %d cells: %s", n, line)
 		}
 	}
 	golden(t, "testdata/demo-report.txt", b.String())
 }
 
-// stateForTest is a device of the demo with some counters.
+// stateForTest returns the state of the demo's device with bytes in each group's counter.
 func stateForTest(t *testing.T, at time.Time, bytes uint64) shaper.State {
 	out, in := plans(t, newScenario(group.HTB, true), demoHosts[0], demoExport)
 	s := shaper.State{Dev: demoDev, Engine: group.HTB, At: at, Plan: shaper.Plan{Dev: demoDev, Out: &out, In: &in}}
@@ -339,9 +339,10 @@ func TestLineStage(t *testing.T) {
 	want := `hello
 
 [2/7] overload, 12s
-  Everyone wants everything, and backup floods 30Mbit of UDP that does not
-  slow down. Each tenant has its guarantee, and in it each group. What a
-  tenant has not given to a group is lent to its own groups first.
+  All groups have unlimited demand, and backup sends 30Mbit of UDP that does
+  not slow down. Each tenant gets its guarantee, and so does each group in it.
+  The unallocated part of a tenant's guarantee is lent to the tenant's own
+  groups first.
    1.0s  storage 1.0/1.0  backup 1.0/1.0  export 1.0/1.0  web 1.0/1.0
    2.0s  storage 1.0/1.0  backup 1.0/1.0  export 1.0/1.0  web 1.0/1.0
 `
@@ -350,7 +351,7 @@ func TestLineStage(t *testing.T) {
 	}
 }
 
-// TestLivePanel drives the panel by hand, as a terminal of 80 by 24 would.
+// TestLivePanel sends messages to the panel, as on a terminal of 80 by 24.
 func TestLivePanel(t *testing.T) {
 	t.Setenv("LC_ALL", "C.UTF-8")
 	p := livePanel{theme: view.NewTheme(io.Discard), tracker: &view.Tracker{}, width: 80, height: 24, cancel: make(chan struct{})}
@@ -360,11 +361,11 @@ func TestLivePanel(t *testing.T) {
 		return cmd
 	}
 	send(tea.WindowSizeMsg{Width: 80, Height: 24})
-	if p.View() != "\nmaking the network" {
+	if p.View() != "\ncreating the network" {
 		t.Errorf("at first:\n%s", p.View())
 	}
 	began := time.Unix(1700000000, 0)
-	send(scene{1, newScenario(group.HTB, false).phases[phaseOverload], began})
+	send(phaseMessage{1, newScenario(group.HTB, false).phases[phaseOverload], began})
 	send(printed{})
 	for i := range 4 {
 		send(stateForTest(t, began.Add(time.Duration(i)*demoEvery), uint64(i)*62_500))
@@ -379,19 +380,19 @@ func TestLivePanel(t *testing.T) {
 	select {
 	case <-p.cancel:
 	default:
-		t.Error("Ctrl-C ends nothing")
+		t.Error("Ctrl-C does not stop the demo")
 	}
-	send(tea.KeyMsg{Type: tea.KeyCtrlC}) // closing twice would panic
+	send(tea.KeyMsg{Type: tea.KeyCtrlC}) // must not close the channel twice
 	if !strings.Contains(p.View(), "cleaning up") {
-		t.Errorf("ending:\n%s", p.View())
+		t.Errorf("while stopping:\n%s", p.View())
 	}
-	if cmd := send(curtain{}); p.View() != "" || cmd == nil {
+	if cmd := send(quitMessage{}); p.View() != "" || cmd == nil {
 		t.Errorf("at the end:\n%s", p.View())
 	}
 }
 
-// TestLivePanelPrintsInOrder: a second text waits until the first is out, and the
-// end waits for all.
+// TestLivePanelPrintsInOrder: a second text waits until the first is printed, and the
+// quit waits for all texts.
 func TestLivePanelPrintsInOrder(t *testing.T) {
 	p := livePanel{width: 20, height: 24, tracker: &view.Tracker{}}
 	send := func(m tea.Msg) tea.Cmd {
@@ -402,7 +403,7 @@ func TestLivePanelPrintsInOrder(t *testing.T) {
 	if send(said{"one"}) == nil {
 		t.Fatal("the first text is not printed")
 	}
-	if send(said{"two"}) != nil || send(curtain{}) != nil {
+	if send(said{"two"}) != nil || send(quitMessage{}) != nil {
 		t.Fatal("the second text does not wait")
 	}
 	if send(printed{}) == nil || len(p.text) != 0 {
@@ -410,10 +411,10 @@ func TestLivePanelPrintsInOrder(t *testing.T) {
 	}
 	cmd := send(printed{})
 	if cmd == nil {
-		t.Fatal("there is no end")
+		t.Fatal("no command after the last text")
 	}
 	if _, ok := cmd().(tea.QuitMsg); !ok {
-		t.Error("the end is not the end")
+		t.Error("the last command is not tea.Quit")
 	}
 }
 
@@ -425,13 +426,13 @@ func TestFolded(t *testing.T) {
 		"xxxxxxxxxxxxxxxxxxxxxxxxx end": "xxxxxxxxxxxxxxxxxx|xxxxxxx|  end",
 	} {
 		if got := strings.Join(p.folded(text), "|"); got != want {
-			t.Errorf("%q is folded to %q, want %q", text, got, want)
+			t.Errorf("folded(%q): %q, want %q", text, got, want)
 		}
 	}
 }
 
-// TestLiveStageSurvivesItsScreen: the demo runs to its end without a terminal,
-// and its error is the stage's.
+// TestLiveStageSurvivesItsScreen: without a terminal the demo runs to its end, and
+// show returns the demo's error.
 func TestLiveStageSurvivesItsScreen(t *testing.T) {
 	s := newLiveStage(strings.NewReader(""), io.Discard, 80)
 	broken := errors.New("broken")
@@ -441,22 +442,22 @@ func TestLiveStageSurvivesItsScreen(t *testing.T) {
 		return broken
 	})
 	if !errors.Is(err, broken) {
-		t.Errorf("the stage says %v", err)
+		t.Errorf("show: %v, want %v", err, broken)
 	}
 }
 
 func TestDemoUsage(t *testing.T) {
 	w := newWorld(t)
-	if r := w.run("demo", "--serve", "--keep"); r.code != wrong || !strings.Contains(r.err, "serve") {
+	if r := w.run("demo", "--serve", "--keep"); r.code != exitUsage || !strings.Contains(r.err, "serve") {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
-	if r := w.run("demo", "--engine", "frob"); r.code != wrong || !strings.Contains(r.err, "htb or quantum") {
+	if r := w.run("demo", "--engine", "frob"); r.code != exitUsage || !strings.Contains(r.err, "htb or quantum") {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
-	if r := w.run("top", "--interval", "1ms"); r.code != wrong || !strings.Contains(r.err, "100ms to 1h") {
+	if r := w.run("top", "--interval", "1ms"); r.code != exitUsage || !strings.Contains(r.err, "100ms to 1h") {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
-	if r := w.run("top", "-o", "yaml"); r.code != wrong || !strings.Contains(r.err, "table or json") {
+	if r := w.run("top", "-o", "yaml"); r.code != exitUsage || !strings.Contains(r.err, "table or json") {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
 }

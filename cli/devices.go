@@ -15,17 +15,17 @@ import (
 	"headgate/unit"
 )
 
-// target is one device that exists and what it shall have.
+// target is an existing device and its desired state.
 type target struct {
 	source config.Interface
 	plan   shaper.Plan
 }
 
-// allDevices are the devices of this network namespace.
+// allDevices returns the names of the devices of this network namespace.
 func allDevices() ([]string, error) {
 	list, err := net.Interfaces()
 	if err != nil {
-		return nil, fmt.Errorf("the devices cannot be listed: %w", err)
+		return nil, fmt.Errorf("cannot list network devices: %w", err)
 	}
 	names := make([]string, len(list))
 	for i, d := range list {
@@ -35,8 +35,8 @@ func allDevices() ([]string, error) {
 	return names, nil
 }
 
-// dev is the kernel's name of the device that a user names, who may write an alternative
-// one. What is no device's name stays as it is.
+// dev returns the kernel's name of a device that the user named by any of its names. A name of
+// no device is returned unchanged.
 func (a *app) dev(name string) string {
 	if a.alternatives == nil {
 		return name
@@ -48,20 +48,20 @@ func (a *app) dev(name string) string {
 	return kernel
 }
 
-// named takes in a configuration which devices of this machine its documents name.
+// named resolves the alternative names of devices in a configuration.
 func (a *app) named(set config.Set) (config.Set, error) {
 	if a.alternatives == nil {
 		return set, nil
 	}
 	alternatives, err := a.alternatives()
 	if err != nil {
-		return set, fmt.Errorf("the devices cannot be listed: %w", err)
+		return set, fmt.Errorf("cannot list network devices: %w", err)
 	}
-	return set.Named(alternatives)
+	return set.WithAltNames(alternatives)
 }
 
-// targets finds the devices that a configuration is about: those named must
-// exist, unless missing ones are to be left out; patterns take what there is.
+// targets returns the devices that a configuration configures. A named device must exist,
+// unless leaveOutMissing is true; a pattern matches the devices that exist.
 func (a *app) targets(set config.Set, leaveOutMissing bool) ([]target, error) {
 	devices, err := a.devices()
 	if err != nil {
@@ -70,8 +70,8 @@ func (a *app) targets(set config.Set, leaveOutMissing bool) ([]target, error) {
 	var out []target
 	for _, i := range set.Interfaces {
 		found := false
-		if i.Called() != i.Dev {
-			a.note("%s: %s is the device %s", i.Name(), i.Called(), i.Dev)
+		if i.WrittenDev() != i.Dev {
+			a.note("%s: %s is the device %s", i.Name(), i.WrittenDev(), i.Dev)
 		}
 		for _, dev := range devices {
 			if owner, ok := set.For(dev); ok && owner.Dev == i.Dev {
@@ -84,9 +84,9 @@ func (a *app) targets(set config.Set, leaveOutMissing bool) ([]target, error) {
 		case group.IsPattern(i.Dev):
 			a.note("%s: no device matches %q now", i.Name(), i.Dev)
 		case leaveOutMissing:
-			a.note("%s: %s is left out: %v", i.Name(), i.Dev, shaper.ErrNoDevice)
+			a.note("%s: skipping %s: %v", i.Name(), i.Dev, shaper.ErrNoDevice)
 		default:
-			return nil, fmt.Errorf("%s: %s: %w: bring it up first, or pass --ignore-missing", i.Name(), i.Dev, shaper.ErrNoDevice)
+			return nil, fmt.Errorf("%s: %s: %w: create it first, or set --ignore-missing", i.Name(), i.Dev, shaper.ErrNoDevice)
 		}
 	}
 	return out, nil
@@ -96,12 +96,12 @@ func planFor(dev string, i config.Interface) shaper.Plan {
 	return shaper.Plan{Dev: dev, Perspective: i.Perspective, Overhead: i.Overhead, GSO: i.GSO, Quantum: i.QuantumOptions, Out: i.OutTree, In: i.InTree}
 }
 
-// warnSpeeds tells of limits that the link cannot give. Only devices with
-// hardware behind them are asked: a tap or veth invents its speed.
+// warnSpeeds warns of limits above the link's speed. It compares only hardware devices,
+// because the speed that a tap or veth reports is not real.
 func (a *app) warnSpeeds(set config.Set) {
 	devices, err := a.devices()
 	if err != nil {
-		return // it is only a warning
+		return // the limits cannot be compared
 	}
 	for _, dev := range devices {
 		i, ok := set.For(dev)
@@ -117,16 +117,16 @@ func (a *app) warnSpeeds(set config.Set) {
 			a.note("%s:%d: %s: warning: %s", file, line, key, fmt.Sprintf(format, args...))
 		}
 		if i.Out != nil && i.Out.Limit > speed {
-			warn("out.limit", "%v is more than %s's speed of %v: guarantees hold only up to what the link gives", i.Out.Limit, dev, speed)
+			warn("out.limit", "%v is more than %s's speed of %v: guarantees cannot be met above the link's speed", i.Out.Limit, dev, speed)
 		}
 		if i.In != nil && i.In.Limit >= speed {
-			warn("in.limit", "%v is not below %s's speed of %v, so the queue is at the other end and nothing can be divided here: write %v or less", i.In.Limit, dev, speed, speed/100*95)
+			warn("in.limit", "%v is not below %s's speed of %v, so the queue forms at the other end of the link and cannot be controlled here: set %v or less", i.In.Limit, dev, speed, speed/100*95)
 		}
 	}
 }
 
-// linkSpeed is what the link of a device can carry, false if it is not known or
-// invented.
+// linkSpeed returns the speed of a device's link, false if the speed is unknown or the
+// device is virtual.
 func linkSpeed(dev string) (unit.Rate, bool) {
 	l, err := netlink.LinkByName(dev)
 	if err != nil {

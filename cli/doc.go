@@ -1,10 +1,11 @@
-// Package cli is the command line: one file per command, which reads flags,
-// calls the packages that do the work, and prints.
+// Package cli implements the command line: one file per command, which reads flags,
+// calls the packages that do the work, and prints the result.
 //
-// Exit codes are the same everywhere: 0 done, 1 failed, 2 wrong usage or
-// configuration (nothing was changed), 3 not permitted. What a command was asked
-// for goes to standard output, all else to standard error; -o json and -o yaml
-// print the same data, for programs.
+// All commands have the same exit codes: 0 done, 1 failed, 2 wrong usage or
+// configuration (nothing was changed), 3 not permitted. The result of a command goes
+// to standard output, everything else to standard error. With -o json and -o yaml a
+// command prints the same data as JSON and YAML.
 //
-// A new command is a file with a function and a line in commands.
+// To add a command, add a file with a function that creates it, and list the function
+// in commands.
 package cli

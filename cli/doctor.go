@@ -16,24 +16,24 @@ import (
 func doctorCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doctor [DEV...]",
-		Short: "Say what this kernel and machine can do, and what is missing for what",
-		Long: `Doctor tries what Headgate needs, in a network namespace of its own, and leaves
-nothing behind. Each line is a check: ok, limited (it works, with a loss that is
-named) or missing, with what that means and what to do about it. Of a device it
-says what is in the way of groups, and what they cost there.
+		Short: "Check which features this kernel and machine support",
+		Long: `Doctor tries the kernel features that Headgate needs, in a network namespace of its own,
+and leaves nothing behind. Each line is a check: ok, limited (works with the stated
+restriction) or missing, with its consequence and the remedy. For a device it shows
+what conflicts with groups, and what limits their throughput.
 
-With --measure it finds this machine's own ceiling: packets and bits a second
-through the classifier and one HTB, between two devices of that namespace, with
-all CPUs for up to 2 s.
+With --measure it measures the throughput of this machine: packets and bits per second
+through the classifier and one HTB, between two devices of that namespace, with all CPUs
+for up to 2 s.
 
-It exits with 0 if groups can be enforced, 1 if something needed is missing, 3
-if it was not permitted to look.`,
+The exit code is 0 if groups can be enforced, 1 if a needed feature is missing, 3 if a
+needed feature could not be checked without more privileges.`,
 		Example: `  headgate doctor
   headgate doctor eth0 --measure
   headgate doctor -o json`,
 		ValidArgsFunction: a.completeDevices(),
 	}
-	measure := c.Flags().Bool("measure", false, "measure this machine's ceiling, which takes up to 2 s of all CPUs")
+	measure := c.Flags().Bool("measure", false, "measure this machine's throughput, which takes up to 2 s of all CPUs")
 	output := outputFlag(c)
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		for i := range args {
@@ -47,27 +47,27 @@ if it was not permitted to look.`,
 			return err
 		}
 		switch {
-		case report.Forbidden:
-			return fmt.Errorf("not all could be looked at: %w (run it as root)", os.ErrPermission)
+		case report.NotPermitted:
+			return fmt.Errorf("cannot run all checks: %w: run doctor as root", os.ErrPermission)
 		case !report.OK:
-			return errSaid
+			return errReported
 		}
 		return nil
 	}
 	return c
 }
 
-// examine runs the doctor with the default engine.
+// examine runs all checks with the default engine.
 func (a *app) examine(devices []string, measure bool) (doctor.Report, error) {
 	engine, err := a.engine(group.HTB)
 	if err != nil {
 		return doctor.Report{}, err
 	}
-	return doctor.Examine(doctor.Options{Engine: engine, Observe: a.observe, Devices: devices, Measure: measure})
+	return doctor.Run(doctor.Options{Engine: engine, Observe: a.observe, Devices: devices, Measure: measure})
 }
 
-// doctorTable prints checks in a column, each with what it means, and the remedy
-// of what is not as it should be below it.
+// doctorTable prints a row for each check, with its meaning, and the remedy, if any, in
+// a row below it.
 func doctorTable(w io.Writer, r doctor.Report) error {
 	about := ""
 	var rows [][]string
@@ -88,7 +88,7 @@ func doctorTable(w io.Writer, r doctor.Report) error {
 		if c.Found != "" {
 			name += ": " + c.Found
 		}
-		rows = append(rows, []string{string(c.State), wrap(name, nameWidth), c.Means})
+		rows = append(rows, []string{string(c.State), wrap(name, nameWidth), c.Meaning})
 		if c.Remedy != "" {
 			rows = append(rows, []string{"", "", "-> " + c.Remedy})
 		}
@@ -96,12 +96,12 @@ func doctorTable(w io.Writer, r doctor.Report) error {
 	if err := flush(); err != nil {
 		return err
 	}
-	if m := r.Ceiling; m != nil {
-		fmt.Fprintf(w, "ceiling of this machine, %s sending, nobody receiving\n", count(m.Senders, "CPU"))
+	if m := r.Throughput; m != nil {
+		fmt.Fprintf(w, "throughput of this machine, %s sending, no receiver\n", count(m.Senders, "CPU"))
 		rows = [][]string{
 			{"", "60-BYTE FRAMES", "64-KB PACKETS"},
 			{"with groups", humanCount(m.PacketsPerSecond) + "/s", view.Rate(float64(m.Bandwidth))},
-			{"without", humanCount(m.WithoutPPS) + "/s", view.Rate(float64(m.BandwidthWithout))},
+			{"without groups", humanCount(m.WithoutPPS) + "/s", view.Rate(float64(m.BandwidthWithout))},
 		}
 		if err := flush(); err != nil {
 			return err
@@ -109,10 +109,10 @@ func doctorTable(w io.Writer, r doctor.Report) error {
 	}
 	verdict := "groups can be enforced"
 	switch {
-	case r.Forbidden:
-		verdict = "whether groups can be enforced is not known"
+	case r.NotPermitted:
+		verdict = "cannot determine whether groups can be enforced"
 	case !r.OK:
-		verdict = "groups cannot be enforced as things are"
+		verdict = "groups cannot be enforced"
 	}
 	_, err := fmt.Fprintln(w, verdict)
 	return err
@@ -120,11 +120,11 @@ func doctorTable(w io.Writer, r doctor.Report) error {
 
 const nameWidth = 48
 
-// wrap shortens what a kernel said at length; -o json has all of it.
+// wrap truncates a text; -o json has the whole text.
 func wrap(text string, width int) string {
 	text = strings.ReplaceAll(text, "\n", "; ")
 	if len(text) > width {
-		return text[:width-3] + "..."
+		return strings.ToValidUTF8(text[:width-3], "") + "..."
 	}
 	return text
 }

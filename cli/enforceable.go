@@ -10,14 +10,14 @@ import (
 	"headgate/shaper/classifier"
 )
 
-// enforceable tells of what is well written and yet more than can be enforced, on
-// whatever device. Its error is a config.Mistakes.
-func enforceable(set config.Set) error {
-	var mistakes config.Mistakes
+// checkEnforceable reports settings of a valid configuration that no device can enforce.
+// The error is a config.Mistakes.
+func checkEnforceable(set config.Set) error {
+	var mistakes config.Errors
 	for _, i := range set.Interfaces {
 		mistake := func(key string, err error) {
 			file, line, column := i.Where(key)
-			mistakes = append(mistakes, config.Mistake{File: file, Line: line, Column: column, Key: key, Message: err.Error()})
+			mistakes = append(mistakes, config.Error{File: file, Line: line, Column: column, Key: key, Message: err.Error()})
 		}
 		for _, d := range []struct {
 			tree   *group.Tree
@@ -31,7 +31,7 @@ func enforceable(set config.Set) error {
 			}
 		}
 		if check := planChecks[i.Engine]; check != nil {
-			for _, err := range reasons(check(planFor(i.Dev, i))) {
+			for _, err := range unjoin(check(planFor(i.Dev, i))) {
 				key := "engine"
 				var of interface{ Key() string }
 				if errors.As(err, &of) && i.Has(of.Key()) {
@@ -47,8 +47,8 @@ func enforceable(set config.Set) error {
 	return nil
 }
 
-// reasons takes joined errors apart.
-func reasons(err error) []error {
+// unjoin returns the errors that errors.Join joined into err, sorted by text.
+func unjoin(err error) []error {
 	var joined interface{ Unwrap() []error }
 	switch {
 	case err == nil:

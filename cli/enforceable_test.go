@@ -8,8 +8,8 @@ import (
 	"headgate/shaper/classifier"
 )
 
-// TestNotEnforceable: what no device could have is a mistake in the file, for
-// every command that reads it.
+// TestNotEnforceable checks that every command that reads a configuration reports
+// settings that no device can enforce as mistakes in the file.
 func TestNotEnforceable(t *testing.T) {
 	w := newWorld(t, "eth0")
 	var rules strings.Builder
@@ -35,12 +35,12 @@ out:
 	for _, command := range []string{"check", "plan", "apply", "agent", "explain --dev eth0 --packet arp"} {
 		for file, want := range map[string]string{
 			shapes:  "shapes.yaml:137: in.groups[0].match[128]: rule ",
-			step:    "step.yaml:4: step: out: a step of 30MB is more than any group is guaranteed in a quantum of 1s (25MB), so that none would ever lend: write at most 25000000B",
-			quantum: "quantum.yaml:3: engine: the engine quantum has no ceilings, as of out group a (500Mbit of 1Gbit): write engine: htb, or leave that out\nquantum.yaml:3: engine: the engine quantum has no groups inside groups",
+			step:    "step.yaml:4: step: out: a step of 30MB exceeds the guarantee of every group per quantum of 1s (25MB), so no group would ever lend: write at most 25000000B",
+			quantum: "quantum.yaml:3: engine: the engine quantum does not support ceilings, as in out group a (500Mbit of 1Gbit): write engine: htb, or remove the setting\nquantum.yaml:3: engine: the engine quantum does not support nested groups",
 		} {
 			r := w.run(append(strings.Fields(command), "-f", file)...)
-			if r.code != wrong || !strings.HasPrefix(r.err, want) {
-				t.Errorf("headgate %s: exit %d, want %d with %q\n%s", command, r.code, wrong, want, r.err)
+			if r.code != exitUsage || !strings.HasPrefix(r.err, want) {
+				t.Errorf("headgate %s: exit %d, want %d with %q\n%s", command, r.code, exitUsage, want, r.err)
 			}
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"headgate/shaper/quantum"
 )
 
-// newEngines gives every engine that is built in. This is the one place where
-// they are named.
+// newEngines returns all engines that are built into the program. Only this function
+// lists them.
 func newEngines() map[group.Engine]shaper.Shaper {
 	return map[group.Engine]shaper.Shaper{
 		group.HTB:     htb.New(),
@@ -22,23 +22,23 @@ func newEngines() map[group.Engine]shaper.Shaper {
 	}
 }
 
-// planChecks tell why an engine could enforce a plan on no device.
+// planChecks are the engines' validations of a plan that do not depend on a device.
 var planChecks = map[group.Engine]func(shaper.Plan) error{group.Quantum: quantum.Check}
 
-// engine is the one of that name.
+// engine returns the engine with this name.
 func (a *app) engine(name group.Engine) (shaper.Shaper, error) {
 	s, ok := a.engines[name]
 	if !ok {
-		return nil, fmt.Errorf("the engine %s is not built into this program: choose another with engine: in the configuration", name)
+		return nil, fmt.Errorf("engine %s is not built into this program: choose another with engine: in the configuration", name)
 	}
 	return s, nil
 }
 
-// engineNames is in a fixed order, for messages and tests.
+// engineNames returns the names of the engines in sorted order, so that messages are stable.
 func (a *app) engineNames() []group.Engine { return slices.Sorted(maps.Keys(a.engines)) }
 
-// observe reads what is in force on a device. A device without anything of ours
-// gives shaper.ErrNotShaped. Engines name the device in their errors.
+// observe reads the actual state of a device. The error is shaper.ErrNotShaped for a
+// device on which Headgate has no configuration. Errors of engines name the device.
 func (a *app) observe(dev string) (shaper.State, error) {
 	state, err := agent.Observe(a.engines, dev)
 	switch {
@@ -50,7 +50,7 @@ func (a *app) observe(dev string) (shaper.State, error) {
 	return *state, nil
 }
 
-// clear takes away what is ours on a device, whichever engine put it there.
+// clear removes Headgate's traffic control from a device, for all engines.
 func (a *app) clear(dev string) error {
 	var failed []error
 	for _, name := range a.engineNames() {

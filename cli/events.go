@@ -22,16 +22,17 @@ import (
 func eventsCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "events",
-		Short: "Watch changes at a service as they are made",
-		Long: `Events prints each change that is made through the API, as it is made, until it is told to
-end. After a loss it goes on from where it was. "reset" means that the service does not remember so
-far back: read anew what you want to know. A tenant is told of its own changes.`,
+		Short: "Watch changes at a service",
+		Long: `Events prints each change that is made through the API, until it is interrupted. If the
+connection is lost, events reconnects and continues after the last change that it printed. "reset"
+means that the service no longer has the changes since then: read the resources again. A tenant
+sees only its own changes.`,
 		Example: `  headgate events
   headgate events --after 4711 -o json`,
 		Args: cobra.NoArgs,
 	}
 	server, output := serverFlag(c), tableOrJSONFlag(c)
-	after := c.Flags().Int64("after", 0, "begin behind this `REVISION`, and not now")
+	after := c.Flags().Int64("after", 0, "print the changes after this `REVISION` (default: from now on)")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		l, err := findLogin(*server)
 		if err != nil {
@@ -48,7 +49,7 @@ far back: read anew what you want to know. A tenant is told of its own changes.`
 	return c
 }
 
-// event is one of the stream.
+// event is one event of the service's event stream.
 type event struct {
 	Revision int64           `json:"revision"`
 	Event    string          `json:"event"`
@@ -67,10 +68,11 @@ func (a *app) printEvent(f tableOrJSON, e event) error {
 	return err
 }
 
-// eventsAgain is before the service is asked again after a loss.
-const eventsAgain = time.Second
+// eventsReconnectDelay is the delay before a reconnect to the service.
+const eventsReconnectDelay = time.Second
 
-// events hands on changes and resets, over losses, until ctx ends.
+// events calls take for each change and reset until ctx ends. It reconnects when the connection
+// is lost.
 func (a *app) events(ctx context.Context, client *api.Client, after int64, take func(event) error) error {
 	for came, lost := false, false; ctx.Err() == nil; {
 		p := &api.WatchEventsParams{}
@@ -79,10 +81,10 @@ func (a *app) events(ctx context.Context, client *api.Client, after int64, take 
 		}
 		r, err := client.WatchEvents(ctx, p)
 		if err == nil && r.StatusCode != http.StatusOK {
-			_, err = asked[struct{}](r, nil)
+			_, err = decodeResponse[struct{}](r, nil)
 		} else if err == nil {
 			came, lost = true, false
-			err = stream(r.Body, func(id int64, kind string, data []byte) error {
+			err = readServerSentEvents(r.Body, func(id int64, kind string, data []byte) error {
 				e := event{Revision: id, Event: kind}
 				after = max(after, id)
 				switch kind {
@@ -97,32 +99,32 @@ func (a *app) events(ctx context.Context, client *api.Client, after int64, take 
 					return nil
 				}
 				if err := take(e); err != nil {
-					return errTake{err}
+					return callbackError{err}
 				}
 				return nil
 			})
 			r.Body.Close()
 		}
-		var mistakes config.Mistakes
-		if take := (errTake{}); errors.As(err, &take) {
+		var mistakes config.Errors
+		if take := (callbackError{}); errors.As(err, &take) {
 			return take.error
 		} else if ctx.Err() == nil && (!came || errors.Is(err, os.ErrPermission) || errors.As(err, &mistakes)) {
-			return fmt.Errorf("events cannot be watched: %w", err)
+			return fmt.Errorf("cannot watch events: %w", err)
 		}
 		if ctx.Err() == nil && !lost {
-			a.note("headgate: the service is lost, and is asked again: %v", err)
+			a.note("headgate: connection to the service lost, reconnecting: %v", err)
 			lost = true
 		}
-		sleepUntil(ctx, time.Now().Add(eventsAgain))
+		sleepUntil(ctx, time.Now().Add(eventsReconnectDelay))
 	}
 	return nil
 }
 
-// errTake is the error of whoever is told of events.
-type errTake struct{ error }
+// callbackError wraps an error that the caller's take returned, to tell it from errors of the stream.
+type callbackError struct{ error }
 
-// stream reads server-sent events until they end.
-func stream(from io.Reader, take func(id int64, kind string, data []byte) error) error {
+// readServerSentEvents reads server-sent events and calls take for each. It returns io.EOF at the end of the stream.
+func readServerSentEvents(from io.Reader, take func(id int64, kind string, data []byte) error) error {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, 1<<20)
 	var id int64

@@ -12,11 +12,12 @@ import (
 	"headgate/api"
 )
 
-// Events go on behind the last one that was told when the stream is lost, and begin anew at a reset.
-func TestEventsGoOn(t *testing.T) {
+// After a lost connection, the stream continues after the last event. A reset sets the position to
+// the revision of the reset.
+func TestEventsReconnect(t *testing.T) {
 	answers := []string{
 		"id: 5\nevent: hello\ndata: {}\n\nid: 6\nevent: change\ndata: {\"id\":\"a\",\"at\":\"2026-05-01T00:00:00Z\",\"by\":\"x\",\"what\":\"PUT /a\"}\n\nid: 7\nevent: quiet\ndata: {}\n\nid: 8\nevent: chan",
-		"", // the service is away
+		"", // the service is unavailable
 		"id: 3\nevent: reset\ndata: {}\n\n",
 		"id: 4\nevent: change\ndata: {\"id\":\"b\",\"at\":\"2026-05-01T00:00:00Z\",\"by\":\"x\",\"what\":\"PUT /b\"}\n\n",
 	}
@@ -49,15 +50,15 @@ func TestEventsGoOn(t *testing.T) {
 		t.Error(err)
 	}
 	if all := strings.Join(got, " "); all != "change6 reset3 change4" {
-		t.Errorf("told is %s", all)
+		t.Errorf("events are %s", all)
 	}
 	if all := strings.Join(asked, " "); all != " 7 7 3" {
-		t.Errorf("asked behind %q", all)
+		t.Errorf("Last-Event-ID headers are %q", all)
 	}
 }
 
-// Who cannot watch at all is told so, and does not wait.
-func TestEventsRefused(t *testing.T) {
+// A client that cannot connect the first time gets an error without retries.
+func TestEventsFirstConnectionFails(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusForbidden) }))
 	client, err := api.NewClient(s.URL)
 	if err != nil {
@@ -65,9 +66,9 @@ func TestEventsRefused(t *testing.T) {
 	}
 	a := &app{err: io.Discard}
 	for range 2 {
-		if err := a.events(t.Context(), client, 0, nil); err == nil || !strings.Contains(err.Error(), "events cannot be watched") {
+		if err := a.events(t.Context(), client, 0, nil); err == nil || !strings.Contains(err.Error(), "cannot watch events") {
 			t.Errorf("refused: %v", err)
 		}
-		s.Close() // and then there is nobody
+		s.Close() // the second time the connection is refused
 	}
 }

@@ -19,24 +19,23 @@ import (
 func explainCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "explain --packet PACKET --dev DEV",
-		Short: "Say which rule, group and class a packet gets",
-		Long: `Explain asks the rules and assignments that are in force on a device about a
-packet, and prints what decides, its group and the kernel's class. With -f it names the
-line of the rule, and it works on a device that has no groups yet.
+		Short: "Show which rule, group and class a packet gets",
+		Long: `Explain evaluates the rules and assignments in force on a device for a packet. It
+prints the rule or assignment that matches, the group, and the kernel's class. With -f it
+also prints the line of the rule, and works on a device that has no groups yet.
 
 A packet is a protocol, a source and a destination (with ports for tcp, udp and
-sctp), and then what else rules may ask for: dscp, vlan, pcp, mark, smac, cgroup and
-(ICMP) type with a value, and the words ack (a TCP segment with nothing else in it)
-and fragment (a part other than the first). What is not IP has a name: arp, lldp, stp,
-lacp, eapol. Whether a packet counts as control traffic also depends on its ttl (or
-hop limit) and its length (of the IP packet), which are what the protocol has unless
-they are given.
+sctp), followed by other fields that rules can match: dscp, vlan, pcp, mark, smac, cgroup
+and (ICMP) type, each with a value, and the words ack (a TCP segment without data) and
+fragment (a fragment other than the first). Packets other than IP have a name: arp, lldp,
+stp, lacp, eapol. Whether a packet is control traffic also depends on ttl (or hop limit)
+and length (of the IP packet). Their defaults depend on the protocol.
 
-Source and destination are as in the packet: what the device receives has the
-other end as its source.
+Source and destination are the packet's own: in a packet that the device receives,
+the source is the remote end.
 
-With --server it is what a service wants of one of its hosts: its rules, and the connections
-that were assigned through it. Classes are known on the host alone.`,
+With --server, explain uses the desired state of a host of a service: the rules, and the
+connections that were assigned through the service. Classes are known only on the host.`,
 		Example: `  headgate explain --packet 'tcp 10.0.0.1:443 10.0.0.2:55000' --dev eth0
   headgate explain --packet 'udp [fd00::1]:53 [fd00::2]:999 dscp ef mark 7' --dev eth0 -f eth0.yaml
   headgate explain --packet 'udp 10.0.0.1:5060 10.0.0.2:5060 vlan 100 pcp 5 smac 02:00:5e:10:00:01' --dev eth0
@@ -50,7 +49,7 @@ that were assigned through it. Classes are known on the host alone.`,
 	completeFlag(c, "direction", oneOf("out", "in", "both"))
 	files, output := fileFlag(c), outputFlag(c)
 	required(c, "packet", "dev")
-	at := thereFlags(c)
+	at := serverFlags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		packet, err := group.ParsePacket(*text)
 		if err != nil {
@@ -60,11 +59,11 @@ that were assigned through it. Classes are known on the host alone.`,
 			return usageError{fmt.Errorf("%q is not a direction: write out, in or both", *direction), c.CommandPath()}
 		}
 		var e explainer
-		if at.asked() {
-			if err := at.nothing(c, "file"); err != nil {
+		if at.isSet() {
+			if err := at.rejectFlags(c, "file"); err != nil {
 				return err
 			}
-			e, err = a.explainThere(c.Context(), at, *dev)
+			e, err = a.explainRemote(c.Context(), at, *dev)
 		} else {
 			*dev = a.dev(*dev)
 			e, err = a.explainer(c, *dev, *files)
@@ -100,17 +99,17 @@ type directionExplanation struct {
 	Place    string `json:"place,omitempty"` // "eth0.yaml:9: out.groups[0].match[1]"
 	Group    string `json:"group,omitempty"`
 	Class    string `json:"class,omitempty"`
-	// Beyond is the class of control traffic that is beyond the group's budget for it.
+	// Beyond is the class of control traffic that exceeds the group's budget for control traffic.
 	Beyond string `json:"class_beyond_budget,omitempty"`
-	// Client is the prefix by which the packet's client is known in a group that is one for each,
-	// and Ceiling what it may have.
+	// Client is the address or prefix of the packet's client in a group with each:, and Ceiling is
+	// the client's ceiling.
 	Client  string    `json:"client,omitempty"`
 	Ceiling unit.Rate `json:"client_ceiling,omitempty"`
-	// Note is why such a packet may not be seen there.
+	// Note is a warning that the packet may look different at this point.
 	Note string `json:"note,omitempty"`
 }
 
-// explainer has what is known of a device: what is in force, the file, or both.
+// explainer has the actual state of a device, its configuration file, or both.
 type explainer struct {
 	state    *shaper.State
 	file     *config.Interface
@@ -129,7 +128,7 @@ func (a *app) explainer(c *cobra.Command, dev string, files []string) (e explain
 		}
 		i, ok := set.For(dev)
 		if !ok {
-			return e, fmt.Errorf("the configuration says nothing about %s", dev)
+			return e, fmt.Errorf("%s is not in the configuration", dev)
 		}
 		e.file = &i
 		set.Interfaces = []config.Interface{i}
@@ -141,22 +140,23 @@ func (a *app) explainer(c *cobra.Command, dev string, files []string) (e explain
 	switch {
 	case err == nil:
 		e.state = &state
-		e.assigned, _ = a.assignments(state.Engine, dev) // an engine that cannot list them has the rules' answer
-		e.clients, _ = a.clients(state.Engine, dev)      // without them the class is not named
+		e.assigned, _ = a.assignments(state.Engine, dev) // if the engine cannot list assignments, the rules decide
+		e.clients, _ = a.clients(state.Engine, dev)      // if this fails, the client's class is left out
 	case e.file == nil:
 		return e, err
 	case errors.Is(err, shaper.ErrNotShaped):
-		a.note("headgate: %v now: this is what the file says", err)
+		a.note("headgate: %v: the result is from the file", err)
 	default:
-		a.note("headgate: %v: this is what the file says", err)
+		a.note("headgate: %v: the result is from the file", err)
 	}
 	if e.state != nil && e.file != nil && !e.sameRules() {
-		a.note("headgate: the file has other rules than those in force on %s, so lines are not named: see headgate plan", dev)
+		a.note("headgate: the rules in the file differ from those in force on %s, so lines are left out: see headgate plan", dev)
 		e.file = nil
 	}
 	return e, nil
 }
 
+// sameRules reports whether the rules in the file are those in force.
 func (e explainer) sameRules() bool {
 	same := func(a, b *group.Tree) bool {
 		return a == nil && b == nil || a != nil && b != nil && len(a.Rules) == len(b.Rules) &&
@@ -165,7 +165,7 @@ func (e explainer) sameRules() bool {
 	return same(e.state.Plan.Out, e.file.OutTree) && same(e.state.Plan.In, e.file.InTree)
 }
 
-// ingress is the direction in which packets come to the device.
+// ingress returns the direction of the packets that the device receives.
 func (e explainer) ingress() string {
 	perspective := group.Host
 	if e.state != nil {
@@ -179,6 +179,7 @@ func (e explainer) ingress() string {
 	return "in"
 }
 
+// explain evaluates the rules and assignments of one direction for a packet.
 func (e explainer) explain(direction string, p group.Packet) directionExplanation {
 	var tree *group.Tree
 	var counters *shaper.DirectionState
@@ -212,8 +213,8 @@ func (e explainer) explain(direction string, p group.Packet) directionExplanatio
 			x.Place = fmt.Sprintf("%s:%d: %s", file, line, places[rule])
 		}
 	}
-	if p.Mark != 0 && direction == e.ingress() && slices.ContainsFunc(tree.Rules[:min(rule+1, len(tree.Rules))], func(r group.Rule) bool { return r.Selector.AsksForMark() }) {
-		x.Note = "packets have no mark here yet, unless it was set before they came to the device: the firewall marks them later"
+	if p.Mark != 0 && direction == e.ingress() && slices.ContainsFunc(tree.Rules[:min(rule+1, len(tree.Rules))], func(r group.Rule) bool { return r.Selector.MatchesOnMark() }) {
+		x.Note = "received packets have no mark at this point, unless one was set before they reached the device: the firewall sets marks later"
 	}
 	if counters != nil && leaf < len(counters.Groups) {
 		x.Class = counters.Groups[leaf].Class
@@ -230,7 +231,7 @@ func (e explainer) explain(direction string, p group.Packet) directionExplanatio
 	return x
 }
 
-// client names the packet's client, and its class if it has one now.
+// client sets the packet's client, and the client's class if the client has one now.
 func (e explainer) client(x *directionExplanation, n group.Node, p group.Packet) {
 	of := shaper.Client{Client: n.Clients.Each.Client(p)}
 	x.Client, x.Class, x.Ceiling = clientName(of), "", n.Clients.Ceiling
@@ -241,8 +242,8 @@ func (e explainer) client(x *directionExplanation, n group.Node, p group.Packet)
 	}
 }
 
-// assignment is the leaf that the packet's connection was assigned to, if the
-// direction has it.
+// assignment returns the leaf group to which the packet's connection is assigned.
+// ok is false without an assignment, or if the direction has no such group.
 func (e explainer) assignment(tree *group.Tree, p group.Packet) (leaf int, ok bool) {
 	if !p.HasPorts() {
 		return 0, false
@@ -268,9 +269,9 @@ func (e explanation) table(w io.Writer) error {
 		case "":
 			fmt.Fprintf(w, "  %s: not limited\n", d.Direction)
 		case "control":
-			fmt.Fprintf(w, "  %s: control traffic of group %s: ahead of all others within its budget%s\n", d.Direction, d.Group, class)
+			fmt.Fprintf(w, "  %s: control traffic of group %s: sent first within its budget%s\n", d.Direction, d.Group, class)
 			if d.Beyond != "" {
-				fmt.Fprintf(w, "       beyond it as the group's other packets, class %s\n", d.Beyond)
+				fmt.Fprintf(w, "       above the budget with the group's other packets, class %s\n", d.Beyond)
 			}
 		case "assigned":
 			fmt.Fprintf(w, "  %s: assigned at run time: group %s%s\n", d.Direction, d.Group, class)

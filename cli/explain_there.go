@@ -9,48 +9,48 @@ import (
 	"headgate/shaper"
 )
 
-// explainThere says what a packet is to get on a host of a service: what is wanted, of which classes
-// are not known.
-func (a *app) explainThere(ctx context.Context, t *there, dev string) (e explainer, err error) {
+// explainRemote returns an explainer for the desired state of a host of a service. Classes are not
+// known there.
+func (a *app) explainRemote(ctx context.Context, t *remoteHost, dev string) (e explainer, err error) {
 	client, err := t.client()
 	if err != nil {
 		return e, err
 	}
-	set, _, err := t.policy(ctx, client)
+	set, _, err := t.desiredState(ctx, client)
 	if err != nil {
 		return e, err
 	}
 	names := t.names(ctx, client)
-	if set, err = set.Named(names); err != nil {
+	if set, err = set.WithAltNames(names); err != nil {
 		a.note("headgate: warning: %v", err)
 	}
 	i, ok := set.For(names.Kernel(dev))
 	if !ok {
-		return e, fmt.Errorf("the service wants nothing of %s on %s: \"headgate apply --server %s --host %s -f FILE\" says what", dev, t.host, t.server, t.host)
+		return e, fmt.Errorf("the service has no configuration for %s on %s: create it with \"headgate apply --server %s --host %s -f FILE\"", dev, t.host, t.server, t.host)
 	}
-	if e.assigned, err = t.connections(ctx, client, i.Called()); err != nil {
+	if e.assigned, err = t.connections(ctx, client, i.WrittenDev()); err != nil {
 		return e, err
 	}
-	// Lines are those of a document that the user has never seen.
+	// Line numbers are left out: the user has never seen the document.
 	i.OutRules, i.InRules = nil, nil
 	e.file = &i
-	a.note("headgate: this is what the service wants of %s", t.host)
-	host, err := asked[api.HostState](client.GetHost(ctx, t.host))
+	a.note("headgate: the result is from the desired state of %s at the service", t.host)
+	host, err := decodeResponse[api.HostState](client.GetHost(ctx, t.host))
 	if err != nil || host.Devices == nil {
 		return e, err
 	}
 	for _, d := range *host.Devices {
-		if d.Name == names.Kernel(dev) && d.Trouble != nil {
-			a.note("headgate: warning: %s: it is not in force: %s", dev, *d.Trouble)
+		if d.Name == names.Kernel(dev) && d.Error != nil {
+			a.note("headgate: warning: %s: the desired state is not in force: %s", dev, *d.Error)
 		}
 	}
 	return e, nil
 }
 
-// connections are those that were put in groups of an interface.
-func (t *there) connections(ctx context.Context, client *api.Client, dev string) ([]shaper.Assignment, error) {
-	all, err := every(func(after *string) ([]api.Connection, *string, error) {
-		page, err := asked[api.ConnectionList](client.ListConnections(ctx, t.host, dev, &api.ListConnectionsParams{After: after}))
+// connections returns the connections that are assigned to groups of an interface.
+func (t *remoteHost) connections(ctx context.Context, client *api.Client, dev string) ([]shaper.Assignment, error) {
+	all, err := listAll(func(after *string) ([]api.Connection, *string, error) {
+		page, err := decodeResponse[api.ConnectionList](client.ListConnections(ctx, t.host, dev, &api.ListConnectionsParams{After: after}))
 		return page.Items, page.Next, err
 	})
 	if err != nil {

@@ -18,12 +18,12 @@ import (
 	"headgate/unit"
 )
 
-// fakeEnv makes the test binary the program itself, with a fake kernel in this
-// directory: apply --confirm-within runs the program again.
+// fakeEnv makes the test binary run as headgate, with a fake kernel in the directory
+// that the variable names. "apply --confirm-within" starts the program a second time.
 const fakeEnv = "HEADGATE_TEST_KERNEL"
 
-// selfEnv makes the test binary the program itself, for tests that run it in other
-// network namespaces.
+// selfEnv makes the test binary run as headgate, for tests that run it in other network
+// namespaces.
 const selfEnv = "HEADGATE_TEST_SELF"
 
 func TestMain(m *testing.M) {
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 		a.in, a.out, a.err = os.Stdin, os.Stdout, os.Stderr
 		os.Exit(a.run(os.Args[1:]))
 	}
-	// Those that run at once wait for most of their time.
+	// Parallel tests spend most of their time waiting, so 4 run at once on any machine.
 	if err := flag.Set("test.parallel", "4"); err != nil {
 		panic(err)
 	}
@@ -52,13 +52,13 @@ func fakeApp(dir string) *app {
 			r, err := unit.ParseRate(readFile(filepath.Join(dir, dev+".speed")))
 			return r, err == nil
 		},
-		sooner: func(string) ([2][]string, error) { return [2][]string{}, nil },
-		state:  filepath.Join(dir, "state"),
+		foreignPrograms: func(string) ([2][]string, error) { return [2][]string{}, nil },
+		state:           filepath.Join(dir, "state"),
 	}
 }
 
-// fakeShaper keeps plans in files, so that several processes see the same
-// kernel. A file DEV.foreign, DEV.forbidden or DEV.broken makes it fail.
+// fakeShaper stores plans in files, so that several processes share one fake
+// kernel. A file DEV.foreign, DEV.forbidden or DEV.broken makes its calls fail.
 type fakeShaper struct {
 	dir    string
 	engine group.Engine
@@ -119,7 +119,7 @@ func (f fakeShaper) Apply(p shaper.Plan) ([]shaper.Change, error) {
 		return changes, err
 	}
 	if exists(f.file(p.Dev, "broken")) {
-		return nil, fmt.Errorf("%s: the kernel says no", p.Dev)
+		return nil, fmt.Errorf("%s: the kernel refused", p.Dev)
 	}
 	d, _ := f.load(p.Dev)
 	d.Plan, d.Writes = p, d.Writes+1
@@ -208,20 +208,21 @@ func readFile(path string) string {
 	return string(text)
 }
 
-// world is a fake kernel with devices and files, and the program in it.
-type world struct {
+// testEnv is a test fixture: a fake kernel with devices, a directory of files, and methods
+// that run the program with them.
+type testEnv struct {
 	*testing.T
 	dir string
 }
 
-func newWorld(t *testing.T, devices ...string) world {
-	w := world{t, t.TempDir()}
+func newWorld(t *testing.T, devices ...string) testEnv {
+	w := testEnv{t, t.TempDir()}
 	w.write("devices", strings.Join(devices, " "))
 	return w
 }
 
-// write makes a file, whose path it returns.
-func (w world) write(name, text string) string {
+// write creates a file and returns the path.
+func (w testEnv) write(name, text string) string {
 	w.Helper()
 	path := filepath.Join(w.dir, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -233,8 +234,8 @@ func (w world) write(name, text string) string {
 	return path
 }
 
-// config writes a configuration that gives dev one group of that limit.
-func (w world) config(dev, limit string) string {
+// config writes a configuration with one group and this limit for dev, and returns the path.
+func (w testEnv) config(dev, limit string) string {
 	w.Helper()
 	return w.write("eth.yaml", document(dev, limit))
 }
@@ -248,36 +249,36 @@ type result struct {
 	out, err string
 }
 
-func (w world) run(args ...string) result {
+func (w testEnv) run(args ...string) result {
 	w.Helper()
 	return w.runWith("", args...)
 }
 
-func (w world) runWith(stdin string, args ...string) result {
+func (w testEnv) runWith(stdin string, args ...string) result {
 	w.Helper()
 	var out, stderr bytes.Buffer
 	a := fakeApp(w.dir)
 	a.in, a.out, a.err = strings.NewReader(stdin), &out, &stderr
 	a.env = []string{fakeEnv + "=" + w.dir}
 	code := a.run(args)
-	// Directories of one run are not another's.
+	// The directory differs between runs, so it is removed from the output.
 	clean := strings.NewReplacer(w.dir+"/", "")
 	return result{code, clean.Replace(out.String()), clean.Replace(stderr.String())}
 }
 
-// must runs what has to succeed.
-func (w world) must(args ...string) result {
+// must runs the program and fails the test if the exit code is not 0.
+func (w testEnv) must(args ...string) result {
 	w.Helper()
 	r := w.run(args...)
-	if r.code != done {
+	if r.code != exitOK {
 		w.Fatalf("headgate %s: exit %d\n%s%s", strings.Join(args, " "), r.code, r.out, r.err)
 	}
 	return r
 }
 
-// limit is the limit in force on a device, "" if none is, and the engine's
-// number of writes.
-func (w world) limit(dev string) (limit string, writes int) {
+// limit returns the limit in force on a device ("" if the device has none) and the
+// number of writes to the device.
+func (w testEnv) limit(dev string) (limit string, writes int) {
 	for _, e := range []group.Engine{group.HTB, group.Quantum} {
 		if d, ok := (fakeShaper{w.dir, e}).load(dev); ok {
 			return d.Plan.Out.Limit.String(), d.Writes

@@ -15,25 +15,25 @@ import (
 func historyCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "history --host HOST --dev DEV",
-		Short: "Say who changed an interface of a service's host, newest first",
-		Long: `History prints the changes of an interface, the newest first. "headgate rollback --to" with a
-revision makes the interface what it was after that change. What was is remembered for a week,
-who changed it for 90 days.`,
+		Short: "List the changes of an interface of a host at a service, newest first",
+		Long: `History prints the changes of an interface, the newest first. "headgate rollback --to REVISION"
+restores the interface as it was after that change. The service keeps former configurations for a
+week, and the list of changes for 90 days.`,
 		Example: "  headgate history --host web1 --dev eth0", Args: cobra.NoArgs,
 	}
 	server, host, dev := interfaceFlags(c)
 	limit := limitFlag(c)
 	output := outputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		client, err := a.interfaceAt(c.Context(), *server, *host, dev)
+		client, err := a.resolveInterface(c.Context(), *server, *host, dev)
 		if err != nil {
 			return err
 		}
-		all, err := upTo(*limit, func(before *string, limit *int) (api.AuditList, error) {
-			return asked[api.AuditList](client.ListHistory(c.Context(), *host, *dev, &api.ListHistoryParams{Before: before, Limit: limit}))
+		all, err := listUpTo(c, *limit, func(before *string, limit *int) (api.AuditList, error) {
+			return decodeResponse[api.AuditList](client.ListHistory(c.Context(), *host, *dev, &api.ListHistoryParams{Before: before, Limit: limit}))
 		})
 		if err == nil && len(all) == 0 {
-			_, err = asked[api.Interface](client.GetInterface(c.Context(), *host, *dev, nil)) // is there one at all?
+			_, err = decodeResponse[api.Interface](client.GetInterface(c.Context(), *host, *dev, nil)) // fails if the interface does not exist
 		}
 		if err != nil {
 			return err
@@ -43,27 +43,28 @@ who changed it for 90 days.`,
 	return c
 }
 
-// interfaceFlags say which interface of which host of which service is meant.
+// interfaceFlags adds the flags that select an interface of a host of a service.
 func interfaceFlags(c *cobra.Command) (server, host, dev *string) {
 	server = serverFlag(c)
-	host = c.Flags().String("host", "", "the `HOST`, as the service has it")
-	dev = c.Flags().String("dev", "", "the device, or the pattern that the service has")
+	host = c.Flags().String("host", "", "the `HOST`, by its name at the service")
+	dev = c.Flags().String("dev", "", "the device, or the device pattern in the service's configuration")
 	completeFlag(c, "host", completeHosts(server))
 	required(c, "host", "dev")
 	return server, host, dev
 }
 
-// interfaceAt has dev be what the service has for a device that somebody names, or had by that name.
-func (a *app) interfaceAt(ctx context.Context, server, host string, dev *string) (*api.Client, error) {
+// resolveInterface returns a client of the service, and sets dev to the name or pattern under which the
+// service has the device. A dev that the service's history knows stays as it is.
+func (a *app) resolveInterface(ctx context.Context, server, host string, dev *string) (*api.Client, error) {
 	client, err := service(server)
 	if err != nil {
 		return nil, err
 	}
 	one := 1
-	if had, err := asked[api.AuditList](client.ListHistory(ctx, host, *dev, &api.ListHistoryParams{Limit: &one})); err == nil && len(had.Items) > 0 {
+	if had, err := decodeResponse[api.AuditList](client.ListHistory(ctx, host, *dev, &api.ListHistoryParams{Limit: &one})); err == nil && len(had.Items) > 0 {
 		return client, nil
 	}
-	devs, err := a.meant(ctx, &there{server, host}, client, *dev)
+	devs, err := a.resolveInterfaces(ctx, &remoteHost{server, host}, client, *dev)
 	if err == nil {
 		*dev = devs[0]
 	}
@@ -71,11 +72,17 @@ func (a *app) interfaceAt(ctx context.Context, server, host string, dev *string)
 }
 
 func limitFlag(c *cobra.Command) *int {
-	return c.Flags().Int("limit", 50, "print no more than this, up to 1000")
+	return c.Flags().Int("limit", 50, fmt.Sprintf("print at most this many, up to %d", mostEntries))
 }
 
-// upTo reads so many changes: an answer may have fewer, and there be more.
-func upTo(most int, one func(before *string, limit *int) (api.AuditList, error)) ([]api.AuditEntry, error) {
+const mostEntries = 1000
+
+// listUpTo reads up to most changes, over several pages: a page may have fewer entries than requested
+// although more exist.
+func listUpTo(c *cobra.Command, most int, one func(before *string, limit *int) (api.AuditList, error)) ([]api.AuditEntry, error) {
+	if most < 1 || most > mostEntries {
+		return nil, usageError{fmt.Errorf("--limit %d is out of range: set 1 to %d", most, mostEntries), c.CommandPath()}
+	}
 	all := []api.AuditEntry{}
 	for before := (*string)(nil); ; {
 		left := most - len(all)
@@ -91,7 +98,7 @@ func upTo(most int, one func(before *string, limit *int) (api.AuditList, error))
 }
 
 func auditTable(w io.Writer, all []api.AuditEntry) error {
-	rows := [][]string{{"REVISION", "AT", "BY", "ROLE", "WHAT"}}
+	rows := [][]string{{"REVISION", "AT", "BY", "ROLE", "CHANGE"}}
 	for _, e := range all {
 		rows = append(rows, auditRow(e))
 	}
@@ -103,16 +110,17 @@ func auditRow(e api.AuditEntry) []string {
 	if e.Role != nil {
 		role = string(*e.Role)
 	}
-	return []string{fmt.Sprint(orNone(e.Revision)), e.At.Local().Format(time.DateTime), e.By, role, e.What}
+	return []string{fmt.Sprint(orNone(e.Revision)), e.At.Local().Format(time.DateTime), e.Principal, role, e.Request}
 }
 
 func rollbackCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rollback --host HOST --dev DEV --to REVISION",
-		Short: "Make an interface of a service's host what it was",
-		Long: `Rollback makes an interface what it was at a revision of "headgate history", with all groups on
-it. Connections that are assigned now stay where they are, if their group is there then; those of
-that time do not come back. It is checked as any change is, and is itself one that can be rolled back.`,
+		Short: "Restore a former configuration of an interface of a host at a service",
+		Long: `Rollback restores an interface as it was at a revision of "headgate history", with all its groups.
+Connections that are assigned now keep their group if the restored configuration has that group.
+Assignments of the former time are not restored. The rollback is validated like any other change,
+and can itself be rolled back.`,
 		Example: `  headgate history --host web1 --dev eth0
   headgate rollback --host web1 --dev eth0 --to 4711`,
 		Args: cobra.NoArgs,
@@ -123,17 +131,17 @@ that time do not come back. It is checked as any change is, and is itself one th
 	required(c, "host", "dev", "to")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if *to < 1 {
-			return usageError{errors.New("--to is a revision of \"headgate history\": write a number from 1 on"), c.CommandPath()}
+			return usageError{errors.New("--to is not a revision: write a number of \"headgate history\", from 1 on"), c.CommandPath()}
 		}
-		client, err := a.interfaceAt(c.Context(), *server, *host, dev)
+		client, err := a.resolveInterface(c.Context(), *server, *host, dev)
 		if err != nil {
 			return err
 		}
-		is, err := asked[api.Interface](client.RollBack(c.Context(), *host, *dev, &api.RollBackParams{DryRun: dry}, api.RollBackJSONRequestBody{Revision: *to}))
+		is, err := decodeResponse[api.Interface](client.RollBack(c.Context(), *host, *dev, &api.RollBackParams{DryRun: dry}, api.RollBackJSONRequestBody{Revision: *to}))
 		if err != nil {
 			return err
 		}
-		return a.print(*output, is, outcome(*dev, "of "+*host, fmt.Sprintf("what it was at revision %d", *to), nil, *dry))
+		return a.print(*output, is, printOutcome(*dev, "of "+*host, fmt.Sprintf("rolled back to revision %d", *to), nil, *dry))
 	}
 	return c
 }
@@ -141,8 +149,8 @@ that time do not come back. It is checked as any change is, and is itself one th
 func auditCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "audit",
-		Short: "Say who changed what at a service, newest first",
-		Long:  `Audit prints the changes that were made through the API, the newest first. A tenant is told of its own.`,
+		Short: "Print the audit log of a service, newest first",
+		Long:  `Audit prints the changes that were made through the API, the newest first. A tenant sees only its own changes.`,
 		Example: `  headgate audit --limit 20
   headgate audit -o json | jq '.[] | select(.by == "ci")'`,
 		Args: cobra.NoArgs,
@@ -153,8 +161,8 @@ func auditCommand(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		all, err := upTo(*limit, func(before *string, limit *int) (api.AuditList, error) {
-			return asked[api.AuditList](client.ListAudit(c.Context(), &api.ListAuditParams{Before: before, Limit: limit}))
+		all, err := listUpTo(c, *limit, func(before *string, limit *int) (api.AuditList, error) {
+			return decodeResponse[api.AuditList](client.ListAudit(c.Context(), &api.ListAuditParams{Before: before, Limit: limit}))
 		})
 		if err != nil {
 			return err

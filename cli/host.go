@@ -13,7 +13,7 @@ import (
 func hostCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "host",
-		Short: "Make, list and remove hosts of a service",
+		Short: "Create, list and delete hosts of a service",
 		Args:  cobra.ArbitraryArgs,
 		RunE:  helpOrUnknown,
 	}
@@ -25,39 +25,40 @@ func hostSetCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "set NAME",
 		Aliases: []string{"create"},
-		Short:   "Make a host, or change one",
-		Long: `Set makes a host, as which an agent may join then, or changes what is said of one and leaves
-the rest. With --revoked its agent is not spoken to any more, and goes on with what it has.`,
+		Short:   "Create a host, or change one",
+		Long: `Set creates a host, which an agent can then join as, or changes the settings of a host that are
+given as flags. With --revoked the controller rejects the host's agent. The agent keeps enforcing
+the configuration that it has.`,
 		Example: `  headgate host create web1 --description "rack 4"
   headgate token create web1 --role agent --host web1 > join.token
   headgate host set web1 --revoked`,
 		Args: cobra.ExactArgs(1),
 	}
 	server, dry, output := serverFlag(c), dryRunFlag(c), outputFlag(c)
-	description := c.Flags().String("description", "", "what it is, for people")
-	revoked := c.Flags().Bool("revoked", false, "do not speak to its agent; --revoked=false lets it in again")
+	description := c.Flags().String("description", "", "a description of the host")
+	revoked := c.Flags().Bool("revoked", false, "reject the host's agent; --revoked=false accepts it again")
 	c.ValidArgsFunction = firstArg(completeHosts(server))
 	c.RunE = func(c *cobra.Command, args []string) error {
 		client, err := service(*server)
 		if err != nil {
 			return err
 		}
-		now, tag, err := current[api.HostState](client.GetHost(c.Context(), args[0]))
+		now, tag, err := getWithETag[api.HostState](client.GetHost(c.Context(), args[0]))
 		if err != nil {
 			return err
 		}
 		next := api.Host{Description: now.Description, Revoked: now.Revoked}
 		if c.Flags().Changed("description") {
-			next.Description = given(*description)
+			next.Description = pointerTo(*description)
 		}
 		if c.Flags().Changed("revoked") {
 			next.Revoked = revoked
 		}
-		made, err := asked[api.Host](client.PutHost(c.Context(), args[0], &api.PutHostParams{IfMatch: tag, DryRun: dry}, next))
+		made, err := decodeResponse[api.Host](client.PutHost(c.Context(), args[0], &api.PutHostParams{IfMatch: tag, DryRun: dry}, next))
 		if err != nil {
 			return err
 		}
-		return a.print(*output, made, outcome("host", args[0], "made", tag, *dry))
+		return a.print(*output, made, printOutcome("host", args[0], "created", tag, *dry))
 	}
 	return c
 }
@@ -66,8 +67,8 @@ func hostListCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List hosts, and whether their agents are connected",
-		Long: `List prints the hosts of a service, and whether their agents are connected. A tenant is told the
-names of those on which it has groups.`,
+		Long: `List prints the hosts of a service, and whether their agents are connected. A tenant sees only the
+names of the hosts on which it has groups.`,
 		Example: "  headgate host list", Args: cobra.NoArgs,
 	}
 	server, output := serverFlag(c), outputFlag(c)
@@ -76,8 +77,8 @@ names of those on which it has groups.`,
 		if err != nil {
 			return err
 		}
-		all, err := every(func(after *string) ([]api.HostState, *string, error) {
-			page, err := asked[api.HostList](client.ListHosts(c.Context(), &api.ListHostsParams{After: after}))
+		all, err := listAll(func(after *string) ([]api.HostState, *string, error) {
+			page, err := decodeResponse[api.HostList](client.ListHosts(c.Context(), &api.ListHostsParams{After: after}))
 			return page.Items, page.Next, err
 		})
 		if err != nil {
@@ -91,16 +92,16 @@ names of those on which it has groups.`,
 func hostTable(w io.Writer, all []api.HostState) error {
 	rows := [][]string{{"NAME", "AGENT", "VERSION", "ENFORCED", "DESCRIPTION"}}
 	for _, h := range all {
-		agent := "-" // a tenant is not told
+		agent := "-" // the service does not show it to tenants
 		switch {
 		case h.Revoked != nil && *h.Revoked:
 			agent = "revoked"
 		case h.Connected != nil && *h.Connected:
 			agent = "connected"
 		case h.Connected != nil:
-			agent = "away"
+			agent = "disconnected"
 		}
-		rows = append(rows, []string{orEmpty(h.Name), agent, orEmpty(h.Version), orEmpty(h.Enforced), orEmpty(h.Description)})
+		rows = append(rows, []string{orEmpty(h.Name), agent, orEmpty(h.Version), orEmpty(h.Applied), orEmpty(h.Description)})
 	}
 	return table(w, "", rows)
 }
@@ -108,10 +109,10 @@ func hostTable(w io.Writer, all []api.HostState) error {
 func hostShowCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show NAME",
-		Short: "Show a host, its devices, and what keeps them from having what is wanted",
-		Long: `Show prints a host and what its agent tells: the epoch and revision that it has in force, its
-devices, and whose these are: the controller's, of a file or a command on the host (local), or
-nobody's.`,
+		Short: "Show a host, its devices, and why a device is not in its desired state",
+		Long: `Show prints a host and what its agent reports: the epoch and revision that are in force, the
+devices, and the owner of each device: the controller, a file or a command on the host (local), or
+none.`,
 		Example: "  headgate host show web1", Args: cobra.ExactArgs(1),
 	}
 	server, output := serverFlag(c), outputFlag(c)
@@ -121,7 +122,7 @@ nobody's.`,
 		if err != nil {
 			return err
 		}
-		h, err := asked[api.HostState](client.GetHost(c.Context(), args[0]))
+		h, err := decodeResponse[api.HostState](client.GetHost(c.Context(), args[0]))
 		if err != nil {
 			return err
 		}
@@ -150,8 +151,8 @@ func deviceTable(w io.Writer, devices api.HostDevices) error {
 			owner = string(*d.Owner)
 		}
 		notes := []string{}
-		if d.Trouble != nil {
-			notes = append(notes, *d.Trouble)
+		if d.Error != nil {
+			notes = append(notes, *d.Error)
 		}
 		if d.Foreign != nil {
 			notes = append(notes, *d.Foreign...)
@@ -163,7 +164,7 @@ func deviceTable(w io.Writer, devices api.HostDevices) error {
 
 func hostDeleteCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use: "delete NAME", Short: "Remove a host of which nothing is wanted any more", Example: "  headgate clear --dev all --server default --host web1\n  headgate host delete web1", Args: cobra.ExactArgs(1),
+		Use: "delete NAME", Short: "Delete a host that has no interfaces", Example: "  headgate clear --dev all --server default --host web1\n  headgate host delete web1", Args: cobra.ExactArgs(1),
 	}
 	server, dry := serverFlag(c), dryRunFlag(c)
 	c.ValidArgsFunction = firstArg(completeHosts(server))
@@ -172,10 +173,10 @@ func hostDeleteCommand(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if _, err := asked[struct{}](client.DeleteHost(c.Context(), args[0], &api.DeleteHostParams{DryRun: dry})); err != nil {
+		if _, err := decodeResponse[struct{}](client.DeleteHost(c.Context(), args[0], &api.DeleteHostParams{DryRun: dry})); err != nil {
 			return err
 		}
-		return outcome("host", args[0], "removed", nil, *dry)(a.out)
+		return printOutcome("host", args[0], "deleted", nil, *dry)(a.out)
 	}
 	return c
 }

@@ -17,19 +17,19 @@ import (
 func initCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "init",
-		Short: "Write a commented configuration for this machine, to start from",
-		Long: `Init looks at this machine's devices and at what doctor finds, and prints a
-configuration with the reason of each value: a document for each device by which
-traffic leaves the machine, that of the default route first, and why the others are
-left out. It changes nothing. With -f it writes a file that does not exist yet.
+		Short: "Write a commented starting configuration for this machine",
+		Long: `Init reads this machine's devices and the findings of doctor, and prints a
+configuration with the reason for each value: a document for each device through which
+traffic leaves the machine, that of the default route first, and the reason why other
+devices are left out. It changes nothing. With -f it writes a new file.
 
-Limits are a little under what the link carries, so that what is written can be
-applied as it is: guarantees lend what they do not use, and nobody is slowed down.
-Where the machine does not know its link's speed, as in most virtual machines, the
-document is a comment that says how to find it out. --speed says it, and also where
-the provider gives less than the link could carry.
+Limits are slightly below the link's capacity, so the configuration can be applied
+unchanged: groups borrow unused guarantees, and no traffic slows down. If the machine
+does not report its link's speed, as in most virtual machines, the document is commented
+out and says how to measure the speed. --speed sets the speed, also if the provider's
+rate is below that of the link.
 
-Run it as root to have doctor's findings in it.`,
+Run it as root to include doctor's findings.`,
 		Example: `  headgate init
   headgate init -f groups.yaml
   headgate init --speed eth0=200Mbit -f groups.yaml
@@ -39,7 +39,7 @@ Run it as root to have doctor's findings in it.`,
 	devs := c.Flags().StringArray("dev", nil, "only this device (may be repeated)")
 	completeFlag(c, "dev", a.completeDevices())
 	given := speedFlag{}
-	c.Flags().Var(given, "speed", "what the link of a device gives, as promised or measured (may be repeated)")
+	c.Flags().Var(given, "speed", "the rate of a device's link, from the provider's contract or a measurement (may be repeated)")
 	file := c.Flags().StringP("file", "f", "-", "write this file, which must not exist, or - for standard output")
 	output := outputFlag(c)
 	c.RunE = func(*cobra.Command, []string) error {
@@ -77,7 +77,7 @@ Run it as root to have doctor's findings in it.`,
 func writeNew(path, text string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("%s exists already, and is not overwritten: write another name, or remove it first", path)
+		return fmt.Errorf("%s already exists: choose another name, or remove the file first", path)
 	}
 	if err != nil {
 		return err
@@ -86,27 +86,27 @@ func writeNew(path, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// speedFlag takes what links give, by device: eth0=1Gbit.
+// speedFlag is the rates of links by device: eth0=1Gbit.
 type speedFlag map[string]unit.Rate
 
 func (s speedFlag) Type() string   { return "DEV=RATE" }
 func (s speedFlag) String() string { return "" }
 
-// Set is for package pflag.
+// Set implements pflag.Value.
 func (s speedFlag) Set(text string) error {
 	dev, rate, ok := strings.Cut(text, "=")
 	if !ok || dev == "" {
-		return fmt.Errorf("%q is not a device and its rate: write for example eth0=1Gbit", text)
+		return fmt.Errorf("%q is not DEV=RATE: write for example eth0=1Gbit", text)
 	}
 	v, err := unit.ParseRate(rate)
 	if err == nil && v == 0 {
-		err = errors.New("a link that gives nothing cannot be divided: write for example " + dev + "=1Gbit")
+		err = errors.New("rate is 0: write for example " + dev + "=1Gbit")
 	}
 	s[dev] = v
 	return err
 }
 
-// next says what was written, and what to do about it.
+// next returns a summary of the written file, and the next steps.
 func (r *initReport) next() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "wrote %s", r.File)
@@ -117,13 +117,13 @@ func (r *initReport) next() string {
 	}
 	b.WriteString("\nNext: ")
 	if len(r.names(written)) == 0 {
-		b.WriteString("say what the link gives, as in the file, and then ")
+		b.WriteString("set the rate of the link as the file describes, then ")
 	}
 	fmt.Fprintf(&b, "edit it, and\n  headgate check -f %[1]s\n  headgate plan -f %[1]s", r.File)
 	return b.String()
 }
 
-// names are the devices of which that was decided.
+// names returns the devices with decision d.
 func (r *initReport) names(d initDecision) (names []string) {
 	for _, i := range r.Interfaces {
 		if i.Decision == d {

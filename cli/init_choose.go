@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// ownIFB is what Headgate calls the devices that it makes for what comes in.
+// ownIFB matches the names of the IFB devices that Headgate creates for ingress.
 var ownIFB = regexp.MustCompile(`^hgi\d+$`)
 
-// initLinks are all of a machine's.
+// initLinks are all links of a machine.
 type initLinks []initLink
 
 func (all initLinks) at(index int) (initLink, bool) {
@@ -21,58 +21,58 @@ func (all initLinks) at(index int) (initLink, bool) {
 	return all[i], true
 }
 
-// leftOut says why a device gets no document, "" if it gets one: what leaves the machine is
-// divided once, by the device that the link begins at.
+// leftOut returns the reason why a device gets no document, or "" if it gets one. Each egress
+// packet is shaped once, at the device where the link begins.
 func (all initLinks) leftOut(l initLink) string {
 	master, _ := all.at(l.master)
 	switch {
 	case l.loopback:
-		return "loopback: nothing leaves the machine by it"
+		return "loopback: no traffic leaves the machine through it"
 	case ownIFB.MatchString(l.name):
-		return "Headgate's own, for what comes in"
+		return "created by Headgate for ingress"
 	case l.kind == "ifb":
-		return "an IFB: on it others divide what comes in by another device"
+		return "an IFB: another program shapes the ingress of another device on it"
 	case l.kind == "dummy":
-		return "a dummy: what is sent there goes nowhere"
+		return "a dummy: it discards what is sent"
 	case l.kind == "bridge" || l.kind == "openvswitch":
-		return "a bridge: what it carries leaves by its ports" + all.ports(l)
+		return "a bridge: its traffic leaves through its ports" + all.ports(l)
 	case l.kind == "vrf":
-		return "a VRF: what it routes leaves by its devices" + all.ports(l)
+		return "a VRF: its traffic leaves through its devices" + all.ports(l)
 	case aggregates(master):
-		return "a part of " + master.name + ", which is divided as a whole"
+		return "a port of " + master.name + ", which is shaped as a whole"
 	case !l.up:
-		return fmt.Sprintf("down: \"ip link set %s up\" brings it up", l.name)
+		return fmt.Sprintf("down: enable it with \"ip link set %s up\"", l.name)
 	case !l.carrier:
-		return "without carrier: look at the cable, or at the other end"
+		return "no carrier: check the cable and the remote end"
 	}
 	if lower, ok := all.at(l.lower); ok {
 		if l.vlan > 0 && lower.kind != "bridge" {
-			return fmt.Sprintf("what it carries leaves by %s, where rules can name it (vlan: %d)", lower.name, l.vlan)
+			return fmt.Sprintf("its traffic leaves through %s, where rules can match it (vlan: %d)", lower.name, l.vlan)
 		}
-		return "what it carries leaves by " + lower.name
+		return "its traffic leaves through " + lower.name
 	}
 	switch {
 	case l.bus || l.metric >= 0 || aggregates(l):
 		return ""
 	case !endsHere(l.kind):
-		return fmt.Sprintf("a %s: its packets leave by another device", l.kind)
+		return fmt.Sprintf("a %s: its packets leave through another device", l.kind)
 	case l.master != 0 || !l.inNetwork():
-		return "it leads to a VM or container of this machine: to divide that one's traffic write perspective: guest, and the limit that you want it to have"
+		return "connects a VM or container of this machine: to shape its traffic, write perspective: guest and a limit"
 	}
 	return ""
 }
 
-// aggregates tells whether a device is made of several that carry its traffic together.
+// aggregates reports whether a device is a bond or team of several devices.
 func aggregates(l initLink) bool { return l.kind == "bond" || l.kind == "team" }
 
-// endsHere tells whether a virtual device may be a machine's own way out, as a container's is,
-// rather than a tunnel through another.
+// endsHere reports whether a virtual device can be a machine's own egress device, as in a
+// container. Other kinds are tunnels through another device.
 func endsHere(kind string) bool {
 	return slices.Contains([]string{"veth", "tap", "netkit", "vlan", "macvlan", "macvtap", "ipvlan"}, kind)
 }
 
-// inNetwork tells whether this machine has an address among others there. One that is alone in its
-// network is a container's gateway.
+// inNetwork reports whether the link has an address in a network with other addresses. An address
+// with a prefix of one address is typical of a container's gateway.
 func (l initLink) inNetwork() bool {
 	for _, p := range l.addrs {
 		if !p.IsSingleIP() {
@@ -82,7 +82,7 @@ func (l initLink) inNetwork() bool {
 	return false
 }
 
-// ports are the names of what a device is made of.
+// ports returns the names of a device's ports, in parentheses.
 func (all initLinks) ports(of initLink) string {
 	var names []string
 	for _, l := range all {
@@ -91,7 +91,7 @@ func (all initLinks) ports(of initLink) string {
 		}
 	}
 	slices.Sort(names)
-	const most = 4 // the others are alike
+	const most = 4 // enough to recognize the device
 	switch {
 	case len(names) == 0:
 		return ""
@@ -101,7 +101,7 @@ func (all initLinks) ports(of initLink) string {
 	return " (" + strings.Join(names, ", ") + ")"
 }
 
-// about says what a device is.
+// about describes a device: its kind, addresses and default route.
 func (l initLink) about() string {
 	var parts []string
 	if l.kind != "device" {

@@ -34,9 +34,9 @@ for dev in br0 port0 port1 mac0 other other1 taken taken1 half half1 ifb7 pulled
 ip link add down0 type veth peer name down1
 `
 
-// TestInitOnAMachine: what init decides of real devices; what it writes is applied, and nobody is
-// slower for it.
-func TestInitOnAMachine(t *testing.T) {
+// TestInitDevices checks init's decisions on real devices, and that the written configuration
+// can be applied without a loss of throughput.
+func TestInitDevices(t *testing.T) {
 	l := labtest.Up(t, &lab.Topology{
 		Nodes: []lab.NodeSpec{{Name: "client"}, {Name: "router", Router: true}, {Name: "server"}},
 		Links: []lab.LinkSpec{
@@ -44,7 +44,7 @@ func TestInitOnAMachine(t *testing.T) {
 			{Ends: [2]string{"router", "server"}},
 		},
 	})
-	server := inside{t, l.Node("server")}
+	server := nodeProgram{t, l.Node("server")}
 	labtest.Run(t, server.node, "sh", "-ec", machineInLab)
 	report := func(args ...string) (r initReport) {
 		t.Helper()
@@ -55,7 +55,7 @@ func TestInitOnAMachine(t *testing.T) {
 	}
 	r := report()
 	if len(r.Interfaces) == 0 || r.Interfaces[0].Dev != "router" {
-		t.Errorf("the device of the default route is not the first: %+v", r.Interfaces)
+		t.Errorf("the device of the default route is not first: %+v", r.Interfaces)
 	}
 	want := map[string]struct {
 		decision initDecision
@@ -63,7 +63,7 @@ func TestInitOnAMachine(t *testing.T) {
 	}{
 		"router": {commented, ""}, "other": {commented, ""}, "half": {commented, ""},
 		"taken": {leftOut, "root qdisc tbf"}, "br0": {leftOut, "ports (port0)"}, "port0": {leftOut, "perspective: guest"},
-		"mac0": {leftOut, "leaves by router"}, "ifb7": {leftOut, "IFB"}, "pulled": {leftOut, "without carrier"}, "down0": {leftOut, "ip link set down0 up"},
+		"mac0": {leftOut, "leaves through router"}, "ifb7": {leftOut, "IFB"}, "pulled": {leftOut, "no carrier"}, "down0": {leftOut, "ip link set down0 up"},
 		"vx0": {leftOut, "a vxlan"}, "lo": {leftOut, "loopback"}, "other1": {leftOut, "perspective: guest"},
 	}
 	for _, c := range r.Interfaces {
@@ -73,30 +73,30 @@ func TestInitOnAMachine(t *testing.T) {
 		}
 		delete(want, c.Dev)
 		if c.Dev == "half" && !strings.Contains(c.NoIn, "u32") {
-			t.Errorf("that a filter is in the way of \"in\" is said as %q", c.NoIn)
+			t.Errorf("no_in is %q, want the foreign filter", c.NoIn)
 		}
 	}
 	for dev := range want {
-		t.Errorf("nothing is said of %s", dev)
+		t.Errorf("%s is not in the report", dev)
 	}
 	if again := report(); again.Configuration != r.Configuration {
-		t.Errorf("the second time it is\n%s\nand was\n%s", again.Configuration, r.Configuration)
+		t.Errorf("the second configuration is\n%s\nthe first was\n%s", again.Configuration, r.Configuration)
 	}
 	file := filepath.Join(t.TempDir(), "init.yaml")
 	if said := server.must("init", "-f", file).err; !strings.Contains(said, "commented: router, half, other") {
-		t.Errorf("init says %s", said)
+		t.Errorf("init prints %s", said)
 	}
-	if r := server.run("check", "-f", file); r.code != wrong || !strings.Contains(r.err, "all of it is a comment") {
-		t.Errorf("check of it: exit %d: %s", r.code, r.err)
+	if r := server.run("check", "-f", file); r.code != exitUsage || !strings.Contains(r.err, "every line is a comment") {
+		t.Errorf("check of the file: exit %d: %s", r.code, r.err)
 	}
-	if r := server.run("init", "--speed", "router=50Mbit", "-f", file); r.code != failed || !strings.Contains(r.err, "write another name, or remove it first") {
+	if r := server.run("init", "--speed", "router=50Mbit", "-f", file); r.code != exitFailed || !strings.Contains(r.err, "choose another name, or remove the file first") {
 		t.Errorf("a file that exists: exit %d: %s", r.code, r.err)
 	}
 	ready := filepath.Join(t.TempDir(), "ready.yaml")
 	server.must("init", "--speed", "router=50Mbit", "-f", ready)
 	server.must("check", "-f", ready)
 	if plan := server.must("plan", "-f", ready).out; !strings.Contains(plan, "49.5Mbit") || !strings.Contains(plan, "47.5Mbit") {
-		t.Errorf("plan of it:\n%s", plan)
+		t.Errorf("plan of the file:\n%s", plan)
 	}
 	t.Cleanup(func() { server.must("clear", "--dev", "router") })
 	labtest.Try(t, func(t *labtest.Check) {
@@ -104,24 +104,24 @@ func TestInitOnAMachine(t *testing.T) {
 		before := bothWays(t, l)
 		server.must("apply", "-f", ready)
 		after := bothWays(t, l)
-		t.Logf("out and in %.1f Mbit/s without, and %.1f with what init wrote", before, after)
-		// The limits are 99 and 95 % of the link; 3 % more for so short a time.
+		t.Logf("out and in %.1f Mbit/s without the configuration, %.1f with it", before, after)
+		// The limits are 99 and 95 % of the link; the short measurement needs 3 % of tolerance.
 		if after[0] < 0.96*before[0] || after[1] < 0.92*before[1] {
-			t.Errorf("out and in %.1f Mbit/s without, and %.1f with what init wrote", before, after)
+			t.Errorf("out and in %.1f Mbit/s without the configuration, %.1f with it", before, after)
 		}
 	})
 	if r := report(); r.Interfaces[0].Decision != leftOut || !strings.Contains(r.Interfaces[0].Why, "headgate show --dev router") {
 		t.Errorf("a device that has groups is %+v", r.Interfaces[0])
 	}
-	// The client has nothing but its link and loopback.
-	client := inside{t, l.Node("client")}
+	// The client has only its link and loopback.
+	client := nodeProgram{t, l.Node("client")}
 	labtest.Run(t, client.node, "ip", "link", "set", "router", "down")
-	if r := client.run("init"); r.code != failed || !strings.Contains(r.err, "\"ip link set router up\"") || !strings.Contains(r.err, "lo: loopback") {
-		t.Errorf("without a device to divide: exit %d: %s", r.code, r.err)
+	if r := client.run("init"); r.code != exitFailed || !strings.Contains(r.err, "\"ip link set router up\"") || !strings.Contains(r.err, "lo: loopback") {
+		t.Errorf("without a device to shape: exit %d: %s", r.code, r.err)
 	}
 }
 
-// bothWays is what TCP gets from server to client and back at once, in Mbit/s of layer 2.
+// bothWays measures TCP from server to client and back at the same time, in Mbit/s of layer 2.
 func bothWays(t *labtest.Check, l *lab.Lab) (rates [2]float64) {
 	t.Helper()
 	session, err := traffic.Start(t.Context(), l.Host, []traffic.Flow{

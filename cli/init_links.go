@@ -13,35 +13,35 @@ import (
 	"headgate/unit"
 )
 
-// initLink is what init knows of a device.
+// initLink is what init reads about a device.
 type initLink struct {
 	name  string
-	kind  string // the kernel's word for it; "device" is of no special kind
+	kind  string // the kernel's name of the link type; "device" if the type is not special
 	index int
-	// lower is the device of this machine that carries what this one does, master the bridge
-	// or bond that it is a part of; 0 if there is none.
+	// lower is the index of the device below this one on this machine, master that of the bridge
+	// or bond that this device is a port of. 0 is none.
 	lower, master         int
 	loopback, up, carrier bool
-	// bus: it stands on a bus, as real hardware and a virtual machine's devices do.
+	// bus: the device is on a bus, like hardware and a virtual machine's devices.
 	bus bool
-	// metric is the least of its default routes', -1 if it has none.
+	// metric is the lowest metric of the device's default routes, -1 without one.
 	metric int
 	addrs  []netip.Prefix
-	vlan   int // its id, of a VLAN
+	vlan   int // VLAN id
 	mtu    int
-	speed  unit.Rate // 0 if it is not known
+	speed  unit.Rate // 0 if unknown
 }
 
-// readLinks are the devices of this network namespace: those with a default route first, by its
-// metric, then by name.
+// readLinks returns the devices of this network namespace. Devices with a default route are first,
+// by metric, the others follow by name.
 func readLinks() (initLinks, error) {
 	list, err := netlink.LinkList()
 	if err != nil {
-		return nil, fmt.Errorf("the devices cannot be listed: %w", err)
+		return nil, fmt.Errorf("cannot list devices: %w", err)
 	}
 	metrics, err := defaultRoutes()
 	if err != nil {
-		return nil, fmt.Errorf("the routes cannot be listed: %w", err)
+		return nil, fmt.Errorf("cannot list routes: %w", err)
 	}
 	out := make(initLinks, len(list))
 	for i, l := range list {
@@ -51,7 +51,7 @@ func readLinks() (initLinks, error) {
 			loopback: a.RawFlags&unix.IFF_LOOPBACK != 0, up: a.RawFlags&unix.IFF_UP != 0, carrier: a.RawFlags&unix.IFF_RUNNING != 0,
 			metric: -1, addrs: networksOf(l),
 		}
-		if a.NetNsID < 0 { // else what it stands on is another namespace's
+		if a.NetNsID < 0 { // else the lower device is in another namespace
 			out[i].lower = lowerOf(l)
 		}
 		if v, ok := l.(*netlink.Vlan); ok {
@@ -78,7 +78,8 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-// kindOf tells a TAP from a TUN, which the kernel calls by one word.
+// kindOf returns the type of a link. The kernel has one name for TAP and TUN; kindOf
+// distinguishes them.
 func kindOf(l netlink.Link) string {
 	if t, ok := l.(*netlink.Tuntap); ok {
 		if t.Mode == netlink.TUNTAP_MODE_TUN {
@@ -89,8 +90,8 @@ func kindOf(l netlink.Link) string {
 	return l.Type()
 }
 
-// lowerOf is the device that a VLAN and the like stand on. Of a veth the kernel says the other
-// end there, of a tunnel the device that it is bound to.
+// lowerOf returns the device below a VLAN or macvlan, 0 for other types. For a veth, the kernel's
+// ParentIndex is the peer, and for a tunnel the device that the tunnel is bound to.
 func lowerOf(l netlink.Link) int {
 	switch l.Type() {
 	case "vlan", "macvlan", "macvtap", "ipvlan":
@@ -99,7 +100,7 @@ func lowerOf(l netlink.Link) int {
 	return 0
 }
 
-// defaultRoutes are the least metrics of default routes, by the devices' indices.
+// defaultRoutes returns the lowest metric of the default routes of each device, by device index.
 func defaultRoutes() (map[int]int, error) {
 	routes, err := netlink.RouteList(nil, netlink.FAMILY_ALL)
 	if err != nil {
@@ -127,12 +128,12 @@ func defaultRoutes() (map[int]int, error) {
 	return out, nil
 }
 
-// networksOf are a device's addresses with their networks. Those of the link alone say nothing,
-// and temporary ones are others every day.
+// networksOf returns a device's addresses with their prefixes. Link-local addresses are left out
+// because they do not identify a network, and temporary ones because they change daily.
 func networksOf(l netlink.Link) (out []netip.Prefix) {
 	addrs, err := netlink.AddrList(l, netlink.FAMILY_ALL)
 	if err != nil {
-		return nil // it went meanwhile
+		return nil // the device was removed meanwhile
 	}
 	for _, a := range addrs {
 		ip, ok := netip.AddrFromSlice(a.IP)

@@ -11,47 +11,48 @@ import (
 	"headgate/unit"
 )
 
-// initDecision is what becomes of a device.
+// initDecision is what init does with a device.
 type initDecision string
 
 const (
 	written   initDecision = "written"   // as a document
-	commented initDecision = "commented" // as a document that is a comment, until the user does something
+	commented initDecision = "commented" // as a commented-out document, which the user has to complete
 	leftOut   initDecision = "left out"
 )
 
-// initReport is what init found and decided.
+// initReport is the result of init.
 type initReport struct {
 	File       string       `json:"file,omitempty"`
 	Interfaces []initChoice `json:"interfaces"`
-	// Machine is what limits groups on every device; Forbidden tells that not all could be looked at.
-	Machine       []doctor.Check `json:"machine,omitempty"`
+	// Findings is the findings that limit groups on every device. Forbidden is set if permissions
+	// were missing for some checks.
+	Findings      []doctor.Check `json:"machine,omitempty"`
 	Forbidden     bool           `json:"forbidden,omitempty"`
 	Configuration string         `json:"configuration,omitempty"`
 }
 
-// initChoice is one device, and what was decided.
+// initChoice is one device and the decision about it.
 type initChoice struct {
 	Dev      string       `json:"dev"`
 	About    string       `json:"about"`
 	Decision initDecision `json:"decision"`
-	// Why it is left out, or what to know before it is divided all the same.
+	// Why is the reason why the device is left out, or a warning for a device that the user named.
 	Why string `json:"why,omitempty"`
-	// Speed is what the link gives, 0 if that is not known; Given if the user said it.
+	// Speed is the rate of the link, 0 if unknown. Given is set if the user set Speed.
 	Speed unit.Rate `json:"speed,omitempty"`
 	Given bool      `json:"speed_given,omitempty"`
 	Out   unit.Rate `json:"out_limit,omitempty"`
 	In    unit.Rate `json:"in_limit,omitempty"`
-	// NoIn is why what comes in is not divided.
+	// NoIn is the reason why ingress is not shaped.
 	NoIn     string         `json:"no_in,omitempty"`
 	Findings []doctor.Check `json:"findings,omitempty"`
 
 	mtu     int
-	wanted  bool // by name
-	blocked bool // by others' traffic control
+	wanted  bool // named by the user
+	blocked bool // by foreign traffic control
 }
 
-// survey looks at the devices of this machine, or at those that are asked for.
+// survey examines the devices of this machine, or only those in asked.
 func (a *app) survey(asked []string, given speedFlag) (*initReport, error) {
 	all, err := readLinks()
 	if err != nil {
@@ -59,35 +60,35 @@ func (a *app) survey(asked []string, given speedFlag) (*initReport, error) {
 	}
 	for _, name := range append(slices.Sorted(maps.Keys(given)), asked...) {
 		if !slices.ContainsFunc(all, func(l initLink) bool { return l.name == name }) {
-			return nil, fmt.Errorf("%s: %w: write one that \"ip link\" lists", name, shaper.ErrNoDevice)
+			return nil, fmt.Errorf("%s: %w: choose one that \"ip link\" lists", name, shaper.ErrNoDevice)
 		}
 	}
 	r := &initReport{Interfaces: all.choose(asked, given)}
 	divided := append(r.names(written), r.names(commented)...)
 	if len(divided) == 0 {
-		return nil, r.nothing()
+		return nil, r.errNoDevice()
 	}
 	found, err := a.examine(divided, false)
 	if err != nil {
 		return nil, err
 	}
-	r.heed(found)
+	r.addFindings(found)
 	if len(r.names(leftOut)) == len(r.Interfaces) {
-		return nil, r.nothing()
+		return nil, r.errNoDevice()
 	}
 	return r, nil
 }
 
-// nothing is the error where no device can be divided.
-func (r *initReport) nothing() error {
+// errNoDevice returns the error for a machine on which no device can be shaped.
+func (r *initReport) errNoDevice() error {
 	var b strings.Builder
 	for _, c := range r.Interfaces {
 		fmt.Fprintf(&b, "\n  %s: %s", c.Dev, c.Why)
 	}
-	return fmt.Errorf("there is no device here that leads to other machines and can be divided:%s\nmake one ready, or name the one that you mean with --dev", b.String())
+	return fmt.Errorf("no device of this machine connects to other machines and can be shaped:%s\nenable one, or select a device with --dev", b.String())
 }
 
-// choose decides by what the devices are, and what the user says of them.
+// choose decides about each device from its type and the user's flags.
 func (all initLinks) choose(asked []string, given speedFlag) (out []initChoice) {
 	for _, l := range all {
 		speed, known := given[l.name]
@@ -109,7 +110,7 @@ func (all initLinks) choose(asked []string, given speedFlag) (out []initChoice) 
 	return out
 }
 
-// speed is a link's, or that of the device that carries what it does.
+// speed returns the speed of a link, or that of the device below.
 func (all initLinks) speed(l initLink) unit.Rate {
 	if lower, ok := all.at(l.lower); ok && l.speed == 0 {
 		return all.speed(lower)
@@ -117,14 +118,14 @@ func (all initLinks) speed(l initLink) unit.Rate {
 	return l.speed
 }
 
-// heed takes what doctor found into account.
-func (r *initReport) heed(found doctor.Report) {
-	r.Forbidden = found.Forbidden
+// addFindings adds doctor's findings to the report.
+func (r *initReport) addFindings(found doctor.Report) {
+	r.Forbidden = found.NotPermitted
 	for _, c := range found.Checks {
-		// The rest is for experiments.
+		// Other checks concern only experiments.
 		matters := c.Needed || slices.Contains([]string{"fq_codel", "queue measurement (BTF, tp_btf)", "timers", "cgroup v2"}, c.Name)
-		if c.About == doctor.Machine && falls(c) && matters {
-			r.Machine = append(r.Machine, c)
+		if c.About == doctor.Machine && isProblem(c) && matters {
+			r.Findings = append(r.Findings, c)
 		}
 	}
 	for i := range r.Interfaces {
@@ -134,28 +135,28 @@ func (r *initReport) heed(found doctor.Report) {
 	}
 }
 
-// heed takes what doctor found of the device into account, and limits it.
+// heed applies doctor's findings about the device, and sets the limits.
 func (c *initChoice) heed(found doctor.Report) {
 	const roomOut, roomIn = `room for "out"`, `room for "in"`
 	for _, check := range found.Checks {
 		said := check.Name == "speed" || check.Name == roomOut || check.Name == roomIn
-		if check.About == c.Dev && falls(check) && !said {
+		if check.About == c.Dev && isProblem(check) && !said {
 			c.Findings = append(c.Findings, check)
 		}
 	}
 	if ifb, ok := found.Of(doctor.Machine, "IFB"); ok && ifb.State == doctor.Missing {
-		c.NoIn = "this kernel has no IFB, on which it would be divided"
+		c.NoIn = "this kernel has no IFB device, which shaping ingress needs"
 	}
 	if in, ok := found.Of(c.Dev, roomIn); ok && in.State == doctor.Missing {
 		c.NoIn = in.Found
 	}
 	if groups, ok := found.Of(c.Dev, "groups"); ok && (groups.State == doctor.OK || groups.State == doctor.Limited) {
-		c.Why = fmt.Sprintf("it has groups, which \"headgate show --dev %s\" prints", c.Dev)
+		c.Why = fmt.Sprintf("already has groups: see \"headgate show --dev %s\"", c.Dev)
 		if !c.wanted {
 			c.Decision = leftOut
 			return
 		}
-		c.Why += ": this replaces them"
+		c.Why += "; this document replaces them"
 	}
 	if out, ok := found.Of(c.Dev, roomOut); ok && out.State == doctor.Missing {
 		if c.Why, c.Decision, c.blocked = out.Found, commented, true; !c.wanted {
@@ -166,5 +167,5 @@ func (c *initChoice) heed(found doctor.Report) {
 	c.limit()
 }
 
-// falls tells whether something was found to be less than it could be.
-func falls(c doctor.Check) bool { return c.State == doctor.Limited || c.State == doctor.Missing }
+// isProblem reports whether a check found a limitation or something missing.
+func isProblem(c doctor.Check) bool { return c.State == doctor.Limited || c.State == doctor.Missing }

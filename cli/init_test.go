@@ -13,7 +13,7 @@ import (
 	"headgate/unit"
 )
 
-// machineForTest has one device of each kind, and eth0 as its way out.
+// machineForTest has one device of each kind, and eth0 with the default route.
 func machineForTest() initLinks {
 	lan := []netip.Prefix{netip.MustParsePrefix("192.0.2.7/24"), netip.MustParsePrefix("2001:db8::7/64")}
 	alone := []netip.Prefix{netip.MustParsePrefix("10.0.0.1/32")}
@@ -59,41 +59,41 @@ func machineForTest() initLinks {
 	return all
 }
 
-// TestInitChooses: each kind of device, what becomes of it, and why.
-func TestInitChooses(t *testing.T) {
+// TestInitDecisions checks the decision and the reason for each kind of device.
+func TestInitDecisions(t *testing.T) {
 	all := machineForTest()
 	want := map[string]struct {
 		decision initDecision
 		why      string
 	}{
 		"eth0":    {written, ""},
-		"br0":     {leftOut, "leaves by its ports (port, tap0)"},
+		"br0":     {leftOut, "leaves through its ports (port, tap0)"},
 		"bond0":   {commented, ""},
-		"bond0.5": {leftOut, "leaves by bond0, where rules can name it (vlan: 5)"},
+		"bond0.5": {leftOut, "leaves through bond0, where rules can match it (vlan: 5)"},
 		"cloud0":  {commented, ""},
 		"down0":   {leftOut, "\"ip link set down0 up\""},
-		"br0.6":   {leftOut, "what it carries leaves by br0"},
-		"dummy0":  {leftOut, "goes nowhere"},
-		"hgi4":    {leftOut, "Headgate's own"},
+		"br0.6":   {leftOut, "its traffic leaves through br0"},
+		"dummy0":  {leftOut, "discards"},
+		"hgi4":    {leftOut, "created by Headgate"},
 		"ifb0":    {leftOut, "an IFB"},
 		"lo":      {leftOut, "loopback"},
-		"mac0":    {leftOut, "leaves by eth0"},
+		"mac0":    {leftOut, "leaves through eth0"},
 		"mac1":    {commented, ""},
-		"member":  {leftOut, "a part of bond0"},
-		"pulled":  {leftOut, "without carrier"},
+		"member":  {leftOut, "a port of bond0"},
+		"pulled":  {leftOut, "no carrier"},
 		"port":    {written, ""},
 		"tap0":    {leftOut, "perspective: guest"},
 		"veth0":   {commented, ""},
 		"veth1":   {leftOut, "perspective: guest"},
 		"veth2":   {leftOut, "perspective: guest"},
 		"vrf0":    {leftOut, "a VRF"},
-		"vxlan0":  {leftOut, "a vxlan: its packets leave by another device"},
+		"vxlan0":  {leftOut, "a vxlan: its packets leave through another device"},
 		"wg0":     {commented, ""},
 		"eth0.7":  {leftOut, "vlan: 7"},
 	}
 	choices := all.choose(nil, nil)
 	if len(choices) != len(want) {
-		t.Errorf("%d devices are decided on, want %d", len(choices), len(want))
+		t.Errorf("%d decisions, want %d", len(choices), len(want))
 	}
 	for _, c := range choices {
 		w := want[c.Dev]
@@ -107,8 +107,8 @@ func TestInitChooses(t *testing.T) {
 		given speedFlag
 		want  map[string]initDecision
 	}{
-		{"devices that are asked for", []string{"lo", "eth0.7"}, nil, map[string]initDecision{"lo": commented, "eth0.7": written}},
-		{"one that the user knows more of", []string{"tap0"}, speedFlag{"tap0": unit.Gbit}, map[string]initDecision{"tap0": written}},
+		{"devices selected with --dev", []string{"lo", "eth0.7"}, nil, map[string]initDecision{"lo": commented, "eth0.7": written}},
+		{"a device with --speed", []string{"tap0"}, speedFlag{"tap0": unit.Gbit}, map[string]initDecision{"tap0": written}},
 	} {
 		got := map[string]initDecision{}
 		for _, choice := range all.choose(c.asked, c.given) {
@@ -125,12 +125,13 @@ func TestInitChooses(t *testing.T) {
 	}
 	i := slices.IndexFunc(all, func(l initLink) bool { return l.name == "cloud0" })
 	if c := all.choose(nil, speedFlag{"cloud0": 200 * unit.Mbit})[i]; c.Decision != written || c.Speed != 200*unit.Mbit {
-		t.Errorf("a device whose speed the user says is %+v", c)
+		t.Errorf("a device with --speed is %+v", c)
 	}
 }
 
-// TestInitHeedsDoctor: what is in the way, in force, or missing.
-func TestInitHeedsDoctor(t *testing.T) {
+// TestInitDoctorFindings checks the effect of doctor's findings: foreign traffic control, groups in
+// force, and missing features.
+func TestInitDoctorFindings(t *testing.T) {
 	check := func(about, name string, state doctor.State, found string) doctor.Check {
 		return doctor.Check{About: about, Name: name, State: state, Found: found, Needed: name == "IFB"}
 	}
@@ -145,42 +146,42 @@ func TestInitHeedsDoctor(t *testing.T) {
 	}{
 		{"nothing", doctor.Check{}, nil, written, "", true, false},
 		{"a foreign qdisc", check("eth0", `room for "out"`, doctor.Missing, "root qdisc tbf"), nil, leftOut, "tbf", false, false},
-		{"the same, asked for", check("eth0", `room for "out"`, doctor.Missing, "root qdisc tbf"), []string{"eth0"}, commented, "tbf", true, false},
+		{"the same, selected with --dev", check("eth0", `room for "out"`, doctor.Missing, "root qdisc tbf"), []string{"eth0"}, commented, "tbf", true, false},
 		{"a foreign filter at ingress", check("eth0", `room for "in"`, doctor.Missing, "a filter"), nil, written, "", false, false},
 		{"a kernel without IFB", check(doctor.Machine, "IFB", doctor.Missing, ""), nil, written, "", false, false},
 		{"groups", check("eth0", "groups", doctor.OK, "in force"), nil, leftOut, "headgate show --dev eth0", false, false},
-		{"groups, asked for", check("eth0", "groups", doctor.OK, "in force"), []string{"eth0"}, written, "this replaces them", true, false},
-		{"no rights", check("eth0", `room for "out"`, doctor.Unknown, ""), nil, written, "", true, false},
+		{"groups, selected with --dev", check("eth0", "groups", doctor.OK, "in force"), []string{"eth0"}, written, "this document replaces them", true, false},
+		{"no permission", check("eth0", `room for "out"`, doctor.Unknown, ""), nil, written, "", true, false},
 		{"one lock", check("eth0", "transmit queues", doctor.Limited, "8"), nil, written, "", true, true},
-		{"what the limits say", check("eth0", "speed", doctor.Limited, "unknown"), nil, written, "", true, false},
+		{"an unknown speed", check("eth0", "speed", doctor.Limited, "unknown"), nil, written, "", true, false},
 	} {
 		r := &initReport{Interfaces: machineForTest()[:1].choose(c.asked, nil)}
-		r.heed(doctor.Report{Checks: []doctor.Check{c.found}})
+		r.addFindings(doctor.Report{Checks: []doctor.Check{c.found}})
 		got := r.Interfaces[0]
 		if got.Decision != c.want || !strings.Contains(got.Why, c.why) || got.In > 0 != c.in || len(got.Findings) > 0 != c.finding {
 			t.Errorf("%s: %+v", c.what, got)
 		}
 	}
 	r := &initReport{Interfaces: machineForTest()[:1].choose(nil, nil)}
-	r.heed(doctor.Report{Forbidden: true, Checks: []doctor.Check{
+	r.addFindings(doctor.Report{NotPermitted: true, Checks: []doctor.Check{
 		check(doctor.Machine, "fq_codel", doctor.Limited, ""), check(doctor.Machine, "netem", doctor.Limited, ""), check(doctor.Machine, "timers", doctor.OK, ""),
 	}})
-	if len(r.Machine) != 1 || r.Machine[0].Name != "fq_codel" {
-		t.Errorf("of the machine is said %v", r.Machine)
+	if len(r.Findings) != 1 || r.Findings[0].Name != "fq_codel" {
+		t.Errorf("findings about the machine are %v", r.Findings)
 	}
 	if text := r.text(); !strings.Contains(text, "was not run as root") || !strings.Contains(text, "#   limited: fq_codel") {
-		t.Errorf("what could not be looked at is not said:\n%s", text)
+		t.Errorf("the text does not mention the missing permission:\n%s", text)
 	}
 }
 
-// initForTest is a report on devices as if doctor had found no more than this.
+// initForTest returns a report on devices with the given doctor findings.
 func initForTest(links initLinks, given speedFlag, found ...doctor.Check) *initReport {
 	r := &initReport{Interfaces: links.choose(nil, given)}
-	r.heed(doctor.Report{Checks: found})
+	r.addFindings(doctor.Report{Checks: found})
 	return r
 }
 
-// namedForTest is eth0 by other names.
+// namedForTest returns copies of eth0 with other names.
 func namedForTest(names ...string) (out initLinks) {
 	for i, name := range names {
 		l := machineForTest()[0]
@@ -191,8 +192,8 @@ func namedForTest(names ...string) (out initLinks) {
 }
 
 func TestInitText(t *testing.T) {
-	ifb := doctor.Check{About: doctor.Machine, Name: "IFB", State: doctor.Missing, Found: "operation not\nsupported", Means: "\"in\" cannot be shaped", Remedy: "CONFIG_IFB", Needed: true}
-	queues := doctor.Check{About: "eth0", Name: "transmit queues", State: doctor.Limited, Found: "8", Means: "all 8 share one lock", Remedy: "none is needed"}
+	ifb := doctor.Check{About: doctor.Machine, Name: "IFB", State: doctor.Missing, Found: "operation not\nsupported", Meaning: "\"in\" cannot be shaped", Remedy: "CONFIG_IFB", Needed: true}
+	queues := doctor.Check{About: "eth0", Name: "transmit queues", State: doctor.Limited, Found: "8", Meaning: "all 8 share one lock", Remedy: "none is needed"}
 	fast := namedForTest("eth0")
 	fast[0].speed, fast[0].mtu = 10*unit.Gbit, 9000
 	odd := namedForTest("null", "123", "a@b#c", "-", `"'`)
@@ -203,7 +204,7 @@ func TestInitText(t *testing.T) {
 	}{
 		{"a link of known speed", initForTest(machineForTest()[:1], nil), "974.5Mbit 935.1Mbit"},
 		{"a fast one with large frames", initForTest(fast, nil), "9.873Gbit 9.474Gbit"},
-		{"what the provider gives", initForTest(machineForTest()[:1], speedFlag{"eth0": 200 * unit.Mbit}), "198Mbit 190Mbit"},
+		{"a rate set with --speed", initForTest(machineForTest()[:1], speedFlag{"eth0": 200 * unit.Mbit}), "198Mbit 190Mbit"},
 		{"a kernel without IFB", initForTest(machineForTest()[:1], nil, queues, ifb), "974.5Mbit"},
 		{"names that YAML might misread", initForTest(odd, nil), strings.Repeat("974.5Mbit 935.1Mbit ", 5)},
 		{"a whole machine", initForTest(machineForTest(), nil), "974.5Mbit 935.1Mbit 974.5Mbit 935.1Mbit"},
@@ -211,7 +212,7 @@ func TestInitText(t *testing.T) {
 		text := c.report.text()
 		set, err := config.Parse("init.yaml", []byte(text))
 		if err != nil {
-			t.Errorf("%s: what init writes has mistakes: %v\n%s", c.what, err, text)
+			t.Errorf("%s: the written configuration has mistakes: %v\n%s", c.what, err, text)
 			continue
 		}
 		names := c.report.names(written)
@@ -235,13 +236,13 @@ func TestInitText(t *testing.T) {
 			}
 		}
 	}
-	fq := doctor.Check{About: doctor.Machine, Name: "fq_codel", State: doctor.Limited, Means: "flows of one group share one queue", Remedy: "CONFIG_NET_SCH_FQ_CODEL"}
+	fq := doctor.Check{About: doctor.Machine, Name: "fq_codel", State: doctor.Limited, Meaning: "flows of one group share one queue", Remedy: "CONFIG_NET_SCH_FQ_CODEL"}
 	wire := doctor.Check{About: "veth0", Name: `room for "in"`, State: doctor.Missing, Found: "a filter of others"}
 	shown := machineForTest()
 	golden(t, "testdata/init.yaml", initForTest(initLinks{shown[0], shown[10], shown[5], shown[17]}, nil, fq, queues, wire).text())
 }
 
-// TestInitExamples: what is a comment becomes what it says, when its marks are taken away.
+// TestInitExamples checks that the commented-out examples are valid once uncommented.
 func TestInitExamples(t *testing.T) {
 	text := initForTest(machineForTest()[:1], nil).text()
 	for _, mark := range []string{"      # ceiling", "      # match", "      #   - "} {
@@ -252,7 +253,7 @@ func TestInitExamples(t *testing.T) {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	if rules := len(set.Interfaces[0].OutTree.Rules) + len(set.Interfaces[0].InTree.Rules); rules != 10 {
-		t.Errorf("there are %d rules", rules)
+		t.Errorf("%d rules, want 10", rules)
 	}
 	veth := machineForTest()[17:18]
 	_, text, _ = strings.Cut(initForTest(veth, nil).text(), "# kind")
@@ -261,7 +262,7 @@ func TestInitExamples(t *testing.T) {
 		bare.WriteString(strings.TrimPrefix(line, "# "))
 	}
 	if _, err := config.Parse("init.yaml", []byte(bare.String())); err == nil || strings.Count(err.Error(), "RATE") != 2 {
-		t.Errorf("a document of which the speed is not said yet: %v", err)
+		t.Errorf("a document without a speed: %v", err)
 	}
 	given := strings.ReplaceAll(bare.String(), "limit: RATE", "limit: 100Mbit")
 	if _, err := config.Parse("init.yaml", []byte(given)); err != nil {
@@ -269,37 +270,37 @@ func TestInitExamples(t *testing.T) {
 	}
 }
 
-// TestInitIsReadyForCheckAndPlan takes what init writes through both.
-func TestInitIsReadyForCheckAndPlan(t *testing.T) {
+// TestInitPassesCheckAndPlan runs check and plan with the configuration that init writes.
+func TestInitPassesCheckAndPlan(t *testing.T) {
 	w := newWorld(t, "eth0")
 	file := w.write("init.yaml", initForTest(machineForTest()[:1], nil).text())
 	w.must("check", "-f", file)
 	if r := w.must("plan", "-f", file); !strings.Contains(r.out, "974.5Mbit") {
-		t.Errorf("plan of what init wrote:\n%s", r.out)
+		t.Errorf("plan of the written configuration:\n%s", r.out)
 	}
 	file = w.write("comments.yaml", initForTest(machineForTest()[17:18], nil).text())
-	if r := w.run("check", "-f", file); r.code != wrong || !strings.Contains(r.err, "all of it is a comment") {
-		t.Errorf("check of what is all comments: exit %d: %s", r.code, r.err)
+	if r := w.run("check", "-f", file); r.code != exitUsage || !strings.Contains(r.err, "every line is a comment") {
+		t.Errorf("check of a file with only comments: exit %d: %s", r.code, r.err)
 	}
 }
 
-func TestInitSays(t *testing.T) {
+func TestInitSummary(t *testing.T) {
 	r := initForTest(machineForTest()[:2], nil)
 	r.File = "groups.yaml"
 	if got, want := r.next(), "wrote groups.yaml\n  written: eth0\n  left out: br0\nNext: edit it, and\n  headgate check -f groups.yaml\n  headgate plan -f groups.yaml"; got != want {
-		t.Errorf("init says\n%s\nwant\n%s", got, want)
+		t.Errorf("init prints\n%s\nwant\n%s", got, want)
 	}
 	r = initForTest(machineForTest()[17:18], nil)
-	if got := r.next(); !strings.Contains(got, "commented: veth0\nNext: say what the link gives") {
-		t.Errorf("where no speed is known it says\n%s", got)
+	if got := r.next(); !strings.Contains(got, "commented: veth0\nNext: set the rate of the link") {
+		t.Errorf("without a known speed init prints\n%s", got)
 	}
-	err := initForTest(machineForTest()[10:11], nil).nothing()
+	err := initForTest(machineForTest()[10:11], nil).errNoDevice()
 	if got := err.Error(); !strings.Contains(got, "\n  lo: loopback") || !strings.Contains(got, "--dev") {
-		t.Errorf("where there is nothing to divide it says\n%s", got)
+		t.Errorf("without a device to shape init prints\n%s", got)
 	}
 	text, err := json.Marshal(initForTest(machineForTest()[:1], nil))
 	if want := `"dev":"eth0","about":"192.0.2.7/24, 2001:db8::7/64, default route","decision":"written","speed":"1Gbit","out_limit":"974.5Mbit","in_limit":"935.1Mbit"`; err != nil || !strings.Contains(string(text), want) {
-		t.Errorf("as JSON it is %s, %v", text, err)
+		t.Errorf("JSON is %s, %v", text, err)
 	}
 }
 
@@ -308,22 +309,22 @@ func TestInitUsage(t *testing.T) {
 	for args, want := range map[string]string{
 		"--speed eth0":          "eth0=1Gbit",
 		"--speed eth0=1000":     "100Mbit",
-		"--speed eth0=0bit":     "gives nothing",
+		"--speed eth0=0bit":     "rate is 0",
 		"--output frob":         "table, json or yaml",
-		"--dev x -f /dev/null/": "there is no such device",
+		"--dev x -f /dev/null/": "no such device",
 	} {
-		if r := w.run(append([]string{"init"}, strings.Fields(args)...)...); r.code == done || !strings.Contains(r.err, want) {
+		if r := w.run(append([]string{"init"}, strings.Fields(args)...)...); r.code == exitOK || !strings.Contains(r.err, want) {
 			t.Errorf("init %s: exit %d: %s", args, r.code, r.err)
 		}
 	}
 }
 
-func TestInitOverwritesNothing(t *testing.T) {
+func TestInitDoesNotOverwrite(t *testing.T) {
 	dir := t.TempDir()
 	if err := writeNew(dir+"/a.yaml", "mine"); err != nil {
 		t.Fatal(err)
 	}
-	if err := writeNew(dir+"/a.yaml", "yours"); err == nil || !strings.Contains(err.Error(), "exists already") {
+	if err := writeNew(dir+"/a.yaml", "yours"); err == nil || !strings.Contains(err.Error(), "already exists") {
 		t.Errorf("a file that exists: %v", err)
 	}
 	if got := readFile(dir + "/a.yaml"); got != "mine" {

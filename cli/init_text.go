@@ -9,19 +9,19 @@ import (
 	"headgate/unit"
 )
 
-// What is kept free of a link, ours (docs/configuration.md, "Limits").
+// Margins below the link's capacity, chosen by Headgate (docs/configuration.md, "Limits").
 const (
 	outMargin = unit.Whole / 100
 	inMargin  = unit.Whole / 20
 )
 
-// A frame as the kernel counts it has a header of 14 bytes; on the wire an Ethernet also has 24 of
+// The kernel counts a frame with its header of 14 bytes. On the wire, Ethernet adds 24 bytes of
 // checksum, preamble and gap (IEEE 802.3, clauses 3 and 4.4.2).
 const ethernetHeader, ethernetWire = 14, 24
 
-// carried is how much of a link's speed full frames are, as the kernel counts them. What a user
-// says that a link gives was promised or measured, and is that already.
-func (c *initChoice) carried() float64 {
+// carriedRate returns the rate of full frames on the link, as the kernel counts them. A rate set by the
+// user comes from a contract or a measurement, and needs no conversion.
+func (c *initChoice) carriedRate() float64 {
 	if c.Given {
 		return float64(c.Speed)
 	}
@@ -29,40 +29,40 @@ func (c *initChoice) carried() float64 {
 	return float64(c.Speed) * frame / (frame + ethernetWire)
 }
 
-// limit says what the link is limited to; nothing if its speed is not known.
+// limit sets the limits of the link, if its speed is known.
 func (c *initChoice) limit() {
 	if c.Speed == 0 {
 		return
 	}
-	c.Out = tune.Below(c.carried(), outMargin)
+	c.Out = tune.ReduceBy(c.carriedRate(), outMargin)
 	if c.NoIn == "" {
-		c.In = tune.Below(c.carried(), inMargin)
+		c.In = tune.ReduceBy(c.carriedRate(), inMargin)
 	}
 }
 
-// text is the configuration.
+// text returns the configuration.
 func (r *initReport) text() string {
 	var b strings.Builder
-	b.WriteString(`# Bandwidth groups for this machine, to start from ("headgate init" wrote it).
-# Nothing is divided until you apply it:
+	b.WriteString(`# Starting configuration for this machine, written by "headgate init".
+# It has no effect until you apply it:
 #   headgate check -f FILE                       every mistake, with its line
 #   headgate plan -f FILE                        what would change
 #   headgate apply -f FILE --confirm-within 60s  and then: headgate confirm
-# Files under /etc/headgate are kept in force by the service (headgate agent).
+# The service (headgate agent) enforces files under /etc/headgate.
 `)
 	if r.Forbidden {
 		b.WriteString("#\n")
-		comment(&b, "", "", `It was not run as root. So whether this machine can do it, and whether others' traffic control is in the
-			way, is not known.`)
+		comment(&b, "", "", `It was not run as root, so feature detection is incomplete, and foreign traffic control was not
+			checked for.`)
 	}
-	if len(r.Machine) > 0 {
-		b.WriteString("#\n# Of this machine \"headgate doctor\" says:\n")
-		for _, c := range r.Machine {
+	if len(r.Findings) > 0 {
+		b.WriteString("#\n# Findings of \"headgate doctor\" about this machine:\n")
+		for _, c := range r.Findings {
 			comment(&b, "", "  ", finding(c))
 		}
 	}
 	if len(r.names(leftOut)) > 0 {
-		b.WriteString("#\n# Left out; \"headgate init --dev DEV\" writes a document for one all the same:\n")
+		b.WriteString("#\n# Devices left out (\"headgate init --dev DEV\" includes one):\n")
 		for _, c := range r.Interfaces {
 			if c.Decision == leftOut {
 				comment(&b, "", "  ", c.Dev+": "+c.Why)
@@ -80,14 +80,14 @@ func (r *initReport) text() string {
 }
 
 func finding(c doctor.Check) string {
-	text := fmt.Sprintf("%s: %s: %s", c.State, strings.TrimSuffix(c.Name+": "+c.Found, ": "), c.Means)
+	text := fmt.Sprintf("%s: %s: %s", c.State, strings.TrimSuffix(c.Name+": "+c.Found, ": "), c.Meaning)
 	if c.Remedy != "" {
 		text += ". Remedy: " + c.Remedy
 	}
 	return text
 }
 
-// document is a device's, each line a comment if it is not to be applied yet.
+// document returns the document of a device. If the decision is commented, each line is a comment.
 func (c *initChoice) document(separator string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%skind: Interface\ndev: %s    # %s\n", separator, yamlName(c.Dev), c.About)
@@ -97,13 +97,13 @@ func (c *initChoice) document(separator string) string {
 	for _, f := range c.Findings {
 		comment(&b, "", "", finding(f))
 	}
-	c.direction(&b, "out", c.Out, outMargin, `so that packets wait in the groups' queues, where the shares are kept, and not
-		in the device's own`)
+	c.direction(&b, "out", c.Out, outMargin, `so that packets queue in the groups, where the guarantees are enforced, and not
+		in the device`)
 	if c.NoIn != "" {
 		comment(&b, "", "", "There is no \"in\": "+c.NoIn+".")
 	} else {
-		c.direction(&b, "in", c.In, inMargin, `because the queue of what comes in is at the other end, and moves here only if
-			this end is the slower one; with less room it moves back whenever much comes at once, and nothing is divided
+		c.direction(&b, "in", c.In, inMargin, `because the ingress queue is at the remote end, and moves here only if this end
+			is the bottleneck; with a smaller margin the queue moves back in bursts, and the guarantees are not enforced
 			then`)
 	}
 	if c.Decision == commented {
@@ -112,23 +112,23 @@ func (c *initChoice) document(separator string) string {
 	return b.String()
 }
 
-// how says what makes a document of the comment that follows.
+// how returns the instructions for a commented-out document.
 func (c *initChoice) how() string {
 	var b strings.Builder
 	if c.blocked {
-		comment(&b, "", "", c.Why+`. So this is a comment: take the "# " before each line away when nothing is in the way.`)
+		comment(&b, "", "", c.Why+`. So this document is commented out: remove the "# " before each line after you removed the foreign traffic control.`)
 	}
 	if c.Speed == 0 {
-		comment(&b, "", "", fmt.Sprintf(`How much the link of %s gives is not known to this machine, and a limit that is above it divides
-			nothing. So this is a comment until you say it, as your provider promises or as "headgate probe path HOST" measures,
+		comment(&b, "", "", fmt.Sprintf(`The speed of the link of %s is unknown, and a limit above the speed has no effect. So this document
+			is commented out until you set the rate: your provider's, or the one that "headgate probe path HOST" measures
 			to a host that runs "headgate probe serve":`, c.Dev))
 		fmt.Fprintf(&b, "#   headgate init --speed %s=RATE -f FILE\n", c.Dev)
-		comment(&b, "", "", `Or write 99% and 95% of it for RATE below, and take the "# " before each line away.`)
+		comment(&b, "", "", `Or replace RATE below with 99% and 95% of the rate, and remove the "# " before each line.`)
 	}
 	return b.String()
 }
 
-// commentedOut is text of which each line is a comment.
+// commentedOut returns text with each line as a comment.
 func commentedOut(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -145,51 +145,52 @@ func (c *initChoice) direction(b *strings.Builder, name string, limit unit.Rate,
 	}
 	comment(b, "  ", "", fmt.Sprintf("%v of %s, %s (docs/configuration.md, \"Limits\").", unit.Whole-margin, c.gives(name == "out"), reason))
 	if name == "out" && limit > 0 && !c.Given {
-		comment(b, "  ", "", fmt.Sprintf(`If your provider or the path gives less, this divides nothing, and does no harm: "headgate tune %s --peer HOST"
-			measures it.`, c.Dev))
+		comment(b, "  ", "", fmt.Sprintf(`If the provider's rate or the path's capacity is lower, this limit has no effect: measure with
+			"headgate tune %s --peer HOST".`, c.Dev))
 	}
 	fmt.Fprintf(b, "  limit: %s\n  groups:\n", rate)
 	port, peer := "sport", "dst"
 	if name == "in" {
 		port, peer = "dport", "src"
 	} else {
-		comment(b, "    ", "", `A guarantee is what a group gets whenever it wants it. What it leaves idle is lent to the
-			others, who give it back at once. A ceiling is the most it ever gets; left out, it is the limit.`)
+		comment(b, "    ", "", `A guarantee is the rate that a group gets whenever it has demand. Other groups borrow the unused
+			part, and return it at once. A ceiling is the rate that a group never exceeds; the default is the limit.`)
 	}
 	fmt.Fprintf(b, initGroups, port, peer)
 }
 
-// gives is what the link gives, and the first time how that is known.
+// gives names the rate of the link. If whole is set, it also explains how the rate was derived.
 func (c *initChoice) gives(whole bool) string {
 	switch {
 	case c.Speed == 0:
-		return "what the link gives"
+		return "the link's rate"
 	case c.Given:
-		return fmt.Sprintf("the %v that the link gives", c.Speed)
+		return fmt.Sprintf("the link's rate of %v", c.Speed)
 	case !whole:
-		return "what the link carries"
+		return "the link's capacity"
 	}
-	return fmt.Sprintf("what a link of %v carries (%v: a frame takes %d bytes more on the wire than are counted)", c.Speed, tune.Below(c.carried(), 0), ethernetWire)
+	return fmt.Sprintf("the capacity of a %v link (%v: a frame takes %d bytes on the wire that are not counted)", c.Speed, tune.ReduceBy(c.carriedRate(), 0), ethernetWire)
 }
 
-// initGroups lets administrators in, whatever else goes on, and has room for what matters.
+// initGroups are the groups of a new document: ssh keeps administrative access under load, and
+// important is for the user's own rules.
 const initGroups = `    - name: ssh
       guarantee: 5%%
       match: [{proto: tcp, dport: 22}, {proto: tcp, sport: 22}]
-    - name: important    # empty until a rule, or "headgate assign", fills it
+    - name: important    # for your own rules, or "headgate assign"
       guarantee: 40%%
       # ceiling: 80%%
       # match:    # one of these is enough
       #   - {proto: tcp, %[1]s: [80, 443]}    # this machine's web server
-      #   - {%[2]s: 192.0.2.0/24}               # the other end, by IPv4
+      #   - {%[2]s: 192.0.2.0/24}               # the remote end, by IPv4
       #   - {%[2]s: "2001:db8::/32"}            # and by IPv6
-    - name: rest    # what no rule takes
+    - name: rest    # packets that no rule matches
       guarantee: 20%%
       default: true
 `
 
-// comment writes text in lines of up to 80 characters, those after the first a little further in
-// if the text is further in itself.
+// comment writes text as comment lines of up to 80 characters. If within is not empty, lines after
+// the first are indented by two more spaces.
 func comment(b *strings.Builder, indent, within, text string) {
 	begin := indent + "#" + within
 	line := begin
@@ -206,7 +207,7 @@ func comment(b *strings.Builder, indent, within, text string) {
 	fmt.Fprintln(b, line)
 }
 
-// yamlName quotes what YAML might read as something else than a word.
+// yamlName quotes a name that YAML could read as something other than a string.
 func yamlName(s string) string {
 	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._") == "" && s != "null" {
 		return s

@@ -19,13 +19,13 @@ import (
 	"headgate/shaper"
 )
 
-// inside is the program in a network namespace, with the real engines.
-type inside struct {
+// nodeProgram runs the program in a network namespace, with the real engines.
+type nodeProgram struct {
 	*testing.T
 	node *lab.Node
 }
 
-func (i inside) run(args ...string) (r result) {
+func (i nodeProgram) run(args ...string) (r result) {
 	i.Helper()
 	var out, errs bytes.Buffer
 	err := i.node.Do(func() error {
@@ -39,18 +39,18 @@ func (i inside) run(args ...string) (r result) {
 	return r
 }
 
-// must gives what a command that has to succeed printed.
-func (i inside) must(args ...string) result {
+// must runs a command, fails the test if the exit code is not 0, and returns the output.
+func (i nodeProgram) must(args ...string) result {
 	i.Helper()
 	r := i.run(args...)
-	if r.code != done {
+	if r.code != exitOK {
 		i.Fatalf("headgate %v: exit %d\n%s%s", args, r.code, r.out, r.err)
 	}
 	return r
 }
 
 // file writes a configuration.
-func (i inside) file(text string) string {
+func (i nodeProgram) file(text string) string {
 	i.Helper()
 	path := filepath.Join(i.TempDir(), "headgate.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -59,22 +59,24 @@ func (i inside) file(text string) string {
 	return path
 }
 
-// TestPatternLeavesWhatIsOurs: client -- router -- server, whose one device
-// "router" has an "in", and so an IFB.
-func TestPatternLeavesWhatIsOurs(t *testing.T) {
-	server := inside{t, labtest.Rig(t, lab.RigOptions{}).Node("server")}
+// TestPatternExcludesOwnDevices checks that a device pattern does not match Headgate's own IFB.
+// Topology: client -- router -- server. The server has one device, "router", with an "in", and
+// so an IFB.
+func TestPatternExcludesOwnDevices(t *testing.T) {
+	server := nodeProgram{t, labtest.Rig(t, lab.RigOptions{}).Node("server")}
 	f := server.file("kind: Interface\ndev: \"*\"\nin: {limit: 100Mbit, groups: [{name: all, default: true}]}\n")
 	server.must("apply", "-f", f)
 	if r := server.must("apply", "-f", f); r.out != "router: up to date\n" {
-		t.Errorf("a pattern takes in more than the one device:\n%s", r.out)
+		t.Errorf("the pattern matches more than one device:\n%s", r.out)
 	}
 	server.must("clear", "--dev", "all")
 }
 
-// TestSooner: a tcx program that passes all packets itself. It is in nobody's
-// way; what it does to the groups is told. client -- router -- server
-func TestSooner(t *testing.T) {
-	server := inside{t, labtest.Rig(t, lab.RigOptions{}).Node("server")}
+// TestForeignTCXProgram attaches a foreign tcx program that accepts all packets, so that the classifier never
+// runs. The program is not an error; apply, show, doctor and top warn about its effect on the
+// groups. Topology: client -- router -- server
+func TestForeignTCXProgram(t *testing.T) {
+	server := nodeProgram{t, labtest.Rig(t, lab.RigOptions{}).Node("server")}
 	pass, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Name: "passes", Type: ebpf.SchedCLS, License: "Dual BSD/GPL",
 		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}, // TCX_PASS
@@ -95,7 +97,7 @@ func TestSooner(t *testing.T) {
 		return err
 	})
 	if errors.Is(err, ebpf.ErrNotSupported) {
-		return // before Linux 6.6 there is no such hook
+		return // tcx needs Linux 6.6
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -103,11 +105,11 @@ func TestSooner(t *testing.T) {
 	const groups = "{limit: 100Mbit, groups: [{name: all, default: true}]}\n"
 	const warning = `headgate: warning: router: tcx egress program `
 	if r := server.must("apply", "-f", server.file("kind: Interface\ndev: router\nin: "+groups)); r.err != "" {
-		t.Errorf("a warning where nothing is limited: %s", r.err)
+		t.Errorf("a warning without a limit in that direction: %s", r.err)
 	}
 	both := server.file("kind: Interface\ndev: router\nout: " + groups + "in: " + groups)
-	if r := server.must("apply", "-f", both); !strings.HasPrefix(r.err, warning) || !strings.Contains(r.err, `(passes) sees packets first`) || !strings.HasSuffix(r.err, "belong to no group of \"out\", and get at most a quarter of its limit, together with control traffic\n") {
-		t.Errorf("apply says %q", r.err)
+	if r := server.must("apply", "-f", both); !strings.HasPrefix(r.err, warning) || !strings.Contains(r.err, `(passes) runs before Headgate's classifier`) || !strings.HasSuffix(r.err, "are in no group of \"out\", and share at most a quarter of its limit with control traffic\n") {
+		t.Errorf("apply prints %q", r.err)
 	}
 	for _, command := range []string{"show", "doctor router", "top --once --interval 100ms"} {
 		if r := server.must(strings.Fields(command)...); strings.Count(r.out, "(passes)") != 1 {
@@ -120,20 +122,20 @@ func TestSooner(t *testing.T) {
 		t.Fatal(err)
 	}
 	if all := states[0].Out.Groups[0].Packets; all != 0 || states[0].Out.Control.Packets == 0 {
-		t.Errorf("the group has %d packets, and control %d: what is said of tcx is not so", all, states[0].Out.Control.Packets)
+		t.Errorf("the group has %d packets, and control %d: the warning about tcx is wrong", all, states[0].Out.Control.Packets)
 	}
 	server.must("clear", "--dev", "router")
 }
 
-// TestOffloadsAreShown: what plan says becomes of the device's own settings, show tells, until somebody
-// else sets them; gso: keep leaves them as they are. client -- router -- server
+// TestOffloadsAreShown checks plan, apply and show of the device's GSO sizes: with the default, with
+// gso: keep, and after another program changed them. Topology: client -- router -- server
 func TestOffloadsAreShown(t *testing.T) {
-	server := inside{t, labtest.Rig(t, lab.RigOptions{}).Node("server")}
+	server := nodeProgram{t, labtest.Rig(t, lab.RigOptions{}).Node("server")}
 	t.Setenv("HEADGATE_STATE", t.TempDir())
 	document := func(more string) string {
 		return server.file("kind: Interface\ndev: router\n" + more + "out: {limit: 50Mbit, groups: [{name: all, default: true}]}\nin: {limit: 50Mbit, groups: [{name: all, default: true}]}\n")
 	}
-	// about are the lines that are about such settings, of what a command says.
+	// about returns the lines of a command's output that contain GSO sizes.
 	about := func(args ...string) string {
 		t.Helper()
 		text := ""
@@ -158,7 +160,7 @@ func TestOffloadsAreShown(t *testing.T) {
 	step("show", "show")
 	step("show -o json", "show", "-o", "json")
 	labtest.Run(t, server.node, "ip", "link", "set", "router", "gso_max_size", "20000")
-	step("show, set by somebody else", "show")
+	step("show, set by another program", "show")
 	step("apply", "apply", "-f", sized)
 	step("show", "show")
 	step("apply, gso: keep", "apply", "-f", keep)
@@ -167,10 +169,10 @@ func TestOffloadsAreShown(t *testing.T) {
 	server.must("clear", "--dev", "router")
 }
 
-// TestClearAll: what a device left that is gone is taken away, whether or not another
-// has groups. client -- router -- server
+// TestClearAll checks that clear removes the IFB of a deleted device, with and without groups on
+// another device. Topology: client -- router -- server
 func TestClearAll(t *testing.T) {
-	server := inside{t, labtest.Rig(t, lab.RigOptions{}).Node("server")}
+	server := nodeProgram{t, labtest.Rig(t, lab.RigOptions{}).Node("server")}
 	ip := func(args ...string) string { t.Helper(); return labtest.Run(t, server.node, "ip", args...) }
 	in := func(dev string) string {
 		return server.file("kind: Interface\ndev: " + dev + "\nin: {limit: 100Mbit, groups: [{name: all, default: true}]}\n")
@@ -183,20 +185,20 @@ func TestClearAll(t *testing.T) {
 		}
 		ip("link", "del", "gone")
 		if !strings.Contains(ip("-br", "link"), "hgi") {
-			t.Fatal("the IFB went with its device: this test proves nothing")
+			t.Fatal("the kernel removed the IFB with its device: this test has no effect")
 		}
 		r := server.must("clear", "--dev", "all")
-		if !strings.Contains(r.out, "removed: the device that it was made for is gone") || strings.Contains(r.out, "router: cleared") == alone {
-			t.Errorf("clear says\n%s", r.out)
+		if !strings.Contains(r.out, "removed: its device no longer exists") || strings.Contains(r.out, "router: cleared") == alone {
+			t.Errorf("clear prints\n%s", r.out)
 		}
 		if left := ip("-br", "link"); strings.Contains(left, "hgi") {
 			t.Errorf("clear left\n%s", left)
 		}
 	}
 	if r := server.must("clear", "--dev", "all"); r.out != "no device has bandwidth groups\n" {
-		t.Errorf("once more: %s", r.out)
+		t.Errorf("the second clear: %s", r.out)
 	}
-	if r := server.run("clear", "--dev", "router@if7"); r.code != failed || !strings.Contains(r.err, "write router") {
-		t.Errorf("with what \"ip link\" prints: %d %s", r.code, r.err)
+	if r := server.run("clear", "--dev", "router@if7"); r.code != exitFailed || !strings.Contains(r.err, "write router") {
+		t.Errorf("with a name as \"ip link\" prints it: %d %s", r.code, r.err)
 	}
 }

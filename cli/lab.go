@@ -37,11 +37,11 @@ const labExample = `  kind: Lab
 func labCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "lab",
-		Short: "A network of namespaces on this machine, from a file",
-		Long: `Lab makes hosts and routers out of network namespaces, joins them by links with
+		Short: "Run a test network of namespaces on this machine, from a file",
+		Long: `Lab creates hosts and routers as network namespaces, connects them by links with
 rates, delays, losses, queues and limiters, and runs traffic, programs and a
-timeline in them. Rates are layer-2 bits per second. docs/lab.md tells every key;
-a lab file:
+timeline in them. Rates are layer-2 bits per second. docs/lab.md describes all keys.
+A lab file:
 
 ` + labExample,
 		Args: cobra.ArbitraryArgs,
@@ -56,11 +56,11 @@ a lab file:
 	return c
 }
 
-// labError prints mistakes in a lab file as they are: they name file and line.
+// labError prints mistakes in a lab file without a prefix, because they name file and line.
 func (a *app) labError(err error) error {
 	if errors.Is(err, lab.ErrConfig) {
 		fmt.Fprintln(a.err, err)
-		return errMistakesSaid
+		return errInvalidReported
 	}
 	return err
 }
@@ -71,7 +71,7 @@ func labFileFlag(c *cobra.Command) *string {
 
 func loadLab(c *cobra.Command, file string) (*lab.Topology, error) {
 	if file == "" {
-		return nil, usageError{errors.New("there is no lab file: write -f and a file"), c.CommandPath()}
+		return nil, usageError{errors.New("missing lab file: write -f FILE"), c.CommandPath()}
 	}
 	return lab.Load(file)
 }
@@ -79,10 +79,10 @@ func loadLab(c *cobra.Command, file string) (*lab.Topology, error) {
 func labCheckCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check -f FILE",
-		Short: "Check a lab file; print the addresses and backends it gives",
-		Long: `Check finds every mistake in a lab file, with its line and key, and makes
-nothing. It prints the devices that the lab would have, and what would make each
-link on this machine: veth, netem or the emulator.`,
+		Short: "Check a lab file; print its addresses and backends",
+		Long: `Check reports every mistake in a lab file, with its line and key, and creates
+nothing. It prints the devices of the lab, and the backend of each link on this
+machine: veth, netem or the emulator.`,
 		Example: "  headgate lab check -f lab.yaml",
 		Args:    cobra.NoArgs,
 	}
@@ -116,10 +116,10 @@ func (a *app) printLab(f format, t *lab.Topology) error {
 func labUpCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "up -f FILE",
-		Short: "Make a lab and leave it",
-		Long: `Up makes the lab and ends; "headgate lab down" removes it. A lab that has
-emulated links ("headgate lab check" says which) needs a process to carry their
-frames: up then stays until it is interrupted, or until "headgate lab down", and
+		Short: "Create a lab",
+		Long: `Up creates the lab and exits; "headgate lab down" removes the lab. A lab with
+emulated links ("headgate lab check" lists them) needs a process to forward their
+frames: up then runs until it is interrupted, or until "headgate lab down", and
 removes the lab itself.`,
 		Example: "  headgate lab up -f lab.yaml",
 		Args:    cobra.NoArgs,
@@ -146,15 +146,15 @@ removes the lab itself.`,
 		if !t.NeedsHolder() {
 			return errors.Join(l.Leave(), l.Close())
 		}
-		a.note("lab %s is up while this process runs, because it carries the emulated links: end it with Ctrl-C, or \"headgate lab down %s\"", t.Name, t.Name)
+		a.note("lab %s is up while this process runs, because the process forwards frames of the emulated links: stop it with Ctrl-C or \"headgate lab down %s\"", t.Name, t.Name)
 		<-ctx.Done()
 		return l.Close()
 	}
 	return c
 }
 
-// interrupted is a context that ends with the signals by which a user, a
-// terminal or "lab down" ends a command.
+// interrupted returns a context that SIGINT, SIGTERM or SIGHUP cancels: the signals that
+// a user, a terminal or "lab down" sends.
 func interrupted() (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 }
@@ -162,25 +162,25 @@ func interrupted() (context.Context, context.CancelFunc) {
 func labDownCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "down NAME... | --leftovers",
-		Short: "Remove a lab, also one whose program was killed",
-		Long: `Down removes labs that were left, or held, or whose program was killed:
-processes, devices and namespaces. With --leftovers it removes every lab whose
-program was killed, also if its file under /run/headgate is lost. A lab that a
-running program works with is refused.`,
+		Short: "Remove a lab, including one whose process was killed",
+		Long: `Down removes labs with their processes, devices and namespaces, including labs whose
+process was killed. With --leftovers it removes every lab whose process was killed, even
+if the lab's file under /run/headgate is lost. A lab that a running process uses cannot be
+removed, except one that "headgate lab up" holds.`,
 		Example: `  headgate lab down demo
   headgate lab down --leftovers`,
 		ValidArgsFunction: completeLabs,
 	}
-	leftovers := c.Flags().Bool("leftovers", false, "all labs whose program was killed")
+	leftovers := c.Flags().Bool("leftovers", false, "all labs whose process was killed")
 	c.RunE = func(c *cobra.Command, names []string) error {
 		labs, err := lab.Leftovers()
 		if err != nil {
 			return err
 		}
 		if len(names) == 0 && !*leftovers {
-			text := "there is no lab on this machine"
+			text := "no lab on this machine"
 			if len(labs) > 0 {
-				text = "there is no name; labs on this machine:"
+				text = "missing lab name; labs on this machine:"
 				for _, l := range labs {
 					text += " " + l.Name
 				}
@@ -193,7 +193,7 @@ running program works with is refused.`,
 			}
 		}
 		if len(names) == 0 {
-			fmt.Fprintln(a.out, "no lab was left")
+			fmt.Fprintln(a.out, "no labs to remove")
 		}
 		var errs []error
 		for _, name := range names {
@@ -201,14 +201,14 @@ running program works with is refused.`,
 				errs = append(errs, err)
 				continue
 			}
-			fmt.Fprintf(a.out, "lab %s is removed\n", name)
+			fmt.Fprintf(a.out, "lab %s removed\n", name)
 		}
 		return errors.Join(errs...)
 	}
 	return c
 }
 
-// onlyLab is the one lab that a command can run in.
+// onlyLab returns the name of the only lab that is up, or an error if there is not exactly one.
 func onlyLab(labs []lab.Leftover) (string, error) {
 	var up, dead []string
 	for _, l := range labs {
@@ -220,25 +220,25 @@ func onlyLab(labs []lab.Leftover) (string, error) {
 	}
 	switch {
 	case len(up) == 0 && len(dead) > 0:
-		return "", fmt.Errorf("no lab is up; of %s only remains are here, because its program was killed: remove them with \"headgate lab down --leftovers\"", strings.Join(dead, ", "))
+		return "", fmt.Errorf("no lab is up; the process of %s was killed: remove the remains with \"headgate lab down --leftovers\"", strings.Join(dead, ", "))
 	case len(up) == 0:
-		return "", errors.New("there is no lab on this machine: make one with \"headgate lab up\"")
+		return "", errors.New("no lab on this machine: create one with \"headgate lab up\"")
 	case len(up) == 1:
 		return up[0], nil
 	}
-	return "", fmt.Errorf("there are %d labs on this machine, %s: write --lab NAME", len(up), strings.Join(up, ", "))
+	return "", fmt.Errorf("%d labs on this machine (%s): select one with --lab NAME", len(up), strings.Join(up, ", "))
 }
 
 func labExecCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "exec HOST [--lab NAME] -- COMMAND [ARG...]",
-		Short: "Run a command inside a host of a lab that is up",
-		Long:  `Run a command inside a host of a lab that is up. The exit code is the command's.`,
+		Short: "Run a command on a host of a lab",
+		Long:  `Exec runs a command on a host of a lab that is up. The exit code is the command's.`,
 		Example: `  headgate lab exec client -- ping -c 3 10.0.1.2
   headgate lab exec server --lab demo -- iperf3 -s`,
 		Args: cobra.MinimumNArgs(2),
 	}
-	name := c.Flags().String("lab", "", "the lab, if there is more than one")
+	name := c.Flags().String("lab", "", "the lab, if more than one is up")
 	completeFlag(c, "lab", completeLabs)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if *name == "" {
@@ -258,7 +258,7 @@ func labExecCommand(a *app) *cobra.Command {
 		if _, err := l.Host(args[0]); err != nil {
 			return err
 		}
-		// The command gets the terminal's signals itself; we only wait for it.
+		// The command receives the terminal's signals itself, so this process only waits for it.
 		ctx, stop := interrupted()
 		defer stop()
 		cmd := l.Node(args[0]).Command(context.WithoutCancel(ctx), args[1], args[2:]...)

@@ -15,7 +15,7 @@ import (
 	"headgate/lab"
 )
 
-// labRunFlags are how a run goes.
+// labRunFlags are the flags of "lab run".
 type labRunFlags struct {
 	interval    time.Duration
 	trace, keep string
@@ -25,19 +25,19 @@ type labRunFlags struct {
 func labRunCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run -f FILE",
-		Short: "Make a lab, run what its file says, print what came of it",
-		Long: `Run makes the lab, runs its flows, programs and timeline for the file's duration
-(or until 5 s after the last thing that happens, and its transfers are over), shows
-rates while they run, and removes the lab.
+		Short: "Create a lab, run its traffic and timeline, print the results",
+		Long: `Run creates the lab, runs its flows, programs and timeline for the file's duration
+(by default until 5 s after the last event and the end of all transfers), shows rates
+during the run, and removes the lab.
 
-Standard output gets the result: flows with their requests and transfers, links,
-programs and events. Where it is a
-terminal there is a live view until then (q ends the run), else a line for each
-interval on standard error. With --trace every emulated link writes a line for
-each segment into DIR/LINK.forward.csv and DIR/LINK.back.csv.
+The result goes to standard output: flows with their requests and transfers, links,
+programs and events. During the run, a terminal shows a live view (q stops the run);
+otherwise run prints a line for each interval to standard error. With --trace every
+emulated link writes a line for each segment into DIR/LINK.forward.csv and
+DIR/LINK.back.csv.
 
-A run in which an emulated link released segments too late says so and exits with
-1: what it measured is printed, and should not be used (docs/lab.md).`,
+If an emulated link released segments too late, run reports it and exits with 1: the
+results are printed, but must not be used (docs/lab.md).`,
 		Example: `  headgate lab run -f lab.yaml
   headgate lab run -f lab.yaml -o json > result.json
   headgate lab run -f lab.yaml --interval 100ms --trace log --keep log`,
@@ -48,17 +48,17 @@ A run in which an emulated link released segments too late says so and exits wit
 	o.output = outputFlag(c)
 	c.Flags().DurationVar(&o.interval, "interval", time.Second, "time between samples")
 	c.Flags().StringVar(&o.trace, "trace", "", "folder for the release logs of emulated links")
-	c.Flags().StringVar(&o.keep, "keep", "", "folder for what programs print (default: a new one among the temporary files)")
+	c.Flags().StringVar(&o.keep, "keep", "", "folder for the output of programs (default: a new temporary folder)")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if o.interval < 10*time.Millisecond {
-			return usageError{fmt.Errorf("--interval %v is not possible: write at least 10ms", o.interval), c.CommandPath()}
+			return usageError{fmt.Errorf("--interval %v is too short: write at least 10ms", o.interval), c.CommandPath()}
 		}
 		t, err := loadLab(c, *file)
 		if err != nil {
 			return err
 		}
 		if len(t.Flows)+len(t.Programs)+len(t.Timeline) == 0 {
-			return usageError{fmt.Errorf("%s lists no flows, programs or timeline: add some, or use \"headgate lab up\"", *file), c.CommandPath()}
+			return usageError{fmt.Errorf("%s has no flows, programs or timeline: add some, or use \"headgate lab up\"", *file), c.CommandPath()}
 		}
 		return a.labRun(t, o)
 	}
@@ -82,7 +82,7 @@ func (a *app) labRun(t *lab.Topology, o labRunFlags) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	r, err := a.labRunShown(ctx, l, o)
+	r, err := a.labRunWithProgress(ctx, l, o)
 	if err != nil {
 		return err
 	}
@@ -90,21 +90,21 @@ func (a *app) labRun(t *lab.Topology, o labRunFlags) (err error) {
 		return err
 	}
 	if r.Interrupted {
-		a.note("the run was ended after %.1f s", r.Seconds)
+		a.note("run interrupted after %.1f s", r.Seconds)
 	}
 	if len(r.Unusable) > 0 {
-		return fmt.Errorf("this run cannot be used: %s; run it again on a quieter machine or with lower rates, or allow more (late_bound of the link)", strings.Join(r.Unusable, "; "))
+		return fmt.Errorf("results are unusable: %s: repeat the run on a less loaded machine or with lower rates, or raise late_bound of the link", strings.Join(r.Unusable, "; "))
 	}
 	return r.Failure()
 }
 
-// labRunShown runs a lab and shows what it does meanwhile.
-func (a *app) labRunShown(ctx context.Context, l *lab.Lab, o labRunFlags) (*lab.RunResult, error) {
+// labRunWithProgress runs a lab and shows the progress: a live view on a terminal, else lines.
+func (a *app) labRunWithProgress(ctx context.Context, l *lab.Lab, o labRunFlags) (*lab.RunResult, error) {
 	options := lab.RunOptions{Interval: o.interval, Folder: o.keep}
 	if *o.output != "table" {
 		return l.Run(ctx, options)
 	}
-	if _, live := a.terminal(); !live {
+	if _, live := a.terminalWidth(); !live {
 		options.OnSample = a.labProgress(l.Topology)
 		return l.Run(ctx, options)
 	}
@@ -129,22 +129,22 @@ func (a *app) labRunScreen(ctx context.Context, l *lab.Lab, options lab.RunOptio
 	go func() {
 		defer close(done)
 		r, runErr = l.Run(ctx, options)
-		program.Send(view.LabOver{})
+		program.Send(view.LabDone{})
 	}()
 	_, err := program.Run()
 	if err != nil {
-		stop() // without a view nobody could
+		stop() // the view failed, so the user cannot stop the run
 	}
 	<-done
 	return r, errors.Join(runErr, err)
 }
 
-// labFrame is a sample for the live view.
+// labFrame converts a sample for the live view.
 func labFrame(t *lab.Topology, length float64, s lab.Sample) view.LabFrame {
 	f := view.LabFrame{Lab: t.Name, Seconds: s.Seconds, Length: length}
 	for i, flow := range s.Flows {
 		f.Flows = append(f.Flows, view.LabFlow{
-			Name: flow.Name, Way: t.Flows[i].From + " > " + t.Flows[i].To,
+			Name: flow.Name, Direction: t.Flows[i].From + " > " + t.Flows[i].To,
 			Offered: flow.OfferedRate(), Delivered: flow.DeliveredRate(),
 			Lost: flow.Retransmits + flow.LostDatagrams, SRTTus: flow.SRTTus,
 			Cwnd: flow.CwndSegments, Jitter: microseconds(flow.JitterUs),
@@ -174,8 +174,8 @@ func labFrame(t *lab.Topology, length float64, s lab.Sample) view.LabFrame {
 	return f
 }
 
-// labProgress prints a line of delivered rates for each sample, of flows or, if
-// there are none, of links' forward directions; and events as they happen.
+// labProgress returns a function that prints events, and a line of delivered rates for each
+// sample. The rates are those of flows or, without flows, of the links' forward direction.
 func (a *app) labProgress(t *lab.Topology) func(lab.Sample) {
 	heading := "seconds"
 	for _, f := range t.Flows {

@@ -11,14 +11,14 @@ import (
 	"headgate/lab/traffic"
 )
 
-// labTables print a result for people.
+// labTables prints a result as tables.
 func labTables(w io.Writer, r *lab.RunResult) error {
 	tables := [][][]string{linkRows(r)}
 	if len(r.Flows) > 0 {
 		tables = append(flowTables(r.Result), linkRows(r))
 	}
 	if len(r.Programs) > 0 {
-		rows := [][]string{{"PROGRAM", "NODE", "STARTED", "ENDED", "HOW", "STATUS", "OUTPUT"}}
+		rows := [][]string{{"PROGRAM", "NODE", "STARTED", "ENDED", "REASON", "STATUS", "OUTPUT"}}
 		for _, p := range r.Programs {
 			status := strconv.Itoa(p.ExitStatus)
 			if p.Signal != "" {
@@ -46,8 +46,8 @@ func labTables(w io.Writer, r *lab.RunResult) error {
 	return nil
 }
 
-// flowTables are one of all flows, and one each of what requests and transfers
-// have to tell besides.
+// flowTables returns a table of all flows, one of requests, and one of transfers. Empty
+// tables are left out.
 func flowTables(r *traffic.Result) [][][]string {
 	flows := [][]string{{"FLOW", "FROM", "TO", "PROTO", "OFFERED", "DELIVERED", "RETRANSMITTED", "SRTT", "CWND", "LOST", "JITTER"}}
 	requests := [][]string{{"REQUESTS", "DONE", "REFUSED", "FAILED", "UNDER WAY", "BACKLOG", "MIN", "P50", "P99", "MAX"}}
@@ -56,7 +56,7 @@ func flowTables(r *traffic.Result) [][][]string {
 		row := []string{f.Name, f.From, f.To, string(f.Protocol), view.Rate(f.Total.OfferedRate()), view.Rate(f.Total.DeliveredRate())}
 		if f.Protocol == traffic.TCP {
 			row = append(row, number(f.Total.Retransmits))
-			// A transfer that is over has no connection any more.
+			// A finished transfer has no connection, and so no window.
 			if f.Total.CwndSegments > 0 {
 				row = append(row, fmt.Sprintf("%.2fms", float64(f.Total.SRTTus)/1e3), number(uint64(f.Total.CwndSegments)))
 			}
@@ -74,7 +74,7 @@ func flowTables(r *traffic.Result) [][][]string {
 			transfers = append(transfers, append(row, delays(n, t.Time.MinUs, t.Time.MeanUs, t.Time.MaxUs)...))
 		}
 	}
-	out := [][][]string{filled(flows)}
+	out := [][][]string{withoutEmptyColumns(flows)}
 	for _, rows := range [][][]string{requests, transfers} {
 		if len(rows) > 1 {
 			out = append(out, rows)
@@ -87,8 +87,7 @@ func number(n uint64) string { return strconv.FormatUint(n, 10) }
 
 func microseconds(us float64) time.Duration { return time.Duration(us * 1e3) }
 
-// delays are cells of times in microseconds that n things took; of none there are
-// none.
+// delays formats times in microseconds as cells. It returns none if the number of samples n is 0.
 func delays(n uint64, us ...float64) (cells []string) {
 	if n == 0 {
 		return nil
@@ -99,8 +98,8 @@ func delays(n uint64, us ...float64) (cells []string) {
 	return cells
 }
 
-// filled is a table without the columns in which no row has anything.
-func filled(rows [][]string) [][]string {
+// withoutEmptyColumns removes the columns that are empty in all rows below the heading.
+func withoutEmptyColumns(rows [][]string) [][]string {
 	out := make([][]string, len(rows))
 	for column := range rows[0] {
 		has := false

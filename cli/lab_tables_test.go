@@ -8,8 +8,8 @@ import (
 	"headgate/lab/traffic"
 )
 
-// Requests and transfers have tables of their own, under the flows; a table of
-// plain TCP flows has no columns for UDP.
+// Requests and transfers have their own tables below the flows. A table of only TCP flows has no
+// columns for UDP.
 func TestLabTables(t *testing.T) {
 	total := func(iv traffic.Interval) traffic.Interval {
 		iv.Seconds, iv.OfferedL2Bits, iv.DeliveredL2Bits = 2, 20e6, 19e6

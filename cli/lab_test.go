@@ -18,7 +18,7 @@ import (
 	"headgate/lab/traffic"
 )
 
-// labProgram is "headgate lab" alone. It gives the exit code and what was printed.
+// labProgram runs "headgate lab" and returns the exit code and the output.
 func labProgram(args ...string) (code int, out, errs string) {
 	var stdout, stderr bytes.Buffer
 	a := &app{in: strings.NewReader(""), out: &stdout, err: &stderr}
@@ -32,8 +32,8 @@ func labProgram(args ...string) (code int, out, errs string) {
 	return code, stdout.String(), stderr.String()
 }
 
-// labFile writes a lab file: client ── router ── server, with one link's and the
-// flows' text from the caller.
+// labFile writes a lab file: client ── router ── server. link is added to the first link, and rest
+// to the end of the file.
 func labFile(t *testing.T, name, link, rest string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "lab.yaml")
@@ -53,16 +53,16 @@ links:
 func TestLabCheck(t *testing.T) {
 	good := labFile(t, "good", "", "")
 	code, out, errs := labProgram("check", "-f", good)
-	if code != done || !strings.Contains(out, "veth") || !strings.Contains(out, "10.0.1.2/24") || !strings.Contains(out, "hg-good-server") {
+	if code != exitOK || !strings.Contains(out, "veth") || !strings.Contains(out, "10.0.1.2/24") || !strings.Contains(out, "hg-good-server") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
 	bad := labFile(t, "bad", ", speed: 1", "")
 	code, _, errs = labProgram("check", "-f", bad)
-	if code != wrong || !strings.HasPrefix(errs, bad+":5: links[0].speed: there is no such key") {
+	if code != exitUsage || !strings.HasPrefix(errs, bad+":5: links[0].speed: there is no such key") {
 		t.Errorf("exit %d\n%s", code, errs)
 	}
 	for _, args := range [][]string{{"check"}, {"check", "-f", "/no/such/file"}, {"up", "-x"}, {"exec", "client"}, {"run", "-f", good}, {"down", "no-such-lab"}} {
-		if code, out, errs := labProgram(args...); code != wrong || errs == "" {
+		if code, out, errs := labProgram(args...); code != exitUsage || errs == "" {
 			t.Errorf("%v: exit %d\n%s%s", args, code, out, errs)
 		}
 	}
@@ -79,28 +79,28 @@ func TestLabExample(t *testing.T) {
 	}
 }
 
-// client ── router ── server      up, exec, down, as a user types them
+// client ── router ── server      up, exec and down as commands
 func TestLabUpExecDown(t *testing.T) {
 	labtest.NeedRoot(t)
 	name := lab.UniqueName("cli")
 	file := labFile(t, name, "", "")
 	t.Cleanup(func() { lab.Down(name) })
-	if code, out, errs := labProgram("up", "-f", file); code != done || !strings.Contains(out, "50Mbit") {
+	if code, out, errs := labProgram("up", "-f", file); code != exitOK || !strings.Contains(out, "50Mbit") {
 		t.Fatalf("up: exit %d\n%s%s", code, out, errs)
 	}
-	if code, _, errs := labProgram("up", "-f", file); code != wrong || !strings.Contains(errs, "headgate lab down "+name) {
+	if code, _, errs := labProgram("up", "-f", file); code != exitUsage || !strings.Contains(errs, "headgate lab down "+name) {
 		t.Errorf("up again: exit %d\n%s", code, errs)
 	}
-	if code, out, errs := labProgram("exec", "client", "--lab", name, "--", "ping", "-c1", "-W1", "10.0.1.2"); code != done || !strings.Contains(out, "1 received") {
+	if code, out, errs := labProgram("exec", "client", "--lab", name, "--", "ping", "-c1", "-W1", "10.0.1.2"); code != exitOK || !strings.Contains(out, "1 received") {
 		t.Errorf("exec: exit %d\n%s%s", code, out, errs)
 	}
 	if code, _, errs := labProgram("exec", "client", "--lab", name, "--", "sh", "-c", "exit 7"); code != 7 || errs != "" {
-		t.Errorf("exec of what exits with 7: exit %d\n%s", code, errs)
+		t.Errorf("exec of a command that exits with 7: exit %d\n%s", code, errs)
 	}
-	if code, _, errs := labProgram("exec", "nobody", "--lab", name, "--", "true"); code != wrong || !strings.Contains(errs, `no node "nobody"`) {
-		t.Errorf("exec in nobody: exit %d\n%s", code, errs)
+	if code, _, errs := labProgram("exec", "nobody", "--lab", name, "--", "true"); code != exitUsage || !strings.Contains(errs, `no node "nobody"`) {
+		t.Errorf("exec on an unknown node: exit %d\n%s", code, errs)
 	}
-	if code, out, errs := labProgram("down", name); code != done || out != "lab "+name+" is removed\n" {
+	if code, out, errs := labProgram("down", name); code != exitOK || out != "lab "+name+" removed\n" {
 		t.Errorf("down: exit %d\n%s%s", code, out, errs)
 	}
 }
@@ -115,22 +115,22 @@ duration: 1s
 `)
 	code, out, errs := labProgram("run", "-f", file, "-o", "json")
 	var r traffic.Result
-	if err := json.Unmarshal([]byte(out), &r); code != done || err != nil {
+	if err := json.Unmarshal([]byte(out), &r); code != exitOK || err != nil {
 		t.Fatalf("run: exit %d, %v\n%s%s", code, err, out, errs)
 	}
 	if r.Flow("a").Total.DeliveredBytes == 0 || r.Flow("b").Total.DeliveredBytes == 0 {
 		t.Errorf("%+v", r)
 	}
 	code, out, errs = labProgram("run", "-f", file, "--interval", "500ms")
-	if code != done || !strings.Contains(out, "DELIVERED") || strings.Count(errs, "\n") != 3 {
+	if code != exitOK || !strings.Contains(out, "DELIVERED") || strings.Count(errs, "\n") != 3 {
 		t.Errorf("run: exit %d\n%s%s", code, out, errs)
 	}
 }
 
 // client ── router ──50 Mbit/s── server      every kind of flow, from one file
 //
-// What is offered follows from the file alone, and is held to it; of what the path
-// makes of it only that it came, because the machine may stand still.
+// The offered load depends only on the file, so it is checked exactly. For delivered bytes the test
+// checks only that there are some, because a loaded machine can delay the traffic.
 func TestLabRunApplications(t *testing.T) {
 	labtest.NeedRoot(t)
 	path := filepath.Join(t.TempDir(), "lab.yaml")
@@ -171,7 +171,7 @@ duration: 4s
 func testApplications(t testing.TB, path string) {
 	code, out, errs := labProgram("run", "-f", path, "-o", "json", "--interval", "250ms")
 	var r lab.RunResult
-	if err := json.Unmarshal([]byte(out), &r); code != done || err != nil {
+	if err := json.Unmarshal([]byte(out), &r); code != exitOK || err != nil {
 		t.Fatalf("exit %d, %v\n%s%s", code, err, out, errs)
 	}
 	if r.Seed != 5 || r.Flow("own").Seed != 9 || len(r.Events) != 8 {
@@ -182,9 +182,9 @@ func testApplications(t testing.TB, path string) {
 			t.Errorf("%s: %d bytes were delivered, error %q", f.Name, f.Total.DeliveredBytes, f.Error)
 		}
 	}
-	// Mbit that were offered, and by how much of it they may differ: 2 Mbit of
-	// Poisson are 460 frames, whose standard deviation is 4.7 %; on-off by turns
-	// begins with either; a run may end some ms late.
+	// Offered Mbit, and the relative tolerance: 2 Mbit of Poisson traffic are 460 frames,
+	// whose standard deviation is 4.7 %; on-off traffic starts with either state; a run can
+	// end some ms late.
 	for _, c := range []struct {
 		flow         string
 		want, within float64
@@ -209,11 +209,11 @@ func testApplications(t testing.TB, path string) {
 	if f := r.Flow("users"); !f.ECN || r.Flow("poisson").Total.JitterUs == 0 || r.Flow("steps").Total.CwndSegments == 0 {
 		t.Errorf("ECN %v, jitter %v, window %v", f.ECN, r.Flow("poisson").Total.JitterUs, r.Flow("steps").Total.CwndSegments)
 	}
-	// Nothing is sent before the start or after the stop, but what was under way.
+	// Nothing is sent before the start, or after the stop except data in flight.
 	for _, name := range []string{"bursts", "poisson", "users", "broken", "own"} {
 		var before, after uint64
 		for _, iv := range r.Flow(name).Intervals {
-			if iv.StartSeconds+iv.Seconds < 0.49 { // the first, unless it is very late
+			if iv.StartSeconds+iv.Seconds < 0.49 { // the first interval, unless it started very late
 				before += iv.SentBytes
 			}
 			if iv.StartSeconds > 3.2 {
@@ -226,8 +226,8 @@ func testApplications(t testing.TB, path string) {
 	}
 }
 
-// client ── router ──50 Mbit/s── server      a file and nothing else: no longer than
-// it takes
+// client ── router ──50 Mbit/s── server      only a file transfer: the run ends with the
+// transfer
 func TestLabRunUntilDone(t *testing.T) {
 	labtest.NeedRoot(t)
 	file := labFile(t, lab.UniqueName("cli"), "", `flows:
@@ -236,19 +236,19 @@ func TestLabRunUntilDone(t *testing.T) {
 	labtest.Try(t, func(t *labtest.Check) {
 		code, out, errs := labProgram("run", "-f", file)
 		for _, want := range []string{"TRANSFERS  DONE  FAILED  UNFINISHED  MIN", "\nfile       2     0       0           "} {
-			if code != done || !strings.Contains(out, want) {
-				t.Fatalf("exit %d, there is no %q in\n%s%s", code, want, out, errs)
+			if code != exitOK || !strings.Contains(out, want) {
+				t.Fatalf("exit %d, missing %q in\n%s%s", code, want, out, errs)
 			}
 		}
-		// A line of progress for each second, under a heading.
+		// The output is a heading and a line for each second.
 		if n := strings.Count(errs, "\n") - 1; n > 3 {
-			t.Errorf("it took %d s\n%s", n, errs)
+			t.Errorf("the run took %d s\n%s", n, errs)
 		}
 	})
 }
 
-// A run that was too late is printed and exits with 1; its release logs and what
-// its program printed are where they were asked for.
+// A run with late segments is printed and exits with 1. The release logs and the program's output
+// are in the folders of --trace and --keep.
 func TestLabRunUnusable(t *testing.T) {
 	labtest.NeedRoot(t)
 	file := labFile(t, lab.UniqueName("cli"), ", delay: 1ms, late_bound: 1ns", `flows:
@@ -262,14 +262,14 @@ duration: 1s
 	dir := t.TempDir()
 	code, out, errs := labProgram("run", "-f", file, "-o", "json", "--trace", dir, "--keep", dir)
 	var r lab.RunResult
-	if err := json.Unmarshal([]byte(out), &r); code != failed || err != nil {
+	if err := json.Unmarshal([]byte(out), &r); code != exitFailed || err != nil {
 		t.Fatalf("run: exit %d, %v\n%s%s", code, err, out, errs)
 	}
-	if !strings.Contains(errs, "this run cannot be used: link client-router, ") || len(r.Unusable) == 0 {
-		t.Errorf("it says %q, and in the result %q", errs, r.Unusable)
+	if !strings.Contains(errs, "results are unusable: link client-router, ") || len(r.Unusable) == 0 {
+		t.Errorf("stderr is %q, and unusable in the result is %q", errs, r.Unusable)
 	}
 	if !strings.Contains(errs, "link router-server has no release log, because its backend is veth") {
-		t.Errorf("it says %q", errs)
+		t.Errorf("stderr is %q", errs)
 	}
 	if r.Flow("a").Total.DeliveredBytes == 0 || len(r.Links) != 2 || len(r.Events) != 1 || r.Programs[0].Ended != "by itself" {
 		t.Errorf("%+v", r)
@@ -284,13 +284,13 @@ duration: 1s
 	}
 	code, out, errs = labProgram("run", "-f", file)
 	for _, want := range []string{"emulator", "set client-router {delay: 2ms}", "by itself"} {
-		if code != failed || !strings.Contains(out, want) {
-			t.Errorf("exit %d, there is no %q in\n%s%s", code, want, out, errs)
+		if code != exitFailed || !strings.Contains(out, want) {
+			t.Errorf("exit %d, missing %q in\n%s%s", code, want, out, errs)
 		}
 	}
 }
 
-// TestLabHolder is the process that TestLabHeld starts.
+// TestLabHolder is the entry point of the process that TestLabHeld starts.
 func TestLabHolder(t *testing.T) {
 	file := os.Getenv("LAB_TO_HOLD")
 	if file == "" {
@@ -301,7 +301,7 @@ func TestLabHolder(t *testing.T) {
 	os.Exit(code)
 }
 
-// client ──1 ms── router ── server      up stays, and down ends it
+// client ──1 ms── router ── server      up keeps running until down stops it
 func TestLabHeld(t *testing.T) {
 	labtest.NeedRoot(t)
 	name := lab.UniqueName("held")
@@ -315,25 +315,25 @@ func TestLabHeld(t *testing.T) {
 	t.Cleanup(func() { holder.Process.Signal(syscall.SIGKILL); lab.Down(name) })
 	for end := time.Now().Add(5 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		code, out, _ := labProgram("exec", "client", "--lab", name, "--", "ping", "-c1", "-W1", "10.0.1.2")
-		if code == done && strings.Contains(out, "1 received") {
+		if code == exitOK && strings.Contains(out, "1 received") {
 			break
 		}
 		if time.Now().After(end) {
-			t.Fatalf("the lab does not come up: %s", errs.String())
+			t.Fatalf("the lab is not up after 5 s: %s", errs.String())
 		}
 	}
-	if code, out, downErrs := labProgram("down", name); code != done {
+	if code, out, downErrs := labProgram("down", name); code != exitOK {
 		t.Errorf("down: exit %d\n%s%s", code, out, downErrs)
 	}
 	if err := holder.Wait(); err != nil {
 		t.Errorf("holder: %v", err)
 	}
 	if !strings.Contains(errs.String(), "headgate lab down "+name) {
-		t.Errorf("the holder says %q", errs.String())
+		t.Errorf("the holder prints %q", errs.String())
 	}
 }
 
-// A lab whose program was killed is nowhere to run a command in.
+// A lab whose process was killed cannot run commands.
 func TestOnlyLab(t *testing.T) {
 	dead, kept, used := lab.Leftover{Name: "dead"}, lab.Leftover{Name: "kept", Kept: true}, lab.Leftover{Name: "used", InUse: true}
 	for _, c := range []struct {
@@ -341,11 +341,11 @@ func TestOnlyLab(t *testing.T) {
 		want string
 		err  string
 	}{
-		{nil, "", "there is no lab"},
-		{[]lab.Leftover{dead}, "", "of dead only remains are here"},
+		{nil, "", "no lab on this machine"},
+		{[]lab.Leftover{dead}, "", "the process of dead was killed"},
 		{[]lab.Leftover{dead, kept}, "kept", ""},
 		{[]lab.Leftover{used, dead}, "used", ""},
-		{[]lab.Leftover{used, kept}, "", "2 labs on this machine, used, kept: write --lab NAME"},
+		{[]lab.Leftover{used, kept}, "", "2 labs on this machine (used, kept): select one with --lab NAME"},
 	} {
 		got, err := onlyLab(c.labs)
 		if got != c.want || (c.err == "") != (err == nil) || (err != nil && !strings.Contains(err.Error(), c.err)) {

@@ -9,21 +9,23 @@ import (
 	"sync"
 )
 
-// logLines prints log records of the packages below as lines for a person, like
-// the program's other notes. Services choose their own handler.
-type logLines struct {
+// textHandler is a slog.Handler that prints records as lines of text, in the format of the command's
+// other messages. Agent and controller use their own handler.
+type textHandler struct {
 	mu    *sync.Mutex
 	w     io.Writer
 	attrs []slog.Attr
 }
 
-func newLogLines(w io.Writer) logLines { return logLines{mu: &sync.Mutex{}, w: w} }
+func newLogLines(w io.Writer) textHandler { return textHandler{mu: &sync.Mutex{}, w: w} }
 
-// Enabled is part of slog.Handler.
-func (l logLines) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+// Enabled implements slog.Handler.
+func (l textHandler) Enabled(_ context.Context, level slog.Level) bool {
+	return level >= slog.LevelInfo
+}
 
-// Handle is part of slog.Handler.
-func (l logLines) Handle(_ context.Context, r slog.Record) error {
+// Handle implements slog.Handler.
+func (l textHandler) Handle(_ context.Context, r slog.Record) error {
 	var b strings.Builder
 	b.WriteString("headgate: ")
 	switch {
@@ -50,11 +52,11 @@ func (l logLines) Handle(_ context.Context, r slog.Record) error {
 	return err
 }
 
-// WithAttrs is part of slog.Handler.
-func (l logLines) WithAttrs(attrs []slog.Attr) slog.Handler {
+// WithAttrs implements slog.Handler.
+func (l textHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	l.attrs = append(l.attrs[:len(l.attrs):len(l.attrs)], attrs...)
 	return l
 }
 
-// WithGroup is part of slog.Handler; lines have no groups.
-func (l logLines) WithGroup(string) slog.Handler { return l }
+// WithGroup implements slog.Handler. Groups are ignored.
+func (l textHandler) WithGroup(string) slog.Handler { return l }

@@ -25,29 +25,29 @@ import (
 	"headgate/internal/wholefile"
 )
 
-// login is how one gets into a service.
-type login struct {
+// credentials is the address and credentials of a service.
+type credentials struct {
 	URL   string `json:"url"`
 	Token string `json:"token"`
 	Pin   string `json:"pin"`
 }
 
-// logins are those of a user, by profile; the newest is used if none is named.
+// logins are a user's logins by profile. Newest is the default profile.
 type logins struct {
-	Newest   string           `json:"newest"`
-	Profiles map[string]login `json:"profiles"`
+	Newest   string                 `json:"newest"`
+	Profiles map[string]credentials `json:"profiles"`
 }
 
 func loginsFile() (string, error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {
-		return "", fmt.Errorf("where logins are kept cannot be told: %w", err)
+		return "", fmt.Errorf("cannot find the folder for logins: %w", err)
 	}
 	return filepath.Join(dir, "headgate", "logins.json"), nil
 }
 
 func readLogins() (all logins, err error) {
-	all.Profiles = map[string]login{}
+	all.Profiles = map[string]credentials{}
 	file, err := loginsFile()
 	if err != nil {
 		return all, err
@@ -60,7 +60,7 @@ func readLogins() (all logins, err error) {
 		err = json.Unmarshal(text, &all)
 	}
 	if err != nil {
-		return all, fmt.Errorf("logins cannot be read from %s: %w", file, err)
+		return all, fmt.Errorf("cannot read logins from %s: %w", file, err)
 	}
 	return all, nil
 }
@@ -83,33 +83,33 @@ func (all logins) save() error {
 func loginCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "login URL",
-		Short: "Keep a token, so that commands with --server get into a service",
-		Long: `Login tries a token at a service and keeps it, with the hash of the service's authority,
-for its owner alone. Commands with --server use it: by the URL, or by the profile's name.
+		Short: "Store a token for commands with --server",
+		Long: `Login validates a token at a service and stores it with the service's certificate pin, in a file
+that only the user can read. Commands with --server select it by URL or by profile name.
 Without --token-file the token is read from standard input.`,
 		Example: `  headgate login https://10.0.0.1:8420 --pin yKx... --token-file operator.token
   headgate apply --server default --host web1 -f web1.yaml`,
 		Args: cobra.ExactArgs(1),
 	}
 	file := c.Flags().String("token-file", "-", "the `FILE` with the token; - is standard input")
-	pin := c.Flags().String("pin", "", "the `HASH` of the service's authority, which its operator knows")
-	ca := c.Flags().String("ca-file", "", "write the certificate of the service's authority to this `FILE`, for programs that trust it (curl --cacert)")
-	profile := c.Flags().String("profile", "default", "the `NAME` under which it is kept")
+	pin := c.Flags().String("pin", "", "the certificate pin: the `HASH` of the service's certificate authority, from the operator")
+	ca := c.Flags().String("ca-file", "", "write the certificate of the service's certificate authority to this `FILE`, for other programs (curl --cacert)")
+	profile := c.Flags().String("profile", "default", "the `NAME` under which the login is stored")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if *pin == "" {
-			return usageError{errors.New("write --pin: without it anybody could be the service"), c.CommandPath()}
+			return usageError{errors.New("missing --pin: it authenticates the service; ask the operator for it"), c.CommandPath()}
 		}
 		token, err := readToken(*file, a.in)
 		if err != nil {
 			return err
 		}
-		l := login{strings.TrimSuffix(args[0], "/"), token, *pin}
-		client, err := l.client(callPatience)
+		l := credentials{strings.TrimSuffix(args[0], "/"), token, *pin}
+		client, err := l.client(requestTimeout)
 		if err != nil {
 			return usageError{err, c.CommandPath()}
 		}
 		r, err := client.Login(c.Context(), nil, api.LoginJSONRequestBody{Token: token})
-		who, err := asked[api.Principal](r, err)
+		who, err := decodeResponse[api.Principal](r, err)
 		if err != nil {
 			return err
 		}
@@ -136,7 +136,7 @@ Without --token-file the token is read from standard input.`,
 	return c
 }
 
-// writeAuthority writes the certificate that a pin is of, which the server sends along.
+// writeAuthority writes the certificate with this pin. The server sends it in the TLS handshake.
 func writeAuthority(file string, s *tls.ConnectionState, pin string) error {
 	for _, cert := range s.PeerCertificates {
 		if pki.Hash(cert) == pin {
@@ -146,15 +146,15 @@ func writeAuthority(file string, s *tls.ConnectionState, pin string) error {
 	return pki.ErrPin
 }
 
-// client speaks to the service; a call may take so long, 0 is for ever.
-func (l login) client(patience time.Duration) (*api.Client, error) {
+// client returns a client of the service. patience is the timeout of a request; 0 is none.
+func (l credentials) client(patience time.Duration) (*api.Client, error) {
 	u, err := url.Parse(l.URL)
 	if err != nil || u.Scheme != "https" || u.Hostname() == "" {
-		return nil, fmt.Errorf("%q is no address of a service: write for example https://10.0.0.1:8420", l.URL)
+		return nil, fmt.Errorf("%q is not the URL of a service: write for example https://10.0.0.1:8420", l.URL)
 	}
 	h := &http.Client{Timeout: patience, Transport: &http.Transport{
 		TLSClientConfig: pki.Pinned(u.Hostname(), l.Pin), ForceAttemptHTTP2: true,
-		HTTP2: &http.HTTP2Config{SendPingTimeout: pingEvery, PingTimeout: pingEvery}, // a stream may be silent for long
+		HTTP2: &http.HTTP2Config{SendPingTimeout: pingInterval, PingTimeout: pingInterval}, // finds a lost connection of a silent stream
 	}}
 	return api.NewClient(l.URL, api.WithHTTPClient(h), api.WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
 		r.Header.Set("Authorization", "Bearer "+l.Token)
@@ -162,32 +162,32 @@ func (l login) client(patience time.Duration) (*api.Client, error) {
 	}))
 }
 
-// callPatience is for how long a call may take: a report asks every agent.
-const callPatience = 30 * time.Second
+// requestTimeout is the timeout of a request. For a report the service queries every agent.
+const requestTimeout = 30 * time.Second
 
-// pingEvery is how often a service that says nothing is asked whether it is there.
-const pingEvery = 5 * time.Second
+// pingInterval is the time without data after which a ping is sent, and the timeout of the ping.
+const pingInterval = 5 * time.Second
 
-// service is the one that --server says: by profile or URL; the newest login if it says nothing.
+// service returns a client for the value of --server: a profile or URL, or "" for the newest login.
 func service(server string) (*api.Client, error) {
 	l, err := findLogin(server)
 	if err != nil {
 		return nil, err
 	}
-	return l.client(callPatience)
+	return l.client(requestTimeout)
 }
 
-func findLogin(server string) (login, error) {
+func findLogin(server string) (credentials, error) {
 	all, err := readLogins()
 	if err != nil {
-		return login{}, err
+		return credentials{}, err
 	}
 	return all.find(server)
 }
 
-// find is a login by its profile or, if there is one of that URL alone, by that; the newest is meant
-// before others of the same URL.
-func (all logins) find(server string) (login, error) {
+// find returns the login of a profile or URL. A profile comes first, then the newest login if the URL
+// is the same, then the only login with the URL.
+func (all logins) find(server string) (credentials, error) {
 	if server == "" {
 		server = all.Newest
 	}
@@ -207,25 +207,25 @@ func (all logins) find(server string) (login, error) {
 	slices.Sort(names)
 	switch len(names) {
 	case 0:
-		return login{}, fmt.Errorf("there is no login for %q: run \"headgate login URL\" first", server)
+		return credentials{}, fmt.Errorf("no login for %q: run \"headgate login URL\" first", server)
 	case 1:
 		return all.Profiles[names[0]], nil
 	}
-	return login{}, fmt.Errorf("several logins are for %s: write one of their profiles instead: %s", at, strings.Join(names, ", "))
+	return credentials{}, fmt.Errorf("several logins have the URL %s: select one by its profile: %s", at, strings.Join(names, ", "))
 }
 
-// asked is what a service answers: the value, or the reason as an error.
-func asked[T any](r *http.Response, err error) (out T, _ error) {
+// decodeResponse decodes the response of a service: the value, or the problem as an error.
+func decodeResponse[T any](r *http.Response, err error) (out T, _ error) {
 	if err != nil {
-		return out, fmt.Errorf("the service does not answer: %w", err)
+		return out, fmt.Errorf("request to the service failed: %w", err)
 	}
 	defer r.Body.Close()
 	text, err := io.ReadAll(r.Body)
 	if err != nil {
-		return out, fmt.Errorf("the service's answer cannot be read: %w", err)
+		return out, fmt.Errorf("cannot read the response of the service: %w", err)
 	}
 	if r.StatusCode >= http.StatusBadRequest {
-		return out, refusal(r, text)
+		return out, problemError(r, text)
 	}
 	if len(text) > 0 {
 		err = json.Unmarshal(text, &out)
@@ -233,8 +233,8 @@ func asked[T any](r *http.Response, err error) (out T, _ error) {
 	return out, err
 }
 
-// every reads all pages of a list: one asks for the page behind another.
-func every[T any](one func(after *string) (items []T, next *string, err error)) ([]T, error) {
+// listAll reads all pages of a list. one requests the page after a cursor.
+func listAll[T any](one func(after *string) (items []T, next *string, err error)) ([]T, error) {
 	all := []T{}
 	for after := (*string)(nil); ; {
 		items, next, err := one(after)
@@ -248,12 +248,12 @@ func every[T any](one func(after *string) (items []T, next *string, err error)) 
 	}
 }
 
-// refusal is a problem as a person reads it; what is not permitted, or not as it should be, has
-// an exit code of its own.
-func refusal(r *http.Response, text []byte) error {
+// problemError converts a problem response to an error. The error's type determines the exit code:
+// missing permission and invalid requests have their own.
+func problemError(r *http.Response, text []byte) error {
 	var p api.Problem
 	if json.Unmarshal(text, &p) != nil || p.Title == "" {
-		return fmt.Errorf("the service answers %s", r.Status)
+		return fmt.Errorf("the service returned %s", r.Status)
 	}
 	lines := []string{p.Title}
 	if p.Detail != nil {
@@ -262,7 +262,7 @@ func refusal(r *http.Response, text []byte) error {
 	if p.Errors != nil {
 		for _, e := range *p.Errors {
 			if len(*p.Errors) == 1 && strings.Contains(lines[0], e.Message) {
-				break // it says that already
+				break // the detail has it already
 			}
 			lines = append(lines, "  "+e.Field+": "+e.Message)
 		}
@@ -272,20 +272,20 @@ func refusal(r *http.Response, text []byte) error {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return fmt.Errorf("%w (%w)", err, os.ErrPermission)
 	case http.StatusNotFound:
-		return notThere{err}
+		return notFound{err}
 	case http.StatusPreconditionFailed:
-		return changedMeanwhile{err}
+		return preconditionFailed{err}
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
-		return config.Mistakes{{File: "service", Message: err.Error()}}
+		return config.Errors{{File: "service", Message: err.Error()}}
 	}
 	return err
 }
 
-// changedMeanwhile is that somebody else was faster.
-type changedMeanwhile struct{ error }
+// preconditionFailed is a failed precondition: another request changed the resource.
+type preconditionFailed struct{ error }
 
-// notThere is that there is nothing of that name, or nothing that one may see.
-type notThere struct{ error }
+// notFound is the error for a resource that does not exist, or that the user may not see.
+type notFound struct{ error }
 
-// Is is for package errors.
-func (notThere) Is(target error) bool { return target == fs.ErrNotExist }
+// Is makes errors.Is match fs.ErrNotExist.
+func (notFound) Is(target error) bool { return target == fs.ErrNotExist }

@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-// A login is found by its name before others of its URL, and none is taken by chance.
+// A profile name has priority over a URL, and a URL of several logins is an error.
 func TestFindLogin(t *testing.T) {
 	const one, two = "https://10.0.0.1:8420", "https://10.0.0.2:8420"
-	all := logins{Newest: "shop", Profiles: map[string]login{
+	all := logins{Newest: "shop", Profiles: map[string]credentials{
 		"default": {URL: one, Token: "operator"}, "shop": {URL: one, Token: "shop"},
 		"a": {URL: two, Token: "a"}, "b": {URL: two, Token: "b"}, two: {URL: "https://10.0.0.3:8420", Token: "named"},
 	}}
-	older := logins{Newest: "away", Profiles: map[string]login{"b": {URL: two, Token: "b"}, "a": {URL: two, Token: "a"}, "c": {URL: one, Token: "c"}}}
+	older := logins{Newest: "away", Profiles: map[string]credentials{"b": {URL: two, Token: "b"}, "a": {URL: two, Token: "a"}, "c": {URL: one, Token: "c"}}}
 	for _, c := range []struct {
 		all                 logins
 		server, token, want string
@@ -23,7 +23,7 @@ func TestFindLogin(t *testing.T) {
 		{all, one + "/", "shop", ""},
 		{all, two, "named", ""},
 		{older, one, "c", ""},
-		{older, two, "", "write one of their profiles instead: a, b"},
+		{older, two, "", "select one by its profile: a, b"},
 		{older, "", "", `no login for "away"`},
 		{logins{}, "", "", `no login for ""`},
 	} {

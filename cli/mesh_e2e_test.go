@@ -17,13 +17,13 @@ import (
 	"headgate/unit"
 )
 
-// meshLab is three servers and a host that is none, around a router; each is limited
-// in what it sends:
+// meshLab is three servers and a host without a server, around a router. Each server's egress is
+// limited:
 //
-//	 a --60M-- router --80M-- b       d answers nobody
+//	 a --60M-- router --80M-- b       d has no server
 //	c --100M-- router -- d
 type meshLab struct {
-	*probed
+	*probeTest
 	addresses map[string]string
 }
 
@@ -55,7 +55,7 @@ func newMeshLab(t testing.TB) *meshLab {
 	return m
 }
 
-// serveAll starts the servers: each may measure to all others.
+// serveAll starts the servers. Each may measure to all others.
 func (m *meshLab) serveAll(names ...string) {
 	m.t.Helper()
 	for _, name := range names {
@@ -69,7 +69,7 @@ func (m *meshLab) serveAll(names ...string) {
 	}
 }
 
-// measure runs the mesh of some hosts from d, which is no part of any path but its own.
+// measure runs the mesh of these hosts on d, which is on no path between the other hosts.
 func (m *meshLab) measure(names []string, args ...string) (out, errs string, code int) {
 	m.t.Helper()
 	text := "kind: Servers\ncapacity: 1Gbit\nservers:\n"
@@ -88,8 +88,8 @@ func (m *meshLab) measure(names []string, args ...string) (out, errs string, cod
 	return stdout.String(), stderr.String(), c.ProcessState.ExitCode()
 }
 
-// Every path is measured in both directions, over IPv4 and IPv6, within 1 %; the host
-// that does not answer is told of, and ends nothing.
+// Every path is measured in both directions, over IPv4 and IPv6, within 1 %. A host without a
+// server is reported as failed, and the other pairs are still measured.
 func TestMesh(t *testing.T) {
 	labtest.NeedRoot(t)
 	labtest.Try(t, func(t *labtest.Check) {
@@ -97,7 +97,7 @@ func TestMesh(t *testing.T) {
 		m.serveAll("a", "b", "c")
 		prom := filepath.Join(m.dir, "mesh.prom")
 		out, errs, code := m.measure([]string{"a", "b", "c", "d"}, "-o", "json", "--prometheus", prom)
-		if code != failed || !strings.Contains(errs, "6 of 12 directions were not measured") {
+		if code != exitFailed || !strings.Contains(errs, "6 of 12 directions were not measured") {
 			t.Errorf("exit %d: %s", code, errs)
 		}
 		want := map[string]float64{"a": 60e6, "b": 80e6, "c": 100e6}
@@ -130,15 +130,15 @@ func TestMesh(t *testing.T) {
 		text := readFile(prom)
 		for _, want := range []string{"\nheadgate_probe_success{from=\"a\",to=\"b\"} 1\n", "\nheadgate_probe_token_rate_bits_per_second{from=\"b\",to=\"a\"} ", "\nheadgate_probe_success{from=\"d\",to=\"a\"} 0\n"} {
 			if !strings.Contains(text, want) {
-				t.Errorf("there is no %q in\n%s", want, text)
+				t.Errorf("missing %q in\n%s", want, text)
 			}
 		}
 	})
 }
 
-// Two meshes over the same servers, each in the other's order, so that servers want
-// each other: both come to their end, and measure all.
-func TestMeshesMeet(t *testing.T) {
+// Two meshes over the same servers in opposite order, so that servers wait for each other, both
+// finish and measure all pairs.
+func TestConcurrentMeshes(t *testing.T) {
 	labtest.NeedRoot(t)
 	m := newMeshLab(t)
 	m.serveAll("a", "b", "c")
@@ -154,7 +154,7 @@ func TestMeshesMeet(t *testing.T) {
 		}()
 	}
 	for range 2 {
-		if e := <-ends; e.code != done || strings.Count(e.out, `"answer"`) != 6 {
+		if e := <-ends; e.code != exitOK || strings.Count(e.out, `"answer"`) != 6 {
 			t.Errorf("exit %d\n%s%s", e.code, e.out, e.errs)
 		}
 	}

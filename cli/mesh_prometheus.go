@@ -12,42 +12,42 @@ import (
 	"headgate/probe"
 )
 
-// meshMetrics are what a mesh is as Prometheus text. ok is false where there is none.
+// meshMetrics are the Prometheus metrics of a mesh. ok is false for a row without the value.
 var meshMetrics = []struct {
 	name, help string
 	value      func(*meshRow) (v float64, ok bool)
 }{
-	{"success", "Whether the path was measured to the end.", func(r *meshRow) (float64, bool) {
+	{"success", "Whether the measurement of the path succeeded.", func(r *meshRow) (float64, bool) {
 		if r.Failed != "" {
 			return 0, true
 		}
 		return 1, true
 	}},
-	{"capacity_bits_per_second", "Rate of the narrow link, of layer 2.", value(rowCapacity)},
+	{"capacity_bits_per_second", "Capacity of the path, the layer-2 rate of its slowest link.", value(rowCapacity)},
 	{"capacity_low_bits_per_second", "Lower end of the capacity's 90 % interval.", low(rowCapacity)},
 	{"capacity_high_bits_per_second", "Upper end of the capacity's 90 % interval.", high(rowCapacity)},
-	{"token_rate_bits_per_second", "Rate that a long transfer gets, of layer 2.", value(rowTokenRate)},
+	{"token_rate_bits_per_second", "Token rate of the path's limiter, the layer-2 rate of a long transfer.", value(rowTokenRate)},
 	{"token_rate_low_bits_per_second", "Lower end of the token rate's 90 % interval.", low(rowTokenRate)},
 	{"token_rate_high_bits_per_second", "Upper end of the token rate's 90 % interval.", high(rowTokenRate)},
-	{"available_bits_per_second", "What others leave, of layer 2.", value(rowAvailable)},
+	{"available_bits_per_second", "Available bandwidth of the path, the layer-2 capacity that cross traffic leaves.", value(rowAvailable)},
 	{"available_low_bits_per_second", "Lower end of the available bandwidth's 90 % interval.", low(rowAvailable)},
 	{"available_high_bits_per_second", "Upper end of the available bandwidth's 90 % interval.", high(rowAvailable)},
-	{"bucket_bytes", "What passes before the token rate holds, of layer 2.", value(rowBucket)},
-	{"bucket_low_bytes", "Lower end of the bucket's 90 % interval.", low(rowBucket)},
-	{"loss_ratio", "Part of the probe's packets that did not arrive.", func(r *meshRow) (float64, bool) {
+	{"bucket_bytes", "Bucket size of the path's limiter, in layer-2 bytes.", value(rowBucket)},
+	{"bucket_low_bytes", "Lower end of the bucket size's 90 % interval.", low(rowBucket)},
+	{"loss_ratio", "Share of the probe's packets that were lost.", func(r *meshRow) (float64, bool) {
 		if r.Answer == nil {
 			return 0, false
 		}
 		return r.Answer.Lost, true
 	}},
-	{"round_trip_seconds", "Least round trip of the handshake.", func(r *meshRow) (float64, bool) { return r.RTT.Seconds(), r.RTT > 0 }},
-	{"sent_bytes", "What the measurement sent, of layer 2.", func(r *meshRow) (float64, bool) {
+	{"round_trip_seconds", "Minimum round-trip time of the handshake.", func(r *meshRow) (float64, bool) { return r.RTT.Seconds(), r.RTT > 0 }},
+	{"sent_bytes", "Layer-2 bytes that the measurement sent.", func(r *meshRow) (float64, bool) {
 		if r.Answer == nil {
 			return 0, false
 		}
 		return float64(r.Answer.Bytes), true
 	}},
-	{"duration_seconds", "How long the measurement took.", func(r *meshRow) (float64, bool) {
+	{"duration_seconds", "Duration of the measurement.", func(r *meshRow) (float64, bool) {
 		if r.Answer == nil {
 			return 0, false
 		}
@@ -70,8 +70,8 @@ func rowBucket(r *meshRow) *probe.Estimate {
 
 type ofRow = func(*meshRow) *probe.Estimate
 
-// known is an estimate with a value, or nil.
-func known(of ofRow, r *meshRow) *probe.Estimate {
+// knownEstimate returns the estimate of a row, or nil without a value.
+func knownEstimate(of ofRow, r *meshRow) *probe.Estimate {
 	if r.Answer == nil {
 		return nil
 	}
@@ -81,10 +81,10 @@ func known(of ofRow, r *meshRow) *probe.Estimate {
 	return nil
 }
 
-// value is left out where there is only a bound: that is in low.
+// value returns no value for an estimate that is only a lower bound. low returns the bound.
 func value(of ofRow) func(*meshRow) (float64, bool) {
 	return func(r *meshRow) (float64, bool) {
-		if e := known(of, r); e != nil && !e.AtLeast {
+		if e := knownEstimate(of, r); e != nil && !e.AtLeast {
 			return e.Value, true
 		}
 		return 0, false
@@ -93,7 +93,7 @@ func value(of ofRow) func(*meshRow) (float64, bool) {
 
 func low(of ofRow) func(*meshRow) (float64, bool) {
 	return func(r *meshRow) (float64, bool) {
-		switch e := known(of, r); {
+		switch e := knownEstimate(of, r); {
 		case e == nil:
 			return 0, false
 		case e.AtLeast && e.Low == 0:
@@ -106,7 +106,7 @@ func low(of ofRow) func(*meshRow) (float64, bool) {
 
 func high(of ofRow) func(*meshRow) (float64, bool) {
 	return func(r *meshRow) (float64, bool) {
-		if e := known(of, r); e != nil && !e.AtLeast {
+		if e := knownEstimate(of, r); e != nil && !e.AtLeast {
 			return e.High, e.High > 0
 		}
 		return 0, false
@@ -114,7 +114,7 @@ func high(of ofRow) func(*meshRow) (float64, bool) {
 }
 
 // prometheus writes the text format, version 0.0.4.
-func (m *meshing) prometheus(w io.Writer, now time.Time) error {
+func (m *meshRun) prometheus(w io.Writer, now time.Time) error {
 	var b strings.Builder
 	head := func(name, help string) {
 		fmt.Fprintf(&b, "# HELP headgate_probe_%s %s\n# TYPE headgate_probe_%[1]s gauge\n", name, help)
@@ -125,7 +125,7 @@ func (m *meshing) prometheus(w io.Writer, now time.Time) error {
 		for i := range m.rows {
 			r := &m.rows[i]
 			v, ok := metric.value(r)
-			// What half a measurement says is no value to watch.
+			// Values of a failed measurement are left out, because they are incomplete.
 			if !ok || r.Failed != "" && metric.name != "success" {
 				continue
 			}
@@ -133,17 +133,17 @@ func (m *meshing) prometheus(w io.Writer, now time.Time) error {
 				head(metric.name, metric.help)
 				said = true
 			}
-			// Names have no character that a label would escape (package config).
+			// Package config allows only names that need no escaping in a label.
 			fmt.Fprintf(&b, "headgate_probe_%s{from=%q,to=%q} %s\n", metric.name, r.From, r.To, number(v))
 		}
 	}
-	head("mesh_finished_timestamp_seconds", "When the mesh was done.")
+	head("mesh_finished_timestamp_seconds", "Time at which the mesh finished.")
 	fmt.Fprintf(&b, "headgate_probe_mesh_finished_timestamp_seconds %s\n", number(float64(now.UnixMilli())/1e3))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// replaceFile writes a file in one step: who reads it sees the old or the new one.
+// replaceFile replaces a file atomically: a reader sees the old or the new content.
 func replaceFile(path string, write func(io.Writer) error) error {
 	var b bytes.Buffer
 	if err := write(&b); err != nil {

@@ -1,15 +1,15 @@
 package cli
 
-// pairOf are two servers, by their places in the list.
-type pairOf [2]int
+// serverPair is two servers, by their indices in the list.
+type serverPair [2]int
 
-// rounds have every pair of n servers once, and in none of them a server twice (the
-// circle method: one stays, the others move on by a place each round). There are as
-// few as there can be: n-1, or n if that is odd.
-func rounds(n int) (out [][]pairOf) {
-	seats := n + n%2 // an empty one for who has no partner
+// rounds returns a round-robin schedule of n servers: every pair is in one round, and no
+// server is twice in a round (the circle method: one server stays, the others rotate by one
+// place per round). The number of rounds is minimal: n-1, or n if n is odd.
+func rounds(n int) (out [][]serverPair) {
+	seats := n + n%2 // with an odd n, one seat is empty
 	for round := range seats - 1 {
-		var pairs []pairOf
+		var pairs []serverPair
 		at := func(seat int) int {
 			if seat == 0 {
 				return 0
@@ -19,7 +19,7 @@ func rounds(n int) (out [][]pairOf) {
 		for seat := range seats / 2 {
 			a, b := at(seat), at(seats-1-seat)
 			if a < n && b < n {
-				pairs = append(pairs, pairOf{min(a, b), max(a, b)})
+				pairs = append(pairs, serverPair{min(a, b), max(a, b)})
 			}
 		}
 		out = append(out, pairs)

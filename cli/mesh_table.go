@@ -8,7 +8,7 @@ import (
 	"headgate/probe/path"
 )
 
-// meshParts are the tables that a mesh is printed as.
+// meshParts are the tables of a mesh's result.
 var meshParts = []struct {
 	name string
 	of   func(*path.Answer) *probe.Estimate
@@ -28,8 +28,8 @@ var meshParts = []struct {
 	}},
 }
 
-// table prints a matrix for each part that was measured, and why some of it was not.
-func (m *meshing) table(w io.Writer) error {
+// table prints a matrix for each part that was measured, and the reasons of missing values.
+func (m *meshRun) table(w io.Writer) error {
 	cells := map[[2]string]*meshRow{}
 	for i := range m.rows {
 		r := &m.rows[i]
@@ -55,7 +55,7 @@ func (m *meshing) table(w io.Writer) error {
 					some = some || e != nil
 					text = meshCell(r, e)
 					if e != nil && !e.Known() && r.Failed == "" {
-						notes = append(notes, fmt.Sprintf("%s to %s: cannot tell the %s: %s", r.From, r.To, part.name, e.Cannot))
+						notes = append(notes, fmt.Sprintf("%s to %s: cannot estimate the %s: %s", r.From, r.To, part.name, e.Reason))
 					}
 				}
 				row = append(row, text)
@@ -69,7 +69,7 @@ func (m *meshing) table(w io.Writer) error {
 			fmt.Fprintln(w)
 		}
 		printed = true
-		fmt.Fprintf(w, "%s, from the left to the top\n", part.name)
+		fmt.Fprintf(w, "%s, from row to column\n", part.name)
 		if err := table(w, "", rows); err != nil {
 			return err
 		}

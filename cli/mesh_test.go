@@ -20,14 +20,14 @@ import (
 	"headgate/unit"
 )
 
-// Every pair is in one round, and no server twice in a round.
+// Every pair is in one round, and no server is twice in a round.
 func TestRounds(t *testing.T) {
 	for n := 2; n <= 64; n++ {
 		all := rounds(n)
 		if want := n - 1 + n%2; len(all) != want {
 			t.Errorf("%d servers: %d rounds, want %d", n, len(all), want)
 		}
-		seen := map[pairOf]bool{}
+		seen := map[serverPair]bool{}
 		for _, round := range all {
 			busy := map[int]bool{}
 			for _, p := range round {
@@ -43,28 +43,28 @@ func TestRounds(t *testing.T) {
 	}
 }
 
-// A mesh with all that an answer may be.
-func someMesh() *meshing {
+// someMesh returns a mesh with every kind of result.
+func someMesh() *meshRun {
 	estimate := func(v float64) probe.Estimate { return probe.Estimate{Value: v, Low: v * 0.99, High: v * 1.01} }
 	answer := func(rate probe.Estimate) *path.Answer {
 		c := estimate(1e9)
 		return &path.Answer{Capacity: &c, TokenRate: &tokenrate.Result{Rate: rate, Bucket: estimate(1e5)}, Lost: 0.01, Bytes: 1_000_000, Seconds: 0.5}
 	}
-	m := &meshing{list: config.Servers{Servers: []config.Server{{Name: "fra"}, {Name: "ams"}, {Name: "lab"}}}}
+	m := &meshRun{list: config.Servers{Servers: []config.Server{{Name: "fra"}, {Name: "ams"}, {Name: "lab"}}}}
 	free := answer(estimate(1e8))
 	free.Available = &available.Result{Available: estimate(5e7)}
 	m.rows = []meshRow{
 		{From: "fra", To: "ams", RTT: 10 * time.Millisecond, Answer: answer(estimate(2e8))},
-		{From: "ams", To: "fra", RTT: 10 * time.Millisecond, Answer: answer(probe.CannotTell("the train met no limit"))},
-		{From: "fra", To: "lab", Failed: "asked of fra: this server measures to no other"},
+		{From: "ams", To: "fra", RTT: 10 * time.Millisecond, Answer: answer(probe.NoEstimate("the train met no limit"))},
+		{From: "fra", To: "lab", Failed: "reported by fra: peer not allowed"},
 		{From: "ams", To: "lab", Answer: answer(probe.Estimate{Value: 1e8, AtLeast: true})},
 		{From: "lab", To: "fra", Answer: free},
-		{From: "lab", To: "ams", Answer: answer(estimate(1e8)), Failed: "asked of ams: the server has vanished"},
+		{From: "lab", To: "ams", Answer: answer(estimate(1e8)), Failed: "reported by ams: connection lost"},
 	}
 	return m
 }
 
-func TestMeshPrints(t *testing.T) {
+func TestMeshOutput(t *testing.T) {
 	m := someMesh()
 	var b bytes.Buffer
 	if err := m.table(&b); err != nil {
@@ -78,7 +78,7 @@ func TestMeshPrints(t *testing.T) {
 	golden(t, "testdata/mesh.prom", b.String())
 }
 
-// The file is the old or the new one, and nothing is left beside it.
+// The file has the old or the new content, and no temporary file is left.
 func TestReplaceFile(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "x.prom")
@@ -87,7 +87,7 @@ func TestReplaceFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		if readFile(file) != text {
-			t.Errorf("it is %q", readFile(file))
+			t.Errorf("the file has %q", readFile(file))
 		}
 	}
 	failure := fmt.Errorf("no")
@@ -105,7 +105,7 @@ func TestReplaceFile(t *testing.T) {
 	}
 }
 
-// Peers come from flags and from a file, and in one form.
+// Peers from flags and from a file are normalized.
 func TestReadPeers(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "peers")
 	write := func(text string) {
@@ -113,7 +113,7 @@ func TestReadPeers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("# the others\nAms.example.org\n\n[2001:db8::7]:5000 # lab\n")
+	write("# peers\nAms.example.org\n\n[2001:db8::7]:5000 # lab\n")
 	got, err := readPeers([]string{"192.0.2.1:4950"}, file)
 	want := []probe.Address{{Host: "192.0.2.1", Port: 4950}, {Host: "ams.example.org", Port: 4950}, {Host: "2001:db8::7", Port: 5000}}
 	if err != nil || !slices.Equal(got, want) {
@@ -128,7 +128,7 @@ func TestReadPeers(t *testing.T) {
 	}
 }
 
-// What a client asks for is cut by the server's own bounds.
+// The server's limits bound a client's request.
 func TestBoundedRequest(t *testing.T) {
 	caps := session.Caps{Bytes: 1_000_000, Rate: unit.Gbit, Time: 20 * time.Second}
 	for _, c := range []struct {
@@ -147,7 +147,7 @@ func TestBoundedRequest(t *testing.T) {
 		}
 	}
 	if _, err := (request{Measure: "flood"}).bounded(caps); err == nil {
-		t.Error("anything is measured")
+		t.Error("an unknown measurement is accepted")
 	}
 }
 
@@ -159,20 +159,20 @@ func TestMeshUsage(t *testing.T) {
 		code int
 		err  string
 	}{
-		{"probe mesh", wrong, "write -f and a file"},
-		{"probe mesh -f /no/such", wrong, "cannot be read"},
-		{"probe mesh -f " + w.config("eth0", "1Gbit"), wrong, "kind: Servers"},
-		{"probe mesh -o yaml -f " + servers, wrong, "write table, json or prometheus"},
-		{"probe serve --open --peer x", wrong, "open"},
-		{"probe serve --peer :1", wrong, "--peer: "},
-		{"check -f " + servers, done, ""},
-		{"apply -f " + servers, wrong, "kind: Interface"},
+		{"probe mesh", exitUsage, "write -f FILE"},
+		{"probe mesh -f /no/such", exitUsage, "cannot read file"},
+		{"probe mesh -f " + w.config("eth0", "1Gbit"), exitUsage, "kind: Servers"},
+		{"probe mesh -o yaml -f " + servers, exitUsage, "write table, json or prometheus"},
+		{"probe serve --open --peer x", exitUsage, "open"},
+		{"probe serve --peer :1", exitUsage, "--peer: "},
+		{"check -f " + servers, exitOK, ""},
+		{"apply -f " + servers, exitUsage, "kind: Interface"},
 	} {
 		if r := w.run(strings.Fields(c.args)...); r.code != c.code || !strings.Contains(r.err, c.err) {
 			t.Errorf("headgate %s: exit %d, want %d with %q\n%s", c.args, r.code, c.code, c.err, r.err)
 		}
 	}
 	if r := w.must("check", "-f", servers); !strings.Contains(r.out, "ams at [2001:db8::7]:5000") {
-		t.Errorf("check says\n%s", r.out)
+		t.Errorf("check prints\n%s", r.out)
 	}
 }

@@ -18,7 +18,7 @@ type format string
 func (f *format) String() string { return string(*f) }
 func (f *format) Type() string   { return "table|json|yaml" }
 
-// Set is for package pflag.
+// Set implements pflag.Value.
 func (f *format) Set(s string) error {
 	switch s {
 	case "table", "json", "yaml":
@@ -28,7 +28,7 @@ func (f *format) Set(s string) error {
 	return fmt.Errorf("%q is not a format: write table, json or yaml", s)
 }
 
-// outputFlag gives a command the flag -o.
+// outputFlag adds the flag -o to a command.
 func outputFlag(c *cobra.Command) *format {
 	f := format("table")
 	c.Flags().VarP(&f, "output", "o", "print as table, json or yaml")
@@ -36,7 +36,7 @@ func outputFlag(c *cobra.Command) *format {
 	return &f
 }
 
-// print writes v as f asks for it; table writes it for people.
+// print writes v in format f. table writes v as text for people.
 func (a *app) print(f format, v any, table func(io.Writer) error) error {
 	switch f {
 	case "json":
@@ -57,12 +57,12 @@ func (a *app) print(f format, v any, table func(io.Writer) error) error {
 	return table(a.out)
 }
 
-// table writes rows in columns; the first row is the heading.
+// table writes rows in aligned columns. The first row is the heading.
 func table(w io.Writer, indent string, rows [][]string) error {
 	var b bytes.Buffer
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.TabIndent)
 	for _, row := range rows {
-		// A row that ends early would end the columns for those below it as well.
+		// Short rows are padded, because tabwriter aligns columns only across adjacent rows that have them.
 		row = append(row[:len(row):len(row)], make([]string, max(len(rows[0])-len(row), 0))...)
 		fmt.Fprintln(t, indent+strings.Join(row, "\t"))
 	}

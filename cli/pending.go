@@ -20,12 +20,12 @@ import (
 
 type pendingSnapshot = pending.Snapshot
 
-// stateEnv is where the files of pending changes are kept instead of
+// stateDirEnv is the environment variable with the directory for pending changes. The default is
 // pending.DefaultDir.
-const stateEnv = "HEADGATE_STATE"
+const stateDirEnv = "HEADGATE_STATE"
 
 func stateDir() string {
-	if dir := os.Getenv(stateEnv); dir != "" {
+	if dir := os.Getenv(stateDirEnv); dir != "" {
 		return dir
 	}
 	return pending.DefaultDir
@@ -33,43 +33,43 @@ func stateDir() string {
 
 func (a *app) store() (*pending.Store, error) { return pending.Open(a.state) }
 
-// lock keeps other processes from changing shaping in this namespace.
+// lock excludes other processes from changing shaping in this network namespace.
 func (a *app) lock() (*pending.Store, func(), error) {
 	store, err := a.store()
 	if err != nil {
 		return nil, nil, err
 	}
 	unlock, err := store.Lock()
-	return store, unlock, needsRights(err)
+	return store, unlock, withPermission(err)
 }
 
-// needsRights says what a file that is only root's would ask for next.
-func needsRights(err error) error {
+// withPermission adds shaper.ErrPermission to a permission error of a file, for the exit code.
+func withPermission(err error) error {
 	if errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("%w: %w", shaper.ErrPermission, err)
 	}
 	return err
 }
 
-// tell says what is pending, if anything, and what can be done about it.
-func (a *app) tell(store *pending.Store) {
+// printPending prints the pending change, if there is one, and the commands for it.
+func (a *app) printPending(store *pending.Store) {
 	c, stage, err := store.Read()
 	if err != nil {
 		a.note("headgate: %v", err)
 		return
 	}
-	if s := pendingSentence(store, c, stage); s != "" {
+	if s := describePending(store, c, stage); s != "" {
 		a.note("headgate: %s", s)
 	}
 }
 
-func pendingSentence(store *pending.Store, c pending.Change, stage pending.Stage) string {
+func describePending(store *pending.Store, c pending.Change, stage pending.Stage) string {
 	when := c.Began.Local().Format(time.DateTime)
 	switch {
 	case stage == pending.None:
 		return ""
-	case store.Gone(c):
-		return fmt.Sprintf("the machine was restarted before the change of %s to %s was confirmed; nothing of it is left", when, c.Names())
+	case store.Rebooted(c):
+		return fmt.Sprintf("the machine was restarted before the change of %s to %s was confirmed; the change is lost", when, c.Names())
 	case stage == pending.Waiting:
 		return fmt.Sprintf("the change of %s to %s is rolled back at %s unless you run \"headgate confirm\"",
 			when, c.Names(), c.Deadline().Local().Format(time.TimeOnly))
@@ -78,12 +78,13 @@ func pendingSentence(store *pending.Store, c pending.Change, stage pending.Stage
 	case stage == pending.Unfinished:
 		return fmt.Sprintf("the change of %s to %s was not confirmed, and its rollback did not finish: run \"headgate confirm --roll-back\" to finish it, or apply a configuration", when, c.Names())
 	}
-	return fmt.Sprintf("the change of %s to %s was not confirmed, and the process that was to roll it back is gone: run \"headgate confirm\" to keep it, or \"headgate confirm --roll-back\"", when, c.Names())
+	return fmt.Sprintf("the change of %s to %s was not confirmed, and the process that rolls it back has died: run \"headgate confirm\" to keep it, or \"headgate confirm --roll-back\"", when, c.Names())
 }
 
-// supersede makes way for a new change. One that still waits is in the way; one
-// that nobody waits for any more is told of and forgotten.
-func (a *app) supersede(store *pending.Store) error {
+// replacePending prepares for a new change. It returns an error while a former change waits for
+// confirmation or is being rolled back, and deletes the record of a former change without a
+// waiting process.
+func (a *app) replacePending(store *pending.Store) error {
 	c, stage, err := store.Read()
 	if err != nil {
 		return err
@@ -92,20 +93,20 @@ func (a *app) supersede(store *pending.Store) error {
 	case pending.None:
 		return nil
 	case pending.Waiting, pending.RollingBack:
-		return fmt.Errorf("%s (\"headgate confirm --roll-back\" does so now)", pendingSentence(store, c, stage))
+		return fmt.Errorf("%s (\"headgate confirm --roll-back\" does so now)", describePending(store, c, stage))
 	}
-	a.note("headgate: %s; this replaces it", pendingSentence(store, c, stage))
+	a.note("headgate: %s; this replaces it", describePending(store, c, stage))
 	return store.Forget()
 }
 
-// applyPending applies what is undone unless it is confirmed in time. The
-// process that waits is at its post before anything is changed.
+// applyPending applies steps that are rolled back unless the user confirms in time. The
+// process that rolls back is started before the first change.
 func (a *app) applyPending(store *pending.Store, steps []step, within time.Duration, say func(step)) (until time.Time, err error) {
 	var before []pending.Snapshot
 	for _, s := range steps {
 		if s.before.Plan != nil {
 			if s.before.Assigned, err = a.assignments(s.before.Engine, s.Dev); err != nil {
-				return until, fmt.Errorf("nothing was changed: what is assigned on %s cannot be saved for the rollback: %w", s.Dev, err)
+				return until, fmt.Errorf("nothing was changed: cannot read the assignments of %s for the rollback: %w", s.Dev, err)
 			}
 		}
 		before = append(before, s.before)
@@ -114,8 +115,8 @@ func (a *app) applyPending(store *pending.Store, steps []step, within time.Durat
 	if err := store.Write(change); err != nil {
 		return until, err
 	}
-	if err := a.detach(waitName, change.ID); err != nil {
-		return until, errors.Join(fmt.Errorf("nothing was changed: the process that would roll back does not start: %w", err), store.Forget())
+	if err := a.detach(rollbackName, change.ID); err != nil {
+		return until, errors.Join(fmt.Errorf("nothing was changed: cannot start the rollback process: %w", err), store.Forget())
 	}
 	if err := a.applySteps(steps, say); err != nil {
 		a.note("headgate: %v", err)
@@ -123,20 +124,20 @@ func (a *app) applyPending(store *pending.Store, steps []step, within time.Durat
 			return until, err
 		}
 		a.note("headgate: what was changed has been rolled back")
-		return until, errSaid
+		return until, errReported
 	}
 	return change.Deadline(), nil
 }
 
 const (
-	waitName = "await"
-	ready    = "ready"
+	rollbackName = "await"
+	ready        = "ready"
 )
 
-// waitCommand is the process that apply --confirm-within leaves behind.
+// waitCommand is the rollback process that apply --confirm-within starts.
 func waitCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:    waitName + " ID",
+		Use:    rollbackName + " ID",
 		Short:  "Wait for a confirmation, and roll back without it",
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
@@ -145,8 +146,8 @@ func waitCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			// A terminal that goes away must not end the wait. Being told to stop
-			// is another matter: see pending.Store.Wait.
+			// The end of the terminal session must not end the wait. SIGTERM is handled
+			// by pending.Store.Wait.
 			signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGPIPE)
 			ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGTERM)
 			defer stop()
@@ -155,8 +156,8 @@ func waitCommand(a *app) *cobra.Command {
 	}
 }
 
-// detach runs this program again with args, in a session of its own, so that it
-// outlives the session that runs us. It returns when the process is ready.
+// detach starts this program with args in a new session, so that the process outlives the
+// caller's session. It returns when the process is ready.
 func (a *app) detach(args ...string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -169,7 +170,7 @@ func (a *app) detach(args ...string) error {
 	defer log.Close()
 	cmd := exec.Command(self, args...)
 	cmd.Dir = "/"
-	cmd.Env = append(append(os.Environ(), stateEnv+"="+a.state), a.env...)
+	cmd.Env = append(append(os.Environ(), stateDirEnv+"="+a.state), a.env...)
 	cmd.Stderr = log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	out, err := cmd.StdoutPipe()
@@ -181,7 +182,7 @@ func (a *app) detach(args ...string) error {
 	}
 	if line, _ := bufio.NewReader(out).ReadString('\n'); line != ready+"\n" {
 		err := cmd.Wait()
-		return fmt.Errorf("it ended early (%v): see %s", err, log.Name())
+		return fmt.Errorf("the process exited early (%v): see %s", err, log.Name())
 	}
 	return cmd.Process.Release()
 }

@@ -16,18 +16,18 @@ import (
 func planCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan -f FILE",
-		Short: "Say what apply would change, and change nothing",
-		Long: `Plan compares the configuration with what the kernel has, and prints each
-change that apply would make. A device that has what it should is "up to date".`,
+		Short: "Show the changes that apply would make",
+		Long: `Plan compares the desired state with the kernel's actual state, and prints each
+change that apply would make. A device without changes is "up to date".`,
 		Example: `  headgate plan -f eth0.yaml
   headgate plan -f /etc/headgate -o json`,
 		Args: cobra.NoArgs,
 	}
 	files, output := fileFlag(c), outputFlag(c)
-	missing, at := ignoreMissingFlag(c), thereFlags(c)
+	missing, at := ignoreMissingFlag(c), serverFlags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if at.asked() {
-			if err := at.nothing(c, "ignore-missing"); err != nil {
+		if at.isSet() {
+			if err := at.rejectFlags(c, "ignore-missing"); err != nil {
 				return err
 			}
 			return a.applyThere(c, at, *files, true, *output)
@@ -38,7 +38,7 @@ change that apply would make. A device that has what it should is "up to date".`
 }
 
 func ignoreMissingFlag(c *cobra.Command) *bool {
-	return c.Flags().Bool("ignore-missing", false, "leave out devices that do not exist now, instead of failing")
+	return c.Flags().Bool("ignore-missing", false, "skip devices that do not exist, instead of failing")
 }
 
 func (a *app) plan(c *cobra.Command, files []string, ignoreMissing bool, f format) error {
@@ -70,7 +70,7 @@ func printSteps(w io.Writer, steps []step) {
 	}
 }
 
-// step is what is to be done to one device, or to a set of connections of a host of a service.
+// step is the changes of one device, or of one connection set of a host of a service.
 type step struct {
 	Dev     string          `json:"dev,omitempty"`
 	Set     string          `json:"set,omitempty"`
@@ -78,12 +78,12 @@ type step struct {
 	Changes []shaper.Change `json:"changes"`
 
 	plan   shaper.Plan
-	before pendingSnapshot // what is in force now
+	before pendingSnapshot // the actual state before the change
 }
 
-// steps compares the whole configuration with the kernel before anything is done,
-// so that a mistake or foreign traffic control on the last device leaves the first
-// as it is. All devices' errors are reported.
+// steps compares the whole configuration with the kernel before the first change, so that
+// a mistake or foreign traffic control on one device prevents changes on all devices. The
+// error joins the errors of all devices.
 func (a *app) steps(set config.Set, ignoreMissing bool) ([]step, error) {
 	targets, err := a.targets(set, ignoreMissing)
 	if err != nil {
@@ -96,7 +96,7 @@ func (a *app) steps(set config.Set, ignoreMissing bool) ([]step, error) {
 	for _, t := range targets {
 		s, err := a.step(t)
 		if err == nil {
-			err = a.warnSooner(t.plan, t.source.Engine)
+			err = a.warnForeignPrograms(t.plan, t.source.Engine)
 		}
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", t.source.Name(), err))
@@ -106,25 +106,25 @@ func (a *app) steps(set config.Set, ignoreMissing bool) ([]step, error) {
 	return steps, errors.Join(failed...)
 }
 
-// warnSooner tells of programs that may keep packets from being classified. Many
-// do no such thing, so they are no reason to refuse.
-func (a *app) warnSooner(p shaper.Plan, engine group.Engine) error {
-	sooner, err := a.sooner(p.Dev)
+// warnForeignPrograms warns about foreign tcx programs that run before the classifier and can keep
+// packets from it. They are no error, because most of them pass on all packets.
+func (a *app) warnForeignPrograms(p shaper.Plan, engine group.Engine) error {
+	sooner, err := a.foreignPrograms(p.Dev)
 	for side, d := range attach.Directions(p) {
 		for _, what := range sooner[side] {
 			if d.Tree != nil {
-				a.note("headgate: warning: %s: %s sees packets first: those that it passes, other than by TCX_NEXT, belong to no group of %q, and %s", p.Dev, what, d, unseen(engine, side))
+				a.note("headgate: warning: %s: %s runs before Headgate's classifier: packets that it accepts, other than with TCX_NEXT, are in no group of %q, and %s", p.Dev, what, d, bypassEffect(engine, side))
 			}
 		}
 	}
 	return err
 }
 
-// unseen is what becomes of packets that no classifier sees. HTB has a class for
-// them, that of control traffic, whose ceiling is shaper/htb's controlCeiling.
-func unseen(engine group.Engine, side int) string {
+// bypassEffect describes the effect on packets that bypass the classifier. HTB puts them in the
+// class of control traffic, whose ceiling is shaper/htb's controlCeiling.
+func bypassEffect(engine group.Engine, side int) string {
 	if engine == group.HTB && side == attach.Egress {
-		return "get at most a quarter of its limit, together with control traffic"
+		return "share at most a quarter of its limit with control traffic"
 	}
 	return "are not limited"
 }

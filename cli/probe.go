@@ -18,11 +18,11 @@ import (
 func probeCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "probe",
-		Short: "Measure what a path really gives",
-		Long: `Probe measures the path to a host on which "headgate probe serve" runs, in both
-directions: the capacity of its narrow link, the rate and the bucket of what limits
-it, and more, each with how sure it is. "Cannot tell" is an answer. docs/probe.md says
-how to read one.`,
+		Short: "Measure the capacity and limits of a path",
+		Long: `Probe measures the path to a host that runs "headgate probe serve", in both
+directions: the capacity of the slowest link, the token rate and bucket size of a
+limiter, and more, each with a confidence interval. An estimate can also be "cannot
+tell". docs/probe.md explains the results.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: helpOrUnknown,
 	}
@@ -30,30 +30,30 @@ how to read one.`,
 	for _, m := range measurements {
 		c.AddCommand(measureCommand(a, m))
 	}
-	c.AddCommand(probeMeshCommand(a), probeCompareCommand(a), probeReplayCommand(a), probeScheduleCommand(a), probeResultsCommand(a), probeOnceCommand(a))
+	c.AddCommand(probeMeshCommand(a), probeCompareCommand(a), probeReplayCommand(a), probeScheduleCommand(a), probeResultsCommand(a), probeChildCommand(a))
 	return c
 }
 
 // measurement is a command that measures a path.
 type measurement struct {
 	name, short, long string
-	wanted            path.Wanted
+	estimates         path.Parts
 }
 
 var measurements = []measurement{
-	{"path", "All of a path in one answer",
-		"Path measures the capacity, then the token rate and the bucket (what a long transfer\ngets, and what a short one gets at once), the kind of limiter, and the bandwidth that\nothers leave, in the order that spends least.", path.Everything},
-	{"capacity", "The capacity of the narrow link",
-		"Capacity is the rate of the slowest link on the path: what a short burst gets, also\nwhere a shaper gives less to a long one.", path.Wanted{Capacity: true}},
-	{"tokenrate", "The token rate and the bucket of what limits the path",
-		"Tokenrate finds what a long transfer gets, and how many bytes pass before that.\nIt measures the capacity first, unless --capacity tells it.", path.Wanted{TokenRate: true}},
-	{"limiter", "The kind of what limits the path",
-		"Limiter tells a token bucket from one that fills now and then (as Xen's), from virtual\nmachines that are scheduled, from a policer, from a sender whose processor is too\nslow, and from none.", path.Wanted{Limiter: true}},
-	{"available", "The bandwidth that others leave",
-		"Available measures what one more transfer would get beside what is there.", path.Wanted{Available: true}},
+	{"path", "Measure everything about a path",
+		"Path measures the capacity, the token rate and bucket size (the rate of a long\ntransfer, and the size of a burst above that rate), the limiter type, and the available\nbandwidth, in the order that sends the fewest bytes.", path.AllParts},
+	{"capacity", "Measure the capacity of a path",
+		"Capacity measures the rate of the slowest link on the path. A short burst gets this\nrate, even if a shaper limits a long transfer to less.", path.Parts{Capacity: true}},
+	{"tokenrate", "Measure the token rate and bucket size of a path's limiter",
+		"Tokenrate measures the rate of a long transfer, and the bytes that pass before the\nlimiter takes effect. It measures the capacity first, unless --capacity is given.", path.Parts{TokenRate: true}},
+	{"limiter", "Detect the limiter type of a path",
+		"Limiter distinguishes a continuous token bucket, a token bucket that is filled\nperiodically (as Xen's), the scheduling of virtual machines, a policer, a sender with\na slow processor, and no limiter.", path.Parts{Limiter: true}},
+	{"available", "Measure the available bandwidth of a path",
+		"Available measures the capacity that cross traffic leaves to one more transfer.", path.Parts{Available: true}},
 }
 
-// probeFlags are how to reach a server, and how much may be spent.
+// probeFlags are the flags of a measurement: connection, budget and output.
 type probeFlags struct {
 	auth       authFlags
 	network    func() string
@@ -63,8 +63,8 @@ type probeFlags struct {
 	capacity   rateFlag
 	method     string
 	log, plots string
-	watch      time.Duration // of the limiter alone
-	ticks      string        // of the available bandwidth alone
+	watch      time.Duration // only of "probe limiter"
+	ticks      string        // only of "probe available"
 	output     *format
 }
 
@@ -74,8 +74,8 @@ func measureCommand(a *app, m measurement) *cobra.Command {
 		Short: m.short,
 		Long: m.long + `
 
-Rates are those of layer 2: IP packets and 14 bytes of Ethernet header each. Behind
-each is the interval that has the truth in 90 of 100 measurements.
+Rates are layer 2: IP packets with 14 bytes of Ethernet header each. The interval after
+each value is the 90 % confidence interval.
 
 With --server a host of a service measures, with its own /etc/headgate/probe.key.`,
 		Example: fmt.Sprintf("  headgate probe %s server.example.org\n  headgate probe %[1]s 10.0.0.2:4950 --direction out --bytes 2MB --log probe.log -o json\n  headgate probe %[1]s 10.0.0.2 --server default --host web1", m.name),
@@ -83,16 +83,16 @@ With --server a host of a service measures, with its own /etc/headgate/probe.key
 	}
 	var f probeFlags
 	f.add(c)
-	if m.wanted == (path.Wanted{Limiter: true}) {
-		c.Flags().DurationVar(&f.watch, "watch", 0, "look again and again for so long (65s: three gifts of 20 s each): tokens given besides, and changes; --bytes is then 100MB without it")
+	if m.estimates == (path.Parts{Limiter: true}) {
+		c.Flags().DurationVar(&f.watch, "watch", 0, "measure repeatedly for this time, to find changes and periodic extra tokens (65s covers three periods of 20 s); the default of --bytes is then 100MB")
 	}
-	if m.wanted == (path.Wanted{Available: true}) {
-		c.Flags().StringVar(&f.ticks, "ticks", "", "another server, whose packets are the clock: PacketTick of the estimation seed, of what comes in; --bytes is then 50MB without it")
+	if m.estimates == (path.Parts{Available: true}) {
+		c.Flags().StringVar(&f.ticks, "ticks", "", "use packets of this second server as the clock (PacketTick of the estimation seed, inbound direction only); the default of --bytes is then 50MB")
 	}
-	at := thereFlags(c)
+	at := serverFlags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if at.asked() {
-			if err := at.nothing(c, localProbeFlags...); err != nil {
+		if at.isSet() {
+			if err := at.rejectFlags(c, localOnlyFlags...); err != nil {
 				return err
 			}
 			return a.probeThere(at, m.name, args[0], *f.output)
@@ -102,7 +102,7 @@ With --server a host of a service measures, with its own /etc/headgate/probe.key
 			return err
 		}
 		if f.bytes == 0 || f.time <= 0 {
-			return usageError{errors.New("a measurement needs bytes and time: write more than 0"), c.CommandPath()}
+			return usageError{errors.New("--bytes and --time must be more than 0"), c.CommandPath()}
 		}
 		if f.watch > 0 {
 			if !c.Flags().Changed("bytes") {
@@ -112,7 +112,7 @@ With --server a host of a service measures, with its own /etc/headgate/probe.key
 		}
 		if f.ticks != "" {
 			if f.direction == "out" {
-				return usageError{errors.New("ticks time what comes in: leave --direction out away"), c.CommandPath()}
+				return usageError{errors.New("--ticks measures only the inbound direction: remove --direction out"), c.CommandPath()}
 			}
 			if !c.Flags().Changed("bytes") {
 				f.bytes = bytesFlag(ticksBudget)
@@ -129,20 +129,20 @@ func (f *probeFlags) add(c *cobra.Command) {
 	f.bytes = bytesFlag(path.Budget)
 	f.direction = "both"
 	f.network = networkFlags(c)
-	c.Flags().Var(oneWord{&f.direction, []string{"both", "out", "in"}}, "direction", "which way: out is to HOST, in from there")
+	c.Flags().Var(enumFlag{&f.direction, []string{"both", "out", "in"}}, "direction", "direction to measure: out is to HOST, in is from HOST")
 	completeFlag(c, "direction", oneOf("both", "out", "in"))
-	methodFlag(c, &f.method, "ours, or the ones of the estimation seed")
-	c.Flags().Var(&f.bytes, "bytes", "send no more than this in each direction")
-	c.Flags().DurationVar(&f.time, "time", 30*time.Second, "take no longer than this in each direction")
-	c.Flags().Var(&f.capacity, "capacity", "the capacity, if it is known: it is not measured then")
+	methodFlag(c, &f.method, "ours, or the methods of the estimation seed")
+	c.Flags().Var(&f.bytes, "bytes", "send at most this much in each direction")
+	c.Flags().DurationVar(&f.time, "time", 30*time.Second, "measure at most this long in each direction")
+	c.Flags().Var(&f.capacity, "capacity", "use this capacity instead of measuring it")
 	c.Flags().StringVar(&f.log, "log", "", "write the samples to a file, for \"headgate probe replay\"")
 	c.Flags().StringVar(&f.plots, "plots", "", plotsHelp)
 	f.output = outputFlag(c)
 }
 
-const plotsHelp = "draw what the answers were read from into a folder"
+const plotsHelp = "write plots of the samples into this folder"
 
-// directions to be measured.
+// directions returns the directions to measure.
 func (f *probeFlags) directions() []probe.Direction {
 	switch f.direction {
 	case "out":
@@ -154,26 +154,26 @@ func (f *probeFlags) directions() []probe.Direction {
 }
 
 func (f *probeFlags) methodFor(m measurement) path.Method {
-	return path.Method{Wanted: m.wanted, Known: unit.Rate(f.capacity), Seed: f.method == "seed", Budget: unit.Bytes(f.bytes)}
+	return path.Method{Parts: m.estimates, KnownCapacity: unit.Rate(f.capacity), Seed: f.method == "seed", Budget: unit.Bytes(f.bytes)}
 }
 
-// keyFile is where both ends look for a shared key that no flag names.
+// keyFile is the default file of the key that client and server share.
 const keyFile = "/etc/headgate/probe.key"
 
-// authFlags are how the two ends know each other.
+// authFlags are the flags for the authentication between client and server.
 type authFlags struct{ key, cert, certKey, authority string }
 
 func (f *authFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.key, "key-file", "", "file with the key that both ends share (default "+keyFile+", if it is there)")
-	c.Flags().StringVar(&f.cert, "cert", "", "PEM file with this end's certificate, in place of a key")
+	c.Flags().StringVar(&f.key, "key-file", "", "file with the shared key (default "+keyFile+", if it exists)")
+	c.Flags().StringVar(&f.cert, "cert", "", "PEM file with this host's certificate, instead of a key")
 	c.Flags().StringVar(&f.certKey, "cert-key", "", "PEM file with the certificate's private key")
-	c.Flags().StringVar(&f.authority, "ca", "", "PEM file with the authority that signed the other end's certificate")
+	c.Flags().StringVar(&f.authority, "ca", "", "PEM file with the certificate authority of the peer's certificate")
 	c.MarkFlagsRequiredTogether("cert", "cert-key", "ca")
 	c.MarkFlagsMutuallyExclusive("key-file", "cert")
 }
 
-// client is what the flags say; without any and without the usual file the server
-// must be open to all.
+// client returns the credentials that the flags select. They are empty without flags and
+// without keyFile: then only a server with --open accepts the client.
 func (f *authFlags) client() (session.Auth, error) {
 	if f.cert != "" {
 		return session.ReadCertificates(f.cert, f.certKey, f.authority)
@@ -187,7 +187,7 @@ func (f *authFlags) client() (session.Auth, error) {
 		return session.Auth{}, nil
 	}
 	if errors.Is(err, os.ErrPermission) {
-		return session.Auth{}, needsRights(err)
+		return session.Auth{}, withPermission(err)
 	}
 	return session.Auth{Key: key}, err
 }

@@ -16,44 +16,44 @@ import (
 	"headgate/unit"
 )
 
-// compared is two senders' paths to this host.
-type compared struct {
+// comparisonResult is the comparison of two senders' paths to this host.
+type comparisonResult struct {
 	First  string         `json:"first"`
 	Second string         `json:"second"`
 	Result compare.Result `json:"result"`
 	Bytes  unit.Bytes     `json:"bytes"`
-	// Seconds that it took.
+	// Seconds is the duration of the comparison.
 	Seconds float64 `json:"seconds,omitempty"`
 }
 
-// comparison is a pair's method: what to send next, and the answer.
+// comparison is a method for a pair of senders: the next trains to send, and the estimate.
 type comparison struct {
 	next     func([]probe.JointSample) (probe.Joint, bool)
 	estimate func([]probe.JointSample) compare.Result
 }
 
-// comparing is a method by its name. The seed's knows of no difference of round trips:
-// Race makes up for it.
-func comparing(method string, budget unit.Bytes) comparison {
+// comparisonMethod returns a method by name. The seed's method assumes equal round trips; session.Race
+// compensates for the difference.
+func comparisonMethod(method string, budget unit.Bytes) comparison {
 	if method == "seed" {
-		m := compare.Seed{}
+		m := compare.PathComp{}
 		return comparison{m.Next, m.Estimate}
 	}
-	m := compare.Ours{Budget: budget, Size: compareSize}
+	m := compare.SmallBlocks{Budget: budget, Size: compareSize}
 	return comparison{m.Next, m.Estimate}
 }
 
 func probeCompareCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "compare HOST[:PORT] HOST[:PORT]...",
-		Short: "Whose path to this host has the larger capacity, and by how much",
-		Long: `Compare has two servers at a time send to this host, and reads from the order in which
-their packets arrive how the capacities of their paths relate. It needs no exact times,
-and so works where interrupts are coalesced or this host is a virtual machine that
-sleeps now and then.
+		Short: "Compare the capacities of several hosts' paths to this host",
+		Long: `Compare makes two servers at a time send to this host, and estimates the ratio of their
+paths' capacities from the order in which the packets arrive. The method needs no exact
+timestamps, so it works with coalesced interrupts and on a virtual machine that is not
+always scheduled.
 
-A narrow link that both paths share does not count: what is compared are the parts
-before they meet.`,
+A bottleneck on the shared part of the paths has no effect: compare measures only the
+parts before the paths join.`,
 		Example: `  headgate probe compare a.example.org b.example.org
   headgate probe compare 10.0.1.2 10.0.2.2 10.0.3.2 --key-file probe.key -o json`,
 		Args: cobra.MinimumNArgs(2),
@@ -64,7 +64,7 @@ before they meet.`,
 	var log string
 	network := networkFlags(c)
 	methodFlag(c, &method, "ours, or PathComp of the estimation seed")
-	c.Flags().Var(&budget, "bytes", "have each server send no more than this for a pair")
+	c.Flags().Var(&budget, "bytes", "send at most this much from each server of a pair")
 	c.Flags().StringVar(&log, "log", "", "write the samples to a file, for \"headgate probe replay\"")
 	output := outputFlag(c)
 	c.RunE = func(c *cobra.Command, hosts []string) error {
@@ -92,9 +92,9 @@ before they meet.`,
 	return c
 }
 
-func (a *app) printCompared(f format, pairs []compared) error {
+func (a *app) printCompared(f format, pairs []comparisonResult) error {
 	return a.print(f, pairs, func(w io.Writer) error {
-		rows := [][]string{{"FIRST", "SECOND", "SECOND / FIRST", "SENT", "TOOK"}}
+		rows := [][]string{{"FIRST", "SECOND", "SECOND / FIRST", "SENT", "TIME"}}
 		for _, p := range pairs {
 			took := ""
 			if p.Seconds > 0 {
@@ -114,8 +114,8 @@ func (a *app) printCompared(f format, pairs []compared) error {
 	})
 }
 
-// rankTable puts more than two servers on one scale.
-func rankTable(w io.Writer, pairs []compared) error {
+// rankTable prints a ranking of more than two servers, relative to the fastest.
+func rankTable(w io.Writer, pairs []comparisonResult) error {
 	if len(pairs) < 2 {
 		return nil
 	}
@@ -130,7 +130,7 @@ func rankTable(w io.Writer, pairs []compared) error {
 	for _, p := range pairs {
 		ties = append(ties, compare.Pair{A: place(p.First), B: place(p.Second), Result: p.Result})
 	}
-	rows := [][]string{{"RANK", "HOST", "CAPACITY, OF THE FASTEST'S"}}
+	rows := [][]string{{"RANK", "HOST", "RELATIVE CAPACITY"}}
 	for i, r := range compare.Rank(len(hosts), ties) {
 		rows = append(rows, []string{fmt.Sprint(i + 1), hosts[r.Sender], plain(r.Relative)})
 	}
@@ -138,7 +138,7 @@ func rankTable(w io.Writer, pairs []compared) error {
 	return table(w, "", rows)
 }
 
-// networkFlags are -4 and -6.
+// networkFlags adds the flags -4 and -6.
 func networkFlags(c *cobra.Command) func() string {
 	ipv4 := c.Flags().BoolP("ipv4", "4", false, "use IPv4")
 	ipv6 := c.Flags().BoolP("ipv6", "6", false, "use IPv6")
@@ -154,24 +154,25 @@ func networkFlags(c *cobra.Command) func() string {
 	}
 }
 
-// senders are servers that send to one socket of this host.
+// senders is a group of servers that send to one socket of this host.
 type senders struct {
 	hosts      []string
 	socket     *session.Socket
 	clients    []*session.Client
 	roundTrips []time.Duration
-	// reordered: the kernel takes their packets from several queues.
+	// reordered is set if the servers' packets arrive through several receive queues, so that
+	// their order can change.
 	reordered bool
 }
 
-// trips are how many round trips are measured before a race, and ports how many of
-// ours are tried until all servers' packets come through one receive queue.
-const trips, ports = 20, 8
+// trips is the number of round trips that are measured before a race. ports is the number of
+// local ports that are tried to get all servers' packets through one receive queue.
+const trips, portTries = 20, 8
 
-// dialAll opens a session with each server. Receive queues are chosen by addresses and
-// ports (RSS), so another port of ours may bring all into one.
+// dialAll opens a session with each server. The device selects the receive queue by addresses and
+// ports (RSS), so dialAll tries several local ports until one queue receives all packets.
 func dialAll(ctx context.Context, command string, hosts []string, o session.Options, say *progress) (*senders, error) {
-	for range ports - 1 {
+	for range portTries - 1 {
 		s, err := dialOnce(ctx, command, hosts, o, say)
 		if err != nil || !s.reordered {
 			return s, err
@@ -200,7 +201,7 @@ func dialOnce(ctx context.Context, command string, hosts []string, o session.Opt
 			return nil, usageError{err, command}
 		}
 		o.Host, o.Port = server.Host, server.Port
-		o.Waiting = func(n int) { say.say("%s: waiting, %d measure before us", h, n) }
+		o.OnWait = func(n int) { say.say("%s: waiting, %d measurements ahead", h, n) }
 		c, err := session.Dial(ctx, o)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", h, err)
@@ -230,15 +231,15 @@ func (s *senders) close() {
 	s.socket.Close()
 }
 
-// compareAll compares every pair.
-func (s *senders) compareAll(ctx context.Context, method string, budget unit.Bytes, say *progress, log *probe.Log) (out []compared, err error) {
+// compareAll compares every pair of senders.
+func (s *senders) compareAll(ctx context.Context, method string, budget unit.Bytes, say *progress, log *probe.Log) (out []comparisonResult, err error) {
 	for i := range s.clients {
 		for j := i + 1; j < len(s.clients); j++ {
 			clients := []*session.Client{s.clients[i], s.clients[j]}
 			trips := []time.Duration{s.roundTrips[i], s.roundTrips[j]}
 			hosts := []string{s.hosts[i], s.hosts[j]}
-			m := comparing(method, budget)
-			p := compared{First: hosts[0], Second: hosts[1]}
+			m := comparisonMethod(method, budget)
+			p := comparisonResult{First: hosts[0], Second: hosts[1]}
 			begun := time.Now()
 			var samples []probe.JointSample
 			for {
@@ -246,8 +247,8 @@ func (s *senders) compareAll(ctx context.Context, method string, budget unit.Byt
 				if !ok {
 					break
 				}
-				say.say("%s, %s: %s, %s until now", hosts[0], hosts[1], joint.Purpose, p.Bytes)
-				sample, err := session.Race(ctx, clients, trips, joint)
+				say.say("%s, %s: %s, %s sent", hosts[0], hosts[1], joint.Purpose, p.Bytes)
+				sample, err := session.SendJoint(ctx, clients, trips, joint)
 				if err != nil {
 					return out, err
 				}
@@ -267,24 +268,24 @@ func (s *senders) compareAll(ctx context.Context, method string, budget unit.Byt
 	return out, nil
 }
 
-// replayCompared estimates again from a log.
-func replayCompared(all []probe.RecordedJoint, method string) (out []compared) {
+// replayCompared repeats the estimates from the samples of a log.
+func replayCompared(all []probe.LoggedJoint, method string) (out []comparisonResult) {
 	var samples [][]probe.JointSample
 	for _, r := range all {
 		last := len(out) - 1
 		if last < 0 || out[last].First != r.Hosts[0] || out[last].Second != r.Hosts[1] {
-			out, samples = append(out, compared{First: r.Hosts[0], Second: r.Hosts[1]}), append(samples, nil)
+			out, samples = append(out, comparisonResult{First: r.Hosts[0], Second: r.Hosts[1]}), append(samples, nil)
 			last++
 		}
 		samples[last] = append(samples[last], r.Sample)
 		out[last].Bytes += r.Sample.Bytes()
 	}
 	for i := range out {
-		out[i].Result = comparing(method, 0).estimate(samples[i])
+		out[i].Result = comparisonMethod(method, 0).estimate(samples[i])
 	}
 	return out
 }
 
-// compareSize of packets: of 100 bytes, which the method prefers, hosts send and
-// receive too few a second. Paths of 200 and 500 Mbit/s were then told apart as 1.57.
+// compareSize is the packet size in bytes. The method prefers 100 bytes, but hosts cannot send
+// and receive enough such packets per second: paths of 200 and 500 Mbit/s had a ratio of 1.57.
 const compareSize = 750

@@ -12,8 +12,8 @@ import (
 	"headgate/unit"
 )
 
-// Two servers' paths are compared by the order in which their packets come, within a
-// tenth:
+// The ratio of two servers' capacities is estimated from the order of their packets, within
+// a tenth:
 //
 //	a == 200 Mbit/s == switch == 1 Gbit/s == receiver
 //	b == 500 Mbit/s ==/
@@ -40,12 +40,12 @@ func TestProbeCompare(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		var pairs []compared
+		var pairs []comparisonResult
 		if err := json.Unmarshal(out, &pairs); err != nil || len(pairs) != 1 {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		if r := pairs[0].Result.Ratio; !r.Known() || math.Abs(r.Value/2.5-1) > 0.1 {
-			t.Errorf("500 Mbit/s by 200 is %+v", r)
+			t.Errorf("the ratio of 500 and 200 Mbit/s is %+v", r)
 		}
 	})
 }

@@ -18,10 +18,10 @@ import (
 	"headgate/unit"
 )
 
-// probed is a lab of two hosts, and a server of probes on one of them:
+// probeTest is a lab of two hosts with a probe server on one of them:
 //
 //	client ==== server      5 ms each way
-type probed struct {
+type probeTest struct {
 	t      testing.TB
 	lab    *lab.Lab
 	client *lab.Node
@@ -29,7 +29,7 @@ type probed struct {
 	dir    string
 }
 
-func probeLab(t testing.TB, forward, back link.Spec) *probed {
+func probeLab(t testing.TB, forward, back link.Spec) *probeTest {
 	t.Helper()
 	topology := &lab.Topology{
 		Nodes: []lab.NodeSpec{{Name: "client"}, {Name: "server"}},
@@ -53,21 +53,21 @@ func probeLab(t testing.TB, forward, back link.Spec) *probed {
 	return p
 }
 
-// newProbed measures from a node of a lab, with a key that servers know, too.
-func newProbed(t testing.TB, l *lab.Lab, client string) *probed {
+// newProbed returns a probed whose client is a node of a lab, with a key for client and servers.
+func newProbed(t testing.TB, l *lab.Lab, client string) *probeTest {
 	t.Helper()
-	p := &probed{t: t, lab: l, client: l.Node(client), dir: t.TempDir()}
+	p := &probeTest{t: t, lab: l, client: l.Node(client), dir: t.TempDir()}
 	p.file("key", "0123456789abcdef\n")
 	return p
 }
 
-func (p *probed) key() string { return filepath.Join(p.dir, "key") }
+func (p *probeTest) key() string { return filepath.Join(p.dir, "key") }
 
 // serve starts a server on a node, and waits until it listens.
-func (p *probed) serve(node string, args ...string) *lab.Cmd {
+func (p *probeTest) serve(node string, args ...string) *lab.Cmd {
 	p.t.Helper()
 	c := p.command(p.lab.Node(node), append([]string{"probe", "serve", "--key-file", p.key()}, args...)...)
-	heard := &heardLine{wanted: "clients may measure", heard: make(chan struct{})}
+	heard := &lineWaiter{wanted: "listening for clients", heard: make(chan struct{})}
 	c.Stderr = heard
 	if err := c.Start(); err != nil {
 		p.t.Fatal(err)
@@ -76,19 +76,19 @@ func (p *probed) serve(node string, args ...string) *lab.Cmd {
 	select {
 	case <-heard.heard:
 	case <-time.After(10 * time.Second):
-		p.t.Fatalf("the server on %s does not say that clients may measure", node)
+		p.t.Fatalf("the server on %s does not listen after 10 s", node)
 	}
 	return c
 }
 
-// heardLine tells when something was written.
-type heardLine struct {
+// lineWaiter is a writer that closes heard when the wanted text was written.
+type lineWaiter struct {
 	wanted string
 	text   bytes.Buffer
 	heard  chan struct{}
 }
 
-func (h *heardLine) Write(b []byte) (int, error) {
+func (h *lineWaiter) Write(b []byte) (int, error) {
 	before := strings.Contains(h.text.String(), h.wanted)
 	h.text.Write(b)
 	if !before && strings.Contains(h.text.String(), h.wanted) {
@@ -97,9 +97,9 @@ func (h *heardLine) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (p *probed) stop() { end(p.server) }
+func (p *probeTest) stop() { end(p.server) }
 
-// end ends a program, if that has not been done.
+// end kills a program that is still running.
 func end(c *lab.Cmd) {
 	if c.ProcessState == nil {
 		c.Process.Kill()
@@ -107,8 +107,8 @@ func end(c *lab.Cmd) {
 	}
 }
 
-// command is headgate in a node.
-func (p *probed) command(n *lab.Node, args ...string) *lab.Cmd {
+// command returns a headgate command on a node.
+func (p *probeTest) command(n *lab.Node, args ...string) *lab.Cmd {
 	self, err := os.Executable()
 	if err != nil {
 		p.t.Fatal(err)
@@ -118,8 +118,8 @@ func (p *probed) command(n *lab.Node, args ...string) *lab.Cmd {
 	return c
 }
 
-// probe measures, and reads the answer.
-func (p *probed) probe(args ...string) (m path.Report) {
+// probe runs "headgate probe" and parses the report.
+func (p *probeTest) probe(args ...string) (m path.Report) {
 	p.t.Helper()
 	full := append([]string{"probe"}, append(args, "-o", "json")...)
 	if args[0] != "replay" {
@@ -136,8 +136,8 @@ func (p *probed) probe(args ...string) (m path.Report) {
 	return m
 }
 
-// The token rate and bucket of two directions that differ are found over a real
-// path with IPv4 and IPv6, within 1 % and a packet, and again from the log.
+// The token rate and bucket size of two different directions are measured over a real path with
+// IPv4 and IPv6, within 1 % and a packet, and estimated again from the log.
 func TestProbeTokenRate(t *testing.T) {
 	labtest.NeedRoot(t)
 	labtest.Try(t, func(t *labtest.Check) {
@@ -170,9 +170,9 @@ func TestProbeTokenRate(t *testing.T) {
 	})
 }
 
-// Every command that docs/probe.md tells people to type does what it says, over a real
-// path; what races two servers has a test of its own.
-func TestProbeDocument(t *testing.T) {
+// Every command in docs/probe.md succeeds over a real path. Commands with two servers have their
+// own tests.
+func TestProbeDocCommands(t *testing.T) {
 	labtest.NeedRoot(t)
 	text, err := os.ReadFile("../docs/probe.md")
 	if err != nil {
@@ -206,17 +206,17 @@ func TestProbeDocument(t *testing.T) {
 		}
 	}
 	if found < 6 {
-		t.Errorf("only %d commands were found in docs/probe.md", found)
+		t.Errorf("%d commands in docs/probe.md, want at least 6", found)
 	}
 	pictures, err := filepath.Glob(filepath.Join(p.dir, "pictures", "*.png"))
 	if err != nil || len(pictures) != 6 {
-		t.Errorf("there are the pictures %q, %v", pictures, err)
+		t.Errorf("pictures are %q, %v; want 6", pictures, err)
 	}
 }
 
-// A server that vanishes, one that is not there and UDP that does not come through are
-// told in plain words, and what was measured until then is printed.
-func TestProbeFaults(t *testing.T) {
+// The errors for a killed server, an absent server and blocked UDP name the cause. The samples
+// until then are printed.
+func TestProbeErrors(t *testing.T) {
 	labtest.NeedRoot(t)
 	p := probeLab(t, link.Spec{Rate: 100 * unit.Mbit}, link.Spec{Rate: 100 * unit.Mbit})
 	key := []string{"--key-file", p.key()}
@@ -224,14 +224,14 @@ func TestProbeFaults(t *testing.T) {
 		t.Helper()
 		out, err := p.command(p.client, append(args, key...)...).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), says) {
-			t.Errorf("headgate %s: %v, and says\n%s", strings.Join(args, " "), err, out)
+			t.Errorf("headgate %s: %v, output:\n%s", strings.Join(args, " "), err, out)
 		}
 	}
-	// What the server sends by UDP is dropped, as a NAT does with what it does not know.
+	// UDP packets of the server are dropped, like unknown flows at a NAT.
 	labtest.Run(t, p.lab.Node("server"), "ip", "rule", "add", "ipproto", "udp", "sport", "4950", "blackhole")
-	fails("no UDP datagram has come back", "probe", "capacity", "10.0.0.2")
+	fails("no UDP datagram arrived", "probe", "capacity", "10.0.0.2")
 	labtest.Run(t, p.lab.Node("server"), "ip", "rule", "del", "ipproto", "udp", "sport", "4950", "blackhole")
-	// The server vanishes in the middle of it.
+	// The server is killed during a measurement.
 	c := p.command(p.client, append([]string{"probe", "path", "10.0.0.2", "-o", "json"}, key...)...)
 	var out, said bytes.Buffer
 	c.Stdout, c.Stderr = &out, &said
@@ -240,13 +240,13 @@ func TestProbeFaults(t *testing.T) {
 	}
 	time.Sleep(700 * time.Millisecond)
 	p.stop()
-	if err := c.Wait(); err == nil || !strings.Contains(said.String(), "the server") {
-		t.Errorf("%v, and says %q", err, said.String())
+	if err := c.Wait(); err == nil || !strings.Contains(said.String(), "server ") {
+		t.Errorf("%v, stderr is %q", err, said.String())
 	}
 	var m path.Report
 	if err := json.Unmarshal(out.Bytes(), &m); err != nil || m.Failed == "" {
-		t.Errorf("it prints %v:\n%s", err, out.String())
+		t.Errorf("stdout: %v:\n%s", err, out.String())
 	}
-	fails("does \"headgate probe serve\" run there", "probe", "path", "10.0.0.2")
+	fails("start \"headgate probe serve\" there", "probe", "path", "10.0.0.2")
 	fails("lookup nowhere.invalid", "probe", "path", "nowhere.invalid")
 }

@@ -19,7 +19,7 @@ import (
 	"headgate/unit"
 )
 
-// measure measures a path, and prints what it knows, also if it came to no end.
+// measure measures a path and prints the report. After an error the report is partial.
 func (a *app) measure(target string, m measurement, f probeFlags, auth session.Auth) error {
 	server, err := probe.ParseAddress(target)
 	if err != nil {
@@ -38,7 +38,7 @@ func (a *app) measure(target string, m measurement, f probeFlags, auth session.A
 	if err != nil {
 		return err
 	}
-	j := job{directions: f.directions(), method: f.methodFor(m), limit: f.time, say: progress.say, send: logged(client, log)}
+	j := measurementJob{directions: f.directions(), method: f.methodFor(m), limit: f.time, say: progress.say, send: logged(client, log)}
 	if f.plots != "" {
 		j.done = func(d probe.Direction, samples []probe.Sample, answer *path.Answer) error {
 			return plotProbe(f.plots, d, samples, answer)
@@ -50,31 +50,31 @@ func (a *app) measure(target string, m measurement, f probeFlags, auth session.A
 	return errors.Join(failure, err, closeLog())
 }
 
-// dial begins a session with a server, and tells while it has to wait for its turn.
+// dial opens a session with a server, and shows the progress while other clients measure.
 func (f probeFlags) dial(ctx context.Context, server probe.Address, auth session.Auth, progress *progress) (*session.Client, error) {
-	return session.Dial(ctx, session.Options{Host: server.Host, Port: server.Port, Network: f.network(), Auth: auth, Waiting: func(n int) {
-		progress.say("waiting: %d measure before us", n)
+	return session.Dial(ctx, session.Options{Host: server.Host, Port: server.Port, Network: f.network(), Auth: auth, OnWait: func(n int) {
+		progress.say("waiting: %d measurements ahead", n)
 	}})
 }
 
-// job is what is to be found of a path.
-type job struct {
+// measurementJob is a measurement of a path.
+type measurementJob struct {
 	directions []probe.Direction
 	method     path.Method
 	limit      time.Duration // of each direction
 	say        func(format string, args ...any)
-	// enough ends a direction before its method does; it may be nil.
+	// enough reports whether a direction can end before its method ends. It may be nil.
 	enough func([]probe.Sample) bool
-	// verify may change a direction's answer until then; it may be nil.
+	// verify checks a direction's answer until a deadline, and can change the answer. It may be nil.
 	verify func(time.Time, probe.Direction, []probe.Sample, *path.Answer) error
 	// send sends one train.
 	send sendTrain
-	// done is told of each direction; it may be nil.
+	// done is called after each direction. It may be nil.
 	done func(probe.Direction, []probe.Sample, *path.Answer) error
 }
 
-// run measures. With an error there is what was known by then.
-func (j job) run(ctx context.Context, client *session.Client, target string) (out path.Report, failure error) {
+// run measures. With an error, the report has the results until then.
+func (j measurementJob) run(ctx context.Context, client *session.Client, target string) (out path.Report, failure error) {
 	out = path.Report{Host: target, Peer: client.Peer.String(), RTT: client.RTT, Directions: map[probe.Direction]*path.Answer{}}
 	for _, d := range j.directions {
 		begun := time.Now()
@@ -89,7 +89,7 @@ func (j job) run(ctx context.Context, client *session.Client, target string) (ou
 			}
 		}
 		samples, err := path.Run(ctx, next, func(ctx context.Context, t probe.Train) (probe.Sample, error) {
-			j.say("%s: %s, %d packets, %s until now", d, t.Purpose, t.Count(), spent)
+			j.say("%s: %s, %d packets, %s sent", d, t.Purpose, t.Count(), spent)
 			return j.send(ctx, d, t)
 		}, j.limit, func(s *probe.Sample) { spent += s.Bytes() })
 		answer := j.method.Estimate(samples)
@@ -111,10 +111,10 @@ func (j job) run(ctx context.Context, client *session.Client, target string) (ou
 	return out, failure
 }
 
-// sendTrain sends one train in a direction, and waits for what comes of it.
+// sendTrain sends one train in a direction and waits for the sample.
 type sendTrain func(context.Context, probe.Direction, probe.Train) (probe.Sample, error)
 
-// logged sends by a client, and writes the samples to a log, if there is one.
+// logged returns a sendTrain that uses a client, and writes the samples to log unless log is nil.
 func logged(c *session.Client, log *probe.Log) sendTrain {
 	if log == nil {
 		return c.Send
@@ -128,7 +128,7 @@ func logged(c *session.Client, log *probe.Log) sendTrain {
 	}
 }
 
-// probeLog opens the log that a flag names; without one there is none.
+// probeLog creates the log file that a flag names. The log is nil without the flag.
 func probeLog(file, command, host string, c *session.Client) (*probe.Log, func() error, error) {
 	if file == "" {
 		return nil, func() error { return nil }, nil
@@ -137,7 +137,7 @@ func probeLog(file, command, host string, c *session.Client) (*probe.Log, func()
 	if err != nil {
 		return nil, nil, err
 	}
-	log, err := probe.NewLog(w, probe.LogHead{Started: time.Now(), Host: host, Command: command, MTU: max(c.MTU[probe.Out], c.MTU[probe.In]), RTT: c.RTT})
+	log, err := probe.NewLog(w, probe.LogHeader{Started: time.Now(), Host: host, Command: command, MTU: max(c.MTU[probe.Out], c.MTU[probe.In]), RTT: c.RTT})
 	if err != nil {
 		w.Close()
 		return nil, nil, err
@@ -148,16 +148,16 @@ func probeLog(file, command, host string, c *session.Client) (*probe.Log, func()
 func probeReplayCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "replay LOG",
-		Short: "Estimate again from a log, without a network",
-		Long: `Replay reads what --log has written, and estimates again: with another method, or with a
-capacity that is known by now.`,
+		Short: "Repeat estimates from a log, without a network",
+		Long: `Replay reads the samples of a log that --log wrote and repeats the estimates, for example
+with another method or a known capacity.`,
 		Example: "  headgate probe replay probe.log\n  headgate probe replay probe.log --capacity 1Gbit --plots pictures -o json",
 		Args:    cobra.ExactArgs(1),
 	}
 	var capacity rateFlag
 	method := ""
-	c.Flags().Var(&capacity, "capacity", "the capacity, if it is known")
-	methodFlag(c, &method, "ours, or the ones of the estimation seed")
+	c.Flags().Var(&capacity, "capacity", "the known capacity of the path")
+	methodFlag(c, &method, "ours, or the methods of the estimation seed")
 	plots := c.Flags().String("plots", "", plotsHelp)
 	output := outputFlag(c)
 	c.RunE = func(_ *cobra.Command, args []string) error {
@@ -170,7 +170,7 @@ capacity that is known by now.`,
 		if err != nil {
 			return fmt.Errorf("%s: %w", args[0], err)
 		}
-		if r.Head.Command == ticked {
+		if r.Head.Command == tickLogCommand {
 			samples := make([]probe.JointSample, len(r.Joint))
 			for i := range r.Joint {
 				samples[i] = r.Joint[i].Sample
@@ -179,7 +179,7 @@ capacity that is known by now.`,
 			return a.print(*output, out, func(w io.Writer) error { return reportTable(w, &out) })
 		}
 		if r.Head.Command == watchedLog {
-			out := watched{Host: r.Head.Host, Directions: map[probe.Direction]*limiter.Watched{}}
+			out := watchResult{Host: r.Head.Host, Directions: map[probe.Direction]*limiter.WatchResult{}}
 			for d, samples := range r.Samples {
 				w := limiter.Watch{}.Estimate(samples)
 				out.Directions[d] = &w
@@ -190,7 +190,7 @@ capacity that is known by now.`,
 			return a.printCompared(*output, replayCompared(r.Joint, method))
 		}
 		out := path.Report{Host: r.Head.Host, RTT: r.Head.RTT, Directions: map[probe.Direction]*path.Answer{}}
-		m := path.Method{Wanted: wantedOf(r.Head.Command), Known: unit.Rate(capacity), Seed: method == "seed"}
+		m := path.Method{Parts: wantedOf(r.Head.Command), KnownCapacity: unit.Rate(capacity), Seed: method == "seed"}
 		for d, samples := range r.Samples {
 			answer := m.Estimate(samples)
 			out.Directions[d] = &answer
@@ -205,24 +205,25 @@ capacity that is known by now.`,
 	return c
 }
 
-// wantedOf is what a command measures.
-func wantedOf(command string) path.Wanted {
+// wantedOf returns what the command with this name measures.
+func wantedOf(command string) path.Parts {
 	for _, m := range measurements {
 		if m.name == command {
-			return m.wanted
+			return m.estimates
 		}
 	}
-	return path.Everything
+	return path.AllParts
 }
 
-// progress is one line on a terminal that is written over; nothing elsewhere.
+// progress is a status line on a terminal, which each update overwrites. It prints nothing
+// elsewhere.
 type progress struct {
 	w     io.Writer
 	shown int
 }
 
 func (a *app) progress(f format) *progress {
-	if _, live := a.terminal(); live && f == "table" {
+	if _, live := a.terminalWidth(); live && f == "table" {
 		return &progress{w: a.err}
 	}
 	return &progress{}

@@ -20,22 +20,23 @@ import (
 	"headgate/unit"
 )
 
-// Ours.
+// Bounds of a scheduled measurement, chosen by Headgate.
 const (
-	// onceAround is for handshakes, beside what both directions may take.
-	onceAround = 10 * time.Second
-	// onceWaits is how long a client may take to come.
-	onceWaits = 10 * time.Second
-	// controlPacket is more than the control connection has of a packet, in a train that is sent three times.
-	controlPacket unit.Bytes = 40
-	// dialled is more than a session has sent that fails before its first train: some packets of each
-	// size, and a handshake.
-	dialled unit.Bytes = 100_000
+	// handshakeTime is the time for handshakes, added to that of both directions.
+	handshakeTime = 10 * time.Second
+	// connectTimeout is the time in which the client has to connect.
+	connectTimeout = 10 * time.Second
+	// maxControlBytes is an upper bound of the bytes on the control connection for one packet of a train
+	// that is sent three times.
+	maxControlBytes unit.Bytes = 40
+	// maxDialBytes is an upper bound of the bytes that a session sends before its first train: some packets
+	// of each size, and a handshake.
+	maxDialBytes unit.Bytes = 100_000
 )
 
-// onceRequest is what an agent has a process of its own do: measure to a peer, or, without one, let
-// who has the key measure to this host. It is the first line of standard input, which stays open until
-// nobody waits for it any more.
+// onceRequest is an agent's request to a child process: measure to a peer or, without a peer, serve a
+// client that has the key. The request is the first line of standard input. The agent keeps standard
+// input open as long as it waits for the result.
 type onceRequest struct {
 	Key   []byte        `json:"key"`
 	Bytes unit.Bytes    `json:"bytes"` // of each direction
@@ -46,7 +47,7 @@ type onceRequest struct {
 	Peer    string `json:"peer,omitempty"`
 }
 
-// onceAnswer is a line that it says: where it listens, or what it found.
+// onceAnswer is a line of the child's output: the port that it listens on, or the result.
 type onceAnswer struct {
 	Port   int          `json:"port,omitempty"`
 	Report *path.Report `json:"report,omitempty"`
@@ -54,11 +55,11 @@ type onceAnswer struct {
 	Error  string       `json:"error,omitempty"`
 }
 
-// probeOnceCommand is the child that an agent runs for a measurement: what the agent does besides does not
-// disturb that, and when the agent ends, however it does, so does the child.
-func probeOnceCommand(a *app) *cobra.Command {
+// probeChildCommand is the child process that an agent runs for a measurement, so that other work of the
+// agent does not disturb the measurement. The child exits when the agent exits or dies.
+func probeChildCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "once", Short: "One measurement of an agent", Hidden: true, Args: cobra.NoArgs,
+		Use: "once", Short: "Run one measurement for an agent", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			in := bufio.NewReader(a.in)
 			line, err := in.ReadBytes('\n')
@@ -70,9 +71,9 @@ func probeOnceCommand(a *app) *cobra.Command {
 				return err
 			}
 			if len(r.Key) == 0 || r.Bytes == 0 || r.Time <= 0 {
-				return errors.New("a measurement needs a key, bytes and time")
+				return errors.New("missing key, bytes or time in the request")
 			}
-			ctx, end := context.WithTimeout(c.Context(), r.caps().Time+onceWaits)
+			ctx, end := context.WithTimeout(c.Context(), r.caps().Time+connectTimeout)
 			defer end()
 			go func() {
 				io.Copy(io.Discard, in)
@@ -86,17 +87,17 @@ func probeOnceCommand(a *app) *cobra.Command {
 	}
 }
 
-// caps bound what either end sends.
+// caps returns the limits of what client and server send.
 func (r onceRequest) caps() session.Caps {
-	return session.Caps{Bytes: r.Bytes, Rate: session.Default.Rate, Time: 2*r.Time + onceAround}
+	return session.Caps{Bytes: r.Bytes, Rate: session.Default.Rate, Time: 2*r.Time + handshakeTime}
 }
 
-// serve lets one client measure.
+// serve serves one client.
 func (r onceRequest) serve(ctx context.Context, end func(), out io.Writer) error {
 	s := &session.Server{Auth: session.Auth{Key: r.Key}, Caps: r.caps(), Log: slog.New(slog.DiscardHandler), Served: end}
 	err := s.Listen(ctx, fmt.Sprintf(":%d", r.Port))
 	if r.Port == probe.Port && errors.Is(err, syscall.EADDRINUSE) {
-		err = s.Listen(ctx, ":0") // "headgate probe serve" runs here, too
+		err = s.Listen(ctx, ":0") // "headgate probe serve" uses the port on this host
 	}
 	if err != nil {
 		return err
@@ -109,7 +110,7 @@ func (r onceRequest) serve(ctx context.Context, end func(), out io.Writer) error
 
 // measure measures both directions.
 func (r onceRequest) measure(ctx context.Context, out io.Writer) error {
-	answer := onceAnswer{Sent: dialled}
+	answer := onceAnswer{Sent: maxDialBytes}
 	report, sent, err := r.run(ctx)
 	if report != nil {
 		answer.Report, answer.Sent = report, sent
@@ -130,15 +131,15 @@ func (r onceRequest) run(ctx context.Context) (*path.Report, unit.Bytes, error) 
 	if err != nil {
 		return nil, 0, err
 	}
-	client, err := session.Dial(ctx, session.Options{Host: peer.Host, Port: peer.Port, Auth: session.Auth{Key: r.Key}, Patience: onceWaits, Caps: &caps})
+	client, err := session.Dial(ctx, session.Options{Host: peer.Host, Port: peer.Port, Auth: session.Auth{Key: r.Key}, QueueTimeout: connectTimeout, Caps: &caps})
 	if err != nil {
 		return nil, 0, err
 	}
 	defer client.Close()
 	j.say = func(string, ...any) {}
 	j.send = func(ctx context.Context, d probe.Direction, t probe.Train) (probe.Sample, error) {
-		if _, _, said := client.Spent(); said+controlPacket*unit.Bytes(t.Count()) > schedule.Control(r.Bytes) {
-			return probe.Sample{}, fmt.Errorf("the ends have said %s about it, and what they may say is used up: give it more bytes", sizeText(float64(said)))
+		if _, _, said := client.Spent(); said+maxControlBytes*unit.Bytes(t.Count()) > schedule.Control(r.Bytes) {
+			return probe.Sample{}, fmt.Errorf("control traffic of %s has reached its limit: raise bytes", sizeText(float64(said)))
 		}
 		return client.Send(ctx, d, t)
 	}

@@ -15,8 +15,8 @@ import (
 	"headgate/unit"
 )
 
-// readPeers are those that flags name, and those of a file: one a line, with empty
-// lines and comments (#).
+// readPeers returns the peers of flags and of a file. The file has one peer per line, and may
+// have empty lines and comments (#).
 func readPeers(named []string, file string) (out []probe.Address, err error) {
 	for _, s := range named {
 		peer, err := probe.ParseAddress(s)
@@ -48,8 +48,8 @@ func readPeers(named []string, file string) (out []probe.Address, err error) {
 	return out, nil
 }
 
-// request is what a mesh asks a server to measure to a peer. The server's own bounds
-// hold beside it.
+// request is a mesh's request to a server to measure to a peer. The server's own limits apply
+// as well.
 type request struct {
 	Measure  string        `json:"measure"`
 	Capacity unit.Rate     `json:"capacity,omitempty"`
@@ -57,39 +57,40 @@ type request struct {
 	Time     time.Duration `json:"time,omitempty"`
 }
 
-// bounded is the job that a request describes, within a server's caps.
-func (r request) bounded(caps session.Caps) (job, error) {
+// bounded returns the job of a request, limited by a server's caps.
+func (r request) bounded(caps session.Caps) (measurementJob, error) {
 	at := slices.IndexFunc(measurements, func(m measurement) bool { return m.name == r.Measure })
 	if at < 0 {
-		return job{}, fmt.Errorf("%q is no measurement that this server knows", r.Measure)
+		return measurementJob{}, fmt.Errorf("unknown measurement %q", r.Measure)
 	}
 	if r.Bytes == 0 {
 		r.Bytes = path.Budget
 	}
-	// Some bytes find the MTU. Both directions together take no longer than the server allows.
+	// The budget is 90 % of the cap, because the MTU discovery sends some bytes. Each direction gets
+	// half of the time that the server allows.
 	if half := caps.Time / 2; r.Time <= 0 || r.Time > half {
 		r.Time = half
 	}
-	return job{
+	return measurementJob{
 		directions: probe.Directions[:],
-		method:     path.Method{Wanted: measurements[at].wanted, Known: r.Capacity, Budget: min(r.Bytes, caps.Bytes/10*9)},
+		method:     path.Method{Parts: measurements[at].estimates, KnownCapacity: r.Capacity, Budget: min(r.Bytes, caps.Bytes/10*9)},
 		limit:      r.Time,
 	}, nil
 }
 
-// measureFor is how a server measures to a peer for a client.
+// measureFor returns the function with which a server measures to a peer for a client.
 func measureFor(s *session.Server) func(context.Context, probe.Address, json.RawMessage, func(string)) (json.RawMessage, error) {
 	return func(ctx context.Context, peer probe.Address, text json.RawMessage, say func(string)) (json.RawMessage, error) {
 		var r request
 		if err := json.Unmarshal(text, &r); err != nil {
-			return nil, fmt.Errorf("the request cannot be read: %w", err)
+			return nil, fmt.Errorf("cannot parse the request: %w", err)
 		}
 		j, err := r.bounded(s.Caps)
 		if err != nil {
 			return nil, err
 		}
 		j.say = func(format string, args ...any) { say(fmt.Sprintf(format, args...)) }
-		client, err := session.Dial(ctx, session.Options{Host: peer.Host, Port: peer.Port, Auth: s.Auth, Patience: session.TurnPatience, Caps: &s.Caps})
+		client, err := session.Dial(ctx, session.Options{Host: peer.Host, Port: peer.Port, Auth: s.Auth, QueueTimeout: session.PeerQueueTimeout, Caps: &s.Caps})
 		if err != nil {
 			return nil, err
 		}

@@ -12,8 +12,8 @@ import (
 	"headgate/probe/path"
 )
 
-// plotProbe draws what an answer was read from into a folder: the dispersions with
-// the capacity, the arrival curve with the bucket, the delay of each packet.
+// plotProbe writes plots of the samples of an answer into a folder: the dispersion with the
+// capacity, the arrival curve with the bucket, and the delay of each packet.
 func plotProbe(dir string, d probe.Direction, samples []probe.Sample, a *path.Answer) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -28,8 +28,7 @@ func plotProbe(dir string, d probe.Direction, samples []probe.Sample, a *path.An
 	return errors.Join(errs...)
 }
 
-// dispersionPlot is a histogram of the rates at which packets followed each other in
-// the bursts for the capacity.
+// dispersionPlot is a histogram of the dispersion rates of the bursts for the capacity.
 func dispersionPlot(samples []probe.Sample, a *path.Answer) (p bench.Plot, ok bool) {
 	var rates []float64
 	for i := range samples {
@@ -63,7 +62,7 @@ func dispersionPlot(samples []probe.Sample, a *path.Answer) (p bench.Plot, ok bo
 		line.X, line.Y = append(line.X, float64(bin)*h.Width/1e6), append(line.Y, share)
 		top = math.Max(top, share)
 	}
-	p = bench.Plot{File: "dispersion", Title: "Rates at which packets of a burst followed each other", X: "rate (Mbit/s, layer 2)", Y: "share (%)", Lines: []bench.Line{line}}
+	p = bench.Plot{File: "dispersion", Title: "Dispersion rates of packets in a burst", X: "rate (Mbit/s, layer 2)", Y: "share (%)", Lines: []bench.Line{line}}
 	modes := h.Modes(kept, max(len(kept)/100, 2))
 	for i, m := range modes {
 		name := ""
@@ -79,7 +78,7 @@ func dispersionPlot(samples []probe.Sample, a *path.Answer) (p bench.Plot, ok bo
 	return p, true
 }
 
-// longest is the train for the token rate with most arrivals.
+// longest returns the token rate train with the most arrivals.
 func longest(samples []probe.Sample) (s *probe.Sample) {
 	for i := range samples {
 		if strings.HasPrefix(samples[i].Purpose, "tokenrate/") && (s == nil || len(samples[i].Arrived) > len(s.Arrived)) {
@@ -92,8 +91,8 @@ func longest(samples []probe.Sample) (s *probe.Sample) {
 	return s
 }
 
-// curvePlot is the arrival curve of the longest train, and what the token rate and
-// the bucket let pass.
+// curvePlot is the arrival curve of the longest train, with the curve of the estimated token
+// rate and bucket.
 func curvePlot(samples []probe.Sample, a *path.Answer) (p bench.Plot, ok bool) {
 	s := longest(samples)
 	if s == nil {
@@ -120,7 +119,7 @@ func curvePlot(samples []probe.Sample, a *path.Answer) (p bench.Plot, ok bool) {
 	return p, true
 }
 
-// delayPlot is each packet's one-way delay above the least, on the same train.
+// delayPlot is the one-way delay of each packet of the longest train, above the minimum.
 func delayPlot(samples []probe.Sample, _ *path.Answer) (p bench.Plot, ok bool) {
 	s := longest(samples)
 	if s == nil {
@@ -134,5 +133,5 @@ func delayPlot(samples []probe.Sample, _ *path.Answer) (p bench.Plot, ok bool) {
 	for _, r := range s.Arrived {
 		line.X, line.Y = append(line.X, float64(r.Number)), append(line.Y, (float64(r.At-s.Sent[r.Number])-least)/1e6)
 	}
-	return bench.Plot{File: "delay", Title: "One-way delay above the least, longest train", X: "packet", Y: "delay (ms)", Lines: []bench.Line{line}}, true
+	return bench.Plot{File: "delay", Title: "One-way delay above the minimum, longest train", X: "packet", Y: "delay (ms)", Lines: []bench.Line{line}}, true
 }

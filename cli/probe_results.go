@@ -14,10 +14,10 @@ import (
 	"headgate/probe/schedule"
 )
 
-// mostPage is what one answer of the service may have.
-const mostPage = 1000
+// maxPage is the largest number of results that the service returns in a page.
+const maxPage = 1000
 
-// probeResult is one of the service's, with what was found in the estimators' terms.
+// probeResult is a result of the service, with the answer in the estimators' type.
 type probeResult struct {
 	schedule.Task
 	At      time.Time     `json:"at,omitzero"`
@@ -30,21 +30,21 @@ type probeResult struct {
 func probeResultsCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "results",
-		Short: "Show what hosts of a service found by their schedule",
-		Long: `Results prints the newest of each direction between two hosts, and what could not be measured;
-with --all also those before. The service keeps from 10 to 100 of each direction and measure, for 90
-days at the most.`,
+		Short: "Show the results of a service's probe schedule",
+		Long: `Results prints the newest result of each direction between two hosts, and failed measurements; with
+--all also older results. The service keeps 10 to 100 results of each direction and measure, for at
+most 90 days.`,
 		Example: `  headgate probe results
   headgate probe results --from web1 --to web2 --measure tokenrate --all --since 48h
   headgate probe results -o json`,
 		Args: cobra.NoArgs,
 	}
 	server, output := serverFlag(c), outputFlag(c)
-	from := c.Flags().String("from", "", "from this `HOST` alone")
-	to := c.Flags().String("to", "", "to this `HOST` alone")
-	measure := c.Flags().String("measure", "", "this measure alone: path, capacity, tokenrate, limiter or available")
-	all := c.Flags().Bool("all", false, "not the newest alone")
-	since := c.Flags().Duration("since", 0, "of this time alone, such as 48h")
+	from := c.Flags().String("from", "", "only from this `HOST`")
+	to := c.Flags().String("to", "", "only to this `HOST`")
+	measure := c.Flags().String("measure", "", "only this measure: path, capacity, tokenrate, limiter or available")
+	all := c.Flags().Bool("all", false, "also older results")
+	since := c.Flags().Duration("since", 0, "only results newer than this, such as 48h")
 	completeFlag(c, "from", completeHosts(server))
 	completeFlag(c, "to", completeHosts(server))
 	completeFlag(c, "measure", oneOf(schedule.Measures...))
@@ -53,8 +53,8 @@ days at the most.`,
 		if err != nil {
 			return err
 		}
-		most, newest := mostPage, !*all
-		p := api.ListProbeResultsParams{From: given(*from), To: given(*to), Newest: &newest, Limit: &most}
+		most, newest := maxPage, !*all
+		p := api.ListProbeResultsParams{From: pointerTo(*from), To: pointerTo(*to), Newest: &newest, Limit: &most}
 		if *measure != "" {
 			m := api.ProbeMeasure(*measure)
 			p.Measure = &m
@@ -63,9 +63,9 @@ days at the most.`,
 			at := time.Now().Add(-*since).UTC()
 			p.Since = &at
 		}
-		found, err := every(func(after *string) ([]json.RawMessage, *string, error) {
+		found, err := listAll(func(after *string) ([]json.RawMessage, *string, error) {
 			p.After = after
-			page, err := asked[struct {
+			page, err := decodeResponse[struct {
 				Items []json.RawMessage `json:"items"`
 				Next  *string           `json:"next"`
 			}](client.ListProbeResults(c.Context(), &p))
@@ -79,19 +79,19 @@ days at the most.`,
 	return c
 }
 
-// errNoResults is said where nothing was measured.
-var errNoResults = errors.New("nothing was measured yet: \"headgate probe schedule show\" says what is to be")
+// errNoResults is the error if there are no results.
+var errNoResults = errors.New("no probe results yet: see \"headgate probe schedule show\"")
 
-// resultsTable prints a line for each.
+// resultsTable prints a line for each result.
 func resultsTable(w io.Writer, found []json.RawMessage) error {
 	if len(found) == 0 {
 		return errNoResults
 	}
-	rows := [][]string{{"FROM", "TO", "MEASURE", "AT", "FOUND"}}
+	rows := [][]string{{"FROM", "TO", "MEASURE", "TIME", "RESULT"}}
 	for _, text := range found {
 		var r probeResult
 		if err := json.Unmarshal(text, &r); err != nil {
-			return fmt.Errorf("a result cannot be read: %w", err)
+			return fmt.Errorf("cannot parse a result: %w", err)
 		}
 		at := "-"
 		if !r.At.IsZero() {
@@ -102,7 +102,7 @@ func resultsTable(w io.Writer, found []json.RawMessage) error {
 	return table(w, "", rows)
 }
 
-// text is what was found, in a line.
+// text returns the result as a line.
 func (r probeResult) text() (text string) {
 	add := func(name, value string) {
 		if text != "" {
@@ -121,7 +121,7 @@ func (r probeResult) text() (text string) {
 		}
 	}
 	if r.Trouble != "" {
-		add("in vain at", r.Tried.Local().Format(time.DateTime)+": "+r.Trouble)
+		add("failed at", r.Tried.Local().Format(time.DateTime)+": "+r.Trouble)
 	}
 	return text
 }

@@ -18,27 +18,26 @@ import (
 const scheduleExample = `  measures:
     - {measure: tokenrate, every: 6h}    # or path, capacity, limiter, available
     - {measure: available, every: 30m}
-  bytes: 5MB            # in each direction of a measurement, at the most
-  budget: 1GB           # a day, through each host
+  bytes: 5MB            # at most, in each direction of a measurement
+  budget: 1GB           # per day and host
   quiet:
     - {days: [mon, tue, wed, thu, fri], from: "08:00", to: "18:00"}
   zone: Europe/Berlin
-  hosts:                # all, without this
+  hosts:                # default: all
     - {host: web1}
     - {host: web2, address: 10.0.0.2, links: [uplink]}
     - {host: web3, links: [uplink]}
-  pairs:                # each with each, without this
+  pairs:                # default: all pairs
     - [web1, web2]
     - [web1, web3]`
 
 func probeScheduleCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "schedule",
-		Short: "Have hosts of a service measure to each other, again and again",
-		Long: `Schedule says which hosts of a service measure to each other, what, and how often: never two
-measurements at once through one host, or through a link that some hosts share, within a budget
-of bytes a day for each host, and not in quiet hours. "headgate probe results" shows what they
-found.`,
+		Short: "Manage the probe schedule of a service",
+		Long: `Schedule sets which hosts of a service measure which paths, and how often. A host, or a link that
+several hosts share, takes part in one measurement at a time. Each host has a budget of bytes per
+day, and no measurement starts in quiet hours. "headgate probe results" shows the results.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: helpOrUnknown,
 	}
@@ -49,17 +48,18 @@ found.`,
 func probeScheduleSetCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "set -f FILE",
-		Short: "Set the schedule, in place of the one that there is",
-		Long: `Set has the hosts of a service measure to each other as a file says, as YAML or JSON:
+		Short: "Create or replace the schedule",
+		Long: `Set creates or replaces the probe schedule of a service from a file, as YAML or JSON:
 
 ` + scheduleExample + `
 
-A measurement sends at most twice its bytes, and a quarter more to speak about it; so much is kept
-free of the budget before it begins, and when it is over what it has sent counts. An address is where
-others find a host; without one that is where its agent comes from. The agents open TCP and UDP port
-4950 there, or another that is written behind the address, for the one that measures and no longer.
+A measurement sends at most twice its bytes, plus a quarter for control traffic. The service reserves
+this amount of the budget before the measurement starts, and charges the bytes actually sent at the
+end. The address of a host is where other hosts reach it; the default is the source address of its
+agent. For each measurement the agent opens TCP and UDP port 4950, or the port of the address, for
+the measuring host only.
 
-What is under way when the schedule changes comes to its end.`,
+Measurements that are running when the schedule changes are finished.`,
 		Example: `  headgate probe schedule set -f schedule.yaml --dry-run
   headgate probe schedule show -o yaml > schedule.yaml`,
 		Args: cobra.NoArgs,
@@ -76,7 +76,7 @@ What is under way when the schedule changes comes to its end.`,
 		if err != nil {
 			return err
 		}
-		_, tag, err := current[schedule.Schedule](client.GetProbeSchedule(c.Context()))
+		_, tag, err := getWithETag[schedule.Schedule](client.GetProbeSchedule(c.Context()))
 		if err != nil {
 			return err
 		}
@@ -84,11 +84,11 @@ What is under way when the schedule changes comes to its end.`,
 		if err != nil {
 			return err
 		}
-		is, err := asked[schedule.Schedule](client.PutProbeScheduleWithBody(c.Context(), &api.PutProbeScheduleParams{IfMatch: tag, DryRun: dry}, "application/json", bytes.NewReader(body)))
+		is, err := decodeResponse[schedule.Schedule](client.PutProbeScheduleWithBody(c.Context(), &api.PutProbeScheduleParams{IfMatch: tag, DryRun: dry}, "application/json", bytes.NewReader(body)))
 		if err != nil {
 			return err
 		}
-		return a.print(*output, is, outcome("the schedule", "of measurements", "set", tag, *dry))
+		return a.print(*output, is, printOutcome("probe", "schedule", "created", tag, *dry))
 	}
 	return c
 }
@@ -96,9 +96,9 @@ What is under way when the schedule changes comes to its end.`,
 func probeScheduleShowCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show",
-		Short: "Show the schedule, what is being measured, and what that has cost today",
-		Long: `Show prints the schedule, which measurements are under way, and what measurements have brought
-through each host today. With -o json or yaml it is the schedule alone, as "set" reads it.`,
+		Short: "Show the schedule, running measurements, and today's bytes",
+		Long: `Show prints the schedule, the running measurements, and the bytes that measurements sent through
+each host today. With -o json or yaml it prints only the schedule, in the format of "set".`,
 		Example: "  headgate probe schedule show\n  headgate probe schedule show -o yaml > schedule.yaml", Args: cobra.NoArgs,
 	}
 	server, output := serverFlag(c), outputFlag(c)
@@ -107,11 +107,11 @@ through each host today. With -o json or yaml it is the schedule alone, as "set"
 		if err != nil {
 			return err
 		}
-		s, err := asked[schedule.Schedule](client.GetProbeSchedule(c.Context()))
+		s, err := decodeResponse[schedule.Schedule](client.GetProbeSchedule(c.Context()))
 		if err != nil {
 			return err
 		}
-		state, err := asked[api.ProbingState](client.GetProbeState(c.Context()))
+		state, err := decodeResponse[api.ProbingState](client.GetProbeState(c.Context()))
 		if err != nil {
 			return err
 		}
@@ -120,9 +120,9 @@ through each host today. With -o json or yaml it is the schedule alone, as "set"
 	return c
 }
 
-// scheduleTable prints a schedule and what is under way for people.
+// scheduleTable prints a schedule and its state as text.
 func scheduleTable(w io.Writer, s *schedule.Schedule, state api.ProbingState) error {
-	who := "each host with each other"
+	who := "all pairs of hosts"
 	switch {
 	case len(s.Pairs) > 0:
 		var pairs []string
@@ -135,13 +135,13 @@ func scheduleTable(w io.Writer, s *schedule.Schedule, state api.ProbingState) er
 		for _, h := range s.Hosts {
 			names = append(names, h.Host)
 		}
-		who = strings.Join(names, ", ") + ", each with each other"
+		who = "all pairs of " + strings.Join(names, ", ")
 	}
 	rows := [][]string{{"HOSTS", who}}
 	for _, m := range s.Measures {
 		rows = append(rows, []string{"MEASURE", fmt.Sprintf("%s every %v", m.Measure, m.Every)})
 	}
-	rows = append(rows, []string{"AT THE MOST", fmt.Sprintf("%v and %v in each direction, %v a day through a host", s.Bytes, s.Time, s.Budget)})
+	rows = append(rows, []string{"BUDGET", fmt.Sprintf("%v and %v in each direction, %v per day and host", s.Bytes, s.Time, s.Budget)})
 	for _, q := range s.Quiet {
 		on := "every day"
 		if len(q.Days) > 0 {
@@ -151,7 +151,7 @@ func scheduleTable(w io.Writer, s *schedule.Schedule, state api.ProbingState) er
 	}
 	now := "nothing"
 	if state.Quiet != nil && *state.Quiet {
-		now = "nothing: these are quiet hours"
+		now = "nothing: quiet hours"
 	}
 	for _, r := range state.Running {
 		rows = append(rows, []string{"NOW", fmt.Sprintf("%s from %s to %s, since %s", r.Measure, r.From, r.To, r.Began.Local().Format(time.TimeOnly))})
@@ -172,7 +172,7 @@ func scheduleTable(w io.Writer, s *schedule.Schedule, state api.ProbingState) er
 func probeScheduleRemoveCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "remove",
-		Short:   "Have nothing measured any more; results stay",
+		Short:   "Delete the schedule; keep the results",
 		Example: "  headgate probe schedule remove", Args: cobra.NoArgs,
 	}
 	server, dry := serverFlag(c), dryRunFlag(c)
@@ -181,10 +181,10 @@ func probeScheduleRemoveCommand(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if _, err := asked[struct{}](client.DeleteProbeSchedule(c.Context(), &api.DeleteProbeScheduleParams{DryRun: dry})); err != nil {
+		if _, err := decodeResponse[struct{}](client.DeleteProbeSchedule(c.Context(), &api.DeleteProbeScheduleParams{DryRun: dry})); err != nil {
 			return err
 		}
-		return outcome("the schedule", "of measurements", "removed", nil, *dry)(a.out)
+		return printOutcome("probe", "schedule", "deleted", nil, *dry)(a.out)
 	}
 	return c
 }

@@ -17,8 +17,8 @@ import (
 	"headgate/unit"
 )
 
-// join has another host join the service, whose controller is at an address, and starts its agent.
-func (s *serving) join(name string, node *lab.Node, at string) *lab.Cmd {
+// join joins another host to the service and starts its agent. at is the controller's address.
+func (s *serviceTest) join(name string, node *lab.Node, at string) *lab.Cmd {
 	s.t.Helper()
 	s.must("PUT", "/v1/hosts/"+name, `{}`)
 	var made struct{ Token string }
@@ -29,7 +29,7 @@ func (s *serving) join(name string, node *lab.Node, at string) *lab.Cmd {
 	if err := os.WriteFile(token, []byte(made.Token), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
-	there := &serving{t: s.t, node: node, dir: dir}
+	there := &serviceTest{t: s.t, node: node, dir: dir}
 	join := there.command("agent", "join", "https://"+at+":8420", "--host", name, "--token-file", token, "--pin", s.pin, "--dir", dir)
 	if out, err := join.CombinedOutput(); err != nil {
 		s.t.Fatalf("%s: join: %v %s", name, err, out)
@@ -37,7 +37,7 @@ func (s *serving) join(name string, node *lab.Node, at string) *lab.Cmd {
 	return there.start("agent", "--dir", dir, "--socket", filepath.Join(s.dir, name+".sock"))
 }
 
-// carried is what has passed the one device of a host of a mesh, both ways.
+// carried returns the bytes that the only device of a host sent and received.
 func (m *meshLab) carried(host string) (bytes float64) {
 	m.t.Helper()
 	dev, err := m.lab.Node(host).Device("router")
@@ -53,17 +53,17 @@ func (m *meshLab) carried(host string) (bytes float64) {
 	return links[0].Stats64.Rx.Bytes + links[0].Stats64.Tx.Bytes
 }
 
-// schedule sets one.
-func (s *serving) schedule(text string) {
+// schedule sets the probe schedule.
+func (s *serviceTest) schedule(text string) {
 	s.t.Helper()
 	file := filepath.Join(s.dir, "schedule.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
-	s.says(0, "the schedule of measurements: ", "probe", "schedule", "set", "-f", file)
+	s.checkOutput(0, "probe schedule: ", "probe", "schedule", "set", "-f", file)
 }
 
-func (s *serving) probeState() (state api.ProbingState) {
+func (s *serviceTest) probeState() (state api.ProbingState) {
 	s.t.Helper()
 	if err := json.Unmarshal(s.must("GET", "/v1/probe-state", ""), &state); err != nil {
 		s.t.Fatal(err)
@@ -71,27 +71,27 @@ func (s *serving) probeState() (state api.ProbingState) {
 	return state
 }
 
-// found are the newest results.
-func (s *serving) found(args ...string) (all []probeResult) {
+// found returns the newest results.
+func (s *serviceTest) found(args ...string) (all []probeResult) {
 	s.t.Helper()
-	if err := json.Unmarshal([]byte(s.says(0, "", append([]string{"probe", "results", "-o", "json"}, args...)...)), &all); err != nil {
+	if err := json.Unmarshal([]byte(s.checkOutput(0, "", append([]string{"probe", "results", "-o", "json"}, args...)...)), &all); err != nil {
 		s.t.Fatal(err)
 	}
 	return all
 }
 
-// Agents measure the paths between their hosts by a schedule, over links that are limited, within 1 %:
-// not in quiet hours, never two through one host, and what is counted of the budget is what the
-// devices have carried. Limits follow from it. A measurement ends with the agent that makes it,
-// however that ends, and with the controller that has it made.
+// Agents measure the paths between their hosts by a schedule, over limited links, within 1 %: not in
+// quiet hours, and never two measurements through one host. The bytes charged to the budget are those
+// that the devices carried. The service proposes limits from the results. A measurement stops when its
+// agent or the controller is killed.
 func TestProbeSchedule(t *testing.T) {
-	t.Parallel() // it waits for most of its time
+	t.Parallel() // the test mostly waits
 	labtest.NeedRoot(t)
 	labtest.Try(t, func(t *labtest.Check) {
 		m := newMeshLab(t)
 		at := m.addresses["d"]
 		s := serve(t, m.lab.Node("d"), t.TempDir(), "--listen", "0.0.0.0", "--certificate-for", at)
-		s.login()
+		s.credentials()
 		agents := map[string]*lab.Cmd{}
 		for _, name := range []string{"a", "b", "c"} {
 			agents[name] = s.join(name, m.lab.Node(name), at)
@@ -99,22 +99,22 @@ func TestProbeSchedule(t *testing.T) {
 		const measured = "hosts: [{host: a}, {host: b}, {host: c}]\nmeasures: [{measure: tokenrate, every: 6h}]\nbytes: 4MB\ntime: 10s\nbudget: 100MB\n"
 		now := time.Now().UTC()
 		s.schedule(measured + fmt.Sprintf("quiet: [{from: %q, to: %q}]\n", now.Add(-2*time.Minute).Format("15:04"), now.Add(time.Hour).Format("15:04")))
-		s.says(1, "nothing was measured yet", "probe", "results")
+		s.checkOutput(1, "no probe results yet", "probe", "results")
 		time.Sleep(2 * time.Second)
 		if state := s.probeState(); len(state.Running) > 0 || len(state.Spent) > 0 || state.Quiet == nil || !*state.Quiet {
-			t.Errorf("in quiet hours there is %+v", state)
+			t.Errorf("the state in quiet hours is %+v", state)
 		}
-		s.says(0, "these are quiet hours", "probe", "schedule", "show")
+		s.checkOutput(0, "nothing: quiet hours", "probe", "schedule", "show")
 
 		before := m.carried("a")
 		s.schedule(measured)
 		var all []probeResult
 		for end := time.Now().Add(60 * time.Second); len(all) < 6; time.Sleep(100 * time.Millisecond) {
 			if all = s.found("--all"); time.Now().After(end) {
-				t.Fatalf("not within 60 s: all are measured: %+v: %s", s.found(), s.notes.String())
+				t.Fatalf("not all paths are measured after 60 s: %+v: %s", s.found(), s.notes.String())
 			}
 			if state := s.probeState(); len(state.Running) > 1 { // of three hosts
-				t.Errorf("at once are measured %+v", state.Running)
+				t.Errorf("measurements in parallel: %+v", state.Running)
 			}
 		}
 		want := map[string]float64{"a": 60e6, "b": 80e6, "c": 100e6}
@@ -126,47 +126,47 @@ func TestProbeSchedule(t *testing.T) {
 				t.Errorf("%s to %s: %s, want %s", r.From, r.To, rateText(r.Answer.TokenRate.Rate), bitRate(want[r.From]))
 			}
 		}
-		s.says(0, "token rate", "probe", "results", "--from", "a", "--to", "b")
+		s.checkOutput(0, "token rate", "probe", "results", "--from", "a", "--to", "b")
 		spent := s.spent("a")
 		if carried := m.carried("a") - before; spent < 0.95*carried-100_000 || spent > 1.05*carried {
-			t.Errorf("of a %.0f bytes are counted, and its device has carried %.0f", spent, carried)
+			t.Errorf("%.0f bytes are charged to a, and its device carried %.0f", spent, carried)
 		}
 		var proposed api.ProposalList
 		if err := json.Unmarshal(s.must("GET", "/v1/hosts/a/proposals", ""), &proposed); err != nil || len(proposed.Items) != 1 || proposed.Items[0].Out == nil || proposed.Items[0].Out.Limit == nil {
 			t.Errorf("%v: %+v", err, proposed)
-			return // what is proposed follows from what was measured, which is tried again
+			return // the proposals depend on the measurements, which labtest.Try repeats
 		}
 		if limit, err := unit.ParseRate(*proposed.Items[0].Out.Limit); err != nil || limit < 58_500_000 || limit > 59_500_000 {
-			t.Errorf("proposed is %v, %v", limit, err)
+			t.Errorf("the proposed limit is %v, %v", limit, err)
 		}
 
 		dev := proposed.Items[0].Dev
-		s.says(0, "  limit: 59", "tune", dev, "--server", "default", "--host", "a")
-		s.says(1, "nothing was measured through lo", "tune", "lo", "--server", "default", "--host", "a")
-		s.says(2, "--peer is of this machine", "tune", dev, "--peer", "b", "--server", "default", "--host", "a")
+		s.checkOutput(0, "  limit: 59", "tune", dev, "--server", "default", "--host", "a")
+		s.checkOutput(1, "no measurements through lo", "tune", "lo", "--server", "default", "--host", "a")
+		s.checkOutput(2, "--peer cannot be used with --server", "tune", dev, "--peer", "b", "--server", "default", "--host", "a")
 
 		s.schedule(strings.Replace(measured, "tokenrate", "path", 1) + "pairs: [[a, b]]\n")
-		s.eventually("it is measured", func() bool { return m.carried("a") > before+spent+500_000 })
+		s.eventually("the measurement runs", func() bool { return m.carried("a") > before+spent+500_000 })
 		agents["a"].Process.Signal(syscall.SIGKILL)
 		agents["a"].Wait()
-		s.eventually("it is over", func() bool { return len(s.probeState().Running) == 0 })
+		s.eventually("the measurement ends", func() bool { return len(s.probeState().Running) == 0 })
 		still := m.carried("a")
 		time.Sleep(500 * time.Millisecond)
 		if sends := m.carried("a") - still; sends > 20_000 {
-			t.Errorf("without an agent %.0f bytes pass", sends)
+			t.Errorf("%.0f bytes are sent without an agent", sends)
 		}
 		if now := s.spent("a"); now < spent+9_000_000 {
-			t.Errorf("of one of which nothing is known %.0f bytes are counted", now-spent)
+			t.Errorf("%.0f bytes are charged for a measurement without a report", now-spent)
 		}
 		for _, r := range s.found("--measure", "path") {
-			if r.Answer != nil || !strings.Contains(r.Trouble, "the agent of a has gone") {
-				t.Errorf("%s to %s is told of as %+v", r.From, r.To, r)
+			if r.Answer != nil || !strings.Contains(r.Trouble, "the agent of a disconnected") {
+				t.Errorf("the result from %s to %s is %+v", r.From, r.To, r)
 			}
 		}
 
 		before = m.carried("c")
 		s.schedule(strings.Replace(measured, "tokenrate", "path", 1) + "pairs: [[b, c]]\n")
-		s.eventually("another is measured", func() bool { return m.carried("c") > before+500_000 })
+		s.eventually("the second measurement runs", func() bool { return m.carried("c") > before+500_000 })
 		s.controller.Process.Signal(syscall.SIGKILL)
 		s.controller.Wait()
 		time.Sleep(500 * time.Millisecond)
@@ -176,24 +176,24 @@ func TestProbeSchedule(t *testing.T) {
 			out, code := s.run("probe", "schedule", "show")
 			return code == 0 && !strings.Contains(out, "path from b to c")
 		})
-		if sends := m.carried("c") - still; sends > 200_000 { // the agent comes again
-			t.Errorf("without a controller %.0f bytes pass", sends)
+		if sends := m.carried("c") - still; sends > 200_000 { // the agent reconnects
+			t.Errorf("%.0f bytes are sent without a controller", sends)
 		}
 		if all := s.found("--all", "--from", "b", "--to", "c", "--measure", "path"); len(all) > 0 {
 			t.Errorf("results are %+v", all)
 		}
 		for _, r := range s.found("--measure", "path", "--from", "b") {
-			if r.To == "c" && (r.Answer != nil || !strings.Contains(r.Trouble, "lost while it measured")) {
-				t.Errorf("%s to %s is told of as %+v", r.From, r.To, r)
+			if r.To == "c" && (r.Answer != nil || !strings.Contains(r.Trouble, "disconnected during the measurement")) {
+				t.Errorf("the result from %s to %s is %+v", r.From, r.To, r)
 			}
 		}
-		s.says(0, "removed", "probe", "schedule", "remove")
-		s.says(1, "nothing is measured by a schedule", "probe", "schedule", "show")
+		s.checkOutput(0, "deleted", "probe", "schedule", "remove")
+		s.checkOutput(1, "no probe schedule is set", "probe", "schedule", "show")
 	})
 }
 
-// spent is what measurements have brought through a host today, in bytes.
-func (s *serving) spent(host string) float64 {
+// spent returns the bytes that measurements sent through a host today.
+func (s *serviceTest) spent(host string) float64 {
 	s.t.Helper()
 	for _, h := range s.probeState().Spent {
 		if h.Host == host {

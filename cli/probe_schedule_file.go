@@ -13,7 +13,7 @@ import (
 	"headgate/probe/schedule"
 )
 
-// readSchedule reads a schedule from a file; mistakes in it have their lines.
+// readSchedule reads a schedule from a file. Mistakes have line numbers.
 func readSchedule(file string, stdin io.Reader) (s schedule.Schedule, err error) {
 	var text []byte
 	if file == "-" {
@@ -22,20 +22,20 @@ func readSchedule(file string, stdin io.Reader) (s schedule.Schedule, err error)
 		text, err = os.ReadFile(file)
 	}
 	if err != nil {
-		return s, err
+		return s, config.Errors{{File: file, Message: "cannot read the file: " + err.Error()}}
 	}
 	if err := yaml.UnmarshalWithOptions(text, &s, yaml.Strict()); err != nil {
-		m := config.Mistake{File: file, Message: err.Error()}
+		m := config.Error{File: file, Message: err.Error()}
 		var at yaml.Error
 		if errors.As(err, &at) && at.GetToken() != nil {
-			m.Line, m.Message = at.GetToken().Position.Line, at.GetMessage()+": \"headgate probe schedule set --help\" shows what may be there"
+			m.Line, m.Message = at.GetToken().Position.Line, at.GetMessage()+": see \"headgate probe schedule set --help\" for the keys"
 		}
-		return s, config.Mistakes{m}
+		return s, config.Errors{m}
 	}
-	s = s.Whole()
-	var mistakes config.Mistakes
+	s = s.WithDefaults()
+	var mistakes config.Errors
 	for _, p := range s.Check() {
-		mistakes = append(mistakes, config.Mistake{File: file, Line: lineOf(text, p.Field), Key: keyOf(p.Field), Message: p.Message})
+		mistakes = append(mistakes, config.Error{File: file, Line: lineOf(text, p.Field), Key: keyOf(p.Field), Message: p.Message})
 	}
 	if len(mistakes) > 0 {
 		return s, mistakes
@@ -43,7 +43,7 @@ func readSchedule(file string, stdin io.Reader) (s schedule.Schedule, err error)
 	return s, nil
 }
 
-// keyOf is a field in the words of a file: hosts[1].address.
+// keyOf converts a field path to the notation of files: hosts.1.address to hosts[1].address.
 func keyOf(field string) (key string) {
 	for _, part := range strings.Split(field, ".") {
 		switch {
@@ -58,7 +58,7 @@ func keyOf(field string) (key string) {
 	return key
 }
 
-// lineOf is the line of a field, or of what is around it.
+// lineOf returns the line of a field or, if the field is not in the file, of its parent.
 func lineOf(text []byte, field string) int {
 	for at := strings.Split(field, "."); len(at) > 0; at = at[:len(at)-1] {
 		p, err := yaml.PathString("$." + keyOf(strings.Join(at, ".")))

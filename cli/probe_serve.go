@@ -18,23 +18,23 @@ import (
 func probeServeCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
-		Short: "Let other hosts measure the path to this one",
-		Long: `Serve answers "headgate probe" on TCP and UDP port 4950 (--listen), until it is told to
-stop. One client measures at a time, others wait.
+		Short: "Run a probe server, to which other hosts measure",
+		Long: `Serve runs the server for "headgate probe" on TCP and UDP port 4950 (--listen), until it is
+interrupted. One client measures at a time, other clients wait.
 
-It sends only to who has shown that packets arrive there, so to no third party, and no
-more than --max-bytes, --max-rate (over any second) and --max-time allow each client.
+The server sends only to addresses that proved to receive its packets, so not to third
+parties. --max-bytes, --max-rate (over any second) and --max-time limit each client.
 
-Who may measure is said by a key that both ends share, or by certificates; write
-one with:  head -c 32 /dev/urandom | base64 > ` + keyFile + `
-With --open anybody may.
+Clients authenticate with a shared key or with certificates. Create a key with:
+  head -c 32 /dev/urandom | base64 > ` + keyFile + `
+With --open the server accepts clients without authentication.
 
-With --peer it also measures to other servers, those that are named and no others,
-when a client asks for it ("headgate probe mesh" does). It is a client there, with its
-own key or certificate, and sends no more than the bounds above.
+With --peer the server also measures to the named servers, and no others, when a client
+requests it (as "headgate probe mesh" does). It authenticates there with its own key or
+certificate, and observes the limits above.
 
-As root it is more exact: its thread keeps its processor, and its buffers hold whole
-trains.`,
+Run it as root for better accuracy: its thread then keeps its processor, and its buffers
+hold whole trains.`,
 		Example: `  headgate probe serve
   headgate probe serve --listen 10.0.0.2:4950 --key-file probe.key --max-bytes 50MB
   headgate probe serve --cert server.pem --cert-key server.key --ca ca.pem
@@ -46,20 +46,20 @@ trains.`,
 	caps := session.Default
 	rate, bytes := rateFlag(caps.Rate), bytesFlag(caps.Bytes)
 	listen := c.Flags().String("listen", net.JoinHostPort("", strconv.Itoa(probe.Port)), "address and port, for TCP and UDP")
-	open := c.Flags().Bool("open", false, "let anybody measure")
-	c.Flags().Var(&bytes, "max-bytes", "send a client no more than this")
-	c.Flags().Var(&rate, "max-rate", "send no faster than this, over any second")
+	open := c.Flags().Bool("open", false, "accept clients without authentication")
+	c.Flags().Var(&bytes, "max-bytes", "send at most this much to a client")
+	c.Flags().Var(&rate, "max-rate", "send at most at this rate, over any second")
 	c.Flags().DurationVar(&caps.Time, "max-time", caps.Time, "end a session after this")
-	peers := c.Flags().StringArray("peer", nil, "a HOST[:PORT] to which clients may have this server measure (may be repeated)")
-	peersFile := c.Flags().String("peers-file", "", "file with such peers, one a line")
+	peers := c.Flags().StringArray("peer", nil, "a HOST[:PORT] to which this server measures at a client's request (may be repeated)")
+	peersFile := c.Flags().String("peers-file", "", "file with peers, one per line")
 	level := logLevel(slog.LevelInfo)
-	c.Flags().Var(&level, "log-level", "log what is at least this important")
+	c.Flags().Var(&level, "log-level", "log messages of at least this level")
 	completeFlag(c, "log-level", oneOf("debug", "info", "warn", "error"))
 	c.MarkFlagsMutuallyExclusive("open", "key-file")
 	c.MarkFlagsMutuallyExclusive("open", "cert")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if caps.Time < time.Second || bytes == 0 || rate == 0 {
-			return usageError{errors.New("a session needs bytes, a rate and time: write more than 0, and at least 1s"), c.CommandPath()}
+			return usageError{errors.New("--max-bytes and --max-rate must be more than 0, and --max-time at least 1s"), c.CommandPath()}
 		}
 		caps.Bytes, caps.Rate = unit.Bytes(bytes), unit.Rate(rate)
 		allowed, err := readPeers(*peers, *peersFile)
@@ -67,7 +67,7 @@ trains.`,
 			return usageError{err, c.CommandPath()}
 		}
 		if *open && len(allowed) > 0 {
-			return usageError{errors.New("--open and --peer do not go together: anybody could have this server send to its peers"), c.CommandPath()}
+			return usageError{errors.New("--open and --peer cannot be used together: any client could make this server send to its peers"), c.CommandPath()}
 		}
 		who := session.Auth{}
 		if !*open {
@@ -76,7 +76,7 @@ trains.`,
 				return err
 			}
 			if who.Key == nil && who.Certificate == nil {
-				return usageError{fmt.Errorf("nothing says who may measure: write a key with \"head -c 32 /dev/urandom | base64 > %s\" and copy it to the clients, name another with --key-file, or write --open", keyFile), c.CommandPath()}
+				return usageError{fmt.Errorf("missing key or certificate: create a key with \"head -c 32 /dev/urandom | base64 > %s\" and copy it to the clients, select another file with --key-file, or use --open", keyFile), c.CommandPath()}
 			}
 		}
 		s := &session.Server{Auth: who, Caps: caps, Peers: allowed}
@@ -89,10 +89,10 @@ trains.`,
 func (a *app) probeServe(listen string, s *session.Server, level slog.Level) error {
 	ctx, stop := interrupted()
 	defer stop()
-	s.Log = slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level, ReplaceAttr: withoutTime}))
+	s.Log = slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level, ReplaceAttr: dropTimeInJournal}))
 	if err := s.Listen(ctx, listen); err != nil {
 		return err
 	}
-	s.Log.Info("clients may measure", "address", s.Addr(), "bytes", s.Caps.Bytes, "rate", s.Caps.Rate, "time", s.Caps.Time, "peers", len(s.Peers))
+	s.Log.Info("listening for clients", "address", s.Addr(), "bytes", s.Caps.Bytes, "rate", s.Caps.Rate, "time", s.Caps.Time, "peers", len(s.Peers))
 	return s.Serve(ctx)
 }

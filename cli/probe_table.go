@@ -11,7 +11,7 @@ import (
 	"headgate/probe/path"
 )
 
-// reportTable prints a path for people: a column for each direction.
+// reportTable prints a report as a table with a column for each direction.
 func reportTable(w io.Writer, m *path.Report) error {
 	head := m.Host
 	if m.RTT > 0 {
@@ -52,7 +52,7 @@ func reportTable(w io.Writer, m *path.Report) error {
 	return nil
 }
 
-// answerRows are the lines of an answer; an empty one is left out.
+// answerRows are the rows of the table. A row without values is left out.
 var answerRows = []struct {
 	name string
 	cell func(*path.Answer) string
@@ -114,17 +114,17 @@ var answerRows = []struct {
 	}},
 }
 
-func rateText(e probe.Estimate) string { return e.Text(probe.BitRate) }
+func rateText(e probe.Estimate) string { return e.Format(probe.FormatRate) }
 
-// How numbers are told, as in all of probe.
-var bitRate, sizeText, estimateText = probe.BitRate, probe.SizeText, probe.Estimate.Text
+// Number formats of package probe.
+var bitRate, sizeText, estimateText = probe.FormatRate, probe.FormatBytes, probe.Estimate.Format
 
-// limiterText is the kind of limiter with what is its own.
+// limiterText returns the limiter type with its parameters.
 func limiterText(r *limiter.Result) string {
 	text := string(r.Class)
 	switch {
 	case r.Cannot != "":
-		return "cannot tell: " + r.Cannot
+		return "cannot estimate: " + r.Cannot
 	case r.Ticks != nil:
 		text += fmt.Sprintf(", %s packets every %s", plain(r.Ticks.Packets), milliseconds(r.Ticks.Interval))
 	case r.Class == limiter.Scheduling && len(r.Schedules) > 0:

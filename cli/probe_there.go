@@ -11,14 +11,14 @@ import (
 	"headgate/probe/path"
 )
 
-// probeAgain is between two questions how far a measurement is.
-const probeAgain = 300 * time.Millisecond
+// pollInterval is the interval between polls of a measurement's state.
+const pollInterval = 300 * time.Millisecond
 
-// localProbeFlags are of measurements from this machine: a host measures as it would without them.
-var localProbeFlags = []string{"key-file", "cert", "cert-key", "ca", "direction", "method", "bytes", "time", "capacity", "log", "plots", "watch", "ticks", "ipv4", "ipv6"}
+// localOnlyFlags are the flags of measurements from this machine. They cannot be used with --server.
+var localOnlyFlags = []string{"key-file", "cert", "cert-key", "ca", "direction", "method", "bytes", "time", "capacity", "log", "plots", "watch", "ticks", "ipv4", "ipv6"}
 
-// probeThere has a host of a service measure its path to a peer, and prints what it found.
-func (a *app) probeThere(t *there, measure, peer string, f format) error {
+// probeThere makes a host of a service measure its path to a peer, and prints the report.
+func (a *app) probeThere(t *remoteHost, measure, peer string, f format) error {
 	ctx, stop := interrupted()
 	defer stop()
 	client, err := t.client()
@@ -28,11 +28,11 @@ func (a *app) probeThere(t *there, measure, peer string, f format) error {
 	progress := a.progress(f)
 	defer progress.clear()
 	begun := time.Now()
-	got, err := asked[measuredThere](client.StartProbe(ctx, t.host, nil, api.ProbeRequest{Measure: api.ProbeRequestMeasure(measure), Peer: peer}))
+	got, err := decodeResponse[remoteProbe](client.StartProbe(ctx, t.host, nil, api.ProbeRequest{Measure: api.ProbeRequestMeasure(measure), Peer: peer}))
 	for err == nil && (got.State == api.Waiting || got.State == api.Running) {
 		progress.say("%s: %s, %v", t.host, got.State, time.Since(begun).Round(time.Second))
-		if !sleepUntil(ctx, time.Now().Add(probeAgain)) {
-			return fmt.Errorf("%s goes on measuring: what it finds is not waited for any more", t.host)
+		if !sleepUntil(ctx, time.Now().Add(pollInterval)) {
+			return fmt.Errorf("interrupted: %s continues the measurement", t.host)
 		}
 		got, err = t.measured(ctx, client, got.ID)
 	}
@@ -45,25 +45,25 @@ func (a *app) probeThere(t *there, measure, peer string, f format) error {
 	}
 	var report path.Report
 	if err := json.Unmarshal(got.Result, &report); err != nil {
-		return fmt.Errorf("what %s found cannot be read: %w", t.host, err)
+		return fmt.Errorf("cannot parse the result of %s: %w", t.host, err)
 	}
 	return a.print(f, report, func(w io.Writer) error { return reportTable(w, &report) })
 }
 
-// measuredThere is api.Probe, whose result is to be read in the estimators' terms.
-type measuredThere struct {
+// remoteProbe is api.Probe with an undecoded result, for decoding as a path.Report.
+type remoteProbe struct {
 	ID     string          `json:"id"`
 	State  api.ProbeState  `json:"state"`
 	Error  string          `json:"error"`
 	Result json.RawMessage `json:"result"`
 }
 
-// measured is how far a measurement is. One that its controller does not know is lost: its agent was
-// started again, or speaks to another controller by now.
-func (t *there) measured(ctx context.Context, client *api.Client, id string) (measuredThere, error) {
-	got, err := asked[measuredThere](client.GetProbe(ctx, t.host, id))
+// measured returns the state of a measurement. The measurement is lost if the controller does not know
+// it: the agent restarted, or connected to another controller.
+func (t *remoteHost) measured(ctx context.Context, client *api.Client, id string) (remoteProbe, error) {
+	got, err := decodeResponse[remoteProbe](client.GetProbe(ctx, t.host, id))
 	if err != nil {
-		return got, fmt.Errorf("the measurement of %s is lost: %w", t.host, err)
+		return got, fmt.Errorf("measurement of %s lost: %w", t.host, err)
 	}
 	return got, nil
 }

@@ -12,14 +12,14 @@ import (
 	"headgate/unit"
 )
 
-// ticked is what --ticks writes into logs in the command's place.
-const ticked = "packettick"
+// tickLogCommand is the command name in the log of a measurement with --ticks.
+const tickLogCommand = "packettick"
 
-// ticksBudget is what it spends with trains of 500 packets at rates of up to 1 Gbit/s.
+// ticksBudget is the default budget: trains of 500 packets at up to 1 Gbit/s need this much.
 const ticksBudget unit.Bytes = 50_000_000
 
-// probeTicks measures what is available from one server to this host by the clock of
-// ticks that another sends: PacketTick of the estimation seed.
+// probeTicks measures the available bandwidth from one server to this host, with the packets of a
+// second server as the clock: PacketTick of the estimation seed.
 func (a *app) probeTicks(target string, f probeFlags, auth session.Auth) error {
 	ctx, stop := interrupted()
 	defer stop()
@@ -30,7 +30,7 @@ func (a *app) probeTicks(target string, f probeFlags, auth session.Auth) error {
 		return err
 	}
 	defer senders.close()
-	log, closeLog, err := probeLog(f.log, ticked, target, senders.clients[0])
+	log, closeLog, err := probeLog(f.log, tickLogCommand, target, senders.clients[0])
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (a *app) probeTicks(target string, f probeFlags, auth session.Auth) error {
 			break
 		}
 		say.say("%s: %s, %s", target, j.Purpose, j.Bytes())
-		s, err := session.Race(ctx, senders.clients, senders.roundTrips, j)
+		s, err := session.SendJoint(ctx, senders.clients, senders.roundTrips, j)
 		if err != nil {
 			failure = err
 			break
@@ -66,7 +66,7 @@ func (a *app) probeTicks(target string, f probeFlags, auth session.Auth) error {
 	return errors.Join(failure, err, closeLog())
 }
 
-// tickReport is the answer that samples give.
+// tickReport returns the report from samples.
 func tickReport(host string, rtt time.Duration, m available.PacketTick, samples []probe.JointSample) path.Report {
 	r := m.Estimate(samples)
 	answer := &path.Answer{Available: &r}
@@ -81,7 +81,7 @@ func tickReport(host string, rtt time.Duration, m available.PacketTick, samples 
 			}
 		}
 		if samples[i].Reordered && len(r.Notes) == 0 {
-			r.Notes = append(r.Notes, "the servers' packets come through different receive queues: their order may not be the path's")
+			r.Notes = append(r.Notes, "the servers' packets arrive through different receive queues: their order may differ from that on the path")
 		}
 	}
 	if sent > 0 {

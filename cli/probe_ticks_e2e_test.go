@@ -15,10 +15,10 @@ import (
 	"headgate/unit"
 )
 
-// PacketTick finds what others leave on a's path by the ticks that b sends, within a
-// tenth of the capacity; and once more from its log.
+// PacketTick measures the available bandwidth of a's path with the ticks that b sends, within a
+// tenth of the capacity, and again from the log.
 //
-//	a == 50 Mbit/s, 20 of them taken == switch == 1 Gbit/s == receiver
+//	a == 50 Mbit/s, 20 of cross traffic == switch == 1 Gbit/s == receiver
 //	b == 1 Gbit/s ==/
 func TestProbeTicks(t *testing.T) {
 	labtest.NeedRoot(t)
@@ -46,7 +46,7 @@ func TestProbeTicks(t *testing.T) {
 			{"probe", "replay", log, "--capacity", "50Mbit", "-o", "json"},
 		} {
 			out, errs, code := p.headgate(args...)
-			if code != done {
+			if code != exitOK {
 				t.Fatalf("exit %d\n%s%s", code, out, errs)
 			}
 			var r path.Report
@@ -54,7 +54,7 @@ func TestProbeTicks(t *testing.T) {
 				t.Fatalf("%v\n%s%s", err, out, errs)
 			}
 			if a := r.Directions[probe.In].Available.Available; !a.Known() || math.Abs(a.Value-30e6) > 5e6 {
-				t.Errorf("%s: 30 of 50 Mbit/s are %+v", args[1], a)
+				t.Errorf("%s: available are %+v, want 30 Mbit/s", args[1], a)
 			}
 		}
 	})

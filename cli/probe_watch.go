@@ -14,18 +14,17 @@ import (
 	"headgate/unit"
 )
 
-// watched is a limiter that was looked at for a while.
-type watched struct {
-	Host       string                               `json:"host"`
-	Directions map[probe.Direction]*limiter.Watched `json:"directions"`
-	Failed     string                               `json:"failed,omitempty"`
+// watchResult is the result of watching a limiter.
+type watchResult struct {
+	Host       string                                   `json:"host"`
+	Directions map[probe.Direction]*limiter.WatchResult `json:"directions"`
+	Failed     string                                   `json:"failed,omitempty"`
 }
 
-// watchBudget is what a watch may send in each direction, unless it is told otherwise.
+// watchBudget is the default budget of a watch in each direction.
 const watchBudget unit.Bytes = 100_000_000
 
-// probeWatch looks at a limiter again and again, and prints what it gave besides and how
-// it changed.
+// probeWatch measures a limiter repeatedly, and prints its periodic extra tokens and its changes.
 func (a *app) probeWatch(target string, f probeFlags, auth session.Auth) error {
 	server, err := probe.ParseAddress(target)
 	if err != nil {
@@ -35,11 +34,11 @@ func (a *app) probeWatch(target string, f probeFlags, auth session.Auth) error {
 	defer stop()
 	progress := a.progress(*f.output)
 	defer progress.clear()
-	out := watched{Host: target, Directions: map[probe.Direction]*limiter.Watched{}}
+	out := watchResult{Host: target, Directions: map[probe.Direction]*limiter.WatchResult{}}
 	var log *probe.Log
 	closeLog := func() error { return nil }
 	one := func(d probe.Direction) error {
-		// One session each: a server bounds how long one lasts.
+		// Each direction has its own session, because a server limits the duration of a session.
 		client, err := f.dial(ctx, server, auth, progress)
 		if err != nil {
 			return err
@@ -63,11 +62,11 @@ func (a *app) probeWatch(target string, f probeFlags, auth session.Auth) error {
 	return errors.Join(a.print(*f.output, out, func(w io.Writer) error { return out.table(w) }), failure, closeLog())
 }
 
-// watchedLog is the command that the log of a watch names.
+// watchedLog is the command name in the log of a watch.
 const watchedLog = "limiter --watch"
 
-// watch looks at one direction.
-func (w *watched) watch(ctx context.Context, send sendTrain, d probe.Direction, f probeFlags, say func(string, ...any)) error {
+// watch watches one direction.
+func (w *watchResult) watch(ctx context.Context, send sendTrain, d probe.Direction, f probeFlags, say func(string, ...any)) error {
 	m := limiter.Watch{Budget: unit.Bytes(f.bytes), Time: f.watch}
 	begun := time.Now()
 	samples, err := path.Run(ctx, m.Next, func(ctx context.Context, t probe.Train) (probe.Sample, error) {
@@ -81,9 +80,9 @@ func (w *watched) watch(ctx context.Context, send sendTrain, d probe.Direction, 
 	return err
 }
 
-// table prints what was seen: a line for each direction's gifts and changes.
-func (w *watched) table(to io.Writer) error {
-	rows := [][]string{{"DIRECTION", "WATCHED", "SENT", "RATE", "GIFTS", "CHANGES"}}
+// table prints a line with the extra tokens and changes of each direction.
+func (w *watchResult) table(to io.Writer) error {
+	rows := [][]string{{"DIRECTION", "WATCHED", "SENT", "RATE", "EXTRA TOKENS", "CHANGES"}}
 	for _, d := range probe.Directions {
 		seen := w.Directions[d]
 		if seen == nil {
@@ -91,14 +90,14 @@ func (w *watched) table(to io.Writer) error {
 		}
 		row := []string{string(d), fmt.Sprintf("%.1f s", seen.Took), seen.Bytes.String()}
 		if seen.Cannot != "" {
-			rows = append(rows, append(row, "cannot tell: "+seen.Cannot))
+			rows = append(rows, append(row, "cannot estimate: "+seen.Cannot))
 			continue
 		}
 		rate, gifts, changes := "", "none", "none"
 		if n := len(seen.Levels); n > 0 {
 			rate = bitRate(seen.Levels[n-1].Rate)
 		}
-		if g := seen.Gifts; g != nil {
+		if g := seen.TokenGrants; g != nil {
 			gifts = fmt.Sprintf("%s every %s", estimateText(g.Size, sizeText), estimateText(g.Every, func(v float64) string { return fmt.Sprintf("%.2f s", v) }))
 		}
 		for i, c := range seen.Changes {

@@ -13,8 +13,8 @@ import (
 	"headgate/unit"
 )
 
-// Tokens that a limiter gives besides every 4 s are found with their size, over a real
-// path and again from the log.
+// The size and period of a limiter's extra tokens, here every 4 s, are measured over a real path, and
+// again from the log.
 func TestProbeWatch(t *testing.T) {
 	labtest.NeedRoot(t)
 	labtest.Try(t, func(t *labtest.Check) {
@@ -29,15 +29,15 @@ func TestProbeWatch(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v: %v\n%s", args, err, out)
 			}
-			var w watched
+			var w watchResult
 			if err := json.Unmarshal(out, &w); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			got := w.Directions[probe.Out]
-			if got == nil || got.Gifts == nil || len(got.Gifts.At) < 2 {
+			if got == nil || got.TokenGrants == nil || len(got.TokenGrants.At) < 2 {
 				t.Fatalf("%v: no gifts: %s", args, out)
 			}
-			if g := got.Gifts; math.Abs(g.Size.Value/gift-1) > 0.05 || g.Every.Low > every || g.Every.High < every {
+			if g := got.TokenGrants; math.Abs(g.Size.Value/gift-1) > 0.05 || g.Every.Low > every || g.Every.High < every {
 				t.Errorf("%v: %v every %v", args[:2], g.Size, g.Every)
 			}
 		}

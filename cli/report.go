@@ -18,30 +18,30 @@ import (
 func reportCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "report --since TIME",
-		Short: "What groups of a service had in a time, and when they did not get their guarantee",
-		Long: `Report adds up what agents have on record by the minute, for a week: for each group what it
-was offered and had, what was guaranteed, what it borrowed and lent, drops and marks, and the
-seconds in which packets waited and the guarantee was not met. Hosts whose agents do not answer
-are named. A tenant is told of its own groups.`,
+		Short: "Report the usage of groups of a service, and unmet guarantees",
+		Long: `Report totals the usage records of agents, which have one record per minute and keep them for a
+week: the bytes of each group that were offered, delivered, guaranteed, borrowed and lent, drops and
+marks, and the seconds in which the group had a backlog and its guarantee was unmet. Report names
+hosts whose agents do not respond. A tenant sees only its own groups.`,
 		Example: `  headgate report --tenant shop --since 24h
   headgate report --since 7d -o csv`,
 		Args: cobra.NoArgs,
 	}
 	server := serverFlag(c)
 	tenant := c.Flags().String("tenant", "", "only this `TENANT`'s groups")
-	host := c.Flags().String("host", "", "only those of this `HOST`")
-	since := c.Flags().String("since", "24h", "from so long ago, or a time such as 2026-05-01T00:00:00Z")
-	until := c.Flags().String("until", "0s", "to so long ago, or a time")
+	host := c.Flags().String("host", "", "only groups of this `HOST`")
+	since := c.Flags().String("since", "24h", "start: a duration before now, or a time such as 2026-05-01T00:00:00Z")
+	until := c.Flags().String("until", "0s", "end: a duration before now, or a time")
 	output := "table"
-	c.Flags().VarP(oneWord{&output, []string{"table", "csv", "json"}}, "output", "o", "print as")
+	c.Flags().VarP(enumFlag{&output, []string{"table", "csv", "json"}}, "output", "o", "print as")
 	completeFlag(c, "output", oneOf("table", "csv", "json"))
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		now := time.Now()
-		from, err := ago(*since, now)
+		from, err := parseTime(*since, now)
 		if err != nil {
 			return usageError{fmt.Errorf("--since: %w", err), c.CommandPath()}
 		}
-		to, err := ago(*until, now)
+		to, err := parseTime(*until, now)
 		if err != nil {
 			return usageError{fmt.Errorf("--until: %w", err), c.CommandPath()}
 		}
@@ -56,12 +56,12 @@ are named. A tenant is told of its own groups.`,
 		if *host != "" {
 			p.Host = host
 		}
-		got, err := asked[api.UsageList](client.GetUsage(c.Context(), p))
+		got, err := decodeResponse[api.UsageList](client.GetUsage(c.Context(), p))
 		if err != nil {
 			return err
 		}
 		if got.Missing != nil && len(*got.Missing) > 0 {
-			a.note("did not answer: %s", strings.Join(*got.Missing, ", "))
+			a.note("no response from: %s", strings.Join(*got.Missing, ", "))
 		}
 		switch output {
 		case "json":
@@ -74,8 +74,8 @@ are named. A tenant is told of its own groups.`,
 	return c
 }
 
-// ago is a time that is so long before now, or said as such.
-func ago(text string, now time.Time) (time.Time, error) {
+// parseTime parses a duration before now, or a time.
+func parseTime(text string, now time.Time) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339, text); err == nil {
 		return t, nil
 	}
@@ -86,7 +86,7 @@ func ago(text string, now time.Time) (time.Time, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return time.Time{}, fmt.Errorf("%q is no time: write for example 24h, 7d or 2026-05-01T00:00:00Z", text)
+		return time.Time{}, fmt.Errorf("%q is not a duration or time: write for example 24h, 7d or 2026-05-01T00:00:00Z", text)
 	}
 	return now.Add(-d), nil
 }

@@ -14,35 +14,36 @@ import (
 	"headgate/api"
 )
 
-// What commands about a service's resources share.
+// Helpers for the commands about resources of a service.
 
 func dryRunFlag(c *cobra.Command) *bool {
-	return c.Flags().Bool("dry-run", false, "only say what would be changed")
+	return c.Flags().Bool("dry-run", false, "validate and show the change, but do not make it")
 }
 
-// current is a resource as it is, and its ETag, with which it is changed only if it is still that;
-// there is none of one that is not there yet.
-func current[T any](r *http.Response, err error) (now T, tag *string, _ error) {
-	now, err = asked[T](r, err)
+// getWithETag decodes a resource and its ETag, for a change with If-Match. The ETag is nil if the resource
+// does not exist.
+func getWithETag[T any](r *http.Response, err error) (now T, tag *string, _ error) {
+	now, err = decodeResponse[T](r, err)
 	if errors.Is(err, fs.ErrNotExist) {
 		return now, nil, nil
 	}
 	if err != nil {
 		return now, nil, err
 	}
-	return now, given(r.Header.Get("ETag")), nil
+	return now, pointerTo(r.Header.Get("ETag")), nil
 }
 
-// given is nil for what is not said.
-func given(text string) *string {
+// pointerTo returns a pointer to text, or nil for "".
+func pointerTo(text string) *string {
 	if text == "" {
 		return nil
 	}
 	return &text
 }
 
-// outcome is a sentence about what was done to a resource; with a tag it was there before.
-func outcome(kind, name, what string, tag *string, dry bool) func(io.Writer) error {
+// printOutcome returns a function that prints the result of a change. With a tag the resource existed
+// before, and was changed.
+func printOutcome(kind, name, what string, tag *string, dry bool) func(io.Writer) error {
 	if tag != nil {
 		what = "changed"
 	}
@@ -55,17 +56,17 @@ func outcome(kind, name, what string, tag *string, dry bool) func(io.Writer) err
 	}
 }
 
-// completePatience is for how long somebody waits who asks for the names that there are.
-const completePatience = 2 * time.Second
+// completionTimeout is the timeout of requests for shell completion.
+const completionTimeout = 2 * time.Second
 
-// completeNames offers names that a service has.
+// completeNames completes names of a service's resources.
 func completeNames(server *string, list func(ctx context.Context, client *api.Client) ([]string, error)) completion {
 	return names(func(*cobra.Command) ([]string, error) {
 		client, err := service(*server)
 		if err != nil {
 			return nil, err
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), completePatience)
+		ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
 		defer cancel()
 		return list(ctx, client)
 	})
@@ -73,7 +74,7 @@ func completeNames(server *string, list func(ctx context.Context, client *api.Cl
 
 func completeTenants(server *string) completion {
 	return completeNames(server, func(ctx context.Context, client *api.Client) (found []string, err error) {
-		page, err := asked[api.TenantList](client.ListTenants(ctx, nil))
+		page, err := decodeResponse[api.TenantList](client.ListTenants(ctx, nil))
 		for _, t := range page.Items {
 			found = append(found, orEmpty(t.Name))
 		}
@@ -83,7 +84,7 @@ func completeTenants(server *string) completion {
 
 func completeHosts(server *string) completion {
 	return completeNames(server, func(ctx context.Context, client *api.Client) (found []string, err error) {
-		page, err := asked[api.HostList](client.ListHosts(ctx, nil))
+		page, err := decodeResponse[api.HostList](client.ListHosts(ctx, nil))
 		for _, h := range page.Items {
 			found = append(found, orEmpty(h.Name))
 		}
@@ -91,7 +92,7 @@ func completeHosts(server *string) completion {
 	})
 }
 
-// firstArg completes the first argument, and no other.
+// firstArg completes only the first argument.
 func firstArg(complete completion) completion {
 	return func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {

@@ -19,47 +19,47 @@ import (
 	"headgate/unit"
 )
 
-// there is a host of a service, to which a command may be said instead of this one.
-type there struct{ server, host string }
+// remoteHost selects a host of a service, for commands that can act on it instead of this machine.
+type remoteHost struct{ server, host string }
 
-// thereFlags are --server and --host.
-func thereFlags(c *cobra.Command) *there {
-	t := &there{}
-	c.Flags().StringVar(&t.server, "server", "", "a host of the service at this `URL`, or of a login's profile, instead of this one")
-	c.Flags().StringVar(&t.host, "host", "", "the `HOST`, as the service has it")
+// serverFlags adds the flags --server and --host.
+func serverFlags(c *cobra.Command) *remoteHost {
+	t := &remoteHost{}
+	c.Flags().StringVar(&t.server, "server", "", "act on a host of the service at this `URL`, or of this login profile, instead of this machine")
+	c.Flags().StringVar(&t.host, "host", "", "the `HOST`, by its name at the service")
 	completeFlag(c, "host", completeHosts(&t.server))
 	c.MarkFlagsRequiredTogether("server", "host")
 	return t
 }
 
-// nothing refuses flags that are for this machine.
-func (t *there) nothing(c *cobra.Command, flags ...string) error {
+// rejectFlags returns a usage error if one of these flags is set, which apply only to this machine.
+func (t *remoteHost) rejectFlags(c *cobra.Command, flags ...string) error {
 	for _, name := range flags {
 		if f := c.Flag(name); f != nil && f.Changed {
-			return usageError{fmt.Errorf("--%s is of this machine, and not for a host of a service: leave it away, or --server", name), c.CommandPath()}
+			return usageError{fmt.Errorf("--%s cannot be used with --server: remove one of them", name), c.CommandPath()}
 		}
 	}
 	return nil
 }
 
-// asked tells whether it is to be done there.
-func (t *there) asked() bool { return t.server != "" }
+// isSet reports whether --server is set.
+func (t *remoteHost) isSet() bool { return t.server != "" }
 
-func (t *there) client() (*api.Client, error) { return service(t.server) }
+func (t *remoteHost) client() (*api.Client, error) { return service(t.server) }
 
-// names are the alternative names of the host's devices, of those that carry something if the host
-// itself is not for who asks, a tenant, to see. None are known while its agent is not connected.
-func (t *there) names(ctx context.Context, client *api.Client) group.Names {
-	if host, err := asked[api.HostState](client.GetHost(ctx, t.host)); err == nil && host.Devices != nil {
+// names returns the alternative names of the host's devices. For a tenant, who may not read the host,
+// they are those of devices with traffic. There are none while the host's agent is disconnected.
+func (t *remoteHost) names(ctx context.Context, client *api.Client) group.AltNames {
+	if host, err := decodeResponse[api.HostState](client.GetHost(ctx, t.host)); err == nil && host.Devices != nil {
 		return namesOf(*host.Devices)
 	}
-	none := []string{"-"} // no group is called so: the totals alone are asked for
-	rates, _ := asked[api.RateList](client.GetRates(ctx, t.host, &api.GetRatesParams{Group: &none}))
+	none := []string{"-"} // no group has this name, so the response has only totals
+	rates, _ := decodeResponse[api.RateList](client.GetRates(ctx, t.host, &api.GetRatesParams{Group: &none}))
 	return namesIn(rates)
 }
 
-func namesOf(devices api.HostDevices) group.Names {
-	out := group.Names{}
+func namesOf(devices api.HostDevices) group.AltNames {
+	out := group.AltNames{}
 	for _, d := range devices {
 		if d.Altnames != nil {
 			out[d.Name] = *d.Altnames
@@ -68,8 +68,8 @@ func namesOf(devices api.HostDevices) group.Names {
 	return out
 }
 
-func namesIn(rates api.RateList) group.Names {
-	out := group.Names{}
+func namesIn(rates api.RateList) group.AltNames {
+	out := group.AltNames{}
 	if rates.Totals != nil {
 		for _, l := range *rates.Totals {
 			if l.Altnames != nil {
@@ -80,24 +80,25 @@ func namesIn(rates api.RateList) group.Names {
 	return out
 }
 
-// policy is what a host is to have, as documents of files, and its tag.
-func (t *there) policy(ctx context.Context, client *api.Client) (set config.Set, tag *string, err error) {
-	p, tag, err := current[api.Policy](client.GetPolicy(ctx, t.host))
+// desiredState returns the desired state of a host, and its ETag.
+func (t *remoteHost) desiredState(ctx context.Context, client *api.Client) (set config.Set, tag *string, err error) {
+	p, tag, err := getWithETag[api.Policy](client.GetPolicy(ctx, t.host))
 	if err == nil && p.Text != "" {
 		set, err = config.Parse("service", []byte(p.Text))
 	}
 	return set, tag, err
 }
 
-// applyTries is how often a host is looked at anew that others change, such as tenants, between the
-// look and the change.
+// applyTries is the number of tries of a change, if other clients, such as tenants, change the host
+// between the read and the write.
 const applyTries = 10
 
-// applyThere has a service make a host what files say; with dry it only says what it would change.
-func (a *app) applyThere(c *cobra.Command, t *there, files []string, dry bool, f format) error {
+// applyThere sets the desired state of a host of a service from files. With dry it only prints the
+// changes.
+func (a *app) applyThere(c *cobra.Command, t *remoteHost, files []string, dry bool, f format) error {
 	set, err := a.load(c, files, false)
 	if err == nil && len(set.Interfaces) == 0 && len(set.Collectives) == 0 {
-		err = config.Mistakes{{File: strings.Join(files, " "), Message: "there is nothing in it for a host: write documents that begin with kind: Interface or kind: Collective"}}
+		err = config.Errors{{File: strings.Join(files, " "), Message: "no document for a host: write documents with kind: Interface or kind: Collective"}}
 	}
 	if err != nil {
 		return err
@@ -109,83 +110,61 @@ func (a *app) applyThere(c *cobra.Command, t *there, files []string, dry bool, f
 	var before, after config.Set
 	for try := 1; ; try++ {
 		var tag *string
-		if before, tag, err = t.policy(c.Context(), client); err != nil {
+		if before, tag, err = t.desiredState(c.Context(), client); err != nil {
 			return err
 		}
-		// So that what is said to be changed is what is.
-		after, err = t.put(c.Context(), client, set, tag, dry)
-		if changed := (changedMeanwhile{}); !errors.As(err, &changed) {
+		// The precondition makes sure that the printed changes are the actual ones.
+		after, err = t.putPolicy(c.Context(), client, set, tag, dry)
+		if changed := (preconditionFailed{}); !errors.As(err, &changed) {
 			break
 		} else if try == applyTries {
-			return fmt.Errorf("%s is changed by others all the time, and nothing was done: apply it again: %w", t.host, err)
+			return fmt.Errorf("cannot apply to %s: other clients keep changing its configuration; nothing was changed: run apply again: %w", t.host, err)
 		}
 	}
 	if err != nil {
 		return err
 	}
 	a.warnWhere(set, false)
-	if err := a.warnThere(c.Context(), t, client, set); err != nil {
-		a.note("headgate: warning: what the agent of %s says against it is not known: %v", t.host, err)
+	if err := a.warnConflicts(c.Context(), t, client, set); err != nil {
+		a.note("headgate: warning: cannot check the configuration with the agent of %s: %v", t.host, err)
 	}
-	steps := append(stepsFrom(before, after), setSteps(before, after)...)
+	steps := append(interfaceSteps(before, after), setSteps(before, after)...)
 	return a.print(f, steps, func(w io.Writer) error { printSteps(w, steps); return nil })
 }
 
-// stepsFrom says what is another in a set of interfaces than in the one before.
-func stepsFrom(before, after config.Set) []step {
+// interfaceSteps returns the differences of each interface of after from before, and of those that after has no longer.
+func interfaceSteps(before, after config.Set) []step {
 	steps := []step{}
-	trees := func(set config.Set, dev string) (out [2]*group.Tree) {
-		for _, i := range set.Interfaces {
-			if i.Dev == dev {
-				return [2]*group.Tree{i.OutTree, i.InTree}
-			}
+	find := func(set config.Set, dev string) (config.Interface, bool) {
+		i := slices.IndexFunc(set.Interfaces, func(i config.Interface) bool { return i.Dev == dev })
+		if i < 0 {
+			return config.Interface{}, false
 		}
-		return out
+		return set.Interfaces[i], true
+	}
+	add := func(dev string, engine group.Engine) {
+		was, had := find(before, dev)
+		is, has := find(after, dev)
+		s := step{Dev: dev, Engine: engine, Changes: []shaper.Change{}}
+		if had && has {
+			s.Changes = append(s.Changes, group.DiffSettings(was.Interface, is.Interface)...)
+		}
+		s.Changes = append(s.Changes, group.Diff("out", was.OutTree, is.OutTree)...)
+		s.Changes = append(s.Changes, group.Diff("in", was.InTree, is.InTree)...)
+		steps = append(steps, s)
 	}
 	for _, i := range after.Interfaces {
-		was, is := trees(before, i.Dev), trees(after, i.Dev)
-		s := step{Dev: i.Dev, Engine: i.Engine, Changes: []shaper.Change{}}
-		for n, direction := range []string{"out", "in"} {
-			s.Changes = append(s.Changes, changes(direction, was[n], is[n])...)
+		add(i.Dev, i.Engine)
+	}
+	for _, i := range before.Interfaces {
+		if _, kept := find(after, i.Dev); !kept {
+			add(i.Dev, i.Engine)
 		}
-		steps = append(steps, s)
 	}
 	return steps
 }
 
-// changes from one tree to another; nil has no groups.
-func changes(direction string, was, is *group.Tree) (out []shaper.Change) {
-	nodes := func(t *group.Tree) []group.Node {
-		if t == nil {
-			return nil
-		}
-		return t.Nodes
-	}
-	detail := func(n group.Node) string { return fmt.Sprintf("guarantee %v, ceiling %v", n.Guarantee, n.Ceiling) }
-	same := func(path string) func(group.Node) bool {
-		return func(n group.Node) bool { return n.Path == path }
-	}
-	for _, n := range nodes(was) {
-		if !slices.ContainsFunc(nodes(is), same(n.Path)) {
-			out = append(out, shaper.Change{Verb: "remove", Object: direction + " group " + n.Path})
-		}
-	}
-	for _, n := range nodes(is) {
-		i := slices.IndexFunc(nodes(was), same(n.Path))
-		switch {
-		case i < 0:
-			out = append(out, shaper.Change{Verb: "add", Object: direction + " group " + n.Path, Detail: detail(n)})
-		case detail(was.Nodes[i]) != detail(n) || was.Nodes[i].Priority != n.Priority:
-			out = append(out, shaper.Change{Verb: "change", Object: direction + " group " + n.Path, Detail: detail(n)})
-		}
-	}
-	if len(out) == 0 && !group.EqualTrees(was, is) {
-		out = append(out, shaper.Change{Verb: "change", Object: direction + " limit and rules"})
-	}
-	return out
-}
-
-// ratesOf asks for the rates of a device, by any of its names, or of all.
+// ratesOf returns the parameters for the rates of a device, by any of its names, or of all devices.
 func ratesOf(dev string) *api.GetRatesParams {
 	if dev == "all" {
 		return nil
@@ -193,8 +172,8 @@ func ratesOf(dev string) *api.GetRatesParams {
 	return &api.GetRatesParams{Dev: &dev}
 }
 
-// groupLine is a group of a host of a service, with what it carries.
-type groupLine struct {
+// groupRate is the rate and backlog of a group of a host of a service.
+type groupRate struct {
 	Dev       string    `json:"dev"`
 	Direction string    `json:"direction"`
 	Group     string    `json:"group"`
@@ -203,23 +182,19 @@ type groupLine struct {
 	Backlog   int64     `json:"backlog_bytes"`
 }
 
-// showThere prints what the groups of a host carry, as its agent tells.
-func (a *app) showThere(ctx context.Context, t *there, dev string, f format) error {
+// showThere prints the rates of a host's groups, as its agent reports them.
+func (a *app) showThere(ctx context.Context, t *remoteHost, dev string, f format) error {
 	client, err := t.client()
 	if err != nil {
 		return err
 	}
-	got, err := asked[api.RateList](client.GetRates(ctx, t.host, ratesOf(dev)))
+	got, err := decodeResponse[api.RateList](client.GetRates(ctx, t.host, ratesOf(dev)))
 	if err != nil {
 		return err
 	}
-	lines := []groupLine{}
+	lines := []groupRate{}
 	for _, g := range got.Items {
-		l := groupLine{Dev: g.Dev, Direction: g.Direction, Group: g.Group, Backlog: orNone(g.Backlog)}
-		l.Delivered, _ = unit.ParseRate(g.Delivered)
-		if g.Guaranteed != nil {
-			l.Guarantee, _ = unit.ParseRate(*g.Guaranteed)
-		}
+		l := groupRate{Dev: g.Dev, Direction: g.Direction, Group: g.Group, Backlog: orNone(g.BacklogBytes), Guarantee: unit.Rate(g.GuaranteedBps), Delivered: unit.Rate(g.DeliveredBps)}
 		lines = append(lines, l)
 	}
 	return a.print(f, lines, func(to io.Writer) error {
@@ -232,31 +207,31 @@ func (a *app) showThere(ctx context.Context, t *there, dev string, f format) err
 	})
 }
 
-// showAssignmentsThere prints the connections that were put in groups through a service.
-func (a *app) showAssignmentsThere(ctx context.Context, t *there, dev string, f format) error {
+// showAssignmentsThere prints the connections that were assigned through a service.
+func (a *app) showAssignmentsThere(ctx context.Context, t *remoteHost, dev string, f format) error {
 	client, err := t.client()
 	if err != nil {
 		return err
 	}
-	devs, err := a.meant(ctx, t, client, dev)
+	devs, err := a.resolveInterfaces(ctx, t, client, dev)
 	if err != nil {
 		return err
 	}
-	all := []devAssignments{}
+	all := []deviceAssignments{}
 	for _, d := range devs {
 		list, err := t.connections(ctx, client, d)
 		if err != nil {
 			return err
 		}
-		all = append(all, devAssignments{d, list})
+		all = append(all, deviceAssignments{d, list})
 	}
 	return a.printAssignments(all, f)
 }
 
-// interfaces are the names of all of a host that are divided.
-func (t *there) interfaces(ctx context.Context, client *api.Client) ([]string, error) {
-	all, err := every(func(after *string) ([]api.Interface, *string, error) {
-		page, err := asked[api.InterfaceList](client.ListInterfaces(ctx, t.host, &api.ListInterfacesParams{After: after}))
+// interfaces returns the names of all interfaces of a host at the service.
+func (t *remoteHost) interfaces(ctx context.Context, client *api.Client) ([]string, error) {
+	all, err := listAll(func(after *string) ([]api.Interface, *string, error) {
+		page, err := decodeResponse[api.InterfaceList](client.ListInterfaces(ctx, t.host, &api.ListInterfacesParams{After: after}))
 		return page.Items, page.Next, err
 	})
 	names := []string{}
@@ -266,9 +241,9 @@ func (t *there) interfaces(ctx context.Context, client *api.Client) ([]string, e
 	return names, err
 }
 
-// meant are all interfaces of a host, or the one that somebody names: by the name that the service has
-// for it, or by another of its device.
-func (a *app) meant(ctx context.Context, t *there, client *api.Client, dev string) ([]string, error) {
+// resolveInterfaces returns all interfaces of a host for "all", or else the interface that dev selects: by its name
+// at the service, or by another name of its device.
+func (a *app) resolveInterfaces(ctx context.Context, t *remoteHost, client *api.Client, dev string) ([]string, error) {
 	all, err := t.interfaces(ctx, client)
 	if err != nil || dev == "all" {
 		return all, err
@@ -290,22 +265,22 @@ func (a *app) meant(ctx context.Context, t *there, client *api.Client, dev strin
 	return []string{is}, nil
 }
 
-// clearThere takes away all that a service wants of a device.
-func (a *app) clearThere(ctx context.Context, t *there, dev string, f format) error {
+// clearThere deletes the interface of a device at the service.
+func (a *app) clearThere(ctx context.Context, t *remoteHost, dev string, f format) error {
 	client, err := t.client()
 	if err != nil {
 		return err
 	}
-	devs, err := a.meant(ctx, t, client, dev)
+	devs, err := a.resolveInterfaces(ctx, t, client, dev)
 	if err != nil {
 		return err
 	}
-	list := []cleared{}
+	list := []clearOutput{}
 	for _, d := range devs {
-		if _, err := asked[struct{}](client.DeleteInterface(ctx, t.host, d, nil)); err != nil {
+		if _, err := decodeResponse[struct{}](client.DeleteInterface(ctx, t.host, d, nil)); err != nil {
 			return err
 		}
-		list = append(list, cleared{d, true})
+		list = append(list, clearOutput{d, true})
 	}
 	return a.print(f, list, func(w io.Writer) error {
 		for _, c := range list {
@@ -315,9 +290,9 @@ func (a *app) clearThere(ctx context.Context, t *there, dev string, f format) er
 	})
 }
 
-// assignThere puts connections in a group of a host of a service, or, with no group, gives them
-// back to the rules.
-func (a *app) assignThere(c *cobra.Command, t *there, dev, path string, texts []string) error {
+// assignThere assigns connections to a group of a host of a service. With an empty path it unassigns
+// them.
+func (a *app) assignThere(c *cobra.Command, t *remoteHost, dev, path string, texts []string) error {
 	list, err := a.conns(c, texts)
 	if err != nil {
 		return err
@@ -326,7 +301,7 @@ func (a *app) assignThere(c *cobra.Command, t *there, dev, path string, texts []
 	if err != nil {
 		return err
 	}
-	devs, err := a.meant(c.Context(), t, client, dev)
+	devs, err := a.resolveInterfaces(c.Context(), t, client, dev)
 	if err != nil {
 		return err
 	}
@@ -334,9 +309,9 @@ func (a *app) assignThere(c *cobra.Command, t *there, dev, path string, texts []
 	var failed error
 	for _, conn := range list {
 		if path == "" {
-			_, err = asked[struct{}](client.DeleteConnection(c.Context(), t.host, dev, conn.String(), nil))
+			_, err = decodeResponse[struct{}](client.DeleteConnection(c.Context(), t.host, dev, conn.String(), nil))
 		} else {
-			_, err = asked[api.Connection](client.PutConnection(c.Context(), t.host, dev, conn.String(), nil, api.Connection{Group: path}))
+			_, err = decodeResponse[api.Connection](client.PutConnection(c.Context(), t.host, dev, conn.String(), nil, api.Connection{Group: path}))
 		}
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%v: %w", conn, err))

@@ -21,7 +21,7 @@ import (
 	"headgate/unit"
 )
 
-// page is a browser's, as somebody uses it.
+// page is a browser page, with helpers for keyboard use.
 type page struct {
 	t testing.TB
 	*browser.Browser
@@ -43,11 +43,11 @@ func (p page) do(what string, steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// text is all that is on it.
-func (p page) text() string { return scripted[string](p, "document.body.innerText") }
+// text returns all text on the page.
+func (p page) text() string { return evaluate[string](p, "document.body.innerText") }
 
-// scripted is what a script gives.
-func scripted[T any](p page, script string) T {
+// evaluate returns the value of a script.
+func evaluate[T any](p page, script string) T {
 	p.t.Helper()
 	v, err := browser.Evaluate[T](p.Browser, script)
 	if err != nil {
@@ -56,29 +56,29 @@ func scripted[T any](p page, script string) T {
 	return v
 }
 
-// until waits for what a script says.
+// until waits until a script returns true.
 func (p page) until(what, script string) {
 	p.t.Helper()
-	for end := time.Now().Add(20 * time.Second); !scripted[bool](p, script); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); !evaluate[bool](p, script); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
-			p.t.Fatalf("%s: not within 20 s\n%s\n%v", what, p.text(), p.Wrong())
+			p.t.Fatalf("%s: not within 20 s\n%s\n%v", what, p.text(), p.Errors())
 		}
 	}
 }
 
-// reach goes to what is called so by the keyboard alone.
+// reach moves the focus to the element with this name, with the keyboard only.
 func (p page) reach(name string) {
 	p.t.Helper()
 	for range 200 {
 		p.do("tab", chromedp.KeyEvent(kb.Tab))
-		if name == scripted[string](p, `(() => {
+		if name == evaluate[string](p, `(() => {
 			const a = document.activeElement;
 			return (a.labels?.[0]?.innerText || a.getAttribute("aria-label") || a.innerText || "").trim();
 		})()`) {
 			return
 		}
 	}
-	p.t.Fatalf("no key leads to %q:\n%s", name, p.text())
+	p.t.Fatalf("the Tab key does not reach %q:\n%s", name, p.text())
 }
 
 func (p page) press(name string) {
@@ -98,27 +98,28 @@ func (p page) signIn(origin, token string) {
 	p.do("sign in", chromedp.Navigate(origin), chromedp.WaitVisible("#token"), chromedp.SendKeys("#token", token+"\r"), chromedp.WaitVisible("nav[aria-label=Pages]"))
 }
 
-// look has nothing on a page keep people out, light, dark or narrow, nor wider than it.
-func (p page) look(name string) {
+// checkAccessibility checks a page for accessibility violations and horizontal overflow, in light, dark and narrow
+// display.
+func (p page) checkAccessibility(name string) {
 	p.t.Helper()
-	for _, look := range browser.Looks {
-		if err := p.Look(look.Width, look.Height, look.Dark); err != nil {
+	for _, look := range browser.Viewports {
+		if err := p.SetViewport(look.Width, look.Height, look.Dark); err != nil {
 			p.t.Fatal(err)
 		}
 		found, err := p.Violations(p.axe)
 		if err != nil || len(found) > 0 {
 			p.t.Errorf("%s, %s: %v %s", name, look.Name, err, strings.Join(found, "\n"))
 		}
-		if over := scripted[float64](p, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
-			p.t.Errorf("%s, %s: %v px do not fit", name, look.Name, over)
+		if over := evaluate[float64](p, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
+			p.t.Errorf("%s, %s: %v px of horizontal overflow", name, look.Name, over)
 		}
 	}
 }
 
-// By the keyboard alone a person signs in, sees rates move, tries a group, makes it, has the kernel enforce it, and takes it back; a
-// tenant sees its own and nothing else; another origin is refused, and nothing goes wrong in the browser.
+// With the keyboard only, a user signs in, watches rates, previews a new group, creates the group, which the kernel then enforces, and
+// undoes the change. A tenant sees only its own groups. Another origin is rejected. The browser reports no errors.
 func TestDashboard(t *testing.T) {
-	t.Parallel() // it waits for most of its time
+	t.Parallel() // the test mostly waits
 	labtest.NeedRoot(t)
 	labtest.Try(t, func(t *labtest.Check) {
 		l := labtest.Rig(t, lab.RigOptions{Bottleneck: unit.Gbit, RTT: time.Millisecond})
@@ -160,7 +161,7 @@ func TestDashboard(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { load.Process.Kill(); load.Wait() })
-		// greedy is what one more connection gets, in Mbit/s.
+		// greedy returns the rate of one more greedy connection, in Mbit/s.
 		greedy := func() float64 {
 			t.Helper()
 			out, err := node.Command(t.Context(), "iperf3", "-c", sink, "-p", "5003", "-t", "3", "-O", "1", "-J").Output()
@@ -180,7 +181,7 @@ func TestDashboard(t *testing.T) {
 			return r.End.Received.Bits / 1e6
 		}
 
-		address, err := browser.Door(t.Context(), func(ctx context.Context) (net.Conn, error) { return s.dial(ctx, "tcp", "127.0.0.1:8420") })
+		address, err := browser.Forward(t.Context(), func(ctx context.Context) (net.Conn, error) { return s.dial(ctx, "tcp", "127.0.0.1:8420") })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,18 +197,18 @@ func TestDashboard(t *testing.T) {
 		}
 		p := page{t, b, strings.TrimSpace(string(axe))}
 		p.do("open", chromedp.Navigate(origin), chromedp.WaitVisible("#token"))
-		p.look("login")
+		p.checkAccessibility("login")
 		p.signIn(origin, s.token)
 		p.until("the host is connected", `document.querySelector('tr[data-key="h1"]')?.innerText.includes("Connected") ?? false`)
-		p.look("overview")
+		p.checkAccessibility("overview")
 		p.press("h1")
-		p.until("the device is there", fmt.Sprintf(`document.querySelector("main").innerText.includes(%q)`, dev+" out"))
-		p.look("host")
+		p.until("the device is shown", fmt.Sprintf(`document.querySelector("main").innerText.includes(%q)`, dev+" out"))
+		p.checkAccessibility("host")
 		p.press(dev + " out")
 		has := `document.querySelector('tr[data-key^="web "] .busy')?.innerText ?? ""`
-		p.until("web has more than its half", "("+has+`).includes("Mbit/s") && parseFloat(`+has+`) > 15`)
-		first := scripted[string](p, has)
-		p.until("rates move", fmt.Sprintf(`(%s) !== %q`, has, first))
+		p.until("web exceeds 15 Mbit/s", "("+has+`).includes("Mbit/s") && parseFloat(`+has+`) > 15`)
+		first := evaluate[string](p, has)
+		p.until("rates change", fmt.Sprintf(`(%s) !== %q`, has, first))
 
 		before := greedy()
 		p.press("Add a group")
@@ -215,41 +216,41 @@ func TestDashboard(t *testing.T) {
 		p.fill("Guarantee", "10%")
 		p.fill("Ceiling", "8Mbit")
 		p.fill("Rules", "dport=5003")
-		p.press("Show what would change")
-		p.until("what would be is shown", `[...document.querySelectorAll("dialog")].at(-1).innerText.includes("4 Mbit/s")`)
-		p.look("group")
+		p.press("Preview changes")
+		p.until("the preview is shown", `[...document.querySelectorAll("dialog")].at(-1).innerText.includes("4 Mbit/s")`)
+		p.checkAccessibility("group")
 		if status, _ := s.do("GET", in+"/out/groups/bulk", ""); status != http.StatusNotFound {
-			t.Errorf("what is tried is made: %d", status)
+			t.Errorf("the preview created the group: %d", status)
 		}
 		p.press("Add")
-		p.until("it is made, and can be undone", `document.querySelector(".toast")?.innerText.includes("Added bulk") ?? false`)
-		p.until("it is in the list", `document.querySelector('tr[data-key^="bulk "]') !== null`)
-		p.look("interface")
+		p.until("the group is created, with an undo", `document.querySelector(".toast")?.innerText.includes("Added bulk") ?? false`)
+		p.until("the group is in the list", `document.querySelector('tr[data-key^="bulk "]') !== null`)
+		p.checkAccessibility("interface")
 		within := greedy()
 		p.press("Undo")
-		p.until("it is taken back", `document.querySelector('tr[data-key^="bulk "]') === null`)
+		p.until("the group is removed", `document.querySelector('tr[data-key^="bulk "]') === null`)
 		if status, _ := s.do("GET", in+"/out/groups/bulk", ""); status != http.StatusNotFound {
-			t.Errorf("what is taken back is there: %d", status)
+			t.Errorf("the group exists after undo: %d", status)
 		}
-		time.Sleep(time.Second) // until the agent has it
+		time.Sleep(time.Second) // until the agent has the change
 		if after := greedy(); before < 12 || within > 8 || within < 6.5 || after < 12 {
-			t.Errorf("a connection gets %.1f Mbit/s, %.1f in the group of 8, and %.1f after", before, within, after)
+			t.Errorf("a connection gets %.1f Mbit/s, %.1f in the group with a ceiling of 8, and %.1f after undo", before, within, after)
 		}
 		p.fill("Connection", "tcp 192.0.2.1:40000 192.0.2.2:5003")
-		p.press("Put it in the group")
-		p.until("it is in a group, and can be taken back", `[...document.querySelectorAll(".toast")].at(-1)?.innerText.includes("192.0.2.2:5003 is in web") ?? false`)
+		p.press("Assign")
+		p.until("the connection is assigned, with an undo", `[...document.querySelectorAll(".toast")].at(-1)?.innerText.includes("192.0.2.2:5003 to web") ?? false`)
 		if all := string(s.must("GET", in+"/connections", "")); !strings.Contains(all, `"group":"web"`) {
 			t.Errorf("the connection is not in the group: %s", all)
 		}
 		p.press("Undo")
-		p.until("it is taken back", `document.querySelector("main").innerText.includes("None: the groups' rules")`)
+		p.until("the connection is unassigned", `document.querySelector("main").innerText.includes("No assigned connections")`)
 		if all := string(s.must("GET", in+"/connections", "")); strings.Contains(all, "5003") {
 			t.Errorf("the connection is still in the group: %s", all)
 		}
 		for name, path := range map[string]string{"tenants": "/tenants", "tenant": "/tenants/shop", "collectives": "/collectives/h1", "probes": "/probes", "events": "/events"} {
 			p.do("open "+path, chromedp.Navigate(origin+path), chromedp.WaitVisible("main h1"))
 			p.until(path+" has loaded", `!document.querySelector("main").innerText.includes("…")`)
-			p.look(name)
+			p.checkAccessibility(name)
 		}
 		refusedElsewhere(t, s, origin)
 
@@ -257,19 +258,19 @@ func TestDashboard(t *testing.T) {
 		p.signIn(origin, shop.Token)
 		p.press("h1")
 		p.press(dev + " out")
-		p.until("it sees its own", `document.querySelector('tr[data-key^="web "]') !== null`)
-		p.look("as-tenant")
+		p.until("the tenant sees its group", `document.querySelector('tr[data-key^="web "]') !== null`)
+		p.checkAccessibility("as-tenant")
 		if text := p.text(); strings.Contains(text, "rest") || strings.Contains(text, "quietly") || strings.Contains(text, "40 Mbit/s") {
-			t.Errorf("a tenant sees what is another's:\n%s", text)
+			t.Errorf("the tenant sees groups that it does not own:\n%s", text)
 		}
-		if wrong := p.Wrong(); len(wrong) > 0 {
-			t.Errorf("in the browser:\n%s", strings.Join(wrong, "\n"))
+		if wrong := p.Errors(); len(wrong) > 0 {
+			t.Errorf("the browser reports:\n%s", strings.Join(wrong, "\n"))
 		}
 	})
 }
 
-// refusedElsewhere has a page of another origin, in a browser that is signed in, reach for the service.
-func refusedElsewhere(t *labtest.Check, s *serving, origin string) {
+// refusedElsewhere loads a page of another origin, in a signed-in browser, that sends requests to the service.
+func refusedElsewhere(t *labtest.Check, s *serviceTest, origin string) {
 	t.Helper()
 	elsewhere := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
@@ -290,19 +291,19 @@ func refusedElsewhere(t *labtest.Check, s *serving, origin string) {
 	p := page{t: t, Browser: b}
 	p.signIn(origin, s.token)
 	p.do("open", chromedp.Navigate(elsewhere.URL))
-	p.until("it has tried", "told.length === 3")
-	told := scripted[[]string](p, "told.sort()")
+	p.until("all requests are done", "told.length === 3")
+	told := evaluate[[]string](p, "told.sort()")
 	if strings.Join(told, ", ") != "change refused, read refused, write opaque 0" {
-		t.Errorf("another origin is told %q", told)
+		t.Errorf("the results at another origin are %q", told)
 	}
 	if tokens := string(s.must("GET", "/v1/tokens", "")); strings.Contains(tokens, "evil") {
-		t.Errorf("another origin has changed something: %s", tokens)
+		t.Errorf("another origin created a token: %s", tokens)
 	}
 	framed := false
-	for _, w := range p.Wrong() {
+	for _, w := range p.Errors() {
 		framed = framed || strings.Contains(w, "frame-ancestors") || strings.Contains(w, "Framing")
 	}
 	if !framed {
-		t.Errorf("another origin has the dashboard in a frame: %q", p.Wrong())
+		t.Errorf("another origin can frame the dashboard: %q", p.Errors())
 	}
 }

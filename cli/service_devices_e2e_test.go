@@ -17,8 +17,8 @@ import (
 	"headgate/unit"
 )
 
-// device is what the service says of one of h1's.
-func (s *serving) device(name string) (out api.HostDevice, ok bool) {
+// device returns a device of h1, as the service reports it.
+func (s *serviceTest) device(name string) (out api.HostDevice, ok bool) {
 	s.t.Helper()
 	var host api.HostState
 	if err := json.Unmarshal(s.must("GET", "/v1/hosts/h1", ""), &host); err != nil {
@@ -34,19 +34,19 @@ func (s *serving) device(name string) (out api.HostDevice, ok bool) {
 	return out, false
 }
 
-// owned tells whether the service says of a device whose it is.
-func (s *serving) owned(name, owner string) func() bool {
+// owned returns a function that reports whether a device has this owner at the service.
+func (s *serviceTest) owned(name, owner string) func() bool {
 	return func() bool {
 		d, ok := s.device(name)
 		return ok && d.Owner != nil && string(*d.Owner) == owner
 	}
 }
 
-// A pattern that the service was given takes in the veth of each container as it comes, and again
-// when it comes again; what the container sends is in its group. A device that a file of the host
-// names is the file's, whatever the service was given, and the host and the service both say so.
+// An interface with a device pattern at the service applies to the veth of each new container, also
+// when a container returns. The container's traffic is in the group. A device in a file of the host is
+// owned by the file, even if the service has an interface for it. Host and service report the owner.
 func TestServicePattern(t *testing.T) {
-	t.Parallel() // it waits for most of its time
+	t.Parallel() // the test mostly waits
 	labtest.NeedRoot(t)
 	labtest.Try(t, func(t *labtest.Check) {
 		l := labtest.Rig(t, lab.RigOptions{Bottleneck: unit.Gbit, RTT: time.Millisecond})
@@ -62,7 +62,7 @@ func TestServicePattern(t *testing.T) {
 			return fmt.Sprintf(`{"perspective": "guest", "out": {"limit": %q, "groups": [{"name": "ping", "match": [{"proto": ["icmp"]}]}, {"name": "rest", "default": true}]}}`, limit)
 		}
 		s.must("PUT", "/v1/hosts/h1/interfaces/ve%2A", document("20Mbit"))
-		// container is a network namespace of its own, with the other end of a veth.
+		// container starts a process in a new network namespace, with one end of a veth.
 		container := func(dev string, n int) *lab.Cmd {
 			t.Helper()
 			c := node.Command(t.Context(), "unshare", "-n", "sleep", "60")
@@ -88,7 +88,7 @@ func TestServicePattern(t *testing.T) {
 		shown := func(dev string) (out shaper.State) {
 			t.Helper()
 			var states []shaper.State
-			if err := json.Unmarshal([]byte(s.here("show", "groups", "-o", "json")), &states); err != nil {
+			if err := json.Unmarshal([]byte(s.localCommand("show", "groups", "-o", "json")), &states); err != nil {
 				t.Fatal(err)
 			}
 			for _, state := range states {
@@ -100,15 +100,15 @@ func TestServicePattern(t *testing.T) {
 		}
 		for n, dev := range []string{"ve0", "ve1", "ve0"} {
 			c := container(dev, n)
-			s.eventually(dev+" is the controller's", s.owned(dev, "controller"))
+			s.eventually(dev+" is owned by the controller", s.owned(dev, "controller"))
 			s.eventually(dev+" has its groups", func() bool { return shown(dev).Plan.Out != nil })
 			labtest.Run(t, node, "nsenter", "-t", fmt.Sprint(c.Process.Pid), "-n", "ping", "-q", "-c", "5", "-i", "0.02", fmt.Sprintf("10.77.%d.1", n))
 			got := shown(dev)
 			if got.Out.Groups[0].Path != "ping" || got.Out.Groups[0].Packets < 5 || got.Owner != "controller" || got.Plan.Out.Limit != 20*unit.Mbit {
-				t.Errorf("of %s it shows %+v, for %q", dev, got.Out.Groups, got.Owner)
+				t.Errorf("%s has %+v, owned by %q", dev, got.Out.Groups, got.Owner)
 			}
 			if n == 0 {
-				// With what holds it the namespace goes, and with that the veth.
+				// The kernel removes the namespace with its last process, and the veth with the namespace.
 				c.Process.Kill()
 				c.Wait()
 				s.eventually(dev+" is gone", func() bool { _, there := s.device(dev); return !there })
@@ -120,37 +120,38 @@ func TestServicePattern(t *testing.T) {
 		})
 
 		s.must("PUT", "/v1/hosts/h1/interfaces/vehost", document("40Mbit"))
-		s.eventually("before there is one, a trouble says whose it is", func() bool {
+		s.eventually("the trouble names the owner before the device exists", func() bool {
 			d, ok := s.device("vehost")
-			return ok && d.Trouble != nil && strings.Contains(*d.Trouble, "a file of this host names it")
+			return ok && d.Error != nil && strings.Contains(*d.Error, "a local file of the host configures the device")
 		})
 		container("vehost", 9)
-		s.eventually("vehost is the file's", s.owned("vehost", "local"))
+		s.eventually("vehost is owned by the file", s.owned("vehost", "local"))
 		s.eventually("vehost has the file's groups", func() bool { return shown("vehost").Plan.Out != nil })
 		if got := shown("vehost"); got.Owner != local || got.Plan.Out.Limit != 50*unit.Mbit {
-			t.Errorf("vehost is %q's, and has %v", got.Owner, got.Plan.Out.Limit)
+			t.Errorf("the owner of vehost is %q, the limit %v", got.Owner, got.Plan.Out.Limit)
 		}
-		if said := s.here("show"); !strings.Contains(said, "vehost, enforced by htb, kept in force by the agent for "+local) || !strings.Contains(said, "ve1, enforced by htb, kept in force by the agent for controller") {
-			t.Errorf("show says %s", said)
+		if said := s.localCommand("show"); !strings.Contains(said, "vehost, enforced by htb, managed by the agent for "+local) || !strings.Contains(said, "ve1, enforced by htb, managed by the agent for controller") {
+			t.Errorf("show prints %s", said)
 		}
-		// Whose it is goes over with the file.
+		// Without the file, the controller becomes the owner.
 		if err := os.WriteFile(local, []byte("kind: Interface\ndev: none0\nout: {limit: 50Mbit, groups: [{name: ours, default: true}]}\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		s.agent.Process.Signal(syscall.SIGHUP)
-		s.eventually("vehost is the controller's", s.owned("vehost", "controller"))
+		s.eventually("vehost is owned by the controller", s.owned("vehost", "controller"))
 		s.eventually("vehost has the controller's groups", func() bool { return shown("vehost").Plan.Out.Limit == 40*unit.Mbit })
 		s.must("DELETE", "/v1/hosts/h1/interfaces/ve%2A", "")
-		s.eventually("the others are given back", func() bool { return shown("ve0").Plan.Out == nil && shown("ve1").Plan.Out == nil })
+		s.eventually("the other devices are cleared", func() bool { return shown("ve0").Plan.Out == nil && shown("ve1").Plan.Out == nil })
 		if d, ok := s.device("ve1"); !ok || *d.Owner != "nobody" {
 			t.Errorf("ve1 is %+v", d)
 		}
 	})
 }
 
-// The service says what others have put on a device, until it is gone, and what the machine can do.
+// The service reports foreign traffic control of a device until it is removed, and the machine's
+// features.
 func TestServiceFacts(t *testing.T) {
-	t.Parallel() // it waits for most of its time
+	t.Parallel() // the test mostly waits
 	labtest.NeedRoot(t)
 	labtest.Try(t, func(t *labtest.Check) {
 		l := labtest.Rig(t, lab.RigOptions{Bottleneck: unit.Gbit, RTT: time.Millisecond})
@@ -165,32 +166,32 @@ func TestServiceFacts(t *testing.T) {
 			}
 			return strings.Join(*d.Foreign, "\n")
 		}
-		s.eventually("others' queueing discipline is told of", func() bool { return strings.Contains(foreign("other0"), "tbf") })
+		s.eventually("the foreign qdisc is reported", func() bool { return strings.Contains(foreign("other0"), "tbf") })
 		if got := foreign("other1"); got != "" {
-			t.Errorf("of other1 it says %q", got)
+			t.Errorf("other1 has foreign traffic control %q", got)
 		}
-		// What is wanted there is refused, and says so as well.
+		// An interface for the device is not applied, and the trouble names the qdisc.
 		s.must("PUT", "/v1/hosts/h1/interfaces/other0", `{"out": {"limit": "10Mbit", "groups": [{"name": "rest", "default": true}]}}`)
-		s.eventually("it is in the way", func() bool {
+		s.eventually("the trouble names the foreign qdisc", func() bool {
 			d, _ := s.device("other0")
-			return d.Trouble != nil && strings.Contains(*d.Trouble, "tbf")
+			return d.Error != nil && strings.Contains(*d.Error, "tbf")
 		})
 		labtest.Run(t, node, "tc", "qdisc", "del", "dev", "other0", "root")
-		for range 4 { // it is looked for every ten seconds
+		for range 4 { // the agent checks every ten seconds
 			if foreign("other0") == "" {
 				break
 			}
 			time.Sleep(5 * time.Second)
 		}
 		if got := foreign("other0"); got != "" {
-			t.Errorf("after it is gone it says %q", got)
+			t.Errorf("foreign traffic control after its removal: %q", got)
 		}
-		s.eventually("it is in force then", func() bool {
+		s.eventually("the interface is in force", func() bool {
 			d, _ := s.device("other0")
-			return d.Trouble == nil && strings.Contains(s.here("show"), "other0, enforced by htb")
+			return d.Error == nil && strings.Contains(s.localCommand("show"), "other0, enforced by htb")
 		})
 		var host api.HostState
-		s.eventually("the machine's features are told", func() bool {
+		s.eventually("the machine's features are reported", func() bool {
 			if err := json.Unmarshal(s.must("GET", "/v1/hosts/h1", ""), &host); err != nil {
 				t.Fatal(err)
 			}

@@ -24,58 +24,58 @@ import (
 	"headgate/unit"
 )
 
-// serving is a controller and an agent in the namespace of one host of a lab.
-type serving struct {
+// serviceTest is a controller and an agent on one host of a lab.
+type serviceTest struct {
 	t      *labtest.Check
 	node   *lab.Node
 	dir    string
-	notes  notes
+	notes  syncBuffer
 	client *http.Client
 	token  string
 	pin    string
-	// confined has more of the environment, by verb.
+	// confined has additional environment variables, by command.
 	confined map[string][]string
 
 	controller, agent *lab.Cmd
 }
 
-// notes is what processes say, while they do.
-type notes struct {
+// syncBuffer collects the output of running processes.
+type syncBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (n *notes) Write(p []byte) (int, error) {
+func (n *syncBuffer) Write(p []byte) (int, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.text.Write(p)
 }
 
-func (n *notes) String() string {
+func (n *syncBuffer) String() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.text.String()
 }
 
-func serve(t *labtest.Check, node *lab.Node, dir string, args ...string) *serving {
+func serve(t *labtest.Check, node *lab.Node, dir string, args ...string) *serviceTest {
 	t.Helper()
-	s := &serving{t: t, node: node, dir: dir}
+	s := &serviceTest{t: t, node: node, dir: dir}
 	s.begin(args...)
 	return s
 }
 
-// begin starts the controller, has the host join, and starts its agent.
-func (s *serving) begin(args ...string) {
+// begin starts the controller, joins the host, and starts the host's agent.
+func (s *serviceTest) begin(args ...string) {
 	t, dir := s.t, s.dir
 	t.Helper()
 	s.controller = s.start(append([]string{"controller", "--data", filepath.Join(dir, "controller")}, args...)...)
 	var pin string
 	for deadline := time.Now().Add(30 * time.Second); pin == ""; time.Sleep(50 * time.Millisecond) {
-		if _, after, ok := strings.Cut(s.notes.String(), "the authority is "); ok && strings.Contains(after, "\n") {
+		if _, after, ok := strings.Cut(s.notes.String(), "certificate pin "); ok && strings.Contains(after, "\n") {
 			pin = strings.TrimSpace(after[:strings.IndexByte(after, '\n')])
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the controller does not serve: %s", s.notes.String())
+			t.Fatalf("the controller is not ready after 30 s: %s", s.notes.String())
 		}
 	}
 	token, err := os.ReadFile(filepath.Join(dir, "controller", "operator.token"))
@@ -100,16 +100,16 @@ func (s *serving) begin(args ...string) {
 	s.agent = s.start("agent", "--dir", filepath.Join(dir, "agent"), "--socket", s.socket())
 }
 
-// socket is where the agent listens to programs.
-func (s *serving) socket() string { return filepath.Join(s.dir, "s") }
+// socket is the path of the agent's socket.
+func (s *serviceTest) socket() string { return filepath.Join(s.dir, "s") }
 
-// dial is from the node's namespace.
-func (s *serving) dial(_ context.Context, network, address string) (c net.Conn, err error) {
+// dial connects from the node's namespace.
+func (s *serviceTest) dial(_ context.Context, network, address string) (c net.Conn, err error) {
 	err = s.node.Do(func() (err error) { c, err = net.Dial(network, address); return err })
 	return c, err
 }
 
-func (s *serving) command(args ...string) *lab.Cmd {
+func (s *serviceTest) command(args ...string) *lab.Cmd {
 	s.t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *serving) command(args ...string) *lab.Cmd {
 	return c
 }
 
-func (s *serving) start(args ...string) *lab.Cmd {
+func (s *serviceTest) start(args ...string) *lab.Cmd {
 	s.t.Helper()
 	c := s.command(args...)
 	c.Stderr = &s.notes
@@ -134,7 +134,7 @@ func (s *serving) start(args ...string) *lab.Cmd {
 	return c
 }
 
-func (s *serving) must(method, path, body string) []byte {
+func (s *serviceTest) must(method, path, body string) []byte {
 	s.t.Helper()
 	status, text := s.do(method, path, body)
 	if status >= 300 {
@@ -143,7 +143,7 @@ func (s *serving) must(method, path, body string) []byte {
 	return text
 }
 
-func (s *serving) do(method, path, body string) (status int, text []byte) {
+func (s *serviceTest) do(method, path, body string) (status int, text []byte) {
 	s.t.Helper()
 	r, err := http.NewRequest(method, "https://127.0.0.1:8420"+path, strings.NewReader(body))
 	if err != nil {
@@ -165,8 +165,9 @@ func (s *serving) do(method, path, body string) (status int, text []byte) {
 	return got.StatusCode, text
 }
 
-// rate is what a group carries, in Mbit/s, as the service says; 0 while no agent is connected.
-func (s *serving) rate(name string) float64 {
+// rate returns the delivered rate of a group at the service, in Mbit/s, or 0 while no agent is
+// connected.
+func (s *serviceTest) rate(name string) float64 {
 	s.t.Helper()
 	var rates struct {
 		Items []struct {
@@ -189,14 +190,14 @@ func (s *serving) rate(name string) float64 {
 	return 0
 }
 
-// Two groups of 40 Mbit/s, with a greedy connection each, are divided by the API:
+// Two groups with a greedy connection each share 40 Mbit/s, configured through the API:
 //
 //	server (controller, agent) ── router ── client
 //
-// What is said of their rates is so, also after the agent was killed and started again, and while
-// it was away its groups stay in force.
+// The reported rates are correct, also after the agent was killed and restarted. The groups stay in
+// force without the agent.
 func TestService(t *testing.T) {
-	t.Parallel() // it waits for most of its time
+	t.Parallel() // the test mostly waits
 	labtest.NeedRoot(t)
 	labtest.Try(t, func(t *labtest.Check) {
 		l := labtest.Rig(t, lab.RigOptions{Bottleneck: unit.Gbit, RTT: time.Millisecond})
@@ -237,15 +238,15 @@ func TestService(t *testing.T) {
 		s.agent.Process.Signal(syscall.SIGKILL)
 		s.agent.Wait()
 		if out := labtest.Run(t, node, "tc", "class", "show", "dev", dev); !strings.Contains(out, "rate 29464Kbit") {
-			t.Errorf("while the agent is away the classes are %s", out)
+			t.Errorf("without the agent the classes are %s", out)
 		}
 		s.must("PATCH", in+"/out/groups/a", `{"guarantee": "20Mbit"}`)
 		s.must("PATCH", in+"/out/groups/b", `{"guarantee": "20Mbit"}`)
 		s.start("agent", "--dir", filepath.Join(s.dir, "agent"))
-		divided("with the agent again", 20, 20)
+		divided("after the restart of the agent", 20, 20)
 		usage := string(s.must("GET", "/v1/usage?since="+time.Now().Add(-time.Hour).UTC().Format(time.RFC3339), ""))
 		if !strings.Contains(usage, fmt.Sprintf(`"dev":%q`, dev)) || strings.Contains(usage, `"missing":["h1"]`) {
-			t.Errorf("on record are %s", usage)
+			t.Errorf("the usage is %s", usage)
 		}
 		if told := string(s.must("GET", "/v1/hosts/h1", "")); !strings.Contains(told, `"owner":"controller"`) || !strings.Contains(told, `"connected":true`) {
 			t.Errorf("the host is %s", told)
@@ -253,9 +254,9 @@ func TestService(t *testing.T) {
 	})
 }
 
-// Commands do on a host of a service what they do on their own.
+// Commands with --server do on a host of a service what they do locally.
 func TestServer(t *testing.T) {
-	t.Parallel() // it waits for most of its time
+	t.Parallel() // the test mostly waits
 	labtest.NeedRoot(t)
 	labtest.Try(t, func(t *labtest.Check) {
 		l := labtest.Rig(t, lab.RigOptions{Bottleneck: unit.Gbit, RTT: time.Millisecond})
@@ -304,9 +305,9 @@ func TestServer(t *testing.T) {
 		says("change out group web: guarantee 20Mbit", there("apply", "-f", file)...)
 		write("150%")
 		if out, code := exit(there("apply", "-f", file)...); code != 2 || !strings.Contains(out, "groups.yaml") {
-			t.Errorf("too much: %d %s", code, out)
+			t.Errorf("guarantees above the limit: %d %s", code, out)
 		}
-		for range 50 { // until its agent has told
+		for range 50 { // until the agent has reported
 			if out, _ := exit(there("show", "-o", "json")...); strings.Contains(out, `"20Mbit"`) {
 				break
 			}
@@ -315,8 +316,8 @@ func TestServer(t *testing.T) {
 		says("20.0Mbit", there("show")...)
 		says("", there("assign", "web", "--dev", dev, "--conn", "tcp 10.0.0.1:443 10.0.0.2:55000")...)
 		says("", there("unassign", "--dev", dev, "--conn", "tcp 10.0.0.2:55000 10.0.0.1:443")...)
-		if out, code := exit(there("unassign", "--dev", dev, "--conn", "tcp 10.0.0.2:55000 10.0.0.1:443")...); code != 1 || !strings.Contains(out, "there is no connection") {
-			t.Errorf("one that is in no group: %d %s", code, out)
+		if out, code := exit(there("unassign", "--dev", dev, "--conn", "tcp 10.0.0.2:55000 10.0.0.1:443")...); code != 1 || !strings.Contains(out, "not found") {
+			t.Errorf("a connection that is not assigned: %d %s", code, out)
 		}
 		says("GUARANTEED", "report", "--since", "1h")
 		says("host,dev,direction,group", "report", "--since", "1h", "-o", "csv")
@@ -329,6 +330,6 @@ func TestServer(t *testing.T) {
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
-		t.Error("the groups are in force after they were cleared")
+		t.Error("the groups are still in force after clear")
 	})
 }

@@ -17,10 +17,10 @@ import (
 	"headgate/unit"
 )
 
-// What somebody applies on the host by hand stays, and the service says so, whose it is meanwhile,
-// and what to do, which helps: each of it.
-func TestServiceByHand(t *testing.T) {
-	t.Parallel() // it waits for most of its time
+// A configuration that a user applies on the host stays in force. The service reports the owner of the
+// device and the remedies, and each remedy works.
+func TestServiceLocalApply(t *testing.T) {
+	t.Parallel() // the test mostly waits
 	labtest.NeedRoot(t)
 	labtest.Try(t, func(t *labtest.Check) {
 		l := labtest.Rig(t, lab.RigOptions{Bottleneck: unit.Gbit, RTT: time.Millisecond})
@@ -31,7 +31,7 @@ func TestServiceByHand(t *testing.T) {
 			return func() bool {
 				t.Helper()
 				var states []shaper.State
-				text, err := s.command("show", "groups", "-o", "json").Output() // without notes of what waits
+				text, err := s.command("show", "groups", "-o", "json").Output() // without notes about pending changes
 				if err == nil {
 					err = json.Unmarshal(text, &states)
 				}
@@ -51,68 +51,68 @@ func TestServiceByHand(t *testing.T) {
 			if err := os.WriteFile(file, []byte("kind: Interface\ndev: "+dev+"\nout: {limit: 90Mbit, groups: [{name: hand, default: true}]}\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			s.here(append([]string{"apply", "-f", file}, args...)...)
+			s.localCommand(append([]string{"apply", "-f", file}, args...)...)
 		}
 		trouble := func(what string) func() bool {
 			return func() bool {
 				d, _ := s.device("dev0")
-				if d.Trouble == nil {
+				if d.Error == nil {
 					return what == ""
 				}
-				return what != "" && strings.Contains(*d.Trouble, what)
+				return what != "" && strings.Contains(*d.Error, what)
 			}
 		}
 		left := func(what, remedy string) {
 			t.Helper()
-			s.eventually("the trouble says "+what, trouble(what))
-			s.eventually("the trouble says "+remedy, trouble(remedy))
-			s.eventually("it is the host's own", s.owned("dev0", "local"))
+			s.eventually("the trouble contains "+what, trouble(what))
+			s.eventually("the trouble contains "+remedy, trouble(remedy))
+			s.eventually("the owner is local", s.owned("dev0", "local"))
 			if !limit("90Mbit")() {
-				t.Errorf("what was applied by hand does not stay: %s", s.here("show"))
+				t.Errorf("the local configuration is not in force: %s", s.localCommand("show"))
 			}
 		}
 		helped := func(rate string) {
 			t.Helper()
 			s.eventually("the service's limit is in force", limit(rate))
-			s.eventually("there is no trouble", trouble(""))
-			s.eventually("it is the controller's", s.owned("dev0", "controller"))
+			s.eventually("no trouble", trouble(""))
+			s.eventually("the owner is the controller", s.owned("dev0", "controller"))
 		}
 		put("20Mbit")
 		helped("20Mbit")
 		apply("dev0")
 		put("30Mbit")
 		left("applied by hand", `"headgate clear --dev dev0"`)
-		s.here("clear", "--dev", "dev0")
+		s.localCommand("clear", "--dev", "dev0")
 		helped("30Mbit")
 		apply("dev0")
 		put("40Mbit")
-		left("applied by hand", `"systemctl reload headgate"`) // which is a signal
+		left("applied by hand", `"systemctl reload headgate"`) // systemctl sends this signal
 		s.agent.Process.Signal(syscall.SIGHUP)
 		helped("40Mbit")
 		apply("dev0", "--confirm-within", "60s")
 		put("50Mbit")
-		left("waits for its confirmation", `"headgate confirm --roll-back"`)
-		s.here("confirm", "--roll-back")
+		left("awaits confirmation", `"headgate confirm --roll-back"`)
+		s.localCommand("confirm", "--roll-back")
 		helped("50Mbit")
 		apply("dev0", "--confirm-within", "60s")
 		put("60Mbit")
-		left("waits for its confirmation", `"headgate confirm"`)
-		s.here("confirm")
+		left("awaits confirmation", `"headgate confirm"`)
+		s.localCommand("confirm")
 		left("applied by hand", `"headgate clear --dev dev0"`)
 
-		// Of what nothing is wanted, and what is there, it is looked for every ten seconds.
+		// The agent checks devices without a desired state every ten seconds.
 		eventually := func(owner string) {
 			t.Helper()
 			for end := time.Now().Add(30 * time.Second); !s.owned("own0", owner)(); time.Sleep(200 * time.Millisecond) {
 				if time.Now().After(end) {
-					t.Fatalf("own0 does not become %s: %s", owner, s.notes.String())
+					t.Fatalf("the owner of own0 is not %s after 30 s: %s", owner, s.notes.String())
 				}
 			}
 		}
 		eventually("nobody")
 		apply("own0")
 		eventually("local")
-		s.here("clear", "--dev", "own0")
+		s.localCommand("clear", "--dev", "own0")
 		eventually("nobody")
 	})
 }

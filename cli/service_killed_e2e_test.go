@@ -15,8 +15,8 @@ import (
 	"headgate/unit"
 )
 
-// here runs a command on the host itself, in its namespace.
-func (s *serving) here(args ...string) string {
+// localCommand runs a command on the host, in its namespace.
+func (s *serviceTest) localCommand(args ...string) string {
 	s.t.Helper()
 	out, err := s.command(args...).CombinedOutput()
 	if err != nil {
@@ -25,8 +25,8 @@ func (s *serving) here(args ...string) string {
 	return string(out)
 }
 
-// eventually waits until something is so.
-func (s *serving) eventually(what string, ok func() bool) {
+// eventually waits until ok returns true, for at most 10 s.
+func (s *serviceTest) eventually(what string, ok func() bool) {
 	s.t.Helper()
 	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -36,20 +36,19 @@ func (s *serving) eventually(what string, ok func() bool) {
 }
 
 // kill kills the agent.
-func (s *serving) kill() {
+func (s *serviceTest) kill() {
 	s.agent.Process.Signal(syscall.SIGKILL)
 	s.agent.Wait()
 }
 
-func (s *serving) startAgent() {
+func (s *serviceTest) startAgent() {
 	s.agent = s.start("agent", "--dir", filepath.Join(s.dir, "agent"))
 }
 
-// The agent is killed and started again, some times in the middle of a change, while 20 Mbit/s pass
-// through its groups: no packet is lost and no counter goes back. A connection that was taken out
-// of its group meanwhile is out of it when the agent is back, one that was put in a group by hand
-// stays there.
-func TestServiceKilled(t *testing.T) {
+// The agent is killed and restarted, sometimes during a change, while 20 Mbit/s pass through its
+// groups: no packet is lost and no counter decreases. A connection that the service unassigned in the
+// meantime is unassigned after the restart. A connection that was assigned on the host stays assigned.
+func TestServiceAgentKilled(t *testing.T) {
 	labtest.NeedRoot(t)
 	labtest.Try(t, func(t *labtest.Check) {
 		l := labtest.Rig(t, lab.RigOptions{Bottleneck: unit.Gbit, RTT: time.Millisecond})
@@ -64,12 +63,12 @@ func TestServiceKilled(t *testing.T) {
 			{"name": "media", "guarantee": "25%", "match": [{"dport": ["5001"]}]},
 			{"name": "other", "guarantee": "25%"},
 			{"name": "rest", "default": true}]}}`)
-		s.eventually("the groups are there", func() bool { return strings.Contains(s.here("show", "groups"), "media") })
-		// carried is what media has carried.
+		s.eventually("the groups are in force", func() bool { return strings.Contains(s.localCommand("show", "groups"), "media") })
+		// carried returns the packet counter of media.
 		carried := func() uint64 {
 			t.Helper()
 			var states []shaper.State
-			if err := json.Unmarshal([]byte(s.here("show", "groups", "--dev", dev, "-o", "json")), &states); err != nil || len(states) != 1 {
+			if err := json.Unmarshal([]byte(s.localCommand("show", "groups", "--dev", dev, "-o", "json")), &states); err != nil || len(states) != 1 {
 				t.Fatalf("%v: %+v", err, states)
 			}
 			return states[0].Out.Groups[0].Packets
@@ -85,9 +84,9 @@ func TestServiceKilled(t *testing.T) {
 		are := func(yes ...string) func() bool {
 			return func() bool {
 				t.Helper()
-				said := s.here("show", "assignments", "--dev", dev)
+				said := s.localCommand("show", "assignments", "--dev", dev)
 				for _, conn := range yes {
-					if !strings.Contains(said, conn[len(conn)-6:]) { // it may be told from its other end
+					if !strings.Contains(said, conn[len(conn)-6:]) { // the ends may be in the other order
 						return false
 					}
 				}
@@ -96,37 +95,37 @@ func TestServiceKilled(t *testing.T) {
 		}
 		s.must("PUT", at(a), `{"group": "other"}`)
 		s.must("PUT", at(b), `{"group": "other"}`)
-		s.eventually("both are in a group", are(a, b))
-		s.here("assign", "other", "--dev", dev, "--conn", c)
+		s.eventually("both connections are assigned", are(a, b))
+		s.localCommand("assign", "other", "--dev", dev, "--conn", c)
 		before := carried()
 		s.kill()
 		s.must("DELETE", at(a), "")
 		s.must("PUT", at(d), `{"group": "other"}`)
 		s.startAgent()
-		s.eventually("what was removed is out, what is by hand stays", are(b, c, d))
+		s.eventually("the deleted assignment is gone, the local one stays", are(b, c, d))
 		for _, rest := range []time.Duration{0, 5 * time.Millisecond, 30 * time.Millisecond} {
 			s.must("PATCH", in+"/out/groups/other", `{"guarantee": "30%"}`)
 			s.must("DELETE", at(d), "")
 			time.Sleep(rest)
 			s.kill()
 			s.startAgent()
-			s.eventually("the last is out", are(b, c))
+			s.eventually("the last connection is unassigned", are(b, c))
 			s.must("PATCH", in+"/out/groups/other", `{"guarantee": "25%"}`)
 			s.must("PUT", at(d), `{"group": "other"}`)
-			s.eventually("the last is in", are(b, c, d))
+			s.eventually("the last connection is assigned", are(b, c, d))
 			if now := carried(); now <= before {
-				t.Errorf("%d packets were carried before, and %d after", before, now)
+				t.Errorf("the packet counter was %d before, and %d after", before, now)
 			} else {
 				before = now
 			}
 		}
-		// Its end, with all that was queued.
+		// Stop waits until all queued packets have arrived.
 		f.Stop()
 		total := f.Wait().Flows[0].Total
 		if total.LostDatagrams > 0 || total.Datagrams < 1000 {
 			t.Errorf("%d of %d packets were lost", total.LostDatagrams, total.Datagrams)
 		}
 		s.must("DELETE", in, "")
-		s.eventually("nothing is left", func() bool { return !strings.Contains(labtest.Run(t, node, "tc", "qdisc", "show", "dev", dev), "htb") })
+		s.eventually("no qdisc is left", func() bool { return !strings.Contains(labtest.Run(t, node, "tc", "qdisc", "show", "dev", dev), "htb") })
 	})
 }

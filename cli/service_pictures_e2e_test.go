@@ -22,14 +22,14 @@ import (
 	"headgate/lab/labtest"
 )
 
-// picturesEnv names the folder of the dashboard's pictures.
+// picturesEnv is the environment variable with the folder for the dashboard's pictures.
 const picturesEnv = "HEADGATE_PICTURES"
 
-// liveDemo is a demo that is served, with more going on in it.
+// liveDemo is a served demo with additional activity.
 type liveDemo struct {
 	t      *testing.T
 	client *http.Client
-	demoInvitation
+	demoAccess
 }
 
 func (s *liveDemo) headgate(args ...string) string {
@@ -49,7 +49,7 @@ func (s *liveDemo) within(node string, command ...string) string {
 	return s.headgate(append([]string{"lab", "exec", node, "--lab", s.Network, "--"}, command...)...)
 }
 
-// must asks as the operator (0) or a tenant.
+// must sends a request as the operator (0) or a tenant.
 func (s *liveDemo) must(login int, method, path, body string) []byte {
 	s.t.Helper()
 	request, err := http.NewRequestWithContext(s.t.Context(), method, s.URL+path, strings.NewReader(body))
@@ -70,15 +70,14 @@ func (s *liveDemo) must(login int, method, path, body string) []byte {
 	return text
 }
 
-// enliven has hosts measure through links that are limited, a connection that was moved, and a host
-// that is away.
-func (s *liveDemo) enliven() {
-	// A bucket that has no room for a super-packet has it sent in its parts, as a network does.
+// addActivity adds probes through limited links, an assigned connection, and a disconnected host.
+func (s *liveDemo) addActivity() {
+	// The bucket is smaller than a super-packet, so that the kernel segments super-packets.
 	for host, rate := range map[string]string{"host1": "90mbit", "host2": "60mbit", "host3": "25mbit"} {
 		s.within("management", "tc", "qdisc", "add", "dev", host, "root", "tbf", "rate", rate, "burst", "15kb", "latency", "50ms")
 	}
 	s.must(0, "PUT", "/v1/tenants/media", `{"description": "Films and their backups"}`)
-	s.must(0, "PUT", "/v1/tenants/shop", `{"description": "The shop, its exports and its calls", "requests": 100}`)
+	s.must(0, "PUT", "/v1/tenants/shop", `{"description": "The shop, its exports and its calls", "requests_per_second": 100}`)
 	s.must(0, "PUT", "/v1/hosts/host4", `{"description": "Comes next week"}`)
 	s.must(0, "PUT", "/v1/probe-schedule", `{"measures": [{"measure": "tokenrate", "every": "1m"}, {"measure": "limiter", "every": "1m"}, {"measure": "available", "every": "1m"}],
 		"bytes": "10MB", "time": "10s", "budget": "100GB", "hosts": [{"host": "host1"}, {"host": "host2"}, {"host": "host3"}],
@@ -86,34 +85,34 @@ func (s *liveDemo) enliven() {
 	s.must(2, "PATCH", groupURL("host1", "out", "shop/export"), `{"guarantee": "25Mbit"}`)
 	ends := regexp.MustCompile(`([0-9.]+:9000)\s+([0-9.]+:[0-9]+)`).FindStringSubmatch(s.within("host1", "ss", "-Htn", "sport = :9000"))
 	if ends == nil {
-		s.t.Fatal("there is no download")
+		s.t.Fatal("no connection of the download")
 	}
 	s.must(2, "PUT", "/v1/hosts/host1/interfaces/"+demoDev+"/connections/"+url.PathEscape("tcp "+ends[1]+" "+ends[2]), `{"group": "shop/export"}`)
 }
 
-// relate holds connections of host1 in proportion.
-func (s *liveDemo) relate() {
-	// All hosts are one machine's, and a set without a cgroup has all connections that match.
+// addConnectionSets creates connection sets on host1.
+func (s *liveDemo) addConnectionSets() {
+	// All hosts are on one machine, and a set without a cgroup controls all connections that match.
 	for name, match := range map[string]string{"storage": "sport: 3260, dst: 10.0.4.0/24", "export": "sport: 443, dst: 10.0.5.0/24"} {
 		document, _ := json.Marshal(map[string]string{"document": fmt.Sprintf("kind: Collective\nname: %s\nmatch: [{%s}]\n", name, match)})
 		s.must(0, "PUT", "/v1/hosts/host1/collectives/"+name, string(document))
 	}
 }
 
-// shot has a page's pictures taken: light, dark and narrow, as long as the page is.
-func (p page) shot(dir, name string) {
+// takePictures takes pictures of a page in its full length: light, dark and narrow.
+func (p page) takePictures(dir, name string) {
 	p.t.Helper()
-	for _, look := range browser.Looks {
-		if err := p.Look(look.Width, look.Height, look.Dark); err != nil {
+	for _, look := range browser.Viewports {
+		if err := p.SetViewport(look.Width, look.Height, look.Dark); err != nil {
 			p.t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		length := scripted[float64](p, "document.querySelector('dialog') ? innerHeight : document.documentElement.scrollHeight")
-		if err := p.Look(look.Width, min(max(int64(length), look.Height*2/3), 3*look.Height), look.Dark); err != nil {
+		length := evaluate[float64](p, "document.querySelector('dialog') ? innerHeight : document.documentElement.scrollHeight")
+		if err := p.SetViewport(look.Width, min(max(int64(length), look.Height*2/3), 3*look.Height), look.Dark); err != nil {
 			p.t.Fatal(err)
 		}
-		time.Sleep(1500 * time.Millisecond) // until what moves has moved
-		text, err := p.Picture()
+		time.Sleep(1500 * time.Millisecond) // until animations have ended
+		text, err := p.Screenshot()
 		if err != nil {
 			p.t.Fatal(err)
 		}
@@ -121,13 +120,13 @@ func (p page) shot(dir, name string) {
 			p.t.Fatal(err)
 		}
 	}
-	if err := p.Look(1440, 900, false); err != nil {
+	if err := p.SetViewport(1440, 900, false); err != nil {
 		p.t.Fatal(err)
 	}
 }
 
-// TestPictures makes the pictures of docs/pictures, if there is a folder for them: it takes five minutes and
-// judges nothing, and what is on them is looked at by people.
+// TestPictures takes the pictures of docs/pictures, if picturesEnv is set. It takes five minutes and checks
+// nothing: people review the pictures.
 func TestPictures(t *testing.T) {
 	dir := os.Getenv(picturesEnv)
 	if dir == "" {
@@ -148,11 +147,11 @@ func TestPictures(t *testing.T) {
 		_ = served.Wait()
 	}()
 	s := &liveDemo{t: t}
-	if err := json.NewDecoder(told).Decode(&s.demoInvitation); err != nil {
+	if err := json.NewDecoder(told).Decode(&s.demoAccess); err != nil {
 		t.Fatal(err)
 	}
-	s.client = &http.Client{Timeout: demoPatience, Transport: &http.Transport{TLSClientConfig: pki.Pinned(demoDoor, s.Pin)}}
-	s.enliven()
+	s.client = &http.Client{Timeout: demoTimeout, Transport: &http.Transport{TLSClientConfig: pki.Pinned(demoLoopback, s.Pin)}}
+	s.addActivity()
 	b, err := browser.Start(t.Context(), s.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -166,13 +165,13 @@ func TestPictures(t *testing.T) {
 	take := func(name, path string, stay time.Duration) {
 		open(path)
 		time.Sleep(stay)
-		p.shot(dir, name)
+		p.takePictures(dir, name)
 	}
 	press := func(words string) {
 		p.do("press "+words, chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`[...document.querySelectorAll("button, a")].findLast((b) => (b.getAttribute("aria-label") ?? b.innerText) === %q).click()`, words)))
 	}
 	p.do("open", chromedp.Navigate(s.URL), chromedp.WaitVisible("#token"))
-	p.shot(dir, "login")
+	p.takePictures(dir, "login")
 	p.signIn(s.URL, s.Logins[0].Token)
 	device := "/hosts/host1/" + demoDev
 	take("interface", device+"?direction=out", 70*time.Second)
@@ -182,22 +181,22 @@ func TestPictures(t *testing.T) {
 			const set = (label, v) => { [...document.querySelectorAll("dialog label")].find((l) => l.innerText === label).control.value = v; };
 			set("Guarantee", "30Mbit"); set("Ceiling", "60Mbit");
 		})()`))
-	press("Show what would change")
-	p.until("what would be", `document.querySelectorAll("dialog").length === 2`)
-	p.shot(dir, "group")
-	press("Change")
-	p.until("it is made", `document.querySelector(".toast") !== null`)
-	p.shot(dir, "undo")
+	press("Preview changes")
+	p.until("the preview is shown", `document.querySelectorAll("dialog").length === 2`)
+	p.takePictures(dir, "group")
+	press("Apply")
+	p.until("the change is made", `document.querySelector(".toast") !== null`)
+	p.takePictures(dir, "undo")
 	take("overview", "/", 2*time.Second)
 	take("host", "/hosts/host1", 2*time.Second)
 	take("tenants", "/tenants", 0)
 	take("tenant", "/tenants/shop", 0)
-	s.relate()
+	s.addConnectionSets()
 	take("collectives", "/collectives/host1", 60*time.Second)
 	take("probes", "/probes", 2*time.Second)
 	press("Propose limits for host3")
 	p.do("a plan", chromedp.WaitVisible("dialog table"))
-	p.shot(dir, "proposal")
+	p.takePictures(dir, "proposal")
 	take("probe-history", "/probes/host1/host3?measure=tokenrate", 2*time.Second)
 	take("events", "/events", 0)
 	take("empty", "/collectives/host4", time.Second)

@@ -18,8 +18,8 @@ import (
 	"headgate/unit"
 )
 
-// sets waits until the service says of h1's sets what it should.
-func (s *serving) sets(most time.Duration, what string, ok func([]host.State) bool) []host.State {
+// waitSets waits until ok accepts the service's state of h1's connection sets.
+func (s *serviceTest) waitSets(most time.Duration, what string, ok func([]host.State) bool) []host.State {
 	s.t.Helper()
 	var got struct{ Items []host.State }
 	var text []byte
@@ -37,18 +37,18 @@ func (s *serving) sets(most time.Duration, what string, ok func([]host.State) bo
 	return nil
 }
 
-// two tells that db has both connections.
-func two(states []host.State) bool {
+// hasBothConnections reports whether set db has both connections.
+func hasBothConnections(states []host.State) bool {
 	return len(states) == 1 && states[0].Set == "db" && len(states[0].Connections) == 2
 }
 
-// Two connections of 4.8 and 2.4 Mbit/s are a set that a file gives the service, and UDP leaves
-// them 4 of 10 Mbit/s, as in TestCollectiveRun:
+// Two connections of 4.8 and 2.4 Mbit/s are a connection set that is applied at the service, and UDP
+// leaves them 4 of 10 Mbit/s, as in TestCollectiveRun:
 //
 //	server (controller, agent) ── router ──10 Mbit/s, 20 ms── client
 //
-// They are controlled at 2 to 1, as the service says; the agent is killed and started again, and
-// has the set again; without the document nothing is left.
+// The agent controls them at a ratio of 2 to 1, and the service reports it. After a kill and restart the
+// agent has the set again. After clear, nothing of the set is left.
 func TestServiceSets(t *testing.T) {
 	labtest.NeedRoot(t)
 	labtest.Try(t, func(t *labtest.Check) {
@@ -60,7 +60,7 @@ func TestServiceSets(t *testing.T) {
 		}
 		l := labtest.Rig(t, lab.RigOptions{Bottleneck: 10 * unit.Mbit, RTT: 20 * time.Millisecond})
 		s := serve(t, l.Node("server"), dir)
-		s.login()
+		s.credentials()
 		there := func(args ...string) []string { return append(args, "--server", "default", "--host", "h1") }
 		db := func(name string, port uint16, rate unit.Rate) traffic.Flow {
 			return traffic.Flow{Name: name, From: "server", To: "client", Protocol: traffic.TCP, DstPort: port, Congestion: "cubic", Schedule: traffic.Constant(rate)}
@@ -71,55 +71,56 @@ func TestServiceSets(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { f.Stop(); f.Wait() }()
-		s.says(0, "add    set db", there("plan", "-f", file)...)
-		s.says(0, "add    set db", there("apply", "-f", file)...)
-		s.says(0, "set db: up to date", there("apply", "-f", file)...)
-		s.sets(10*time.Second, "the set has both", two)
+		s.checkOutput(0, "add    set db", there("plan", "-f", file)...)
+		s.checkOutput(0, "add    set db", there("apply", "-f", file)...)
+		s.checkOutput(0, "set db: up to date", there("apply", "-f", file)...)
+		s.waitSets(10*time.Second, "the set has both", hasBothConnections)
 		time.Sleep(8 * time.Second)
 		udp := traffic.Flow{Name: "udp", From: "server", To: "client", Protocol: traffic.UDP, DstPort: 6000, Schedule: traffic.Constant(6 * unit.Mbit)}
 		disturb, err := traffic.Start(t.Context(), l.Host, []traffic.Flow{udp}, traffic.Options{Duration: 18 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
-		controlled := func(states []host.State) bool { return two(states) && states[0].Controlling }
-		s.sets(8*time.Second, "it is controlled", controlled)
+		controlled := func(states []host.State) bool { return hasBothConnections(states) && states[0].Controlling }
+		s.waitSets(8*time.Second, "the set is controlled", controlled)
 		time.Sleep(4 * time.Second)
-		begin := s.sets(time.Second, "it is controlled still", controlled)[0]
+		begin := s.waitSets(time.Second, "the set is still controlled", controlled)[0]
 		time.Sleep(7 * time.Second)
-		end := s.sets(time.Second, "it is controlled to the end", controlled)[0]
+		end := s.waitSets(time.Second, "the set is controlled until the end", controlled)[0]
 		a0, b0 := acked(begin)
 		a1, b1 := acked(end)
 		t.Logf("ratio %.2f; %+v", (a1-a0)/(b1-b0), end)
 		if ratio := (a1 - a0) / (b1 - b0); ratio < 1.7 || ratio > 2.3 {
 			t.Errorf("the ratio is %.2f, want 2", ratio)
 		}
-		s.says(0, "controlled", there("collective", "show")...)
-		s.says(0, "controlled", there("collective", "top", "--once")...)
-		s.says(0, "controlled", "collective", "show", "--instance", "service")
+		s.checkOutput(0, "controlled", there("collective", "show")...)
+		s.checkOutput(0, "controlled", there("collective", "top", "--once")...)
+		s.checkOutput(0, "controlled", "collective", "show", "--instance", "service")
 		s.agent.Process.Signal(syscall.SIGKILL)
 		s.agent.Wait()
-		s.sets(5*time.Second, "nobody tells", func(states []host.State) bool {
-			return len(states) == 1 && strings.Contains(states[0].Trouble, "not connected")
+		s.waitSets(5*time.Second, "the agent is disconnected", func(states []host.State) bool {
+			return len(states) == 1 && strings.Contains(states[0].Error, "not connected")
 		})
 		s.agent = s.start("agent", "--dir", filepath.Join(dir, "agent"))
-		s.sets(10*time.Second, "the set has both again", two)
+		s.waitSets(10*time.Second, "the set has both again", hasBothConnections)
 		disturb.Wait()
-		s.says(0, "set db: cleared", there("collective", "clear", "db")...)
-		s.sets(10*time.Second, "no set is there", func(states []host.State) bool { return len(states) == 0 })
+		s.checkOutput(0, "set db: cleared", there("collective", "clear", "db")...)
+		s.waitSets(10*time.Second, "the set is removed", func(states []host.State) bool { return len(states) == 0 })
 		nothingLeft(t, "service")
 	})
 }
 
-// A set that this host cannot run says so, and one that a program of the host runs stays with that
-// until it ends; others are not disturbed, and weights change while they run. What is taken away
-// while the agent is not there is gone when it comes back, and it needs no controller for the rest.
+// A set that the host cannot run has a trouble. A set that a local program runs stays with the program
+// until the program exits. Other sets are not disturbed, and weights change at run time. Sets that are
+// deleted while the agent is down are gone after its restart. The agent runs the other sets without a
+// controller.
 func TestServiceSetsTrouble(t *testing.T) {
 	labtest.NeedRoot(t)
 	labtest.Try(t, func(t *labtest.Check) {
 		dir, cgroup := t.TempDir(), filepath.Base(labtest.Cgroup(t))
 		l := labtest.Rig(t, lab.RigOptions{Bottleneck: unit.Gbit, RTT: time.Millisecond})
 		s := serve(t, l.Node("server"), dir)
-		s.login()
+		s.credentials()
 		there := func(args ...string) []string { return append(args, "--server", "default", "--host", "h1") }
 		put := func(name, text string) {
 			t.Helper()
@@ -154,34 +155,34 @@ func TestServiceSetsTrouble(t *testing.T) {
 			return func(states []host.State) bool {
 				c.Write([]byte("hello"))
 				m := of(states, "mine")
-				return m.Trouble == "" && len(m.Connections) == 1 && m.Connections[0].Weight == w
+				return m.Error == "" && len(m.Connections) == 1 && m.Connections[0].Weight == w
 			}
 		}
-		s.sets(10*time.Second, "it has the connection", weight(1))
+		s.waitSets(10*time.Second, "the set has the connection", weight(1))
 		put("mine", fmt.Sprintf(mine, 3))
-		s.sets(10*time.Second, "it has the other weight", weight(3))
+		s.waitSets(10*time.Second, "the set has the new weight", weight(3))
 
 		put("nobody", "join: [headgate-no-such]\n")
-		s.sets(10*time.Second, "a user that is not there is told of", func(states []host.State) bool {
-			return strings.Contains(of(states, "nobody").Trouble, "nobody joins as headgate-no-such")
+		s.waitSets(10*time.Second, "the trouble names the unknown user", func(states []host.State) bool {
+			return strings.Contains(of(states, "nobody").Error, "cannot resolve user headgate-no-such")
 		})
-		s.says(0, "nobody joins as headgate-no-such", there("collective", "show")...)
-		if told := string(s.must("GET", "/v1/hosts/h1", "")); !strings.Contains(told, "nobody joins") {
+		s.checkOutput(0, "cannot resolve user headgate-no-such", there("collective", "show")...)
+		if told := string(s.must("GET", "/v1/hosts/h1", "")); !strings.Contains(told, "cannot resolve user") {
 			t.Errorf("the host is %s", told)
 		}
 
 		put("asked", "join: [root]\n")
-		s.sets(10*time.Second, "a set of the name asked runs", func(states []host.State) bool { return of(states, "asked").Since > 0 })
+		s.waitSets(10*time.Second, "set asked runs", func(states []host.State) bool { return of(states, "asked").Since > 0 })
 		local := startCollective(t, joinFile(t), "--instance", "local-test")
-		s.sets(20*time.Second, "it is left to the program of the host", func(states []host.State) bool {
-			return strings.Contains(of(states, "asked").Trouble, "the program local-test of this host runs a set of that name") && weight(3)(states)
+		s.waitSets(20*time.Second, "the local program has the set", func(states []host.State) bool {
+			return strings.Contains(of(states, "asked").Error, "program local-test on this host already runs a set of this name") && weight(3)(states)
 		})
 		if err := local.end(syscall.SIGTERM); err != nil {
-			t.Errorf("it does not end well: %v", err)
+			t.Errorf("the local program fails: %v", err)
 		}
-		s.sets(20*time.Second, "it is the service's again", func(states []host.State) bool {
+		s.waitSets(20*time.Second, "the agent has the set again", func(states []host.State) bool {
 			asked := of(states, "asked")
-			return asked.Trouble == "" && asked.Since > 0
+			return asked.Error == "" && asked.Since > 0
 		})
 
 		s.agent.Process.Signal(syscall.SIGKILL)
@@ -189,7 +190,7 @@ func TestServiceSetsTrouble(t *testing.T) {
 		s.must("DELETE", "/v1/hosts/h1/collectives/nobody", "")
 		s.must("DELETE", "/v1/hosts/h1/collectives/asked", "")
 		s.agent = s.start("agent", "--dir", filepath.Join(dir, "agent"))
-		s.sets(10*time.Second, "the rest is there again", func(states []host.State) bool { return len(states) == 1 && weight(3)(states) })
+		s.waitSets(10*time.Second, "the other set runs again", func(states []host.State) bool { return len(states) == 1 && weight(3)(states) })
 		s.controller.Process.Signal(syscall.SIGKILL)
 		s.controller.Wait()
 		s.agent.Process.Signal(syscall.SIGKILL)
@@ -197,19 +198,19 @@ func TestServiceSetsTrouble(t *testing.T) {
 		s.agent = s.start("agent", "--dir", filepath.Join(dir, "agent"))
 		for end := time.Now().Add(10 * time.Second); ; time.Sleep(200 * time.Millisecond) {
 			c.Write([]byte("hello"))
-			states, err := host.Ask("service")
+			states, err := host.QueryStates("service")
 			if err == nil && weight(3)(states) {
 				break
 			}
 			if time.Now().After(end) {
-				t.Fatalf("without a controller it has %+v, %v", states, err)
+				t.Fatalf("without a controller the agent has %+v, %v", states, err)
 			}
 		}
-		// Ended well, it leaves what is attached to the next agent.
+		// After a clean exit the programs stay attached for the next agent.
 		s.agent.Process.Signal(syscall.SIGTERM)
 		s.agent.Wait()
 		if found, idle, err := host.Clear("service"); err != nil || !found || idle > 0 {
-			t.Errorf("after its end there is %v, %d, %v", found, idle, err)
+			t.Errorf("after the exit: %v, %d, %v", found, idle, err)
 		}
 	})
 }

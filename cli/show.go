@@ -18,8 +18,7 @@ import (
 	"headgate/usage"
 )
 
-// devFlag gives a command the flag --dev, which a shell can complete, also with
-// the words more.
+// devFlag adds the flag --dev with shell completion of devices and of the words in more.
 func (a *app) devFlag(c *cobra.Command, value, what string, more ...string) *string {
 	dev := c.Flags().String("dev", value, what)
 	completeFlag(c, "dev", a.completeDevices(more...))
@@ -29,14 +28,14 @@ func (a *app) devFlag(c *cobra.Command, value, what string, more ...string) *str
 func showCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show [groups|assignments|clients]",
-		Short: "Print what is in force, and what it has carried",
-		Long: `Show reads the kernel's state: groups with their counters, the connections that
-were assigned at run time, or the clients that are active in groups with each:.
-Counters run since the group was made. Settings of the device itself that Headgate has
-changed, foreign traffic control and drift (what an apply of the same would mend) are named.
+		Short: "Show groups, assignments or clients with their counters",
+		Long: `Show prints the kernel's actual state: groups with their counters, the connections that
+are assigned at run time, or the active clients of groups with each:. Counters start when
+the group is created. Show also lists device settings that Headgate changed, foreign
+traffic control, and drift (changes by other programs, which apply would revert).
 
-Of clients, rates and drops are those of a second, or of --over, and bytes what came
-since the client appeared. One that has sent nothing for 4 seconds is not shown.`,
+Rates and drops of clients are those of one second, or of --over. Bytes are counted
+since the client appeared. A client without traffic for 4 seconds is not shown.`,
 		Example: `  headgate show
   headgate show groups --dev eth0 --over 1s
   headgate show assignments --dev eth0 -o json
@@ -46,14 +45,14 @@ since the client appeared. One that has sent nothing for 4 seconds is not shown.
 	}
 	dev := a.devFlag(c, "all", "one device, or all that have bandwidth groups", "all")
 	over := c.Flags().Duration("over", 0, "measure rates over this time, such as 1s")
-	output, at := outputFlag(c), thereFlags(c)
+	output, at := outputFlag(c), serverFlags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if at.asked() {
-			if err := at.nothing(c, "over"); err != nil {
+		if at.isSet() {
+			if err := at.rejectFlags(c, "over"); err != nil {
 				return err
 			}
 			if len(args) > 0 && args[0] == "clients" {
-				return usageError{errClientsThere, c.CommandPath()}
+				return usageError{errClientsOnServer, c.CommandPath()}
 			}
 			if len(args) > 0 && args[0] == "assignments" {
 				return a.showAssignmentsThere(c.Context(), at, *dev, *output)
@@ -61,10 +60,10 @@ since the client appeared. One that has sent nothing for 4 seconds is not shown.
 			return a.showThere(c.Context(), at, *dev, *output)
 		}
 		if *over < 0 || *over > time.Hour {
-			return usageError{fmt.Errorf("--over %v is not possible: write a time up to an hour, such as 1s", *over), c.CommandPath()}
+			return usageError{fmt.Errorf("--over %v is out of range: write a duration up to 1h, such as 1s", *over), c.CommandPath()}
 		}
-		if store, err := a.store(); err == nil { // what is in force can be shown without it
-			a.tell(store)
+		if store, err := a.store(); err == nil { // the actual state can be shown without the store
+			a.printPending(store)
 		}
 		states, err := a.states(*dev)
 		if err != nil {
@@ -81,10 +80,10 @@ since the client appeared. One that has sent nothing for 4 seconds is not shown.
 	return c
 }
 
-// states observes one device, or all that have something of ours.
+// states observes one device, or for "all" each device that Headgate shapes.
 func (a *app) states(dev string) ([]shaper.State, error) {
 	if dev != "all" {
-		s, err := a.withSooner(a.dev(dev))
+		s, err := a.observeWithForeign(a.dev(dev))
 		return []shaper.State{s}, err
 	}
 	devices, err := a.devices()
@@ -93,9 +92,9 @@ func (a *app) states(dev string) ([]shaper.State, error) {
 	}
 	states := []shaper.State{}
 	for _, d := range devices {
-		s, err := a.withSooner(d)
+		s, err := a.observeWithForeign(d)
 		switch {
-		case errors.Is(err, shaper.ErrNotShaped) || errors.Is(err, shaper.ErrNoDevice): // gone since it was listed
+		case errors.Is(err, shaper.ErrNotShaped) || errors.Is(err, shaper.ErrNoDevice): // not shaped, or removed since it was listed
 		case err != nil:
 			return nil, err
 		default:
@@ -105,8 +104,8 @@ func (a *app) states(dev string) ([]shaper.State, error) {
 	return states, nil
 }
 
-// withSooner observes a device, and names what sees its packets before we do.
-func (a *app) withSooner(dev string) (shaper.State, error) {
+// observeWithForeign observes a device, and adds the programs that run before the classifier.
+func (a *app) observeWithForeign(dev string) (shaper.State, error) {
 	s, err := a.observe(dev)
 	if err != nil {
 		return s, err
@@ -114,9 +113,9 @@ func (a *app) withSooner(dev string) (shaper.State, error) {
 	if _, source, ok := agent.Owner(a.state, dev); ok {
 		s.Owner = source
 	}
-	sooner, err := a.sooner(dev)
+	sooner, err := a.foreignPrograms(dev)
 	for _, what := range slices.Concat(sooner[:]...) {
-		s.Foreign = append(s.Foreign, what+", which sees packets before Headgate's filter")
+		s.Foreign = append(s.Foreign, what+", which runs before Headgate's classifier")
 	}
 	return s, err
 }
@@ -126,7 +125,7 @@ func (a *app) showGroups(states []shaper.State, over time.Duration, f format) er
 	if over > 0 {
 		time.Sleep(over)
 		for _, s := range states {
-			l, err := a.withSooner(s.Dev)
+			l, err := a.observeWithForeign(s.Dev)
 			if err != nil {
 				return err
 			}
@@ -139,10 +138,10 @@ func (a *app) showGroups(states []shaper.State, over time.Duration, f format) er
 	return a.print(f, later, func(w io.Writer) error { return groupsTable(w, later, states) })
 }
 
-// groupsTable prints states; before, if any, are the same devices some time ago.
+// groupsTable prints states. before, if not nil, has earlier states of the same devices, for rates.
 func groupsTable(w io.Writer, states, before []shaper.State) error {
 	if len(states) == 0 {
-		fmt.Fprintln(w, "no device has bandwidth groups: headgate apply -f FILE makes them")
+		fmt.Fprintln(w, "no device has bandwidth groups: create them with \"headgate apply -f FILE\"")
 		return nil
 	}
 	for i, s := range states {
@@ -151,7 +150,7 @@ func groupsTable(w io.Writer, states, before []shaper.State) error {
 		}
 		owner := ""
 		if s.Owner != "" {
-			owner = ", kept in force by the agent for " + s.Owner
+			owner = ", managed by the agent for " + s.Owner
 		}
 		fmt.Fprintf(w, "%s, enforced by %s%s\n", s.Dev, s.Engine, owner)
 		var earlier shaper.State
@@ -174,22 +173,23 @@ func groupsTable(w io.Writer, states, before []shaper.State) error {
 			fmt.Fprintf(w, "  device: %s\n", offloadsLine(s.Offloads))
 		}
 		for _, foreign := range s.Foreign {
-			fmt.Fprintf(w, "  not ours: %s\n", foreign)
+			fmt.Fprintf(w, "  foreign: %s\n", foreign)
 		}
 		for _, change := range s.Drift {
-			fmt.Fprintf(w, "  differs from what was applied: %v\n", change)
+			fmt.Fprintf(w, "  drift: %v\n", change)
 		}
 	}
 	return nil
 }
 
-// offloadsLine is what became of a device's own settings: those of which the same is to be said, together.
+// offloadsLine describes the device settings that Headgate changed. Adjacent settings with the same values
+// share one description.
 func offloadsLine(all []shaper.DeviceSetting) (line string) {
 	said := ""
 	for _, o := range all {
 		what := fmt.Sprintf(" %v (before: %v)", unit.Bytes(o.Value), unit.Bytes(o.Before))
-		if o.LeftAlone {
-			what = fmt.Sprintf(" %v (set by somebody else, left alone)", unit.Bytes(o.Value))
+		if o.ChangedByOther {
+			what = fmt.Sprintf(" %v (set by another program, left alone)", unit.Bytes(o.Value))
 		}
 		if what == said {
 			line = strings.TrimSuffix(line, said) + ", "
@@ -201,8 +201,8 @@ func offloadsLine(all []shaper.DeviceSetting) (line string) {
 	return line
 }
 
-// directionTable prints a direction's groups; was, if any, is the same some time
-// ago. Quantum has neither ceilings nor queues.
+// directionTable prints a direction's groups. was, if not nil, is an earlier state, for rates.
+// Engine quantum has neither ceilings nor queues.
 func directionTable(w io.Writer, name string, e group.Engine, t group.Tree, now, was *shaper.DirectionState) error {
 	quantum := e == group.Quantum
 	what := count(now.Assigned, "assigned connection")
@@ -220,7 +220,7 @@ func directionTable(w io.Writer, name string, e group.Engine, t group.Tree, now,
 	row := func(label string, g shaper.GroupState, before *shaper.GroupState) {
 		rate := ""
 		if before != nil && now.At.After(was.At) && g.Bytes >= before.Bytes {
-			rate = view.Rate(usage.Over(g.Bytes-before.Bytes, was.At, now.At))
+			rate = view.Rate(usage.RateOver(g.Bytes-before.Bytes, was.At, now.At))
 		}
 		actual, mode := "", ""
 		if g.Quantum != nil {
@@ -228,7 +228,7 @@ func directionTable(w io.Writer, name string, e group.Engine, t group.Tree, now,
 		}
 		clients := ""
 		if g.Clients != nil {
-			clients = fmt.Sprintf("%d of %d", g.Clients.Active, g.Clients.Most)
+			clients = fmt.Sprintf("%d of %d", g.Clients.Active, g.Clients.Max)
 		}
 		rows = append(rows, []string{
 			label, g.Class, clients, view.Amount(uint64(g.Guarantee)), actual, mode, view.Amount(uint64(g.Ceiling)), rate, view.Bytes(g.Bytes), fmt.Sprint(g.Packets),
@@ -258,7 +258,7 @@ func directionTable(w io.Writer, name string, e group.Engine, t group.Tree, now,
 	return table(w, "    ", rows)
 }
 
-// quantumLine is what the algorithm has come to.
+// quantumLine describes the state of the quantum algorithm.
 func quantumLine(q shaper.QuantumState) string {
 	line := fmt.Sprintf("mode %s, %s in the free pool, %s; quantum %v, step %v", q.Mode, view.Amount(uint64(q.Pool)), count(int(q.Resets), "reset"), q.Quantum, unit.Bytes(q.StepBytes))
 	if q.Overdraft {
@@ -279,7 +279,7 @@ func sameGroup(d *shaper.DirectionState, path string) *shaper.GroupState {
 	return nil
 }
 
-// assignmentLister is what an engine has that can name its assignments.
+// assignmentLister is an engine that can list its assignments.
 type assignmentLister interface {
 	Assignments(dev string) ([]shaper.Assignment, error)
 }
@@ -287,30 +287,30 @@ type assignmentLister interface {
 func (a *app) assignments(engine group.Engine, dev string) ([]shaper.Assignment, error) {
 	lister, ok := a.engines[engine].(assignmentLister)
 	if !ok {
-		return nil, fmt.Errorf("%s: the engine %s cannot list its assignments: \"headgate show groups\" has their number", dev, engine)
+		return nil, fmt.Errorf("%s: engine %s cannot list assignments: see their number in \"headgate show groups\"", dev, engine)
 	}
 	return lister.Assignments(dev)
 }
 
 func (a *app) showAssignments(states []shaper.State, f format) error {
-	all := []devAssignments{}
+	all := []deviceAssignments{}
 	for _, s := range states {
 		list, err := a.assignments(s.Engine, s.Dev)
 		if err != nil {
 			return err
 		}
-		all = append(all, devAssignments{s.Dev, append([]shaper.Assignment{}, list...)})
+		all = append(all, deviceAssignments{s.Dev, append([]shaper.Assignment{}, list...)})
 	}
 	return a.printAssignments(all, f)
 }
 
-// devAssignments are the connections that were put in groups of a device.
-type devAssignments struct {
+// deviceAssignments are the connections that are assigned to groups of a device.
+type deviceAssignments struct {
 	Dev         string              `json:"dev"`
 	Assignments []shaper.Assignment `json:"assignments"`
 }
 
-func (a *app) printAssignments(all []devAssignments, f format) error {
+func (a *app) printAssignments(all []deviceAssignments, f format) error {
 	return a.print(f, all, func(w io.Writer) error {
 		rows := [][]string{{"DEV", "GROUP", "CONNECTION"}}
 		for _, d := range all {
@@ -319,7 +319,7 @@ func (a *app) printAssignments(all []devAssignments, f format) error {
 			}
 		}
 		if len(rows) == 1 {
-			_, err := fmt.Fprintln(w, "no connection is assigned: headgate assign GROUP assigns one")
+			_, err := fmt.Fprintln(w, "no connection is assigned: assign one with \"headgate assign GROUP\"")
 			return err
 		}
 		return table(w, "", rows)

@@ -8,7 +8,7 @@ import (
 	"headgate/shaper"
 )
 
-func TestShowSaysWhichQueues(t *testing.T) {
+func TestShowQueueType(t *testing.T) {
 	for queues, want := range map[string]string{"fq_codel": "connections, queues fq_codel;", "fifo": "connections, queues fifo;", "": "connections;"} {
 		var out strings.Builder
 		st := shaper.State{Dev: "eth0", Plan: shaper.Plan{Out: &group.Tree{}}, Out: &shaper.DirectionState{Queues: queues}}

@@ -13,8 +13,8 @@ import (
 	"headgate/unit"
 )
 
-// TestRates: two observations give rates; a group that was made anew between
-// them has none.
+// TestRates checks rates from two observations. A group that was recreated in between has
+// no rate.
 func TestRates(t *testing.T) {
 	tree := &group.Tree{Limit: 100 * unit.Mbit, Spare: group.Equal, Nodes: []group.Node{
 		{Path: "web", Depth: 1, Leaf: true}, {Path: "new", Depth: 1, Leaf: true},
@@ -43,8 +43,7 @@ func TestRates(t *testing.T) {
 	golden(t, "testdata/rates.txt", b.String())
 }
 
-// TestRatesOfEachDirection: a direction that was read late, or early, has passed what it has between
-// its own readings.
+// TestRatesOfEachDirection checks that rates use the times of each direction's own readings.
 func TestRatesOfEachDirection(t *testing.T) {
 	tree := &group.Tree{Limit: 10 * unit.Mbit, Nodes: []group.Node{{Path: "web", Depth: 1, Leaf: true}}}
 	at := time.Unix(1700000000, 0)
@@ -69,10 +68,10 @@ func TestRatesOfEachDirection(t *testing.T) {
 	}
 }
 
-// TestShowOffloads: what became of the device's own settings is shown, for people and for programs.
+// TestShowOffloads checks that changed device settings are shown as table and JSON.
 func TestShowOffloads(t *testing.T) {
 	st := []shaper.State{{Dev: "eth0", Engine: group.HTB, Offloads: []shaper.DeviceSetting{
-		{Name: "gso_max_size", Value: 3280, Before: 65536}, {Name: "gro_max_size", Value: 20000, LeftAlone: true},
+		{Name: "gso_max_size", Value: 3280, Before: 65536}, {Name: "gro_max_size", Value: 20000, ChangedByOther: true},
 	}}}
 	var b bytes.Buffer
 	a := &app{out: &b}
@@ -84,7 +83,7 @@ func TestShowOffloads(t *testing.T) {
 	golden(t, "testdata/show_offloads.txt", b.String())
 }
 
-// TestShowQuantum: what engine quantum's algorithm has come to is shown.
+// TestShowQuantum checks that the state of the quantum algorithm is shown.
 func TestShowQuantum(t *testing.T) {
 	tree := &group.Tree{Limit: 8 * unit.Mbit, Nodes: []group.Node{{Path: "web", Depth: 1, Leaf: true}, {Path: "rest", Depth: 1, Leaf: true}}}
 	st := shaper.State{Dev: "eth0", Engine: group.Quantum, Plan: shaper.Plan{Dev: "eth0", Out: tree}, Out: &shaper.DirectionState{

@@ -12,7 +12,7 @@ import (
 func tenantCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tenant",
-		Short: "Make, list and remove tenants of a service",
+		Short: "Create, list and delete tenants of a service",
 		Args:  cobra.ArbitraryArgs,
 		RunE:  helpOrUnknown,
 	}
@@ -24,41 +24,41 @@ func tenantSetCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "set NAME",
 		Aliases: []string{"create"},
-		Short:   "Make a tenant, or change one",
-		Long: `Set makes a tenant, or changes what is said of one and leaves the rest. It has nothing until
-groups are given to it (tenant: in what is put through the API), and nobody gets in as it without a
-token ("headgate token create").`,
+		Short:   "Create a tenant, or change one",
+		Long: `Set creates a tenant, or changes the settings of a tenant that are given as flags. A new tenant
+has no groups: the operator assigns groups to it with the key tenant: through the API. Clients of the
+tenant need a token ("headgate token create").`,
 		Example: `  headgate tenant set shop --description "the web shop"
   headgate tenant set shop --requests 200`,
 		Args: cobra.ExactArgs(1),
 	}
 	server, dry, output := serverFlag(c), dryRunFlag(c), outputFlag(c)
-	description := c.Flags().String("description", "", "what it is, for people")
-	requests := c.Flags().Int("requests", 0, "requests a second that its tokens may make; 0 is the ordinary 50")
+	description := c.Flags().String("description", "", "a description of the tenant")
+	requests := c.Flags().Int("requests", 0, "rate limit of the tenant's tokens, in requests per second; 0 is the default of 50")
 	c.ValidArgsFunction = firstArg(completeTenants(server))
 	c.RunE = func(c *cobra.Command, args []string) error {
 		client, err := service(*server)
 		if err != nil {
 			return err
 		}
-		now, tag, err := current[api.Tenant](client.GetTenant(c.Context(), args[0]))
+		now, tag, err := getWithETag[api.Tenant](client.GetTenant(c.Context(), args[0]))
 		if err != nil {
 			return err
 		}
 		if c.Flags().Changed("description") {
-			now.Description = given(*description)
+			now.Description = pointerTo(*description)
 		}
 		if c.Flags().Changed("requests") {
-			now.Requests = nil
+			now.RequestsPerSecond = nil
 			if *requests != 0 {
-				now.Requests = requests
+				now.RequestsPerSecond = requests
 			}
 		}
-		made, err := asked[api.Tenant](client.PutTenant(c.Context(), args[0], &api.PutTenantParams{IfMatch: tag, DryRun: dry}, now))
+		made, err := decodeResponse[api.Tenant](client.PutTenant(c.Context(), args[0], &api.PutTenantParams{IfMatch: tag, DryRun: dry}, now))
 		if err != nil {
 			return err
 		}
-		return a.print(*output, made, outcome("tenant", args[0], "made", tag, *dry))
+		return a.print(*output, made, printOutcome("tenant", args[0], "created", tag, *dry))
 	}
 	return c
 }
@@ -73,8 +73,8 @@ func tenantListCommand(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		all, err := every(func(after *string) ([]api.Tenant, *string, error) {
-			page, err := asked[api.TenantList](client.ListTenants(c.Context(), &api.ListTenantsParams{After: after}))
+		all, err := listAll(func(after *string) ([]api.Tenant, *string, error) {
+			page, err := decodeResponse[api.TenantList](client.ListTenants(c.Context(), &api.ListTenantsParams{After: after}))
 			return page.Items, page.Next, err
 		})
 		if err != nil {
@@ -96,7 +96,7 @@ func tenantShowCommand(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		one, err := asked[api.Tenant](client.GetTenant(c.Context(), args[0]))
+		one, err := decodeResponse[api.Tenant](client.GetTenant(c.Context(), args[0]))
 		if err != nil {
 			return err
 		}
@@ -108,9 +108,9 @@ func tenantShowCommand(a *app) *cobra.Command {
 func tenantTable(w io.Writer, all []api.Tenant) error {
 	rows := [][]string{{"NAME", "REQUESTS/s", "DESCRIPTION"}}
 	for _, t := range all {
-		requests := "ordinary"
-		if t.Requests != nil {
-			requests = fmt.Sprint(*t.Requests)
+		requests := "default"
+		if t.RequestsPerSecond != nil {
+			requests = fmt.Sprint(*t.RequestsPerSecond)
 		}
 		rows = append(rows, []string{orEmpty(t.Name), requests, orEmpty(t.Description)})
 	}
@@ -119,7 +119,7 @@ func tenantTable(w io.Writer, all []api.Tenant) error {
 
 func tenantDeleteCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use: "delete NAME", Short: "Remove a tenant that has no groups and no tokens", Example: "  headgate tenant delete shop", Args: cobra.ExactArgs(1),
+		Use: "delete NAME", Short: "Delete a tenant that has no groups and no tokens", Example: "  headgate tenant delete shop", Args: cobra.ExactArgs(1),
 	}
 	server, dry := serverFlag(c), dryRunFlag(c)
 	c.ValidArgsFunction = firstArg(completeTenants(server))
@@ -128,10 +128,10 @@ func tenantDeleteCommand(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if _, err := asked[struct{}](client.DeleteTenant(c.Context(), args[0], &api.DeleteTenantParams{DryRun: dry})); err != nil {
+		if _, err := decodeResponse[struct{}](client.DeleteTenant(c.Context(), args[0], &api.DeleteTenantParams{DryRun: dry})); err != nil {
 			return err
 		}
-		return outcome("tenant", args[0], "removed", nil, *dry)(a.out)
+		return printOutcome("tenant", args[0], "deleted", nil, *dry)(a.out)
 	}
 	return c
 }

@@ -23,22 +23,22 @@ import (
 	"headgate/unit"
 )
 
-// tenants is a service whose tenant shop has a group for transfers beside one that is busy:
+// transferTest is a service whose tenant shop has a group for transfers, and a busy group:
 //
 //	server (controller, agent, the tenant's programs) ── router ── client
 //
-// The link of 40 Mbit/s is wanted by others, too. The transfers' group is guaranteed 2 Mbit/s of the
-// shop's 30, of which 8 are free.
-type tenants struct {
-	*serving
+// Other traffic also uses the link of 40 Mbit/s. The transfers' group has a guarantee of 2 Mbit/s of the
+// shop's 30, of which 8 are unallocated.
+type transferTest struct {
+	*serviceTest
 	in, dev string
-	to      map[string]string // sinks of the client's, by family
-	args    []string          // of every example
+	to      map[string]string // addresses of sinks on the client, by IP version
+	args    []string          // common arguments of the example programs
 }
 
 const nobody = "65534"
 
-func tenantsOf(t *labtest.Check) *tenants {
+func tenantsOf(t *labtest.Check) *transferTest {
 	t.Helper()
 	l := labtest.Rig(t, lab.RigOptions{Bottleneck: unit.Gbit, RTT: time.Millisecond})
 	node := l.Node("server")
@@ -47,7 +47,7 @@ func tenantsOf(t *labtest.Check) *tenants {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	s := &tenants{serving: serve(t, node, dir), in: "/v1/hosts/h1/interfaces/" + dev, dev: dev, to: map[string]string{}}
+	s := &transferTest{serviceTest: serve(t, node, dir), in: "/v1/hosts/h1/interfaces/" + dev, dev: dev, to: map[string]string{}}
 	s.must("PUT", "/v1/tenants/shop", `{}`)
 	s.must("PUT", s.in, `{"out": {"limit": "40Mbit", "groups": [
 		{"name": "shop", "guarantee": "30Mbit", "tenant": "shop", "match": [{"dport": ["5002"]}], "groups": [
@@ -67,7 +67,7 @@ func tenantsOf(t *labtest.Check) *tenants {
 	if out, err := login.CombinedOutput(); err != nil {
 		t.Fatalf("login: %v %s", err, out)
 	}
-	// Another user runs the programs.
+	// The programs run as another user, who needs access to the folder.
 	for _, d := range []string{filepath.Dir(dir), dir} {
 		if err := os.Chmod(d, 0o755); err != nil {
 			t.Fatal(err)
@@ -89,8 +89,8 @@ func tenantsOf(t *labtest.Check) *tenants {
 	return s
 }
 
-// sink reads what comes, on a port of the client's.
-func (s *tenants) sink(client *lab.Node, ipv6 bool) {
+// sink listens on a port of the client and discards what it receives.
+func (s *transferTest) sink(client *lab.Node, ipv6 bool) {
 	s.t.Helper()
 	a, err := client.Addr(ipv6)
 	if err != nil {
@@ -117,8 +117,8 @@ func (s *tenants) sink(client *lab.Node, ipv6 bool) {
 	s.to[family] = l.Addr().String()
 }
 
-// kernelRate is what the kernel guarantees the transfers' group, in Mbit/s; 0 is no group.
-func (s *tenants) kernelRate() float64 {
+// kernelRate returns the guarantee of the transfers' group in the kernel, in Mbit/s, or 0 without the group.
+func (s *transferTest) kernelRate() float64 {
 	s.t.Helper()
 	class := ""
 	err := s.node.Do(func() error {
@@ -156,8 +156,8 @@ func (s *tenants) kernelRate() float64 {
 	return 0
 }
 
-// until waits until the kernel's rate is as it should be.
-func (s *tenants) until(what string, said *notes, ok func(rate float64) bool) {
+// until waits until ok accepts the guarantee in the kernel.
+func (s *transferTest) until(what string, said *syncBuffer, ok func(rate float64) bool) {
 	s.t.Helper()
 	rate := 0.0
 	for range 400 {
@@ -169,13 +169,13 @@ func (s *tenants) until(what string, said *notes, ok func(rate float64) bool) {
 	s.t.Fatalf("%s: not within 20 s: the kernel guarantees %v Mbit/s\n%s\n%s", what, rate, said.String(), s.notes.String())
 }
 
-// usual tells whether a rate is what the group has when nobody asks for more.
-func usual(rate float64) bool { return rate > 1.8 && rate < 2.1 }
+// isConfigured reports whether a rate is the group's configured guarantee.
+func isConfigured(rate float64) bool { return rate > 1.8 && rate < 2.1 }
 
 // transfer starts one of the programs.
-func (s *tenants) transfer(program []string, args ...string) (c *lab.Cmd, said *notes) {
+func (s *transferTest) transfer(program []string, args ...string) (c *lab.Cmd, said *syncBuffer) {
 	s.t.Helper()
-	said = &notes{}
+	said = &syncBuffer{}
 	as := []string{"--reuid", nobody, "--regid", nobody, "--clear-groups"}
 	c = s.node.Command(s.t.Context(), "setpriv", append(append(as, program...), args...)...)
 	c.Stdout, c.Stderr = said, said
@@ -185,15 +185,15 @@ func (s *tenants) transfer(program []string, args ...string) (c *lab.Cmd, said *
 	return c, said
 }
 
-// complained tells whether a process ended with an exit code of its own that is not 0.
-func complained(err error) bool {
+// exitedWithError reports whether a process exited with a code other than 0, and not by a signal.
+func exitedWithError(err error) bool {
 	e := new(exec.ExitError)
 	return errors.As(err, &e) && e.ExitCode() > 0
 }
 
-// The examples of a tenant's programs meet a deadline that they would miss, because they ask for
-// more in time: the kernel has the larger guarantee while they are late, and the former one as they
-// end, whether all is done, or they are told to stop.
+// The example programs of a tenant request a larger guarantee when they are late, and so meet a deadline
+// that they would miss. The kernel has the larger guarantee meanwhile, and the former one after the
+// programs end, either finished or interrupted.
 func TestTenantPrograms(t *testing.T) {
 	t.Parallel() // 4 Mbit/s, and mostly waiting
 	labtest.NeedRoot(t)
@@ -215,7 +215,7 @@ func TestTenantPrograms(t *testing.T) {
 	golang, python := []string{binary}, []string{"/usr/bin/python3", script}
 	labtest.Try(t, func(t *labtest.Check) {
 		s := tenantsOf(t)
-		// At 2.7 Mbit/s, which the group has when all are busy, 4.4 MB take 13 s.
+		// At 2.7 Mbit/s, the group's rate when all groups are busy, 4.4 MB take 13 s.
 		const size = "4400000"
 		within := func(program []string, seconds string) string {
 			if len(program) == 1 {
@@ -225,15 +225,15 @@ func TestTenantPrograms(t *testing.T) {
 		}
 		alone := append([]string{"--to", s.to["IPv4"], "--size", size, "--within", within(python, "10")}, s.args[:4]...)
 		c, said := s.transfer(python, alone...)
-		if err := c.Wait(); !complained(err) || !strings.Contains(said.String(), "the time is over") {
-			t.Errorf("without asking: %v\n%s", err, said.String())
+		if err := c.Wait(); !exitedWithError(err) || !strings.Contains(said.String(), "the time is over") {
+			t.Errorf("without a larger guarantee: %v\n%s", err, said.String())
 		}
 		for _, p := range []struct {
 			name, family string
 			program      []string
 		}{{"go", "IPv6", golang}, {"python", "IPv4", python}} {
-			if rate := s.kernelRate(); !usual(rate) {
-				t.Errorf("%s: before, the kernel guarantees %v Mbit/s", p.name, rate)
+			if rate := s.kernelRate(); !isConfigured(rate) {
+				t.Errorf("%s: at the start, the kernel guarantees %v Mbit/s", p.name, rate)
 			}
 			args := append([]string{"--to", s.to[p.family]}, s.args...)
 			c, said := s.transfer(p.program, append(args, "--size", size, "--within", within(p.program, "10"))...)
@@ -244,25 +244,25 @@ func TestTenantPrograms(t *testing.T) {
 				t.Errorf("%s: %v\n%s", p.name, err, said.String())
 			}
 			if *most < 4 {
-				t.Errorf("%s: while it was late the kernel guaranteed %v Mbit/s at most\n%s", p.name, *most, said.String())
+				t.Errorf("%s: the largest guarantee in the kernel was %v Mbit/s\n%s", p.name, *most, said.String())
 			}
-			s.until(p.name+": gives back what it asked for", said, usual)
+			s.until(p.name+": restores the guarantee at the end", said, isConfigured)
 
-			// It cannot be in time, and has what there is. It asks at half of its time, and again
-			// where an answer took 5 s, as on a busy disk.
+			// The program cannot meet the deadline, and gets the unallocated rate. It requests the rate at
+			// half of its time, and again if a response took 5 s, as on a busy disk.
 			c, said = s.transfer(p.program, append(args, "--size", "40000000", "--within", within(p.program, "14"))...)
-			s.until(p.name+": what is free", said, func(rate float64) bool { return rate > 9.5 && rate < 10.1 })
+			s.until(p.name+": has the unallocated rate", said, func(rate float64) bool { return rate > 9.5 && rate < 10.1 })
 			c.Process.Signal(syscall.SIGTERM)
-			if err := c.Wait(); !complained(err) || !strings.Contains(said.String(), "refused: ") || !strings.Contains(said.String(), "told to stop") {
-				t.Errorf("%s, told to stop: %v\n%s", p.name, err, said.String())
+			if err := c.Wait(); !exitedWithError(err) || !strings.Contains(said.String(), "refused: ") || !strings.Contains(said.String(), "told to stop") {
+				t.Errorf("%s, interrupted: %v\n%s", p.name, err, said.String())
 			}
-			s.until(p.name+": gives back when it is told to stop", said, usual)
+			s.until(p.name+": restores the guarantee when interrupted", said, isConfigured)
 		}
 	})
 }
 
-// most is the largest rate that the kernel guaranteed until stop is called.
-func (s *tenants) most() (most *float64, stop func()) {
+// most records the largest guarantee in the kernel until stop is called.
+func (s *transferTest) most() (most *float64, stop func()) {
 	most = new(float64)
 	ended := make(chan struct{})
 	var wait sync.WaitGroup

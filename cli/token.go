@@ -11,15 +11,15 @@ import (
 	"headgate/api"
 )
 
-// serverFlag is that of commands which only a service knows.
+// serverFlag adds --server to a command that works only with a service.
 func serverFlag(c *cobra.Command) *string {
-	return c.Flags().String("server", "", "the service, by its `URL` or a login's profile; the newest login if left out")
+	return c.Flags().String("server", "", "the service, by its `URL` or a login profile (default: the newest login)")
 }
 
 func tokenCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "token",
-		Short: "Make, list and take back tokens of a service",
+		Short: "Create, list and revoke tokens of a service",
 		Args:  cobra.ArbitraryArgs,
 		RunE:  helpOrUnknown,
 	}
@@ -30,28 +30,29 @@ func tokenCommand(a *app) *cobra.Command {
 func tokenCreateCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "create NAME --role ROLE",
-		Short: "Make a token, and print it this once",
-		Long: `Create makes a token. An operator may do everything; a tenant changes what is in its own
-groups, and a viewer sees that, or everything if it is of no tenant. A token of the role agent
-lets one host join, once. Who has a tenant's token can make more of that tenant's.`,
+		Short: "Create a token and print it",
+		Long: `Create creates a token and prints it. The token cannot be printed again. An operator may do
+everything. A tenant may change its own groups. A viewer may read the groups of its tenant, or
+everything without a tenant. A token with the role agent lets one host join, once. A tenant's token
+can create further tokens of the same tenant.`,
 		Example: `  headgate token create ci --role tenant --tenant shop --life 30d
   headgate token create web1 --role agent --host web1 > join.token`,
 		Args: cobra.ExactArgs(1),
 	}
 	server := serverFlag(c)
 	role := "tenant"
-	c.Flags().Var(oneWord{&role, []string{"operator", "tenant", "viewer", "agent"}}, "role", "what it may do")
-	tenant := c.Flags().String("tenant", "", "the `TENANT` whose it is")
-	host := c.Flags().String("host", "", "the `HOST` that joins with it")
-	life := c.Flags().String("life", "", "for how long it is good, such as 30d; 90d, and 1h for a host, if left out")
+	c.Flags().Var(enumFlag{&role, []string{"operator", "tenant", "viewer", "agent"}}, "role", "the role of the token")
+	tenant := c.Flags().String("tenant", "", "the `TENANT` of the token")
+	host := c.Flags().String("host", "", "the `HOST` that joins with the token")
+	life := c.Flags().String("life", "", "the lifetime of the token, such as 30d (default: 90d, or 1h for a host)")
 	output := outputFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		client, err := service(*server)
 		if err != nil {
 			return err
 		}
-		made, err := asked[api.NewToken](client.CreateToken(c.Context(), nil, api.TokenRequest{
-			Name: args[0], Role: api.Role(role), Tenant: given(*tenant), Host: given(*host), Life: given(*life),
+		made, err := decodeResponse[api.NewToken](client.CreateToken(c.Context(), nil, api.TokenRequest{
+			Name: args[0], Role: api.Role(role), Tenant: pointerTo(*tenant), Host: pointerTo(*host), Lifetime: pointerTo(*life),
 		}))
 		if err != nil {
 			return err
@@ -66,7 +67,7 @@ lets one host join, once. Who has a tenant's token can make more of that tenant'
 
 func tokenListCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use: "list", Short: "List tokens, which are not shown themselves", Example: "  headgate token list", Args: cobra.NoArgs,
+		Use: "list", Short: "List tokens, without their secrets", Example: "  headgate token list", Args: cobra.NoArgs,
 	}
 	server := serverFlag(c)
 	output := outputFlag(c)
@@ -75,8 +76,8 @@ func tokenListCommand(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		all, err := every(func(after *string) ([]api.Token, *string, error) {
-			page, err := asked[api.TokenList](client.ListTokens(c.Context(), &api.ListTokensParams{After: after}))
+		all, err := listAll(func(after *string) ([]api.Token, *string, error) {
+			page, err := decodeResponse[api.TokenList](client.ListTokens(c.Context(), &api.ListTokensParams{After: after}))
 			return page.Items, page.Next, err
 		})
 		if err != nil {
@@ -84,7 +85,7 @@ func tokenListCommand(a *app) *cobra.Command {
 		}
 		return a.print(*output, all, func(out io.Writer) error {
 			w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "ID\tNAME\tROLE\tOF\tUNTIL")
+			fmt.Fprintln(w, "ID\tNAME\tROLE\tSCOPE\tEXPIRES")
 			for _, t := range all {
 				of := "-"
 				if t.Tenant != nil {
@@ -102,7 +103,7 @@ func tokenListCommand(a *app) *cobra.Command {
 
 func tokenDeleteCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use: "delete ID", Short: "Take a token back: nobody gets in with it any more", Example: "  headgate token delete 3f9a0c2b7d11", Args: cobra.ExactArgs(1),
+		Use: "delete ID", Short: "Revoke a token", Example: "  headgate token delete 3f9a0c2b7d11", Args: cobra.ExactArgs(1),
 	}
 	server := serverFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -110,7 +111,7 @@ func tokenDeleteCommand(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		_, err = asked[struct{}](client.DeleteToken(c.Context(), args[0], nil))
+		_, err = decodeResponse[struct{}](client.DeleteToken(c.Context(), args[0], nil))
 		return err
 	}
 	return c

@@ -15,7 +15,7 @@ import (
 	"headgate/shaper"
 )
 
-// Bounds on --interval: below, reading would take more time than waiting.
+// Bounds of --interval. With a shorter interval, most of the time would be spent on reading counters.
 const (
 	minInterval = 100 * time.Millisecond
 	maxInterval = time.Hour
@@ -25,17 +25,17 @@ func topCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "top",
 		Short: "Watch groups live: rates against guarantees and limits",
-		Long: `Top shows what each group does now: its rate against its guarantee and
-ceiling, what it borrows or lends, drops, CE marks, how long packets wait, and
-the last 60 rates. Keys: q quit, d next device, s sort, p pause, ? help.
+		Long: `Top shows the current rate of each group against its guarantee and ceiling,
+borrowed and lent rates, drops, CE marks, the queue delay, and the last 60 rates.
+Keys: q quit, d next device, s sort, p pause, ? help.
 
-Where standard output is not a terminal it prints lines instead, one for each
-group and interval, and with -o json one object a line for each interval. Rates
-are differences of counters over the time between two readings. NO_COLOR in the
-environment takes colours away.
+If standard output is not a terminal, top prints a line for each group and interval,
+and with -o json a line with one object for each interval. Rates are differences of
+counters over the time between two readings. NO_COLOR in the environment disables
+colours.
 
-With --server it is the groups of a host of a service, as that one's agent counts them,
-without delays and control traffic, of which agents do not tell.`,
+With --server, top shows the groups of a host of a service, as its agent reports them,
+without control traffic, which agents do not report.`,
 		Example: `  headgate top
   headgate top --dev eth0 --interval 250ms
   headgate top --dev eth0 --once
@@ -45,26 +45,26 @@ without delays and control traffic, of which agents do not tell.`,
 	}
 	dev := a.devFlag(c, "all", "one device, or all that have bandwidth groups", "all")
 	interval := c.Flags().Duration("interval", time.Second, "time between two readings")
-	once := c.Flags().Bool("once", false, "print one interval and end")
-	output, at := tableOrJSONFlag(c), thereFlags(c)
+	once := c.Flags().Bool("once", false, "print one interval and exit")
+	output, at := tableOrJSONFlag(c), serverFlags(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if *interval < minInterval || *interval > maxInterval {
-			return usageError{fmt.Errorf("--interval %v is not possible: write %v to %v", *interval, minInterval, maxInterval), c.CommandPath()}
+			return usageError{fmt.Errorf("--interval %v is out of range: write %v to %v", *interval, minInterval, maxInterval), c.CommandPath()}
 		}
 		source, now := a.watch(*dev), func() ([]shaper.State, error) { return a.states(*dev) }
-		if at.asked() {
+		if at.isSet() {
 			var err error
 			if source, err = at.watch(c.Context(), *dev); err != nil {
 				return err
 			}
 			now = source
 		}
-		// What cannot be read at all is an error and not an empty view.
+		// If the first read fails, top returns the error instead of an empty view.
 		first, err := now()
 		if err != nil {
 			return err
 		}
-		width, live := a.terminal()
+		width, live := a.terminalWidth()
 		switch {
 		case *output == "json":
 			return a.topLines(source, *interval, *once, func(f view.Frame) error { return view.WriteJSON(a.out, f) })
@@ -74,17 +74,17 @@ without delays and control traffic, of which agents do not tell.`,
 			return a.topScreen(view.NewScreen(source, *interval, view.NewTheme(a.out)))
 		}
 		if len(first) == 0 {
-			a.note("no device has bandwidth groups: headgate apply -f FILE makes them")
+			a.note("no device has bandwidth groups: create them with \"headgate apply -f FILE\"")
 		}
 		return a.topLines(source, *interval, *once, func(f view.Frame) error { return view.WriteLines(a.out, f) })
 	}
 	return c
 }
 
-// tableOrJSONFlag is outputFlag for commands that print again and again.
+// tableOrJSONFlag is outputFlag for commands that print repeatedly.
 func tableOrJSONFlag(c *cobra.Command) *tableOrJSON {
 	f := tableOrJSON("table")
-	c.Flags().VarP(&f, "output", "o", "print for people, or as json, one object a line")
+	c.Flags().VarP(&f, "output", "o", "print as table, or as json with one object per line")
 	completeFlag(c, "output", oneOf("table", "json"))
 	return &f
 }
@@ -94,17 +94,17 @@ type tableOrJSON string
 func (f *tableOrJSON) String() string { return string(*f) }
 func (f *tableOrJSON) Type() string   { return "table|json" }
 
-// Set is for package pflag.
+// Set implements pflag.Value.
 func (f *tableOrJSON) Set(s string) error {
 	if s != "table" && s != "json" {
-		return fmt.Errorf("%q is not a format here: write table or json", s)
+		return fmt.Errorf("%q is not a format of this command: write table or json", s)
 	}
 	*f = tableOrJSON(s)
 	return nil
 }
 
-// watch observes one device or all, again and again: what has vanished is left
-// out, and may return.
+// watch returns a source that observes one device or all. A device that was removed is left
+// out, and is included again when it returns.
 func (a *app) watch(dev string) view.Source {
 	return func() ([]shaper.State, error) {
 		states, err := a.states(dev)
@@ -115,15 +115,15 @@ func (a *app) watch(dev string) view.Source {
 	}
 }
 
-// terminal tells whether standard output is one that a screen can be drawn on,
-// and how wide it is.
-func (a *app) terminal() (width int, live bool) {
+// terminalWidth reports whether standard output is a terminal that can show a live view, and its
+// width.
+func (a *app) terminalWidth() (width int, live bool) {
 	f, ok := a.out.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
 		return 0, false
 	}
 	width, _, err := term.GetSize(int(f.Fd()))
-	return max(width, 32), err == nil // the least that view.Render keeps within
+	return max(width, 32), err == nil // the minimum of view.Render
 }
 
 func (a *app) topScreen(screen tea.Model) error {
@@ -131,12 +131,12 @@ func (a *app) topScreen(screen tea.Model) error {
 	defer stop()
 	_, err := tea.NewProgram(screen, tea.WithContext(ctx), tea.WithInput(a.in), tea.WithOutput(a.out), tea.WithAltScreen(), tea.WithoutSignalHandler()).Run()
 	if ctx.Err() != nil {
-		return nil // being told to end is no failure
+		return nil // a signal to stop is no error
 	}
 	return err
 }
 
-// topLines prints a frame for each interval, the first after the second reading.
+// topLines prints a frame for each interval. The first frame needs two readings.
 func (a *app) topLines(source view.Source, interval time.Duration, once bool, print func(view.Frame) error) error {
 	ctx, stop := interrupted()
 	defer stop()
@@ -160,7 +160,7 @@ func (a *app) topLines(source view.Source, interval time.Duration, once bool, pr
 	}
 }
 
-// sleepUntil is false if ctx ended first.
+// sleepUntil waits until a time. It returns false if ctx ended first.
 func sleepUntil(ctx context.Context, at time.Time) bool {
 	timer := time.NewTimer(time.Until(at))
 	defer timer.Stop()

@@ -8,7 +8,7 @@ import (
 	"headgate/cli/view"
 )
 
-// TestTopOnce: two readings of a fake kernel, whose counters do not move.
+// TestTopOnce runs top with a fake kernel, whose counters do not change.
 func TestTopOnce(t *testing.T) {
 	w := newWorld(t, "eth0", "eth1")
 	w.must("apply", "-f", w.config("eth0", "100Mbit"))
@@ -30,11 +30,11 @@ func TestTopOnce(t *testing.T) {
 
 func TestTopWithoutGroups(t *testing.T) {
 	w := newWorld(t, "eth0")
-	if r := w.run("top", "--once", "--dev", "eth0"); r.code != failed || !strings.Contains(r.err, "eth0 has no bandwidth groups") {
+	if r := w.run("top", "--once", "--dev", "eth0"); r.code != exitFailed || !strings.Contains(r.err, "eth0 has no bandwidth groups") {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
 	r := w.must("top", "--once", "--interval", "100ms")
-	if r.out != "" || !strings.Contains(r.err, "headgate apply -f FILE makes them") {
+	if r.out != "" || !strings.Contains(r.err, "create them with \"headgate apply -f FILE\"") {
 		t.Errorf("out %q, err %q", r.out, r.err)
 	}
 }

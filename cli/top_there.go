@@ -14,45 +14,46 @@ import (
 	"headgate/unit"
 )
 
-// Ours.
+// Timing of top for a host of a service, chosen by Headgate.
 const (
-	// agentPatience is for how long a newer report is waited for: an agent reports every second, and
-	// ten times a second while it is watched.
-	agentPatience = 2500 * time.Millisecond
-	// askAgain is between two questions whether there is one.
-	askAgain = 100 * time.Millisecond
-	// wantedEvery is how old limits and ceilings may be, which reports do not have.
-	wantedEvery = 5 * time.Second
+	// reportTimeout is the time to wait for a newer report: an agent reports every second, and ten
+	// times per second while a client watches.
+	reportTimeout = 2500 * time.Millisecond
+	// reportPollInterval is the interval between polls for a newer report.
+	reportPollInterval = 100 * time.Millisecond
+	// configMaxAge is the maximum age of limits and ceilings, which reports do not have.
+	configMaxAge = 5 * time.Second
 )
 
-// watchedHost is a host of a service, whose groups are watched.
+// watchedHost is a host of a service whose groups are shown.
 type watchedHost struct {
-	*there
+	*remoteHost
 	client *api.Client
 	dev    string
-	last   time.Time // of the newest report that was shown, by the host's clock
-	said   string    // names and guarantees when wanted was read
-	wanted map[string]wantedInterface
-	read   time.Time // when wanted was
+	last   time.Time // time of the newest report that was shown, by the host's clock
+	said   string    // names and guarantees when wanted was read, to detect changes
+	wanted map[string]interfaceConfig
+	read   time.Time // when wanted was read
 }
 
-// wantedInterface is what reports do not have of an interface: limits by direction, ceilings by
-// direction and path ("out/web").
-type wantedInterface struct {
+// interfaceConfig is the configuration of an interface that reports do not have: limits by direction,
+// ceilings by direction and path ("out/web").
+type interfaceConfig struct {
 	engine   group.Engine
 	limit    map[string]unit.Rate
 	spare    map[string]group.Spare
 	ceilings map[string]unit.Rate
 }
 
-// watch reads states of a device of a host of a service, or of all, each time newer ones than
-// before. They have bytes, drops, marks and backlogs of groups, as the agent counts them.
-func (t *there) watch(ctx context.Context, dev string) (view.Source, error) {
+// watch returns a source of states of a device of a host of a service, or of all devices. Each read
+// waits for states newer than the last. States have bytes, drops, marks, backlog and queue delay of
+// groups, as the agent reports them.
+func (t *remoteHost) watch(ctx context.Context, dev string) (view.Source, error) {
 	client, err := t.client()
 	if err != nil {
 		return nil, err
 	}
-	w := &watchedHost{there: t, client: client, dev: dev}
+	w := &watchedHost{remoteHost: t, client: client, dev: dev}
 	return func() ([]shaper.State, error) {
 		states, err := w.states(ctx)
 		if err == nil && dev != "all" && len(states) == 0 && w.last.IsZero() {
@@ -63,8 +64,8 @@ func (t *there) watch(ctx context.Context, dev string) (view.Source, error) {
 }
 
 func (w *watchedHost) states(ctx context.Context) ([]shaper.State, error) {
-	for began := time.Now(); ; time.Sleep(askAgain) {
-		got, err := asked[api.RateList](w.client.GetRates(ctx, w.host, ratesOf(w.dev)))
+	for began := time.Now(); ; time.Sleep(reportPollInterval) {
+		got, err := decodeResponse[api.RateList](w.client.GetRates(ctx, w.host, ratesOf(w.dev)))
 		if err != nil {
 			return nil, err
 		}
@@ -76,34 +77,34 @@ func (w *watchedHost) states(ctx context.Context) ([]shaper.State, error) {
 				at = *g.At
 			}
 		}
-		if !at.After(w.last) && time.Since(began) < agentPatience && ctx.Err() == nil {
+		if !at.After(w.last) && time.Since(began) < reportTimeout && ctx.Err() == nil {
 			continue
 		}
 		w.last = at
-		if err := w.know(ctx, got); err != nil {
+		if err := w.loadConfig(ctx, got); err != nil {
 			return nil, err
 		}
 		return w.assemble(rates), nil
 	}
 }
 
-// know reads what is wanted of devices, if it is another or was not read for long.
-func (w *watchedHost) know(ctx context.Context, rates api.RateList) error {
+// loadConfig reads the configuration of the devices, if groups have changed or the last read is too old.
+func (w *watchedHost) loadConfig(ctx context.Context, rates api.RateList) error {
 	var b strings.Builder
 	for _, g := range rates.Items {
-		fmt.Fprintln(&b, g.Dev, g.Direction, g.Group, orEmpty(g.Guaranteed))
+		fmt.Fprintln(&b, g.Dev, g.Direction, g.Group, g.GuaranteedBps)
 	}
-	if w.said == b.String() && time.Since(w.read) < wantedEvery {
+	if w.said == b.String() && time.Since(w.read) < configMaxAge {
 		return nil
 	}
 	names, err := w.interfaces(ctx, w.client)
 	if err != nil {
 		return err
 	}
-	wanted, read, of := map[string]wantedInterface{}, map[string]wantedInterface{}, namesIn(rates)
+	wanted, read, of := map[string]interfaceConfig{}, map[string]interfaceConfig{}, namesIn(rates)
 	for _, g := range rates.Items {
 		n := of.Of(g.Dev, names)
-		if _, known := wanted[g.Dev]; known || n < 0 { // the host's own files divide it
+		if _, known := wanted[g.Dev]; known || n < 0 { // a local file owns the device
 			continue
 		}
 		name := names[n]
@@ -118,9 +119,9 @@ func (w *watchedHost) know(ctx context.Context, rates api.RateList) error {
 	return nil
 }
 
-func (w *watchedHost) interfaceOf(ctx context.Context, name string) (out wantedInterface, err error) {
-	out = wantedInterface{limit: map[string]unit.Rate{}, spare: map[string]group.Spare{}, ceilings: map[string]unit.Rate{}}
-	i, err := asked[api.Interface](w.client.GetInterface(ctx, w.host, name, nil))
+func (w *watchedHost) interfaceOf(ctx context.Context, name string) (out interfaceConfig, err error) {
+	out = interfaceConfig{limit: map[string]unit.Rate{}, spare: map[string]group.Spare{}, ceilings: map[string]unit.Rate{}}
+	i, err := decodeResponse[api.Interface](w.client.GetInterface(ctx, w.host, name, nil))
 	if err != nil {
 		return out, err
 	}
@@ -140,16 +141,16 @@ func (w *watchedHost) interfaceOf(ctx context.Context, name string) (out wantedI
 		if d.is.Spare != nil {
 			out.spare[d.name] = group.Spare(*d.is.Spare)
 		}
-		groups, err := every(func(after *string) ([]api.GroupState, *string, error) {
-			page, err := asked[api.GroupList](w.client.ListGroups(ctx, w.host, name, api.PathDirection(d.name), &api.ListGroupsParams{After: after}))
+		groups, err := listAll(func(after *string) ([]api.GroupState, *string, error) {
+			page, err := decodeResponse[api.GroupList](w.client.ListGroups(ctx, w.host, name, api.PathDirection(d.name), &api.ListGroupsParams{After: after}))
 			return page.Items, page.Next, err
 		})
 		if err != nil {
 			return out, err
 		}
 		for _, g := range groups {
-			if g.Most != nil {
-				if out.ceilings[d.name+"/"+g.Path], err = unit.ParseRate(*g.Most); err != nil {
+			if g.CeilingRate != nil {
+				if out.ceilings[d.name+"/"+g.Path], err = unit.ParseRate(*g.CeilingRate); err != nil {
 					return out, err
 				}
 			}
@@ -158,10 +159,10 @@ func (w *watchedHost) interfaceOf(ctx context.Context, name string) (out wantedI
 	return out, nil
 }
 
-// assemble makes a state of each device.
+// assemble builds a state of each device from rates and configuration.
 func (w *watchedHost) assemble(rates []api.GroupRates) []shaper.State {
 	states := []shaper.State{}
-	places := map[string]int{} // of the newest device's groups in their trees
+	places := map[string]int{} // indices of the current device's groups in their trees
 	for _, g := range rates {
 		if n := len(states); n == 0 || states[n-1].Dev != g.Dev {
 			states = append(states, shaper.State{Dev: g.Dev, Engine: w.wanted[g.Dev].engine, Plan: shaper.Plan{Dev: g.Dev}})
@@ -176,13 +177,12 @@ func (w *watchedHost) assemble(rates []api.GroupRates) []shaper.State {
 			tree, counters = &s.Plan.In, &s.In
 		}
 		if *tree == nil {
-			// A group's counters are of its direction's reading.
+			// All counters of a direction are from one reading.
 			*tree = &group.Tree{Limit: wanted.limit[g.Direction], Spare: wanted.spare[g.Direction]}
 			*counters = &shaper.DirectionState{At: s.At}
 		}
-		n := group.Node{Path: g.Group, Parent: -1, Depth: 1, Leaf: true, Ceiling: wanted.ceilings[g.Direction+"/"+g.Group]}
-		n.Guarantee, _ = unit.ParseRate(orEmpty(g.Guaranteed))
-		// Parents come first; a tenant does not see all of them.
+		n := group.Node{Path: g.Group, Parent: -1, Depth: 1, Leaf: true, Ceiling: wanted.ceilings[g.Direction+"/"+g.Group], Guarantee: unit.Rate(g.GuaranteedBps)}
+		// Parents are before their children. A tenant does not see all of them.
 		for above, _ := group.Split(g.Group); above != ""; above, _ = group.Split(above) {
 			if i, ok := places[g.Direction+"/"+above]; ok {
 				(*tree).Nodes[i].Leaf = false
@@ -194,11 +194,11 @@ func (w *watchedHost) assemble(rates []api.GroupRates) []shaper.State {
 		(*tree).Nodes = append((*tree).Nodes, n)
 		(*counters).Groups = append((*counters).Groups, shaper.GroupState{
 			Path: g.Group, Guarantee: n.Guarantee, Ceiling: n.Ceiling,
-			Bytes: count64(g.Bytes), Drops: count64(g.Drops), Marks: count64(g.Marks), BacklogBytes: count64(g.Backlog), QueueDelay: time.Duration(orNone(g.QueueDelayNs)),
+			Bytes: count64(g.DeliveredBytes), Drops: count64(g.Drops), Marks: count64(g.Marks), BacklogBytes: count64(g.BacklogBytes), QueueDelay: time.Duration(orNone(g.QueueDelayNs)),
 		})
 	}
 	return states
 }
 
-// count64 is a number that may be missing.
+// count64 returns an optional number, or 0.
 func count64(v *int64) uint64 { return uint64(orNone(v)) }

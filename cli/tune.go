@@ -24,32 +24,32 @@ import (
 func tuneCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tune DEV --peer HOST[:PORT]",
-		Short: "Propose limits for a device from what the path really gives",
-		Long: `Tune measures the path to a host on which "headgate probe serve" runs, through DEV and
-in both directions, and proposes limits for DEV a little under the token rates: by
---margin under the lower end of what each may be. Then the queue is here, where
-groups divide it, and not with the provider, who drops.
+		Short: "Propose limits for a device from the measured path",
+		Long: `Tune measures the path to a host that runs "headgate probe serve", through DEV and in
+both directions, and proposes limits for DEV slightly below the token rates: by --margin
+below the lower end of the confidence interval. With such a limit the queue is on this
+host, where groups share the bandwidth, and not at the provider, who drops packets.
 
-It prints a configuration, which "headgate check -f -" takes, and in comments what was
-measured and what "headgate plan" would say. With -f it is that of the file with other
-limits and nothing else changed: guarantees in percent follow, and directions that the
-file does not limit stay so.
+Tune prints a configuration for "headgate check -f -", with the measurements and the
+output of "headgate plan" as comments. With -f the configuration is the file's, with new
+limits and no other change: guarantees in percent change with the limit, and directions
+without a limit in the file stay unlimited.
 
-With --apply it puts the limits in force as "headgate apply --confirm-within" does,
-measures again, and says what arrives and what is lost. They stay if "headgate
-confirm" is run in time. The file is not changed.
+With --apply, tune applies the limits like "headgate apply --confirm-within", measures
+again, and prints the received and lost packets. Keep the limits with "headgate confirm"
+in time. The file is not changed.
 
-Where the token rate cannot be told nothing is proposed, and it says what is missing. A
-bucket hides the rate until it is empty: so before a limit is proposed it is tried with
-a train that would empty one of 5 MB. --bytes bounds all that. While DEV has a limit in force that is below
-the path's, that is all that can be measured: it says so.
+If the token rate cannot be estimated, tune proposes nothing and prints the reason. A
+bucket hides the rate until it is empty, so tune verifies each limit with a train that
+empties a bucket of 5 MB. --bytes bounds all measurements. If DEV already has a lower
+limit in force than the path, tune can measure only this limit, and reports it.
 
-What comes in is limited after it has come: TCP and other senders that yield keep to
-it, one that does not is still the provider's to limit.
+An inbound limit acts on packets that already passed the path: TCP and other senders with
+congestion control adapt to it. Only the provider can limit other senders.
 
-With --server nothing is measured: it proposes limits for a device of a host of a service,
-from the newest token rates that "headgate probe schedule" had measured. What it prints
-is for "headgate apply --server".`,
+With --server tune measures nothing. It proposes limits for a device of a host of a
+service from the newest token rates of "headgate probe schedule". Apply the output with
+"headgate apply --server".`,
 		Example: `  headgate tune eth0 --peer server.example.org > eth0.yaml
   headgate tune eth0 --peer server.example.org -f /etc/headgate/eth0.yaml
   headgate tune eth0 --peer server.example.org -f /etc/headgate/eth0.yaml --apply && headgate confirm
@@ -64,25 +64,25 @@ is for "headgate apply --server".`,
 	}
 	var f tuneFlags
 	f.margin, f.bytes = shareFlag(tune.Margin), bytesFlag(tuneBudget)
-	c.Flags().StringVar(&f.peer, "peer", "", "host to measure to, on which \"headgate probe serve\" runs")
-	c.Flags().StringArrayVarP(&f.files, "file", "f", nil, "configuration that has DEV's groups: a file, a directory, or - (may be repeated)")
-	c.Flags().Var(&f.margin, "margin", "how far under the measured rate")
-	c.Flags().Var(&f.bytes, "bytes", "send no more than this in each direction")
-	c.Flags().DurationVar(&f.time, "time", 30*time.Second, "take no longer than this in each direction")
-	c.Flags().Var(&f.capacity, "capacity", "the capacity of the path, if it is known: it is not measured then")
+	c.Flags().StringVar(&f.peer, "peer", "", "host to measure to, which runs \"headgate probe serve\"")
+	c.Flags().StringArrayVarP(&f.files, "file", "f", nil, "configuration with DEV's groups: a file, a directory, or - (may be repeated)")
+	c.Flags().Var(&f.margin, "margin", "margin below the measured rate")
+	c.Flags().Var(&f.bytes, "bytes", "send at most this much in each direction")
+	c.Flags().DurationVar(&f.time, "time", 30*time.Second, "measure at most this long in each direction")
+	c.Flags().Var(&f.capacity, "capacity", "use this capacity of the path instead of measuring it")
 	c.Flags().StringVar(&f.log, "log", "", "write the samples to a file, for \"headgate probe replay\"")
-	c.Flags().BoolVar(&f.apply, "apply", false, "put the limits in force, and measure again")
+	c.Flags().BoolVar(&f.apply, "apply", false, "apply the limits, and measure again")
 	c.Flags().DurationVar(&f.within, "confirm-within", time.Minute, "with --apply: roll back unless \"headgate confirm\" is run within this time")
 	f.auth.add(c)
 	f.output = outputFlag(c)
-	at := thereFlags(c)
+	at := serverFlags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		margin := unit.Share(f.margin)
 		if margin >= unit.Whole/2 {
-			return usageError{fmt.Errorf("a margin of %v gives most of the path away: write for example 1%%", margin), c.CommandPath()}
+			return usageError{fmt.Errorf("a margin of %v is too large: write less than 50%%, for example 1%%", margin), c.CommandPath()}
 		}
-		if at.asked() {
-			if err := at.nothing(c, localTuneFlags...); err != nil {
+		if at.isSet() {
+			if err := at.rejectFlags(c, localTuneFlags...); err != nil {
 				return err
 			}
 			return a.tuneThere(c.Context(), at, args[0], margin, *f.output)
@@ -94,9 +94,9 @@ is for "headgate apply --server".`,
 		switch {
 		case err != nil:
 		case f.bytes == 0 || f.time <= 0:
-			err = errors.New("a measurement needs bytes and time: write more than 0")
+			err = errors.New("--bytes and --time must be more than 0")
 		case f.within < minConfirm || f.within > maxConfirm:
-			err = fmt.Errorf("--confirm-within %v is not possible: write %v to %v", f.within, minConfirm, maxConfirm)
+			err = fmt.Errorf("--confirm-within %v is out of range: write %v to %v", f.within, minConfirm, maxConfirm)
 		}
 		if err != nil {
 			return usageError{err, c.CommandPath()}
@@ -105,7 +105,7 @@ is for "headgate apply --server".`,
 		if err != nil {
 			return err
 		}
-		t, err := a.tunable(c, a.dev(args[0]), f.files)
+		t, err := a.loadTuneTarget(c, a.dev(args[0]), f.files)
 		if err != nil {
 			return err
 		}
@@ -128,27 +128,27 @@ type tuneFlags struct {
 	output   *format
 }
 
-// tuneReport is what tune prints.
+// tuneReport is the result of tune.
 type tuneReport struct {
 	Dev       string                            `json:"dev"`
 	Measured  path.Report                       `json:"measured"`
 	Proposals map[probe.Direction]tune.Proposal `json:"proposals"`
-	// Document is the configuration with the limits, Steps what they change.
+	// Document is the configuration with the limits, Steps the changes of it.
 	Document string `json:"document,omitempty"`
 	Steps    []step `json:"steps,omitempty"`
-	// Until is when what was applied is rolled back, and Rechecked what came of it.
+	// Until is the time of the rollback, and Rechecked the measurements with the new limits.
 	Until     *time.Time                  `json:"in_force_until,omitempty"`
 	Rechecked map[probe.Direction]recheck `json:"rechecked,omitempty"`
-	// Failed is what is wrong with it.
+	// Failed is the error, if applying or measuring again failed.
 	Failed string `json:"failed,omitempty"`
 }
 
-func (a *app) tune(t *tuned, o session.Options, f tuneFlags) error {
+func (a *app) tune(t *tuneTarget, o session.Options, f tuneFlags) error {
 	ctx, stop := interrupted()
 	defer stop()
 	progress := a.progress(*f.output)
 	defer progress.clear()
-	o.Waiting = func(n int) { progress.say("waiting: %d measure before us", n) }
+	o.OnWait = func(n int) { progress.say("waiting: %d measurements ahead", n) }
 	r := &tuneReport{Dev: t.dev, Proposals: map[probe.Direction]tune.Proposal{}}
 	measured, notes, err := a.tuneMeasure(ctx, t, o, f, progress)
 	if err != nil {
@@ -158,7 +158,7 @@ func (a *app) tune(t *tuned, o session.Options, f tuneFlags) error {
 	progress.clear()
 	limits := 0
 	for d, answer := range r.Measured.Directions {
-		p := propose(answer, t.dev, t.own[d], unit.Share(f.margin), unit.Bytes(f.bytes))
+		p := propose(answer, t.dev, t.inForce[d], unit.Share(f.margin), unit.Bytes(f.bytes))
 		if side := *t.side(d); side != nil {
 			p.Before = side.Limit
 		}
@@ -166,7 +166,7 @@ func (a *app) tune(t *tuned, o session.Options, f tuneFlags) error {
 			if notes[d] != "" {
 				p.Notes = append(p.Notes, notes[d])
 			}
-			t.with(d, p.Limit)
+			t.setLimit(d, p.Limit)
 			limits++
 		}
 		r.Proposals[d] = p
@@ -178,7 +178,7 @@ func (a *app) tune(t *tuned, o session.Options, f tuneFlags) error {
 		if err := show(nil); err != nil {
 			return err
 		}
-		return errSaid
+		return errReported
 	}
 	var set config.Set
 	if r.Document, set, err = t.document(); err != nil {
@@ -190,14 +190,14 @@ func (a *app) tune(t *tuned, o session.Options, f tuneFlags) error {
 	return show(a.tuneApply(ctx, r, set, o, f.within, progress))
 }
 
-// tuneMeasure measures what the configuration limits. It tells notes on what it found beside, by direction.
-func (a *app) tuneMeasure(ctx context.Context, t *tuned, o session.Options, f tuneFlags, progress *progress) (path.Report, map[probe.Direction]string, error) {
+// tuneMeasure measures the directions that the configuration limits. It returns notes on the results by direction.
+func (a *app) tuneMeasure(ctx context.Context, t *tuneTarget, o session.Options, f tuneFlags, progress *progress) (path.Report, map[probe.Direction]string, error) {
 	client, err := session.Dial(ctx, o)
 	if err != nil {
 		return path.Report{}, nil, err
 	}
 	defer client.Close()
-	if err := leadsTo(t.dev, client.Peer.Addr()); err != nil {
+	if err := checkRoute(t.dev, client.Peer.Addr()); err != nil {
 		return path.Report{}, nil, err
 	}
 	log, closeLog, err := probeLog(f.log, "tokenrate", f.peer, client)
@@ -205,11 +205,11 @@ func (a *app) tuneMeasure(ctx context.Context, t *tuned, o session.Options, f tu
 		return path.Report{}, nil, err
 	}
 	send := logged(client, log)
-	j := job{method: path.Method{Wanted: path.Wanted{TokenRate: true}, Known: unit.Rate(f.capacity), Budget: unit.Bytes(f.bytes)}, limit: f.time, say: progress.say, send: send}
+	j := measurementJob{method: path.Method{Parts: path.Parts{TokenRate: true}, KnownCapacity: unit.Rate(f.capacity), Budget: unit.Bytes(f.bytes)}, limit: f.time, say: progress.say, send: send}
 	j.enough = func(samples []probe.Sample) bool { return agreed(j.method, samples) }
-	v := verifier{send, unit.Share(f.margin), unit.Bytes(f.bytes), t.own, t.dev, map[probe.Direction]string{}}
+	v := verifier{send, unit.Share(f.margin), unit.Bytes(f.bytes), t.inForce, t.dev, map[probe.Direction]string{}}
 	j.verify = func(until time.Time, d probe.Direction, samples []probe.Sample, a *path.Answer) error {
-		progress.say("%s: whether that gets through for long", d)
+		progress.say("%s: verifying the rate", d)
 		return v.verify(ctx, until, d, samples, a)
 	}
 	for _, d := range probe.Directions {
@@ -218,12 +218,12 @@ func (a *app) tuneMeasure(ctx context.Context, t *tuned, o session.Options, f tu
 		}
 	}
 	r, err := j.run(ctx, client, f.peer)
-	return r, v.notes, errors.Join(err, closeLog())
+	return r, v.syncBuffer, errors.Join(err, closeLog())
 }
 
-// tuneApply puts the limits in force and measures again. What it finds out is in r.
+// tuneApply applies the limits and measures again. It stores the results in r.
 func (a *app) tuneApply(ctx context.Context, r *tuneReport, set config.Set, o session.Options, within time.Duration, progress *progress) error {
-	until, err := a.carryOut(set, false, within, func(step) {})
+	until, err := a.applyConfig(set, false, within, func(step) {})
 	if err != nil {
 		return err
 	}
@@ -235,12 +235,12 @@ func (a *app) tuneApply(ctx context.Context, r *tuneReport, set config.Set, o se
 	progress.clear()
 	switch {
 	case errors.Is(err, shaper.ErrNotShaped):
-		err = fmt.Errorf("the limits were rolled back before they were measured again: --confirm-within %v was too short", within)
+		err = fmt.Errorf("limits were rolled back before the second measurement: --confirm-within %v is too short", within)
 	case err != nil:
-		err = fmt.Errorf("the limits are in force, but could not be measured again: %w", err)
+		err = fmt.Errorf("limits are in force, but the second measurement failed: %w", err)
 	}
 	for d, c := range r.Rechecked {
-		err = errors.Join(err, c.judge(d, r.Proposals[d].Limit))
+		err = errors.Join(err, c.check(d, r.Proposals[d].Limit))
 	}
 	if err != nil {
 		r.Failed = err.Error()
@@ -248,7 +248,8 @@ func (a *app) tuneApply(ctx context.Context, r *tuneReport, set config.Set, o se
 	return err
 }
 
-// table prints the configuration, all else in comments: so it is one in any case.
+// table prints the configuration, and all other output as comments, so that the output is a valid
+// configuration.
 func (r *tuneReport) table(w io.Writer) error {
 	comment := func(format string, args ...any) {
 		for line := range strings.Lines(fmt.Sprintf(format, args...)) {
@@ -264,7 +265,7 @@ func (r *tuneReport) table(w io.Writer) error {
 		}
 		before := ""
 		if p.Before > 0 {
-			before = fmt.Sprintf(" (it is %v)", p.Before)
+			before = fmt.Sprintf(" (now %v)", p.Before)
 		}
 		comment("%s: token rate %s, bucket %s: limit %v%s", d, rateText(answer.TokenRate.Rate), estimateText(answer.TokenRate.Bucket, sizeText), p.Limit, before)
 		for _, n := range p.Notes {
@@ -277,10 +278,10 @@ func (r *tuneReport) table(w io.Writer) error {
 	comment("%s", plan.String())
 	for _, d := range slices.Backward(slices.Sorted(maps.Keys(r.Rechecked))) {
 		c := r.Rechecked[d]
-		comment("%s, measured again: %s of %s arrive, %.2f %% lost on the path, %.2f %% in our own queue", d, bitRate(c.Rate), bitRate(c.Sent), 100*c.path(), 100*c.Own)
+		comment("%s, measured again: %s of %s received, %.2f %% lost on the path, %.2f %% in this host's queue", d, bitRate(c.Rate), bitRate(c.Sent), 100*c.path(), 100*c.Own)
 	}
 	if r.Until != nil {
-		comment("in force until %s: run \"headgate confirm\" by then, or it is rolled back", r.Until.Local().Format(time.TimeOnly))
+		comment("in force until %s, then rolled back: keep the limits with \"headgate confirm\"", r.Until.Local().Format(time.TimeOnly))
 	}
 	return nil
 }

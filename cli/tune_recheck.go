@@ -13,37 +13,37 @@ import (
 	"headgate/unit"
 )
 
-// recheck is what a direction does with its new limit in force.
+// recheck is a measurement of a direction with the new limit in force.
 type recheck struct {
-	// Sent is the rate of what was offered, Rate what arrived at, of layer 2.
+	// Sent is the offered rate, Rate the received rate, both of layer 2.
 	Sent float64 `json:"sent_bps"`
 	Rate float64 `json:"rate_bps"`
-	// Lost is the part that did not arrive, Own that of it which the device's own
-	// queues dropped; the rest was lost on the path.
+	// Lost is the share of packets that were lost, Own the share that the device's own
+	// queues dropped. The difference was lost on the path.
 	Lost float64 `json:"lost"`
 	Own  float64 `json:"lost_in_own_queues"`
 }
 
-// path is the part that was lost elsewhere than in our own queues.
+// path returns the share of packets that were lost outside of the device's own queues.
 func (r recheck) path() float64 { return max(0, r.Lost-r.Own) }
 
-// Constants of the recheck, ours.
+// Constants of the recheck, chosen by Headgate.
 const (
-	// recheckOver: what is offered out is more than the limit, so that the limit shows.
-	// What comes in is offered at the limit: a sender beyond the provider who does not
-	// yield is not held back by a limit on this side of it.
-	recheckOver = 1.05
-	// recheckTime is long enough that the rate says more than the burst at its head.
+	// recheckOverload is the offered outbound rate relative to the limit: more than the limit, so
+	// that the limit takes effect. The inbound rate is the limit itself, because an inbound limit
+	// does not slow down a sender without congestion control.
+	recheckOverload = 1.05
+	// recheckTime is long enough for the rate to matter more than the burst at the start.
 	recheckTime = 500 * time.Millisecond
-	// recheckTries: what is wrong with the limit is wrong each time, and what is not is
-	// another's burst, or an end that stood still.
+	// recheckTries is the number of tries: a wrong limit fails each time, while cross traffic
+	// or a stalled host fails only sometimes.
 	recheckTries = 3
-	// recheckMost bounds a train.
+	// recheckMost is the maximum size of a train.
 	recheckMost unit.Bytes = 40_000_000
 )
 
-// recheck offers a train in each direction that has a new limit, and another if
-// something was wrong.
+// recheck sends a train in each direction with a new limit, and retries if the result is
+// wrong.
 func (a *app) recheck(ctx context.Context, o session.Options, dev string, proposals map[probe.Direction]tune.Proposal) (map[probe.Direction]recheck, error) {
 	client, err := session.Dial(ctx, o)
 	if err != nil {
@@ -61,7 +61,7 @@ func (a *app) recheck(ctx context.Context, o session.Options, dev string, propos
 			if err != nil {
 				return out, err
 			}
-			if out[d] = c; c.judge(d, limit) == nil {
+			if out[d] = c; c.check(d, limit) == nil {
 				break
 			}
 		}
@@ -69,11 +69,11 @@ func (a *app) recheck(ctx context.Context, o session.Options, dev string, propos
 	return out, nil
 }
 
-// recheckOnce offers one train.
+// recheckOnce sends one train.
 func (a *app) recheckOnce(ctx context.Context, client *session.Client, dev string, d probe.Direction, limit unit.Rate) (recheck, error) {
 	rate := float64(limit)
 	if d == probe.Out {
-		rate *= recheckOver
+		rate *= recheckOverload
 	}
 	bytes := min(unit.Bytes(rate/8*recheckTime.Seconds()), recheckMost)
 	size := client.MTU[d]
@@ -94,14 +94,15 @@ func (a *app) recheckOnce(ctx context.Context, client *session.Client, dev strin
 	return recheck{Sent: s.SendingRate(), Rate: tailRate(&s), Lost: float64(s.Lost()) / n, Own: min(float64(after-before), float64(s.Lost())) / n}, nil
 }
 
-// tailRate is the rate of the second half of what arrived: its head is the burst.
+// tailRate returns the arrival rate of the second half of a train, without the burst at the
+// start.
 func tailRate(s *probe.Sample) float64 {
 	tail := *s
 	tail.Arrived = s.Arrived[len(s.Arrived)/2:]
 	return tail.ArrivalRate()
 }
 
-// ownDrops are the packets that a device's own queues have dropped.
+// ownDrops returns the drop counter of a device's own queues.
 func (a *app) ownDrops(dev string, d probe.Direction) (n uint64, err error) {
 	s, err := a.observe(dev)
 	if err != nil {
@@ -120,19 +121,19 @@ func (a *app) ownDrops(dev string, d probe.Direction) (n uint64, err error) {
 	return n + side.Control.Drops, nil
 }
 
-// judge says what is wrong with what a new limit does.
-func (r recheck) judge(d probe.Direction, limit unit.Rate) error {
+// check returns the problems of a new limit, or nil.
+func (r recheck) check(d probe.Direction, limit unit.Rate) error {
 	const lossBound, rateBound, lessBound = 0.001, 0.01, 0.03
 	var errs []error
 	if r.path() > lossBound {
-		errs = append(errs, fmt.Errorf("%s: %.2f %% is lost on the path, though the limit is below its rate", d, 100*r.path()))
+		errs = append(errs, fmt.Errorf("%s: %.2f %% lost on the path, although the limit is below its rate", d, 100*r.path()))
 	}
 	if r.Rate > float64(limit)*(1+rateBound) {
-		errs = append(errs, fmt.Errorf("%s: %s gets through a limit of %v", d, bitRate(r.Rate), limit))
+		errs = append(errs, fmt.Errorf("%s: received %s through a limit of %v", d, bitRate(r.Rate), limit))
 	}
-	// A larger bucket behind the one that was measured shows only when it is empty.
+	// A second, larger bucket has an effect only when it is empty.
 	if r.Rate < min(float64(limit), r.Sent)*(1-lessBound) {
-		errs = append(errs, fmt.Errorf("%s: only %s of the %v that are the limit get through: the path gives less for long, or others use it; tune again when they do not", d, bitRate(r.Rate), limit))
+		errs = append(errs, fmt.Errorf("%s: received only %s of a limit of %v: the path has a lower sustained rate, or cross traffic: run tune again without cross traffic", d, bitRate(r.Rate), limit))
 	}
 	return errors.Join(errs...)
 }

@@ -10,24 +10,24 @@ import (
 	"headgate/shaper"
 )
 
-// leadsTo tells why what goes to an address does not pass a device; nil if it does.
-func leadsTo(dev string, to netip.Addr) error {
+// checkRoute returns an error if packets to an address do not pass through a device.
+func checkRoute(dev string, to netip.Addr) error {
 	if _, err := netlink.LinkByName(dev); err != nil {
 		return fmt.Errorf("%s: %w", dev, shaper.ErrNoDevice)
 	}
-	through, err := passes(to)
+	through, err := devicesTo(to)
 	if err != nil || slices.Contains(through, dev) {
 		return err
 	}
-	return fmt.Errorf("%s is reached through %s, and not through %s: what is measured would say nothing of that", to, through[0], dev)
+	return fmt.Errorf("%s is reached through %s, not %s: choose a peer that is reached through the device", to, through[0], dev)
 }
 
-// passes are the devices that what goes to an address passes: the one of the route, those that it
-// stands on (a VLAN's), and those in it (of a bridge, of a bond).
-func passes(to netip.Addr) (names []string, err error) {
+// devicesTo returns the devices that packets to an address pass through: the device of the route, the
+// lower devices (of a VLAN), and the ports (of a bridge or bond).
+func devicesTo(to netip.Addr) (names []string, err error) {
 	routes, err := netlink.RouteGet(to.AsSlice())
 	if err != nil || len(routes) == 0 {
-		return nil, fmt.Errorf("there is no route to %s: %v", to, err)
+		return nil, fmt.Errorf("no route to %s: %v", to, err)
 	}
 	via, err := netlink.LinkByIndex(routes[0].LinkIndex)
 	if err != nil {
@@ -37,7 +37,7 @@ func passes(to netip.Addr) (names []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// Each device stands on one other at the most, or is stood on by several.
+	// Each device has at most one lower device. The loop bound prevents an endless loop.
 	for range 8 {
 		a := via.Attrs()
 		names = append(names, a.Name)
@@ -50,7 +50,7 @@ func passes(to netip.Addr) (names []string, err error) {
 			break
 		}
 		if _, veth := via.(*netlink.Veth); veth {
-			break // its parent is the other end
+			break // the parent of a veth is its peer
 		}
 		if via, err = netlink.LinkByIndex(a.ParentIndex); err != nil {
 			break

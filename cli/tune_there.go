@@ -14,35 +14,35 @@ import (
 	"headgate/unit"
 )
 
-// localTuneFlags are of a measurement that is made for it.
+// localTuneFlags are the flags of local measurements. They cannot be used with --server.
 var localTuneFlags = []string{"peer", "file", "bytes", "time", "capacity", "log", "apply", "confirm-within", "key-file", "cert", "cert-key", "ca"}
 
-// tuneThere prints the limits that a service proposes for a device of a host, from what was measured by
-// its schedule.
-func (a *app) tuneThere(ctx context.Context, at *there, dev string, margin unit.Share, f format) error {
+// tuneThere prints the limits that a service proposes for a device of a host, from the results of the
+// probe schedule.
+func (a *app) tuneThere(ctx context.Context, at *remoteHost, dev string, margin unit.Share, f format) error {
 	client, err := at.client()
 	if err != nil {
 		return err
 	}
-	devs, err := a.meant(ctx, at, client, dev)
+	devs, err := a.resolveInterfaces(ctx, at, client, dev)
 	if err != nil {
 		return err
 	}
 	dev = devs[0]
 	under := margin.String()
-	got, err := asked[api.ProposalList](client.ListProposals(ctx, at.host, &api.ListProposalsParams{Dev: &dev, Margin: &under}))
+	got, err := decodeResponse[api.ProposalList](client.ListProposals(ctx, at.host, &api.ListProposalsParams{Dev: &dev, Margin: &under}))
 	if err != nil {
 		return err
 	}
 	if len(got.Items) == 0 {
-		return fmt.Errorf("nothing was measured through %s of %s: \"headgate probe schedule show\" says what is to be", dev, at.host)
+		return fmt.Errorf("no measurements through %s of %s: see \"headgate probe schedule show\"", dev, at.host)
 	}
-	is, _, err := at.policy(ctx, client)
+	is, _, err := at.desiredState(ctx, client)
 	if err != nil {
 		return err
 	}
 	p := got.Items[0]
-	t := &tuned{dev: dev, file: "what the service wants of " + at.host, Interface: group.Interface{Dev: dev}}
+	t := &tuneTarget{dev: dev, file: "the desired state of " + at.host, Interface: group.Interface{Dev: dev}}
 	if i, ok := is.For(dev); ok {
 		t.Interface = i.Resolved.Interface
 	}
@@ -55,7 +55,7 @@ func (a *app) tuneThere(ctx context.Context, at *there, dev string, margin unit.
 		if err != nil {
 			return err
 		}
-		t.with(d, limit)
+		t.setLimit(d, limit)
 		limits++
 	}
 	var document string
@@ -65,13 +65,13 @@ func (a *app) tuneThere(ctx context.Context, at *there, dev string, margin unit.
 			return err
 		}
 	}
-	if err := a.print(f, p, func(w io.Writer) error { return proposalTable(w, p, document, stepsFrom(is, next)) }); err != nil || limits > 0 {
+	if err := a.print(f, p, func(w io.Writer) error { return proposalTable(w, p, document, interfaceSteps(is, next)) }); err != nil || limits > 0 {
 		return err
 	}
-	return errSaid
+	return errReported
 }
 
-// proposalTable prints the configuration, all else in comments.
+// proposalTable prints the configuration, and all other output as comments.
 func proposalTable(w io.Writer, p api.Proposal, document string, steps []step) error {
 	for _, d := range []struct {
 		name string
@@ -86,7 +86,7 @@ func proposalTable(w io.Writer, p api.Proposal, document string, steps []step) e
 		}
 		before := ""
 		if d.Before != nil {
-			before = fmt.Sprintf(" (it is %s)", *d.Before)
+			before = fmt.Sprintf(" (now %s)", *d.Before)
 		}
 		when := ""
 		if d.At != nil {

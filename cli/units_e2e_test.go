@@ -18,20 +18,20 @@ import (
 	"headgate/unit"
 )
 
-// A controller and an agent do all that they are for with no more than their units leave them: rights,
-// system calls, folders, families of sockets.
+// Controller and agent work within the sandbox of their systemd units: capabilities, system calls,
+// folders, socket families.
 //
 //	server (controller, agent) ── router ── client
 //
-// The agent has a folder without files, and what the controller wants is in force; a set takes in a
-// connection that is open already, in a network namespace without a name.
-func TestUnitsHold(t *testing.T) {
+// The agent has no local files and enforces the controller's configuration. A connection set controls a
+// connection that is already open, in an unnamed network namespace.
+func TestSystemdSandbox(t *testing.T) {
 	labtest.NeedRoot(t)
 	const nobody = 65534
 	labtest.Try(t, func(t *labtest.Check) {
 		cgroup := filepath.Base(labtest.Cgroup(t))
 		l := labtest.Rig(t, lab.RigOptions{Bottleneck: unit.Gbit, RTT: time.Millisecond})
-		s := &serving{t: t, node: l.Node("server"), dir: t.TempDir()}
+		s := &serviceTest{t: t, node: l.Node("server"), dir: t.TempDir()}
 		dev, err := s.node.Device("router")
 		if err != nil {
 			t.Fatal(err)
@@ -49,7 +49,7 @@ func TestUnitsHold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		program := in("headgate") // which the controller's user can get to
+		program := in("headgate") // readable by the controller's user
 		if out, err := exec.Command("cp", self, program).CombinedOutput(); err != nil {
 			t.Fatalf("%v %s", err, out)
 		}
@@ -69,7 +69,7 @@ func TestUnitsHold(t *testing.T) {
 		if err := os.Chmod(in("n"), 0o777); err != nil {
 			t.Fatal(err)
 		}
-		controller, agent := ofUnit(t, "../packaging/systemd/headgate-controller.service"), ofUnit(t, "../packaging/systemd/headgate.service")
+		controller, agent := unitConfinement(t, "../packaging/systemd/headgate-controller.service"), unitConfinement(t, "../packaging/systemd/headgate.service")
 		controller.Program, controller.User, controller.Write = program, nobody, []string{in("controller")}
 		agent.Program, agent.Write = program, []string{in("agent"), in("state"), "/run/headgate", "/sys/fs/bpf"}
 		s.confined = map[string][]string{
@@ -80,7 +80,7 @@ func TestUnitsHold(t *testing.T) {
 		said := make([]byte, 1000)
 		notified.SetReadDeadline(time.Now().Add(10 * time.Second))
 		if n, err := notified.Read(said); err != nil || !strings.HasPrefix(string(said[:n]), "READY=1\nSTATUS=serving https://127.0.0.1:8420") {
-			t.Errorf("the service manager is told %q, %v", said[:n], err)
+			t.Errorf("the service manager received %q, %v", said[:n], err)
 		}
 		s.agent.Process.Signal(syscall.SIGTERM)
 		s.agent.Wait()
@@ -89,7 +89,7 @@ func TestUnitsHold(t *testing.T) {
 		s.must("PUT", "/v1/hosts/h1/interfaces/"+dev, `{"out": {"limit": "40Mbit", "groups": [{"name": "a", "guarantee": "25%"}, {"name": "rest", "default": true}]}}`)
 		for end := time.Now().Add(10 * time.Second); !strings.Contains(labtest.Run(t, s.node, "tc", "class", "show", "dev", dev), "40Mbit"); time.Sleep(50 * time.Millisecond) {
 			if time.Now().After(end) {
-				t.Fatalf("it is not in force: %s", s.notes.String())
+				t.Fatalf("the configuration is not in force after 10 s: %s", s.notes.String())
 			}
 		}
 
@@ -123,12 +123,12 @@ while True:
 			t.Fatal(err)
 		}
 		s.must("PUT", "/v1/hosts/h1/collectives/db", string(doc))
-		s.sets(10*time.Second, "the set has the open connection", func(states []host.State) bool { return len(states) == 1 && len(states[0].Connections) == 1 })
+		s.waitSets(10*time.Second, "the set has the open connection", func(states []host.State) bool { return len(states) == 1 && len(states[0].Connections) == 1 })
 		s.must("DELETE", "/v1/hosts/h1/collectives/db", "")
-		s.sets(10*time.Second, "no set is there", func(states []host.State) bool { return len(states) == 0 })
+		s.waitSets(10*time.Second, "the set is removed", func(states []host.State) bool { return len(states) == 0 })
 		nothingLeft(t, "service")
 		if text := s.notes.String(); strings.Contains(text, "level=ERROR") || strings.Contains(text, "operation not permitted") || strings.Contains(text, "read-only") {
-			t.Errorf("they say %s", text)
+			t.Errorf("errors in the logs: %s", text)
 		}
 	})
 }

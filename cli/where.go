@@ -18,35 +18,36 @@ import (
 	"headgate/internal/nft"
 )
 
-// doubt is what keeps rules, or a document, from what they are likely meant for. It is no
-// mistake, because it depends on this machine, which may change (docs/where.md).
+// doubt is a warning that a rule or document likely has no effect on this machine. It is no
+// mistake, because the machine may change (docs/where.md).
 type doubt struct {
 	key     string // "out.groups[1].match[0].mark"
 	message string
 }
 
-// surroundings are what a machine has around its devices; nil is that it is not known.
+// surroundings are the links and source translations of a machine. nil is unknown.
 type surroundings struct {
 	links   initLinks
-	sources []nft.Source
+	sources []nft.SourceNAT
 }
 
-// readSurroundings reads what may be read: for a warning, less is better than none.
+// readSurroundings reads links and, if permitted, source translations. Warnings need no complete
+// data.
 func readSurroundings() *surroundings {
 	links, err := readLinks()
 	if err != nil {
 		return nil
 	}
-	sources, _ := nft.Sources()
+	sources, _ := nft.SourceNATRules()
 	return &surroundings{links, sources}
 }
 
-// warnWhere tells of what is likely never to be seen where the documents look for it. here tells
-// that they are for this machine.
+// warnWhere prints warnings about rules that likely match no packets where they are. here is set if
+// the documents are for this machine.
 func (a *app) warnWhere(set config.Set, here bool) {
 	var s *surroundings
-	if here && a.around != nil {
-		s = a.around()
+	if here && a.environment != nil {
+		s = a.environment()
 	}
 	for _, i := range set.Interfaces {
 		for _, d := range s.doubts(set, i) {
@@ -56,12 +57,12 @@ func (a *app) warnWhere(set config.Set, here bool) {
 	}
 }
 
-// warnDevice tells of a device that what it seems to carry does not go through it.
+// warnDevice prints a warning if a device is bypassed by traffic that it seems to carry.
 func (a *app) warnDevice(dev string) {
-	if a.around == nil {
+	if a.environment == nil {
 		return
 	}
-	s := a.around()
+	s := a.environment()
 	if s == nil {
 		return
 	}
@@ -72,13 +73,13 @@ func (a *app) warnDevice(dev string) {
 	}
 }
 
-// doubts are those of a document.
+// doubts returns the doubts about a document.
 func (s *surroundings) doubts(set config.Set, i config.Interface) (out []doubt) {
 	devices := s.of(set, i)
 	for _, d := range []struct {
 		name string
 		*group.Direction
-		ingress bool // of the device
+		ingress bool // the direction is the device's ingress
 	}{{"out", i.Out, i.Perspective == group.Guest}, {"in", i.In, i.Perspective != group.Guest}} {
 		if d.Direction == nil {
 			continue
@@ -101,7 +102,7 @@ func (s *surroundings) doubts(set config.Set, i config.Interface) (out []doubt) 
 	return out
 }
 
-// of are the devices that a document is about.
+// of returns the devices that a document applies to.
 func (s *surroundings) of(set config.Set, i config.Interface) (out initLinks) {
 	if s == nil {
 		return nil
@@ -114,7 +115,7 @@ func (s *surroundings) of(set config.Set, i config.Interface) (out initLinks) {
 	return out
 }
 
-// eachRule goes through the selectors of groups with their keys.
+// eachRule calls do for each selector of groups, with its key.
 func eachRule(groups []group.Group, where string, do func(s group.Selector, key string)) {
 	for n, g := range groups {
 		here := fmt.Sprintf("%s.groups[%d]", where, n)
@@ -125,23 +126,23 @@ func eachRule(groups []group.Group, where string, do func(s group.Selector, key 
 	}
 }
 
-// more is what is added to a message about the first of several.
+// more returns an addition to a message about the first of n rules.
 func more(n int) string {
 	if n < 2 {
 		return ""
 	}
-	return fmt.Sprintf(" (so it is with %d rules)", n)
+	return fmt.Sprintf(" (applies to %d rules)", n)
 }
 
-// marked is about rules that ask for marks where packets come in by a device, which they do before
-// the firewall gives them any. On this kernel, of what could set one sooner: the firewall's hooks
-// ingress and prerouting, and the mark of a sender in another namespace, do not; the sender's own
-// in this namespace (lo, both ends of a veth), hooks of the device below, and a program on the tcx
-// hook do (TestMarksAtIngress).
+// marked returns doubts about rules that match marks at a device's ingress, where packets are
+// classified before the firewall marks them. Measured on this kernel (TestMarksAtIngress): packets
+// have no mark from the firewall's ingress and prerouting hooks, or from a sender in another
+// namespace. They have a mark from a sender in this namespace (lo, both ends of a veth), from hooks
+// of the device below, and from a program on the tcx hook.
 func marked(groups []group.Group, direction string, devices initLinks) []doubt {
 	first, n := "", 0
 	eachRule(groups, direction, func(s group.Selector, key string) {
-		if !s.AsksForMark() {
+		if !s.MatchesOnMark() {
 			return
 		}
 		if n++; first == "" {
@@ -155,19 +156,18 @@ func marked(groups []group.Group, direction string, devices initLinks) []doubt {
 		return nil
 	}
 	if len(devices) > 0 && !slices.ContainsFunc(devices, func(l initLink) bool { return l.kind == "device" || l.kind == "tap" || l.kind == "tun" }) {
-		return []doubt{{first, "what comes in here is looked at before this device's firewall (nftables, iptables) marks it: there is a mark only if it was set on the way here, as on a device below this one or by a sender in this network namespace" + more(n)}}
+		return []doubt{{first, "received packets are classified before this device's firewall (nftables, iptables) marks them: they have a mark only if it was set earlier, such as on a device below this one or by a sender in this network namespace" + more(n)}}
 	}
-	return []doubt{{first, "what comes in is looked at before the firewall (nftables, iptables, CONNMARK) marks it, so no mark is there yet, unless an eBPF program on the tcx ingress hook sets it: match by addresses or ports, or write the rule where the packets go out" + more(n)}}
+	return []doubt{{first, "received packets are classified before the firewall (nftables, iptables, CONNMARK) marks them, so they have no mark, unless an eBPF program on the tcx ingress hook sets one: match by addresses or ports, or put the rule on the egress device" + more(n)}}
 }
 
-// translated is about rules by addresses that packets do not have at a device where their source is
-// replaced: on the way out it has been already, and on the way in the destination is not put back
-// yet.
+// translated returns doubts about rules that match inner addresses at a device with source NAT. At
+// egress the source is already translated, and at ingress the destination is not yet restored.
 func (s *surroundings) translated(groups []group.Group, direction string, ingress bool, devices initLinks) (out []doubt) {
 	for _, l := range devices {
 		for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
 			own := ownAddrs(l.addrs, family)
-			replaced := slices.ContainsFunc(s.sources, func(n nft.Source) bool { return (n.Family == 0 || n.Family == family) && n.On(l.name) })
+			replaced := slices.ContainsFunc(s.sources, func(n nft.SourceNAT) bool { return (n.Family == 0 || n.Family == family) && n.Matches(l.name) })
 			if !replaced || len(own) == 0 {
 				continue
 			}
@@ -189,17 +189,17 @@ func (s *surroundings) translated(groups []group.Group, direction string, ingres
 			if n == 0 {
 				continue
 			}
-			what := "what leaves by %s has its address %v as the source already, because the firewall replaces it (masquerade, SNAT)"
+			what := "egress packets of %s already have its address %v as the source, because the firewall translates it (masquerade, SNAT)"
 			if ingress {
-				what = "what comes in by %s still has its address %v as the destination: the firewall puts the inner one back later"
+				what = "ingress packets of %s still have its address %v as the destination: the firewall restores the inner address later"
 			}
-			out = append(out, doubt{first, fmt.Sprintf(what+": match inner addresses on the device that leads to them, or mark there and match the mark under out", l.name, own[0]) + more(n)})
+			out = append(out, doubt{first, fmt.Sprintf(what+": match inner addresses on the inner device, or mark packets there and match the mark under out", l.name, own[0]) + more(n)})
 		}
 	}
 	return out
 }
 
-// within tells whether there are prefixes, and all of one IP version.
+// within reports whether the list is not empty and has only prefixes of one IP version.
 func within(list []netip.Prefix, family uint8) bool {
 	return len(list) > 0 && !slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Addr().Is4() != (family == unix.AF_INET) })
 }
@@ -213,7 +213,7 @@ func ownAddrs(all []netip.Prefix, family uint8) (out []netip.Addr) {
 	return out
 }
 
-// passedBy tells that traffic which a device seems to carry does not go through it.
+// passedBy returns a warning if traffic that a device seems to carry bypasses it.
 func (s *surroundings) passedBy(l initLink) string {
 	if l.kind != "bridge" && l.kind != "openvswitch" {
 		return ""
@@ -223,26 +223,27 @@ func (s *surroundings) passedBy(l initLink) string {
 		return ""
 	}
 	if len(l.addrs) == 0 && !slices.ContainsFunc(s.links, func(o initLink) bool { return o.lower == l.index }) {
-		return fmt.Sprintf("%s is a bridge, and this machine has no address there: what its ports%s pass to each other never goes through it, so hardly anything is divided here: name the ports", l.name, ports)
+		return fmt.Sprintf("%s is a bridge on which this machine has no address: traffic between its ports%s does not pass through it, so almost no traffic is shaped here: use the ports instead", l.name, ports)
 	}
-	return fmt.Sprintf("%s is a bridge: what its ports%s pass to each other never goes through it, only what this machine itself sends, receives or routes: to divide all of it, name the ports", l.name, ports)
+	return fmt.Sprintf("%s is a bridge: traffic between its ports%s does not pass through it, only traffic that this machine sends, receives or routes: to shape all traffic, use the ports instead", l.name, ports)
 }
 
-// elsewhere is about cgroups whose processes are in another network namespace, as a container's:
-// their packets, routed or bridged, are no socket's of this one.
+// elsewhere returns doubts about cgroups whose processes are in another network namespace, such as a
+// container's: their packets arrive routed or bridged, and have no socket in this namespace.
 func elsewhere(groups []group.Group, direction string) (out []doubt) {
 	eachRule(groups, direction, func(s group.Selector, key string) {
 		if s.Cgroup != "" && allElsewhere(s.Cgroup) {
-			out = append(out, doubt{key + ".cgroup", fmt.Sprintf("all processes of %s are in another network namespace, as those of a container: what they send has no cgroup any more when it comes to a device of this one: name the device that leads there, with perspective: guest, or match by addresses", s.Cgroup)})
+			out = append(out, doubt{key + ".cgroup", fmt.Sprintf("all processes of %s are in another network namespace, such as a container's: their packets have no cgroup at devices of this namespace: use the device that connects that namespace, with perspective: guest, or match by addresses", s.Cgroup)})
 		}
 	})
 	return out
 }
 
-// mostProcesses of a cgroup are looked at: whose are all alike is what matters.
+// mostProcesses is the number of processes of a cgroup to check. A sample is enough, because they
+// usually share a namespace.
 const mostProcesses = 64
 
-// allElsewhere tells whether a cgroup has processes, and all in other network namespaces.
+// allElsewhere reports whether a cgroup has processes, all of them in other network namespaces.
 func allElsewhere(cgroup string) bool {
 	mount, err := cgroup2.Mount()
 	if err != nil {

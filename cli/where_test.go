@@ -18,13 +18,13 @@ import (
 	"headgate/shaper"
 )
 
-// TestMarksAtIngress: who can mark what comes in before it is classified. What is said of rules by
-// mark under "in" (marked, docs/where.md) rests on this.
+// TestMarksAtIngress checks which programs can mark received packets before classification. The
+// warnings about rules with marks under "in" (marked, docs/where.md) depend on the result.
 //
 //	there ── here, which has a veth pair va ── vb in itself
 func TestMarksAtIngress(t *testing.T) {
 	l := labtest.Up(t, &lab.Topology{Nodes: []lab.NodeSpec{{Name: "here"}, {Name: "there"}}, Links: []lab.LinkSpec{{Ends: [2]string{"here", "there"}}}})
-	here, there := inside{t, l.Node("here")}, l.Node("there")
+	here, there := nodeProgram{t, l.Node("here")}, l.Node("there")
 	t.Setenv("HEADGATE_STATE", t.TempDir())
 	addr, err := here.node.Addr(false)
 	if err != nil {
@@ -82,7 +82,7 @@ func TestMarksAtIngress(t *testing.T) {
 	if err == nil {
 		check("a program on the tcx ingress hook", "there", true, ping(there, addr.String()))
 		attached.Close()
-	} else if !errors.Is(err, ebpf.ErrNotSupported) { // before Linux 6.6 there is no such hook
+	} else if !errors.Is(err, ebpf.ErrNotSupported) { // tcx needs Linux 6.6
 		t.Fatal(err)
 	}
 	labtest.Run(t, here.node, "sh", "-ec", `ip link add va type veth peer name vb; ip link set va up; ip link set vb up; ip link set lo up
@@ -103,11 +103,11 @@ func TestMarksAtIngress(t *testing.T) {
 	here.must("clear", "--dev", "all")
 }
 
-// TestWhere: what is likely never to be seen where a document looks for it is told by check, plan,
-// apply and explain, with the line; what is likely meant is not.
-func TestWhere(t *testing.T) {
+// TestPlacementWarnings checks that check, plan and explain warn about rules that likely match no packets, with
+// the line, and do not warn about other rules.
+func TestPlacementWarnings(t *testing.T) {
 	l := labtest.Up(t, &lab.Topology{Nodes: []lab.NodeSpec{{Name: "here"}, {Name: "wan"}}, Links: []lab.LinkSpec{{Ends: [2]string{"here", "wan"}}}})
-	here := inside{t, l.Node("here")}
+	here := nodeProgram{t, l.Node("here")}
 	t.Setenv("HEADGATE_STATE", t.TempDir())
 	labtest.Run(t, here.node, "sh", "-ec", `ip link set lo up
 		for b in br0 br1; do ip link add $b type bridge; ip link set $b up; ip link add p$b type veth peer name q$b; ip link set p$b master $b; done; ip addr add 192.168.7.1/24 dev br1`)
@@ -118,18 +118,18 @@ func TestWhere(t *testing.T) {
 	}
 	const groups = "  limit: 10Mbit\n  groups:\n    - {name: web, match: [%s]}\n    - {name: rest, default: true}\n"
 	for _, c := range []struct{ dev, more, direction, rule, want string }{
-		{"wan", "", "in", "{mark: 7}", "in.groups[0].match[0].mark: warning: what comes in"},
-		{"wan", "", "in", "{proto: tcp}, {not: {mark: 0x4000/0xff00}}, {mark: 1}", "in.groups[0].match[1].not.mark: warning: what comes in"},
-		{"wan", "", "in", "{mark: 7}, {mark: 8}", "(so it is with 2 rules)"},
-		{"wan", "perspective: guest\n", "out", "{mark: 7}", "out.groups[0].match[0].mark: warning: what comes in"},
+		{"wan", "", "in", "{mark: 7}", "in.groups[0].match[0].mark: warning: received packets"},
+		{"wan", "", "in", "{proto: tcp}, {not: {mark: 0x4000/0xff00}}, {mark: 1}", "in.groups[0].match[1].not.mark: warning: received packets"},
+		{"wan", "", "in", "{mark: 7}, {mark: 8}", "(applies to 2 rules)"},
+		{"wan", "perspective: guest\n", "out", "{mark: 7}", "out.groups[0].match[0].mark: warning: received packets"},
 		{"wan", "", "out", "{mark: 7}", ""}, {"wan", "perspective: guest\n", "in", "{mark: 7}", ""},
 		{"lo", "", "in", "{mark: 7}", ""},
-		{"br1", "", "in", "{mark: 7}", "only if it was set on the way here"},
-		{"br0", "", "out", "{proto: tcp}", "dev: warning: br0 is a bridge, and this machine has no address there: what its ports (pbr0) pass to each other"},
-		{"br1", "", "out", "{proto: tcp}", "dev: warning: br1 is a bridge: what its ports (pbr1) pass to each other never goes through it, only what this machine"},
+		{"br1", "", "in", "{mark: 7}", "only if it was set earlier"},
+		{"br0", "", "out", "{proto: tcp}", "dev: warning: br0 is a bridge on which this machine has no address: traffic between its ports (pbr0) does not pass through it"},
+		{"br1", "", "out", "{proto: tcp}", "dev: warning: br1 is a bridge: traffic between its ports (pbr1) does not pass through it, only traffic that this machine"},
 		{"pbr0", "", "out", "{proto: tcp}", ""},
-		{"wan", "", "out", "{proto: tcp, src: 192.168.7.0/24}", "out.groups[0].match[0].src: warning: what leaves by wan has its address 10."},
-		{"wan", "", "in", "{dst: 192.168.7.5}", "in.groups[0].match[0].dst: warning: what comes in by wan still has its address 10."},
+		{"wan", "", "out", "{proto: tcp, src: 192.168.7.0/24}", "out.groups[0].match[0].src: warning: egress packets of wan already have its address 10."},
+		{"wan", "", "in", "{dst: 192.168.7.5}", "in.groups[0].match[0].dst: warning: ingress packets of wan still have its address 10."},
 		{"wan", "", "out", "{src: 0.0.0.0/0}, {src: fd00::/8}, {dst: 192.168.7.0/24}", ""},
 		{"br1", "", "out", "{src: 192.168.8.0/24, proto: tcp}", "br1 is a bridge"},
 	} {
@@ -146,17 +146,17 @@ func TestWhere(t *testing.T) {
 				}
 			}
 			if c.want == "" && warnings > 0 || c.want != "" && (warnings == 0 || !strings.Contains(r.err, c.want)) || strings.Contains(c.want, "address") && warnings != 1 {
-				t.Errorf("%s of %s %s %s says %q, want %q", command[0], c.dev, c.direction, c.rule, r.err, c.want)
+				t.Errorf("%s of %s %s %s prints %q, want %q", command[0], c.dev, c.direction, c.rule, r.err, c.want)
 			}
 		}
 	}
 	f := here.file("kind: Interface\ndev: wan\nin:\n" + fmt.Sprintf(groups, "{mark: 7}"))
 	if r := here.must("check", "--offline", "-f", f); !strings.Contains(r.err, f+":6: in.groups[0].match[0].mark: warning: ") {
-		t.Errorf("check for another machine says %q", r.err)
+		t.Errorf("check for another machine prints %q", r.err)
 	}
 	here.must("apply", "-f", f)
-	if r := here.must("explain", "--dev", "wan", "--packet", "tcp 10.0.0.1:1 10.0.0.2:2 mark 7"); !strings.Contains(r.out, "group web") || !strings.Contains(r.out, "note: packets have no mark here yet") {
-		t.Errorf("explain says %q", r.out)
+	if r := here.must("explain", "--dev", "wan", "--packet", "tcp 10.0.0.1:1 10.0.0.2:2 mark 7"); !strings.Contains(r.out, "group web") || !strings.Contains(r.out, "note: received packets have no mark at this point") {
+		t.Errorf("explain prints %q", r.out)
 	}
 	here.must("clear", "--dev", "wan")
 

@@ -8,62 +8,67 @@ import (
 	"headgate/unit"
 )
 
-// Ours, of who needs what and when control begins and ends.
+// Constants of the learned rates and of the begin and end of control, chosen by Headgate.
 const (
-	// needMemory is how long what a connection needs is remembered: means over less differ
-	// by more than the proportion is held (2.4 Mbit/s in messages of 12 KB: 20 % over a
-	// second, 4 % over 25).
+	// needMemory is the time over which the learned rate is averaged. Averages over less
+	// time differ by more than the accuracy of the proportion (2.4 Mbit/s in messages of
+	// 12 KB: 20 % over 1 s, 4 % over 25 s).
 	needMemory = 60 * time.Second
-	// baseMemory is how long it takes until a longer round trip is what it is to be.
+	// baseMemory is the time after which a longer round trip is the new base.
 	baseMemory = 30 * time.Second
-	// idleAfter: a connection that shows nothing for so long, or four round trips, is idle.
+	// idleAfter: a connection without a reading for this time, or for four round trips,
+	// is idle.
 	idleAfter = time.Second
-	// leastRise is how much a round trip must have grown to be congestion, beside
-	// seedBeta: the host's own delays come to that.
-	leastRise = 2 * time.Millisecond
-	// leastSlow is for how long it must have: what a connection sends at once passes before.
-	leastSlow = 250 * time.Millisecond
-	// calmFor is how long nobody must have come short, or lost anything, before control ends.
-	calmFor = 3 * time.Second
-	// burst: what waits for longer was not sent at once.
+	// minRTTRise is the minimum increase of a round trip for congestion, in addition to
+	// seedBeta: delays of the host itself reach it.
+	minRTTRise = 2 * time.Millisecond
+	// minSlowTime is the minimum duration of the increase: a burst of a connection is
+	// shorter.
+	minSlowTime = 250 * time.Millisecond
+	// calmDuration is how long no connection may be behind or lose packets before control
+	// ends.
+	calmDuration = 3 * time.Second
+	// burst is the longest time that a burst waits in a queue.
 	burst = time.Second
-	// stoodStill: with so much from one step to the next the machine did.
-	stoodStill = time.Second
-	// short: less than so much of what a connection needs is too little.
-	short = 0.87
-	// plenty: with so much of what it needs a set has enough.
-	plenty = 1.1
-	// learnt: what a connection needs is not known from less.
-	learnt = 2 * time.Second
-	// settled: what one that has work waiting gets is what it needs after so long, if that was
-	// known before. Until a path that fills is full, Reno and CUBIC draw near to equal parts:
-	// 3.5 s of it, on 250 Mbit/s and 25 ms, put five that were 8:4:2:1:1 off by 12 %.
-	settled = 10 * time.Second
-	// freshFor is for how long a set's totals are as good as new.
+	// stallTime: a longer time between two steps means that the machine stalled.
+	stallTime = time.Second
+	// behindThreshold: a connection that gets less than this fraction of its learned rate is
+	// behind.
+	behindThreshold = 0.87
+	// enoughFactor: a set that gets this multiple of its learned rate has enough.
+	enoughFactor = 1.1
+	// minLearning is the minimum time after which a learned rate is known.
+	minLearning = 2 * time.Second
+	// maxFilling is the time after which the rate of a connection with backlog becomes its
+	// learned rate, if that was known before. Until the path is full, Reno and CUBIC
+	// converge to equal parts: 3.5 s of it, on 250 Mbit/s and 25 ms, put five that were
+	// 8:4:2:1:1 off by 12 %.
+	maxFilling = 10 * time.Second
+	// freshFor is how long the totals of a set are cached.
 	freshFor = 10 * time.Millisecond
-	// Averages over what just happens, and over what goes on.
-	soon, lasting = 100 * time.Millisecond, 2 * time.Second
+	// shortAverage and lasting are the times of short and long averages.
+	shortAverage, longAverage = 100 * time.Millisecond, 2 * time.Second
 )
 
-// Control is our control cycle over one set of connections: the seed's, with a queue budget
-// in the place of equation 1 (law.go), shares that are held to the byte (shares.go), and
-// readings weighed by time. Its zero value is ready.
+// Control is Headgate's control cycle over one set of connections. It is the seed's with
+// a queue budget in place of equation 1 (law.go), shares that are accounted by the byte
+// (shares.go), and readings weighed by time. The zero value is ready to use.
 type Control struct {
-	by          map[ID]*member
-	members     []*member // the same: of thousands a map takes ten times as long to walk
-	law         law
-	controlling bool
-	recently    totals
-	sight       sight         // of the last look while it is controlled
-	got         float64       // bits, by all
-	calm        time.Duration // since then nobody came short
-	stepped     time.Duration
-	began       time.Duration
-	// sated: the set was let go with work waiting that needs no help.
-	sated bool
+	by           map[ID]*member
+	members      []*member // the values of by: iterating over a map of thousands takes ten times as long
+	scaleControl scaleControl
+	controlling  bool
+	recently     totals
+	summary      summary       // from the last look during control
+	ackedBits    float64       // bits acknowledged of all connections
+	calm         time.Duration // since when no connection is behind
+	stepped      time.Duration
+	began        time.Duration
+	// releasedWithBacklog is set if the set was released while it had backlog and needed no control.
+	releasedWithBacklog bool
 }
 
-// totals are of a set, at a time, in bit/s.
+// totals are the rates of a set at a time, in bit/s.
 type totals struct {
 	at              time.Duration
 	attained, needs float64
@@ -71,38 +76,42 @@ type totals struct {
 
 // member is a connection of a Control.
 type member struct {
-	id     ID
-	at     int     // in Control.members
-	weight float64 // by hand; 0 is what it needs
-	joined bool    // it has readings enough to be judged
-	base   time.Duration
-	rtt    time.Duration
-	need   mean
-	// pending is what it got since no work was waiting.
+	id      ID
+	at      int     // index in Control.members
+	weight  float64 // configured weight; 0 is the learned rate
+	joined  bool    // it has enough readings
+	base    time.Duration
+	rtt     time.Duration
+	learned mean
+	// pending is the rate since the connection last had no backlog.
 	pending mean
-	// What it gets, in bit/s, over a few round trips and over what goes on.
+	// rate and lasts are its rate in bit/s, averaged over a few round trips and over
+	// lasting.
 	rate, lasts float64
-	// waits is the part of its readings in which work was waiting, over a few round trips,
-	// kept for how long it has been more than half, busy when that was last longer than a burst.
-	waits      float64
-	kept, busy time.Duration
-	// lead is how many bits it is ahead of its share, booked what it got since that was known,
-	// and due what its share is multiplied by, so that it makes up for the past.
+	// backlogFraction is the fraction of recent readings with backlog, over a few round trips. kept
+	// is how long waits has been more than half. busy is when kept was last longer than a
+	// burst.
+	backlogFraction   float64
+	backlogTime, busy time.Duration
+	// lead is the number of bits by which it is ahead of its share. booked is the bits
+	// acknowledged since lead was updated. due is the factor for its share that
+	// compensates for lead.
 	lead, booked, due float64
-	// cap is the newest that it was told, let how many bits that has let pass and are not booked.
+	// cap is its current cap, let the bits that the cap has allowed and that are not
+	// booked.
 	cap  Cap
 	let  float64
-	lost bool // since the last step
-	// fast is when its round trip was last as it is to be, had what the set had got then, slow
-	// what it got since.
-	fast   time.Duration
-	had    float64
-	slow   float64
-	newest Reading
+	lost bool // lost packets since the last step
+	// lastNormal is when its round trip was last normal. had is the bits of the set until then,
+	// slow its own bits since then.
+	lastNormal time.Duration
+	had        float64
+	slow       float64
+	newest     Reading
 	recent
 }
 
-// mean is a rate that remembers for needMemory.
+// mean is a rate that is averaged over needMemory.
 type mean struct{ bits, seconds float64 }
 
 func (m *mean) add(bits, seconds float64) {
@@ -117,19 +126,20 @@ func (m mean) rate() float64 {
 	return m.bits / m.seconds
 }
 
-// Controlling tells whether the set is capped.
+// Controlling reports whether the set is controlled.
 func (c *Control) Controlling() bool { return c.controlling }
 
-// Required is what a connection was found to need, and whether that is known.
-func (c *Control) Required(id ID) (unit.Rate, bool) {
+// LearnedRate returns the learned rate of a connection, and whether it is known.
+func (c *Control) LearnedRate(id ID) (unit.Rate, bool) {
 	m := c.by[id]
 	if m == nil || !m.joined {
 		return 0, false
 	}
-	return unit.Rate(m.need.rate()), true
+	return unit.Rate(m.learned.rate()), true
 }
 
-// Base is a connection's round trip without a queue, or 0 if it is not known yet.
+// Base returns the round trip of a connection without a queue, or 0 if it is not known
+// yet.
 func (c *Control) Base(id ID) time.Duration {
 	if m := c.by[id]; m != nil {
 		return m.base
@@ -137,7 +147,7 @@ func (c *Control) Base(id ID) time.Duration {
 	return 0
 }
 
-// Remove forgets a connection that has ended.
+// Remove removes a connection that has ended.
 func (c *Control) Remove(id ID) {
 	m := c.by[id]
 	if m == nil {
@@ -151,9 +161,9 @@ func (c *Control) Remove(id ID) {
 	c.members = c.members[:end]
 }
 
-// Weigh gives a connection a weight by hand, in any unit that is the same for all of the
-// set. It then counts instead of what the connection needs.
-func (c *Control) Weigh(id ID, weight float64) { c.member(id).weight = weight }
+// SetWeight sets the configured weight of a connection, in any unit that is the same for the
+// whole set. The weight replaces the learned rate.
+func (c *Control) SetWeight(id ID, weight float64) { c.member(id).weight = weight }
 
 func (c *Control) member(id ID) *member {
 	m := c.by[id]
@@ -168,7 +178,7 @@ func (c *Control) member(id ID) *member {
 	return m
 }
 
-// Observe takes a reading of a connection; one that it has not seen yet joins the set.
+// Observe processes a reading of a connection. A new connection joins the set.
 func (c *Control) Observe(id ID, r Reading) {
 	m := c.member(id)
 	before := m.newest
@@ -180,22 +190,22 @@ func (c *Control) Observe(id ID, r Reading) {
 	m.lost = m.lost || r.Events != 0
 	gap := r.At - before.At
 	if gap > max(idleAfter, 4*m.rtt) && r.Events&Timeout == 0 {
-		// The time in between says nothing of what it needs, or of how it is served.
-		m.even()
-		m.n, m.pending, m.kept = 1, mean{}, 0
+		// The time in between shows neither the connection's demand nor its service.
+		m.resetLead()
+		m.n, m.pending, m.backlogTime = 1, mean{}, 0
 		return
 	}
 	bits := float64(r.Acked-before.Acked) * 8
-	c.got += bits
+	c.ackedBits += bits
 	m.book(bits, gap)
 	m.measure(bits, gap, r)
-	c.learn(m, bits, gap.Seconds(), m.waits > 0.5)
-	if slow := float64(r.Newest) > seedBeta*float64(m.base) && r.Newest-m.base > leastRise; !slow {
-		m.fast, m.had, m.slow = r.At, c.got, 0
+	c.learn(m, bits, gap.Seconds(), m.backlogFraction > 0.5)
+	if slow := float64(r.Newest) > seedBeta*float64(m.base) && r.Newest-m.base > minRTTRise; !slow {
+		m.lastNormal, m.had, m.slow = r.At, c.ackedBits, 0
 	} else {
 		m.slow += bits
 	}
-	if m.rtt < m.base || !c.controlling || c.unhurt() {
+	if m.rtt < m.base || !c.controlling || c.undisturbed() {
 		m.settle(gap)
 	}
 	if !c.controlling && m.known() && c.congested(m, r) {
@@ -203,23 +213,24 @@ func (c *Control) Observe(id ID, r Reading) {
 	}
 }
 
-// learn adds to what a connection needs what it got from one reading without work waiting to
-// the next such: all that was offered meanwhile. With work waiting all the time that is more
-// or less than it needs, and counts only while nobody holds it back, and no path is filling.
+// learn adds the rate between two readings without backlog to the learned rate:
+// everything that the application offered in that time. With backlog throughout, the rate
+// may be more or less than the demand. It then counts only without control, and not while
+// a path fills.
 func (c *Control) learn(m *member, bits, seconds float64, waits bool) {
 	m.pending.bits, m.pending.seconds = m.pending.bits+bits, m.pending.seconds+seconds
-	long := m.pending.seconds > learnt.Seconds()
-	filling := m.known() && !c.controlling && m.pending.seconds <= settled.Seconds()
+	long := m.pending.seconds > minLearning.Seconds()
+	filling := m.known() && !c.controlling && m.pending.seconds <= maxFilling.Seconds()
 	switch {
 	case waits && (!long || filling):
 		return
-	case !m.known(), !c.controlling && !(c.sated && long), !long && c.law.allowed > c.law.full:
-		m.need.add(m.pending.bits, m.pending.seconds)
+	case !m.known(), !c.controlling && !(c.releasedWithBacklog && long), !long && c.scaleControl.allowed > c.scaleControl.full:
+		m.learned.add(m.pending.bits, m.pending.seconds)
 	}
 	m.pending = mean{}
 }
 
-// measure brings up to date what is true under control as well.
+// measure updates the estimates that are valid also under control.
 func (m *member) measure(bits float64, gap time.Duration, r Reading) {
 	m.rtt = m.least()
 	if !m.joined {
@@ -229,21 +240,21 @@ func (m *member) measure(bits float64, gap time.Duration, r Reading) {
 	if gap == 0 {
 		return
 	}
-	waits := one(r.Waits())
-	now := part(gap, max(2*m.rtt, soon))
+	waits := one(r.HasBacklog())
+	now := part(gap, max(2*m.rtt, shortAverage))
 	m.rate += now * (bits/gap.Seconds() - m.rate)
-	m.waits += now * (waits - m.waits)
-	m.lasts += part(gap, lasting) * (bits/gap.Seconds() - m.lasts)
-	if m.kept += gap; m.kept > burst {
+	m.backlogFraction += now * (waits - m.backlogFraction)
+	m.lasts += part(gap, longAverage) * (bits/gap.Seconds() - m.lasts)
+	if m.backlogTime += gap; m.backlogTime > burst {
 		m.busy = r.At
 	}
-	if m.waits <= 0.5 {
-		m.kept = 0
+	if m.backlogFraction <= 0.5 {
+		m.backlogTime = 0
 	}
 }
 
-// settle brings up to date what the round trip is while all is well: at once if it has
-// become shorter, slowly if the path has become longer.
+// settle updates the base round trip: at once if the round trip has become shorter,
+// slowly if the path has become longer.
 func (m *member) settle(took time.Duration) {
 	if m.rtt < m.base {
 		m.base = m.rtt
@@ -252,38 +263,39 @@ func (m *member) settle(took time.Duration) {
 	m.base += time.Duration(part(took, baseMemory) * float64(m.rtt-m.base))
 }
 
-// known tells whether there is something to hold the connection to.
-func (m *member) known() bool { return m.joined && m.need.seconds >= learnt.Seconds() }
+// known reports whether the learned rate is known.
+func (m *member) known() bool { return m.joined && m.learned.seconds >= minLearning.Seconds() }
 
-// congested tells whether a connection's reading is the set event.
+// congested reports whether the reading of a connection is congestion for the set.
 func (c *Control) congested(m *member, r Reading) bool {
-	slowFor := r.At - m.fast
-	if slowFor < leastSlow && r.Events == 0 {
+	slowFor := r.At - m.lastNormal
+	if slowFor < minSlowTime && r.Events == 0 {
 		return false
 	}
-	// What a set does to itself by more than it needs is not congestion, as long as no
-	// connection comes short; who gave weights wants them held then, too.
-	if m.weight > 0 || m.behind() && m.lasts < short*m.need.rate() {
+	// A set that sends more than its learned rate may cause a queue of its own. That is
+	// not congestion while no connection is behind, unless there are configured weights,
+	// which must be held then, too.
+	if m.weight > 0 || m.behind() && m.lasts < behindThreshold*m.learned.rate() {
 		return true
 	}
-	if c.sated {
+	if c.releasedWithBacklog {
 		return false
 	}
-	attained, needs := c.lately(r.At)
-	if slowFor >= leastSlow { // since there is a queue it is all that the path leaves it
-		attained = (c.got - m.had) / slowFor.Seconds()
+	attained, needs := c.rates(r.At)
+	if slowFor >= minSlowTime { // while there is a queue, this is the available bandwidth
+		attained = (c.ackedBits - m.had) / slowFor.Seconds()
 	}
-	return attained < plenty*needs
+	return attained < enoughFactor*needs
 }
 
-// lately is what the set gets, and needs, in bit/s.
-func (c *Control) lately(now time.Duration) (attained, needs float64) {
-	// All of thousands may tell of something at once.
+// rates returns the rate and the learned rate of the set, in bit/s.
+func (c *Control) rates(now time.Duration) (attained, needs float64) {
+	// Thousands of connections may report congestion at the same time.
 	if l := &c.recently; l.at == 0 || now < l.at || now-l.at > freshFor {
 		*l = totals{at: now}
 		for _, m := range c.members {
 			if m.counts(now) {
-				l.attained, l.needs = l.attained+m.rate, l.needs+m.need.rate()
+				l.attained, l.needs = l.attained+m.rate, l.needs+m.learned.rate()
 			}
 		}
 	}
@@ -291,82 +303,84 @@ func (c *Control) lately(now time.Duration) (attained, needs float64) {
 }
 
 func (c *Control) begin(at time.Duration) {
-	c.controlling, c.sated = true, false
+	c.controlling, c.releasedWithBacklog = true, false
 	c.began, c.stepped, c.calm = at, at, at
-	c.sight = sight{}
+	c.summary = summary{}
 	needs, shares := 0.0, 0.0
 	for _, m := range c.members {
-		m.even()
+		m.resetLead()
 		m.booked, m.lost, m.cap, m.let = m.slow, false, Cap{}, 0
 		if m.counts(at) {
-			needs, shares = needs+m.need.rate(), shares+m.share()
-			c.sight.judge(m)
+			needs, shares = needs+m.learned.rate(), shares+m.share()
+			c.summary.judge(m)
 		}
 	}
 	if shares == 0 {
 		shares = 1
 	}
-	c.law = newLaw(max(needs, 1) / shares)
+	c.scaleControl = newLaw(max(needs, 1) / shares)
 }
 
-// share is what its part of the set is measured by.
+// share returns the unnormalized share of a connection in the set.
 func (m *member) share() float64 {
 	if m.weight > 0 {
 		return m.weight
 	}
-	return max(m.need.rate(), 1)
+	return max(m.learned.rate(), 1)
 }
 
-// counts tells whether a connection is in the set's averages.
+// counts reports whether a connection is in the averages of the set.
 func (m *member) counts(now time.Duration) bool {
 	return m.known() && now-m.newest.At < max(idleAfter, 4*m.rtt)
 }
 
-// behind tells whether it has had work waiting for long: more than its caps make of bursts.
-func (m *member) behind() bool { return m.kept > learnt }
+// behind reports whether it has had backlog for longer than caps delay a burst.
+func (m *member) behind() bool { return m.backlogTime > minLearning }
 
-// waiting tells whether a connection has more to send than it may.
-func (m *member) waiting(now time.Duration) bool { return m.counts(now) && m.waits > 0.5 }
+// waiting reports whether a connection has backlog.
+func (m *member) waiting(now time.Duration) bool { return m.counts(now) && m.backlogFraction > 0.5 }
 
-// Caps are what the set's connections may send now; none if it is not controlled.
+// Caps returns the current caps of the set's connections, or none if it is not
+// controlled.
 func (c *Control) Caps(now time.Duration) iter.Seq2[ID, Cap] {
 	if !c.controlling {
 		c.refresh(now)
-		return nobody
+		return noCaps
 	}
-	c.sight = c.look(now)
-	if took := now - c.stepped; took >= max(c.sight.rtt, stepLeast) {
+	c.summary = c.look(now)
+	if took := now - c.stepped; took >= max(c.summary.rtt, stepLeast) {
 		c.stepped = now
-		if took > stoodStill { // of that time nobody knows anything
-			took, c.calm = stoodStill, now
+		if took > stallTime { // the time of a stall shows nothing
+			took, c.calm = stallTime, now
 		}
-		c.law.step(c.sight, took)
-		c.hold(c.sight, now)
-		if c.over(c.sight, now) {
+		c.scaleControl.step(c.summary, took)
+		c.hold(c.summary, now)
+		if c.done(c.summary, now) {
 			c.controlling = false
-			return nobody
+			return noCaps
 		}
 	}
 	return c.caps
 }
 
-func nobody(func(ID, Cap) bool) {}
+func noCaps(func(ID, Cap) bool) {}
 
 func (c *Control) caps(yield func(ID, Cap) bool) {
 	for _, m := range c.members {
 		if !m.known() {
 			continue
 		}
-		m.cap = c.law.cap(m, c.sight)
+		m.cap = c.scaleControl.cap(m, c.summary)
 		if !yield(m.id, m.cap) {
 			return
 		}
 	}
 }
 
-// refresh notices that nothing waits any more: the next congestion is a new one.
+// refresh clears sated when no backlog remains: the next congestion is a new
+// one.
 func (c *Control) refresh(now time.Duration) {
-	if !c.sated {
+	if !c.releasedWithBacklog {
 		return
 	}
 	for _, m := range c.members {
@@ -374,27 +388,27 @@ func (c *Control) refresh(now time.Duration) {
 			return
 		}
 	}
-	c.sated = false
+	c.releasedWithBacklog = false
 }
 
-// over tells whether control has done its work: for a while nobody came short, and nobody
-// would without it, and what was lost was lost by taking more than is needed.
-func (c *Control) over(s sight, now time.Duration) bool {
-	lost := s.lost > 0 && s.carried < plenty*s.needs
-	stands := s.members > 0 && s.behind == 0 && c.law.standing.before > s.budget
+// done reports whether control can end. For a while no connection was behind, or would be
+// without control, and losses were due to a rate above the learned rate.
+func (c *Control) done(s summary, now time.Duration) bool {
+	lost := s.lost > 0 && s.carried < enoughFactor*s.needs
+	stands := s.members > 0 && s.behind == 0 && c.scaleControl.standing.before > s.budget
 	if lost || stands || !s.enough() {
 		c.calm = now
 	}
 	if now-c.calm < s.patience() {
 		return false
 	}
-	c.sated = s.behind > 0
+	c.releasedWithBacklog = s.behind > 0
 	return true
 }
 
-// unhurt tells whether nobody is behind, and nothing was lost for long: a queue that is still
-// there is the path's, which has become longer.
-func (c *Control) unhurt() bool {
-	lately := c.law.lostAt != 0 && c.law.clock-c.law.lostAt <= lasting
-	return c.sight.behind == 0 && !lately
+// undisturbed reports whether no connection is behind and there was no recent loss. A
+// remaining queue is then the path's, which has become longer.
+func (c *Control) undisturbed() bool {
+	lately := c.scaleControl.lostAt != 0 && c.scaleControl.clock-c.scaleControl.lostAt <= longAverage
+	return c.summary.behind == 0 && !lately
 }

@@ -10,21 +10,21 @@ import (
 	"headgate/unit"
 )
 
-// bottleneck is a link with a queue in virtual time, and connections that send what they are
-// offered, as far as their caps let them.
+// bottleneck is a link with a queue in virtual time, and connections that send what is
+// offered, as far as their caps allow.
 type bottleneck struct {
 	control collective.Control
 	rate    float64 // bit/s
 	base    time.Duration
-	room    float64 // bits that the queue holds; 0 is no bound
+	room    float64 // length of the queue in bits; 0 is no bound
 
-	now    time.Duration
-	queue  float64 // bits
-	others float64 // bit/s
-	of     map[collective.ID]*source
+	now              time.Duration
+	queue            float64 // bits
+	rivalQueueFactor float64 // bit/s
+	of               map[collective.ID]*source
 }
 
-// source is a connection's application and sender.
+// source is the application and the sender of a connection.
 type source struct {
 	offered        float64 // bit/s; infinite is greedy
 	backlog        float64
@@ -32,8 +32,8 @@ type source struct {
 	next           time.Duration
 	lost           bool
 	cap            collective.Cap
-	paces          float64       // bit/s, of its own; 0 is any
-	still          time.Duration // until then it waits for its timer
+	paces          float64       // its own pace in bit/s; 0 is no bound
+	still          time.Duration // end of the wait for its timer
 }
 
 const moment = time.Millisecond
@@ -41,7 +41,7 @@ const moment = time.Millisecond
 func (b *bottleneck) run(took time.Duration) {
 	for end := b.now + took; b.now < end; b.now += moment {
 		rtt := b.base + time.Duration(b.queue/b.rate*1e9)
-		arrived := b.others * moment.Seconds()
+		arrived := b.rivalQueueFactor * moment.Seconds()
 		sent := map[collective.ID]float64{}
 		for id, s := range b.of {
 			s.backlog += s.offered * moment.Seconds()
@@ -71,7 +71,7 @@ func (b *bottleneck) run(took time.Duration) {
 		for id, s := range b.of {
 			n := sent[id]
 			if arrived > out && b.queue > 0 {
-				n *= out / arrived // its part of what leaves
+				n *= out / arrived // its part of the output
 			}
 			if math.IsInf(s.offered, 1) {
 				s.backlog = 1e9
@@ -107,14 +107,14 @@ func (b *bottleneck) run(took time.Duration) {
 	}
 }
 
-// greedy has all connections take what they can.
+// greedy makes all connections send without bound.
 func (b *bottleneck) greedy() {
 	for _, s := range b.of {
 		s.offered = math.Inf(1)
 	}
 }
 
-// rates lets time pass, and gives what each connection carried in it.
+// rates advances the time and returns the rate of each connection.
 func (b *bottleneck) rates(took time.Duration) map[collective.ID]float64 {
 	before := map[collective.ID]float64{}
 	for id, s := range b.of {
@@ -128,7 +128,7 @@ func (b *bottleneck) rates(took time.Duration) map[collective.ID]float64 {
 	return out
 }
 
-// Five connections that were paced at 8:4:2:1:1 and then take all they can keep these shares
+// Five connections that were paced at 8:4:2:1:1 and then become greedy keep these shares
 // of the whole link, with a short queue.
 func TestControlGreedy(t *testing.T) {
 	for _, base := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond} {
@@ -139,7 +139,7 @@ func TestControlGreedy(t *testing.T) {
 		}
 		b.run(20 * time.Second)
 		if b.control.Controlling() {
-			t.Fatalf("%v: it is controlled while all is well", base)
+			t.Fatalf("%v: the set is controlled without congestion", base)
 		}
 		b.greedy()
 		b.run(5 * time.Second)
@@ -149,11 +149,11 @@ func TestControlGreedy(t *testing.T) {
 			r := got[collective.ID(i+1)]
 			sum += r
 			if want := 100e6 * w / 16; math.Abs(r/want-1) > 0.07 {
-				t.Errorf("%v: connection %d has %.2f Mbit/s, want %.2f", base, i+1, r/1e6, want/1e6)
+				t.Errorf("%v: rate of connection %d is %.2f Mbit/s, want %.2f", base, i+1, r/1e6, want/1e6)
 			}
 		}
 		if sum < 97e6 {
-			t.Errorf("%v: together they have %.1f of 100 Mbit/s", base, sum/1e6)
+			t.Errorf("%v: total rate is %.1f of 100 Mbit/s", base, sum/1e6)
 		}
 		if q := b.queue / b.rate * 1e3; q > 30 {
 			t.Errorf("%v: the queue is %.1f ms", base, q)
@@ -161,14 +161,14 @@ func TestControlGreedy(t *testing.T) {
 	}
 }
 
-// A connection that now and then waits for its timer makes up for it: over some minutes it has its
-// share, to the byte, and meanwhile the other has what it leaves.
+// A connection that sometimes waits for its timer compensates for it: over some minutes
+// it has its share, to the byte, and the other connection uses the rest meanwhile.
 func TestControlTimeouts(t *testing.T) {
 	for _, wait := range []time.Duration{400 * time.Millisecond, 1500 * time.Millisecond} {
 		b := &bottleneck{rate: 10e6, base: 20 * time.Millisecond, of: map[collective.ID]*source{1: {offered: 5e6}, 2: {offered: 2.5e6}}}
 		b.run(20 * time.Second)
 		b.greedy()
-		b.others = 6e6
+		b.rivalQueueFactor = 6e6
 		b.run(5 * time.Second)
 		first, second := b.of[1].carried, b.of[2].carried
 		for range 20 {
@@ -177,37 +177,37 @@ func TestControlTimeouts(t *testing.T) {
 		}
 		first, second = b.of[1].carried-first, b.of[2].carried-second
 		if !b.control.Controlling() {
-			t.Fatal("it is not controlled")
+			t.Fatal("the set is not controlled")
 		}
 		if r := first / second; math.Abs(r/2-1) > 0.02 {
 			t.Errorf("%v of every %v: %.2f to 1, want 2", wait, 10*wait, r)
 		}
 		if sum := (first + second) / (200 * wait.Seconds()); sum < 3.8e6 {
-			t.Errorf("%v of every %v: together they have %.2f of 4 Mbit/s", wait, 10*wait, sum/1e6)
+			t.Errorf("%v of every %v: total rate is %.2f of 4 Mbit/s", wait, 10*wait, sum/1e6)
 		}
 	}
 }
 
-// What was sent before there was a cap, and is acknowledged seconds later as something before it was
-// lost, is held against nobody: its connection has its share meanwhile.
+// Bytes that were sent before there was a cap, and are acknowledged seconds later because
+// an earlier packet was lost, do not count: the connection has its share meanwhile.
 func TestControlLateAcknowledgements(t *testing.T) {
 	b := &bottleneck{rate: 100e6, base: 50 * time.Millisecond, of: map[collective.ID]*source{1: {offered: 50e6}, 2: {offered: 25e6}}}
 	b.run(20 * time.Second)
 	b.greedy()
-	b.others = 50e6
+	b.rivalQueueFactor = 50e6
 	b.run(10 * time.Second)
 	b.of[2].acked += 6e6 // 3 s of its share
 	b.run(time.Second)
 	rates := b.rates(3 * time.Second)
 	if !b.control.Controlling() {
-		t.Fatal("it is not controlled")
+		t.Fatal("the set is not controlled")
 	}
 	if r := rates[1] / rates[2]; math.Abs(r/2-1) > 0.05 {
 		t.Errorf("%.1f and %.1f Mbit/s, %.2f to 1, want 2", rates[1]/1e6, rates[2]/1e6, r)
 	}
 }
 
-// A connection that becomes greedy is not taken to need what it gets while the path fills: only
+// The rate of a connection that becomes greedy is not learned while the path fills: only
 // after ten seconds.
 func TestControlSettled(t *testing.T) {
 	b := &bottleneck{rate: 100e6, base: 20 * time.Millisecond, of: map[collective.ID]*source{1: {offered: 60e6}, 2: {offered: 15e6}}}
@@ -216,34 +216,34 @@ func TestControlSettled(t *testing.T) {
 		s.offered, s.paces = math.Inf(1), 45e6
 	}
 	needs := func() float64 {
-		r, _ := b.control.Required(2)
+		r, _ := b.control.LearnedRate(2)
 		return float64(r) / 1e6
 	}
 	b.run(8 * time.Second)
 	if n := needs(); math.Abs(n/15-1) > 0.02 {
-		t.Errorf("8 s after it became greedy it needs %.1f Mbit/s, want 15 still", n)
+		t.Errorf("learned rate 8 s after it became greedy is %.1f Mbit/s, want 15", n)
 	}
 	b.run(30 * time.Second)
 	if n := needs(); n < 25 {
-		t.Errorf("38 s after it became greedy it needs %.1f Mbit/s, want most of 45", n)
+		t.Errorf("learned rate 38 s after it became greedy is %.1f Mbit/s, want most of 45", n)
 	}
 	if b.control.Controlling() {
-		t.Error("it is controlled, and nothing was in the way")
+		t.Error("the set is controlled without congestion")
 	}
 }
 
-// Connections that become greedy while the end of control is near are not let go first: until it
-// begins anew they would have equal parts, and be taken to need those.
+// Connections that become greedy near the end of control are not released first. Until
+// control started again they would have equal parts, whose rates would be learned.
 //
-// Nor are those that for a moment have nothing to send.
-func TestControlGreedyAtTheEnd(t *testing.T) {
+// Connections that have nothing to send for a moment are not released, either.
+func TestControlGreedyNearEnd(t *testing.T) {
 	for _, c := range []struct{ after, pauses time.Duration }{{500, 0}, {1500, 0}, {2500, 0}, {2700, 0}, {3500, 0}, {1500, 1000}, {2000, 1200}, {2500, 500}} {
 		b := &bottleneck{rate: 100e6, base: time.Millisecond, room: 20e6, of: map[collective.ID]*source{1: {offered: 60e6}, 2: {offered: 15e6}}}
 		b.run(20 * time.Second)
 		b.of[1].lost = true
 		b.run(100 * time.Millisecond)
 		if !b.control.Controlling() {
-			t.Fatal("something was lost, and it is not controlled")
+			t.Fatal("the set is not controlled after a loss")
 		}
 		b.run(c.after * time.Millisecond)
 		was := b.control.Controlling()
@@ -260,7 +260,7 @@ func TestControlGreedyAtTheEnd(t *testing.T) {
 		for range 50 {
 			b.run(100 * time.Millisecond)
 			if was && !b.control.Controlling() {
-				t.Fatalf("greedy %d ms after control began, with pauses after %d: it ends", c.after, c.pauses)
+				t.Fatalf("greedy %d ms after control began, with pauses after %d: control ends", c.after, c.pauses)
 			}
 		}
 		got := b.rates(10 * time.Second)
@@ -270,42 +270,43 @@ func TestControlGreedyAtTheEnd(t *testing.T) {
 	}
 }
 
-// Behind others that leave 4 of 10 Mbit/s, connections that need 4.8 and 2.4 have 2.67 and
-// 1.33; as the others end they catch up and are let go.
-func TestControlOthers(t *testing.T) {
+// With cross traffic that leaves 4 of 10 Mbit/s, connections with learned rates of 4.8
+// and 2.4 have 2.67 and 1.33. When the cross traffic ends they catch up and are released.
+func TestControlCrossTraffic(t *testing.T) {
 	b := &bottleneck{rate: 10e6, base: 20 * time.Millisecond, of: map[collective.ID]*source{1: {offered: 4.8e6}, 2: {offered: 2.4e6}}}
 	b.run(25 * time.Second)
-	b.others = 6e6
+	b.rivalQueueFactor = 6e6
 	b.run(5 * time.Second)
 	got := b.rates(55 * time.Second)
 	if r := got[1] / got[2]; math.Abs(r/2-1) > 0.05 {
 		t.Errorf("%.2f to 1, want 2", r)
 	}
 	if sum := got[1] + got[2]; sum < 3.7e6 {
-		t.Errorf("together they have %.2f of 4 Mbit/s", sum/1e6)
+		t.Errorf("total rate is %.2f of 4 Mbit/s", sum/1e6)
 	}
-	b.others = 0
+	b.rivalQueueFactor = 0
 	b.run(5 * time.Second)
 	for id, r := range b.rates(5 * time.Second) {
 		if want := b.of[id].offered; r < 0.95*want {
-			t.Errorf("5 s after the congestion connection %d has %.2f of %.2f Mbit/s", id, r/1e6, want/1e6)
+			t.Errorf("rate of connection %d 5 s after the congestion is %.2f of %.2f Mbit/s", id, r/1e6, want/1e6)
 		}
 	}
 	b.run(10 * time.Second)
 	if b.control.Controlling() {
-		t.Error("20 s after the congestion it is still controlled")
+		t.Error("the set is controlled 20 s after the congestion")
 	}
 }
 
-// A set whose connections all go quiet while it is controlled is let go, its scale does not
-// run away meanwhile, and it is learnt and held as before when they come back.
+// A set whose connections all become idle while it is controlled is released, and its
+// scale does not grow without bound. When they send again, the set learns and is
+// controlled as before.
 func TestControlIdle(t *testing.T) {
 	b := &bottleneck{rate: 10e6, base: 20 * time.Millisecond, of: map[collective.ID]*source{1: {offered: 4.8e6}, 2: {offered: 2.4e6}}}
 	b.run(25 * time.Second)
-	b.others = 6e6
+	b.rivalQueueFactor = 6e6
 	b.run(10 * time.Second)
 	if !b.control.Controlling() {
-		t.Fatal("it is not controlled")
+		t.Fatal("the set is not controlled")
 	}
 	for _, s := range b.of {
 		s.offered, s.backlog = 0, 0
@@ -313,23 +314,23 @@ func TestControlIdle(t *testing.T) {
 	b.run(2 * time.Second)
 	for id, c := range b.control.Caps(b.now) {
 		if c.Rate > 20e6 {
-			t.Errorf("after 2 s of silence connection %d may send at %v", id, c.Rate)
+			t.Errorf("pace of connection %d after 2 s of silence is %v", id, c.Rate)
 		}
 	}
 	b.run(8 * time.Second)
 	if b.control.Controlling() {
-		t.Error("10 s after the last connection went quiet the set is still controlled")
+		t.Error("the set is controlled 10 s after the last connection became idle")
 	}
 	b.of[1].offered, b.of[2].offered = 4.8e6, 2.4e6
 	b.run(5 * time.Second)
 	got := b.rates(30 * time.Second)
 	if r := got[1] / got[2]; math.Abs(r/2-1) > 0.05 {
-		t.Errorf("when they are back they have %.2f to 1, want 2", r)
+		t.Errorf("ratio after the idle time is %.2f to 1, want 2", r)
 	}
 }
 
-// Acknowledgements that wait for a second packet are no congestion, however much longer they
-// make what TCP measures.
+// Delayed acknowledgements are not congestion, however much longer they make the round
+// trip that TCP measures.
 func TestControlDelayedAcknowledgements(t *testing.T) {
 	var c collective.Control
 	acked := 0.0
@@ -341,27 +342,28 @@ func TestControlDelayedAcknowledgements(t *testing.T) {
 		}
 		c.Observe(1, collective.Reading{At: at, RTT: rtt, Newest: 20 * time.Millisecond, Acked: uint64(acked)})
 		if c.Caps(at); c.Controlling() {
-			t.Fatalf("at %v it is controlled", at)
+			t.Fatalf("the set is controlled at %v", at)
 		}
 	}
 }
 
-// Weights by hand count whatever their unit: 0.02 and 0.01 are 2 to 1, and control begins at
-// what the connections need.
+// Configured weights count in any unit: 0.02 and 0.01 are 2 to 1, and control begins at
+// the learned rates.
 func TestControlWeights(t *testing.T) {
 	b := &bottleneck{rate: 100e6, base: 20 * time.Millisecond, room: 20e6, of: map[collective.ID]*source{1: {offered: 30e6}, 2: {offered: 30e6}}}
-	b.control.Weigh(1, 0.02)
-	b.control.Weigh(2, 0.01)
+	b.control.SetWeight(1, 0.02)
+	b.control.SetWeight(2, 0.01)
 	b.run(10 * time.Second)
 	b.greedy()
 	b.run(10 * time.Second)
 	got := b.rates(10 * time.Second)
 	if r := got[1] / got[2]; math.Abs(r/2-1) > 0.05 || got[1]+got[2] < 90e6 {
-		t.Errorf("they have %.1f and %.1f Mbit/s, want 2 to 1 of 100", got[1]/1e6, got[2]/1e6)
+		t.Errorf("rates are %.1f and %.1f Mbit/s, want 2 to 1 of 100", got[1]/1e6, got[2]/1e6)
 	}
 }
 
-// A path that becomes longer is no congestion for ever: control ends, and learns on.
+// A path that becomes longer is not congestion for ever: control ends and learning
+// continues.
 func TestControlLongerPath(t *testing.T) {
 	b := &bottleneck{rate: 10e6, base: 20 * time.Millisecond, of: map[collective.ID]*source{1: {offered: 4.8e6}, 2: {offered: 2.4e6}}}
 	b.run(25 * time.Second)
@@ -369,26 +371,26 @@ func TestControlLongerPath(t *testing.T) {
 	b.run(15 * time.Second)
 	for id, r := range b.rates(20 * time.Second) {
 		if want := b.of[id].offered; r < 0.95*want {
-			t.Errorf("behind the longer path connection %d has %.2f of %.2f Mbit/s", id, r/1e6, want/1e6)
+			t.Errorf("rate of connection %d on the longer path is %.2f of %.2f Mbit/s", id, r/1e6, want/1e6)
 		}
 	}
 	b.run(55 * time.Second)
 	if b.control.Controlling() {
-		t.Error("90 s after the path became longer it is controlled")
+		t.Error("the set is controlled 90 s after the path became longer")
 	}
 }
 
-// A clock that leaps, or a machine that stands still for an hour, changes nothing: the set is
-// held as before.
+// A clock that leaps, or a machine that stalls for an hour, changes nothing: the set is
+// controlled as before.
 func TestControlLeap(t *testing.T) {
 	b := &bottleneck{rate: 10e6, base: 20 * time.Millisecond, of: map[collective.ID]*source{1: {offered: 4.8e6}, 2: {offered: 2.4e6}}}
 	b.run(25 * time.Second)
-	b.others = 6e6
+	b.rivalQueueFactor = 6e6
 	b.run(10 * time.Second)
 	b.leap(time.Hour)
 	for id, c := range b.control.Caps(b.now) {
 		if c.Rate > 20e6 || c.Rate == 0 || c.Window <= 0 {
-			t.Errorf("after the leap connection %d may send at %v, %v", id, c.Rate, c.Window)
+			t.Errorf("caps of connection %d after the leap are %v, %v", id, c.Rate, c.Window)
 		}
 	}
 	b.run(3 * time.Second)
@@ -397,11 +399,11 @@ func TestControlLeap(t *testing.T) {
 		t.Errorf("%.2f to 1, want 2", r)
 	}
 	if sum := got[1] + got[2]; sum < 3.6e6 {
-		t.Errorf("together they have %.2f of 4 Mbit/s", sum/1e6)
+		t.Errorf("total rate is %.2f of 4 Mbit/s", sum/1e6)
 	}
 }
 
-// leap lets time pass in which nobody runs.
+// leap advances the time without any activity.
 func (b *bottleneck) leap(took time.Duration) {
 	b.now += took
 	for _, s := range b.of {

@@ -8,8 +8,8 @@ import (
 	"headgate/collective"
 )
 
-// What a set of many connections costs while it is controlled: of each second, one of 20 ms
-// round trips shows 50 readings a connection, and 100 looks.
+// The cost of a controlled set of many connections. Each second has 50 readings per
+// connection, with round trips of 20 ms, and 100 looks.
 func BenchmarkMembers(b *testing.B) {
 	for _, n := range []int{100, 1000, 10000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -43,7 +43,7 @@ func BenchmarkMembers(b *testing.B) {
 				look(collective.FastRetransmit)
 			}
 			if !c.Controlling() {
-				b.Fatal("it is not controlled")
+				b.Fatal("the set is not controlled")
 			}
 			b.ReportMetric(100*b.Elapsed().Seconds()/(float64(b.N)*tick.Seconds()), "%core")
 		})

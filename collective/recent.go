@@ -2,11 +2,11 @@ package collective
 
 import "time"
 
-// recent is what the last round trips show: current_rtt and current_bw of the seed
+// recent is the readings of the last round trips: current_rtt and current_bw of the seed
 // (III-B-1 and 2).
 type recent struct {
 	last [rounds + 1]Reading
-	n    int // readings, up to all
+	n    int // number of readings in last
 }
 
 // rounds is N_rtt of the seed.
@@ -18,10 +18,10 @@ func (r *recent) add(v Reading) {
 	r.n = min(r.n+1, len(r.last))
 }
 
-// full tells whether there are enough readings for both.
+// full reports whether there are enough readings for both estimates.
 func (r *recent) full() bool { return r.n == len(r.last) }
 
-// rtt is the mean of the last round trips.
+// rtt returns the mean of the last round trips.
 func (r *recent) rtt() time.Duration {
 	sum := time.Duration(0)
 	for _, v := range r.last[1:] {
@@ -30,13 +30,13 @@ func (r *recent) rtt() time.Duration {
 	return sum / rounds
 }
 
-// least is the shorter of the last two round trips, without what the receiver waits: one
-// late packet is nothing.
+// least returns the shorter of the last two round trips, without delayed
+// acknowledgements: a single late packet has no effect.
 func (r *recent) least() time.Duration {
 	return min(r.last[rounds].Newest, r.last[rounds-1].Newest)
 }
 
-// rate is at what rate bytes were acknowledged over the last round trips, in bit/s.
+// rate returns the rate of acknowledged bytes over the last round trips, in bit/s.
 func (r *recent) rate() float64 {
 	took := r.last[rounds].At - r.last[0].At
 	if took <= 0 {
@@ -45,5 +45,5 @@ func (r *recent) rate() float64 {
 	return float64(r.last[rounds].Acked-r.last[0].Acked) * 8 / took.Seconds()
 }
 
-// at is when the newest reading was taken.
+// at returns the time of the newest reading.
 func (r *recent) at() time.Duration { return r.last[rounds].At }

@@ -12,11 +12,11 @@ import (
 
 var fiveShares = []float64{8, 4, 2, 1, 1}
 
-// rivals are greedy connections beside a set of five that were paced at 8:4:2:1:1 and then are
-// greedy as well, on 50 Mbit/s and 20 ms.
+// rivals are greedy connections beside a set of five that were paced at 8:4:2:1:1 and
+// then become greedy as well, on 50 Mbit/s and 20 ms.
 type rivals struct{ n, room int }
 
-// run gives what each of the set gets, in Mbit/s.
+// run returns the rate of each connection of the set, in Mbit/s.
 func (r rivals) run(controlled bool) (out []float64) {
 	s := &sim{rate: 50e6, delay: 20 * time.Millisecond, room: r.room, rng: rand.New(rand.NewPCG(1, 2)), control: &collective.Control{}}
 	const calm = 20 * time.Second
@@ -59,9 +59,10 @@ func (r rivals) run(controlled bool) (out []float64) {
 	return out
 }
 
-// Among rivals the set keeps its proportions, and what it gets is about what plain TCP gets
-// for it: neither starved nor greedier than the rest. Behind a queue of a tenth of what it
-// should have, and 20 rivals, windows of two packets are too small for either; it is logged.
+// With rivals the set keeps its proportions, and its total is about that of plain TCP:
+// neither starved nor greedier than the rest. With a queue of a tenth of the proper
+// length, and 20 rivals, windows of two packets are too small for either; the result is
+// only logged.
 func TestControlRivals(t *testing.T) {
 	for _, r := range []rivals{{20, 400}, {20, 200}, {20, 50}, {5, 400}, {5, 200}, {5, 50}, {1, 400}, {1, 200}, {1, 50}, {0, 400}, {0, 50}} {
 		t.Run(fmt.Sprintf("%d-%d", r.n, r.room), func(t *testing.T) {
@@ -79,25 +80,25 @@ func TestControlRivals(t *testing.T) {
 			}
 			for i, w := range fiveShares {
 				if want := ours * w / 16; math.Abs(got[i]/want-1) > 0.07 {
-					t.Errorf("connection %d has %.2f Mbit/s, want %.2f", i+1, got[i], want)
+					t.Errorf("rate of connection %d is %.2f Mbit/s, want %.2f", i+1, got[i], want)
 				}
 			}
 			if ours < 0.5*plain || ours > 1.5*plain {
-				t.Errorf("together they have %.2f Mbit/s, with plain TCP %.2f", ours, plain)
+				t.Errorf("total rate is %.2f Mbit/s, with plain TCP %.2f", ours, plain)
 			}
 		})
 	}
 }
 
-// A connection whose receiver takes two packets at a time has what it can; the others have
-// their proportions of the rest, all of it.
+// A connection whose receiver takes two packets at a time has the rate that this allows.
+// The others use all of the rest in their proportions.
 func TestControlTinyWindow(t *testing.T) {
 	s := &sim{rate: 50e6, delay: 20 * time.Millisecond, room: 200, rng: rand.New(rand.NewPCG(1, 2)), control: &collective.Control{}}
 	for i, w := range []float64{4, 2, 1} {
 		c := s.newTCP(collective.ID(i+1), low)
 		c.most, c.observed = math.Inf(1), true
 		s.set = append(s.set, c)
-		s.control.Weigh(c.id, w)
+		s.control.SetWeight(c.id, w)
 		c.backlog = math.Inf(1)
 		s.after(0, c.send)
 	}
@@ -114,9 +115,9 @@ func TestControlTinyWindow(t *testing.T) {
 	a, b, c := rate(0), rate(1), rate(2)
 	t.Logf("%.2f, %.2f and %.2f Mbit/s", a, b, c)
 	if math.Abs(a/c/4-1) > 0.07 || a+b+c < 44 {
-		t.Errorf("they have %.2f, %.2f and %.2f Mbit/s, want 4 to 1 and all of 47.8", a, b, c)
+		t.Errorf("rates are %.2f, %.2f and %.2f Mbit/s, want 4 to 1 and all of 47.8", a, b, c)
 	}
 	if b > 1.3 {
-		t.Errorf("two packets in 20 ms are %.2f Mbit/s", b)
+		t.Errorf("rate with two packets in 20 ms is %.2f Mbit/s", b)
 	}
 }

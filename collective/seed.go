@@ -7,34 +7,36 @@ import (
 	"headgate/unit"
 )
 
-// From the seed.
+// Constants from the seed.
 const (
-	// seedBeta: current_rtt over base_rtt that is congestion (III-B-1).
+	// seedBeta is the ratio of current_rtt to base_rtt that is congestion (III-B-1).
 	seedBeta = 1.4
-	// seedSlow smooths base_rtt and reqd_bw, seedFast avail_bw: alpha_r and alpha_a.
+	// seedSlow smooths base_rtt and reqd_bw, seedFast smooths avail_bw: alpha_r and
+	// alpha_a.
 	seedSlow, seedFast = 0.05, 0.2
 	// seedEta is eta of equation 1: "1.15 and 1.25 works reasonably well".
 	seedEta = 1.2
 )
 
-// What the seed leaves open.
+// Constants that the seed leaves open.
 const (
-	// seedLevel: current_rtt below so many base_rtt has fallen to its level. The seed saw
-	// variations without congestion up to that (III-B-1, "beta < 1.25").
+	// seedLevel: current_rtt below this multiple of base_rtt is at its level. The seed
+	// saw variations without congestion up to that (III-B-1, "beta < 1.25").
 	seedLevel = 1.25
-	// seedCalm is the least time of calm before a connection is ready to leave, which
+	// seedCalm is the minimum time of calm before a connection is ready to leave. It
 	// avoids the trap between the end of the congestion and the hump.
 	seedCalm = time.Second
-	// seedHump is for how long a hump is waited for.
+	// seedHump is how long to wait for a hump.
 	seedHump = 3 * time.Second
-	// seedBack: avail_bw below so many reqd_bw is back from the hump.
+	// seedBack: avail_bw below this multiple of reqd_bw is back from the hump.
 	seedBack = 1.05
-	// seedSilent: a connection that shows nothing for so long is idle.
+	// seedSilent: a connection without a reading for this time is idle.
 	seedSilent = time.Second
 )
 
-// Seed is the seed's control cycle over one set of connections. Its zero value is ready.
-type Seed struct {
+// PaperControl is the seed's control cycle over one set of connections. The zero value is ready
+// to use.
+type PaperControl struct {
 	// Eta is eta of equation 1; 0 is 1.2.
 	Eta float64
 
@@ -42,7 +44,7 @@ type Seed struct {
 	controlling bool
 }
 
-// seedMember is a connection: its estimates, and how far it is on the way out.
+// seedMember is a connection with its estimates and its progress towards the exit.
 type seedMember struct {
 	recent
 	begun            bool
@@ -54,11 +56,11 @@ type seedMember struct {
 	ready            bool
 }
 
-// Controlling tells whether the set is capped.
-func (s *Seed) Controlling() bool { return s.controlling }
+// Controlling reports whether the set is controlled.
+func (s *PaperControl) Controlling() bool { return s.controlling }
 
-// Required is what a connection was found to need, and whether that is known.
-func (s *Seed) Required(id ID) (unit.Rate, bool) {
+// Required returns the learned rate of a connection, and whether it is known.
+func (s *PaperControl) LearnedRate(id ID) (unit.Rate, bool) {
 	m := s.members[id]
 	if m == nil || !m.begun {
 		return 0, false
@@ -66,22 +68,22 @@ func (s *Seed) Required(id ID) (unit.Rate, bool) {
 	return unit.Rate(m.required), true
 }
 
-// Weigh does nothing: the seed's connections weigh what they need.
-func (s *Seed) Weigh(ID, float64) {}
+// Weigh has no effect: the seed has no configured weights.
+func (s *PaperControl) SetWeight(ID, float64) {}
 
-// Base is base_rtt of a connection, or 0.
-func (s *Seed) Base(id ID) time.Duration {
+// Base returns base_rtt of a connection, or 0.
+func (s *PaperControl) Base(id ID) time.Duration {
 	if m := s.members[id]; m != nil {
 		return m.base
 	}
 	return 0
 }
 
-// Remove forgets a connection that has ended.
-func (s *Seed) Remove(id ID) { delete(s.members, id) }
+// Remove removes a connection that has ended.
+func (s *PaperControl) Remove(id ID) { delete(s.members, id) }
 
-// Observe takes a reading of a connection; one that it has not seen yet joins the set.
-func (s *Seed) Observe(id ID, r Reading) {
+// Observe processes a reading of a connection. A new connection joins the set.
+func (s *PaperControl) Observe(id ID, r Reading) {
 	m := s.members[id]
 	if m == nil {
 		if s.members == nil {
@@ -92,7 +94,7 @@ func (s *Seed) Observe(id ID, r Reading) {
 	}
 	m.add(r)
 	if !m.full() || s.controlling && !m.begun {
-		return // what a connection needs cannot be learnt under congestion
+		return // nothing can be learned under congestion
 	}
 	m.estimate(s.controlling)
 	congested := r.Events != 0 || float64(m.rtt()) > seedBeta*float64(m.base)
@@ -109,7 +111,7 @@ func (s *Seed) Observe(id ID, r Reading) {
 	}
 }
 
-// estimate brings the averages up to date; frozen are those of a set that is controlled.
+// estimate updates the averages; those of a controlled set are frozen.
 func (m *seedMember) estimate(frozen bool) {
 	if !m.begun {
 		m.begun = true
@@ -123,9 +125,9 @@ func (m *seedMember) estimate(frozen bool) {
 	}
 }
 
-// leave moves a connection towards the exit (III-B-3): the round trip is what it was; what
-// it gets rises beyond what it needs while there is a backlog, and falls back; and all that
-// for some time. Without a hump it leaves later.
+// leave moves a connection towards the exit (III-B-3). The conditions are that the round
+// trip is at its level, and that the rate rises above the learned rate while there is a
+// backlog and falls back, all for some time. Without a hump the connection leaves later.
 func (m *seedMember) leave(r Reading) {
 	if float64(m.rtt()) > seedLevel*float64(m.base) {
 		m.calm, m.ready = false, false
@@ -144,11 +146,12 @@ func (m *seedMember) leave(r Reading) {
 	m.ready = m.overHump && calm >= seedCalm || !m.humped && calm >= seedHump
 }
 
-// Caps are what the set's connections may have in flight now; none if it is not controlled.
-func (s *Seed) Caps(now time.Duration) iter.Seq2[ID, Cap] {
+// Caps returns the current window caps of the set's connections, or none if it is not
+// controlled.
+func (s *PaperControl) Caps(now time.Duration) iter.Seq2[ID, Cap] {
 	s.sync(now)
 	if !s.controlling {
-		return nobody
+		return noCaps
 	}
 	var n, avail, required, rtt float64
 	for _, m := range s.members {
@@ -158,7 +161,7 @@ func (s *Seed) Caps(now time.Duration) iter.Seq2[ID, Cap] {
 		}
 	}
 	if n == 0 || required == 0 {
-		return nobody
+		return noCaps
 	}
 	avail, required, rtt = avail/n, required/n, rtt/n
 	eta := s.Eta
@@ -177,8 +180,8 @@ func (s *Seed) Caps(now time.Duration) iter.Seq2[ID, Cap] {
 
 func (m *seedMember) silent(now time.Duration) bool { return now-m.at() > seedSilent }
 
-// sync is the common exit: all are ready, or idle.
-func (s *Seed) sync(now time.Duration) {
+// sync is the common exit: all connections are ready or idle.
+func (s *PaperControl) sync(now time.Duration) {
 	if !s.controlling {
 		return
 	}

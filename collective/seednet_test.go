@@ -8,10 +8,11 @@ import (
 	"time"
 )
 
-// seedResult is means over the minute in which FTP is on: Mbit/s of both databases, how far
-// their ratio is off what was offered, segments sent again, how much the first one's rate varies
-// over half-seconds, of its mean, beyond what it is offered; and what they got of their old rate
-// from 5 to 15 s after it, and whether they were controlled until 20 s after it.
+// seedResult has means over the minute with FTP traffic: Mbit/s of both databases, the
+// relative error of their ratio, retransmitted segments, and the variation of the first
+// one's rate over half-seconds, relative to its mean and beyond that of its offered rate.
+// It also has the fraction of the old rate from 5 to 15 s after that minute, and whether
+// the set was controlled until 20 s after it.
 type seedResult struct{ carried, off, resent, segments, rough, recovered, controlled float64 }
 
 func (s *sim) both(of func(*tcp) float64) (sum float64) {
@@ -35,7 +36,7 @@ func (n seedNet) run(seed uint64, controlled bool) (r seedResult) {
 		had, was := db1.acked, db1.offered
 		at += 500 * time.Millisecond
 		s.run(at)
-		if at > 35*time.Second { // in the first seconds both are still full
+		if at > 35*time.Second { // in the first seconds both still fill the path
 			rates, asked = append(rates, db1.acked-had), append(asked, db1.offered-was)
 		}
 	}
@@ -59,7 +60,7 @@ func (n seedNet) run(seed uint64, controlled bool) (r seedResult) {
 	return r
 }
 
-// mean of some runs.
+// mean returns the mean of some runs.
 func (n seedNet) mean(runs uint64, controlled bool) (r seedResult) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -78,11 +79,11 @@ func (n seedNet) mean(runs uint64, controlled bool) (r seedResult) {
 	return r
 }
 
-// The seed's network in virtual time, six runs of each case: the ratio is held where plain TCP
-// divides alike, little is sent again, the old rate is back within 5 s, and control has ended
-// within 20 s in most runs.
+// The seed's network in virtual time, six runs of each case. The ratio is kept where
+// plain TCP divides equally, few segments are retransmitted, the old rate is back within
+// 5 s, and control has ended within 20 s in most runs.
 //
-// The bounds leave room for six runs; bench collective has the real ones, on real TCP.
+// The bounds allow for only six runs; bench collective has the real ones, on real TCP.
 func TestControlSeedNetwork(t *testing.T) {
 	for _, most := range []float64{120, 60, 240} {
 		for _, class := range [][2]int{{high, low}, {low, low}, {high, high}, {low, high}} {
@@ -93,28 +94,29 @@ func TestControlSeedNetwork(t *testing.T) {
 				n := seedNet{most: most, ftp: class[0], db: class[1], offered: offered}
 				t.Run(fmt.Sprintf("%v-%v-%v", most, class, offered), func(t *testing.T) {
 					plain, ours := n.mean(6, false), n.mean(6, true)
-					t.Logf("carried %.2f of %.2f Mbit/s, ratio off %.1f %% of %.1f, sent again %.0f of %.0f, varies by %.2f of %.2f, recovered %.2f, controlled %.1f",
+					t.Logf("carried %.2f of %.2f Mbit/s, ratio off %.1f %% of %.1f, retransmitted %.0f of %.0f, varies by %.2f of %.2f, recovered %.2f, controlled %.1f",
 						ours.carried, plain.carried, 100*ours.off, 100*plain.off, ours.resent, plain.resent, ours.rough, plain.rough, ours.recovered, ours.controlled)
-					// Below 0.3 Mbit/s the least pace is more than a share.
+					// Below 0.3 Mbit/s the minimum pace is more than a share.
 					if ours.off > 0.2 && ours.carried > 0.3 {
-						t.Errorf("the ratio is off by %.1f %%, plain TCP's by %.1f", 100*ours.off, 100*plain.off)
+						t.Errorf("error of the ratio is %.1f %%, of plain TCP %.1f", 100*ours.off, 100*plain.off)
 					}
 					if ours.resent > max(0.75*plain.resent, 0.002*ours.segments) {
-						t.Errorf("%.0f segments are sent again, by plain TCP %.0f", ours.resent, plain.resent)
+						t.Errorf("%.0f segments are retransmitted, by plain TCP %.0f", ours.resent, plain.resent)
 					}
-					// Beside a lower class RED takes little of plain TCP's many packets, and a part of
-					// them is what the losses may be: decision 18.
+					// With a lower class as the rival, RED drops few of plain TCP's many
+					// packets, and the allowed losses are a fraction of those: decision
+					// 18.
 					if n.ftp >= n.db && ours.carried < 0.25*plain.carried {
-						t.Errorf("%.2f Mbit/s are carried, by plain TCP %.2f", ours.carried, plain.carried)
+						t.Errorf("total rate is %.2f Mbit/s, of plain TCP %.2f", ours.carried, plain.carried)
 					}
 					if n.ftp >= n.db && ours.rough > 0.85*plain.rough && offered == 8 && ours.carried > 0.3 {
 						t.Errorf("DB1's rate varies by %.2f, plain TCP's by %.2f", ours.rough, plain.rough)
 					}
 					if ours.recovered < 0.9 {
-						t.Errorf("%.0f %% of the old rate are back", 100*ours.recovered)
+						t.Errorf("the rate recovered to %.0f %% of the old one", 100*ours.recovered)
 					}
 					if ours.controlled > 0.6 {
-						t.Errorf("%.0f %% are controlled 20 s after", 100*ours.controlled)
+						t.Errorf("%.0f %% of the runs are controlled 20 s after", 100*ours.controlled)
 					}
 				})
 			}
@@ -122,7 +124,7 @@ func TestControlSeedNetwork(t *testing.T) {
 	}
 }
 
-// variance is that of the values, of their mean.
+// variance returns the variance of the values relative to their mean squared.
 func variance(v []float64) float64 {
 	sum, squares := 0.0, 0.0
 	for _, x := range v {
@@ -133,8 +135,8 @@ func variance(v []float64) float64 {
 	return squares/n/(mean*mean) - 1
 }
 
-// Messages that fill 79 % of a link now and then queue behind each other: that is no
-// congestion, and what they need is learnt as it is offered.
+// Messages that use 79 % of a link sometimes queue behind each other. That is not
+// congestion, and the offered rates are learned.
 func TestControlMessages(t *testing.T) {
 	controlled, off := 0.0, 0.0
 	const runs, calm = 10, 25 * time.Second
@@ -146,15 +148,15 @@ func TestControlMessages(t *testing.T) {
 				controlled += 0.1 / calm.Seconds() / runs
 			}
 		}
-		a, _ := s.control.Required(1)
-		b, _ := s.control.Required(2)
+		a, _ := s.control.LearnedRate(1)
+		b, _ := s.control.LearnedRate(2)
 		off += math.Abs(float64(a)/float64(b)/(s.set[0].offered/s.set[1].offered)-1) / runs
 	}
-	t.Logf("controlled %.0f %% of the time, what is needed is off by %.1f %%", 100*controlled, 100*off)
+	t.Logf("controlled %.0f %% of the time, error of the learned ratio %.1f %%", 100*controlled, 100*off)
 	if controlled > 0.6 {
 		t.Errorf("controlled %.0f %% of the time", 100*controlled)
 	}
 	if off > 0.02 {
-		t.Errorf("the ratio of what is needed is off by %.1f %% of what was offered", 100*off)
+		t.Errorf("error of the ratio of learned rates is %.1f %% of the offered one", 100*off)
 	}
 }

@@ -2,32 +2,33 @@ package collective
 
 import "time"
 
-// Ours, of how the shares are held.
+// Constants of the accounting of shares, chosen by Headgate.
 const (
-	// leadGain is by what part of its share a connection's cap is lowered for each second
-	// of it that it is ahead.
+	// leadGain is the fraction of its share by which the cap of a connection is lowered
+	// for each second of its share that it is ahead.
 	leadGain = 0.5
-	// mostLead, in seconds of its share, bounds what is made up for.
+	// mostLead, in seconds of its share, bounds the lead that is compensated.
 	mostLead = 3.0
-	// leastDue and mostDue bound the correction.
-	leastDue, mostDue = 0.5, 2.5
-	// stalled: a connection that had work waiting and shows nothing for so long waits for its
-	// timer; in more time others go on without it.
+	// minCorrection and mostDue bound the correction.
+	minCorrection, maxCorrection = 0.5, 2.5
+	// stalled: a connection with backlog but without a reading for this time waits for
+	// its retransmission timer. After that the others continue without it.
 	stalled = 3 * time.Second
-	// onset is how long it takes until caps have made work wait.
+	// onset is the time after which caps have caused a backlog.
 	onset = time.Second
 )
 
-// hold books by how many bits each connection with work waiting is ahead of its share of what
-// all of them got, and sets what is due to it: together they are never ahead. What is booked are
-// bytes, as a rate that is read once a round trip is not told while a connection waits for its
-// timer; who has the fewest packets in flight waits most, and came 7 % short of its share.
-func (c *Control) hold(s sight, now time.Duration) {
+// hold updates, for each connection with backlog, the lead over its share of the bits of
+// all, and sets due. The leads of all total zero. The account is in bytes, because a rate
+// that is read once per round trip is not reported while a connection waits for its
+// timer: the connection with the fewest packets in flight waits most, and was 7 % below
+// its share.
+func (c *Control) hold(s summary, now time.Duration) {
 	var got, ahead, shares float64
 	for _, m := range c.members {
 		m.lost = false
 		if !c.holds(m, now) {
-			m.even()
+			m.resetLead()
 			continue
 		}
 		got, ahead, shares = got+m.booked, ahead+m.lead, shares+m.share()
@@ -40,29 +41,30 @@ func (c *Control) hold(s sight, now time.Duration) {
 		if !c.holds(m, now) {
 			continue
 		}
-		fair := s.lasts * m.share() / s.shares // a second of its share
+		fair := s.lasts * m.share() / s.shares // one second of its share
 		m.lead += m.booked - (got+ahead)*m.share()/shares
 		m.lead = min(max(m.lead, -mostLead*fair), mostLead*fair)
-		m.booked, m.due = 0, min(max(1-leadGain*m.lead/fair, leastDue), mostDue)
+		m.booked, m.due = 0, min(max(1-leadGain*m.lead/fair, minCorrection), maxCorrection)
 		if m.waiting(now) {
 			due += m.due * m.share() / s.shares
 		}
 	}
 	for _, m := range c.members {
-		if c.holds(m, now) { // while one waits for its timer the others send what it leaves
+		if c.holds(m, now) { // the others use the share of a connection that waits for its timer
 			m.due /= due
 		}
 	}
 }
 
-// holds tells whether a connection is held to its share: with work waiting, and as control begins,
-// when nobody knows yet who has. What it got since its round trips rose is booked then.
+// holds reports whether a connection is held to its share: with backlog, and for all
+// connections at the begin of control, when backlogs are not known yet. The bits since
+// its round trip rose are booked then.
 func (c *Control) holds(m *member, now time.Duration) bool {
 	return m.contends(now) || now-c.began < onset && m.counts(now)
 }
 
-// book takes down what was acknowledged. More than the cap let pass was sent before there was one, and
-// is acknowledged only now as something before it was lost.
+// book accounts for acknowledged bits. Bits beyond the cap were sent before there was a
+// cap, and are acknowledged only now because an earlier packet was lost.
 func (m *member) book(bits float64, gap time.Duration) {
 	if m.cap.Rate > 0 {
 		window := float64(m.cap.Window) * 8
@@ -73,11 +75,10 @@ func (m *member) book(bits float64, gap time.Duration) {
 	m.booked += bits
 }
 
-// even forgets what a connection is ahead, or behind.
-func (m *member) even() { m.lead, m.booked, m.due = 0, 0, 1 }
+// resetLead clears the lead of a connection.
+func (m *member) resetLead() { m.lead, m.booked, m.due = 0, 0, 1 }
 
-// contends tells whether a connection has more to send than it may, also while it waits for its
-// timer.
+// contends reports whether a connection has backlog, also while it waits for its timer.
 func (m *member) contends(now time.Duration) bool {
-	return m.waiting(now) || m.known() && m.newest.Waits() && now-m.newest.At < stalled
+	return m.waiting(now) || m.known() && m.newest.HasBacklog() && now-m.newest.At < stalled
 }

@@ -2,30 +2,32 @@ package collective
 
 import "time"
 
-// sight is what a set's connections that count show.
-type sight struct {
+// summary is a summary of the connections of a set that count.
+type summary struct {
 	members, waiting   int
-	rtt, queue, budget time.Duration // means, by share
-	// bend is what the pace is multiplied by for the queue that is there.
+	rtt, queue, budget time.Duration // means weighted by share
+	// bend is the factor for the pace at the current queue.
 	bend     float64
-	attained float64 // bit/s of those that wait, or of all if none does
-	lasts    float64 // of the same, over what goes on
-	shares   float64 // of those
-	lost     int     // how many lost something since the last step
-	// carried and needs, in bit/s, are of all.
+	attained float64 // bit/s of those with backlog, or of all if none has any
+	lasts    float64 // the same, averaged over lasting
+	shares   float64 // total share of those
+	lost     int     // connections with loss since the last step
+	// carried and needs are totals of all connections, in bit/s.
 	carried, needs float64
-	// begun: some have work waiting, and not for long; busy have lately had it for more than a burst.
+	// begun is set if some have backlog, but not for long. busy is the number of those
+	// that recently had backlog for longer than a burst.
 	begun bool
 	busy  int
-	// behind are those that have had work waiting for long, most what one of them needs, kept what
-	// they get; short: one of those gets less than it needs, or is to be held by its weight anyway.
+	// behind is the number of connections with backlog for long. most is the maximum of
+	// their learned rates, kept the total of their rates. short is set if one of them
+	// gets less than its learned rate, or has a configured weight.
 	behind     int
 	most, kept float64
 	short      bool
 }
 
-// look sums up the members that count.
-func (c *Control) look(now time.Duration) (s sight) {
+// look summarizes the members that count.
+func (c *Control) look(now time.Duration) (s summary) {
 	s.bend = 1
 	var shares, all, queue, rtt, base float64
 	for _, m := range c.members {
@@ -38,7 +40,7 @@ func (c *Control) look(now time.Duration) (s sight) {
 		queue += share * max(m.rtt-m.base, 0).Seconds()
 		rtt += share * m.rtt.Seconds()
 		base += share * m.base.Seconds()
-		if m.waits > 0.5 {
+		if m.backlogFraction > 0.5 {
 			s.waiting++
 			s.attained += m.rate
 			s.lasts += m.lasts
@@ -48,10 +50,10 @@ func (c *Control) look(now time.Duration) (s sight) {
 		if m.lost {
 			s.lost++
 		}
-		if now-m.busy < learnt {
+		if now-m.busy < minLearning {
 			s.busy++
 		}
-		s.carried, s.needs = s.carried+m.lasts, s.needs+m.need.rate()
+		s.carried, s.needs = s.carried+m.lasts, s.needs+m.learned.rate()
 		s.judge(m)
 	}
 	if shares == 0 {
@@ -64,39 +66,40 @@ func (c *Control) look(now time.Duration) (s sight) {
 	s.queue, s.rtt = mean(queue), mean(rtt)
 	s.budget = min(max(time.Duration(budgetPart*float64(mean(base))), leastBudget), mostBudget)
 	trip := max(mean(base), bendLeast)
-	s.bend = max((trip+s.budget).Seconds()/(trip+s.queue).Seconds(), mostBend)
+	s.bend = max((trip+s.budget).Seconds()/(trip+s.queue).Seconds(), minBend)
 	return s
 }
 
-// judge takes in whether a connection is behind.
-func (s *sight) judge(m *member) {
+// judge adds a connection to behind, kept, most and short.
+func (s *summary) judge(m *member) {
 	if !m.behind() {
 		return
 	}
-	need := m.need.rate()
+	need := m.learned.rate()
 	s.behind++
 	s.kept, s.most = s.kept+m.lasts, max(s.most, need)
-	s.short = s.short || m.weight > 0 || m.lasts < short*need
+	s.short = s.short || m.weight > 0 || m.lasts < behindThreshold*need
 }
 
-// enough tells whether everybody who has had work waiting for long gets what it needs, and would
-// if TCP divided what those get alike.
-func (s *sight) enough() bool {
-	return s.behind == 0 || !s.short && s.kept/float64(s.behind) >= short*s.most
+// enough reports whether all connections with backlog for long get their learned rate,
+// and would if TCP divided their total equally.
+func (s *summary) enough() bool {
+	return s.behind == 0 || !s.short && s.kept/float64(s.behind) >= behindThreshold*s.most
 }
 
-// patience is for how long nobody must have come short. Whether who has only begun to wait does is
-// known as soon as it is behind: later if it pauses for a moment, as five greedy BBRs did together, were
-// let go, and 33 % off. So it is longer while all have lately had work waiting for more than a burst.
-func (s *sight) patience() time.Duration {
+// patience returns how long no connection may be behind before control ends. A connection
+// whose backlog has just begun may be behind, which shows only later if it pauses for a
+// moment: five greedy BBRs did so together, were released, and were 33 % off. patience is
+// therefore longer while all have recently had backlog for longer than a burst.
+func (s *summary) patience() time.Duration {
 	switch {
 	case s.busy > 0 && s.busy == s.members:
-		return calmFor + 2*learnt
+		return calmDuration + 2*minLearning
 	case s.begun:
-		return calmFor + learnt + soon
+		return calmDuration + minLearning + shortAverage
 	}
-	return calmFor
+	return calmDuration
 }
 
-// own tells whether the queue is no more than the set's own may be.
-func (s sight) own() bool { return s.queue.Seconds() < others*s.budget.Seconds() }
+// own reports whether the queue is no longer than the set's own may be.
+func (s summary) own() bool { return s.queue.Seconds() < rivalQueueFactor*s.budget.Seconds() }

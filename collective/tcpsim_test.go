@@ -11,11 +11,11 @@ import (
 	"headgate/unit"
 )
 
-// sim is a network in virtual time: TCP senders (Reno) behind one port, a FIFO with RED, and a
-// path back that loses nothing.
+// sim is a network in virtual time: TCP senders (Reno) behind one port, a FIFO with RED,
+// and a return path without loss.
 type sim struct {
 	rate       float64       // bit/s
-	delay      time.Duration // there and back
+	delay      time.Duration // both directions
 	minQ, maxQ [2]float64    // RED's thresholds, in packets, by class
 	room       int           // packets
 	rng        *rand.Rand
@@ -23,7 +23,7 @@ type sim struct {
 	now    time.Duration
 	events eventHeap
 	n      int
-	queue  int // packets that wait or are sent
+	queue  int // packets queued or in transmission
 	free   time.Duration
 	avg    float64
 	idle   time.Duration
@@ -71,8 +71,8 @@ func (s *sim) run(until time.Duration) {
 	s.now = until
 }
 
-// pass sends a packet through the port: delivered is called when its acknowledgement is back,
-// and never if it is dropped.
+// pass sends a packet through the port. delivered is called when its acknowledgement
+// returns, and never if the packet is dropped.
 func (s *sim) pass(class int, delivered func()) (dropped bool) {
 	if s.red(class) || s.queue >= s.room {
 		return true
@@ -123,30 +123,30 @@ func (s *sim) red(class int) bool {
 
 // tcp is a sender.
 type tcp struct {
-	s          *sim
-	id         collective.ID
-	class      int
-	most       float64 // receiver's window, packets
-	cwnd       float64
-	ssthresh   float64
-	flying     int
-	backlog    float64 // bytes not sent; infinite is greedy
-	lost       int     // to send again
-	recovering time.Duration
-	srtt       time.Duration
-	acked      float64
-	resent     int
-	offered    float64
-	done       func()
-	left       int // packets of a file
-	cap, told  collective.Cap
-	nextSend   time.Duration
-	waking     bool
-	read       time.Duration
-	newest     time.Duration
-	pending    collective.Event
-	observed   bool
-	full       bool // it was the receiver's window that kept it from sending
+	s               *sim
+	id              collective.ID
+	class           int
+	most            float64 // receiver's window, packets
+	cwnd            float64
+	ssthresh        float64
+	inFlight        int
+	backlog         float64 // bytes not sent; infinite is greedy
+	lost            int     // packets to retransmit
+	recovering      time.Duration
+	srtt            time.Duration
+	acked           float64
+	resent          int
+	offered         float64
+	done            func()
+	left            int // remaining packets of a file
+	cap, pendingCap collective.Cap
+	nextSend        time.Duration
+	waking          bool
+	read            time.Duration
+	newest          time.Duration
+	pending         collective.Event
+	observed        bool
+	full            bool // the receiver's window limits it
 }
 
 func (s *sim) newTCP(id collective.ID, class int) *tcp {
@@ -172,8 +172,8 @@ func (t *tcp) obey(c collective.Cap) {
 }
 
 func (t *tcp) send() {
-	defer func() { t.full = float64(t.flying) >= t.most }()
-	for float64(t.flying) < t.window() && (t.lost > 0 || t.backlog >= carries) {
+	defer func() { t.full = float64(t.inFlight) >= t.most }()
+	for float64(t.inFlight) < t.window() && (t.lost > 0 || t.backlog >= carries) {
 		if t.cap.Rate > 0 {
 			if t.s.now < t.nextSend {
 				if !t.waking {
@@ -190,17 +190,17 @@ func (t *tcp) send() {
 		} else {
 			t.backlog -= carries
 		}
-		t.flying++
+		t.inFlight++
 		sent := t.s.now
 		if t.s.pass(t.class, func() { t.ack(sent) }) {
-			// Noticed as later packets are acknowledged, or by the timer.
+			// The loss is detected when later packets are acknowledged, or by the timer.
 			t.s.after(t.srtt+t.s.delay/4, func() { t.drop(sent) })
 		}
 	}
 }
 
-// drop is the loss of a packet, as the sender sees it: at once, or by the timer where its
-// window is too small.
+// drop is the detection of a loss by the sender: at once, or by the timer if its window
+// is too small.
 func (t *tcp) drop(sent time.Duration) {
 	wait := time.Duration(0)
 	timeout := t.cwnd < 4
@@ -208,7 +208,7 @@ func (t *tcp) drop(sent time.Duration) {
 		wait = 200 * time.Millisecond
 	}
 	t.s.after(wait, func() {
-		t.flying--
+		t.inFlight--
 		t.lost++
 		if sent >= t.recovering {
 			t.recovering = t.s.now
@@ -225,7 +225,7 @@ func (t *tcp) drop(sent time.Duration) {
 }
 
 func (t *tcp) ack(sent time.Duration) {
-	t.flying--
+	t.inFlight--
 	t.acked += carries
 	rtt := t.s.now - sent
 	if t.srtt == 0 {
@@ -236,7 +236,7 @@ func (t *tcp) ack(sent time.Duration) {
 	if t.cap.Window > 0 {
 		t.cwnd = min(t.cwnd, math.Max(2, math.Round(float64(t.cap.Window)/carries)))
 	}
-	if float64(t.flying+1) >= t.window()-1 { // it is the window that bounds
+	if float64(t.inFlight+1) >= t.window()-1 { // the window is the limit
 		if t.cwnd < t.ssthresh {
 			t.cwnd++
 		} else {
@@ -256,9 +256,9 @@ func (t *tcp) ack(sent time.Duration) {
 			ReceiverFull: t.full,
 		})
 		t.pending = 0
-		// As the kernel's program does: once a round trip.
-		if t.told != t.cap {
-			t.obey(t.told)
+		// Like the program in the kernel: once per round trip.
+		if t.pendingCap != t.cap {
+			t.obey(t.pendingCap)
 		}
 	}
 	t.send()
@@ -279,7 +279,8 @@ func (t *tcp) messages(rate float64) {
 	t.s.after(time.Duration(t.s.rng.ExpFloat64()*gap*1e9), next)
 }
 
-// files are FTP's: 25 streams at most, and as many that wait; a rate in bit/s of layer 2.
+// files is the FTP traffic: at most 25 streams, and as many that wait; rate is in bit/s
+// of layer 2.
 func (s *sim) files(class int, rate float64, until time.Duration) {
 	const mean = 20 * 1024
 	gap := mean * 8 / rate * 1.06
@@ -313,30 +314,30 @@ func (s *sim) files(class int, rate float64, until time.Duration) {
 	next()
 }
 
-// look lets the control look every 10 ms.
+// look calls Caps every 10 ms.
 func (s *sim) look() {
 	caps := maps.Collect(s.control.Caps(s.now))
 	for _, t := range s.set {
-		t.told = caps[t.id]
+		t.pendingCap = caps[t.id]
 	}
 	s.after(10*time.Millisecond, s.look)
 }
 
-// Classes of RED: low has half of high's thresholds.
+// Classes of RED: low has half of the thresholds of high.
 const (
 	low  = 0
 	high = 1
 )
 
 // seedNet is the seed's network: L_max of the higher class, the classes of FTP and of the
-// databases, and what FTP offers in Mbit/s.
+// databases, and the rate that FTP offers in Mbit/s.
 type seedNet struct {
 	most    float64
 	ftp, db int
 	offered float64
 }
 
-// sim has the databases, from 5 s on.
+// sim returns the network with the databases, which start at 5 s.
 func (n seedNet) sim(seed uint64, controlled bool) *sim {
 	s := &sim{
 		rate: 10e6, delay: 22 * time.Millisecond, room: int(2 * n.most), rng: rand.New(rand.NewPCG(seed, 1)),

@@ -10,11 +10,11 @@ import (
 	"headgate/group"
 )
 
-// CheckCgroups tells of every cgroup in the set that does not exist below mount.
-// Its error is a Mistakes. It is apart from Load because a file may be checked
-// on another machine than the one that it is for.
+// CheckCgroups reports every cgroup in the set that does not exist below mount. Its error is a
+// Mistakes. The check is not part of Load, because a file may be validated on another machine
+// than the one that uses it.
 func (s Set) CheckCgroups(mount string) error {
-	var mistakes Mistakes
+	var mistakes Errors
 	for _, i := range s.Interfaces {
 		if i.Out == nil {
 			continue
@@ -25,7 +25,7 @@ func (s Set) CheckCgroups(mount string) error {
 				return
 			}
 			file, line, column := i.Where(key)
-			mistakes = append(mistakes, Mistake{file, line, column, key, message})
+			mistakes = append(mistakes, Error{file, line, column, key, message})
 		})
 	}
 	if len(mistakes) > 0 {
@@ -34,7 +34,7 @@ func (s Set) CheckCgroups(mount string) error {
 	return nil
 }
 
-// HasCgroups tells whether any rule names a cgroup.
+// HasCgroups reports whether any rule names a cgroup.
 func (s Set) HasCgroups() bool {
 	return slices.ContainsFunc(s.Interfaces, func(i Interface) (found bool) {
 		if i.Out != nil {
@@ -61,7 +61,8 @@ func eachCgroup(groups []group.Group, where string, f func(cgroup, key string)) 
 	}
 }
 
-// otherMounts are where other hierarchies of cgroups are mounted, by proc_pid_mounts(5).
+// otherMounts returns the mount points of other cgroup hierarchies, from text in the format of
+// proc_pid_mounts(5).
 func otherMounts(mount, mounts string) (out []string) {
 	for line := range strings.Lines(mounts) {
 		if f := strings.Fields(line); len(f) > 2 && (f[2] == "cgroup" || f[2] == "cgroup2") && f[1] != mount && f[1] != "/" {
@@ -71,23 +72,23 @@ func otherMounts(mount, mounts string) (out []string) {
 	return out
 }
 
-// missingCgroup is the message for a cgroup that does not exist, or "".
+// missingCgroup returns the message for a cgroup that does not exist, or "".
 func missingCgroup(mount, cgroup string) string {
 	isDir := func(path string) bool { info, err := os.Stat(path); return err == nil && info.IsDir() }
 	if isDir(filepath.Join(mount, cgroup)) {
 		return ""
 	}
-	// The path with where it is mounted, or one of another hierarchy.
+	// The full path including the mount point, or a path of another hierarchy.
 	if below, ok := strings.CutPrefix(cgroup, strings.TrimSuffix(mount, "/")+"/"); ok && isDir(filepath.Join(mount, below)) {
-		return fmt.Sprintf("%q is the whole path: write %q, which is the path below the cgroup2 mount at %s", cgroup, "/"+below, mount)
+		return fmt.Sprintf("%q is the full path: write %q, which is the path below the cgroup2 mount at %s", cgroup, "/"+below, mount)
 	}
 	text, _ := os.ReadFile("/proc/self/mounts") // without it, no suggestion
 	for _, other := range otherMounts(mount, string(text)) {
 		if strings.HasPrefix(cgroup, other+"/") && isDir(cgroup) || isDir(filepath.Join(other, cgroup)) {
-			return fmt.Sprintf("%q is a cgroup of another hierarchy, at %s, and sockets are known by their cgroup v2 alone, at %s: write that of the same processes, which stands behind \"0::\" in /proc/PID/cgroup", cgroup, other, mount)
+			return fmt.Sprintf("%q is a cgroup of another hierarchy, mounted at %s, and sockets are matched only by their cgroup v2, mounted at %s: write the cgroup v2 of the same processes, which follows \"0::\" in /proc/PID/cgroup", cgroup, other, mount)
 		}
 	}
-	// The deepest part that does exist, and what was meant below it.
+	// The deepest existing parent, and the suggestion for the next path element.
 	dir := filepath.Dir(cgroup)
 	for dir != "/" {
 		if _, err := os.Stat(filepath.Join(mount, dir)); err == nil {
@@ -105,7 +106,7 @@ func missingCgroup(mount, cgroup string) string {
 		}
 	}
 	if meant := nearest(word, names); meant != "" {
-		return fmt.Sprintf("there is no cgroup %q below %s: did you mean %q?", cgroup, mount, filepath.Join(dir, meant, strings.TrimPrefix(rest, word)))
+		return fmt.Sprintf("cgroup %q does not exist below %s: did you mean %q?", cgroup, mount, filepath.Join(dir, meant, strings.TrimPrefix(rest, word)))
 	}
-	return fmt.Sprintf("there is no cgroup %q below %s: start the service that makes it, or write one that \"systemd-cgls\" lists", cgroup, mount)
+	return fmt.Sprintf("cgroup %q does not exist below %s: start the service that creates it, or write one that \"systemd-cgls\" lists", cgroup, mount)
 }

@@ -53,14 +53,14 @@ out:
 		t.Fatal(err)
 	}
 	if !set.HasCgroups() {
-		t.Error("no cgroups are seen")
+		t.Error("HasCgroups is false")
 	}
-	want := `x.yaml:7: out.groups[1].match[1].cgroup: there is no cgroup "/system.slice/ngnix.service" below M: did you mean "/system.slice/nginx.service"?
-x.yaml:13: out.groups[2].groups[0].match[0].cgroup: there is no cgroup "/sytem.slice/nginx.service" below M: did you mean "/system.slice/nginx.service"?
-x.yaml:14: out.groups[2].groups[0].match[1].cgroup: there is no cgroup "/cgroup.procs" below M: start the service that makes it, or write one that "systemd-cgls" lists
-x.yaml:15: out.groups[2].groups[0].match[2].cgroup: there is no cgroup "/other/deep/er" below M: start the service that makes it, or write one that "systemd-cgls" lists
-x.yaml:16: out.groups[2].groups[0].match[3].cgroup: "M/system.slice/nginx.service" is the whole path: write "/system.slice/nginx.service", which is the path below the cgroup2 mount at M
-x.yaml:17: out.groups[2].groups[1].match[0].not.cgroup: there is no cgroup "/x" below M: start the service that makes it, or write one that "systemd-cgls" lists`
+	want := `x.yaml:7: out.groups[1].match[1].cgroup: cgroup "/system.slice/ngnix.service" does not exist below M: did you mean "/system.slice/nginx.service"?
+x.yaml:13: out.groups[2].groups[0].match[0].cgroup: cgroup "/sytem.slice/nginx.service" does not exist below M: did you mean "/system.slice/nginx.service"?
+x.yaml:14: out.groups[2].groups[0].match[1].cgroup: cgroup "/cgroup.procs" does not exist below M: start the service that creates it, or write one that "systemd-cgls" lists
+x.yaml:15: out.groups[2].groups[0].match[2].cgroup: cgroup "/other/deep/er" does not exist below M: start the service that creates it, or write one that "systemd-cgls" lists
+x.yaml:16: out.groups[2].groups[0].match[3].cgroup: "M/system.slice/nginx.service" is the full path: write "/system.slice/nginx.service", which is the path below the cgroup2 mount at M
+x.yaml:17: out.groups[2].groups[1].match[0].not.cgroup: cgroup "/x" does not exist below M: start the service that creates it, or write one that "systemd-cgls" lists`
 	if err := set.CheckCgroups(mount); err == nil || strings.ReplaceAll(err.Error(), mount, "M") != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
@@ -76,13 +76,13 @@ x.yaml:17: out.groups[2].groups[1].match[0].not.cgroup: there is no cgroup "/x" 
 		t.Fatal(err)
 	}
 	if err := set.CheckCgroups(mount); err != nil {
-		t.Errorf("all exist: %v", err)
+		t.Errorf("all cgroups exist: %v", err)
 	}
 }
 
 func TestOtherMounts(t *testing.T) {
 	got := otherMounts("/sys/fs/cgroup/unified", "cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\ncgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\nproc /proc proc rw 0 0\ncgroup2 /run/c cgroup2 rw 0 0\n")
 	if strings.Join(got, " ") != "/sys/fs/cgroup/cpu /run/c" {
-		t.Errorf("others are at %q", got)
+		t.Errorf("other hierarchies are mounted at %q", got)
 	}
 }

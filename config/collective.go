@@ -11,8 +11,8 @@ import (
 	"headgate/group"
 )
 
-// Collective is one "kind: Collective" document: a set of connections that
-// "headgate collective run" keeps in proportion.
+// Collective is one "kind: Collective" document: a connection set that "headgate collective
+// run" controls.
 type Collective struct {
 	collective.Policy
 	File string
@@ -29,10 +29,10 @@ func collectiveDocument(s *source, n *node) Collective {
 		{"unit", one(d, &out.Unit, unitName)},
 		{"match", d.connections(&out.Rules)},
 		{"join", oneOrMore(d, &out.Join, users)},
-		{"per", one(d, &out.PerDestination, per)},
-		{"law", one(d, &out.Seed, lawOf)},
+		{"per", one(d, &out.PerDestination, parsePer)},
+		{"law", one(d, &out.PaperControl, parseLaw)},
 	})
-	d.sameWeights(n, out.Policy)
+	d.checkWeights(n, out.Policy)
 	d.needs(n, "", "name", "the set has no %s: write for example %[1]s: db")
 	given := func(key string) bool {
 		_, at := d.places[key]
@@ -40,24 +40,25 @@ func collectiveDocument(s *source, n *node) Collective {
 	}
 	switch {
 	case given("cgroup") && given("unit"):
-		d.wrong(n, "unit", "the set has a cgroup, too: leave out one of them")
+		d.invalid(n, "unit", "cgroup and unit are mutually exclusive: remove one of them")
 	case given("cgroup") || given("unit"):
 	case given("match"):
 		out.Cgroup = "/"
 	case !given("join"):
-		d.wrong(n, "", "the set has no connections: write for example unit: postgresql.service, or cgroup, match or join")
+		d.invalid(n, "", "the set has no connections: write for example unit: postgresql.service, or cgroup, match or join")
 	}
 	return out
 }
 
-// connections are rules about what this host's end of a connection sends.
+// connections parses rules that match connections from this host's point of view: src and sport
+// are the local end.
 func (d *decoder) connections(out *[]collective.Rule) func(*node, string) {
 	return func(n *node, key string) {
 		d.each(n, key, "a rule", func(n *node, key string) {
 			var r collective.Rule
 			d.fields(n, key, "a rule", []field{
-				{"src", one(d, &r.Local, prefix)},
-				{"dst", one(d, &r.Remote, prefix)},
+				{"src", one(d, &r.Local, group.ParsePrefix)},
+				{"dst", one(d, &r.Remote, group.ParsePrefix)},
 				{"sport", one(d, &r.LocalPort, ports)},
 				{"dport", one(d, &r.RemotePort, ports)},
 				{"weight", one(d, &r.Weight, weight)},
@@ -65,14 +66,14 @@ func (d *decoder) connections(out *[]collective.Rule) func(*node, string) {
 			*out = append(*out, r)
 		})
 		if len(*out) > collective.MaxRules {
-			d.wrong(n, key, "%d rules are more than %d: join some, or make another set", len(*out), collective.MaxRules)
+			d.invalid(n, key, "%d rules are too many: the maximum is %d: merge rules, or add another set", len(*out), collective.MaxRules)
 		}
 	}
 }
 
-// sameWeights complains of weights in some rules beside what others need, and of those that
-// the seed's law does not know.
-func (d *decoder) sameWeights(n *node, p collective.Policy) {
+// checkWeights reports weights that only some rules have, and weights under the seed's law,
+// which does not support them.
+func (d *decoder) checkWeights(n *node, p collective.Policy) {
 	weighed := 0
 	for _, r := range p.Rules {
 		if r.Weight > 0 {
@@ -80,17 +81,17 @@ func (d *decoder) sameWeights(n *node, p collective.Policy) {
 		}
 	}
 	switch {
-	case weighed > 0 && p.Seed:
-		d.wrong(n, "match", "the law seed knows no weights: leave them out, or the law")
+	case weighed > 0 && p.PaperControl:
+		d.invalid(n, "match", "the law seed does not support weights: remove the weights, or the law")
 	case weighed > 0 && weighed < len(p.Rules):
-		d.wrong(n, "match", "%d of %d rules have a weight, which says nothing beside what the others need: give all one, or none", weighed, len(p.Rules))
+		d.invalid(n, "match", "%d of %d rules have a weight, and weights cannot be combined with learned proportions: give every rule a weight, or none", weighed, len(p.Rules))
 	}
 }
 
 func ports(s string) (collective.Ports, error) {
 	r, err := group.ParsePortRange(s)
 	if err == nil && r.First == 0 {
-		return collective.Ports{}, fmt.Errorf("%q begins with 0, which is no port: leave it out for all", s)
+		return collective.Ports{}, fmt.Errorf("%q begins with 0, which is not a port: remove the key to match all ports", s)
 	}
 	return collective.Ports{From: r.First, To: r.Last}, err
 }
@@ -103,8 +104,8 @@ func weight(s string) (float64, error) {
 	return v, nil
 }
 
-// lawOf tells whether it is the seed's.
-func lawOf(s string) (seed bool, err error) {
+// parseLaw parses the name of a law, and reports whether it is the seed's.
+func parseLaw(s string) (seed bool, err error) {
 	switch s {
 	case "headgate", "seed":
 		return s == "seed", nil
@@ -112,10 +113,10 @@ func lawOf(s string) (seed bool, err error) {
 	return false, fmt.Errorf("%q is not a law: write headgate, or seed for the paper's", s)
 }
 
-// per tells whether the set has a part for each destination.
-func per(s string) (destination bool, err error) {
+// parsePer parses the value of per, and reports whether the set is split per destination.
+func parsePer(s string) (destination bool, err error) {
 	if s != "destination" {
-		return false, fmt.Errorf("%q is nothing to have sets for: write destination", s)
+		return false, fmt.Errorf("%q is not a valid value: write destination", s)
 	}
 	return true, nil
 }
@@ -124,7 +125,7 @@ var unitPattern = regexp.MustCompile(`^[A-Za-z0-9:_.@\\-]+\.(service|scope|slice
 
 func unitName(s string) (string, error) {
 	if !unitPattern.MatchString(s) {
-		return "", fmt.Errorf("%q is no unit that has processes: write for example postgresql.service", s)
+		return "", fmt.Errorf("%q is not a systemd unit with processes: write for example postgresql.service", s)
 	}
 	return s, nil
 }
@@ -136,20 +137,21 @@ func cgroupPath(s string) (string, error) {
 		return "", fmt.Errorf("%q is not a cgroup: write its path below the cgroup2 mount, for example /system.slice/nginx.service", s)
 	}
 	if below, is := strings.CutPrefix(s, "/sys/fs/cgroup"); is {
-		return "", fmt.Errorf("%q is the folder of a cgroup: write its path below the cgroup2 mount, such as %s", s, path.Join("/", strings.TrimPrefix(below, "/unified")))
+		return "", fmt.Errorf("%q is a file system path: write the path below the cgroup2 mount, such as %s", s, path.Join("/", strings.TrimPrefix(below, "/unified")))
 	}
 	return s, nil
 }
 
-// sameSet finds sets of one name, and those for which an earlier one leaves no connection.
-func (l *loader) sameSet() {
+// checkDuplicateSets reports sets with the same name, and sets for which an earlier set leaves no
+// connections.
+func (l *loader) checkDuplicateSets() {
 	names, whole := map[string]Collective{}, map[string]Collective{}
 	wrong := func(c Collective, key, format string, args ...any) {
-		l.mistakes = append(l.mistakes, Mistake{File: c.File, Line: c.Line, Key: key, Message: fmt.Sprintf(format, args...)})
+		l.mistakes = append(l.mistakes, Error{File: c.File, Line: c.Line, Key: key, Message: fmt.Sprintf(format, args...)})
 	}
 	for _, c := range l.set.Collectives {
 		if first, dup := names[c.Name]; dup && c.Name != "" {
-			wrong(c, "name", "%q is the name of the set at %s:%d, too: give each its own", c.Name, first.File, first.Line)
+			wrong(c, "name", "%q is already the name of the set at %s:%d: names must be unique", c.Name, first.File, first.Line)
 		} else {
 			names[c.Name] = c
 		}
@@ -161,7 +163,7 @@ func (l *loader) sameSet() {
 		switch {
 		case of == "":
 		case taken:
-			wrong(c, key, "all connections of %q are in the set at %s:%d already: put this one before it, and give it rules (match)", of, first.File, first.Line)
+			wrong(c, key, "all connections of %q are already in the set at %s:%d: put this set before it, and give it rules (match)", of, first.File, first.Line)
 		case len(c.Rules) == 0:
 			whole[of] = c
 		}

@@ -10,7 +10,7 @@ import (
 	"headgate/collective"
 )
 
-// FormatCollective prints a set of connections as a document that reads back the same.
+// FormatCollective formats a connection set as a document that parses to the same set.
 func FormatCollective(c collective.Policy) []byte {
 	p := &printer{}
 	p.line("kind: Collective")
@@ -37,7 +37,7 @@ func FormatCollective(c collective.Policy) []byte {
 	if c.PerDestination {
 		p.line("per: destination")
 	}
-	if c.Seed {
+	if c.PaperControl {
 		p.line("law: seed")
 	}
 	return []byte(p.String())
@@ -51,10 +51,10 @@ func ruleFields(r collective.Rule) (out []string) {
 		return fmt.Sprintf("%d-%d", p.From, p.To)
 	}
 	if r.Local.IsValid() {
-		out = append(out, "src: "+prefixText(r.Local))
+		out = append(out, "src: "+quote(bare(r.Local.String())))
 	}
 	if r.Remote.IsValid() {
-		out = append(out, "dst: "+prefixText(r.Remote))
+		out = append(out, "dst: "+quote(bare(r.Remote.String())))
 	}
 	if r.LocalPort != (collective.Ports{}) {
 		out = append(out, "sport: "+ports(r.LocalPort))
@@ -68,9 +68,9 @@ func ruleFields(r collective.Rule) (out []string) {
 	return out
 }
 
-// Orderly sorts sets that come from no file: by name, those that have all connections of their
-// cgroup or unit after those that choose among them.
-func Orderly(sets []collective.Policy) {
+// SortPolicies sorts sets that come from no file: sets with rules come before sets that take all
+// connections of their cgroup or unit, and then by name.
+func SortPolicies(sets []collective.Policy) {
 	slices.SortFunc(sets, func(a, b collective.Policy) int {
 		return cmp.Or(cmp.Compare(min(len(b.Rules), 1), min(len(a.Rules), 1)), strings.Compare(a.Name, b.Name))
 	})

@@ -17,7 +17,7 @@ func TestCollective(t *testing.T) {
 	}
 	want := []Collective{
 		{collective.Policy{Name: "db", Cgroup: "/system.slice/db.service"}, file, 1},
-		{collective.Policy{Name: "replicas", Cgroup: "/", Seed: true, Rules: []collective.Rule{
+		{collective.Policy{Name: "replicas", Cgroup: "/", PaperControl: true, Rules: []collective.Rule{
 			{Local: netip.MustParsePrefix("192.0.2.1/32"), LocalPort: collective.Ports{From: 5000, To: 5009}},
 		}}, file, 5},
 		{collective.Policy{Name: "weighed", Cgroup: "/", Rules: []collective.Rule{
@@ -34,30 +34,30 @@ func TestCollective(t *testing.T) {
 	for _, c := range want {
 		text := FormatCollective(c.Policy)
 		if again, err := Parse("again", text); err != nil || len(again.Collectives) != 1 || !reflect.DeepEqual(again.Collectives[0].Policy, c.Policy) {
-			t.Errorf("it is printed as\n%s\nwhich is read as %+v, %v", text, again, err)
+			t.Errorf("formatted as\n%s\nwhich parses as %+v, %v", text, again, err)
 		}
 	}
 }
 
-// A rule that cannot be, a law that there is none of and too many rules are told of, each
-// with its key.
+// TestCollectiveMistakes: invalid rules, laws and weights, and too many rules are reported with
+// their keys.
 func TestCollectiveMistakes(t *testing.T) {
 	many := "kind: Collective\nname: a\ncgroup: /\nmatch:\n" + strings.Repeat("  - {sport: 1}\n", collective.MaxRules+1)
 	for text, want := range map[string]string{
 		"kind: Collective\nname: a\ncgroup: /\nmatch: [{weight: 0}]\n":                                "match[0].weight: \"0\" is not a weight",
 		"kind: Collective\nname: a\ncgroup: /\nmatch: [{sport: 70000}]\n":                             "match[0].sport",
-		"kind: Collective\nname: a\ncgroup: /\nmatch: [{dst: 10.0.0.1/8}]\n":                          "match[0].dst: \"10.0.0.1/8\" has bits beyond",
+		"kind: Collective\nname: a\ncgroup: /\nmatch: [{dst: 10.0.0.1/8}]\n":                          "match[0].dst: \"10.0.0.1/8\" has host bits set",
 		"kind: Collective\nname: a\ncgroup: /\nlaw: fair\n":                                           "law: \"fair\" is not a law",
 		"kind: Collective\nname: a\ncgroup: /\nmatch: [{sport: 0}]\n":                                 "match[0].sport: \"0\" begins with 0",
 		"kind: Collective\nname: a\ncgroup: /\nmatch: [{sport: 1, weight: 2}, {sport: 2}]\n":          "match: 1 of 2 rules have a weight",
-		"kind: Collective\nname: a\ncgroup: /\nlaw: seed\nmatch: [{weight: 2}]\n":                     "match: the law seed knows no weights",
+		"kind: Collective\nname: a\ncgroup: /\nlaw: seed\nmatch: [{weight: 2}]\n":                     "match: the law seed does not support weights",
 		"kind: Collective\nname: a\n":                                                                 "the set has no connections",
-		"kind: Collective\nname: a\ncgroup: /\nunit: a.service\n":                                     "unit: the set has a cgroup, too",
-		"kind: Collective\nname: a\nunit: postgres\n":                                                 "unit: \"postgres\" is no unit",
-		"kind: Collective\nname: a\ncgroup: /\nper: port\n":                                           "per: \"port\" is nothing to have sets for",
+		"kind: Collective\nname: a\ncgroup: /\nunit: a.service\n":                                     "unit: cgroup and unit are mutually exclusive",
+		"kind: Collective\nname: a\nunit: postgres\n":                                                 "unit: \"postgres\" is not a systemd unit",
+		"kind: Collective\nname: a\ncgroup: /\nper: port\n":                                           "per: \"port\" is not a valid value",
 		"kind: Collective\nname: a\njoin: [a b]\n":                                                    "join[0]: \"a b\" is not a user",
-		"kind: Collective\nname: a\ncgroup: /\n---\nkind: Collective\nname: b\nmatch: [{sport: 1}]\n": "cgroup: all connections of \"/\" are in the set at -:1 already",
-		many: "match: 17 rules are more than 16",
+		"kind: Collective\nname: a\ncgroup: /\n---\nkind: Collective\nname: b\nmatch: [{sport: 1}]\n": "cgroup: all connections of \"/\" are already in the set at -:1",
+		many: "match: 17 rules are too many: the maximum is 16",
 	} {
 		_, err := Load([]string{"-"}, strings.NewReader(text))
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -7,25 +7,28 @@ import (
 	"strconv"
 )
 
-// Controllers is one "kind: Controllers" document: who they are, the same for all of them.
+// Controllers is one "kind: Controllers" document: the controllers of a service. All
+// controllers have the same document.
 type Controllers struct {
 	File string
 	Line int
-	// Members are one or three or more; one that runs finds itself by name.
+	// Members has one entry, or three or more. A controller finds its own entry by name.
 	Members []Member
-	// API, Agents, Store and Peers are ports, the same on all: of callers, of agents, and of the
-	// store for controllers and for its own members.
+	// API, Agents, Store and Peers are the ports for API clients, for agents, for the
+	// controllers' access to the store, and for the members of the store. They are the same on
+	// all controllers.
 	API, Agents, Store, Peers uint16
 }
 
 // Member is one controller.
 type Member struct {
 	Name string
-	// Address is a host at which callers, agents and the others speak to it.
+	// Address is the host at which clients, agents and the other controllers reach this
+	// controller.
 	Address string
 }
 
-// Ports, if they are not said. Etcd's own are 2379 and 2380.
+// Default ports. The defaults of etcd are 2379 and 2380.
 const (
 	APIPort    = 8420
 	AgentsPort = 8421
@@ -55,19 +58,19 @@ func controllersDocument(s *source, n *node) Controllers {
 			})
 		}},
 	})
-	d.needs(n, "", "members", "there are no %s: list the controllers, each with name and address")
+	d.needs(n, "", "members", "%s is missing: list the controllers, each with name and address")
 	const key = "members"
 	if len(out.Members) == 2 && !d.broken[key] {
-		d.wrong(n, key, "with two controllers neither can do without the other: list one, three or five")
+		d.invalid(n, key, "two controllers have no quorum if one of them fails: list one, three or five")
 	}
 	names, addresses := map[string]int{}, map[string]int{}
 	for i, m := range out.Members {
 		at := fmt.Sprintf("%s[%d]", key, i)
 		if first, dup := names[m.Name]; dup && m.Name != "" {
-			d.wrong(n, at+".name", "%q is the name of members[%d], too: give each its own", m.Name, first)
+			d.invalid(n, at+".name", "%q is already the name of members[%d]: names must be unique", m.Name, first)
 		}
 		if first, dup := addresses[m.Address]; dup && m.Address != "" {
-			d.wrong(n, at+".address", "%s is members[%d] already: list each once", m.Address, first)
+			d.invalid(n, at+".address", "%s is already the address of members[%d]: list each controller once", m.Address, first)
 		}
 		names[m.Name], addresses[m.Address] = i, i
 	}
@@ -82,13 +85,13 @@ func portNumber(s string) (uint16, error) {
 	return uint16(v), nil
 }
 
-// hostAddress is an address, or a name that resolves to one.
+// hostAddress parses an IP address, or a name that resolves to one.
 func hostAddress(s string) (string, error) {
 	if _, err := netip.ParseAddr(s); err == nil {
 		return s, nil
 	}
 	if _, _, err := net.SplitHostPort(s); err == nil {
-		return "", fmt.Errorf("%q has a port: write the address alone, and the ports once for all", s)
+		return "", fmt.Errorf("%q has a port: write only the address, and set the ports once for all controllers", s)
 	}
 	return serverName(s)
 }

@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// decoder turns the tree of one document into a value. Each helper takes the
-// node and its key, the place in the user's terms.
+// decoder converts the tree of one document into a value. Each method takes a node and its key,
+// the path in the user's terms.
 type decoder struct {
 	*source
-	places map[string]position // of each key that was read
-	broken map[string]bool     // keys with a mistake, whose value is not to be judged further
+	places map[string]position // of each key in the document
+	broken map[string]bool     // keys with a mistake, whose values are not validated further
 }
 
 func newDecoder(s *source) *decoder {
 	return &decoder{s, map[string]position{}, map[string]bool{}}
 }
 
-// wrong reports a value that cannot be read.
-func (d *decoder) wrong(n *node, key, format string, args ...any) {
+// invalid reports a value that cannot be parsed.
+func (d *decoder) invalid(n *node, key, format string, args ...any) {
 	d.broken[key] = true
 	if n.shape == refused {
 		return
@@ -26,7 +26,7 @@ func (d *decoder) wrong(n *node, key, format string, args ...any) {
 	d.mistake(d.place(key, n.position), key, format, args...)
 }
 
-// place is where the key stands, or else the nearest key around it.
+// place returns the position of the key, or else of its nearest parent key.
 func (d *decoder) place(key string, otherwise position) position {
 	for key != "" {
 		if p, ok := d.places[key]; ok {
@@ -37,28 +37,28 @@ func (d *decoder) place(key string, otherwise position) position {
 	return otherwise
 }
 
-// parent is the key around a key: of "out.groups[1]", "out.groups".
+// parent returns the parent of a key: for "out.groups[1]", "out.groups".
 func parent(key string) string { return key[:max(0, strings.LastIndexAny(key, ".["))] }
 
-// needs reports that a mapping lacks a key, by a message that names it.
+// needs reports that a mapping lacks a required key. format gets the name of the key.
 func (d *decoder) needs(n *node, path, name, format string) {
 	key := join(path, name)
 	if _, given := d.places[key]; !given && !d.broken[key] && !d.broken[path] {
-		d.wrong(n, key, format, name)
+		d.invalid(n, key, format, name)
 	}
 }
 
-// field is one key that a mapping may have.
+// field is one key that a mapping accepts.
 type field struct {
 	name string
 	read func(n *node, key string)
 }
 
-// fields reads a mapping; each key may come once. A misspelt key counts as
-// broken, so that the key it was meant to be is not reported as missing too.
+// fields parses a mapping; each key is accepted once. If a key is misspelt, the likely intended
+// key counts as broken, so that it is not reported as missing too.
 func (d *decoder) fields(n *node, path, what string, fields []field) {
 	if n.shape != mapping {
-		d.wrong(n, path, "%s is %s: write a mapping of %s", what, n.shape, keys(fields))
+		d.invalid(n, path, "%s is %s: write a mapping of %s", what, n.shape, keys(fields))
 		return
 	}
 	if n.part {
@@ -68,14 +68,14 @@ func (d *decoder) fields(n *node, path, what string, fields []field) {
 	for _, p := range n.pairs {
 		key := join(path, p.key)
 		if earlier, dup := first[p.key]; dup {
-			d.mistake(p.position, key, "this key is here twice (first in line %d): leave one", earlier.line)
+			d.mistake(p.position, key, "duplicate key (first on line %d): remove one", earlier.line)
 			continue
 		}
 		first[p.key] = p.position
 		d.places[key] = p.position
 		if !readField(fields, p, key) {
 			message, meant := unknown(p.key, what, fields)
-			d.wrong(p.value, key, "%s", message)
+			d.invalid(p.value, key, "%s", message)
 			if meant != "" {
 				d.broken[join(path, meant)] = true
 			}
@@ -101,13 +101,13 @@ func keys(fields []field) string {
 	return strings.Join(names, ", ")
 }
 
-// each reads the items of a list; what names the list in messages.
+// each parses the items of a list. what names an item in messages.
 func (d *decoder) each(n *node, key, what string, read func(n *node, key string)) {
 	switch {
 	case n.shape != list:
-		d.wrong(n, key, "%s stands here: write a list, each item on a line that starts with \"- \"", n.shape)
+		d.invalid(n, key, "expected a list, found %s: write each item on a line that starts with \"- \"", n.shape)
 	case len(n.items) == 0:
-		d.wrong(n, key, "the list is empty: add %s to it", what)
+		d.invalid(n, key, "the list is empty: add %s to it", what)
 	}
 	for i, item := range n.items {
 		k := fmt.Sprintf("%s[%d]", key, i)
@@ -116,7 +116,7 @@ func (d *decoder) each(n *node, key, what string, read func(n *node, key string)
 	}
 }
 
-// oneOrMore reads a scalar, or a list of them, through parse.
+// oneOrMore parses a scalar, or a list of scalars, with parse.
 func oneOrMore[T any](d *decoder, out *[]T, parse func(string) ([]T, error)) func(*node, string) {
 	one := func(n *node, key string) {
 		var v []T
@@ -133,7 +133,7 @@ func oneOrMore[T any](d *decoder, out *[]T, parse func(string) ([]T, error)) fun
 	}
 }
 
-// one reads a scalar through parse, whose error is the message.
+// one parses a scalar with parse, whose error is the message.
 func one[T any](d *decoder, out *T, parse func(string) (T, error)) func(*node, string) {
 	read := value(d, out, parse)
 	return func(n *node, key string) { read(n, key) }
@@ -144,15 +144,15 @@ func value[T any](d *decoder, out *T, parse func(string) (T, error)) func(*node,
 		switch n.shape {
 		case scalar:
 		case null:
-			d.wrong(n, key, "there is no value: write one, or leave %s out", lastKey(key))
+			d.invalid(n, key, "the value is missing: write one, or remove %s", lastKey(key))
 			return false
 		default:
-			d.wrong(n, key, "%s is not possible here: write %s", n.shape, scalar)
+			d.invalid(n, key, "%s is not allowed here: write %s", n.shape, scalar)
 			return false
 		}
 		v, err := parse(n.text)
 		if err != nil {
-			d.wrong(n, key, "%v", err)
+			d.invalid(n, key, "%v", err)
 			return false
 		}
 		*out = v
@@ -177,5 +177,5 @@ func boolean(s string) (bool, error) {
 	case "false":
 		return false, nil
 	}
-	return false, fmt.Errorf("%q is not true or false: write true, or leave the key out", s)
+	return false, fmt.Errorf("%q is not true or false: write true, or remove the key", s)
 }

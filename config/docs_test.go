@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestDocumentedConfiguration reads every Interface, and list of Servers and Controllers, in the
-// Markdown files, so that what users copy is right.
+// TestDocumentedConfiguration parses every Interface, Servers and Controllers document in the
+// Markdown files, so that copied examples are valid.
 func TestDocumentedConfiguration(t *testing.T) {
 	found := 0
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
@@ -36,6 +36,6 @@ func TestDocumentedConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	if found == 0 {
-		t.Error("there is none: this test looks at nothing")
+		t.Error("no example found: this test checks nothing")
 	}
 }

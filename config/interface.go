@@ -9,38 +9,38 @@ import (
 	"headgate/unit"
 )
 
-// Interface is one "kind: Interface" document: checked, resolved, and still
-// knowing where it was written.
+// Interface is one "kind: Interface" document, validated and resolved, with the positions at
+// which it was written.
 type Interface struct {
 	group.Resolved
-	// File is the file as the user called it; "-" is standard input.
+	// File is the file name as given by the user; "-" is standard input.
 	File string
-	// Line is where the document starts.
+	// Line is the first line of the document.
 	Line   int
 	places map[string]position
-	// written is the alternative name that the document has in place of Dev.
+	// written is the alternative device name that the document uses instead of Dev.
 	written string
 }
 
-// Where is the file, line and column of a key ("out.groups[1].match[0]"), or of
-// the nearest key around it.
+// Where returns the file, line and column of a key ("out.groups[1].match[0]"), or of the
+// nearest parent key.
 func (i Interface) Where(key string) (file string, line, column int) {
 	d := decoder{places: i.places}
 	p := d.place(key, position{line: i.Line, column: 1})
 	return i.File, p.line, p.column
 }
 
-// Has tells whether a key was written.
+// Has reports whether the document contains a key.
 func (i Interface) Has(key string) bool {
 	_, written := i.places[key]
 	return written
 }
 
-// Name is "file:line" of the document, for messages.
+// Name returns "file:line" of the document, for messages.
 func (i Interface) Name() string { return fmt.Sprintf("%s:%d", i.File, i.Line) }
 
-// interfaceDocument reads and checks one document. With mistakes, what it
-// returns must not be used.
+// interfaceDocument parses and validates one document. If there are mistakes, its result must
+// not be used.
 func interfaceDocument(s *source, n *node) Interface {
 	d := newDecoder(s)
 	var i group.Interface
@@ -66,8 +66,8 @@ func interfaceDocument(s *source, n *node) Interface {
 	return Interface{Resolved: resolved, File: s.file, Line: n.line, places: d.places}
 }
 
-// followsFromMistake tells whether a problem is only the consequence of text
-// that could not be read: mending that would mend this.
+// followsFromMistake reports whether a problem is only the consequence of text that could not
+// be parsed, so that correcting the text also solves the problem.
 func (d *decoder) followsFromMistake(p group.Problem) bool {
 	if p.Limit != "" && d.broken[p.Limit] {
 		return true
@@ -90,7 +90,7 @@ func (d *decoder) followsFromMistake(p group.Problem) bool {
 	return false
 }
 
-// overhead takes bare numbers as bytes: nothing else could be meant.
+// overhead accepts bare numbers as bytes, because no other unit is plausible.
 func (d *decoder) overhead(out *group.Overhead) func(*node, string) {
 	size := func(s string) (unit.Bytes, error) {
 		if s != "" && strings.Trim(s, "0123456789") == "" {
@@ -109,7 +109,7 @@ func (d *decoder) overhead(out *group.Overhead) func(*node, string) {
 func (d *decoder) direction(out **group.Direction) func(*node, string) {
 	return func(n *node, key string) {
 		if n.shape == null {
-			d.wrong(n, key, "nothing is under %s: write limit and groups there, or take the key away", key)
+			d.invalid(n, key, "%s is empty: write limit and groups under it, or remove the key", key)
 			return
 		}
 		dir := &group.Direction{}
@@ -121,10 +121,10 @@ func (d *decoder) direction(out **group.Direction) func(*node, string) {
 		})
 		limit := join(key, "limit")
 		if _, given := d.places[limit]; !given && !d.broken[limit] && !d.broken[key] {
-			d.wrong(n, limit, "there is no limit: write the rate of the link, for example limit: 1Gbit")
+			d.invalid(n, limit, "limit is missing: write the rate of the link, for example limit: 1Gbit")
 		}
 		if d.broken[limit] {
-			dir.Limit = unit.MaxRate // so that what is inside can still be judged
+			dir.Limit = unit.MaxRate // so that the groups can still be validated
 		}
 	}
 }
@@ -147,7 +147,7 @@ func (d *decoder) groups(out *[]group.Group) func(*node, string) {
 			})
 			name := join(key, "name")
 			if _, given := d.places[name]; !given && !d.broken[name] && !d.broken[key] {
-				d.wrong(n, name, "the group has no name: write name: and a word, for example name: web")
+				d.invalid(n, name, "the group has no name: write one, for example name: web")
 			}
 			*out = append(*out, g)
 		})
@@ -167,7 +167,7 @@ func amount(what string) func(string) (group.Amount, error) {
 	}
 }
 
-// remedy uses the user's own number if there is one.
+// remedy suggests a corrected amount, with the user's number if there is one.
 func remedy(s string) string {
 	if s != "" && len(s) < 10 && strings.Trim(s, "0123456789") == "" {
 		return fmt.Sprintf("%s%% for a share, or a rate such as %sMbit", s, s)
@@ -178,7 +178,7 @@ func remedy(s string) string {
 func ceiling(s string) (group.Amount, error) {
 	a, err := amount("ceiling")(s)
 	if err == nil && a.IsZero() {
-		err = errors.New("a ceiling of nothing would stop the group: write the most that it may ever get, or leave ceiling out")
+		err = errors.New("a ceiling of 0 would stop the group: write the rate that the group must never exceed, or remove ceiling")
 	}
 	return a, err
 }
@@ -191,17 +191,17 @@ func priority(s string) (int, error) {
 	return int(n), nil
 }
 
-// client reads "src/32", or a list with the lengths for IPv4 and IPv6.
+// client parses "src/32", or a list with the lengths for IPv4 and IPv6.
 func (d *decoder) client(out *group.Each) func(*node, string) {
 	return func(n *node, key string) {
 		var parts []string
-		oneOrMore(d, &parts, single(text[string]))(n, key)
+		oneOrMore(d, &parts, func(s string) ([]string, error) { return []string{s}, nil })(n, key)
 		if d.broken[key] || len(parts) == 0 {
 			return
 		}
 		e, err := group.ParseEach(strings.Join(parts, ","))
 		if err != nil {
-			d.wrong(n, key, "%v", err)
+			d.invalid(n, key, "%v", err)
 			return
 		}
 		*out = e
@@ -211,7 +211,7 @@ func (d *decoder) client(out *group.Each) func(*node, string) {
 func clients(s string) (int, error) {
 	n, err := number(s, 31)
 	if err != nil || n < 1 {
-		return 0, fmt.Errorf("%q is no number of clients: write how many may be busy at the same time, 1 to %d", s, group.MaxClients)
+		return 0, fmt.Errorf("%q is not a number of clients: write how many may be active at the same time, 1 to %d", s, group.MaxClients)
 	}
 	return int(n), nil
 }

@@ -15,28 +15,27 @@ import (
 	"headgate/group"
 )
 
-// Set is all that was read.
+// Set is the configuration from all files.
 type Set struct {
-	// Interfaces are in the order of the files and lines. No two have the same
-	// Dev.
+	// Interfaces are in the order of files and lines. No two have the same Dev.
 	Interfaces []Interface
-	// Servers are for probes, and concern no device.
+	// Servers configures probe meshes. It applies to no device.
 	Servers []Servers
-	// Collectives are sets of connections, of any device. No two have the same Name or
-	// Cgroup.
+	// Collectives are connection sets, independent of devices. No two have the same Name or the
+	// same whole Cgroup.
 	Collectives []Collective
-	// Controllers are for the service.
+	// Controllers configures the controllers of the service.
 	Controllers []Controllers
 
-	names group.Names // see Named
+	names group.AltNames // see Named
 }
 
 func (s *Set) empty() bool {
 	return len(s.Interfaces) == 0 && len(s.Servers) == 0 && len(s.Collectives) == 0 && len(s.Controllers) == 0
 }
 
-// kinds are the documents that may be written. A new kind is a line here, a
-// field in Set and a file with its function.
+// kinds maps each document kind to the function that parses it. A new kind needs an entry here,
+// a field in Set and a file with its function.
 var kinds = map[string]func(*Set, *source, *node){
 	"Interface": func(set *Set, s *source, n *node) {
 		set.Interfaces = append(set.Interfaces, interfaceDocument(s, n))
@@ -52,21 +51,20 @@ var kinds = map[string]func(*Set, *source, *node){
 	},
 }
 
-// Load reads files, directories (their *.yaml and *.yml, by name, not deeper)
-// and "-", which is stdin. Its error is a Mistakes with all that is wrong in all
-// of them.
+// Load reads files, directories (their *.yaml and *.yml files, by name, without subdirectories)
+// and "-", which is stdin. The error is a Mistakes with the errors of all files.
 func Load(paths []string, stdin io.Reader) (Set, error) {
 	var l loader
 	for _, path := range paths {
 		l.path(path, stdin)
 	}
 	if len(l.mistakes) == 0 && l.set.empty() {
-		l.file(strings.Join(paths, " "), "there is no document: write one that begins with kind: Interface")
+		l.file(strings.Join(paths, " "), "no document found: write one that begins with kind: Interface")
 	}
-	l.sameDev()
-	l.sameSet()
+	l.checkDuplicateDevs()
+	l.checkDuplicateSets()
 	if len(l.mistakes) > 0 {
-		slices.SortStableFunc(l.mistakes, func(a, b Mistake) int {
+		slices.SortStableFunc(l.mistakes, func(a, b Error) int {
 			return cmp.Or(
 				cmp.Compare(slices.Index(l.files, a.File), slices.Index(l.files, b.File)),
 				cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
@@ -76,12 +74,12 @@ func Load(paths []string, stdin io.Reader) (Set, error) {
 	return l.set, nil
 }
 
-// Parse reads one file's text; name is what mistakes call it.
+// Parse parses the text of one file. name is the file name in mistakes.
 func Parse(name string, text []byte) (Set, error) {
 	return Load([]string{"-"}, named{bytes.NewReader(text), name})
 }
 
-// named is a standard input that has a name in messages.
+// named is a standard input with a name for messages.
 type named struct {
 	io.Reader
 	name string
@@ -89,12 +87,12 @@ type named struct {
 
 type loader struct {
 	set      Set
-	mistakes Mistakes
-	files    []string // in the order of reading
+	mistakes Errors
+	files    []string // in reading order
 }
 
 func (l *loader) file(name, format string, args ...any) {
-	l.mistakes = append(l.mistakes, Mistake{File: name, Message: fmt.Sprintf(format, args...)})
+	l.mistakes = append(l.mistakes, Error{File: name, Message: fmt.Sprintf(format, args...)})
 }
 
 func (l *loader) path(path string, stdin io.Reader) {
@@ -109,7 +107,7 @@ func (l *loader) path(path string, stdin io.Reader) {
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		l.file(path, "the file cannot be read: %v", reason(err))
+		l.file(path, "cannot read file: %v", reason(err))
 		return
 	}
 	if !info.IsDir() {
@@ -118,7 +116,7 @@ func (l *loader) path(path string, stdin io.Reader) {
 	}
 	entries, err := os.ReadDir(path) // sorted by name
 	if err != nil {
-		l.file(path, "the directory cannot be read: %v", reason(err))
+		l.file(path, "cannot read directory: %v", reason(err))
 		return
 	}
 	found := false
@@ -133,13 +131,13 @@ func (l *loader) path(path string, stdin io.Reader) {
 	}
 }
 
-// isFile tells whether an entry of a directory is read.
+// isFile reports whether Load reads a directory entry.
 func isFile(e fs.DirEntry) bool {
 	ext := filepath.Ext(e.Name())
 	return (ext == ".yaml" || ext == ".yml") && !e.IsDir()
 }
 
-// NoFiles tells whether all of the paths are directories in which Load would find no file.
+// NoFiles reports whether all paths are directories without a file that Load reads.
 func NoFiles(paths []string) bool {
 	return !slices.ContainsFunc(paths, func(path string) bool {
 		entries, err := os.ReadDir(path)
@@ -150,14 +148,14 @@ func NoFiles(paths []string) bool {
 func (l *loader) open(path string) {
 	f, err := os.Open(path)
 	if err != nil {
-		l.file(path, "the file cannot be read: %v", reason(err))
+		l.file(path, "cannot read file: %v", reason(err))
 		return
 	}
 	defer f.Close()
 	l.read(path, f)
 }
 
-// reason is the cause without the path, which the message has already.
+// reason returns the cause without the path, which the message already contains.
 func reason(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
@@ -171,7 +169,7 @@ func (l *loader) read(name string, r io.Reader) {
 	text, err := io.ReadAll(io.LimitReader(r, MaxFile+1))
 	switch {
 	case err != nil:
-		l.file(name, "the file cannot be read: %v", reason(err))
+		l.file(name, "cannot read file: %v", reason(err))
 		return
 	case len(text) > MaxFile:
 		l.file(name, "the file is larger than %d MiB: split it", MaxFile>>20)
@@ -181,9 +179,9 @@ func (l *loader) read(name string, r io.Reader) {
 	docs := s.documents(text)
 	if len(docs) == 0 && len(s.mistakes) == 0 {
 		if bytes.Contains(text, []byte("# kind: ")) {
-			l.file(name, "all of it is a comment: take the \"# \" away before each line of a document, from its kind on")
+			l.file(name, "every line is a comment: remove the \"# \" before each line of a document, from its kind on")
 		} else {
-			l.file(name, "there is no document: write one that begins with kind: Interface")
+			l.file(name, "no document found: write one that begins with kind: Interface")
 		}
 	}
 	for _, doc := range docs {
@@ -194,7 +192,7 @@ func (l *loader) read(name string, r io.Reader) {
 
 func (l *loader) document(s *source, doc *node) {
 	if doc.shape != mapping {
-		s.mistake(doc.position, "", "the document is %s: write keys, the first of them kind: Interface", doc.shape)
+		s.mistake(doc.position, "", "the document is %s: write a mapping that begins with kind: Interface", doc.shape)
 		return
 	}
 	for _, p := range doc.pairs {
@@ -211,9 +209,9 @@ func (l *loader) document(s *source, doc *node) {
 	at := doc.position
 	remedy := "write kind: Interface"
 	if len(doc.pairs) > 0 && nearest(doc.pairs[0].key, []string{"kind"}) != "" {
-		at, remedy = doc.pairs[0].position, fmt.Sprintf("did you mean kind where %q is?", doc.pairs[0].key)
+		at, remedy = doc.pairs[0].position, fmt.Sprintf("did you mean kind instead of %q?", doc.pairs[0].key)
 	}
-	s.mistake(at, "kind", "the document does not say what it is: %s", remedy)
+	s.mistake(at, "kind", "the document has no kind: %s", remedy)
 }
 
 func unknownKind(n *node) string {
@@ -227,14 +225,14 @@ func unknownKind(n *node) string {
 	slices.Sort(names)
 	for _, name := range names {
 		if strings.EqualFold(name, n.text) || nearest(n.text, names) == name {
-			return fmt.Sprintf("there is no kind %q: did you mean %s?", n.text, name)
+			return fmt.Sprintf("unknown kind %q: did you mean %s?", n.text, name)
 		}
 	}
-	return fmt.Sprintf("there is no kind %q: write %s", n.text, strings.Join(names, " or "))
+	return fmt.Sprintf("unknown kind %q: write %s", n.text, strings.Join(names, " or "))
 }
 
-// sameDev finds devices that are divided twice.
-func (l *loader) sameDev() {
+// checkDuplicateDevs reports devices that more than one document configures.
+func (l *loader) checkDuplicateDevs() {
 	first := map[string]Interface{}
 	for _, i := range l.set.Interfaces {
 		if i.Dev == "" {
@@ -246,13 +244,13 @@ func (l *loader) sameDev() {
 			continue
 		}
 		_, line, column := i.Where("dev")
-		l.mistakes = append(l.mistakes, Mistake{i.File, line, column, "dev",
-			fmt.Sprintf("%q is divided in %s already: write both directions in one document", i.Dev, earlier.Name())})
+		l.mistakes = append(l.mistakes, Error{i.File, line, column, "dev",
+			fmt.Sprintf("%q is already configured in %s: write both directions in one document", i.Dev, earlier.Name())})
 	}
 }
 
-// For is the Interface of a device that exists: the one that names it, or else
-// the first whose pattern it matches.
+// For returns the Interface of an existing device: the one that names the device, or else the
+// first whose pattern matches.
 func (s Set) For(dev string) (Interface, bool) {
 	all := make([]string, len(s.Interfaces))
 	for n := range s.Interfaces {

@@ -24,10 +24,10 @@ func golden(t *testing.T, file, got string) {
 	}
 	want, err := os.ReadFile(file)
 	if err != nil {
-		t.Fatalf("%v: make it with -update", err)
+		t.Fatalf("%v: create it with -update", err)
 	}
 	if got != string(want) {
-		t.Errorf("%s differs (write it with -update if that is right):\n%s", file, got)
+		t.Errorf("%s differs (if the output is right, update the file with -update):\n%s", file, got)
 	}
 }
 
@@ -40,8 +40,8 @@ func files(t *testing.T, pattern string) []string {
 	return list
 }
 
-// TestMistakes holds each file under testdata/mistakes, named for its mistake,
-// to the text that its user sees.
+// TestMistakes checks the error text of each file under testdata/mistakes. Each file is named
+// for its mistake.
 func TestMistakes(t *testing.T) {
 	for _, file := range files(t, "testdata/mistakes/*.yaml") {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
@@ -50,16 +50,16 @@ func TestMistakes(t *testing.T) {
 				t.Fatal(err)
 			}
 			set, err := Parse(filepath.Base(file), text)
-			var mistakes Mistakes
+			var mistakes Errors
 			if !errors.As(err, &mistakes) || len(mistakes) == 0 {
 				t.Fatalf("no mistakes: %v", err)
 			}
 			if len(set.Interfaces) > 0 {
-				t.Error("there are values beside the mistakes")
+				t.Error("Parse returned values together with mistakes")
 			}
 			for _, m := range mistakes {
 				if m.File != filepath.Base(file) || m.Message == "" || strings.ContainsAny(m.Message, "\n\r") {
-					t.Errorf("not a line for the user: %q", m.String())
+					t.Errorf("not one line with file and message: %q", m.String())
 				}
 			}
 			golden(t, strings.TrimSuffix(file, ".yaml")+".txt", err.Error()+"\n")
@@ -67,7 +67,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestValid holds each file under testdata/valid to what it is read as.
+// TestValid checks what each file under testdata/valid parses to.
 func TestValid(t *testing.T) {
 	for _, file := range files(t, "testdata/valid/*.yaml") {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
@@ -85,9 +85,9 @@ func TestValid(t *testing.T) {
 			golden(t, strings.TrimSuffix(file, ".yaml")+".txt", b.String())
 			again, err := Parse("printed", b.Bytes())
 			if err != nil {
-				t.Fatalf("what was printed does not read back: %v", err)
+				t.Fatalf("the formatted document does not parse: %v", err)
 			}
-			sameSet(t, set, again)
+			checkDuplicateSets(t, set, again)
 		})
 	}
 }
@@ -107,11 +107,11 @@ func TestWhere(t *testing.T) {
 		}
 	}
 	if i.Name() != "testdata/valid/three-levels.yaml:1" {
-		t.Errorf("the document is called %s", i.Name())
+		t.Errorf("the name of the document is %s", i.Name())
 	}
 	for n, key := range i.OutRules {
 		if _, line, _ := i.Where(key); line < 11 {
-			t.Errorf("rule %d (%v) was written in %s, line %d?", n, i.OutTree.Rules[n].Selector, key, line)
+			t.Errorf("rule %d (%v) has the origin %s, line %d", n, i.OutTree.Rules[n].Selector, key, line)
 		}
 	}
 }
@@ -153,12 +153,12 @@ func TestPathsAndOrder(t *testing.T) {
 	bad := write("bad.yaml", "kind: Interface\n")
 	large := write("large.yaml", strings.Repeat("#", MaxFile+1))
 	_, err = Load([]string{filepath.Join(dir, "none"), filepath.Join(dir, "empty"), "-", last, last, large, bad}, iotest.ErrReader(errors.New("broken pipe")))
-	want := `D/none: the file cannot be read: no such file or directory
+	want := `D/none: cannot read file: no such file or directory
 D/empty: the directory has no *.yaml or *.yml file: add one, or name a file
--: the file cannot be read: broken pipe
-D/last.conf:2: dev: "last" is divided in D/last.conf:1 already: write both directions in one document
+-: cannot read file: broken pipe
+D/last.conf:2: dev: "last" is already configured in D/last.conf:1: write both directions in one document
 D/large.yaml: the file is larger than 4 MiB: split it
-D/bad.yaml:1: dev: there is no device: write its name, or a pattern such as "veth*"
+D/bad.yaml:1: dev: dev is missing: write a device name, or a pattern such as "veth*"
 D/bad.yaml:1: out: neither out nor in is given: write at least one of them, with limit and groups`
 	if got := strings.ReplaceAll(err.Error(), dir, "D"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -175,7 +175,7 @@ func TestFor(t *testing.T) {
 	}
 	for dev, want := range map[string]string{"veth7": "veth7", "veth8": "veth*", "vlan1": "v*", "eth0": ""} {
 		if i, _ := set.For(dev); i.Dev != want {
-			t.Errorf("%s is divided by %q, want %q", dev, i.Dev, want)
+			t.Errorf("%s is configured by %q, want %q", dev, i.Dev, want)
 		}
 	}
 }
@@ -193,7 +193,7 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// TestLargeFile: 4,000 groups must not take longer to read than to apply.
+// TestLargeFile: a file with 4,000 groups parses. Parsing must not take longer than applying.
 func TestLargeFile(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("kind: Interface\ndev: eth0\nout:\n  limit: 10Gbit\n  groups:\n    - {name: rest, default: true}\n")

@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// Mistake is one place that must be changed by the user, and how.
-type Mistake struct {
-	File   string `json:"file"`          // as the user called it; "-" is standard input
-	Line   int    `json:"line"`          // from 1; 0 if the file itself is the mistake
+// Error is one configuration error, with its place and its remedy.
+type Error struct {
+	File   string `json:"file"`          // as given by the user; "-" is standard input
+	Line   int    `json:"line"`          // from 1; 0 if the mistake concerns the whole file
 	Column int    `json:"column"`        // from 1, in characters; 0 if unknown
-	Key    string `json:"key,omitempty"` // the user's keys from the document's top: "out.groups[1].guarantee"
+	Key    string `json:"key,omitempty"` // path of keys from the top of the document: "out.groups[1].guarantee"
 
-	// Message is a sentence that ends with the remedy.
+	// Message describes the mistake and ends with the remedy.
 	Message string `json:"message"`
 }
 
-// String is "file:line: key: message", without the parts that are not known.
-func (m Mistake) String() string {
+// String returns "file:line: key: message", without unknown parts.
+func (m Error) String() string {
 	s := m.File
 	if m.Line > 0 {
 		s += fmt.Sprintf(":%d", m.Line)
@@ -28,12 +28,12 @@ func (m Mistake) String() string {
 	return s + ": " + m.Message
 }
 
-// Mistakes is the error of a configuration: never empty, in the order of the
+// Errors is the error of an invalid configuration. It is never empty, and in the order of
 // files and lines.
-type Mistakes []Mistake
+type Errors []Error
 
-// Error is one mistake a line.
-func (m Mistakes) Error() string {
+// Error returns one mistake per line.
+func (m Errors) Error() string {
 	lines := make([]string, len(m))
 	for i, one := range m {
 		lines[i] = one.String()

@@ -7,15 +7,14 @@ import (
 	"headgate/group"
 )
 
-// Named is the set on a machine whose devices have these alternative names, by the
-// kernel's names: a document that names a device by one of them is about that
-// device, and so is a pattern that one of them matches. Its error is a Mistakes
-// that tells which device is named twice; the set is then without its second
-// document's meaning.
-func (s Set) Named(names group.Names) (Set, error) {
+// WithAltNames returns the set for a machine whose devices have these alternative names. A document
+// that names a device by an alternative name applies to that device, and so does a pattern that
+// matches an alternative name. The error is a Mistakes that lists the documents whose device
+// another document already configures.
+func (s Set) WithAltNames(names group.AltNames) (Set, error) {
 	s.names = names
 	s.Interfaces = slices.Clone(s.Interfaces)
-	var mistakes Mistakes
+	var mistakes Errors
 	for n := range s.Interfaces {
 		i := &s.Interfaces[n]
 		dev := names.Kernel(i.Dev)
@@ -24,8 +23,8 @@ func (s Set) Named(names group.Names) (Set, error) {
 		}
 		if other := slices.IndexFunc(s.Interfaces, func(o Interface) bool { return o.Dev == dev }); other >= 0 {
 			_, line, column := i.Where("dev")
-			mistakes = append(mistakes, Mistake{i.File, line, column, "dev", fmt.Sprintf(
-				"%q is another name of %q, which is divided in %s already: write both directions in one document", i.Dev, s.Interfaces[other].Called(), s.Interfaces[other].Name())})
+			mistakes = append(mistakes, Error{i.File, line, column, "dev", fmt.Sprintf(
+				"%q is an alternative name of %q, which is already configured in %s: write both directions in one document", i.Dev, s.Interfaces[other].WrittenDev(), s.Interfaces[other].Name())})
 			continue
 		}
 		i.written, i.Dev = i.Dev, dev
@@ -36,9 +35,9 @@ func (s Set) Named(names group.Names) (Set, error) {
 	return s, nil
 }
 
-// Called is the device as the document names it: Named may have given Dev another
-// of its names.
-func (i Interface) Called() string {
+// WrittenDev returns the device name that the document uses, which may be an alternative name of
+// Dev.
+func (i Interface) WrittenDev() string {
 	if i.written != "" {
 		return i.written
 	}

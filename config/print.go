@@ -3,15 +3,13 @@ package config
 import (
 	"fmt"
 	"net/netip"
-	"slices"
-	"strconv"
 	"strings"
 
 	"headgate/group"
 )
 
-// Format prints an Interface as a document that reads back the same: Parse gives
-// an equal Interface, with what was left out filled in.
+// Format formats an Interface as a document that parses to an equal Interface, with defaults
+// filled in.
 func Format(i group.Interface) []byte {
 	p := &printer{}
 	p.line("kind: Interface")
@@ -118,27 +116,15 @@ func (p *printer) group(g group.Group) {
 }
 
 func fieldsOf(s group.Selector) (out []string) {
-	add := func(key string, values []string) {
+	for _, f := range group.Fields {
+		values := texts(f.Texts(s), func(t string) string { return quote(bare(t)) })
 		switch len(values) {
 		case 0:
 		case 1:
-			out = append(out, key+": "+values[0])
+			out = append(out, f.Name+": "+values[0])
 		default:
-			out = append(out, key+": ["+strings.Join(values, ", ")+"]")
+			out = append(out, f.Name+": ["+strings.Join(values, ", ")+"]")
 		}
-	}
-	add("proto", protocols(s.Proto))
-	add("src", texts(s.Src, prefixText))
-	add("dst", texts(s.Dst, prefixText))
-	add("sport", texts(s.SPort, portText))
-	add("dport", texts(s.DPort, portText))
-	add("dscp", texts(s.DSCP, group.DSCPText))
-	add("vlan", texts(s.VLAN, group.Range.String))
-	add("pcp", texts(s.PCP, group.Range.String))
-	add("mark", texts(s.Mark, group.Mark.String))
-	add("smac", texts(s.SMAC, func(m group.MAC) string { return quote(m.String()) }))
-	if s.Cgroup != "" {
-		add("cgroup", []string{quote(s.Cgroup)})
 	}
 	for _, n := range s.Not {
 		out = append(out, "not: {"+strings.Join(fieldsOf(n), ", ")+"}")
@@ -146,31 +132,13 @@ func fieldsOf(s group.Selector) (out []string) {
 	return out
 }
 
-// protocols prints the word icmp where both versions stand together, as that is
-// what it reads as; either alone is a number or icmpv6.
-func protocols(list []uint8) (out []string) {
-	for i := 0; i < len(list); i++ {
-		switch {
-		case list[i] != group.ICMP:
-			out = append(out, group.ProtoName(list[i]))
-		case slices.Equal(list[i:min(i+2, len(list))], []uint8{group.ICMP, group.ICMPv6}):
-			out = append(out, "icmp")
-			i++
-		default:
-			out = append(out, strconv.Itoa(group.ICMP))
-		}
+// bare removes the length of a prefix that is a single address.
+func bare(text string) string {
+	if p, err := netip.ParsePrefix(text); err == nil && p.IsSingleIP() {
+		return p.Addr().String()
 	}
-	return out
+	return text
 }
-
-func prefixText(p netip.Prefix) string {
-	if p.IsSingleIP() {
-		return quote(p.Addr().String())
-	}
-	return quote(p.String())
-}
-
-func portText(p group.PortRange) string { return quote(p.String()) }
 
 func texts[T any](list []T, f func(T) string) []string {
 	out := make([]string, len(list))
@@ -180,8 +148,8 @@ func texts[T any](list []T, f func(T) string) []string {
 	return out
 }
 
-// quote quotes what YAML might read as something else. A text of letters,
-// digits and the signs in it stays as it is; a number is text too here.
+// quote quotes text that YAML might interpret differently. Text of letters, digits and the
+// plain signs stays unquoted; a number is text too here.
 func quote(s string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-"
 	switch strings.ToLower(s) {

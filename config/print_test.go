@@ -16,8 +16,8 @@ import (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// sameSet compares what two sets mean, not where it was written.
-func sameSet(t interface {
+// checkDuplicateSets compares the meaning of two sets, not the positions.
+func checkDuplicateSets(t interface {
 	Helper()
 	Fatalf(string, ...any)
 }, a, b Set) {
@@ -27,14 +27,14 @@ func sameSet(t interface {
 	}
 	for i := range a.Interfaces {
 		if !reflect.DeepEqual(a.Interfaces[i].Resolved, b.Interfaces[i].Resolved) {
-			t.Fatalf("these differ:\n%s\n%s", Format(a.Interfaces[i].Resolved.Interface), Format(b.Interfaces[i].Resolved.Interface))
+			t.Fatalf("the interfaces differ:\n%s\n%s", Format(a.Interfaces[i].Resolved.Interface), Format(b.Interfaces[i].Resolved.Interface))
 		}
 	}
 }
 
-// TestFormatReadsBack: any Interface that is valid prints to a document that is
-// read as the same.
-func TestFormatReadsBack(t *testing.T) {
+// TestFormatRoundTrip: every valid Interface formats to a document that parses to the same
+// Interface.
+func TestFormatRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		i := drawInterface(t)
 		resolved, problems := i.Resolve()
@@ -47,7 +47,7 @@ func TestFormatReadsBack(t *testing.T) {
 			t.Fatalf("%v\nin\n%s", err, text)
 		}
 		if !reflect.DeepEqual(set.Interfaces[0].Resolved, resolved) {
-			t.Fatalf("read back as\n%s\nwas\n%s", Format(set.Interfaces[0].Resolved.Interface), text)
+			t.Fatalf("parsed as\n%s\nwant\n%s", Format(set.Interfaces[0].Resolved.Interface), text)
 		}
 	})
 }
@@ -136,7 +136,7 @@ func drawFields(t *rapid.T, cgroups bool) (s group.Selector) {
 				return netip.PrefixFrom(a, rapid.IntRange(0, 32).Draw(t, "bits")).Masked()
 			}
 			b := [16]byte(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "address"))
-			b[0] = 0xfd // not IPv4 in IPv6 dress
+			b[0] = 0xfd // not IPv4-mapped
 			return netip.PrefixFrom(netip.AddrFrom16(b), rapid.IntRange(8, 128).Draw(t, "bits")).Masked()
 		}), 1, 3).Draw(t, label)
 	}
@@ -191,15 +191,15 @@ func ranges(t *rapid.T, label string, least, most uint16) []group.Range {
 	}), 1, 3).Draw(t, label)
 }
 
-// FuzzParse: nothing panics or hangs, mistakes have places, and whatever is
-// valid prints and reads back the same.
+// FuzzParse: parsing does not panic or hang, mistakes have positions, and every valid
+// configuration survives a round trip.
 func FuzzParse(f *testing.F) {
 	for _, pattern := range []string{"testdata/mistakes/*.yaml", "testdata/valid/*.yaml"} {
 		seed(f, pattern)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if len(text) > 1<<16 {
-			return // length is not what this looks for
+			return // length is not under test
 		}
 		began := time.Now()
 		set, err := Parse("fuzz", text)
@@ -207,9 +207,9 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("reading %d bytes took %v", len(text), d)
 		}
 		if err != nil {
-			for _, m := range err.(Mistakes) {
+			for _, m := range err.(Errors) {
 				if m.Line < 0 || m.Message == "" {
-					t.Errorf("a mistake without a place: %+v", m)
+					t.Errorf("a mistake without a position: %+v", m)
 				}
 			}
 			return
@@ -220,8 +220,8 @@ func FuzzParse(f *testing.F) {
 		}
 		again, err := Parse("printed", printed)
 		if err != nil {
-			t.Fatalf("%v\nprinted as\n%s", err, printed)
+			t.Fatalf("%v\nformatted as\n%s", err, printed)
 		}
-		sameSet(t, set, again)
+		checkDuplicateSets(t, set, again)
 	})
 }

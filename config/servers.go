@@ -11,34 +11,35 @@ import (
 	"headgate/unit"
 )
 
-// Servers is one "kind: Servers" document: what "headgate probe mesh" measures
-// between.
+// Servers is one "kind: Servers" document: the servers between which "headgate probe mesh"
+// measures.
 type Servers struct {
 	File string
 	Line int
-	// Measure is what is measured: one of Measurements.
+	// Measure is the kind of measurement: one of Measurements.
 	Measure string
-	// Capacity is that of all paths, if it is known; 0 is to measure it.
+	// Capacity is the known capacity of all paths; 0 means that it is measured.
 	Capacity unit.Rate
-	// Bytes and Time are spent at the most in each direction; 0 is what a measurement
-	// takes by itself.
+	// Bytes and Time limit a measurement in each direction; 0 means the default of the
+	// measurement.
 	Bytes unit.Bytes
 	Time  time.Duration
-	// Servers are two at least, with names and addresses of their own.
+	// Servers has at least two entries, with unique names and addresses.
 	Servers []Server
 }
 
-// Server is a host on which "headgate probe serve" runs.
+// Server is a host that runs "headgate probe serve".
 type Server struct {
 	Name    string
 	Address probe.Address
 }
 
-// Measurements are what Servers.Measure may be; the first is what it is by itself.
+// Measurements are the valid values of Servers.Measure; the first is the default.
 var Measurements = []string{"tokenrate", "capacity", "available", "path"}
 
-// Most servers: each pair is measured, 2,000 of them with 64.
-const mostServers = 64
+// maxServers is the maximum number of servers. Each pair is measured: 64 servers have 2,000
+// pairs.
+const maxServers = 64
 
 func serversDocument(s *source, n *node) Servers {
 	d := newDecoder(s)
@@ -46,20 +47,20 @@ func serversDocument(s *source, n *node) Servers {
 	d.fields(n, "", "a list of Servers", []field{
 		{"kind", func(*node, string) {}},
 		{"measure", one(d, &out.Measure, measurement)},
-		{"capacity", one(d, &out.Capacity, some("capacity", unit.ParseRate))},
-		{"bytes", one(d, &out.Bytes, some("size", unit.ParseBytes))},
-		{"time", one(d, &out.Time, limit)},
+		{"capacity", one(d, &out.Capacity, nonZero("capacity", unit.ParseRate))},
+		{"bytes", one(d, &out.Bytes, nonZero("size", unit.ParseBytes))},
+		{"time", one(d, &out.Time, parseDuration)},
 		{"servers", func(n *node, key string) {
 			d.each(n, key, "a server", func(n *node, key string) {
 				out.Servers = append(out.Servers, d.server(n, key))
 			})
 		}},
 	})
-	d.tell(n, out.Servers)
+	d.checkServers(n, out.Servers)
 	return out
 }
 
-// server reads "{name: fra, address: fra.example.org}".
+// server parses "{name: fra, address: fra.example.org}".
 func (d *decoder) server(n *node, key string) (s Server) {
 	d.fields(n, key, "a server", []field{
 		{"name", one(d, &s.Name, serverName)},
@@ -70,27 +71,27 @@ func (d *decoder) server(n *node, key string) (s Server) {
 	return s
 }
 
-// tell finds servers that are there twice, and too few or many.
-func (d *decoder) tell(n *node, servers []Server) {
+// checkServers reports duplicate servers, and too few or too many servers.
+func (d *decoder) checkServers(n *node, servers []Server) {
 	const key = "servers"
 	switch {
 	case d.broken[key]:
 		return
 	case len(servers) < 2:
-		d.wrong(n, key, "a path has two ends: list two servers or more")
-	case len(servers) > mostServers:
-		d.wrong(n, key, "%d servers are too many: the most is %d", len(servers), mostServers)
+		d.invalid(n, key, "too few servers: list at least two")
+	case len(servers) > maxServers:
+		d.invalid(n, key, "%d servers are too many: the maximum is %d", len(servers), maxServers)
 	}
 	names, addresses := map[string]int{}, map[probe.Address]int{}
 	for i, s := range servers {
 		at := fmt.Sprintf("%s[%d]", key, i)
 		if first, dup := names[s.Name]; dup && s.Name != "" {
-			d.wrong(n, at+".name", "%q is the name of servers[%d], too: give each its own", s.Name, first)
+			d.invalid(n, at+".name", "%q is already the name of servers[%d]: names must be unique", s.Name, first)
 		} else {
 			names[s.Name] = i
 		}
 		if first, dup := addresses[s.Address]; dup && s.Address.Host != "" {
-			d.wrong(n, at+".address", "%s is servers[%d] already: list each once", s.Address, first)
+			d.invalid(n, at+".address", "%s is already the address of servers[%d]: list each server once", s.Address, first)
 		} else {
 			addresses[s.Address] = i
 		}
@@ -103,27 +104,27 @@ func measurement(s string) (string, error) {
 			return s, nil
 		}
 	}
-	return "", fmt.Errorf("%q is nothing to measure: write %s", s, strings.Join(Measurements, ", "))
+	return "", fmt.Errorf("%q is not a measurement: write %s", s, strings.Join(Measurements, ", "))
 }
 
-// some reads a quantity that is not 0.
-func some[T ~uint64](what string, parse func(string) (T, error)) func(string) (T, error) {
+// nonZero parses a quantity and rejects 0.
+func nonZero[T ~uint64](what string, parse func(string) (T, error)) func(string) (T, error) {
 	return func(s string) (T, error) {
 		v, err := parse(s)
 		if err == nil && v == 0 {
-			err = fmt.Errorf("a %s of 0 measures nothing: write more, or leave the key out", what)
+			err = fmt.Errorf("a %s of 0 measures nothing: write more, or remove the key", what)
 		}
 		return v, err
 	}
 }
 
-func limit(s string) (time.Duration, error) {
+func parseDuration(s string) (time.Duration, error) {
 	v, err := time.ParseDuration(s)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not a length of time: write for example 30s", s)
+		return 0, fmt.Errorf("%q is not a duration: write for example 30s", s)
 	}
 	if v <= 0 {
-		return 0, errors.New("no time measures nothing: write for example 30s, or leave the key out")
+		return 0, errors.New("a time of 0 measures nothing: write for example 30s, or remove the key")
 	}
 	return v, nil
 }

@@ -2,8 +2,8 @@ package config
 
 import "fmt"
 
-// otherNames are what other tools, or haste, call our keys.
-var otherNames = map[string]string{
+// aliases maps names that other tools use, or that users guess, to the keys.
+var aliases = map[string]string{
 	"device": "dev", "interface": "dev", "iface": "dev", "nic": "dev",
 	"egress": "out", "tx": "out", "upload": "out", "ingress": "in", "rx": "in", "download": "in",
 	"bandwidth": "limit", "speed": "limit", "total": "limit",
@@ -16,25 +16,25 @@ var otherNames = map[string]string{
 	"borrow": "spare", "lending": "spare", "algorithm": "engine",
 }
 
-// unknown says what is wrong with a key that nobody reads, and which key was
-// meant if that is plain.
+// unknown returns the message for an unknown key, and the key that was probably meant, if that
+// is clear.
 func unknown(key, what string, fields []field) (message, meant string) {
 	var names []string
 	for _, f := range fields {
 		names = append(names, f.name)
 	}
 	if meant = nearest(key, names); meant != "" {
-		return fmt.Sprintf("%s has no such key: did you mean %s?", what, meant), meant
+		return fmt.Sprintf("unknown key in %s: did you mean %s?", what, meant), meant
 	}
-	return fmt.Sprintf("%s has no such key: write one of %s", what, keys(fields)), ""
+	return fmt.Sprintf("unknown key in %s: write one of %s", what, keys(fields)), ""
 }
 
-// nearest is the name that was meant by word, or "" if that is not plain: another
-// tool's name for it, or one that differs by no more than a third of its letters.
+// nearest returns the name that was probably meant by word, or "" if that is not clear: the key
+// for another tool's name, or a name that differs by at most a third of its letters.
 func nearest(word string, names []string) string {
 	best, least := "", 3
 	for _, name := range names {
-		if otherNames[word] == name {
+		if aliases[word] == name {
 			return name
 		}
 		if n := distance(word, name); n < least && 3*n <= len(name)+1 {
@@ -44,9 +44,9 @@ func nearest(word string, names []string) string {
 	return best
 }
 
-// distance counts the letters to insert, delete, replace or swap with their
-// neighbour to get from a to b (optimal string alignment). Long words are not
-// misspelt short ones.
+// distance returns the optimal string alignment distance: the number of letters to insert,
+// delete, replace or swap with their neighbour to get from a to b. Long words are never treated
+// as misspelt short ones.
 func distance(a, b string) int {
 	if len(a) > 32 || len(b) > 32 {
 		return len(a) + len(b)

@@ -13,24 +13,24 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Bounds on what is read at all. They keep a hostile or damaged file from taking
-// the machine's memory; 4,000 groups are half a megabyte and nest 12 deep.
+// Limits of the input. They prevent a hostile or damaged file from exhausting memory; a file
+// with 4,000 groups has half a megabyte and nests 12 levels deep.
 const (
-	// MaxFile is the largest file, in bytes.
+	// MaxFile is the maximum file size in bytes.
 	MaxFile = 4 << 20
-	// MaxNesting is how deep lists and mappings may nest.
+	// MaxNesting is the maximum depth of nested lists and mappings.
 	MaxNesting = 64
 )
 
-// node is YAML without what we do not use of it: the only form of it that the
-// rest of the package sees.
+// node is a YAML value without the features that are not supported. The rest of the package
+// uses only this form.
 type node struct {
 	position
 	shape shape
-	text  string // of a scalar, as it was written
-	plain bool   // a scalar without quotes
+	text  string // of a scalar, as written
+	plain bool   // the scalar has no quotes
 	pairs []pair // of a mapping
-	part  bool   // a mapping of which a part was refused
+	part  bool   // some pairs of the mapping were rejected
 	items []*node
 }
 
@@ -49,27 +49,27 @@ const (
 	mapping shape = "a mapping"
 	list    shape = "a list"
 	null    shape = "empty"
-	refused shape = "refused" // a mistake that has been reported
+	refused shape = "refused" // rejected by a mistake that has been reported
 )
 
-// source reads the documents of one file.
+// source parses the documents of one file.
 type source struct {
 	file     string
-	mistakes Mistakes
+	mistakes Errors
 }
 
 func (s *source) mistake(at position, key, format string, args ...any) {
-	s.mistakes = append(s.mistakes, Mistake{s.file, at.line, at.column, key, fmt.Sprintf(format, args...)})
+	s.mistakes = append(s.mistakes, Error{s.file, at.line, at.column, key, fmt.Sprintf(format, args...)})
 }
 
-// documents splits text into trees. What is not YAML is a mistake, and hides the
-// rest of its file.
+// documents parses text into one tree per document. A YAML syntax error is a mistake, and the
+// rest of the file is not parsed.
 func (s *source) documents(text []byte) (docs []*node) {
 	defer func() {
-		// The parser is held to real files, not to every string of bytes; a
-		// file that breaks it must not break us.
+		// The YAML parser is tested with real files, not with arbitrary bytes. A panic in the
+		// parser must not stop the program.
 		if r := recover(); r != nil {
-			s.mistake(position{}, "", "the file cannot be read as YAML: check its quotes, brackets and indentation")
+			s.mistake(position{}, "", "cannot parse the file as YAML: check its quotes, brackets and indentation")
 		}
 	}()
 	if !utf8.Valid(text) {
@@ -78,10 +78,10 @@ func (s *source) documents(text []byte) (docs []*node) {
 	}
 	tokens := lexer.Tokenize(strings.TrimPrefix(string(text), "\ufeff"))
 	if at, deep := nesting(tokens); deep {
-		s.mistake(at, "", "lists and mappings nest more than %d deep here: take the brackets away", MaxNesting)
+		s.mistake(at, "", "lists and mappings nest more than %d levels deep: remove brackets", MaxNesting)
 		return nil
 	}
-	file, err := parser.Parse(joinColons(tokens), 0, parser.AllowDuplicateMapKey())
+	file, err := parser.Parse(mergeColonTokens(tokens), 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		s.syntax(err)
 		return nil
@@ -112,8 +112,8 @@ func lineOfInvalid(text []byte) int {
 	return line
 }
 
-// nesting finds the first token that is too deep, before the parser recurses
-// into it. Block mappings need no count: each level costs a column.
+// nesting returns the first token that is nested too deep, before the parser recurses into it.
+// Block mappings are not counted: each level costs a column.
 func nesting(tokens token.Tokens) (position, bool) {
 	flow, dashes, line := 0, 0, 0
 	for _, t := range tokens {
@@ -137,10 +137,10 @@ func nesting(tokens token.Tokens) (position, bool) {
 	return position{}, false
 }
 
-// joinColons mends how the lexer cuts the fd00::1 of a list in brackets inside
-// braces: at each colon, though in YAML 1.2 a colon before other than a space is
-// part of a plain scalar (section 7.3.3). A quoted key is left alone: {"a":1}.
-func joinColons(tokens token.Tokens) (out token.Tokens) {
+// mergeColonTokens corrects a lexer error: the lexer splits the fd00::1 of a bracketed list inside
+// braces at each colon, although in YAML 1.2 a colon that is not followed by a space is part of
+// a plain scalar (section 7.3.3). Quoted keys are not changed: {"a":1}.
+func mergeColonTokens(tokens token.Tokens) (out token.Tokens) {
 	var flow []token.Type
 	for i := 0; i < len(tokens); i++ {
 		t := tokens[i]
@@ -166,7 +166,7 @@ func joinColons(tokens token.Tokens) (out token.Tokens) {
 	return out
 }
 
-// plainAfter tells whether b stands right after a, without a space.
+// plainAfter reports whether b follows a directly, without a space.
 func plainAfter(a, b *token.Token) bool {
 	return (isPlain(b) || b.Type == token.MappingValueType) &&
 		a.Position.Line == b.Position.Line && a.Position.Column+utf8.RuneCountInString(a.Value) == b.Position.Column
@@ -190,13 +190,13 @@ func at(t *token.Token) position {
 func (s *source) syntax(err error) {
 	var e yaml.Error
 	if !errors.As(err, &e) {
-		s.mistake(position{}, "", "the file cannot be read as YAML: %v", err)
+		s.mistake(position{}, "", "cannot parse the file as YAML: %v", err)
 		return
 	}
-	s.mistake(at(e.GetToken()), "", "this is not YAML: %s: check the quotes, brackets and indentation here and in the line before", e.GetMessage())
+	s.mistake(at(e.GetToken()), "", "invalid YAML: %s: check the quotes, brackets and indentation on this line and the line before", e.GetMessage())
 }
 
-// tree converts one value; key is its place, for mistakes.
+// tree converts one YAML value. key is its path, for mistakes.
 func (s *source) tree(v ast.Node, key string) *node {
 	n := &node{position: at(v.GetToken()), shape: null}
 	switch v := v.(type) {
@@ -215,7 +215,7 @@ func (s *source) tree(v ast.Node, key string) *node {
 			}
 		}
 		if len(n.pairs) > 0 && (n.line > n.pairs[0].line || n.line == n.pairs[0].line && n.column > n.pairs[0].column) {
-			n.position = n.pairs[0].position // a block mapping's own token is its first colon
+			n.position = n.pairs[0].position // the token of a block mapping is its first colon
 		}
 	case *ast.AnchorNode:
 		s.mistake(n.position, key, "anchors (&) are not supported: write the value out")
@@ -224,7 +224,7 @@ func (s *source) tree(v ast.Node, key string) *node {
 		s.mistake(n.position, key, "aliases (*) are not supported: write the value out, or quote the text")
 		n.shape = refused
 	case *ast.TagNode:
-		s.mistake(n.position, key, "tags (!) are not supported: leave it out, or quote the text")
+		s.mistake(n.position, key, "tags (!) are not supported: remove the tag, or quote the text")
 		n.shape = refused
 		if v.Value != nil {
 			return s.tree(v.Value, key)
@@ -256,8 +256,7 @@ func (s *source) pair(k ast.MapKeyNode, v ast.Node, parent string) (pair, bool) 
 	return pair{at, name, s.tree(v, join(parent, name))}, true
 }
 
-// join adds a key to a path. A key that would be mistaken for something else in
-// a message is quoted.
+// join appends a key to a path. A key that would be ambiguous in a message is quoted.
 func join(path, key string) string {
 	if key == "" || strings.Trim(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {
 		key = fmt.Sprintf("%q", key)

@@ -14,22 +14,22 @@ import (
 	"headgate/store"
 )
 
-// caller is the host whose certificate a peer shows, and its serial number.
-func caller(ctx context.Context) (host, serial string, err error) {
+// peerHost returns the host name and the serial number of the peer's client certificate.
+func peerHost(ctx context.Context) (host, serial string, err error) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
-		return "", "", status.Error(codes.Unauthenticated, "nobody")
+		return "", "", status.Error(codes.Unauthenticated, "cannot identify the peer")
 	}
 	t, ok := p.AuthInfo.(credentials.TLSInfo)
 	if !ok || len(t.State.VerifiedChains) == 0 {
-		return "", "", status.Error(codes.Unauthenticated, "without a certificate")
+		return "", "", status.Error(codes.Unauthenticated, "missing client certificate")
 	}
 	c := t.State.VerifiedChains[0][0]
 	return c.Subject.CommonName, c.SerialNumber.Text(16), nil
 }
 
-// from is the address that a peer has.
-func from(ctx context.Context) string {
+// peerAddress returns the IP address of the peer.
+func peerAddress(ctx context.Context) string {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
 		return ""
@@ -41,43 +41,43 @@ func from(ctx context.Context) string {
 	return at.Addr().Unmap().String()
 }
 
-// admitted tells whether a host's agent may be spoken to.
-func (c *cache) admitted(host, serial string) bool {
+// accepts reports whether a host's agent is accepted with a certificate.
+func (c *cache) accepts(host, serial string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h := c.hosts[host]
-	return h != nil && h.host != nil && admits(*h.host, serial)
+	return h != nil && h.host != nil && accepts(*h.host, serial)
 }
 
-func admits(h store.Host, serial string) bool {
+func accepts(h store.Host, serial string) bool {
 	return !h.Revoked && slices.Contains(h.Serials, serial)
 }
 
-// errCutOff sends agents to another controller.
-var errCutOff = status.Error(codes.Unavailable, "this controller is cut off from the store, or has just begun")
+// errDisconnected makes agents connect to another controller.
+var errDisconnected = status.Error(codes.Unavailable, "controller is disconnected from the store or still starting")
 
-// may tells why a host's agent may not be spoken to, if it may not now.
-func (h *hub) may(host, serial string) error {
+// check returns the reason to reject a host's agent now, nil if the agent is accepted.
+func (h *hub) check(host, serial string) error {
 	switch {
-	case !h.cache.sound():
-		return errCutOff
-	case !h.cache.admitted(host, serial):
-		return denied(host)
+	case !h.cache.current():
+		return errDisconnected
+	case !h.cache.accepts(host, serial):
+		return errDenied(host)
 	}
 	return nil
 }
 
-func denied(host string) error {
-	return status.Errorf(codes.PermissionDenied, "the host %s was taken away, or another agent has joined as it", host)
+func errDenied(host string) error {
+	return status.Errorf(codes.PermissionDenied, "host %s was removed or revoked, or another agent joined as this host", host)
 }
 
-// admit is may for one who comes: he may have joined at another controller a moment ago, of which the
-// store knows and this one does not yet.
-func (h *hub) admit(ctx context.Context, host, serial string) error {
-	ctx, cancel := context.WithTimeout(ctx, soundFor)
+// authorize checks an agent that connects. The agent may have joined at another controller a moment ago,
+// so that the store has its certificate and this controller's cache does not yet.
+func (h *hub) authorize(ctx context.Context, host, serial string) error {
+	ctx, cancel := context.WithTimeout(ctx, maxStaleness)
 	defer cancel()
 	for {
-		err := h.may(host, serial)
+		err := h.check(host, serial)
 		if status.Code(err) != codes.PermissionDenied {
 			return err
 		}
@@ -88,9 +88,9 @@ func (h *hub) admit(ctx context.Context, host, serial string) error {
 		}
 		switch {
 		case err != nil:
-			return errCutOff
-		case !ok || !admits(doc, serial):
-			return denied(host)
+			return errDisconnected
+		case !ok || !accepts(doc, serial):
+			return errDenied(host)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

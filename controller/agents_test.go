@@ -14,26 +14,27 @@ import (
 	"headgate/api/agents"
 )
 
-// host is an agent's side, that enforces nothing.
+// host is an agent that enforces nothing.
 type host struct {
 	*remote.Link
-	intent  *remote.Intent
+	intent  *remote.DesiredState
 	changed chan struct{}
 	ended   chan error
 	stop    func()
-	probed  chan string // peers
+	probed  chan string // peers of measurements
 }
 
-// connect joins as a host, if that was not done, and keeps a stream; others tell more of it.
+// connect joins as h1, unless dir already has an identity, and runs an agent. others change the agent
+// before it connects.
 func (s *service) connect(dir string, others ...func(*host)) *host {
 	s.t.Helper()
 	if _, err := remote.ReadIdentity(dir); errors.Is(err, remote.ErrNotJoined) {
 		token := s.token(`{"name": "join", "role": "agent", "host": "h1"}`)
-		if err := remote.Join(s.t.Context(), dir, remote.Service{URL: s.url, Host: "h1", Token: token, Pin: s.pin}); err != nil {
+		if err := remote.Join(s.t.Context(), dir, remote.Controller{URL: s.url, Host: "h1", Token: token, Pin: s.pin}); err != nil {
 			s.t.Fatal(err)
 		}
-		if err := remote.Join(s.t.Context(), s.t.TempDir(), remote.Service{URL: s.url, Host: "h1", Token: token, Pin: s.pin}); err == nil {
-			s.t.Error("a token is good twice")
+		if err := remote.Join(s.t.Context(), s.t.TempDir(), remote.Controller{URL: s.url, Host: "h1", Token: token, Pin: s.pin}); err == nil {
+			s.t.Error("a join token is accepted twice")
 		}
 	}
 	intent, err := remote.OpenIntent(dir)
@@ -70,21 +71,21 @@ func (s *service) connect(dir string, others ...func(*host)) *host {
 	return h
 }
 
-// wait for something new that is wanted.
+// wait waits for a change of the desired state.
 func (h *host) wait(t testing.TB) {
 	t.Helper()
 	select {
 	case <-h.changed:
 	case <-time.After(10 * time.Second):
-		t.Fatal("nothing new is wanted within 10 s")
+		t.Fatal("no change of the desired state within 10 s")
 	}
 }
 
-// What is wanted of a device by another of its names is so of the device that the agent tells of by the
-// kernel's: limits, whose groups are whose, what they had, and what is wrong with it.
+// A document for an alternative name or a pattern applies to the device that the agent reports by the
+// kernel's name: its limits, group owners, usage records and errors.
 func TestAgentByAnotherName(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat("long", 31) + "est" // the longest that there is
+	long := strings.Repeat("long", 31) + "est" // the kernel's maximum length
 	for _, name := range []string{"enp0s3", "en*", long} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t)
@@ -97,44 +98,45 @@ func TestAgentByAnotherName(t *testing.T) {
 				}
 			})
 			h.wait(t)
-			h.Enforced(h.intent.Fence(), map[string]string{name: "a trouble"})
+			h.SetApplied(h.intent.Fence(), map[string]string{name: "an error"})
 			for n := 0; n < 200 && !strings.Contains(s.do(s.operator, "GET", "/v1/hosts/h1/rates", "").text, `"group":"a"`); n++ {
 				time.Sleep(50 * time.Millisecond)
 			}
 			for _, c := range []struct{ token, path, has string }{
-				{s.operator, "/v1/overview?host=h1", `"limit":"100Mbit"`},
+				{s.operator, "/v1/overview?host=h1", `"limit_bps":100000000`},
 				{s.operator, "/v1/hosts/h1/rates?dev=enp0s3", `"group":"b"`},
 				{a, "/v1/hosts/h1/rates", `"group":"a"`},
 				{a, "/v1/hosts/h1/rates?group=-", `"altnames":["enp0s3",`},
 				{a, "/v1/usage?since=2026-01-01T00:00:00Z", `"delivered_bytes":7`},
 			} {
 				if r := s.mustAs(c.token, 200, "GET", c.path, ""); !strings.Contains(r.text, c.has) {
-					t.Errorf("%s says %s, want %s", c.path, r.text, c.has)
+					t.Errorf("%s returns %s, want %s", c.path, r.text, c.has)
 				}
 			}
 			if r := s.mustAs(a, 200, "GET", "/v1/hosts/h1/rates", ""); strings.Contains(r.text, `"group":"b"`) {
-				t.Errorf("a tenant is told of another's: %s", r.text)
+				t.Errorf("a tenant sees a group of another tenant: %s", r.text)
 			}
-			troubles := map[string]string{"enp0s3": "eth0 true", long: "eth0 true", "en*": "en* false"} // a pattern is none of its devices
+			troubles := map[string]string{"enp0s3": "eth0 true", long: "eth0 true", "en*": "en* false"} // a pattern's error is not shown at a device
 			var is api.HostState
 			s.must(200, "GET", "/v1/hosts/h1", "").into(t, &is)
 			for _, d := range *is.Devices {
-				if d.Trouble != nil {
+				if d.Error != nil {
 					if got := fmt.Sprint(d.Name, " ", d.Up != nil); got != troubles[name] {
-						t.Errorf("the trouble is told of %s, want %s", got, troubles[name])
+						t.Errorf("the error is shown at %s, want %s", got, troubles[name])
 					}
 					delete(troubles, name)
 				}
 			}
 			if len(troubles) != 2 {
-				t.Errorf("no trouble is told of: %+v", is.Devices)
+				t.Errorf("the error is missing: %+v", is.Devices)
 			}
 		})
 	}
 }
 
-// An agent has what is wanted of its host, and what changes; what it tells is there for those who
-// may see it. A host that is taken away, or that another agent joins as, is not spoken to.
+// An agent receives the desired state of its host and its changes. Its reports are visible to the
+// clients that may see them. The agent of a revoked host, or one that another agent has replaced,
+// receives nothing.
 func TestAgent(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -144,27 +146,27 @@ func TestAgent(t *testing.T) {
 	h.wait(t)
 	all, troubles := h.intent.Interfaces()
 	if len(all) != 1 || len(troubles) != 0 || all[0].Dev != "eth0" || len(all[0].OutTree.Nodes) != 3 {
-		t.Fatalf("wanted are %+v, %v", all, troubles)
+		t.Fatalf("the desired state is %+v, %v", all, troubles)
 	}
 	before := h.intent.Fence()
 	s.mustAs(a, 200, "PUT", group("a/rest"), `{"default": true}`)
 	h.wait(t)
 	all, _ = h.intent.Interfaces()
 	if len(all[0].OutTree.Nodes) != 4 || h.intent.Fence().Revision <= before.Revision {
-		t.Errorf("wanted are then %+v", all[0].OutTree.Nodes)
+		t.Errorf("after the change the desired state is %+v", all[0].OutTree.Nodes)
 	}
 	s.mustAs(a, 200, "PUT", "/v1/hosts/h1/interfaces/eth0/connections/tcp%2010.1.0.2:55000%2010.0.0.1:443", `{"group": "a/rest"}`)
 	h.wait(t)
 	if all, _ = h.intent.Interfaces(); all[0].Connections["tcp 10.0.0.1:443 10.1.0.2:55000"].Group != "a/rest" {
-		t.Errorf("connections are %+v", all[0].Connections)
+		t.Errorf("the connections are %+v", all[0].Connections)
 	}
 
-	// What is behind is refused.
-	if _, err := h.intent.Obey(&agents.Desired{Fence: before}); !errors.Is(err, remote.ErrOld) {
-		t.Errorf("what is behind: %v", err)
+	// An earlier revision is rejected.
+	if _, err := h.intent.Store(&agents.Desired{Fence: before}); !errors.Is(err, remote.ErrStale) {
+		t.Errorf("an earlier revision: %v", err)
 	}
 
-	h.Enforced(h.intent.Fence(), map[string]string{"eth0": "a trouble"})
+	h.SetApplied(h.intent.Fence(), map[string]string{"eth0": "an error"})
 	told := func(path, want string) {
 		t.Helper()
 		var r reply
@@ -177,22 +179,22 @@ func TestAgent(t *testing.T) {
 			}
 			time.Sleep(50 * time.Millisecond)
 		}
-		t.Errorf("%s says %s, want %s", path, r.text, want)
+		t.Errorf("%s returns %s, want %s", path, r.text, want)
 	}
-	told("/v1/hosts/h1?x", `"trouble":"a trouble"`)
+	told("/v1/hosts/h1?x", `"error":"an error"`)
 	told("/v1/hosts/h1?x", `"altnames":["enp0s3"]`)
 	told("/v1/hosts/h1/rates", `"group":"a"`)
-	told("/v1/hosts/h1/rates", `"bytes":`)
+	told("/v1/hosts/h1/rates", `"delivered_bytes":`)
 	told("/v1/hosts/h1/rates", `"queue_delay_ns":240000`)
 	if r := s.mustAs(a, 200, "GET", "/v1/hosts/h1/rates", ""); strings.Contains(r.text, `"group":"b"`) {
-		t.Errorf("a tenant is told of another's: %s", r.text)
+		t.Errorf("a tenant sees a group of another tenant: %s", r.text)
 	}
 	if r := s.must(200, "GET", "/v1/hosts/h1/rates?group=b", ""); strings.Contains(r.text, "queue_delay_ns") {
-		t.Errorf("where nothing leaves something waits: %s", r.text)
+		t.Errorf("a group without traffic has a queue delay: %s", r.text)
 	}
 	told("/v1/usage?since=2026-01-01T00:00:00Z", `"delivered_bytes":7`)
 
-	// What is asked for again is measured once, and a dry run not at all.
+	// A repeated request is measured once, and a dry run not at all.
 	s.must(202, "POST", "/v1/hosts/h1/probes?dry_run=true", `{"measure": "path", "peer": "10.0.0.9:1"}`)
 	var asked, repeat struct{ ID string }
 	for _, p := range []*struct{ ID string }{&asked, &repeat} {
@@ -200,28 +202,28 @@ func TestAgent(t *testing.T) {
 	}
 	s.must(202, "POST", "/v1/hosts/h1/probes", `{"measure": "path", "peer": "10.0.0.9:3"}`)
 	if one, other := <-h.probed, <-h.probed; asked != repeat || one+other != "10.0.0.9:210.0.0.9:3" && one+other != "10.0.0.9:310.0.0.9:2" {
-		t.Errorf("measured are %s and %s", one, other)
+		t.Errorf("the measured peers are %s and %s", one, other)
 	}
 
-	// Started again it has what it had, and is told only what is new.
+	// After a restart the agent has its stored state, and receives only changes.
 	h.stop()
 	again := s.connect(dir)
 	if all, _ = again.intent.Interfaces(); len(all) != 1 {
-		t.Fatalf("started again it has %+v", all)
+		t.Fatalf("after a restart the desired state is %+v", all)
 	}
 	s.must(204, "DELETE", "/v1/hosts/h1/interfaces/eth0", "")
 	again.wait(t)
 	if all, _ = again.intent.Interfaces(); len(all) != 0 {
-		t.Errorf("then wanted are %+v", all)
+		t.Errorf("after the deletion the desired state is %+v", all)
 	}
 
-	// Another agent takes its place.
+	// Another agent joins as the same host.
 	other := s.connect(t.TempDir())
 	s.must(200, "PUT", "/v1/hosts/h1/interfaces/eth0", shared)
 	other.wait(t)
 	select {
 	case <-again.changed:
-		t.Error("the agent that was replaced is told what is new")
+		t.Error("the replaced agent receives a change")
 	case <-time.After(500 * time.Millisecond):
 	}
 	s.must(200, "PUT", "/v1/hosts/h1", `{"revoked": true}`)
@@ -232,5 +234,5 @@ func TestAgent(t *testing.T) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	t.Error("a host that was taken away is connected")
+	t.Error("a revoked host is connected")
 }

@@ -10,66 +10,66 @@ import (
 	"headgate/store"
 )
 
-// Lives of certificates. What is short is renewed by itself; it bounds for how long one that was
-// lost is good where nobody takes its host away.
+// Lifetimes of certificates. Renewal is automatic. A short lifetime bounds how long a stolen
+// certificate is valid if the host is not revoked.
 const (
 	serverLife = 30 * 24 * time.Hour
 	agentLife  = 30 * 24 * time.Hour
 )
 
-// authority is the service's own: one for all controllers, kept in the store.
-func authority(ctx context.Context, s *store.Store) (*pki.Authority, error) {
+// loadAuthority loads the certificate authority that all controllers share from the store, or creates it.
+func loadAuthority(ctx context.Context, s *store.Store) (*pki.Authority, error) {
 	fresh, err := pki.NewAuthority("Headgate")
 	if err != nil {
 		return nil, err
 	}
 	key := store.Key(store.Service, "authority")
-	pair := fresh.Pair
+	pair := fresh.KeyPair
 	if _, err := s.Do(ctx, key, func(tx *store.Tx) error {
-		pair = fresh.Pair
+		pair = fresh.KeyPair
 		if _, there, err := tx.Get(key, &pair); err != nil || there {
 			return err
 		}
-		return tx.Put(key, fresh.Pair)
+		return tx.Put(key, fresh.KeyPair)
 	}); err != nil {
 		return nil, err
 	}
 	return pki.ReadAuthority(pair)
 }
 
-// certificate is this controller's, made anew when two thirds of its life are over.
+// certificate is this controller's server certificate, reissued after two thirds of its lifetime.
 type certificate struct {
 	authority *pki.Authority
 	hosts     []string
 
-	mu    sync.Mutex
-	have  *tls.Certificate
-	until time.Time
+	mu      sync.Mutex
+	current *tls.Certificate
+	renewAt time.Time
 }
 
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if time.Now().Before(c.until) {
-		return c.have, nil
+	if time.Now().Before(c.renewAt) {
+		return c.current, nil
 	}
-	pair, err := c.authority.Issue(pki.Leaf{Name: "controller", Hosts: c.hosts, Life: serverLife})
+	pair, err := c.authority.Issue(pki.Template{Name: "controller", Hosts: c.hosts, Validity: serverLife})
 	if err != nil {
 		return nil, err
 	}
-	pair = pair.Chain(c.authority.Cert) // for who has pinned that
+	pair = pair.Chain(c.authority.Cert) // clients pin the authority
 	made, err := tls.X509KeyPair(pair.Cert, pair.Key)
 	if err != nil {
 		return nil, err
 	}
-	c.have, c.until = &made, time.Now().Add(serverLife*2/3)
-	return c.have, nil
+	c.current, c.renewAt = &made, time.Now().Add(serverLife*2/3)
+	return c.current, nil
 }
 
-// signer signs for agents.
+// signer returns a function that signs agents' certificate requests.
 func signer(a *pki.Authority) func(host string, request []byte) (cert, authority []byte, serial string, err error) {
 	return func(host string, request []byte) ([]byte, []byte, string, error) {
-		cert, err := a.Sign(request, pki.Leaf{Name: host, Life: agentLife})
+		cert, err := a.Sign(request, pki.Template{Name: host, Validity: agentLife})
 		if err != nil {
 			return nil, nil, "", err
 		}

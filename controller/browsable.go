@@ -8,8 +8,9 @@ import (
 	"headgate/web"
 )
 
-// browsable is the API for programs and browsers, and the dashboard at every path that is not the API's.
-func browsable(service http.Handler) http.Handler {
+// withDashboard serves the API, with bearer tokens and browser sessions, under /v1/, and the dashboard at
+// every other path.
+func withDashboard(service http.Handler) http.Handler {
 	service, pages := api.Sessions(service), web.Handler()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/v1/") {

@@ -14,47 +14,47 @@ import (
 	"headgate/unit"
 )
 
-// cache is what the store has for hosts, as of a revision.
+// cache is a copy of the store's documents for hosts, at a revision.
 type cache struct {
-	store   *store.Store
-	changed func(host string) // after each change that is a host's
-	probed  func()            // after each change of what is known of measurements
+	store           *store.Store
+	onHostChange    func(host string) // called after each change of a host's documents
+	onProbingChange func()            // called after each change of scheduled measurements
 
 	mu       sync.Mutex
 	revision int64
-	epoch    uint64 // that the revisions are of
-	hosts    map[string]*hostIntent
+	epoch    uint64 // epoch of the revisions
+	hosts    map[string]*desiredHost
 	probing  probing
-	// asOf is the last time of which it is known that all that was written until then is in it.
-	asOf time.Time
+	// currentAt is the latest time for which the cache is known to contain all earlier writes.
+	currentAt time.Time
 }
 
-// soundFor is how long what is here counts as what the store has, after it last said so: agents stay
-// with nobody who has no better to tell than what was. Ours.
-const soundFor = 3 * time.Second
+// maxStaleness is how long the cache counts as current after the store last confirmed it. An older cache
+// makes agents move to another controller. The value is chosen for Headgate.
+const maxStaleness = 3 * time.Second
 
-// sound tells whether what is here is what the store has.
-func (c *cache) sound() bool {
+// current reports whether the cache is current.
+func (c *cache) current() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return time.Since(c.asOf) < soundFor
+	return time.Since(c.currentAt) < maxStaleness
 }
 
-// hostIntent is what one host is to have.
-type hostIntent struct {
-	host        *store.Host // nil if there is none of that name
+// desiredHost is the desired state of one host.
+type desiredHost struct {
+	host        *store.Host // nil if the host does not exist
 	interfaces  map[string]document
 	collectives map[string]document
 }
 
-// document is one as an agent is sent it.
+// document is a document as sent to an agent.
 type document struct {
 	revision int64
-	text     []byte
-	limits   map[string]unit.Rate // of an interface, by direction
+	body     []byte
+	limits   map[string]unit.Rate // limits of an interface, by direction
 }
 
-// follow keeps the cache as the store is until ctx ends.
+// follow keeps the cache current until ctx ends.
 func (c *cache) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := c.load(ctx)
@@ -62,19 +62,19 @@ func (c *cache) follow(ctx context.Context) {
 			err = c.watch(ctx)
 		}
 		if ctx.Err() == nil {
-			slog.Warn("the store cannot be followed, and is read again", "error", err)
+			slog.Warn("cannot watch the store, reading it again", "error", err)
 			time.Sleep(200 * time.Millisecond)
 		}
 	}
 }
 
-// kinds are what is followed: what agents are sent, and what they are to measure.
+// kinds are the kinds of documents in the cache: agents' desired state and scheduled measurements.
 var kinds = []string{store.Hosts, store.Interfaces, store.Collectives, store.Probing}
 
-// load reads everything, at one revision.
+// load reads all documents at one revision.
 func (c *cache) load(ctx context.Context) error {
 	began := time.Now()
-	fresh := &cache{hosts: map[string]*hostIntent{}, probing: newProbing()}
+	fresh := &cache{hosts: map[string]*desiredHost{}, probing: newProbing()}
 	var at int64
 	for _, kind := range kinds {
 		docs, revision, err := c.store.All(ctx, store.Prefix(kind), at)
@@ -86,7 +86,7 @@ func (c *cache) load(ctx context.Context) error {
 		}
 		for _, d := range docs {
 			if err := fresh.put(d); err != nil {
-				slog.Error("a document is left out", "error", err)
+				slog.Error("cannot decode document, skipping it", "error", err)
 			}
 		}
 	}
@@ -99,15 +99,15 @@ func (c *cache) load(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	old := c.hosts
-	c.hosts, c.probing, c.epoch, c.revision, c.asOf = fresh.hosts, fresh.probing, fresh.epoch, at, began
+	c.hosts, c.probing, c.epoch, c.revision, c.currentAt = fresh.hosts, fresh.probing, fresh.epoch, at, began
 	c.mu.Unlock()
-	c.probed()
+	c.onProbingChange()
 	for host := range fresh.hosts {
-		c.changed(host)
+		c.onHostChange(host)
 	}
 	for host := range old {
 		if fresh.hosts[host] == nil {
-			c.changed(host)
+			c.onHostChange(host)
 		}
 	}
 	return nil
@@ -117,12 +117,12 @@ func (c *cache) watch(ctx context.Context) error {
 	c.mu.Lock()
 	from := c.revision
 	c.mu.Unlock()
-	return c.store.Follow(ctx, from, func(revision int64, events []store.Event) error {
+	return c.store.WatchComplete(ctx, from, func(revision int64, events []store.Event) error {
 		touched, probed := map[string]bool{}, false
 		c.mu.Lock()
 		for _, e := range events {
 			if err := c.put(e.Doc); err != nil {
-				slog.Error("a document is left out", "error", err)
+				slog.Error("cannot decode document, skipping it", "error", err)
 			}
 			kind, name := store.Name(e.Key)
 			probed = probed || kind == store.Probing
@@ -133,27 +133,27 @@ func (c *cache) watch(ctx context.Context) error {
 		c.revision = revision
 		c.mu.Unlock()
 		if probed {
-			c.probed()
+			c.onProbingChange()
 		}
 		for host := range touched {
-			c.changed(host)
+			c.onHostChange(host)
 		}
 		return nil
 	}, func(revision int64, asOf time.Time) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.revision, c.asOf = max(c.revision, revision), asOf
+		c.revision, c.currentAt = max(c.revision, revision), asOf
 	})
 }
 
-// put takes a document in, or away if it has no value.
+// put stores a document, or removes it if its value is nil.
 func (c *cache) put(d store.Doc) error {
 	kind, name := store.Name(d.Key)
 	switch {
 	case d.Key == store.EpochKey:
 		return d.Into(&c.epoch)
 	case kind == store.Hosts && len(name) == 1:
-		h := c.of(name[0])
+		h := c.host(name[0])
 		h.host = nil
 		if d.Value == nil {
 			return nil
@@ -163,7 +163,7 @@ func (c *cache) put(d store.Doc) error {
 	case kind == store.Probing:
 		return c.probing.put(name, d)
 	case kind == store.Interfaces && len(name) == 2:
-		return set(c.of(name[0]).interfaces, name[1], d, func() (out document, err error) {
+		return set(c.host(name[0]).interfaces, name[1], d, func() (out document, err error) {
 			var i store.Interface
 			if err := d.Into(&i); err != nil {
 				return out, err
@@ -174,15 +174,15 @@ func (c *cache) put(d store.Doc) error {
 					out.limits[direction] = d.Limit
 				}
 			}
-			i.Owners, i.Handed = nil, nil // of no concern to a host
-			out.text, err = json.Marshal(i)
+			i.Owners, i.OwnerChanged = nil, nil // agents do not need ownership
+			out.body, err = json.Marshal(i)
 			return out, err
 		})
 	case kind == store.Collectives && len(name) == 2:
-		return set(c.of(name[0]).collectives, name[1], d, func() (document, error) {
+		return set(c.host(name[0]).collectives, name[1], d, func() (document, error) {
 			var v store.Collective
 			err := d.Into(&v)
-			return document{text: []byte(v.Document)}, err
+			return document{body: []byte(v.Document)}, err
 		})
 	}
 	return nil
@@ -201,8 +201,9 @@ func set(in map[string]document, name string, d store.Doc, read func() (document
 	return err
 }
 
-// limit is what a direction of a host's device is limited to, as its agent finds it. 0 is none.
-func (c *cache) limit(host, dev string, names group.Names, direction string) unit.Rate {
+// limit returns the limit of a direction of a host's device, resolved as the agent resolves device
+// names and patterns. 0 means no limit.
+func (c *cache) limit(host, dev string, names group.AltNames, direction string) unit.Rate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h := c.hosts[host]
@@ -216,10 +217,10 @@ func (c *cache) limit(host, dev string, names group.Names, direction string) uni
 	return 0
 }
 
-func (c *cache) of(host string) *hostIntent {
+func (c *cache) host(host string) *desiredHost {
 	h := c.hosts[host]
 	if h == nil {
-		h = &hostIntent{interfaces: map[string]document{}, collectives: map[string]document{}}
+		h = &desiredHost{interfaces: map[string]document{}, collectives: map[string]document{}}
 		c.hosts[host] = h
 	}
 	return h

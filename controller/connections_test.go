@@ -10,8 +10,9 @@ import (
 	"headgate/store"
 )
 
-// both is an interface of which a and b have a part each way, c what comes by a VLAN, d a port of
-// this host's, and e what nobody else has. In, web is the operator's.
+// both is an interface with groups of several tenants: a and b own a group in each direction, c one for
+// a VLAN, d one for a port of this host, and e the default group. The group web in direction in is the
+// operator's.
 const both = `{"out": {"limit": "100Mbit", "groups": [
 		{"name": "files", "guarantee": "1%", "match": [{"dst": ["10.9.0.0/16"]}]},
 		{"name": "a", "guarantee": "40%", "tenant": "a", "match": [{"dst": ["10.1.0.0/16", "fd00:1::/32"]}], "groups": [
@@ -44,8 +45,8 @@ func at(conn string) string {
 	return "/v1/hosts/h1/interfaces/eth0/connections/" + url.PathEscape(conn)
 }
 
-// A tenant puts connections in its groups that are its own, as far as their ends show, and in no
-// direction in another's.
+// A tenant assigns only its own connections, as far as their addresses and ports show this, and only to
+// its own groups in both directions.
 func TestWhoseConnection(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -55,39 +56,39 @@ func TestWhoseConnection(t *testing.T) {
 		status                int
 	}{
 		{"a", "tcp 10.0.0.1:5000 10.1.0.9:873", "a/backup", `"group":"a/backup"`, 200},
-		{"a", "tcp 10.1.0.9:874 10.0.0.1:5000", "a/backup", "", 200},     // no rule in a, the other way round
-		{"a", "udp [fd00::1]:53 [fd00:1::2]:53", "a/backup", "", 200},    //
-		{"a", "tcp 10.0.0.1:5001 10.1.0.9:80", "a/tcp", "", 200},         // web is its own, too
-		{"a", "tcp 10.0.0.1:5000 10.2.0.9:873", "a/backup", "take", 422}, // b's
-		{"a", "tcp 10.0.0.1:5000 10.9.0.9:873", "a/backup", "take", 422}, // the operator's
-		{"a", "tcp 10.0.0.1:5000 10.8.0.9:873", "a/backup", "take", 422}, // nobody's
-		{"a", "udp [fd00::1]:53 [fd00:2::2]:53", "a/backup", "take", 422},
-		{"a", "tcp 10.0.0.1:5001 10.1.0.9:80", "web", "there is no group", 422}, // in, it is another's
-		{"a", "tcp 10.0.0.1:5001 10.1.0.9:80", "a", "there is no group", 422},
-		{"a", "tcp 10.0.0.1:5001 10.1.0.9:80", "b/web", "there is no group", 422},
-		{"b", "tcp 10.0.0.1:5000 10.2.0.9:81", "b/web", "", 200},     // nobody's rule, but its match
-		{"b", "tcp 10.0.0.1:5000 10.2.0.9:80", "b/web", "take", 422}, // in, it is the operator's
+		{"a", "tcp 10.1.0.9:874 10.0.0.1:5000", "a/backup", "", 200},          // no rule inside a, ends swapped
+		{"a", "udp [fd00::1]:53 [fd00:1::2]:53", "a/backup", "", 200},         // IPv6
+		{"a", "tcp 10.0.0.1:5001 10.1.0.9:80", "a/tcp", "", 200},              // web is a's, too
+		{"a", "tcp 10.0.0.1:5000 10.2.0.9:873", "a/backup", "not match", 422}, // matches a group of b
+		{"a", "tcp 10.0.0.1:5000 10.9.0.9:873", "a/backup", "not match", 422}, // matches a group of the operator
+		{"a", "tcp 10.0.0.1:5000 10.8.0.9:873", "a/backup", "not match", 422}, // matches only the default group
+		{"a", "udp [fd00::1]:53 [fd00:2::2]:53", "a/backup", "not match", 422},
+		{"a", "tcp 10.0.0.1:5001 10.1.0.9:80", "web", "no leaf group", 422}, // in direction in the operator owns web
+		{"a", "tcp 10.0.0.1:5001 10.1.0.9:80", "a", "no leaf group", 422},
+		{"a", "tcp 10.0.0.1:5001 10.1.0.9:80", "b/web", "no leaf group", 422},
+		{"b", "tcp 10.0.0.1:5000 10.2.0.9:81", "b/web", "", 200},          // matches b, but no rule inside b
+		{"b", "tcp 10.0.0.1:5000 10.2.0.9:80", "b/web", "not match", 422}, // matches the operator's web in direction in
 		{"c", "tcp 10.0.0.1:5000 10.3.0.9:80", "c/x", "at the socket of the host's agent", 422},
 		{"d", "tcp 10.0.0.1:443 10.3.0.9:5000", "d/x", "", 200},
-		{"d", "tcp 10.0.0.1:5000 10.2.0.9:443", "d/x", "take", 422}, // it fits the other way round, and is b's
-		{"d", "tcp 10.0.0.1:443 10.2.0.9:5000", "d/x", "take", 422},
-		{"e", "tcp 10.0.0.1:5000 10.8.0.9:80", "e", "", 200}, // of its default
-		{"e", "tcp 10.0.0.1:5000 10.2.0.8:80", "e", "take", 422},
+		{"d", "tcp 10.0.0.1:5000 10.2.0.9:443", "d/x", "not match", 422}, // matches d with ends swapped, and b
+		{"d", "tcp 10.0.0.1:443 10.2.0.9:5000", "d/x", "not match", 422},
+		{"e", "tcp 10.0.0.1:5000 10.8.0.9:80", "e", "", 200}, // matches e's default group
+		{"e", "tcp 10.0.0.1:5000 10.2.0.8:80", "e", "not match", 422},
 		{"", "tcp 10.0.0.1:5000 10.8.0.7:80", "a/backup", "", 200},
-		{"", "tcp 10.0.0.1:5000 10.8.0.7:80", "a", "there is no group", 422},
+		{"", "tcp 10.0.0.1:5000 10.8.0.7:80", "a", "no leaf group", 422},
 	} {
 		r := s.do(tokens[c.by], "PUT", at(c.conn), `{"group": "`+c.group+`"}`)
 		if r.status != c.status || !strings.Contains(r.text, c.want) {
-			t.Errorf("%q puts %s in %s: %d %s, want %d with %q", c.by, c.conn, c.group, r.status, r.text, c.status, c.want)
+			t.Errorf("%q assigns %s to %s: %d %s, want %d with %q", c.by, c.conn, c.group, r.status, r.text, c.status, c.want)
 		}
 	}
-	// Another's is not there, whoever's it is.
+	// A connection that another caller assigned does not exist for a tenant.
 	s.must(200, "PUT", at("tcp 10.0.0.1:6000 10.1.0.9:81"), `{"group": "a/backup"}`)
 	none := s.mustAs(tokens["b"], 404, "DELETE", at("tcp 10.0.0.1:7000 10.1.0.9:81"), "")
 	for _, by := range []string{"a", "b"} {
 		is := s.mustAs(tokens[by], 404, "DELETE", at("tcp 10.0.0.1:6000 10.1.0.9:81"), "")
 		if strings.ReplaceAll(is.text, "6000", "7000") != none.text {
-			t.Errorf("of another's is said %s, and of none %s", is.text, none.text)
+			t.Errorf("the error is %s, want %s as for a missing connection", is.text, none.text)
 		}
 	}
 	s.mustAs(tokens["a"], 404, "PUT", at("tcp 10.0.0.1:6000 10.1.0.9:81"), `{"group": "a/backup"}`)
@@ -95,7 +96,7 @@ func TestWhoseConnection(t *testing.T) {
 	s.must(200, "PUT", at("tcp 10.0.0.1:6000 10.1.0.9:81"), `{"group": "a/tcp"}`)
 }
 
-// Only a leaf keeps its connections, and only for as long as it is the tenant's that put them there.
+// Only a leaf group keeps its connections, and only while the tenant that assigned them owns it.
 func TestConnectionsStay(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -106,11 +107,11 @@ func TestConnectionsStay(t *testing.T) {
 		got := s.must(200, "GET", "/v1/hosts/h1/interfaces/eth0/connections", "").text
 		for _, w := range want {
 			if !strings.Contains(got, w) {
-				t.Errorf("connections are %s, want %v", got, want)
+				t.Errorf("the connections are %s, want %v", got, want)
 			}
 		}
 		if strings.Count(got, `"group"`) != len(want) {
-			t.Errorf("connections are %s, want %v", got, want)
+			t.Errorf("the connections are %s, want %v", got, want)
 		}
 	}
 	s.mustAs(tokens["a"], 200, "PUT", at("tcp 10.0.0.1:5000 10.1.0.9:873"), `{"group": "a/backup"}`)
@@ -119,20 +120,20 @@ func TestConnectionsStay(t *testing.T) {
 	s.mustAs(tokens["a"], 200, "PUT", group("a/tcp/x"), `{}`)
 	are("5000", "5002")
 	s.mustAs(tokens["a"], 200, "PUT", group("a/backup/x"), `{}`)
-	are("5000", "5002") // it is a leaf in the other direction
+	are("5000", "5002") // a/backup is still a leaf in the other direction
 	for _, direction := range []string{"out", "in"} {
 		s.must(200, "PATCH", strings.Replace(group("b"), "/out/", "/"+direction+"/", 1), `{"tenant": "c"}`, patch...)
 	}
 	are("5000")
 }
 
-// A tenant has no more than its part of what all share.
+// A tenant's quotas for connections, groups, rules, classifier entries, combinations and tokens.
 func TestCaps(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	tokens := s.divided(t)
 	a := tokens["a"]
-	s.must(200, "PUT", "/v1/tenants/a", `{"requests": 10000}`)
+	s.must(200, "PUT", "/v1/tenants/a", `{"requests_per_second": 10000}`)
 	key := store.Key(store.Interfaces, "h1", "eth0")
 	if _, err := s.store.Do(t.Context(), key, func(tx *store.Tx) error {
 		var i store.Interface
@@ -148,10 +149,10 @@ func TestCaps(t *testing.T) {
 		t.Fatal(err)
 	}
 	tooMany := s.mustAs(a, 422, "PUT", at("tcp 10.0.0.1:5000 10.1.0.9:81"), `{"group": "a/backup"}`)
-	if !strings.Contains(tooMany.text, "1024 connections in groups of eth0") {
-		t.Errorf("one connection too many: %s", tooMany.text)
+	if !strings.Contains(tooMany.text, "1024 assigned connections on eth0") {
+		t.Errorf("connections above the quota: %s", tooMany.text)
 	}
-	s.mustAs(a, 200, "PUT", at("tcp 10.0.0.1:7 10.1.0.9:81"), `{"group": "a/tcp"}`) // of those
+	s.mustAs(a, 200, "PUT", at("tcp 10.0.0.1:7 10.1.0.9:81"), `{"group": "a/tcp"}`) // already counted
 	s.mustAs(tokens["b"], 200, "PUT", at("tcp 10.0.0.1:5000 10.2.0.9:81"), `{"group": "b/web"}`)
 	s.mustAs(a, 204, "DELETE", at("tcp 10.0.0.1:8 10.1.0.9:81"), "")
 	s.mustAs(a, 200, "PUT", at("tcp 10.0.0.1:5000 10.1.0.9:81"), `{"group": "a/backup"}`)
@@ -166,15 +167,15 @@ func TestCaps(t *testing.T) {
 		}
 		return `{"groups": [` + b.String()[1:] + `]}`
 	}
-	// It has a, a/tcp, a/backup and web.
-	if r := s.mustAs(a, 422, "PUT", group("a/x"), groups(1020)); !strings.Contains(r.text, "more than 1024 groups, on eth0 out") {
-		t.Errorf("too many groups: %s", r.text)
+	// The tenant has a, a/tcp, a/backup and web.
+	if r := s.mustAs(a, 422, "PUT", group("a/x"), groups(1020)); !strings.Contains(r.text, "more than 1024 groups on eth0 out") {
+		t.Errorf("groups above the quota: %s", r.text)
 	}
 	s.mustAs(a, 200, "PUT", group("a/x"), groups(1019))
 	s.mustAs(a, 422, "PUT", group("a/y"), `{}`)
 	rule := `{"proto": ["tcp"], "dport": ["81"]}`
 	if r := s.mustAs(a, 422, "PUT", group("a/x"), `{"match": `+many(2049, rule)+`}`); !strings.Contains(r.text, "more than 2048 rules") {
-		t.Errorf("too many rules: %s", r.text)
+		t.Errorf("rules above the quota: %s", r.text)
 	}
 	s.mustAs(a, 200, "PUT", group("a/x"), `{"match": `+many(1000, rule)+`}`)
 	var ports, lengths []string
@@ -183,13 +184,13 @@ func TestCaps(t *testing.T) {
 		lengths = append(lengths, `"10.1.0.0/`+itoa(int64(16+n%17))+`"`)
 	}
 	all := strings.Join(ports, ",")
-	if r := s.mustAs(a, 422, "PUT", group("a/x"), `{"match": [{"sport": [`+all+`], "dport": [`+all+`]}]}`); !strings.Contains(r.text, "more than 65536 alternatives") {
-		t.Errorf("too many alternatives: %s", r.text)
+	if r := s.mustAs(a, 422, "PUT", group("a/x"), `{"match": [{"sport": [`+all+`], "dport": [`+all+`]}]}`); !strings.Contains(r.text, "more than 65536 classifier entries") {
+		t.Errorf("classifier entries above the quota: %s", r.text)
 	}
 	if r := s.mustAs(a, 422, "PUT", group("a/x"), `{"match": [{"dst": [`+strings.Join(lengths[:17], ",")+`]}, {"dst": [`+strings.Join(lengths[:17], ",")+`], "proto": ["tcp"]}]}`); !strings.Contains(r.text, "more than 32 combinations") {
-		t.Errorf("too many combinations: %s", r.text)
+		t.Errorf("combinations above the quota: %s", r.text)
 	}
-	// What an operator has given beyond it may become less.
+	// Above the quota, which an operator may exceed, a tenant may only reduce the number.
 	s.must(200, "PUT", group("a/x"), groups(1500))
 	s.mustAs(a, 200, "PUT", group("a/x"), groups(1400))
 	s.mustAs(a, 422, "PUT", group("a/x"), groups(1401))
@@ -214,16 +215,16 @@ func TestCaps(t *testing.T) {
 		r := <-made
 		got[r.status]++
 		if r.status == 409 && !strings.Contains(r.text, "has 100 tokens") {
-			t.Errorf("too many tokens: %s", r.text)
+			t.Errorf("tokens above the quota: %s", r.text)
 		}
 	}
 	if got[201] != 20 || got[409] != 10 {
-		t.Errorf("of 30 tokens beside 80: %v", got)
+		t.Errorf("statuses of 30 tokens in addition to 80: %v", got)
 	}
-	s.token(`{"name": "one", "role": "tenant", "tenant": "a"}`) // an operator knows what it does
+	s.token(`{"name": "one", "role": "tenant", "tenant": "a"}`) // the quota does not apply to operators
 }
 
-// Whose a group may be.
+// Which tenant may own a group.
 func TestOwners(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -235,10 +236,10 @@ func TestOwners(t *testing.T) {
 		{"PUT", group("x"), `{"tenant": "c"}`, "without match", 422},
 		{"PUT", group("x"), `{"tenant": "c", "groups": [{"name": "y", "match": [{"dport": ["1"]}]}]}`, "without match", 422},
 		{"PATCH", group("b"), `{"match": null}`, "without match", 422},
-		{"PATCH", group("a/tcp"), `{"tenant": "b"}`, "the group around it is a's", 422},
-		{"PUT", group("a/y"), `{"tenant": "b", "match": [{"dport": ["1"]}]}`, "the group around it is a's", 422},
+		{"PATCH", group("a/tcp"), `{"tenant": "b"}`, "its parent group belongs to tenant a", 422},
+		{"PUT", group("a/y"), `{"tenant": "b", "match": [{"dport": ["1"]}]}`, "its parent group belongs to tenant a", 422},
 		{"PUT", group("y"), `{"groups": [{"name": "z", "tenant": "b", "match": [{"dport": ["1"]}]}]}`, `"tenant":"b"`, 200},
-		{"PATCH", group("y"), `{"tenant": "c", "match": [{"dport": ["1"]}]}`, "out/y/z cannot be the tenant b's", 422},
+		{"PATCH", group("y"), `{"tenant": "c", "match": [{"dport": ["1"]}]}`, "out/y/z cannot belong to tenant b", 422},
 		{"PATCH", group("a/tcp"), `{"tenant": "a"}`, "", 200},
 		{"PUT", "/v1/hosts/h1/interfaces/eth1", `{"out": {"limit": "1Mbit", "groups": [{"name": "x", "tenant": "c"}, {"name": "rest", "default": true}]}}`, "without match", 422},
 		{"PUT", "/v1/hosts/h1/policy", `{"text": "kind: Interface\ndev: eth0\nout: {limit: 1Mbit, groups: [{name: b}, {name: rest, default: true}]}\n"}`, `"field":"text"`, 422},

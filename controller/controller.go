@@ -24,48 +24,50 @@ import (
 	"headgate/unit"
 )
 
-// Ours.
+// Values chosen for Headgate.
 const (
-	// aliveEvery and aliveWithin: an agent that is cut off is noticed within 10 s.
-	aliveEvery, aliveWithin = 5 * time.Second, 5 * time.Second
-	// gentle is how long requests may take to end when the controller does.
-	gentle = 5 * time.Second
-	// mostMessage is the largest that an agent is sent: a host of 16,000 groups.
-	mostMessage = 32 << 20
-	// window is what may be on its way from an agent: its record of a week is some MB. With one that is given
-	// gRPC does not measure how long the way is, which was a ping and its answer for nearly each report.
+	// keepaliveInterval and aliveWithin are the gRPC keepalive interval and timeout: a disconnected agent is
+	// detected within 10 s.
+	keepaliveInterval, keepaliveTimeout = 5 * time.Second, 5 * time.Second
+	// shutdownTimeout is how long requests may take to complete when the controller stops.
+	shutdownTimeout = 5 * time.Second
+	// maxMessage is the largest gRPC message: the desired state of a host with 16,000 groups.
+	maxMessage = 32 << 20
+	// window is the gRPC flow control window of an agent's connection: the usage record of a week is
+	// some MB. With a static window gRPC does not measure the bandwidth-delay product, which cost a ping
+	// and its answer for nearly each report.
 	window = 1 << 20
-	// readBuffer is of each agent's connection, whose reports are half of it at the most: with gRPC's own of
-	// 32 KiB they were two fifths of what was in use.
+	// readBuffer is the read buffer of each agent's connection. A report takes half of it at most. gRPC's
+	// default of 32 KiB was two fifths of the memory in use.
 	readBuffer = 4 << 10
 )
 
-// Config is what a controller is told.
+// Config is the configuration of a controller.
 type Config struct {
-	// Name is this one's among the controllers.
+	// Name identifies this controller among all controllers.
 	Name string
-	// API and Agents are the addresses at which callers and agents speak to it.
+	// API and Agents are the listen addresses for API clients and for agents.
 	API, Agents string
-	// Hosts are names and addresses that its certificate is for, beside those of API and Agents.
+	// Hosts are additional names and addresses in the server certificate, besides those of API and Agents.
 	Hosts []string
-	// AgentsAt are where agents find all controllers; none is this one.
-	AgentsAt []string
-	// Others are where the APIs of the other controllers are.
-	Others  []string
+	// AgentAddresses are the addresses of all controllers for agents; empty means this controller only.
+	AgentAddresses []string
+	// Peers are the API addresses of the other controllers.
+	Peers   []string
 	Version string
-	// Room tells how much of the disk is free that the store is on, in bytes; nil is no matter.
-	Room func() (uint64, error)
-	// Burst is what a limit lets through at once, where it is put in force; nil is not known.
-	Burst func(limit unit.Rate) unit.Bytes
-	// Metrics, if set, is where metrics for Prometheus are served.
+	// FreeSpace returns the free bytes on the store's disk; nil disables the check.
+	FreeSpace func() (uint64, error)
+	// BucketSize returns the bucket size with which a limit is enforced; nil means unknown.
+	BucketSize func(limit unit.Rate) unit.Bytes
+	// Metrics, if set, is the listener for Prometheus metrics.
 	Metrics net.Listener
 }
 
-// watermark: with less room than this on its disk the controller takes no changes, so that the
-// store can still do what it has promised.
-const watermark = 256 << 20
+// minFreeSpace is the free space on the store's disk, in bytes, below which the controller rejects
+// changes, so that the store can still write what it has acknowledged.
+const minFreeSpace = 256 << 20
 
-// Controller serves.
+// Controller serves the API and the agents.
 type Controller struct {
 	store     *store.Store
 	config    Config
@@ -73,59 +75,59 @@ type Controller struct {
 	cache     *cache
 	hub       *hub
 	prober    *prober
-	plan      chan struct{} // there may be something to measure
+	plan      chan struct{} // signals that a measurement may be due
 	api       net.Listener
 	agents    net.Listener
 	cert      *certificate
-	term      atomic.Pointer[store.Term] // as the leader, or nil
-	full      atomic.Bool                // the store is, or nearly
+	term      atomic.Pointer[store.Term] // current term as the leader, nil without one
+	full      atomic.Bool                // the store is full or nearly full
 }
 
-// New listens; Run serves.
+// New creates a controller and listens on its addresses; Run serves.
 func New(ctx context.Context, s *store.Store, c Config) (_ *Controller, err error) {
 	out := &Controller{store: s, config: c}
-	if out.authority, err = authority(ctx, s); err != nil {
+	if out.authority, err = loadAuthority(ctx, s); err != nil {
 		return nil, err
 	}
 	if out.api, err = net.Listen("tcp", c.API); err != nil {
-		return nil, fmt.Errorf("the API cannot be served: %w", err)
+		return nil, fmt.Errorf("cannot serve the API: %w", err)
 	}
 	if out.agents, err = net.Listen("tcp", c.Agents); err != nil {
-		return nil, errors.Join(fmt.Errorf("agents cannot be served: %w", err), out.api.Close())
+		return nil, errors.Join(fmt.Errorf("cannot serve agents: %w", err), out.api.Close())
 	}
 	hosts := slices.Clone(c.Hosts)
 	for _, l := range []net.Listener{out.api, out.agents} {
 		if a, ok := l.Addr().(*net.TCPAddr); ok && a.IP.IsUnspecified() {
-			hosts = append(hosts, ownAddresses()...)
+			hosts = append(hosts, localAddresses()...)
 		} else if ok {
 			hosts = append(hosts, a.IP.String())
 		}
 	}
 	slices.Sort(hosts)
 	out.cert = &certificate{authority: out.authority, hosts: slices.Compact(hosts)}
-	if len(c.AgentsAt) == 0 {
-		out.config.AgentsAt = []string{out.agents.Addr().String()}
+	if len(c.AgentAddresses) == 0 {
+		out.config.AgentAddresses = []string{out.agents.Addr().String()}
 	}
-	out.cache = &cache{store: s, hosts: map[string]*hostIntent{}, probing: newProbing()}
-	out.hub = &hub{store: s, cache: out.cache, agentsAt: out.config.AgentsAt, sign: signer(out.authority), links: map[string]*link{}}
-	out.cache.changed = out.hub.changed
+	out.cache = &cache{store: s, hosts: map[string]*desiredHost{}, probing: newProbing()}
+	out.hub = &hub{store: s, cache: out.cache, agentsAt: out.config.AgentAddresses, sign: signer(out.authority), links: map[string]*link{}}
+	out.cache.onHostChange = out.hub.changed
 	out.prober, out.plan = newProber(out.hub, out.authority), make(chan struct{}, 1)
-	out.cache.probed = func() {
-		for _, kick := range []chan struct{}{out.prober.kick, out.plan} {
+	out.cache.onProbingChange = func() {
+		for _, kick := range []chan struct{}{out.prober.wake, out.plan} {
 			select {
 			case kick <- struct{}{}:
-			default: // it is about to look
+			default: // a signal is pending already
 			}
 		}
 	}
 	return out, nil
 }
 
-// ownAddresses are those of this machine, but for those of a link alone.
-func ownAddresses() (all []string) {
+// localAddresses lists the IP addresses of this machine without link-local ones.
+func localAddresses() (all []string) {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
-		slog.Warn("the addresses of this machine cannot be told, and the certificate is not for them", "error", err)
+		slog.Warn("cannot list local addresses; the certificate does not include them", "error", err)
 	}
 	for _, a := range addresses {
 		if n, ok := a.(*net.IPNet); ok && !n.IP.IsLinkLocalUnicast() {
@@ -135,10 +137,10 @@ func ownAddresses() (all []string) {
 	return all
 }
 
-// Pin is the hash of the authority, by which callers and agents know it.
-func (c *Controller) Pin() string { return c.authority.Hash() }
+// CertificatePin returns the certificate pin by which API clients and agents verify the controller.
+func (c *Controller) CertificatePin() string { return c.authority.Hash() }
 
-// Addresses are those at which it is spoken to.
+// Addresses returns the addresses on which the controller listens for API clients and agents.
 func (c *Controller) Addresses() (api, agents string) {
 	return c.api.Addr().String(), c.agents.Addr().String()
 }
@@ -148,49 +150,49 @@ func (c *Controller) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go c.cache.follow(ctx)
-	go c.room(ctx)
+	go c.monitorStore(ctx)
 	go c.prober.run(ctx)
 	go c.store.Lead(ctx, c.config.Name, func(ctx context.Context, t store.Term) error { return c.lead(ctx, t) })
 
 	requests := metrics.NewRequests()
 	if c.config.Metrics != nil {
-		defer metrics.Serve(c.config.Metrics, append(metrics.Controller(c.service), requests, metrics.Probes(c.probing))...)()
+		defer metrics.Serve(c.config.Metrics, append(metrics.Controller(c.service), requests, metrics.NewProbes(c.probeMetrics))...)()
 	}
 	service := &api.Server{
-		Done:  requests.Done,
-		Store: c.store, Agents: view{c.hub}, Version: c.config.Version, Writable: c.writable, Burst: c.config.Burst,
+		OnRequest: requests.Observe,
+		Store:     c.store, Agents: view{c.hub}, Version: c.config.Version, Writable: c.writable, Burst: c.config.BucketSize,
 		Sign: func(host string, request []byte) (api.Certificate, string, error) {
 			cert, authority, serial, err := c.hub.sign(host, request)
-			return api.Certificate{Certificate: string(cert), Authority: string(authority), Agents: c.config.AgentsAt}, serial, err
+			return api.Certificate{Certificate: string(cert), Authority: string(authority), Agents: c.config.AgentAddresses}, serial, err
 		},
 	}
 	handler, err := service.Handler()
 	if err != nil {
 		return err
 	}
-	if service.Whole, err = newForwarder(handler, c.hub, c.config.Others, c.authority.Cert); err != nil {
+	if service.Cluster, err = newForwarder(handler, c.hub, c.config.Peers, c.authority.Cert); err != nil {
 		return err
 	}
-	web := &http.Server{Handler: inTime(browsable(service.Whole)), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute,
+	web := &http.Server{Handler: withBodyDeadline(withDashboard(service.Cluster)), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute,
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: c.cert.get}}
-	mutual, err := pki.Server(pki.Pair{}, c.authority.Cert)
+	mutual, err := pki.Server(pki.KeyPair{}, c.authority.Cert)
 	if err != nil {
 		return err
 	}
 	mutual.GetCertificate = c.cert.get
-	g := grpc.NewServer(grpc.Creds(credentials.NewTLS(mutual)), grpc.MaxSendMsgSize(mostMessage), grpc.MaxRecvMsgSize(mostMessage),
+	g := grpc.NewServer(grpc.Creds(credentials.NewTLS(mutual)), grpc.MaxSendMsgSize(maxMessage), grpc.MaxRecvMsgSize(maxMessage),
 		grpc.StaticStreamWindowSize(window), grpc.StaticConnWindowSize(window), grpc.ReadBufferSize(readBuffer),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: aliveEvery, Timeout: aliveWithin}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepaliveInterval, Timeout: keepaliveTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: time.Second, PermitWithoutStream: true}))
 	agents.RegisterAgentsServer(g, c.hub)
 	go func() { cancel(g.Serve(c.agents)) }()
 	go func() { cancel(web.ServeTLS(c.api, "", "")) }()
 	<-ctx.Done()
-	g.Stop() // streams do not end by themselves
-	end, stop := context.WithTimeout(context.Background(), gentle)
+	g.Stop() // agents' streams have no end of their own
+	end, stop := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer stop()
 	if err := web.Shutdown(end); err != nil {
-		web.Close() // those that watch
+		web.Close() // open watches
 	}
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
 		return err
@@ -198,7 +200,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// service is what it is doing, for metrics.
+// service returns the state of the controller for metrics.
 func (c *Controller) service() metrics.Service {
 	out := metrics.Service{Reports: c.hub.reports.Load(), Leader: c.leader(), Writable: c.writable()}
 	c.hub.mu.Lock()
@@ -215,24 +217,24 @@ func (c *Controller) service() metrics.Service {
 	return out
 }
 
-// leader tells whether this one leads, and nobody else can.
+// leader reports whether this controller is the leader and its lease is still valid.
 func (c *Controller) leader() bool {
 	t := c.term.Load()
-	return t != nil && t.Sure()
+	return t != nil && t.Valid()
 }
 
-// writable tells whether changes are taken.
+// writable reports whether the controller accepts changes.
 func (c *Controller) writable() bool {
 	if c.full.Load() {
 		return false
 	}
-	if c.config.Room == nil {
+	if c.config.FreeSpace == nil {
 		return true
 	}
-	room, err := c.config.Room()
+	room, err := c.config.FreeSpace()
 	if err != nil {
-		slog.Warn("the room on the store's disk cannot be told", "error", err)
+		slog.Warn("cannot read free space of the store's disk, accepting changes", "error", err)
 		return true
 	}
-	return room >= watermark
+	return room >= minFreeSpace
 }

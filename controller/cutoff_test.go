@@ -21,7 +21,8 @@ import (
 	"headgate/store/storetest"
 )
 
-// wire is between a controller and its store; while it is cut nothing passes, and nobody is told.
+// wire is a TCP proxy between a controller and its store. While cut is set it passes no data and keeps
+// the connections open.
 type wire struct {
 	at  string
 	mu  sync.Mutex
@@ -82,7 +83,7 @@ func newWire(t *testing.T, to string) *wire {
 	return w
 }
 
-// said is what an agent logs.
+// said collects an agent's log.
 type said struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -100,8 +101,9 @@ func (s *said) has(what string) bool {
 	return strings.Contains(s.text.String(), what)
 }
 
-// A controller that is cut off from the store takes no agents, and says why, also before it has read
-// anything; those that it has go to another. Agents know of the others from whichever they are at.
+// A controller that is disconnected from the store rejects agents with that reason, also before it
+// has read anything, and its connected agents move to another controller. Agents learn the addresses
+// of all controllers from each of them.
 func TestCutOff(t *testing.T) {
 	m := storetest.Start(t)
 	direct := storetest.Open(t, m)
@@ -119,16 +121,16 @@ func TestCutOff(t *testing.T) {
 	at := []string{fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])}
 	run := func(s *store.Store, n int, agentsAt []string) *service {
 		t.Helper()
-		return startOn(t, s, controller.Config{Name: fmt.Sprint("c", n+1), API: "127.0.0.1:0", Agents: at[n], AgentsAt: agentsAt, Version: "test"}, func() { w.set(n == 0) })
+		return startOn(t, s, controller.Config{Name: fmt.Sprint("c", n+1), API: "127.0.0.1:0", Agents: at[n], AgentAddresses: agentsAt, Version: "test"}, func() { w.set(n == 0) })
 	}
 	second := run(direct, 1, at[1:])
 	second.must(200, "PUT", "/v1/hosts/h1", `{}`)
 	dir := t.TempDir()
 	token := second.token(`{"name": "join", "role": "agent", "host": "h1"}`)
-	if err := remote.Join(t.Context(), dir, remote.Service{URL: second.url, Host: "h1", Token: token, Pin: second.pin}); err != nil {
+	if err := remote.Join(t.Context(), dir, remote.Controller{URL: second.url, Host: "h1", Token: token, Pin: second.pin}); err != nil {
 		t.Fatal(err)
 	}
-	// It knows of the first alone.
+	// The agent knows only the first controller.
 	tell := func(at []string) {
 		t.Helper()
 		id, err := remote.ReadIdentity(dir)
@@ -145,7 +147,7 @@ func TestCutOff(t *testing.T) {
 		}
 	}
 	tell(at[:1])
-	run(far, 0, at) // it has been cut off since before it read anything
+	run(far, 0, at) // disconnected before its first read
 	var log said
 	defer func() {
 		if t.Failed() {
@@ -161,12 +163,12 @@ func TestCutOff(t *testing.T) {
 			}
 		}
 	}
-	within("it is refused", 10*time.Second, func() bool { return log.has("cut off from the store") })
-	if log.has("taken away") {
-		t.Error("it is told that its host was taken away")
+	within("the agent is rejected", 10*time.Second, func() bool { return log.has("disconnected from the store") })
+	if log.has("was removed or revoked") {
+		t.Error("the agent is rejected as a removed host")
 	}
 	w.set(false)
-	within("it is taken when the store is there, and told of both", 20*time.Second, func() bool {
+	within("the agent is accepted after the store is back, and learns both addresses", 20*time.Second, func() bool {
 		id, err := remote.ReadIdentity(dir)
 		return err == nil && slices.Equal(id.Agents, at)
 	})
@@ -174,10 +176,10 @@ func TestCutOff(t *testing.T) {
 		return strings.Contains(second.must(200, "GET", "/v1/hosts/h1", "").text, `"connected":true`)
 	}
 	if connected() {
-		t.Fatal("it is at the second")
+		t.Fatal("the agent is connected to the second controller")
 	}
 	w.set(true)
-	within("it is at the second when the first is cut off", 12*time.Second, connected)
+	within("the agent moves to the second controller when the first is disconnected from the store", 12*time.Second, connected)
 	second.must(200, "PUT", "/v1/hosts/h1/interfaces/eth0", `{"out": {"limit": "1Mbit", "groups": [{"name": "all", "default": true}]}}`)
 	h.wait(t)
 	w.set(false)

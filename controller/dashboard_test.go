@@ -17,7 +17,7 @@ import (
 	"headgate/internal/browser"
 )
 
-// signIn has a browser's cookie for a token.
+// signIn logs in with a token, and returns the session cookie.
 func (s *service) signIn(token string) (cookie string) {
 	s.t.Helper()
 	r := s.mustAs("", 200, "POST", "/v1/login", `{"token": "`+token+`"}`, "X-Headgate-Session", "1")
@@ -28,13 +28,13 @@ func (s *service) signIn(token string) (cookie string) {
 		}
 	}
 	if !strings.HasPrefix(cookie, "__Host-") || strings.Contains(about, "Domain") {
-		s.t.Errorf("the cookie is for others as well: %s", about)
+		s.t.Errorf("the cookie is not restricted to this host: %s", about)
 	}
 	return cookie
 }
 
-// A session may what its token may; what another site's page asks for is not changed, and who signs out,
-// or whose token is taken back, is out.
+// A session has the permissions of its token. Cross-site requests cannot change anything. The session
+// ends when its user logs out or when its token is deleted.
 func TestSession(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -45,7 +45,7 @@ func TestSession(t *testing.T) {
 		return s.mustAs("", want, method, path, body, append(headers, "Cookie", cookie)...)
 	}
 	if r := asks(200, "GET", "/v1/session", ""); !strings.Contains(r.text, `"tenant":"a"`) || strings.Contains(r.text, a) {
-		t.Errorf("who asks is %s", r.text)
+		t.Errorf("the session is %s", r.text)
 	}
 	asks(403, "GET", "/v1/tenants", "")
 	asks(404, "GET", group("b"), "")
@@ -55,17 +55,17 @@ func TestSession(t *testing.T) {
 	asks(403, "PUT", group("a/x"), `{"default": true}`, "X-Headgate-Session", "1", "Origin", "https://elsewhere.example")
 	s.must(404, "GET", group("a/x"), "")
 	asks(200, "PUT", group("a/x"), `{"default": true}`, "X-Headgate-Session", "1", "Sec-Fetch-Site", "same-origin")
-	// With a token of its own a request needs no header: a browser sends none by itself.
+	// A request with a bearer token needs no session header: browsers do not add bearer tokens.
 	s.mustAs(a, 200, "PUT", group("a/x"), `{"default": true}`, "Cookie", cookie)
 
 	s.mustAs("", 401, "POST", "/v1/login", `{"token": "hg_none"}`, "X-Headgate-Session", "1")
 	if r := s.mustAs("", 200, "POST", "/v1/login", `{"token": "`+a+`"}`); r.header.Get("Set-Cookie") != "" {
-		t.Error("a program that logs in is given a cookie")
+		t.Error("a login without the session header returns a cookie")
 	}
 	join := s.token(`{"name": "h1", "role": "agent", "host": "h1"}`)
 	s.mustAs("", 403, "POST", "/v1/login", `{"token": "`+join+`"}`, "X-Headgate-Session", "1")
 	if r := asks(204, "DELETE", "/v1/session", "", "X-Headgate-Session", "1"); !strings.Contains(r.header.Get("Set-Cookie"), "Max-Age=0") {
-		t.Errorf("the cookie stays: %q", r.header.Get("Set-Cookie"))
+		t.Errorf("logging out does not delete the cookie: %q", r.header.Get("Set-Cookie"))
 	}
 	var list struct{ Items []struct{ ID, Name string } }
 	s.must(200, "GET", "/v1/tokens", "").into(t, &list)
@@ -74,14 +74,14 @@ func TestSession(t *testing.T) {
 	asks(401, "GET", "/v1/session", "")
 }
 
-// seen is what a stream told of a path last.
+// seenNow is the latest event of a live stream for a path.
 type seenNow struct {
 	Path   string
 	Status int
 	Data   json.RawMessage
 }
 
-// look opens a live stream.
+// look opens a live stream of some paths.
 func (s *service) look(token string, paths ...string) (status int, told <-chan seenNow) {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), "GET", s.url+"/v1/live?"+url.Values{"see": paths}.Encode(), nil)
@@ -113,10 +113,10 @@ func (s *service) look(token string, paths ...string) (status int, told <-chan s
 	return got.StatusCode, out
 }
 
-// onScreen is what a stream told last, by path.
+// onScreen holds the latest event of a live stream by path.
 type onScreen map[string]seenNow
 
-// until waits for what a stream tells of a path.
+// until waits for an event of a path that satisfies a condition.
 func (shown onScreen) until(t *testing.T, told <-chan seenNow, path string, is func(seenNow) bool) {
 	t.Helper()
 	late := time.After(10 * time.Second)
@@ -124,7 +124,7 @@ func (shown onScreen) until(t *testing.T, told <-chan seenNow, path string, is f
 		select {
 		case one, ok := <-told:
 			if !ok {
-				t.Fatalf("the stream has ended; %s was %+v", path, shown[path])
+				t.Fatalf("the stream ended; %s was %+v", path, shown[path])
 			}
 			shown[one.Path] = one
 		case <-late:
@@ -133,8 +133,8 @@ func (shown onScreen) until(t *testing.T, told <-chan seenNow, path string, is f
 	}
 }
 
-// A live stream tells what its paths answer to whoever asks, and again when that is another; it asks for
-// nothing that does not end, and ends with its token.
+// A live stream sends the answers of its paths with the client's permissions, and again after each
+// change. It rejects paths whose answers do not end, and ends with its token.
 func TestLive(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -153,7 +153,7 @@ func TestLive(t *testing.T) {
 		select {
 		case one := <-told:
 			if one.Path != none {
-				t.Errorf("it tells of %s again, which is as it was: %s", one.Path, one.Data)
+				t.Errorf("the stream repeats %s without a change: %s", one.Path, one.Data)
 			}
 		case <-quiet:
 			quiet = nil
@@ -161,7 +161,7 @@ func TestLive(t *testing.T) {
 	}
 	for _, path := range []string{"/v1/events", "/v1/live?see=/v1/session", "/v1/none", "/v1/hosts/h1/interfaces/eth0/rollback", "/v1/%zz"} {
 		if status, _ := s.look(a, path); status != 422 {
-			t.Errorf("%s may be seen: %d", path, status)
+			t.Errorf("a stream of %s: %d, want 422", path, status)
 		}
 	}
 	if status, _ := s.look("", own); status != 401 {
@@ -177,26 +177,26 @@ func TestLive(t *testing.T) {
 		select {
 		case _, open = <-child:
 		case <-late:
-			t.Fatal("the stream goes on after its token was taken back")
+			t.Fatal("the stream is open after its token was deleted")
 		}
 	}
 }
 
-// waits is a host whose group b waits, and has nothing of what it is guaranteed.
+// waits makes the host's group b have a backlog and none of its guarantee.
 func waits(h *host) {
 	var bytes atomic.Uint64
 	n := 0
 	h.Report = func() *agents.Report {
-		d := &agents.DeviceReport{Dev: "eth0", Bytes: []uint64{bytes.Add(100e3), 0, 0}, BacklogBytes: []uint64{0, 0, 5000}, Drops: []uint64{0, 0, 0}, Marks: []uint64{0, 0, 0}}
-		if n++; n%2 == 1 { // names come again when groups are others: rates go on
+		d := &agents.DeviceReport{Dev: "eth0", Bytes: []uint64{bytes.Add(100e3), bytes.Load(), 0}, BacklogBytes: []uint64{0, 0, 5000}, Drops: []uint64{0, 0, 0}, Marks: []uint64{0, 0, 0}}
+		if n++; n%2 == 1 { // repeated names must not interrupt the rates
 			d.Names, d.GuaranteeBps = []string{"out/a", "out/a/rest", "out/b"}, []uint64{40e6, 40e6, 20e6}
 		}
 		return &agents.Report{AtNs: time.Now().UnixNano(), Devices: []*agents.DeviceReport{d}}
 	}
 }
 
-// The overview has what all controllers know, with what waits below its guarantee; the totals of rates are of
-// what one may see.
+// The overview has the data of all controllers, with the groups at risk. The totals of rates include
+// only the groups that the client may see.
 func TestOverview(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -205,9 +205,12 @@ func TestOverview(t *testing.T) {
 	h := s.connect(t.TempDir(), waits)
 	h.wait(t)
 	type load struct {
-		Dev, Direction, Limit, Delivered, Guaranteed string
-		Groups                                       int
-		AtRisk                                       int `json:"at_risk"`
+		Dev, Direction string
+		Limit          int64 `json:"limit_bps"`
+		Delivered      int64 `json:"delivered_bps"`
+		Guaranteed     int64 `json:"guaranteed_bps"`
+		Groups         int
+		AtRisk         int `json:"at_risk"`
 	}
 	type hostRates struct {
 		Host       string
@@ -217,15 +220,18 @@ func TestOverview(t *testing.T) {
 	var o struct {
 		Hosts, Connected, Groups int
 		AtRisk                   int `json:"at_risk"`
-		Risks                    []struct{ Host, Dev, Direction, Group, Guaranteed string }
-		Busiest, Items           []hostRates
-		Names                    []string
+		Risks                    []struct {
+			Host, Dev, Direction, Group string
+			Guaranteed                  int64 `json:"guaranteed_bps"`
+		}
+		Busiest, Items []hostRates
+		Names          []string
 	}
 	other := s.beside(t)
 	for _, controller := range []*service{s, other} {
 		for n := 0; ; n++ {
 			controller.must(200, "GET", "/v1/overview?names=true&host=h1&host=h0", "").into(t, &o)
-			if o.AtRisk > 0 && o.Busiest[0].Directions[0].Delivered != "0bit" {
+			if o.AtRisk > 0 && o.Busiest[0].Directions[0].Delivered != 0 {
 				break
 			}
 			if time.Sleep(50 * time.Millisecond); n > 200 {
@@ -235,14 +241,14 @@ func TestOverview(t *testing.T) {
 		if o.Hosts != 2 || o.Connected != 1 || o.Groups != 3 || o.AtRisk != 1 || !slices.Equal(o.Names, []string{"h0", "h1"}) {
 			t.Errorf("the overview is %+v", o)
 		}
-		if r := o.Risks; len(r) != 1 || r[0].Host != "h1" || r[0].Group != "b" || r[0].Guaranteed != "20Mbit" {
-			t.Errorf("at risk are %+v", r)
+		if r := o.Risks; len(r) != 1 || r[0].Host != "h1" || r[0].Group != "b" || r[0].Guaranteed != 20e6 {
+			t.Errorf("the groups at risk are %+v", r)
 		}
 		if i := o.Items; len(i) != 2 || i[0].Connected || !i[1].Connected || len(i[1].Directions) != 1 || len(o.Busiest) != 1 {
-			t.Fatalf("hosts are %+v", i)
+			t.Fatalf("the hosts are %+v", i)
 		}
-		// What is in a is counted in a.
-		if d := o.Items[1].Directions[0]; d.Limit != "100Mbit" || d.Guaranteed != "60Mbit" || d.Groups != 3 {
+		// The traffic of a/rest is part of that of a.
+		if d := o.Items[1].Directions[0]; d.Limit != 100e6 || d.Guaranteed != 60e6 || d.Groups != 3 {
 			t.Errorf("the direction is %+v", d)
 		}
 	}
@@ -254,33 +260,33 @@ func TestOverview(t *testing.T) {
 	}
 	s.mustAs(a, 200, "GET", "/v1/hosts/h1/rates?dev=eth0&direction=out&group=a%2Frest", "").into(t, &rates)
 	if len(rates.Items) != 1 || rates.Items[0].Group != "a/rest" {
-		t.Errorf("groups are %+v", rates.Items)
+		t.Errorf("the groups are %+v", rates.Items)
 	}
-	if len(rates.Totals) != 1 || rates.Totals[0].Groups != 2 || rates.Totals[0].Guaranteed != "40Mbit" || rates.Totals[0].AtRisk != 0 || rates.Totals[0].Limit != "" {
+	if len(rates.Totals) != 1 || rates.Totals[0].Groups != 2 || rates.Totals[0].Guaranteed != 40e6 || rates.Totals[0].AtRisk != 0 || rates.Totals[0].Limit != 0 {
 		t.Errorf("a tenant's totals are %+v", rates.Totals)
 	}
 	s.must(200, "GET", "/v1/hosts/h1/rates?direction=in", "").into(t, &rates)
 	if len(rates.Items) != 0 || len(rates.Totals) != 0 {
-		t.Errorf("of the other direction there is %+v", rates)
+		t.Errorf("the direction in has %+v", rates)
 	}
 }
 
-// Pages are at every path but the API's.
+// The dashboard is served at every path outside the API.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	for _, path := range []string{"/", "/hosts/h1/eth0"} {
 		if r := s.mustAs("", 200, "GET", path, ""); !strings.Contains(r.text, "<!doctype html>") || r.header.Get("Content-Security-Policy") == "" {
-			t.Errorf("%s is %.100s", path, r.text)
+			t.Errorf("%s returns %.100s", path, r.text)
 		}
 	}
 	if r := s.mustAs("", 404, "GET", "/v1/none", ""); !strings.Contains(r.header.Get("Content-Type"), "problem+json") {
-		t.Errorf("it is %s", r.text)
+		t.Errorf("an unknown API path returns %s", r.text)
 	}
 }
 
-// The pages know a device by the name that the agent tells, and its interface by the one that it was
-// divided by: an operator's, and a tenant's.
+// The dashboard shows a device by the name that the agent reports, also if its interface is configured
+// by an alternative name, to operators and tenants.
 func TestPagesByAnotherName(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a browser: not with -short")
@@ -317,10 +323,10 @@ func TestPagesByAnotherName(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := shows("/hosts/h1", "table a"); got != "eth0 out" {
-			t.Errorf("the interfaces are %q", got)
+			t.Errorf("the list of interfaces is %q", got)
 		}
 		if got := shows("/hosts/h1/eth0?direction=out", "h1"); got != "eth0" {
-			t.Errorf("the page of eth0 says %q", got)
+			t.Errorf("the heading of the page of eth0 is %q", got)
 		}
 		if _, err := browser.Evaluate[bool](b, `fetch("/v1/session", {method: "DELETE", headers: {"X-Headgate-Session": "1"}}).then((r) => r.ok)`); err != nil {
 			t.Fatal(err)

@@ -1,10 +1,11 @@
-// Package controller is the network's control loop: what the store wants goes to the agents that
-// are connected, and what they tell is there for the API.
+// Package controller runs the central control loop: it sends each connected agent the desired state
+// from the store, and serves the API from the store and from the agents' reports.
 //
-// Any controller serves any agent and any caller. What a host is to have follows from the store
-// alone: cache.go follows it, hub.go sends each agent what it does not have yet. Only leader.go
-// needs there to be one: it takes away what is over.
+// Every controller serves every agent and every API client. The desired state of a host follows
+// from the store alone: cache.go watches the store, and hub.go sends each agent the documents that
+// the agent does not have yet. Only leader.go and plan.go need a single leader, which does garbage
+// collection and starts scheduled measurements.
 //
-// Nothing that agents report is written to the store, and nothing is lost with a controller but
-// the last seconds of rates: agents keep their own record.
+// Agents' reports are not written to the store. When a controller fails, only the last seconds of
+// rates are lost, because each agent keeps its own usage record.
 package controller

@@ -13,8 +13,9 @@ import (
 	"headgate/internal/pki"
 )
 
-// Nobody loads the service whom it does not know: bodies are small and come in time, and who shows bad
-// tokens waits. Those who are known go on, also at the same address.
+// Unauthenticated clients cannot overload the service: the size and the time of bodies are limited,
+// and invalid tokens are rate limited. Clients with valid tokens are not affected, also from the same
+// address.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -32,7 +33,7 @@ func TestStrangers(t *testing.T) {
 		s.must(status, "PUT", path, body)
 	}
 	if r := s.do("", "POST", "/v1/login", big+`{"token": "hg_x"}`); r.status != 413 {
-		t.Errorf("a large login: %d %s", r.status, r.text)
+		t.Errorf("login with a large body: %d %s", r.status, r.text)
 	}
 
 	bad := map[int]int{}
@@ -43,26 +44,26 @@ func TestStrangers(t *testing.T) {
 		}
 		bad[r.status]++
 		if r.status == 429 && r.header.Get("Retry-After") == "" {
-			t.Error("when it may be tried again is not said")
+			t.Error("status 429 without Retry-After")
 		}
 	}
 	if bad[401] < 60 || bad[429] < 20 || bad[401]+bad[429] != 160 {
-		t.Errorf("bad tokens are answered %v", bad)
+		t.Errorf("statuses of requests with invalid tokens: %v", bad)
 	}
-	s.must(200, "GET", "/v1/hosts", "") // the operator's was good a moment ago
+	s.must(200, "GET", "/v1/hosts", "") // the operator's token was accepted a moment ago
 	if err := <-slow; err != nil {
 		t.Error(err)
 	}
 }
 
-// Anybody may ask whether the service is well, and however many do, the store is asked once: also when
-// it is away, and each answer takes its time.
+// Health checks need no token, and many concurrent ones query the store once, also while the store is
+// disconnected and each answer takes long.
 func TestHealthOfMany(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	s.must(200, "GET", "/v1/health", "")
 	s.member.Stop()
-	time.Sleep(time.Second) // what it said is over
+	time.Sleep(time.Second) // the cached answer has expired
 	began := time.Now()
 	var all sync.WaitGroup
 	for range 50 {
@@ -78,7 +79,7 @@ func TestHealthOfMany(t *testing.T) {
 	}
 }
 
-// slowly sends half a request, and complains if it is waited for long.
+// slowly sends half a request, and returns an error unless the server times out in time.
 func (s *service) slowly() error {
 	c, err := tls.Dial("tcp", strings.TrimPrefix(s.url, "https://"), pki.Pinned("127.0.0.1", s.pin))
 	if err != nil {

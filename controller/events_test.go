@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// listen opens a stream of events, and gives its events' names and a channel that is closed at its end.
+// listen opens an event stream. events receives the events' names and is closed at the end of the
+// stream.
 func (s *service) listen(token, query string) (status int, events <-chan string) {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), "GET", s.url+"/v1/events"+query, nil)
@@ -35,7 +36,7 @@ func (s *service) listen(token, query string) (status int, events <-chan string)
 	return got.StatusCode, out
 }
 
-// next is the next event's name, "" at the end, or if there is none for long.
+// next returns the name of the next event, "" at the end of the stream or after 5 s without one.
 func next(events <-chan string) string {
 	select {
 	case e := <-events:
@@ -55,12 +56,12 @@ func ended(events <-chan string, within time.Duration) error {
 				return nil
 			}
 		case <-late:
-			return fmt.Errorf("it goes on after %v", within)
+			return fmt.Errorf("the stream is open after %v", within)
 		}
 	}
 }
 
-// A stream of events ends with its token, and nobody has any number of them.
+// An event stream ends when its token is deleted, and the number of streams of a tenant is limited.
 func TestStreamsEnd(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -71,7 +72,7 @@ func TestStreamsEnd(t *testing.T) {
 	_, stays := s.listen(a, "")
 	for _, events := range []<-chan string{back, stays} {
 		if e := next(events); e != "hello" {
-			t.Fatalf("it begins with %q", e)
+			t.Fatalf("the first event is %q", e)
 		}
 	}
 	s.mustAs(a, 204, "DELETE", "/v1/tokens/"+made.ID, "")
@@ -82,29 +83,29 @@ func TestStreamsEnd(t *testing.T) {
 		}
 	}
 	if status, _ := s.listen(s.operator, ""); status != 200 {
-		t.Errorf("somebody else's stream: %d", status)
+		t.Errorf("a stream of the operator: %d", status)
 	}
 	if err := ended(back, 11*time.Second); err != nil {
-		t.Errorf("the stream of a token that was taken back: %v", err)
+		t.Errorf("the stream of a deleted token: %v", err)
 	}
 	s.mustAs(a, 200, "PUT", group("a/rest"), `{"default": true}`)
 	changes := 0
 	for e := next(stays); e != "" && changes < 2; e = next(stays) {
-		if e == "change" { // the token's end, and the group
+		if e == "change" { // the deletion of the token, and the group
 			changes++
 		}
 	}
 	if changes < 2 {
-		t.Errorf("the stream of a good token tells of %d changes", changes)
+		t.Errorf("the stream of a valid token has %d changes", changes)
 	}
 }
 
-// Who has seen what the store has not come to is told to read anew.
+// A watch from a revision that the store has not reached begins with a reset event.
 func TestStreamOfAnotherStore(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	_, events := s.listen(s.operator, "?after=1000000000")
 	if first, second := next(events), next(events); first != "hello" || second != "reset" {
-		t.Errorf("it says %q and %q", first, second)
+		t.Errorf("the events are %q and %q", first, second)
 	}
 }

@@ -17,28 +17,28 @@ import (
 	"headgate/internal/pki"
 )
 
-// Ours.
+// Values chosen for Headgate.
 const (
-	// otherPatience is for how long another controller is waited for, and otherThere until it is known
-	// that there is one.
-	otherPatience, otherThere = 3 * time.Second, time.Second
-	// mostForwarded is more than any request that is handed on.
-	mostForwarded = 64 << 10
+	// forwardTimeout is the timeout of a request to another controller. otherThere is the timeout of the
+	// connection to it.
+	forwardTimeout, dialTimeout = 3 * time.Second, time.Second
+	// maxForwarded is above the size in bytes of any request that is forwarded.
+	maxForwarded = 64 << 10
 )
 
-// forwarded is in a request that another controller hands on: nobody hands it on again.
+// forwarded is the header of a forwarded request, which is not forwarded again.
 const forwarded = "Headgate-Forwarded"
 
-// forwarder hands what is asked of a host's agent to the controller that this is connected to, as the
-// one who asked: any controller serves any caller.
+// forwarder forwards requests about a host's agent to the controller to which the agent is connected,
+// with the credentials of the client: every controller serves every client.
 type forwarder struct {
 	next   http.Handler
 	hub    *hub
-	others []string // where their APIs are
+	peers  []string // addresses of their APIs
 	client *http.Client
 
-	mu sync.Mutex
-	at map[string]string // by host: the other that had its agent last
+	mu             sync.Mutex
+	lastController map[string]string // by host: the other controller to which its agent was connected last
 }
 
 func newForwarder(next http.Handler, h *hub, others []string, authority []byte) (http.Handler, error) {
@@ -46,9 +46,9 @@ func newForwarder(next http.Handler, h *hub, others []string, authority []byte) 
 	if err != nil || len(others) == 0 {
 		return next, err
 	}
-	return &forwarder{next: next, hub: h, others: others, at: map[string]string{}, client: &http.Client{
-		Transport: &http.Transport{TLSClientConfig: tls, ForceAttemptHTTP2: true, TLSHandshakeTimeout: otherThere,
-			DialContext: (&net.Dialer{Timeout: otherThere}).DialContext},
+	return &forwarder{next: next, hub: h, peers: others, lastController: map[string]string{}, client: &http.Client{
+		Transport: &http.Transport{TLSClientConfig: tls, ForceAttemptHTTP2: true, TLSHandshakeTimeout: dialTimeout,
+			DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext},
 	}}, nil
 }
 
@@ -57,30 +57,30 @@ func (f *forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.merge(w, r, together)
 		return
 	}
-	host, ok := ofAgent(r)
+	host, ok := agentHost(r)
 	if !ok || f.hub.link(host) != nil || r.Header.Get(forwarded) != "" {
 		f.next.ServeHTTP(w, r)
 		return
 	}
-	text, err := io.ReadAll(io.LimitReader(r.Body, mostForwarded))
+	text, err := io.ReadAll(io.LimitReader(r.Body, maxForwarded))
 	r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(text), r.Body))
-	if err != nil || len(text) == mostForwarded {
+	if err != nil || len(text) == maxForwarded {
 		f.next.ServeHTTP(w, r)
 		return
 	}
-	// First here: who asks may not, perhaps, or too often.
-	own := api.Record(f.next, r)
-	if had(own.Status, own.Body.Bytes()) || own.Status != http.StatusOK && own.Status != http.StatusNotFound && own.Status != http.StatusConflict {
-		own.Give(w)
+	// This controller handles the request first: it may reject the client or apply the rate limit.
+	own := api.RecordResponse(f.next, r)
+	if hasAgent(own.Status, own.Body.Bytes()) || own.Status != http.StatusOK && own.Status != http.StatusNotFound && own.Status != http.StatusConflict {
+		own.WriteTo(w)
 		return
 	}
-	for _, at := range f.order(host) {
-		answer, body, err := f.ask(r, at, text, otherPatience)
-		if err != nil || !had(answer.StatusCode, body) {
+	for _, at := range f.candidates(host) {
+		answer, body, err := f.forward(r, at, text, forwardTimeout)
+		if err != nil || !hasAgent(answer.StatusCode, body) {
 			continue
 		}
 		f.mu.Lock()
-		f.at[host] = at
+		f.lastController[host] = at
 		f.mu.Unlock()
 		for _, name := range []string{"Content-Type", "ETag"} {
 			if v := answer.Header.Get(name); v != "" {
@@ -91,11 +91,11 @@ func (f *forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Write(body)
 		return
 	}
-	own.Give(w)
+	own.WriteTo(w)
 }
 
-// ofAgent is the host whose agent a request is about.
-func ofAgent(r *http.Request) (host string, ok bool) {
+// agentHost returns the host if a request is about the host's agent.
+func agentHost(r *http.Request) (host string, ok bool) {
 	parts := strings.Split(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
 	if len(parts) < 3 || parts[0] != "v1" || parts[1] != "hosts" {
 		return "", false
@@ -105,27 +105,27 @@ func ofAgent(r *http.Request) (host string, ok bool) {
 	return host, err == nil && is
 }
 
-// had tells whether an answer is of a controller that has the agent.
-func had(status int, body []byte) bool {
+// hasAgent reports whether an answer is from the controller to which the agent is connected.
+func hasAgent(status int, body []byte) bool {
 	var h struct {
-		Connected *bool `json:"connected"` // of a host
+		Connected *bool `json:"connected"` // only in the state of a host
 	}
 	return status < http.StatusBadRequest && json.Unmarshal(body, &h) == nil && (h.Connected == nil || *h.Connected)
 }
 
-// order is who is asked: first whoever had the agent last.
-func (f *forwarder) order(host string) []string {
+// candidates returns the other controllers, starting with the one to which the host's agent was connected last.
+func (f *forwarder) candidates(host string) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	last := f.at[host]
+	last := f.lastController[host]
 	if last == "" {
-		return f.others
+		return f.peers
 	}
-	return append([]string{last}, slices.DeleteFunc(slices.Clone(f.others), func(at string) bool { return at == last })...)
+	return append([]string{last}, slices.DeleteFunc(slices.Clone(f.peers), func(at string) bool { return at == last })...)
 }
 
-// ask hands a request on.
-func (f *forwarder) ask(r *http.Request, at string, text []byte, patience time.Duration) (*http.Response, []byte, error) {
+// forward sends a request to another controller and returns its answer.
+func (f *forwarder) forward(r *http.Request, at string, text []byte, patience time.Duration) (*http.Response, []byte, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	q, err := http.NewRequestWithContext(ctx, r.Method, "https://"+at+r.URL.RequestURI(), bytes.NewReader(text))

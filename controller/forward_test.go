@@ -9,11 +9,12 @@ import (
 	"headgate/controller"
 )
 
-// beside runs another controller on the same store, which knows of the first and of one that is lost.
+// beside runs another controller on the same store. It knows the first controller and an unreachable
+// one.
 func (s *service) beside(t *testing.T) *service {
 	t.Helper()
 	c, err := controller.New(t.Context(), s.store, controller.Config{
-		Name: "c2", API: "127.0.0.1:0", Agents: "127.0.0.1:0", Others: []string{"127.0.0.1:1", strings.TrimPrefix(s.url, "https://")}, Version: "test",
+		Name: "c2", API: "127.0.0.1:0", Agents: "127.0.0.1:0", Peers: []string{"127.0.0.1:1", strings.TrimPrefix(s.url, "https://")}, Version: "test",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +34,8 @@ func (s *service) beside(t *testing.T) *service {
 	return &out
 }
 
-// What only the controller knows to which a host's agent is connected is told by any, to who may know.
+// Every controller returns the data that only the controller of a host's agent has, to the clients that
+// may see it.
 func TestForward(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -43,11 +45,11 @@ func TestForward(t *testing.T) {
 	other := s.beside(t)
 	for n := 0; !strings.Contains(other.do(s.operator, "GET", "/v1/hosts/h1/rates", "").text, `"group":"a"`); n++ {
 		if time.Sleep(50 * time.Millisecond); n > 100 {
-			t.Fatalf("rates are %+v", other.do(s.operator, "GET", "/v1/hosts/h1/rates", ""))
+			t.Fatalf("the rates are %+v", other.do(s.operator, "GET", "/v1/hosts/h1/rates", ""))
 		}
 	}
 	if r := other.mustAs(a, 200, "GET", "/v1/hosts/h1/rates", ""); strings.Contains(r.text, `"group":"b"`) {
-		t.Errorf("a tenant is told of another's: %s", r.text)
+		t.Errorf("a tenant sees a group of another tenant: %s", r.text)
 	}
 	if r := other.must(200, "GET", "/v1/hosts/h1", ""); !strings.Contains(r.text, `"connected":true`) || r.tag != s.must(200, "GET", "/v1/hosts/h1", "").tag {
 		t.Errorf("the host is %+v", r)
@@ -56,7 +58,7 @@ func TestForward(t *testing.T) {
 	other.must(202, "POST", "/v1/hosts/h1/probes", `{"measure": "path", "peer": "10.0.0.9:4950"}`).into(t, &p)
 	for n := 0; !strings.Contains(other.do(s.operator, "GET", "/v1/hosts/h1/probes/"+p.ID, "").text, "10.0.0.9"); n++ {
 		if time.Sleep(50 * time.Millisecond); n > 100 {
-			t.Fatalf("measured is %+v", other.do(s.operator, "GET", "/v1/hosts/h1/probes/"+p.ID, ""))
+			t.Fatalf("the measurement is %+v", other.do(s.operator, "GET", "/v1/hosts/h1/probes/"+p.ID, ""))
 		}
 	}
 	other.mustAs(a, 403, "POST", "/v1/hosts/h1/probes", `{"measure": "path", "peer": "10.0.0.9:4950"}`)
@@ -66,7 +68,7 @@ func TestForward(t *testing.T) {
 	s.must(200, "PUT", "/v1/hosts/h2", `{}`)
 	s.must(200, "PUT", "/v1/hosts/h2/interfaces/eth0", `{"out": {"limit": "1Mbit", "groups": [{"name": "all", "default": true}]}}`)
 	if r := other.must(200, "GET", "/v1/usage?since=2026-01-01T00:00:00Z", ""); !strings.Contains(r.text, `"delivered_bytes":7`) || !strings.Contains(r.text, `"missing":["h2"]`) {
-		t.Errorf("on record are %s", r.text)
+		t.Errorf("the usage records are %s", r.text)
 	}
 	var hosts struct {
 		Items []struct {
@@ -75,14 +77,14 @@ func TestForward(t *testing.T) {
 		}
 	}
 	if other.must(200, "GET", "/v1/hosts", "").into(t, &hosts); len(hosts.Items) != 2 || !hosts.Items[0].Connected || hosts.Items[1].Connected {
-		t.Errorf("hosts are %+v", hosts)
+		t.Errorf("the hosts are %+v", hosts)
 	}
 	other.must(400, "GET", "/v1/usage", "")
 
 	h.stop()
 	for n := 0; other.do(s.operator, "GET", "/v1/hosts/h1/rates", "").status != 404; n++ {
 		if time.Sleep(50 * time.Millisecond); n > 100 {
-			t.Fatal("an agent that is away has rates")
+			t.Fatal("a disconnected agent has rates")
 		}
 	}
 	if r := other.must(200, "GET", "/v1/hosts/h1", ""); !strings.Contains(r.text, `"connected":false`) {

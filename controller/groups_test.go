@@ -7,28 +7,30 @@ import (
 	"testing"
 )
 
-// A tenant divides what is its own, and is told what is free in it; it can take nothing of
-// another's, and does not see it.
+// A tenant divides its own groups and sees their unallocated bandwidth. It cannot change or see groups
+// of other tenants.
 func TestTenant(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	a, b := s.twoTenants()
 	var g struct {
-		Path, Rate, Most, Free string
+		Path, Unallocated string
+		GuaranteedRate    string `json:"guaranteed_rate"`
+		CeilingRate       string `json:"ceiling_rate"`
 	}
 	s.mustAs(a, 200, "GET", group("a"), "").into(t, &g)
-	if g.Path != "a" || g.Rate != "40Mbit" || g.Most != "80Mbit" || g.Free != "40Mbit" {
-		t.Errorf("a's group is %+v", g)
+	if g.Path != "a" || g.GuaranteedRate != "40Mbit" || g.CeilingRate != "80Mbit" || g.Unallocated != "40Mbit" {
+		t.Errorf("the group a is %+v", g)
 	}
 	s.mustAs(a, 200, "PUT", group("a/web"), `{"guarantee": "30Mbit", "match": [{"proto": ["tcp"], "sport": ["443"]}]}`)
 	s.mustAs(a, 200, "PUT", group("a/rest"), `{"default": true}`)
 	s.mustAs(a, 200, "GET", group("a"), "").into(t, &g)
-	if g.Free != "10Mbit" {
-		t.Errorf("free are %s of 40 Mbit/s, of which 30 are guaranteed", g.Free)
+	if g.Unallocated != "10Mbit" {
+		t.Errorf("unallocated are %s, want 10Mbit: 30 of 40 Mbit/s are guaranteed to a child group", g.Unallocated)
 	}
 	over := s.mustAs(a, 422, "PUT", group("a/more"), `{"guarantee": "11Mbit", "match": [{"dst": ["10.1.1.0/24"]}]}`)
 	if !strings.Contains(over.text, "41Mbit of group") || strings.Contains(over.text, `"b`) || strings.Contains(over.text, "groups[") {
-		t.Errorf("what does not fit is told as %s", over.text)
+		t.Errorf("the error of guarantees above the parent's is %s", over.text)
 	}
 	s.mustAs(a, 200, "PUT", group("a/more"), `{"guarantee": "10Mbit", "match": [{"dst": ["10.1.1.0/24"]}]}`)
 	for _, path := range []string{"b", "rest", "b/x", "none"} {
@@ -43,8 +45,8 @@ func TestTenant(t *testing.T) {
 		}
 	}
 	for what, r := range map[string]reply{
-		"more than the operator gave": s.do(a, "PATCH", group("a"), `{"guarantee": "60%"}`, "Content-Type", "application/merge-patch+json"),
-		"another's, below its own":    s.do(a, "PUT", group("a/x"), `{"tenant": "b"}`),
+		"a change of its guarantee": s.do(a, "PATCH", group("a"), `{"guarantee": "60%"}`, "Content-Type", "application/merge-patch+json"),
+		"a tenant of a child group": s.do(a, "PUT", group("a/x"), `{"tenant": "b"}`),
 	} {
 		if r.status != 403 {
 			t.Errorf("%s: %d %s, want 403", what, r.status, r.text)
@@ -59,18 +61,23 @@ func TestTenant(t *testing.T) {
 		t.Errorf("a lists %+v", list)
 	}
 
-	// What it was given is listed wherever it is, and not what it made of that.
+	// The list of a tenant's groups has those from the operator on all hosts, without their child groups.
 	s.must(200, "PUT", "/v1/hosts/h0", `{}`)
 	s.must(200, "PUT", "/v1/hosts/h0/interfaces/eth1", `{"in": {"limit": "10Mbit", "groups": [{"name": "rest", "default": true, "tenant": "a"}]}}`)
 	for _, token := range []string{a, s.operator} {
 		for query, want := range map[string]string{"": "[{h0 eth1 in rest 0bit 10Mbit 0bit} {h1 eth0 out a 40Mbit 80Mbit 0bit}]", "?limit=1": "[{h0 eth1 in rest 0bit 10Mbit 0bit}]"} {
 			var given struct {
-				Items []struct{ Host, Dev, Direction, Group, Rate, Most, Free string }
-				Next  string
+				Items []struct {
+					Host, Dev, Direction, Group string
+					Rate                        string `json:"guaranteed_rate"`
+					Ceiling                     string `json:"ceiling_rate"`
+					Unallocated                 string
+				}
+				Next string
 			}
 			s.mustAs(token, 200, "GET", "/v1/tenants/a/groups"+query, "").into(t, &given)
 			if fmt.Sprint(given.Items) != want || (given.Next != "") != (query != "") {
-				t.Errorf("%s: a was given %+v", query, given)
+				t.Errorf("%s: the groups of a are %+v", query, given)
 			}
 		}
 	}
@@ -78,7 +85,7 @@ func TestTenant(t *testing.T) {
 	s.must(404, "GET", "/v1/tenants/none/groups", "")
 }
 
-// A change is made once, of what the caller has seen, or not at all.
+// Idempotency keys, preconditions and dry runs.
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -97,8 +104,8 @@ func TestOnce(t *testing.T) {
 	patch := []string{"Content-Type", "application/merge-patch+json"}
 	s.mustAs(a, 412, "PATCH", group("a/web"), `{"guarantee": "6Mbit"}`, append(patch, "If-Match", `"0"`)...)
 	r := s.mustAs(a, 200, "PATCH", group("a/web"), `{"guarantee": "6Mbit"}`, append(patch, "If-Match", again.tag)...)
-	if r.tag == again.tag || !strings.Contains(r.text, `"rate":"6Mbit"`) || !strings.Contains(r.text, `"sport":["80"]`) {
-		t.Errorf("a patch gives %s %s", r.tag, r.text)
+	if r.tag == again.tag || !strings.Contains(r.text, `"guaranteed_rate":"6Mbit"`) || !strings.Contains(r.text, `"sport":["80"]`) {
+		t.Errorf("a patch returns %s %s", r.tag, r.text)
 	}
 	s.mustAs(a, 412, "PATCH", group("a/web"), `{"guarantee": "7Mbit"}`, append(patch, "If-Match", again.tag)...)
 	s.mustAs(a, 412, "PUT", group("a/none"), web, "If-Match", "*")
@@ -107,20 +114,20 @@ func TestOnce(t *testing.T) {
 	for _, yes := range []string{"true", "1", "t", "T", "TRUE", "True"} {
 		dry := s.mustAs(a, 200, "PATCH", group("a/web")+"?dry_run="+yes, `{"guarantee": "8Mbit"}`, patch...)
 		now = s.mustAs(a, 200, "GET", group("a/web"), "")
-		if !strings.Contains(dry.text, `"rate":"8Mbit"`) || !strings.Contains(now.text, `"rate":"6Mbit"`) {
-			t.Errorf("a dry run (%s) says %s, and then it is %s", yes, dry.text, now.text)
+		if !strings.Contains(dry.text, `"guaranteed_rate":"8Mbit"`) || !strings.Contains(now.text, `"guaranteed_rate":"6Mbit"`) {
+			t.Errorf("dry run (%s): the answer is %s, the group afterwards %s", yes, dry.text, now.text)
 		}
 	}
 	for _, neither := range []string{"?dry_run=", "?dry_run", "?dry_run=yes", "?dry_run=0&dry_run=1"} {
 		s.mustAs(a, 400, "PATCH", group("a/web")+neither, `{"guarantee": "8Mbit"}`, patch...)
 	}
 	if r := s.do(a, "GET", group("a/web"), "", "If-None-Match", now.tag); r.status != 304 {
-		t.Errorf("what did not change: %d", r.status)
+		t.Errorf("If-None-Match without a change: %d", r.status)
 	}
 }
 
-// Who may put connections in a group is the operator's to say of a tenant's, and the tenant's of
-// what is in it.
+// Only the operator changes join of a group that a tenant got from the operator; the tenant changes
+// join of its child groups.
 func TestJoin(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -135,7 +142,7 @@ func TestJoin(t *testing.T) {
 		{a, "a/rest", `{"join": ["x"]}`, `"join":["x"]`, 200},
 		{a, "a/rest", `{"join": ["two words"]}`, `"field":"join[0]"`, 422},
 		{a, "a/rest", `{"join": null}`, `"default":true,"path"`, 200},
-		{a, "a", `{"join": ["x"]}`, "the operator's to change", 403},
+		{a, "a", `{"join": ["x"]}`, "can only be changed by an operator", 403},
 		{s.operator, "a", `{"join": ["x"]}`, `"join":["x"]`, 200},
 	} {
 		if r := s.do(c.token, "PATCH", group(c.path), c.body, patch...); r.status != c.status || !strings.Contains(r.text, c.want) {
@@ -144,12 +151,11 @@ func TestJoin(t *testing.T) {
 	}
 	policy := s.must(200, "GET", "/v1/hosts/h1/policy", "")
 	if !strings.Contains(policy.text, "join: [x]") {
-		t.Errorf("as a file it is %s", policy.text)
+		t.Errorf("the policy is %s", policy.text)
 	}
 }
 
-// Rules with ranges, masks and exclusions come back as they were given, and a mistake in one is
-// named.
+// Rules with ranges, masks and exclusions are returned unchanged, and an error in one names its cause.
 func TestSelectors(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -160,7 +166,7 @@ func TestSelectors(t *testing.T) {
 	}
 	s.must(200, "PUT", "/v1/hosts/h9/interfaces/eth0", body(rule))
 	if got := s.must(200, "GET", "/v1/hosts/h9/interfaces/eth0", "").text; !strings.Contains(got, rule) {
-		t.Errorf("the rule %s is given back as %s", rule, got)
+		t.Errorf("the rule %s is returned as %s", rule, got)
 	}
 	for rule, want := range map[string]string{
 		`{"vlan": ["9-5"]}`: "9-5", `{"mark": ["0x4100/0xf000"]}`: "0x4000/0xf000", `{"pcp": [8]}`: "802.1p", `{"smac": ["x"]}`: "MAC address",
@@ -173,7 +179,7 @@ func TestSelectors(t *testing.T) {
 	}
 }
 
-// What is wrong with a request is told by its fields.
+// Errors name the invalid fields of a request.
 func TestInvalid(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -189,13 +195,13 @@ func TestInvalid(t *testing.T) {
 		{"PUT", "/v1/hosts/h1/interfaces/eth0/up/groups/x", `{}`, "direction", 400},
 		{"PUT", "/v1/hosts/h1/interfaces/eth1", `{"out": {"limit": "100", "groups": []}}`, "out.limit", 422},
 		{"PUT", "/v1/hosts/h1/interfaces/eth1", `{"out": {"limit": "100Mbit", "groups": [{"name": "a", "guarantee": "110Mbit", "default": true}]}}`, "out.groups", 422},
-		{"PUT", "/v1/hosts/h1/interfaces/eth1", strings.ReplaceAll(shared, `"tenant": "b"`, `"tenant": "c"`), "there is no tenant c", 422},
-		{"PUT", "/v1/hosts/h2/interfaces/eth0", shared, "there is no host", 404},
-		{"GET", "/v1/nothing", "", "there is nothing at", 404},
-		{"POST", "/v1/tokens", `{"name": "x", "role": "tenant"}`, "whose it is", 422},
+		{"PUT", "/v1/hosts/h1/interfaces/eth1", strings.ReplaceAll(shared, `"tenant": "b"`, `"tenant": "c"`), "tenant c does not exist", 422},
+		{"PUT", "/v1/hosts/h2/interfaces/eth0", shared, "not found", 404},
+		{"GET", "/v1/nothing", "", "path /v1/nothing not found", 404},
+		{"POST", "/v1/tokens", `{"name": "x", "role": "tenant"}`, "the role tenant requires a tenant", 422},
 		{"POST", "/v1/tokens", `{"name": "x", "role": "king"}`, "role", 400},
-		{"DELETE", "/v1/tenants/a", "", "has groups on h1/eth0", 409},
-		{"DELETE", "/v1/hosts/h1", "", "take them away first", 409},
+		{"DELETE", "/v1/tenants/a", "", "owns groups on h1/eth0", 409},
+		{"DELETE", "/v1/hosts/h1", "", "delete it first", 409},
 		{"GET", "/v1/tenants?limit=0", "", "limit", 400},
 		{"GET", "/v1/tenants?after=%21", "", "after", 400},
 	} {
@@ -206,7 +212,8 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// An interface is what it was, if somebody wants that; who changed it is on record.
+// An interface can be rolled back to an earlier revision, and its history has the author of each
+// change.
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -216,25 +223,25 @@ func TestHistory(t *testing.T) {
 	s.must(204, "DELETE", group("b"), "")
 	var h struct {
 		Items []struct {
-			What, By string
-			Revision int64
+			Request, Principal string
+			Revision           int64
 		}
 	}
 	s.must(200, "GET", "/v1/hosts/h1/interfaces/eth0/history", "").into(t, &h)
-	if len(h.Items) != 3 || h.Items[0].By != "first" || h.Items[1].By != "pa" || !strings.HasPrefix(h.Items[2].What, "PUT ") {
-		t.Fatalf("on record are %+v", h)
+	if len(h.Items) != 3 || h.Items[0].Principal != "first" || h.Items[1].Principal != "pa" || !strings.HasPrefix(h.Items[2].Request, "PUT ") {
+		t.Fatalf("the history is %+v", h)
 	}
 	was := s.must(200, "GET", "/v1/hosts/h1/interfaces/eth0?revision="+itoa(h.Items[2].Revision), "")
 	if was.text != first.text {
-		t.Errorf("at the first revision it was %s", was.text)
+		t.Errorf("at the first revision the interface is %s", was.text)
 	}
 	s.must(200, "POST", "/v1/hosts/h1/interfaces/eth0/rollback", `{"revision": `+itoa(h.Items[2].Revision)+`}`)
 	if now := s.must(200, "GET", "/v1/hosts/h1/interfaces/eth0", ""); now.text != first.text {
-		t.Errorf("rolled back it is %s", now.text)
+		t.Errorf("after the rollback the interface is %s", now.text)
 	}
 	s.mustAs(a, 404, "GET", group("a/rest"), "")
 
-	// Connections are those of now.
+	// A rollback keeps the current connections.
 	conn := func(port string) string {
 		return "/v1/hosts/h1/interfaces/eth0/connections/tcp%2010.0.0.1:" + port + "%2010.1.0.2:55000"
 	}
@@ -244,35 +251,35 @@ func TestHistory(t *testing.T) {
 	s.mustAs(a, 200, "PUT", conn("444"), `{"group": "a"}`)
 	s.must(200, "POST", "/v1/hosts/h1/interfaces/eth0/rollback", `{"revision": `+itoa(h.Items[0].Revision)+`}`)
 	if now := s.must(200, "GET", "/v1/hosts/h1/interfaces/eth0/connections", ""); strings.Contains(now.text, ":443") || !strings.Contains(now.text, ":444") {
-		t.Errorf("rolled back its connections are %s", now.text)
+		t.Errorf("after the rollback the connections are %s", now.text)
 	}
 
-	// A file is a change of the devices that it names, and of no other.
+	// A policy file changes only the devices that it names.
 	s.must(200, "PUT", "/v1/hosts/h1/policy", `{"text": "kind: Interface\ndev: eth1\nout: {limit: 1Mbit, groups: [{name: all, default: true}]}\n"}`)
 	count := func(dev string, want int) {
 		t.Helper()
 		s.must(200, "GET", "/v1/hosts/h1/interfaces/"+dev+"/history", "").into(t, &h)
 		if len(h.Items) != want {
-			t.Errorf("of %s on record are %+v", dev, h)
+			t.Errorf("the history of %s is %+v", dev, h)
 		}
 	}
 	count("eth0", 8)
 	count("eth1", 1)
-	// What was given back can be had again.
+	// A rollback restores a deleted interface.
 	made := h.Items[0].Revision
 	s.must(204, "DELETE", "/v1/hosts/h1/interfaces/eth1", "")
 	count("eth1", 2)
 	s.must(200, "POST", "/v1/hosts/h1/interfaces/eth1/rollback", `{"revision": `+itoa(made)+`}`)
 	s.must(200, "GET", "/v1/hosts/h1/interfaces/eth1", "")
 	s.must(404, "GET", "/v1/hosts/h1/interfaces/eth2/history", "")
-	// But not of a host that is gone.
+	// A rollback fails after the host was deleted.
 	s.must(204, "DELETE", "/v1/hosts/h1/interfaces/eth0", "")
 	s.must(204, "DELETE", "/v1/hosts/h1/interfaces/eth1", "")
 	s.must(204, "DELETE", "/v1/hosts/h1", "")
 	s.must(404, "POST", "/v1/hosts/h1/interfaces/eth1/rollback", `{"revision": `+itoa(made)+`}`)
 }
 
-// A host's ETag is that of what it is meant to be, by which it is changed.
+// A host's ETag is that of its configuration, which If-Match compares.
 func TestHostTag(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -17,29 +17,29 @@ import (
 	"headgate/store"
 )
 
-// hub is the agents that are connected to this controller.
+// hub holds the streams of the agents that are connected to this controller.
 type hub struct {
 	agents.UnimplementedAgentsServer
 	store *store.Store
 	cache *cache
-	// agentsAt are where agents find all controllers.
+	// agentsAt are the addresses of all controllers for agents.
 	agentsAt []string
 	sign     func(host string, request []byte) (cert, authority []byte, serial string, err error)
 
-	reports atomic.Uint64 // that were taken in
+	reports atomic.Uint64 // number of reports received
 
 	mu    sync.Mutex
-	links map[string]*link // by host: the newest
+	links map[string]*link // newest stream by host
 }
 
 // link is the stream of one agent.
 type link struct {
-	host string
-	at   string        // the address that the agent comes from
-	gone chan struct{} // is closed when the stream has ended
-	kick chan struct{} // there may be something to send
-	end  context.CancelCauseFunc
-	// out is what is sent beside what is desired.
+	host    string
+	address string        // IP address of the agent
+	closed  chan struct{} // closed when the stream has ended
+	wake    chan struct{} // signals that the desired state may have changed
+	end     context.CancelCauseFunc
+	// out queues messages other than the desired state.
 	out chan *agents.ToAgent
 
 	mu       sync.Mutex
@@ -49,20 +49,21 @@ type link struct {
 	tables   map[string]*table
 	answers  map[uint64]chan *agents.FromAgent
 	probes   probes
-	heard    map[string]chan *agents.FromAgent // by what it is about
+	waiters  map[string]chan *agents.FromAgent // by topic
 	asked    uint64
-	// watched is when somebody last looked at the rates, closely whether the agent knows.
-	watched time.Time
-	closely bool
+	// lastWatched is when a client last requested the rates. closely is whether the agent reports at the
+	// short interval.
+	lastWatched time.Time
+	fastReports bool
 }
 
 // Connect serves an agent's stream.
 func (h *hub) Connect(stream agents.Agents_ConnectServer) error {
-	host, serial, err := caller(stream.Context())
+	host, serial, err := peerHost(stream.Context())
 	if err != nil {
 		return err
 	}
-	if err := h.admit(stream.Context(), host, serial); err != nil {
+	if err := h.authorize(stream.Context(), host, serial); err != nil {
 		return err
 	}
 	first, err := stream.Recv()
@@ -71,31 +72,31 @@ func (h *hub) Connect(stream agents.Agents_ConnectServer) error {
 	}
 	hello := first.GetHello()
 	if hello == nil {
-		return status.Error(codes.InvalidArgument, "a stream begins with hello")
+		return status.Error(codes.InvalidArgument, "the first message of a stream must be hello")
 	}
 	ctx, end := context.WithCancelCause(stream.Context())
 	defer end(nil)
-	l := &link{host: host, at: from(stream.Context()), gone: make(chan struct{}), kick: make(chan struct{}, 1), end: end, out: make(chan *agents.ToAgent, 16), hello: hello,
-		tables: map[string]*table{}, answers: map[uint64]chan *agents.FromAgent{}, heard: map[string]chan *agents.FromAgent{}}
-	h.join(l)
-	defer close(l.gone)
-	defer h.leave(l)
+	l := &link{host: host, address: peerAddress(stream.Context()), closed: make(chan struct{}), wake: make(chan struct{}, 1), end: end, out: make(chan *agents.ToAgent, 16), hello: hello,
+		tables: map[string]*table{}, answers: map[uint64]chan *agents.FromAgent{}, waiters: map[string]chan *agents.FromAgent{}}
+	h.add(l)
+	defer close(l.closed)
+	defer h.remove(l)
 	go func() { end(h.receive(stream, l)) }()
 	return h.send(ctx, stream, l, serial)
 }
 
-// join makes this the host's stream, in place of one that it had.
-func (h *hub) join(l *link) {
+// add registers the stream of a host, and ends an earlier stream of the same host.
+func (h *hub) add(l *link) {
 	h.mu.Lock()
 	before := h.links[l.host]
 	h.links[l.host] = l
 	h.mu.Unlock()
 	if before != nil {
-		before.end(status.Error(codes.Aborted, "the agent has come again"))
+		before.end(status.Error(codes.Aborted, "replaced by a newer stream of the same host"))
 	}
 }
 
-func (h *hub) leave(l *link) {
+func (h *hub) remove(l *link) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.links[l.host] == l {
@@ -103,7 +104,7 @@ func (h *hub) leave(l *link) {
 	}
 }
 
-// changed is told by the cache.
+// changed is called by the cache after a change of a host's documents.
 func (h *hub) changed(host string) {
 	h.mu.Lock()
 	l := h.links[host]
@@ -112,22 +113,22 @@ func (h *hub) changed(host string) {
 		return
 	}
 	select {
-	case l.kick <- struct{}{}:
-	default: // it is about to look
+	case l.wake <- struct{}{}:
+	default: // a signal is pending already
 	}
 }
 
-// beatEvery is the longest that an agent hears nothing: by an empty message it knows that somebody
-// is there, and does not just have a kernel that acknowledges.
-const beatEvery = 2 * time.Second
+// heartbeatInterval is the heartbeat interval. A heartbeat is an empty message, which shows the agent that
+// the controller itself is alive, and not only its kernel, which acknowledges TCP segments.
+const heartbeatInterval = 2 * time.Second
 
-// send sends an agent what it does not have, as often as there is something.
+// send sends an agent the documents that it does not have, after each change.
 func (h *hub) send(ctx context.Context, stream agents.Agents_ConnectServer, l *link, serial string) error {
 	have := maps.Clone(l.hello.Interfaces)
 	if have == nil {
 		have = map[string]int64{}
 	}
-	beat := time.NewTicker(beatEvery)
+	beat := time.NewTicker(heartbeatInterval)
 	defer beat.Stop()
 	for first := true; ; first = false {
 		if !first {
@@ -135,8 +136,8 @@ func (h *hub) send(ctx context.Context, stream agents.Agents_ConnectServer, l *l
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			case <-beat.C:
-				if !h.cache.sound() {
-					return errCutOff
+				if !h.cache.current() {
+					return errDisconnected
 				}
 				if err := stream.Send(&agents.ToAgent{}); err != nil {
 					return err
@@ -147,10 +148,10 @@ func (h *hub) send(ctx context.Context, stream agents.Agents_ConnectServer, l *l
 					return err
 				}
 				continue
-			case <-l.kick:
+			case <-l.wake:
 			}
 		}
-		if err := h.may(l.host, serial); err != nil {
+		if err := h.check(l.host, serial); err != nil {
 			return err
 		}
 		desired := h.cache.desired(l.host, have)
@@ -158,7 +159,7 @@ func (h *hub) send(ctx context.Context, stream agents.Agents_ConnectServer, l *l
 		if err := stream.Send(&agents.ToAgent{Message: &agents.ToAgent_Desired{Desired: desired}}); err != nil {
 			return err
 		}
-		if first { // from now on silence means something
+		if first { // the agent expects heartbeats from now on
 			if err := stream.Send(&agents.ToAgent{}); err != nil {
 				return err
 			}
@@ -166,7 +167,8 @@ func (h *hub) send(ctx context.Context, stream agents.Agents_ConnectServer, l *l
 	}
 }
 
-// desired is what a host is to have, without documents that its agent has, which is noted.
+// desired returns the desired state of a host, without the text of documents that its agent has. It
+// updates have.
 func (c *cache) desired(host string, have map[string]int64) *agents.Desired {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,18 +181,18 @@ func (c *cache) desired(host string, have map[string]int64) *agents.Desired {
 		doc := h.interfaces[dev]
 		i := &agents.Interface{Dev: dev, Revision: doc.revision}
 		if have[dev] != doc.revision {
-			i.Document = doc.text
+			i.Document = doc.body
 			have[dev] = doc.revision
 		}
 		d.Interfaces = append(d.Interfaces, i)
 	}
 	for _, name := range slices.Sorted(maps.Keys(h.collectives)) {
-		d.Collectives = append(d.Collectives, &agents.Document{Name: name, Text: string(h.collectives[name].text)})
+		d.Collectives = append(d.Collectives, &agents.Document{Name: name, Text: string(h.collectives[name].body)})
 	}
 	return d
 }
 
-// receive takes in what an agent says until its stream ends.
+// receive processes an agent's messages until its stream ends.
 func (h *hub) receive(stream agents.Agents_ConnectServer, l *link) error {
 	for {
 		m, err := stream.Recv()
@@ -208,24 +210,24 @@ func (h *hub) receive(stream agents.Agents_ConnectServer, l *link) error {
 			l.unwatch(time.Now())
 			h.reports.Add(1)
 		case *agents.FromAgent_Usage:
-			l.answered(said.Usage.Id, m)
+			l.deliverAnswer(said.Usage.Id, m)
 		case *agents.FromAgent_Sets:
-			l.answered(said.Sets.Id, m)
+			l.deliverAnswer(said.Sets.Id, m)
 		case *agents.FromAgent_Probe:
-			l.probes.put(said.Probe)
-			l.hear(measured(said.Probe.Id), m)
+			l.probes.update(said.Probe)
+			l.deliver(measuredTopic(said.Probe.Id), m)
 		case *agents.FromAgent_Serving:
-			l.hear(serving(said.Serving.Id), m)
+			l.deliver(servingTopic(said.Serving.Id), m)
 		default:
-			slog.Debug("an agent says what this version does not know", "host", l.host, "message", fmt.Sprintf("%T", said))
+			slog.Debug("unknown message from agent", "host", l.host, "message", fmt.Sprintf("%T", said))
 		}
 		l.mu.Unlock()
 	}
 }
 
-// Renew signs an agent's next certificate.
+// Renew signs a new certificate for an agent.
 func (h *hub) Renew(ctx context.Context, r *agents.RenewRequest) (*agents.RenewResponse, error) {
-	host, serial, err := caller(ctx)
+	host, serial, err := peerHost(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -240,10 +242,10 @@ func (h *hub) Renew(ctx context.Context, r *agents.RenewRequest) (*agents.RenewR
 		if err != nil {
 			return err
 		}
-		if !ok || !admits(doc, serial) {
-			return denied(host)
+		if !ok || !accepts(doc, serial) {
+			return errDenied(host)
 		}
-		doc.Serials = []string{serial, next} // with the old one it may ask again, if the answer is lost
+		doc.Serials = []string{serial, next} // the old certificate stays valid for a retry, if the answer is lost
 		return tx.Put(key, doc)
 	})
 	if err != nil {
@@ -252,26 +254,26 @@ func (h *hub) Renew(ctx context.Context, r *agents.RenewRequest) (*agents.RenewR
 	return &agents.RenewResponse{Certificate: cert, Authority: authority, Agents: h.agentsAt}, nil
 }
 
-// link is a host's stream, nil if it has none.
+// link returns a host's stream, nil if its agent is not connected.
 func (h *hub) link(host string) *link {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.links[host]
 }
 
-// usagePatience is how long agents may take to read a week of minutes.
-const usagePatience = 10 * time.Second
+// usageTimeout is how long an agent may take to read its usage record of a week.
+const usageTimeout = 10 * time.Second
 
-// usage asks one agent for its record.
+// usage queries an agent's usage record.
 func (l *link) usage(ctx context.Context, since, until time.Time) (*agents.UsageAnswer, error) {
-	a, err := l.ask(ctx, usagePatience, func(id uint64) *agents.ToAgent {
+	a, err := l.query(ctx, usageTimeout, func(id uint64) *agents.ToAgent {
 		return &agents.ToAgent{Message: &agents.ToAgent_Usage{Usage: &agents.UsageQuestion{Id: id, Since: since.Unix(), Until: until.Unix()}}}
 	})
 	return a.GetUsage(), err
 }
 
-// ask asks an agent something, and waits for the answer with the same number.
-func (l *link) ask(ctx context.Context, patience time.Duration, question func(id uint64) *agents.ToAgent) (*agents.FromAgent, error) {
+// query sends an agent a query, and waits for the answer with the same id.
+func (l *link) query(ctx context.Context, patience time.Duration, question func(id uint64) *agents.ToAgent) (*agents.FromAgent, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	to := make(chan *agents.FromAgent, 1)
@@ -298,8 +300,8 @@ func (l *link) ask(ctx context.Context, patience time.Duration, question func(id
 	}
 }
 
-// answered gives an answer to who asked, once.
-func (l *link) answered(id uint64, m *agents.FromAgent) {
+// deliverAnswer passes an answer to the goroutine that waits for it in ask, once.
+func (l *link) deliverAnswer(id uint64, m *agents.FromAgent) {
 	if to := l.answers[id]; to != nil {
 		to <- m
 		delete(l.answers, id)

@@ -8,25 +8,25 @@ import (
 	"headgate/store"
 )
 
-// Ours: how long what is over is kept.
+// Retention periods, chosen for Headgate.
 const (
-	answersKept = 24 * time.Hour
-	auditKept   = 90 * 24 * time.Hour
-	// revisionsKept is how far back an interface can be rolled back.
-	revisionsKept = 7 * 24 * time.Hour
-	// formerKept is longer than agents keep their record of what an interface had.
-	formerKept = 8 * 24 * time.Hour
-	sweepEvery = time.Hour
-	// mostSwept goes in one transaction.
-	mostSwept = 50
+	answerRetention = 24 * time.Hour
+	auditRetention  = 90 * 24 * time.Hour
+	// revisionRetention is how far back an interface can be rolled back.
+	revisionRetention = 7 * 24 * time.Hour
+	// formerRetention is longer than agents keep their usage record of an interface.
+	formerRetention = 8 * 24 * time.Hour
+	sweepInterval   = time.Hour
+	// sweepBatch is how many documents one transaction deletes.
+	sweepBatch = 50
 )
 
-// lead does what has to be done once, until ctx ends.
+// lead does the leader's work until ctx ends: it starts scheduled measurements and collects garbage.
 func (c *Controller) lead(ctx context.Context, t store.Term) error {
-	slog.Info("this controller is the leader", "name", c.config.Name)
+	slog.Info("controller became leader", "name", c.config.Name)
 	c.term.Store(&t)
 	defer c.term.Store(nil)
-	go c.measure(ctx, t)
+	go c.planMeasurements(ctx, t)
 	for {
 		now := time.Now()
 		for _, err := range []error{
@@ -34,44 +34,44 @@ func (c *Controller) lead(ctx context.Context, t store.Term) error {
 				var v store.Token
 				return d.Into(&v) == nil && now.After(v.Expires)
 			}),
-			sweep(ctx, t, store.Answers, func(d store.Doc) bool {
+			sweep(ctx, t, store.IdempotentAnswers, func(d store.Doc) bool {
 				var v struct {
 					At time.Time `json:"at"`
 				}
-				return d.Into(&v) == nil && now.Sub(v.At) > answersKept
+				return d.Into(&v) == nil && now.Sub(v.At) > answerRetention
 			}),
 			sweep(ctx, t, store.Audit, func(d store.Doc) bool {
 				var v store.AuditEntry
-				return d.Into(&v) == nil && now.Sub(v.At) > auditKept
+				return d.Into(&v) == nil && now.Sub(v.At) > auditRetention
 			}),
-			sweep(ctx, t, store.Former, func(d store.Doc) bool {
+			sweep(ctx, t, store.Removed, func(d store.Doc) bool {
 				var v store.Interface
 				if d.Into(&v) != nil {
 					return false
 				}
-				for _, at := range v.Handed {
-					if now.Sub(at) < formerKept {
+				for _, at := range v.OwnerChanged {
+					if now.Sub(at) < formerRetention {
 						return false
 					}
 				}
 				return true
 			}),
 			c.sweepProbes(ctx, t, now),
-			t.Compact(ctx, now.Add(-revisionsKept)),
+			t.Compact(ctx, now.Add(-revisionRetention)),
 		} {
 			if err != nil {
-				slog.Warn("what is over cannot be taken away", "error", err)
+				slog.Warn("garbage collection failed", "error", err)
 			}
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(sweepEvery):
+		case <-time.After(sweepInterval):
 		}
 	}
 }
 
-// sweep takes away documents of a kind that are over.
+// sweep deletes the documents of a kind for which over returns true.
 func sweep(ctx context.Context, t store.Term, kind string, over func(store.Doc) bool) error {
 	below := store.Prefix(kind)
 	for after := ""; ; {
@@ -92,10 +92,10 @@ func sweep(ctx context.Context, t store.Term, kind string, over func(store.Doc) 
 	}
 }
 
-// remove takes documents away, some at a time.
+// remove deletes documents in batches of mostSwept.
 func remove(ctx context.Context, t store.Term, below string, keys []string) error {
 	for len(keys) > 0 {
-		n := min(len(keys), mostSwept)
+		n := min(len(keys), sweepBatch)
 		if _, err := t.Do(ctx, below+"sweep", func(tx *store.Tx) error {
 			for _, k := range keys[:n] {
 				tx.Delete(k)

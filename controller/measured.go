@@ -14,38 +14,40 @@ import (
 	"headgate/unit"
 )
 
-// Ours.
+// Values chosen for Headgate.
 const (
-	// mostResult is more than what a measurement says of both directions.
-	mostResult = 64 << 10
-	// endTries are for a store that does not answer.
-	endTries, endPause = 5, time.Second
+	// maxResult is above the size in bytes of a result for both directions.
+	maxResult = 64 << 10
+	// endRetries and endPause are the retries while the store does not answer.
+	endRetries, endPause = 5, time.Second
 )
 
-// outcome is what became of a measurement.
+// outcome is the result of a measurement, or the reason that there is none.
 type outcome struct {
 	rtt time.Duration
-	// answers are by direction, seen from the host that measured: path.Answer, as its agent says it.
-	answers map[string]json.RawMessage
-	end     store.ProbeEnd // of that host
-	brought unit.Bytes
-	trouble string // why there is not all of it
+	// answers holds path.Answer as the agent sent it, by direction as seen from the measuring host.
+	answers     map[string]json.RawMessage
+	end         store.ProbeEnd // the measuring host's end of the path
+	transferred unit.Bytes
+	err         string // why the result is missing or incomplete
 }
 
-// failed is one that sent nothing.
-func failed(err error) outcome { return outcome{trouble: err.Error()} }
+// failedOutcome is the outcome of a measurement that sent no packets.
+func failedOutcome(err error) outcome { return outcome{err: err.Error()} }
 
-// lost is one of which nothing was heard: it counts for all that it may have sent.
-func lost(r store.ProbeRun, err error) outcome {
-	return outcome{brought: r.Reserved, trouble: err.Error()}
+// unansweredOutcome is the outcome of a measurement without an answer. Its whole reservation counts as used,
+// because the agent may have sent that much.
+func unansweredOutcome(r store.ProbeRun, err error) outcome {
+	return outcome{transferred: r.Reserved, err: err.Error()}
 }
 
-// told is what an agent says. Of one that failed, the direction that came last is not whole.
-func told(r store.ProbeRun, a *agents.ProbeAnswer) outcome {
-	o := outcome{brought: unit.Bytes(a.GetSentBytes()), end: endOf(a.GetEnd()), trouble: a.GetError()}
+// reportedOutcome is the outcome that an agent reported. If the measurement failed, the direction that was
+// measured last is incomplete and left out.
+func reportedOutcome(r store.ProbeRun, a *agents.ProbeAnswer) outcome {
+	o := outcome{transferred: unit.Bytes(a.GetSentBytes()), end: endOf(a.GetEnd()), err: a.GetError()}
 	if len(a.GetResult()) == 0 {
-		if o.trouble == "" {
-			o.trouble = "its agent says nothing of what it found"
+		if o.err == "" {
+			o.err = "the agent sent no result"
 		}
 		return o
 	}
@@ -53,11 +55,11 @@ func told(r store.ProbeRun, a *agents.ProbeAnswer) outcome {
 		RTT        time.Duration              `json:"rtt_ns"`
 		Directions map[string]json.RawMessage `json:"directions"`
 	}
-	if err := json.Unmarshal(a.Result, &said); err != nil || len(a.Result) > mostResult {
-		return lost(r, errors.New("what its agent found cannot be read"))
+	if err := json.Unmarshal(a.Result, &said); err != nil || len(a.Result) > maxResult {
+		return unansweredOutcome(r, errors.New("cannot parse the agent's result"))
 	}
 	o.rtt, o.answers = said.RTT, said.Directions
-	if o.trouble != "" {
+	if o.err != "" {
 		if _, both := o.answers["in"]; !both {
 			delete(o.answers, "out")
 		}
@@ -66,25 +68,25 @@ func told(r store.ProbeRun, a *agents.ProbeAnswer) outcome {
 	return o
 }
 
-// end ends a measurement, and keeps what became of it: once, whoever does.
+// end finishes a measurement and stores its outcome, once, even if several controllers do so.
 func (p *prober) end(ctx context.Context, r store.ProbeRun, o outcome) {
-	ctx = context.WithoutCancel(ctx) // what was measured is not lost because this controller ends
+	ctx = context.WithoutCancel(ctx) // the result is stored even if this controller stops
 	for try := 1; ; try++ {
 		err := endRun(ctx, p.hub.store, r.ID, func(store.ProbeRun) bool { return true }, o)
 		if err == nil {
 			break
 		}
-		if try == endTries {
-			slog.Warn("what was measured cannot be kept", "from", r.From, "to", r.To, "error", err)
+		if try == endRetries {
+			slog.Warn("cannot store measurement result", "from", r.From, "to", r.To, "error", err)
 			return
 		}
 		time.Sleep(endPause)
 	}
-	slog.Debug("a measurement is over", "from", r.From, "to", r.To, "measure", r.Measure, "trouble", o.trouble)
+	slog.Debug("measurement finished", "from", r.From, "to", r.To, "measure", r.Measure, "error", o.err)
 }
 
-// endRun takes a measurement away that is under way, if it is still so, and counts and keeps what
-// became of it, in one transaction. If it was taken away already nothing is done.
+// endRun deletes a running measurement, charges its bytes and stores its outcome in one transaction.
+// It does nothing if the measurement was deleted already or still returns false.
 func endRun(ctx context.Context, s *store.Store, id string, still func(store.ProbeRun) bool, o outcome) error {
 	_, err := s.Do(ctx, store.RunKey(id), func(tx *store.Tx) error {
 		var r store.ProbeRun
@@ -94,14 +96,14 @@ func endRun(ctx context.Context, s *store.Store, id string, still func(store.Pro
 		tx.Delete(store.RunKey(id))
 		now := time.Now().UTC()
 		for _, host := range []string{r.From, r.To} {
-			if err := change(tx, store.SpentKey(host), func(l *schedule.Ledger) {
-				*l = l.Settle(r.Run, (&schedule.Schedule{Zone: r.Zone}).Day(now), o.brought)
+			if err := updateDocument(tx, store.UsedKey(host), func(l *schedule.Ledger) {
+				*l = l.Settle(r.Run, (&schedule.Schedule{Zone: r.Zone}).Day(now), o.transferred)
 			}); err != nil {
 				return err
 			}
 		}
-		if err := change(tx, store.LastKey(r.Task), func(l *schedule.Last) {
-			if l.At = now; o.trouble == "" {
+		if err := updateDocument(tx, store.LastKey(r.Task), func(l *schedule.Last) {
+			if l.At = now; o.err == "" {
 				l.Failed = 0
 			} else {
 				l.Failed++
@@ -109,16 +111,16 @@ func endRun(ctx context.Context, s *store.Store, id string, still func(store.Pro
 		}); err != nil {
 			return err
 		}
-		return o.keep(tx, r, now)
+		return o.store(tx, r, now)
 	})
 	if err != nil {
-		return fmt.Errorf("the measurement %s: %w", id, err)
+		return fmt.Errorf("cannot store the outcome of measurement %s: %w", id, err)
 	}
 	return nil
 }
 
-// change changes a document, or makes it.
-func change[T any](tx *store.Tx, key string, do func(*T)) error {
+// updateDocument updates a document, or creates it.
+func updateDocument[T any](tx *store.Tx, key string, do func(*T)) error {
 	var v T
 	if _, _, err := tx.Get(key, &v); err != nil {
 		return err
@@ -127,14 +129,14 @@ func change[T any](tx *store.Tx, key string, do func(*T)) error {
 	return tx.Put(key, v)
 }
 
-// keep keeps a result for each direction of which there is one, in place of the oldest, and what
-// was in vain with the newest.
-func (o outcome) keep(tx *store.Tx, r store.ProbeRun, now time.Time) error {
+// store stores a result for each direction that has one, deletes the oldest results above the
+// retention count, and records a failed attempt in the newest result.
+func (o outcome) store(tx *store.Tx, r store.ProbeRun, now time.Time) error {
 	back := schedule.Task{From: r.To, To: r.From, Measure: r.Measure}
 	for _, d := range []struct {
-		task     schedule.Task
-		answer   json.RawMessage
-		from, to store.ProbeEnd
+		task            schedule.Task
+		answer          json.RawMessage
+		peerAddress, to store.ProbeEnd
 	}{
 		{r.Task, o.answers["out"], o.end, r.ServerEnd},
 		{back, o.answers["in"], r.ServerEnd, o.end},
@@ -143,16 +145,16 @@ func (o outcome) keep(tx *store.Tx, r store.ProbeRun, now time.Time) error {
 		if _, _, err := tx.Get(store.NewestKey(d.task), &newest); err != nil {
 			return err
 		}
-		newest.Tried, newest.Trouble = now, o.trouble
+		newest.Attempted, newest.Error = now, o.err
 		if d.answer != nil {
 			newest = store.ProbeResult{
-				ID: r.ID, Task: d.task, By: r.From, At: now, Tried: now, RTT: o.rtt, Answer: d.answer,
-				FromDevices: d.from.Devices, ToDevices: d.to.Devices, Own: lower(d.from.Out, d.to.In),
+				ID: r.ID, Task: d.task, By: r.From, At: now, Attempted: now, RTT: o.rtt, Answer: d.answer,
+				FromDevices: d.peerAddress.Devices, ToDevices: d.to.Devices, OwnLimit: lower(d.peerAddress.Out, d.to.In),
 			}
 			if err := tx.Put(store.ProbeKey(d.task, now), newest); err != nil {
 				return err
 			}
-			if err := older(tx, d.task, r.Keep); err != nil {
+			if err := trimResults(tx, d.task, r.Keep); err != nil {
 				return err
 			}
 		}
@@ -163,16 +165,16 @@ func (o outcome) keep(tx *store.Tx, r store.ProbeRun, now time.Time) error {
 	return nil
 }
 
-// older takes away results of a task but for some, with one that is new.
-func older(tx *store.Tx, t schedule.Task, keep int) error {
-	keys, err := tx.Keys(store.ProbesBelow(t))
+// trimResults deletes the oldest results of a task so that keep remain, counting one new result.
+func trimResults(tx *store.Tx, t schedule.Task, keep int) error {
+	keys, err := tx.Keys(store.ResultsPrefix(t))
 	if err != nil {
 		return err
 	}
 	n := 1
-	for _, key := range keys { // the newest first
+	for _, key := range keys { // newest first
 		_, name := store.Name(key)
-		if _, measure, ok := store.ProbeOf(name[len(name)-1]); !ok || measure != t.Measure {
+		if _, measure, ok := store.ParseProbeName(name[len(name)-1]); !ok || measure != t.Measure {
 			continue
 		}
 		if n++; n > keep {
@@ -182,7 +184,7 @@ func older(tx *store.Tx, t schedule.Task, keep int) error {
 	return nil
 }
 
-// lower is the lower of two limits, of which 0 is none.
+// lower returns the lower of two limits, where 0 means no limit.
 func lower(a, b unit.Rate) unit.Rate {
 	if a == 0 || b == 0 {
 		return max(a, b)

@@ -12,36 +12,36 @@ import (
 	"headgate/unit"
 )
 
-// Lists of what agents tell are put together of what each controller knows: a host's agent is
-// connected to one of them.
+// Lists of agents' reports are merged from all controllers, because each host's agent is
+// connected to only one of them.
 
-// merges are by path.
+// merges are the merge functions by request path.
 var merges = map[string]func(all [][]byte) (any, error){"/v1/usage": mergeUsage, "/v1/hosts": mergeHosts, "/v1/overview": mergeOverview}
 
-// merge answers with what this controller and the others know. One that does not answer is left out:
-// what it knows is missing then, and said to be.
+// merge answers a request with the merged answers of this controller and the others. The answer of a
+// controller that does not respond is left out.
 func (f *forwarder) merge(w http.ResponseWriter, r *http.Request, together func(all [][]byte) (any, error)) {
-	own := api.Record(f.next, r)
+	own := api.RecordResponse(f.next, r)
 	all := [][]byte{own.Body.Bytes()}
 	if own.Status == http.StatusOK {
-		all = append(all, f.askAll(r)...)
+		all = append(all, f.queryPeers(r)...)
 	}
 	out, err := together(all)
 	if err != nil || len(all) == 1 {
-		own.Give(w)
+		own.WriteTo(w)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	json.NewEncoder(w).Encode(out)
 }
 
-// askAll is what the others answer that do.
-func (f *forwarder) askAll(r *http.Request) (all [][]byte) {
+// queryPeers sends a request to all other controllers and returns the bodies of the successful answers.
+func (f *forwarder) queryPeers(r *http.Request) (all [][]byte) {
 	var mu sync.Mutex
 	var asked sync.WaitGroup
-	for _, at := range f.others {
+	for _, at := range f.peers {
 		asked.Go(func() {
-			answer, body, err := f.ask(r, at, nil, recordPatience)
+			answer, body, err := f.forward(r, at, nil, mergeTimeout)
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil && answer.StatusCode == http.StatusOK {
@@ -53,10 +53,11 @@ func (f *forwarder) askAll(r *http.Request) (all [][]byte) {
 	return all
 }
 
-// recordPatience is for another controller that asks its agents.
-const recordPatience = usagePatience + 2*time.Second
+// mergeTimeout is the timeout of another controller's answer, which queries agents in turn.
+const mergeTimeout = usageTimeout + 2*time.Second
 
-// mergeUsage has rows of hosts from whoever has their agents; missing are those that nobody has.
+// mergeUsage collects the rows of all controllers. missing lists the hosts whose agents are connected
+// to none of them.
 func mergeUsage(all [][]byte) (any, error) {
 	out := api.UsageList{Items: []api.Usage{}}
 	var missing map[string]bool
@@ -66,7 +67,7 @@ func mergeUsage(all [][]byte) (any, error) {
 			return nil, err
 		}
 		for _, u := range l.Items {
-			// An agent that moves meanwhile is asked twice.
+			// An agent that changes its controller meanwhile may answer twice; the first answer counts.
 			if missing == nil || missing[u.Host] {
 				out.Items = append(out.Items, u)
 			}
@@ -93,7 +94,7 @@ func mergeUsage(all [][]byte) (any, error) {
 	return out, nil
 }
 
-// mergeHosts has each host as the controller tells of it that has its agent.
+// mergeHosts takes the state of each host from the controller to which its agent is connected.
 func mergeHosts(all [][]byte) (any, error) {
 	var out api.HostList
 	for n, text := range all {
@@ -115,7 +116,8 @@ func mergeHosts(all [][]byte) (any, error) {
 	return out, nil
 }
 
-// mergeOverview adds up, and has each host as the controller tells of it that has its agent.
+// mergeOverview adds up the totals of all controllers, and takes the rates of each host from the
+// controller to which its agent is connected.
 func mergeOverview(all [][]byte) (any, error) {
 	var out api.Overview
 	for n, text := range all {
@@ -137,22 +139,17 @@ func mergeOverview(all [][]byte) (any, error) {
 		}
 	}
 	slices.SortStableFunc(out.Risks, func(a, b api.GroupAtRisk) int { return cmp.Compare(a.Host, b.Host) })
-	slices.SortStableFunc(out.Busiest, func(a, b api.HostRates) int { return cmp.Compare(use(b), use(a)) })
-	out.Risks = out.Risks[:min(len(out.Risks), api.MostRisks)]
-	out.Busiest = out.Busiest[:min(len(out.Busiest), api.MostBusy)]
+	slices.SortStableFunc(out.Busiest, func(a, b api.HostRates) int { return cmp.Compare(utilization(b), utilization(a)) })
+	out.Risks = out.Risks[:min(len(out.Risks), api.MaxRisks)]
+	out.Busiest = out.Busiest[:min(len(out.Busiest), api.MaxBusiest)]
 	return out, nil
 }
 
-// use is that of the direction that has most of its limit.
-func use(h api.HostRates) (most float64) {
+// utilization returns the highest utilization of a host's directions.
+func utilization(h api.HostRates) (most float64) {
 	for _, d := range h.Directions {
-		if d.Limit == nil {
-			continue
-		}
-		limit, err1 := unit.ParseRate(*d.Limit)
-		has, err2 := unit.ParseRate(d.Delivered)
-		if err1 == nil && err2 == nil {
-			most = max(most, api.Load{Limit: limit, Delivered: has}.Use())
+		if d.LimitBps != nil {
+			most = max(most, api.Load{Limit: unit.Rate(*d.LimitBps), Delivered: unit.Rate(d.DeliveredBps)}.Utilization())
 		}
 	}
 	return most

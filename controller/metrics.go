@@ -11,28 +11,30 @@ import (
 	"headgate/unit"
 )
 
-// toldWithin is how long Prometheus waits for results of measurements. Ours: it gives all of an answer 10 s.
-const toldWithin = 5 * time.Second
+// metricsTimeout is the timeout for reading measurement results for a Prometheus scrape, whose default
+// timeout is 10 s. The value is chosen for Headgate.
+const metricsTimeout = 5 * time.Second
 
-// probing is what the schedule has brought, for metrics; nil if another controller leads, and tells of it.
-func (c *Controller) probing() (*metrics.Probing, error) {
+// probeMetrics returns the results of scheduled measurements for metrics. It returns nil on a controller
+// that is not the leader, because the leader exports them.
+func (c *Controller) probeMetrics() (*metrics.ProbeState, error) {
 	if !c.leader() {
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), toldWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), metricsTimeout)
 	defer cancel()
-	docs, more, _, err := c.store.List(ctx, store.Prefix(store.Newest), "", metrics.MostProbes)
+	docs, more, _, err := c.store.List(ctx, store.Prefix(store.Newest), "", metrics.MaxProbes)
 	if err != nil {
 		return nil, err
 	}
-	out := &metrics.Probing{LeftOut: more, Spent: map[string]unit.Bytes{}}
+	out := &metrics.ProbeState{LeftOut: more, Spent: map[string]unit.Bytes{}}
 	for _, d := range docs {
 		var r store.ProbeResult
 		if err := d.Into(&r); err != nil {
 			return nil, err
 		}
-		p := metrics.Probe{From: r.From, To: r.To, Measure: r.Measure, At: r.At, Tried: r.Tried, Failed: r.Trouble != "", RTT: r.RTT, Own: r.Own}
-		// What another version answered may be of another form, and is not told then.
+		p := metrics.Probe{From: r.From, To: r.To, Measure: r.Measure, At: r.At, Tried: r.Attempted, Failed: r.Error != "", RTT: r.RTT, Own: r.OwnLimit}
+		// Another version of Headgate may have stored the answer in another format; then the answer is left out.
 		if a := new(path.Answer); r.Answer != nil && json.Unmarshal(r.Answer, a) == nil {
 			p.Answer = a
 		}

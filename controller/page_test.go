@@ -10,7 +10,7 @@ import (
 	"headgate/store"
 )
 
-// A tenant turns the pages of what is its own, and neither these nor their cursors tell of others.
+// A tenant pages through its own resources; neither the pages nor their cursors reveal those of others.
 func TestPagesOfTenants(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -41,22 +41,22 @@ func TestPagesOfTenants(t *testing.T) {
 				return names
 			}
 			if of, err := base64.RawURLEncoding.DecodeString(p.Next); err != nil || string(of) != names[len(names)-1] {
-				t.Errorf("behind %v the cursor has %q, %v", names, of, err)
+				t.Errorf("after %v the cursor is %q, %v", names, of, err)
 			}
 			after = "&after=" + p.Next
 		}
 	}
 	for limit := 1; limit < 4; limit++ {
 		if got := fmt.Sprint(pages(a, limit)); got != "[h1 h3]" {
-			t.Errorf("by %d a sees %v", limit, got)
+			t.Errorf("with pages of %d a sees %v", limit, got)
 		}
 		if got := fmt.Sprint(pages(b, limit)); got != "[h0 h1 h2 h4]" {
-			t.Errorf("by %d b sees %v", limit, got)
+			t.Errorf("with pages of %d b sees %v", limit, got)
 		}
 	}
 }
 
-// The record is looked through in parts, of which each answer says where it ended.
+// The audit log is searched in parts, and each answer has a cursor to where its search ended.
 func TestAuditInParts(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -90,7 +90,7 @@ func TestAuditInParts(t *testing.T) {
 			s.mustAs(token, 200, "GET", path+"?limit=1000"+before, "").into(t, &p)
 			for _, e := range p.Items {
 				if e.By == "b" {
-					t.Errorf("%s tells of another's", path)
+					t.Errorf("%s shows an entry of another tenant", path)
 				}
 			}
 			items, pages = items+len(p.Items), pages+1
@@ -98,15 +98,15 @@ func TestAuditInParts(t *testing.T) {
 				return items, pages
 			}
 			if strings.Contains(p.Next, "unseen") {
-				t.Errorf("a cursor is another's: %s", p.Next)
+				t.Errorf("a cursor reveals an entry of another tenant: %s", p.Next)
 			}
 			before = "&before=" + p.Next
 		}
 	}
 	if items, pages := read(a, "/v1/audit"); items != 2 || pages != 3 {
-		t.Errorf("a's are %d changes on %d pages", items, pages)
+		t.Errorf("tenant a sees %d changes on %d pages", items, pages)
 	}
 	if items, pages := read(s.operator, "/v1/hosts/h1/interfaces/eth0/history"); items != 3 || pages != 3 {
-		t.Errorf("an interface's are %d changes on %d pages", items, pages)
+		t.Errorf("the interface has %d changes on %d pages", items, pages)
 	}
 }

@@ -14,42 +14,41 @@ import (
 	"headgate/store"
 )
 
-// Ours.
+// Values chosen for Headgate.
 const (
-	// planEvery is how often it is looked whether something is to be measured.
-	planEvery = time.Second
-	// findPatience is how long it takes at the most until an agent is found, if it is connected.
-	findPatience = 3 * time.Second
-	// awayFirst is how long a host is not asked again that was not there, twice as long each time, up to
-	// awayLast.
-	awayFirst, awayLast = time.Minute, 10 * time.Minute
-	// allResults is about how many results there are in all, of which each direction of a pair has from
-	// leastKept to mostKept of each measure: one takes some 2 kB.
-	allResults, leastKept, mostKept = 100_000, 10, 100
+	// planInterval is how often the planner checks for due measurements.
+	planInterval = time.Second
+	// connectTimeout is the longest time until a connected agent is found.
+	connectTimeout = 3 * time.Second
+	// minBackoff is the back-off for a host whose agent was not connected. It doubles up to awayLast.
+	minBackoff, maxBackoff = time.Minute, 10 * time.Minute
+	// totalResults is the approximate number of results in total. Each direction of a pair keeps between
+	// leastKept and mostKept results of each measure. A result takes some 2 kB.
+	totalResults, minKept, maxKept = 100_000, 10, 100
 )
 
-// planner begins measurements as the schedule says, and ends those that nobody ends: the leader does.
+// planner starts due measurements, and ends those that timed out. Only the leader runs it.
 type planner struct {
 	*Controller
-	term store.Term
-	seen map[string]time.Time // when each measurement that is under way was seen first
-	away map[string]absence   // by host
+	term     store.Term
+	seen     map[string]time.Time // when this leader first saw each running measurement
+	backoffs map[string]backoff   // by host
 }
 
-// absence is of a host whose agent was not found.
-type absence struct {
+// backoff is the back-off of a host whose agent was not connected.
+type backoff struct {
 	until time.Time
 	pause time.Duration
 }
 
-// measure plans until ctx ends.
-func (c *Controller) measure(ctx context.Context, t store.Term) {
-	p := &planner{c, t, map[string]time.Time{}, map[string]absence{}}
-	tick := time.NewTicker(planEvery)
+// planMeasurements runs the planner until ctx ends.
+func (c *Controller) planMeasurements(ctx context.Context, t store.Term) {
+	p := &planner{c, t, map[string]time.Time{}, map[string]backoff{}}
+	tick := time.NewTicker(planInterval)
 	defer tick.Stop()
 	for {
 		if err := p.next(ctx, time.Now()); err != nil && ctx.Err() == nil {
-			slog.Warn("measurements cannot be planned", "error", err)
+			slog.Warn("cannot schedule measurements", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -60,33 +59,37 @@ func (c *Controller) measure(ctx context.Context, t store.Term) {
 	}
 }
 
-// next ends what is over by its time, and begins what is next.
+// next ends measurements that timed out, and starts the due ones.
 func (p *planner) next(ctx context.Context, now time.Time) error {
-	if !p.cache.sound() || !p.writable() {
+	if !p.cache.current() || !p.writable() {
 		return nil
 	}
 	is, hosts := p.cache.measurements()
-	if err := p.tend(ctx, now, is.runs); err != nil || is.schedule == nil {
+	if err := p.timeOut(ctx, now, is.runs); err != nil || is.schedule == nil {
 		return err
 	}
-	st := schedule.State{Hosts: hosts, Last: is.last, Spent: is.spent, Away: map[string]bool{}}
+	st := schedule.State{Hosts: hosts, Last: is.last, Ledgers: is.spent, Unavailable: map[string]bool{}}
 	for _, r := range is.runs {
 		st.Running = append(st.Running, r.Run)
 	}
-	for host, a := range p.away {
-		st.Away[host] = now.Before(a.until) && p.hub.link(host) == nil
+	for host, a := range p.backoffs {
+		if now.Sub(a.until) > maxBackoff { // absent would begin with the first back-off
+			delete(p.backoffs, host)
+			continue
+		}
+		st.Unavailable[host] = now.Before(a.until) && p.hub.link(host) == nil
 	}
 	for _, t := range is.schedule.Next(now, st) {
-		if err := p.begin(ctx, now, t, is.last[t].At, hosts); err != nil {
+		if err := p.start(ctx, now, t, is.last[t].At, hosts); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// tend ends measurements that nobody carries on. Their time is counted from when this leader has seen
-// them: another's clock may be another.
-func (p *planner) tend(ctx context.Context, now time.Time, runs map[string]store.ProbeRun) error {
+// timeOut ends measurements that timed out. The time counts from when this leader first saw them,
+// because the clocks of controllers may differ.
+func (p *planner) timeOut(ctx context.Context, now time.Time, runs map[string]store.ProbeRun) error {
 	for id := range p.seen {
 		if _, goesOn := runs[id]; !goesOn {
 			delete(p.seen, id)
@@ -101,12 +104,12 @@ func (p *planner) tend(ctx context.Context, now time.Time, runs map[string]store
 		var o outcome
 		still := func(store.ProbeRun) bool { return true }
 		switch {
-		case r.Client == "" && age > findPatience:
-			o, still = p.absent(now, r.From), func(now store.ProbeRun) bool { return now.Client == "" }
-		case r.Client != "" && r.Server == "" && age > findPatience+servePatience+planEvery:
-			o, still = p.absent(now, r.To), func(now store.ProbeRun) bool { return now.Server == "" }
-		case age > (&schedule.Schedule{Time: r.Time}).Longest():
-			o = lost(r, errors.New("nothing was heard of it any more"))
+		case r.Client == "" && age > connectTimeout:
+			o, still = p.notConnected(now, r.From), func(now store.ProbeRun) bool { return now.Client == "" }
+		case r.Client != "" && r.Server == "" && age > connectTimeout+serveTimeout+planInterval:
+			o, still = p.notConnected(now, r.To), func(now store.ProbeRun) bool { return now.Server == "" }
+		case age > (&schedule.Schedule{Time: r.Time}).MaxDuration():
+			o = unansweredOutcome(r, errors.New("the measurement timed out"))
 		default:
 			continue
 		}
@@ -115,21 +118,19 @@ func (p *planner) tend(ctx context.Context, now time.Time, runs map[string]store
 	return errors.Join(all...)
 }
 
-// absent is what becomes of a measurement whose host is not there, which is left alone for a while.
-func (p *planner) absent(now time.Time, host string) outcome {
-	a := p.away[host]
-	a.pause = min(max(2*a.pause, awayFirst), awayLast)
-	if now.Sub(a.until) > awayLast { // it was there for long
-		a.pause = awayFirst
-	}
+// notConnected returns the outcome of a measurement whose host's agent is not connected, and backs off from
+// that host.
+func (p *planner) notConnected(now time.Time, host string) outcome {
+	a := p.backoffs[host]
+	a.pause = min(max(2*a.pause, minBackoff), maxBackoff)
 	a.until = now.Add(a.pause)
-	p.away[host] = a
-	return failed(fmt.Errorf("the agent of %s is not connected", host))
+	p.backoffs[host] = a
+	return failedOutcome(fmt.Errorf("the agent of %s is not connected", host))
 }
 
-// begin begins a measurement, if nothing has changed by which it may not be: last is when it was made
-// before, as far as is known here.
-func (p *planner) begin(ctx context.Context, now time.Time, t schedule.Task, last time.Time, hosts []string) error {
+// start starts a measurement, unless the store has changed so that it is not due any more. last is
+// the time of its previous run according to the cache.
+func (p *planner) start(ctx context.Context, now time.Time, t schedule.Task, last time.Time, hosts []string) error {
 	var b [8]byte
 	rand.Read(b[:])
 	id := hex.EncodeToString(b[:])
@@ -142,27 +143,27 @@ func (p *planner) begin(ctx context.Context, now time.Time, t schedule.Task, las
 		if _, _, err := tx.Get(store.LastKey(t), &before); err != nil || !before.At.Equal(last) {
 			return err
 		}
-		st, err := underWay(tx, t)
-		if err != nil || !slices.Contains(s.Tasks(hosts), t) || !s.May(now, t, st) {
+		st, err := storedState(tx, t)
+		if err != nil || !slices.Contains(s.Tasks(hosts), t) || !s.CanStart(now, t, st) {
 			return err
 		}
 		day := s.Day(now)
 		for _, host := range []string{t.From, t.To} {
-			if err := tx.Put(store.SpentKey(host), st.Spent[host].Reserve(day, s.Cost())); err != nil {
+			if err := tx.Put(store.UsedKey(host), st.Ledgers[host].Reserve(day, s.Cost())); err != nil {
 				return err
 			}
 		}
 		return tx.Put(store.RunKey(id), store.ProbeRun{
 			ID: id, Run: schedule.Run{Task: t, Day: day, Reserved: s.Cost()}, Bytes: s.Bytes, Time: s.Time, Zone: s.Zone, Began: now.UTC(),
-			Keep:   min(max(allResults/(2*len(s.Tasks(hosts))), leastKept), mostKept),
+			Keep:   min(max(totalResults/(2*len(s.Tasks(hosts))), minKept), maxKept),
 			FromAt: s.Host(t.From).Address, ToAt: s.Host(t.To).Address,
 		})
 	})
 	return err
 }
 
-// underWay is what a task is decided by, as it is in the store.
-func underWay(tx *store.Tx, t schedule.Task) (st schedule.State, err error) {
+// storedState reads from the store the state by which a task may start.
+func storedState(tx *store.Tx, t schedule.Task) (st schedule.State, err error) {
 	docs, err := tx.All(store.Prefix(store.Probing, "runs"))
 	if err != nil {
 		return st, err
@@ -174,13 +175,13 @@ func underWay(tx *store.Tx, t schedule.Task) (st schedule.State, err error) {
 		}
 		st.Running = append(st.Running, r.Run)
 	}
-	st.Spent = map[string]schedule.Ledger{}
+	st.Ledgers = map[string]schedule.Ledger{}
 	for _, host := range []string{t.From, t.To} {
 		var l schedule.Ledger
-		if _, _, err := tx.Get(store.SpentKey(host), &l); err != nil {
+		if _, _, err := tx.Get(store.UsedKey(host), &l); err != nil {
 			return st, err
 		}
-		st.Spent[host] = l
+		st.Ledgers[host] = l
 	}
 	return st, nil
 }

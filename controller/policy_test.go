@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// A file that has a tenant's group, and nothing of what the tenant made in it, leaves that alone; what
-// it says of the inside holds. With If-Match it changes only what its author has seen.
+// A policy file that lists a tenant's group without child groups keeps the tenant's child groups; child
+// groups in the file replace them. With If-Match the file changes only the state that its author has
+// seen.
 func TestPolicyKeepsTenants(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -38,19 +39,19 @@ out:
 	put(412, "guarantee: 50%", "If-Match", seen.tag)
 	r := put(200, "guarantee: 50%", "If-Match", s.must(200, "GET", at, "").tag)
 	if r.tag != "" || !strings.Contains(r.text, "name: web") {
-		t.Errorf("the file has come to %s, with the tag %s", r.text, r.tag)
+		t.Errorf("the resulting policy is %s, with the tag %s", r.text, r.tag)
 	}
 	for _, path := range []string{"a/web", "a/rest", "a/more"} {
 		s.mustAs(a, 200, "GET", group(path), "")
 	}
-	if r := s.mustAs(a, 200, "GET", group("a"), ""); !strings.Contains(r.text, `"rate":"50Mbit"`) {
-		t.Errorf("the group is then %s", r.text)
+	if r := s.mustAs(a, 200, "GET", group("a"), ""); !strings.Contains(r.text, `"guaranteed_rate":"50Mbit"`) {
+		t.Errorf("afterwards the group is %s", r.text)
 	}
 	if r := s.mustAs(a, 200, "GET", "/v1/hosts/h1/interfaces/eth0/connections", ""); !strings.Contains(r.text, `"a/web"`) {
-		t.Errorf("connections are then %s", r.text)
+		t.Errorf("afterwards the connections are %s", r.text)
 	}
 	if r := put(422, "guarantee: 20%"); !strings.Contains(r.text, `eth0: out group a: groups: guarantees total 30Mbit`) {
-		t.Errorf("with too little for what is in it: %s", r.text)
+		t.Errorf("guarantee below that of the child groups: %s", r.text)
 	}
 	put(200, "guarantee: 50%, groups: [{name: only, default: true}]")
 	s.mustAs(a, 404, "GET", group("a/web"), "")

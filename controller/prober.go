@@ -21,228 +21,227 @@ import (
 	"headgate/unit"
 )
 
-// Ours.
+// Values chosen for Headgate.
 const (
-	// carryEvery is how often it is looked for agents that have come meanwhile.
-	carryEvery = 500 * time.Millisecond
-	// servePatience is how long an agent may take until it lets another one measure.
-	servePatience = 5 * time.Second
+	// advanceInterval is how often the prober checks whether a needed agent has connected.
+	advanceInterval = 500 * time.Millisecond
+	// serveTimeout is how long an agent may take to start the measurement server.
+	serveTimeout = 5 * time.Second
 )
 
-// prober carries on the measurements that are under way, as far as the agents of their hosts are
-// connected to this controller: what one controller has done the others see in the store, and so
-// the next step may be any one's.
+// prober advances running measurements whose hosts' agents are connected to this controller. The
+// progress of a measurement is in the store, so any controller can take its next step.
 type prober struct {
 	hub  *hub
 	key  func(id string) ([]byte, error)
-	kick chan struct{}
+	wake chan struct{}
 
-	mu    sync.Mutex
-	begun map[step]store.ProbeRun
+	mu      sync.Mutex
+	started map[step]store.ProbeRun
 }
 
-// step is one of a measurement, which a controller tries once.
+// step is one step of a measurement, which each controller tries once.
 type step struct{ id, what string }
 
-const findClient, letServe, haveMeasure = "find the client", "let it be served", "have it measured"
+const findClient, letServe, haveMeasure = "find client", "start server", "measure"
 
 func newProber(h *hub, a *pki.Authority) *prober {
-	return &prober{hub: h, kick: make(chan struct{}, 1), begun: map[step]store.ProbeRun{}, key: func(id string) ([]byte, error) {
-		// All controllers have the authority, and nobody else: the key of a measurement need not be kept.
+	return &prober{hub: h, wake: make(chan struct{}, 1), started: map[step]store.ProbeRun{}, key: func(id string) ([]byte, error) {
+		// Only the controllers have the authority's key, so each can derive the key of a measurement.
 		return hkdf.Key(sha256.New, a.Key, nil, "headgate probe "+id, 32)
 	}}
 }
 
-// run looks after them until ctx ends.
+// run advances running measurements until ctx ends.
 func (p *prober) run(ctx context.Context) {
-	tick := time.NewTicker(carryEvery)
+	tick := time.NewTicker(advanceInterval)
 	defer tick.Stop()
 	for {
 		runs := p.hub.cache.runs()
 		for _, r := range runs {
-			p.carry(ctx, r)
+			p.advance(ctx, r)
 		}
-		p.over(runs)
+		p.forgetEnded(runs)
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.kick:
+		case <-p.wake:
 		case <-tick.C:
 		}
 	}
 }
 
-// carry does the next step of a measurement, if it is this controller's to do.
-func (p *prober) carry(ctx context.Context, r store.ProbeRun) {
+// advance starts the next step of a measurement, if the agent for that step is connected here.
+func (p *prober) advance(ctx context.Context, r store.ProbeRun) {
 	from, to := p.hub.link(r.From), p.hub.link(r.To)
 	switch {
 	case r.Client == "" && from != nil:
-		p.once(step{r.ID, findClient}, r, func() { p.findClient(ctx, r, from) })
+		p.tryOnce(step{r.ID, findClient}, r, func() { p.storeClientAddress(ctx, r, from) })
 	case r.Client != "" && r.Server == "" && to != nil:
-		p.once(step{r.ID, letServe}, r, func() { p.letServe(ctx, r, to) })
+		p.tryOnce(step{r.ID, letServe}, r, func() { p.startServer(ctx, r, to) })
 	case r.Server != "" && from != nil:
-		p.once(step{r.ID, haveMeasure}, r, func() { p.haveMeasure(ctx, r, from) })
+		p.tryOnce(step{r.ID, haveMeasure}, r, func() { p.startMeasurement(ctx, r, from) })
 	}
 }
 
-func (p *prober) once(s step, r store.ProbeRun, do func()) {
+func (p *prober) tryOnce(s step, r store.ProbeRun, do func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, begun := p.begun[s]; !begun {
-		p.begun[s] = r
+	if _, begun := p.started[s]; !begun {
+		p.started[s] = r
 		go do()
 	}
 }
 
-// over forgets measurements that are over. An agent that lets one be made needs no longer do so.
-func (p *prober) over(runs map[string]store.ProbeRun) {
+// forgetEnded forgets measurements that have ended, and stops their measurement servers.
+func (p *prober) forgetEnded(runs map[string]store.ProbeRun) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for s, r := range p.begun {
+	for s, r := range p.started {
 		if _, goesOn := runs[s.id]; goesOn {
 			continue
 		}
-		delete(p.begun, s)
+		delete(p.started, s)
 		if l := p.hub.link(r.To); s.what == letServe && l != nil {
-			l.tell(&agents.ToAgent{Message: &agents.ToAgent_Serve{Serve: &agents.ProbeServe{Id: r.ID}}})
+			l.trySend(&agents.ToAgent{Message: &agents.ToAgent_Serve{Serve: &agents.ProbeServe{Id: r.ID}}})
 		}
 	}
 }
 
-// findClient notes that the host that measures is there, and where it comes from.
-func (p *prober) findClient(ctx context.Context, r store.ProbeRun, l *link) {
-	at, err := where(l, r.FromAt)
+// storeClientAddress stores the address of the measuring host, which shows that its agent is connected.
+func (p *prober) storeClientAddress(ctx context.Context, r store.ProbeRun, l *link) {
+	at, err := probeAddress(l, r.FromAt)
 	if err != nil {
-		p.end(ctx, r, failed(err))
+		p.end(ctx, r, failedOutcome(err))
 		return
 	}
-	p.note(ctx, r, func(now *store.ProbeRun) error {
+	p.updateRun(ctx, r, func(now *store.ProbeRun) error {
 		now.Client = at.Host
 		return nil
 	})
 }
 
-// where is a host's address for measurements.
-func where(l *link, said string) (probe.Address, error) {
+// probeAddress returns the address of a host for measurements: the configured one, or that of its agent.
+func probeAddress(l *link, said string) (probe.Address, error) {
 	if !l.hello.Probes {
-		return probe.Address{}, fmt.Errorf("the agent of %s has the version %s, which knows of no schedule: upgrade it", l.host, l.hello.Version)
+		return probe.Address{}, fmt.Errorf("the agent of %s has version %s, which does not support scheduled measurements: upgrade the agent", l.host, l.hello.Version)
 	}
-	return probe.ParseAddress(cmp.Or(said, l.at))
+	return probe.ParseAddress(cmp.Or(said, l.address))
 }
 
-// letServe has the other host let it measure.
-func (p *prober) letServe(ctx context.Context, r store.ProbeRun, l *link) {
-	at, err := where(l, r.ToAt)
+// startServer starts the measurement server on the peer.
+func (p *prober) startServer(ctx context.Context, r store.ProbeRun, l *link) {
+	at, err := probeAddress(l, r.ToAt)
 	var key []byte
 	if err == nil {
 		key, err = p.key(r.ID)
 	}
 	if err != nil {
-		p.end(ctx, r, failed(err))
+		p.end(ctx, r, failedOutcome(err))
 		return
 	}
-	m, err := l.have(ctx, servePatience, serving(r.ID), &agents.ToAgent{Message: &agents.ToAgent_Serve{Serve: &agents.ProbeServe{
+	m, err := l.request(ctx, serveTimeout, servingTopic(r.ID), &agents.ToAgent{Message: &agents.ToAgent_Serve{Serve: &agents.ProbeServe{
 		Id: r.ID, Key: key, Address: at.String(), Client: r.Client, Bytes: uint64(r.Bytes), TimeNs: int64(r.Time)}}})
 	a := m.GetServing()
 	if err == nil && a.Error != "" {
 		err = errors.New(a.Error)
 	}
 	if err != nil {
-		p.end(ctx, r, failed(fmt.Errorf("%s does not let it be measured: %w", r.To, err)))
+		p.end(ctx, r, failedOutcome(fmt.Errorf("cannot start the measurement server on %s: %w", r.To, err)))
 		return
 	}
-	p.note(ctx, r, func(now *store.ProbeRun) error {
+	p.updateRun(ctx, r, func(now *store.ProbeRun) error {
 		now.Server = net.JoinHostPort(at.Host, strconv.Itoa(int(a.Port)))
 		now.ServerEnd = endOf(a.End)
 		return nil
 	})
 }
 
-// errAsked is that the host was asked to measure already.
-var errAsked = errors.New("its agent was lost while it measured")
+// errAlreadyStarted means that the agent was asked to measure before.
+var errAlreadyStarted = errors.New("the agent disconnected during the measurement")
 
-// haveMeasure has the host measure, once: if it was asked before, what it did has ended with the stream
-// on which it was asked.
-func (p *prober) haveMeasure(ctx context.Context, r store.ProbeRun, l *link) {
-	err := p.note(ctx, r, func(now *store.ProbeRun) error {
-		if now.Asked {
-			return errAsked
+// startMeasurement asks the agent to measure, once. If the agent was asked before, the earlier attempt
+// ended with the stream of that request.
+func (p *prober) startMeasurement(ctx context.Context, r store.ProbeRun, l *link) {
+	err := p.updateRun(ctx, r, func(now *store.ProbeRun) error {
+		if now.Started {
+			return errAlreadyStarted
 		}
-		now.Asked = true
+		now.Started = true
 		return nil
 	})
-	if errors.Is(err, errAsked) {
-		p.end(ctx, r, lost(r, err))
+	if errors.Is(err, errAlreadyStarted) {
+		p.end(ctx, r, unansweredOutcome(r, err))
 	}
 	var key []byte
 	if err == nil {
 		key, err = p.key(r.ID)
 	}
 	if err != nil {
-		return // the leader ends it when its time is over
+		return // the leader ends the measurement at its timeout
 	}
-	longest := (&schedule.Schedule{Time: r.Time}).Longest()
-	m, err := l.have(ctx, longest, measured(r.ID), &agents.ToAgent{Message: &agents.ToAgent_Probe{Probe: &agents.ProbeQuestion{
+	longest := (&schedule.Schedule{Time: r.Time}).MaxDuration()
+	m, err := l.request(ctx, longest, measuredTopic(r.ID), &agents.ToAgent{Message: &agents.ToAgent_Probe{Probe: &agents.ProbeQuestion{
 		Id: r.ID, Measure: r.Measure, Peer: r.Server, Key: key, Bytes: uint64(r.Bytes), TimeNs: int64(r.Time)}}})
 	switch {
-	case ctx.Err() != nil: // another controller is told by the agent's next stream
+	case ctx.Err() != nil: // the controller of the agent's next stream ends the measurement
 	case err != nil:
-		p.end(ctx, r, lost(r, err))
+		p.end(ctx, r, unansweredOutcome(r, err))
 	default:
-		p.end(ctx, r, told(r, m.GetProbe()))
+		p.end(ctx, r, reportedOutcome(r, m.GetProbe()))
 	}
 }
 
-// note changes what is known of a measurement, if it goes on.
-func (p *prober) note(ctx context.Context, r store.ProbeRun, change func(*store.ProbeRun) error) error {
+// updateRun updates a measurement in the store, if the measurement has not ended.
+func (p *prober) updateRun(ctx context.Context, r store.ProbeRun, change func(*store.ProbeRun) error) error {
 	key := store.RunKey(r.ID)
 	_, err := p.hub.store.Do(ctx, key, func(tx *store.Tx) error {
 		var now store.ProbeRun
 		if _, ok, err := tx.Get(key, &now); err != nil {
 			return err
 		} else if !ok {
-			return errOver
+			return errEnded
 		}
 		if err := change(&now); err != nil {
 			return err
 		}
 		return tx.Put(key, now)
 	})
-	if err != nil && !errors.Is(err, errOver) && !errors.Is(err, errAsked) && ctx.Err() == nil {
-		slog.Warn("a measurement cannot go on", "from", r.From, "to", r.To, "error", err)
+	if err != nil && !errors.Is(err, errEnded) && !errors.Is(err, errAlreadyStarted) && ctx.Err() == nil {
+		slog.Warn("cannot update measurement", "from", r.From, "to", r.To, "error", err)
 	}
 	return err
 }
 
-// errOver is that a measurement was ended meanwhile.
-var errOver = errors.New("the measurement is over")
+// errEnded means that the measurement has ended meanwhile.
+var errEnded = errors.New("the measurement has ended")
 
-// endOf is what an agent knows of its end of a path.
+// endOf converts an agent's description of its end of a path.
 func endOf(e *agents.ProbeEnd) store.ProbeEnd {
 	return store.ProbeEnd{Devices: e.GetDevices(), Out: unit.Rate(e.GetOutBps()), In: unit.Rate(e.GetInBps())}
 }
 
-// What an agent is heard about.
-func measured(id string) string { return "measured " + id }
-func serving(id string) string  { return "serving " + id }
+// measuredTopic and serving are the topics under which hear delivers an agent's answers.
+func measuredTopic(id string) string { return "measured " + id }
+func servingTopic(id string) string  { return "serving " + id }
 
-// hear gives what an agent says to who waits for it.
-func (l *link) hear(about string, m *agents.FromAgent) {
+// deliver passes an agent's message on a topic to the goroutine that waits for it in have.
+func (l *link) deliver(about string, m *agents.FromAgent) {
 	select {
-	case l.heard[about] <- m: // never if nobody waits: there is no channel then
+	case l.waiters[about] <- m: // a nil channel, if no goroutine waits, is never ready
 	default:
 	}
 }
 
-// have tells an agent something, and waits for what it says about it.
-func (l *link) have(ctx context.Context, patience time.Duration, about string, m *agents.ToAgent) (*agents.FromAgent, error) {
+// request sends a message to an agent, and waits for the agent's message on a topic.
+func (l *link) request(ctx context.Context, patience time.Duration, about string, m *agents.ToAgent) (*agents.FromAgent, error) {
 	heard := make(chan *agents.FromAgent, 1)
 	l.mu.Lock()
-	l.heard[about] = heard
+	l.waiters[about] = heard
 	l.mu.Unlock()
 	defer func() {
 		l.mu.Lock()
-		delete(l.heard, about)
+		delete(l.waiters, about)
 		l.mu.Unlock()
 	}()
 	late := time.NewTimer(patience)
@@ -251,13 +250,13 @@ func (l *link) have(ctx context.Context, patience time.Duration, about string, m
 	for {
 		select {
 		case out <- m:
-			out = nil // it is told once
+			out = nil // the message is sent once
 		case a := <-heard:
 			return a, nil
-		case <-l.gone:
-			return nil, fmt.Errorf("the agent of %s has gone", l.host)
+		case <-l.closed:
+			return nil, fmt.Errorf("the agent of %s disconnected", l.host)
 		case <-late.C:
-			return nil, fmt.Errorf("the agent of %s does not answer", l.host)
+			return nil, fmt.Errorf("the agent of %s did not answer in time", l.host)
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

@@ -10,14 +10,14 @@ import (
 	"headgate/api/agents"
 )
 
-// mostProbes of a host are remembered.
-const mostProbes = 64
+// maxProbes is how many measurements of a host are remembered.
+const maxProbes = 64
 
-// probes are what a host was asked to measure, the newest last.
+// probes are the measurements requested from a host, newest last.
 type probes []*agents.ProbeAnswer
 
-// put takes in how far one is. An agent tells of what it was asked for; what is forgotten stays so.
-func (all probes) put(a *agents.ProbeAnswer) {
+// update updates the state of a measurement. It ignores a measurement that is no longer remembered.
+func (all probes) update(a *agents.ProbeAnswer) {
 	if n := all.find(a.Id); n >= 0 {
 		all[n] = a
 	}
@@ -34,21 +34,21 @@ func (v view) Probe(host, id string, r api.ProbeRequest) error {
 	}
 	l.mu.Lock()
 	l.probes = append(l.probes, &agents.ProbeAnswer{Id: id, State: "waiting"})
-	l.probes = slices.Delete(l.probes, 0, max(len(l.probes)-mostProbes, 0))
+	l.probes = slices.Delete(l.probes, 0, max(len(l.probes)-maxProbes, 0))
 	l.mu.Unlock()
 	select {
 	case l.out <- &agents.ToAgent{Message: &agents.ToAgent_Probe{Probe: &agents.ProbeQuestion{Id: id, Measure: string(r.Measure), Peer: r.Peer}}}:
 		return nil
 	case <-time.After(time.Second):
-		err := fmt.Errorf("the agent of %s does not listen", host)
+		err := fmt.Errorf("cannot send the request to the agent of %s: its queue is full", host)
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.probes.put(&agents.ProbeAnswer{Id: id, State: "failed", Error: err.Error()})
+		l.probes.update(&agents.ProbeAnswer{Id: id, State: "failed", Error: err.Error()})
 		return err
 	}
 }
 
-func (v view) Probed(host, id string) (out api.Probe, ok bool) {
+func (v view) ProbeResult(host, id string) (out api.Probe, ok bool) {
 	l := v.hub.link(host)
 	if l == nil {
 		return out, false

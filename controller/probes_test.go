@@ -9,9 +9,10 @@ import (
 	"headgate/api/agents"
 )
 
-// A measurement that an agent is not told of has failed, and so many are remembered, not more.
+// A measurement whose request cannot be sent to the agent fails, and the number of remembered
+// measurements is limited.
 func TestProbesOfOneThatDoesNotListen(t *testing.T) {
-	l := &link{host: "h1", out: make(chan *agents.ToAgent, 2*mostProbes)}
+	l := &link{host: "h1", out: make(chan *agents.ToAgent, 2*maxProbes)}
 	v := view{&hub{links: map[string]*link{"h1": l}}}
 	for n := range cap(l.out) {
 		if err := v.Probe("h1", fmt.Sprint(n), api.ProbeRequest{Measure: "path"}); err != nil {
@@ -19,16 +20,16 @@ func TestProbesOfOneThatDoesNotListen(t *testing.T) {
 		}
 	}
 	if err := v.Probe("h1", "last", api.ProbeRequest{Measure: "path"}); err == nil {
-		t.Error("an agent that does not listen measures")
+		t.Error("a request is accepted while the queue is full")
 	}
-	if p, ok := v.Probed("h1", "last"); !ok || p.State != api.Failed || p.Error == nil || !strings.Contains(*p.Error, "does not listen") {
-		t.Errorf("it is told of as %+v, %v", p, ok)
+	if p, ok := v.ProbeResult("h1", "last"); !ok || p.State != api.Failed || p.Error == nil || !strings.Contains(*p.Error, "queue is full") {
+		t.Errorf("the measurement is %+v, %v", p, ok)
 	}
-	if _, ok := v.Probed("h1", "0"); ok || len(l.probes) != mostProbes {
+	if _, ok := v.ProbeResult("h1", "0"); ok || len(l.probes) != maxProbes {
 		t.Errorf("%d measurements are remembered", len(l.probes))
 	}
-	l.probes.put(&agents.ProbeAnswer{Id: "0", State: "done"})
-	if len(l.probes) != mostProbes {
-		t.Error("one that was forgotten comes back")
+	l.probes.update(&agents.ProbeAnswer{Id: "0", State: "done"})
+	if len(l.probes) != maxProbes {
+		t.Error("a forgotten measurement is remembered again")
 	}
 }

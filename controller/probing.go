@@ -8,9 +8,9 @@ import (
 	"headgate/store"
 )
 
-// probing is what the store has of measurements by a schedule.
+// probing is the store's state of scheduled measurements.
 type probing struct {
-	schedule *schedule.Schedule // nil is that there is none
+	schedule *schedule.Schedule // nil without a schedule
 	runs     map[string]store.ProbeRun
 	last     map[schedule.Task]schedule.Last
 	spent    map[string]schedule.Ledger // by host
@@ -20,7 +20,7 @@ func newProbing() probing {
 	return probing{runs: map[string]store.ProbeRun{}, last: map[schedule.Task]schedule.Last{}, spent: map[string]schedule.Ledger{}}
 }
 
-// put takes a document in, or away if it has no value; name is what its key has behind the kind.
+// put stores a document, or removes it if its value is nil. name is the key without the kind.
 func (p *probing) put(name []string, d store.Doc) error {
 	switch {
 	case len(name) == 1 && name[0] == "schedule":
@@ -53,15 +53,15 @@ func keep[K comparable, V any](in map[K]V, name K, d store.Doc) error {
 	return err
 }
 
-// runs are the measurements that are under way.
+// runs returns the running measurements.
 func (c *cache) runs() map[string]store.ProbeRun {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return maps.Clone(c.probing.runs)
 }
 
-// measurements are what is known of them now, and the hosts that there are, as long as something is to
-// be measured.
+// measurements returns a copy of the state of scheduled measurements, and the hosts that are not
+// revoked. Both are empty without a schedule and running measurements.
 func (c *cache) measurements() (p probing, hosts []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

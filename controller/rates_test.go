@@ -7,8 +7,8 @@ import (
 	"headgate/unit"
 )
 
-// A rate is between two countings: a report without a new one changes nothing, and groups that stay go on when
-// others come.
+// A rate is computed between two counter readings: a report without a new reading changes nothing, and
+// groups that remain keep their rates when others are added.
 func TestRate(t *testing.T) {
 	l := &link{tables: map[string]*table{}}
 	report := func(at int64, names []string, bytes ...uint64) {
@@ -18,26 +18,27 @@ func TestRate(t *testing.T) {
 		t.Helper()
 		for n, w := range want {
 			if got := l.tables["eth0"].rate(n); got != w {
-				t.Errorf("%s: group %d has %v, want %v", when, n, got, w)
+				t.Errorf("%s: group %d has the rate %v, want %v", when, n, got, w)
 			}
 		}
 	}
 	report(10, []string{"out/a", "out/b"}, 1000, 500)
-	rates("at first", 0, 0)
+	rates("first report", 0, 0)
 	report(11, nil, 2000, 500)
 	rates("a second later", 8000, 0)
 	report(11, nil, 2000, 500)
-	rates("with nothing counted since", 8000, 0)
+	rates("same reading again", 8000, 0)
 	report(11, []string{"out/c", "out/a"}, 0, 2000)
-	rates("with another group", 0, 8000)
+	rates("a new group", 0, 8000)
 	report(12, nil, 100, 4000)
 	rates("a second after that", 800, 16000)
 	report(13, nil, 50, 4000)
-	rates("when one was made anew", 0, 0)
+	rates("a counter that was reset", 400, 0)
 }
 
-// A group that waits at two reports has its guarantee unless a queue stood that was served more slowly, and a
-// rate is over the time between the readings of its own counters.
+// A group with a backlog in two reports counts as served with its guarantee, unless its queue was
+// never empty meanwhile and drained more slowly. A rate is over the time between the readings of the
+// group's own counters.
 func TestAtRisk(t *testing.T) {
 	l := &link{tables: map[string]*table{}}
 	report := func(ms int64, readLate int64, bytes, queuedMs, queued uint64) {
@@ -53,11 +54,11 @@ func TestAtRisk(t *testing.T) {
 		}
 	}
 	report(10_000, 0, 1e6, 0, 0)
-	want("at first", 0, false)
+	want("first report", 0, false)
 	report(11_000, 0, 1.8e6, 700, 0.7e6)
-	want("something waits, and is served", 6400*unit.Kbit, false)
+	want("backlog, served with the guarantee", 6400*unit.Kbit, false)
 	report(12_000, 0, 2.3e6, 1690, 1.19e6)
-	want("a queue stands, served by half", 4*unit.Mbit, true)
+	want("standing queue, served with half of the guarantee", 4*unit.Mbit, true)
 	report(12_100, 0, 2.5e6, 1690, 1.19e6)
 	want("a tenth of a second later", 16*unit.Mbit, true)
 	report(13_000, 250, 3.5e6, 1690, 1.19e6)

@@ -14,7 +14,8 @@ import (
 	"headgate/store/storetest"
 )
 
-// A store that is full takes no changes, and the service says so; it takes them again by itself.
+// The service rejects changes while the store is full, reports this as its health, and accepts changes
+// again by itself.
 func TestFull(t *testing.T) {
 	t.Parallel()
 	ports := storetest.Ports(t, 2)
@@ -22,7 +23,7 @@ func TestFull(t *testing.T) {
 	db := storetest.Open(t, m)
 	s := startOn(t, db, controller.Config{Name: "c1", API: "127.0.0.1:0", Agents: "127.0.0.1:0", Version: "test"}, func() {})
 	s.must(200, "PUT", "/v1/tenants/a", `{}`)
-	key, large := store.Key(store.Answers, "x", "y"), string(bytes.Repeat([]byte("x"), 200_000))
+	key, large := store.Key(store.IdempotentAnswers, "x", "y"), string(bytes.Repeat([]byte("x"), 200_000))
 	for {
 		if _, err := db.Do(t.Context(), key, func(tx *store.Tx) error { return tx.Put(key, large) }); errors.Is(err, store.ErrFull) {
 			break
@@ -43,11 +44,11 @@ func TestFull(t *testing.T) {
 			return strings.Contains(s.must(200, "GET", "/v1/health", "").text, fmt.Sprintf(`"writable":%v`, is))
 		}
 	}
-	within("it says that it is full", writable(false))
+	within("the health says not writable", writable(false))
 	if r := s.do(s.operator, "PUT", "/v1/tenants/b", `{}`); r.status != 503 || r.header.Get("Retry-After") == "" {
-		t.Errorf("a change is answered %+v", r)
+		t.Errorf("the answer to a change is %+v", r)
 	}
-	within("it is writable again", writable(true))
+	within("the health says writable again", writable(true))
 	s.must(200, "PUT", "/v1/tenants/b", `{}`)
 	s.must(200, "GET", "/v1/tenants/a", "")
 }

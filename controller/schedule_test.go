@@ -21,15 +21,15 @@ import (
 	"headgate/store/storetest"
 )
 
-// field is hosts whose agents measure by the word of controllers, and what they do at once.
+// field simulates hosts whose agents run scheduled measurements, and checks which of them overlap.
 type field struct {
 	t  *testing.T
 	mu sync.Mutex
-	in map[string]string // by host: the measurement that it is in
-	// keys are those with which hosts let be measured, by measurement.
+	in map[string]string // by host: its running measurement
+	// keys are the keys of the measurement servers, by measurement.
 	keys  map[string]string
 	asked int
-	held  chan struct{} // measurements wait until it is closed
+	held  chan struct{} // measurements block until it is closed
 }
 
 func newField(t *testing.T) *field {
@@ -38,16 +38,16 @@ func newField(t *testing.T) *field {
 	return f
 }
 
-// begin says that a host is in a measurement, of which there may be one.
+// begin marks a host as measuring, and fails the test if the host is in another measurement.
 func (f *field) begin(host, id string) {
 	if other := f.in[host]; other != "" && other != id {
-		f.t.Errorf("%s is in %s and in %s", host, other, id)
+		f.t.Errorf("%s is in the measurements %s and %s", host, other, id)
 	}
 	f.in[host] = id
 }
 
-// over takes hosts out of a measurement.
-func (f *field) over(id string) {
+// outdated marks the hosts of a measurement as free.
+func (f *field) outdated(id string) {
 	for host, of := range f.in {
 		if of == id {
 			delete(f.in, host)
@@ -55,18 +55,18 @@ func (f *field) over(id string) {
 	}
 }
 
-// found is what each measurement finds: 100 Mbit/s out, 50 in.
+// found is the result of each measurement: 100 Mbit/s out, 50 in.
 const found = `{"rtt_ns": 1000000, "directions": {
 	"out": {"token_rate": {"rate": {"value": 1e8, "low": 99.8e6, "high": 100.2e6}, "bucket": {"value": 50000}}, "packet": 1500, "layer_3": 0.99, "lost": 0, "bytes": "500kB", "seconds": 1},
 	"in": {"token_rate": {"rate": {"value": 5e7, "low": 49.9e6, "high": 50.1e6}, "bucket": {"value": 50000}}, "packet": 1500, "layer_3": 0.99, "lost": 0, "bytes": "500kB", "seconds": 1}}}`
 
-// connect makes a host, and an agent of it that stays connected until the test ends, or stop is called.
+// connect creates a host, and runs its agent until the test ends or stop is called.
 func (f *field) connect(s *service, host string) (stop func()) {
 	f.t.Helper()
 	s.must(200, "PUT", "/v1/hosts/"+host, `{}`)
 	dir := f.t.TempDir()
 	token := s.token(fmt.Sprintf(`{"name": "join", "role": "agent", "host": %q}`, host))
-	if err := remote.Join(f.t.Context(), dir, remote.Service{URL: s.url, Host: host, Token: token, Pin: s.pin}); err != nil {
+	if err := remote.Join(f.t.Context(), dir, remote.Controller{URL: s.url, Host: host, Token: token, Pin: s.pin}); err != nil {
 		f.t.Fatal(err)
 	}
 	intent, err := remote.OpenIntent(dir)
@@ -94,7 +94,7 @@ func (f *field) connect(s *service, host string) (stop func()) {
 		f.asked++
 		held := f.held
 		if key := f.keys[q.Id]; key != hex.EncodeToString(q.Key) || len(q.Key) < 32 || q.Peer != "127.0.0.1:5000" || q.Bytes != 1_000_000 {
-			f.t.Errorf("%s is asked %v, and let with the key %s", host, q, key)
+			f.t.Errorf("%s is asked %v, and the server has the key %s", host, q, key)
 		}
 		f.mu.Unlock()
 		select {
@@ -103,7 +103,7 @@ func (f *field) connect(s *service, host string) (stop func()) {
 		}
 		time.Sleep(50 * time.Millisecond)
 		f.mu.Lock()
-		f.over(q.Id)
+		f.outdated(q.Id)
 		f.mu.Unlock()
 		said(&agents.ProbeAnswer{Id: q.Id, State: "done", Result: []byte(found), SentBytes: 1_100_000, End: end})
 	}
@@ -112,13 +112,13 @@ func (f *field) connect(s *service, host string) (stop func()) {
 	go func() { done <- l.Run(ctx) }()
 	stop = sync.OnceFunc(func() { cancel(); <-done })
 	f.t.Cleanup(stop)
-	f.until("the agent of "+host+" is there", func() bool {
+	f.until("the agent of "+host+" is connected", func() bool {
 		return strings.Contains(s.must(200, "GET", "/v1/hosts/"+host, "").text, `"connected":true`)
 	})
 	return stop
 }
 
-// until waits until something is so.
+// until waits for a condition.
 func (f *field) until(what string, so func() bool) {
 	f.t.Helper()
 	for end := time.Now().Add(20 * time.Second); !so(); time.Sleep(50 * time.Millisecond) {
@@ -128,14 +128,14 @@ func (f *field) until(what string, so func() bool) {
 	}
 }
 
-// made is how many measurements were asked for.
+// made returns the number of measurements that agents were asked for.
 func (f *field) made() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.asked
 }
 
-// hold has measurements that begin from now on wait until it is called.
+// hold blocks measurements that begin from now on until release is called.
 func (f *field) hold() (release func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -160,8 +160,8 @@ func (s *service) results(query string) (r results) {
 	return r
 }
 
-// measured is how many results have an answer.
-func (r results) measured() (n int) {
+// measuredTopic returns the number of results with an answer.
+func (r results) measuredTopic() (n int) {
 	for _, one := range r.Items {
 		if one.Answer != nil {
 			n++
@@ -182,9 +182,9 @@ func (s *service) probeState() (p probeState) {
 	return p
 }
 
-// Hosts measure to each other as a schedule says, each pair once, never two through a host; what they
-// found is there of each direction, and limits that follow from it. A host that is away keeps nobody
-// waiting for long.
+// Hosts measure each other as scheduled, each pair once and never two measurements at a host. The
+// results of both directions are available, and limits are derived from them. A disconnected host does
+// not delay the others for long.
 func TestSchedule(t *testing.T) {
 	t.Parallel()
 	l, err := metrics.Listen("127.0.0.1:0")
@@ -202,10 +202,10 @@ func TestSchedule(t *testing.T) {
 	s.must(404, "DELETE", path, "")
 	for body, want := range map[string]string{
 		`{"measures": [{"measure": "path", "every": "6h"}], "budget": "1MB"}`:                                                         "budget",
-		`{"measures": [{"measure": "path", "every": "6h"}], "budget": "1GB", "hosts": [{"host": "h1"}, {"host": "h9"}]}`:              "there is no host h9",
-		`{"measures": [{"measure": "path", "every": "6h"}], "budget": "1GB", "pairs": [["h1", "h1"]]}`:                                "two ends",
-		`{"measures": [{"measure": "path", "every": "6h"}], "budget": "1GB", "quiet": [{"from": "00:00", "to": "24:00"}]}`:            "nothing would be measured",
-		`{"measures": [{"measure": "path", "every": "6h"}], "budget": "1GB", "hosts": [{"host": "h1", "links": ["x"]}], "zone": "X"}`: "no time zone",
+		`{"measures": [{"measure": "path", "every": "6h"}], "budget": "1GB", "hosts": [{"host": "h1"}, {"host": "h9"}]}`:              "host h9 does not exist",
+		`{"measures": [{"measure": "path", "every": "6h"}], "budget": "1GB", "pairs": [["h1", "h1"]]}`:                                "both ends are h1",
+		`{"measures": [{"measure": "path", "every": "6h"}], "budget": "1GB", "quiet": [{"from": "00:00", "to": "24:00"}]}`:            "quiet hours leave no",
+		`{"measures": [{"measure": "path", "every": "6h"}], "budget": "1GB", "hosts": [{"host": "h1", "links": ["x"]}], "zone": "X"}`: "not a known time zone",
 	} {
 		if r := s.must(422, "PUT", path, body); !strings.Contains(r.text, want) {
 			t.Errorf("%s: %s, want %q", body, r.text, want)
@@ -220,9 +220,9 @@ func TestSchedule(t *testing.T) {
 	if again := s.must(200, "GET", path, ""); again.tag != tag || !strings.Contains(again.text, `"zone":"UTC"`) {
 		t.Errorf("the schedule is %+v", again)
 	}
-	f.until("all that are there are measured", func() bool {
+	f.until("all connected hosts are measured", func() bool {
 		r := s.results("?newest=true")
-		return r.measured() == 6 && len(r.Items) == 8
+		return r.measuredTopic() == 6 && len(r.Items) == 8
 	})
 	for _, r := range s.results("?newest=true").Items {
 		if away := r.From == "h4" || r.To == "h4"; away != strings.Contains(r.Trouble, "the agent of h4 is not connected") {
@@ -235,16 +235,16 @@ func TestSchedule(t *testing.T) {
 		}
 	}
 	if r := s.results("?from=h1&to=h2&measure=path"); len(r.Items) != 0 {
-		t.Errorf("another measure has %+v", r)
+		t.Errorf("the other measure has %+v", r)
 	}
 	first := s.results("?limit=4")
 	rest := s.results("?limit=4&after=" + first.Next)
 	if len(first.Items) != 4 || len(rest.Items) != 2 || rest.Next != "" || f.made() != 3 {
-		t.Errorf("there are %d results and %d, of %d measurements", len(first.Items), len(rest.Items), f.made())
+		t.Errorf("the pages have %d and %d results, of %d measurements", len(first.Items), len(rest.Items), f.made())
 	}
 	state := s.probeState()
 	if text := fmt.Sprint(state.Spent); len(state.Running) != 0 || text != "[{h1 2.2MB} {h2 2.2MB} {h3 2.2MB}]" {
-		t.Errorf("then %+v", state)
+		t.Errorf("afterwards the state is %+v", state)
 	}
 
 	told, err := http.Get("http://" + l.Addr().String() + "/metrics")
@@ -261,11 +261,11 @@ func TestSchedule(t *testing.T) {
 		`headgate_probe_success{from="h3",measure="tokenrate",to="h4"} 0`, `headgate_probe_spent_bytes{host="h1"} 2.2e+06`, `headgate_probe_running 0`,
 	} {
 		if !strings.Contains(string(text), want+"\n") {
-			t.Errorf("Prometheus is not told %s:\n%s", want, text)
+			t.Errorf("the metrics do not have %s:\n%s", want, text)
 		}
 	}
 
-	// Limits that follow, of a device that is not divided yet and of one that is.
+	// Proposed limits of a device without configuration and of one with.
 	var proposed struct {
 		Items []struct {
 			Dev       string
@@ -278,26 +278,26 @@ func TestSchedule(t *testing.T) {
 	}
 	s.must(200, "GET", "/v1/hosts/h1/proposals", "").into(t, &proposed)
 	if p := proposed.Items; len(p) != 1 || p[0].Dev != "eth0" || p[0].Out.Limit != "98.8Mbit" || p[0].In.Limit != "49.4Mbit" || p[0].Interface == nil || p[0].Interface.Out.Limit != "98.8Mbit" || p[0].Etag != "" {
-		t.Errorf("proposed are %+v", p)
+		t.Errorf("the proposals are %+v", p)
 	}
 	tag = s.must(200, "PUT", "/v1/hosts/h1/interfaces/eth0", `{"out": {"limit": "1Gbit", "groups": [{"name": "web", "guarantee": "40%"}, {"name": "rest", "default": true}]}}`).tag
 	proposed.Items = nil
 	s.must(200, "GET", "/v1/hosts/h1/proposals?dev=eth0&margin=10%25", "").into(t, &proposed)
 	if p := proposed.Items; len(p) != 1 || p[0].Out.Limit != "89.82Mbit" || p[0].Out.Before != "1Gbit" || p[0].In.Limit != "" || p[0].Interface.In != nil || p[0].Etag != tag ||
 		fmt.Sprint(p[0].Changes) != "[{web 400Mbit 35.928Mbit}]" {
-		t.Errorf("then proposed are %+v", p)
+		t.Errorf("with a configuration the proposals are %+v", p)
 	}
 	s.must(422, "GET", "/v1/hosts/h1/proposals?margin=60%25", "")
 	s.must(404, "GET", "/v1/hosts/h9/proposals", "")
 
 	s.must(204, "DELETE", path, "", "If-Match", "*")
 	if r := s.results(""); len(r.Items) != 6 {
-		t.Errorf("without a schedule there are %d results", len(r.Items))
+		t.Errorf("after the schedule's deletion there are %d results", len(r.Items))
 	}
 }
 
-// A measurement between hosts of two controllers goes on when another of these becomes the leader, and
-// is made once. One whose agent is lost is over at once, and counts for all that it may have sent.
+// A measurement between hosts of two controllers continues after a change of the leader, and runs
+// once. A measurement whose agent disconnects ends at once, and counts with its whole reservation.
 func TestScheduleLeader(t *testing.T) {
 	t.Parallel()
 	s, f := start(t), newField(t)
@@ -306,7 +306,7 @@ func TestScheduleLeader(t *testing.T) {
 	f.connect(other, "h2")
 	release := f.hold()
 	s.must(200, "PUT", "/v1/probe-schedule", `{"measures": [{"measure": "tokenrate", "every": "6h"}, {"measure": "available", "every": "6h"}], "bytes": "1MB", "time": "5s", "budget": "100MB"}`)
-	f.until("it is measured", func() bool { return f.made() == 1 })
+	f.until("the first measurement runs", func() bool { return f.made() == 1 })
 	leads := func() string {
 		name, err := s.store.Leader(t.Context())
 		if err != nil {
@@ -316,7 +316,7 @@ func TestScheduleLeader(t *testing.T) {
 	}
 	was := leads()
 	var candidates []store.Doc
-	f.until("another may lead", func() (so bool) {
+	f.until("the other controller is a candidate", func() (so bool) {
 		var err error
 		if candidates, _, err = s.store.All(t.Context(), store.Prefix(store.Service, "leader"), 0); err != nil {
 			t.Fatal(err)
@@ -327,24 +327,24 @@ func TestScheduleLeader(t *testing.T) {
 	if _, err := s.store.Do(t.Context(), first.Key, func(tx *store.Tx) error { tx.Delete(first.Key); return nil }); err != nil {
 		t.Fatal(err)
 	}
-	f.until("another leads", func() bool { is := leads(); return is != "" && is != was })
-	time.Sleep(2 * time.Second) // in which a leader that knows of nothing would begin it again
+	f.until("the other controller is the leader", func() bool { is := leads(); return is != "" && is != was })
+	time.Sleep(2 * time.Second) // time in which a leader without the state would start it again
 	if state := s.probeState(); len(state.Running) != 1 || f.made() != 1 {
-		t.Errorf("after that %+v is under way, and %d were asked for", state, f.made())
+		t.Errorf("after the change of the leader %+v is running, and %d were asked for", state, f.made())
 	}
 	again := f.hold()
 	release()
-	f.until("the second is measured", func() bool { return f.made() == 2 })
-	if r := s.results(""); r.measured() != 2 {
-		t.Errorf("the first has %+v", r)
+	f.until("the second measurement runs", func() bool { return f.made() == 2 })
+	if r := s.results(""); r.measuredTopic() != 2 {
+		t.Errorf("the first measurement has %+v", r)
 	}
 	stop()
-	f.until("it is over", func() bool { return len(s.probeState().Running) == 0 })
+	f.until("the second measurement has ended", func() bool { return len(s.probeState().Running) == 0 })
 	again()
-	if r := s.results("?newest=true&measure=available"); len(r.Items) != 2 || r.measured() != 0 || !strings.Contains(r.Items[0].Trouble, "has gone") {
-		t.Errorf("the second has %+v", r)
+	if r := s.results("?newest=true&measure=available"); len(r.Items) != 2 || r.measuredTopic() != 0 || !strings.Contains(r.Items[0].Trouble, "disconnected") {
+		t.Errorf("the second measurement has %+v", r)
 	}
 	if text := fmt.Sprint(s.probeState().Spent); text != "[{h1 3.35MB} {h2 3.35MB}]" {
-		t.Errorf("spent are %s", text)
+		t.Errorf("the bytes used are %s", text)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"headgate/internal/pki"
 )
 
-// Every operation of the specification, as nobody, as each role, and as a foreign tenant: nobody
-// gets at anything but whether the service is well and whose a token is; who may not is told so,
-// and what is another's is not there.
+// Every operation of the specification, without a token, with an unknown token, with each role and as
+// another tenant. Without a valid token only health and login work. A role without permission gets
+// 403. Resources of other tenants do not exist for a tenant.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -22,7 +22,7 @@ func TestRoles(t *testing.T) {
 	s.must(200, "PUT", "/v1/hosts/h1/collectives/db", `{"document": "kind: Collective\nname: db\njoin: root\n"}`)
 	s.mustAs(a, 200, "PUT", "/v1/hosts/h1/interfaces/eth0/connections/tcp%2010.0.0.1:443%2010.1.0.2:55000", `{"group": "a/rest"}`)
 	callers := map[string]string{
-		"nobody": "", "a stranger": "hg_stranger", "operator": s.operator, "tenant": a, "foreign": b,
+		"no token": "", "unknown token": "hg_stranger", "operator": s.operator, "tenant": a, "other tenant": b,
 		"viewer": s.token(`{"name": "v", "role": "viewer"}`),
 		"agent":  s.token(`{"name": "h1", "role": "agent", "host": "h1"}`),
 	}
@@ -30,8 +30,8 @@ func TestRoles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What each may, by the specification's tags and methods: this is the table that the product
-	// is held against.
+	// The permissions of each role, by operation id and method: the test's own table, independent of the
+	// implementation.
 	change := map[string]bool{"POST": true, "PUT": true, "PATCH": true, "DELETE": true}
 	operatorsOnly := []string{"Tenant", "Host", "Interface", "rollBack", "Collective", "Policy", "startProbe", "ProbeSchedule"}
 	may := func(role, method, id string) bool {
@@ -43,14 +43,14 @@ func TestRoles(t *testing.T) {
 		case id == "getHealth" || id == "login":
 			return true
 		case id == "getSession" || id == "deleteSession":
-			return role != "nobody"
+			return role != "no token"
 		case id == "signCertificate":
 			return role == "agent"
 		case role == "operator":
 			return true
 		case role == "viewer":
 			return !change[method]
-		case role == "tenant" || role == "foreign":
+		case role == "tenant" || role == "other tenant":
 			switch id {
 			case "listTenants", "getHost", "listHistory", "listCollectives", "listCollectiveStates", "getCollective", "getPolicy", "getProbe", "getOverview",
 				"getProbeSchedule", "getProbeState", "listProbeResults", "listProposals":
@@ -69,7 +69,7 @@ func TestRoles(t *testing.T) {
 		for method, o := range item.Operations() {
 			for role, token := range callers {
 				if strings.HasPrefix(o.OperationID, "watch") && may(role, method, o.OperationID) {
-					continue // it does not end
+					continue // the answer does not end
 				}
 				n++
 				target := fill.Replace(path)
@@ -79,8 +79,8 @@ func TestRoles(t *testing.T) {
 				if o.OperationID == "watchLive" {
 					target += "?see=/v1/session"
 				}
-				// A body that is refused, so that nothing is changed: who may is told 400 or worse,
-				// or that something is not there, never 401 or 403.
+				// The body is invalid, so that nothing is changed: a permitted caller gets 400 or another error
+				// such as 404, but never 401 or 403.
 				body := ""
 				if o.RequestBody != nil {
 					body = `{"none": 1}`
@@ -90,24 +90,24 @@ func TestRoles(t *testing.T) {
 				}
 				r := s.do(token, method, target, body)
 				switch {
-				case o.OperationID == "login" && r.status == 400: // the body
+				case o.OperationID == "login" && r.status == 400: // for the invalid body
 				case token == "" || token == "hg_stranger":
-					if want := may("nobody", method, o.OperationID); (r.status == 401) == want {
+					if want := may("no token", method, o.OperationID); (r.status == 401) == want {
 						t.Errorf("%s %s as %s: %d", method, target, role, r.status)
 					}
 				case !may(role, method, o.OperationID):
 					if r.status != 403 {
 						t.Errorf("%s %s (%s) as %s: %d %s, want 403", method, target, o.OperationID, role, r.status, r.text)
 					}
-				case role == "foreign" && (strings.HasPrefix(target, "/v1/hosts/h1/interfaces/eth0/out/groups/") || strings.HasPrefix(target, "/v1/tenants/a")):
+				case role == "other tenant" && (strings.HasPrefix(target, "/v1/hosts/h1/interfaces/eth0/out/groups/") || strings.HasPrefix(target, "/v1/tenants/a")):
 					if r.status != 404 && r.status != 400 {
-						t.Errorf("%s %s as a foreign tenant: %d %s, want 404", method, target, r.status, r.text)
+						t.Errorf("%s %s as another tenant: %d %s, want 404", method, target, r.status, r.text)
 					}
 				case r.status == 401 || r.status == 403 || r.status >= 500:
 					t.Errorf("%s %s (%s) as %s: %d %s", method, target, o.OperationID, role, r.status, r.text)
 				}
-				if r.status == 200 && strings.Contains(r.text, "rest") && role == "foreign" {
-					t.Errorf("%s %s shows a foreign tenant %s", method, target, r.text)
+				if r.status == 200 && strings.Contains(r.text, "rest") && role == "other tenant" {
+					t.Errorf("%s %s shows another tenant %s", method, target, r.text)
 				}
 			}
 		}
@@ -117,33 +117,33 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// A tenant's tokens are its own: it makes none that may more, and one that is taken back is no good
-// from then on. No secret is in the store.
+// A tenant creates tokens with no more permissions than its own, and a deleted token is invalid at
+// once. The store contains no secrets of tokens.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	a, b := s.twoTenants()
 	for _, body := range []string{`{"name": "x", "role": "operator"}`, `{"name": "x", "role": "tenant", "tenant": "b"}`, `{"name": "x", "role": "agent", "host": "h1"}`} {
 		if r := s.do(a, "POST", "/v1/tokens", body); r.status != 403 {
-			t.Errorf("a tenant makes %s: %d %s", body, r.status, r.text)
+			t.Errorf("a tenant creates %s: %d %s", body, r.status, r.text)
 		}
 	}
 	var made struct{ ID, Token string }
-	s.mustAs(a, http.StatusCreated, "POST", "/v1/tokens", `{"name": "child", "role": "viewer", "life": "1h"}`).into(t, &made)
+	s.mustAs(a, http.StatusCreated, "POST", "/v1/tokens", `{"name": "child", "role": "viewer", "lifetime": "1h"}`).into(t, &made)
 	s.mustAs(made.Token, 200, "GET", group("a"), "")
 	s.mustAs(made.Token, 403, "PUT", group("a/x"), `{}`)
-	// What is of a whole host is not a tenant's, and so not its viewers'.
+	// Resources of a whole host are not visible to a tenant's viewers.
 	s.mustAs(made.Token, 403, "GET", "/v1/hosts/h1/policy", "")
 	s.mustAs(made.Token, 403, "GET", "/v1/hosts/h1/collective-states", "")
 	s.mustAs(b, 404, "DELETE", "/v1/tokens/"+made.ID, "")
 	s.mustAs(a, 204, "DELETE", "/v1/tokens/"+made.ID, "")
 	s.mustAs(made.Token, 401, "GET", group("a"), "")
-	// One that is made with an Idempotency-Key is made once, and is shown once.
+	// With an Idempotency-Key a token is created once, and its secret is returned once.
 	var keyed struct{ ID, Token string }
-	child := `{"name": "keyed", "role": "viewer", "life": "1h"}`
+	child := `{"name": "keyed", "role": "viewer", "lifetime": "1h"}`
 	s.mustAs(a, http.StatusCreated, "POST", "/v1/tokens", child, "Idempotency-Key", "k1").into(t, &keyed)
 	if r := s.mustAs(a, http.StatusConflict, "POST", "/v1/tokens", child, "Idempotency-Key", "k1"); !strings.Contains(r.text, "DELETE /v1/tokens/"+keyed.ID) {
-		t.Errorf("asked again: %s", r.text)
+		t.Errorf("the repeated request: %s", r.text)
 	}
 	s.mustAs(a, http.StatusUnprocessableEntity, "POST", "/v1/tokens", `{"name": "other", "role": "viewer"}`, "Idempotency-Key", "k1")
 	s.mustAs(keyed.Token, 200, "GET", group("a"), "")
@@ -160,31 +160,31 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// Who asks too often waits; a tenant's limit is what the operator says.
+// The rate limit is per tenant, as configured by the operator.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	a, _ := s.twoTenants()
-	s.must(200, "PUT", "/v1/tenants/a", `{"requests": 2}`)
+	s.must(200, "PUT", "/v1/tenants/a", `{"requests_per_second": 2}`)
 	refused := 0
 	for range 8 {
 		if r := s.do(a, "GET", group("a"), ""); r.status == 429 {
 			refused++
 			if r.header.Get("Retry-After") == "" {
-				t.Error("when it may be tried again is not said")
+				t.Error("status 429 without Retry-After")
 			}
 		}
 	}
 	if refused < 3 {
-		t.Errorf("%d of 8 requests were refused at 2 a second", refused)
+		t.Errorf("%d of 8 requests were rejected at 2 requests/s", refused)
 	}
-	// All of its tokens together.
+	// The limit applies to all tokens of the tenant together.
 	s.must(200, "PUT", "/v1/tenants/a", `{}`)
 	var tokens []string
 	for range 8 {
 		tokens = append(tokens, s.token(`{"name": "pa", "role": "tenant", "tenant": "a"}`))
 	}
-	s.must(200, "PUT", "/v1/tenants/a", `{"requests": 2}`)
+	s.must(200, "PUT", "/v1/tenants/a", `{"requests_per_second": 2}`)
 	refused = 0
 	for _, token := range tokens {
 		if s.do(token, "GET", group("a"), "").status == 429 {
@@ -192,11 +192,11 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	if refused < 3 {
-		t.Errorf("%d of 8 requests by as many tokens were refused at 2 a second", refused)
+		t.Errorf("%d of 8 requests with as many tokens were rejected at 2 requests/s", refused)
 	}
 }
 
-// Nothing but TLS with the service's authority is spoken.
+// The API is served only by TLS with the service's certificate authority.
 func TestPlain(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -204,7 +204,7 @@ func TestPlain(t *testing.T) {
 	if err == nil {
 		got.Body.Close()
 		if got.StatusCode == 200 {
-			t.Error("it answers without TLS")
+			t.Error("the API answers without TLS")
 		}
 	}
 	other, err := pki.NewAuthority("other")
@@ -214,16 +214,15 @@ func TestPlain(t *testing.T) {
 	c := &http.Client{Transport: &http.Transport{TLSClientConfig: pki.Pinned("127.0.0.1", other.Hash())}}
 	if got, err := c.Get(s.url + "/v1/health"); err == nil {
 		got.Body.Close()
-		t.Error("another authority's pin is good")
+		t.Error("the pin of another authority is accepted")
 	}
 	r := s.must(200, "GET", "/v1/health", "")
 	if !strings.Contains(r.text, `"writable":true`) {
-		t.Errorf("health is %s", r.text)
+		t.Errorf("the health is %s", r.text)
 	}
 }
 
-// What is answered is as the specification says, and a revision that is not there yet is not a
-// failure.
+// Answers conform to the specification, and a revision in the future is not a server error.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	s := start(t)

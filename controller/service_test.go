@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// service is a controller that runs, with its store.
+// service is a running controller with its store.
 type service struct {
 	t        testing.TB
 	url, pin string
@@ -45,7 +45,7 @@ func start(t testing.TB) *service {
 	return out
 }
 
-// startOn runs a controller on a store; before is called when it has what it needs, and not begun.
+// startOn runs a controller on a store. before is called before the controller starts to serve.
 func startOn(t testing.TB, s *store.Store, config controller.Config, before func()) *service {
 	t.Helper()
 	c, err := controller.New(t.Context(), s, config)
@@ -53,7 +53,7 @@ func startOn(t testing.TB, s *store.Store, config controller.Config, before func
 		t.Fatal(err)
 	}
 	secret := api.NewSecret()
-	if _, _, err := controller.FirstToken(t.Context(), s, secret); err != nil {
+	if _, _, err := controller.EnsureOperatorToken(t.Context(), s, secret); err != nil {
 		t.Fatal(err)
 	}
 	before()
@@ -68,12 +68,12 @@ func startOn(t testing.TB, s *store.Store, config controller.Config, before func
 	})
 	api, agents := c.Addresses()
 	host, _, _ := net.SplitHostPort(api)
-	out := &service{t: t, url: "https://" + api, pin: c.Pin(), agents: agents, operator: secret, store: s}
-	out.client = &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: pki.Pinned(host, c.Pin()), ForceAttemptHTTP2: true}}
+	out := &service{t: t, url: "https://" + api, pin: c.CertificatePin(), agents: agents, operator: secret, store: s}
+	out.client = &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: pki.Pinned(host, c.CertificatePin()), ForceAttemptHTTP2: true}}
 	return out
 }
 
-// reply is what a request was answered.
+// reply is the answer to a request.
 type reply struct {
 	status int
 	tag    string
@@ -88,7 +88,7 @@ func (r reply) into(t testing.TB, v any) {
 	}
 }
 
-// do asks; headers are pairs.
+// do sends a request; headers are pairs of a name and a value.
 func (s *service) do(token, method, path, body string, headers ...string) reply {
 	s.t.Helper()
 	r, err := http.NewRequest(method, s.url+path, bytes.NewBufferString(body))
@@ -116,7 +116,7 @@ func (s *service) do(token, method, path, body string, headers ...string) reply 
 	return reply{got.StatusCode, got.Header.Get("ETag"), got.Header, strings.TrimSpace(string(text))}
 }
 
-// must asks as the operator, who is to be answered so.
+// must sends a request as the operator and requires a status.
 func (s *service) must(status int, method, path, body string, headers ...string) reply {
 	s.t.Helper()
 	return s.mustAs(s.operator, status, method, path, body, headers...)
@@ -131,7 +131,7 @@ func (s *service) mustAs(token string, status int, method, path, body string, he
 	return r
 }
 
-// token makes one.
+// token creates a token.
 func (s *service) token(body string) string {
 	s.t.Helper()
 	var made struct{ Token string }
@@ -139,13 +139,13 @@ func (s *service) token(body string) string {
 	return made.Token
 }
 
-// shared is an interface of two tenants: a has 40 of 100 Mbit/s, b has 20.
+// shared is an interface with groups of two tenants: a is guaranteed 40 of 100 Mbit/s, b 20.
 const shared = `{"out": {"limit": "100Mbit", "groups": [
 	{"name": "a", "guarantee": "40%", "ceiling": "80%", "tenant": "a", "match": [{"dst": ["10.1.0.0/16"]}]},
 	{"name": "b", "guarantee": "20%", "tenant": "b", "match": [{"dst": ["10.2.0.0/16"]}]},
 	{"name": "rest", "guarantee": "10%", "default": true}]}}`
 
-// twoTenants makes them, on the host h1, and gives a token of each.
+// twoTenants creates the tenants a and b with groups on the host h1, and returns a token of each.
 func (s *service) twoTenants() (a, b string) {
 	s.t.Helper()
 	s.must(200, "PUT", "/v1/tenants/a", `{}`)
@@ -155,7 +155,7 @@ func (s *service) twoTenants() (a, b string) {
 	return s.token(`{"name": "pa", "role": "tenant", "tenant": "a"}`), s.token(`{"name": "pb", "role": "tenant", "tenant": "b"}`)
 }
 
-// group is the path of a group of h1's eth0.
+// group returns the path of a group of h1's eth0.
 func group(path string) string {
 	return "/v1/hosts/h1/interfaces/eth0/out/groups/" + url.PathEscape(path)
 }

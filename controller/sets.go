@@ -5,40 +5,45 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"headgate/api"
 	"headgate/api/agents"
 )
 
-// setsPatience is how long an agent may take to say what its sets are doing.
-const setsPatience = 3 * time.Second
+// formerKeys renames the keys that agents of earlier versions send.
+var formerKeys = strings.NewReplacer(`"waiting":`, `"cgroup_missing":`, `"trouble":`, `"error":`, `"resent":`, `"retransmitted":`,
+	`"resent_before":`, `"retransmitted_before":`, `"needs":`, `"learned_rate":`, `"window":`, `"window_cap":`, `"pace":`, `"pacing_cap":`)
 
-// Sets is part of api.Agents.
+// setsTimeout is how long an agent may take to answer a request for the state of its connection sets.
+const setsTimeout = 3 * time.Second
+
+// Sets implements api.Agents.
 func (v view) Sets(ctx context.Context, host string) (out api.CollectiveStateList, err error) {
 	out.Items = []api.CollectiveState{}
 	l := v.hub.link(host)
 	if l == nil {
-		return out, errors.New("its agent is not connected to this controller")
+		return out, errors.New("the agent is not connected to this controller")
 	}
 	if !l.hello.Sets {
-		return out, fmt.Errorf("its agent has the version %s, which runs no sets: upgrade it", l.hello.Version)
+		return out, fmt.Errorf("agent version %s does not support connection sets: upgrade the agent", l.hello.Version)
 	}
-	answer, err := l.ask(ctx, setsPatience, func(id uint64) *agents.ToAgent {
+	answer, err := l.query(ctx, setsTimeout, func(id uint64) *agents.ToAgent {
 		return &agents.ToAgent{Message: &agents.ToAgent_Sets{Sets: &agents.SetsQuestion{Id: id}}}
 	})
 	a := answer.GetSets()
 	switch {
 	case err != nil:
-		return out, errors.New("its agent does not answer")
+		return out, errors.New("the agent did not answer in time")
 	case a.GetError() != "":
 		return out, errors.New(a.GetError())
 	}
-	if err := json.Unmarshal(a.GetStates(), &out.Items); err != nil {
-		return out, fmt.Errorf("what its agent says of it cannot be read: %w", err)
+	if err := json.Unmarshal([]byte(formerKeys.Replace(string(a.GetStates()))), &out.Items); err != nil {
+		return out, fmt.Errorf("cannot parse the agent's connection set states: %w", err)
 	}
 	if a.Cut {
-		out.Cut = &a.Cut
+		out.Truncated = &a.Cut
 	}
 	l.mu.Lock()
 	troubles := l.enforced.GetSetTroubles()
@@ -47,12 +52,12 @@ func (v view) Sets(ctx context.Context, host string) (out api.CollectiveStateLis
 	for i, s := range out.Items {
 		running[s.Set] = true
 		if trouble, ok := troubles[s.Set]; ok {
-			out.Items[i].Trouble = &trouble
+			out.Items[i].Error = &trouble
 		}
 	}
 	for name, trouble := range troubles {
 		if !running[name] {
-			out.Items = append(out.Items, api.CollectiveState{Set: name, Trouble: &trouble, Connections: []api.CollectiveConnection{}})
+			out.Items = append(out.Items, api.CollectiveState{Set: name, Error: &trouble, Connections: []api.CollectiveConnection{}})
 		}
 	}
 	return out, nil

@@ -10,42 +10,42 @@ import (
 	"headgate/store"
 )
 
-// resultsKept is how long a result is kept that no newer one has replaced. Ours.
-const resultsKept = 90 * 24 * time.Hour
+// resultRetention is how long a result is kept without a newer one. The value is chosen for Headgate.
+const resultRetention = 90 * 24 * time.Hour
 
-// sweepProbes takes away what is over of measurements: results that are old, or of hosts that there
-// are no more; and, if there are more than there should be, those of what is measured no more.
+// sweepProbes deletes results that are old or of removed hosts, and outdated state of the schedule.
+// Above twice allResults it also deletes results of tasks that are no longer scheduled.
 func (c *Controller) sweepProbes(ctx context.Context, t store.Term, now time.Time) error {
-	if !c.cache.sound() {
-		return nil // which hosts there are is not known
+	if !c.cache.current() {
+		return nil // the list of hosts may be outdated
 	}
-	tasks, there := c.cache.measuredNow()
+	tasks, there := c.cache.scheduledTasks()
 	keys, err := t.Store().Keys(ctx, store.Prefix(store.Probes))
 	if err != nil {
 		return err
 	}
-	many := len(keys) > 2*allResults
-	keys = slices.DeleteFunc(keys, func(key string) bool { // those that stay
+	many := len(keys) > 2*totalResults
+	keys = slices.DeleteFunc(keys, func(key string) bool { // results to keep
 		_, name := store.Name(key)
 		if len(name) != 3 {
 			return false
 		}
-		at, measure, ok := store.ProbeOf(name[2])
+		at, measure, ok := store.ParseProbeName(name[2])
 		task := schedule.Task{From: name[0], To: name[1], Measure: measure}
-		return ok && there[task.From] && there[task.To] && now.Sub(at) <= resultsKept && (!many || tasks[task])
+		return ok && there[task.From] && there[task.To] && now.Sub(at) <= resultRetention && (!many || tasks[task])
 	})
 	return errors.Join(
 		remove(ctx, t, store.Prefix(store.Probes), keys),
 		sweep(ctx, t, store.Newest, func(d store.Doc) bool {
 			var v store.ProbeResult
-			return d.Into(&v) == nil && (!there[v.From] || !there[v.To] || now.Sub(v.Tried) > resultsKept)
+			return d.Into(&v) == nil && (!there[v.From] || !there[v.To] || now.Sub(v.Attempted) > resultRetention)
 		}),
-		sweep(ctx, t, store.Probing, func(d store.Doc) bool { return over(d, tasks, now) }),
+		sweep(ctx, t, store.Probing, func(d store.Doc) bool { return outdated(d, tasks, now) }),
 	)
 }
 
-// measuredNow are the tasks of the schedule, both ways round, and the hosts that there are.
-func (c *cache) measuredNow() (tasks map[schedule.Task]bool, there map[string]bool) {
+// scheduledTasks returns the scheduled tasks in both directions, and the existing hosts.
+func (c *cache) scheduledTasks() (tasks map[schedule.Task]bool, there map[string]bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	tasks, there = map[schedule.Task]bool{}, map[string]bool{}
@@ -64,9 +64,9 @@ func (c *cache) measuredNow() (tasks map[schedule.Task]bool, there map[string]bo
 	return tasks, there
 }
 
-// over tells whether a document of the schedule is: when something was measured last that is
-// measured no more, and what was spent before yesterday.
-func over(d store.Doc, tasks map[schedule.Task]bool, now time.Time) bool {
+// outdated reports whether a document of scheduled measurements is outdated: the last attempt of a task
+// that is no longer scheduled, or the bytes used before yesterday.
+func outdated(d store.Doc, tasks map[schedule.Task]bool, now time.Time) bool {
 	_, name := store.Name(d.Key)
 	switch {
 	case len(name) == 4 && name[0] == "last":

@@ -9,7 +9,7 @@ import (
 	"headgate/store"
 )
 
-// A tenant that has nothing is removed, however many tokens and interfaces others have.
+// A tenant without groups is deleted, however many tokens and interfaces others have.
 func TestDeleteTenantOfMany(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -38,8 +38,8 @@ func TestDeleteTenantOfMany(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if r := s.must(409, "DELETE", "/v1/tenants/b", ""); !strings.Contains(r.text, "has groups on h0/eth0") {
-		t.Errorf("one that has something: %s", r.text)
+	if r := s.must(409, "DELETE", "/v1/tenants/b", ""); !strings.Contains(r.text, "owns groups on h0/eth0") {
+		t.Errorf("deleting a tenant with groups: %s", r.text)
 	}
 	s.must(204, "DELETE", "/v1/tenants/a", "")
 }

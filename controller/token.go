@@ -8,16 +8,16 @@ import (
 	"headgate/store"
 )
 
-// HasOperator tells whether an operator's token is good now.
-func HasOperator(ctx context.Context, s *store.Store) (bool, error) {
+// HasOperatorToken reports whether a valid operator token exists.
+func HasOperatorToken(ctx context.Context, s *store.Store) (bool, error) {
 	docs, _, err := s.All(ctx, store.Prefix(store.Tokens), 0)
 	if err != nil {
 		return false, err
 	}
-	return operates(docs)
+	return hasOperator(docs)
 }
 
-func operates(tokens []store.Doc) (bool, error) {
+func hasOperator(tokens []store.Doc) (bool, error) {
 	for _, d := range tokens {
 		var t store.Token
 		if err := d.Into(&t); err != nil {
@@ -30,10 +30,10 @@ func operates(tokens []store.Doc) (bool, error) {
 	return false, nil
 }
 
-// FirstToken makes an operator's token of a secret (api.NewSecret) that is kept somewhere already, if
-// no other operator's is good: made tells whether it is that one that is, also when it was made
-// before.
-func FirstToken(ctx context.Context, s *store.Store, secret string) (t store.Token, made bool, err error) {
+// EnsureOperatorToken creates an operator token from a secret (api.NewSecret) that the caller has stored
+// already, unless another valid operator token exists. made reports whether the token of this secret
+// is valid, also if an earlier call created it.
+func EnsureOperatorToken(ctx context.Context, s *store.Store, secret string) (t store.Token, made bool, err error) {
 	key, fresh := api.FirstToken(secret)
 	_, err = s.Do(ctx, store.Prefix(store.Tokens), func(tx *store.Tx) error {
 		_, there, err := tx.Get(key, &t)
@@ -44,7 +44,7 @@ func FirstToken(ctx context.Context, s *store.Store, secret string) (t store.Tok
 		if err != nil {
 			return err
 		}
-		if there, err := operates(docs); err != nil || there {
+		if there, err := hasOperator(docs); err != nil || there {
 			return err
 		}
 		t, made = fresh, true

@@ -13,8 +13,8 @@ import (
 
 const usage = "/v1/usage?since=2026-01-01T00:00:00Z"
 
-// A tenant whose groups are on devices that a pattern takes in sees what these carry, on each. A device
-// with a document of its own is not one of them.
+// A tenant with groups on a device pattern sees the rates and usage of each matching device. A device
+// with a document of its own does not belong to the pattern.
 func TestPatterns(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -38,7 +38,7 @@ func TestPatterns(t *testing.T) {
 	h.wait(t)
 	for until := time.Now().Add(10 * time.Second); !strings.Contains(s.must(200, "GET", "/v1/hosts/h1", "").text, `"connected":true`) || len(s.rows(s.operator, "/v1/hosts/h1/rates")) == 0; {
 		if time.Sleep(50 * time.Millisecond); time.Now().After(until) {
-			t.Fatal("there are no rates")
+			t.Fatal("no rates within 10 s")
 		}
 	}
 	for token, want := range map[string]string{a: "veth12 a, veth7 b", b: "veth12 b, veth7 a"} {
@@ -50,7 +50,7 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// rows are the devices and groups of an answer.
+// rows returns the devices and groups of an answer, sorted.
 func (s *service) rows(token, path string) (out []string) {
 	s.t.Helper()
 	var all struct {
@@ -64,8 +64,8 @@ func (s *service) rows(token, path string) (out []string) {
 	return out
 }
 
-// What a group had is for whose it was: the next owner reads from when on it is its own. Nobody asks
-// agents for more than they can have.
+// Usage records are visible to the group's owner of that time: a new owner reads only what is after the
+// change. Agents are not queried for longer than they keep records.
 func TestUsageOfOwners(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -97,66 +97,66 @@ func TestUsageOfOwners(t *testing.T) {
 	}
 	const week, hour = 8 * 24 * 3600, 3600
 	if got := read(a); len(got.Items) != 1 || got.Items[0].Group != "a" || got.Items[0].Seconds < week-5 || got.Items[0].Seconds > week+5 {
-		t.Fatalf("a had %+v", got)
+		t.Fatalf("a reads %+v", got)
 	}
 	if since := <-oldest; since < time.Now().Unix()-week-5 {
-		t.Errorf("an agent is asked since %v", time.Unix(since, 0))
+		t.Errorf("the agent is queried since %v", time.Unix(since, 0))
 	}
-	// The operator gives a's group to b.
+	// The operator makes b the owner of a's group.
 	s.must(200, "PATCH", group("a"), `{"tenant": "b"}`, "Content-Type", "application/merge-patch+json")
 	if got := read(b); len(got.Items) != 1 || got.Items[0].Group != "b" {
-		t.Errorf("just then b had %+v", got)
+		t.Errorf("right after the change b reads %+v", got)
 	}
 	if got := read(a); len(got.Items) != 0 {
-		t.Errorf("a had %+v", got)
+		t.Errorf("right after the change a reads %+v", got)
 	}
 	if got := read(s.operator); len(got.Items) != 2 || got.Items[0].Tenant != "" || got.Items[1].Tenant != "b" {
-		t.Errorf("the operator is told of %+v", got)
+		t.Errorf("the operator reads %+v", got)
 	}
-	// As it is an hour later.
+	// Simulates an hour later.
 	key := store.Key(store.Interfaces, "h1", "eth0")
 	if _, err := s.store.Do(t.Context(), key, func(tx *store.Tx) error {
 		var i store.Interface
 		if _, _, err := tx.Get(key, &i); err != nil {
 			return err
 		}
-		if len(i.Handed) != 1 {
-			t.Errorf("handed over are %v", i.Handed)
+		if len(i.OwnerChanged) != 1 {
+			t.Errorf("the changes of owners are %v", i.OwnerChanged)
 		}
-		i.Handed["out/a"] = i.Handed["out/a"].Add(-time.Hour)
+		i.OwnerChanged["out/a"] = i.OwnerChanged["out/a"].Add(-time.Hour)
 		return tx.Put(key, i)
 	}); err != nil {
 		t.Fatal(err)
 	}
 	got := read(b)
 	if len(got.Items) != 2 || got.Items[0].Seconds > hour || got.Items[0].Seconds < hour-65 || got.Items[1].Seconds < week-5 {
-		t.Errorf("an hour later b had %+v", got)
+		t.Errorf("an hour later b reads %+v", got)
 	}
-	// Removed and made again it is not a's of before.
+	// A group that was deleted and created again for a has no records of before.
 	s.must(204, "DELETE", group("b"), "")
 	s.must(200, "PUT", group("b"), `{"guarantee": "20%", "tenant": "a", "match": [{"dst": ["10.2.0.0/16"]}]}`)
 	if got := read(a); len(got.Items) != 0 {
-		t.Errorf("with b's group a had %+v", got)
+		t.Errorf("with b's former group a reads %+v", got)
 	}
-	// As little as with all of the interface.
+	// The same holds for a deleted and created interface.
 	s.must(204, "DELETE", "/v1/hosts/h1/interfaces/eth0", "")
 	s.must(200, "PUT", "/v1/hosts/h1/interfaces/eth0", shared)
 	for _, token := range []string{a, b} {
 		if got := read(token); len(got.Items) != 0 {
-			t.Errorf("with an interface that was given back somebody had %+v", got)
+			t.Errorf("with a deleted and created interface a tenant reads %+v", got)
 		}
 	}
-	// What the operator gives is a tenant's from the minute on in which it is given, and no other tenant's.
+	// A group that the operator assigns to a tenant is visible to it from that minute on, and not to others.
 	third.Store(true)
 	s.must(200, "PUT", group("c"), `{"match": [{"dst": ["10.3.0.0/16"]}]}`)
 	s.must(200, "PATCH", group("c"), `{"tenant": "a"}`, "Content-Type", "application/merge-patch+json")
 	if got := read(a); len(got.Items) != 1 || got.Items[0].Group != "c" || got.Items[0].Seconds > 65 {
-		t.Errorf("just then a had %+v", got)
+		t.Errorf("right after the assignment a reads %+v", got)
 	}
 	for _, tenant := range []string{`null`, `"b"`} {
 		s.must(200, "PATCH", group("c"), `{"tenant": `+tenant+`}`, "Content-Type", "application/merge-patch+json")
 	}
 	if got := read(b); len(got.Items) != 0 {
-		t.Errorf("by way of the operator b had %+v", got)
+		t.Errorf("after a change by way of the operator b reads %+v", got)
 	}
 }

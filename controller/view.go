@@ -13,12 +13,13 @@ import (
 	"headgate/api/agents"
 	"headgate/group"
 	"headgate/unit"
+	"headgate/usage"
 )
 
-// view is what agents tell, in the API's terms: api.Agents.
+// view implements api.Agents: agents' reports in the API's types.
 type view struct{ hub *hub }
 
-// State is part of api.Agents, as are all its methods.
+// State implements api.Agents, as do all methods of view.
 func (v view) State(host string) (out api.HostState, connected bool) {
 	l := v.hub.link(host)
 	if l == nil {
@@ -29,7 +30,7 @@ func (v view) State(host string) (out api.HostState, connected bool) {
 	out.Version = &l.hello.Version
 	if e := l.enforced; e != nil {
 		text := fmt.Sprintf("%d/%d", e.Fence.GetEpoch(), e.Fence.GetRevision())
-		out.Enforced = &text
+		out.Applied = &text
 		if len(e.SetTroubles) > 0 {
 			out.Collectives = &e.SetTroubles
 		}
@@ -43,7 +44,7 @@ func (v view) State(host string) (out api.HostState, connected bool) {
 		for _, f := range l.facts.Features {
 			one := api.HostFeature{Name: f.Name, State: api.HostFeatureState(f.State)}
 			if f.Found != "" {
-				one.Found = &f.Found
+				one.Detail = &f.Found
 			}
 			features = append(features, one)
 		}
@@ -51,7 +52,7 @@ func (v view) State(host string) (out api.HostState, connected bool) {
 	}
 	devices := api.HostDevices{}
 	for _, d := range l.facts.Devices {
-		mtu, owner := int(d.Mtu), api.HostDeviceOwner(d.Owner)
+		mtu, owner := int(d.Mtu), ownerOf(d.Owner)
 		one := api.HostDevice{Name: d.Name, Up: &d.Up, Mtu: &mtu, Owner: &owner}
 		if d.SpeedBps > 0 {
 			speed := unit.Rate(d.SpeedBps).String()
@@ -65,26 +66,34 @@ func (v view) State(host string) (out api.HostState, connected bool) {
 		}
 		devices = append(devices, one)
 	}
-	// What is wanted may be for a pattern, or for a device that is not there.
+	// A document may be for a device pattern, or for a device that does not exist.
 	names := l.names()
 	for _, name := range slices.Sorted(maps.Keys(l.enforced.GetTroubles())) {
 		trouble, kernel := l.enforced.Troubles[name], names.Kernel(name)
 		n := slices.IndexFunc(devices, func(d api.HostDevice) bool { return d.Name == kernel })
 		switch {
 		case n < 0:
-			devices = append(devices, api.HostDevice{Name: name, Trouble: &trouble})
-		case devices[n].Trouble != nil: // by another of its names
-			trouble = *devices[n].Trouble + "; " + trouble
+			devices = append(devices, api.HostDevice{Name: name, Error: &trouble})
+		case devices[n].Error != nil: // by another name of the same device
+			trouble = *devices[n].Error + "; " + trouble
 			fallthrough
 		default:
-			devices[n].Trouble = &trouble
+			devices[n].Error = &trouble
 		}
 	}
 	out.Devices = &devices
 	return out, true
 }
 
-func (v view) Names(host string) group.Names {
+// ownerOf returns the API's name of an owner: agents of earlier versions send "nobody".
+func ownerOf(name string) api.HostDeviceOwner {
+	if name == "nobody" {
+		return api.None
+	}
+	return api.HostDeviceOwner(name)
+}
+
+func (v view) Names(host string) group.AltNames {
 	l := v.hub.link(host)
 	if l == nil {
 		return nil
@@ -94,9 +103,9 @@ func (v view) Names(host string) group.Names {
 	return l.names()
 }
 
-// names are the alternative names of the host's devices.
-func (l *link) names() group.Names {
-	out := group.Names{}
+// names returns the alternative names of the host's devices.
+func (l *link) names() group.AltNames {
+	out := group.AltNames{}
 	for _, d := range l.facts.GetDevices() {
 		if len(d.Altnames) > 0 {
 			out[d.Name] = d.Altnames
@@ -119,27 +128,31 @@ func (v view) Rates(host string) (out api.RateList, ok bool) {
 	for dev, t := range l.tables {
 		for n, name := range t.names {
 			direction, path, _ := strings.Cut(name, "/")
-			delivered := t.rate(n).String()
-			g := api.GroupRates{Dev: dev, Direction: direction, Group: path, Delivered: delivered}
+			u := t.usage()[n]
+			g := api.GroupRates{Dev: dev, Direction: direction, Group: path,
+				DeliveredBps: bps(u, u.Delivered), BorrowedBps: bps(u, u.Borrowed), LentBps: bps(u, u.Lent), UnusedBps: bps(u, u.Unused())}
 			if n < len(t.guarantee) {
-				text := unit.Rate(t.guarantee[n]).String()
-				g.Guaranteed = &text
+				g.GuaranteedBps = int64(t.guarantee[n])
 			}
 			if t.atRisk(n) {
 				risk := true
 				g.AtRisk = &risk
 			}
-			read := t.now.counters(n).At
-			g.At, g.Backlog = &read, counted(t.now.backlog, n)
+			read := t.current.counters(n).At
+			g.At, g.BacklogBytes = &read, counterAt(t.current.backlog, n)
 			g.QueueDelayNs = t.delay(n)
-			g.Bytes, g.Drops, g.Marks = counted(t.now.bytes, n), counted(t.now.drops, n), counted(t.now.marks, n)
+			g.DeliveredBytes, g.Drops, g.Marks = counterAt(t.current.bytes, n), counterAt(t.current.drops, n), counterAt(t.current.marks, n)
 			out.Items = append(out.Items, g)
 		}
 	}
 	return out, true
 }
 
-// Loads counts nobody in who watches: those who look at one host do.
+// bps returns bytes of the usage's interval as an integer rate.
+func bps(u usage.Usage, bytes uint64) int64 { return int64(u.Rate(bytes)) }
+
+// Loads does not mark the host as watched, so its agent keeps the normal report interval; only
+// requests for the rates of one host shorten it.
 func (v view) Loads(host string, sees func(dev, direction, path string) bool) (all []api.Load, risks []api.GroupAtRisk, troubles int, connected bool) {
 	l := v.hub.link(host)
 	if l == nil {
@@ -152,6 +165,11 @@ func (v view) Loads(host string, sees func(dev, direction, path string) bool) (a
 		t := l.tables[dev]
 		for _, direction := range []string{"out", "in"} {
 			load := api.Load{Dev: dev, Direction: direction, Altnames: names[dev], Limit: v.hub.cache.limit(host, dev, names, direction)}
+			for _, d := range t.current.directions {
+				if d.Name == direction {
+					load.Control = d.ControlBytes
+				}
+			}
 			for n, name := range t.names {
 				path, of := strings.CutPrefix(name, direction+"/")
 				if !of || sees != nil && !sees(dev, direction, path) {
@@ -160,12 +178,12 @@ func (v view) Loads(host string, sees func(dev, direction, path string) bool) (a
 				load.Groups++
 				if t.atRisk(n) {
 					load.AtRisk++
-					if len(risks) < api.MostRisks {
+					if len(risks) < api.MaxRisks {
 						risks = append(risks, api.GroupAtRisk{Host: host, Dev: dev, Direction: direction, Group: path,
-							Guaranteed: unit.Rate(t.guarantee[n]).String(), Delivered: t.rate(n).String()})
+							GuaranteedBps: int64(t.guarantee[n]), DeliveredBps: int64(t.rate(n))})
 					}
 				}
-				// What is in another that is counted is counted there.
+				// The parent group's counters include those of its child groups.
 				if parent, _ := group.Split(path); parent != "" && (sees == nil || sees(dev, direction, parent)) {
 					continue
 				}
@@ -173,8 +191,8 @@ func (v view) Loads(host string, sees func(dev, direction, path string) bool) (a
 				if n < len(t.guarantee) {
 					load.Guaranteed += unit.Rate(t.guarantee[n])
 				}
-				if n < len(t.now.backlog) {
-					load.Backlog += t.now.backlog[n]
+				if n < len(t.current.backlog) {
+					load.Backlog += t.current.backlog[n]
 				}
 			}
 			if load.Groups > 0 {
@@ -185,8 +203,8 @@ func (v view) Loads(host string, sees func(dev, direction, path string) bool) (a
 	return all, risks, len(l.enforced.GetTroubles()), true
 }
 
-// counted is one of the numbers of a report, nil if its agent does not tell of it.
-func counted(all []uint64, n int) *int64 {
+// counterAt returns counter n of a report, nil if the agent does not send that counter.
+func counterAt(all []uint64, n int) *int64 {
 	if n >= len(all) {
 		return nil
 	}

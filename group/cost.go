@@ -9,44 +9,46 @@ import (
 	"slices"
 )
 
-// Entries is how many values a classifier keeps to look the selector up by, or somewhat more: what
-// its lists multiply to, with ranges in aligned blocks, and what is excluded as all that is not in
-// it.
+// Entries estimates the number of lookup entries that a classifier needs for the selector, or
+// slightly more: the product of the list lengths, with ranges split into aligned blocks, and
+// with exclusions expressed as everything outside of them.
 func (s Selector) Entries() int {
 	n := 1.0
 	if len(s.Proto) == 0 && len(s.SPort)+len(s.DPort) > 0 {
 		n *= 3 // the protocols that have ports
 	}
 	if len(s.Src)+len(s.Dst) == 0 {
-		n *= 2 // the versions of IP
+		n *= 2 // IPv4 and IPv6
 	}
-	not := s.notByField()
+	not := s.mergedNot()
 	for _, f := range s.masks(not) {
 		n *= float64(max(1, len(f.values))) * f.rest()
 	}
 	for _, a := range [][2][]netip.Prefix{{s.Src, not.Src}, {s.Dst, not.Dst}} {
 		rest := 1.0
 		for _, p := range a[1] {
-			rest += perDigit * float64(p.Bits()/digit+3) // and the version
+			rest += perDigit * float64(p.Bits()/digit+3) // plus the IP version
 		}
 		n *= float64(max(1, len(a[0]))) * rest
 	}
 	return int(min(n, math.MaxInt32))
 }
 
-// What is excluded is looked up by what is not in it, which is taken apart by digits of so many bits:
-// for each, the other values that it can have, behind the digits before it.
+// Exclusions are expressed as lookups of everything outside of them, digit by digit. Each digit
+// has digit bits; perDigit is the number of other values that a digit can have after the same
+// preceding digits.
 const digit, perDigit = 4, 1<<digit - 1
 
-// masked are the values of a field, as the bits that count of each, and of those that are excluded.
-type masked struct{ values, excluded []uint64 }
+// fieldMasks describes the values of one field by their masks: the bits that count in each value,
+// and in each excluded value.
+type fieldMasks struct{ values, excluded []uint64 }
 
-// Bits beside those of a field that tell what has it, in the digit above its own: whether there are
-// ports, or which version of IP it is.
+// Extra bits above the bits of a field, in the next digit. They encode whether the packet has
+// the field: whether it has ports, or which IP version it is.
 const hasPort, hasFamily = 1 << 16, 1 << 8
 
-// masks are the fields but addresses and cgroups.
-func (s Selector) masks(not Selector) []masked {
+// masks returns the masks of all fields except addresses and cgroups.
+func (s Selector) masks(not Selector) []fieldMasks {
 	whole := func(list []uint8) (out []uint64) {
 		for _, v := range list {
 			if out = append(out, 0xff); v == 0 {
@@ -84,9 +86,9 @@ func (s Selector) masks(not Selector) []masked {
 		protos[i] = 0xff
 	}
 	if len(s.Proto) == 0 && len(s.SPort)+len(s.DPort) > 0 {
-		protos = []uint64{0xff} // counted by Entries
+		protos = []uint64{0xff} // already counted by Entries
 	}
-	return []masked{
+	return []fieldMasks{
 		{protos, whole(not.Proto)},
 		{blocks(s.SPort, 2, 0xffff, hasPort, 0), blocks(not.SPort, 2, 0xffff, hasPort, 0)},
 		{blocks(s.DPort, 2, 0xffff, hasPort, 0), blocks(not.DPort, 2, 0xffff, hasPort, 0)},
@@ -98,21 +100,20 @@ func (s Selector) masks(not Selector) []masked {
 	}
 }
 
-// notByField joins what is excluded, field by field.
-func (s Selector) notByField() (not Selector) {
-	for _, n := range s.Not {
-		not.Proto, not.Src, not.Dst = append(not.Proto, n.Proto...), append(not.Src, n.Src...), append(not.Dst, n.Dst...)
-		not.SPort, not.DPort = append(not.SPort, n.SPort...), append(not.DPort, n.DPort...)
-		not.DSCP, not.VLAN, not.PCP = append(not.DSCP, n.DSCP...), append(not.VLAN, n.VLAN...), append(not.PCP, n.PCP...)
-		not.Mark, not.SMAC = append(not.Mark, n.Mark...), append(not.SMAC, n.SMAC...)
+// mergedNot merges all exclusions into one selector, field by field.
+func (s Selector) mergedNot() (not Selector) {
+	for n := range s.Not {
+		for _, f := range Fields {
+			f.add(&not, &s.Not[n])
+		}
 	}
 	return not
 }
 
-// rest is the most patterns that one value becomes for what is excluded of it. Where each mask has
-// the bits of those before it, what one excludes lies in a single pattern of what the others have
-// left, and numbers add up; else they multiply.
-func (f masked) rest() float64 {
+// rest is the maximum number of patterns that one value expands to because of the exclusions.
+// If each mask contains the bits of the masks before it, an exclusion affects a single pattern
+// left over from the others, and the numbers add up. Otherwise they multiply.
+func (f fieldMasks) rest() float64 {
 	sum, product, nested, last := 1.0, 1.0, true, uint64(0)
 	for _, m := range f.sorted() {
 		n := 0.0
@@ -130,36 +131,38 @@ func (f masked) rest() float64 {
 	return max(1, product)
 }
 
-// sorted are the masks of what is excluded, those with few bits first, as a classifier takes them.
-func (f masked) sorted() []uint64 {
+// sorted returns the masks of the exclusions, those with fewer bits first: the order in which
+// the classifier processes them.
+func (f fieldMasks) sorted() []uint64 {
 	return slices.SortedStableFunc(slices.Values(f.excluded), func(a, b uint64) int { return cmp.Compare(bits.OnesCount64(a), bits.OnesCount64(b)) })
 }
 
-// kinds are the masks by which a packet is looked up, until there are more than so many.
-func (f masked) kinds(most int) []uint64 {
-	all := kinds(f.values)
+// distinct returns the distinct masks with which a packet is looked up, and stops once there are
+// more than most.
+func (f fieldMasks) distinct(most int) []uint64 {
+	all := distinct(f.values)
 	for _, m := range slices.Compact(f.sorted()) {
 		for _, have := range slices.Clone(all) {
 			for shift := 0; shift < 64 && len(all) <= most; shift += digit {
 				all = append(all, have|m>>shift<<shift)
 			}
 		}
-		all = kinds(all)
+		all = distinct(all)
 	}
 	return all
 }
 
-// Shape is a combination of fields, prefix lengths and sizes of ranges, each of which costs a
-// classifier a look for every packet that it does not know.
+// Shape is a combination of fields, prefix lengths and range sizes. Each shape costs the
+// classifier one lookup for every packet that is not in the flow cache.
 type Shape struct {
 	fields   [8]uint64 // masks
 	cgroup   bool
-	src, dst int // 1 and more of IPv4, -1 and less of IPv6
+	src, dst int // IPv4 prefix length + 1, or -(IPv6 prefix length + 1)
 }
 
-// Shapes enters the selector's shapes until there are more than so many.
+// Shapes adds the selector's shapes to into, and stops once there are more than most.
 func (s Selector) Shapes(into map[Shape]bool, most int) {
-	not := s.notByField()
+	not := s.mergedNot()
 	fields := s.masks(not)
 	shape := Shape{cgroup: len(s.Cgroups()) > 0}
 	var enter func(i int)
@@ -171,24 +174,24 @@ func (s Selector) Shapes(into map[Shape]bool, most int) {
 			into[shape] = true
 			return
 		}
-		for _, shape.fields[i] = range fields[i].kinds(most) {
+		for _, shape.fields[i] = range fields[i].distinct(most) {
 			enter(i + 1)
 		}
 	}
 	for _, shape.src = range lengths(s.Src, not.Src) {
 		for _, shape.dst = range lengths(s.Dst, not.Dst) {
-			if shape.src*shape.dst >= 0 { // else no packet goes between the two
+			if shape.src*shape.dst >= 0 { // otherwise the IP versions differ, and no packet matches
 				enter(0)
 			}
 		}
 	}
 }
 
-// Block is an aligned part of a range: Size is a power of two, and First a multiple of it.
+// Block is an aligned part of a range: Size is a power of two, and First is a multiple of Size.
 type Block struct{ First, Size uint32 }
 
-// Blocks covers the range with blocks whose sizes are powers of base, itself a power of two: at
-// most 30 of base 2. Of base 1 it is every number.
+// Blocks splits the range into blocks whose sizes are powers of base, which is a power of two
+// itself. Base 2 gives at most 30 blocks; base 1 gives one block per number.
 func (r Range) Blocks(base uint32) (out []Block) {
 	for first, last := uint32(r.First), uint32(r.Last); first <= last; {
 		size := uint32(1)
@@ -201,9 +204,9 @@ func (r Range) Blocks(base uint32) (out []Block) {
 	return out
 }
 
-// lengths are the lengths of prefixes, and of what is left of them without those that are excluded:
-// whole digits, and a last one that may be shorter. Without any prefix, zero is no look at the
-// address.
+// lengths returns the prefix lengths to look up: those of list, and those of the address space
+// that remains without the prefixes in not (whole digits, and a last digit that may be
+// shorter). Without any prefix, the single length 0 means that the address is not looked up.
 func lengths(list, not []netip.Prefix) []int {
 	of := func(p netip.Prefix, bits int) int {
 		if p.Addr().Is4() {
@@ -216,7 +219,7 @@ func lengths(list, not []netip.Prefix) []int {
 		all = append(all, of(p, p.Bits()))
 	}
 	if len(not) > 0 && len(list) == 0 {
-		all = append(all, 1, -1) // the version of IP alone
+		all = append(all, 1, -1) // the IP version alone
 	}
 	for _, p := range not {
 		for bits := 0; bits < p.Bits(); bits += digit {
@@ -224,11 +227,11 @@ func lengths(list, not []netip.Prefix) []int {
 		}
 		all = append(all, of(p, p.Bits()))
 	}
-	return kinds(all)
+	return distinct(all)
 }
 
-// kinds are the values that differ, or zero if there is none.
-func kinds[T comparable](all []T) (out []T) {
+// distinct returns the distinct values, or the zero value if there are none.
+func distinct[T comparable](all []T) (out []T) {
 	seen := map[T]bool{}
 	for _, v := range all {
 		if !seen[v] {

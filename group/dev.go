@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// IFBPrefix begins the name of a device that Headgate makes for what comes in on
-// another one, whose index follows.
+// IFBPrefix is the name prefix of the IFB devices that Headgate creates for the ingress of
+// other devices. The index of the other device follows.
 const IFBPrefix = "hgi"
 
-// IsPattern tells whether dev is a pattern and not the name of one device.
+// IsPattern reports whether dev is a pattern and not the name of one device.
 func IsPattern(dev string) bool { return strings.ContainsAny(dev, `*?[\`) }
 
-// Takes tells whether dev, a name or a pattern, is for the device called name. No
-// pattern takes in the loopback device, which is no link to divide and by which a
-// host speaks to itself, nor a device of Headgate's own.
-func Takes(dev, name string) bool {
+// MatchesDevice reports whether dev, a name or a pattern, applies to the device called name. No pattern
+// matches the loopback device, which is not a link with limited bandwidth, or an IFB device
+// that Headgate created.
+func MatchesDevice(dev, name string) bool {
 	if !IsPattern(dev) {
 		return dev == name
 	}
@@ -31,31 +31,30 @@ func isOwn(name string) bool {
 	return ok && index != "" && strings.Trim(index, "0123456789") == ""
 }
 
-// mostName is the length of the longest alternative name (ALTIFNAMSIZ, with the zero byte).
-const mostName = 127
+// maxAltName is the maximum length of an alternative name (ALTIFNAMSIZ, with the zero byte).
+const maxAltName = 127
 
-// behindAt is what "ip link" prints behind "@": the name or number of the device that one is
-// joined to or stands on, or NONE. A device's own name may have an "@", and rarely has.
-var behindAt = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._-]*$`)
+// lowerDevPattern matches the text that "ip link" prints after "@": the name or index of the peer or
+// lower device, or NONE. A device's own name may contain "@", but rarely does.
+var lowerDevPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._-]*$`)
 
-// checkPattern holds a device name to the kernel's rule (net/core/dev.c,
-// dev_valid_name: no slash, no colon, no space; up to 15 bytes, alternative names
-// more).
+// checkPattern checks a device name against the kernel's rules (net/core/dev.c, dev_valid_name:
+// no slash, colon or space; up to 15 bytes, more for alternative names).
 func checkPattern(dev string) error {
 	if _, err := path.Match(dev, "x"); err != nil {
 		return errors.New("the brackets are not closed")
 	}
 	if strings.ContainsAny(dev, "/: \t\n") {
-		return errors.New("a device's name has no slash, colon or space")
+		return errors.New("a device name must not contain a slash, colon or space")
 	}
-	if name, lower, ok := strings.Cut(dev, "@"); ok && name != "" && behindAt.MatchString(lower) {
-		return fmt.Errorf("\"ip link\" prints %q behind a device's name to tell what it is joined to or stands on: write %s", "@"+lower, name)
+	if name, lower, ok := strings.Cut(dev, "@"); ok && name != "" && lowerDevPattern.MatchString(lower) {
+		return fmt.Errorf("%q is the peer or lower device, which \"ip link\" appends to the name: write %s", "@"+lower, name)
 	}
-	if !IsPattern(dev) && len(dev) > mostName {
-		return errors.New("a device's name has at most 15 characters, and an alternative one 127")
+	if !IsPattern(dev) && len(dev) > maxAltName {
+		return errors.New("a device name has at most 15 characters, and an alternative name 127")
 	}
 	if isOwn(dev) {
-		return errors.New("it is made by Headgate for what comes in on another device: name that one, and write in")
+		return errors.New("this is an IFB that Headgate created for the ingress of another device: name that device, and configure its in direction")
 	}
 	return nil
 }

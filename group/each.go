@@ -11,40 +11,40 @@ import (
 	"headgate/unit"
 )
 
-// Clients of a group with Each.
+// Limits of the clients of a group with Each.
 const (
-	// DefaultClients is how many may be busy at the same time if nothing is said.
+	// DefaultClients is the default maximum of clients that are active at the same time.
 	DefaultClients = 2048
-	// MaxClients is the most of all such groups of a direction: each has a class.
+	// MaxClients is the maximum total of clients of a direction: each client has a class.
 	MaxClients = 16000
-	// ClientIdle is after how many seconds without a packet a client's place may be
-	// another's (CLIENT_IDLE_NS in bpf/client.h).
+	// ClientIdle is the number of seconds without a packet after which a client's slot may be
+	// reused by another client (CLIENT_IDLE_NS in bpf/client.h).
 	ClientIdle = 4
 )
 
-// What IPv4 and IPv6 addresses of one client have in common, in bits, if only the other
-// length is given.
+// Default client prefix lengths in bits, used if only the length of the other IP version is
+// given.
 const (
 	oneIPv4 = 32
 	oneIPv6 = 64
 )
 
-// Each says what a client is: packets whose source, or destination, has the same first
-// bits. The zero Each is "not given".
+// Each defines a client: all packets whose source, or destination, has the same prefix. The
+// zero Each means "not given".
 type Each struct {
-	Dst  bool  // of the destination, not of the source
-	IPv4 uint8 // length of the prefix in bits
+	Dst  bool  // use the destination instead of the source
+	IPv4 uint8 // prefix length in bits
 	IPv6 uint8
 }
 
-// IsZero tells whether it was not given.
+// IsZero reports whether Each was not given.
 func (e Each) IsZero() bool { return e == Each{} }
 
-var errEach = errors.New("write src or dst and the length of a prefix, such as src/32 or dst/64, or one for each version of IP: src/32,src/56")
+var errEach = errors.New("write src or dst and a prefix length, such as src/32 or dst/64, or one for each IP version: src/32,src/56")
 
-// ParseEach reads "src/32", "dst/64" or, with the lengths of IPv4 and IPv6, "src/24,src/56".
-// A single length above 32 is of IPv6; IPv4 addresses are then clients by themselves. One up
-// to 32 is of IPv4, and IPv6 networks of 64 bits are then clients.
+// ParseEach parses "src/32", "dst/64" or, with lengths for IPv4 and IPv6, "src/24,src/56". A
+// single length above 32 is for IPv6, and every IPv4 address is then a client. A single length
+// up to 32 is for IPv4, and every IPv6 /64 network is then a client.
 func ParseEach(s string) (Each, error) {
 	parts := strings.Split(s, ",")
 	if len(parts) > 2 {
@@ -56,10 +56,10 @@ func ParseEach(s string) (Each, error) {
 		end, length, _ := strings.Cut(strings.TrimSpace(part), "/")
 		n, err := strconv.ParseUint(length, 10, 8)
 		if end != "src" && end != "dst" || err != nil {
-			return Each{}, fmt.Errorf("%q is not a client: %w", strings.TrimSpace(part), errEach)
+			return Each{}, fmt.Errorf("%q is not a client prefix: %w", strings.TrimSpace(part), errEach)
 		}
 		if n < 1 || n > 128 {
-			return Each{}, fmt.Errorf("%q has no length of a prefix: write 1 to 32 for IPv4, or up to 128 for IPv6", strings.TrimSpace(part))
+			return Each{}, fmt.Errorf("%q has no valid prefix length: write 1 to 32 for IPv4, or up to 128 for IPv6", strings.TrimSpace(part))
 		}
 		ends, lengths = append(ends, end), append(lengths, n)
 	}
@@ -70,9 +70,9 @@ func ParseEach(s string) (Each, error) {
 	case len(parts) == 1:
 		e.IPv4 = uint8(lengths[0])
 	case ends[0] != ends[1]:
-		return Each{}, fmt.Errorf("%q has both ends of a packet: a client is known by one, so write src twice, or dst", s)
+		return Each{}, fmt.Errorf("%q mixes src and dst: a client is identified by one of them: write src twice, or dst twice", s)
 	case lengths[0] > 32:
-		return Each{}, fmt.Errorf("%q has %d bits of an IPv4 address, which has 32: write the length for IPv4 first, and then that for IPv6", s, lengths[0])
+		return Each{}, fmt.Errorf("%q has an IPv4 prefix length of %d, and the maximum is 32: write the length for IPv4 first, and then that for IPv6", s, lengths[0])
 	default:
 		e.IPv4, e.IPv6 = uint8(lengths[0]), uint8(lengths[1])
 	}
@@ -94,10 +94,10 @@ func (e Each) end() string {
 	return "src"
 }
 
-// MarshalText prints both lengths, for JSON.
+// MarshalText formats Each for JSON, with both lengths.
 func (e Each) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
 
-// UnmarshalText is ParseEach.
+// UnmarshalText parses Each with ParseEach; empty text is the zero Each.
 func (e *Each) UnmarshalText(b []byte) (err error) {
 	*e = Each{}
 	if len(b) > 0 {
@@ -106,8 +106,8 @@ func (e *Each) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// Client is the prefix by which a packet's client is known; the zero Prefix is what
-// has no address, which counts as one client.
+// Client returns the prefix that identifies the client of a packet. Packets without an address
+// belong to one client, the zero Prefix.
 func (e Each) Client(p Packet) netip.Prefix {
 	address := p.Src
 	if e.Dst {
@@ -124,21 +124,21 @@ func (e Each) Client(p Packet) netip.Prefix {
 	return prefix
 }
 
-// Clients are those of a node with Each. The node's own Guarantee and Ceiling are of all
-// together.
+// Clients describes the clients of a node with Each. The Guarantee and Ceiling of the node
+// itself are those of all clients together.
 type Clients struct {
 	Each Each `json:"each"`
-	Most int  `json:"most"` // busy at the same time
-	// Guarantee and Ceiling are each client's.
+	Most int  `json:"most"` // maximum that is active at the same time
+	// Guarantee and Ceiling apply to each client.
 	Guarantee unit.Rate `json:"guarantee"`
 	Ceiling   unit.Rate `json:"ceiling"`
 }
 
-// IsZero tells whether the node has none.
+// IsZero reports whether the node has no clients.
 func (c Clients) IsZero() bool { return c == Clients{} }
 
-// AtOnce is of how many busy clients the guarantees can be met, and whether that is all of
-// them.
+// AtOnce returns the number of active clients whose guarantees can be met at the same time, and
+// whether these are all clients that may be active.
 func (n Node) AtOnce() (clients int, all bool) {
 	c := n.Clients
 	if c.Guarantee == 0 || unit.Rate(c.Most) <= n.Guarantee/c.Guarantee {
@@ -147,14 +147,14 @@ func (n Node) AtOnce() (clients int, all bool) {
 	return int(n.Guarantee / c.Guarantee), false
 }
 
-// SameClients tells whether both trees have the same kinds of clients, and as many, in the
-// same nodes, whatever their rates.
+// SameClients reports whether both trees have the same Each and the same maximum number of
+// clients in the same nodes, regardless of rates.
 func (t Tree) SameClients(o Tree) bool {
-	return maps.Equal(t.kinds(), o.kinds())
+	return maps.Equal(t.distinct(), o.distinct())
 }
 
-// kinds are the kinds of clients and how many there are, by the path of their node.
-func (t Tree) kinds() map[string]Clients {
+// distinct returns Each and the maximum number of clients of each node with clients, by node path.
+func (t Tree) distinct() map[string]Clients {
 	out := map[string]Clients{}
 	for _, n := range t.Nodes {
 		if !n.Clients.IsZero() {
@@ -164,25 +164,26 @@ func (t Tree) kinds() map[string]Clients {
 	return out
 }
 
-// clients makes a node of a group with Each: what it has so far is of one client. What all
-// are sure of is as much as the groups beside leave, of which groups with Each have parts by
-// what their clients would have.
+// clients completes the node of a group with Each. On entry, the node's rates are those of one
+// client. The guarantee of all clients together is limited to the part of the parent's
+// guarantee that the sibling groups leave; groups with Each share this part in proportion to
+// the sum of their clients' guarantees.
 func (r *resolver) clients(n *Node, g Group, where string, s scope) {
 	if g.Each.IsZero() {
 		if g.Clients != 0 {
-			r.problem(where+".clients", "clients are of a group that has one group for each: write each: src/32, or leave clients out")
+			r.problem(where+".clients", "clients requires each: write each: src/32, or remove clients")
 		}
 		return
 	}
 	if len(g.Groups) > 0 {
-		r.problem(where+".each", "a group that has groups cannot be one for each client: write each in one of its groups, or leave it out")
+		r.problem(where+".each", "a parent group cannot have each: write each in one of its groups, or remove it")
 		return
 	}
 	if n.Depth >= MaxDepth {
-		r.problem(where+".each", "clients would be nested %d deep here, and %d is the most: write each in a group one level further out", n.Depth+1, MaxDepth)
+		r.problem(where+".each", "clients would be nested %d levels deep, and the maximum is %d: write each in a group one level up", n.Depth+1, MaxDepth)
 	}
 	if g.Clients < 0 || g.Clients > MaxClients {
-		r.problem(where+".clients", "%d clients are not possible: write how many may be busy at the same time, 1 to %d", g.Clients, MaxClients)
+		r.problem(where+".clients", "%d clients are out of range: write how many may be active at the same time, 1 to %d", g.Clients, MaxClients)
 		return
 	}
 	n.Clients = Clients{Each: g.Each, Most: g.Clients, Guarantee: n.Guarantee, Ceiling: n.Ceiling}
@@ -193,15 +194,15 @@ func (r *resolver) clients(n *Node, g Group, where string, s scope) {
 	n.Guarantee, n.Ceiling = s.each.of(unit.Rate(n.Clients.Most)*n.Guarantee), s.ceiling
 }
 
-// eachShare is what groups with Each of one level are sure of together, and what their
-// clients would have.
-type eachShare struct{ left, wanted unit.Rate }
+// eachShare is the guarantee that is left for the groups with Each of one level, and the sum of
+// the guarantees of their clients.
+type eachShare struct{ left, demanded unit.Rate }
 
 func (e eachShare) of(wants unit.Rate) unit.Rate {
-	if e.wanted <= e.left {
+	if e.demanded <= e.left {
 		return wants
 	}
-	return unit.Rate(float64(e.left) * (float64(wants) / float64(e.wanted)))
+	return unit.Rate(float64(e.left) * (float64(wants) / float64(e.demanded)))
 }
 
 func eachShareOf(groups []Group, s scope) (e eachShare) {
@@ -216,7 +217,7 @@ func eachShareOf(groups []Group, s scope) (e eachShare) {
 		if most == 0 {
 			most = DefaultClients
 		}
-		e.wanted += unit.Rate(min(max(most, 0), MaxClients)) * min(guarantee, unit.MaxRate)
+		e.demanded += unit.Rate(min(max(most, 0), MaxClients)) * min(guarantee, unit.MaxRate)
 	}
 	return e
 }

@@ -62,7 +62,7 @@ func TestClientOfPacket(t *testing.T) {
 	}
 }
 
-// What all clients are sure of, with what is beside them.
+// TestEachGuarantee checks the guarantee of all clients together, beside sibling groups.
 func TestEachGuarantee(t *testing.T) {
 	each := func(name string, guarantee, ceiling Amount, clients int) Group {
 		return Group{Name: name, Guarantee: guarantee, Ceiling: ceiling, Each: Each{IPv4: 32, IPv6: 64}, Clients: clients}
@@ -75,11 +75,11 @@ func TestEachGuarantee(t *testing.T) {
 		all    bool
 	}{
 		{"all fit", []Group{each("a", rate(unit.Mbit), Amount{}, 100), rest}, []unit.Rate{100 * unit.Mbit, 0}, 100, true},
-		{"2,048 if nothing is said", []Group{each("a", rate(100*unit.Kbit), Amount{}, 0), rest}, []unit.Rate{2048 * 100 * unit.Kbit, 0}, 2048, true},
-		{"what the others leave", []Group{each("a", rate(unit.Mbit), Amount{}, 2000), {Name: "b", Guarantee: share(40)}, rest}, []unit.Rate{600 * unit.Mbit, 400 * unit.Mbit, 0}, 600, false},
-		{"in parts", []Group{each("a", rate(unit.Mbit), Amount{}, 3000), each("b", rate(unit.Mbit), Amount{}, 1000), rest}, []unit.Rate{750 * unit.Mbit, 250 * unit.Mbit, 0}, 750, false},
+		{"2,048 by default", []Group{each("a", rate(100*unit.Kbit), Amount{}, 0), rest}, []unit.Rate{2048 * 100 * unit.Kbit, 0}, 2048, true},
+		{"limited by siblings", []Group{each("a", rate(unit.Mbit), Amount{}, 2000), {Name: "b", Guarantee: share(40)}, rest}, []unit.Rate{600 * unit.Mbit, 400 * unit.Mbit, 0}, 600, false},
+		{"two groups with each", []Group{each("a", rate(unit.Mbit), Amount{}, 3000), each("b", rate(unit.Mbit), Amount{}, 1000), rest}, []unit.Rate{750 * unit.Mbit, 250 * unit.Mbit, 0}, 750, false},
 		{"shares", []Group{each("a", share(1), Amount{}, 50), rest}, []unit.Rate{500 * unit.Mbit, 0}, 50, true},
-		{"nothing", []Group{each("a", Amount{}, rate(unit.Mbit), 50), rest}, []unit.Rate{0, 0}, 50, true},
+		{"no guarantee", []Group{each("a", Amount{}, rate(unit.Mbit), 50), rest}, []unit.Rate{0, 0}, 50, true},
 	} {
 		tree, problems := links(c.groups...).Resolve("out", true)
 		if len(problems) > 0 {
@@ -88,12 +88,12 @@ func TestEachGuarantee(t *testing.T) {
 		}
 		for i, want := range c.want {
 			if got := tree.Nodes[i].Guarantee; got != want {
-				t.Errorf("%s: node %d is sure of %v, want %v", c.what, i, got, want)
+				t.Errorf("%s: node %d has a guarantee of %v, want %v", c.what, i, got, want)
 			}
 		}
 		n := tree.Nodes[0]
 		if most, all := n.AtOnce(); most != c.atOnce || all != c.all {
-			t.Errorf("%s: the guarantees of %d can be met at once (all: %v), want %d", c.what, most, all, c.atOnce)
+			t.Errorf("%s: the guarantees of %d clients can be met at the same time (all: %v), want %d", c.what, most, all, c.atOnce)
 		}
 		if want := c.groups[0].Ceiling.Rate; n.Ceiling != unit.Gbit || want > 0 && n.Clients.Ceiling != want {
 			t.Errorf("%s: ceilings of %v and %v", c.what, n.Ceiling, n.Clients.Ceiling)
@@ -101,7 +101,7 @@ func TestEachGuarantee(t *testing.T) {
 	}
 }
 
-// Whatever clients want, what is sure on one level is never more than there is.
+// TestEachFits: the guarantees of one level never total more than the parent's guarantee.
 func TestEachFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var groups []Group
@@ -121,11 +121,11 @@ func TestEachFits(t *testing.T) {
 		for i, n := range tree.Nodes {
 			sum += n.Guarantee
 			if wants := unit.Rate(n.Clients.Most) * groups[i].Guarantee.Rate; !n.Clients.IsZero() && n.Guarantee > wants {
-				t.Fatalf("%v are sure of %v, and want %v", n.Clients, n.Guarantee, wants)
+				t.Fatalf("%v have a guarantee of %v, more than the sum %v of the clients", n.Clients, n.Guarantee, wants)
 			}
 		}
 		if sum > unit.Gbit {
-			t.Fatalf("%v of 1Gbit", sum)
+			t.Fatalf("guarantees total %v of 1Gbit", sum)
 		}
 	})
 }

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// At is the group at a path ("tenant/vm/web"), or nil. The group may be changed in place.
-func (d *Direction) At(path string) *Group {
+// Find returns the group at a path ("tenant/vm/web"), or nil. The caller may change the group in
+// place.
+func (d *Direction) Find(path string) *Group {
 	groups, found := d.Groups, (*Group)(nil)
 	for name := range strings.SplitSeq(path, "/") {
 		i := slices.IndexFunc(groups, func(g Group) bool { return g.Name == name })
@@ -19,22 +20,22 @@ func (d *Direction) At(path string) *Group {
 	return found
 }
 
-// below are the groups in a group, or the direction's own for "": nil if there is no such
-// group.
-func (d *Direction) below(path string) *[]Group {
+// childrenOf returns the child groups of the group at a path, or the top-level groups for "". It
+// returns nil if there is no such group.
+func (d *Direction) childrenOf(path string) *[]Group {
 	if path == "" {
 		return &d.Groups
 	}
-	if g := d.At(path); g != nil {
+	if g := d.Find(path); g != nil {
 		return &g.Groups
 	}
 	return nil
 }
 
-// Add puts a group into the group at a path, or into the direction itself for "". It tells
-// whether that is there and has none of that name.
+// Add adds a group to the group at a path, or to the direction for "". It returns false if the
+// parent does not exist, or already has a group of that name.
 func (d *Direction) Add(parent string, g Group) bool {
-	in := d.below(parent)
+	in := d.childrenOf(parent)
 	if in == nil || slices.ContainsFunc(*in, func(have Group) bool { return have.Name == g.Name }) {
 		return false
 	}
@@ -42,10 +43,10 @@ func (d *Direction) Add(parent string, g Group) bool {
 	return true
 }
 
-// Remove takes the group at a path away, with what is in it, and tells whether it was there.
+// Remove removes the group at a path and the groups below it, and reports whether it existed.
 func (d *Direction) Remove(path string) bool {
 	parent, name := Split(path)
-	in := d.below(parent)
+	in := d.childrenOf(parent)
 	if in == nil {
 		return false
 	}
@@ -54,7 +55,7 @@ func (d *Direction) Remove(path string) bool {
 	return len(*in) < before
 }
 
-// Split is the parent's path, "" for a group of the direction itself, and the name.
+// Split splits a path into the path of the parent, "" for a top-level group, and the name.
 func Split(path string) (parent, name string) {
 	if i := strings.LastIndexByte(path, '/'); i >= 0 {
 		return path[:i], path[i+1:]
@@ -62,7 +63,7 @@ func Split(path string) (parent, name string) {
 	return "", path
 }
 
-// Clone is a copy of the groups that shares nothing with the direction.
+// Clone returns a copy whose groups can be changed independently of the direction.
 func (d *Direction) Clone() *Direction {
 	if d == nil {
 		return nil
@@ -72,7 +73,8 @@ func (d *Direction) Clone() *Direction {
 	return &c
 }
 
-// cloneGroups shares the selectors' lists, which nobody changes in place.
+// cloneGroups copies the groups. The lists inside the selectors are shared, because they are
+// never changed in place.
 func cloneGroups(groups []Group) []Group {
 	out := slices.Clone(groups)
 	for i := range out {

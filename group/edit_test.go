@@ -20,7 +20,7 @@ func nested() *Direction {
 func TestEdit(t *testing.T) {
 	d := nested()
 	for path, want := range map[string]bool{"acme": true, "acme/vm/web": true, "acme/vm/": false, "": false, "vm": false, "acme/vm/web/x": false} {
-		g := d.At(path)
+		g := d.Find(path)
 		if (g != nil) != want {
 			t.Errorf("At(%q) is %v", path, g)
 		}
@@ -36,34 +36,34 @@ func TestEdit(t *testing.T) {
 			t.Errorf("Add %s to %q: %v, want %v", c.name, c.parent, got, c.want)
 		}
 	}
-	if d.At("acme/vm/new") == nil || d.At("other") == nil {
-		t.Error("what was added is not there")
+	if d.Find("acme/vm/new") == nil || d.Find("other") == nil {
+		t.Error("an added group is missing")
 	}
 	for _, path := range []string{"acme/vm/new", "other"} {
 		if !d.Remove(path) || d.Remove(path) {
-			t.Errorf("Remove(%q) does not remove once", path)
+			t.Errorf("Remove(%q) does not remove exactly once", path)
 		}
 	}
 	if !reflect.DeepEqual(d, nested()) {
-		t.Errorf("after all it is %+v", d)
+		t.Errorf("after the edits: %+v", d)
 	}
 }
 
 func TestClone(t *testing.T) {
 	d := nested()
 	c := d.Clone()
-	c.At("acme/vm/web").Priority = 5
-	c.At("acme").Match[0] = Selector{VLAN: []Range{{1, 1}}}
+	c.Find("acme/vm/web").Priority = 5
+	c.Find("acme").Match[0] = Selector{VLAN: []Range{{1, 1}}}
 	c.Remove("acme/vm/db")
 	if !reflect.DeepEqual(d, nested()) {
-		t.Errorf("a change of the copy made it %+v", d)
+		t.Errorf("changing the clone changed the original: %+v", d)
 	}
 	if (*Direction)(nil).Clone() != nil {
-		t.Error("a copy of nothing is something")
+		t.Error("the clone of nil is not nil")
 	}
 }
 
-// What is kept as JSON reads back the same.
+// TestInterfaceJSON: an Interface survives a JSON round trip.
 func TestInterfaceJSON(t *testing.T) {
 	i := Interface{Dev: "veth*", Perspective: Guest, Overhead: Overhead{Frame: 8}, Out: nested()}
 	text, err := json.Marshal(i)

@@ -2,28 +2,25 @@ package group
 
 import "slices"
 
-// Equal tells whether two selectors match the same packets by the same fields.
+// Equal reports whether two selectors have the same fields and values.
 func (s Selector) Equal(o Selector) bool {
-	return slices.Equal(s.Proto, o.Proto) && slices.Equal(s.Src, o.Src) && slices.Equal(s.Dst, o.Dst) &&
-		slices.Equal(s.SPort, o.SPort) && slices.Equal(s.DPort, o.DPort) && slices.Equal(s.DSCP, o.DSCP) &&
-		slices.Equal(s.VLAN, o.VLAN) && slices.Equal(s.PCP, o.PCP) && slices.Equal(s.Mark, o.Mark) && slices.Equal(s.SMAC, o.SMAC) &&
-		s.Cgroup == o.Cgroup && slices.EqualFunc(s.Not, o.Not, Selector.Equal)
+	return !slices.ContainsFunc(Fields, func(f *Field) bool { return !f.equal(&s, &o) }) && slices.EqualFunc(s.Not, o.Not, Selector.Equal)
 }
 
-// SameRules tells whether both trees place every packet in the same node, and with the same
-// client of it.
+// SameRules reports whether both trees assign every packet to the same node, and to the same
+// client of that node.
 func (t Tree) SameRules(o Tree) bool {
 	return t.Default == o.Default && t.SameClients(o) && slices.EqualFunc(t.Rules, o.Rules, func(a, b Rule) bool {
 		return a.Node == b.Node && a.Selector.Equal(b.Selector)
 	})
 }
 
-// Equal tells whether both trees ask for the same.
+// Equal reports whether both trees describe the same configuration.
 func (t Tree) Equal(o Tree) bool {
 	return t.Limit == o.Limit && t.Spare == o.Spare && slices.Equal(t.Nodes, o.Nodes) && t.SameRules(o)
 }
 
-// EqualTrees is Equal for directions that may be absent.
+// EqualTrees is Equal for directions that may be nil.
 func EqualTrees(a, b *Tree) bool {
 	if a == nil || b == nil {
 		return a == b

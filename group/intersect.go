@@ -7,29 +7,16 @@ import (
 	"strings"
 )
 
-// intersect gives the selector that matches what both match, and false if that
-// is nothing. What it costs is taken from left; below zero it has stopped early.
-// Lists that one of both has alone are shared with the result.
+// intersect returns the selector that matches the packets that both a and b match, and false if
+// there are none. Its cost is subtracted from left; if left falls below zero, intersect has
+// stopped early. Lists that only one of both selectors has are shared with the result.
 func intersect(a, b Selector, left *int) (Selector, bool) {
 	*left--
 	out := Selector{}
-	ok := both(&out.Proto, a.Proto, b.Proto, same, left) &&
-		both(&out.Src, a.Src, b.Src, narrower, left) &&
-		both(&out.Dst, a.Dst, b.Dst, narrower, left) &&
-		both(&out.SPort, a.SPort, b.SPort, overlap, left) &&
-		both(&out.DPort, a.DPort, b.DPort, overlap, left) &&
-		both(&out.DSCP, a.DSCP, b.DSCP, overlap, left) &&
-		both(&out.VLAN, a.VLAN, b.VLAN, overlap, left) &&
-		both(&out.PCP, a.PCP, b.PCP, overlap, left) &&
-		both(&out.Mark, a.Mark, b.Mark, Mark.and, left) &&
-		both(&out.SMAC, a.SMAC, b.SMAC, MAC.and, left)
-	switch {
-	case a.Cgroup == "" || Below(b.Cgroup, a.Cgroup):
-		out.Cgroup = b.Cgroup
-	case b.Cgroup == "" || Below(a.Cgroup, b.Cgroup):
-		out.Cgroup = a.Cgroup
-	default:
-		ok = false
+	for _, f := range Fields {
+		if !f.intersect(&out, &a, &b, left) {
+			return out, false
+		}
 	}
 	out.Not = a.Not
 	for _, n := range b.Not {
@@ -37,24 +24,16 @@ func intersect(a, b Selector, left *int) (Selector, bool) {
 			out.Not = append(slices.Clip(out.Not), n)
 		}
 	}
-	return out, ok && !out.excluded(left)
+	return out, !out.excluded(left)
 }
 
-// excluded tells whether no packet is left that the selector matches, because all values of one of
-// its fields are under Not. It does not find every such selector.
+// excluded reports whether no packet can match, because all values of one field are also under
+// Not. It does not detect every such selector.
 func (s Selector) excluded(left *int) bool {
-	not, cgroup := s.notByField(), false
-	for _, n := range s.Not {
-		cgroup = cgroup || n.Cgroup != "" && s.Cgroup != "" && Below(s.Cgroup, n.Cgroup)
-	}
-	return cgroup || covered(s.Proto, not.Proto, same, left) ||
-		covered(s.Src, not.Src, narrower, left) || covered(s.Dst, not.Dst, narrower, left) ||
-		covered(s.SPort, joined(not.SPort), overlap, left) || covered(s.DPort, joined(not.DPort), overlap, left) ||
-		covered(s.DSCP, joined(not.DSCP), overlap, left) || covered(s.VLAN, joined(not.VLAN), overlap, left) || covered(s.PCP, joined(not.PCP), overlap, left) ||
-		covered(s.Mark, not.Mark, Mark.and, left) || covered(s.SMAC, not.SMAC, MAC.and, left)
+	return slices.ContainsFunc(Fields, func(f *Field) bool { return f.excluded(&s, left) })
 }
 
-// covered tells whether each of the values lies in one of the others.
+// covered reports whether each of the values lies in one of the others.
 func covered[T comparable](values, others []T, meet func(a, b T) (T, bool), left *int) bool {
 	if len(values) == 0 || len(others) == 0 {
 		return false
@@ -70,8 +49,8 @@ func covered[T comparable](values, others []T, meet func(a, b T) (T, bool), left
 	return true
 }
 
-// joined are the ranges in order, with those that overlap or touch as one.
-func joined(ranges []Range) (out []Range) {
+// mergeRanges returns the ranges in order, with overlapping and adjacent ranges merged.
+func mergeRanges(ranges []Range) (out []Range) {
 	ranges = slices.SortedFunc(slices.Values(ranges), func(a, b Range) int { return cmp.Compare(a.First, b.First) })
 	for _, r := range ranges {
 		if n := len(out); n > 0 && int(r.First) <= int(out[n-1].Last)+1 {
@@ -97,9 +76,9 @@ func (m MAC) and(o MAC) (both MAC, ok bool) {
 	return both, true
 }
 
-// both fills out with the pairwise intersections of two lists of alternatives,
-// an empty list standing for everything.
-func both[T comparable](out *[]T, a, b []T, meet func(a, b T) (T, bool), left *int) bool {
+// intersectLists sets out to the pairwise intersections of two lists of alternatives. An empty list
+// matches everything.
+func intersectLists[T comparable](out *[]T, a, b []T, meet func(a, b T) (T, bool), left *int) bool {
 	switch {
 	case len(a) == 0:
 		*out = b
@@ -120,30 +99,30 @@ func both[T comparable](out *[]T, a, b []T, meet func(a, b T) (T, bool), left *i
 			}
 		}
 	}
-	*left -= meetingCosts * len(*out)
+	*left -= intersectValueCost * len(*out)
 	return len(*out) > 0
 }
 
-func same[T comparable](a, b T) (T, bool) { return a, a == b }
+func intersectEqual[T comparable](a, b T) (T, bool) { return a, a == b }
 
-func narrower(a, b netip.Prefix) (netip.Prefix, bool) {
+func intersectPrefixes(a, b netip.Prefix) (netip.Prefix, bool) {
 	if a.Bits() < b.Bits() {
 		a, b = b, a
 	}
 	return a, b.Overlaps(a)
 }
 
-func overlap(a, b Range) (Range, bool) {
+func intersectRanges(a, b Range) (Range, bool) {
 	m := Range{max(a.First, b.First), min(a.Last, b.Last)}
 	return m, cmp.Compare(m.First, m.Last) <= 0
 }
 
-// Below tells whether a path is root or lies below it.
+// Below reports whether path is root or lies below root.
 func Below(path, root string) bool {
 	return path == root || strings.HasPrefix(path, strings.TrimSuffix(root, "/")+"/")
 }
 
-// shareFamily tells whether two lists have prefixes of one IP version.
+// shareFamily reports whether two lists have prefixes of a common IP version.
 func shareFamily(a, b []netip.Prefix) bool {
 	is4 := func(p netip.Prefix) bool { return p.Addr().Is4() }
 	is6 := func(p netip.Prefix) bool { return !p.Addr().Is4() }

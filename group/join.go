@@ -9,8 +9,8 @@ import (
 
 var userPattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*\$?$`)
 
-// CheckUser refuses what is not a user's name or number. Whether there is such a user is the
-// host's to say.
+// CheckUser rejects text that is not a user name or number. It does not check whether the user
+// exists on a host.
 func CheckUser(s string) error {
 	if _, err := strconv.ParseUint(s, 10, 32); err != nil && !userPattern.MatchString(s) {
 		return fmt.Errorf("%q is not a user: write a name, such as postgres, or a number", s)
@@ -18,8 +18,8 @@ func CheckUser(s string) error {
 	return nil
 }
 
-// Joiners are the users who may put connections in the group at a path: its own, and those of
-// the groups around it. ok is false if there is no such group.
+// Joiners returns the users who may assign connections to the group at a path: those listed in
+// the group and in its parent groups. ok is false if there is no such group.
 func (d *Direction) Joiners(path string) (users []string, ok bool) {
 	groups := d.Groups
 	for name := range strings.SplitSeq(path, "/") {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Who may put connections in a group may in the groups in it, too.
+// TestJoiners: users who may join a group may also join the groups below it.
 func TestJoiners(t *testing.T) {
 	d := Direction{Groups: []Group{
 		{Name: "shop", Join: []string{"shop"}, Groups: []Group{
@@ -22,7 +22,7 @@ func TestJoiners(t *testing.T) {
 	}
 	for _, path := range []string{"none", "shop/none", "web", "", "rest/web"} {
 		if got, ok := d.Joiners(path); ok {
-			t.Errorf("%q: %v, and there is no such group", path, got)
+			t.Errorf("%q: got %v for a group that does not exist", path, got)
 		}
 	}
 }

@@ -5,52 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/netip"
 	"strconv"
 )
 
-// selectorJSON is a Selector as programs read it: the words that a user writes.
-type selectorJSON struct {
-	Proto  []string       `json:"proto,omitempty"`
-	Src    []netip.Prefix `json:"src,omitempty"`
-	Dst    []netip.Prefix `json:"dst,omitempty"`
-	SPort  []string       `json:"sport,omitempty"`
-	DPort  []string       `json:"dport,omitempty"`
-	DSCP   []string       `json:"dscp,omitempty"`
-	VLAN   []word         `json:"vlan,omitempty"`
-	PCP    []word         `json:"pcp,omitempty"`
-	Mark   []word         `json:"mark,omitempty"`
-	SMAC   []string       `json:"smac,omitempty"`
-	Cgroup string         `json:"cgroup,omitempty"`
-	Not    exclusions     `json:"not,omitempty"`
-}
-
-// word is a number, or a text such as a range or a number with its mask.
-type word string
-
-func (w word) MarshalJSON() ([]byte, error) {
-	if _, err := strconv.ParseUint(string(w), 10, 32); err == nil {
-		return []byte(w), nil
-	}
-	return json.Marshal(string(w))
-}
-
-func (w *word) UnmarshalJSON(text []byte) error {
-	var s string
-	if json.Unmarshal(text, &s) == nil {
-		*w = word(s)
-		return nil
-	}
-	var n uint32
-	if err := json.Unmarshal(text, &n); err != nil {
-		return fmt.Errorf("%s is no whole number from 0 to 4294967295, and no text", text)
-	}
-	*w = word(strconv.FormatUint(uint64(n), 10))
-	return nil
-}
-
-// exclusions are one mapping, as a user writes it, or a list of those that groups around each
-// other have.
+// exclusions is one mapping, as in YAML, or a list with the exclusions of nested groups.
 type exclusions []Selector
 
 func (x exclusions) MarshalJSON() ([]byte, error) {
@@ -70,86 +28,107 @@ func (x *exclusions) UnmarshalJSON(text []byte) error {
 	}
 	for _, s := range list {
 		if err == nil && len(s.Not) > 0 {
-			err = errors.New("there is no \"not\" inside \"not\": write what is to match without it")
+			err = errors.New("\"not\" inside \"not\" is not supported: write the fields to match outside of it")
 		}
 	}
 	*x = list
 	return err
 }
 
-// MarshalJSON prints fields as lists of the words that a user writes; a protocol
-// is a name or a number, never the word for both ICMPs.
+// MarshalJSON formats each field with the words used in YAML: a list, or one string if the field is
+// Single. Plain numbers of numeric fields are numbers.
 func (s Selector) MarshalJSON() ([]byte, error) {
-	proto := func(p uint8) string {
-		if p == ICMP {
-			return strconv.Itoa(ICMP)
+	var out bytes.Buffer
+	key := func(name string, value any) error {
+		text, err := json.Marshal(value)
+		if out.Len() > 1 {
+			out.WriteByte(',')
 		}
-		return ProtoName(p)
-	}
-	return json.Marshal(selectorJSON{
-		list(s.Proto, proto), s.Src, s.Dst, list(s.SPort, PortRange.String), list(s.DPort, PortRange.String),
-		list(s.DSCP, DSCPText), words(s.VLAN), words(s.PCP), words(s.Mark), list(s.SMAC, MAC.String), s.Cgroup, s.Not,
-	})
-}
-
-// UnmarshalJSON reads what MarshalJSON prints.
-func (s *Selector) UnmarshalJSON(text []byte) error {
-	var j selectorJSON
-	if err := json.Unmarshal(text, &j); err != nil {
+		fmt.Fprintf(&out, "%q:%s", name, text)
 		return err
 	}
-	*s = Selector{Src: j.Src, Dst: j.Dst, Cgroup: j.Cgroup, Not: j.Not}
-	for _, word := range j.Proto {
-		p, err := ParseProto(word)
-		if err != nil {
-			return err
+	out.WriteByte('{')
+	for _, f := range Fields {
+		texts := f.texts(&s)
+		if len(texts) == 0 {
+			continue
 		}
-		s.Proto = append(s.Proto, p...)
-	}
-	var err error
-	if s.SPort, err = parseAll(j.SPort, ParsePortRange); err != nil {
-		return err
-	}
-	if s.DPort, err = parseAll(j.DPort, ParsePortRange); err != nil {
-		return err
-	}
-	if s.DSCP, err = parseAll(j.DSCP, ParseDSCPRange); err != nil {
-		return err
-	}
-	if s.VLAN, err = parseAll(j.VLAN, ParseVLAN); err != nil {
-		return err
-	}
-	if s.PCP, err = parseAll(j.PCP, ParsePCP); err != nil {
-		return err
-	}
-	if s.Mark, err = parseAll(j.Mark, ParseMark); err != nil {
-		return err
-	}
-	s.SMAC, err = parseAll(j.SMAC, ParseMAC)
-	return err
-}
-
-func words[T fmt.Stringer](values []T) (out []word) {
-	for _, v := range values {
-		out = append(out, word(v.String()))
-	}
-	return out
-}
-
-func list[T any](values []T, f func(T) string) []string {
-	if len(values) == 0 {
-		return nil
-	}
-	return texts(values, f)
-}
-
-func parseAll[T any, W ~string](words []W, parse func(string) (T, error)) (out []T, err error) {
-	for _, word := range words {
-		v, err := parse(string(word))
-		if err != nil {
+		words := make([]any, len(texts))
+		for i, t := range texts {
+			words[i] = t
+			if _, err := strconv.ParseUint(t, 10, 32); err == nil && f.Numeric {
+				words[i] = json.Number(t)
+			}
+		}
+		var value any = words
+		if f.Single {
+			value = words[0]
+		}
+		if err := key(f.Name, value); err != nil {
 			return nil, err
 		}
-		out = append(out, v)
+	}
+	if len(s.Not) > 0 {
+		if err := key("not", exclusions(s.Not)); err != nil {
+			return nil, err
+		}
+	}
+	out.WriteByte('}')
+	return out.Bytes(), nil
+}
+
+// UnmarshalJSON parses the output of MarshalJSON.
+func (s *Selector) UnmarshalJSON(text []byte) error {
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(text, &keys); err != nil {
+		return err
+	}
+	*s = Selector{}
+	for _, f := range Fields {
+		raw, ok := keys[f.Name]
+		if !ok {
+			continue
+		}
+		words, err := f.words(raw)
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.Name, err)
+		}
+		for _, w := range words {
+			if err := f.load(s, w); err != nil {
+				return err
+			}
+		}
+	}
+	if raw, ok := keys["not"]; ok {
+		return json.Unmarshal(raw, (*exclusions)(&s.Not))
+	}
+	return nil
+}
+
+// words returns the values of a field in JSON as text.
+func (f *Field) words(raw json.RawMessage) (out []string, err error) {
+	list := []json.RawMessage{raw}
+	if !f.Single {
+		list = nil
+		if err := json.Unmarshal(raw, &list); err != nil {
+			return nil, err
+		}
+	}
+	for _, one := range list {
+		var text string
+		var n uint32
+		switch {
+		case json.Unmarshal(one, &text) == nil:
+		case f.Numeric && json.Unmarshal(one, &n) == nil:
+			text = strconv.FormatUint(uint64(n), 10)
+		case f.Numeric:
+			return nil, fmt.Errorf("%s is neither an integer from 0 to 4294967295 nor a string", one)
+		default:
+			return nil, fmt.Errorf("%s is not a string", one)
+		}
+		if text != "" || !f.Single {
+			out = append(out, text)
+		}
 	}
 	return out, nil
 }

@@ -20,27 +20,27 @@ func TestMatches(t *testing.T) {
 		what string
 	}{
 		{Selector{Proto: []uint8{TCP}}, []string{"tcp 10.0.0.1:1 10.0.0.2:2"}, []string{"udp 10.0.0.1:1 10.0.0.2:2", "arp"}, "protocol"},
-		{Selector{Proto: []uint8{0}}, []string{"0 fd00::1 fd00::2"}, []string{"arp"}, "protocol 0 is not what is not IP"},
+		{Selector{Proto: []uint8{0}}, []string{"0 fd00::1 fd00::2"}, []string{"arp"}, "protocol 0 does not match non-IP packets"},
 		{Selector{Src: prefixes("10.0.0.0/8", "fd00::/8")}, []string{"tcp 10.0.0.1:1 192.0.2.1:2", "icmp fd00::1 ::1"}, []string{"tcp 192.0.2.1:2 10.0.0.1:1", "icmp ::1 fd00::1", "stp"}, "source"},
-		{Selector{Dst: prefixes("0.0.0.0/0")}, []string{"udp 10.0.0.1:1 192.0.2.1:2"}, []string{"udp [fd00::1]:1 [fd00::2]:2", "arp"}, "all of IPv4 is not IPv6"},
+		{Selector{Dst: prefixes("0.0.0.0/0")}, []string{"udp 10.0.0.1:1 192.0.2.1:2"}, []string{"udp [fd00::1]:1 [fd00::2]:2", "arp"}, "0.0.0.0/0 does not match IPv6"},
 		{Selector{SPort: []PortRange{{80, 90}}}, []string{"sctp 10.0.0.1:80 10.0.0.2:1", "udp 10.0.0.1:90 10.0.0.2:1"}, []string{"tcp 10.0.0.1:79 10.0.0.2:80", "icmp 10.0.0.1 10.0.0.2"}, "ports"},
-		{Selector{SPort: []PortRange{{0, 65535}}}, []string{"tcp 10.0.0.1:0 10.0.0.2:1"}, []string{"udp 10.0.0.1 10.0.0.2 fragment", "47 10.0.0.1 10.0.0.2", "lldp"}, "any port is still a port"},
-		{Selector{DSCP: []Range{{0, 0}}}, []string{"icmp 10.0.0.1 10.0.0.2"}, []string{"arp", "icmp 10.0.0.1 10.0.0.2 dscp ef"}, "what is not IP has no DSCP"},
-		{Selector{VLAN: []Range{{5, 5}}, Mark: []Mark{{7, AllBits}}}, []string{"arp vlan 5 mark 7"}, []string{"arp vlan 5", "arp mark 7", "arp vlan 6 mark 7"}, "fields together"},
-		{Selector{Mark: []Mark{{0, AllBits}}}, []string{"arp"}, []string{"arp mark 1"}, "mark 0 is no mark"},
+		{Selector{SPort: []PortRange{{0, 65535}}}, []string{"tcp 10.0.0.1:0 10.0.0.2:1"}, []string{"udp 10.0.0.1 10.0.0.2 fragment", "47 10.0.0.1 10.0.0.2", "lldp"}, "the full port range needs a port"},
+		{Selector{DSCP: []Range{{0, 0}}}, []string{"icmp 10.0.0.1 10.0.0.2"}, []string{"arp", "icmp 10.0.0.1 10.0.0.2 dscp ef"}, "non-IP packets have no DSCP"},
+		{Selector{VLAN: []Range{{5, 5}}, Mark: []Mark{{7, AllBits}}}, []string{"arp vlan 5 mark 7"}, []string{"arp vlan 5", "arp mark 7", "arp vlan 6 mark 7"}, "several fields"},
+		{Selector{Mark: []Mark{{0, AllBits}}}, []string{"arp"}, []string{"arp mark 1"}, "mark 0"},
 		{Selector{Mark: []Mark{{0x4000, 0xff00}}}, []string{"arp mark 0x4000", "arp mark 0xab40ff"}, []string{"arp", "arp mark 0x4100", "arp mark 0x40"}, "masked marks"},
 		{Selector{DSCP: []Range{{10, 14}}}, []string{"icmp 10.0.0.1 10.0.0.2 dscp af11", "icmp 10.0.0.1 10.0.0.2 dscp 14"}, []string{"arp", "icmp 10.0.0.1 10.0.0.2 dscp 9", "icmp 10.0.0.1 10.0.0.2 dscp 15"}, "ranges of DSCP"},
 		{Selector{VLAN: []Range{{100, 199}}}, []string{"arp vlan 100", "arp vlan 199 pcp 3"}, []string{"arp", "arp vlan 99", "arp vlan 200", "arp pcp 3"}, "ranges of VLAN"},
-		{Selector{PCP: []Range{{0, 3}}}, []string{"arp vlan 5", "arp vlan 5 pcp 3", "arp pcp 0"}, []string{"arp", "arp vlan 5 pcp 4", "arp pcp 7"}, "what has no tag has no priority"},
+		{Selector{PCP: []Range{{0, 3}}}, []string{"arp vlan 5", "arp vlan 5 pcp 3", "arp pcp 0"}, []string{"arp", "arp vlan 5 pcp 4", "arp pcp 7"}, "untagged packets have no priority"},
 		{Selector{SMAC: []MAC{{[6]byte{0xaa, 0xbb, 0xcc}, [6]byte{0xff, 0xff, 0xff}}}}, []string{"arp smac aa:bb:cc:01:02:03"}, []string{"arp", "arp smac aa:bb:cd:01:02:03"}, "masked MAC"},
 		{Selector{Proto: []uint8{TCP}, Not: []Selector{{Dst: prefixes("10.0.0.0/8"), DPort: []Range{{80, 80}, {443, 443}}}}},
 			[]string{"tcp 10.0.0.1:1 192.0.2.1:22", "tcp [fd00::1]:1 [fd00::2]:22"},
-			[]string{"tcp 10.0.0.1:1 10.0.0.2:22", "tcp 10.0.0.1:1 192.0.2.1:443", "udp 10.0.0.1:1 192.0.2.1:22"}, "each field is excluded by itself"},
-		{Selector{Not: []Selector{{DPort: []Range{{0, 65535}}}}}, []string{"arp", "icmp 10.0.0.1 10.0.0.2", "udp 10.0.0.1 10.0.0.2 fragment"}, []string{"udp 10.0.0.1:1 10.0.0.2:0"}, "what has no ports has none of those that are excluded"},
-		{Selector{Not: []Selector{{Proto: []uint8{0}, DSCP: []Range{{0, 0}}}}}, []string{"arp", "icmp 10.0.0.1 10.0.0.2 dscp 1"}, []string{"icmp 10.0.0.1 10.0.0.2", "0 fd00::1 fd00::2 dscp 1"}, "what is not IP has no protocol and no DSCP"},
-		{Selector{Not: []Selector{{VLAN: []Range{{1, 4094}}, PCP: []Range{{5, 7}}}}}, []string{"arp", "arp pcp 4"}, []string{"arp vlan 7", "arp pcp 5"}, "what has no tag"},
-		{Selector{Not: []Selector{{Cgroup: "/a", Mark: []Mark{{0, AllBits}}}}}, []string{"arp mark 1", "arp mark 1 cgroup /b"}, []string{"arp", "arp cgroup /a/b mark 1"}, "what is in no cgroup"},
-		{Selector{Cgroup: "/a"}, []string{"arp cgroup /a", "arp cgroup /a/b"}, []string{"arp", "arp cgroup /ab", "arp cgroup /"}, "cgroups below"},
+			[]string{"tcp 10.0.0.1:1 10.0.0.2:22", "tcp 10.0.0.1:1 192.0.2.1:443", "udp 10.0.0.1:1 192.0.2.1:22"}, "each excluded field is independent"},
+		{Selector{Not: []Selector{{DPort: []Range{{0, 65535}}}}}, []string{"arp", "icmp 10.0.0.1 10.0.0.2", "udp 10.0.0.1 10.0.0.2 fragment"}, []string{"udp 10.0.0.1:1 10.0.0.2:0"}, "packets without ports are not excluded by port"},
+		{Selector{Not: []Selector{{Proto: []uint8{0}, DSCP: []Range{{0, 0}}}}}, []string{"arp", "icmp 10.0.0.1 10.0.0.2 dscp 1"}, []string{"icmp 10.0.0.1 10.0.0.2", "0 fd00::1 fd00::2 dscp 1"}, "non-IP packets are not excluded by protocol or DSCP"},
+		{Selector{Not: []Selector{{VLAN: []Range{{1, 4094}}, PCP: []Range{{5, 7}}}}}, []string{"arp", "arp pcp 4"}, []string{"arp vlan 7", "arp pcp 5"}, "exclusion by tag"},
+		{Selector{Not: []Selector{{Cgroup: "/a", Mark: []Mark{{0, AllBits}}}}}, []string{"arp mark 1", "arp mark 1 cgroup /b"}, []string{"arp", "arp cgroup /a/b mark 1"}, "exclusion by cgroup"},
+		{Selector{Cgroup: "/a"}, []string{"arp cgroup /a", "arp cgroup /a/b"}, []string{"arp", "arp cgroup /ab", "arp cgroup /"}, "nested cgroups"},
 	} {
 		for _, list := range []struct {
 			packets []string
@@ -58,9 +58,9 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// evaluate is the meaning of nested groups said in the nested terms: down from
-// the top, first come, first served. It gives the path of the leaf, or "" for
-// the direction's default.
+// evaluate is a reference implementation of rules in nested groups: it walks the groups from
+// the top, and the first match decides. It returns the path of the leaf group, or "" for the
+// direction's default.
 func evaluate(groups []Group, path string, p Packet) string {
 	for _, g := range groups {
 		here := path + g.Name
@@ -89,8 +89,8 @@ func evaluate(groups []Group, path string, p Packet) string {
 	return ""
 }
 
-// defaultOf is the default leaf among groups, not looking into those that have
-// rules and so a default of their own.
+// defaultOf returns the default leaf group among groups. It skips groups that have rules,
+// because these have a default of their own.
 func defaultOf(groups []Group, path string) string {
 	for _, g := range groups {
 		if len(g.Groups) == 0 && g.Default {
@@ -105,7 +105,7 @@ func defaultOf(groups []Group, path string) string {
 	return ""
 }
 
-// Few values for each field, so that rules overlap and packets hit them.
+// A few values per field, so that rules overlap and packets match them.
 var (
 	someProtos  = []uint8{TCP, UDP, ICMP}
 	someSources = []string{"10.0.0.0/8", "10.1.0.0/16", "10.1.2.0/24", "0.0.0.0/0", "fd00::/8", "fd00:1::/32", "::/0"}
@@ -204,9 +204,9 @@ func drawPacket(t *rapid.T) Packet {
 	return p
 }
 
-// TestFlatRulesMeanTheNestedOnes: the list that Resolve makes chooses the leaf
-// that the nested groups choose.
-func TestFlatRulesMeanTheNestedOnes(t *testing.T) {
+// TestFlatRulesMatchNestedGroups: the rule list that Resolve builds chooses the same leaf group
+// as the nested groups.
+func TestFlatRulesMatchNestedGroups(t *testing.T) {
 	byRule, byDefault := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		d := Direction{Limit: unit.Gbit, Groups: append(drawTree(t, 1), Group{Name: "last"})}
@@ -219,7 +219,7 @@ func TestFlatRulesMeanTheNestedOnes(t *testing.T) {
 		}
 		for _, p := range problems {
 			if p.Message == NoDefault || p.Message == EmptyRule {
-				t.Fatalf("%v", p) // others (twice the default, a rule that cannot match) do not change what is chosen
+				t.Fatalf("%v", p) // other problems (two defaults, a rule that cannot match) do not change the choice
 			}
 		}
 		for range 10 {
@@ -236,25 +236,26 @@ func TestFlatRulesMeanTheNestedOnes(t *testing.T) {
 				byRule++
 			}
 			if got := tree.Nodes[leaf].Path; got != want || !tree.Nodes[leaf].Leaf {
-				t.Fatalf("%v goes to %s by rule %d, want %s\nrules %v", p, got, rule, want, tree.Rules)
+				t.Fatalf("%v is assigned to %s by rule %d, want %s\nrules %v", p, got, rule, want, tree.Rules)
 			}
 		}
 	})
 	if byRule == 0 || byDefault == 0 {
-		t.Errorf("%d packets by a rule, %d by default: the test looks at one side only", byRule, byDefault)
+		t.Errorf("%d packets by a rule, %d by default: the test covers only one case", byRule, byDefault)
 	}
 }
 
-// TestIntersectMeansBoth: a packet matches an intersection if it matches both.
-func TestIntersectMeansBoth(t *testing.T) {
+// TestIntersectMatchesBoth: a packet matches an intersection if and only if it matches both
+// selectors.
+func TestIntersectMatchesBoth(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := drawRule(t), drawRule(t)
-		left := mostMeeting
+		left := intersectBudget
 		both, ok := intersect(a, b, &left)
 		for range 10 {
 			p := drawPacket(t)
 			if want := a.Matches(p) && b.Matches(p); (ok && both.Matches(p)) != want {
-				t.Fatalf("%v: %v and %v is %v (%v)", p, a, b, both, ok)
+				t.Fatalf("%v: the intersection of %v and %v is %v (%v)", p, a, b, both, ok)
 			}
 		}
 	})
@@ -268,7 +269,7 @@ func TestSelectorJSON(t *testing.T) {
 		Not: []Selector{{Cgroup: "/a/b", VLAN: []Range{{101, 101}}}},
 	}
 	text, err := json.Marshal(s)
-	want := `{"proto":["1","icmpv6","tcp","47"],"src":["10.0.0.0/8"],"dport":["80","8000-8099"],"dscp":["cs0","cs1","af12","63","8-15","af11-af13"],` +
+	want := `{"proto":["icmp","tcp","47"],"src":["10.0.0.0/8"],"dport":["80","8000-8099"],"dscp":["cs0","cs1","af12","63","8-15","af11-af13"],` +
 		`"vlan":[5,"100-199"],"pcp":[7,"1-2"],"mark":[7,"0x4000/0xff00"],"smac":["02:00:00:00:00:01","aa:00:00:00:00:00/ff:00:00:00:00:00"],"cgroup":"/a","not":{"vlan":[101],"cgroup":"/a/b"}}`
 	if err != nil || string(text) != want {
 		t.Errorf("got %s, %v\nwant %s", text, err, want)
@@ -276,7 +277,7 @@ func TestSelectorJSON(t *testing.T) {
 	for _, bad := range []string{`{"proto":["x"]}`, `{"sport":["x"]}`, `{"dport":["x"]}`, `{"dscp":["x"]}`, `{"src":"x"}`,
 		`{"vlan":["x"]}`, `{"vlan":[4095]}`, `{"vlan":[-1]}`, `{"pcp":[8]}`, `{"mark":[4294967296]}`, `{"mark":["0x4001/0xff00"]}`, `{"smac":["x"]}`, `{"not":{"not":{"vlan":[1]}}}`} {
 		if err := json.Unmarshal([]byte(bad), &Selector{}); err == nil {
-			t.Errorf("%s is read without an error", bad)
+			t.Errorf("%s parses without an error", bad)
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {

@@ -2,13 +2,13 @@ package group
 
 import "slices"
 
-// Names are the alternative names of a machine's devices, by the kernel's ("ip link property add
+// AltNames maps the kernel's name of each device to its alternative names ("ip link property add
 // dev eth0 altname enp0s3"). A document may name a device by any of them.
-type Names map[string][]string
+type AltNames map[string][]string
 
-// Kernel is the kernel's name of the device that somebody calls name. What is no alternative name
-// stays as it is.
-func (n Names) Kernel(name string) string {
+// Kernel returns the kernel's name of the device with this alternative name. Other names are
+// returned unchanged.
+func (n AltNames) Kernel(name string) string {
 	for dev, all := range n {
 		if slices.Contains(all, name) {
 			return dev
@@ -17,21 +17,22 @@ func (n Names) Kernel(name string) string {
 	return name
 }
 
-// Takes tells whether dev, a name or a pattern, is for the device that the kernel calls so. No name
-// of a device that no pattern takes in makes one take it in.
-func (n Names) Takes(dev, kernel string) bool {
-	return Takes(dev, kernel) || (!IsPattern(dev) || Takes("*", kernel)) &&
-		slices.ContainsFunc(n[kernel], func(name string) bool { return Takes(dev, name) })
+// MatchesDevice reports whether dev, a name or a pattern, applies to the device with this kernel name,
+// or to one of its alternative names. A device that no pattern may match is not matched through
+// its alternative names either.
+func (n AltNames) MatchesDevice(dev, kernel string) bool {
+	return MatchesDevice(dev, kernel) || (!IsPattern(dev) || MatchesDevice("*", kernel)) &&
+		slices.ContainsFunc(n[kernel], func(name string) bool { return MatchesDevice(dev, name) })
 }
 
-// Of finds the document that a device is divided by, of those for these names and patterns: the one
-// that names it as the kernel does, or by another name, or else the first whose pattern takes it
-// in. -1 is none.
-func (n Names) Of(kernel string, documents []string) int {
+// Of returns the index of the document that configures a device, given the names and patterns
+// of all documents. An exact kernel name precedes an alternative name, which precedes the first
+// pattern that matches. Of returns -1 if there is none.
+func (n AltNames) Of(kernel string, documents []string) int {
 	for _, is := range []func(dev string) bool{
 		func(dev string) bool { return dev == kernel },
-		func(dev string) bool { return !IsPattern(dev) && n.Takes(dev, kernel) },
-		func(dev string) bool { return n.Takes(dev, kernel) },
+		func(dev string) bool { return !IsPattern(dev) && n.MatchesDevice(dev, kernel) },
+		func(dev string) bool { return n.MatchesDevice(dev, kernel) },
 	} {
 		if i := slices.IndexFunc(documents, is); i >= 0 {
 			return i

@@ -2,9 +2,9 @@ package group
 
 import "testing"
 
-// Which document a device has, by all of its names.
+// TestNames: the document of a device is found by any of its names.
 func TestNames(t *testing.T) {
-	names := Names{"eth0": {"enp0s3", "uplink"}, "lo": {"enloop"}, "hgi3": {"enown"}}
+	names := AltNames{"eth0": {"enp0s3", "uplink"}, "lo": {"enloop"}, "hgi3": {"enown"}}
 	for _, c := range []struct {
 		kernel    string
 		documents []string
@@ -21,7 +21,7 @@ func TestNames(t *testing.T) {
 		{"hgi3", []string{"en*", "*"}, -1},
 	} {
 		if got := names.Of(c.kernel, c.documents); got != c.want {
-			t.Errorf("%s has %d of %q, want %d", c.kernel, got, c.documents, c.want)
+			t.Errorf("%s: got document %d of %q, want %d", c.kernel, got, c.documents, c.want)
 		}
 	}
 	for name, want := range map[string]string{"uplink": "eth0", "eth0": "eth0", "eth9": "eth9", "en*": "en*"} {
@@ -29,7 +29,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s is %s, want %s", name, got, want)
 		}
 	}
-	if got := Names(nil).Kernel("eth0"); got != "eth0" || Names(nil).Of("eth0", []string{"eth*"}) != 0 {
+	if got := AltNames(nil).Kernel("eth0"); got != "eth0" || AltNames(nil).Of("eth0", []string{"eth*"}) != 0 {
 		t.Errorf("without alternative names eth0 is %s", got)
 	}
 }

@@ -9,32 +9,33 @@ import (
 	"strings"
 )
 
-// Packet is what rules can see of one packet. The zero values of VLAN and Mark
-// mean none.
+// Packet is the part of one packet that rules can match. The zero values of VLAN and Mark mean
+// none.
 type Packet struct {
-	// Link names what is not IP: "arp", "lldp", "stp" or an EtherType. It is
-	// empty for IP, and then the addresses are valid and of one version.
+	// Link names a packet that is not IP: "arp", "lldp", "stp" or an EtherType. It is empty for
+	// IP, and then the addresses are valid and of one version.
 	Link     string
 	Proto    uint8
 	Src, Dst netip.Addr
-	// SPort and DPort count for TCP, UDP and SCTP.
+	// SPort and DPort are set for TCP, UDP and SCTP.
 	SPort, DPort uint16
-	// Fragment is a part of a datagram other than its first, which has no ports.
-	// In the kernel it goes where the first part went; this is what happens to it
-	// if that was not seen.
+	// Fragment is set for a fragment other than the first, which has no ports. The kernel
+	// classifier assigns it like the first fragment; Packet describes a fragment whose first
+	// fragment was not seen.
 	Fragment bool
-	// PureAck is a TCP segment with nothing but an acknowledgement.
+	// PureAck is set for a TCP segment that is only an acknowledgement.
 	PureAck bool
 	// ICMPType is the type of an ICMP message.
 	ICMPType uint8
-	// TTL is the IPv4 TTL or the hop limit, and Length the bytes of the IP packet with
-	// its header; 0 is what the protocol has. Only Control asks.
+	// TTL is the IPv4 TTL or the hop limit. Length is the length of the IP packet in bytes,
+	// headers included. 0 stands for the value that the protocol prescribes. Only Control uses
+	// both.
 	TTL    uint8
 	Length uint16
 	DSCP   uint8
 	VLAN   uint16
-	// PCP is the outermost tag's priority, which counts if there is a tag: with a
-	// VLAN's id, or, if PriorityTag is set, without one.
+	// PCP is the priority of the outermost 802.1Q tag. It is valid if VLAN is set (a tag with a
+	// VLAN ID) or PriorityTag is set (a tag without).
 	PCP         uint8
 	PriorityTag bool
 	Mark        uint32
@@ -44,20 +45,19 @@ type Packet struct {
 	Cgroup string
 }
 
-// Tagged tells whether the packet has an 802.1Q tag.
+// Tagged reports whether the packet has an 802.1Q tag.
 func (p Packet) Tagged() bool { return p.VLAN > 0 || p.PriorityTag }
 
-// HasPorts tells whether the packet has ports to match.
+// HasPorts reports whether the packet has ports to match.
 func (p Packet) HasPorts() bool { return p.Link == "" && !p.Fragment && hasPorts(p.Proto) }
 
 func hasPorts(proto uint8) bool { return proto == TCP || proto == UDP || proto == SCTP }
 
-// Control tells whether the packet is of the kinds that go ahead of all others,
-// within a budget of the group that its rules give, because a link without them does
-// not work: ARP, LLDP, STP, LACP and EAPOL, neighbour discovery (RFC 4861), multicast
-// membership (IGMP, MLD), DHCP between its own ports, and pure TCP acknowledgements.
-// It is bpf/control.h in words; the message itself is taken to be as its protocol
-// has it.
+// Control reports whether the packet is control traffic. Control traffic precedes all other
+// packets, within a budget of the group that the rules assign it to, because a link does not
+// work without it: ARP, LLDP, STP, LACP and EAPOL, neighbour discovery (RFC 4861), multicast
+// membership (IGMP, MLD), DHCP between its own ports, and pure TCP acknowledgements. Control
+// corresponds to bpf/control.h; the message body is assumed to be valid for its protocol.
 func (p Packet) Control() bool {
 	switch {
 	case p.Link != "":
@@ -67,13 +67,13 @@ func (p Packet) Control() bool {
 	case p.Proto == TCP:
 		return p.PureAck
 	case p.Proto == UDP && p.Src.Is4():
-		return dhcpPorts(p.SPort, p.DPort, 68, 67) && p.long(20+8+240, 20+8) && (!p.Src.IsUnspecified() || p.Dst == broadcast)
+		return dhcpPorts(p.SPort, p.DPort, 68, 67) && p.lengthIn(20+8+240, 20+8) && (!p.Src.IsUnspecified() || p.Dst == broadcast)
 	case p.Proto == UDP:
-		return dhcpPorts(p.SPort, p.DPort, 546, 547) && p.long(40+8+4, 40+8)
+		return dhcpPorts(p.SPort, p.DPort, 546, 547) && p.lengthIn(40+8+4, 40+8)
 	case p.Proto == igmp && p.Src.Is4():
-		return p.hops(1) && p.Dst.IsMulticast() && p.long(20+8, 20)
+		return p.ttlIs(1) && p.Dst.IsMulticast() && p.lengthIn(20+8, 20)
 	case p.Proto == ICMPv6 && p.Src.Is6():
-		return p.neighbours() || p.memberships()
+		return p.isNeighbourDiscovery() || p.isMLD()
 	}
 	return false
 }
@@ -85,31 +85,32 @@ var (
 	broadcast    = netip.AddrFrom4([4]byte{255, 255, 255, 255})
 )
 
-// mostMessage is the longest control message, without the headers before it
+// maxMessage is the maximum length of a control message without lower-layer headers
 // (MOST_MESSAGE in bpf/control.h).
-const mostMessage = 576
+const maxMessage = 576
 
-// long tells whether the packet's length can be that of a message with so many bytes
-// of headers.
-func (p Packet) long(least, headers uint16) bool {
-	return p.Length == 0 || p.Length >= least && p.Length <= headers+mostMessage
+// lengthIn reports whether the packet's length is possible for a control message: at least least
+// bytes, and at most mostMessage bytes after headers bytes of headers.
+func (p Packet) lengthIn(least, headers uint16) bool {
+	return p.Length == 0 || p.Length >= least && p.Length <= headers+maxMessage
 }
 
-func (p Packet) hops(n uint8) bool { return p.TTL == 0 || p.TTL == n }
+func (p Packet) ttlIs(n uint8) bool { return p.TTL == 0 || p.TTL == n }
 
-// neighbours tells whether it is neighbour discovery.
-func (p Packet) neighbours() bool {
+// isNeighbourDiscovery reports whether the packet is neighbour discovery.
+func (p Packet) isNeighbourDiscovery() bool {
 	least := map[uint8]uint16{133: 8, 134: 16, 135: 24, 136: 24, 137: 40}[p.ICMPType]
-	return least > 0 && p.hops(255) && p.long(40+least, 40)
+	return least > 0 && p.ttlIs(255) && p.lengthIn(40+least, 40)
 }
 
-// memberships tells whether it is MLD, which has eight bytes of options.
-func (p Packet) memberships() bool {
+// isMLD reports whether the packet is MLD, which has eight bytes of options.
+func (p Packet) isMLD() bool {
 	least := map[uint8]uint16{130: 24, 131: 24, 132: 24, 143: 8}[p.ICMPType]
-	return least > 0 && p.hops(1) && p.Dst.IsMulticast() && (p.Src.IsLinkLocalUnicast() || p.Src.IsUnspecified()) && p.long(48+least, 48)
+	return least > 0 && p.ttlIs(1) && p.Dst.IsMulticast() && (p.Src.IsLinkLocalUnicast() || p.Src.IsUnspecified()) && p.lengthIn(48+least, 48)
 }
 
-// dhcpPorts are from a client, from a server, or between relays.
+// dhcpPorts reports whether the ports are those of DHCP from a client, from a server, or
+// between relays.
 func dhcpPorts(s, d, client, server uint16) bool {
 	return s == client && d == server || s == server && (d == client || d == server)
 }
@@ -151,12 +152,11 @@ func (p Packet) extras() (out []string) {
 	return out
 }
 
-// ParsePacket reads "tcp 10.0.0.1:443 10.0.0.2:55000 dscp cs1 mark 7": protocol,
-// source and destination, and then, in any order, dscp, vlan, pcp, mark, smac, cgroup,
-// ttl, length and (ICMP) type with their values, and the words ack (a TCP segment with
-// nothing else) and fragment (a part other than the first, so without ports). What is
-// not IP has a name alone: "arp", "lldp", "stp", "lacp" or "eapol". Packet.String
-// prints the same.
+// ParsePacket parses "tcp 10.0.0.1:443 10.0.0.2:55000 dscp cs1 mark 7": protocol, source and
+// destination, and then, in any order, dscp, vlan, pcp, mark, smac, cgroup, ttl, length and
+// (ICMP) type with their values, and the words ack (a pure TCP acknowledgement) and fragment (a
+// fragment other than the first, without ports). Packets that are not IP have only a name:
+// "arp", "lldp", "stp", "lacp" or "eapol". Packet.String formats the same syntax.
 func ParsePacket(s string) (Packet, error) {
 	words := strings.Fields(s)
 	if len(words) == 0 {
@@ -181,8 +181,8 @@ func ParsePacket(s string) (Packet, error) {
 	return p, p.parseEnds(words[0], words[1], words[2])
 }
 
-// ParseConn reads "tcp 10.0.0.1:443 10.0.0.2:55000": a protocol with ports and
-// the two ends of a connection.
+// ParseConn parses "tcp 10.0.0.1:443 10.0.0.2:55000": a protocol with ports and the two ends of
+// a connection.
 func ParseConn(s string) (proto uint8, a, b netip.AddrPort, err error) {
 	words := strings.Fields(s)
 	if len(words) != 3 {
@@ -217,14 +217,14 @@ func (p *Packet) parseEnds(proto, src, dst string) error {
 		return err
 	}
 	if p.Src.Is4() != p.Dst.Is4() {
-		return fmt.Errorf("no packet goes from %v to %v: write two addresses of one IP version", p.Src, p.Dst)
+		return fmt.Errorf("%v and %v are of different IP versions: write two addresses of one version", p.Src, p.Dst)
 	}
 	if strings.EqualFold(proto, "icmp") && p.Src.Is6() {
 		p.Proto = ICMPv6
 	}
 	switch {
 	case p.PureAck && (p.Proto != TCP || p.Fragment):
-		return fmt.Errorf("only whole tcp packets are acknowledgements: leave out ack")
+		return fmt.Errorf("only unfragmented tcp packets can be acknowledgements: leave out ack")
 	case p.ICMPType > 0 && p.Proto != ICMP && p.Proto != ICMPv6:
 		return fmt.Errorf("%s has no message types: leave out type", proto)
 	}
@@ -257,7 +257,7 @@ func parseAddr(proto, s string) (netip.Addr, uint16, error) {
 
 func plainAddr(a netip.Addr) (netip.Addr, error) {
 	if a.Zone() != "" {
-		return a, fmt.Errorf("%v names an interface, which no packet does: write %v", a, a.WithZone(""))
+		return a, fmt.Errorf("%v has a zone, which is not part of a packet: write %v", a, a.WithZone(""))
 	}
 	return a.Unmap(), nil
 }
@@ -275,7 +275,7 @@ func (p *Packet) parseExtras(words []string) error {
 			continue
 		case "dscp", "type", "ttl", "length", "vlan", "pcp", "mark", "smac", "cgroup":
 		default:
-			return fmt.Errorf("%q is not part of a packet: write dscp, vlan, pcp, mark, smac, cgroup, type, ttl or length and a value, or ack or fragment", words[0])
+			return fmt.Errorf("%q is not a packet field: write dscp, vlan, pcp, mark, smac, cgroup, type, ttl or length and a value, or ack or fragment", words[0])
 		}
 		if len(words) < 2 {
 			return fmt.Errorf("%s has no value: write one after it", key)
@@ -285,7 +285,7 @@ func (p *Packet) parseExtras(words []string) error {
 		}
 		words = words[2:]
 	}
-	p.PriorityTag = p.PriorityTag && p.VLAN == 0 // pcp may stand before vlan
+	p.PriorityTag = p.PriorityTag && p.VLAN == 0 // pcp may precede vlan
 	return nil
 }
 

@@ -44,13 +44,13 @@ func TestParsePacket(t *testing.T) {
 		"tcp x 10.0.0.2:2":                     `"x" is not an address and port`,
 		"icmp 10.0.0.1:1 10.0.0.2":             "icmp packets have no ports here: write 10.0.0.1",
 		"icmp x 10.0.0.2":                      `"x" is not an address`,
-		"icmp fe80::1%eth0 fe80::2":            "names an interface, which no packet does: write fe80::1",
-		"icmp 10.0.0.1 fd00::1":                "no packet goes from 10.0.0.1 to fd00::1",
+		"icmp fe80::1%eth0 fe80::2":            "has a zone, which is not part of a packet: write fe80::1",
+		"icmp 10.0.0.1 fd00::1":                "10.0.0.1 and fd00::1 are of different IP versions",
 		"arp dscp ef":                          "arp packets have no dscp",
 		"arp ack":                              `arp packets have no "ack"`,
 		"arp type 1":                           "arp packets have no type",
-		"icmp 10.0.0.1 10.0.0.2 ack":           "only whole tcp packets are acknowledgements",
-		"tcp 10.0.0.1 10.0.0.2 fragment ack":   "only whole tcp packets are acknowledgements",
+		"icmp 10.0.0.1 10.0.0.2 ack":           "only unfragmented tcp packets can be acknowledgements",
+		"tcp 10.0.0.1 10.0.0.2 fragment ack":   "only unfragmented tcp packets can be acknowledgements",
 		"tcp 10.0.0.1:1 10.0.0.2:2 type 8":     "tcp has no message types",
 		"tcp 10.0.0.1:1 10.0.0.2:2 dscp":       "dscp has no value",
 		"tcp 10.0.0.1:1 10.0.0.2:2 dscp cs9":   `"cs9" is not a DSCP`,
@@ -61,11 +61,11 @@ func TestParsePacket(t *testing.T) {
 		"tcp 10.0.0.1:1 10.0.0.2:2 mark -1":    `"-1" is not a mark`,
 		"icmp 10.0.0.1 10.0.0.2 type 256":      `"256" is not a type: write 0 to 255`,
 		"tcp 10.0.0.1:1 10.0.0.2:2 cgroup x":   `"x" is not a cgroup`,
-		"tcp 10.0.0.1:1 10.0.0.2:2 tll 64":     `"tll" is not part of a packet`,
+		"tcp 10.0.0.1:1 10.0.0.2:2 tll 64":     `"tll" is not a packet field`,
 		"tcp 10.0.0.1:1 10.0.0.2:2 ttl 256":    `"256" is not a ttl: write 1 to 255`,
 		"tcp 10.0.0.1:1 10.0.0.2:2 length x":   `"x" is not a length: write bytes of the IP packet`,
 		"arp ttl 1":                            "arp packets have no ttl",
-		"tcp 10.0.0.1:1 10.0.0.2:2 10.0.0.3:3": `"10.0.0.3:3" is not part of a packet`,
+		"tcp 10.0.0.1:1 10.0.0.2:2 10.0.0.3:3": `"10.0.0.3:3" is not a packet field`,
 		"tcp 10.0.0.1:70000 10.0.0.2:2":        `"10.0.0.1:70000" is not an address and port`,
 	} {
 		if got, err := ParsePacket(text); err == nil || !strings.Contains(err.Error(), want) {
@@ -110,13 +110,13 @@ func TestControl(t *testing.T) {
 	}
 }
 
-func TestPacketPrintsWhatItReads(t *testing.T) {
+func TestPacketRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPacket(t)
 		p.PureAck = p.Link == "" && p.Proto == TCP && !p.Fragment && rapid.Bool().Draw(t, "ack")
 		got, err := ParsePacket(p.String())
 		if err != nil || got != p {
-			t.Fatalf("%q is read as %+v, %v; was %+v", p, got, err, p)
+			t.Fatalf("%q parses as %+v, %v; want %+v", p, got, err, p)
 		}
 	})
 }
@@ -132,7 +132,7 @@ func FuzzParsePacket(f *testing.F) {
 		}
 		back, err := ParsePacket(p.String())
 		if err != nil || back != p {
-			t.Fatalf("%q read as %+v, printed %q, read back %+v, %v", s, p, p, back, err)
+			t.Fatalf("%q parsed as %+v, formatted as %q, parsed again as %+v, %v", s, p, p, back, err)
 		}
 	})
 }
@@ -149,12 +149,12 @@ func FuzzParseConn(f *testing.F) {
 		printed := fmt.Sprintf("%s %v %v", ProtoName(proto), a, b)
 		proto2, a2, b2, err := ParseConn(printed)
 		if err != nil || proto2 != proto || a2 != a || b2 != b {
-			t.Fatalf("%q read as %q, read back %v %v %v, %v", s, printed, proto2, a2, b2, err)
+			t.Fatalf("%q parsed as %q, parsed again as %v %v %v, %v", s, printed, proto2, a2, b2, err)
 		}
 	})
 }
 
-// FuzzSelector: whatever is read as a selector prints, and reads back the same.
+// FuzzSelector: every selector that parses survives a JSON round trip.
 func FuzzSelector(f *testing.F) {
 	for _, s := range []string{
 		`{"proto":["tcp","icmp","47"],"dport":["443","5000-6000"],"dscp":["cs1","46"]}`,
@@ -173,10 +173,10 @@ func FuzzSelector(f *testing.F) {
 			err = json.Unmarshal(printed, &back)
 		}
 		if err != nil {
-			t.Fatalf("%s read as %+v, printed %s: %v", text, s, printed, err)
+			t.Fatalf("%s parsed as %+v, formatted as %s: %v", text, s, printed, err)
 		}
 		if again, err := json.Marshal(back); err != nil || !bytes.Equal(again, printed) {
-			t.Fatalf("%s printed %s, read back and printed %s, %v", text, printed, again, err)
+			t.Fatalf("%s formatted as %s, after a round trip as %s, %v", text, printed, again, err)
 		}
 	})
 }

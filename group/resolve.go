@@ -10,80 +10,81 @@ import (
 	"headgate/unit"
 )
 
-// Limits of the model. A class id of HTB has 16 bits; the rest are headroom for
-// what a user could mean, so that a slip of the pen is caught.
+// Limits of the model. An HTB class ID has 16 bits. The other limits are far above any
+// realistic configuration and catch typing errors.
 const (
-	// MinRate is the smallest limit: below it one full frame takes over a second.
+	// MinRate is the minimum limit: at a lower rate, one full frame takes more than a second.
 	MinRate = 8 * unit.Kbit
-	// MaxGroups is the most nodes a direction may have, inner ones included.
+	// MaxGroups is the maximum number of groups of a direction, parent groups included.
 	MaxGroups = 16000
-	// MaxRules is the most rules a direction may have. Rules of nested groups
-	// multiply: ten in a tenant and ten in each of its groups are a hundred each.
+	// MaxRules is the maximum number of rules of a direction. Rules of nested groups multiply:
+	// ten in a tenant and ten in each of its groups are a hundred in each group.
 	MaxRules = 16384
-	// MaxValues is the most values that one field of one rule may list.
+	// MaxValues is the maximum number of values of one field of one rule.
 	MaxValues = 1024
-	// mostMeeting bounds the work, in each group of a direction, of holding rules
-	// against those of the groups around them: it is a tenth of a second. A value
-	// that both have counts for more: a million of them is more than a classifier
-	// takes.
-	mostMeeting, meetingCosts = 1 << 24, 16
+	// intersectBudget limits the work, per top-level group of a direction, of intersecting rules
+	// with the rules of parent groups: the limit corresponds to a tenth of a second. A value
+	// that both rules have costs meetingCosts, because a million such values exceed what a
+	// classifier holds.
+	intersectBudget, intersectValueCost = 1 << 24, 16
 )
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
-// Messages that a reader of configuration tells apart, because a value that could
-// not be read brings them about too.
+// Messages that package config recognizes, because a value that cannot be parsed causes the
+// same problems.
 const (
-	NoDefault       = "no group takes what no rule matches: write default: true in one of them"
-	NothingExcluded = "nothing is excluded here: write fields under not, or leave it out"
+	NoDefault       = "no default group: write default: true in one of the groups"
+	NothingExcluded = "not is empty: write fields under it, or remove it"
 	EmptyRule       = "the rule is empty and would match every packet: write default: true in the group instead"
 )
 
-// Problem is one mistake. Where is the place in the user's own keys, such as
+// Problem is one configuration error. Where is its place as a path of the user's keys, such as
 // "out.groups[1].guarantee".
 type Problem struct {
 	Where, Message string
-	// Limit is the key of the limit that a percentage in it is of; "" if there is none.
+	// Limit is the key of the limit that a percentage in the message refers to; "" if there is
+	// none.
 	Limit string
 }
 
 func (p Problem) Error() string { return p.Where + ": " + p.Message }
 
-// Tree is one direction, resolved: all amounts are rates, all rules one list.
+// Tree is one resolved direction: all amounts are rates, and all rules are in one list.
 type Tree struct {
 	Limit   unit.Rate `json:"limit"`
 	Spare   Spare     `json:"spare"`
 	Nodes   []Node    `json:"nodes"`   // parents before their children, in file order
-	Rules   []Rule    `json:"rules"`   // the first that matches decides
-	Default int       `json:"default"` // index in Nodes of the leaf for what no rule matches
+	Rules   []Rule    `json:"rules"`   // the first rule that matches decides
+	Default int       `json:"default"` // index in Nodes of the default leaf group
 }
 
 // Node is a group with its amounts as rates.
 type Node struct {
 	Path      string    `json:"path"`   // "tenant/vm/web"
 	Parent    int       `json:"parent"` // index in Tree.Nodes, or -1
-	Depth     int       `json:"depth"`  // 1 for a group of the direction itself
+	Depth     int       `json:"depth"`  // 1 for a top-level group
 	Leaf      bool      `json:"leaf"`
 	Guarantee unit.Rate `json:"guarantee"`
 	Ceiling   unit.Rate `json:"ceiling"`
 	Priority  int       `json:"priority"`
-	// Clients are those of a leaf that is one group for every client.
+	// Clients describes the clients of a leaf group with Each.
 	Clients Clients `json:"clients,omitzero"`
 }
 
-// Rule sends what its selector matches to a leaf.
+// Rule assigns the packets that its selector matches to a leaf group.
 type Rule struct {
 	Selector Selector `json:"selector"`
 	Node     int      `json:"node"` // index in Tree.Nodes
 }
 
-// Weight is the node's part in lent bandwidth under Proportional: its guarantee,
-// or a thousandth of the limit if it has less, so that a group without guarantee
-// is not shut out of what nobody else wants.
+// Weight is the node's weight in the division of spare bandwidth under Proportional: its
+// guarantee, or a thousandth of the limit if the guarantee is lower. The minimum lets a group
+// without guarantee use bandwidth that no other group uses.
 func (t Tree) Weight(n Node) unit.Rate { return max(n.Guarantee, t.Limit/1000, 1) }
 
-// Find is the index of the leaf that a user calls name: by its path, or by its
-// last element if only one leaf has it.
+// Find returns the index of the leaf group with this path, or with this last path element if
+// only one leaf group has it.
 func (t Tree) Find(name string) (int, error) {
 	found, also := -1, -1
 	for i, n := range t.Nodes {
@@ -106,15 +107,15 @@ func (t Tree) Find(name string) (int, error) {
 	return found, nil
 }
 
-// Resolve checks the direction and flattens it. where is its place in the user's
-// keys ("out"); allowCgroup tells whether rules may name cgroups there. With
-// problems the Tree must not be used.
+// Resolve validates the direction and flattens it into a Tree. where is the direction's place
+// in the user's keys ("out"); allowCgroup reports whether rules may match cgroups. If there are
+// problems, the Tree must not be used.
 func (d Direction) Resolve(where string, allowCgroup bool) (Tree, []Problem) {
 	tree, _, problems := d.resolve(where, allowCgroup)
 	return tree, problems
 }
 
-// resolve gives also where each of the tree's rules was written.
+// resolve is Resolve, and also returns the place where each rule of the tree was written.
 func (d Direction) resolve(where string, allowCgroup bool) (Tree, []string, []Problem) {
 	r := resolver{
 		tree:        Tree{Limit: d.Limit, Spare: d.Spare, Default: -1},
@@ -126,14 +127,14 @@ func (d Direction) resolve(where string, allowCgroup bool) (Tree, []string, []Pr
 		r.tree.Spare = Proportional
 	case Proportional, Equal, Priority:
 	default:
-		r.problem(where+".spare", "%q is not a way to lend: write %s, %s or %s", d.Spare, Proportional, Equal, Priority)
-		r.tree.Spare = Priority // the priorities inside may well be meant
+		r.problem(where+".spare", "%q is not a spare policy: write %s, %s or %s", d.Spare, Proportional, Equal, Priority)
+		r.tree.Spare = Priority // do not report the priorities of the groups, which may be correct
 	}
 	if d.Limit < MinRate {
-		r.problem(where+".limit", "%v is too small: the least is %v", d.Limit, MinRate)
+		r.problem(where+".limit", "%v is too small: the minimum is %v", d.Limit, MinRate)
 	}
 	if d.Limit > unit.MaxRate {
-		r.problem(where+".limit", "%v is too large: the most is %v", d.Limit, unit.MaxRate)
+		r.problem(where+".limit", "%v is too large: the maximum is %v", d.Limit, unit.MaxRate)
 	}
 	if len(d.Groups) == 0 {
 		r.problem(where+".groups", "there are no groups: add at least one, with default: true")
@@ -146,13 +147,13 @@ func (d Direction) resolve(where string, allowCgroup bool) (Tree, []string, []Pr
 		r.problem(where+".groups", NoDefault)
 	}
 	if len(r.tree.Nodes) > MaxGroups {
-		r.problem(where+".groups", "%d groups are too many: the most is %d a direction", len(r.tree.Nodes), MaxGroups)
+		r.problem(where+".groups", "%d groups are too many: the maximum is %d per direction", len(r.tree.Nodes), MaxGroups)
 	}
 	if r.busy > MaxClients {
-		r.problem(where+".groups", "%d clients in all are too many: the most that may be busy at the same time is %d a direction", r.busy, MaxClients)
+		r.problem(where+".groups", "%d clients in total are too many: the maximum that may be active at the same time is %d per direction", r.busy, MaxClients)
 	}
 	if r.tooMany {
-		r.problem(where+".groups", "there are too many rules: the most is %d a direction, and rules inside groups with rules multiply", MaxRules)
+		r.problem(where+".groups", "too many rules: the maximum is %d per direction, and the rules of nested groups multiply", MaxRules)
 	}
 	return r.tree, r.origins, r.problems
 }
@@ -161,34 +162,34 @@ type resolver struct {
 	tree          Tree
 	origins       []string // where each rule was written
 	problems      []Problem
-	limit         string // its key
+	limit         string // key of the limit
 	allowCgroup   bool
-	defaultBroken bool // a default exists but is misplaced: one message is enough
-	tooMany       bool // rules
-	left          int  // of mostMeeting, in this group of the direction
-	busy          int  // clients of all groups with Each
+	defaultBroken bool // a default exists but is misplaced: do not report a missing default too
+	tooMany       bool // more than MaxRules rules
+	left          int  // remaining budget of mostMeeting in this top-level group
+	busy          int  // total of Clients of all groups with Each
 }
 
-// scope is what the groups of one level have in common.
+// scope is the context that the groups of one level share.
 type scope struct {
 	where              string
 	path               string
 	parent             int
 	depth              int
 	guarantee, ceiling unit.Rate
-	whole              string    // what percentages are of, in words
-	match              []matcher // what the enclosing groups let through; nil is everything
+	whole              string    // what percentages refer to, for messages
+	match              []matcher // the rules of the parent groups; nil matches everything
 	fallback           *fallback
 	each               eachShare
 }
 
-// matcher is a selector and where it was written.
+// matcher is a selector and the place where it was written.
 type matcher struct {
 	Selector
 	where string
 }
 
-// fallback is the default leaf of a direction, or of a group that has Match.
+// fallback is the default leaf group of a direction, or of a group that has Match.
 type fallback struct {
 	node  int // -1 while there is none
 	where string
@@ -215,14 +216,14 @@ func (r *resolver) rules(match []matcher, node int, where string) {
 
 func (r *resolver) groups(groups []Group, s scope) {
 	if s.depth >= MaxDepth {
-		r.problem(s.where+".groups", "groups may be nested %d deep (tenant, VM, group), not deeper", MaxDepth)
+		r.problem(s.where+".groups", "groups are nested too deep: the maximum is %d levels (tenant, VM, group)", MaxDepth)
 		return
 	}
 	seen := map[string]string{}
 	s.each = eachShareOf(groups, s)
 	for i, g := range groups {
 		if s.depth == 0 {
-			r.left = mostMeeting
+			r.left = intersectBudget
 		}
 		where := fmt.Sprintf("%s.groups[%d]", s.where, i)
 		if !namePattern.MatchString(g.Name) {
@@ -249,7 +250,7 @@ func (r *resolver) groups(groups []Group, s scope) {
 			continue
 		case g.Default:
 			r.defaultBroken = true
-			r.problem(where+".default", "a group that has groups cannot be the default: write default: true in one of its groups")
+			r.problem(where+".default", "a parent group cannot be the default: write default: true in one of its groups")
 		}
 		inner := scope{
 			where: where, path: n.Path, parent: index, depth: n.Depth, guarantee: n.Guarantee, ceiling: n.Ceiling,
@@ -263,7 +264,7 @@ func (r *resolver) groups(groups []Group, s scope) {
 		inner.fallback = &own
 		r.groups(g.Groups, inner)
 		if own.node >= 0 {
-			// After the rules of all groups inside: what they leave of this one's.
+			// The remainder of this group's packets, after the rules of all groups inside it.
 			r.rules(match, own.node, own.where)
 		}
 	}
@@ -277,7 +278,7 @@ func (r *resolver) join(users []string, where string) {
 		}
 	}
 	if len(users) > MaxValues {
-		r.problem(where, "%d users are too many for one group: the most is %d", len(users), MaxValues)
+		r.problem(where, "%d users are too many for one group: the maximum is %d", len(users), MaxValues)
 	}
 }
 
@@ -286,14 +287,14 @@ func (r *resolver) setDefault(f *fallback, node int, where string) {
 	case f.node < 0:
 		f.node, f.where = node, where
 	case f.of != "":
-		r.problem(where, "%q is already the default of %s: only one group can be", r.tree.Nodes[f.node].Path, f.of)
+		r.problem(where, "%q is already the default of %s: only one group can be the default", r.tree.Nodes[f.node].Path, f.of)
 	default:
-		r.problem(where, "%q is already the default: only one group can be", r.tree.Nodes[f.node].Path)
+		r.problem(where, "%q is already the default: only one group can be the default", r.tree.Nodes[f.node].Path)
 	}
 }
 
-// total holds the sum of the guarantees to the parent's. Shares are summed as
-// such: rounded to rates, 33.3334% three times would pass.
+// total checks that the guarantees do not exceed the parent's guarantee. Shares are summed as
+// shares: rounded to rates, three times 33.3334% would pass.
 func (r *resolver) total(groups []Group, s scope) {
 	var rates unit.Rate
 	var shares uint64
@@ -324,7 +325,7 @@ func (r *resolver) node(g Group, where string, s scope) Node {
 		n.Ceiling = s.ceiling
 	}
 	if n.Ceiling > s.ceiling {
-		r.problem(where+".ceiling", "%v is more than %s has: write %v or less", g.Ceiling, s.whole, s.ceiling)
+		r.problem(where+".ceiling", "%v exceeds %s: write %v or less", g.Ceiling, s.whole, s.ceiling)
 	}
 	if n.Guarantee > n.Ceiling {
 		r.problem(where+".guarantee", "%v is more than the group's ceiling of %v: lower the guarantee, or raise the ceiling", n.Guarantee, n.Ceiling)
@@ -333,19 +334,19 @@ func (r *resolver) node(g Group, where string, s scope) Node {
 		}
 	}
 	if n.Ceiling < MinRate && s.ceiling >= MinRate {
-		r.problem(where+".ceiling", "%v is too small: the least is %v", n.Ceiling, MinRate)
+		r.problem(where+".ceiling", "%v is too small: the minimum is %v", n.Ceiling, MinRate)
 	}
 	switch {
 	case g.Priority == 0:
 	case r.tree.Spare != Priority:
-		r.problem(where+".priority", "priorities order lending, which is %s here: write spare: %s, or leave it out", r.tree.Spare, Priority)
+		r.problem(where+".priority", "priority has no effect with spare: %s: write spare: %s, or remove priority", r.tree.Spare, Priority)
 	case g.Priority < 0 || g.Priority > MaxPriority:
 		r.problem(where+".priority", "%d is not a priority: write 0 (served first) to %d", g.Priority, MaxPriority)
 	}
 	return n
 }
 
-// match checks the selectors and bounds them by those of the enclosing groups.
+// match validates the selectors and intersects them with those of the parent groups.
 func (r *resolver) match(list []Selector, where string, outer []matcher) []matcher {
 	if len(list) == 0 || r.left < 0 {
 		return outer
@@ -363,12 +364,12 @@ func (r *resolver) match(list []Selector, where string, outer []matcher) []match
 				out, reachable = append(out, matcher{both, place}), true
 			}
 			if r.left < 0 {
-				r.problem(place, "with the rules of the groups around it this is too much: the values of rules inside groups with rules multiply, so write fewer of them, or prefixes and ranges")
+				r.problem(place, "too many combinations with the rules of the parent groups: the values of nested rules multiply: write fewer of them, or prefixes and ranges")
 				return out
 			}
 		}
 		if !reachable {
-			r.problem(place, "%v can never match: the enclosing group takes only other packets: take the rule out, or widen that group's match", sel)
+			r.problem(place, "%v can never match: the match of the parent group excludes it: remove the rule, or widen the match of the parent group", sel)
 		}
 		if len(out) > MaxRules {
 			r.tooMany = true
@@ -378,7 +379,8 @@ func (r *resolver) match(list []Selector, where string, outer []matcher) []match
 	return out
 }
 
-// check checks a selector by itself; fits tells whether its lists are short enough to go on with.
+// check validates one selector by itself. fits reports whether its lists are short enough for
+// further checks.
 func (r *resolver) check(s Selector, where string) (fits bool) {
 	if s.IsZero() {
 		r.problem(where, EmptyRule)
@@ -392,7 +394,7 @@ func (r *resolver) check(s Selector, where string) (fits bool) {
 		}
 	}
 	if len(s.Src) > 0 && len(s.Dst) > 0 && !shareFamily(s.Src, s.Dst) {
-		r.problem(where+".dst", "no packet goes between IPv4 and IPv6: write src and dst of one version")
+		r.problem(where+".dst", "src and dst are of different IP versions: write both as IPv4, or both as IPv6")
 	}
 	for _, n := range s.Not {
 		fits = r.checkFields(n, where+".not") && fits
@@ -400,22 +402,22 @@ func (r *resolver) check(s Selector, where string) (fits bool) {
 			r.problem(where+".not", NothingExcluded)
 		}
 		if len(n.Not) > 0 {
-			r.problem(where+".not.not", "there is no \"not\" inside \"not\": write what is to match without it")
+			r.problem(where+".not.not", "\"not\" inside \"not\" is not supported: write the fields to match outside of it")
 		}
 	}
 	if fits && s.excluded(&r.left) {
-		r.problem(where+".not", "the rule can never match: it excludes all that it asks for: take values out of not, or take the rule out")
+		r.problem(where+".not", "the rule can never match: not excludes all of its values: remove values from not, or remove the rule")
 	}
 	return fits
 }
 
-// checkFields checks the values of a selector.
+// checkFields validates the values of a selector.
 func (r *resolver) checkFields(s Selector, where string) (fits bool) {
 	fits = true
 	if s.Cgroup != "" {
 		switch {
 		case !r.allowCgroup:
-			r.problem(where+".cgroup", "cgroups are known only for this host's own sockets as they send: use it under out, with perspective host")
+			r.problem(where+".cgroup", "cgroup matches only packets that this host's own sockets send: use it under out, with perspective host")
 		case s.Cgroup != path.Clean("/"+s.Cgroup):
 			r.problem(where+".cgroup", "%q is not a cgroup: write its path below the cgroup2 mount, for example /system.slice/nginx.service", s.Cgroup)
 		case s.Cgroup == "/":
@@ -431,7 +433,7 @@ func (r *resolver) checkFields(s Selector, where string) (fits bool) {
 	} {
 		if f.values > MaxValues {
 			fits = false
-			r.problem(where+"."+f.key, "%d values are too many in one rule: the most is %d, so make two rules of it", f.values, MaxValues)
+			r.problem(where+"."+f.key, "%d values are too many in one rule: the maximum is %d: split the rule in two", f.values, MaxValues)
 		}
 	}
 	for _, f := range []struct {
@@ -448,16 +450,16 @@ func (r *resolver) checkFields(s Selector, where string) (fits bool) {
 	return fits
 }
 
-// Resolved is an interface with both its directions resolved.
+// Resolved is an Interface with its resolved directions.
 type Resolved struct {
 	Interface
 	OutTree, InTree *Tree
-	// OutRules and InRules say where each rule of the trees was written, in the
-	// user's keys: "out.groups[1].match[0]".
+	// OutRules and InRules are the places where the rules of the trees were written, as paths
+	// of the user's keys: "out.groups[1].match[0]".
 	OutRules, InRules []string
 }
 
-// Resolve checks the whole interface. All problems are found in one go.
+// Resolve validates the whole interface. All problems are reported at once.
 func (i Interface) Resolve() (Resolved, []Problem) {
 	res := Resolved{Interface: i}
 	var problems []Problem
@@ -465,7 +467,7 @@ func (i Interface) Resolve() (Resolved, []Problem) {
 		problems = append(problems, Problem{Where: where, Message: fmt.Sprintf(format, args...)})
 	}
 	if i.Dev == "" {
-		add("dev", "there is no device: write its name, or a pattern such as \"veth*\"")
+		add("dev", "dev is missing: write a device name, or a pattern such as \"veth*\"")
 	} else if err := checkPattern(i.Dev); err != nil {
 		add("dev", "%q is not a device or pattern: %v", i.Dev, err)
 	}
@@ -483,15 +485,15 @@ func (i Interface) Resolve() (Resolved, []Problem) {
 	default:
 		add("engine", "%q is not an engine: write %s or %s", i.Engine, HTB, Quantum)
 	}
-	if i.GSO != "" && i.GSO != SizedGSO && i.GSO != KeepGSO {
-		add("gso", "%q is not known: write sized, or keep to leave the device's gso_max_size and gro_max_size as they are", string(i.GSO))
+	if i.GSO != "" && i.GSO != ScaledGSO && i.GSO != KeepGSO {
+		add("gso", "%q is not a GSO mode: write sized, or keep to leave the device's gso_max_size and gro_max_size unchanged", string(i.GSO))
 	}
 	i.QuantumOptions.check(i.Engine, add)
 	if i.Engine == Quantum {
 		i.eachDirection(func(where string, d *Direction) {
 			eachGroup(d.Groups, where, func(where string, g Group) {
 				if !g.Each.IsZero() {
-					add(where+".each", "the engine quantum has no group for each client: write engine: htb, or leave each out")
+					add(where+".each", "the engine quantum does not support each: write engine: htb, or remove each")
 				}
 			})
 		})
@@ -516,7 +518,7 @@ func (i Interface) Resolve() (Resolved, []Problem) {
 	return res, problems
 }
 
-// eachDirection visits the directions that are given.
+// eachDirection calls do for each direction that is configured.
 func (i Interface) eachDirection(do func(where string, d *Direction)) {
 	if i.Out != nil {
 		do("out", i.Out)
@@ -526,7 +528,7 @@ func (i Interface) eachDirection(do func(where string, d *Direction)) {
 	}
 }
 
-// eachGroup visits groups and those in them.
+// eachGroup calls do for the groups and all groups nested in them.
 func eachGroup(groups []Group, where string, do func(where string, g Group)) {
 	for i, g := range groups {
 		at := fmt.Sprintf("%s.groups[%d]", where, i)

@@ -32,7 +32,7 @@ func ports(list ...uint16) (out []PortRange) {
 	return out
 }
 
-// links is a direction of 1Gbit with these groups.
+// links returns a direction of 1Gbit with these groups.
 func links(groups ...Group) *Direction { return &Direction{Limit: unit.Gbit, Groups: groups} }
 
 var rest = Group{Name: "rest", Default: true}
@@ -48,9 +48,9 @@ func TestResolveProblems(t *testing.T) {
 		i    Interface
 		want []string // "where: beginning of the message"
 	}{
-		{"no device", Interface{Out: links(rest)}, []string{"dev: there is no device"}},
-		{"peer", Interface{Dev: "eth0@if5", Out: links(rest)}, []string{`dev: "eth0@if5" is not a device or pattern: "ip link" prints "@if5" behind a device's name to tell what it is joined to or stands on: write eth0`}},
-		{"slash", Interface{Dev: "a/b", Out: links(rest)}, []string{`dev: "a/b" is not a device or pattern: a device's name has no slash`}},
+		{"no device", Interface{Out: links(rest)}, []string{"dev: dev is missing"}},
+		{"peer", Interface{Dev: "eth0@if5", Out: links(rest)}, []string{`dev: "eth0@if5" is not a device or pattern: "@if5" is the peer or lower device, which "ip link" appends to the name: write eth0`}},
+		{"slash", Interface{Dev: "a/b", Out: links(rest)}, []string{`dev: "a/b" is not a device or pattern: a device name must not contain a slash`}},
 		{"long name", Interface{Dev: strings.Repeat("a", 128), Out: links(rest)}, []string{`dev: "` + strings.Repeat("a", 128) + `" is not a device or pattern`}},
 		{"long pattern", Interface{Dev: "abcdefghijklmnop*", Out: links(rest)}, nil},
 		{"open pattern", Interface{Dev: "eth[0", Out: links(rest)}, []string{`dev: "eth[0" is not a device or pattern`}},
@@ -58,15 +58,15 @@ func TestResolveProblems(t *testing.T) {
 		{"engine", in(links(rest), Interface{Engine: "tbf"}), []string{`engine: "tbf" is not an engine`}},
 		{"overhead", in(links(rest), Interface{Overhead: Overhead{257, 1501}}), []string{"overhead.frame: 257B is more", "overhead.minimum: 1.501kB is more"}},
 		{"no direction", in(nil, Interface{}), []string{"out: neither out nor in"}},
-		{"spare", in(&Direction{Limit: unit.Gbit, Spare: "fair", Groups: []Group{{Name: "a", Priority: 1}, rest}}, Interface{}), []string{`out.spare: "fair" is not a way to lend`}},
-		{"small limit", in(&Direction{Limit: MinRate - 1, Groups: []Group{rest}}, Interface{}), []string{"out.limit: 7.999kbit is too small: the least is 8kbit"}},
+		{"spare", in(&Direction{Limit: unit.Gbit, Spare: "fair", Groups: []Group{{Name: "a", Priority: 1}, rest}}, Interface{}), []string{`out.spare: "fair" is not a spare policy`}},
+		{"small limit", in(&Direction{Limit: MinRate - 1, Groups: []Group{rest}}, Interface{}), []string{"out.limit: 7.999kbit is too small: the minimum is 8kbit"}},
 		{"large limit", in(&Direction{Limit: unit.MaxRate + 1, Groups: []Group{rest}}, Interface{}), []string{"out.limit: 10000000000.001kbit is too large"}},
 		{"no groups", in(links(), Interface{}), []string{"out.groups: there are no groups"}},
-		{"no default", in(links(Group{Name: "a"}), Interface{}), []string{"out.groups: no group takes"}},
+		{"no default", in(links(Group{Name: "a"}), Interface{}), []string{"out.groups: no default group"}},
 		{"two defaults", in(links(rest, Group{Name: "b", Default: true}), Interface{}), []string{`out.groups[1].default: "rest" is already the default`}},
-		{"inner default", in(links(Group{Name: "a", Default: true, Groups: []Group{{Name: "b"}}}), Interface{}), []string{"out.groups[0].default: a group that has groups"}},
+		{"inner default", in(links(Group{Name: "a", Default: true, Groups: []Group{{Name: "b"}}}), Interface{}), []string{"out.groups[0].default: a parent group cannot be the default"}},
 		{"two nested defaults", in(links(
-			Group{Name: "t", Match: []Selector{{VLAN: []Range{One(5)}}}, Groups: []Group{{Name: "vm", Groups: []Group{{Name: "a", Default: true}}}, {Name: "b", Default: true}}}, rest,
+			Group{Name: "t", Match: []Selector{{VLAN: []Range{SingleRange(5)}}}, Groups: []Group{{Name: "vm", Groups: []Group{{Name: "a", Default: true}}}, {Name: "b", Default: true}}}, rest,
 		), Interface{}), []string{`out.groups[0].groups[1].default: "t/vm/a" is already the default of group "t"`}},
 		{"names", in(links(Group{Name: ""}, Group{Name: "-a"}, Group{Name: "a/b"}, Group{Name: strings.Repeat("a", 64)}, Group{Name: "é"}, rest), Interface{}),
 			[]string{"out.groups[0].name: \"\" is not", `out.groups[1].name: "-a" is`, `out.groups[2].name: "a/b" is`, "out.groups[3].name: ", `out.groups[4].name: "é" is`}},
@@ -74,7 +74,7 @@ func TestResolveProblems(t *testing.T) {
 			[]string{`out.groups[1].name: "a" is already the name of out.groups[0]`, `out.groups[2].name: "a" is already the name of out.groups[0]`}},
 		{"same name elsewhere", in(links(Group{Name: "a", Groups: []Group{{Name: "a"}}}, rest), Interface{}), nil},
 		{"depth", in(links(Group{Name: "a", Groups: []Group{{Name: "b", Groups: []Group{{Name: "c", Groups: []Group{{Name: "d"}}}}}}}, rest), Interface{}),
-			[]string{"out.groups[0].groups[0].groups[0].groups: groups may be nested 3 deep"}},
+			[]string{"out.groups[0].groups[0].groups[0].groups: groups are nested too deep: the maximum is 3 levels"}},
 		{"shares", in(links(Group{Name: "a", Guarantee: share(60)}, Group{Name: "rest", Guarantee: share(50), Default: true}), Interface{}),
 			[]string{"out.groups: guarantees total 110% of the limit: lower them to 100% or less"}},
 		{"rates", in(links(Group{Name: "a", Guarantee: rate(700 * unit.Mbit)}, Group{Name: "rest", Guarantee: share(50), Default: true}), Interface{}),
@@ -83,11 +83,11 @@ func TestResolveProblems(t *testing.T) {
 		{"inner rates", in(links(Group{Name: "a", Guarantee: share(10), Groups: []Group{{Name: "b", Guarantee: rate(101 * unit.Mbit)}}}, rest), Interface{}),
 			[]string{`out.groups[0].groups: guarantees total 101Mbit of group "a", which has 100Mbit`}},
 		{"ceiling above", in(links(Group{Name: "a", Ceiling: share(50), Groups: []Group{{Name: "b", Ceiling: rate(501 * unit.Mbit)}}}, rest), Interface{}),
-			[]string{`out.groups[0].groups[0].ceiling: 501Mbit is more than group "a" has: write 500Mbit or less`}},
+			[]string{`out.groups[0].groups[0].ceiling: 501Mbit exceeds group "a": write 500Mbit or less`}},
 		{"ceiling below guarantee", in(links(Group{Name: "a", Guarantee: share(50), Ceiling: share(40)}, rest), Interface{}),
 			[]string{"out.groups[0].guarantee: 500Mbit is more than the group's ceiling of 400Mbit"}},
 		{"small ceiling", in(links(Group{Name: "a", Ceiling: rate(1)}, rest), Interface{}), []string{"out.groups[0].ceiling: 1bit is too small"}},
-		{"priority without need", in(links(Group{Name: "a", Priority: 1}, rest), Interface{}), []string{"out.groups[0].priority: priorities order lending, which is proportional here"}},
+		{"priority without spare", in(links(Group{Name: "a", Priority: 1}, rest), Interface{}), []string{"out.groups[0].priority: priority has no effect with spare: proportional"}},
 		{"priority", in(&Direction{Limit: unit.Gbit, Spare: Priority, Groups: []Group{{Name: "a", Priority: 7}, {Name: "b", Priority: -1}, {Name: "c", Priority: 6}, rest}}, Interface{}),
 			[]string{"out.groups[0].priority: 7 is not", "out.groups[1].priority: -1 is not"}},
 		{"empty rule", in(match(Selector{}), Interface{}), []string{"out.groups[0].match[0]: the rule is empty"}},
@@ -95,27 +95,27 @@ func TestResolveProblems(t *testing.T) {
 		{"cgroup up", in(match(Selector{Cgroup: "/a/../b"}), Interface{}), []string{`out.groups[0].match[0].cgroup: "/a/../b" is not a cgroup`}},
 		{"cgroup slash", in(match(Selector{Cgroup: "/a/"}), Interface{}), []string{`out.groups[0].match[0].cgroup: "/a/" is not a cgroup`}},
 		{"cgroup root", in(match(Selector{Cgroup: "/"}), Interface{}), []string{"out.groups[0].match[0].cgroup: every socket"}},
-		{"cgroup of a guest", in(match(Selector{Cgroup: "/a"}), Interface{Perspective: Guest}), []string{"out.groups[0].match[0].cgroup: cgroups are known only"}},
-		{"cgroup at in", Interface{Dev: "eth0", In: match(Selector{Cgroup: "/a"})}, []string{"in.groups[0].match[0].cgroup: cgroups are known only"}},
+		{"cgroup of a guest", in(match(Selector{Cgroup: "/a"}), Interface{Perspective: Guest}), []string{"out.groups[0].match[0].cgroup: cgroup matches only packets"}},
+		{"cgroup at in", Interface{Dev: "eth0", In: match(Selector{Cgroup: "/a"})}, []string{"in.groups[0].match[0].cgroup: cgroup matches only packets"}},
 		{"ports of icmp", in(match(Selector{Proto: []uint8{TCP, ICMP}, DPort: ports(80)}), Interface{}), []string{"out.groups[0].match[0].proto: icmp has no ports"}},
-		{"versions", in(match(Selector{Src: prefixes("10.0.0.0/8"), Dst: prefixes("fd00::/8")}), Interface{}), []string{"out.groups[0].match[0].dst: no packet goes between"}},
-		{"values", in(match(Selector{DSCP: []Range{One(64)}, VLAN: []Range{One(0), One(4095)}}), Interface{}),
+		{"versions", in(match(Selector{Src: prefixes("10.0.0.0/8"), Dst: prefixes("fd00::/8")}), Interface{}), []string{"out.groups[0].match[0].dst: src and dst are of different IP versions"}},
+		{"values", in(match(Selector{DSCP: []Range{SingleRange(64)}, VLAN: []Range{SingleRange(0), SingleRange(4095)}}), Interface{}),
 			[]string{"out.groups[0].match[0].dscp: 64 is not", "out.groups[0].match[0].vlan: 0 is not", "out.groups[0].match[0].vlan: 4095 is not"}},
 		{"long list", in(match(Selector{Mark: make([]Mark, MaxValues+1)}), Interface{}), []string{"out.groups[0].match[0].mark: 1025 values are too many"}},
 		{"values excluded", in(match(Selector{PCP: []Range{{5, 8}}, Not: []Selector{{VLAN: []Range{{4000, 4095}}}}}), Interface{}),
 			[]string{"out.groups[0].match[0].pcp: 5-8 is not an 802.1p priority", "out.groups[0].match[0].not.vlan: 4000-4095 is not a VLAN id"}},
-		{"nothing excluded", in(match(Selector{Proto: []uint8{TCP}, Not: []Selector{{}}}), Interface{}), []string{"out.groups[0].match[0].not: nothing is excluded here"}},
+		{"nothing excluded", in(match(Selector{Proto: []uint8{TCP}, Not: []Selector{{}}}), Interface{}), []string{"out.groups[0].match[0].not: not is empty"}},
 		{"all excluded", in(match(Selector{Dst: prefixes("10.1.0.0/16"), Not: []Selector{{Dst: prefixes("10.0.0.0/8")}}}), Interface{}), []string{"out.groups[0].match[0].not: the rule can never match"}},
 		{"all ports excluded", in(match(Selector{DPort: []PortRange{{80, 99}}, Not: []Selector{{DPort: []PortRange{{90, 99}, {80, 89}}}}}), Interface{}), []string{"out.groups[0].match[0].not: the rule can never match"}},
-		{"cgroup excluded at in", Interface{Dev: "eth0", In: match(Selector{Proto: []uint8{TCP}, Not: []Selector{{Cgroup: "/a"}}})}, []string{"in.groups[0].match[0].not.cgroup: cgroups are known only"}},
-		{"excluded by the group around", in(links(Group{Name: "t", Match: []Selector{{Proto: []uint8{TCP}, Not: []Selector{{Dst: prefixes("10.0.0.0/8")}}}}, Groups: []Group{
+		{"cgroup excluded at in", Interface{Dev: "eth0", In: match(Selector{Proto: []uint8{TCP}, Not: []Selector{{Cgroup: "/a"}}})}, []string{"in.groups[0].match[0].not.cgroup: cgroup matches only packets"}},
+		{"excluded by the parent group", in(links(Group{Name: "t", Match: []Selector{{Proto: []uint8{TCP}, Not: []Selector{{Dst: prefixes("10.0.0.0/8")}}}}, Groups: []Group{
 			{Name: "a", Default: true}, {Name: "b", Match: []Selector{{Dst: prefixes("10.1.0.0/16")}}},
-		}}, rest), Interface{}), []string{"out.groups[0].groups[1].match[0]: dst 10.1.0.0/16 can never match: the enclosing group"}},
+		}}, rest), Interface{}), []string{"out.groups[0].groups[1].match[0]: dst 10.1.0.0/16 can never match: the match of the parent group"}},
 		{"unreachable", in(links(Group{Name: "t", Match: []Selector{{Src: prefixes("10.1.0.0/16")}}, Groups: []Group{
 			{Name: "a", Match: []Selector{{Src: prefixes("10.2.0.0/16")}, {Src: prefixes("10.0.0.0/8")}}}}}, rest), Interface{}),
 			[]string{"out.groups[0].groups[0].match[0]: src 10.2.0.0/16 can never match"}},
 		{"several at once", Interface{Dev: "", Engine: "x", Out: links(Group{Name: "a", Guarantee: share(200)}), In: links(Group{Name: "?", Default: true})},
-			[]string{"dev: ", "engine: ", "out.groups[0].guarantee: 2Gbit is more than the group's ceiling", "out.groups: guarantees total 200%", "out.groups: no group takes", `in.groups[0].name: "?"`}},
+			[]string{"dev: ", "engine: ", "out.groups[0].guarantee: 2Gbit is more than the group's ceiling", "out.groups: guarantees total 200%", "out.groups: no default group", `in.groups[0].name: "?"`}},
 	} {
 		_, problems := c.i.Resolve()
 		ok := len(problems) == len(c.want)
@@ -140,7 +140,7 @@ func TestResolveAmounts(t *testing.T) {
 		t.Fatal(problems)
 	}
 	if resolved.Perspective != Host || resolved.Engine != HTB || resolved.OutTree.Spare != Proportional {
-		t.Errorf("what was left out became %s, %s, %s", resolved.Perspective, resolved.Engine, resolved.OutTree.Spare)
+		t.Errorf("the defaults are %s, %s, %s", resolved.Perspective, resolved.Engine, resolved.OutTree.Spare)
 	}
 	want := []Node{
 		{Path: "t", Parent: -1, Depth: 1, Guarantee: 400 * unit.Mbit, Ceiling: 500 * unit.Mbit},
@@ -155,11 +155,12 @@ func TestResolveAmounts(t *testing.T) {
 		t.Errorf("default %d, in %v", resolved.OutTree.Default, resolved.InTree)
 	}
 	if w := resolved.OutTree.Weight(Node{}); w != unit.Mbit {
-		t.Errorf("a group without guarantee weighs %v, want a thousandth of the limit", w)
+		t.Errorf("a group without guarantee has weight %v, want a thousandth of the limit", w)
 	}
 }
 
-// TestTooManyRules: rules that multiply are refused before they take the memory.
+// TestTooManyRules: rules that multiply beyond the limit are rejected before they exhaust
+// memory.
 func TestTooManyRules(t *testing.T) {
 	many := make([]Selector, 1000)
 	for i := range many {
@@ -167,12 +168,12 @@ func TestTooManyRules(t *testing.T) {
 	}
 	tags := make([]Selector, 1000)
 	for i := range tags {
-		tags[i] = Selector{VLAN: []Range{One(uint16(i + 1))}}
+		tags[i] = Selector{VLAN: []Range{SingleRange(uint16(i + 1))}}
 	}
 	tree, problems := links(
 		Group{Name: "t", Match: many, Groups: []Group{{Name: "a", Match: tags}, {Name: "b", Match: tags}}}, rest,
 	).Resolve("out", true)
-	if len(problems) != 1 || !strings.HasPrefix(problems[0].Error(), "out.groups: there are too many rules") {
+	if len(problems) != 1 || !strings.HasPrefix(problems[0].Error(), "out.groups: too many rules") {
 		t.Errorf("%v", problems)
 	}
 	if len(tree.Rules) > MaxRules {
@@ -187,8 +188,8 @@ func TestTooManyRules(t *testing.T) {
 	}
 }
 
-// TestValuesThatMultiply: lists that are too long, or that multiply to more than a
-// classifier takes, are refused before they take minutes.
+// TestValuesThatMultiply: lists that are too long, or that multiply to more than a classifier
+// holds, are rejected before they cost minutes.
 func TestValuesThatMultiply(t *testing.T) {
 	marks := func(n int) Selector {
 		s := Selector{Mark: make([]Mark, n)}
@@ -197,7 +198,7 @@ func TestValuesThatMultiply(t *testing.T) {
 		}
 		return s
 	}
-	// No two of these overlap in the same ports.
+	// No two pairs of these ranges have the same intersection.
 	var low, high, both Selector
 	for i := range uint16(MaxValues) {
 		low.SPort, high.SPort = append(low.SPort, PortRange{i, 60000}), append(high.SPort, PortRange{2000, 2000 + i})
@@ -219,11 +220,11 @@ func TestValuesThatMultiply(t *testing.T) {
 		want string
 	}{
 		"a long list":         {below(marks(MaxValues), marks(1_000_000)), "out.groups[0].groups[0].match[0].mark: 1000000 values are too many"},
-		"a long list around":  {below(marks(1_000_000), marks(MaxValues)), "out.groups[0].match[0].mark: 1000000 values are too many"},
-		"ranges that overlap": {below(low, high), "out.groups[0].groups[0].match[0]: with the rules of the groups around it this is too much"},
-		"many such rules":     {below(low, slices.Repeat([]Selector{both}, 1000)...), "out.groups[0].groups[0].match[0]: with the rules of the groups around it this is too much"},
+		"long parent list":    {below(marks(1_000_000), marks(MaxValues)), "out.groups[0].match[0].mark: 1000000 values are too many"},
+		"ranges that overlap": {below(low, high), "out.groups[0].groups[0].match[0]: too many combinations with the rules of the parent groups"},
+		"many such rules":     {below(low, slices.Repeat([]Selector{both}, 1000)...), "out.groups[0].groups[0].match[0]: too many combinations with the rules of the parent groups"},
 		"a thousand networks": {below(nets, nets, nets, nets), ""},
-		"another's":           {&Direction{Limit: unit.Gbit, Groups: append(below(nets, slices.Repeat([]Selector{nets}, 10)...).Groups, Group{Name: "u", Match: []Selector{nets}, Groups: []Group{{Name: "a", Match: slices.Repeat([]Selector{nets}, 10)}}})}, ""},
+		"two budgets":         {&Direction{Limit: unit.Gbit, Groups: append(below(nets, slices.Repeat([]Selector{nets}, 10)...).Groups, Group{Name: "u", Match: []Selector{nets}, Groups: []Group{{Name: "a", Match: slices.Repeat([]Selector{nets}, 10)}}})}, ""},
 		"a thousand marks":    {below(marks(MaxValues), marks(MaxValues)), ""},
 	} {
 		tree, problems := c.d.Resolve("out", true)
@@ -235,11 +236,11 @@ func TestValuesThatMultiply(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, problems, c.want)
 		}
 		if c.want == "" && !reflect.DeepEqual(tree.Rules[0].Selector, c.d.Groups[0].Match[0]) {
-			t.Errorf("%s: what both match is not what both say", name)
+			t.Errorf("%s: the intersection with an equal selector differs from it", name)
 		}
 	}
 	if took := time.Since(began); took > 20*time.Second {
-		t.Errorf("it took %v", took)
+		t.Errorf("took %v", took)
 	}
 }
 
@@ -266,10 +267,10 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestAmountsFit: without problems, no group has more than its parent, and
-// groups together no more than the guarantee that they share.
+// TestAmountsFit: in a valid tree, no group has more than its parent, and the guarantees of
+// sibling groups do not exceed the guarantee of their parent.
 func TestAmountsFit(t *testing.T) {
-	// Most are shares, or not given: rates seldom fit by chance.
+	// Mostly shares or no amount, because random rates seldom fit.
 	amount := rapid.Custom(func(t *rapid.T) Amount {
 		switch rapid.IntRange(0, 7).Draw(t, "kind") {
 		case 0:
@@ -303,26 +304,26 @@ func TestAmountsFit(t *testing.T) {
 			guarantee, ceiling := d.Limit, d.Limit
 			if n.Parent >= 0 {
 				if n.Parent >= i {
-					t.Fatalf("%s stands before its parent", n.Path)
+					t.Fatalf("%s precedes its parent", n.Path)
 				}
 				guarantee, ceiling = tree.Nodes[n.Parent].Guarantee, tree.Nodes[n.Parent].Ceiling
 			}
 			sums[n.Parent] += n.Guarantee
 			if n.Guarantee > n.Ceiling || n.Ceiling > ceiling || sums[n.Parent] > guarantee {
-				t.Fatalf("%s has %v up to %v, in a parent of %v up to %v", n.Path, n.Guarantee, n.Ceiling, guarantee, ceiling)
+				t.Fatalf("%s has guarantee %v and ceiling %v, its parent %v and %v", n.Path, n.Guarantee, n.Ceiling, guarantee, ceiling)
 			}
 		}
 	})
-	if resolved == 0 && !testing.Short() { // which draws few
-		t.Error("no tree was without problems: the test looks at nothing")
+	if resolved == 0 && !testing.Short() { // -short draws few trees
+		t.Error("no tree was valid: the test checks nothing")
 	}
 }
 
-// TestRulesKnowTheirPlace: each rule of a tree names the match, or the default,
-// that it comes from.
-func TestRulesKnowTheirPlace(t *testing.T) {
+// TestRuleOrigins: each rule of a tree has the key of the match, or the default, that it comes
+// from.
+func TestRuleOrigins(t *testing.T) {
 	resolved, problems := Interface{Dev: "eth0", In: links(
-		Group{Name: "t", Match: []Selector{{VLAN: []Range{One(5)}}, {VLAN: []Range{One(6)}}}, Groups: []Group{
+		Group{Name: "t", Match: []Selector{{VLAN: []Range{SingleRange(5)}}, {VLAN: []Range{SingleRange(6)}}}, Groups: []Group{
 			{Name: "rest", Default: true},
 			{Name: "web", Match: []Selector{{SPort: ports(80)}, {SPort: ports(443)}}},
 		}},
@@ -336,7 +337,7 @@ func TestRulesKnowTheirPlace(t *testing.T) {
 		"in.groups[0].groups[0].default", "in.groups[0].groups[0].default",
 	}
 	if !slices.Equal(resolved.InRules, want) || len(want) != len(resolved.InTree.Rules) {
-		t.Errorf("rules were written in %v, want %v", resolved.InRules, want)
+		t.Errorf("the rules have the origins %v, want %v", resolved.InRules, want)
 	}
 }
 
@@ -349,7 +350,7 @@ func TestTakes(t *testing.T) {
 		{"*", "lo", false}, {"lo", "lo", true}, {"l?", "lo", false}, {"*", "hgi12", false}, {"hg*", "hgi1", false},
 		{"*", "hgi", true}, {"hgi*", "hgi1a", true},
 	} {
-		if got := Takes(c.dev, c.name); got != c.want {
+		if got := MatchesDevice(c.dev, c.name); got != c.want {
 			t.Errorf("Takes(%q, %q) = %v", c.dev, c.name, got)
 		}
 	}

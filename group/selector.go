@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Protocol numbers that have a name here (IANA, protocol-numbers).
+// Protocol numbers with a name in this package (IANA, protocol-numbers).
 const (
 	ICMP   = 1
 	TCP    = 6
@@ -18,35 +18,35 @@ const (
 	SCTP   = 132
 )
 
-// Selector chooses packets: every field that is given must match. A list
-// matches if one of its entries does; an empty list or nil field matches all.
+// Selector matches packets: every field that is set must match. A list matches if one of its
+// entries matches; an empty list or nil field matches all packets.
 type Selector struct {
-	// Proto are IP protocol numbers. The word "icmp" gives both ICMP and ICMPv6.
+	// Proto lists IP protocol numbers. The word "icmp" stands for both ICMP and ICMPv6.
 	Proto []uint8
-	// Src and Dst are prefixes of either IP version, in packet order: at "in",
-	// Src is the remote end.
+	// Src and Dst are prefixes of either IP version, as in the packet header: for "in", Src is
+	// the remote end.
 	Src, Dst []netip.Prefix
 	// SPort and DPort match TCP, UDP and SCTP only.
 	SPort, DPort []PortRange
-	// DSCP are code points, 0 to 63.
+	// DSCP lists code points, 0 to 63.
 	DSCP []Range
-	// VLAN are ids of the outermost 802.1Q tag, 1 to 4094.
+	// VLAN lists IDs of the outermost 802.1Q tag, 1 to 4094.
 	VLAN []Range
-	// PCP are priority code points (IEEE 802.1Q) of the outermost tag, 0 to 7. What
-	// has no tag has none.
+	// PCP lists priority code points (IEEE 802.1Q) of the outermost tag, 0 to 7. Untagged
+	// packets have none.
 	PCP []Range
-	// Mark is the packet's fwmark (SO_MARK, nftables "meta mark").
+	// Mark lists values of the packet's fwmark (SO_MARK, nftables "meta mark").
 	Mark []Mark
-	// SMAC are source MAC addresses, as they are at the device.
+	// SMAC lists source MAC addresses, as seen at the device.
 	SMAC []MAC
-	// Cgroup is the path of a cgroup v2 below its mount point; sockets made in it
-	// or below it match. Only for "out" of this host's own sockets. A socket keeps
-	// the cgroup that it was made in when its process moves.
+	// Cgroup is the path of a cgroup v2 below its mount point. Sockets created in it or below
+	// it match. It applies only to "out" of this host's own sockets. A socket keeps the cgroup
+	// in which it was created when its process moves to another.
 	Cgroup string
-	// Not are values of which a packet has none: each field of each of them by
-	// itself. What has no such field (a port of ICMP, an address of ARP) has none of
-	// its values, so it is not excluded. A user writes one; groups inside groups add
-	// theirs. They have no Not of their own.
+	// Not lists exclusions: a packet that has a value of any field of any of them does not
+	// match. A packet without the field (a port of ICMP, an address of ARP) is not excluded by
+	// that field. A user writes one exclusion; nested groups add their own. Exclusions have no
+	// Not themselves.
 	Not []Selector
 }
 
@@ -63,16 +63,16 @@ func (r Range) String() string {
 	return fmt.Sprintf("%d-%d", r.First, r.Last)
 }
 
-// Contains tells whether a number is in the range.
+// Contains reports whether a number is in the range.
 func (r Range) Contains(n uint16) bool { return r.First <= n && n <= r.Last }
 
-// One is the range of one number.
-func One(n uint16) Range { return Range{n, n} }
+// SingleRange returns the range that holds one number.
+func SingleRange(n uint16) Range { return Range{n, n} }
 
-// Mark is a value and the bits of the fwmark that it is compared with.
+// Mark is a value of the fwmark and the mask of the bits that are compared.
 type Mark struct{ Value, Mask uint32 }
 
-// AllBits is the mask of a mark that is compared as a whole.
+// AllBits is the mask that compares all bits of a mark.
 const AllBits = 1<<32 - 1
 
 func (m Mark) String() string {
@@ -82,7 +82,7 @@ func (m Mark) String() string {
 	return fmt.Sprintf("%#x/%#x", m.Value, m.Mask)
 }
 
-// MAC is an address and the bits of it that are compared.
+// MAC is an address and the mask of the bits that are compared.
 type MAC struct{ Address, Mask [6]byte }
 
 var allOfMAC = [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
@@ -95,30 +95,24 @@ func (m MAC) String() string {
 	return address + "/" + net.HardwareAddr(m.Mask[:]).String()
 }
 
-// IsZero tells whether the selector matches every packet.
+// IsZero reports whether the selector matches every packet.
 func (s Selector) IsZero() bool {
-	return s.onlyEnds() && len(s.Proto)+len(s.Src)+len(s.Dst)+len(s.SPort)+len(s.DPort) == 0
+	return len(s.Not) == 0 && !slices.ContainsFunc(Fields, func(f *Field) bool { return f.isSet(&s) })
 }
 
-// onlyEnds tells whether a packet's protocol, addresses and ports are all that is asked for.
-func (s Selector) onlyEnds() bool {
-	return len(s.DSCP)+len(s.VLAN)+len(s.PCP)+len(s.Mark)+len(s.SMAC) == 0 && s.Cgroup == "" && len(s.Not) == 0
+// OnlyFiveTuple reports whether the selector and its exclusions have no fields other than protocol,
+// addresses and ports: the fields that a connection determines.
+func (s Selector) OnlyFiveTuple() bool {
+	return !slices.ContainsFunc(Fields, func(f *Field) bool { return !f.Connection && f.isSet(&s) }) &&
+		!slices.ContainsFunc(s.Not, func(n Selector) bool { return !n.OnlyFiveTuple() })
 }
 
-// OnlyEnds tells whether the selector asks for protocol, addresses and ports alone, also of what
-// it excludes: for what a connection shows of itself.
-func (s Selector) OnlyEnds() bool {
-	excluded := s.Not
-	s.Not = nil
-	return s.onlyEnds() && !slices.ContainsFunc(excluded, func(n Selector) bool { return !n.onlyEnds() })
+// MatchesOnMark reports whether the selector, or an exclusion, matches on the fwmark.
+func (s Selector) MatchesOnMark() bool {
+	return len(s.Mark) > 0 || slices.ContainsFunc(s.Not, Selector.MatchesOnMark)
 }
 
-// AsksForMark tells whether the selector asks for the fwmark, or for its absence.
-func (s Selector) AsksForMark() bool {
-	return len(s.Mark) > 0 || slices.ContainsFunc(s.Not, Selector.AsksForMark)
-}
-
-// Cgroups are the cgroups that the selector names.
+// Cgroups returns the cgroups that the selector and its exclusions name.
 func (s Selector) Cgroups() (paths []string) {
 	if s.Cgroup != "" {
 		paths = append(paths, s.Cgroup)
@@ -129,26 +123,13 @@ func (s Selector) Cgroups() (paths []string) {
 	return paths
 }
 
-// String prints the selector as the fields a user would write.
+// String formats the selector with the keys used in YAML.
 func (s Selector) String() string {
 	var b []string
-	add := func(key string, list []string) {
-		if len(list) > 0 {
-			b = append(b, key+" "+strings.Join(list, ","))
+	for _, f := range Fields {
+		if f.isSet(&s) {
+			b = append(b, f.Name+" "+strings.Join(f.texts(&s), ","))
 		}
-	}
-	add("proto", texts(s.Proto, ProtoName))
-	add("src", texts(s.Src, netip.Prefix.String))
-	add("dst", texts(s.Dst, netip.Prefix.String))
-	add("sport", texts(s.SPort, PortRange.String))
-	add("dport", texts(s.DPort, PortRange.String))
-	add("dscp", texts(s.DSCP, DSCPText))
-	add("vlan", texts(s.VLAN, Range.String))
-	add("pcp", texts(s.PCP, Range.String))
-	add("mark", texts(s.Mark, Mark.String))
-	add("smac", texts(s.SMAC, MAC.String))
-	if s.Cgroup != "" {
-		b = append(b, "cgroup "+s.Cgroup)
 	}
 	for _, n := range s.Not {
 		b = append(b, "not ("+n.String()+")")
@@ -159,20 +140,11 @@ func (s Selector) String() string {
 	return strings.Join(b, " ")
 }
 
-func texts[T any](list []T, f func(T) string) []string {
-	out := make([]string, len(list))
-	for i, v := range list {
-		out[i] = f(v)
-	}
-	return out
-}
-
 var protoNames = map[string][]uint8{
 	"tcp": {TCP}, "udp": {UDP}, "sctp": {SCTP}, "icmp": {ICMP, ICMPv6}, "icmpv6": {ICMPv6},
 }
 
-// ParseProto reads "tcp", "udp", "sctp", "icmp" (both versions), "icmpv6" or a
-// number.
+// ParseProto parses "tcp", "udp", "sctp", "icmp" (both versions), "icmpv6" or a number.
 func ParseProto(s string) ([]uint8, error) {
 	if p, ok := protoNames[strings.ToLower(s)]; ok {
 		return slices.Clone(p), nil
@@ -184,7 +156,7 @@ func ParseProto(s string) ([]uint8, error) {
 	return []uint8{uint8(n)}, nil
 }
 
-// ProtoName is the name of a protocol number, or the number.
+// ProtoName returns the name of a protocol number, or the number.
 func ProtoName(p uint8) string {
 	switch p {
 	case ICMP:
@@ -201,7 +173,7 @@ func ProtoName(p uint8) string {
 	return strconv.Itoa(int(p))
 }
 
-// dscpNames are the code points with a name (RFC 2474, 2597, 3246, 5865, 8622).
+// dscpNames maps names to code points (RFC 2474, 2597, 3246, 5865, 8622).
 var dscpNames = map[string]uint8{
 	"cs0": 0, "be": 0, "le": 1, "cs1": 8, "cs2": 16, "cs3": 24, "cs4": 32, "cs5": 40, "cs6": 48, "cs7": 56,
 	"af11": 10, "af12": 12, "af13": 14, "af21": 18, "af22": 20, "af23": 22,
@@ -209,7 +181,7 @@ var dscpNames = map[string]uint8{
 	"voice-admit": 44, "ef": 46,
 }
 
-// ParseDSCP reads a code point by name (cs1, af21, ef, le) or number.
+// ParseDSCP parses a code point by name (cs1, af21, ef, le) or number.
 func ParseDSCP(s string) (uint8, error) {
 	if v, ok := dscpNames[strings.ToLower(s)]; ok {
 		return v, nil
@@ -221,7 +193,7 @@ func ParseDSCP(s string) (uint8, error) {
 	return uint8(n), nil
 }
 
-// DSCPName is the name of a code point, or its number.
+// DSCPName returns the name of a code point, or its number.
 func DSCPName(v uint8) string {
 	if v == 0 {
 		return "cs0"
@@ -234,7 +206,8 @@ func DSCPName(v uint8) string {
 	return strconv.Itoa(int(v))
 }
 
-// DSCPText is a range of code points as ParseDSCPRange reads it: by name, where all of it has one.
+// DSCPText formats a range of code points as ParseDSCPRange parses it: by name, if both ends
+// have names.
 func DSCPText(r Range) string {
 	if r.First == r.Last {
 		return DSCPName(uint8(r.First))
@@ -249,12 +222,12 @@ func DSCPText(r Range) string {
 	return first + "-" + last
 }
 
-// ParseDSCPRange reads a code point, or a range such as "8-15" or "af11-af13".
+// ParseDSCPRange parses a code point, or a range such as "8-15" or "af11-af13".
 func ParseDSCPRange(s string) (Range, error) {
 	if v, err := ParseDSCP(s); err == nil {
-		return One(uint16(v)), nil
+		return SingleRange(uint16(v)), nil
 	}
-	for i, r := range s { // one name has a dash in it
+	for i, r := range s { // voice-admit contains a dash
 		if r != '-' {
 			continue
 		}
@@ -263,7 +236,7 @@ func ParseDSCPRange(s string) (Range, error) {
 		switch {
 		case err1 != nil || err2 != nil:
 		case first > last:
-			return Range{}, fmt.Errorf("%q is no range of DSCP, because %s is %d and %s is %d: write the smaller one first", s, strings.TrimSpace(s[:i]), first, strings.TrimSpace(s[i+1:]), last)
+			return Range{}, fmt.Errorf("%q is not a DSCP range, because %s is %d and %s is %d: write the smaller one first", s, strings.TrimSpace(s[:i]), first, strings.TrimSpace(s[i+1:]), last)
 		default:
 			return Range{uint16(first), uint16(last)}, nil
 		}
@@ -271,7 +244,7 @@ func ParseDSCPRange(s string) (Range, error) {
 	return Range{}, fmt.Errorf("%q is not a DSCP: write a name such as cs1, af21 or ef, a number from 0 to 63, or a range such as 8-15 or af11-af13", s)
 }
 
-// ParseVLAN reads the id of a VLAN, or a range such as "100-199".
+// ParseVLAN parses a VLAN ID, or a range such as "100-199".
 func ParseVLAN(s string) (Range, error) {
 	r, ok := parseRange(s)
 	if !ok || r.First < 1 || r.Last > 4094 {
@@ -280,7 +253,7 @@ func ParseVLAN(s string) (Range, error) {
 	return r, nil
 }
 
-// ParsePCP reads a priority code point, or a range such as "5-7".
+// ParsePCP parses a priority code point, or a range such as "5-7".
 func ParsePCP(s string) (Range, error) {
 	r, ok := parseRange(s)
 	if !ok || r.Last > 7 {
@@ -289,7 +262,7 @@ func ParsePCP(s string) (Range, error) {
 	return r, nil
 }
 
-// parseRange reads "7", "0x7" or "7-9".
+// parseRange parses "7", "0x7" or "7-9".
 func parseRange(s string) (Range, bool) {
 	first, last, isRange := strings.Cut(s, "-")
 	if !isRange {
@@ -300,7 +273,8 @@ func parseRange(s string) (Range, bool) {
 	return Range{uint16(a), uint16(b)}, err1 == nil && err2 == nil && a <= b
 }
 
-// number reads decimal or 0x hexadecimal, unsigned. A leading zero is no octal.
+// number parses an unsigned decimal or 0x hexadecimal number. A leading zero does not mean
+// octal.
 func number(s string, bits int) (uint64, error) {
 	if hex, ok := strings.CutPrefix(strings.ToLower(s), "0x"); ok {
 		return strconv.ParseUint(hex, 16, bits)
@@ -308,8 +282,33 @@ func number(s string, bits int) (uint64, error) {
 	return strconv.ParseUint(s, 10, bits)
 }
 
-// ParseMark reads a mark, decimal or 0x hexadecimal, and the mask behind a slash, if it is not
-// compared as a whole: "7", "0x4000/0xff00".
+// ParsePrefix parses "10.0.0.0/8" or a bare address. Host bits beyond the prefix are rejected,
+// because half of the users who write 10.1.2.3/8 mean the address.
+func ParsePrefix(s string) (netip.Prefix, error) {
+	if a, err := netip.ParseAddr(s); err == nil {
+		switch {
+		case a.Zone() != "":
+			return netip.Prefix{}, fmt.Errorf("%q has a zone, which is not part of a packet: write %v", s, a.WithZone(""))
+		case a.Is4In6():
+			return netip.Prefix{}, fmt.Errorf("%q is an IPv4-mapped IPv6 address, which is not sent on a link: write %v", s, a.Unmap())
+		}
+		return netip.PrefixFrom(a, a.BitLen()), nil
+	}
+	p, err := netip.ParsePrefix(s)
+	if err != nil {
+		return p, fmt.Errorf("%q is not an address or prefix: write for example 10.0.0.0/8, 192.0.2.1 or fd00::/8", s)
+	}
+	if p.Addr().Is4In6() {
+		return p, fmt.Errorf("%q is an IPv4-mapped IPv6 prefix, which is not sent on a link: write it as IPv4", s)
+	}
+	if m := p.Masked(); m != p {
+		return p, fmt.Errorf("%q has host bits set: write %v for the network, or %v for the one address", s, m, p.Addr())
+	}
+	return p, nil
+}
+
+// ParseMark parses a mark, decimal or 0x hexadecimal, and an optional mask after a slash: "7",
+// "0x4000/0xff00".
 func ParseMark(s string) (Mark, error) {
 	value, mask, masked := strings.Cut(s, "/")
 	v, err1 := number(strings.TrimSpace(value), 32)
@@ -321,15 +320,15 @@ func ParseMark(s string) (Mark, error) {
 	case err1 != nil || err2 != nil:
 		return Mark{}, fmt.Errorf("%q is not a mark: write a number such as 7 or 0x7, up to 0xffffffff, or with a mask 0x4000/0xff00", s)
 	case m == 0:
-		return Mark{}, fmt.Errorf("%q has a mask without bits and would match every mark: write the bits that count, for example 0x4000/0xff00, or leave it out", s)
+		return Mark{}, fmt.Errorf("%q has an empty mask and would match every mark: write the bits to compare, for example 0x4000/0xff00, or remove it", s)
 	case v&^m != 0:
-		return Mark{}, fmt.Errorf("%q can never match, because it has bits that its mask leaves out: write %#x/%#x", s, v&m, m)
+		return Mark{}, fmt.Errorf("%q can never match, because it has bits outside its mask: write %#x/%#x", s, v&m, m)
 	}
 	return Mark{uint32(v), uint32(m)}, nil
 }
 
-// ParseMAC reads a MAC address, and the mask behind a slash if not all of it counts:
-// "02:00:00:00:00:01", "aa:bb:cc:00:00:00/ff:ff:ff:00:00:00".
+// ParseMAC parses a MAC address, and an optional mask after a slash: "02:00:00:00:00:01",
+// "aa:bb:cc:00:00:00/ff:ff:ff:00:00:00".
 func ParseMAC(s string) (MAC, error) {
 	address, mask, masked := strings.Cut(s, "/")
 	a, err1 := net.ParseMAC(strings.TrimSpace(address))
@@ -347,16 +346,16 @@ func ParseMAC(s string) (MAC, error) {
 	}
 	switch {
 	case out.Mask == [6]byte{}:
-		return MAC{}, fmt.Errorf("%q has a mask without bits and would match every address: write the bits that count, or leave it out", s)
+		return MAC{}, fmt.Errorf("%q has an empty mask and would match every address: write the bits to compare, or remove it", s)
 	case within != out:
-		return MAC{}, fmt.Errorf("%q can never match, because it has bits that its mask leaves out: write %v", s, within)
+		return MAC{}, fmt.Errorf("%q can never match, because it has bits outside its mask: write %v", s, within)
 	case out.Address[0]&1 != 0:
-		return MAC{}, fmt.Errorf("%q is the address of a group, from which nothing is ever sent: write that of a device", s)
+		return MAC{}, fmt.Errorf("%q is a multicast address, which is never a source: write the address of a device", s)
 	}
 	return out, nil
 }
 
-// ParsePortRange reads "443" or "8000-8099".
+// ParsePortRange parses "443" or "8000-8099".
 func ParsePortRange(s string) (PortRange, error) {
 	first, last, isRange := strings.Cut(s, "-")
 	if !isRange {

@@ -152,7 +152,7 @@ func (l *Lab) Run(ctx context.Context, o RunOptions) (_ *RunResult, err error) {
 			return nil, err
 		}
 	}
-	stop, err := awake.Keep()
+	stop, err := awake.Start()
 	if err != nil {
 		return nil, err
 	}

@@ -6,38 +6,38 @@ import (
 	"headgate/collective/host"
 )
 
-// Collective are the sets of connections of "headgate collective run".
-func Collective(states func() ([]host.State, error)) prometheus.Collector {
+// NewCollective returns the collector of the connection sets of "headgate collective run".
+func NewCollective(states func() ([]host.State, error)) prometheus.Collector {
 	return collective{states}
 }
 
 type collective struct{ states func() ([]host.State, error) }
 
 var (
-	ofSet        = []string{"set", "destination"}
-	ofConnection = []string{"set", "destination", "local", "remote"}
+	setLabels        = []string{"set", "destination"}
+	connectionLabels = []string{"set", "destination", "local", "remote"}
 
-	setControlled = prometheus.NewDesc("headgate_collective_controlled", "Whether the set is held in proportion.", ofSet, nil)
-	setWaiting    = prometheus.NewDesc("headgate_collective_waiting", "Whether the set's cgroup is not there.", ofSet, nil)
-	setMembers    = prometheus.NewDesc("headgate_collective_connections", "Connections of the set.", ofSet, nil)
-	setResent     = prometheus.NewDesc("headgate_collective_resent_ratio", "Part of the segments that was sent again since control began, or ended.", ofSet, nil)
+	setControlled    = prometheus.NewDesc("headgate_collective_controlled", "1 if the connection set is controlled.", setLabels, nil)
+	setWaiting       = prometheus.NewDesc("headgate_collective_waiting", "1 if the cgroup or unit of the connection set does not exist.", setLabels, nil)
+	setMembers       = prometheus.NewDesc("headgate_collective_connections", "Number of connections in the connection set.", setLabels, nil)
+	setRetransmitted = prometheus.NewDesc("headgate_collective_resent_ratio", "Fraction of segments retransmitted since control of the set started or ended.", setLabels, nil)
 
-	needs  = prometheus.NewDesc("headgate_collective_needed_bits_per_second", "What the connection was found to need, of payload.", ofConnection, nil)
-	pace   = prometheus.NewDesc("headgate_collective_pace_bits_per_second", "Its pace, if it is held.", ofConnection, nil)
-	window = prometheus.NewDesc("headgate_collective_window_bytes", "Its largest window, if it is held.", ofConnection, nil)
-	trip   = prometheus.NewDesc("headgate_collective_round_trip_seconds", "Its newest round trip.", ofConnection, nil)
-	acked  = prometheus.NewDesc("headgate_collective_acknowledged_bytes_total", "Payload that was acknowledged.", ofConnection, nil)
-	resent = prometheus.NewDesc("headgate_collective_resent_segments_total", "Segments that were sent again.", ofConnection, nil)
+	needs         = prometheus.NewDesc("headgate_collective_needed_bits_per_second", "Payload rate of the connection measured before congestion, from which its learned proportion follows.", connectionLabels, nil)
+	pace          = prometheus.NewDesc("headgate_collective_pace_bits_per_second", "Pacing cap of the connection, if there is one.", connectionLabels, nil)
+	window        = prometheus.NewDesc("headgate_collective_window_bytes", "Window cap of the connection, if there is one.", connectionLabels, nil)
+	roundTrip     = prometheus.NewDesc("headgate_collective_round_trip_seconds", "Newest round-trip time of the connection.", connectionLabels, nil)
+	acked         = prometheus.NewDesc("headgate_collective_acknowledged_bytes_total", "Acknowledged payload of the connection.", connectionLabels, nil)
+	retransmitted = prometheus.NewDesc("headgate_collective_resent_segments_total", "Retransmitted segments of the connection.", connectionLabels, nil)
 )
 
-// Describe is part of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (c collective) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{setControlled, setWaiting, setMembers, setResent, needs, pace, window, trip, acked, resent} {
+	for _, d := range []*prometheus.Desc{setControlled, setWaiting, setMembers, setRetransmitted, needs, pace, window, roundTrip, acked, retransmitted} {
 		to <- d
 	}
 }
 
-// Collect is part of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (c collective) Collect(to chan<- prometheus.Metric) {
 	states, err := c.states()
 	if err != nil {
@@ -46,13 +46,13 @@ func (c collective) Collect(to chan<- prometheus.Metric) {
 	}
 	for _, s := range states {
 		of := []string{s.Set, s.Destination}
-		gauge(to, setControlled, one(s.Controlling), of...)
-		gauge(to, setWaiting, one(s.Waiting), of...)
+		gauge(to, setControlled, boolValue(s.Controlling), of...)
+		gauge(to, setWaiting, boolValue(s.Waiting), of...)
 		gauge(to, setMembers, float64(len(s.Connections)), of...)
-		gauge(to, setResent, s.Resent, of...)
+		gauge(to, setRetransmitted, s.Resent, of...)
 		seen := map[[2]string]bool{}
 		for _, m := range s.Connections {
-			// Two network namespaces may have connections between the same addresses.
+			// Two network namespaces may have connections with the same endpoints; a metric may exist only once.
 			ends := [2]string{m.Local, m.Remote}
 			if seen[ends] {
 				continue
@@ -68,18 +68,20 @@ func (c collective) Collect(to chan<- prometheus.Metric) {
 			if m.Window > 0 {
 				gauge(to, window, float64(m.Window), of...)
 			}
-			gauge(to, trip, m.RTT.Seconds(), of...)
+			gauge(to, roundTrip, m.RTT.Seconds(), of...)
 			to <- prometheus.MustNewConstMetric(acked, prometheus.CounterValue, float64(m.Acked), of...)
-			to <- prometheus.MustNewConstMetric(resent, prometheus.CounterValue, float64(m.Retransmits), of...)
+			to <- prometheus.MustNewConstMetric(retransmitted, prometheus.CounterValue, float64(m.Retransmits), of...)
 		}
 	}
 }
 
+// gauge sends one gauge.
 func gauge(to chan<- prometheus.Metric, d *prometheus.Desc, v float64, of ...string) {
 	to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, of...)
 }
 
-func one(is bool) float64 {
+// boolValue returns 1 for true and 0 for false.
+func boolValue(is bool) float64 {
 	if is {
 		return 1
 	}

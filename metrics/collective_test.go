@@ -10,18 +10,18 @@ import (
 	"headgate/collective/host"
 )
 
-// What is served is what the sets are doing; of two connections between the same addresses, in
-// two network namespaces, one is told. An address is for one.
+// The metrics have the states of the connection sets. Of two connections with the same endpoints in two
+// network namespaces only one is exported. Listen fails for an address that is in use.
 func TestServe(t *testing.T) {
 	l, err := Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Listen(l.Addr().String()); err == nil || !strings.Contains(err.Error(), "cannot serve metrics") {
-		t.Errorf("an address that is taken is %v", err)
+		t.Errorf("Listen on an address in use: %v", err)
 	}
 	c := host.ConnectionState{Local: "10.0.0.1:5432", Remote: "10.0.1.1:40000", Needs: 4_800_000, Pace: 4_000_000, RTT: 24 * time.Millisecond, Acked: 1000, Retransmits: 3}
-	stop := Serve(l, Collective(func() ([]host.State, error) {
+	stop := Serve(l, NewCollective(func() ([]host.State, error) {
 		return []host.State{
 			{Set: "db", Destination: "10.0.1.1", Controlling: true, Resent: 0.25, Connections: []host.ConnectionState{c, c}},
 			{Set: "web", Waiting: true},
@@ -50,10 +50,10 @@ func TestServe(t *testing.T) {
 		"headgate_collective_resent_segments_total" + of + "3",
 	} {
 		if !strings.Contains(string(text), want+"\n") {
-			t.Errorf("it does not say %s:\n%s", want, text)
+			t.Errorf("missing metric %s:\n%s", want, text)
 		}
 	}
 	if strings.Contains(string(text), "headgate_collective_window_bytes{") {
-		t.Error("a window that is no bound is told")
+		t.Error("a window cap is exported for a connection without one")
 	}
 }

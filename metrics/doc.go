@@ -1,4 +1,4 @@
-// Package metrics gives what parts of Headgate are doing to Prometheus: its collectors ask
-// for the state as they are asked, and keep nothing. Names follow
-// https://prometheus.io/docs/practices/naming: base units, _total for what only grows.
+// Package metrics exports the state of Headgate to Prometheus. The collectors read the state at each scrape
+// and store nothing. Names follow https://prometheus.io/docs/practices/naming: base units, and _total for
+// counters.
 package metrics

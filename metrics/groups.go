@@ -6,13 +6,13 @@ import (
 	"headgate/shaper"
 )
 
-// mostGroups are told of; of what is beyond them only the number. Ours: a host of 16,000 groups
-// would give a scrape of 15 MB.
-const mostGroups = 2000
+// maxGroups is the maximum number of groups that are exported, chosen by this project: a scrape of 16,000
+// groups would have 15 MB. Only the number of the other groups is exported.
+const maxGroups = 2000
 
-// Groups are the bandwidth groups in force on this host's devices, as they were read last, and for how
-// many seconds a group ("out/web") has not had its guarantee.
-func Groups(states func() []shaper.State, unmet func(dev, group string) float64) prometheus.Collector {
+// NewGroups returns the collector of the bandwidth groups in force on this host's devices. states returns the
+// states as last read, and unmet the seconds in which the guarantee of a group ("out/web") was unmet.
+func NewGroups(states func() []shaper.State, unmet func(dev, group string) float64) prometheus.Collector {
 	return groups{states, unmet}
 }
 
@@ -22,28 +22,28 @@ type groups struct {
 }
 
 var (
-	ofGroup = []string{"dev", "direction", "group"}
+	groupLabels = []string{"dev", "direction", "group"}
 
-	groupGuarantee = prometheus.NewDesc("headgate_group_guarantee_bits_per_second", "What the group always has, of layer 2.", ofGroup, nil)
-	groupCeiling   = prometheus.NewDesc("headgate_group_ceiling_bits_per_second", "What it never passes.", ofGroup, nil)
-	groupBytes     = prometheus.NewDesc("headgate_group_delivered_bytes_total", "What it carried, of layer 2.", ofGroup, nil)
-	groupPackets   = prometheus.NewDesc("headgate_group_delivered_packets_total", "Packets that it carried.", ofGroup, nil)
-	groupDrops     = prometheus.NewDesc("headgate_group_dropped_packets_total", "Packets that its queue had no room for.", ofGroup, nil)
-	groupMarks     = prometheus.NewDesc("headgate_group_marked_packets_total", "Packets that were marked with CE.", ofGroup, nil)
-	groupBacklog   = prometheus.NewDesc("headgate_group_backlog_bytes", "What waits in its queue.", ofGroup, nil)
-	groupDelay     = prometheus.NewDesc("headgate_group_queue_delay_seconds", "How long the packet that left last had waited; 0 of an idle group.", ofGroup, nil)
-	groupUnmet     = prometheus.NewDesc("headgate_group_unmet_seconds_total", "For how long a queue stood, and was served more slowly than the guarantee.", ofGroup, nil)
-	groupsLeftOut  = prometheus.NewDesc("headgate_groups_left_out", "Groups beyond the 2000 that are told of.", nil, nil)
+	groupGuarantee = prometheus.NewDesc("headgate_group_guarantee_bits_per_second", "Guarantee of the group, in layer 2.", groupLabels, nil)
+	groupCeiling   = prometheus.NewDesc("headgate_group_ceiling_bits_per_second", "Ceiling of the group, in layer 2.", groupLabels, nil)
+	groupBytes     = prometheus.NewDesc("headgate_group_delivered_bytes_total", "Bytes delivered by the group, in layer 2.", groupLabels, nil)
+	groupPackets   = prometheus.NewDesc("headgate_group_delivered_packets_total", "Packets delivered by the group.", groupLabels, nil)
+	groupDrops     = prometheus.NewDesc("headgate_group_dropped_packets_total", "Packets dropped because the queue of the group was full.", groupLabels, nil)
+	groupMarks     = prometheus.NewDesc("headgate_group_marked_packets_total", "Packets marked with ECN CE.", groupLabels, nil)
+	groupBacklog   = prometheus.NewDesc("headgate_group_backlog_bytes", "Bytes in the queue of the group.", groupLabels, nil)
+	groupDelay     = prometheus.NewDesc("headgate_group_queue_delay_seconds", "Sojourn time of the packet that left the queue last; 0 for an idle group.", groupLabels, nil)
+	groupUnmet     = prometheus.NewDesc("headgate_group_unmet_seconds_total", "Time in which the group had a backlog and was served more slowly than its guarantee.", groupLabels, nil)
+	groupsLeftOut  = prometheus.NewDesc("headgate_groups_left_out", "Number of groups that are not exported, beyond the first 2000.", nil, nil)
 )
 
-// Describe is part of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (g groups) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{groupGuarantee, groupCeiling, groupBytes, groupPackets, groupDrops, groupMarks, groupBacklog, groupDelay, groupUnmet, groupsLeftOut} {
 		to <- d
 	}
 }
 
-// Collect is part of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (g groups) Collect(to chan<- prometheus.Metric) {
 	told, left := 0, 0
 	for _, s := range g.states() {
@@ -52,7 +52,7 @@ func (g groups) Collect(to chan<- prometheus.Metric) {
 				continue
 			}
 			for _, one := range d.Groups {
-				if told == mostGroups {
+				if told == maxGroups {
 					left++
 					continue
 				}
@@ -73,6 +73,7 @@ func (g groups) Collect(to chan<- prometheus.Metric) {
 	gauge(to, groupsLeftOut, float64(left))
 }
 
+// counter sends one counter.
 func counter(to chan<- prometheus.Metric, d *prometheus.Desc, v uint64, of ...string) {
 	to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), of...)
 }

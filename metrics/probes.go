@@ -11,67 +11,74 @@ import (
 	"headgate/unit"
 )
 
-// MostProbes are told of. Ours: 2,000 give a scrape of 4 MB.
-const MostProbes = 2000
+// MaxProbes is the maximum number of results that are exported, chosen by this project: 2,000 results make a
+// scrape of 4 MB.
+const MaxProbes = 2000
 
-// Probing is what the schedule of measurements has brought.
-type Probing struct {
-	// Newest are those of each direction and measure; LeftOut is whether there are more than are told of.
+// ProbeState is the state of the probe schedule, with its newest results.
+type ProbeState struct {
+	// Newest has the newest result of each direction and measure; LeftOut reports whether there are more
+	// than MostProbes.
 	Newest  []Probe
 	LeftOut bool
+	// Running is the number of running measurements.
 	Running int
-	// Spent is what they have brought through hosts today.
+	// Spent is the amount that measurements have sent through each host today.
 	Spent map[string]unit.Bytes
 }
 
-// Probe is what was measured last of a direction.
+// Probe is the newest result of one direction and measure.
 type Probe struct {
 	From, To, Measure string
-	// At is when that was; zero is that it was only tried, and there is no Answer.
+	// At is the time of the measurement, Tried that of the last attempt. At is zero, and Answer nil, if every
+	// attempt has failed.
 	At, Tried time.Time
-	// Failed: it was tried in vain since, or not all was measured.
+	// Failed reports whether the last attempt failed, or measured only a part.
 	Failed bool
 	RTT    time.Duration
+	// Own is the lowest limit that Headgate had at either end during the measurement, 0 if there was none.
 	Own    unit.Rate
 	Answer *path.Answer
 }
 
-// Probes are the newest results of the schedule. They are told of by the controller that leads, so that each
-// is there once: read is nil, without an error, at the others.
-func Probes(read func() (*Probing, error)) prometheus.Collector { return probes{read} }
+// NewProbes returns the collector of the newest results of the probe schedule. Only the leader exports the
+// results, so that each exists once: read returns nil, without an error, on the other controllers.
+func NewProbes(read func() (*ProbeState, error)) prometheus.Collector { return probes{read} }
 
-type probes struct{ read func() (*Probing, error) }
+type probes struct{ read func() (*ProbeState, error) }
 
-// ofProbe are a measurement's labels.
-var ofProbe = []string{"from", "to", "measure"}
+// probeLabels are the labels of a measurement.
+var probeLabels = []string{"from", "to", "measure"}
 
-// ofEstimate is an estimate with its ends. They are of the names of "headgate probe mesh".
+// ofEstimate has the metrics of an estimate and of the ends of its interval. Their names are those of
+// "headgate probe mesh".
 type ofEstimate struct {
 	of               func(*path.Answer) *probe.Estimate
 	value, low, high *prometheus.Desc
 }
 
+// estimate returns the metrics of an estimate.
 func estimate(name, unit, help string, of func(*path.Answer) *probe.Estimate) ofEstimate {
 	desc := func(part, help string) *prometheus.Desc {
-		return prometheus.NewDesc("headgate_probe_"+name+part+"_"+unit, help, ofProbe, nil)
+		return prometheus.NewDesc("headgate_probe_"+name+part+"_"+unit, help, probeLabels, nil)
 	}
-	return ofEstimate{of, desc("", help), desc("_low", "Lower end of that, of 90 % of measurements."), desc("_high", "Upper end of that.")}
+	return ofEstimate{of, desc("", help), desc("_low", "Lower end of the 90 % interval of the estimate."), desc("_high", "Upper end of the 90 % interval of the estimate.")}
 }
 
 var (
-	probeSuccess  = prometheus.NewDesc("headgate_probe_success", "Whether it was measured to the end when it was tried last.", ofProbe, nil)
-	probeAt       = prometheus.NewDesc("headgate_probe_measured_timestamp_seconds", "When it was measured.", ofProbe, nil)
-	probeTried    = prometheus.NewDesc("headgate_probe_tried_timestamp_seconds", "When it was tried last.", ofProbe, nil)
-	probeTrip     = prometheus.NewDesc("headgate_probe_round_trip_seconds", "Least round trip of the handshake.", ofProbe, nil)
-	probeLoss     = prometheus.NewDesc("headgate_probe_loss_ratio", "Part of its packets that did not arrive.", ofProbe, nil)
-	probeOwn      = prometheus.NewDesc("headgate_probe_own_limit_bits_per_second", "The least that Headgate let through at either end meanwhile, if it set a limit.", ofProbe, nil)
-	probeRunning  = prometheus.NewDesc("headgate_probe_running", "Measurements that are under way.", nil, nil)
-	probeSpent    = prometheus.NewDesc("headgate_probe_spent_bytes", "What measurements have brought through the host today.", []string{"host"}, nil)
-	probesLeftOut = prometheus.NewDesc("headgate_probes_left_out", "Whether there are more than the 2000 that are told of.", nil, nil)
+	probeSuccess  = prometheus.NewDesc("headgate_probe_success", "1 if the last attempt of the measurement was complete.", probeLabels, nil)
+	probeAt       = prometheus.NewDesc("headgate_probe_measured_timestamp_seconds", "Time of the last completed measurement.", probeLabels, nil)
+	probeTried    = prometheus.NewDesc("headgate_probe_tried_timestamp_seconds", "Time of the last attempt.", probeLabels, nil)
+	probeTrip     = prometheus.NewDesc("headgate_probe_round_trip_seconds", "Minimum round-trip time of the handshake.", probeLabels, nil)
+	probeLoss     = prometheus.NewDesc("headgate_probe_loss_ratio", "Fraction of the probe packets that were lost.", probeLabels, nil)
+	probeOwn      = prometheus.NewDesc("headgate_probe_own_limit_bits_per_second", "Lowest limit that Headgate had at either end during the measurement, if there was one.", probeLabels, nil)
+	probeRunning  = prometheus.NewDesc("headgate_probe_running", "Number of running measurements.", nil, nil)
+	probeSpent    = prometheus.NewDesc("headgate_probe_spent_bytes", "Amount that measurements have sent through the host today.", []string{"host"}, nil)
+	probesLeftOut = prometheus.NewDesc("headgate_probes_left_out", "1 if there are more results than the 2000 that are exported.", nil, nil)
 
 	estimates = []ofEstimate{
-		estimate("capacity", "bits_per_second", "Rate of the narrow link, of layer 2.", func(a *path.Answer) *probe.Estimate { return a.Capacity }),
-		estimate("token_rate", "bits_per_second", "Rate that a long transfer gets, of layer 2.", func(a *path.Answer) *probe.Estimate {
+		estimate("capacity", "bits_per_second", "Capacity of the path, in layer 2.", func(a *path.Answer) *probe.Estimate { return a.Capacity }),
+		estimate("token_rate", "bits_per_second", "Token rate of the path, in layer 2.", func(a *path.Answer) *probe.Estimate {
 			switch {
 			case a.TokenRate != nil:
 				return &a.TokenRate.Rate
@@ -80,7 +87,7 @@ var (
 			}
 			return nil
 		}),
-		estimate("bucket", "bytes", "What passes before the token rate holds, of layer 2.", func(a *path.Answer) *probe.Estimate {
+		estimate("bucket", "bytes", "Bucket size of the path's limiter, in layer 2.", func(a *path.Answer) *probe.Estimate {
 			switch {
 			case a.Limiter != nil && a.Limiter.Bucket != nil:
 				return &a.Limiter.Bucket.Size
@@ -89,7 +96,7 @@ var (
 			}
 			return nil
 		}),
-		estimate("available", "bits_per_second", "What others leave, of layer 2.", func(a *path.Answer) *probe.Estimate {
+		estimate("available", "bits_per_second", "Available bandwidth of the path, in layer 2.", func(a *path.Answer) *probe.Estimate {
 			if a.Available == nil {
 				return nil
 			}
@@ -98,7 +105,7 @@ var (
 	}
 )
 
-// Describe is part of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (p probes) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{probeSuccess, probeAt, probeTried, probeTrip, probeLoss, probeOwn} {
 		to <- d
@@ -113,30 +120,31 @@ func (p probes) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect is part of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (p probes) Collect(to chan<- prometheus.Metric) {
 	now, err := p.read()
 	if err != nil {
-		// The others are told all the same: they say why, when the store is away.
-		slog.Warn("results of measurements are not among the metrics", "error", err)
+		// The other metrics are still exported: they show why, if the store is unavailable.
+		slog.Warn("cannot read measurement results for metrics", "error", err)
 		return
 	}
 	if now == nil {
 		return
 	}
 	for _, p := range now.Newest {
-		p.tell(to)
+		p.collect(to)
 	}
 	gauge(to, probeRunning, float64(now.Running))
 	for host, spent := range now.Spent {
 		gauge(to, probeSpent, float64(spent), host)
 	}
-	gauge(to, probesLeftOut, one(now.LeftOut))
+	gauge(to, probesLeftOut, boolValue(now.LeftOut))
 }
 
-func (p *Probe) tell(to chan<- prometheus.Metric) {
+// collect sends the metrics of one result.
+func (p *Probe) collect(to chan<- prometheus.Metric) {
 	of := []string{p.From, p.To, p.Measure}
-	gauge(to, probeSuccess, one(!p.Failed), of...)
+	gauge(to, probeSuccess, boolValue(!p.Failed), of...)
 	gauge(to, probeTried, seconds(p.Tried), of...)
 	if p.At.IsZero() || p.Answer == nil {
 		return
@@ -165,4 +173,5 @@ func (p *Probe) tell(to chan<- prometheus.Metric) {
 	}
 }
 
+// seconds returns a Unix time in seconds.
 func seconds(at time.Time) float64 { return float64(at.UnixMilli()) / 1e3 }

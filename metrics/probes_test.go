@@ -14,62 +14,62 @@ import (
 	"headgate/unit"
 )
 
-// What was measured is told with its ends, a bound as its lower end, and what is not known not at all; nothing is
-// told by who does not lead, or when it cannot be read.
+// Estimates are exported with the ends of their intervals, a lower bound as the lower end, and unknown estimates
+// not at all. A controller that is not the leader, or that cannot read the results, exports nothing.
 func TestProbes(t *testing.T) {
 	at := time.UnixMilli(1_800_000_000_500)
-	now := &Probing{Running: 2, LeftOut: true, Spent: map[string]unit.Bytes{"h1": 3_000_000}, Newest: []Probe{
+	now := &ProbeState{Running: 2, LeftOut: true, Spent: map[string]unit.Bytes{"h1": 3_000_000}, Newest: []Probe{
 		{From: "h1", To: "h2", Measure: "tokenrate", At: at, Tried: at, RTT: time.Millisecond, Own: unit.Gbit, Answer: &path.Answer{
-			Lost: 0.25, TokenRate: &tokenrate.Result{Rate: probe.Estimate{Value: 1e8, Low: 9.9e7, High: 1.01e8}, Bucket: probe.CannotTell("nobody knows")}}},
+			Lost: 0.25, TokenRate: &tokenrate.Result{Rate: probe.Estimate{Value: 1e8, Low: 9.9e7, High: 1.01e8}, Bucket: probe.NoEstimate("unknown")}}},
 		{From: "h2", To: "h1", Measure: "capacity", At: at, Tried: at.Add(time.Hour), Failed: true, Answer: &path.Answer{Capacity: &probe.Estimate{Value: 5e7, AtLeast: true}}},
 		{From: "h2", To: "h3", Measure: "path", Tried: at, Failed: true},
 	}}
 	var failure error
-	c := Probes(func() (*Probing, error) { return now, failure })
+	c := NewProbes(func() (*ProbeState, error) { return now, failure })
 	const want = `
-# HELP headgate_probe_capacity_low_bits_per_second Lower end of that, of 90 % of measurements.
+# HELP headgate_probe_capacity_low_bits_per_second Lower end of the 90 % interval of the estimate.
 # TYPE headgate_probe_capacity_low_bits_per_second gauge
 headgate_probe_capacity_low_bits_per_second{from="h2",measure="capacity",to="h1"} 5e+07
-# HELP headgate_probe_loss_ratio Part of its packets that did not arrive.
+# HELP headgate_probe_loss_ratio Fraction of the probe packets that were lost.
 # TYPE headgate_probe_loss_ratio gauge
 headgate_probe_loss_ratio{from="h1",measure="tokenrate",to="h2"} 0.25
 headgate_probe_loss_ratio{from="h2",measure="capacity",to="h1"} 0
-# HELP headgate_probe_measured_timestamp_seconds When it was measured.
+# HELP headgate_probe_measured_timestamp_seconds Time of the last completed measurement.
 # TYPE headgate_probe_measured_timestamp_seconds gauge
 headgate_probe_measured_timestamp_seconds{from="h1",measure="tokenrate",to="h2"} 1.8000000005e+09
 headgate_probe_measured_timestamp_seconds{from="h2",measure="capacity",to="h1"} 1.8000000005e+09
-# HELP headgate_probe_own_limit_bits_per_second The least that Headgate let through at either end meanwhile, if it set a limit.
+# HELP headgate_probe_own_limit_bits_per_second Lowest limit that Headgate had at either end during the measurement, if there was one.
 # TYPE headgate_probe_own_limit_bits_per_second gauge
 headgate_probe_own_limit_bits_per_second{from="h1",measure="tokenrate",to="h2"} 1e+09
-# HELP headgate_probe_round_trip_seconds Least round trip of the handshake.
+# HELP headgate_probe_round_trip_seconds Minimum round-trip time of the handshake.
 # TYPE headgate_probe_round_trip_seconds gauge
 headgate_probe_round_trip_seconds{from="h1",measure="tokenrate",to="h2"} 0.001
-# HELP headgate_probe_running Measurements that are under way.
+# HELP headgate_probe_running Number of running measurements.
 # TYPE headgate_probe_running gauge
 headgate_probe_running 2
-# HELP headgate_probe_spent_bytes What measurements have brought through the host today.
+# HELP headgate_probe_spent_bytes Amount that measurements have sent through the host today.
 # TYPE headgate_probe_spent_bytes gauge
 headgate_probe_spent_bytes{host="h1"} 3e+06
-# HELP headgate_probe_success Whether it was measured to the end when it was tried last.
+# HELP headgate_probe_success 1 if the last attempt of the measurement was complete.
 # TYPE headgate_probe_success gauge
 headgate_probe_success{from="h1",measure="tokenrate",to="h2"} 1
 headgate_probe_success{from="h2",measure="capacity",to="h1"} 0
 headgate_probe_success{from="h2",measure="path",to="h3"} 0
-# HELP headgate_probe_token_rate_bits_per_second Rate that a long transfer gets, of layer 2.
+# HELP headgate_probe_token_rate_bits_per_second Token rate of the path, in layer 2.
 # TYPE headgate_probe_token_rate_bits_per_second gauge
 headgate_probe_token_rate_bits_per_second{from="h1",measure="tokenrate",to="h2"} 1e+08
-# HELP headgate_probe_token_rate_high_bits_per_second Upper end of that.
+# HELP headgate_probe_token_rate_high_bits_per_second Upper end of the 90 % interval of the estimate.
 # TYPE headgate_probe_token_rate_high_bits_per_second gauge
 headgate_probe_token_rate_high_bits_per_second{from="h1",measure="tokenrate",to="h2"} 1.01e+08
-# HELP headgate_probe_token_rate_low_bits_per_second Lower end of that, of 90 % of measurements.
+# HELP headgate_probe_token_rate_low_bits_per_second Lower end of the 90 % interval of the estimate.
 # TYPE headgate_probe_token_rate_low_bits_per_second gauge
 headgate_probe_token_rate_low_bits_per_second{from="h1",measure="tokenrate",to="h2"} 9.9e+07
-# HELP headgate_probe_tried_timestamp_seconds When it was tried last.
+# HELP headgate_probe_tried_timestamp_seconds Time of the last attempt.
 # TYPE headgate_probe_tried_timestamp_seconds gauge
 headgate_probe_tried_timestamp_seconds{from="h1",measure="tokenrate",to="h2"} 1.8000000005e+09
 headgate_probe_tried_timestamp_seconds{from="h2",measure="capacity",to="h1"} 1.8000036005e+09
 headgate_probe_tried_timestamp_seconds{from="h2",measure="path",to="h3"} 1.8000000005e+09
-# HELP headgate_probes_left_out Whether there are more than the 2000 that are told of.
+# HELP headgate_probes_left_out 1 if there are more results than the 2000 that are exported.
 # TYPE headgate_probes_left_out gauge
 headgate_probes_left_out 1
 `
@@ -77,9 +77,9 @@ headgate_probes_left_out 1
 		t.Error(err)
 	}
 	if now = nil; testutil.CollectAndCount(c) != 0 {
-		t.Error("who does not lead tells something")
+		t.Error("a controller that is not the leader exports metrics")
 	}
-	if failure = errors.New("the store is away"); testutil.CollectAndCount(c) != 0 {
-		t.Error("something is told that cannot be read")
+	if failure = errors.New("store unavailable"); testutil.CollectAndCount(c) != 0 {
+		t.Error("metrics are exported although the results cannot be read")
 	}
 }

@@ -16,11 +16,12 @@ import (
 
 var update = flag.Bool("update", false, "write docs/metrics.md")
 
-// metric is what a collector says of one.
+// metric is the description of a metric.
 type metric struct{ name, kind, help, labels string }
 
 var described = regexp.MustCompile(`fqName: "(\w+)", help: "([^"]*)".*, constLabels: \{\}, variableLabels: \{([^}]*)\}`)
 
+// metricsOf returns the descriptions of a collector's metrics.
 func metricsOf(t *testing.T, c prometheus.Collector) (out []metric) {
 	t.Helper()
 	all := make(chan *prometheus.Desc, 100)
@@ -29,7 +30,7 @@ func metricsOf(t *testing.T, c prometheus.Collector) (out []metric) {
 	for d := range all {
 		m := described.FindStringSubmatch(d.String())
 		if m == nil {
-			t.Fatalf("%v is not understood", d)
+			t.Fatalf("cannot parse the description %v", d)
 		}
 		kind := "gauge"
 		switch _, isHistogram := c.(Requests); {
@@ -43,18 +44,18 @@ func metricsOf(t *testing.T, c prometheus.Collector) (out []metric) {
 	return out
 }
 
-// all are the metrics, by who serves them.
-func all(t *testing.T) (served []string, metrics map[string][]metric) {
+// allMetrics returns the metrics, by the command that serves them.
+func allMetrics(t *testing.T) (served []string, metrics map[string][]metric) {
 	const agent, sets, controller = "headgate agent --metrics 127.0.0.1:9422", "headgate collective run --metrics 127.0.0.1:9420", "headgate controller --metrics 127.0.0.1:9421"
 	return []string{agent, sets, controller}, map[string][]metric{
-		agent: metricsOf(t, Groups(nil, nil)), sets: metricsOf(t, Collective(nil)),
-		controller: slices.Concat(metricsOf(t, Controller(nil)[0]), metricsOf(t, NewRequests()), metricsOf(t, Probes(nil))),
+		agent: metricsOf(t, NewGroups(nil, nil)), sets: metricsOf(t, NewCollective(nil)),
+		controller: slices.Concat(metricsOf(t, Controller(nil)[0]), metricsOf(t, NewRequests()), metricsOf(t, NewProbes(nil))),
 	}
 }
 
 const reference = "../docs/metrics.md"
 
-// docs/metrics.md has every metric ("go test ./metrics -update" writes it).
+// docs/metrics.md lists every metric ("go test ./metrics -update" writes the list).
 func TestReference(t *testing.T) {
 	was, err := os.ReadFile(reference)
 	if err != nil {
@@ -67,7 +68,7 @@ func TestReference(t *testing.T) {
 	}
 	b := strings.Builder{}
 	b.WriteString(text + mark)
-	served, metrics := all(t)
+	served, metrics := allMetrics(t)
 	for _, by := range served {
 		fmt.Fprintf(&b, "\n## `%s`\n\n| metric | type | labels | |\n|---|---|---|---|\n", by)
 		for _, m := range metrics[by] {
@@ -80,7 +81,7 @@ func TestReference(t *testing.T) {
 			t.Fatal(err)
 		}
 	case b.String() != string(was):
-		t.Errorf("%s is not as the metrics are: write it with go test ./metrics -update", reference)
+		t.Errorf("%s is out of date: run go test ./metrics -update", reference)
 	}
 }
 
@@ -89,10 +90,10 @@ var (
 	label = regexp.MustCompile(`(\w+)(?:=~|!~|!=|=)"`)
 )
 
-// The dashboard and the alerts ask for metrics and labels that there are.
+// The dashboard and the alerts query only metrics and labels that exist.
 func TestDashboardAndAlerts(t *testing.T) {
 	known, labels := []string{}, []string{"instance", "job", "le"}
-	_, metrics := all(t)
+	_, metrics := allMetrics(t)
 	for _, list := range metrics {
 		for _, m := range list {
 			known = append(known, m.name)
@@ -110,15 +111,15 @@ func TestDashboardAndAlerts(t *testing.T) {
 		asked := ours.FindAllString(string(text), -1)
 		for _, name := range asked {
 			if !slices.Contains(known, name) {
-				t.Errorf("%s asks for %s, which nobody serves", file, name)
+				t.Errorf("%s queries the metric %s, which does not exist", file, name)
 			}
 		}
 		if len(asked) < 10 {
-			t.Errorf("%s asks for %d metrics", file, len(asked))
+			t.Errorf("%s queries %d metrics, want at least 10", file, len(asked))
 		}
 		for _, m := range label.FindAllStringSubmatch(strings.ReplaceAll(string(text), `\"`, `"`), -1) {
 			if !slices.Contains(labels, m[1]) {
-				t.Errorf("%s asks for the label %s, which no metric has", file, m[1])
+				t.Errorf("%s queries the label %s, which no metric has", file, m[1])
 			}
 		}
 	}
@@ -142,14 +143,14 @@ func TestDashboardAndAlerts(t *testing.T) {
 	}
 }
 
-// Each alert is told when it is to be, and not else.
+// Each alert fires when it should, and only then.
 func TestAlerts(t *testing.T) {
 	if testing.Short() {
-		t.Skip("promtool is fetched")
+		t.Skip("downloads promtool: not with -short")
 	}
 	if os.Getuid() != 0 {
 		if _, err := exec.LookPath("promtool"); err != nil {
-			t.Skip("promtool is not installed, and fetched as root only")
+			t.Skip("promtool is not installed, and only root can download it")
 		}
 	}
 	for _, of := range []string{"check rules headgate.rules.yaml", "test rules headgate.rules.test.yaml"} {
@@ -169,7 +170,7 @@ func TestAlerts(t *testing.T) {
 	}
 	for _, m := range regexp.MustCompile(`- alert: (\w+)`).FindAllStringSubmatch(string(rules), -1) {
 		if !strings.Contains(string(tests), m[1]) {
-			t.Errorf("no test has the alert %s", m[1])
+			t.Errorf("no rule test has the alert %s", m[1])
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Listen takes the address for Serve: whoever does so first knows that it is free before there
-// is anything to tell. Who asks in between is kept waiting.
+// Listen opens the listener for Serve, so that the caller gets an error for an address in use before it starts
+// anything else. Clients that connect before Serve is called wait.
 func Listen(address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -22,17 +22,17 @@ func Listen(address string) (net.Listener, error) {
 	return l, nil
 }
 
-// Serve answers under /metrics until stop, which closes the listener, too.
+// Serve serves the metrics under /metrics until stop is called. stop also closes the listener.
 func Serve(l net.Listener, all ...prometheus.Collector) (stop func() error) {
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(all...)
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	// Who sends its request slowly is not waited for.
+	// The timeout protects against clients that send their request slowly.
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go func() {
 		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			slog.Error("metrics are not served any more", "error", err)
+			slog.Error("cannot serve metrics", "error", err)
 		}
 	}()
 	return s.Close

@@ -8,20 +8,21 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// Service is what a controller is doing.
+// Service is the state of a controller.
 type Service struct {
-	// Hosts are those that there are, Agents those that are connected to this controller.
+	// Hosts is the number of hosts of the service, Agents that of the agents connected to this controller.
 	Hosts, Agents int
-	// Reports came from agents since it began.
+	// Reports is the number of reports received from agents since the start.
 	Reports uint64
-	Leader  bool
-	// Writable: it takes changes.
+	// Leader reports whether the controller is the leader.
+	Leader bool
+	// Writable reports whether the controller accepts changes.
 	Writable bool
-	// Revision is the store's, as far as this controller has it.
+	// Revision is the newest revision of the store that this controller has received.
 	Revision int64
 }
 
-// Controller is what a controller is doing, and what its process takes.
+// Controller returns the collectors of a controller's state, its process and the Go runtime.
 func Controller(read func() Service) []prometheus.Collector {
 	return []prometheus.Collector{service{read}, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewGoCollector()}
 }
@@ -29,44 +30,44 @@ func Controller(read func() Service) []prometheus.Collector {
 type service struct{ read func() Service }
 
 var (
-	serviceHosts    = prometheus.NewDesc("headgate_controller_hosts", "Hosts of the service.", nil, nil)
-	serviceAgents   = prometheus.NewDesc("headgate_controller_agents", "Agents that are connected to this controller.", nil, nil)
-	serviceReports  = prometheus.NewDesc("headgate_controller_reports_total", "Reports of agents that were taken in.", nil, nil)
-	serviceLeader   = prometheus.NewDesc("headgate_controller_leader", "Whether it is the leader.", nil, nil)
-	serviceWritable = prometheus.NewDesc("headgate_controller_writable", "Whether it takes changes: its disk and its store have room.", nil, nil)
-	serviceRevision = prometheus.NewDesc("headgate_controller_revision", "The store's revision, as far as it has come here.", nil, nil)
+	serviceHosts    = prometheus.NewDesc("headgate_controller_hosts", "Number of hosts of the service.", nil, nil)
+	serviceAgents   = prometheus.NewDesc("headgate_controller_agents", "Number of agents connected to this controller.", nil, nil)
+	serviceReports  = prometheus.NewDesc("headgate_controller_reports_total", "Reports received from agents.", nil, nil)
+	serviceLeader   = prometheus.NewDesc("headgate_controller_leader", "1 if this controller is the leader.", nil, nil)
+	serviceWritable = prometheus.NewDesc("headgate_controller_writable", "1 if this controller accepts changes: neither its disk nor the store is nearly full.", nil, nil)
+	serviceRevision = prometheus.NewDesc("headgate_controller_revision", "Newest revision of the store that this controller has received.", nil, nil)
 )
 
-// Describe is part of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (s service) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{serviceHosts, serviceAgents, serviceReports, serviceLeader, serviceWritable, serviceRevision} {
 		to <- d
 	}
 }
 
-// Collect is part of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (s service) Collect(to chan<- prometheus.Metric) {
 	now := s.read()
 	gauge(to, serviceHosts, float64(now.Hosts))
 	gauge(to, serviceAgents, float64(now.Agents))
 	counter(to, serviceReports, now.Reports)
-	gauge(to, serviceLeader, one(now.Leader))
-	gauge(to, serviceWritable, one(now.Writable))
+	gauge(to, serviceLeader, boolValue(now.Leader))
+	gauge(to, serviceWritable, boolValue(now.Writable))
 	gauge(to, serviceRevision, float64(now.Revision))
 }
 
-// Requests times what is asked of the API, by operation and status.
+// Requests is a histogram of the duration of API requests, by operation and status.
 type Requests struct{ *prometheus.HistogramVec }
 
-// NewRequests has buckets of 1 ms to 8 s.
+// NewRequests returns a histogram with buckets from 1 ms to 8 s.
 func NewRequests() Requests {
 	return Requests{prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "headgate_controller_request_seconds", Help: "What requests to the API took.",
+		Name: "headgate_controller_request_seconds", Help: "Duration of requests to the API.",
 		Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
 	}, []string{"operation", "status"})}
 }
 
-// Done takes one in. Operations are those of the specification.
-func (r Requests) Done(operation string, status int, took time.Duration) {
+// Observe records a request. operation is the operation id of the specification.
+func (r Requests) Observe(operation string, status int, took time.Duration) {
 	r.WithLabelValues(operation, strconv.Itoa(status)).Observe(took.Seconds())
 }

@@ -1,4 +1,4 @@
-// Package packaging has what is around the program: units of systemd, alert rules, a dashboard, and what
-// Debian packages are made of (scripts/packages). It has no code but tests: of the packages, and of the
-// documents for those who install, operate and use Headgate, on a machine of their own.
+// Package packaging contains the systemd units, the Prometheus alert rules, the Grafana dashboard and the
+// sources of the Debian packages (scripts/packages). Its only code is tests of the packages and of the
+// documents for installation, operation and use, whose commands run on a test machine.
 package packaging

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// block is what a document has between ``` and ```.
+// block is a fenced code block of a document.
 type block struct{ language, text string }
 
-// blocks are those of a section, without the sections in it, or of a whole document if section is "".
+// blocks returns the code blocks of a section, without its subsections, or of the whole document if section is "".
 func blocks(t testing.TB, file, section string) (out []block) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -35,20 +35,21 @@ func blocks(t testing.TB, file, section string) (out []block) {
 		}
 	}
 	if len(out) == 0 {
-		t.Fatalf("%s has nothing to type in %q", file, section)
+		t.Fatalf("%s: section %q has no code block", file, section)
 	}
 	return out
 }
 
-// made are commands that the tests have done already: they take their time, and network.
-var made = map[string]string{
+// alreadyRun replaces commands that the tests have already run, because the commands take long and need the network.
+var alreadyRun = map[string]string{
 	"make release VERSION=" + older: "ls dist/headgate_" + older + "_*.deb",
 	"make build":                    "ls headgate",
 }
 
-// script is what a shell is to do. A command is refused if the document says so; variables and functions are
-// there in the next block. A file that is shown and named in its first line is written.
-func (b block) script() string {
+// shellScript returns the shell script of a block. A command with the comment "refused" must fail. Variables and
+// functions are passed to the next block. A block of another language is written to the file that its first
+// line names.
+func (b block) shellScript() string {
 	if b.language != "sh" {
 		name, _, _ := strings.Cut(strings.TrimPrefix(b.text, "# "), "\n")
 		return "cat >" + name + " <<'END'\n" + b.text + "END"
@@ -58,11 +59,11 @@ func (b block) script() string {
 	for line := range strings.Lines(b.text) {
 		line = strings.ReplaceAll(line, "_amd64.deb", "_"+runtime.GOARCH+".deb")
 		command, comment, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "    # ")
-		if instead := made[strings.TrimSpace(command)]; instead != "" {
+		if instead := alreadyRun[strings.TrimSpace(command)]; instead != "" {
 			line = instead + "\n"
 		}
 		if strings.HasPrefix(comment, "refused") {
-			line = "if " + command + "; then echo it is not refused; exit 1; fi\n"
+			line = "if " + command + "; then echo command did not fail; exit 1; fi\n"
 		}
 		s.WriteString(line)
 	}

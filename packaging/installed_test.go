@@ -16,65 +16,81 @@ import (
 	"headgate/unit"
 )
 
-// firstGroup is within which a link is divided by docs/install.md alone.
-const firstGroup = 2 * time.Minute
+// firstGroupWithin is the time within which docs/install.md alone leads to the first enforced group.
+const firstGroupWithin = 2 * time.Minute
 
-// A machine is installed, made a service's host and controller, divided by a tenant, upgraded under load,
-// given two controllers more, and left as it was, by what the documents tell people to type:
+// The commands of the documents install a machine, make it a host and a controller, let a tenant create
+// groups, upgrade the packages under load, add two controllers, and restore the machine's former state:
 //
 //	web1 (Debian with its systemd, controller, agent) eth0 ── the tenant's backup server
 //
-// In a chroot on it packages come and go as well, and leave the machine's groups alone.
+// Packages are also removed and installed in a chroot on the machine, which must not change its groups.
 func TestInstalled(t *testing.T) {
 	labtest.NeedRoot(t)
-	m, l := machineOf(t, operators(t)...)
-	before := m.traces()
+	m, l := machineOf(t, operatorFiles(t)...)
+	before := m.snapshot()
 
 	began := time.Now()
-	m.follow("install.md", "From packages")
+	m.follow("install.md", "Build Debian packages")
+	m.follow("install.md", "Install on a host")
 	m.must("systemctl is-enabled headgate && ! systemctl is-active headgate")
-	m.follow("install.md", "The first groups")
+	m.follow("install.md", "Configure the first groups")
 	m.must("tc qdisc show dev eth0 | grep htb && systemctl is-active headgate && headgate show | grep 'kept in force by the agent'")
-	if took := time.Since(began); took > firstGroup {
-		t.Errorf("the first group is enforced after %v, and is to be within %v", took, firstGroup)
+	if took := time.Since(began); took > firstGroupWithin {
+		t.Errorf("the first group is enforced after %v, want at most %v", took, firstGroupWithin)
 	} else {
 		t.Logf("the first group is enforced after %v", took)
 	}
 	m.must("man -w headgate-apply 2>/dev/null || ls /usr/share/man/man1/headgate-apply.1.gz; bash -n /usr/share/bash-completion/completions/headgate")
-	m.follow("operate.md", "Change the configuration", nil, func() {
-		m.must("sed -i 's/limit: [^ ]*/limit: 500Mbit/' new.yaml") // which is the edit
+	m.follow("operate.md", "Reload the configuration")
+	m.follow("operate.md", "Test a change with automatic rollback", func() {
+		m.must("sed -i 's/limit: [^ ]*/limit: 500Mbit/' new.yaml") // the edit of the document
 	})
 	m.must("tc class show dev eth0 | grep 500Mbit")
 	inChroot(m)
 
-	m.follow("install.md", "A service of many hosts")
+	m.follow("install.md", "Install a controller")
+	m.follow("install.md", "Join a host to a controller")
+	m.follow("install.md", "Leave all devices to the controller")
 	m.until("! tc qdisc show dev eth0 | grep htb")
 	backupServer(t, l)
-	m.follow("tenants.md", "What you are given")
-	m.follow("tenants.md", "By the API")
+	m.follow("tenants.md", "Get access to a tenant's group")
+	m.follow("tenants.md", "List your groups")
+	m.follow("tenants.md", "Create groups below your group")
+	m.follow("tenants.md", "Request a larger guarantee")
+	m.follow("tenants.md", "Avoid lost updates and repeat requests safely")
+	m.follow("tenants.md", "Read rates, usage and events")
+	m.follow("tenants.md", "Assign a connection by the API")
+	m.follow("tenants.md", "Create a token for a program")
 	m.until("headgate show | grep backup")
-	m.follow("tenants.md", "By commands")
-	m.follow("tenants.md", "A connection of one's own")
+	m.follow("tenants.md", "Use the command line")
+	m.follow("tenants.md", "Assign a connection from a program")
 
-	m.follow("operate.md", "Secure")
-	m.follow("operate.md", "Back up")
+	m.follow("operate.md", "Check the sandbox of the services")
+	m.follow("operate.md", "Replace the first operator token")
+	m.follow("operate.md", "Revoke a host")
+	m.follow("operate.md", "Create the key for measurements")
+	m.follow("operate.md", "Back up configuration and controller")
+	m.follow("operate.md", "Restore a controller")
 	m.until("headgate host list -o json | grep '\"connected\": true'")
 	upgrade(t, m, l)
 	failOver(m)
 
-	m.follow("operate.md", "Remove", func() {
+	m.follow("operate.md", "Uninstall packages", func() {
 		m.must("! systemctl is-active headgate && tc qdisc show dev eth0 | grep htb")
 	})
-	m.clean(before)
+	m.compareSnapshot(before)
 
-	m.follow("install.md", "From source")
+	m.follow("install.md", "Install from source")
+	m.follow("install.md", "Install a controller from source")
+	m.follow("install.md", "Upgrade an installation from source")
 	m.must("tc qdisc show dev eth0 | grep htb && systemctl is-active headgate headgate-controller")
-	m.follow("install.md", "Away again")
-	m.clean(before)
+	m.follow("install.md", "Uninstall")
+	m.compareSnapshot(before)
 }
 
-// operators are the files that whoever installs a machine has.
-func operators(t testing.TB) []string {
+// operatorFiles returns the files that an operator has before the installation.
+func operatorFiles(t testing.TB) []string {
 	t.Helper()
 	dist := filepath.Join(t.TempDir(), "dist")
 	if err := os.Mkdir(dist, 0o755); err != nil {
@@ -92,7 +108,7 @@ func operators(t testing.TB) []string {
 	return []string{dist, program, units}
 }
 
-// backupServer takes what comes.
+// backupServer accepts connections and discards their data.
 func backupServer(t testing.TB, l *lab.Lab) {
 	t.Helper()
 	var listener net.Listener
@@ -111,8 +127,8 @@ func backupServer(t testing.TB, l *lab.Lab) {
 	}()
 }
 
-// inChroot purges and installs packages in a chroot, as who makes images does: no service is started there,
-// and the machine around it keeps its groups.
+// inChroot purges and installs packages in a chroot, as for building images: no service is started there, and
+// the machine outside the chroot keeps its groups.
 func inChroot(m *machine) {
 	m.Helper()
 	m.must(`unshare --mount bash -ex <<'END'
@@ -133,9 +149,9 @@ END
 tc qdisc show dev eth0 | grep htb && systemctl is-active headgate && headgate show`)
 }
 
-// upgrade installs the newer version while 30 Mbit/s are sent in each of two groups, of which no packet may be
-// lost. They are of UDP, because TCP also sends again what was only late on a busy machine; "headgate bench
-// service" has both.
+// upgrade installs the newer version while 30 Mbit/s are sent in each of two groups. No packet may be lost. The
+// traffic is UDP, because TCP also retransmits packets that are only delayed on a busy machine; "headgate bench
+// service" measures both.
 func upgrade(t *testing.T, m *machine, l *lab.Lab) {
 	t.Helper()
 	const settles = time.Second
@@ -158,7 +174,7 @@ func upgrade(t *testing.T, m *machine, l *lab.Lab) {
 		m.until("headgate host show web1 -o json | grep '\"version\": \"" + newer + "\"'")
 		for _, process := range strings.Fields(m.must("systemctl show -P MainPID headgate headgate-controller")) {
 			if slices.Contains(strings.Fields(processes), process) {
-				t.Errorf("process %s is that of the older version", process)
+				t.Errorf("process %s still runs the older version", process)
 			}
 		}
 		time.Sleep(settles)
@@ -170,16 +186,16 @@ func upgrade(t *testing.T, m *machine, l *lab.Lab) {
 			}
 			sum := f.Between(settles, ended)
 			if sum.DeliveredBytes == 0 || sum.LostDatagrams > 0 {
-				c.Errorf("%s: of %d datagrams %d are lost", f.Name, sum.Datagrams, sum.LostDatagrams)
+				c.Errorf("%s: of %d datagrams %d were lost", f.Name, sum.Datagrams, sum.LostDatagrams)
 			} else {
-				t.Logf("%s: of %d datagrams none is lost", f.Name, sum.Datagrams)
+				t.Logf("%s: of %d datagrams none was lost", f.Name, sum.Datagrams)
 			}
 		}
 	})
 }
 
-// failOver makes three controllers of one, stops it, and replaces one that is lost. The second and third
-// "machines" are addresses of this one.
+// failOver adds two controllers to the first, stops the first, and replaces a lost one. The second and third
+// controllers run on the same machine with addresses of their own.
 func failOver(m *machine) {
 	m.Helper()
 	const (
@@ -188,16 +204,16 @@ func failOver(m *machine) {
 		connected = "headgate host list --server default -o json | grep '\"connected\": true'"
 	)
 	m.must("ip address add 10.0.0.11/24 dev eth0 && ip address add 10.0.0.12/24 dev eth0")
-	m.follow("operate.md", "Fail over")
+	m.follow("operate.md", "Convert one controller to three")
 	m.must(others + "headgate controller restore /var/backups/headgate-one -f controllers.yaml --name $name --data folders/$name; " + start + "; done")
 	m.until(connected)
-	for _, address := range []string{"10.0.0.11", "10.0.0.12"} { // two of three are enough to be connected
+	for _, address := range []string{"10.0.0.11", "10.0.0.12"} { // connected only shows that two of the three run
 		m.until("curl -skf https://" + address + ":8420/v1/health")
 	}
-	m.follow("operate.md", "When one is away")
+	m.follow("operate.md", "Use another controller after a failure")
 	m.until(connected)
 	m.must("systemctl stop headgate-c3 && rm -r folders/c3")
-	m.follow("operate.md", "When one is lost with its folder")
+	m.follow("operate.md", "Replace a lost controller")
 	m.must("mv c3 folders/c3; name=c3; " + start)
 	m.until("curl -sf --cacert ca.pem https://10.0.0.12:8420/v1/health")
 	m.must("systemctl stop headgate-c2 headgate-c3; ip address del 10.0.0.11/24 dev eth0; ip address del 10.0.0.12/24 dev eth0")

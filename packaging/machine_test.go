@@ -25,23 +25,23 @@ import (
 	"headgate/lab/labtest"
 )
 
-// machine is one of its own in namespaces of this one: with the same files, of which it changes copies in
-// memory, and a systemd as its first process. Its network is a node's.
+// machine is a test machine in namespaces of the test's machine. It has the same files in an overlay whose
+// changes are in memory, its own systemd as the first process, and the network of a lab node.
 type machine struct {
 	testing.TB
-	node    *lab.Node
-	changed string // the files that it has changed, as they are there
-	first   int    // the number of its first process
-	said    bytes.Buffer
+	node     *lab.Node
+	upperDir string       // the overlay's directory of changed files
+	initPID  int          // the process id of its first process
+	output   bytes.Buffer // the console output
 }
 
-// work is the folder in which its operator types commands.
+// work is the working directory of the operator's commands.
 const work = "/srv/headgate"
 
-// bootWithin and commandWithin are for a busy machine.
+// bootWithin and commandWithin are the timeouts for booting and for a command, long enough for a busy machine.
 const bootWithin, commandWithin = 60 * time.Second, 5 * time.Minute
 
-// boot starts a machine that has these files in its operator's folder.
+// boot starts a machine that has copies of the files in the directory work.
 func boot(t testing.TB, node *lab.Node, files ...string) *machine {
 	t.Helper()
 	dir := t.TempDir()
@@ -53,14 +53,14 @@ func boot(t testing.TB, node *lab.Node, files ...string) *machine {
 	}
 	must(unix.Mount("headgate-test", dir, "tmpfs", 0, "mode=755"))
 	t.Cleanup(func() { must(unix.Unmount(dir, unix.MNT_DETACH)) })
-	m := &machine{TB: t, node: node, changed: filepath.Join(dir, "changed")}
+	m := &machine{TB: t, node: node, upperDir: filepath.Join(dir, "changed")}
 	for _, d := range []string{"work", "root", filepath.Join("changed", work)} {
 		must(os.MkdirAll(filepath.Join(dir, d), 0o755))
 	}
 	for _, file := range files {
-		run(t, "cp", "-r", file, filepath.Join(m.changed, work))
+		run(t, "cp", "-r", file, filepath.Join(m.upperDir, work))
 	}
-	// Systemd has the cgroups below its own.
+	// The machine's systemd manages the cgroups below this one.
 	root, err := cgroup2.Mount()
 	must(err)
 	group := filepath.Join(root, fmt.Sprintf("headgate-machine-%d", os.Getpid()))
@@ -72,7 +72,7 @@ func boot(t testing.TB, node *lab.Node, files ...string) *machine {
 	script, err := filepath.Abs("testdata/boot")
 	must(err)
 	c := node.Command(context.Background(), "unshare", "--mount", "--pid", "--fork", "--kill-child", "--cgroup", "--uts", "--ipc", "sh", script, dir)
-	c.Stdout, c.Stderr = &m.said, &m.said
+	c.Stdout, c.Stderr = &m.output, &m.output
 	c.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(fd.Fd())}
 	must(c.Start())
 	var ended sync.WaitGroup
@@ -84,7 +84,7 @@ func boot(t testing.TB, node *lab.Node, files ...string) *machine {
 	for until := time.Now().Add(bootWithin); ; time.Sleep(50 * time.Millisecond) {
 		children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", c.Process.Pid))
 		if words := strings.Fields(string(children)); len(words) == 1 {
-			m.first, _ = strconv.Atoi(words[0])
+			m.initPID, _ = strconv.Atoi(words[0])
 			if _, err := m.try("systemctl is-active multi-user.target"); err == nil {
 				return m
 			}
@@ -92,12 +92,12 @@ func boot(t testing.TB, node *lab.Node, files ...string) *machine {
 		if time.Now().After(until) {
 			c.Process.Kill()
 			ended.Wait()
-			t.Fatalf("the machine does not start: %s", m.said.String())
+			t.Fatalf("the machine did not boot: %s", m.output.String())
 		}
 	}
 }
 
-// removeGroup removes a cgroup whose processes have ended, or are about to.
+// removeGroup removes a cgroup whose processes have ended or will end soon.
 func removeGroup(path string) (err error) {
 	for range 100 {
 		var all []string
@@ -122,21 +122,21 @@ func removeGroup(path string) (err error) {
 	return err
 }
 
-// try has its operator's shell run something.
+// try runs a shell script on the machine as root.
 func (m *machine) try(script string) (said string, err error) {
 	ctx, cancel := context.WithTimeout(m.Context(), commandWithin)
 	defer cancel()
-	c := exec.CommandContext(ctx, "nsenter", "--target", strconv.Itoa(m.first), "--mount", "--uts", "--ipc", "--net", "--pid", "bash", "-ec", "cd "+work+"\n"+script)
+	c := exec.CommandContext(ctx, "nsenter", "--target", strconv.Itoa(m.initPID), "--mount", "--uts", "--ipc", "--net", "--pid", "bash", "-ec", "cd "+work+"\n"+script)
 	c.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8", "DEBIAN_FRONTEND=noninteractive"}
-	c.WaitDelay = time.Second // what it has left behind may hold its output
+	c.WaitDelay = time.Second // background processes may keep the output open
 	out, err := c.CombinedOutput()
 	if err != nil && ctx.Err() != nil {
-		err = fmt.Errorf("%w: it has not ended within %v", err, commandWithin)
+		err = fmt.Errorf("%w: timed out after %v", err, commandWithin)
 	}
 	return string(out), err
 }
 
-// must is for what has to succeed.
+// must runs a script that has to succeed, and returns its output.
 func (m *machine) must(script string) string {
 	m.Helper()
 	said, err := m.try(script)
@@ -147,29 +147,29 @@ func (m *machine) must(script string) string {
 	return said
 }
 
-// until waits for what comes by itself.
+// until repeats a script until it succeeds, up to 200 times at intervals of 0.1 s.
 func (m *machine) until(script string) {
 	m.Helper()
 	m.must("for n in $(seq 200); do { " + script + "; } >/dev/null 2>&1 && exit; sleep 0.1; done; set -x; " + script)
 }
 
-// notOurs are files that others write as packages come and go, and those of users.
-var notOurs = []string{
+// ignoredPaths are files that other programs write when packages are installed or removed, and files of users.
+var ignoredPaths = []string{
 	"/etc/passwd-", "/etc/group-", "/etc/shadow-", "/etc/gshadow-", "/etc/.pwd.lock", "/root", "/srv", "/var/backups",
 	"/var/cache", "/var/lib/PackageKit", "/var/lib/apt", "/var/lib/dpkg", "/var/log", "/var/lib/systemd/catalog", "/var/lib/systemd/timers", "/var/tmp",
 }
 
-// traces are what a package could leave: files that are not as they were, devices, what is on them,
-// pinned objects, users, and units.
-func (m *machine) traces() map[string]string {
+// snapshot returns everything that a package could leave behind: changed files, devices, their traffic control,
+// pinned eBPF objects, users and units.
+func (m *machine) snapshot() map[string]string {
 	m.Helper()
 	out := map[string]string{}
-	err := filepath.WalkDir(m.changed, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(m.upperDir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		name := strings.TrimPrefix(path, m.changed)
-		if slices.Contains(notOurs, name) {
+		name := strings.TrimPrefix(path, m.upperDir)
+		if slices.Contains(ignoredPaths, name) {
 			if d.IsDir() {
 				return fs.SkipDir
 			}
@@ -177,12 +177,12 @@ func (m *machine) traces() map[string]string {
 		}
 		if d.IsDir() {
 			if _, err := os.Lstat(name); err == nil {
-				return nil // it has been there before
+				return nil // the directory existed before
 			}
 		}
-		now, err := described(path)
-		if before, e := described(name); e == nil && before == now {
-			return nil // written anew, as it was
+		now, err := describeFile(path)
+		if before, e := describeFile(name); e == nil && before == now {
+			return nil // rewritten with the same content
 		}
 		out[name] = now
 		return err
@@ -201,8 +201,8 @@ func (m *machine) traces() map[string]string {
 	return out
 }
 
-// described is a file's kind and rights, and a sum of what is in it.
-func described(path string) (string, error) {
+// describeFile returns the type and mode of a file, and the hash of its content.
+func describeFile(path string) (string, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return "", err
@@ -214,29 +214,29 @@ func described(path string) (string, error) {
 	return fmt.Sprintf("%v %x", info.Mode(), sha256.Sum256(text)), err
 }
 
-// clean compares traces with those of before.
-func (m *machine) clean(before map[string]string) {
+// compareSnapshot compares the traces with the former ones.
+func (m *machine) compareSnapshot(before map[string]string) {
 	m.Helper()
-	now := m.traces()
+	now := m.snapshot()
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		if now[name] != before[name] {
-			m.Errorf("%s is %q, and was %q", name, now[name], before[name])
+			m.Errorf("%s is %q, was %q", name, now[name], before[name])
 		}
 	}
 	for name := range before {
 		if _, there := now[name]; !there {
-			m.Errorf("%s is as it was before there was a machine: %q", name, before[name])
+			m.Errorf("%s is no longer changed from the state before the boot, was %q", name, before[name])
 		}
 	}
 }
 
-// follow does what a section of a document says, or all of it, in this way: each block of shell commands
-// to its end. After a block, what is given for it is done.
+// follow runs the code blocks of a section of a document, or of the whole document, one after the other.
+// between[n], if not nil, is called after the shell block n.
 func (m *machine) follow(doc, section string, between ...func()) {
 	m.Helper()
 	n := 0
 	for _, b := range blocks(m.TB, filepath.Join("../docs", doc), section) {
-		said, err := m.try(b.script())
+		said, err := m.try(b.shellScript())
 		if err != nil {
 			journal, _ := m.try("journalctl --no-pager -n 40 -u 'headgate*'")
 			m.Fatalf("docs/%s, %q: %v\n%s\n%s\n%s", doc, section, err, b.text, said, journal)
@@ -250,15 +250,15 @@ func (m *machine) follow(doc, section string, between ...func()) {
 		n++
 	}
 	if n == 0 || n < len(between) {
-		m.Fatalf("docs/%s, %q has %d blocks of commands", doc, section, n)
+		m.Fatalf("docs/%s, %q has %d shell blocks, want at least one and at least %d", doc, section, n, len(between))
 	}
 }
 
-// machineOf is a machine that has one neighbour: its device eth0, at 10.0.0.1, leads to 10.0.0.2.
+// machineOf boots a machine with one neighbour: its device eth0 with 10.0.0.1 leads to 10.0.0.2.
 func machineOf(t testing.TB, files ...string) (*machine, *lab.Lab) {
 	t.Helper()
 	l := labtest.Up(t, &lab.Topology{
-		// A device is called by the node that it leads to.
+		// The lab names a device after the node to which it leads.
 		Nodes: []lab.NodeSpec{{Name: "web1"}, {Name: "eth0"}},
 		Links: []lab.LinkSpec{{Ends: [2]string{"web1", "eth0"}}},
 	})

@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// The versions that are made of this tree.
+// older and newer are the versions that are built from this tree.
 const older, newer = "1.2.3", "1.3.0"
 
-// released are the versions that were made, by folder.
+// released has the directories of the versions that have been built.
 var released struct {
 	sync.Mutex
 	dirs map[string]string
@@ -29,7 +29,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// release gives a folder that has packages of this tree, as "make release" makes them, for this processor.
+// release builds packages of this tree as "make release" does, for the local architecture, and returns their
+// directory.
 func release(t testing.TB, version string) (dir string) {
 	t.Helper()
 	released.Lock()
@@ -50,10 +51,12 @@ func release(t testing.TB, version string) (dir string) {
 	return dir
 }
 
+// binary returns the path of the program of a version.
 func binary(dir, version string) string {
 	return filepath.Join(dir, "headgate-"+version+"-linux-"+runtime.GOARCH)
 }
 
+// run runs a command that has to succeed, and returns its output.
 func run(t testing.TB, name string, args ...string) string {
 	t.Helper()
 	out, err := exec.Command(name, args...).CombinedOutput()
@@ -63,20 +66,20 @@ func run(t testing.TB, name string, args ...string) string {
 	return string(out)
 }
 
-// packages are those in a folder.
+// packages returns the three packages in a directory.
 func packages(t testing.TB, dir string) []string {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join(dir, "*.deb"))
 	if err != nil || len(all) != 3 {
-		t.Fatalf("in %s are %q, %v: want three packages", dir, all, err)
+		t.Fatalf("%s has the packages %q, error %v, want three packages", dir, all, err)
 	}
 	return all
 }
 
-// Lintian has nothing to say about packages, and they are the same bytes when they are made again.
+// Lintian reports no problem, and a second build of the packages has the same bytes.
 func TestPackages(t *testing.T) {
 	if testing.Short() {
-		t.Skip("makes packages: not with -short")
+		t.Skip("builds packages: not with -short")
 	}
 	lintian, err := exec.LookPath("lintian")
 	if err != nil {
@@ -96,12 +99,12 @@ func TestPackages(t *testing.T) {
 		a, err1 := os.ReadFile(all[i])
 		b, err2 := os.ReadFile(file)
 		if err1 != nil || err2 != nil || !bytes.Equal(a, b) {
-			t.Errorf("%s is not the same when it is made again: %v %v", filepath.Base(file), err1, err2)
+			t.Errorf("%s differs in a second build: %v %v", filepath.Base(file), err1, err2)
 		}
 	}
 }
 
-// The program needs nothing of its machine, and is the same bytes when it is built in another folder.
+// The program is statically linked, and a build in another directory has the same bytes.
 func TestBinary(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program: not with -short")
@@ -113,7 +116,7 @@ func TestBinary(t *testing.T) {
 	}
 	defer f.Close()
 	if slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP || p.Type == elf.PT_DYNAMIC }) {
-		t.Error("it is not static")
+		t.Error("the program is not statically linked")
 	}
 	elsewhere := t.TempDir()
 	run(t, "sh", "-ec", `cd .. && git ls-files -z | tar -c --null -T - | tar -x -C "$0"`, elsewhere)
@@ -122,6 +125,6 @@ func TestBinary(t *testing.T) {
 	a, err1 := os.ReadFile(program)
 	b, err2 := os.ReadFile(again)
 	if err1 != nil || err2 != nil || !bytes.Equal(a, b) {
-		t.Errorf("built elsewhere it is another: %v %v", err1, err2)
+		t.Errorf("the program built in another directory differs: %v %v", err1, err2)
 	}
 }

@@ -21,7 +21,7 @@ func TestParseAddress(t *testing.T) {
 			t.Errorf("%q is %+v, %v; want %+v", s, got, err, want)
 		}
 		if again, err := ParseAddress(got.String()); err != nil || again != got {
-			t.Errorf("%q is printed as %q, which is %+v, %v", s, got, again, err)
+			t.Errorf("%q prints as %q, which parses as %+v, %v", s, got, again, err)
 		}
 	}
 	for _, s := range []string{"", ":5000", "host:", "host:0", "host:70000", "a b", "10.0.0", "10.0.0.300", "-x", "a..b", "[::1", "host:port", "user@host", "1:2"} {
@@ -39,7 +39,7 @@ func FuzzParseAddress(f *testing.F) {
 			return
 		}
 		if again, err := ParseAddress(a.String()); err != nil || again != a {
-			t.Errorf("%q is %+v, printed as %q, which is %+v, %v", s, a, a, again, err)
+			t.Errorf("%q is %+v, prints as %q, which parses as %+v, %v", s, a, a, again, err)
 		}
 	})
 }

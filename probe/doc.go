@@ -1,22 +1,23 @@
-// Package probe holds what all measurements of a path share: the train that is sent,
-// the sample that comes of it, its log, and the estimate that is read from samples.
+// Package probe has the types that all path measurements share: the train that a sender
+// sends, the sample that a receiver records, the log of samples, and the estimate that
+// follows from samples.
 //
-// Estimators are functions over samples (packages capacity and tokenrate below this
-// one). A method that decides what to send next by what came of the last train has
-// two: Next, from the samples so far to the next train, and Estimate. Neither opens a
-// socket, so that a method runs alike over a real path, a simulated one (probe/sim)
-// and a recorded log.
+// Estimators are functions of samples; see the packages capacity, tokenrate, limiter and
+// available. An adaptive method, which chooses the next train from the earlier results,
+// has two functions: Next returns the next train for the samples so far, and Estimate
+// returns the result. Neither opens a socket, so that a method works the same over a real
+// path, a simulated path (probe/sim) and a recorded log.
 //
 // # Units
 //
-// Rates are bit/s and sizes of frames bytes of layer 2, as Linux counts them where it
-// limits rates: an IP packet and 14 bytes of Ethernet header. Times are ns; those of
-// the sender's and the receiver's clocks are never subtracted from each other, except
-// to see how their difference changes.
+// Rates are in bit/s. Frame sizes are bytes of layer 2 as Linux counts them for rate
+// limits: an IP packet and 14 bytes of Ethernet header. Times are in ns. Sender times and
+// receiver times come from different clocks; they are subtracted from each other only to
+// see how the difference between the clocks changes.
 //
 // # Source
 //
-// "Bandwidth Estimation for Virtual Networks" (the estimation seed), chapters 2 to 5.
-// Where a method is the seed's it is called Seed and does what the text says, and its
-// test repeats the text's figures; ours stands beside it.
+// "Bandwidth Estimation for Virtual Networks" (the estimation seed), chapters 2 to 5. A
+// type named Seed implements a method of that text unchanged, and its test repeats the
+// figures of the text. The type named Ours next to it is Headgate's method.
 package probe

@@ -1,19 +1,19 @@
 package probe
 
-// Estimate is a number with how sure it is, or the reason why there is none.
+// Estimate is a value with its confidence interval, or the reason why there is no value.
 type Estimate struct {
 	Value float64 `json:"value,omitempty"`
-	// Low and High hold 90 % of what the method would say of the same path.
+	// Low and High are the 90 % confidence interval.
 	Low  float64 `json:"low,omitempty"`
 	High float64 `json:"high,omitempty"`
-	// AtLeast: Value is a bound from below, and High unknown.
+	// AtLeast marks Value as a lower bound; High is then unknown.
 	AtLeast bool `json:"at_least,omitempty"`
-	// Cannot says why there is no value: "cannot tell, because ...".
-	Cannot string `json:"cannot_tell,omitempty"`
+	// Reason is the reason why there is no value.
+	Reason string `json:"cannot_tell,omitempty"`
 }
 
-// Known tells whether there is a value.
-func (e Estimate) Known() bool { return e.Cannot == "" }
+// Known reports whether there is a value.
+func (e Estimate) Known() bool { return e.Reason == "" }
 
-// CannotTell is an estimate without a value.
-func CannotTell(because string) Estimate { return Estimate{Cannot: because} }
+// NoEstimate returns an estimate without a value, and the reason for that.
+func NoEstimate(because string) Estimate { return Estimate{Reason: because} }

@@ -1,21 +1,21 @@
 package probe
 
-// Histogram counts values in bins of one width, from 0.
+// Histogram counts values in bins of equal width, from 0.
 type Histogram struct {
 	Width  float64
 	Counts []int
 	Total  int
 }
 
-// Mode is a local maximum of a histogram: a bin that is higher than its right
-// neighbour and no lower than its left one.
+// Mode is a local maximum of a histogram: a bin that is higher than its right neighbour
+// and no lower than its left neighbour.
 type Mode struct {
-	// At is the mean of the values in its bin, and [From, To) the bin.
+	// At is the mean of the values in the bin; the bin is [From, To).
 	At, From, To float64
 	Count        int
 }
 
-// NewHistogram counts values that are not below 0.
+// NewHistogram counts values, none of which may be negative.
 func NewHistogram(values []float64, width float64) *Histogram {
 	h := &Histogram{Width: width, Total: len(values)}
 	for _, v := range values {
@@ -28,7 +28,7 @@ func NewHistogram(values []float64, width float64) *Histogram {
 	return h
 }
 
-// Share is the part of all values that lie in v's bin.
+// Share returns the fraction of all values that are in the bin of v.
 func (h *Histogram) Share(v float64) float64 {
 	if bin := int(v / h.Width); bin < len(h.Counts) && h.Total > 0 {
 		return float64(h.Counts[bin]) / float64(h.Total)
@@ -36,8 +36,8 @@ func (h *Histogram) Share(v float64) float64 {
 	return 0
 }
 
-// Modes are all local maxima of at least least values, the lowest first. Where
-// equal bins lie side by side, the last of them is the mode.
+// Modes returns all local maxima with at least least values, lowest first. Of adjacent
+// equal bins the last is the mode.
 func (h *Histogram) Modes(values []float64, least int) (modes []Mode) {
 	at := func(bin int) int {
 		if bin < 0 || bin >= len(h.Counts) {
@@ -60,8 +60,8 @@ func (h *Histogram) Modes(values []float64, least int) (modes []Mode) {
 	return modes
 }
 
-// Strongest is the mode of most values whose bin reaches into [from, to]; of equal
-// ones the lowest (estimation seed, 2.6.3, step 5). ok is false if there is none.
+// Strongest returns the mode with the most values whose bin overlaps [from, to], and the
+// lowest of equal ones (estimation seed, 2.6.3, step 5). ok is false if there is none.
 func Strongest(modes []Mode, from, to float64) (m Mode, ok bool) {
 	for _, c := range modes {
 		if c.To > from && c.From <= to && c.Count > m.Count {
@@ -71,8 +71,9 @@ func Strongest(modes []Mode, from, to float64) (m Mode, ok bool) {
 	return m, ok
 }
 
-// DispersionRates are a sample's: the bits of a packet by the time since the one
-// before it (u = s/d, 2.4.3). Packets with the same stamp have none.
+// DispersionRates returns, for each pair of consecutive packets of s, the bits of a
+// packet divided by the time between the two (u = s/d, 2.4.3). Pairs with equal
+// timestamps are left out.
 func (s *Sample) DispersionRates() []float64 {
 	bits := float64(s.Parts[0].Frame()) * 8e9
 	out := make([]float64, 0, len(s.Arrived))

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Deltas are numbers that JSON has as their differences, the first from 0: those of
-// a train's stamps are short.
+// Deltas are numbers that are encoded in JSON as differences, the first as it is. The
+// differences of a train's timestamps are short.
 type Deltas []int64
 
-// MarshalJSON writes the differences.
+// MarshalJSON encodes the differences.
 func (d Deltas) MarshalJSON() ([]byte, error) {
 	out := make([]int64, len(d))
 	for i, v := range d {
@@ -25,7 +25,7 @@ func (d Deltas) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads them.
+// UnmarshalJSON decodes the differences.
 func (d *Deltas) UnmarshalJSON(b []byte) error {
 	var in []int64
 	if err := json.Unmarshal(b, &in); err != nil {
@@ -38,23 +38,23 @@ func (d *Deltas) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// wire is a sample's form in JSON.
+// wire is the JSON form of a sample.
 type wire struct {
 	Train
-	Direction string   `json:"direction,omitempty"`
-	Sent      Deltas   `json:"sent"`
-	Packet    Deltas   `json:"packet"`
-	At        Deltas   `json:"at"`
-	Overflow  int      `json:"overflow,omitempty"`
-	Stolen    Stolen   `json:"stolen,omitzero"`
-	Flaws     []string `json:"flaws,omitempty"`
+	Direction string    `json:"direction,omitempty"`
+	Sent      Deltas    `json:"sent"`
+	Packet    Deltas    `json:"packet"`
+	At        Deltas    `json:"at"`
+	Overflow  int       `json:"overflow,omitempty"`
+	StealTime StealTime `json:"stolen,omitzero"`
+	Flaws     []string  `json:"flaws,omitempty"`
 }
 
-// MarshalJSON writes a sample: its train, and for each packet the times as Deltas.
+// MarshalJSON encodes a sample: its train, and the times of the packets as Deltas.
 func (s Sample) MarshalJSON() ([]byte, error) { return json.Marshal(s.wire("")) }
 
 func (s *Sample) wire(direction string) wire {
-	w := wire{Train: s.Train, Direction: direction, Sent: s.Sent, Overflow: s.Overflow, Stolen: s.Stolen, Flaws: s.Flaws}
+	w := wire{Train: s.Train, Direction: direction, Sent: s.Sent, Overflow: s.Overflow, StealTime: s.StealTime, Flaws: s.Flaws}
 	w.Packet, w.At = make(Deltas, len(s.Arrived)), make(Deltas, len(s.Arrived))
 	for i, a := range s.Arrived {
 		w.Packet[i], w.At[i] = int64(a.Number), a.At
@@ -62,7 +62,7 @@ func (s *Sample) wire(direction string) wire {
 	return w
 }
 
-// UnmarshalJSON reads one, and refuses what cannot have come of its train.
+// UnmarshalJSON decodes a sample, and rejects one that its train cannot have produced.
 func (s *Sample) UnmarshalJSON(b []byte) error {
 	var w wire
 	if err := json.Unmarshal(b, &w); err != nil {
@@ -73,8 +73,8 @@ func (s *Sample) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// Most is how many packets a train has at most.
-const Most = 4 << 20
+// MaxPackets is the maximum number of packets of a train.
+const MaxPackets = 4 << 20
 
 func (w *wire) sample() (Sample, error) {
 	if err := w.Train.Check(); err != nil {
@@ -83,74 +83,74 @@ func (w *wire) sample() (Sample, error) {
 	count := w.Count()
 	switch {
 	case len(w.Sent) != count:
-		return Sample{}, fmt.Errorf("%d packets have a time at which they were sent, of %d", len(w.Sent), count)
+		return Sample{}, fmt.Errorf("%d send times for %d packets", len(w.Sent), count)
 	case len(w.Packet) != len(w.At):
-		return Sample{}, fmt.Errorf("%d packets arrived at %d times", len(w.Packet), len(w.At))
+		return Sample{}, fmt.Errorf("%d packet numbers and %d arrival times", len(w.Packet), len(w.At))
 	}
-	s := Sample{Train: w.Train, Sent: w.Sent, Overflow: w.Overflow, Stolen: w.Stolen, Flaws: w.Flaws}
+	s := Sample{Train: w.Train, Sent: w.Sent, Overflow: w.Overflow, StealTime: w.StealTime, Flaws: w.Flaws}
 	for i, n := range w.Packet {
 		if n < 0 || n >= int64(count) {
-			return Sample{}, fmt.Errorf("packet %d arrived, of %d", n, count)
+			return Sample{}, fmt.Errorf("arrival of packet %d is invalid: the train has %d packets", n, count)
 		}
 		s.Arrived = append(s.Arrived, Arrival{int(n), w.At[i]})
 	}
 	return s, nil
 }
 
-// Check tells what is wrong with a train that came from elsewhere.
+// Check validates a train that came from a file or from a peer.
 func (t Train) Check() error {
 	if len(t.Parts) == 0 {
-		return errors.New("a train has at least one part")
+		return errors.New("train is empty: it needs at least one part")
 	}
 	count := 0
 	for _, p := range t.Parts {
 		switch {
-		case p.Count < 1 || p.Count > Most:
-			return fmt.Errorf("a part of %d packets: it has from 1 to %d", p.Count, Most)
+		case p.Count < 1 || p.Count > MaxPackets:
+			return fmt.Errorf("part has %d packets: use 1 to %d", p.Count, MaxPackets)
 		case p.Size < 1 || p.Size > 65_535:
-			return fmt.Errorf("packets of %d bytes: they have from 1 to 65535", p.Size)
+			return fmt.Errorf("packet size of %d bytes is invalid: use 1 to 65535", p.Size)
 		case p.Pause < 0 || p.Pause > time.Hour:
-			return fmt.Errorf("a pause of %v: it lasts from 0 to an hour", p.Pause)
+			return fmt.Errorf("pause of %v is invalid: use 0 to 1h", p.Pause)
 		}
-		if count += p.Count; count > Most {
-			return fmt.Errorf("a train of more than %d packets", Most)
+		if count += p.Count; count > MaxPackets {
+			return fmt.Errorf("train is too long: the maximum is %d packets", MaxPackets)
 		}
 	}
 	return nil
 }
 
-// LogVersion is that of the log's format.
+// LogVersion is the version of the log format.
 const LogVersion = 1
 
-// LogHead is a log's first line.
-type LogHead struct {
+// LogHeader is the first line of a log.
+type LogHeader struct {
 	Version int       `json:"headgate_probe_log"`
 	Started time.Time `json:"started"`
-	// Host that was measured to, and the words of the command.
+	// Host is the peer of the measurement, Command the subcommand that ran.
 	Host    string `json:"host,omitempty"`
 	Command string `json:"command,omitempty"`
-	// MTU of the path, and its RTT.
+	// MTU and RTT are those of the path.
 	MTU int           `json:"mtu,omitempty"`
 	RTT time.Duration `json:"rtt,omitempty"`
 }
 
-// Direction of a sample: Out is from the client, which asks, to the server.
+// Direction is the direction of a sample. Out is from the client to the server.
 type Direction string
 
-// The directions.
+// Directions of a path.
 const (
 	Out Direction = "out"
 	In  Direction = "in"
 )
 
-// Directions are both, in the order in which they are measured and told.
+// Directions has both directions, in the order in which they are measured and printed.
 var Directions = [...]Direction{Out, In}
 
-// Log writes samples as they come, one JSON line each after the head.
+// Log writes samples as they arrive: after the head, one JSON line for each.
 type Log struct{ w io.Writer }
 
-// NewLog writes the head.
-func NewLog(w io.Writer, head LogHead) (*Log, error) {
+// NewLog writes the head of a log.
+func NewLog(w io.Writer, head LogHeader) (*Log, error) {
 	head.Version = LogVersion
 	return &Log{w}, json.NewEncoder(w).Encode(head)
 }
@@ -160,23 +160,23 @@ func (l *Log) Add(d Direction, s *Sample) error {
 	return json.NewEncoder(l.w).Encode(s.wire(string(d)))
 }
 
-// Recorded is what a log holds.
-type Recorded struct {
-	Head    LogHead
+// LogContents is the content of a log.
+type LogContents struct {
+	Head    LogHeader
 	Samples map[Direction][]Sample
-	Joint   []RecordedJoint
+	Joint   []LoggedJoint
 }
 
-// ReadLog reads a log. A last line that is not whole, as a killed program leaves it,
-// is left out; any other mistake names its line.
-func ReadLog(r io.Reader) (*Recorded, error) {
-	out := &Recorded{Samples: map[Direction][]Sample{}}
+// ReadLog reads a log. An incomplete last line, which a killed program leaves, is
+// ignored. Any other error names its line.
+func ReadLog(r io.Reader) (*LogContents, error) {
+	out := &LogContents{Samples: map[Direction][]Sample{}}
 	in := bufio.NewReader(r)
 	for line := 1; ; line++ {
 		text, err := in.ReadBytes('\n')
 		if err == io.EOF {
 			if line == 1 {
-				return nil, errors.New("this is no log of headgate probe: its first line is not whole")
+				return nil, errors.New("not a headgate probe log: the first line is incomplete")
 			}
 			return out, nil
 		}
@@ -185,10 +185,10 @@ func ReadLog(r io.Reader) (*Recorded, error) {
 		}
 		if line == 1 {
 			if json.Unmarshal(text, &out.Head) != nil || out.Head.Version == 0 {
-				return nil, errors.New(`this is no log of headgate probe: its first line has no "headgate_probe_log"`)
+				return nil, errors.New(`not a headgate probe log: the first line has no "headgate_probe_log"`)
 			}
 			if out.Head.Version != LogVersion {
-				return nil, fmt.Errorf("the log has version %d: this headgate reads %d", out.Head.Version, LogVersion)
+				return nil, fmt.Errorf("log version %d is not supported: this headgate reads version %d", out.Head.Version, LogVersion)
 			}
 			continue
 		}
@@ -198,8 +198,8 @@ func ReadLog(r io.Reader) (*Recorded, error) {
 	}
 }
 
-// add takes one line over.
-func (r *Recorded) add(text []byte) error {
+// add decodes one line and appends it to r.
+func (r *LogContents) add(text []byte) error {
 	var w struct {
 		wire
 		Trains json.RawMessage `json:"trains"`
@@ -207,7 +207,7 @@ func (r *Recorded) add(text []byte) error {
 	if err := json.Unmarshal(text, &w); err == nil && w.Trains == nil {
 		d := Direction(w.Direction)
 		if d != Out && d != In {
-			return fmt.Errorf("direction %q: it is %q or %q", w.Direction, Out, In)
+			return fmt.Errorf("direction %q is invalid: use %q or %q", w.Direction, Out, In)
 		}
 		s, err := w.sample()
 		r.Samples[d] = append(r.Samples[d], s)

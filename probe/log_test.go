@@ -15,11 +15,12 @@ func sampleForLog() Sample {
 		Arrived: []Arrival{
 			{Number: 1, At: 1_700_000_000_000_000_500}, {Number: 0, At: 1_700_000_000_000_000_400}, {Number: 0, At: 1_700_000_000_000_000_900},
 		},
-		Overflow: 3, Stolen: Stolen{Sender: 10_000_000}, Flaws: []string{"its sender stood still for 2ms"},
+		Overflow: 3, StealTime: StealTime{Sender: 10_000_000}, Flaws: []string{"sender stalled for 2ms"},
 	}
 }
 
-// What is written is read again: out of order, lost and twice, and of several senders.
+// A log with reordered, lost and duplicated packets and with a joint sample is read back
+// unchanged.
 func TestLogRoundTrip(t *testing.T) {
 	s := sampleForLog()
 	j := JointSample{
@@ -27,7 +28,7 @@ func TestLogRoundTrip(t *testing.T) {
 		Sent:  [][]int64{s.Sent, {77}}, Arrived: []JointArrival{{1, 0, 9}, {0, 2, 11}}, Reordered: true,
 	}
 	var b bytes.Buffer
-	l, err := NewLog(&b, LogHead{Host: "h", Command: "path", MTU: 1500, RTT: time.Millisecond})
+	l, err := NewLog(&b, LogHeader{Host: "h", Command: "path", MTU: 1500, RTT: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +37,7 @@ func TestLogRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A killed program leaves half a line.
+	// A killed program leaves an incomplete last line.
 	got, err := ReadLog(strings.NewReader(b.String() + `{"purpose":"test`))
 	if err != nil {
 		t.Fatal(err)
@@ -45,31 +46,31 @@ func TestLogRoundTrip(t *testing.T) {
 		t.Fatalf("read: %+v", got)
 	}
 	if !reflect.DeepEqual(got.Samples[In][1], s) {
-		t.Errorf("a sample is read as %+v, was %+v", got.Samples[In][1], s)
+		t.Errorf("sample reads back as %+v, want %+v", got.Samples[In][1], s)
 	}
 	if !reflect.DeepEqual(got.Joint[0].Sample, j) || got.Joint[0].Hosts[1] != "b" {
-		t.Errorf("a joint sample is read as %+v, was %+v", got.Joint[0].Sample, j)
+		t.Errorf("joint sample reads back as %+v, want %+v", got.Joint[0].Sample, j)
 	}
 }
 
-// A mistake names its line.
-func TestLogMistakes(t *testing.T) {
+// Errors name the line.
+func TestLogErrors(t *testing.T) {
 	head := `{"headgate_probe_log":1}` + "\n"
 	const sent, none = `"sent":[5,1]`, `"packet":[],"at":[]`
 	parts := `"parts":[{"count":2,"size":100}]`
 	for name, c := range map[string][2]string{
-		"empty":               {"", "not whole"},
-		"another file":        {"hello\n", "no log"},
-		"another version":     {`{"headgate_probe_log":99}` + "\n", "version 99"},
-		"no JSON":             {head + "{]\n", "line 2"},
-		"direction":           {head + `{"direction":"up",` + parts + "," + sent + "," + none + "}\n", `line 2: direction "up"`},
-		"no parts":            {head + `{"direction":"in",` + sent + "," + none + "}\n", "at least one part"},
-		"sent too few":        {head + `{"direction":"in",` + parts + `,"sent":[1],` + none + "}\n", "line 2: 1 packets"},
-		"lists differ":        {head + `{"direction":"in",` + parts + "," + sent + `,"packet":[0],"at":[]}` + "\n", "1 packets arrived at 0 times"},
-		"a packet of another": {head + `{"direction":"in",` + parts + "," + sent + `,"packet":[7],"at":[1]}` + "\n", "packet 7 arrived, of 2"},
-		"too many packets":    {head + `{"direction":"in","parts":[{"count":99999999999,"size":1}],` + sent + "," + none + "}\n", "a part of 99999999999 packets"},
-		"a race without host": {head + `{"trains":[{` + parts + `}],"sent_by":[[1,2]],"from":[],"packet":[],"at":[]}` + "\n", "0 hosts"},
-		"nobody's arrival":    {head + `{"trains":[{` + parts + `}],"hosts":["a"],"sent_by":[[1,2]],"from":[1],"packet":[0],"at":[0]}` + "\n", "nobody's packet"},
+		"empty":                      {"", "incomplete"},
+		"another file":               {"hello\n", "not a headgate probe log"},
+		"another version":            {`{"headgate_probe_log":99}` + "\n", "version 99"},
+		"invalid JSON":               {head + "{]\n", "line 2"},
+		"direction":                  {head + `{"direction":"up",` + parts + "," + sent + "," + none + "}\n", `line 2: direction "up"`},
+		"no parts":                   {head + `{"direction":"in",` + sent + "," + none + "}\n", "at least one part"},
+		"too few send times":         {head + `{"direction":"in",` + parts + `,"sent":[1],` + none + "}\n", "line 2: 1 send times for 2 packets"},
+		"lists differ":               {head + `{"direction":"in",` + parts + "," + sent + `,"packet":[0],"at":[]}` + "\n", "1 packet numbers and 0 arrival times"},
+		"unknown packet":             {head + `{"direction":"in",` + parts + "," + sent + `,"packet":[7],"at":[1]}` + "\n", "packet 7 is invalid"},
+		"too many packets":           {head + `{"direction":"in","parts":[{"count":99999999999,"size":1}],` + sent + "," + none + "}\n", "part has 99999999999 packets"},
+		"joint sample without hosts": {head + `{"trains":[{` + parts + `}],"sent_by":[[1,2]],"from":[],"packet":[],"at":[]}` + "\n", "0 hosts"},
+		"arrival of no train":        {head + `{"trains":[{` + parts + `}],"hosts":["a"],"sent_by":[[1,2]],"from":[1],"packet":[0],"at":[0]}` + "\n", "no train has this packet"},
 	} {
 		if _, err := ReadLog(strings.NewReader(c[0])); err == nil || !strings.Contains(err.Error(), c[1]) {
 			t.Errorf("%s: %v, want %q", name, err, c[1])
@@ -80,7 +81,7 @@ func TestLogMistakes(t *testing.T) {
 func FuzzReadLog(f *testing.F) {
 	s := sampleForLog()
 	var b bytes.Buffer
-	l, err := NewLog(&b, LogHead{})
+	l, err := NewLog(&b, LogHeader{})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -6,35 +6,36 @@ import (
 	"headgate/unit"
 )
 
-// Overhead is what layer 2 adds to an IP packet, in bytes: an Ethernet header, which
-// is what Linux counts where it limits rates. Neither the frame check sequence nor
-// the gap between frames is in it, nor a VLAN tag.
+// Overhead is the number of bytes that layer 2 adds to an IP packet: the Ethernet header,
+// which Linux counts for rate limits. The frame check sequence, the gap between frames
+// and VLAN tags are not included.
 const Overhead = 14
 
-// Train is what is sent without waiting for an answer: packets in one or more parts
-// that follow each other. A pair is a train of 2.
+// Train is a sequence of packets that is sent without waiting for an answer, in one or
+// more consecutive parts. A packet pair is a train of 2.
 type Train struct {
-	// Purpose says which step of which method it is for, such as "capacity/pairs".
+	// Purpose is the method and its step that the train is for, such as "capacity/pairs".
 	Purpose string `json:"purpose,omitempty"`
 	Parts   []Part `json:"parts"`
 }
 
-// Part is packets of one size that are sent at one rate.
+// Part is a sequence of packets of one size, sent at one rate.
 type Part struct {
 	Count int `json:"count"`
-	// Size is that of the IP packet, its header included, in bytes.
+	// Size is the size of the IP packet with its header, in bytes.
 	Size int `json:"size"`
-	// Rate is that of layer 2; 0 is back to back.
+	// Rate is the layer 2 rate; 0 sends back to back.
 	Rate unit.Rate `json:"rate,omitempty"`
-	// Pause is the silence before it, from the last packet of the part before; before
-	// a train's first part, from the last arrival of the train before.
+	// Pause is the silence before the part, counted from the last packet of the previous
+	// part. Before the first part of a train, Pause counts from the last arrival of the
+	// previous train.
 	Pause time.Duration `json:"pause,omitempty"`
 }
 
-// Frame is the size of one of its packets in layer 2, in bytes.
+// Frame returns the layer 2 size of a packet, in bytes.
 func (p Part) Frame() int { return p.Size + Overhead }
 
-// Gap is the time from one packet to the next, in ns; 0 is back to back.
+// Gap returns the time between packets in ns; 0 means back to back.
 func (p Part) Gap() float64 {
 	if p.Rate == 0 {
 		return 0
@@ -42,12 +43,12 @@ func (p Part) Gap() float64 {
 	return float64(p.Frame()) * 8e9 / float64(p.Rate)
 }
 
-// Uniform is a train of one part.
+// Uniform returns a train of one part.
 func Uniform(purpose string, count, size int, rate unit.Rate) Train {
 	return Train{Purpose: purpose, Parts: []Part{{Count: count, Size: size, Rate: rate}}}
 }
 
-// Count is that of all parts' packets.
+// Count returns the number of packets of all parts.
 func (t Train) Count() (n int) {
 	for _, p := range t.Parts {
 		n += p.Count
@@ -55,7 +56,7 @@ func (t Train) Count() (n int) {
 	return n
 }
 
-// PartOf says of each packet in which part it is.
+// PartOf returns the part index of each packet.
 func (t Train) PartOf() []int {
 	out := make([]int, 0, t.Count())
 	for i, p := range t.Parts {
@@ -66,7 +67,7 @@ func (t Train) PartOf() []int {
 	return out
 }
 
-// Bytes are all that is sent, in layer 2.
+// Bytes returns the layer 2 bytes of the train.
 func (t Train) Bytes() (b unit.Bytes) {
 	for _, p := range t.Parts {
 		b += unit.Bytes(p.Count * p.Frame())
@@ -74,40 +75,40 @@ func (t Train) Bytes() (b unit.Bytes) {
 	return b
 }
 
-// Sample is a train, and what came of it.
+// Sample is a train and its measured result.
 type Sample struct {
 	Train
-	// Sent says when each packet was, in ns of the sender's clock.
+	// Sent has the send time of each packet, in ns of the sender's clock.
 	Sent []int64 `json:"sent"`
-	// Arrived is in the order of arrival. A packet that is not in it was lost; one
-	// that is in it twice was duplicated.
+	// Arrived has the packets in the order of arrival. A lost packet is missing, a
+	// duplicated packet is in the list twice.
 	Arrived []Arrival `json:"arrived"`
-	// Overflow is how many packets the receiver's own socket dropped: not the path.
+	// Overflow is the number of packets that the receiver's socket dropped, not the path.
 	Overflow int `json:"overflow,omitempty"`
-	// Stolen is for how long the hypervisor kept a processor from either end while the
-	// train was under way (/proc/stat).
-	Stolen Stolen `json:"stolen,omitzero"`
-	// Flaws are what went wrong at either end, in words: a sender that stood still, a
+	// StealTime is the time for which the hypervisor kept a processor from either end during
+	// the train (steal time in /proc/stat).
+	StealTime StealTime `json:"stolen,omitzero"`
+	// Flaws describe what went wrong at either end, such as a sender that stalled or a
 	// clock that was set.
 	Flaws []string `json:"flaws,omitempty"`
 }
 
-// Stolen is time that the hypervisor gave to others, in ns.
-type Stolen struct {
+// StealTime is the steal time at both ends, in ns.
+type StealTime struct {
 	Sender   int64 `json:"sender"`
 	Receiver int64 `json:"receiver"`
 }
 
-// Arrival is one packet that came.
+// Arrival is one packet that arrived.
 type Arrival struct {
-	// Number is its place in the train, from 0.
+	// Number is the packet's index in the train, from 0.
 	Number int `json:"n"`
-	// At is when, in ns of the receiver's clock. It has nothing to do with the
-	// sender's but its pace.
+	// At is the arrival time in ns of the receiver's clock. Only its rate, not its value,
+	// is comparable with the sender's clock.
 	At int64 `json:"at"`
 }
 
-// Split is what came of each part, as samples of one part.
+// Split returns one sample for each part.
 func (s *Sample) Split() []Sample {
 	out := make([]Sample, len(s.Parts))
 	begin := make([]int, len(s.Parts))
@@ -127,7 +128,7 @@ func (s *Sample) Split() []Sample {
 	return out
 }
 
-// Lost is how many packets never came.
+// Lost returns the number of packets that never arrived.
 func (s *Sample) Lost() int {
 	n := s.Count()
 	seen := make([]bool, n)
@@ -140,9 +141,9 @@ func (s *Sample) Lost() int {
 	return n
 }
 
-// ArrivalRate is the average arrival rate u_t of a train of one part (estimation
-// seed, 2.4.3): the bytes after the first packet by the time between the first and
-// the last, in bit/s of layer 2. It is 0 for fewer than two arrivals.
+// ArrivalRate returns the average arrival rate u_t of a train of one part (estimation
+// seed, 2.4.3) in bit/s of layer 2: the bytes after the first packet, divided by the time
+// between the first and the last packet. It is 0 for fewer than two arrivals.
 func (s *Sample) ArrivalRate() float64 {
 	n := len(s.Arrived)
 	if n < 2 {
@@ -151,7 +152,7 @@ func (s *Sample) ArrivalRate() float64 {
 	return rate(n-1, s.Parts[0], s.Arrived[n-1].At-s.Arrived[0].At)
 }
 
-// SendingRate is the same at the sender: what a train of one part was sent at.
+// SendingRate returns the average rate at which a train of one part was sent.
 func (s *Sample) SendingRate() float64 {
 	n := len(s.Sent)
 	if n < 2 {
@@ -167,9 +168,9 @@ func rate(packets int, p Part, took int64) float64 {
 	return float64(packets*p.Frame()) * 8e9 / float64(took)
 }
 
-// Dispersions are the times between packets that arrived one after the other and
-// were sent one after the other, in ns (pair-wise dispersions, 2.4.3). A loss or a
-// packet out of order leaves out the pairs it is in.
+// Dispersions returns the time in ns between each two packets that were both sent and
+// received one directly after the other (pair-wise dispersions, 2.4.3). A pair with a
+// lost or reordered packet is left out.
 func (s *Sample) Dispersions() []int64 {
 	out := make([]int64, 0, max(len(s.Arrived)-1, 0))
 	for i := 1; i < len(s.Arrived); i++ {

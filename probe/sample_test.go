@@ -10,8 +10,8 @@ import (
 	"headgate/unit"
 )
 
-// One of 5 packets is lost, one comes late, one twice: only neighbours that follow
-// each other have a dispersion.
+// Of 5 packets one is lost, one is late and one is duplicated. Only adjacent packets in
+// order have a dispersion.
 func TestSample(t *testing.T) {
 	s := probe.Sample{Train: probe.Uniform("", 5, 986, 80*unit.Mbit), Sent: []int64{0, 100e3, 200e3, 300e3, 400e3}}
 	for _, a := range [][2]int64{{0, 1000}, {1, 101_000}, {3, 301_000}, {2, 302_000}, {3, 303_000}} {
@@ -32,7 +32,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// A part is a sample of its own, whose packets are numbered from 0.
+// Split returns one sample for each part, whose packets are numbered from 0.
 func TestSplit(t *testing.T) {
 	s := probe.Sample{
 		Train: probe.Train{Parts: []probe.Part{{Count: 2, Size: 500}, {Count: 3, Size: 1500, Pause: time.Millisecond}}},
@@ -51,14 +51,14 @@ func TestSplit(t *testing.T) {
 	if want := []probe.Arrival{{Number: 0, At: 10}, {Number: 1, At: 30}}; !slices.Equal(parts[0].Arrived, want) {
 		t.Errorf("the first part: %v", parts[0].Arrived)
 	}
-	// What belongs to no part, a number that was never sent, is left out.
+	// A number that was never sent belongs to no part and is left out.
 	if want := []probe.Arrival{{Number: 0, At: 20}, {Number: 2, At: 40}}; !slices.Equal(parts[1].Arrived, want) {
 		t.Errorf("the second part: %v", parts[1].Arrived)
 	}
 }
 
-// Modes are higher than their right neighbour and no lower than the left one; of
-// equally strong ones the lowest counts.
+// A mode is higher than its right neighbour and no lower than its left one. Of equal
+// modes the lowest is the strongest.
 func TestModes(t *testing.T) {
 	values := []float64{11, 13, 25, 31, 33, 38, 45, 61, 65, 67, 71, 72, 73}
 	h := probe.NewHistogram(values, 10) // 0 2 1 3 1 0 3 3
@@ -71,13 +71,13 @@ func TestModes(t *testing.T) {
 		t.Errorf("modes at %v", at)
 	}
 	if got := h.Modes(values, 3); len(got) != 2 {
-		t.Errorf("of 3 values and more: %v", got)
+		t.Errorf("modes of at least 3 values: %v", got)
 	}
 	if m, ok := probe.Strongest(modes, 0, 100); !ok || m.At != 34 {
-		t.Errorf("the strongest is %v", m)
+		t.Errorf("the strongest mode is %v", m)
 	}
 	if m, ok := probe.Strongest(modes, 41, 100); !ok || m.At != 72 {
-		t.Errorf("the strongest above 41 is %v", m)
+		t.Errorf("the strongest mode above 41 is %v", m)
 	}
 	if m, ok := probe.Strongest(modes, 41, 69); ok {
 		t.Errorf("%v is a mode between 41 and 69", m)

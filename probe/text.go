@@ -5,8 +5,9 @@ import (
 	"math"
 )
 
-// BitRate is a rate in bit/s with four digits: an interval of 0.1 % shows.
-func BitRate(bps float64) string {
+// FormatRate formats a rate in bit/s with four digits, so that an interval of 0.1 % is
+// visible.
+func FormatRate(bps float64) string {
 	scale, name := 1e3, "kbit"
 	switch {
 	case bps >= 0.99995e9:
@@ -18,8 +19,8 @@ func BitRate(bps float64) string {
 	return fmt.Sprintf("%.*f%s", max(0, 3-int(math.Log10(max(v, 1)))), v, name)
 }
 
-// SizeText is a number of bytes with three digits or so.
-func SizeText(b float64) string {
+// FormatBytes formats a number of bytes with about three digits.
+func FormatBytes(b float64) string {
 	switch {
 	case b >= 1e6:
 		return fmt.Sprintf("%.2f MB", b/1e6)
@@ -29,11 +30,12 @@ func SizeText(b float64) string {
 	return fmt.Sprintf("%.0f B", b)
 }
 
-// Text is the value with its interval, a bound, or why there is none.
-func (e Estimate) Text(number func(float64) string) string {
+// Format formats the value with its interval, the lower bound, or the reason why there is
+// no value.
+func (e Estimate) Format(number func(float64) string) string {
 	switch {
 	case !e.Known():
-		return "cannot tell: " + e.Cannot
+		return "cannot estimate: " + e.Reason
 	case e.AtLeast:
 		return "at least " + number(e.Value)
 	case e.Low == 0 && e.High == 0:

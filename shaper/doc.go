@@ -1,9 +1,9 @@
-// Package shaper is the border between what a user wants and a kernel that
-// enforces it. A Plan is desired state: Apply makes it so whatever was there
-// before, touches only what differs, and is repaired by the next Apply if it is
-// cut short; Observe reads back what the kernel has; Clear takes away all that
-// is ours and nothing else, without memory of the past.
+// Package shaper is the interface between desired state and the kernel that enforces it. A Plan
+// is the desired state of a device. Apply makes the actual state the desired one from any
+// previous state, changes only what differs, and is completed by the next Apply if it was
+// interrupted. Observe reads the actual state from the kernel. Clear removes everything that
+// Headgate created, and nothing else; it needs no stored history.
 //
-// Two engines implement Shaper and pass the same suite (package shapertest):
-// htb, the default, and quantum, the bwaas seed's algorithm.
+// Two engines implement Shaper and pass the same conformance tests (package shapertest): htb,
+// the default, and quantum, the algorithm of the bwaas seed.
 package shaper

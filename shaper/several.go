@@ -1,33 +1,34 @@
 package shaper
 
-// Several is a Shaper that does for many devices at once what it does for one after the other, in
-// less time: two hundred containers that start at the same moment do not wait for each other.
-type Several interface {
+// BatchShaper is a Shaper that processes many devices concurrently. If two hundred containers start
+// at the same moment, they do not wait for each other.
+type BatchShaper interface {
 	Shaper
-	// ObserveAll is Observe for each of the devices.
+	// ObserveAll calls Observe for each of the devices.
 	ObserveAll(devs []string) []Observed
-	// ApplyAll is Apply for each of the plans, which are of different devices, except that
-	// what devices left that are gone stays until Sweep.
+	// ApplyAll calls Apply for each of the plans, which must be for different devices. Unlike
+	// Apply, it leaves the objects of removed devices until Sweep.
 	ApplyAll(plans []Plan) []Applied
-	// Sweep removes what devices left that are gone, and names the devices among it.
+	// Sweep removes the objects that removed devices left behind, and returns the names of
+	// removed IFB devices among them.
 	Sweep() (removed []string, err error)
 }
 
-// Observed is what Observe gives for one of several devices.
+// Observed is the result of Observe for one of several devices.
 type Observed struct {
 	State State
 	Err   error
 }
 
-// Applied is what Apply gives for one of several plans.
+// Applied is the result of Apply for one of several plans.
 type Applied struct {
 	Changes []Change
 	Err     error
 }
 
-// ObserveAll observes several devices, at once if the engine can.
+// ObserveAll observes several devices, concurrently if the engine supports it.
 func ObserveAll(s Shaper, devs []string) []Observed {
-	if all, ok := s.(Several); ok {
+	if all, ok := s.(BatchShaper); ok {
 		return all.ObserveAll(devs)
 	}
 	out := make([]Observed, len(devs))
@@ -37,9 +38,9 @@ func ObserveAll(s Shaper, devs []string) []Observed {
 	return out
 }
 
-// ApplyAll applies plans of several devices, at once if the engine can.
+// ApplyAll applies the plans of several devices, concurrently if the engine supports it.
 func ApplyAll(s Shaper, plans []Plan) []Applied {
-	if all, ok := s.(Several); ok {
+	if all, ok := s.(BatchShaper); ok {
 		return all.ApplyAll(plans)
 	}
 	out := make([]Applied, len(plans))
@@ -49,10 +50,10 @@ func ApplyAll(s Shaper, plans []Plan) []Applied {
 	return out
 }
 
-// Sweep removes what devices left that are gone: for one that is gone, at least, if the engine
-// cannot do it for all.
+// Sweep removes the objects that removed devices left behind. If the engine cannot sweep all
+// devices, Sweep clears only the devices named in gone.
 func Sweep(s Shaper, gone ...string) error {
-	if all, ok := s.(Several); ok {
+	if all, ok := s.(BatchShaper); ok {
 		_, err := all.Sweep()
 		return err
 	}

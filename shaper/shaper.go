@@ -10,25 +10,26 @@ import (
 	"headgate/unit"
 )
 
-// Plan is the desired state of one device, checked and resolved.
+// Plan is the desired state of one device, validated and resolved.
 type Plan struct {
 	Dev         string            `json:"dev"`
 	Perspective group.Perspective `json:"perspective"`
 	Overhead    group.Overhead    `json:"overhead"`
 	GSO         group.GSO         `json:"gso,omitempty"`
-	// Quantum is of the engine of that name alone.
+	// Quantum applies only to the engine of that name.
 	Quantum group.QuantumOptions `json:"quantum,omitzero"`
 	Out     *group.Tree          `json:"out,omitempty"`
 	In      *group.Tree          `json:"in,omitempty"`
 }
 
-// Equal tells whether both plans ask for the same.
+// Equal reports whether both plans describe the same desired state.
 func (p Plan) Equal(o Plan) bool {
 	return p.Dev == o.Dev && p.Perspective == o.Perspective && p.Overhead == o.Overhead && p.GSO == o.GSO && p.Quantum == o.Quantum &&
 		group.EqualTrees(p.Out, o.Out) && group.EqualTrees(p.In, o.In)
 }
 
-// Leaf is the path of the leaf that a user calls name, in the directions that have it.
+// Leaf returns the path of the leaf group with this path or last path element, in any
+// direction.
 func (p Plan) Leaf(name string) (path string, err error) {
 	var first error
 	for _, t := range []*group.Tree{p.Out, p.In} {
@@ -55,136 +56,127 @@ func (p Plan) Leaf(name string) (path string, err error) {
 
 // Shaper enforces plans in the network namespace of the calling thread.
 type Shaper interface {
-	// Diff tells what Apply would do, in the order in which it would do it, and
-	// changes nothing. An empty list means that the kernel has the plan already.
+	// Diff returns the changes that Apply would make, in order, and changes nothing. An empty
+	// list means that the actual state is the desired one.
 	Diff(Plan) ([]Change, error)
-	// Apply makes the plan so. It fails without having changed anything if the
-	// device has shaping that is not ours (ErrForeign); undoes what it did if the
-	// kernel refuses a part, or says what is in force where that is refused too; and
-	// leaves the old or the new state if the process dies.
+	// Apply makes the plan the actual state. If the device has foreign traffic control that
+	// conflicts, Apply changes nothing and returns ErrForeign. If the kernel rejects a part,
+	// Apply rolls back, or, if the rollback fails too, returns an error that describes the
+	// state in force. If the process dies, the device has the old or the new state.
 	Apply(Plan) ([]Change, error)
-	// Observe reads what is in force on the device and what it has carried.
-	// A device without shaping of this engine gives ErrNotShaped.
+	// Observe reads the actual state of the device and its counters. It returns ErrNotShaped
+	// for a device without shaping by this engine.
 	Observe(dev string) (State, error)
-	// Assign puts connections into groups, before every rule; a connection that
-	// is assigned already moves. Unassign returns them to the rules.
+	// Assign assigns connections to groups, with precedence over all rules. A connection that
+	// is already assigned moves to the new group. Unassign removes assignments, so that the
+	// rules apply again.
 	Assign(dev string, a []Assignment) error
 	Unassign(dev string, c []Conn) error
-	// Assigned is the group that a connection is assigned to, "" if it is to none.
+	// Assigned returns the group that a connection is assigned to, or "" if there is none.
 	Assigned(dev string, c Conn) (group string, err error)
-	// Clear takes away all that is ours on the device. A device without shaping
-	// of this engine is no error.
+	// Clear removes everything that Headgate created on the device. A device without shaping by
+	// this engine is not an error.
 	Clear(dev string) error
 }
 
-// Errors that callers tell apart.
+// Errors that callers distinguish.
 var (
 	ErrNotShaped  = errors.New("has no bandwidth groups")
-	ErrForeign    = errors.New("has traffic control that is not Headgate's")
-	ErrNoDevice   = errors.New("there is no such device")
-	ErrPermission = errors.New("this needs CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN (run it as root)")
+	ErrForeign    = errors.New("has foreign traffic control")
+	ErrNoDevice   = errors.New("no such device")
+	ErrPermission = errors.New("permission denied: requires CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN (run as root)")
 )
 
-// Change is one step from the kernel's state to the plan's.
-type Change struct {
-	Verb   string `json:"verb"`   // "add", "change" or "remove"
-	Object string `json:"object"` // "out group web"
-	Detail string `json:"detail,omitempty"`
-}
+// Change is one step from the actual state to the desired state.
+type Change = group.Change
 
-func (c Change) String() string {
-	s := fmt.Sprintf("%-6s %s", c.Verb, c.Object)
-	if c.Detail != "" {
-		s += ": " + c.Detail
-	}
-	return s
-}
-
-// State is what is in force on a device.
+// State is the actual state of a device.
 type State struct {
 	Dev    string          `json:"dev"`
 	Engine group.Engine    `json:"engine"`
 	Plan   Plan            `json:"plan"`
 	At     time.Time       `json:"at"`
-	Owner  string          `json:"owner,omitempty"` // who keeps it so, as far as whoever shows it knows
+	Owner  string          `json:"owner,omitempty"` // who configures the device, if known
 	Out    *DirectionState `json:"out,omitempty"`
 	In     *DirectionState `json:"in,omitempty"`
-	// Offloads are settings of the device itself that an engine has changed, or would, if somebody
-	// else had not changed them since.
+	// Offloads lists device settings that the engine has changed, or that it would change if
+	// another program had not changed them since.
 	Offloads []DeviceSetting `json:"offloads,omitempty"`
-	Foreign  []string        `json:"foreign,omitempty"` // traffic control that is not ours, in words
-	Drift    []Change        `json:"drift,omitempty"`   // what an Apply of Plan would mend
+	Foreign  []string        `json:"foreign,omitempty"` // descriptions of foreign traffic control
+	Drift    []Change        `json:"drift,omitempty"`   // the changes that an Apply of Plan would make
 }
 
 // DeviceSetting is one of a device's packet offloads, in bytes.
 type DeviceSetting struct {
-	Name   string `json:"name"` // as "ip link" calls it: gso_max_size
+	Name   string `json:"name"` // as named by "ip link": gso_max_size
 	Value  uint32 `json:"value"`
-	Before uint32 `json:"before,omitempty"` // what a Clear sets it to; 0 if it leaves it alone
-	// LeftAlone tells that somebody else has set it since, to Value, and that it is theirs.
-	LeftAlone bool `json:"left_alone,omitempty"`
+	Before uint32 `json:"before,omitempty"` // the value that Clear restores; 0 if Clear does not change the setting
+	// ChangedByOther is set if another program has set the value since. Headgate then leaves it
+	// unchanged.
+	ChangedByOther bool `json:"left_alone,omitempty"`
 }
 
-// DirectionState is one direction's groups, in the order of the plan's nodes,
-// and after them the class of control traffic (ARP, neighbour discovery, DHCP,
-// LLDP, STP, pure ACKs).
+// DirectionState is the state of one direction's groups, in the order of the plan's nodes, and
+// of the class of control traffic (ARP, neighbour discovery, DHCP, LLDP, STP, pure ACKs).
 type DirectionState struct {
-	// At is when its counters were read: those of the other direction, or of another device, a little
-	// before or after. Rates are differences of counters over the difference of these.
+	// At is the time at which the counters of this direction were read. Other directions and
+	// devices are read slightly earlier or later. Rates are differences of counters divided by
+	// differences of At.
 	At      time.Time    `json:"at,omitzero"`
 	Groups  []GroupState `json:"groups"`
 	Control GroupState   `json:"control"`
-	// RuleHits counts packets by the rule that placed them, in the order of the
-	// tree's rules.
+	// RuleHits counts the packets that each rule assigned, in the order of the tree's rules.
 	RuleHits []uint64 `json:"rule_hits"`
-	// Queues is what the groups' queues are: "fq_codel" keeps the flows of one group
-	// apart, "fifo" does not; "" for an engine without queues.
+	// Queues is the type of the groups' queues: "fq_codel" separates the flows of a group,
+	// "fifo" does not; "" for an engine without queues.
 	Queues string `json:"queues,omitempty"`
 	// Assigned is the number of connections assigned at run time.
 	Assigned int `json:"assigned"`
-	// Quantum is what the algorithm of engine quantum has come to; nil for another.
+	// Quantum is the state of the engine quantum; nil for other engines.
 	Quantum *QuantumState `json:"quantum,omitempty"`
 }
 
-// QuantumState is one direction's of engine quantum. Bytes are of payload.
+// QuantumState is the state of one direction under the engine quantum. Bytes are payload bytes.
 type QuantumState struct {
-	// Mode is Enforcement if a group is in it.
+	// Mode is Enforcement if any group is in Enforcement.
 	Mode string `json:"mode"`
 	// Quantum, StepBytes and Overdraft are the options in force.
 	Quantum   time.Duration `json:"quantum_ns"`
 	StepBytes uint64        `json:"step_bytes"`
 	Overdraft bool          `json:"overdraft"`
-	// LimitBytes is what may pass in a quantum, and UsedBytes what has in this one.
+	// LimitBytes is the limit per quantum; UsedBytes is the part used in the current quantum.
 	LimitBytes uint64 `json:"limit_bytes"`
 	UsedBytes  uint64 `json:"used_bytes"`
-	// Pool is what groups have lent and none has borrowed yet, a quantum and as a rate.
+	// Pool is the amount that groups have lent and that is not borrowed yet, in bytes per
+	// quantum and as a rate.
 	PoolBytes uint64    `json:"pool_bytes"`
 	Pool      unit.Rate `json:"pool"`
-	// Resets counts since the direction was limited.
+	// Resets counts the resets since the direction was limited.
 	Resets uint64 `json:"resets"`
 }
 
-// QuantumGroupState is one group's.
+// QuantumGroupState is the state of one group under the engine quantum.
 type QuantumGroupState struct {
-	// Actual is what the group may use now: less than its guarantee when it has lent,
-	// more when it has borrowed. In bytes it is that of one quantum.
+	// Actual is the present limit of the group: lower than its guarantee when it has lent,
+	// higher when it has borrowed. ActualBytes is the same limit in bytes per quantum.
 	Actual      unit.Rate `json:"actual"`
 	ActualBytes uint64    `json:"actual_bytes"`
-	// Mode is Enforcement if the algorithm dropped packets of the group in this quantum
-	// or in the one before (bwaas seed, chapter III), else Normal.
+	// Mode is Enforcement if the algorithm dropped packets of the group in this quantum or in
+	// the previous one (bwaas seed, chapter III), otherwise Normal.
 	Mode string `json:"mode"`
 }
 
-// Modes of engine quantum.
+// Modes of the engine quantum.
 const (
 	Normal      = "normal"
 	Enforcement = "enforcement"
 )
 
-// GroupState counts since the group was made. Bytes are layer 2.
+// GroupState is the state of one group. Counters start when the group is created; bytes are
+// layer 2.
 type GroupState struct {
 	Path         string    `json:"path"`
-	Class        string    `json:"class"` // the kernel's name: "1:a"
+	Class        string    `json:"class"` // the kernel's name of the class: "1:a"
 	Guarantee    unit.Rate `json:"guarantee"`
 	Ceiling      unit.Rate `json:"ceiling"`
 	Bytes        uint64    `json:"bytes"`
@@ -192,36 +184,41 @@ type GroupState struct {
 	Drops        uint64    `json:"drops"`
 	Marks        uint64    `json:"marks"`
 	BacklogBytes uint64    `json:"backlog_bytes"`
-	// QueueDelay is how long the packet that left last had waited; 0 of a group that is idle.
+	// QueueDelay is the sojourn time of the packet that left the queue last; 0 if the group is
+	// idle.
 	QueueDelay time.Duration `json:"queue_delay_ns"`
-	// Quantum is of engine quantum alone.
+	// Quantum is set only by the engine quantum.
 	Quantum *QuantumGroupState `json:"quantum,omitempty"`
-	// QueuedFor is for how long in all a packet always waited, and QueuedBytes what left meanwhile; an
-	// engine that does not measure it has 0.
+	// QueuedFor is the total time in which the queue was never empty, and QueuedBytes is the
+	// number of bytes that left the queue in this time. Both are 0 if the engine does not
+	// measure them.
 	QueuedFor   time.Duration `json:"queued_ns"`
 	QueuedBytes uint64        `json:"queued_bytes"`
-	// Clients are of a group that is one for every client; its numbers are then of all of
-	// them, and it is not measured how long packets waited.
+	// Clients is set for a group with each. The other fields are then totals of all clients,
+	// and queue delays are not measured.
 	Clients *ClientsState `json:"clients,omitempty"`
 }
 
 // ClientsState counts the clients of a group.
 type ClientsState struct {
-	Active int `json:"active"` // that have sent in the last group.ClientIdle seconds
-	Most   int `json:"most"`
+	Active int `json:"active"` // sent a packet in the last group.ClientIdle seconds
+	Max    int `json:"most"`
 }
 
-// Client is a client of a group that is one for every client, and is active.
+// Client is an active client of a group with each.
 type Client struct {
 	Direction string `json:"direction"` // "out" or "in"
 	Group     string `json:"group"`
-	// Client is the prefix of its addresses; the zero Prefix is of what has no address.
+	// Client is the prefix of the client's addresses; the zero Prefix stands for all packets
+	// without an address.
 	Client netip.Prefix `json:"client"`
 	Class  string       `json:"class"`
-	// Since is when it appeared, and Bytes what has come for it since then, layer 2.
+	// Since is the time at which the client appeared, and Bytes counts the bytes that arrived
+	// for it since then, layer 2.
 	Since time.Time `json:"since"`
 	Bytes uint64    `json:"bytes"`
-	// Passed and Drops count since its class was made, which other clients had before.
+	// Passed and Drops count since the client's class was created, which may include earlier
+	// clients.
 	Passed       uint64        `json:"passed_bytes"`
 	Drops        uint64        `json:"drops"`
 	BacklogBytes uint64        `json:"backlog_bytes"`
@@ -229,7 +226,7 @@ type Client struct {
 	At           time.Time     `json:"at"` // when its counters were read
 }
 
-// Conn is one connection, named by its ends in either order.
+// Conn is one connection, identified by its two ends in either order.
 type Conn struct {
 	Proto uint8          `json:"proto"`
 	A     netip.AddrPort `json:"a"`
@@ -240,8 +237,8 @@ func (c Conn) String() string {
 	return fmt.Sprintf("%s %v %v", group.ProtoName(c.Proto), c.A, c.B)
 }
 
-// Assignment puts a connection into a group by path, in each direction in which
-// a group of that path exists.
+// Assignment assigns a connection to a group by path, in each direction that has a group with
+// this path.
 type Assignment struct {
 	Conn  Conn   `json:"conn"`
 	Group string `json:"group"`

@@ -9,41 +9,43 @@ import (
 
 // Claim is one node of a tree of claims: a group, a tenant, a reservation.
 type Claim struct {
-	// Parent is the index of the claim that this one is part of, -1 at the top.
-	// Claims may come in any order.
+	// Parent is the index of the parent claim, or -1 at the top. Claims may be in any order.
 	Parent int
-	// Guarantee is what the claim gets, if it wants it, before anyone gets more.
-	// A claim with children has it for all below it: it is what they can be
-	// promised together, and what they leave of it is lent among them first.
+	// Guarantee is the rate that the claim gets, if it has demand, before any claim gets more.
+	// The guarantee of a parent limits the guarantees of its children together, and the part
+	// that they leave unused is lent among them first.
 	Guarantee unit.Rate
-	// Ceiling is the most it ever gets, also if the guarantee is higher. Zero is a
-	// ceiling of zero; unit.MaxRate is none.
+	// Ceiling is the rate that the claim never exceeds, even if the guarantee is higher. Zero
+	// is a ceiling of zero; unit.MaxRate means no ceiling.
 	Ceiling unit.Rate
-	// Weight is the claim's part of what is lent under Proportional: pass the
-	// guarantee, or anything else. A claim of weight zero gets of what its parent
-	// lends only when all others have enough.
+	// Weight is the claim's weight in the division of spare bandwidth under Proportional, for
+	// example its guarantee. A claim of weight zero borrows only when all its siblings are
+	// satisfied.
 	Weight uint64
-	// Priority is the claim's turn under Priority; the lowest number comes first.
+	// Priority orders the claims under Priority; the lowest number is served first.
 	Priority int
-	// Demand is what a leaf would use now. A claim with children demands what
-	// they can take together, and its own Demand is not read.
+	// Demand is the rate that a leaf would use now without any limit. For a claim with children
+	// it is ignored: its demand is the sum of what the children can use.
 	Demand unit.Rate
+	// Links lists the indices of the links that a top-level claim crosses, for AllocateLinks.
+	// Duplicates count once. Allocate ignores Links.
+	Links []int
 }
 
-// Spare says to which of its children a claim lends what their guarantees leave over.
+// Spare is the policy that divides the bandwidth that guarantees leave over among the child
+// claims.
 type Spare int
 
 const (
-	// Proportional lends by weight.
+	// Proportional divides in proportion to weights.
 	Proportional Spare = iota
-	// Equal lends in equal parts.
+	// Equal divides into equal parts.
 	Equal
-	// Priority lends to the lowest Priority first, in equal parts among those who
-	// have the same.
+	// Priority serves the lowest Priority first, and divides equally within one priority.
 	Priority
 )
 
-// String is the word that the configuration uses.
+// String returns the word used in the configuration.
 func (s Spare) String() string {
 	switch s {
 	case Proportional:
@@ -56,40 +58,38 @@ func (s Spare) String() string {
 	return fmt.Sprintf("Spare(%d)", int(s))
 }
 
-// Allocate divides limit among the claims and returns the rate of each, in the
-// order of the claims; that of a claim with children is the sum of theirs.
+// Allocate divides limit among the claims and returns the rate of each claim, in the order of
+// claims. The rate of a claim with children is the sum of its children's rates.
 //
-// It is done level by level: the limit is divided among the claims at the top, then
-// what each of them gets among its children, and so on. In each division every claim
-// gets its guarantee, or what it can use if that is less. What is left is lent to those
-// that can use more: they get alpha * weight more, with one alpha, until they have
-// enough. A claim can use what is demanded below it, as far as the ceilings let
-// through.
+// The division proceeds level by level: the limit is divided among the top-level claims, then
+// the rate of each among its children, and so on. In each division every claim gets the lower
+// of its guarantee and the rate that it can use. The rest is lent to the claims that can use
+// more: each gets alpha * weight in addition, with a common alpha, until it is satisfied. The
+// rate that a claim can use is the demand below it, limited by the ceilings.
 //
-// If the guarantees of a level are more than their parent's (or the limit), they
-// are scaled down to it, in proportion to the lesser of guarantee and what the
-// claim can use: a guarantee is a part of the parent's.
+// If the guarantees of a level exceed their parent's (or the limit), they are scaled down to
+// it, in proportion to the lower of guarantee and usable rate, because a guarantee is a part of
+// the parent's guarantee.
 //
-// Amounts are exact to 2^-64 bit/s and rounded once: each rate, also of a claim
-// with children, is the real number rounded down or up. All of the limit, or all
-// that is wanted, is handed out to the last bit per second; no rate is above a
-// ceiling or below a guarantee by rounding. Remainders fall in the order of the
-// tree (siblings by index), so the same claims always give the same rates. Rates
-// and weights of claims above unit.MaxRate count as unit.MaxRate. The time for n
-// claims is O(n log n) for each level of depth.
+// Amounts are exact to 2^-64 bit/s and rounded once: each rate, also of a claim with children,
+// is the exact number rounded down or up. The whole limit, or the whole demand, is allocated to
+// the last bit per second. Rounding never raises a rate above a ceiling or lowers it below a
+// guarantee. Remainders are assigned in tree order (siblings by index), so the same claims
+// always get the same rates. Rates and weights of claims above unit.MaxRate count as
+// unit.MaxRate. The time for n claims is O(n log n) per level.
 //
-// A parent that is not the index of a claim panics. Claims in a circle belong to
-// no top, and get nothing.
+// Allocate panics if a parent is not the index of a claim. Claims in a cycle are not connected
+// to the root and get nothing.
 func Allocate(limit unit.Rate, spare Spare, claims []Claim) []unit.Rate {
 	n := len(claims)
-	a := allocator{spare: spare, claims: claims, want: make([]uint64, n), has: make([]amount, n)}
+	a := allocator{spare: spare, claims: claims, usable: make([]uint64, n), allocated: make([]amount, n)}
 	a.link()
 	for _, i := range slices.Backward(a.order) {
-		a.want[i] = a.wanted(i)
+		a.usable[i] = a.usableBy(i)
 	}
-	a.divide(exactly(min(uint64(limit), a.wantedBelow(-1))), a.children(-1))
+	a.divide(newAmount(min(uint64(limit), a.usableBelow(-1))), a.children(-1))
 	for _, i := range a.order {
-		a.divide(a.has[i], a.children(i))
+		a.divide(a.allocated[i], a.children(i))
 	}
 	return a.rates()
 }

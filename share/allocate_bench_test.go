@@ -7,15 +7,15 @@ import (
 	"headgate/unit"
 )
 
-// 4,000 leaves is the most groups that one interface has; the aim is below 1 ms,
-// so that a change of demand can be answered at every control step.
+// An interface has at most 4,000 leaf groups. The target is less than 1 ms, so that a change of
+// demand can be handled in every control cycle.
 
 func BenchmarkAllocateFlat4000(b *testing.B) { benchmarkAllocate(b, nil, 4000) }
 
 func BenchmarkAllocateThreeLevels4000(b *testing.B) { benchmarkAllocate(b, []int{10, 20}, 20) }
 
-// benchmarkAllocate times an overloaded tree, with ceilings that bind about half
-// of the inner claims.
+// benchmarkAllocate measures an overloaded tree, with ceilings that limit about half of the
+// inner claims.
 func benchmarkAllocate(b *testing.B, inner []int, leaves int) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	var claims []Claim

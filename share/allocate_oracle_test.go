@@ -6,15 +6,15 @@ import (
 	"headgate/unit"
 )
 
-// The oracle for Allocate: real numbers as fractions, the tree walked by searching
-// all claims for children, and water filled by freezing: raise everyone who wants more at
-// the speed of the weights, until somebody has enough or there is no more; look again who
-// wants more, go on. Every sum is added up anew. Slow, and hard to get wrong.
+// The oracle for Allocate uses exact fractions, walks the tree by searching all claims for
+// children, and fills water by freezing: the rates of all claims that want more rise at the
+// speed of their weights until one is satisfied or the bandwidth is used up; then the search
+// for claims that want more restarts. Every sum is recomputed. The oracle is slow and simple.
 
 func oracleAllocate(limit unit.Rate, spare Spare, claims []Claim) []*big.Rat {
 	has := make([]*big.Rat, len(claims))
 	for i := range has {
-		has[i] = rat(0) // of a circle
+		has[i] = rat(0) // for claims in a cycle
 	}
 	oracleDivide(rat(uint64(limit)), -1, spare, claims, has)
 	return has
@@ -41,7 +41,7 @@ func oracleDivide(of *big.Rat, parent int, spare Spare, claims []Claim, has []*b
 		if left.Sign() <= 0 || len(now) == 0 {
 			break
 		}
-		// How far can they rise before the first of them must stop?
+		// The rise at which the first of them is satisfied.
 		weights := rat(0)
 		for _, k := range now {
 			weights.Add(weights, rat(oracleWeight(k, spare, claims)))
@@ -60,7 +60,7 @@ func oracleDivide(of *big.Rat, parent int, spare Spare, claims []Claim, has []*b
 	}
 }
 
-// oracleBorrowers are those that want more, and of these the ones whose turn it is.
+// oracleBorrowers returns the claims that want more, limited to those that are served next.
 func oracleBorrowers(kids []int, spare Spare, claims []Claim, has []*big.Rat) (now []int) {
 	for _, k := range kids {
 		if has[k].Cmp(oracleWant(k, claims)) >= 0 {
@@ -76,7 +76,7 @@ func oracleBorrowers(kids []int, spare Spare, claims []Claim, has []*big.Rat) (n
 	return now
 }
 
-// oracleOwn is what a claim uses of its guarantee.
+// oracleOwn returns the part of its guarantee that a claim uses.
 func oracleOwn(i int, claims []Claim) *big.Rat {
 	return least(oracleWant(i, claims), rat(uint64(claims[i].Guarantee)))
 }

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// problem is one random call of Allocate. Values are small as often as large, so
-// that ties, zeros and remainders are met, and also overflow if there were any.
+// problem is one random call of Allocate. Values are small as often as large, so that ties,
+// zeros, remainders and possible overflows occur.
 type problem struct {
 	limit  unit.Rate
 	spare  Spare
@@ -25,7 +25,7 @@ func drawProblem(t *rapid.T) problem {
 		limit: unit.Rate(rapid.OneOf(rapid.Uint64Range(0, most), rapid.Uint64Range(0, 10*most)).Draw(t, "limit")),
 		spare: rapid.SampledFrom([]Spare{Proportional, Equal, Priority}).Draw(t, "spare"),
 	}
-	n := rapid.SampledFrom([]int{0, 1, 2, 3, 5, 8, 11, 14}).Draw(t, "claims") // a range would mostly be small
+	n := rapid.SampledFrom([]int{0, 1, 2, 3, 5, 8, 11, 14}).Draw(t, "claims") // values of a range would mostly be small
 	depths := make([]int, n)
 	for i := range n {
 		c := Claim{
@@ -52,11 +52,12 @@ func drawProblem(t *rapid.T) problem {
 	return p
 }
 
-// fit gives every claim with children at least the guarantee of all of them, and
-// makes the limit enough for all, as it is in a checked configuration.
+// fit raises the guarantee of every parent to at least the sum of its children's guarantees,
+// and the limit to at least the sum of the top-level guarantees, as in a validated
+// configuration.
 func (p *problem) fit() {
 	var tops uint64
-	for i := len(p.claims) - 1; i >= 0; i-- { // children stand behind their parents
+	for i := len(p.claims) - 1; i >= 0; i-- { // children follow their parents
 		g := uint64(p.claims[i].Guarantee)
 		if kids := oracleChildren(i, p.claims); len(kids) > 0 {
 			var sum uint64
@@ -72,8 +73,8 @@ func (p *problem) fit() {
 	p.limit = max(p.limit, unit.Rate(tops))
 }
 
-// shuffled is the same tree with the claims in another order; at says where the
-// i-th claim has gone.
+// shuffled returns the same tree with the claims in another order; at[i] is the new index of
+// claim i.
 func (p problem) shuffled(t *rapid.T) (q problem, at []int) {
 	at = rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "order"), 0)).Perm(len(p.claims))
 	q = p
@@ -91,8 +92,8 @@ func (p problem) allocate() []unit.Rate { return Allocate(p.limit, p.spare, p.cl
 
 func (p problem) isLeaf(i int) bool { return len(oracleChildren(i, p.claims)) == 0 }
 
-// Every rate is the oracle's real number, rounded down or up.
-func TestAllocateIsTheOracle(t *testing.T) {
+// TestAllocateMatchesOracle: every rate is the oracle's exact number, rounded down or up.
+func TestAllocateMatchesOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		compareWithOracle(t, drawProblem(t))
 	})
@@ -103,14 +104,15 @@ func compareWithOracle(t rapid.TB, p problem) {
 	for i := range got {
 		off := new(big.Rat).Sub(rat(uint64(got[i])), want[i])
 		if off.Abs(off).Cmp(rat(1)) >= 0 {
-			t.Fatalf("claim %d gets %d, and should get %s (of %d, %v, %+v)", i, got[i], want[i].FloatString(3), p.limit, p.spare, p.claims)
+			t.Fatalf("claim %d gets %d, want %s (limit %d, %v, %+v)", i, got[i], want[i].FloatString(3), p.limit, p.spare, p.claims)
 		}
 	}
 }
 
-// In a larger tree of guarantees that leave thirds and sevenths everywhere, and of
-// ceilings that bind here and there, no bits add up.
-func TestAllocateIsTheOracleInALargeTree(t *testing.T) {
+// TestAllocateMatchesOracleInLargeTree: rounding errors do not add up in a larger tree with
+// guarantees that leave thirds and sevenths everywhere, and with some ceilings that are
+// reached.
+func TestAllocateMatchesOracleInLargeTree(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for _, spare := range []Spare{Proportional, Equal, Priority} {
 		p := problem{limit: 10007, spare: spare}
@@ -126,8 +128,8 @@ func TestAllocateIsTheOracleInALargeTree(t *testing.T) {
 	}
 }
 
-// What the package promises, checked to the bit.
-func TestAllocateKeepsItsPromises(t *testing.T) {
+// TestAllocateInvariants checks the documented guarantees of Allocate to the bit.
+func TestAllocateInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
 		got := p.allocate()
@@ -142,7 +144,7 @@ func TestAllocateKeepsItsPromises(t *testing.T) {
 		checkGuarantees(t, p, uint64(p.limit), -1, got, want)
 		for i := range p.claims {
 			if p.isLeaf(i) && got[i] < p.claims[i].Demand && !bound(p, i, got) && sum(got, oracleChildren(-1, p.claims)) != uint64(p.limit) {
-				t.Fatalf("claim %d wants more than %d, no ceiling holds it, and not all of %d is given: %d", i, got[i], p.limit, got)
+				t.Fatalf("claim %d wants more than %d and has not reached a ceiling, but not all of %d is allocated: %d", i, got[i], p.limit, got)
 			}
 		}
 	})
@@ -155,23 +157,23 @@ func sum[N ~uint64](of []N, at []int) (sum uint64) {
 	return sum
 }
 
-// checkSums: all of the limit that is wanted is handed out, and an inner claim has
-// what its children have.
+// checkSums checks that the whole limit or the whole demand is allocated, and that the rate of
+// a parent is the sum of its children's rates.
 func checkSums(t *rapid.T, p problem, got []unit.Rate, want []uint64) {
 	tops := oracleChildren(-1, p.claims)
 	if handed, wanted := sum(got, tops), sum(want, tops); handed != min(uint64(p.limit), wanted) {
-		t.Fatalf("%d of %d are handed out, and wanted are %d", handed, p.limit, wanted)
+		t.Fatalf("%d of %d are allocated, and the demand is %d", handed, p.limit, wanted)
 	}
 	for i := range p.claims {
 		if kids := oracleChildren(i, p.claims); len(kids) > 0 && sum(got, kids) != uint64(got[i]) {
-			t.Fatalf("claim %d gets %d, and its children %d", i, got[i], sum(got, kids))
+			t.Fatalf("claim %d gets %d, and its children get %d", i, got[i], sum(got, kids))
 		}
 	}
 }
 
-// checkGuarantees: where the guarantees of a level fit their parent's, everyone has
-// the guarantee. That an inner claim has it says too that what its children leave
-// idle goes to those below it first.
+// checkGuarantees checks that every claim gets its guarantee if the guarantees of its level fit
+// the parent's. For a parent claim this implies that unused guarantees of its children are lent
+// to the claims below it first.
 func checkGuarantees(t *rapid.T, p problem, has uint64, parent int, got []unit.Rate, want []uint64) {
 	var all uint64
 	own := func(i int) uint64 { return min(want[i], uint64(p.claims[i].Guarantee)) }
@@ -189,7 +191,7 @@ func checkGuarantees(t *rapid.T, p problem, has uint64, parent int, got []unit.R
 	}
 }
 
-// bound tells whether a ceiling at or above i is reached.
+// bound reports whether claim i or a claim above it has reached its ceiling.
 func bound(p problem, i int, got []unit.Rate) bool {
 	for c := i; c >= 0; c = p.claims[c].Parent {
 		if got[c] >= p.claims[c].Ceiling {
@@ -199,9 +201,9 @@ func bound(p problem, i int, got []unit.Rate) bool {
 	return false
 }
 
-// The definition of weighted fairness: of all who borrow from one parent, nobody has
-// more for its weight than one who still wants more.
-func TestAllocateLendsFairly(t *testing.T) {
+// TestAllocateFairness checks weighted fairness: among the claims that borrow from one parent,
+// none has borrowed more per weight than a claim that still wants more.
+func TestAllocateFairness(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
 		p.fit()
@@ -213,19 +215,19 @@ func TestAllocateLendsFairly(t *testing.T) {
 				own[k] = oracleOwn(k, p.claims).Num().Uint64()
 			}
 			if parent >= 0 && sum(own, kids) > uint64(got[parent]) {
-				continue // its ceiling is below its guarantee
+				continue // the ceiling is below the guarantee
 			}
 			borrowed := make([]uint64, len(p.claims))
 			for _, k := range kids {
 				if uint64(got[k])+1 < own[k] {
-					t.Fatalf("claim %d gets %d of its own %d", k, got[k], own[k])
+					t.Fatalf("claim %d gets %d of its guarantee %d", k, got[k], own[k])
 				}
 				borrowed[k] = max(uint64(got[k]), own[k]) - own[k]
 			}
 			for _, i := range kids {
 				for _, j := range kids {
 					if uint64(got[i]) < oracleWant(i, p.claims).Num().Uint64() && !fair(p, i, j, borrowed) {
-						t.Fatalf("claim %d wants more than %d while claim %d borrows %d (of %d, %v, %+v)", i, got[i], j, borrowed[j], p.limit, p.spare, p.claims)
+						t.Fatalf("claim %d wants more than %d while claim %d borrows %d (limit %d, %v, %+v)", i, got[i], j, borrowed[j], p.limit, p.spare, p.claims)
 					}
 				}
 			}
@@ -233,7 +235,7 @@ func TestAllocateLendsFairly(t *testing.T) {
 	})
 }
 
-// fair says whether i has borrowed at least as much for its weight as j. Both are
+// fair reports whether i has borrowed at least as much per weight as j. Both amounts are
 // differences of two rounded rates, so each can be off by less than two.
 func fair(p problem, i, j int, borrowed []uint64) bool {
 	if borrowed[j] < 2 {
@@ -243,26 +245,26 @@ func fair(p problem, i, j int, borrowed []uint64) bool {
 		return ti > tj
 	}
 	wi, wj := oracleWeight(i, p.spare, p.claims), oracleWeight(j, p.spare, p.claims)
-	return within(exactly(borrowed[j]-2), wj, exactly(borrowed[i]+2), wi)
+	return ratioLessEqual(newAmount(borrowed[j]-2), wj, newAmount(borrowed[i]+2), wi)
 }
 
-// The order of the claims matters for remainders only: both answers are the same
-// real number, rounded down or up.
-func TestAllocateDoesNotDependOnTheOrder(t *testing.T) {
+// TestAllocateOrderIndependent: the order of the claims affects only remainders. Both results
+// are the same exact number, rounded down or up.
+func TestAllocateOrderIndependent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
 		q, at := p.shuffled(t)
 		got, other := p.allocate(), q.allocate()
 		for i := range got {
 			if d := int64(got[i]) - int64(other[at[i]]); d > 1 || d < -1 {
-				t.Fatalf("claim %d gets %d, and %d in another order", i, got[i], other[at[i]])
+				t.Fatalf("claim %d gets %d, but %d in another order", i, got[i], other[at[i]])
 			}
 		}
 	})
 }
 
-// A higher limit takes nothing from anyone, but for remainders.
-func TestAllocateGrowsWithTheLimit(t *testing.T) {
+// TestAllocateMonotonicInLimit: a higher limit lowers no rate, except for remainders.
+func TestAllocateMonotonicInLimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
 		q := p
@@ -270,14 +272,15 @@ func TestAllocateGrowsWithTheLimit(t *testing.T) {
 		got, larger := p.allocate(), q.allocate()
 		for i := range got {
 			if larger[i]+1 < got[i] {
-				t.Fatalf("claim %d gets %d of %d, and %d of %d", i, got[i], p.limit, larger[i], q.limit)
+				t.Fatalf("claim %d gets %d at limit %d, but %d at limit %d", i, got[i], p.limit, larger[i], q.limit)
 			}
 		}
 	})
 }
 
-// Who wants more never gets less for it, but for remainders.
-func TestAllocateGrowsWithTheDemand(t *testing.T) {
+// TestAllocateMonotonicInDemand: a higher demand of a claim does not lower its rate, except for
+// remainders.
+func TestAllocateMonotonicInDemand(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
 		if len(p.claims) == 0 {
@@ -288,14 +291,14 @@ func TestAllocateGrowsWithTheDemand(t *testing.T) {
 		q.claims = append([]Claim{}, p.claims...)
 		q.claims[i].Demand += unit.Rate(rapid.OneOf(rapid.Uint64Range(0, 3), rapid.Uint64Range(0, uint64(unit.MaxRate))).Draw(t, "more"))
 		if got, other := p.allocate()[i], q.allocate()[i]; other+1 < got {
-			t.Fatalf("claim %d gets %d, and %d when it wants %d (of %d, %v, %+v)", i, got, other, q.claims[i].Demand, p.limit, p.spare, p.claims)
+			t.Fatalf("claim %d gets %d, but %d with a demand of %d (limit %d, %v, %+v)", i, got, other, q.claims[i].Demand, p.limit, p.spare, p.claims)
 		}
 	})
 }
 
-// A claim whose leaves' weights are parts of its guarantee cannot gain by having
-// more of them: under Proportional, two halves of a leaf get what the leaf got.
-func TestAllocateGivesNothingForSplitting(t *testing.T) {
+// TestAllocateSplitNeutral: a claim cannot gain by splitting its leaves, if weights are parts
+// of its guarantee. Under Proportional, two halves of a leaf get as much as the leaf.
+func TestAllocateSplitNeutral(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
 		p.spare = Proportional
@@ -307,7 +310,7 @@ func TestAllocateGivesNothingForSplitting(t *testing.T) {
 			}
 			c.Weight = uint64(c.Guarantee)
 		}
-		p.limit = min(p.limit, unit.MaxRate) // more than that is wanted by nobody
+		p.limit = min(p.limit, unit.MaxRate) // no claim wants more than that
 		p.fit()
 		if len(p.claims) == 0 {
 			return
@@ -327,7 +330,7 @@ func TestAllocateGivesNothingForSplitting(t *testing.T) {
 		q.claims = append(q.claims, other)
 		one, two := p.allocate(), q.allocate()
 		if d := int64(two[i]+two[len(one)]) - int64(one[i]); d > 1 || d < -1 {
-			t.Fatalf("claim %d gets %d, and split %d and %d (of %d, %+v)", i, one[i], two[i], two[len(one)], p.limit, p.claims)
+			t.Fatalf("claim %d gets %d, but split %d and %d (limit %d, %+v)", i, one[i], two[i], two[len(one)], p.limit, p.claims)
 		}
 	})
 }

@@ -8,43 +8,44 @@ import (
 	"headgate/unit"
 )
 
-// nudge, in 2^-64 bit/s, is more than all divisions of a call can be off together
-// (at most doubled by each level, so a million leaves at twelve levels reach it),
-// and far less than a bit: what is whole, and was put together from thirds, comes
-// out whole.
-const nudge = 1 << 32
+// roundingSlack, in units of 2^-64 bit/s, exceeds the total rounding error of all divisions of one call
+// (the error at most doubles per level, so a million leaves at twelve levels reach nudge) and
+// is far below one bit. With nudge, a whole number that was summed up from thirds rounds to
+// itself.
+const roundingSlack = 1 << 32
 
-// allocator holds the tree of one Allocate call, linked from the top down. The
-// parent of the tops is -1, the root.
+// allocator holds the tree of one Allocate call, linked from the top down. The parent of the
+// top-level claims is -1, the root.
 type allocator struct {
 	spare  Spare
 	claims []Claim
-	first  []int // the children of p begin here in kids, at p+1
-	kids   []int // claims by parent, in their order
-	// order has the claims that reach the top, parents before children. Backwards,
-	// every claim stands right behind all that is below it, and leaves are in the
-	// order of the tree.
-	order []int
-	want  []uint64
-	has   []amount
+	first  []int // the children of claim p start at kids[first[p+1]]
+	kids   []int // claim indices grouped by parent, in input order
+	// order has the claims that are connected to the root, parents before children. In reverse,
+	// every claim directly follows all claims below it, and leaves are in tree order.
+	order     []int
+	usable    []uint64
+	allocated []amount
 
-	slab      []borrower // scratch of divide, whose order is by turn in borrowers,
-	borrowers []*borrower
-	unmet     []*borrower // and of fillTurn
+	slab        []borrower // scratch of divide; borrowers sorts it by turn
+	borrowers   []*borrower
+	unsatisfied []*borrower // scratch of fillTurn
 }
 
-// borrower is a claim that has its own and wants more.
+// borrower is a claim that has its guarantee and demands more.
 type borrower struct {
-	claim  int
-	turn   int
-	weight uint64 // never zero
-	room   amount // how much more it can use
-	part   amount // what fill gives it
+	claim    int
+	turn     int
+	weight   uint64 // never zero
+	headroom amount // the additional rate that it can use
+	part     amount // the additional rate that fill allocates
+	// stopped is set when part is final (AllocateLinks).
+	stopped bool
 }
 
 func (a *allocator) children(p int) []int { return a.kids[a.first[p+1]:a.first[p+2]] }
 
-// link sorts the claims by parent (a counting sort) and orders them depth first.
+// link groups the claims by parent (a counting sort) and computes the depth-first order.
 func (a *allocator) link() {
 	n := len(a.claims)
 	a.first = make([]int, n+3)
@@ -60,7 +61,7 @@ func (a *allocator) link() {
 	}
 	a.kids = make([]int, n)
 	for i := range a.claims {
-		slot := a.claims[i].Parent + 2 // one late, so that it ends up as the slot's begin
+		slot := a.claims[i].Parent + 2 // one slot later, so that the increments end at the start of the slot
 		a.kids[a.first[slot]] = i
 		a.first[slot]++
 	}
@@ -72,68 +73,70 @@ func (a *allocator) link() {
 	}
 }
 
-// wanted is the most that a claim can use: for a leaf its demand, for any other
-// what its children can use, and never more than the ceiling.
-func (a *allocator) wanted(i int) uint64 {
+// usableBy returns the maximum that a claim can use: for a leaf its demand, for a parent the sum
+// of what its children can use, capped by the ceiling.
+func (a *allocator) usableBy(i int) uint64 {
 	c := &a.claims[i]
 	most := capped(uint64(c.Ceiling))
 	if len(a.children(i)) == 0 {
 		return min(uint64(c.Demand), most)
 	}
-	return min(a.wantedBelow(i), most)
+	return min(a.usableBelow(i), most)
 }
 
-func (a *allocator) wantedBelow(p int) (sum uint64) {
+func (a *allocator) usableBelow(p int) (sum uint64) {
 	for _, k := range a.children(p) {
-		sum += a.want[k]
+		sum += a.usable[k]
 	}
 	return sum
 }
 
-// divide gives the claims of one level what their parent has: first their own, then
-// of what is left.
+// divide allocates the parent's rate to the claims of one level: first their guarantees, then
+// the spare bandwidth.
 func (a *allocator) divide(parent amount, level []int) {
-	spare := parent.minus(a.entitle(parent, level))
+	spare := parent.minus(a.allocateGuarantees(parent, level))
 	if spare == (amount{}) {
 		return
 	}
 	a.slab, a.borrowers = slices.Grow(a.slab[:0], len(level)), a.borrowers[:0]
 	for _, i := range level {
-		if room := exactly(a.want[i]).minus(a.has[i]); room != (amount{}) {
-			turn, weight := a.turn(i)
-			a.slab = append(a.slab, borrower{claim: i, turn: turn, weight: weight, room: room})
+		if room := newAmount(a.usable[i]).minus(a.allocated[i]); room != (amount{}) {
+			turn, weight := a.rank(i)
+			a.slab = append(a.slab, borrower{claim: i, turn: turn, weight: weight, headroom: room})
 			a.borrowers = append(a.borrowers, &a.slab[len(a.slab)-1])
 		}
 	}
 	slices.SortStableFunc(a.borrowers, func(x, y *borrower) int { return cmp.Compare(x.turn, y.turn) })
 	a.fill(spare, a.borrowers)
 	for _, b := range a.borrowers {
-		a.has[b.claim] = a.has[b.claim].plus(b.part)
+		a.allocated[b.claim] = a.allocated[b.claim].plus(b.part)
 	}
 }
 
-// entitle gives the claims of one level their own, of what their parent has, and tells
-// what they have together.
-func (a *allocator) entitle(parent amount, level []int) amount {
+// allocateGuarantees allocates the guarantees of the claims of one level, out of the parent's rate, and
+// returns their total.
+func (a *allocator) allocateGuarantees(parent amount, level []int) amount {
 	var all uint64
 	for _, i := range level {
-		all += a.entitled(i)
+		all += a.usedGuarantee(i)
 	}
-	split := splitter{total: exactly(all), sum: all}
+	split := splitter{total: newAmount(all), sum: all}
 	if parent.less(split.total) {
 		split.total = parent
 	}
 	for _, i := range level {
-		a.has[i] = split.next(a.entitled(i))
+		a.allocated[i] = split.next(a.usedGuarantee(i))
 	}
 	return split.total
 }
 
-func (a *allocator) entitled(i int) uint64 { return min(a.want[i], uint64(a.claims[i].Guarantee)) }
+func (a *allocator) usedGuarantee(i int) uint64 {
+	return min(a.usable[i], uint64(a.claims[i].Guarantee))
+}
 
-// turn says when a claim gets spare, and with what weight among those of the same
-// turn.
-func (a *allocator) turn(i int) (turn int, weight uint64) {
+// rank returns the position of a claim in the order in which spare bandwidth is divided, and
+// its weight among the claims with the same position.
+func (a *allocator) rank(i int) (turn int, weight uint64) {
 	c := &a.claims[i]
 	switch {
 	case a.spare == Priority:
@@ -146,7 +149,7 @@ func (a *allocator) turn(i int) (turn int, weight uint64) {
 	return 0, capped(c.Weight)
 }
 
-// fill sets the part that each borrower gets of spare, one turn after the other.
+// fill sets the part of spare that each borrower gets, one turn after the other.
 func (a *allocator) fill(spare amount, borrowers []*borrower) {
 	for len(borrowers) > 0 {
 		n := 1
@@ -158,37 +161,37 @@ func (a *allocator) fill(spare amount, borrowers []*borrower) {
 	}
 }
 
-// fillTurn is water filling within one turn, and returns what is left. Whoever has
-// enough at the level that all could reach is taken out, which raises the level
-// for the others, until it is enough for nobody. Each time either the weights or
-// the water that is set free are at most half of the last time's, so it takes less
-// than a hundred times for any numbers of ours, and seldom ten.
+// fillTurn is water filling within one turn, and returns the remainder. A borrower that is
+// satisfied at the common level is removed, which raises the level for the others. This repeats
+// until no borrower is satisfied. In each iteration either the remaining weights or the
+// released bandwidth is at most half of the previous iteration's, so the loop takes fewer than
+// a hundred iterations for any valid numbers, and seldom ten.
 func (a *allocator) fillTurn(spare amount, turn []*borrower) amount {
 	var rooms amount
 	var weights uint64
 	for _, b := range turn {
-		rooms = rooms.plus(b.room)
+		rooms = rooms.plus(b.headroom)
 		weights += b.weight
 	}
 	if !spare.less(rooms) {
 		for _, b := range turn {
-			b.part = b.room
+			b.part = b.headroom
 		}
 		return spare.minus(rooms)
 	}
-	a.unmet = append(a.unmet[:0], turn...)
-	unmet := a.unmet
+	a.unsatisfied = append(a.unsatisfied[:0], turn...)
+	unmet := a.unsatisfied
 	for before := 0; before != len(unmet); {
 		before = len(unmet)
 		all := unmet
 		unmet = all[:0]
 		for _, b := range all {
-			if !within(b.room, b.weight, spare, weights) {
+			if !ratioLessEqual(b.headroom, b.weight, spare, weights) {
 				unmet = append(unmet, b)
 				continue
 			}
-			b.part = b.room
-			spare = spare.minus(b.room)
+			b.part = b.headroom
+			spare = spare.minus(b.headroom)
 			weights -= b.weight
 		}
 	}
@@ -199,16 +202,17 @@ func (a *allocator) fillTurn(spare amount, turn []*borrower) amount {
 	return amount{}
 }
 
-// rates rounds. Every rate is the difference of two running totals rounded down,
-// and so is every sum over a claim's leaves, which stand together: each is its
-// number rounded down or up, and whole numbers stay as they are.
+// rates rounds the allocated amounts. Every rate is the difference of two running totals
+// rounded down. The leaves below a claim are adjacent in the order, so the sum over them is
+// such a difference too. Each rate is therefore the exact amount rounded down or up, and whole
+// numbers do not change.
 func (a *allocator) rates() []unit.Rate {
 	rates := make([]unit.Rate, len(a.claims))
-	upTo := amount{part: nudge}
+	upTo := amount{part: roundingSlack}
 	for _, i := range slices.Backward(a.order) {
 		if len(a.children(i)) == 0 {
 			before := upTo.whole
-			upTo = upTo.plus(a.has[i])
+			upTo = upTo.plus(a.allocated[i])
 			rates[i] = unit.Rate(upTo.whole - before)
 		}
 		if p := a.claims[i].Parent; p >= 0 {
@@ -218,5 +222,5 @@ func (a *allocator) rates() []unit.Rate {
 	return rates
 }
 
-// capped keeps sums within 64 bits for up to a million claims.
+// capped limits a value so that sums fit in 64 bits for up to a million claims.
 func capped(v uint64) uint64 { return min(v, uint64(unit.MaxRate)) }

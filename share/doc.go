@@ -1,66 +1,66 @@
-// Package share divides a limit. Claims go in, rates come out; there is no clock,
-// no kernel and no network in it, so that host groups and network reservations
-// call the same functions and every promise can be tested as arithmetic.
+// Package share allocates a limit among claims. It uses no clock, kernel or network: the
+// input is claims and the output is rates. Host groups and network reservations
+// therefore call the same functions, and every guarantee can be tested as arithmetic.
 //
 // # Allocate
 //
-// Allocate is the truth that the default engine is held to. It divides level by level:
-// the limit among the groups at the top, what each gets among its groups, and so on.
-// One division is guarantees first, and the rest by water filling as in Bertsekas and
+// Allocate is the reference for the default engine. It divides level by level:
+// the limit among the top-level groups, the rate of each among its child groups, and so on.
+// One division serves guarantees first, and divides the rest by water filling as in Bertsekas and
 // Gallager, Data Networks, section 6.5.2 (max-min fairness), with weights; the water
-// starts from the guarantees, so that a claim gets guarantee + alpha * weight. Rates are
-// unit.Rate, bits per second; the caller says of which layer, as long as it says the same
-// for all.
+// starts at the guarantees, so that a claim gets guarantee + alpha * weight. Rates are
+// unit.Rate, bits per second. The caller may use rates of any layer, if all rates are of the
+// same layer.
 //
-// It is what the HTB engine enforces with an HTB qdisc for each group that has groups. In
-// one HTB for all levels a class would borrow from the nearest ancestor that is not over
-// its rate (net/sched/sch_htb.c), with one quantum for all lenders, and one busy group of
-// a tenant gets 25 of 40 Mbit/s where its tenant's part is 32: docs/decisions/0028.
+// The HTB engine enforces this division with an HTB qdisc for each parent group. In
+// a single HTB for all levels, a class would borrow from the nearest ancestor that is not over
+// its rate (net/sched/sch_htb.c), with one quantum for all lenders, and a single active group of
+// a tenant would get 25 of 40 Mbit/s where the tenant's part is 32: docs/decisions/0028.
 //
-// A parent's guarantee binds its children's: Allocate scales those that do not fit, so
-// that the sum of all rates fits the limit; a checked configuration has none such.
+// A parent's guarantee limits those of its children: Allocate scales guarantees that do not fit, so
+// that the sum of all rates fits the limit. In a validated configuration all guarantees fit.
 //
 // # Quantum
 //
 // Quantum is the algorithm of the Bandwidth-as-a-Service thesis (bwaas: chapters
 // III, IV and VII; the source in appendix B), as a state machine in virtual time.
 // Amounts are payload bytes per quantum, and time is the number of calls of Tick.
-// It is a reference: the eBPF engine of the same name is compared with it packet
-// by packet, and its weaknesses are kept, because the default engine is measured
-// against them. Where the text, the figures and the source differ, the source
-// wins, and the comment at the place says so:
+// It is a reference implementation: the eBPF engine of the same name is compared with it packet
+// by packet. The weaknesses of the algorithm are kept, because the default engine is measured
+// against them. If the text, the figures and the source differ, the source
+// takes precedence, and a comment at the place documents the difference:
 //
 //   - A packet must stay below the limit; reaching it exactly resets and drops
-//     (incomingChunk). So if the guarantees add up to the limit, the last byte of
-//     the last group is refused.
+//     (incomingChunk). If the guarantees total the limit, the last byte of
+//     the last group is therefore dropped.
 //   - The step is 1,500 bytes, and a group is lowered when use + step <= actual
 //     limit (timerBytesSent); the text has 15,000 bytes below the configured limit,
 //     figure IV.2 one MTU below the actual limit.
-//   - The reset comes at once and not in the next quantum, and leaves the counts.
-//   - ECN is decided for every packet of a group, also for one that is dropped.
-//   - Only passed bytes count as use. A group that is refused is taken for idle
-//     and lowered by the next Tick, so the covetous effect does not end with its
-//     quantum, as chapter VII says, but goes on at one step per quantum.
-//   - A packet that is partly too much borrows its whole length.
+//   - The reset happens immediately, not in the next quantum, and keeps the counters.
+//   - ECN is decided for every packet of a group, including dropped packets.
+//   - Only passed bytes count as use. A group whose packets are dropped is treated as idle
+//     and lowered by the next Tick, so the covetous effect does not end with the
+//     quantum, as chapter VII says, but continues at one step per quantum.
+//   - A packet that exceeds the actual limit in part borrows its whole length.
 //
-// What we leave out or mend: the counter of retransmissions (statistics only); the
+// Omitted or corrected: the counter of retransmissions (statistics only); the
 // linear search for a connection's group (the caller names the group); the
 // rounding of percentages; guarantees that keep following an old limit, and a
-// group that is added without taking its bytes back from the pool (Reconfigure).
+// group that is added without taking its bytes from the pool (Reconfigure).
 // resetSendGroupLimits adds up the guarantees of the receiving side, but the sum
 // is never read.
 //
-// Both remedies of chapter VII are there. Overdraft ends what groups 2 and 3 lose
-// inside their guarantees in the seed's test (7 and 19 packets in 300 s of the
-// model's run, then none); where over-use would last for a second quantum, drops
+// Both remedies of chapter VII are implemented. Overdraft ends the drops of groups 2 and 3
+// within their guarantees in the seed's test (7 and 19 packets in 300 s of the
+// model's run, none with overdraft). If overuse would last for a second quantum, drops
 // remain, because the chapter allows one.
-// A shorter quantum loses in proportion less, but it must hold many packets: at
-// the seed's 100,000 bytes/s a tenth of a second is ten packets, and drops before
-// there is any overload, which senders that wait a second for a lost packet turn
-// into a collapse (11 of 100 kB/s).
+// A shorter quantum loses proportionally less, but it must hold many packets: at
+// the seed's 100,000 bytes/s, a tenth of a second is ten packets, and packets are dropped before
+// any overload. Senders that wait a second after a lost packet turn these drops
+// into a collapse of throughput (11 of 100 kB/s).
 //
-// # What it does not do
+// # Out of scope
 //
-// It does not measure demand, choose who may claim what, check that guarantees fit
+// The package does not measure demand, authorize claims, check that guarantees fit
 // a limit, or enforce anything.
 package share

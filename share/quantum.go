@@ -2,58 +2,59 @@ package share
 
 import "slices"
 
-// QuantumConfig is what the quantum algorithm divides, in payload bytes per
-// quantum. QuantumForRate makes one from rates.
+// QuantumConfig is the configuration of the quantum algorithm, in payload bytes per quantum.
+// QuantumForRate derives a QuantumConfig from rates.
 type QuantumConfig struct {
-	// Limit is the total of all groups (the source's ReqMaxBandwidth). A packet
-	// that would reach it is dropped, so at most Limit-1 bytes pass.
+	// Limit is the total of all groups (ReqMaxBandwidth in the source). A packet that would
+	// reach the limit is dropped, so at most Limit-1 bytes pass.
 	Limit uint64
-	// Configured is each group's guarantee (configuredByteLimit). The source does
-	// not check that the sum fits the limit, and neither does the model.
+	// Configured is the guarantee of each group (configuredByteLimit in the source). Neither
+	// the source nor the model checks that the sum fits the limit.
 	Configured []uint64
-	// Step is what an idle group gives up at each quantum (SCTP_DEFAULT_MINWINDOW).
+	// Step is the amount that an idle group gives up per quantum (SCTP_DEFAULT_MINWINDOW in the
+	// source).
 	Step uint64
-	// MTU is the path MTU. The source asks the connection; here it is one for all.
+	// MTU is the path MTU. The source uses the MTU of each connection; the model uses one for
+	// all.
 	MTU uint64
-	// Overdraft is the second remedy of chapter VII. When the limit is reached, a
-	// packet inside its group's guarantee passes all the same, unless the quantum
-	// before was overdrawn too: over-use lasts one quantum at most. The first
-	// remedy, a shorter quantum, is a smaller Limit with Tick called more often.
+	// Overdraft is the second remedy of chapter VII. When the limit is reached, a packet within
+	// its group's guarantee still passes, unless the previous quantum was overdrawn too:
+	// overuse lasts one quantum at most. The first remedy, a shorter quantum, is a smaller
+	// Limit with more frequent calls of Tick.
 	Overdraft bool
 }
 
 // QuantumGroup is the state of one group, in payload bytes.
 type QuantumGroup struct {
 	Configured uint64 // the guarantee
-	Actual     uint64 // what it may use now: less when it idled, more when it borrowed
+	Actual     uint64 // the present limit: lower after idle quanta, higher after borrowing
 	Bytes      uint64 // passed since the last Tick
 	Dropped    uint64 // dropped since the last Tick
 }
 
-// Verdict is the answer for one packet. The zero Verdict lets it pass unmarked.
+// Verdict is the decision for one packet. The zero Verdict passes the packet unmarked.
 type Verdict struct {
 	Drop bool
-	// CE tells the connection that the total is nearly used. A dropped packet
-	// can carry it too: the source sets a flag of the connection, not of the
-	// packet.
+	// CE means that the total is nearly used up. A dropped packet can carry CE too, because the
+	// source sets a flag of the connection, not of the packet.
 	CE bool
 }
 
-// Quantum is the seed's bandwidth controller (chapter IV, appendix B) for one
-// direction of one interface. It has no clock: the owner calls Tick when a
-// quantum ends. The zero value has no groups, and passes everything.
+// Quantum is the seed's bandwidth controller (chapter IV, appendix B) for one direction of one
+// interface. It has no clock: the caller calls Tick when a quantum ends. The zero value has no
+// groups and passes all packets.
 type Quantum struct {
 	cfg    QuantumConfig
 	groups []QuantumGroup
 	used   uint64 // by all groups since the last Tick
-	pool   uint64 // given up by idle groups, not yet borrowed
-	resets uint64 // since the start
+	pool   uint64 // given up by idle groups and not yet borrowed
+	resets uint64 // since NewQuantum
 
-	overdrawn bool // this quantum
-	barred    bool // the quantum before was overdrawn
+	overdrawn    bool // this quantum was overdrawn
+	wasOverdrawn bool // the previous quantum was overdrawn
 }
 
-// NewQuantum starts with every group at its guarantee and an empty pool.
+// NewQuantum returns a Quantum with every group at its guarantee and an empty pool.
 func NewQuantum(cfg QuantumConfig) *Quantum {
 	q := &Quantum{}
 	q.Reconfigure(cfg)
@@ -61,11 +62,11 @@ func NewQuantum(cfg QuantumConfig) *Quantum {
 	return q
 }
 
-// Reconfigure changes the limit, the guarantees and the options, and resets. The
-// counts of the quantum are kept, by group number. (In the source a new limit
-// leaves the guarantees at their share of the old one until each group is added
-// again, and adding a group does not take its bytes back from the pool, so that
-// limits and pool add up to more than was configured. Neither is kept.)
+// Reconfigure changes the limit, the guarantees and the options, and resets. The counters of
+// the current quantum are kept, by group index. The source differs in two ways that the model
+// does not reproduce: a new limit leaves the guarantees at their share of the old limit until
+// each group is added again, and adding a group does not take its bytes from the pool, so that
+// limits and pool total more than was configured.
 func (q *Quantum) Reconfigure(cfg QuantumConfig) {
 	cfg.Configured = slices.Clone(cfg.Configured)
 	groups := make([]QuantumGroup, len(cfg.Configured))
@@ -77,13 +78,13 @@ func (q *Quantum) Reconfigure(cfg QuantumConfig) {
 	q.Reset()
 }
 
-// Packet asks for one packet with the given payload in bytes: the data of a TCP
-// segment, or of an SCTP DATA chunk without its 16-byte header. A packet of no
-// group (-1) and one without payload pass uncounted: the source lets all but
-// DATA chunks through, to keep connections alive.
+// Packet decides on one packet with the given payload in bytes: the data of a TCP segment, or
+// of an SCTP DATA chunk without its 16-byte header. A packet without a group (-1) or without
+// payload passes uncounted: the source passes all chunks except DATA chunks, to keep
+// connections alive.
 //
-// The mark is decided last, with this packet counted if it passed, and whether
-// or not it passed. Figure IV.1 marks passing packets only.
+// The mark is decided last, for passed and dropped packets, and includes this packet if it
+// passed. Figure IV.1 marks passed packets only.
 func (q *Quantum) Packet(group int, payload uint64) Verdict {
 	if group < 0 || group >= len(q.groups) || payload == 0 {
 		return Verdict{}
@@ -100,8 +101,8 @@ func (q *Quantum) Packet(group int, payload uint64) Verdict {
 }
 
 func (q *Quantum) admit(g *QuantumGroup, payload uint64) bool {
-	// The total is asked first, so a group inside its guarantee is dropped when
-	// the others have used everything: the covetous effect (chapter VII).
+	// The total is checked first, so a packet within its group's guarantee is dropped if the
+	// other groups have used up the limit: the covetous effect (chapter VII).
 	if q.used+payload >= q.cfg.Limit {
 		q.Reset()
 		return q.overdraw(g, payload)
@@ -109,7 +110,7 @@ func (q *Quantum) admit(g *QuantumGroup, payload uint64) bool {
 	if g.Bytes+payload <= g.Actual {
 		return true
 	}
-	// The whole packet is borrowed, also when only its last byte was too much.
+	// The whole packet length is borrowed, even if only the last byte exceeded the limit.
 	if payload <= q.pool {
 		g.Actual += payload
 		q.pool -= payload
@@ -123,17 +124,17 @@ func (q *Quantum) admit(g *QuantumGroup, payload uint64) bool {
 }
 
 func (q *Quantum) overdraw(g *QuantumGroup, payload uint64) bool {
-	if !q.cfg.Overdraft || q.barred || g.Bytes+payload > g.Configured {
+	if !q.cfg.Overdraft || q.wasOverdrawn || g.Bytes+payload > g.Configured {
 		return false
 	}
 	q.overdrawn = true
 	return true
 }
 
-// Tick ends the quantum: each group that left a step or more unused is lowered by
-// one step, which goes to the pool, and the counts start again. (Chapter III
-// lowers a group that is below its configured limit, by 15,000 bytes; figure IV.2
-// one that is below its actual limit, by one MTU.)
+// Tick ends the quantum: the limit of each group that left a step or more unused is lowered by
+// one step, which goes to the pool, and the counters restart. (Chapter III lowers a group that
+// is below its configured limit, by 15,000 bytes; figure IV.2 lowers a group that is below its
+// actual limit, by one MTU.)
 func (q *Quantum) Tick() {
 	for i := range q.groups {
 		g := &q.groups[i]
@@ -144,15 +145,14 @@ func (q *Quantum) Tick() {
 		g.Bytes, g.Dropped = 0, 0
 	}
 	q.used = 0
-	q.barred, q.overdrawn = q.overdrawn, false
+	q.wasOverdrawn, q.overdrawn = q.overdrawn, false
 }
 
-// Reset puts every group back to its guarantee and empties the pool; the counts
-// of the quantum stay, so a group that has borrowed may be over its limit until
-// the next Tick. The source resets when the limit is reached, when a depressed
-// group wants its guarantee back, when a connection is added, and when the limit
-// changes; the owner calls Reset for an added connection. (Chapter III puts the
-// reset into the following quantum.)
+// Reset restores every group's limit to its guarantee and empties the pool. The counters of the
+// quantum are kept, so a group that has borrowed may be over its limit until the next Tick. The
+// source resets when the limit is reached, when a lowered group demands its guarantee, when a
+// connection is added, and when the limit changes; the caller calls Reset for an added
+// connection. (Chapter III resets in the following quantum.)
 func (q *Quantum) Reset() {
 	for i := range q.groups {
 		q.groups[i].Actual = q.groups[i].Configured
@@ -161,21 +161,21 @@ func (q *Quantum) Reset() {
 	q.resets++
 }
 
-// Groups is a copy of the state of all groups.
+// Groups returns a copy of the state of all groups.
 func (q *Quantum) Groups() []QuantumGroup { return slices.Clone(q.groups) }
 
-// Copy is another Quantum in the same state.
-func (q *Quantum) Copy() *Quantum {
+// Clone returns an independent Quantum with the same state.
+func (q *Quantum) Clone() *Quantum {
 	c := *q
 	c.groups = slices.Clone(q.groups)
 	return &c
 }
 
-// Pool is the number of bytes that any group may borrow now.
+// Pool returns the number of bytes that any group may borrow now.
 func (q *Quantum) Pool() uint64 { return q.pool }
 
-// Used is the number of bytes that all groups have passed since the last Tick.
+// Used returns the number of bytes of all groups that passed since the last Tick.
 func (q *Quantum) Used() uint64 { return q.used }
 
-// Resets counts the resets since the start.
+// Resets returns the number of resets since NewQuantum.
 func (q *Quantum) Resets() uint64 { return q.resets }

@@ -8,10 +8,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The oracle for Quantum: figures IV.1 and IV.2 with the source's corrections, as
-// functions from one whole state to the next. Nothing is remembered that the
-// source does not remember: the total is added up anew for every packet, the pool
-// is what the groups' limits leave of the guarantees, and numbers have no width.
+// The oracle for Quantum implements figures IV.1 and IV.2 with the source's corrections, as
+// functions from one complete state to the next. It stores nothing that the source does not
+// store: the total is recomputed for every packet, the pool is the difference between the
+// guarantees and the groups' limits, and numbers have no width.
 
 type flowState struct {
 	cfg       QuantumConfig
@@ -19,7 +19,7 @@ type flowState struct {
 	passed    []*big.Int
 	dropped   []*big.Int
 	resets    int
-	overdrawn []bool // one entry per quantum begun, the present one last
+	overdrawn []bool // one entry per quantum; the current one is last
 }
 
 func flowStart(cfg QuantumConfig) flowState {
@@ -87,7 +87,7 @@ func flowOverdraw(s flowState) flowState {
 	return s
 }
 
-// flowPacket answers every question of the chart before it acts on any.
+// flowPacket evaluates every condition of the chart before it acts on any.
 func flowPacket(s flowState, group int, payload uint64) (flowState, Verdict) {
 	grouped := group >= 0 && group < len(s.actual)
 	if !grouped || payload == 0 {
@@ -139,27 +139,29 @@ func flowTick(s flowState) flowState {
 	return s
 }
 
-// sight is all that an owner can see of either.
-type sight struct {
+// visibleState is the visible state of a Quantum or of the oracle.
+type visibleState struct {
 	Groups     []QuantumGroup
 	Pool, Used uint64
 	Resets     uint64
 }
 
-func (s flowState) sight() sight {
-	v := sight{Pool: flowPool(s).Uint64(), Used: flowSum(s.passed).Uint64(), Resets: uint64(s.resets)}
+func (s flowState) visibleState() visibleState {
+	v := visibleState{Pool: flowPool(s).Uint64(), Used: flowSum(s.passed).Uint64(), Resets: uint64(s.resets)}
 	for i := range s.actual {
 		v.Groups = append(v.Groups, QuantumGroup{s.cfg.Configured[i], s.actual[i].Uint64(), s.passed[i].Uint64(), s.dropped[i].Uint64()})
 	}
 	return v
 }
 
-func whole(v uint64) *big.Int        { return new(big.Int).SetUint64(v) }
-func plus(a, b *big.Int) *big.Int    { return new(big.Int).Add(a, b) }
-func sightOf(q *Quantum) (out sight) { return sight{q.Groups(), q.Pool(), q.Used(), q.Resets()} }
+func whole(v uint64) *big.Int     { return new(big.Int).SetUint64(v) }
+func plus(a, b *big.Int) *big.Int { return new(big.Int).Add(a, b) }
+func sightOf(q *Quantum) (out visibleState) {
+	return visibleState{q.Groups(), q.Pool(), q.Used(), q.Resets()}
+}
 
-// drawQuantum draws guarantees that together are between nothing and a little
-// more than the limit, so that the limit, the pool and depression all bind.
+// drawQuantum draws guarantees that total between zero and slightly more than the limit, so
+// that the limit, the pool and lowered groups all occur.
 func drawQuantum(t *rapid.T) QuantumConfig {
 	cfg := QuantumConfig{
 		Limit:     rapid.Uint64Range(0, 100).Draw(t, "limit"),
@@ -173,7 +175,7 @@ func drawQuantum(t *rapid.T) QuantumConfig {
 	return cfg
 }
 
-func TestQuantumIsTheFlowChart(t *testing.T) {
+func TestQuantumMatchesFlowChart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := drawQuantum(t)
 		q, s := NewQuantum(cfg), flowStart(cfg)
@@ -186,7 +188,7 @@ func TestQuantumIsTheFlowChart(t *testing.T) {
 					var want Verdict
 					s, want = flowPacket(s, group, payload)
 					if got := q.Packet(group, payload); got != want {
-						t.Fatalf("group %d, %d bytes: %+v, want %+v after %+v", group, payload, got, want, s.sight())
+						t.Fatalf("group %d, %d bytes: %+v, want %+v after %+v", group, payload, got, want, s.visibleState())
 					}
 					seen = append(seen, want)
 				}
@@ -202,7 +204,7 @@ func TestQuantumIsTheFlowChart(t *testing.T) {
 				s = flowReset(s)
 			},
 			"": func(t *rapid.T) {
-				if got, want := sightOf(q), s.sight(); !reflect.DeepEqual(got, want) {
+				if got, want := sightOf(q), s.visibleState(); !reflect.DeepEqual(got, want) {
 					t.Fatalf("state %+v, want %+v", got, want)
 				}
 			},
@@ -210,8 +212,8 @@ func TestQuantumIsTheFlowChart(t *testing.T) {
 	})
 }
 
-// What holds whatever is sent.
-func TestQuantumConserves(t *testing.T) {
+// TestQuantumInvariants checks invariants for any sequence of packets.
+func TestQuantumInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := drawQuantum(t)
 		q := NewQuantum(cfg)
@@ -246,13 +248,13 @@ func checkQuantum(t *rapid.T, q *Quantum, cfg QuantumConfig) {
 		configured += cfg.Configured[i]
 		used += g.Bytes
 		if g.Bytes > g.Actual && q.Pool() > 0 {
-			t.Fatalf("group %d is over its limit while there is something to borrow: %+v, pool %d", i, g, q.Pool())
+			t.Fatalf("group %d is over its limit while the pool is not empty: %+v, pool %d", i, g, q.Pool())
 		}
 	}
 	if actual+q.Pool() != configured {
-		t.Fatalf("limits %d and pool %d are not the guarantees %d", actual, q.Pool(), configured)
+		t.Fatalf("limits %d and pool %d do not total the guarantees %d", actual, q.Pool(), configured)
 	}
 	if used != q.Used() {
-		t.Fatalf("the groups passed %d, in all %d", used, q.Used())
+		t.Fatalf("the groups passed %d, the total is %d", used, q.Used())
 	}
 }

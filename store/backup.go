@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Backup writes all that the store has, as etcd's own snapshots do. It has the secrets of the
-// service in it: its authority's key.
+// Backup writes an etcd snapshot of the whole store. The snapshot contains the service's secrets, such
+// as the key of its certificate authority.
 func (s *Store) Backup(ctx context.Context, to io.Writer) error {
 	from, err := s.client.Snapshot(ctx)
 	if err != nil {
@@ -16,14 +16,14 @@ func (s *Store) Backup(ctx context.Context, to io.Writer) error {
 	}
 	defer from.Close()
 	if _, err := io.Copy(to, from); err != nil {
-		return fmt.Errorf("the store cannot be written to a backup: %w", err)
+		return fmt.Errorf("cannot write the backup: %w", err)
 	}
 	return nil
 }
 
-// Restored begins a new epoch after a restore, of which id is a name: once, however often it is
-// called. Agents obey nothing of an earlier epoch from then on. An epoch is at least the time in
-// seconds: one that was begun after the backup is not in it, and must not be begun again.
+// Restored begins a new epoch after the restore that id identifies, once, however often it is called.
+// Agents then reject everything of an earlier epoch. An epoch is at least the current time in seconds:
+// an epoch that began after the backup is not in the backup, and must not be reused.
 func (s *Store) Restored(ctx context.Context, id string) error {
 	done := Key(Service, "restored")
 	_, err := s.Do(ctx, EpochKey, func(tx *Tx) error {
@@ -43,18 +43,18 @@ func (s *Store) Restored(ctx context.Context, id string) error {
 	return err
 }
 
-// Position is how far a store has come. It goes forward only, but for a restore.
+// Position is a point in the store's history. It only moves forward, except at a restore.
 type Position struct {
 	Epoch    uint64 `json:"epoch"`
 	Revision int64  `json:"revision"`
 }
 
-// Before tells whether a position is before another.
+// Before reports whether p is earlier than q.
 func (p Position) Before(q Position) bool {
 	return p.Epoch < q.Epoch || p.Epoch == q.Epoch && p.Revision < q.Revision
 }
 
-// Position is how far it has come now, as most of its members say.
+// Position returns the store's current position, by a linearizable read.
 func (s *Store) Position(ctx context.Context) (p Position, err error) {
 	got, err := s.client.Get(ctx, EpochKey)
 	if err != nil {

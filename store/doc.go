@@ -1,12 +1,12 @@
-// Package store keeps what tenants and operators want, durably and for all controllers: etcd,
-// and what the service needs of it.
+// Package store stores the configuration of tenants and operators in etcd, durably and for all
+// controllers.
 //
-// A document is a key whose value is JSON; an interface with all groups and connections on it is
-// one (docs/decisions, 20). Changes go through Do: functions over a Tx that read documents,
-// refuse or write, and are called again if somebody else changed meanwhile what they read. Those
-// of one ledger wait in a queue and are decided together, one after the other, in one
-// transaction. A refusal is as final as a change: what was read was so when the transaction took
-// place.
+// A document is a key with a JSON value. An interface with all its groups and connections is one
+// document (docs/decisions, 20). Changes go through Do, which takes a function over a Tx. The
+// function reads documents and then either returns an error or writes documents. It is called again
+// if another client changed meanwhile what it read. Requests with the same ledger wait in a queue and
+// are processed in order, several in one etcd transaction. A rejected request goes through the same
+// transaction as an accepted one, so that the documents it read were current.
 //
-// Nothing that changes by itself is written here: no counters, no states, no heartbeats.
+// State that changes by itself, such as counters and heartbeats, is not stored here.
 package store

@@ -9,27 +9,27 @@ import (
 	"headgate/group"
 )
 
-// Interface is the whole intent for one interface of a host.
+// Interface is the complete desired state of one interface of a host.
 type Interface struct {
 	group.Interface
-	// Owners are tenants by group, "out/web/shop": what is in the group is the tenant's.
+	// Owners maps groups, such as "out/web/shop", to the tenants that own them and their child groups.
 	Owners map[string]string `json:"owners,omitempty"`
-	// Handed is when a group went from one owner to another, or was removed, as far as there may be a
-	// record of what it had before.
-	Handed map[string]time.Time `json:"handed,omitempty"`
-	// Connections that were put in groups, by name ("tcp 10.0.0.1:443 10.0.0.2:55000").
+	// OwnerChanged is when a group changed its owner or was removed, as long as agents may have usage records
+	// of before.
+	OwnerChanged map[string]time.Time `json:"handed,omitempty"`
+	// Connections are the connections assigned to groups, by name ("tcp 10.0.0.1:443 10.0.0.2:55000").
 	Connections map[string]Connection `json:"connections,omitempty"`
 }
 
-// Connection was put in a group.
+// Connection is the assignment of a connection to a group.
 type Connection struct {
 	Group string `json:"group"`
-	// Tenant is whose program did, "" for an operator.
+	// Tenant is the tenant that assigned the connection, "" for an operator.
 	Tenant string `json:"tenant,omitempty"`
 }
 
-// Owner is the tenant of a group of a direction ("out", "in"): its own, or that of the nearest
-// group around it. "" is the operator.
+// Owner returns the owner of a group in a direction ("out", "in"): the tenant of the group itself or
+// of the nearest parent group with one. "" is the operator.
 func (i *Interface) Owner(direction, path string) string {
 	for at := path; at != ""; at, _ = group.Split(at) {
 		if t, ok := i.Owners[direction+"/"+at]; ok {
@@ -39,10 +39,11 @@ func (i *Interface) Owner(direction, path string) string {
 	return ""
 }
 
-// OwnedSince is from when on whose a group is has had it; the zero time is that nobody else is known.
+// OwnedSince returns since when the owner of a group has had it; the zero time means that no earlier
+// owner is known.
 func (i *Interface) OwnedSince(direction, path string) (since time.Time) {
 	for at := path; at != ""; at, _ = group.Split(at) {
-		if t := i.Handed[direction+"/"+at]; t.After(since) {
+		if t := i.OwnerChanged[direction+"/"+at]; t.After(since) {
 			since = t
 		}
 		if _, ok := i.Owners[direction+"/"+at]; ok {
@@ -52,8 +53,8 @@ func (i *Interface) OwnedSince(direction, path string) (since time.Time) {
 	return since
 }
 
-// Own says whose a group is; "" is that nobody is named for it.
-func (i *Interface) Own(direction, path, tenant string) {
+// SetOwner sets the owner of a group; "" removes the group's own entry.
+func (i *Interface) SetOwner(direction, path, tenant string) {
 	if i.Owners == nil {
 		i.Owners = map[string]string{}
 	}
@@ -64,8 +65,8 @@ func (i *Interface) Own(direction, path, tenant string) {
 	i.Owners[direction+"/"+path] = tenant
 }
 
-// Disown forgets whose the groups in a group are, and that one's.
-func (i *Interface) Disown(direction, path string) {
+// RemoveOwners removes the owners of a group and its child groups.
+func (i *Interface) RemoveOwners(direction, path string) {
 	at := direction + "/" + path
 	for k := range i.Owners {
 		if k == at || strings.HasPrefix(k, at+"/") {
@@ -74,7 +75,7 @@ func (i *Interface) Disown(direction, path string) {
 	}
 }
 
-// Direction is one by its name, nil if it is not limited.
+// Direction returns a direction by its name, nil if it has no limit.
 func (i *Interface) Direction(name string) *group.Direction {
 	if name == "in" {
 		return i.In
@@ -82,16 +83,16 @@ func (i *Interface) Direction(name string) *group.Direction {
 	return i.Out
 }
 
-// Clone shares nothing with the document.
+// Clone returns a deep copy.
 func (i *Interface) Clone() *Interface {
 	c := *i
 	c.Out, c.In = i.Out.Clone(), i.In.Clone()
-	c.Owners, c.Handed = maps.Clone(i.Owners), maps.Clone(i.Handed)
+	c.Owners, c.OwnerChanged = maps.Clone(i.Owners), maps.Clone(i.OwnerChanged)
 	c.Connections = maps.Clone(i.Connections)
 	return &c
 }
 
-// HasTenant tells whether a tenant has anything here.
+// HasTenant reports whether a tenant owns a group of the interface.
 func (i *Interface) HasTenant(name string) bool {
 	for _, t := range i.Owners {
 		if t == name {
@@ -101,7 +102,7 @@ func (i *Interface) HasTenant(name string) bool {
 	return false
 }
 
-// Tenants are all that have something here, sorted.
+// Tenants returns the tenants that own a group of the interface, sorted.
 func (i *Interface) Tenants() []string {
 	var all []string
 	for _, t := range i.Owners {
@@ -111,29 +112,30 @@ func (i *Interface) Tenants() []string {
 	return slices.Compact(all)
 }
 
-// Tenant is one who has groups and tokens.
+// Tenant is a tenant of the service.
 type Tenant struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
-	// Requests a second that its tokens may make; 0 is the ordinary number.
+	// Requests is the rate limit in requests per second for all tokens of the tenant together; 0 is the
+	// default.
 	Requests int `json:"requests,omitempty"`
 }
 
-// Host is one whose agent may be spoken to.
+// Host is a host that is registered with the service.
 type Host struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
 	Revoked     bool   `json:"revoked,omitempty"`
-	// Serials are of the certificates with which its agent gets in: the newest, and the one with
-	// which that was asked for, until the next renewal. One that joins anew has a single one.
+	// Serials are the serial numbers of the agent's valid certificates: the newest one, and until the next
+	// renewal the one with which the newest was requested. A join leaves a single one.
 	Serials []string `json:"serials,omitempty"`
 }
 
-// Role is what one may do.
+// Role is the set of permissions of a token.
 type Role string
 
-// Roles. An operator may do everything, a tenant what is its own, a viewer see that, or all if it
-// is of no tenant; an agent may have its certificate signed.
+// Roles. An operator may do everything. A tenant may read and change its own resources. A viewer may
+// read the resources of its tenant, or all if it has none. An agent may request a certificate.
 const (
 	Operator   Role = "operator"
 	TenantRole Role = "tenant"
@@ -141,7 +143,7 @@ const (
 	Agent      Role = "agent"
 )
 
-// Token lets somebody in. It is kept at the SHA-256 of its secret, which nobody has but its owner.
+// Token is a bearer token. Its key is the SHA-256 of its secret, which only its owner has.
 type Token struct {
 	ID      string    `json:"id"`
 	Name    string    `json:"name"`
@@ -152,23 +154,23 @@ type Token struct {
 	Expires time.Time `json:"expires"`
 }
 
-// Collective is a set of connections of a host, as the document of a file.
+// Collective is a connection set of a host, as the text of its configuration file.
 type Collective struct {
 	Name     string `json:"name"`
 	Document string `json:"document"`
 }
 
-// AuditEntry is one change that was made.
+// AuditEntry is an entry of the audit log.
 type AuditEntry struct {
 	ID     string    `json:"id"`
 	At     time.Time `json:"at"`
 	By     string    `json:"by"`
 	Role   Role      `json:"role"`
 	Tenant string    `json:"tenant,omitempty"`
-	What   string    `json:"what"`
-	// Resource is what was changed: "interfaces/h1/eth0".
+	Change string    `json:"what"`
+	// Resource is the resource that was changed, such as "interfaces/h1/eth0".
 	Resource string `json:"resource,omitempty"`
 	Status   int    `json:"status"`
-	// Revision is the store's with the change; it is known when it is read.
+	// Revision is the store's revision with the change. It is set when the entry is read.
 	Revision int64 `json:"revision,omitempty"`
 }

@@ -10,34 +10,35 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// askEvery is how often one who follows asks whether that is all, askPatience how long for. Ours.
-const askEvery, askPatience = 500 * time.Millisecond, 1500 * time.Millisecond
+// progressInterval is how often Follow requests the progress of its watch, askPatience the timeout of that
+// request. The values are chosen for Headgate.
+const progressInterval, progressTimeout = 500 * time.Millisecond, 1500 * time.Millisecond
 
-// Follow is Watch of everything for one who has to know that nothing was kept from him: whole is
-// called about twice a second with a time before which all that was written was told. It is called no
-// more when the store does not answer, or this controller's member of it is cut off from the others.
-func (s *Store) Follow(ctx context.Context, after int64, changed func(revision int64, events []Event) error, whole func(revision int64, asOf time.Time)) error {
-	// Whoever watches on the same stream would be told, too, each time that one asks: this has its own.
+// WatchComplete watches all documents and also reports that the watch is complete: whole is called about
+// twice a second with a time before which all writes were delivered. The calls stop when the store
+// does not answer, or when the controller's etcd member is disconnected from the others.
+func (s *Store) WatchComplete(ctx context.Context, after int64, changed func(revision int64, events []Event) error, whole func(revision int64, asOf time.Time)) error {
+	// A progress request notifies all watches of a stream. The metadata gives this watch its own stream.
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(metadata.AppendToOutgoingContext(ctx, "headgate-follower", rand.Text())))
 	defer cancel()
 	var mu sync.Mutex
 	var began time.Time
-	var written int64 // by then
+	var written int64 // the store's revision at began
 	go func() {
 		for ctx.Err() == nil {
-			// Most of the members say how far the store has come, and the watch that it was told so far.
+			// A quorum read returns the store's revision. The watch then confirms that it has reached this revision.
 			now := time.Now()
-			asking, asked := context.WithTimeout(ctx, askPatience)
+			asking, asked := context.WithTimeout(ctx, progressTimeout)
 			if p, err := s.Position(asking); err == nil {
 				mu.Lock()
 				began, written = now, p.Revision
 				mu.Unlock()
-				_ = s.client.RequestProgress(asking) // it is asked again
+				_ = s.client.RequestProgress(asking) // the next iteration retries
 			}
 			asked()
 			select {
 			case <-ctx.Done():
-			case <-time.After(askEvery):
+			case <-time.After(progressInterval):
 			}
 		}
 	}()
@@ -49,7 +50,7 @@ func (s *Store) Follow(ctx context.Context, after int64, changed func(revision i
 		}
 		return nil
 	}
-	// From the revision on that is known already: etcd says nothing to who waits for one to come.
+	// Watch from the known revision on: etcd sends no progress to a watch that starts in the future.
 	return s.Watch(ctx, Root, after-1, func(revision int64, events []Event) error {
 		if revision > after {
 			if err := changed(revision, events); err != nil {

@@ -9,15 +9,14 @@ import (
 	"headgate/store/storetest"
 )
 
-// Who follows is told again and again that he knows everything, and that no more when the store is
-// away.
+// Follow keeps reporting that the watch is complete, and stops when the store is disconnected.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	m := storetest.Start(t)
 	s := storetest.Open(t, m)
 	first := put(t, s, "a")
 	asOf := make(chan time.Time, 1000)
-	go s.Follow(t.Context(), first, func(int64, []store.Event) error { return nil }, func(_ int64, at time.Time) { asOf <- at })
+	go s.WatchComplete(t.Context(), first, func(int64, []store.Event) error { return nil }, func(_ int64, at time.Time) { asOf <- at })
 	late := func() bool {
 		t.Helper()
 		for deadline := time.After(3 * time.Second); ; {
@@ -33,13 +32,13 @@ func TestFollow(t *testing.T) {
 	}
 	for n := range 4 {
 		if late() {
-			t.Fatal("it is not said that this is all")
+			t.Fatal("no completeness report within 3 s")
 		}
 		put(t, s, fmt.Sprint("b", n))
 	}
 	m.Stop()
 	time.Sleep(time.Second)
 	if !late() {
-		t.Error("it is said that this is all while the store is away")
+		t.Error("completeness reports continue without a store")
 	}
 }

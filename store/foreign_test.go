@@ -18,7 +18,7 @@ import (
 	"headgate/store/storetest"
 )
 
-// foreign is an etcd as somebody else runs it: etcd's own bounds, without TLS, on loopback.
+// foreign runs an external etcd: with etcd's default limits, without TLS, on loopback.
 func foreign(t *testing.T) string {
 	t.Helper()
 	ports := storetest.Ports(t, 2)
@@ -51,27 +51,27 @@ func open(t *testing.T, at store.Endpoint) *store.Store {
 	return s
 }
 
-// Two services in one etcd, which has other users, too, know nothing of each other: documents,
-// changes, leaders, epochs. Its history is left alone.
+// Two services in one etcd with other users do not see each other's documents, changes, leaders and
+// epochs. They do not compact its history.
 func TestForeign(t *testing.T) {
 	t.Parallel()
 	at := foreign(t)
-	a := open(t, store.Endpoint{URLs: []string{at}, Prefix: "/a", Foreign: true})
-	b := open(t, store.Endpoint{URLs: []string{at}, Prefix: "/b", Foreign: true})
+	a := open(t, store.Endpoint{URLs: []string{at}, Prefix: "/a", External: true})
+	b := open(t, store.Endpoint{URLs: []string{at}, Prefix: "/b", External: true})
 	first := put(t, a, "shop")
 	put(t, b, "bank")
 	if !has(t, a, "shop") || has(t, a, "bank") || !has(t, b, "bank") || has(t, b, "shop") {
-		t.Error("one has what is the other's")
+		t.Error("a service has the documents of the other one")
 	}
 	docs, _, _, err := a.List(t.Context(), store.Root, "", 0)
 	if err != nil || len(docs) != 1 || docs[0].Key != store.Key(store.Tenants, "shop") {
-		t.Errorf("one lists %v, %v", docs, err)
+		t.Errorf("List returns %v, %v", docs, err)
 	}
 	if err := b.Restored(t.Context(), "once"); err != nil {
 		t.Fatal(err)
 	}
 	if p, err := a.Position(t.Context()); err != nil || p.Epoch != 0 {
-		t.Errorf("the other's restore is its own: %+v, %v", p, err)
+		t.Errorf("a restore of the other service changes the position to %+v, %v", p, err)
 	}
 
 	done := errors.New("seen")
@@ -82,7 +82,7 @@ func TestForeign(t *testing.T) {
 	}
 	err = a.Watch(t.Context(), store.Root, first, func(_ int64, events []store.Event) error {
 		if len(events) != 1 || events[0].Key != store.Key(store.Tenants, "later") {
-			t.Errorf("told is %+v", events)
+			t.Errorf("Watch delivers %+v", events)
 		}
 		return done
 	}, func(int64) error { return nil })
@@ -110,13 +110,13 @@ func TestForeign(t *testing.T) {
 				t.Error(err)
 			}
 		case <-time.After(10 * time.Second):
-			t.Fatal("not both lead")
+			t.Fatal("one of the two services has no leader")
 		}
 	}
 	cancel()
 	lead.Wait()
 	if _, ok, err := a.Get(t.Context(), store.Key(store.Tenants, "shop"), first); !ok || err != nil {
-		t.Errorf("what was is forgotten: %v", err)
+		t.Errorf("the history is compacted: %v", err)
 	}
 
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{at}, Logger: zap.NewNop()})
@@ -130,22 +130,22 @@ func TestForeign(t *testing.T) {
 	}
 	for _, kv := range all.Kvs {
 		if k := string(kv.Key); !strings.HasPrefix(k, "/a/headgate/") && !strings.HasPrefix(k, "/b/headgate/") {
-			t.Errorf("there is %s", k)
+			t.Errorf("unexpected key %s", k)
 		}
 	}
 }
 
-// A change beyond the bounds of an etcd is refused, and is no matter of those that wait with it.
+// A change beyond etcd's limits is rejected, and does not affect the other requests of its queue.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
-	s := open(t, store.Endpoint{URLs: []string{foreign(t)}, Foreign: true})
+	s := open(t, store.Endpoint{URLs: []string{foreign(t)}, External: true})
 	var all sync.WaitGroup
 	for n := range 20 {
 		all.Go(func() {
 			_, err := s.Do(t.Context(), "ledger", func(tx *store.Tx) error {
 				many := 10
 				if n == 0 {
-					many = 129 // etcd takes 128
+					many = 129 // etcd accepts 128
 				}
 				for i := range many {
 					if err := tx.Put(store.Key(store.Tenants, fmt.Sprint(n, "-", i)), i); err != nil {
@@ -161,16 +161,15 @@ func TestTooLarge(t *testing.T) {
 	}
 	all.Wait()
 	if has(t, s, "0-0") || !has(t, s, "1-9") || !has(t, s, "19-0") {
-		t.Error("what was to be written is not, or what was not is")
+		t.Error("an accepted change is missing, or a rejected one is stored")
 	}
 }
 
-// Who may do no more than read and write what has the prefix needs no more, and one without that is
-// told so at once.
+// Read and write permission for the prefix is sufficient. Without it, Open fails at once.
 func TestRole(t *testing.T) {
 	t.Parallel()
 	m := storetest.Start(t)
-	storetest.Open(t, m) // it is there
+	storetest.Open(t, m) // wait until it answers
 	tls, err := m.TLS()
 	if err != nil {
 		t.Fatal(err)
@@ -192,11 +191,11 @@ func TestRole(t *testing.T) {
 	must(c.UserGrantRole(ctx, "root", "root"))
 	must(c.RoleAdd(ctx, "headgate"))
 	must(c.RoleGrantPermission(ctx, "headgate", "/a/", clientv3.GetPrefixRangeEnd("/a/"), clientv3.PermissionType(clientv3.PermReadWrite)))
-	must(c.UserAddWithOptions(ctx, m.Name, "", &clientv3.UserAddOptions{NoPassword: true})) // by its certificate
+	must(c.UserAddWithOptions(ctx, m.Name, "", &clientv3.UserAddOptions{NoPassword: true})) // authenticated by its certificate
 	must(c.UserGrantRole(ctx, m.Name, "headgate"))
 	must(c.AuthEnable(ctx))
 
-	s := open(t, store.Endpoint{URLs: m.URLs(), TLS: tls, Prefix: "/a", Foreign: true})
+	s := open(t, store.Endpoint{URLs: m.URLs(), TLS: tls, Prefix: "/a", External: true})
 	revision := put(t, s, "shop")
 	if _, err := s.Do(ctx, "x", func(tx *store.Tx) error { _, err := tx.Keys(store.Prefix(store.Tenants)); tx.Delete("x"); return err }); err == nil {
 		t.Error("a key that is not the service's was removed")
@@ -215,10 +214,10 @@ func TestRole(t *testing.T) {
 		return err
 	})
 	if !led {
-		t.Error("it does not lead")
+		t.Error("no term as the leader")
 	}
 	began := time.Now()
-	if _, err := store.Open(ctx, store.Endpoint{URLs: m.URLs(), TLS: tls, Prefix: "/b", Foreign: true}); err == nil || !strings.Contains(err.Error(), "permission denied") || time.Since(began) > 10*time.Second {
-		t.Errorf("with another's prefix: %v after %v", err, time.Since(began))
+	if _, err := store.Open(ctx, store.Endpoint{URLs: m.URLs(), TLS: tls, Prefix: "/b", External: true}); err == nil || !strings.Contains(err.Error(), "permission denied") || time.Since(began) > 10*time.Second {
+		t.Errorf("with the prefix of another user: %v after %v", err, time.Since(began))
 	}
 }

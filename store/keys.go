@@ -5,32 +5,32 @@ import (
 	"strings"
 )
 
-// prefix is of all that is ours in an etcd that may have other users.
+// prefix is common to all keys of Headgate, in an etcd that may have other users.
 const prefix = "/headgate/"
 
 // Kinds of documents; each has a prefix of its own.
 const (
-	Tenants     = "tenants"
-	Hosts       = "hosts"
-	Interfaces  = "interfaces"
-	Former      = "former" // interfaces that were given back: whose their groups were is of the past
-	Collectives = "collectives"
-	Tokens      = "tokens"
-	Audit       = "audit"
-	Answers     = "answers" // to idempotency keys
-	Service     = "service" // of the service itself: its authority, its epoch
-	Probing     = "probing" // the schedule of measurements, and what is known of it
-	Probes      = "probes"  // what was measured by it
-	Newest      = "newest"  // the newest of that, of each pair and measure
+	Tenants           = "tenants"
+	Hosts             = "hosts"
+	Interfaces        = "interfaces"
+	Removed           = "former" // removed interfaces, whose previous group owners may still read usage records
+	Collectives       = "collectives"
+	Tokens            = "tokens"
+	Audit             = "audit"
+	IdempotentAnswers = "answers" // to idempotency keys
+	Service           = "service" // the service's own state: its certificate authority, its epoch
+	Probing           = "probing" // the probe schedule and its state
+	Probes            = "probes"  // results of scheduled measurements
+	Newest            = "newest"  // the newest result of each pair and measure
 )
 
-// Key is of the document of a kind and a name, which may have parts: a host's and a device's.
-// Parts may have any letters.
+// Key returns the key of a document by its kind and the parts of its name, such as a host's and a
+// device's. Parts may contain any characters.
 func Key(kind string, name ...string) string {
 	return prefix + kind + "/" + join(name)
 }
 
-// Prefix is of all documents of a kind, below some parts of their names.
+// Prefix returns the prefix of all documents of a kind, or of those whose names start with some parts.
 func Prefix(kind string, below ...string) string {
 	if len(below) == 0 {
 		return prefix + kind + "/"
@@ -38,7 +38,7 @@ func Prefix(kind string, below ...string) string {
 	return Key(kind, below...) + "/"
 }
 
-// Name is a key's kind and the parts of its name.
+// Name returns the kind of a key and the parts of its name.
 func Name(key string) (kind string, name []string) {
 	parts := strings.Split(strings.TrimPrefix(key, prefix), "/")
 	for _, p := range parts[1:] {

@@ -12,37 +12,38 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 )
 
-// leadFor is how long nobody else becomes the leader after one was cut off, at the least. That one
-// stops before: unsure after it last renewed its lease, which it does renewEvery. With etcd's own
-// watching, which looks every half second whether the lease is over, two led for up to a second.
-const leadFor, unsure, renewEvery = 3 * time.Second, 2 * time.Second, 400 * time.Millisecond
+// leaseTTL is the lease's lifetime: another controller becomes the leader at least this long after the
+// last renewal of a disconnected leader. The disconnected leader stops earlier, unsure after its last
+// renewal. renewEvery is the renewal interval. etcd's own session checks only every half second whether
+// the lease has expired, and then two controllers led for up to a second.
+const leaseTTL, sureFor, renewInterval = 3 * time.Second, 2 * time.Second, 400 * time.Millisecond
 
 // Term is one controller's time as the leader.
 type Term struct {
-	store *Store
-	key   string
-	since int64 // the store's revision at which it began
-	// renewed is when the lease was last known to hold.
+	store    *Store
+	key      string
+	revision int64 // the store's revision at which the term began
+	// renewed is when the lease was last known to be valid.
 	renewed *atomic.Pointer[time.Time]
 }
 
-// Sure tells whether nobody else can be the leader yet. It is over as soon as the clock says so,
-// also for a process that stood still and has not yet been told.
-func (t Term) Sure() bool { return time.Since(*t.renewed.Load()) < unsure }
+// Valid reports whether no other controller can be the leader yet. It depends on the clock only, so it
+// is correct also in a process that was suspended and has not yet noticed the loss of its lease.
+func (t Term) Valid() bool { return time.Since(*t.renewed.Load()) < sureFor }
 
-// Lead waits to be the leader, and calls act for as long as it is, again and again until ctx
-// ends. act's ctx ends before somebody else may be.
+// Lead campaigns to be the leader, and calls act for each term, until ctx ends. act's ctx ends before
+// another controller can become the leader.
 func (s *Store) Lead(ctx context.Context, name string, act func(ctx context.Context, t Term) error) error {
 	for ctx.Err() == nil {
 		if err := s.term(ctx, name, act); err != nil && ctx.Err() == nil {
-			time.Sleep(leadFor / 10) // the store may be away
+			time.Sleep(leaseTTL / 10) // the store may be disconnected
 		}
 	}
 	return ctx.Err()
 }
 
 func (s *Store) term(ctx context.Context, name string, act func(ctx context.Context, t Term) error) error {
-	session, err := concurrency.NewSession(s.client, concurrency.WithTTL(int(leadFor.Seconds())), concurrency.WithContext(ctx))
+	session, err := concurrency.NewSession(s.client, concurrency.WithTTL(int(leaseTTL.Seconds())), concurrency.WithContext(ctx))
 	if err != nil {
 		return err
 	}
@@ -54,7 +55,7 @@ func (s *Store) term(ctx context.Context, name string, act func(ctx context.Cont
 	waiting, won := context.WithCancel(ctx)
 	defer won()
 	go func() {
-		if t.wait(waiting, session.Lease()) != nil {
+		if t.renewWhileWaiting(waiting, session.Lease()) != nil {
 			end()
 		}
 	}()
@@ -65,23 +66,22 @@ func (s *Store) term(ctx context.Context, name string, act func(ctx context.Cont
 	if err := t.renew(ctx, session.Lease()); err != nil {
 		return err
 	}
-	t.key, t.since = e.Key(), e.Rev()
+	t.key, t.revision = e.Key(), e.Rev()
 	go func() {
 		defer end()
-		t.keep(ctx, session.Lease())
+		t.renewWhileLeading(ctx, session.Lease())
 	}()
 	go func() {
 		defer end()
-		t.taken(ctx)
+		t.waitDeleted(ctx)
 	}()
 	return act(ctx, t)
 }
 
-// wait renews the lease of one who waits, until ctx ends or there is no lease any more. etcd's own
-// renewing hangs for 7 s on a member that stands still, and whoever is next would have lost its
-// place by then.
-func (t Term) wait(ctx context.Context, lease clientv3.LeaseID) error {
-	tick := time.NewTicker(renewEvery)
+// renewWhileWaiting renews the lease during the campaign, until ctx ends or the lease is lost. etcd's own renewal
+// blocks for 7 s on an etcd member that hangs, and the next candidate would lose its place by then.
+func (t Term) renewWhileWaiting(ctx context.Context, lease clientv3.LeaseID) error {
+	tick := time.NewTicker(renewInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -89,7 +89,7 @@ func (t Term) wait(ctx context.Context, lease clientv3.LeaseID) error {
 			return nil
 		case <-tick.C:
 		}
-		one, cancel := context.WithTimeout(ctx, 2*renewEvery)
+		one, cancel := context.WithTimeout(ctx, 2*renewInterval)
 		err := t.renew(one, lease)
 		cancel()
 		if errors.Is(err, rpctypes.ErrLeaseNotFound) {
@@ -108,27 +108,27 @@ func (t Term) renew(ctx context.Context, lease clientv3.LeaseID) error {
 	return err
 }
 
-// keep renews the lease until ctx ends, or until it was not renewed for so long that it is unsure.
-func (t Term) keep(ctx context.Context, lease clientv3.LeaseID) {
-	tick := time.NewTicker(renewEvery)
+// renewWhileLeading renews the lease until ctx ends, or until the last renewal is so old that the term is not sure.
+func (t Term) renewWhileLeading(ctx context.Context, lease clientv3.LeaseID) {
+	tick := time.NewTicker(renewInterval)
 	defer tick.Stop()
-	for t.Sure() {
+	for t.Valid() {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		one, cancel := context.WithDeadline(ctx, t.renewed.Load().Add(unsure))
-		_ = t.renew(one, lease) // it is tried again for as long as it is sure
+		one, cancel := context.WithDeadline(ctx, t.renewed.Load().Add(sureFor))
+		_ = t.renew(one, lease) // retried while the term is sure
 		cancel()
 	}
 }
 
-// taken waits until the key of the term is gone, or ctx ends. A member of etcd that stood still as
-// its leader revokes what has meanwhile expired by its own reckoning, also leases that hold: it
-// has not heard yet that it leads no more.
-func (t Term) taken(ctx context.Context) {
-	for got := range t.store.client.Watch(ctx, t.key, clientv3.WithRev(t.since+1)) {
+// waitDeleted waits until the key of the term is deleted, or ctx ends. An etcd leader that was suspended
+// revokes leases that have expired by its own clock, also valid ones, before it notices that it is not
+// the leader any more.
+func (t Term) waitDeleted(ctx context.Context) {
+	for got := range t.store.client.Watch(ctx, t.key, clientv3.WithRev(t.revision+1)) {
 		for _, e := range got.Events {
 			if e.Type == clientv3.EventTypeDelete {
 				t.renewed.Store(&time.Time{})
@@ -141,7 +141,7 @@ func (t Term) taken(ctx context.Context) {
 	}
 }
 
-// Leader is the name of the leader, "" if there is none now.
+// Leader returns the name of the leader, "" if there is none now.
 func (s *Store) Leader(ctx context.Context) (string, error) {
 	got, err := s.client.Get(ctx, Key(Service, "leader")+"/", clientv3.WithFirstCreate()...)
 	if err != nil {
@@ -153,34 +153,34 @@ func (s *Store) Leader(ctx context.Context) (string, error) {
 	return string(got.Kvs[0].Value), nil
 }
 
-// ErrNotLeader means that somebody else is the leader by now.
-var ErrNotLeader = errors.New("another controller is the leader")
+// ErrNotLeader means that another controller has become the leader.
+var ErrNotLeader = errors.New("not the leader: another controller has become the leader")
 
-// Do is Store.Do of a leader: it does nothing once it is not any more.
+// Do is Store.Do with fencing: it changes nothing after the term has ended.
 func (t Term) Do(ctx context.Context, ledger string, do func(*Tx) error) (revision int64, err error) {
 	return t.store.Do(ctx, ledger, func(tx *Tx) error {
 		if since, ok, err := tx.Get(t.key, nil); err != nil {
 			return err
-		} else if !ok || since != t.since {
+		} else if !ok || since != t.revision {
 			return ErrNotLeader
 		}
 		return do(tx)
 	})
 }
 
-// Store is the one that it leads.
+// Store returns the store of the term.
 func (t Term) Store() *Store { return t.store }
 
-// Compact forgets what was before a time, as far as it is on record when that was: the revision
-// of the last audit entry before it. An etcd that is not the service's own has others' history, too,
-// and is left to forget as its owner says.
+// Compact compacts the history before a time. The revision is that of the last audit log entry before
+// the time. The history of an external etcd includes that of other users, so its compaction is left to
+// its operator.
 func (t Term) Compact(ctx context.Context, before time.Time) error {
-	if t.store.foreign {
+	if t.store.external {
 		return nil
 	}
 	var at int64
 	name := fmt.Sprintf("%016x", before.UnixNano())
-	err := t.store.Backwards(ctx, Prefix(Audit), name, func(d Doc) (bool, error) {
+	err := t.store.Descending(ctx, Prefix(Audit), name, func(d Doc) (bool, error) {
 		at = d.Revision
 		return false, nil
 	})

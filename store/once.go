@@ -8,32 +8,34 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// onceFor is how long what was read is good for. Ours: few requests take longer.
-const onceFor = time.Second
+// onceTTL is how long a revision of Once is used. Few requests take longer. The value is chosen for
+// Headgate.
+const onceTTL = time.Second
 
 type onceKey struct{}
 
-// asked is how far the store had come, by most of its members, when one asked last.
-type asked struct {
+// quorumRead is the store's revision as of the last quorum read.
+type quorumRead struct {
 	at       time.Time
 	revision int64
 }
 
-// Once is for what reads several times: its first read asks most of the members how far the store has
-// come, and the others are of the member that is spoken to, if it has come as far. What they read was
-// so after Once was called, as if they had asked the others, too.
-func Once(ctx context.Context) context.Context {
-	return context.WithValue(ctx, onceKey{}, new(atomic.Pointer[asked]))
+// ReadOnceContext returns a context for requests that read several times. The first read is linearizable, which
+// needs a majority of the etcd members. Later reads are serializable reads of the connected member,
+// if that member has reached the revision of the first one. They return nothing older than the time
+// at which Once was called.
+func ReadOnceContext(ctx context.Context) context.Context {
+	return context.WithValue(ctx, onceKey{}, new(atomic.Pointer[quorumRead]))
 }
 
-// read reads what is newest.
+// read is a linearizable read, or a cheaper equivalent under Once.
 func (s *Store) read(ctx context.Context, key string, how ...clientv3.OpOption) (*clientv3.GetResponse, error) {
-	once, _ := ctx.Value(onceKey{}).(*atomic.Pointer[asked])
+	once, _ := ctx.Value(onceKey{}).(*atomic.Pointer[quorumRead])
 	if once == nil {
 		return s.client.Get(ctx, key, how...)
 	}
 	began := time.Now()
-	if before := once.Load(); before != nil && began.Sub(before.at) < onceFor {
+	if before := once.Load(); before != nil && began.Sub(before.at) < onceTTL {
 		got, err := s.client.Get(ctx, key, append(how[:len(how):len(how)], clientv3.WithSerializable())...)
 		if err == nil && got.Header.Revision >= before.revision {
 			return got, nil
@@ -41,7 +43,7 @@ func (s *Store) read(ctx context.Context, key string, how ...clientv3.OpOption) 
 	}
 	got, err := s.client.Get(ctx, key, how...)
 	if err == nil {
-		once.Store(&asked{began, got.Header.Revision})
+		once.Store(&quorumRead{began, got.Header.Revision})
 	}
 	return got, err
 }

@@ -9,8 +9,8 @@ import (
 	"headgate/store/storetest"
 )
 
-// Who reads several times asks most of the members once, and then the one that is spoken to; what it is
-// told is as new as when it began, whoever wrote it, and however long it goes on.
+// Under Once the first read asks a quorum, and later reads ask only the connected member. They return
+// nothing older than the call of Once, whichever client wrote it.
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	_, runs := three(t, 0)
@@ -31,13 +31,13 @@ func TestOnce(t *testing.T) {
 		if _, err := c1.Do(t.Context(), key, func(tx *store.Tx) error { return tx.Put(key, v) }); err != nil {
 			t.Fatal(err)
 		}
-		once = store.Once(t.Context())
+		once = store.ReadOnceContext(t.Context())
 		for range 3 {
 			if got, err := get(once); got != v || err != nil {
-				t.Fatalf("%q was written, and %q is read: %v", v, got, err)
+				t.Fatalf("want %q, read %q: %v", v, got, err)
 			}
 		}
-		// Also in a transaction, which another's change is not kept from.
+		// The same holds in a transaction, which sees the change of the other client.
 		if _, err := c2.Do(t.Context(), key, func(tx *store.Tx) error {
 			var got string
 			if _, _, err := tx.Get(key, &got); err != nil {
@@ -47,14 +47,14 @@ func TestOnce(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := get(store.Once(t.Context())); got != v+"!" || err != nil {
-			t.Fatalf("%q! was written, and %q is read: %v", v, got, err)
+		if got, err := get(store.ReadOnceContext(t.Context())); got != v+"!" || err != nil {
+			t.Fatalf("want %q!, read %q: %v", v, got, err)
 		}
 	}
 	runs["c1"].Stop()
 	var began time.Time
 	for deadline := time.Now().Add(20 * time.Second); ; {
-		once, began = store.Once(t.Context()), time.Now()
+		once, began = store.ReadOnceContext(t.Context()), time.Now()
 		if _, err := get(once); err == nil {
 			break
 		} else if time.Now().After(deadline) {
@@ -64,9 +64,9 @@ func TestOnce(t *testing.T) {
 	runs["c3"].Stop()
 	took := time.Since(began)
 	if got, err := get(once); took < 500*time.Millisecond && (err != nil || got != "5!") {
-		t.Errorf("%v after it asked, while most are away, it reads %q: %v", took, got, err)
+		t.Errorf("%v after the first read, without a quorum: read %q: %v", took, got, err)
 	}
-	if got, err := get(store.Once(t.Context())); err == nil {
-		t.Errorf("who begins while most are away is told %q", got)
+	if got, err := get(store.ReadOnceContext(t.Context())); err == nil {
+		t.Errorf("a new Once without a quorum reads %q", got)
 	}
 }

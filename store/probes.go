@@ -12,31 +12,31 @@ import (
 	"headgate/unit"
 )
 
-// ScheduleKey has the one schedule by which hosts measure to each other.
+// ScheduleKey is the key of the probe schedule.
 var ScheduleKey = Key(Probing, "schedule")
 
-// Keys of what is known of the measurements of a schedule: what is under way, when each task was
-// measured last, and what that brought through a host.
-func RunKey(id string) string            { return Key(Probing, "runs", id) }
-func LastKey(t schedule.Task) string     { return Key(Probing, "last", t.From, t.To, t.Measure) }
-func SpentKey(host string) string        { return Key(Probing, "spent", host) }
-func NewestKey(t schedule.Task) string   { return Key(Newest, t.From, t.To, t.Measure) }
-func ProbesBelow(t schedule.Task) string { return Prefix(Probes, t.From, t.To) }
+// Keys of the schedule's state: running measurements, the last attempt of each task, the bytes that
+// a host has sent and received, the newest result of each task, and all results of a pair.
+func RunKey(id string) string              { return Key(Probing, "runs", id) }
+func LastKey(t schedule.Task) string       { return Key(Probing, "last", t.From, t.To, t.Measure) }
+func UsedKey(host string) string           { return Key(Probing, "spent", host) }
+func NewestKey(t schedule.Task) string     { return Key(Newest, t.From, t.To, t.Measure) }
+func ResultsPrefix(t schedule.Task) string { return Prefix(Probes, t.From, t.To) }
 
-// ProbeKey is of a result: those of a direction follow each other, the newest first.
+// ProbeKey returns the key of a result. The results of a pair and direction are sorted newest first.
 func ProbeKey(t schedule.Task, at time.Time) string {
 	return Key(Probes, t.From, t.To, fmt.Sprintf("%016x-%s", math.MaxInt64-at.UnixNano(), t.Measure))
 }
 
-// ProbeOf is what and when it was, of the last part of a result's key.
-func ProbeOf(name string) (at time.Time, measure string, ok bool) {
+// ParseProbeName parses the last part of a result's key: the time and the measure.
+func ParseProbeName(name string) (at time.Time, measure string, ok bool) {
 	before, measure, ok := strings.Cut(name, "-")
 	ns, err := strconv.ParseInt(before, 16, 64)
 	return time.Unix(0, math.MaxInt64-ns), measure, ok && err == nil
 }
 
-// ProbeRun is a measurement under way. The leader of the controllers begins it; whichever of them has
-// the agents of its hosts carries it on, and takes it away when it is over.
+// ProbeRun is a running measurement. The leader starts it. The controllers to which its hosts' agents
+// are connected advance it, and delete it at its end.
 type ProbeRun struct {
 	ID string `json:"id"`
 	schedule.Run
@@ -44,48 +44,48 @@ type ProbeRun struct {
 	Time  schedule.Duration `json:"time"`
 	Zone  string            `json:"zone"`
 	Began time.Time         `json:"began"`
-	// Keep is how many results are kept of it in each direction.
+	// Keep is how many results are kept in each direction.
 	Keep int `json:"keep"`
-	// FromAt and ToAt are where the hosts are, as the schedule says; "" is where their agents come from.
+	// FromAt and ToAt are the hosts' addresses in the schedule; "" means the address of the host's agent.
 	FromAt string `json:"from_at,omitempty"`
 	ToAt   string `json:"to_at,omitempty"`
-	// Client is the address of the host that measures, "" until its agent is found, and Server where the
-	// other one lets it, "" until it does.
+	// Client is the address of the measuring host, "" until its agent is found. Server is the address of
+	// the peer's measurement server, "" until the server has started.
 	Client string `json:"client,omitempty"`
 	Server string `json:"server,omitempty"`
-	// Asked is that the host was asked to measure, which is done once.
-	Asked bool `json:"asked,omitempty"`
-	// ServerEnd is what the server knows of its end.
+	// Started is whether the agent was asked to measure, which happens once.
+	Started bool `json:"asked,omitempty"`
+	// ServerEnd is the server's end of the path.
 	ServerEnd ProbeEnd `json:"server_end,omitzero"`
 }
 
-// ProbeEnd is what a host knows of its end of a path.
+// ProbeEnd describes one end of a path.
 type ProbeEnd struct {
-	// Devices are what packets pass: the one they leave by, and those under it or in it, and then
-	// alternative names of these.
+	// Devices are the devices that packets pass: the outgoing one, then those below or inside it, then
+	// the alternative names of all these.
 	Devices []string `json:"devices,omitempty"`
-	// Out and In are the most that Headgate lets through there, in the group that a measurement is
-	// in; 0 is that it sets no limit.
+	// Out and In are the ceilings of the group to which the measurement's packets belong, per direction;
+	// 0 means no limit.
 	Out unit.Rate `json:"out,omitempty"`
 	In  unit.Rate `json:"in,omitempty"`
 }
 
-// ProbeResult is what was measured of one direction of a path.
+// ProbeResult is the result of a measurement in one direction of a path.
 type ProbeResult struct {
 	ID string `json:"id,omitempty"`
 	schedule.Task
-	// By is the host that measured, which is one of the two.
+	// By is the measuring host, one of the two.
 	By  string        `json:"by,omitempty"`
 	At  time.Time     `json:"at,omitzero"`
 	RTT time.Duration `json:"rtt_ns,omitempty"`
-	// Answer is path.Answer; there is none where nothing was measured yet.
+	// Answer is a path.Answer; it is empty before the first successful measurement.
 	Answer json.RawMessage `json:"answer,omitempty"`
-	// FromDevices and ToDevices are what it passed at its ends, and Own the least limit that Headgate
-	// had there.
+	// FromDevices and ToDevices are the devices that the measurement passed at each end. Own is the lowest
+	// limit that Headgate enforced there.
 	FromDevices []string  `json:"from_devices,omitempty"`
 	ToDevices   []string  `json:"to_devices,omitempty"`
-	Own         unit.Rate `json:"own_limit,omitempty"`
-	// Tried is when it was tried last, and Trouble why that was in vain, or not all was measured.
-	Tried   time.Time `json:"tried"`
-	Trouble string    `json:"trouble,omitempty"`
+	OwnLimit    unit.Rate `json:"own_limit,omitempty"`
+	// Attempted is the time of the last attempt. Trouble is why that attempt failed or was incomplete.
+	Attempted time.Time `json:"tried"`
+	Error     string    `json:"trouble,omitempty"`
 }

@@ -7,32 +7,32 @@ import (
 	"time"
 )
 
-// Ours.
+// Values chosen for Headgate.
 const (
-	// mostTogether are decided in one transaction: each writes its document, what became of it
-	// and its answer, and an etcd that is not ours takes 128 operations.
-	mostTogether = 40
-	// patience is how long a transaction is tried for: after that nothing is known of it.
-	patience = 5 * time.Second
+	// maxBatch is how many requests one transaction contains. Each request writes its document, an
+	// audit entry and its answer, and an external etcd accepts 128 operations by default.
+	maxBatch = 40
+	// txTimeout is the timeout of a transaction, after which its outcome is unknown.
+	txTimeout = 5 * time.Second
 )
 
-// queue is the requests of one ledger that wait.
+// queue holds the waiting requests of one ledger.
 type queue struct {
 	waiting []*request
 }
 
 type request struct {
-	ctx      context.Context
-	do       func(*Tx) error
-	refusal  error
-	revision int64
-	done     chan error
+	ctx       context.Context
+	do        func(*Tx) error
+	rejection error
+	revision  int64
+	done      chan error
 }
 
-// Do decides a change: do reads and writes documents, or gives an error, which is a refusal. It
-// may be called several times, for one answer. Requests of one ledger wait for each other and are
-// decided together, in the order in which they came; others go on beside them. The revision is
-// that of the store with the change. Errors are do's own, of ctx, and ErrUnknown.
+// Do runs a change. do reads and writes documents, or returns an error, which rejects the change. do
+// may be called several times, for one answer. Requests with the same ledger are processed in order
+// and several in one transaction; requests of different ledgers run concurrently. The returned
+// revision is the store's revision with the change. Errors are those of do, of ctx, and ErrUnknown.
 func (s *Store) Do(ctx context.Context, ledger string, do func(*Tx) error) (revision int64, err error) {
 	r := &request{ctx: ctx, do: do, done: make(chan error, 1)}
 	s.mu.Lock()
@@ -40,7 +40,7 @@ func (s *Store) Do(ctx context.Context, ledger string, do func(*Tx) error) (revi
 	if q == nil {
 		q = &queue{}
 		s.queues[ledger] = q
-		go s.work(ledger, q)
+		go s.processQueue(ledger, q)
 	}
 	q.waiting = append(q.waiting, r)
 	s.mu.Unlock()
@@ -48,13 +48,13 @@ func (s *Store) Do(ctx context.Context, ledger string, do func(*Tx) error) (revi
 	case err := <-r.done:
 		return r.revision, err
 	case <-ctx.Done():
-		// It may be decided at this moment.
+		// The request may be in a transaction at this moment.
 		return 0, errors.Join(ErrUnknown, ctx.Err())
 	}
 }
 
-// work decides what waits until nothing does.
-func (s *Store) work(ledger string, q *queue) {
+// processQueue processes the queue of a ledger until it is empty.
+func (s *Store) processQueue(ledger string, q *queue) {
 	for {
 		s.mu.Lock()
 		if len(q.waiting) == 0 {
@@ -62,26 +62,26 @@ func (s *Store) work(ledger string, q *queue) {
 			s.mu.Unlock()
 			return
 		}
-		n := min(len(q.waiting), mostTogether)
+		n := min(len(q.waiting), maxBatch)
 		together := q.waiting[:n:n]
 		q.waiting = q.waiting[n:]
 		s.mu.Unlock()
-		s.decide(together)
+		s.process(together)
 	}
 }
 
-// decide makes one transaction of some requests.
-func (s *Store) decide(together []*request) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+// process processes some requests in one transaction.
+func (s *Store) process(together []*request) {
+	ctx, cancel := context.WithTimeout(context.Background(), txTimeout)
 	defer cancel()
 	for again := false; ; again = true {
 		revision, ok, err := s.try(ctx, together, again)
 		if !ok && err == nil {
-			continue // somebody else was faster
+			continue // another client changed what was read
 		}
 		if errors.Is(err, ErrTooLarge) && len(together) > 1 {
-			for _, r := range together { // each by itself may not be
-				s.decide([]*request{r})
+			for _, r := range together { // each one alone may fit
+				s.process([]*request{r})
 			}
 			return
 		}
@@ -91,7 +91,7 @@ func (s *Store) decide(together []*request) {
 				r.done <- err
 			default:
 				r.revision = revision
-				r.done <- r.refusal
+				r.done <- r.rejection
 			}
 		}
 		return
@@ -101,26 +101,26 @@ func (s *Store) decide(together []*request) {
 func (s *Store) try(ctx context.Context, together []*request, again bool) (revision int64, ok bool, err error) {
 	t := newTx(ctx, s, again)
 	for _, r := range together {
-		if r.refusal = r.ctx.Err(); r.refusal != nil {
-			continue // nobody waits for it
+		if r.rejection = r.ctx.Err(); r.rejection != nil {
+			continue // the caller has given up
 		}
 		before := t.save()
-		if r.refusal = r.call(t); r.refusal == nil {
+		if r.rejection = r.call(t); r.rejection == nil {
 			continue
 		}
-		if errors.Is(r.refusal, ErrUnknown) {
-			return 0, false, r.refusal
+		if errors.Is(r.rejection, ErrUnavailable) {
+			return 0, false, r.rejection
 		}
 		t.restore(before)
 	}
 	return t.commit()
 }
 
-// call keeps one request's mistake from being that of all.
+// call runs the request's function and turns a panic into an error of this request alone.
 func (r *request) call(t *Tx) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the change cannot be decided: %v", p)
+			err = fmt.Errorf("cannot process the change: panic: %v", p)
 		}
 	}()
 	return r.do(t)

@@ -12,24 +12,24 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Doc is a document as it was at a revision of the store.
+// Doc is a document at a revision of the store.
 type Doc struct {
 	Key      string
 	Value    []byte
-	Revision int64 // of its last change
+	Revision int64 // revision of its last change
 }
 
-// Into reads the document.
+// Into decodes the document.
 func (d Doc) Into(value any) error { return decode(d.Key, d.Value, value) }
 
-// ErrCompacted means that the store does not remember that revision any more.
-var ErrCompacted = errors.New("the store does not remember that far back")
+// ErrCompacted means that etcd has compacted the requested revision.
+var ErrCompacted = errors.New("the revision is compacted: the store no longer has it")
 
-// ErrFuture means that the store has not come to that revision yet.
-var ErrFuture = errors.New("the store has no such revision yet")
+// ErrFuture means that the store has not reached the requested revision yet.
+var ErrFuture = errors.New("the revision does not exist yet")
 
-// Get is a document as it is now, or as it was at a revision if that is not 0; ok is false if
-// there is none. What is read is what was last written, whoever wrote it.
+// Get returns a document as it is now, or at a revision if at is not 0; ok is false if the document
+// does not exist. The read is linearizable: it returns the last write of any client.
 func (s *Store) Get(ctx context.Context, key string, at int64) (d Doc, ok bool, err error) {
 	got, err := s.read(ctx, key, clientv3.WithRev(at))
 	if err != nil {
@@ -42,22 +42,22 @@ func (s *Store) Get(ctx context.Context, key string, at int64) (d Doc, ok bool, 
 	return Doc{string(kv.Key), kv.Value, kv.ModRevision}, true, nil
 }
 
-// List is up to so many documents, one at the least below a prefix, in the order of their keys, from the one behind
-// a key on. More tells whether there are others behind them; revision is the store's, at which
-// all this was so.
+// List returns at least one and at most most documents below a prefix, sorted by key, starting after
+// the key after. more reports whether further documents follow. revision is the store's revision of
+// the read.
 func (s *Store) List(ctx context.Context, below, after string, most int) (docs []Doc, more bool, revision int64, err error) {
 	from := below
 	if after > below {
 		if !strings.HasPrefix(after, below) {
-			return nil, false, 0, fmt.Errorf("%q is not below %q", after, below)
+			return nil, false, 0, fmt.Errorf("key %q does not have the prefix %q", after, below)
 		}
 		from = after + "\x00"
 	}
 	return s.page(ctx, below, from, most, 0)
 }
 
-// page is up to so many documents below a prefix from a key on, as they are now or were at a
-// revision: fewer if they are more than one message has.
+// page returns up to most documents below a prefix from a key on, as they are now or at a revision. It
+// returns fewer if they exceed the size of one message.
 func (s *Store) page(ctx context.Context, below, from string, most int, at int64) (docs []Doc, more bool, revision int64, err error) {
 	got, err := s.read(ctx, from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(below)), clientv3.WithLimit(int64(most)),
 		clientv3.WithRev(at), clientv3.WithSort(clientv3.SortByKey, clientv3.SortAscend))
@@ -73,16 +73,16 @@ func (s *Store) page(ctx context.Context, below, from string, most int, at int64
 	return docs, got.More, got.Header.Revision, nil
 }
 
-// Event is a change of a document, or its end if its value is nil.
+// Event is a change of a document; a nil value is its deletion.
 type Event struct {
 	Doc
-	Before []byte // nil if it was not there
+	Before []byte // nil if the document did not exist
 }
 
-// Watch tells of all changes below a prefix after a revision, in their order, a revision's in one
-// call, until ctx ends or the store is lost. From before what the store remembers it is
-// ErrCompacted. quiet is called now and then while nothing happens, with a revision up to which
-// all was told.
+// Watch calls changed for all changes below a prefix after a revision, in order, one call for each
+// revision, until ctx ends or the connection is lost. It returns ErrCompacted if the revision is
+// compacted. quiet is called from time to time without changes, with a revision up to which all
+// changes were delivered.
 func (s *Store) Watch(ctx context.Context, below string, after int64, changed func(revision int64, events []Event) error, quiet func(revision int64) error) error {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
@@ -96,7 +96,7 @@ func (s *Store) Watch(ctx context.Context, below string, after int64, changed fu
 			}
 			continue
 		}
-		// One answer may have several revisions, each of them whole (no WithFragment).
+		// One response may contain several revisions, each of them complete (no WithFragment).
 		for i := 0; i < len(got.Events); {
 			revision := got.Events[i].Kv.ModRevision
 			var events []Event
@@ -117,7 +117,7 @@ func (s *Store) Watch(ctx context.Context, below string, after int64, changed fu
 		}
 	}
 	if ctx.Err() == nil {
-		return ErrUnknown
+		return ErrUnavailable
 	}
 	return ctx.Err()
 }
@@ -129,19 +129,24 @@ func readError(err error) error {
 	case errors.Is(err, rpctypes.ErrFutureRev):
 		return ErrFuture
 	}
-	return fmt.Errorf("%w: %w", ErrUnknown, err)
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
-// Backwards calls fn with the documents below a prefix from the last on, or from the one before a
-// name, until it wants no more.
-func (s *Store) Backwards(ctx context.Context, below, before string, fn func(Doc) (more bool, err error)) error {
-	const page = 500
+// Descending calls fn with the documents below a prefix in descending order of their keys, from the
+// last one or from the one before a name, until fn returns false.
+func (s *Store) Descending(ctx context.Context, below, before string, fn func(Doc) (more bool, err error)) error {
+	const largest = 500
+	page := int64(largest)
 	end := clientv3.GetPrefixRangeEnd(below)
 	if before != "" {
 		end = below + before
 	}
 	for {
 		got, err := s.read(ctx, below, clientv3.WithRange(end), clientv3.WithLimit(page), clientv3.WithSort(clientv3.SortByKey, clientv3.SortDescend))
+		if status.Code(err) == codes.ResourceExhausted && page > 1 {
+			page = (page + 3) / 4
+			continue
+		}
 		if err != nil {
 			return readError(err)
 		}
@@ -152,22 +157,26 @@ func (s *Store) Backwards(ctx context.Context, below, before string, fn func(Doc
 			}
 			end = string(kv.Key)
 		}
-		if len(got.Kvs) < page {
+		if !got.More {
 			return nil
 		}
 	}
 }
 
-// mostNames are asked for at once.
-const mostNames = 10_000
+// keysPage is how many keys one request reads.
+const keysPage = 10_000
 
-// Keys are those of the documents below a prefix, in order.
+// Keys returns the keys of the documents below a prefix, sorted.
 func (s *Store) Keys(ctx context.Context, below string) (keys []string, err error) {
+	var revision int64 // of the first page, which all others are of
 	for from := below; ; {
-		got, err := s.client.Get(ctx, from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(below)), clientv3.WithKeysOnly(), clientv3.WithLimit(mostNames),
+		got, err := s.client.Get(ctx, from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(below)), clientv3.WithKeysOnly(), clientv3.WithLimit(keysPage), clientv3.WithRev(revision),
 			clientv3.WithSort(clientv3.SortByKey, clientv3.SortAscend))
 		if err != nil {
 			return nil, readError(err)
+		}
+		if revision == 0 {
+			revision = got.Header.Revision
 		}
 		for _, kv := range got.Kvs {
 			keys = append(keys, string(kv.Key))
@@ -179,12 +188,12 @@ func (s *Store) Keys(ctx context.Context, below string) (keys []string, err erro
 	}
 }
 
-// firstPage and mostPage are how many documents All asks for at once: at first, and of small ones.
-// pageBytes is about what it wants of the others.
-const firstPage, mostPage, pageBytes = 16, 1000, 8 << 20
+// firstPage is how many documents All reads with its first request, mostPage the most of later
+// requests. pageBytes is the size in bytes that All aims at for a page.
+const firstPage, maxPage, pageBytes = 16, 1000, 8 << 20
 
-// All is every document below a prefix, as it is now, or as it was at a revision, in the order of
-// their keys; revision is that one, or the one that it is now. It is asked for in pages.
+// All returns every document below a prefix, sorted by key, as they are now or at a revision. The
+// returned revision is the one of the read. All reads in pages.
 func (s *Store) All(ctx context.Context, below string, at int64) (docs []Doc, revision int64, err error) {
 	revision = at
 	for from, most := below, firstPage; ; {
@@ -203,6 +212,6 @@ func (s *Store) All(ctx context.Context, below string, at int64) (docs []Doc, re
 		for _, d := range page {
 			size += len(d.Value)
 		}
-		from, most = page[len(page)-1].Key+"\x00", min(max(pageBytes*len(page)/size, 1), mostPage)
+		from, most = page[len(page)-1].Key+"\x00", min(max(pageBytes*len(page)/size, 1), maxPage)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"headgate/store/storetest"
 )
 
-// What is more than one message of etcd's has is read in several, as it was at one time.
+// All reads more than one etcd message holds in several pages, at one revision.
 func TestAll(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Start(t))
@@ -24,20 +24,20 @@ func TestAll(t *testing.T) {
 	}
 	docs, at, err := s.All(t.Context(), store.Prefix(store.Tenants), 0)
 	if err != nil || len(docs) != n || docs[n-1].Key != store.Key(store.Tenants, "09") {
-		t.Fatalf("%d are there at %d: %v", len(docs), at, err)
+		t.Fatalf("%d documents at revision %d: %v", len(docs), at, err)
 	}
 	put(t, s, "10")
 	if then, _, err := s.All(t.Context(), store.Prefix(store.Tenants), at); err != nil || len(then) != n {
-		t.Errorf("%d were there: %v", len(then), err)
+		t.Errorf("%d documents at the earlier revision: %v", len(then), err)
 	}
 	page, more, _, err := s.List(t.Context(), store.Prefix(store.Tenants), "", 1000)
 	if err != nil || !more || len(page) == 0 {
-		t.Errorf("a page has %d: %v", len(page), err)
+		t.Errorf("a page has %d documents: %v", len(page), err)
 	}
 }
 
-// A transaction that has read thousands of documents is tried again if one of them has changed or
-// another has come, and has what was written in it.
+// A transaction that has read thousands of documents is retried if one of them has changed or one was
+// added, and sees its own writes.
 func TestTxAll(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Start(t))
@@ -56,7 +56,7 @@ func TestTxAll(t *testing.T) {
 	}
 	for what, between := range map[string]func(){
 		"changed": func() { put(t, s, "0000") },
-		"come":    func() { put(t, s, "come") },
+		"added":   func() { put(t, s, "added") },
 	} {
 		calls := 0
 		if _, err := s.Do(t.Context(), "y", func(tx *store.Tx) error {
@@ -77,7 +77,7 @@ func TestTxAll(t *testing.T) {
 			}
 			return err
 		}); err != nil || calls != 2 {
-			t.Errorf("%s: %d times, %v", what, calls, err)
+			t.Errorf("%s: %d calls, %v", what, calls, err)
 		}
 	}
 }

@@ -32,8 +32,8 @@ func has(t *testing.T, s *store.Store, name string) bool {
 	return ok
 }
 
-// What is restored is what was there at the backup, at a revision beyond all that there were, and
-// in a new epoch, but only one, however often it is begun.
+// A restore has the documents of the backup, at a revision above all earlier ones and in one new
+// epoch, however often Restored is called.
 func TestRestore(t *testing.T) {
 	t.Parallel()
 	m := storetest.Start(t)
@@ -50,8 +50,8 @@ func TestRestore(t *testing.T) {
 	last := put(t, s, "after")
 	m.Stop()
 
-	if err := m.Restore(file); !errors.Is(err, etcd.ErrThere) {
-		t.Errorf("over what is there: %v", err)
+	if err := m.Restore(file); !errors.Is(err, etcd.ErrDataExists) {
+		t.Errorf("restore over existing data: %v", err)
 	}
 	fresh := m.Member
 	fresh.Dir = t.TempDir()
@@ -63,12 +63,12 @@ func TestRestore(t *testing.T) {
 	}
 	s = storetest.Open(t, storetest.Run(t, fresh))
 	if !has(t, s, "before") || has(t, s, "after") {
-		t.Error("what is there is not what was at the backup")
+		t.Error("the documents are not those of the backup")
 	}
 	if now := put(t, s, "then"); now <= last {
-		t.Errorf("the revision is %d, and was %d", now, last)
+		t.Errorf("the revision is %d, want more than %d", now, last)
 	}
-	id, told, err := fresh.Restored()
+	id, told, err := fresh.PendingRestore()
 	if err != nil || id == "" {
 		t.Fatal(id, err)
 	}
@@ -80,19 +80,19 @@ func TestRestore(t *testing.T) {
 		}
 		p, err := s.Position(t.Context())
 		if err != nil || p.Epoch < began || p.Revision <= last || n > 0 && p.Epoch != epoch {
-			t.Errorf("it has come to %+v, %v", p, err)
+			t.Errorf("the position is %+v, %v", p, err)
 		}
 		epoch = p.Epoch
 	}
 	if err := told(); err != nil {
 		t.Fatal(err)
 	}
-	if id, _, err := fresh.Restored(); id != "" || err != nil {
-		t.Errorf("it is told twice: %q, %v", id, err)
+	if id, _, err := fresh.PendingRestore(); id != "" || err != nil {
+		t.Errorf("Restored returns the id again: %q, %v", id, err)
 	}
 }
 
-// three runs three members, c1 to c3.
+// three runs a cluster of three members, c1 to c3.
 func three(t *testing.T, quota int64) (members map[string]etcd.Member, runs map[string]*storetest.Member) {
 	t.Helper()
 	ports := storetest.Ports(t, 2)
@@ -116,7 +116,7 @@ func three(t *testing.T, quota int64) (members map[string]etcd.Member, runs map[
 	return members, runs
 }
 
-// One of three that is lost with its folder is replaced, and has what the others have.
+// A member that lost its directory is replaced, and the new one has the cluster's data.
 func TestReplace(t *testing.T) {
 	t.Parallel()
 	members, runs := three(t, 0)
@@ -131,7 +131,7 @@ func TestReplace(t *testing.T) {
 		t.Fatal(err)
 	}
 	runs["c3"] = storetest.Run(t, fresh)
-	// Of the other two one may go now.
+	// The cluster now tolerates the failure of another member.
 	alone := fresh
 	alone.Peers = map[string]string{"c3": fresh.Peers["c3"]}
 	tls, err := alone.TLS()
@@ -153,7 +153,7 @@ func TestReplace(t *testing.T) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	if !has(t, third, "before") {
-		t.Error("it does not have what the others have")
+		t.Error("the new member does not have the cluster's data")
 	}
 	put(t, third, "after")
 }

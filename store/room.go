@@ -14,38 +14,40 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Ours.
+// Values chosen for Headgate.
 const (
-	// statusPatience is for a member to say how full it is, compactPatience to forget, packPatience to
-	// write its file anew: gigabytes, on a slow disk.
-	statusPatience  = 2 * time.Second
-	compactPatience = time.Minute
-	packPatience    = 5 * time.Minute
-	// auditBytes is about what an entry of the audit log takes. mostTrimmed are taken away at a time,
-	// trimPage in one request: whoever watches is told of each.
-	auditBytes  = 512
-	mostTrimmed = 20_000
-	trimPage    = 500
+	// statusTimeout, compactPatience and packPatience are the timeouts of a status request, a compaction
+	// and a defragmentation, which may write gigabytes to a slow disk.
+	statusTimeout  = 2 * time.Second
+	compactTimeout = time.Minute
+	defragTimeout  = 5 * time.Minute
+	// auditBytes is the approximate size of an audit log entry. mostTrimmed is how many entries are deleted
+	// at once, trimPage how many in one request: every watch receives each deletion.
+	auditBytes = 512
+	maxTrimmed = 20_000
+	trimPage   = 500
 )
 
-// Room is how much of its quota a member of the etcd has used, in bytes.
-type Room struct {
-	// Size is its file's, which etcd holds against the quota; InUse is what of it has something in it.
+// Space is how much of its quota an etcd member uses, in bytes.
+type Space struct {
+	// Size is the size of the database file, which etcd compares with the quota. InUse is the part of the
+	// file that contains data.
 	Size, InUse int64
-	// Quota is 0 if the etcd does not say.
+	// Quota is 0 if the etcd does not report it.
 	Quota int64
-	// Full is that the etcd takes nothing any more, of anybody, until somebody says that it may.
+	// Full is whether the NOSPACE alarm is active: etcd rejects writes of all clients until the alarm is
+	// disarmed.
 	Full bool
 
-	leads bool // of the members
+	leader bool // the member is the leader of etcd
 }
 
-// Writable tells whether there is room for changes. The last eighth is left to what keeps the
-// service going: a full etcd does not even grant a lease to a leader.
-func (r Room) Writable() bool { return !r.Full && (r.Quota == 0 || r.Size < r.Quota/8*7) }
+// Writable reports whether there is space for changes. The last eighth of the quota is reserved for the
+// service itself: a full etcd does not even grant a lease for a leader.
+func (r Space) Writable() bool { return !r.Full && (r.Quota == 0 || r.Size < r.Quota/8*7) }
 
-// Room is that of the member that is spoken to.
-func (s *Store) Room(ctx context.Context) (r Room, err error) {
+// Space returns the space of the connected member.
+func (s *Store) Space(ctx context.Context) (r Space, err error) {
 	for _, url := range s.client.Endpoints() {
 		if r, err = s.room(ctx, url); err == nil {
 			return r, nil
@@ -54,35 +56,35 @@ func (s *Store) Room(ctx context.Context) (r Room, err error) {
 	return r, err
 }
 
-func (s *Store) room(ctx context.Context, url string) (Room, error) {
-	ctx, cancel := context.WithTimeout(ctx, statusPatience)
+func (s *Store) room(ctx context.Context, url string) (Space, error) {
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	got, err := s.client.Status(ctx, url)
 	if err != nil {
-		return Room{}, readError(err)
+		return Space{}, readError(err)
 	}
-	r := Room{Size: got.DbSize, InUse: got.DbSizeInUse, Quota: got.DbSizeQuota, leads: got.Leader == got.Header.MemberId}
+	r := Space{Size: got.DbSize, InUse: got.DbSizeInUse, Quota: got.DbSizeQuota, leader: got.Leader == got.Header.MemberId}
 	for _, e := range got.Errors {
 		r.Full = r.Full || strings.Contains(e, pb.AlarmType_NOSPACE.String())
 	}
 	return r, nil
 }
 
-// Tend keeps the store within its quota: above the half it forgets the older half of its history,
-// and members whose files are mostly empty write them anew, after which a full store takes changes
-// again. It does so only where the member that is spoken to leads the others: that is one, also when
-// the store is full and has no lease for a leader. An etcd that is not the service's own is left to
-// its owner.
-func (s *Store) Tend(ctx context.Context) error {
-	own, err := s.Room(ctx)
-	if err != nil || s.foreign || !own.leads || own.Quota == 0 {
+// Maintain keeps the store within its quota. Above half of the quota Tend compacts the older half of the
+// history, and defragments members whose files are mostly empty; after that it disarms the alarm of a
+// full store. It acts only if the connected member is the leader of etcd. There is one such member,
+// also when the store is full and grants no lease for a leader of the controllers. An external etcd is
+// left to its operator.
+func (s *Store) Maintain(ctx context.Context) error {
+	own, err := s.Space(ctx)
+	if err != nil || s.external || !own.leader || own.Quota == 0 {
 		return err
 	}
 	if own.InUse > own.Quota/2 {
-		if err := s.forget(ctx, own); err != nil {
-			return fmt.Errorf("the store cannot forget: %w", err)
+		if err := s.compactHistory(ctx, own); err != nil {
+			return fmt.Errorf("cannot compact the store: %w", err)
 		}
-		if own, err = s.Room(ctx); err != nil {
+		if own, err = s.Space(ctx); err != nil {
 			return err
 		}
 	}
@@ -93,12 +95,12 @@ func (s *Store) Tend(ctx context.Context) error {
 	full, roomy := false, true
 	for _, m := range members.Members {
 		if len(m.ClientURLs) == 0 {
-			continue // it has not come yet
+			continue // the member has not started yet
 		}
-		r, err := s.pack(ctx, m.Name, m.ClientURLs[0], own.InUse)
+		r, err := s.defragment(ctx, m.Name, m.ClientURLs[0], own.InUse)
 		if err != nil {
-			slog.Debug("a member of the store is not looked after", "member", m.Name, "error", err)
-			continue // it is away, and is looked after when it is back
+			slog.Debug("cannot maintain store member, skipping it", "member", m.Name, "error", err)
+			continue // a disconnected member is maintained after its return
 		}
 		full, roomy = full || r.Full, roomy && r.Size < r.Quota/8*7
 	}
@@ -108,16 +110,17 @@ func (s *Store) Tend(ctx context.Context) error {
 	return s.disarm(ctx)
 }
 
-// forget forgets the older half of the history, and audit entries if these are much of what there is.
-func (s *Store) forget(ctx context.Context, r Room) error {
-	ctx, cancel := context.WithTimeout(ctx, compactPatience)
+// compactHistory compacts the older half of the history, and deletes old audit log entries if they take more
+// than a quarter of the quota.
+func (s *Store) compactHistory(ctx context.Context, r Space) error {
+	ctx, cancel := context.WithTimeout(ctx, compactTimeout)
 	defer cancel()
 	oldest, now, err := s.history(ctx)
 	if err != nil {
 		return err
 	}
 	if at := oldest + (now-oldest)/2; at > oldest {
-		slog.Warn("the store is more than half full, and forgets the older half of its history", "in use", r.InUse, "quota", r.Quota, "from", oldest, "to", at)
+		slog.Warn("store is more than half full, compacting the older half of its history", "in_use", r.InUse, "quota", r.Quota, "from_revision", oldest, "to_revision", at)
 		if _, err := s.client.Compact(ctx, at, clientv3.WithCompactPhysical()); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
 			return readError(err)
 		}
@@ -126,15 +129,16 @@ func (s *Store) forget(ctx context.Context, r Room) error {
 	if err != nil {
 		return readError(err)
 	}
-	over := min(audit.Count-r.Quota/4/auditBytes, mostTrimmed)
+	over := min(audit.Count-r.Quota/4/auditBytes, maxTrimmed)
 	if over <= 0 {
 		return nil
 	}
-	slog.Warn("the audit log takes more than a quarter of the store, and its oldest entries are taken away", "entries", over, "of", audit.Count)
-	return s.trim(ctx, Prefix(Audit), over)
+	slog.Warn("audit log takes more than a quarter of the store's quota, deleting its oldest entries", "entries", over, "total", audit.Count)
+	return s.deleteFirst(ctx, Prefix(Audit), over)
 }
 
-// history is from the oldest revision that is remembered to the newest. etcd does not tell the first.
+// history returns the oldest revision that is not compacted, and the current one. etcd does not report
+// the oldest one, so a binary search finds it.
 func (s *Store) history(ctx context.Context) (oldest, newest int64, err error) {
 	got, err := s.client.Get(ctx, EpochKey)
 	if err != nil {
@@ -158,8 +162,8 @@ func (s *Store) history(ctx context.Context) (oldest, newest int64, err error) {
 	return int64(n) + 1, newest, nil
 }
 
-// trim takes away the first so many documents below a prefix.
-func (s *Store) trim(ctx context.Context, below string, most int64) error {
+// deleteFirst deletes the first documents below a prefix, up to most.
+func (s *Store) deleteFirst(ctx context.Context, below string, most int64) error {
 	for most > 0 {
 		got, err := s.client.Get(ctx, below, clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithLimit(min(most, trimPage)))
 		if err != nil {
@@ -177,16 +181,17 @@ func (s *Store) trim(ctx context.Context, below string, most int64) error {
 	return nil
 }
 
-// pack has a member write its file anew if it is large and much of it is empty, which etcd does not
-// do by itself. The member answers nobody meanwhile. All members have the same in use, which only the
-// one that was asked to forget says at once: others count at their next write, and a full store has none.
-func (s *Store) pack(ctx context.Context, name, url string, inUse int64) (Room, error) {
+// defragment defragments a member if its file is large and has much free space, which etcd does not do by
+// itself. The member answers no requests meanwhile. InUse is the same for all members, but after a
+// compaction only the member that was asked reports it at once: the others update it at their next
+// write, and a full store has none.
+func (s *Store) defragment(ctx context.Context, name, url string, inUse int64) (Space, error) {
 	r, err := s.room(ctx, url)
 	if r.InUse = min(r.InUse, inUse); err != nil || r.Size <= r.Quota/4*3 || r.Size-r.InUse < r.Quota/8 {
 		return r, err
 	}
-	slog.Warn("a member of the store writes its file anew, without what was forgotten, and answers nobody meanwhile", "member", name, "size", r.Size, "in use", r.InUse, "quota", r.Quota)
-	packing, cancel := context.WithTimeout(ctx, packPatience)
+	slog.Warn("defragmenting store member; it answers no requests until this has finished", "member", name, "size", r.Size, "in_use", r.InUse, "quota", r.Quota)
+	packing, cancel := context.WithTimeout(ctx, defragTimeout)
 	defer cancel()
 	if _, err := s.client.Defragment(packing, url); err != nil {
 		return r, readError(err)
@@ -194,7 +199,7 @@ func (s *Store) pack(ctx context.Context, name, url string, inUse int64) (Room, 
 	return s.room(ctx, url)
 }
 
-// disarm has a store that was full take changes again.
+// disarm disarms the NOSPACE alarm, so that the store accepts changes again.
 func (s *Store) disarm(ctx context.Context) error {
 	alarms, err := s.client.AlarmList(ctx)
 	if err != nil {
@@ -208,6 +213,6 @@ func (s *Store) disarm(ctx context.Context) error {
 			return readError(err)
 		}
 	}
-	slog.Warn("the store was full, and takes changes again")
+	slog.Warn("store was full and accepts changes again")
 	return nil
 }

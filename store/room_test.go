@@ -13,14 +13,14 @@ import (
 	"headgate/store/storetest"
 )
 
-// small runs a store that keeps 16 MiB.
+// small runs a store with a quota of 16 MiB.
 func small(t *testing.T) *storetest.Member {
 	t.Helper()
 	ports := storetest.Ports(t, 2)
 	return storetest.Run(t, etcd.Member{Name: "c1", Peers: map[string]string{"c1": "127.0.0.1"}, Dir: t.TempDir(), ClientPort: ports[0], PeerPort: ports[1], Quota: 16 << 20})
 }
 
-// large is a document of 200 KB.
+// large is a document of 200 kB.
 var large = string(bytes.Repeat([]byte("x"), 200_000))
 
 func write(ctx context.Context, s *store.Store, name string) (int64, error) {
@@ -28,8 +28,8 @@ func write(ctx context.Context, s *store.Store, name string) (int64, error) {
 	return s.Do(ctx, key, func(tx *store.Tx) error { return tx.Put(key, large) })
 }
 
-// A store whose history has filled it forgets some of it and takes changes again; one that is somebody
-// else's is left alone. One that is looked after is never full, however much is changed.
+// Tend compacts a store that its history has filled, and the store accepts changes again. An external
+// etcd is left alone. A store with regular Tend calls never becomes full.
 func TestTend(t *testing.T) {
 	t.Parallel()
 	m := small(t)
@@ -38,12 +38,12 @@ func TestTend(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	others := open(t, store.Endpoint{URLs: m.URLs(), TLS: tls, Foreign: true})
+	others := open(t, store.Endpoint{URLs: m.URLs(), TLS: tls, External: true})
 	put(t, s, "kept")
 	first, err := write(t.Context(), s, "a")
 	for n := 0; err == nil; n++ {
 		if _, err = write(t.Context(), s, "a"); n > 200 {
-			t.Fatal("it is never full")
+			t.Fatal("the store does not become full")
 		}
 	}
 	if !errors.Is(err, store.ErrFull) {
@@ -51,45 +51,45 @@ func TestTend(t *testing.T) {
 	}
 	full := func(s *store.Store) bool {
 		t.Helper()
-		r, err := s.Room(t.Context())
+		r, err := s.Space(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		if r.Full && r.Writable() {
-			t.Error("it is full and writable")
+			t.Error("the store is full and writable")
 		}
 		return r.Full
 	}
-	if err := others.Tend(t.Context()); err != nil || !full(others) || !full(s) {
-		t.Errorf("another's is looked after: %v", err)
+	if err := others.Maintain(t.Context()); err != nil || !full(others) || !full(s) {
+		t.Errorf("Tend acts on an external etcd: %v", err)
 	}
 	for n := 0; full(s); n++ {
-		if err := s.Tend(t.Context()); err != nil || n > 10 {
-			t.Fatalf("it stays full: %v", err)
+		if err := s.Maintain(t.Context()); err != nil || n > 10 {
+			t.Fatalf("the store stays full: %v", err)
 		}
 	}
-	if r, err := s.Room(t.Context()); err != nil || !r.Writable() || r.Size > r.Quota/4*3 {
-		t.Errorf("then it has %+v, %v", r, err)
+	if r, err := s.Space(t.Context()); err != nil || !r.Writable() || r.Size > r.Quota/4*3 {
+		t.Errorf("after Tend: %+v, %v", r, err)
 	}
 	if !has(t, s, "kept") || !has(t, s, "a") {
-		t.Error("what was wanted is forgotten")
+		t.Error("a current document is missing")
 	}
 	if _, _, err := s.Get(t.Context(), store.Key(store.Tenants, "a"), first); !errors.Is(err, store.ErrCompacted) {
-		t.Errorf("the oldest history: %v", err)
+		t.Errorf("reading the oldest revision: %v", err)
 	}
 	for n := range 300 {
 		if _, err := write(t.Context(), s, "a"); err != nil {
 			t.Fatalf("after %d changes: %v", n, err)
 		}
 		if n%10 == 0 {
-			if err := s.Tend(t.Context()); err != nil {
+			if err := s.Maintain(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 }
 
-// Of three members all are looked after, by whichever speaks to the one that leads.
+// Tend maintains all of three members, from whichever client is connected to the etcd leader.
 func TestTendThree(t *testing.T) {
 	t.Parallel()
 	members, runs := three(t, 16<<20)
@@ -104,7 +104,7 @@ func TestTendThree(t *testing.T) {
 	var err error
 	for n := 0; err == nil; n++ {
 		if _, err = write(t.Context(), stores[0], "a"); n > 200 {
-			t.Fatal("it is never full")
+			t.Fatal("the store does not become full")
 		}
 	}
 	if !errors.Is(err, store.ErrFull) {
@@ -113,10 +113,10 @@ func TestTendThree(t *testing.T) {
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		writable := 0
 		for _, s := range stores {
-			if err := s.Tend(t.Context()); err != nil {
+			if err := s.Maintain(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if r, err := s.Room(t.Context()); err == nil && r.Writable() && r.Size < r.Quota/4*3 {
+			if r, err := s.Space(t.Context()); err == nil && r.Writable() && r.Size < r.Quota/4*3 {
 				writable++
 			}
 		}
@@ -124,7 +124,7 @@ func TestTendThree(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d of them are writable", writable)
+			t.Fatalf("%d of 3 members are writable", writable)
 		}
 	}
 	if _, err := write(t.Context(), stores[1], "a"); err != nil {
@@ -132,7 +132,7 @@ func TestTendThree(t *testing.T) {
 	}
 }
 
-// Of an audit log that takes too much room the oldest entries are taken away.
+// Tend deletes the oldest entries of an audit log that takes too much of the quota.
 func TestTendAudit(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, small(t))
@@ -154,14 +154,14 @@ func TestTendAudit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Tend(t.Context()); err != nil {
+	if err := s.Maintain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	docs, _, err := s.All(t.Context(), store.Prefix(store.Audit), 0)
 	if err != nil || len(docs) != most || docs[most-1].Key != store.Key(store.Audit, fmt.Sprintf("%06d", entries-1)) {
-		t.Errorf("%d entries are left, want %d: %v", len(docs), most, err)
+		t.Errorf("%d audit entries remain, want %d: %v", len(docs), most, err)
 	}
 	if docs, _, err := s.All(t.Context(), store.Prefix(store.Tenants), 0); err != nil || len(docs) != 40 {
-		t.Errorf("%d others are left: %v", len(docs), err)
+		t.Errorf("%d tenants remain, want 40: %v", len(docs), err)
 	}
 }

@@ -14,29 +14,30 @@ import (
 	"go.uber.org/zap"
 )
 
-// Ours.
+// Values chosen for Headgate.
 const (
-	// dialTimeout and aliveEvery: a member that is cut off is left for another within seconds.
+	// dialTimeout and aliveEvery make the client leave an unreachable etcd member within seconds.
 	dialTimeout = 2 * time.Second
 	aliveEvery  = 2 * time.Second
-	// mostMessage is a document of 16,000 groups (3 MB) in old and new, and room.
+	// mostMessage is above the size of a document of 16,000 groups (3 MB), old and new.
 	mostMessage = 32 << 20
 )
 
-// Endpoint is how an etcd is spoken to.
+// Endpoint is how to connect to an etcd.
 type Endpoint struct {
 	URLs []string
-	TLS  *tls.Config // nil for one without
-	// Prefix is before all keys: in an etcd that others use each service has one.
+	TLS  *tls.Config // nil without TLS
+	// Prefix is prepended to all keys: in a shared etcd each service has its own.
 	Prefix string
-	// Foreign is one that the service does not run. What it forgets, and when, is its owner's to say.
-	Foreign bool
+	// External is true for an external etcd, whose operator is responsible for compaction and
+	// defragmentation.
+	External bool
 }
 
-// Store is intent, as all controllers share it.
+// Store is the desired state that all controllers share.
 type Store struct {
-	client  *clientv3.Client
-	foreign bool
+	client   *clientv3.Client
+	external bool
 
 	mu     sync.Mutex
 	queues map[string]*queue
@@ -48,51 +49,53 @@ func Open(ctx context.Context, at Endpoint) (*Store, error) {
 		Endpoints: at.URLs, TLS: at.TLS,
 		DialTimeout: dialTimeout, DialKeepAliveTime: aliveEvery, DialKeepAliveTimeout: aliveEvery,
 		MaxCallSendMsgSize: mostMessage, MaxCallRecvMsgSize: 2 * mostMessage,
-		Logger: zap.NewNop(), // what matters comes back as an error
+		Logger: zap.NewNop(), // failures are returned as errors
 	})
 	if err != nil {
-		return nil, fmt.Errorf("the store at %v cannot be spoken to: %w", at.URLs, err)
+		return nil, fmt.Errorf("cannot connect to the store at %v: %w", at.URLs, err)
 	}
 	if at.Prefix != "" {
 		c.KV, c.Watcher, c.Lease = namespace.NewKV(c.KV, at.Prefix), namespace.NewWatcher(c.Watcher, at.Prefix), namespace.NewLease(c.Lease, at.Prefix)
 	}
-	s := &Store{client: c, foreign: at.Foreign, queues: map[string]*queue{}}
+	s := &Store{client: c, external: at.External, queues: map[string]*queue{}}
 	for {
 		if err = s.Ready(ctx); err == nil {
 			return s, nil
 		}
-		if ctx.Err() != nil || never(err) {
+		if ctx.Err() != nil || permanent(err) {
 			c.Close()
-			return nil, fmt.Errorf("the store at %v does not answer: %w", at.URLs, err)
+			return nil, fmt.Errorf("cannot read from the store at %v: %w", at.URLs, err)
 		}
-		time.Sleep(50 * time.Millisecond) // it may be starting
+		time.Sleep(50 * time.Millisecond) // the store may be starting
 	}
 }
 
-// never tells whether an answer stays the same however often one asks.
-func never(err error) bool {
+// permanent reports whether a retry would return the same error.
+func permanent(err error) bool {
 	return errors.Is(err, rpctypes.ErrPermissionDenied) || errors.Is(err, rpctypes.ErrUserEmpty) || errors.Is(err, rpctypes.ErrAuthFailed)
 }
 
-// Close ends the connection.
+// Close closes the connection.
 func (s *Store) Close() error { return s.client.Close() }
 
-// EpochKey has a number that goes up with every restore: revisions are told apart by it. There is
-// none before the first.
+// EpochKey is the key of the epoch, a number that every restore increases. Revisions are comparable
+// only within an epoch. The key does not exist before the first restore.
 var EpochKey = Key(Service, "epoch")
 
-// ErrUnknown means that the store did not answer in time, or went away: whether a change was made
-// is not known.
-var ErrUnknown = errors.New("the store did not answer: it is not known whether the change was made")
+// ErrUnavailable means that the store did not answer in time or disconnected.
+var ErrUnavailable = errors.New("the store did not answer")
 
-// ErrTooLarge means that nothing was changed, because it is more than the etcd takes in one
+// ErrUnknown is ErrUnavailable during a change, which may or may not have been made.
+var ErrUnknown = fmt.Errorf("%w: unknown whether the change was made", ErrUnavailable)
+
+// ErrTooLarge means that nothing was changed, because the change exceeds etcd's limits for one
 // transaction.
-var ErrTooLarge = errors.New("the change is more than the etcd takes at once: start its members with --max-txn-ops 1024 --max-request-bytes 33554432")
+var ErrTooLarge = errors.New("the change exceeds etcd's transaction limits: start its members with --max-txn-ops 1024 --max-request-bytes 33554432")
 
-// ErrFull means that nothing was changed, because the etcd has no room.
-var ErrFull = errors.New("the etcd takes nothing more: its quota is used up")
+// ErrFull means that nothing was changed, because etcd's quota is exceeded.
+var ErrFull = errors.New("etcd accepts no more data: its quota is exceeded")
 
-// Ready tells whether the store answers now, which needs most of its members.
+// Ready returns nil if the store answers now, which needs a majority of its members.
 func (s *Store) Ready(ctx context.Context) error {
 	_, err := s.client.Get(ctx, EpochKey)
 	return err

@@ -19,18 +19,18 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// ledger is what tests keep: so much of so much is promised.
+// ledger is a document of these tests: how much of a size is guaranteed.
 type ledger struct {
 	Size, Promised int
 }
 
-var errFull = errors.New("it does not fit")
+var errFull = errors.New("the ledger is full")
 
 func promise(key string, n int) func(*store.Tx) error {
 	return func(tx *store.Tx) error {
 		var l ledger
 		if _, ok, err := tx.Get(key, &l); err != nil || !ok {
-			return errors.Join(err, errors.New("there is no ledger"))
+			return errors.Join(err, errors.New("the ledger does not exist"))
 		}
 		if l.Promised+n > l.Size {
 			return errFull
@@ -40,8 +40,7 @@ func promise(key string, n int) func(*store.Tx) error {
 	}
 }
 
-// Of hundreds who ask at once, through two controllers, exactly as many are promised something as
-// fit; nobody is refused who fits.
+// Of hundreds of concurrent requests through two clients, exactly as many succeed as fit.
 func TestDo(t *testing.T) {
 	t.Parallel()
 	m := storetest.Start(t)
@@ -69,11 +68,11 @@ func TestDo(t *testing.T) {
 	var l ledger
 	d, ok, err := stores[1].Get(t.Context(), key, 0)
 	if err != nil || !ok || d.Into(&l) != nil || l.Promised != size || promised.Load() != size || refused.Load() != asking-size {
-		t.Errorf("%+v, %d promised, %d refused: %v", l, promised.Load(), refused.Load(), err)
+		t.Errorf("%+v, %d accepted, %d rejected: %v", l, promised.Load(), refused.Load(), err)
 	}
 }
 
-// A mistake of one request is that one's, and what it had written is not.
+// An error or a panic of one request affects that request only, and discards its writes.
 func TestRefusal(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Start(t))
@@ -89,7 +88,7 @@ func TestRefusal(t *testing.T) {
 				case 0:
 					return errFull
 				case 1:
-					panic("a mistake")
+					panic("a bug")
 				}
 				return nil
 			})
@@ -101,11 +100,11 @@ func TestRefusal(t *testing.T) {
 	all.Wait()
 	docs, _, _, err := s.List(t.Context(), key, "", 100)
 	if len(docs) != 10 || err != nil {
-		t.Errorf("%d documents are there, want 10 (%v)", len(docs), err)
+		t.Errorf("%d documents, want 10 (%v)", len(docs), err)
 	}
 }
 
-// Who watches is told of every change once, in order, and goes on where he was.
+// Watch delivers every change once and in order, and can continue from a revision.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Start(t))
@@ -144,14 +143,14 @@ func TestWatch(t *testing.T) {
 		return seen, last
 	}
 	if seen, last := follow(first, 2); fmt.Sprint(seen) != "[2 3]" {
-		t.Errorf("seen are %v", seen)
+		t.Errorf("first watch: %v", seen)
 	} else if seen, _ := follow(last, 2); fmt.Sprint(seen) != "[4 5]" {
-		t.Errorf("then %v", seen)
+		t.Errorf("second watch: %v", seen)
 	}
 }
 
-// There is one leader; another is there within the lease and a little after the first is gone, and
-// the first does nothing more.
+// There is one leader. A second one takes over within the lease's lifetime and a little more, and the
+// first one then changes nothing.
 func TestLead(t *testing.T) {
 	t.Parallel()
 	m := storetest.Start(t)
@@ -189,15 +188,15 @@ func TestLead(t *testing.T) {
 		t.Errorf("there was no leader for %v", took)
 	}
 	if _, err := first.Do(t.Context(), key, put); !errors.Is(err, store.ErrNotLeader) {
-		t.Errorf("who was the leader does as one: %v", err)
+		t.Errorf("a change by the former leader: %v", err)
 	}
 	if _, err := second.Do(t.Context(), key, put); err != nil {
 		t.Error(err)
 	}
 }
 
-// What was acknowledged is there after the store was killed.
-func TestKilled(t *testing.T) {
+// An acknowledged change survives a stop of the store.
+func TestStopped(t *testing.T) {
 	t.Parallel()
 	m := storetest.Start(t)
 	s := storetest.Open(t, m)
@@ -208,13 +207,63 @@ func TestKilled(t *testing.T) {
 	m.Stop()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if _, err := s.Do(ctx, key, func(tx *store.Tx) error { return tx.Put(key, "lost") }); !errors.Is(err, store.ErrUnknown) {
+	if _, err := s.Do(ctx, key, func(tx *store.Tx) error { return tx.Put(key, "lost") }); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("without a store: %v", err)
 	}
 	again := storetest.Open(t, storetest.Run(t, m.Member))
 	var was string
 	d, ok, err := again.Get(t.Context(), key, 0)
 	if err != nil || !ok || d.Into(&was) != nil || was != "kept" {
-		t.Errorf("it is %q, %v, %v", was, ok, err)
+		t.Errorf("read %q, %v, %v", was, ok, err)
+	}
+}
+
+// A member that is killed with -9 in the middle of changes, and started again, has every change that it
+// acknowledged.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	m := storetest.Start(t)
+	s := storetest.Open(t, m)
+	var made []string
+	change := func(n int) bool {
+		key := store.Key(store.Tenants, fmt.Sprintf("t%05d", n))
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		_, err := s.Do(ctx, key, func(tx *store.Tx) error { return tx.Put(key, "kept") })
+		switch {
+		case err == nil:
+			made = append(made, key)
+		case !errors.Is(err, store.ErrUnavailable):
+			t.Errorf("change %d: %v", n, err)
+		}
+		return err == nil
+	}
+	n := 0
+	for range 3 {
+		killed := make(chan struct{})
+		go func() {
+			time.Sleep(50 * time.Millisecond)
+			m.Kill(t)
+			close(killed)
+		}()
+		for before := len(made); ; n++ {
+			ok := change(n)
+			select {
+			case <-killed:
+			default:
+				continue
+			}
+			if ok && len(made) > before { // it runs again
+				break
+			}
+		}
+	}
+	for _, key := range made {
+		if _, ok, err := s.Get(t.Context(), key, 0); err != nil || !ok {
+			t.Errorf("%s, which was acknowledged: read %v, %v", key, ok, err)
+		}
+	}
+	if len(made) < 10 {
+		t.Errorf("only %d changes were acknowledged", len(made))
 	}
 }

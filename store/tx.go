@@ -13,30 +13,30 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Tx is one transaction: it reads documents as they are, and writes them all or none. It must
-// not be used by two goroutines.
+// Tx is a transaction: it reads documents, and writes all its changes or none. A Tx must not be used by
+// two goroutines.
 type Tx struct {
 	ctx   context.Context
 	store *Store
-	// read are revisions of keys as they were read, 0 for one that is not there; ranges are of
-	// prefixes, which nobody may have written to since.
-	read   map[string]kept
+	// read has the documents that were read, with revision 0 for one that does not exist. ranges has the
+	// revisions at which prefixes were read; no key below them may have been written since.
+	read   map[string]readDoc
 	ranges map[string]int64
-	write  map[string][]byte // nil deletes
-	again  bool              // it was tried before
+	write  map[string][]byte // nil deletes the document
+	retry  bool              // an earlier attempt of this transaction failed
 }
 
-type kept struct {
+type readDoc struct {
 	value    []byte
 	revision int64
 }
 
 func newTx(ctx context.Context, s *Store, again bool) *Tx {
-	return &Tx{ctx: ctx, store: s, again: again, read: map[string]kept{}, ranges: map[string]int64{}, write: map[string][]byte{}}
+	return &Tx{ctx: ctx, store: s, retry: again, read: map[string]readDoc{}, ranges: map[string]int64{}, write: map[string][]byte{}}
 }
 
-// Get reads a document into value, and tells whether it is there and its revision: 0 if this
-// transaction has written it.
+// Get decodes a document into value. It returns the document's revision, 0 if this transaction has
+// written it, and whether the document exists.
 func (t *Tx) Get(key string, value any) (revision int64, ok bool, err error) {
 	text, written := t.write[key]
 	if !written {
@@ -52,36 +52,36 @@ func (t *Tx) Get(key string, value any) (revision int64, ok bool, err error) {
 	return revision, true, decode(key, text, value)
 }
 
-func (t *Tx) fetch(key string) (kept, error) {
+func (t *Tx) fetch(key string) (readDoc, error) {
 	if k, ok := t.read[key]; ok {
 		return k, nil
 	}
-	// What the member that is spoken to has is enough at first: commit asks most of the members whether it
-	// is so. Once it was not it may stay so for a while, for who asks it again.
+	// The first attempt uses serializable reads of the connected member: commit checks with a quorum that
+	// they were current. After a failed attempt the member may lag for a while, so reads are linearizable.
 	var how []clientv3.OpOption
-	if !t.again {
+	if !t.retry {
 		how = append(how, clientv3.WithSerializable())
 	}
 	got, err := t.store.client.Get(t.ctx, key, how...)
 	if err != nil {
-		return kept{}, fmt.Errorf("%w: %w", ErrUnknown, err)
+		return readDoc{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	var k kept
+	var k readDoc
 	if len(got.Kvs) > 0 {
-		k = kept{got.Kvs[0].Value, got.Kvs[0].ModRevision}
+		k = readDoc{got.Kvs[0].Value, got.Kvs[0].ModRevision}
 	}
 	t.read[key] = k
 	return k, nil
 }
 
-// Keys are those of the documents below a prefix. Somebody who adds one meanwhile makes the
-// transaction be tried again; somebody who removes one does not.
+// Keys returns the keys of the documents below a prefix. The transaction is retried if another client
+// adds one meanwhile, but not if it removes one.
 func (t *Tx) Keys(below string) ([]string, error) {
 	got, err := t.store.client.Get(t.ctx, below, clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnknown, err)
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	t.seen(below, got.Header.Revision)
+	t.noteRange(below, got.Header.Revision)
 	var keys []string
 	for _, kv := range got.Kvs {
 		if text, written := t.write[string(kv.Key)]; !written || text != nil {
@@ -91,16 +91,16 @@ func (t *Tx) Keys(below string) ([]string, error) {
 	return keys, nil
 }
 
-// All are the documents below a prefix, in the order of their keys; those that this transaction has
-// written have no revision. However many they are, they count as one of what a transaction may
-// have. Somebody who adds or changes one meanwhile makes the transaction be tried again; somebody who
-// removes one does not.
+// All returns the documents below a prefix, sorted by key. Those that this transaction has written
+// have no revision. However many documents there are, they count as one operation of the transaction.
+// The transaction is retried if another client adds or changes one meanwhile, but not if it removes
+// one.
 func (t *Tx) All(below string) (docs []Doc, err error) {
 	docs, revision, err := t.store.All(t.ctx, below, 0)
 	if err != nil {
 		return nil, err
 	}
-	t.seen(below, revision)
+	t.noteRange(below, revision)
 	docs = slices.DeleteFunc(docs, func(d Doc) bool { _, written := t.write[d.Key]; return written })
 	for key, text := range t.write {
 		if text != nil && strings.HasPrefix(key, below) {
@@ -111,8 +111,8 @@ func (t *Tx) All(below string) (docs []Doc, err error) {
 	return docs, nil
 }
 
-// seen notes as of when what is below a prefix was read.
-func (t *Tx) seen(below string, revision int64) {
+// noteRange records the revision at which a prefix was read.
+func (t *Tx) noteRange(below string, revision int64) {
 	if before, ok := t.ranges[below]; !ok || revision < before {
 		t.ranges[below] = revision
 	}
@@ -122,21 +122,21 @@ func (t *Tx) seen(below string, revision int64) {
 func (t *Tx) Put(key string, value any) error {
 	text, err := json.Marshal(value)
 	if err != nil {
-		return fmt.Errorf("the document %s cannot be written: %w", key, err)
+		return fmt.Errorf("cannot encode document %s: %w", key, err)
 	}
 	t.write[key] = text
 	return nil
 }
 
-// Delete takes a document away.
+// Delete deletes a document.
 func (t *Tx) Delete(key string) { t.write[key] = nil }
 
-// save is what was written so far, for restore.
+// save returns the writes so far, for restore.
 func (t *Tx) save() map[string][]byte           { return maps.Clone(t.write) }
 func (t *Tx) restore(written map[string][]byte) { t.write = written }
 
-// commit writes if nobody has changed meanwhile what was read; ok is false if somebody has. A
-// transaction that writes nothing is asked, too: what it read was so at one time.
+// commit writes the changes if nothing that was read has changed meanwhile; ok is false otherwise. A
+// transaction without writes is committed, too, so that all its reads are consistent.
 func (t *Tx) commit() (revision int64, ok bool, err error) {
 	var cmps []clientv3.Cmp
 	for key, k := range t.read {
@@ -154,7 +154,7 @@ func (t *Tx) commit() (revision int64, ok bool, err error) {
 		}
 	}
 	if len(ops) == 0 {
-		ops = append(ops, clientv3.OpGet(EpochKey, clientv3.WithKeysOnly())) // asks most of the members
+		ops = append(ops, clientv3.OpGet(EpochKey, clientv3.WithKeysOnly())) // a quorum read
 	}
 	got, err := t.store.client.Txn(t.ctx).If(cmps...).Then(ops...).Commit()
 	switch {
@@ -173,7 +173,7 @@ func decode(key string, text []byte, value any) error {
 		return nil
 	}
 	if err := json.Unmarshal(text, value); err != nil {
-		return fmt.Errorf("the document %s cannot be read: %w", key, err)
+		return fmt.Errorf("cannot decode document %s: %w", key, err)
 	}
 	return nil
 }

@@ -1,8 +1,9 @@
 package unit
 
-// met of a guarantee counts as all of it: the shaper's own tolerance (2 %), and what a second has more
-// or less in packets.
-const met = 0.97
+// metFraction is the part of a guarantee that counts as all of it. It allows for the shaper's tolerance (2
+// %) and for the variation of the number of packets per second.
+const metFraction = 0.97
 
-// Met tells whether a guarantee is met by what was delivered, two rates or what they are over a time.
-func Met(delivered, guaranteed float64) bool { return delivered >= met*guaranteed }
+// Met reports whether the delivered amount meets the guarantee. Both are rates, or amounts over the
+// same time.
+func Met(delivered, guaranteed float64) bool { return delivered >= metFraction*guaranteed }

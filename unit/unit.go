@@ -11,7 +11,7 @@ import (
 // Rate is a bandwidth in bits per second, layer 2 unless stated otherwise.
 type Rate uint64
 
-// The SI steps of a Rate.
+// SI prefixes of a Rate.
 const (
 	BitPerSecond Rate = 1
 	Kbit              = 1000 * BitPerSecond
@@ -20,9 +20,9 @@ const (
 	Tbit              = 1000 * Gbit
 )
 
-// MaxRate is the largest rate that is accepted: 10 Tbit/s. Above it, byte
-// counts per nanosecond no longer fit the fixed-point arithmetic of the kernel's
-// schedulers (net/sched/sch_generic.c, psched_ratecfg_precompute).
+// MaxRate is the largest accepted rate: 10 Tbit/s. Above it, byte counts per nanosecond do not fit
+// the fixed-point arithmetic of the kernel's schedulers (net/sched/sch_generic.c,
+// psched_ratecfg_precompute).
 const MaxRate = 10 * Tbit
 
 type suffix struct {
@@ -30,7 +30,7 @@ type suffix struct {
 	scale uint64
 }
 
-// Longest first, so that "kbit" is not taken for "bit".
+// Longest first, so that "kbit" is not parsed as "bit".
 var (
 	rateSuffixes = []suffix{
 		{"Tbit", uint64(Tbit)}, {"Gbit", uint64(Gbit)}, {"Mbit", uint64(Mbit)}, {"kbit", uint64(Kbit)}, {"bit", 1},
@@ -41,12 +41,11 @@ var (
 	}
 )
 
-// ParseRate reads "100Mbit", "1.5Gbit" or "800kbit"; the case of the suffix
-// does not matter, because tc's does not. A bare number, a rate in bytes
-// ("10MBps") and a rate that is not a whole number of bits per second are errors
-// that say what to write.
+// ParseRate parses "100Mbit", "1.5Gbit" or "800kbit"; the suffix is case-insensitive, as in tc. A
+// number without a unit, a rate in bytes ("10MBps") and a rate that is not a whole number of bits
+// per second are errors that show the correct notation.
 func ParseRate(s string) (Rate, error) {
-	if err := otherNotation(s); err != nil {
+	if err := byteOrPerSecondError(s); err != nil {
 		return 0, err
 	}
 	v, err := parse(s, rateSuffixes, "rate", "100Mbit")
@@ -54,17 +53,17 @@ func ParseRate(s string) (Rate, error) {
 		return 0, err
 	}
 	if Rate(v) > MaxRate {
-		return 0, fmt.Errorf("%q is not a rate: the most that is accepted is %v", s, MaxRate)
+		return 0, fmt.Errorf("%q is not a rate: it exceeds the maximum of %v", s, MaxRate)
 	}
 	return Rate(v), nil
 }
 
-// perSecond are the ways to write "per second", longest first.
+// perSecond are the notations of "per second", longest first.
 var perSecond = []string{"per second", "/second", "/sec", "ps", "/s"}
 
-// otherNotation tells of a rate in bytes that a byte has 8 bits, and how else it and
-// a rate "per second" is written here; nil is neither.
-func otherNotation(s string) error {
+// byteOrPerSecondError returns an error with the correct notation for a rate in bytes or "per second", and
+// nil for any other text.
+func byteOrPerSecondError(s string) error {
 	t, per := strings.TrimSpace(s), false
 	for _, suffix := range perSecond {
 		if n := len(t) - len(suffix); n > 0 && strings.EqualFold(t[n:], suffix) {
@@ -74,7 +73,7 @@ func otherNotation(s string) error {
 	}
 	i := len(t) - len(strings.TrimLeft(t, "0123456789. "))
 	digits, name := strings.TrimSpace(t[:i]), t[i:]
-	bits, bytes, both := readNotation(name)
+	bits, bytes, both := parseUnit(name)
 	in := func(scale uint64) string {
 		if v, err := decimal(digits, scale); err == nil && scale > 0 {
 			return Rate(v).String()
@@ -87,8 +86,8 @@ func otherNotation(s string) error {
 			return fmt.Errorf("%q is not a rate: write bits per second without \"per second\", for example 100Mbit", s)
 		}
 		return nil
-	case both: // "mbps" are megabytes to tc, and megabits to nearly everybody else
-		return fmt.Errorf("%q is not a rate: write %s if bits per second are meant, and 8 times as much, %s, if bytes are", s, in(bits), in(bytes*8))
+	case both: // "mbps" means megabytes in tc, and megabits nearly everywhere else
+		return fmt.Errorf("%q is not a rate: write %s for bits per second, or %s for bytes per second (a byte has 8 bits)", s, in(bits), in(bytes*8))
 	case bytes > 0:
 		return fmt.Errorf("%q is in bytes, and rates are in bits per second: a byte has 8 bits, so write %s", s, in(bytes*8))
 	case per:
@@ -97,9 +96,9 @@ func otherNotation(s string) error {
 	return nil
 }
 
-// readNotation gives what a unit stands for, in bits or in bytes, 0 if it does not:
-// "MB", "mib", "Mbit", "megabytes". A small "b" alone may be either.
-func readNotation(name string) (bits, bytes uint64, both bool) {
+// parseUnit returns the number of bits or bytes that a unit stands for, 0 if it is unknown:
+// "MB", "mib", "Mbit", "megabytes". both is true for a lower-case "b" alone, which may mean either.
+func parseUnit(name string) (bits, bytes uint64, both bool) {
 	low := strings.ToLower(name)
 	stem := ""
 	for _, unit := range []string{"bytes", "byte", "octets", "octet", "bits", "bit", "b"} {
@@ -126,19 +125,19 @@ func readNotation(name string) (bits, bytes uint64, both bool) {
 // String prints the shortest exact form: 1500000000 is "1.5Gbit".
 func (r Rate) String() string { return format(uint64(r), rateSuffixes) }
 
-// BytesPerSecond is the rate in bytes per second, rounded down.
+// BytesPerSecond returns the rate in bytes per second, rounded down.
 func (r Rate) BytesPerSecond() uint64 { return uint64(r) / 8 }
 
 // MarshalText prints the exact form, for YAML and JSON.
 func (r Rate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText is ParseRate.
+// UnmarshalText parses as ParseRate does.
 func (r *Rate) UnmarshalText(b []byte) (err error) { *r, err = ParseRate(string(b)); return err }
 
 // Bytes is a size in bytes.
 type Bytes uint64
 
-// ParseBytes reads "64KiB", "1500B" or "1MB".
+// ParseBytes parses "64KiB", "1500B" or "1MB".
 func ParseBytes(s string) (Bytes, error) {
 	v, err := parse(s, byteSuffixes, "size", "64KiB")
 	return Bytes(v), err
@@ -150,7 +149,7 @@ func (b Bytes) String() string { return format(uint64(b), byteSuffixes) }
 // MarshalText prints the exact form, for YAML and JSON.
 func (b Bytes) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 
-// UnmarshalText is ParseBytes.
+// UnmarshalText parses as ParseBytes does.
 func (b *Bytes) UnmarshalText(t []byte) (err error) { *b, err = ParseBytes(string(t)); return err }
 
 // Share is a part of a whole, in millionths: 40% is 400000.
@@ -159,7 +158,7 @@ type Share uint32
 // Whole is 100%.
 const Whole Share = 1_000_000
 
-// ParseShare reads "40%" or "12.5%", up to 100% and four decimals.
+// ParseShare parses "40%" or "12.5%", up to 100% and four decimals.
 func ParseShare(s string) (Share, error) {
 	digits, ok := strings.CutSuffix(s, "%")
 	if !ok {
@@ -170,12 +169,12 @@ func ParseShare(s string) (Share, error) {
 		return 0, fmt.Errorf("%q is not a percentage: %w; write for example 40%%", s, err)
 	}
 	if v > uint64(Whole) {
-		return 0, fmt.Errorf("%q is not a percentage of a limit: it is more than 100%%", s)
+		return 0, fmt.Errorf("%q is not a percentage of a limit: it exceeds 100%%", s)
 	}
 	return Share(v), nil
 }
 
-// Of is the share of r, rounded down.
+// Of returns the share of r, rounded down.
 func (s Share) Of(r Rate) Rate {
 	hi := uint64(r) / uint64(Whole)
 	lo := uint64(r) % uint64(Whole)
@@ -188,7 +187,7 @@ func (s Share) String() string { return formatScaled(uint64(s), uint64(Whole)/10
 // MarshalText prints the exact form, for YAML and JSON.
 func (s Share) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText is ParseShare.
+// UnmarshalText parses as ParseShare does.
 func (s *Share) UnmarshalText(b []byte) (err error) { *s, err = ParseShare(string(b)); return err }
 
 func parse(s string, suffixes []suffix, kind, example string) (uint64, error) {
@@ -209,8 +208,8 @@ func parse(s string, suffixes []suffix, kind, example string) (uint64, error) {
 	return 0, fmt.Errorf("%q is not a %s: write a number and a unit, for example %s", s, kind, example)
 }
 
-// decimal reads an unsigned decimal number and scales it, exactly: what would
-// leave a fraction is an error and not a rounding.
+// decimal parses an unsigned decimal number and scales it, exactly: a result with a fraction is an
+// error and is not rounded.
 func decimal(digits string, scale uint64) (uint64, error) {
 	if digits == "" || len(digits) > 30 || strings.Trim(digits, "0123456789.") != "" {
 		return 0, fmt.Errorf("%q is not a decimal number", digits)
@@ -229,8 +228,8 @@ func decimal(digits string, scale uint64) (uint64, error) {
 	return r.Num().Uint64(), nil
 }
 
-// format prints v with the largest suffix that keeps it to three decimals, unless
-// another makes it much shorter: 200MB, not 195312.5KiB.
+// format prints v with the largest suffix that needs at most three decimals, unless a smaller
+// suffix gives a much shorter text: 200MB, not 195312.5KiB.
 func format(v uint64, suffixes []suffix) string {
 	best := ""
 	for _, suf := range suffixes {
@@ -246,8 +245,8 @@ func format(v uint64, suffixes []suffix) string {
 	return best
 }
 
-// formatScaled prints v/scale with up to six decimals. Scales are at most 2^40,
-// so that the remainder times a million fits.
+// formatScaled prints v/scale with up to six decimals. Scales are at most 2^40, so that the
+// remainder times a million fits.
 func formatScaled(v, scale uint64) string {
 	whole, millionths := v/scale, v%scale*1_000_000/scale
 	if millionths == 0 {

@@ -18,26 +18,26 @@ func TestParseRate(t *testing.T) {
 	}
 	for in, remedy := range map[string]string{
 		"100": "no unit", "": "a number and a unit", "fast": "a number and a unit", "10MBps": "80Mbit", "1Gbit/s": ": 1Gbit",
-		"0.5bit": "more decimals", "11Tbit": "the most", "-1Mbit": "not a decimal", "1e3Mbit": "not a decimal", "1.2.3Mbit": "not a decimal",
+		"0.5bit": "more decimals", "11Tbit": "the maximum", "-1Mbit": "not a decimal", "1e3Mbit": "not a decimal", "1.2.3Mbit": "not a decimal",
 	} {
 		if got, err := ParseRate(in); err == nil || !strings.Contains(err.Error(), remedy) {
-			t.Errorf("ParseRate(%q) = %d, %v; want an error that says %q", in, got, err, remedy)
+			t.Errorf("ParseRate(%q) = %d, %v; want an error with %q", in, got, err, remedy)
 		}
 	}
 }
 
-// A rate in bytes is told of the factor 8, and what to write, however it is written.
+// The error for a rate in bytes names the factor 8 and the correct notation.
 func TestRateInBytes(t *testing.T) {
 	for in, remedy := range map[string]string{
 		"12MB/s": "a byte has 8 bits, so write 96Mbit", "12MBps": "write 96Mbit", "12MB": "write 96Mbit", "12 MB/s": "write 96Mbit",
 		"500kB/s": "write 4Mbit", "500KB/s": "write 4Mbit", "1.5GB/s": "write 12Gbit", "1B/s": "write 8bit", "1MiB/s": "write 8388.608kbit", "64KiB": "write 524.288kbit",
 		"2 megabytes/s": "write 16Mbit", "2Mbyte/s": "write 16Mbit", "2MByte per second": "write 16Mbit", "3TB/s": "write 24Tbit",
-		"12Mb/s": "write 12Mbit if bits per second are meant, and 8 times as much, 96Mbit, if bytes are", "12mbps": "96Mbit, if bytes are",
-		"1Gbit/s": "without \"per second\": 1Gbit", "12Mbit/sec": "12Mbit", "1Mibit/s": "1048.576kbit", "fast/s": "for example 100Mbit", "12Mb": "96Mbit, if bytes are",
+		"12Mb/s": "write 12Mbit for bits per second, or 96Mbit for bytes per second", "12mbps": "96Mbit for bytes",
+		"1Gbit/s": "without \"per second\": 1Gbit", "12Mbit/sec": "12Mbit", "1Mibit/s": "1048.576kbit", "fast/s": "for example 100Mbit", "12Mb": "96Mbit for bytes",
 		"0.1B/s": "write 100Mbit",
 	} {
 		if got, err := ParseRate(in); err == nil || !strings.Contains(err.Error(), remedy) || !strings.Contains(err.Error(), in) {
-			t.Errorf("ParseRate(%q) = %d, %v; want an error that says %q", in, got, err, remedy)
+			t.Errorf("ParseRate(%q) = %d, %v; want an error with %q", in, got, err, remedy)
 		}
 	}
 }
@@ -78,7 +78,7 @@ func TestShareOf(t *testing.T) {
 		t.Errorf("100%% of %v = %v", MaxRate, got)
 	}
 	if got := Share(333333).Of(10); got != 3 {
-		t.Errorf("33.3333%% of 10bit = %d, want 3: it rounds down", got)
+		t.Errorf("33.3333%% of 10bit = %d, want 3 (rounded down)", got)
 	}
 }
 
@@ -95,7 +95,7 @@ func FuzzParseRate(f *testing.F) {
 	})
 }
 
-// A round number in one kind of suffix is not printed as an odd one of the other.
+// A round number in one kind of suffix is not printed as a fraction in the other.
 func TestShorterSuffix(t *testing.T) {
 	for b, want := range map[Bytes]string{200_000_000: "200MB", 65536: "64KiB", 10_000_000: "10MB", 1 << 30: "1GiB", 1234567: "1234.567kB"} {
 		if got := b.String(); got != want {

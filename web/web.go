@@ -1,6 +1,6 @@
-// Package web is the dashboard: pages that use the API like any other client. They are
-// TypeScript (src), made into one script and one style sheet by esbuild's Go API ("go generate
-// ./web") and embedded, so that neither building nor running Headgate needs Node.
+// Package web serves the dashboard, whose pages are a client of the API. esbuild's Go API bundles
+// the TypeScript in src into one script and one style sheet ("go generate ./web"). Both are embedded,
+// so that neither building nor running Headgate needs Node.
 package web
 
 import (
@@ -19,20 +19,21 @@ import (
 //go:embed dist
 var dist embed.FS
 
-// policy lets a page load only what is served here, and make no code or mark-up out of text.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+// contentSecurityPolicy is the Content-Security-Policy of the pages. It allows resources of this origin only, and
+// prevents text from being run as code or parsed as markup (Trusted Types).
+const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// Handler serves the dashboard: its files, and its page at every other path.
+// Handler serves the files of the dashboard under /assets/, and its page at every other path.
 func Handler() http.Handler {
 	files, err := fs.Sub(dist, "dist")
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) // impossible: dist is embedded
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
-			http.Error(w, "there is only a page here", http.StatusMethodNotAllowed)
+			http.Error(w, "method not allowed: use GET or HEAD", http.StatusMethodNotAllowed)
 			return
 		}
 		name := strings.TrimPrefix(path.Clean(r.URL.Path), "/assets/")
@@ -48,9 +49,9 @@ func Handler() http.Handler {
 		hash := sha256.Sum256(text)
 		h := w.Header()
 		h.Set("ETag", `"`+hex.EncodeToString(hash[:8])+`"`)
-		h.Set("Cache-Control", "no-cache") // the next version's is another
+		h.Set("Cache-Control", "no-cache") // browsers revalidate by ETag, because an upgrade changes the files
 		h.Set("Content-Type", mime.TypeByExtension(path.Ext(name)))
-		h.Set("Content-Security-Policy", policy)
+		h.Set("Content-Security-Policy", contentSecurityPolicy)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-func ask(method, path string, headers ...string) *httptest.ResponseRecorder {
+// request returns the response of Handler to a request.
+func request(method, path string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, path, nil)
 	for n := 0; n < len(headers); n += 2 {
 		r.Header.Set(headers[n], headers[n+1])
@@ -34,9 +35,9 @@ func TestHandler(t *testing.T) {
 		{"GET", "/assets/../web.go", 404, "text/plain; charset=utf-8", ""},
 		{"POST", "/", 405, "text/plain; charset=utf-8", ""},
 	} {
-		w := ask(c.method, c.path)
+		w := request(c.method, c.path)
 		if w.Code != c.status || w.Header().Get("Content-Type") != c.kind || !strings.Contains(w.Body.String(), c.has) {
-			t.Errorf("%s %s: %d %s", c.method, c.path, w.Code, w.Header().Get("Content-Type"))
+			t.Errorf("%s %s: status %d, content type %s", c.method, c.path, w.Code, w.Header().Get("Content-Type"))
 		}
 		if c.status != 200 {
 			continue
@@ -45,17 +46,17 @@ func TestHandler(t *testing.T) {
 			"Content-Security-Policy": "default-src 'none'; script-src 'self'", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
 		} {
 			if !strings.Contains(w.Header().Get(header), has) {
-				t.Errorf("%s %s: %s is %q", c.method, c.path, header, w.Header().Get(header))
+				t.Errorf("%s %s: header %s is %q", c.method, c.path, header, w.Header().Get(header))
 			}
 		}
-		if w := ask(c.method, c.path, "If-None-Match", w.Header().Get("ETag")); w.Code != http.StatusNotModified || w.Body.Len() > 0 {
-			t.Errorf("%s %s again: %d, %d bytes", c.method, c.path, w.Code, w.Body.Len())
+		if w := request(c.method, c.path, "If-None-Match", w.Header().Get("ETag")); w.Code != http.StatusNotModified || w.Body.Len() > 0 {
+			t.Errorf("%s %s with If-None-Match: status %d, %d bytes", c.method, c.path, w.Code, w.Body.Len())
 		}
 	}
 }
 
-// What a page names is there, and is of this origin.
-func TestSmall(t *testing.T) {
+// TestBundle: the embedded files refer to no other origin, and are at most 150 KB gzipped.
+func TestBundle(t *testing.T) {
 	var all bytes.Buffer
 	z := gzip.NewWriter(&all)
 	err := fs.WalkDir(dist, "dist", func(path string, d fs.DirEntry, err error) error {
@@ -65,9 +66,9 @@ func TestSmall(t *testing.T) {
 		text, err := fs.ReadFile(dist, path)
 		for _, from := range []string{"http://", "https://"} {
 			for _, rest := range strings.Split(string(text), from)[1:] {
-				// The names of XML namespaces and of licences are not asked for.
+				// Browsers do not fetch the names of XML namespaces and of licenses.
 				if !strings.HasPrefix(rest, "www.w3.org/") && !strings.HasPrefix(rest, "github.com/leeoniya/") {
-					t.Errorf("%s names %s%.40s", path, from, rest)
+					t.Errorf("%s refers to another origin: %s%.40s", path, from, rest)
 				}
 			}
 		}
@@ -80,6 +81,6 @@ func TestSmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	if all.Len() > 150_000 {
-		t.Errorf("the dashboard has %d bytes", all.Len())
+		t.Errorf("the dashboard is %d bytes gzipped, want at most 150000", all.Len())
 	}
 }

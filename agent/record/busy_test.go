@@ -11,8 +11,8 @@ import (
 	"headgate/usage"
 )
 
-// within fails the test if something takes longer than it may.
-func within(t *testing.T, what string, do func() error) {
+// withTimeout fails the test if do takes longer than 10 s.
+func withTimeout(t *testing.T, what string, do func() error) {
 	t.Helper()
 	done := make(chan error, 1)
 	go func() { done <- do() }()
@@ -26,9 +26,9 @@ func within(t *testing.T, what string, do func() error) {
 	}
 }
 
-// While the files of a week are read, which takes as long as the disk needs, readings are taken;
-// here a day's file is a pipe into which nobody writes.
-func TestUsageDoesNotHoldUpReadings(t *testing.T) {
+// Readings continue while the files of a week are read from a slow disk. A pipe without a writer
+// replaces the file of a day.
+func TestUsageDoesNotBlockReadings(t *testing.T) {
 	dir := t.TempDir()
 	r, err := Open(dir)
 	if err != nil {
@@ -37,11 +37,11 @@ func TestUsageDoesNotHoldUpReadings(t *testing.T) {
 	begin := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	take := func(second int) func() error {
 		return func() error {
-			return r.Take(begin.Add(time.Duration(second)*time.Second), reading(uint64(second)*1000))
+			return r.Add(begin.Add(time.Duration(second)*time.Second), reading(uint64(second)*1000))
 		}
 	}
 	for s := range 5 {
-		within(t, "a reading", take(s))
+		withTimeout(t, "a reading", take(s))
 	}
 	pipe := filepath.Join(dir, "2026-04-30.jsonl")
 	if err := unix.Mkfifo(pipe, 0o600); err != nil {
@@ -56,9 +56,9 @@ func TestUsageDoesNotHoldUpReadings(t *testing.T) {
 		usage, err := r.Usage(begin.Add(-24*time.Hour), begin.Add(time.Hour))
 		answered <- answer{usage, err}
 	}()
-	// With a reader the pipe can be opened for writing at once.
+	// The pipe can be opened for writing once it has a reader.
 	var end *os.File
-	within(t, "the file is read", func() error {
+	withTimeout(t, "the file is read", func() error {
 		for {
 			fd, err := unix.Open(pipe, unix.O_WRONLY|unix.O_NONBLOCK, 0)
 			if err == nil {
@@ -68,18 +68,18 @@ func TestUsageDoesNotHoldUpReadings(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	})
-	within(t, "a reading while the files are read", take(5))
+	withTimeout(t, "a reading while the files are read", take(5))
 	end.Close()
-	within(t, "the answer", func() error {
+	withTimeout(t, "the answer", func() error {
 		a := <-answered
 		if u := a.usage["eth0"]["out/a"]; u.Delivered != 4000 {
-			t.Errorf("of the time before the question there are %+v", u)
+			t.Errorf("usage before the query is %+v, want 4000 bytes", u)
 		}
 		return a.err
 	})
 }
 
-// A question about all time is one about what is kept.
+// A query of all time returns all records.
 func TestUsageOfAllTime(t *testing.T) {
 	r, err := Open(t.TempDir())
 	if err != nil {
@@ -87,14 +87,14 @@ func TestUsageOfAllTime(t *testing.T) {
 	}
 	begin := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	for s := range 3 {
-		if err := r.Take(begin.Add(time.Duration(s)*time.Second), reading(uint64(s)*1000)); err != nil {
+		if err := r.Add(begin.Add(time.Duration(s)*time.Second), reading(uint64(s)*1000)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	within(t, "an answer", func() error {
+	withTimeout(t, "an answer", func() error {
 		all, err := r.Usage(time.Unix(0, 0), time.Unix(1<<40, 0))
 		if u := all["eth0"]["out/a"]; u.Delivered != 2000 {
-			t.Errorf("of all time there are %+v", u)
+			t.Errorf("usage of all time is %+v, want 2000 bytes", u)
 		}
 		return err
 	})

@@ -1,16 +1,16 @@
-// Package record is the proof of delivery: what each group of this host was offered, had, lent
-// and borrowed, and in which seconds it wanted its guarantee and did not get it, by the minute,
-// for a week, on disk.
+// Package record stores usage records: what was offered to each group of this host, what the group
+// delivered, lent and borrowed, and the seconds in which its guarantee was unmet. The records are
+// per minute and are kept on disk for a week.
 //
-// A second is what the kernel counted between two readings (usage). What a group borrowed is what
-// left beyond its guarantee; what it lent is its part of what others borrowed, as its part of all that
-// was left unused.
+// The usage of a second follows from the kernel's counters in two readings (package usage). A
+// group's borrowed bytes are those delivered above its guarantee. Its lent bytes are its part of
+// the bytes that other groups borrowed, in proportion to its part of the unused guarantees.
 //
-// Counters are the kernel's since a group was made. A reading that is lower than the last is of
-// a group that was made anew, and counts from 0.
+// The kernel counts from the creation of a group. A reading that is lower than the previous one is
+// from a group that was recreated, and is counted from 0.
 //
-// Minutes are whole on disk, the current one is written every few seconds with the counters that
-// it was read at: a process that is killed and started again goes on with both, so that nothing is
-// counted twice and nothing is left out. A device that cannot be read for a while has in its next
-// reading what it had meanwhile.
+// A file has only complete minutes. The current minute is written every few seconds, with the
+// counters of its last reading. A process that is killed and restarted continues from both, so that
+// nothing is counted twice or lost. A device that cannot be read for a while has the bytes of that
+// time in its next reading.
 package record

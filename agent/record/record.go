@@ -19,22 +19,22 @@ import (
 	"headgate/usage"
 )
 
-// Ours.
+// Limits of the record.
 const (
-	// kept is how long minutes are.
-	kept = 7 * 24 * time.Hour
-	// saveEvery bounds what a power cut takes; a process that is killed loses nothing, because
-	// the kernel counts on.
+	// retention is how long minutes are kept.
+	retention = 7 * 24 * time.Hour
+	// saveEvery bounds the loss at a power failure. A killed process loses nothing, because the
+	// kernel continues to count.
 	saveEvery = 10 * time.Second
-	// longest is the longest time between two readings that is accounted as one: what is longer
-	// was not seen, and whether guarantees were met in it is not known.
-	longest = 10 * time.Second
-	// unread is for how long the counters of a device that is not read any more are kept: what
-	// fails for a while and then succeeds loses nothing.
-	unread = 10 * time.Minute
+	// maxInterval is the longest time between two readings for which all fields are computed. After a
+	// longer gap, whether guarantees were met is unknown.
+	maxInterval = 10 * time.Second
+	// maxUnread is how long the counters of a device that cannot be read are kept, so that a temporary
+	// failure loses nothing.
+	maxUnread = 10 * time.Minute
 )
 
-// Record is on disk, in a folder: a file a day, of lines, and the current minute.
+// Record is stored in a directory: one file of lines per day, and a file of the current minute.
 type Record struct {
 	dir string
 
@@ -43,15 +43,17 @@ type Record struct {
 	saved time.Time
 }
 
-// current is the minute that is not over.
+// current is the current minute.
 type current struct {
 	Minute int64     `json:"minute"` // since the epoch
-	At     time.Time `json:"at"`     // of the last reading
-	// Read are counters at that reading, and Usage is of the minute so far, by device and group.
+	At     time.Time `json:"at"`     // time of the last reading
+	// Read has the counters at that reading, and Usage the usage in the minute so far, by device
+	// and group.
 	Read  map[string]map[string]usage.Counters `json:"read"`
 	Usage map[string]map[string]usage.Usage    `json:"usage"`
-	// Late are the devices that the last reading did not have, with the time of their own last one.
-	Late map[string]time.Time `json:"late,omitempty"`
+	// LastRead has the devices that the last reading did not include, with the times of their own last
+	// readings.
+	LastRead map[string]time.Time `json:"late,omitempty"`
 }
 
 // line is one minute of one device.
@@ -61,20 +63,24 @@ type line struct {
 	Groups map[string]usage.Usage `json:"groups"`
 }
 
-// Open reads what a folder has. A current minute that is damaged is set aside: what groups had in
-// it is lost, and nothing else.
+// Open reads a directory's records. A damaged file of the current minute is renamed, and only the
+// usage in that minute is lost.
 func Open(dir string) (*Record, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
 	r := &Record{dir: dir}
 	text, err := os.ReadFile(r.current())
-	if err == nil {
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+	case err != nil:
+		return nil, fmt.Errorf("cannot read usage of the current minute: %w", err)
+	default:
 		err = json.Unmarshal(text, &r.now)
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		aside := r.current() + ".damaged"
-		slog.Warn("the current minute cannot be read: what groups have is counted anew from now on, and the file is set aside", "to", aside, "error", errors.Join(err, os.Rename(r.current(), aside)))
+		slog.Warn("cannot read usage of the current minute: counting from 0, damaged file renamed", "path", aside, "error", errors.Join(err, os.Rename(r.current(), aside)))
 		r.now = current{}
 	}
 	if r.now.Read == nil {
@@ -83,36 +89,36 @@ func Open(dir string) (*Record, error) {
 	if r.now.Usage == nil {
 		r.now.Usage = map[string]map[string]usage.Usage{}
 	}
-	if r.now.Late == nil {
-		r.now.Late = map[string]time.Time{}
+	if r.now.LastRead == nil {
+		r.now.LastRead = map[string]time.Time{}
 	}
 	return r, nil
 }
 
 func (r *Record) current() string { return filepath.Join(r.dir, "current.json") }
 
-// Take accounts for a reading of all devices that have groups.
-func (r *Record) Take(at time.Time, devices map[string][]usage.Group) error {
+// Add records a reading of all devices that have groups.
+func (r *Record) Add(at time.Time, devices map[string][]usage.Direction) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	minute := at.Unix() / 60
 	if r.now.Minute != minute {
-		if err := r.finish(); err != nil {
+		if err := r.flushMinute(); err != nil {
 			return err
 		}
 		r.now.Minute, r.now.Usage = minute, map[string]map[string]usage.Usage{}
 	}
-	for dev, groups := range devices {
+	for dev, directions := range devices {
 		before, known := r.now.Read[dev]
-		groups = stamped(groups, at)
-		r.now.Read[dev] = counters(groups)
+		directions = withTime(directions, at)
+		r.now.Read[dev] = counters(directions)
 		last := r.last(dev)
 		took := at.Sub(last)
-		delete(r.now.Late, dev)
+		delete(r.now.LastRead, dev)
 		if !known || took <= 0 {
 			continue
 		}
-		for name, c := range before { // an earlier version's
+		for name, c := range before { // written by an earlier version
 			if c.At.IsZero() {
 				c.At = last
 				before[name] = c
@@ -123,12 +129,12 @@ func (r *Record) Take(at time.Time, devices map[string][]usage.Group) error {
 			to = map[string]usage.Usage{}
 			r.now.Usage[dev] = to
 		}
-		for _, direction := range []string{"out/", "in/"} {
-			of := slices.DeleteFunc(slices.Clone(groups), func(g usage.Group) bool { return !strings.HasPrefix(g.Name, direction) })
-			for name, u := range usage.Account(before, of) {
-				if took > longest { // it was not there: what left is known, and nothing else
+		for _, d := range directions {
+			for n, u := range usage.Account(of(before, d.Name), d) {
+				if took > maxInterval { // only counters are known for such an interval
 					u = usage.Usage{Delivered: u.Delivered, Offered: u.Offered, Drops: u.Drops, Marks: u.Marks}
 				}
+				name := d.Key(d.Groups[n])
 				sum := to[name]
 				sum.Add(u)
 				to[name] = sum
@@ -139,10 +145,10 @@ func (r *Record) Take(at time.Time, devices map[string][]usage.Group) error {
 		if _, there := devices[dev]; there {
 			continue
 		}
-		// It is gone, or could not be read this time.
-		if r.now.Late[dev] = r.last(dev); at.Sub(r.now.Late[dev]) > unread {
+		// The device was removed, or could not be read this time.
+		if r.now.LastRead[dev] = r.last(dev); at.Sub(r.now.LastRead[dev]) > maxUnread {
 			delete(r.now.Read, dev)
-			delete(r.now.Late, dev)
+			delete(r.now.LastRead, dev)
 		}
 	}
 	r.now.At = at
@@ -152,34 +158,51 @@ func (r *Record) Take(at time.Time, devices map[string][]usage.Group) error {
 	return r.save(at)
 }
 
-// last is when a device was read last.
+// last returns the time of a device's last reading.
 func (r *Record) last(dev string) time.Time {
-	if at, late := r.now.Late[dev]; late {
+	if at, late := r.now.LastRead[dev]; late {
 		return at
 	}
 	return r.now.At
 }
 
-// stamped gives counters that do not say when they were read the time of the reading.
-func stamped(groups []usage.Group, at time.Time) []usage.Group {
-	out := slices.Clone(groups)
+// withTime sets the time of counters without one to the time of the reading.
+func withTime(directions []usage.Direction, at time.Time) []usage.Direction {
+	out := slices.Clone(directions)
 	for n := range out {
-		if out[n].At.IsZero() {
-			out[n].At = at
+		out[n].Groups = slices.Clone(out[n].Groups)
+		for g := range out[n].Groups {
+			if c := &out[n].Groups[g].Counters; c.At.IsZero() {
+				c.At = at
+			}
 		}
 	}
 	return out
 }
 
-func counters(groups []usage.Group) map[string]usage.Counters {
-	out := make(map[string]usage.Counters, len(groups))
-	for _, g := range groups {
-		out[g.Name] = g.Counters
+// counters returns the counters of a device by direction and path ("out/web").
+func counters(directions []usage.Direction) map[string]usage.Counters {
+	out := map[string]usage.Counters{}
+	for _, d := range directions {
+		for path, c := range d.Counters() {
+			out[d.Name+"/"+path] = c
+		}
 	}
 	return out
 }
 
-// Close writes what there is.
+// of returns the counters of one direction by path.
+func of(all map[string]usage.Counters, direction string) map[string]usage.Counters {
+	out := map[string]usage.Counters{}
+	for name, c := range all {
+		if path, ok := strings.CutPrefix(name, direction+"/"); ok {
+			out[path] = c
+		}
+	}
+	return out
+}
+
+// Close writes the current minute.
 func (r *Record) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -195,10 +218,10 @@ func (r *Record) save(at time.Time) error {
 	return wholefile.Write(r.current(), text, 0o600)
 }
 
-// finish writes the minute that is over. It is saved as the current one before, with the counters
-// of its last reading: who is killed after that writes the same minute again, which is read once,
-// and goes on from these counters.
-func (r *Record) finish() error {
+// flushMinute appends the completed minute to the day's file. The minute is saved as the current one
+// before that, with the counters of its last reading: a process that is killed in between appends
+// the same minute again, and readers ignore the repetition.
+func (r *Record) flushMinute() error {
 	if len(r.now.Usage) == 0 {
 		return nil
 	}
@@ -209,7 +232,7 @@ func (r *Record) finish() error {
 	if err != nil {
 		return err
 	}
-	text := []byte{'\n'} // ends a line that was cut off
+	text := []byte{'\n'} // ends a line that was truncated
 	for dev, groups := range r.now.Usage {
 		one, err := json.Marshal(line{r.now.Minute, dev, groups})
 		if err != nil {
@@ -221,7 +244,7 @@ func (r *Record) finish() error {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	r.forget()
+	r.removeOldFiles()
 	return nil
 }
 
@@ -229,22 +252,24 @@ func (r *Record) day(minute int64) string {
 	return filepath.Join(r.dir, time.Unix(60*minute, 0).UTC().Format(time.DateOnly)+".jsonl")
 }
 
-// forget removes days that are over for long.
-func (r *Record) forget() {
+// removeOldFiles removes the files of days that are older than kept.
+func (r *Record) removeOldFiles() {
 	days, _ := filepath.Glob(filepath.Join(r.dir, "*.jsonl"))
 	for _, d := range days {
 		day, err := time.Parse(time.DateOnly, strings.TrimSuffix(filepath.Base(d), ".jsonl"))
-		if err == nil && r.now.At.Sub(day) > kept+24*time.Hour {
+		if err == nil && r.now.At.Sub(day) > retention+24*time.Hour {
 			os.Remove(d)
 		}
 	}
 }
 
-// Usage is what each group of each device had from one time to another, by whole minutes; the
-// current one is in it as far as it is. What nobody keeps that long, or is to come, is not looked for.
+// Usage returns the usage of each group of each device between two times, in whole minutes; the
+// current minute is included as far as it is recorded. Times before the oldest record or after the
+// last reading are cut off.
 func (r *Record) Usage(since, until time.Time) (map[string]map[string]usage.Usage, error) {
-	// Files are read without the lock, because whoever meters does not wait. A minute that is over
-	// meanwhile is in its file, or here; where it is in both, the file's is read, which is whole.
+	// Files are read without the lock, so that readings do not wait. A minute that is completed
+	// meanwhile is in its file or in the copy. If it is in both, the file's is used, which is
+	// complete.
 	r.mu.Lock()
 	now := current{Minute: r.now.Minute, At: r.now.At, Usage: map[string]map[string]usage.Usage{}}
 	for dev, groups := range r.now.Usage {
@@ -252,7 +277,7 @@ func (r *Record) Usage(since, until time.Time) (map[string]map[string]usage.Usag
 	}
 	r.mu.Unlock()
 	newest := cmp.Or(now.At, time.Now())
-	if oldest := newest.Add(-kept - 24*time.Hour); since.Before(oldest) {
+	if oldest := newest.Add(-retention - 24*time.Hour); since.Before(oldest) {
 		since = oldest
 	}
 	if until.After(newest) {
@@ -289,7 +314,7 @@ func (r *Record) Usage(since, until time.Time) (map[string]map[string]usage.Usag
 	return out, nil
 }
 
-// read reads a day; a line that was not finished is left out.
+// read reads a day's file and ignores truncated lines.
 func read(name string, add func(line)) error {
 	f, err := os.Open(name)
 	if errors.Is(err, os.ErrNotExist) {

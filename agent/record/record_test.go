@@ -11,13 +11,12 @@ import (
 	"headgate/usage"
 )
 
-// reading is one group that has had so many bytes.
-func reading(bytes uint64) map[string][]usage.Group {
-	return map[string][]usage.Group{"eth0": {{Name: "out/a", Leaf: true, Guarantee: 8 * unit.Mbit, Counters: usage.Counters{Bytes: bytes, Packets: bytes / 1000}}}}
+// reading returns the counters of one group.
+func reading(bytes uint64) map[string][]usage.Direction {
+	return map[string][]usage.Direction{"eth0": {{Name: "out", Groups: []usage.Group{{Path: "a", Parent: -1, Leaf: true, Guarantee: 8 * unit.Mbit, Counters: usage.Counters{Bytes: bytes, Packets: bytes / 1000}}}}}}
 }
 
-// Minutes are there after a kill at any time, each once, and nothing that the kernel counted
-// meanwhile is left out.
+// Minutes survive a kill at any time, each once, and no counted byte is lost.
 func TestRecord(t *testing.T) {
 	dir := t.TempDir()
 	r, err := Open(dir)
@@ -27,7 +26,7 @@ func TestRecord(t *testing.T) {
 	begin := time.Date(2026, 5, 1, 23, 58, 0, 0, time.UTC)
 	take := func(second int, bytes uint64) {
 		t.Helper()
-		if err := r.Take(begin.Add(time.Duration(second)*time.Second), reading(bytes)); err != nil {
+		if err := r.Add(begin.Add(time.Duration(second)*time.Second), reading(bytes)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -39,25 +38,25 @@ func TestRecord(t *testing.T) {
 		}
 		return all["eth0"]["out/a"]
 	}
-	for s := range 200 { // three minutes and some, over midnight
+	for s := range 200 { // more than three minutes, across midnight
 		take(s, uint64(s)*1000)
 	}
 	if u := total(0, 9); u.Delivered != 199_000 || u.Seconds != 199 {
-		t.Errorf("of 200 s there are %+v", u)
+		t.Errorf("usage of 200 s is %+v", u)
 	}
 	if u := total(1, 1); u.Delivered != 60_000 || u.Seconds != 60 {
-		t.Errorf("of one minute there are %+v", u)
+		t.Errorf("usage of one minute is %+v", u)
 	}
-	// Killed: what was written last is of the 190th second or later.
+	// Killed: the last write was in second 190 or later.
 	if r, err = Open(dir); err != nil {
 		t.Fatal(err)
 	}
 	take(203, 203_000)
 	take(204, 204_000)
 	if u := total(0, 9); u.Delivered != 204_000 {
-		t.Errorf("after a kill there are %+v", u)
+		t.Errorf("usage after a kill is %+v", u)
 	}
-	// Killed between the minute and what is current: the minute is written twice.
+	// Killed between the writes of the minute and of the current state: the minute is written twice.
 	day := filepath.Join(dir, "2026-05-01.jsonl")
 	text, err := os.ReadFile(day)
 	if err != nil {
@@ -67,25 +66,25 @@ func TestRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	if u := total(0, 9); u.Delivered != 204_000 {
-		t.Errorf("with a minute twice there are %+v", u)
+		t.Errorf("usage with a repeated minute is %+v", u)
 	}
-	// Stood still for a minute: what left is known, whether guarantees were met is not.
+	// No reading for a minute: the delivered bytes are known, unmet guarantees are not.
 	take(264, 300_000)
 	if u := total(0, 9); u.Delivered != 300_000 || u.Seconds > 206 {
-		t.Errorf("after a minute of nothing there are %+v", u)
+		t.Errorf("usage after a minute without readings is %+v", u)
 	}
-	// A group that was made anew counts from 0.
+	// A recreated group is counted from 0.
 	take(265, 1000)
 	if u := total(0, 9); u.Delivered != 301_000 {
-		t.Errorf("after the group was made anew there are %+v", u)
+		t.Errorf("usage after the group was recreated is %+v", u)
 	}
 	if err := r.Close(); err != nil {
 		t.Error(err)
 	}
 }
 
-// A process that is killed at any second, also right after a minute was written or while it was, has
-// counted everything once.
+// A process that is killed at any second, also during or right after the write of a minute, counts
+// every byte once.
 func TestKilled(t *testing.T) {
 	begin := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	try := func(name string, at int, cut func(day []byte) []byte) {
@@ -98,12 +97,12 @@ func TestKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 			for s := from; s <= to; s++ {
-				if err := r.Take(begin.Add(time.Duration(s)*time.Second), reading(uint64(s)*1000)); err != nil {
+				if err := r.Add(begin.Add(time.Duration(s)*time.Second), reading(uint64(s)*1000)); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
-		run(3, at) // so that what is current is not written by chance as a minute begins
+		run(3, at) // starts at 3 so that the current minute is not saved exactly when a minute begins
 		day := filepath.Join(dir, "2026-05-01.jsonl")
 		if text, err := os.ReadFile(day); err == nil {
 			if err := os.WriteFile(day, cut(text), 0o600); err != nil {
@@ -120,10 +119,10 @@ func TestKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 			if at < 60 && c.from == c.to {
-				continue // what was not seen is of the minute in which it was read
+				continue // bytes of an unobserved time belong to the minute of the next reading
 			}
 			if u := all["eth0"]["out/a"]; u.Delivered != 1000*c.want || u.Seconds != float64(c.want) {
-				t.Errorf("killed %s, minutes %d to %d are %+v, want %d s", name, c.from, c.to, u, c.want)
+				t.Errorf("killed %s, usage of minutes %d to %d is %+v, want %d s", name, c.from, c.to, u, c.want)
 			}
 		}
 	}
@@ -135,8 +134,8 @@ func TestKilled(t *testing.T) {
 	try("while a minute was written", 60, func(day []byte) []byte { return day[:len(day)/2] })
 }
 
-// A device that could not be read for some time loses nothing of it, also if the process was killed
-// meanwhile; one that does not come back is forgotten.
+// No byte of a device that could not be read for some time is lost, even if the process was killed
+// meanwhile. A device that does not return is forgotten.
 func TestUnread(t *testing.T) {
 	dir := t.TempDir()
 	r, err := Open(dir)
@@ -144,16 +143,16 @@ func TestUnread(t *testing.T) {
 		t.Fatal(err)
 	}
 	begin := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	take := func(second int, devices map[string][]usage.Group) {
+	take := func(second int, devices map[string][]usage.Direction) {
 		t.Helper()
-		if err := r.Take(begin.Add(time.Duration(second)*time.Second), devices); err != nil {
+		if err := r.Add(begin.Add(time.Duration(second)*time.Second), devices); err != nil {
 			t.Fatal(err)
 		}
 	}
 	take(0, reading(0))
 	take(1, reading(1000))
 	take(2, nil)
-	if r, err = Open(dir); err != nil { // which was saved at second 0
+	if r, err = Open(dir); err != nil { // last saved at second 0
 		t.Fatal(err)
 	}
 	take(3, nil)
@@ -164,19 +163,19 @@ func TestUnread(t *testing.T) {
 		t.Fatal(err)
 	}
 	if u := all["eth0"]["out/a"]; u.Delivered != 5000 || u.Seconds != 5 {
-		t.Errorf("of 5 s, in which it was not read for 3, there are %+v", u)
+		t.Errorf("usage of 5 s, 3 of them without a reading, is %+v", u)
 	}
 	take(6, nil)
-	take(6+int(unread/time.Second)+1, nil)
-	if len(r.now.Read) > 0 || len(r.now.Late) > 0 {
-		t.Errorf("what is gone for long is remembered: %+v", r.now)
+	take(6+int(maxUnread/time.Second)+1, nil)
+	if len(r.now.Read) > 0 || len(r.now.LastRead) > 0 {
+		t.Errorf("a removed device is still recorded: %+v", r.now)
 	}
 }
 
-// A current minute that is damaged is set aside, with a new one in its place.
+// A damaged file of the current minute is renamed, and a new one is started.
 func TestDamaged(t *testing.T) {
 	begin := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	whole := fmt.Sprintf(`{"minute":%d,"read":{}}`, begin.Unix()/60) // but for what it has of it
+	whole := fmt.Sprintf(`{"minute":%d,"read":{}}`, begin.Unix()/60) // valid JSON without usage
 	for _, text := range []string{"", "{", `{"minute":1,"at":"x"}`, whole} {
 		dir := t.TempDir()
 		file := filepath.Join(dir, "current.json")
@@ -189,18 +188,18 @@ func TestDamaged(t *testing.T) {
 			continue
 		}
 		for s := range 2 {
-			if err := r.Take(begin.Add(time.Duration(s)*time.Second), reading(uint64(s)*1000)); err != nil {
+			if err := r.Add(begin.Add(time.Duration(s)*time.Second), reading(uint64(s)*1000)); err != nil {
 				t.Error(err)
 			}
 		}
 		if all, err := r.Usage(begin, begin); err != nil || all["eth0"]["out/a"].Delivered != 1000 {
-			t.Errorf("with %q: there are %+v, %v", text, all, err)
+			t.Errorf("with %q: usage is %+v, %v", text, all, err)
 		}
 		if err := r.Close(); err != nil {
 			t.Error(err)
 		}
 		if aside, err := os.ReadFile(file + ".damaged"); text != whole && (err != nil || string(aside) != text) {
-			t.Errorf("set aside is %q, %v, want %q", aside, err, text)
+			t.Errorf("renamed file has %q, %v, want %q", aside, err, text)
 		}
 		if _, err := Open(dir); err != nil {
 			t.Error(err)
@@ -208,7 +207,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// A week of minutes is read in a time that an operator waits for.
+// BenchmarkUsage reads a week of minutes.
 func BenchmarkUsage(b *testing.B) {
 	r, err := Open(b.TempDir())
 	if err != nil {
@@ -217,14 +216,14 @@ func BenchmarkUsage(b *testing.B) {
 	begin := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
 	var groups []usage.Group
 	for g := range 50 {
-		groups = append(groups, usage.Group{Name: fmt.Sprint("out/g", g), Leaf: true, Guarantee: unit.Mbit})
+		groups = append(groups, usage.Group{Path: fmt.Sprint("g", g), Parent: -1, Leaf: true, Guarantee: unit.Mbit})
 	}
 	for m := range 7 * 24 * 60 {
 		for s := range 2 {
 			for g := range groups {
 				groups[g].Bytes += 1000
 			}
-			if err := r.Take(begin.Add(time.Duration(60*m+5*s)*time.Second), map[string][]usage.Group{"eth0": groups}); err != nil {
+			if err := r.Add(begin.Add(time.Duration(60*m+5*s)*time.Second), map[string][]usage.Direction{"eth0": {{Name: "out", Groups: groups}}}); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -14,14 +14,15 @@ import (
 	"headgate/internal/pki"
 )
 
-// controller is one that says what a test has it say, of a service of its own.
+// controller is a fake controller with a certificate authority of its own. It sends what a test
+// puts in say.
 type controller struct {
 	agents.UnimplementedAgentsServer
 	authority *pki.Authority
 	at        string
 	say       chan *agents.ToAgent
 	hello     chan *agents.Hello
-	heard     chan *agents.FromAgent // if it is not nil
+	heard     chan *agents.FromAgent // received messages; nil discards them
 	ended     chan struct{}
 	renewed   atomic.Int32
 	stop      func()
@@ -62,18 +63,18 @@ func (c *controller) Connect(stream agents.Agents_ConnectServer) error {
 
 func (c *controller) Renew(_ context.Context, r *agents.RenewRequest) (*agents.RenewResponse, error) {
 	c.renewed.Add(1)
-	cert, err := c.authority.Sign(r.Request, pki.Leaf{Name: "h1", Life: time.Hour})
+	cert, err := c.authority.Sign(r.Request, pki.Template{Name: "h1", Validity: time.Hour})
 	return &agents.RenewResponse{Certificate: cert, Authority: c.authority.Cert}, err
 }
 
-// newController serves until the test ends.
+// newController starts a controller that runs until the test ends.
 func newController(t *testing.T) *controller {
 	t.Helper()
 	authority, err := pki.NewAuthority("test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, err := authority.Issue(pki.Leaf{Name: "c1", Hosts: []string{"127.0.0.1"}, Life: time.Hour})
+	own, err := authority.Issue(pki.Template{Name: "c1", Hosts: []string{"127.0.0.1"}, Validity: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,26 +95,26 @@ func newController(t *testing.T) *controller {
 	return c
 }
 
-// join keeps in a folder who h1 is for the controller's service, with a certificate for some time.
+// join stores an identity of host h1 in a directory, with a certificate that is valid for life.
 func (c *controller) join(t *testing.T, dir string, life time.Duration) {
 	t.Helper()
-	pair, err := c.authority.Issue(pki.Leaf{Name: "h1", Life: life})
+	pair, err := c.authority.Issue(pki.Template{Name: "h1", Validity: life})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := (Identity{Host: "h1", Pair: pair, Authority: c.authority.Cert, Agents: []string{c.at}}).save(dir); err != nil {
+	if err := (Identity{Host: "h1", KeyPair: pair, Authority: c.authority.Cert, Agents: []string{c.at}}).save(dir); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// agent is one whose host has joined; changed has each time that something new is wanted.
+// agent is a running Link; changed receives a value for each change of the desired state.
 type agent struct {
 	*Link
 	changed chan struct{}
 	stop    func()
 }
 
-// start is of an agent with a folder, until the test ends.
+// start runs an agent with an identity directory until the test ends.
 func start(t *testing.T, dir string, prepare func(*Link)) *agent {
 	t.Helper()
 	intent, err := OpenIntent(dir)
@@ -135,7 +136,7 @@ func start(t *testing.T, dir string, prepare func(*Link)) *agent {
 	return a
 }
 
-// within waits for something.
+// within waits for a value.
 func within[T any](t *testing.T, what string, d time.Duration, of <-chan T) (v T) {
 	t.Helper()
 	select {
@@ -146,7 +147,7 @@ func within[T any](t *testing.T, what string, d time.Duration, of <-chan T) (v T
 	return v
 }
 
-// desired is what a controller says.
+// desired returns a controller's message with a desired state.
 func desired(epoch uint64, revision int64, interfaces ...*agents.Interface) *agents.ToAgent {
 	return &agents.ToAgent{Message: &agents.ToAgent_Desired{Desired: &agents.Desired{Fence: &agents.Fence{Epoch: epoch, Revision: revision}, Interfaces: interfaces}}}
 }

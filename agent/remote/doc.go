@@ -1,9 +1,10 @@
-// Package remote is an agent's side of the service: it joins, keeps what the controllers want on
-// disk, and tells them what there is.
+// Package remote connects the agent to controllers: it joins, stores the desired state on disk, and
+// sends reports.
 //
-// What is wanted is obeyed only if it is newer than what was: the pair of epoch and revision that
-// comes with it is kept on disk with the documents, before anything is done about them. Cut off,
-// or started without a controller, the agent goes on with what it has.
+// A desired state is accepted only if it is not older than the stored one. Its epoch and revision
+// are stored with the documents before the documents are applied. When the agent is disconnected,
+// or is started without a controller, it continues with the stored state.
 //
-// It enforces nothing: package agent does, to which this is one more file.
+// The package applies nothing. Package agent does, and treats the stored state like one more
+// configuration file.
 package remote

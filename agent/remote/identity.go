@@ -20,21 +20,22 @@ import (
 	"headgate/internal/wholefile"
 )
 
-// Identity is who an agent is, and whom it speaks to.
+// Identity is the agent's credentials and the addresses of its controllers.
 type Identity struct {
 	Host string `json:"host"`
-	pki.Pair
-	// Authority is the service's certificate, Agents are where controllers listen for agents.
+	pki.KeyPair
+	// Authority is the certificate of the controllers' authority. Agents are the addresses at which
+	// controllers listen for agents.
 	Authority []byte   `json:"authority"`
 	Agents    []string `json:"agents"`
 }
 
 const identityFile = "identity.json"
 
-// ErrNotJoined means that this host has not joined a service.
-var ErrNotJoined = errors.New("this host has not joined a service")
+// ErrNotJoined means that this host has not joined a controller.
+var ErrNotJoined = errors.New("this host has not joined a controller")
 
-// ReadIdentity is that of a folder.
+// ReadIdentity reads the identity from a directory.
 func ReadIdentity(dir string) (id Identity, err error) {
 	err = readFile(filepath.Join(dir, identityFile), &id)
 	if errors.Is(err, os.ErrNotExist) {
@@ -47,11 +48,11 @@ func (id Identity) save(dir string) error {
 	return writeFile(filepath.Join(dir, identityFile), id)
 }
 
-// changing keeps two changes of an identity from undoing each other.
+// changing serializes changes of the identity.
 var changing sync.Mutex
 
-// change changes the identity of a folder, if it is still the one that somebody has in mind: the
-// host may have joined anew meanwhile.
+// change changes the stored identity, if its certificate is still that of id: the host may have
+// joined again meanwhile.
 func (id Identity) change(dir string, do func(*Identity)) error {
 	changing.Lock()
 	defer changing.Unlock()
@@ -63,9 +64,8 @@ func (id Identity) change(dir string, do func(*Identity)) error {
 	return now.save(dir)
 }
 
-// found keeps where the controllers are from now on, as one of them says, if that is not where they
-// were.
-func (id *Identity) found(dir string, at []string) error {
+// updateControllers stores the addresses of the controllers, if they changed.
+func (id *Identity) updateControllers(dir string, at []string) error {
 	if len(at) == 0 || slices.Equal(at, id.Agents) {
 		return nil
 	}
@@ -73,23 +73,23 @@ func (id *Identity) found(dir string, at []string) error {
 	return id.change(dir, func(now *Identity) { now.Agents = at })
 }
 
-// Service is what a host joins, and as whom.
-type Service struct {
+// Controller describes the controller that a host joins.
+type Controller struct {
 	URL  string
 	Host string
-	// Token is good for that host once.
+	// Token is valid once, for that host.
 	Token string
-	// Pin is the hash of the service's authority (pki.Hash).
+	// Pin is the hash of the controller's certificate authority (pki.Hash).
 	Pin string
-	// Dial, if set, is how the service is spoken to.
+	// Dial, if set, opens connections to the controller.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Join has a controller sign a certificate for a host, and keeps it in the folder.
-func Join(ctx context.Context, dir string, s Service) error {
+// Join requests a certificate for a host from a controller, and stores the identity in a directory.
+func Join(ctx context.Context, dir string, s Controller) error {
 	u, err := url.Parse(s.URL)
 	if err != nil || u.Scheme != "https" || u.Hostname() == "" {
-		return fmt.Errorf("%q is no address of a controller: write for example https://10.0.0.1:8420", s.URL)
+		return fmt.Errorf("%q is not a controller address: use for example https://10.0.0.1:8420", s.URL)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -108,7 +108,7 @@ func Join(ctx context.Context, dir string, s Service) error {
 	}
 	r.Header.Set("Authorization", "Bearer "+s.Token)
 	r.Header.Set("Content-Type", "application/json")
-	client := &http.Client{Timeout: joinPatience, Transport: &http.Transport{TLSClientConfig: pki.Pinned(u.Hostname(), s.Pin), DialContext: s.Dial, DisableKeepAlives: true}}
+	client := &http.Client{Timeout: joinTimeout, Transport: &http.Transport{TLSClientConfig: pki.Pinned(u.Hostname(), s.Pin), DialContext: s.Dial, DisableKeepAlives: true}}
 	answer, err := client.Do(r)
 	if err != nil {
 		return fmt.Errorf("cannot join: %w", err)
@@ -121,15 +121,15 @@ func Join(ctx context.Context, dir string, s Service) error {
 	}
 	var got api.Certificate
 	if err := json.NewDecoder(answer.Body).Decode(&got); err != nil {
-		return fmt.Errorf("cannot join: the controller's answer cannot be read: %w", err)
+		return fmt.Errorf("cannot join: cannot parse the controller's response: %w", err)
 	}
 	return Identity{
-		Host: s.Host, Pair: pki.Pair{Cert: []byte(got.Certificate), Key: key},
+		Host: s.Host, KeyPair: pki.KeyPair{Cert: []byte(got.Certificate), Key: key},
 		Authority: []byte(got.Authority), Agents: got.Agents,
 	}.save(dir)
 }
 
-const joinPatience = 10 * time.Second
+const joinTimeout = 10 * time.Second
 
 func deref(s *string) string {
 	if s == nil {
@@ -149,7 +149,7 @@ func readFile(name string, v any) error {
 	return nil
 }
 
-// writeFile writes a file whole or not at all, and to the disk.
+// writeFile writes a file atomically and syncs it to the disk.
 func writeFile(name string, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {

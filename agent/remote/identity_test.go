@@ -16,7 +16,7 @@ import (
 	"headgate/internal/pki"
 )
 
-// renewing is a controller that does nothing but renew.
+// renewing is a controller that only renews certificates.
 type renewing struct {
 	controller
 	authority *pki.Authority
@@ -24,22 +24,22 @@ type renewing struct {
 }
 
 func (r *renewing) Renew(_ context.Context, q *agents.RenewRequest) (*agents.RenewResponse, error) {
-	cert, err := r.authority.Sign(q.Request, pki.Leaf{Name: "h1", Life: time.Hour})
+	cert, err := r.authority.Sign(q.Request, pki.Template{Name: "h1", Validity: time.Hour})
 	return &agents.RenewResponse{Certificate: cert, Authority: r.authority.Cert, Agents: r.at}, err
 }
 
-// Where controllers are is told when the certificate is renewed, and kept; what was told of another
-// identity is no matter of one that has joined anew.
+// The controllers' addresses are sent when the certificate is renewed, and are stored. Addresses
+// that a stream of an earlier identity received are not stored after the host has joined again.
 func TestRenewed(t *testing.T) {
 	authority, err := pki.NewAuthority("test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, err := authority.Issue(pki.Leaf{Name: "c1", Hosts: []string{"127.0.0.1"}, Life: time.Hour})
+	own, err := authority.Issue(pki.Template{Name: "c1", Hosts: []string{"127.0.0.1"}, Validity: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
-	old, err := authority.Issue(pki.Leaf{Name: "h1", Life: time.Minute}) // it began 5 minutes ago
+	old, err := authority.Issue(pki.Template{Name: "h1", Validity: time.Minute}) // expired: its validity began 5 minutes ago
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestRenewed(t *testing.T) {
 	defer server.Stop()
 
 	dir := t.TempDir()
-	first := Identity{Host: "h1", Pair: old, Authority: authority.Cert, Agents: c.at[:1]}
+	first := Identity{Host: "h1", KeyPair: old, Authority: authority.Cert, Agents: c.at[:1]}
 	if err := first.save(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -83,22 +83,22 @@ func TestRenewed(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("it is not renewed")
+			t.Fatal("the certificate is not renewed")
 		}
 	}
 	if !slices.Equal(now.Agents, c.at) {
-		t.Errorf("it knows of %v, want %v", now.Agents, c.at)
+		t.Errorf("stored addresses are %v, want %v", now.Agents, c.at)
 	}
-	if err := first.found(dir, []string{"127.0.0.1:2"}); err != nil {
+	if err := first.updateControllers(dir, []string{"127.0.0.1:2"}); err != nil {
 		t.Fatal(err)
 	}
 	if now, err = ReadIdentity(dir); err != nil || !slices.Equal(now.Agents, c.at) {
-		t.Errorf("then of %v, %v", now.Agents, err)
+		t.Errorf("after an update of the old identity: %v, %v", now.Agents, err)
 	}
-	if err := now.found(dir, []string{"127.0.0.1:2"}); err != nil {
+	if err := now.updateControllers(dir, []string{"127.0.0.1:2"}); err != nil {
 		t.Fatal(err)
 	}
 	if now, err = ReadIdentity(dir); err != nil || fmt.Sprint(now.Agents) != "[127.0.0.1:2]" {
-		t.Errorf("at last of %v, %v", now.Agents, err)
+		t.Errorf("after an update of the new identity: %v, %v", now.Agents, err)
 	}
 }

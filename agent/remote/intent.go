@@ -16,36 +16,37 @@ import (
 	"headgate/store"
 )
 
-// Intent is what the controllers want of this host, as it is on its disk.
-type Intent struct {
+// DesiredState is the desired state of this host, as stored on disk.
+type DesiredState struct {
 	dir string
 
 	mu   sync.Mutex
 	text intentText
 }
 
-// intentText is what is in the file.
+// intentText is the content of the file.
 type intentText struct {
-	// Service is the hash of the authority of whoever said it.
-	Service    string              `json:"service,omitempty"`
+	// Controller is the hash of the certificate authority of the controllers that sent the state.
+	Controller string              `json:"service,omitempty"`
 	Epoch      uint64              `json:"epoch"`
 	Revision   int64               `json:"revision"`
 	Interfaces map[string]document `json:"interfaces"`
-	// Collectives are documents of files, by name.
+	// Collectives are the documents of connection sets, by name.
 	Collectives map[string]string `json:"collectives,omitempty"`
-	// Sound are the last of those in Collectives that are of no use to this version, which were.
-	Sound map[string]string `json:"sound,omitempty"`
+	// LastValid has, for each document in Collectives that this version cannot parse, the last one that
+	// it could.
+	LastValid map[string]string `json:"sound,omitempty"`
 }
 
 type document struct {
 	Revision int64           `json:"revision"`
 	Document json.RawMessage `json:"document"`
-	// Sound is the last document that was of use to this version, if this one is not.
-	Sound *document `json:"sound,omitempty"`
+	// LastValid is the last document that this version could parse, if this one cannot be parsed.
+	LastValid *document `json:"sound,omitempty"`
 }
 
-// wanted is what the document says.
-func (d *document) wanted() (w Wanted, err error) {
+// parse parses the document.
+func (d *document) parse() (w Interface, err error) {
 	var doc store.Interface
 	if err := json.Unmarshal(d.Document, &doc); err != nil {
 		return w, err
@@ -54,34 +55,35 @@ func (d *document) wanted() (w Wanted, err error) {
 	if len(problems) > 0 {
 		return w, problems[0]
 	}
-	return Wanted{config.Interface{Resolved: resolved, File: Source, Line: int(d.Revision)}, doc.Connections}, nil
+	return Interface{config.Interface{Resolved: resolved, File: Source, Line: int(d.Revision)}, doc.Connections}, nil
 }
 
-// sound is the document itself if it is of use, or the last one that was; nil if there is none.
-func (d *document) sound() *document {
-	if _, err := d.wanted(); err != nil {
-		return d.Sound
+// lastValid returns the document itself if it can be parsed, or the last one that could; nil if there
+// is none.
+func (d *document) lastValid() *document {
+	if _, err := d.parse(); err != nil {
+		return d.LastValid
 	}
 	return &document{Revision: d.Revision, Document: d.Document}
 }
 
-// policy is what the document of a set says.
+// policy parses the document of a connection set.
 func policy(name, text string) (p collective.Policy, err error) {
 	set, err := config.Parse(name, []byte(text))
 	if err != nil {
 		return p, err
 	}
 	if len(set.Collectives) != 1 {
-		return p, errors.New("its document is not one set of connections")
+		return p, errors.New("the document is not exactly one connection set")
 	}
 	return set.Collectives[0].Policy, nil
 }
 
 const intentFile = "intent.json"
 
-// OpenIntent reads what a folder has.
-func OpenIntent(dir string) (*Intent, error) {
-	i := &Intent{dir: dir}
+// OpenIntent reads the desired state from a directory.
+func OpenIntent(dir string) (*DesiredState, error) {
+	i := &DesiredState{dir: dir}
 	err := readFile(filepath.Join(dir, intentFile), &i.text)
 	if errors.Is(err, os.ErrNotExist) {
 		err = nil
@@ -92,35 +94,35 @@ func OpenIntent(dir string) (*Intent, error) {
 	return i, err
 }
 
-// ErrOld means that a controller said what another has said anew already.
-var ErrOld = errors.New("the controller is behind what was obeyed already")
+// ErrStale means that a controller sent a state that is older than the stored one.
+var ErrStale = errors.New("the controller's desired state is out of date")
 
-// errNotKept means that what is wanted is not on the disk, and so is not obeyed.
-var errNotKept = errors.New("it cannot be written")
+// errNotStored means that the desired state could not be written to disk, and so is not applied.
+var errNotStored = errors.New("cannot write the desired state")
 
-// Obey takes in what a controller says, and keeps it; changed tells whether it is anything new.
-func (i *Intent) Obey(d *agents.Desired) (changed bool, err error) {
+// Store stores a controller's desired state; changed reports whether it differs from the stored one.
+func (i *DesiredState) Store(d *agents.Desired) (changed bool, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	epoch, revision := d.Fence.GetEpoch(), d.Fence.GetRevision()
 	if epoch < i.text.Epoch || epoch == i.text.Epoch && revision < i.text.Revision {
-		return false, fmt.Errorf("%w: it says %d/%d, and %d/%d was", ErrOld, epoch, revision, i.text.Epoch, i.text.Revision)
+		return false, fmt.Errorf("%w: received epoch/revision %d/%d, have %d/%d", ErrStale, epoch, revision, i.text.Epoch, i.text.Revision)
 	}
-	next := intentText{Service: i.text.Service, Epoch: epoch, Revision: revision, Interfaces: map[string]document{}, Collectives: map[string]string{}, Sound: map[string]string{}}
+	next := intentText{Controller: i.text.Controller, Epoch: epoch, Revision: revision, Interfaces: map[string]document{}, Collectives: map[string]string{}, LastValid: map[string]string{}}
 	for _, one := range d.Interfaces {
 		have, there := i.text.Interfaces[one.Dev]
 		switch {
 		case len(one.Document) > 0:
 			changed = changed || !there || have.Revision != one.Revision
 			fresh := document{Revision: one.Revision, Document: json.RawMessage(one.Document)}
-			if there && fresh.sound() == nil {
-				fresh.Sound = have.sound()
+			if there && fresh.lastValid() == nil {
+				fresh.LastValid = have.lastValid()
 			}
 			next.Interfaces[one.Dev] = fresh
 		case there && have.Revision == one.Revision:
 			next.Interfaces[one.Dev] = have
 		default:
-			return false, fmt.Errorf("the document of %s at revision %d was not sent", one.Dev, one.Revision)
+			return false, fmt.Errorf("missing document of %s at revision %d", one.Dev, one.Revision)
 		}
 	}
 	for _, c := range d.Collectives {
@@ -131,82 +133,83 @@ func (i *Intent) Obey(d *agents.Desired) (changed bool, err error) {
 			continue
 		}
 		if _, err := policy(c.Name, have); err == nil {
-			next.Sound[c.Name] = have
-		} else if sound, ok := i.text.Sound[c.Name]; ok {
-			next.Sound[c.Name] = sound
+			next.LastValid[c.Name] = have
+		} else if sound, ok := i.text.LastValid[c.Name]; ok {
+			next.LastValid[c.Name] = sound
 		}
 	}
 	changed = changed || len(next.Interfaces) != len(i.text.Interfaces) || len(next.Collectives) != len(i.text.Collectives)
 	if err := writeFile(filepath.Join(i.dir, intentFile), next); err != nil {
-		return false, fmt.Errorf("%w: %w", errNotKept, err)
+		return false, fmt.Errorf("%w: %w", errNotStored, err)
 	}
 	i.text = next
 	return changed, nil
 }
 
-// serve says of which service the controllers are that are obeyed from now on, by the hash of its
-// authority. What another one has said stays until this one says something, but its numbers mean
-// nothing here: they put nothing in order, and no document is known by them.
-func (i *Intent) serve(authority string) {
+// setAuthority sets, by the hash of their certificate authority, the controllers whose state is accepted
+// from now on. The state of other controllers stays until the new ones send one, but its epoch and
+// revisions are reset: they cannot be compared with those of the new controllers.
+func (i *DesiredState) setAuthority(authority string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.text.Service != "" && i.text.Service != authority { // "" is of an agent of an earlier version
+	if i.text.Controller != "" && i.text.Controller != authority { // an agent of an earlier version stored ""
 		i.text.Epoch, i.text.Revision = 0, 0
 		for dev, d := range i.text.Interfaces {
 			d.Revision = 0
 			i.text.Interfaces[dev] = d
 		}
 	}
-	i.text.Service = authority
+	i.text.Controller = authority
 }
 
-// Fence is the newest that was obeyed.
-func (i *Intent) Fence() *agents.Fence {
+// Fence returns the epoch and revision of the stored state.
+func (i *DesiredState) Fence() *agents.Fence {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return &agents.Fence{Epoch: i.text.Epoch, Revision: i.text.Revision}
 }
 
-// Revisions are those of the documents that are here.
-func (i *Intent) Revisions() map[string]int64 {
+// Revisions returns the revisions of the stored documents, by device.
+func (i *DesiredState) Revisions() map[string]int64 {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	out := map[string]int64{}
 	for dev, d := range i.text.Interfaces {
-		if d.Revision > 0 { // else it is another service's
+		if d.Revision > 0 { // 0 is a document of other controllers
 			out[dev] = d.Revision
 		}
 	}
 	return out
 }
 
-// Interfaces are the documents, in the order of their devices. One that cannot be read, or does
-// not fit this version, is told of, and the last that did stays in its place: what a newer
-// controller says in words that are not known here takes nothing away.
-func (i *Intent) Interfaces() (out []Wanted, troubles map[string]error) {
+// Interfaces returns the documents, in the order of their devices. A document that this version
+// cannot parse is reported, and the last one that it could parse is used instead: unknown fields of
+// a newer controller remove nothing.
+func (i *DesiredState) Interfaces() (out []Interface, troubles map[string]error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	troubles = map[string]error{}
 	for dev, d := range i.text.Interfaces {
-		w, err := d.wanted()
+		w, err := d.parse()
 		if err != nil {
 			why := err
-			if d.Sound != nil { // which may have been of use to another version alone
-				w, err = d.Sound.wanted()
+			if d.LastValid != nil { // another version may have stored it, so this one may not parse it
+				w, err = d.LastValid.parse()
 			}
-			troubles[dev] = unusable(why, err == nil)
+			troubles[dev] = parseError(why, err == nil)
 			if err != nil {
 				continue
 			}
 		}
 		out = append(out, w)
 	}
-	slices.SortFunc(out, func(a, b Wanted) int { return cmp.Compare(a.Dev, b.Dev) })
+	slices.SortFunc(out, func(a, b Interface) int { return cmp.Compare(a.Dev, b.Dev) })
 	return out, troubles
 }
 
-// Collectives are the sets, in order (config.Orderly); what is of no use is as with Interfaces.
-func (i *Intent) Collectives() (out []collective.Policy, troubles map[string]error) {
+// Collectives returns the connection sets, in order (config.Orderly). Documents that cannot be
+// parsed are treated as in Interfaces.
+func (i *DesiredState) Collectives() (out []collective.Policy, troubles map[string]error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	troubles = map[string]error{}
@@ -214,33 +217,33 @@ func (i *Intent) Collectives() (out []collective.Policy, troubles map[string]err
 		p, err := policy(name, text)
 		if err != nil {
 			why := err
-			if sound, ok := i.text.Sound[name]; ok {
+			if sound, ok := i.text.LastValid[name]; ok {
 				p, err = policy(name, sound)
 			}
-			troubles[name] = unusable(why, err == nil)
+			troubles[name] = parseError(why, err == nil)
 			if err != nil {
 				continue
 			}
 		}
 		out = append(out, p)
 	}
-	config.Orderly(out)
+	config.SortPolicies(out)
 	return out, troubles
 }
 
-// unusable says why a document is of no use.
-func unusable(err error, sound bool) error {
+// parseError returns the error for a document that this version cannot parse.
+func parseError(err error, sound bool) error {
 	if sound {
-		return fmt.Errorf("what was wanted before stays, because this version of the agent cannot use what is wanted now: upgrade it if the controller is newer: %w", err)
+		return fmt.Errorf("this version of the agent cannot parse the new document and keeps the previous one: upgrade the agent if the controller is newer: %w", err)
 	}
-	return fmt.Errorf("this version of the agent cannot use what is wanted: upgrade it if the controller is newer: %w", err)
+	return fmt.Errorf("this version of the agent cannot parse the document: upgrade the agent if the controller is newer: %w", err)
 }
 
-// Source is the file that the controller's interfaces are said to be from.
+// Source is the file name of interfaces that the controller configures.
 const Source = "controller"
 
-// Wanted is an interface with the connections that were put in its groups.
-type Wanted struct {
+// Interface is an interface with the connections that are assigned to its groups.
+type Interface struct {
 	config.Interface
 	Connections map[string]store.Connection
 }

@@ -21,63 +21,66 @@ import (
 	"headgate/internal/pki"
 )
 
-// Ours.
+// Timeouts, intervals and sizes of the stream.
 const (
-	// aliveEvery and aliveWithin: a controller that is cut off is left within 10 s.
-	aliveEvery, aliveWithin = 5 * time.Second, 5 * time.Second
-	dialPatience            = 2 * time.Second
-	// firstPause and lastPause are before another controller is tried; each agent adds a part of
-	// its own, so that thousands do not come at once.
+	// keepaliveInterval and aliveWithin detect within 10 s that a controller is unreachable.
+	keepaliveInterval, keepaliveTimeout = 5 * time.Second, 5 * time.Second
+	dialTimeout                         = 2 * time.Second
+	// firstPause and lastPause bound the delay before a connection to another controller. Each
+	// agent adds a random part, so that thousands of agents do not connect at once.
 	firstPause, lastPause = 200 * time.Millisecond, 5 * time.Second
-	mostMessage           = 32 << 20
-	// window is what may be on its way from a controller: a host of 16,000 groups is 3 MB. One that is
-	// given has gRPC not measure how long the way is, with a ping for each word of the controller.
+	maxMessageSize        = 32 << 20
+	// window is the flow-control window, the most bytes in flight from a controller: the documents
+	// of a host with 16,000 groups are 3 MB. A fixed window disables gRPC's bandwidth estimation,
+	// which sends a ping for each message of the controller.
 	window = 1 << 20
-	// silence is how long a controller that says every 2 s that it is there may say nothing.
-	silence = 5 * time.Second
-	// reportEvery, or closely while somebody watches.
-	reportEvery, reportClosely = time.Second, 100 * time.Millisecond
+	// heartbeatTimeout is the time without a heartbeat after which a controller is disconnected. A
+	// controller sends one every 2 s.
+	heartbeatTimeout = 5 * time.Second
+	// reportInterval is the interval of reports, and reportClosely the interval while a client
+	// watches.
+	reportInterval, watchedReportInterval = time.Second, 100 * time.Millisecond
 )
 
-// Link is the agent's side of the stream.
+// Link is the agent's end of the stream to a controller.
 type Link struct {
-	Dir     string
-	Version string
-	Intent  *Intent
-	// Changed is called after something new is wanted, and does not wait.
+	Dir          string
+	Version      string
+	DesiredState *DesiredState
+	// Changed is called after the desired state changed, and must not block.
 	Changed func()
-	// Log is where to say what happens; nil is the default.
+	// Log receives log messages; nil is the default logger.
 	Log *slog.Logger
-	// Dial, if set, is how controllers are spoken to.
+	// Dial, if set, opens connections to controllers.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Facts and Report are what is told: once, and again and again; a Report of nil is nothing.
+	// Facts is sent once and after changes, Report periodically. A nil Report is not sent.
 	Facts  func() *agents.Facts
 	Report func() *agents.Report
-	// Closely, if set, is told how often to have something new to report: somebody watches, or
-	// nobody does.
-	Closely func(every time.Duration)
-	// Usage answers from the record, Probe measures.
+	// SetReportInterval, if set, is called with the new interval of reports when a client starts to watch, or
+	// the last one stops.
+	SetReportInterval func(every time.Duration)
+	// Usage answers queries of usage records, Probe runs measurements.
 	Usage func(q *agents.UsageQuestion) *agents.UsageAnswer
-	// Sets, if set, answers what the sets of connections are doing.
+	// Sets, if set, answers queries of the states of connection sets.
 	Sets  func(q *agents.SetsQuestion) *agents.SetsAnswer
 	Probe func(ctx context.Context, q *agents.ProbeQuestion, said func(*agents.ProbeAnswer))
-	// Serve, if set, lets another host measure to this one, until ctx ends at the latest.
+	// Serve, if set, lets another host measure a path to this host, until ctx ends at the latest.
 	Serve func(ctx context.Context, q *agents.ProbeServe) *agents.ProbeServing
 
-	reading     sync.Mutex // of the record: one question at a time
+	reading     sync.Mutex // limits queries of usage records to one at a time
 	mu          sync.Mutex
 	enforced    *agents.Enforced
 	setTroubles map[string]string
-	refused     map[string]refusal // by file: what the disk does not take
-	tell        chan struct{}      // there is another thing to tell
+	writeErrors map[string]writeError // failed writes, by file
+	tell        chan struct{}         // signals that a report is due
 }
 
-// NewLink is one that is told of.
-func NewLink(dir, version string, intent *Intent) *Link {
-	return &Link{Dir: dir, Version: version, Intent: intent, tell: make(chan struct{}, 1)}
+// NewLink returns a Link for an identity directory.
+func NewLink(dir, version string, intent *DesiredState) *Link {
+	return &Link{Dir: dir, Version: version, DesiredState: intent, tell: make(chan struct{}, 1)}
 }
 
-// Run keeps a stream to a controller until ctx ends.
+// Run keeps a stream to a controller open until ctx ends.
 func (l *Link) Run(ctx context.Context) error {
 	log := cmp.Or(l.Log, slog.Default())
 	failed := ""
@@ -87,15 +90,15 @@ func (l *Link) Run(ctx context.Context) error {
 			return err
 		}
 		if len(id.Agents) == 0 {
-			return errors.New("the service has said no address for agents: start the controller with --listen and one, and join again")
+			return errors.New("the identity has no controller address for agents: start the controller with --listen ADDRESS, and join again")
 		}
 		began := time.Now()
-		at := another(id.Agents, failed)
-		err = l.once(ctx, id, at)
+		at := randomController(id.Agents, failed)
+		err = l.runStream(ctx, id, at)
 		if ctx.Err() != nil {
 			return nil
 		}
-		log.Warn("the controller is not there; what is in force stays", "controller", at, "error", err)
+		log.Warn("disconnected from controller; the active configuration stays in force", "controller", at, "error", err)
 		failed = at
 		if time.Since(began) > lastPause {
 			pause = firstPause
@@ -108,8 +111,8 @@ func (l *Link) Run(ctx context.Context) error {
 	}
 }
 
-// another is one of the controllers by chance, but not the one that has failed if there are others.
-func another(all []string, failed string) string {
+// randomController returns a random controller, but not the failed one if there are others.
+func randomController(all []string, failed string) string {
 	others := slices.DeleteFunc(slices.Clone(all), func(at string) bool { return at == failed })
 	if len(others) == 0 {
 		others = all
@@ -117,9 +120,9 @@ func another(all []string, failed string) string {
 	return others[rand.IntN(len(others))]
 }
 
-// once is one stream, until it ends.
-func (l *Link) once(ctx context.Context, id Identity, at string) error {
-	tls, err := pki.Client(&id.Pair, id.Authority)
+// runStream runs one stream until it ends.
+func (l *Link) runStream(ctx context.Context, id Identity, at string) error {
+	tls, err := pki.Client(&id.KeyPair, id.Authority)
 	if err != nil {
 		return err
 	}
@@ -127,12 +130,12 @@ func (l *Link) once(ctx context.Context, id Identity, at string) error {
 	if err != nil {
 		return err
 	}
-	l.Intent.serve(pki.Hash(authority))
+	l.DesiredState.setAuthority(pki.Hash(authority))
 	options := []grpc.DialOption{grpc.WithTransportCredentials(credentials.NewTLS(tls)),
-		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: dialPatience}),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: aliveEvery, Timeout: aliveWithin, PermitWithoutStream: true}),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: dialTimeout}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveInterval, Timeout: keepaliveTimeout, PermitWithoutStream: true}),
 		grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(mostMessage), grpc.MaxCallSendMsgSize(mostMessage))}
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageSize), grpc.MaxCallSendMsgSize(maxMessageSize))}
 	if l.Dial != nil {
 		options = append(options, grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return l.Dial(ctx, "tcp", address) }))
 	}
@@ -148,37 +151,37 @@ func (l *Link) once(ctx context.Context, id Identity, at string) error {
 	if err != nil {
 		return err
 	}
-	hello := &agents.Hello{Version: l.Version, Fence: l.Intent.Fence(), Interfaces: l.Intent.Revisions(), Sets: l.Sets != nil, Probes: l.Serve != nil}
+	hello := &agents.Hello{Version: l.Version, Fence: l.DesiredState.Fence(), Interfaces: l.DesiredState.Revisions(), Sets: l.Sets != nil, Probes: l.Serve != nil}
 	if err := stream.Send(&agents.FromAgent{Message: &agents.FromAgent_Hello{Hello: hello}}); err != nil {
 		return err
 	}
-	s := &session{Link: l, id: id, stream: stream, every: reportEvery, out: make(chan *agents.FromAgent, 16), closely: make(chan bool, 1)}
+	s := &session{Link: l, id: id, stream: stream, every: reportInterval, out: make(chan *agents.FromAgent, 16), watched: make(chan bool, 1)}
 	go func() { end(s.receive(ctx, end)) }()
 	go func() { end(l.renew(ctx, client, id)) }()
 	return s.send(ctx)
 }
 
-// session is one stream at work.
+// session is one open stream.
 type session struct {
 	*Link
-	id      Identity
-	stream  agents.Agents_ConnectClient
-	every   time.Duration
-	out     chan *agents.FromAgent
-	closely chan bool
-	waits   *agents.Desired // for room on the disk
+	id       Identity
+	stream   agents.Agents_ConnectClient
+	every    time.Duration
+	out      chan *agents.FromAgent
+	watched  chan bool
+	unstored *agents.Desired // a desired state that could not be written to disk
 }
 
 func (s *session) send(ctx context.Context) error {
-	defer func() { // who watched has gone with the stream
-		if s.every != reportEvery && s.Closely != nil {
-			s.Closely(reportEvery)
+	defer func() { // watches end with the stream
+		if s.every != reportInterval && s.SetReportInterval != nil {
+			s.SetReportInterval(reportInterval)
 		}
 	}()
 	if err := s.stream.Send(&agents.FromAgent{Message: &agents.FromAgent_Facts{Facts: s.Facts()}}); err != nil {
 		return err
 	}
-	if e := s.told(); e != nil {
+	if e := s.report(); e != nil {
 		if err := s.stream.Send(&agents.FromAgent{Message: &agents.FromAgent_Enforced{Enforced: e}}); err != nil {
 			return err
 		}
@@ -191,19 +194,19 @@ func (s *session) send(ctx context.Context) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case m = <-s.out:
-		case closely := <-s.closely:
-			s.every = reportEvery
+		case closely := <-s.watched:
+			s.every = reportInterval
 			if closely {
-				s.every = reportClosely
+				s.every = watchedReportInterval
 			}
 			tick.Reset(s.every)
-			if s.Closely != nil {
-				s.Closely(s.every)
+			if s.SetReportInterval != nil {
+				s.SetReportInterval(s.every)
 			}
 			continue
 		case <-s.tell:
-			m = &agents.FromAgent{Message: &agents.FromAgent_Enforced{Enforced: s.told()}}
-			// Whose devices are has changed, perhaps, and which there are.
+			m = &agents.FromAgent{Message: &agents.FromAgent_Enforced{Enforced: s.report()}}
+			// The list of devices, or the owner of a device, may have changed.
 			if err := s.stream.Send(&agents.FromAgent{Message: &agents.FromAgent_Facts{Facts: s.Facts()}}); err != nil {
 				return err
 			}
@@ -220,13 +223,13 @@ func (s *session) send(ctx context.Context) error {
 	}
 }
 
-// errSilent ends a stream on which a controller is not heard any more.
-var errSilent = errors.New("the controller says nothing any more")
+// errHeartbeatTimeout ends a stream on which no heartbeat arrives.
+var errHeartbeatTimeout = fmt.Errorf("no heartbeat from the controller for %v", heartbeatTimeout)
 
 func (s *session) receive(ctx context.Context, end context.CancelCauseFunc) error {
-	// A controller says at once what is wanted, and after that, unless it is of an earlier version,
-	// again and again that it is there.
-	silent, beats := time.AfterFunc(silence, func() { end(errSilent) }), false
+	// A controller sends the desired state at once, and then heartbeats, unless its version is
+	// earlier.
+	silent, beats := time.AfterFunc(heartbeatTimeout, func() { end(errHeartbeatTimeout) }), false
 	defer silent.Stop()
 	for {
 		m, err := s.stream.Recv()
@@ -235,15 +238,15 @@ func (s *session) receive(ctx context.Context, end context.CancelCauseFunc) erro
 		}
 		beats = beats || m.Message == nil
 		if silent.Stop(); beats {
-			silent.Reset(silence)
+			silent.Reset(heartbeatTimeout)
 		}
-		if err := s.obey(m.GetDesired()); err != nil {
-			return err // to another controller
+		if err := s.storeDesired(m.GetDesired()); err != nil {
+			return err // connect to another controller
 		}
 		switch m := m.Message.(type) {
 		case *agents.ToAgent_Watch:
 			select {
-			case s.closely <- m.Watch.Closely:
+			case s.watched <- m.Watch.Closely:
 			default:
 			}
 		case *agents.ToAgent_Usage:
@@ -283,10 +286,10 @@ func (s *session) answer(ctx context.Context, m *agents.FromAgent) {
 	}
 }
 
-// errRenewed ends a stream that has to begin anew with the new certificate.
-var errRenewed = errors.New("the certificate was renewed")
+// errRenewed ends a stream that must be reopened with the new certificate.
+var errRenewed = errors.New("certificate renewed")
 
-// renew has the certificate signed anew when two thirds of its life are over.
+// renew renews the certificate after two thirds of its validity period.
 func (l *Link) renew(ctx context.Context, client agents.AgentsClient, id Identity) error {
 	c, err := pki.Certificate(id.Cert)
 	if err != nil {
@@ -305,18 +308,18 @@ func (l *Link) renew(ctx context.Context, client agents.AgentsClient, id Identit
 		}
 		got, err := client.Renew(ctx, &agents.RenewRequest{Request: request})
 		if err != nil {
-			slog.Warn("the certificate cannot be renewed, and is tried again", "until", c.NotAfter, "error", err)
+			slog.Warn("cannot renew the certificate, retrying", "expires", c.NotAfter, "error", err)
 			due = time.Now().Add(time.Minute)
 			continue
 		}
 		err = id.change(l.Dir, func(now *Identity) {
-			now.Pair, now.Authority = pki.Pair{Cert: got.Certificate, Key: key}, got.Authority
+			now.KeyPair, now.Authority = pki.KeyPair{Cert: got.Certificate, Key: key}, got.Authority
 			if len(got.Agents) > 0 {
 				now.Agents = got.Agents
 			}
 		})
-		l.kept(identityFile, fmt.Sprintf("the next certificate, without which the service does not know this host after %s", c.NotAfter.UTC().Format(time.DateTime)), nil, err)
-		if err != nil { // the service knows the host by this one still
+		l.recordWrite(identityFile, fmt.Sprintf("the renewed certificate (the current one expires at %s)", c.NotAfter.UTC().Format(time.DateTime)), nil, err)
+		if err != nil { // the current certificate is still valid
 			due = time.Now().Add(time.Minute)
 			continue
 		}

@@ -14,8 +14,9 @@ import (
 	"headgate/api/agents"
 )
 
-// While the record is read for one question, what is wanted is obeyed, and no second one is read for.
-func TestUsageHoldsNothingUp(t *testing.T) {
+// While usage records are read for one query, a desired state is still accepted, and no second
+// query is started.
+func TestUsageQueryBlocksNothing(t *testing.T) {
 	c, dir := newController(t), t.TempDir()
 	c.join(t, dir, time.Hour)
 	c.heard = make(chan *agents.FromAgent)
@@ -31,35 +32,36 @@ func TestUsageHoldsNothingUp(t *testing.T) {
 			return &agents.UsageAnswer{Id: q.Id}
 		}
 	})
-	within(t, "it comes", 10*time.Second, c.hello)
-	within(t, "its facts", 5*time.Second, c.heard)
+	within(t, "the agent connects", 10*time.Second, c.hello)
+	within(t, "facts", 5*time.Second, c.heard)
 	for id := range uint64(3) {
 		c.say <- &agents.ToAgent{Message: &agents.ToAgent_Usage{Usage: &agents.UsageQuestion{Id: id}}}
 	}
-	within(t, "it reads the record", 5*time.Second, began)
+	within(t, "a query starts", 5*time.Second, began)
 	c.say <- desired(1, 1, eth0(1, limited("10Mbit")))
-	within(t, "it obeys meanwhile", 5*time.Second, a.changed)
+	within(t, "the desired state changes during the query", 5*time.Second, a.changed)
 	close(on)
 	for range 3 {
-		if m := within(t, "it answers", 5*time.Second, c.heard); m.GetUsage() == nil {
-			t.Errorf("it says %v", m)
+		if m := within(t, "an answer", 5*time.Second, c.heard); m.GetUsage() == nil {
+			t.Errorf("received %v, want an answer", m)
 		}
 	}
 	if most.Load() != 1 {
-		t.Errorf("the record is read for %d questions at a time", most.Load())
+		t.Errorf("%d queries ran at a time, want 1", most.Load())
 	}
 }
 
-// A host that joins another service obeys that one, whose numbers are lower or by chance the same,
-// whether its agent runs meanwhile or is started again; until then it has what it had.
-func TestAnotherService(t *testing.T) {
+// A host that joins another installation accepts the state of its controllers, even if epoch and
+// revision are lower or equal, whether its agent keeps running or is restarted. Until the first
+// state arrives, the previous one stays.
+func TestJoinAnotherController(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
 		first, second, dir := newController(t), newController(t), t.TempDir()
 		first.join(t, dir, time.Hour)
 		a := start(t, dir, nil)
-		within(t, "it comes", 10*time.Second, first.hello)
+		within(t, "the agent connects", 10*time.Second, first.hello)
 		first.say <- desired(7, 500, eth0(5, limited("10Mbit")))
-		within(t, "it obeys", 5*time.Second, a.changed)
+		within(t, "the desired state changes", 5*time.Second, a.changed)
 		second.join(t, dir, time.Hour)
 		if restarted {
 			a.stop()
@@ -67,60 +69,60 @@ func TestAnotherService(t *testing.T) {
 		} else {
 			first.stop()
 		}
-		h := within(t, "it comes to the other service", 20*time.Second, second.hello)
+		h := within(t, "the agent connects to the other controller", 20*time.Second, second.hello)
 		if h.Fence.Epoch != 0 || h.Fence.Revision != 0 || len(h.Interfaces) != 0 {
-			t.Errorf("restarted %v: it has %v of the other service", restarted, h)
+			t.Errorf("restarted %v: hello to the other controller is %v", restarted, h)
 		}
 		limit := func() string {
-			all, _ := a.Intent.Interfaces()
+			all, _ := a.DesiredState.Interfaces()
 			if len(all) != 1 {
-				t.Fatalf("restarted %v: it has %+v", restarted, all)
+				t.Fatalf("restarted %v: interfaces are %+v", restarted, all)
 			}
 			return all[0].OutTree.Limit.String()
 		}
 		if limit() != "10Mbit" {
-			t.Errorf("restarted %v: at first it has %s", restarted, limit())
+			t.Errorf("restarted %v: limit before the new state is %s", restarted, limit())
 		}
 		second.say <- desired(1, 6, eth0(5, limited("20Mbit")))
-		within(t, "it obeys the other service", 5*time.Second, a.changed)
+		within(t, "the desired state of the other controller", 5*time.Second, a.changed)
 		if limit() != "20Mbit" {
-			t.Errorf("restarted %v: then it has %s", restarted, limit())
+			t.Errorf("restarted %v: limit after the new state is %s", restarted, limit())
 		}
-		// Of the same service what is behind is refused as ever.
+		// An older state of the same controller is rejected as before.
 		again, err := OpenIntent(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := again.Obey(desired(1, 5).GetDesired()); !errors.Is(err, ErrOld) {
-			t.Errorf("restarted %v: what is behind: %v", restarted, err)
+		if _, err := again.Store(desired(1, 5).GetDesired()); !errors.Is(err, ErrStale) {
+			t.Errorf("restarted %v: an older state: %v", restarted, err)
 		}
 		a.stop()
 	}
 }
 
-// Somebody watches, and the stream is lost: it is metered as if nobody did, also before another
-// controller is there.
-func TestALostStreamWatchesNoMore(t *testing.T) {
+// When the stream of a watch is lost, reports return to the normal interval at once, before another
+// controller is connected.
+func TestLostStreamEndsWatch(t *testing.T) {
 	c, dir := newController(t), t.TempDir()
 	c.join(t, dir, time.Hour)
 	every := make(chan time.Duration, 10)
-	start(t, dir, func(l *Link) { l.Closely = func(d time.Duration) { every <- d } })
-	within(t, "it comes", 10*time.Second, c.hello)
+	start(t, dir, func(l *Link) { l.SetReportInterval = func(d time.Duration) { every <- d } })
+	within(t, "the agent connects", 10*time.Second, c.hello)
 	c.say <- &agents.ToAgent{Message: &agents.ToAgent_Watch{Watch: &agents.Watch{Closely: true}}}
-	if d := within(t, "it looks closely", 5*time.Second, every); d != reportClosely {
-		t.Errorf("it looks every %v", d)
+	if d := within(t, "short report interval", 5*time.Second, every); d != watchedReportInterval {
+		t.Errorf("report interval is %v", d)
 	}
 	c.stop()
-	if d := within(t, "it does so no more", 10*time.Second, every); d != reportEvery {
-		t.Errorf("then it looks every %v", d)
+	if d := within(t, "normal report interval", 10*time.Second, every); d != reportInterval {
+		t.Errorf("report interval after the stream is %v", d)
 	}
 }
 
-// full is a folder on a disk of its own, in memory, on which there is no room until free is called.
+// full returns a directory on a full tmpfs; free makes space.
 func full(t *testing.T, prepare func(dir string)) (dir string, free func()) {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("needs root: it mounts a disk")
+		t.Skip("needs root to mount a tmpfs")
 	}
 	dir = t.TempDir()
 	if err := unix.Mount("headgate-test", dir, "tmpfs", 0, "size=256k"); err != nil {
@@ -142,8 +144,8 @@ func full(t *testing.T, prepare func(dir string)) (dir string, free func()) {
 	return dir, func() { os.Remove(rest) }
 }
 
-// troubles waits until the agent has told of those of eth0 and of the set db that have such words,
-// or, for "", of none.
+// troubles waits for a report in which the errors of eth0 and of the set db contain words, or, for
+// "", in which there are none.
 func (c *controller) troubles(t *testing.T, words string) {
 	t.Helper()
 	for end := time.After(10 * time.Second); ; {
@@ -158,13 +160,13 @@ func (c *controller) troubles(t *testing.T, words string) {
 				return
 			}
 		case <-end:
-			t.Fatalf("no trouble is told of with %q", words)
+			t.Fatalf("no report with the error %q", words)
 		}
 	}
 }
 
-// On a full disk the agent stays with its controller, goes on with what it has, and says why; when
-// there is room it obeys what it was told meanwhile.
+// On a full disk the agent stays connected, keeps the previous state in force and reports the
+// error. When there is space again, it accepts the state that it received meanwhile.
 func TestFullDisk(t *testing.T) {
 	c := newController(t)
 	c.heard = make(chan *agents.FromAgent)
@@ -174,75 +176,76 @@ func TestFullDisk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := intent.Obey(desired(1, 1, eth0(1, limited("10Mbit"))).GetDesired()); err != nil {
+		if _, err := intent.Store(desired(1, 1, eth0(1, limited("10Mbit"))).GetDesired()); err != nil {
 			t.Fatal(err)
 		}
 	})
-	a := start(t, dir, func(l *Link) { l.Enforced(l.Intent.Fence(), map[string]string{}) })
-	within(t, "it comes", 10*time.Second, c.hello)
+	a := start(t, dir, func(l *Link) { l.SetApplied(l.DesiredState.Fence(), map[string]string{}) })
+	within(t, "the agent connects", 10*time.Second, c.hello)
 	d := desired(1, 2, eth0(2, limited("20Mbit")))
 	d.GetDesired().Collectives = []*agents.Document{{Name: "db", Text: "kind: Collective\nname: db\ncgroup: /a\n"}}
 	c.say <- d
 	c.troubles(t, "no space left on device")
-	// What it was sent is not sent again.
+	// The controller does not send the document again.
 	d = desired(1, 3, &agents.Interface{Dev: "eth0", Revision: 2})
 	d.GetDesired().Collectives = []*agents.Document{{Name: "db", Text: "kind: Collective\nname: db\ncgroup: /b\n"}}
 	c.say <- d
 	c.say <- &agents.ToAgent{}
-	if all, _ := a.Intent.Interfaces(); len(all) != 1 || all[0].OutTree.Limit.String() != "10Mbit" || a.Intent.Fence().Revision != 1 {
-		t.Errorf("it goes on with %+v", all)
+	if all, _ := a.DesiredState.Interfaces(); len(all) != 1 || all[0].OutTree.Limit.String() != "10Mbit" || a.DesiredState.Fence().Revision != 1 {
+		t.Errorf("interfaces on a full disk are %+v", all)
 	}
 	free()
 	c.say <- &agents.ToAgent{}
-	within(t, "it obeys then", 5*time.Second, a.changed)
+	within(t, "the desired state changes", 5*time.Second, a.changed)
 	c.troubles(t, "")
-	if all, _ := a.Intent.Interfaces(); len(all) != 1 || all[0].OutTree.Limit.String() != "20Mbit" || a.Intent.Fence().Revision != 3 {
-		t.Errorf("then it has %+v", all)
+	if all, _ := a.DesiredState.Interfaces(); len(all) != 1 || all[0].OutTree.Limit.String() != "20Mbit" || a.DesiredState.Fence().Revision != 3 {
+		t.Errorf("interfaces after the write are %+v", all)
 	}
-	if all, _ := a.Intent.Collectives(); len(all) != 1 || all[0].Cgroup != "/b" {
-		t.Errorf("then it has the sets %+v", all)
+	if all, _ := a.DesiredState.Collectives(); len(all) != 1 || all[0].Cgroup != "/b" {
+		t.Errorf("sets after the write are %+v", all)
 	}
 	if len(c.ended) > 0 {
-		t.Error("the stream has ended")
+		t.Error("the stream ended")
 	}
 }
 
-// The next certificate is asked for again and again, but not every moment, and the stream stays.
+// When a renewed certificate cannot be written, the renewal is retried after a delay, and the
+// stream stays open.
 func TestFullDiskAtRenewal(t *testing.T) {
 	c := newController(t)
 	c.heard = make(chan *agents.FromAgent)
 	dir, free := full(t, func(dir string) {
-		c.join(t, dir, 5*time.Second) // two thirds of its life are over, because it began long ago
+		c.join(t, dir, 5*time.Second) // due for renewal, because its validity began 5 minutes ago
 		intent, err := OpenIntent(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := intent.Obey(desired(1, 1, eth0(1, limited("10Mbit"))).GetDesired()); err != nil {
+		if _, err := intent.Store(desired(1, 1, eth0(1, limited("10Mbit"))).GetDesired()); err != nil {
 			t.Fatal(err)
 		}
 	})
 	defer free()
-	start(t, dir, func(l *Link) { l.Enforced(l.Intent.Fence(), map[string]string{}) })
-	within(t, "it comes", 10*time.Second, c.hello)
+	start(t, dir, func(l *Link) { l.SetApplied(l.DesiredState.Fence(), map[string]string{}) })
+	within(t, "the agent connects", 10*time.Second, c.hello)
 	for end := time.After(10 * time.Second); ; {
 		select {
 		case m := <-c.heard:
-			if got := m.GetEnforced().GetTroubles()["eth0"]; !strings.Contains(got, "the next certificate") {
+			if got := m.GetEnforced().GetTroubles()["eth0"]; !strings.Contains(got, "the renewed certificate") {
 				continue
 			}
 		case <-end:
-			t.Fatal("no trouble is told of")
+			t.Fatal("no report with the error")
 		}
 		break
 	}
 	select {
 	case <-c.ended:
-		t.Error("the stream has ended")
+		t.Error("the stream ended")
 	case <-c.hello:
-		t.Error("it has come again")
+		t.Error("the agent reconnected")
 	case <-time.After(2 * time.Second):
 	}
 	if got := c.renewed.Load(); got != 1 {
-		t.Errorf("it has asked %d times for a certificate", got)
+		t.Errorf("%d renewals, want 1", got)
 	}
 }

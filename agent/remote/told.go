@@ -5,36 +5,37 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"syscall"
 
 	"headgate/api/agents"
 )
 
-// Enforced is told by whoever enforces: what is in force, and what could not be done, by device.
-func (l *Link) Enforced(fence *agents.Fence, troubles map[string]string) {
+// SetApplied sets what the agent reports as applied, and the errors by device.
+func (l *Link) SetApplied(fence *agents.Fence, troubles map[string]string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.enforced = &agents.Enforced{Fence: fence, Troubles: troubles}
-	l.another()
+	l.notifyReport()
 }
 
-// SetTroubles is told by whoever runs the sets of connections: what could not be done, by set.
-func (l *Link) SetTroubles(troubles map[string]string) {
+// SetSetErrors sets the errors of connection sets that the agent reports, by set.
+func (l *Link) SetSetErrors(troubles map[string]string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.setTroubles = troubles
-	l.another()
+	l.notifyReport()
 }
 
-// Another has the link tell again what there is.
-func (l *Link) Another() {
+// RequestReport causes a new report and new facts.
+func (l *Link) RequestReport() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.another()
+	l.notifyReport()
 }
 
-func (l *Link) another() {
+func (l *Link) notifyReport() {
 	if l.enforced == nil {
-		return // it is told with the rest
+		return // the first call of Enforced causes the report
 	}
 	select {
 	case l.tell <- struct{}{}:
@@ -42,29 +43,29 @@ func (l *Link) another() {
 	}
 }
 
-// told is what is in force and what is not, nil if that is not known yet.
-func (l *Link) told() *agents.Enforced {
+// report returns the report of what is applied, nil before the first call of Enforced.
+func (l *Link) report() *agents.Enforced {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.enforced == nil {
 		return nil
 	}
 	e := &agents.Enforced{Fence: l.enforced.Fence, Troubles: maps.Clone(l.enforced.Troubles), SetTroubles: maps.Clone(l.setTroubles)}
-	for _, r := range l.refused {
+	for _, r := range l.writeErrors {
 		e.Troubles = r.at(e.Troubles, r.devices)
 		e.SetTroubles = r.at(e.SetTroubles, r.sets)
 	}
 	return e
 }
 
-// refusal is that the disk does not take something. It concerns the whole host, of which nothing
-// is told but its devices and sets: it is a trouble of each.
-type refusal struct {
+// writeError is a failed write to disk. The failure concerns the whole host, but errors are reported
+// by device and by set only: it is an error of each.
+type writeError struct {
 	why           string
 	devices, sets map[string]bool
 }
 
-func (r refusal) at(troubles map[string]string, names map[string]bool) map[string]string {
+func (r writeError) at(troubles map[string]string, names map[string]bool) map[string]string {
 	if troubles == nil {
 		troubles = map[string]string{}
 	}
@@ -78,12 +79,17 @@ func (r refusal) at(troubles map[string]string, names map[string]bool) map[strin
 	return troubles
 }
 
-// kept says whether the disk took a file, and what is in it; d is what waits for that, if anything.
-func (l *Link) kept(file, what string, d *agents.Desired, err error) {
-	r := refusal{devices: map[string]bool{}, sets: map[string]bool{}}
+// recordWrite records whether a file could be written, and what its content is. d is the desired state
+// that waits for the write, if any.
+func (l *Link) recordWrite(file, what string, d *agents.Desired, err error) {
+	r := writeError{devices: map[string]bool{}, sets: map[string]bool{}}
 	if err != nil {
-		r.why = fmt.Sprintf("the disk of the host does not take %s: make room for %s there: %v", what, l.Dir, err)
-		for dev := range l.Intent.Revisions() {
+		remedy := "make " + l.Dir + " writable"
+		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+			remedy = "free disk space for " + l.Dir
+		}
+		r.why = fmt.Sprintf("cannot write %s on the host: %s: %v", what, remedy, err)
+		for dev := range l.DesiredState.Revisions() {
 			r.devices[dev] = true
 		}
 		for _, i := range d.GetInterfaces() {
@@ -95,42 +101,42 @@ func (l *Link) kept(file, what string, d *agents.Desired, err error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if before := l.refused[file]; before.why == r.why && maps.Equal(before.devices, r.devices) && maps.Equal(before.sets, r.sets) {
+	if before := l.writeErrors[file]; before.why == r.why && maps.Equal(before.devices, r.devices) && maps.Equal(before.sets, r.sets) {
 		return
 	}
-	if l.refused == nil {
-		l.refused = map[string]refusal{}
+	if l.writeErrors == nil {
+		l.writeErrors = map[string]writeError{}
 	}
 	if err == nil {
-		delete(l.refused, file)
+		delete(l.writeErrors, file)
 	} else {
-		l.refused[file] = r
-		slog.Warn("the disk does not take what is to be kept, and is tried again", "error", r.why)
+		l.writeErrors[file] = r
+		slog.Warn("cannot write state to disk, retrying", "error", r.why)
 	}
-	l.another()
+	l.notifyReport()
 }
 
-// obey takes in what a controller says, or, if that is nil, what it has said when there was no room
-// for it: the stream goes on meanwhile, and so does what is in force.
-func (s *session) obey(d *agents.Desired) error {
+// storeDesired stores a desired state. If d is nil, obey retries the one that could not be written before.
+// Until a write succeeds, the stream and the previous desired state stay.
+func (s *session) storeDesired(d *agents.Desired) error {
 	switch {
-	case d == nil && s.waits == nil:
+	case d == nil && s.unstored == nil:
 		return nil
 	case d == nil:
-		d = s.waits
+		d = s.unstored
 	default:
-		if err := s.id.found(s.Dir, d.Agents); err != nil {
-			slog.Warn("where controllers are cannot be kept", "error", err)
+		if err := s.id.updateControllers(s.Dir, d.Agents); err != nil {
+			slog.Warn("cannot write controller addresses to disk", "error", err)
 		}
-		complete(d, s.waits)
+		fillDocuments(d, s.unstored)
 	}
-	changed, err := s.Intent.Obey(d)
-	if err != nil && !errors.Is(err, errNotKept) {
+	changed, err := s.DesiredState.Store(d)
+	if err != nil && !errors.Is(err, errNotStored) {
 		return err
 	}
-	s.kept(intentFile, "what is wanted now, so that what was wanted before stays", d, err)
-	if s.waits = nil; err != nil {
-		s.waits = d
+	s.recordWrite(intentFile, "the new desired state (the previous one stays in force)", d, err)
+	if s.unstored = nil; err != nil {
+		s.unstored = d
 	}
 	if changed {
 		s.Changed()
@@ -138,8 +144,8 @@ func (s *session) obey(d *agents.Desired) error {
 	return nil
 }
 
-// complete adds documents that were sent before, and are not on the disk.
-func complete(d, before *agents.Desired) {
+// fillDocuments adds documents that the controller sent before and that could not be written.
+func fillDocuments(d, before *agents.Desired) {
 	for _, one := range d.Interfaces {
 		for _, b := range before.GetInterfaces() {
 			if len(one.Document) == 0 && b.Dev == one.Dev && b.Revision == one.Revision {

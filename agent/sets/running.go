@@ -13,26 +13,26 @@ import (
 	"headgate/collective/sockops"
 )
 
-// running is the sets at work.
+// running is the state of the running sets.
 type running struct {
 	table  *sockops.Table
 	host   *host.Host
 	server *host.Server
 	stop   func()
-	// refused is how many connections an earlier agent had no room for.
+	// refused is the number of connections that a previous agent could not add to the full table.
 	refused uint64
 }
 
-func begin(policies []collective.Policy) (*running, error) {
-	table, err := sockops.Open(Instance, most)
-	if errors.Is(err, sockops.ErrTaken) {
-		return nil, fmt.Errorf("another program runs sets as the instance %s on this machine: end it", Instance)
+func startSets(policies []collective.Policy) (*running, error) {
+	table, err := sockops.Open(Instance, tableSize)
+	if errors.Is(err, sockops.ErrInUse) {
+		return nil, fmt.Errorf("another program runs connection sets as instance %s on this machine: stop it", Instance)
 	}
 	if err != nil {
 		return nil, err
 	}
 	r := &running{table: table}
-	r.refused, err = table.Refused()
+	r.refused, err = table.DroppedWhenFull()
 	if err == nil {
 		r.host, err = host.New(table, policies, false)
 	}
@@ -49,72 +49,72 @@ func begin(policies []collective.Policy) (*running, error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		// Nothing is shown, so that nothing fails.
+		// The display function does nothing, so Run returns no error.
 		_ = r.host.Run(ctx, time.Hour, func([]host.State) error { return nil })
 	}()
 	r.stop = func() { cancel(); <-done }
 	return r, nil
 }
 
-// end lets all connections go, and takes away what was attached.
+// end releases all connections and detaches the programs.
 func (r *running) end() {
 	r.stop()
 	if err := errors.Join(r.server.Close(), r.host.Close()); err != nil {
-		slog.Warn("what was attached for sets of connections stays in part", "error", err)
+		slog.Warn("cannot detach all programs of connection sets", "error", err)
 	}
 	r.table.Close()
 }
 
-// leave lets all connections go, and leaves what is attached to the next agent.
-func (r *running) leave() {
+// releaseKeepAttached releases all connections and keeps the programs attached for the next agent.
+func (r *running) releaseKeepAttached() {
 	r.stop()
 	r.server.Close()
 	r.table.Lift()
 	r.table.Close()
 }
 
-// local is what the programs of this host run.
+// local describes the sets that programs of this host run.
 type local struct {
-	sets        map[string]string        // by name: the program
-	connections map[collective.ID]string // which set of which program has it
+	sets        map[string]string        // by set: the program
+	connections map[collective.ID]string // by connection: a description of its set and program
 }
 
-// ask asks them all. One that does not answer has no part in it.
-func ask() local {
+// queryLocal queries these programs. A program that does not answer is ignored.
+func queryLocal() local {
 	out := local{map[string]string{}, map[collective.ID]string{}}
 	for _, name := range slices.Sorted(slices.Values(host.Running())) {
 		if name == Instance {
 			continue
 		}
-		states, err := host.Ask(name)
+		states, err := host.QueryStates(name)
 		if err != nil {
 			continue
 		}
 		for _, s := range states {
 			out.sets[s.Set] = name
 			for _, c := range s.Connections {
-				out.connections[c.ID] = fmt.Sprintf("the set %s of the program %s of this host", s.Set, name)
+				out.connections[c.ID] = fmt.Sprintf("set %s of program %s on this host", s.Set, name)
 			}
 		}
 	}
 	return out
 }
 
-// trouble is what is not right about sets that run.
-func (r *running) trouble(local local) map[string]string {
+// problems returns the problems of running sets, by set.
+func (r *running) problems(local local) map[string]string {
 	out := map[string]string{}
 	states, err := r.server.States()
 	if err != nil {
-		return out // it is busy: the next time will tell
+		return out // the server is busy: the next call returns the problems
 	}
-	refused, err := r.table.Refused()
+	refused, err := r.table.DroppedWhenFull()
 	for _, s := range states {
 		if err == nil && refused > r.refused {
-			out[s.Set] = fmt.Sprintf("connections were left alone, because there is room for %d", r.table.Size())
+			out[s.Set] = fmt.Sprintf("table of connections is full (%d entries): some connections are not controlled", r.table.Size())
 		}
 		for _, c := range s.Connections {
 			if other, too := local.connections[c.ID]; too {
-				out[s.Set] = fmt.Sprintf("%s to %s is in %s, too, and both hold it: choose it in one of them", c.Local, c.Remote, other)
+				out[s.Set] = fmt.Sprintf("connection %s to %s is also in %s, and both cap it: select it in one of them only", c.Local, c.Remote, other)
 			}
 		}
 	}

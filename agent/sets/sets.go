@@ -16,39 +16,41 @@ import (
 	"headgate/collective/sockops"
 )
 
-// Instance is the name under which the controllers' sets run, for "headgate collective show".
+// Instance is the name under which the controllers' sets run; "headgate collective show" uses it.
 const Instance = "service"
 
-// Ours.
+// Limits of the sets.
 const (
-	// most is how many connections there is room for, of 256 bytes each.
-	most = 16384
-	// lookEvery is how often the programs of this host are asked for their sets, retryEvery how
-	// often what the kernel refused is tried again, and what idle connections keep is cleared.
-	lookEvery, retryEvery = 5 * time.Second, time.Minute
+	// tableSize is the size of the table of connections, 256 bytes each.
+	tableSize = 16384
+	// queryInterval is the interval at which programs of this host are queried for their sets.
+	// retryEvery is the interval at which failed kernel operations, and the detachment from idle
+	// connections, are retried.
+	queryInterval, retryInterval = 5 * time.Second, time.Minute
 )
 
-// Sets are the controllers'.
+// Sets runs the connection sets of the controllers.
 type Sets struct {
-	// Told is called with what cannot be done, by set, when that has changed.
-	Told func(troubles map[string]string)
+	// Report is called with the problems, by set, when they change.
+	Report func(troubles map[string]string)
 
 	kick chan struct{}
 	told map[string]string
 
-	mu      sync.Mutex
-	want    []collective.Policy
-	wrong   map[string]error
-	running *running
+	mu          sync.Mutex
+	want        []collective.Policy
+	parseErrors map[string]error
+	running     *running
 }
 
-// New are none.
+// New returns a Sets without connection sets.
 func New() *Sets { return &Sets{kick: make(chan struct{}, 1)} }
 
-// Want says which sets there shall be, and what cannot even be read, by set; it does not wait.
-func (s *Sets) Want(policies []collective.Policy, wrong map[string]error) {
+// SetDesired sets the desired connection sets, and the errors of those that cannot be parsed, by set. It
+// does not block.
+func (s *Sets) SetDesired(policies []collective.Policy, wrong map[string]error) {
 	s.mu.Lock()
-	s.want, s.wrong = policies, wrong
+	s.want, s.parseErrors = policies, wrong
 	s.mu.Unlock()
 	select {
 	case s.kick <- struct{}{}:
@@ -56,7 +58,7 @@ func (s *Sets) Want(policies []collective.Policy, wrong map[string]error) {
 	}
 }
 
-// States is what the sets are doing; none if none runs.
+// States returns the states of the running sets, nil if none runs.
 func (s *Sets) States() ([]host.State, error) {
 	s.mu.Lock()
 	r := s.running
@@ -67,18 +69,18 @@ func (s *Sets) States() ([]host.State, error) {
 	return r.server.States()
 }
 
-// Run has the sets be as they are wanted until ctx ends. Then it lets all connections go, and
-// leaves what is attached to the next agent.
+// Run keeps the desired sets running until ctx ends. Then it releases all connections and keeps the
+// programs attached for the next agent.
 func (s *Sets) Run(ctx context.Context) {
-	// Before anything is wanted there is nothing to do: what a killed agent left is not cleared
-	// only to be made again.
+	// Run does nothing before the first call of Want: what a killed agent left attached is not
+	// detached only to be attached again.
 	again := time.NewTimer(0)
 	again.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			if s.running != nil {
-				s.running.leave()
+				s.running.releaseKeepAttached()
 			}
 			return
 		case <-s.kick:
@@ -92,17 +94,18 @@ func (s *Sets) Run(ctx context.Context) {
 		if !maps.Equal(troubles, s.told) || s.told == nil {
 			s.told = troubles
 			for name, trouble := range troubles {
-				slog.Warn("a set of connections that the controllers want is not as it should be", "set", name, "error", trouble)
+				slog.Warn("connection set does not run as configured", "set", name, "error", trouble)
 			}
-			s.Told(troubles)
+			s.Report(troubles)
 		}
 	}
 }
 
-// step does what is to be done, and says when to do it again unless something happens; 0 is never.
+// step brings the running sets to the desired state. It returns the time until the next step if
+// nothing changes; 0 means that no step is necessary.
 func (s *Sets) step() (troubles map[string]string, again time.Duration) {
 	s.mu.Lock()
-	want, wrong := s.want, s.wrong
+	want, wrong := s.want, s.parseErrors
 	s.mu.Unlock()
 	troubles = map[string]string{}
 	for name, err := range wrong {
@@ -111,23 +114,23 @@ func (s *Sets) step() (troubles map[string]string, again time.Duration) {
 	if len(want) == 0 {
 		return troubles, s.end()
 	}
-	local := ask()
+	local := queryLocal()
 	want = slices.DeleteFunc(slices.Clone(want), func(p collective.Policy) bool {
 		by, taken := local.sets[p.Name]
 		if taken {
-			troubles[p.Name] = fmt.Sprintf("the program %s of this host runs a set of that name (headgate collective run), and it stays with that: end the program, or rename one of them", by)
+			troubles[p.Name] = fmt.Sprintf("program %s on this host already runs a set of this name (headgate collective run): stop the program, or rename one of the sets", by)
 		}
 		return taken
 	})
 	switch {
 	case len(want) == 0:
-		return troubles, cmp.Or(s.end(), lookEvery)
+		return troubles, cmp.Or(s.end(), queryInterval)
 	case s.running == nil:
 		if err := s.start(want, troubles); err != nil {
 			for _, p := range want {
 				troubles[p.Name] = cmp.Or(troubles[p.Name], err.Error())
 			}
-			return troubles, retryEvery
+			return troubles, retryInterval
 		}
 	default:
 		failed, err := s.running.host.Change(want)
@@ -137,13 +140,13 @@ func (s *Sets) step() (troubles map[string]string, again time.Duration) {
 			}
 		}
 	}
-	for name, trouble := range s.running.trouble(local) {
+	for name, trouble := range s.running.problems(local) {
 		troubles[name] = cmp.Or(troubles[name], trouble)
 	}
-	return troubles, lookEvery
+	return troubles, queryInterval
 }
 
-// start begins with what can be.
+// start starts the sets that this host supports.
 func (s *Sets) start(want []collective.Policy, troubles map[string]string) error {
 	var can []collective.Policy
 	for _, p := range want {
@@ -154,9 +157,9 @@ func (s *Sets) start(want []collective.Policy, troubles map[string]string) error
 		can = append(can, p)
 	}
 	if len(can) == 0 {
-		return errors.New("there is nothing to run") // each has its own trouble
+		return errors.New("no set to run") // each set has its own error
 	}
-	r, err := begin(can)
+	r, err := startSets(can)
 	if err == nil {
 		s.mu.Lock()
 		s.running = r
@@ -165,7 +168,7 @@ func (s *Sets) start(want []collective.Policy, troubles map[string]string) error
 	return err
 }
 
-// end takes away all that is attached, and says when to try that again if idle connections keep it.
+// end detaches everything. It returns the time until a retry if idle connections prevent that.
 func (s *Sets) end() (again time.Duration) {
 	s.mu.Lock()
 	r := s.running
@@ -176,13 +179,13 @@ func (s *Sets) end() (again time.Duration) {
 	}
 	found, idle, err := host.Clear(Instance)
 	switch {
-	case errors.Is(err, sockops.ErrTaken):
-		return 0 // it is another agent's
+	case errors.Is(err, sockops.ErrInUse):
+		return 0 // another agent is running
 	case err != nil:
-		slog.Warn("what was attached for sets of connections cannot be taken away", "error", err)
-		return retryEvery
+		slog.Warn("cannot detach the programs of connection sets, retrying", "error", err)
+		return retryInterval
 	case found && idle > 0:
-		return retryEvery
+		return retryInterval
 	}
 	return 0
 }

@@ -1,2 +1,2 @@
-// Package agents is the protocol between agents and controllers: gRPC, made from agents.proto.
+// Package agents is the gRPC protocol between agents and controllers, generated from agents.proto.
 package agents

@@ -1,9 +1,9 @@
-// Package local is what a program says to the agent of the host that it runs on, over its Unix
-// socket: "put this connection of mine in that group", and "give it back".
+// Package local is the client for requests from a program to the agent of its host, over the
+// agent's Unix socket: assign a connection of the program to a group, or unassign it.
 //
-// The program passes the connection's descriptor, from which the agent takes the addresses: a
-// program can say nothing about a connection that it does not have. Whether its user may is said
-// by join in the group's configuration.
+// The program passes the connection's descriptor, from which the agent reads the addresses, so that
+// a program can make requests only for connections that it has. The permissions of the program's
+// user are configured with join in the group's configuration.
 //
-// Other languages speak JSON: docs/service.md has the protocol.
+// Programs in other languages send JSON: docs/service.md describes the protocol.
 package local

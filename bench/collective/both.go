@@ -22,9 +22,9 @@ func bothCases(d *bench.Draw) (out []bench.Case) {
 		sets := func(port int) []set {
 			db, ftp := fmt.Sprintf("sport: %d-%d", port, port+1), fmt.Sprintf("sport: %d", port+2)
 			if together {
-				return []set{{name: dbSet, law: ours, rules: []string{db, ftp}}}
+				return []set{{name: dbSet, scaleControl: ours, rules: []string{db, ftp}}}
 			}
-			return []set{{name: dbSet, law: ours, rules: []string{db}}, {name: "ftp", law: ours, rules: []string{ftp}}}
+			return []set{{name: dbSet, scaleControl: ours, rules: []string{db}}, {name: "ftp", scaleControl: ours, rules: []string{ftp}}}
 		}
 		out = append(out, bench.Case{
 			Name: id,

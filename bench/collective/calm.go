@@ -61,7 +61,7 @@ func calmRun(ctx context.Context, law string, length time.Duration) (rate, laten
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
 	port := nextPorts(8)
-	d, err := watch(ctx, set{name: "calm", law: law, rules: []string{fmt.Sprintf("dport: %d-%d", port, port+4)}})
+	d, err := watch(ctx, set{name: "calm", scaleControl: law, rules: []string{fmt.Sprintf("dport: %d-%d", port, port+4)}})
 	if err != nil {
 		return 0, 0, err
 	}

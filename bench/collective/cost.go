@@ -196,7 +196,7 @@ func (c cost) set(l *lab.Lab) (set, error) {
 	if c.byHand {
 		rules[0], rules[1] = rules[0]+", weight: 2", rules[1]+", weight: 1"
 	}
-	return set{name: "all", law: ours, rules: rules}, nil
+	return set{name: "all", scaleControl: ours, rules: rules}, nil
 }
 
 // spent is processor time.

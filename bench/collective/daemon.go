@@ -32,9 +32,9 @@ var laws = []string{plain, seed, ours}
 
 // set is a set of connections of a daemon, chosen by the ports that their senders have.
 type set struct {
-	name  string
-	law   string
-	rules []string // of YAML, "sport: 5001"
+	name         string
+	scaleControl string
+	rules        []string // of YAML, "sport: 5001"
 }
 
 // daemon is "headgate collective run", as a user would start it.
@@ -59,7 +59,7 @@ const every, seldom = 100 * time.Millisecond, time.Minute
 func watch(ctx context.Context, sets ...set) (*daemon, error) { return watchEvery(ctx, every, sets...) }
 
 func watchEvery(ctx context.Context, every time.Duration, sets ...set) (*daemon, error) {
-	sets = slices.DeleteFunc(sets, func(s set) bool { return s.law == plain })
+	sets = slices.DeleteFunc(sets, func(s set) bool { return s.scaleControl == plain })
 	if len(sets) == 0 {
 		return nil, nil
 	}
@@ -105,7 +105,7 @@ func configOf(sets []set) string {
 		if i > 0 {
 			b.WriteString("---\n")
 		}
-		fmt.Fprintf(&b, "kind: Collective\nname: %s\nlaw: %s\ncgroup: /\nmatch:\n", s.name, s.law)
+		fmt.Fprintf(&b, "kind: Collective\nname: %s\nlaw: %s\ncgroup: /\nmatch:\n", s.name, s.scaleControl)
 		for _, r := range s.rules {
 			fmt.Fprintf(&b, "  - {%s}\n", r)
 		}

@@ -213,7 +213,7 @@ func (c fastCase) run(ctx context.Context, law string) (rates []float64, err err
 	defer func() { err = errors.Join(err, l.Close()) }()
 	port := nextPorts(32)
 	var flows []traffic.Flow
-	members := set{name: "five", law: law}
+	members := set{name: "five", scaleControl: law}
 	for i, w := range fiveShares {
 		calm := unit.Rate(0.8 * float64(c.rate) * w / 16)
 		rule := fmt.Sprintf("dport: %d", int(port)+i)

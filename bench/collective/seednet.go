@@ -156,7 +156,7 @@ type seedRun struct {
 // run runs the case with the databases under a law; equal seeds draw the same arrivals.
 func (c seedCase) run(ctx context.Context, law string, drawn uint64) (out *seedRun, err error) {
 	return c.runWith(ctx, drawn, func(port int) []set {
-		return []set{{name: dbSet, law: law, rules: []string{fmt.Sprintf("sport: %d-%d", port, port+1)}}}
+		return []set{{name: dbSet, scaleControl: law, rules: []string{fmt.Sprintf("sport: %d-%d", port, port+1)}}}
 	})
 }
 

@@ -66,7 +66,7 @@ func open(ctx context.Context, hosts int, say func(string, ...any)) (_ *viewer, 
 	if v.scene, err = service.OpenScene(ctx, hosts, say); err != nil {
 		return v, err
 	}
-	address, err := browser.Door(ctx, v.scene.Dial)
+	address, err := browser.Forward(ctx, v.scene.Dial)
 	if err != nil {
 		return v, err
 	}
@@ -79,7 +79,7 @@ func open(ctx context.Context, hosts int, say func(string, ...any)) (_ *viewer, 
 	err = chromedp.Do(signIn, chromedp.Navigate(v.origin), chromedp.WaitVisible("#token"),
 		chromedp.SendKeys("#token", v.scene.Token()+"\r"), chromedp.WaitVisible("nav[aria-label=Pages]"))
 	if err != nil {
-		err = fmt.Errorf("signing in: %w %q", err, v.Wrong())
+		err = fmt.Errorf("signing in: %w %q", err, v.Errors())
 	}
 	return v, err
 }

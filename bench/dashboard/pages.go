@@ -63,7 +63,7 @@ func pagesCase() bench.Case {
 				sheet.Set("a11y/violations", float64(keptOut))
 			}
 			wrong, others := 0, 0
-			for _, one := range v.Wrong() {
+			for _, one := range v.Errors() {
 				if strings.HasPrefix(one, "another origin") {
 					others++
 					sheet.Note("size/origins", "%s", one)
@@ -95,8 +95,8 @@ func axeCore(ctx context.Context) (string, error) {
 
 // violations are those of a page in all of its looks.
 func (v *viewer) violations(axe string) (all []string, err error) {
-	for _, look := range browser.Looks {
-		if err := v.Look(look.Width, look.Height, look.Dark); err != nil {
+	for _, look := range browser.Viewports {
+		if err := v.SetViewport(look.Width, look.Height, look.Dark); err != nil {
 			return nil, err
 		}
 		found, err := v.Violations(axe)

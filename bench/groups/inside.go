@@ -194,38 +194,33 @@ type insideTold struct {
 func (c insideCase) account(ctx context.Context, l *lab.Lab, e observer, length time.Duration) ([]insideTold, error) {
 	const every, often = time.Second, 4
 	out := make([]insideTold, len(c.senders))
-	read := func() (groups []usage.Group, err error) {
+	read := func() (now usage.Direction, err error) {
 		err = within(l, func() error {
 			state, err := e.Observe(dev)
 			if err != nil {
 				return err
 			}
-			d := countersOf(&state, c.in)
-			for i, g := range d.Groups[:len(c.senders)] {
-				groups = append(groups, usage.Group{Name: g.Path, Leaf: true, Guarantee: g.Guarantee, Counters: usage.Counters{
-					Bytes: g.Bytes, Packets: g.Packets, Drops: g.Drops, Marks: g.Marks, Backlog: g.BacklogBytes, QueuedFor: g.QueuedFor, Queued: g.QueuedBytes, At: d.At,
-				}})
+			for _, d := range state.Usage() {
+				if (d.Name == "in") == c.in {
+					now = d
+				}
+			}
+			now.Groups = now.Groups[:len(c.senders)]
+			for i, g := range now.Groups {
 				out[i].Drops = g.Drops
 			}
 			return nil
 		})
-		return groups, err
+		return now, err
 	}
 	first, err := read()
 	if err != nil {
 		return nil, err
 	}
-	byName := func(groups []usage.Group) map[string]usage.Counters {
-		m := map[string]usage.Counters{}
-		for _, g := range groups {
-			m[g.Name] = g.Counters
-		}
-		return m
-	}
 	var meter usage.Meter
-	meter.Take(map[string][]usage.Group{dev: first})
-	was, began := byName(first), time.Now()
-	risk := make([]float64, len(first))
+	meter.Take(map[string][]usage.Direction{dev: {first}})
+	was, began := first, time.Now()
+	risk := make([]float64, len(first.Groups))
 	for n := 1; time.Duration(n)*every/often <= length; n++ {
 		if err := wait(ctx, time.Until(began.Add(time.Duration(n)*every/often))); err != nil {
 			return nil, err
@@ -234,9 +229,9 @@ func (c insideCase) account(ctx context.Context, l *lab.Lab, e observer, length 
 		if err != nil {
 			return nil, err
 		}
-		meter.Take(map[string][]usage.Group{dev: now})
-		for i, g := range now {
-			if told := meter.Unmet(dev, g.Name); told > risk[i] {
+		meter.Take(map[string][]usage.Direction{dev: {now}})
+		for i, g := range now.Groups {
+			if told := meter.Unmet(dev, now.Key(g)); told > risk[i] {
 				risk[i] = told
 				out[i].AtRisk++
 			}
@@ -244,12 +239,11 @@ func (c insideCase) account(ctx context.Context, l *lab.Lab, e observer, length 
 		if n%often != 0 {
 			continue
 		}
-		for i, g := range now {
-			u := usage.Account(was, now)[g.Name]
+		for i, u := range usage.Account(was.Counters(), now) {
 			out[i].Unmet += u.Unmet
-			out[i].Rate = usage.Rate(first[i].Counters, g.Counters)
+			out[i].Rate = usage.Rate(first.Groups[i].Counters, now.Groups[i].Counters)
 		}
-		was = byName(now)
+		was = now
 	}
 	return out, nil
 }

@@ -217,7 +217,7 @@ func newWayRig(ctx context.Context, c wayCase) (_ *wayRig, err error) {
 	// Pings, and what carries them: each is a packet of the group.
 	carried, rest := leaf("pings", 50), leaf("rest", 50)
 	carried.Match = []group.Selector{
-		{Proto: []uint8{group.ICMP}}, {Proto: []uint8{unix.IPPROTO_ESP}}, {Proto: []uint8{group.UDP}, DPort: []group.PortRange{group.One(wireguardPort)}},
+		{Proto: []uint8{group.ICMP}}, {Proto: []uint8{unix.IPPROTO_ESP}}, {Proto: []uint8{group.UDP}, DPort: []group.PortRange{group.SingleRange(wireguardPort)}},
 	}
 	rest.Default = true
 	d := group.Direction{Limit: 100 * unit.Mbit, Groups: []group.Group{carried, rest}}

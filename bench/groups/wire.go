@@ -59,7 +59,7 @@ func (c wireCase) direction() group.Direction {
 	bulk.Default = true
 	var greedy group.Selector
 	for i := range uint16(wireFlows) {
-		greedy.DPort = append(greedy.DPort, group.One(basePort+2+i))
+		greedy.DPort = append(greedy.DPort, group.SingleRange(basePort+2+i))
 	}
 	bulk.Match = []group.Selector{greedy}
 	quiet, inside := leaf("quiet", 10), leaf("inside", 20)

@@ -141,7 +141,7 @@ func (c availableCell) run(ctx context.Context, r *bench.Run, d *bench.Draw, id 
 type method func(p sim.Path, capacity float64) (next, func([]probe.Sample) probe.Estimate)
 
 func oursAvailable(p sim.Path, capacity float64) (next, func([]probe.Sample) probe.Estimate) {
-	m := available.Ours{Capacity: capacity}
+	m := available.HoldTrains{Capacity: capacity}
 	m.TokenRate, m.Bucket = shaperOf(p)
 	return m.Next, func(s []probe.Sample) probe.Estimate { return m.Estimate(s).Available }
 }

@@ -47,7 +47,7 @@ func drawNarrow(d *bench.Draw) narrow {
 const mostShaped = 2e9
 
 // seedCapacity is the seed's method, with its pairs as far apart as it says.
-var seedCapacity = capacity.Seed{Length: 3}
+var seedCapacity = capacity.NarrowLink{Length: 3}
 
 func capacityCase(d *bench.Draw) bench.Case {
 	const name = "capacity/simulated"
@@ -65,8 +65,8 @@ func capacityCase(d *bench.Draw) bench.Case {
 			ours, seeds := make(pool, n), make(pool, n)
 			onAll(ctx, n, func(i int) {
 				p := drawNarrow(d.For(fmt.Sprintf("%s/%d", name, i)))
-				samples, bytes, seconds := simulate(p.Path, d.Seed()+uint64(i), capacity.Ours{}.Next)
-				ours[i] = judge(capacity.Ours{}.Estimate(samples).Capacity, p.capacity)
+				samples, bytes, seconds := simulate(p.Path, d.Seed()+uint64(i), capacity.Bursts{}.Next)
+				ours[i] = judge(capacity.Bursts{}.Estimate(samples).Capacity, p.capacity)
 				ours[i].bytes, ours[i].seconds = bytes, seconds
 				// Five binary steps of 20 s of cross traffic at 10 Gbit/s are minutes of work.
 				if i < pick(r.Quick, 0, 60) && p.capacity <= 2e9 {

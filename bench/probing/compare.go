@@ -129,12 +129,12 @@ func (c ratios) run(ctx context.Context, r *bench.Run, d *bench.Draw, id string,
 	ours, seeds := make(pool, n), make(pool, n)
 	onAll(ctx, n, func(i int) {
 		m, truth := c.draw(d.For(fmt.Sprintf("%s/%d", id, i)))
-		samples, bytes := race(m, d.Seed()+uint64(i), compare.Ours{}.Next)
-		ours[i] = judge(compare.Ours{}.Estimate(samples).Ratio, truth)
+		samples, bytes := race(m, d.Seed()+uint64(i), compare.SmallBlocks{}.Next)
+		ours[i] = judge(compare.SmallBlocks{}.Estimate(samples).Ratio, truth)
 		ours[i].bytes = bytes
 		if i < pick(r.Quick, 10, 60) {
-			samples, bytes = race(m, d.Seed()+uint64(i), compare.Seed{}.Next)
-			seeds[i] = judge(compare.Seed{}.Estimate(samples).Ratio, truth)
+			samples, bytes = race(m, d.Seed()+uint64(i), compare.PathComp{}.Next)
+			seeds[i] = judge(compare.PathComp{}.Estimate(samples).Ratio, truth)
 			seeds[i].bytes = bytes
 		}
 	})
@@ -179,10 +179,10 @@ func equalCase(d *bench.Draw) bench.Case {
 				c := v.Log(50e6, 400e6)
 				rates := [3]float64{2 * c, c, 2 * c}
 				m := testbed(rates, rates, v.Uniform(0.1, 0.5), v.Uniform(0.1, 0.5), v)
-				samples, _ := race(m, d.Seed()+uint64(i), compare.Ours{}.Next)
-				ours[i] = compare.Ours{}.Estimate(samples).Ratio
-				samples, _ = race(m, d.Seed()+uint64(i), compare.Seed{}.Next)
-				seeds[i] = compare.Seed{}.Estimate(samples).Ratio
+				samples, _ := race(m, d.Seed()+uint64(i), compare.SmallBlocks{}.Next)
+				ours[i] = compare.SmallBlocks{}.Estimate(samples).Ratio
+				samples, _ = race(m, d.Seed()+uint64(i), compare.PathComp{}.Next)
+				seeds[i] = compare.PathComp{}.Estimate(samples).Ratio
 			})
 			for by, all := range map[string][]probe.Estimate{bench.Ours: ours, pathComp: seeds} {
 				var p pool

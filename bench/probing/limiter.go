@@ -98,8 +98,8 @@ func runLimiters(ctx context.Context, r *bench.Run, d *bench.Draw) error {
 	drawn := make([]limited, n)
 	onAll(ctx, n, func(i int) {
 		drawn[i] = drawLimited(d.For(fmt.Sprintf("limiter/%d", i)), limiterClasses[i%len(limiterClasses)])
-		samples, _, _ := simulate(drawn[i].Path, d.Seed()+uint64(i), limiter.Ours{}.Next)
-		said[i] = limiter.Ours{}.Estimate(samples)
+		samples, _, _ := simulate(drawn[i].Path, d.Seed()+uint64(i), limiter.Detector{}.Next)
+		said[i] = limiter.Detector{}.Estimate(samples)
 	})
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -195,14 +195,14 @@ func (p profile) run(sheet *bench.Sheet, seed uint64, times int) {
 	right := 0
 	var rates, intervals, deltas pool
 	for i := range times {
-		samples, _, _ := simulate(p.path, seed+uint64(i), limiter.Ours{}.Next)
-		s := limiter.Ours{}.Estimate(samples)
+		samples, _, _ := simulate(p.path, seed+uint64(i), limiter.Detector{}.Next)
+		s := limiter.Detector{}.Estimate(samples)
 		if s.Class == p.class {
 			right++
 		} else {
 			sheet.Note(id+"/recall", "%s%s", s.Class, s.Cannot)
 		}
-		none := probe.CannotTell("another kind was told")
+		none := probe.NoEstimate("another kind was told")
 		rate, interval, delta := none, none, none
 		if s.Bucket != nil {
 			rate = s.Bucket.Rate

@@ -25,7 +25,7 @@ type outcome struct {
 // judge holds an estimate against the truth.
 func judge(e probe.Estimate, truth float64) outcome {
 	if !e.Known() {
-		return outcome{off: math.NaN(), why: e.Cannot}
+		return outcome{off: math.NaN(), why: e.Reason}
 	}
 	return outcome{
 		off: math.Abs(e.Value/truth - 1), covered: e.Low <= truth && truth <= e.High, width: (e.High - e.Low) / truth,
@@ -35,7 +35,7 @@ func judge(e probe.Estimate, truth float64) outcome {
 // told is what a method of the seed says.
 func told(value float64, err error) probe.Estimate {
 	if err != nil {
-		return probe.CannotTell(err.Error())
+		return probe.NoEstimate(err.Error())
 	}
 	return probe.Estimate{Value: value}
 }

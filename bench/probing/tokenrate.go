@@ -44,11 +44,11 @@ func runTokenRate(ctx context.Context, r *bench.Run, d *bench.Draw, name string)
 	buckets := make([]bucketSaid, n)
 	onAll(ctx, n, func(i int) {
 		p := drawTokenRate(d.For(fmt.Sprintf("%s/%d", name, i)))
-		m := path.Method{Wanted: path.Wanted{TokenRate: true}, Budget: 5_000_000}
+		m := path.Method{Parts: path.Parts{TokenRate: true}, Budget: 5_000_000}
 		samples, bytes, seconds := simulate(p.Path, d.Seed()+uint64(i), m.Next)
 		a := m.Estimate(samples)
 		if a.TokenRate == nil {
-			a.TokenRate = &tokenrate.Result{Rate: probe.CannotTell("nothing was sent for it"), Bucket: probe.CannotTell("nothing was sent for it")}
+			a.TokenRate = &tokenrate.Result{Rate: probe.NoEstimate("nothing was sent for it"), Bucket: probe.NoEstimate("nothing was sent for it")}
 		}
 		ours[i] = judge(a.TokenRate.Rate, p.rate)
 		ours[i].bytes, ours[i].seconds = bytes, seconds
@@ -73,7 +73,7 @@ func runTokenRate(ctx context.Context, r *bench.Run, d *bench.Draw, name string)
 // seedTokenRate is the seed's method, which is told the capacity: it would need 20 s
 // and 1 MB for each step of its own.
 func seedTokenRate(p shaped, seed uint64) outcome {
-	m := tokenrate.Seed{Capacity: p.capacity}
+	m := tokenrate.NarrowTokenRate{Capacity: p.capacity}
 	samples, bytes, seconds := simulate(p.Path, seed, m.Next)
 	o := judge(told(m.Estimate(samples)), p.rate)
 	o.bytes, o.seconds = bytes, seconds
@@ -138,7 +138,7 @@ func hugeBucketCase(d *bench.Draw) bench.Case {
 			onAll(ctx, n, func(i int) {
 				v := d.For(fmt.Sprintf("%s/%d", name, i))
 				p := drawShaped(v, v.Log(50e6, 700e6), 100e6, 0)
-				m := path.Method{Wanted: path.Wanted{TokenRate: true}}
+				m := path.Method{Parts: path.Parts{TokenRate: true}}
 				samples, _, _ := simulate(p.Path, d.Seed()+uint64(i), m.Next)
 				t := m.Estimate(samples).TokenRate
 				if t == nil || t.Rate.Known() || t.Joint == nil {

@@ -257,21 +257,21 @@ func (l location) measure(r *bench.Run, seed uint64, runs int) {
 	var ours, theirs [2]pool // capacity, token rate
 	for i := range runs {
 		p, seed := located(l.shapers), seed+uint64(i)
-		m := path.Method{Wanted: path.Wanted{Capacity: true, TokenRate: true}}
+		m := path.Method{Parts: path.Parts{Capacity: true, TokenRate: true}}
 		samples, _, _ := simulate(p, seed, m.Next)
 		a := m.Estimate(samples)
-		rate := probe.CannotTell("the capacity is not known")
+		rate := probe.NoEstimate("the capacity is not known")
 		if a.TokenRate != nil {
 			rate = a.TokenRate.Rate
 		}
 		ours[0], ours[1] = append(ours[0], judge(*a.Capacity, capacityOf)), append(ours[1], judge(rate, l.rate))
 		// As in the seed's own test here, pairs follow each other every 2 ms.
-		c := capacity.Seed{Gap: 2 * time.Millisecond}
+		c := capacity.NarrowLink{Gap: 2 * time.Millisecond}
 		samples, _, _ = simulate(p, seed, c.Next)
 		got, err := c.Estimate(samples)
 		theirs[0] = append(theirs[0], judge(told(got, err), capacityOf))
 		if err == nil {
-			t := tokenrate.Seed{Capacity: got}
+			t := tokenrate.NarrowTokenRate{Capacity: got}
 			samples, _, _ = simulate(p, seed, t.Next)
 			got, err = t.Estimate(samples)
 		}

@@ -54,7 +54,7 @@ func asksTheKernel(file string) error {
 // keeping calls start so that the process that it starts has this clock.
 func (c *clock) keeping(start func() error) error {
 	// A filter is a thread's, and cannot be taken away.
-	return thread.Throwaway(func() error {
+	return thread.RunOnce(func() error {
 		listener, err := filterThread()
 		if err != nil {
 			return err

@@ -231,7 +231,7 @@ func (p *place) ready(ctx context.Context) error {
 	defer cancel()
 	for _, c := range p.controllers {
 		for p.pin == "" || p.token == "" || c.health(ctx) != nil {
-			if _, after, ok := strings.Cut(c.said.String(), "the authority is "); ok {
+			if _, after, ok := strings.Cut(c.said.String(), "certificate pin "); ok {
 				p.pin, _, _ = strings.Cut(after, "\n")
 			}
 			for _, any := range p.controllers {
@@ -321,7 +321,7 @@ func (p *place) join(ctx context.Context, a *asking, host string) (dir string, e
 	if err != nil {
 		return "", err
 	}
-	return dir, remote.Join(ctx, dir, remote.Service{URL: a.url, Host: host, Token: token, Pin: p.pin, Dial: dial(p.caller)})
+	return dir, remote.Join(ctx, dir, remote.Controller{URL: a.url, Host: host, Token: token, Pin: p.pin, Dial: dial(p.caller)})
 }
 
 // tail is the last that a process said.

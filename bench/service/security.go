@@ -227,7 +227,7 @@ func (p *place) unconfigured(ctx context.Context) (beyond []string, err error) {
 		_ = c.Process.Signal(syscall.SIGTERM)
 		_ = c.Wait()
 	}()
-	for until := time.Now().Add(startPatience); !strings.Contains(said.String(), "the authority is "); time.Sleep(50 * time.Millisecond) {
+	for until := time.Now().Add(startPatience); !strings.Contains(said.String(), "certificate pin "); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(until) {
 			return nil, fmt.Errorf("an unconfigured controller does not serve: %s", said)
 		}

@@ -222,7 +222,7 @@ func (w *whole) same(ctx context.Context) error {
 func (w *whole) changed(ctx context.Context) error {
 	w.kill()
 	err := w.node.Do(func() error {
-		return htb.AsEarlier(earlier.Object(), func() error {
+		return htb.WithEarlierObject(earlier.Object(), func() error {
 			_, err := htb.New().Apply(w.last.Plan)
 			return err
 		})

@@ -8,37 +8,37 @@ import (
 	"headgate/shaper"
 )
 
-// State is what a check found.
+// State is the result of a check.
 type State string
 
 // The states.
 const (
 	OK      State = "ok"
-	Limited State = "limited" // it works, with the loss that Means tells
+	Limited State = "limited" // works with the restriction in Means
 	Missing State = "missing"
-	Unknown State = "unknown" // we were not permitted to look
+	Unknown State = "unknown" // could not be checked, mostly for lack of privileges
 )
 
-// Check is one thing that was looked at.
+// Check is one check and its result.
 type Check struct {
-	About  string `json:"about"` // "machine", or a device
-	Name   string `json:"name"`
-	State  State  `json:"state"`
-	Found  string `json:"found,omitempty"`  // what there is
-	Means  string `json:"means"`            // what that is to the user
-	Remedy string `json:"remedy,omitempty"` // what to do about it
-	// Needed tells that without it groups cannot be enforced.
+	About   string `json:"about"` // "machine", or a device
+	Name    string `json:"name"`
+	State   State  `json:"state"`
+	Found   string `json:"found,omitempty"`  // what was detected
+	Meaning string `json:"means"`            // the consequence for the user
+	Remedy  string `json:"remedy,omitempty"` // what to do about it
+	// Needed means that groups cannot be enforced unless this check passes.
 	Needed bool `json:"needed"`
 }
 
-// Report is all checks, in the order in which a person would want them.
+// Report has all checks, in the order in which they are printed.
 type Report struct {
-	// OK tells that groups can be enforced: nothing needed is missing.
-	OK      bool     `json:"ok"`
-	Checks  []Check  `json:"checks"`
-	Ceiling *Ceiling `json:"ceiling,omitempty"`
-	// Forbidden tells that something needed could not be looked at.
-	Forbidden bool `json:"forbidden"`
+	// OK means that groups can be enforced: all needed checks passed.
+	OK         bool     `json:"ok"`
+	Checks     []Check  `json:"checks"`
+	Throughput *Ceiling `json:"ceiling,omitempty"`
+	// NotPermitted means that the state of a needed check is Unknown.
+	NotPermitted bool `json:"forbidden"`
 }
 
 func (r *Report) add(c ...Check) { r.Checks = append(r.Checks, c...) }
@@ -51,12 +51,12 @@ func (r *Report) conclude() {
 		case c.State == Missing:
 			r.OK = false
 		case c.State == Unknown:
-			r.OK, r.Forbidden = false, true
+			r.OK, r.NotPermitted = false, true
 		}
 	}
 }
 
-// Of is the check of that name about a device or "machine".
+// Of returns the check with a name about a device or Machine.
 func (r Report) Of(about, name string) (Check, bool) {
 	for _, c := range r.Checks {
 		if c.About == about && c.Name == name {
@@ -66,26 +66,26 @@ func (r Report) Of(about, name string) (Check, bool) {
 	return Check{}, false
 }
 
-// Machine is what checks are about that are about no device.
+// Machine is the value of About for checks of the whole machine.
 const Machine = "machine"
 
-// tried makes a check of an attempt: gain is what it is for, loss what is lost
-// without it.
-func tried(name string, err error, gain, loss, remedy string) Check {
-	c := Check{About: Machine, Name: name, State: OK, Means: gain}
+// checkOf returns the check for an attempt that ended with err. Means is gain if the attempt
+// succeeded, and loss if it failed.
+func checkOf(name string, err error, gain, loss, remedy string) Check {
+	c := Check{About: Machine, Name: name, State: OK, Meaning: gain}
 	switch {
 	case err == nil:
 	case forbidden(err):
-		c.State, c.Found, c.Remedy = Unknown, "not permitted to look", "run it as root"
+		c.State, c.Found, c.Remedy = Unknown, "not permitted", "run doctor as root"
 	default:
-		c.State, c.Found, c.Means, c.Remedy = Missing, err.Error(), loss, remedy
+		c.State, c.Found, c.Meaning, c.Remedy = Missing, err.Error(), loss, remedy
 	}
 	return c
 }
 
 func (c Check) needed() Check { c.Needed = true; return c }
 
-// onlyLimits makes something missing a limit.
+// onlyLimits changes the state Missing to Limited.
 func (c Check) onlyLimits() Check {
 	if c.State == Missing {
 		c.State = Limited

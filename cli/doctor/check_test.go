@@ -22,15 +22,15 @@ func TestConclude(t *testing.T) {
 		checks        []Check
 		ok, forbidden bool
 	}{
-		{"nothing was looked at", nil, true, false},
-		{"what is not needed may be missing", []Check{check(OK, true), check(Missing, false), check(Unknown, false), check(Limited, true)}, true, false},
-		{"something needed is missing", []Check{check(OK, true), check(Missing, true)}, false, false},
-		{"something needed could not be looked at", []Check{check(Unknown, true), check(OK, true)}, false, true},
+		{"no checks", nil, true, false},
+		{"checks that are not needed fail", []Check{check(OK, true), check(Missing, false), check(Unknown, false), check(Limited, true)}, true, false},
+		{"a needed check is missing", []Check{check(OK, true), check(Missing, true)}, false, false},
+		{"a needed check is unknown", []Check{check(Unknown, true), check(OK, true)}, false, true},
 	} {
 		r := Report{Checks: c.checks}
 		r.conclude()
-		if r.OK != c.ok || r.Forbidden != c.forbidden {
-			t.Errorf("%s: ok %v, forbidden %v", c.what, r.OK, r.Forbidden)
+		if r.OK != c.ok || r.NotPermitted != c.forbidden {
+			t.Errorf("%s: ok %v, forbidden %v", c.what, r.OK, r.NotPermitted)
 		}
 	}
 }
@@ -44,19 +44,19 @@ func TestTried(t *testing.T) {
 	}{
 		{nil, OK, "gain", ""},
 		{errors.New("no such thing"), Missing, "loss", "remedy"},
-		{fmt.Errorf("load: %w", syscall.EPERM), Unknown, "gain", "run it as root"},
-		{&os.PathError{Err: syscall.EACCES}, Unknown, "gain", "run it as root"},
+		{fmt.Errorf("load: %w", syscall.EPERM), Unknown, "gain", "run doctor as root"},
+		{&os.PathError{Err: syscall.EACCES}, Unknown, "gain", "run doctor as root"},
 	} {
-		got := tried("it", c.err, "gain", "loss", "remedy")
-		if got.State != c.state || got.Means != c.means || got.Remedy != c.remedy {
+		got := checkOf("it", c.err, "gain", "loss", "remedy")
+		if got.State != c.state || got.Meaning != c.means || got.Remedy != c.remedy {
 			t.Errorf("%v: %+v", c.err, got)
 		}
 	}
-	if c := tried("it", errors.New("no"), "", "", "").onlyLimits(); c.State != Limited {
-		t.Errorf("what only limits is %s", c.State)
+	if c := checkOf("it", errors.New("no"), "", "", "").onlyLimits(); c.State != Limited {
+		t.Errorf("state of a failed attempt that only limits: %s", c.State)
 	}
-	if c := tried("it", syscall.EPERM, "", "", "").onlyLimits(); c.State != Unknown {
-		t.Errorf("what is not known is %s", c.State)
+	if c := checkOf("it", syscall.EPERM, "", "", "").onlyLimits(); c.State != Unknown {
+		t.Errorf("state of a forbidden attempt: %s", c.State)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestEffective(t *testing.T) {
 		t.Errorf("%x", got)
 	}
 	if got := effective("Name: x"); got != 0 {
-		t.Errorf("%x of nothing", got)
+		t.Errorf("without CapEff: %x", got)
 	}
 }
 
@@ -87,11 +87,11 @@ func TestJIT(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c := jit(file); c.State != want || (c.State == OK) != (c.Remedy == "") {
-			t.Errorf("switch at %q: %+v", text, c)
+			t.Errorf("bpf_jit_enable %q: %+v", text, c)
 		}
 	}
 	if c := jit(file + ".no"); c.State != OK {
-		t.Errorf("no switch: %+v", c)
+		t.Errorf("without bpf_jit_enable: %+v", c)
 	}
 }
 
@@ -107,10 +107,10 @@ func TestModulesThatTheTrialLoaded(t *testing.T) {
 	before := modules{"ext4", "veth", "sch_htb"}
 	now := modules{"ext4", "veth", "sch_htb", "ifb", "sch_tbf", "nf_tables"}
 	if got := before.added(now); !slices.Equal(got, []string{"sch_tbf", "ifb"}) {
-		t.Errorf("unloads %v, want what was loaded since and the trial may have caused", got)
+		t.Errorf("unloads %v, want the new modules that the trial may have loaded", got)
 	}
-	if got := modules(ours).added(now); len(got) > 0 {
-		t.Errorf("where modules cannot be listed, unloads %v", got)
+	if got := modules(trialModules).added(now); len(got) > 0 {
+		t.Errorf("without a list of modules, unloads %v", got)
 	}
 }
 
@@ -125,24 +125,24 @@ func TestQueues(t *testing.T) {
 		state    State
 		means    []string
 	}{
-		{1, nil, OK, []string{"one queue, one lock", "--measure"}},
+		{1, nil, OK, []string{"one queue and one lock", "--measure"}},
 		{8, nil, Limited, []string{"all 8 share one HTB and its lock", "0.4 million packets", "--measure"}},
-		{8, &Ceiling{PacketsPerSecond: 1.5e6, Bandwidth: 40 * unit.Gbit}, Limited, []string{"1.5 million packets or 40 Gbit a second, as measured here"}},
+		{8, &Ceiling{PacketsPerSecond: 1.5e6, Bandwidth: 40 * unit.Gbit}, Limited, []string{"1.5 million packets or 40 Gbit per second, as measured"}},
 	} {
 		got := queues(link(c.queues), t8, c.measured)
 		if got.State != c.state {
 			t.Errorf("%d queues: %+v", c.queues, got)
 		}
 		for _, means := range c.means {
-			if !strings.Contains(got.Means, means) {
-				t.Errorf("%d queues: %q does not say %q", c.queues, got.Means, means)
+			if !strings.Contains(got.Meaning, means) {
+				t.Errorf("%d queues: %q lacks %q", c.queues, got.Meaning, means)
 			}
 		}
 	}
 }
 
-// A card that a program has for itself is told of; other devices of the same driver
-// are not.
+// A network card that is bound to a pass-through driver is reported; other devices of the
+// same driver are not.
 func TestBypassed(t *testing.T) {
 	drivers := t.TempDir()
 	for path, class := range map[string]string{
@@ -153,22 +153,22 @@ func TestBypassed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if c := bypassed(drivers); c.State != Limited || c.Found != "0000:04:00.1 (igb_uio), 0000:05:00.0 (vfio-pci)" {
+	if c := passedThroughCards(drivers); c.State != Limited || c.Found != "0000:04:00.1 (igb_uio), 0000:05:00.0 (vfio-pci)" {
 		t.Errorf("%+v", c)
 	}
-	if c := bypassed(t.TempDir()); c.State != OK {
-		t.Errorf("without any: %+v", c)
+	if c := passedThroughCards(t.TempDir()); c.State != OK {
+		t.Errorf("without such cards: %+v", c)
 	}
 }
 
-// Virtual functions of a device are told of.
+// Virtual functions of a device are reported.
 func TestVirtualFunctions(t *testing.T) {
 	l := &netlink.Device{LinkAttrs: netlink.LinkAttrs{Name: "eth0", Index: -1, Vfs: make([]netlink.VfInfo, 3)}}
-	if c := passers(l); len(c) != 1 || c[0].Name != "SR-IOV" || c[0].Found != "3 virtual functions" {
+	if c := bypasses(l); len(c) != 1 || c[0].Name != "SR-IOV" || c[0].Found != "3 virtual functions" {
 		t.Errorf("%+v", c)
 	}
 	l.Vfs = nil
-	if c := passers(l); len(c) != 0 {
-		t.Errorf("without any: %+v", c)
+	if c := bypasses(l); len(c) != 0 {
+		t.Errorf("without virtual functions: %+v", c)
 	}
 }

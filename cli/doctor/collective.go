@@ -15,34 +15,35 @@ import (
 	"headgate/internal/bpfobj"
 )
 
-// connections tries the collective control: it watches nobody's connections, and then takes in
-// one of our own that is open.
+// connections tries the collective control: it attaches to an empty set, and then adopts an open
+// connection of its own.
 func connections() []Check {
 	root, ok := bpfobj.FS()
-	if !ok { // to make a table would mount it
+	if !ok { // creating a table would mount the file system
 		return nil
 	}
 	sweep(root)
 	watch, adopt := tryConnections()
-	control := tried("collective control (sockops)", watch, "a program's connections are kept in proportion under congestion",
-		"they are not: headgate collective run fails", "use Linux 6.1 or newer, built with CONFIG_CGROUP_BPF, CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF")
+	control := checkOf("collective control (sockops)", watch, "collective control can keep a program's connections in proportion under congestion",
+		"no collective control: headgate collective run fails", "use Linux 6.1 or newer, built with CONFIG_CGROUP_BPF, CONFIG_BPF_JIT and CONFIG_DEBUG_INFO_BTF")
 	if watch != nil {
 		return []Check{control}
 	}
-	open := tried("connections that are open", adopt, "the collective control takes them in when it starts, and when an application asks",
-		"the collective control leaves those alone that are older than it, and no application can ask",
-		"start the application after it, or use Linux 6.13 or newer").onlyLimits()
+	open := checkOf("open connections", adopt, "collective control includes connections that are open when it starts, and those that applications join",
+		"collective control ignores connections that are open when it starts, and applications cannot join connections",
+		"start the application after collective control, or use Linux 6.13 or newer").onlyLimits()
 	var unmade *net.OpError
 	if errors.As(adopt, &unmade) {
-		open.State, open.Found, open.Remedy = Unknown, "none was made to try: "+adopt.Error(), "ip link set lo up"
+		open.State, open.Found, open.Remedy = Unknown, "cannot open a connection for the check: "+adopt.Error(), "ip link set lo up"
 	}
 	return []Check{control, open}
 }
 
-// tables begin with this, and the pid of who tries.
+// tables is the prefix of the tables' names, before the process ID.
 const tables = "doctor-"
 
-// sweep takes away what killed doctors left; if it cannot, it was not told to.
+// sweep removes the tables that killed doctors left. It ignores errors, because removing them is not
+// the doctor's task.
 func sweep(root string) {
 	left, _ := filepath.Glob(filepath.Join(root, "headgate", "collective", tables+"*"))
 	for _, dir := range left {
@@ -58,7 +59,7 @@ func sweep(root string) {
 	}
 }
 
-// tryConnections watches, and takes a connection in.
+// tryConnections attaches a set, and adopts a connection. The two errors are those of the two steps.
 func tryConnections() (watch, adopt error) {
 	t, err := sockops.Open(tables+strconv.Itoa(os.Getpid()), 2)
 	if err != nil {
@@ -75,7 +76,7 @@ func tryConnections() (watch, adopt error) {
 		return nil, err
 	}
 	defer l.Close()
-	c, err := net.DialTimeout("tcp", l.Addr().String(), time.Second) // with lo down the kernel tries for two minutes
+	c, err := net.DialTimeout("tcp", l.Addr().String(), time.Second) // with lo down the kernel retries for two minutes
 	if err != nil {
 		return nil, err
 	}
@@ -85,6 +86,6 @@ func tryConnections() (watch, adopt error) {
 		return nil, err
 	}
 	defer f.Close()
-	_, _, err = t.Adopt(int(f.Fd()), set, 0)
+	_, _, err = t.AddConnection(int(f.Fd()), set, 0)
 	return nil, err
 }

@@ -13,17 +13,17 @@ import (
 	"headgate/unit"
 )
 
-// usualCeiling is what one queue on one lock gets through on two virtual CPUs,
-// in packets a second (measure.go, many runs), for those who do not measure.
-const usualCeiling = 0.4e6
+// typicalThroughput is the throughput of one queue with one lock on two virtual CPUs, in packets
+// per second (measured with measure.go, many runs). It is printed without --measure.
+const typicalThroughput = 0.4e6
 
-// device looks at one device.
+// device returns the checks of one device.
 func device(name string, o Options, measured *Ceiling) ([]Check, error) {
 	l, err := netlink.LinkByName(name)
 	if errors.As(err, &netlink.LinkNotFoundError{}) || err != nil && len(name) >= unix.IFNAMSIZ {
 		return []Check{{
-			About: name, Name: "device", State: Missing, Needed: true, Means: "there is nothing to enforce groups on now",
-			Remedy: "write one that \"ip link\" lists; the agent waits for devices that come later",
+			About: name, Name: "device", State: Missing, Needed: true, Meaning: "no such device",
+			Remedy: "name a device that \"ip link\" lists; the agent waits for devices that appear later",
 		}}, nil
 	}
 	if err != nil {
@@ -39,31 +39,31 @@ func device(name string, o Options, measured *Ceiling) ([]Check, error) {
 		speed(l, t),
 		queues(l, t, measured),
 		offloads(l, t),
-		{About: name, Name: "MTU", State: OK, Found: fmt.Sprint(l.Attrs().MTU), Means: "queues are sized for it; apply again, or run the agent, after changing it"},
+		{About: name, Name: "MTU", State: OK, Found: fmt.Sprint(l.Attrs().MTU), Meaning: "queue lengths depend on it: apply again, or run the agent, after changing it"},
 	}
-	checks = append(append(checks, earlier(l)...), passers(l)...)
-	return append(checks, inTheWay(name, o)...), nil
+	checks = append(append(checks, earlierPrograms(l)...), bypasses(l)...)
+	return append(checks, conflicts(name, o)...), nil
 }
 
-// earlier are eBPF programs that see packets before any filter does.
-func earlier(l netlink.Link) (out []Check) {
+// earlierPrograms checks for eBPF programs that run before any filter: XDP and tcx programs.
+func earlierPrograms(l netlink.Link) (out []Check) {
 	limited := func(name, found, means string) {
-		out = append(out, Check{About: l.Attrs().Name, Name: name, State: Limited, Found: found, Means: means, Remedy: "none, if that is meant"})
+		out = append(out, Check{About: l.Attrs().Name, Name: name, State: Limited, Found: found, Meaning: means, Remedy: "none, if this is intended"})
 	}
 	if x := l.Attrs().Xdp; x != nil && x.Attached {
-		limited("XDP", fmt.Sprintf("program %d", x.ProgId), "packets that it drops, answers or redirects belong to no group, and what XDP redirects to this device passes no qdisc")
+		limited("XDP", fmt.Sprintf("program %d", x.ProgId), "packets that it drops, answers or redirects belong to no group, and packets that XDP redirects to this device pass no qdisc")
 	}
-	sooner, err := attach.Sooner(l.Attrs().Name)
+	sooner, err := attach.TCXPrograms(l.Attrs().Name)
 	if err != nil {
-		return out // the device went meanwhile
+		return out // the device has disappeared
 	}
 	become := [2]string{
-		attach.Egress:  "get at most a quarter of the limit, together with control traffic (engine htb), or are not limited",
+		attach.Egress:  "share at most a quarter of the limit with control traffic (engine htb), or are not limited",
 		attach.Ingress: "are not limited",
 	}
 	for side, name := range [2]string{attach.Egress: "tcx egress", attach.Ingress: "tcx ingress"} {
 		for _, what := range sooner[side] {
-			limited(name, strings.TrimPrefix(what, name+" "), "packets that it drops, redirects or passes, other than by TCX_NEXT, belong to no group; passed ones "+become[side])
+			limited(name, strings.TrimPrefix(what, name+" "), "packets that it drops, redirects or passes, other than with TCX_NEXT, belong to no group; passed ones "+become[side])
 		}
 	}
 	return out
@@ -71,9 +71,9 @@ func earlier(l netlink.Link) (out []Check) {
 
 func deviceState(l netlink.Link, driver string) Check {
 	a := l.Attrs()
-	c := Check{About: a.Name, Name: "device", State: OK, Means: "it exists"}
+	c := Check{About: a.Name, Name: "device", State: OK, Meaning: "the device exists"}
 	var found []string
-	if l.Type() != "device" { // the kernel's word for what is of no special kind
+	if l.Type() != "device" { // the type of a device without a link kind
 		found = append(found, l.Type())
 	}
 	if driver != "" && driver != l.Type() {
@@ -82,21 +82,21 @@ func deviceState(l netlink.Link, driver string) Check {
 	if a.OperState != netlink.OperUnknown {
 		found = append(found, a.OperState.String())
 	}
+	if a.MasterIndex != 0 {
+		found = append(found, "part of a bridge or bond")
+	}
 	c.Found = strings.Join(found, ", ")
 	if a.OperState == netlink.OperDown || a.OperState == netlink.OperLowerLayerDown || a.OperState == netlink.OperNotPresent {
-		c.State, c.Means, c.Remedy = Limited, "groups can be made, but nothing is carried now", "ip link set "+a.Name+" up, and look at the cable or the other end"
-	}
-	if a.MasterIndex != 0 {
-		c.Found += ", part of a bridge or bond"
+		c.State, c.Meaning, c.Remedy = Limited, "groups can be configured, but the link is down", "ip link set "+a.Name+" up, and check the cable and the other end"
 	}
 	return c
 }
 
-// hardware tells whether something real limits the device: a veth or tap invents
-// its speed.
+// hardware reports whether the device is a hardware device. The speed that a veth or tap
+// reports is not real.
 func hardware(l netlink.Link) bool { return l.Attrs().ParentDev != "" }
 
-// Speed is what the link can carry, false if it is not known or invented.
+// Speed returns the speed of the link, false if it is unknown or the device is virtual.
 func Speed(l netlink.Link) (unit.Rate, bool) {
 	if !hardware(l) {
 		return 0, false
@@ -114,12 +114,12 @@ func speed(l netlink.Link, t *ethtool) Check {
 	rate, known := t.speed()
 	switch {
 	case !hardware(l):
-		c.Found, c.Means = "virtual", "it has no speed of its own: write the limit that you want it to have"
+		c.Found, c.Meaning = "virtual", "the device has no link speed: choose any limit"
 	case known:
-		c.Found, c.Means = rate.String(), "limits are compared with it: \"out\" at most that, \"in\" below it"
+		c.Found, c.Meaning = rate.String(), "limits should be at most the speed for \"out\", and below it for \"in\""
 	default:
-		c.State, c.Found, c.Means = Limited, "unknown", "limits cannot be compared with it; one that is too high divides nothing"
-		c.Remedy = "write the rate that your provider promises, or better what you measured"
+		c.State, c.Found, c.Meaning = Limited, "unknown", "limits cannot be compared with the speed; with a limit above it groups have no effect"
+		c.Remedy = "set the limit to the rate of your provider's contract, or better to a measured capacity"
 	}
 	return c
 }
@@ -130,17 +130,17 @@ func queues(l netlink.Link, t *ethtool, measured *Ceiling) Check {
 		n = l.Attrs().NumTxQueues
 	}
 	c := Check{About: l.Attrs().Name, Name: "transmit queues", State: OK, Found: fmt.Sprint(n)}
-	ceiling := fmt.Sprintf("some %s packets a second on two virtual CPUs (yours: --measure)", millions(usualCeiling))
+	ceiling := fmt.Sprintf("about %s packets per second on two virtual CPUs (measure this machine with --measure)", millions(typicalThroughput))
 	if measured != nil {
-		ceiling = fmt.Sprintf("%s packets or %s a second, as measured here", millions(measured.PacketsPerSecond), gigabits(measured.Bandwidth))
+		ceiling = fmt.Sprintf("%s packets or %s per second, as measured", millions(measured.PacketsPerSecond), gigabits(measured.Bandwidth))
 	}
 	if n <= 1 {
-		c.Means = "one queue, one lock, with groups or without: up to " + ceiling
+		c.Meaning = "one queue and one lock, with groups or without: up to " + ceiling
 		return c
 	}
 	c.State = Limited
-	c.Means = fmt.Sprintf("all %d share one HTB and its lock: CPUs that sent side by side wait for each other, so the whole device gets through %s", n, ceiling)
-	c.Remedy = "none is needed below that; above it, divide VLANs, virtual functions or veths rather than the device"
+	c.Meaning = fmt.Sprintf("all %d share one HTB and its lock, for which CPUs contend: the throughput of the device is %s", n, ceiling)
+	c.Remedy = "none is needed below that; above it, configure groups on VLANs, virtual functions or veths instead of the device"
 	return c
 }
 
@@ -149,7 +149,7 @@ func millions(n float64) string { return fmt.Sprintf("%.2g million", n/1e6) }
 func gigabits(r unit.Rate) string { return fmt.Sprintf("%.3g Gbit", float64(r)/float64(unit.Gbit)) }
 
 func offloads(l netlink.Link, t *ethtool) Check {
-	c := Check{About: t.dev, Name: "offloads", State: OK, Means: "up to 64 KB are classified and queued as one packet"}
+	c := Check{About: t.dev, Name: "offloads", State: OK, Meaning: "super-packets of up to 64 KB are classified and queued as one packet"}
 	var on, off, remedy []string
 	for _, f := range []struct {
 		name    string
@@ -172,24 +172,24 @@ func offloads(l netlink.Link, t *ethtool) Check {
 		c.Found += ", " + strings.Join(off, " ") + " off"
 	}
 	if len(remedy) > 0 {
-		c.State, c.Means = Limited, "more frames are classified and queued one by one: less bandwidth for the same CPU, the same guarantees"
-		c.Remedy = fmt.Sprintf("ethtool -K %s %s, unless they are off for a reason", t.dev, strings.Join(remedy, " "))
+		c.State, c.Meaning = Limited, "more frames are classified and queued individually: less throughput per CPU, the same guarantees"
+		c.Remedy = fmt.Sprintf("ethtool -K %s %s, unless they are off on purpose", t.dev, strings.Join(remedy, " "))
 	}
 	return c
 }
 
-// inTheWay asks the engine what it would run into.
-func inTheWay(dev string, o Options) []Check {
+// conflicts checks for foreign traffic control with which the engine would conflict.
+func conflicts(dev string, o Options) []Check {
 	state, err := o.Observe(dev)
 	switch {
 	case err == nil:
-		c := Check{About: dev, Name: "groups", State: OK, Found: "in force, by " + string(state.Engine), Means: "headgate show prints them"}
+		c := Check{About: dev, Name: "groups", State: OK, Found: "in force, by " + string(state.Engine), Meaning: "headgate show prints them"}
 		if len(state.Drift) > 0 {
-			c.State, c.Means, c.Remedy = Limited, "another program changed them: "+state.Drift[0].String(), "headgate apply, or run the agent"
+			c.State, c.Meaning, c.Remedy = Limited, "another program changed them: "+state.Drift[0].String(), "headgate apply, or run the agent"
 		}
-		return append([]Check{c}, beside(dev, state.Foreign)...)
+		return append([]Check{c}, foreignObjects(dev, state.Foreign)...)
 	case !errors.Is(err, shaper.ErrNotShaped):
-		return []Check{tried("groups", err, "whether groups are in force", "what is in force cannot be read", "report it with this text").about(dev).needed()}
+		return []Check{checkOf("groups", err, "groups in force on the device", "cannot read the groups in force", "report a bug with this text").about(dev).needed()}
 	}
 	var out []Check
 	for _, d := range []struct {
@@ -200,25 +200,25 @@ func inTheWay(dev string, o Options) []Check {
 		if err == nil {
 			_, err = o.Engine.Diff(p)
 		}
-		out = append(out, tried(d.name, err, "nothing is in the way", "groups are refused there, so as not to break what is not ours",
-			"remove what is named, or leave the device to it").about(dev).needed())
+		out = append(out, checkOf(d.name, err, "no foreign traffic control conflicts", "groups are refused there, because they would break foreign traffic control",
+			"remove the foreign traffic control, or do not configure the device").about(dev).needed())
 	}
-	state, _ = o.Engine.Observe(dev) // it names what is not ours also where nothing is
-	return append(out, beside(dev, state.Foreign)...)
+	state, _ = o.Engine.Observe(dev) // lists foreign traffic control also on a device without groups
+	return append(out, foreignObjects(dev, state.Foreign)...)
 }
 
-// beside are others' things that stay where they are.
-func beside(dev string, foreign []string) (out []Check) {
+// foreignObjects returns a check for each foreign object that stays beside Headgate's.
+func foreignObjects(dev string, foreign []string) (out []Check) {
 	for _, what := range foreign {
-		if attach.InTheWay(what) {
+		if attach.IsConflict(what) {
 			out = append(out, Check{
-				About: dev, Name: "not ours", State: Limited, Found: what, Means: "packets of the way in pass it by, or pass it twice, while it is redirected",
-				Remedy: "remove it, or run \"headgate clear --dev " + dev + "\"",
+				About: dev, Name: "foreign", State: Limited, Found: what, Meaning: "while ingress is redirected, ingress packets bypass this object, or pass it twice",
+				Remedy: "remove the object, or run \"headgate clear --dev " + dev + "\"",
 			})
 			continue
 		}
 		out = append(out, Check{
-			About: dev, Name: "not ours", State: OK, Found: what, Means: "it stays, and runs after Headgate's classifier",
+			About: dev, Name: "foreign", State: OK, Found: what, Meaning: "stays, and runs after Headgate's classifier",
 		})
 	}
 	return out

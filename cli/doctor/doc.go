@@ -1,14 +1,14 @@
-// Package doctor finds out what this kernel and machine can do for Headgate, and
-// what is missing for what.
+// Package doctor detects which features of Headgate this kernel and machine support, and
+// names remedies for missing ones.
 //
-// It looks by trying: in a network namespace of its own, which nobody else sees
-// and which ends with the thread that made it, it makes the very qdiscs, filters
-// and devices that the engines make, loads small eBPF programs of the kinds they
-// load, and at last lets the engine itself apply groups to a device. Version
-// numbers and configuration options are asked only where there is nothing to try.
+// It detects features by trying them, in a network namespace of its own, which ends with
+// the thread that created it. There it creates the same qdiscs, filters and devices as the
+// engines, loads small eBPF programs of the same types, and finally has the engine apply
+// groups to a device. Version numbers and configuration options are read only where there
+// is nothing to try.
 //
-// Nothing stays: what was pinned is removed, and so are kernel modules that were
-// loaded for the trial and that nobody uses. Devices of the user's are only read.
+// The doctor leaves nothing behind: it removes pinned objects, and unloads kernel modules
+// that the trial loaded and that are not in use. The user's devices are only read.
 //
-// Units: rates in bits per second, packets per second; times in their names.
+// Units: rates in bits per second and packets per second; times have the unit in their names.
 package doctor

@@ -7,22 +7,22 @@ import (
 	"headgate/shaper"
 )
 
-// Options say what to look at.
+// Options select the checks.
 type Options struct {
-	// Engine is the one that is tried, the default one.
+	// Engine is the engine to try.
 	Engine shaper.Shaper
-	// Observe reads what is in force on a device, whichever engine made it.
+	// Observe reads the state of a device, whichever engine shapes it.
 	Observe func(dev string) (shaper.State, error)
-	// Devices are looked at one by one.
+	// Devices are the devices to check.
 	Devices []string
-	// Measure asks for this machine's ceiling, which takes up to 2 s.
+	// Measure enables the measurement of this machine's throughput, which takes up to 2 s.
 	Measure bool
 }
 
-// Examine looks at everything. Its error is for what stopped it; what is wrong
-// with the machine is in the report.
-func Examine(o Options) (Report, error) {
-	// The trial's warnings are ours to word.
+// Run runs all checks. It returns an error if it could not complete them; problems of
+// the machine are in the report.
+func Run(o Options) (Report, error) {
+	// Discard the engine's warnings: the checks report the problems.
 	speaker := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(io.Discard, nil)))
 	defer slog.SetDefault(speaker)
@@ -35,7 +35,7 @@ func Examine(o Options) (Report, error) {
 		r.add(trial(o.Engine))
 		if o.Measure {
 			c, err := measure(o.Engine)
-			r.Ceiling = c
+			r.Throughput = c
 			return err
 		}
 		return nil
@@ -44,7 +44,7 @@ func Examine(o Options) (Report, error) {
 	if forbidden(err) {
 		r.add(Check{
 			About: Machine, Name: "network namespace", State: Unknown, Needed: true,
-			Means: "HTB, filters, IFB and eBPF are tried in one of our own", Remedy: "run it as root",
+			Meaning: "the checks of HTB, filters, IFB and eBPF need a new network namespace", Remedy: "run doctor as root",
 		})
 		err = nil
 	}
@@ -53,10 +53,10 @@ func Examine(o Options) (Report, error) {
 	}
 	r.add(eBPF()...)
 	r.add(connections()...)
-	r.add(surroundings()...)
-	r.add(bypassed(pciDrivers))
+	r.add(environment()...)
+	r.add(passedThroughCards(pciDrivers))
 	for _, dev := range o.Devices {
-		checks, err := device(dev, o, r.Ceiling)
+		checks, err := device(dev, o, r.Throughput)
 		if err != nil {
 			return r, err
 		}

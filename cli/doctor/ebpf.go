@@ -14,30 +14,33 @@ import (
 
 const bpfMount = "/sys/fs/bpf"
 
-func eBPF() []Check { return []Check{jit("/proc/sys/net/core/bpf_jit_enable"), departures(), bpfFS()} }
+func eBPF() []Check {
+	return []Check{jit("/proc/sys/net/core/bpf_jit_enable"), queueMeasurement(), bpfFS()}
+}
 
-// jit reads the switch; a kernel that cannot but compile has none, or always 1.
+// jit reads the sysctl of the JIT compiler. Only the first network namespace has it
+// (net/core/sysctl_net_core.c), so a missing sysctl passes the check.
 func jit(path string) Check {
-	c := Check{About: Machine, Name: "eBPF JIT", State: OK, Found: "on", Means: "the classifier runs as machine code"}
+	c := Check{About: Machine, Name: "eBPF JIT", State: OK, Found: "on", Meaning: "the classifier runs as machine code"}
 	text, err := os.ReadFile(path)
 	switch {
 	case forbidden(err):
-		c.State, c.Found, c.Remedy = Unknown, "", "run it as root"
+		c.State, c.Found, c.Remedy = Unknown, "", "run doctor as root"
 	case err != nil:
-		c.Found = "no switch for it"
+		c.Found = "no sysctl net.core.bpf_jit_enable"
 	case strings.TrimSpace(string(text)) == "0":
 		c.State, c.Found = Limited, "off"
-		c.Means, c.Remedy = "the classifier is interpreted, and costs several times as much for each packet", "sysctl -w net.core.bpf_jit_enable=1"
+		c.Meaning, c.Remedy = "the classifier is interpreted, which costs several times the CPU time per packet", "sysctl -w net.core.bpf_jit_enable=1"
 	}
 	return c
 }
 
-// departures attaches a program that does nothing where the engine attaches the
-// one that measures queues.
-func departures() Check {
-	return tried("queue measurement (BTF, tp_btf)", tryTracing("net_dev_start_xmit"),
+// queueMeasurement attaches an empty program to the tracepoint at which the engine's program
+// measures queues.
+func queueMeasurement() Check {
+	return checkOf("queue measurement (BTF, tp_btf)", tryTracing("net_dev_start_xmit"),
 		"queues are measured, and ECN is marked before they build",
-		"queues are bounded by their length alone, and ECN is not marked: more delay inside a full group",
+		"queues are bounded only by their length, and ECN is not marked: more queue delay in a full group",
 		"use a kernel built with CONFIG_DEBUG_INFO_BTF and CONFIG_BPF_EVENTS").onlyLimits()
 }
 
@@ -58,13 +61,13 @@ func tryTracing(tracepoint string) error {
 }
 
 func bpfFS() Check {
-	c := Check{About: Machine, Name: "bpf file system", State: OK, Means: "what measures queues stays when headgate ends"}
+	c := Check{About: Machine, Name: "bpf file system", State: OK, Meaning: "queues are still measured when headgate has exited"}
 	if _, ok := bpfobj.FS(); ok {
 		c.Found = bpfMount
 		return c
 	}
 	c.State, c.Found, c.Remedy = Limited, "not mounted", "mount -t bpf bpf "+bpfMount
-	c.Means = "apply mounts it if it may; else queues are bounded by their length alone, and ECN is not marked"
+	c.Meaning = "apply mounts it if permitted; otherwise queues are bounded only by their length, and ECN is not marked"
 	if _, err := os.Stat(bpfMount); errors.Is(err, os.ErrNotExist) {
 		c.Remedy = "use a kernel built with CONFIG_BPF_SYSCALL and CONFIG_SYSFS"
 	}

@@ -9,8 +9,8 @@ import (
 	"headgate/unit"
 )
 
-// Commands of the ethtool ioctl (uapi/linux/ethtool.h). The ioctl is asked and
-// not sysfs, because /sys may be another network namespace's.
+// Commands of the ethtool ioctl (uapi/linux/ethtool.h). The doctor uses the ioctl instead of
+// sysfs, because /sys may belong to another network namespace.
 const (
 	ethtoolGSET      = 0x01
 	ethtoolGTSO      = 0x1e
@@ -19,7 +19,7 @@ const (
 	ethtoolGChannels = 0x3c
 )
 
-// ethtool asks about one device of the calling thread's namespace.
+// ethtool queries one device of the calling thread's network namespace.
 type ethtool struct {
 	dev    string
 	socket int
@@ -28,15 +28,15 @@ type ethtool struct {
 func openEthtool(dev string) (*ethtool, error) {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, fmt.Errorf("cannot ask about device %s: %w", dev, err)
+		return nil, fmt.Errorf("cannot query device %s: %w", dev, err)
 	}
 	return &ethtool{dev, s}, nil
 }
 
 func (t *ethtool) close() { unix.Close(t.socket) }
 
-// ask sends a command in the words of a struct of the kernel's, the first of
-// which is the command, and reads the answer into them.
+// ask executes a command. The words are one of the kernel's structs, which begins with the
+// command; the kernel writes the answer into it.
 func (t *ethtool) ask(words []uint32) error {
 	var req struct {
 		name [unix.IFNAMSIZ]byte
@@ -59,14 +59,15 @@ func (t *ethtool) driver() string {
 	return unix.ByteSliceToString(info.Driver[:])
 }
 
-// value is a feature's: struct ethtool_value.
+// value reads a feature's value (struct ethtool_value).
 func (t *ethtool) value(cmd uint32) (uint32, error) {
 	words := []uint32{cmd, 0}
 	err := t.ask(words)
 	return words[1], err
 }
 
-// speed is struct ethtool_cmd's: its halves are the 16 bits at bytes 12 and 28.
+// speed reads the link speed (struct ethtool_cmd), whose low and high halves are the 16 bits at
+// bytes 12 and 28.
 func (t *ethtool) speed() (unit.Rate, bool) {
 	words := make([]uint32, 11)
 	words[0] = ethtoolGSET
@@ -81,8 +82,8 @@ func (t *ethtool) speed() (unit.Rate, bool) {
 	return unit.Rate(mbit) * unit.Mbit, true
 }
 
-// txQueues is struct ethtool_channels': the queues in use for sending, alone and
-// combined with receiving; 0 if the driver does not say.
+// txQueues reads the number of transmit queues and combined queues in use (struct
+// ethtool_channels); 0 if the driver does not report it.
 func (t *ethtool) txQueues() int {
 	words := make([]uint32, 9)
 	words[0] = ethtoolGChannels

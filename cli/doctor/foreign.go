@@ -8,8 +8,8 @@ import (
 	"headgate/unit"
 )
 
-// Foreign says what there is of others' traffic control on a device that has no groups: what is in
-// the way of groups, as an engine would say it, and what they would run beside.
+// Foreign lists the foreign traffic control on a device without groups: the engine's errors for what
+// conflicts with groups, and the objects that can stay beside groups.
 func Foreign(e shaper.Shaper, dev string) (what []string) {
 	for _, out := range []bool{true, false} {
 		p, err := simplePlan(dev, unit.Gbit, out, !out)
@@ -20,7 +20,7 @@ func Foreign(e shaper.Shaper, dev string) (what []string) {
 			what = append(what, err.Error())
 		}
 	}
-	state, _ := e.Observe(dev) // it names what is not ours also where nothing is
+	state, _ := e.Observe(dev) // lists foreign traffic control also on a device without groups
 	what = append(what, state.Foreign...)
 	slices.Sort(what)
 	return slices.Compact(what)

@@ -15,11 +15,11 @@ import (
 	"headgate/internal/nl"
 )
 
-// The kernel that the eBPF programs and netlink requests are written for.
+// The oldest kernel that the eBPF programs and netlink requests support.
 const needMajor, needMinor = 5, 15
 
 func kernelVersion() Check {
-	c := Check{About: Machine, Name: "kernel", Needed: true, Means: fmt.Sprintf("groups need %d.%d or newer", needMajor, needMinor)}
+	c := Check{About: Machine, Name: "kernel", Needed: true, Meaning: fmt.Sprintf("groups need %d.%d or newer", needMajor, needMinor)}
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {
 		c.State, c.Found = Unknown, err.Error()
@@ -34,29 +34,29 @@ func kernelVersion() Check {
 	return c
 }
 
-// olderThan compares a release such as "5.10.0-8-amd64".
+// olderThan reports whether a release, such as "5.10.0-8-amd64", is older than a version.
 func olderThan(release string, major, minor int) bool {
 	parts := strings.FieldsFunc(release, func(r rune) bool { return r < '0' || r > '9' })
 	number := func(i int) int {
 		if i >= len(parts) {
 			return 0
 		}
-		n, _ := strconv.Atoi(parts[i]) // digits, or so many that it is no version
+		n, _ := strconv.Atoi(parts[i]) // only digits: fails only if the number is out of range
 		return n
 	}
 	return number(0) < major || number(0) == major && number(1) < minor
 }
 
-// The capabilities that are asked for, by number.
+// wantCaps has the capabilities that Headgate needs.
 var wantCaps = []struct {
 	number int
 	name   string
 	what   string
 }{
-	{unix.CAP_NET_ADMIN, "CAP_NET_ADMIN", "makes qdiscs, filters and devices"},
-	{unix.CAP_BPF, "CAP_BPF", "loads eBPF programs"},
-	{unix.CAP_PERFMON, "CAP_PERFMON", "measures queues"},
-	{unix.CAP_SYS_ADMIN, "CAP_SYS_ADMIN", "reads back what is in force"},
+	{unix.CAP_NET_ADMIN, "CAP_NET_ADMIN", "is needed to create qdiscs, filters and devices"},
+	{unix.CAP_BPF, "CAP_BPF", "is needed to load eBPF programs"},
+	{unix.CAP_PERFMON, "CAP_PERFMON", "is needed to measure queues"},
+	{unix.CAP_SYS_ADMIN, "CAP_SYS_ADMIN", "is needed to read the state in force"},
 }
 
 func capabilities() Check {
@@ -73,38 +73,38 @@ func capabilities() Check {
 			continue
 		}
 		lack = append(lack, w.name)
-		c.Means += ", " + w.name + " " + w.what
+		c.Meaning += ", " + w.name + " " + w.what
 	}
 	if len(lack) == 0 {
-		c.Found, c.Means = strings.Join(have, " "), "all that headgate asks for"
+		c.Found, c.Meaning = strings.Join(have, " "), "all that headgate needs"
 		return c
 	}
-	c.State, c.Found, c.Remedy = Unknown, "without "+strings.Join(lack, " "), "run it as root"
-	c.Means = strings.TrimPrefix(c.Means, ", ")
+	c.State, c.Found, c.Remedy = Unknown, "without "+strings.Join(lack, " "), "run doctor as root"
+	c.Meaning = strings.TrimPrefix(c.Meaning, ", ")
 	return c
 }
 
-// effective reads proc_pid_status(5).
+// effective parses the effective capability set in /proc/PID/status (proc_pid_status(5)).
 func effective(status string) (set uint64) {
 	for line := range strings.Lines(status) {
 		if hex, ok := strings.CutPrefix(line, "CapEff:"); ok {
-			set, _ = strconv.ParseUint(strings.TrimSpace(hex), 16, 64) // 0 is the cautious answer
+			set, _ = strconv.ParseUint(strings.TrimSpace(hex), 16, 64) // on an error assume no capabilities
 		}
 	}
 	return set
 }
 
-// kernelParts tries what a tree is made of, on the loopback device of a namespace
-// that is empty but for that.
+// kernelParts tries the qdiscs, filters and devices of which the engines build groups, on the
+// loopback device of a new namespace.
 func kernelParts() []Check {
 	lo, err := netlink.LinkByName("lo")
 	if err != nil {
-		return []Check{tried("netlink", err, "", "nothing can be done without it", "").needed()}
+		return []Check{checkOf("netlink", err, "", "headgate cannot configure the kernel", "").needed()}
 	}
 	index := lo.Attrs().Index
 	const option = "use a distribution's kernel, or build one with "
 	groups := func(name string, err error, config string) Check {
-		return tried(name, err, "groups are made of it", "no group can be enforced", option+config).needed()
+		return checkOf(name, err, "groups use it", "no group can be enforced", option+config).needed()
 	}
 	const root, leaf, segmenting = 1, 2, 3
 	handle := func(minor uint16) nl.Handle { return nl.MakeHandle(1, minor) }
@@ -124,15 +124,15 @@ func kernelParts() []Check {
 		}), "CONFIG_NET_SCH_TBF"),
 		groups("clsact", try(func(b *nl.Batch) { b.AddClsact(index) }), "CONFIG_NET_SCH_INGRESS"),
 		groups("cls_bpf", tryFilter(index), "CONFIG_NET_CLS_BPF, CONFIG_BPF_SYSCALL"),
-		tried("IFB", tryIFB(), "\"in\" is shaped on it", "\"in\" cannot be shaped, only \"out\"", option+"CONFIG_IFB").needed(),
-		tried("fq_codel", tryKind("fq_codel"), "groups' queues are made of it: flows of one group are kept apart",
-			"flows of one group share one queue; groups are kept apart all the same", option+"CONFIG_NET_SCH_FQ_CODEL").onlyLimits(),
-		tried("netem", tryKind("netem"), "not used by groups or the lab, whose delays are its own; for your experiments",
-			"groups do not use it, and the lab makes delays itself; tc experiments by hand cannot", option+"CONFIG_NET_SCH_NETEM").onlyLimits(),
-		tried("TUN/TAP", tryTAP(), "the lab's links with delay, and VMs' devices", "the lab has no links with delay",
-			option+"CONFIG_TUN, and make /dev/net/tun").onlyLimits(),
+		checkOf("IFB", tryIFB(), "direction \"in\" is shaped on it", "only direction \"out\" can be shaped, not \"in\"", option+"CONFIG_IFB").needed(),
+		checkOf("fq_codel", tryKind("fq_codel"), "groups' queues use it: flows of one group have separate queues",
+			"flows of one group share one queue; groups still have separate queues", option+"CONFIG_NET_SCH_FQ_CODEL").onlyLimits(),
+		checkOf("netem", tryKind("netem"), "not used by groups or the lab; available for your own tests",
+			"not used by groups or the lab; your own tests with tc cannot add delay", option+"CONFIG_NET_SCH_NETEM").onlyLimits(),
+		checkOf("TUN/TAP", tryTAP(), "used by the lab's links with delay, and by VMs", "the lab has no links with delay",
+			option+"CONFIG_TUN, and create /dev/net/tun").onlyLimits(),
 	}
-	// Gone by itself with the namespace, but modules are let go of sooner so.
+	// The namespace's end would remove the qdiscs too, but their modules are released sooner this way.
 	_ = try(func(b *nl.Batch) {
 		b.DeleteQdisc(index, nl.ClsactHandle, nl.Clsact)
 		b.DeleteQdisc(index, handle(0), nl.Root)
@@ -174,8 +174,8 @@ func tryIFB() error {
 	return netlink.LinkDel(ifb)
 }
 
-// tryKind asks for a qdisc without options. A kind that wants some refuses, and
-// is known all the same; ENOENT is a kind that is not.
+// tryKind creates a qdisc without options. A kind that requires options fails, but is
+// supported; ENOENT means that the kernel does not support the kind.
 func tryKind(kind string) error {
 	lo, err := netlink.LinkByName("lo")
 	if err != nil {

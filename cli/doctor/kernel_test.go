@@ -22,7 +22,7 @@ import (
 	"headgate/lab/labtest"
 )
 
-// programEnv makes the test binary the program itself.
+// programEnv is an environment variable that makes the test binary run as headgate.
 const programEnv = "HEADGATE_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -85,8 +85,8 @@ func (h host) examine(wantCode int, args ...string) doctor.Report {
 		h.Fatalf("%v in %s", err, out)
 	}
 	for _, c := range r.Checks {
-		if c.Means == "" || c.State == doctor.Missing && c.Remedy == "" || c.State == doctor.Unknown && c.Remedy == "" {
-			h.Errorf("a check says too little: %+v", c)
+		if c.Meaning == "" || c.State == doctor.Missing && c.Remedy == "" || c.State == doctor.Unknown && c.Remedy == "" {
+			h.Errorf("check without meaning or remedy: %+v", c)
 		}
 	}
 	return r
@@ -100,13 +100,13 @@ func (h host) wants(r doctor.Report, about, name string, state doctor.State, fou
 	}
 }
 
-// TestWhereGroupsWork is on this kernel, which has all that the tests of the
-// engines need.
+// TestWhereGroupsWork: on this kernel, which supports all that the engines' tests need,
+// all needed checks pass.
 func TestWhereGroupsWork(t *testing.T) {
 	h := newHost(t)
 	before := h.traces()
 	r := h.examine(0, "far")
-	for _, name := range []string{"kernel", "capabilities", "HTB", "bfifo", "TBF", "clsact", "cls_bpf", "IFB", "TUN/TAP", "groups on a device", "collective control (sockops)", "connections that are open"} {
+	for _, name := range []string{"kernel", "capabilities", "HTB", "bfifo", "TBF", "clsact", "cls_bpf", "IFB", "TUN/TAP", "groups on a device", "collective control (sockops)", "open connections"} {
 		h.wants(r, doctor.Machine, name, doctor.OK, "")
 	}
 	for _, name := range []string{"fq_codel", "netem", "eBPF JIT", "queue measurement (BTF, tp_btf)", "bpf file system", "cgroup v2", "congestion control", "timers"} {
@@ -122,18 +122,18 @@ func TestWhereGroupsWork(t *testing.T) {
 	h.wants(r, "far", `room for "out"`, doctor.OK, "")
 	h.wants(r, "far", `room for "in"`, doctor.OK, "")
 	if after := h.traces(); after != before {
-		t.Errorf("doctor left something behind:\nbefore: %s\nafter:  %s", before, after)
+		t.Errorf("doctor left objects behind:\nbefore: %s\nafter:  %s", before, after)
 	}
 }
 
-// traces is what doctor might leave behind.
+// traces lists the objects that doctor might leave behind.
 func (h host) traces() string {
 	runs, _ := filepath.Glob("/run/headgate/*")
 	pins, _ := filepath.Glob("/sys/fs/bpf/headgate/collective/doctor-*")
 	return h.sh("ip -o link; tc qdisc; tc filter show dev far egress") + strings.Join(append(runs, pins...), " ")
 }
 
-// What a doctor that was killed had attached is taken away by the next.
+// The next doctor removes what a killed one had attached.
 func TestAfterAKilledDoctor(t *testing.T) {
 	h := newHost(t)
 	dead := exec.Command("true")
@@ -150,7 +150,7 @@ func TestAfterAKilledDoctor(t *testing.T) {
 		t.Fatal(err)
 	}
 	if h.traces() == before {
-		t.Error("nothing is left, which proves nothing")
+		t.Error("the killed doctor left nothing: the test has no effect")
 	}
 	h.examine(0, "far")
 	if after := h.traces(); after != before {
@@ -158,7 +158,7 @@ func TestAfterAKilledDoctor(t *testing.T) {
 	}
 }
 
-func TestWhatIsInTheWay(t *testing.T) {
+func TestForeignConflicts(t *testing.T) {
 	h := newHost(t)
 	h.sh("tc qdisc add dev far root tbf rate 1mbit burst 5000 limit 5000")
 	r := h.examine(1, "far")
@@ -169,11 +169,11 @@ func TestWhatIsInTheWay(t *testing.T) {
 	r = h.examine(1, "far")
 	h.wants(r, "far", `room for "out"`, doctor.OK, "")
 	h.wants(r, "far", `room for "in"`, doctor.Missing, "u32")
-	h.wants(r, "far", "not ours", doctor.OK, "u32")
+	h.wants(r, "far", "foreign", doctor.OK, "u32")
 	h.sh("ethtool -K far tso off; ip link set far down; ip link set lo down")
 	r = h.examine(1, "far")
 	h.wants(r, doctor.Machine, "collective control (sockops)", doctor.OK, "")
-	h.wants(r, doctor.Machine, "connections that are open", doctor.Unknown, "none was made")
+	h.wants(r, doctor.Machine, "open connections", doctor.Unknown, "cannot open a connection")
 	h.wants(r, "far", "offloads", doctor.Limited, "TSO GRO off")
 	h.wants(r, "far", "device", doctor.Limited, "down")
 }
@@ -196,7 +196,7 @@ func TestDevicesInEveryState(t *testing.T) {
 	h.wants(h.examine(0, "many"), "many", "transmit queues", doctor.Limited, "4")
 }
 
-// A program at tcx is asked before any filter, and tc does not list it.
+// A tcx program runs before any filter, and tc does not list it.
 func TestProgramsThatComeEarlier(t *testing.T) {
 	h := newHost(t)
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()}})
@@ -221,29 +221,29 @@ func TestProgramsThatComeEarlier(t *testing.T) {
 	r := h.examine(0, "far")
 	h.wants(r, "far", "tcx ingress", doctor.Limited, "program ")
 	if c, ok := r.Of("far", "tcx egress"); ok {
-		t.Errorf("there is nothing at egress, but: %+v", c)
+		t.Errorf("check for tcx egress without a program there: %+v", c)
 	}
 }
 
 func TestMeasure(t *testing.T) {
 	h := newHost(t)
 	r := h.examine(0, "--measure")
-	c := r.Ceiling
+	c := r.Throughput
 	if c == nil {
-		t.Fatal("nothing was measured")
+		t.Fatal("no measurement in the report")
 	}
 	t.Logf("%+v", *c)
 	if c.PacketsPerSecond < 1e4 || c.WithoutPPS < 1e4 || c.Bandwidth < 1e9 || c.BandwidthWithout < 1e9 {
-		t.Errorf("measured %+v, which no machine is slow enough for", *c)
+		t.Errorf("measured %+v, implausibly low for any machine", *c)
 	}
-	if c.MeasuredInSeconds > 4 { // 2 where nothing else runs
-		t.Errorf("it took %v s", c.MeasuredInSeconds)
+	if c.MeasuredInSeconds > 4 { // 2 on an idle machine
+		t.Errorf("the measurement took %v s, want at most 4", c.MeasuredInSeconds)
 	}
 }
 
 func TestNotPermitted(t *testing.T) {
 	labtest.NeedRoot(t)
-	// setpriv takes all capabilities from a process that stays root.
+	// setpriv removes all capabilities from a process that stays root.
 	cmd := exec.CommandContext(t.Context(), "setpriv", "--bounding-set=-all", os.Args[0], "doctor", "-o", "json")
 	cmd.Env = append(os.Environ(), programEnv+"=1")
 	out, err := cmd.Output()
@@ -258,7 +258,7 @@ func TestNotPermitted(t *testing.T) {
 		t.Errorf("capabilities: %+v", c)
 	}
 	if left, _ := filepath.Glob("/sys/fs/bpf/headgate/collective/doctor-*"); len(left) > 0 {
-		t.Errorf("doctor left something behind: %v", left)
+		t.Errorf("doctor left objects behind: %v", left)
 	}
 }
 
@@ -274,10 +274,10 @@ func TestInitForThisMachine(t *testing.T) {
 		t.Errorf("%v in:\n%s", err, text)
 	}
 	if code, _ := h.run("check", "-f", file); code != 0 {
-		t.Errorf("check of what init wrote: exit %d", code)
+		t.Errorf("check of init's file: exit %d", code)
 	}
 	if code, out := h.run("plan", "-f", file); code != 0 || !strings.Contains(out, "add    in limit") {
-		t.Errorf("plan of what init wrote: exit %d\n%s", code, out)
+		t.Errorf("plan of init's file: exit %d\n%s", code, out)
 	}
 	if code, _ := h.run("init", "-f", file); code != 1 {
 		t.Errorf("init over a file that exists: exit %d, want 1", code)

@@ -17,8 +17,8 @@ import (
 	"headgate/unit"
 )
 
-// Ceiling is how much this machine gets through a pair of devices, at "out",
-// with all its CPUs sending UDP and nobody receiving it, with groups and without.
+// Ceiling is the throughput of this machine through a pair of devices in direction "out",
+// with all CPUs sending UDP and no receiver, with groups and without.
 type Ceiling struct {
 	Senders           int       `json:"senders"`
 	PacketsPerSecond  float64   `json:"packets_per_second"` // 60-byte frames
@@ -31,17 +31,17 @@ type Ceiling struct {
 const (
 	// phase is the length of each of the four measurements.
 	phase = 400 * time.Millisecond
-	// noLimit is above what any machine gets through one queue.
+	// noLimit is above the throughput of one queue on any machine.
 	noLimit = unit.Tbit
 	// smallest is the payload of a 60-byte frame.
 	smallest = 18
-	// segment is the payload of the packets inside a super-packet, which has as
-	// many as fit into 64 KB.
+	// segment is the payload of the segments of a super-packet, and segments how many fit
+	// into 64 KB.
 	segment  = 1448
 	segments = 44
 )
 
-// measure is called in the namespace of our own.
+// measure measures the throughput. It must be called in the doctor's network namespace.
 func measure(e shaper.Shaper) (*Ceiling, error) {
 	began := time.Now()
 	if err := makePair(); err != nil {
@@ -76,7 +76,7 @@ func measure(e shaper.Shaper) (*Ceiling, error) {
 	return c, err
 }
 
-// addresses makes the other end reachable, although nobody is there.
+// addresses gives the other end an address with a static neighbour entry, because no host answers ARP there.
 func addresses() (*net.UDPAddr, error) {
 	here, err := netlink.LinkByName(near)
 	if err != nil {
@@ -86,7 +86,7 @@ func addresses() (*net.UDPAddr, error) {
 	if err != nil {
 		return nil, err
 	}
-	peer := net.IPv4(192, 0, 2, 2) // for documentation, and so nobody's (RFC 5737)
+	peer := net.IPv4(192, 0, 2, 2) // reserved for documentation, so in use nowhere (RFC 5737)
 	err = netlink.AddrAdd(here, &netlink.Addr{IPNet: &net.IPNet{IP: net.IPv4(192, 0, 2, 1), Mask: net.CIDRMask(30, 32)}})
 	if err == nil {
 		err = netlink.NeighAdd(&netlink.Neigh{
@@ -94,15 +94,16 @@ func addresses() (*net.UDPAddr, error) {
 		})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot prepare the measurement: %w", err)
+		return nil, fmt.Errorf("cannot configure the devices of the measurement: %w", err)
 	}
 	return &net.UDPAddr{IP: peer, Port: 9}, nil
 }
 
-// rates are per second.
+// rates has packets and bytes per second.
 type rates struct{ packets, bytes float64 }
 
-// flood sends as fast as it can, and counts what arrives at the other end.
+// flood sends at the highest possible rate, and measures the rate at which packets arrive at the
+// other end.
 func flood(senders int, to *net.UDPAddr, payload, segment int) (rates, error) {
 	var stop atomic.Bool
 	var all sync.WaitGroup
@@ -128,7 +129,7 @@ func flood(senders int, to *net.UDPAddr, payload, segment int) (rates, error) {
 	}
 	defer all.Wait()
 	defer stop.Store(true)
-	time.Sleep(phase / 8) // until all run
+	time.Sleep(phase / 8) // until all senders are running
 	before, began, err := arrived()
 	if err != nil {
 		return rates{}, err
@@ -147,7 +148,8 @@ func arrived() (netlink.LinkStatistics, time.Time, error) {
 	return *l.Attrs().Statistics, time.Now(), nil
 }
 
-// sender is a socket in the namespace of the calling thread.
+// sender opens a socket in the network namespace of the calling thread, with UDP segmentation
+// offload unless segment is 0.
 func sender(to *net.UDPAddr, segment int) (*net.UDPConn, error) {
 	c, err := net.DialUDP("udp4", nil, to)
 	if err != nil || segment == 0 {

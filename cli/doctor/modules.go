@@ -10,16 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ours are the kernel modules that the trial may cause to be loaded.
-var ours = []string{"sch_htb", "sch_tbf", "sch_ingress", "cls_bpf", "act_mirred", "ifb", "sch_fq_codel", "sch_fq", "sch_netem", "veth", "tun"}
+// trialModules has the kernel modules that the trial may load.
+var trialModules = []string{"sch_htb", "sch_tbf", "sch_ingress", "cls_bpf", "act_mirred", "ifb", "sch_fq_codel", "sch_fq", "sch_netem", "veth", "tun"}
 
-// modules are the names of those that are loaded.
+// modules has the names of the loaded kernel modules.
 type modules []string
 
 func loadedModules() modules {
 	f, err := os.Open("/proc/modules")
 	if err != nil {
-		return ours // a kernel without modules, or without a word on them: none will be unloaded
+		return trialModules // a kernel without modules, or without a list of them: unload none
 	}
 	defer f.Close()
 	var m modules
@@ -30,8 +30,8 @@ func loadedModules() modules {
 	return m
 }
 
-// unloadNew takes away what was loaded since. The kernel refuses what is in use;
-// what the trial used is let go of a little after its namespace is gone.
+// unloadNew unloads the modules that were loaded since. The kernel refuses to unload modules
+// in use. It retries, because the trial's modules are released a little after its namespace ends.
 func (m modules) unloadNew() {
 	for range 10 {
 		left := m.added(loadedModules())
@@ -46,7 +46,7 @@ func (m modules) unloadNew() {
 }
 
 func (m modules) added(now modules) (names []string) {
-	for _, name := range ours {
+	for _, name := range trialModules {
 		if slices.Contains(now, name) && !slices.Contains(m, name) {
 			names = append(names, name)
 		}

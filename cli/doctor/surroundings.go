@@ -12,7 +12,7 @@ import (
 	"headgate/internal/cgroup2"
 )
 
-func surroundings() []Check {
+func environment() []Check {
 	available, err := os.ReadFile("/proc/sys/net/ipv4/tcp_available_congestion_control")
 	return []Check{cgroups(), congestion(string(available), err), timers()}
 }
@@ -22,16 +22,17 @@ func cgroups() Check {
 	if err == nil {
 		_, err = cgroup2.ID("/")
 	}
-	return tried("cgroup v2", err, "rules can name services and containers", "rules cannot name cgroups",
+	return checkOf("cgroup v2", err, "rules can name services and containers", "rules cannot name cgroups",
 		"mount -t cgroup2 none /sys/fs/cgroup").onlyLimits().found(mount)
 }
 
-// congestion: what benches and relays choose among; groups work with any.
+// congestion lists the congestion controls. Benchmarks and lab traffic select among them; groups work
+// with any.
 func congestion(available string, err error) Check {
 	list := strings.Fields(available)
 	c := Check{
 		About: Machine, Name: "congestion control", State: OK, Found: strings.Join(list, " "),
-		Means: "benches and labs can choose among these; groups work with any",
+		Meaning: "benchmarks and labs can use these; groups work with any",
 	}
 	var lack []string
 	for _, want := range []string{"cubic", "bbr"} {
@@ -41,19 +42,19 @@ func congestion(available string, err error) Check {
 	}
 	switch {
 	case err != nil:
-		c.State, c.Found, c.Means = Limited, err.Error(), "benches and labs cannot choose; groups work all the same"
+		c.State, c.Found, c.Meaning = Limited, err.Error(), "benchmarks and labs cannot select one; groups are not affected"
 	case len(lack) > 0:
-		c.State, c.Means = Limited, "benches with "+strings.Join(lack, " and ")+" cannot run; groups work all the same"
+		c.State, c.Meaning = Limited, "benchmarks with "+strings.Join(lack, " and ")+" cannot run; groups are not affected"
 		c.Remedy = "modprobe tcp_" + strings.Join(lack, " tcp_")
 	}
 	return c
 }
 
-// timers: HTB sends a class's next packet when a timer fires. The coarse clock
-// advances with the tick, and the fine one is as fine as timers are.
+// timers checks the resolution of timers, because HTB sends a class's next packet when a timer
+// fires. The coarse clock advances with the tick; the fine clock has the timers' resolution.
 func timers() Check {
 	var tick, fine unix.Timespec
-	c := Check{About: Machine, Name: "timers", State: OK, Means: "rates are paced by the microsecond"}
+	c := Check{About: Machine, Name: "timers", State: OK, Meaning: "rates are paced with microsecond resolution"}
 	if err := unix.ClockGetres(unix.CLOCK_MONOTONIC_COARSE, &tick); err != nil {
 		c.State, c.Found = Unknown, err.Error()
 		return c
@@ -65,7 +66,7 @@ func timers() Check {
 	hz := time.Second / max(time.Duration(tick.Nano()), 1)
 	if fine.Nano() > int64(time.Microsecond) {
 		c.State, c.Found = Limited, fmt.Sprintf("HZ=%d, no high resolution", hz)
-		c.Means = fmt.Sprintf("rates are paced every %v only: bursts, and delay of that length", time.Duration(tick.Nano()))
+		c.Meaning = fmt.Sprintf("rates are paced only every %v: bursts, and delay of that length", time.Duration(tick.Nano()))
 		c.Remedy = "use a kernel with CONFIG_HIGH_RES_TIMERS, booted without highres=off"
 		return c
 	}

@@ -11,14 +11,14 @@ import (
 	"headgate/unit"
 )
 
-// The devices of the trial, in the namespace of our own.
+// The devices of the trial, in the doctor's network namespace.
 const near, farEnd = "hgtry0", "hgtry1"
 
-// trial lets the engine do all that it does, on a pair of devices.
+// trial has the engine apply, read and clear groups on a pair of devices.
 func trial(e shaper.Shaper) Check {
-	return tried("groups on a device", tryEngine(e),
-		"the engine made groups in both directions, read them back and removed them",
-		"the engine cannot make groups here", "see what else is missing; if nothing is, report it with this text").needed()
+	return checkOf("groups on a device", tryEngine(e),
+		"the engine created groups in both directions, read their state and removed them",
+		"the engine cannot create groups", "see the other checks; if none is missing, report a bug with this text").needed()
 }
 
 func tryEngine(e shaper.Shaper) error {
@@ -34,12 +34,12 @@ func tryEngine(e shaper.Shaper) error {
 	}
 	state, err := e.Observe(near)
 	if err == nil && (state.Out == nil || state.In == nil || len(state.Drift) > 0) {
-		err = fmt.Errorf("what was made is not what is read back: %v", state.Drift)
+		err = fmt.Errorf("the state differs from the applied plan: %v", state.Drift)
 	}
 	return errors.Join(err, e.Clear(near), removePair())
 }
 
-// simplePlan has two groups a direction, told apart by a rule.
+// simplePlan returns a plan with two groups in each direction, and one rule.
 func simplePlan(dev string, limit unit.Rate, out, in bool) (shaper.Plan, error) {
 	d := &group.Direction{Limit: limit, Groups: []group.Group{
 		{Name: "a", Guarantee: group.Amount{Share: unit.Whole / 2}, Match: []group.Selector{{DPort: []group.PortRange{{First: 9, Last: 9}}}}},
@@ -63,7 +63,7 @@ func makePair() error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = near
 	if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: farEnd, PeerTxQLen: -1}); err != nil {
-		return fmt.Errorf("cannot make a pair of devices to try on (kernel option CONFIG_VETH): %w", err)
+		return fmt.Errorf("cannot create a pair of veth devices (kernel option CONFIG_VETH): %w", err)
 	}
 	for _, name := range []string{near, farEnd} {
 		l, err := netlink.LinkByName(name)

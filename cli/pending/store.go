@@ -20,19 +20,19 @@ import (
 	"headgate/shaper"
 )
 
-// Change is what waits for confirmation.
+// Change is a change that is pending until it is confirmed.
 type Change struct {
 	ID      string        `json:"id"`
-	Boot    string        `json:"boot"` // the kernel's boot id: after another boot nothing of the change is left
+	Boot    string        `json:"boot"` // the kernel's boot ID: after a reboot nothing of the change is in force
 	Began   time.Time     `json:"began"`
 	Within  time.Duration `json:"within_ns"`
 	Devices []Snapshot    `json:"devices"`
 }
 
-// Deadline is when the change is undone.
+// Deadline is the time at which the change is rolled back.
 func (c Change) Deadline() time.Time { return c.Began.Add(c.Within) }
 
-// Names are the devices, for messages: "eth0, eth1".
+// Names formats the devices for messages: "eth0, eth1".
 func (c Change) Names() string {
 	names := make([]string, len(c.Devices))
 	for i, d := range c.Devices {
@@ -41,7 +41,8 @@ func (c Change) Names() string {
 	return strings.Join(names, ", ")
 }
 
-// Snapshot is what was in force on a device. A nil Plan is nothing of ours.
+// Snapshot is the state of a device before the change. A nil Plan means that Headgate did not shape
+// the device.
 type Snapshot struct {
 	Dev      string              `json:"dev"`
 	Engine   group.Engine        `json:"engine,omitempty"`
@@ -49,88 +50,89 @@ type Snapshot struct {
 	Assigned []shaper.Assignment `json:"assigned,omitempty"`
 }
 
-// Stage is how far a change has come.
+// Stage is the progress of a pending change.
 type Stage int
 
 // The stages.
 const (
-	None        Stage = iota // nothing is pending
-	Waiting                  // and someone waits to undo it
-	Abandoned                // time runs, or ran out, and nobody waits: killed, or the machine was restarted
-	RollingBack              // being undone now
-	Unfinished               // undoing it failed or was cut short
+	None        Stage = iota // no change is pending
+	Waiting                  // a process waits to roll the change back
+	Abandoned                // no process waits: it was killed, or the machine was rebooted
+	RollingBack              // a process is rolling the change back
+	Unfinished               // the rollback failed or was interrupted
 )
 
-// Store is the directory of the files, for one network namespace.
+// Store accesses the files of one network namespace.
 type Store struct {
 	base string // directory and namespace
 	boot string
 }
 
-// DefaultDir is where the files are unless HEADGATE_STATE says otherwise.
+// DefaultDir is the default directory of the files. HEADGATE_STATE overrides it.
 const DefaultDir = "/var/lib/headgate"
 
-// Open prepares the store for the network namespace of the calling thread. The
-// directory is made when something is first written.
+// Open returns the store of the calling thread's network namespace. The directory is
+// created at the first write.
 func Open(dir string) (*Store, error) {
-	// Devices of the same name in different namespaces are different devices.
+	// The file names have the namespace, because equal names of devices in different namespaces are
+	// different devices.
 	ns, err := netns.ID()
 	if err != nil {
 		return nil, err
 	}
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
-		return nil, fmt.Errorf("the boot id cannot be read: %w", err)
+		return nil, fmt.Errorf("cannot read the boot ID: %w", err)
 	}
 	return &Store{base: filepath.Join(dir, "net-"+ns), boot: strings.TrimSpace(string(boot))}, nil
 }
 
-func (s *Store) waiting() string     { return s.base + ".waiting" }
+func (s *Store) waitingFile() string { return s.base + ".waiting" }
 func (s *Store) rollingBack() string { return s.base + ".rolling-back" }
 
-// New gives a change its identity. Its time runs from now.
+// New returns a change with a new ID, whose time runs from now.
 func (s *Store) New(within time.Duration, devices []Snapshot) Change {
 	return Change{ID: rand.Text(), Boot: s.boot, Began: time.Now(), Within: within, Devices: devices}
 }
 
-// Write makes the change pending.
+// Write stores the change as pending.
 func (s *Store) Write(c Change) error {
 	text, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return err
 	}
-	if err := writeFile(s.waiting(), text); err != nil {
-		return fmt.Errorf("what is in force now cannot be saved for the rollback: %w", err)
+	if err := writeFile(s.waitingFile(), text); err != nil {
+		return fmt.Errorf("cannot save the current state for the rollback: %w", err)
 	}
 	return nil
 }
 
-// Read tells of the change that is pending, and its stage.
+// Read returns the pending change and its stage.
 func (s *Store) Read() (Change, Stage, error) {
 	c, err := read(s.rollingBack())
 	if err == nil {
-		if s.held() {
+		if s.hasWaiter() {
 			return c, RollingBack, nil
 		}
 		return c, Unfinished, nil
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		c, err = read(s.waiting())
+		c, err = read(s.waitingFile())
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return Change{}, None, nil
 	case err != nil:
-		return Change{}, None, fmt.Errorf("the change that waits for confirmation cannot be read: %w", err)
-	case c.Boot == s.boot && s.held():
+		return Change{}, None, fmt.Errorf("cannot read the pending change: %w", err)
+	case c.Boot == s.boot && s.hasWaiter():
 		return c, Waiting, nil
 	}
 	return c, Abandoned, nil
 }
 
-// Gone tells whether the machine was started again since the change, so that
-// nothing of it is in force.
-func (s *Store) Gone(c Change) bool { return c.Boot != s.boot }
+// Rebooted reports whether the machine was rebooted since the change, so that nothing of the
+// change is in force.
+func (s *Store) Rebooted(c Change) bool { return c.Boot != s.boot }
 
 func read(path string) (c Change, err error) {
 	text, err := os.ReadFile(path)
@@ -138,38 +140,38 @@ func read(path string) (c Change, err error) {
 		return c, err
 	}
 	if err := json.Unmarshal(text, &c); err != nil {
-		return c, fmt.Errorf("%s is damaged (remove it to go on): %w", path, err)
+		return c, fmt.Errorf("%s is corrupt (remove the file to continue): %w", path, err)
 	}
 	return c, nil
 }
 
-// Confirm ends the wait: the change stays. It is false if the rollback has begun
-// or nothing waits.
+// Confirm ends the wait and keeps the change. It returns false if the rollback has begun
+// or no change is pending.
 func (s *Store) Confirm() (bool, error) {
-	err := os.Remove(s.waiting())
+	err := os.Remove(s.waitingFile())
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// claim takes the change for rolling it back; only one caller succeeds.
+// claim moves the change to the stage RollingBack. Only one caller succeeds.
 func (s *Store) claim(id string) (bool, error) {
-	if c, err := read(s.waiting()); err != nil || c.ID != id {
+	if c, err := read(s.waitingFile()); err != nil || c.ID != id {
 		if err == nil || errors.Is(err, fs.ErrNotExist) {
-			return false, nil // confirmed, or another change by now
+			return false, nil // confirmed, or replaced by another change
 		}
 		return false, err
 	}
-	err := os.Rename(s.waiting(), s.rollingBack())
+	err := os.Rename(s.waitingFile(), s.rollingBack())
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// RollBack undoes the change now, one device after the other, and forgets it if
-// all could be undone. It goes on with one that was cut short.
+// RollBack rolls the change back now, one device after the other, and removes its file if
+// all succeeded. It also continues an interrupted rollback.
 func (s *Store) RollBack(c Change, undo func(Snapshot) error) error {
 	if _, err := os.Stat(s.rollingBack()); err != nil {
 		ok, err := s.claim(c.ID)
@@ -177,13 +179,13 @@ func (s *Store) RollBack(c Change, undo func(Snapshot) error) error {
 			return err
 		}
 		if !ok {
-			return errors.New("the change was confirmed in the meantime, and stays")
+			return errors.New("cannot roll back: the change was confirmed in the meantime")
 		}
 	}
 	var failed []error
 	for _, d := range c.Devices {
 		if err := undo(d); err != nil {
-			failed = append(failed, fmt.Errorf("%s was not rolled back: %w", d.Dev, err))
+			failed = append(failed, fmt.Errorf("cannot roll back %s: %w", d.Dev, err))
 		}
 	}
 	if len(failed) > 0 {
@@ -192,9 +194,9 @@ func (s *Store) RollBack(c Change, undo func(Snapshot) error) error {
 	return os.Remove(s.rollingBack())
 }
 
-// Forget drops what is pending, in whatever stage.
+// Forget removes the pending change, in any stage.
 func (s *Store) Forget() error {
-	return errors.Join(removeIfThere(s.waiting()), removeIfThere(s.rollingBack()))
+	return errors.Join(removeIfThere(s.waitingFile()), removeIfThere(s.rollingBack()))
 }
 
 func removeIfThere(path string) error {
@@ -204,8 +206,8 @@ func removeIfThere(path string) error {
 	return nil
 }
 
-// Drop takes a device out of what is pending, so that it will not be rolled back.
-// The caller holds the lock.
+// Drop removes a device from the pending change, so that it will not be rolled back. The
+// caller holds the lock.
 func (s *Store) Drop(dev string) error {
 	c, stage, err := s.Read()
 	if err != nil || stage == None {
@@ -218,13 +220,13 @@ func (s *Store) Drop(dev string) error {
 	case len(kept) == 0:
 		return s.Forget()
 	case stage == RollingBack || stage == Unfinished:
-		return nil // the rollback is told of, and finished, as it is
+		return nil // a rollback that has begun is not changed
 	}
 	c.Devices = kept
 	return s.Write(c)
 }
 
-// Lock waits until no other process changes shaping in this namespace.
+// Lock waits for the lock that processes hold while they change shaping in this network namespace.
 func (s *Store) Lock() (unlock func(), err error) {
 	return lock(s.base+".lock", func(f *os.File) error {
 		for {
@@ -235,20 +237,20 @@ func (s *Store) Lock() (unlock func(), err error) {
 	})
 }
 
-// hold marks the calling process as the one that waits.
-func (s *Store) hold() (release func(), err error) { return lock(s.base+".waiter", flock.Hold) }
+// markWaiter marks the calling process as the waiting process.
+func (s *Store) markWaiter() (release func(), err error) { return lock(s.base+".waiter", flock.Lock) }
 
-// held tells whether a process waits.
-func (s *Store) held() bool {
+// hasWaiter reports whether a process waits.
+func (s *Store) hasWaiter() bool {
 	f, err := os.Open(s.base + ".waiter")
 	if err != nil {
 		return false
 	}
 	defer f.Close()
-	return flock.Held(f)
+	return flock.IsLocked(f)
 }
 
-// lock opens a file, and takes a lock on it until it is released.
+// lock opens a file and locks it until release is called.
 func lock(path string, take func(*os.File) error) (release func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
@@ -264,7 +266,7 @@ func lock(path string, take func(*os.File) error) (release func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// writeFile replaces a file so that after a crash it is the old or the new one.
+// writeFile replaces a file atomically: after a crash it has the old or the new content.
 func writeFile(path string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err

@@ -49,21 +49,21 @@ func nothing(Snapshot) error { return nil }
 func TestStages(t *testing.T) {
 	s := newStore(t)
 	if _, stage := s.mustRead(t); stage != None {
-		t.Errorf("a new store is at stage %d", stage)
+		t.Errorf("new store: stage %d", stage)
 	}
 	c := s.mustWrite(t, time.Hour, "eth0", "eth1")
 	if got, stage := s.mustRead(t); stage != Abandoned || got.ID != c.ID || got.Names() != "eth0, eth1" || got.Devices[1].Plan.Dev != "eth1" {
 		t.Errorf("without a waiter: stage %d, %+v", stage, got)
 	}
-	release, err := s.hold()
+	release, err := s.markWaiter()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, stage := s.mustRead(t); stage != Waiting {
 		t.Errorf("with a waiter: stage %d", stage)
 	}
-	if _, err := s.hold(); err == nil {
-		t.Error("two wait at once")
+	if _, err := s.markWaiter(); err == nil {
+		t.Error("two processes wait at the same time")
 	}
 	if ok, err := s.claim(c.ID); !ok || err != nil {
 		t.Fatalf("claim: %v, %v", ok, err)
@@ -73,7 +73,7 @@ func TestStages(t *testing.T) {
 	}
 	release()
 	if _, stage := s.mustRead(t); stage != Unfinished {
-		t.Errorf("after a rollback was cut short: stage %d", stage)
+		t.Errorf("after an interrupted rollback: stage %d", stage)
 	}
 	if ok, err := s.Confirm(); ok || err != nil {
 		t.Errorf("confirmed while rolling back: %v, %v", ok, err)
@@ -87,7 +87,7 @@ func TestStages(t *testing.T) {
 	}
 }
 
-// TestConfirmOrRollBack: whoever comes first has it, and only one does.
+// TestConfirmOrRollBack: of concurrent confirmations and rollbacks, exactly one succeeds.
 func TestConfirmOrRollBack(t *testing.T) {
 	s := newStore(t)
 	for range 200 {
@@ -111,7 +111,7 @@ func TestConfirmOrRollBack(t *testing.T) {
 		}
 		wg.Wait()
 		if won.Load() != 1 {
-			t.Fatalf("%d have it", won.Load())
+			t.Fatalf("%d calls succeeded, want 1", won.Load())
 		}
 		if err := s.Forget(); err != nil {
 			t.Fatal(err)
@@ -127,14 +127,14 @@ func TestClaimIsForOneChange(t *testing.T) {
 		t.Errorf("a change that is not pending any more was claimed: %v, %v", ok, err)
 	}
 	if err := s.RollBack(old, nothing); err == nil {
-		t.Error("it was rolled back without an error")
+		t.Error("a change that is not pending any more was rolled back without an error")
 	}
 }
 
 func TestDrop(t *testing.T) {
 	s := newStore(t)
 	if err := s.Drop("eth0"); err != nil {
-		t.Errorf("of nothing: %v", err)
+		t.Errorf("Drop without a pending change: %v", err)
 	}
 	s.mustWrite(t, time.Hour, "eth0", "eth1")
 	for _, dev := range []string{"eth9", "eth0"} {
@@ -143,13 +143,13 @@ func TestDrop(t *testing.T) {
 		}
 	}
 	if c, _ := s.mustRead(t); c.Names() != "eth1" {
-		t.Errorf("left are %s", c.Names())
+		t.Errorf("devices left: %s, want eth1", c.Names())
 	}
 	if err := s.Drop("eth1"); err != nil {
 		t.Fatal(err)
 	}
 	if _, stage := s.mustRead(t); stage != None {
-		t.Errorf("nothing is left, and the stage is %d", stage)
+		t.Errorf("stage %d after dropping all devices", stage)
 	}
 }
 
@@ -160,11 +160,11 @@ func TestWait(t *testing.T) {
 		then   func(s *Store, stop func()) error
 		undone bool
 	}{
-		{"time is up", 10 * time.Millisecond, func(*Store, func()) error { return nil }, true},
-		{"it was up before", -time.Hour, func(*Store, func()) error { return nil }, true},
+		{"deadline", 10 * time.Millisecond, func(*Store, func()) error { return nil }, true},
+		{"deadline passed before", -time.Hour, func(*Store, func()) error { return nil }, true},
 		{"confirmed", time.Hour, func(s *Store, _ func()) error { _, err := s.Confirm(); return err }, false},
-		{"told to stop", time.Hour, func(_ *Store, stop func()) error { stop(); return nil }, true},
-		{"device taken out", 300 * time.Millisecond, func(s *Store, _ func()) error { return s.Drop("eth0") }, false},
+		{"context cancelled", time.Hour, func(_ *Store, stop func()) error { stop(); return nil }, true},
+		{"device dropped", 300 * time.Millisecond, func(s *Store, _ func()) error { return s.Drop("eth0") }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -179,10 +179,10 @@ func TestWait(t *testing.T) {
 				}
 			}, func(Snapshot) error { undone = true; return nil })
 			if err != nil || undone != c.undone {
-				t.Errorf("undone is %v, %v", undone, err)
+				t.Errorf("undone: %v, want %v (error %v)", undone, c.undone, err)
 			}
 			if _, stage := s.mustRead(t); stage != None {
-				t.Errorf("the stage afterwards is %d", stage)
+				t.Errorf("stage %d after Wait", stage)
 			}
 		})
 	}
@@ -205,8 +205,8 @@ func TestWaitTriesAgain(t *testing.T) {
 	}
 }
 
-// TestWriteLeavesNoRest: what is written replaces what was there, and nothing
-// else stays in the directory.
+// TestWriteLeavesNoRest: Write replaces the file, and leaves no other file in the
+// directory.
 func TestWriteLeavesNoRest(t *testing.T) {
 	s := newStore(t)
 	for range 3 {
@@ -221,10 +221,10 @@ func TestWriteLeavesNoRest(t *testing.T) {
 func TestDamagedFile(t *testing.T) {
 	s := newStore(t)
 	s.mustWrite(t, time.Hour, "eth0")
-	if err := os.WriteFile(s.waiting(), []byte("{\"id\": 3"), 0o600); err != nil {
+	if err := os.WriteFile(s.waitingFile(), []byte("{\"id\": 3"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := s.Read(); err == nil {
-		t.Error("a damaged file is read")
+		t.Error("a corrupt file was read without an error")
 	}
 }

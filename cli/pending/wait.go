@@ -8,36 +8,35 @@ import (
 	"time"
 )
 
-// poll is how soon a confirmation is noticed; nobody waits for that, so it need
-// not be sooner.
-const poll = 200 * time.Millisecond
+// confirmInterval is the interval at which Wait checks for a confirmation. It need not be short,
+// because nothing waits for Wait to return.
+const confirmInterval = 200 * time.Millisecond
 
-// attempts and pause: a device that is just coming back, or a lock of the
-// kernel, deserves a second try; after that a person is needed.
+// attempts and pause are the retries of a rollback, which may fail because a device is
+// reappearing or the kernel holds a lock. After them the user has to finish the rollback.
 const (
-	attempts = 3
-	pause    = time.Second
+	rollbackAttempts = 3
+	retryInterval    = time.Second
 )
 
-// Wait undoes the change when its time is up, or at once when ctx ends: who is
-// told to stop while waiting (the session is torn down, the machine shuts down)
-// has not been confirmed. It returns without doing anything if the change is
-// confirmed. ready is called when Wait is at its post, before which the change
-// must not be made.
+// Wait rolls the change back at its deadline, or at once when ctx ends: a process that is
+// stopped while it waits (at the end of the session, or at shutdown) has no confirmation.
+// It returns without a rollback if the change is confirmed. It calls ready when it has
+// started to wait; the change must not be applied before.
 func (s *Store) Wait(ctx context.Context, id string, ready func(), undo func(Snapshot) error) error {
-	release, err := s.hold()
+	release, err := s.markWaiter()
 	if err != nil {
-		return fmt.Errorf("another process waits for a confirmation already: %w", err)
+		return fmt.Errorf("another process is waiting for a confirmation: %w", err)
 	}
 	defer release()
-	c, err := read(s.waiting())
+	c, err := read(s.waitingFile())
 	if err != nil {
 		return err
 	}
-	// By the monotonic clock: setting the time must not shorten or stretch it.
+	// Use the monotonic clock, because setting the time must not change the deadline.
 	deadline := time.NewTimer(time.Until(c.Deadline()))
 	defer deadline.Stop()
-	tick := time.NewTicker(poll)
+	tick := time.NewTicker(confirmInterval)
 	defer tick.Stop()
 	ready()
 	for waiting := true; waiting; {
@@ -47,7 +46,7 @@ func (s *Store) Wait(ctx context.Context, id string, ready func(), undo func(Sna
 		case <-ctx.Done():
 			waiting = false
 		case <-tick.C:
-			if now, err := read(s.waiting()); err != nil || now.ID != id {
+			if now, err := read(s.waitingFile()); err != nil || now.ID != id {
 				return nil
 			}
 		}
@@ -56,12 +55,12 @@ func (s *Store) Wait(ctx context.Context, id string, ready func(), undo func(Sna
 }
 
 func (s *Store) undoWithRetries(c Change, undo func(Snapshot) error) (err error) {
-	unlock, err := s.Lock() // before the claim: who holds it may be taking devices out
+	unlock, err := s.Lock() // before the claim, because the holder may be dropping devices
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if c, err = read(s.waiting()); errors.Is(err, fs.ErrNotExist) {
+	if c, err = read(s.waitingFile()); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
 		return err
@@ -70,9 +69,9 @@ func (s *Store) undoWithRetries(c Change, undo func(Snapshot) error) (err error)
 	if err != nil || !claimed {
 		return err
 	}
-	for i := range attempts {
+	for i := range rollbackAttempts {
 		if i > 0 {
-			time.Sleep(pause)
+			time.Sleep(retryInterval)
 		}
 		if err = s.RollBack(c, undo); err == nil {
 			return nil

@@ -3,26 +3,28 @@ package view
 import (
 	"math"
 	"strings"
+
+	"headgate/usage"
 )
 
-// bar draws a rate against what a group may have, where the whole width is the
-// limit: what is within the guarantee solid, what is borrowed shaded, room up to
-// the ceiling dotted, and a mark where the guarantee ends.
+// bar draws a rate on a scale from 0 to the limit: the part within the guarantee
+// solid, the borrowed part shaded, the unused part up to the ceiling dotted, and
+// a mark at the guarantee.
 func (t Theme) bar(r Row, limit uint64, width int) string {
 	if width < 1 {
 		return ""
 	}
-	if limit == 0 { // it is not known
+	if limit == 0 { // unknown
 		return strings.Repeat(" ", width)
 	}
 	cells := func(bps float64) float64 { return min(bps/float64(limit), 1) * float64(width) }
 	rate, guarantee, ceiling := cells(r.Rate), cells(float64(r.Guarantee)), int(math.Round(cells(float64(r.Ceiling))))
 	mark := -1
-	if r.Guarantee > 0 && r.Guarantee < limit && r.Path != controlPath {
+	if r.Guarantee > 0 && r.Guarantee < limit && r.Path != usage.ControlPath {
 		mark = min(int(math.Round(guarantee)), width-1)
 	}
 	own := rate
-	if r.Depth > 0 && r.Path != controlPath {
+	if r.Depth > 0 && r.Path != usage.ControlPath {
 		own = min(rate, guarantee)
 	}
 	var b strings.Builder
@@ -36,7 +38,7 @@ func (t Theme) bar(r Row, limit uint64, width int) string {
 		case rate >= at+0.5 && rate > own:
 			b.WriteString(t.borrowed.Render(string(t.signs.borrowed)))
 		case i < ceiling:
-			b.WriteString(t.dim.Render(string(t.signs.room)))
+			b.WriteString(t.dim.Render(string(t.signs.unused)))
 		default:
 			b.WriteByte(' ')
 		}
@@ -44,7 +46,7 @@ func (t Theme) bar(r Row, limit uint64, width int) string {
 	return b.String()
 }
 
-// cell is the sign for a cell of which part, or all, is filled.
+// cell returns the sign for a cell that is filled to part, at most 1.
 func (t Theme) cell(part float64) rune {
 	n := len(t.signs.fill)
 	step := int(math.Round(min(part, 1) * float64(n)))
@@ -54,8 +56,8 @@ func (t Theme) cell(part float64) rune {
 	return t.signs.fill[step-1]
 }
 
-// spark draws the last rates, the latest at the right. Its full height is the
-// highest of them, or the guarantee if that is more.
+// spark draws the last rates, the latest at the right. The full height is the
+// maximum of the rates and the guarantee.
 func (t Theme) spark(r Row, width int) string {
 	h := r.History[max(0, len(r.History)-width):]
 	top := float64(r.Guarantee)

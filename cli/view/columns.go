@@ -5,10 +5,12 @@ import (
 	"strings"
 
 	"github.com/charmbracelet/lipgloss"
+
+	"headgate/usage"
 )
 
-// column is one column of the table. Those with a fixed width have a text; bar
-// and history draw themselves and take what is left.
+// column is one column of the table. Columns of fixed width have text; bar and
+// history have draw and use the remaining width.
 type column struct {
 	title string
 	width int
@@ -25,8 +27,8 @@ const (
 	maxBar             = 80
 )
 
-// columns chooses what fits into width: first what matters most, then room for
-// the drawings. name is the longest name.
+// columns selects the columns that fit into width, by importance, and then widens
+// the drawings. name is the length of the longest name.
 func (t Theme) columns(width, name int) []column {
 	measured := func(f func(Row) string) func(Row) string {
 		return func(r Row) string {
@@ -72,7 +74,7 @@ func (t Theme) columns(width, name int) []column {
 		{title: "HISTORY", width: minSpark, draw: func(r Row, _ uint64, width int) string { return t.spark(r, width) }},
 	}
 	const group, bar, history = 0, 2, 10
-	// By importance.
+	// In order of importance.
 	chosen, used := map[int]bool{}, -1
 	for _, i := range []int{0, 1, 2, 5, 6, 3, 8, 7, 4, 9, 10} {
 		if need := all[i].width + 1; used+need <= width {
@@ -98,12 +100,12 @@ func (t Theme) columns(width, name int) []column {
 	return out
 }
 
-// borrowing is what a group has beyond its guarantee, or lends; what is less
-// than a hundredth of the guarantee is noise.
+// borrowing formats the borrowed or lent rate of a group. Less than a hundredth of
+// the guarantee is noise.
 func borrowing(r Row) string {
 	noise := max(float64(r.Guarantee)/100, 1)
 	switch {
-	case r.Depth == 0 || r.Path == controlPath:
+	case r.Depth == 0 || r.Path == usage.ControlPath:
 		return ""
 	case r.Borrowed >= noise:
 		return "+" + Rate(r.Borrowed)
@@ -113,11 +115,11 @@ func borrowing(r Row) string {
 	return "0"
 }
 
-// heading is the line above the table.
+// heading returns the heading of the table.
 func (t Theme) heading(cols []column) string {
 	var b []string
 	for i, c := range cols {
-		text := fit(c.title, c.width, t.signs.more)
+		text := truncate(c.title, c.width, t.signs.more)
 		if i == 0 || c.draw != nil {
 			text = padRight(text, c.width)
 		} else {
@@ -128,7 +130,7 @@ func (t Theme) heading(cols []column) string {
 	return t.dim.Render(strings.TrimRight(strings.Join(b, " "), " "))
 }
 
-// line is one row of the table.
+// line returns one row of the table.
 func (t Theme) line(cols []column, name string, r Row, limit uint64) string {
 	var b []string
 	for i, c := range cols {
@@ -136,7 +138,7 @@ func (t Theme) line(cols []column, name string, r Row, limit uint64) string {
 		case c.draw != nil:
 			b = append(b, c.draw(r, limit, c.width))
 		case i == 0:
-			b = append(b, c.style(r).Render(padRight(fit(name, c.width, t.signs.more), c.width)))
+			b = append(b, c.style(r).Render(padRight(truncate(name, c.width, t.signs.more), c.width)))
 		default:
 			text := c.text(r)
 			pad := strings.Repeat(" ", max(0, c.width-len(text)))
@@ -149,8 +151,8 @@ func (t Theme) line(cols []column, name string, r Row, limit uint64) string {
 	return strings.TrimRight(strings.Join(b, " "), " ")
 }
 
-// fit cuts text to width.
-func fit(text string, width int, more string) string {
+// truncate truncates text to width.
+func truncate(text string, width int, more string) string {
 	runes := []rune(text)
 	if len(runes) <= width {
 		return text

@@ -1,14 +1,15 @@
-// Package view turns what shaped devices count into rates, and shows them: as a
-// live screen, as lines, as JSON. "headgate top" and "headgate demo" use it.
+// Package view computes rates from the counters of shaped devices, and shows them as
+// a live screen, as lines, or as JSON. "headgate top" and "headgate demo" use it.
 //
-// A Tracker keeps the last state of each device and gives Frames: rates are
-// differences of counters over the time between two observations, as the
-// observations themselves stamped it (shaper.State.At). Render draws a Frame, a
-// pure function of it and of the size of the window; Screen is the program around
-// that, which reads keys and asks for states. Rates are layer-2 bits per second.
+// A Tracker keeps the last state of each device and returns Frames. Rates are
+// differences of counters over the time between two observations, by the time
+// stamps of the observations (shaper.State.At). Render draws a Frame; the result
+// depends only on the frame and the size of the window. Screen is the interactive
+// program: it reads keys, polls states and calls Render. Rates are layer-2 bits per
+// second.
 //
-// LabScreen is the same for "headgate lab run": flows and links of a lab, which it is
-// sent as LabFrames.
+// LabScreen is the live view of "headgate lab run": flows and links of a lab, which
+// the caller sends as LabFrames.
 //
-// It does not observe anything itself: the caller hands it states.
+// The package does not read the kernel. The caller passes states.
 package view

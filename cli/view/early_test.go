@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminalEnv makes the test binary a program that only starts and ends.
+// terminalEnv makes the test binary a program that only starts and exits.
 const terminalEnv = "HEADGATE_TEST_TERMINAL"
 
 func TestMain(m *testing.M) {
@@ -22,9 +22,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestTerminalIsNotAsked: a program with this package in it starts without
-// asking the terminal anything, and without a trace in its environment.
-func TestTerminalIsNotAsked(t *testing.T) {
+// TestTerminalNotQueried checks that a program with this package starts without a
+// query of the terminal, and without CI in its environment.
+func TestTerminalNotQueried(t *testing.T) {
 	ours, theirs := pseudoTerminal(t)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = []string{terminalEnv + "=1", "TERM=xterm-256color"}
@@ -43,12 +43,12 @@ func TestTerminalIsNotAsked(t *testing.T) {
 	}
 }
 
-// pseudoTerminal makes one, and gives its two ends.
+// pseudoTerminal opens a pseudo-terminal and returns both ends.
 func pseudoTerminal(t *testing.T) (ours, theirs *os.File) {
 	t.Helper()
 	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
-		t.Skipf("there are no pseudo-terminals here: %v", err)
+		t.Skipf("cannot open a pseudo-terminal: %v", err)
 	}
 	t.Cleanup(func() { ours.Close() })
 	number, err := unix.IoctlGetInt(int(ours.Fd()), unix.TIOCGPTN)
@@ -59,7 +59,7 @@ func pseudoTerminal(t *testing.T) (ours, theirs *os.File) {
 		theirs, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
 	}
 	if err != nil {
-		t.Skipf("there are no pseudo-terminals here: %v", err)
+		t.Skipf("cannot open a pseudo-terminal: %v", err)
 	}
 	t.Cleanup(func() { theirs.Close() })
 	return ours, theirs

@@ -6,28 +6,29 @@ import (
 	"headgate/group"
 )
 
-// Frame is what every watched device did in one interval.
+// Frame is the rates of all watched devices in one interval.
 type Frame struct {
 	At      time.Time `json:"at"`
 	Devices []Device  `json:"devices"`
 }
 
-// Device is one device in one interval.
+// Device is the rates of one device in one interval.
 type Device struct {
 	Dev    string       `json:"dev"`
 	Engine group.Engine `json:"engine,omitempty"`
-	// Seconds is the interval; 0 at a device's first observation, when nothing can
-	// be said of rates.
+	// Seconds is the length of the interval. It is 0 at the first observation of a
+	// device, when there are no rates.
 	Seconds    float64     `json:"seconds"`
 	Directions []Direction `json:"directions"`
-	Foreign    []string    `json:"foreign,omitempty"` // traffic control that is not ours
-	Drift      []string    `json:"drift,omitempty"`   // what an apply would mend
-	// Gone: the device, or all that was ours on it, is not there any more.
+	Foreign    []string    `json:"foreign,omitempty"` // foreign traffic control
+	Drift      []string    `json:"drift,omitempty"`   // changes that apply would make
+	// Gone is set if the device, or Headgate's traffic control on it, was removed.
 	Gone bool `json:"gone,omitempty"`
 }
 
-// Direction is one direction of a device. Total sums up its groups and control
-// traffic, of which the state may know nothing; its Ceiling is the limit.
+// Direction is one direction of a device. Total is the sum of groups and control
+// traffic. The Ceiling of Total is the limit. Control is zero if the state does not
+// have it.
 type Direction struct {
 	Name     string      `json:"direction"` // "out" or "in"
 	Spare    group.Spare `json:"spare"`
@@ -37,8 +38,8 @@ type Direction struct {
 	Control  Row         `json:"control,omitzero"`
 }
 
-// Row is one group. What a group with children did is the sum of its leaves;
-// its delay is the longest of theirs.
+// Row is one group. The rates of a parent group are sums of its leaves. The delay is
+// the longest of the leaves.
 type Row struct {
 	Path      string  `json:"path"`
 	Depth     int     `json:"-"` // 0 for the total
@@ -46,22 +47,20 @@ type Row struct {
 	Rate      float64 `json:"rate_bps"`
 	Guarantee uint64  `json:"guarantee_bps"`
 	Ceiling   uint64  `json:"ceiling_bps"`
-	// Borrowed is the rate beyond the guarantee, Lent what others borrowed of it.
+	// Borrowed is the rate above the guarantee, Lent the unused guarantee that other
+	// groups borrow.
 	Borrowed float64 `json:"borrowed_bps"`
 	Lent     float64 `json:"lent_bps"`
 	Drops    float64 `json:"drops_per_s"`
 	Marks    float64 `json:"marks_per_s"`
-	// Delay is how long the packet that left last had waited; 0 if none left.
+	// Delay is the queue delay of the last packet sent, 0 if none was sent.
 	Delay   time.Duration `json:"queue_delay_ns"`
 	Backlog uint64        `json:"backlog_bytes"`
-	// History are the last rates, the latest last.
+	// History is the last rates, the latest last.
 	History []float64 `json:"-"`
 
-	unknown bool // there was no observation before this one
+	unknown bool // the first observation, without rates
 }
 
-// Names of rows that are no groups.
-const (
-	totalPath   = "(total)"
-	controlPath = "(control)"
-)
+// totalPath is the path of the row that sums up a direction.
+const totalPath = "(total)"

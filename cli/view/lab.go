@@ -8,31 +8,31 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 )
 
-// LabFrame is what a running lab did in one interval.
+// LabFrame is the rates of a running lab in one interval.
 type LabFrame struct {
 	Lab string
-	// Seconds are since the start of the run, which lasts for Length, or if that is 0
-	// until its transfers are over.
+	// Seconds is the time since the start of the run. Length is the duration of the run, 0
+	// for a run until all transfers end.
 	Seconds, Length float64
 	Flows           []LabFlow
 	Requests        []LabRequests
 	Transfers       []LabTransfer
 	Links           []LabLink
-	Events          []string // all that have happened, the latest last
+	Events          []string // all events so far, the latest last
 }
 
-// LabFlow is one flow; rates are layer-2 bits per second.
+// LabFlow is one flow. Rates are layer-2 bits per second.
 type LabFlow struct {
-	Name, Way          string // Way is "client > server"
+	Name, Direction    string // Way is "client > server"
 	Offered, Delivered float64
-	Lost               uint64 // datagrams, or segments that were sent again
-	// SRTT, window (in segments) and jitter are 0 if there is none.
+	Lost               uint64 // lost datagrams, or retransmitted segments
+	// SRTT, window (in segments) and jitter are 0 if the flow has none.
 	SRTTus, Cwnd uint32
 	Jitter       time.Duration
 }
 
-// LabRequests are what a flow's requests did in the interval, and how many are
-// under way and wait at its end.
+// LabRequests is the requests of a flow in the interval, and the numbers under way and
+// queued at the end of the interval.
 type LabRequests struct {
 	Name              string
 	Done              float64 // per second
@@ -41,14 +41,14 @@ type LabRequests struct {
 	P50, P99          time.Duration // latency
 }
 
-// LabTransfer is how far a flow's transfers are.
+// LabTransfer is the progress of a flow's transfers.
 type LabTransfer struct {
 	Name      string
 	Completed uint64 // of Times
 	Times     int
 	Failed    uint64
-	Last      time.Duration // that the last one took
-	Arrived   float64       // part of the one under way
+	Last      time.Duration // duration of the last transfer
+	Arrived   float64       // received share of the transfer under way
 }
 
 // LabLink is one direction of a link.
@@ -58,8 +58,8 @@ type LabLink struct {
 	Dropped   uint64
 }
 
-// LabScreen is the live view of a lab that runs, a model of bubbletea. It is sent
-// LabFrames, and a LabOver when the run has ended.
+// LabScreen is the live view of a running lab, a model of bubbletea. The caller sends
+// LabFrames, and LabOver at the end of the run.
 type LabScreen struct {
 	theme         Theme
 	stop          func()
@@ -70,39 +70,39 @@ type LabScreen struct {
 	stopping      bool
 }
 
-// LabOver ends the screen.
-type LabOver struct{}
+// LabDone is the message that ends the screen.
+type LabDone struct{}
 
-// NewLabScreen is a live view of the lab of that name. stop is called when the
-// user wants the run to end.
+// NewLabScreen returns a live view of the lab with this name. The screen calls stop when
+// the user quits.
 func NewLabScreen(name string, length float64, theme Theme, stop func()) LabScreen {
 	return LabScreen{theme: theme, stop: stop, frame: LabFrame{Lab: name, Length: length}, history: map[string][]float64{}, width: 80, height: 24}
 }
 
-// Init is part of tea.Model.
+// Init implements tea.Model.
 func (s LabScreen) Init() tea.Cmd { return nil }
 
-// Update is part of tea.Model.
+// Update implements tea.Model.
 func (s LabScreen) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 	switch m := m.(type) {
 	case tea.WindowSizeMsg:
 		s.width, s.height = m.Width, m.Height
 	case LabFrame:
 		s.take(m)
-	case LabOver:
+	case LabDone:
 		return s, tea.Quit
 	case tea.KeyMsg:
 		switch m.String() {
 		case "q", "ctrl+c":
 			s.stopping = true
-			s.stop() // LabOver follows, when all has ended
+			s.stop() // LabOver follows at the end of the run
 		case "up", "k":
 			s.offset--
 		case "down", "j":
 			s.offset++
 		}
 	}
-	s.offset = max(min(s.offset, len(s.lines())-s.room()), 0)
+	s.offset = max(min(s.offset, len(s.lines())-s.visibleLines()), 0)
 	return s, nil
 }
 
@@ -120,10 +120,10 @@ func (s *LabScreen) take(f LabFrame) {
 	}
 }
 
-// room is how many lines fit between heading and footer.
-func (s LabScreen) room() int { return max(s.height-2, 1) }
+// visibleLines returns the number of lines between heading and footer.
+func (s LabScreen) visibleLines() int { return max(s.height-2, 1) }
 
-// View is part of tea.Model.
+// View implements tea.Model.
 func (s LabScreen) View() string {
 	f := s.frame
 	heading := fmt.Sprintf("lab %s  %.0f of %.0f s", f.Lab, f.Seconds, f.Length)
@@ -131,31 +131,31 @@ func (s LabScreen) View() string {
 	case f.Seconds == 0:
 		heading = fmt.Sprintf("lab %s  starting", f.Lab)
 	case f.Length == 0:
-		heading = fmt.Sprintf("lab %s  %.0f s, until its transfers are over", f.Lab, f.Seconds)
+		heading = fmt.Sprintf("lab %s  %.0f s, until all transfers end", f.Lab, f.Seconds)
 	}
 	if s.stopping {
 		heading += "  stopping"
 	}
 	lines := s.lines()
-	if room := s.room(); len(lines) > room {
+	if room := s.visibleLines(); len(lines) > room {
 		lines = lines[min(s.offset, len(lines)-room):]
 		lines = lines[:room]
 	}
-	out := []string{fit2(s.theme.bold.Render(heading), s.width)}
+	out := []string{truncateStyled(s.theme.bold.Render(heading), s.width)}
 	for _, l := range lines {
-		out = append(out, fit2(l, s.width))
+		out = append(out, truncateStyled(l, s.width))
 	}
 	for len(out) < s.height-1 {
 		out = append(out, "")
 	}
 	footer := "q stop"
-	if len(s.lines()) > s.room() {
+	if len(s.lines()) > s.visibleLines() {
 		footer += "  up, down scroll"
 	}
 	if n := len(f.Events); n > 0 {
 		footer += "  last event: " + f.Events[n-1]
 	}
-	return strings.Join(append(out, fit2(s.theme.dim.Render(footer), s.width)), "\n")
+	return strings.Join(append(out, truncateStyled(s.theme.dim.Render(footer), s.width)), "\n")
 }
 
 // Widths of the columns before the history, in cells.
@@ -166,14 +166,13 @@ const (
 	labCount  = 8
 	labTime   = 7
 	labWindow = 6
-	// labBefore is all of them and their gaps; in a window of labWide there is room
-	// for congestion windows and jitter as well, and a history worth the name.
+	// labBefore is the sum of all widths with gaps. A window of labWide also has space for
+	// congestion windows, jitter, and a useful history.
 	labBefore = labName + labWay + 2*labRate + labCount + labTime + 7
 	labWide   = labBefore + labWindow + labTime + 2 + 15
 )
 
-// lines are a table of flows, one each of what requests and transfers have to tell
-// besides, and one of links.
+// lines returns tables of flows, requests, transfers and links.
 func (s LabScreen) lines() (out []string) {
 	for _, table := range [][]string{s.flowLines(), s.requestLines(), s.transferLines(), s.linkLines()} {
 		if len(table) == 0 {
@@ -188,7 +187,7 @@ func (s LabScreen) lines() (out []string) {
 	return out
 }
 
-// row is a line of flows or links. Extra are the cells between time and history.
+// row returns a line of flows or links. extra is the cells between time and history.
 func (s LabScreen) row(name, way, first, second, count, time, extra, history string) string {
 	return strings.TrimRight(fmt.Sprintf("%s %s %s %s %s %s%s  %s",
 		s.cell(name, labName), s.cell(way, labWay), padLeft(first, labRate), padLeft(second, labRate),
@@ -196,10 +195,10 @@ func (s LabScreen) row(name, way, first, second, count, time, extra, history str
 }
 
 func (s LabScreen) cell(text string, width int) string {
-	return padRight(fit(text, width, s.theme.more), width)
+	return padRight(truncate(text, width, s.theme.more), width)
 }
 
-// spark is a row's history in what is left of the width.
+// spark returns a row's history in the remaining width.
 func (s LabScreen) spark(key, extra string) string {
 	width := min(s.width-labBefore-len(extra), historyLength)
 	if width <= 0 {
@@ -238,7 +237,7 @@ func (s LabScreen) flowLines() (out []string) {
 			time = Delay(f.Jitter)
 		}
 		extra := extras(window, time)
-		out = append(out, s.row(f.Name, f.Way, Rate(f.Offered), Rate(f.Delivered), fmt.Sprint(f.Lost), srtt, extra, s.spark("flow "+f.Name, extra)))
+		out = append(out, s.row(f.Name, f.Direction, Rate(f.Offered), Rate(f.Delivered), fmt.Sprint(f.Lost), srtt, extra, s.spark("flow "+f.Name, extra)))
 	}
 	return out
 }
@@ -273,7 +272,7 @@ func (s LabScreen) transferLines() (out []string) {
 		out = append(out, strings.TrimRight(fmt.Sprintf("%s %s %s %s %s", s.cell(name, labName),
 			padLeft(done, labRate), padLeft(failed, labRate), padLeft(last, labRate), padLeft(arrived, labRate)), " "))
 	}
-	row("TRANSFERS", "DONE", "FAILED", "LAST TOOK", "ARRIVED")
+	row("TRANSFERS", "DONE", "FAILED", "LAST TIME", "ARRIVED")
 	for _, t := range s.frame.Transfers {
 		last, arrived := "", ""
 		if t.Completed > 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/charmbracelet/lipgloss"
 )
 
-// The live view of a lab fills its window and no more, shows what it was sent,
-// scrolls, and asks once for the end when q is typed.
+// The live view of a lab fills its window exactly, shows the last frame, scrolls, and calls stop
+// once for the key q.
 func TestLabScreen(t *testing.T) {
 	stopped := 0
 	var m tea.Model = NewLabScreen("demo", 60, plainTheme(), func() { stopped++ })
@@ -35,7 +35,7 @@ func TestLabScreen(t *testing.T) {
 	}
 	frame := LabFrame{
 		Lab: "demo", Seconds: 3, Length: 60, Events: []string{"2.0 s, start bulk"},
-		Flows: []LabFlow{{Name: "bulk", Way: "a > b", Offered: 1e8, Delivered: 95.5e6, Lost: 7, SRTTus: 20_500}},
+		Flows: []LabFlow{{Name: "bulk", Direction: "a > b", Offered: 1e8, Delivered: 95.5e6, Lost: 7, SRTTus: 20_500}},
 		Links: []LabLink{{Name: "wan", Way: "a > b", Rate: 99e6, Dropped: 3}, {Name: "wan", Way: "b > a"}},
 	}
 	send(frame)
@@ -44,7 +44,7 @@ func TestLabScreen(t *testing.T) {
 	v := shown(120, 12)
 	for _, want := range []string{"lab demo  4 of 60 s", "40.0Mbit", "20.5ms", "99.0Mbit", "█▄", "last event: 2.0 s, start bulk"} {
 		if !strings.Contains(v, want) {
-			t.Errorf("there is no %q in\n%s", want, v)
+			t.Errorf("missing %q in\n%s", want, v)
 		}
 	}
 	send(tea.WindowSizeMsg{Width: 40, Height: 5})
@@ -60,20 +60,20 @@ func TestLabScreen(t *testing.T) {
 	if cmd := send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("q")}); cmd != nil || stopped != 1 || !strings.Contains(shown(40, 5), "stopping") {
 		t.Errorf("q: command %v, stopped %d times", cmd, stopped)
 	}
-	if cmd := send(LabOver{}); cmd == nil {
-		t.Error("the end of the run does not end the view")
+	if cmd := send(LabDone{}); cmd == nil {
+		t.Error("LabOver does not end the view")
 	}
 }
 
-// What requests, transfers, windows and jitter have to tell has its place where
-// there is some, and takes none in a narrow window or a lab of plain flows.
+// Requests, transfers, windows and jitter are shown if a flow has them. Windows and jitter are left
+// out in a narrow window.
 func TestLabScreenApplications(t *testing.T) {
 	var m tea.Model = NewLabScreen("demo", 0, plainTheme(), func() {})
 	frame := LabFrame{
 		Lab: "demo", Seconds: 3,
 		Flows: []LabFlow{
-			{Name: "web", Way: "a > b", Delivered: 2e6, SRTTus: 20_500, Cwnd: 77},
-			{Name: "voice", Way: "a > b", Delivered: 1e5, Jitter: 310 * time.Microsecond},
+			{Name: "web", Direction: "a > b", Delivered: 2e6, SRTTus: 20_500, Cwnd: 77},
+			{Name: "voice", Direction: "a > b", Delivered: 1e5, Jitter: 310 * time.Microsecond},
 		},
 		Requests: []LabRequests{
 			{Name: "web", Done: 48.4, Refused: 3, Failed: 1, UnderWay: 5, Backlog: 12, P50: 21 * time.Millisecond, P99: 240 * time.Millisecond},
@@ -97,13 +97,13 @@ REQUESTS                DONE/S       P50       P99   REFUSED    FAILED UNDER WAY
 web                         48    21.0ms     240ms         3         1         5        12
 stuck                        0                             0         0         0         0
 
-TRANSFERS                 DONE    FAILED LAST TOOK   ARRIVED
+TRANSFERS                 DONE    FAILED LAST TIME   ARRIVED
 backup                  1 of 3         1     1.21s       43%
 `
 	wide := show(120)
-	for _, want := range []string{"3 s, until its transfers are over", "SRTT   CWND  JITTER  HISTORY", "20.5ms     77", "310us", requests} {
+	for _, want := range []string{"3 s, until all transfers end", "SRTT   CWND  JITTER  HISTORY", "20.5ms     77", "310us", requests} {
 		if !strings.Contains(wide, want) {
-			t.Errorf("there is no %q in\n%s", want, wide)
+			t.Errorf("missing %q in\n%s", want, wide)
 		}
 	}
 	if narrow := show(100); strings.Contains(narrow, "CWND") || !strings.Contains(narrow, "HISTORY") {
@@ -111,6 +111,6 @@ backup                  1 of 3         1     1.21s       43%
 	}
 	frame = LabFrame{Lab: "demo", Seconds: 3, Flows: []LabFlow{{Name: "plain"}}}
 	if plain := show(120); strings.Contains(plain, "JITTER") || strings.Contains(plain, "REQUESTS") || strings.Contains(plain, "TRANSFERS") {
-		t.Errorf("of a plain flow:\n%s", plain)
+		t.Errorf("a lab of plain flows:\n%s", plain)
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// WriteLines prints a frame for programs that read lines, and for people with
-// grep: one line for each group, each beginning with time, device, direction
-// and group, the words of a line always the same and in the same order. A device
-// that was observed for the first time has no rates yet, and no line.
+// WriteLines prints a frame as lines for programs and for grep: one line for each
+// group, which begins with time, device, direction and group. All lines have the same
+// fields in the same order. A device at its first observation has no rates, and so no
+// lines.
 func WriteLines(w io.Writer, f Frame) error {
 	var b strings.Builder
 	at := f.At.UTC().Format("2006-01-02T15:04:05.000Z")

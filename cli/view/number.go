@@ -7,9 +7,9 @@ import (
 	"headgate/unit"
 )
 
-// Numbers for people: three digits and a unit, and nothing is "0".
+// Number formats: three digits and a unit. Zero is "0".
 
-// Rate is a measured rate: "95.5Mbit".
+// Rate formats a measured rate: "95.5Mbit".
 func Rate(bps float64) string {
 	if bps == 0 {
 		return "0"
@@ -18,7 +18,7 @@ func Rate(bps float64) string {
 		scale float64
 		name  string
 	}{{float64(unit.Gbit), "Gbit"}, {float64(unit.Mbit), "Mbit"}, {float64(unit.Kbit), "kbit"}} {
-		// Where rounding would give 1000 of the smaller unit.
+		// 0.9995, because rounding would give 1000 of the smaller unit.
 		if bps >= s.scale*0.9995 {
 			return Digits(bps/s.scale) + s.name
 		}
@@ -26,7 +26,7 @@ func Rate(bps float64) string {
 	return fmt.Sprintf("%.0fbit", bps)
 }
 
-// Amount is a rate of the plan: exact if that is short.
+// Amount formats a configured rate: exactly if the text is short.
 func Amount(bps uint64) string {
 	if bps == 0 {
 		return "0"
@@ -37,7 +37,7 @@ func Amount(bps uint64) string {
 	return Rate(float64(bps))
 }
 
-// Bytes is a measured size: "2.00KiB".
+// Bytes formats a measured size: "2.00KiB".
 func Bytes(n uint64) string {
 	if n == 0 {
 		return "0"
@@ -53,7 +53,7 @@ func Bytes(n uint64) string {
 	return fmt.Sprint(n, "B")
 }
 
-// perSecond is a count of events in a second.
+// perSecond formats a number of events per second.
 func perSecond(v float64) string {
 	switch {
 	case v == 0:
@@ -68,7 +68,7 @@ func perSecond(v float64) string {
 	return fmt.Sprintf("%.0f", v)
 }
 
-// Delay is a measured time: "1.23ms".
+// Delay formats a measured time: "1.23ms".
 func Delay(d time.Duration) string {
 	switch ms := d.Seconds() * 1e3; {
 	case d == 0:
@@ -81,7 +81,7 @@ func Delay(d time.Duration) string {
 	return fmt.Sprintf("%.0fus", d.Seconds()*1e6)
 }
 
-// Digits prints three of them.
+// Digits formats a number with three digits.
 func Digits(v float64) string {
 	switch {
 	case v >= 99.95:

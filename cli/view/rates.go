@@ -7,36 +7,37 @@ import (
 
 	"headgate/group"
 	"headgate/shaper"
+	"headgate/usage"
 )
 
-// historyLength is how many rates a Row remembers.
+// historyLength is the number of rates in a Row's history.
 const historyLength = 60
 
-// Tracker makes rates of counters: it remembers the last state of each device.
-// The zero Tracker is ready.
+// Tracker computes rates from counters. It keeps the last state of each device. The
+// zero Tracker is ready for use.
 type Tracker struct {
-	devices map[string]*tracked
+	devices map[string]*deviceHistory
 }
 
-// tracked is what is remembered of a device. One that is gone has no last state
-// and no history: its counters begin anew when it returns.
-type tracked struct {
+// deviceHistory is the last state and history of a device. A removed device has neither: its
+// counters restart when it returns.
+type deviceHistory struct {
 	last    *shaper.State
-	history map[series][]float64
+	history map[rowKey][]float64
 }
 
-// series names a row of a device.
-type series struct{ direction, path string }
+// rowKey identifies a row of a device.
+type rowKey struct{ direction, path string }
 
-// Empty tells whether Update was never called.
+// Empty reports whether Update was never called.
 func (t *Tracker) Empty() bool { return t.devices == nil }
 
-// Update takes the states of all devices that were found now, and tells what
-// happened since the last call. A device that was found before and is not among
-// them is gone. now is the frame's time when there is no state at all.
+// Update takes the current states of all devices, and returns the rates since the last
+// call. A device of a former call that is not in states is marked as gone. now is the
+// frame's time if states is empty.
 func (t *Tracker) Update(now time.Time, states []shaper.State) Frame {
 	if t.devices == nil {
-		t.devices = map[string]*tracked{}
+		t.devices = map[string]*deviceHistory{}
 	}
 	f := Frame{At: now, Devices: []Device{}}
 	found := map[string]bool{}
@@ -44,7 +45,7 @@ func (t *Tracker) Update(now time.Time, states []shaper.State) Frame {
 		found[s.Dev] = true
 		d := t.devices[s.Dev]
 		if d == nil {
-			d = &tracked{}
+			d = &deviceHistory{}
 			t.devices[s.Dev] = d
 		}
 		f.Devices = append(f.Devices, d.update(s))
@@ -54,7 +55,7 @@ func (t *Tracker) Update(now time.Time, states []shaper.State) Frame {
 	}
 	for name, d := range t.devices {
 		if !found[name] {
-			*d = tracked{}
+			*d = deviceHistory{}
 			f.Devices = append(f.Devices, Device{Dev: name, Directions: []Direction{}, Gone: true})
 		}
 	}
@@ -62,70 +63,63 @@ func (t *Tracker) Update(now time.Time, states []shaper.State) Frame {
 	return f
 }
 
-func (d *tracked) update(s shaper.State) Device {
+func (d *deviceHistory) update(s shaper.State) Device {
 	out := Device{Dev: s.Dev, Engine: s.Engine, Directions: []Direction{}, Foreign: s.Foreign}
 	for _, c := range s.Drift {
 		out.Drift = append(out.Drift, c.String())
 	}
 	before := shaper.State{}
 	if d.last != nil {
-		// Two observations of the same instant would divide by nothing.
+		// Two observations at the same time have no rate.
 		if out.Seconds = s.At.Sub(d.last.At).Seconds(); out.Seconds <= 0 {
 			out.Seconds = 0
 		}
-		// Another engine counts from 0 again.
-		if d.last.Engine == s.Engine {
-			before = *d.last
-		}
+		before = *d.last
 	}
 	if d.history == nil {
-		d.history = map[series][]float64{}
+		d.history = map[rowKey][]float64{}
 	}
-	for _, side := range []struct {
-		name     string
-		tree     *group.Tree
-		now, was *shaper.DirectionState
-	}{{"out", s.Plan.Out, s.Out, before.Out}, {"in", s.Plan.In, s.In, before.In}} {
-		if side.tree == nil || side.now == nil {
-			continue
+	was := map[string]map[string]usage.Counters{}
+	for _, u := range before.Usage() {
+		was[u.Name] = u.Counters()
+		if before.Engine != s.Engine { // the counters of a new engine start from 0
+			for path, c := range was[u.Name] {
+				was[u.Name][path] = usage.Counters{At: c.At}
+			}
 		}
-		out.Directions = append(out.Directions, d.direction(side.name, *side.tree, side.now, side.was, out.Seconds))
+	}
+	for _, now := range s.Usage() {
+		tree, state := s.Plan.Out, s.Out
+		if now.Name == "in" {
+			tree, state = s.Plan.In, s.In
+		}
+		out.Directions = append(out.Directions, d.direction(*tree, state, was[now.Name], now))
 	}
 	d.last = &s
 	return out
 }
 
-func (d *tracked) direction(name string, t group.Tree, now, was *shaper.DirectionState, seconds float64) Direction {
-	out := Direction{Name: name, Spare: t.Spare, Assigned: now.Assigned}
-	old := map[string]shaper.GroupState{}
-	if was != nil {
-		// What passed is divided by the time between its own two readings: over that of the whole
-		// device's, 20 ms late, a full link of 100 Mbit showed 102, and at --interval 100ms 120.
-		if !was.At.IsZero() && !now.At.IsZero() {
-			seconds = max(0, now.At.Sub(was.At).Seconds())
-		}
-		for _, g := range was.Groups {
-			old[g.Path] = g
-		}
-		old[controlPath] = was.Control
-	}
-	nodes := map[string]group.Node{}
-	for _, n := range t.Nodes {
-		nodes[n.Path] = n
-	}
-	for _, g := range now.Groups {
-		n := nodes[g.Path]
-		r := Row{Path: g.Path, Depth: max(n.Depth, 1), Leaf: n.Leaf, Guarantee: uint64(g.Guarantee), Ceiling: uint64(g.Ceiling)}
-		if r.Leaf {
-			r.count(g, old[g.Path], seconds)
-		}
+// direction returns the rates of one direction since the counters was. Rates use the time between the
+// direction's own two readings (usage.Counters.At). With the time of the whole device, a reading that was 20 ms
+// late made a full link of 100 Mbit show 102, and 120 at --interval 100ms.
+func (d *deviceHistory) direction(t group.Tree, state *shaper.DirectionState, was map[string]usage.Counters, now usage.Direction) Direction {
+	out := Direction{Name: now.Name, Spare: t.Spare, Assigned: state.Assigned, Total: Row{Path: totalPath, Ceiling: uint64(t.Limit)}}
+	for n, u := range usage.Account(was, now) {
+		g := now.Groups[n]
+		r := Row{Path: g.Path, Depth: max(t.Nodes[n].Depth, 1), Leaf: g.Leaf, Guarantee: uint64(g.Guarantee), Ceiling: uint64(state.Groups[n].Ceiling)}
+		r.set(u, g, state.Groups[n], was[g.Path])
 		out.Groups = append(out.Groups, r)
 	}
-	sumUp(t, out.Groups)
-	out.Total = Row{Path: totalPath, Ceiling: uint64(t.Limit)}
-	if now.Control != (shaper.GroupState{}) {
-		out.Control = Row{Path: controlPath, Depth: 1, Leaf: true, Guarantee: uint64(now.Control.Guarantee), Ceiling: uint64(now.Control.Ceiling)}
-		out.Control.count(now.Control, old[controlPath], seconds)
+	for n, g := range now.Groups { // a parent has the queues of its leaves
+		for p := g.Parent; g.Leaf && p >= 0; p = now.Groups[p].Parent {
+			out.Groups[p].queue(out.Groups[n])
+		}
+	}
+	if state.Control != (shaper.GroupState{}) {
+		out.Control = Row{Path: usage.ControlPath, Depth: 1, Leaf: true, Guarantee: uint64(state.Control.Guarantee), Ceiling: uint64(state.Control.Ceiling)}
+		g := usage.Group{Path: usage.ControlPath, Parent: -1, Leaf: true, Counters: now.Control}
+		out.Control.set(usage.Account(was, usage.Direction{Groups: []usage.Group{g}})[0], g, state.Control, was[g.Path])
+		out.Control.Borrowed = 0 // control traffic has no guarantee to exceed
 		out.Total.add(out.Control)
 	}
 	for _, r := range out.Groups {
@@ -133,26 +127,23 @@ func (d *tracked) direction(name string, t group.Tree, now, was *shaper.Directio
 			out.Total.add(r)
 		}
 	}
-	lend(t, out.Groups, out.Control.Rate)
-	d.remember(name, &out, seconds)
+	d.recordHistory(now.Name, &out)
 	return out
 }
 
-// count fills in what a group did since it was in the state was.
-func (r *Row) count(now, was shaper.GroupState, seconds float64) {
-	// A counter that fell, or another class, belongs to a group that was made
-	// again in the meantime; it has counted from 0 since.
-	if now.Class != was.Class || now.Bytes < was.Bytes || now.Packets < was.Packets || now.Drops < was.Drops || now.Marks < was.Marks {
-		was = shaper.GroupState{}
+// set fills in the usage of a group since it had the counters was.
+func (r *Row) set(u usage.Usage, g usage.Group, now shaper.GroupState, was usage.Counters) {
+	r.unknown = u.Seconds <= 0
+	if g.Leaf {
+		r.Delay, r.Backlog = now.QueueDelay, now.BacklogBytes
 	}
-	r.Delay, r.Backlog, r.unknown = now.QueueDelay, now.BacklogBytes, seconds == 0
-	if seconds > 0 {
-		r.Rate = float64(now.Bytes-was.Bytes) * 8 / seconds
-		r.Drops = float64(now.Drops-was.Drops) / seconds
-		r.Marks = float64(now.Marks-was.Marks) / seconds
-		if now.Packets == was.Packets {
-			r.Delay = 0 // of a packet of long ago
-		}
+	if r.unknown {
+		return
+	}
+	r.Rate, r.Borrowed, r.Lent = u.Rate(u.Delivered), u.Rate(u.Borrowed), u.Rate(u.Lent)
+	r.Drops, r.Marks = float64(u.Drops)/u.Seconds, float64(u.Marks)/u.Seconds
+	if g.Packets == was.Packets {
+		r.Delay = 0 // of a packet that left long ago
 	}
 }
 
@@ -160,26 +151,17 @@ func (r *Row) add(o Row) {
 	r.Rate += o.Rate
 	r.Drops += o.Drops
 	r.Marks += o.Marks
-	r.Backlog += o.Backlog
-	r.Delay = max(r.Delay, o.Delay)
+	r.queue(o)
 	r.unknown = r.unknown || o.unknown
 }
 
-// sumUp gives groups with children what their leaves did, whatever the engine
-// counts for them. Rows are in the order of the tree's nodes.
-func sumUp(t group.Tree, rows []Row) {
-	for i, n := range t.Nodes {
-		if !n.Leaf || i >= len(rows) {
-			continue
-		}
-		for p := n.Parent; p >= 0 && p < len(rows); p = t.Nodes[p].Parent {
-			rows[p].add(rows[i])
-		}
-	}
+func (r *Row) queue(o Row) {
+	r.Backlog += o.Backlog
+	r.Delay = max(r.Delay, o.Delay)
 }
 
-// remember adds the rates to the histories and forgets groups that are gone.
-func (d *tracked) remember(direction string, out *Direction, seconds float64) {
+// recordHistory appends the rates to the histories, and deletes the histories of removed groups.
+func (d *deviceHistory) recordHistory(direction string, out *Direction) {
 	rows := []*Row{&out.Total}
 	if out.Control.Path != "" {
 		rows = append(rows, &out.Control)
@@ -187,11 +169,11 @@ func (d *tracked) remember(direction string, out *Direction, seconds float64) {
 	for i := range out.Groups {
 		rows = append(rows, &out.Groups[i])
 	}
-	kept := map[series][]float64{}
+	kept := map[rowKey][]float64{}
 	for _, r := range rows {
-		key := series{direction, r.Path}
+		key := rowKey{direction, r.Path}
 		h := d.history[key]
-		if seconds > 0 {
+		if !out.Total.unknown {
 			h = append(h[max(0, len(h)-historyLength+1):len(h):len(h)], r.Rate)
 		}
 		kept[key], r.History = h, h

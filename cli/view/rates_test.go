@@ -15,24 +15,23 @@ func TestRates(t *testing.T) {
 		t.Errorf("the device is %+v", d)
 	}
 	if !f.At.Equal(epoch.Add(3 * time.Second)) {
-		t.Errorf("the frame is of %v", f.At)
+		t.Errorf("the frame's time is %v", f.At)
 	}
 	storage := row(t, f, "out", "storage")
 	expect(t, "storage's rate", storage.Rate, 10e6)
-	expect(t, "what storage borrows", storage.Borrowed, 0)
+	expect(t, "storage's borrowed rate", storage.Borrowed, 0)
 	expect(t, "backup's drops", row(t, f, "out", "backup").Drops, 1234)
 	tenant := row(t, f, "out", "tenant")
-	expect(t, "tenant's rate, of its leaves", tenant.Rate, 36e6)
-	expect(t, "tenant's marks, of its leaves", tenant.Marks, 87)
-	expect(t, "what tenant borrows", tenant.Borrowed, 6e6)
+	expect(t, "tenant's rate, the sum of its leaves", tenant.Rate, 36e6)
+	expect(t, "tenant's marks, the sum of its leaves", tenant.Marks, 87)
+	expect(t, "tenant's borrowed rate", tenant.Borrowed, 6e6)
 	expect(t, "out's total", row(t, f, "out", totalPath).Rate, 10e6+36e6+30e6+15e6+0.96e6)
 	if n := len(storage.History); n != 2 {
-		t.Errorf("after 3 observations there are %d rates", n)
+		t.Errorf("%d rates after 3 observations, want 2", n)
 	}
 }
 
-// TestInterval: the time between two states is theirs, not the interval that was
-// asked for.
+// TestInterval checks that rates use the time stamps of the states, not the configured interval.
 func TestInterval(t *testing.T) {
 	s := newServer()
 	var tr Tracker
@@ -46,7 +45,7 @@ func TestInterval(t *testing.T) {
 	again.At = late.At
 	f = tr.Update(epoch, []shaper.State{again})
 	if f.Devices[0].Seconds != 0 || row(t, f, "out", "storage").Rate != 0 {
-		t.Errorf("two states of one instant give %+v", f.Devices[0])
+		t.Errorf("two states with the same time give %+v", f.Devices[0])
 	}
 }
 
@@ -57,7 +56,7 @@ func TestFirstObservationHasNoRates(t *testing.T) {
 	}
 }
 
-// TestCounterReset: a group that was made again has counted from 0 since.
+// TestCounterReset checks that the counters of a recreated group start from 0.
 func TestCounterReset(t *testing.T) {
 	for name, remake := range map[string]func(*shaper.GroupState){
 		"counters fall":      func(g *shaper.GroupState) { g.Bytes, g.Packets = 1000, 1 },
@@ -73,12 +72,12 @@ func TestCounterReset(t *testing.T) {
 			remake(&now.Out.Groups[0])
 			f := tr.Update(epoch, []shaper.State{now})
 			expect(t, "the new storage's rate", row(t, f, "out", "storage").Rate, 8000)
-			expect(t, "the others'", row(t, f, "out", "rest").Rate, 15e6)
+			expect(t, "the rate of rest", row(t, f, "out", "rest").Rate, 15e6)
 		})
 	}
 }
 
-// TestIdleGroupHasNoDelay: what the last packet waited, long ago, is not shown.
+// TestIdleGroupHasNoDelay checks that the delay of a packet before the interval is not shown.
 func TestIdleGroupHasNoDelay(t *testing.T) {
 	s := newServer()
 	var tr Tracker
@@ -95,7 +94,7 @@ func TestIdleGroupHasNoDelay(t *testing.T) {
 	}
 }
 
-// TestGroupsChange: a group that comes later is new, one that goes is forgotten.
+// TestGroupsChange checks the rate of a new group, and that the history of a removed group is deleted.
 func TestGroupsChange(t *testing.T) {
 	s := newServer()
 	var tr Tracker
@@ -109,13 +108,12 @@ func TestGroupsChange(t *testing.T) {
 	tr.Update(epoch, []shaper.State{s.at(4)})
 	for key := range tr.devices["eth0"].history {
 		if key.direction == "in" && (key.path == "late" || key.path == "rest") {
-			t.Errorf("%v is still remembered", key)
+			t.Errorf("%v still has a history", key)
 		}
 	}
 }
 
-// TestEngineChange: the counters of two engines have nothing to do with each
-// other.
+// TestEngineChange checks that the counters of two engines are not compared.
 func TestEngineChange(t *testing.T) {
 	s := newServer()
 	var tr Tracker
@@ -126,19 +124,19 @@ func TestEngineChange(t *testing.T) {
 	expect(t, "storage's rate", row(t, f, "out", "storage").Rate, 20e6)
 }
 
-// TestDeviceVanishes: a device that goes is shown as gone, and begins anew.
-func TestDeviceVanishes(t *testing.T) {
+// TestDeviceRemoved checks that a removed device is marked as gone, and has no history when it returns.
+func TestDeviceRemoved(t *testing.T) {
 	s := newServer()
 	var tr Tracker
 	tr.Update(epoch, []shaper.State{s.at(1)})
 	tr.Update(epoch, []shaper.State{s.at(2)})
 	f := tr.Update(epoch.Add(time.Minute), nil)
 	if len(f.Devices) != 1 || !f.Devices[0].Gone || f.Devices[0].Dev != "eth0" || !f.At.Equal(epoch.Add(time.Minute)) {
-		t.Fatalf("a device that is gone gives %+v", f)
+		t.Fatalf("a removed device gives %+v", f)
 	}
 	f = tr.Update(epoch, []shaper.State{s.at(60)})
 	if d := f.Devices[0]; d.Gone || d.Seconds != 0 || len(row(t, f, "out", "storage").History) != 0 {
-		t.Errorf("a device that is back gives %+v", d)
+		t.Errorf("a device that returned gives %+v", d)
 	}
 	f = tr.Update(epoch, []shaper.State{s.at(61)})
 	expect(t, "storage's rate", row(t, f, "out", "storage").Rate, 10e6)
@@ -157,47 +155,14 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 	h := row(t, f, "out", "storage").History
 	if len(h) != historyLength {
-		t.Fatalf("%d rates are remembered", len(h))
+		t.Fatalf("%d rates in the history", len(h))
 	}
 	last := float64(3*historyLength - 1)
 	expect(t, "the latest rate", h[len(h)-1], 8*(last*last-(last-1)*(last-1)))
 }
 
-// TestLending: what borrowers have was lent by those who left it, in proportion
-// to what they left.
-func TestLending(t *testing.T) {
-	tree := group.Tree{Limit: 100 * m, Nodes: []group.Node{
-		node("idle", -1, 1, true, 40*m, 100*m), node("half", -1, 1, true, 30*m, 100*m), node("busy", -1, 1, true, 20*m, 100*m),
-		node("tenant", -1, 1, false, 10*m, 100*m), node("tenant/a", 3, 2, true, 8*m, 100*m), node("tenant/b", 3, 2, true, 2*m, 100*m),
-	}}
-	for _, c := range []struct {
-		name           string
-		rates          []float64 // Mbit/s
-		control        float64
-		borrowed, lent []float64
-	}{
-		{"nobody borrows", []float64{0, 15, 20, 10, 8, 2}, 0, []float64{0, 0, 0, 0, 0, 0}, []float64{0, 0, 0, 0, 0, 0}},
-		{"all is used", []float64{0, 10, 80, 10, 8, 2}, 0, []float64{0, 0, 60, 0, 0, 0}, []float64{40, 20, 0, 0, 0, 0}},
-		{"control takes a part", []float64{0, 30, 58, 10, 8, 2}, 2, []float64{0, 0, 38, 0, 0, 0}, []float64{38, 0, 0, 0, 0, 0}},
-		{"half is used", []float64{0, 10, 50, 10, 8, 2}, 0, []float64{0, 0, 30, 0, 0, 0}, []float64{20, 10, 0, 0, 0, 0}},
-		{"siblings lend first to each other", []float64{0, 30, 20, 10, 3, 7}, 0, []float64{0, 0, 0, 0, 0, 5}, []float64{0, 0, 0, 0, 5, 0}},
-		{"a tenant borrows for its children", []float64{0, 30, 20, 50, 8, 42}, 0, []float64{0, 0, 0, 40, 0, 40}, []float64{40, 0, 0, 0, 0, 0}},
-	} {
-		rows := make([]Row, len(tree.Nodes))
-		for i, n := range tree.Nodes {
-			rows[i] = Row{Path: n.Path, Guarantee: uint64(n.Guarantee), Rate: c.rates[i] * 1e6}
-		}
-		lend(tree, rows, c.control*1e6)
-		for i := range rows {
-			if !near(rows[i].Borrowed, c.borrowed[i]*1e6) || !near(rows[i].Lent, c.lent[i]*1e6) {
-				t.Errorf("%s: %s borrows %s and lends %s", c.name, rows[i].Path, Rate(rows[i].Borrowed), Rate(rows[i].Lent))
-			}
-		}
-	}
-}
-
-// TestEachDirectionHasItsTime: a direction that was read late has passed no more than the link gives.
-func TestEachDirectionHasItsTime(t *testing.T) {
+// TestRateUsesDirectionTime checks that a direction that was read late has no rate above the link's.
+func TestRateUsesDirectionTime(t *testing.T) {
 	s := newServer()
 	var tr Tracker
 	first, second := s.at(1), s.at(2)

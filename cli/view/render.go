@@ -9,13 +9,13 @@ import (
 	"github.com/charmbracelet/lipgloss"
 
 	"headgate/group"
+	"headgate/usage"
 )
 
-// Order is how groups are sorted.
+// Order is the sort order of groups.
 type Order int
 
-// The orders: as in the configuration, nested; by rate; by what is borrowed; by
-// drops.
+// The orders: nested as in the configuration, by rate, by borrowed rate, by drops.
 const (
 	ByPlan Order = iota
 	ByRate
@@ -28,16 +28,16 @@ func (o Order) String() string {
 	return [...]string{"as configured", "by rate", "by borrowed", "by drops"}[o]
 }
 
-// Options of a drawing.
+// Options are the options of Render.
 type Options struct {
 	Width int
-	// Focus is the only device to show; "" is all.
+	// Focus is the device to show. "" is all devices.
 	Focus string
 	Sort  Order
 	Theme Theme
 }
 
-// Render draws a frame: a heading and the lines below it.
+// Render draws a frame. It returns a heading and the lines below.
 func Render(f Frame, o Options) (heading string, lines []string) {
 	devices := slices.DeleteFunc(slices.Clone(f.Devices), func(d Device) bool { return o.Focus != "" && d.Dev != o.Focus })
 	name := 0
@@ -64,10 +64,10 @@ func Render(f Frame, o Options) (heading string, lines []string) {
 	return o.Theme.heading(cols), lines
 }
 
-// device is the line above a device's groups.
+// device returns the line above a device's groups.
 func (t Theme) device(d Device, width int) string {
 	if d.Gone {
-		return fit2(t.bold.Render(d.Dev)+"  "+t.alarm.Render("has no bandwidth groups any more, or is gone itself"), width)
+		return truncateStyled(t.bold.Render(d.Dev)+"  "+t.alarm.Render("bandwidth groups or device removed"), width)
 	}
 	var parts []string
 	if d.Engine != "" {
@@ -80,7 +80,7 @@ func (t Theme) device(d Device, width int) string {
 	}
 	for _, dir := range d.Directions {
 		if dir.Spare != "" && dir.Spare != group.Proportional {
-			parts = append(parts, fmt.Sprintf("%s lends %s", dir.Name, lending(dir.Spare)))
+			parts = append(parts, fmt.Sprintf("%s spare policy %s", dir.Name, spareText(dir.Spare)))
 		}
 	}
 	switch assigned {
@@ -90,47 +90,49 @@ func (t Theme) device(d Device, width int) string {
 	default:
 		parts = append(parts, fmt.Sprintf("%d connections assigned", assigned))
 	}
-	return fit2(t.bold.Render(d.Dev)+"  "+t.dim.Render(strings.Join(parts, ", ")), width)
+	return truncateStyled(t.bold.Render(d.Dev)+"  "+t.dim.Render(strings.Join(parts, ", ")), width)
 }
 
-func lending(s group.Spare) string {
+func spareText(s group.Spare) string {
 	if s == group.Equal {
-		return "in equal parts"
+		return "equal"
 	}
-	return "by priority"
+	return "priority"
 }
 
-// warnings are what is not as it should be.
+// warnings returns lines about foreign traffic control and drift.
 func (t Theme) warnings(d Device, width int) (out []string) {
 	for _, f := range d.Foreign {
-		out = append(out, fit2(t.alarm.Render("! not ours: "+f), width))
+		out = append(out, truncateStyled(t.alarm.Render("! foreign: "+f), width))
 	}
 	for i, c := range d.Drift {
 		const most = 3
 		if i == most {
-			out = append(out, fit2(t.alarm.Render(fmt.Sprintf("! and %d more differences; apply mends them", len(d.Drift)-most)), width))
+			out = append(out, truncateStyled(t.alarm.Render(fmt.Sprintf("! drift: %d more changes; \"headgate apply\" reverts them", len(d.Drift)-most)), width))
 			break
 		}
-		out = append(out, fit2(t.alarm.Render("! differs from what was applied: "+c), width))
+		out = append(out, truncateStyled(t.alarm.Render("! drift: "+c), width))
 	}
 	return out
 }
 
-// fit2 cuts a line that has colours in it.
-func fit2(line string, width int) string { return lipgloss.NewStyle().MaxWidth(width).Render(line) }
+// truncateStyled truncates a line with colours to width.
+func truncateStyled(line string, width int) string {
+	return lipgloss.NewStyle().MaxWidth(width).Render(line)
+}
 
-// named is a row and what it is called in the table.
-type named struct {
+// namedRow is a row with its name in the table.
+type namedRow struct {
 	name string
 	Row
 }
 
-// rows are the lines of a direction: the total, the groups, control traffic.
-func (d Direction) rows(by Order) []named {
-	out := []named{{d.Name, d.Total}}
+// rows returns the rows of a direction: total, groups, control traffic.
+func (d Direction) rows(by Order) []namedRow {
+	out := []namedRow{{d.Name, d.Total}}
 	if by == ByPlan {
 		for _, r := range d.Groups {
-			out = append(out, named{strings.Repeat("  ", r.Depth) + r.Path[strings.LastIndexByte(r.Path, '/')+1:], r})
+			out = append(out, namedRow{strings.Repeat("  ", r.Depth) + r.Path[strings.LastIndexByte(r.Path, '/')+1:], r})
 		}
 	} else {
 		leaves := slices.DeleteFunc(slices.Clone(d.Groups), func(r Row) bool { return !r.Leaf })
@@ -141,11 +143,11 @@ func (d Direction) rows(by Order) []named {
 		}[by]
 		slices.SortStableFunc(leaves, func(a, b Row) int { return cmp.Compare(value(b), value(a)) })
 		for _, r := range leaves {
-			out = append(out, named{"  " + r.Path, r})
+			out = append(out, namedRow{"  " + r.Path, r})
 		}
 	}
 	if d.Control.Path != "" {
-		out = append(out, named{"  " + controlPath, d.Control})
+		out = append(out, namedRow{"  " + usage.ControlPath, d.Control})
 	}
 	return out
 }

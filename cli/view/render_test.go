@@ -14,7 +14,7 @@ import (
 	"headgate/unit"
 )
 
-// TestRender holds the view at the widths at which columns come and go.
+// TestRender compares the view with golden files at widths with different columns.
 func TestRender(t *testing.T) {
 	s := newServer()
 	f := frameOf(s, 30)
@@ -32,7 +32,7 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// TestEveryWidth: no width panics or overflows.
+// TestEveryWidth checks that no width panics or overflows.
 func TestEveryWidth(t *testing.T) {
 	f := frameOf(newServer(), 5)
 	for width := 1; width <= 320; width++ {
@@ -61,7 +61,7 @@ func TestRenderSortedAndFocused(t *testing.T) {
 	golden(t, "sorted.txt", b.String())
 }
 
-// TestColours: colours change no text.
+// TestColours checks that colours do not change the text.
 func TestColours(t *testing.T) {
 	f := frameOf(newServer(), 5)
 	r := lipgloss.NewRenderer(&strings.Builder{})
@@ -71,10 +71,10 @@ func TestColours(t *testing.T) {
 	_, with := Render(f, Options{Width: 120, Theme: coloured})
 	_, without := Render(f, Options{Width: 120, Theme: plainTheme()})
 	if strings.Contains(strings.Join(without, ""), "\x1b") {
-		t.Error("there are colours where none were asked for")
+		t.Error("the plain theme has colours")
 	}
 	if !strings.Contains(strings.Join(with, ""), "\x1b[3") {
-		t.Error("there are no colours")
+		t.Error("the coloured theme has no colours")
 	}
 	for i := range with {
 		if strip(with[i]) != without[i] {
@@ -83,7 +83,7 @@ func TestColours(t *testing.T) {
 	}
 }
 
-// strip takes escape sequences away.
+// strip removes escape sequences.
 func strip(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -126,7 +126,7 @@ func TestASCII(t *testing.T) {
 	heading, lines := Render(frameOf(newServer(), 30), Options{Width: 140, Theme: theme})
 	for _, line := range append(lines, heading) {
 		if strings.ContainsFunc(line, func(r rune) bool { return r > 126 }) {
-			t.Errorf("there is more than ASCII in %q", line)
+			t.Errorf("%q is not ASCII", line)
 		}
 	}
 	for _, c := range []struct {
@@ -137,7 +137,7 @@ func TestASCII(t *testing.T) {
 		{map[string]string{"LANG": "C", "LC_ALL": "en_US.utf8"}, true}, {map[string]string{"LANG": "de_DE.UTF-8", "LC_CTYPE": "POSIX"}, false},
 	} {
 		if got := utf8Locale(func(k string) string { return c.env[k] }); got != c.want {
-			t.Errorf("with %v UTF-8 is %v", c.env, got)
+			t.Errorf("utf8Locale with %v is %v", c.env, got)
 		}
 	}
 }
@@ -162,7 +162,7 @@ func TestLines(t *testing.T) {
 	golden(t, "frame.json", b.String())
 	b.Reset()
 	if err := WriteLines(&b, frameOf(newServer(), 1)); err != nil || b.Len() > 0 {
-		t.Errorf("a first observation has lines (%v): %s", err, b.String())
+		t.Errorf("the first observation prints lines (%v): %s", err, b.String())
 	}
 }
 
@@ -194,7 +194,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// BenchmarkRender draws the most groups that an interface may well have.
+// BenchmarkRender draws 4000 groups, more than an interface usually has.
 func BenchmarkRender(b *testing.B) {
 	s := newServer()
 	for i := range 4000 {

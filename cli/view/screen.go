@@ -11,19 +11,19 @@ import (
 	"headgate/shaper"
 )
 
-// Source reads what is in force on the watched devices. Devices that have
-// nothing any more are left out, and are no error.
+// Source reads the actual state of the watched devices. Devices without Headgate's
+// traffic control are left out, and are no error.
 type Source func() ([]shaper.State, error)
 
-// Screen is the live view, a model of bubbletea: messages in, text out.
+// Screen is the live view of "headgate top", a model of bubbletea.
 type Screen struct {
 	source   Source
 	interval time.Duration
 	theme    Theme
 	tracker  *Tracker
 
-	frame         Frame // what is shown
-	latest        Frame // what was observed last; another one while paused
+	frame         Frame // the frame that is shown
+	latest        Frame // the last frame, also while paused
 	err           error // of the last observation
 	width, height int
 	focus         string
@@ -32,22 +32,22 @@ type Screen struct {
 	paused, help  bool
 }
 
-// NewScreen is a live view of what source finds every interval.
+// NewScreen returns a live view that polls source at every interval.
 func NewScreen(source Source, interval time.Duration, theme Theme) Screen {
 	return Screen{source: source, interval: interval, theme: theme, tracker: &Tracker{}, width: 80, height: 24}
 }
 
-// observed is what the source found.
+// observed is the message with the result of source.
 type observed struct {
 	states []shaper.State
 	err    error
 	began  time.Time
 }
 
-// due says that it is time to observe again.
-type due struct{}
+// tick is the message that starts the next observation.
+type tick struct{}
 
-// Init is part of tea.Model.
+// Init implements tea.Model.
 func (s Screen) Init() tea.Cmd { return s.observe }
 
 func (s Screen) observe() tea.Msg {
@@ -56,35 +56,36 @@ func (s Screen) observe() tea.Msg {
 	return observed{states, err, began}
 }
 
-// Update is part of tea.Model.
+// Update implements tea.Model.
 func (s Screen) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 	switch m := m.(type) {
 	case tea.WindowSizeMsg:
 		s.width, s.height = m.Width, m.Height
 	case tea.KeyMsg:
 		return s.key(m.String())
-	case due:
+	case tick:
 		return s, s.observe
 	case observed:
 		s.take(m)
-		// From the last observation's beginning, so that a slow one does not add up.
-		return s, tea.Tick(max(s.interval-time.Since(m.began), 10*time.Millisecond), func(time.Time) tea.Msg { return due{} })
+		// The interval starts at the beginning of the last observation, so that slow observations do
+		// not accumulate.
+		return s, tea.Tick(max(s.interval-time.Since(m.began), 10*time.Millisecond), func(time.Time) tea.Msg { return tick{} })
 	}
-	s.offset = min(s.offset, s.furthest())
+	s.offset = min(s.offset, s.maxOffset())
 	return s, nil
 }
 
 func (s *Screen) take(m observed) {
 	s.err = m.err
 	if m.err != nil {
-		return // what was last known stays
+		return // keep the last frame
 	}
 	first := len(s.latest.Devices) == 0
 	s.latest = s.tracker.Update(m.began, m.states)
 	if !s.paused || first {
 		s.frame = s.latest
 	}
-	s.offset = min(s.offset, s.furthest())
+	s.offset = min(s.offset, s.maxOffset())
 }
 
 func (s Screen) key(key string) (tea.Model, tea.Cmd) {
@@ -116,13 +117,13 @@ func (s Screen) key(key string) (tea.Model, tea.Cmd) {
 	case "home", "g":
 		s.offset = 0
 	case "end", "G":
-		s.offset = s.furthest()
+		s.offset = s.maxOffset()
 	}
-	s.offset = max(min(s.offset, s.furthest()), 0)
+	s.offset = max(min(s.offset, s.maxOffset()), 0)
 	return s, nil
 }
 
-// next is the device after the one in focus; after the last come all.
+// next returns the device after the one in focus, or "" (all devices) after the last.
 func (s Screen) next() string {
 	var names []string
 	for _, d := range s.frame.Devices {
@@ -135,7 +136,7 @@ func (s Screen) next() string {
 	return names[i]
 }
 
-// View is part of tea.Model.
+// View implements tea.Model.
 func (s Screen) View() string {
 	heading, lines := s.body()
 	above := []string{}
@@ -159,23 +160,23 @@ func (s Screen) body() (heading string, lines []string) {
 	case len(s.frame.Devices) == 0 && s.err == nil && s.frame.At.IsZero():
 		return "", []string{"reading"}
 	case len(s.frame.Devices) == 0:
-		return "", []string{"No device has bandwidth groups: headgate apply -f FILE makes them.", "Waiting for one."}
+		return "", []string{"No device has bandwidth groups: create them with \"headgate apply -f FILE\".", "Waiting for a device."}
 	}
 	return Render(s.frame, Options{Width: s.width, Focus: s.focus, Sort: s.sort, Theme: s.theme})
 }
 
-// room is how many lines fit between heading and footer.
+// room returns the number of lines between heading and footer.
 func (s Screen) room() int { return max(s.height-2, 1) }
 
-// furthest is the offset at which the last line is in view.
-func (s Screen) furthest() int {
+// maxOffset returns the offset at which the last line is visible.
+func (s Screen) maxOffset() int {
 	_, lines := s.body()
 	return max(len(lines)-s.room(), 0)
 }
 
 func (s Screen) footer() string {
 	if s.err != nil {
-		return fit2(s.theme.alarm.Render(s.err.Error()), s.width)
+		return truncateStyled(s.theme.alarm.Render(s.err.Error()), s.width)
 	}
 	left := "q quit  d device  s sort  p pause  ? help"
 	state := []string{}
@@ -188,7 +189,7 @@ func (s Screen) footer() string {
 	if s.sort != ByPlan {
 		state = append(state, s.sort.String())
 	}
-	if f := s.furthest(); f > 0 {
+	if f := s.maxOffset(); f > 0 {
 		_, lines := s.body()
 		state = append(state, fmt.Sprintf("lines %d-%d of %d", s.offset+1, min(s.offset+s.room(), len(lines)), len(lines)))
 	}
@@ -197,7 +198,7 @@ func (s Screen) footer() string {
 	}
 	right := strings.Join(state, "  ")
 	gap := max(s.width-len(left)-len(right), 2)
-	return fit2(s.theme.dim.Render(left)+strings.Repeat(" ", gap)+right, s.width)
+	return truncateStyled(s.theme.dim.Render(left)+strings.Repeat(" ", gap)+right, s.width)
 }
 
 func helpLines(t Theme, width int) []string {
@@ -205,26 +206,26 @@ func helpLines(t Theme, width int) []string {
 	lines := []string{
 		t.bold.Render("Keys"),
 		"  q       quit",
-		"  d       next device, or all of them",
+		"  d       next device, or all devices",
 		"  s       sort: as configured, by rate, by borrowed, by drops",
-		"  p       pause the view; counting goes on",
+		"  p       pause the view; counters continue",
 		"  arrows  scroll, also page up and page down",
-		"  ?       this help, and back",
+		"  ?       show or hide this help",
 		"",
-		t.bold.Render("Bars") + "  from nothing to the direction's limit",
-		fmt.Sprintf("  %s  within the guarantee     %s  the end of the guarantee", strings.Repeat(string(g.fill[len(g.fill)-1]), 3), string(g.mark)),
-		fmt.Sprintf("  %s  borrowed beyond it       %s  room up to the ceiling", strings.Repeat(string(g.borrowed), 3), strings.Repeat(string(g.room), 3)),
+		t.bold.Render("Bars") + "  from 0 to the direction's limit",
+		fmt.Sprintf("  %s  within the guarantee     %s  the guarantee", strings.Repeat(string(g.fill[len(g.fill)-1]), 3), string(g.mark)),
+		fmt.Sprintf("  %s  borrowed                 %s  unused up to the ceiling", strings.Repeat(string(g.borrowed), 3), strings.Repeat(string(g.unused), 3)),
 		"",
 		t.bold.Render("Columns"),
-		"  BORROWED  + beyond the guarantee, - lent to others",
-		"  DROPS/s   packets that found the queue full",
-		"  MARKS/s   packets marked CE, so that senders slow down",
-		"  DELAY     how long the packet that left last had waited",
-		"  HISTORY   the last 60 rates; full height is the guarantee or the highest",
-		"  (control) ARP, neighbour discovery, DHCP, pure ACKs, ahead of all while few",
+		"  BORROWED  + borrowed above the guarantee, - lent to other groups",
+		"  DROPS/s   packets dropped from full queues",
+		"  MARKS/s   packets marked CE (ECN), so that senders slow down",
+		"  DELAY     queue delay of the last packet sent",
+		"  HISTORY   the last 60 rates; full height is the guarantee or the maximum",
+		"  (control) ARP, ND, DHCP and pure ACKs, sent first within a budget",
 	}
 	for i := range lines {
-		lines[i] = fit2(lines[i], width)
+		lines[i] = truncateStyled(lines[i], width)
 	}
 	return lines
 }

@@ -15,7 +15,7 @@ import (
 	"headgate/unit"
 )
 
-// run is a Screen that is driven by hand.
+// run is a Screen to which the test sends messages.
 type run struct {
 	*testing.T
 	Screen
@@ -105,15 +105,15 @@ func TestPause(t *testing.T) {
 	r.keys("p")
 	before := r.shown()
 	if !strings.Contains(before, "paused") {
-		t.Errorf("paused, it does not say so:\n%s", before)
+		t.Errorf("the paused view does not show it:\n%s", before)
 	}
 	r.observe(s.at(3))
 	if r.shown() != before {
-		t.Errorf("paused, the view changes:\n%s", r.View())
+		t.Errorf("the paused view changes:\n%s", r.View())
 	}
 	r.keys("p")
 	if n := len(row(t, r.frame, "out", "storage").History); n != 2 {
-		t.Errorf("after the pause %d rates are known: counting must go on", n)
+		t.Errorf("%d rates after the pause, want 2: counters must continue", n)
 	}
 }
 
@@ -128,7 +128,7 @@ func TestNextDevice(t *testing.T) {
 		r.keys("d")
 		v := r.shown()
 		if r.focus == "eth1" && (!strings.Contains(v, "only eth1") || strings.Contains(v, "eth0")) {
-			t.Errorf("only eth1:\n%s", v)
+			t.Errorf("with only eth1:\n%s", v)
 		}
 	}
 	if got := strings.Join(seen, ","); got != ",eth0,eth1," {
@@ -155,7 +155,7 @@ func TestScroll(t *testing.T) {
 	if !strings.Contains(r.shown(), "lines 56-63 of 63") {
 		t.Errorf("the end:\n%s", r.View())
 	}
-	// Fewer groups: the view may not point beyond them.
+	// With fewer groups, the offset must not exceed the last line.
 	r.observe(newServer().at(3))
 	r.shown()
 }
@@ -163,9 +163,9 @@ func TestScroll(t *testing.T) {
 func TestErrorsAreShown(t *testing.T) {
 	r := newRun(t, 80, 24)
 	r.observe(newServer().at(1))
-	r.send(observed{err: errors.New("the kernel says no"), began: epoch})
-	if v := r.shown(); !strings.Contains(v, "the kernel says no") || !strings.Contains(v, "storage") {
-		t.Errorf("an error hides what is known:\n%s", v)
+	r.send(observed{err: errors.New("the kernel refused"), began: epoch})
+	if v := r.shown(); !strings.Contains(v, "the kernel refused") || !strings.Contains(v, "storage") {
+		t.Errorf("an error hides the last frame:\n%s", v)
 	}
 }
 
@@ -173,10 +173,10 @@ func TestQuit(t *testing.T) {
 	for _, k := range []tea.KeyMsg{{Type: tea.KeyCtrlC}, {Type: tea.KeyRunes, Runes: []rune("q")}, {Type: tea.KeyEsc}} {
 		cmd := newRun(t, 80, 24).send(k)
 		if cmd == nil {
-			t.Fatalf("%v does not end it", k)
+			t.Fatalf("%v does not quit", k)
 		}
 		if _, ok := cmd().(tea.QuitMsg); !ok {
-			t.Errorf("%v does not end it", k)
+			t.Errorf("%v does not quit", k)
 		}
 	}
 }

@@ -9,27 +9,27 @@ import (
 	"headgate/collective/host"
 )
 
-// Set is what a set of connections does, from one observation to the next.
+// Set is the state and rates of a connection set between two observations.
 type Set struct {
 	host.State
-	Members []SetMember
-	Rate    float64 // of all, bit/s
-	Needs   float64 // of all that are known
+	Members     []SetMember
+	Rate        float64 // sum of all members, bit/s
+	LearnedRate float64 // sum of the learned rates, bit/s
 }
 
 // SetMember is a connection of a Set.
 type SetMember struct {
 	host.ConnectionState
 	Rate float64 // bit/s
-	// Share is its part of what the set carries, Part what it is to have of that; 0 is not
-	// known yet.
-	Share, Part float64
-	Again       float64   // segments sent again a second
-	History     []float64 // of Share, the newest last, historyLength at most
+	// Share is the connection's share of the set's rate, Part the target share. 0 is not known
+	// yet.
+	Share, TargetShare   float64
+	RetransmitsPerSecond float64   // retransmitted segments per second
+	History              []float64 // of Share, the newest last, at most historyLength
 }
 
-// Condition is what the connection is doing, in a word: whether it is capped, or had nothing
-// acknowledged in the last second, or it is not known yet what it needs.
+// Condition returns the state of the connection in a word: capped, idle (nothing was acknowledged
+// in the last second), learning (neither weight nor learned rate yet), or uncapped.
 func (m SetMember) Condition() string {
 	switch {
 	case m.Pace > 0 || m.Window > 0:
@@ -39,10 +39,10 @@ func (m SetMember) Condition() string {
 	case m.Needs == 0 && m.Weight == 0:
 		return "learning"
 	}
-	return "free"
+	return "uncapped"
 }
 
-// cap is its pace; or its window, which is all that the seed's law has.
+// cap returns the pacing cap, or the window cap, which is the only one of the seed's law.
 func (m SetMember) cap() string {
 	if m.Pace == 0 && m.Window > 0 {
 		return Bytes(uint64(m.Window))
@@ -50,22 +50,22 @@ func (m SetMember) cap() string {
 	return orDash(float64(m.Pace), Rate)
 }
 
-// SetTracker keeps the last state of each set. Its zero value is ready.
+// SetTracker keeps the last state of each set. The zero value is ready for use.
 type SetTracker struct {
-	before map[collective.ID]counted
+	before map[collective.ID]counters
 }
 
-// counted is what a connection had counted.
-type counted struct {
+// counters is the last counters of a connection.
+type counters struct {
 	at      time.Duration
 	acked   uint64
 	again   uint32
 	history []float64
 }
 
-// Update takes what was observed, and gives rates since the last time.
+// Update takes the current states, and returns the rates since the last call.
 func (t *SetTracker) Update(states []host.State) (out []Set) {
-	now := map[collective.ID]counted{}
+	now := map[collective.ID]counters{}
 	for _, s := range states {
 		set := Set{State: s}
 		all := 0.0
@@ -74,11 +74,11 @@ func (t *SetTracker) Update(states []host.State) (out []Set) {
 			was, known := t.before[c.ID]
 			if took := (s.At - was.at).Seconds(); known && took > 0 {
 				m.Rate = float64(c.Acked-was.acked) * 8 / took
-				m.Again = float64(c.Retransmits-was.again) / took
+				m.RetransmitsPerSecond = float64(c.Retransmits-was.again) / took
 			}
 			m.History = was.history
 			set.Rate += m.Rate
-			set.Needs += float64(c.Needs)
+			set.LearnedRate += float64(c.Needs)
 			all += part(c)
 			set.Members = append(set.Members, m)
 		}
@@ -89,9 +89,9 @@ func (t *SetTracker) Update(states []host.State) (out []Set) {
 				m.History = append(m.History[max(0, len(m.History)-historyLength+1):len(m.History):len(m.History)], m.Share)
 			}
 			if all > 0 {
-				m.Part = part(m.ConnectionState) / all
+				m.TargetShare = part(m.ConnectionState) / all
 			}
-			now[m.ID] = counted{s.At, m.Acked, m.Retransmits, m.History}
+			now[m.ID] = counters{s.At, m.Acked, m.Retransmits, m.History}
 		}
 		out = append(out, set)
 	}
@@ -99,7 +99,8 @@ func (t *SetTracker) Update(states []host.State) (out []Set) {
 	return out
 }
 
-// part is what a connection's part of its set is measured by.
+// part returns the weight of a connection, or else its learned rate. The target share is
+// proportional to it.
 func part(c host.ConnectionState) float64 {
 	if c.Weight > 0 {
 		return c.Weight
@@ -107,16 +108,16 @@ func part(c host.ConnectionState) float64 {
 	return float64(c.Needs)
 }
 
-// SetLines are lines for people, of no more than width cells: a heading for each set, and a
-// line for each of its connections.
+// SetLines returns lines of at most width cells: a heading for each set, and a line for each of
+// its connections.
 func SetLines(sets []Set, theme Theme, width int) (lines []string) {
 	for i, s := range sets {
 		if i > 0 {
 			lines = append(lines, "")
 		}
-		lines = append(lines, fit2(setHeading(s, theme), width))
+		lines = append(lines, truncateStyled(setHeading(s, theme), width))
 		if len(s.Members) == 0 {
-			lines = append(lines, theme.Dim("  no connection yet"))
+			lines = append(lines, theme.Dim("  no connections"))
 			continue
 		}
 		ends := 0
@@ -124,13 +125,13 @@ func SetLines(sets []Set, theme Theme, width int) (lines []string) {
 			ends = max(ends, len(m.Local)+len(m.Remote)+1)
 		}
 		ends = min(ends, 60)
-		head := fmt.Sprintf("  %-*s %-8s %8s %8s %6s %6s %8s %8s %7s  %s", ends, "CONNECTION", "STATE", "NEEDS", "RATE", "SHARE", "PART", "CAP", "RTT", "AGAIN/s", fmt.Sprintf("SHARE, THE LAST %d", historyLength))
-		lines = append(lines, fit2(theme.Dim(head), width))
+		head := fmt.Sprintf("  %-*s %-8s %8s %8s %6s %6s %8s %8s %7s  %s", ends, "CONNECTION", "STATE", "LEARNED", "RATE", "SHARE", "TARGET", "CAP", "RTT", "RETX/s", fmt.Sprintf("LAST %d SHARES", historyLength))
+		lines = append(lines, truncateStyled(theme.Dim(head), width))
 		for _, m := range s.Members {
-			text := fmt.Sprintf("  %-*s %-8s %8s %8s %6s %6s %8s %8s %7s  ", ends, fit(m.Local+" "+m.Remote, ends, theme.more), m.Condition(),
-				orDash(float64(m.Needs), Rate), Rate(m.Rate), percent(m.Share), orDash(m.Part, percent), m.cap(),
-				Delay(m.RTT), perSecond(m.Again))
-			lines = append(lines, fit2(text+theme.shares(m), width))
+			text := fmt.Sprintf("  %-*s %-8s %8s %8s %6s %6s %8s %8s %7s  ", ends, truncate(m.Local+" "+m.Remote, ends, theme.more), m.Condition(),
+				orDash(float64(m.Needs), Rate), Rate(m.Rate), percent(m.Share), orDash(m.TargetShare, percent), m.cap(),
+				Delay(m.RTT), perSecond(m.RetransmitsPerSecond))
+			lines = append(lines, truncateStyled(text+theme.shares(m), width))
 		}
 	}
 	return lines
@@ -141,19 +142,19 @@ func setHeading(s Set, theme Theme) string {
 	if s.Destination != "" {
 		name += " to " + s.Destination
 	}
-	state := theme.Dim("free")
+	state := theme.Dim("released")
 	if s.Controlling {
 		state = theme.borrowed.Render("controlled")
 	}
 	if s.Waiting {
-		state += theme.Dim(", its cgroup is not there")
+		state += theme.Dim(", waiting for its cgroup")
 	}
-	if s.Trouble != "" {
-		state += theme.Dim(", " + s.Trouble)
+	if s.Error != "" {
+		state += theme.Dim(", " + s.Error)
 	}
 	since := (s.At - s.Since).Round(time.Second)
-	return fmt.Sprintf("%s  %s for %v, %s of %s, sent again %s (before %s)", theme.Bold(name), state, since,
-		Rate(s.Rate), orDash(s.Needs, Rate), percent(s.Resent), percent(s.ResentBefore))
+	return fmt.Sprintf("%s  %s for %v, %s of %s, retransmitted %s (before %s)", theme.Bold(name), state, since,
+		Rate(s.Rate), orDash(s.LearnedRate, Rate), percent(s.Resent), percent(s.ResentBefore))
 }
 
 func orDash(v float64, text func(float64) string) string {
@@ -163,7 +164,7 @@ func orDash(v float64, text func(float64) string) string {
 	return text(v)
 }
 
-// percent of a part.
+// percent formats a share.
 func percent(v float64) string {
 	if v > 0 && v < 0.0995 {
 		return fmt.Sprintf("%.2f%%", 100*v)
@@ -171,9 +172,9 @@ func percent(v float64) string {
 	return fmt.Sprintf("%.1f%%", 100*v)
 }
 
-// shares draws a connection's share over time; full height is twice its part.
+// shares draws a connection's share over time. The full height is twice the target share.
 func (t Theme) shares(m SetMember) string {
-	top := 2 * m.Part
+	top := 2 * m.TargetShare
 	if top == 0 {
 		top = 1
 	}

@@ -24,19 +24,19 @@ type SetScreen struct {
 	offset        int
 }
 
-// NewSetScreen is a live view of what source finds every interval.
+// NewSetScreen returns a live view that polls source at every interval.
 func NewSetScreen(source func() ([]host.State, error), interval time.Duration, theme Theme) SetScreen {
 	return SetScreen{source: source, interval: interval, theme: theme, tracker: &SetTracker{}, width: 80, height: 24}
 }
 
-// told is what the source said.
+// told is the message with the result of source.
 type told struct {
 	states []host.State
 	err    error
 	began  time.Time
 }
 
-// Init is part of tea.Model.
+// Init implements tea.Model.
 func (s SetScreen) Init() tea.Cmd { return s.observe }
 
 func (s SetScreen) observe() tea.Msg {
@@ -45,27 +45,27 @@ func (s SetScreen) observe() tea.Msg {
 	return told{states, err, began}
 }
 
-// Update is part of tea.Model.
+// Update implements tea.Model.
 func (s SetScreen) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 	switch m := m.(type) {
 	case tea.WindowSizeMsg:
 		s.width, s.height = m.Width, m.Height
 	case tea.KeyMsg:
 		return s.key(m.String())
-	case due:
+	case tick:
 		return s, s.observe
 	case told:
 		s.err = m.err
-		if m.err == nil { // what was last known stays
+		if m.err == nil { // else keep the last sets
 			sets := s.tracker.Update(m.states)
 			if !s.paused {
 				s.sets, s.seen = sets, true
 			}
 		}
-		s.offset = min(s.offset, s.furthest())
-		return s, tea.Tick(max(s.interval-time.Since(m.began), 10*time.Millisecond), func(time.Time) tea.Msg { return due{} })
+		s.offset = min(s.offset, s.maxOffset())
+		return s, tea.Tick(max(s.interval-time.Since(m.began), 10*time.Millisecond), func(time.Time) tea.Msg { return tick{} })
 	}
-	s.offset = min(s.offset, s.furthest())
+	s.offset = min(s.offset, s.maxOffset())
 	return s, nil
 }
 
@@ -84,7 +84,7 @@ func (s SetScreen) key(key string) (tea.Model, tea.Cmd) {
 	case "pgdown":
 		s.offset += s.room()
 	}
-	s.offset = max(min(s.offset, s.furthest()), 0)
+	s.offset = max(min(s.offset, s.maxOffset()), 0)
 	return s, nil
 }
 
@@ -97,9 +97,9 @@ func (s SetScreen) lines() []string {
 
 func (s SetScreen) room() int { return max(s.height-1, 1) }
 
-func (s SetScreen) furthest() int { return max(len(s.lines())-s.room(), 0) }
+func (s SetScreen) maxOffset() int { return max(len(s.lines())-s.room(), 0) }
 
-// View is part of tea.Model.
+// View implements tea.Model.
 func (s SetScreen) View() string {
 	lines := s.lines()
 	if room := s.room(); len(lines) > room {
@@ -113,14 +113,14 @@ func (s SetScreen) View() string {
 
 func (s SetScreen) footer() string {
 	if s.err != nil {
-		return fit2(s.theme.alarm.Render(s.err.Error()), s.width)
+		return truncateStyled(s.theme.alarm.Render(s.err.Error()), s.width)
 	}
 	text := "q quit  p pause  arrows scroll"
 	if s.paused {
 		text += "  paused"
 	}
-	if f := s.furthest(); f > 0 {
+	if f := s.maxOffset(); f > 0 {
 		text += fmt.Sprintf("  line %d of %d", s.offset+1, len(s.lines()))
 	}
-	return fit2(s.theme.Dim(text), s.width)
+	return truncateStyled(s.theme.Dim(text), s.width)
 }

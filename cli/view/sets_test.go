@@ -10,7 +10,7 @@ import (
 	"headgate/collective/host"
 )
 
-// twoTo1 is a set after so many seconds: 4 and 2 Mbit/s of 4.8 and 2.4 that are needed.
+// twoTo1 returns a set after this many seconds: 4 and 2 Mbit/s, with learned rates of 4.8 and 2.4.
 func twoTo1(seconds int) []host.State {
 	bytes := func(mbit int) uint64 { return uint64(seconds * mbit * 1e6 / 8) }
 	return []host.State{{
@@ -22,14 +22,14 @@ func twoTo1(seconds int) []host.State {
 	}}
 }
 
-// Rates and shares are between two observations; a line tells them beside what they are to be.
+// Rates and shares are computed between two observations. A line has them beside learned rates and targets.
 func TestSetLines(t *testing.T) {
 	var tracker SetTracker
 	tracker.Update(twoTo1(10))
 	lines := SetLines(tracker.Update(twoTo1(12)), plainTheme(), 200)
 	for i, want := range []string{
-		"db controlled for 12s, 6.00Mbit of 7.20Mbit, sent again 0.30% (before 12.0%)",
-		"CONNECTION STATE NEEDS RATE SHARE PART CAP RTT AGAIN/s SHARE, THE LAST 60",
+		"db controlled for 12s, 6.00Mbit of 7.20Mbit, retransmitted 0.30% (before 12.0%)",
+		"CONNECTION STATE LEARNED RATE SHARE TARGET CAP RTT RETX/s LAST 60 SHARES",
 		"10.0.0.1:5432 10.0.1.1:40000 capped 4.80Mbit 4.00Mbit 66.7% 66.7% 4.00Mbit 24.0ms 0 ▅",
 		"10.0.0.1:5432 10.0.1.2:40000 capped 2.40Mbit 2.00Mbit 33.3% 33.3% 30.0KiB 25.0ms 3.0 ▅",
 	} {
@@ -44,8 +44,7 @@ func TestSetLines(t *testing.T) {
 	}
 }
 
-// A connection's word is what can be told of it: that it is capped says more than that nothing
-// was acknowledged.
+// The condition "capped" has priority over "idle".
 func TestCondition(t *testing.T) {
 	for _, c := range []struct {
 		of   host.ConnectionState
@@ -56,8 +55,8 @@ func TestCondition(t *testing.T) {
 		{host.ConnectionState{Needs: 1}, "idle"},
 		{host.ConnectionState{}, "idle"},
 		{host.ConnectionState{Rate: 1}, "learning"},
-		{host.ConnectionState{Rate: 1, Weight: 2}, "free"},
-		{host.ConnectionState{Rate: 1, Needs: 1}, "free"},
+		{host.ConnectionState{Rate: 1, Weight: 2}, "uncapped"},
+		{host.ConnectionState{Rate: 1, Needs: 1}, "uncapped"},
 	} {
 		if got := (SetMember{ConnectionState: c.of}).Condition(); got != c.want {
 			t.Errorf("%+v is %s, want %s", c.of, got, c.want)
@@ -65,7 +64,7 @@ func TestCondition(t *testing.T) {
 	}
 }
 
-// The screen fills its window, stays as it is while it is paused, and ends with q.
+// The screen fills its window, does not change while paused, and quits with q.
 func TestSetScreen(t *testing.T) {
 	var m tea.Model = NewSetScreen(nil, time.Second, plainTheme())
 	m, _ = m.Update(tea.WindowSizeMsg{Width: 120, Height: 6})
@@ -79,9 +78,9 @@ func TestSetScreen(t *testing.T) {
 	m, _ = m.Update(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("p")})
 	m, _ = m.Update(told{states: twoTo1(13)})
 	if now := m.View(); !strings.Contains(now, "controlled for 12s") || !strings.Contains(now, "paused") {
-		t.Errorf("paused it shows %s", now)
+		t.Errorf("the paused screen is %s", now)
 	}
 	if _, end := m.Update(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("q")}); end == nil {
-		t.Error("q does not end it")
+		t.Error("q does not quit")
 	}
 }

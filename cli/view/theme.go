@@ -13,38 +13,38 @@ import (
 
 func init() { early.Done() }
 
-// Theme is how things look: colours, if the terminal has them and NO_COLOR does
-// not forbid them, and the signs of bars and sparklines.
+// Theme has colours, if the terminal supports them and NO_COLOR is not set, and the signs
+// of bars and sparklines.
 type Theme struct {
 	bold, dim, own, borrowed, mark, alarm lipgloss.Style
 	signs
 }
 
 type signs struct {
-	fill     []rune // of a cell, in equal steps; the last is all of it
+	fill     []rune // parts of a cell in equal steps; the last is a full cell
 	borrowed rune
-	room     rune // up to the ceiling
+	unused   rune // unused up to the ceiling
 	mark     rune // the guarantee
 	spark    []rune
-	more     string // what stands for text that is cut off
+	more     string // replaces truncated text
 }
 
 var (
 	unicode = signs{
-		fill: []rune("▏▎▍▌▋▊▉█"), borrowed: '▒', room: '·', mark: '│', spark: []rune("▁▂▃▄▅▆▇█"), more: "…",
+		fill: []rune("▏▎▍▌▋▊▉█"), borrowed: '▒', unused: '·', mark: '│', spark: []rune("▁▂▃▄▅▆▇█"), more: "…",
 	}
 	ascii = signs{
-		fill: []rune("#"), borrowed: '+', room: '.', mark: '|', spark: []rune("_.-=+*#@"), more: "~",
+		fill: []rune("#"), borrowed: '+', unused: '.', mark: '|', spark: []rune("_.-=+*#@"), more: "~",
 	}
 )
 
 func init() {
-	// Blocks are one cell wide whatever the locale: in East Asian ones the library
-	// would take them for two.
+	// Block characters are one cell wide in all locales. The library counts two cells in
+	// East Asian locales.
 	runewidth.DefaultCondition.EastAsianWidth = false
 }
 
-// NewTheme is the theme for what is written to w. Only a terminal gets colours.
+// NewTheme returns the theme for output to w. Only a terminal gets colours.
 func NewTheme(w io.Writer) Theme {
 	r := lipgloss.NewRenderer(w)
 	color := func(c string) lipgloss.Style { return r.NewStyle().Foreground(lipgloss.Color(c)) }
@@ -59,8 +59,8 @@ func NewTheme(w io.Writer) Theme {
 	return t
 }
 
-// utf8Locale tells whether the terminal can show more than ASCII. Where no
-// locale is set, as in a bare container, it almost always can.
+// utf8Locale reports whether the terminal supports more than ASCII. Without a locale, as in
+// a minimal container, utf8Locale returns true, because almost all terminals do.
 func utf8Locale(env func(string) string) bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := strings.ToUpper(env(name)); v != "" {
@@ -70,8 +70,8 @@ func utf8Locale(env func(string) string) bool {
 	return true
 }
 
-// Bold makes text stand out, if the terminal can.
+// Bold renders text bold, if the terminal supports it.
 func (t Theme) Bold(text string) string { return t.bold.Render(text) }
 
-// Dim makes text step back, if the terminal can.
+// Dim renders text faint, if the terminal supports it.
 func (t Theme) Dim(text string) string { return t.dim.Render(text) }

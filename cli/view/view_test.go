@@ -26,14 +26,14 @@ func golden(t *testing.T, name, got string) {
 	}
 	want, err := os.ReadFile(file)
 	if err != nil {
-		t.Fatalf("%v: make it with -update", err)
+		t.Fatalf("%v: create it with -update", err)
 	}
 	if got != string(want) {
-		t.Errorf("%s differs (write it with -update if that is right):\n%s", file, got)
+		t.Errorf("%s differs (write it with -update if the new text is right):\n%s", file, got)
 	}
 }
 
-// plainTheme has no colours and does not ask the machine's locale.
+// plainTheme has no colours and does not depend on the machine's locale.
 func plainTheme() Theme {
 	t := NewTheme(io.Discard)
 	t.signs = unicode
@@ -42,10 +42,10 @@ func plainTheme() Theme {
 
 var epoch = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
-// server is a device as a small host would have it: nested groups out, two in.
+// server is a device of a small host: nested groups out, two groups in.
 type server struct {
 	out, in *group.Tree
-	// Bytes per second of each leaf, and what else it counts in a second.
+	// Bytes, drops and marks per second of each leaf.
 	rates map[string]uint64
 	drops map[string]uint64
 	marks map[string]uint64
@@ -80,7 +80,7 @@ func newServer() *server {
 	}
 }
 
-// at is the state after so many seconds.
+// at returns the state after this many seconds.
 func (s *server) at(seconds int) shaper.State {
 	n := uint64(seconds)
 	direction := func(name string, t *group.Tree) *shaper.DirectionState {
@@ -106,7 +106,7 @@ func (s *server) at(seconds int) shaper.State {
 	}
 }
 
-// frameOf is the frame after some seconds of the same.
+// frameOf returns the frame after this many seconds at constant rates.
 func frameOf(s *server, seconds int) Frame {
 	var t Tracker
 	var f Frame
@@ -128,7 +128,7 @@ func row(t *testing.T, f Frame, direction, path string) Row {
 			}
 		}
 	}
-	t.Fatalf("there is no row %s %s", direction, path)
+	t.Fatalf("no row %s %s", direction, path)
 	return Row{}
 }
 

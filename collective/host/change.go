@@ -11,8 +11,8 @@ import (
 	"headgate/collective/sockops"
 )
 
-// Check tells what this machine would refuse about a set: users that it does not have, or that
-// it has no cgroup v2. A cgroup that is not there is waited for.
+// Check returns an error if this machine cannot run a set: because of unknown users, or
+// without cgroup v2. A missing cgroup is not an error, since the set waits for it.
 func Check(p collective.Policy) error {
 	s, err := newSet(p)
 	if err == nil {
@@ -21,11 +21,12 @@ func Check(p collective.Policy) error {
 	return err
 }
 
-// Change gives a Host that runs other sets. What did not change is not touched, and a set of
-// which weights, rules or users are others keeps what it has learnt of the connections that stay
-// in it. What could not be done is told by set, which is as it was before then, or not there.
+// Change replaces the sets of a running Host. Unchanged sets are not touched, and a set
+// with new weights, rules or users keeps what it has learned of its remaining
+// connections. troubles has the errors by set; such a set is unchanged, or missing if it
+// is new.
 func (h *Host) Change(policies []collective.Policy) (troubles map[string]error, err error) {
-	err = h.asks.Do(func() { troubles = h.change(policies) })
+	err = h.requests.Do(func() { troubles = h.change(policies) })
 	return troubles, err
 }
 
@@ -33,7 +34,7 @@ func (h *Host) change(policies []collective.Policy) map[string]error {
 	troubles := map[string]error{}
 	var sets, attached []*set
 	for _, p := range policies {
-		s, fresh, err := h.have(p, attached)
+		s, fresh, err := h.ensureSet(p, attached)
 		if err != nil {
 			troubles[p.Name] = err
 		}
@@ -46,17 +47,17 @@ func (h *Host) change(policies []collective.Policy) map[string]error {
 		}
 	}
 	h.sets = sets
-	if gone := h.dismiss(); gone || len(attached) > 0 {
-		for _, s := range sets { // what one lets go may be another's
+	if gone := h.removeSets(); gone || len(attached) > 0 {
+		for _, s := range sets { // connections of a removed set may match another one
 			h.join(s)
 		}
 	}
 	return troubles
 }
 
-// have has a set as its policy says, and tells whether it was attached for that; others were just
-// now.
-func (h *Host) have(p collective.Policy, attached []*set) (s *set, fresh bool, err error) {
+// ensureSet creates or updates the set of a policy. fresh reports whether it was attached for
+// that; attached are the sets that this change has attached before.
+func (h *Host) ensureSet(p collective.Policy, attached []*set) (s *set, fresh bool, err error) {
 	i := slices.IndexFunc(h.sets, func(s *set) bool { return s.policy.Name == p.Name })
 	if i >= 0 {
 		s = h.sets[i]
@@ -70,7 +71,7 @@ func (h *Host) have(p collective.Policy, attached []*set) (s *set, fresh bool, e
 	}
 	if s == nil {
 		if other := h.by[next.number]; other != nil {
-			return nil, false, fmt.Errorf("it cannot be told apart from the set %s in the kernel: rename one", other.policy.Name)
+			return nil, false, fmt.Errorf("set name collides with the set %s in the kernel: rename one of them", other.policy.Name)
 		}
 		if err := h.table.Attach(next.watched()); err != nil {
 			return nil, false, err
@@ -78,7 +79,8 @@ func (h *Host) have(p collective.Policy, attached []*set) (s *set, fresh bool, e
 		h.by[next.number] = next
 		return next, true, nil
 	}
-	// Of sets of one cgroup the one that was attached first has what both could have.
+	// If connections match several sets of one cgroup, the set that was attached first
+	// has them.
 	follows := slices.ContainsFunc(attached, func(o *set) bool { return o.at == next.at })
 	if !follows && reflect.DeepEqual(next.policy, s.policy) {
 		return s, false, nil
@@ -88,11 +90,12 @@ func (h *Host) have(p collective.Policy, attached []*set) (s *set, fresh bool, e
 			return s, false, err
 		}
 	}
-	h.become(s, next)
+	h.updateSet(s, next)
 	return s, fresh, nil
 }
 
-// sameRules tells whether two sets choose the same connections of a cgroup, whatever their weights.
+// sameRules reports whether two sets select the same connections of a cgroup, whatever
+// their weights.
 func sameRules(a, b collective.Policy) bool {
 	return slices.EqualFunc(a.Rules, b.Rules, func(a, b collective.Rule) bool {
 		a.Weight, b.Weight = 0, 0
@@ -100,32 +103,32 @@ func sameRules(a, b collective.Policy) bool {
 	})
 }
 
-// become makes a set what next says.
-func (h *Host) become(s, next *set) {
+// updateSet updates a set to next.
+func (h *Host) updateSet(s, next *set) {
 	moved, before := s.at != next.at, s.policy
 	s.policy, s.users, s.at = next.policy, next.users, next.at
-	if s.policy.Seed != before.Seed || s.policy.PerDestination != before.PerDestination {
-		// Other cycles, which learn anew.
+	if s.policy.PaperControl != before.PaperControl || s.policy.PerDestination != before.PerDestination {
+		// These need new control cycles, which learn from the beginning.
 		members := s.members
 		s.parts, s.members = next.parts, next.members
 		for _, m := range members {
-			s.take(m.Connection)
+			s.addConnection(m.Connection)
 		}
 	}
-	h.abandon(func(c *sockops.Connection) bool {
-		return c.Set == s.number && !c.Asked && (moved || !s.policy.Holds(c.Local, c.Remote))
+	h.removeConnections(func(c *sockops.Connection) bool {
+		return c.Set == s.number && !c.Joined && (moved || !s.policy.Matches(c.Local, c.Remote))
 	})
 	for id, m := range s.members {
-		if w := s.policy.Weight(m.Local, m.Remote); !m.Asked && w != m.weight {
+		if w := s.policy.Weight(m.Local, m.Remote); !m.Joined && w != m.weight {
 			m.weight = w
-			m.part.control.Weigh(id, w)
+			m.part.control.SetWeight(id, w)
 		}
 	}
 }
 
-// dismiss lets go the connections of sets that are not there any more, and tells whether there
-// are such. The programs of the others lift what still caps them.
-func (h *Host) dismiss() (some bool) {
+// removeSets releases the connections of removed sets, and reports whether there are any.
+// The programs of the remaining sets lift the caps that are still in force.
+func (h *Host) removeSets() (some bool) {
 	var stay []uint32
 	for _, s := range h.sets {
 		stay = append(stay, s.number)
@@ -136,18 +139,18 @@ func (h *Host) dismiss() (some bool) {
 	if !some {
 		return false
 	}
-	// First, so that none joins them that nobody takes out again.
+	// Detach first, so that no new connection joins the removed sets.
 	if err := h.table.Detach(stay...); err != nil {
-		slog.Warn("a set that is gone is still watched", "error", err)
+		slog.Warn("cannot detach removed connection sets", "error", err)
 	}
-	h.abandon(func(c *sockops.Connection) bool { return h.by[c.Set] != nil && !slices.Contains(stay, c.Set) })
+	h.removeConnections(func(c *sockops.Connection) bool { return h.by[c.Set] != nil && !slices.Contains(stay, c.Set) })
 	maps.DeleteFunc(h.by, func(n uint32, _ *set) bool { return !slices.Contains(stay, n) })
 	return true
 }
 
-// abandon takes connections out of their sets.
-func (h *Host) abandon(which func(*sockops.Connection) bool) {
-	h.table.Abandon(func(c *sockops.Connection) bool {
+// removeConnections removes connections from their sets.
+func (h *Host) removeConnections(which func(*sockops.Connection) bool) {
+	h.table.RemoveConnections(func(c *sockops.Connection) bool {
 		goes := which(c)
 		if s := h.by[c.Set]; goes && s != nil {
 			s.remove(c.ID)

@@ -10,8 +10,8 @@ import (
 	"headgate/lab/labtest"
 )
 
-// Sets become others while they run: what is not concerned stays as it is, also what was learnt,
-// and connections go where the rules say now.
+// Sets change while they run. Unchanged ones keep what they learned, and connections move
+// as the new rules say.
 func TestChange(t *testing.T) {
 	labtest.NeedRoot(t)
 	cgroup := "/" + filepath.Base(labtest.Cgroup(t))
@@ -30,7 +30,8 @@ func TestChange(t *testing.T) {
 	}
 	other := collective.Policy{Name: "other", Cgroup: cgroup, Rules: []collective.Rule{dport(ports[2], 0)}}
 	r := run(t, instance(), 64, db(0, 0), other)
-	// where is how many connections each set has, in their order, and the weights in db.
+	// where waits for the number of connections of each set, in order, and returns the
+	// total of the weights in db.
 	where := func(what string, want ...int) (weights float64) {
 		t.Helper()
 		states := r.wait(t, what, func(states []State) bool {
@@ -58,11 +59,11 @@ func TestChange(t *testing.T) {
 	none := func(troubles map[string]error) {
 		t.Helper()
 		if len(troubles) > 0 {
-			t.Errorf("there are troubles: %v", troubles)
+			t.Errorf("change failed: %v", troubles)
 		}
 	}
 	cycles := func() (all []control) {
-		r.asks.Do(func() {
+		r.requests.Do(func() {
 			for _, s := range r.sets {
 				for _, p := range s.parts {
 					all = append(all, p.control)
@@ -75,34 +76,34 @@ func TestChange(t *testing.T) {
 	before := cycles()
 	none(change(db(1, 2), other))
 	if w := where("with weights", 2, 1); w != 3 {
-		t.Errorf("the weights are %v in all, want 3", w)
+		t.Errorf("total weight is %v, want 3", w)
 	}
 	if now := cycles(); now[0] != before[0] || now[1] != before[1] {
-		t.Error("with other weights it learns anew")
+		t.Error("a change of weights discards what was learned")
 	}
 	wide := other
 	wide.Rules = append([]collective.Rule{dport(ports[1], 0)}, other.Rules...)
 	none(change(db(4), wide))
-	if w := where("one goes over", 1, 2); w != 4 {
-		t.Errorf("the weight is %v, want 4", w)
+	if w := where("one connection moves", 1, 2); w != 4 {
+		t.Errorf("total weight is %v, want 4", w)
 	}
 	if now := cycles(); now[0] != before[0] || now[1] != before[1] {
-		t.Error("with other rules it learns anew")
+		t.Error("a change of rules discards what was learned")
 	}
 	bad := db(4)
 	bad.Join = []string{"headgate-no-such"}
-	if troubles := change(bad, wide); len(troubles) != 1 || troubles["db"] == nil || !strings.Contains(troubles["db"].Error(), "nobody joins") {
-		t.Errorf("a user that is not there: %v", troubles)
+	if troubles := change(bad, wide); len(troubles) != 1 || troubles["db"] == nil || !strings.Contains(troubles["db"].Error(), "cannot resolve user") {
+		t.Errorf("unknown user: %v", troubles)
 	}
-	where("it stays as it was", 1, 2)
+	where("unchanged after the error", 1, 2)
 	none(change(db(4)))
-	where("the other is gone", 1)
+	where("without the other set", 1)
 	none(change(db(4), other))
-	where("it is there again", 1, 1)
+	where("with the other set again", 1, 1)
 	each := db(4)
 	each.PerDestination = true
 	none(change(each, other))
 	where("by destination", 1, 1)
 	none(change(other))
-	where("the first is gone", 1)
+	where("without the first set", 1)
 }

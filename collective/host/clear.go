@@ -8,10 +8,10 @@ import (
 	"headgate/collective/sockops"
 )
 
-// Clear takes away what a program of that name left as it was killed: what it attached, its
-// table and its socket. There is something left if found. The programs stay for capped
-// connections that send nothing, which they let go as these send again: idle is how many
-// there are. While the program runs it is sockops.ErrTaken.
+// Clear removes what a killed process with that name left: its programs, its table and
+// its socket. found reports whether there was something. The programs remain for capped
+// connections that send nothing, and release these when they send again; idle is their
+// number. If the process is running, Clear returns sockops.ErrTaken.
 func Clear(instance string) (found bool, idle int, err error) {
 	if found, err = sockops.Exists(instance); err != nil || !found {
 		return found, 0, err
@@ -21,20 +21,20 @@ func Clear(instance string) (found bool, idle int, err error) {
 		return true, 0, err
 	}
 	defer table.Close()
-	idle, err = letGo(table)
+	idle, err = release(table)
 	if gone := os.Remove(socketPath(instance)); !errors.Is(gone, os.ErrNotExist) {
 		err = errors.Join(err, gone)
 	}
 	return true, idle, err
 }
 
-// letGo ends all caps, waits until the connections have noticed, and takes the programs
-// away. They stay for those that send nothing, which are let go as soon as they send, by
-// programs of another build, too: idle is how many there are.
-func letGo(table *sockops.Table) (idle int, err error) {
-	idle, held := lift(table), 0
-	wait(func() bool {
-		held, err = table.Retire()
+// release lifts all caps, waits until the connections have noticed, and removes the
+// programs. The programs, also those of another build, remain for connections that send
+// nothing, and release these as soon as they send. idle is their number.
+func release(table *sockops.Table) (idle int, err error) {
+	idle, held := releaseCaps(table), 0
+	waitFor(func() bool {
+		held, err = table.RetireOtherBuilds()
 		return held == 0
 	})
 	if idle += held; idle > 0 || err != nil {
@@ -43,25 +43,25 @@ func letGo(table *sockops.Table) (idle int, err error) {
 	return 0, table.Remove()
 }
 
-// lift ends all caps and waits for a while until no connection has one any more. It says how
-// many still do.
-func lift(table *sockops.Table) (still int) {
+// releaseCaps lifts all caps and waits for a while until no connection has one. It returns how
+// many still have one.
+func releaseCaps(table *sockops.Table) (still int) {
 	table.Lift()
-	wait(func() bool {
+	waitFor(func() bool {
 		still = capped(table)
 		return still == 0
 	})
 	return still
 }
 
-// wait asks until it is done, for as long as the end waits.
-func wait(done func() bool) {
-	for until := time.Now().Add(liftPatience); !done() && time.Now().Before(until); {
+// waitFor calls done until it returns true, for at most liftPatience.
+func waitFor(done func() bool) {
+	for until := time.Now().Add(releaseTimeout); !done() && time.Now().Before(until); {
 		time.Sleep(Tick)
 	}
 }
 
-// capped is how many connections are.
+// capped returns the number of capped connections.
 func capped(table *sockops.Table) (n int) {
 	for c := range table.Connections() {
 		if c.Paced > 0 || c.Clamped > 0 {

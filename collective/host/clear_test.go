@@ -17,7 +17,7 @@ import (
 	"headgate/unit"
 )
 
-// What another build capped stays until its program has let it go: nobody else can.
+// Connections that another build capped stay capped until its program has released them.
 func TestClearAfterAnotherBuild(t *testing.T) {
 	labtest.NeedRoot(t)
 	name := instance()
@@ -57,24 +57,24 @@ func TestClearAfterAnotherBuild(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer counts.Close()
-	if err := counts.Put(uint32(2), uint64(1)); err != nil { // another layout
+	if err := counts.Put(uint32(2), uint64(1)); err != nil { // the layout number of another build
 		t.Fatal(err)
 	}
 	if found, idle, err := Clear(name); !found || idle != 1 || err != nil {
-		t.Errorf("while one is held: found %v, idle %d, %v", found, idle, err)
+		t.Errorf("while one is capped: found %v, idle %d, %v", found, idle, err)
 	}
 	if got := pace(); got != held {
-		t.Errorf("an idle connection has the pace %d, which proves nothing", got)
+		t.Errorf("pace of the idle connection is %d, so the test is void", got)
 	}
 	speak(t, a, b)
 	if got := pace(); got == held {
-		t.Error("it is held although it sends again")
+		t.Error("the connection is capped although it sends again")
 	}
 	if found, idle, err := Clear(name); !found || idle != 0 || err != nil {
-		t.Errorf("when none is held: found %v, idle %d, %v", found, idle, err)
+		t.Errorf("when none is capped: found %v, idle %d, %v", found, idle, err)
 	}
 	if there, err := sockops.Exists(name); there || err != nil {
-		t.Errorf("something is left: %v, %v", there, err)
+		t.Errorf("the table was not removed: %v, %v", there, err)
 	}
 }
 
@@ -86,17 +86,17 @@ func (*capsAll) Caps(time.Duration) iter.Seq2[collective.ID, collective.Cap] {
 	return maps.All(map[collective.ID]collective.Cap{1: {Rate: unit.Mbit}})
 }
 
-// A dry run tells what it would do, and touches no table: there is none.
+// A dry run reports the caps, and does not access the table, which is nil.
 func TestDryRun(t *testing.T) {
 	m := &member{Connection: &sockops.Connection{ID: 1, Segment: 1448}}
 	p := &part{control: &capsAll{}, members: map[collective.ID]*member{1: m}}
 	p.obey(nil, time.Second, true)
 	if got := p.state().Connections[0].Pace; got != unit.Mbit {
-		t.Errorf("it tells of a pace of %v", got)
+		t.Errorf("reported pace is %v", got)
 	}
 	defer func() {
 		if recover() == nil {
-			t.Error("a run that is not dry touches none either: this proves nothing")
+			t.Error("a normal run does not access the table, either, so the test is void")
 		}
 	}()
 	p.obey(nil, time.Second, false)

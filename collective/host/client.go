@@ -8,11 +8,11 @@ import (
 	"headgate/internal/ask"
 )
 
-// ErrNotRunning: there is no such program.
-var ErrNotRunning = ask.ErrNobody
+// ErrNotRunning is the error if no process with the name is running.
+var ErrNotRunning = ask.ErrNotListening
 
-// Running are the names of the programs that have a socket. One that was killed has left its
-// own.
+// Running returns the names of the processes that have a socket. A killed process leaves
+// its socket.
 func Running() (names []string) {
 	entries, _ := os.ReadDir(socketDir)
 	for _, e := range entries {
@@ -23,14 +23,14 @@ func Running() (names []string) {
 	return names
 }
 
-// Ask asks a program what its sets are doing.
-func Ask(instance string) ([]State, error) {
+// QueryStates returns the states of a process's sets.
+func QueryStates(instance string) ([]State, error) {
 	a, err := call(instance, request{})
 	return a.States, err
 }
 
-// Join asks a program to have the connection of a descriptor in a set, with a weight by hand
-// or 0. The descriptor stays the caller's.
+// Join adds the connection of a descriptor to a set of a process, with a configured
+// weight or 0. The caller keeps the descriptor.
 func Join(instance, set string, weight float64, fd int) error {
 	_, err := call(instance, request{Join: set, Weight: weight}, fd)
 	return err

@@ -1,7 +1,9 @@
-// Package host keeps the sets of connections of this machine in proportion: it reads them
-// from collective/sockops, asks package collective what each may send, and caps them.
+// Package host controls the connection sets of this machine. It reads their connections
+// from collective/sockops, gets the caps from package collective, and puts the caps in
+// force.
 //
-// It looks every tick. A cap is renewed with every look and ends by itself lease after the last,
-// so that a process that is killed holds nobody back: what it attached lifts the caps, and
-// stays until the next program of its name, or Clear.
+// A Host looks at the connections every Tick. Each look renews the caps, which expire
+// lease after the last look. A killed process therefore restricts no connection: its eBPF
+// programs lift the caps, and stay attached until the next process with the same name, or
+// Clear.
 package host

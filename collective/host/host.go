@@ -14,37 +14,37 @@ import (
 	"headgate/internal/ask"
 )
 
-// Ours.
+// Intervals and timeouts, chosen by Headgate.
 const (
-	// Tick is how often connections are looked at: more often than once a round trip of 20
-	// ms, of which the seed's cycle wants every one. Where ours has nothing to control half as
-	// often is enough.
+	// Tick is the interval of looks at the connections: more often than once per round
+	// trip of 20 ms, each of which the seed's cycle needs. Headgate's cycle needs half as
+	// many looks without control.
 	Tick, calmTick = 10 * time.Millisecond, 20 * time.Millisecond
-	// slowTick is how often cgroups are looked for, and rates are told.
+	// slowTick is the interval of looking up cgroups and of computing rates.
 	slowTick = time.Second
-	// lease is how long a cap outlives the last look.
+	// lease is how long a cap remains after the last look.
 	lease = time.Second
-	// liftPatience is for how long the end waits until no connection is capped any more.
-	liftPatience = 2 * time.Second
-	// showPatience is for how long the end waits for whoever is shown the last state.
-	showPatience = 100 * time.Millisecond
+	// releaseTimeout bounds the wait at the end until no connection is capped.
+	releaseTimeout = 2 * time.Second
+	// showTimeout bounds the wait at the end until the last state is shown.
+	showTimeout = 100 * time.Millisecond
 )
 
-// Host is the sets of this machine.
+// Host is the connection sets of this machine.
 type Host struct {
 	table *sockops.Table
-	sets  []*set // as in the configuration
+	sets  []*set // in the order of the configuration
 	by    map[uint32]*set
 	dry   bool
-	// asks are what others want done between two looks.
-	asks ask.Loop
-	slow time.Duration // the last slow tick
+	// requests are calls to make between two looks.
+	requests ask.Loop
+	slow     time.Duration // time of the last slow tick
 }
 
-// New watches the policies' connections, until Close. With dry it caps nothing, and only tells
-// what it would do.
+// New attaches to the connections of the policies, until Close. With dry it sets no caps,
+// and only reports what they would be.
 func New(table *sockops.Table, policies []collective.Policy, dry bool) (*Host, error) {
-	h := &Host{table: table, by: map[uint32]*set{}, dry: dry, asks: make(ask.Loop)}
+	h := &Host{table: table, by: map[uint32]*set{}, dry: dry, requests: make(ask.Loop)}
 	if err := h.begin(policies); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
@@ -59,7 +59,7 @@ func (h *Host) begin(policies []collective.Policy) error {
 			return err
 		}
 		if other := h.by[s.number]; other != nil {
-			return fmt.Errorf("the sets %s and %s cannot be told apart in the kernel: rename one", other.policy.Name, p.Name)
+			return fmt.Errorf("names of the sets %s and %s collide in the kernel: rename one of them", other.policy.Name, p.Name)
 		}
 		if _, err := s.find(); err != nil {
 			return fmt.Errorf("set %s: %w", p.Name, err)
@@ -68,8 +68,8 @@ func (h *Host) begin(policies []collective.Policy) error {
 		h.sets = append(h.sets, s)
 		numbers = append(numbers, s.number)
 	}
-	// What a killed program capped is let go.
-	lift(h.table)
+	// Release the connections that a killed process capped.
+	releaseCaps(h.table)
 	for _, s := range h.sets {
 		if err := h.table.Attach(s.watched()); err != nil {
 			return fmt.Errorf("set %s: %w", s.policy.Name, err)
@@ -78,15 +78,16 @@ func (h *Host) begin(policies []collective.Policy) error {
 	if err := h.table.Detach(numbers...); err != nil {
 		return err
 	}
-	// Sets may be others now, and their cgroups. What was passed stays.
-	h.table.Abandon(func(c *sockops.Connection) bool { return c.Asked && h.by[c.Set] != nil })
+	// The sets and their cgroups may have changed. Connections that joined explicitly
+	// remain.
+	h.table.RemoveConnections(func(c *sockops.Connection) bool { return c.Joined && h.by[c.Set] != nil })
 	for _, s := range h.sets {
 		h.join(s)
 	}
 	return nil
 }
 
-// number is what the kernel knows a set by: the same whenever the program runs.
+// number returns the kernel's number of a set, which is the same in every run.
 func number(name string) uint32 {
 	hash := fnv.New32a()
 	hash.Write([]byte(name))
@@ -95,12 +96,13 @@ func number(name string) uint32 {
 
 func (h *Host) join(s *set) {
 	if err := h.table.Join(s.watched()); err != nil {
-		slog.Warn("connections that are open already are left alone", "set", s.policy.Name, "error", err)
+		slog.Warn("cannot add open connections to the set", "set", s.policy.Name, "error", err)
 	}
 }
 
-// Run looks and caps until ctx ends, or show fails. Each state goes to show, so often as every
-// says: while show takes its time, nobody is kept waiting, and it misses some.
+// Run looks at the connections and sets caps until ctx ends, or until show fails. It
+// calls show with the states at the interval every. A slow show does not delay the looks,
+// and misses states.
 func (h *Host) Run(ctx context.Context, every time.Duration, show func([]State) error) error {
 	states, failed := make(chan []State, 1), make(chan error, 1)
 	go func() {
@@ -117,11 +119,11 @@ func (h *Host) Run(ctx context.Context, every time.Duration, show func([]State) 
 	if err != nil {
 		return err
 	}
-	// What is half written is written, if anybody reads.
+	// Let show finish, if its output is read.
 	select {
 	case err := <-failed:
 		return err
-	case <-time.After(showPatience):
+	case <-time.After(showTimeout):
 		return nil
 	}
 }
@@ -129,7 +131,7 @@ func (h *Host) Run(ctx context.Context, every time.Duration, show func([]State) 
 func (h *Host) run(ctx context.Context, every time.Duration, states chan<- []State, failed <-chan error) error {
 	tick := time.NewTimer(Tick)
 	defer tick.Stop()
-	var shown time.Time // the first at once
+	var shown time.Time // zero, so the first state is shown at once
 	for {
 		h.Look()
 		if now := time.Now(); now.Sub(shown) >= every && len(states) == 0 {
@@ -143,7 +145,7 @@ func (h *Host) run(ctx context.Context, every time.Duration, states chan<- []Sta
 				return nil
 			case err := <-failed:
 				return err
-			case do := <-h.asks:
+			case do := <-h.requests:
 				do()
 			case <-tick.C:
 				looked = true
@@ -152,7 +154,7 @@ func (h *Host) run(ctx context.Context, every time.Duration, states chan<- []Sta
 	}
 }
 
-// pause is the time until the next look.
+// pause returns the time until the next look.
 func (h *Host) pause() time.Duration {
 	for _, s := range h.sets {
 		if s.busy() {
@@ -162,26 +164,27 @@ func (h *Host) pause() time.Duration {
 	return calmTick
 }
 
-// Look reads what connections have shown since the last look, and caps them.
+// Look processes what the connections have shown since the last look, and sets their
+// caps.
 func (h *Host) Look() {
 	now := sockops.Now()
 	h.look()
 	for _, s := range h.sets {
-		s.obey(h.table, now, h.dry)
+		s.applyCaps(h.table, now, h.dry)
 	}
 	if now-h.slow >= slowTick {
 		h.slow = now
 		for _, s := range h.sets {
-			h.follow(s)
+			h.followCgroup(s)
 			s.rates(now)
 		}
 	}
 }
 
-// look gives the sets what their connections have shown since the last time.
+// look passes what the connections have shown since the last look to the sets.
 func (h *Host) look() {
 	h.table.Look(func(c *sockops.Connection) {
-		// A number that is not ours is of a set that was abandoned.
+		// An unknown number is that of a removed set.
 		if s := h.by[c.Set]; s != nil {
 			s.observe(c)
 		}
@@ -192,8 +195,8 @@ func (h *Host) look() {
 	})
 }
 
-// follow has a set follow its cgroup, which goes and comes with a service.
-func (h *Host) follow(s *set) {
+// followCgroup updates the cgroup of a set, which a service may remove and create.
+func (h *Host) followCgroup(s *set) {
 	before := s.at
 	moved, err := s.find()
 	if err == nil && moved {
@@ -202,31 +205,31 @@ func (h *Host) follow(s *set) {
 		}
 	}
 	if errors.Is(err, os.ErrNotExist) {
-		return // gone again: the next time will tell
+		return // removed again: retry at the next slow tick
 	}
 	if err != nil {
-		if err.Error() != s.lost {
-			slog.Warn("whether the cgroup is there cannot be told", "set", s.policy.Name, "error", err)
+		if err.Error() != s.lastError {
+			slog.Warn("cannot look up cgroup", "set", s.policy.Name, "error", err)
 		}
-		s.lost = err.Error()
+		s.lastError = err.Error()
 		return
 	}
-	if s.lost = ""; !moved {
+	if s.lastError = ""; !moved {
 		return
 	}
 	if s.at.path == "" {
-		slog.Warn("the cgroup is gone: its set waits for it", "set", s.policy.Name, "cgroup", before.path)
+		slog.Warn("cgroup was removed, set waits for it", "set", s.policy.Name, "cgroup", before.path)
 		return
 	}
-	slog.Info("the cgroup is there", "set", s.policy.Name, "cgroup", s.at.path)
+	slog.Info("cgroup found", "set", s.policy.Name, "cgroup", s.at.path)
 	h.join(s)
 }
 
-// Close lets all connections go, and takes away what was attached.
+// Close releases all connections, and removes what was attached.
 func (h *Host) Close() error {
-	idle, err := letGo(h.table)
+	idle, err := release(h.table)
 	if idle > 0 {
-		slog.Info("some connections are idle, and will be let go as they send again", "connections", idle)
+		slog.Info("idle connections will be released when they send again", "connections", idle)
 	}
 	return err
 }

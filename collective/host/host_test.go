@@ -20,7 +20,7 @@ import (
 
 var instances atomic.Int32
 
-// running is a Host at work, which a test may stop and start again.
+// running is a running Host, which a test may stop and start again.
 type running struct {
 	*Host
 	*Server
@@ -64,7 +64,7 @@ func run(t testing.TB, instance string, size int, policies ...collective.Policy)
 
 func instance() string { return fmt.Sprintf("test-%d-%d", os.Getpid(), instances.Add(1)) }
 
-// wait until the states are as they should be.
+// wait waits for the expected states.
 func (r *running) wait(t testing.TB, what string, ok func([]State) bool) []State {
 	t.Helper()
 	var states []State
@@ -82,7 +82,7 @@ func (r *running) wait(t testing.TB, what string, ok func([]State) bool) []State
 	return nil
 }
 
-// pipe is a TCP connection to an address and a port: both ends, which write what they are told.
+// pipe returns both ends of a TCP connection to an address.
 func pipe(t testing.TB, to string) (a, b *net.TCPConn) {
 	t.Helper()
 	l, err := net.Listen("tcp", to)
@@ -102,7 +102,7 @@ func pipe(t testing.TB, to string) (a, b *net.TCPConn) {
 	return c.(*net.TCPConn), d.(*net.TCPConn)
 }
 
-// speak has something to be measured.
+// speak sends data, so that there is something to measure.
 func speak(t testing.TB, all ...*net.TCPConn) {
 	t.Helper()
 	for _, c := range all {
@@ -123,12 +123,12 @@ func with(t testing.TB, c *net.TCPConn, fn func(fd int)) {
 	fn(int(f.Fd()))
 }
 
-// dport is of connections to a port.
+// dport returns a rule for connections to a port.
 func dport(p uint16, weight float64) collective.Rule {
 	return collective.Rule{RemotePort: collective.Ports{From: p, To: p}, Weight: weight}
 }
 
-// descriptors is how many this process has.
+// descriptors returns the number of open descriptors of this process.
 func descriptors(t testing.TB) int {
 	t.Helper()
 	all, err := os.ReadDir("/proc/self/fd")
@@ -138,13 +138,13 @@ func descriptors(t testing.TB) int {
 	return len(all)
 }
 
-// Whoever asks hears the newest state, and has a connection in a set; nobody answers when the
-// program has gone, and a killed one's socket is in nobody's way.
+// Requests return the newest state, and add a connection to a set. After the end of the
+// process requests fail, and the socket of a killed process does not prevent a new one.
 func TestJoin(t *testing.T) {
 	labtest.NeedRoot(t)
 	name := instance()
-	if _, err := Ask(name); !errors.Is(err, ErrNotRunning) {
-		t.Errorf("with no program: %v", err)
+	if _, err := QueryStates(name); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("without a process: %v", err)
 	}
 	if err := os.MkdirAll(socketDir, 0o755); err != nil {
 		t.Fatal(err)
@@ -155,13 +155,14 @@ func TestJoin(t *testing.T) {
 	}
 	killed.SetUnlinkOnClose(false)
 	killed.Close()
-	if _, err := Ask(name); !errors.Is(err, ErrNotRunning) {
-		t.Errorf("of a killed program: %v", err)
+	if _, err := QueryStates(name); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("after a killed process: %v", err)
 	}
-	// Of so many slots the turn of one comes after a second: who joined is known before.
+	// With so many slots a slot is looked at once per second; connections that joined
+	// must be known before.
 	r := run(t, name, 16384, collective.Policy{Name: "asked", Join: []string{"1001"}}, collective.Policy{Name: "other", Cgroup: "/", Rules: []collective.Rule{dport(9, 0)}})
-	if states, err := Ask(name); err != nil || len(states) != 2 || states[0].Set != "asked" || len(states[0].Connections) != 0 {
-		t.Errorf("it says %+v, %v", states, err)
+	if states, err := QueryStates(name); err != nil || len(states) != 2 || states[0].Set != "asked" || len(states[0].Connections) != 0 {
+		t.Errorf("state is %+v, %v", states, err)
 	}
 	a, _ := pipe(t, "127.0.0.1:0")
 	b, _ := pipe(t, "[::1]:0")
@@ -173,13 +174,13 @@ func TestJoin(t *testing.T) {
 			}
 		})
 	}
-	refused("db", 0, a, "there is no set \"db\": write asked or other")
-	refused("other", 2, a, "have no weights by hand")
-	refused("asked", -1, a, "is not a weight")
+	refused("db", 0, a, "connection set \"db\" does not exist: use asked or other")
+	refused("other", 2, a, "have no configured weights")
+	refused("asked", -1, a, "weight -1 is invalid")
 	refused("asked", 2, a, "")
-	refused("asked", 0, b, "have weights by hand: give this one a weight")
+	refused("asked", 0, b, "have configured weights: set a weight")
 	refused("asked", 1, b, "")
-	refused("other", 0, b, "is in the set asked already")
+	refused("other", 0, b, "already in the set asked")
 	before := descriptors(t)
 	for range 3 {
 		with(t, b, func(fd int) {
@@ -188,17 +189,18 @@ func TestJoin(t *testing.T) {
 			}
 		})
 	}
-	// The program has others open for a moment, when it looks for open connections.
+	// The process opens other descriptors for a moment while it looks for open
+	// connections.
 	r.wait(t, fmt.Sprintf("no more than %d files are open after some were passed", before), func([]State) bool { return descriptors(t) <= before })
 	speak(t, a, b)
 	r.wait(t, "both are in the set", func(s []State) bool {
 		return len(s[0].Connections) == 2 && s[0].Connections[0].Weight+s[0].Connections[1].Weight == 3 && s[0].Connections[0].Acked > 0
 	})
-	// The user decides.
+	// The user must be allowed.
 	with(t, a, func(fd int) {
 		for user, want := range map[uint32]bool{0: true, 1001: true, 1002: false} {
 			var err error
-			if e := r.asks.Do(func() { err = r.adopt(user, request{Join: "asked", Weight: 2}, fd) }); e != nil {
+			if e := r.requests.Do(func() { err = r.adopt(user, request{Join: "asked", Weight: 2}, fd) }); e != nil {
 				t.Fatal(e)
 			}
 			if (err == nil) != want {
@@ -207,30 +209,30 @@ func TestJoin(t *testing.T) {
 		}
 	})
 	r.stop()
-	if _, err := Ask(name); !errors.Is(err, ErrNotRunning) {
+	if _, err := QueryStates(name); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("after the end: %v", err)
 	}
 }
 
-// The first connection that is passed decides nothing where the configuration has: a cgroup's
-// connections have no weights by hand.
+// The first connection that joins does not decide about weights if the configuration
+// does: the connections of a cgroup have no configured weights.
 func TestJoinWeighed(t *testing.T) {
 	labtest.NeedRoot(t)
 	r := run(t, instance(), 16, collective.Policy{Name: "db", Cgroup: "/" + filepath.Base(labtest.Cgroup(t))})
 	a, _ := pipe(t, "127.0.0.1:0")
 	with(t, a, func(fd int) {
-		if err := Join(r.name, "db", 2, fd); err == nil || !strings.Contains(err.Error(), "have no weights by hand") {
-			t.Errorf("a weight by hand: %v", err)
+		if err := Join(r.name, "db", 2, fd); err == nil || !strings.Contains(err.Error(), "have no configured weights") {
+			t.Errorf("configured weight: %v", err)
 		}
 	})
 }
 
-// The set of the nearest cgroup has a connection, whatever the order of the sets; the program
-// after a kill gives it to the set that it is in then, or to none.
+// The set of the nearest cgroup has a connection, whatever the order of the sets. After a
+// kill the next process gives the connection to its current set, or to none.
 func TestNearest(t *testing.T) {
 	labtest.NeedRoot(t)
 	cgroup := "/" + filepath.Base(labtest.Cgroup(t))
-	a, b := pipe(t, "127.0.0.1:0") // open before
+	a, b := pipe(t, "127.0.0.1:0") // open before the sets
 	to := uint16(a.RemoteAddr().(*net.TCPAddr).Port)
 	rules := []collective.Rule{dport(to, 0), {LocalPort: collective.Ports{From: to, To: to}}}
 	all := collective.Policy{Name: "all", Cgroup: "/", Rules: rules}
@@ -244,7 +246,7 @@ func TestNearest(t *testing.T) {
 		{[]collective.Policy{far, all}, []int{0, 2}}, {[]collective.Policy{far}, []int{0}},
 	} {
 		name := instance()
-		for range 2 { // the second takes over what the first, killed, had
+		for range 2 { // the second takes over the table of the first, which was killed
 			table, err := sockops.Open(name, 16)
 			if err != nil {
 				t.Fatal(err)
@@ -268,7 +270,7 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// A program that cannot begin leaves nothing behind.
+// A process that fails to start leaves nothing behind.
 func TestNewFails(t *testing.T) {
 	labtest.NeedRoot(t)
 	name := instance()
@@ -278,15 +280,15 @@ func TestNewFails(t *testing.T) {
 	}
 	defer table.Close()
 	if _, err := New(table, []collective.Policy{{Name: "db", Cgroup: "/"}, {Name: "asked", Join: []string{"headgate-nobody"}}}, false); err == nil {
-		t.Error("a user that there is not may join")
+		t.Error("New accepts an unknown user")
 	}
 	if there, err := sockops.Exists(name); there || err != nil {
-		t.Errorf("its table is there: %v (%v)", there, err)
+		t.Errorf("the table was not removed: %v (%v)", there, err)
 	}
 }
 
-// After kill -9 the next program has the connections that the last had: those that were
-// passed with their weights, and the others in the sets that their rules say now.
+// After kill -9 the next process has the connections of the last one: those that joined
+// with their weights, and the others in the sets that the new rules select.
 func TestRestart(t *testing.T) {
 	labtest.NeedRoot(t)
 	name := instance()
@@ -311,7 +313,7 @@ func TestRestart(t *testing.T) {
 	if s := h.State(); len(s[0].Connections) != 1 || len(s[1].Connections) != 1 {
 		t.Fatalf("%+v", s)
 	}
-	table.Close() // its maps, programs and connections stay, as after a kill
+	table.Close() // the maps, programs and connections remain, as after a kill
 	r := run(t, name, 16, collective.Policy{Name: "new", Cgroup: "/", Rules: []collective.Rule{dport(to, 0)}}, collective.Policy{Name: "asked"})
 	speak(t, a, b)
 	r.wait(t, "each is in its set", func(s []State) bool {
@@ -320,8 +322,8 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// With a set per destination two connections to one address are in one part, and one to
-// another in its own, which goes with it.
+// With parts by destination two connections to one address are in one part, and one to
+// another address is in its own part, which is removed with the connection.
 func TestPerDestination(t *testing.T) {
 	labtest.NeedRoot(t)
 	r := run(t, instance(), 16, collective.Policy{Name: "each", PerDestination: true})
@@ -339,7 +341,7 @@ func TestPerDestination(t *testing.T) {
 	states := r.wait(t, "there are two parts", func(s []State) bool { return len(s) == 2 && len(s[0].Connections) == 2 })
 	for i, to := range []string{"127.0.0.1", "127.0.0.2"} {
 		if states[i].Destination != to {
-			t.Errorf("part %d is to %q", i, states[i].Destination)
+			t.Errorf("destination of part %d is %q", i, states[i].Destination)
 		}
 		for _, c := range states[i].Connections {
 			if netip.MustParseAddrPort(c.Remote).Addr().String() != to {
@@ -349,12 +351,12 @@ func TestPerDestination(t *testing.T) {
 	}
 	ends["127.0.0.2"][0].SetLinger(0)
 	ends["127.0.0.2"][0].Close()
-	r.wait(t, "the other part has gone", func(s []State) bool { return len(s) == 1 && s[0].Destination == "127.0.0.1" })
+	r.wait(t, "the other part is removed", func(s []State) bool { return len(s) == 1 && s[0].Destination == "127.0.0.1" })
 }
 
-// A set whose cgroup vanishes waits for it, and goes on as one of that name is there again;
-// a set that names none that is there waits from the beginning.
-func TestCgroupVanishes(t *testing.T) {
+// A set whose cgroup is removed waits for a new one with the same name, and continues
+// with it. A set whose unit does not exist waits from the beginning.
+func TestCgroupRemoved(t *testing.T) {
 	labtest.NeedRoot(t)
 	cgroup := labtest.Cgroup(t)
 	name := filepath.Base(cgroup)
@@ -367,25 +369,25 @@ func TestCgroupVanishes(t *testing.T) {
 		t.Fatal(err)
 	}
 	speak(t, a, b)
-	r.wait(t, "it waits, with its connections", func(s []State) bool { return s[0].Waiting && len(s[0].Connections) == 2 })
+	r.wait(t, "the set waits and keeps its connections", func(s []State) bool { return s[0].Waiting && len(s[0].Connections) == 2 })
 	if err := os.Mkdir(cgroup, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	labtest.Enter(t, cgroup)
-	c, d := pipe(t, "127.0.0.1:0") // before it is found
-	r.wait(t, "it has those of the new one", func(s []State) bool {
+	c, d := pipe(t, "127.0.0.1:0") // open before the cgroup is found
+	r.wait(t, "the set has the connections of the new cgroup", func(s []State) bool {
 		speak(t, c, d)
 		return !s[0].Waiting && len(s[0].Connections) == 4
 	})
 }
 
-// Ten thousand connections that end at once leave nothing behind. Nobody accepts them, so that
-// one takes a single file of this process.
-func TestManyEnd(t *testing.T) {
+// Ten thousand connections that end at once leave nothing behind. They are not accepted,
+// so that each takes only one descriptor of this process.
+func TestManyClose(t *testing.T) {
 	labtest.NeedRoot(t)
 	const all, listeners = 10_000, 5 // net.core.somaxconn is 4096
 	r := run(t, instance(), 2*all, collective.Policy{Name: "many", Cgroup: "/" + filepath.Base(labtest.Cgroup(t))})
-	for round := range 2 { // all slots can be had again
+	for round := range 2 { // all slots are reusable
 		var open []net.Conn
 		var to []net.Listener
 		for i := range all {
@@ -411,8 +413,8 @@ func TestManyEnd(t *testing.T) {
 		for _, l := range to {
 			l.Close()
 		}
-		r.wait(t, "nobody is", func(s []State) bool { return len(s[0].Connections) == 0 })
-		if n, err := r.table.Refused(); n > 0 || err != nil {
+		r.wait(t, "no connection is in the set", func(s []State) bool { return len(s[0].Connections) == 0 })
+		if n, err := r.table.DroppedWhenFull(); n > 0 || err != nil {
 			t.Errorf("round %d: %d were refused (%v)", round, n, err)
 		}
 	}

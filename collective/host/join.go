@@ -9,7 +9,7 @@ import (
 	"headgate/internal/ask"
 )
 
-// adopt takes a connection into a set, for a user who asks.
+// adopt adds a connection to a set, at the request of a user.
 func (h *Host) adopt(user uint32, r request, fd int) error {
 	var s *set
 	var names []string
@@ -21,35 +21,35 @@ func (h *Host) adopt(user uint32, r request, fd int) error {
 	}
 	switch {
 	case s == nil:
-		return fmt.Errorf("there is no set %q: write %s", r.Join, strings.Join(names, " or "))
+		return fmt.Errorf("connection set %q does not exist: use %s", r.Join, strings.Join(names, " or "))
 	case !s.allows(user):
-		return ask.Denied(fmt.Sprintf("the user %d may not join the set %s: name it under \"join\" in its configuration", user, r.Join))
+		return ask.Denied(fmt.Sprintf("user %d may not join the set %s: add the user to \"join\" in the set's configuration", user, r.Join))
 	case fd < 0:
-		return errors.New("no connection came with the request: pass its descriptor beside it (SCM_RIGHTS)")
+		return errors.New("request has no connection: pass the descriptor of the connection with it (SCM_RIGHTS)")
 	case !(r.Weight >= 0 && r.Weight <= 1e6):
-		return fmt.Errorf("%v is not a weight: write a number above 0, such as 8", r.Weight)
+		return fmt.Errorf("weight %v is invalid: use a number above 0, such as 8", r.Weight)
 	}
-	h.look() // another may have joined just now, with or without a weight
+	h.look() // another connection may have just joined, with or without a weight
 	if weighed, some := s.weighed(); some && weighed && r.Weight == 0 {
-		return fmt.Errorf("the connections of the set %s have weights by hand: give this one a weight, too", r.Join)
+		return fmt.Errorf("connections of the set %s have configured weights: set a weight for this one, too", r.Join)
 	} else if some && !weighed && r.Weight > 0 {
-		return fmt.Errorf("the connections of the set %s have no weights by hand: leave out this one's, too", r.Join)
+		return fmt.Errorf("connections of the set %s have no configured weights: remove the weight", r.Join)
 	}
-	if s.policy.Seed && r.Weight > 0 {
-		return fmt.Errorf("the set %s has the law seed, which knows no weights: leave it out", r.Join)
+	if s.policy.PaperControl && r.Weight > 0 {
+		return fmt.Errorf("set %s uses the law seed, which has no weights: remove the weight", r.Join)
 	}
-	id, number, err := h.table.Adopt(fd, s.number, r.Weight)
+	id, number, err := h.table.AddConnection(fd, s.number, r.Weight)
 	switch {
 	case errors.Is(err, sockops.ErrFull):
-		return fmt.Errorf("the connection cannot join the set %s: %w; start the program with more --connections", r.Join, err)
+		return fmt.Errorf("cannot add the connection to the set %s: %w: start the program with a larger --connections", r.Join, err)
 	case err != nil:
-		return fmt.Errorf("the connection cannot join the set %s: %w", r.Join, err)
+		return fmt.Errorf("cannot add the connection to the set %s: %w", r.Join, err)
 	case number != s.number && h.by[number] != nil:
-		return fmt.Errorf("the connection is in the set %s already", h.by[number].policy.Name)
+		return fmt.Errorf("connection is already in the set %s", h.by[number].policy.Name)
 	}
 	if m := s.members[id]; m != nil && r.Weight > 0 {
 		m.weight = r.Weight
-		m.part.control.Weigh(id, r.Weight)
+		m.part.control.SetWeight(id, r.Weight)
 	}
 	return nil
 }

@@ -17,59 +17,60 @@ import (
 	"headgate/unit"
 )
 
-// Ours, in packets.
+// Bounds of a window in packets, chosen by Headgate.
 const (
-	// leastWindow: with one a lost packet waits for the timer.
-	leastWindow = 2
-	// mostWindow is no bound any more: 16 GB in flight.
-	mostWindow = 1<<24 - 1
+	// minWindow: with a window of one, a lost packet waits for the timer.
+	minWindow = 2
+	// unboundedWindow is no effective bound: 16 GB in flight.
+	unboundedWindow = 1<<24 - 1
 )
 
-// set is one policy at work.
+// set is a policy in operation.
 type set struct {
-	policy collective.Policy
-	number uint32
-	users  []uint32 // who may join
-	at     place
-	lost   string        // why the cgroup cannot be followed, as it was last told
-	since  time.Duration // when it was made
-	// parts are by destination, or one of the zero Addr; members are those of all.
+	policy    collective.Policy
+	number    uint32
+	users     []uint32 // users whose programs may join
+	at        cgroupRef
+	lastError string        // last logged error of looking up the cgroup
+	since     time.Duration // when the set was created
+	// parts are by destination, or only one with the zero Addr; members are those of all
+	// parts.
 	parts   map[netip.Addr]*part
 	members map[collective.ID]*member
 }
 
-// place is where a set's cgroup is; the zero place is nowhere.
-type place struct {
+// cgroupRef is the cgroup of a set; the zero place is none.
+type cgroupRef struct {
 	path string
 	id   uint64
 }
 
-// part is what is kept in proportion.
+// part is the connections that are controlled together.
 type part struct {
 	to      netip.Addr
 	control control
 	members map[collective.ID]*member
-	capped  bool // some of them
+	capped  bool // some members have caps
 	phase   phase
 }
 
-// control is a control cycle: the seed's, or ours.
+// control is a control cycle: Headgate's or the seed's.
 type control interface {
 	Observe(collective.ID, collective.Reading)
 	Remove(collective.ID)
 	Caps(now time.Duration) iter.Seq2[collective.ID, collective.Cap]
 	Controlling() bool
-	Required(collective.ID) (unit.Rate, bool)
+	LearnedRate(collective.ID) (unit.Rate, bool)
 	Base(collective.ID) time.Duration
-	Weigh(collective.ID, float64)
+	SetWeight(collective.ID, float64)
 }
 
-// member is a connection as it was at the last look.
+// member is a connection at the last look.
 type member struct {
 	*sockops.Connection
 	part   *part
 	cap    collective.Cap
-	weight float64 // by hand
+	weight float64 // configured weight
 	rate   rate
 }
 
@@ -78,7 +79,7 @@ func newSet(p collective.Policy) (*set, error) {
 	for _, name := range p.Join {
 		n, err := ask.User(name)
 		if err != nil {
-			return nil, fmt.Errorf("set %s: nobody joins as %s: %w", p.Name, name, err)
+			return nil, fmt.Errorf("set %s: cannot resolve user %s: %w", p.Name, name, err)
 		}
 		s.users = append(s.users, n)
 	}
@@ -92,19 +93,19 @@ func (s *set) watched() sockops.Set {
 	return sockops.Set{Number: s.number, Cgroup: s.at.path, Rules: s.policy.Rules}
 }
 
-// find looks where the set's cgroup is, and says whether it is another than before.
+// find looks up the cgroup of the set, and reports whether it has changed.
 func (s *set) find() (moved bool, err error) {
 	path := s.policy.Cgroup
 	if s.policy.Unit != "" {
 		path = cgroup2.Unit(s.policy.Unit)
 	}
-	var at place
+	var at cgroupRef
 	if path != "" {
 		at.path = path
 		at.id, err = cgroup2.ID(path)
 	}
 	if errors.Is(err, os.ErrNotExist) {
-		at, err = place{}, nil
+		at, err = cgroupRef{}, nil
 	}
 	if err != nil {
 		return false, err
@@ -114,13 +115,13 @@ func (s *set) find() (moved bool, err error) {
 	return moved, nil
 }
 
-// part is that of a destination.
+// part returns the part of a destination.
 func (s *set) part(to netip.Addr) *part {
 	p := s.parts[to]
 	if p == nil {
 		p = &part{to: to, control: &collective.Control{}, members: map[collective.ID]*member{}}
-		if s.policy.Seed {
-			p.control = &collective.Seed{}
+		if s.policy.PaperControl {
+			p.control = &collective.PaperControl{}
 		}
 		p.phase.begin(sockops.Now(), false)
 		s.parts[to] = p
@@ -128,39 +129,39 @@ func (s *set) part(to netip.Addr) *part {
 	return p
 }
 
-// busy tells whether it has to be looked at often.
+// busy reports whether the set needs a look every Tick.
 func (s *set) busy() bool {
 	for _, p := range s.parts {
-		if s.policy.Seed || p.control.Controlling() {
+		if s.policy.PaperControl || p.control.Controlling() {
 			return true
 		}
 	}
 	return false
 }
 
-// take makes a connection a member.
-func (s *set) take(c *sockops.Connection) *member {
+// addConnection makes a connection a member.
+func (s *set) addConnection(c *sockops.Connection) *member {
 	to := netip.Addr{}
 	if s.policy.PerDestination {
 		to = c.Remote.Addr()
 	}
 	p := s.part(to)
 	m := &member{Connection: c, part: p, weight: s.policy.Weight(c.Local, c.Remote)}
-	if c.Asked {
+	if c.Joined {
 		m.weight = c.Weight
 	}
 	if m.weight > 0 {
-		p.control.Weigh(c.ID, m.weight)
+		p.control.SetWeight(c.ID, m.weight)
 	}
 	p.members[c.ID], s.members[c.ID] = m, m
 	return m
 }
 
-// observe gives a connection's newest reading to the control, if there is one.
+// observe passes a new reading of a connection to the control.
 func (s *set) observe(c *sockops.Connection) {
 	m := s.members[c.ID]
 	if m == nil {
-		m = s.take(c)
+		m = s.addConnection(c)
 		if c.Rounds == 0 {
 			return
 		}
@@ -170,7 +171,7 @@ func (s *set) observe(c *sockops.Connection) {
 	if before != c && c.Rounds == before.Rounds && c.Timeouts == before.Timeouts && c.Retransmits == before.Retransmits {
 		return
 	}
-	if before.Rounds > 0 { // else one that was open before tells of all its life
+	if before.Rounds > 0 { // the first counts of a connection that was already open include its whole life
 		p.phase.count(c.Segments-before.Segments, c.Retransmits-before.Retransmits)
 	}
 	r := collective.Reading{At: c.Seen, RTT: c.RTT, Newest: c.Newest, Acked: c.Acked, Backlog: unit.Bytes(c.Backlog), ReceiverFull: c.ReceiverFull}
@@ -186,7 +187,8 @@ func (s *set) observe(c *sockops.Connection) {
 	p.control.Observe(c.ID, r)
 }
 
-// remove forgets a connection that has ended, and a destination with it that has no other.
+// remove removes a connection that has ended, and its destination if that has no other
+// connection.
 func (s *set) remove(id collective.ID) {
 	m := s.members[id]
 	if m == nil {
@@ -201,13 +203,13 @@ func (s *set) remove(id collective.ID) {
 	}
 }
 
-func (s *set) obey(table *sockops.Table, now time.Duration, dry bool) {
+func (s *set) applyCaps(table *sockops.Table, now time.Duration, dry bool) {
 	for _, p := range s.parts {
 		p.obey(table, now, dry)
 	}
 }
 
-// obey puts caps in force. A connection without one keeps none: its lease ends.
+// obey puts caps in force. A connection without a cap keeps none: its lease expires.
 func (p *part) obey(table *sockops.Table, now time.Duration, dry bool) {
 	caps, capped := p.control.Caps(now), false
 	for id, c := range caps {
@@ -231,18 +233,19 @@ func (p *part) obey(table *sockops.Table, now time.Duration, dry bool) {
 	}
 }
 
-// pace is a rate in the kernel's bytes a second; 0 is no bound.
+// pace returns a rate in the kernel's bytes per second; 0 is no bound.
 func pace(r unit.Rate) uint32 { return uint32(min(r.BytesPerSecond(), math.MaxUint32-1)) }
 
-// window is one of bytes in packets; 0 is no bound.
+// window returns a window of bytes in packets; 0 is no bound.
 func window(b unit.Bytes, segment uint32) uint32 {
 	if b == 0 {
 		return 0
 	}
-	return uint32(min(max(leastWindow, math.Round(float64(b)/float64(segment))), mostWindow))
+	return uint32(min(max(minWindow, math.Round(float64(b)/float64(segment))), unboundedWindow))
 }
 
-// weighed tells whether its connections have weights by hand, and whether it has any.
+// weighed reports whether the connections have configured weights. some is false if that
+// is still open.
 func (s *set) weighed() (weighed, some bool) {
 	if len(s.policy.Rules) > 0 {
 		return s.policy.Rules[0].Weight > 0, true
@@ -258,5 +261,5 @@ func (s *set) weighed() (weighed, some bool) {
 	return false, false
 }
 
-// allows tells whether a user's programs may join.
+// allows reports whether programs of a user may join.
 func (s *set) allows(user uint32) bool { return user == 0 || slices.Contains(s.users, user) }

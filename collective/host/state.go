@@ -12,51 +12,53 @@ import (
 	"headgate/unit"
 )
 
-// State is what a set is doing, or its part to one destination.
+// State is the state of a set, or of its part for one destination.
 type State struct {
 	Set string `json:"set"`
-	// Destination is that of a set that has parts.
+	// Destination is the remote address, for a set with parts by destination.
 	Destination string `json:"destination,omitempty"`
-	// Waiting: its cgroup, or unit, is not there.
-	Waiting bool `json:"waiting,omitempty"`
-	// Trouble is why it is not as it is meant, as a service says of its hosts' sets.
-	Trouble string `json:"trouble,omitempty"`
-	// DryRun: caps are what it would do.
+	// Waiting is set if the cgroup, or unit, does not exist.
+	Waiting bool `json:"cgroup_missing,omitempty"`
+	// Error is the error that keeps the set from its desired state, as the controller
+	// reports it.
+	Error string `json:"error,omitempty"`
+	// DryRun is set if the caps are not in force.
 	DryRun bool `json:"dry_run,omitempty"`
-	// At is on the kernel's monotonic clock, as is Since: when it was controlled, or let go.
+	// At is on the kernel's monotonic clock, as is Since: the begin or the end of
+	// control.
 	At          time.Duration `json:"at_ns"`
 	Since       time.Duration `json:"since_ns"`
 	Controlling bool          `json:"controlling"`
-	// Resent is the part of all segments that were sent again since then, ResentBefore in
-	// the time before that.
-	Resent       float64           `json:"resent"`
-	ResentBefore float64           `json:"resent_before"`
+	// Resent is the fraction of segments that were retransmitted since Since,
+	// ResentBefore in the period before.
+	Resent       float64           `json:"retransmitted"`
+	ResentBefore float64           `json:"retransmitted_before"`
 	Connections  []ConnectionState `json:"connections"`
 }
 
-// ConnectionState is what a connection of a set is doing.
+// ConnectionState is the state of a connection of a set.
 type ConnectionState struct {
 	ID     collective.ID `json:"id"`
 	Local  string        `json:"local"`
 	Remote string        `json:"remote"`
-	// Needs is what it was found to need; 0 is not known yet. Weight by hand counts instead.
-	Needs  unit.Rate `json:"needs"`
+	// Needs is the learned rate; 0 is unknown. A configured Weight replaces it.
+	Needs  unit.Rate `json:"learned_rate"`
 	Weight float64   `json:"weight,omitempty"`
-	// Rate is what was acknowledged in the last second.
+	// Rate is the rate of acknowledged bytes in the last second.
 	Rate unit.Rate `json:"rate"`
-	// RTT is the newest round trip, BaseRTT what it is without a queue.
+	// RTT is the newest round trip, BaseRTT the round trip without a queue.
 	RTT     time.Duration `json:"rtt_ns"`
 	BaseRTT time.Duration `json:"base_rtt_ns"`
-	// Acked is in bytes, Retransmits in packets, since it began.
+	// Acked is in bytes, Retransmits in packets, since the connection began.
 	Acked       uint64 `json:"acked"`
 	Retransmits uint32 `json:"retransmits"`
-	// Window is the cap, in bytes, and Pace; 0 is none.
-	Window unit.Bytes `json:"window"`
-	Pace   unit.Rate  `json:"pace"`
+	// Window is the window cap in bytes, Pace the pacing cap; 0 is none.
+	Window unit.Bytes `json:"window_cap"`
+	Pace   unit.Rate  `json:"pacing_cap"`
 }
 
-// State is that of all sets in the order of the configuration, parts by destination,
-// connections in the order of their ids.
+// State returns the states of all sets in the order of the configuration, parts by
+// destination, connections by ID.
 func (h *Host) State() (out []State) {
 	now := sockops.Now()
 	defer func() {
@@ -65,7 +67,7 @@ func (h *Host) State() (out []State) {
 		}
 	}()
 	for _, s := range h.sets {
-		if len(s.parts) == 0 { // nobody's destination yet
+		if len(s.parts) == 0 { // no connection yet
 			out = append(out, State{Set: s.policy.Name, At: now, Since: s.since, Waiting: s.waiting(), Connections: []ConnectionState{}})
 		}
 		for _, to := range slices.SortedFunc(maps.Keys(s.parts), netip.Addr.Compare) {
@@ -80,7 +82,7 @@ func (h *Host) State() (out []State) {
 	return out
 }
 
-// waiting tells whether it has a cgroup that is not there.
+// waiting reports whether the set's cgroup does not exist.
 func (s *set) waiting() bool {
 	return s.at.path == "" && (s.policy.Cgroup != "" || s.policy.Unit != "")
 }
@@ -88,7 +90,7 @@ func (s *set) waiting() bool {
 func (p *part) state() State {
 	out := State{Controlling: p.phase.controlling, Since: p.phase.since, Resent: p.phase.now.part(), ResentBefore: p.phase.before.part(), Connections: []ConnectionState{}}
 	for id, m := range p.members {
-		needs, _ := p.control.Required(id)
+		needs, _ := p.control.LearnedRate(id)
 		out.Connections = append(out.Connections, ConnectionState{
 			ID: id, Local: m.Local.String(), Remote: m.Remote.String(), Needs: needs, Weight: m.weight,
 			Rate: m.rate.newest, RTT: m.RTT, BaseRTT: p.control.Base(id), Acked: m.Acked, Retransmits: m.Retransmits,
@@ -99,7 +101,7 @@ func (p *part) state() State {
 	return out
 }
 
-// phase is a time in which a part is controlled, or is not.
+// phase is a period with or without control.
 type phase struct {
 	controlling bool
 	since       time.Duration
@@ -116,12 +118,12 @@ func (p *phase) count(segments, again uint32) {
 	p.now.again += float64(again)
 }
 
-// resent is how many segments were sent, and how many of them again.
+// resent is the number of segments that were sent, and of those that were retransmitted.
 type resent struct{ segments, again float64 }
 
 func (r resent) part() float64 { return r.again / max(r.segments, 1) }
 
-// rate is what a connection got from one slow tick to the next.
+// rate is the rate of a connection between two slow ticks.
 type rate struct {
 	acked  uint64
 	at     time.Duration
@@ -132,7 +134,7 @@ func (s *set) rates(now time.Duration) {
 	for _, p := range s.parts {
 		for _, m := range p.members {
 			if m.Rounds == 0 {
-				continue // one that was open before has not said yet what it sent till then
+				continue // a connection that was already open has not reported its earlier bytes yet
 			}
 			if m.rate.at > 0 {
 				m.rate.newest = unit.Rate(float64(m.Acked-m.rate.acked) * 8 / (now - m.rate.at).Seconds())

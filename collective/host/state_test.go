@@ -10,13 +10,13 @@ import (
 	"headgate/unit"
 )
 
-// Of a connection that was open before, what it had sent till then is no rate.
+// The bytes that a connection sent before it was in the set do not count for its rate.
 func TestFirstRate(t *testing.T) {
 	s, err := newSet(collective.Policy{Name: "db", Cgroup: "/"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := s.take(&sockops.Connection{ID: 1})
+	m := s.addConnection(&sockops.Connection{ID: 1})
 	for i, c := range []struct {
 		rounds uint32
 		acked  uint64
@@ -30,8 +30,8 @@ func TestFirstRate(t *testing.T) {
 	}
 }
 
-// What a connection that was open before sent till then is not the set's.
-func TestFirstResent(t *testing.T) {
+// Retransmissions of a connection before it was in the set do not count for the set.
+func TestFirstRetransmits(t *testing.T) {
 	s, err := newSet(collective.Policy{Name: "db", Cgroup: "/"})
 	if err != nil {
 		t.Fatal(err)
@@ -45,6 +45,6 @@ func TestFirstResent(t *testing.T) {
 		s.observe(&c)
 	}
 	if got := s.part(netip.Addr{}).state().Resent; got != 0.1 {
-		t.Errorf("the part that was sent again is %v, want 0.1", got)
+		t.Errorf("the retransmitted fraction is %v, want 0.1", got)
 	}
 }

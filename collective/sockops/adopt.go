@@ -17,28 +17,28 @@ import (
 
 // Errors of Adopt.
 var (
-	ErrNoConnection = errors.New("it is no TCP connection")
-	ErrNotOpen      = errors.New("the connection is not established")
-	ErrFull         = errors.New("there is no room for more connections")
+	ErrNoConnection = errors.New("not a TCP connection")
+	ErrNotOpen      = errors.New("connection is not established")
+	ErrFull         = errors.New("table of connections is full")
 )
 
-// held is struct held of sockops.c.
-type held struct {
+// cappedConnection is struct held of sockops.c.
+type cappedConnection struct {
 	Slot, Version, Pace    uint32
 	Paced, Clamped, Joined uint8
 	_                      uint8
 }
 
-// Adopt takes the connection of a descriptor into a set, if it is in none: set is the one
-// that it is in. A weight by hand is kept with it. It needs Linux 6.13; before that it is
-// ErrNoJoin.
-func (t *Table) Adopt(fd int, to uint32, weight float64) (id collective.ID, set uint32, err error) {
+// AddConnection adds the connection of a descriptor to a set, if it is in none; set is the set
+// that it is in. A configured weight is stored with it. It needs Linux 6.13, and returns
+// ErrNoJoin on earlier versions.
+func (t *Table) AddConnection(fd int, to uint32, weight float64) (id collective.ID, set uint32, err error) {
 	cookie, err := cookie(fd)
 	if err != nil {
 		return 0, 0, err
 	}
 	id = collective.ID(cookie)
-	var h held
+	var h cappedConnection
 	switch err := t.connections.Lookup(uint32(fd), &h); {
 	case err == nil:
 		s := &t.all[h.Slot]
@@ -46,7 +46,7 @@ func (t *Table) Adopt(fd int, to uint32, weight float64) (id collective.ID, set 
 			s.Set = to
 		}
 		if s.Set == to {
-			s.Asked, s.Weight = asked, weight
+			s.Asked, s.Weight = joined, weight
 		}
 		t.lookNext(int(h.Slot))
 		return id, s.Set, nil
@@ -67,20 +67,21 @@ func (t *Table) Adopt(fd int, to uint32, weight float64) (id collective.ID, set 
 	}
 	h.Joined = 1
 	s := &t.all[h.Slot]
-	*s = slot{BegunNs: uint64(Now()), Set: to, Asked: askedNow, Weight: weight, LocalPort: uint32(local.port), RemotePort: uint32(remote.port), Local: local.words, Remote: remote.words}
+	*s = slot{BegunNs: uint64(Now()), Set: to, Asked: joining, Weight: weight, LocalPort: uint32(local.port), RemotePort: uint32(remote.port), Local: local.words, Remote: remote.words}
 	if err := t.connections.Update(uint32(fd), &h, ebpf.UpdateNoExist); err != nil {
 		return 0, 0, giveBack(err)
 	}
-	// Before its callbacks are on, so that its end is not missed.
+	// Set the cookie before the callbacks are enabled, so that the connection's end is
+	// not missed.
 	atomic.StoreUint64(&s.Cookie, cookie)
-	err = t.listen(fd)
+	err = t.enableCallbacksIn(fd)
 	if err == nil {
 		err = t.connections.Lookup(uint32(fd), &h)
 	}
 	switch {
-	case errors.Is(err, ebpf.ErrKeyNotExist): // it ended, and has given the slot back
+	case errors.Is(err, ebpf.ErrKeyNotExist): // it ended, and its slot is free again
 		return 0, 0, ErrNotOpen
-	case err == nil && atomic.LoadUint32(&s.Asked) == asked:
+	case err == nil && atomic.LoadUint32(&s.Asked) == joined:
 		t.lookNext(int(h.Slot))
 		return id, to, nil
 	case err == nil:
@@ -93,7 +94,7 @@ func (t *Table) Adopt(fd int, to uint32, weight float64) (id collective.ID, set 
 	return 0, 0, giveBack(err)
 }
 
-// States of include/net/tcp_states.h.
+// TCP states of include/net/tcp_states.h.
 const tcpEstablished, tcpCloseWait = 1, 8
 
 func ignore(err, this error) error {
@@ -103,7 +104,7 @@ func ignore(err, this error) error {
 	return err
 }
 
-// cookie is that of a TCP connection.
+// cookie returns the socket cookie of a TCP connection.
 func cookie(fd int) (uint64, error) {
 	protocol, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PROTOCOL)
 	if err != nil || protocol != unix.IPPROTO_TCP {
@@ -112,7 +113,7 @@ func cookie(fd int) (uint64, error) {
 	return unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_COOKIE)
 }
 
-// end is one of a connection's, as in a slot.
+// end is one end of a connection, as in a slot.
 type end struct {
 	words [4]uint32
 	port  int
@@ -151,20 +152,20 @@ func endOf(a unix.Sockaddr) end {
 	return end{}
 }
 
-// asking is the program that asks for the callbacks of connections that were asked for.
-type asking struct {
+// callbackEnabler is the program that enables the callbacks of connections that join.
+type callbackEnabler struct {
 	*ebpf.Collection
 	*link.Iter
 }
 
-func (a *asking) Close() {
+func (a *callbackEnabler) Close() {
 	a.Iter.Close()
 	a.Collection.Close()
 }
 
-// ask has it visit the connections of this thread's network namespace.
-func (t *Table) ask() error {
-	if t.asked == nil {
+// enableCallbacks runs that program for the connections of this thread's network namespace.
+func (t *Table) enableCallbacks() error {
+	if t.joined == nil {
 		c, err := t.load(Set{}, "headgate_asked")
 		if err != nil {
 			return fmt.Errorf("cannot load the program that finds the connection: %w", err)
@@ -174,34 +175,34 @@ func (t *Table) ask() error {
 			c.Close()
 			return err
 		}
-		t.asked = &asking{c, l}
+		t.joined = &callbackEnabler{c, l}
 	}
-	return run(t.asked.Iter)
+	return run(t.joined.Iter)
 }
 
-// listen asks for the callbacks of connections that were asked for, in the network namespace
-// of one.
-func (t *Table) listen(fd int) error {
+// enableCallbacksIn enables the callbacks of connections that join, in the network namespace of fd's
+// connection.
+func (t *Table) enableCallbacksIn(fd int) error {
 	namespace, err := unix.IoctlRetInt(fd, unix.SIOCGSKNS)
 	if err != nil {
-		return fmt.Errorf("cannot find its network namespace: %w", err)
+		return fmt.Errorf("cannot find the network namespace of the connection: %w", err)
 	}
 	defer unix.Close(namespace)
-	return thread.Throwaway(func() error {
+	return thread.RunOnce(func() error {
 		if err := unix.Setns(namespace, unix.CLONE_NEWNET); err != nil {
-			return fmt.Errorf("cannot enter its network namespace: %w", err)
+			return fmt.Errorf("cannot enter the network namespace of the connection: %w", err)
 		}
-		return t.ask()
+		return t.enableCallbacks()
 	})
 }
 
-// finishJoining does what a process had not done yet as it was killed within Adopt.
-func (t *Table) finishJoining() error {
-	begun := func(s *slot) bool { return s.Cookie != 0 && s.Asked == askedNow }
+// completeJoins completes calls of Adopt during which an earlier process was killed.
+func (t *Table) completeJoins() error {
+	begun := func(s *slot) bool { return s.Cookie != 0 && s.Asked == joining }
 	if !slices.ContainsFunc(t.all, func(s slot) bool { return begun(&s) }) {
 		return nil
 	}
-	if err := everyNamespace(t.ask); err != nil {
+	if err := forEachNamespace(t.enableCallbacks); err != nil {
 		return err
 	}
 	for i := range t.all {
@@ -209,7 +210,7 @@ func (t *Table) finishJoining() error {
 		if !begun(s) {
 			continue
 		}
-		// It ended meanwhile, and nobody was told.
+		// It ended in the meantime, which no program noticed.
 		atomic.StoreUint64(&s.Cookie, 0)
 		if err := t.unused.Update(nil, uint32(i), ebpf.UpdateAny); err != nil {
 			return err

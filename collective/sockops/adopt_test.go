@@ -12,7 +12,7 @@ import (
 	"headgate/lab/labtest"
 )
 
-// pipe is a TCP connection of IPv6 over loopback: both ends.
+// pipe returns both ends of a TCP connection of IPv6 over loopback.
 func pipe(t testing.TB) (a, b *net.TCPConn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "[::1]:0")
@@ -32,7 +32,7 @@ func pipe(t testing.TB) (a, b *net.TCPConn) {
 	return c.(*net.TCPConn), d.(*net.TCPConn)
 }
 
-// file is a descriptor of a connection.
+// file returns a descriptor of a connection.
 func file(t testing.TB, c *net.TCPConn) *os.File {
 	t.Helper()
 	f, err := c.File()
@@ -43,8 +43,8 @@ func file(t testing.TB, c *net.TCPConn) *os.File {
 	return f
 }
 
-// A connection that is passed is in the set that it is passed to, although no cgroup and no
-// rule has it; it is read as others, and leaves as it ends.
+// A connection that joins is in the requested set, although it matches no cgroup and no
+// rule. It is read like others, and is removed when it ends.
 func TestAdopt(t *testing.T) {
 	labtest.NeedRoot(t)
 	tab := open(t, 4)
@@ -55,12 +55,12 @@ func TestAdopt(t *testing.T) {
 	}
 	a, b := pipe(t)
 	if n := len(sending(tab)); n != 0 {
-		t.Fatalf("%d connections are watched that nobody asked for", n)
+		t.Fatalf("%d connections are in the table without a request", n)
 	}
 	var id collective.ID
-	for _, to := range []uint32{3, 4} { // it stays where it is
+	for _, to := range []uint32{3, 4} { // it stays in the first set
 		f := file(t, a)
-		got, set, err := tab.Adopt(int(f.Fd()), to, 2)
+		got, set, err := tab.AddConnection(int(f.Fd()), to, 2)
 		f.Close()
 		if err != nil || set != 3 || id != 0 && got != id {
 			t.Fatalf("connection %d is in set %d: %v", got, set, err)
@@ -76,27 +76,27 @@ func TestAdopt(t *testing.T) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	all := sending(tab)
-	if len(all) != 1 || all[0].ID != id || !all[0].Asked || all[0].Weight != 2 || all[0].Acked < 400 || all[0].Local.String() != a.LocalAddr().String() || all[0].Remote.String() != a.RemoteAddr().String() {
-		t.Fatalf("watched are %+v, want connection %d", all, id)
+	if len(all) != 1 || all[0].ID != id || !all[0].Joined || all[0].Weight != 2 || all[0].Acked < 400 || all[0].Local.String() != a.LocalAddr().String() || all[0].Remote.String() != a.RemoteAddr().String() {
+		t.Fatalf("the table has %+v, want connection %d", all, id)
 	}
 	a.Close()
 	b.Close()
 	time.Sleep(50 * time.Millisecond)
 	if all := sending(tab); len(all) != 0 {
-		t.Errorf("it has ended, and is still there: %+v", all[0])
+		t.Errorf("the connection has ended and is still in the table: %+v", all[0])
 	}
-	// All four slots can be had again.
+	// All four slots are reusable.
 	for i := range 5 {
 		c, _ := pipe(t)
-		_, _, err := tab.Adopt(int(file(t, c).Fd()), 3, 0)
+		_, _, err := tab.AddConnection(int(file(t, c).Fd()), 3, 0)
 		if want := i == 4; errors.Is(err, sockops.ErrFull) != want {
 			t.Errorf("connection %d: %v", i, err)
 		}
 	}
 }
 
-// What cannot be in a set is told so, and takes no slot.
-func TestAdoptNone(t *testing.T) {
+// Descriptors that cannot be in a set cause an error, and take no slot.
+func TestAdoptErrors(t *testing.T) {
 	labtest.NeedRoot(t)
 	tab := open(t, 1)
 	defer tab.Close()
@@ -107,7 +107,7 @@ func TestAdoptNone(t *testing.T) {
 	}
 	defer pipeEnd.Close()
 	plain := net.ListenConfig{}
-	plain.SetMultipathTCP(false) // which would be no TCP connection, either
+	plain.SetMultipathTCP(false) // MPTCP is not a TCP connection, either
 	l, err := plain.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -128,12 +128,12 @@ func TestAdoptNone(t *testing.T) {
 		f    *os.File
 		want error
 	}{{pipeEnd, sockops.ErrNoConnection}, {listener, sockops.ErrNotOpen}, {ended, sockops.ErrNotOpen}} {
-		if _, _, err := tab.Adopt(int(x.f.Fd()), 3, 0); !errors.Is(err, x.want) {
+		if _, _, err := tab.AddConnection(int(x.f.Fd()), 3, 0); !errors.Is(err, x.want) {
 			t.Errorf("%v, want %v", err, x.want)
 		}
 	}
 	c, _ = pipe(t)
-	if _, _, err := tab.Adopt(int(file(t, c).Fd()), 3, 0); err != nil {
-		t.Errorf("the slot is lost: %v", err)
+	if _, _, err := tab.AddConnection(int(file(t, c).Fd()), 3, 0); err != nil {
+		t.Errorf("the slot was not freed: %v", err)
 	}
 }

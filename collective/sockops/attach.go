@@ -16,21 +16,22 @@ import (
 	"headgate/internal/cgroup2"
 )
 
-// Set is which connections a program takes into the table.
+// Set selects the connections that a program adds to the table.
 type Set struct {
-	// Number is what they are told apart by.
+	// Number identifies the set.
 	Number uint32
-	// Cgroup is that of the processes that make them, if there is one now: a path below the
-	// cgroup v2 mount, "/" for all. With "" nobody's are taken in unless asked for.
+	// Cgroup is the cgroup of the processes that make the connections, if it exists: a
+	// path below the cgroup v2 mount, "/" for all. With "" only connections that join are
+	// added.
 	Cgroup string
-	// Rules: one of them has to be true of a connection; none is all.
+	// Rules select connections: one of them must match; no rules match all.
 	Rules []collective.Rule
 }
 
-// NoSet is of connections whose set is gone: Join gives them to another.
+// NoSet is the set of connections whose set was removed: Join adds them to another one.
 const NoSet = 1<<32 - 1
 
-// cgroup is the id of a cgroup, and how deep it is; id 0 is none.
+// cgroup returns the ID of a cgroup and its level; ID 0 is none.
 func cgroup(path string) (id uint64, level uint32, err error) {
 	if path == "" {
 		return 0, 0, nil
@@ -42,10 +43,10 @@ func cgroup(path string) (id uint64, level uint32, err error) {
 	return id, level, err
 }
 
-// Attach watches the connections that are made from now on, if they are in the set. Of sets
-// that could have one the set of the nearest cgroup has it, and of those the one that was
-// attached first. What an earlier process attached for the same number is replaced, with no
-// time in between.
+// Attach watches new connections that are in the set. If several sets match, the set of
+// the nearest cgroup has the connection, and of those the one that was attached first.
+// The program that an earlier process attached for the same number is replaced
+// atomically.
 func (t *Table) Attach(s Set) error {
 	c, err := t.load(s, "headgate_collective")
 	if err != nil {
@@ -69,10 +70,10 @@ func (t *Table) attach(p *ebpf.Program, set uint32) error {
 	}
 	l, err := link.AttachCgroup(link.CgroupOptions{Path: root, Attach: ebpf.AttachCGroupSockOps, Program: p})
 	if errors.Is(err, unix.E2BIG) { // BPF_CGROUP_MAX_PROGS
-		return fmt.Errorf("cannot watch the cgroups at %s: the kernel has room for 64 programs there, those of others among them: have fewer sets", root)
+		return fmt.Errorf("cannot attach to the cgroup %s: the kernel's limit of 64 programs, including foreign ones, is reached: configure fewer sets", root)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot watch the cgroups at %s: %w", root, err)
+		return fmt.Errorf("cannot attach to the cgroup %s: %w", root, err)
 	}
 	defer l.Close()
 	pin := filepath.Join(t.dir, fmt.Sprintf("%s%d", linkPrefix, set))
@@ -86,15 +87,15 @@ func (t *Table) attach(p *ebpf.Program, set uint32) error {
 	return os.Rename(fresh, pin)
 }
 
-// Follow tells an attached set of its cgroup, which was not there before or is another now
-// that its service has been started again; "" is that there is none.
+// Follow sets the cgroup of an attached set, which is new or has been replaced because
+// its service was restarted; "" is none.
 func (t *Table) Follow(set uint32, path string) error {
 	id, level, err := cgroup(path)
 	if err != nil {
 		return err
 	}
 	v := t.programs[set].Variables
-	// Id 0 is nobody's, while level and id do not belong to each other.
+	// ID 0 matches no cgroup, while level and ID are inconsistent.
 	for _, to := range []struct {
 		name  string
 		value any
@@ -106,12 +107,13 @@ func (t *Table) Follow(set uint32, path string) error {
 	return nil
 }
 
-// ErrNoJoin means that this kernel has no way to watch a connection that is open.
-var ErrNoJoin = errors.New("connections that are open can be taken in from Linux 6.13 on")
+// ErrNoJoin is the error if the kernel cannot enable callbacks of an open connection.
+var ErrNoJoin = errors.New("adding open connections needs Linux 6.13 or later")
 
-// Join takes in the connections of a set that are open already, in every network namespace
-// that a process is in or that has a name; one that is in the set of a cgroup further up goes
-// over. Before Linux 6.13 that is ErrNoJoin for those that are in no set.
+// Join adds the open connections of a set, in every network namespace that a process is
+// in or that has a name. A connection in the set of a parent cgroup moves to this set.
+// Before Linux 6.13 Join returns ErrNoJoin if there are open connections that are in no
+// set.
 func (t *Table) Join(s Set) error {
 	if s.Cgroup == "" {
 		return nil
@@ -126,14 +128,14 @@ func (t *Table) Join(s Set) error {
 		return err
 	}
 	defer l.Close()
-	deaf, err := t.counted(countDeaf)
+	deaf, err := t.counted(countNoCallback)
 	if err != nil {
 		return err
 	}
-	if err := everyNamespace(func() error { return run(l) }); err != nil {
+	if err := forEachNamespace(func() error { return run(l) }); err != nil {
 		return err
 	}
-	if now, err := t.counted(countDeaf); err != nil || now != deaf {
+	if now, err := t.counted(countNoCallback); err != nil || now != deaf {
 		return errors.Join(err, ErrNoJoin)
 	}
 	return nil
@@ -150,7 +152,7 @@ func run(l *link.Iter) error {
 	return err
 }
 
-// load loads one of the programs for a set, on the table's maps.
+// load loads one of the programs for a set, with the table's maps.
 func (t *Table) load(s Set, name string) (*ebpf.Collection, error) {
 	spec, err := loadSockops()
 	if err != nil {
@@ -184,7 +186,7 @@ func (t *Table) load(s Set, name string) (*ebpf.Collection, error) {
 	return ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: replace})
 }
 
-// Detach takes away what is watched, by this process or an earlier one, but for some sets.
+// Detach detaches the programs of all sets except but, also those of an earlier process.
 func (t *Table) Detach(but ...uint32) error {
 	for n, c := range t.programs {
 		if !slices.Contains(but, n) {
@@ -208,9 +210,9 @@ func (t *Table) Detach(but ...uint32) error {
 	return nil
 }
 
-// Abandon takes connections out of their sets that are not to stay in them: Join may give
-// them to another, and if none has them every program lifts what still holds them.
-func (t *Table) Abandon(stays func(*Connection) bool) {
+// RemoveConnections removes the connections from their sets for which stays returns false. Join may
+// add them to another set; the programs of all sets lift the caps of those in none.
+func (t *Table) RemoveConnections(stays func(*Connection) bool) {
 	for c := range t.Connections() {
 		if !stays(c) {
 			t.all[c.slot].Set = NoSet

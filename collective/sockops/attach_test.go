@@ -22,8 +22,8 @@ import (
 	"headgate/lab/labtest"
 )
 
-// A connection whose clamp is lifted goes on from the window that it had: it is not in slow
-// start, which TCP_BPF_SNDCWND_CLAMP alone leaves it in. What the kernel was given for that goes
+// A connection whose clamp is lifted continues with its window: it is not in slow start,
+// in which TCP_BPF_SNDCWND_CLAMP alone leaves it. The congestion control is unregistered
 // with the table.
 func TestThreshold(t *testing.T) {
 	labtest.NeedRoot(t)
@@ -37,23 +37,24 @@ func TestThreshold(t *testing.T) {
 			tab.Cap(sending(tab)[0], 0, 6, sockops.Now()+time.Second)
 			time.Sleep(500 * time.Millisecond)
 			tab.Lift()
-			time.Sleep(200 * time.Millisecond) // ten round trips: 6 packets doubled ten times
+			time.Sleep(200 * time.Millisecond) // ten round trips: slow start would double 6 packets ten times
 			if c := sending(tab)[0]; c.Clamped != 0 || c.Threshold > 12 || c.Window > 40 {
-				t.Errorf("%s: 200 ms after it was let go its window is %d, its threshold %d, its clamp %d", congestion, c.Window, c.Threshold, c.Clamped)
+				t.Errorf("%s: 200 ms after the release: window %d, threshold %d, clamp %d", congestion, c.Window, c.Threshold, c.Clamped)
 			}
 			if !registered(t) {
-				t.Errorf("%s: the kernel has no congestion control of the table", congestion)
+				t.Errorf("%s: the congestion control of the table is not registered", congestion)
 			}
 		})
 		for since := time.Now(); registered(t); time.Sleep(20 * time.Millisecond) {
 			if time.Since(since) > 5*time.Second {
-				t.Fatalf("%s: 5 s after the table was removed the kernel has its congestion control", congestion)
+				t.Fatalf("%s: the congestion control is registered 5 s after the table was removed", congestion)
 			}
 		}
 	}
 }
 
-// registered tells whether the kernel has the congestion control of this process's table.
+// registered reports whether the congestion control of this process's table is
+// registered.
 func registered(t testing.TB) bool {
 	t.Helper()
 	text, err := os.ReadFile("/proc/sys/net/ipv4/tcp_available_congestion_control")
@@ -65,8 +66,8 @@ func registered(t testing.TB) bool {
 	return slices.Contains(strings.Fields(string(text)), fmt.Sprintf("hg_%08x", hash.Sum32()))
 }
 
-// A cgroup that is removed takes nothing with it: a connection that was made in it is let go
-// as any other. One of the same name that is made anew is followed.
+// A connection that was made in a removed cgroup is released like any other. A new cgroup
+// with the same name is followed.
 func TestFollow(t *testing.T) {
 	labtest.NeedRoot(t)
 	cgroup := labtest.Cgroup(t)
@@ -83,11 +84,11 @@ func TestFollow(t *testing.T) {
 		}
 		time.Sleep(500 * time.Millisecond)
 		if c := sending(tab)[0]; c.Paced != 1e6/8 {
-			t.Errorf("in force is %d", c.Paced)
+			t.Errorf("pace in force is %d", c.Paced)
 		}
 		time.Sleep(3500 * time.Millisecond)
 		if c := sending(tab)[0]; c.Paced != 0 {
-			t.Errorf("a second after the lease %d is in force", c.Paced)
+			t.Errorf("pace in force a second after the lease is %d", c.Paced)
 		}
 		if err := os.Mkdir(cgroup, 0o755); err != nil {
 			t.Fatal(err)
@@ -98,18 +99,18 @@ func TestFollow(t *testing.T) {
 			defer func() { again.Stop(); again.Wait() }()
 			time.Sleep(300 * time.Millisecond)
 			if n := len(sending(tab)); n != want {
-				t.Errorf("%s %d connections are watched, want %d", when, n, want)
+				t.Errorf("%s: %d connections are in the table, want %d", when, n, want)
 			}
 		}
-		open(1, "before it is followed")
+		open(1, "before Follow")
 		if err := tab.Follow(7, below(cgroup)); err != nil {
 			t.Fatal(err)
 		}
-		open(2, "after it is followed")
+		open(2, "after Follow")
 	})
 }
 
-// paceOf is what bounds a connection's rate, in bytes a second.
+// paceOf returns the maximum pacing rate of a connection, in bytes per second.
 func paceOf(t testing.TB, c *net.TCPConn) int {
 	t.Helper()
 	pace, err := unix.GetsockoptInt(int(file(t, c).Fd()), unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE)
@@ -119,19 +120,19 @@ func paceOf(t testing.TB, c *net.TCPConn) int {
 	return pace
 }
 
-// capped is a connection with a pace in force for so long.
+// capped returns a connection with a pace in force for the time lease.
 func capped(t testing.TB, tab *sockops.Table, lease time.Duration) *net.TCPConn {
 	t.Helper()
 	a, _ := pipe(t)
 	tab.Cap(sending(tab)[0], 1e6/8, 0, sockops.Now()+lease)
 	write(t, a)
 	if got := paceOf(t, a); got != 1e6/8 {
-		t.Fatalf("in force are %d bytes a second, want 125000", got)
+		t.Fatalf("pace in force is %d bytes/s, want 125000", got)
 	}
 	return a
 }
 
-// write has something to be acknowledged.
+// write sends data, so that there is something to acknowledge.
 func write(t testing.TB, c *net.TCPConn) {
 	t.Helper()
 	if _, err := c.Write(make([]byte, 100)); err != nil {
@@ -140,7 +141,7 @@ func write(t testing.TB, c *net.TCPConn) {
 	time.Sleep(50 * time.Millisecond)
 }
 
-// A connection whose set is gone is let go by the programs of the others.
+// The programs of the other sets release a connection whose set was removed.
 func TestAbandon(t *testing.T) {
 	labtest.NeedRoot(t)
 	tab := table(t, labtest.Cgroup(t), 16)
@@ -151,16 +152,16 @@ func TestAbandon(t *testing.T) {
 	if err := tab.Detach(8); err != nil {
 		t.Fatal(err)
 	}
-	tab.Abandon(func(c *sockops.Connection) bool { return c.Set == 8 })
+	tab.RemoveConnections(func(c *sockops.Connection) bool { return c.Set == 8 })
 	tab.Lift()
 	write(t, a)
 	if got := paceOf(t, a); got == 1e6/8 {
-		t.Error("it is held although it is in no set")
+		t.Error("the connection is capped although it is in no set")
 	}
 }
 
-// A table of another build is left to its programs, which take in nobody any more, let their
-// connections go, and are gone then.
+// The table of another build is left to its programs. They add no more connections,
+// release theirs, and are then removed.
 func TestAnotherBuild(t *testing.T) {
 	labtest.NeedRoot(t)
 	tab := table(t, labtest.Cgroup(t), 16)
@@ -193,41 +194,41 @@ func TestAnotherBuild(t *testing.T) {
 		t.Helper()
 		pins, err := filepath.Glob("/sys/fs/bpf/headgate/collective/" + tableName() + "/before-*")
 		if err != nil || len(pins) != want {
-			t.Errorf("%s, left of the other build are %v, %v, want %d", when, pins, err, want)
+			t.Errorf("%s: pins of the other build are %v, %v, want %d", when, pins, err, want)
 		}
 	}
 	tab.Close()
 	again := open(t, 32)
 	if again.Size() != 32 || len(sending(again)) != 0 {
-		t.Errorf("the new table has room for %d, and %d connections", again.Size(), len(sending(again)))
+		t.Errorf("the new table has %d slots and %d connections", again.Size(), len(sending(again)))
 	}
 	if got := paceOf(t, a); got != 1e6/8 {
-		t.Errorf("in force are %d bytes a second before the lease is over", got)
+		t.Errorf("pace in force before the end of the lease is %d bytes/s", got)
 	}
 	had := used()
 	pipe(t)
 	if now := used(); had != 2 || now != had {
-		t.Errorf("the other build's table had %d ends of connections, and has %d with another connection", had, now)
+		t.Errorf("the other build's table had %d ends of connections, and has %d after another connection", had, now)
 	}
 	again.Close()
 	time.Sleep(500 * time.Millisecond)
 	open(t, 32).Close()
 	left(1, "while a connection is capped")
 	again = open(t, 32)
-	if held, err := again.Retire(); held != 1 || err != nil {
+	if held, err := again.RetireOtherBuilds(); held != 1 || err != nil {
 		t.Errorf("the other build's program holds %d connections, %v", held, err)
 	}
 	again.Close()
 	write(t, a)
 	if got := paceOf(t, a); got == 1e6/8 {
-		t.Error("it is held after the lease")
+		t.Error("the connection is capped after the lease")
 	}
 	open(t, 32).Close()
 	left(0, "when none is")
 }
 
-// A socket that is disconnected and connects again is another connection, which nobody holds.
-func TestConnectAgain(t *testing.T) {
+// A socket that is disconnected and connects again is a new connection without a cap.
+func TestReconnect(t *testing.T) {
 	labtest.NeedRoot(t)
 	tab := table(t, labtest.Cgroup(t), 16)
 	a := capped(t, tab, time.Hour)
@@ -245,13 +246,13 @@ func TestConnectAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The standard library has no way to say AF_UNSPEC.
+	// The standard library does not support AF_UNSPEC here.
 	unspecified := [16]byte{}
 	if _, _, e := unix.Syscall(unix.SYS_CONNECT, uintptr(f), uintptr(unsafe.Pointer(&unspecified)), 16); e != 0 {
 		t.Fatal(e)
 	}
 	if got := paceOf(t, a); got == 1e6/8 {
-		t.Error("it is held after it ended")
+		t.Error("the connection is capped after it ended")
 	}
 	l, err := net.Listen("tcp", a.RemoteAddr().String())
 	if err != nil {
@@ -264,6 +265,6 @@ func TestConnectAgain(t *testing.T) {
 	time.Sleep(50 * time.Millisecond)
 	look()
 	if len(seen) != 2 || seen[0] != seen[1] || !slices.Contains(gone, seen[0]) {
-		t.Errorf("seen are %d, gone %d", seen, gone)
+		t.Errorf("changed connections are %d, ended ones %d", seen, gone)
 	}
 }

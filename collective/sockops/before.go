@@ -14,11 +14,11 @@ import (
 	"github.com/cilium/ebpf/link"
 )
 
-// Retire has the programs of other builds take in no more connections, and takes those away that
-// have nothing left to lift: no connection is capped by them, and none can come to be. Held is how
-// many are, or may be: Remove would leave them capped for good.
-func (t *Table) Retire() (held int, err error) {
-	pins, err := filepath.Glob(filepath.Join(t.dir, beforePrefix+"*"))
+// RetireOtherBuilds stops the programs of other builds from adding connections, and removes those
+// programs that have no cap left to lift. held is the number of connections that are or
+// may become capped by the remaining ones: after Remove these would stay capped for ever.
+func (t *Table) RetireOtherBuilds() (held int, err error) {
+	pins, err := filepath.Glob(filepath.Join(t.dir, otherBuildPrefix+"*"))
 	if err != nil {
 		return 0, err
 	}
@@ -27,15 +27,16 @@ func (t *Table) Retire() (held int, err error) {
 		if err == nil && n == 0 {
 			err = os.Remove(pin)
 		}
-		if err != nil { // what it reads costs little, and Remove takes it away
-			slog.Warn("a program of another build is left as it is", "pin", pin, "error", err)
+		if err != nil { // it costs little, and Remove removes it
+			slog.Warn("cannot retire program of another build", "pin", pin, "error", err)
 		}
 		held = max(held, n) // programs of one build share their slots
 	}
 	return held, nil
 }
 
-// retire is how many connections are, or may be, capped by a program that is pinned.
+// retire stops a pinned program, and returns how many connections are or may become
+// capped by it.
 func retire(pin string) (held int, err error) {
 	l, err := link.LoadPinnedLink(pin, nil)
 	if err != nil {
@@ -55,7 +56,7 @@ func retire(pin string) (held int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	// In another build all may be elsewhere, so that it is looked for by name.
+	// The layout may differ in another build, so look up names.
 	variables, slots := false, false
 	for _, m := range maps {
 		types, err := typesOf(m)
@@ -68,13 +69,13 @@ func retire(pin string) (held int, err error) {
 		if at, ok := variable(types, "cgroup_id"); ok {
 			variables = true
 			if err := zero(m, at); err != nil {
-				return 0, fmt.Errorf("it goes on to take in connections: %w", err)
+				return 0, fmt.Errorf("cannot stop it from adding connections: %w", err)
 			}
 		}
 		var of *btf.Struct
 		if types.TypeByName("slot", &of) == nil && m.Type() == ebpf.Array {
 			slots = true
-			n, err := heldIn(m, of)
+			n, err := countCapped(m, of)
 			if err != nil {
 				return 0, err
 			}
@@ -82,7 +83,7 @@ func retire(pin string) (held int, err error) {
 		}
 	}
 	if !variables || !slots {
-		return 0, errors.New("it has no cgroup_id or no slots")
+		return 0, errors.New("program has no cgroup_id or no slots")
 	}
 	return held, nil
 }
@@ -109,7 +110,7 @@ func mapsOf(id ebpf.ProgramID) (maps []*ebpf.Map, err error) {
 	return maps, nil
 }
 
-// typesOf are the types of what is in a map; nil if it does not say.
+// typesOf returns the BTF types of a map; nil if it has none.
 func typesOf(m *ebpf.Map) (*btf.Spec, error) {
 	info, err := m.Info()
 	if err != nil {
@@ -127,7 +128,7 @@ func typesOf(m *ebpf.Map) (*btf.Spec, error) {
 	return h.Spec(nil)
 }
 
-// variable is where one is in a map of variables.
+// variable returns the offset of a variable in a map of variables.
 func variable(types *btf.Spec, name string) (at uint32, ok bool) {
 	for t, err := range types.All() {
 		section, is := t.(*btf.Datasec)
@@ -150,21 +151,22 @@ func zero(m *ebpf.Map, at uint32) error {
 		return err
 	}
 	if int(at)+8 > len(value) {
-		return fmt.Errorf("it is at %d of %d bytes", at, len(value))
+		return fmt.Errorf("offset %d is beyond the value of %d bytes", at, len(value))
 	}
 	clear(value[at : at+8])
 	return m.Put(uint32(0), value)
 }
 
-// heldIn is how many connections are capped, or have a lease with which they may come to be.
-func heldIn(slots *ebpf.Map, of *btf.Struct) (n int, err error) {
+// countCapped returns how many connections are capped, or have a lease with which they may
+// become capped.
+func countCapped(slots *ebpf.Map, of *btf.Struct) (n int, err error) {
 	at := map[string]uint32{}
 	for _, m := range of.Members {
 		at[m.Name] = m.Offset.Bytes()
 	}
 	for _, name := range []string{"cookie", "paced", "clamped", "lease_until_ns"} {
 		if _, ok := at[name]; !ok {
-			return 0, fmt.Errorf("its slots have no %s", name)
+			return 0, fmt.Errorf("slots have no member %s", name)
 		}
 	}
 	value := make([]byte, slots.ValueSize())

@@ -9,18 +9,18 @@ import (
 	"headgate/collective"
 )
 
-// Connection is what one shows.
+// Connection is the state of a connection.
 type Connection struct {
 	collective.ID
 	Set           uint32
 	Passive       bool // it was accepted, not opened
 	Local, Remote netip.AddrPort
-	// Seen is its last callback, on the clock of Now.
+	// Seen is the time of its last callback, on the clock of Now.
 	Seen time.Duration
-	// Rounds is how many round trips were measured, RTTSum their sum, RTT the newest.
+	// Rounds is the number of measured round trips, RTTSum their sum, RTT the newest one.
 	Rounds      uint32
 	RTT, RTTSum time.Duration
-	// Newest is the round trip of the packet that was sent last of those acknowledged.
+	// Newest is the round trip of the acknowledged packet that was sent last.
 	Newest  time.Duration
 	Acked   uint64 // bytes
 	Backlog uint32 // bytes written and not sent
@@ -28,39 +28,41 @@ type Connection struct {
 	Window, Threshold, Segment uint32
 	// Retransmits and Segments count packets.
 	Retransmits, Segments uint32
-	// Timeouts, Resent and Marked count events: of the timer, of other retransmissions, and of
-	// marks with CE, of a recovery that takes long the first round trip only.
+	// Timeouts, Resent and Marked count events: expiries of the timer, other
+	// retransmissions, and CE marks. Of a long recovery only the first round trip counts.
 	Timeouts, Resent, Marked uint32
-	// Paced (bytes a second) and Clamped (packets) are the caps in force; 0 is none.
+	// Paced (bytes per second) and Clamped (packets) are the caps in force; 0 is none.
 	Paced, Clamped uint32
-	// ReceiverFull: its window has no room for another packet.
+	// ReceiverFull is set if the receiver's window has no room for another packet.
 	ReceiverFull bool
-	// Asked: its application asked for it to be in the set, with a Weight by hand or 0.
-	Asked  bool
+	// Joined is set if the application added the connection to the set, with a configured
+	// Weight or 0.
+	Joined bool
 	Weight float64
 
 	slot int
 }
 
-// seen is what the last look found in a slot.
-type seen struct {
-	id    collective.ID // 0 is nobody
+// slotState is the state of a slot at the last look.
+type slotState struct {
+	id    collective.ID // 0 is a free slot
 	begun uint64        // a socket may connect again
 	set   uint32
-	told  bool // of the connection, with this count
+	told  bool // changed was called with this count
 	count uint64
-	hot   int // looks for which it stays so without a change
+	hot   int // remaining looks while it stays hot without a change
 }
 
-// Ours: a slot that has shown something in the last staysHot looks is looked at every time;
-// of the others so many each time, in turns, or a 64th.
-const staysHot, others = 100, 256
+// staysHot is the number of looks for which a slot without a change is still looked at
+// every time. Of the other slots each look checks others, or a 64th, in turn.
+const staysHot, scanPerLook = 100, 256
 
-// Look tells of every connection that has shown something since the last look, and of every
-// one that ended. Of one that was silent it tells when its turn comes.
+// Look calls changed for every connection with new data since the last look, and ended
+// for every connection that has ended. For a silent connection it does so when its turn
+// comes.
 func (t *Table) Look(changed func(*Connection), ended func(set uint32, id collective.ID)) {
-	if t.seen == nil {
-		t.seen = make([]seen, len(t.all))
+	if t.slotState == nil {
+		t.slotState = make([]slotState, len(t.all))
 	}
 	still := t.hot[:0]
 	for _, i := range t.hot {
@@ -69,31 +71,31 @@ func (t *Table) Look(changed func(*Connection), ended func(set uint32, id collec
 		}
 	}
 	t.hot = still
-	for range min(max(others, len(t.all)/64), len(t.all)) {
-		if t.seen[t.turn].hot == 0 && t.look(t.turn, changed, ended) {
+	for range min(max(scanPerLook, len(t.all)/64), len(t.all)) {
+		if t.slotState[t.turn].hot == 0 && t.look(t.turn, changed, ended) {
 			t.hot = append(t.hot, t.turn)
 		}
 		t.turn = (t.turn + 1) % len(t.all)
 	}
 }
 
-// lookNext has the next Look look at a slot, whoever's turn it is.
+// lookNext makes the next Look check a slot.
 func (t *Table) lookNext(i int) {
-	if t.seen != nil && t.seen[i].hot == 0 {
-		t.seen[i].hot = staysHot
+	if t.slotState != nil && t.slotState[i].hot == 0 {
+		t.slotState[i].hot = staysHot
 		t.hot = append(t.hot, i)
 	}
 }
 
-// look looks at one slot, and says whether it is hot.
+// look checks one slot, and reports whether it is hot.
 func (t *Table) look(i int, changed func(*Connection), ended func(set uint32, id collective.ID)) (hot bool) {
-	s, w := &t.all[i], &t.seen[i]
+	s, w := &t.all[i], &t.slotState[i]
 	id := collective.ID(atomic.LoadUint64(&s.Cookie))
 	if begun := atomic.LoadUint64(&s.BegunNs); id != w.id || begun != w.begun {
 		if w.told {
 			ended(w.set, w.id)
 		}
-		*w = seen{id: id, begun: begun}
+		*w = slotState{id: id, begun: begun}
 	}
 	if id == 0 {
 		return false
@@ -104,7 +106,7 @@ func (t *Table) look(i int, changed func(*Connection), ended func(set uint32, id
 	}
 	c, ok := s.snapshot()
 	if !ok || collective.ID(c.Cookie) != id {
-		return w.hot > 0 // it is being written, or ended just now
+		return w.hot > 0 // the kernel is writing it, or it just ended
 	}
 	if w.told && c.Set != w.set {
 		ended(w.set, id)
@@ -114,7 +116,7 @@ func (t *Table) look(i int, changed func(*Connection), ended func(set uint32, id
 	return true
 }
 
-// Connections are all that are there now, each as it stood at one time.
+// Connections returns a consistent snapshot of each current connection.
 func (t *Table) Connections() iter.Seq[*Connection] {
 	return func(yield func(*Connection) bool) {
 		for i := range t.all {
@@ -140,7 +142,7 @@ func (s *slot) connection(i int) *Connection {
 		Retransmits: s.Retransmits, Segments: s.Segments,
 		Timeouts: s.Timeouts, Resent: s.Resent, Marked: s.Marked, Paced: s.Paced, Clamped: s.Clamped,
 		ReceiverFull: s.ReceiverFull != 0,
-		Asked:        s.Asked != 0, Weight: s.Weight,
+		Joined:       s.Asked != 0, Weight: s.Weight,
 		slot: i,
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"headgate/lab/labtest"
 )
 
-// What a process had begun as it was killed within Adopt is finished by the next: a connection
-// that is open is called back from then on, and the slot of one that has ended is nobody's.
+// The next process completes an Adopt during which a process was killed: an open
+// connection has callbacks from then on, and the slot of one that has ended is freed.
 func TestKilledWithinAdopt(t *testing.T) {
 	labtest.NeedRoot(t)
 	name := fmt.Sprintf("test-joining-%d", os.Getpid())
@@ -33,16 +33,16 @@ func TestKilledWithinAdopt(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	id, _, err := tab.Adopt(int(f.Fd()), 3, 0)
+	id, _, err := tab.AddConnection(int(f.Fd()), 3, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tab.all[0].Asked = askedNow
+	tab.all[0].Asked = joining
 	var i uint32
 	if err := tab.unused.LookupAndDelete(nil, &i); err != nil {
 		t.Fatal(err)
 	}
-	tab.all[i].Asked, tab.all[i].Cookie = askedNow, 12345
+	tab.all[i].Asked, tab.all[i].Cookie = joining, 12345
 	tab.Close()
 	tab, err = Open(name, 2)
 	if err != nil {
@@ -53,13 +53,13 @@ func TestKilledWithinAdopt(t *testing.T) {
 	n := 0
 	for c := range tab.Connections() {
 		if n++; c.ID != id {
-			t.Errorf("connection %d is there, which has ended", c.ID)
+			t.Errorf("connection %d is in the table, although it has ended", c.ID)
 		}
 	}
-	if n != 1 || tab.all[0].Asked != asked {
-		t.Errorf("%d connections are there, want 1 that is called back: %d", n, tab.all[0].Asked)
+	if n != 1 || tab.all[0].Asked != joined {
+		t.Errorf("%d connections are in the table, want 1 with callbacks: %d", n, tab.all[0].Asked)
 	}
 	if err := tab.unused.LookupAndDelete(nil, &i); err != nil {
-		t.Errorf("the other slot is lost: %v", err)
+		t.Errorf("the other slot was not freed: %v", err)
 	}
 }

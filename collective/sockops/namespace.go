@@ -11,9 +11,9 @@ import (
 	"headgate/internal/thread"
 )
 
-// everyNamespace calls fn in each network namespace that a process is in or that has a name
-// (ip-netns(8)); one that goes away meanwhile is nothing.
-func everyNamespace(fn func() error) error {
+// forEachNamespace calls fn in each network namespace that a process is in or that has a
+// name (ip-netns(8)). A namespace that disappears meanwhile is not an error.
+func forEachNamespace(fn func() error) error {
 	var paths []string
 	for _, pattern := range []string{"/proc/[0-9]*/ns/net", "/run/netns/*"} {
 		found, err := filepath.Glob(pattern)
@@ -23,7 +23,7 @@ func everyNamespace(fn func() error) error {
 		paths = append(paths, found...)
 	}
 	been := map[uint64]bool{}
-	return thread.Throwaway(func() (failed error) {
+	return thread.RunOnce(func() (failed error) {
 		for _, p := range paths {
 			failed = errors.Join(failed, visit(p, been, fn))
 		}
@@ -42,7 +42,7 @@ func visit(path string, been map[uint64]bool, fn func() error) error {
 		return err
 	}
 	been[s.Ino] = true
-	// A file of that folder that is no namespace any more is EINVAL.
+	// EINVAL: the file in that directory is no longer a namespace.
 	if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); errors.Is(err, unix.EINVAL) {
 		return nil
 	} else if err != nil {

@@ -12,8 +12,8 @@ import (
 	"headgate/unit"
 )
 
-// After a timeout Reno sends again what had arrived: its acknowledgement comes too soon to be a
-// round trip, and none is told as shorter than the path.
+// After a timeout Reno retransmits packets that had arrived. Their acknowledgement comes
+// too early for a round trip, and no reading is shorter than the path.
 func TestNewest(t *testing.T) {
 	labtest.NeedRoot(t)
 	cgroup := labtest.Cgroup(t)
@@ -50,9 +50,9 @@ func TestNewest(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%d timeouts, the least round trip was %v", timeouts, least)
+		t.Logf("%d timeouts, the shortest round trip was %v", timeouts, least)
 		if timeouts == 0 {
-			t.Error("nothing was sent again by the timer")
+			t.Error("no retransmission timeout")
 		}
 		if least < 19*time.Millisecond {
 			t.Errorf("a round trip was %v, on a path of 20 ms", least)
@@ -60,16 +60,16 @@ func TestNewest(t *testing.T) {
 	})
 }
 
-// A burst that was lost is sent again for many round trips, at the pace that the
-// connection has meanwhile: what is sent again then is no new loss, and what the receiver
-// repeats no new mark.
+// A burst that was lost is retransmitted for many round trips, at the pace of the
+// connection at that time. These retransmissions are not new losses, and the marks that
+// the receiver repeats are not new marks.
 func TestLongRecovery(t *testing.T) {
 	labtest.NeedRoot(t)
 	cgroup := labtest.Cgroup(t)
 	labtest.Try(t, func(t *labtest.Check) {
 		tab := table(t, cgroup, 16)
 		topology := lab.Rig(lab.RigOptions{
-			Name: lab.UniqueName("test"), Bottleneck: 10 * unit.Mbit, RTT: 50 * time.Millisecond, // an emulated processor fills it, too
+			Name: lab.UniqueName("test"), Bottleneck: 10 * unit.Mbit, RTT: 50 * time.Millisecond, // an emulated processor can fill it, too
 			Sysctl: map[string]string{"net.ipv4.tcp_ecn": "1"},
 		})
 		back := &topology.Links[0].Back
@@ -86,7 +86,7 @@ func TestLongRecovery(t *testing.T) {
 		c := one()
 		for end := time.Now().Add(5 * time.Second); c.Resent == 0; c = one() {
 			if time.Now().After(end) {
-				t.Fatal("nothing was lost")
+				t.Fatal("no loss")
 			}
 		}
 		tab.Cap(c, 0.2e6/8, 0, sockops.Now()+5*time.Second)
@@ -95,18 +95,18 @@ func TestLongRecovery(t *testing.T) {
 		time.Sleep(time.Second)
 		after := one()
 		again, events, marks := after.Retransmits-before.Retransmits, after.Resent-before.Resent, after.Marked-before.Marked
-		t.Logf("%d packets were sent again, and in the next second %d, which are %d events; marks were %d events, and %d", before.Retransmits, again, events, before.Marked, marks)
+		t.Logf("%d packets were retransmitted, and in the next second %d, as %d new events; marks were %d events, and %d new ones", before.Retransmits, again, events, before.Marked, marks)
 		if again < 8 {
-			t.Errorf("in the second second %d packets were sent again, want the 16 of the pace", again)
+			t.Errorf("%d packets were retransmitted in the second second, want the 16 of the pace", again)
 		}
 		if events > 0 {
-			t.Errorf("they are %d new losses", events)
+			t.Errorf("retransmissions count as %d new losses", events)
 		}
 		if marks > 0 {
-			t.Errorf("what the receiver repeats are %d new marks", marks)
+			t.Errorf("repeated marks count as %d new marks", marks)
 		}
 		if before.Resent == 0 || before.Marked == 0 {
-			t.Errorf("losses were %d events at first, and marks %d", before.Resent, before.Marked)
+			t.Errorf("%d loss events at first, and %d marks", before.Resent, before.Marked)
 		}
 	})
 }

@@ -30,8 +30,8 @@ func ports(p collective.Ports) (from, to uint32) {
 	return uint32(p.From), uint32(p.To)
 }
 
-// network is a prefix as four words in the network's byte order, IPv4 mapped into IPv6; the
-// zero Prefix holds everything.
+// network returns a prefix as four words in network byte order, IPv4 mapped into IPv6;
+// the zero Prefix matches everything.
 func network(p netip.Prefix) (net, mask [4]uint32) {
 	if !p.IsValid() {
 		return net, mask
@@ -48,10 +48,10 @@ func network(p netip.Prefix) (net, mask [4]uint32) {
 	return *(*[4]uint32)(unsafe.Pointer(&a)), *(*[4]uint32)(unsafe.Pointer(&m))
 }
 
-// kernelRules are as many as the program has room for.
+// kernelRules converts rules for the program, which has a fixed number of them.
 func kernelRules(rules []collective.Rule) (out [collective.MaxRules]rule, n uint32, err error) {
 	if len(rules) > len(out) {
-		return out, 0, fmt.Errorf("%d rules are more than %d", len(rules), len(out))
+		return out, 0, fmt.Errorf("%d rules are too many: the maximum is %d", len(rules), len(out))
 	}
 	for i, r := range rules {
 		out[i] = newRule(r)

@@ -13,9 +13,9 @@ import (
 	"headgate/lab/traffic"
 )
 
-// The kernel takes the connections of which a rule is true, and no others: by port and by
-// prefix, of IPv4 and IPv6, and of either end; those that are open already, and those that
-// are made. Every flow has two ends in the cgroup.
+// The kernel adds the connections that match a rule, and no others: by port and by
+// prefix, of IPv4 and IPv6, and of either end; open connections and new ones. Every flow
+// has two ends in the cgroup.
 func TestRules(t *testing.T) {
 	labtest.NeedRoot(t)
 	cgroup := labtest.Cgroup(t)
@@ -71,33 +71,33 @@ func TestRules(t *testing.T) {
 				t.Fatal(err)
 			}
 			if all := slices.Collect(tab.Connections()); len(all) != c.ends {
-				t.Errorf("%d ends that were open are watched, want %d", len(all), c.ends)
+				t.Errorf("%d ends that were open are in the table, want %d", len(all), c.ends)
 			}
 			before.Stop()
 			before.Wait()
 			for end := time.Now().Add(5 * time.Second); len(slices.Collect(tab.Connections())) > 0; time.Sleep(10 * time.Millisecond) {
 				if time.Now().After(end) {
-					t.Fatal("ends that were open are still there when they have closed")
+					t.Fatal("ends that were open are in the table after they closed")
 				}
 			}
 			s := begin()
 			defer func() { s.Stop(); s.Wait() }()
 			all := slices.Collect(tab.Connections())
 			if len(all) != c.ends {
-				t.Errorf("%d ends are watched, want %d", len(all), c.ends)
+				t.Errorf("%d ends are in the table, want %d", len(all), c.ends)
 			}
 			for _, v := range all {
-				holds := len(c.rules) == 0 || slices.ContainsFunc(c.rules, func(r collective.Rule) bool { return r.Holds(v.Local, v.Remote) })
+				holds := len(c.rules) == 0 || slices.ContainsFunc(c.rules, func(r collective.Rule) bool { return r.Matches(v.Local, v.Remote) })
 				if !holds {
-					t.Errorf("%v to %v is watched, and no rule is true of it", v.Local, v.Remote)
+					t.Errorf("%v to %v is in the table, but matches no rule", v.Local, v.Remote)
 				}
 			}
 		})
 	}
 }
 
-// A connection that was open already is read as any other: its round trips and what is
-// acknowledged.
+// A connection that was already open is read like any other: its round trips and its
+// acknowledged bytes.
 func TestJoin(t *testing.T) {
 	labtest.NeedRoot(t)
 	cgroup := labtest.Cgroup(t)
@@ -112,7 +112,7 @@ func TestJoin(t *testing.T) {
 	time.Sleep(time.Second)
 	all := sending(tab)
 	if len(all) != 2 {
-		t.Fatalf("%d ends are watched, want both (of one that was open nobody knows who opened it)", len(all))
+		t.Fatalf("%d ends are in the table, want both (it is unknown which end opened a connection that was already open)", len(all))
 	}
 	var most *sockops.Connection
 	for _, c := range all {
@@ -121,11 +121,11 @@ func TestJoin(t *testing.T) {
 		}
 	}
 	if most.Rounds < 5 || most.RTT < 15*time.Millisecond || most.Acked < 4e6 || most.Newest < 15*time.Millisecond {
-		t.Errorf("after a second it shows %+v", most)
+		t.Errorf("state after a second is %+v", most)
 	}
 }
 
-// Look tells once of what a connection has shown, and of its end.
+// Look reports each change of a connection once, and its end.
 func TestLook(t *testing.T) {
 	labtest.NeedRoot(t)
 	tab := table(t, labtest.Cgroup(t), 64)
@@ -145,12 +145,12 @@ func TestLook(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	if len(told) != 2 {
-		t.Fatalf("%d ends are told of, want 2", len(told))
+		t.Fatalf("Look reports %d ends, want 2", len(told))
 	}
 	for id, n := range told {
-		// The sender shows something each round trip of 20 ms and more, the receiver never does.
+		// The sender changes each round trip of 20 ms or more, the receiver never does.
 		if n > 60 {
-			t.Errorf("end %d is told of %d times in 50 round trips", id, n)
+			t.Errorf("Look reports end %d %d times in 50 round trips", id, n)
 		}
 	}
 	s.Stop()
@@ -158,6 +158,6 @@ func TestLook(t *testing.T) {
 	time.Sleep(100 * time.Millisecond)
 	look()
 	if len(ended) != 2 {
-		t.Errorf("%d ends have ended, want 2", len(ended))
+		t.Errorf("Look reports the end of %d, want 2", len(ended))
 	}
 }

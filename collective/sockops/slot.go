@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// slot is struct slot of slot.h, member by member (a test holds that).
+// slot is struct slot of slot.h, member by member (TestSlot checks that).
 type slot struct {
 	Cookie, Count, BegunNs, SeenNs, Acked, RttSumUs, ResentNs uint64
 	RecoveryNs                                                uint64
@@ -30,13 +30,13 @@ type slot struct {
 	_                     [24]byte
 }
 
-// What Asked says, as in slot.h.
-const asked, askedNow uint32 = 1, 2
+// The values of Asked, as in slot.h.
+const joined, joining uint32 = 1, 2
 
-// layout is another number for another build's slot.
+// layout returns a number that differs between builds with different slots.
 func layout() uint64 {
 	hash := fnv.New64a()
-	for _, of := range []reflect.Type{reflect.TypeFor[slot](), reflect.TypeFor[held]()} {
+	for _, of := range []reflect.Type{reflect.TypeFor[slot](), reflect.TypeFor[cappedConnection]()} {
 		for _, f := range reflect.VisibleFields(of) {
 			fmt.Fprintln(hash, f.Name, f.Offset, f.Type)
 		}
@@ -44,8 +44,7 @@ func layout() uint64 {
 	return hash.Sum64()
 }
 
-// snapshot copies the kernel's part as it stood at one time; ok is false if nobody has the
-// slot.
+// snapshot copies the kernel's part consistently; ok is false if the slot is free.
 func (s *slot) snapshot() (c slot, ok bool) {
 	for range snapshotTries {
 		before := atomic.LoadUint64(&s.Count)
@@ -57,13 +56,13 @@ func (s *slot) snapshot() (c slot, ok bool) {
 	return c, false
 }
 
-// snapshotTries: a callback takes less than a microsecond.
+// snapshotTries is large because a callback takes less than a microsecond.
 const snapshotTries = 1000
 
 func (s *slot) local() netip.AddrPort  { return address(s.Local, s.LocalPort) }
 func (s *slot) remote() netip.AddrPort { return address(s.Remote, s.RemotePort) }
 
-// address of four words in the network's byte order.
+// address converts four words in network byte order.
 func address(words [4]uint32, port uint32) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom16(*(*[16]byte)(unsafe.Pointer(&words))).Unmap(), uint16(port))
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/cilium/ebpf/btf"
 )
 
-// Both sides of the table lay a slot out alike, member by member.
+// The C and the Go struct of a slot have the same layout, member by member.
 func TestSlot(t *testing.T) {
 	spec, err := loadSockops()
 	if err != nil {

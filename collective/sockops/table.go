@@ -16,7 +16,7 @@ import (
 	"headgate/internal/bpfobj"
 )
 
-// Table is the connections of some sets.
+// Table is the table of the connections of some sets.
 type Table struct {
 	name, dir             string
 	lock                  *os.File
@@ -25,25 +25,25 @@ type Table struct {
 	memory                []byte
 	all                   []slot
 	programs              map[uint32]*ebpf.Collection // by set
-	asked                 *asking                     // as somebody asks
+	joined                *callbackEnabler            // nil until the first use
 	threshold             congestionName
 	version               uint32
-	seen                  []seen // by slot
-	hot                   []int  // slots that are looked at every time
-	turn                  int    // the next of the others
+	slotState             []slotState // by slot
+	hot                   []int       // slots that every look checks
+	turn                  int         // the next of the other slots
 }
 
-// Names of what is pinned.
+// Names of the pins.
 const (
-	pinSlots       = "slots"
-	pinUnused      = "unused"
-	pinConnections = "connections"
-	pinCounts      = "counts"
-	linkPrefix     = "set-" // and the set's number
-	beforePrefix   = "before-"
+	pinSlots         = "slots"
+	pinUnused        = "unused"
+	pinConnections   = "connections"
+	pinCounts        = "counts"
+	linkPrefix       = "set-" // and the set's number
+	otherBuildPrefix = "before-"
 )
 
-// Exists tells whether a process has, or left, something pinned under that name.
+// Exists reports whether a process has, or left, pins with that name.
 func Exists(name string) (bool, error) {
 	root, ok := bpfobj.FS()
 	if !ok {
@@ -56,11 +56,12 @@ func Exists(name string) (bool, error) {
 	return err == nil, err
 }
 
-// ErrTaken means that another process has the table open.
-var ErrTaken = errors.New("another process has it: end that one first")
+// ErrInUse is the error if another process has the table open.
+var ErrInUse = errors.New("another process uses it: stop that process first")
 
-// Open finds what an earlier process left pinned under that name, with its connections, or
-// makes a table for so many. Only one process at a time may have it.
+// Open opens the table that an earlier process left pinned with that name, with its
+// connections, or creates one for size connections. Only one process at a time can open a
+// table.
 func Open(name string, size int) (*Table, error) {
 	dir, err := bpfobj.PinDir(filepath.Join("headgate", "collective", name))
 	if err != nil {
@@ -70,21 +71,21 @@ func Open(name string, size int) (*Table, error) {
 	if t.lock, err = os.Open(dir); err == nil {
 		err = unix.Flock(int(t.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			err = ErrTaken
+			err = ErrInUse
 		}
 	}
 	if err == nil {
 		err = t.open(size)
 	}
 	if err == nil {
-		_, err = t.Retire()
+		_, err = t.RetireOtherBuilds()
 	}
 	if err == nil {
 		t.registerThreshold()
 	}
 	if err != nil {
-		if !errors.Is(err, ErrTaken) {
-			_ = os.Remove(dir) // which is empty if nothing could be made
+		if !errors.Is(err, ErrInUse) {
+			_ = os.Remove(dir) // it is empty if nothing was created
 		}
 		t.Close()
 		return nil, fmt.Errorf("cannot open the table of connections: %w", err)
@@ -111,22 +112,22 @@ func (t *Table) open(size int) error {
 		*to = m
 	}
 	if is, err := t.counted(countLayout); err != nil || is != layout() {
-		return t.create(spec, size) // another build's
+		return t.create(spec, size) // from another build
 	}
 	if err := t.mapSlots(); err != nil {
 		return err
 	}
-	return t.finishJoining()
+	return t.completeJoins()
 }
 
 func (t *Table) maps() map[string]**ebpf.Map {
 	return map[string]**ebpf.Map{pinSlots: &t.slots, pinUnused: &t.unused, pinCounts: &t.counts, pinConnections: &t.connections}
 }
 
-// create makes the maps anew. Those of another build are left to its programs, which stay until
-// its caps are lifted (retire).
+// create creates the maps. Those of another build are left to its programs, which remain
+// until its caps are lifted (retire).
 func (t *Table) create(spec *ebpf.CollectionSpec, size int) error {
-	if err := t.setAside(); err != nil {
+	if err := t.moveOtherBuild(); err != nil {
 		return err
 	}
 	for name, to := range t.maps() {
@@ -139,7 +140,7 @@ func (t *Table) create(spec *ebpf.CollectionSpec, size int) error {
 		}
 		*to = m
 	}
-	// The lowest slots are given out first, so that what is in use stays together.
+	// The lowest slots are allocated first, so that the used ones are adjacent.
 	for i := size - 1; i >= 0; i-- {
 		if err := t.unused.Update(nil, uint32(i), ebpf.UpdateAny); err != nil {
 			return err
@@ -156,8 +157,8 @@ func (t *Table) create(spec *ebpf.CollectionSpec, size int) error {
 	return t.mapSlots()
 }
 
-// setAside gives the programs of another build other names, and takes the names of its maps.
-func (t *Table) setAside() error {
+// moveOtherBuild renames the programs of another build, and unpins its maps.
+func (t *Table) moveOtherBuild() error {
 	entries, err := os.ReadDir(t.dir)
 	if err != nil {
 		return err
@@ -166,8 +167,8 @@ func (t *Table) setAside() error {
 		name := filepath.Join(t.dir, e.Name())
 		switch {
 		case strings.HasPrefix(e.Name(), linkPrefix):
-			err = os.Rename(name, filepath.Join(t.dir, fmt.Sprintf("%s%d-%s", beforePrefix, Now(), e.Name())))
-		case !strings.HasPrefix(e.Name(), beforePrefix) && e.Name() != pinThreshold:
+			err = os.Rename(name, filepath.Join(t.dir, fmt.Sprintf("%s%d-%s", otherBuildPrefix, Now(), e.Name())))
+		case !strings.HasPrefix(e.Name(), otherBuildPrefix) && e.Name() != pinThreshold:
 			err = os.Remove(name)
 		}
 		if err != nil {
@@ -181,27 +182,27 @@ func (t *Table) mapSlots() error {
 	size := int(t.slots.MaxEntries()) * int(unsafe.Sizeof(slot{}))
 	memory, err := unix.Mmap(t.slots.FD(), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
-		return fmt.Errorf("cannot map it: %w", err)
+		return fmt.Errorf("cannot map the slots: %w", err)
 	}
 	t.memory = memory
 	t.all = unsafe.Slice((*slot)(unsafe.Pointer(unsafe.SliceData(memory))), t.slots.MaxEntries())
-	// Versions of an earlier process are not used again.
+	// Versions of an earlier process are not reused.
 	for i := range t.all {
 		t.version = max(t.version, t.all[i].Version)
 	}
 	return nil
 }
 
-// Size is how many connections it has room for: those of an earlier process's, if it had one.
+// Size returns the number of slots: that of an earlier process if the table is its.
 func (t *Table) Size() int { return len(t.all) }
 
-// Refused is how many connections found the table full.
-func (t *Table) Refused() (uint64, error) { return t.counted(countRefused) }
+// DroppedWhenFull returns how many connections found the table full.
+func (t *Table) DroppedWhenFull() (uint64, error) { return t.counted(countRefused) }
 
-// What is counted, as in sockops.c.
+// Indexes of the counters, as in sockops.c.
 const (
 	countRefused uint32 = iota
-	countDeaf
+	countNoCallback
 	countLayout
 )
 
@@ -210,8 +211,8 @@ func (t *Table) counted(what uint32) (n uint64, err error) {
 	return n, err
 }
 
-// Cap bounds a connection until a time of Now; zeros are no bounds. It has no effect on one
-// that has ended.
+// Cap caps a connection until a time of Now; zeros are no bounds. It has no effect on a
+// connection that has ended.
 func (t *Table) Cap(c *Connection, bytesPerSecond, packets uint32, until time.Duration) {
 	s := &t.all[c.slot]
 	atomic.StoreUint64(&s.LeaseUntilNs, uint64(until))
@@ -225,14 +226,14 @@ func (t *Table) Cap(c *Connection, bytesPerSecond, packets uint32, until time.Du
 	atomic.StoreUint32(&s.Version, t.version)
 }
 
-// Lift ends all leases. Connections notice it at their next callback.
+// Lift expires all leases. Each connection notices that at its next callback.
 func (t *Table) Lift() {
 	for i := range t.all {
 		atomic.StoreUint64(&t.all[i].LeaseUntilNs, 0)
 	}
 }
 
-// Close ends the process's use of the table; what is pinned goes on.
+// Close ends this process's use of the table; the pins remain.
 func (t *Table) Close() {
 	if t.memory != nil {
 		unix.Munmap(t.memory)
@@ -241,8 +242,8 @@ func (t *Table) Close() {
 	for _, c := range t.programs {
 		c.Close()
 	}
-	if t.asked != nil {
-		t.asked.Close()
+	if t.joined != nil {
+		t.joined.Close()
 	}
 	for _, m := range t.maps() {
 		(*m).Close()
@@ -250,8 +251,9 @@ func (t *Table) Close() {
 	t.lock.Close()
 }
 
-// Remove takes away the programs and the table. A connection that is capped then stays so:
-// Lift, and wait until none is, and none is held by another build's program (Retire).
+// Remove removes the programs and the table. Connections that are capped then stay
+// capped: call Lift before, and wait until none is capped and none is held by a program
+// of another build (Retire).
 func (t *Table) Remove() error { return errors.Join(t.unpin(), os.Remove(t.dir)) }
 
 func (t *Table) unpin() error {
@@ -271,11 +273,12 @@ func (t *Table) unpin() error {
 	return nil
 }
 
-// Now is the clock of leases and readings: the kernel's monotonic one, which nobody sets.
+// Now returns the clock of leases and readings: the kernel's monotonic one, which cannot
+// be set.
 func Now() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
-		panic(err) // it has no other arguments
+		panic(err) // cannot fail with these arguments
 	}
 	return time.Duration(t.Nano())
 }

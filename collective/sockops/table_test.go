@@ -17,7 +17,7 @@ import (
 	"headgate/unit"
 )
 
-// table watches the connections of a cgroup.
+// table returns a table that watches the connections of a cgroup.
 func table(t testing.TB, cgroup string, size int) *sockops.Table {
 	t.Helper()
 	tab := open(t, size)
@@ -33,7 +33,7 @@ func table(t testing.TB, cgroup string, size int) *sockops.Table {
 	return tab
 }
 
-// below is a test's cgroup, below the mount.
+// below returns the path of a test's cgroup below the mount.
 func below(path string) string { return "/" + filepath.Base(path) }
 
 func tableName() string { return fmt.Sprintf("test-%d", os.Getpid()) }
@@ -47,7 +47,7 @@ func open(t testing.TB, size int) *sockops.Table {
 	return tab
 }
 
-// sending are the connections that were opened, not accepted.
+// sending returns the connections that were opened, not accepted.
 func sending(tab *sockops.Table) (out []*sockops.Connection) {
 	for c := range tab.Connections() {
 		if !c.Passive {
@@ -57,7 +57,7 @@ func sending(tab *sockops.Table) (out []*sockops.Connection) {
 	return out
 }
 
-// The lab of these tests: 50 Mbit/s towards the client, 20 ms.
+// rig returns the lab of these tests: 50 Mbit/s towards the client, 20 ms.
 //
 //	server ── router ──50 Mbit/s, 20 ms── client
 func rig(t testing.TB) *lab.Lab {
@@ -81,7 +81,8 @@ func start(t testing.TB, l *lab.Lab, flows int, took time.Duration, congestion s
 	return s
 }
 
-// rate of the connection over the next time, in Mbit/s of payload.
+// rate returns the rate of the only sending connection over the time took, in Mbit/s of
+// payload.
 func rate(t testing.TB, tab *sockops.Table, took time.Duration) float64 {
 	t.Helper()
 	of := func() (float64, time.Duration) {
@@ -97,8 +98,7 @@ func rate(t testing.TB, tab *sockops.Table, took time.Duration) float64 {
 	return (after - before) * 8 / (to - from).Seconds() / 1e6
 }
 
-// What a connection shows is what it does: its rate, its round trip once in each, its
-// addresses, and that it ends.
+// Readings are correct: rate, round-trip times, addresses, and the end of the connection.
 func TestReadings(t *testing.T) {
 	labtest.NeedRoot(t)
 	tab := table(t, labtest.Cgroup(t), 16)
@@ -111,13 +111,13 @@ func TestReadings(t *testing.T) {
 	got := rate(t, tab, 3*time.Second)
 	c := sending(tab)[0]
 	rtt := (c.RTTSum - first[0].RTTSum) / time.Duration(c.Rounds-first[0].Rounds)
-	t.Logf("%.1f Mbit/s, %v a round trip, %d of them, %+v", got, rtt, c.Rounds-first[0].Rounds, c)
-	// What is acknowledged comes in leaps after a loss.
+	t.Logf("%.1f Mbit/s, round trip %v, %d of them, %+v", got, rtt, c.Rounds-first[0].Rounds, c)
+	// Acknowledgements come in bursts after a loss.
 	if got < 44 || got > 50 {
 		t.Errorf("%.1f Mbit/s, want 47.8", got)
 	}
 	if rtt < 20*time.Millisecond || rtt > 90*time.Millisecond || c.RTT < 20*time.Millisecond {
-		t.Errorf("a round trip of %v, want 20 ms and some queue", rtt)
+		t.Errorf("round trip of %v, want 20 ms and some queue", rtt)
 	}
 	if n := time.Duration(c.Rounds - first[0].Rounds); n < 3*time.Second/rtt/2 || n > 6*time.Second/rtt {
 		t.Errorf("%d round trips of %v in 3 s", n, rtt)
@@ -135,8 +135,8 @@ func TestReadings(t *testing.T) {
 	t.Errorf("the connection has ended and is still there: %+v", sending(tab)[0])
 }
 
-// A pace is held within 5 % by every congestion control, as is a window; both end with
-// their lease, and a table that is opened again finds the connection.
+// Every congestion control keeps a pace within 5 %, and a window. Both end with their
+// lease, and a table that is opened again has the connection.
 func TestCap(t *testing.T) {
 	labtest.NeedRoot(t)
 	cgroup := labtest.Cgroup(t)
@@ -153,54 +153,55 @@ func TestCap(t *testing.T) {
 				return rate(t, tab, time.Second)
 			}
 			if got := hold(10e6/8, 0); math.Abs(got/10-1) > 0.08 {
-				t.Errorf("%s: paced at 10 Mbit/s with headers it has %.2f of payload", congestion, got)
+				t.Errorf("%s: payload at a pace of 10 Mbit/s with headers is %.2f Mbit/s", congestion, got)
 			}
 			tab.Lift()
 			time.Sleep(500 * time.Millisecond)
 			// 5 packets of 1,448 bytes in 20 ms.
 			if got, want := hold(0, 5), 5*1448*8/0.0205/1e6; got > 1.05*want || got < 0.8*want {
-				t.Errorf("%s: with a window of 5 packets it has %.2f Mbit/s, want %.2f", congestion, got, want)
+				t.Errorf("%s: rate with a window of 5 packets is %.2f Mbit/s, want %.2f", congestion, got, want)
 			}
-			// Nobody renews the lease, as after kill -9; another process opens the table.
+			// The lease is not renewed, as after kill -9; another process opens the
+			// table.
 			tab.Cap(sending(tab)[0], 1e6/8, 0, sockops.Now()+500*time.Millisecond)
 			time.Sleep(400 * time.Millisecond)
 			if c := sending(tab)[0]; c.Paced != 1e6/8 || c.Clamped != 0 {
-				t.Errorf("%s: in force are %d and %d", congestion, c.Paced, c.Clamped)
+				t.Errorf("%s: caps in force are %d and %d", congestion, c.Paced, c.Clamped)
 			}
 			time.Sleep(2 * time.Second)
-			if _, err := sockops.Open(tableName(), 16); !errors.Is(err, sockops.ErrTaken) {
-				t.Errorf("a second process opens it, too: %v", err)
+			if _, err := sockops.Open(tableName(), 16); !errors.Is(err, sockops.ErrInUse) {
+				t.Errorf("a second process can open the table: %v", err)
 			}
 			tab.Close()
 			again := open(t, 16)
 			defer again.Close()
 			if got := rate(t, again, time.Second); got < 40 {
-				t.Errorf("%s: a second after the lease it has %.1f Mbit/s", congestion, got)
+				t.Errorf("%s: rate a second after the lease is %.1f Mbit/s", congestion, got)
 			}
 		})
 	}
 }
 
-// Connections beyond the table's size are counted and left alone; slots come back.
+// Connections beyond the table's size are counted and not read; slots are reusable.
 func TestFull(t *testing.T) {
 	labtest.NeedRoot(t)
 	tab := table(t, labtest.Cgroup(t), 4)
 	l := rig(t)
-	s := start(t, l, 5, 10*time.Second, "cubic") // each has two ends
-	if n, err := tab.Refused(); n != 6 || err != nil {
+	s := start(t, l, 5, 10*time.Second, "cubic") // each flow has two ends
+	if n, err := tab.DroppedWhenFull(); n != 6 || err != nil {
 		t.Errorf("%d were refused, want 6 (%v)", n, err)
 	}
 	s.Stop()
 	s.Wait()
 	time.Sleep(300 * time.Millisecond)
 	start(t, l, 2, 10*time.Second, "cubic")
-	if n, err := tab.Refused(); n != 6 || err != nil {
-		t.Errorf("%d were refused after slots were given back, want 6 (%v)", n, err)
+	if n, err := tab.DroppedWhenFull(); n != 6 || err != nil {
+		t.Errorf("%d were refused after slots were freed, want 6 (%v)", n, err)
 	}
 }
 
-// A connection whose receiver takes two packets at a time shows that this is what bounds it,
-// and one that a window of the network bounds does not.
+// A connection whose receiver takes two packets at a time is reported as limited by the
+// receiver, and one that the network limits is not.
 func TestReceiverFull(t *testing.T) {
 	labtest.NeedRoot(t)
 	cgroup := labtest.Cgroup(t)

@@ -19,15 +19,15 @@ const pinThreshold = "threshold"
 // congestionName is a name in the kernel's 16 bytes.
 type congestionName [16]byte
 
-// registerThreshold makes the congestion control of threshold.c known to the kernel, unless
-// an earlier process has. Without it a connection that is let go is in slow start.
+// registerThreshold registers the congestion control of threshold.c with the kernel,
+// unless an earlier process has. Without it a released connection is in slow start.
 func (t *Table) registerThreshold() {
 	name := congestionName{}
 	hash := fnv.New32a()
 	hash.Write([]byte(t.name))
 	copy(name[:], fmt.Sprintf("hg_%08x", hash.Sum32()))
 	if err := t.attachThreshold(name); err != nil {
-		slog.Warn("connections that are let go begin with slow start", "error", err)
+		slog.Warn("cannot register congestion control, released connections will use slow start", "error", err)
 		return
 	}
 	t.threshold = name
@@ -42,18 +42,18 @@ func (t *Table) attachThreshold(name congestionName) error {
 	if err != nil {
 		return err
 	}
-	copy(spec.Maps[thresholdMapHeadgateOps].Contents[0].Value.([]byte), name[:]) // its first member
+	copy(spec.Maps[thresholdMapHeadgateOps].Contents[0].Value.([]byte), name[:]) // the name is its first member
 	err = linkThreshold(spec.Copy(), pin)
-	if errors.Is(err, unix.EINVAL) { // before Linux 6.4 there are no links to it
+	if errors.Is(err, unix.EINVAL) { // links to it need Linux 6.4
 		err = updateThreshold(spec, pin)
 	}
-	if errors.Is(err, os.ErrExist) { // what an earlier process registered is still in use
+	if errors.Is(err, os.ErrExist) { // the one that an earlier process registered is still in use
 		return nil
 	}
 	return err
 }
 
-// linkThreshold registers it for as long as the pinned link is there.
+// linkThreshold registers it for as long as the pinned link exists.
 func linkThreshold(spec *ebpf.CollectionSpec, pin string) error {
 	c, err := ebpf.NewCollection(spec)
 	if err != nil {
@@ -68,8 +68,8 @@ func linkThreshold(spec *ebpf.CollectionSpec, pin string) error {
 	return l.Pin(pin)
 }
 
-// updateThreshold registers it until its map's only element is deleted (kernel/bpf/bpf_struct_ops.c,
-// bpf_struct_ops_map_delete_elem).
+// updateThreshold registers it until the only element of its map is deleted
+// (kernel/bpf/bpf_struct_ops.c, bpf_struct_ops_map_delete_elem).
 func updateThreshold(spec *ebpf.CollectionSpec, pin string) error {
 	spec.Maps[thresholdMapHeadgateOps].Flags &^= unix.BPF_F_LINK
 	c, err := ebpf.NewCollection(spec)
@@ -84,15 +84,15 @@ func updateThreshold(spec *ebpf.CollectionSpec, pin string) error {
 	return nil
 }
 
-// thresholdKey is of the only element of a map of functions.
+// thresholdKey is the key of the only element of a struct_ops map.
 const thresholdKey uint32 = 0
 
-// removeThreshold has the kernel forget it, as soon as no connection uses it.
+// removeThreshold unregisters it, which takes effect as soon as no connection uses it.
 func removeThreshold(pin string) error {
-	if m, err := ebpf.LoadPinnedMap(pin, nil); err == nil { // and no link
+	if m, err := ebpf.LoadPinnedMap(pin, nil); err == nil { // fails for a link
 		defer m.Close()
 		if err := m.Delete(thresholdKey); err != nil {
-			return fmt.Errorf("the congestion control %s stays registered: %w", pin, err)
+			return fmt.Errorf("cannot unregister the congestion control %s: %w", pin, err)
 		}
 	}
 	return os.Remove(pin)

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// echo answers with what it was asked, and by whom.
+// echo is a response with the content and the user of the request.
 type echo struct {
-	Failure
+	ErrorResponse
 	Text string `json:"text,omitempty"`
 	User uint32 `json:"user"`
 	FD   bool   `json:"fd"`
 }
 
-func answer(q Question) any {
+func answer(q Request) any {
 	return echo{Text: string(q.Text), User: q.User, FD: q.FD >= 0}
 }
 
@@ -33,61 +33,62 @@ func serve(t *testing.T, path string) *Server {
 	return s
 }
 
-func TestAsked(t *testing.T) {
+func TestServe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "b", "s")
 	var out echo
-	if err := Call(path, 1, &out); !errors.Is(err, ErrNobody) {
-		t.Errorf("with nobody to ask: %v", err)
+	if err := Call(path, 1, &out); !errors.Is(err, ErrNotListening) {
+		t.Errorf("without a server: %v", err)
 	}
 	s := serve(t, path)
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o666 {
-		t.Errorf("the socket is %v, %v", info, err)
+		t.Errorf("the socket has the mode %v, %v, want 0666", info, err)
 	}
 	if info, err := os.Stat(filepath.Dir(path)); err != nil || info.Mode().Perm() != 0o755 {
-		t.Errorf("its folder is %v, %v", info, err)
+		t.Errorf("its directory has the mode %v, %v, want 0755", info, err)
 	}
 	if err := Call(path, "x", &out, 0); err != nil || out.Text != `"x"` || !out.FD || out.User != uint32(os.Getuid()) {
-		t.Errorf("the answer is %+v, %v", out, err)
+		t.Errorf("the response is %+v, %v", out, err)
 	}
 	out = echo{}
 	if err := Call(path, "x", &out); err != nil || out.FD {
 		t.Errorf("without a descriptor: %+v, %v", out, err)
 	}
 	out = echo{}
-	if err := Call(path, "x", &out, 0, 0); err != nil || out.Err() == nil || !strings.Contains(out.Error, "more than one descriptor") {
-		t.Errorf("with two: %+v, %v", out, err)
+	if err := Call(path, "x", &out, 0, 0); err != nil || out.Err() == nil || !strings.Contains(out.Error, "more than one file descriptor") {
+		t.Errorf("with two descriptors: %+v, %v", out, err)
 	}
 	out = echo{}
-	if err := Call(path, strings.Repeat("x", 10_000), &out); err == nil && len(out.Text) > most {
+	if err := Call(path, strings.Repeat("x", 10_000), &out); err == nil && len(out.Text) > maxRequestSize {
 		t.Errorf("%d bytes were read", len(out.Text))
 	}
-	// Who says nothing keeps nobody for long, and nobody else from it.
+	// A client that sends nothing does not block other clients, and times out.
 	silent, err := net.Dial("unix", path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer silent.Close()
 	began := time.Now()
-	if err := Call(path, "x", &out); err != nil || time.Since(began) > Patience/2 {
-		t.Errorf("beside one who is silent: %v after %v", err, time.Since(began))
+	if err := Call(path, "x", &out); err != nil || time.Since(began) > Timeout/2 {
+		t.Errorf("next to a silent client: %v after %v", err, time.Since(began))
 	}
-	if err := silent.SetReadDeadline(time.Now().Add(3 * Patience)); err != nil {
+	if err := silent.SetReadDeadline(time.Now().Add(3 * Timeout)); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := silent.Read(make([]byte, 1000)); err != nil || n == 0 || time.Since(began) < Patience/2 {
-		t.Errorf("who is silent hears %d bytes, %v, after %v", n, err, time.Since(began))
+	if n, err := silent.Read(make([]byte, 1000)); err != nil || n == 0 || time.Since(began) < Timeout/2 {
+		t.Errorf("the silent client receives %d bytes, %v, after %v", n, err, time.Since(began))
 	}
-	if _, err := Serve(path, answer); !errors.Is(err, ErrTaken) {
-		t.Errorf("a second at the socket: %v", err)
+	if _, err := Serve(path, answer); !errors.Is(err, ErrInUse) {
+		t.Errorf("a second server: %v", err)
 	}
 	s.Close()
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("after the end the socket is there: %v", err)
+		t.Errorf("the socket exists after Close: %v", err)
 	}
 }
 
-// Of those who begin at the same time, one has the socket: also where a killed one left it.
-func TestOneOfMany(t *testing.T) {
+// Of several servers that start at the same time, exactly one gets the socket, also if a killed
+// server left a socket file.
+func TestConcurrentServers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	killed, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
 	if err != nil {
@@ -105,7 +106,7 @@ func TestOneOfMany(t *testing.T) {
 			defer mu.Unlock()
 			if err == nil {
 				have = append(have, s)
-			} else if !errors.Is(err, ErrTaken) {
+			} else if !errors.Is(err, ErrInUse) {
 				t.Error(err)
 			}
 		})
@@ -113,52 +114,52 @@ func TestOneOfMany(t *testing.T) {
 	wait.Wait()
 	var out echo
 	if err := Call(path, "x", &out); err != nil || len(have) != 1 {
-		t.Errorf("%d have it, and asked it says %v", len(have), err)
+		t.Errorf("%d servers got the socket, and a request returns %v", len(have), err)
 	}
 	for _, s := range have {
 		s.Close()
 	}
 }
 
-// What is no socket is somebody's, and stays.
+// A file that is not a socket is not removed.
 func TestNoSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := Serve(path, answer); err == nil || !strings.Contains(err.Error(), "is no socket") {
+	if s, err := Serve(path, answer); err == nil || !strings.Contains(err.Error(), "is not a socket") {
 		s.Close()
-		t.Errorf("in place of a file: %v", err)
+		t.Errorf("replacing a file: %v", err)
 	}
 	if text, err := os.ReadFile(path); err != nil || string(text) != "x" {
 		t.Errorf("the file is %q, %v", text, err)
 	}
 }
 
-// One user does not keep the others from asking.
-func TestMostOfUser(t *testing.T) {
-	s := &Server{asking: map[uint32]int{}}
+// One user cannot block the requests of others.
+func TestUserRequestLimit(t *testing.T) {
+	s := &Server{activeRequests: map[uint32]int{}}
 	var leave func()
-	for n := range mostOfUser + 1 {
-		l, ok := s.enter(1001)
-		if ok != (n < mostOfUser) {
-			t.Errorf("%d of a user: %v", n+1, ok)
+	for n := range maxConcurrentPerUser + 1 {
+		l, ok := s.acquire(1001)
+		if ok != (n < maxConcurrentPerUser) {
+			t.Errorf("%d requests of a user: %v", n+1, ok)
 		}
 		if ok {
 			leave = l
 		}
 	}
-	if _, ok := s.enter(1002); !ok {
-		t.Error("another is kept from it")
+	if _, ok := s.acquire(1002); !ok {
+		t.Error("another user is rejected")
 	}
-	for range 2 * mostOfUser {
-		if _, ok := s.enter(0); !ok {
-			t.Error("root is kept from it")
+	for range 2 * maxConcurrentPerUser {
+		if _, ok := s.acquire(0); !ok {
+			t.Error("root is rejected")
 		}
 	}
 	leave()
-	if _, ok := s.enter(1001); !ok {
-		t.Error("one who leaves makes no room")
+	if _, ok := s.acquire(1001); !ok {
+		t.Error("a finished request still counts")
 	}
 }
 

@@ -12,27 +12,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNobody means that no program answers at a socket.
-var ErrNobody = errors.New("no such program runs")
+// ErrNotListening means that no program is listening on a socket.
+var ErrNotListening = errors.New("no program is listening")
 
-// Failure is what an answer says that is an error. Answers embed it.
-type Failure struct {
-	// Error is a sentence, "" if it was done.
+// ErrorResponse is the error in a response. Response types embed it.
+type ErrorResponse struct {
+	// Error is the error text, "" if the request succeeded.
 	Error string `json:"error,omitempty"`
-	// Denied: it is for another user.
+	// Denied means that the user has no permission.
 	Denied bool `json:"denied,omitempty"`
 }
 
-// FailureOf is an error as an answer says it; nil is none.
-func FailureOf(err error) Failure {
+// NewErrorResponse converts an error for a response; nil means success.
+func NewErrorResponse(err error) ErrorResponse {
 	if err == nil {
-		return Failure{}
+		return ErrorResponse{}
 	}
-	return Failure{err.Error(), errors.Is(err, os.ErrPermission)}
+	return ErrorResponse{err.Error(), errors.Is(err, os.ErrPermission)}
 }
 
-// Err is the error again: an os.ErrPermission if it was denied.
-func (f Failure) Err() error {
+// Err converts the failure back to an error. It is an os.ErrPermission if Denied is set.
+func (f ErrorResponse) Err() error {
 	switch {
 	case f.Denied:
 		return Denied(f.Error)
@@ -42,25 +42,25 @@ func (f Failure) Err() error {
 	return nil
 }
 
-// Denied is an answer to a user who may not: an os.ErrPermission.
+// Denied is the error for a user without permission. It is an os.ErrPermission.
 type Denied string
 
 func (d Denied) Error() string        { return string(d) }
 func (d Denied) Is(target error) bool { return target == os.ErrPermission }
 
-// Call asks the program at a socket, with a descriptor or none beside the request, and reads its
-// answer. The descriptor stays the caller's.
+// Call sends a request to the program at a socket, optionally with descriptors, and reads the
+// response. The caller keeps the descriptors.
 func Call(path string, request, answer any, fds ...int) error {
-	c, err := net.DialTimeout("unix", path, Patience)
+	c, err := net.DialTimeout("unix", path, Timeout)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) {
-		return ErrNobody
+		return ErrNotListening
 	}
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	// It may take as long to find time for it.
-	c.SetDeadline(time.Now().Add(2 * Patience))
+	// The server may need Patience to accept the request, and again to answer it.
+	c.SetDeadline(time.Now().Add(2 * Timeout))
 	text, err := json.Marshal(request)
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func Call(path string, request, answer any, fds ...int) error {
 		return err
 	}
 	if err := json.NewDecoder(c).Decode(answer); err != nil {
-		return fmt.Errorf("cannot understand what it says: %w", err)
+		return fmt.Errorf("cannot parse the response: %w", err)
 	}
 	return nil
 }

@@ -1,8 +1,9 @@
-// Package ask has programs of a machine ask a daemon on it over a Unix socket: one JSON object,
-// with a descriptor beside it (SCM_RIGHTS) where the question is about one, and one JSON object
-// as the answer.
+// Package ask implements requests from programs to a daemon on the same machine over a Unix socket:
+// one JSON object, optionally with a file descriptor (SCM_RIGHTS), and one JSON object as the
+// response.
 //
-// Whoever asks is told by the kernel (SO_PEERCRED): anybody may ask, and the daemon decides by
-// user. A question has at most 4 KiB and one descriptor, and two seconds to arrive in; 32 are
-// answered at a time, 8 of them of one user, so that nobody keeps the others from it.
+// The kernel identifies the user of the client (SO_PEERCRED). Any user may send requests, and the
+// daemon decides by user. A request has at most 4 KiB and one descriptor, and must arrive within
+// two seconds. At most 32 requests are processed at a time, 8 of them from one user, so that no
+// user can block the others.
 package ask

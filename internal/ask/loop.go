@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Loop is where a daemon's loop hears what others want done between two of its rounds.
+// Loop passes functions to a daemon's main loop, which runs them between its iterations.
 type Loop chan func()
 
-// Do has something done, and waits until it is.
+// Do runs a function in the loop and waits until it returns.
 func (l Loop) Do(do func()) error {
 	done := make(chan struct{})
 	select {
 	case l <- func() { defer close(done); do() }:
 		<-done
 		return nil
-	case <-time.After(Patience):
-		return errors.New("the program is busy, or ends: try again")
+	case <-time.After(Timeout):
+		return errors.New("the program is busy or stopping: retry later")
 	}
 }

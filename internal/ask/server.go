@@ -15,56 +15,56 @@ import (
 )
 
 const (
-	// most is what a question has at most, in bytes.
-	most = 4096
-	// mostAsking ask at one time; others wait until they are accepted.
-	mostAsking = 32
-	// mostOfUser are of one user; more are refused.
-	mostOfUser = 8
+	// maxRequestSize is the maximum size of a request in bytes.
+	maxRequestSize = 4096
+	// maxConcurrent is the maximum number of concurrent requests; others wait until they are accepted.
+	maxConcurrent = 32
+	// maxConcurrentPerUser is the maximum number of concurrent requests of one user; more are rejected.
+	maxConcurrentPerUser = 8
 )
 
-// Patience is for how long one side of the socket waits for the other.
-const Patience = 2 * time.Second
+// Timeout is how long one side of the socket waits for the other.
+const Timeout = 2 * time.Second
 
-// Question is what a program asks.
-type Question struct {
-	User uint32 // who asks
+// Request is a request.
+type Request struct {
+	User uint32 // the client's user
 	Text []byte // one JSON object
-	FD   int    // the descriptor that came with it, open until it is answered; -1 is none
+	FD   int    // the descriptor that came with the request, open until it is answered; -1 if there is none
 }
 
-// Server answers at a socket.
+// Server answers requests at a socket.
 type Server struct {
 	listener *net.UnixListener
-	answer   func(Question) any
+	answer   func(Request) any
 
-	mu     sync.Mutex
-	asking map[uint32]int // by user
+	mu             sync.Mutex
+	activeRequests map[uint32]int // by user
 }
 
-// Serve opens a socket that anybody may ask at. What answer gives is printed as JSON; see
-// Failure for errors. What a killed program left at the path is replaced, and ErrTaken is that
-// somebody answers there.
-func Serve(path string, answer func(Question) any) (*Server, error) {
+// Serve opens a socket that is accessible to all users. The result of answer is encoded as JSON;
+// see Failure for errors. A socket file that a killed program left at the path is replaced. The
+// error is ErrTaken if another program is listening at the path.
+func Serve(path string, answer func(Request) any) (*Server, error) {
 	l, err := listen(path)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{listener: l, answer: answer, asking: map[uint32]int{}}
+	s := &Server{listener: l, answer: answer, activeRequests: map[uint32]int{}}
 	go s.serve()
 	return s, nil
 }
 
-// ErrTaken means that another program answers at the socket.
-var ErrTaken = errors.New("another program answers there")
+// ErrInUse means that another program is listening on the socket.
+var ErrInUse = errors.New("another program is listening on it")
 
 func listen(path string) (*net.UnixListener, error) {
 	dir := filepath.Dir(path)
 	if err := makeDirs(dir); err != nil {
 		return nil, err
 	}
-	// Two that start at the same time must not both find a dead socket, and the second remove
-	// the first's.
+	// The lock prevents that of two programs that start at the same time, and find a stale socket,
+	// the second removes the socket of the first.
 	d, err := os.Open(dir)
 	if err != nil {
 		return nil, err
@@ -73,33 +73,33 @@ func listen(path string) (*net.UnixListener, error) {
 	if err := unix.Flock(int(d.Fd()), unix.LOCK_EX); err != nil {
 		return nil, &os.PathError{Op: "lock", Path: dir, Err: err}
 	}
-	c, err := net.DialTimeout("unix", path, Patience)
+	c, err := net.DialTimeout("unix", path, Timeout)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-	case errors.Is(err, unix.ECONNREFUSED): // a killed program's
+	case errors.Is(err, unix.ECONNREFUSED): // left by a killed program
 		if err := removeSocket(path); err != nil {
 			return nil, err
 		}
-	case err == nil || errors.Is(err, unix.EAGAIN): // it answers, or is busy
+	case err == nil || errors.Is(err, unix.EAGAIN): // a program is listening, or its backlog is full
 		if err == nil {
 			c.Close()
 		}
-		return nil, fmt.Errorf("the socket %s cannot be opened: %w", path, ErrTaken)
+		return nil, fmt.Errorf("cannot open socket %s: %w", path, ErrInUse)
 	default:
-		return nil, fmt.Errorf("the socket cannot be opened: %w", err)
+		return nil, fmt.Errorf("cannot open the socket: %w", err)
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
-		return nil, fmt.Errorf("the socket cannot be opened: %w", err)
+		return nil, fmt.Errorf("cannot open the socket: %w", err)
 	}
-	// Whoever passes connections gets there, whatever the umask is.
+	// All users may connect, whatever the umask is.
 	if err := os.Chmod(path, 0o666); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
 }
 
-// makeDirs makes those that are missing, for everybody to pass.
+// makeDirs creates the missing directories, with search permission for all users.
 func makeDirs(dir string) error {
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -115,11 +115,12 @@ func makeDirs(dir string) error {
 	return os.Chmod(dir, 0o755)
 }
 
-// removeSocket removes nothing else: a connection to a file is refused, too.
+// removeSocket removes a stale socket, but no other kind of file: connections to a regular file are
+// refused, too.
 func removeSocket(path string) error {
 	info, err := os.Lstat(path)
 	if err == nil && info.Mode().Type() != fs.ModeSocket {
-		return fmt.Errorf("%s is no socket, and is left alone: choose another path", path)
+		return fmt.Errorf("%s exists and is not a socket: choose another path", path)
 	}
 	if err == nil {
 		err = os.Remove(path)
@@ -127,41 +128,41 @@ func removeSocket(path string) error {
 	return err
 }
 
-// Close takes the socket away.
+// Close closes and removes the socket.
 func (s *Server) Close() error { return s.listener.Close() }
 
 func (s *Server) serve() {
-	asking := make(chan struct{}, mostAsking)
+	asking := make(chan struct{}, maxConcurrent)
 	for {
 		asking <- struct{}{}
 		c, err := s.listener.AcceptUnix()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // too many files, say
+		if err != nil { // for example too many open files
 			<-asking
-			time.Sleep(Patience)
+			time.Sleep(Timeout)
 			continue
 		}
 		go func() {
 			defer func() { c.Close(); <-asking }()
-			c.SetDeadline(time.Now().Add(Patience))
-			out := s.one(c)
-			c.SetDeadline(time.Now().Add(Patience)) // to answer may have taken as long
-			// Who goes away does not want the answer.
+			c.SetDeadline(time.Now().Add(Timeout))
+			out := s.handle(c)
+			c.SetDeadline(time.Now().Add(Timeout)) // the answer may have taken as long
+			// Write errors are ignored: the client has disconnected.
 			json.NewEncoder(c).Encode(out)
 		}()
 	}
 }
 
-func (s *Server) one(c *net.UnixConn) any {
+func (s *Server) handle(c *net.UnixConn) any {
 	user, err := peer(c)
 	if err != nil {
-		return FailureOf(err)
+		return NewErrorResponse(err)
 	}
-	leave, ok := s.enter(user)
+	leave, ok := s.acquire(user)
 	if !ok {
-		return FailureOf(fmt.Errorf("the user %d asks more than %d things at a time: try again", user, mostOfUser))
+		return NewErrorResponse(fmt.Errorf("user %d has more than %d concurrent requests: retry later", user, maxConcurrentPerUser))
 	}
 	defer leave()
 	text, fd, err := receive(c)
@@ -169,42 +170,42 @@ func (s *Server) one(c *net.UnixConn) any {
 		defer unix.Close(fd)
 	}
 	if err != nil {
-		return FailureOf(err)
+		return NewErrorResponse(err)
 	}
-	return s.answer(Question{user, text, fd})
+	return s.answer(Request{user, text, fd})
 }
 
-// enter counts a user who asks; false is that enough of theirs do.
-func (s *Server) enter(user uint32) (leave func(), ok bool) {
+// acquire counts a user's request; ok is false if the user has too many.
+func (s *Server) acquire(user uint32) (leave func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if user != 0 && s.asking[user] >= mostOfUser {
+	if user != 0 && s.activeRequests[user] >= maxConcurrentPerUser {
 		return nil, false
 	}
-	s.asking[user]++
+	s.activeRequests[user]++
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.asking[user]--; s.asking[user] == 0 {
-			delete(s.asking, user)
+		if s.activeRequests[user]--; s.activeRequests[user] == 0 {
+			delete(s.activeRequests, user)
 		}
 	}, true
 }
 
-// receive reads a question, and the descriptor that comes with it; -1 is none.
+// receive reads a request and its descriptor; fd is -1 if there is none.
 func receive(c *net.UnixConn) (text []byte, fd int, err error) {
-	// There is room for one descriptor: CmsgSpace(4) has it for two.
-	text, beside := make([]byte, most), make([]byte, unix.CmsgLen(4))
+	// The buffer is for one descriptor: CmsgSpace(4) would be large enough for two.
+	text, beside := make([]byte, maxRequestSize), make([]byte, unix.CmsgLen(4))
 	n, m, flags, _, err := c.ReadMsgUnix(text, beside)
 	if err != nil {
-		return nil, -1, fmt.Errorf("the request cannot be read: %w", err)
+		return nil, -1, fmt.Errorf("cannot read the request: %w", err)
 	}
 	fd, err = descriptor(beside[:m])
 	switch {
 	case err != nil:
-		return nil, fd, fmt.Errorf("the request's descriptor cannot be read: %w", err)
-	case flags&unix.MSG_CTRUNC != 0: // the kernel has kept the others to itself
-		return nil, fd, errors.New("more than one descriptor came with the request: pass one")
+		return nil, fd, fmt.Errorf("cannot read the request's file descriptor: %w", err)
+	case flags&unix.MSG_CTRUNC != 0: // the kernel has closed the others
+		return nil, fd, errors.New("the request has more than one file descriptor: pass one")
 	}
 	return text[:n], fd, nil
 }
@@ -221,7 +222,7 @@ func descriptor(beside []byte) (int, error) {
 	return fds[0], nil
 }
 
-// peer is the user at the other end.
+// peer returns the user of the client.
 func peer(c *net.UnixConn) (user uint32, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {

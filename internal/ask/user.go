@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// User is the number of a user, who is called by name or by that.
+// User returns the id of a user, given by name or id.
 func User(name string) (uint32, error) {
 	id := name
 	if _, err := strconv.ParseUint(name, 10, 32); err != nil {
@@ -18,7 +18,7 @@ func User(name string) (uint32, error) {
 	}
 	n, err := strconv.ParseUint(id, 10, 32)
 	if err != nil {
-		return 0, fmt.Errorf("the user %s has the number %q", name, id)
+		return 0, fmt.Errorf("user %s has the invalid id %q", name, id)
 	}
 	return uint32(n), nil
 }

@@ -9,28 +9,28 @@ import (
 	"time"
 )
 
-// While one of two users wants it the processors are kept awake, and not after.
+// The processors are kept awake while one of two users needs it, and not after that.
 func TestKeep(t *testing.T) {
-	first, err := Keep()
+	first, err := Start()
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := Keep()
+	second, err := Start()
 	if err != nil {
 		t.Fatal(err)
 	}
 	first()
-	first() // a second time counts for nothing
+	first() // a second call has no effect
 	if n := keeping(t); (n > 0) != Virtual() {
-		t.Errorf("%d things keep the processors awake, and virtual: %v", n, Virtual())
+		t.Errorf("%d spinners or latency requests keep the processors awake, and virtual: %v", n, Virtual())
 	}
 	second()
 	if n := keeping(t); n != 0 {
-		t.Errorf("%d things keep the processors awake after that", n)
+		t.Errorf("%d spinners or latency requests keep the processors awake after that", n)
 	}
 }
 
-// keeping is how many spinners there are, and how often latencyFile is open.
+// keeping returns the number of spinners, plus the number of descriptors of latencyFile.
 func keeping(t *testing.T) (n int) {
 	t.Helper()
 	open, err := filepath.Glob("/proc/self/fd/*")
@@ -45,15 +45,15 @@ func keeping(t *testing.T) (n int) {
 	return n + len(spinners(t))
 }
 
-// No processor halts as long as it is wanted.
+// No processor halts until stop.
 func TestPoll(t *testing.T) {
 	stop, err := poll()
 	if err != nil {
-		t.Logf("this machine cannot: %v", err)
+		t.Logf("not supported on this machine: %v", err)
 		return
 	}
 	defer stop()
-	time.Sleep(50 * time.Millisecond) // who had halted before has woken up
+	time.Sleep(50 * time.Millisecond) // for processors that are halted to wake up
 	const span = 300 * time.Millisecond
 	before := halted(t)
 	time.Sleep(span)
@@ -62,12 +62,12 @@ func TestPoll(t *testing.T) {
 	}
 }
 
-// halted is for how long processors have been in an idle state that is not polling.
+// halted returns the time that processors have spent in idle states other than polling.
 func halted(t *testing.T) (sum time.Duration) {
 	t.Helper()
 	names, err := filepath.Glob("/sys/devices/system/cpu/cpu[0-9]*/cpuidle/state*/name")
 	if err != nil || len(names) == 0 {
-		t.Fatalf("there are no idle states: %v", err)
+		t.Fatalf("no idle states: %v", err)
 	}
 	for _, name := range names {
 		if text, err := os.ReadFile(name); err != nil || strings.TrimSpace(string(text)) == "POLL" {
@@ -86,8 +86,8 @@ func halted(t *testing.T) (sum time.Duration) {
 	return sum
 }
 
-// There is a spinner at SCHED_IDLE on each processor, in a group that has least weight, and none
-// after.
+// Each processor has a spinner at SCHED_IDLE, in an autogroup of the lowest weight, and none after
+// stop.
 func TestSpin(t *testing.T) {
 	stop, err := spin()
 	if err != nil {
@@ -95,27 +95,27 @@ func TestSpin(t *testing.T) {
 	}
 	all := spinners(t)
 	if len(all) == 0 {
-		t.Error("there is no spinner")
+		t.Error("no spinner")
 	}
 	for _, s := range all {
 		if s.policy != "5" {
 			t.Errorf("a spinner has the scheduling policy %s, want 5 (SCHED_IDLE)", s.policy)
 		}
 		if s.group != "" && !strings.HasSuffix(s.group, "nice 19") {
-			t.Errorf("a spinner is in %s, want least weight", s.group)
+			t.Errorf("a spinner is in %s, want nice 19", s.group)
 		}
 	}
 	stop()
 	if n := len(spinners(t)); n != 0 {
-		t.Errorf("%d spinners are left", n)
+		t.Errorf("%d spinners remain after stop", n)
 	}
 }
 
-// process is a scheduling policy (field 41 of proc_pid_stat(5)) and a group, "" where there are
-// none.
+// process is a scheduling policy (field 41 of proc_pid_stat(5)) and an autogroup, "" if the kernel
+// has none.
 type process struct{ policy, group string }
 
-// spinners are our children that spin.
+// spinners returns the spinners among the children of this process.
 func spinners(t *testing.T) (out []process) {
 	t.Helper()
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -125,7 +125,7 @@ func spinners(t *testing.T) (out []process) {
 	for _, path := range stats {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		f := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 		command, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))

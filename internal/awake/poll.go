@@ -8,20 +8,21 @@ import (
 )
 
 const (
-	// driverFile names what puts processors to sleep, latencyFile takes the microseconds that one
-	// may take to wake up, as long as it is open (drivers/cpuidle/sysfs.c, kernel/power/qos.c).
+	// driverFile has the name of the cpuidle driver. latencyFile accepts the maximum wake-up
+	// latency of a processor in microseconds, which applies while the file is open
+	// (drivers/cpuidle/sysfs.c, kernel/power/qos.c).
 	driverFile  = "/sys/devices/system/cpu/cpuidle/current_driver"
 	latencyFile = "/dev/cpu_dma_latency"
 )
 
-// poll has idle processors wait for work without halting.
+// poll makes idle processors poll for work instead of halting.
 func poll() (stop func(), err error) {
 	driver, err := os.ReadFile(driverFile)
 	if err != nil {
 		return nil, err
 	}
 	if strings.TrimSpace(string(driver)) == "none" {
-		return nil, errors.New("the kernel has no driver of idle states: its processors halt")
+		return nil, errors.New("the kernel has no cpuidle driver")
 	}
 	f, err := os.OpenFile(latencyFile, os.O_WRONLY, 0)
 	if err != nil {

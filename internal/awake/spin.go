@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// spin starts a spinner on each processor that we may use.
+// spin starts a spinner on each processor that this process may use.
 func spin() (stop func(), err error) {
 	var all unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
@@ -21,7 +21,7 @@ func spin() (stop func(), err error) {
 	end, done := make(chan struct{}), make(chan struct{})
 	started := make(chan error)
 	go func() {
-		// Pdeathsig is sent when the thread ends that made the child, so it must last.
+		// Pdeathsig is sent when the thread that created the child ends, so the thread must stay.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer close(done)
@@ -56,11 +56,11 @@ func spin() (stop func(), err error) {
 	return func() { close(end); <-done }, nil
 }
 
-// leastWeight is the nice value of a session's group.
-const leastWeight = "19"
+// lowestWeight is the nice value of a spinner's autogroup.
+const lowestWeight = "19"
 
-// spinner starts one. What it is given, it is given from outside: a shell is on every
-// machine, and chrt is not.
+// spinner starts one spinner and sets its scheduling from outside: every machine has a shell, but
+// not chrt.
 func spinner(cpu int) (*exec.Cmd, error) {
 	s := exec.Command("/bin/sh", "-c", "while :; do :; done # headgate keeps processor $0 awake", fmt.Sprint(cpu))
 	s.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}
@@ -71,7 +71,7 @@ func spinner(cpu int) (*exec.Cmd, error) {
 	if err := unix.SchedSetAttr(s.Process.Pid, &idle, 0); err != nil {
 		return s, err
 	}
-	if err := lighten(s.Process.Pid); err != nil {
+	if err := setLowestWeight(s.Process.Pid); err != nil {
 		return s, err
 	}
 	var one unix.CPUSet
@@ -79,17 +79,18 @@ func spinner(cpu int) (*exec.Cmd, error) {
 	return s, unix.SchedSetaffinity(s.Process.Pid, &one)
 }
 
-// lighten gives a process's session least weight. Without the file there are no such groups.
-func lighten(pid int) error {
+// setLowestWeight gives the lowest weight to a process's autogroup. It does nothing if the kernel has no
+// autogroups.
+func setLowestWeight(pid int) error {
 	for {
-		err := os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", pid), []byte(leastWeight), 0)
+		err := os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", pid), []byte(lowestWeight), 0)
 		switch {
 		case errors.Is(err, os.ErrNotExist):
 			return nil
 		case !errors.Is(err, unix.EAGAIN):
 			return err
 		}
-		// Who is not root may do so ten times a second, all together (kernel/sched/autogroup.c).
+		// Users other than root may do this ten times per second in total (kernel/sched/autogroup.c).
 		time.Sleep(100 * time.Millisecond)
 	}
 }

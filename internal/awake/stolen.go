@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Stolen is the processor time in seconds that a hypervisor has given to others
-// since boot: the eighth value of /proc/stat's first line (proc_stat(5)).
+// Stolen returns the stolen processor time since boot, in seconds: the eighth value of the first
+// line of /proc/stat (proc_stat(5)).
 func Stolen() float64 {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {

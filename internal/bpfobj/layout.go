@@ -10,31 +10,31 @@ import (
 	"github.com/cilium/ebpf/btf"
 )
 
-// Layout is where the members of a map's keys or values lie. Two builds of a
-// program can differ in it, and then know each other's members by name.
+// Layout describes where the members of a map's keys or values are. Two builds of a program can
+// have different layouts, and match members by name.
 type Layout struct {
 	Size   int
-	fields []field // nil if nobody described them
+	fields []field // nil if there is no description
 }
 
-// field is a number or an array of numbers. What lies between fields is padding.
+// field is a number or an array of numbers. Bytes between fields are padding.
 type field struct {
-	name           string // of members in members, a.b; of a plain number, none
+	name           string // of nested members: a.b; of a plain number: ""
 	offset         int
-	element, count int // bytes of one number, and how many there are
+	element, count int // bytes of one number, and how many numbers
 }
 
 func (f field) size() int { return f.element * f.count }
 
-// Opaque is the layout of bytes that nobody described.
+// Opaque returns the layout of bytes without a description.
 func Opaque(size int) Layout { return Layout{Size: size} }
 
-// LayoutOf reads a type of an eBPF object. What is not numbers, in structs and
-// arrays of any depth, is an error.
+// LayoutOf returns the layout of a type of an eBPF object. Only numbers, and structs and arrays of
+// them at any depth, are supported.
 func LayoutOf(t btf.Type) (Layout, error) {
 	size, err := btf.Sizeof(t)
 	if err != nil {
-		return Layout{}, fmt.Errorf("cannot tell the size of %v: %w", t, err)
+		return Layout{}, fmt.Errorf("cannot determine the size of %v: %w", t, err)
 	}
 	l := Layout{Size: size}
 	return l, l.addBTF("", 0, t)
@@ -49,7 +49,7 @@ func (l *Layout) addBTF(name string, offset int, t btf.Type) error {
 	case *btf.Array:
 		size, err := btf.Sizeof(t.Type)
 		if err != nil {
-			return fmt.Errorf("cannot tell the size of %s's elements: %w", name, err)
+			return fmt.Errorf("cannot determine the size of %s's elements: %w", name, err)
 		}
 		if _, number := btf.UnderlyingType(t.Type).(*btf.Int); number {
 			l.add(name, offset, size, int(t.Nelems))
@@ -70,13 +70,13 @@ func (l *Layout) addBTF(name string, offset int, t btf.Type) error {
 			}
 		}
 	default:
-		return fmt.Errorf("member %s is neither number, array nor struct, but %v", name, t)
+		return fmt.Errorf("member %s is not a number, array or struct, but %v", name, t)
 	}
 	return nil
 }
 
-// LayoutOfGo reads a Go type. Its fields have the names of an eBPF object's
-// members but for case and underscores; those called "_" are padding.
+// LayoutOfGo returns the layout of a Go type. Its fields have the names of an eBPF object's
+// members, apart from case and underscores; fields named "_" are padding.
 func LayoutOfGo(t reflect.Type) Layout {
 	l := Layout{Size: int(t.Size())}
 	l.addGo("", 0, t)
@@ -105,7 +105,7 @@ func join(outer, inner string) string {
 	return outer + "." + inner
 }
 
-// add notes a member, if it is not padding with a name.
+// add appends a member, unless its name says that it is padding.
 func (l *Layout) add(name string, offset, element, count int) {
 	name = strings.ToLower(strings.ReplaceAll(name, "_", ""))
 	if name != "pad" && count > 0 {
@@ -113,35 +113,34 @@ func (l *Layout) add(name string, offset, element, count int) {
 	}
 }
 
-// Same tells whether what one program wrote another can read. Where one of them
-// is not described, the size has to do.
-func (l Layout) Same(o Layout) bool {
+// Compatible reports whether data of one layout can be read with the other. If one of them is opaque,
+// only the sizes are compared.
+func (l Layout) Compatible(o Layout) bool {
 	return l.Size == o.Size && (l.fields == nil || o.fields == nil || slices.EqualFunc(l.fields, o.fields, func(a, b field) bool {
-		// An address may be four words to one and sixteen bytes to the other.
+		// An address may be four words in one layout and sixteen bytes in the other.
 		return a.name == b.name && a.offset == b.offset && a.size() == b.size()
 	}))
 }
 
-// ErrLayout means that there is no way from one layout to another.
-var ErrLayout = errors.New("the layout is another")
+// ErrLayout means that data cannot be converted from one layout to another.
+var ErrLayout = errors.New("incompatible layouts")
 
-// Translation brings keys or values from one layout to another.
-type Translation struct{ steps []step }
+// Conversion converts keys or values from one layout to another.
+type Conversion struct{ steps []step }
 
-// step copies n bytes; those that follow in the old layout have no place in the
-// new one, and must be zero.
+// step copies n bytes. The rest bytes that follow them in the old layout have no place in the new
+// one, and must be zero.
 type step struct{ from, to, n, rest int }
 
-// Translate finds the way from one layout to another: members of one name are
-// copied, wider or narrower, and all others are zero. It is an error if they have
-// nothing in common. A plain number is the first member of a struct, as it is to
-// a C pointer.
-func Translate(from, to Layout) (Translation, error) {
-	if from.Same(to) {
-		return Translation{[]step{{n: from.Size}}}, nil
+// NewConversion returns the conversion from one layout to another. Members of the same name are copied,
+// wider or narrower, and all other members are zero. It is an error if no member is common. A plain
+// number corresponds to the first member of a struct, as with a C pointer.
+func NewConversion(from, to Layout) (Conversion, error) {
+	if from.Compatible(to) {
+		return Conversion{[]step{{n: from.Size}}}, nil
 	}
 	if from.fields == nil || to.fields == nil {
-		return Translation{}, fmt.Errorf("%w: %d bytes became %d, and BTF does not say what they are", ErrLayout, from.Size, to.Size)
+		return Conversion{}, fmt.Errorf("%w: the size changed from %d to %d bytes, and BTF does not describe them", ErrLayout, from.Size, to.Size)
 	}
 	old := make(map[string]field, len(from.fields))
 	for _, f := range from.fields {
@@ -150,7 +149,7 @@ func Translate(from, to Layout) (Translation, error) {
 	if f, plain := old[""]; plain {
 		old[to.fields[0].name] = f
 	}
-	var t Translation
+	var t Conversion
 	for i, f := range to.fields {
 		was, known := old[f.name]
 		if f.name == "" && i == 0 {
@@ -161,18 +160,18 @@ func Translate(from, to Layout) (Translation, error) {
 		}
 		steps, err := convert(was, f)
 		if err != nil {
-			return Translation{}, err
+			return Conversion{}, err
 		}
 		t.steps = append(t.steps, steps...)
 	}
 	if len(t.steps) == 0 {
-		return Translation{}, fmt.Errorf("%w: no member has stayed", ErrLayout)
+		return Conversion{}, fmt.Errorf("%w: no common member", ErrLayout)
 	}
 	return t, nil
 }
 
-// convert copies one member. Numbers have their lowest byte first: the objects
-// are compiled for such machines only.
+// convert returns the steps for one member. Numbers are little-endian: the objects are compiled for
+// such machines only.
 func convert(from, to field) ([]step, error) {
 	switch {
 	case from.size() == to.size():
@@ -188,13 +187,13 @@ func convert(from, to field) ([]step, error) {
 		}
 		return out, nil
 	}
-	return nil, fmt.Errorf("%w: member %s was %d numbers of %d bytes and is %d of %d",
+	return nil, fmt.Errorf("%w: member %s changed from %d numbers of %d bytes to %d of %d",
 		ErrLayout, to.name, from.count, from.element, to.count, to.element)
 }
 
-// Copy translates one key or value; to is zero before. It is false if a number
-// is too large for its new place.
-func (t Translation) Copy(to, from []byte) bool {
+// Copy converts one key or value; to must be zero before. It returns false if a number is too large
+// for the new layout.
+func (t Conversion) Copy(to, from []byte) bool {
 	for _, s := range t.steps {
 		copy(to[s.to:s.to+s.n], from[s.from:])
 		for _, b := range from[s.from+s.n : s.from+s.n+s.rest] {
@@ -206,8 +205,8 @@ func (t Translation) Copy(to, from []byte) bool {
 	return true
 }
 
-// Advance adds to every number of sum what it has grown by from before to now.
-func (l Layout) Advance(sum, now, before []byte) {
+// AddDelta adds the growth from before to now to every number of sum.
+func (l Layout) AddDelta(sum, now, before []byte) {
 	for _, f := range l.fields {
 		for i := range f.count {
 			at, end := f.offset+i*f.element, f.offset+(i+1)*f.element

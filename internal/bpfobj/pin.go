@@ -1,5 +1,5 @@
-// Package bpfobj finds a place for eBPF objects that outlive the process, and tells
-// how the keys and values of their maps are laid out.
+// Package bpfobj pins eBPF objects that outlive the process, and describes the layouts of keys and
+// values in their maps.
 package bpfobj
 
 import (
@@ -13,16 +13,16 @@ import (
 	"headgate/internal/mountns"
 )
 
-// ErrNoFS means that there is no bpf file system that would outlive us.
+// ErrNoFS means that no bpf file system is mounted that outlives the process.
 var ErrNoFS = errors.New("no bpf file system is mounted: mount one with \"mount -t bpf bpf /sys/fs/bpf\"")
 
 const mountPoint = "/sys/fs/bpf"
 
-// FS is where the bpf file system is mounted, in the outermost mount namespace
-// that has one: ours may end with the command, and each mount is another file
+// FS returns the mount point of the bpf file system in the outermost mount namespace that has one.
+// The process's own mount namespace may end with the command, and each mount is a separate file
 // system.
 func FS() (dir string, ok bool) {
-	for _, pid := range mountns.Outer() {
+	for _, pid := range mountns.OuterProcesses() {
 		if dir := mountns.Path(pid, mountPoint); isBPF(dir) {
 			return dir, true
 		}
@@ -30,15 +30,15 @@ func FS() (dir string, ok bool) {
 	return "", false
 }
 
-// PinDir is a folder of that name in the bpf file system, made if needed. What
-// is pinned there stays until it is removed or the machine restarts. Without a
-// file system it mounts one, unless in a mount namespace that might end before
-// the machine does.
+// PinDir returns a directory with this name in the bpf file system, which it creates if necessary.
+// Objects that are pinned there stay until they are removed or the machine reboots. If no bpf file
+// system is mounted, PinDir mounts one, unless the mount namespace may end before the machine
+// reboots.
 func PinDir(name string) (string, error) {
 	if root, ok := FS(); ok {
 		return makeDir(root, name)
 	}
-	if !outermost() {
+	if !inInitialMountNS() {
 		return "", ErrNoFS
 	}
 	if err := unix.Mount("bpf", mountPoint, "bpf", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0700"); err != nil {
@@ -47,14 +47,14 @@ func PinDir(name string) (string, error) {
 	return makeDir(mountPoint, name)
 }
 
-// initialMountNS is the number of the machine's own mount namespace from Linux 6.18 on
-// (include/uapi/linux/nsfs.h, MNT_NS_INIT_INO); before, it was none in particular.
+// initialMountNS is the inode number of the initial mount namespace since Linux 6.18
+// (include/uapi/linux/nsfs.h, MNT_NS_INIT_INO). Earlier kernels have no fixed number.
 const initialMountNS = "mnt:[4026531832]"
 
-// outermost tells whether our mount namespace is the first process's. That of a process with
-// more capabilities than ours cannot be read.
-func outermost() bool {
-	ours, err := os.Readlink("/proc/thread-self/ns/mnt") // the first thread may be in another
+// inInitialMountNS reports whether the mount namespace is that of process 1. The namespace of a process
+// with more capabilities than this one cannot be read.
+func inInitialMountNS() bool {
+	ours, err := os.Readlink("/proc/thread-self/ns/mnt") // the first thread may be in another namespace
 	if err != nil {
 		return false
 	}
@@ -65,7 +65,7 @@ func outermost() bool {
 func makeDir(root, name string) (string, error) {
 	dir := filepath.Join(root, name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("cannot make a folder in the bpf file system: %w", err)
+		return "", fmt.Errorf("cannot create a directory in the bpf file system: %w", err)
 	}
 	return dir, nil
 }

@@ -15,8 +15,8 @@ import (
 
 const hiddenEnv = "HEADGATE_TEST_HIDDEN"
 
-// TestMain is also the process whose /sys is hidden, as `ip netns exec` hides it.
-// It finds a folder that the test made, and the cgroups.
+// TestMain also runs as the process for which /sys is hidden, as `ip netns exec` does. It looks for
+// a directory that the test created, and for the cgroups.
 func TestMain(m *testing.M) {
 	folder := os.Getenv(hiddenEnv)
 	if folder == "" {
@@ -33,14 +33,14 @@ func TestMain(m *testing.M) {
 			return err
 		}
 		if isBPF(mountPoint) {
-			return fmt.Errorf("%s is not hidden: this test shows nothing", mountPoint)
+			return fmt.Errorf("%s is not hidden: the test proves nothing", mountPoint)
 		}
 		root, ok := FS()
 		if !ok {
 			return ErrNoFS
 		}
 		if _, err := os.Stat(filepath.Join(root, folder)); err != nil {
-			return fmt.Errorf("another file system was found: %w", err)
+			return fmt.Errorf("found a different file system: %w", err)
 		}
 		_, err := cgroup2.ID("/")
 		return err
@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 
 func TestOutsideOfIPNetnsExec(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("needs root (CAP_SYS_ADMIN) to make a mount namespace")
+		t.Skip("needs root (CAP_SYS_ADMIN) to create a mount namespace")
 	}
 	folder := fmt.Sprintf("headgate-test-%d", os.Getpid())
 	dir, err := PinDir(folder)

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MapLayouts are the layouts of a loaded map's keys and values, as the program that
-// they were made for described them in BTF; opaque if it did not.
+// MapLayouts returns the layouts of a loaded map's keys and values, as described in the BTF of the
+// program for which the map was created; opaque without a description.
 func MapLayouts(m *ebpf.Map) (key, value Layout, err error) {
 	key, value = Opaque(int(m.KeySize())), Opaque(int(m.ValueSize()))
 	info, err := mapTypes(m)
@@ -19,18 +19,18 @@ func MapLayouts(m *ebpf.Map) (key, value Layout, err error) {
 	}
 	h, err := btf.NewHandleFromID(btf.ID(info.btf))
 	if err != nil {
-		return key, value, fmt.Errorf("cannot open the types of eBPF map %v: %w", m, err)
+		return key, value, fmt.Errorf("cannot open the BTF of eBPF map %v: %w", m, err)
 	}
 	defer h.Close()
 	spec, err := h.Spec(nil)
 	if err != nil {
-		return key, value, fmt.Errorf("cannot read the types of eBPF map %v: %w", m, err)
+		return key, value, fmt.Errorf("cannot read the BTF of eBPF map %v: %w", m, err)
 	}
 	return described(spec, info.key, key), described(spec, info.value, value), nil
 }
 
-// described is the layout of a type, if it has one that we can follow and that
-// agrees with the map.
+// described returns the layout of a type, or otherwise if the type is not supported or has another
+// size.
 func described(spec *btf.Spec, id uint32, otherwise Layout) Layout {
 	if id == 0 {
 		return otherwise
@@ -39,11 +39,11 @@ func described(spec *btf.Spec, id uint32, otherwise Layout) Layout {
 	if err != nil {
 		return otherwise
 	}
-	return Described(t, otherwise.Size)
+	return LayoutOrOpaque(t, otherwise.Size)
 }
 
-// Described is the layout of a type of so many bytes, opaque if it cannot be told.
-func Described(t btf.Type, size int) Layout {
+// LayoutOrOpaque returns the layout of a type of size bytes, opaque if the type is not supported.
+func LayoutOrOpaque(t btf.Type, size int) Layout {
 	if t == nil {
 		return Opaque(size)
 	}
@@ -53,8 +53,7 @@ func Described(t btf.Type, size int) Layout {
 	return Opaque(size)
 }
 
-// types say where the kernel has the types of a map: the id of the BTF, and of
-// key and value in it.
+// types locates the types of a map: the id of the BTF, and the type ids of key and value in it.
 type types struct{ btf, key, value uint32 }
 
 // mapInfo is the beginning of struct bpf_map_info (uapi/linux/bpf.h).
@@ -70,17 +69,17 @@ type mapInfo struct {
 	_           uint32 // btf_vmlinux_id
 }
 
-// mapTypes asks the kernel: the library does not give the types of key and value.
+// mapTypes queries the kernel, because the library does not return the types of key and value.
 func mapTypes(m *ebpf.Map) (types, error) {
 	var info mapInfo
 	attr := struct {
 		fd, length uint32
 		info       unsafe.Pointer
-		_          [8 - unsafe.Sizeof(uintptr(0))]byte // a pointer has eight bytes to the kernel
+		_          [8 - unsafe.Sizeof(uintptr(0))]byte // the kernel expects a pointer of eight bytes
 	}{fd: uint32(m.FD()), length: uint32(unsafe.Sizeof(info)), info: unsafe.Pointer(&info)}
 	_, _, e := unix.Syscall(unix.SYS_BPF, unix.BPF_OBJ_GET_INFO_BY_FD, uintptr(unsafe.Pointer(&attr)), unsafe.Offsetof(attr.info)+8)
 	if e != 0 {
-		return types{}, fmt.Errorf("cannot read the types of eBPF map %v: %w", m, e)
+		return types{}, fmt.Errorf("cannot read the BTF ids of eBPF map %v: %w", m, e)
 	}
 	return types{info.BTFID, info.KeyTypeID, info.ValueTypeID}, nil
 }

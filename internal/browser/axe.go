@@ -2,7 +2,8 @@ package browser
 
 import "os"
 
-// Violations are what axe-core, a file of its source, finds on the page that keeps people out.
+// Violations returns the accessibility violations that axe-core finds on the page. axe is the path
+// of its source.
 func (b *Browser) Violations(axe string) (all []string, err error) {
 	source, err := os.ReadFile(axe)
 	if err != nil {

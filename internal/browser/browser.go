@@ -1,4 +1,4 @@
-// Package browser drives a headless Chromium, and minds what goes wrong in it.
+// Package browser drives a headless Chromium and records errors that occur in it.
 package browser
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Browser is one, with one page.
+// Browser is a running Chromium with one page.
 type Browser struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -26,10 +26,10 @@ type Browser struct {
 	expected []string
 }
 
-// Start opens a page for an origin, such as https://127.0.0.1:8420, whatever its certificate.
+// Start opens a page for an origin, such as https://127.0.0.1:8420, and accepts any certificate.
 func Start(ctx context.Context, origin string) (*Browser, error) {
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.IgnoreCertErrors, chromedp.WindowSize(1440, 900))
-	options = append(options, chromedp.NoSandbox) // Chromium does not run as root with one
+	options = append(options, chromedp.NoSandbox) // Chromium's sandbox does not work as root
 	ctx, end := chromedp.NewExecAllocator(ctx, options...)
 	ctx, close := chromedp.NewContext(ctx)
 	b := &Browser{ctx: ctx, origin: origin, cancel: func() { close(); end() }}
@@ -42,39 +42,40 @@ func Start(ctx context.Context, origin string) (*Browser, error) {
 	}
 	if err != nil {
 		b.cancel()
-		return nil, fmt.Errorf("chromium: %w (is the package chromium there?)", err)
+		return nil, fmt.Errorf("cannot start chromium: %w (is the package chromium installed?)", err)
 	}
 	return b, nil
 }
 
-// Close ends it.
+// Close ends the browser.
 func (b *Browser) Close() { b.cancel() }
 
-// Do runs actions in turn.
+// Do runs actions in sequence.
 func (b *Browser) Do(steps ...chromedp.Action[chromedp.Void]) error {
 	return chromedp.Do(b.ctx, steps...)
 }
 
-// Is tells what a script says that is true or false.
+// Is evaluates a boolean script.
 func (b *Browser) Is(script string) (bool, error) { return Evaluate[bool](b, script) }
 
-// Evaluate is what a script gives, or what it promises.
+// Evaluate returns the result of a script; it waits for a promise.
 func Evaluate[T any](b *Browser, script string) (T, error) {
 	return chromedp.Run(b.ctx, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
 }
 
-// Context is the page's.
+// Context is the context of the page.
 func (b *Browser) Context() context.Context { return b.ctx }
 
-// Looks are those that a page has. The last is that of a browser which has begun.
-var Looks = []struct {
+// Viewports are the window sizes and colour schemes that a page is tested with. The last one is that of
+// a new browser.
+var Viewports = []struct {
 	Name          string
 	Width, Height int64
 	Dark          bool
 }{{"dark", 1440, 900, true}, {"narrow", 400, 860, false}, {"light", 1440, 900, false}}
 
-// Look is how it looks from now on: so wide and high, and dark or not.
-func (b *Browser) Look(width, height int64, dark bool) error {
+// SetViewport sets the window size and the colour scheme.
+func (b *Browser) SetViewport(width, height int64, dark bool) error {
 	scheme := "light"
 	if dark {
 		scheme = "dark"
@@ -88,16 +89,16 @@ func (b *Browser) Look(width, height int64, dark bool) error {
 	return b.Do(chromedp.EmulateViewport(width, height))
 }
 
-// Expect has what goes wrong with such words in it be as it should be.
-func (b *Browser) Expect(words string) {
+// IgnoreErrors ignores errors that contain words.
+func (b *Browser) IgnoreErrors(words string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.expected = append(b.expected, words)
 }
 
-// Wrong is what has gone wrong: errors that a page says or does not catch, violations of its policy, and
-// requests to another origin.
-func (b *Browser) Wrong() []string {
+// Errors returns the errors so far: console errors, uncaught exceptions, violations of the content
+// security policy, and requests to another origin.
+func (b *Browser) Errors() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return append([]string{}, b.wrong...)

@@ -6,9 +6,9 @@ import (
 	"net"
 )
 
-// Door is an address on this machine's loopback, until ctx ends, at which what dial reaches answers: such as a
-// service in a network namespace.
-func Door(ctx context.Context, dial func(context.Context) (net.Conn, error)) (address string, err error) {
+// Forward forwards connections from an address on the loopback interface to dial, until ctx ends: for
+// example to a service in another network namespace.
+func Forward(ctx context.Context, dial func(context.Context) (net.Conn, error)) (address string, err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err

@@ -13,8 +13,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Picture is what is on the page, as a PNG of at most 256 colours: a page has few, and the file is a third.
-func (b *Browser) Picture() ([]byte, error) {
+// Screenshot returns a screenshot of the page as a PNG with at most 256 colours: a page has few
+// colours, and the file is a third of the size.
+func (b *Browser) Screenshot() ([]byte, error) {
 	text, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
 	if err != nil {
 		return nil, err
@@ -24,12 +25,13 @@ func (b *Browser) Picture() ([]byte, error) {
 		return nil, err
 	}
 	var out bytes.Buffer
-	err = (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, fewColours(full))
+	err = (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, quantize(full))
 	return out.Bytes(), err
 }
 
-// fewColours has the colours that there is most of, and of the others the nearest to each.
-func fewColours(of image.Image) *image.Paletted {
+// quantize keeps the most frequent colours and replaces each other colour by the nearest of
+// these.
+func quantize(of image.Image) *image.Paletted {
 	at := of.Bounds()
 	all := image.NewRGBA(at)
 	draw.Draw(all, at, of, at.Min, draw.Src)

@@ -1,5 +1,4 @@
-// Package cgroup2 finds the cgroup v2 hierarchy and the ids by which eBPF knows
-// its groups.
+// Package cgroup2 finds the cgroup v2 hierarchy, and the ids that eBPF uses for its cgroups.
 package cgroup2
 
 import (
@@ -21,25 +20,25 @@ import (
 // ErrNoMount means that no cgroup v2 hierarchy is mounted.
 var ErrNoMount = errors.New("no cgroup v2 hierarchy is mounted: mount one with \"mount -t cgroup2 none /sys/fs/cgroup\"")
 
-// Mount is where the cgroup v2 hierarchy is mounted, for this process: in its own
-// mount namespace, or else in one around it, because `ip netns exec` hides it.
+// Mount returns the mount point of the cgroup v2 hierarchy for this process: in its own mount
+// namespace, or in an outer one, because `ip netns exec` hides it.
 func Mount() (string, error) {
-	m, err := find()
+	m, err := findMount()
 	return m.dir, err
 }
 
 // mounted is a mount of the hierarchy, or of a part of it.
 type mounted struct {
 	dir  string
-	root string // the cgroup that is there, as the reader's cgroup namespace calls it
+	root string // the cgroup at the mount point, as named in the reader's cgroup namespace
 }
 
-func find() (mounted, error) {
+func findMount() (mounted, error) {
 	m, err := mountOf("self")
 	if !errors.Is(err, ErrNoMount) {
 		return m, err
 	}
-	for _, pid := range mountns.Outer() {
+	for _, pid := range mountns.OuterProcesses() {
 		if m, err := mountOf(strconv.Itoa(pid)); err == nil {
 			m.dir = mountns.Path(pid, m.dir)
 			return m, nil
@@ -51,15 +50,15 @@ func find() (mounted, error) {
 func mountOf(pid string) (mounted, error) {
 	f, err := os.Open("/proc/" + pid + "/mountinfo")
 	if err != nil {
-		// Without its cause as such: who asks for a cgroup takes "no such file" for that cgroup's.
-		return mounted{}, fmt.Errorf("cgroups cannot be looked for: %v", err)
+		// The cause is not wrapped: callers interpret fs.ErrNotExist as a missing cgroup.
+		return mounted{}, fmt.Errorf("cannot find the cgroup hierarchy: %v", err)
 	}
 	defer f.Close()
 	return mount(f)
 }
 
-// mount reads proc_pid_mountinfo(5): what of the file system is mounted is the fourth
-// field, the mount point the fifth, the file system's type the first after a lone dash.
+// mount parses proc_pid_mountinfo(5): the fourth field is the mounted part of the file system, the
+// fifth the mount point, and the first one after a lone dash the type of the file system.
 func mount(mountinfo io.Reader) (mounted, error) {
 	lines := bufio.NewScanner(mountinfo)
 	for lines.Scan() {
@@ -73,12 +72,11 @@ func mount(mountinfo io.Reader) (mounted, error) {
 	return mounted{}, cmp.Or(lines.Err(), ErrNoMount)
 }
 
-// ID is the id of the cgroup at path below the mount point: what the helper
-// bpf_skb_cgroup_id gives for a socket that was made in it. A cgroup that is
-// removed and made again has another id. The error is fs.ErrNotExist if there is no such
-// cgroup.
+// ID returns the id of the cgroup at path below the mount point: the value that the helper
+// bpf_skb_cgroup_id returns for a socket that was created in this cgroup. A cgroup that is removed
+// and created again has a new id. The error is fs.ErrNotExist if there is no such cgroup.
 func ID(path string) (uint64, error) {
-	m, err := find()
+	m, err := findMount()
 	if err != nil {
 		return 0, err
 	}
@@ -86,13 +84,13 @@ func ID(path string) (uint64, error) {
 }
 
 func (m mounted) id(path string) (uint64, error) {
-	// The handle is the 64-bit id itself (fs/kernfs/mount.c, FILEID_KERNFS).
+	// The file handle is the 64-bit id itself (fs/kernfs/mount.c, FILEID_KERNFS).
 	h, _, err := unix.NameToHandleAt(unix.AT_FDCWD, filepath.Join(m.dir, path), 0)
 	if err != nil {
 		return 0, fmt.Errorf("cgroup %s below %s: %w", path, m.dir, err)
 	}
 	if h.Size() != 8 {
-		return 0, fmt.Errorf("cgroup %s below %s: its handle has %d bytes where 8 are right", path, m.dir, h.Size())
+		return 0, fmt.Errorf("cgroup %s below %s: the file handle has %d bytes, want 8", path, m.dir, h.Size())
 	}
 	return leUint64(h.Bytes()), nil
 }

@@ -22,23 +22,23 @@ func TestMount(t *testing.T) {
 		}
 	}
 	if _, err := mount(strings.NewReader("22 1 0:21 / /proc rw - proc proc rw\n")); err == nil || !strings.Contains(err.Error(), "mount -t cgroup2") {
-		t.Errorf("without a mount: %v", err)
+		t.Errorf("no mount: %v", err)
 	}
 	if _, err := Mount(); err != nil {
-		t.Skipf("this machine has none: %v", err)
+		t.Skipf("no cgroup v2 hierarchy: %v", err)
 	}
 }
 
-// Who asks must be able to tell a cgroup that is not there from one that cannot be looked for.
+// The error distinguishes a cgroup that does not exist from a failed search.
 func TestIDOfNone(t *testing.T) {
 	if _, err := Mount(); err != nil {
-		t.Skipf("this machine has none: %v", err)
+		t.Skipf("no cgroup v2 hierarchy: %v", err)
 	}
 	if _, err := ID("/there-is-no-such-cgroup/at-all"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("of a cgroup that is not there: %v", err)
+		t.Errorf("missing cgroup: %v", err)
 	}
 	if _, err := ID("/cgroup.procs/a"); err == nil || errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("below a file: %v", err)
+		t.Errorf("path below a file: %v", err)
 	}
 	if _, err := mountOf("no process"); err == nil || errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("without /proc: %v", err)

@@ -19,16 +19,16 @@ func TestLevel(t *testing.T) {
 		want       uint32
 		err        error
 	}{
-		"the root":                    {"/", "/", 1, firstNamespace, 0, nil},
-		"below it":                    {"/", "/a.slice/b.service", 1, firstNamespace, 2, nil},
-		"written otherwise":           {"/", "a.slice//b.service/", 1, firstNamespace, 2, nil},
-		"a part is mounted":           {"/docker/abc", "/", 77, firstNamespace, 2, nil},
-		"below the part":              {"/docker/abc", "/a", 77, firstNamespace, 3, nil},
-		"a namespace":                 {"/", "/a", 77, other, 0, ErrPart},
-		"a part in a namespace":       {"/docker/abc", "/a", 77, other, 0, ErrPart},
-		"around a namespace's root":   {"/..", "/a", 77, other, 0, ErrPart},
-		"all of it, in a namespace":   {"/../..", "/a/b/c", 1, other, 3, nil},
-		"nobody knows what namespace": {"/", "/a", 77, "", 0, ErrPart},
+		"the root":                            {"/", "/", 1, firstNamespace, 0, nil},
+		"below the root":                      {"/", "/a.slice/b.service", 1, firstNamespace, 2, nil},
+		"unclean path":                        {"/", "a.slice//b.service/", 1, firstNamespace, 2, nil},
+		"a part is mounted":                   {"/docker/abc", "/", 77, firstNamespace, 2, nil},
+		"below the part":                      {"/docker/abc", "/a", 77, firstNamespace, 3, nil},
+		"a namespace":                         {"/", "/a", 77, other, 0, ErrPartialHierarchy},
+		"a part in a namespace":               {"/docker/abc", "/a", 77, other, 0, ErrPartialHierarchy},
+		"outside a namespace's root":          {"/..", "/a", 77, other, 0, ErrPartialHierarchy},
+		"the whole hierarchy, in a namespace": {"/../..", "/a/b/c", 1, other, 3, nil},
+		"unknown namespace":                   {"/", "/a", 77, "", 0, ErrPartialHierarchy},
 	} {
 		got, err := mounted{root: c.root}.level(c.path, c.id, c.namespace)
 		if got != c.want || !errors.Is(err, c.err) {
@@ -37,11 +37,11 @@ func TestLevel(t *testing.T) {
 	}
 }
 
-// The same on this kernel: a part of the hierarchy is mounted, and then a namespace is.
+// The same on this kernel: with a part of the hierarchy mounted, and in a cgroup namespace.
 func TestLevelInAPart(t *testing.T) {
-	if at := os.Getenv("HEADGATE_LEVEL_OF"); at != "" { // below, inside
+	if at := os.Getenv("HEADGATE_LEVEL_OF"); at != "" { // set for the child process below
 		level, err := Level(at)
-		if errors.Is(err, ErrPart) {
+		if errors.Is(err, ErrPartialHierarchy) {
 			t.Log("answer: a part")
 		} else {
 			t.Logf("answer: %d %v", level, err)
@@ -53,7 +53,7 @@ func TestLevelInAPart(t *testing.T) {
 		t.Skip("needs root and the cgroup v2 hierarchy")
 	}
 	if level, err := Level("/a/b"); level != 2 || err != nil {
-		t.Skipf("this is a part itself: level %d, %v", level, err)
+		t.Skipf("only a part of the hierarchy is mounted: level %d, %v", level, err)
 	}
 	outer := filepath.Join(root, "headgate-level-"+strconv.Itoa(os.Getpid()))
 	inner := filepath.Join(outer, "inner")

@@ -6,10 +6,10 @@ import (
 	"path/filepath"
 )
 
-// Unit is the path, below the mount point, of the cgroup of a unit of the system's systemd,
-// which is named for it (systemd.resource-control(5)); "" if the unit does not run, or nothing
-// is mounted. Units of a user's own systemd, below user@1000.service, and those in a container
-// are not found: they may have any name, that of a system's unit, too.
+// Unit returns the path, below the mount point, of the cgroup of a unit of the system's systemd,
+// which is named after the unit (systemd.resource-control(5)). It is "" if the unit does not run,
+// or no hierarchy is mounted. Units of a user's systemd, below user@1000.service, and those in
+// containers are not found: they may have any name, including that of a system unit.
 func Unit(name string) string {
 	root, err := Mount()
 	if err != nil {
@@ -18,9 +18,9 @@ func Unit(name string) string {
 	return unitIn(root, name)
 }
 
-// unitIn looks for the nearest, and only in slices: a unit is in the root or in a slice, and
-// what is in any other cgroup is that unit's business (systemd.slice(5), Delegate=). That is
-// also a few folders of what may be thousands.
+// unitIn finds the unit with the shortest path, and searches slices only: a system unit is in the
+// root or in a slice, and the content of any other cgroup is controlled by that unit
+// (systemd.slice(5), Delegate=). So the search reads a few directories of possibly thousands.
 func unitIn(root, name string) string {
 	if name == "-.slice" {
 		return "/"
@@ -28,7 +28,7 @@ func unitIn(root, name string) string {
 	for slices := []string{"/"}; len(slices) > 0; {
 		var next []string
 		for _, s := range slices {
-			entries, _ := os.ReadDir(filepath.Join(root, s)) // it may have gone away meanwhile
+			entries, _ := os.ReadDir(filepath.Join(root, s)) // the cgroup may be removed meanwhile
 			for _, e := range entries {
 				switch at := path.Join(s, e.Name()); {
 				case !e.IsDir():

@@ -9,7 +9,7 @@ import (
 func TestUnitIn(t *testing.T) {
 	root := t.TempDir()
 	for _, at := range []string{
-		// Whose name is the system's, but who are not the system's, and come first in the alphabet.
+		// Cgroups with names of system units that are not system units, earlier in the alphabet.
 		"docker/abc/system.slice/nginx.service",
 		"a.service/nginx.service",
 		"a.service/system.slice/nginx.service",
@@ -34,7 +34,7 @@ func TestUnitIn(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"nginx.service":      "/system.slice/nginx.service",
-		"deep.service":       "/b.slice/deep.service", // the nearest
+		"deep.service":       "/b.slice/deep.service", // the shortest path
 		"getty@tty1.service": "/system.slice/system-getty.slice/getty@tty1.service",
 		"guest.service":      "/machine.slice/guest.service",
 		"user@1000.service":  "/user.slice/user-1000.slice/user@1000.service",
@@ -42,8 +42,8 @@ func TestUnitIn(t *testing.T) {
 		"init.scope":         "/init.scope",
 		"a.service":          "/a.service",
 		"-.slice":            "/",
-		"mine.service":       "", // a user's own
-		"abc":                "", // not systemd's
+		"mine.service":       "", // a unit of a user's systemd
+		"abc":                "", // not a unit
 		"file.service":       "",
 		"gone.service":       "",
 		"":                   "",

@@ -1,5 +1,5 @@
-// Package ethtool reads and sets single values of a device by the ioctl of
-// linux/ethtool.h, in the calling thread's namespace.
+// Package ethtool reads and sets single values of a device with the ioctl of linux/ethtool.h, in
+// the calling thread's network namespace.
 package ethtool
 
 import (
@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Get is the value that a command such as unix.ETHTOOL_GTSO asks for.
+// Get returns the value of a command such as unix.ETHTOOL_GTSO.
 func Get(dev string, cmd uint32) (uint32, error) { return request(dev, cmd, 0) }
 
-// Set gives a value to a command such as unix.ETHTOOL_STSO.
+// Set sets the value of a command such as unix.ETHTOOL_STSO.
 func Set(dev string, cmd, value uint32) error {
 	_, err := request(dev, cmd, value)
 	return err

@@ -1,5 +1,5 @@
-// Package flock has locks on files (flock(2)) that say that a process is there: they end with it,
-// and others ask whether one is held.
+// Package flock implements file locks (flock(2)) that show that a process is running. A lock ends
+// with its process, and other processes can test it.
 package flock
 
 import (
@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Hold takes the lock until the file is closed. It fails with EWOULDBLOCK if another process holds
-// it. Who asks in Held has it for a moment, or for some more where the processors are busy: it is
-// tried for a second.
-func Hold(f *os.File) error {
+// Lock locks the file until it is closed. It fails with EWOULDBLOCK if another process holds the
+// lock. Held takes the lock for a moment, or longer on a busy machine, so Hold retries for one
+// second.
+func Lock(f *os.File) error {
 	for tries := 100; ; tries-- {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if tries == 0 || !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
@@ -23,8 +23,9 @@ func Hold(f *os.File) error {
 	}
 }
 
-// Held tells whether a process holds the lock. The file is to be closed then, which gives up what
-// asking takes: a shared lock, so that two who ask do not see each other.
-func Held(f *os.File) bool {
+// IsLocked reports whether a process holds the lock. The caller must close the file after that, which
+// releases the shared lock that the test takes; the lock is shared so that concurrent tests do not
+// detect each other.
+func IsLocked(f *os.File) bool {
 	return unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) != nil
 }

@@ -10,10 +10,10 @@ import (
 	"headgate/internal/thread"
 )
 
-// Each does something with each of n things, in their order and up to a number of them at the same
-// time, in the network namespace of the calling thread. What is done must not care for its thread
-// otherwise. Where the kernel lets no other thread enter the namespace (it needs CAP_SYS_ADMIN) the
-// calling one does all of it.
+// Each calls do for 0 to n-1, in this order and up to a number of workers concurrently, in the
+// network namespace of the calling thread. do must not depend on its thread otherwise. If the
+// kernel does not allow other threads to enter the namespace (CAP_SYS_ADMIN is required), the
+// calling thread makes all the calls.
 func Each(n, workers int, do func(i int)) {
 	var next atomic.Int64
 	work := func() {
@@ -24,21 +24,22 @@ func Each(n, workers int, do func(i int)) {
 	if workers = min(n, workers); workers > 1 {
 		if ns, err := os.Open("/proc/thread-self/ns/net"); err == nil {
 			defer ns.Close()
-			defer help(ns, workers-1, work)()
+			defer startWorkers(ns, workers-1, work)()
 		}
 	}
 	work()
 }
 
-// help has others do the work too, in a namespace; what it gives waits until they have ended.
-func help(ns *os.File, others int, work func()) (wait func()) {
+// startWorkers runs work on other threads in a network namespace and returns a function that waits for
+// their end.
+func startWorkers(ns *os.File, others int, work func()) (wait func()) {
 	var all sync.WaitGroup
 	mounts := mountNS()
 	for range others {
 		all.Go(func() {
-			_ = thread.Throwaway(func() error {
+			_ = thread.RunOnce(func() error {
 				err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET)
-				if err == nil && mountNS() == mounts { // where maps are pinned
+				if err == nil && mountNS() == mounts { // maps are pinned in the mount namespace
 					work()
 				}
 				return err

@@ -10,7 +10,7 @@ import (
 	"headgate/internal/thread"
 )
 
-// All of it is done in the namespace of whoever asks, a few at the same time.
+// All calls run in the network namespace of the caller, a few at a time.
 func TestEach(t *testing.T) {
 	if unix.Geteuid() != 0 {
 		t.Skip("needs root")
@@ -19,13 +19,13 @@ func TestEach(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = thread.Throwaway(func() error {
+	err = thread.RunOnce(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			return err
 		}
 		inside, err := ID()
 		if err != nil || inside == outside {
-			t.Errorf("the namespace is %q, and outside it is %q: %v", inside, outside, err)
+			t.Errorf("the namespace is %q, and the outer one is %q: %v", inside, outside, err)
 		}
 		var now, most, sum atomic.Int64
 		done := make([]string, 40)
@@ -43,13 +43,13 @@ func TestEach(t *testing.T) {
 		})
 		for i, ns := range done {
 			if ns != inside {
-				t.Errorf("%d was done in namespace %s, want %s", i, ns, inside)
+				t.Errorf("call %d ran in namespace %s, want %s", i, ns, inside)
 			}
 		}
 		if n, m := sum.Load(), most.Load(); n != int64(len(done)) || m < 2 || m > 4 {
-			t.Errorf("%d of %d were done, %d at the same time", n, len(done), m)
+			t.Errorf("%d of %d calls ran, %d at a time", n, len(done), m)
 		}
-		Each(0, 4, func(int) { t.Error("there is nothing to do") })
+		Each(0, 4, func(int) { t.Error("call for n = 0") })
 		return nil
 	})
 	if err != nil {

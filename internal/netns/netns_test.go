@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A namespace that ends gives its number to the next; its name goes to none.
-func TestIDIsNotUsedAgain(t *testing.T) {
+// A new namespace may have the inode number of one that has ended, but never its ID.
+func TestIDIsNotReused(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("needs root to make network namespaces")
+		t.Skip("needs root to create network namespaces")
 	}
 	before, err := ID()
 	if err != nil {
@@ -22,7 +22,7 @@ func TestIDIsNotUsedAgain(t *testing.T) {
 		id := make(chan string)
 		go func() {
 			defer close(id)
-			runtime.LockOSThread() // and the thread, with its namespace, ends with the goroutine
+			runtime.LockOSThread() // the thread and its namespace end with the goroutine
 			if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 				t.Error(err)
 				return
@@ -30,17 +30,17 @@ func TestIDIsNotUsedAgain(t *testing.T) {
 			one, err := ID()
 			two, err2 := ID()
 			if err != nil || err2 != nil || one != two {
-				t.Errorf("one namespace is %q and %q: %v %v", one, two, err, err2)
+				t.Errorf("two IDs of one namespace are %q and %q: %v %v", one, two, err, err2)
 			}
 			id <- one
 		}()
 		name := <-id
 		if name == "" || seen[name] {
-			t.Errorf("another namespace is called %q too", name)
+			t.Errorf("two namespaces have the ID %q", name)
 		}
 		seen[name] = true
 	}
 	if again, err := ID(); err != nil || again != before {
-		t.Errorf("this namespace was %q and is %q: %v", before, again, err)
+		t.Errorf("the ID of this namespace was %q and is %q: %v", before, again, err)
 	}
 }

@@ -1,6 +1,6 @@
-// Package nft reads from nftables what gives packets other source addresses. It
-// changes nothing. Rules of the older ip_tables of the kernel are not seen; those
-// that iptables makes today are nftables' (iptables-nft).
+// Package nft reads source address translation rules from nftables, without changes. Rules of the
+// older ip_tables of the kernel are not found; those that today's iptables creates are nftables
+// rules (iptables-nft).
 package nft
 
 import (
@@ -15,19 +15,18 @@ import (
 	"headgate/internal/nl"
 )
 
-// Source is a rule that gives packets another source address: masquerade or SNAT.
-type Source struct {
+// SourceNAT is a rule that translates source addresses: masquerade or SNAT.
+type SourceNAT struct {
 	// Family is unix.AF_INET or AF_INET6, or 0 for both.
 	Family uint8
-	// Dev is the device by which packets leave, or the beginning of its name if
-	// Begins is set; "" is any, or more than is understood here. Except tells that
-	// it is every device but that.
+	// Dev is the output device, or a prefix of its name if Begins is set; "" means any device, or a
+	// condition that this package does not parse. Except inverts the match.
 	Dev            string
 	Begins, Except bool
 }
 
-// On tells whether the rule is, or may be, about what leaves by a device.
-func (s Source) On(dev string) bool {
+// Matches reports whether the rule applies, or may apply, to packets that leave by a device.
+func (s SourceNAT) Matches(dev string) bool {
 	if s.Dev == "" {
 		return true
 	}
@@ -35,7 +34,7 @@ func (s Source) On(dev string) bool {
 	return is != s.Except
 }
 
-// Numbers of include/uapi/linux/netfilter/nf_tables.h.
+// Constants of include/uapi/linux/netfilter/nf_tables.h.
 const (
 	ruleExpressions                     = 4
 	exprName, exprData                  = 1, 2
@@ -46,9 +45,9 @@ const (
 	nfprotoIPv4, nfprotoIPv6            = 2, 10
 )
 
-// Sources are the rules of this network namespace that give packets another source
-// address. Without nftables in the kernel there are none.
-func Sources() (out []Source, err error) {
+// SourceNATRules returns the rules of this network namespace that translate source addresses. It returns
+// none if the kernel has no nftables.
+func SourceNATRules() (out []SourceNAT, err error) {
 	c, err := nl.OpenNetfilter()
 	if errors.Is(err, nl.ErrNoNetfilter) {
 		return nil, nil
@@ -82,13 +81,13 @@ func Sources() (out []Source, err error) {
 	return out, nil
 }
 
-// source reads a rule, and is false if it leaves source addresses alone.
-func source(attrs []byte) (s Source, ok bool, err error) {
+// source parses a rule; ok is false if the rule does not translate source addresses.
+func source(attrs []byte) (s SourceNAT, ok bool, err error) {
 	ad, err := netlink.NewAttributeDecoder(attrs)
 	if err != nil {
 		return s, false, err
 	}
-	device := false // what is compared next is the device's name
+	device := false // the next comparison is with the device's name
 	for ad.Next() {
 		if ad.Type() != ruleExpressions {
 			continue
@@ -137,7 +136,7 @@ func source(attrs []byte) (s Source, ok bool, err error) {
 	return s, ok, ad.Err()
 }
 
-// attribute is the value of the first attribute of a kind, nil if there is none.
+// attribute returns the value of the first attribute of a type, nil if there is none.
 func attribute(attrs []byte, kind uint16) []byte {
 	ad, err := netlink.NewAttributeDecoder(attrs)
 	if err != nil {
@@ -151,7 +150,7 @@ func attribute(attrs []byte, kind uint16) []byte {
 	return nil
 }
 
-// number is an attribute that is a number of 32 bits in network order.
+// number returns an attribute that is a 32-bit number in network byte order.
 func number(attrs []byte, kind uint16) (uint32, bool) {
 	b := attribute(attrs, kind)
 	if len(b) != 4 {

@@ -7,13 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dumpTries is how often a dump that was overtaken by a change is asked again.
-const dumpTries = 20
+// maxDumpAttempts is how often a dump that was interrupted by a change is repeated.
+const maxDumpAttempts = 20
 
-// Dump asks for a list and gives the payload of each answer. A list that changed
-// while it was read is read again.
+// Dump requests a list and returns the payload of each entry. A list that changed during the dump
+// is requested again.
 func (c *Conn) Dump(what string, typ uint16, payload []byte) ([][]byte, error) {
-	for range dumpTries {
+	for range maxDumpAttempts {
 		out, whole, err := c.dump(typ, payload)
 		if err != nil {
 			return nil, fmt.Errorf("cannot list %s: %w", what, err)
@@ -22,7 +22,7 @@ func (c *Conn) Dump(what string, typ uint16, payload []byte) ([][]byte, error) {
 			return out, nil
 		}
 	}
-	return nil, fmt.Errorf("cannot list %s: they keep changing", what)
+	return nil, fmt.Errorf("cannot list %s: the list keeps changing", what)
 }
 
 func (c *Conn) dump(typ uint16, payload []byte) (out [][]byte, whole bool, err error) {
@@ -45,12 +45,12 @@ func (c *Conn) dump(typ uint16, payload []byte) (out [][]byte, whole bool, err e
 			whole = whole && m.flags&netlink.DumpInterrupted == 0
 			switch m.kind {
 			case unix.NLMSG_DONE:
-				if errno, _ := m.acknowledgement(); errno != 0 {
+				if errno, _ := m.ack(); errno != 0 {
 					return nil, false, errno
 				}
 				return out, whole, nil
 			case unix.NLMSG_ERROR:
-				errno, ext := m.acknowledgement()
+				errno, ext := m.ack()
 				if ext != "" {
 					return nil, false, fmt.Errorf("%w (%s)", errno, ext)
 				}

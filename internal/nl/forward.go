@@ -39,14 +39,13 @@ const (
 	nfAccept = 1
 )
 
-// LastPriority is the place of a chain behind all others of its hook.
+// LastPriority is the priority of a chain that runs after all others of its hook.
 const LastPriority = math.MaxInt32
 
-// Forward is a chain of nf_tables behind all else at a device's ingress, whose only
-// rule sends packets with a priority (struct sk_buff) of a class of qdisc Major: to
-// the device To. It is what "fwd to" of nft does, which an IFB takes as it takes
-// the redirect of a filter (net/netfilter/nft_fwd_netdev.c, nft_fwd_netdev_eval).
-// Other packets go on.
+// Forward is a chain of nf_tables that runs last at a device's ingress. Its only rule forwards
+// packets whose priority (struct sk_buff) is a class of the qdisc Major to the device To. The rule
+// is what "fwd to" in nft does, and an IFB handles it like the redirect of a filter
+// (net/netfilter/nft_fwd_netdev.c, nft_fwd_netdev_eval). Other packets are not affected.
 type Forward struct {
 	Table, Chain string
 	Dev          string
@@ -54,7 +53,7 @@ type Forward struct {
 	To           int
 }
 
-// SetForward puts a chain in the place of all that its table has, in one transaction.
+// SetForward replaces the content of the chain's table by the chain, in one transaction.
 func SetForward(f Forward) error {
 	var b netfilterBatch
 	b.newTable(f.Table)
@@ -77,13 +76,14 @@ func SetForward(f Forward) error {
 		nested(ae, nftRuleExpressions, f.rule)
 	})
 	if err := b.execute(); err != nil {
-		return fmt.Errorf("cannot make the nftables chain netdev %s %s, which forwards to an IFB (kernel options CONFIG_NF_TABLES_NETDEV, CONFIG_NFT_FWD_NETDEV): %w", f.Table, f.Chain, err)
+		return fmt.Errorf("cannot create the nftables chain netdev %s %s, which forwards to an IFB (kernel options CONFIG_NF_TABLES_NETDEV, CONFIG_NFT_FWD_NETDEV): %w", f.Table, f.Chain, err)
 	}
 	return nil
 }
 
-// rule is "meta priority and 0xffff0000 == MAJOR meta priority set 0 fwd to TO": a class is
-// nobody else's business, and what is put back goes on to bridges, VLANs and other queues.
+// rule is "meta priority and 0xffff0000 == MAJOR meta priority set 0 fwd to TO". The priority is
+// reset because no other qdisc uses the class, and because the packet continues to bridges, VLANs
+// and other queues when the IFB returns it.
 func (f Forward) rule(ae *netlink.AttributeEncoder) {
 	const source, destination = 1, 2 // of bitwise
 	expression(ae, "meta", func(ae *netlink.AttributeEncoder) {
@@ -113,7 +113,7 @@ func (f Forward) rule(ae *netlink.AttributeEncoder) {
 	expression(ae, "fwd", func(ae *netlink.AttributeEncoder) { ae.Uint32(source, nftRegister1) })
 }
 
-// immediate puts a number into the register.
+// immediate loads a number into the register.
 func immediate(ae *netlink.AttributeEncoder, v uint32) {
 	expression(ae, "immediate", func(ae *netlink.AttributeEncoder) {
 		const register, data = 1, 2
@@ -129,7 +129,7 @@ func expression(ae *netlink.AttributeEncoder, name string, data func(*netlink.At
 	})
 }
 
-// value is what a register is compared with, in the machine's own order.
+// value encodes a register value, in the machine's byte order.
 func value(ae *netlink.AttributeEncoder, typ uint16, v uint32) {
 	nested(ae, typ, func(ae *netlink.AttributeEncoder) {
 		ae.Bytes(nftDataValue, binary.NativeEndian.AppendUint32(nil, v))
@@ -144,8 +144,7 @@ func nested(ae *netlink.AttributeEncoder, typ uint16, fill func(*netlink.Attribu
 	})
 }
 
-// DeleteForward removes a chain's table with all that it has. One that is gone is no
-// error.
+// DeleteForward removes a chain's table with its content. A missing table is not an error.
 func DeleteForward(table string) error {
 	var b netfilterBatch
 	b.deleteTable(table)
@@ -155,7 +154,7 @@ func DeleteForward(table string) error {
 	return nil
 }
 
-// netfilterBatch is a transaction of nf_tables: all of it is done, or nothing.
+// netfilterBatch is a transaction of nf_tables: it is applied completely or not at all.
 type netfilterBatch struct{ msgs []netlink.Message }
 
 func (b *netfilterBatch) newTable(name string) {
@@ -172,7 +171,7 @@ func (b *netfilterBatch) add(message uint16, flags netlink.HeaderFlags, fill fun
 	fill(ae)
 	attrs, err := ae.Encode()
 	if err != nil {
-		panic(fmt.Sprintf("nl: a message to nf_tables: %v", err)) // only a value too long for an attribute gets here
+		panic(fmt.Sprintf("nl: a message to nf_tables: %v", err)) // only a value that is too long for an attribute causes an error
 	}
 	b.append(unix.NFNL_SUBSYS_NFTABLES<<8|message, flags, append([]byte{unix.NFPROTO_NETDEV, unix.NFNETLINK_V0, 0, 0}, attrs...))
 }
@@ -181,7 +180,7 @@ func (b *netfilterBatch) append(typ uint16, flags netlink.HeaderFlags, data []by
 	b.msgs = append(b.msgs, netlink.Message{Header: netlink.Header{Type: netlink.HeaderType(typ), Flags: netlink.Request | flags}, Data: data})
 }
 
-// execute sends the transaction, and gives the first thing that was refused.
+// execute sends the transaction and returns the first error.
 func (b *netfilterBatch) execute() error {
 	c, err := OpenNetfilter()
 	if err != nil {
@@ -207,14 +206,14 @@ func (b *netfilterBatch) execute() error {
 			if r.kind != unix.NLMSG_ERROR || r.sequence < first || r.sequence > last {
 				continue
 			}
-			errno, ext := r.acknowledgement()
+			errno, ext := r.ack()
 			if errno != 0 && failed == nil {
 				failed = errno
 				if ext != "" {
 					failed = fmt.Errorf("%w (%s)", errno, ext)
 				}
 			}
-			// What is wrong with all of it is said of the first alone
+			// An error of the whole transaction is reported for the first message only
 			// (net/netfilter/nfnetlink.c, nfnetlink_rcv_batch).
 			if r.sequence == last || r.sequence == first && errno != 0 {
 				return failed

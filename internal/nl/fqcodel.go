@@ -21,42 +21,42 @@ const (
 	fqMemory      = 9
 )
 
-// FQCodelKind is the kind's name.
+// FQCodelKind is the name of the qdisc kind.
 const FQCodelKind = "fq_codel"
 
-// FQCodel is a queue that keeps flows apart and each of them short
-// (net/sched/sch_fq_codel.c), as exactly as the kernel keeps it.
+// FQCodel has the parameters of a queue that isolates flows and limits the delay of each
+// (net/sched/sch_fq_codel.c), with the kernel's precision.
 type FQCodel struct {
-	Packets   uint32    // the most it holds
-	Memory    uint32    // bytes of memory (truesize, not length) of the most it holds
-	Flows     uint32    // queues that flows are spread over by their hash; fixed once it is made
-	Quantum   uint32    // bytes a flow sends in its turn
-	DropBatch uint32    // the most that is dropped at once when it is full
-	Target    CoDelTime // the wait that a flow may have for longer than Interval
+	Packets   uint32    // maximum number of packets in the queue
+	Memory    uint32    // maximum memory of the queue in bytes (truesize, not length)
+	Flows     uint32    // number of queues to which flows are hashed; fixed at creation
+	Quantum   uint32    // bytes that a flow sends per turn
+	DropBatch uint32    // maximum number of packets dropped at once when the queue is full
+	Target    CoDelTime // sojourn time that a flow may exceed for up to Interval
 	Interval  CoDelTime
-	ECN       bool // marks rather than drops what can be marked
+	ECN       bool // marks ECN-capable packets instead of dropping them
 }
 
-// CoDelTime is a time in CoDel's units of 1,024 ns (include/net/codel.h,
-// CODEL_SHIFT). On the wire it is in microseconds, and both ways round down.
+// CoDelTime is a time in CoDel's units of 1,024 ns (include/net/codel.h, CODEL_SHIFT). Netlink uses
+// microseconds, and both conversions round down.
 type CoDelTime uint32
 
-// ToCoDelTime gives the time in CoDel's units.
+// ToCoDelTime converts a duration to CoDel's units.
 func ToCoDelTime(d time.Duration) CoDelTime { return CoDelTime(d >> 10) }
 
-// Duration is the time.
+// Duration converts the time to a duration.
 func (t CoDelTime) Duration() time.Duration { return time.Duration(t) << 10 }
 
-// microseconds is what the kernel makes t of, and fromMicroseconds t of what it
-// says.
+// microseconds returns the value that the kernel converts to t. fromMicroseconds returns the time
+// of a value that the kernel reports.
 func (t CoDelTime) microseconds() uint32 { return uint32((uint64(t)<<10 + 999) / 1000) }
 
 func fromMicroseconds(us uint32) CoDelTime { return CoDelTime((uint64(us)*1000 + 1023) >> 10) }
 
-// SetFQCodel makes an fq_codel qdisc, or changes the one that is there, whose
-// number of flows must be the same: only a new one can be given another.
+// SetFQCodel creates an fq_codel qdisc, or changes the present one, which must have the same number
+// of flows: this number is fixed at creation.
 func (b *Batch) SetFQCodel(ifindex int, handle, parent Handle, q FQCodel, fresh bool) {
-	b.tc(task{"set the fq_codel queue of", parent}, unix.RTM_NEWQDISC, netlink.Create|netlink.Replace,
+	b.tc(requestDescription{"set the fq_codel queue of", parent}, unix.RTM_NEWQDISC, netlink.Create|netlink.Replace,
 		TC{Ifindex: ifindex, Handle: handle, Parent: parent}, FQCodelKind, func(ae *netlink.AttributeEncoder) {
 			if fresh {
 				ae.Uint32(fqFlows, q.Flows)
@@ -75,8 +75,8 @@ func (b *Batch) SetFQCodel(ifindex int, handle, parent Handle, q FQCodel, fresh 
 		})
 }
 
-// FQCodel reads the parameters from a dump, and false if the qdisc is of another
-// kind or has one that we never set and that no request can take away.
+// FQCodel parses the parameters from a dump. It returns false if the qdisc is of another kind, or
+// has a CE threshold, which Headgate never sets and no request can remove.
 func (o Object) FQCodel() (FQCodel, bool) {
 	var q FQCodel
 	ad, err := netlink.NewAttributeDecoder(o.Options)
@@ -109,14 +109,13 @@ func (o Object) FQCodel() (FQCodel, bool) {
 	return q, ours && ad.Err() == nil
 }
 
-// loopback is lo's index in every network namespace (drivers/net/loopback.c).
+// loopback is the index of lo in every network namespace (drivers/net/loopback.c).
 const loopback = 1
 
-// HasFQCodel tells whether the kernel has fq_codel, or a module of it to load: it
-// asks for one on the loopback device that cannot be made, because it has no
-// flows. A kernel without says ENOENT before it looks at what was asked
-// (net/sched/sch_api.c, qdisc_create).
-func (c *Conn) HasFQCodel() bool {
+// SupportsFQCodel reports whether the kernel has fq_codel, or a module of it to load. It requests an
+// fq_codel qdisc without flows on the loopback device, which is invalid. A kernel without fq_codel
+// returns ENOENT before it validates the parameters (net/sched/sch_api.c, qdisc_create).
+func (c *Conn) SupportsFQCodel() bool {
 	var b Batch
 	b.SetFQCodel(loopback, 0, Root, FQCodel{}, true)
 	err := c.Execute(&b)

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FuzzParseObject: no message makes a reader panic, whatever is in it.
+// FuzzParseObject checks that no message causes a panic in a parser.
 func FuzzParseObject(f *testing.F) {
 	var b Batch
 	b.AddHTB(1, MakeHandle(0x4847, 0), Root, 2)
@@ -34,7 +34,7 @@ func FuzzParseObject(f *testing.F) {
 	})
 }
 
-// FuzzAcknowledgement: nor does any answer to a request.
+// FuzzAcknowledgement checks that no response to a request causes a panic.
 func FuzzAcknowledgement(f *testing.F) {
 	refusal := make([]byte, 36)
 	binary.NativeEndian.PutUint32(refusal, 36)
@@ -42,6 +42,6 @@ func FuzzAcknowledgement(f *testing.F) {
 	f.Add(uint16(0), refusal)
 	f.Add(uint16(0x300), append(refusal, 8, 0, 1, 0, 'n', 'o', 0, 0))
 	f.Fuzz(func(_ *testing.T, flags uint16, raw []byte) {
-		message{kind: unix.NLMSG_ERROR, flags: netlink.HeaderFlags(flags), raw: raw}.acknowledgement()
+		message{kind: unix.NLMSG_ERROR, flags: netlink.HeaderFlags(flags), raw: raw}.ack()
 	})
 }

@@ -16,18 +16,18 @@ const (
 	htbCeil64 = 7
 )
 
-// HTBClass are the parameters of one class, as exactly as the kernel keeps them,
-// so that what was written compares equal to what is read back.
+// HTBClass has the parameters of a class with the kernel's precision, so that written and read
+// values are equal.
 type HTBClass struct {
 	Rate, Ceil        uint64 // bytes per second
-	Buffer, Cbuffer   uint32 // depth of the two buckets in ticks of 64 ns at Rate and Ceil
-	Quantum           uint32 // bytes a leaf sends in its turn when it borrows
+	Buffer, Cbuffer   uint32 // size of the two buckets, at Rate and Ceil, in ticks of 64 ns
+	Quantum           uint32 // bytes that a leaf sends per turn when it borrows
 	Prio              uint32
-	Overhead, Minimum uint16 // bytes added to each packet, and the least a packet counts
+	Overhead, Minimum uint16 // bytes added to each packet, and the minimum size that a packet counts as
 }
 
-// BufferTicks is the depth of a bucket of size bytes that fills at rate bytes
-// per second, in ticks.
+// BufferTicks returns the size of a bucket in ticks, for size bytes that fill at rate bytes per
+// second.
 func BufferTicks(size, rate uint64) uint32 {
 	if rate == 0 {
 		return 0
@@ -35,24 +35,24 @@ func BufferTicks(size, rate uint64) uint32 {
 	return ticks(uint64(float64(size) * 1e9 / float64(rate)))
 }
 
-// AddHTB makes an HTB qdisc at parent, in the place of what is there. Packets that name
-// no class go to defaultMinor; without one they pass unlimited, ahead of all others.
+// AddHTB creates an HTB qdisc at parent, replacing the present one. Packets without a class go to
+// defaultMinor; if that is 0, they are sent without a limit, before all others.
 func (b *Batch) AddHTB(ifindex int, handle, parent Handle, defaultMinor uint16) {
 	glob := make([]byte, 20)
 	binary.NativeEndian.PutUint32(glob[0:], 3)  // HTB_VER of the wire format
 	binary.NativeEndian.PutUint32(glob[4:], 10) // rate2quantum, unused: every class has its own quantum
 	binary.NativeEndian.PutUint32(glob[8:], uint32(defaultMinor))
-	flags := netlink.Create | netlink.Replace // in place of a class's own queue
+	flags := netlink.Create | netlink.Replace // replaces a class's own queue
 	if parent == Root {
-		flags = netlink.Create // and not of a qdisc that somebody else gave the device meanwhile
+		flags = netlink.Create // does not replace a root qdisc that another program added meanwhile
 	}
-	b.tc(task{"make the HTB qdisc", handle}, unix.RTM_NEWQDISC, flags,
+	b.tc(requestDescription{"create the HTB qdisc", handle}, unix.RTM_NEWQDISC, flags,
 		TC{Ifindex: ifindex, Handle: handle, Parent: parent}, "htb", func(ae *netlink.AttributeEncoder) {
 			ae.Bytes(htbInit, glob)
 		})
 }
 
-// SetHTBClass makes a class or changes it to c.
+// SetHTBClass creates or changes a class.
 func (b *Batch) SetHTBClass(ifindex int, class, parent Handle, c HTBClass) {
 	parms := make([]byte, 44)
 	c.ratespec(parms[0:], c.Rate)
@@ -61,7 +61,7 @@ func (b *Batch) SetHTBClass(ifindex int, class, parent Handle, c HTBClass) {
 	binary.NativeEndian.PutUint32(parms[28:], c.Cbuffer)
 	binary.NativeEndian.PutUint32(parms[32:], c.Quantum)
 	binary.NativeEndian.PutUint32(parms[40:], c.Prio)
-	b.tc(task{"set the HTB class", class}, unix.RTM_NEWTCLASS, netlink.Create,
+	b.tc(requestDescription{"set the HTB class", class}, unix.RTM_NEWTCLASS, netlink.Create,
 		TC{Ifindex: ifindex, Handle: class, Parent: parent}, "htb", func(ae *netlink.AttributeEncoder) {
 			if c.Rate > math.MaxUint32 {
 				ae.Uint64(htbRate64, c.Rate)
@@ -74,7 +74,7 @@ func (b *Batch) SetHTBClass(ifindex int, class, parent Handle, c HTBClass) {
 }
 
 func (c HTBClass) ratespec(b []byte, rate uint64) {
-	b[1] = linklayerEthernet // else the kernel wants tc's old rate tables
+	b[1] = linklayerEthernet // without it the kernel requires tc's old rate tables
 	binary.NativeEndian.PutUint16(b[2:], c.Overhead)
 	binary.NativeEndian.PutUint16(b[6:], c.Minimum)
 	binary.NativeEndian.PutUint32(b[8:], uint32(min(rate, math.MaxUint32)))
@@ -82,7 +82,7 @@ func (c HTBClass) ratespec(b []byte, rate uint64) {
 
 const linklayerEthernet = 1
 
-// HTBClass reads the parameters of a class from a dump.
+// HTBClass parses the parameters of a class from a dump.
 func (o Object) HTBClass() (HTBClass, error) {
 	var c HTBClass
 	ad, err := netlink.NewAttributeDecoder(o.Options)
@@ -109,7 +109,7 @@ func (o Object) HTBClass() (HTBClass, error) {
 	return c, ad.Err()
 }
 
-// HTBDefault reads the default class's minor number from a dumped root qdisc.
+// HTBDefault parses the minor number of the default class from a dumped root qdisc.
 func (o Object) HTBDefault() (uint16, error) {
 	ad, err := netlink.NewAttributeDecoder(o.Options)
 	if err != nil {

@@ -15,20 +15,19 @@ const (
 	tbfBurst  = 6
 )
 
-// segmenterRate is so high that the bucket is full again before the next
-// dequeue: 64 KB take 53 ns. A TBF leaf then never holds HTB up
-// (net/sched/sch_htb.c warns of a leaf that is not work conserving); it is there
-// for tbf_segment alone.
+// segmenterRate is so high that the bucket is full again before the next dequeue: 64 KB take 53 ns.
+// So a TBF leaf never throttles HTB (net/sched/sch_htb.c warns of a leaf that is not
+// work-conserving); the leaf is used for tbf_segment only.
 const segmenterRate = 10e12 / 8
 
-// Leaf is a queue at the end of a class: a FIFO of Limit bytes, which splits
-// super-packets larger than Segment bytes if Segment is not zero.
+// Leaf is the queue of a leaf class: a FIFO of Limit bytes, which splits super-packets larger than
+// Segment bytes if Segment is not 0.
 type Leaf struct {
 	Limit   uint32
 	Segment uint32
 }
 
-// Kind is the qdisc that makes such a leaf.
+// Kind returns the kind of the qdisc for the leaf.
 func (l Leaf) Kind() string {
 	if l.Segment > 0 {
 		return "tbf"
@@ -36,11 +35,11 @@ func (l Leaf) Kind() string {
 	return "bfifo"
 }
 
-// SetLeaf makes the leaf qdisc of a class or changes it to l. A leaf that changes
-// its kind is replaced, and the packets in it are lost.
+// SetLeaf creates or changes the leaf qdisc of a class. A leaf of another kind is replaced, and the
+// packets in it are lost.
 func (b *Batch) SetLeaf(ifindex int, handle, class Handle, l Leaf) {
 	tc := TC{Ifindex: ifindex, Handle: handle, Parent: class}
-	what := task{"set the queue of class", class}
+	what := requestDescription{"set the queue of class", class}
 	limit := make([]byte, 4)
 	binary.NativeEndian.PutUint32(limit, l.Limit)
 	if l.Segment == 0 {
@@ -51,8 +50,8 @@ func (b *Batch) SetLeaf(ifindex int, handle, class Handle, l Leaf) {
 	parms[1] = linklayerEthernet
 	binary.NativeEndian.PutUint32(parms[8:], math.MaxUint32)
 	copy(parms[24:], limit)
-	// Without a peak rate the kernel keeps "mtu" and does nothing with it: the
-	// largest packet is stored there to be read back, because TBF does not dump it.
+	// Without a peak rate the kernel stores the field "mtu" and does not use it. The segment size
+	// is stored there so that it can be read back, because TBF does not dump it.
 	binary.NativeEndian.PutUint32(parms[32:], l.Segment)
 	b.tc(what, unix.RTM_NEWQDISC, netlink.Create|netlink.Replace, tc, "tbf", func(ae *netlink.AttributeEncoder) {
 		ae.Bytes(tbfParms, parms)
@@ -61,7 +60,7 @@ func (b *Batch) SetLeaf(ifindex int, handle, class Handle, l Leaf) {
 	})
 }
 
-// Leaf reads a leaf from a dump, and false if the qdisc is of another kind.
+// Leaf parses a leaf qdisc from a dump. It returns false if the qdisc is of another kind.
 func (o Object) Leaf() (Leaf, bool) {
 	switch o.Kind {
 	case "bfifo":

@@ -40,34 +40,34 @@ const (
 	inetIngress   = 5 // NF_INET_INGRESS, from Linux 5.10
 )
 
-// nfGenMsg is the head of a message to netfilter (struct nfgenmsg).
+// nfGenMsg is the size of the header of netfilter messages (struct nfgenmsg).
 const nfGenMsg = 4
 
-// Families of nf_tables that have a hook at a device's ingress, as nft names them.
+// Families of nf_tables that have an ingress hook, with their names in nft.
 var families = map[uint8]string{unix.NFPROTO_NETDEV: "netdev", unix.NFPROTO_INET: "inet", unix.NFPROTO_IPV4: "ip", unix.NFPROTO_IPV6: "ip6"}
 
-// IngressHook is a chain or a flowtable of nf_tables that sees the packets of
-// devices right after their traffic-control filters.
+// IngressHook is a chain or flowtable of nf_tables that processes the packets of devices right
+// after the traffic-control filters.
 type IngressHook struct {
 	Flowtable bool
 	Family    string // "netdev"
 	Table     string
 	Name      string
-	Priority  int32 // the lowest sees a packet first
+	Priority  int32 // hooks run in ascending order of priority
 	Rules     uint32
 	Devices   []DeviceName
-	// Offload tells that a flowtable lets the network card do its work, whose packets
-	// nothing in the kernel sees.
+	// Offload means that the flowtable is offloaded to the network card, whose packets the kernel
+	// does not see.
 	Offload bool
 }
 
-// DeviceName is how a hook names devices: by name, or by what names begin with.
+// DeviceName is a device name, or a prefix of device names, in a hook.
 type DeviceName struct {
 	Name   string
 	Prefix bool
 }
 
-// On tells whether a hook is on a device.
+// On reports whether a hook is on a device.
 func (h IngressHook) On(dev string) bool {
 	for _, d := range h.Devices {
 		if d.Name == dev || d.Prefix && strings.HasPrefix(dev, d.Name) {
@@ -77,26 +77,26 @@ func (h IngressHook) On(dev string) bool {
 	return false
 }
 
-// OpenNetfilter opens a socket to netfilter in the network namespace of the calling
-// thread. A kernel without netfilter gives ErrNoNetfilter.
+// OpenNetfilter opens a netfilter socket in the network namespace of the calling thread. It returns
+// ErrNoNetfilter if the kernel has no netfilter.
 func OpenNetfilter() (*Conn, error) {
 	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
 	if errors.Is(err, syscall.EPROTONOSUPPORT) {
 		return nil, ErrNoNetfilter
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot open a socket to netfilter: %w", err)
+		return nil, fmt.Errorf("cannot open a netfilter socket: %w", err)
 	}
-	_ = c.SetOption(netlink.ExtendedAcknowledge, true) // only for better messages
+	_ = c.SetOption(netlink.ExtendedAcknowledge, true) // for error messages only
 	return &Conn{c}, nil
 }
 
 // ErrNoNetfilter means that the kernel has no netfilter.
 var ErrNoNetfilter = errors.New("this kernel has no netfilter (CONFIG_NETFILTER_NETLINK)")
 
-// IngressHooks lists the base chains and flowtables at the ingress of devices in the
-// network namespace of the calling thread, none if the kernel has no nf_tables. To
-// ask loads the kernel's module, if there is one, as "nft list ruleset" does.
+// IngressHooks lists the base chains and flowtables at the ingress of devices in the network
+// namespace of the calling thread. It returns none if the kernel has no nf_tables. The query loads
+// the kernel module of nf_tables, if there is one, as "nft list ruleset" does.
 func IngressHooks() ([]IngressHook, error) {
 	c, err := OpenNetfilter()
 	if errors.Is(err, ErrNoNetfilter) {
@@ -114,7 +114,7 @@ func IngressHooks() ([]IngressHook, error) {
 	return append(chains, flowtables...), err
 }
 
-// NetdevTables lists the names of nf_tables' tables of the family netdev.
+// NetdevTables lists the names of the nf_tables tables of the family netdev.
 func NetdevTables() (out []string, err error) {
 	c, err := OpenNetfilter()
 	if errors.Is(err, ErrNoNetfilter) {
@@ -128,7 +128,7 @@ func NetdevTables() (out []string, err error) {
 	for _, a := range answers {
 		_, ad, err := netfilterAttributes(a)
 		if err != nil {
-			return nil, fmt.Errorf("cannot read tables of nftables: %w", err)
+			return nil, fmt.Errorf("cannot parse tables of nftables: %w", err)
 		}
 		for ad.Next() {
 			if ad.Type() == nftTableName {
@@ -139,10 +139,9 @@ func NetdevTables() (out []string, err error) {
 	return out, err
 }
 
-// DumpNFTables lists what nf_tables has of a family, each with the head of a message to
-// netfilter (struct nfgenmsg). What the kernel does not have,
-// or has since a later version, is no mistake (net/netfilter/nfnetlink.c,
-// nfnetlink_rcv_msg).
+// DumpNFTables lists the nf_tables objects of a family, each with the header of a netfilter message
+// (struct nfgenmsg). It returns none if the kernel does not support the request
+// (net/netfilter/nfnetlink.c, nfnetlink_rcv_msg).
 func (c *Conn) DumpNFTables(what string, message uint16, family uint8) ([][]byte, error) {
 	answers, err := c.Dump(what, unix.NFNL_SUBSYS_NFTABLES<<8|message, []byte{family, unix.NFNETLINK_V0, 0, 0})
 	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EOPNOTSUPP) {
@@ -154,7 +153,7 @@ func (c *Conn) DumpNFTables(what string, message uint16, family uint8) ([][]byte
 func (c *Conn) hooks(what string, message uint16, parse func([]byte) (IngressHook, bool, error)) (out []IngressHook, err error) {
 	for _, family := range []uint8{unix.NFPROTO_NETDEV, unix.NFPROTO_INET, unix.NFPROTO_IPV4, unix.NFPROTO_IPV6} {
 		if message == unix.NFT_MSG_GETCHAIN && family != unix.NFPROTO_NETDEV && family != unix.NFPROTO_INET {
-			continue // has no ingress
+			continue // the family has no ingress hook
 		}
 		answers, err := c.DumpNFTables(what, message, family)
 		if err != nil {
@@ -163,7 +162,7 @@ func (c *Conn) hooks(what string, message uint16, parse func([]byte) (IngressHoo
 		for _, a := range answers {
 			h, ok, err := parse(a)
 			if err != nil {
-				return nil, fmt.Errorf("cannot read %s: %w", what, err)
+				return nil, fmt.Errorf("cannot parse %s: %w", what, err)
 			}
 			if ok {
 				out = append(out, h)
@@ -173,10 +172,10 @@ func (c *Conn) hooks(what string, message uint16, parse func([]byte) (IngressHoo
 	return out, nil
 }
 
-// netfilterAttributes are those of a message to or from netfilter.
+// netfilterAttributes returns a decoder for the attributes of a netfilter message.
 func netfilterAttributes(b []byte) (family string, ad *netlink.AttributeDecoder, err error) {
 	if len(b) < nfGenMsg {
-		return "", nil, fmt.Errorf("a message of netfilter of %d bytes is too short", len(b))
+		return "", nil, fmt.Errorf("netfilter message of %d bytes is too short", len(b))
 	}
 	if ad, err = netlink.NewAttributeDecoder(b[nfGenMsg:]); err == nil {
 		ad.ByteOrder = binary.BigEndian
@@ -184,7 +183,7 @@ func netfilterAttributes(b []byte) (family string, ad *netlink.AttributeDecoder,
 	return families[b[0]], ad, err
 }
 
-// parseChain reads a chain; ok is false if it is at no device's ingress.
+// parseChain parses a chain; ok is false if the chain is not at an ingress hook.
 func parseChain(b []byte) (h IngressHook, ok bool, err error) {
 	family, ad, err := netfilterAttributes(b)
 	if err != nil {
@@ -214,7 +213,7 @@ func parseChain(b []byte) (h IngressHook, ok bool, err error) {
 	return h, ok, ad.Err()
 }
 
-// parseFlowtable reads a flowtable; it has no other hook than ingress.
+// parseFlowtable parses a flowtable. Flowtables are always at the ingress hook.
 func parseFlowtable(b []byte) (h IngressHook, ok bool, err error) {
 	family, ad, err := netfilterAttributes(b)
 	if err != nil {
@@ -239,7 +238,7 @@ func parseFlowtable(b []byte) (h IngressHook, ok bool, err error) {
 	return h, true, ad.Err()
 }
 
-// decode reads where something is hooked in.
+// decode parses the hook of a chain or flowtable.
 func (h *IngressHook) decode(ad *netlink.AttributeDecoder, list uint16) (num uint32, err error) {
 	ad.ByteOrder = binary.BigEndian
 	for ad.Next() {
@@ -258,7 +257,7 @@ func (h *IngressHook) decode(ad *netlink.AttributeDecoder, list uint16) (num uin
 				return ad.Err()
 			})
 		case nftHookDevice:
-			// The only one there is, besides the list of one that newer kernels give.
+			// The only device; newer kernels also report a list with this one.
 			if len(h.Devices) == 0 {
 				h.Devices = []DeviceName{{Name: ad.String()}}
 			}
@@ -267,8 +266,8 @@ func (h *IngressHook) decode(ad *netlink.AttributeDecoder, list uint16) (num uin
 	return num, ad.Err()
 }
 
-// deviceName reads a name; Linux 6.16 and 6.17 give a prefix as a name that does not
-// end in a zero (net/netfilter/nf_tables_api.c, nft_dump_basechain_hook).
+// deviceName parses a name. Linux 6.16 and 6.17 report a prefix as a name that does not end in a
+// zero byte (net/netfilter/nf_tables_api.c, nft_dump_basechain_hook).
 func deviceName(kind uint16, b []byte) DeviceName {
 	text, whole := strings.CutSuffix(string(b), "\x00")
 	return DeviceName{text, kind == nftDevicePrefix || !whole}

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hookMessage is a dumped chain or flowtable.
+// hookMessage returns a dumped chain or flowtable.
 func hookMessage(family uint8, list uint16, attrs func(*netlink.AttributeEncoder), num, priority uint32, devices ...[]byte) []byte {
 	ae := netlink.NewAttributeEncoder()
 	ae.ByteOrder = binary.BigEndian
@@ -80,7 +80,7 @@ func TestParseHooks(t *testing.T) {
 	}
 }
 
-// FuzzParseHook: no message makes a reader panic.
+// FuzzParseHook checks that no message causes a panic in a parser.
 func FuzzParseHook(f *testing.F) {
 	f.Add(hookMessage(unix.NFPROTO_NETDEV, nftHookDevices, chainNames, 0, 0, []byte("eth0\x00")))
 	f.Add(hookMessage(unix.NFPROTO_IPV6, nftFlowHookDevices, flowtableNames, 0, 5, []byte("p")))

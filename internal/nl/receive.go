@@ -10,48 +10,47 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// datagramSize is what we offer the kernel at a time. It fills a dump up to
-// 32 KB a datagram if the reader offers as much (net/netlink/af_netlink.c,
-// netlink_dump), and a dump of qdiscs walks all earlier ones again for each
-// datagram: with pages of 4 KB, 16,000 of them took 0.3 s.
+// datagramSize is the size of the buffer for a datagram. The kernel fills datagrams of a dump up to
+// 32 KB if the reader's buffer is large enough (net/netlink/af_netlink.c, netlink_dump), and a dump
+// of qdiscs iterates over all earlier qdiscs again for each datagram: with pages of 4 KB, 16,000
+// qdiscs took 0.3 s.
 const datagramSize = 64 << 10
 
-// own are the ports of the latest sockets of this process (and not of all, because the kernel gives
-// a port to others once it is free), by which Own knows what it did itself.
-var own struct {
+// ownPorts has the ports of the most recent sockets of this process, by which Own recognizes its own
+// changes. Older ports are dropped, because the kernel reuses ports.
+var ownPorts struct {
 	sync.Mutex
 	ports [1024]uint32
 	next  int
 }
 
-// Own tells whether a notification, which names the port of whose request brought it about, is of
-// what this process did through a Conn.
-func Own(port uint32) bool {
-	own.Lock()
-	defer own.Unlock()
-	return port != 0 && slices.Contains(own.ports[:], port)
+// IsOwnPort reports whether a notification was caused by a Conn of this process. port is the port of the
+// requesting socket, which the notification contains.
+func IsOwnPort(port uint32) bool {
+	ownPorts.Lock()
+	defer ownPorts.Unlock()
+	return port != 0 && slices.Contains(ownPorts.ports[:], port)
 }
 
-func remember(port uint32) {
-	own.Lock()
-	defer own.Unlock()
-	own.ports[own.next%len(own.ports)] = port
-	own.next++
+func addOwnPort(port uint32) {
+	ownPorts.Lock()
+	defer ownPorts.Unlock()
+	ownPorts.ports[ownPorts.next%len(ownPorts.ports)] = port
+	ownPorts.next++
 }
 
-// message is one netlink message as it came.
+// message is one netlink message as received.
 type message struct {
 	kind     uint16
 	flags    netlink.HeaderFlags
 	sequence uint32
-	raw      []byte // with its header
+	raw      []byte // including the header
 }
 
 func (m message) payload() []byte { return m.raw[unix.NLMSG_HDRLEN:] }
 
-// receive reads one datagram. It reads the socket itself, because
-// netlink.Conn.Receive takes small bites and turns the first error into its
-// result, and so loses which request the later ones belong to.
+// receive reads one datagram. It does not use netlink.Conn.Receive, which reads in small pieces and
+// returns only the first error, so that later errors cannot be matched with their requests.
 func (c *Conn) receive() ([]message, error) {
 	raw, err := c.c.SyscallConn()
 	if err != nil {
@@ -74,7 +73,7 @@ func (c *Conn) receive() ([]message, error) {
 	for b := buf[:n]; len(b) >= unix.NLMSG_HDRLEN; {
 		length := int(binary.NativeEndian.Uint32(b[0:4]))
 		if length < unix.NLMSG_HDRLEN || length > len(b) {
-			return nil, fmt.Errorf("netlink sent a message of %d bytes in a datagram of %d", length, n)
+			return nil, fmt.Errorf("invalid netlink message of %d bytes in a datagram of %d bytes", length, n)
 		}
 		out = append(out, message{
 			kind: binary.NativeEndian.Uint16(b[4:6]), flags: netlink.HeaderFlags(binary.NativeEndian.Uint16(b[6:8])), sequence: binary.NativeEndian.Uint32(b[8:12]), raw: b[:length],
@@ -84,9 +83,9 @@ func (c *Conn) receive() ([]message, error) {
 	return out, nil
 }
 
-// acknowledgement reads the kernel's word on a request: 0 if it was done, and
-// the kernel's own explanation if it gave one.
-func (m message) acknowledgement() (errno unix.Errno, ext string) {
+// ack parses the kernel's response to a request: errno 0 is success, and ext is the
+// kernel's error message, if any.
+func (m message) ack() (errno unix.Errno, ext string) {
 	if len(m.raw) < unix.NLMSG_HDRLEN+4 {
 		return 0, ""
 	}
@@ -94,7 +93,7 @@ func (m message) acknowledgement() (errno unix.Errno, ext string) {
 	if m.flags&netlink.AcknowledgeTLVs == 0 || len(m.raw) < 36 {
 		return errno, ""
 	}
-	// The failed request follows, whole unless it was capped, then the attributes.
+	// The failed request follows, complete unless it was capped, then the attributes.
 	at := 20 + unix.NLMSG_HDRLEN
 	if m.flags&netlink.Capped == 0 {
 		at = 20 + int(binary.NativeEndian.Uint32(m.raw[20:24]))

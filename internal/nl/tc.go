@@ -9,20 +9,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Handle is a traffic-control handle: a major number in the upper 16 bits and a
-// minor in the lower.
+// Handle is a traffic-control handle: the major number in the upper 16 bits and the minor number in
+// the lower.
 type Handle uint32
 
-// MakeHandle joins a major and a minor number.
+// MakeHandle combines a major and a minor number.
 func MakeHandle(major, minor uint16) Handle { return Handle(major)<<16 | Handle(minor) }
 
-// Major and Minor are the two halves.
+// Major returns the upper half.
 func (h Handle) Major() uint16 { return uint16(h >> 16) }
 
-// Minor is the lower half.
+// Minor returns the lower half.
 func (h Handle) Minor() uint16 { return uint16(h) }
 
-// String is tc's notation, hexadecimal: "4847:10".
+// String returns tc's hexadecimal notation: "4847:10".
 func (h Handle) String() string { return fmt.Sprintf("%x:%x", h.Major(), h.Minor()) }
 
 // Well-known parents (uapi/linux/pkt_sched.h).
@@ -65,9 +65,9 @@ type Object struct {
 	Kind    string
 	Options []byte // TCA_OPTIONS, not decoded
 	Stats   Stats
-	// IngressBlock and EgressBlock are the shared blocks of a clsact's hooks, or 0:
-	// such a hook has the filters of its block and takes none of its own, and a dump
-	// of them names no device (net/sched/cls_api.c, TCM_IFINDEX_MAGIC_BLOCK).
+	// IngressBlock and EgressBlock are the shared blocks of a clsact's hooks, or 0. Such a hook
+	// uses the filters of its block and accepts none of its own, and a dump of the block names no
+	// device (net/sched/cls_api.c, TCM_IFINDEX_MAGIC_BLOCK).
 	IngressBlock, EgressBlock uint32
 }
 
@@ -78,11 +78,11 @@ type Stats struct {
 	BacklogBytes, QueueLen uint64
 }
 
-// ParseObject reads a message of a dump.
+// ParseObject parses a message of a dump.
 func ParseObject(b []byte) (Object, error) {
 	var o Object
 	if len(b) < tcLen {
-		return o, fmt.Errorf("a traffic-control message of %d bytes is too short", len(b))
+		return o, fmt.Errorf("traffic-control message of %d bytes is too short", len(b))
 	}
 	o.Ifindex = int(int32(binary.NativeEndian.Uint32(b[4:])))
 	o.Handle = Handle(binary.NativeEndian.Uint32(b[8:]))
@@ -137,7 +137,7 @@ func (s *Stats) decode(ad *netlink.AttributeDecoder) error {
 	return nil
 }
 
-// Objects lists the qdiscs, classes or filters (an RTM_GET… type) that t names.
+// Objects lists the qdiscs, classes or filters (an RTM_GET… type) that t selects.
 func (c *Conn) Objects(what string, typ uint16, t TC) ([]Object, error) {
 	msgs, err := c.Dump(what, typ, t.bytes())
 	if err != nil {
@@ -147,7 +147,7 @@ func (c *Conn) Objects(what string, typ uint16, t TC) ([]Object, error) {
 	for _, m := range msgs {
 		o, err := ParseObject(m)
 		if err != nil {
-			return nil, fmt.Errorf("cannot read %s: %w", what, err)
+			return nil, fmt.Errorf("cannot parse %s: %w", what, err)
 		}
 		if t.Ifindex == 0 || o.Ifindex == t.Ifindex {
 			out = append(out, o)

@@ -16,32 +16,32 @@ import (
 	"time"
 )
 
-// Ours.
+// Validity periods.
 const (
-	authorityLife = 10 * 365 * 24 * time.Hour
-	clockSkew     = 5 * time.Minute
+	authorityValidity = 10 * 365 * 24 * time.Hour
+	clockSkew         = 5 * time.Minute
 )
 
-// Pair is a certificate and its key, as PEM.
-type Pair struct {
+// KeyPair is a certificate and its key, as PEM.
+type KeyPair struct {
 	Cert []byte `json:"cert"`
 	Key  []byte `json:"key"`
 }
 
-// Authority signs.
+// Authority is a certificate authority.
 type Authority struct {
-	Pair
+	KeyPair
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// NewAuthority makes one, with a name for people.
+// NewAuthority creates an authority with a common name.
 func NewAuthority(name string) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
 	}
-	template, err := template(name, authorityLife)
+	template, err := template(name, authorityValidity)
 	if err != nil {
 		return nil, err
 	}
@@ -54,55 +54,55 @@ func NewAuthority(name string) (*Authority, error) {
 	return ReadAuthority(pair)
 }
 
-// ReadAuthority is one that was made before.
-func ReadAuthority(p Pair) (*Authority, error) {
+// ReadAuthority parses an existing authority.
+func ReadAuthority(p KeyPair) (*Authority, error) {
 	cert, err := Certificate(p.Cert)
 	if err != nil {
 		return nil, err
 	}
 	block, _ := pem.Decode(p.Key)
 	if block == nil {
-		return nil, errors.New("the key is not in PEM")
+		return nil, errors.New("the key is not in PEM format")
 	}
 	key, err := x509.ParseECPrivateKey(block.Bytes)
 	if err != nil {
-		return nil, fmt.Errorf("the key cannot be read: %w", err)
+		return nil, fmt.Errorf("cannot parse the key: %w", err)
 	}
 	if !cert.IsCA || !key.PublicKey.Equal(cert.PublicKey) {
-		return nil, fmt.Errorf("%q is no authority, or the key is another's", cert.Subject.CommonName)
+		return nil, fmt.Errorf("%q is not a certificate authority, or the key does not match", cert.Subject.CommonName)
 	}
 	return &Authority{p, cert, key}, nil
 }
 
-// Leaf is what a certificate is for.
-type Leaf struct {
+// Template describes the certificate to issue.
+type Template struct {
 	Name string
-	// Hosts are the addresses and names at which it is spoken to; none is for a client only.
+	// Hosts are the addresses and names of a server; empty for a certificate of a client only.
 	Hosts []string
-	// Client: its owner also speaks to others with it.
-	Client bool
-	Life   time.Duration
+	// Client permits a server's certificate for connections to other servers.
+	Client   bool
+	Validity time.Duration
 }
 
-// Issue makes a key and its certificate.
-func (a *Authority) Issue(l Leaf) (Pair, error) {
+// Issue creates a key and its certificate.
+func (a *Authority) Issue(l Template) (KeyPair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return Pair{}, err
+		return KeyPair{}, err
 	}
 	return a.sign(l, &key.PublicKey, key)
 }
 
-// Sign makes the certificate for a request (PKCS #10, as PEM). Nothing of the request but its
-// key is believed.
-func (a *Authority) Sign(request []byte, l Leaf) (cert []byte, err error) {
+// Sign issues the certificate for a request (PKCS #10, as PEM). Only the key of the request is
+// used.
+func (a *Authority) Sign(request []byte, l Template) (cert []byte, err error) {
 	block, _ := pem.Decode(request)
 	if block == nil || block.Type != requestType {
-		return nil, errors.New("it is no certificate request in PEM")
+		return nil, errors.New("the certificate request is not in PEM format")
 	}
 	r, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil {
-		return nil, fmt.Errorf("the certificate request cannot be read: %w", err)
+		return nil, fmt.Errorf("cannot parse the certificate request: %w", err)
 	}
 	if err := r.CheckSignature(); err != nil {
 		return nil, fmt.Errorf("the certificate request is not signed with its own key: %w", err)
@@ -115,10 +115,10 @@ func (a *Authority) Sign(request []byte, l Leaf) (cert []byte, err error) {
 	return pair.Cert, err
 }
 
-func (a *Authority) sign(l Leaf, to *ecdsa.PublicKey, own *ecdsa.PrivateKey) (Pair, error) {
-	t, err := template(l.Name, l.Life)
+func (a *Authority) sign(l Template, to *ecdsa.PublicKey, own *ecdsa.PrivateKey) (KeyPair, error) {
+	t, err := template(l.Name, l.Validity)
 	if err != nil {
-		return Pair{}, err
+		return KeyPair{}, err
 	}
 	t.KeyUsage = x509.KeyUsageDigitalSignature
 	if len(l.Hosts) > 0 {
@@ -148,8 +148,8 @@ func template(name string, life time.Duration) (*x509.Certificate, error) {
 	}, nil
 }
 
-// sign gives the certificate, and the key if own is not nil.
-func sign(t, parent *x509.Certificate, to *ecdsa.PublicKey, by, own *ecdsa.PrivateKey) (p Pair, err error) {
+// sign returns the certificate, with the key if own is not nil.
+func sign(t, parent *x509.Certificate, to *ecdsa.PublicKey, by, own *ecdsa.PrivateKey) (p KeyPair, err error) {
 	der, err := x509.CreateCertificate(rand.Reader, t, parent, to, by)
 	if err != nil {
 		return p, err
@@ -165,21 +165,21 @@ func sign(t, parent *x509.Certificate, to *ecdsa.PublicKey, by, own *ecdsa.Priva
 	return p, nil
 }
 
-// Certificate reads one in PEM.
+// Certificate parses a certificate in PEM.
 func Certificate(text []byte) (*x509.Certificate, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
-		return nil, errors.New("the certificate is not in PEM")
+		return nil, errors.New("the certificate is not in PEM format")
 	}
 	return x509.ParseCertificate(block.Bytes)
 }
 
-// Hash is a short name for an authority's certificate that nobody else can have: SHA-256 of its
-// public key (RFC 7469, section 2.4), in 43 letters.
+// Hash identifies an authority's certificate: SHA-256 of its public key (RFC 7469, section 2.4), as
+// 43 letters of base64.
 func Hash(cert *x509.Certificate) string {
 	sum := sha256.Sum256(cert.RawSubjectPublicKeyInfo)
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// Hash is the authority's.
+// Hash returns the hash of the authority's certificate.
 func (a *Authority) Hash() string { return Hash(a.cert) }

@@ -1,8 +1,8 @@
-// Package pki makes and reads the certificates of the service: authorities of its own, one for
-// the store and one for agents and the API, and what they sign.
+// Package pki creates and parses certificates: two authorities, one for the store and one for
+// agents and the API, and the certificates that they issue.
 //
-// Keys are ECDSA on P-256. A certificate begins five minutes before it is made, because clocks
-// differ; an authority lives ten years, what it signs as long as the caller says. Nothing is
-// revoked here: who must not get in any more is taken from the store, which is asked at every
-// call.
+// Keys are ECDSA on P-256. The validity of a certificate begins five minutes before its creation,
+// because clocks differ. An authority is valid for ten years, other certificates as long as the
+// caller requests. There is no revocation list: revoked clients are removed from the store, which
+// is checked at every call.
 package pki

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// call is what becomes of a connection from a client to a server, both ways.
+// call connects a client to a server and returns the errors of both.
 func call(t *testing.T, server, client *tls.Config) error {
 	t.Helper()
 	l, err := tls.Listen("tcp", "127.0.0.1:0", server)
@@ -30,7 +30,7 @@ func call(t *testing.T, server, client *tls.Config) error {
 	c, err := d.DialContext(t.Context(), "tcp", l.Addr().String())
 	if err == nil {
 		defer c.Close()
-		_, err = c.Read(make([]byte, 1)) // a refusal of the client's certificate comes here
+		_, err = c.Read(make([]byte, 1)) // a rejection of the client's certificate is received here
 	}
 	return errors.Join(err, <-done)
 }
@@ -44,7 +44,7 @@ func authority(t *testing.T) *Authority {
 	return a
 }
 
-func issue(t *testing.T, a *Authority, l Leaf) Pair {
+func issue(t *testing.T, a *Authority, l Template) KeyPair {
 	t.Helper()
 	p, err := a.Issue(l)
 	if err != nil {
@@ -53,26 +53,26 @@ func issue(t *testing.T, a *Authority, l Leaf) Pair {
 	return p
 }
 
-// Who may speak to whom.
+// Which connections are accepted.
 func TestTLS(t *testing.T) {
 	ours, others := authority(t), authority(t)
 	local := []string{"127.0.0.1", "localhost"}
-	server := issue(t, ours, Leaf{Name: "controller", Hosts: local, Life: time.Hour})
-	elsewhere := issue(t, ours, Leaf{Name: "controller", Hosts: []string{"192.0.2.1"}, Life: time.Hour})
-	over := issue(t, ours, Leaf{Name: "controller", Hosts: local, Life: -time.Minute})
-	agent := issue(t, ours, Leaf{Name: "h1", Life: time.Hour})
-	request, key, err := Request("somebody else's name")
+	server := issue(t, ours, Template{Name: "controller", Hosts: local, Validity: time.Hour})
+	elsewhere := issue(t, ours, Template{Name: "controller", Hosts: []string{"192.0.2.1"}, Validity: time.Hour})
+	over := issue(t, ours, Template{Name: "controller", Hosts: local, Validity: -time.Minute})
+	agent := issue(t, ours, Template{Name: "h1", Validity: time.Hour})
+	request, key, err := Request("another name")
 	if err != nil {
 		t.Fatal(err)
 	}
-	signed, err := ours.Sign(request, Leaf{Name: "h2", Life: time.Hour})
+	signed, err := ours.Sign(request, Template{Name: "h2", Validity: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if c, err := Certificate(signed); err != nil || c.Subject.CommonName != "h2" {
-		t.Errorf("the name in the request is believed: %v, %v", c.Subject, err)
+		t.Errorf("the name in the request was used: %v, %v", c.Subject, err)
 	}
-	foreign := issue(t, others, Leaf{Name: "h1", Life: time.Hour})
+	foreign := issue(t, others, Template{Name: "h1", Validity: time.Hour})
 	must := func(c *tls.Config, err error) *tls.Config {
 		t.Helper()
 		if err != nil {
@@ -87,17 +87,17 @@ func TestTLS(t *testing.T) {
 		ok             bool
 	}{
 		{"an agent", both, must(Client(&agent, ours.Cert)), true},
-		{"one whose request was signed", both, must(Client(&Pair{signed, key}, ours.Cert)), true},
-		{"nobody", both, must(Client(nil, ours.Cert)), false},
+		{"an agent with a signed request", both, must(Client(&KeyPair{signed, key}, ours.Cert)), true},
+		{"no client certificate", both, must(Client(nil, ours.Cert)), false},
 		{"another authority's agent", both, must(Client(&foreign, ours.Cert)), false},
-		{"an agent of a server as a client", both, must(Client(&server, ours.Cert)), false},
-		{"one who trusts another authority", both, must(Client(&agent, others.Cert)), false},
+		{"a server certificate as a client", both, must(Client(&server, ours.Cert)), false},
+		{"a client that trusts another authority", both, must(Client(&agent, others.Cert)), false},
 		{"a certificate for another address", must(Server(elsewhere, nil)), must(Client(nil, ours.Cert)), false},
-		{"a certificate that is over", must(Server(over, nil)), must(Client(nil, ours.Cert)), false},
+		{"an expired certificate", must(Server(over, nil)), must(Client(nil, ours.Cert)), false},
 		{"a pin", must(Server(server.Chain(ours.Cert), nil)), Pinned("127.0.0.1", ours.Hash()), true},
-		{"a pin of another", must(Server(server.Chain(ours.Cert), nil)), Pinned("127.0.0.1", others.Hash()), false},
+		{"a pin of another authority", must(Server(server.Chain(ours.Cert), nil)), Pinned("127.0.0.1", others.Hash()), false},
 		{"a pin, and no authority sent", must(Server(server, nil)), Pinned("127.0.0.1", ours.Hash()), false},
-		{"a pin, and an authority that signed nothing", must(Server(foreign.Chain(ours.Cert), nil)), Pinned("127.0.0.1", ours.Hash()), false},
+		{"a pin, and an authority that did not sign the certificate", must(Server(foreign.Chain(ours.Cert), nil)), Pinned("127.0.0.1", ours.Hash()), false},
 		{"a pin, and another address", must(Server(elsewhere.Chain(ours.Cert), nil)), Pinned("127.0.0.1", ours.Hash()), false},
 	} {
 		if err := call(t, c.server, c.client); (err == nil) != c.ok {
@@ -106,21 +106,21 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// An authority survives being written down, and only with its own key.
+// An authority can be stored and parsed again, and only with its own key.
 func TestReadAuthority(t *testing.T) {
 	a, b := authority(t), authority(t)
-	again, err := ReadAuthority(a.Pair)
+	again, err := ReadAuthority(a.KeyPair)
 	if err != nil || again.Hash() != a.Hash() || len(a.Hash()) != 43 {
 		t.Errorf("%v, %v", again, err)
 	}
-	for what, p := range map[string]Pair{
-		"another's key": {a.Cert, b.Key}, "no key": {Cert: a.Cert}, "nothing": {}, "no authority": issue(t, a, Leaf{Name: "x", Life: time.Hour}),
+	for what, p := range map[string]KeyPair{
+		"the key of another authority": {a.Cert, b.Key}, "no key": {Cert: a.Cert}, "nothing": {}, "no authority": issue(t, a, Template{Name: "x", Validity: time.Hour}),
 	} {
 		if _, err := ReadAuthority(p); err == nil {
-			t.Errorf("%s makes an authority", what)
+			t.Errorf("%s: accepted as an authority", what)
 		}
 	}
-	if _, err := a.Sign([]byte("x"), Leaf{}); err == nil {
-		t.Error("what is no request is signed")
+	if _, err := a.Sign([]byte("x"), Template{}); err == nil {
+		t.Error("invalid request was signed")
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 const requestType = "CERTIFICATE REQUEST"
 
-// Request makes a key, and asks an authority to sign it (PKCS #10): the key stays with who asks.
+// Request creates a key and a certificate request for it (PKCS #10). The key stays with the caller.
 func Request(name string) (request, key []byte, err error) {
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

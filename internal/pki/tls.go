@@ -7,10 +7,10 @@ import (
 	"fmt"
 )
 
-// Server is the TLS of who is spoken to, by clients with certificates of an authority alone if
-// there is one.
-func Server(own Pair, clients []byte) (*tls.Config, error) {
-	c, err := with(own)
+// Server returns the TLS configuration of a server. If clients is set, it accepts only clients with
+// certificates of that authority.
+func Server(own KeyPair, clients []byte) (*tls.Config, error) {
+	c, err := tlsConfig(own)
 	if err != nil || clients == nil {
 		return c, err
 	}
@@ -21,12 +21,12 @@ func Server(own Pair, clients []byte) (*tls.Config, error) {
 	return c, nil
 }
 
-// Client is the TLS of who speaks to a server of an authority, with a certificate of its own if
-// there is one.
-func Client(own *Pair, authority []byte) (c *tls.Config, err error) {
+// Client returns the TLS configuration of a client that accepts servers of an authority, with a
+// client certificate if own is set.
+func Client(own *KeyPair, authority []byte) (c *tls.Config, err error) {
 	c = &tls.Config{MinVersion: tls.VersionTLS13}
 	if own != nil {
-		if c, err = with(*own); err != nil {
+		if c, err = tlsConfig(*own); err != nil {
 			return nil, err
 		}
 	}
@@ -34,16 +34,17 @@ func Client(own *Pair, authority []byte) (c *tls.Config, err error) {
 	return c, err
 }
 
-// ErrPin means that a server is not of the authority that it should be of.
-var ErrPin = errors.New("the server's certificate is not of the authority that was pinned")
+// ErrPin means that a server's certificate was not issued by the pinned authority.
+var ErrPin = errors.New("the server's certificate was not issued by the pinned certificate authority")
 
-// Pinned is the TLS of who knows no more of a server's authority than its Hash, which the server
-// sends along. The server's name or address is checked as always.
+// Pinned returns the TLS configuration of a client that knows only the Hash of a server's
+// authority. The server sends the authority's certificate. The server's name or address is verified
+// as usual.
 func Pinned(host, hash string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
 		ServerName: host,
-		// What it leaves out is done below, with the authority that was sent.
+		// VerifyConnection verifies the certificate, with the authority that the server sent.
 		InsecureSkipVerify: true,
 		VerifyConnection: func(s tls.ConnectionState) error {
 			for _, a := range s.PeerCertificates {
@@ -62,13 +63,14 @@ func Pinned(host, hash string) *tls.Config {
 	}
 }
 
-// Chain is a certificate with its authority's behind it, for servers whose clients pin that.
-func (p Pair) Chain(authority []byte) Pair {
-	return Pair{append(append([]byte{}, p.Cert...), authority...), p.Key}
+// Chain returns the certificate followed by its authority's, for servers whose clients pin the
+// authority.
+func (p KeyPair) Chain(authority []byte) KeyPair {
+	return KeyPair{append(append([]byte{}, p.Cert...), authority...), p.Key}
 }
 
-func with(own Pair) (*tls.Config, error) {
-	if own.Cert == nil { // the caller has another way to it
+func tlsConfig(own KeyPair) (*tls.Config, error) {
+	if own.Cert == nil { // the caller sets the certificate in another way
 		return &tls.Config{MinVersion: tls.VersionTLS13}, nil
 	}
 	c, err := tls.X509KeyPair(own.Cert, own.Key)
@@ -81,7 +83,7 @@ func with(own Pair) (*tls.Config, error) {
 func pool(authority []byte) (*x509.CertPool, error) {
 	p := x509.NewCertPool()
 	if !p.AppendCertsFromPEM(authority) {
-		return nil, errors.New("the authority's certificate is not in PEM")
+		return nil, errors.New("the authority's certificate is not in PEM format")
 	}
 	return p, nil
 }

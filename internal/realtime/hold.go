@@ -7,40 +7,40 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Hold keeps Go's scheduler away from the calling goroutine, which has its thread to
-// itself (runtime.LockOSThread), until Release. Meanwhile it must not wait for anything
-// but by Sleep and Poll, nor enter the kernel other than by unix.RawSyscall; and as the
-// garbage collector waits for it, and then everybody else, it says Release often.
+// DisablePreemption prevents Go's scheduler from preempting the calling goroutine until Release. The goroutine
+// must be locked to its thread (runtime.LockOSThread). Until Release it must block only in Sleep
+// and Poll, and must make system calls only with unix.RawSyscall. It must call Release often,
+// because the garbage collector, and then all other goroutines, wait for it.
 //
-// Without, a real-time thread waits for ordinary ones. Go's monitor stops for a moment
-// what may just be leaving the kernel (setBlockOnExitSyscall in runtime/proc.go). It
-// runs at an ordinary priority: the thread that comes out preempts it, and spins until
-// the monitor goes on, which is when the kernel moves it elsewhere. Measured: beside a
-// sender that had the other of two processors, an emulated link stood still for 35 to
-// 280 ms in 6 of 35 trains of 318 ms; held, in none of 37.
-func Hold() {
+// Without Hold, a real-time thread waits for ordinary threads. Go's monitor briefly stops threads
+// that may be returning from a system call (setBlockOnExitSyscall in runtime/proc.go). The monitor
+// runs at an ordinary priority: the returning thread preempts it, and spins until the kernel moves
+// the monitor to another processor. Measured with a sender that occupied the other of two
+// processors: an emulated link stood still for 35 to 280 ms in 6 of 35 trains of 318 ms; with Hold,
+// in none of 37.
+func DisablePreemption() {
 	procPin()
 	mask(unix.SIG_BLOCK)
 }
 
-// Release ends what Hold began, and lets the scheduler do what it wanted to.
-func Release() {
+// EnablePreemption ends Hold and lets the scheduler run pending work.
+func EnablePreemption() {
 	procUnpin()
 	mask(unix.SIG_UNBLOCK)
 	runtime.Gosched()
 }
 
-// urgent is SIGURG, by which the scheduler asks for a thread: it sends no second one
-// before the first was taken. Without, a program that is busy elsewhere sends thousands
-// in a second to a thread that is held.
-var urgent = uint64(1) << (unix.SIGURG - 1)
+// sigurgMask is SIGURG, the signal by which the scheduler preempts a thread. While it is blocked, the
+// scheduler sends at most one. Otherwise a busy program sends thousands per second to a held
+// thread.
+var sigurgMask = uint64(1) << (unix.SIGURG - 1)
 
 func mask(how int) {
-	unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, uintptr(how), uintptr(unsafe.Pointer(&urgent)), 0, unsafe.Sizeof(urgent), 0, 0)
+	unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, uintptr(how), uintptr(unsafe.Pointer(&sigurgMask)), 0, unsafe.Sizeof(sigurgMask), 0, 0)
 }
 
-// The scheduler gives its P to another goroutine neither by force nor in a raw system
-// call while it is pinned.
+// While a goroutine is pinned, the scheduler does not give its P to another goroutine, neither by
+// preemption nor during a raw system call.
 
 //go:linkname procPin runtime.procPin
 func procPin() int
@@ -48,7 +48,7 @@ func procPin() int
 //go:linkname procUnpin runtime.procUnpin
 func procUnpin()
 
-// Sleep lasts until a time of Now.
+// Sleep returns at the time until, on the clock of Now.
 func Sleep(until int64) {
 	t := unix.NsecToTimespec(until)
 	for Now() < until {
@@ -56,13 +56,13 @@ func Sleep(until int64) {
 	}
 }
 
-// Poll waits for files or some ns; if patient is said, no longer than
-// until the scheduler asks for the thread.
+// Poll waits up to wait nanoseconds for file descriptors. If patient is true, Poll also returns
+// when the scheduler wants to preempt the thread.
 func Poll(fds []unix.PollFd, wait int64, patient bool) {
 	t := unix.NsecToTimespec(wait)
 	var all *uint64
 	if patient {
 		all = new(uint64) // no signal is blocked
 	}
-	unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&fds[0])), uintptr(len(fds)), uintptr(unsafe.Pointer(&t)), uintptr(unsafe.Pointer(all)), unsafe.Sizeof(urgent), 0)
+	unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&fds[0])), uintptr(len(fds)), uintptr(unsafe.Pointer(&t)), uintptr(unsafe.Pointer(all)), unsafe.Sizeof(sigurgMask), 0)
 }

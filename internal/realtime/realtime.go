@@ -1,5 +1,5 @@
-// Package realtime is for threads that must be on time: their scheduling, and a clock
-// that costs no system call.
+// Package realtime supports threads with exact timing: real-time scheduling, and a clock without
+// system calls.
 package realtime
 
 import (
@@ -8,9 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Thread makes the calling thread SCHED_FIFO with a priority, or at least its timers
-// exact where that is not allowed, and returns what undoes it. New threads do not
-// inherit it.
+// Thread gives the calling thread a SCHED_FIFO priority, or at least exact timers if that is not
+// permitted. restore undoes that. New threads do not inherit the priority.
 func Thread(priority uint32) (restore func()) {
 	unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	before, err := unix.SchedGetAttr(0, 0)
@@ -35,6 +34,6 @@ func monotonic() int64 {
 	return ts.Nano()
 }
 
-// Now is CLOCK_MONOTONIC in ns, without a system call; it is also the clock of
-// bpf_ktime_get_ns, and within some us of the kernel's.
+// Now returns CLOCK_MONOTONIC in ns, without a system call. bpf_ktime_get_ns uses the same clock;
+// Now is within some microseconds of it.
 func Now() int64 { return epochNs + int64(time.Since(epoch)) }

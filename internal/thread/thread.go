@@ -1,5 +1,5 @@
-// Package thread gives work a thread that is thrown away: what cannot be undone, as entering a
-// namespace may not be, ends with it.
+// Package thread runs functions on threads that are not reused: changes that cannot be undone, such
+// as entering a namespace, end with the thread.
 package thread
 
 import (
@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Throwaway runs fn on a thread that ends when fn has. It is never the process's first one: Go
-// does not end that but parks it for good (runtime/proc.go, mexit), and a network namespace that
-// it is in, or one that has a name in its mount namespace, then lasts as long as the process. fn
-// must not unlock its thread.
-func Throwaway(fn func() error) error {
+// RunOnce runs fn on a thread that ends when fn returns. The thread is never the process's first
+// one: Go parks that one instead of ending it (runtime/proc.go, mexit), so a network namespace that
+// it is in, or one with a name in its mount namespace, would last as long as the process. fn must
+// not unlock its thread.
+func RunOnce(fn func() error) error {
 	result := make(chan error)
 	done := make(chan struct{})
 	defer close(done)
@@ -20,7 +20,7 @@ func Throwaway(fn func() error) error {
 	run = func() {
 		runtime.LockOSThread()
 		if unix.Gettid() == unix.Getpid() {
-			go run() // elsewhere, as the first thread is ours until it is done
+			go run() // on another thread: this goroutine occupies the first thread until done
 			<-done
 			runtime.UnlockOSThread()
 			return

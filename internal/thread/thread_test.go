@@ -9,10 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What became of a goroutine and of work to throw away, with none but the first thread at hand.
+// Whether a goroutine, and a function in Throwaway, ran on the first thread when no other thread
+// was available.
 var onFirst, thrownOnFirst bool
 
-// The main goroutine is on the process's first thread until TestMain lets go of it.
+// init locks the main goroutine to the process's first thread until TestMain unlocks it.
 func init() { runtime.LockOSThread() }
 
 func TestMain(m *testing.M) {
@@ -21,29 +22,29 @@ func TestMain(m *testing.M) {
 	first := make(chan bool)
 	go func() { first <- unix.Gettid() == unix.Getpid() }()
 	onFirst = <-first
-	if err := Throwaway(func() error { thrownOnFirst = unix.Gettid() == unix.Getpid(); return nil }); err != nil {
+	if err := RunOnce(func() error { thrownOnFirst = unix.Gettid() == unix.Getpid(); return nil }); err != nil {
 		panic(err)
 	}
 	runtime.GOMAXPROCS(before)
 	os.Exit(m.Run())
 }
 
-// The first thread never ends: nothing that is to end with its thread may run there.
+// The first thread never ends, so Throwaway must not run functions on it.
 func TestNeverTheFirstThread(t *testing.T) {
 	if !onFirst {
-		t.Error("an ordinary goroutine was not on the first thread: this proves nothing")
+		t.Error("an ordinary goroutine was not on the first thread: the test proves nothing")
 	}
 	if thrownOnFirst {
-		t.Error("it was on the first thread")
+		t.Error("the function ran on the first thread")
 	}
 }
 
-// The thread is gone when its work is done, and what it says comes back.
+// The thread ends with the function, and the function's error is returned.
 func TestThrowaway(t *testing.T) {
 	want := errors.New("said")
 	var tid int
-	if err := Throwaway(func() error { tid = unix.Gettid(); return want }); err != want {
-		t.Errorf("it gives %v", err)
+	if err := RunOnce(func() error { tid = unix.Gettid(); return want }); err != want {
+		t.Errorf("the error is %v", err)
 	}
 	for range 1000 {
 		if unix.Tgkill(unix.Getpid(), tid, 0) == unix.ESRCH {
@@ -51,5 +52,5 @@ func TestThrowaway(t *testing.T) {
 		}
 		unix.Nanosleep(&unix.Timespec{Nsec: 1e6}, nil)
 	}
-	t.Errorf("thread %d is still there", tid)
+	t.Errorf("thread %d still exists", tid)
 }

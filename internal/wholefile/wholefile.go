@@ -1,5 +1,5 @@
-// Package wholefile replaces files so that whoever reads one, and whoever comes after a crash or a
-// power cut, finds the old one or the new one, whole.
+// Package wholefile replaces files atomically: a reader, and the next process after a crash or
+// power failure, finds the complete old file or the complete new one.
 package wholefile
 
 import (
@@ -10,18 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Write replaces a file, or makes it, with a mode that no umask lessens. When it returns, the new
-// one is on the disk. A process that is killed within it may leave a file with a name that begins
-// with a dot beside it, and two that write at a time do not mix.
+// Write replaces or creates a file, with a mode that the umask does not restrict. When Write
+// returns, the new file is on the disk. A process that is killed in Write may leave a file next to
+// it whose name begins with a dot. Concurrent writers do not mix their contents.
 func Write(name string, text []byte, mode os.FileMode) error {
 	dir := filepath.Dir(name)
 	f, err := os.CreateTemp(dir, "."+filepath.Base(name)+".*")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // fails after the rename, as it should
+	defer os.Remove(f.Name()) // fails after the rename, as expected
 	_, err = f.Write(text)
-	// Its name must not be on the disk before its text is.
+	// The content must be on the disk before the name is.
 	err = errors.Join(err, f.Chmod(mode), f.Sync())
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
@@ -29,17 +29,17 @@ func Write(name string, text []byte, mode os.FileMode) error {
 	if err := os.Rename(f.Name(), name); err != nil {
 		return err
 	}
-	return syncFolder(dir)
+	return syncDir(dir)
 }
 
-// syncFolder has the disk know what is in a folder by which name.
-func syncFolder(dir string) error {
+// syncDir writes the entries of a directory to the disk.
+func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	if err := d.Sync(); !errors.Is(err, unix.EINVAL) { // some file systems have no such thing
+	if err := d.Sync(); !errors.Is(err, unix.EINVAL) { // not supported by some file systems
 		return err
 	}
 	return nil

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// writerEnv has this program write a file over and over.
+// writerEnv makes this program write a file in a loop.
 const writerEnv = "HEADGATE_TEST_WRITE"
 
 func TestMain(m *testing.M) {
@@ -27,10 +27,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// text is one of those that are written: of one byte, and another length.
+// text returns one of three contents, which differ in their byte and length.
 func text(i int) []byte { return bytes.Repeat([]byte{'a' + byte(i%3)}, 100_000*(i%3+1)) }
 
-// whole fails unless a file is one of those texts.
+// whole fails the test unless a file has one of these contents.
 func whole(t *testing.T, name string) {
 	t.Helper()
 	got, err := os.ReadFile(name)
@@ -42,10 +42,10 @@ func whole(t *testing.T, name string) {
 			return
 		}
 	}
-	t.Fatalf("it has %d bytes that nobody wrote", len(got))
+	t.Fatalf("the file has %d bytes that were not written as a whole", len(got))
 }
 
-// Whoever reads finds a whole file, also after its writer was killed.
+// A reader finds a complete file, also after its writer was killed.
 func TestKilled(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "file")
 	if err := Write(name, text(0), 0o600); err != nil {
@@ -66,8 +66,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// Those who write at a time do not mix, and leave nothing behind.
-func TestTogether(t *testing.T) {
+// Concurrent writers do not mix their contents, and leave no files behind.
+func TestConcurrentWriters(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "file")
 	var all sync.WaitGroup
@@ -83,11 +83,11 @@ func TestTogether(t *testing.T) {
 	all.Wait()
 	whole(t, name)
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
-		t.Errorf("left are %v, %v", entries, err)
+		t.Errorf("directory contains %v, %v", entries, err)
 	}
 }
 
-// A file has the mode that was asked for, whatever the umask.
+// A file has the requested mode, whatever the umask.
 func TestMode(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o077))
 	name := filepath.Join(t.TempDir(), "file")
@@ -101,20 +101,20 @@ func TestMode(t *testing.T) {
 	}
 }
 
-// What cannot be written leaves what there was, and says where.
-func TestRefused(t *testing.T) {
+// A failed write leaves the old file, and the error names the path.
+func TestWriteFails(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "file")
-	if err := os.Mkdir(name, 0o700); err != nil { // a folder is in the way
+	if err := os.Mkdir(name, 0o700); err != nil { // a directory with the name of the file
 		t.Fatal(err)
 	}
 	if err := Write(name, text(0), 0o600); err == nil || !strings.Contains(err.Error(), name) {
-		t.Errorf("in place of a folder: %v", err)
+		t.Errorf("replacing a directory: %v", err)
 	}
 	if err := Write(filepath.Join(dir, "none", "file"), nil, 0o600); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("in a folder that is not there: %v", err)
+		t.Errorf("in a missing directory: %v", err)
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
-		t.Errorf("left are %v, %v", entries, err)
+		t.Errorf("directory contains %v, %v", entries, err)
 	}
 }

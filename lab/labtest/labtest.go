@@ -11,7 +11,7 @@ import (
 )
 
 // keepAwake is for the length of the test program.
-var keepAwake = sync.OnceValue(func() error { _, err := awake.Keep(); return err })
+var keepAwake = sync.OnceValue(func() error { _, err := awake.Start(); return err })
 
 // NeedRoot skips the test for an ordinary user, and says what it needs; also
 // under -short, which is for tests that need neither root nor time. A virtual

@@ -137,7 +137,7 @@ func (d *direction) carry() {
 	defer runtime.UnlockOSThread()
 	restore := realtime.Thread(priority)
 	defer restore()
-	realtime.Hold()
+	realtime.DisablePreemption()
 	d.held = nanotime()
 	for !d.closing.Load() {
 		now := nanotime()
@@ -160,19 +160,19 @@ func (d *direction) carry() {
 			d.sleep(d.stats.Frames+d.stats.Writes > done)
 		}
 	}
-	realtime.Release()
+	realtime.EnablePreemption()
 	d.publish(nanotime(), true)
 }
 
 // letGo lets the Go scheduler have the thread for a moment, and changes what is to be.
 func (d *direction) letGo() {
-	realtime.Release()
+	realtime.EnablePreemption()
 	if s := d.change.Swap(nil); s != nil {
 		d.link.Change(nanotime(), *s)
 		d.ring.grow(ringSize(s))
 		d.cross = len(s.Cross) > 0
 	}
-	realtime.Hold()
+	realtime.DisablePreemption()
 	d.held = nanotime()
 }
 

@@ -1,6 +1,6 @@
-// Command nfpm packs a Debian package as a configuration says, into a folder: nfpm CONFIG DIR. It is
-// goreleaser's nfpm without its packagers for others, and a module of its own, so that what it needs is
-// no concern of Headgate's.
+// Command nfpm builds a Debian package from a configuration into a directory: nfpm CONFIG DIR. It is
+// goreleaser's nfpm with only the Debian packager. It is a separate module, so that its dependencies are not
+// dependencies of Headgate.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 
 func main() {
 	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "nfpm: write nfpm CONFIG DIR")
+		fmt.Fprintln(os.Stderr, "usage: nfpm CONFIG DIR")
 		os.Exit(2)
 	}
 	if err := pack(os.Args[1], os.Args[2]); err != nil {
@@ -24,6 +24,7 @@ func main() {
 	}
 }
 
+// pack builds the package of a configuration file in dir.
 func pack(config, dir string) error {
 	c, err := nfpm.ParseFile(config)
 	if err != nil {

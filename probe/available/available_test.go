@@ -12,7 +12,7 @@ import (
 	"headgate/unit"
 )
 
-// Equation 5.4: delays that only rise are 1, those that come back 0.
+// Equation 5.4: delays that only rise give 1, delays that return give 0.
 func TestTrends(t *testing.T) {
 	var up, flat []float64
 	for i := range 100 {
@@ -30,8 +30,9 @@ func TestTrends(t *testing.T) {
 	}
 }
 
-// Figure 5.6: of the probes that came within a tick the first counts, and came with
-// it; tick 3 was lost, and is known by the number of the next. Tick 4 left late.
+// Figure 5.6: of the probes that arrive within a tick only the first counts, and its
+// arrival time is that of the tick. Tick 3 is lost, which the number of the next tick
+// shows. Tick 4 was sent late.
 func TestTickDelays(t *testing.T) {
 	s := probe.JointSample{
 		Joint: probe.Joint{Trains: []probe.Train{probe.Uniform("", 6, 1500, 0), probe.Uniform("", 6, 500, 0)}},
@@ -46,8 +47,8 @@ func TestTickDelays(t *testing.T) {
 	}
 }
 
-// The search closes in on 300 of 1,000 whose traffic varies by 40 either way, and
-// leaves the grey region between.
+// The search converges to 300 of 1,000 Mbit/s with cross traffic that varies by 40 Mbit/s
+// either way, and leaves the grey region out.
 func TestSearch(t *testing.T) {
 	s := search{high: 1e9, top: 1e9}
 	for {
@@ -65,13 +66,13 @@ func TestSearch(t *testing.T) {
 			f.rises, f.doesNot = streams/2, streams/2
 		}
 		if s.take(rate, f); s.fleets > 30 {
-			t.Fatal("the search does not end")
+			t.Fatal("the search does not terminate")
 		}
 	}
 	if s.low > 260e6 || s.low < 220e6 || s.high < 340e6 || s.high > 380e6 {
 		t.Errorf("the range is %.0f to %.0f Mbit/s", s.low/1e6, s.high/1e6)
 	}
-	// A fleet that lost too much is too fast.
+	// A fleet with too much loss means that the rate is too high.
 	var lossy fleet
 	lossy.add(doesNot, 0.2)
 	if s.take(250e6, lossy); s.aborts != 1 || s.high != 250e6 {
@@ -79,7 +80,7 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// real reads what the lab's receivers stamped: trains as Deltas of times and numbers.
+// real reads a log of the lab's receivers: trains with times and numbers as Deltas.
 func real(t *testing.T, file string) (samples []probe.Sample) {
 	f, err := os.Open("testdata/" + file)
 	if err != nil {
@@ -110,31 +111,31 @@ func real(t *testing.T, file string) (samples []probe.Sample) {
 	return samples
 }
 
-// Trains over the lab's links of 1 Gbit/s, with a kernel's stamps: a receiver that
-// takes 200 packets and then none for 5 ms; a bucket of 300 Mbit/s with 100 taken, and
-// processors that stood still besides; and a limiter that gives out 197 kB every 15 ms,
-// of which nothing was known.
-func TestRealStamps(t *testing.T) {
+// The logs are from the lab's links of 1 Gbit/s, with kernel timestamps. In the first,
+// the receiver takes 200 packets and then none for 5 ms. In the second there are a bucket
+// of 300 Mbit/s with 100 Mbit/s of cross traffic, and stalled processors. In the third an
+// unknown limiter releases 197 kB every 15 ms.
+func TestLabLogs(t *testing.T) {
 	for file, c := range map[string]struct {
-		method Ours
+		method HoldTrains
 		want   float64
 	}{
-		"suspended.jsonl": {Ours{Capacity: 1e9}, 1000e6},
-		"bucket.jsonl":    {Ours{Capacity: 1e9, TokenRate: 300e6}, 200e6},
-		"interval.jsonl":  {Ours{Capacity: 1e9}, 0},
+		"suspended.jsonl": {HoldTrains{Capacity: 1e9}, 1000e6},
+		"bucket.jsonl":    {HoldTrains{Capacity: 1e9, TokenRate: 300e6}, 200e6},
+		"interval.jsonl":  {HoldTrains{Capacity: 1e9}, 0},
 	} {
 		a := c.method.Estimate(real(t, file)).Available
-		t.Logf("%s: %.0f (%.0f to %.0f) for %.0f Mbit/s; %s", file, a.Value/1e6, a.Low/1e6, a.High/1e6, c.want/1e6, a.Cannot)
+		t.Logf("%s: %.0f (%.0f to %.0f) for %.0f Mbit/s; %s", file, a.Value/1e6, a.Low/1e6, a.High/1e6, c.want/1e6, a.Reason)
 		if a.Known() != (c.want > 0) || math.Abs(a.Value-c.want) > 0.1*c.want {
 			t.Errorf("%s is wrong", file)
 		}
 	}
 }
 
-// No method passes its budget.
+// The method never exceeds its budget.
 func TestBudget(t *testing.T) {
 	for _, budget := range []unit.Bytes{10_000, 300_000, 1_000_000} {
-		m := Ours{Capacity: 1e9, TokenRate: 3e8, Budget: budget}
+		m := HoldTrains{Capacity: 1e9, TokenRate: 3e8, Budget: budget}
 		var samples []probe.Sample
 		sent := unit.Bytes(0)
 		for range 100 {

@@ -2,19 +2,19 @@ package available
 
 import "math"
 
-// interval is from one packet to the next while the tight link was busy throughout.
+// interval is the time between two packets during which the tight link was busy.
 type interval struct {
 	bits   float64
 	gap    float64 // ns, at the sender
-	growth float64 // ns, of the delay
-	queue  float64 // ns, at its begin
+	growth float64 // ns, growth of the delay
+	queue  float64 // ns, queue delay at the begin
 }
 
-// busy are the intervals of a stretch in which the tight link cannot have been idle:
-// what waited at the begin, and the packet itself (service), took longer to serve than
-// the next one took to come. That depends on what was before an interval alone, so
-// that cross traffic did no more and no less in those than in others. What comes
-// before packet from is left out.
+// busy returns the intervals of a stretch in which the tight link cannot have been idle:
+// the backlog at the begin and the packet itself (service) took longer to serve than the
+// next packet took to arrive. That depends only on what happened before the interval, so
+// that the selection has no bias towards more or less cross traffic. Packets before
+// number from are left out.
 func (s series) busy(from int, service float64) (out []interval) {
 	base := s.base()
 	before, last := -1, -1
@@ -29,7 +29,7 @@ func (s series) busy(from int, service float64) (out []interval) {
 		by, a, b := &s[before], &s[last], &s[i]
 		packets := b.number - a.number
 		lasts := by.owd - base + service*float64(b.number-by.number)
-		// Of a packet that never came it is not known whether it was carried.
+		// It is unknown whether the link carried a packet that was lost.
 		if packets == i-last && lasts > b.sent-by.sent+stampNoise {
 			out = append(out, interval{bits: 8 * b.frame * float64(packets), gap: b.sent - a.sent, growth: b.owd - a.owd, queue: a.owd - base})
 		}
@@ -38,7 +38,7 @@ func (s series) busy(from int, service float64) (out []interval) {
 	return out
 }
 
-// base is the least delay.
+// base returns the minimum delay.
 func (s series) base() float64 {
 	base := math.Inf(1)
 	for i := range s {
@@ -49,10 +49,9 @@ func (s series) base() float64 {
 	return base
 }
 
-// cutShort tells whether the receiver stood still before the queue had drained. The
-// delay that is left would be called the tight link's, and may be another's that the
-// train's head filled, too.
-func (s series) cutShort(busy []interval) bool {
+// endsInStall reports whether the receiver stalled before the queue had drained. The
+// remaining delay may be from another link whose queue the head of the train filled, too.
+func (s series) endsInStall(busy []interval) bool {
 	if len(busy) == 0 || !s[len(s)-1].late {
 		return false
 	}
@@ -64,7 +63,7 @@ func (s series) cutShort(busy []interval) bool {
 	return last.queue+last.growth > most/2
 }
 
-// sums are those of intervals.
+// sums are totals of intervals.
 type sums struct{ packets, bits, gap, growth float64 }
 
 func (s *sums) add(i interval) {
@@ -74,13 +73,13 @@ func (s *sums) add(i interval) {
 	s.growth += i.growth
 }
 
-// plus is both together, the other with a weight.
+// plus adds o with a weight.
 func (s sums) plus(o sums, weight float64) sums {
 	return sums{s.packets + weight*o.packets, s.bits + weight*o.bits, s.gap + weight*o.gap, s.growth + weight*o.growth}
 }
 
-// available is what went through a link of a rate, in bit/s: what came to it, less
-// what its queue grew by, in the time.
+// available returns, in bit/s, what passed through a link with the given rate: what
+// arrived less the growth of the queue, divided by the time.
 func (s sums) available(rate float64) float64 {
 	return (s.bits*1e9 - rate*s.growth) / s.gap
 }

@@ -8,64 +8,63 @@ import (
 	"headgate/unit"
 )
 
-// Result is what a path leaves to one more.
+// Result is the available bandwidth of a path.
 type Result struct {
 	// Available is in bit/s of layer 2.
 	Available probe.Estimate `json:"available"`
-	// Notes say what was odd on the way.
+	// Notes are warnings about the result.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Ours keeps the tight link busy for a while, with little waiting, and reads what got
-// through.
-type Ours struct {
+// HoldTrains keeps the tight link busy for a while, with a short queue, and measures what
+// passes through it.
+type HoldTrains struct {
 	// Capacity and TokenRate are the path's, in bit/s of layer 2, and Bucket is the
-	// shaper's in bytes, as the methods before found them; 0 is unknown.
+	// shaper's bucket size in bytes, from the earlier methods; 0 is unknown.
 	Capacity, TokenRate, Bucket float64
-	// Budget bounds what all trains send, in bytes of layer 2; 0 is 5 MB.
+	// Budget bounds the layer 2 bytes of all trains; 0 is 5 MB.
 	Budget unit.Bytes
-	// Time after which no train begins; 0 is 2.5 s.
+	// Time is the period after which no train begins; 0 is 2.5 s.
 	Time time.Duration
 }
 
-// Constants, ours.
+// Constants of Headgate's method.
 const (
-	// oursBudget and oursTime are the goal's 5 MB, and 3 s less a train.
+	// oursBudget and oursTime are the goal of 5 MB and of 3 s less one train.
 	oursBudget = 5_000_000
 	oursTime   = 2500 * time.Millisecond
 	mtu        = 1500
 	frame      = mtu + probe.Overhead
 
-	// A hold of firstHold packets, and twice as many each time up to mostHold, behind a
-	// head of headPackets and 1/headPart of it: what waits then outlasts how much cross
-	// traffic of half the link varies while the hold lasts (a deviation of 10 packets'
-	// time in 100).
+	// A hold has firstHold packets, and doubles with each train up to mostHold. Its head
+	// has headPackets and 1/headPart of the hold. The queue of the head outlasts the
+	// variation of cross traffic of half the link during the hold (a deviation of 10
+	// packet times in 100).
 	firstHold   = 100
 	leastHold   = 60
 	mostHold    = 400
 	headPackets = 16
 	headPart    = 6
-	// mostHead is how long a queue a head makes at the most, firstTime how long the
-	// first hold lasts, whose rate may be far off, and mostTime any, in ns.
+	// mostHead is the maximum queue delay of a head, firstTime the maximum duration of
+	// the first hold, whose rate may be far off, and mostTime that of any hold, in ns.
 	mostHead  = 3e6
 	firstTime = 10e6
 	mostTime  = 40e6
-	// drains is how much of what waits behind the head the hold's rate lets drain by its
-	// end, and leastRate how far below what is available it may be for that.
+	// drains is the fraction of the head's queue that drains by the end of the hold, and
+	// leastRate the minimum rate of a hold relative to the available bandwidth.
 	drains    = 0.8
 	leastRate = 0.5
-	// sway is by how much trains are faster and slower in turn. Where the link that is
-	// known is the tight one, answers do not follow that (estimate.go).
-	sway = 0.15
+	// rateVariation is the relative change of the rates of alternate trains. If the known link is
+	// the tight one, results do not follow the change (estimate.go).
+	rateVariation = 0.15
 )
 
-func (m Ours) shaped() bool {
+func (m HoldTrains) shaped() bool {
 	return m.TokenRate > 0 && (m.Capacity == 0 || m.TokenRate < 0.97*m.Capacity)
 }
 
-// Next is the train that comes after those that were sent, or ok is false if there
-// are enough.
-func (m Ours) Next(samples []probe.Sample) (t probe.Train, ok bool) {
+// Next returns the next train for the samples so far. ok is false if they suffice.
+func (m HoldTrains) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	r := m.read(samples)
 	left := cmp.Or(m.Budget, oursBudget) - r.bytes
 	if time.Duration(r.to-r.from) > cmp.Or(m.Time, oursTime) || left <= 0 {
@@ -86,13 +85,13 @@ func (m Ours) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 		if r.shaped {
 			rate = m.assume(&r)
 		}
-	} else if r.stood == 0 {
+	} else if r.receiverStall == 0 {
 		hold = min(firstHold<<min(len(r.trains)-1, 8), mostHold)
 	}
 	packets := func(ns, rate float64) int { return int(ns * rate / 8e9 / frame) }
 	hold = max(min(hold, packets(longest, rate)), leastHold)
-	head := probe.Part{Count: min(headPackets+hold/headPart, max(packets(mostHead, r.rate), 4)), Size: mtu, Pause: r.stood}
-	drop := float64(head.Count) * frame // bytes that wait when the hold begins
+	head := probe.Part{Count: min(headPackets+hold/headPart, max(packets(mostHead, r.rate), 4)), Size: mtu, Pause: r.receiverStall}
+	drop := float64(head.Count) * frame // bytes in the queue when the hold begins
 	if r.shaped {
 		if head, drop, hold = m.drain(&r, rate); known {
 			hold = min(hold, max(packets(shapedTime, rate), leastHold))
@@ -106,10 +105,11 @@ func (m Ours) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 		return t, false
 	}
 	hold = min(hold, rest)
-	// The train as a whole comes at what is available: its end finds little waiting.
+	// The average rate of the whole train is the available bandwidth, so that its end
+	// finds a short queue.
 	rate *= max(1-drains*drop/(float64(hold)*frame+drop), leastRate)
 	if known && !r.shaped {
-		rate *= 1 + sway*float64(len(r.trains)%2*2-1)
+		rate *= 1 + rateVariation*float64(len(r.trains)%2*2-1)
 	}
 	t = probe.Train{Purpose: "available/hold", Parts: []probe.Part{head, {Count: hold, Size: mtu, Rate: unit.Rate(rate)}}}
 	return t, true

@@ -8,7 +8,7 @@ import (
 	"headgate/unit"
 )
 
-// Constants of PacketTick, from the seed.
+// Constants of PacketTick, from the estimation seed.
 const (
 	tickTrain  = 500 // K of procedure 2
 	firstGap   = 20 * time.Microsecond
@@ -16,43 +16,44 @@ const (
 	lambda     = 1.5
 	confidence = 0.9 // pi
 	tickSize   = 500 // 5.7.3
-	// probeTrain is K: as many probes as pathload's trains have (procedure 2).
+	// probeTrain is K: the number of probes of a pathload train (procedure 2).
 	probeTrain = 500
 )
 
-// Constants, ours.
+// Constants chosen by Headgate.
 const (
-	// leastJudged gaps decide about a tick's length.
+	// leastJudged is the minimum number of gaps that decide about a tick interval.
 	leastJudged = 50
-	// mostGap: from there on a train that covers enough ticks is too long (5.5.2).
+	// mostGap is the longest tick interval: beyond it a train that covers enough ticks is
+	// too long (5.5.2).
 	mostGap     = 500 * time.Microsecond
 	defaultLead = 5 * time.Millisecond
-	// late is a sender that sends less than this part of what it was asked to; after
-	// mostSlow such trains it cannot.
+	// late: a sender that sends at less than this fraction of the requested rate is too
+	// slow. After mostSlow such trains the measurement ends.
 	late, mostSlow = 0.97, 4
-	// tickStreams of one rate: with trains of 500 packets three are the seed's 10 to 20
-	// MB a measurement (table 5.2).
+	// tickStreams is the number of trains of one rate. With trains of 500 packets, three
+	// are the seed's 10 to 20 MB per measurement (table 5.2).
 	tickStreams = 1
 )
 
-// PacketTick is the seed's (procedures 1 to 3): sender 0 sends trains of probes, and
-// sender 1 the ticks that time them where both paths meet.
+// PacketTick is the method of the estimation seed (procedures 1 to 3). Sender 0 sends
+// trains of probes. Sender 1 sends the ticks that time the probes where both paths meet.
 type PacketTick struct {
-	// Highest rate that is tried, in bit/s of layer 2: the capacity, if it is known; 0
-	// is 1 Gbit/s.
+	// Highest is the highest rate that is tried, in bit/s of layer 2: the capacity, if it
+	// is known; 0 is 1 Gbit/s.
 	Highest float64
-	// Gap between ticks; 0 is found out.
+	// Gap is the tick interval; 0 measures it.
 	Gap time.Duration
-	// Lead is by how much ticks start before and stop after the probes; 0 is 5 ms.
+	// Lead is the time by which ticks start before and stop after the probes; 0 is 5 ms.
 	Lead time.Duration
-	// Budget bounds what is sent, in bytes; 0 is 50 MB.
+	// Budget bounds the bytes that are sent; 0 is 50 MB.
 	Budget unit.Bytes
 }
 
 const tickBudget = 50_000_000
 
-// gap is the length of a tick, from as many samples as were sent to find it; it is 0
-// as long as it is not known, and next is then what to try.
+// gap returns the tick interval, and the number of samples that were used to find it. It
+// returns 0 if the interval is not known yet; next is then the interval to try.
 func (m PacketTick) gap(samples []probe.JointSample) (gap, next time.Duration, used int) {
 	if m.Gap > 0 {
 		return m.Gap, 0, 0
@@ -62,7 +63,7 @@ func (m PacketTick) gap(samples []probe.JointSample) (gap, next time.Duration, u
 		if !whole(&samples[i]) {
 			continue
 		}
-		s := samples[i].Of(1)
+		s := samples[i].Sender(1)
 		part, judged := steady(&s, next)
 		if judged >= leastJudged && part >= confidence || next >= mostGap {
 			return next, 0, i + 1
@@ -72,7 +73,7 @@ func (m PacketTick) gap(samples []probe.JointSample) (gap, next time.Duration, u
 	return 0, next, len(samples)
 }
 
-// whole tells whether a sample is of two senders.
+// whole reports whether a sample has two senders.
 func whole(s *probe.JointSample) bool {
 	return len(s.Trains) == 2 && len(s.Sent) == 2
 }
@@ -83,8 +84,9 @@ func (m PacketTick) ticks(gap time.Duration, count int) probe.Train {
 	return probe.Train{Purpose: "available/ticks", Parts: []probe.Part{p}}
 }
 
-// replay goes through fleets: streams samples of one rate each. inside are those of one
-// that is not whole, and slow how many of the last were slower than asked.
+// replay repeats the search with the fleets in samples; a fleet is tickStreams samples of
+// one rate. inside is the number of samples of an incomplete fleet, slow the number of
+// last fleets that were sent slower than requested.
 func (m PacketTick) replay(samples []probe.JointSample) (s search, inside, slow int) {
 	top := cmp.Or(m.Highest, 1e9)
 	s = search{high: top, top: top}
@@ -93,12 +95,12 @@ func (m PacketTick) replay(samples []probe.JointSample) (s search, inside, slow 
 		if !whole(&samples[i]) || len(samples[i].Trains[0].Parts) == 0 {
 			continue
 		}
-		own := samples[i].Of(0)
+		own := samples[i].Sender(0)
 		f.add(trendOf(TickDelays(&samples[i], 0, 1)), float64(own.Lost())/float64(max(own.Count(), 1)))
 		if f.size < tickStreams && !f.lost {
 			continue
 		}
-		// What a sender that is late sent counts, not what it was to send.
+		// A late sender's actual rate counts, not the requested one.
 		rate := float64(own.Parts[0].Rate)
 		if sent := own.SendingRate(); sent > 0 && sent < late*rate {
 			rate = sent
@@ -112,7 +114,7 @@ func (m PacketTick) replay(samples []probe.JointSample) (s search, inside, slow 
 	return s, f.size, slow
 }
 
-// Next is a train of ticks as long as their gap is not known, and then a train of
+// Next returns a train of ticks while the tick interval is unknown, and then a train of
 // probes between ticks.
 func (m PacketTick) Next(samples []probe.JointSample) (j probe.Joint, ok bool) {
 	left := cmp.Or(m.Budget, tickBudget)
@@ -138,8 +140,8 @@ func (m PacketTick) Next(samples []probe.JointSample) (j probe.Joint, ok bool) {
 	p := probe.Part{Size: mtu, Rate: unit.Rate(rate)}
 	p.Count = probeTrain
 	lead := cmp.Or(m.Lead, defaultLead)
-	// All probes are through in twice the time in which they were sent, unless the
-	// rate is more than twice too high: then the rest is not needed.
+	// All probes arrive within twice the time in which they were sent, unless the rate is
+	// more than twice too high. In that case the rest is not needed.
 	covered := 2*float64(lead) + 2*float64(p.Count)*p.Gap()
 	j = probe.Joint{
 		Purpose: "available/packettick",
@@ -149,16 +151,16 @@ func (m PacketTick) Next(samples []probe.JointSample) (j probe.Joint, ok bool) {
 	return j, unit.Bytes(j.Bytes()) <= left
 }
 
-// Estimate is the range that the search ended with, and its middle.
+// Estimate returns the final range of the search, and its middle.
 func (m PacketTick) Estimate(samples []probe.JointSample) Result {
 	gap, _, used := m.gap(samples)
 	if gap == 0 {
-		return Result{Available: probe.CannotTell("no length of a tick was found that arrives as it was sent")}
+		return Result{Available: probe.NoEstimate("no tick interval arrives at the receiver undistorted")}
 	}
 	s, _, slow := m.replay(samples[used:])
 	r := s.result()
 	if slow >= mostSlow {
-		r.Notes = append(r.Notes, "the sender cannot send as fast as it was asked to: the range is as wide as that leaves it")
+		r.Notes = append(r.Notes, "sender cannot reach the requested rate: the range is wider than intended")
 	}
 	return r
 }

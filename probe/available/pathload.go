@@ -9,22 +9,23 @@ import (
 	"headgate/unit"
 )
 
-// Constants of pathload's streams, from its paper.
+// Constants of pathload's streams, from the paper.
 const (
 	streamPackets = 100   // K
 	leastPeriod   = 100e3 // T_min, ns
 	leastSize     = 200   // bytes
-	// Streams take a tenth of the path on average.
+	// silence is the pause between streams, in stream durations: streams use a tenth of
+	// the path on average.
 	silence = 9
 )
 
-// Pathload is pathload (Jain and Dovrolis, 2003; estimation seed, 5.3): fleets of
-// streams at one rate, and a binary search by whether their delays rise.
+// Pathload is pathload (Jain and Dovrolis, 2003; estimation seed, 5.3). It sends fleets
+// of streams at one rate, and does a binary search by whether their delays rise.
 type Pathload struct {
-	// Highest rate that is tried, in bit/s of layer 2: the capacity, if it is known; 0
-	// is 1 Gbit/s.
+	// Highest is the highest rate that is tried, in bit/s of layer 2: the capacity, if it
+	// is known; 0 is 1 Gbit/s.
 	Highest float64
-	// Budget bounds what is sent, in bytes; 0 is 100 MB.
+	// Budget bounds the bytes that are sent; 0 is 100 MB.
 	Budget unit.Bytes
 }
 
@@ -46,7 +47,7 @@ func (m Pathload) replay(samples []probe.Sample) search {
 	return s
 }
 
-// owds are the delays in the order in which packets were sent, but for a constant.
+// owds returns the one-way delays in sending order, except for a constant.
 func owds(s *probe.Sample) (out []float64) {
 	last := -1
 	for _, a := range s.Arrived {
@@ -58,7 +59,7 @@ func owds(s *probe.Sample) (out []float64) {
 	return out
 }
 
-// Next is a fleet, as one train.
+// Next returns a fleet as one train.
 func (m Pathload) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	s := m.replay(samples)
 	rate, ok := s.next()
@@ -69,8 +70,8 @@ func (m Pathload) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	for i := range samples {
 		left -= samples[i].Bytes()
 	}
-	// The shortest period that is possible, as long as packets are neither too small
-	// to be timed nor too large for the path.
+	// Use the shortest period for which packets are neither too small for accurate timing
+	// nor too large for the path.
 	frame := min(max(rate*leastPeriod/8e9, leastSize), mtu+probe.Overhead)
 	p := probe.Part{Count: streamPackets, Size: int(frame) - probe.Overhead, Rate: unit.Rate(rate)}
 	p.Pause = time.Duration(math.Ceil(silence * streamPackets * p.Gap()))
@@ -81,7 +82,7 @@ func (m Pathload) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	return t, t.Bytes() <= left
 }
 
-// Estimate is the range that the search ended with, and its middle.
+// Estimate returns the final range of the search, and its middle.
 func (m Pathload) Estimate(samples []probe.Sample) Result {
 	s := m.replay(samples)
 	return s.result()

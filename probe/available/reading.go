@@ -8,52 +8,53 @@ import (
 	"headgate/unit"
 )
 
-// reading is what all samples say so far.
-type reading struct {
-	rate     float64 // of the link that is thought to be tight
-	shaped   bool    // that is a token bucket
-	trains   []holding
-	busy     sums
-	blocks   []sums // of it, each of blockPackets
-	bytes    unit.Bytes
-	from, to int64         // ns of the sender's clock
-	idle     time.Duration // the longest from one train to the next
-	stood    time.Duration // the longest for which the receiver stood still
-	// sent packets, and those that never came
+// evaluation is the result of all samples so far.
+type evaluation struct {
+	rate          float64 // rate of the link that is assumed to be tight
+	shaped        bool    // the tight link is a token bucket
+	trains        []trainResult
+	busy          sums
+	blocks        []sums // parts of busy with blockPackets packets each
+	bytes         unit.Bytes
+	from, to      int64         // ns of the sender's clock
+	idle          time.Duration // the longest pause between trains
+	receiverStall time.Duration // the longest stall of the receiver
+	// sent is the number of packets sent, lost the number of those that were lost.
 	sent, lost float64
-	waited     float64 // and those that waited for an interrupt
-	// held is the longest for which packets waited all at once, and in how many trains
-	// that was.
+	waited     float64 // packets that waited for an interrupt
+	// held is the longest time for which packets were held and released together,
+	// heldTrains the number of trains in which that happened.
 	held       time.Duration
 	heldTrains int
 }
 
-// holding is what one train says.
-type holding struct {
+// trainResult is the result of one train.
+type trainResult struct {
 	bytes float64
 	took  float64 // ns, at the sender
-	idle  float64 // ns, since the train before
-	rate  float64 // of its last part, as it was sent
-	count int     // and its packets
+	idle  float64 // ns, since the previous train
+	rate  float64 // sending rate of its last part
+	count int     // packets of its last part
 	busy  sums
-	head  int // the packets before that
-	// headCame and headRate are at what rate the first packets came and were sent.
+	head  int // packets before its last part
+	// headCame and headRate are the rates at which the first packets arrived and were
+	// sent.
 	headCame, headRate float64
-	spare              float64 // ns of its window in which nothing waited
-	start              float64 // ns of queue where the window begins
+	spare              float64 // ns of its window with an empty queue
+	start              float64 // queue delay in ns at the begin of the window
 }
 
-// met tells whether the train met a queue that lasted.
-func (h *holding) met() bool { return h.start > 0 && h.busy.packets > float64(h.count)/8 }
+// met reports whether the train found a lasting queue.
+func (h *trainResult) met() bool { return h.start > 0 && h.busy.packets > float64(h.count)/8 }
 
-// read goes through all samples.
-func (m Ours) read(samples []probe.Sample) (r reading) {
+// read evaluates all samples.
+func (m HoldTrains) read(samples []probe.Sample) (r evaluation) {
 	r.rate, r.shaped = m.Capacity, m.shaped()
 	if r.shaped {
 		r.rate = m.TokenRate
 	}
 	if r.rate == 0 {
-		r.rate = together(samples)
+		r.rate = backToBackRate(samples)
 	}
 	least := 0.0
 	if c := max(m.Capacity, r.rate); c > 0 {
@@ -80,24 +81,24 @@ func (m Ours) read(samples []probe.Sample) (r reading) {
 	return r
 }
 
-// add takes one more sample. least is how far apart in ns the path lets two packets come.
-func (r *reading) add(s *probe.Sample, least, idle float64) {
+// add adds one sample. least is the minimum time in ns between packets on the path.
+func (r *evaluation) add(s *probe.Sample, least, idle float64) {
 	n := min(s.Count(), len(s.Sent))
 	hold := s.Parts[len(s.Parts)-1]
 	first := s.Count() - hold.Count
-	h := holding{bytes: float64(s.Bytes()), took: float64(s.Sent[n-1] - s.Sent[0]), idle: idle, count: hold.Count, head: first}
+	h := trainResult{bytes: float64(s.Bytes()), took: float64(s.Sent[n-1] - s.Sent[0]), idle: idle, count: hold.Count, head: first}
 	if n-1 > first && s.Sent[n-1] > s.Sent[first] {
 		h.rate = float64((n-1-first)*hold.Frame()) * 8e9 / float64(s.Sent[n-1]-s.Sent[first])
 	}
 	from := 0
 	if r.shaped {
-		// Before it is empty, and until what the head left elsewhere has drained, the
-		// bucket's queue is not what is seen.
+		// Before the bucket is empty, and until the head's queues at other links have
+		// drained, the delays are not those of the bucket's queue.
 		from = first + hold.Count/settle
 	}
 	service := 8e9 * frame / r.rate
 	all := newSeries(s, least, service)
-	r.stood = max(r.stood, all.stood())
+	r.receiverStall = max(r.receiverStall, all.receiverStall())
 	for i := range all {
 		if all[i].waited {
 			r.waited++
@@ -109,10 +110,10 @@ func (r *reading) add(s *probe.Sample, least, idle float64) {
 	}
 	for _, part := range all.stretches(service, r.shaped) {
 		busy := part.busy(from, service)
-		if len(busy) == 0 || part.cutShort(busy) {
+		if len(busy) == 0 || part.endsInStall(busy) {
 			continue
 		}
-		if r.shaped && !r.emptied(busy[0].queue) {
+		if r.shaped && !r.bucketEmpty(busy[0].queue) {
 			continue
 		}
 		h.start = max(h.start, busy[0].queue)
@@ -135,8 +136,8 @@ func (r *reading) add(s *probe.Sample, least, idle float64) {
 	r.trains = append(r.trains, h)
 }
 
-// stood is the longest for which a clump shows that the receiver stood still.
-func (s series) stood() (most time.Duration) {
+// receiverStall returns the longest stall of the receiver that a clump shows.
+func (s series) receiverStall() (most time.Duration) {
 	for i := 1; i < len(s); i++ {
 		if s[i].late && !s[i].waited && !s[i-1].late {
 			most = max(most, time.Duration(s[i].came-s[i-1].came))
@@ -145,8 +146,8 @@ func (s series) stood() (most time.Duration) {
 	return most
 }
 
-// rates are at what rate the first packets came and were sent, in bit/s; 0 if that
-// cannot be told.
+// rates returns the rates in bit/s at which the first packets arrived and were sent; 0 if
+// they are unknown.
 func (s series) rates(packets int) (came, sent float64) {
 	last := -1
 	for i := range s {
@@ -164,9 +165,9 @@ func (s series) rates(packets int) (came, sent float64) {
 	return bits / (s[last].came - s[0].came), sent
 }
 
-// together is the rate at which packets came that were sent all at once, in bit/s; 0
-// if there are none.
-func together(samples []probe.Sample) float64 {
+// backToBackRate returns the rate in bit/s at which packets arrived that were sent back to
+// back; 0 if there are none.
+func backToBackRate(samples []probe.Sample) float64 {
 	var rates []float64
 	for i := range samples {
 		s := &samples[i]
@@ -184,8 +185,9 @@ func together(samples []probe.Sample) float64 {
 	return rates[len(rates)*9/10]
 }
 
-// guess is what the last trains say.
-func (r *reading) guess() (rate float64, ok bool) {
+// guess returns the available bandwidth from all trains, with more weight on the last
+// ones.
+func (r *evaluation) guess() (rate float64, ok bool) {
 	var s sums
 	weight := 1.0
 	for _, t := range slices.Backward(r.trains) {
@@ -196,18 +198,18 @@ func (r *reading) guess() (rate float64, ok bool) {
 		return 0, false
 	}
 	rate = s.available(r.rate)
-	// Trains that met no queue may have been too slow.
+	// Trains that found no queue may have been too slow.
 	for _, t := range slices.Backward(r.trains) {
 		if !r.shaped || t.met() {
 			break
 		}
-		rate = max(rate, 0.02*r.rate) * faster
+		rate = max(rate, 0.02*r.rate) * speedUp
 	}
 	return min(max(rate, r.rate/100), r.rate), true
 }
 
-// heldTime is from when on a wait is not one behind cross traffic.
+// heldTime is the minimum delay that cross traffic does not explain.
 const heldTime = time.Millisecond
 
-// faster a train is after one that met no queue.
-const faster = 1.4
+// speedUp is the factor of the rate after a train that found no queue.
+const speedUp = 1.4

@@ -7,21 +7,21 @@ import (
 	"headgate/unit"
 )
 
-// Constants of pathload's search, from its paper.
+// Constants of pathload's search, from the paper.
 const (
-	streams = 12  // N, of a fleet
-	agree   = 0.7 // f: the part of them that decides
-	// A fleet is given up, and its rate is too high, if one stream loses so much, or
-	// too many of them lose some.
+	streams = 12  // N, streams of a fleet
+	agree   = 0.7 // f: the fraction of the streams that decides
+	// A fleet is aborted, and its rate is too high, if one stream loses this fraction, or
+	// if more than half of the streams lose some.
 	muchLoss = 0.1
 	someLoss = 0.03
-	// width and grey are omega and chi, which the paper leaves to the user: parts of
-	// the highest rate.
+	// width and grey are omega and chi, as fractions of the highest rate. The paper
+	// leaves them to the user.
 	width = 0.02
 	grey  = 0.02
 )
 
-// fleet is what the streams of one rate say.
+// fleet is the result of the streams of one rate.
 type fleet struct {
 	rises, doesNot, lossy int
 	lost                  bool // aborted
@@ -42,8 +42,8 @@ func (f *fleet) add(t trend, lost float64) {
 	f.lost = f.lost || lost > muchLoss || f.lossy > streams/2
 }
 
-// search is where pathload's search stands: the available bandwidth is between low
-// and high, and varied over [greyLow, greyHigh] (section IV: rate adjustment).
+// search is the state of pathload's search. The available bandwidth is between low and
+// high, and varied over [greyLow, greyHigh] (section IV: rate adjustment).
 type search struct {
 	low, high         float64
 	greyLow, greyHigh float64
@@ -66,7 +66,7 @@ func (s *search) take(rate float64, f fleet) {
 	default:
 		s.greyLow, s.greyHigh = min(s.greyLow, rate), max(s.greyHigh, rate)
 	}
-	// A verdict that contradicts the grey region cuts it.
+	// A result that contradicts the grey region reduces it.
 	if s.greyHigh > 0 {
 		s.greyHigh, s.greyLow = min(s.greyHigh, s.high), max(s.greyLow, s.low)
 		if s.greyLow > s.greyHigh {
@@ -75,7 +75,7 @@ func (s *search) take(rate float64, f fleet) {
 	}
 }
 
-// next is the rate of the next fleet; ok is false if the range is narrow enough.
+// next returns the rate of the next fleet; ok is false if the range is narrow enough.
 func (s *search) next() (rate float64, ok bool) {
 	switch {
 	case s.high-s.low <= width*s.top:
@@ -90,13 +90,13 @@ func (s *search) next() (rate float64, ok bool) {
 	return 0, false
 }
 
-// result is the range and its middle.
+// result returns the range and its middle.
 func (s *search) result() (out Result) {
 	if s.aborts > 0 {
-		out.Notes = append(out.Notes, fmt.Sprintf("%d of %d fleets were given up, because they lost too much", s.aborts, s.fleets))
+		out.Notes = append(out.Notes, fmt.Sprintf("%d of %d fleets were aborted because of packet loss", s.aborts, s.fleets))
 	}
 	if s.low == 0 {
-		out.Available = probe.CannotTell("no rate is low enough: " + unit.Rate(s.high).String() + " is too high as well")
+		out.Available = probe.NoEstimate("no rate is low enough: even " + unit.Rate(s.high).String() + " is too high")
 		return out
 	}
 	out.Available = probe.Estimate{Value: (s.low + s.high) / 2, Low: s.low, High: s.high}

@@ -8,23 +8,23 @@ import (
 	"headgate/probe"
 )
 
-// point is a packet that came, in the order in which they were sent.
+// point is a packet that arrived. Points are in sending order.
 type point struct {
 	number int
 	part   int
 	frame  float64 // bytes
 	sent   float64 // ns, since the sample's first packet
 	came   float64 // ns, since the first arrival
-	owd    float64 // came - sent: a one-way delay but for a constant
-	late   bool    // its receiver stood still, or another overtook it
-	waited bool    // for the interrupt that brought the next
+	owd    float64 // came - sent: a one-way delay except for a constant
+	late   bool    // the receiver stalled, or another packet overtook it
+	waited bool    // the packet waited for the interrupt of the next packet
 }
 
-// series are a sample's packets, each once.
+// series has the packets of a sample, each once.
 type series []point
 
-// newSeries takes what can be taken of a sample: cut short, doubled or with numbers
-// that were never sent. least is how far apart in ns the path lets two packets come.
+// newSeries accepts also samples that are incomplete, have duplicates, or have numbers
+// that were never sent. least is the minimum time in ns between packets on the path.
 func newSeries(s *probe.Sample, least, service float64) series {
 	parts := s.PartOf()
 	parts = parts[:min(len(parts), len(s.Sent))]
@@ -50,11 +50,12 @@ func newSeries(s *probe.Sample, least, service float64) series {
 	return out
 }
 
-// markClumps finds what a receiver that had stood still took all at once: a packet
-// that is suddenly later than the one before by more than a queue grows in that time,
-// and all behind it that come faster than the path lets them. Their stamps are the
-// receiver's, not the path's. What comes first may have waited, too. In the order of
-// arrival; least is how far apart the path lets packets come.
+// markClumps marks packets that a receiver took together after a stall. The first is
+// later than its predecessor by more than a queue grows in that time, and the others
+// arrive faster than the path can deliver them. Their timestamps are those of the
+// receiver, not of the path. The first packets of a sample may have waited, too. The
+// series must be in order of arrival. least is the minimum time between packets on the
+// path.
 func (s series) markClumps(least, service float64) {
 	for i := 0; i < len(s); i++ {
 		need := clumpPackets*least + clumpNoise
@@ -71,8 +72,8 @@ func (s series) markClumps(least, service float64) {
 	}
 }
 
-// markWaiting leaves of packets that came together, faster than the path lets them,
-// only the last: the others waited for the interrupt that it brought.
+// markWaiting marks all but the last of packets that arrived together, faster than the
+// path can deliver them: they waited for the interrupt of the last one.
 func (s series) markWaiting(least float64) {
 	for i := 0; i+1 < len(s); i++ {
 		if s[i+1].came-s[i].came < togetherPart*least-togetherNoise {
@@ -82,9 +83,10 @@ func (s series) markWaiting(least float64) {
 	}
 }
 
-// clump is the end of one that begins with packet i, or i if there is none: where the
-// time that was gained on the path's pace is the longest, if that is as much as need.
-// The first packets of a clump are as slow as any (80 us, seen in the lab).
+// clump returns the end of the clump that begins with packet i, or i if there is none.
+// The clump ends where the time gained against the pace of the path is longest, if it is
+// at least need. The first packets of a clump may be as slow as any (80 us, observed in
+// the lab).
 func (s series) clump(i int, least, need float64) int {
 	end, gained, low, best := i, 0.0, 0.0, 0.0
 	for k := i + 1; k < len(s) && gained > best-clumpSlack; k++ {
@@ -95,13 +97,13 @@ func (s series) clump(i int, least, need float64) int {
 		}
 	}
 	if i > 0 && end == i && len(s)-i <= 2 {
-		return len(s) // what ends a train cannot be judged
+		return len(s) // the last packets of a train cannot be judged
 	}
 	return end
 }
 
-// stretches are parts of the series without a step of the clock. If held, packets that
-// are suddenly late waited in the path: a limiter holds them.
+// stretches splits the series at steps of the clock. Packets that are suddenly late also
+// split it, unless held is set: then a limiter on the path held them.
 func (s series) stretches(service float64, held bool) (out []series) {
 	from := 0
 	var last *point
@@ -118,8 +120,8 @@ func (s series) stretches(service float64, held bool) (out []series) {
 	return append(out, s[from:])
 }
 
-// jumps are how often packets were suddenly late that came in no clump, and by how
-// much at the most.
+// jumps returns how often packets outside of clumps were suddenly late, and the maximum
+// delay.
 func (s series) jumps(service float64) (n int, most time.Duration) {
 	var last *point
 	for i := range s {
@@ -135,29 +137,30 @@ func (s series) jumps(service float64) (n int, most time.Duration) {
 	return n, most
 }
 
-// sudden tells whether a packet is later than the one before it by more than a queue
-// grows meanwhile: cross traffic at twice the link's rate, and some packets.
+// sudden reports whether a packet is later than its predecessor by more than a queue
+// grows in that time: cross traffic at twice the rate of the link, and some packets.
 func sudden(a, b *point, service float64) bool {
 	return b.owd-a.owd > max(suddenly, suddenPackets*service+b.sent-a.sent)
 }
 
-// Constants, ours.
+// Constants of the series, chosen by Headgate.
 const (
-	// A packet is suddenly late if it is so by suddenly ns, and by suddenPackets of the
-	// tight link's time.
+	// A packet is suddenly late if it is late by suddenly ns, and by suddenPackets packet
+	// times of the tight link.
 	suddenly      = 300e3
 	suddenPackets = 8
-	// A clump's packets come at less than clumpPace of the path's least distance, on
-	// average (a sixth at 1 Gbit/s in the lab); it has gained clumpPackets and
-	// clumpNoise at the least; and it ends where clumpSlack is lost again.
+	// The packets of a clump arrive, on average, at less than clumpPace of the minimum
+	// distance on the path (a sixth at 1 Gbit/s in the lab). A clump gains at least
+	// clumpPackets packet times and clumpNoise, and it ends where clumpSlack is lost
+	// again.
 	clumpPace    = 0.6
 	clumpPackets = 1.5
 	clumpNoise   = 3e3
 	clumpSlack   = 100e3
-	// Packets that come within togetherPart of the least distance, less what two stamps are
-	// off by, came together.
+	// Packets that arrive within togetherPart of the minimum distance, less the error of
+	// two timestamps, arrived together.
 	togetherPart  = 0.5
 	togetherNoise = 2e3
-	// clockStep backwards is no path's doing.
+	// clockStep is a step backwards that no path causes.
 	clockStep = 30e3
 )

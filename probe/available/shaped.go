@@ -8,44 +8,44 @@ import (
 	"headgate/unit"
 )
 
-// Constants of paths whose tight link may be a token bucket, ours.
+// Constants of paths whose tight link may be a token bucket, chosen by Headgate.
 const (
-	// drainPart of the capacity is the seed's alpha of drain trains (2.6).
+	// drainPart of the capacity is alpha of the seed's drain trains (2.6).
 	drainPart = 7.0 / 8
-	// linkPart of the capacity is filled at the most: at all of it queues there wander off.
+	// linkPart of the capacity is the maximum load: at the full capacity queues grow.
 	linkPart = 0.97
-	// leastDrain, a part of the capacity, is how much faster than the token rate heads
-	// are in any case.
+	// leastDrain, a fraction of the capacity, is the minimum by which heads are faster
+	// than the token rate.
 	leastDrain = 0.1
-	// The first head drains firstDrain bytes, if the bucket's size is not known, and
-	// each one that met no queue is followed by one of morePart times that.
+	// The first head drains firstDrain bytes if the bucket size is unknown. After a head
+	// that found no queue, the next drains morePart times that.
 	firstDrain = 64_000
 	morePart   = 2.5
-	// firstIdle is how long the bucket fills between two trains until that is seen, ns.
+	// firstIdle is the assumed pause between two trains until it is measured, in ns.
 	firstIdle = 3e6
-	// shapedHold packets, and shapedTime ns, are the longest hold: every train drains
-	// the bucket anew, so that few long ones cost least.
+	// shapedHold packets, and shapedTime ns, are the longest hold. Every train drains the
+	// bucket again, so that few long trains cost least.
 	shapedHold = 1600
 	shapedTime = 100e6
-	// shapedMost is how long a queue a head may make, in ns, if others take most of the
-	// bucket's rate.
+	// shapedMost is the maximum queue delay of a head, in ns, if cross traffic uses most
+	// of the token rate.
 	shapedMost = 8e6
-	// shapedQueue is how much has to wait in ns, and in packets, where the window begins
-	// for the bucket to be empty: queues elsewhere are shorter.
+	// shapedQueue and shapedPackets are the minimum queue at the begin of the window, in
+	// ns and in packets, that shows an empty bucket: queues at other links are shorter.
 	shapedQueue   = 300e3
 	shapedPackets = 4
-	// settle is the part of a hold that is given to those queues to drain.
+	// settle: one of settle parts of a hold is given to those queues to drain.
 	settle = 4
 )
 
-// emptied tells whether what waits is the bucket's.
-func (r *reading) emptied(queue float64) bool {
+// bucketEmpty reports whether the queue is that of the empty bucket.
+func (r *evaluation) bucketEmpty(queue float64) bool {
 	return queue > max(shapedQueue, shapedPackets*frame*8e9/r.rate)
 }
 
-// fast is the rate of heads: more than the token rate, and if possible no more than
-// what the links leave, so that no queue but the bucket's is seen.
-func (m Ours) fast(r *reading) float64 {
+// fast returns the rate of heads: more than the token rate, but if possible no more than
+// what the links have available, so that only the bucket has a queue.
+func (m HoldTrains) fast(r *evaluation) float64 {
 	if m.Capacity == 0 {
 		return 2 * r.rate
 	}
@@ -56,10 +56,11 @@ func (m Ours) fast(r *reading) float64 {
 	return max(fast, r.rate)
 }
 
-// taken is what others seem to take of a link of a rate before the bucket is empty, by
-// how much slower the begin of a head came than it was sent. Heads that came slower
-// than the token rate say nothing of the link. It is 0 if none does.
-func (r *reading) taken(link float64) float64 {
+// taken estimates the cross traffic on a link of a given rate before the bucket is empty,
+// from how much slower the begin of a head arrived than it was sent. Heads that arrived
+// slower than the token rate show nothing of the link. The result is 0 if no head shows
+// it.
+func (r *evaluation) taken(link float64) float64 {
 	least := link
 	for _, t := range r.trains {
 		if t.headCame > r.rate {
@@ -72,10 +73,11 @@ func (r *reading) taken(link float64) float64 {
 	return least
 }
 
-// assume is what is taken to be available as long as no train met the bucket's queue:
-// half of the token rate, and more each time, because the less others take the less a
-// head drains; and no less than they leave of the link, if they take it of the bucket.
-func (m Ours) assume(r *reading) float64 {
+// assume returns the available bandwidth to assume while no train has found the bucket's
+// queue: half of the token rate, and more after each train, because a head drains less
+// the less cross traffic there is. It is no less than the link has available, if the
+// cross traffic there also passes the bucket.
+func (m HoldTrains) assume(r *evaluation) float64 {
 	left := 0.5
 	for range r.trains {
 		left *= 0.7
@@ -83,12 +85,13 @@ func (m Ours) assume(r *reading) float64 {
 	if taken := r.taken(m.Capacity); taken > 0 {
 		left = min(left, taken/r.rate)
 	}
-	return r.rate * max(1-max(left, 0.05), min(m.unemptied(r)/r.rate, 0.95))
+	return r.rate * max(1-max(left, 0.05), min(m.lowerBound(r)/r.rate, 0.95))
 }
 
-// unemptied is what must be available, because heads did not empty a bucket of known
-// size: what they sent beyond that would have been more than it held.
-func (m Ours) unemptied(r *reading) (least float64) {
+// lowerBound returns a lower bound of the available bandwidth, from heads that did not
+// empty a bucket of known size: the rest of what they sent would have been more than the
+// bucket held.
+func (m HoldTrains) lowerBound(r *evaluation) (least float64) {
 	for _, t := range r.trains {
 		if m.Bucket > 0 && t.headRate > 0 {
 			least = max(least, t.headRate-m.Bucket/float64(t.head*frame)*t.headRate)
@@ -97,9 +100,9 @@ func (m Ours) unemptied(r *reading) (least float64) {
 	return least
 }
 
-// missing is how many bytes trains have taken out of the bucket, and it has not got
-// back since, if so much is available.
-func (r *reading) missing(available float64) (out float64) {
+// unfilled returns the bytes that trains have taken from the bucket and that have not been
+// refilled, at the given available bandwidth.
+func (r *evaluation) unfilled(available float64) (out float64) {
 	for _, t := range r.trains {
 		out = max(out-available*t.idle/8e9, 0)
 		out = max(out+t.bytes-available*t.took/8e9, 0)
@@ -107,16 +110,16 @@ func (r *reading) missing(available float64) (out float64) {
 	return out
 }
 
-// drain makes a train's head so long that it empties the bucket, which has filled again
-// since the train before. It gives how many bytes will wait behind it, and how long
-// the hold may be.
-func (m Ours) drain(r *reading, available float64) (head probe.Part, drop float64, hold int) {
+// drain returns a head that is long enough to empty the bucket, which has refilled since
+// the previous train. drop is the queue behind the head in bytes, hold the maximum length
+// of the hold.
+func (m HoldTrains) drain(r *evaluation, available float64) (head probe.Part, drop float64, hold int) {
 	fast := m.fast(r)
 	net := max(1-available/fast, 0.05)
 	drop = max(headPackets*frame, 2*shapedQueue*r.rate/8e9)
 	need, most := 0.0, math.Inf(1)
-	met, found := 0, 0.0 // found is the most that a head found in the bucket
-	unmet := 0.0         // in a row
+	met, found := 0, 0.0 // found is the maximum that a head found in the bucket
+	unmet := 0.0         // trains in a row without a queue
 	for _, t := range r.trains {
 		unmet++
 		if t.met() {
@@ -137,26 +140,26 @@ func (m Ours) drain(r *reading, available float64) (head probe.Part, drop float6
 		if met > 0 {
 			size = min(size, 1.2*found)
 		}
-		// What met no queue twice was kept from it by a bucket that fills faster than
-		// was assumed: what that is off by adds up, from train to train.
+		// If two trains found no queue, the bucket refills faster than assumed: the error
+		// adds up over the trains.
 		fills := available
 		if unmet >= 2 {
 			fills = r.rate
 		}
-		need = min(max(size-r.missing(fills)+fills*idle/8e9, 0.15*size), size)
+		need = min(max(size-r.unfilled(fills)+fills*idle/8e9, 0.15*size), size)
 		if n == 0 {
 			need = min(need, firstDrain)
 		}
-		// If others take much the head must not make a queue that is too long.
+		// With much cross traffic the head must not make a queue that is too long.
 		little := r.rate * (1 - 0.9*math.Pow(0.7, unmet))
 		rest := 0.0
 		if m.Bucket > 0 {
-			rest = max(m.Bucket-r.missing(little), 0)
+			rest = max(m.Bucket-r.unfilled(little), 0)
 		}
 		most = (rest + shapedMost*math.Pow(2, unmet)*r.rate/8e9) / (1 - little/fast)
 	}
 	bytes := min((1.05*max(need, 0)+drop)/net, most)
-	head = probe.Part{Count: int(bytes/frame) + 1, Size: mtu, Rate: unit.Rate(fast), Pause: r.stood}
+	head = probe.Part{Count: int(bytes/frame) + 1, Size: mtu, Rate: unit.Rate(fast), Pause: r.receiverStall}
 	hold = min(firstHold<<min(2*met, 8), shapedHold)
 	if unmet > 0 {
 		hold = min(hold, 2*firstHold)

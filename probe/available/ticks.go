@@ -8,11 +8,11 @@ import (
 	"headgate/probe"
 )
 
-// TickDelays are the probes' delays by the clock of ticks (procedure 1): only the first
-// probe of a tick counts, and came with the tick before it. probes and ticks are their
-// senders' places. Ticks are known by their numbers, because some are lost. A tick's
-// time is that at which it was sent, where the seed takes its number times the gap:
-// a sender is late now and then.
+// TickDelays returns the delays of the probes by the clock of the ticks (procedure 1).
+// Only the first probe of a tick counts, and its arrival time is that of the tick before
+// it. probes and ticks are the indexes of the senders. Ticks are identified by their
+// numbers, because some are lost. The time of a tick is the time at which it was sent;
+// the seed uses its number times the gap, but a sender is sometimes late.
 func TickDelays(s *probe.JointSample, probes, ticks int) (out []float64) {
 	tick, last, used := -1, -1, true
 	for _, a := range s.Arrived {
@@ -30,12 +30,12 @@ func TickDelays(s *probe.JointSample, probes, ticks int) (out []float64) {
 	return out
 }
 
-// steady is the part of the gaps between ticks at the receiver that are within
-// epsilon of those at which they left (procedure 2), and how many could be judged.
+// steady returns the fraction of the gaps between ticks at the receiver that are within
+// epsilon of the gaps at the sender (procedure 2), and how many gaps could be judged.
 //
-// The seed takes all gaps. A receiver that stands still makes most of them wrong,
-// however far apart ticks are, and the procedure would go on for ever: gaps at both
-// ends of a clump say nothing of the path and are left out.
+// The seed uses all gaps. A receiver that stalls distorts most of them, whatever the tick
+// interval is, so that the procedure would not terminate: gaps at both ends of a clump
+// show nothing of the path and are left out.
 func steady(s *probe.Sample, gap time.Duration) (part float64, judged int) {
 	good := 0
 	var last *point

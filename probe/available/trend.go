@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// Constants of pathload's tests, from its paper (Jain and Dovrolis, section IV) and,
-// where the tool came to two thresholds each, from the tool.
+// Constants of pathload's tests, from the paper (Jain and Dovrolis, section IV) and, for
+// the pairs of thresholds that only the tool has, from the tool.
 const (
 	pctRises, pctDoesNot = 0.66, 0.54
 	pdtRises, pdtDoesNot = 0.55, 0.45
 )
 
-// trend is what a stream's delays do.
+// trend is the trend of a stream's delays.
 type trend int
 
 const (
@@ -21,7 +21,7 @@ const (
 	doesNot
 )
 
-// medians are those of about sqrt(n) groups of delays that follow each other.
+// medians returns the medians of about sqrt(n) groups of consecutive delays.
 func medians(delays []float64) []float64 {
 	groups := int(math.Sqrt(float64(len(delays))))
 	out := make([]float64, groups)
@@ -33,7 +33,7 @@ func medians(delays []float64) []float64 {
 	return out
 }
 
-// PCT is the part of all delays that are larger than the one before (pairwise
+// PCT is the fraction of all delays that are larger than their predecessor (pairwise
 // comparison test).
 func PCT(delays []float64) float64 {
 	n := 0
@@ -45,8 +45,8 @@ func PCT(delays []float64) float64 {
 	return float64(n) / float64(max(len(delays)-1, 1))
 }
 
-// PDT is how much of all that delays change goes up (equation 5.4, pairwise
-// difference test): 1 if they only rise, about 0 if they do not.
+// PDT is the net rise of the delays divided by the sum of all changes (equation 5.4,
+// pairwise difference test): 1 if they only rise, about 0 if they do not.
 func PDT(delays []float64) float64 {
 	sum := 0.0
 	for i := 1; i < len(delays); i++ {
@@ -58,7 +58,7 @@ func PDT(delays []float64) float64 {
 	return (delays[len(delays)-1] - delays[0]) / sum
 }
 
-// trendOf needs one test to say so and the other not to deny it.
+// trendOf returns a trend if one test shows it and the other does not contradict it.
 func trendOf(delays []float64) trend {
 	if len(delays) < 9 {
 		return unclear

@@ -7,17 +7,17 @@ import (
 	"headgate/probe"
 )
 
-// burst is packets that left back to back: when each was sent and came, in ns, and
-// NaN for one that did not come, or not in its turn.
+// burst is the send and arrival times, in ns, of packets that were sent back to back. The
+// arrival time of a lost or reordered packet is NaN.
 type burst struct{ sent, came []float64 }
 
-// origin is what times are counted from, so that a float holds them to the ns: the
-// first sample's first packet, by either end's clock.
+// origin is the zero point of the times, so that a float64 holds them exactly to 1 ns:
+// the first packet of the first sample, at each end's clock.
 type origin struct{ sent, came int64 }
 
-// bursts are those of a sample, without the packets that go ahead of them.
+// bursts returns the bursts of a sample, without the warm-up packets before each.
 func bursts(s *probe.Sample, zero origin) (out []burst) {
-	var owner, place []int // of each packet
+	var owner, place []int // burst and index of each packet
 	for _, p := range s.Parts {
 		b := -1
 		if number := len(owner); p.Count > 1 && number+p.Count <= len(s.Sent) {
@@ -45,16 +45,17 @@ func bursts(s *probe.Sample, zero origin) (out []burst) {
 	return out
 }
 
-// run is some packets in a row of one burst.
+// run is a sequence of consecutive packets of one burst.
 type run struct {
-	// gap is the time from one packet to the next, by a straight line through all.
+	// gap is the time between packets: the slope of a regression line through all.
 	gap float64
-	// late is how much later they came, in the mean, than those that waited least.
-	late float64
-	at   float64 // when the first was sent
+	// delay is the mean delay above that of the least delayed runs.
+	delay float64
+	at    float64 // send time of the first packet
 }
 
-// run is k packets from one place on; ok is false if not all of them came.
+// run returns the run of k packets that begins at index from; ok is false if not all of
+// them arrived.
 func (b burst) run(from, k int) (r run, ok bool) {
 	if from+k > len(b.came) {
 		return run{}, false
@@ -66,11 +67,11 @@ func (b burst) run(from, k int) (r run, ok bool) {
 		sum += t - b.sent[from+i]
 		moment += t * (float64(i) - middle)
 	}
-	r = run{gap: moment * 12 / (n * (n*n - 1)), late: sum / n, at: b.sent[from]}
+	r = run{gap: moment * 12 / (n * (n*n - 1)), delay: sum / n, at: b.sent[from]}
 	return r, !math.IsNaN(sum)
 }
 
-// runs are all bursts' k packets from one place on.
+// runs returns the run of k packets at index from of each burst.
 func runs(all []burst, from, k int) (out []run) {
 	for _, b := range all {
 		if r, ok := b.run(from, k); ok {
@@ -81,10 +82,11 @@ func runs(all []burst, from, k int) (out []run) {
 	return out
 }
 
-// lateness takes from each run's delay the least that a run had about then. The two
-// clocks' paces differ, so that the least is a line: of the lower hull of all delays
-// the edge below their middle. One that is steeper than clocks are off is a clock
-// that was set, and then the least of all has to do.
+// lateness subtracts from the delay of each run the least delay of a run at about that
+// time. The two clocks run at different rates, so that the least delay is a line over
+// time: the edge of the lower hull of all delays that is below their middle. An edge that
+// is steeper than mostSkew is from a clock that was set; then the minimum of all delays
+// is subtracted.
 func lateness(out []run) {
 	if len(out) == 0 {
 		return
@@ -92,32 +94,33 @@ func lateness(out []run) {
 	var hull []run
 	least, middle := math.Inf(1), 0.0
 	for _, r := range out {
-		least = math.Min(least, r.late)
+		least = math.Min(least, r.delay)
 		middle += r.at / float64(len(out))
 		for n := len(hull); n >= 2; n = len(hull) {
 			a, b := hull[n-2], hull[n-1]
-			if (b.late-a.late)*(r.at-a.at) < (r.late-a.late)*(b.at-a.at) {
+			if (b.delay-a.delay)*(r.at-a.at) < (r.delay-a.delay)*(b.at-a.at) {
 				break
 			}
 			hull = hull[:n-1]
 		}
 		hull = append(hull, r)
 	}
-	base, slope := run{late: least}, 0.0
+	base, slope := run{delay: least}, 0.0
 	for j := 1; j < len(hull); j++ {
 		if a, b := hull[j-1], hull[j]; b.at >= middle {
-			if s := (b.late - a.late) / (b.at - a.at); math.Abs(s) <= mostSkew {
+			if s := (b.delay - a.delay) / (b.at - a.at); math.Abs(s) <= maxSkew {
 				base, slope = a, s
 			}
 			break
 		}
 	}
 	for i := range out {
-		out[i].late = math.Max(out[i].late-base.late-slope*(out[i].at-base.at), 0)
+		out[i].delay = math.Max(out[i].delay-base.delay-slope*(out[i].at-base.at), 0)
 	}
 }
 
-// typical is the middle of all runs' gaps, and how far about two thirds are from it.
+// typical returns the median gap of all runs, and half the width of the middle two
+// thirds.
 func typical(all []run) (middle, wide float64) {
 	gaps := make([]float64, len(all))
 	for i, r := range all {
@@ -128,7 +131,7 @@ func typical(all []run) (middle, wide float64) {
 	return at(0.5), (at(0.84) - at(0.16)) / 2
 }
 
-// longest is how many packets the longest burst has.
+// longest returns the number of packets of the longest burst.
 func longest(all []burst) (n int) {
 	for _, b := range all {
 		n = max(n, len(b.came))

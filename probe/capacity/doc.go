@@ -1,29 +1,31 @@
-// Package capacity finds the capacity of a path's narrow link: what a short burst is
-// sent at, which passes a shaper's bucket at once.
+// Package capacity estimates the capacity of a path's narrow link from short bursts,
+// which pass the bucket of a shaper undelayed.
 //
-// # The seed's method
+// # The method of the estimation seed
 //
-// Seed is NarrowLinkCapacity (estimation seed, 2.5.4): 1,000 pairs of packets of 500
-// bytes, 20 ms apart, and a search among the modes of their dispersion rates by pairs
-// that are sent slower: a rate below C arrives as it was sent, a rate above does not.
+// Seed is NarrowLinkCapacity (estimation seed, 2.5.4). It sends 1,000 pairs of packets of
+// 500 bytes, 20 ms apart, and searches the modes of their dispersion rates with pairs
+// that are sent at lower rates: a rate below C arrives at the rate at which it was sent,
+// a rate above C does not.
 //
-// # Ours
+// # Headgate's method
 //
-// Bursts of 3 to 64 packets, as many and as large as pass before a shaper's bucket is
-// empty (limit.go), or last long against the error of stamps. The capacity is the mode
-// of the time from one packet to the next in runs of k packets (look.go), for the k
-// whose mode is sharpest. Others' packets lengthen a run at the narrow link and before
-// it, and shorten one behind it, where its first packet waits; but what does either
-// delays it. So a run weighs the less the later it came than those that waited least
-// (bursts.go; of pairs the same is known as CapProbe): the seed's search by sending
-// rates, which real senders cannot hold for pairs, is not needed.
+// Ours sends bursts of 3 to 64 packets. Their number and size are chosen so that they
+// pass before the bucket of a shaper is empty (limit.go), or so that they last long
+// compared with the timestamp error. The capacity is the mode of the time between packets
+// in runs of k packets (look.go), for the k with the sharpest mode. Cross traffic at or
+// before the narrow link lengthens a run. Cross traffic behind the narrow link shortens a
+// run whose first packet it delays. Both delay the run as a whole, so that the weight of
+// a run decreases with its delay above the minimum (bursts.go). For packet pairs this is
+// known as CapProbe. The seed's search by sending rates, which real senders cannot hold
+// for pairs, is not needed.
 //
-// Real receivers are late with a burst's first packet, and less so with the second, also
-// where a small one goes ahead (measured in the lab, real kernels): gaps that show it
-// are left out as far as others are left.
+// Real receivers are late with the first packet of a burst, and less so with the second,
+// even after a small warm-up packet (measured in the lab, real kernels). Gaps that show
+// this are left out if enough others remain.
 //
-// A bucket fills between bursts, which are ten times their own length apart.
+// A bucket fills between bursts, which are ten times their own duration apart.
 //
-// What it cannot tell: the capacity behind a limit that lets less than two packets
-// pass at once, which is then no other than that limit's rate.
+// The method cannot estimate the capacity behind a limiter that passes fewer than two
+// packets at once: it then returns the rate of that limiter.
 package capacity

@@ -11,18 +11,18 @@ import (
 	"headgate/probe/capacity"
 )
 
-// Logs of the lab: real kernels, an emulated link of a known rate with a shaper before
-// it, both directions. What real hosts do to bursts is in them: receivers that slept are
-// late with the first packets, and whole bursts come late.
+// The logs are from the lab: real kernels, an emulated link of a known rate with a shaper
+// before it, both directions. They show the effect of real hosts on bursts: receivers
+// that were idle are late with the first packets, and whole bursts are delayed.
 //
-// These are three of twelve logs. All at 100 and 400 Mbit/s come out within 2 %; of the
-// twelve directions at 1 Gbit/s, where a small packet takes no longer than a receiver
-// needs for it, six are off by more than 3 % (up to 11).
+// These are three of twelve logs. All at 100 and 400 Mbit/s are within 2 %. Of the twelve
+// directions at 1 Gbit/s, where a small packet takes no longer than a receiver needs for
+// it, six are off by more than 3 % (up to 11 %).
 func TestLab(t *testing.T) {
 	for name, want := range map[string]float64{"100Mbit.50Mbit.1600B": 100e6, "400Mbit.200Mbit.1600B": 400e6, "1Gbit.200Mbit.10kB": 1e9} {
 		for direction, samples := range read(t, "testdata/"+name+".jsonl") {
-			c := capacity.Ours{}.Estimate(samples).Capacity
-			t.Logf("%s, %s: %.1f Mbit/s (%.1f to %.1f) %s", name, direction, c.Value/1e6, c.Low/1e6, c.High/1e6, c.Cannot)
+			c := capacity.Bursts{}.Estimate(samples).Capacity
+			t.Logf("%s, %s: %.1f Mbit/s (%.1f to %.1f) %s", name, direction, c.Value/1e6, c.Low/1e6, c.High/1e6, c.Reason)
 			if math.Abs(c.Value/want-1) > 0.03 {
 				t.Errorf("want %.0f Mbit/s", want/1e6)
 			}
@@ -30,7 +30,7 @@ func TestLab(t *testing.T) {
 	}
 }
 
-// read gives a log's samples by their direction. Its stamps are differences.
+// read returns the samples of a log by direction. The times in the log are differences.
 func read(t *testing.T, path string) map[string][]probe.Sample {
 	t.Helper()
 	f, err := os.Open(path)

@@ -2,29 +2,28 @@ package capacity
 
 import "math"
 
-// limited tells whether packets from one place on come slower than those from the
-// first on:
-// runs of the same length do, most of them. Others' packets lengthen some runs, early
-// and late ones alike.
+// limited reports whether packets from index from on arrive slower than those from index
+// first on: whether the mode of runs of the same length is slower. Cross traffic does not
+// have that effect, because it lengthens early and late runs alike.
 func limited(all []burst, first, from, n int) bool {
 	k := min(from-first, n-from, 4)
 	if k < 2 {
 		return true
 	}
 	before, after := gaps(all, first, from, k), gaps(all, from, n, k)
-	if len(before) < least || len(after) < least {
+	if len(before) < minValues || len(after) < minValues {
 		return true
 	}
 	a, b := modeOf(before, k), modeOf(after, k)
-	return b.gap > slow*a.gap+sure*math.Hypot(a.error, b.error)
+	return b.gap > slow*a.gap+modeSigmas*math.Hypot(a.error, b.error)
 }
 
-// bucket is how many packets pass a limit at once: those that came by a time, less
-// what its own rate let through until then.
+// bucket returns the number of packets that pass a limiter at once: those that have
+// arrived by a time, less those that the rate of the limiter has passed until then.
 func bucket(all []burst, from, n int) float64 {
 	from = min(from+1, n-2)
 	tail := gaps(all, from, n, n-from)
-	if len(tail) < least {
+	if len(tail) < minValues {
 		return 0
 	}
 	gap := modeOf(tail, n-from).gap
@@ -39,15 +38,15 @@ func bucket(all []burst, from, n int) float64 {
 	return middle(sorted(found)).gap
 }
 
-// headStart is a bucket that is too small, for its link, to be seen as packets that
-// come faster: all that is left of it is that the first packets came earlier than
-// the rate of the rest would have it. 0 is none.
+// headStart detects a bucket that is too small, for its link, to show as faster packets:
+// it shows only because the first packets arrive earlier than the rate of the rest
+// allows. 0 means that there is none.
 func headStart(all []burst, head mode, n int) float64 {
-	if n <= 8 || head.count < 15 || head.gap > 2*noise {
+	if n <= 8 || head.count < 15 || head.gap > 2*timestampError {
 		return 0
 	}
 	b := bucket(all, max(3, n/4), n)
-	if b < 2 || (b-1)*head.gap < noise {
+	if b < 2 || (b-1)*head.gap < timestampError {
 		return 0
 	}
 	return b

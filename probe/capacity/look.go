@@ -6,38 +6,39 @@ import (
 	"headgate/probe"
 )
 
-// found is what bursts of packets of one size show.
-type found struct {
+// result is the result of bursts of packets of one size.
+type result struct {
 	mode
-	values []value // that the mode is of
-	from   int     // the place of the first packet that is in them
-	cold   bool    // bursts' first gaps are too short
-	k      int     // packets in each of their runs
-	all    []burst
-	frame  float64 // bytes
-	burst  int     // packets in the longest burst
-	usable int     // packets that pass before a limit
-	// limit is how many bytes pass before a limit, and bucket how many pass it at
-	// once; 0: none was met.
+	values       []value // the gaps that the mode is computed from
+	from         int     // index of the first packet in them
+	receiverIdle bool    // the first gaps of bursts are too short
+	k            int     // packets in each run
+	all          []burst
+	frame        float64 // bytes
+	burst        int     // packets in the longest burst
+	usable       int     // packets that pass before a limiter delays them
+	// limit is the number of bytes that pass before a limiter delays packets, bucket the
+	// number that passes at once. 0 means that no limiter was found.
 	limit, bucket float64
-	// kept: packets of another size showed less.
+	// kept is set if packets of another size gave a less exact result.
 	kept bool
-	// other is the gap of packets of another size, as if they were of this one, if no
-	// limit says why they came slower.
+	// other is the gap of packets of another size, scaled to this size, if they arrived
+	// slower without a limiter.
 	other float64
-	// low and high hold 90 % of the modes that resamples have.
+	// low and high are the 90 % interval of the modes of resamples.
 	low, high float64
 }
 
-// perByte is the time of a byte.
-func (f found) perByte() float64 { return f.gap / f.frame }
+// perByte returns the time of one byte.
+func (f result) perByte() float64 { return f.gap / f.frame }
 
-// took is from the first packet of a run to its last, in ns.
-func (f found) took() float64 { return f.gap * float64(f.k-1) }
+// took returns the time from the first to the last packet of a run, in ns.
+func (f result) took() float64 { return f.gap * float64(f.k-1) }
 
-// look reads all samples: the most exact of the sizes, unless small packets met a
-// limit before large ones could show anything else, or large ones are slower.
-func look(samples []probe.Sample) (f found) {
+// evaluate evaluates all samples. It returns the result of the packet size with the smallest
+// error, unless small packets found a limiter that large ones reach first, or large
+// packets are slower.
+func evaluate(samples []probe.Sample) (f result) {
 	of := map[int][]burst{}
 	var sizes []int
 	var zero *origin
@@ -61,9 +62,9 @@ func look(samples []probe.Sample) (f found) {
 			continue
 		}
 		if f.gap > 0 {
-			if !f.yieldsTo(g) {
+			if !f.worseThan(g) {
 				f.kept = true
-				if f.limit == 0 && g.count >= least && g.perByte() > (1+changes)*f.perByte() {
+				if f.limit == 0 && g.count >= minValues && g.perByte() > (1+changes)*f.perByte() {
 					f.other = g.perByte() * f.frame
 				}
 				continue
@@ -80,66 +81,66 @@ func look(samples []probe.Sample) (f found) {
 	return f
 }
 
-// yieldsTo tells whether another size's answer is the better one.
-func (f found) yieldsTo(g found) bool {
+// worseThan reports whether the result for another size is better.
+func (f result) worseThan(g result) bool {
 	if g.burst == 2 {
-		return true // pairs are sent where nothing else fits
+		return true // pairs are sent only where nothing longer passes
 	}
 	if f.limit > 0 && g.frame*float64(g.usable) > f.limit {
 		return false
 	}
-	same := g.perByte() < f.perByte()+sure*math.Hypot(f.error/f.frame, g.error/g.frame)
+	same := g.perByte() < f.perByte()+modeSigmas*math.Hypot(f.error/f.frame, g.error/g.frame)
 	return same && g.error/g.gap < f.error/f.gap
 }
 
-// gaps are those of all runs of k packets within a range of places, sorted. The less
-// a run was delayed the more it weighs: what others' packets did to it, before the
-// narrow link or behind, delayed it.
+// gaps returns the sorted gaps of all runs of k packets within [from, to). The weight of
+// a run decreases with its delay: cross traffic before or behind the narrow link delayed
+// it.
 func gaps(all []burst, from, to, k int) (out []value) {
 	for ; from+k <= to; from += k - 1 {
 		for _, r := range runs(all, from, k) {
-			scale := math.Max(lateNoise*noise, latePart*r.gap*float64(k-1))
-			out = append(out, value{r.gap, 1 / (1 + math.Pow(r.late/scale, 4))})
+			scale := math.Max(lateNoise*timestampError, latePart*r.gap*float64(k-1))
+			out = append(out, value{r.gap, 1 / (1 + math.Pow(r.delay/scale, 4))})
 		}
 	}
 	return sorted(out)
 }
 
-// modeOf is the mode of runs of k packets, in a window of two of the errors that
-// stamps make in one.
+// modeOf returns the mode of runs of k packets, in a window of twice the timestamp error
+// of a run.
 func modeOf(values []value, k int) mode {
 	n := float64(k)
-	wide := math.Max(2*noise*math.Sqrt(12/(n*(n*n-1))), leastWide*values[len(values)/2].gap)
+	wide := math.Max(2*timestampError*math.Sqrt(12/(n*(n*n-1))), leastWide*values[len(values)/2].gap)
 	m := densest(values, wide)
 	// A few values may agree by chance.
 	m.error = math.Max(m.error, wide/4/math.Sqrt(m.count)) * (1 + 4/m.count)
 	return m
 }
 
-// lookAt finds how many packets of a burst pass before a limit, and what length of
-// runs among those has the sharpest mode.
-func lookAt(all []burst, frame float64) (f found) {
+// lookAt finds how many packets of a burst pass before a limiter delays them, and the run
+// length with the sharpest mode among those.
+func lookAt(all []burst, frame float64) (f result) {
 	n := longest(all)
 	f.frame, f.burst, f.all = frame, n, all
 	if n == 2 {
 		return f.pairs(all)
 	}
-	f.cold = cold(all)
+	f.receiverIdle = receiverIdle(all)
 	head := f.head(all)
 	if f.usable == 0 {
 		return f
 	}
-	// Stamps keep their order, so that those of a burst's first packets, if these are
-	// closer than stamps are exact, push each other back.
-	if head.gap < 4*noise {
-		f.from = min(int(math.Ceil(2*noise/math.Max(head.gap, 1))), f.usable/3)
+	// Timestamps are in order. Those of the first packets of a burst therefore push each
+	// other back if the packets are closer than the timestamp error.
+	if head.gap < 4*timestampError {
+		f.from = min(int(math.Ceil(2*timestampError/math.Max(head.gap, 1))), f.usable/3)
 	}
-	if f.cold {
+	if f.receiverIdle {
 		f.from = max(f.from, min(2, f.usable-4), 1)
 	}
 	for k := 2; k <= f.usable-f.from; k = longer(k) {
 		v := gaps(all, f.from, f.usable, k)
-		if len(v) < least {
+		if len(v) < minValues {
 			break
 		}
 		m := modeOf(v, k)
@@ -152,20 +153,21 @@ func lookAt(all []burst, frame float64) (f found) {
 	return f
 }
 
-// head grows runs from a burst's first packet on for as long as they agree with
-// shorter ones, and finds the limit if one is why they no longer do.
-func (f *found) head(all []burst) (head mode) {
+// head extends runs from the first packet of a burst for as long as they agree with
+// shorter runs. If a limiter is the reason why they no longer do, head sets limit and
+// bucket.
+func (f *result) head(all []burst) (head mode) {
 	from := 0
-	if f.cold {
+	if f.receiverIdle {
 		from = 1
 	}
 	for k := 2; from+k <= f.burst; k = longer(k) {
 		v := gaps(all, from, from+k, k)
-		if len(v) < least {
+		if len(v) < minValues {
 			break
 		}
 		m := modeOf(v, k)
-		slower := m.gap > head.gap+sure*math.Hypot(m.error, head.error)
+		slower := m.gap > head.gap+modeSigmas*math.Hypot(m.error, head.error)
 		if f.usable > 0 && slower && limited(all, from, f.usable, f.burst) {
 			f.limit, f.bucket = frames(f, float64(f.usable)), frames(f, bucket(all, f.usable, f.burst))
 			return head
@@ -182,13 +184,13 @@ func (f *found) head(all []burst) (head mode) {
 	return head
 }
 
-func frames(f *found, n float64) float64 { return n * f.frame }
+func frames(f *result, n float64) float64 { return n * f.frame }
 
-// pairs are so close that stamps' errors are as large as their gap; as these keep
-// their order, only the middle of all gaps is right.
-func (f found) pairs(all []burst) found {
+// pairs evaluates packet pairs. Their gap is as small as the timestamp error, and
+// timestamps are in order, so that only the median of all gaps is correct.
+func (f result) pairs(all []burst) result {
 	f.values, f.k = gaps(all, 0, 2, 2), 2
-	if len(f.values) < least {
+	if len(f.values) < minValues {
 		return f
 	}
 	for i, v := range f.values {
@@ -198,16 +200,16 @@ func (f found) pairs(all []burst) found {
 	return f
 }
 
-// cold tells whether the first gap of bursts is shorter than the second: a receiver
-// that slept is late with the first packet.
-func cold(all []burst) bool {
+// receiverIdle reports whether the first gap of bursts is shorter than the second: a receiver
+// that was idle is late with the first packet.
+func receiverIdle(all []burst) bool {
 	a, b := runs(all, 0, 2), runs(all, 1, 2)
-	if len(a) < least || len(b) < least {
+	if len(a) < minValues || len(b) < minValues {
 		return false
 	}
 	first, wide := typical(a)
 	second, wider := typical(b)
-	off := sure * math.Hypot(wide, wider) / math.Sqrt(float64(min(len(a), len(b))))
+	off := modeSigmas * math.Hypot(wide, wider) / math.Sqrt(float64(min(len(a), len(b))))
 	return first < second-off && first < coldLeast*second && first > coldMost*second
 }
 

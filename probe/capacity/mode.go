@@ -10,23 +10,21 @@ import (
 // value is a gap with its weight.
 type value struct{ gap, weight float64 }
 
-// mode is where most weight lies within +-wide, or with wide 0 the middle of all.
+// mode is the window of +-wide with the most weight, or with wide 0 the median.
 type mode struct {
 	gap  float64
 	wide float64
-	// count is of how many equal values its weight would be, and error its standard
-	// error.
+	// count is the equivalent number of values of equal weight, error the standard error.
 	count, error float64
 }
 
-// sorted puts values in order.
+// sorted sorts values in place and returns them.
 func sorted(values []value) []value {
 	slices.SortFunc(values, func(a, b value) int { return cmp.Compare(a.gap, b.gap) })
 	return values
 }
 
-// densest finds the mode of sorted values, in a window that comes to lie around its
-// own mean.
+// densest finds the mode of sorted values, in a window that is centred on its own mean.
 func densest(values []value, wide float64) (m mode) {
 	if wide == 0 {
 		return middle(values)
@@ -53,7 +51,7 @@ func densest(values []value, wide float64) (m mode) {
 	return m
 }
 
-// reach is how many of sorted values are below a gap.
+// reach returns how many of the sorted values are below a gap.
 func reach(values []value, gap float64) int {
 	i, _ := slices.BinarySearchFunc(values, gap, func(v value, g float64) int { return cmp.Compare(v.gap, g) })
 	return i
@@ -70,7 +68,7 @@ func mean(values []value) (m mode) {
 	return m
 }
 
-// middle is the median of sorted values by their weights.
+// middle returns the weighted median of sorted values.
 func middle(values []value) (m mode) {
 	half := 0.0
 	for _, v := range values {
@@ -86,7 +84,8 @@ func middle(values []value) (m mode) {
 	return m
 }
 
-// spread is how many equal values these are worth, and the error of their mean.
+// spread returns the equivalent number of values of equal weight, and the standard error
+// of their mean.
 func spread(values []value, gap float64) (count, err float64) {
 	w, ww, wxx := 0.0, 0.0, 0.0
 	for _, v := range values {
@@ -96,7 +95,7 @@ func spread(values []value, gap float64) (count, err float64) {
 	return w * w / ww, math.Sqrt(wxx) / w
 }
 
-// interval holds 90 % of the modes of values drawn from these.
+// interval returns the 90 % interval of the modes of resamples of values (bootstrap).
 func interval(values []value, wide float64) (low, high float64) {
 	rng := rand.New(rand.NewPCG(uint64(len(values)), 1))
 	drawn := make([]value, len(values))
@@ -111,7 +110,7 @@ func interval(values []value, wide float64) (low, high float64) {
 	return found[resamples/20-1], found[resamples-resamples/20]
 }
 
-// share is the part of all weight that is in the mode.
+// share returns the fraction of the weight that is in the mode.
 func (m mode) share(values []value) float64 {
 	in, all := 0.0, 0.0
 	for _, v := range values {

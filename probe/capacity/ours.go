@@ -10,32 +10,33 @@ import (
 	"headgate/unit"
 )
 
-// Ours sends bursts, and reads the capacity from runs of packets that others' left
-// alone.
-type Ours struct {
-	// Budget bounds what all trains send, in bytes of layer 2; 0 is 2 MB.
+// Bursts sends bursts, and computes the capacity from runs of packets that cross traffic
+// did not delay.
+type Bursts struct {
+	// Budget bounds the layer 2 bytes of all trains; 0 is 2 MB.
 	Budget unit.Bytes
-	// Time bounds how long that takes; 0 is a second.
+	// Time bounds the duration of all trains; 0 is 1 s.
 	Time time.Duration
 }
 
-// Result is what a path's narrow link carries.
+// Result is the result for a path's narrow link.
 type Result struct {
 	// Capacity is C, in bit/s of layer 2.
 	Capacity probe.Estimate `json:"capacity"`
-	// Limit, if a shaper or the like was met, is how many bytes of a burst passed
-	// before it; 0: none was met.
+	// Limit is how many bytes of a burst passed before a shaper or other limiter delayed
+	// them; 0 means that none was found.
 	Limit unit.Bytes `json:"limit,omitempty"`
 }
 
-// train is bursts, each with small packets ahead that warm the receiver up.
+// train returns a train of bursts, each after small packets that warm the receiver up.
 func train(n, count, size int, pause time.Duration) (t probe.Train) {
 	t.Purpose = "capacity/bursts"
 	for b := range n {
 		for i := range aheadCount {
 			p := probe.Part{Count: 1, Size: aheadSize, Pause: aheadGap}
 			if i == 0 {
-				// Never in step with what else comes again and again: up to a half longer.
+				// Pauses vary by up to a half, so that bursts never synchronize with a
+				// periodic process.
 				_, golden := math.Modf(float64(b) * 0.618034)
 				p.Pause = pause + time.Duration(golden*float64(pause)/2)
 			}
@@ -46,9 +47,8 @@ func train(n, count, size int, pause time.Duration) (t probe.Train) {
 	return t
 }
 
-// Next is the train that comes after those that were sent, or ok is false if there
-// are enough.
-func (m Ours) Next(samples []probe.Sample) (t probe.Train, ok bool) {
+// Next returns the next train for the samples so far. ok is false if they suffice.
+func (m Bursts) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	budget := cmp.Or(m.Budget, oursBudget)
 	left := cmp.Or(m.Time, oursTime).Seconds()
 	for i := range samples {
@@ -57,26 +57,27 @@ func (m Ours) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 			left = min(left, cmp.Or(m.Time, oursTime).Seconds()-float64(now[len(now)-1]-samples[0].Sent[0])/1e9)
 		}
 	}
-	if len(samples) >= mostTrains {
+	if len(samples) >= maxTrains {
 		return probe.Train{}, false
 	}
 	if len(samples) == 0 {
 		t = train(firstBursts, firstCount, small, firstPause)
 		return t, t.Bytes() <= budget
 	}
-	f := look(samples)
+	f := evaluate(samples)
 	if f.gap == 0 && len(samples) < firstTries && len(samples[len(samples)-1].Arrived) > 0 {
 		t = train(firstBursts, firstCount, small, firstPause)
 		return t, t.Bytes() <= budget
 	}
-	if f.gap <= 0 || len(samples) > 1 && f.high-f.low < exact*f.gap {
+	if f.gap <= 0 || len(samples) > 1 && f.high-f.low < narrowEnough*f.gap {
 		return probe.Train{}, false
 	}
 	count, size := f.shape(len(samples) == 1)
 	bytes := float64(count * (size + probe.Overhead))
 	took := bytes * f.perByte()
-	// A bucket fills again at a tenth of the capacity, or what others leave of a fifth.
-	pause := math.Max(float64(leastPause), 10*took)
+	// A bucket refills at a tenth of the capacity, or at what cross traffic leaves of a
+	// fifth.
+	pause := math.Max(float64(minPause), 10*took)
 	each := bytes + aheadCount*(aheadSize+probe.Overhead)
 	lasts := (1.25*pause + aheadCount*float64(aheadGap) + took) / 1e9
 	n := math.Max(20, math.Min(0.2/lasts, 300e3/each))
@@ -88,10 +89,10 @@ func (m Ours) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	return t, t.Bytes() <= budget
 }
 
-// shape is how many packets of what size the next bursts have. They should last long
-// against the error of stamps, but pass before a limit, and be no longer than the
-// runs that others' packets leave.
-func (f found) shape(first bool) (count, size int) {
+// shape returns the number and size of the packets of the next bursts. A burst should
+// last long compared with the timestamp error, but pass before a limiter delays it, and
+// be no longer than the runs that cross traffic leaves undisturbed.
+func (f result) shape(first bool) (count, size int) {
 	bytes := target / f.perByte()
 	if first {
 		bytes = math.Max(bytes, 4*(small+probe.Overhead))
@@ -102,7 +103,7 @@ func (f found) shape(first bool) (count, size int) {
 	count = max(3, min(int(bytes/(small+probe.Overhead)), firstCount))
 	switch {
 	case first:
-	case f.limit > 0 && f.limit*f.perByte() < 4*noise:
+	case f.limit > 0 && f.limit*f.perByte() < 4*timestampError:
 		return 2, max(aheadSize, min(full, int(0.9*f.bucket/2)-probe.Overhead))
 	case f.kept || f.frame <= small+probe.Overhead && f.k <= f.usable/2:
 		count = min(count, max(3, f.k*3/2))
@@ -112,27 +113,28 @@ func (f found) shape(first bool) (count, size int) {
 	return count, small
 }
 
-// Estimate is the capacity that all samples show.
-func (m Ours) Estimate(samples []probe.Sample) (r Result) {
-	f := look(samples)
+// Estimate returns the capacity that the samples show.
+func (m Bursts) Estimate(samples []probe.Sample) (r Result) {
+	f := evaluate(samples)
 	if f.values == nil {
-		r.Capacity = probe.CannotTell(fmt.Sprintf("fewer than %d bursts arrived whole", least))
+		r.Capacity = probe.NoEstimate(fmt.Sprintf("fewer than %d bursts arrived complete", minValues))
 		return r
 	}
-	if f.took() < noise/2 {
-		r.Capacity = probe.CannotTell("the packets of a burst were stamped at once")
+	if f.took() < timestampError/2 {
+		r.Capacity = probe.NoEstimate("all packets of a burst have the same timestamp")
 		return r
 	}
 	r.Limit = unit.Bytes(f.limit)
 	bits := f.frame * 8e9
 	if a, b, ok := f.changed(); ok {
-		r.Capacity = probe.CannotTell(fmt.Sprintf("some bursts came at %.0f Mbit/s, others at %.0f", bits/a/1e6, bits/b/1e6))
+		r.Capacity = probe.NoEstimate(fmt.Sprintf("some bursts arrived at %.0f Mbit/s, others at %.0f", bits/a/1e6, bits/b/1e6))
 		return r
 	}
-	// What stamps are off by in the mean of all, more so where packets are so close that
-	// they push each other's back; and what of others' packets reached into the mode.
-	stamps := (off + pushed*math.Exp(-f.gap/noise)) / f.took()
-	off := stamps*f.gap + beside*f.wide*(1-f.mode.share(f.values))
+	// The mean error of all timestamps, which is larger where packets are so close that
+	// their timestamps push each other back; and the cross traffic that reached into the
+	// mode.
+	stamps := (meanTimestampError + pushed*math.Exp(-f.gap/timestampError)) / f.took()
+	off := stamps*f.gap + crossTrafficShift*f.wide*(1-f.mode.share(f.values))
 	r.Capacity = probe.Estimate{Value: bits / f.gap, Low: bits / (f.high + off), High: bits / (f.low - off)}
 	if f.low <= off {
 		r.Capacity = probe.Estimate{Value: r.Capacity.Low, Low: r.Capacity.Low, AtLeast: true}

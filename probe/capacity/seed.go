@@ -10,31 +10,31 @@ import (
 	"headgate/unit"
 )
 
-// Constants of NarrowLinkCapacity, from the seed (2.5.4).
+// Constants of NarrowLinkCapacity, from the estimation seed (2.5.4).
 const (
 	pairs    = 1000 // L_c
 	seedSize = 500
 	pairGap  = 20 * time.Millisecond
-	// binWidth is that of its histograms' (2.5.2).
+	// binWidth is the bin width of its histograms (2.5.2).
 	binWidth = 10e6
 )
 
-// Seed is the estimation seed's NarrowLinkCapacity (2.5.4): modes of the dispersion
-// rates of packet pairs, and a binary search among them by pairs that are sent
-// slower.
-type Seed struct {
-	// Length is how many packets a "pair" has: 2, or 3 to 5 where a pair's rate
-	// cannot be held (the seed's implementation remark).
+// NarrowLink is the estimation seed's NarrowLinkCapacity (2.5.4): it finds the modes of the
+// dispersion rates of packet pairs, and does a binary search among them with pairs that
+// are sent at lower rates.
+type NarrowLink struct {
+	// Length is the number of packets in a "pair": 2, or 3 to 5 where the rate of a pair
+	// cannot be held (the implementation remark of the seed).
 	Length int
-	// Least is how many dispersions make a mode; 0 is 1 % of them. The seed does not
-	// say, and takes what stands out of its figures.
+	// Least is the minimum number of dispersions of a mode; 0 is 1 % of them. The seed
+	// gives no number; its figures show the modes that stand out.
 	Least int
 	// Gap is the silence between pairs; 0 is the seed's 20 ms.
 	Gap time.Duration
 }
 
-// send is L_c pairs at a rate; 0 is back to back.
-func (m Seed) send(rate float64) probe.Train {
+// send returns a train of L_c pairs at a rate; 0 is back to back.
+func (m NarrowLink) send(rate float64) probe.Train {
 	t := probe.Train{Purpose: "capacity/seed"}
 	for range pairs {
 		t.Parts = append(t.Parts, probe.Part{Count: max(m.Length, 2), Size: seedSize, Rate: unit.Rate(rate), Pause: cmp.Or(m.Gap, pairGap)})
@@ -42,7 +42,7 @@ func (m Seed) send(rate float64) probe.Train {
 	return t
 }
 
-// rates are the dispersion rates of all pairs.
+// rates returns the dispersion rates of all pairs.
 func rates(s *probe.Sample) (out []float64) {
 	for _, p := range s.Split() {
 		out = append(out, p.DispersionRates()...)
@@ -50,7 +50,7 @@ func rates(s *probe.Sample) (out []float64) {
 	return out
 }
 
-func (m Seed) modes(s *probe.Sample) []probe.Mode {
+func (m NarrowLink) modes(s *probe.Sample) []probe.Mode {
 	r := rates(s)
 	least := m.Least
 	if least == 0 {
@@ -59,30 +59,31 @@ func (m Seed) modes(s *probe.Sample) []probe.Mode {
 	return probe.NewHistogram(r, binWidth).Modes(r, least)
 }
 
-// search is where the binary search of step 3 stands.
+// search is the state of the binary search of step 3.
 type search struct {
 	modes    []probe.Mode
-	from, to int // the modes that are left
-	at       int // the one that is tried
+	from, to int // the remaining modes
+	at       int // the mode that is tested
 	next     float64
 	done     bool
 }
 
-// replay goes through what was sent so far.
-func (m Seed) replay(samples []probe.Sample) (search, error) {
+// replay repeats the search with the samples so far.
+func (m NarrowLink) replay(samples []probe.Sample) (search, error) {
 	if len(samples) == 0 {
 		return search{}, nil
 	}
 	s := search{modes: m.modes(&samples[0])}
 	if len(s.modes) == 0 {
-		return s, errors.New("the pairs' dispersion rates have no mode")
+		return s, errors.New("dispersion rates of the packet pairs have no mode")
 	}
 	s.to = len(s.modes) - 1
 	rest := samples[1:]
 	for s.from < s.to {
 		s.at = (s.from + s.to) / 2
-		// Condition 1 holds for the first mode untested: what was sent slower than C
-		// arrives as it was sent, so a rate between two modes at or below C is a mode.
+		// Condition 1 holds for the first mode without a test. A rate below C arrives at
+		// the rate at which it was sent, so a rate between two modes at or below C is a
+		// mode.
 		if s.at > 0 {
 			rate := (s.modes[s.at-1].At + s.modes[s.at].At) / 2
 			if len(rest) == 0 {
@@ -96,7 +97,7 @@ func (m Seed) replay(samples []probe.Sample) (search, error) {
 				continue
 			}
 		}
-		// Condition 2: and a rate above C is not.
+		// Condition 2: a rate above C does not arrive at the rate at which it was sent.
 		rate := (s.modes[s.at].At + s.modes[s.at+1].At) / 2
 		if len(rest) == 0 {
 			s.next = rate
@@ -114,14 +115,14 @@ func (m Seed) replay(samples []probe.Sample) (search, error) {
 	return s, nil
 }
 
-// between tells whether there is a mode between two modes: the remark's form of
-// both conditions, which needs no exact rate.
-func (m Seed) between(s *probe.Sample, a, b probe.Mode) bool {
+// between reports whether there is a mode between two modes. This is the form of both
+// conditions in the seed's remark, which needs no exact rate.
+func (m NarrowLink) between(s *probe.Sample, a, b probe.Mode) bool {
 	return slices.ContainsFunc(m.modes(s), func(c probe.Mode) bool { return c.From >= a.To && c.To <= b.From })
 }
 
-// Next is what to send after what was sent; ok is false when the answer is there.
-func (m Seed) Next(samples []probe.Sample) (t probe.Train, ok bool) {
+// Next returns the next train for the samples so far; ok is false if the search is done.
+func (m NarrowLink) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	s, err := m.replay(samples)
 	if err != nil || s.done {
 		return probe.Train{}, false
@@ -129,14 +130,14 @@ func (m Seed) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	return m.send(s.next), true
 }
 
-// Estimate is the mode that was found, in bit/s of layer 2.
-func (m Seed) Estimate(samples []probe.Sample) (float64, error) {
+// Estimate returns the mode that the search found, in bit/s of layer 2.
+func (m NarrowLink) Estimate(samples []probe.Sample) (float64, error) {
 	s, err := m.replay(samples)
 	switch {
 	case err != nil:
 		return 0, err
 	case !s.done:
-		return 0, errors.New("NarrowLinkCapacity was not sent to its end")
+		return 0, errors.New("NarrowLinkCapacity is incomplete: the search was not finished")
 	}
 	return s.modes[s.at].At, nil
 }

@@ -2,10 +2,10 @@ package compare
 
 import "headgate/probe"
 
-// ASND is the histogram of arrival sequence number differences of one of two senders
-// (estimation seed, 3.4.3): how many pairs of its packets, one sent right after the
-// other, had 0, 1, 2, ... of the other sender's between them. A loss or a packet out
-// of order leaves out the pairs it is in.
+// ASND returns the histogram of arrival sequence number differences of one of two senders
+// (estimation seed, 3.4.3): how many pairs of its consecutive packets had 0, 1, 2, ...
+// packets of the other sender between them. A pair with a lost or reordered packet is
+// left out.
 func ASND(s *probe.JointSample, of, other int) []int {
 	var h []int
 	last, between := -2, 0
@@ -26,9 +26,10 @@ func ASND(s *probe.JointSample, of, other int) []int {
 	return h
 }
 
-// Denoised is a histogram without what the randomness of hosts and networks makes
-// (observation 1). The seed gives no rule; ours: a value that fewer than noise of all
-// pairs show, those at 0 not counted. H(0) is never used and left out (3.4.3).
+// Denoised returns a histogram without the values that are due to randomness of hosts and
+// networks (observation 1). The seed gives no rule. Headgate removes a value that fewer
+// than the fraction noise of all pairs have, where pairs at 0 do not count. H(0) is never
+// used and left out (3.4.3).
 func Denoised(h []int) []int {
 	if len(h) == 0 {
 		return nil
@@ -46,8 +47,8 @@ func Denoised(h []int) []int {
 	return out
 }
 
-// Peaks are the local maxima: higher than the right neighbour and no less than the
-// left one.
+// Peaks returns the local maxima: values higher than the right neighbour and no less than
+// the left one.
 func Peaks(h []int) (at []int) {
 	for i := 1; i < len(h); i++ {
 		if h[i] > get(h, i+1) && (i == 1 || h[i] >= h[i-1]) {
@@ -64,12 +65,12 @@ func get(h []int, i int) int {
 	return h[i]
 }
 
-// EstRatio is algorithm 1, for a slower path without cross traffic: the histogram's
-// peak and its neighbours' mean. It is 0 if there is no peak.
+// EstRatio is algorithm 1, for a slower path without cross traffic: the mean of the
+// histogram's peak and its neighbours. It is 0 if there is no peak.
 func EstRatio(h []int) float64 { return estRatio(h, false) }
 
-// EstRatio2 is algorithm 3, for one with: the peak of the weighted histogram, whose
-// noise is removed.
+// EstRatio2 is algorithm 3, for a slower path with cross traffic: the peak of the
+// weighted histogram after Denoised.
 func EstRatio2(h []int) float64 { return estRatio(Denoised(h), true) }
 
 func estRatio(h []int, weighted bool) float64 {
@@ -94,8 +95,9 @@ func estRatio(h []int, weighted bool) float64 {
 	return float64(sum) / float64(count)
 }
 
-// Compare is algorithm 2: of both ratios, each under the assumption that its path is
-// the slower one, the larger. It gives the second path's capacity by the first's.
+// Compare is algorithm 2: the larger of both ratios, each under the assumption that its
+// path is the slower one. It returns the capacity of the second path divided by that of
+// the first.
 func Compare(first, second []int) float64 {
 	return larger(EstRatio(first), EstRatio(second))
 }
@@ -103,7 +105,7 @@ func Compare(first, second []int) float64 {
 func larger(first, second float64) float64 {
 	switch {
 	case first >= second:
-		return first // the first is slower
+		return first // the first path is slower
 	default:
 		return 1 / second
 	}

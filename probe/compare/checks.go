@@ -7,16 +7,16 @@ import (
 	"headgate/unit"
 )
 
-// unfit says why samples cannot be read, if so.
-func unfit(samples []probe.JointSample) string {
+// invalidReason returns the reason why samples cannot be evaluated, or "".
+func invalidReason(samples []probe.JointSample) string {
 	if len(samples) == 0 {
-		return "nothing was sent"
+		return "no train was sent"
 	}
 	var came [2]int
 	for i := range samples {
 		s := &samples[i]
 		if len(s.Trains) != 2 {
-			return "two senders are compared"
+			return "exactly two senders are needed"
 		}
 		if s.Reordered {
 			return reordered
@@ -45,11 +45,11 @@ func blockBytes(samples []probe.JointSample) (b unit.Bytes) {
 	return b
 }
 
-// change tells whether the ratio is another one in the first blocks of each joint than
-// in the last: a bucket was emptied.
+// change reports whether the ratio differs between the first and the last blocks of each
+// joint: a bucket was emptied. It returns both groups.
 func change(st []stretch) (early, late []stretch, changed bool) {
 	for i, s := range st {
-		// Numbers begin anew in each joint.
+		// Numbers restart in each joint.
 		switch n := place(st, i); {
 		case n < 1.0/4:
 			early = append(early, s)
@@ -63,18 +63,18 @@ func change(st []stretch) (early, late []stretch, changed bool) {
 	return early, late, differ(early, late)
 }
 
-// differ tells whether two sets of stretches have another ratio on average, more than
-// cross traffic would make by chance.
+// differ reports whether two sets of stretches have different mean ratios, by more than
+// cross traffic causes by chance.
 func differ(early, late []stretch) bool {
 	a, b := slopes(early), slopes(late)
 	by := math.Abs(a.mean - b.mean)
 	return by > leastChange && by > 5*math.Hypot(a.error, b.error)
 }
 
-// leastChange of the logarithm of the ratio that is one.
+// leastChange is the minimum change of the logarithm of the ratio.
 const leastChange = 0.15
 
-// place is where in its joint a stretch is, from 0 to 1.
+// place returns the position of a stretch in its joint, from 0 to 1.
 func place(st []stretch, i int) float64 {
 	from, to := i, i
 	for from > 0 && st[from-1][0].number < st[from][0].number {
@@ -88,7 +88,8 @@ func place(st []stretch, i int) float64 {
 
 type average struct{ mean, error float64 }
 
-// slopes is the mean of the stretches' logarithms of slope, and its standard error.
+// slopes returns the mean of the logarithms of the stretches' slopes, and its standard
+// error.
 func slopes(st []stretch) (a average) {
 	sum, square, n := 0.0, 0.0, 0.0
 	for i := range st {
@@ -104,11 +105,11 @@ func slopes(st []stretch) (a average) {
 	return a
 }
 
-// alone is the part of the slower path's packets that have the faster one's on both
-// sides. Where nothing queues that is all of them; two receive queues with coalescing
-// leave hardly any (figure 3.21): 0 to 3 % from 5 us on, where 60 simulated paths with
-// the seed's cross traffic have 19 to 99.
-func alone(st []stretch) float64 {
+// interleaved returns the fraction of the slower path's packets that have packets of the faster
+// path on both sides. Without queueing that is all of them. Two receive queues with
+// coalescing leave hardly any (figure 3.21): 0 to 3 % from 5 us on, where 60 simulated
+// paths with the seed's cross traffic have 19 to 99 %.
+func interleaved(st []stretch) float64 {
 	single, all := 0, 0
 	for _, s := range st {
 		for i := 1; i+1 < len(s); i++ {
@@ -121,5 +122,5 @@ func alone(st []stretch) float64 {
 	return float64(single) / float64(max(all, 1))
 }
 
-// leastAlone is the part below which the order is not the path's.
-const leastAlone = 0.08
+// minInterleaved is the fraction below which the order is not that of the paths.
+const minInterleaved = 0.08

@@ -9,7 +9,7 @@ import (
 	"headgate/probe/compare"
 )
 
-// arrivals is a sample from a string of a's and b's, in the order of arrival.
+// arrivals returns a sample from a string of a's and b's, in the order of arrival.
 func arrivals(order string) probe.JointSample {
 	var s probe.JointSample
 	var n [2]int
@@ -25,7 +25,7 @@ func arrivals(order string) probe.JointSample {
 	return s
 }
 
-// Figures 3.5 and 3.6. The text's order is written from right to left.
+// Figures 3.5 and 3.6. The text has the order from right to left.
 func TestFigure36(t *testing.T) {
 	s := arrivals("babbabbaaa")
 	a, b := compare.ASND(&s, 0, 1), compare.ASND(&s, 1, 0)
@@ -33,16 +33,17 @@ func TestFigure36(t *testing.T) {
 		t.Errorf("histograms %v and %v", a, b)
 	}
 	if got := compare.Compare(a, b); got != 2 {
-		t.Errorf("the second path is %v times as fast, want 2", got)
+		t.Errorf("the second path has %v times the capacity, want 2", got)
 	}
-	// A packet that was lost says nothing of how far its neighbours are apart.
+	// The neighbours of a lost packet have no difference.
 	s.Arrived = slices.Delete(s.Arrived, 4, 5)
 	if a := compare.ASND(&s, 0, 1); !slices.Equal(a, []int{2}) {
 		t.Errorf("with a loss: %v", a)
 	}
 }
 
-// Algorithms 1 and 3 on histograms with fractions, noise, and a peak that weights move.
+// Algorithms 1 and 3 on histograms with fractions, with noise, and with a peak that
+// weighting moves.
 func TestEstRatio(t *testing.T) {
 	for _, c := range []struct {
 		h        []int
@@ -68,8 +69,8 @@ func TestEstRatio(t *testing.T) {
 	}
 }
 
-// Nothing that was never sent, or came of nothing, breaks a method.
-func TestNonsense(t *testing.T) {
+// Invalid and empty samples do not break a method.
+func TestInvalidSamples(t *testing.T) {
 	silent := arrivals("aaaa")
 	silent.Trains[1] = probe.Uniform("", 4, 1500, 0)
 	foreign := arrivals("ababab")
@@ -81,18 +82,18 @@ func TestNonsense(t *testing.T) {
 		{{Joint: probe.Joint{Purpose: "compare/blocks", Trains: make([]probe.Train, 2)}, Sent: make([][]int64, 2)}},
 		{{Joint: probe.Joint{Trains: make([]probe.Train, 3)}}},
 	} {
-		ours, seed := compare.Ours{}, compare.Seed{}
+		ours, seed := compare.SmallBlocks{}, compare.PathComp{}
 		ours.Next(samples)
 		seed.Next(samples)
 		if r := ours.Estimate(samples); r.Ratio.Known() {
-			t.Errorf("%d: ours says %v", i, r.Ratio)
+			t.Errorf("samples %d: Ours returns %v", i, r.Ratio)
 		}
 		seed.Estimate(samples)
 	}
 }
 
-// A scale of four senders of 1, 2, 4 and 8, from pairs that contradict each other by
-// what their intervals allow; a fifth is tied to nobody.
+// Four senders of 1, 2, 4 and 8 are ranked from pairs that contradict each other within
+// their intervals. A fifth has no valid pair.
 func TestRank(t *testing.T) {
 	truth := []float64{4, 1, 8, 2, 5}
 	var pairs []compare.Pair
@@ -100,7 +101,7 @@ func TestRank(t *testing.T) {
 		for b := range a {
 			off, width := 1.01, 0.02
 			if a == 3 && b == 0 {
-				off, width = 1.3, 0.6 // a pair behind much traffic of others
+				off, width = 1.3, 0.6 // a pair with much cross traffic
 			}
 			r := truth[b] / truth[a] * off
 			pairs = append(pairs, compare.Pair{A: a, B: b, Result: compare.Result{Ratio: probe.Estimate{
@@ -108,25 +109,25 @@ func TestRank(t *testing.T) {
 			}}})
 		}
 	}
-	pairs = append(pairs, compare.Pair{A: 4, B: 0, Result: compare.Result{Ratio: probe.CannotTell("")}})
+	pairs = append(pairs, compare.Pair{A: 4, B: 0, Result: compare.Result{Ratio: probe.NoEstimate("")}})
 	got := compare.Rank(5, pairs)
 	var order []int
 	for _, r := range got {
 		order = append(order, r.Sender)
 		want := truth[r.Sender] / 8
 		if e := r.Relative; math.Abs(e.Value/want-1) > 0.015 || e.Low > e.Value || e.High < e.Value {
-			t.Errorf("sender %d is %v of the fastest, want %v", r.Sender, e, want)
+			t.Errorf("sender %d has %v of the fastest, want %v", r.Sender, e, want)
 		}
 	}
 	if !slices.Equal(order, []int{2, 0, 3, 1}) {
-		t.Errorf("the order is %v", order)
+		t.Errorf("order is %v", order)
 	}
 	if compare.Rank(0, nil) != nil {
-		t.Error("nobody has a rank")
+		t.Error("Rank of no senders is not nil")
 	}
 }
 
-// Two of three senders are a sample of their own.
+// Two returns the part of two of three senders.
 func TestTwo(t *testing.T) {
 	s := arrivals("abab")
 	s.Trains, s.Sent = append(s.Trains, s.Trains[0]), append(s.Sent, s.Sent[0])

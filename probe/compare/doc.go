@@ -1,62 +1,65 @@
-// Package compare finds how the capacities of several senders' paths to one receiver
-// relate, from nothing but the order in which their packets arrive. No stamp has to be
-// right: coalesced interrupts and a receiver that stands still change none of it.
+// Package compare estimates the ratio of the capacities of several senders' paths to one
+// receiver, from the order in which their packets arrive. Timestamps need not be correct:
+// interrupt coalescing and a stalled receiver do not change the order.
 //
-// # The seed's method
+// # The method of the estimation seed
 //
-// Seed is PathComp (estimation seed, 3.6). Two senders send trains of 500 full packets
-// at the same time. The histogram of how many packets of the other come between two of
-// the slower (their arrival sequence number difference, 3.4.3) has a peak at the ratio of
-// the capacities (theorem 2). If others' traffic makes several, the faster sends blocks
-// of 20 instead. What the text leaves open (what is noise, excessive loss, too little
-// overlap) is decided in seed.go.
+// Seed is PathComp (estimation seed, 3.6). Two senders send trains of 500 full-size
+// packets at the same time. The histogram of the number of packets of the other sender
+// between two packets of the slower one (the arrival sequence number difference, 3.4.3)
+// has a peak at the ratio of the capacities (theorem 2). If cross traffic causes several
+// peaks, the faster one sends blocks of 20 packets instead. seed.go decides what the text
+// leaves open: what is noise, excessive loss, and too little overlap.
 //
-// It takes the larger of two ratios, so that equal paths are never equal; an ASND of
-// full packets is so long a time at ratios above 4 that others' packets come in nearly
-// all of them; and it has no interval.
+// The method has three weaknesses. It takes the larger of two ratios, so that equal paths
+// are never equal. At ratios above 4 an ASND of full-size packets takes so long that
+// nearly all have cross traffic in them. And it has no interval.
 //
-// # Ours
+// # Headgate's method
 //
-// Both send blocks of small packets. The numbers of the faster one's are the clock for
-// the slower's: k of its packets take k * gamma ticks, off by less than one, if nobody
-// else's packet came among them on either path, for every k. Others' packets at a narrow
-// link make a window longer or shorter by a full packet's worth, and queues behind one
-// make heaps of their own at some k (figure 3.17), but only at the truth do windows of
-// all lengths have a mode (mode.go). Small packets matter: the window that tells an
-// integer from the next is the shorter, and the less of others' traffic is in it.
-// Numbers rather than counts are compared, so that a loss stops no clock.
+// In Ours both senders send blocks of small packets. The packet numbers of the faster
+// sender are the clock for the slower one: k of its packets take k * gamma ticks, with an
+// error below one, if there was no cross traffic between them on either path, for every
+// k. Cross traffic at a narrow link makes a window longer or shorter by the time of a
+// full-size packet, and queues behind a narrow link make clusters of their own at some k
+// (figure 3.17), but only at the true ratio do windows of all lengths have a mode
+// (mode.go). Small packets matter: they shorten the window that distinguishes an integer
+// from the next, and reduce the cross traffic in it. The method compares packet numbers
+// and not counts, so that a loss does not stop the clock.
 //
-// The interval is a bootstrap over blocks and holds all modes that are as likely. Where
-// there is none the mean of all windows stands, with the interval that it deserves.
+// The interval is a bootstrap over blocks, and includes all modes that are equally
+// likely. If there is no mode, the mean of all windows is the result, with a suitably
+// wide interval.
 //
-// Measured on 200 simulated paths that nothing was chosen on (bench/probing: ratios of 1
-// to 8, cross traffic of 10 to 60 % on either path, on the narrow link and on one behind
-// it that is 2 to 8 times as fast): 90 % of all errors are below 0.7 %, 1 % have no
-// answer, and the intervals hold 94 %. On the networks of figures 3.23 and 3.24 nine in
-// ten are within 0.8 %. The seed is within 19 %. Most paths need 3 MB of each sender,
-// some 9; the seed sends 1 to 5.
+// Measured on 200 simulated paths that were not used for tuning (bench/probing: ratios of
+// 1 to 8, cross traffic of 10 to 60 % on either path, on the narrow link and on one
+// behind it that is 2 to 8 times as fast): 90 % of all errors are below 0.7 %, 1 % have
+// no result, and the intervals hold 94 %. On the networks of figures 3.23 and 3.24 nine
+// in ten are within 0.8 %. The seed is within 19 %. Most paths need 3 MB of each sender,
+// some 9 MB; the seed sends 1 to 5 MB.
 //
-// # What it cannot tell
+// # Limitations
 //
-// The ratio is of the parts of the paths before they meet. Where what they share is no
-// faster, a note says so, if the receiver's times over whole blocks are good enough to
-// see it, and the paths are not equal.
+// The ratio is of the parts of the paths before they meet. If the shared part is no
+// faster, a note says so, provided that the receiver's times over whole blocks are good
+// enough to detect it, and that the paths are not equal.
 //
-// Which link it compared: where others leave less of a later link than the narrow one
-// carries, packets queue there all the time, and it is that link's capacity which is
-// seen, with as clear a mode. Of paths whose last link was but 1.2 to 2 times as fast, and
-// up to 60 % loaded, half were off by more than 10 % (bench/probing, drawn-close-links).
+// The compared link may not be the narrow one. If cross traffic leaves less of a later
+// link than the narrow one has, packets always queue there, and the capacity of that link
+// is measured, with an equally clear mode. Of paths whose last link was only 1.2 to 2
+// times as fast, and up to 60 % loaded, half were off by more than 10 % (bench/probing,
+// drawn-close-links).
 //
 // A shaper's bucket is part of its path: blocks that find it full compare capacities,
-// those that do not token rates. If that changes between the first and the last blocks
-// both are given (Result.Long).
+// others compare token rates. If that changes between the first and the last blocks, both
+// are returned (Result.Long).
 //
 // Frames of 100 bytes are slower on a physical link than layer 2 counts them, by the
-// preamble and the gap (24 bytes a frame). Between two paths whose narrow links are both
-// physical, or both shapers, that cancels out; between one and the other the ratio is up
-// to a fifth off.
+// preamble and the gap (24 bytes per frame). Between two paths whose narrow links are
+// both physical, or both shapers, that cancels out. Between a physical link and a shaper
+// the ratio is off by up to a fifth.
 //
-// Packets that come from two receive queues with coalescing (figure 3.21) have an order
-// of their own: then the slower path's hardly ever come alone, and it ends in "cannot tell",
-// as does a sender that is silent.
+// Packets from two receive queues with coalescing (figure 3.21) have an order of their
+// own. Packets of the slower path then hardly ever arrive singly, and the method returns
+// no estimate. The same holds for a silent sender.
 package compare

@@ -2,25 +2,26 @@ package compare
 
 import "headgate/probe"
 
-// mark is a packet of the slower path as it arrived: its number, and how many of the
-// faster path's had gone by then, counted by their numbers so that a loss does not
-// stop the clock.
+// mark is an arrival of the slower path: its packet number, and the number of the faster
+// path's last packet. Packet numbers are used as the clock, so that a loss does not stop
+// it.
 type mark struct {
 	number int
 	clock  int
 }
 
-// stretch is marks during which both senders were always under way: within one part of
-// each train.
+// stretch is a sequence of marks during which both senders were sending: within one part
+// of each train.
 type stretch []mark
 
-// stretches reads a sample's order of arrival. Duplicates and what comes late are left
-// out, and a stretch ends where several packets of one sender in a row are missing: a
-// queue that was full dropped them, and they took no time on the link behind it.
+// stretches evaluates the order of arrival of a sample. Duplicates and late packets are
+// left out. A stretch ends where several packets of one sender in a row are missing: a
+// full queue dropped them, and they took no time on the link behind the queue.
 func stretches(s *probe.JointSample, slow, fast int) (out []stretch) {
 	owners := map[int][]int{slow: s.Trains[slow].PartOf(), fast: s.Trains[fast].PartOf()}
 	last, part := map[int]int{slow: -1, fast: -1}, map[int]int{}
-	// Marks wait until the faster sender's next packet shows that its part goes on.
+	// Marks wait until the next packet of the faster sender shows that its part
+	// continues.
 	var open, waiting stretch
 	end := func() {
 		if len(open) > 1 {
@@ -49,10 +50,10 @@ func stretches(s *probe.JointSample, slow, fast int) (out []stretch) {
 	return out
 }
 
-// mostMissing packets in a row may be lost without an end to the stretch, plus one.
+// mostMissing + 1 packets in a row may be lost without an end of the stretch.
 const mostMissing = 4
 
-// slope is how many clock packets came per packet, on average.
+// slope returns how many clock packets arrived per packet, on average.
 func slope(st []stretch) float64 {
 	clock, number := 0, 0
 	for _, s := range st {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// fit looks for the ratio at which windows of all lengths have a mode.
+// fit searches the ratio at which windows of all lengths have a mode.
 type fit struct {
 	*windows
 	back [][]float64
@@ -15,14 +15,15 @@ type fit struct {
 
 func newFit(w *windows, mean float64) *fit { return &fit{w, w.background(mean), mean} }
 
-// evidence is what speaks for a ratio: by how much more likely the counts are if part
-// of all windows are clean, which is to say that during k packets of the slower path k
-// * gamma of the faster one's came, off by noise, and nobody else's were among them.
-// The rest are as the background. Over all k it is summed by its logarithm: what the
-// queues behind a narrow link do is strong at some k, the truth is there at all. A long
-// window is clean only if the short ones in it are, so that without clean windows of
-// the shortest k there is no evidence: it is a heap of queueing. Of 100 paths of figure
-// 3.24 with 60 % on the fast one, 10 were off by a fifth without that, none is with it.
+// evidence returns the evidence for a ratio: the gain in log likelihood of the counts if
+// a part of all windows is clean. During k packets of the slower path, a clean window has
+// k * gamma packets of the faster one, plus noise, and no cross traffic. The other
+// windows are distributed like the background. The logarithm of the gain is summed over
+// all k: the effect of queues behind a narrow link is strong at some k, that of the true
+// ratio is present at all. A long window is clean only if the short ones in it are.
+// Without clean windows of the shortest k there is therefore no evidence, but a cluster
+// due to queueing. Of 100 paths of figure 3.24 with 60 % of cross traffic on the fast
+// one, 10 were off by a fifth without that rule, none with it.
 func (f *fit) evidence(gamma, noise float64) (all, raw float64) {
 	seen := 0
 	for i, k := range f.ks {
@@ -33,17 +34,17 @@ func (f *fit) evidence(gamma, noise float64) (all, raw float64) {
 		for _, part := range parts {
 			best = max(best, f.gain(i, float64(k)*gamma, noise, part))
 		}
-		if seen++; best == 0 && seen <= surelyClean {
+		if seen++; best == 0 && seen <= requiredClean {
 			return 0, 0
 		}
 		all += math.Log1p(best / enough)
 		raw += best
 	}
-	off := math.Log(gamma/f.mean) / stray
+	off := math.Log(gamma/f.mean) / maxDeviation
 	return all * math.Exp(-off*off/2), raw
 }
 
-// gain is what one k adds if such a part of its windows are clean.
+// gain returns what one k adds to the evidence if the given part of its windows is clean.
 func (f *fit) gain(i int, at, noise, part float64) float64 {
 	counts, back := f.counts[i], f.back[i]
 	rest := f.total[i]
@@ -57,7 +58,7 @@ func (f *fit) gain(i int, at, noise, part float64) float64 {
 	}
 	low := int(math.Floor(at))
 	if noise == 0 {
-		// Where among the clock's packets a window begins is left to chance.
+		// The start of a window between clock packets is random.
 		part := at - float64(low)
 		add(low, 1-part)
 		add(low+1, part)
@@ -71,11 +72,11 @@ func (f *fit) gain(i int, at, noise, part float64) float64 {
 	return sum + rest*math.Log(1-part)
 }
 
-// mode is a ratio and how much speaks for it.
+// mode is a ratio with its evidence.
 type mode struct{ gamma, noise, evidence float64 }
 
-// search tries ratios around the mean of all windows, and gives the best modes, the
-// first first, that are apart from each other.
+// search tries ratios around the mean of all windows. It returns the best modes that are
+// apart from each other, the best one first.
 func (f *fit) search() (modes []mode) {
 	var tried []mode
 	for _, n := range noises {
@@ -99,7 +100,7 @@ func (f *fit) search() (modes []mode) {
 	return modes
 }
 
-// refine looks around a mode for the likeliest ratio.
+// refine searches the most likely ratio around a mode.
 func (f *fit) refine(m mode) mode {
 	most := 0.0
 	at := m.gamma
@@ -116,11 +117,12 @@ func (f *fit) refine(m mode) mode {
 	return m
 }
 
-// surelyClean are the shortest k of which a right ratio has clean windows.
-const surelyClean = 3
+// requiredClean is the number of shortest k at which the true ratio has clean windows.
+const requiredClean = 3
 
-// parts of all windows that are clean, as they are tried.
+// parts are the fractions of clean windows that are tried.
 var parts = []float64{0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.75, 0.9, 0.97}
 
-// noises of the receiver's order, in packets of the clock, as they are tried.
+// noises are the values tried for the noise of the receiver's order, in packets of the
+// clock.
 var noises = []float64{0, 2, 5}

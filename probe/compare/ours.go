@@ -12,83 +12,89 @@ import (
 	"headgate/unit"
 )
 
-// Constants, ours. Those of the fit were chosen on 400 simulated paths that no test
-// draws.
+// Constants of Headgate's method. Those of the fit were chosen on 400 simulated paths
+// that no test draws.
 const (
 	oursBudget = 9_000_000
-	// enoughBytes of each sender do for most paths; after each so many it ends if there is
-	// an answer.
+	// enoughBytes per sender suffice for most paths; after each multiple the method ends
+	// if there is a result.
 	enoughBytes = 3_000_000
-	// lookCount full packets show about how fast the paths are.
+	// lookCount full-size packets show the approximate rates of the paths.
 	lookCount = 64
 	fullSize  = 1500
-	// smallest IP packet. The smaller they are, the shorter is a window that tells an
-	// integer from the next, and the less of others' traffic is in it: p90 errors of 1.5 %
-	// with frames of 100 bytes, 4.5 of 200, 7 of 300 (200 simulated paths each).
+	// smallest is the minimum size of an IP packet. Smaller packets shorten the window
+	// that distinguishes an integer from the next, and reduce the cross traffic in it:
+	// p90 errors are 1.5 % with frames of 100 bytes, 4.5 % with 200, 7 % with 300 (200
+	// simulated paths each).
 	smallest = 86
-	// spacing of the faster path's packets at least, so that hosts keep up in a burst.
+	// spacing is the minimum time between packets of the faster path, so that hosts keep
+	// up with a burst.
 	spacing = time.Microsecond
-	// blockLength, in full frames, is about the seed's B: queues behind the narrow link
-	// stay short. 12 and 48 are as good.
+	// blockLength, in full-size frames, is about the seed's B: queues behind the narrow
+	// link stay short. 12 and 48 give equal results.
 	blockLength = 24
-	// perJoint blocks are sent in one go, idle times what the slower path needs for one
-	// apart.
+	// perJoint is the number of blocks in one joint. The pause between blocks is idle
+	// times the time of a block on the slower path.
 	perJoint = 8
 	idle     = 2
-	// usefulLeast of a sender's packets must meet the other's, or blocks grow.
+	// usefulLeast is the minimum fraction of a sender's packets that overlap with the
+	// other sender's; below it the blocks are enlarged.
 	usefulLeast = 0.4
-	// mostJoints ends what no budget does.
+	// mostJoints bounds the joints if the budget does not.
 	mostJoints = 100
 
-	// Windows are from shortest packets of the faster path to longest full frames.
+	// Windows are from shortest packets of the faster path to longest full-size frames.
 	shortest = 6.0
 	longest  = 8.0
-	// smoothness of the background, by the window.
+	// smoothness is the smoothing width of the background relative to the window.
 	smoothness = 0.15
 	least      = 20 // windows of one k
-	enough     = 20 // for one k, of evidence
-	// stray of the mode from the mean of all windows, as a logarithm: 0.15 pulls right
-	// modes away, more lets wrong ones in.
-	stray = 0.25
-	reach = 1.7
-	// soft: modes that are blurred are mostly heaps of queueing behind the narrow links.
-	// Of 19 wrong answers 19 were.
+	enough     = 20 // evidence of one k
+	// maxDeviation is the deviation of a mode from the mean of all windows that is tolerated, as
+	// a logarithm: 0.15 pulls correct modes away, more admits wrong ones.
+	maxDeviation = 0.25
+	reach        = 1.7
+	// soft is the weight of blurred modes, which are mostly clusters due to queues behind
+	// the narrow links: 19 of 19 wrong results were.
 	soft   = 0.25
 	coarse = 0.004
 	fine   = 0.001
-	// candidates are modes so far apart, as logarithms.
+	// candidates is the maximum number of modes, which are apart as logarithms.
 	candidates = 4
 	apart      = 0.02
-	// equal evidence, as a part of the best: the truth may as well be there.
+	// equal: a mode with this fraction of the best evidence may as well be the true one.
 	equal = 0.95
 
 	leastStretches = 4
 	leastEvidence  = 3
-	// heap of the best evidence for the next is no clear mode. If all of them together say
-	// less than strong, it may as well be that none is right: of 9 so 5 were, of 19 others 1.
-	heap      = 0.9
+	// ambiguous: a mode is not clear if the next one has this fraction of its evidence. If the
+	// best evidence is below strong, possibly no mode is correct: 5 of 9 such modes were,
+	// and 1 of 19 others.
+	ambiguous = 0.9
 	strong    = 6
 	resamples = 20
-	// margin of the interval at least, either side: 90 % of all errors without others.
+	// margin is the minimum of the interval on either side: 90 % of all errors without
+	// cross traffic.
 	margin = 0.0045
-	// vague is an interval's width, as a logarithm, that says no more than the mean.
-	vague = 0.1
-	// astray is how far the mean is from the truth, in 9 of 10 paths without a clear mode.
-	astray = 0.25
+	// maxWidth is the width of an interval, as a logarithm, that says no more than the mean.
+	maxWidth = 0.1
+	// meanError is the relative error of the mean in 9 of 10 paths without a clear mode.
+	meanError = 0.25
 )
 
-// Ours compares two paths by blocks of small packets that both send at the same time.
-type Ours struct {
-	// Budget bounds what each sender sends, in bytes of layer 2; 0 is 9 MB. Most need 3.
+// SmallBlocks compares two paths with blocks of small packets that both senders send at the same
+// time.
+type SmallBlocks struct {
+	// Budget bounds the layer 2 bytes of each sender; 0 is 9 MB. Most paths need 3 MB.
 	Budget unit.Bytes
-	// Size of the blocks' IP packets; 0 is as small as the faster path's packets may be.
-	// Larger ones are for hosts that cannot keep up, and see through less of others'
+	// Size is the size of the blocks' IP packets; 0 is the minimum for the faster path.
+	// Larger packets are for hosts that cannot keep up, and are affected more by cross
 	// traffic.
 	Size int
 }
 
-// Next is what to send after what was sent; ok is false when there is enough.
-func (m Ours) Next(samples []probe.JointSample) (j probe.Joint, ok bool) {
+// Next returns the next joint for the samples so far; ok is false if they suffice.
+func (m SmallBlocks) Next(samples []probe.JointSample) (j probe.Joint, ok bool) {
 	budget := cmp.Or(m.Budget, oursBudget)
 	sent, before := unit.Bytes(0), unit.Bytes(0)
 	for i := range samples {
@@ -101,14 +107,14 @@ func (m Ours) Next(samples []probe.JointSample) (j probe.Joint, ok bool) {
 	}
 	budget -= min(budget, sent)
 	p := newPlan(samples)
-	if p.hopeless || len(samples) >= mostJoints {
+	if p.aborted || len(samples) >= mostJoints {
 		return probe.Joint{}, false
 	}
-	if p.blind {
-		j = p.look()
+	if p.noSample {
+		j = p.firstJoint()
 		return j, j.Trains[0].Bytes() <= budget
 	}
-	// What comes next would lead past it.
+	// The next joint would exceed a multiple of enoughBytes.
 	if next := 2*sent - before; next/enoughBytes > sent/enoughBytes && m.Estimate(samples).Ratio.Known() {
 		return probe.Joint{}, false
 	}
@@ -118,10 +124,10 @@ func (m Ours) Next(samples []probe.JointSample) (j probe.Joint, ok bool) {
 	return p.blocks(budget)
 }
 
-// Estimate reads the order of arrival of all that was sent.
-func (m Ours) Estimate(samples []probe.JointSample) Result {
-	if why := unfit(samples); why != "" {
-		return cannot(why)
+// Estimate evaluates the order of arrival in all samples.
+func (m SmallBlocks) Estimate(samples []probe.JointSample) Result {
+	if why := invalidReason(samples); why != "" {
+		return noEstimate(why)
 	}
 	slow := 0
 	st, full := read(samples, slow)
@@ -129,24 +135,24 @@ func (m Ours) Estimate(samples []probe.JointSample) Result {
 		slow = 1
 		st, full = read(samples, slow)
 	}
-	if len(st) > 0 && alone(st) < leastAlone {
-		return cannot(reordered)
+	if len(st) > 0 && interleaved(st) < minInterleaved {
+		return noEstimate(reordered)
 	}
 	if len(st) < leastStretches {
-		return cannot(fmt.Sprintf("the senders' packets met in %d blocks only", len(st)))
+		return noEstimate(fmt.Sprintf("the senders' packets overlapped in only %d blocks", len(st)))
 	}
 	if half := len(st) / 2; differ(st[:half], st[half:]) {
-		return cannot("the paths changed while they were compared")
+		return noEstimate("the paths changed during the measurement")
 	}
 	r := Result{Ratio: estimate(st, full), Block: blockBytes(samples)}
 	if early, late, changed := change(st); changed {
 		long := estimate(late, full)
 		r.Ratio, r.Long = estimate(early, full), &long
-		r.Notes = append(r.Notes, "a shaper's bucket emptied: ratio compares what the first blocks get, long what a long transfer does")
+		r.Notes = append(r.Notes, "a shaper's bucket was emptied: ratio compares the first blocks, long compares long transfers")
 	}
 	if r.Ratio.Known() && shared(samples, slow, slope(st)) {
 		r.SharedNarrow = true
-		r.Notes = append(r.Notes, "the paths share a link, or this host, that is no faster than they are: the ratio is of the parts before it")
+		r.Notes = append(r.Notes, "the paths share a link, or this host, that is no faster than the paths: the ratio is of the parts before it")
 	}
 	if slow == 1 {
 		r.Ratio = inverse(r.Ratio)
@@ -154,15 +160,15 @@ func (m Ours) Estimate(samples []probe.JointSample) Result {
 			*r.Long = inverse(*r.Long)
 		}
 	}
-	if e := r.Ratio; e.Known() && math.Log(e.High/e.Low) > vague {
-		// Of such answers one in ten was off by more than a fifth (120 drawn paths).
+	if e := r.Ratio; e.Known() && math.Log(e.High/e.Low) > maxWidth {
+		// Of such results one in ten was off by more than a fifth (120 random paths).
 		r.Roughly = &e
-		r.Ratio = probe.CannotTell(fmt.Sprintf("others' traffic leaves no clear mode; roughly it is %.2f (%.2f to %.2f)", e.Value, e.Low, e.High))
+		r.Ratio = probe.NoEstimate(fmt.Sprintf("cross traffic leaves no clear mode; the approximate ratio is %.2f (%.2f to %.2f)", e.Value, e.Low, e.High))
 	}
 	return r
 }
 
-// read is all stretches of the blocks, and a full frame in their packets.
+// read returns all stretches of the blocks, and the size of a full frame in packets.
 func read(samples []probe.JointSample, slow int) (st []stretch, full float64) {
 	for i := range samples {
 		s := &samples[i]
@@ -174,11 +180,12 @@ func read(samples []probe.JointSample, slow int) (st []stretch, full float64) {
 	return st, full
 }
 
-// estimate is how many packets of the faster path come for one of the slower.
+// estimate returns how many packets of the faster path arrive for each packet of the
+// slower one.
 func estimate(st []stretch, full float64) probe.Estimate {
 	mean := slope(st)
 	if len(st) < leastStretches || !(mean > 0) {
-		return probe.CannotTell(fmt.Sprintf("the senders' packets met in %d blocks only", len(st)))
+		return probe.NoEstimate(fmt.Sprintf("the senders' packets overlapped in only %d blocks", len(st)))
 	}
 	ks := lengths(mean, full)
 	each := make([]*windows, len(st))
@@ -189,7 +196,7 @@ func estimate(st []stretch, full float64) probe.Estimate {
 	}
 	modes := newFit(all, mean).search()
 	if len(modes) == 0 || modes[0].evidence < leastEvidence {
-		return about(mean, mean, mean)
+		return roughEstimate(mean, mean, mean)
 	}
 	best := modes[0]
 	low, high := best.gamma, best.gamma
@@ -200,12 +207,12 @@ func estimate(st []stretch, full float64) probe.Estimate {
 	}
 	again := bootstrap(each, ks, mean, modes)
 	low, high = min(low, again[len(again)/20]), max(high, again[len(again)-1-len(again)/20])
-	if math.Log(high/low) > vague {
-		return about(mean, low, high)
+	if math.Log(high/low) > maxWidth {
+		return roughEstimate(mean, low, high)
 	}
 	for _, m := range modes[1:] {
 		switch {
-		case m.evidence < heap*best.evidence:
+		case m.evidence < ambiguous*best.evidence:
 		case best.evidence < strong:
 			low, high = min(low, mean), max(high, mean)
 		default:
@@ -215,13 +222,13 @@ func estimate(st []stretch, full float64) probe.Estimate {
 	return probe.Estimate{Value: best.gamma, Low: low * (1 - margin), High: high * (1 + margin)}
 }
 
-// about is all that can be said where others' traffic leaves no mode, or several: the
-// mean of all windows, which is off by what they sent.
-func about(mean, low, high float64) probe.Estimate {
-	return probe.Estimate{Value: mean, Low: min(low, mean*(1-astray)), High: max(high, mean*(1+astray))}
+// roughEstimate returns the result if cross traffic leaves no mode, or several: the mean of all
+// windows, whose error is due to the cross traffic.
+func roughEstimate(mean, low, high float64) probe.Estimate {
+	return probe.Estimate{Value: mean, Low: min(low, mean*(1-meanError)), High: max(high, mean*(1+meanError))}
 }
 
-// bootstrap is which of the modes is the best when the stretches are drawn again.
+// bootstrap returns the best of the modes for each resample of the stretches.
 func bootstrap(each []*windows, ks []int, mean float64, modes []mode) (again []float64) {
 	rng := rand.New(rand.NewPCG(1, uint64(len(each))))
 	for range resamples {

@@ -7,27 +7,28 @@ import (
 	"headgate/unit"
 )
 
-// plan is what was learnt so far for what to send next.
+// plan has the parameters of the next joint, learned from the samples so far.
 type plan struct {
-	blind    bool // nothing has come of both senders yet
-	hopeless bool
+	noSample bool // no sample has packets of both senders yet
+	aborted  bool
 	start    []time.Duration
-	took     [2]float64 // ns a full frame, about
-	block    int        // full frames
-	size     int        // of IP packets
+	took     [2]float64 // approximate ns per full-size frame
+	block    int        // full-size frames
+	size     int        // size of IP packets
 }
 
 func newPlan(samples []probe.JointSample) plan {
-	p := plan{blind: true, block: blockLength}
+	p := plan{noSample: true, block: blockLength}
 	for i := range samples {
 		s := &samples[i]
 		if len(s.Trains) != 2 || s.Reordered {
-			return plan{hopeless: true}
+			return plan{aborted: true}
 		}
-		a, b := s.Of(0), s.Of(1)
+		a, b := s.Sender(0), s.Sender(1)
 		if len(a.Arrived) < 2 || len(b.Arrived) < 2 {
-			// Both looks may be lost; a sender that is silent twice stays so.
-			p.hopeless = i > 0
+			// The first joint may be lost; a sender without arrivals twice remains
+			// silent.
+			p.aborted = i > 0
 			continue
 		}
 		p.learn(s, [2]*probe.Sample{&a, &b})
@@ -35,12 +36,12 @@ func newPlan(samples []probe.JointSample) plan {
 	return p
 }
 
-// learn takes over what a sample shows.
+// learn updates the plan from a sample.
 func (p *plan) learn(s *probe.JointSample, of [2]*probe.Sample) {
 	late := float64(of[1].Arrived[0].At - of[0].Arrived[0].At)
-	gain := 0.5 // starts jitter
-	if p.blind {
-		p.blind, gain = false, 1
+	gain := 0.5 // damping, because starts jitter
+	if p.noSample {
+		p.noSample, gain = false, 1
 		for i, o := range of {
 			n := len(o.Arrived)
 			p.took[i] = max(float64(o.Arrived[n-1].At-o.Arrived[0].At)/float64(n-1), 1)
@@ -50,7 +51,7 @@ func (p *plan) learn(s *probe.JointSample, of [2]*probe.Sample) {
 	} else if useful(s, p.slow()) < usefulLeast {
 		p.block *= 2
 	}
-	// The faster one's block should fall into the slower one's.
+	// The faster sender's block should be within the slower sender's.
 	want := float64(p.block) * (p.took[0] - p.took[1]) / 4
 	shift := time.Duration((want - late) * gain)
 	if p.start != nil {
@@ -66,13 +67,13 @@ func (p *plan) slow() int {
 	return 0
 }
 
-// look is the first that is sent.
-func (p *plan) look() probe.Joint {
+// firstJoint returns the first joint.
+func (p *plan) firstJoint() probe.Joint {
 	t := probe.Uniform("compare/look", lookCount, fullSize, 0)
 	return probe.Joint{Purpose: t.Purpose, Trains: []probe.Train{t, t}, Start: p.start}
 }
 
-// blocks is as many of them as fit into one go and into the budget.
+// blocks returns as many blocks as fit into one joint and into the budget.
 func (p *plan) blocks(budget unit.Bytes) (probe.Joint, bool) {
 	part := probe.Part{Count: p.block * (fullSize + probe.Overhead) / (p.size + probe.Overhead), Size: p.size}
 	n := min(max(perJoint*blockLength/p.block, 1), int(budget)/(part.Count*part.Frame()))
@@ -89,8 +90,9 @@ func (p *plan) blocks(budget unit.Bytes) (probe.Joint, bool) {
 
 const blocksPurpose = "compare/blocks"
 
-// useful is the part of one sender's packets that came while the other's did: of the
-// faster's if they met well, of the slower's if it is not the slower any more.
+// useful returns the fraction of one sender's packets that arrived while the other
+// sender's did: that of the faster one if the trains overlap well, that of the slower one
+// if it is no longer the slower one.
 func useful(s *probe.JointSample, slow int) float64 {
 	number, clock := 0, 0
 	for _, st := range stretches(s, slow, 1-slow) {

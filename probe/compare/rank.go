@@ -8,13 +8,13 @@ import (
 	"headgate/probe"
 )
 
-// Pair is two senders of many, and what was found of them.
+// Pair is the result for two of several senders.
 type Pair struct {
 	A, B int
 	Result
 }
 
-// Two is the part of a sample of many senders that two of them have in it.
+// Two returns the part of two senders of a sample of several senders.
 func Two(s *probe.JointSample, a, b int) probe.JointSample {
 	out := probe.JointSample{Joint: probe.Joint{Purpose: s.Purpose}, Reordered: s.Reordered}
 	for _, from := range []int{a, b} {
@@ -38,23 +38,23 @@ func Two(s *probe.JointSample, a, b int) probe.JointSample {
 	return out
 }
 
-// Ranked is a sender on the scale of all.
+// Ranked is the position of a sender on the common scale.
 type Ranked struct {
 	Sender int `json:"sender"`
-	// Relative is its path's capacity by the fastest's.
+	// Relative is the capacity of its path divided by that of the fastest path.
 	Relative probe.Estimate `json:"relative"`
 }
 
-// Rank puts senders on one scale, the fastest first: the logarithms that fit those of
-// all pairs' ratios with the least squares, each weighted by its interval. Senders that
-// no pair ties to the most of the others are not on it.
+// Rank puts senders on one scale, the fastest first. It fits logarithms to those of all
+// pairs' ratios with least squares, weighted by their intervals. It omits senders that no
+// pair connects to the largest group.
 func Rank(senders int, pairs []Pair) (out []Ranked) {
 	type tie struct {
 		a, b   int
 		log, w float64
 	}
 	var ties []tie
-	group := make([]int, senders) // who is tied to whom
+	group := make([]int, senders) // group of connected senders
 	for i := range group {
 		group[i] = i
 	}
@@ -78,7 +78,7 @@ func Rank(senders int, pairs []Pair) (out []Ranked) {
 			}
 		}
 	}
-	var on []int // the largest group
+	var on []int // members of the largest group
 	for g := range group {
 		var in []int
 		for i := range group {
@@ -93,12 +93,12 @@ func Rank(senders int, pairs []Pair) (out []Ranked) {
 	if len(on) == 0 {
 		return nil
 	}
-	// Normal equations, with the first sender's logarithm 0.
+	// Normal equations; the logarithm of the first sender is 0.
 	n := len(on) - 1
 	at := func(sender int) int { return slices.Index(on, sender) - 1 }
 	m := make([][]float64, n)
 	for i := range m {
-		m[i] = make([]float64, 2*n+1) // the matrix, the right side, and its inverse
+		m[i] = make([]float64, 2*n+1) // the matrix, the right side, and the inverse
 		m[i][n+1+i] = 1
 	}
 	for _, t := range ties {
@@ -128,7 +128,7 @@ func Rank(senders int, pairs []Pair) (out []Ranked) {
 			fastest = i + 1
 		}
 	}
-	// A tie's width is 2 half intervals; so is that of a difference of logarithms.
+	// The width of a tie is two half intervals; so is that of a difference of logarithms.
 	variance := func(i, j int) float64 {
 		if i < 0 || j < 0 {
 			return 0
@@ -145,10 +145,10 @@ func Rank(senders int, pairs []Pair) (out []Ranked) {
 	return out
 }
 
-// unsure is the width of an interval, as a logarithm, where there is none.
+// unsure is the width of an interval, as a logarithm, if there is none.
 const unsure = 0.4
 
-// solve is Gauss and Jordan's elimination of the columns that there are rows.
+// solve is Gauss-Jordan elimination of as many columns as there are rows.
 func solve(m [][]float64) {
 	for i := range m {
 		best := i

@@ -7,50 +7,51 @@ import (
 	"headgate/probe"
 )
 
-// Constants of PathComp, from the seed (3.6.1).
+// Constants of PathComp, from the estimation seed (3.6.1).
 const (
 	seedLength = 500  // L
 	seedSize   = 1500 // S
 	seedBlock  = 20   // B
-	// large ASND values of the faster path tell that its blocks lie apart.
+	// large is the ASND of the faster path from which on its blocks are apart.
 	large = 5
 )
 
-// Constants for what the seed leaves open, ours.
+// Constants that the seed leaves open, chosen by Headgate.
 const (
-	// noise: fewer of all pairs are no value. With it figures 3.13 to 3.17 have the
-	// peaks that they are shown with (probe/sim).
+	// noise is the minimum fraction of all pairs for a value. With it figures 3.13 to
+	// 3.17 have the peaks that the text shows (probe/sim).
 	noise = 0.02
-	// excessive loss ends the estimation; 5 % does not.
+	// excessive is the loss that ends the estimation; 5 % does not.
 	excessive = 0.1
-	// overlap of the trains, as a part of the faster one's packets, below which they
-	// are sent again, twice as long.
+	// overlap is the minimum overlap of the trains, as a fraction of the faster one's
+	// packets. With less, they are sent again with twice the length.
 	overlap = 0.5
-	// tries of phase I, and of phase II.
+	// tries bounds the repeats of phase I, and of phase II.
 	tries = 4
-	// rest before each, in which what a train kept waiting passes: one of 30 ms on a link
-	// with 30 % of others' traffic leaves a queue of 9 ms. A bucket fills meanwhile.
+	// rest is the pause before each train, in which the queue of the previous train
+	// drains: a train of 30 ms on a link with 30 % of cross traffic leaves a queue of 9
+	// ms. A bucket refills in the pause.
 	rest = 50 * time.Millisecond
 )
 
-// Seed is the estimation seed's PathComp (3.6) for two senders. Its preliminary phase
-// is the caller's: DeltaRTT is by how much the second sender's RTT is the longer, on
-// average. What it deviates by needs no number, because trains grow until they overlap.
-type Seed struct {
+// PathComp is the estimation seed's PathComp (3.6) for two senders. The caller does its
+// preliminary phase: DeltaRTT is the mean RTT of the second sender minus that of the
+// first. The deviation of the RTT is not needed, because trains grow until they overlap.
+type PathComp struct {
 	DeltaRTT time.Duration
 	Length   int // L; 0 is 500
 	Size     int // S; 0 is 1500
 	Block    int // B; 0 is 20
 }
 
-// stage is where PathComp stands after some samples.
+// stage is the state of PathComp after some samples.
 type stage struct {
 	next   probe.Joint
 	result Result
 	done   bool
 }
 
-func (m Seed) replay(samples []probe.JointSample) stage {
+func (m PathComp) replay(samples []probe.JointSample) stage {
 	length := cmp.Or(m.Length, seedLength)
 	for try := range tries {
 		if len(samples) == 0 {
@@ -59,7 +60,7 @@ func (m Seed) replay(samples []probe.JointSample) stage {
 		s := &samples[0]
 		samples = samples[1:]
 		if why := unusable(s); why != "" {
-			return stage{done: true, result: cannot(why)}
+			return stage{done: true, result: noEstimate(why)}
 		}
 		if max(overlapping(s, 0), overlapping(s, 1)) >= overlap {
 			return m.phase2(s, samples)
@@ -68,27 +69,27 @@ func (m Seed) replay(samples []probe.JointSample) stage {
 			length *= 2
 		}
 	}
-	return stage{done: true, result: cannot("the trains do not overlap")}
+	return stage{done: true, result: noEstimate("the senders' trains do not overlap")}
 }
 
-// phase1 is a train from each, started so that they arrive together.
-func (m Seed) phase1(length int) probe.Joint {
+// phase1 returns a train from each sender, started so that they arrive together.
+func (m PathComp) phase1(length int) probe.Joint {
 	t := probe.Uniform("compare/seed/1", length, cmp.Or(m.Size, seedSize), 0)
 	t.Parts[0].Pause = rest
 	return probe.Joint{Purpose: t.Purpose, Trains: []probe.Train{t, t}, Start: m.starts()}
 }
 
-func (m Seed) starts() []time.Duration {
+func (m PathComp) starts() []time.Duration {
 	return []time.Duration{max(m.DeltaRTT, 0), max(-m.DeltaRTT, 0)}
 }
 
-// phase2 is COMPARE2 (algorithm 4) of phase I's sample, and what follows if the slower
-// path's histogram has several peaks: the faster sends blocks, delta t apart.
-func (m Seed) phase2(first *probe.JointSample, samples []probe.JointSample) stage {
+// phase2 is COMPARE2 (algorithm 4) with the sample of phase I. If the slower path's
+// histogram has several peaks, the faster sender sends blocks, delta t apart.
+func (m PathComp) phase2(first *probe.JointSample, samples []probe.JointSample) stage {
 	h := [2][]int{ASND(first, 0, 1), ASND(first, 1, 0)}
 	gamma := [2]float64{EstRatio2(h[0]), EstRatio2(h[1])}
 	if gamma[0] == 0 && gamma[1] == 0 {
-		return stage{done: true, result: cannot("no packet came between others")}
+		return stage{done: true, result: noEstimate("no packets of the two senders alternated")}
 	}
 	slow := 0
 	if gamma[1] > gamma[0] {
@@ -98,7 +99,7 @@ func (m Seed) phase2(first *probe.JointSample, samples []probe.JointSample) stag
 		return stage{done: true, result: ratio(larger(gamma[0], gamma[1]))}
 	}
 	block := cmp.Or(m.Block, seedBlock)
-	fast := first.Of(1 - slow)
+	fast := first.Sender(1 - slow)
 	tf := time.Duration(fast.Arrived[len(fast.Arrived)-1].At - fast.Arrived[0].At)
 	every := time.Duration(2 * float64(block) * float64(tf) / float64(fast.Count()))
 	var last *probe.JointSample
@@ -108,7 +109,7 @@ func (m Seed) phase2(first *probe.JointSample, samples []probe.JointSample) stag
 		}
 		last, samples = &samples[0], samples[1:]
 		if why := unusable(last); why != "" {
-			return stage{done: true, result: cannot(why)}
+			return stage{done: true, result: noEstimate(why)}
 		}
 		met, of, apart := met(last, slow)
 		switch {
@@ -123,7 +124,7 @@ func (m Seed) phase2(first *probe.JointSample, samples []probe.JointSample) stag
 	}
 	g := EstRatio2(ASND(last, slow, 1-slow))
 	if g == 0 {
-		return stage{done: true, result: cannot("no packet came between others")}
+		return stage{done: true, result: noEstimate("no packets of the two senders alternated")}
 	}
 	if slow == 1 {
 		g = 1 / g
@@ -131,9 +132,9 @@ func (m Seed) phase2(first *probe.JointSample, samples []probe.JointSample) stag
 	return stage{done: true, result: ratio(g)}
 }
 
-// blocks is phase II: length packets back to back from the slower, and as many in
-// blocks from the faster.
-func (m Seed) blocks(slow, length, block int, every time.Duration) probe.Joint {
+// blocks is phase II: length packets back to back from the slower sender, and as many in
+// blocks from the faster one.
+func (m PathComp) blocks(slow, length, block int, every time.Duration) probe.Joint {
 	const purpose = "compare/seed/2"
 	size := cmp.Or(m.Size, seedSize)
 	fast := probe.Train{Purpose: purpose}
@@ -151,8 +152,9 @@ func (m Seed) blocks(slow, length, block int, every time.Duration) probe.Joint {
 	return j
 }
 
-// met is how many blocks of the faster path came while the slower one's train did, of
-// how many, and how many large values tell that they came apart.
+// met returns how many of the faster path's blocks arrived during the slower one's train,
+// the number of all blocks, and the number of large values, which show that blocks were
+// apart.
 func met(s *probe.JointSample, slow int) (met, of, apart int) {
 	parts := s.Trains[1-slow].Parts
 	from, to := span(s, slow)
@@ -170,7 +172,8 @@ func met(s *probe.JointSample, slow int) (met, of, apart int) {
 	return len(seen), len(parts), apart
 }
 
-// span is where a sender's packets begin and end in the order of arrival.
+// span returns the first and the last position of a sender's packets in the order of
+// arrival.
 func span(s *probe.JointSample, of int) (from, to int) {
 	from, to = len(s.Arrived), -1
 	for i, a := range s.Arrived {
@@ -181,7 +184,8 @@ func span(s *probe.JointSample, of int) (from, to int) {
 	return from, to
 }
 
-// overlapping is the part of a sender's packets that came while the other's did.
+// overlapping returns the fraction of a sender's packets that arrived while the other's
+// did.
 func overlapping(s *probe.JointSample, of int) float64 {
 	from, to := span(s, 1-of)
 	in, all := 0, 0
@@ -196,16 +200,16 @@ func overlapping(s *probe.JointSample, of int) float64 {
 	return float64(in) / float64(max(all, 1))
 }
 
-// unusable says why a sample cannot be read, if so.
+// unusable returns the reason why a sample cannot be evaluated, or "".
 func unusable(s *probe.JointSample) string {
 	switch {
 	case len(s.Trains) != 2:
-		return "two senders are compared"
+		return "exactly two senders are needed"
 	case s.Reordered:
 		return reordered
 	}
 	for i := range s.Trains {
-		p := s.Of(i)
+		p := s.Sender(i)
 		if len(p.Arrived) < 2 {
 			return "a sender was silent"
 		}
@@ -216,17 +220,19 @@ func unusable(s *probe.JointSample) string {
 	return ""
 }
 
-// Next is what to send after what was sent; ok is false when the answer is there.
-func (m Seed) Next(samples []probe.JointSample) (j probe.Joint, ok bool) {
+// Next returns the next joint for the samples so far; ok is false if the result is
+// complete.
+func (m PathComp) Next(samples []probe.JointSample) (j probe.Joint, ok bool) {
 	s := m.replay(samples)
 	return s.next, !s.done
 }
 
-// Estimate is the second sender's capacity by the first's. The seed has no interval.
-func (m Seed) Estimate(samples []probe.JointSample) Result {
+// Estimate returns the second sender's capacity divided by the first's. The seed has no
+// interval.
+func (m PathComp) Estimate(samples []probe.JointSample) Result {
 	s := m.replay(samples)
 	if !s.done {
-		return cannot("PathComp was not sent to its end")
+		return noEstimate("PathComp is incomplete: the procedure was not finished")
 	}
 	return s.result
 }

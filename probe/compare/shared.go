@@ -2,10 +2,10 @@ package compare
 
 import "headgate/probe"
 
-// shared tells whether a link behind the meeting point carries hardly more of both than
-// the faster path alone would: by how fast packets come while both send, and while only
-// the slower still does; mean is how many of the faster come for one of the slower. It
-// needs times, but only over whole blocks.
+// shared reports whether a link behind the meeting point carries hardly more of both
+// senders than of the faster path alone. It compares the rate of arrival while both send
+// with that while only the slower one still sends. mean is the number of packets of the
+// faster path for each of the slower one. shared needs times, but only over whole blocks.
 func shared(samples []probe.JointSample, slow int, mean float64) bool {
 	var both, alone, bothTook, aloneTook float64
 	for i := range samples {
@@ -14,14 +14,14 @@ func shared(samples []probe.JointSample, slow int, mean float64) bool {
 			continue
 		}
 		owners := s.Trains[slow].PartOf()
-		blocks := map[int][]int{} // where a block's packets are in Arrived
+		blocks := map[int][]int{} // positions of a block's packets in Arrived
 		for at, a := range s.Arrived {
 			if (a.From == slow || a.From == 1-slow) && a.Number >= 0 && a.Number < len(owners) {
 				blocks[owners[a.Number]] = append(blocks[owners[a.Number]], at)
 			}
 		}
 		for _, b := range blocks {
-			from, to := -1, -1 // where the faster one's begin and end
+			from, to := -1, -1 // first and last packet of the faster path
 			for j, at := range b {
 				if s.Arrived[at].From != slow {
 					if from < 0 {
@@ -45,8 +45,8 @@ func shared(samples []probe.JointSample, slow int, mean float64) bool {
 	return bothTook > 0 && aloneTook > 0 && both/bothTook < sharedBy*mean*alone/aloneTook
 }
 
-// stalled tells whether a block's times are the receiver's own: it stood still for a part
-// of them, or its clock was set.
+// stalled reports whether the times of a block are distorted by the receiver: it stalled
+// for a part of the block, or its clock was set.
 func stalled(s *probe.JointSample, block []int) bool {
 	longest := int64(0)
 	for i, at := range block[1:] {
@@ -55,9 +55,9 @@ func stalled(s *probe.JointSample, block []int) bool {
 	return float64(longest) > stall*float64(s.Arrived[block[len(block)-1]].At-s.Arrived[block[0]].At)
 }
 
-// stall is the longest silence in a block, as a part of it, that cross traffic makes.
+// stall is the longest silence that cross traffic causes, as a fraction of a block.
 const stall = 0.15
 
-// sharedBy what comes of both is at least more than what the faster path carries; with
-// nothing shared it would be 1 + 1/gamma.
+// sharedBy is the minimum rate of both senders relative to the faster path's capacity if
+// nothing is shared. Without a shared link it would be 1 + 1/gamma.
 const sharedBy = 1.06

@@ -2,16 +2,16 @@ package compare
 
 import "math"
 
-// windows counts, for some k, how many packets of the faster path came while k of the
-// slower one's did: counts[i][d] windows of ks[i] packets had d.
+// windows counts, for some k, how many packets of the faster path arrived during k
+// packets of the slower one: counts[i][d] windows of ks[i] packets had d.
 type windows struct {
 	ks     []int
 	counts [][]float64
 	total  []float64
 }
 
-// lengths are the k that are counted: from windows of shortest clock packets, which
-// tell one from two, to longest full frames' worth.
+// lengths returns the k that are counted: from windows of shortest clock packets, which
+// distinguish one from two, to windows of longest full-size frames.
 func lengths(mean, full float64) (ks []int) {
 	for k := 1.0; k*mean <= max(longest*full, 4*shortest); k = math.Ceil(k * 1.2) {
 		if k*mean >= shortest {
@@ -21,7 +21,7 @@ func lengths(mean, full float64) (ks []int) {
 	return ks
 }
 
-// tally counts some stretches' windows.
+// tally counts the windows of some stretches.
 func tally(from []stretch, ks []int) *windows {
 	w := &windows{ks: ks, counts: make([][]float64, len(ks)), total: make([]float64, len(ks))}
 	for _, st := range from {
@@ -41,7 +41,7 @@ func (w *windows) add(st stretch) {
 				break
 			}
 			if st[end].number > st[begin].number+k {
-				continue // lost, or late
+				continue // lost or reordered
 			}
 			d := st[end].clock - st[begin].clock
 			for len(w.counts[i]) <= d {
@@ -53,7 +53,7 @@ func (w *windows) add(st stretch) {
 	}
 }
 
-// background is what windows would be without a mode: the counts drawn out smooth.
+// background returns the counts without a mode: smoothed.
 func (w *windows) background(mean float64) [][]float64 {
 	out := make([][]float64, len(w.ks))
 	for i, k := range w.ks {
@@ -71,7 +71,7 @@ func (w *windows) background(mean float64) [][]float64 {
 				continue
 			}
 			for o := 1 - len(kernel); o < len(kernel); o++ {
-				// What would fall below 0 stays inside.
+				// Mirror what would fall below 0.
 				if at := max(d+o, -d-o); at < len(b) {
 					b[at] += n / w.total[i] * kernel[max(o, -o)] / sum
 				}
@@ -85,7 +85,7 @@ func (w *windows) background(mean float64) [][]float64 {
 	return out
 }
 
-// plus adds another's counts of the same k.
+// plus adds the counts of o, which has the same k.
 func (w *windows) plus(o *windows) {
 	for i := range w.ks {
 		for len(w.counts[i]) < len(o.counts[i]) {

@@ -7,20 +7,20 @@ import (
 	"headgate/probe"
 )
 
-// spell is a time in which tokens were spent: a train's.
-type spell struct{ from, to, bytes float64 }
+// usage is the time of a train, in which tokens were used.
+type usage struct{ from, to, bytes float64 }
 
-// spells are those of all that came, in order.
-func spells(views ...[]view) (out []spell) {
+// spells returns the times of all trains, in order.
+func spells(views ...[]trainView) (out []usage) {
 	for _, some := range views {
 		for i := range some {
 			v := &some[i]
 			if n := len(v.at); n > 0 {
-				out = append(out, spell{v.at[0], v.at[n-1], float64(n) * v.frame})
+				out = append(out, usage{v.at[0], v.at[n-1], float64(n) * v.frame})
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b spell) int {
+	slices.SortFunc(out, func(a, b usage) int {
 		switch {
 		case a.from < b.from:
 			return -1
@@ -32,10 +32,10 @@ func spells(views ...[]view) (out []spell) {
 	return out
 }
 
-// whole is the size of a bucket that was full before all, and held found bytes as the
-// train at from began; nothing before that emptied it. Trains take tokens, and the
-// rate gives them back.
-func whole(before []spell, from, rate, found float64) float64 {
+// bucketSize returns the size of a bucket that was full before all trains and held found bytes
+// when the train at from began. No train before it emptied the bucket. Trains use tokens,
+// and the rate refills them.
+func bucketSize(before []usage, from, rate, found float64) float64 {
 	held := func(size float64) float64 {
 		tokens, at := size, math.Inf(-1)
 		for _, s := range before {
@@ -69,7 +69,8 @@ func whole(before []spell, from, rate, found float64) float64 {
 	return high
 }
 
-// emptied is how many bytes came beyond the rate until a train's bucket was empty.
+// emptied returns how many bytes arrived beyond the rate until a train had emptied the
+// bucket.
 func (t *tail) emptied(rate float64) float64 {
 	v := t.took
 	most, sum, n := 0.0, 0.0, 0.0
@@ -90,31 +91,32 @@ func (t *tail) emptied(rate float64) float64 {
 	return sum / n
 }
 
-// mostOff is by how much what came may differ from what the bucket gave, if nobody
-// else has a part of it: two stamps, and a part of what it is.
+// mostOff returns by how much the measured bytes may differ from those of the bucket
+// without cross traffic: the error of two timestamps, and a fraction of the bytes.
 func mostOff(rate, bytes float64) float64 {
 	return math.Hypot(2*stampError*rate/8e9, exactly*bytes) + leastOff
 }
 
 const (
-	// exactly and leastOff, in bytes, are of buckets that nobody shares.
+	// exactly and leastOff, in bytes, are for buckets without cross traffic.
 	exactly, leastOff = 0.003, 150
-	// jittery is what 98 % of small packets' delays differ by from one to the next, in
-	// ns, where others are: the stamps alone make 7 us of it.
+	// jittery is the range of 98 % of the differences between consecutive delays of small
+	// packets, in ns, that shows cross traffic: timestamp errors alone cause 7 us.
 	jittery = 9e3
-	// alone is how close what came is to the token rate if nobody shares it.
+	// alone: a tail at this fraction of the token rate had no cross traffic.
 	alone = 0.995
-	// mostOthers is the part of a policer's rate that others come at, at the most.
+	// mostOthers is the assumed maximum of cross traffic at a policer, as a fraction of
+	// the rate.
 	mostOthers = 0.5
 )
 
-// others tells whether there is cross traffic: in small packets' delays, or in what
-// is missing of the rate.
+// others reports whether there is cross traffic: the delays of small packets vary, or a
+// part of the rate is missing.
 func (e *evidence) others(t *tail, rate float64) bool {
 	return t.rate < alone*rate*(1-e.loss) || e.shared
 }
 
-// jitters tells whether small packets' delays vary.
+// jitters reports whether the delays of small packets vary.
 func (e *evidence) jitters() bool {
 	for i := range e.light {
 		v := &e.light[i]
@@ -129,7 +131,8 @@ func (e *evidence) jitters() bool {
 	return false
 }
 
-// shaperSize is the size of a bucket that shapes, by the first train that emptied it.
+// shaperSize returns the bucket size of a shaper, from the first train that emptied the
+// bucket.
 func (e *evidence) shaperSize(rate float64) probe.Estimate {
 	for i := range e.tails {
 		t := &e.tails[i]
@@ -137,20 +140,20 @@ func (e *evidence) shaperSize(rate float64) probe.Estimate {
 			continue
 		}
 		found := t.emptied(rate)
-		b := math.Max(whole(e.spells, t.took.at[0], rate, found), t.v.frame)
+		b := math.Max(bucketSize(e.spells, t.took.at[0], rate, found), t.v.frame)
 		off := mostOff(rate, b) + e.loss*b
 		if e.others(e.longest, rate) {
-			// They had a part of it, and of what trains before left.
+			// Cross traffic used a part of the bucket, and of what earlier trains left.
 			return probe.Estimate{Value: b, Low: math.Max(found-off, 0), AtLeast: true}
 		}
 		return within(b, off)
 	}
-	return probe.CannotTell("no train shows the bucket's end")
+	return probe.NoEstimate("no train emptied the bucket")
 }
 
-// policerSize is that of a bucket that drops, by the first train of which packets were
-// dropped. How long they took to reach it is between the time they were sent in and
-// that in which they came.
+// policerSize returns the bucket size of a policer, from the first train that lost
+// packets. The time that the packets took to arrive at the policer is between the time in
+// which they were sent and the time in which they arrived at the receiver.
 func (e *evidence) policerSize(rate, most float64) probe.Estimate {
 	for i := range e.tails {
 		t := &e.tails[i]
@@ -168,19 +171,20 @@ func (e *evidence) policerSize(rate, most float64) probe.Estimate {
 		sent := bytes - rate*(v.sent[t.onset-1]-v.sent[0])/8e9
 		came := bytes - rate*(v.at[last]-v.at[0])/8e9
 		if e.shared {
-			// Also of the rate: what came of it is the least that is known.
+			// The rate has only a bound, too: use its upper end for the lower bound.
 			least := bytes - most*math.Max(v.sent[t.onset-1]-v.sent[0], v.at[last]-v.at[0])/8e9
-			b := whole(e.spells, v.at[0], rate, math.Max(sent, came))
+			b := bucketSize(e.spells, v.at[0], rate, math.Max(sent, came))
 			return probe.Estimate{Value: b, Low: math.Max(least-v.frame, 0), AtLeast: true}
 		}
-		high := whole(e.spells, v.at[0], rate, math.Max(sent, came)) + v.frame
-		low := math.Max(whole(e.spells, v.at[0], rate, math.Max(math.Min(sent, came), 0))-v.frame, 0)
+		high := bucketSize(e.spells, v.at[0], rate, math.Max(sent, came)) + v.frame
+		low := math.Max(bucketSize(e.spells, v.at[0], rate, math.Max(math.Min(sent, came), 0))-v.frame, 0)
 		return probe.Estimate{Value: (low + high) / 2, Low: low, High: high}
 	}
-	return probe.CannotTell("the bucket was empty before the first train")
+	return probe.NoEstimate("bucket was empty before the first train")
 }
 
-// policedRate is a policer's: what came of each train that was paced to another rate.
+// policedRate returns the rate of a policer, from trains that were paced to different
+// rates.
 func (e *evidence) policedRate(best *tail) probe.Estimate {
 	var parts []part
 	var most part
@@ -201,9 +205,9 @@ func (e *evidence) policedRate(best *tail) probe.Estimate {
 			most = one
 		}
 	}
-	all, sd := everything(parts)
+	all, sd := totalRate(parts)
 	off, high := z90*sd, math.Max(all, most.got*(1+mostOthers*most.got/most.p))
-	lost := 1 - e.loss/2 // before the policer, or behind it
+	lost := 1 - e.loss/2 // loss before or behind the policer
 	off = math.Hypot(off, all*e.loss/2)
 	low := math.Min(all, most.got)
 	return probe.Estimate{Value: all / lost, Low: (low - off) / lost, High: (high + off) / lost}

@@ -8,38 +8,39 @@ import (
 	"headgate/unit"
 )
 
-// Constants, ours, from drawn paths (probe/sim, TestLimiter).
+// Constants chosen by Headgate, from random paths (probe/sim, TestLimiter).
 const (
-	// leastArrivals are needed to say anything.
+	// leastArrivals is the minimum number of arrivals for a result.
 	leastArrivals = 2 * leastPiece
-	// slower is how much slower than the link a shaper must be to be one; muchSlower,
-	// if the train was paced, or faster than noisy: then a train lasts no longer than a
-	// few hundred packets of cross traffic.
+	// slower: a rate below this fraction of the link's is a shaper's. muchSlower is the
+	// fraction for trains that were paced or that are faster than noisy, because such a
+	// train lasts no longer than a few hundred packets of cross traffic.
 	slower, muchSlower = 0.88, 0.7
 	noisy              = 2.5e9
-	// leastFaster than it was sent no train comes.
+	// leastFaster: a train never arrives faster than it was sent by this factor.
 	leastFaster = 1.1
-	// agree: two trains that a shaper limits end at the same rate, also with others in
-	// it (p90 of the error is 0.02 %).
+	// agree: two trains that a shaper limits end at the same rate within this fraction,
+	// even with cross traffic (p90 of the error is 0.02 %).
 	agree = 0.02
-	// sharedTicks is by how much more there may be of delta, if others take a part.
+	// sharedTicks is the factor for the upper end of delta if there is cross traffic.
 	sharedTicks = 1.03
-	// evenly is the part of gaps that are a shaper's, if nobody shares it.
+	// evenly is the fraction of the gaps that are a shaper's without cross traffic.
 	evenly = 0.6
-	// slowest is what a sender that nothing limits sends at, at least: hosts leave at
-	// some 10 Gbit/s (measured with UDP GSO).
+	// slowest is the minimum sending rate of a sender without a limiter: hosts send at
+	// about 10 Gbit/s (measured with UDP GSO).
 	slowest = 5e9
-	// longestPeriod of a schedule is some 150 ms (the seed's figure 4.5: 120 ms of sleep).
+	// longestPeriod of a schedule is about 150 ms (the seed's figure 4.5: 120 ms of
+	// sleep).
 	longestPeriod = 150e6
-	// surest is the highest confidence, and clear how far from a border in parts of it
-	// an answer has it.
-	surest, clear = 0.99, 0.08
+	// maxConfidence is the highest confidence. clear is the relative distance from a border at
+	// which a result has it.
+	maxConfidence, clear = 0.99, 0.08
 )
 
-// classify says what limits the path.
+// classify returns the limiter type of the path.
 func (e *evidence) classify() Result {
 	if len(e.trains) == 0 {
-		return cannot("there is no train of full packets")
+		return cannot("no train of full-size packets was sent")
 	}
 	if e.longest == nil && !e.ticks {
 		return cannot(fmt.Sprintf("fewer than %d packets of any train arrived", leastArrivals))
@@ -53,8 +54,8 @@ func (e *evidence) classify() Result {
 		e.shaper(&r, e.longest)
 	} else if len(r.Schedules) > 0 {
 		s := r.Schedules[len(r.Schedules)-1]
-		r.Class, r.At, r.Confidence = Scheduling, s.At, surest-0.5/float64(s.Seen)
-		r.RunnerUp, r.Why = None, fmt.Sprintf("nothing was sent or taken for %.2g ms, %d times", s.Sleeping.Value/1e6, s.Seen)
+		r.Class, r.At, r.Confidence = Scheduling, s.At, maxConfidence-0.5/float64(s.Seen)
+		r.RunnerUp, r.Why = None, fmt.Sprintf("the end was inactive for %.2g ms, %d times", s.Sleeping.Value/1e6, s.Seen)
 	} else if t := e.follows(); t != nil && !e.longest.limited() {
 		e.processor(&r, t)
 	} else {
@@ -74,8 +75,8 @@ func (e *evidence) schedules() (out []Schedule) {
 			line = math.Max(line, full*8e9/math.Max(usual(v.sent, 0), 1))
 		}
 	}
-	for _, s := range []*sleeps{e.sender, e.receiver} {
-		// Small packets may find no tokens in an interval that others used up.
+	for _, s := range []*sleepPattern{e.sender, e.receiver} {
+		// Small packets may find no tokens in an interval whose tokens others have used.
 		if s != nil && (!e.ticks || s.at == Sender || s.clump) {
 			if s.at == Receiver && e.passesAtOnce(s) {
 				out = append(out, s.schedule(Path, e.link))
@@ -87,10 +88,10 @@ func (e *evidence) schedules() (out []Schedule) {
 	return out
 }
 
-// passesAtOnce tells whether a train of full packets came without a silence although
-// it has more than one active period's: then it is not the receiver that sleeps, but
-// something on the way that holds what comes while it does.
-func (e *evidence) passesAtOnce(s *sleeps) bool {
+// passesAtOnce reports whether a train of full-size packets arrived without a silence
+// although it is longer than one active period. Then not the receiver sleeps, but
+// something on the path holds packets.
+func (e *evidence) passesAtOnce(s *sleepPattern) bool {
 	for i := range e.trains {
 		v := &e.trains[i]
 		if len(s.packets) > 0 && float64(len(v.n)) > 2*median(s.packets) && len(longer(v.silences())) == 0 {
@@ -107,12 +108,12 @@ func (e *evidence) xen(r *Result) {
 			estimate.High *= sharedTicks
 		}
 	}
-	r.Confidence = surest * (1 - 0.5*(1-e.ticking.fit) - 1/math.Pow(2, float64(e.ticking.seen)))
-	r.RunnerUp, r.Why = Scheduling, "the silences are in the arrivals alone, and what follows one is no faster than a link"
+	r.Confidence = maxConfidence * (1 - 0.5*(1-e.ticking.fit) - 1/math.Pow(2, float64(e.ticking.seen)))
+	r.RunnerUp, r.Why = Scheduling, "only arrivals have silences, and the packets after a silence are no faster than a link"
 }
 
-// policed is the train that shows a policer best, or nil. One that was sent at a rate
-// says more than one back to back, whose packets wait for the link, too.
+// policed returns the train that shows a policer best, or nil. A paced train shows more
+// than one back to back, whose packets also queue for the link.
 func (e *evidence) policed() (best *tail) {
 	for i := range e.tails {
 		t := &e.tails[i]
@@ -128,28 +129,29 @@ func (e *evidence) policed() (best *tail) {
 
 func (e *evidence) policer(r *Result, t *tail) {
 	rate := e.policedRate(t)
-	r.Class, r.At, r.Confidence = Policer, Path, surest
+	r.Class, r.At, r.Confidence = Policer, Path, maxConfidence
 	if t.v.asked == 0 {
 		r.Confidence = 0.8
 	}
 	r.Bucket = &Bucket{Peak: within(e.link, 0.05*e.link), Rate: rate, Size: e.policerSize(rate.Value, rate.High)}
-	r.RunnerUp, r.Why = TBF, "packets are lost as the head ends, and those that come have not waited"
+	r.RunnerUp, r.Why = TBF, "packets are lost after the head, and those that arrive were not queued"
 }
 
-// sure is how sure a rate is that lies beside a border.
-func sure(rate, border float64) float64 {
-	return 0.5 + (surest-0.5)*math.Min(math.Abs(rate/border-1)/clear, 1)
+// confidence returns the confidence for a rate near a border.
+func confidence(rate, border float64) float64 {
+	return 0.5 + (maxConfidence-0.5)*math.Min(math.Abs(rate/border-1)/clear, 1)
 }
 
 func (e *evidence) shaper(r *Result, t *tail) {
 	rate := t.tokenRate()
-	r.Class, r.At, r.Confidence = TBF, Path, sure(t.served(), e.border(t))
+	r.Class, r.At, r.Confidence = TBF, Path, confidence(t.served(), e.linkThreshold(t))
 	r.Bucket = &Bucket{Peak: within(e.link, 0.05*e.link), Rate: rate, Size: e.shaperSize(rate.Value)}
-	r.RunnerUp, r.Why = None, fmt.Sprintf("the train came at %.0f Mbit/s in the end, and the link carries %.0f", rate.Value/1e6, e.link/1e6)
+	r.RunnerUp, r.Why = None, fmt.Sprintf("the train arrived at %.0f Mbit/s at its end, and the link has %.0f", rate.Value/1e6, e.link/1e6)
 }
 
-// follows is the longest train that was to go back to back, went slower, and came as
-// it went; nil if most such trains did not.
+// follows returns the longest train that should have been sent back to back, was sent
+// slower, and arrived as it was sent. It returns nil unless at least half of such trains
+// did.
 func (e *evidence) follows() (t *tail) {
 	all, some := 0, 0
 	for i := range e.tails {
@@ -175,30 +177,30 @@ func (e *evidence) processor(r *Result, t *tail) {
 	_, sd := spread(each)
 	rate := v.frame * 8e9 / median(each)
 	estimate := within(rate, rate*math.Hypot(clockPace, z90*math.Min(sd/median(each), 0.05)/math.Sqrt(float64(len(each)))))
-	r.Class, r.At, r.Rate, r.Confidence = CPU, Sender, &estimate, sure(v.offered(), slowest)
-	r.RunnerUp, r.Why = None, "packets came as they were sent, evenly, and slower than asked"
+	r.Class, r.At, r.Rate, r.Confidence = CPU, Sender, &estimate, confidence(v.offered(), slowest)
+	r.RunnerUp, r.Why = None, "packets arrived as they were sent, evenly, and were sent slower than requested"
 }
 
 func (e *evidence) unlimited(r *Result, t *tail) {
 	v := t.took
 	n := len(v.at) - 1
 	if t.onset >= 0 && !e.paced() && t.excess < shortQueue {
-		*r = cannot(fmt.Sprintf("packets were lost from the %d. on, in a queue or a policer: a train that is paced would tell", t.onset+1))
+		*r = cannot(fmt.Sprintf("packets were lost from packet %d on, in a queue or a policer: send a paced train to distinguish them", t.onset+1))
 		return
 	}
-	r.Class, r.Confidence = None, surest
+	r.Class, r.Confidence = None, maxConfidence
 	if t.limited() && e.link > 0 {
-		r.Confidence = sure(t.served(), e.border(t))
+		r.Confidence = confidence(t.served(), e.linkThreshold(t))
 	}
 	r.Joint = &Joint{Rate: t.rate, Bytes: unit.Bytes(float64(n+1) * v.frame), Took: (v.at[n] - v.at[0]) / 1e9}
-	r.RunnerUp, r.Why = TBF, "a bucket that no train emptied, or one that holds hardly a packet, looks the same"
-	if looked := e.looked(); looked < longestPeriod {
-		r.Confidence = math.Min(r.Confidence, 0.5+(surest-0.5)*looked/longestPeriod)
-		r.RunnerUp, r.Why = Scheduling, fmt.Sprintf("all trains together lasted %.0f ms: an end that sleeps more seldom is not seen", looked/1e6)
+	r.RunnerUp, r.Why = TBF, "a bucket that no train emptied, or one that holds hardly a packet, gives the same result"
+	if looked := e.observedTime(); looked < longestPeriod {
+		r.Confidence = math.Min(r.Confidence, 0.5+(maxConfidence-0.5)*looked/longestPeriod)
+		r.RunnerUp, r.Why = Scheduling, fmt.Sprintf("all trains lasted %.0f ms in total: an end that sleeps less often is not detected", looked/1e6)
 	}
 }
 
-// paced tells whether any train was.
+// paced reports whether any train was paced.
 func (e *evidence) paced() bool {
 	for i := range e.trains {
 		if e.trains[i].asked > 0 {

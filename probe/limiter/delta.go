@@ -2,9 +2,10 @@ package limiter
 
 import "math"
 
-// measures of what came in an interval. They are the same where nothing is lost and
-// nobody shares the limiter: packets that came; those and what was lost of them behind
-// the limiter; packet times from the first to the last, with those of others between.
+// The measures of the tokens of an interval. They are equal without loss and without
+// cross traffic. came is the number of packets that arrived. numbered adds those that
+// were lost behind the limiter. slotted is the packet times from the first to the last
+// packet, with those of cross traffic between them.
 const (
 	came = iota
 	numbered
@@ -12,13 +13,13 @@ const (
 	measures
 )
 
-// measure is what came in a burst.
+// measure returns the measures of a burst.
 func (r run) measure(i int, quantum, loss float64) (m [measures]float64) {
 	b := r.bursts[i]
 	m[came] = float64(b.count())
 	m[numbered] = float64(r.v.n[r.bursts[i+1].from] - r.v.n[b.from])
 	if most := m[came]*(1+3*loss) + 3; loss < someLoss || m[numbered] < m[came] || m[numbered] > most {
-		// Reordered, or a queue overflowed.
+		// Packets were reordered, or a queue overflowed.
 		m[numbered] = m[came] / (1 - loss)
 	}
 	m[slotted] = m[came]
@@ -32,15 +33,16 @@ func (r run) measure(i int, quantum, loss float64) (m [measures]float64) {
 }
 
 const (
-	// someLoss is what a path loses before it matters.
+	// someLoss is the minimum loss of a path that matters.
 	someLoss = 0.003
-	// steadier is how much less a measure must vary to be the right one.
+	// steadier: a measure must vary by less than this fraction of the variation of the
+	// others to be chosen.
 	steadier = 0.75
 )
 
-// count finds delta. The tokens of an interval are always as many, so that measure is
-// right that varies least. Where that does not tell whether packets were lost before
-// the limiter or behind it, delta is between.
+// count computes delta. The tokens of an interval are constant, so that the measure with
+// the least variation is correct. If that does not show whether packets were lost before
+// or behind the limiter, delta is between the two.
 func (t *ticking) count(runs []run, loss, link float64) {
 	type tally struct {
 		p         float64
@@ -78,7 +80,7 @@ func (t *ticking) count(runs []run, loss, link float64) {
 	if t.seen = int(all.intervals); t.seen == 0 {
 		return
 	}
-	var off [measures]float64 // of one interval
+	var off [measures]float64 // relative deviation for one interval
 	for j := range off {
 		off[j] = 0.5
 		if len(each[j]) >= leastTicks {
@@ -102,21 +104,22 @@ func (t *ticking) count(runs []run, loss, link float64) {
 		for _, one := range tallies {
 			parts = append(parts, part{one.p, one.total[best] / one.intervals, error(one)})
 		}
-		if more, sd := everything(parts); more > t.packets {
+		if more, sd := totalRate(parts); more > t.packets {
 			t.packets, t.packetsError = more, math.Hypot(z90*sd, (more-t.packets)/4)
 		}
 	}
 	if best == came && loss > someLoss && off[came] < off[numbered]/steadier {
-		// It may have been lost behind.
+		// Packets may have been lost behind the limiter.
 		t.packets /= 1 - loss/2
 		t.packetsError = math.Hypot(t.packetsError, t.packets*loss/2)
 	}
 }
 
-// leastSpread: a delta that is no whole number comes as two in turn.
+// leastSpread is the minimum deviation: a fractional delta alternates between two
+// numbers.
 const leastSpread = 0.3
 
-// quantum is a packet's time inside bursts.
+// quantum returns the time of a packet within bursts.
 func (r run) quantum() float64 {
 	var times []float64
 	now := 0.0

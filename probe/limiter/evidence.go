@@ -6,27 +6,27 @@ import (
 	"headgate/probe"
 )
 
-// evidence is all that trains show of a path.
+// evidence is what the trains show of a path.
 type evidence struct {
-	trains []view // of full packets
-	light  []view // of small ones at a low rate
+	trains []trainView // trains of full-size packets
+	light  []trainView // trains of small packets at a low rate
 
-	capacity float64 // of the path in bit/s; 0 is not known
-	link     float64 // what its links carry at least
-	loss     float64 // what it loses of any train
+	capacity float64 // capacity of the path in bit/s; 0 is unknown
+	link     float64 // lower bound of the rate of its links, in bit/s
+	loss     float64 // fraction of packets that the path loses of any train
 
-	// overflow, stepped, cut and vanished are how many trains lost packets in the receiver
-	// itself, met a clock that was set back, were not sent to their end, or never came.
+	// Numbers of trains: overflow lost packets in the receiver's socket, stepped had a
+	// clock that was set back, cut were not sent completely, and vanished did not arrive.
 	overflow, stepped, cut, vanished int
 
-	sender, receiver *sleeps
-	small            *sleeps // silences of small packets' arrivals
-	shared           bool    // others send, too
-	spells           []spell
+	sender, receiver *sleepPattern
+	small            *sleepPattern // silences in the arrivals of small packets
+	shared           bool          // there is cross traffic
+	spells           []usage
 	ticking          ticking
 	ticks            bool
-	tails            []tail // of trains, in order
-	longest          *tail  // the one that says most
+	tails            []tail // the tails of the trains, in order
+	longest          *tail  // the tail that shows most
 }
 
 func newEvidence(samples []probe.Sample, capacityKnown float64) *evidence {
@@ -45,11 +45,11 @@ func newEvidence(samples []probe.Sample, capacityKnown float64) *evidence {
 	return e
 }
 
-// knownLink: a capacity that is given is within 3 % (the target).
+// knownLink: a given capacity is accurate to 3 % (the target of the capacity method).
 const knownLink = 0.97
 
-// sort keeps the trains that are right, or all if none is.
-func (e *evidence) sort(trains []view) {
+// sort keeps the trains without faults, or all if there is none.
+func (e *evidence) sort(trains []trainView) {
 	clean := 0
 	for i := range trains {
 		if trains[i].cut {
@@ -77,9 +77,9 @@ func (e *evidence) sort(trains []view) {
 	}
 }
 
-// usualLoss is what the path loses of any train: the lesser of what it lost of short
-// bursts and of small packets, because either may have been too much for a queue.
-func usualLoss(kinds ...[]view) float64 {
+// usualLoss returns the loss that any train has on the path: the smaller of the loss of
+// short bursts and of small packets, because either may overflow a queue.
+func usualLoss(kinds ...[]trainView) float64 {
 	least := 1.0
 	for _, views := range kinds {
 		lost, count := 0.0, 0.0
@@ -97,36 +97,36 @@ func usualLoss(kinds ...[]view) float64 {
 	return least
 }
 
-// ends looks whether one of the path's ends is scheduled now and then.
+// ends detects whether one of the ends is scheduled at intervals.
 func (e *evidence) ends() {
-	for _, views := range [][]view{e.light, e.trains} {
+	for _, views := range [][]trainView{e.light, e.trains} {
 		for i := range views {
 			v := &views[i]
-			if s := v.asleep(); s.scheduled() && better(&s, e.sender) {
+			if s := v.senderSleeps(); s.scheduled() && better(&s, e.sender) {
 				e.sender = &s
 			}
 			between := v.silences()
 			if len(between) == 0 {
 				continue
 			}
-			if s := v.suspended(between); s.scheduled() {
-				e.taken(&s, between)
+			if s := v.receiverSleeps(between); s.scheduled() {
+				e.assignReceiver(&s, between)
 			}
 		}
 	}
-	// Silences of small packets that are those of full ones, too, are counted in packets:
-	// a receiver's, also if it did not catch up.
+	// If the silences of small packets match those of full-size packets in the number of
+	// packets, they are from the receiver, even if it did not catch up.
 	if e.receiver == nil && e.small != nil {
 		for i := range e.trains {
-			if s := e.trains[i].suspended(longer(e.trains[i].silences())); len(s.sleeping) > 1 && e.small.explains(&s) {
+			if s := e.trains[i].receiverSleeps(longer(e.trains[i].silences())); len(s.sleeping) > 1 && e.small.explains(&s) {
 				e.receiver = e.small
 			}
 		}
 	}
 }
 
-// taken looks whether the silences of one train's arrivals are a receiver's.
-func (e *evidence) taken(s *sleeps, between []silence) {
+// assignReceiver checks whether the silences in the arrivals of a train are from the receiver.
+func (e *evidence) assignReceiver(s *sleepPattern, between []silence) {
 	v := s.v
 	if !v.full() && better(s, e.small) {
 		e.small = s
@@ -142,9 +142,10 @@ func (e *evidence) taken(s *sleeps, between []silence) {
 	}
 }
 
-// better tells whether s shows more than what is known. A sender's silences are seen as
-// exactly as its packets are dense, a receiver's always: there more of them count.
-func better(s, known *sleeps) bool {
+// better reports whether s shows more than known. The silences of a sender are as exact
+// as its packets are dense; those of a receiver are always exact, so that their number
+// decides.
+func better(s, known *sleepPattern) bool {
 	switch more := known == nil || len(s.sleeping) > len(known.sleeping); {
 	case known == nil || s.at == Receiver:
 		return more
@@ -153,8 +154,8 @@ func better(s, known *sleeps) bool {
 	}
 }
 
-// bursts looks for (T, delta) among trains of full packets whose bursts no suspended
-// receiver made.
+// bursts looks for (T, delta) in trains of full-size packets whose bursts are not from a
+// suspended receiver.
 func (e *evidence) bursts() {
 	var runs []run
 	for i := range e.trains {
@@ -170,7 +171,7 @@ func (e *evidence) bursts() {
 		}
 		took := v.at[len(v.at)-1] - v.at[bursts[0].from]
 		each := float64(len(v.at)-bursts[0].from) / float64(len(bursts))
-		slept := v.suspended(between)
+		slept := v.receiverSleeps(between)
 		if e.receiver != nil && e.receiver.explains(&slept) || v.clumped(bursts) || each < leastBurst || silent < leastSilent*took {
 			continue
 		}
@@ -181,8 +182,8 @@ func (e *evidence) bursts() {
 	}
 }
 
-// longer are silences without those that are much shorter than most: a processor that
-// stood still amid a burst. The first is as long as it happens to be.
+// longer removes silences that are much shorter than most, which are from a processor
+// that stalled within a burst. The first is kept, since its length is arbitrary.
 func longer(all []silence) (out []silence) {
 	var lengths []float64
 	for _, s := range all {
@@ -198,18 +199,18 @@ func longer(all []silence) (out []silence) {
 }
 
 const (
-	// mostLink is how much faster than the path's capacity a head may come: it is then
-	// what waited somewhere.
+	// mostLink is the maximum rate of a head relative to the path's capacity. A faster
+	// head was queued somewhere.
 	mostLink    = 1.1
 	muchShorter = 0.4
-	// leastBurst packets pass in an interval on average: one at a time is a token
-	// bucket.
+	// leastBurst is the minimum average number of packets of an interval: single packets
+	// are from a token bucket.
 	leastBurst = 1.5
-	// leastSilent is the part of a train that is silent, if that is what limits it.
+	// leastSilent is the minimum fraction of a train that is silent if silences limit it.
 	leastSilent = 0.12
 )
 
-// curves reads how trains end, and what their heads show of the link.
+// curves evaluates the tails of trains, and what their heads show of the link.
 func (e *evidence) curves() {
 	for i := range e.trains {
 		if t, ok := newTail(&e.trains[i], e.loss); ok {
@@ -232,10 +233,11 @@ func (e *evidence) curves() {
 		n := len(t.took.at) - t.knee
 		switch {
 		case t.v.asked > 0 && !t.limited():
-			// A train that was paced and not held up says less than one that was.
+			// A paced train without delay shows less than one with delay.
 			n /= 8
 		case e.shaped(t) && t.steady():
-			// One that ended at a shaper's pace says more than one that was too short for that.
+			// A train that ended at a shaper's rate shows more than one that was too
+			// short.
 			n = len(t.took.at)
 		}
 		if n >= most {

@@ -6,7 +6,7 @@ import (
 	"headgate/probe"
 )
 
-// changes are where two levels in a row agree on a rate that those before had not.
+// changes returns the times at which two levels in a row agree on a new rate.
 func changes(levels []Level) (out []Change) {
 	if len(levels) == 0 {
 		return nil
@@ -26,9 +26,9 @@ func changes(levels []Level) (out []Change) {
 	return out
 }
 
-// gifts are what trains got beyond what the bucket held: the rate gives it back
-// between them. Trains without a pause between belong together.
-func (e *evidence) gifts(second func(*tail) float64) *Gifts {
+// gifts returns the bytes that trains received beyond the tokens in the bucket, which the
+// rate refills between trains. Trains without a pause between them belong together.
+func (e *evidence) gifts(second func(*tail) float64) *TokenGrants {
 	rate, size := 0.0, 0.0
 	tokens, at := math.NaN(), 0.0
 	group, groupFrom := 0.0, -1
@@ -37,7 +37,7 @@ func (e *evidence) gifts(second func(*tail) float64) *Gifts {
 		t := &e.tails[i]
 		v := t.took
 		from, to := v.at[0], v.at[len(v.at)-1]
-		if e.met(t) {
+		if e.emptiedBucket(t) {
 			rate = t.served()
 		}
 		if rate == 0 {
@@ -45,9 +45,9 @@ func (e *evidence) gifts(second func(*tail) float64) *Gifts {
 		}
 		got := t.emptied(rate)
 		if math.IsNaN(tokens) {
-			// The first train that empties the bucket says how large it is.
-			if e.met(t) {
-				size = whole(e.spells, from, rate, got)
+			// The first train that empties the bucket shows its size.
+			if e.emptiedBucket(t) {
+				size = bucketSize(e.spells, from, rate, got)
 				tokens, at = 0, to
 			}
 			continue
@@ -55,15 +55,15 @@ func (e *evidence) gifts(second func(*tail) float64) *Gifts {
 		held := math.Min(size, tokens+rate*(from-at)/8e9)
 		extra := got - held
 		tokens, at = 0, to
-		if !e.met(t) {
+		if !e.emptiedBucket(t) {
 			tokens = math.Max(-extra, 0)
 		}
-		if groupFrom < 0 && extra > math.Max(beyond*size, beyondPackets*v.frame) {
+		if groupFrom < 0 && extra > math.Max(minGrant*size, beyondPackets*v.frame) {
 			groupFrom, group = i, 0
 		}
 		if groupFrom >= 0 {
 			group += math.Max(extra, 0)
-			if e.met(t) {
+			if e.emptiedBucket(t) {
 				times, earliest = append(times, second(&e.tails[groupFrom])), append(earliest, second(&e.tails[groupFrom-1]))
 				sizes = append(sizes, group)
 				groupFrom = -1
@@ -73,22 +73,22 @@ func (e *evidence) gifts(second func(*tail) float64) *Gifts {
 	if len(times) == 0 {
 		return nil
 	}
-	g := &Gifts{At: times}
+	g := &TokenGrants{At: times}
 	_, sd := spread(sizes)
 	m := median(sizes)
 	g.Size = within(m, math.Max(z90*sd/math.Sqrt(float64(len(sizes))), 0.02*m+full))
 	if n := len(times); n < 2 {
-		g.Every = probe.CannotTell("one gift came")
+		g.Every = probe.NoEstimate("only one gift was found")
 	} else {
-		// Between the first and the last: each came in the time since the train before.
+		// From the first to the last gift: each was granted since the previous train.
 		steps := intervalsBetween(times)
 		g.Every = probe.Estimate{Value: (times[n-1] - times[0]) / steps, Low: (earliest[n-1] - times[0]) / steps, High: (times[n-1] - earliest[0]) / steps}
 	}
 	return g
 }
 
-// intervalsBetween is how many intervals lie between the first time and the last; the
-// smallest difference is one.
+// intervalsBetween returns the number of intervals between the first and the last time.
+// The smallest difference is one interval.
 func intervalsBetween(times []float64) float64 {
 	least := math.Inf(1)
 	for i := 1; i < len(times); i++ {

@@ -10,8 +10,8 @@ import (
 	"headgate/probe"
 )
 
-// readLog reads the samples of a log of `headgate probe` whose trains all went in one
-// direction. Stamps are written as differences.
+// readLog reads the samples of a log of `headgate probe` whose trains all have one
+// direction. Times in the log are differences.
 func readLog(t *testing.T, name string) (samples []probe.Sample) {
 	t.Helper()
 	f, err := os.Open(name)
@@ -47,9 +47,9 @@ func readLog(t *testing.T, name string) (samples []probe.Sample) {
 	return samples
 }
 
-// Trains over real paths, of the lab: a link of 1 Gbit/s with a queue of 200 ms and one
-// limiter, between hosts whose processors stand still for milliseconds now and then.
-// What is held is handed over every 2 to 3 us, and a train leaves at 15 to 50 Gbit/s.
+// The logs have trains over real paths of the lab: a link of 1 Gbit/s with a queue of 200
+// ms and one limiter, between hosts whose processors sometimes stall for milliseconds.
+// Held packets are released every 2 to 3 us, and trains are sent at 15 to 50 Gbit/s.
 func TestLogs(t *testing.T) {
 	for _, log := range []struct {
 		name  string
@@ -66,10 +66,10 @@ func TestLogs(t *testing.T) {
 		{"loss-and-stalls", None, "", nil},
 		{"cross-traffic", None, "", nil},
 	} {
-		r := Ours{Capacity: 1e9}.Estimate(readLog(t, "testdata/"+log.name+".log"))
+		r := Detector{Capacity: 1e9}.Estimate(readLog(t, "testdata/"+log.name+".log"))
 		t.Logf("%s: %s %s at the %s, %.2f; %v; %s", log.name, r.Class, r.Cannot, r.At, r.Confidence, r.Doubts, r.Why)
 		if r.Class != log.class || r.At != log.at {
-			t.Errorf("%s is called %s at the %s", log.name, r.Class, r.At)
+			t.Errorf("%s: detected %s at the %s", log.name, r.Class, r.At)
 			continue
 		}
 		if log.check != nil {

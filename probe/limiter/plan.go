@@ -10,16 +10,16 @@ import (
 	"headgate/unit"
 )
 
-// Ours reads a limiter from trains back to back, whoever sent them, and from one of
-// small packets at a low rate, which shows an end that is scheduled now and then.
-type Ours struct {
-	// Capacity of the path in bit/s of layer 2; 0 lets the method look itself.
+// Detector detects a limiter from trains back to back, of any method, and from a train of
+// small packets at a low rate, which shows an end that is scheduled at intervals.
+type Detector struct {
+	// Capacity of the path in bit/s of layer 2; with 0 the method measures it.
 	Capacity float64
-	// Budget bounds what all trains send, in bytes of layer 2; 0 is 5 MB.
+	// Budget bounds the layer 2 bytes of all trains; 0 is 5 MB.
 	Budget unit.Bytes
 }
 
-// Constants, ours.
+// Constants of Headgate's method.
 const (
 	oursBudget = 5_000_000
 	mtu        = 1500
@@ -27,8 +27,8 @@ const (
 	// Three small packets fit a bucket of one full frame.
 	shortBursts, shortCount, shortSize = 60, 3, 500
 	shortPause                         = 2 * time.Millisecond
-	// A small packet every 0.1 ms shows a sleep of 0.4 ms (the seed's shortest), and
-	// 0.2 s at least one of each schedule up to 150 ms (A of 30, S of 120 ms).
+	// A small packet every 0.1 ms shows a sleep of 0.4 ms (the shortest of the seed). 0.2
+	// s show at least one sleep of each schedule up to 150 ms (A of 30 ms, S of 120 ms).
 	lightSize, lightCount, longCount = 80, 2000, 12_000
 	lightGap                         = 100_000 // ns
 	enoughTicks                      = 12
@@ -42,14 +42,13 @@ const (
 	purposePaced = "limiter/paced"
 )
 
-// Estimate says what limits the path.
-func (m Ours) Estimate(samples []probe.Sample) Result {
+// Estimate returns the limiter type of the path.
+func (m Detector) Estimate(samples []probe.Sample) Result {
 	return newEvidence(samples, m.Capacity).classify()
 }
 
-// Next is the train that comes after those that were sent, or ok is false if there
-// are enough.
-func (m Ours) Next(samples []probe.Sample) (t probe.Train, ok bool) {
+// Next returns the next train for the samples so far. ok is false if they suffice.
+func (m Detector) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	budget := cmp.Or(m.Budget, oursBudget)
 	count, lights, shorts := 0, 0, 0
 	for i := range samples {
@@ -68,7 +67,7 @@ func (m Ours) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	return t, len(t.Parts) > 0 && t.Bytes() <= budget
 }
 
-func (m Ours) next(e *evidence, count, lights, shorts int, budget unit.Bytes) probe.Train {
+func (m Detector) next(e *evidence, count, lights, shorts int, budget unit.Bytes) probe.Train {
 	switch {
 	case shorts == 0 && m.Capacity == 0:
 		t := probe.Train{Purpose: purposeShort}
@@ -82,9 +81,9 @@ func (m Ours) next(e *evidence, count, lights, shorts int, budget unit.Bytes) pr
 		return probe.Train{}
 	case lights == 0:
 		return e.lightTrain(lightCount)
-	case lights == 1 && !e.ticks && e.stops():
+	case lights == 1 && !e.ticks && e.hasStalls():
 		return e.lightTrain(longCount)
-	case e.settled():
+	case e.sufficient():
 		return probe.Train{}
 	}
 	most := int(budget) / full
@@ -98,12 +97,12 @@ func (m Ours) next(e *evidence, count, lights, shorts int, budget unit.Bytes) pr
 	return t
 }
 
-// lightTrain is so slow that no limiter that was met so far holds it up.
+// lightTrain returns a train so slow that no limiter found so far delays it.
 func (e *evidence) lightTrain(count int) probe.Train {
 	gap := float64(lightGap)
 	small := float64(lightSize + probe.Overhead)
 	if n := len(e.trains); n > 0 && len(e.trains[n-1].at) > 1 {
-		if slow := 3 * small * 8e9 / e.trains[n-1].flowing(); slow > gap {
+		if slow := 3 * small * 8e9 / e.trains[n-1].arrivalRate(); slow > gap {
 			count = max(int(float64(count)*gap/slow), 10*leastTrain)
 			gap = slow
 		}
@@ -111,8 +110,8 @@ func (e *evidence) lightTrain(count int) probe.Train {
 	return probe.Uniform(purposeLight, count, lightSize, unit.Rate(small*8e9/gap))
 }
 
-// stops tells whether anything in the light train stood still.
-func (e *evidence) stops() bool {
+// hasStalls reports whether something stalled during the light trains.
+func (e *evidence) hasStalls() bool {
 	if e.sender != nil && len(e.sender.sleeping) >= 2*leastSleeps || e.receiver != nil && len(e.receiver.sleeping) >= 2*leastSleeps {
 		return false
 	}
@@ -125,8 +124,8 @@ func (e *evidence) stops() bool {
 	return false
 }
 
-// settled tells whether more trains would say nothing new.
-func (e *evidence) settled() bool {
+// sufficient reports whether more trains would show nothing new.
+func (e *evidence) sufficient() bool {
 	t := e.longest
 	if t == nil {
 		return false
@@ -146,7 +145,7 @@ func (e *evidence) settled() bool {
 	return false
 }
 
-// overflowed tells whether a train lost more than the path does.
+// overflowed reports whether a train lost more than the usual loss of the path.
 func (e *evidence) overflowed() bool {
 	for i := range e.trains {
 		if v := &e.trains[i]; !v.overflow && v.lost() > e.loss+rises {
@@ -156,9 +155,9 @@ func (e *evidence) overflowed() bool {
 	return false
 }
 
-// pace is at what rate a train shows a limiter that drops: twice what came last, and
-// less than the link carries, so that no queue but the limiter's is filled. Where that
-// was too little to meet it, between the two.
+// pace returns the rate at which a train shows a policer: twice the rate that last
+// arrived, but less than the link's, so that only the limiter is overloaded. If that was
+// too slow to be limited, it is between that rate and the link's.
 func (e *evidence) pace() unit.Rate {
 	v := &e.trains[len(e.trains)-1]
 	top := 0.9 * e.link
@@ -173,8 +172,8 @@ func (e *evidence) pace() unit.Rate {
 	case v.asked > 0 && v.lost() <= e.loss+rises:
 		rate = max(2*v.offered(), math.Sqrt(v.offered()*top))
 	case v.asked > 0:
-		// Not as fast as before: trains of several rates tell what others take.
-		rate = 2 * v.flowing()
+		// Use another rate than before: trains of several rates show the cross traffic.
+		rate = 2 * v.arrivalRate()
 		if len(v.at) < leastPiece {
 			rate = 2 * v.offered() * (1 - v.lost())
 		}
@@ -182,7 +181,7 @@ func (e *evidence) pace() unit.Rate {
 			rate *= 1.6
 		}
 	case len(v.at) > leastPiece:
-		rate = 2 * v.flowing()
+		rate = 2 * v.arrivalRate()
 	}
 	if rate <= 0 {
 		rate = top / 8
@@ -190,8 +189,8 @@ func (e *evidence) pace() unit.Rate {
 	return unit.Rate(min(rate, top))
 }
 
-// flowing is the rate at which a train came; 0 if hardly anything did.
-func (v *view) flowing() float64 {
+// arrivalRate returns the rate at which a train arrived; 0 if hardly any packet did.
+func (v *trainView) arrivalRate() float64 {
 	last := len(v.at) - 1
 	if last < 1 {
 		return 0
@@ -199,5 +198,5 @@ func (v *view) flowing() float64 {
 	return v.rate(float64(last), v.at[last]-v.at[0])
 }
 
-// unknownTop is where pacing begins on a path of which hardly anything came.
+// unknownTop is the first pacing rate on a path from which hardly any packet arrived.
 const unknownTop = 500e6

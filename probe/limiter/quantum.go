@@ -5,29 +5,31 @@ import (
 	"slices"
 )
 
-// quantum is a packet's time at what serves packets one after the other, a link or a
-// shaper that always has some waiting: what runs of 1, 2, 4 ... packets agree on.
+// quantum is the time of a packet at a link or at a shaper with a backlog, which serves
+// packets one after the other: the time on which runs of 1, 2, 4 ... packets agree.
 type quantum struct {
 	gap   float64 // ns
-	off   float64 // half of its 90 % interval
-	share float64 // of all gaps that are of it
+	off   float64 // half of the 90 % interval
+	share float64 // fraction of all gaps that agree
 }
 
 const (
-	// window is how wide a cluster of gaps is, as a part of it, and windowNoise in ns:
-	// three times what two stamps of 1 us are off by, less for a mean of several.
+	// window is the relative width of a cluster of gaps, windowNoise its minimum in ns:
+	// three times the error of two timestamps of 1 us, less for a mean of several.
 	window      = 0.02
 	windowNoise = 2000
-	// oneMore packet among k, lost or another's, is 1/k of a run: it must be outside.
+	// oneMore: one more packet among k, lost or of cross traffic, is 1/k of a run and
+	// must be outside of the window.
 	oneMore = 0.35
-	// aboutMean: a processor that stood still as a train began makes it look shorter.
+	// aboutMean: a processor that stalled at the start of a train makes the train look
+	// shorter.
 	aboutMean = 1.05
-	// leastCluster gaps are a cluster.
+	// leastCluster is the minimum number of gaps of a cluster.
 	leastCluster = 8
 )
 
-// serves finds the quantum of times, if there is one: no server is slower than what
-// came through it.
+// serves returns the quantum of times, if there is one. No server is slower than the
+// average rate of what passed it.
 func serves(times []float64) (q quantum, ok bool) {
 	if len(times) < 2 {
 		return q, false
@@ -52,7 +54,7 @@ func serves(times []float64) (q quantum, ok bool) {
 		if k == 1 {
 			q.share = float64(n) / float64(len(runs))
 		}
-		// Runs of k overlap: only every k-th is new.
+		// Runs of k packets overlap: only every k-th is independent.
 		q.gap = mean
 		q.off = z90*sd/math.Sqrt(math.Max(float64(n)/float64(k), 1)) + clockPace*mean
 		ok = true
@@ -60,7 +62,7 @@ func serves(times []float64) (q quantum, ok bool) {
 	return q, ok
 }
 
-// densest is the middle of the window with the most of some sorted values.
+// densest returns the middle of the window with the most sorted values.
 func densest(sorted []float64, noise float64) float64 {
 	best, at, end := 0, 0.0, 0
 	for i, v := range sorted {
@@ -75,7 +77,8 @@ func densest(sorted []float64, noise float64) float64 {
 	return at
 }
 
-// around is the mean of what lies around a center, in a window that follows it.
+// around returns the mean of the values around a center, in a window that is centred on
+// it.
 func around(sorted []float64, center, width, noise float64) (mean, sd float64, n int) {
 	mean = center
 	for range 4 {
@@ -90,15 +93,16 @@ func around(sorted []float64, center, width, noise float64) (mean, sd float64, n
 	return mean, sd, n
 }
 
-// compressed: where others wait in a queue, packets come closer together than the
-// link that spread them had made them.
+// compressed: cross traffic in a queue brings packets closer together than the link did
+// that spaced them.
 const compressed = 0.95
 
-// capacity of a path as short bursts back to back show it, in bit/s: packets that
-// find a bucket full of tokens leave at the link's rate, even if it holds one full
-// frame alone. It is at least low; rate is 0 if the sender was no faster.
-func capacity(short []view) (rate, low float64) {
-	var times, sent []float64 // ns a byte
+// capacity returns the capacity of a path, in bit/s, from short bursts back to back.
+// Packets that find a bucket full of tokens leave at the rate of the link, even if the
+// bucket holds only one full frame. low is a lower bound. rate is 0 if the sender was no
+// faster.
+func capacity(short []trainView) (rate, low float64) {
+	var times, sent []float64 // ns per byte
 	frame := 0.0
 	for i := range short {
 		v := &short[i]
@@ -108,7 +112,7 @@ func capacity(short []view) (rate, low float64) {
 		}
 		bytes := float64(last) * v.frame
 		if (v.at[last]-v.at[0])/bytes < clump/float64(full) {
-			continue // taken late
+			continue // the receiver took the burst late
 		}
 		frame = math.Max(frame, bytes)
 		times = append(times, (v.at[last]-v.at[0])/bytes)

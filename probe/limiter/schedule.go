@@ -7,39 +7,41 @@ import (
 	"headgate/probe"
 )
 
-// sleeps are an end's sleeping periods as one train shows them.
-type sleeps struct {
-	v        *view
+// sleepPattern are the sleeping periods of an end that one train shows.
+type sleepPattern struct {
+	v        *trainView
 	at       Place
 	sleeping []float64 // ns
 	active   []float64
-	packets  []float64 // in an active period
-	grain    float64   // ns: how exactly they are seen
-	clump    bool      // packets came in one after each
+	packets  []float64 // in one active period
+	grain    float64   // ns: resolution of the measured periods
+	clump    bool      // a clump of packets follows each period
 }
 
-// Constants, ours. A processor that stands still once or twice in a run, for 1 to
+// Constants chosen by Headgate. A processor that stalls once or twice in a run, for 1 to
 // 11 ms (measured on hosts), is not a schedule.
 const (
 	leastSleeps = 5
-	// alike are periods whose quartiles differ by less than this part of them; else there
-	// must be manySleeps that are muchSleep of all time (the seed's G2 sleeps 1 ms or 5).
+	// alike is the maximum relative difference between the quartiles of periods. With a
+	// larger difference there must be manySleeps that are at least muchSleep of the time
+	// (the seed's G2 sleeps for 1 ms or 5 ms).
 	alike, manySleeps, muchSleep = 0.4, 8, 0.05
-	// fewSleeps are enough if they are regular.
+	// fewSleeps suffice if they are regular.
 	fewSleeps    = 3
 	regularSleep = 0.1
-	// sameSleep and samePackets are by how much two sleeps of a schedule differ; leastSleep
-	// is what remains of one while a receiver takes full packets (measured: 0.85); mostOf
-	// them are alike, although the host itself stood still now and then.
+	// sameSleep and samePackets are the maximum relative differences between two sleeps
+	// of a schedule. leastSleep is the fraction of a sleep that remains visible while a
+	// receiver takes full-size packets (measured: 0.85). mostOf the sleeps are alike,
+	// although the host itself sometimes stalls.
 	sameSleep, samePackets, leastSleep, mostOf = 0.03, 0.05, 0.7, 0.6
-	// caughtUp is what remains of a silence as delay when the next one begins, if the
-	// packets were only taken late.
+	// caughtUp is the maximum fraction of a silence that remains as delay when the next
+	// one begins, if only the receiver was late.
 	caughtUp = 0.3
 )
 
-// asleep is the sender's sleep in a train.
-func (v *view) asleep() sleeps {
-	s := sleeps{v: v, at: Sender, grain: usual(v.sent, v.asked)}
+// senderSleeps returns the sleeping periods of the sender in a train.
+func (v *trainView) senderSleeps() sleepPattern {
+	s := sleepPattern{v: v, at: Sender, grain: usual(v.sent, v.asked)}
 	between := v.unsent()
 	for i, b := range between {
 		s.sleeping = append(s.sleeping, b.length())
@@ -52,10 +54,10 @@ func (v *view) asleep() sleeps {
 	return s
 }
 
-// suspended is the receiver's sleep in a train: what had been sent comes late, and in
-// a clump.
-func (v *view) suspended(between []silence) sleeps {
-	s := sleeps{v: v, at: Receiver, grain: usual(v.at, v.asked)}
+// receiverSleeps returns the sleeping periods of the receiver in a train: sent packets arrive
+// late, and in a clump.
+func (v *trainView) receiverSleeps(between []silence) sleepPattern {
+	s := sleepPattern{v: v, at: Receiver, grain: usual(v.at, v.asked)}
 	for i, b := range between {
 		s.sleeping = append(s.sleeping, b.length())
 		if i > 0 {
@@ -67,10 +69,10 @@ func (v *view) suspended(between []silence) sleeps {
 	return s
 }
 
-// scheduled tells whether it is a schedule, and not a processor that stood still now
-// and then: silences that come again after about the same time, or so many that they
-// are a part of all time.
-func (s *sleeps) scheduled() bool {
+// scheduled reports whether the periods are from a schedule, and not from a processor
+// that stalls occasionally: silences that recur after about the same time, or that are a
+// considerable fraction of the time.
+func (s *sleepPattern) scheduled() bool {
 	n := len(s.sleeping)
 	if n < fewSleeps {
 		return false
@@ -93,10 +95,10 @@ func (s *sleeps) scheduled() bool {
 	return high-low < alike*median(periods) || n >= manySleeps && asleep > muchSleep*all && high < 4*low
 }
 
-// explains tells whether silences in another train are of this schedule: with as many
-// packets between them, although these may be larger, and as long but for the time in
-// which these are taken.
-func (s *sleeps) explains(other *sleeps) bool {
+// explains reports whether the silences of another train are from this schedule: the
+// number of packets between them is the same, even if these are larger, and the silences
+// are as long except for the time to take the larger packets.
+func (s *sleepPattern) explains(other *sleepPattern) bool {
 	if len(s.packets) == 0 || len(other.packets) == 0 {
 		return false
 	}
@@ -105,7 +107,7 @@ func (s *sleeps) explains(other *sleeps) bool {
 		math.Abs(median(other.packets)/median(s.packets)-1) < samePackets
 }
 
-// closeTo is the part of values that are near their median.
+// closeTo returns the fraction of the values that are near their median.
 func closeTo(values []float64, off float64) float64 {
 	m, n := median(values), 0.0
 	for _, v := range values {
@@ -116,9 +118,9 @@ func closeTo(values []float64, off float64) float64 {
 	return n / math.Max(float64(len(values)), 1)
 }
 
-// catchesUp tells whether the train's delay is back, as a silence begins, where it was
-// when the one before did: then nothing but the taking was late.
-func (v *view) catchesUp(between []silence) bool {
+// catchesUp reports whether the delay of the train, at the begin of a silence, is back at
+// its value at the begin of the previous silence. Then only the receiver was late.
+func (v *trainView) catchesUp(between []silence) bool {
 	if len(between) == 0 {
 		return true
 	}
@@ -131,33 +133,34 @@ func (v *view) catchesUp(between []silence) bool {
 	return median(left) < caughtUp
 }
 
-// schedule are its parameters. Each is the median (4.4.2), whose interval is that of
-// a mean of so many, and no less than the time between two packets allows.
-// Small packets show no N: a busy end sends as many full ones as it can, at line.
-func (s *sleeps) schedule(at Place, line float64) Schedule {
+// schedule returns the parameters of the schedule. Each is the median (4.4.2). Its
+// interval is that of a mean of so many values, and at least the time between two
+// packets. Small packets do not show N: a busy end sends as many full-size packets as it
+// can, at the rate line.
+func (s *sleepPattern) schedule(at Place, line float64) Schedule {
 	out := Schedule{At: at, Seen: len(s.sleeping)}
-	// The last packet before a sleep came up to a gap before it began.
+	// A sleep began up to one gap after its last packet.
 	shift := 0.0
 	if s.at == Sender {
 		shift = s.grain / 2
 	}
 	out.Sleeping = typical(s.sleeping, -shift, shift)
 	if len(s.active) == 0 {
-		no := probe.CannotTell("fewer than two sleeping periods were seen")
+		no := probe.NoEstimate("fewer than two sleeping periods were observed")
 		out.Active, out.Packets, out.Rate = no, no, no
 		return out
 	}
 	out.Active = typical(s.active, shift, shift)
 	frame := s.v.frame
 	if s.v.full() || out.At == Receiver {
-		// A receiver's are counted, however large.
+		// For a receiver the packets are counted, whatever their size.
 		out.Packets = counted(s.packets)
 	} else if line > 0 {
-		// What a busy sender would have sent meanwhile.
+		// The packets that a busy sender would have sent.
 		const bits = full * 8.0
 		out.Packets = scale(out.Active, line/bits/1e9)
 	} else {
-		out.Packets = probe.CannotTell("no train back to back shows how fast it sends while it runs")
+		out.Packets = probe.NoEstimate("no train back to back shows the sending rate while the end is active")
 	}
 	if !s.v.full() {
 		frame = full
@@ -181,11 +184,10 @@ func (s *sleeps) schedule(at Place, line float64) Schedule {
 	return out
 }
 
-// full is a full frame's bytes.
+// full is the size of a full frame in bytes.
 const full = 1500 + probe.Overhead
 
-// middle is the median of some values, and between which of them the median of many
-// would be in 90 % of cases.
+// middle returns the median of some values, and the 90 % interval of the median of many.
 func middle(values []float64) (m, low, high float64) {
 	sorted := slices.Clone(values)
 	slices.Sort(sorted)
@@ -196,7 +198,7 @@ func middle(values []float64) (m, low, high float64) {
 	return median(sorted), low, high
 }
 
-// typical is a time, which is seen with a grain and by two clocks.
+// typical returns a time that is measured with the resolution grain and by two clocks.
 func typical(values []float64, shift, grain float64) probe.Estimate {
 	m, low, high := middle(values)
 	off := math.Hypot(math.Hypot(grain, stampError/2), clockPace*m)
@@ -205,7 +207,7 @@ func typical(values []float64, shift, grain float64) probe.Estimate {
 	}
 }
 
-// counted is a whole number.
+// counted returns a whole number.
 func counted(values []float64) probe.Estimate {
 	m, low, high := middle(values)
 	return probe.Estimate{Value: m, Low: low - 0.5, High: high + 0.5}

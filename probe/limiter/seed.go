@@ -9,59 +9,61 @@ import (
 	"headgate/unit"
 )
 
-// Constants of the seed's chapter 4.
+// Constants of chapter 4 of the estimation seed.
 const (
-	// sleepsFrom is where the second peak area of the sender's intervals begins: a
-	// sleeping period is longer than 0.5 ms, and interrupt coalescing shorter than
-	// 0.05 (4.4.2).
+	// sleepsFrom is the begin of the second peak area of the sender's intervals: a
+	// sleeping period is longer than 0.5 ms, and interrupt coalescing shorter than 0.05
+	// ms (4.4.2).
 	sleepsFrom = 0.5e6 // ns
-	// iperf says a rate a second (4.5.1).
+	// seedBin: iperf prints one rate per second (4.5.1).
 	seedBin = time.Second
 )
 
 // Constants that the text leaves open.
 const (
-	// seedPeak is the width of a histogram's bin, and seedLeast the part of large
-	// intervals that make a peak.
+	// seedPeak is the bin width of a histogram, and seedLeast the fraction of the large
+	// intervals that makes a peak.
 	seedPeak  = 0.25e6 // ns
 	seedLeast = 0.1
-	// seedLower is what P is above R at least, and seedSame by how much the receiver's
-	// large intervals differ from the sender's when they are the same.
+	// seedLower is the minimum of P relative to R. seedSame is the relative difference up
+	// to which the large intervals of the receiver and of the sender are the same.
 	seedLower = 1.2
 	seedSame  = 0.2
 	seedCount = 20_000
 )
 
-// Seed is the seed's procedure (4.3 to 4.5): one long train at the highest rate, the
-// intervals between its packets at either end, and the rate as iperf shows it.
+// Seed is the procedure of the estimation seed (4.3 to 4.5): one long train at the
+// highest rate, the intervals between its packets at either end, and the rate as iperf
+// shows it.
 type Seed struct {
-	// Count and Rate are the train's; 0 is 20,000 packets back to back.
+	// Count and Rate are those of the train; 0 is 20,000 packets back to back.
 	Count int
 	Rate  unit.Rate
-	// Bin is what a rate is taken over; 0 is the second of iperf.
+	// Bin is the averaging period of a rate; 0 is 1 s, as in iperf.
 	Bin time.Duration
 }
 
 // SeedResult is a row of tables 4.2 to 4.4.
 type SeedResult struct {
 	Class Class `json:"class"`
-	// Active and Sleeping are A and S in ns, Packets N and Sending r of equation 4.1 in
-	// bit/s; 0 if the sender does not sleep.
+	// Active is A and Sleeping is S in ns, Packets is N, and Sending is r of equation 4.1
+	// in bit/s; 0 if the sender does not sleep.
 	Active   float64 `json:"active_ns,omitempty"`
 	Sleeping float64 `json:"sleeping_ns,omitempty"`
 	Packets  float64 `json:"packets,omitempty"`
 	Sending  float64 `json:"sending,omitempty"`
-	// Interval is T in ns and Delta in packets, of the receiver's large intervals.
+	// Interval is T in ns and Delta is in packets, from the large intervals of the
+	// receiver.
 	Interval float64 `json:"interval_ns,omitempty"`
 	Delta    float64 `json:"delta,omitempty"`
-	// Peak is P, and Token R, in bit/s.
+	// Peak is P and Token is R, in bit/s.
 	Peak  float64 `json:"peak,omitempty"`
 	Token float64 `json:"token,omitempty"`
-	// Gifts are the seconds after the fall to R in which more came (4.5.2).
-	Gifts []float64 `json:"gifts,omitempty"`
+	// TokenGrants are the seconds after the fall to R with a higher rate (4.5.2).
+	TokenGrants []float64 `json:"gifts,omitempty"`
 }
 
-// Next is the one train.
+// Next returns the only train.
 func (m Seed) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	count := m.Count
 	if count == 0 {
@@ -70,7 +72,7 @@ func (m Seed) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	return probe.Uniform("limiter/seed", count, mtu, m.Rate), len(samples) == 0
 }
 
-// Estimate reads the train; ok is false if too little of it came.
+// Estimate evaluates the train; ok is false if too few packets arrived.
 func (m Seed) Estimate(samples []probe.Sample) (r SeedResult, ok bool) {
 	trains, _ := read(samples)
 	if len(trains) == 0 || len(trains[0].at) < leastTrain {
@@ -83,7 +85,8 @@ func (m Seed) Estimate(samples []probe.Sample) (r SeedResult, ok bool) {
 		r.Sending = r.Packets * v.frame * 8e9 / (r.Active + r.Sleeping)
 	}
 	if receiver.known() {
-		// Both 15 ms with 6.5 packets and 30 with 13 follow the pattern: the small one.
+		// Both 15 ms with 6.5 packets and 30 ms with 13 match the pattern: the small one
+		// counts.
 		r.Interval, r.Delta = receiver.smallest, receiver.least
 	}
 	m.rates(v, &r)
@@ -100,11 +103,11 @@ func (m Seed) Estimate(samples []probe.Sample) (r SeedResult, ok bool) {
 	return r, true
 }
 
-// intervals are the large ones between packets: those of the second peak area.
+// intervals are the large intervals between packets: those of the second peak area.
 type intervals struct {
 	interval         float64 // median of the peaks
-	between, packets float64 // medians of what lies between two of them
-	smallest, least  float64 // the lowest peak, and mean packets before it
+	between, packets float64 // medians of the time and the packets between two intervals
+	smallest, least  float64 // the lowest peak, and the mean number of packets before it
 }
 
 func (l intervals) known() bool { return l.interval > 0 }
@@ -146,8 +149,8 @@ func large(times []float64) (l intervals) {
 	return l
 }
 
-// rates reads (P, R, b)'s: a high rate at the beginning and a lower one later.
-func (m Seed) rates(v *view, r *SeedResult) {
+// rates finds (P, R, b): a high rate at the beginning and a lower one later.
+func (m Seed) rates(v *trainView, r *SeedResult) {
 	bin := float64(m.Bin)
 	if bin == 0 {
 		bin = float64(seedBin)
@@ -172,7 +175,7 @@ func (m Seed) rates(v *view, r *SeedResult) {
 		if rate < seedLower*token {
 			fallen = true
 		} else if fallen {
-			r.Gifts = append(r.Gifts, float64(i)*bin/1e9)
+			r.TokenGrants = append(r.TokenGrants, float64(i)*bin/1e9)
 		}
 	}
 }

@@ -6,16 +6,16 @@ import (
 	"headgate/probe"
 )
 
-// shaped tells whether a train ended slower than the path's link, and at a rate of
-// its own: after a head, or the same as another train's.
+// shaped reports whether a train ended slower than the path's link, at the rate of a
+// shaper: after a head, or at the same rate as another train.
 func (e *evidence) shaped(t *tail) bool {
-	if !t.limited() || t.served() >= e.border(t) {
+	if !t.limited() || t.served() >= e.linkThreshold(t) {
 		return false
 	}
 	return t.headStands() || len(e.tails) == 1 || len(e.like(t)) > 0
 }
 
-// like are the other trains that were limited to the same rate.
+// like returns the other trains that were limited to the same rate.
 func (e *evidence) like(t *tail) (out []*tail) {
 	for i := range e.tails {
 		if o := &e.tails[i]; o != t && o.limited() && math.Abs(o.served()/t.served()-1) < agree {
@@ -25,10 +25,11 @@ func (e *evidence) like(t *tail) (out []*tail) {
 	return out
 }
 
-// border is the rate below which a train is slower than the link.
-func (e *evidence) border(t *tail) float64 {
+// linkThreshold returns the rate below which a train is slower than the link.
+func (e *evidence) linkThreshold(t *tail) float64 {
 	if t.v.asked > 0 || t.served() > noisy {
-		// The slower a train, the larger the part of a link that others take.
+		// The slower a train, the larger the fraction of a link that cross traffic can
+		// use.
 		return muchSlower * e.link
 	}
 	head := t.headStands()
@@ -36,13 +37,14 @@ func (e *evidence) border(t *tail) float64 {
 		head = head || o.headStands()
 	}
 	if !head && (e.shared || t.q.share < evenly) {
-		// Without a head the link is known by short bursts alone, which others press.
+		// Without a head, the link is known only from short bursts, which cross traffic
+		// compresses.
 		return muchSlower * e.link
 	}
 	return slower * e.link
 }
 
-// tokenRate is what serves the tail's packets.
+// tokenRate returns the rate at which the tail's packets are served.
 func (t *tail) tokenRate() probe.Estimate {
 	if !t.exact {
 		return within(t.rate, 0.02*t.rate)

@@ -2,17 +2,17 @@ package limiter
 
 import "math"
 
-// part is what one train got of a limiter that others use, too: first come, first
-// served, got = all * p / (p + x), where it came at p and the others at x. So 1/got
-// is a straight line over 1/p, and all is where p is endless.
+// part is the rate that one train received of a limiter with cross traffic. With FIFO
+// service, got = all * p / (p + x), for a train at rate p and cross traffic at rate x. So
+// 1/got is linear in 1/p, and all is the value for infinite p.
 type part struct {
 	p   float64 // bit/s
 	got float64
 	off float64 // standard deviation of got
 }
 
-// everything is what the limiter gives to all, and its standard deviation.
-func everything(parts []part) (all, off float64) {
+// totalRate returns the total rate of the limiter and its standard deviation.
+func totalRate(parts []part) (all, off float64) {
 	var w, x, y, xx, xy float64
 	for _, p := range parts {
 		weight := p.weight()
@@ -28,7 +28,7 @@ func everything(parts []part) (all, off float64) {
 			base, slope, variance = (y-b*x)/w, b, xx/(w*apart)
 		}
 	}
-	// Others are not there evenly: what the line leaves says how much.
+	// Cross traffic varies: the residuals of the line show by how much.
 	rest := 0.0
 	for _, p := range parts {
 		d := 1/p.got - base - slope/p.p
@@ -40,11 +40,11 @@ func everything(parts []part) (all, off float64) {
 	return 1 / base, math.Sqrt(variance) / (base * base)
 }
 
-// weight is that of 1/got.
+// weight returns the weight of 1/got.
 func (p part) weight() float64 {
 	sigma := p.off / (p.got * p.got)
 	return 1 / (sigma * sigma)
 }
 
-// wide is how far apart trains' rates must be for a line: about by a quarter.
+// wide is how far apart the rates of trains must be for a line: about a quarter.
 const wide = 0.01

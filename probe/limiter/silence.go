@@ -1,7 +1,7 @@
 package limiter
 
-// silence is a time in which nothing was sent, or nothing came: between the packets
-// at after and after+1.
+// silence is a time in which no packet was sent, or none arrived: between the packets at
+// after and after+1.
 type silence struct {
 	after    int
 	from, to float64 // ns
@@ -10,26 +10,26 @@ type silence struct {
 func (s silence) length() float64 { return s.to - s.from }
 
 const (
-	// silent is how many usual gaps a silence is longer than, and leastSilence what it
-	// is longer by: cross traffic, a scheduler's tick and interrupt coalescing make
-	// gaps below 0.1 ms (section 4.4.2, and measured), and T of 1 ms leaves 0.2 ms of
-	// silence where the limiter gives 0.8 of the link.
+	// silent is the minimum length of a silence in usual gaps, and leastSilence the
+	// minimum excess: cross traffic, scheduler ticks and interrupt coalescing cause gaps
+	// below 0.1 ms (section 4.4.2, and measured). T of 1 ms leaves 0.2 ms of silence if
+	// the limiter has 0.8 of the link's rate.
 	silent       = 2.5
 	leastSilence = 100e3 // ns
 )
 
-// usual is the gap between packets inside a burst: the lower quartile, because a
-// limiter that lets two packets pass at a time makes half of all gaps silences.
+// usual returns the gap between packets within a burst: the lower quartile, because a
+// limiter that passes two packets at a time makes half of all gaps silences.
 func usual(times []float64, asked float64) float64 {
 	return max(asked, quantile(gaps(times), 0.25))
 }
 
-// beside is how many gaps on either side say what is usual at a place: the head of a
-// train may come a hundred times as fast as its tail.
-const beside = 8
+// neighbours is the number of gaps on either side that define the usual gap at a position:
+// the head of a train may arrive a hundred times as fast as its tail.
+const neighbours = 8
 
-// quiet are the gaps that are silences. The larger of both sides is what is usual:
-// next to a clump that was taken late the other side is as it came.
+// quiet returns the gaps that are silences. The usual gap is the larger one of both
+// sides: next to a clump that the receiver took late, the other side is correct.
 func quiet(times []float64, asked float64) (after []int) {
 	all := gaps(times)
 	for i, gap := range all {
@@ -37,9 +37,9 @@ func quiet(times []float64, asked float64) (after []int) {
 		if gap <= silent*base+leastSilence {
 			continue
 		}
-		left, right := all[max(0, i-beside):i], all[i+1:min(len(all), i+1+beside)]
+		left, right := all[max(0, i-neighbours):i], all[i+1:min(len(all), i+1+neighbours)]
 		for _, side := range [][]float64{left, right} {
-			if len(side) >= beside/2 || len(side) >= len(all)-1-len(side) {
+			if len(side) >= neighbours/2 || len(side) >= len(all)-1-len(side) {
 				base = max(base, quantile(side, 0.25))
 			}
 		}
@@ -50,17 +50,17 @@ func quiet(times []float64, asked float64) (after []int) {
 	return after
 }
 
-// unsent are the silences of the sender: it was asked to send, and did not.
-func (v *view) unsent() (out []silence) {
+// unsent returns the silences of the sender: times in which it should have sent.
+func (v *trainView) unsent() (out []silence) {
 	for _, i := range quiet(v.sent, v.asked) {
 		out = append(out, silence{i, v.sent[i], v.sent[i+1]})
 	}
 	return out
 }
 
-// silences are those of arrivals that the sender's do not explain: what came late
-// although it had been sent.
-func (v *view) silences() (out []silence) {
+// silences returns the silences in the arrivals that the sender does not explain: packets
+// that arrived late although they had been sent.
+func (v *trainView) silences() (out []silence) {
 	for _, j := range quiet(v.at, v.asked) {
 		gap := v.at[j+1] - v.at[j]
 		sent := max(v.sent[v.n[j+1]]-v.sent[v.n[j]], 0)
@@ -71,13 +71,13 @@ func (v *view) silences() (out []silence) {
 	return out
 }
 
-// burst is what came between two silences: arrivals [from, to).
+// burst is the arrivals [from, to) between two silences.
 type burst struct{ from, to int }
 
 func (b burst) count() int { return b.to - b.from }
 
-// bursts are those around silences: one more than there are of these.
-func (v *view) bursts(between []silence) []burst {
+// bursts returns the bursts around silences, one more than there are silences.
+func (v *trainView) bursts(between []silence) []burst {
 	out := make([]burst, 0, len(between)+1)
 	from := 0
 	for _, s := range between {
@@ -88,17 +88,17 @@ func (v *view) bursts(between []silence) []burst {
 }
 
 const (
-	// lead is how many packets of a burst tell whether it is a clump.
+	// lead is the number of packets of a burst that show whether it is a clump.
 	lead = 4
-	// clump is the mean gap of one, in ns: half of what a full packet takes at 10
-	// Gbit/s. A host that takes what had been there needs less (measured: 0.2 to 0.5
-	// us a packet).
+	// clump is the maximum mean gap of a clump, in ns: half the time of a full-size
+	// packet at 10 Gbit/s. A host that takes queued packets needs less (measured: 0.2 to
+	// 0.5 us per packet).
 	clump = 600
 )
 
-// clumped tells whether what comes after silences comes faster than any link sent it:
-// the packets had been there, and nobody took them.
-func (v *view) clumped(bursts []burst) bool {
+// clumped reports whether the packets after silences arrive faster than any link sends
+// them: they were queued at the receiver.
+func (v *trainView) clumped(bursts []burst) bool {
 	sum, weight := 0.0, 0.0
 	for _, b := range bursts {
 		if n := min(b.count(), lead); n >= 2 {
@@ -109,13 +109,13 @@ func (v *view) clumped(bursts []burst) bool {
 	return weight > 0 && sum/weight < clump
 }
 
-// few packets that follow a clump may still have waited.
-const few = 4
+// lateTail packets that follow a clump may still have been queued.
+const lateTail = 4
 
-// prompt are the arrivals without those that were taken late: after a silence
-// packets come in a clump until the receiver has caught up. A train's first may be
-// one, too.
-func (v *view) prompt() *view {
+// withoutLate returns the arrivals without those that the receiver took late: after a silence,
+// packets arrive in a clump until the receiver has caught up. The first packets of a
+// train may be a clump, too.
+func (v *trainView) withoutLate() *trainView {
 	if len(v.at) == 0 {
 		return v
 	}
@@ -123,11 +123,11 @@ func (v *view) prompt() *view {
 	some := false
 	for _, s := range append([]silence{{after: -1}}, v.silences()...) {
 		j := s.after + 1
-		for ; j+few < len(v.at) && v.at[j+few]-v.at[j] < few*clump; j++ {
+		for ; j+lateTail < len(v.at) && v.at[j+lateTail]-v.at[j] < lateTail*clump; j++ {
 			late[j], some = true, true
 		}
 		if late[s.after+1] {
-			for k := j; k < min(j+few, len(v.at)); k++ {
+			for k := j; k < min(j+lateTail, len(v.at)); k++ {
 				late[k] = true
 			}
 		}

@@ -2,29 +2,29 @@ package limiter
 
 import "math"
 
-// tail is how a train of full packets ended, once whatever let its head pass was
-// spent.
+// tail is the end of a train of full-size packets, after the tokens that passed its head
+// were used.
 type tail struct {
-	v     *view   // all that came
-	took  *view   // what was taken as it came
-	knee  int     // the first arrival of the tail; 0 if the train is of one piece
-	head  float64 // rate up to the knee by what arrived, in bit/s; of all if there is none
-	rate  float64 // and after it, by what arrived
-	q     quantum // and by the gaps
-	exact bool    // there is a quantum
+	v     *trainView // all arrivals
+	took  *trainView // arrivals without those that the receiver took late
+	knee  int        // the first arrival of the tail; 0 if there is no knee
+	head  float64    // arrival rate up to the knee, in bit/s; of all if there is no knee
+	rate  float64    // arrival rate after the knee
+	q     quantum    // quantum of the gaps after the knee
+	exact bool       // there is a quantum
 
-	onset  int     // the first packet from which on many are lost; -1 if none is
-	before float64 // arrival rate just before
-	after  float64 // and from there on
-	excess float64 // of the delay then, over the least, in packet times at after
-	loss   float64 // the part that is lost then
+	onset  int     // the first packet from which on many are lost; -1 if there is none
+	before float64 // arrival rate just before onset
+	after  float64 // arrival rate from onset on
+	excess float64 // delay from onset on above the minimum, in packet times at after
+	loss   float64 // fraction of packets lost from onset on
 }
 
-// leastPiece is how many packets either side of a knee has at least.
+// leastPiece is the minimum number of packets on either side of a knee.
 const leastPiece = 10
 
-func newTail(v *view, usualLoss float64) (t tail, ok bool) {
-	t = tail{v: v, took: v.prompt(), onset: -1}
+func newTail(v *trainView, usualLoss float64) (t tail, ok bool) {
+	t = tail{v: v, took: v.withoutLate(), onset: -1}
 	at := t.took.at
 	if len(at) < 2*leastPiece {
 		return t, false
@@ -49,20 +49,21 @@ func newTail(v *view, usualLoss float64) (t tail, ok bool) {
 }
 
 const (
-	// leastShare of all gaps is the quantum: with half of a link for others and
-	// several hops there are still more.
+	// leastShare is the minimum fraction of the gaps that agree: with cross traffic of
+	// half of a link and several hops there are still more.
 	leastShare = 0.12
-	// rises is by how much loss goes up where a queue or a bucket drops: a limiter at
-	// 0.9 of what is sent drops a tenth.
+	// rises is the increase of the loss that a queue or a policer causes: a limiter at
+	// 0.9 of the sending rate drops a tenth.
 	rises = 0.07
-	// evident is by how much more likely two chances of loss are than one, as a
-	// logarithm: of a thousand places to part a train at, one makes e^7 by chance.
+	// evident is the minimum gain in log likelihood of two loss rates over one: the best
+	// of a thousand positions to split a train gains 7 by chance.
 	evident = 10
-	// justBefore is how many arrivals before the first drop tell at what rate it came.
+	// justBefore is the number of arrivals before the first drop that give the rate
+	// before.
 	justBefore = 40
 )
 
-// served is the rate of what serves packets: by the gaps if they agree.
+// served returns the rate at which packets are served: from the gaps if they agree.
 func (t *tail) served() float64 {
 	if t.exact {
 		return math.Max(t.v.frame*8e9/t.q.gap, t.rate)
@@ -70,7 +71,7 @@ func (t *tail) served() float64 {
 	return t.rate
 }
 
-// sums are those of a regression of time on packets.
+// sums are the sums of a linear regression of time on packets.
 type sums struct{ n, x, y, xx, xy, yy float64 }
 
 func (s sums) add(x, y float64) sums {
@@ -81,7 +82,7 @@ func (s sums) less(o sums) sums {
 	return sums{s.n - o.n, s.x - o.x, s.y - o.y, s.xx - o.xx, s.xy - o.xy, s.yy - o.yy}
 }
 
-// rest is what a straight line leaves unexplained.
+// rest returns the residual sum of squares of a straight line.
 func (s sums) rest() float64 {
 	vx, vy, cov := s.xx-s.x*s.x/s.n, s.yy-s.y*s.y/s.n, s.xy-s.x*s.y/s.n
 	if vx <= 0 {
@@ -90,9 +91,9 @@ func (s sums) rest() float64 {
 	return max(vy-cov*cov/vx, 0)
 }
 
-// knee is the arrival from which on the curve is best drawn as a second line; 0 if
-// one says as much (F of a straight curve with noise stays far below 1/2).
-func (v *view) knee() int {
+// knee returns the arrival at which the curve is best split into two lines; 0 if one line
+// fits as well (F of a straight curve with noise stays far below 1/2).
+func (v *trainView) knee() int {
 	n := len(v.at)
 	if n < 2*leastPiece {
 		return 0
@@ -113,12 +114,12 @@ func (v *view) knee() int {
 	return at
 }
 
-// losses finds the packet from which on more are lost: where two chances of loss, one
-// before and one after, say most of what was.
+// losses finds the packet from which on more are lost: the position for which two loss
+// rates, one before and one after, have the highest likelihood.
 func (t *tail) losses(usual float64) {
 	v := t.v
 	n := len(v.sent)
-	came := make([]int, n+1) // before each packet
+	came := make([]int, n+1) // arrivals before each packet
 	for _, i := range v.n {
 		came[i+1] = 1
 	}
@@ -143,7 +144,7 @@ func (t *tail) losses(usual float64) {
 	t.rates()
 }
 
-// chance is the logarithm of the likelihood of k of n.
+// chance returns the log likelihood of k successes of n.
 func chance(k, n int) float64 {
 	if k == 0 || k == n {
 		return 0
@@ -152,10 +153,10 @@ func chance(k, n int) float64 {
 	return float64(k)*math.Log(p) + float64(n-k)*math.Log(1-p)
 }
 
-// rates are those around the first drop, of what was taken as it came.
+// rates computes the rates before and after the first drop, without late arrivals.
 func (t *tail) rates() {
 	v := t.took
-	first := len(v.n) // arrival after the onset
+	first := len(v.n) // first arrival after the onset
 	for j, i := range v.n {
 		if i >= t.onset {
 			first = j
@@ -193,19 +194,19 @@ func (t *tail) rates() {
 	t.excess = (median(delays) - least) * t.after / (v.frame * 8e9)
 }
 
-// limited tells whether the train came slower than it was sent.
+// limited reports whether the train arrived slower than it was sent.
 func (t *tail) limited() bool {
 	return t.served() < follows*t.v.offered() && t.took.stretch() > 1/follows
 }
 
-// follows is the part of what it was sent at that a train comes at, if nothing holds
-// it up.
+// follows is the minimum fraction of its sending rate at which a train arrives without a
+// limiter.
 const follows = 0.97
 
-// policed tells whether a bucket drops what finds no tokens: packets are lost, and
-// those that are not have not waited; their rate fell as the losses began. A queue
-// that overflows is full (at least some hundred packets wait), and its rate is the
-// same before and after.
+// policed reports whether a policer drops packets that find no tokens: packets are lost,
+// the others were not queued, and their rate fell when the losses began. A queue that
+// overflows is full (at least some hundred packets), and its rate is the same before and
+// after.
 func (t *tail) policed() bool {
 	if t.onset < 0 || t.after == 0 || t.excess > shortQueue {
 		return false
@@ -217,28 +218,28 @@ func (t *tail) policed() bool {
 }
 
 const (
-	// shortQueue is what waits at most in front of a policer, in packets.
+	// shortQueue is the maximum queue before a policer, in packets.
 	shortQueue = 40
 	fell       = 0.85
 )
 
 const (
-	// A head is no accident of cross traffic if it lasts so long (ns), or if it is so
-	// much faster.
+	// A head is not from cross traffic if it lasts this long (ns), or if it is this much
+	// faster.
 	longHead   = 150e3
 	muchFaster = 1.6
 )
 
-// headStands tells whether the knee is one.
+// headStands reports whether the knee is from a limiter.
 func (t *tail) headStands() bool {
 	return t.knee > 0 && (t.took.at[t.knee-1]-t.took.at[0] > longHead || t.head > muchFaster*t.rate)
 }
 
-// slowTail packets are enough if they come one by one, evenly, for slowTime: more of
-// them would stand before everybody else's in a slow shaper's queue.
+// slowTail packets suffice if they arrive singly and evenly for slowTime: more of them
+// would delay all other traffic in the queue of a slow shaper.
 const slowTail, slowTime = 30, 6e6 // ns
 
-// steady tells whether the tail is such.
+// steady reports whether the tail is long enough in that sense.
 func (t *tail) steady() bool {
 	at := t.took.at[t.knee:]
 	return len(at) >= slowTail && at[len(at)-1]-at[0] >= slowTime && t.exact && t.q.share >= evenly

@@ -6,41 +6,41 @@ import (
 	"headgate/probe"
 )
 
-// paced is what a Xen-like limiter leaves in a train: bursts that begin at multiples
+// ticking is the pattern of a Xen-like limiter in a train: bursts that begin at multiples
 // of one interval.
 type ticking struct {
 	interval, intervalError float64 // ns
 	packets, packetsError   float64
 	frame                   float64
 	seen                    int     // intervals
-	fit                     float64 // the part of differences that are multiples of it
+	fit                     float64 // fraction of the differences that are multiples of the interval
 }
 
 const (
-	// regular is by how much a burst may begin off its tick, as a part of the
-	// interval; cross traffic and stamps add offTick.
+	// regular is the maximum deviation of a burst from its tick, as a fraction of the
+	// interval; cross traffic and timestamp errors add offTick.
 	regular = 0.06
 	offTick = 30e3 // ns
-	// mostMissed intervals in a row in which nothing came.
+	// mostMissed is the maximum number of empty intervals in a row.
 	mostMissed = 4
-	// leastTicks are how many differences between bursts make a pattern.
+	// leastTicks is the minimum number of differences between bursts for a pattern.
 	leastTicks = 3
-	// fits is the part of differences that must be multiples of the interval; fitsFew, if
-	// there are fewer than fewTicks. A burst that is late spoils two.
+	// fits is the minimum fraction of the differences that are multiples of the interval;
+	// fitsFew if there are fewer than fewTicks. A late burst affects two differences.
 	fits, fitsFew = 0.6, 0.8
 	fewTicks      = 6
 )
 
 // run is the bursts of one train that began at a tick: all but the first.
 type run struct {
-	v      *view
+	v      *trainView
 	bursts []burst
 }
 
 func (r run) start(i int) float64 { return r.v.at[r.bursts[i].from] }
 
-// ticks looks for (T, delta) in trains of full packets. The first burst of a train
-// begins whenever it comes, and the last is cut.
+// ticks looks for (T, delta) in trains of full-size packets. The first burst of a train
+// begins at any time, and the last one is cut off.
 func ticks(runs []run, loss, link float64) (ticking, bool) {
 	var differences []float64
 	for _, r := range runs {
@@ -53,7 +53,8 @@ func ticks(runs []run, loss, link float64) (ticking, bool) {
 	}
 	t := ticking{}
 	for _, candidate := range differences {
-		// The mean of those like it: one alone is off by the cross traffic of two ticks.
+		// Use the mean of similar differences: a single one has the error of two ticks
+		// with cross traffic.
 		near, once := 0.0, 0
 		for _, d := range differences {
 			if k := multiple(d, candidate); k == 1 {
@@ -84,7 +85,7 @@ func ticks(runs []run, loss, link float64) (ticking, bool) {
 	return t, t.seen >= leastTicks
 }
 
-// multiple is how many intervals d is, or 0 if it is not close to so many.
+// multiple returns how many intervals d is, or 0 if d is not close to a multiple.
 func multiple(d, interval float64) int {
 	k := math.Round(d / interval)
 	if k < 1 || k > mostMissed || math.Abs(d-k*interval) > regular*interval+offTick {
@@ -93,8 +94,8 @@ func multiple(d, interval float64) int {
 	return int(k)
 }
 
-// refine fits the bursts' beginnings to ticks by least squares, each train's with a
-// phase of its own.
+// refine fits the begins of the bursts to ticks by least squares. Each train has its own
+// phase.
 func (t *ticking) refine(runs []run) {
 	var xx, xy, rest float64
 	type point struct{ x, y float64 }
@@ -141,15 +142,16 @@ func (t *ticking) refine(runs []run) {
 }
 
 const (
-	// z90 is where 5 % of a normal distribution lie above.
+	// z90 is the 95 % quantile of the normal distribution.
 	z90 = 1.645
-	// stampError is what a stamp is off by, in ns, and clockPace how far two clocks'
-	// paces differ in 90 % of pairs (both measured on hosts).
+	// stampError is the error of a timestamp, in ns. clockPace is the relative difference
+	// between the rates of two clocks that 90 % of pairs do not exceed (both measured on
+	// hosts).
 	stampError = 1000
 	clockPace  = 4.5e-5
 )
 
-// result are the limiter's parameters.
+// result returns the parameters of the limiter.
 func (t *ticking) result() *Ticks {
 	interval := within(t.interval, t.intervalError)
 	packets := within(t.packets, t.packetsError)

@@ -7,34 +7,34 @@ import (
 	"headgate/probe"
 )
 
-// view is one part of a sample, cleaned: no packet twice, none that was never sent,
-// no clock that runs backwards.
-type view struct {
+// trainView is one part of a sample without duplicates, without packets that were never sent,
+// and without a clock that runs backwards.
+type trainView struct {
 	asked float64   // ns from packet to packet; 0 is back to back
 	frame float64   // bytes
 	sent  []float64 // ns of the sender's clock, of each packet
-	n     []int     // of those that arrived, in that order
-	at    []float64 // ns of the receiver's clock, alike
+	n     []int     // numbers of the packets that arrived, in that order
+	at    []float64 // ns of the receiver's clock, for each of n
 
-	overflow bool // the receiver dropped packets itself: what is lost says nothing
-	stepped  bool // its clock was set back: the rest is missing
-	cut      bool // it was not sent to its end
+	overflow bool // the receiver's socket dropped packets: the loss is not the path's
+	stepped  bool // the receiver's clock was set back: the rest is missing
+	cut      bool // it was not sent completely
 
-	stolen probe.Stolen // of the whole sample
+	stolen probe.StealTime // of the whole sample
 }
 
 const (
-	// leastTrain packets make a train; fewer are a pair or a little more.
+	// leastTrain is the minimum number of packets of a train.
 	leastTrain = 20
-	// backwards is by how much stamps may disagree with the order of arrival before
-	// the clock was set: kernel stamps are within 1 us (measured).
+	// backwards is the difference between timestamps and the order of arrival that shows
+	// that the clock was set: kernel timestamps are within 1 us (measured).
 	backwards = 1e6 // ns
 )
 
-// read cleans samples. A part that follows another says nothing for itself: what it
-// meets is the one before. Short bursts are far enough apart. Times are from the first of all on, so that they are small
-// enough for float64.
-func read(samples []probe.Sample) (trains, short []view) {
+// read cleans samples. A part that directly follows another is not used alone, because
+// the other part affects it; short bursts are far enough apart. Times are relative to the
+// first of all, so that float64 holds them exactly.
+func read(samples []probe.Sample) (trains, short []trainView) {
 	sent0, at0 := int64(math.MaxInt64), int64(math.MaxInt64)
 	for i := range samples {
 		for _, t := range samples[i].Sent {
@@ -57,12 +57,12 @@ func read(samples []probe.Sample) (trains, short []view) {
 	return trains, short
 }
 
-func split(s *probe.Sample, sent0, at0 int64) []view {
-	views := make([]view, len(s.Parts))
-	var part []int // of each packet that was sent
+func split(s *probe.Sample, sent0, at0 int64) []trainView {
+	views := make([]trainView, len(s.Parts))
+	var part []int // part of each packet that was sent
 	begin := make([]int, len(s.Parts))
 	for i, p := range s.Parts {
-		views[i] = view{asked: p.Gap(), frame: float64(p.Frame()), stolen: s.Stolen, overflow: s.Overflow > 0}
+		views[i] = trainView{asked: p.Gap(), frame: float64(p.Frame()), stolen: s.StealTime, overflow: s.Overflow > 0}
 		begin[i] = len(part)
 		last := 0.0
 		for range min(p.Count, len(s.Sent)-len(part)) {
@@ -81,7 +81,7 @@ func split(s *probe.Sample, sent0, at0 int64) []view {
 		at := float64(a.At - at0)
 		v := &views[part[a.Number]]
 		if at < last-backwards {
-			// What comes after has another clock.
+			// The later timestamps are from another clock setting.
 			for i := range views {
 				views[i].stepped = true
 			}
@@ -95,27 +95,28 @@ func split(s *probe.Sample, sent0, at0 int64) []view {
 	return views
 }
 
-// delay is the one-way delay of arrival j, but for what the clocks differ by.
-func (v *view) delay(j int) float64 { return v.at[j] - v.sent[v.n[j]] }
+// delay returns the one-way delay of arrival j, plus the constant difference of the
+// clocks.
+func (v *trainView) delay(j int) float64 { return v.at[j] - v.sent[v.n[j]] }
 
-// full tells whether packets are large enough to measure a limiter in bytes.
-func (v *view) full() bool { return v.frame >= fullFrame }
+// full reports whether packets are large enough to measure a limiter in bytes.
+func (v *trainView) full() bool { return v.frame >= fullFrame }
 
 const fullFrame = 1000
 
-// lost is the part of what was sent that never came.
-func (v *view) lost() float64 { return 1 - float64(len(v.n))/float64(len(v.sent)) }
+// lost returns the fraction of the packets that never arrived.
+func (v *trainView) lost() float64 { return 1 - float64(len(v.n))/float64(len(v.sent)) }
 
-// rate of so many packets in so many ns, in bit/s.
-func (v *view) rate(packets, took float64) float64 {
+// rate returns the rate of packets in took ns, in bit/s.
+func (v *trainView) rate(packets, took float64) float64 {
 	if took <= 0 {
 		return math.Inf(1)
 	}
 	return packets * v.frame * 8e9 / took
 }
 
-// offered is what it was sent at, but for when its sender stood still.
-func (v *view) offered() float64 {
+// offered returns the sending rate, without the times in which the sender stalled.
+func (v *trainView) offered() float64 {
 	last := len(v.sent) - 1
 	took := v.sent[last] - v.sent[0]
 	for _, s := range v.unsent() {
@@ -124,10 +125,10 @@ func (v *view) offered() float64 {
 	return v.rate(float64(last), took)
 }
 
-// stretch is how much longer it took to come than it had taken to send, by the
-// medians of the delays of its first and its last quarter: neither what was lost nor
-// a processor that stood still changes much of it.
-func (v *view) stretch() float64 {
+// stretch returns the time of arrival of a train divided by its sending time. It uses the
+// median delays of the first and the last quarter, which loss and a stalled processor
+// hardly affect.
+func (v *trainView) stretch() float64 {
 	quarter := max(len(v.at)/4, 1)
 	var early, late, from, to []float64
 	for j := range quarter {
@@ -150,7 +151,7 @@ func gaps(times []float64) []float64 {
 	return out
 }
 
-// quantile of values in any order; 0 of none.
+// quantile returns a quantile of values in any order; 0 if there are none.
 func quantile(values []float64, q float64) float64 {
 	if len(values) == 0 {
 		return 0
@@ -162,7 +163,7 @@ func quantile(values []float64, q float64) float64 {
 
 func median(values []float64) float64 { return quantile(values, 0.5) }
 
-// spread is the mean and the standard deviation.
+// spread returns the mean and the standard deviation.
 func spread(values []float64) (mean, sd float64) {
 	for _, v := range values {
 		mean += v

@@ -10,58 +10,59 @@ import (
 	"headgate/unit"
 )
 
-// Watch looks at a path again and again, within a stated budget: it finds tokens that
-// are given besides the rate (4.5.2: every 20 s), and when the rate changes. Each
-// train empties the bucket and shows a little of the rate; what it got beyond what the
-// bucket should have held was a gift.
+// Watch measures a path again and again, within a given budget. It detects tokens that
+// are granted in addition to the rate (4.5.2: every 20 s), and changes of the rate. Each
+// train empties the bucket and shows the rate for a short time. Bytes beyond the tokens
+// that the bucket should have held were a gift.
 type Watch struct {
-	// Budget bounds what all trains send, in bytes of layer 2; 0 is 100 MB.
+	// Budget bounds the layer 2 bytes of all trains; 0 is 100 MB.
 	Budget unit.Bytes
-	// Time is for how long to watch; 0 is 65 s: three gifts of 20 s, and one interval
-	// more.
+	// Time is the duration; 0 is 65 s: three gifts of 20 s, and one more interval.
 	Time time.Duration
-	// Every is the time between trains, if the budget allows; 0 is a second.
+	// Every is the time between trains, if the budget allows; 0 is 1 s.
 	Every time.Duration
 }
 
-// Constants, ours.
+// Constants chosen by Headgate.
 const (
 	watchBudget = 100_000_000
 	watchTime   = 65 * time.Second
 	watchEvery  = time.Second
-	// watchTail packets show the rate once the bucket is empty.
+	// watchTail is the number of packets that show the rate once the bucket is empty.
 	watchTail = 150
-	// searching is the part of the budget that may look for the bucket's end.
+	// searching is the fraction of the budget for finding the bucket size.
 	searching = 0.25
-	// beyond is what a gift has at least, as a part of the bucket and in packets.
-	beyond, beyondPackets = 0.1, 20
-	// mostDoublings look for a gift's end; after that there is no limit any more.
+	// minGrant and beyondPackets are the minimum of a gift, as a fraction of the bucket
+	// size and in packets.
+	minGrant, beyondPackets = 0.1, 20
+	// mostDoublings bounds the search for the end of a gift; after that, the limit is
+	// gone.
 	mostDoublings = 6
-	// changed is by how much a rate differs from what it was.
+	// changed is the minimum relative change of a rate.
 	changed = 0.05
 
 	purposeWatch = "limiter/watch"
 )
 
-// Watched is what was seen.
-type Watched struct {
+// WatchResult is the result of a Watch.
+type WatchResult struct {
 	Cannot string `json:"cannot_tell,omitempty"`
-	// Took is for how long, in seconds, and Bytes what it spent.
+	// Took is the duration in seconds, Bytes the bytes that were sent.
 	Took  float64    `json:"seconds"`
 	Bytes unit.Bytes `json:"bytes"`
-	// Levels are the rate that each train ended at.
-	Levels  []Level  `json:"levels,omitempty"`
-	Changes []Change `json:"changes,omitempty"`
-	Gifts   *Gifts   `json:"gifts,omitempty"`
+	// Levels has the rate at which each train ended.
+	Levels      []Level      `json:"levels,omitempty"`
+	Changes     []Change     `json:"changes,omitempty"`
+	TokenGrants *TokenGrants `json:"gifts,omitempty"`
 }
 
-// Level is a rate at a time, in bit/s and seconds from the first packet on.
+// Level is a rate at a time, in bit/s and in seconds since the first packet.
 type Level struct {
 	At   float64 `json:"at"`
 	Rate float64 `json:"rate"`
 }
 
-// Change is when the rate was another than before: between After and At.
+// Change is a change of the rate, between the times After and At.
 type Change struct {
 	After float64 `json:"after"`
 	At    float64 `json:"at"`
@@ -69,18 +70,18 @@ type Change struct {
 	To    float64 `json:"to"`
 }
 
-// Gifts are tokens that were given besides the rate.
-type Gifts struct {
-	// Every is how far apart they are, in seconds, and Size what one has, in bytes.
+// TokenGrants are tokens that were granted in addition to the rate.
+type TokenGrants struct {
+	// Every is the interval between gifts in seconds, Size the size of one in bytes.
 	Every probe.Estimate `json:"every"`
 	Size  probe.Estimate `json:"size"`
-	// At are the seconds at which they were found; each was given since the train
-	// before.
+	// At has the seconds at which the gifts were found; each was granted since the
+	// previous train.
 	At []float64 `json:"at"`
 }
 
-// Next is the train that comes after those that were sent, or ok is false when the
-// time or the budget is over.
+// Next returns the next train for the samples so far. ok is false when the time or the
+// budget is used up.
 func (m Watch) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	budget, span := cmp.Or(m.Budget, watchBudget), cmp.Or(m.Time, watchTime)
 	spent := unit.Bytes(0)
@@ -105,15 +106,15 @@ func (m Watch) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	return t, spent+t.Bytes() <= budget
 }
 
-// plan is how many packets to send, and after what silence.
+// plan returns the number of packets to send, and the pause before them.
 func (m Watch) plan(e *evidence, budget, spent unit.Bytes, left float64) (count int, pause time.Duration) {
 	if len(e.tails) == 0 {
 		return firstCount, 0
 	}
 	last := &e.tails[len(e.tails)-1]
 	whole := e.wholeTrain()
-	if missed := e.missed(len(e.tails) - 1); whole == 0 || missed > 0 && missed <= mostDoublings {
-		// The bucket's end, or a gift's, is not yet seen.
+	if missed := e.unemptiedTrains(len(e.tails) - 1); whole == 0 || missed > 0 && missed <= mostDoublings {
+		// The end of the bucket, or of a gift, was not found yet.
 		count = 2 * len(last.v.sent)
 		if bytes := float64(count * full); whole == 0 && float64(spent)+bytes <= searching*float64(budget) || whole > 0 && bytes <= searching*float64(budget-spent) {
 			return count, 0
@@ -127,27 +128,28 @@ func (m Watch) plan(e *evidence, budget, spent unit.Bytes, left float64) (count 
 	return whole, time.Duration(math.Max(every-used, 0))
 }
 
-// met tells whether a train emptied the bucket.
-func (e *evidence) met(t *tail) bool {
+// emptiedBucket reports whether a train emptied the bucket.
+func (e *evidence) emptiedBucket(t *tail) bool {
 	return t != nil && t.limited() && t.served() < slower*e.link
 }
 
-// missed is how many trains in a row, up to one, did not empty the bucket.
-func (e *evidence) missed(i int) (n int) {
-	for ; i >= 0 && !e.met(&e.tails[i]); i-- {
+// unemptiedTrains returns the number of trains in a row, up to train i, that did not empty the
+// bucket.
+func (e *evidence) unemptiedTrains(i int) (n int) {
+	for ; i >= 0 && !e.emptiedBucket(&e.tails[i]); i-- {
 		n++
 	}
 	return n
 }
 
-// wholeTrain is how many packets empty the bucket and show the rate: half as many
-// again as it took at first, with those before that looked for its end. It is 0 if none
-// met it.
+// wholeTrain returns the number of packets that empty the bucket and show the rate: one
+// and a half times those of the first train that did, with the trains before it that did
+// not. It returns 0 if no train emptied the bucket.
 func (e *evidence) wholeTrain() int {
 	before := 0
 	for i := range e.tails {
 		t := &e.tails[i]
-		if e.met(t) && len(t.v.at)-t.knee >= watchTail {
+		if e.emptiedBucket(t) && len(t.v.at)-t.knee >= watchTail {
 			return (before+t.knee)*3/2 + watchTail
 		}
 		before += len(t.v.sent)
@@ -155,10 +157,10 @@ func (e *evidence) wholeTrain() int {
 	return 0
 }
 
-// Estimate says what came and what changed.
-func (m Watch) Estimate(samples []probe.Sample) Watched {
+// Estimate returns the gifts and the changes of the rate.
+func (m Watch) Estimate(samples []probe.Sample) WatchResult {
 	e := newEvidence(samples, 0)
-	w := Watched{}
+	w := WatchResult{}
 	for i := range samples {
 		w.Bytes += samples[i].Bytes()
 	}
@@ -171,12 +173,12 @@ func (m Watch) Estimate(samples []probe.Sample) Watched {
 	last := &e.tails[len(e.tails)-1]
 	w.Took = second(last)
 	for i := range e.tails {
-		if t := &e.tails[i]; e.met(t) || e.missed(i) > mostDoublings {
+		if t := &e.tails[i]; e.emptiedBucket(t) || e.unemptiedTrains(i) > mostDoublings {
 			w.Levels = append(w.Levels, Level{second(t), t.served()})
 		}
 	}
 	if e.wholeTrain() == 0 {
-		w.Cannot = "no train met a limit: the rate has been at least what came, and of gifts nothing can be seen"
+		w.Cannot = "no train found a limit: the rate was at least the rate of arrival, and gifts cannot be detected"
 		w.Levels = nil
 		for i := range e.tails {
 			w.Levels = append(w.Levels, Level{second(&e.tails[i]), e.tails[i].rate})
@@ -184,7 +186,7 @@ func (m Watch) Estimate(samples []probe.Sample) Watched {
 	}
 	w.Changes = changes(w.Levels)
 	if w.Cannot == "" {
-		w.Gifts = e.gifts(second)
+		w.TokenGrants = e.gifts(second)
 	}
 	return w
 }

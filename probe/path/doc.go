@@ -1,6 +1,6 @@
-// Package path measures all of a path in one answer, in the order that spends least:
-// the capacity, which the others need; the token rate with its bucket, whose trains
-// also show the kind of limiter; the available bandwidth between them. It is a
-// method like each of them: from the samples so far to the next train, and to the
-// answer. So it runs over a real path, a simulated one and a log.
+// Package path measures all properties of a path in one result, in the order that sends
+// the least: first the capacity, which the others need; then the token rate and bucket
+// size, whose trains also show the limiter type; then the available bandwidth. Its Method
+// has the same form as each single method: Next returns the next train for the samples so
+// far, Estimate the result. So it works over a real path, a simulated path and a log.
 package path

@@ -12,51 +12,51 @@ import (
 	"headgate/unit"
 )
 
-// Wanted are the parts of an answer.
-type Wanted struct {
+// Parts selects the parts of an answer.
+type Parts struct {
 	Capacity, TokenRate, Limiter, Available bool
 }
 
-// Everything is all parts.
-var Everything = Wanted{true, true, true, true}
+// AllParts selects all parts.
+var AllParts = Parts{true, true, true, true}
 
-// Method measures what is wanted in one direction.
+// Method measures the wanted parts in one direction.
 type Method struct {
-	Wanted
-	// Known is the capacity in bit/s of layer 2, if the user knows it: then it is not
-	// measured.
-	Known unit.Rate
-	// Seed: the estimation seed's methods, where it has one, in place of ours.
+	Parts
+	// KnownCapacity is the capacity in bit/s of layer 2, if the user knows it. The capacity is
+	// then not measured.
+	KnownCapacity unit.Rate
+	// Seed selects the methods of the estimation seed, where it has one.
 	Seed bool
-	// Budget bounds what all trains send together, in bytes of layer 2; 0 is Budget.
+	// Budget bounds the layer 2 bytes of all trains; 0 is the constant Budget.
 	Budget unit.Bytes
 }
 
-// seedLength of the seed's pairs (2.5.4): no sender of ours holds the rate of two
-// packets of 500 bytes above 333 Mbit/s.
+// seedLength is the train length for the packet pairs of the estimation seed (2.5.4).
+// Headgate's senders cannot keep the rate of two packets of 500 bytes above 333 Mbit/s.
 const seedLength = 3
 
-// Answer is what one direction of a path gives. Rates are bit/s of layer 2; those of
-// IP packets as large as the path takes are LayerThree of them.
+// Answer is the result for one direction of a path. Rates are bit/s of layer 2.
+// Multiplied by LayerThree they are rates of IP packets of the maximum size.
 type Answer struct {
 	Capacity  *probe.Estimate   `json:"capacity,omitempty"`
 	TokenRate *tokenrate.Result `json:"token_rate,omitempty"`
 	Limiter   *limiter.Result   `json:"limiter,omitempty"`
 	Available *available.Result `json:"available,omitempty"`
-	// Packet is the largest IP packet, in bytes, and LayerThree its part of a frame.
+	// Packet is the largest IP packet in bytes, LayerThree its fraction of a frame.
 	Packet     int     `json:"packet"`
 	LayerThree float64 `json:"layer_3"`
-	// Lost is the part of all packets that did not come.
+	// Lost is the fraction of all packets that were lost.
 	Lost float64 `json:"lost"`
-	// Flaws are what went wrong at either end, once each.
+	// Flaws are the distinct faults at either end.
 	Flaws []string `json:"flaws,omitempty"`
-	// Bytes of layer 2 that were sent for it, and within how many seconds.
+	// Bytes is the layer 2 bytes that were sent, Seconds the duration.
 	Bytes   unit.Bytes `json:"bytes"`
 	Seconds float64    `json:"seconds"`
 }
 
-// Next is the train that comes after those that were sent, or ok is false if the
-// answer is there, or the budget is not.
+// Next returns the next train for the samples so far. ok is false if the result is
+// complete or the budget is spent.
 func (m Method) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	r := m.read(samples)
 	for _, next := range []func() (probe.Train, bool){r.nextCapacity, r.nextTokenRate, r.nextLimiter, r.nextAvailable} {
@@ -70,7 +70,7 @@ func (m Method) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	return probe.Train{}, false
 }
 
-// Estimate is the answer that samples give.
+// Estimate returns the answer for the samples.
 func (m Method) Estimate(samples []probe.Sample) Answer {
 	r := m.read(samples)
 	a := Answer{}
@@ -92,7 +92,7 @@ func (m Method) Estimate(samples []probe.Sample) Answer {
 		a.Lost = float64(lost) / float64(sent)
 		a.LayerThree = float64(a.Packet) / float64(a.Packet+probe.Overhead)
 	}
-	if m.Capacity || m.Known == 0 {
+	if m.Capacity || m.KnownCapacity == 0 {
 		c := r.capacity()
 		a.Capacity = &c
 	}
@@ -116,11 +116,11 @@ func (m Method) Estimate(samples []probe.Sample) Answer {
 	return a
 }
 
-// Send sends one train, and waits for what comes of it.
+// Send sends one train and returns its sample.
 type Send func(context.Context, probe.Train) (probe.Sample, error)
 
-// Run sends what a method asks for until it has enough, or limit is over. seen is
-// told of each sample. With an error the samples are those until then.
+// Run sends the trains that next returns until next has enough or limit is over. seen is
+// called for each sample. Beside an error, samples has those before it.
 func Run(ctx context.Context, next func([]probe.Sample) (probe.Train, bool), send Send, limit time.Duration, seen func(*probe.Sample)) (samples []probe.Sample, err error) {
 	for begun := time.Now(); time.Since(begun) < limit; {
 		t, ok := next(samples)

@@ -13,20 +13,20 @@ import (
 	"headgate/unit"
 )
 
-// reading is what samples say to a method: each part once, when it is first asked for,
-// because others ask for it too, and some take thousands of samples again.
-type reading struct {
+// evaluation caches what the methods derive from the samples. Each part is computed once, on
+// first use, because several parts need it and some evaluate thousands of resamples.
+type evaluation struct {
 	Method
 	samples []probe.Sample
-	left    unit.Bytes // of the budget
+	left    unit.Bytes // remainder of the budget
 
 	capacity  func() probe.Estimate
 	limiter   func() limiter.Result
 	tokenRate func() tokenrate.Result
 }
 
-func (m Method) read(samples []probe.Sample) *reading {
-	r := &reading{Method: m, samples: samples, left: m.budget()}
+func (m Method) read(samples []probe.Sample) *evaluation {
+	r := &evaluation{Method: m, samples: samples, left: m.budget()}
 	for i := range samples {
 		r.left -= min(r.left, samples[i].Bytes())
 	}
@@ -36,8 +36,8 @@ func (m Method) read(samples []probe.Sample) *reading {
 	return r
 }
 
-// of are the samples for a part.
-func (r *reading) of(part string) (out []probe.Sample) {
+// of returns the samples of a part's own trains.
+func (r *evaluation) of(part string) (out []probe.Sample) {
 	for i := range r.samples {
 		if strings.HasPrefix(r.samples[i].Purpose, part+"/") {
 			out = append(out, r.samples[i])
@@ -46,97 +46,99 @@ func (r *reading) of(part string) (out []probe.Sample) {
 	return out
 }
 
-// spent are what a part's own trains cost.
-func (r *reading) spent(part string) (b unit.Bytes) {
+// spent returns the bytes of a part's own trains.
+func (r *evaluation) spent(part string) (b unit.Bytes) {
 	for _, s := range r.of(part) {
 		b += s.Bytes()
 	}
 	return b
 }
 
-func (r *reading) nextCapacity() (probe.Train, bool) {
-	if r.Known > 0 {
+func (r *evaluation) nextCapacity() (probe.Train, bool) {
+	if r.KnownCapacity > 0 {
 		return probe.Train{}, false
 	}
 	own := r.of("capacity")
 	if r.Seed {
-		return capacity.Seed{Length: seedLength}.Next(own)
+		return capacity.NarrowLink{Length: seedLength}.Next(own)
 	}
 	return r.oursCapacity().Next(own)
 }
 
-func (r *reading) oursCapacity() capacity.Ours {
+func (r *evaluation) oursCapacity() capacity.Bursts {
 	s := r.shares()
-	return capacity.Ours{Budget: s.capacity, Time: s.capacityTime}
+	return capacity.Bursts{Budget: s.capacity, Time: s.capacityTime}
 }
 
-// readCapacity is what is known or was measured.
-func (r *reading) readCapacity() probe.Estimate {
-	if r.Known > 0 {
-		c := float64(r.Known)
+// readCapacity returns the known or measured capacity.
+func (r *evaluation) readCapacity() probe.Estimate {
+	if r.KnownCapacity > 0 {
+		c := float64(r.KnownCapacity)
 		return probe.Estimate{Value: c, Low: c, High: c}
 	}
 	own := r.of("capacity")
 	if len(own) == 0 {
-		return probe.CannotTell("nothing was sent")
+		return probe.NoEstimate("no train was sent")
 	}
 	if !r.Seed {
 		return r.oursCapacity().Estimate(own).Capacity
 	}
-	c, err := capacity.Seed{Length: seedLength}.Estimate(own)
+	c, err := capacity.NarrowLink{Length: seedLength}.Estimate(own)
 	if err != nil {
-		return probe.CannotTell(err.Error())
+		return probe.NoEstimate(err.Error())
 	}
 	return probe.Estimate{Value: c, Low: c, High: c}
 }
 
-// bound is little less than the capacity, for what only wants to know whether a rate
-// is below it: half of the way down to the least that it may be. Its least would hide a
-// shaper at nine tenths of the link, and its value call the link a shaper.
-func (r *reading) bound() float64 {
+// bound returns a rate little below the capacity, for methods that only need to know
+// whether a rate is below the capacity. It is the middle of the estimate and its lower
+// bound. The lower bound itself would hide a shaper at nine tenths of the link; the
+// estimate itself would let the link pass for a shaper.
+func (r *evaluation) bound() float64 {
 	if c := r.capacity(); c.Known() && !c.AtLeast {
 		return (c.Low + c.Value) / 2
 	}
 	return math.Inf(1)
 }
 
-func (r *reading) nextTokenRate() (probe.Train, bool) {
+func (r *evaluation) nextTokenRate() (probe.Train, bool) {
 	if !r.TokenRate && !r.Available {
 		return probe.Train{}, false
 	}
 	own := r.of("tokenrate")
 	if r.Seed {
-		return tokenrate.Seed{Capacity: r.capacity().Value}.Next(own)
+		return tokenrate.NarrowTokenRate{Capacity: r.capacity().Value}.Next(own)
 	}
 	t, ok := r.oursTokenRate(r.left).Next(own)
-	// Who gives more than usual wants a larger bucket emptied.
+	// A budget above the default is spent on emptying a larger bucket.
 	if !ok && r.Budget > Budget {
 		return tokenrate.Drain{Capacity: r.bound(), Left: r.left}.Next(own)
 	}
 	return t, ok
 }
 
-// oursTokenRate may spend what is left, and what its own trains spent.
-func (r *reading) oursTokenRate(left unit.Bytes) tokenrate.Ours {
-	return tokenrate.Ours{Capacity: r.bound(), Budget: min(left+r.spent("tokenrate"), r.shares().tokenRate)}
+// oursTokenRate may spend the remaining budget and what its own trains have spent
+// already.
+func (r *evaluation) oursTokenRate(left unit.Bytes) tokenrate.Ladder {
+	return tokenrate.Ladder{Capacity: r.bound(), Budget: min(left+r.spent("tokenrate"), r.shares().tokenRate)}
 }
 
-func (r *reading) readTokenRate() tokenrate.Result {
+func (r *evaluation) readTokenRate() tokenrate.Result {
 	own := r.of("tokenrate")
 	if !r.Seed {
 		return r.oursTokenRate(0).Estimate(own)
 	}
-	rate, err := tokenrate.Seed{Capacity: r.capacity().Value}.Estimate(own)
-	no := probe.CannotTell("the seed's method does not ask")
+	rate, err := tokenrate.NarrowTokenRate{Capacity: r.capacity().Value}.Estimate(own)
+	no := probe.NoEstimate("NarrowTokenRate does not measure the bucket size")
 	if err != nil {
-		return tokenrate.Result{Rate: probe.CannotTell(err.Error()), Bucket: no}
+		return tokenrate.Result{Rate: probe.NoEstimate(err.Error()), Bucket: no}
 	}
 	return tokenrate.Result{Rate: probe.Estimate{Value: rate, Low: rate, High: rate}, Bucket: no}
 }
 
-// shaper is the token rate and the bucket, or what stands in their place where the
-// limiter is none that holds packets back one by one.
-func (r *reading) shaper() tokenrate.Result {
+// shaper returns the token rate and the bucket size. For a limiter that does not delay
+// single packets (Xen, a policer), it returns the parameters of that limiter.
+func (r *evaluation) shaper() tokenrate.Result {
 	if r.Seed {
 		return r.tokenRate()
 	}
@@ -149,11 +151,11 @@ func (r *reading) shaper() tokenrate.Result {
 	return r.tokenRate()
 }
 
-func (r *reading) nextLimiter() (probe.Train, bool) {
+func (r *evaluation) nextLimiter() (probe.Train, bool) {
 	if !r.Limiter || r.Seed {
 		return probe.Train{}, false
 	}
-	// All trains show something of it, and so it counts them all.
+	// All trains show something of the limiter, so the method counts the bytes of all.
 	o := r.oursLimiter()
 	for i := range r.samples {
 		o.Budget += r.samples[i].Bytes()
@@ -163,14 +165,14 @@ func (r *reading) nextLimiter() (probe.Train, bool) {
 	return o.Next(r.samples)
 }
 
-func (r *reading) oursLimiter() (o limiter.Ours) {
+func (r *evaluation) oursLimiter() (o limiter.Detector) {
 	if c := r.bound(); !math.IsInf(c, 1) {
 		o.Capacity = c
 	}
 	return o
 }
 
-func (r *reading) nextAvailable() (probe.Train, bool) {
+func (r *evaluation) nextAvailable() (probe.Train, bool) {
 	if !r.Available {
 		return probe.Train{}, false
 	}
@@ -182,8 +184,9 @@ func (r *reading) nextAvailable() (probe.Train, bool) {
 	return o.Next(r.of("available"))
 }
 
-// pathload stands beside the seed's methods: its own, PacketTick, takes two senders.
-func (r *reading) pathload() available.Pathload {
+// pathload is used together with the seed's methods. The seed's own method, PacketTick,
+// needs two senders.
+func (r *evaluation) pathload() available.Pathload {
 	m := available.Pathload{Budget: r.left + r.spent("available")}
 	if c := r.capacity(); c.Known() {
 		m.Highest = c.Value
@@ -191,8 +194,8 @@ func (r *reading) pathload() available.Pathload {
 	return m
 }
 
-// oursAvailable knows what the methods before found.
-func (r *reading) oursAvailable() (o available.Ours) {
+// oursAvailable passes the results of the earlier methods.
+func (r *evaluation) oursAvailable() (o available.HoldTrains) {
 	if c := r.capacity(); c.Known() {
 		o.Capacity = c.Value
 	}

@@ -7,15 +7,15 @@ import (
 	"headgate/unit"
 )
 
-// Report is a path, as it is printed.
+// Report is the result for a path in its output form.
 type Report struct {
 	Host string        `json:"host"`
 	Peer string        `json:"peer,omitempty"`
 	RTT  time.Duration `json:"rtt_ns,omitempty"`
-	// Directions are the answers.
+	// Directions has the answer of each direction.
 	Directions map[probe.Direction]*Answer `json:"directions"`
-	// Control is what the control connection carried, in both directions.
+	// Control is the bytes of the control connection in both directions.
 	Control unit.Bytes `json:"control_bytes,omitempty"`
-	// Failed says why not all was measured.
+	// Failed is the reason why a part was not measured.
 	Failed string `json:"failed,omitempty"`
 }

@@ -10,23 +10,25 @@ import (
 	"headgate/unit"
 )
 
-// Bounds of a schedule, ours.
+// Limits of a schedule, chosen by Headgate.
 const (
-	// MostHosts are measured each with each other, which is 2,016 pairs; mostPairs may be named.
-	MostHosts = 64
-	mostPairs = MostHosts * (MostHosts - 1) / 2
-	mostLinks = 8 // of a host
-	mostQuiet = 32
-	// leastBytes has room for a handshake; mostBytes is what a server of measurements sends a client.
-	leastBytes, mostBytes unit.Bytes = 200_000, 200_000_000
-	leastTime, mostTime              = time.Second, time.Minute
-	leastEvery, mostEvery            = time.Minute, 31 * 24 * time.Hour
+	// MaxHosts is the maximum number of hosts of which all pairs are measured, which is
+	// 2,016 pairs. mostPairs is the maximum number of pairs that are listed.
+	MaxHosts = 64
+	maxPairs = MaxHosts * (MaxHosts - 1) / 2
+	maxLinks = 8 // per host
+	maxQuiet = 32
+	// minBytes is enough for a handshake; mostBytes is the default cap of a measurement
+	// server for a client.
+	minBytes, maxBytes       unit.Bytes = 200_000, 200_000_000
+	leastTime, mostTime                 = time.Second, time.Minute
+	minInterval, maxInterval            = time.Minute, 31 * 24 * time.Hour
 )
 
-// Problem is a mistake in a schedule: what is wrong with which field.
+// Problem is an error in a schedule: the field and the message.
 type Problem struct{ Field, Message string }
 
-// Check finds all mistakes of a schedule that is whole.
+// Check returns all errors of a schedule to which Whole has been applied.
 func (s *Schedule) Check() (all []Problem) {
 	wrong := func(field, format string, args ...any) {
 		all = append(all, Problem{field, fmt.Sprintf(format, args...)})
@@ -35,32 +37,32 @@ func (s *Schedule) Check() (all []Problem) {
 	s.checkPairs(wrong)
 	s.checkMeasures(wrong)
 	switch {
-	case s.Bytes < leastBytes || s.Bytes > mostBytes:
-		wrong("bytes", "%v is not possible: write %v to %v, which a measurement sends in a direction at the most", s.Bytes, leastBytes, mostBytes)
+	case s.Bytes < minBytes || s.Bytes > maxBytes:
+		wrong("bytes", "%v per direction is out of range: use %v to %v", s.Bytes, minBytes, maxBytes)
 	case s.Budget < s.Cost():
-		wrong("budget", "%v a day are less than one measurement may take: write %v or more, or less bytes", s.Budget, s.Cost())
+		wrong("budget", "%v per day is less than one measurement may use: use at least %v, or reduce bytes", s.Budget, s.Cost())
 	}
 	if t := time.Duration(s.Time); t < leastTime || t > mostTime {
-		wrong("time", "%v is not possible: write %v to %v, which a direction takes at the most", s.Time, Duration(leastTime), Duration(mostTime))
+		wrong("time", "%v per direction is out of range: use %v to %v", s.Time, Duration(leastTime), Duration(mostTime))
 	}
 	s.checkQuiet(wrong)
 	return all
 }
 
-type complain func(field, format string, args ...any)
+type reportFunc func(field, format string, args ...any)
 
-func (s *Schedule) checkHosts(wrong complain) {
+func (s *Schedule) checkHosts(wrong reportFunc) {
 	switch n := len(s.Hosts); {
 	case n == 1:
-		wrong("hosts", "a path has two ends: name two hosts or more, or none for all")
-	case n > MostHosts && len(s.Pairs) == 0:
-		wrong("hosts", "%d hosts are too many to measure each with each other: name %d at the most, or pairs", n, MostHosts)
+		wrong("hosts", "a single host has no path: list two hosts or more, or none for all hosts")
+	case n > MaxHosts && len(s.Pairs) == 0:
+		wrong("hosts", "%d hosts are too many to measure all pairs: list at most %d, or list pairs", n, MaxHosts)
 	}
 	seen := map[string]bool{}
 	for i, h := range s.Hosts {
 		at := fmt.Sprintf("hosts.%d", i)
 		if seen[h.Host] {
-			wrong(at+".host", "%s is there twice: name each host once", h.Host)
+			wrong(at+".host", "%s is listed twice: list each host once", h.Host)
 		}
 		seen[h.Host] = true
 		if h.Address != "" {
@@ -68,80 +70,80 @@ func (s *Schedule) checkHosts(wrong complain) {
 				wrong(at+".address", "%v", err)
 			}
 		}
-		if len(h.Links) > mostLinks {
-			wrong(at+".links", "%d links are too many: the most is %d", len(h.Links), mostLinks)
+		if len(h.Links) > maxLinks {
+			wrong(at+".links", "%d links are too many: the maximum is %d", len(h.Links), maxLinks)
 		}
 	}
 }
 
-func (s *Schedule) checkPairs(wrong complain) {
-	if len(s.Pairs) > mostPairs {
-		wrong("pairs", "%d pairs are too many: the most is %d", len(s.Pairs), mostPairs)
+func (s *Schedule) checkPairs(wrong reportFunc) {
+	if len(s.Pairs) > maxPairs {
+		wrong("pairs", "%d pairs are too many: the maximum is %d", len(s.Pairs), maxPairs)
 	}
 	seen := map[[2]string]bool{}
 	for i, p := range s.Pairs {
 		at := fmt.Sprintf("pairs.%d", i)
 		switch {
 		case p[0] == p[1]:
-			wrong(at, "a path has two ends: %s is both", p[0])
+			wrong(at, "both ends are %s: use two different hosts", p[0])
 		case seen[p] || seen[[2]string{p[1], p[0]}]:
-			wrong(at, "%s and %s are a pair already: both directions are measured", p[0], p[1])
+			wrong(at, "%s and %s are already a pair: a pair is measured in both directions", p[0], p[1])
 		}
 		seen[p] = true
 		for _, name := range p {
 			if len(s.Hosts) > 0 && !slices.ContainsFunc(s.Hosts, func(h Host) bool { return h.Host == name }) {
-				wrong(at, "%s is none of the hosts: name it there, too, or leave hosts away", name)
+				wrong(at, "%s is not in hosts: add it there, or remove hosts", name)
 			}
 		}
 	}
 }
 
-func (s *Schedule) checkMeasures(wrong complain) {
+func (s *Schedule) checkMeasures(wrong reportFunc) {
 	if len(s.Measures) == 0 {
-		wrong("measures", "say what is to be measured, and how often: [{measure: tokenrate, every: 6h}]")
+		wrong("measures", "no measures: list what to measure and how often, for example [{measure: tokenrate, every: 6h}]")
 	}
 	seen := map[string]bool{}
 	for i, m := range s.Measures {
 		at := fmt.Sprintf("measures.%d", i)
 		switch {
 		case !slices.Contains(Measures, m.Measure):
-			wrong(at+".measure", "%q is nothing to measure: write %s", m.Measure, strings.Join(Measures, ", "))
+			wrong(at+".measure", "%q is not a known measure: use one of %s", m.Measure, strings.Join(Measures, ", "))
 		case seen[m.Measure]:
-			wrong(at+".measure", "%s is there twice: say once how often", m.Measure)
+			wrong(at+".measure", "%s is listed twice: list each measure once", m.Measure)
 		}
 		seen[m.Measure] = true
-		if e := time.Duration(m.Every); e < leastEvery || e > mostEvery {
-			wrong(at+".every", "%v is not possible: write %v to %v", m.Every, Duration(leastEvery), Duration(mostEvery))
+		if e := time.Duration(m.Every); e < minInterval || e > maxInterval {
+			wrong(at+".every", "%v is out of range: use %v to %v", m.Every, Duration(minInterval), Duration(maxInterval))
 		}
 	}
 }
 
-func (s *Schedule) checkQuiet(wrong complain) {
+func (s *Schedule) checkQuiet(wrong reportFunc) {
 	zone, err := time.LoadLocation(s.Zone)
 	if err != nil || s.Zone == "Local" {
-		wrong("zone", "%q is no time zone: write for example Europe/Berlin, or UTC", s.Zone)
+		wrong("zone", "%q is not a known time zone: use for example Europe/Berlin or UTC", s.Zone)
 		return
 	}
-	if len(s.Quiet) > mostQuiet {
-		wrong("quiet", "%d quiet hours are too many: the most is %d", len(s.Quiet), mostQuiet)
+	if len(s.Quiet) > maxQuiet {
+		wrong("quiet", "%d quiet hours are too many: the maximum is %d", len(s.Quiet), maxQuiet)
 		return
 	}
 	for i, w := range s.Quiet {
 		at := fmt.Sprintf("quiet.%d", i)
 		if w.From == w.To || w.From == wholeDay {
-			wrong(at, "from %v to %v is no time: a whole day is from 00:00 to 24:00", w.From, w.To)
+			wrong(at, "from %v to %v is empty: for a whole day use from 00:00 to 24:00", w.From, w.To)
 		}
 		for _, d := range w.Days {
 			if !slices.Contains(days, d) {
-				wrong(at+".days", "%q is no day of the week: write %s", d, strings.Join(days, ", "))
+				wrong(at+".days", "%q is not a day of the week: use one of %s", d, strings.Join(days, ", "))
 			}
 		}
 	}
 	monday := time.Date(2026, time.June, 1, 0, 0, 0, 0, zone)
 	for at := monday; at.Before(monday.AddDate(0, 0, 7)); at = at.Add(time.Minute) {
-		if !s.silent(zone, at, at.Add(s.Longest())) {
+		if !s.silent(zone, at, at.Add(s.MaxDuration())) {
 			return
 		}
 	}
-	wrong("quiet", "they leave no %v in a week, which a measurement may take: nothing would be measured", s.Longest())
+	wrong("quiet", "quiet hours leave no %v in the week, which a measurement may take: shorten them", s.MaxDuration())
 }

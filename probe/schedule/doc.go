@@ -1,21 +1,23 @@
-// Package schedule decides which hosts of a service measure to each other, and when: as often as
-// an operator says, never two measurements through one host or through one link that hosts share,
-// within a budget of bytes a day, and not in quiet hours.
+// Package schedule decides which hosts measure to each other, and when. It starts
+// measurements at the intervals that the operator configures, never two at the same time
+// over one host or one shared link, within a daily budget of bytes, and not in quiet
+// hours.
 //
-// It is functions of what is wanted, the time, and what was before. Nothing in it measures,
-// remembers or asks a clock.
+// The package has functions of the schedule, the time, and the past measurements. It does
+// not measure, store state or read a clock.
 //
 // # Order
 //
-// What is due is measured in the order in which it became so. A measurement that has to wait for a
-// host or a link keeps the others that it needs, too: whatever comes after it in the order does not get
-// them. So each waits no longer than all that were due before it take, one after the other, and
-// none starves; the price is a host that is idle now and then although somebody could measure
-// through it.
+// Measurements start in the order in which they became due. A measurement that waits for
+// a host or a link also reserves the others that it needs, so that no later one takes
+// them. A measurement therefore waits at most for all that were due before it, one after
+// the other, and none starves. The price is that a host is sometimes idle although a
+// measurement could use it.
 //
 // # Budget
 //
-// What a measurement may send at the most is known before it begins (Schedule.Cost), and is counted
-// then, at both hosts. When it is over, what it has sent takes the place of that. One of which
-// nothing is heard any more counts as a whole, and one that passes midnight on both days.
+// The maximum that a measurement may send is known before the start (Schedule.Cost), and
+// is reserved at both hosts. At the end, the bytes that were sent replace the
+// reservation. A measurement without a result counts in full. One that spans midnight
+// counts on both days.
 package schedule

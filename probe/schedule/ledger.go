@@ -2,13 +2,13 @@ package schedule
 
 import "headgate/unit"
 
-// Ledger is what measurements brought through a host on a day, and may still bring.
+// Ledger has the bytes that measurements have sent or reserved at a host on a day.
 type Ledger struct {
 	Day   string     `json:"day"`
 	Bytes unit.Bytes `json:"bytes"`
 }
 
-// On is what was brought on a day.
+// On returns the bytes of a day.
 func (l Ledger) On(day string) unit.Bytes {
 	if l.Day != day {
 		return 0
@@ -16,12 +16,12 @@ func (l Ledger) On(day string) unit.Bytes {
 	return l.Bytes
 }
 
-// Reserve counts what a measurement may bring that begins on a day.
+// Reserve adds the cost of a measurement that begins on a day.
 func (l Ledger) Reserve(day string, cost unit.Bytes) Ledger { return Ledger{day, l.On(day) + cost} }
 
-// Settle counts what a measurement has brought that is over on a day, in place of what was reserved.
-// If it began on another day all of it counts for this one, too; until it is over no other begins at
-// its hosts.
+// Settle replaces the reservation of a measurement that ended on a day by its actual
+// bytes. If the measurement began on another day, all of its bytes count on this day,
+// too. No other measurement begins at its hosts before it ends.
 func (l Ledger) Settle(r Run, day string, brought unit.Bytes) Ledger {
 	has := l.On(day)
 	if r.Day == day {

@@ -7,37 +7,38 @@ import (
 	"headgate/unit"
 )
 
-// State is what was, and what is under way.
+// State has the past measurements and those in progress.
 type State struct {
-	// Hosts are all that there are.
+	// Hosts are all known hosts.
 	Hosts []string
-	// Last is when each task was measured last.
+	// Last is the last measurement of each task.
 	Last map[Task]Last
-	// Running are the measurements under way.
+	// Running are the measurements in progress.
 	Running []Run
-	// Spent is by host.
-	Spent map[string]Ledger
-	// Away are hosts that cannot measure now.
-	Away map[string]bool
+	// Ledgers is the ledger of each host.
+	Ledgers map[string]Ledger
+	// Unavailable are the hosts that cannot measure now.
+	Unavailable map[string]bool
 }
 
-// Last is when a task was measured last, and how often it has failed since it did not.
+// Last is the time of a task's last measurement, and the number of failures since the
+// last success.
 type Last struct {
 	At     time.Time `json:"at"`
 	Failed int       `json:"failed,omitempty"`
 }
 
-// Run is a measurement under way: it began on a day, whose budget has so much reserved for it at
-// both hosts.
+// Run is a measurement in progress. Reserved is charged to the budget of Day at both
+// hosts.
 type Run struct {
 	Task
 	Day      string     `json:"day"`
 	Reserved unit.Bytes `json:"reserved"`
 }
 
-// Next are the tasks that begin now.
+// Next returns the tasks that begin now.
 func (s *Schedule) Next(now time.Time, st State) (start []Task) {
-	if s.Silent(now, now.Add(s.Longest())) {
+	if s.InQuietHours(now, now.Add(s.MaxDuration())) {
 		return nil
 	}
 	used := map[string]bool{}
@@ -46,23 +47,23 @@ func (s *Schedule) Next(now time.Time, st State) (start []Task) {
 	}
 	for _, t := range s.due(now, st) {
 		switch {
-		case len(st.Running)+len(start) >= mostAtOnce:
+		case len(st.Running)+len(start) >= maxConcurrent:
 			return start
-		case st.Away[t.From] || st.Away[t.To] || !s.affords(t, st, now):
-			continue // it keeps nobody waiting
+		case st.Unavailable[t.From] || st.Unavailable[t.To] || !s.withinBudget(t, st, now):
+			continue // it blocks no other task
 		case slices.ContainsFunc(s.needs(t), func(n string) bool { return used[n] }):
-			s.take(used, t) // it is next where it waits, and so where it does not
+			s.take(used, t) // reserve all that it needs, also what is free now
 			continue
 		}
 		s.take(used, t)
-		start = append(start, t) // each host once, so that what is spent stays
+		start = append(start, t) // each host at most once, so the ledgers stay valid
 	}
 	return start
 }
 
-// due are the tasks that are to be measured, in the order in which they became so.
+// due returns the tasks that are due, in the order in which they became due.
 func (s *Schedule) due(now time.Time, st State) (tasks []Task) {
-	since := map[Task]time.Time{} // the zero time is of one that was never measured
+	since := map[Task]time.Time{} // the zero time marks a task that was never measured
 	for _, t := range s.Tasks(st.Hosts) {
 		at := time.Time{}
 		if l, ok := st.Last[t]; ok {
@@ -77,15 +78,15 @@ func (s *Schedule) due(now time.Time, st State) (tasks []Task) {
 	return tasks
 }
 
-// pause is until it is measured again.
+// pause returns the time until the task is due again.
 func (l Last) pause(every time.Duration) time.Duration {
 	if l.Failed == 0 {
 		return every
 	}
-	return min(every, again<<min(l.Failed-1, 16))
+	return min(every, retryDelay<<min(l.Failed-1, 16))
 }
 
-// needs are what no other measurement may use meanwhile.
+// needs returns the hosts and links that no other measurement may use at the same time.
 func (s *Schedule) needs(t Task) (all []string) {
 	for _, name := range []string{t.From, t.To} {
 		all = append(all, "host "+name)
@@ -102,18 +103,19 @@ func (s *Schedule) take(used map[string]bool, t Task) {
 	}
 }
 
-// May tells whether a task may begin now, as far as what is under way and what was spent say.
-func (s *Schedule) May(now time.Time, t Task, st State) bool {
+// CanStart reports whether a task may begin now, given the running measurements and the
+// ledgers.
+func (s *Schedule) CanStart(now time.Time, t Task, st State) bool {
 	used := map[string]bool{}
 	for _, r := range st.Running {
 		s.take(used, r.Task)
 	}
-	return !s.Silent(now, now.Add(s.Longest())) && len(st.Running) < mostAtOnce && s.affords(t, st, now) &&
+	return !s.InQuietHours(now, now.Add(s.MaxDuration())) && len(st.Running) < maxConcurrent && s.withinBudget(t, st, now) &&
 		!slices.ContainsFunc(s.needs(t), func(n string) bool { return used[n] })
 }
 
-// affords tells whether the budget of both hosts has room for one more.
-func (s *Schedule) affords(t Task, st State, now time.Time) bool {
+// withinBudget reports whether the budgets of both hosts allow one more measurement.
+func (s *Schedule) withinBudget(t Task, st State, now time.Time) bool {
 	day := s.Day(now)
-	return st.Spent[t.From].On(day)+s.Cost() <= s.Budget && st.Spent[t.To].On(day)+s.Cost() <= s.Budget
+	return st.Ledgers[t.From].On(day)+s.Cost() <= s.Budget && st.Ledgers[t.To].On(day)+s.Cost() <= s.Budget
 }

@@ -14,7 +14,7 @@ import (
 
 var hosts = []string{"a", "b", "c", "d", "e", "f"}
 
-// drawn is a schedule that is right.
+// drawn draws a valid schedule.
 func drawn(t *rapid.T) *Schedule {
 	n := rapid.IntRange(2, len(hosts)).Draw(t, "hosts")
 	s := Schedule{Time: Duration(rapid.IntRange(1, 60).Draw(t, "time")) * Duration(time.Second), Bytes: 1_000_000}
@@ -44,7 +44,7 @@ func drawn(t *rapid.T) *Schedule {
 	return &s
 }
 
-// withQuiet adds quiet hours that leave some time.
+// withQuiet adds quiet hours that leave time for measurements.
 func withQuiet(t *rapid.T, s *Schedule) {
 	for range rapid.IntRange(0, 2).Draw(t, "quiet") {
 		w := Window{From: Clock(rapid.IntRange(0, 1439).Draw(t, "from")), To: Clock(rapid.IntRange(0, 1440).Draw(t, "to"))}
@@ -60,15 +60,15 @@ func withQuiet(t *rapid.T, s *Schedule) {
 	}
 }
 
-// going is a measurement of a simulation.
+// going is a simulated measurement.
 type going struct {
 	Run
 	began, ends time.Time
 	brings      unit.Bytes
-	lost        bool // nothing is heard of it
+	lost        bool // its result is lost
 }
 
-// world is hosts that do what a schedule says.
+// world simulates hosts that follow a schedule.
 type world struct {
 	*Schedule
 	st    State
@@ -79,7 +79,7 @@ type world struct {
 	rng   *rand.Rand
 }
 
-// step lets some seconds pass.
+// step advances the time by d.
 func (w *world) step(d time.Duration) {
 	w.now = w.now.Add(d)
 	w.going = slices.DeleteFunc(w.going, func(g going) bool {
@@ -91,7 +91,7 @@ func (w *world) step(d time.Duration) {
 			brought, last.Failed = g.Reserved, w.st.Last[g.Task].Failed+1
 		}
 		for _, name := range []string{g.From, g.To} {
-			w.st.Spent[name] = w.st.Spent[name].Settle(g.Run, w.Day(w.now), brought)
+			w.st.Ledgers[name] = w.st.Ledgers[name].Settle(g.Run, w.Day(w.now), brought)
 		}
 		w.st.Last[g.Task] = last
 		w.over(g)
@@ -102,15 +102,15 @@ func (w *world) step(d time.Duration) {
 		w.st.Running = append(w.st.Running, g.Run)
 	}
 	for _, t := range w.Next(w.now, w.st) {
-		if !w.May(w.now, t, w.st) {
-			panic("what is next may not be")
+		if !w.CanStart(w.now, t, w.st) {
+			panic("May rejects a task that Next returned")
 		}
 		day := w.Day(w.now)
 		for _, name := range []string{t.From, t.To} {
-			w.st.Spent[name] = w.st.Spent[name].Reserve(day, w.Cost())
+			w.st.Ledgers[name] = w.st.Ledgers[name].Reserve(day, w.Cost())
 		}
 		r := Run{t, day, w.Cost()}
-		took := time.Duration(w.rng.Int64N(int64(w.Longest())))
+		took := time.Duration(w.rng.Int64N(int64(w.MaxDuration())))
 		w.going = append(w.going, going{r, w.now, w.now.Add(took), unit.Bytes(w.rng.Int64N(int64(w.Cost()) + 1)), w.rng.IntN(10) == 0})
 		w.st.Running = append(w.st.Running, r)
 		w.began(t)
@@ -119,12 +119,13 @@ func (w *world) step(d time.Duration) {
 
 func newWorld(s *Schedule, at time.Time, seed uint64) *world {
 	return &world{Schedule: s, now: at, rng: rand.New(rand.NewPCG(seed, 0)), began: func(Task) {}, over: func(going) {},
-		st: State{Hosts: hosts, Last: map[Task]Last{}, Spent: map[string]Ledger{}, Away: map[string]bool{}}}
+		st: State{Hosts: hosts, Last: map[Task]Last{}, Ledgers: map[string]Ledger{}, Unavailable: map[string]bool{}}}
 }
 
-// Over days, also those with 23 or 25 hours: never two through one host or shared link, no more in a
-// day than the budget, wherever in its time a measurement sends, and nothing in quiet hours, which
-// are looked at here second by second in the words of a clock.
+// Simulates several days, also days of 23 or 25 hours. Never do two measurements use one
+// host or shared link, a host exceeds its daily budget whenever in its time a measurement
+// sends, or a measurement runs in quiet hours. quietBy checks each second by comparing
+// clock texts.
 func TestNext(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawn(t)
@@ -140,19 +141,20 @@ func TestNext(t *testing.T) {
 		w.over = func(g going) {
 			brings := g.brings
 			if g.lost {
-				brings = g.Reserved // it may have sent all it could
+				brings = g.Reserved // a lost measurement may have sent all of it
 			}
-			// All of it in the last second or in the first: what counts for a day is the most.
+			// The worst case for a day: all bytes are sent in the first or in the last
+			// second.
 			for _, day := range slices.Compact([]string{g.began.In(zone).Format(time.DateOnly), g.ends.In(zone).Format(time.DateOnly)}) {
 				for _, name := range []string{g.From, g.To} {
 					if sent[name+day] += brings; sent[name+day] > s.Budget {
-						t.Fatalf("%s has %v on %s, of %v", name, sent[name+day], day, s.Budget)
+						t.Fatalf("%s sent %v on %s, budget %v", name, sent[name+day], day, s.Budget)
 					}
 				}
 			}
 			for at := g.began; at.Before(g.ends); at = at.Add(time.Second) {
 				if quietBy(s, at.In(zone)) {
-					t.Fatalf("%v is measured at %v: quiet are %v", g.Task, at.In(zone), s.Quiet)
+					t.Fatalf("%v is measured at %v, in quiet hours %v", g.Task, at.In(zone), s.Quiet)
 				}
 			}
 		}
@@ -173,7 +175,7 @@ func TestNext(t *testing.T) {
 	})
 }
 
-// quietBy says the same as Silent of a moment, by comparing words.
+// quietBy is an independent version of Silent for one moment. It compares texts.
 func quietBy(s *Schedule, at time.Time) bool {
 	clock, today, yesterday := at.Format("15:04"), days[at.Weekday()], days[(at.Weekday()+6)%7]
 	for _, w := range s.Quiet {
@@ -186,8 +188,9 @@ func quietBy(s *Schedule, at time.Time) bool {
 	return false
 }
 
-// However busy hosts and links are, what is due begins before all others have had two turns.
-func TestNobodyStarves(t *testing.T) {
+// However busy hosts and links are, a due task begins before all others have had two
+// turns.
+func TestNoStarvation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawn(t)
 		s.Budget = 1 << 50
@@ -201,21 +204,22 @@ func TestNobodyStarves(t *testing.T) {
 			waits[task] = w.now
 		}
 		const step = 5 * time.Second
-		most := time.Duration(len(tasks)+1) * (s.Longest() + step + time.Minute)
+		most := time.Duration(len(tasks)+1) * (s.MaxDuration() + step + time.Minute)
 		w.began = func(task Task) { delete(waits, task) }
 		w.over = func(g going) { waits[g.Task] = w.now }
 		for range 800 {
 			w.step(step)
 			for task, since := range waits {
 				if w.now.Sub(since) > most {
-					t.Fatalf("%v waits since %v, with %d others", task, since, len(tasks))
+					t.Fatalf("%v has waited since %v, with %d tasks", task, since, len(tasks))
 				}
 			}
 		}
 	})
 }
 
-// Two hosts that are always busy, and never free at the same moment, measure to each other all the same.
+// Two hosts that are always busy, and never idle at the same moment, still measure to
+// each other.
 func TestBothBusy(t *testing.T) {
 	s := &Schedule{Pairs: [][2]string{{"a", "c"}, {"a", "d"}, {"a", "e"}, {"b", "f"}, {"b", "g"}, {"b", "h"}, {"a", "b"}},
 		Measures: []Measure{{"path", Duration(time.Minute)}}, Bytes: 1_000_000, Budget: 1 << 50, Time: Duration(time.Minute)}
@@ -228,7 +232,7 @@ func TestBothBusy(t *testing.T) {
 				return
 			}
 			ends[task] = at.Add(100 * time.Second)
-			if task.To == "f" && at.Second() == 1 { // the first: b is half a measurement off
+			if task.To == "f" && at.Second() == 1 { // the first one: b is half a measurement ahead
 				ends[task] = at.Add(50 * time.Second)
 			}
 			st.Running = append(st.Running, Run{Task: task})
@@ -241,12 +245,12 @@ func TestBothBusy(t *testing.T) {
 			return over
 		})
 	}
-	t.Error("in ten minutes they do not")
+	t.Error("the two hosts did not measure to each other in ten minutes")
 }
 
-// What fails is tried again after a minute, two, four, and no more often than it is measured; who is
-// away keeps nobody waiting, and what the budget has no room for waits for the next day.
-func TestAgain(t *testing.T) {
+// A failed task is retried after one minute, two, four, up to its interval. A host that
+// is away blocks no other task. A task that exceeds the budget waits for the next day.
+func TestRetry(t *testing.T) {
 	s := &Schedule{Hosts: []Host{{Host: "a"}, {Host: "b"}, {Host: "c"}}, Measures: []Measure{{"path", Duration(10 * time.Minute)}}, Bytes: 1_000_000, Time: Duration(time.Second), Zone: "Europe/Berlin"}
 	s.Budget = 2 * s.Cost()
 	now := time.Date(2026, time.June, 1, 12, 0, 0, 0, time.UTC)
@@ -254,23 +258,23 @@ func TestAgain(t *testing.T) {
 	for failed, want := range map[int]time.Duration{0: 10 * time.Minute, 1: time.Minute, 2: 2 * time.Minute, 4: 8 * time.Minute, 5: 10 * time.Minute, 99: 10 * time.Minute} {
 		st := State{Last: map[Task]Last{ab: {now, failed}, ac: {now.Add(time.Hour), 0}, bc: {now.Add(time.Hour), 0}}}
 		if got := s.Next(now.Add(want-time.Second), st); len(got) != 0 {
-			t.Errorf("failed %d times: %v a second too early", failed, got)
+			t.Errorf("after %d failures: %v begins a second too early", failed, got)
 		}
 		if got := s.Next(now.Add(want), st); !slices.Equal(got, []Task{ab}) {
-			t.Errorf("failed %d times: then %v", failed, got)
+			t.Errorf("after %d failures: %v begins", failed, got)
 		}
 	}
-	if got := s.Next(now, State{Away: map[string]bool{"a": true}}); !slices.Equal(got, []Task{bc}) {
-		t.Errorf("with a away: %v", got)
+	if got := s.Next(now, State{Unavailable: map[string]bool{"a": true}}); !slices.Equal(got, []Task{bc}) {
+		t.Errorf("with host a away: %v", got)
 	}
 	if got := s.Next(now, State{Running: []Run{{Task: ac}}}); len(got) != 0 {
-		t.Errorf("with a and c busy: %v", got)
+		t.Errorf("with hosts a and c busy: %v", got)
 	}
-	spent := State{Spent: map[string]Ledger{"a": {"2026-06-01", s.Cost() + 1}}}
+	spent := State{Ledgers: map[string]Ledger{"a": {"2026-06-01", s.Cost() + 1}}}
 	if got := s.Next(now, spent); !slices.Equal(got, []Task{bc}) {
-		t.Errorf("with the budget of a used up: %v", got)
+		t.Errorf("with the budget of host a used up: %v", got)
 	}
-	// Midnight is where the zone has it.
+	// Days end at midnight in the schedule's time zone.
 	if got := s.Next(now.Add(10*time.Hour-time.Minute), spent); !slices.Equal(got, []Task{bc}) {
 		t.Errorf("before midnight: %v", got)
 	}
@@ -281,9 +285,9 @@ func TestAgain(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	right := func() Schedule {
-		return Schedule{Hosts: []Host{{Host: "a"}, {Host: "b", Address: "10.0.0.2:5000", Links: []string{"x"}}}, Measures: []Measure{{"path", Duration(time.Hour)}}, Budget: 100_000_000}.Whole()
+		return Schedule{Hosts: []Host{{Host: "a"}, {Host: "b", Address: "10.0.0.2:5000", Links: []string{"x"}}}, Measures: []Measure{{"path", Duration(time.Hour)}}, Budget: 100_000_000}.WithDefaults()
 	}
-	if s := right(); len(s.Check()) > 0 || s.Cost() != 22_500_000 || s.Bytes != ordinaryBytes {
+	if s := right(); len(s.Check()) > 0 || s.Cost() != 22_500_000 || s.Bytes != defaultBytes {
 		t.Fatalf("%v: %+v", s.Check(), s)
 	}
 	for field, spoil := range map[string]func(s *Schedule){
@@ -316,18 +320,18 @@ func TestText(t *testing.T) {
 	var c Clock
 	for text, want := range map[string]Clock{"00:00": 0, "08:30": 510, "24:00": wholeDay} {
 		if err := c.UnmarshalText([]byte(text)); err != nil || c != want || c.String() != text {
-			t.Errorf("%s is %v, %v", text, c, err)
+			t.Errorf("%s parses as %v, %v", text, c, err)
 		}
 	}
 	for _, text := range []string{"", "8:30", "24:01", "08:30:00", "x"} {
 		if err := c.UnmarshalText([]byte(text)); err == nil {
-			t.Errorf("%q is %v", text, c)
+			t.Errorf("%q parses as %v", text, c)
 		}
 	}
 	for text, want := range map[string]string{"90m": "90m", "6h": "6h", "1h30m0.5s": "1h30m0.5s", "120s": "2m"} {
 		var d Duration
 		if err := d.UnmarshalText([]byte(text)); err != nil || fmt.Sprint(d) != want {
-			t.Errorf("%s is %v, %v", text, d, err)
+			t.Errorf("%s parses as %v, %v", text, d, err)
 		}
 	}
 }

@@ -4,79 +4,83 @@ import (
 	"slices"
 	"sync"
 	"time"
-	_ "time/tzdata" // machines of controllers may have none
+	_ "time/tzdata" // a controller's machine may have no tzdata
 
 	"headgate/unit"
 )
 
-// Ours.
+// Defaults chosen by Headgate.
 const (
-	// ordinaryBytes and ordinaryTime are of a direction, as with "headgate probe".
-	ordinaryBytes unit.Bytes    = 10_000_000
-	ordinaryTime  time.Duration = 30 * time.Second
-	// control is the part of the bytes of a direction that the connection may carry by which two hosts
-	// speak about a measurement: it has some 20 bytes for each packet.
+	// defaultBytes and ordinaryTime are the defaults per direction, as in "headgate
+	// probe".
+	defaultBytes unit.Bytes    = 10_000_000
+	defaultTime  time.Duration = 30 * time.Second
+	// control is the bytes of a direction divided by the bytes that the control
+	// connection of a measurement may carry, about 20 bytes for each packet.
 	control = 4
-	// around is how long a measurement may take beside its two directions: until both agents are found
-	// and know of it, for the handshake, and until its result is known.
-	around = 30 * time.Second
-	// mostAtOnce measurements are under way, so that thousands of hosts do not make the store busy.
-	mostAtOnce = 16
-	// again is how long after a failure it is tried again, twice as long after each further one, and never
-	// less often than it is measured anyway.
-	again = time.Minute
+	// overhead is the time of a measurement beside its two directions: both agents are
+	// found and notified, the handshake, and the report of the result.
+	overhead = 30 * time.Second
+	// maxConcurrent bounds the measurements in progress, so that thousands of hosts do not
+	// load the store.
+	maxConcurrent = 16
+	// retryDelay is the delay of a retry after the first failure. The delay doubles with each
+	// further failure, up to the regular interval.
+	retryDelay = time.Minute
 )
 
-// Measures are what can be measured.
+// Measures are the valid values of Measure.Measure.
 var Measures = []string{"path", "capacity", "tokenrate", "limiter", "available"}
 
-// Schedule is what an operator wants.
+// Schedule is the configuration of the periodic measurements.
 type Schedule struct {
-	// Hosts take part; none is all that there are.
+	// Hosts take part; none is all known hosts.
 	Hosts []Host `json:"hosts,omitempty"`
-	// Pairs are measured, by the first host of each; none is every host with every other.
+	// Pairs are measured by their first host; none is all pairs of hosts.
 	Pairs [][2]string `json:"pairs,omitempty"`
-	// Measures is what is measured between them.
+	// Measures are measured on each pair.
 	Measures []Measure `json:"measures"`
-	// Bytes is what a measurement sends in a direction at the most, and Time how long it takes for it.
+	// Bytes and Time bound one direction of a measurement.
 	Bytes unit.Bytes `json:"bytes,omitempty"`
 	Time  Duration   `json:"time,omitempty"`
-	// Budget is what measurements may bring through a host in a day, in both directions.
+	// Budget bounds the bytes of measurements at a host per day, in both directions.
 	Budget unit.Bytes `json:"budget"`
-	// Quiet are the hours in which nothing is measured. They, and days, are those of a time zone; "" is UTC.
+	// Quiet are the hours without measurements. They, and days, are in time zone Zone; ""
+	// is UTC.
 	Quiet []Window `json:"quiet,omitempty"`
 	Zone  string   `json:"zone,omitempty"`
 }
 
-// Host is one that takes part.
+// Host is a host that takes part.
 type Host struct {
 	Host string `json:"host"`
-	// Address is where others find it (probe.ParseAddress); "" is where its agent comes from.
+	// Address is where other hosts reach the host (probe.ParseAddress); "" is the address
+	// from which its agent connects.
 	Address string `json:"address,omitempty"`
-	// Links are names for what it shares with other hosts that have the same names here.
+	// Links are names of shared links. Hosts with the same name share that link.
 	Links []string `json:"links,omitempty"`
 }
 
-// Measure is something that is measured again and again.
+// Measure is something to measure periodically.
 type Measure struct {
 	Measure string   `json:"measure"`
 	Every   Duration `json:"every"`
 }
 
-// Task is one measurement that is made again and again: of both directions, by the host From.
+// Task is one periodic measurement of both directions, made by the host From.
 type Task struct {
 	From    string `json:"from"`
 	To      string `json:"to"`
 	Measure string `json:"measure"`
 }
 
-// Whole is the schedule with what it leaves out.
-func (s Schedule) Whole() Schedule {
+// WithDefaults returns the schedule with defaults for the fields that are not set.
+func (s Schedule) WithDefaults() Schedule {
 	if s.Bytes == 0 {
-		s.Bytes = ordinaryBytes
+		s.Bytes = defaultBytes
 	}
 	if s.Time == 0 {
-		s.Time = Duration(ordinaryTime)
+		s.Time = Duration(defaultTime)
 	}
 	if s.Zone == "" {
 		s.Zone = "UTC"
@@ -84,25 +88,26 @@ func (s Schedule) Whole() Schedule {
 	return s
 }
 
-// Cost is what a measurement sends at the most, in both directions.
+// Cost returns the maximum number of bytes that a measurement sends, in both directions.
 func (s *Schedule) Cost() unit.Bytes { return Cost(s.Bytes) }
 
-// Cost is that of one which sends so many bytes in a direction.
+// Cost returns the maximum for a measurement of so many bytes per direction.
 func Cost(bytes unit.Bytes) unit.Bytes { return 2*bytes + Control(bytes) }
 
-// Control is what is said about a measurement at the most, of so many bytes in a direction.
+// Control returns the maximum number of bytes on the control connection of a measurement
+// of so many bytes per direction.
 func Control(bytes unit.Bytes) unit.Bytes { return bytes / control }
 
-// Longest is how long a measurement takes at the most, with all around it.
-func (s *Schedule) Longest() time.Duration { return 2*time.Duration(s.Time) + around }
+// MaxDuration returns the maximum duration of a measurement with its overhead.
+func (s *Schedule) MaxDuration() time.Duration { return 2*time.Duration(s.Time) + overhead }
 
-// Day is the name of the day, where the operator says.
+// Day returns the date of now in the schedule's time zone.
 func (s *Schedule) Day(now time.Time) string { return now.In(s.location()).Format(time.DateOnly) }
 
-// zones are those that were read, by name.
+// zones caches the loaded time zones by name.
 var zones sync.Map
 
-// location is the zone; a name that is not known was refused (Check), and is UTC.
+// location returns the time zone. An unknown name, which Check rejects, is UTC.
 func (s *Schedule) location() *time.Location {
 	if l, ok := zones.Load(s.Zone); ok {
 		return l.(*time.Location)
@@ -115,7 +120,7 @@ func (s *Schedule) location() *time.Location {
 	return l
 }
 
-// Tasks are all that is measured, in an order that stays; all are the hosts that there are.
+// Tasks returns all tasks in a stable order; all are the known hosts.
 func (s *Schedule) Tasks(all []string) (tasks []Task) {
 	for _, pair := range s.pairs(all) {
 		for _, m := range s.Measures {
@@ -136,7 +141,7 @@ func (s *Schedule) pairs(all []string) (pairs [][2]string) {
 			names = append(names, h.Host)
 		}
 	}
-	names = names[:min(len(names), MostHosts)]
+	names = names[:min(len(names), MaxHosts)]
 	for i, from := range names {
 		for _, to := range names[i+1:] {
 			pairs = append(pairs, [2]string{from, to})
@@ -145,7 +150,7 @@ func (s *Schedule) pairs(all []string) (pairs [][2]string) {
 	return pairs
 }
 
-// Host is what is said of one.
+// Host returns the configuration of a host.
 func (s *Schedule) Host(name string) Host {
 	for _, h := range s.Hosts {
 		if h.Host == name {
@@ -155,7 +160,7 @@ func (s *Schedule) Host(name string) Host {
 	return Host{Host: name}
 }
 
-// every is how often something is measured.
+// every returns the interval of a measure.
 func (s *Schedule) every(measure string) time.Duration {
 	for _, m := range s.Measures {
 		if m.Measure == measure {

@@ -16,39 +16,40 @@ import (
 	"time"
 )
 
-// Auth is how the ends know each other: a shared key, or certificates; neither is
-// open to all.
+// Auth has the credentials of one end: a shared key, or certificates. Without either, the
+// server is open to everyone.
 type Auth struct {
-	// Key is shared by both ends.
+	// Key is the shared key.
 	Key []byte
-	// Certificate is this end's, and Authority what signed the other's.
+	// Certificate identifies this end; Authority verifies the certificate of the other
+	// end.
 	Certificate *tls.Certificate
 	Authority   *x509.CertPool
 }
 
-// leastKey is how long a key is at least, in bytes: what somebody who pretends to be
-// the server could not find by trying.
-const leastKey = 16
+// minKeyLength is the minimum length of a key in bytes. An attacker that impersonates the
+// server cannot find such a key by trying.
+const minKeyLength = 16
 
-// ReadKey reads a shared key from a file; white space around it is not part of it.
+// ReadKey reads a shared key from a file and strips surrounding white space.
 func ReadKey(file string) ([]byte, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
 	b = bytes.TrimSpace(b)
-	if len(b) < leastKey {
-		return nil, fmt.Errorf("%s: the key has %d bytes, and needs %d: write one with \"head -c 32 /dev/urandom | base64\"", file, len(b), leastKey)
+	if len(b) < minKeyLength {
+		return nil, fmt.Errorf("%s: key is too short: %d bytes, the minimum is %d: create one with \"head -c 32 /dev/urandom | base64\"", file, len(b), minKeyLength)
 	}
 	return b, nil
 }
 
-// ReadCertificates reads this end's certificate and key, and the authority of the
-// other's, from PEM files.
+// ReadCertificates reads PEM files: the certificate and key of this end, and the
+// authority that signs the certificate of the other end.
 func ReadCertificates(cert, key, authority string) (Auth, error) {
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
-		return Auth{}, fmt.Errorf("%s, %s: %w", cert, key, err)
+		return Auth{}, fmt.Errorf("cannot load certificate %s with key %s: %w", cert, key, err)
 	}
 	pem, err := os.ReadFile(authority)
 	if err != nil {
@@ -56,7 +57,7 @@ func ReadCertificates(cert, key, authority string) (Auth, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return Auth{}, fmt.Errorf("%s: there is no certificate in it", authority)
+		return Auth{}, fmt.Errorf("%s: no certificate found", authority)
 	}
 	return Auth{Certificate: &pair, Authority: pool}, nil
 }
@@ -82,12 +83,13 @@ func (a Auth) client(host string) *tls.Config {
 		c.Certificates, c.RootCAs = []tls.Certificate{*a.Certificate}, a.Authority
 		return c
 	}
-	// The certificate says nothing: the shared key does, or the server is open to all.
+	// The certificate is not verified: the shared key authenticates the server, or the
+	// server is open to everyone.
 	c.InsecureSkipVerify = true
 	return c
 }
 
-// selfSigned is a certificate for one run of a server.
+// selfSigned returns a certificate for one run of a server.
 func selfSigned() (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -98,14 +100,16 @@ func selfSigned() (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
 }
 
-// Who proves that it knows the key; so one end's proof cannot be sent back to it.
+// The label of the end that sends a MAC. Each end has its own, so that an attacker cannot
+// reflect the MAC of one end back to that end.
 const (
-	byClient = "headgate probe client"
-	byServer = "headgate probe server"
+	clientMACLabel = "headgate probe client"
+	serverMACLabel = "headgate probe server"
 )
 
-// mac is of what only the two ends of this connection know (RFC 9266): somebody in
-// between has two connections, and so two others.
+// mac returns the MAC of who's label and the channel binding of the connection, which
+// only its two ends know (RFC 9266). A man in the middle has two connections, whose
+// bindings differ.
 func (a Auth) mac(c *tls.Conn, who string) ([]byte, error) {
 	state := c.ConnectionState()
 	binding, err := state.ExportKeyingMaterial("EXPORTER-Channel-Binding", nil, 32)
@@ -118,8 +122,8 @@ func (a Auth) mac(c *tls.Conn, who string) ([]byte, error) {
 	return h.Sum(nil), nil
 }
 
-// ErrKey tells that the other end has another key, or none.
-var ErrKey = errors.New("the other end has another key, or none")
+// ErrKey is the error for a wrong or missing proof from the other end.
+var ErrKey = errors.New("shared key does not match: the other end has another key, or none")
 
 func (a Auth) check(c *tls.Conn, who string, p *proof) error {
 	want, err := a.mac(c, who)

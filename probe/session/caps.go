@@ -10,7 +10,7 @@ import (
 	"headgate/unit"
 )
 
-// allowance is what a session has left of its caps.
+// allowance is the remainder of a session's caps.
 type allowance struct {
 	caps  Caps
 	ends  time.Time
@@ -23,36 +23,36 @@ type sending struct {
 	bytes unit.Bytes
 }
 
-// duration is how long a train takes to send, if it leaves as it should.
+// duration returns the time that a train takes if it is sent on schedule.
 func duration(t probe.Train) time.Duration {
 	ns := 0.0
 	for _, p := range t.Parts {
 		ns += float64(p.Pause) + float64(p.Count)*p.Gap()
 	}
-	return time.Duration(math.Min(ns, float64(forever)))
+	return time.Duration(math.Min(ns, float64(maxDuration)))
 }
 
-// forever is longer than any session: a train at 1 bit/s takes more than a Duration
+// maxDuration is longer than any session. A train at 1 bit/s takes more than a Duration
 // holds.
-const forever = 100 * 365 * 24 * time.Hour
+const maxDuration = 100 * 365 * 24 * time.Hour
 
-// check tells what forbids a train; it counts nothing. wait is how long it must wait
-// because of what was sent within the last second.
+// check returns an error if the caps forbid train t. wait is how long t must be delayed
+// because of the trains within the last second. check does not count t.
 func (a *allowance) check(t probe.Train, now time.Time) (wait time.Duration, err error) {
 	if err := t.Check(); err != nil {
 		return 0, err
 	}
 	bytes, took := t.Bytes(), duration(t)
 	if a.spent+bytes > a.caps.Bytes {
-		return 0, fmt.Errorf("the train has %s, and this session has %s left of %s", bytes, a.caps.Bytes-a.spent, a.caps.Bytes)
+		return 0, fmt.Errorf("train of %s exceeds the byte cap of the session: %s left of %s", bytes, a.caps.Bytes-a.spent, a.caps.Bytes)
 	}
 	if now.Add(took).After(a.ends) {
-		return 0, fmt.Errorf("the train takes %v, and this session has %v left of %v", took.Round(time.Millisecond), time.Until(a.ends).Round(time.Millisecond), a.caps.Time)
+		return 0, fmt.Errorf("train of %v exceeds the time cap of the session: %v left of %v", took.Round(time.Millisecond), time.Until(a.ends).Round(time.Millisecond), a.caps.Time)
 	}
-	// In the busiest second of a train with pauses is no more than in all of it.
+	// The busiest second of a train with pauses has at most all of its bytes.
 	perSecond := unit.Bytes(a.caps.Rate / 8)
 	if rate := float64(bytes) / max(1, took.Seconds()); rate > float64(perSecond) && busiest(t) > perSecond {
-		return 0, fmt.Errorf("the train has %s within a second, and this server sends no faster than %s", busiest(t), a.caps.Rate)
+		return 0, fmt.Errorf("train has %s within one second and exceeds the rate cap of the server: %s", busiest(t), a.caps.Rate)
 	}
 	used := busiest(t)
 	for i := len(a.last) - 1; i >= 0; i-- {
@@ -63,8 +63,8 @@ func (a *allowance) check(t probe.Train, now time.Time) (wait time.Duration, err
 	return 0, nil
 }
 
-// busiest is what a train sends in a second at the most: a part's packets are as far
-// apart as its rate says, and parts as their pauses do.
+// busiest returns an upper bound for the bytes of a train within one second. The rate of
+// each part spaces its packets, and the pauses space the parts.
 func busiest(t probe.Train) unit.Bytes {
 	var total, most unit.Bytes
 	var at []float64 // the end of each part
@@ -86,7 +86,7 @@ func busiest(t probe.Train) unit.Bytes {
 	return most
 }
 
-// await waits until a train may be sent, and counts it.
+// await waits until the caps allow train t, and counts t.
 func (a *allowance) await(ctx context.Context, t probe.Train) error {
 	for {
 		wait, err := a.check(t, time.Now())
@@ -94,7 +94,7 @@ func (a *allowance) await(ctx context.Context, t probe.Train) error {
 			return err
 		}
 		if wait <= 0 {
-			a.take(t, time.Now())
+			a.count(t, time.Now())
 			return nil
 		}
 		select {
@@ -105,8 +105,8 @@ func (a *allowance) await(ctx context.Context, t probe.Train) error {
 	}
 }
 
-// take counts a train that is sent now.
-func (a *allowance) take(t probe.Train, now time.Time) {
+// count counts a train that is sent now.
+func (a *allowance) count(t probe.Train, now time.Time) {
 	a.spent += t.Bytes()
 	for len(a.last) > 0 && now.Sub(a.last[0].at) > time.Second {
 		a.last = a.last[1:]

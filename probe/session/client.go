@@ -21,63 +21,63 @@ import (
 
 // Options of a client.
 type Options struct {
-	// Host is the server's name or address, Port its own if it is not the usual one.
+	// Host is the name or address of the server, Port its port; 0 is the default port.
 	Host string
 	Port int
-	// Network is "tcp", or "tcp4" or "tcp6" to have that protocol.
+	// Network is "tcp", or "tcp4" or "tcp6" for one version of IP; "" is "tcp".
 	Network string
 	Auth    Auth
-	// Waiting is told how many clients measure before this one; it may be nil.
-	Waiting func(before int)
-	// Socket is for clients that share one, so that the order in which the trains of
-	// several servers come is kept; nil is one of its own.
+	// OnWait receives the number of clients that are ahead in the queue; it may be nil.
+	OnWait func(before int)
+	// Socket is shared by clients that need the order of arrival across several servers.
+	// nil opens a socket for this client.
 	Socket *Socket
-	// Patience is how long it waits for its turn: then ErrBusy. 0 is for as long as it
-	// takes.
-	Patience time.Duration
+	// QueueTimeout bounds the wait for the turn, after which Dial fails with ErrBusy. 0 is no
+	// bound.
+	QueueTimeout time.Duration
 	// Caps, if not nil, bound what this end sends.
 	Caps *Caps
 }
 
-// Client is one end of a session that asks.
+// Client is the requesting end of a session.
 type Client struct {
-	// Caps are the server's, MTU the largest IP packet that passed in each direction,
-	// RTT the least that the handshake saw.
+	// Caps are those of the server. MTU is the largest IP packet that passed in each
+	// direction. RTT is the round trip of the handshake.
 	Caps Caps
 	MTU  map[probe.Direction]int
 	RTT  time.Duration
-	// Peer is the server's address, Seen our own as the server sees it.
-	Peer netip.AddrPort
-	Seen string
+	// Peer is the address of the server, Seen this end's address as the server sees it.
+	Peer            netip.AddrPort
+	ObservedAddress string
 
-	conn    *tls.Conn
-	l       *lines
-	control atomic.Int64 // bytes, both directions
-	data    [2]unit.Bytes
-	socket  *Socket
-	own     bool
-	flow    *train.Flow
-	rest    func() // lets the processors halt again
-	id      uint64
-	number  uint32
-	left    *allowance // nil is no bounds
-	broken  error
+	conn          *tls.Conn
+	l             *lines
+	control       atomic.Int64 // bytes, both directions
+	data          [2]unit.Bytes
+	socket        *Socket
+	own           bool
+	flow          *train.Flow
+	restoreIdle   func() // allows processors to enter idle states again
+	id            uint64
+	trainNumber   uint32
+	remainingCaps *allowance // nil is no bound
+	failed        error
 }
 
 // Socket receives the trains of one or more servers.
 type Socket struct {
 	*train.Socket
-	challenges chan train.Heard
+	challenges chan train.Datagram
 }
 
-// NewSocket opens one on any port. network is "udp", "udp4" or "udp6".
+// NewSocket opens a socket on any port. network is "udp", "udp4" or "udp6".
 func NewSocket(network string) (*Socket, error) {
 	c, err := net.ListenUDP(network, nil)
 	if err != nil {
 		return nil, err
 	}
-	s := &Socket{challenges: make(chan train.Heard, 16)}
-	s.Socket, err = train.Open(c, func(_ *train.Socket, h train.Heard) {
+	s := &Socket{challenges: make(chan train.Datagram, 16)}
+	s.Socket, err = train.Open(c, func(_ *train.Socket, h train.Datagram) {
 		if h.Kind == train.Challenge {
 			select {
 			case s.challenges <- h:
@@ -92,31 +92,31 @@ func NewSocket(network string) (*Socket, error) {
 	return s, nil
 }
 
-// counted counts what a connection carries.
-type counted struct {
+// countingConn adds the bytes of a connection, in both directions, to n.
+type countingConn struct {
 	io.ReadWriter
 	n *atomic.Int64
 }
 
-func (c counted) Read(b []byte) (int, error) {
+func (c countingConn) Read(b []byte) (int, error) {
 	n, err := c.ReadWriter.Read(b)
 	c.n.Add(int64(n))
 	return n, err
 }
 
-func (c counted) Write(b []byte) (int, error) {
+func (c countingConn) Write(b []byte) (int, error) {
 	n, err := c.ReadWriter.Write(b)
 	c.n.Add(int64(n))
 	return n, err
 }
 
-// Dial begins a session, and waits for its turn.
+// Dial starts a session and waits for its turn.
 func Dial(ctx context.Context, o Options) (*Client, error) {
 	return connect(ctx, o, func(ctx context.Context, c *Client) error { return c.begin(ctx, o) })
 }
 
-// connect reaches a server, proves who is there, and has use go on from there. The
-// client is closed if that fails.
+// connect connects to a server, authenticates both ends, and calls use. It closes the
+// client if any of these fails.
 func connect(ctx context.Context, o Options, use func(context.Context, *Client) error) (*Client, error) {
 	host, port := o.Host, o.Port
 	if port == 0 {
@@ -129,16 +129,16 @@ func connect(ctx context.Context, o Options, use func(context.Context, *Client) 
 	var d net.Dialer
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	dialing, stop := context.WithTimeout(ctx, 2*patience)
+	dialing, stop := context.WithTimeout(ctx, 2*handshakeTimeout)
 	defer stop()
 	tcp, err := d.DialContext(dialing, network, net.JoinHostPort(host, strconv.Itoa(port)))
 	if err != nil {
-		return nil, fmt.Errorf("%w: does \"headgate probe serve\" run there, and does nothing in between refuse TCP port %d?", err, port)
+		return nil, fmt.Errorf("cannot connect: %w: start \"headgate probe serve\" there, and allow TCP port %d in firewalls on the path", err, port)
 	}
 	c := &Client{conn: tls.Client(tcp, o.Auth.client(host)), MTU: map[probe.Direction]int{}}
-	c.l = &lines{in: bufio.NewReader(counted{c.conn, &c.control}), out: counted{c.conn, &c.control}, longest: longestAnswer}
+	c.l = &lines{in: bufio.NewReader(countingConn{c.conn, &c.control}), out: countingConn{c.conn, &c.control}, longest: longestAnswer}
 	halt := context.AfterFunc(ctx, func() { tcp.Close() })
-	if err = c.greet(ctx, o); err == nil {
+	if err = c.handshake(ctx, o); err == nil {
 		err = use(ctx, c)
 	}
 	if !halt() && err == nil {
@@ -154,14 +154,14 @@ func connect(ctx context.Context, o Options, use func(context.Context, *Client) 
 	return c, nil
 }
 
-// greet is the handshake up to where each end knows the other.
-func (c *Client) greet(ctx context.Context, o Options) error {
-	c.conn.SetDeadline(time.Now().Add(2 * patience))
+// handshake does the TLS handshake and the authentication.
+func (c *Client) handshake(ctx context.Context, o Options) error {
+	c.conn.SetDeadline(time.Now().Add(2 * handshakeTimeout))
 	if err := c.conn.HandshakeContext(ctx); err != nil {
-		return fmt.Errorf("TLS: %w", err)
+		return fmt.Errorf("TLS handshake failed: %w", err)
 	}
 	if o.Auth.Key != nil {
-		mac, err := o.Auth.mac(c.conn, byClient)
+		mac, err := o.Auth.mac(c.conn, clientMACLabel)
 		if err != nil {
 			return err
 		}
@@ -172,32 +172,32 @@ func (c *Client) greet(ctx context.Context, o Options) error {
 		if err != nil {
 			return err
 		}
-		if err := o.Auth.check(c.conn, byServer, m.Proof); err != nil {
+		if err := o.Auth.check(c.conn, serverMACLabel, m.Proof); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// begin waits for the turn, and finds out what gets through.
+// begin waits for the turn, shows the server this end's UDP address, and finds the MTU.
 func (c *Client) begin(ctx context.Context, o Options) error {
 	if err := c.l.write(message{Open: &open{Version}}); err != nil {
 		return err
 	}
-	w, err := c.welcomed(o)
+	w, err := c.awaitTurn(o)
 	if err != nil {
 		return err
 	}
 	c.Caps, c.id = w.Caps, uint64(w.Session)
 	if o.Caps != nil {
-		c.left = &allowance{caps: *o.Caps, ends: time.Now().Add(o.Caps.Time)}
+		c.remainingCaps = &allowance{caps: *o.Caps, ends: time.Now().Add(o.Caps.Time)}
 	}
 	remote := c.conn.RemoteAddr().(*net.TCPAddr).AddrPort()
 	c.Peer = netip.AddrPortFrom(remote.Addr().Unmap(), uint16(w.Data))
 	if err := c.join(o); err != nil {
 		return err
 	}
-	if c.rest, err = awake.Keep(); err != nil {
+	if c.restoreIdle, err = awake.Start(); err != nil {
 		return err
 	}
 	if err := c.prove(ctx); err != nil {
@@ -208,20 +208,20 @@ func (c *Client) begin(ctx context.Context, o Options) error {
 		return err
 	}
 	if m.Ready == nil {
-		return errors.New("the server said something else than \"ready\"")
+		return errors.New("unexpected message from the server: want \"ready\"")
 	}
-	c.Seen = m.Ready.Seen
+	c.ObservedAddress = m.Ready.ObservedAddress
 	return c.findMTU(ctx, m.Ready.MTU)
 }
 
-// ErrBusy tells that a server's turn did not come within Patience.
-var ErrBusy = errors.New("others measure there")
+// ErrBusy is the error of Dial if the server gave no turn within Patience.
+var ErrBusy = errors.New("server is busy: another client is measuring")
 
-// welcomed waits for the turn.
-func (c *Client) welcomed(o Options) (*welcome, error) {
+// awaitTurn waits for the turn.
+func (c *Client) awaitTurn(o Options) (*welcome, error) {
 	begun := time.Now()
 	for {
-		c.conn.SetDeadline(time.Now().Add(silence))
+		c.conn.SetDeadline(time.Now().Add(idleTimeout))
 		m, err := c.read()
 		if err != nil {
 			return nil, err
@@ -232,16 +232,16 @@ func (c *Client) welcomed(o Options) (*welcome, error) {
 		if m.Wait == nil {
 			continue
 		}
-		if o.Patience > 0 && time.Since(begun) >= o.Patience {
+		if o.QueueTimeout > 0 && time.Since(begun) >= o.QueueTimeout {
 			return nil, ErrBusy
 		}
-		if o.Waiting != nil {
-			o.Waiting(m.Wait.Before)
+		if o.OnWait != nil {
+			o.OnWait(m.Wait.Before)
 		}
 	}
 }
 
-// join opens the socket for data.
+// join opens the UDP socket, or uses the shared one.
 func (c *Client) join(o Options) (err error) {
 	if c.socket = o.Socket; c.socket == nil {
 		network := "udp6"
@@ -257,14 +257,14 @@ func (c *Client) join(o Options) (err error) {
 	return nil
 }
 
-// prove shows the server that what it sends to us arrives: its nonce goes back.
-// Either datagram may be lost.
+// prove returns the server's nonce, which shows that this end receives what the server
+// sends to it. Any of the datagrams may be lost.
 func (c *Client) prove(ctx context.Context) error {
 	const tries, pause = 20, 200 * time.Millisecond
 	for range tries {
 		begun := time.Now()
-		if err := c.socket.Tell(train.Header{Kind: train.Hello, Session: c.id}, c.Peer); err != nil {
-			return fmt.Errorf("UDP to %s: %w", c.Peer, err)
+		if err := c.socket.SendHeader(train.Header{Kind: train.Hello, Session: c.id}, c.Peer); err != nil {
+			return fmt.Errorf("cannot send UDP datagram to %s: %w", c.Peer, err)
 		}
 		select {
 		case h := <-c.socket.challenges:
@@ -274,7 +274,7 @@ func (c *Client) prove(ctx context.Context) error {
 			c.RTT = time.Duration(h.At - begun.UnixNano())
 			h.Kind = train.Proof
 			for range 3 {
-				if err := c.socket.Tell(h.Header, c.Peer); err != nil {
+				if err := c.socket.SendHeader(h.Header, c.Peer); err != nil {
 					return err
 				}
 			}
@@ -284,29 +284,29 @@ func (c *Client) prove(ctx context.Context) error {
 		case <-time.After(pause):
 		}
 	}
-	return fmt.Errorf("the server answers on TCP port %d, but no UDP datagram has come back from its port %d: a firewall, or NAT, in between?", c.conn.RemoteAddr().(*net.TCPAddr).Port, c.Peer.Port())
+	return fmt.Errorf("server responds on TCP port %d, but no UDP datagram arrived from its port %d: allow UDP in firewalls and NAT on the path", c.conn.RemoteAddr().(*net.TCPAddr).Port, c.Peer.Port())
 }
 
-// read is the server's next line; a refusal is an error.
+// read returns the next message of the server. A refusal is an error.
 func (c *Client) read() (message, error) {
 	m, err := c.l.read()
 	switch {
 	case errors.Is(err, io.EOF):
-		return m, errors.New("the server closed the connection")
+		return m, errors.New("server closed the connection")
 	case err != nil:
 		return m, err
 	case m.Refused != "":
-		return m, fmt.Errorf("the server refuses: %s", m.Refused)
+		return m, fmt.Errorf("server refused the request: %s", m.Refused)
 	}
 	return m, nil
 }
 
-// sizes of IP packets that pass almost everywhere: Ethernet, some tunnels, the least
-// of IPv6.
+// sizes are IP packet sizes that pass almost everywhere: Ethernet, some tunnels, and the
+// minimum MTU of IPv6.
 var sizes = []int{1500, 1400, 1280}
 
-// findMTU sends some packets of each size in both directions: the largest that comes
-// is the path's.
+// findMTU sends some packets of each size in both directions. The largest that arrives is
+// the MTU of the path.
 func (c *Client) findMTU(ctx context.Context, servers int) error {
 	own, err := c.deviceMTU()
 	if err != nil {
@@ -332,7 +332,7 @@ func (c *Client) findMTU(ctx context.Context, servers int) error {
 			}
 		}
 		if c.MTU[d] == 0 {
-			return fmt.Errorf("none of %d packets came, going %s: UDP port %d does not get through", t.Count(), d, c.Peer.Port())
+			return fmt.Errorf("none of %d packets arrived in direction %s: UDP port %d is blocked on the path", t.Count(), d, c.Peer.Port())
 		}
 	}
 	return nil
@@ -349,24 +349,24 @@ func (c *Client) deviceMTU() (int, error) {
 
 // Close ends the session.
 func (c *Client) Close() error {
-	if c.broken == nil {
+	if c.failed == nil {
 		c.conn.SetWriteDeadline(time.Now().Add(time.Second))
 		c.l.write(message{Bye: &bye{}})
 	}
 	if c.flow != nil {
-		c.socket.Forget(c.flow)
+		c.socket.Remove(c.flow)
 	}
 	if c.own {
 		c.socket.Close()
 	}
-	if c.rest != nil {
-		c.rest()
+	if c.restoreIdle != nil {
+		c.restoreIdle()
 	}
 	return c.conn.Close()
 }
 
-// Spent is what the session has sent in a direction, in bytes of layer 2, and what its
-// control connection has carried in both.
+// Spent returns the layer 2 bytes that the session has sent in each direction, and the
+// bytes of the control connection in both directions.
 func (c *Client) Spent() (out, in, control unit.Bytes) {
 	return c.data[0], c.data[1], unit.Bytes(c.control.Load())
 }

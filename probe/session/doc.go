@@ -1,13 +1,14 @@
-// Package session lets two hosts measure the path between them: one serves, the
-// other asks it to receive trains and to send them, and gets the samples.
+// Package session lets two hosts measure the path between them. One is the server. The
+// other is the client: it requests trains in both directions and gets the samples.
 //
 // # Protocol
 //
-// Control is JSON lines over TLS 1.3 over TCP, data UDP, by default both on port
-// 4950. Either both ends have a shared key, and prove it by a MAC of what only the
-// two ends of this TLS connection know (RFC 9266's exporter), or each has a
-// certificate that the other's authority signed. Without either, "headgate probe
-// serve" wants to be told that it is open to all.
+// Control messages are JSON lines over TLS 1.3 over TCP; data is UDP. Both use port 4950
+// by default. The ends authenticate in one of two ways. With a shared key, each end sends
+// a MAC of the channel binding of this TLS connection, which only its two ends know (the
+// exporter of RFC 9266). With certificates, each end has a certificate that is signed by
+// the authority that the other end trusts. Without either, "headgate probe serve" needs a
+// flag that opens it to everyone.
 //
 //	client                          server
 //	  TLS, "proof"            <->   "proof"            only with a shared key
@@ -15,45 +16,47 @@
 //	                          <-    "wait"             while another client measures
 //	                          <-    "welcome"          session number, caps
 //	  UDP Hello                ->
-//	                          <-    UDP Challenge      no larger than the Hello, to where that came from
+//	                          <-    UDP Challenge      to the Hello's source, no larger than the Hello
 //	  UDP Proof                ->
-//	                          <-    "ready"            the MTU, from where the server saw the client
-//	  "train" to the server    ->                      and UDP data at once
+//	                          <-    "ready"            the MTU, and the client's address as the server sees it
+//	  "train" to the server    ->                      UDP data follows at once
 //	  "sent"                   ->
-//	                          <-    "arrived"          each packet's number and stamp
+//	                          <-    "arrived"          number and timestamp of each packet
 //	  "train" to the client    ->
-//	                          <-    UDP data, then "sent" with each packet's time
+//	                          <-    UDP data, then "sent" with the time of each packet
 //	  "bye"                    ->
 //
-// A server also measures to another one, if it was started so: in place of "open" its
-// client says "measure", with the peer and a request that this package does not read.
+// A server that has peers also measures the path from itself to a peer. Its client sends
+// "measure" in place of "open", with the peer and a request that this package does not
+// interpret.
 //
 //	"measure"                ->                      version, peer, request
 //	                        <-    "wait"             while another client measures
-//	                        <-    "progress"         each second, and where it stands
-//	                        <-    "measured"         the result, or why there is none
+//	                        <-    "progress"         each second, with a progress text
+//	                        <-    "measured"         the result, or the reason why there is none
 //
-// Until then the client's next byte, or its end, ends the measurement. The server
-// takes its own turn, so that nobody else measures through it, and then the peer's as
-// any client of it does. Two servers that each hold their own and want the other's
-// (two clients may ask for that at once) do not block each other: who does not get
-// the peer's turn within TurnPatience gives its own back, and tries again after a
-// random pause, for two minutes.
+// Until "measured" the next byte from the client, or the end of its connection, cancels
+// the measurement. The server holds its own turn, so that no other client measures
+// through this server, and then waits for a turn at the peer like any other client of the
+// peer. Two servers can each hold their own turn and wait for the other's, if two clients
+// request that at once. They do not deadlock: a server that gets no turn at the peer
+// within TurnPatience releases its own, and retries after a random pause, for two
+// minutes.
 //
 // # What a client cannot make a server do
 //
-// It sends to no address that has not returned its nonce, so to no third party. What
-// it sends is bounded by Caps: bytes in a session, bytes in a second, time. One
-// client measures at a time, others wait; a line longer than 512 KiB, a train
-// beyond the caps or anything else that is not in the protocol ends the session.
+// The server sends only to an address that has returned the server's nonce, so not to a
+// third party. Caps bound what the server sends: bytes per session, bytes per second,
+// time. One client measures at a time and the others wait. A line longer than 512 KiB, a
+// train beyond the caps or any other violation of the protocol ends the session.
 //
-// It measures to no peer but those in Peers, each by the words that stand there, and
-// there as a client with its own key or certificate: so the peer must have agreed to
-// it, and returned a nonce. What it sends there is bounded by its Caps as well
-// (Options.Caps), what comes back by the peer's.
+// The server measures only to the addresses in Peers, which must be spelled the same.
+// There it is a client with its own key or certificate, so the peer must have admitted it
+// and returned a nonce. The server's own Caps also bound what it sends to the peer
+// (Options.Caps); the peer's caps bound what the peer sends back.
 //
-// # Trouble
+// # Errors in a train
 //
-// A train whose sender stood still, or whose receiver's clock was set, is sent again,
-// up to Retries times; after that the sample says what is wrong with it (Flaws).
+// A train is sent again, up to Retries times, if its sender stalled or its receiver's
+// clock was set. After that the sample describes the fault in Flaws.
 package session

@@ -13,18 +13,18 @@ import (
 	"headgate/probe/train"
 )
 
-// Retries is how often a train is sent again because of what an end did to it.
+// Retries is how often a train with flaws is sent again.
 const Retries = 2
 
-// tolerated is how much longer than it should have been a train may take, before it
-// says more of its sender than of the path: a part of it, or so much.
+// A train that takes longer than planned by more than tolerated, as a fraction, and
+// toleratedFor measures its sender more than the path.
 const (
-	tolerated    = 0.02
-	toleratedFor = 100 * time.Microsecond
+	maxStretch  = 0.02
+	maxLateness = 100 * time.Microsecond
 )
 
-// Send has a train cross the path in a direction. Packets are no larger than the
-// path's MTU: the sample's train says how large they were.
+// Send sends a train over the path in direction d. Packets are cut to the MTU of the
+// path; the train in the sample has their real size.
 func (c *Client) Send(ctx context.Context, d probe.Direction, t probe.Train) (s probe.Sample, err error) {
 	for try := 0; ; try++ {
 		s, err = c.exchange(ctx, d, t)
@@ -34,11 +34,11 @@ func (c *Client) Send(ctx context.Context, d probe.Direction, t probe.Train) (s 
 	}
 }
 
-// exchange is one try.
+// exchange sends a train once.
 func (c *Client) exchange(ctx context.Context, d probe.Direction, t probe.Train) (s probe.Sample, err error) {
 	t = c.fit(d, t)
-	if c.left != nil && d == probe.Out {
-		if err := c.left.await(ctx, t); err != nil {
+	if c.remainingCaps != nil && d == probe.Out {
+		if err := c.remainingCaps.await(ctx, t); err != nil {
 			return probe.Sample{}, err
 		}
 	}
@@ -53,14 +53,14 @@ func (c *Client) exchange(ctx context.Context, d probe.Direction, t probe.Train)
 	return s, err
 }
 
-// guarded does what exchanges a train, which gets the next number. What goes wrong
-// ends the session: the two ends may not agree any more on what comes next.
+// guarded gives a train the next number and calls do, which exchanges the train. An error
+// ends the session, because the two ends may then disagree on the next message.
 func (c *Client) guarded(ctx context.Context, t probe.Train, do func() error) error {
-	if c.broken != nil {
-		return c.broken
+	if c.failed != nil {
+		return c.failed
 	}
-	c.number++
-	c.conn.SetDeadline(time.Now().Add(duration(t) + silence))
+	c.trainNumber++
+	c.conn.SetDeadline(time.Now().Add(duration(t) + idleTimeout))
 	stop := context.AfterFunc(ctx, func() { c.conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	err := do()
@@ -68,21 +68,21 @@ func (c *Client) guarded(ctx context.Context, t probe.Train, do func() error) er
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		c.broken = context.Cause(ctx)
+		c.failed = context.Cause(ctx)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		c.broken = errors.New("the server has vanished: it does not answer any more")
-	case errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET): // it is noticed as we write
-		c.broken = errors.New("the server closed the connection")
+		c.failed = errors.New("server timed out: it does not respond")
+	case errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET): // the write notices it
+		c.failed = errors.New("server closed the connection")
 	default:
-		c.broken = err
+		c.failed = err
 	}
-	return c.broken
+	return c.failed
 }
 
-// fit makes packets no larger than the path's MTU, on a copy.
+// fit returns a copy of t with packets no larger than the MTU of the path.
 func (c *Client) fit(d probe.Direction, t probe.Train) probe.Train {
 	parts := make([]probe.Part, len(t.Parts))
-	least := train.Least(c.Peer.Addr())
+	least := train.MinSize(c.Peer.Addr())
 	for i, p := range t.Parts {
 		p.Size = max(min(p.Size, c.MTU[d]), least)
 		parts[i] = p
@@ -94,17 +94,17 @@ func (c *Client) fit(d probe.Direction, t probe.Train) probe.Train {
 // out sends a train to the server.
 func (c *Client) out(ctx context.Context, t probe.Train) (probe.Sample, error) {
 	sample := probe.Sample{Train: t}
-	if err := c.l.write(message{Train: &order{Number: c.number, Train: t}}); err != nil {
+	if err := c.l.write(message{Train: &trainRequest{Number: c.trainNumber, Train: t}}); err != nil {
 		return sample, err
 	}
 	ends := train.Watch()
-	left, err := c.flow.Send(ctx, c.number, t)
+	left, err := c.flow.Send(ctx, c.trainNumber, t)
 	if err != nil {
 		return sample, err
 	}
 	c.data[0] += t.Bytes()
-	sample.Sent, sample.Stolen.Sender = left.At, ends.Stolen()
-	if err := c.l.write(message{Sent: &sent{Number: c.number}}); err != nil {
+	sample.Sent, sample.StealTime.Sender = left.At, ends.Stolen()
+	if err := c.l.write(message{Sent: &sent{Number: c.trainNumber}}); err != nil {
 		return sample, err
 	}
 	m, err := c.read()
@@ -112,21 +112,21 @@ func (c *Client) out(ctx context.Context, t probe.Train) (probe.Sample, error) {
 		return sample, err
 	}
 	a := m.Arrived
-	if a == nil || a.Number != c.number || len(a.Packet) != len(a.At) {
-		return sample, errors.New("the server said something else than what came of a train")
+	if a == nil || a.Number != c.trainNumber || len(a.Packet) != len(a.At) {
+		return sample, errors.New("unexpected message from the server: want \"arrived\" for the train")
 	}
 	for i, n := range a.Packet {
 		if n < 0 || n >= int64(t.Count()) {
-			return sample, fmt.Errorf("the server tells of packet %d of %d", n, t.Count())
+			return sample, fmt.Errorf("server reports arrival of packet %d, but the train has %d packets", n, t.Count())
 		}
 		sample.Arrived = append(sample.Arrived, probe.Arrival{Number: int(n), At: a.At[i]})
 	}
-	sample.Overflow, sample.Stolen.Receiver = a.Overflow, a.Stolen
-	sample.Flaws = flaws(t, left.Late, a.Stepped, a.Overflow)
+	sample.Overflow, sample.StealTime.Receiver = a.Overflow, a.Stolen
+	sample.Flaws = flaws(t, left.Delay, a.Stepped, a.Overflow)
 	return sample, nil
 }
 
-// in has the server send one.
+// in has the server send a train to this end.
 func (c *Client) in(ctx context.Context, t probe.Train) (probe.Sample, error) {
 	sample := probe.Sample{Train: t}
 	ends := train.Watch()
@@ -134,43 +134,43 @@ func (c *Client) in(ctx context.Context, t probe.Train) (probe.Sample, error) {
 	if err != nil {
 		return sample, err
 	}
-	r, err := c.flow.Collect(ctx, c.number, t.Count())
+	r, err := c.flow.Collect(ctx, c.trainNumber, t.Count())
 	if err != nil {
 		return sample, err
 	}
 	sample.Sent, sample.Arrived, sample.Overflow = left.At, r.Arrived, r.Overflow
-	sample.Stolen = probe.Stolen{Sender: left.Stolen, Receiver: ends.Stolen()}
+	sample.StealTime = probe.StealTime{Sender: left.Stolen, Receiver: ends.Stolen()}
 	sample.Flaws = flaws(t, left.Late, ends.Stepped(), r.Overflow)
 	return sample, nil
 }
 
-// ask has the server send a train, and waits until it has.
+// ask requests a train from the server and waits until the server has sent it.
 func (c *Client) ask(t probe.Train) (*sent, error) {
-	c.flow.Expect(c.number, t.Count())
-	if err := c.l.write(message{Train: &order{Number: c.number, ToClient: true, Train: t}}); err != nil {
+	c.flow.Begin(c.trainNumber, t.Count())
+	if err := c.l.write(message{Train: &trainRequest{Number: c.trainNumber, ToClient: true, Train: t}}); err != nil {
 		return nil, err
 	}
 	m, err := c.read()
 	if err != nil {
 		return nil, err
 	}
-	if m.Sent == nil || m.Sent.Number != c.number || len(m.Sent.At) != t.Count() {
-		return nil, errors.New("the server said something else than when a train's packets left")
+	if m.Sent == nil || m.Sent.Number != c.trainNumber || len(m.Sent.At) != t.Count() {
+		return nil, errors.New("unexpected message from the server: want \"sent\" with the time of each packet")
 	}
 	c.data[1] += t.Bytes()
 	return m.Sent, nil
 }
 
-// flaws are what the ends did to a train.
+// flaws describes the faults at the ends that affected a train.
 func flaws(t probe.Train, late time.Duration, stepped bool, overflow int) (out []string) {
-	if allowed := max(toleratedFor, time.Duration(tolerated*float64(duration(t)))); late > allowed {
-		out = append(out, fmt.Sprintf("its sender stood still for %v", late.Round(time.Microsecond)))
+	if allowed := max(maxLateness, time.Duration(maxStretch*float64(duration(t)))); late > allowed {
+		out = append(out, fmt.Sprintf("sender stalled for %v", late.Round(time.Microsecond)))
 	}
 	if stepped {
-		out = append(out, "the receiver's clock was set meanwhile")
+		out = append(out, "receiver clock was set during the train")
 	}
 	if overflow > 0 {
-		out = append(out, fmt.Sprintf("the receiver's socket dropped %d packets", overflow))
+		out = append(out, fmt.Sprintf("receiver socket dropped %d packets", overflow))
 	}
 	return out
 }

@@ -13,15 +13,15 @@ import (
 	"headgate/unit"
 )
 
-// FuzzLines reads what a hostile client may write, as a server does: no line is taken
-// that is too long, no train is sent beyond the caps, and no peer is measured to that
+// FuzzLines feeds lines of a hostile client to the parts of a server. The server must not
+// accept a line that is too long, send a train beyond the caps, or measure to a peer that
 // is not on the list.
 func FuzzLines(f *testing.F) {
 	for _, m := range []message{
 		{Proof: &proof{[]byte("mac")}}, {Open: &open{Version}}, {Bye: &bye{}}, {Refused: "no"}, {Wait: &wait{3}},
 		{Measure: &measure{Version, "[fd00::2]:4950", json.RawMessage(`{"bytes":"1MB"}`)}},
-		{Progress: &progress{"at it"}}, {Measured: &measured{Failed: "no"}},
-		{Train: &order{1, true, probe.Train{Parts: []probe.Part{{Count: 100, Size: 1500}, {Count: 3, Size: 200, Rate: unit.Mbit, Pause: time.Millisecond}}}}},
+		{Progress: &progress{"measuring"}}, {Measured: &measured{Failed: "no"}},
+		{Train: &trainRequest{1, true, probe.Train{Parts: []probe.Part{{Count: 100, Size: 1500}, {Count: 3, Size: 200, Rate: unit.Mbit, Pause: time.Millisecond}}}}},
 		{Sent: &sent{Number: 1, At: probe.Deltas{1, 2, 3}}}, {Arrived: &arrived{Number: 1, Packet: probe.Deltas{0, 1}, At: probe.Deltas{5, 6}}},
 		{Welcome: &welcome{Version, 7, Default, 4950}}, {Ready: &ready{1500, "[::1]:4950"}},
 	} {
@@ -48,15 +48,15 @@ func FuzzLines(f *testing.F) {
 			}
 			if m.Measure != nil {
 				if peer, err := s.allowed(m.Measure.Peer); err == nil && !slices.Contains(s.Peers, peer) {
-					t.Errorf("it measures to %s", peer)
+					t.Errorf("server measures to %s, which is not a peer", peer)
 				}
 			}
 			if m.Train == nil {
 				continue
 			}
 			if wait, err := left.check(m.Train.Train, time.Now()); err == nil && wait <= 0 {
-				if left.take(m.Train.Train, time.Now()); left.spent > left.caps.Bytes {
-					t.Errorf("it sends %s", left.spent)
+				if left.count(m.Train.Train, time.Now()); left.spent > left.caps.Bytes {
+					t.Errorf("server sends %s, more than its cap", left.spent)
 				}
 			}
 		}

@@ -6,13 +6,13 @@ import (
 	"strconv"
 )
 
-// Hex is a number that JSON has as hexadecimal text: a double has no 64 bits.
+// Hex is a number that is hexadecimal text in JSON: a JSON number does not have 64 bits.
 type Hex uint64
 
-// MarshalJSON writes it.
+// MarshalJSON encodes h as hexadecimal text.
 func (h Hex) MarshalJSON() ([]byte, error) { return fmt.Appendf(nil, `"%016x"`, uint64(h)), nil }
 
-// UnmarshalJSON reads it.
+// UnmarshalJSON decodes hexadecimal text.
 func (h *Hex) UnmarshalJSON(b []byte) error {
 	var s string
 	if err := json.Unmarshal(b, &s); err != nil {

@@ -15,46 +15,48 @@ import (
 	"headgate/probe"
 )
 
-// Two servers that each measure to the other, for two clients, each have a turn of
-// their own and wait for the other's. So nobody waits for long: who does not get the
-// other's gives its own back, and tries again after a while that is never the same.
+// Two servers that measure to each other, each for a client, both hold their own turn and
+// wait for the other's. To avoid a deadlock, a server waits only TurnPatience for the
+// peer's turn, then releases its own and retries after a random pause.
 const (
-	// busyFor is how long that goes on.
-	busyFor = 2 * time.Minute
-	// leastPause and mostPause are between two tries. They are long beside the time
-	// for which a try holds its own turn, so that two seldom meet again.
-	leastPause, mostPause = 100 * time.Millisecond, 2 * time.Second
+	// maxBusyRetry bounds the retries.
+	maxBusyRetry = 2 * time.Minute
+	// minRetryPause and mostPause bound the pause between retries. It is long compared with
+	// the time that a try holds its own turn, so that the two servers rarely collide
+	// again.
+	minRetryPause, maxRetryPause = 100 * time.Millisecond, 2 * time.Second
 )
 
-// TurnPatience is how long a server that holds its own turn waits for a peer's.
-const TurnPatience = firstWord
+// PeerQueueTimeout is how long a server that holds its own turn waits for a turn at the peer.
+const PeerQueueTimeout = firstWaitDelay
 
-// heartbeat is how often a client that has asked is told that it goes on.
+// heartbeat is the interval of the progress messages to the client.
 const heartbeat = time.Second
 
 // measureFor measures the path to a peer for a client.
 func (s *Server) measureFor(ctx context.Context, conn *tls.Conn, l *lines, asked *measure, log *slog.Logger) {
 	peer, err := s.allowed(asked.Peer)
 	if err != nil {
-		log.Info("a client may not measure to a peer", "error", err)
-		conn.SetWriteDeadline(time.Now().Add(patience))
+		log.Info("measurement to peer rejected", "error", err)
+		conn.SetWriteDeadline(time.Now().Add(handshakeTimeout))
 		l.write(message{Refused: err.Error()})
 		return
 	}
 	log = log.With("peer", peer)
-	// It has nothing more to say: a word, or its end, ends what is done for it.
+	// The client sends nothing until the result: a byte, or the end of its connection,
+	// cancels the measurement.
 	ctx, stop := watch(ctx, conn, l)
 	defer stop()
-	log.Info("a client measures to a peer")
+	log.Info("measurement to peer started")
 	for begun := time.Now(); ; {
 		release, err := s.wait(ctx, conn, l)
 		if err != nil {
-			log.Info("a client did not wait", "error", err)
+			log.Info("client left the queue", "error", err)
 			return
 		}
 		result, err := s.attempt(ctx, conn, l, peer, asked.Request)
 		release()
-		if errors.Is(err, ErrBusy) && time.Since(begun) < busyFor {
+		if errors.Is(err, ErrBusy) && time.Since(begun) < maxBusyRetry {
 			if s.pause(ctx, conn, l) != nil {
 				return
 			}
@@ -64,31 +66,32 @@ func (s *Server) measureFor(ctx context.Context, conn *tls.Conn, l *lines, asked
 		if err != nil {
 			out.Failed = err.Error()
 		}
-		log.Info("a client has measured to a peer", "failed", out.Failed)
-		conn.SetWriteDeadline(time.Now().Add(patience))
+		log.Info("measurement to peer finished", "failed", out.Failed)
+		conn.SetWriteDeadline(time.Now().Add(handshakeTimeout))
 		l.write(message{Measured: &out})
 		return
 	}
 }
 
-// allowed is the peer that a client means, if this server measures to it.
+// allowed parses a client's peer, and returns an error if the server may not measure to
+// it.
 func (s *Server) allowed(text string) (probe.Address, error) {
 	if s.Measure == nil || len(s.Peers) == 0 {
-		return probe.Address{}, errors.New("this server measures to no other: start it with --peer and each that it may")
+		return probe.Address{}, errors.New("server has no peers: start it with --peer for each server that it may measure to")
 	}
 	peer, err := probe.ParseAddress(text)
 	if err != nil {
 		return peer, err
 	}
 	if !slices.Contains(s.Peers, peer) {
-		return peer, fmt.Errorf("this server does not measure to %s: start it with --peer %[1]s as well, and in the same words", peer)
+		return peer, fmt.Errorf("%s is not a peer of this server: start the server with --peer %[1]s, spelled the same", peer)
 	}
 	return peer, nil
 }
 
-// attempt measures once, in this server's turn.
+// attempt measures once, while this server holds its own turn.
 func (s *Server) attempt(ctx context.Context, conn *tls.Conn, l *lines, peer probe.Address, request json.RawMessage) (json.RawMessage, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.Caps.Time, fmt.Errorf("the %v that this server gives a client are over", s.Caps.Time))
+	ctx, cancel := context.WithTimeoutCause(ctx, s.Caps.Time, fmt.Errorf("measurement exceeded the time cap of the server: %v", s.Caps.Time))
 	defer cancel()
 	var said atomic.Pointer[string]
 	var result json.RawMessage
@@ -110,21 +113,21 @@ func (s *Server) attempt(ctx context.Context, conn *tls.Conn, l *lines, peer pro
 		if text := said.Swap(nil); text != nil {
 			p.Text = *text
 		}
-		conn.SetWriteDeadline(time.Now().Add(patience))
+		conn.SetWriteDeadline(time.Now().Add(handshakeTimeout))
 		if l.write(message{Progress: p}) != nil {
-			cancel() // nobody waits for the answer any more
+			cancel() // the client has disconnected
 		}
 	}
 }
 
-// pause is between two tries.
+// pause waits between two tries.
 func (s *Server) pause(ctx context.Context, conn *tls.Conn, l *lines) error {
-	conn.SetWriteDeadline(time.Now().Add(patience))
-	if err := l.write(message{Progress: &progress{"others measure at the peer"}}); err != nil {
+	conn.SetWriteDeadline(time.Now().Add(handshakeTimeout))
+	if err := l.write(message{Progress: &progress{"peer is busy, retrying"}}); err != nil {
 		return err
 	}
 	select {
-	case <-time.After(leastPause + rand.N(mostPause-leastPause)):
+	case <-time.After(minRetryPause + rand.N(maxRetryPause-minRetryPause)):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

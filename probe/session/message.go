@@ -12,29 +12,29 @@ import (
 	"headgate/unit"
 )
 
-// Version of the protocol.
+// Version is the protocol version.
 const Version = 1
 
-// message is a line of the protocol: one of its members.
+// message is one line of the protocol. It has exactly one member.
 type message struct {
-	Proof   *proof   `json:"proof,omitempty"`
-	Open    *open    `json:"open,omitempty"`
-	Wait    *wait    `json:"wait,omitempty"`
-	Welcome *welcome `json:"welcome,omitempty"`
-	Ready   *ready   `json:"ready,omitempty"`
-	Train   *order   `json:"train,omitempty"`
-	Sent    *sent    `json:"sent,omitempty"`
-	Arrived *arrived `json:"arrived,omitempty"`
-	Bye     *bye     `json:"bye,omitempty"`
-	// Measure asks a server to measure the path to another one.
+	Proof   *proof        `json:"proof,omitempty"`
+	Open    *open         `json:"open,omitempty"`
+	Wait    *wait         `json:"wait,omitempty"`
+	Welcome *welcome      `json:"welcome,omitempty"`
+	Ready   *ready        `json:"ready,omitempty"`
+	Train   *trainRequest `json:"train,omitempty"`
+	Sent    *sent         `json:"sent,omitempty"`
+	Arrived *arrived      `json:"arrived,omitempty"`
+	Bye     *bye          `json:"bye,omitempty"`
+	// Measure requests a measurement of the path from the server to a peer.
 	Measure  *measure  `json:"measure,omitempty"`
 	Progress *progress `json:"progress,omitempty"`
 	Measured *measured `json:"measured,omitempty"`
-	// Refused ends the session, and says why.
+	// Refused ends the session; its text is the reason.
 	Refused string `json:"refused,omitempty"`
 }
 
-// proof shows that an end knows the shared key.
+// proof shows that the sender knows the shared key.
 type proof struct {
 	MAC []byte `json:"mac"`
 }
@@ -43,7 +43,7 @@ type open struct {
 	Version int `json:"version"`
 }
 
-// wait says that others measure, and how many come before.
+// wait reports that another client measures, and how many clients are ahead in the queue.
 type wait struct {
 	Before int `json:"before"`
 }
@@ -52,25 +52,25 @@ type welcome struct {
 	Version int  `json:"version"`
 	Session Hex  `json:"session"`
 	Caps    Caps `json:"caps"`
-	// Data is the UDP port.
+	// Data is the UDP port of the server.
 	Data int `json:"data"`
 }
 
 type ready struct {
 	// MTU is that of the server's device towards the client.
 	MTU int `json:"mtu"`
-	// Seen is the client's address as the server sees it.
-	Seen string `json:"seen"`
+	// ObservedAddress is the client's address as the server sees it.
+	ObservedAddress string `json:"seen"`
 }
 
-// order announces a train to the server, or asks for one to the client.
-type order struct {
+// trainRequest announces a train to the server, or requests a train to the client.
+type trainRequest struct {
 	Number   uint32      `json:"number"`
 	ToClient bool        `json:"to_client,omitempty"`
 	Train    probe.Train `json:"train"`
 }
 
-// sent says that a train has left, and of the server's when each packet did.
+// sent reports that a train has been sent. The server adds the time of each packet.
 type sent struct {
 	Number uint32        `json:"number"`
 	At     probe.Deltas  `json:"at,omitempty"`
@@ -78,7 +78,7 @@ type sent struct {
 	Stolen int64         `json:"stolen,omitempty"`
 }
 
-// arrived says what came of a train.
+// arrived reports the arrivals of a train.
 type arrived struct {
 	Number   uint32       `json:"number"`
 	Packet   probe.Deltas `json:"packet"`
@@ -90,21 +90,21 @@ type arrived struct {
 
 type bye struct{}
 
-// measure asks for the path to a peer. What is asked of it, and what comes of it, is
-// not known here.
+// measure requests a measurement of the path to a peer. This package does not interpret
+// the request or the result.
 type measure struct {
 	Version int             `json:"version"`
 	Peer    string          `json:"peer"`
 	Request json.RawMessage `json:"request,omitempty"`
 }
 
-// progress says that the other end is at it, and perhaps at what.
+// progress shows that the measurement goes on, with an optional text.
 type progress struct {
 	Text string `json:"text,omitempty"`
 }
 
-// measured is the end of a measurement for a client: a result, why there is none, or
-// both if it came to no good end.
+// measured is the end of a measurement for a client: a result, an error, or both if part
+// of the path was measured before the error.
 type measured struct {
 	Result json.RawMessage `json:"result,omitempty"`
 	Failed string          `json:"failed,omitempty"`
@@ -112,36 +112,36 @@ type measured struct {
 
 // Caps bound what a server does for one session.
 type Caps struct {
-	// Bytes of layer 2 that it sends in all.
+	// Bytes of layer 2 that the server sends in total.
 	Bytes unit.Bytes `json:"bytes"`
-	// Rate of layer 2 at which it sends over any second; a train may leave faster, if
-	// it is shorter.
+	// Rate is the average layer 2 rate within any second. A train shorter than that may
+	// be sent faster.
 	Rate unit.Rate `json:"rate"`
-	// Time from the welcome to the end.
+	// Time from the welcome to the end of the session.
 	Time time.Duration `json:"time"`
 }
 
-// Default caps of a server.
+// Default has the default caps of a server.
 var Default = Caps{Bytes: 200_000_000, Rate: unit.Gbit, Time: 2 * time.Minute}
 
-// lines is a connection on which lines are exchanged.
+// lines reads and writes the lines of a connection.
 type lines struct {
 	in  *bufio.Reader
 	out io.Writer
-	// longest line that is read.
+	// longest is the maximum length of a line that is read.
 	longest int
 }
 
-// The longest line from a client is a train of many parts, and from a server a train's
-// arrivals, or what it has measured itself.
+// Maximum line lengths. The longest line from a client is a train of many parts. The
+// longest line from a server is the arrivals of a train, or the result of a measurement.
 const (
 	longestOrder  = 512 << 10
 	longestAnswer = 64 << 20
 	longestResult = 4 << 20
 )
 
-// errTooLong tells of a line that no honest end sends.
-var errTooLong = errors.New("the line is too long")
+// errTooLong is the error for a line that no correct peer sends.
+var errTooLong = errors.New("protocol line is too long")
 
 func (l *lines) write(m message) error {
 	b, err := json.Marshal(m)
@@ -168,7 +168,7 @@ func (l *lines) read() (m message, err error) {
 		}
 	}
 	if err := json.Unmarshal(line, &m); err != nil {
-		return m, fmt.Errorf("a line that is no message: %w", err)
+		return m, fmt.Errorf("cannot parse protocol line: %w", err)
 	}
 	return m, nil
 }

@@ -14,17 +14,17 @@ import (
 	"headgate/probe/train"
 )
 
-// RoundTrips measures the round trip n times, by UDP, for as long as trains are (the
-// seed's preliminary phase, 3.6.1): the mean and the standard deviation of those that
-// came back.
+// RoundTrips measures the UDP round-trip time n times, with datagrams, as in the
+// preliminary phase of the estimation seed (3.6.1). It returns mean and standard
+// deviation of the round trips that were answered.
 func (c *Client) RoundTrips(ctx context.Context, n int) (mean, deviation time.Duration, err error) {
 	var took []float64
 	for range n {
 		begun := time.Now()
-		if err := c.socket.Tell(train.Header{Kind: train.Hello, Session: c.id}, c.Peer); err != nil {
+		if err := c.socket.SendHeader(train.Header{Kind: train.Hello, Session: c.id}, c.Peer); err != nil {
 			return 0, 0, err
 		}
-		if at := c.challenged(ctx, 200*time.Millisecond); at > 0 {
+		if at := c.awaitChallenge(ctx, 200*time.Millisecond); at > 0 {
 			took = append(took, float64(at-begun.UnixNano()))
 		}
 		if ctx.Err() != nil {
@@ -32,7 +32,7 @@ func (c *Client) RoundTrips(ctx context.Context, n int) (mean, deviation time.Du
 		}
 	}
 	if len(took) < 2 {
-		return 0, 0, fmt.Errorf("of %d round trips by UDP to %s %d came back", n, c.Peer, len(took))
+		return 0, 0, fmt.Errorf("cannot measure the round-trip time: of %d UDP requests to %s, %d were answered", n, c.Peer, len(took))
 	}
 	sum, squares := 0.0, 0.0
 	for _, t := range took {
@@ -43,9 +43,9 @@ func (c *Client) RoundTrips(ctx context.Context, n int) (mean, deviation time.Du
 	return time.Duration(m), time.Duration(math.Sqrt(max(squares/float64(len(took))-m*m, 0))), nil
 }
 
-// challenged waits for the server's answer to a Hello, and gives the kernel's stamp of
-// it, or 0.
-func (c *Client) challenged(ctx context.Context, patience time.Duration) int64 {
+// awaitChallenge waits for the server's answer to a Hello, and returns the kernel's receive
+// timestamp, or 0 if no answer came.
+func (c *Client) awaitChallenge(ctx context.Context, patience time.Duration) int64 {
 	t := time.NewTimer(patience)
 	defer t.Stop()
 	for {
@@ -62,16 +62,16 @@ func (c *Client) challenged(ctx context.Context, patience time.Duration) int64 {
 	}
 }
 
-// Race has several servers send to one socket, which their clients share, so that
-// their trains meet there although their ways differ in length: roundTrips are what
-// each takes, and the farthest begins.
-func Race(ctx context.Context, clients []*Client, roundTrips []time.Duration, j probe.Joint) (probe.JointSample, error) {
+// SendJoint has several servers send to one socket that their clients share. The trains meet
+// there although the paths differ in length: roundTrips has the round-trip time of each
+// server, and the farthest starts first.
+func SendJoint(ctx context.Context, clients []*Client, roundTrips []time.Duration, j probe.Joint) (probe.JointSample, error) {
 	if len(clients) != len(j.Trains) || len(clients) != len(roundTrips) {
-		return probe.JointSample{}, errors.New("each sender has one train and one round trip")
+		return probe.JointSample{}, errors.New("each sender needs one train and one round-trip time")
 	}
 	for _, c := range clients[1:] {
 		if c.socket != clients[0].socket {
-			return probe.JointSample{}, errors.New("clients that race share a socket")
+			return probe.JointSample{}, errors.New("clients of a joint measurement must share a socket")
 		}
 	}
 	farthest := slices.Max(roundTrips)
@@ -86,11 +86,11 @@ func Race(ctx context.Context, clients []*Client, roundTrips []time.Duration, j 
 			start = start.Add(j.Start[i])
 		}
 		if trains[i] = c.fit(probe.In, j.Trains[i]); len(trains[i].Parts) == 0 {
-			continue // it sends nothing this time
+			continue // this sender has no packets
 		}
 		all.Go(func() {
 			time.Sleep(time.Until(start))
-			parts[i], errs[i] = c.racing(ctx, trains[i])
+			parts[i], errs[i] = c.exchangeJoint(ctx, trains[i])
 		})
 	}
 	all.Wait()
@@ -100,31 +100,31 @@ func Race(ctx context.Context, clients []*Client, roundTrips []time.Duration, j 
 	return merged(probe.Joint{Purpose: j.Purpose, Trains: trains, Start: j.Start}, parts), nil
 }
 
-// part is what came of one sender's train.
+// part is the result of one sender's train.
 type part struct {
 	sent     []int64
 	received train.Received
 }
 
-// racing is one sender's part in a race.
-func (c *Client) racing(ctx context.Context, t probe.Train) (out part, err error) {
+// exchangeJoint exchanges one sender's train.
+func (c *Client) exchangeJoint(ctx context.Context, t probe.Train) (out part, err error) {
 	err = c.guarded(ctx, t, func() error {
 		s, err := c.ask(t)
 		if err != nil {
 			return err
 		}
 		out.sent = s.At
-		out.received, err = c.flow.Collect(ctx, c.number, t.Count())
+		out.received, err = c.flow.Collect(ctx, c.trainNumber, t.Count())
 		return err
 	})
 	return out, err
 }
 
-// merged puts all arrivals into the order in which the socket gave them.
+// merged sorts all arrivals into the order in which the socket returned them.
 func merged(j probe.Joint, parts []part) probe.JointSample {
 	s := probe.JointSample{Joint: j}
 	type placed struct {
-		order uint64
+		trainRequest uint64
 		probe.JointArrival
 	}
 	var all []placed
@@ -134,7 +134,7 @@ func merged(j probe.Joint, parts []part) probe.JointSample {
 			all = append(all, placed{p.received.Order[k], probe.JointArrival{From: i, Number: a.Number, At: a.At}})
 		}
 	}
-	slices.SortFunc(all, func(a, b placed) int { return cmp.Compare(a.order, b.order) })
+	slices.SortFunc(all, func(a, b placed) int { return cmp.Compare(a.trainRequest, b.trainRequest) })
 	for _, a := range all {
 		s.Arrived = append(s.Arrived, a.JointArrival)
 	}

@@ -22,17 +22,15 @@ import (
 	"headgate/probe/train"
 )
 
-// Server measures with clients, one at a time.
+// Server serves measurements to clients, one client at a time.
 type Server struct {
 	Auth Auth
 	Caps Caps
 	Log  *slog.Logger
-	// Peers are those to which this server measures when a client asks for it; nobody
-	// else.
+	// Peers are the only servers to which this server measures for a client.
 	Peers []probe.Address
-	// Measure does so: it measures what request says, is this server's own client
-	// there, and keeps what it sends within Caps. If it returns an ErrBusy it is tried
-	// again.
+	// Measure measures the path to a peer as request asks. It is a client of the peer,
+	// and keeps what it sends within Caps. The server retries after an ErrBusy.
 	Measure func(ctx context.Context, peer probe.Address, request json.RawMessage, say func(string)) (json.RawMessage, error)
 	// Served, if set, is called after each client that had its turn.
 	Served func()
@@ -46,13 +44,14 @@ type Server struct {
 	active  *serving
 }
 
-// Most clients wait at a time: others are turned away.
-const mostWaiting = 32
+// maxWaiting is the maximum number of waiting clients; further clients are refused.
+const maxWaiting = 32
 
-// Patience with what should come at once: a line of the handshake, a nonce.
-const patience = 5 * time.Second
+// handshakeTimeout bounds the wait for an immediate answer: a line of the handshake, a nonce.
+const handshakeTimeout = 5 * time.Second
 
-// Listen opens both ports at address (host:port; port 0 is any, the same for both).
+// Listen opens the TCP and the UDP port at address (host:port). Port 0 is any port, the
+// same for both.
 func (s *Server) Listen(ctx context.Context, address string) error {
 	c, err := s.Auth.server()
 	if err != nil {
@@ -78,18 +77,18 @@ func (s *Server) Listen(ctx context.Context, address string) error {
 	return nil
 }
 
-// reuse lets a session's socket, which is connected to its client, have the same
-// port as the one to which all others speak.
+// reuse allows a session's socket, which is connected to its client, to have the same
+// port as the socket for all other datagrams.
 func reuse(_, _ string, c syscall.RawConn) error {
 	var set error
 	err := c.Control(func(fd uintptr) { set = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1) })
 	return errors.Join(err, set)
 }
 
-// Addr is where it listens.
+// Addr returns the address on which the server listens.
 func (s *Server) Addr() netip.AddrPort { return s.control.Addr().(*net.TCPAddr).AddrPort() }
 
-// Serve answers clients until ctx is done.
+// Serve serves clients until ctx is done.
 func (s *Server) Serve(ctx context.Context) error {
 	defer s.hellos.Close()
 	stop := context.AfterFunc(ctx, func() { s.control.Close() })
@@ -102,8 +101,8 @@ func (s *Server) Serve(ctx context.Context) error {
 			return nil
 		}
 		if err != nil {
-			// Out of descriptors, most likely: others end.
-			s.Log.Warn("a client could not be accepted", "error", err)
+			// The usual cause is a lack of file descriptors, which other sessions free.
+			s.Log.Warn("cannot accept client", "error", err)
 			time.Sleep(100 * time.Millisecond)
 			continue
 		}
@@ -115,7 +114,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 }
 
-// client serves one, from its first byte to its last.
+// client serves one connection from its first byte to its last.
 func (s *Server) client(ctx context.Context, conn *tls.Conn) {
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
@@ -124,7 +123,7 @@ func (s *Server) client(ctx context.Context, conn *tls.Conn) {
 	l := &lines{in: bufio.NewReader(conn), out: conn, longest: longestOrder}
 	asked, err := s.admit(ctx, conn, l)
 	if err != nil {
-		log.Info("a client was not admitted", "error", err)
+		log.Info("client rejected", "error", err)
 		return
 	}
 	if asked != nil {
@@ -135,7 +134,7 @@ func (s *Server) client(ctx context.Context, conn *tls.Conn) {
 	defer stopWatching()
 	release, err := s.wait(there, conn, l)
 	if err != nil {
-		log.Info("a client did not wait", "error", err)
+		log.Info("client left the queue", "error", err)
 		return
 	}
 	defer release()
@@ -144,22 +143,22 @@ func (s *Server) client(ctx context.Context, conn *tls.Conn) {
 	}
 	g, err := s.begin(there, stopWatching, conn, l)
 	if err == nil {
-		log.Info("a client measures")
+		log.Info("session started")
 		err = g.run(ctx)
 		s.finish(g)
-		log.Info("a client has measured", "received", g.received, "sent", g.left.spent)
+		log.Info("session finished", "received", g.received, "sent", g.left.spent)
 	}
 	if err != nil {
-		log.Info("a session ended early", "error", err)
-		conn.SetWriteDeadline(time.Now().Add(patience))
+		log.Info("session aborted", "error", err)
+		conn.SetWriteDeadline(time.Now().Add(handshakeTimeout))
 		l.write(message{Refused: err.Error()})
 	}
 }
 
-// admit is the handshake up to what the client wants: a session, or, if it is not
-// nil, a measurement of the path to another server.
+// admit does the handshake and reads the request: nil for a session, else a measurement
+// of the path to a peer.
 func (s *Server) admit(ctx context.Context, conn *tls.Conn, l *lines) (*measure, error) {
-	conn.SetDeadline(time.Now().Add(patience))
+	conn.SetDeadline(time.Now().Add(handshakeTimeout))
 	if err := conn.HandshakeContext(ctx); err != nil {
 		return nil, err
 	}
@@ -168,11 +167,11 @@ func (s *Server) admit(ctx context.Context, conn *tls.Conn, l *lines) (*measure,
 		if err != nil {
 			return nil, err
 		}
-		if err := s.Auth.check(conn, byClient, m.Proof); err != nil {
-			l.write(message{Refused: "the key is another"})
+		if err := s.Auth.check(conn, clientMACLabel, m.Proof); err != nil {
+			l.write(message{Refused: "shared key does not match"})
 			return nil, err
 		}
-		mac, err := s.Auth.mac(conn, byServer)
+		mac, err := s.Auth.mac(conn, serverMACLabel)
 		if err != nil {
 			return nil, err
 		}
@@ -185,26 +184,26 @@ func (s *Server) admit(ctx context.Context, conn *tls.Conn, l *lines) (*measure,
 	case err != nil:
 		return nil, err
 	case m.Proof != nil:
-		l.write(message{Refused: "this server has no key: it is open to all, or wants certificates"})
-		return nil, errors.New("it has a key, and this server none")
+		l.write(message{Refused: "server has no shared key: connect without a key, or with certificates"})
+		return nil, errors.New("client has a shared key, the server has none")
 	case (m.Open == nil) == (m.Measure == nil), m.Open != nil && m.Open.Version != Version, m.Measure != nil && m.Measure.Version != Version:
-		l.write(message{Refused: fmt.Sprintf("this server speaks version %d of the protocol", Version)})
-		return nil, errors.New("it speaks another version")
+		l.write(message{Refused: fmt.Sprintf("protocol version is not supported: the server uses version %d", Version)})
+		return nil, errors.New("client uses another protocol version")
 	}
 	return m.Measure, nil
 }
 
-// firstWord is after how long a client hears that it has to wait.
-const firstWord = 250 * time.Millisecond
+// firstWaitDelay is the delay of the first "wait" message to a client.
+const firstWaitDelay = 250 * time.Millisecond
 
-// wait gives the client its turn. It says each second that it waits: who has gone
-// leaves the queue, and who has no patience can tell.
+// wait waits for the client's turn, and sends "wait" each second. A client that has
+// disconnected leaves the queue, and a client without patience can decide to leave.
 func (s *Server) wait(ctx context.Context, conn *tls.Conn, l *lines) (release func(), err error) {
 	s.mu.Lock()
-	if s.waiting >= mostWaiting {
+	if s.waiting >= maxWaiting {
 		s.mu.Unlock()
-		l.write(message{Refused: fmt.Sprintf("%d clients wait already", mostWaiting)})
-		return nil, errors.New("too many wait")
+		l.write(message{Refused: fmt.Sprintf("queue of the server is full: %d clients are waiting", maxWaiting)})
+		return nil, errors.New("queue is full")
 	}
 	s.waiting++
 	s.mu.Unlock()
@@ -213,7 +212,7 @@ func (s *Server) wait(ctx context.Context, conn *tls.Conn, l *lines) (release fu
 		s.waiting--
 		s.mu.Unlock()
 	}()
-	for pause := firstWord; ; pause = time.Second {
+	for pause := firstWaitDelay; ; pause = time.Second {
 		select {
 		case s.turn <- struct{}{}:
 			return func() { <-s.turn }, nil
@@ -224,14 +223,14 @@ func (s *Server) wait(ctx context.Context, conn *tls.Conn, l *lines) (release fu
 		s.mu.Lock()
 		before := s.waiting
 		s.mu.Unlock()
-		conn.SetWriteDeadline(time.Now().Add(patience))
+		conn.SetWriteDeadline(time.Now().Add(handshakeTimeout))
 		if err := l.write(message{Wait: &wait{before}}); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// random is a number that nobody guesses.
+// random returns a number that an attacker cannot guess.
 func random() uint64 {
 	var b [8]byte
 	rand.Read(b[:])

@@ -24,23 +24,23 @@ type serving struct {
 	nonce uint64
 	left  allowance
 
-	// The client, once it has returned the nonce.
-	proven   chan netip.AddrPort
+	// verified receives the client's UDP address, once the client has returned the nonce.
+	verified chan netip.AddrPort
 	socket   *train.Socket
 	flow     *train.Flow
-	rest     func() // lets the processors halt again
+	rest     func() // allows processors to enter idle states again
 	received unit.Bytes
 }
 
-// begin welcomes a client, and waits until it has shown where its UDP comes from.
-// From then on the client is listened to, no longer watched.
+// begin welcomes a client, and waits until the client has proven its UDP address. From
+// then on the session reads from the connection, which watch did until then.
 func (s *Server) begin(there context.Context, stopWatching func(), conn *tls.Conn, l *lines) (*serving, error) {
-	g := &serving{conn: conn, l: l, id: random(), nonce: random(), proven: make(chan netip.AddrPort, 1)}
+	g := &serving{conn: conn, l: l, id: random(), nonce: random(), verified: make(chan netip.AddrPort, 1)}
 	g.left = allowance{caps: s.Caps, ends: time.Now().Add(s.Caps.Time)}
 	s.mu.Lock()
 	s.active = g
 	s.mu.Unlock()
-	conn.SetWriteDeadline(time.Now().Add(2 * patience))
+	conn.SetWriteDeadline(time.Now().Add(2 * handshakeTimeout))
 	w := welcome{Version: Version, Session: Hex(g.id), Caps: s.Caps, Data: int(s.hellos.Local().Port())}
 	if err := l.write(message{Welcome: &w}); err != nil {
 		s.finish(g)
@@ -48,13 +48,13 @@ func (s *Server) begin(there context.Context, stopWatching func(), conn *tls.Con
 	}
 	var peer netip.AddrPort
 	select {
-	case peer = <-g.proven:
+	case peer = <-g.verified:
 	case <-there.Done():
 		s.finish(g)
 		return nil, context.Cause(there)
-	case <-time.After(patience):
+	case <-time.After(handshakeTimeout):
 		s.finish(g)
-		return nil, fmt.Errorf("no UDP datagram of yours has come to port %d within %v: a firewall, or NAT, in between?", w.Data, patience)
+		return nil, fmt.Errorf("no UDP datagram arrived on port %d of the server within %v: allow UDP in firewalls and NAT on the path", w.Data, handshakeTimeout)
 	}
 	if err := g.connect(peer); err != nil {
 		s.finish(g)
@@ -62,22 +62,22 @@ func (s *Server) begin(there context.Context, stopWatching func(), conn *tls.Con
 	}
 	stopWatching()
 	conn.SetDeadline(g.left.ends)
-	return g, l.write(message{Ready: &ready{MTU: mtu(g.socket), Seen: peer.String()}})
+	return g, l.write(message{Ready: &ready{MTU: mtu(g.socket), ObservedAddress: peer.String()}})
 }
 
-// connect opens the session's own socket: the same port and address, but for this
-// client alone, so that others' datagrams neither fill it nor count in it.
+// connect opens the session's own socket. It has the server's address and port but is
+// connected to this client, so that datagrams of others neither fill it nor count.
 func (g *serving) connect(peer netip.AddrPort) error {
 	local := g.conn.LocalAddr().(*net.TCPAddr).AddrPort()
 	d := net.Dialer{Control: reuse, LocalAddr: net.UDPAddrFromAddrPort(netip.AddrPortFrom(local.Addr().Unmap(), local.Port()))}
 	c, err := d.Dial("udp", peer.String())
 	if err != nil {
-		return fmt.Errorf("UDP to %s: %w", peer, err)
+		return fmt.Errorf("cannot open UDP socket to %s: %w", peer, err)
 	}
-	// Round trips are asked for by a Hello later on, too.
-	g.socket, err = train.Open(c.(*net.UDPConn), func(on *train.Socket, h train.Heard) {
+	// The client sends a Hello also later, to measure the round-trip time.
+	g.socket, err = train.Open(c.(*net.UDPConn), func(on *train.Socket, h train.Datagram) {
 		if h.Kind == train.Hello && h.Session == g.id {
-			on.Tell(train.Header{Kind: train.Challenge, Session: g.id}.WithNonce(g.nonce), h.From)
+			on.SendHeader(train.Header{Kind: train.Challenge, Session: g.id}.WithNonce(g.nonce), h.From)
 		}
 	})
 	if err != nil {
@@ -85,11 +85,11 @@ func (g *serving) connect(peer netip.AddrPort) error {
 		return err
 	}
 	g.flow = g.socket.Join(g.id, peer)
-	g.rest, err = awake.Keep()
+	g.rest, err = awake.Start()
 	return err
 }
 
-// finish makes room for the next session.
+// finish closes the session and lets the next one start.
 func (s *Server) finish(g *serving) {
 	s.mu.Lock()
 	s.active = nil
@@ -102,9 +102,10 @@ func (s *Server) finish(g *serving) {
 	}
 }
 
-// hello answers what comes to the port from anyone. It sends no more than it got,
-// and only to who knows the session's number, which went over TLS.
-func (s *Server) hello(on *train.Socket, h train.Heard) {
+// hello answers datagrams to the server's port, whoever sends them. The answer is no
+// larger than the datagram, and only a sender that knows the session number, which was
+// sent over TLS, gets one.
+func (s *Server) hello(on *train.Socket, h train.Datagram) {
 	s.mu.Lock()
 	g := s.active
 	s.mu.Unlock()
@@ -113,18 +114,19 @@ func (s *Server) hello(on *train.Socket, h train.Heard) {
 	}
 	switch {
 	case h.Kind == train.Hello:
-		on.Tell(train.Header{Kind: train.Challenge, Session: g.id}.WithNonce(g.nonce), h.From)
+		on.SendHeader(train.Header{Kind: train.Challenge, Session: g.id}.WithNonce(g.nonce), h.From)
 	case h.Kind == train.Proof && h.Nonce() == g.nonce:
 		select {
-		case g.proven <- h.From:
+		case g.verified <- h.From:
 		default:
 		}
 	}
 }
 
-// run obeys the client until it says bye, goes away, or does what it must not.
+// run follows the client's requests until the client sends "bye", disconnects or violates
+// the protocol.
 func (g *serving) run(ctx context.Context) error {
-	ctx, cancel := context.WithDeadlineCause(ctx, g.left.ends, fmt.Errorf("the session's %v are over", g.left.caps.Time))
+	ctx, cancel := context.WithDeadlineCause(ctx, g.left.ends, fmt.Errorf("session exceeded its time cap: %v", g.left.caps.Time))
 	defer cancel()
 	for {
 		m, err := g.read(0)
@@ -136,7 +138,7 @@ func (g *serving) run(ctx context.Context) error {
 		case m.Bye != nil:
 			return nil
 		case m.Train == nil:
-			return errors.New("a train was due, or an end")
+			return errors.New("unexpected message from the client: want \"train\" or \"bye\"")
 		}
 		if m.Train.ToClient {
 			err = g.send(ctx, m.Train)
@@ -149,37 +151,37 @@ func (g *serving) run(ctx context.Context) error {
 	}
 }
 
-// silence is how long a client may say nothing: others wait for their turn.
-const silence = 20 * time.Second
+// idleTimeout is how long a client may send nothing, because other clients wait for their
+// turn.
+const idleTimeout = 20 * time.Second
 
-// read is the client's next line, which comes after no more than some time and
-// silence.
+// read returns the client's next message. It times out silence after the given duration.
 func (g *serving) read(after time.Duration) (message, error) {
-	until := time.Now().Add(after + silence)
+	until := time.Now().Add(after + idleTimeout)
 	if until.After(g.left.ends) {
 		until = g.left.ends
 	}
 	g.conn.SetReadDeadline(until)
 	m, err := g.l.read()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = errors.New("you were silent for too long")
+		err = errors.New("client timed out")
 	}
 	return m, err
 }
 
-// receive takes in a train from the client.
-func (g *serving) receive(ctx context.Context, o *order) error {
+// receive receives a train from the client.
+func (g *serving) receive(ctx context.Context, o *trainRequest) error {
 	if err := o.Train.Check(); err != nil {
 		return err
 	}
 	ends := train.Watch()
-	g.flow.Expect(o.Number, o.Train.Count())
+	g.flow.Begin(o.Number, o.Train.Count())
 	m, err := g.read(duration(o.Train))
 	if err != nil {
 		return err
 	}
 	if m.Sent == nil || m.Sent.Number != o.Number {
-		return errors.New("the end of a train was due")
+		return errors.New("unexpected message from the client: want \"sent\"")
 	}
 	r, err := g.flow.Collect(ctx, o.Number, o.Train.Count())
 	if err != nil {
@@ -194,7 +196,7 @@ func (g *serving) receive(ctx context.Context, o *order) error {
 }
 
 // send sends a train to the client, within the caps.
-func (g *serving) send(ctx context.Context, o *order) error {
+func (g *serving) send(ctx context.Context, o *trainRequest) error {
 	if err := g.left.await(ctx, o.Train); err != nil {
 		return err
 	}
@@ -203,11 +205,11 @@ func (g *serving) send(ctx context.Context, o *order) error {
 	if err != nil {
 		return err
 	}
-	return g.l.write(message{Sent: &sent{Number: o.Number, At: probe.Deltas(s.At), Late: s.Late, Stolen: ends.Stolen()}})
+	return g.l.write(message{Sent: &sent{Number: o.Number, At: probe.Deltas(s.At), Late: s.Delay, Stolen: ends.Stolen()}})
 }
 
-// mtu of the device that leads to the peer of a connected socket, 1500 if the kernel
-// does not say.
+// mtu returns the MTU of the device that leads to the peer of a connected socket, or 1500
+// if the kernel returns none.
 func mtu(s *train.Socket) int {
 	if n, err := s.MTU(); err == nil && n > 0 {
 		return n

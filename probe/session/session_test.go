@@ -12,7 +12,7 @@ import (
 	"headgate/unit"
 )
 
-// serve starts a server on any port of host, and ends it with the test.
+// serve starts a server on any port of host, and stops it at the end of the test.
 func serve(t *testing.T, host string, s *Server) Options {
 	t.Helper()
 	s.Log = slog.New(slog.DiscardHandler)
@@ -46,7 +46,7 @@ func dial(t *testing.T, o Options) *Client {
 
 var key = Auth{Key: []byte("0123456789abcdef")}
 
-// Trains cross in both directions, with both protocols, with a key and without.
+// Trains pass in both directions, over IPv4 and IPv6, with a key and without.
 func TestTrains(t *testing.T) {
 	for _, host := range []string{"127.0.0.1", "[::1]"} {
 		for name, auth := range map[string]Auth{"key": key, "open": {}} {
@@ -73,14 +73,14 @@ func TestTrains(t *testing.T) {
 	}
 }
 
-// A wrong key is refused by both ends, and so is none.
+// Both ends reject a wrong key and a missing key.
 func TestKeys(t *testing.T) {
 	o := serve(t, "127.0.0.1", &Server{Auth: key})
 	for name, auth := range map[string]Auth{"another key": {Key: []byte("0123456789abcdeX")}, "no key": {}} {
 		o.Auth = auth
 		if c, err := Dial(t.Context(), o); err == nil {
 			c.Close()
-			t.Errorf("%s is admitted", name)
+			t.Errorf("%s: client was admitted", name)
 		} else {
 			t.Logf("%s: %v", name, err)
 		}
@@ -89,13 +89,13 @@ func TestKeys(t *testing.T) {
 	o.Auth = key
 	if c, err := Dial(t.Context(), o); err == nil {
 		c.Close()
-		t.Error("a server that does not know the key is believed")
+		t.Error("client accepts a server that does not know the key")
 	} else {
 		t.Logf("a server without a key: %v", err)
 	}
 }
 
-// A server sends no more than its caps, whatever is asked.
+// A server sends no more than its caps allow, whatever the client requests.
 func TestCaps(t *testing.T) {
 	caps := Caps{Bytes: 1_000_000, Rate: 40 * unit.Mbit, Time: 20 * time.Second}
 	for name, train := range map[string]probe.Train{
@@ -110,15 +110,15 @@ func TestCaps(t *testing.T) {
 	} {
 		c := dial(t, serve(t, "127.0.0.1", &Server{Caps: caps}))
 		if _, err := c.Send(t.Context(), probe.In, train); err == nil {
-			t.Errorf("%s: the server sends it", name)
+			t.Errorf("%s: the server sends the train", name)
 		} else {
 			t.Logf("%s: %v", name, err)
 		}
 		if _, err := c.Send(t.Context(), probe.In, probe.Uniform("", 10, 1500, 0)); err == nil {
-			t.Errorf("%s: the session goes on", name)
+			t.Errorf("%s: the session was not closed", name)
 		}
 	}
-	// 40 Mbit/s are 5 MB a second: of 3 trains of 3 MB the second and third wait.
+	// 40 Mbit/s are 5 MB/s: of 3 trains of 3 MB the second and third wait.
 	caps.Bytes = 20_000_000
 	c := dial(t, serve(t, "127.0.0.1", &Server{Caps: caps}))
 	begun := time.Now()
@@ -128,19 +128,19 @@ func TestCaps(t *testing.T) {
 		}
 	}
 	if took := time.Since(begun); took < 1900*time.Millisecond {
-		t.Errorf("9 MB came within %v", took)
+		t.Errorf("9 MB arrived within %v", took)
 	}
 	if _, err := c.Send(t.Context(), probe.In, probe.Uniform("", 4000, 1500, 0)); err == nil {
-		t.Error("the server sends 6 MB at once, of 5 a second")
+		t.Error("the server sends 6 MB within a second, with a cap of 5 MB/s")
 	}
 }
 
-// One measures at a time; the other is told that it waits.
+// One client measures at a time; the other client is notified that it waits.
 func TestTurns(t *testing.T) {
 	o := serve(t, "127.0.0.1", &Server{})
 	first := dial(t, o)
 	waits := make(chan int, 10)
-	o.Waiting = func(n int) { waits <- n }
+	o.OnWait = func(n int) { waits <- n }
 	second := make(chan error)
 	go func() {
 		c, err := Dial(context.Background(), o)
@@ -152,7 +152,7 @@ func TestTurns(t *testing.T) {
 	select {
 	case <-waits:
 	case err := <-second:
-		t.Fatalf("the second did not wait: %v", err)
+		t.Fatalf("the second client did not wait: %v", err)
 	}
 	first.Close()
 	if err := <-second; err != nil {
@@ -160,8 +160,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// Who gives up is gone at once, and a server that vanishes is told of.
-func TestVanishing(t *testing.T) {
+// A cancelled Send returns at once, and a server that ends the session causes an error.
+func TestDisconnect(t *testing.T) {
 	o := serve(t, "127.0.0.1", &Server{})
 	c := dial(t, o)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -175,17 +175,17 @@ func TestVanishing(t *testing.T) {
 	c = dial(t, serve(t, "127.0.0.1", s))
 	time.Sleep(400 * time.Millisecond)
 	if _, err := c.Send(t.Context(), probe.Out, probe.Uniform("", 10, 1500, 0)); err == nil {
-		t.Error("a session that is over goes on")
+		t.Error("a session continues after its time cap")
 	} else {
 		t.Log(err)
 	}
 	if _, err := c.Send(t.Context(), probe.Out, probe.Uniform("", 10, 1500, 0)); err == nil {
-		t.Error("a broken session goes on")
+		t.Error("a broken session continues")
 	}
 }
 
-// Trains of two servers come through one socket, in one order, and meet although the
-// ways differ.
+// Trains of two servers arrive at one socket, in one order, and at the same time although
+// the round-trip times differ.
 func TestRace(t *testing.T) {
 	socket, err := NewSocket("udp")
 	if err != nil {
@@ -201,11 +201,11 @@ func TestRace(t *testing.T) {
 	for _, c := range clients {
 		mean, deviation, err := c.RoundTrips(t.Context(), 20)
 		if err != nil || mean <= 0 || mean > 50*time.Millisecond || deviation > 50*time.Millisecond {
-			t.Errorf("round trips of %v, %v apart: %v", mean, deviation, err)
+			t.Errorf("round trips: mean %v, deviation %v: %v", mean, deviation, err)
 		}
 	}
 	train := probe.Uniform("race", 400, 1000, 40e6) // 81 ms
-	s, err := Race(t.Context(), clients, []time.Duration{30 * time.Millisecond, 10 * time.Millisecond}, probe.Joint{Purpose: "race", Trains: []probe.Train{train, train}})
+	s, err := SendJoint(t.Context(), clients, []time.Duration{30 * time.Millisecond, 10 * time.Millisecond}, probe.Joint{Purpose: "race", Trains: []probe.Train{train, train}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,17 +213,18 @@ func TestRace(t *testing.T) {
 		t.Fatalf("%d arrived", len(s.Arrived))
 	}
 	for i := 1; i < len(s.Arrived); i++ {
-		// Two processors stamp at once, and only then does one put its packet first.
+		// Two processors may take timestamps at once and queue the packets in the other
+		// order.
 		if s.Arrived[i].At < s.Arrived[i-1].At-int64(time.Millisecond) {
-			t.Fatalf("arrival %d is earlier than the one before", i)
+			t.Fatalf("arrival %d is earlier than the previous one", i)
 		}
 	}
-	// The nearer one began 20 ms later.
+	// The nearer sender started 20 ms later.
 	ahead := slices.IndexFunc(s.Arrived, func(a probe.JointArrival) bool { return a.From == 1 })
 	if ahead < 60 || ahead > 250 {
 		t.Errorf("the second sender's first packet is number %d", ahead)
 	}
-	if of := s.Of(1); of.Lost() != 0 || len(of.Arrived) != 400 {
-		t.Errorf("of the second sender's packets %d came", len(of.Arrived))
+	if of := s.Sender(1); of.Lost() != 0 || len(of.Arrived) != 400 {
+		t.Errorf("%d packets of the second sender arrived", len(of.Arrived))
 	}
 }

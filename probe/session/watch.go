@@ -9,11 +9,12 @@ import (
 	"time"
 )
 
-// errGone ends what is done for a client.
-var errGone = errors.New("the client has gone, or speaks before it is asked")
+// errDisconnected is the cause that cancels the work for a client.
+var errDisconnected = errors.New("client disconnected or sent an unexpected message")
 
-// watch gives a context that ends when a client goes while it has nothing to say: it
-// leaves its place to others at once. stop is called before it may speak again.
+// watch returns a context that is cancelled when the client disconnects while no message
+// is expected from it, so that its turn is free at once. stop must be called before the
+// next message is read.
 func watch(ctx context.Context, conn *tls.Conn, l *lines) (there context.Context, stop func()) {
 	there, cancel := context.WithCancelCause(ctx)
 	conn.SetReadDeadline(time.Time{})
@@ -21,7 +22,7 @@ func watch(ctx context.Context, conn *tls.Conn, l *lines) (there context.Context
 	go func() {
 		defer close(done)
 		if _, err := l.in.Peek(1); !errors.Is(err, os.ErrDeadlineExceeded) {
-			cancel(errGone)
+			cancel(errDisconnected)
 		}
 	}()
 	return there, sync.OnceFunc(func() {

@@ -14,15 +14,15 @@ import (
 	"headgate/unit"
 )
 
-// loaded is a path of which others take a part, and what the methods before found.
+// loaded is a path with cross traffic, and the results of the earlier methods.
 type loaded struct {
 	sim.Path
-	found available.Ours
-	// answer is how long it takes from a train's end to the next one's begin.
+	found available.HoldTrains
+	// answer is the time from the end of a train to the begin of the next one.
 	answer time.Duration
 }
 
-// crossed is cross traffic of a mean rate, of small, middling and full frames.
+// crossed returns cross traffic with a mean rate, of small, medium and full-size frames.
 func crossed(rng *rand.Rand, load float64) []link.Cross {
 	c := link.Cross{Load: unit.Rate(load), Sizes: []int{54, 590, 1514}}
 	if rng.IntN(2) == 0 {
@@ -31,8 +31,8 @@ func crossed(rng *rand.Rand, load float64) []link.Cross {
 	return []link.Cross{c}
 }
 
-// drawLoaded draws one to three hops of a capacity, of which one is loaded to between
-// two parts, and the others less.
+// drawLoaded draws one to three hops of a capacity. One is loaded to a fraction between
+// from and to, the others less.
 func drawLoaded(rng *rand.Rand, c, from, to float64) (p loaded) {
 	p.found.Capacity = c
 	p.Noise = time.Duration(500+rng.IntN(500)) * time.Nanosecond
@@ -53,10 +53,10 @@ func drawLoaded(rng *rand.Rand, c, from, to float64) (p loaded) {
 	return p
 }
 
-// 100 to 800 of 1,000 Mbit/s.
+// 100 to 800 of 1,000 Mbit/s are available.
 func drawGigabit(rng *rand.Rand) loaded { return drawLoaded(rng, 1e9, 0.2, 0.9) }
 
-// The same, with a receiver that stands still.
+// The same, with a receiver that is suspended.
 func drawSuspended(rng *rand.Rand) loaded {
 	p := drawGigabit(rng)
 	p.Hops[len(p.Hops)-1].Suspension = &link.Suspension{
@@ -65,12 +65,12 @@ func drawSuspended(rng *rand.Rand) loaded {
 	return p
 }
 
-// 100 Mbit/s to 10 Gbit/s, half of it taken and more.
+// 100 Mbit/s to 10 Gbit/s, with cross traffic of at least half of it.
 func drawCapacity(rng *rand.Rand) loaded {
 	return drawLoaded(rng, 100e6*math.Pow(100, rng.Float64()), 0.5, 0.9)
 }
 
-// A token bucket of which others take 10 to 90 %.
+// A token bucket with cross traffic of 10 to 90 %.
 func drawBucket(rng *rand.Rand) loaded {
 	p := drawLoaded(rng, 1e9, 0.01, 0.2)
 	rate, size := 100e6+700e6*rng.Float64(), 1600*math.Pow(600, rng.Float64())
@@ -82,7 +82,7 @@ func drawBucket(rng *rand.Rand) loaded {
 	return p
 }
 
-// The same with a bucket that is known.
+// The same with a known bucket size.
 func drawKnownBucket(rng *rand.Rand) loaded {
 	p := drawBucket(rng)
 	for _, h := range p.Hops {
@@ -93,10 +93,10 @@ func drawKnownBucket(rng *rand.Rand) loaded {
 	return p
 }
 
-// Nothing is known.
+// No parameter is known.
 func drawUnknown(rng *rand.Rand) loaded {
 	p := drawCapacity(rng)
-	p.found = available.Ours{}
+	p.found = available.HoldTrains{}
 	return p
 }
 
@@ -112,13 +112,13 @@ var loadedPaths = []struct {
 	{"capacity unknown", drawUnknown},
 }
 
-// measured is what became of one path.
+// measured is the result for one path.
 type measured struct {
 	result         available.Result
 	truth, allowed float64
 	bytes          unit.Bytes
 	seconds        float64
-	waited         time.Duration // the longest
+	waited         time.Duration // maximum queue delay
 	samples        []probe.Sample
 }
 
@@ -153,7 +153,7 @@ func measure(p loaded, seed uint64) (m measured) {
 	return m
 }
 
-// On drawn paths the available bandwidth that was realised while the probe ran is found
+// On random paths the error of the available bandwidth, as realised during the probe, is
 // within 8 % of it, or 2 % of the capacity, at p90.
 func TestAvailable(t *testing.T) {
 	t.Parallel()
@@ -173,7 +173,7 @@ func TestAvailable(t *testing.T) {
 			waited = append(waited, m.waited.Seconds()*1e3)
 			a := m.result.Available
 			if !a.Known() {
-				t.Logf("%s, path %d: %s", g.name, i, a.Cannot)
+				t.Logf("%s, path %d: %s", g.name, i, a.Reason)
 				cannot++
 				continue
 			}
@@ -188,10 +188,10 @@ func TestAvailable(t *testing.T) {
 			slices.Sort(v)
 		}
 		n := len(off)
-		t.Logf("%s: off by %.1f %% at the median, %.1f at p90 (%.2f of what is allowed); %d %% covered, %.1f %% wide; %d cannot tell; %.1f MB, %.2f s; waited %.1f ms at p90, %.1f at most",
+		t.Logf("%s: error %.1f %% at the median, %.1f at p90 (%.2f of the tolerance); %d %% covered, %.1f %% wide; %d without a result; %.1f MB, %.2f s; queue delay %.1f ms at p90, %.1f at most",
 			g.name, relative[n/2], relative[n*9/10], off[n*9/10], 100*covered/n, wide[n/2], cannot, bytes, seconds, waited[len(waited)*9/10], waited[len(waited)-1])
 		if off[n*9/10] > 1 || cannot > paths/20 {
-			t.Error("want p90 within what is allowed")
+			t.Error("want p90 within the tolerance")
 		}
 	}
 }

@@ -1,14 +1,14 @@
-// Package sim sends trains over paths that exist in virtual time only: thousands of
-// labelled paths in a minute, the same for the same seed. Estimators are tuned and
-// checked on it, and the estimation seed's NS-2 figures (2.7.3, 5.5) are measured
-// again; what a real kernel does is the lab's to say.
+// Package sim simulates trains over paths in virtual time: thousands of labelled paths in
+// a minute, reproducible for the same seed. Estimators are tuned and checked on it, and
+// the NS-2 figures of the estimation seed (2.7.3, 5.5) are reproduced. The behaviour of
+// real kernels is measured in the lab.
 //
-// A path is links of the lab's own model, lab/link, in a row: the shapers, limiters,
-// losses and cross traffic that the lab's emulator puts between devices, and which
-// are held against their definitions there. Two models of one token bucket would be
-// one too many. Each train passes hop by hop, whole: a hop's output is the next
-// one's input, which is right as long as trains do not overlap, and cross traffic
-// leaves where it came.
+// A path is a sequence of links of the lab's own model, lab/link: the shapers, limiters,
+// losses and cross traffic that the lab's emulator puts between devices, and that are
+// checked against their definitions there. A second model of the same token bucket is
+// thereby avoided. Each train passes one hop after the other as a whole: the output of a
+// hop is the input of the next one. That is correct as long as trains do not overlap and
+// cross traffic leaves after one hop.
 //
-// Times are ns; sizes and rates are those of layer 2.
+// Times are in ns; sizes and rates are those of layer 2.
 package sim

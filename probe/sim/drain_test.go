@@ -11,24 +11,24 @@ import (
 	"headgate/unit"
 )
 
-// A bucket that outlasts what is usually spent, behind a queue that holds no more than
-// a part of a long burst: with the budget for it the token rate is found, by a shaper
-// as by a policer, and without not; the bucket is never called larger than it is.
+// A bucket is larger than the default budget, behind a queue that holds only a part of a
+// long burst. With a sufficient budget the token rate is found, for a shaper and for a
+// policer; without it is not. The bucket size is never overestimated.
 func TestDrain(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec   link.Spec
 		budget unit.Bytes
 		known  bool
 	}{
-		"5 MB":              {link.Spec{Bucket: &link.Bucket{Rate: 500 * unit.Mbit, Size: 5_000_000}}, 50_000_000, true},
-		"5 MB, policed":     {link.Spec{Bucket: &link.Bucket{Rate: 500 * unit.Mbit, Size: 5_000_000, Police: true}}, 50_000_000, true},
-		"5 MB, no budget":   {link.Spec{Bucket: &link.Bucket{Rate: 500 * unit.Mbit, Size: 5_000_000}}, path.Budget, false},
-		"100 MB":            {link.Spec{Bucket: &link.Bucket{Rate: 500 * unit.Mbit, Size: 100_000_000}}, 50_000_000, false},
-		"no shaper":         {link.Spec{}, 50_000_000, false},
-		"20 kB, no need to": {link.Spec{Bucket: &link.Bucket{Rate: 500 * unit.Mbit, Size: 20_000}}, 50_000_000, true},
+		"5 MB":                 {link.Spec{Bucket: &link.Bucket{Rate: 500 * unit.Mbit, Size: 5_000_000}}, 50_000_000, true},
+		"5 MB, policed":        {link.Spec{Bucket: &link.Bucket{Rate: 500 * unit.Mbit, Size: 5_000_000, Police: true}}, 50_000_000, true},
+		"5 MB, default budget": {link.Spec{Bucket: &link.Bucket{Rate: 500 * unit.Mbit, Size: 5_000_000}}, path.Budget, false},
+		"100 MB":               {link.Spec{Bucket: &link.Bucket{Rate: 500 * unit.Mbit, Size: 100_000_000}}, 50_000_000, false},
+		"no shaper":            {link.Spec{}, 50_000_000, false},
+		"20 kB":                {link.Spec{Bucket: &link.Bucket{Rate: 500 * unit.Mbit, Size: 20_000}}, 50_000_000, true},
 	} {
 		c.spec.Rate, c.spec.Queue = unit.Gbit, link.Amount{Time: 50 * time.Millisecond}
-		m := path.Method{Wanted: path.Wanted{TokenRate: true}, Known: unit.Gbit, Budget: c.budget}
+		m := path.Method{Parts: path.Parts{TokenRate: true}, KnownCapacity: unit.Gbit, Budget: c.budget}
 		samples := run(t, sim.Path{Hops: []link.Spec{c.spec}, Noise: 500 * time.Nanosecond}, 1, m.Next)
 		sent := unit.Bytes(0)
 		for i := range samples {
@@ -37,7 +37,7 @@ func TestDrain(t *testing.T) {
 		r := m.Estimate(samples).TokenRate
 		t.Logf("%s: %s sent, rate %+v, bucket %+v", name, sent, r.Rate, r.Bucket)
 		if r.Rate.Known() != c.known || c.known && math.Abs(r.Rate.Value/5e8-1) > 0.005 {
-			t.Errorf("%s: rate %+v", name, r.Rate)
+			t.Errorf("%s: token rate %+v", name, r.Rate)
 		}
 		if !c.known && r.Joint == nil {
 			t.Errorf("%s: no joint bound", name)
@@ -46,7 +46,7 @@ func TestDrain(t *testing.T) {
 			t.Errorf("%s: bucket %+v", name, r.Bucket)
 		}
 		if sent > c.budget {
-			t.Errorf("%s: %s were sent of %s", name, sent, c.budget)
+			t.Errorf("%s: %s were sent, budget %s", name, sent, c.budget)
 		}
 	}
 }

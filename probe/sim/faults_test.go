@@ -8,21 +8,21 @@ import (
 	"headgate/probe"
 )
 
-// fault is what a real host or network does to a sample, in place.
+// fault is the effect of a real host or network on a sample, in place.
 type fault struct {
 	name string
 	do   func(s *probe.Sample, rng *rand.Rand)
-	// ruins: it may leave nothing to estimate from.
+	// ruins is set if the fault may leave nothing to estimate from.
 	ruins bool
 }
 
-// sampleFaults are those that a method must survive. A packet keeps its number
-// whatever happens to it.
+// sampleFaults are the faults that a method must handle. A packet always keeps its
+// number.
 var sampleFaults = []fault{
 	{name: "5 % lost", do: func(s *probe.Sample, rng *rand.Rand) {
 		s.Arrived = slices.DeleteFunc(s.Arrived, func(probe.Arrival) bool { return rng.Float64() < 0.05 })
 	}},
-	{name: "a row lost by the receiver", do: func(s *probe.Sample, _ *rand.Rand) {
+	{name: "packets in a row dropped by the receiver", do: func(s *probe.Sample, _ *rand.Rand) {
 		n := len(s.Arrived)
 		s.Arrived = slices.Delete(s.Arrived, n/2, n*6/10)
 		s.Overflow = n*6/10 - n/2
@@ -37,7 +37,7 @@ var sampleFaults = []fault{
 		}
 		s.Arrived = out
 	}},
-	{name: "1 % out of order", do: func(s *probe.Sample, rng *rand.Rand) {
+	{name: "1 % reordered", do: func(s *probe.Sample, rng *rand.Rand) {
 		for i := 3; i < len(s.Arrived); i++ {
 			if rng.Float64() < 0.01 {
 				a, b := &s.Arrived[i-3], &s.Arrived[i]
@@ -47,17 +47,17 @@ var sampleFaults = []fault{
 	}},
 	{name: "the receiver's clock set back by 2 ms", do: func(s *probe.Sample, _ *rand.Rand) { step(s, -2*time.Millisecond) }},
 	{name: "the receiver's clock set forward by 2 ms", do: func(s *probe.Sample, _ *rand.Rand) { step(s, 2*time.Millisecond) }},
-	{name: "the receiver stood still for 5 ms", do: func(s *probe.Sample, _ *rand.Rand) { stall(s, 5*time.Millisecond) }},
-	{name: "the receiver stood still for 11 ms", do: func(s *probe.Sample, _ *rand.Rand) { stall(s, 11*time.Millisecond) }},
-	{name: "cut short", ruins: true, do: func(s *probe.Sample, _ *rand.Rand) {
+	{name: "the receiver stalled for 5 ms", do: func(s *probe.Sample, _ *rand.Rand) { stall(s, 5*time.Millisecond) }},
+	{name: "the receiver stalled for 11 ms", do: func(s *probe.Sample, _ *rand.Rand) { stall(s, 11*time.Millisecond) }},
+	{name: "truncated", ruins: true, do: func(s *probe.Sample, _ *rand.Rand) {
 		s.Sent, s.Arrived = s.Sent[:len(s.Sent)*2/3], s.Arrived[:len(s.Arrived)/2]
 	}},
-	{name: "all sent, hardly any known", ruins: true, do: func(s *probe.Sample, _ *rand.Rand) { s.Sent = s.Sent[:1] }},
-	{name: "one packet came", ruins: true, do: func(s *probe.Sample, _ *rand.Rand) { s.Arrived = s.Arrived[:1] }},
-	{name: "nothing came", ruins: true, do: func(s *probe.Sample, _ *rand.Rand) { s.Arrived = nil }},
-	{name: "nothing is known", ruins: true, do: func(s *probe.Sample, _ *rand.Rand) { s.Sent, s.Arrived = nil, nil }},
-	{name: "an empty sample", ruins: true, do: func(s *probe.Sample, _ *rand.Rand) { *s = probe.Sample{} }},
-	{name: "all at once", ruins: true, do: func(s *probe.Sample, _ *rand.Rand) {
+	{name: "one send time", ruins: true, do: func(s *probe.Sample, _ *rand.Rand) { s.Sent = s.Sent[:1] }},
+	{name: "one arrival", ruins: true, do: func(s *probe.Sample, _ *rand.Rand) { s.Arrived = s.Arrived[:1] }},
+	{name: "no arrivals", ruins: true, do: func(s *probe.Sample, _ *rand.Rand) { s.Arrived = nil }},
+	{name: "no times", ruins: true, do: func(s *probe.Sample, _ *rand.Rand) { s.Sent, s.Arrived = nil, nil }},
+	{name: "empty sample", ruins: true, do: func(s *probe.Sample, _ *rand.Rand) { *s = probe.Sample{} }},
+	{name: "equal arrival times", ruins: true, do: func(s *probe.Sample, _ *rand.Rand) {
 		for i := range s.Arrived {
 			s.Arrived[i].At = s.Arrived[0].At
 		}
@@ -75,7 +75,8 @@ func step(s *probe.Sample, by time.Duration) {
 	}
 }
 
-// stall stamps what comes half way, and for some time after, when that is over.
+// stall delays the packets that arrive half way, and for some time after, to the end of
+// that time.
 func stall(s *probe.Sample, for_ time.Duration) {
 	if len(s.Arrived) == 0 {
 		return

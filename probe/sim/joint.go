@@ -9,29 +9,31 @@ import (
 	"headgate/probe"
 )
 
-// Meeting is several senders' paths to one receiver: each has hops of its own up to
-// a point where they meet, and all share those behind it.
+// Meeting is the paths of several senders to one receiver: each has its own hops up to
+// the point where they meet, and all share the hops behind it.
 type Meeting struct {
-	// Own are up to that point. Noise there is without effect, and Skew is by how much
-	// that sender's clock is too fast.
+	// Own are the paths up to that point. Noise has no effect there, and Skew is the rate
+	// error of that sender's clock.
 	Own []Path
-	// Shared is behind it: Noise and Skew are the receiver's. No hops is an endless
-	// link. A receiver that is suspended is a property of the last (link.Suspension).
+	// Shared is the path behind that point: Noise and Skew are the receiver's. No hops is
+	// a link of infinite rate. A suspended receiver is a property of the last hop
+	// (link.Suspension).
 	Shared Path
-	// Jitter is the standard deviation of a sender's start: the receiver tells each to
-	// begin, and corrects for RTTs that change.
+	// Jitter is the standard deviation of a sender's start: the receiver starts each
+	// sender, and corrects for RTTs that vary.
 	Jitter time.Duration
-	// Coalescing of the receiver's interrupts; nil is one for each packet.
+	// Coalescing is that of the receiver's interrupts; nil is one interrupt per packet.
 	Coalescing *Coalescing
 }
 
-// Coalescing hands packets up in groups: Time after the first or with the last of
-// Packets, whichever is sooner. A stamp is that of the group.
+// Coalescing delivers packets in groups: Time after the first packet of a group, or with
+// the last of Packets, whichever is earlier. All packets of a group have the same
+// timestamp.
 type Coalescing struct {
 	Time    time.Duration
 	Packets int
-	// Queues: each sender's packets have a queue of their own (receive-side scaling),
-	// so that even their order is not the path's (estimation seed, figure 3.21).
+	// Queues gives the packets of each sender their own queue (receive-side scaling), so
+	// that even their order is not that of the paths (estimation seed, figure 3.21).
 	Queues bool
 }
 
@@ -39,12 +41,11 @@ type Coalescing struct {
 type JointNetwork struct {
 	meeting Meeting
 	own     [][]*hop
-	offset  []int64 // of the senders' clocks
+	offset  []int64 // offset of each sender's clock
 	shared  *Network
 }
 
-// NewJoint makes a network of several senders; all that is random in it follows from
-// seed.
+// NewJoint returns a network of several senders. All its random values follow from seed.
 func NewJoint(m Meeting, seed uint64) *JointNetwork {
 	n := &JointNetwork{meeting: m, shared: New(m.Shared, seed)}
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -55,14 +56,14 @@ func NewJoint(m Meeting, seed uint64) *JointNetwork {
 	return n
 }
 
-// Send lets each sender's train cross its hops, and all together the shared ones.
+// Send sends each train over its sender's hops, and all together over the shared ones.
 func (n *JointNetwork) Send(j probe.Joint) probe.JointSample {
 	s := probe.JointSample{Joint: j, Sent: make([][]int64, len(j.Trains))}
-	// Who is early by jitter is so against the others.
+	// Begin late enough that jitter can be negative.
 	begin := n.shared.now + int64(3*n.meeting.Jitter)
 	last := n.shared.now
 	var all []packet
-	var from []int // the first packet of each sender
+	var from []int // number of the first packet of each sender
 	for i, t := range j.Trains {
 		start := begin + int64(n.shared.rng.NormFloat64()*float64(n.meeting.Jitter))
 		if i < len(j.Start) {
@@ -108,7 +109,7 @@ func (n *JointNetwork) Send(j probe.Joint) probe.JointSample {
 	return s
 }
 
-// handUp gives packets as they are handed up, group by group.
+// handUp returns packets as they are delivered, group by group.
 func (c *Coalescing) handUp(packets []packet, sender func(packet) int) []packet {
 	type group struct {
 		at      int64

@@ -13,12 +13,12 @@ import (
 	"headgate/unit"
 )
 
-// figure37 is the network of figure 3.7, cross traffic as parts of the links R1-R2,
-// R2-R5, R3-R4, R4-R5 and R5-RCV. The text does not say the senders' own links of this
-// figure; they are those of group 1 (3.7.1).
+// figure37 is the network of figure 3.7, with cross traffic as fractions of the links
+// R1-R2, R2-R5, R3-R4, R4-R5 and R5-RCV. The text does not give the senders' own links of
+// this figure; they are those of group 1 (3.7.1).
 func figure37(cross [5]float64) sim.Meeting {
 	hop := func(mbit unit.Rate, part float64) link.Spec {
-		s := link.Spec{Rate: mbit * unit.Mbit, Queue: endless}
+		s := link.Spec{Rate: mbit * unit.Mbit, Queue: unboundedQueue}
 		if part > 0 {
 			s.Cross = []link.Cross{{Load: unit.Rate(part * float64(s.Rate))}}
 		}
@@ -33,13 +33,14 @@ func figure37(cross [5]float64) sim.Meeting {
 	}
 }
 
-// both is a train of the same length from each sender.
+// both returns a train of the same length from each sender.
 func both(count int) probe.Joint {
 	t := probe.Uniform("", count, 1500, 0)
 	return probe.Joint{Trains: []probe.Train{t, t}}
 }
 
-// asnd is the slow path's histogram of several trains of 500, as shares without H(0).
+// asnd returns the slow path's histogram of several trains of 500, as fractions without
+// H(0).
 func asnd(m sim.Meeting) []float64 {
 	n := sim.NewJoint(m, 5)
 	h := make([]float64, 50)
@@ -59,14 +60,15 @@ func asnd(m sim.Meeting) []float64 {
 	return h
 }
 
-// Figures 3.13 to 3.17: without cross traffic nearly all of the slow sender's pairs
-// are 4 packets apart; on its narrow link cross traffic adds a mode at 8, behind it
-// neighbours of 4; on the fast one's narrow link it moves the mode to 3, and behind it
-// makes two, at 1 and 6. On the shared link it changes nothing.
+// Figures 3.13 to 3.17: without cross traffic nearly all pairs of the slow sender are 4
+// packets apart. Cross traffic on its narrow link adds a mode at 8, behind it the
+// neighbours of 4. On the narrow link of the fast sender cross traffic moves the mode to
+// 3, and behind it makes two, at 1 and 6. On the shared link it changes nothing.
 //
-// The text's cross traffic is MGEN's "random". Full frames and Poisson give its figures
-// but two: 3 and 5 beside 4 need frames of other sizes than ours (400 Mbit/s are twice
-// 200: full ones move a packet by 2), and modes at 1 and 6 need bursts.
+// The cross traffic of the text is MGEN's "random". Full-size frames with Poisson
+// arrivals give its figures except two: 3 and 5 beside 4 need other frame sizes than
+// ours, since 400 Mbit/s are twice 200 and full-size frames move a packet by 2; and modes
+// at 1 and 6 need bursts.
 func TestFigures313To317(t *testing.T) {
 	none, a12, b34 := asnd(figure37([5]float64{})), asnd(figure37([5]float64{0.5})), asnd(figure37([5]float64{2: 0.5}))
 	shared := asnd(figure37([5]float64{4: 0.5}))
@@ -78,9 +80,9 @@ func TestFigures313To317(t *testing.T) {
 		t.Logf("%.3f", h[:13])
 	}
 	if none[4] < 0.95 || shared[4] < 0.95 {
-		t.Errorf("no cross traffic: %.2f of all pairs are 4 apart, %.2f with it on the shared link", none[4], shared[4])
+		t.Errorf("pairs that are 4 apart: %.2f without cross traffic, %.2f with it on the shared link", none[4], shared[4])
 	}
-	// Equation 3.5: each mode is p times the one before.
+	// Equation 3.5: each mode is p times the previous one.
 	if a12[8] < 0.05 || a12[12] > a12[8]/2 || a12[4]+a12[8]+a12[12] < 0.95 {
 		t.Errorf("cross traffic on R1-R2: no modes at 4, 8 and 12: %.3f", a12[:13])
 	}
@@ -95,8 +97,8 @@ func TestFigures313To317(t *testing.T) {
 	}
 }
 
-// Each sender's packets arrive in their order, all of them, and what was sent has
-// that sender's clock.
+// The packets of each sender arrive in order, without loss, and send times have that
+// sender's clock.
 func TestJointKeepsOrder(t *testing.T) {
 	m := figure37([5]float64{0.5, 0.5, 0.5, 0.5, 0.5})
 	m.Own = append(m.Own, sim.Path{})
@@ -104,7 +106,7 @@ func TestJointKeepsOrder(t *testing.T) {
 	n := sim.NewJoint(m, 1)
 	j := both(100)
 	j.Trains = append(j.Trains, probe.Train{})
-	j.Trains[0], j.Trains[2] = j.Trains[2], j.Trains[0] // one that is silent, in front
+	j.Trains[0], j.Trains[2] = j.Trains[2], j.Trains[0] // a silent sender first
 	var starts []float64
 	for range 50 {
 		s := n.Send(j)
@@ -112,7 +114,7 @@ func TestJointKeepsOrder(t *testing.T) {
 		last := int64(0)
 		for _, a := range s.Arrived {
 			if a.Number != next[a.From] || a.At < last {
-				t.Fatalf("packet %d of sender %d, at %d, came after %d at %d", a.Number, a.From, a.At, next[a.From], last)
+				t.Fatalf("packet %d of sender %d, at %d, arrived after %d at %d", a.Number, a.From, a.At, next[a.From], last)
 			}
 			next[a.From]++
 			last = a.At
@@ -129,25 +131,25 @@ func TestJointKeepsOrder(t *testing.T) {
 	for _, v := range starts {
 		deviation += (v - mean) * (v - mean) / float64(len(starts))
 	}
-	// Two starts' jitter of 1 ms each.
+	// The jitter of two starts, of 1 ms each.
 	if d := math.Sqrt(deviation) / 1e6; d < 1.1 || d > 1.8 {
-		t.Errorf("starts differ by a deviation of %.2f ms, want 1.4", d)
+		t.Errorf("starts differ with a deviation of %.2f ms, want 1.4", d)
 	}
 }
 
-// Start sets the senders apart.
+// Start delays the senders.
 func TestJointStart(t *testing.T) {
 	j := both(10)
 	j.Start = []time.Duration{0, 3 * time.Millisecond}
 	m := sim.Meeting{Own: make([]sim.Path, 2), Shared: sim.Path{Hops: []link.Spec{{Rate: unit.Gbit}}}}
 	s := sim.NewJoint(m, 1).Send(j)
 	if d := s.Arrived[10].At - s.Arrived[0].At; d != 3e6 {
-		t.Errorf("the second sender's first packet came %d ns after the first's", d)
+		t.Errorf("the second sender's first packet arrived %d ns after the first sender's", d)
 	}
 }
 
-// Figures 3.21 and 3.22: coalescing alone changes only times; with a queue for each
-// sender it makes the order the queues', and no pair of neighbours is 4 apart any more.
+// Figures 3.21 and 3.22: coalescing alone changes only times. With a queue for each
+// sender the order is that of the queues, and no pair of neighbours is 4 apart.
 func TestFigure322ReceiveQueues(t *testing.T) {
 	m := figure37([5]float64{})
 	m.Coalescing = &sim.Coalescing{Time: 200 * time.Microsecond, Packets: 16}
@@ -156,6 +158,6 @@ func TestFigure322ReceiveQueues(t *testing.T) {
 	several := asnd(m)
 	t.Logf("pairs that are 4 apart: %.2f with one queue, %.2f with two", one[4], several[4])
 	if one[4] < 0.95 || several[4] > 0.1 {
-		t.Error("want nearly all, and few")
+		t.Error("want nearly all with one queue, and few with two")
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"headgate/unit"
 )
 
-// limiterFault does something to what came of a train.
+// limiterFault changes the sample of a train.
 type limiterFault struct {
 	name string
 	do   func(rng *rand.Rand, s *probe.Sample)
@@ -43,21 +43,21 @@ var limiterFaults = []limiterFault{
 			s.Arrived = nil
 		}
 	}},
-	{"a clock that is set back", func(rng *rand.Rand, s *probe.Sample) {
+	{"clock set back", func(rng *rand.Rand, s *probe.Sample) {
 		if n := len(s.Arrived); n > 0 && rng.IntN(2) == 0 {
 			for i := rng.IntN(n); i < n; i++ {
 				s.Arrived[i].At -= 50e6
 			}
 		}
 	}},
-	{"a clock that is set on", func(rng *rand.Rand, s *probe.Sample) {
+	{"clock set forward", func(rng *rand.Rand, s *probe.Sample) {
 		if n := len(s.Arrived); n > 0 && rng.IntN(2) == 0 {
 			for i := rng.IntN(n); i < n; i++ {
 				s.Arrived[i].At += 50e6
 			}
 		}
 	}},
-	{"a train cut short", func(rng *rand.Rand, s *probe.Sample) {
+	{"truncated train", func(rng *rand.Rand, s *probe.Sample) {
 		n := rng.IntN(len(s.Sent) + 1)
 		s.Sent = s.Sent[:n]
 		s.Arrived = s.Arrived[:rng.IntN(len(s.Arrived)+1)]
@@ -69,7 +69,7 @@ var limiterFaults = []limiterFault{
 			}
 		}
 	}},
-	{"an overflowing receiver", func(rng *rand.Rand, s *probe.Sample) {
+	{"receiver socket overflow", func(rng *rand.Rand, s *probe.Sample) {
 		if n := len(s.Arrived); n > 100 {
 			s.Arrived = slices.DeleteFunc(s.Arrived, func(a probe.Arrival) bool { return a.Number > 80 && rng.IntN(3) > 0 })
 			s.Overflow = n - len(s.Arrived)
@@ -77,18 +77,18 @@ var limiterFaults = []limiterFault{
 	}},
 }
 
-// Whatever comes, the method ends within its budget, and a wrong class is not called
-// with confidence; what a fault leaves whole is still right.
+// Whatever the fault, the method terminates within its budget, and does not return a
+// wrong class with confidence. If the fault leaves enough data, the class is correct.
 func TestLimiterFaults(t *testing.T) {
 	t.Parallel()
 	for _, f := range limiterFaults {
 		right, doubted, wrong, all := 0, 0, 0, 0
 		for _, class := range classes {
 			for i := range 4 {
-				// The same paths whatever the method did on others.
+				// The same paths for every method.
 				rng := rand.New(rand.NewPCG(7, uint64(i)))
 				p := drawLimited(rng, class)
-				m := limiter.Ours{}
+				m := limiter.Detector{}
 				h := newHost(&p, uint64(i)+1)
 				var samples []probe.Sample
 				sent := unit.Bytes(0)
@@ -113,21 +113,21 @@ func TestLimiterFaults(t *testing.T) {
 					doubted++
 				default:
 					wrong++
-					t.Logf("%s: %v is called %s with %.2f: %s", f.name, &p, r.Class, r.Confidence, r.Why)
+					t.Logf("%s: %v: detected %s with confidence %.2f: %s", f.name, &p, r.Class, r.Confidence, r.Why)
 				}
 			}
 		}
-		t.Logf("%s: %d of %d right, %d in doubt, %d wrong", f.name, right, all, doubted, wrong)
+		t.Logf("%s: %d of %d correct, %d in doubt, %d wrong", f.name, right, all, doubted, wrong)
 		if wrong > all/12 {
-			t.Errorf("%s: %d of %d are wrong, with confidence", f.name, wrong, all)
+			t.Errorf("%s: %d of %d are wrong with confidence", f.name, wrong, all)
 		}
 	}
 }
 
-// Of nothing, nothing is said.
-func TestLimiterOfNothing(t *testing.T) {
+// Empty samples give no result.
+func TestLimiterEmptySamples(t *testing.T) {
 	for _, samples := range [][]probe.Sample{nil, {{}}, {{Train: probe.Uniform("", 100, 1500, 0)}}} {
-		if r := (limiter.Ours{}).Estimate(samples); r.Cannot == "" || r.Class != "" {
+		if r := (limiter.Detector{}).Estimate(samples); r.Cannot == "" || r.Class != "" {
 			t.Errorf("%+v", r)
 		}
 		if w := (limiter.Watch{}).Estimate(samples); w.Cannot == "" {
@@ -139,14 +139,14 @@ func TestLimiterOfNothing(t *testing.T) {
 	}
 }
 
-// A token rate that changes half way is an answer in doubt.
-func TestLimiterOfAPathThatChanges(t *testing.T) {
+// A token rate that changes half way makes the result doubtful.
+func TestLimiterChanges(t *testing.T) {
 	path := func(rate unit.Rate) sim.Path {
 		return sim.Path{Work: time.Microsecond, Noise: 700 * time.Nanosecond, Hops: []link.Spec{
-			{Rate: unit.Gbit, Queue: endless, Bucket: &link.Bucket{Rate: rate, Size: 20_000}},
+			{Rate: unit.Gbit, Queue: unboundedQueue, Bucket: &link.Bucket{Rate: rate, Size: 20_000}},
 		}}
 	}
-	m := limiter.Ours{}
+	m := limiter.Detector{}
 	first, then := sim.New(path(300*unit.Mbit), 1), sim.New(path(150*unit.Mbit), 2)
 	var samples []probe.Sample
 	for _, count := range []int{100, 200, 400} {
@@ -164,15 +164,15 @@ func TestLimiterOfAPathThatChanges(t *testing.T) {
 	}
 }
 
-// The trains of the token rate alone tell shapers, limiters by ticks and slow senders.
-// A sleeping end or a policer they often do not show, and then it is said.
-func TestLimiterOfTokenRateSamples(t *testing.T) {
+// The trains of the token rate alone show shapers, limiters by ticks and slow senders.
+// They often do not show an end that sleeps or a policer, and then the confidence is low.
+func TestLimiterTokenRateSamples(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	for _, class := range classes {
 		right, doubted, wrong := 0, 0, 0
 		for i := range 15 {
 			p := drawLimited(rng, class)
-			token := tokenrate.Ours{Capacity: p.capacity}
+			token := tokenrate.Ladder{Capacity: p.capacity}
 			h := newHost(&p, uint64(i)+1)
 			var samples []probe.Sample
 			for range 5 {
@@ -182,19 +182,19 @@ func TestLimiterOfTokenRateSamples(t *testing.T) {
 				}
 				samples = append(samples, h.Send(train))
 			}
-			switch r := (limiter.Ours{Capacity: p.capacity}).Estimate(samples); {
+			switch r := (limiter.Detector{Capacity: p.capacity}).Estimate(samples); {
 			case r.Class == class:
 				right++
 			case r.Class == "" || r.Confidence < 0.6:
 				doubted++
 			default:
 				wrong++
-				t.Logf("%v is called %s with %.2f: %s", &p, r.Class, r.Confidence, r.Why)
+				t.Logf("%v: detected %s with confidence %.2f: %s", &p, r.Class, r.Confidence, r.Why)
 			}
 		}
-		t.Logf("%s: %d right, %d in doubt, %d wrong", class, right, doubted, wrong)
+		t.Logf("%s: %d correct, %d in doubt, %d wrong", class, right, doubted, wrong)
 		if least := map[limiter.Class]int{limiter.Scheduling: 6, limiter.Policer: 6}[class]; wrong > 2 || least == 0 && right < 14 || right < least {
-			t.Errorf("%s: %d right, %d wrong", class, right, wrong)
+			t.Errorf("%s: %d correct, %d wrong", class, right, wrong)
 		}
 	}
 }

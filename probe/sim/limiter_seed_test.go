@@ -18,15 +18,15 @@ type instance struct {
 	sim.Path
 	seed  limiter.Seed
 	class limiter.Class
-	// In Mbit/s, ms and packets; 0 is not in the tables.
+	// In Mbit/s, ms and packets; 0 means that the tables have no value.
 	peak, token, period, delta float64
 	gifts                      int
 }
 
 func hop(rate unit.Rate, b *link.Bucket) []link.Spec { return []link.Spec{{Rate: rate, Bucket: b}} }
 
-// instances are the clouds of 2014. Time runs 40 times as fast for what took tens of
-// seconds: a bucket of 12.5 MB, a gift every 0.5 s, and a rate every 25 ms.
+// instances are the clouds of 2014. The simulation compresses tens of seconds by a factor
+// of 40: a bucket of 12.5 MB, a gift every 0.5 s, and a rate every 25 ms.
 func instances() []instance {
 	const bin = 25 * time.Millisecond
 	ec2 := func(name string, token unit.Rate) instance {
@@ -52,15 +52,15 @@ func instances() []instance {
 		google("G1 out", 500*unit.Mbit), google("G1 in", 300*unit.Mbit),
 		{name: "G2 and G3", Path: free, class: limiter.None},
 		{name: "M1", class: limiter.Xen, period: 15, delta: 6.5, seed: limiter.Seed{Count: 800}, Path: sim.Path{
-			Hops: []link.Spec{{Rate: unit.Gbit, Xen: &link.Xen{Interval: 15 * time.Millisecond, Tokens: 9841}, Queue: endless}},
+			Hops: []link.Spec{{Rate: unit.Gbit, Xen: &link.Xen{Interval: 15 * time.Millisecond, Tokens: 9841}, Queue: unboundedQueue}},
 			Work: 10 * time.Microsecond, Sleep: link.Active{On: 520 * time.Microsecond, Off: 119_480 * time.Microsecond},
 		}},
 		azure("M2", 130), azure("M3", 260),
 	}
 }
 
-// Tables 4.2 to 4.4: by the seed's procedure each instance has the limiter, the rates
-// and the pattern that the tables say.
+// Tables 4.2 to 4.4: by the seed's procedure each instance has the limiter, the rates and
+// the pattern of the tables.
 func TestSeedTables(t *testing.T) {
 	for _, in := range instances() {
 		in.Noise = 500 * time.Nanosecond
@@ -68,7 +68,7 @@ func TestSeedTables(t *testing.T) {
 		train, _ := in.seed.Next(nil)
 		r, ok := in.seed.Estimate([]probe.Sample{s.Send(train)})
 		if !ok || r.Class != in.class {
-			t.Errorf("%s is called %s: %+v", in.name, r.Class, r)
+			t.Errorf("%s: detected %s: %+v", in.name, r.Class, r)
 		}
 		near := func(what string, got, want, off float64) {
 			if want > 0 && math.Abs(got/want-1) > off {
@@ -84,21 +84,21 @@ func TestSeedTables(t *testing.T) {
 			near("A + S", (r.Active+r.Sleeping)/1e6, in.period, 0.02)
 			near("N", r.Packets, in.delta, 0.02)
 		}
-		if len(r.Gifts) < in.gifts {
-			t.Errorf("%s: gifts at %v", in.name, r.Gifts)
+		if len(r.TokenGrants) < in.gifts {
+			t.Errorf("%s: gifts at %v", in.name, r.TokenGrants)
 		}
-		t.Logf("%-9s %s: P %.0f R %.0f Mbit/s, gifts at %.2v; A %.2f S %.2f ms N %.0f; T %.2f ms delta %.2f", in.name, r.Class, r.Peak/1e6, r.Token/1e6, r.Gifts, r.Active/1e6, r.Sleeping/1e6, r.Packets, r.Interval/1e6, r.Delta)
+		t.Logf("%-9s %s: P %.0f R %.0f Mbit/s, gifts at %.2v; A %.2f S %.2f ms N %.0f; T %.2f ms delta %.2f", in.name, r.Class, r.Peak/1e6, r.Token/1e6, r.TokenGrants, r.Active/1e6, r.Sleeping/1e6, r.Packets, r.Interval/1e6, r.Delta)
 	}
 }
 
-// Ours finds the patterns of table 4.3 within 5 %, and what the budget shows of the
-// others: none of EC2's and Google's buckets is emptied by 5 MB.
-func TestOursOfTheTables(t *testing.T) {
+// Ours finds the patterns of table 4.3 within 5 %, and for the others what the budget can
+// show: 5 MB do not empty the buckets of EC2 and Google.
+func TestOursTables(t *testing.T) {
 	for _, in := range instances() {
 		in.Noise = 500 * time.Nanosecond
 		p := limited{Path: in.Path}
-		samples, _ := runLimited(t, &p, 1, limiter.Ours{})
-		r := limiter.Ours{}.Estimate(samples)
+		samples, _ := runLimited(t, &p, 1, limiter.Detector{})
+		r := limiter.Detector{}.Estimate(samples)
 		switch in.class {
 		case limiter.Xen:
 			if r.Ticks == nil || math.Abs(r.Ticks.Interval.Value/15e6-1) > 0.05 || math.Abs(r.Ticks.Packets.Value/in.delta-1) > 0.05 {

@@ -15,20 +15,20 @@ import (
 	"headgate/unit"
 )
 
-// limited is a path with one kind of limiter, and what it is.
+// limited is a path with one limiter, and its parameters.
 type limited struct {
 	sim.Path
 	class limiter.Class
-	// what names a part of a class.
+	// what names a variant of a class.
 	what string
-	// Of token buckets rate and size; of ticks interval (ns) and packets; of schedules
-	// the active and sleeping periods (ns).
+	// Token buckets have rate and size, ticks have interval (ns) and packets, schedules
+	// have the active and sleeping periods (ns).
 	rate, size, interval, packets, active, sleeping float64
-	// capacity of the narrow link.
+	// capacity is that of the narrow link.
 	capacity float64
 	cross    float64
 	loss     float64
-	stalls   int // of a processor, in the run
+	stalls   int // stalls of a processor during the run
 }
 
 var classes = []limiter.Class{limiter.TBF, limiter.Xen, limiter.Scheduling, limiter.Policer, limiter.CPU, limiter.None}
@@ -37,8 +37,8 @@ func logDraw(rng *rand.Rand, from, to float64) float64 {
 	return from * math.Pow(to/from, rng.Float64())
 }
 
-// drawLimited draws a path of one class. A limiter lets through 0.8 of what is left
-// of each link, or less: what binds is what is to be found.
+// drawLimited draws a path of one class. The rate of a limiter is at most 0.8 of what
+// each link has available, so that the limiter is the bottleneck.
 func drawLimited(rng *rand.Rand, class limiter.Class) limited {
 	for {
 		if p, ok := tryLimited(rng, class); ok {
@@ -55,7 +55,7 @@ func tryLimited(rng *rand.Rand, class limiter.Class) (p limited, ok bool) {
 	if rng.IntN(3) > 0 {
 		p.cross = rng.Float64() / 2
 	}
-	left := math.Inf(1) // of the narrowest link
+	left := math.Inf(1) // available bandwidth of the narrowest link
 	hops := 1 + rng.IntN(4)
 	p.capacity = math.Inf(1)
 	for range hops {
@@ -84,7 +84,7 @@ func tryLimited(rng *rand.Rand, class limiter.Class) (p limited, ok bool) {
 	}
 	bucket := func(police bool) bool {
 		at.Bucket = &link.Bucket{Rate: unit.Rate(p.rate), Size: unit.Bytes(p.size), Police: police}
-		// It is emptied within the budget.
+		// The budget suffices to empty it.
 		return p.size/(1-p.rate/left) < 1.5e6
 	}
 	last := &p.Hops[hops-1]
@@ -128,7 +128,7 @@ func tryLimited(rng *rand.Rand, class limiter.Class) (p limited, ok bool) {
 			suspend(p.packets, p.sleeping)
 		}
 	}
-	// A queue holds a hundred packets at least.
+	// A queue holds at least a hundred packets.
 	for i := range p.Hops {
 		if h := &p.Hops[i]; h.Queue.Time == shortQueue && float64(h.Slowest())*shortQueue.Seconds() < 100*1514*8 {
 			h.Queue = link.Amount{Segments: 100}
@@ -153,14 +153,14 @@ func drawQueue(rng *rand.Rand) link.Amount {
 	case 1:
 		return link.Amount{Time: shortQueue}
 	}
-	return endless
+	return unboundedQueue
 }
 
-// host sends over a path whose ends have processors that stand still now and then.
+// host sends over a path whose ends have processors that sometimes stall.
 type host struct {
 	*sim.Network
 	rng    *rand.Rand
-	stalls map[int]bool // by train
+	stalls map[int]bool // by index of the train
 	sent   int
 }
 
@@ -199,8 +199,8 @@ func (h *host) Send(t probe.Train) probe.Sample {
 	return s
 }
 
-// runLimited lets a method send over a path until it has enough.
-func runLimited(t *testing.T, p *limited, seed uint64, m limiter.Ours) (samples []probe.Sample, bytes unit.Bytes) {
+// runLimited lets a method send over a path until it has enough samples.
+func runLimited(t *testing.T, p *limited, seed uint64, m limiter.Detector) (samples []probe.Sample, bytes unit.Bytes) {
 	t.Helper()
 	h := newHost(p, seed)
 	for range 40 {
@@ -211,7 +211,7 @@ func runLimited(t *testing.T, p *limited, seed uint64, m limiter.Ours) (samples 
 		bytes += train.Bytes()
 		samples = append(samples, h.Send(train))
 	}
-	t.Fatalf("the method does not end on %+v", p)
+	t.Fatalf("the method does not terminate on %+v", p)
 	return nil, 0
 }
 
@@ -225,11 +225,11 @@ func quantileOf(values []float64, q float64) float64 {
 	return values[min(int(q*float64(len(values))), len(values)-1)]
 }
 
-// limiterPaths are drawn of each class.
+// limiterPaths is the number of random paths of each class.
 const limiterPaths = 25
 
-// On drawn paths of every class at least 95 % are told, and T and delta are within
-// 5 % at p90.
+// On random paths of every class at least 95 % are detected, and the errors of T and
+// delta are within 5 % at p90.
 func TestLimiter(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -253,7 +253,7 @@ func TestLimiter(t *testing.T) {
 	for _, class := range classes {
 		for i := range limiterPaths {
 			p := drawLimited(rng, class)
-			m := limiter.Ours{}
+			m := limiter.Detector{}
 			samples, bytes := runLimited(t, &p, uint64(i)+1, m)
 			if bytes > 5_000_000 {
 				t.Errorf("%d bytes were sent on %v", bytes, &p)
@@ -262,7 +262,7 @@ func TestLimiter(t *testing.T) {
 			r := m.Estimate(samples)
 			confusion[[2]limiter.Class{class, r.Class}]++
 			if r.Class != class {
-				t.Logf("%v: called %s%s (%s)", &p, r.Class, r.Cannot, r.Why)
+				t.Logf("%v: detected %s%s (%s)", &p, r.Class, r.Cannot, r.Why)
 				continue
 			}
 			what := string(class) + " "
@@ -306,7 +306,7 @@ func TestLimiter(t *testing.T) {
 		}
 		recall := float64(confusion[[2]limiter.Class{class, class}]) / limiterPaths
 		if recall < 0.95 {
-			t.Errorf("%.1f %% of class %s are told", 100*recall, class)
+			t.Errorf("%.1f %% of class %s are detected", 100*recall, class)
 		}
 		out += fmt.Sprintf("%9d%7.1f%%\n", confusion[[2]limiter.Class{class, ""}], 100*recall)
 	}
@@ -319,10 +319,10 @@ func TestLimiter(t *testing.T) {
 		e, w := errors[what], widths[what]
 		slices.Sort(e)
 		if p90 := e[len(e)*9/10]; (what == "T" || what == "delta") && p90 > 0.05 {
-			t.Errorf("%s is off by %.1f %% at p90", what, 100*p90)
+			t.Errorf("%s: error %.1f %% at p90", what, 100*p90)
 		}
 		out += fmt.Sprintf("%-20s n %4d  median %6.3f%%  p90 %6.3f%%  covered %5.1f%%  half-width %6.3f%%\n", what, len(e), 100*e[len(e)/2], 100*e[len(e)*9/10], 100*float64(covered[what])/float64(len(e)), 100*quantileOf(w, 0.5))
 	}
 	slices.Sort(spent)
-	t.Logf("\n%s%.0f bytes were spent at the median", out, spent[len(spent)/2])
+	t.Logf("\n%s%.0f bytes were sent at the median", out, spent[len(spent)/2])
 }

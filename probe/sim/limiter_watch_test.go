@@ -12,8 +12,8 @@ import (
 	"headgate/unit"
 )
 
-// watch lets Watch send over one path, and from a second of its trains on over
-// another.
+// watch lets Watch send over one path, and over another one from the time change on, in
+// seconds.
 func watch(t *testing.T, m limiter.Watch, first, then sim.Path, change float64) (samples []probe.Sample) {
 	t.Helper()
 	n, shift := sim.New(first, 1), int64(0)
@@ -38,7 +38,7 @@ func watch(t *testing.T, m limiter.Watch, first, then sim.Path, change float64) 
 		}
 		samples = append(samples, s)
 	}
-	t.Fatal("the method does not end")
+	t.Fatal("the method does not terminate")
 	return nil
 }
 
@@ -48,12 +48,12 @@ func gifted(rate unit.Rate, size, gift unit.Bytes) sim.Path {
 		b.Gift, b.GiftEvery = gift, 20*time.Second
 	}
 	return sim.Path{Work: time.Microsecond, Noise: 700 * time.Nanosecond, Skew: 2e-5,
-		Hops: []link.Spec{{Rate: 3200 * unit.Mbit, Bucket: b, Delay: 5 * time.Millisecond, Queue: endless}}}
+		Hops: []link.Spec{{Rate: 3200 * unit.Mbit, Bucket: b, Delay: 5 * time.Millisecond, Queue: unboundedQueue}}}
 }
 
-// The gift of section 4.5.2, every 20 s, is found within 100 MB and 65 s, and nothing
-// where there is none: also behind a bucket of 1 MB, whose end comes with the last packets
-// of a train that looks for it.
+// The gift of section 4.5.2, every 20 s, is found within 100 MB and 65 s, and none where
+// there is none: also behind a bucket of 1 MB, which only the last packets of a searching
+// train empty.
 func TestWatchFindsGifts(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -66,29 +66,30 @@ func TestWatchFindsGifts(t *testing.T) {
 		m := limiter.Watch{}
 		p := gifted(c.rate*unit.Mbit, c.bucket, c.gift)
 		w := m.Estimate(watch(t, m, p, p, math.Inf(1)))
-		t.Logf("%+v: %.0f s, %v, %d levels, %+v", c, w.Took, w.Bytes, len(w.Levels), w.Gifts)
+		t.Logf("%+v: %.0f s, %v, %d levels, %+v", c, w.Took, w.Bytes, len(w.Levels), w.TokenGrants)
 		if w.Bytes > 100_000_000 || w.Cannot != "" || len(w.Changes) > 0 {
 			t.Errorf("%+v", w)
 		}
 		if c.gift == 0 {
-			if w.Gifts != nil {
-				t.Errorf("%+v: there was no gift: %+v", c, w.Gifts)
+			if w.TokenGrants != nil {
+				t.Errorf("%+v: found a gift where there is none: %+v", c, w.TokenGrants)
 			}
 			continue
 		}
-		if g := w.Gifts; g == nil || len(g.At) != 3 || g.Every.Low > 20 || g.Every.High < 20 || math.Abs(g.Every.Value-20) > 1 || math.Abs(g.Size.Value/float64(c.gift)-1) > 0.05 {
+		if g := w.TokenGrants; g == nil || len(g.At) != 3 || g.Every.Low > 20 || g.Every.High < 20 || math.Abs(g.Every.Value-20) > 1 || math.Abs(g.Size.Value/float64(c.gift)-1) > 0.05 {
 			t.Errorf("%+v: %+v", c, g)
 		}
 	}
 }
 
-// A rate that changes half way is told, with the second; the same within 10 MB and 30 s.
+// A rate that changes half way is found, with the second of the change, within 30 MB and
+// 30 s.
 func TestWatchFindsChanges(t *testing.T) {
 	t.Parallel()
 	m := limiter.Watch{Budget: 30_000_000, Time: 30 * time.Second}
 	w := m.Estimate(watch(t, m, gifted(500*unit.Mbit, 100_000, 0), gifted(200*unit.Mbit, 100_000, 0), 14))
-	t.Logf("%.0f s, %v: %+v, gifts %+v", w.Took, w.Bytes, w.Changes, w.Gifts)
-	if len(w.Changes) != 1 || w.Gifts != nil || w.Bytes > m.Budget {
+	t.Logf("%.0f s, %v: %+v, gifts %+v", w.Took, w.Bytes, w.Changes, w.TokenGrants)
+	if len(w.Changes) != 1 || w.TokenGrants != nil || w.Bytes > m.Budget {
 		t.Fatalf("%+v", w)
 	}
 	c := w.Changes[0]

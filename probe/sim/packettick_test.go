@@ -12,11 +12,11 @@ import (
 	"headgate/unit"
 )
 
-// figure511 is two links of 1 Gbit/s with cross traffic on the probes' way, and one on
-// the ticks' (network b), that meet before a third.
+// figure511 is two links of 1 Gbit/s with cross traffic on the path of the probes, and
+// one on the path of the ticks (network b), which meet before a third.
 func figure511(first, second, ticks float64) sim.Meeting {
 	hop := func(load float64) link.Spec {
-		s := link.Spec{Rate: unit.Gbit, Delay: 100 * time.Microsecond, Queue: endless}
+		s := link.Spec{Rate: unit.Gbit, Delay: 100 * time.Microsecond, Queue: unboundedQueue}
 		if load > 0 {
 			s.Cross = []link.Cross{{Load: unit.Rate(load), Sizes: []int{54, 590, 1514}}}
 		}
@@ -24,13 +24,13 @@ func figure511(first, second, ticks float64) sim.Meeting {
 	}
 	return sim.Meeting{
 		Own:    []sim.Path{{Hops: []link.Spec{hop(first), hop(second)}}, {Hops: []link.Spec{hop(ticks)}}},
-		Shared: sim.Path{Hops: []link.Spec{{Rate: 10 * unit.Gbit, Queue: endless}}, Noise: 700 * time.Nanosecond},
+		Shared: sim.Path{Hops: []link.Spec{{Rate: 10 * unit.Gbit, Queue: unboundedQueue}}, Noise: 700 * time.Nanosecond},
 		Jitter: 100 * time.Microsecond,
 	}
 }
 
-// Figure 5.12: with an available bandwidth of 400 Mbit/s the longer a tick is the more
-// S_PDT rises above it, and by exact times it rises least.
+// Figure 5.12: with an available bandwidth of 400 Mbit/s, S_PDT rises more above it the
+// longer the tick interval is. With exact times it rises least.
 func TestFigure512(t *testing.T) {
 	rates := []unit.Rate{300, 350, 400, 450, 500, 550, 600}
 	above := map[time.Duration]float64{}
@@ -47,7 +47,7 @@ func TestFigure512(t *testing.T) {
 					},
 					Start: []time.Duration{2 * time.Millisecond, 0},
 				})
-				own := s.Of(0)
+				own := s.Sender(0)
 				var delays []float64
 				for i, a := range own.Arrived {
 					delays = append(delays, float64(a.At-own.Sent[i]))
@@ -67,11 +67,11 @@ func TestFigure512(t *testing.T) {
 	}
 	short, middle, long := above[60*time.Microsecond], above[120*time.Microsecond], above[240*time.Microsecond]
 	if short < above[0] || middle < short || long < middle {
-		t.Errorf("S_PDT above 400 Mbit/s is %.2f by exact times, and %.2f, %.2f and %.2f by ticks", above[0], short, middle, long)
+		t.Errorf("S_PDT above 400 Mbit/s: %.2f with exact times; %.2f, %.2f and %.2f with ticks", above[0], short, middle, long)
 	}
 }
 
-// packetTick lets PacketTick measure, and gives what was realised besides.
+// packetTick lets PacketTick measure, and returns the result and the realised bandwidth.
 func packetTick(m sim.Meeting, seed uint64) (r available.Result, truth float64, bytes unit.Bytes) {
 	n := sim.NewJoint(m, seed)
 	n.Record()
@@ -88,11 +88,11 @@ func packetTick(m sim.Meeting, seed uint64) (r available.Result, truth float64, 
 	return method.Estimate(samples), float64(n.Realised(0)), bytes
 }
 
-// pathload is the same of pathload.
+// pathload does the same with pathload.
 func pathload(p sim.Path, seed uint64) (r available.Result, truth float64, bytes unit.Bytes) {
 	n := sim.New(p, seed)
 	n.Record()
-	// The receiver had taken packets before, so that it does not stand still just
+	// The receiver has received packets before, so that it does not happen to stall just
 	// between two streams.
 	n.Send(probe.Uniform("", 57, 100, 0))
 	var method available.Pathload
@@ -108,15 +108,16 @@ func pathload(p sim.Path, seed uint64) (r available.Result, truth float64, bytes
 	return method.Estimate(samples), float64(n.Realised()), bytes
 }
 
-// single is the path of the probes alone.
+// single returns the path of the probes alone.
 func single(m sim.Meeting) sim.Path {
 	return sim.Path{Hops: append(append([]link.Spec(nil), m.Own[0].Hops...), m.Shared.Hops...), Noise: m.Shared.Noise}
 }
 
 func middle(r available.Result) float64 { return r.Available.Value / 1e6 }
 
-// Table 5.2: PacketTick's range is narrow, and within 6 % of the capacity of the truth
-// (there: 164-178 for 200, 610-629 for 600); pathload's is wide and holds it.
+// Table 5.2: the range of PacketTick is narrow, and within 6 % of the capacity of the
+// true value (the text: 164-178 for 200, 610-629 for 600); the range of pathload is wide
+// and holds it.
 func TestTable52(t *testing.T) {
 	for mbit := 200.0; mbit <= 800; mbit += 100 {
 		m := figure511(1e9-mbit*1e6, 0, 0)
@@ -134,7 +135,8 @@ func TestTable52(t *testing.T) {
 	}
 }
 
-// Figure 5.16: whatever loads the ticks' way, PacketTick is about right (600 Mbit/s).
+// Figure 5.16: PacketTick is about right (600 Mbit/s) for any load on the path of the
+// ticks.
 func TestFigure516(t *testing.T) {
 	for _, c := range []unit.Rate{1000, 300} {
 		for load := 0.1; load < 0.95; load += 0.2 {
@@ -149,8 +151,8 @@ func TestFigure516(t *testing.T) {
 	}
 }
 
-// Figure 5.18: with a receiver that stands still pathload is wrong or knows hardly
-// anything, unless that is rare; PacketTick is right.
+// Figure 5.18: with a receiver that stalls, pathload is wrong or has a very wide range,
+// unless stalls are rare; PacketTick is right.
 func TestFigure518(t *testing.T) {
 	for _, packets := range []int{200, 1000} {
 		for _, stands := range []time.Duration{1, 5, 10} {

@@ -5,13 +5,13 @@ import (
 	"headgate/unit"
 )
 
-// hop is a link, and if it is recorded what cross traffic it carried.
+// hop is a link that can record the cross traffic that it carries.
 type hop struct {
 	*link.Link
 	spec     link.Spec
 	recorded bool
 	log      []link.Result
-	from, to int64 // the first and the last packet of trains came
+	from, to int64 // arrival of the first and the last packet of trains
 }
 
 func (h *hop) keep(r link.Result) {
@@ -48,9 +48,9 @@ func realised(hops []*hop) unit.Rate {
 // Record begins the window of Realised.
 func (n *Network) Record() { record(n.links) }
 
-// Realised is what cross traffic left of the path from the first packet of a train
-// since Record to the last: the least of all hops, each in its own window, because
-// what a hop carried after the last packet is not known.
+// Realised returns the available bandwidth of the path, from the first packet of a train
+// since Record to the last: the minimum of all hops, each in its own window, because the
+// traffic of a hop after the last packet is unknown.
 func (n *Network) Realised() unit.Rate { return realised(n.links) }
 
 // Record begins the window of Realised.
@@ -61,7 +61,7 @@ func (n *JointNetwork) Record() {
 	record(n.shared.links)
 }
 
-// Realised is the same of one sender's path.
+// Realised returns the available bandwidth of one sender's path.
 func (n *JointNetwork) Realised(sender int) unit.Rate {
 	return realised(append(append([]*hop(nil), n.own[sender]...), n.shared.links...))
 }

@@ -10,39 +10,38 @@ import (
 	"headgate/probe"
 )
 
-// Path is what a train meets from its sender to its receiver.
+// Path is the path of a train from its sender to its receiver.
 type Path struct {
-	// Hops, each a queue, what limits it, and a link: the lab's own model, with cross
-	// traffic that shares this hop alone. A receiver that is suspended is a property
-	// of the last (link.Suspension).
+	// Hops are each a queue, a limiter and a link, in the lab's own model, with cross
+	// traffic that uses only this hop. A suspended receiver is a property of the last hop
+	// (link.Suspension).
 	Hops []link.Spec
-	// Sleep: the sender runs for On, then not for Off, and so on. What was due
-	// meanwhile is sent as it wakes, and stamped then.
+	// Sleep: the sender runs for On and sleeps for Off, periodically. Packets that become
+	// due during sleep are sent, and timestamped, at its end.
 	Sleep link.Active
-	// Work is for how long a packet keeps the sender's processor: nothing is sent
-	// faster than that, and Sent tells it.
+	// Work is the time for which a packet occupies the sender's processor: it limits the
+	// sending rate and shows in Sent.
 	Work time.Duration
-	// Noise is the standard deviation of the receiver's stamps. It never changes their
-	// order.
+	// Noise is the standard deviation of the receiver's timestamps. It never changes
+	// their order.
 	Noise time.Duration
-	// Skew is by how much the receiver's clock is too fast: 1e-5 is 10 us a second.
+	// Skew is the relative rate error of the receiver's clock: 1e-5 is 10 us per second.
 	Skew float64
 }
 
-// Network is a path with its state: what buckets hold, what queues, and where cross
-// traffic is.
+// Network is a path with its state: buckets, queues and cross traffic.
 type Network struct {
 	path  Path
 	links []*hop
 	rng   *rand.Rand
-	now   int64 // when the last packet of the last train had arrived
-	stamp int64 // the receiver's last
+	now   int64 // arrival of the last packet of the last train
+	stamp int64 // last timestamp of the receiver
 }
 
-// warmUp lets cross traffic fill the queues before the first train.
+// warmUp is the time in which cross traffic fills the queues before the first train.
 const warmUp = int64(200 * time.Millisecond)
 
-// New makes a network; all that is random in it follows from seed.
+// New returns a network. All its random values follow from seed.
 func New(p Path, seed uint64) *Network {
 	n := &Network{path: p, rng: rand.New(rand.NewPCG(seed, 0)), now: warmUp}
 	for i, spec := range p.Hops {
@@ -51,13 +50,13 @@ func New(p Path, seed uint64) *Network {
 	return n
 }
 
-// packet is one of the train, between two hops.
+// packet is a packet of the train, between two hops.
 type packet struct {
 	number, size int
 	at           int64
 }
 
-// Send lets a train cross the path, once its pause is over.
+// Send sends a train over the path, after its pause.
 func (n *Network) Send(t probe.Train) probe.Sample {
 	s := probe.Sample{Train: t, Sent: make([]int64, 0, t.Count())}
 	packets := n.path.emit(t, n.now)
@@ -78,7 +77,7 @@ func (n *Network) Send(t probe.Train) probe.Sample {
 	return s
 }
 
-// emit is a train's packets as they leave the sender, from a time on.
+// emit returns the packets of a train as they leave the sender, from a time on.
 func (p *Path) emit(t probe.Train, from int64) []packet {
 	packets := make([]packet, 0, t.Count())
 	due := float64(from)
@@ -100,7 +99,7 @@ func (p *Path) emit(t probe.Train, from int64) []packet {
 	return packets
 }
 
-// awake is when the sender can send what is due at a time.
+// awake returns when the sender can send a packet that is due at a time.
 func (p *Path) awake(at int64) int64 {
 	on, off := int64(p.Sleep.On), int64(p.Sleep.Off)
 	if off == 0 {
@@ -112,13 +111,13 @@ func (p *Path) awake(at int64) int64 {
 	return at
 }
 
-// clock is what the receiver's clock shows.
+// clock returns the receiver's clock at a time.
 func (n *Network) clock(at int64) int64 {
 	return at + int64(float64(at)*n.path.Skew+n.rng.NormFloat64()*float64(n.path.Noise))
 }
 
-// cross lets packets pass one hop, in the order in which they come, and gives those
-// that leave it, in the order in which they do.
+// cross sends packets over one hop, in the order of their arrival, and returns those that
+// leave it, in the order in which they do.
 func cross(l *hop, packets []packet) []packet {
 	out := make([]packet, 0, len(packets))
 	left := len(packets)
@@ -148,7 +147,7 @@ func cross(l *hop, packets []packet) []packet {
 	for left > 0 {
 		at, ok := l.Next()
 		if !ok {
-			take(now) // what was dropped last is no other train's
+			take(now) // discard the last drops before the next train
 			break
 		}
 		take(at)

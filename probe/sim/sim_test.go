@@ -11,13 +11,13 @@ import (
 	"headgate/unit"
 )
 
-// The seed counts packets without a header of layer 2: what it calls 1500 is sent as
-// 1486 here.
+// The seed counts packets without a layer 2 header: 1500 bytes in the seed are 1486 here.
 const mtu = 1500 - probe.Overhead
 
-// Figures 2.2 and 2.3: 9 packets of an MTU at c pass a link s/c apart; with a shaper
-// of c/2 and two MTUs before it the first K = 3 do, and the rest 2 s/c.
-func TestShaperSpreadsATrain(t *testing.T) {
+// Figures 2.2 and 2.3: 9 packets of an MTU at rate c pass a link with a distance of s/c.
+// With a shaper of c/2 and two MTUs before it, the first K = 3 have that distance and the
+// rest 2 s/c.
+func TestShaperSpacing(t *testing.T) {
 	const c = 120 * unit.Mbit // s/c is 100 us
 	train := probe.Uniform("", 9, mtu, c)
 	one := sim.New(sim.Path{Hops: []link.Spec{{Rate: c}}}, 1).Send(train)

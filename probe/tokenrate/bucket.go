@@ -7,9 +7,9 @@ import (
 	"headgate/probe"
 )
 
-// level is how much more had come than the token rate gives, where the bucket was
-// empty: the highest such value that several packets agree on. Others' packets in the
-// shaper make it sink from there on.
+// level returns the number of bytes above the token rate at the moment when the bucket
+// was empty: the highest such value that several packets agree on. Cross traffic in the
+// shaper lowers the value from there on.
 func (c curve) level(rate float64) float64 {
 	levels := make([]float64, len(c.at))
 	for i := range c.at {
@@ -25,7 +25,7 @@ func (c curve) level(rate float64) float64 {
 			break
 		}
 	}
-	// From its upper edge to its middle.
+	// Move from the upper edge of the level to its middle.
 	for range 20 {
 		from, _ := slices.BinarySearch(levels, at-wide)
 		to, _ := slices.BinarySearch(levels, at+wide)
@@ -37,13 +37,14 @@ func (c curve) level(rate float64) float64 {
 	return at
 }
 
-// stampBytes is what a token rate gives in the time that a stamp is off by; and some
-// bytes, since times are whole ns.
+// stampBytes returns the bytes that a token rate passes in the time of a timestamp error,
+// and some bytes because times are whole ns.
 func stampBytes(rate float64) float64 { return math.Hypot(20, rate*stamp/8e9) }
 
-// size is the bucket's, from what several trains found in it, each after silence
-// enough to fill it: what enough of them found alike is all of it. What one alone
-// found, or each another amount of, was left by others.
+// size returns the bucket size from the amounts that several trains found, each after a
+// silence that was long enough to fill the bucket. The largest amount that enough trains
+// found alike is the size. An amount that only one train found, or different amounts, are
+// what cross traffic left.
 func size(found []float64, rate float64, alike int) probe.Estimate {
 	most := slices.Max(found)
 	off := stampBytes(rate)
@@ -62,8 +63,8 @@ func size(found []float64, rate float64, alike int) probe.Estimate {
 	return probe.Estimate{Value: b, Low: math.Max(b-off, 0), High: b + off}
 }
 
-// full is the size of a bucket that was full before the first train, and held found
-// bytes before the last; no train but the last emptied it.
+// full returns the size of a bucket that was full before the first train and held found
+// bytes before the last. Only the last train emptied it.
 func full(samples []probe.Sample, rate, found float64) float64 {
 	held := func(size float64) float64 {
 		tokens := size
@@ -78,7 +79,7 @@ func full(samples []probe.Sample, rate, found float64) float64 {
 		}
 		return tokens
 	}
-	// It is found at the least, and that and all that came at the most.
+	// The size is at least found, and at most found plus all bytes that were sent before.
 	low, high := found, found
 	for i := range samples[:len(samples)-1] {
 		high += float64(samples[i].Bytes())

@@ -7,21 +7,22 @@ import (
 	"headgate/probe"
 )
 
-// curve is a train's arrival curve: how many bytes of layer 2 had come by when, the
-// first packet at time 0. What hosts do to a sample is no longer in it: packets that
-// came twice, clocks that were set, and times at which either end stood still.
+// curve is the arrival curve of a train: the cumulative layer 2 bytes over time, with the
+// first packet at time 0. Effects of the hosts are removed: duplicated packets, clocks
+// that were set, and times at which an end stalled.
 type curve struct {
 	at     []float64 // ns
 	bytes  []float64
-	sent   []float64 // ns of the sender's clock, from its first packet on
+	sent   []float64 // ns of the sender's clock since the first packet
 	number []int
 	frame  float64
-	// headless: it does not begin where the train does; cut: nor end there.
+	// headless is set if the begin of the train is missing, cut if the begin or the end
+	// is.
 	headless, cut bool
 }
 
 func newCurve(s *probe.Sample, capacity float64) (c curve) {
-	from, to := unbroken(s)
+	from, to := longestWithoutStall(s)
 	if from == to {
 		return c
 	}
@@ -45,15 +46,15 @@ func newCurve(s *probe.Sample, capacity float64) (c curve) {
 		c.number = append(c.number, a.Number)
 	}
 	c.dropClumps(0.4 * c.frame * 8e9 / capacity)
-	c.mendSteps()
-	c.mendStart(8e9 / capacity)
+	c.fixSteps()
+	c.fixStart(8e9 / capacity)
 	return c
 }
 
-// mendStart begins the curve when its first packet should have come, if those behind it
-// show that it was late: nothing overtakes it, and the link carries them no faster than
-// byte ns each. A bucket would seem to hold what the token rate gives meanwhile.
-func (c *curve) mendStart(byte float64) {
+// fixStart moves the first packet to the time at which it should have arrived, if the
+// following ones show that it was late: none can overtake it, and the link takes byte ns
+// for each byte. Otherwise the tokens of the delay would count as bucket size.
+func (c *curve) fixStart(byte float64) {
 	early := 0.0
 	for i := range min(startPackets, len(c.at)) {
 		early = min(early, c.at[i]-(c.bytes[i]-c.bytes[0])*byte)
@@ -66,20 +67,20 @@ func (c *curve) mendStart(byte float64) {
 	}
 }
 
-// Constants of a late start, ours: so many packets are soon over, lest a capacity that is
-// a little wrong adds up; and by so many ns two stamps are never off.
+// Constants of a late start. startPackets is small, so that an error of the capacity does
+// not add up. startLate is more than the error of two timestamps, in ns.
 const (
 	startPackets = 16
 	startLate    = 4000
 )
 
-// unbroken is the longest part of a train in which the sender did not stand still:
-// a bucket fills while it does.
-func unbroken(s *probe.Sample) (from, to int) {
+// longestWithoutStall returns the longest part of a train in which the sender did not stall. A
+// bucket fills while the sender stalls.
+func longestWithoutStall(s *probe.Sample) (from, to int) {
 	n := min(s.Count(), len(s.Sent))
 	begin := 0
 	for i := 1; i <= n; i++ {
-		if i < n && s.Sent[i]-s.Sent[i-1] < standstill {
+		if i < n && s.Sent[i]-s.Sent[i-1] < stall {
 			continue
 		}
 		if i-begin > to-from {
@@ -90,13 +91,13 @@ func unbroken(s *probe.Sample) (from, to int) {
 	return from, to
 }
 
-// dropClumps leaves out packets that came closer together than the link can carry
-// them after a long silence: the receiver stood still, and stamped them late.
+// dropClumps removes packets that arrived closer together than the link can carry them,
+// after a long silence: the receiver stalled and its timestamps are late.
 func (c *curve) dropClumps(close float64) {
 	keep := curve{frame: c.frame, headless: c.headless, cut: c.cut}
 	for i := 0; i < len(c.at); {
 		j := i
-		if i == 0 || c.at[i]-c.at[i-1] > standstill/2 {
+		if i == 0 || c.at[i]-c.at[i-1] > stall/2 {
 			for j+1 < len(c.at) && c.at[j+1]-c.at[j] < close {
 				j++
 			}
@@ -113,9 +114,9 @@ func (c *curve) dropClumps(close float64) {
 	*c = keep
 }
 
-// mendSteps takes a clock's steps out of the times after them. A step back shows as
-// one; one forward as a silence that no number of missing packets explains.
-func (c *curve) mendSteps() {
+// fixSteps removes steps of the clock from the times after them. A step back is negative
+// time; a step forward is a silence that no number of missing packets explains.
+func (c *curve) fixSteps() {
 	if len(c.at) < 2 {
 		return
 	}
@@ -129,15 +130,15 @@ func (c *curve) mendSteps() {
 	off := 0.0
 	for i := 1; i < len(c.at); i++ {
 		size := c.bytes[i] - c.bytes[i-1]
-		if gap := per[i-1] * size; gap < -standstill/20 || gap > standstill && per[i-1] > 30*middle {
+		if gap := per[i-1] * size; gap < -stall/20 || gap > stall && per[i-1] > 30*middle {
 			off += gap - middle*size
 		}
 		c.at[i] -= off
 	}
 }
 
-// slopes is the middle of the rates over a quarter of a range each, in bit/s: what
-// one silence does to a straight line through all does not reach it.
+// slopes returns the median rate over windows of a quarter of a range, in bit/s. Unlike
+// the slope of a regression line, it is robust against a single silence.
 func (c curve) slopes(from, to int, bytes []float64) float64 {
 	n := to - from
 	k := n / 4
@@ -154,7 +155,7 @@ func (c curve) slopes(from, to int, bytes []float64) float64 {
 	return rates[len(rates)/2]
 }
 
-// places is what would have come had nothing been lost.
+// places returns the bytes that would have arrived without loss.
 func (c curve) places() []float64 {
 	out := make([]float64, len(c.number))
 	for i, n := range c.number {
@@ -163,19 +164,18 @@ func (c curve) places() []float64 {
 	return out
 }
 
-// lost is the part of a range of the curve that never came.
+// lost returns the fraction of the packets in a range of the curve that were lost.
 func (c curve) lost(from, to int) float64 {
 	if to-from < 2 {
 		return 0
 	}
 	low, high := slices.Min(c.number[from:to]), slices.Max(c.number[from:to])
-	// Clumps that were left out did come.
+	// The packets of removed clumps have arrived.
 	came := (c.bytes[to-1]-c.bytes[from])/c.frame + 1
 	return math.Max(0, 1-came/float64(high-low+1))
 }
 
-// offered is the rate at which the sender sent from a place on, what was lost
-// included.
+// offered returns the sending rate from index from on, including lost packets.
 func (c curve) offered(from int) float64 {
 	n := len(c.sent) - 1
 	if took := c.sent[n] - c.sent[from]; took > 0 {

@@ -5,17 +5,16 @@ import (
 	"slices"
 )
 
-// cluster is values that lie close together: where more of them are than anywhere
-// else.
+// cluster is the window in which the density of values is highest.
 type cluster struct {
-	center float64 // their mean
+	center float64 // mean of the values
 	width  float64 // half of the window, relative
 	count  int
-	k      int     // packets in each of its runs
-	sd     float64 // of its values, relative
+	k      int     // packets in each run
+	sd     float64 // relative standard deviation of the values
 }
 
-// densest finds the window of +-width (relative) with the most values within [from,
+// densest returns the window of +-width (relative) with the most values within [from,
 // to]. The values must be sorted.
 func densest(sorted []float64, width, from, to float64) (best cluster) {
 	lo, _ := slices.BinarySearch(sorted, from)
@@ -31,8 +30,8 @@ func densest(sorted []float64, width, from, to float64) (best cluster) {
 			best.count, first = n, i
 		}
 	}
-	// The mean of a window that follows its own mean: the one that counted most began
-	// at a value, and so stands a little too low or too high.
+	// Centre the window on its own mean. The fullest window began at a value and is
+	// therefore a little too low or too high.
 	for range 3 {
 		if best.count == 0 {
 			return best
@@ -49,9 +48,8 @@ func densest(sorted []float64, width, from, to float64) (best cluster) {
 	return best
 }
 
-// stands tells whether a cluster is a heap of its own: of a window's fill around it
-// chance would hardly ever make so many, although the densest of some hundred
-// windows was looked for.
+// stands reports whether a cluster stands out from the values around it: chance would
+// rarely produce so many values, even in the densest of some hundred windows.
 func (c cluster) stands(sorted []float64) bool {
 	w := c.width * c.center
 	a, _ := slices.BinarySearch(sorted, c.center-8*w)
@@ -60,10 +58,10 @@ func (c cluster) stands(sorted []float64) bool {
 	return c.count >= least && float64(c.count) > 1.5*around+5*math.Sqrt(around)
 }
 
-// least values make a cluster.
+// least is the minimum number of values of a cluster.
 const least = 8
 
-// middle is what the middle eight tenths of values lie within.
+// middle returns the width of the middle eight tenths of the values.
 func middle(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	tenth := len(sorted) / 10
@@ -78,19 +76,19 @@ func mean(values []float64) float64 {
 	return sum / float64(len(values))
 }
 
-// widths are those of windows that are tried, the sharpest first: a kernel's receive
-// stamps are within 1 us (measured), which is 8 % of a full frame at 1 Gbit/s and
-// nothing of one at 10 Mbit/s. A window that is narrower than stamps are exact, for
-// the length of its runs, would find heaps that chance made.
-// lowest is how far below the rate of the whole tail the token rate is looked for.
+// lowest is how far below the average rate of the tail the token rate may be, relative.
 const lowest = 0.002
 
+// widths are the relative windows that are tried, narrowest first. Kernel receive
+// timestamps are within 1 us (measured), which is 8 % of the time of a full frame at 1
+// Gbit/s and negligible at 10 Mbit/s. A window that is narrower than the timestamp error,
+// relative to the duration of its runs, would find random clusters.
 var widths = []float64{0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.04, 0.08}
 
-// share of all runs is in a cluster at least.
+// share is the minimum fraction of all runs that a cluster has.
 const share = 0.03
 
-// sharpest is the densest cluster in the narrowest window in which one stands out.
+// sharpest returns the densest cluster in the narrowest window in which one stands out.
 func sharpest(sorted []float64, from, to, narrowest, most float64) (cluster, bool) {
 	for _, w := range widths {
 		if w < narrowest {
@@ -107,22 +105,22 @@ func sharpest(sorted []float64, from, to, narrowest, most float64) (cluster, boo
 	return cluster{}, false
 }
 
-// agreement finds the rate at which packets leave a shaper that always has some
-// waiting: k packets in a row, with no one else's among them, take k times a
-// packet's time at the token rate, for every k. Others' packets among them make some
-// runs longer, queues behind the shaper some short ones shorter; what all k agree on
-// is the token rate, and the longest run says it most exactly. It looks among the
-// packets of a range of the curve, for rates in [low, high], in windows between one and
-// five of what a stamp is off by.
+// agreement finds the rate at which packets leave a shaper that has a backlog. A run of k
+// packets without cross traffic takes k times the time of a packet at the token rate, for
+// every k. Cross traffic between the packets makes some runs longer, and queues behind
+// the shaper make some short runs shorter. The rate on which all k agree is the token
+// rate, and the longest run gives it most exactly. agreement considers the packets of a
+// range of the curve and rates in [low, high], in windows between one and five timestamp
+// errors.
 //
-// With whole only runs count of which nothing was lost: what is lost behind the shaper
-// had its time there. Where a shaper's own queue overflows hardly any run is whole,
-// and what was lost took no time.
+// With whole, only runs without loss count: a packet that is lost behind the shaper has
+// used its time there. If the shaper's own queue overflows, hardly any run is complete,
+// and lost packets used no time.
 func (c curve) agreement(from, n int, low, high float64, whole bool) (best cluster, ok bool) {
-	low, high = 8e9/high, 8e9/low // ns a byte
+	low, high = 8e9/high, 8e9/low // ns per byte
 	most := widths[len(widths)-1]
 	for k := 1; n-from > 2*k; k *= 2 {
-		// Times, not rates: what a stamp is off by is as often too long as too short.
+		// Times, not rates: a timestamp error makes times too long as often as too short.
 		times := make([]float64, 0, n-from-k)
 		for i := from; i+k < n; i++ {
 			bytes := c.bytes[i+k] - c.bytes[i]
@@ -151,14 +149,15 @@ func (c curve) agreement(from, n int, low, high float64, whole bool) (best clust
 	return best.rate(), ok
 }
 
-// first tells whether hardly any value is less than the cluster's. Where late stamps hide
-// the heaps of short runs, the densest of long ones may have a packet of others in each.
+// first reports whether hardly any value is below the cluster. If late timestamps hide
+// the clusters of short runs, the densest cluster of long runs may have cross traffic in
+// each run.
 func (c cluster) first(sorted []float64) bool {
 	below, _ := slices.BinarySearch(sorted, c.center*(1-3*c.width))
 	return float64(below) < 0.2*float64(c.count)
 }
 
-// scatter is the standard deviation of a cluster's values, relative.
+// scatter returns the relative standard deviation of a cluster's values.
 func (c cluster) scatter(sorted []float64) float64 {
 	a, _ := slices.BinarySearch(sorted, c.center*(1-c.width))
 	b, _ := slices.BinarySearch(sorted, c.center*(1+c.width))
@@ -172,7 +171,7 @@ func (c cluster) scatter(sorted []float64) float64 {
 	return math.Sqrt(sum/float64(b-a)) / c.center
 }
 
-// rate is the cluster's center as a rate.
+// rate returns the cluster with its center converted from time to rate.
 func (c cluster) rate() cluster {
 	c.center = 8e9 / c.center
 	return c

@@ -9,31 +9,31 @@ import (
 	"headgate/unit"
 )
 
-// Drain goes on where Ours met no limit: trains at a little less than the capacity,
-// each twice as long, until one empties the bucket. Back to back they could not be
-// that long: what is sent faster than the narrow link takes it is lost in the queue
-// before that link, and of a long train only as much arrives as the queue holds.
+// Drain continues where Ours found no limit. It sends trains at a little less than the
+// capacity, each twice as long as the last, until one empties the bucket. Trains back to
+// back could not be that long: the queue before the narrow link overflows, and of a long
+// train only the packets that fit into that queue arrive.
 type Drain struct {
-	// Capacity of the path, in bit/s of layer 2; +Inf is unknown.
+	// Capacity of the path in bit/s of layer 2; +Inf is unknown.
 	Capacity float64
-	// Left is what the next train may send, in bytes of layer 2.
+	// Left is the maximum of layer 2 bytes of the next train.
 	Left unit.Bytes
 }
 
-// Constants, ours.
+// Constants of Drain, chosen by Headgate.
 const (
 	drainPurpose = "tokenrate/drain"
-	// drainRate is the part of the capacity, as the seed's 7/8 is (2.6.3): a token rate
-	// above limited of it is not seen.
-	drainRate  = 0.9
-	firstDrain = 8_000_000 // bytes: what Ours sends did not do
-	// mostUnreadable long trains in a row that show nothing, because an end stood still in
-	// them, are an answer.
+	// drainFraction is the rate as a fraction of the capacity, like the seed's 7/8 (2.6.3). A
+	// token rate above the fraction limited of it is not detected.
+	drainFraction = 0.9
+	firstDrain    = 8_000_000 // bytes: the trains of Ours were too short
+	// mostUnreadable bounds the long trains in a row that show nothing because an end
+	// stalled.
 	mostUnreadable = 5
 )
 
-// Next is the train that comes after those of Ours and of this method, or ok is false
-// if they met a limit, or the next could tell no more.
+// Next returns the next train for the samples of Ours and Drain. ok is false if a limit
+// was found, or if the next train could show no more.
 func (m Drain) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	if len(samples) == 0 {
 		return t, false
@@ -48,7 +48,7 @@ func (m Drain) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 		return t, false
 	}
 	if !readable(last, r) {
-		// Something stood still, or changed: another as long tells.
+		// An end stalled, or the path changed: repeat the train.
 		if n := len(samples); n >= mostUnreadable && !slices.ContainsFunc(samples[n-mostUnreadable:n-1], func(s probe.Sample) bool {
 			return readable(&s, Estimate(&s, m.Capacity))
 		}) {
@@ -61,9 +61,9 @@ func (m Drain) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	if again {
 		bytes, rate = 2*last.Bytes(), last.Parts[0].Rate
 	} else {
-		rate = unit.Rate(drainRate * math.Min(m.Capacity, r.Joint.Rate))
+		rate = unit.Rate(drainFraction * math.Min(m.Capacity, r.Joint.Rate))
 	}
-	// One that is hardly longer than the last would tell no more.
+	// A train that is hardly longer than the last would show no more.
 	if m.Left < bytes {
 		if m.Left < bytes/2+bytes/8 {
 			return t, false
@@ -73,8 +73,8 @@ func (m Drain) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	return probe.Uniform(drainPurpose, int(bytes)/(mtu+probe.Overhead), mtu, rate), rate > 0
 }
 
-// readable tells whether a train shows something of all that it sent, or is none of the
-// long ones: what came before an end stood still is but a head.
+// readable reports whether a train shows something of all that it sent, or is not a train
+// of Drain. The part before an end stalled is only the head of a train.
 func readable(s *probe.Sample, r Result) bool {
 	return !strings.HasPrefix(s.Purpose, drainPurpose) || r.Rate.Known() || r.Joint != nil && r.Joint.Bytes > s.Bytes()/2
 }

@@ -2,7 +2,7 @@ package tokenrate
 
 import "math"
 
-// sums are those of a regression of time on bytes.
+// sums are the sums of a linear regression of time on bytes.
 type sums struct{ n, x, y, xx, xy, yy float64 }
 
 func (s sums) add(x, y float64) sums {
@@ -13,7 +13,8 @@ func (s sums) less(o sums) sums {
 	return sums{s.n - o.n, s.x - o.x, s.y - o.y, s.xx - o.xx, s.xy - o.xy, s.yy - o.yy}
 }
 
-// line is y = base + slope * x with least squares, and what it leaves unexplained.
+// line returns the least-squares line y = base + slope * x, and the residual sum of
+// squares.
 func (s sums) line() (base, slope, rest float64) {
 	vx, vy, cov := s.xx-s.x*s.x/s.n, s.yy-s.y*s.y/s.n, s.xy-s.x*s.y/s.n
 	if vx > 0 {
@@ -22,11 +23,11 @@ func (s sums) line() (base, slope, rest float64) {
 	return (s.y - slope*s.x) / s.n, slope, max(vy-slope*cov, 0)
 }
 
-// leastTail is how many packets either side of a knee has at least.
+// leastTail is the minimum number of packets on either side of a knee.
 const leastTail = 10
 
-// knee is the packet from which on the curve is best drawn as a second line: the
-// least sum of squares of both. It is 0 if one line says as much.
+// knee returns the packet at which the curve is best split into two lines: the split with
+// the least sum of squares. It returns 0 if one line fits as well.
 func (c curve) knee() int {
 	n := len(c.at)
 	if n < 2*leastTail {
@@ -46,8 +47,8 @@ func (c curve) knee() int {
 			best, at = before+after, k
 		}
 	}
-	// Two lines always fit a little better. F of a straight, noisy curve stays far
-	// below 1/2 of what is left.
+	// Two lines always fit a little better. For a straight, noisy curve the F statistic
+	// stays far below 1/2 of the residual.
 	if best > one/4 {
 		return 0
 	}

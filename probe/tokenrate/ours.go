@@ -11,68 +11,68 @@ import (
 	"headgate/unit"
 )
 
-// Ours sends a train back to back, and one that is twice as long until it meets a
-// limit for long enough; then shorter ones, after silence, that find the bucket full.
-type Ours struct {
+// Ladder sends a train back to back, and doubles its length until it is limited for long
+// enough. Then it sends shorter trains, after silences, that find the bucket full.
+type Ladder struct {
 	// Capacity of the path, in bit/s of layer 2.
 	Capacity float64
-	// Budget bounds what all trains send, in bytes of layer 2; 0 is 5 MB.
+	// Budget bounds the layer 2 bytes of all trains; 0 is 5 MB.
 	Budget unit.Bytes
-	// Time bounds how long silences for the bucket may last in all; 0 is 0.5 s.
+	// Time bounds the total of the silences for the bucket; 0 is 0.5 s.
 	Time time.Duration
 }
 
-// Constants of what is sent, ours.
+// Constants of the trains, chosen by Headgate.
 const (
 	oursBudget = 5_000_000
 	oursTime   = 500 * time.Millisecond
-	// lookCount packets are a queue of 8 ms in a shaper of 50 Mbit/s; firstCount are enough
-	// for most.
+	// lookCount packets are a queue of 8 ms in a shaper of 50 Mbit/s; firstCount packets
+	// are enough for most paths.
 	lookCount, firstCount = 32, 100
-	// enoughTail packets under the limit are enough, and sharpTail if the runs that
-	// agree scatter no more than sharp, relative.
+	// A tail of enoughTail limited packets suffices, and one of sharpTail packets if the
+	// runs that agree have a relative scatter of at most sharp.
 	enoughTail, sharpTail, sharp = 800, 300, 3e-4
-	// slowTail packets that last slowTime, in ns, are enough as well: a stamp's error is
-	// 1e-4 of that.
+	// A tail of slowTail packets that lasts slowTime ns suffices as well: a timestamp
+	// error is 1e-4 of that.
 	slowTail, slowTime = 40, 8e6
-	// sharpRun packets in a row that agree are no chance.
+	// sharpRun packets in a row do not agree by chance.
 	sharpRun = 32
-	// leastMore times the train before is worth another.
+	// leastMore is the minimum growth of the next train.
 	leastMore = 1.25
-	// mostTrains ends it where samples do not tell what was sent.
+	// mostTrains bounds the trains if the samples have no send times.
 	mostTrains = 30
-	// mostFills is how often the bucket is found again.
-	mostFills = 5
-	// fills is how often over a bucket could fill in the silence before: others take
-	// up to a half of what comes in.
-	fills = 3
+	// maxRefills bounds the measurements of the bucket size.
+	maxRefills = 5
+	// refillFactor is how many times the bucket could fill in the silence before a train: cross
+	// traffic uses up to a half of the tokens.
+	refillFactor = 3
 )
 
-// The trains' purposes.
+// The purposes of the trains.
 const (
 	ladder = "tokenrate/train"
 	refill = "tokenrate/bucket"
 )
 
-// read is what the samples so far say.
+// read is the result of the samples so far.
 type read struct {
-	climbed []probe.Sample // of the ladder
-	last    Result         // of these
-	found   []float64      // in the bucket, by trains that emptied it
-	full    float64        // what it held before the first train, if nothing has changed
+	climbed []probe.Sample // the samples of the ladder
+	last    Result         // the result of the ladder
+	found   []float64      // bytes in the bucket, from trains that emptied it
+	full    float64        // bytes in the bucket before the first train
 }
 
-func (m Ours) read(samples []probe.Sample) (r read) {
+func (m Ladder) read(samples []probe.Sample) (r read) {
 	for i := range samples {
 		if samples[i].Purpose != refill {
 			r.climbed = append(r.climbed, samples[i])
 		}
 	}
 	if len(r.climbed) == 0 {
-		r.last = nothing("nothing was sent")
+		r.last = noEstimate("no train was sent")
 		return r
 	}
-	// Of a train that shows nothing, because an end stood still, the one before may.
+	// If a train shows nothing because an end stalled, use the previous train.
 	at := len(r.climbed) - 1
 	r.last = Estimate(&r.climbed[at], m.Capacity)
 	for !r.last.Rate.Known() && r.last.Joint == nil && at > 0 {
@@ -85,8 +85,8 @@ func (m Ours) read(samples []probe.Sample) (r read) {
 		return r
 	}
 	rate := r.last.Rate.Value
-	// No train takes more than there is, and the first that met the limit took all that
-	// those before it had left.
+	// No train finds more than the bucket size. The first train that was limited found
+	// all that the trains before it had left.
 	most := 0.0
 	for i := range r.climbed[:at+1] {
 		e := r.last
@@ -111,11 +111,11 @@ func (m Ours) read(samples []probe.Sample) (r read) {
 			continue
 		}
 		e := Estimate(&samples[i], m.Capacity)
-		if e.k >= sharpRun && e.Rate.Value < rate*(1-5*others) {
-			r.last = nothing(fmt.Sprintf("it changed from %.1f to %.1f Mbit/s", rate/1e6, e.Rate.Value/1e6))
+		if e.k >= sharpRun && e.Rate.Value < rate*(1-5*crossTraffic) {
+			r.last = noEstimate(fmt.Sprintf("token rate changed from %.1f to %.1f Mbit/s", rate/1e6, e.Rate.Value/1e6))
 			return r
 		}
-		// One that came faster did not empty the bucket, or the rate is another now.
+		// A faster train did not empty the bucket, or the rate has changed.
 		c := e.line
 		if len(c.at) >= 2*leastTail && !c.headless && c.slopes(e.from, len(c.at), c.bytes) < rate*1.05 {
 			r.found = append(r.found, c.level(rate))
@@ -124,28 +124,27 @@ func (m Ours) read(samples []probe.Sample) (r read) {
 	return r
 }
 
-// long tells whether a tail of packets lasted long enough. More of them would say
-// hardly more, and stand in a slow shaper's queue before everybody else's.
+// long reports whether a tail of packets lasted long enough. More packets would hardly
+// improve the result, and would delay the traffic of others in a slow shaper.
 func (r read) long(tail int) bool {
 	at := r.last.line.at
-	return !r.last.crossed && tail >= slowTail && at[len(at)-1]-at[r.last.from] >= slowTime
+	return !r.last.crossTraffic && tail >= slowTail && at[len(at)-1]-at[r.last.from] >= slowTime
 }
 
-// rated tells whether there is a rate to read buckets by.
+// rated reports whether the rate is known well enough to compute the bucket size.
 func (r read) rated() bool { return r.last.Rate.Known() && !r.last.Rate.AtLeast }
 
-// alike is how many trains have to find the same. What others take comes in packets,
-// so that two may well find the same too little.
-func (r read) alike() int {
-	if r.last.crossed {
+// neededAgreement returns how many trains must find the same bucket size. Cross traffic uses whole
+// packets, so that two trains may find the same size that is too small.
+func (r read) neededAgreement() int {
+	if r.last.crossTraffic {
 		return 3
 	}
 	return 2
 }
 
-// Next is the train that comes after those that were sent, or ok is false if there
-// are enough.
-func (m Ours) Next(samples []probe.Sample) (t probe.Train, ok bool) {
+// Next returns the next train for the samples so far. ok is false if they suffice.
+func (m Ladder) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	budget := cmp.Or(m.Budget, oursBudget)
 	silent := cmp.Or(m.Time, oursTime)
 	for i := range samples {
@@ -167,13 +166,13 @@ func (m Ours) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	if n := len(r.climbed); n > 0 {
 		before := r.climbed[n-1].Count()
 		count = max(firstCount, 2*before)
-		if r.rated() && !r.last.Policed && !r.last.crossed {
-			// Nobody else is there: a tail that is long enough is. What is too much for a
-			// policer does not wait.
+		if r.rated() && !r.last.Policed && !r.last.crossTraffic {
+			// Without cross traffic a tail of minimum length suffices. A policer's excess
+			// packets cause no queue.
 			enough := r.last.from + max(slowTail, int(slowTime*r.last.Rate.Value/8e9/(mtu+probe.Overhead))) + 2
 			count = min(count, max(enough, int(leastMore*float64(before))))
 		}
-		// What is left of the budget does where twice as many are too many.
+		// Use the remaining budget if it does not allow twice as many packets.
 		if count > most && float64(most) >= leastMore*float64(before) {
 			count = most
 		}
@@ -182,36 +181,36 @@ func (m Ours) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	return t, t.Bytes() <= budget
 }
 
-// again is a train that finds the bucket, after enough silence to fill it; ok is
-// false if two have found the same.
-func (m Ours) again(r read, sent int) (t probe.Train, ok bool) {
+// again returns a train that finds the bucket size, after a silence that is long enough
+// to fill the bucket. ok is false if enough trains found the same size.
+func (m Ladder) again(r read, sent int) (t probe.Train, ok bool) {
 	rate := r.last.Rate.Value
-	if sent >= mostFills || len(r.found) == 0 || !size(r.found, rate, r.alike()).AtLeast {
+	if sent >= maxRefills || len(r.found) == 0 || !size(r.found, rate, r.neededAgreement()).AtLeast {
 		return probe.Train{}, false
 	}
 	b := math.Max(math.Max(slices.Max(r.found), r.full), mtu)
 	into := math.Max(1-rate/m.Capacity, 0.05)
 	t = probe.Uniform(refill, int(1.1*b/into/(mtu+probe.Overhead))+4*leastTail, mtu, 0)
-	// Twice as long each time: a bucket that was not full then holds more.
-	t.Parts[0].Pause = (time.Millisecond + time.Duration(fills*b*8e9/rate)) << sent
+	// Double the silence each time: a bucket that was not full then holds more.
+	t.Parts[0].Pause = (time.Millisecond + time.Duration(refillFactor*b*8e9/rate)) << sent
 	return t, true
 }
 
-// Estimate is the token rate that the ladder's last train shows, and the bucket that
-// its first one found, and those after silence.
-func (m Ours) Estimate(samples []probe.Sample) Result {
+// Estimate returns the token rate of the last ladder train, and the bucket size from the
+// first train that emptied the bucket and from those after a silence.
+func (m Ladder) Estimate(samples []probe.Sample) Result {
 	r := m.read(samples)
 	if !r.rated() {
 		return r.last
 	}
 	switch last := r.climbed[len(r.climbed)-1]; {
 	case last.Purpose == drainPurpose:
-		// Too much was sent before it, also again and not in the samples, to say what
-		// the bucket held at first.
+		// The trains before it, some of which are not in the samples, sent too much to
+		// know how much the bucket held at first.
 		b := r.last.line.level(r.last.Rate.Value)
 		r.last.Bucket = probe.Estimate{Value: b, Low: b, AtLeast: true}
 	case len(r.found) > 0:
-		r.last.Bucket = size(r.found, r.last.Rate.Value, r.alike())
+		r.last.Bucket = size(r.found, r.last.Rate.Value, r.neededAgreement())
 	}
 	return r.last
 }

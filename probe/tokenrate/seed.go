@@ -10,24 +10,24 @@ import (
 	"headgate/unit"
 )
 
-// Constants of NarrowTokenRate, from the seed.
+// Constants of NarrowTokenRate, from the estimation seed.
 const (
 	// alpha: the drain train is sent at alpha * C (2.6).
 	alpha = 7.0 / 8
-	// drainCount is L_dt of the seed's simulations (2.6); it must pass K.
+	// drainCount is L_dt of the seed's simulations (2.6); it must exceed K.
 	drainCount = 1000
-	// trainCount is L_et, and seedSize s (2.6.2).
+	// trainCount is L_et, seedSize is s (2.6.2).
 	trainCount = 1000
 	seedSize   = 500
 	mtu        = 1500
-	// binWidth is that of its histograms' (2.5.2).
+	// binWidth is the bin width of its histograms (2.5.2).
 	binWidth = 10e6
 )
 
-// K is how many packets of s bits pass a shaper at once before its bucket of sigma
-// bits is empty, when they come at lambda, its token rate is r and the link behind
-// it carries c, all in bit/s (equation 2.1). It is without bound if lambda does not
-// pass r.
+// K returns how many packets of s bits pass a shaper at once before its bucket of sigma
+// bits is empty. They arrive at the rate lambda, the token rate is r, and the link behind
+// the shaper has the capacity c, all in bit/s (equation 2.1). K is infinite if lambda
+// does not exceed r.
 func K(sigma, s, r, c, lambda float64) float64 {
 	into := min(lambda, c)
 	if into <= r {
@@ -36,18 +36,18 @@ func K(sigma, s, r, c, lambda float64) float64 {
 	return math.Floor((sigma/s - r/into) / (1 - r/into))
 }
 
-// Seed is the estimation seed's NarrowTokenRate (2.6.3). It needs the path's capacity
-// in bit/s of layer 2.
-type Seed struct {
+// NarrowTokenRate is the estimation seed's NarrowTokenRate (2.6.3). It needs the capacity of the
+// path in bit/s of layer 2.
+type NarrowTokenRate struct {
 	Capacity float64
 	// Drain is L_dt; 0 is 1000.
 	Drain int
 }
 
-// Next is the train that comes after those that were sent, or ok is false if there
-// are enough. While the estimation train's rate is computed the bucket fills again,
-// by an RTT's worth; so that train brings a drain of its own along.
-func (m Seed) Next(samples []probe.Sample) (t probe.Train, ok bool) {
+// Next returns the next train for the samples so far. ok is false if there are enough.
+// The bucket refills for a round-trip time while the rate of the estimation train is
+// computed, so that this train begins with a drain part of its own.
+func (m NarrowTokenRate) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	drain := probe.Part{Count: cmp.Or(m.Drain, drainCount), Size: mtu, Rate: unit.Rate(alpha * m.Capacity)}
 	switch len(samples) {
 	case 0:
@@ -60,9 +60,10 @@ func (m Seed) Next(samples []probe.Sample) (t probe.Train, ok bool) {
 	return probe.Train{}, false
 }
 
-// Estimate is the strongest mode of the estimation train's dispersion rates between
-// its average arrival rate and the drain train's sending rate, in bit/s of layer 2.
-func (m Seed) Estimate(samples []probe.Sample) (float64, error) {
+// Estimate returns, in bit/s of layer 2, the strongest mode of the dispersion rates of
+// the estimation train between its average arrival rate and the sending rate of the drain
+// train.
+func (m NarrowTokenRate) Estimate(samples []probe.Sample) (float64, error) {
 	if len(samples) < 2 {
 		return 0, errors.New("NarrowTokenRate needs a drain train and an estimation train")
 	}

@@ -9,74 +9,75 @@ import (
 	"headgate/unit"
 )
 
-// Result is what a path's shaper gives.
+// Result is the result for a path's shaper.
 type Result struct {
 	// Rate is the token rate, in bit/s of layer 2.
 	Rate probe.Estimate `json:"rate"`
-	// Bucket is its size in bytes of layer 2. Of one train it is what that found in it:
-	// all, if nobody had sent before.
+	// Bucket is the bucket size in bytes of layer 2. From a single train it is the number
+	// of bytes found in the bucket, which is its size if nothing was sent before.
 	Bucket probe.Estimate `json:"bucket"`
-	// Policed: what passes the rate is dropped, and does not wait.
+	// Policed is set if packets above the rate are dropped instead of queued.
 	Policed bool `json:"policed,omitempty"`
-	// Joint, if no limit was met: what the train got through.
+	// Joint is set if no limit was found. It has the bounds that the train shows.
 	Joint *Joint `json:"joint,omitempty"`
 
-	line    curve
-	from    int     // the first packet that was limited
-	k       int     // packets in the runs that agree
-	sd      float64 // of these, relative
-	crossed bool    // others' packets were among them
+	line         curve
+	from         int     // index of the first packet that was limited
+	k            int     // packets in each of the runs that agree
+	sd           float64 // their relative standard deviation
+	crossTraffic bool    // cross traffic was between the packets
 }
 
-// Joint is all that a train that met no limit shows: the token rate is at least Rate,
-// or the bucket and what came into it meanwhile at least Bytes. It rests on the
-// bucket having been full.
+// Joint is the result of a train that found no limit: the token rate is at least Rate, or
+// the bucket size and the tokens that arrived during the train total at least Bytes.
+// Joint assumes that the bucket was full before the train.
 type Joint struct {
 	Rate  float64    `json:"rate"`
 	Bytes unit.Bytes `json:"bytes"`
 	Took  float64    `json:"seconds"`
 }
 
-// Constants of how one train is read, ours.
+// Constants of the evaluation of one train, chosen by Headgate.
 const (
-	// limited is how much slower than it was sent a train must arrive for a limit.
+	// limited: a train that arrives below this fraction of its sending rate was limited.
 	limited = 0.97
-	// stamp is what a kernel's receive stamp is off by, in ns (measured).
+	// stamp is the error of a kernel receive timestamp, in ns (measured).
 	stamp = 1000.0
-	// standstill is a silence of a sender that sends back to back, in ns: it was not
-	// running (1 to 11 ms, measured).
-	standstill = 1e6
-	// silent is how many packets' time is no chance of a train of thousands.
+	// stall is a silence, in ns, of a sender that sends back to back which shows
+	// that the sender stalled (1 to 11 ms, measured).
+	stall = 1e6
+	// silent is a silence in packet times that is not random in a train of thousands.
 	silent = 3
-	// policed is the part that a limit drops which lets nothing wait; hosts and links
-	// that lose a packet now and then lose less.
+	// policed is the minimum fraction that a policer drops; hosts and links with
+	// occasional loss drop less.
 	policed = 0.12
-	// window is how many packets are neighbours.
+	// window is the number of packets that are neighbours.
 	window = 16
-	// others: a tail that is slower by this part than its packets in a row had others'
-	// among them.
-	others = 0.002
-	// leastAgree packets in a row have to agree: chance finds heaps of shorter runs.
+	// crossTraffic: a tail that is slower by this fraction than its runs had cross traffic in
+	// it.
+	crossTraffic = 0.002
+	// leastAgree is the minimum length of runs that agree: shorter runs agree by chance.
 	leastAgree = 8
-	// longRun is so many in a row that a thousandth of others' traffic shows in them.
+	// longRun is the run length in which a thousandth of cross traffic shows.
 	longRun = 256
-	// The rate is off by the receiver's clock, pace (9 of 10 that are off by 5e-5 at the
-	// most), and by the part spread of the scatter of runs that agree. The bucket is off
-	// by the stamp of the first packet: sizeError for both sides, boundError for one.
-	// With these the intervals hold nine in ten of drawn paths. Where others send the rate
-	// is too low by up to small in one of five: the runs that agree have packets of theirs.
-	pace, spread, small   = 4.5e-5, 0.4, 1e-3
-	sizeError, boundError = 1.3, 2.5
+	// The relative error of the rate is pace, the rate error of the receiver's clock (9
+	// of 10 clocks that are off by at most 5e-5), and the fraction spread of the scatter
+	// of the runs that agree. The error of the bucket size is the timestamp error of the
+	// first packet: sizeError for both sides, boundError for one. With these the
+	// intervals hold nine of ten random paths. With cross traffic the rate is too low by
+	// up to small in one of five paths, because the runs that agree have packets of it.
+	clockError, spread, small = 4.5e-5, 0.4, 1e-3
+	sizeError, boundError     = 1.3, 2.5
 )
 
-// Estimate reads the token rate and the bucket from a train that was sent faster
-// than the token rate for longer than the bucket lasts. capacity is that of the
-// path, in bit/s of layer 2: a train that was slowed down to no less met no shaper.
+// Estimate computes the token rate and the bucket size from a train that was sent faster
+// than the token rate for longer than the bucket lasts. capacity is the capacity of the
+// path in bit/s of layer 2: a train that arrived at the capacity found no shaper.
 func Estimate(s *probe.Sample, capacity float64) Result {
 
 	c := newCurve(s, capacity)
 	if len(c.at) < 2*leastTail {
-		return nothing(fmt.Sprintf("only %d of %d packets arrived", s.Count()-s.Lost(), s.Count()))
+		return noEstimate(fmt.Sprintf("only %d of %d packets arrived", s.Count()-s.Lost(), s.Count()))
 	}
 	from := c.knee()
 	headless := from == 0 || len(c.at)-from < leastTail
@@ -87,12 +88,12 @@ func Estimate(s *probe.Sample, capacity float64) Result {
 	top := math.Min(c.offered(from), capacity)
 	tail, places, lost := c.slopes(from, n, c.bytes), c.slopes(from, n, c.places()), c.lost(from, n)
 	if math.IsInf(tail, 1) {
-		// As one super-packet through a bucket that had room for it: that shows no rate at all.
-		return nothing("its packets arrived all at once")
+		// One super-packet passed a bucket with enough tokens, which shows no rate.
+		return noEstimate("all packets arrived at once")
 	}
 	r := Result{line: c, from: from}
 	if tail > limited*top || lost < policed && places > limited*top && !c.drops(from) {
-		r.Rate, r.Bucket = probe.CannotTell("the train met no limit"), probe.CannotTell("the train met no limit")
+		r.Rate, r.Bucket = probe.NoEstimate("the train found no limit"), probe.NoEstimate("the train found no limit")
 		r.Joint = c.joint(tail)
 		return r
 	}
@@ -100,45 +101,45 @@ func Estimate(s *probe.Sample, capacity float64) Result {
 	found, ok := c.agreement(from, n, tail*(1-lowest), top, lost < policed)
 	agree := ok && found.k >= leastAgree && !r.Policed
 	scatter, straight := c.straight(from, tail)
-	// Others would make runs of hundreds of packets differ.
-	alone := ok && found.k >= longRun && found.sd <= sharp && math.Abs(tail/found.center-1) < others
-	r.crossed = agree && tail < found.center*(1-others) || (r.Policed || lost >= policed) && !alone && c.uneven(from, tail)
+	// Cross traffic would make runs of hundreds of packets differ.
+	alone := ok && found.k >= longRun && found.sd <= sharp && math.Abs(tail/found.center-1) < crossTraffic
+	r.crossTraffic = agree && tail < found.center*(1-crossTraffic) || (r.Policed || lost >= policed) && !alone && c.uneven(from, tail)
 	switch {
-	case c.cut && (!agree && !r.Policed || r.crossed):
-		return nothing("an end of the path stood still")
+	case c.cut && (!agree && !r.Policed || r.crossTraffic):
+		return noEstimate("an end of the path stalled")
 	case !r.Policed && c.changed(from, tail, top, lost < policed):
-		return nothing("the rate changed within the train")
-	case r.Policed && !r.crossed:
-		// Tokens for up to two packets are left over at either end.
-		r.Rate = within(tail, math.Hypot(pace, 4/float64(n-from)))
+		return noEstimate("the rate changed during the train")
+	case r.Policed && !r.crossTraffic:
+		// Tokens for up to two packets remain at either end.
+		r.Rate = within(tail, math.Hypot(clockError, 4/float64(n-from)))
 	case straight && lost < policed && (!agree || scatter < found.sd):
-		r.crossed, r.k, r.sd = false, n-from, scatter
-		r.Rate = within(tail, math.Hypot(pace, 2*scatter))
-	case agree && (!r.crossed || lost < policed):
+		r.crossTraffic, r.k, r.sd = false, n-from, scatter
+		r.Rate = within(tail, math.Hypot(clockError, 2*scatter))
+	case agree && (!r.crossTraffic || lost < policed):
 		r.k, r.sd = found.k, found.sd
-		r.Rate = within(found.center, math.Hypot(pace, spread*found.sd))
-		if tail < found.center*(1-pace) {
-			// Others are there, and small packets of theirs may be in most runs.
+		r.Rate = within(found.center, math.Hypot(clockError, spread*found.sd))
+		if tail < found.center*(1-clockError) {
+			// With cross traffic, its small packets may be in most runs.
 			r.Rate.High += small * found.center
 		}
 	case headless && !r.Policed:
-		// It may be others who slowed it down from its begin, before any limit could.
-		r = nothing("others' traffic hides whether the train met a limit")
+		// Cross traffic may have slowed the train from its begin, before any limiter did.
+		r = noEstimate("cross traffic hides whether the train was limited")
 		r.line, r.from, r.Joint = c, from, c.joint(tail*limited)
 		return r
 	default:
-		// What others have of the rate is missing.
+		// The cross traffic's part of the rate is missing.
 		r.Rate = probe.Estimate{Value: tail * limited, Low: tail * limited, AtLeast: true}
 	}
 	r.Bucket = r.bucket()
 	return r
 }
 
-// straight tells whether a tail strays from its line no more than its packets stray
-// from their neighbours: whoever stamped or carried them was late by this much and
-// that, up to tens of microseconds on a virtual machine, and no one else's packets were
-// among them, for these delay all that come after. scatter is what it strays by, of its
-// length.
+// straight reports whether a tail deviates from its line no more than its packets deviate
+// from their neighbours. In that case the deviations are delays of the receiver or of a
+// virtual machine, of up to tens of microseconds, and there was no cross traffic, which
+// delays all later packets as well. scatter is the deviation relative to the duration of
+// the tail.
 func (c curve) straight(from int, rate float64) (scatter float64, ok bool) {
 	n := len(c.at)
 	if n-from < 8*window {
@@ -158,14 +159,14 @@ func (c curve) straight(from int, rate float64) (scatter float64, ok bool) {
 	return far / (c.at[n-1] - c.at[from]), far < 1.5*near/count+stamp
 }
 
-// uneven tells whether what passes a limit that drops strays by more than the packet
-// that its tokens may be short of: others take of them. What something that stood still
-// held back, and let go at once after a silence, is not others'.
+// uneven reports whether the packets that pass a policer deviate by more than the one
+// packet for which tokens may be missing: cross traffic uses tokens. Packets that were
+// held back by a stall and arrive at once after a silence do not count.
 func (c curve) uneven(from int, rate float64) bool {
 	over := func(i int) float64 { return c.bytes[i] - rate*c.at[i]/8e9 }
-	silence := math.Max(silent*(c.at[len(c.at)-1]-c.at[from])/float64(len(c.at)-from), standstill/10)
+	silence := math.Max(silent*(c.at[len(c.at)-1]-c.at[from])/float64(len(c.at)-from), stall/10)
 	low, high := math.Inf(1), math.Inf(-1)
-	until, level := 0.0, 0.0 // of what was held back
+	until, level := 0.0, 0.0 // end and level of the packets that were held back
 	for i := from; i < len(c.at); i++ {
 		if i > from && c.at[i]-c.at[i-1] > silence && c.at[i] > until {
 			until, level = 2*c.at[i]-c.at[i-1], over(i-1)-c.frame
@@ -178,53 +179,54 @@ func (c curve) uneven(from int, rate float64) bool {
 	return high-low > 1.5*c.frame+6*stampBytes(rate)
 }
 
-// joint is all that a train shows which met no limit.
+// joint returns the bounds that a train without a limit shows.
 func (c curve) joint(rate float64) *Joint {
 	n := len(c.at)
 	return &Joint{Rate: rate, Bytes: unit.Bytes(c.bytes[n-1]), Took: c.at[n-1] / 1e9}
 }
 
-// changed tells whether both halves of the tail have a rate each, clear of others'
-// packets, and not the same.
+// changed reports whether the two halves of the tail have different rates, each without
+// cross traffic.
 func (c curve) changed(from int, tail, top float64, whole bool) bool {
 	n := len(c.at)
 	middle := (from + n) / 2
 	var rates []float64
 	for _, part := range [][2]int{{from, middle}, {middle, n}} {
 		mean := c.slopes(part[0], part[1], c.bytes)
-		found, ok := c.agreement(part[0], part[1], math.Min(mean, tail)*(1-others), top, whole)
-		if !ok || found.k < leastAgree || math.Abs(mean/found.center-1) > others {
+		found, ok := c.agreement(part[0], part[1], math.Min(mean, tail)*(1-crossTraffic), top, whole)
+		if !ok || found.k < leastAgree || math.Abs(mean/found.center-1) > crossTraffic {
 			return false
 		}
 		rates = append(rates, found.center)
 	}
-	return math.Abs(rates[0]/rates[1]-1) > 5*others
+	return math.Abs(rates[0]/rates[1]-1) > 5*crossTraffic
 }
 
-func nothing(because string) Result {
-	return Result{Rate: probe.CannotTell(because), Bucket: probe.CannotTell(because)}
+func noEstimate(because string) Result {
+	return Result{Rate: probe.NoEstimate(because), Bucket: probe.NoEstimate(because)}
 }
 
 func within(rate, part float64) probe.Estimate {
 	return probe.Estimate{Value: rate, Low: rate * (1 - part), High: rate * (1 + part)}
 }
 
-// drops tells whether packets are lost only once a bucket is empty.
+// drops reports whether packets are lost only after the bucket is empty.
 func (c curve) drops(from int) bool {
 	return c.lost(from, len(c.at)) > 3*c.lost(0, from)+3/float64(from)
 }
 
-// bucket is how much more came than the token rate gives. With others' traffic in
-// the shaper it is a bound from below: they had a part of it.
+// bucket returns the bytes that arrived above the token rate. With cross traffic in the
+// shaper the result is a lower bound, because the cross traffic used a part of the
+// bucket.
 func (r Result) bucket() probe.Estimate {
 	if r.line.headless {
-		return probe.CannotTell("an end of the path stood still while the bucket was not empty")
+		return probe.NoEstimate("an end of the path stalled before the bucket was empty")
 	}
 	if r.Rate.AtLeast {
-		return probe.CannotTell("others' traffic hides the token rate")
+		return probe.NoEstimate("cross traffic hides the token rate")
 	}
 	b := r.line.level(r.Rate.Value)
-	if r.crossed {
+	if r.crossTraffic {
 		return size([]float64{b}, r.Rate.Value, 2)
 	}
 	off := sizeError * stampBytes(r.Rate.Value)

@@ -8,35 +8,37 @@ import (
 	"headgate/internal/awake"
 )
 
-// Ends watches what this machine does to a train while it is under way.
-type Ends struct {
+// HostEffects records what this machine does to a train: steal time and clock changes.
+type HostEffects struct {
 	stolen float64 // s
 	offset int64
 	begun  int64
 }
 
-// Watch begins.
-func Watch() Ends { return Ends{stolen: awake.Stolen(), offset: clockOffset(), begun: nanotime()} }
-
-// Stolen is how long the hypervisor kept processors back since, in ns.
-func (e Ends) Stolen() int64 { return int64(math.Round((awake.Stolen() - e.stolen) * 1e9)) }
-
-// Slewed is the most by which the kernel's clock is made slower or faster without
-// being set (500 ppm), and a reading of both clocks may be off by 100 us when the
-// thread loses its processor in between.
-const (
-	slewed  = 500e-6
-	misread = 100_000
-)
-
-// Stepped tells whether the clock of the stamps was set since.
-func (e Ends) Stepped() bool {
-	change := clockOffset() - e.offset
-	return max(change, -change) > misread+int64(slewed*float64(nanotime()-e.begun))
+// Watch starts the recording.
+func Watch() HostEffects {
+	return HostEffects{stolen: awake.Stolen(), offset: clockOffset(), begun: nanotime()}
 }
 
-// clockOffset is by how much CLOCK_REALTIME is ahead of CLOCK_MONOTONIC: of some
-// readings the one that took least.
+// Stolen returns the steal time of all processors since Watch, in ns.
+func (e HostEffects) Stolen() int64 { return int64(math.Round((awake.Stolen() - e.stolen) * 1e9)) }
+
+// slewed is the maximum rate at which the kernel slews its clock (500 ppm). misread is
+// the possible error of a reading of both clocks, in ns: the thread may lose its
+// processor between the two readings.
+const (
+	maxSlew        = 500e-6
+	clockReadError = 100_000
+)
+
+// Stepped reports whether the clock of the timestamps was set since Watch.
+func (e HostEffects) Stepped() bool {
+	change := clockOffset() - e.offset
+	return max(change, -change) > clockReadError+int64(maxSlew*float64(nanotime()-e.begun))
+}
+
+// clockOffset returns CLOCK_REALTIME minus CLOCK_MONOTONIC, from the fastest of several
+// readings.
 func clockOffset() (offset int64) {
 	least := int64(-1)
 	for range 5 {

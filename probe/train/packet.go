@@ -5,32 +5,31 @@ import (
 	"net/netip"
 )
 
-// Kind says what a datagram is for.
+// Kind is the type of a datagram.
 type Kind byte
 
-// Kinds of datagrams.
+// The kinds of datagrams.
 const (
 	Data      Kind = iota // a packet of a train
-	Hello                 // the client shows from where it will speak
-	Challenge             // the server's nonce, to there
-	Proof                 // the nonce, back
+	Hello                 // from the client; its source is the client's UDP address
+	Challenge             // the server's nonce, sent to that address
+	Proof                 // the nonce, returned by the client
 )
 
-// header is what each datagram begins with:
+// headerSize is the size of the header of each datagram in bytes. The header has these
+// fields (offset, length, content); the rest of a datagram has no meaning:
 //
 //	0  3  "HGp"
 //	3  1  version and kind: 16 * version + kind
 //	4  8  session
-//	12 4  train, or the nonce's upper half
-//	16 4  packet, or its lower half
-//
-// The rest is of no meaning.
+//	12 4  train, or the upper half of the nonce
+//	16 4  packet, or the lower half of the nonce
 const headerSize = 20
 
-// version of this format.
+// version is the version of the datagram format.
 const version = 1
 
-// Header is a datagram's.
+// Header is the header of a datagram.
 type Header struct {
 	Kind    Kind
 	Session uint64
@@ -38,16 +37,16 @@ type Header struct {
 	Packet  uint32
 }
 
-// Nonce is what a challenge or its proof carries.
+// Nonce returns the nonce of a Challenge or a Proof.
 func (h Header) Nonce() uint64 { return uint64(h.Train)<<32 | uint64(h.Packet) }
 
-// WithNonce is h with a nonce.
+// WithNonce returns h with a nonce.
 func (h Header) WithNonce(n uint64) Header {
 	h.Train, h.Packet = uint32(n>>32), uint32(n)
 	return h
 }
 
-// Put writes h to the beginning of b, which has room for it.
+// Put writes h to the first headerSize bytes of b.
 func (h Header) Put(b []byte) {
 	copy(b, "HGp")
 	b[3] = version<<4 | byte(h.Kind)
@@ -56,14 +55,14 @@ func (h Header) Put(b []byte) {
 	binary.BigEndian.PutUint32(b[16:], h.Packet)
 }
 
-// Bytes are a datagram of h alone.
+// Bytes returns a datagram that has only the header.
 func (h Header) Bytes() []byte {
 	b := make([]byte, headerSize)
 	h.Put(b)
 	return b
 }
 
-// ParseHeader reads what Put wrote; ok is false for anything else.
+// ParseHeader parses a header that Put wrote; ok is false for anything else.
 func ParseHeader(b []byte) (h Header, ok bool) {
 	if len(b) < headerSize || string(b[:3]) != "HGp" || b[3]>>4 != version || Kind(b[3]&15) > Proof {
 		return Header{}, false
@@ -76,13 +75,13 @@ func ParseHeader(b []byte) (h Header, ok bool) {
 	}, true
 }
 
-// headers is what IP and UDP add to a datagram's payload, in bytes.
-func headers(peer netip.Addr) int {
+// headerOverhead returns the size of the IP and UDP headers of a datagram to peer, in bytes.
+func headerOverhead(peer netip.Addr) int {
 	if peer.Unmap().Is4() {
 		return 20 + 8
 	}
 	return 40 + 8
 }
 
-// Least is the smallest IP packet that can be sent to peer.
-func Least(peer netip.Addr) int { return headers(peer) + headerSize }
+// MinSize returns the size of the smallest IP packet that can be sent to peer.
+func MinSize(peer netip.Addr) int { return headerOverhead(peer) + headerSize }

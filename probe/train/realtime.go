@@ -11,17 +11,17 @@ import (
 	"headgate/internal/realtime"
 )
 
-// priority among SCHED_FIFO threads: below those of the lab's emulator (10), whose
-// links would otherwise be late because a packet is due. What a sender misses is in
-// the sample.
+// priority is the SCHED_FIFO priority of a sending thread. It is below that of the lab's
+// link emulator (10), whose links would otherwise be late whenever a packet is due. The
+// sample records the delays of the sender.
 const priority = 5
 
-// spinning runs f, which spins, on a thread of its own that is pinned to its processor
-// and, where that is allowed, SCHED_FIFO. The garbage collector waits for it.
-func spinning(f func()) {
-	rested()
+// runRealtime runs f, which spins, on a thread of its own that is pinned to its processor
+// and is SCHED_FIFO where that is permitted. The garbage collector is off meanwhile.
+func runRealtime(f func()) {
+	awaitSpinBudget()
 	begun := nanotime()
-	defer func() { tired(nanotime() - begun) }()
+	defer func() { chargeSpinBudget(nanotime() - begun) }()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
@@ -33,8 +33,8 @@ func spinning(f func()) {
 		}
 	}
 	defer realtime.Thread(priority)()
-	realtime.Hold()
-	defer realtime.Release()
+	realtime.DisablePreemption()
+	defer realtime.EnablePreemption()
 	f()
 }
 
@@ -48,20 +48,21 @@ func currentCPU() (int, error) {
 
 func nanotime() int64 { return realtime.Now() }
 
-// Of a pause all but the last alert is slept through, nap by nap. Alert is what a
-// sleep may be late by. It is also why packets that are further apart than that do
-// not need all of a processor: Linux takes it away from a SCHED_FIFO thread for 50 ms
-// once it had it for 950 (sched_rt_runtime_us), which was seen.
+// A wait sleeps in steps of at most nap, until alert before its end, and spins after
+// that. alert is the maximum lateness of a sleep. Packets that are further apart than
+// alert therefore do not use a whole processor. That matters because Linux throttles a
+// SCHED_FIFO thread for 50 ms after it has run for 950 ms (sched_rt_runtime_us); this was
+// observed.
 const (
-	alert = int64(50 * time.Microsecond)
-	nap   = int64(50 * time.Millisecond)
+	spinWindow = int64(50 * time.Microsecond)
+	maxSleep   = int64(50 * time.Millisecond)
 )
 
-// until waits for a time, and gives the one at which it stopped: earlier if done is.
-func until(at int64, done <-chan struct{}) int64 {
+// waitUntil waits until at or until done is closed, and returns the time of its return.
+func waitUntil(at int64, done <-chan struct{}) int64 {
 	now := nanotime()
-	for at-now > alert {
-		realtime.Sleep(min(at-alert, now+nap))
+	for at-now > spinWindow {
+		realtime.Sleep(min(at-spinWindow, now+maxSleep))
 		select {
 		case <-done:
 			return nanotime()
@@ -75,58 +76,60 @@ func until(at int64, done <-chan struct{}) int64 {
 	return now
 }
 
-// What an ordinary thread of anybody's holds while a SCHED_FIFO one has its processor,
-// others wait for, on all processors: Go's scheduler did, and an emulated link stood
-// still until a train of 318 ms was over, one time in ten. So a long train lets others
-// have its processor for a breath, every stride; hardly any is longer than unbroken.
+// While a SCHED_FIFO thread has a processor, an ordinary thread that was preempted there
+// may hold a lock that threads on other processors wait for. Go's scheduler held one: in
+// one of ten runs an emulated link stalled until a train of 318 ms had ended. A train
+// longer than unbroken therefore yields the processor for breath, every stride. Few
+// trains are longer than unbroken.
 const (
-	unbroken = int64(20 * time.Millisecond)
-	stride   = int64(2 * time.Millisecond)
-	breath   = int64(100 * time.Microsecond)
+	yieldAfter    = int64(20 * time.Millisecond)
+	yieldInterval = int64(2 * time.Millisecond)
+	yieldDuration = int64(100 * time.Microsecond)
 )
 
-// breather tells when a train has to let others have the processor.
-type breather struct {
-	now  int64 // when it last did, or began
+// yielder decides when a train yields the processor.
+type yielder struct {
+	now  int64 // time of the last yield, or of the start
 	long bool
 }
 
-// due tells it for a train whose packets leave every gap, in ns: those that are
-// far apart leave time between them.
-func (b *breather) due(now int64, gap float64) bool {
-	if gap > float64(alert) {
+// due reports whether a train with gap ns between its packets must yield now. A train
+// whose packets are far apart leaves the processor idle anyway.
+func (b *yielder) due(now int64, gap float64) bool {
+	if gap > float64(spinWindow) {
 		return false
 	}
-	b.long = b.long || now-b.now > unbroken
-	return b.long && now-b.now > stride
+	b.long = b.long || now-b.now > yieldAfter
+	return b.long && now-b.now > yieldInterval
 }
 
-// Linux takes a processor from its SCHED_FIFO threads for 50 ms once they had it for 950
-// of 1,000 (sched_rt_runtime_us), also in the middle of a train: long trains one after
-// the other met that. So this process's have rests between them: half of the time at
-// the most, but for what fits into mostAwake.
-const mostAwake = int64(400 * time.Millisecond)
+// maxSpin is the spinning time that is allowed without a rest. Linux throttles the
+// SCHED_FIFO threads of a processor for 50 ms after they have run for 950 of 1,000 ms
+// (sched_rt_runtime_us), also in the middle of a train, and consecutive long trains met
+// that. The threads of this process therefore rest between trains: beyond mostAwake they
+// spin for at most half of the time.
+const maxSpin = int64(400 * time.Millisecond)
 
-var awakeFor struct {
+var spinBudget struct {
 	sync.Mutex
 	ns, last int64
 }
 
-// rested waits until a train may spin again.
-func rested() {
-	a := &awakeFor
+// awaitSpinBudget waits until another train may spin.
+func awaitSpinBudget() {
+	a := &spinBudget
 	a.Lock()
 	defer a.Unlock()
 	now := nanotime()
 	a.ns, a.last = max(a.ns-(now-a.last), 0), now
-	if over := a.ns - mostAwake; over > 0 {
+	if over := a.ns - maxSpin; over > 0 {
 		time.Sleep(time.Duration(over))
 	}
 }
 
-// tired notes for how long one has.
-func tired(ns int64) {
-	awakeFor.Lock()
-	defer awakeFor.Unlock()
-	awakeFor.ns += ns
+// chargeSpinBudget adds the time for which a train has spun.
+func chargeSpinBudget(ns int64) {
+	spinBudget.Lock()
+	defer spinBudget.Unlock()
+	spinBudget.ns += ns
 }

@@ -12,22 +12,23 @@ import (
 	"headgate/probe"
 )
 
-// Flow is what one session sends and receives through a socket.
+// Flow is the sending and receiving of one session on a socket.
 type Flow struct {
 	socket  *Socket
 	session uint64
 	peer    netip.AddrPort
 
-	// The train that comes in, under the socket's lock. Trains are numbered from 1.
+	// The fields of the train that is being received, guarded by the socket's lock.
+	// Trains are numbered from 1.
 	train    uint32
 	count    int
 	arrivals []arrival
-	seen     []uint64 // one bit a packet
+	seen     []uint64 // one bit for each packet
 	distinct int
-	last     bool // its last packet has come
+	last     bool // its last packet has arrived
 	latest   time.Time
 	overflow uint32
-	news     chan struct{}
+	ready    chan struct{}
 }
 
 type arrival struct {
@@ -36,29 +37,29 @@ type arrival struct {
 	at     int64
 }
 
-// most is how many arrivals of one train are kept: what a hostile sender may make
-// of our memory.
-const most = 4 << 20
+// maxArrivals is the maximum number of arrivals kept of one train. It bounds the memory that a
+// hostile sender can use.
+const maxArrivals = 4 << 20
 
-// Join makes a flow of a session with a peer. Forget ends it.
+// Join creates the flow of a session with a peer. Forget removes it.
 func (s *Socket) Join(session uint64, peer netip.AddrPort) *Flow {
-	f := &Flow{socket: s, session: session, peer: peer, news: make(chan struct{}, 1)}
+	f := &Flow{socket: s, session: session, peer: peer, ready: make(chan struct{}, 1)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.flows[session] = f
 	return f
 }
 
-// Forget ends a flow.
-func (s *Socket) Forget(f *Flow) {
+// Remove removes a flow.
+func (s *Socket) Remove(f *Flow) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.flows, f.session)
 }
 
-// Expect begins the collection of a train of count packets. What came of it before
-// is kept: data may overtake what announces it.
-func (f *Flow) Expect(train uint32, count int) {
+// Begin starts the collection of a train of count packets. Packets of the train that
+// arrived before are kept, since data may arrive before the message that announces it.
+func (f *Flow) Begin(train uint32, count int) {
 	f.socket.mu.Lock()
 	defer f.socket.mu.Unlock()
 	f.begin(train)
@@ -66,7 +67,7 @@ func (f *Flow) Expect(train uint32, count int) {
 	f.tellIfDone()
 }
 
-// begin makes train the one that is collected, if it is newer.
+// begin makes train the current train, if it is newer.
 func (f *Flow) begin(train uint32) {
 	if train <= f.train {
 		return
@@ -79,7 +80,7 @@ func (f *Flow) begin(train uint32) {
 
 func (f *Flow) see(packet uint32) {
 	word, bit := int(packet/64), uint64(1)<<(packet%64)
-	if packet >= most {
+	if packet >= maxArrivals {
 		return
 	}
 	if word >= len(f.seen) {
@@ -93,26 +94,26 @@ func (f *Flow) see(packet uint32) {
 
 func (f *Flow) tellIfDone() {
 	if f.count > 0 && f.distinct >= f.count {
-		f.tell()
+		f.notify()
 	}
 }
 
-func (f *Flow) tell() {
+func (f *Flow) notify() {
 	select {
-	case f.news <- struct{}{}:
+	case f.ready <- struct{}{}:
 	default:
 	}
 }
 
-// glance is how often a socket is looked at while a train comes in: nothing waits for
-// its packets, so that none of them has to wake anything up. Without a train a thread
-// waits for as long as rest.
+// glance is the interval at which a socket is polled while a train arrives. Polling
+// avoids that each packet wakes a thread. Without a train, a thread waits in poll(2) for
+// up to rest.
 const (
-	glance = time.Millisecond
-	rest   = 100 * time.Millisecond
+	pollInterval = time.Millisecond
+	idlePoll     = 100 * time.Millisecond
 )
 
-// incoming is room for what one call gives.
+// incoming has the buffers of one recvmmsg call.
 type incoming struct {
 	msgs    [atOnce]mmsghdr
 	iovs    [atOnce]unix.Iovec
@@ -121,8 +122,8 @@ type incoming struct {
 	names   [atOnce][unix.SizeofSockaddrInet6]byte
 }
 
-// read takes in what comes until the socket is closed. Only the header is copied
-// out of the kernel: the rest says nothing.
+// read receives packets until the socket is closed. Only the header is copied from the
+// kernel; the payload is random.
 func (s *Socket) read() {
 	defer unix.Close(s.fd)
 	in := &incoming{}
@@ -134,18 +135,18 @@ func (s *Socket) read() {
 		switch {
 		case n > 0 || e == unix.EINTR || reported(e):
 		case e != unix.EAGAIN:
-			s.end(fmt.Errorf("the UDP socket: %w", e))
+			s.end(fmt.Errorf("cannot receive from UDP socket: %w", e))
 			return
 		case s.expects():
-			time.Sleep(glance)
+			time.Sleep(pollInterval)
 		default:
 			fds := [1]unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}}
-			unix.Poll(fds[:], int(rest/time.Millisecond))
+			unix.Poll(fds[:], int(idlePoll/time.Millisecond))
 		}
 	}
 }
 
-// take is one recvmmsg that does not wait.
+// take calls recvmmsg without waiting.
 func (in *incoming) take(fd int) (int, unix.Errno) {
 	for i := range in.msgs {
 		in.iovs[i] = unix.Iovec{Base: &in.headers[i][0], Len: headerSize}
@@ -161,8 +162,8 @@ func (in *incoming) take(fd int) (int, unix.Errno) {
 	return int(n), 0
 }
 
-// reported tells whether an error is an ICMP message that came for an earlier packet:
-// the peer is not there, or not yet, and that is no reason to stop.
+// reported tells whether an error is from an ICMP message about an earlier packet. The
+// peer is unreachable, possibly only for now, and the socket remains usable.
 func reported(e unix.Errno) bool {
 	switch e {
 	case unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.EMSGSIZE:
@@ -171,7 +172,7 @@ func reported(e unix.Errno) bool {
 	return false
 }
 
-// expects tells whether a train is on its way.
+// expects reports whether a train is being received.
 func (s *Socket) expects() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,8 +192,8 @@ func (s *Socket) accept(in *incoming, i int) {
 	}
 	at, dropped := ancillary(in.oobs[i][:m.hdr.Controllen])
 	if h.Kind != Data {
-		if s.heard != nil {
-			s.heard(s, Heard{h, named(&in.names[i]), at})
+		if s.onDatagram != nil {
+			s.onDatagram(s, Datagram{h, named(&in.names[i]), at})
 		}
 		return
 	}
@@ -204,7 +205,7 @@ func (s *Socket) accept(in *incoming, i int) {
 		return
 	}
 	f.begin(h.Train)
-	if h.Train != f.train || len(f.arrivals) >= most {
+	if h.Train != f.train || len(f.arrivals) >= maxArrivals {
 		return
 	}
 	f.arrivals = append(f.arrivals, arrival{s.order, h.Packet, at})
@@ -215,8 +216,9 @@ func (s *Socket) accept(in *incoming, i int) {
 	f.tellIfDone()
 }
 
-// ancillary reads the kernel's stamp and the count of what the socket dropped. The
-// messages are walked by hand: the library's way allocates for each packet.
+// ancillary parses the kernel's timestamp and the count of packets that the socket
+// dropped. It parses the control messages itself, because unix.ParseSocketControlMessage
+// allocates for each packet.
 func ancillary(b []byte) (at int64, dropped uint32) {
 	const head = unix.SizeofCmsghdr
 	for len(b) >= head {
@@ -238,28 +240,29 @@ func ancillary(b []byte) (at int64, dropped uint32) {
 	return at, dropped
 }
 
-// Received is what came of a train.
+// Received is the result of a train.
 type Received struct {
 	Arrived []probe.Arrival
-	// Order is each arrival's place among all that came through the socket.
+	// Order is the position of each arrival among all arrivals at the socket.
 	Order []uint64
-	// Overflow is how many packets, of anyone, the socket dropped meanwhile.
+	// Overflow is the number of packets, of any sender, that the socket dropped during
+	// the train.
 	Overflow int
 }
 
-// How long a collection waits for what does not come: Quiet after the last arrival,
-// which is longer than a virtual machine sleeps (120 ms at most in the estimation
-// seed, 4.4.2); After once the train's last packet is there, since then only what was
-// overtaken is missing.
+// How long a collection waits for missing packets. Quiet counts from the last arrival. It
+// is longer than a virtual machine is descheduled (at most 120 ms in the estimation seed,
+// 4.4.2). After counts from the arrival of the train's last packet: only reordered
+// packets can still arrive after that.
 const (
-	Quiet = 250 * time.Millisecond
-	After = 30 * time.Millisecond
+	ArrivalTimeout = 250 * time.Millisecond
+	ReorderTimeout = 30 * time.Millisecond
 )
 
-// Collect waits until all of a train has come, or nothing has for a while, or ctx is
-// done. The sender has ended when it is called.
+// Collect waits until all packets of a train have arrived, none has arrived for a while,
+// or ctx is done. It must be called after the sender has sent the last packet.
 func (f *Flow) Collect(ctx context.Context, train uint32, count int) (Received, error) {
-	f.Expect(train, count)
+	f.Begin(train, count)
 	called := time.Now()
 	for {
 		wait, done, err := f.waiting(called)
@@ -274,7 +277,7 @@ func (f *Flow) Collect(ctx context.Context, train uint32, count int) (Received, 
 		case <-ctx.Done():
 			t.Stop()
 			return Received{}, context.Cause(ctx)
-		case <-f.news:
+		case <-f.ready:
 		case <-t.C:
 		}
 		t.Stop()
@@ -289,11 +292,12 @@ func (f *Flow) Collect(ctx context.Context, train uint32, count int) (Received, 
 			r.Order = append(r.Order, a.order)
 		}
 	}
-	f.arrivals, f.count = nil, 0 // nothing is expected any more
+	f.arrivals, f.count = nil, 0 // no train is expected
 	return r, nil
 }
 
-// waiting is how long the collection waits at least, or that it is over.
+// waiting returns how long the collection still waits, or true if the collection is
+// complete.
 func (f *Flow) waiting(called time.Time) (time.Duration, bool, error) {
 	f.socket.mu.Lock()
 	defer f.socket.mu.Unlock()
@@ -303,9 +307,9 @@ func (f *Flow) waiting(called time.Time) (time.Duration, bool, error) {
 	if f.distinct >= f.count {
 		return 0, true, nil
 	}
-	patience := Quiet
+	patience := ArrivalTimeout
 	if f.last {
-		patience = After
+		patience = ReorderTimeout
 	}
 	since := f.latest
 	if !f.last && called.After(since) {

@@ -13,41 +13,41 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// buffers is what a socket asks for in each direction, in bytes: a whole train,
-// so that no packet is lost because a program was not there to read, nor waits in
-// the program because a shaper of this machine holds others back.
+// buffers is the buffer size that a socket requests in each direction, in bytes. It holds
+// a whole train: no packet is lost while the program does not read, and none waits in the
+// program because a local shaper delays others.
 const buffers = 32 << 20
 
 // Socket is a UDP socket for trains to and from one or more peers.
 type Socket struct {
-	fd     int
-	local  netip.AddrPort
-	remote netip.AddrPort       // of a connected one
-	heard  func(*Socket, Heard) // what is not Data
-	closed atomic.Bool          // it is to be
-	err    error                // it is, under mu
+	fd         int
+	local      netip.AddrPort
+	remote     netip.AddrPort          // of a connected socket
+	onDatagram func(*Socket, Datagram) // receives datagrams other than Data
+	closed     atomic.Bool             // Close was called
+	err        error                   // why the socket is closed, guarded by mu
 
 	mu       sync.Mutex
 	flows    map[uint64]*Flow
 	order    uint64 // of arrivals
-	overflow uint32 // the socket's own count
+	overflow uint32 // packets that the socket dropped
 }
 
-// Heard is a datagram that is no packet of a train.
-type Heard struct {
+// Datagram is a received datagram that is not a packet of a train.
+type Datagram struct {
 	Header
 	From netip.AddrPort
-	// At is the kernel's stamp, in ns of CLOCK_REALTIME.
+	// At is the kernel's timestamp, in ns of CLOCK_REALTIME.
 	At int64
 }
 
-// Open takes conn over and begins to read from it. heard gets what is no packet
-// of a train, from the reading goroutine; it may be nil.
+// Open takes over conn and starts to read from it. heard, which may be nil, gets the
+// datagrams that are not packets of a train, on the reading goroutine.
 //
-// The runtime's poller lets go of the socket: what waits for a packet is woken by
-// it, within the kernel's reception, and the next one's stamp would be late by that.
-func Open(conn *net.UDPConn, heard func(*Socket, Heard)) (*Socket, error) {
-	s := &Socket{local: conn.LocalAddr().(*net.UDPAddr).AddrPort(), heard: heard, flows: map[uint64]*Flow{}}
+// The socket is removed from the runtime's network poller. The kernel would wake the
+// poller while it receives a packet, which would delay the timestamp of the next packet.
+func Open(conn *net.UDPConn, heard func(*Socket, Datagram)) (*Socket, error) {
+	s := &Socket{local: conn.LocalAddr().(*net.UDPAddr).AddrPort(), onDatagram: heard, flows: map[uint64]*Flow{}}
 	if r, ok := conn.RemoteAddr().(*net.UDPAddr); ok {
 		s.remote = r.AddrPort()
 	}
@@ -55,7 +55,7 @@ func Open(conn *net.UDPConn, heard func(*Socket, Heard)) (*Socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	// conn.File would give the copy to the poller again.
+	// conn.File would add the copy to the poller again.
 	var dup error
 	err = raw.Control(func(fd uintptr) { s.fd, dup = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) })
 	if err = errors.Join(err, dup); err != nil {
@@ -64,13 +64,13 @@ func Open(conn *net.UDPConn, heard func(*Socket, Heard)) (*Socket, error) {
 	conn.Close()
 	if err := options(s.fd); err != nil {
 		unix.Close(s.fd)
-		return nil, fmt.Errorf("the UDP socket: %w", err)
+		return nil, fmt.Errorf("cannot set UDP socket options: %w", err)
 	}
 	go s.read()
 	return s, nil
 }
 
-// options of a socket for trains.
+// options sets the options of a socket for trains.
 func options(fd int) error {
 	for _, o := range []struct{ force, plain int }{{unix.SO_RCVBUFFORCE, unix.SO_RCVBUF}, {unix.SO_SNDBUFFORCE, unix.SO_SNDBUF}} {
 		if unix.SetsockoptInt(fd, unix.SOL_SOCKET, o.force, buffers) != nil { // not root
@@ -85,8 +85,8 @@ func options(fd int) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1); err != nil {
 		return err
 	}
-	// No fragments: a packet is one frame. The kernel's idea of the path's MTU is not
-	// asked, since a train finds out by itself.
+	// No fragments: a packet is one frame. The kernel's path MTU is ignored, since a
+	// train finds the MTU itself.
 	v4 := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE)
 	v6 := unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_PROBE)
 	if v4 != nil && v6 != nil {
@@ -95,14 +95,14 @@ func options(fd int) error {
 	return nil
 }
 
-// Close ends it; what waits for arrivals is told.
+// Close closes the socket. Waiting calls of Collect return net.ErrClosed.
 func (s *Socket) Close() error {
 	s.end(net.ErrClosed)
 	s.closed.Store(true)
 	return nil
 }
 
-// end tells all who wait.
+// end sets the error of the socket and wakes all waiting calls of Collect.
 func (s *Socket) end(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,15 +110,15 @@ func (s *Socket) end(err error) {
 		s.err = err
 	}
 	for _, f := range s.flows {
-		f.tell()
+		f.notify()
 	}
 }
 
-// Local is its own address.
+// Local returns the socket's own address.
 func (s *Socket) Local() netip.AddrPort { return s.local }
 
-// Tell sends one datagram that is no packet of a train.
-func (s *Socket) Tell(h Header, to netip.AddrPort) error {
+// SendHeader sends one datagram that is not a packet of a train.
+func (s *Socket) SendHeader(h Header, to netip.AddrPort) error {
 	var name [unix.SizeofSockaddrInet6]byte
 	size := s.name(to, &name)
 	b := h.Bytes()
@@ -133,8 +133,8 @@ func (s *Socket) Tell(h Header, to netip.AddrPort) error {
 	return nil
 }
 
-// name writes a peer's address as a sockaddr of the socket's family, and gives its
-// size; 0 for a connected socket.
+// name writes a peer's address as a sockaddr of the socket's family, and returns its
+// size, or 0 for a connected socket.
 func (s *Socket) name(to netip.AddrPort, b *[unix.SizeofSockaddrInet6]byte) uint32 {
 	if s.remote.IsValid() {
 		return 0
@@ -151,7 +151,7 @@ func (s *Socket) name(to netip.AddrPort, b *[unix.SizeofSockaddrInet6]byte) uint
 	return unix.SizeofSockaddrInet6
 }
 
-// named is the address in a sockaddr.
+// named returns the address in a sockaddr.
 func named(b *[unix.SizeofSockaddrInet6]byte) netip.AddrPort {
 	port := binary.BigEndian.Uint16(b[2:])
 	switch binary.NativeEndian.Uint16(b[:]) {
@@ -163,19 +163,19 @@ func named(b *[unix.SizeofSockaddrInet6]byte) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// Queue is the receive queue (NAPI instance) that the last packet came through, 0 if
-// the kernel does not say (SO_INCOMING_NAPI_ID). Packets that come through several have
-// lost their order where interrupts are coalesced (estimation seed, 3.6.3).
+// Queue returns the receive queue (NAPI instance) of the last packet, or 0 if the kernel
+// gives none (SO_INCOMING_NAPI_ID). With interrupt coalescing, packets of several queues
+// arrive in the wrong order (estimation seed, 3.6.3).
 func (s *Socket) Queue() (id int) {
 	id, _ = unix.GetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_INCOMING_NAPI_ID)
 	return id
 }
 
-// MTU is that of the device, or the route, that leads to the peer of a connected
+// MTU returns the MTU of the device or route that leads to the peer of a connected
 // socket.
 func (s *Socket) MTU() (int, error) { return mtu(s.fd, s.remote.Addr()) }
 
-// MTU is the same of a plain socket.
+// MTU returns the MTU of the device or route that leads to the peer of c.
 func MTU(c *net.UDPConn) (n int, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"headgate/probe"
 )
 
-// pair is two sockets on loopback, and a flow from one to the other.
+// pair returns two flows to each other, over loopback.
 func pair(t *testing.T, host string) (from, to *Flow) {
 	t.Helper()
 	open := func() *Socket {
@@ -30,7 +30,7 @@ func pair(t *testing.T, host string) (from, to *Flow) {
 	return a.Join(7, b.Local()), b.Join(7, a.Local())
 }
 
-// send is a train that crosses loopback.
+// send sends a train over loopback and collects it.
 func send(t *testing.T, from, to *Flow, number uint32, train probe.Train) (Sent, Received) {
 	t.Helper()
 	s, err := from.Send(t.Context(), number, train)
@@ -44,8 +44,7 @@ func send(t *testing.T, from, to *Flow, number uint32, train probe.Train) (Sent,
 	return s, r
 }
 
-// All packets come, in order, stamped, with both protocols; those back to back
-// within what a few GSO calls take, paced ones as they were sent.
+// All packets arrive, in order, with timestamps, over IPv4 and IPv6.
 func TestLoopback(t *testing.T) {
 	for _, host := range []string{"127.0.0.1", "::1"} {
 		from, to := pair(t, host)
@@ -65,13 +64,13 @@ func TestLoopback(t *testing.T) {
 				}
 			}
 			sample := probe.Sample{Train: train, Sent: s.At, Arrived: r.Arrived}
-			t.Logf("%s: %d packets sent at %.0f Mbit/s, arrived at %.0f, late by %v", host, train.Count(), sample.SendingRate()/1e6, sample.ArrivalRate()/1e6, s.Late)
+			t.Logf("%s: %d packets sent at %.0f Mbit/s, arrived at %.0f, late by %v", host, train.Count(), sample.SendingRate()/1e6, sample.ArrivalRate()/1e6, s.Delay)
 		}
 	}
 }
 
-// A part's pause is kept, and its rate within what was missed and what a first call
-// takes.
+// The pause and the rate of a part are kept, except for Late and the time of a first
+// call.
 func TestPaced(t *testing.T) {
 	from, to := pair(t, "127.0.0.1")
 	train := probe.Train{Parts: []probe.Part{{Count: 50, Size: 1000, Rate: 40e6}, {Count: 50, Size: 1000, Rate: 40e6, Pause: 20 * time.Millisecond}}}
@@ -79,12 +78,12 @@ func TestPaced(t *testing.T) {
 	gap := float64(1014*8) / 40e6 * 1e9
 	want := 98*gap + 20e6
 	took := float64(s.At[99] - s.At[0])
-	if took < want-50_000 || took > want+float64(s.Late)+50_000 {
-		t.Errorf("the train took %.0f ns, and was late by %v: want %.0f", took, s.Late, want)
+	if took < want-50_000 || took > want+float64(s.Delay)+50_000 {
+		t.Errorf("the train took %.0f ns, and was late by %v: want %.0f", took, s.Delay, want)
 	}
 }
 
-// What is lost is waited for no longer than needed, and what is sent twice told.
+// A collection waits no longer than necessary for lost packets, and reports duplicates.
 func TestMissing(t *testing.T) {
 	from, to := pair(t, "127.0.0.1")
 	train := probe.Uniform("", 10, 500, 0)
@@ -99,26 +98,26 @@ func TestMissing(t *testing.T) {
 		t.Errorf("%d arrived, %v", len(r.Arrived), err)
 	}
 	begun := time.Now()
-	if r, err = to.Collect(t.Context(), 2, 5); err != nil || len(r.Arrived) != 0 || time.Since(begun) < Quiet {
-		t.Errorf("of a train that was not sent %d arrived in %v, %v", len(r.Arrived), time.Since(begun), err)
+	if r, err = to.Collect(t.Context(), 2, 5); err != nil || len(r.Arrived) != 0 || time.Since(begun) < ArrivalTimeout {
+		t.Errorf("a train that was not sent: %d arrived in %v, %v", len(r.Arrived), time.Since(begun), err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if _, err = to.Collect(ctx, 3, 5); err == nil {
-		t.Error("nobody told that the context ended")
+		t.Error("Collect ignores the end of its context")
 	}
 	to.socket.Close()
 	if _, err = to.Collect(t.Context(), 4, 5); err == nil {
-		t.Error("nobody told that the socket is closed")
+		t.Error("Collect ignores the end of the socket")
 	}
 }
 
-// A train that is called off ends and says why, or had left before anybody could call.
-func TestCalledOff(t *testing.T) {
+// A cancelled train stops and returns the cause, unless it was sent completely before.
+func TestCancelled(t *testing.T) {
 	from, _ := pair(t, "127.0.0.1")
 	const all = 2000 // 20 ms
 	for range 50 {
-		why := errors.New("it was called off")
+		why := errors.New("cancelled by the test")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(5*time.Millisecond, func() { cancel(why) })
 		sent, err := from.Send(ctx, 1, probe.Uniform("", all, 500, 400e6))
@@ -129,10 +128,10 @@ func TestCalledOff(t *testing.T) {
 	}
 }
 
-// Without GSO packets leave all the same.
-func TestPlain(t *testing.T) {
+// Packets are sent also without GSO.
+func TestWithoutGSO(t *testing.T) {
 	from, to := pair(t, "127.0.0.1")
-	o := outgoing{flow: from, number: 1, done: t.Context().Done(), largest: 1472, plain: true}
+	o := sender{flow: from, number: 1, done: t.Context().Done(), largest: 1472, noGSO: true}
 	o.prepare()
 	if o.run(probe.Uniform("", 200, 1500, 0)); o.err != nil {
 		t.Fatal(o.err)
@@ -143,18 +142,18 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// Headers are read as they were written, and nothing else is.
+// A header is parsed as it was written; anything else is rejected.
 func TestHeader(t *testing.T) {
 	b := make([]byte, headerSize)
 	for _, h := range []Header{{Data, 1, 2, 3}, Header{Kind: Proof, Session: 1 << 63}.WithNonce(1<<63 + 5)} {
 		h.Put(b)
 		if got, ok := ParseHeader(b); !ok || got != h {
-			t.Errorf("%+v is read as %+v, %v", h, got, ok)
+			t.Errorf("%+v parses as %+v, %v", h, got, ok)
 		}
 	}
 	for _, bad := range [][]byte{nil, b[:19], []byte("HGp\x20aaaaaaaaaaaaaaaa"), []byte("HGp\x1faaaaaaaaaaaaaaaa"), []byte("XXp\x10aaaaaaaaaaaaaaaa")} {
 		if h, ok := ParseHeader(bad); ok {
-			t.Errorf("%q is read as %+v", bad, h)
+			t.Errorf("%q parses as %+v", bad, h)
 		}
 	}
 }

@@ -1,5 +1,7 @@
-// Package tune makes limits of what was measured of a path: a little under the token rate, so that
-// the queue is where groups divide it, and not with the provider, who drops.
+// Package tune proposes a limit from the measurement of a path. The limit is a little
+// below the token rate, so that the queue forms at the device, where groups divide the
+// bandwidth, and not at the provider, which drops packets.
 //
-// It reads an answer of package path, and knows neither devices nor configurations.
+// The package evaluates an answer of package path. It does not access devices or
+// configurations.
 package tune

@@ -9,72 +9,73 @@ import (
 	"headgate/unit"
 )
 
-// Proposal is what a direction's measurement says of its limit.
+// Proposal is the proposed limit for one direction.
 type Proposal struct {
-	// Limit is what is proposed, 0 if nothing is, for the reason in Cannot.
+	// Limit is the proposed limit, or 0 if there is none, for the reason in Cannot.
 	Limit  unit.Rate `json:"limit,omitempty"`
 	Cannot string    `json:"cannot_tell,omitempty"`
-	// Before is the configuration's limit now, if there is one.
+	// Before is the current limit of the configuration, if there is one.
 	Before unit.Rate `json:"before,omitempty"`
-	// Notes are what to know before it is used.
+	// Notes are warnings about the proposal.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Direction is that of a device whose limit is asked for.
+// Direction describes the device and the measurement for which a limit is proposed.
 type Direction struct {
 	Dev string
-	// Own is the device's limit in force while it was measured, 0 if there was none.
-	Own unit.Rate
-	// Margin is how far under the measured rate the limit is.
+	// DeviceLimit is the limit of the device during the measurement, 0 if there was none.
+	DeviceLimit unit.Rate
+	// Margin is the fraction of the measured rate by which the limit is lower.
 	Margin unit.Share
-	// Bytes is what the measurement might have sent.
+	// Bytes is the budget of the measurement.
 	Bytes unit.Bytes
-	// Burst is what a limit lets through at once; nil is not known.
+	// Burst returns the burst that a limit passes at once; nil means unknown.
 	Burst func(limit unit.Rate) unit.Bytes
-	// Without says how to measure without the device's limit, and More how with more bytes than were
-	// sent, each as a command or a setting.
-	Without string
-	More    func(bytes unit.Bytes) string
+	// WithoutLimitHint is the command or setting for a measurement without the device's limit.
+	// More returns the command or setting for a measurement with a larger budget.
+	WithoutLimitHint string
+	LargerBudgetHint func(bytes unit.Bytes) string
 }
 
-// Constants of tune, ours.
+// Constants of the proposal, chosen by Headgate.
 const (
-	// Margin below the lower end of the token rate's interval, which is some 0.2 %
-	// below its value: 99 % of what the provider gives, and the bucket never empties.
+	// Margin is the default margin below the lower end of the token rate's interval,
+	// which is about 0.2 % below the estimate. At 99 % of the provider's rate the bucket
+	// never empties.
 	Margin = unit.Whole / 100
-	// ownLimit: a rate above this part of the device's own limit is that limit.
+	// ownLimit: a rate above this fraction of the device's own limit is that limit.
 	ownLimit = 0.97
-	// wideInterval is one whose lower end gives away that part of the rate.
+	// wideInterval: an interval whose lower end is this fraction below the rate is wide.
 	wideInterval = 0.03
 )
 
-// Propose reads a limit from a measurement.
+// Propose computes a limit from a measurement.
 func (d Direction) Propose(a *path.Answer) (p Proposal) {
 	switch {
 	case a == nil:
-		p.Cannot = "it was not measured"
+		p.Cannot = "direction was not measured"
 		return p
 	case a.TokenRate == nil:
-		p.Cannot = "the token rate was not measured"
+		p.Cannot = "token rate was not measured"
 		return p
 	}
 	r := a.TokenRate.Rate
 	switch {
-	case d.Own > 0 && sawOwn(a, d.Own):
-		p.Cannot = fmt.Sprintf("the measurement goes through %s, and its own limit of %v is all that it met: the path gives at least that. %s, to see what it gives", d.Dev, d.Own, d.Without)
+	case d.DeviceLimit > 0 && measuredOwnLimit(a, d.DeviceLimit):
+		p.Cannot = fmt.Sprintf("measurement through %s found only the device's own limit of %v: the path has at least that. %s to see the rate of the path", d.Dev, d.DeviceLimit, d.WithoutLimitHint)
 	case !r.Known():
 		p.Cannot = d.cannot(a)
 	case r.AtLeast:
-		p.Cannot = fmt.Sprintf("the token rate is at least %s, and may be more: others used the path; measure when they do not", probe.BitRate(r.Value))
+		p.Cannot = fmt.Sprintf("token rate is at least %s, and may be higher because of cross traffic: measure again when the path is idle", probe.FormatRate(r.Value))
 	default:
-		p.Limit = Below(lowEnd(r), d.Margin)
+		p.Limit = ReduceBy(lowEnd(r), d.Margin)
 		p.Notes = d.notes(a, r, p.Limit)
 	}
 	return p
 }
 
-// sawOwn tells whether what was measured is the device's own limit.
-func sawOwn(a *path.Answer, own unit.Rate) bool {
+// measuredOwnLimit reports whether the measured rate is the device's own limit.
+func measuredOwnLimit(a *path.Answer, own unit.Rate) bool {
 	if r := a.TokenRate.Rate; r.Known() {
 		return math.Max(r.High, r.Value) >= ownLimit*float64(own)
 	}
@@ -84,12 +85,12 @@ func sawOwn(a *path.Answer, own unit.Rate) bool {
 	return false
 }
 
-// cannot says why nothing is proposed, and what would help.
+// cannot returns the reason why there is no proposal, and a remedy.
 func (d Direction) cannot(a *path.Answer) string {
-	text := "cannot tell the token rate: " + a.TokenRate.Rate.Cannot
+	text := "cannot estimate the token rate: " + a.TokenRate.Rate.Reason
 	if j := a.TokenRate.Joint; j != nil {
-		text += fmt.Sprintf(". The path gives at least %s, or has a bucket that %s do not empty: %s to empty a larger one; if it is nothing but a link, write its rate as the limit yourself, and 1 or 2 %% less",
-			probe.BitRate(j.Rate), j.Bytes, d.More(4*d.Bytes))
+		text += fmt.Sprintf(". The path has at least %s, or a bucket that %s do not empty: %s to empty a larger bucket. If the path is a link without a shaper, set the limit to 1 or 2 %% below the link's rate",
+			probe.FormatRate(j.Rate), j.Bytes, d.LargerBudgetHint(4*d.Bytes))
 	}
 	return text
 }
@@ -101,8 +102,8 @@ func lowEnd(r probe.Estimate) float64 {
 	return r.Value
 }
 
-// Below is a rate less a margin, with four digits, rounded down.
-func Below(rate float64, margin unit.Share) unit.Rate {
+// ReduceBy returns a rate less a margin, rounded down to four digits.
+func ReduceBy(rate float64, margin unit.Share) unit.Rate {
 	v := rate * (1 - float64(margin)/float64(unit.Whole))
 	if v < 1 {
 		return 0
@@ -111,17 +112,17 @@ func Below(rate float64, margin unit.Share) unit.Rate {
 	return unit.Rate(math.Floor(math.Floor(v/step)*step + 0.5))
 }
 
-// notes are what to know of a limit.
+// notes returns warnings about a limit.
 func (d Direction) notes(a *path.Answer, r probe.Estimate, limit unit.Rate) (notes []string) {
 	if low := lowEnd(r); low < r.Value*(1-wideInterval) {
-		notes = append(notes, fmt.Sprintf("the token rate may be anything from %s to %s, and the limit is below the least of it: measure again when the path is quiet", probe.BitRate(low), probe.BitRate(r.High)))
+		notes = append(notes, fmt.Sprintf("token rate is uncertain, from %s to %s, and the limit is below the lower end: measure again when the path is idle", probe.FormatRate(low), probe.FormatRate(r.High)))
 	}
 	if d.Burst == nil {
 		return notes
 	}
 	burst := d.Burst(limit)
 	if b := a.TokenRate.Bucket; b.Known() && b.Value < float64(burst) {
-		notes = append(notes, fmt.Sprintf("the provider's bucket (%s) is smaller than the %s that Headgate sends at once: if the provider drops what exceeds it, and does not queue it, some of that is lost", b.Text(probe.SizeText), burst))
+		notes = append(notes, fmt.Sprintf("bucket of the provider (%s) is smaller than Headgate's burst of %s: if the provider polices instead of shaping, part of a burst is dropped", b.Format(probe.FormatBytes), burst))
 	}
 	return notes
 }

@@ -15,28 +15,28 @@ import (
 	"headgate/internal/nl"
 )
 
-// Around is what else is on the way in of a device, besides filters, and what of it a
-// packet does not pass as others do that a filter redirects to an IFB, and the IFB
-// puts back: it goes on behind netfilter's ingress hook (net/core/dev.c,
-// __netif_receive_skb_core; drivers/net/ifb.c, ifb_ri_tasklet, sets tc_skip_classify).
-// All of it is in words, and none of it is ours.
-type Around struct {
-	// Chains of nftables, which redirected packets pass by; those that a chain of ours
-	// forwards behind all others' (SetForward) do not.
+// IngressPath describes foreign objects on a device's ingress path, besides filters, and which of
+// them a redirected packet skips. After a filter redirected a packet to an IFB and the IFB
+// re-injected it, the packet continues after netfilter's ingress hook (net/core/dev.c,
+// __netif_receive_skb_core; drivers/net/ifb.c, ifb_ri_tasklet, sets tc_skip_classify). All
+// fields are descriptions.
+type IngressPath struct {
+	// Chains lists nftables chains that redirected packets skip. If a chain of Headgate that
+	// runs after all others forwards the packets (SetForward), they do not skip these chains.
 	Chains []string
-	// Blocking is what there is no way around: flowtables, whose packets go out through
-	// another device before they come to the end of the hook; chains that are as far
-	// behind as ours; XDP programs in generic mode, which take what comes from an IFB
-	// for a packet that has just arrived, and run again.
+	// Blocking lists objects without a workaround: flowtables, whose packets leave through
+	// another device before the end of the hook; chains with the same priority as Headgate's
+	// chain; XDP programs in generic mode, which process packets from an IFB as newly received
+	// packets and so run twice.
 	Blocking []string
 
 	forward    *nl.IngressHook
-	forwarding bool // there is a chain in our table, be it on the device or not
+	forwarding bool // Headgate's table has a chain, on this device or not
 }
 
-// Around looks at what is on the way in. It is asked where ingress is redirected, and
+// IngressPath reads the objects on the ingress path. It is called only if ingress is redirected, and
 // takes a fifth of a millisecond.
-func (d *Device) Around() (*Around, error) {
+func (d *Device) IngressPath() (*IngressPath, error) {
 	if d.around != nil {
 		return d.around, nil
 	}
@@ -44,7 +44,7 @@ func (d *Device) Around() (*Around, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Around{}
+	a := &IngressPath{}
 	for _, h := range hooks {
 		switch {
 		case h.Family == "netdev" && h.Table == forwardTable(d.Index()):
@@ -56,31 +56,31 @@ func (d *Device) Around() (*Around, error) {
 		case h.Flowtable:
 			a.Blocking = append(a.Blocking, flowtableWords(h))
 		case h.Priority == nl.LastPriority:
-			a.Blocking = append(a.Blocking, fmt.Sprintf("%s (packets that are put back by the IFB may pass it by: give it a lower priority)", chainWords(h)))
+			a.Blocking = append(a.Blocking, fmt.Sprintf("%s (packets that the IFB re-injects may skip it: give it a lower priority)", chainWords(h)))
 		default:
 			a.Chains = append(a.Chains, chainWords(h))
 		}
 	}
 	if x := d.Link.Attrs().Xdp; x != nil && x.AttachMode == vnl.XDP_ATTACHED_SKB {
 		a.Blocking = append(a.Blocking, fmt.Sprintf(
-			"XDP program %d in generic mode (packets that are put back by the IFB would run it twice: attach it in the driver's mode, \"xdpdrv\", or on another device of their way)", x.ProgId))
+			"XDP program %d in generic mode (packets that the IFB re-injects would run it twice: attach it in driver mode, \"xdpdrv\", or on another device of the path)", x.ProgId))
 	}
 	d.around = a
 	return a, nil
 }
 
-// chainWords names a chain as nft does.
+// chainWords formats the name of a chain as nft does.
 func chainWords(h nl.IngressHook) string {
 	return fmt.Sprintf("nftables ingress chain %s %s %s priority %d", h.Family, printable(h.Table), printable(h.Name), h.Priority)
 }
 
 func flowtableWords(h nl.IngressHook) string {
 	name := fmt.Sprintf("%s %s %s", h.Family, printable(h.Table), printable(h.Name))
-	return fmt.Sprintf("nftables flowtable %s (what it forwards is not divided here, and what is put back by the IFB would pass it by: divide \"out\" of the device that the traffic leaves by, or take this device out of it: \"nft delete flowtable %s\")",
+	return fmt.Sprintf("nftables flowtable %s (packets that it forwards are not shaped here, and packets that the IFB re-injects would skip it: configure \"out\" of the device that the traffic leaves by, or remove this device from it: \"nft delete flowtable %s\")",
 		name, name)
 }
 
-// Offloaded are the flowtables on a device whose work its network card does, in words.
+// Offloaded describes the flowtables of a device that are offloaded to its network card.
 func Offloaded(dev string) (words []string, err error) {
 	hooks, err := nl.IngressHooks()
 	for _, h := range hooks {
@@ -91,7 +91,7 @@ func Offloaded(dev string) (words []string, err error) {
 	return words, err
 }
 
-// printable makes a name that others chose fit for a terminal.
+// printable replaces characters of a foreign name that are unsafe for a terminal.
 func printable(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
@@ -101,45 +101,45 @@ func printable(name string) string {
 	}, name)
 }
 
-// Obstacle says of something of others', in words, that it came into the way of what
-// is in force, and InTheWay knows those words.
-func Obstacle(what string) string { return what + obstacle }
+// WithConflict appends to a description of a foreign object that it conflicts with the state in
+// force. InTheWay recognizes such descriptions.
+func WithConflict(what string) string { return what + obstacle }
 
-// InTheWay tells whether words are those of Obstacle.
-func InTheWay(words string) bool { return strings.HasSuffix(words, obstacle) }
+// IsConflict reports whether words were returned by Obstacle.
+func IsConflict(words string) bool { return strings.HasSuffix(words, obstacle) }
 
-const obstacle = ": it is in the way, and an apply would be refused"
+const obstacle = ": conflicts with Headgate, and apply would fail"
 
-// forwardTable is the table of nftables that has the chain of a device: it is ours by
-// its name, which is also that of the IFB.
+// forwardTable returns the name of the nftables table with a device's chain. The name marks the
+// table as Headgate's; it is also the name of the IFB.
 func forwardTable(index int) string { return group.IFBPrefix + strconv.Itoa(index) }
 
-// forwardChain is the chain's name. Where it forwards to is in it, so that what is
-// there can be compared with what should be by what a list of chains says: builds whose rule
-// left our class in the packet's priority named theirs "to-".
+// forwardChain returns the name of the chain. The name contains the target index, so that a
+// list of chains shows whether the actual target is the desired one. Builds whose rule left
+// Headgate's class in the packet's priority used the prefix "to-".
 func forwardChain(ifb int) string { return "into-" + strconv.Itoa(ifb) }
 
-// ForwardName names the chain that forwards from a device to an IFB.
+// ForwardName returns the full name of the chain that forwards from a device to an IFB.
 func (d *Device) ForwardName(ifb int) string {
 	return "nftables chain netdev " + forwardTable(d.Index()) + " " + forwardChain(ifb)
 }
 
-// Forwards tells whether the device's chain is as SetForward makes it: somebody may
-// have removed its rule, or, from Linux 6.16 on, the device may have another name.
-func (a *Around) Forwards(ifb int) bool {
+// Forwards reports whether the device's chain is as SetForward creates it. Another program may
+// have removed its rule, or, from Linux 6.16 on, the device may have been renamed.
+func (a *IngressPath) Forwards(ifb int) bool {
 	f := a.forward
 	return f != nil && f.Name == forwardChain(ifb) && f.Priority == nl.LastPriority && f.Rules == 1 && len(f.Devices) > 0 && !f.Devices[0].Prefix
 }
 
-// Forwarding tells whether there is a chain of ours, be it as it should or not.
-func (a *Around) Forwarding() bool { return a.forwarding }
+// Forwarding reports whether Headgate's chain exists, complete or not.
+func (a *IngressPath) Forwarding() bool { return a.forwarding }
 
-// SetForward makes the chain that sends packets with a class of the qdisc major: to
-// an IFB, behind all others' chains, or puts it in the place of the one that is there.
+// SetForward creates or replaces the chain that sends packets with a class of the qdisc major:
+// to an IFB, after all other chains.
 func (d *Device) SetForward(major uint16, ifb int) error {
 	err := nl.SetForward(nl.Forward{Table: forwardTable(d.Index()), Chain: forwardChain(ifb), Dev: d.Name(), Major: major, To: ifb})
 	if err != nil && d.around != nil && len(d.around.Chains) > 0 {
-		return fmt.Errorf("%w; without it %s would not see the packets: move its rules to a chain at the hook prerouting", err, strings.Join(d.around.Chains, ", "))
+		return fmt.Errorf("%w; without this chain, %s would not see the packets: move its rules to a chain at the prerouting hook", err, strings.Join(d.around.Chains, ", "))
 	}
 	return err
 }
@@ -148,10 +148,10 @@ func (d *Device) SetForward(major uint16, ifb int) error {
 func (d *Device) RemoveForward() error {
 	r := d.Sides[Ingress].Record
 	forwards := r != nil && r.Forward
-	a, err := d.Around()
+	a, err := d.IngressPath()
 	switch {
 	case err != nil && !forwards:
-		return nil // a list of chains that cannot be read keeps nobody from clearing
+		return nil // an unreadable list of chains must not prevent clearing
 	case err != nil:
 		return err
 	case !a.forwarding && !forwards:
@@ -160,8 +160,8 @@ func (d *Device) RemoveForward() error {
 	return nl.DeleteForward(forwardTable(d.Index()))
 }
 
-// SweepForwards removes the tables of devices that are gone: before Linux 6.16 their
-// chains went with the devices, and left them empty.
+// SweepForwards removes the tables of removed devices. Before Linux 6.16, their chains were
+// removed with the devices, and the tables stayed empty.
 func SweepForwards() {
 	tables, err := nl.NetdevTables()
 	if err != nil {
@@ -176,7 +176,7 @@ func SweepForwards() {
 			continue
 		}
 		if err := nl.DeleteForward(table); err != nil {
-			slog.Warn("cannot remove the nftables table of a device that is gone", "table", table, "error", err)
+			slog.Warn("cannot remove nftables table of a removed device", "table", table, "error", err)
 		}
 	}
 }

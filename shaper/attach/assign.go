@@ -12,14 +12,14 @@ import (
 	"headgate/shaper/classifier"
 )
 
-// Assign puts connections into groups, before every rule.
+// Assign assigns connections to groups, with precedence over all rules.
 func (d *Device) Assign(list []shaper.Assignment) error {
 	t, err := d.writable()
 	if err != nil {
 		return err
 	}
 	keys, values := make([]classifier.ConnKey, 0, 2*len(list)), make([]uint32, 0, 2*len(list))
-	known := map[string]uint32{} // to find a group is to walk the tree
+	known := map[string]uint32{} // cached, because each search walks the tree
 	for _, a := range list {
 		classes, ok := known[a.Group]
 		if !ok {
@@ -35,18 +35,18 @@ func (d *Device) Assign(list []shaper.Assignment) error {
 	err = t.put(keys, values)
 	switch {
 	case errors.Is(err, errFull):
-		return fmt.Errorf("device %s has no room for %d more assigned connections: the most is %d", d.Name(), len(list), t.assigned.MaxEntries()/2)
+		return fmt.Errorf("device %s cannot hold %d more assigned connections: the maximum is %d", d.Name(), len(list), t.assigned.MaxEntries()/2)
 	case err != nil:
 		return fmt.Errorf("cannot assign %d connections on %s: %w", len(list), d.Name(), err)
 	}
 	return nil
 }
 
-var errFull = errors.New("no room")
+var errFull = errors.New("the assignment table is full")
 
-// put writes all entries or none, and announces it either way: for a moment some
-// may have been there, and flow caches may know them. How much room there is cannot
-// be asked, and to count took longer than to try.
+// put writes all entries or none, and invalidates the flow caches in both cases, because some
+// entries may have been present for a moment. The number of free entries cannot be queried, and
+// counting entries takes longer than trying.
 func (t table) put(keys []classifier.ConnKey, values []uint32) error {
 	if len(keys) > int(t.assigned.MaxEntries()) {
 		return errFull
@@ -56,16 +56,16 @@ func (t table) put(keys []classifier.ConnKey, values []uint32) error {
 		return err
 	}
 	if err = classifier.PutAll(t.assigned, keys, values); err == nil {
-		return t.announce()
+		return t.invalidateCaches()
 	}
 	undo := t.restore(keys, before)
 	if errors.Is(err, syscall.E2BIG) || t.full(len(keys)-len(before)) {
 		err = errFull
 	}
-	return errors.Join(err, undo, t.announce())
+	return errors.Join(err, undo, t.invalidateCaches())
 }
 
-// lookup gives what there is of some entries.
+// lookup returns the existing values of some entries.
 func (t table) lookup(keys []classifier.ConnKey) (map[classifier.ConnKey]uint32, error) {
 	out := map[classifier.ConnKey]uint32{}
 	for _, key := range keys {
@@ -80,7 +80,7 @@ func (t table) lookup(keys []classifier.ConnKey) (map[classifier.ConnKey]uint32,
 	return out, nil
 }
 
-// restore gives entries the values that they had.
+// restore restores the previous values of entries.
 func (t table) restore(keys []classifier.ConnKey, before map[classifier.ConnKey]uint32) error {
 	for _, key := range keys {
 		var err error
@@ -90,14 +90,14 @@ func (t table) restore(keys []classifier.ConnKey, before map[classifier.ConnKey]
 			err = t.assigned.Delete(key)
 		}
 		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-			return fmt.Errorf("and some of them stay assigned: %w", err)
+			return fmt.Errorf("cannot undo the assignment of some connections: %w", err)
 		}
 	}
 	return nil
 }
 
-// Unassign returns connections to the rules. One that is not assigned is an
-// error that names it; the others are returned all the same.
+// Unassign removes assignments, so that the rules apply again. A connection that is not
+// assigned is an error that names it; the other connections are still unassigned.
 func (d *Device) Unassign(list []shaper.Conn) error {
 	t, err := d.writable()
 	if err != nil {
@@ -106,7 +106,8 @@ func (d *Device) Unassign(list []shaper.Conn) error {
 	return t.remove(list, d.Name())
 }
 
-// remove takes entries back, and announces it also if some cannot be.
+// remove deletes entries, and invalidates the flow caches even if some entries cannot be
+// deleted.
 func (t table) remove(list []shaper.Conn, dev string) error {
 	var failed []error
 	for _, conn := range list {
@@ -118,14 +119,14 @@ func (t table) remove(list []shaper.Conn, dev string) error {
 					failed = append(failed, fmt.Errorf("connection %v is not assigned on %s", conn, dev))
 				}
 			case err != nil:
-				failed = append(failed, fmt.Errorf("cannot take back connection %v on %s: %w", conn, dev, err))
+				failed = append(failed, fmt.Errorf("cannot unassign connection %v on %s: %w", conn, dev, err))
 			}
 		}
 	}
-	return errors.Join(append(failed, t.announce())...)
+	return errors.Join(append(failed, t.invalidateCaches())...)
 }
 
-// Assigned is the group that a connection is assigned to, "" if it is to none.
+// Assigned returns the group that a connection is assigned to, or "" if there is none.
 func (d *Device) Assigned(conn shaper.Conn) (string, error) {
 	t, err := d.writable()
 	if err != nil {
@@ -138,14 +139,14 @@ func (d *Device) Assigned(conn shaper.Conn) (string, error) {
 	}
 	paths := d.paths()
 	for _, in := range []bool{false, true} {
-		if path, ok := paths[directed{in, classifier.ClassOf(there[key], in)}]; ok {
+		if path, ok := paths[directionClass{in, classifier.ClassOf(there[key], in)}]; ok {
 			return path, nil
 		}
 	}
 	return "", nil
 }
 
-// Assignments lists the connections that are assigned.
+// Assignments lists the assigned connections.
 func (d *Device) Assignments() ([]shaper.Assignment, error) {
 	t, err := d.assignments()
 	if err != nil {
@@ -162,7 +163,7 @@ func (d *Device) Assignments() ([]shaper.Assignment, error) {
 		}
 		seen[key] = true
 		for _, in := range []bool{false, true} {
-			if path, ok := paths[directed{in, classifier.ClassOf(classes, in)}]; ok {
+			if path, ok := paths[directionClass{in, classifier.ClassOf(classes, in)}]; ok {
 				out = append(out, shaper.Assignment{Conn: conn, Group: path})
 				return
 			}
@@ -171,7 +172,7 @@ func (d *Device) Assignments() ([]shaper.Assignment, error) {
 	return out, err
 }
 
-// table are the maps that both directions' classifiers share.
+// table holds the maps that the classifiers of both directions share.
 type table struct{ assigned, control *ebpf.Map }
 
 func (d *Device) assignments() (table, error) {
@@ -183,26 +184,25 @@ func (d *Device) assignments() (table, error) {
 	return table{}, fmt.Errorf("device %s %w", d.Name(), shaper.ErrNotShaped)
 }
 
-// writable are the tables, if this Headgate lays them out as the one does that is
-// in force.
+// writable returns the maps, if their layout is that of this version of Headgate.
 func (d *Device) writable() (table, error) {
 	t, err := d.assignments()
 	if err != nil {
 		return t, err
 	}
-	entries, err := classifier.IsOf[classifier.ConnKey, uint32](t.assigned)
+	entries, err := classifier.HasLayout[classifier.ConnKey, uint32](t.assigned)
 	if err != nil {
 		return t, err
 	}
-	control, err := classifier.IsOf[uint32, classifier.Control](t.control)
+	control, err := classifier.HasLayout[uint32, classifier.Control](t.control)
 	if err == nil && !(entries && control) {
-		err = fmt.Errorf("device %s is divided by another version of Headgate, whose tables are others: apply its configuration first", d.Name())
+		err = fmt.Errorf("device %s was configured by another version of Headgate with a different map layout: apply its configuration first", d.Name())
 	}
 	return t, err
 }
 
-// classesOf gives the class ids of the leaves at a path in both directions, as the
-// classifier wants them: out below, in above.
+// classesOf returns the class IDs of the leaf groups at a path in both directions, as the
+// classifier encodes them: out in the lower bits, in in the upper bits.
 func (d *Device) classesOf(path string) (uint32, error) {
 	var classes uint32
 	for _, s := range d.Sides {
@@ -216,47 +216,47 @@ func (d *Device) classesOf(path string) (uint32, error) {
 		}
 	}
 	if classes == 0 {
-		return 0, fmt.Errorf("device %s: there is no group %q that connections may be in", d.Name(), path)
+		return 0, fmt.Errorf("device %s has no leaf group %q", d.Name(), path)
 	}
 	return classes, nil
 }
 
-// directed is a class id of one direction.
-type directed struct {
+// directionClass is a class ID in one direction.
+type directionClass struct {
 	in bool
 	id uint16
 }
 
-// paths are the groups behind class ids.
-func (d *Device) paths() map[directed]string {
-	out := map[directed]string{}
+// paths maps class IDs to group paths.
+func (d *Device) paths() map[directionClass]string {
+	out := map[directionClass]string{}
 	for _, s := range d.Sides {
 		if s.Record == nil {
 			continue
 		}
 		for _, n := range s.Record.Tree().Nodes {
 			if n.Leaf {
-				out[directed{s.Record.In, s.Record.Class(n)}] = n.Path
+				out[directionClass{s.Record.In, s.Record.Class(n)}] = n.Path
 			}
 		}
 	}
 	return out
 }
 
-// announce makes the flow caches ask the table again.
-func (t table) announce() error {
+// invalidateCaches invalidates the flow caches, so that they read the table again.
+func (t table) invalidateCaches() error {
 	var now classifier.Control
 	if err := t.control.Lookup(uint32(0), &now); err != nil {
-		return fmt.Errorf("cannot announce the change of assignments: %w", err)
+		return fmt.Errorf("cannot invalidate the flow caches after a change of assignments: %w", err)
 	}
 	now.AssignEpoch++
 	if err := t.control.Put(uint32(0), now); err != nil {
-		return fmt.Errorf("cannot announce the change of assignments: %w", err)
+		return fmt.Errorf("cannot invalidate the flow caches after a change of assignments: %w", err)
 	}
 	return nil
 }
 
-// each goes through the table. Entries that come or go meanwhile may be missed.
+// each calls do for every entry. Entries that are added or deleted meanwhile may be missed.
 func (t table) each(do func(key classifier.ConnKey, classes uint32)) error {
 	if err := classifier.Each(t.assigned, do); err != nil {
 		return fmt.Errorf("cannot read the assigned connections: %w", err)
@@ -264,15 +264,15 @@ func (t table) each(do func(key classifier.ConnKey, classes uint32)) error {
 	return nil
 }
 
-// full tells whether n more entries do not fit.
+// full reports whether n more entries do not fit.
 func (t table) full(n int) bool {
 	count := 0
 	err := t.each(func(classifier.ConnKey, uint32) { count++ })
 	return err == nil && count+n > int(t.assigned.MaxEntries())
 }
 
-// Assigned counts the connections that are assigned in the direction of a side.
-// It is only for show, and walks the table.
+// Assigned counts the connections assigned in the direction of a side. It iterates over the
+// table and is only for display.
 func (s *Side) Assigned() (int, error) {
 	m := s.Maps[classifier.Assigned]
 	if m == nil || s.Record == nil {
@@ -285,28 +285,27 @@ func (s *Side) Assigned() (int, error) {
 		}
 	})
 	if errors.Is(err, bpfobj.ErrLayout) {
-		err = nil // another Headgate's, which the next apply replaces
+		err = nil // of another Headgate version, which the next apply replaces
 	}
 	return count / 2, err
 }
 
-// Forget takes back the assignments to groups that are no longer there, so that
-// their connections follow the rules, and not whichever group gets the class id
-// next. next are the records in force, and shared the maps that their programs have
-// in common. It asks only what is, and so makes up for a process that was killed
-// between a change and this.
-func (d *Device) Forget(shared map[string]*ebpf.Map, next ...*classifier.Record) error {
+// DeleteStaleAssignments deletes the assignments to groups that no longer exist, so that their connections
+// follow the rules, and not a later group with the same class ID. next has the records in
+// force, and shared has the maps that their programs share. Forget depends only on the present
+// state, so it also completes the work of a process that was killed after a change.
+func (d *Device) DeleteStaleAssignments(shared map[string]*ebpf.Map, next ...*classifier.Record) error {
 	there := keys(next...)
 	if len(there) == 0 {
-		return nil // nothing is left at all
+		return nil // no groups are left
 	}
-	_, err := sharedTable(shared).takeBack(func(c directed) bool { return there[c] == "" })
+	_, err := sharedTable(shared).deleteAssignments(func(c directionClass) bool { return there[c] == "" })
 	return err
 }
 
-// Loses tells whether there is something to forget once next is in force: the
-// table is large.
-func (d *Device) Loses(next ...*classifier.Record) bool {
+// NeedsForget reports whether Forget has assignments to delete once next is in force. It is cheaper
+// than iterating over the table, which is large.
+func (d *Device) NeedsForget(next ...*classifier.Record) bool {
 	there := keys(next...)
 	for c := range keys(d.Sides[Egress].Record, d.Sides[Ingress].Record) {
 		if there[c] == "" {
@@ -316,12 +315,12 @@ func (d *Device) Loses(next ...*classifier.Record) bool {
 	return false
 }
 
-// Renew takes back the assignments to class ids that mean another group in next:
-// what a killed process did not forget, and, where the ids run out, a group's that
-// goes as the new one comes. It must come before the change: after it nobody can
-// tell whose an assignment was. It gives what undoes it if the change fails.
-func (d *Device) Renew(shared map[string]*ebpf.Map, next ...*classifier.Record) (undo func() error, err error) {
-	was, renewed := keys(d.Sides[Egress].Record, d.Sides[Ingress].Record), map[directed]bool{}
+// ReleaseReused deletes the assignments to class IDs that stand for another group in next: leftovers of
+// a killed process, and, if class IDs run out, an ID that passes from a removed group to a new
+// one. Renew must be called before the change, because afterwards the old group of an
+// assignment is unknown. The returned function restores the assignments if the change fails.
+func (d *Device) ReleaseReused(shared map[string]*ebpf.Map, next ...*classifier.Record) (undo func() error, err error) {
+	was, renewed := keys(d.Sides[Egress].Record, d.Sides[Ingress].Record), map[directionClass]bool{}
 	for c, key := range keys(next...) {
 		if was[c] != key {
 			renewed[c] = true
@@ -331,29 +330,29 @@ func (d *Device) Renew(shared map[string]*ebpf.Map, next ...*classifier.Record) 
 		return func() error { return nil }, nil
 	}
 	t := sharedTable(shared)
-	taken, err := t.takeBack(func(c directed) bool { return renewed[c] })
+	taken, err := t.deleteAssignments(func(c directionClass) bool { return renewed[c] })
 	return func() error {
 		for key, classes := range taken {
 			if err := t.assigned.Put(key, classes); err != nil {
-				return fmt.Errorf("cannot assign %v again: %w", key.Conn(), err)
+				return fmt.Errorf("cannot restore the assignment of %v: %w", key.Conn(), err)
 			}
 		}
 		if len(taken) == 0 {
 			return nil
 		}
-		return t.announce()
+		return t.invalidateCaches()
 	}, err
 }
 
-// keys are the groups by class id, as records name them.
-func keys(records ...*classifier.Record) map[directed]string {
-	out := map[directed]string{}
+// keys maps class IDs to the group keys of the records.
+func keys(records ...*classifier.Record) map[directionClass]string {
+	out := map[directionClass]string{}
 	for _, r := range records {
 		if r == nil {
 			continue
 		}
 		for key, id := range r.Classes {
-			out[directed{r.In, id}] = key
+			out[directionClass{r.In, id}] = key
 		}
 	}
 	return out
@@ -363,15 +362,16 @@ func sharedTable(shared map[string]*ebpf.Map) table {
 	return table{shared[classifier.Assigned], shared[classifier.ControlMap]}
 }
 
-// takeBack takes connections out of groups, and gives what they were assigned to.
-func (t table) takeBack(gone func(directed) bool) (taken map[classifier.ConnKey]uint32, err error) {
+// deleteAssignments deletes the assignments to the groups for which gone is true, and returns the
+// deleted values.
+func (t table) deleteAssignments(gone func(directionClass) bool) (taken map[classifier.ConnKey]uint32, err error) {
 	if t.assigned == nil || t.control == nil {
 		return nil, nil
 	}
 	taken = map[classifier.ConnKey]uint32{}
 	left := func(classes uint32) uint32 {
 		for _, in := range []bool{false, true} {
-			if id := classifier.ClassOf(classes, in); id != 0 && gone(directed{in, id}) {
+			if id := classifier.ClassOf(classes, in); id != 0 && gone(directionClass{in, id}) {
 				classes &^= classifier.AssignedClass(id, in)
 			}
 		}
@@ -392,14 +392,14 @@ func (t table) takeBack(gone func(directed) bool) (taken map[classifier.ConnKey]
 			err = t.assigned.Put(key, classes)
 		}
 		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-			return taken, fmt.Errorf("cannot take back the assignments to groups that are removed: %w", err)
+			return taken, fmt.Errorf("cannot delete the assignments to removed groups: %w", err)
 		}
 	}
-	return taken, t.announce()
+	return taken, t.invalidateCaches()
 }
 
-// Shared are the maps that both directions use, from whichever side has them or
-// from programs that are loaded already, which take the place of the sides'.
+// Shared returns the maps that both directions share, from the attached programs or from loaded
+// programs, which take precedence.
 func (d *Device) Shared(loaded ...*classifier.Program) map[string]*ebpf.Map {
 	out := map[string]*ebpf.Map{}
 	take := func(from map[string]*ebpf.Map) {

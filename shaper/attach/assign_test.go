@@ -17,7 +17,7 @@ import (
 	"headgate/shaper/classifier"
 )
 
-// smallTable has room for two connections.
+// smallTable returns a table with capacity for two connections.
 func smallTable(t *testing.T) table {
 	labtest.NeedRoot(t)
 	newMap := func(s ebpf.MapSpec) *ebpf.Map {
@@ -34,7 +34,7 @@ func smallTable(t *testing.T) table {
 	}
 }
 
-// conns are n connections as Assign hands them on.
+// conns returns n connections and their map keys as Assign uses them.
 func conns(n int) (list []shaper.Conn, keys []classifier.ConnKey) {
 	for i := range n {
 		at := func(port int) netip.AddrPort {
@@ -62,8 +62,8 @@ func (t table) state(tb testing.TB) (entries map[classifier.ConnKey]uint32, epoc
 	return entries, now.AssignEpoch
 }
 
-// TestAssignAllOrNone: what does not fit leaves the table as it was, and the flow
-// caches ask again, because they may have seen a part of it.
+// TestAssignAllOrNone: entries that do not fit leave the table unchanged, and the flow caches
+// are invalidated, because some entries may have been visible.
 func TestAssignAllOrNone(t *testing.T) {
 	table := smallTable(t)
 	_, keys := conns(3)
@@ -71,32 +71,32 @@ func TestAssignAllOrNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	before, epoch := table.state(t)
-	// The first is there and gets another class, the second fits, the third does not.
+	// The first connection exists and gets another class, the second fits, the third does not.
 	for _, n := range []int{6, 5} {
 		if err := table.put(keys[:n], slices.Repeat([]uint32{8}, n)); !errors.Is(err, errFull) {
-			t.Errorf("%d entries into room for 4: %v", n, err)
+			t.Errorf("put %d entries into a table of 4: %v", n, err)
 		}
 	}
 	if after, _ := table.state(t); !maps.Equal(after, before) {
 		t.Errorf("before %v, after %v", before, after)
 	}
 	if err := table.put(keys[2:5], []uint32{8, 8, 8}); !errors.Is(err, errFull) {
-		t.Errorf("3 entries into room for 2: %v", err)
+		t.Errorf("put 3 entries with 2 free: %v", err)
 	}
 	after, now := table.state(t)
 	if !maps.Equal(after, before) {
 		t.Errorf("before %v, after %v", before, after)
 	}
 	if now == epoch {
-		t.Error("caches are not told")
+		t.Error("the flow caches are not invalidated")
 	}
 	if err := table.put(keys[:4], []uint32{9, 9, 9, 9}); err != nil {
-		t.Errorf("4 entries, of which 2 are there, into room for 4: %v", err)
+		t.Errorf("put 4 entries, 2 of them present, into a table of 4: %v", err)
 	}
 }
 
-// TestUnassignAnnounces: what cannot be taken back does not keep the caches from
-// asking for the rest.
+// TestUnassignAnnounces: entries that cannot be deleted do not prevent the invalidation of the
+// flow caches.
 func TestUnassignAnnounces(t *testing.T) {
 	table := smallTable(t)
 	list, keys := conns(2)
@@ -108,9 +108,9 @@ func TestUnassignAnnounces(t *testing.T) {
 	}
 	_, epoch := table.state(t)
 	if err := table.remove(list, "eth0"); err == nil {
-		t.Error("a frozen table gives an entry back")
+		t.Error("remove succeeds on a frozen table")
 	}
 	if _, now := table.state(t); now == epoch {
-		t.Error("caches are not told")
+		t.Error("the flow caches are not invalidated")
 	}
 }

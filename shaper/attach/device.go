@@ -18,7 +18,7 @@ import (
 	"headgate/shaper/classifier"
 )
 
-// The two hooks of a device, as indices.
+// Indices of the two hooks of a device.
 const (
 	Egress = iota
 	Ingress
@@ -29,38 +29,39 @@ var (
 	hookNames = [2]string{"egress", "ingress"}
 )
 
-// Our filters: the first to be asked, so that no other ends the chain before the
-// class is known.
+// Headgate's filters have the highest precedence, so that no other filter ends the chain before
+// the class is set.
 const (
 	filterPref = 1
 	filterName = "headgate"
 )
 
-// Device is what a device has on its hooks, ours and not. It holds open maps.
+// Device is the state of a device's hooks: Headgate's programs and foreign objects. It holds
+// open maps.
 type Device struct {
 	Link   netlink.Link
-	Clsact bool        // there is a clsact qdisc
-	Qdiscs []nl.Object // all devices': the kernel lists them whatever is asked (see several)
+	Clsact bool        // the device has a clsact qdisc
+	Qdiscs []nl.Object // of all devices: the kernel always lists all (see several)
 	Sides  [2]Side     // by Egress, Ingress
-	// Blocked is what makes hooks impossible, in words.
+	// Blocked describes objects that make the hooks unusable.
 	Blocked []string
-	// Other is the engine whose device it is, if it is another than asked.
-	Other group.Engine
+	// OtherEngine is the engine that the device belongs to, if it is not the requested engine.
+	OtherEngine group.Engine
 
-	around *Around
+	around *IngressPath
 }
 
 // Side is one hook.
 type Side struct {
-	Program ebpf.ProgramID // 0 if there is none of ours
+	Program ebpf.ProgramID // 0 if Headgate has no program there
 	Maps    map[string]*ebpf.Map
-	Record  *classifier.Record // nil if there is none, or none that can be read
-	// Before and After are filters that are not ours, in words: those that are
-	// asked before ours or stand in its place, and those that are asked after it.
+	Record  *classifier.Record // nil if missing or unreadable
+	// Before and After describe foreign filters: those with precedence over Headgate's or in
+	// its place, and those after it.
 	Before, After []string
 }
 
-// With reads a device as an engine sees it, and closes what that opened.
+// With reads the state of a device for an engine, calls do, and closes the maps.
 func With(dev string, engine group.Engine, do func(*nl.Conn, *Device) error) error {
 	c, err := nl.Open()
 	if err != nil {
@@ -70,7 +71,7 @@ func With(dev string, engine group.Engine, do func(*nl.Conn, *Device) error) err
 	return permission(withQdiscs(c, dev, engine, func() ([]nl.Object, error) { return qdiscs(c) }, do))
 }
 
-// withQdiscs is With; list gives the qdiscs of all devices.
+// withQdiscs is With, where list returns the qdiscs of all devices.
 func withQdiscs(c *nl.Conn, dev string, engine group.Engine, list func() ([]nl.Object, error), do func(*nl.Conn, *Device) error) error {
 	d, err := observe(c, dev, engine, list)
 	if err != nil {
@@ -104,7 +105,7 @@ func find(name string) (netlink.Link, error) {
 	link, err := netlink.LinkByName(name)
 	if errors.As(err, &netlink.LinkNotFoundError{}) {
 		if first, _, ok := strings.Cut(name, "@"); ok {
-			return nil, fmt.Errorf("device %s: %w: \"ip link\" prints what it is joined to or stands on behind the @, so write %s", name, shaper.ErrNoDevice, first)
+			return nil, fmt.Errorf("device %s: %w: \"ip link\" appends the peer or lower device after the @: write %s", name, shaper.ErrNoDevice, first)
 		}
 		return nil, fmt.Errorf("device %s: %w", name, shaper.ErrNoDevice)
 	}
@@ -120,10 +121,10 @@ func (d *Device) close() {
 	}
 }
 
-// Name is the device's name.
+// Name returns the device's name.
 func (d *Device) Name() string { return d.Link.Attrs().Name }
 
-// Index is the device's number.
+// Index returns the device's index.
 func (d *Device) Index() int { return d.Link.Attrs().Index }
 
 func (d *Device) read(c *nl.Conn, engine group.Engine) error {
@@ -149,15 +150,15 @@ func (d *Device) read(c *nl.Conn, engine group.Engine) error {
 	return nil
 }
 
-// readBlock tells of a hook that stands in for a shared block: it takes no filter
-// for this device alone.
+// readBlock records a hook that uses a shared block: such a hook accepts no filters for only
+// this device.
 func (s *Side) readBlock(i int, block uint32) {
 	if block != 0 {
-		s.Before = append(s.Before, fmt.Sprintf("shared block %d at %s (make its clsact without %s_block)", block, hookNames[i], hookNames[i]))
+		s.Before = append(s.Before, fmt.Sprintf("shared block %d at %s (create its clsact without %s_block)", block, hookNames[i], hookNames[i]))
 	}
 }
 
-// readHook finds our filter and the others'.
+// readHook reads the filters of a hook, Headgate's and foreign.
 func (d *Device) readHook(c *nl.Conn, i int, engine group.Engine) error {
 	filters, err := c.Objects("filters", unix.RTM_GETTFILTER, nl.TC{Ifindex: d.Index(), Parent: hooks[i]})
 	if err != nil {
@@ -166,7 +167,7 @@ func (d *Device) readHook(c *nl.Conn, i int, engine group.Engine) error {
 	s := &d.Sides[i]
 	for _, f := range filters {
 		if f.Handle == 0 {
-			continue // the head of a chain, not a filter
+			continue // a chain head, not a filter
 		}
 		name, id := "", uint32(0)
 		if f.Kind == "bpf" {
@@ -192,13 +193,13 @@ func (d *Device) readHook(c *nl.Conn, i int, engine group.Engine) error {
 	if err := s.open(); err != nil {
 		return err
 	}
-	// One without a record is the default engine's, to be replaced or cleared.
+	// A program without a record belongs to the default engine, which replaces or clears it.
 	owner := group.HTB
 	if s.Record != nil {
 		owner = s.Record.Engine
 	}
 	if owner != engine {
-		d.Other = owner
+		d.OtherEngine = owner
 		classifier.Close(s.Maps)
 		s.Program, s.Maps, s.Record = 0, nil, nil
 	}
@@ -214,9 +215,9 @@ func (s *Side) open() (err error) {
 	case err == nil:
 		s.Record = &r
 	case errors.Is(err, os.ErrNotExist) || errors.Is(err, classifier.ErrRecord):
-		// Without it nobody knows whose the class ids in the maps are, so that a new
-		// program does not go on with them.
-		slog.Warn("a program of Headgate's cannot be taken over: what it counted and what was assigned is lost at the next apply", "program", s.Program, "reason", err)
+		// Without a record, the class IDs in the maps cannot be mapped to groups, so a new
+		// program must not reuse the maps.
+		slog.Warn("cannot take over eBPF program; its counters and assignments are lost at the next apply", "program", s.Program, "reason", err)
 		classifier.Close(s.Maps)
 		s.Maps = nil
 	default:
@@ -225,15 +226,15 @@ func (s *Side) open() (err error) {
 	return nil
 }
 
-// CheckEngine refuses a device that belongs to another engine.
+// CheckEngine returns an error if the device belongs to another engine.
 func (d *Device) CheckEngine() error {
-	if d.Other == "" {
+	if d.OtherEngine == "" {
 		return nil
 	}
-	return fmt.Errorf("device %s is divided by the engine %s: run \"headgate clear --dev %s\" first", d.Name(), d.Other, d.Name())
+	return fmt.Errorf("device %s is configured with the engine %s: run \"headgate clear --dev %s\" first", d.Name(), d.OtherEngine, d.Name())
 }
 
-// OwnsClsact tells whether the clsact qdisc was made by us.
+// OwnsClsact reports whether Headgate created the clsact qdisc.
 func (d *Device) OwnsClsact() bool {
 	for _, s := range d.Sides {
 		if s.Record != nil && s.Record.Clsact {
@@ -243,42 +244,42 @@ func (d *Device) OwnsClsact() bool {
 	return false
 }
 
-// NeedsClsact tells whether clsact is ours once a program is attached: it is, or
-// it is not there yet.
+// NeedsClsact reports whether Headgate owns clsact after attaching a program: it owns clsact
+// already, or clsact does not exist yet.
 func (d *Device) NeedsClsact() bool { return !d.Clsact || d.OwnsClsact() }
 
-// Foreign is the error for what is not ours and in the way.
+// Foreign returns the error for foreign objects that conflict, or nil if there are none.
 func (d *Device) Foreign(what []string) error {
 	if len(what) == 0 {
 		return nil
 	}
 	what = slices.Clone(what)
 	slices.Sort(what)
-	return fmt.Errorf("device %s %w: %s; remove it, or leave this device to it",
+	return fmt.Errorf("device %s %w: %s: remove it, or do not configure this device",
 		d.Name(), shaper.ErrForeign, strings.Join(slices.Compact(what), ", "))
 }
 
-// AddClsact makes the hooks if they are not there.
+// AddClsact adds the clsact qdisc if it does not exist.
 func (d *Device) AddClsact(b *nl.Batch) {
 	if !d.Clsact {
 		b.AddClsact(d.Index())
 	}
 }
 
-// Attach puts a program on a hook, in the place of the one that is there.
+// Attach attaches a program to a hook, replacing Headgate's previous program.
 func (d *Device) Attach(b *nl.Batch, side int, p *ebpf.Program) {
 	b.SetBPFFilter(d.Index(), hooks[side], filterPref, p.FD(), filterName)
 }
 
-// Detach takes our program from a hook, if there is one.
+// Detach detaches Headgate's program from a hook, if there is one.
 func (d *Device) Detach(b *nl.Batch, side int) {
 	if d.Sides[side].Program != 0 {
 		b.DeleteBPFFilter(d.Index(), hooks[side], filterPref)
 	}
 }
 
-// RemoveClsact takes clsact away if it is ours and nobody else uses it; our own
-// programs are to be detached before.
+// RemoveClsact removes clsact if Headgate owns it and no foreign filter uses it. Headgate's own
+// programs must be detached before.
 func (d *Device) RemoveClsact(b *nl.Batch) {
 	if d.OwnsClsact() {
 		d.removeClsact(b)
@@ -286,7 +287,7 @@ func (d *Device) RemoveClsact(b *nl.Batch) {
 }
 
 func (d *Device) removeClsact(b *nl.Batch) {
-	if d.Other != "" {
+	if d.OtherEngine != "" {
 		return
 	}
 	for _, s := range d.Sides {
@@ -297,14 +298,14 @@ func (d *Device) removeClsact(b *nl.Batch) {
 	b.DeleteQdisc(d.Index(), nl.ClsactHandle, nl.Clsact)
 }
 
-// Direction is what a plan wants of one hook.
+// Direction is the part of a plan for one hook.
 type Direction struct {
 	Tree *group.Tree // nil if it is not limited
 	In   bool
 }
 
-// Directions are a plan's directions by Egress and Ingress: a guest's traffic
-// goes through its device the other way round.
+// Directions returns a plan's directions indexed by Egress and Ingress. For a guest, "out" is
+// the ingress of the device.
 func Directions(p shaper.Plan) [2]Direction {
 	if p.Perspective == group.Guest {
 		return [2]Direction{Egress: {p.In, true}, Ingress: {p.Out, false}}

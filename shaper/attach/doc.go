@@ -1,10 +1,9 @@
-// Package attach is where an engine's programs hang: the two filter hooks of a
-// device (clsact), what else stands there, the connections that are assigned on
-// it, and the lock under which all of it is changed. Every engine uses it, so that
-// they find, refuse and leave alone the same things, and can tell each other's
-// devices from their own.
+// Package attach manages the attachment points of an engine's programs: the two filter hooks of
+// a device (clsact), foreign objects at these hooks, the connections assigned on the device,
+// and the lock that serialises changes. All engines use it, so that they detect, reject and
+// ignore the same objects, and can distinguish their own devices from those of other engines.
 //
-// A device belongs to the engine whose record its program carries
-// (classifier.Record). An engine sees another's programs as Device.Other and
-// nothing else, and changes none of them.
+// A device belongs to the engine named in the record of its attached program
+// (classifier.Record). For programs of another engine, Device.Other has the name of that
+// engine; an engine does not change such programs.
 package attach

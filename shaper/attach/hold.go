@@ -8,18 +8,18 @@ import (
 	"headgate/internal/nl"
 )
 
-// Held are the programs on a device's hooks before it is changed. Requests of one
-// batch are independent (nl.Batch), so that a batch of which one is refused has
-// changed a part. As long as the old programs are held the kernel keeps them, and
-// they can be put back.
-type Held struct {
+// Snapshot holds references to the programs on a device's hooks before a change. The requests of a
+// batch are independent (nl.Batch), so a batch in which one request failed has changed a part
+// of the state. As long as references to the old programs are held, the kernel keeps the
+// programs, and they can be attached again.
+type Snapshot struct {
 	dev      *Device
 	programs [2]*ebpf.Program
 }
 
-// Hold holds the programs that are in force.
-func (d *Device) Hold() (*Held, error) {
-	h := &Held{dev: d}
+// Snapshot takes references to the programs in force.
+func (d *Device) Snapshot() (*Snapshot, error) {
+	h := &Snapshot{dev: d}
 	for i, s := range d.Sides {
 		if s.Program == 0 {
 			continue
@@ -34,24 +34,24 @@ func (d *Device) Hold() (*Held, error) {
 	return h, nil
 }
 
-// Drop lets a program go that is of no use any more: Restore will detach it.
-func (h *Held) Drop(side int) {
+// Drop releases a program that is no longer usable: Restore then detaches it.
+func (h *Snapshot) Drop(side int) {
 	if h.programs[side] != nil {
 		h.programs[side].Close()
 		h.programs[side] = nil
 	}
 }
 
-// Close lets all go; what is attached stays.
-func (h *Held) Close() {
+// Close releases all references; attached programs stay attached.
+func (h *Snapshot) Close() {
 	for i := range h.programs {
 		h.Drop(i)
 	}
 }
 
-// Restore leads the hooks of the device as it is now back to what was held; what
-// others put there stays.
-func (h *Held) Restore(b *nl.Batch, now *Device, attach func(side int, p *ebpf.Program)) {
+// Restore restores the held programs on the hooks of now, the present state of the device.
+// Foreign objects stay.
+func (h *Snapshot) Restore(b *nl.Batch, now *Device, attach func(side int, p *ebpf.Program)) {
 	some := false
 	for i, p := range h.programs {
 		switch {

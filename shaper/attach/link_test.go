@@ -17,7 +17,7 @@ func TestLinkHeader(t *testing.T) {
 		unix.ARPHRD_TUNNEL6: 0, unix.ARPHRD_SIT: 0, unix.ARPHRD_IPGRE: 0, unix.ARPHRD_IP6GRE: 0,
 		unix.ARPHRD_INFINIBAND: unreadable, unix.ARPHRD_HDLC: unreadable, unix.ARPHRD_6LOWPAN: unreadable,
 	} {
-		// As the library names what the kernel says.
+		// The name that the library gives to the kernel's type.
 		info := nl.IfInfomsg{IfInfomsg: unix.IfInfomsg{Type: kind}}
 		d := Device{Link: &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Name: "wwan0", EncapType: info.EncapType()}}}
 		got, err := d.LinkHeader()

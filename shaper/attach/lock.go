@@ -12,11 +12,11 @@ import (
 	"headgate/shaper"
 )
 
-// lockPath serialises changes by all processes of the machine.
+// lockPath is the file lock that serialises changes by all processes of the machine.
 const lockPath = "/run/headgate/lock"
 
-// Locked does something while no other process changes a device. The kernel gives
-// the lock back when a process dies.
+// Locked calls do while no other process changes a device. The kernel releases the lock when a
+// process dies.
 func Locked(do func() error) error {
 	if err := os.MkdirAll(filepath.Dir(lockPath), 0o755); err != nil {
 		return permission(err)
@@ -32,7 +32,7 @@ func Locked(do func() error) error {
 	return do()
 }
 
-// permission makes a refusal by the kernel one that callers know.
+// permission wraps a permission error of the kernel in shaper.ErrPermission.
 func permission(err error) error {
 	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) {
 		return fmt.Errorf("%w: %v", shaper.ErrPermission, err)

@@ -6,13 +6,13 @@ import (
 	"headgate/internal/nl"
 )
 
-// AttachRedirecting puts a program on a hook whose redirect to a device is done by
-// an action of the filter, whatever device the program itself names. IFB takes no
-// packet that a program redirected before Linux 6.4, which marks them as
-// redirected (net/core/filter.c, __bpf_tx_skb; commit 59e498a3289f); and later ones
-// drop what a program redirects from a device without a link header to one that has
-// one, as an IFB does (__bpf_redirect_common: a packet whose MAC header is not before
-// its network header). mirred always did (drivers/net/ifb.c, ifb_xmit).
+// AttachRedirecting attaches a program to a hook, with an action of the filter that redirects
+// to the device with index to. The program itself does not redirect, for two reasons. Before
+// Linux 6.4, an IFB does not accept packets that a program redirected, because the kernel marks
+// them as redirected (net/core/filter.c, __bpf_tx_skb; commit 59e498a3289f). Later kernels drop
+// packets that a program redirects from a device without a link header to a device with a link
+// header, such as an IFB (__bpf_redirect_common: the MAC header is not before the network
+// header). mirred has worked in all versions (drivers/net/ifb.c, ifb_xmit).
 func (d *Device) AttachRedirecting(b *nl.Batch, side int, p *ebpf.Program, to int) {
 	b.SetRedirectingFilter(d.Index(), hooks[side], filterPref, p.FD(), filterName, to)
 }

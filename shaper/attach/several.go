@@ -9,12 +9,12 @@ import (
 	"headgate/shaper"
 )
 
-// together is how many devices are worked on at the same time, for each processor: a map of maps
-// that is written to (the departure hook's, of devices) is not done before all processors have
-// passed a quiet state, some 4 ms, and others work meanwhile.
-const together = 3
+// devicesPerCPU is the number of devices processed concurrently per processor. An update of a map of
+// maps (the departure hook's map of devices) returns only after all processors have passed a
+// quiescent state, some 4 ms; other devices are processed in this time.
+const devicesPerCPU = 3
 
-// ApplyAll applies plans of different devices, while no other process changes a device.
+// ApplyAll applies plans of different devices under the lock.
 func ApplyAll(plans []shaper.Plan, engine group.Engine, apply func(*nl.Conn, *Device, shaper.Plan) ([]shaper.Change, error)) []shaper.Applied {
 	out, devs := make([]shaper.Applied, len(plans)), make([]string, len(plans))
 	for i, p := range plans {
@@ -22,7 +22,7 @@ func ApplyAll(plans []shaper.Plan, engine group.Engine, apply func(*nl.Conn, *De
 	}
 	var errs []error
 	err := Locked(func() error {
-		errs = several(devs, engine, func(i int, c *nl.Conn, d *Device) (err error) {
+		errs = forEach(devs, engine, func(i int, c *nl.Conn, d *Device) (err error) {
 			out[i].Changes, err = apply(c, d, plans[i])
 			return err
 		})
@@ -36,10 +36,10 @@ func ApplyAll(plans []shaper.Plan, engine group.Engine, apply func(*nl.Conn, *De
 	return out
 }
 
-// ObserveAll observes several devices.
+// ObserveAll observes several devices concurrently.
 func ObserveAll(devs []string, engine group.Engine, observe func(*nl.Conn, *Device) (shaper.State, error)) []shaper.Observed {
 	out := make([]shaper.Observed, len(devs))
-	for i, err := range several(devs, engine, func(i int, c *nl.Conn, d *Device) (err error) {
+	for i, err := range forEach(devs, engine, func(i int, c *nl.Conn, d *Device) (err error) {
 		out[i].State, err = observe(c, d)
 		return err
 	}) {
@@ -48,18 +48,18 @@ func ObserveAll(devs []string, engine group.Engine, observe func(*nl.Conn, *Devi
 	return out
 }
 
-// several is With for several devices, a few at the same time; the error of each is in its place.
-// The qdiscs of the network namespace are listed once for all of them, as the kernel does not list
-// those of one device alone: asked for each of 200 devices that was a third of a second. What is
-// done with one device must leave the others', and what all have in common, alone.
-func several(devs []string, engine group.Engine, do func(i int, c *nl.Conn, d *Device) error) []error {
+// forEach is With for several devices, a few of them concurrently; errs[i] is the error of
+// devs[i]. The qdiscs of the network namespace are listed once for all devices, because the
+// kernel cannot list those of a single device: one list per device cost a third of a second for
+// 200 devices. do must not change other devices or objects that devices share.
+func forEach(devs []string, engine group.Engine, do func(i int, c *nl.Conn, d *Device) error) []error {
 	errs := make([]error, len(devs))
 	if len(devs) == 0 {
 		return errs
 	}
 	listed, err := listQdiscs()
 	list := func() ([]nl.Object, error) { return listed, err }
-	netns.Each(len(devs), together*runtime.GOMAXPROCS(0), func(i int) {
+	netns.Each(len(devs), devicesPerCPU*runtime.GOMAXPROCS(0), func(i int) {
 		errs[i] = func() error {
 			c, err := nl.Open()
 			if err != nil {

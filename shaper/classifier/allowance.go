@@ -9,8 +9,7 @@ import (
 	"headgate/unit"
 )
 
-// Allowances is the map of what control traffic may take ahead of everything else
-// (bpf/budget.h), by class.
+// Names of the maps for control traffic with precedence (bpf/budget.h), by class.
 const (
 	Allowances = "allowances"
 	budgets    = "budgets"
@@ -19,45 +18,45 @@ const (
 // Kinds of control traffic (bpf/control.h).
 const (
 	acks  = 1
-	links = 2 // all other
+	links = 2 // all other control traffic
 	kinds = 3
 )
 
-// controlPart of a rate is what control traffic may take of it ahead of everything else:
-// acknowledgements so many parts, and all other one. Those of a download take 2.2 % of
-// it, at two frames each. Under a ceiling of its own a group has cappedAckParts, and with
-// what its class's ceiling is less than the group's (CeilingCut) passes it by 2 % at the
-// most. Where the ceiling is the limit, which nothing passes in any case,
-// it has ackParts (docs/decisions/0024-control-traffic.md).
+// controlPart is the divisor of a rate for control traffic with precedence: acknowledgements
+// get several parts, and all other control traffic gets one. The acknowledgements of a download
+// take 2.2 % of its rate, at one per two frames. A group with a ceiling of its own gets
+// cappedAckParts; together with CeilingCut, by which its class's ceiling is below the group's,
+// it exceeds the ceiling by 2 % at most. A group whose ceiling is the limit, which is never
+// exceeded, gets ackParts (docs/decisions/0024-control-traffic.md).
 const (
-	controlPart    = 200
+	controlDivisor = 200
 	cappedAckParts = 5
 	ackParts       = 6
 )
 
-// ControlPart of the limit is what all groups together may take.
-const ControlPart = controlPart / (1 + ackParts)
+// ControlPart is the divisor of the limit for the control traffic of all groups together.
+const ControlPart = controlDivisor / (1 + ackParts)
 
-// CeilingCut: such a part of a ceiling is kept for control traffic, which passes it.
-const CeilingCut = 133
+// CeilingReserveDivisor is the divisor of a ceiling for the part that is reserved for control traffic,
+// which is not subject to the ceiling.
+const CeilingReserveDivisor = 133
 
-// ControlTime is how long a budget that was used up takes to fill, in seconds
-// (BUDGET_NS).
+// ControlTime is the number of seconds in which an empty budget refills (BUDGET_NS).
 const ControlTime = 2
 
-// Allowance is struct allowance: times of one byte in 1/1024 ns.
+// Allowance is struct allowance: times per byte in 1/1024 ns.
 type Allowance struct {
-	KeptByteTime [kinds]uint64 // at the rate that is kept for the class
-	MostByteTime [kinds]uint64 // at the most
-	Parent       uint32        // minor of the class above, or 0
+	KeptByteTime [kinds]uint64 // at the rate reserved for the class
+	MostByteTime [kinds]uint64 // at the maximum rate
+	Parent       uint32        // minor number of the parent class, or 0
 	_            uint32
 }
 
-// AllowancesOf are those of a tree's groups and of its limit, and of clients, by minor
-// number; root is the limit's.
-func AllowancesOf(t group.Tree, minor func(node int) uint16, root uint16, places map[string]Places) (minors []uint32, values []Allowance) {
+// AllowancesOf returns the allowances of a tree's groups, of its limit and of clients, by minor
+// number. root is the minor number of the limit.
+func AllowancesOf(t group.Tree, minor func(node int) uint16, root uint16, places map[string]ClientRange) (minors []uint32, values []Allowance) {
 	minors, values = []uint32{uint32(root)}, []Allowance{{MostByteTime: byteTimes(t.Limit, ackParts)}}
-	for i, kept := range keptRates(t) {
+	for i, kept := range reservedRates(t) {
 		n := t.Nodes[i]
 		parts := uint64(cappedAckParts)
 		if n.Ceiling == t.Limit {
@@ -84,10 +83,10 @@ func AllowancesOf(t group.Tree, minor func(node int) uint16, root uint16, places
 	return minors, values
 }
 
-// keptRates divides the limit among leaves, so that what is kept for all leaves of
-// a group is within its ceiling: half by guarantees, and half in equal parts for
-// those that have none.
-func keptRates(t group.Tree) []unit.Rate {
+// reservedRates divides the limit among leaf groups, so that the total of the leaves of a group is
+// within the group's ceiling: half by guarantees, and half in equal parts for groups without
+// guarantees.
+func reservedRates(t group.Tree) []unit.Rate {
 	leaves := make([]int, len(t.Nodes))
 	all := 0
 	for i, n := range t.Nodes {
@@ -113,22 +112,21 @@ func keptRates(t group.Tree) []unit.Rate {
 	return kept
 }
 
-// byteTimes are what a byte of each kind takes, of which acknowledgements have so many
-// parts of a rate.
+// byteTimes returns the time per byte of each kind of control traffic at a rate, of which
+// acknowledgements get ackParts parts.
 func byteTimes(of unit.Rate, ackParts uint64) (times [kinds]uint64) {
-	times[links] = controlPart * (1e9 << 10) / max(1, of.BytesPerSecond())
+	times[links] = controlDivisor * (1e9 << 10) / max(1, of.BytesPerSecond())
 	times[acks] = times[links] / ackParts
 	return times
 }
 
-// PutAllowances writes allowances into a program's map; those of builds before
-// budgets have none.
+// PutAllowances writes allowances into a program's map; builds before budgets have no such map.
 func PutAllowances(m *ebpf.Map, minors []uint32, values []Allowance) error {
 	if m == nil {
 		return nil
 	}
 	if err := PutAll(m, minors, values); err != nil {
-		return fmt.Errorf("cannot tell the classifier what control traffic may take: %w", err)
+		return fmt.Errorf("cannot write the budgets of control traffic: %w", err)
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"headgate/unit"
 )
 
-// drawTree makes groups inside groups, some with guarantees and ceilings.
+// drawTree returns nested groups, some with guarantees and ceilings.
 func drawTree(t *rapid.T) group.Tree {
 	tree := group.Tree{Limit: unit.Rate(rapid.Int64Range(1e6, 1e11).Draw(t, "limit"))}
 	var add func(parent int, depth int, guarantee, ceiling unit.Rate)
@@ -30,17 +30,16 @@ func drawTree(t *rapid.T) group.Tree {
 	return tree
 }
 
-// TestKeptIsWithinCeilings: what is kept for leaves is, at every level, within what
-// there is to keep, so that no group passes its ceiling by it, and the control class
-// is sure of it.
+// TestKeptIsWithinCeilings: at every level, the rates reserved for the leaves total at most the
+// ceiling, so that no group exceeds its ceiling and the control class's guarantee suffices.
 func TestKeptIsWithinCeilings(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree := drawTree(t)
 		sums := make([]unit.Rate, len(tree.Nodes))
 		var all unit.Rate
-		for i, kept := range keptRates(tree) {
+		for i, kept := range reservedRates(tree) {
 			if tree.Nodes[i].Leaf && kept == 0 && tree.Nodes[i].Ceiling > 1000 {
-				t.Errorf("nothing is kept for %+v", tree.Nodes[i])
+				t.Errorf("no rate is reserved for %+v", tree.Nodes[i])
 			}
 			all += kept
 			for j := i; j >= 0; j = tree.Nodes[j].Parent {
@@ -48,11 +47,11 @@ func TestKeptIsWithinCeilings(t *testing.T) {
 			}
 		}
 		if all > tree.Limit {
-			t.Errorf("%v are kept of %v", all, tree.Limit)
+			t.Errorf("%v are reserved of a limit of %v", all, tree.Limit)
 		}
 		for i, n := range tree.Nodes {
 			if sums[i] > n.Ceiling {
-				t.Errorf("%v are kept in %+v", sums[i], n)
+				t.Errorf("%v are reserved in %+v", sums[i], n)
 			}
 		}
 	})
@@ -65,7 +64,7 @@ func TestAllowances(t *testing.T) {
 		{Path: "c", Parent: -1, Depth: 1, Leaf: true, Ceiling: 20 * unit.Mbit},
 	}}
 	minors, values := AllowancesOf(tree, func(node int) uint16 { return uint16(16 + node) }, 1, nil)
-	// A byte's time at a 200th of a rate, in 1/1024 ns.
+	// The time per byte at a 200th of a rate, in 1/1024 ns.
 	at := func(r unit.Rate, ackParts uint64) [3]uint64 {
 		t := 200 * 1e9 * 1024 / uint64(r/8)
 		return [3]uint64{acks: t / ackParts, links: t}

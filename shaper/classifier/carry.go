@@ -14,29 +14,29 @@ import (
 	"headgate/internal/bpfobj"
 )
 
-// contents says what is in maps, to users who lose it.
+// contents describes the content of maps, for the message about lost state.
 var contents = map[string]string{
 	Assigned: "connections assigned at run time",
 	Counters: "counters of groups",
 	RuleHits: "counters of rules",
 }
 
-// carried is an old map, the new one that has taken over its entries, and how.
-type carried struct {
+// migration is an old map, the new map that takes over its entries, and the translation.
+type migration struct {
 	to, from   *ebpf.Map
-	key, value bpfobj.Translation
-	layout     bpfobj.Layout // of the new values
+	key, value bpfobj.Conversion
+	layout     bpfobj.Layout // of the values of the new map
 	perEntry   int
-	byClass    bool // and not by rule
-	// copied is what stood in a map of counters when it was copied, in the new
-	// layout; nil if the map is of something else.
+	byClass    bool // indexed by class, not by rule
+	// copied has the values of a counter map at the time of the copy, in the new layout; nil
+	// for other maps.
 	copied map[uint32][]byte
 }
 
-// carryAll copies what is in old maps into new ones of another layout. What it
-// cannot read is left behind, and the log says what that is; an error is only
-// what may be otherwise at the next try.
-func carryAll(to, from map[string]*ebpf.Map) (all []carried, err error) {
+// migrateAll copies the entries of old maps into new maps with another layout. Entries that
+// cannot be translated are dropped with a log message. An error is returned only for failures
+// that may not recur on the next try.
+func migrateAll(to, from map[string]*ebpf.Map) (all []migration, err error) {
 	var lost, reasons []string
 	lose := func(what string, why error) { lost, reasons = append(lost, what), append(reasons, why.Error()) }
 	for _, name := range slices.Sorted(maps.Keys(from)) {
@@ -44,7 +44,7 @@ func carryAll(to, from map[string]*ebpf.Map) (all []carried, err error) {
 		if what == "" {
 			what = "table " + name
 		}
-		c, why, err := between(from[name], to[name])
+		c, why, err := newMigration(from[name], to[name])
 		if err != nil {
 			return nil, fmt.Errorf("cannot take over the %s: %w", what, err)
 		}
@@ -58,22 +58,22 @@ func carryAll(to, from map[string]*ebpf.Map) (all []carried, err error) {
 			return nil, fmt.Errorf("cannot take over the %s: %w", what, err)
 		}
 		if left > 0 {
-			lose(fmt.Sprintf("%d %s", left, what), errors.New("a number is too large for its new place"))
+			lose(fmt.Sprintf("%d %s", left, what), errors.New("a value does not fit the new layout"))
 		}
 		all = append(all, c)
 	}
 	if len(lost) > 0 {
-		slog.Warn("some of what the Headgate before this one kept is lost, because this one cannot read it",
+		slog.Warn("cannot migrate all state of the previous Headgate version",
 			"lost", strings.Join(lost, ", "), "reason", strings.Join(reasons, "; "))
 	}
 	return all, nil
 }
 
-// between finds the way from one map to another; why tells that there is none.
-func between(from, to *ebpf.Map) (c carried, why, err error) {
-	c = carried{to: to, from: from}
+// newMigration returns the translation from one map to another; why is set if there is none.
+func newMigration(from, to *ebpf.Map) (c migration, why, err error) {
+	c = migration{to: to, from: from}
 	if isArray(from.Type()) != isArray(to.Type()) || perCPU(from.Type()) != perCPU(to.Type()) {
-		return c, fmt.Errorf("a map of type %v has become one of type %v", from.Type(), to.Type()), nil
+		return c, fmt.Errorf("the map type changed from %v to %v", from.Type(), to.Type()), nil
 	}
 	if c.perEntry, err = valuesPerEntry(from); err != nil {
 		return c, nil, err
@@ -87,16 +87,16 @@ func between(from, to *ebpf.Map) (c carried, why, err error) {
 		return c, nil, err
 	}
 	c.layout = newValue
-	if c.key, why = bpfobj.Translate(oldKey, newKey); why == nil {
-		c.value, why = bpfobj.Translate(oldValue, newValue)
+	if c.key, why = bpfobj.NewConversion(oldKey, newKey); why == nil {
+		c.value, why = bpfobj.NewConversion(oldValue, newValue)
 	}
 	return c, why, nil
 }
 
 func isArray(t ebpf.MapType) bool { return t == ebpf.Array || t == ebpf.PerCPUArray }
 
-// carry copies all entries, and tells how many do not fit.
-func (c *carried) carry() (left int, err error) {
+// carry copies all entries, and returns the number of entries that do not fit.
+func (c *migration) carry() (left int, err error) {
 	if c.to.Type() == ebpf.PerCPUArray {
 		c.copied = map[uint32][]byte{}
 	}
@@ -119,14 +119,14 @@ func (c *carried) carry() (left int, err error) {
 	return left, err
 }
 
-// translate gives n entries in the new layout, without those that do not fit.
-func (c carried) translate(old chunk, n int) (now chunk, filled, bad int) {
+// translate returns n entries in the new layout, without those that do not fit.
+func (c migration) translate(old chunk, n int) (now chunk, filled, bad int) {
 	oldKey, oldValue, newKey, newValue := int(c.from.KeySize()), int(c.from.ValueSize()), int(c.to.KeySize()), int(c.to.ValueSize())
 	now = newChunk(n, c.perEntry, newKey, newValue)
 	for i := range n {
 		from, to := part(old.keyBytes, i, oldKey), part(now.keyBytes, filled, newKey)
 		if isArray(c.to.Type()) && index(from) >= c.to.MaxEntries() {
-			continue // nobody's
+			continue // the new array is smaller; the index is unused
 		}
 		fits := c.key.Copy(to, from)
 		for j := range c.perEntry {

@@ -19,14 +19,14 @@ import (
 func needRoot(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("makes eBPF maps: not with -short")
+		t.Skip("creates eBPF maps: not with -short")
 	}
 	if os.Geteuid() != 0 {
-		t.Skip("needs root (CAP_BPF, CAP_SYS_ADMIN) to make eBPF maps")
+		t.Skip("requires root (CAP_BPF, CAP_SYS_ADMIN) to create eBPF maps")
 	}
 }
 
-// u is an unsigned number of so many bytes.
+// u returns an unsigned integer type of a size.
 func u(bytes uint32) btf.Type { return &btf.Int{Name: "u", Size: bytes} }
 
 func array(t btf.Type, n uint32) btf.Type { return &btf.Array{Index: u(4), Type: t, Nelems: n} }
@@ -36,7 +36,7 @@ type member struct {
 	t    btf.Type
 }
 
-// structOf puts members one after the other.
+// structOf returns a struct type of consecutive members.
 func structOf(members ...member) btf.Type {
 	s := &btf.Struct{Name: "s"}
 	for _, m := range members {
@@ -50,7 +50,7 @@ func structOf(members ...member) btf.Type {
 	return s
 }
 
-// mapSpec describes a map by the types of its keys and values.
+// mapSpec returns the spec of a map with these key and value types.
 func mapSpec(name string, kind ebpf.MapType, entries uint32, key, value btf.Type) *ebpf.MapSpec {
 	s := &ebpf.MapSpec{Name: name, Type: kind, MaxEntries: entries, Key: key, Value: value}
 	for t, size := range map[btf.Type]*uint32{key: &s.KeySize, value: &s.ValueSize} {
@@ -76,14 +76,14 @@ func makeMap(t *testing.T, s *ebpf.MapSpec) *ebpf.Map {
 	return m
 }
 
-// untold is the same map from a program without BTF.
+// untold returns the spec of the same map in a program without BTF.
 func untold(s *ebpf.MapSpec) *ebpf.MapSpec {
 	s = s.Copy()
 	s.Key, s.Value = nil, nil
 	return s
 }
 
-// today are maps as a program of today wants them.
+// today returns the map specs of the present version.
 func today() *ebpf.CollectionSpec {
 	conn := structOf(member{"src", array(u(4), 4)}, member{"dst", array(u(4), 4)}, member{"sport", u(2)}, member{"dport", u(2)},
 		member{"proto", u(1)}, member{"family", u(1)}, member{"pad", u(2)})
@@ -96,9 +96,8 @@ func today() *ebpf.CollectionSpec {
 	}}
 }
 
-// take lets a program of today inherit old maps, and gives the maps that it has
-// then.
-func take(t *testing.T, old map[string]*ebpf.Map) (map[string]*ebpf.Map, []carried) {
+// take makes a program of the present version inherit old maps, and returns its maps.
+func take(t *testing.T, old map[string]*ebpf.Map) (map[string]*ebpf.Map, []migration) {
 	t.Helper()
 	spec := today()
 	in := Inherit(spec, old, nil, true)
@@ -108,14 +107,14 @@ func take(t *testing.T, old map[string]*ebpf.Map) (map[string]*ebpf.Map, []carri
 			now[name] = makeMap(t, s)
 		}
 	}
-	all, err := carryAll(now, in.Carry)
+	all, err := migrateAll(now, in.Migrate)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return now, all
 }
 
-// logged gives what is logged from here on.
+// logged captures the log output from here on.
 func logged(t *testing.T) *bytes.Buffer {
 	var b bytes.Buffer
 	before := slog.Default()
@@ -135,18 +134,18 @@ func TestFits(t *testing.T) {
 		have *ebpf.MapSpec
 		want string // in the error; "" if it fits
 	}{
-		{"the same", mapSpec(Assigned, ebpf.Hash, 524288, conn, u(4)), ""},
-		{"the same size, without BTF", untold(mapSpec(Assigned, ebpf.Hash, 524288, conn, u(4))), ""},
-		{"a longer key", mapSpec(Assigned, ebpf.Hash, 524288, structOf(member{"conn", conn}, member{"zone", u(4)}), u(4)), "44 and 4 bytes, not 40 and 4"},
-		{"a longer value", untold(mapSpec(Assigned, ebpf.Hash, 524288, conn, u(8))), "40 and 8 bytes, not 40 and 4"},
-		{"another order", mapSpec(Assigned, ebpf.Hash, 524288, swapped, u(4)), "stand in other places"},
-		{"another kind", func() *ebpf.MapSpec {
+		{"same", mapSpec(Assigned, ebpf.Hash, 524288, conn, u(4)), ""},
+		{"same size, without BTF", untold(mapSpec(Assigned, ebpf.Hash, 524288, conn, u(4))), ""},
+		{"longer key", mapSpec(Assigned, ebpf.Hash, 524288, structOf(member{"conn", conn}, member{"zone", u(4)}), u(4)), "44 and 4 bytes, not 40 and 4"},
+		{"longer value", untold(mapSpec(Assigned, ebpf.Hash, 524288, conn, u(8))), "40 and 8 bytes, not 40 and 4"},
+		{"other field order", mapSpec(Assigned, ebpf.Hash, 524288, swapped, u(4)), "or their offsets differ"},
+		{"other type", func() *ebpf.MapSpec {
 			s := mapSpec(Assigned, ebpf.LRUHash, 524288, conn, u(4))
 			return s
 		}(), "LRUHash"},
 		{"fewer entries", mapSpec(Assigned, ebpf.Hash, 1000, conn, u(4)), "MaxEntries"},
 	} {
-		err := Fits(spec, makeMap(t, c.have))
+		err := Compatible(spec, makeMap(t, c.have))
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
@@ -163,20 +162,20 @@ func TestInheritAsIs(t *testing.T) {
 	big.MaxEntries = 128
 	old[Counters] = makeMap(t, big)
 	in := Inherit(today(), old, nil, true)
-	if len(in.Reuse) != 4 || len(in.Carry) != 0 {
-		t.Errorf("of four maps that fit %v are used again, and %v copied", in.Reuse, in.Carry)
+	if len(in.Reuse) != 4 || len(in.Migrate) != 0 {
+		t.Errorf("of four maps that fit, %v are reused and %v copied", in.Reuse, in.Migrate)
 	}
 	in = Inherit(today(), old, map[string]*ebpf.Map{ControlMap: makeMap(t, today().Maps[ControlMap])}, false)
-	if in.Reuse[RuleHits] != nil || in.Carry[RuleHits] != nil {
-		t.Error("the hits of other rules are kept")
+	if in.Reuse[RuleHits] != nil || in.Migrate[RuleHits] != nil {
+		t.Error("the hit counters of other rules are kept")
 	}
 	if in.Reuse[ControlMap] == old[ControlMap] {
-		t.Error("not the shared map is used, but the side's own")
+		t.Error("the side's own map is used instead of the shared map")
 	}
 }
 
-// Connections of all kinds, as many as an upgrade has to bring over at once, from
-// keys that stand otherwise and values that have become more.
+// TestCarryAssigned migrates connections of all kinds, as many as a large upgrade has, from
+// keys with another field order and values with more fields.
 func TestCarryAssigned(t *testing.T) {
 	needRoot(t)
 	const connections = 100_000
@@ -216,12 +215,12 @@ func TestCarryAssigned(t *testing.T) {
 		got++
 	})
 	if err != nil || got != len(want) {
-		t.Errorf("%d entries of %d came over: %v", got, len(want), err)
+		t.Errorf("%d entries of %d were migrated: %v", got, len(want), err)
 	}
 	if log.Len() > 0 {
 		t.Errorf("logged: %s", log)
 	}
-	// The old one can be read as well, before anything is applied.
+	// The old table can be read too, before anything is applied.
 	got = 0
 	err = Each(old, func(k ConnKey, classes uint32) {
 		if want[k] == classes {
@@ -231,16 +230,16 @@ func TestCarryAssigned(t *testing.T) {
 	if err != nil || got != len(want) {
 		t.Errorf("%d entries of %d can be read in the old table: %v", got, len(want), err)
 	}
-	if same, err := IsOf[ConnKey, uint32](old); same || err != nil {
-		t.Errorf("an old table passes for one that can be written: %v", err)
+	if same, err := HasLayout[ConnKey, uint32](old); same || err != nil {
+		t.Errorf("an old table is reported as writable: %v", err)
 	}
-	if same, err := IsOf[ConnKey, uint32](now[Assigned]); !same || err != nil {
-		t.Errorf("a table of today cannot be written: %v", err)
+	if same, err := HasLayout[ConnKey, uint32](now[Assigned]); !same || err != nil {
+		t.Errorf("a table of the present version is reported as not writable: %v", err)
 	}
 }
 
-// A class id that no longer fits leaves its connection behind, and says so; the
-// others come over.
+// TestCarryTooLarge: an entry with a class ID that does not fit the new layout is dropped with
+// a log message; the other entries are migrated.
 func TestCarryTooLarge(t *testing.T) {
 	needRoot(t)
 	spec := today().Maps[Assigned]
@@ -255,16 +254,15 @@ func TestCarryTooLarge(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(got) != 2 || got[6] != 1 || got[1] != 3 {
-		t.Errorf("came over: %v", got)
+		t.Errorf("migrated entries: %v", got)
 	}
 	if !strings.Contains(log.String(), "1 connections assigned at run time") {
 		t.Errorf("logged: %s", log)
 	}
 }
 
-// Counters begin where they were, although the map has become larger, narrower in
-// one place and wider in another; and what is counted while the program is
-// exchanged is added.
+// TestCarryCounters: counters keep their values if the map grows and fields become narrower or
+// wider, and counts during the program replacement are added.
 func TestCarryCounters(t *testing.T) {
 	needRoot(t)
 	type oldCounter struct {
@@ -315,7 +313,7 @@ func TestCarryCounters(t *testing.T) {
 	if err := now[ControlMap].Lookup(uint32(0), &control); err != nil || control.AssignEpoch != 42 {
 		t.Errorf("control is %+v: %v", control, err)
 	}
-	// Between the copy and the exchange the old program counts, after it the new.
+	// The old program counts between the copy and the replacement, and the new one afterwards.
 	count(3, oldCounter{Marks: 8, Late: 9, Bytes: 1<<40 + 100, Packets: 1<<33 + 1}, 7)
 	count(15, oldCounter{Marks: 1000, Bytes: 1000, Packets: 1000}, 6)
 	later := make([]Counter, cpus)
@@ -325,15 +323,15 @@ func TestCarryCounters(t *testing.T) {
 	if err := now[Counters].Put(uint32(3), later); err != nil {
 		t.Fatal(err)
 	}
-	p := &Program{carried: all, fresh: map[uint32]bool{15: true}}
-	p.Settle()
-	p.Settle() // only once
+	p := &Program{migration: all, newClassIDs: map[uint32]bool{15: true}}
+	p.AddLateCounts()
+	p.AddLateCounts() // only once
 	want("settled", 3, 18, 1<<40+110, 1<<33+11, 7)
 	want("settled, of a new group", 15, 1, 2, 3, 6)
 }
 
-// Where BTF does not say what lies where, maps of the same size are used again, and
-// others are left with a word about it.
+// TestLeftBehind: without BTF, maps of the same size are reused, and others are dropped with a
+// log message.
 func TestLeftBehind(t *testing.T) {
 	needRoot(t)
 	spec := today()
@@ -349,28 +347,28 @@ func TestLeftBehind(t *testing.T) {
 	log := logged(t)
 	now, _ := take(t, old)
 	if now[RuleHits] != old[RuleHits] {
-		t.Error("a map of the same size is not used again")
+		t.Error("a map of the same size is not reused")
 	}
-	if err := Each(now[Assigned], func(k ConnKey, classes uint32) { t.Errorf("%v came over as %x", k, classes) }); err != nil {
+	if err := Each(now[Assigned], func(k ConnKey, classes uint32) { t.Errorf("%v was migrated as %x", k, classes) }); err != nil {
 		t.Error(err)
 	}
 	text := log.String()
 	if strings.Count(text, "level=WARN") != 1 || !strings.Contains(text, "connections assigned at run time, counters of groups") ||
-		!strings.Contains(text, "8 bytes became 4") || !strings.Contains(text, "PerCPUArray") {
+		!strings.Contains(text, "from 8 to 4 bytes") || !strings.Contains(text, "PerCPUArray") {
 		t.Errorf("logged: %s", text)
 	}
-	// For show it counts as nothing, so that the device can be observed and applied.
+	// For display an unreadable map has zeros, so that the device can be observed and applied.
 	if n, err := ReadAll[uint32](makeMap(t, untold(spec.Maps[RuleHits]))); err != nil || len(n) != 10*ebpf.MustPossibleCPU() {
-		t.Errorf("a map that cannot be read: %v, %v", n, err)
+		t.Errorf("an unreadable map: %v, %v", n, err)
 	}
 }
 
-// A key or value of today in Go is what the programs have.
+// TestGoTypes: the Go types of keys and values have the layout of the programs' types.
 func TestGoTypes(t *testing.T) {
 	needRoot(t)
 	s := today().Maps
 	for name, same := range map[string]func(*ebpf.Map) (bool, error){
-		Assigned: IsOf[ConnKey, uint32], Counters: IsOf[uint32, Counter], ControlMap: IsOf[uint32, Control], RuleHits: IsOf[uint32, uint64],
+		Assigned: HasLayout[ConnKey, uint32], Counters: HasLayout[uint32, Counter], ControlMap: HasLayout[uint32, Control], RuleHits: HasLayout[uint32, uint64],
 	} {
 		if ok, err := same(makeMap(t, s[name])); !ok || err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -392,7 +390,7 @@ func TestMapLayoutsOfBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr, err := bpfobj.Translate(value, to)
+	tr, err := bpfobj.NewConversion(value, to)
 	out := make([]byte, 2)
 	if err != nil || !tr.Copy(out, []byte{1, 0, 0, 0, 2, 0, 3, 0}) || hex.EncodeToString(out) != "0302" {
 		t.Errorf("%x: %v", out, err)

@@ -5,7 +5,7 @@ import (
 	"headgate/internal/cgroup2"
 )
 
-// FindCgroups are the ids behind the cgroups that a tree's rules name.
+// FindCgroups returns the IDs of the cgroups that a tree's rules name.
 func FindCgroups(t group.Tree) (map[string]uint64, error) {
 	ids := map[string]uint64{}
 	for _, r := range t.Rules {

@@ -8,11 +8,11 @@ import (
 	"headgate/group"
 )
 
-// ClassIDs gives every group a minor number between first and last: the one it
-// has, or the lowest that no group has or had until now; so what a new group
-// counts is its own. A group that turns from a leaf into a parent of groups is
-// another class, because HTB changes one into the other only by losing its
-// queue; hence the slash behind a parent's key.
+// ClassIDs allocates a minor number between first and last to every group: its present number,
+// or the lowest number that no group has now or had before, so that a new group does not
+// inherit counters. If a leaf group becomes a parent group, it gets another class, because HTB
+// can convert a leaf class only by losing its queue; parent groups therefore have a slash after
+// their key.
 func ClassIDs(t group.Tree, have map[string]uint16, first, last uint16) (map[string]uint16, error) {
 	ids := make(map[string]uint16, len(t.Nodes))
 	taken := make(map[uint16]bool, len(t.Nodes))
@@ -35,16 +35,16 @@ func ClassIDs(t group.Tree, have map[string]uint16, first, last uint16) (map[str
 		}
 		if next > last {
 			if len(old) == 0 {
-				return nil, fmt.Errorf("there are more groups than class ids: %d at most", last-first+1)
+				return nil, fmt.Errorf("too many groups for the class IDs: the maximum is %d", last-first+1)
 			}
-			// What was removed has to be used again at once.
+			// Reuse the IDs of removed groups.
 			next = first
 			clear(old)
 			for taken[next] {
 				next++
 			}
 			if next > last {
-				return nil, fmt.Errorf("there are more groups than class ids: %d at most", last-first+1)
+				return nil, fmt.Errorf("too many groups for the class IDs: the maximum is %d", last-first+1)
 			}
 		}
 		ids[ClassKey(n)], taken[next] = next, true
@@ -52,16 +52,16 @@ func ClassIDs(t group.Tree, have map[string]uint16, first, last uint16) (map[str
 	return ids, nil
 }
 
-// ClassKey is a group's name in Record.Classes.
+// ClassKey returns the key of a group in Record.Classes.
 func ClassKey(n group.Node) string {
 	if n.Leaf && n.Clients.IsZero() {
 		return n.Path
 	}
-	return n.Path + "/" // clients are in it as groups are
+	return n.Path + "/" // clients are children like groups
 }
 
-// AssignedClass is a class id as the table of assigned connections has it: out in
-// the lower half, in in the upper.
+// AssignedClass encodes a class ID for the table of assigned connections: out in the lower
+// half, in in the upper half.
 func AssignedClass(id uint16, in bool) uint32 {
 	if in {
 		return uint32(id) << 16
@@ -69,7 +69,7 @@ func AssignedClass(id uint16, in bool) uint32 {
 	return uint32(id)
 }
 
-// ClassOf is the class id of one direction in that table; 0 is none.
+// ClassOf returns the class ID of one direction from that table, or 0.
 func ClassOf(classes uint32, in bool) uint16 {
 	if in {
 		return uint16(classes >> 16)
@@ -77,7 +77,7 @@ func ClassOf(classes uint32, in bool) uint16 {
 	return uint16(classes)
 }
 
-// ReadCounters sums the counters of each class over the CPUs.
+// ReadCounters returns the counters of each class, summed over the CPUs.
 func ReadCounters(m *ebpf.Map) ([]Counter, error) {
 	perCPU, err := ReadAll[Counter](m)
 	if err != nil || len(perCPU) == 0 {
@@ -93,7 +93,7 @@ func ReadCounters(m *ebpf.Map) ([]Counter, error) {
 	return out, nil
 }
 
-// ReadHits sums the counters of each rule over the CPUs.
+// ReadHits returns the counters of each rule, summed over the CPUs.
 func ReadHits(m *ebpf.Map) ([]uint64, error) {
 	perCPU, err := ReadAll[uint64](m)
 	if err != nil || len(perCPU) == 0 {

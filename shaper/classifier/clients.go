@@ -13,14 +13,14 @@ import (
 	"headgate/group"
 )
 
-// Clients of groups that are one for each (bpf/client.h) have places: classes that are there
-// from the start. Their minor numbers are above those of groups.
+// Clients of groups with each (bpf/client.h) occupy preallocated classes, called places. Their
+// minor numbers are above those of groups.
 const (
 	FirstClient = 0x4000
 	lastClient  = 0x7fff
 )
 
-// Names of the maps of clients.
+// Names of the client maps.
 const (
 	Clients      = "clients"
 	ClientPlaces = "client_places"
@@ -56,19 +56,19 @@ type clientGroup struct {
 	FullUntilNS  uint64
 }
 
-// Places are the minor numbers of a group's clients: Count of them from First on.
-type Places struct{ First, Count uint16 }
+// ClientRange is the range of minor numbers of a group's clients: Count numbers from First on.
+type ClientRange struct{ First, Count uint16 }
 
-// end is the number after the last.
-func (p Places) end() int { return int(p.First) + int(p.Count) }
+// end returns the number after the last.
+func (p ClientRange) end() int { return int(p.First) + int(p.Count) }
 
-// PlacesOf gives every group with clients its places, by path: those that it has, with more
-// or fewer at the end, or the first that no group has or had until now.
-func PlacesOf(t group.Tree, have map[string]Places) (map[string]Places, error) {
-	out := map[string]Places{}
-	var taken []Places
-	isFree := func(p Places, among []Places) bool {
-		return p.end() <= lastClient+1 && !slices.ContainsFunc(among, func(o Places) bool {
+// AllocateClientRanges allocates the places of every group with clients, by path: the present range,
+// extended or shortened at the end, or the first range that no group has now or had before.
+func AllocateClientRanges(t group.Tree, have map[string]ClientRange) (map[string]ClientRange, error) {
+	out := map[string]ClientRange{}
+	var taken []ClientRange
+	isFree := func(p ClientRange, among []ClientRange) bool {
+		return p.end() <= lastClient+1 && !slices.ContainsFunc(among, func(o ClientRange) bool {
 			return p.First < uint16(o.end()) && int(o.First) < p.end()
 		})
 	}
@@ -79,11 +79,11 @@ func PlacesOf(t group.Tree, have map[string]Places) (map[string]Places, error) {
 		}
 		fresh = append(fresh, n)
 	}
-	// First those that stay as they are, then those that grow or shrink.
+	// First the groups whose ranges do not change, then those that grow or shrink.
 	for _, sameSize := range []bool{true, false} {
 		fresh = slices.DeleteFunc(fresh, func(n group.Node) bool {
 			old, ok := have[n.Path]
-			p := Places{old.First, uint16(n.Clients.Most)}
+			p := ClientRange{old.First, uint16(n.Clients.Most)}
 			if !ok || sameSize && p != old || !isFree(p, taken) {
 				return false
 			}
@@ -91,17 +91,17 @@ func PlacesOf(t group.Tree, have map[string]Places) (map[string]Places, error) {
 			return true
 		})
 	}
-	var old []Places
+	var old []ClientRange
 	for _, p := range have {
 		old = append(old, p)
 	}
 	for _, n := range fresh {
 		p, ok := gap(uint16(n.Clients.Most), slices.Concat(taken, old), isFree)
-		if !ok { // what was removed has to be used again at once
+		if !ok { // reuse the range of a removed group
 			p, ok = gap(uint16(n.Clients.Most), taken, isFree)
 		}
 		if !ok {
-			return nil, fmt.Errorf("group %s has no room for %d clients among those of other groups: lower clients, or clear the device first", n.Path, n.Clients.Most)
+			return nil, fmt.Errorf("group %s: no free range for %d clients between those of other groups: lower clients, or clear the device first", n.Path, n.Clients.Most)
 		}
 		out[n.Path], taken = p, append(taken, p)
 	}
@@ -111,8 +111,8 @@ func PlacesOf(t group.Tree, have map[string]Places) (map[string]Places, error) {
 	return out, nil
 }
 
-// gap is the first free range of a size.
-func gap(count uint16, among []Places, isFree func(Places, []Places) bool) (Places, bool) {
+// gap returns the first free range of a size.
+func gap(count uint16, among []ClientRange, isFree func(ClientRange, []ClientRange) bool) (ClientRange, bool) {
 	starts := []uint16{FirstClient}
 	for _, p := range among {
 		if p.end() <= lastClient {
@@ -121,26 +121,26 @@ func gap(count uint16, among []Places, isFree func(Places, []Places) bool) (Plac
 	}
 	slices.Sort(starts)
 	for _, first := range starts {
-		if p := (Places{first, count}); isFree(p, among) {
+		if p := (ClientRange{first, count}); isFree(p, among) {
 			return p, true
 		}
 	}
-	return Places{}, false
+	return ClientRange{}, false
 }
 
-// LastPlace is one more than the highest minor number of all places, or 0.
-func LastPlace(places map[string]Places) (last uint32) {
+// LastPlace returns the highest minor number of all places plus one, or 0.
+func LastPlace(places map[string]ClientRange) (last uint32) {
 	for _, p := range places {
 		last = max(last, uint32(p.end()))
 	}
 	return last
 }
 
-// ClientMaps are all of them: a program goes on with all or none.
+// ClientMaps lists the client maps: a program reuses all or none.
 var ClientMaps = []string{Clients, ClientPlaces, clientGroups}
 
-// SizeClients makes the maps of clients as large as they have to be.
-func SizeClients(spec *ebpf.CollectionSpec, places map[string]Places) {
+// SizeClients sets the sizes of the client maps.
+func SizeClients(spec *ebpf.CollectionSpec, places map[string]ClientRange) {
 	if last := LastPlace(places); last > 0 && spec.Maps[Clients] != nil {
 		spec.Maps[ClientPlaces].MaxEntries = last - FirstClient
 		spec.Maps[Clients].MaxEntries = 2 * (last - FirstClient)
@@ -148,8 +148,8 @@ func SizeClients(spec *ebpf.CollectionSpec, places map[string]Places) {
 	}
 }
 
-// FillClients writes groups and their places into the new maps of a program; above gives the
-// classes above a node's clients (bpf/queue.h, STAMP_LEVELS).
+// FillClients writes groups and their places into the new maps of a program. above returns the
+// parent classes of a node's clients (bpf/queue.h, STAMP_LEVELS).
 func FillClients(maps map[string]*ebpf.Map, t group.Tree, r Record, above func(node int) uint32) error {
 	var minors, indices []uint32
 	var groups []clientGroup
@@ -172,12 +172,12 @@ func FillClients(maps map[string]*ebpf.Map, t group.Tree, r Record, above func(n
 		err = PutAll(maps[ClientPlaces], indices, empty)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot tell the classifier the places of clients: %w", err)
+		return fmt.Errorf("cannot write the client maps: %w", err)
 	}
 	return nil
 }
 
-func clientGroupOf(e group.Each, p Places) clientGroup {
+func clientGroupOf(e group.Each, p ClientRange) clientGroup {
 	g := clientGroup{First: uint32(p.First), Count: uint32(p.Count)}
 	binary.BigEndian.PutUint32(g.Mask4[:], ^uint32(0)<<(32-e.IPv4))
 	for bit := range e.IPv6 {
@@ -189,7 +189,7 @@ func clientGroupOf(e group.Each, p Places) clientGroup {
 	return g
 }
 
-// SamePlaces tells whether both records' programs may have the same clients.
+// SamePlaces reports whether the programs of both records can share their clients.
 func SamePlaces(a, b *Record) bool {
 	if a == nil || b == nil || len(a.Places) == 0 || len(a.Places) != len(b.Places) || !a.Tree().SameClients(*b.Tree()) {
 		return false
@@ -207,17 +207,17 @@ func SamePlaces(a, b *Record) bool {
 	return true
 }
 
-// Client is one that has a place.
+// Client is a client that occupies a place.
 type Client struct {
 	Minor  uint16
-	Group  uint16        // class minor
-	Prefix netip.Prefix  // the zero Prefix: what has no address
-	Since  time.Duration // by the clock of eBPF
+	Group  uint16        // minor number of the group's class
+	Prefix netip.Prefix  // the zero Prefix for packets without an address
+	Since  time.Duration // by the eBPF clock
 	Last   time.Duration
 	Bytes  uint64
 }
 
-// ReadClients are the clients that have sent since a time of the clock of eBPF, by place.
+// ReadClients returns the clients that have sent since a time of the eBPF clock, by place.
 func ReadClients(m *ebpf.Map, t group.Tree, r Record, since time.Duration) ([]Client, error) {
 	if m == nil || len(r.Places) == 0 {
 		return nil, nil

@@ -21,12 +21,13 @@ func eachTree(counts map[string]int, order []string) (t group.Tree) {
 	return t
 }
 
-// Through any changes of groups, places are as many as are wanted, nobody else's, and stay where
-// their number stays; a group that comes gets none that another had just now, if there are others.
+// TestPlacesOf: after any sequence of changes, each group has the configured number of places,
+// no two groups share a place, and ranges of unchanged size do not move. A new group gets no
+// place that another group had just before, if others are free.
 func TestPlacesOf(t *testing.T) {
 	names := []string{"a", "b", "c", "d"}
 	rapid.Check(t, func(t *rapid.T) {
-		var have map[string]Places
+		var have map[string]ClientRange
 		for range rapid.IntRange(1, 6).Draw(t, "changes") {
 			counts, left := map[string]int{}, group.MaxClients
 			for _, name := range names {
@@ -38,12 +39,12 @@ func TestPlacesOf(t *testing.T) {
 					break
 				}
 			}
-			now, err := PlacesOf(eachTree(counts, names), have)
+			now, err := AllocateClientRanges(eachTree(counts, names), have)
 			if err != nil {
 				if !strings.Contains(err.Error(), "lower clients, or clear the device") {
 					t.Fatal(err)
 				}
-				have = nil // as clear leaves it
+				have = nil // as after clear
 				continue
 			}
 			taken := map[uint16]string{}
@@ -53,7 +54,7 @@ func TestPlacesOf(t *testing.T) {
 				}
 				for i := range p.Count {
 					if other := taken[p.First+i]; other != "" {
-						t.Fatalf("%x is of %s and of %s", p.First+i, other, name)
+						t.Fatalf("place %x belongs to %s and to %s", p.First+i, other, name)
 					}
 					taken[p.First+i] = name
 				}
@@ -69,21 +70,21 @@ func TestPlacesOf(t *testing.T) {
 			have = now
 		}
 	})
-	first, err := PlacesOf(eachTree(map[string]int{"a": 100}, names), nil)
+	first, err := AllocateClientRanges(eachTree(map[string]int{"a": 100}, names), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := PlacesOf(eachTree(map[string]int{"b": 100}, names), first)
-	if err != nil || second["b"] != (Places{FirstClient + 100, 100}) {
-		t.Errorf("in the place of %v come %v, %v", first, second, err)
+	second, err := AllocateClientRanges(eachTree(map[string]int{"b": 100}, names), first)
+	if err != nil || second["b"] != (ClientRange{FirstClient + 100, 100}) {
+		t.Errorf("after %v: got %v, %v", first, second, err)
 	}
 }
 
-// The masks that the classifier has give the prefix that people see.
+// TestClientMasks: the classifier's masks give the displayed prefix.
 func TestClientMasks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := group.Each{IPv4: uint8(rapid.IntRange(1, 32).Draw(t, "IPv4")), IPv6: uint8(rapid.IntRange(1, 128).Draw(t, "IPv6"))}
-		g := clientGroupOf(e, Places{FirstClient, 1})
+		g := clientGroupOf(e, ClientRange{FirstClient, 1})
 		bytes := rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "address")
 		for _, a := range []netip.Addr{netip.AddrFrom4([4]byte(bytes[:4])), netip.AddrFrom16([16]byte(bytes))} {
 			key := clientKey{Family: 6}

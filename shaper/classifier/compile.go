@@ -12,34 +12,35 @@ import (
 	"headgate/group"
 )
 
-// MaxShapes is the most different combinations of fields that the rules of one
+// MaxShapes is the maximum number of different combinations of fields that the rules of one
 // direction may use (MAX_SHAPES in bpf/headgate.h).
 const MaxShapes = 128
 
-// MaxEntries bounds what the alternatives in the rules multiply to.
+// MaxEntries is the maximum number of table entries to which the alternatives in the rules
+// multiply.
 const MaxEntries = 1 << 20
 
-// Shape is one combination of fields: ones in Mask where a rule asks.
+// Shape is one combination of fields: Mask has ones where a rule matches.
 type Shape struct {
 	Mask   FlowKey
 	Lowest uint64 // the first rule of this shape
 }
 
-// Table is a direction's rules in the form in which a packet is looked up: by
-// tuple space search, one hash lookup a shape, however many rules there are.
+// Table is a direction's rules in the form for lookups by tuple space search: one hash lookup
+// per shape, independent of the number of rules.
 type Table struct {
 	Shapes  []Shape
 	Entries map[FlowKey]Rule
-	// Cgroups are the ids that rules name.
+	// Cgroups lists the IDs of the cgroups that rules name.
 	Cgroups []uint64
-	// Uses tells which fields a flow has to be told apart by.
+	// Uses reports which fields, besides addresses and ports, distinguish flows.
 	Uses struct{ DSCP, VLAN, PCP, Mark, Cgroup, SMAC bool }
 }
 
-// Compile builds the table. class gives the minor number of a node, and cgroup
-// the id of a path and the paths, among those that the rules name, that lie below.
+// Compile builds the table. class returns the minor number of a node, and cgroup returns the ID
+// of a cgroup path.
 func Compile(t group.Tree, class func(node int) uint16, cgroup func(path string) (uint64, error)) (Table, error) {
-	c := compiler{shapes: map[FlowKey]uint16{}, cgroups: map[string]uint64{}, left: mostCuts}
+	c := compiler{shapes: map[FlowKey]uint16{}, cgroups: map[string]uint64{}, left: cutBudget}
 	c.table.Entries = map[FlowKey]Rule{}
 	for _, r := range t.Rules {
 		for _, path := range r.Selector.Cgroups() {
@@ -62,7 +63,7 @@ func Compile(t group.Tree, class func(node int) uint16, cgroup func(path string)
 	return c.table, nil
 }
 
-// RuleError is a rule for which the table has no room.
+// RuleError is the error of a rule that exceeds the capacity of the table.
 type RuleError struct {
 	Rule int // index in Tree.Rules
 	error
@@ -70,8 +71,8 @@ type RuleError struct {
 
 func (e *RuleError) Unwrap() error { return e.error }
 
-// Check tells which rule the table would have no room for, without a kernel: the
-// ids of cgroups are made up.
+// Check returns the rule that exceeds the capacity of the table, or nil. It works without a
+// kernel, with made-up cgroup IDs.
 func Check(t group.Tree) *RuleError {
 	ids := map[string]uint64{}
 	_, err := Compile(t, func(int) uint16 { return 0 }, func(path string) (uint64, error) {
@@ -81,7 +82,7 @@ func Check(t group.Tree) *RuleError {
 		return ids[path], nil
 	})
 	var r *RuleError
-	errors.As(err, &r) // nothing else can fail
+	errors.As(err, &r) // no other error is possible
 	return r
 }
 
@@ -94,13 +95,13 @@ type compiler struct {
 	left    int // of mostCuts
 }
 
-// mostCuts bounds the work of cutting what rules exclude out of them: it is about a second.
-const mostCuts = 1 << 26
+// cutBudget limits the work of subtracting exclusions from rules to about a second.
+const cutBudget = 1 << 26
 
-// pattern is a value and the bits of it that count.
+// pattern is a value and the mask of its significant bits.
 type pattern struct{ value, mask FlowKey }
 
-// rule enters every combination of the selector's alternatives.
+// rule adds every combination of the selector's alternatives to the table.
 func (c *compiler) rule(s group.Selector, r Rule) error {
 	patterns, tooMany := []pattern{{}}, false
 	cross := func(n int, set func(p *pattern, i int) bool) {
@@ -115,7 +116,7 @@ func (c *compiler) rule(s group.Selector, r Rule) error {
 					out = append(out, q)
 				}
 			}
-			if len(out) > MaxEntries { // before it has taken the memory
+			if len(out) > MaxEntries { // before memory is exhausted
 				tooMany = true
 				return
 			}
@@ -130,11 +131,11 @@ func (c *compiler) rule(s group.Selector, r Rule) error {
 	cross(len(s.Src), func(p *pattern, i int) bool { return prefix(p, s.Src[i], &p.value.Src, &p.mask.Src) })
 	cross(len(s.Dst), func(p *pattern, i int) bool { return prefix(p, s.Dst[i], &p.value.Dst, &p.mask.Dst) })
 	if len(s.Src)+len(s.Dst) == 0 && len(protos)+len(s.DSCP) > 0 {
-		// Other than IP has neither protocol nor DSCP, and zero in their place.
+		// Non-IP packets have neither protocol nor DSCP; their keys have zeros instead.
 		cross(2, func(p *pattern, i int) bool { p.value.Family, p.mask.Family = uint8(4+2*i), 0xff; return true })
 	}
 	if len(s.SPort)+len(s.DPort) > 0 {
-		// Later fragments have no ports, and zero in their place.
+		// Later fragments have no ports; their keys have zeros instead.
 		cross(1, func(p *pattern, _ int) bool { p.value.DSCP, p.mask.DSCP = hasPorts, hasPorts; return true })
 	}
 	sports, dports := portMasks(s.SPort), portMasks(s.DPort)
@@ -158,7 +159,7 @@ func (c *compiler) rule(s group.Selector, r Rule) error {
 	if len(s.Cgroups()) > 0 {
 		ids := c.members(s)
 		if len(ids) == 0 {
-			return nil // nothing can match
+			return nil // no packet can match
 		}
 		cross(len(ids), func(p *pattern, i int) bool { p.value.Cgroup, p.mask.Cgroup = ids[i], ^uint64(0); return true })
 	}
@@ -186,8 +187,8 @@ func (c *compiler) enter(p pattern, r Rule) error {
 		if len(c.table.Shapes) == MaxShapes {
 			return fmt.Errorf("the rules use more than %d different combinations of fields, prefix lengths and port ranges: use fewer kinds of prefix lengths or ranges", MaxShapes)
 		}
-		// Rules come in order, so the first of a shape is its lowest, and shapes
-		// stand in the order of their lowest rules.
+		// Rules are added in order, so the first rule of a shape is its lowest, and shapes are
+		// in the order of their lowest rules.
 		shape = uint16(len(c.table.Shapes))
 		c.shapes[p.mask] = shape
 		c.table.Shapes = append(c.table.Shapes, Shape{p.mask, uint64(r.Index)})
@@ -203,7 +204,7 @@ func (c *compiler) enter(p pattern, r Rule) error {
 	return nil
 }
 
-// uses notes which fields a flow has to be told apart by.
+// uses records which fields distinguish flows.
 func (c *compiler) uses(s group.Selector) {
 	u := &c.table.Uses
 	for _, one := range append([]group.Selector{s}, s.Not...) {
@@ -213,8 +214,8 @@ func (c *compiler) uses(s group.Selector) {
 	}
 }
 
-// members gives the ids of the cgroups in which a packet may be: a packet is looked up by the
-// nearest cgroup that any rule names, and by 0 if it is in none of those.
+// members returns the IDs of the cgroups that match. A packet is looked up by the nearest
+// cgroup that any rule names, or by 0 if there is none.
 func (c *compiler) members(s group.Selector) []uint64 {
 	in := func(path string) bool {
 		return (s.Cgroup == "" || path != "" && group.Below(path, s.Cgroup)) &&
@@ -233,8 +234,8 @@ func (c *compiler) members(s group.Selector) []uint64 {
 	return slices.Compact(ids)
 }
 
-// prefix sets an address pattern, and is false if the other end is of the other
-// IP version.
+// prefix sets an address pattern. It returns false if the other address is of the other IP
+// version.
 func prefix(p *pattern, pre netip.Prefix, value, mask *[16]byte) bool {
 	addr, family := address(pre.Masked().Addr())
 	if p.mask.Family != 0 && p.value.Family != family {
@@ -254,8 +255,8 @@ func prefix(p *pattern, pre netip.Prefix, value, mask *[16]byte) bool {
 
 type portMask struct{ value, mask [2]byte }
 
-// portMasks covers ranges with aligned blocks of a power of two: at most 30 a
-// range, one for a single port.
+// portMasks splits ranges into aligned blocks of a power of two: at most 30 per range, one for
+// a single port.
 func portMasks(ranges []group.PortRange) []portMask {
 	var out []portMask
 	for _, b := range blocks(ranges, 2) {
@@ -284,15 +285,15 @@ func pcp(p *pattern, b group.Block) {
 	p.mask.VLAN |= tagged | pcpMask&^(uint16(b.Size-1)<<pcpShift)
 }
 
-// excluded are the patterns of what a selector excludes, those that ask for few bits first: what is
-// left beside them is in fewer pieces then.
+// excluded returns the patterns of a selector's exclusions, those with fewer significant bits
+// first, which leaves fewer remaining pieces.
 func excluded(s group.Selector) (out []pattern) {
 	add := func(set func(p *pattern)) {
 		var p pattern
 		set(&p)
 		out = append(out, p)
 	}
-	// Other than IP has neither protocol nor DSCP, and zero in their place.
+	// Non-IP packets have neither protocol nor DSCP; their keys have zeros instead.
 	ofIP := func(zero bool, set func(p *pattern)) {
 		if !zero {
 			add(set)
@@ -342,7 +343,7 @@ func excluded(s group.Selector) (out []pattern) {
 	return out
 }
 
-// bits is how many bits count.
+// bits returns the number of significant bits.
 func (p pattern) bits() (n int) {
 	for _, b := range p.mask.bytes() {
 		n += bits.OnesCount8(b)
@@ -350,21 +351,21 @@ func (p pattern) bits() (n int) {
 	return n
 }
 
-// cut gives patterns for all that the given ones match, and without does not.
+// cut returns patterns for all keys that the given patterns match and without does not.
 func (c *compiler) cut(patterns []pattern, without pattern) (out []pattern) {
 	if c.left -= len(patterns); c.left < 0 {
 		return nil
 	}
 	for _, p := range patterns {
-		if p.apart(without) {
+		if p.disjoint(without) {
 			out = append(out, p)
 			continue
 		}
-		// By digits of four bits: of each, those that without has not, behind those before
-		// it that are the same. By single bits there would be four times as many shapes, and
-		// by bytes four times as many entries.
+		// Cut by digits of four bits: for each digit, the values that differ from without,
+		// after the same preceding digits. Cutting by single bits would give four times as many
+		// shapes, and cutting by bytes four times as many entries.
 		value, mask := without.value.bytes(), without.mask.bytes()
-		for _, at := range significance {
+		for _, at := range cutOrder {
 			for _, digit := range []byte{0xf0, 0x0f} {
 				ask := mask[at] & digit &^ p.mask.bytes()[at]
 				if ask == 0 {
@@ -387,14 +388,14 @@ func (c *compiler) cut(patterns []pattern, without pattern) (out []pattern) {
 			}
 		}
 		if len(out) > MaxEntries {
-			return out // before it has taken the memory
+			return out // before memory is exhausted
 		}
 	}
 	return out
 }
 
-// apart tells whether no packet has both patterns.
-func (p pattern) apart(o pattern) bool {
+// disjoint reports whether no packet matches both patterns.
+func (p pattern) disjoint(o pattern) bool {
 	value, mask := p.value.bytes(), p.mask.bytes()
 	other, otherMask := o.value.bytes(), o.mask.bytes()
 	for i := range value {
@@ -405,15 +406,15 @@ func (p pattern) apart(o pattern) bool {
 	return false
 }
 
-// possible tells whether there is a family of the pattern.
+// possible reports whether an IP version, or none, fits the pattern.
 func (p pattern) possible() bool {
 	return slices.ContainsFunc([]uint8{0, 4, 6}, func(family uint8) bool { return (family^p.value.Family)&p.mask.Family == 0 })
 }
 
-// significance are the bytes of a key in the order in which patterns are cut: what others depend
-// on first, and of each field the most significant bits. The machine's own order is little-endian
-// wherever the programs run (gen.sh).
-var significance = func() (order []int) {
+// cutOrder lists the bytes of a key in the order in which patterns are cut: fields that
+// others depend on first, and within a field the most significant bits first. The byte order is
+// little-endian on all machines that run the programs (gen.sh).
+var cutOrder = func() (order []int) {
 	var k FlowKey
 	up := func(at uintptr, n int) {
 		for i := range n {
@@ -438,8 +439,8 @@ var significance = func() (order []int) {
 	return order
 }()
 
-// Lookup finds the rule for a key as the eBPF program does. The key's Cgroup is
-// the nearest one that a rule names.
+// Lookup finds the rule for a key as the eBPF program does. The key's Cgroup must be the
+// nearest cgroup that a rule names.
 func (t Table) Lookup(k FlowKey) (Rule, bool) {
 	best, found := Rule{Index: RuleDefault}, false
 	for i, s := range t.Shapes {

@@ -12,7 +12,7 @@ import (
 	"headgate/unit"
 )
 
-// What a selector is said to cost is no less than it does.
+// TestCost: the estimated cost of a selector is not below its actual cost.
 func TestCost(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	prefixes := func() (out []netip.Prefix) {
@@ -38,7 +38,7 @@ func TestCost(t *testing.T) {
 			s.Proto = []uint8{group.TCP, group.UDP}[:1+rng.IntN(2)]
 		}
 		if rng.IntN(4) == 0 {
-			s.DSCP = []group.Range{group.One(8), {First: 40, Last: uint16(40 + rng.IntN(24))}}
+			s.DSCP = []group.Range{group.SingleRange(8), {First: 40, Last: uint16(40 + rng.IntN(24))}}
 		}
 		if rng.IntN(3) == 0 {
 			s.VLAN = []group.Range{{First: 1 + uint16(rng.IntN(100)), Last: 100 + uint16(rng.IntN(3995))}}
@@ -61,7 +61,7 @@ func TestCost(t *testing.T) {
 	}
 	for i := range 4000 {
 		s := fields()
-		if i%2 == 0 { // few fields, that it can be had at all
+		if i%2 == 0 { // few fields, so that the rule can be compiled
 			not := fields()
 			for _, clear := range []func(){
 				func() { not.Src, not.Dst = nil, nil }, func() { not.SPort, not.DPort = nil, nil }, func() { not.Mark, not.VLAN = nil, nil }, func() { not.SMAC, not.PCP, not.DSCP = nil, nil, nil },
@@ -74,22 +74,22 @@ func TestCost(t *testing.T) {
 			s.Not = []group.Selector{not}
 		}
 		if s.Entries() > 20_000 {
-			continue // it would take minutes
+			continue // compiling would take minutes
 		}
 		table, err := Compile(group.Tree{Limit: unit.Gbit, Rules: []group.Rule{{Selector: s}}}, func(int) uint16 { return 1 }, nil)
 		shapes := map[group.Shape]bool{}
 		s.Shapes(shapes, MaxShapes)
 		if err != nil && len(shapes) <= MaxShapes && s.Entries() <= MaxEntries {
-			t.Fatalf("%v: %v, and it has %d shapes", s, err, len(shapes))
+			t.Fatalf("%v: %v, although it has only %d shapes", s, err, len(shapes))
 		}
 		if err == nil && (len(table.Entries) > s.Entries() || len(table.Shapes) > len(shapes)) {
-			t.Fatalf("%v takes %d entries of %d shapes, and is said to take %d of %d", s, len(table.Entries), len(table.Shapes), s.Entries(), len(shapes))
+			t.Fatalf("%v takes %d entries of %d shapes, but the estimate is %d of %d", s, len(table.Entries), len(table.Shapes), s.Entries(), len(shapes))
 		}
 	}
 }
 
-// A rule whose lists multiply to more than there is room for is refused before it has taken the
-// memory: these are a thousand billions.
+// TestRuleThatMultiplies: a rule whose lists multiply beyond the capacity is rejected before it
+// exhausts memory: this rule has 10^12 combinations.
 func TestRuleThatMultiplies(t *testing.T) {
 	var s group.Selector
 	for i := range uint16(group.MaxValues) {
@@ -99,25 +99,26 @@ func TestRuleThatMultiplies(t *testing.T) {
 	}
 	err := Check(group.Tree{Limit: unit.Gbit, Rules: []group.Rule{{Selector: s}}})
 	if err == nil || !strings.Contains(err.Error(), "multiply to more than 1048576") {
-		t.Errorf("it is taken: %v", err)
+		t.Errorf("the rule is accepted: %v", err)
 	}
 }
 
-// What is excluded last may be what multiplies: the rest of the rule is not taken without it.
+// TestExclusionThatMultiplies: if the last exclusion multiplies beyond the capacity, the whole
+// rule is rejected.
 func TestExclusionThatMultiplies(t *testing.T) {
 	tree := group.Tree{Limit: unit.Gbit, Rules: []group.Rule{{Selector: group.Selector{
-		DSCP: []group.Range{group.One(0), {First: 0, Last: 9}, group.One(63), group.One(63), group.One(0)}, PCP: []group.Range{group.One(0)},
+		DSCP: []group.Range{group.SingleRange(0), {First: 0, Last: 9}, group.SingleRange(63), group.SingleRange(63), group.SingleRange(0)}, PCP: []group.Range{group.SingleRange(0)},
 		Not: []group.Selector{{
 			Proto: []uint8{4, group.ICMPv6, 4}, Dst: []netip.Prefix{netip.MustParsePrefix("255.0.0.0/8")},
-			VLAN: []group.Range{group.One(1000)}, Mark: []group.Mark{{Value: 1, Mask: 7}},
+			VLAN: []group.Range{group.SingleRange(1000)}, Mark: []group.Mark{{Value: 1, Mask: 7}},
 		}},
 	}}}}
 	if err := Check(tree); err == nil || !strings.Contains(err.Error(), "multiply to more than 1048576") {
-		t.Errorf("it is taken: %v", err)
+		t.Errorf("the rule is accepted: %v", err)
 	}
 }
 
-// keyOf is a packet as the eBPF program sees it.
+// keyOf returns the key of a packet, as the eBPF program computes it.
 func keyOf(p group.Packet) (k FlowKey) {
 	k.VLAN, k.Mark, k.SMAC = p.VLAN, p.Mark, p.SMAC
 	if p.Tagged() {
@@ -135,9 +136,9 @@ func keyOf(p group.Packet) (k FlowKey) {
 	return k
 }
 
-// What a rule excludes is compiled into what is not in it: the table finds for every packet what
-// the rules mean.
-func TestTableLikeRules(t *testing.T) {
+// TestTableMatchesRules: exclusions are compiled into their complement; for every packet, the
+// table finds the same rule as the reference implementation.
+func TestTableMatchesRules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree := group.Tree{Limit: unit.Gbit}
 		for i := range rapid.IntRange(1, 5).Draw(t, "rules") {
@@ -162,7 +163,7 @@ func TestTableLikeRules(t *testing.T) {
 	})
 }
 
-// Few values, at the edges of those that are drawn as rules, so that packets hit them.
+// A few values at the boundaries of the drawn rules, so that packets match them.
 var (
 	edgePorts = []uint16{0, 79, 80, 89, 90, 443, 65535}
 	edgeVLANs = []uint16{1, 99, 100, 150, 199, 200, 4094}
@@ -241,8 +242,8 @@ func drawPacket(t *rapid.T) group.Packet {
 	return p
 }
 
-// One excluded address costs few of the shapes that there are, and so does a second one.
-func TestShapesOfWhatIsExcluded(t *testing.T) {
+// TestShapesOfExclusions: one or two excluded addresses use only a few of the available shapes.
+func TestShapesOfExclusions(t *testing.T) {
 	for _, c := range []struct {
 		not    group.Selector
 		shapes int
@@ -251,9 +252,9 @@ func TestShapesOfWhatIsExcluded(t *testing.T) {
 		{group.Selector{Dst: []netip.Prefix{netip.MustParsePrefix("10.1.2.3/32"), netip.MustParsePrefix("192.0.2.1/32")}}, 9},
 		{group.Selector{Dst: []netip.Prefix{netip.MustParsePrefix("10.1.2.3/32")}, Src: []netip.Prefix{netip.MustParsePrefix("10.1.2.3/32")}}, 65},
 		{group.Selector{Dst: []netip.Prefix{netip.MustParsePrefix("fd00::1/128")}}, 33},
-		{group.Selector{DPort: []group.Range{group.One(80), group.One(443)}}, 5},
+		{group.Selector{DPort: []group.Range{group.SingleRange(80), group.SingleRange(443)}}, 5},
 		{group.Selector{VLAN: []group.Range{{First: 100, Last: 199}}}, 6},
-		{group.Selector{DSCP: []group.Range{group.One(46)}}, 2},
+		{group.Selector{DSCP: []group.Range{group.SingleRange(46)}}, 2},
 		{group.Selector{Mark: []group.Mark{{Value: 7, Mask: group.AllBits}}}, 8},
 	} {
 		table, err := Compile(group.Tree{Limit: unit.Gbit, Rules: []group.Rule{{Selector: group.Selector{Not: []group.Selector{c.not}}}}}, func(int) uint16 { return 1 }, nil)

@@ -7,18 +7,18 @@ import (
 	"headgate/shaper"
 )
 
-// The types below are bpf/headgate.h's, byte for byte; a test holds their sizes
-// to the compiled objects' BTF.
+// The types below have the layout of those in bpf/headgate.h; a test compares their sizes with
+// the BTF of the compiled objects.
 
-// FlowKey is struct rule_key: every field that a rule can ask for.
+// FlowKey is struct rule_key: every field that a rule can match.
 type FlowKey struct {
 	Src, Dst     [16]byte // IPv4 in the last four bytes
 	SPort, DPort [2]byte  // network order
 	Proto        uint8
-	Family       uint8 // 4, 6, or 0 for other than IP
-	DSCP         uint8 // and hasPorts
+	Family       uint8 // 4, 6, or 0 for non-IP packets
+	DSCP         uint8 // with hasPorts
 	_            uint8
-	VLAN         uint16 // and tagged, and the tag's priority above it
+	VLAN         uint16 // VLAN ID with tagged and the tag's priority
 	Shape        uint16
 	Mark         uint32
 	Cgroup       uint64
@@ -26,11 +26,12 @@ type FlowKey struct {
 	_            uint16
 }
 
-// hasPorts is HAS_PORTS: a bit of FlowKey.DSCP, which has six, is set if the ports
-// are in the key. Those of a later fragment are not.
+// hasPorts is HAS_PORTS: a bit of FlowKey.DSCP, which has six bits, that is set if the key has
+// ports. Later fragments have no ports.
 const hasPorts = 0x80
 
-// Of FlowKey.VLAN: VLAN_ID, VLAN_TAGGED and VLAN_PCP. A packet without a tag has none of the bits.
+// Fields of FlowKey.VLAN: VLAN_ID, VLAN_TAGGED and VLAN_PCP. An untagged packet has none of the
+// bits.
 const (
 	vlanID   = 0x0fff
 	tagged   = 0x1000
@@ -62,7 +63,7 @@ type Control struct {
 	_           uint32
 }
 
-// Rule indices that are none.
+// Special rule indices.
 const (
 	RuleAssigned = 0xffffffff
 	RuleDefault  = 0xfffffffe
@@ -82,8 +83,7 @@ func port(p uint16) (b [2]byte) {
 	return b
 }
 
-// Keys are the two orders of a connection's ends, as packets of either
-// direction carry them.
+// Keys returns the two orders of a connection's ends, as in the packets of either direction.
 func Keys(c shaper.Conn) [2]ConnKey {
 	a, family := address(c.A.Addr().Unmap())
 	b, _ := address(c.B.Addr().Unmap())
@@ -93,7 +93,7 @@ func Keys(c shaper.Conn) [2]ConnKey {
 	}
 }
 
-// Conn is the connection that a key names.
+// Conn returns the connection of a key.
 func (k ConnKey) Conn() shaper.Conn {
 	end := func(a [16]byte, p [2]byte) netip.AddrPort {
 		addr := netip.AddrFrom16(a)

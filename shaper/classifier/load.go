@@ -14,18 +14,17 @@ import (
 	"headgate/unit"
 )
 
-// flows is the map of the flow cache, which does not outlive a change of rules.
+// flows is the name of the flow cache map, which is replaced when the rules change.
 const flows = "flows"
 
-// flowMACs is the map of the flows' source MAC addresses, which has one entry unless a rule asks for
-// them.
+// flowMACs is the name of the map with the flows' source MAC addresses. The map has one entry
+// unless a rule matches on them.
 const flowMACs = "flow_macs"
 
-// cacheWays is how many flows share a place in the cache (CACHE_WAYS in
-// bpf/cache.h).
+// cacheWays is the associativity of the flow cache (CACHE_WAYS in bpf/cache.h).
 const cacheWays = 2
 
-// Names of the maps that outlive a change of rules.
+// Names of the maps that are kept when the rules change.
 const (
 	Assigned   = "assigned"
 	Fragments  = "fragments"
@@ -34,33 +33,33 @@ const (
 	RuleHits   = "rule_hits"
 )
 
-// Config is what one direction's program is made with.
+// Config has the parameters of one direction's program.
 type Config struct {
-	Table      Table
-	Rules      int // the number of rules, for their counters
-	Generation uint32
-	Default    uint16 // class of what no rule matches
-	Control    uint16 // class of control traffic
-	LinkHeader uint32 // 14, or 0 if the device's packets begin with IP
-	In         bool   // the direction whose half of an assignment counts
-	Classes    uint32 // one more than the largest minor number of a group
-	Places     map[string]Places
-	FlowCache  uint32      // entries, a power of two
-	Plan       shaper.Plan // whose directions share the table of assignments
+	Table        Table
+	Rules        int // the number of rules, for the size of their counters
+	Generation   uint32
+	Default      uint16 // class of the default group
+	Control      uint16 // class of control traffic
+	LinkHeader   uint32 // 14, or 0 if the device's packets start with the IP header
+	In           bool   // the direction, which selects the half of an assignment
+	Classes      uint32 // one more than the largest minor number of a group
+	ClientRanges map[string]ClientRange
+	FlowCache    uint32      // entries, a power of two
+	Plan         shaper.Plan // its directions share the assignment table
 }
 
-// FlowCacheFor sizes the flow cache by the limit: a flow of 10 kbit/s is about
-// the smallest that a link is full of. An entry is 64 bytes, so this is
-// 0.3 to 17 MB a direction.
+// FlowCacheFor returns the size of the flow cache for a limit: one entry per 10 kbit/s, about
+// the smallest rate of the flows that fill a link. An entry has 64 bytes, so the cache takes
+// 0.3 to 17 MB per direction.
 func FlowCacheFor(limit unit.Rate) uint32 {
 	return powerOfTwo(uint64(limit/(10*unit.Kbit)), 4096, 262144)
 }
 
-// assignedFor sizes the table of connections that are put in groups at run time, which has two
-// entries for each, by the limits of both directions: one connection for each 2 kbit/s, 32,768 at
-// the least and 262,144 at the most. The table's buckets take 16 bytes an entry before there is any:
-// 8 MB for each device were a gigabyte and a half for 200 containers, and a third of the time
-// in which they were divided.
+// assignedFor returns the size of the table of connections assigned at run time, which has two
+// entries per connection, for the limits of both directions: one connection per 2 kbit/s, at
+// least 32,768 and at most 262,144. The hash buckets take 16 bytes per possible entry even if
+// the table is empty: 8 MB per device would be 1.5 GB for 200 containers, and a third of the
+// time of their configuration.
 func assignedFor(p shaper.Plan) uint32 {
 	limit := unit.Rate(0)
 	for _, t := range []*group.Tree{p.Out, p.In} {
@@ -71,11 +70,11 @@ func assignedFor(p shaper.Plan) uint32 {
 	return powerOfTwo(uint64(limit/unit.Kbit), 65536, 524288)
 }
 
-// fragmentsFor sizes the table of first fragments, whose later ones come soon
-// after. The kernel hands its entries to processors by 128 and takes from others'
-// only what is old (kernel/bpf/bpf_lru_list.c, LOCAL_FREE_TARGET), so that with as
-// many for all, a few processors would push out what the next packet asks for. An
-// entry is about 130 bytes.
+// fragmentsFor returns the size of the table of first fragments, whose later fragments follow
+// soon. The kernel allocates entries to processors in blocks of 128, and reclaims only old
+// entries from other processors (kernel/bpf/bpf_lru_list.c, LOCAL_FREE_TARGET). With a fixed
+// total for all processors, a few processors would evict entries that the next packet needs. An
+// entry has about 130 bytes.
 func fragmentsFor(cpus int) uint32 { return powerOfTwo(uint64(1024*cpus), 1024, 65536) }
 
 func powerOfTwo(want, least, most uint64) uint32 {
@@ -86,7 +85,7 @@ func powerOfTwo(want, least, most uint64) uint32 {
 	return uint32(n)
 }
 
-// Configure writes c into a copy of a program's spec that is about to be loaded.
+// Configure writes c into a copy of a program's spec before it is loaded.
 func Configure(spec *ebpf.CollectionSpec, c Config) error {
 	shapes := make([]Shape, MaxShapes)
 	copy(shapes, c.Table.Shapes)
@@ -99,7 +98,7 @@ func Configure(spec *ebpf.CollectionSpec, c Config) error {
 	}
 	var seed [8]byte
 	if _, err := rand.Read(seed[:]); err != nil {
-		return fmt.Errorf("cannot draw the seed of the flow cache: %w", err)
+		return fmt.Errorf("cannot generate a hash seed for the flow cache: %w", err)
 	}
 	sets, withMAC := c.FlowCache/cacheWays, uint32(1)
 	if c.Table.Uses.SMAC {
@@ -114,23 +113,23 @@ func Configure(spec *ebpf.CollectionSpec, c Config) error {
 	}
 	cpus, err := ebpf.PossibleCPU()
 	if err != nil {
-		return fmt.Errorf("cannot count the processors: %w", err)
+		return fmt.Errorf("cannot count processors: %w", err)
 	}
-	all := powerOfTwo(uint64(max(c.Classes, LastPlace(c.Places))), 64, 1<<16) // groups and clients
+	all := powerOfTwo(uint64(max(c.Classes, LastPlace(c.ClientRanges))), 64, 1<<16) // groups and clients
 	for name, entries := range map[string]uint32{
 		"rules": uint32(max(1, len(c.Table.Entries))), "cgroups": uint32(max(1, len(c.Table.Cgroups))),
 		flows: sets, flowMACs: withMAC, Assigned: assignedFor(c.Plan), Fragments: fragmentsFor(cpus), Counters: powerOfTwo(uint64(c.Classes), 64, 1<<16),
 		Allowances: all, budgets: all, RuleHits: uint32(max(1, c.Rules)),
 	} {
-		if m := spec.Maps[name]; m != nil { // builds before budgets have none
+		if m := spec.Maps[name]; m != nil { // builds before budgets lack some maps
 			m.MaxEntries = entries
 		}
 	}
-	SizeClients(spec, c.Places)
+	SizeClients(spec, c.ClientRanges)
 	return nil
 }
 
-// SetVariables sets constants of a program by name.
+// SetVariables sets the constants of a program by name.
 func SetVariables(spec *ebpf.CollectionSpec, values map[string]any) error {
 	for name, v := range values {
 		s, ok := spec.Variables[name]
@@ -144,8 +143,8 @@ func SetVariables(spec *ebpf.CollectionSpec, values map[string]any) error {
 	return nil
 }
 
-// hasXfrm tells whether programs can ask if a packet has been through IPsec
-// (CONFIG_XFRM). Where that cannot be found out they do not ask.
+// hasXfrm reports whether programs can check if a packet has passed IPsec (CONFIG_XFRM). If
+// feature detection fails, they do not check.
 func hasXfrm() bool {
 	return features.HaveProgramHelper(ebpf.SchedCLS, asm.FnSkbGetXfrmState) == nil
 }
@@ -173,7 +172,7 @@ func Fill(c *ebpf.Collection, t Table) error {
 	return nil
 }
 
-// PutAll writes many entries in one system call.
+// PutAll writes all entries in one system call.
 func PutAll[K, V any](m *ebpf.Map, keys []K, values []V) error {
 	if len(keys) == 0 {
 		return nil
@@ -182,9 +181,8 @@ func PutAll[K, V any](m *ebpf.Map, keys []K, values []V) error {
 	return err
 }
 
-// Maps opens the maps that a loaded program uses, by name. They live as long as
-// the program does, so a filter that stays attached keeps its state without any
-// process and without a file.
+// Maps opens the maps of a loaded program, by name. The maps live as long as the program, so an
+// attached filter keeps its state without a process or a file.
 func Maps(id ebpf.ProgramID) (map[string]*ebpf.Map, error) {
 	prog, err := ebpf.NewProgramFromID(id)
 	if err != nil {

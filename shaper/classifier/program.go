@@ -11,11 +11,11 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// ProgramName is what every engine calls its classifier.
+// ProgramName is the name of every engine's classifier program.
 const ProgramName = "headgate"
 
-// Build is a short name for eBPF objects, so that a newer Headgate knows an
-// older one's.
+// Build returns a short hash of eBPF objects, by which a newer Headgate recognizes the programs
+// of an older version.
 func Build(objects ...[]byte) string {
 	h := sha256.New()
 	for _, o := range objects {
@@ -24,11 +24,11 @@ func Build(objects ...[]byte) string {
 	return hex.EncodeToString(h.Sum(nil)[:6])
 }
 
-var specs sync.Map // by build, as they were read
+var specs sync.Map // parsed specs by build
 
-// Spec reads eBPF objects, once a process: what it gives is the caller's to change. To read the
-// classifier takes 2 ms, and each device needs it twice. Source lines are left out: to pass them
-// on took 0.5 of the 8 ms in which the kernel takes a program.
+// Spec parses an eBPF object, once per process, and returns a copy that the caller may change.
+// Parsing the classifier takes 2 ms, and each device needs it twice. Source lines are removed,
+// because passing them to the kernel took 0.5 of the 8 ms of loading a program.
 func Spec(object []byte) (*ebpf.CollectionSpec, error) {
 	build := Build(object)
 	spec, ok := specs.Load(build)
@@ -47,25 +47,24 @@ func Spec(object []byte) (*ebpf.CollectionSpec, error) {
 	return spec.(*ebpf.CollectionSpec).Copy(), nil
 }
 
-// Program is a classifier in the kernel with its maps, not attached yet.
+// Program is a loaded classifier with its maps, not attached yet.
 type Program struct {
 	*ebpf.Program
 	Maps   map[string]*ebpf.Map
 	Record Record
 
-	carried []carried       // maps that the old program goes on to write to until this one is attached
-	fresh   map[uint32]bool // the class ids of groups that are new
+	migration   []migration     // maps that the old program still writes to until this program is attached
+	newClassIDs map[uint32]bool // class IDs of new groups
 }
 
-// Close closes the program and its maps; what is attached stays.
+// Close closes the program and its maps; an attached program stays attached.
 func (p *Program) Close() {
 	p.Program.Close()
 	Close(p.Maps)
 }
 
-// Load loads a spec that Configure has written to, with what it inherits, fills
-// the rest, and binds the record. last is the record of the program that it will
-// take the place of, if there is one.
+// Load loads a spec that was prepared by Configure, takes over the inherited maps, fills the
+// others, and binds the record. last is the record of the program that is replaced, or nil.
 func Load(spec *ebpf.CollectionSpec, t Table, r Record, last *Record, from Inherited) (*Program, error) {
 	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: from.Reuse})
 	if err != nil {
@@ -75,7 +74,7 @@ func Load(spec *ebpf.CollectionSpec, t Table, r Record, last *Record, from Inher
 	if err := Fill(coll, t); err != nil {
 		return nil, err
 	}
-	carried, err := carryAll(coll.Maps, from.Carry)
+	carried, err := migrateAll(coll.Maps, from.Migrate)
 	if err != nil {
 		return nil, err
 	}
@@ -85,16 +84,16 @@ func Load(spec *ebpf.CollectionSpec, t Table, r Record, last *Record, from Inher
 	if err := r.Bind(coll.Programs[ProgramName]); err != nil {
 		return nil, err
 	}
-	p := &Program{Program: coll.DetachProgram(ProgramName), Maps: map[string]*ebpf.Map{}, Record: r, carried: carried, fresh: fresh(r, last)}
+	p := &Program{Program: coll.DetachProgram(ProgramName), Maps: map[string]*ebpf.Map{}, Record: r, migration: carried, newClassIDs: newClassIDs(r, last)}
 	for name := range coll.Maps {
 		p.Maps[name] = coll.DetachMap(name)
 	}
 	return p, nil
 }
 
-// fresh are the class ids of groups that are new, by which others may have been
-// known before. last is the record of the program until now, if there is one.
-func fresh(r Record, last *Record) map[uint32]bool {
+// newClassIDs returns the class IDs of new groups, which other groups may have used before. last is
+// the record of the previous program, or nil.
+func newClassIDs(r Record, last *Record) map[uint32]bool {
 	ids := map[uint32]bool{}
 	for key, id := range r.Classes {
 		if last != nil && last.Classes[key] != id {
@@ -104,16 +103,15 @@ func fresh(r Record, last *Record) map[uint32]bool {
 	return ids
 }
 
-// ZeroNew begins the counters of groups that are new at zero, in a map by class
-// id and CPU.
+// ZeroNew resets the counters of new groups, in a per-CPU map indexed by class ID.
 func ZeroNew(m *ebpf.Map, r Record, last *Record) error {
 	if m == nil {
 		return nil
 	}
 	zero, _ := byteArrays(ebpf.MustPossibleCPU(), int(m.ValueSize()))
-	for id := range fresh(r, last) {
+	for id := range newClassIDs(r, last) {
 		if err := m.Put(id, zero); err != nil {
-			return fmt.Errorf("cannot begin the counters of class %x: %w", id, err)
+			return fmt.Errorf("cannot reset the counters of class %x: %w", id, err)
 		}
 	}
 	return nil
@@ -122,7 +120,7 @@ func ZeroNew(m *ebpf.Map, r Record, last *Record) error {
 func verifierError(err error) error {
 	var v *ebpf.VerifierError
 	if errors.As(err, &v) {
-		return fmt.Errorf("the kernel does not accept the eBPF classifier: %w", v)
+		return fmt.Errorf("the kernel rejected the eBPF classifier: %w", v)
 	}
 	return fmt.Errorf("cannot load the eBPF classifier: %w", err)
 }

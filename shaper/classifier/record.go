@@ -16,51 +16,52 @@ import (
 	"headgate/shaper"
 )
 
-// Record is what a classifier program was made for. It is bound to the program
-// itself: whoever finds the filter finds the plan, and both change in the same
-// instant. It is written as gob, which an older or newer Headgate can read.
+// Record is the configuration of a classifier program. It is bound to the program itself, so
+// the attached filter identifies its plan, and program and record change atomically. The
+// encoding is gob, which older and newer Headgate versions can read.
 type Record struct {
 	Engine group.Engine
-	// Build names the eBPF code, so that a newer Headgate replaces an older one's.
+	// Build identifies the eBPF code, so that a newer Headgate replaces older programs.
 	Build string
-	// Plan is the whole device's, and In tells which of its directions this is.
+	// Plan is the plan of the whole device; In selects the direction of this program.
 	Plan shaper.Plan
 	In   bool
-	// Classes are the minor numbers of groups, by path.
+	// Classes maps group paths to the minor numbers of classes.
 	Classes map[string]uint16
-	// Places are the minor numbers of clients, by their group's path.
-	Places map[string]Places
-	// Cgroups are the ids behind the paths in the rules when the program was made.
+	// Places maps group paths to the minor numbers of their clients.
+	Places map[string]ClientRange
+	// Cgroups maps the paths in the rules to cgroup IDs at the time of loading.
 	Cgroups map[string]uint64
-	// Clsact tells that the clsact qdisc was made by Headgate.
+	// Clsact is set if Headgate created the clsact qdisc.
 	Clsact bool
-	// IFB is the index of the device that ingress is redirected to, or 0.
+	// IFB is the index of the IFB that ingress is redirected to, or 0.
 	IFB int
-	// Forward tells that a chain of nftables sends packets there, and not the program.
+	// Forward is set if an nftables chain, and not the program, sends packets to the IFB.
 	Forward bool
-	// Token is the device and direction to the departure hook, or 0 without it.
+	// Token identifies the device and direction for the departure hook, or is 0 without the
+	// hook.
 	Token uint32
-	// Generation is the rules'.
+	// Generation is the generation of the rules.
 	Generation uint32
 	// LinkHeader is the length of the device's link header.
 	LinkHeader uint32
-	// Options are the engine's own.
+	// Options are options of the engine.
 	Options []byte
-	// Sized is what was made of the device's limit of super-packets on this side, nil
-	// if it was left as it is.
-	Sized *Sized
+	// Sized is the change of the device's super-packet limit on this side, or nil if the limit
+	// was not changed.
+	Sized *GSOChange
 }
 
-// Sized is a device's limit of super-packets that Headgate has set.
-type Sized struct {
+// GSOChange is a device's super-packet limit that Headgate has set.
+type GSOChange struct {
 	Before, Set nl.MaxSize
-	Left        bool // somebody else has set it since, to Set, and it is theirs
+	Left        bool // another program has set the limit to Set since; Headgate leaves it unchanged
 }
 
-// SameSized tells whether both say the same.
-func SameSized(a, b *Sized) bool { return a == b || a != nil && b != nil && *a == *b }
+// SameSized reports whether both are equal or both nil.
+func SameSized(a, b *GSOChange) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// Tree is the direction of the plan that the record is about.
+// Tree returns the tree of the record's direction.
 func (r Record) Tree() *group.Tree {
 	if r.In {
 		return r.Plan.In
@@ -68,32 +69,32 @@ func (r Record) Tree() *group.Tree {
 	return r.Plan.Out
 }
 
-// Equal tells whether both say the same.
+// Equal reports whether both records are equivalent.
 func (r Record) Equal(o Record) bool {
 	return r.SameProgram(o) && r.Plan.Equal(o.Plan) && SameSized(r.Sized, o.Sized)
 }
 
-// SameProgram tells whether one program serves both: only amounts differ.
+// SameProgram reports whether the same program serves both records: only amounts differ.
 func (r Record) SameProgram(o Record) bool {
 	return r.Engine == o.Engine && r.Build == o.Build && r.In == o.In && r.Clsact == o.Clsact && r.IFB == o.IFB && r.Forward == o.Forward &&
 		r.Token == o.Token && r.Generation == o.Generation && r.Tree().Limit == o.Tree().Limit &&
 		bytes.Equal(r.Options, o.Options) && SameRules(&r, &o)
 }
 
-// SameRules tells whether packets are classified alike under both.
+// SameRules reports whether packets are classified equally under both records.
 func SameRules(a, b *Record) bool {
 	return a != nil && b != nil && a.LinkHeader == b.LinkHeader && a.Tree().SameRules(*b.Tree()) &&
 		maps.Equal(a.Classes, b.Classes) && maps.Equal(a.Places, b.Places) && maps.Equal(a.Cgroups, b.Cgroups)
 }
 
-// Class is the minor number of a group.
+// Class returns the minor number of a group.
 func (r Record) Class(n group.Node) uint16 { return r.Classes[ClassKey(n)] }
 
-// recordName is the map that holds a record.
+// recordName is the name of the map that holds a record.
 const recordName = "headgate_record"
 
-// ErrRecord means that there is a record that this Headgate cannot read.
-var ErrRecord = errors.New("the program's record cannot be read")
+// ErrRecord means that a record exists, but this version of Headgate cannot read it.
+var ErrRecord = errors.New("cannot read the record of the eBPF program")
 
 // Bind attaches the record to its program.
 func (r Record) Bind(p *ebpf.Program) error {
@@ -101,12 +102,12 @@ func (r Record) Bind(p *ebpf.Program) error {
 	if err != nil {
 		return err
 	}
-	// Room for longer names and numbers, so that Rewrite mostly fits.
+	// Spare space for longer names and numbers, so that Rewrite usually fits.
 	m, err := ebpf.NewMap(&ebpf.MapSpec{
 		Name: recordName, Type: ebpf.Array, KeySize: 4, ValueSize: uint32(len(text)+len(text)/4+4096) &^ 7, MaxEntries: 1,
 	})
 	if err != nil {
-		return fmt.Errorf("cannot make the record of a program: %w", err)
+		return fmt.Errorf("cannot create the record of a program: %w", err)
 	}
 	defer m.Close()
 	if err := write(m, text); err != nil {
@@ -118,8 +119,8 @@ func (r Record) Bind(p *ebpf.Program) error {
 	return nil
 }
 
-// Rewrite puts r in the place of the record of a program that stays. It is false
-// if it does not fit.
+// Rewrite replaces the record of a program that stays loaded. It returns false if the record
+// does not fit.
 func (r Record) Rewrite(maps map[string]*ebpf.Map) (bool, error) {
 	m, ok := maps[recordName]
 	if !ok {
@@ -132,7 +133,7 @@ func (r Record) Rewrite(maps map[string]*ebpf.Map) (bool, error) {
 	return true, write(m, text)
 }
 
-// encode gives the record's length in eight bytes and the record.
+// encode returns the length of the record in eight bytes, followed by the record.
 func (r Record) encode() ([]byte, error) {
 	buf := bytes.NewBuffer(make([]byte, lengthSize))
 	if err := gob.NewEncoder(buf).Encode(r); err != nil {
@@ -154,7 +155,7 @@ func write(m *ebpf.Map, text []byte) error {
 	return nil
 }
 
-// ReadRecord reads what Bind attached. It is os.ErrNotExist if there is none.
+// ReadRecord reads the record that Bind attached. It returns os.ErrNotExist if there is none.
 func ReadRecord(maps map[string]*ebpf.Map) (Record, error) {
 	var r Record
 	m, ok := maps[recordName]
@@ -168,19 +169,19 @@ func ReadRecord(maps map[string]*ebpf.Map) (Record, error) {
 	return decode(b)
 }
 
-// decode reads what encode gives, and what may follow it.
+// decode parses the output of encode and ignores trailing bytes.
 func decode(b []byte) (r Record, err error) {
 	length := uint64(0)
 	if len(b) > lengthSize {
 		length = binary.NativeEndian.Uint64(b)
 	}
 	if length == 0 || length > uint64(len(b)-lengthSize) {
-		return r, fmt.Errorf("%w: it has %d bytes in a map of %d", ErrRecord, length, len(b))
+		return r, fmt.Errorf("%w: its length is %d bytes in a map of %d", ErrRecord, length, len(b))
 	}
 	text := b[lengthSize:][:length]
 	err = gob.NewDecoder(bytes.NewReader(text)).Decode(&r)
 	if err != nil {
-		var old plainRecord
+		var old recordV1
 		if gob.NewDecoder(bytes.NewReader(text)).Decode(&old) == nil {
 			r, err = old.record(), nil
 		}

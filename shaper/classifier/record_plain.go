@@ -8,9 +8,9 @@ import (
 	"headgate/unit"
 )
 
-// plainRecord is a Record of a Headgate whose rules had DSCP, VLAN and marks as
-// plain numbers, before there were ranges and masks of them.
-type plainRecord struct {
+// recordV1 is the Record of earlier Headgate versions, whose rules had DSCP, VLAN and marks
+// as plain numbers instead of ranges and masks.
+type recordV1 struct {
 	Engine     group.Engine
 	Build      string
 	Plan       plainPlan
@@ -55,7 +55,7 @@ type plainSelector struct {
 	Cgroup       string
 }
 
-func (p plainRecord) record() Record {
+func (p recordV1) record() Record {
 	return Record{
 		Engine: p.Engine, Build: p.Build, In: p.In, Classes: p.Classes, Cgroups: p.Cgroups, Clsact: p.Clsact, IFB: p.IFB,
 		Token: p.Token, Generation: p.Generation, LinkHeader: p.LinkHeader, Options: p.Options,
@@ -72,10 +72,10 @@ func (p *plainTree) tree() *group.Tree {
 		s := r.Selector
 		out := group.Selector{Proto: s.Proto, Src: s.Src, Dst: s.Dst, SPort: s.SPort, DPort: s.DPort, Cgroup: s.Cgroup}
 		for _, v := range s.DSCP {
-			out.DSCP = append(out.DSCP, group.One(uint16(v)))
+			out.DSCP = append(out.DSCP, group.SingleRange(uint16(v)))
 		}
 		for _, v := range s.VLAN {
-			out.VLAN = append(out.VLAN, group.One(v))
+			out.VLAN = append(out.VLAN, group.SingleRange(v))
 		}
 		for _, v := range s.Mark {
 			out.Mark = append(out.Mark, group.Mark{Value: v, Mask: group.AllBits})

@@ -17,15 +17,15 @@ import (
 	"headgate/unit"
 )
 
-// earlierRecord is a record as an older Headgate could have written it: Options,
-// Cgroups and others are not known yet, and Colour is forgotten since.
+// earlierRecord is a record of an older Headgate version, without Options, Cgroups and others,
+// and with a field Colour that was removed later.
 type earlierRecord struct {
 	Colour string
 	Build  string
 	Plan   earlierPlan
 	In     bool
 	Engine string
-	// Classes and Generation were of another size.
+	// Classes and Generation had other types.
 	Classes    map[string]uint64
 	Generation uint8
 }
@@ -45,7 +45,7 @@ type earlierTree struct {
 	}
 }
 
-// recordMaps are a program's maps with a record of any kind.
+// recordMaps returns a program's maps with a record of any type.
 func recordMaps(t *testing.T, record any) map[string]*ebpf.Map {
 	t.Helper()
 	buf := bytes.NewBuffer(make([]byte, lengthSize))
@@ -61,7 +61,7 @@ func recordMaps(t *testing.T, record any) map[string]*ebpf.Map {
 	return map[string]*ebpf.Map{recordName: m}
 }
 
-func TestRecordOfAnEarlierHeadgate(t *testing.T) {
+func TestRecordOfEarlierVersion(t *testing.T) {
 	needRoot(t)
 	old := earlierRecord{
 		Colour: "blue", Build: "b", In: false, Engine: string(group.HTB), Classes: map[string]uint64{"web": 7}, Generation: 9,
@@ -83,14 +83,15 @@ func TestRecordOfAnEarlierHeadgate(t *testing.T) {
 		t.Errorf("read %+v\nwant %+v", got, want)
 	}
 	if got.SameProgram(Record{Engine: group.HTB, Build: "c", Plan: want.Plan, Classes: want.Classes, Generation: 9}) {
-		t.Error("another build's program passes for today's")
+		t.Error("SameProgram is true for another build")
 	}
 }
 
-// Rules had DSCP, VLAN and marks as plain numbers: gob refuses those where ranges are now.
+// TestRecordOfPlainNumbers: earlier rules had DSCP, VLAN and marks as plain numbers, which gob
+// cannot decode into ranges.
 func TestRecordOfPlainNumbers(t *testing.T) {
 	needRoot(t)
-	old := plainRecord{
+	old := recordV1{
 		Engine: group.HTB, Build: "b", Classes: map[string]uint16{"web": 7}, Token: 3, IFB: 4, Clsact: true, Generation: 5, LinkHeader: 14, Options: []byte{1}, Cgroups: map[string]uint64{"/a": 9},
 		Plan: plainPlan{Dev: "eth0", Perspective: group.Host, Overhead: group.Overhead{Frame: 8}, Out: &plainTree{
 			Limit: unit.Mbit, Spare: group.Equal, Nodes: []group.Node{{Path: "web", Leaf: true}}, Default: 1,
@@ -103,20 +104,20 @@ func TestRecordOfPlainNumbers(t *testing.T) {
 			Limit: unit.Mbit, Spare: group.Equal, Nodes: []group.Node{{Path: "web", Leaf: true}}, Default: 1,
 			Rules: []group.Rule{{Selector: group.Selector{
 				Proto: []uint8{6}, Src: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, DPort: []group.PortRange{{First: 1, Last: 2}},
-				DSCP: []group.Range{group.One(46)}, VLAN: []group.Range{group.One(5)}, Mark: []group.Mark{{Value: 7, Mask: group.AllBits}}, Cgroup: "/a",
+				DSCP: []group.Range{group.SingleRange(46)}, VLAN: []group.Range{group.SingleRange(5)}, Mark: []group.Mark{{Value: 7, Mask: group.AllBits}}, Cgroup: "/a",
 			}, Node: 2}},
 		}},
 	}
 	if got, err := ReadRecord(recordMaps(t, old)); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("read %+v, %v\nwant %+v", got, err, want)
 	}
-	// What an unknown one may be read as, today's must not.
+	// A record of the present version must not be decoded as an earlier one.
 	if got, err := ReadRecord(recordMaps(t, want)); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("read %+v, %v\nwant %+v", got, err, want)
 	}
 }
 
-func TestRecordOfALaterHeadgate(t *testing.T) {
+func TestRecordOfLaterVersion(t *testing.T) {
 	needRoot(t)
 	want := Record{
 		Engine: group.HTB, Build: "z", Classes: map[string]uint16{"web": 7}, Token: 1, IFB: 3,
@@ -137,13 +138,13 @@ func TestRecordOfALaterHeadgate(t *testing.T) {
 	}
 }
 
-func TestRecordThatIsNone(t *testing.T) {
+func TestInvalidRecord(t *testing.T) {
 	needRoot(t)
 	for name, text := range map[string]any{
-		"nothing in common":          struct{ Colour string }{"blue"},
-		"no groups":                  Record{Build: "b"},
-		"a field is of another kind": struct{ Build int }{3},
-		"not a struct":               "text",
+		"no common field":         struct{ Colour string }{"blue"},
+		"no groups":               Record{Build: "b"},
+		"a field of another type": struct{ Build int }{3},
+		"not a struct":            "text",
 	} {
 		if r, err := ReadRecord(recordMaps(t, text)); !errors.Is(err, ErrRecord) {
 			t.Errorf("%s: %+v, %v", name, r, err)
@@ -154,7 +155,7 @@ func TestRecordThatIsNone(t *testing.T) {
 	}
 }
 
-// FuzzDecode: a record is read as it was written, or refused with ErrRecord.
+// FuzzDecode: a record survives a round trip, or is rejected with ErrRecord.
 func FuzzDecode(f *testing.F) {
 	tree := group.Tree{Limit: unit.Mbit, Nodes: []group.Node{{Path: "all", Leaf: true, Parent: -1}}}
 	b, err := Record{Engine: group.HTB, Plan: shaper.Plan{Dev: "eth0", Out: &tree}, Classes: map[string]uint16{"all": 16}}.encode()
@@ -176,7 +177,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatal(err)
 		}
 		if back, err := decode(again); err != nil || !back.Equal(r) {
-			t.Errorf("%+v is read back as %+v, %v", r, back, err)
+			t.Errorf("%+v after a round trip is %+v, %v", r, back, err)
 		}
 	})
 }

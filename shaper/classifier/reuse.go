@@ -9,22 +9,20 @@ import (
 	"headgate/internal/bpfobj"
 )
 
-// Inherited are maps of the program that is in force, for the one that will take
-// its place.
+// Inherited holds the maps of the program in force that its replacement takes over.
 type Inherited struct {
-	// Reuse are those that it goes on with.
+	// Reuse has the maps that the new program uses directly.
 	Reuse map[string]*ebpf.Map
-	// Carry are those that are laid out otherwise or have too little room; Load
-	// copies what is in them.
-	Carry map[string]*ebpf.Map
+	// Migrate has the maps whose layout or size has changed; Load copies their entries.
+	Migrate map[string]*ebpf.Map
 }
 
-// Inherit chooses, from a direction's old maps and those that both directions
-// share, what a new program inherits, and fits the spec to it. own are the
-// engine's maps.
+// Inherit selects, from a direction's old maps and those that both directions share, the maps
+// that a new program takes over, and adapts the spec. own are the names of the engine's own
+// maps.
 func Inherit(spec *ebpf.CollectionSpec, old, shared map[string]*ebpf.Map, sameRules bool, own ...string) Inherited {
 	out := Inherited{map[string]*ebpf.Map{}, map[string]*ebpf.Map{}}
-	// Fragments are not among them: an entry counts only for the rules that made it.
+	// Fragments is not inherited: an entry is valid only for the rules that created it.
 	names := append([]string{Assigned, ControlMap, Counters}, own...)
 	if sameRules {
 		names = append(names, RuleHits)
@@ -38,22 +36,23 @@ func Inherit(spec *ebpf.CollectionSpec, old, shared map[string]*ebpf.Map, sameRu
 		if !ok || s == nil {
 			continue
 		}
-		if name == Assigned { // of both directions, of which the other may go on with it
+		if name == Assigned { // shared by both directions; the other direction may keep using the map
 			s.MaxEntries = m.MaxEntries()
 		}
 		if grows := name == Counters || slices.Contains(own, name); grows {
 			s.MaxEntries = max(s.MaxEntries, m.MaxEntries())
 		}
-		if Fits(s, m) == nil {
+		if Compatible(s, m) == nil {
 			out.Reuse[name] = m
 		} else {
-			out.Carry[name] = m
+			out.Migrate[name] = m
 		}
 	}
 	return out
 }
 
-// AllOrNone tells whether all of some maps are reused; else none of them is inherited.
+// AllOrNone reports whether all of the named maps are reused; otherwise none of them is
+// inherited.
 func (i Inherited) AllOrNone(names []string) bool {
 	all := true
 	for _, name := range names {
@@ -61,7 +60,7 @@ func (i Inherited) AllOrNone(names []string) bool {
 		all = all && ok
 	}
 	for _, name := range names {
-		delete(i.Carry, name)
+		delete(i.Migrate, name)
 		if !all {
 			delete(i.Reuse, name)
 		}
@@ -69,9 +68,9 @@ func (i Inherited) AllOrNone(names []string) bool {
 	return all
 }
 
-// Fits tells why a program that was compiled for a map like spec cannot use m: it
-// is of another kind or size, or its keys or values are laid out otherwise.
-func Fits(spec *ebpf.MapSpec, m *ebpf.Map) error {
+// Compatible returns an error if a program that was compiled for a map like spec cannot use m,
+// because type, size or layout differ.
+func Compatible(spec *ebpf.MapSpec, m *ebpf.Map) error {
 	if m.KeySize() != spec.KeySize || m.ValueSize() != spec.ValueSize {
 		return fmt.Errorf("its entries have %d and %d bytes, not %d and %d", m.KeySize(), m.ValueSize(), spec.KeySize, spec.ValueSize)
 	}
@@ -82,8 +81,8 @@ func Fits(spec *ebpf.MapSpec, m *ebpf.Map) error {
 	if err != nil {
 		return err
 	}
-	if !key.Same(bpfobj.Described(spec.Key, int(spec.KeySize))) || !value.Same(bpfobj.Described(spec.Value, int(spec.ValueSize))) {
-		return fmt.Errorf("the members of its entries are others, or stand in other places")
+	if !key.Compatible(bpfobj.LayoutOrOpaque(spec.Key, int(spec.KeySize))) || !value.Compatible(bpfobj.LayoutOrOpaque(spec.Value, int(spec.ValueSize))) {
+		return fmt.Errorf("the fields of its entries or their offsets differ")
 	}
 	return nil
 }

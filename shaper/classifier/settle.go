@@ -6,23 +6,23 @@ import (
 	"log/slog"
 )
 
-// Settle adds what the old program counted after its counters were copied. It is
-// for the moment after p has taken the old one's place. What a group sends in the
-// microseconds in which its own counter is added to may be missing from it.
-func (p *Program) Settle() {
-	for _, c := range p.carried {
+// AddLateCounts adds the counts of the old program since its counters were copied. It must be called
+// after p has replaced the old program. Packets that a group sends in the microseconds while
+// its counter is updated may not be counted.
+func (p *Program) AddLateCounts() {
+	for _, c := range p.migration {
 		if c.copied == nil {
 			continue
 		}
-		if err := c.settle(p.fresh); err != nil {
-			slog.Warn("packets that passed while the program was exchanged are not counted", "reason", err)
+		if err := c.settle(p.newClassIDs); err != nil {
+			slog.Warn("cannot count packets that passed during program replacement", "reason", err)
 		}
 	}
-	p.carried = nil
+	p.migration = nil
 }
 
-// settle leaves out the entries of groups that are new.
-func (c carried) settle(fresh map[uint32]bool) error {
+// settle adds the counts of one map. It skips the entries of new groups.
+func (c migration) settle(fresh map[uint32]bool) error {
 	valueSize := int(c.to.ValueSize())
 	return entries(c.from, func(old chunk, n int) error {
 		now, filled, _ := c.translate(old, n)
@@ -37,7 +37,7 @@ func (c carried) settle(fresh map[uint32]bool) error {
 				return fmt.Errorf("cannot read eBPF map %v: %w", c.to, err)
 			}
 			for j := range c.perEntry {
-				c.layout.Advance(part(sumBytes, j, valueSize), part(values, j, valueSize), part(before, j, valueSize))
+				c.layout.AddDelta(part(sumBytes, j, valueSize), part(values, j, valueSize), part(before, j, valueSize))
 			}
 			if err := c.to.Put(id, sum); err != nil {
 				return fmt.Errorf("cannot write eBPF map %v: %w", c.to, err)

@@ -11,14 +11,14 @@ import (
 	"headgate/internal/bpfobj"
 )
 
-// entriesAtOnce is how many entries one system call reads; more than a bucket of
-// a hash table ever has.
-const entriesAtOnce = 4096
+// batchSize is the number of entries read per system call; it exceeds the entries of any
+// bucket of a hash table.
+const batchSize = 4096
 
-// chunk are some entries of a map as bytes, one after the other. A per-CPU map
-// has as many values for each key as there are processors.
+// chunk holds consecutive entries of a map as bytes. A per-CPU map has one value per processor
+// for each key.
 type chunk struct {
-	keys, values       any    // as the library wants them: slices of arrays of bytes
+	keys, values       any    // slices of byte arrays, as the library requires
 	keyBytes, valBytes []byte // the same memory
 }
 
@@ -28,26 +28,26 @@ func newChunk(entries, perEntry, keySize, valueSize int) (c chunk) {
 	return c
 }
 
-// byteArrays makes n arrays of bytes of a size that is known only now.
+// byteArrays returns n byte arrays of a size known only at run time.
 func byteArrays(n, size int) (any, []byte) {
 	array := reflect.ArrayOf(size, reflect.TypeFor[byte]())
 	s := reflect.MakeSlice(reflect.SliceOf(array), n, n)
 	return s.Interface(), unsafe.Slice((*byte)(s.UnsafePointer()), n*size)
 }
 
-// first are the first n entries.
+// first returns the first n entries.
 func (c chunk) first(n, perEntry int) (keys, values any) {
 	return reflect.ValueOf(c.keys).Slice(0, n).Interface(), reflect.ValueOf(c.values).Slice(0, n*perEntry).Interface()
 }
 
-// valuesPerEntry is how many values a map has for each key.
+// valuesPerEntry returns the number of values per key of a map.
 func valuesPerEntry(m *ebpf.Map) (int, error) {
 	if !perCPU(m.Type()) {
 		return 1, nil
 	}
 	cpus, err := ebpf.PossibleCPU()
 	if err != nil {
-		return 0, fmt.Errorf("cannot count the processors: %w", err)
+		return 0, fmt.Errorf("cannot count processors: %w", err)
 	}
 	return cpus, nil
 }
@@ -56,14 +56,14 @@ func perCPU(t ebpf.MapType) bool {
 	return t == ebpf.PerCPUArray || t == ebpf.PerCPUHash || t == ebpf.LRUCPUHash
 }
 
-// entries reads a map, many entries at a time. Those of a hash table that come or
-// go meanwhile may be missed.
+// entries reads a map in batches. Entries of a hash table that are added or deleted meanwhile
+// may be missed.
 func entries(m *ebpf.Map, do func(c chunk, n int) error) error {
 	perEntry, err := valuesPerEntry(m)
 	if err != nil {
 		return err
 	}
-	c := newChunk(min(entriesAtOnce, max(1, int(m.MaxEntries()))), perEntry, int(m.KeySize()), int(m.ValueSize()))
+	c := newChunk(min(batchSize, max(1, int(m.MaxEntries()))), perEntry, int(m.KeySize()), int(m.ValueSize()))
 	for cursor := new(ebpf.MapBatchCursor); ; {
 		n, err := m.BatchLookup(cursor, c.keys, c.values, nil)
 		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
@@ -75,14 +75,14 @@ func entries(m *ebpf.Map, do func(c chunk, n int) error) error {
 			}
 		}
 		if err != nil {
-			return nil // the end
+			return nil // end of the map
 		}
 	}
 }
 
-// Each goes through a table, also one of another Headgate's that lays its keys
-// and values out otherwise. Entries with a number that is too large for K or V
-// are left out. It is bpfobj.ErrLayout if the table cannot be read.
+// Each calls do for every entry of a table, including tables of another Headgate version with a
+// different layout. Entries with a number that does not fit K or V are skipped. Each returns
+// bpfobj.ErrLayout if the table cannot be read.
 func Each[K, V any](m *ebpf.Map, do func(K, V)) error {
 	toKey, toValue, err := readAs[K, V](m)
 	if err != nil {
@@ -106,31 +106,31 @@ func Each[K, V any](m *ebpf.Map, do func(K, V)) error {
 	})
 }
 
-// readAs are the ways from a map's layout to that of Go types.
-func readAs[K, V any](m *ebpf.Map) (key, value bpfobj.Translation, err error) {
+// readAs returns the translations from a map's layout to that of Go types.
+func readAs[K, V any](m *ebpf.Map) (key, value bpfobj.Conversion, err error) {
 	k, v, err := bpfobj.MapLayouts(m)
 	if err != nil {
 		return key, value, err
 	}
-	if key, err = bpfobj.Translate(k, bpfobj.LayoutOfGo(reflect.TypeFor[K]())); err == nil {
-		value, err = bpfobj.Translate(v, bpfobj.LayoutOfGo(reflect.TypeFor[V]()))
+	if key, err = bpfobj.NewConversion(k, bpfobj.LayoutOfGo(reflect.TypeFor[K]())); err == nil {
+		value, err = bpfobj.NewConversion(v, bpfobj.LayoutOfGo(reflect.TypeFor[V]()))
 	}
 	if err != nil {
-		err = fmt.Errorf("eBPF map %v is another Headgate's: %w", m, err)
+		err = fmt.Errorf("eBPF map %v is of another Headgate version: %w", m, err)
 	}
 	return key, value, err
 }
 
-// IsOf tells whether a map's keys and values are laid out as K and V, so that they
+// HasLayout reports whether the layouts of a map's keys and values are those of K and V, so that it
 // can be written.
-func IsOf[K, V any](m *ebpf.Map) (bool, error) {
+func HasLayout[K, V any](m *ebpf.Map) (bool, error) {
 	k, v, err := bpfobj.MapLayouts(m)
-	return k.Same(bpfobj.LayoutOfGo(reflect.TypeFor[K]())) && v.Same(bpfobj.LayoutOfGo(reflect.TypeFor[V]())), err
+	return k.Compatible(bpfobj.LayoutOfGo(reflect.TypeFor[K]())) && v.Compatible(bpfobj.LayoutOfGo(reflect.TypeFor[V]())), err
 }
 
-// ReadAll reads an array; of a per-CPU one, the values of all processors for each
-// entry in turn. Another Headgate's that cannot be read is all zero: it is for
-// show, and the next Apply replaces it.
+// ReadAll reads an array; for a per-CPU array, the values of all processors for each entry in
+// turn. An unreadable array of another Headgate version is returned as zeros: the values are
+// only for display, and the next Apply replaces the array.
 func ReadAll[V any](m *ebpf.Map) ([]V, error) {
 	if m == nil {
 		return nil, nil
@@ -146,12 +146,12 @@ func ReadAll[V any](m *ebpf.Map) ([]V, error) {
 		return make([]V, want), nil
 	}
 	if err == nil && len(out) != want {
-		err = fmt.Errorf("eBPF map %v gave %d values of %d", m, len(out), want)
+		err = fmt.Errorf("eBPF map %v returned %d values of %d", m, len(out), want)
 	}
 	return out, err
 }
 
 func asBytes[T any](v *T) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v)) }
 
-// part is the i-th of parts of a size.
+// part returns the i-th slice of size bytes.
 func part(b []byte, i, size int) []byte { return b[i*size:][:size:size] }

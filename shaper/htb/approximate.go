@@ -2,21 +2,23 @@ package htb
 
 import "headgate/group"
 
-// Unequal is where what is lent is in another proportion than the guarantees: two groups
-// with the same parent, whose turns differ by less than their guarantees do.
-type Unequal struct {
+// DisproportionatePair describes two groups of the same parent between which spare bandwidth is divided in
+// another proportion than their guarantees, because their quanta differ by less than their
+// guarantees.
+type DisproportionatePair struct {
 	Parent       string // path, "" for the limit
-	Least, Most  string // paths
+	Least, Most  string // paths of the groups with the lowest and the highest guarantee
 	Wanted, Lent float64
 }
 
-// Approximate tells where a tree lends only roughly as share.Allocate says, of groups
-// that have guarantees: a turn is at least one packet and lasts no longer than turnTime.
-func Approximate(t group.Tree) (out []Unequal) {
+// DisproportionateLending returns the places where a tree divides spare bandwidth only roughly as
+// share.Allocate does, among groups with guarantees: a quantum is at least one packet and lasts
+// at most turnTime.
+func DisproportionateLending(t group.Tree) (out []DisproportionatePair) {
 	if t.Spare != group.Proportional {
 		return nil
 	}
-	b := newBuilder(t, facts{mtu: ethernetMTU})
+	b := newBuilder(t, linkFacts{mtu: ethernetMTU})
 	for parent := -1; parent < len(t.Nodes); parent++ {
 		least, most := -1, -1
 		for i, n := range t.Nodes {
@@ -35,22 +37,22 @@ func Approximate(t group.Tree) (out []Unequal) {
 		}
 		ratio := func(a, b uint64) float64 { return float64(a) / float64(max(b, 1)) }
 		small, large := t.Nodes[least], t.Nodes[most]
-		u := Unequal{
+		u := DisproportionatePair{
 			Least: small.Path, Most: large.Path,
 			Wanted: ratio(uint64(t.Weight(large)), uint64(t.Weight(small))), Lent: ratio(b.quantum(large), b.quantum(small)),
 		}
 		if parent >= 0 {
 			u.Parent = t.Nodes[parent].Path
 		}
-		if u.Lent < u.Wanted*(1-tolerated) {
+		if u.Lent < u.Wanted*(1-reportThreshold) {
 			out = append(out, u)
 		}
 	}
 	return out
 }
 
-// tolerated is how far the proportion may be off unsaid.
-const tolerated = 0.05
+// reportThreshold is the relative deviation that is not reported.
+const reportThreshold = 0.05
 
-// ethernetMTU is what most devices have: the file may be for another machine.
+// ethernetMTU is the MTU of most devices; the configuration may be for another machine.
 const ethernetMTU = 1500

@@ -17,7 +17,7 @@ import (
 	"headgate/unit"
 )
 
-// nft puts a ruleset in force on the server, if the kernel has what it takes.
+// nft loads a ruleset on the server, and returns false if the kernel does not support it.
 func (r *upgradeRig) nft(ruleset string) bool {
 	r.Helper()
 	cmd := r.server.Command(r.Context(), "nft", "-f", "-")
@@ -31,8 +31,8 @@ func (r *upgradeRig) nft(ruleset string) bool {
 	return true
 }
 
-// genericXDP attaches a program that passes everything and counts it, in generic
-// mode, and gives the count.
+// genericXDP attaches a program in generic mode that passes and counts all packets, and returns
+// a function that reads the count.
 func (r *upgradeRig) genericXDP() (count func() uint64) {
 	r.Helper()
 	m, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1})
@@ -68,9 +68,9 @@ func (r *upgradeRig) genericXDP() (count func() uint64) {
 	}
 }
 
-// What a packet that comes from the IFB would not pass, or pass twice, and what the
-// IFB never sees, is refused by name, in the direction that has one: "in" of a host and "out" of a guest. "out" of a host
-// redirects nothing.
+// TestAroundIsRefused: objects that packets from the IFB would skip or pass twice, and objects
+// that keep packets from the IFB, are rejected by name for the direction that uses ingress:
+// "in" of a host and "out" of a guest. "out" of a host redirects nothing.
 func TestAroundIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -79,7 +79,7 @@ func TestAroundIsRefused(t *testing.T) {
 		words string
 	}{
 		{"generic XDP", func(r *upgradeRig) bool { r.genericXDP(); return true }, []string{"ip", "link", "set", shaped, "xdpgeneric", "off"}, "in generic mode"},
-		{"chain as far behind as ours", func(r *upgradeRig) bool {
+		{"chain with the same priority", func(r *upgradeRig) bool {
 			return r.nft("table netdev fw {\n chain pre { type filter hook ingress device " + shaped + " priority 2147483647; }\n}\n")
 		}, []string{"nft", "delete", "table", "netdev", "fw"}, "nftables ingress chain netdev fw pre priority 2147483647"},
 		{"flowtable", func(r *upgradeRig) bool {
@@ -118,10 +118,10 @@ func TestAroundIsRefused(t *testing.T) {
 			r.do(func() error { return r.engine.Clear(shaped) })
 			labtest.Run(t, r.server, c.take[0], c.take[1:]...)
 
-			// What comes later changes nothing that is in force, and is told of.
+			// An object that is added later changes nothing in force, and is reported.
 			r.apply(in)
 			if st := r.observe(); len(st.Foreign) > 0 {
-				t.Errorf("nothing is there, and Observe tells of %q", st.Foreign)
+				t.Errorf("Observe reports %q without foreign objects", st.Foreign)
 			}
 			if c.name == "later filter" {
 				labtest.Run(r, r.server, "tc", strings.Fields("filter add dev "+shaped+" ingress pref 9 protocol ip u32 match ip protocol 1 0xff action mirred egress redirect dev lo")...)
@@ -129,10 +129,10 @@ func TestAroundIsRefused(t *testing.T) {
 				c.put(r)
 			}
 			if st := r.observe(); !strings.Contains(fmt.Sprint(st.Foreign), c.words) || st.In == nil {
-				t.Errorf("Observe tells of %q", st.Foreign)
+				t.Errorf("Observe reports %q", st.Foreign)
 			}
 			refused("in of a host again", in)
-			r.passes("with what is in force")
+			r.passes("with the state in force")
 		})
 	}
 }

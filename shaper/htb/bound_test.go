@@ -14,8 +14,9 @@ import (
 	"headgate/unit"
 )
 
-// What a queue has been through is not held against what comes after a pause: here it is written
-// into its state, which takes a long flood or a link that goes down while packets wait.
+// TestQueueAfterAPause: the history of a queue does not affect packets after a pause. The test
+// writes a history into the queue's state that would otherwise take a long flood, or a link
+// that goes down while packets wait.
 //
 //	server (router: 2 Mbit/s) == router == client
 func TestQueueAfterAPause(t *testing.T) {
@@ -23,11 +24,11 @@ func TestQueueAfterAPause(t *testing.T) {
 		name  string
 		been  func(q *queue)
 		pause time.Duration
-		burst int           // datagrams, at once
-		every time.Duration // or one by one
+		burst int           // datagrams, without pauses
+		every time.Duration // or the interval between them
 	}{
-		{"100 MB of a flood", func(q *queue) { q.ShortAtBytes, q.Flooded, q.BoundBytes = q.ArrivedBytes-100<<20, 1, 25_000 }, 1200 * time.Millisecond, 150, 0},
-		{"packets that went with the link", func(q *queue) { q.DepartedBytes = q.ArrivedBytes - q.BoundBytes }, 700 * time.Millisecond, 10, 20 * time.Millisecond},
+		{"a flood of 100 MB", func(q *queue) { q.ShortAtBytes, q.Flooded, q.BoundBytes = q.ArrivedBytes-100<<20, 1, 25_000 }, 1200 * time.Millisecond, 150, 0},
+		{"packets lost with the link", func(q *queue) { q.DepartedBytes = q.ArrivedBytes - q.BoundBytes }, 700 * time.Millisecond, 10, 20 * time.Millisecond},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := labtest.Rig(t, lab.RigOptions{})
@@ -65,7 +66,7 @@ func TestQueueAfterAPause(t *testing.T) {
 					}
 					return st.Out.Groups[0].Drops
 				}
-				if err := send(20, 0); err != nil { // so that it has been looked at
+				if err := send(20, 0); err != nil { // so that the queue state is initialized
 					return err
 				}
 				time.Sleep(200 * time.Millisecond)
@@ -77,7 +78,7 @@ func TestQueueAfterAPause(t *testing.T) {
 						return err
 					}
 					if q.BoundBytes == 0 || q.LeftAtNS == 0 {
-						t.Fatalf("the queue was not looked at: %+v", q)
+						t.Fatalf("the queue state is not initialized: %+v", q)
 					}
 					c.been(&q)
 					return s.Maps[queues].Put(minor, q)

@@ -11,7 +11,8 @@ import (
 	"headgate/unit"
 )
 
-// A ceiling that goes over what is split, and back, changes the kinds of leaves.
+// TestCeilingChangesLeaves: a ceiling that crosses the threshold for splitting, in both
+// directions, changes the kinds of leaves.
 func TestCeilingChangesLeaves(t *testing.T) {
 	node := labtest.Rig(t, lab.RigOptions{}).Node("server")
 	e := htb.New()

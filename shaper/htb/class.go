@@ -13,20 +13,20 @@ import (
 	"headgate/shaper/classifier"
 )
 
-// The filters of the HTB qdiscs (class.c), by the level of groups that is below. Their
-// name changes with their code, so that another build's are replaced.
+// classFilterName is the name of the filters of the HTB qdiscs (class.c). It contains a hash of
+// their code, so that the filters of another build are replaced.
 var classFilterName = "headgate class " + classifier.Build(_ClassFilterBytes)[:8]
 
 const classFilterPref = 1
 
-// classFilters are the programs, loaded once a process. They have no state: one serves
-// all qdiscs of its level.
+// classFilters holds the programs by the level of groups below the qdisc, loaded once per
+// process. They have no state: one program serves all qdiscs of its level.
 var classFilters struct {
 	sync.Mutex
 	levels [group.MaxDepth]*ebpf.Program
 }
 
-// needClassFilter loads them, before a step that attaches one.
+// needClassFilter loads the programs; it must be called before a step that attaches one.
 func needClassFilter() error {
 	classFilters.Lock()
 	defer classFilters.Unlock()
@@ -41,7 +41,7 @@ func needClassFilter() error {
 	return nil
 }
 
-// readClassFilter tells whether one of a device's HTB qdiscs has its filter.
+// readClassFilter reports whether an HTB qdisc of a device has its filter.
 func readClassFilter(c *nl.Conn, index int, qdisc nl.Handle) (bool, error) {
 	filters, err := c.Objects("filters", unix.RTM_GETTFILTER, nl.TC{Ifindex: index, Parent: qdisc})
 	if err != nil {
@@ -55,20 +55,21 @@ func readClassFilter(c *nl.Conn, index int, qdisc nl.Handle) (bool, error) {
 	return false, nil
 }
 
-// setClassFilter attaches the filter of a level; needClassFilter comes before.
+// setClassFilter attaches the filter of a level, after needClassFilter.
 func setClassFilter(b *nl.Batch, ifindex int, qdisc nl.Handle, level int) {
 	b.SetClassFilter(ifindex, qdisc, classFilterPref, classFilters.levels[level].FD(), classFilterName)
 }
 
-// classFilterStep attaches that of the first level where it is missing.
-func classFilterStep(object string, w want, have tree) (step, bool) {
+// classFilterStep returns the step that attaches the filter of the first level if it is
+// missing.
+func classFilterStep(object string, w desiredSide, have tree) (step, bool) {
 	if !w.filter || have.filtered {
 		return step{}, false
 	}
 	s := step{add: func(b *nl.Batch, ifindex int) { setClassFilter(b, ifindex, nl.MakeHandle(major, 0), 0) }}
-	if have.present { // else it was named with the tree
+	if have.present { // otherwise the change of the tree includes it
 		s.change = func() shaper.Change {
-			return shaper.Change{Verb: "add", Object: object, Detail: "the filter that reads packets' classes"}
+			return shaper.Change{Verb: "add", Object: object, Detail: "the filter that reads packet classes"}
 		}
 	}
 	return s, true

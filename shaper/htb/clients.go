@@ -11,28 +11,28 @@ import (
 	"headgate/unit"
 )
 
-// A group that is one for every client is a class with an HTB of its own, as a group that
-// has groups is. In that HTB are its clients' places: classes that are all alike, made with
-// the group, of which the classifier gives one to each client that appears
+// A group with each is a class with an HTB of its own, like a parent group. This HTB has the
+// places of the group's clients: identical classes, created with the group, of which the
+// classifier assigns one to each client that appears
 // (docs/decisions/0029-one-group-per-client.md).
 
-// clientMemory bounds in bytes what the queues of a group's clients may hold if all are
-// full; each holds queuePackets frames in any case. With 10,000 clients a queue is 52 KB,
-// and up to 1,600 of them have that of a group.
+// clientMemory is the maximum number of bytes in the queues of a group's clients if all are
+// full; each queue holds at least queuePackets frames. With 10,000 clients a queue has 52 KB;
+// up to 1,600 clients have the queue size of a group.
 const clientMemory = 512 << 20
 
-// isClient tells whether a minor number is that of a client's place.
+// isClient reports whether a minor number is that of a client's place.
 func isClient(minor uint16) bool { return minor >= classifier.FirstClient && minor&largeFrames == 0 }
 
-// goesWith tells whether the HTB that a class is in goes with the class of its group.
-func goesWith(handle nl.Handle, wanted map[uint16]nl.Handle) bool {
+// removedWithGroup reports whether a class is removed together with the class of its group.
+func removedWithGroup(handle nl.Handle, wanted map[uint16]nl.Handle) bool {
 	parent, ok := ofHTB(handle.Major())
 	_, stays := wanted[parent]
 	return ok && !stays
 }
 
-// clients adds the places of a group's clients.
-func (b builder) clients(out []class, node int, of class, places classifier.Places) []class {
+// clients appends the classes of a group's clients.
+func (b builder) clients(out []class, node int, of class, places classifier.ClientRange) []class {
 	n := b.tree.Nodes[node]
 	out[len(out)-1].inner, out[len(out)-1].clients = n.Depth, n.Clients
 	c := class{
@@ -40,8 +40,8 @@ func (b builder) clients(out []class, node int, of class, places classifier.Plac
 		guarantee: n.Clients.Guarantee, ceiling: n.Clients.Ceiling, queue: b.clientLeaf(n.Clients),
 		htb: b.class(float64(n.Clients.Guarantee), n.Clients.Ceiling),
 	}
-	b.inside(&c.htb, group.Node{Parent: node, Ceiling: c.ceiling})
-	c.htb.Quantum, c.htb.Prio = uint32(b.least(c.ceiling)), 1
+	b.nest(&c.htb, group.Node{Parent: node, Ceiling: c.ceiling})
+	c.htb.Quantum, c.htb.Prio = uint32(b.maxPacket(c.ceiling)), 1
 	for i := range places.Count {
 		c.minor, c.client = places.First+i, int(i)+1
 		out = append(out, c)
@@ -49,10 +49,10 @@ func (b builder) clients(out []class, node int, of class, places classifier.Plac
 	return out
 }
 
-// clientLeaf is a client's queue: one FIFO, because the memory of a queue for each flow,
-// times 10,000, is too much.
+// clientLeaf returns a client's queue: one FIFO, because a queue per flow would need too much
+// memory for 10,000 clients.
 func (b builder) clientLeaf(c group.Clients) leaf {
-	l := builder{link: facts{mtu: b.link.mtu, overhead: b.link.overhead, near: b.link.near}}.leaf(c.Guarantee, c.Ceiling)
+	l := builder{link: linkFacts{mtu: b.link.mtu, overhead: b.link.overhead, near: b.link.near}}.leaf(c.Guarantee, c.Ceiling)
 	if each := clientMemory / uint64(c.Most); each < writeBytes {
 		least := max(float64(c.Ceiling.BytesPerSecond())*queueTime, float64(each), float64(queuePackets*b.link.frame()))
 		l.fifo.Limit = bytes32(least * slack)
@@ -60,25 +60,25 @@ func (b builder) clientLeaf(c group.Clients) leaf {
 	return l
 }
 
-// twinOfAll is the one class of all clients of a group for frames that are larger than
-// leaves pass which split packets: they are then held to the group's rates alone.
-func (b builder) twinOfAll(c class) class {
-	t := b.twin(c)
+// clientsLargeFrameClass returns the single class of all clients of a group for frames larger than the
+// leaves pass if these split packets. Such frames are limited only by the group's rates.
+func (b builder) clientsLargeFrameClass(c class) class {
+	t := b.largeFrameClass(c)
 	t.minor, t.client, t.guarantee = c.parent|largeFrames, 0, 0
 	t.htb.Rate, t.htb.Buffer = 1, nl.BufferTicks(superPacket, 1)
 	t.ceiling = unit.MaxRate
-	t.htb.Ceil, t.htb.Cbuffer = lends.Ceil, lends.Cbuffer
+	t.htb.Ceil, t.htb.Cbuffer = unlimitedClass.Ceil, unlimitedClass.Cbuffer
 	return t
 }
 
-// clients are those of a side that are active.
+// clients returns the active clients of a side.
 func (s *side) clients(now time.Duration) ([]classifier.Client, error) {
 	return classifier.ReadClients(s.Maps[classifier.ClientPlaces], *s.Record.Tree(), *s.Record, now-group.ClientIdle*time.Second)
 }
 
-// together makes a group's state that of all its clients.
-func (s *side) together(g *shaper.GroupState, n group.Node, busy []classifier.Client, queued []queue) {
-	g.Clients = &shaper.ClientsState{Most: n.Clients.Most}
+// sumClients sets a group's state to the totals of its clients.
+func (s *side) sumClients(g *shaper.GroupState, n group.Node, busy []classifier.Client, queued []queue) {
+	g.Clients = &shaper.ClientsState{Max: n.Clients.Most}
 	minor := s.Record.Class(n)
 	for _, c := range busy {
 		if c.Group == minor {
@@ -95,7 +95,7 @@ func (s *side) together(g *shaper.GroupState, n group.Node, busy []classifier.Cl
 	g.Drops = max(g.Drops, drops)
 }
 
-// Clients lists the active clients of a device's groups that are one for every client.
+// Clients lists the active clients of a device's groups with each.
 func (e *Engine) Clients(dev string) (out []shaper.Client, err error) {
 	err = with(dev, func(_ *nl.Conn, k *kernel) error {
 		ours := false

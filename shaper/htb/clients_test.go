@@ -21,13 +21,13 @@ import (
 	"headgate/unit"
 )
 
-// Clients at addresses of their own, behind the rig's client:
+// Tests with clients at several addresses behind the rig's client:
 //
 //	server == router == client (10.99.0.N and fd99:N::1 on lo)
 //
-// The server's device is divided; out is to the clients, in from them.
+// The server's device is shaped; out is towards the clients, in is from them.
 
-// clientRig is the rig with so many clients of each version of IP.
+// clientRig returns the rig with this number of clients per IP version.
 func clientRig(t testing.TB, many int) *lab.Lab {
 	l := labtest.Rig(t, lab.RigOptions{})
 	client := l.Node("client")
@@ -56,11 +56,11 @@ func clientRig(t testing.TB, many int) *lab.Lab {
 	return l
 }
 
-// stream is what one address sends another in full frames until ctx ends: datagrams at a rate, or
-// TCP. It counts what arrives in layer-2 bytes.
+// stream is the traffic from one address to another in full frames until ctx ends: datagrams at
+// a rate, or TCP. It counts received layer-2 bytes.
 type stream struct{ bytes atomic.Int64 }
 
-// tcp sends what the connection takes.
+// tcp sends at the rate of the connection.
 func (s *stream) tcp(t testing.TB, ctx context.Context, from, to *lab.Node, src, dst netip.Addr) {
 	t.Helper()
 	segment := 1514 - 66
@@ -145,7 +145,7 @@ func (s *stream) run(t testing.TB, ctx context.Context, from, to *lab.Node, src,
 		every := time.Duration(1514 * 8 / float64(rate) * 1e9)
 		for next := time.Now(); ctx.Err() == nil; next = next.Add(every) {
 			if late := time.Since(next); late > 20*time.Millisecond {
-				next = next.Add(late) // what the socket did not take in time is not offered again
+				next = next.Add(late) // datagrams that the socket did not accept in time are not sent later
 			}
 			time.Sleep(time.Until(next))
 			_, _ = out.Write(buf)
@@ -185,9 +185,9 @@ func client6(i int) netip.Addr {
 
 func rate(r unit.Rate) group.Amount { return group.Amount{Rate: r} }
 
-// Clients of a group share it equally and obey their ceilings, one after the other as they appear.
-// Each is one whatever the number of its connections, in both directions and versions of IP, and at
-// the second level of groups.
+// TestClientsShare: clients of a group divide it equally and obey their ceilings, as one after
+// the other becomes active. The number of a client's connections does not matter. The test
+// covers both directions, both IP versions, and a group at the second level.
 func TestClientsShare(t *testing.T) {
 	labtest.NeedRoot(t)
 	const limit = 20 * unit.Mbit
@@ -196,7 +196,7 @@ func TestClientsShare(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		in     bool
-		inside bool // another group
+		inside bool // inside another group
 	}{{"out", false, false}, {"in", true, false}, {"inside another group", false, true}} {
 		t.Run(c.name, func(t *testing.T) {
 			labtest.Try(t, func(t *labtest.Check) {
@@ -247,16 +247,16 @@ func TestClientsShare(t *testing.T) {
 				time.Sleep(300 * time.Millisecond)
 				a := start(client4(1), 15*unit.Mbit)
 				time.Sleep(time.Second)
-				near("one client has its ceiling", rates(time.Second, []*stream{a}), 12)
+				near("one client gets its ceiling", rates(time.Second, []*stream{a}), 12)
 				a2 := start(client4(1), 15*unit.Mbit) // of the same client
 				b := start(client4(2), 15*unit.Mbit)
 				time.Sleep(time.Second)
 				got := rates(2*time.Second, []*stream{a, a2, b})
-				near("two have halves, whatever the number of connections", []float64{got[0] + got[1], got[2]}, 10, 10)
+				near("two clients get halves, whatever the number of connections", []float64{got[0] + got[1], got[2]}, 10, 10)
 				v6 := start(client6(3), 15*unit.Mbit)
 				time.Sleep(time.Second)
 				got = rates(2*time.Second, []*stream{a, a2, b, v6})
-				near("and three thirds, of IPv6, too", []float64{got[0] + got[1], got[2], got[3]}, 6.67, 6.67, 6.67)
+				near("three clients get thirds, also with IPv6", []float64{got[0] + got[1], got[2], got[3]}, 6.67, 6.67, 6.67)
 				var st shaper.State
 				var clients []shaper.Client
 				if err := server.Do(func() (err error) {
@@ -272,7 +272,8 @@ func TestClientsShare(t *testing.T) {
 					dir = st.In
 				}
 				g := dir.Groups[len(dir.Groups)-1]
-				// The fourth is what has no address, if the hosts asked for each other's.
+				// The fourth client is that of packets without an address, if the hosts sent
+				// ARP requests.
 				if g.Clients == nil || g.Clients.Active < 3 || g.Clients.Active > 6 || g.Bytes < 10_000_000 {
 					t.Errorf("the group has %+v and %d bytes", g.Clients, g.Bytes)
 				}
@@ -296,8 +297,8 @@ func TestClientsShare(t *testing.T) {
 	}
 }
 
-// More clients than places: who is there keeps its place, who has been idle loses it to a new one,
-// and an apply leaves all in theirs.
+// TestClientPlaces: with more clients than places, active clients keep their places, an idle
+// client loses its place to a new one, and an apply changes no places.
 func TestClientPlaces(t *testing.T) {
 	labtest.NeedRoot(t)
 	labtest.Try(t, func(t *labtest.Check) {
@@ -355,7 +356,7 @@ func TestClientPlaces(t *testing.T) {
 			t.Fatalf("places of three clients: %v", first)
 		}
 		for _, p := range []shaper.Plan{
-			plan(2 * unit.Mbit), plan(3 * unit.Mbit), // and another rule
+			plan(2 * unit.Mbit), plan(3 * unit.Mbit), // another ceiling, and then another rule
 			plan(2*unit.Mbit, group.Group{Name: "more", Match: []group.Selector{{Proto: []uint8{group.TCP}}}}),
 		} {
 			changes := apply(p)
@@ -364,7 +365,7 @@ func TestClientPlaces(t *testing.T) {
 			}
 		}
 		apply(plan(2 * unit.Mbit))
-		// A fourth shares with one of the others.
+		// The fourth client shares the place of another client.
 		four := start(4)
 		time.Sleep(time.Second)
 		got := rates(time.Second, []*stream{one, two, three, four})
@@ -378,20 +379,21 @@ func TestClientPlaces(t *testing.T) {
 		time.Sleep((group.ClientIdle + 1) * time.Second)
 		now := list()
 		if now["10.99.0.4"] != first["10.99.0.2"] || now["10.99.0.2"] != "" || now["10.99.0.1"] != first["10.99.0.1"] {
-			t.Errorf("after the second has been idle: %v, at first %v", now, first)
+			t.Errorf("after the second client was idle: %v, before %v", now, first)
 		}
 		got = rates(time.Second, []*stream{one, three, four})
 		for _, r := range got {
 			if r < 1.8 || r > 2.1 {
-				t.Errorf("each has its ceiling of 2 Mbit/s: %.2f", got)
+				t.Errorf("want the ceiling of 2 Mbit/s for each: %.2f", got)
 				break
 			}
 		}
 	})
 }
 
-// Busy clients beside another group have what package share says.
-func TestClientsBySharesAnswer(t *testing.T) {
+// TestClientsMatchShare: active clients and another group get the rates that package share
+// computes.
+func TestClientsMatchShare(t *testing.T) {
 	labtest.NeedRoot(t)
 	const limit = 20 * unit.Mbit
 	labtest.Try(t, func(t *labtest.Check) {
@@ -403,7 +405,7 @@ func TestClientsBySharesAnswer(t *testing.T) {
 			{Name: "rest", Guarantee: rate(8 * unit.Mbit), Default: true},
 		}}, "out")
 		if got := tree.Nodes[0].Guarantee; got != 12*unit.Mbit {
-			t.Fatalf("all clients are sure of %v, want what the group beside leaves: 12 Mbit/s", got)
+			t.Fatalf("the guarantee of all clients is %v, want 12 Mbit/s, the rest of the sibling group", got)
 		}
 		if err := server.Do(func() error {
 			_, err := e.Apply(shaper.Plan{Dev: "router", Perspective: group.Host, Out: tree})
@@ -450,15 +452,16 @@ func TestClientsBySharesAnswer(t *testing.T) {
 		got := rates(4*time.Second, list)
 		for i, w := range want {
 			if r := float64(w) / 1e6; got[i] < r*0.95 || got[i] > r*1.05 {
-				t.Errorf("rates %.2f Mbit/s, share says %v", got, want)
+				t.Errorf("rates %.2f Mbit/s, want %v by package share", got, want)
 				break
 			}
 		}
 	})
 }
 
-// Groups of clients come, grow, shrink, go and become other groups; each apply leads to what was asked
-// for, and an apply of the same changes nothing. Whatever was there goes on passing packets.
+// TestClientsComeAndGo: groups with clients are added, grown, shrunk, removed and converted.
+// Each apply leads to the desired state, a second apply changes nothing, and packets pass all
+// the time.
 func TestClientsComeAndGo(t *testing.T) {
 	labtest.NeedRoot(t)
 	l := labtest.Rig(t, lab.RigOptions{})
@@ -479,11 +482,11 @@ func TestClientsComeAndGo(t *testing.T) {
 		{"one grows where the other was", []group.Group{each("a", 60), each("b", 40)}},
 		{"both shrink", []group.Group{each("a", 10), each("b", 4)}},
 		{"one becomes a plain group", []group.Group{plain("a"), each("b", 4)}},
-		{"and the other one of groups", []group.Group{each("a", 10), plain("b", plain("x"), each("y", 20))}},
-		{"whose clients become a group of it", []group.Group{each("a", 10), plain("b", plain("x"), plain("y"))}},
+		{"the other becomes a parent group", []group.Group{each("a", 10), plain("b", plain("x"), each("y", 20))}},
+		{"its child with clients becomes a plain group", []group.Group{each("a", 10), plain("b", plain("x"), plain("y"))}},
 		{"none", []group.Group{plain("c")}},
-		{"as many as may be", []group.Group{each("a", 10000), each("b", 5900)}},
-		{"by other names", []group.Group{each("c", 10000), each("d", 6000)}},
+		{"the maximum", []group.Group{each("a", 10000), each("b", 5900)}},
+		{"other names", []group.Group{each("c", 10000), each("d", 6000)}},
 	} {
 		if os.Getenv("HEADGATE_VM") != "" && c.groups[0].Clients > 1000 {
 			continue // an emulated processor takes minutes
@@ -505,10 +508,10 @@ func TestClientsComeAndGo(t *testing.T) {
 			began = time.Now()
 			again, err := e.Diff(plan)
 			if err == nil && len(again) > 0 {
-				t.Errorf("%s: after the apply there is to do %v", c.what, again)
+				t.Errorf("%s: changes left after the apply: %v", c.what, again)
 			}
 			if tree.Nodes[0].Clients.Most > 1000 {
-				t.Logf("%s: %.1f s, and to see that it is so %.2f s", c.what, took.Seconds(), time.Since(began).Seconds())
+				t.Logf("%s: apply %.1f s, diff %.2f s", c.what, took.Seconds(), time.Since(began).Seconds())
 			}
 			return err
 		}); err != nil {

@@ -16,11 +16,10 @@ import (
 	"headgate/shaper/classifier"
 )
 
-// departures is the hook that measures how long packets wait: one program for
-// the whole machine, and the map in which it finds a device's queues by the token
-// that the device's classifier stamps on packets. Both are pinned under the
-// build of the program, so that two versions of Headgate can stand side by side
-// until the older one's devices have been applied anew.
+// departures is the hook that measures sojourn times: one program for the whole machine, and
+// the map in which it finds a device's queues by the token that the device's classifier stamps
+// on packets. Both are pinned in a directory named after the build of the program, so that two
+// versions of Headgate can coexist until all devices of the older one have been applied again.
 type departures struct{ devices *ebpf.Map }
 
 const (
@@ -28,12 +27,12 @@ const (
 	pinHook    = "hook"
 )
 
-// hooks keeps devices of one process that are divided at the same time from putting two hooks in
-// place, and from removing one that another is about to use: who has departures open reads, who
-// puts in place or removes writes. Between processes attach.Locked does.
+// hooks prevents concurrent operations of one process from installing two hooks, and from
+// removing a hook that another operation is about to use. Holders of an open departures hold a
+// read lock; installation takes the write lock. attach.Locked serialises processes.
 var hooks sync.RWMutex
 
-// openDepartures finds the hook, or puts it in place; close must follow.
+// openDepartures finds the hook, or installs it. The caller must call close.
 func openDepartures() (*departures, error) {
 	dir, err := hookDir()
 	if err != nil {
@@ -49,15 +48,15 @@ func openDepartures() (*departures, error) {
 			return nil, err
 		}
 	}
-	return nil, errors.New("the departure hook was removed as it was put in place: apply again")
+	return nil, errors.New("the departure hook was removed during its installation: apply again")
 }
 
-// hookDir is where the map and the hook of this build are pinned.
+// hookDir returns the directory in which the map and the hook of this build are pinned.
 func hookDir() (string, error) {
 	return bpfobj.PinDir(filepath.Join("headgate", "departures-"+classifier.Build(_DeparturesBytes)))
 }
 
-// findDepartures finds the hook, if it is in place.
+// findDepartures finds the installed hook.
 func findDepartures(dir string) (*departures, error) {
 	devices, err := loadDevices(dir)
 	if err != nil {
@@ -72,22 +71,21 @@ func findDepartures(dir string) (*departures, error) {
 	return &departures{devices}, nil
 }
 
-// putDepartures puts the hook in place.
+// putDepartures installs the hook.
 func putDepartures(dir string) error {
 	hooks.Lock()
 	defer hooks.Unlock()
-	if d, err := findDepartures(dir); err == nil { // another has done so meanwhile
+	if d, err := findDepartures(dir); err == nil { // installed concurrently
 		return d.devices.Close()
 	}
-	// Nothing, or what a process left that died between the two, or a map that no
-	// program of this build can have made.
+	// Remove leftovers of a process that died between the two pins, or a map that a program of
+	// this build cannot have created.
 	_ = os.Remove(filepath.Join(dir, pinDevices))
 	_ = os.Remove(filepath.Join(dir, pinHook))
 	return attachDepartures(dir)
 }
 
-// loadDevices opens the map that is pinned for this build, if it is one that the
-// build could have made.
+// loadDevices opens the map that is pinned for this build, if its layout is that of the build.
 func loadDevices(dir string) (*ebpf.Map, error) {
 	spec, err := classifier.Spec(_DeparturesBytes)
 	if err != nil {
@@ -97,9 +95,9 @@ func loadDevices(dir string) (*ebpf.Map, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := classifier.Fits(spec.Maps[pinDevices], m); err != nil {
+	if err := classifier.Compatible(spec.Maps[pinDevices], m); err != nil {
 		m.Close()
-		return nil, fmt.Errorf("what is pinned at %s is not the departure hook's map: %w", filepath.Join(dir, pinDevices), err)
+		return nil, fmt.Errorf("the object pinned at %s is not the departure hook's map: %w", filepath.Join(dir, pinDevices), err)
 	}
 	return m, nil
 }
@@ -128,12 +126,12 @@ func (d *departures) close() {
 	hooks.RUnlock()
 }
 
-// register makes a device's queues known by a new token.
+// register registers a device's queues with a new token.
 func (d *departures) register(queues *ebpf.Map) (uint32, error) {
 	for range 8 {
-		var b [2]byte // the lower half of the stamp's word is the class
+		var b [2]byte // the lower half of the stamp is the class
 		if _, err := rand.Read(b[:]); err != nil {
-			return 0, fmt.Errorf("cannot draw a token: %w", err)
+			return 0, fmt.Errorf("cannot generate a token: %w", err)
 		}
 		token := uint32(binary.NativeEndian.Uint16(b[:])) << 16
 		if token == 0 {
@@ -148,18 +146,18 @@ func (d *departures) register(queues *ebpf.Map) (uint32, error) {
 		}
 		return token, nil
 	}
-	return 0, errors.New("cannot register a device with the departure hook: every token drawn was taken")
+	return 0, errors.New("cannot register a device with the departure hook: all generated tokens are in use")
 }
 
-// knows tells whether the token is registered.
-func (d *departures) knows(token uint32) bool {
+// hasToken reports whether the token is registered.
+func (d *departures) hasToken(token uint32) bool {
 	var id uint32
 	return token != 0 && d.devices.Lookup(token, &id) == nil
 }
 
-// known tells whether this build's hook is in place and has the token. Where
-// nothing can be pinned nothing can be lost either.
-func known(token uint32) bool {
+// tokenRegistered reports whether this build's hook is installed and has the token. If pinning is
+// impossible, no registration can be lost, and known returns true.
+func tokenRegistered(token uint32) bool {
 	dir, err := hookDir()
 	if err != nil {
 		return true
@@ -171,17 +169,16 @@ func known(token uint32) bool {
 		return false
 	}
 	defer d.devices.Close()
-	return d.knows(token)
+	return d.hasToken(token)
 }
 
-// forget takes a token away wherever it is registered, and removes hooks that
-// have no device left.
+// forget deletes a token from all hooks, and removes hooks without devices.
 func forget(token uint32) {
 	eachHook(func(devices *ebpf.Map) { _ = devices.Delete(token) })
 }
 
-// sweepTokens takes away the tokens of devices that went without Clear: no
-// program holds their queues any more.
+// sweepTokens deletes the tokens of devices that were removed without Clear: no program holds
+// their queues.
 func sweepTokens() {
 	held, err := heldMaps()
 	if err != nil {
@@ -198,9 +195,9 @@ func sweepTokens() {
 		if len(gone) == 0 {
 			return
 		}
-		// At once: to take one from a map of maps, the kernel waits until all processors have passed a
-		// quiet state, 4 to 14 ms (kernel/bpf/syscall.c, maybe_wait_bpf_programs). Kernels before
-		// 5.17 have no such request for this map.
+		// Deleted in one batch, because for each deletion from a map of maps the kernel waits
+		// until all processors have passed a quiescent state, 4 to 14 ms (kernel/bpf/syscall.c,
+		// maybe_wait_bpf_programs). Kernels before 5.17 do not support batches for this map.
 		if n, err := devices.BatchDelete(gone, nil); err != nil {
 			for _, t := range gone[n:] {
 				_ = devices.Delete(t)
@@ -209,7 +206,7 @@ func sweepTokens() {
 	})
 }
 
-// heldMaps are the maps of all classifiers of the machine.
+// heldMaps returns the maps of all classifiers of the machine.
 func heldMaps() (map[ebpf.MapID]bool, error) {
 	held := map[ebpf.MapID]bool{}
 	for id := ebpf.ProgramID(0); ; {
@@ -223,7 +220,7 @@ func heldMaps() (map[ebpf.MapID]bool, error) {
 		id = next
 		prog, err := ebpf.NewProgramFromID(id)
 		if err != nil {
-			continue // gone meanwhile
+			continue // removed meanwhile
 		}
 		if info, err := prog.Info(); err == nil && info.Name == classifier.ProgramName {
 			ids, _ := info.MapIDs()
@@ -235,8 +232,8 @@ func heldMaps() (map[ebpf.MapID]bool, error) {
 	}
 }
 
-// eachHook goes through the hooks of all versions, and removes those that have no
-// device left after it.
+// eachHook calls do for the hooks of all versions, and removes hooks without devices
+// afterwards.
 func eachHook(do func(devices *ebpf.Map)) {
 	dir, err := bpfobj.PinDir("headgate")
 	if err != nil {
@@ -248,10 +245,10 @@ func eachHook(do func(devices *ebpf.Map)) {
 	for _, h := range all {
 		devices, err := ebpf.LoadPinnedMap(filepath.Join(h, pinDevices), nil)
 		if err != nil {
-			_ = os.Remove(h) // if nothing is in it
+			_ = os.Remove(h) // succeeds only if the directory is empty
 			continue
 		}
-		// A token is four bytes in every build, and a map of maps gives their ids.
+		// A token has four bytes in every build, and a map of maps returns map IDs.
 		if devices.Type() != ebpf.HashOfMaps || devices.KeySize() != 4 {
 			devices.Close()
 			continue

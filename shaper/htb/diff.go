@@ -15,16 +15,16 @@ import (
 	"headgate/unit"
 )
 
-// step is one change to a qdisc tree, in words and as requests.
+// step is one change to a qdisc tree, as a description and as requests.
 type step struct {
-	change func() shaper.Change // nil for what goes without saying
+	change func() shaper.Change // nil if another change includes it
 	add    func(b *nl.Batch, ifindex int)
 }
 
-// options are the constants of the classifier that depend on more than the plan; they
-// are the engine's own part of a record.
+// options are the constants of the classifier that do not follow from the plan alone; they are
+// the engine's own part of a record.
 type options struct {
-	BoundWait uint8  // whose packets are dropped that wait too long (bpf/bound.h)
+	BoundWait uint8  // the groups whose packets are dropped if they wait too long (bpf/bound.h)
 	FrameMost uint32 // the largest frame that all leaves pass; 0: any
 }
 
@@ -39,20 +39,20 @@ func (o options) encode() []byte {
 	return b
 }
 
-// want is what one side should be; a nil Tree is nothing.
-type want struct {
+// desiredSide is the desired state of one side; a nil Tree means no shaping.
+type desiredSide struct {
 	attach.Direction
 	record  classifier.Record
 	options options
 	classes []class
-	was     map[uint16]group.Node // groups by class, as they are in force
-	filter  bool                  // the HTB qdisc has a filter that reads packets' classes
+	was     map[uint16]group.Node // the groups in force, by class
+	filter  bool                  // the HTB qdisc has a filter that reads packet classes
 }
 
-// desire is what the plan means for each side of the device.
-func desire(k *kernel, p shaper.Plan) (out [2]want, err error) {
+// desiredSides returns the desired state of each side of the device.
+func desiredSides(k *kernel, p shaper.Plan) (out [2]desiredSide, err error) {
 	for i, d := range attach.Directions(p) {
-		out[i] = want{Direction: d}
+		out[i] = desiredSide{Direction: d}
 		if d.Tree == nil {
 			continue
 		}
@@ -68,17 +68,17 @@ func desire(k *kernel, p shaper.Plan) (out [2]want, err error) {
 	return out, nil
 }
 
-func (w want) fill(k *kernel, i int, p shaper.Plan) (want, error) {
+func (w desiredSide) fill(k *kernel, i int, p shaper.Plan) (desiredSide, error) {
 	s := k.sides[i]
 	old := classifier.Record{}
 	if s.Record != nil {
 		old = *s.Record
 	}
-	ids, err := classifier.ClassIDs(*w.Tree, s.tree.stay(*w.Tree, old.Classes), firstMinor, lastMinor)
+	ids, err := classifier.ClassIDs(*w.Tree, s.tree.reusableIDs(*w.Tree, old.Classes), firstMinor, lastMinor)
 	if err != nil {
 		return w, err
 	}
-	places, err := classifier.PlacesOf(*w.Tree, old.Places)
+	places, err := classifier.AllocateClientRanges(*w.Tree, old.Places)
 	if err != nil {
 		return w, err
 	}
@@ -96,7 +96,7 @@ func (w want) fill(k *kernel, i int, p shaper.Plan) (want, error) {
 		LinkHeader: linkHeader,
 	}
 	w.filter, w.was = true, nodes(s.Record)
-	f := facts{mtu: k.Link.Attrs().MTU, overhead: p.Overhead, flowQueues: k.flowQueues(), near: i == ingress || p.Perspective == group.Guest, byAction: i == ingress && k.byAction()}
+	f := linkFacts{mtu: k.Link.Attrs().MTU, overhead: p.Overhead, flowQueues: k.flowQueues(), near: i == ingress || p.Perspective == group.Guest, byAction: i == ingress && k.byAction()}
 	b := newBuilder(*w.Tree, f)
 	w.classes = b.classes(w.minor, places)
 	switch {
@@ -113,9 +113,9 @@ func (w want) fill(k *kernel, i int, p shaper.Plan) (want, error) {
 	return w, nil
 }
 
-func (w want) minor(node int) uint16 { return w.record.Class(w.Tree.Nodes[node]) }
+func (w desiredSide) minor(node int) uint16 { return w.record.Class(w.Tree.Nodes[node]) }
 
-// nodes are the groups of a record by class, and the limit as one.
+// nodes returns the groups of a record by class, and the limit as one of them.
 func nodes(r *classifier.Record) map[uint16]group.Node {
 	out := map[uint16]group.Node{}
 	if r != nil {
@@ -131,8 +131,8 @@ func nodes(r *classifier.Record) map[uint16]group.Node {
 	return out
 }
 
-// blockers are what is not ours and in the way of the plan.
-func blockers(k *kernel, want [2]want) error {
+// blockers returns an error for the foreign objects that conflict with the plan.
+func blockers(k *kernel, want [2]desiredSide) error {
 	var what []string
 	for i, w := range want {
 		if w.Tree != nil {
@@ -140,7 +140,7 @@ func blockers(k *kernel, want [2]want) error {
 		}
 	}
 	if w := want[ingress]; w.Tree != nil {
-		around, err := k.onTheWayIn(w.record.Forward)
+		around, err := k.ingressConflicts(w.record.Forward)
 		if err != nil {
 			return err
 		}
@@ -149,9 +149,9 @@ func blockers(k *kernel, want [2]want) error {
 	return k.Foreign(what)
 }
 
-// treeSteps leads from the tree that is there to the one that should be. Removals
-// come apart, because they wait until no packet is sent to what they remove.
-func treeSteps(w want, have tree) (set, remove []step) {
+// treeSteps returns the steps from the actual to the desired tree. Removals are separate,
+// because they must wait until no packet is sent to the removed objects.
+func treeSteps(w desiredSide, have tree) (set, remove []step) {
 	dir := w.String()
 	if !have.present {
 		set = append(set, step{
@@ -165,9 +165,8 @@ func treeSteps(w want, have tree) (set, remove []step) {
 		set = append(set, s)
 	}
 	wanted := make(map[uint16]nl.Handle, len(w.classes))
-	// All classes, then all queues: for each class that is made the kernel walks
-	// those that are there (net/sched/sch_api.c, tc_bind_tclass), which is faster
-	// while they lie together in memory.
+	// All classes, then all queues: for each new class the kernel walks the existing ones
+	// (net/sched/sch_api.c, tc_bind_tclass), which is faster while they are adjacent in memory.
 	var leaves []step
 	for _, c := range w.classes {
 		wanted[c.minor] = c.handle()
@@ -188,12 +187,12 @@ func treeSteps(w want, have tree) (set, remove []step) {
 	set = append(set, leaves...)
 	for _, minor := range obsolete(have, wanted) {
 		handle := have.classes[minor].handle
-		if isClient(minor) && goesWith(handle, wanted) {
+		if isClient(minor) && removedWithGroup(handle, wanted) {
 			continue
 		}
 		s := step{add: func(b *nl.Batch, ifindex int) { b.DeleteClass(ifindex, handle) }}
 		_, beside := wanted[minor&^largeFrames]
-		if minor&largeFrames == 0 && !isClient(minor) || minor&largeFrames != 0 && beside { // else its group is named
+		if minor&largeFrames == 0 && !isClient(minor) || minor&largeFrames != 0 && beside { // otherwise the change of its group includes it
 			s.change = func() shaper.Change {
 				return shaper.Change{Verb: "remove", Object: fmt.Sprintf("%s class %v", dir, handle)}
 			}
@@ -212,34 +211,34 @@ func classStep(object string, c class, was map[uint16]group.Node, have tree) (st
 	s := step{add: func(b *nl.Batch, ifindex int) { b.SetHTBClass(ifindex, c.handle(), c.above(), c.htb) }}
 	_, beside := have.classes[c.minor&^largeFrames]
 	switch {
-	case c.large && !beside: // its group is named
-	case c.client > 1 || c.client == 1 && !exists: // the first speaks for all, and its group for a new one
+	case c.large && !beside: // the change of its group includes it
+	case c.client > 1 || c.client == 1 && !exists: // the first client stands for all, and the group for a new client
 	case exists:
 		s.change = func() shaper.Change {
 			return shaper.Change{Verb: "change", Object: object, Detail: difference(old.htb, was[c.minor&^largeFrames], c)}
 		}
-	case c.minor != rootMinor: // the limit was named with the tree
+	case c.minor != rootMinor: // the change of the tree includes the limit
 		s.change = func() shaper.Change { return shaper.Change{Verb: "add", Object: object, Detail: describe(c)} }
 	}
 	return s, true
 }
 
-func sameClass(c class, old htbClass) bool { return c.heeded(c.htb) == c.heeded(old.htb) }
+func sameClass(c class, old htbClass) bool { return c.effective(c.htb) == c.effective(old.htb) }
 
-// heeded is what HTB heeds of what a class like c is told: of the limit's no turns and
-// priorities.
-func (c class) heeded(h nl.HTBClass) nl.HTBClass {
+// effective returns the parameters that HTB uses of a class like c: for the limit, quantum and
+// priority are ignored.
+func (c class) effective(h nl.HTBClass) nl.HTBClass {
 	if c.minor == rootMinor {
 		h.Quantum, h.Prio = 0, 0
 	}
 	return h
 }
 
-// innerStep makes the HTB of a group that has groups. What was in its place before is
-// taken away, with the packets in it.
+// innerStep returns the step that creates the HTB of a parent group. A qdisc in its place is
+// removed with its packets.
 func innerStep(object string, c class, have tree) (step, bool) {
 	old := have.inner[c.minor]
-	if c.inner == 0 || old.parent == c.handle() && old.filtered && old.lends == lends {
+	if c.inner == 0 || old.parent == c.handle() && old.filtered && old.lends == unlimitedClass {
 		return step{}, false
 	}
 	s := step{add: func(b *nl.Batch, ifindex int) {
@@ -248,18 +247,18 @@ func innerStep(object string, c class, have tree) (step, bool) {
 			b.AddHTB(ifindex, own, c.handle(), 0)
 			old = foundInner{}
 		}
-		if old.lends != lends {
-			made := lends
-			made.Quantum = c.htb.Quantum // it takes no turns, but the kernel wants one
-			b.SetHTBClass(ifindex, lender(c.minor), own, made)
+		if old.lends != unlimitedClass {
+			made := unlimitedClass
+			made.Quantum = c.htb.Quantum // unused, but the kernel requires one
+			b.SetHTBClass(ifindex, topClass(c.minor), own, made)
 		}
 		if !old.filtered {
 			setClassFilter(b, ifindex, own, c.inner)
 		}
 	}}
-	if _, made := have.classes[c.minor]; made { // else it was named with its class
+	if _, made := have.classes[c.minor]; made { // otherwise the change of its class includes it
 		s.change = func() shaper.Change {
-			return shaper.Change{Verb: "change", Object: object, Detail: "the HTB that divides it"}
+			return shaper.Change{Verb: "change", Object: object, Detail: "inner HTB"}
 		}
 	}
 	return s, true
@@ -267,36 +266,36 @@ func innerStep(object string, c class, have tree) (step, bool) {
 
 func describe(c class) string {
 	if n := c.clients; !n.IsZero() {
-		return fmt.Sprintf("%s guaranteed, up to %v; %s guaranteed, up to %v, for each of %d clients", guaranteed(c.guarantee), c.ceiling, guaranteed(n.Guarantee), n.Ceiling, n.Most)
+		return fmt.Sprintf("guarantee %s, ceiling %v; guarantee %s, ceiling %v for each of %d clients", guaranteed(c.guarantee), c.ceiling, guaranteed(n.Guarantee), n.Ceiling, n.Most)
 	}
-	return fmt.Sprintf("%s guaranteed, up to %v", guaranteed(c.guarantee), c.ceiling)
+	return fmt.Sprintf("guarantee %s, ceiling %v", guaranteed(c.guarantee), c.ceiling)
 }
 
 func guaranteed(rate unit.Rate) string {
 	if rate == 0 {
-		return "nothing"
+		return "0bit"
 	}
 	return rate.String()
 }
 
-// difference says what changes of a class that had a guarantee.
+// difference describes the changes of an existing class.
 func difference(before nl.HTBClass, was group.Node, c class) string {
-	old, now := c.heeded(before), c.heeded(c.htb)
+	old, now := c.effective(before), c.effective(c.htb)
 	var parts []string
 	note := func(what string, a, b any) {
 		if a != b {
 			parts = append(parts, fmt.Sprintf("%s %v -> %v", what, a, b))
 		}
 	}
-	note("guaranteed", guaranteed(was.Guarantee), guaranteed(c.guarantee))
-	if was.Guarantee == c.guarantee { // the sum of all has changed, or somebody has changed the class
-		note("own rate", unit.Rate(old.Rate*8), unit.Rate(now.Rate*8))
+	note("guarantee", guaranteed(was.Guarantee), guaranteed(c.guarantee))
+	if was.Guarantee == c.guarantee { // the total of guarantees has changed, or another program has changed the class
+		note("HTB rate", unit.Rate(old.Rate*8), unit.Rate(now.Rate*8))
 	}
 	note("ceiling", was.Ceiling, c.ceiling)
 	if was.Ceiling == c.ceiling {
-		note("own ceiling", unit.Rate(old.Ceil*8), unit.Rate(now.Ceil*8))
+		note("HTB ceiling", unit.Rate(old.Ceil*8), unit.Rate(now.Ceil*8))
 	}
-	note("turn", unit.Bytes(old.Quantum), unit.Bytes(now.Quantum))
+	note("quantum", unit.Bytes(old.Quantum), unit.Bytes(now.Quantum))
 	note("priority", old.Prio, now.Prio)
 	note("overhead", old.Overhead, now.Overhead)
 	note("minimum", old.Minimum, now.Minimum)
@@ -306,7 +305,7 @@ func difference(before nl.HTBClass, was group.Node, c class) string {
 	return strings.Join(parts, ", ")
 }
 
-// obsolete lists the classes that nobody wants, children before parents.
+// obsolete lists the classes that are not desired, children before parents.
 func obsolete(have tree, wanted map[uint16]nl.Handle) []uint16 {
 	depth := func(minor uint16) (d int) {
 		for c, ok := have.classes[minor]; ok && c.parent != 0 && d < 16; c, ok = have.classes[c.parent] {

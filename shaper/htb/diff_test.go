@@ -8,7 +8,7 @@ import (
 	"headgate/unit"
 )
 
-// TestDifference: what plan says of a class is what will be otherwise.
+// TestDifference: the description of a change names the parameters that change.
 func TestDifference(t *testing.T) {
 	was := nl.HTBClass{Rate: 1, Ceil: 125_000, Quantum: 200_000, Prio: 7, Buffer: 100}
 	now := nl.HTBClass{Rate: 1, Ceil: 125_000, Buffer: 200}
@@ -19,10 +19,10 @@ func TestDifference(t *testing.T) {
 		describe  string
 		changes   string
 	}{
-		{class{htb: now, ceiling: unit.Mbit, minor: rootMinor}, was, 0, "nothing guaranteed, up to 1Mbit", "burst"},
-		{class{htb: now, ceiling: unit.Mbit, leaf: true}, was, 0, "nothing guaranteed, up to 1Mbit", "turn " + unit.Bytes(200_000).String() + " -> 0B, priority 7 -> 0"},
-		{class{htb: nl.HTBClass{Rate: 62_500, Ceil: 125_000}, leaf: true, guarantee: 505 * unit.Kbit, ceiling: unit.Mbit}, now, 0, "505kbit guaranteed, up to 1Mbit", "guaranteed nothing -> 505kbit"},
-		{class{htb: nl.HTBClass{Rate: 62_500, Ceil: 125_000}, leaf: true, guarantee: 505 * unit.Kbit, ceiling: unit.Mbit}, nl.HTBClass{Rate: 63_125, Ceil: 125_000}, 505 * unit.Kbit, "505kbit guaranteed, up to 1Mbit", "own rate 505kbit -> 500kbit"},
+		{class{htb: now, ceiling: unit.Mbit, minor: rootMinor}, was, 0, "guarantee 0bit, ceiling 1Mbit", "burst"},
+		{class{htb: now, ceiling: unit.Mbit, leaf: true}, was, 0, "guarantee 0bit, ceiling 1Mbit", "quantum " + unit.Bytes(200_000).String() + " -> 0B, priority 7 -> 0"},
+		{class{htb: nl.HTBClass{Rate: 62_500, Ceil: 125_000}, leaf: true, guarantee: 505 * unit.Kbit, ceiling: unit.Mbit}, now, 0, "guarantee 505kbit, ceiling 1Mbit", "guarantee 0bit -> 505kbit"},
+		{class{htb: nl.HTBClass{Rate: 62_500, Ceil: 125_000}, leaf: true, guarantee: 505 * unit.Kbit, ceiling: unit.Mbit}, nl.HTBClass{Rate: 63_125, Ceil: 125_000}, 505 * unit.Kbit, "guarantee 505kbit, ceiling 1Mbit", "HTB rate 505kbit -> 500kbit"},
 	} {
 		if got := describe(c.class); got != c.describe {
 			t.Errorf("%+v is described as %q; want %q", c.class.htb, got, c.describe)

@@ -9,16 +9,16 @@ import (
 	"headgate/shaper/attach"
 )
 
-// Engine is the HTB engine for the network namespace of the calling thread. It
-// keeps no state: all of it is in the kernel.
+// Engine is the HTB engine for the network namespace of the calling thread. It has no state of
+// its own: all state is in the kernel.
 type Engine struct{}
 
-// New gives the engine.
+// New returns the engine.
 func New() *Engine { return &Engine{} }
 
-var _ shaper.Several = (*Engine)(nil)
+var _ shaper.BatchShaper = (*Engine)(nil)
 
-// Diff tells what Apply would do and changes nothing.
+// Diff returns the changes that Apply would make.
 func (e *Engine) Diff(p shaper.Plan) ([]shaper.Change, error) {
 	var out []shaper.Change
 	err := with(p.Dev, func(c *nl.Conn, k *kernel) error {
@@ -31,7 +31,7 @@ func (e *Engine) Diff(p shaper.Plan) ([]shaper.Change, error) {
 	return out, err
 }
 
-// Apply makes the plan so.
+// Apply makes the plan the actual state.
 func (e *Engine) Apply(p shaper.Plan) (out []shaper.Change, err error) {
 	err = attach.Locked(func() error {
 		return with(p.Dev, func(c *nl.Conn, k *kernel) (err error) {
@@ -53,12 +53,12 @@ func (k *kernel) apply(c *nl.Conn, p shaper.Plan) ([]shaper.Change, error) {
 		return nil, err
 	}
 	if m.empty() {
-		return nil, k.Forget(k.Shared(), k.sides[egress].Record, k.sides[ingress].Record)
+		return nil, k.DeleteStaleAssignments(k.Shared(), k.sides[egress].Record, k.sides[ingress].Record)
 	}
 	return m.changes(), m.make(c)
 }
 
-// ApplyAll makes several plans so, a few at the same time.
+// ApplyAll applies several plans concurrently.
 func (e *Engine) ApplyAll(plans []shaper.Plan) []shaper.Applied {
 	return attach.ApplyAll(plans, group.HTB, func(c *nl.Conn, d *attach.Device, p shaper.Plan) (out []shaper.Change, err error) {
 		err = withDevice(c, d, func(c *nl.Conn, k *kernel) (err error) {
@@ -69,7 +69,7 @@ func (e *Engine) ApplyAll(plans []shaper.Plan) []shaper.Applied {
 	})
 }
 
-// Clear takes away all that is ours on the device.
+// Clear removes everything that Headgate created on the device.
 func (e *Engine) Clear(dev string) error {
 	err := attach.Locked(func() error {
 		err := with(dev, func(c *nl.Conn, k *kernel) error { return k.clear(c) })
@@ -77,7 +77,7 @@ func (e *Engine) Clear(dev string) error {
 		return err
 	})
 	if errors.Is(err, shaper.ErrNoDevice) {
-		return nil // and so is all that was on it
+		return nil // the objects were removed with the device
 	}
 	return err
 }
@@ -108,8 +108,8 @@ func (k *kernel) clear(c *nl.Conn) error {
 	return k.removeIFB()
 }
 
-// Sweep removes what devices left that are gone, and names the IFBs among it.
-// Apply and Clear of one device do that, too.
+// Sweep removes the objects that removed devices left behind, and returns the names of the IFBs
+// among them. Apply and Clear of one device sweep too.
 func (e *Engine) Sweep() (removed []string, err error) {
 	err = attach.Locked(func() error { removed = sweep(); return nil })
 	return removed, err

@@ -7,27 +7,27 @@ import (
 	"headgate/shaper/attach"
 )
 
-// Packets come from a device's ingress to the IFB in one of two ways. The classifier
-// redirects them, which nothing else can undo; or, where chains of nftables are at the
-// ingress hook, which redirected packets would pass by, the classifier only marks them
-// with their class, and a chain of ours behind all others' forwards them. "nft flush
-// ruleset" takes that chain away, and a rename of the device does from Linux 6.16 on:
-// then nothing is limited until the next apply, and nothing is lost. That is why it is
-// not the way for all.
+// Ingress packets reach the IFB in one of two ways. Usually the classifier redirects them,
+// which no other program can disable. If nftables chains exist at the ingress hook, which
+// redirected packets would skip, the classifier only marks packets with their class, and a
+// chain of Headgate that runs after all others forwards them. "nft flush ruleset" removes that
+// chain, as does a rename of the device from Linux 6.16 on. Then nothing is limited until the
+// next apply, and no packet is lost. Because of this dependency, forwarding is used only if
+// necessary.
 
-// forwards tells whether packets are to come to the IFB by a chain of nftables.
+// forwards reports whether packets must reach the IFB by an nftables chain.
 func (k *kernel) forwards() (bool, error) {
-	a, err := k.Around()
+	a, err := k.IngressPath()
 	return err == nil && len(a.Chains) > 0, err
 }
 
-// forwards tells whether the side's program leaves its packets to a chain.
+// forwards reports whether the side's program leaves forwarding to a chain.
 func (s side) forwards() bool { return s.Record != nil && s.Record.Forward }
 
-// onTheWayIn is what is in the way of ingress besides what no side can have. A
-// redirect ends the list of filters, so that none may come after it; a chain does not.
-func (k *kernel) onTheWayIn(forward bool) ([]string, error) {
-	a, err := k.Around()
+// ingressConflicts returns the foreign objects that conflict with shaping ingress. A redirect ends
+// the list of filters, so no filter may follow it; a forwarding chain has no such restriction.
+func (k *kernel) ingressConflicts(forward bool) ([]string, error) {
+	a, err := k.IngressPath()
 	if err != nil {
 		return nil, err
 	}
@@ -37,42 +37,42 @@ func (k *kernel) onTheWayIn(forward bool) ([]string, error) {
 	return slices.Concat(a.Blocking, k.Sides[ingress].After), nil
 }
 
-// notOurs is what Observe tells of the way in.
-func (k *kernel) notOurs() ([]string, error) {
+// foreignIngress returns the foreign objects on the ingress path that Observe reports.
+func (k *kernel) foreignIngress() ([]string, error) {
 	s := k.sides[ingress]
 	if s.Record == nil {
 		return nil, nil
 	}
 	forward := s.Record.Forward
-	blocked, err := k.onTheWayIn(forward)
+	blocked, err := k.ingressConflicts(forward)
 	if err != nil {
 		return nil, err
 	}
 	var out []string
 	for _, what := range append(blocked, s.blocked...) {
-		out = append(out, attach.Obstacle(what))
+		out = append(out, attach.WithConflict(what))
 	}
 	if forward {
 		out = append(out, s.After...)
 	}
-	a, err := k.Around()
+	a, err := k.IngressPath()
 	for _, chain := range a.Chains {
 		if forward {
-			chain += ", behind which Headgate's own forwards (" + k.ForwardName(s.Record.IFB) + ")"
+			chain += ", followed by Headgate's forwarding chain (" + k.ForwardName(s.Record.IFB) + ")"
 		} else {
-			chain += ", which packets pass by until the next apply"
+			chain += ", which packets skip until the next apply"
 		}
 		out = append(out, chain)
 	}
 	return out, err
 }
 
-// chainMove tells how the chain of ours has to change.
-func (k *kernel) chainMove(w want) (set, remove bool) {
+// chainMove reports whether Headgate's chain must be created or removed.
+func (k *kernel) chainMove(w desiredSide) (set, remove bool) {
 	if s := k.sides[ingress]; w.Tree == nil && s.Record == nil && s.qdisc == nil {
 		return false, false
 	}
-	a, err := k.Around()
+	a, err := k.IngressPath()
 	if err != nil {
 		return false, false // desire has failed before
 	}
@@ -83,25 +83,25 @@ func (k *kernel) chainMove(w want) (set, remove bool) {
 	return ifb == nil || !a.Forwards(ifb.Attrs().Index), false
 }
 
-// chainChanges says it in words.
-func (m *move) chainChanges() (out []shaper.Change) {
-	object := m.want[ingress].String() + " forwarding"
+// chainChanges describes the changes of the chain.
+func (m *transition) chainChanges() (out []shaper.Change) {
+	object := m.desired[ingress].String() + " forwarding"
 	switch {
 	case m.setChain:
-		out = append(out, shaper.Change{Verb: "add", Object: object, Detail: "by a chain of nftables behind all others at the ingress hook"})
+		out = append(out, shaper.Change{Verb: "add", Object: object, Detail: "by an nftables chain after all others at the ingress hook"})
 	case m.removeChain:
-		out = append(out, shaper.Change{Verb: "remove", Object: object, Detail: "by a chain of nftables"})
-	case m.want[ingress].Tree != nil && m.k.sides[ingress].forwards() && !m.want[ingress].record.Forward:
-		// Whoever took the others' chains away took ours, too.
-		out = append(out, shaper.Change{Verb: "change", Object: object, Detail: "by a chain of nftables -> by the classifier"})
+		out = append(out, shaper.Change{Verb: "remove", Object: object, Detail: "by an nftables chain"})
+	case m.desired[ingress].Tree != nil && m.k.sides[ingress].forwards() && !m.desired[ingress].record.Forward:
+		// The program that removed the foreign chains removed Headgate's chain too.
+		out = append(out, shaper.Change{Verb: "change", Object: object, Detail: "by an nftables chain -> by the classifier"})
 	}
 	return out
 }
 
-// moveChain comes after the batch: what the classifier redirects does not come to the
-// chain, and what has no class of ours passes it, so that no moment sends a packet to
-// the IFB twice.
-func (m *move) moveChain() error {
+// moveChain changes the chain after the batch. Packets that the classifier redirects do not
+// reach the chain, and packets without a Headgate class pass it, so no packet is sent to the
+// IFB twice at any moment.
+func (m *transition) moveChain() error {
 	switch {
 	case m.setChain:
 		return m.k.SetForward(major, m.k.sides[ingress].qdisc.Attrs().Index)

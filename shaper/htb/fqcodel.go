@@ -7,19 +7,19 @@ import (
 	"headgate/internal/nl"
 )
 
-// fqCodel is whether the kernel has fq_codel, asked once a process.
+// fqCodel caches whether the kernel has fq_codel, detected once per process.
 var fqCodel struct {
 	once sync.Once
 	has  bool
 }
 
-// flowQueues tells whether leaves keep flows apart: where the kernel has fq_codel.
-// One that is in use anywhere answers that; and what another process has made is
-// never taken for something that cannot be.
+// flowQueues reports whether leaves separate flows, which requires fq_codel in the kernel. Any
+// fq_codel qdisc in use proves that. Therefore, a state that another process created is never
+// considered impossible.
 func (k *kernel) flowQueues() bool {
 	if slices.ContainsFunc(k.Qdiscs, func(q nl.Object) bool { return q.Kind == nl.FQCodelKind }) {
 		return true
 	}
-	fqCodel.once.Do(func() { fqCodel.has = k.conn.HasFQCodel() })
+	fqCodel.once.Do(func() { fqCodel.has = k.conn.SupportsFQCodel() })
 	return fqCodel.has
 }

@@ -20,7 +20,7 @@ import (
 	"headgate/unit"
 )
 
-// What only a kernel with fq_codel can show (make test-vm).
+// Tests that need a kernel with fq_codel (make test-vm).
 
 const dev = "router"
 
@@ -57,7 +57,7 @@ func (h host) observe() (st shaper.State) {
 	return st
 }
 
-// qdiscs are the device's, without what a new one has anew.
+// qdiscs returns the device's qdiscs, without reference counts.
 func (h host) qdiscs() string {
 	return regexp.MustCompile(` refcnt \d+`).ReplaceAllString(h.tc("-d qdisc show dev "+dev), "")
 }
@@ -83,7 +83,7 @@ func TestKernelHasFQCodel(t *testing.T) {
 			return err
 		}
 		defer c.Close()
-		if !c.HasFQCodel() {
+		if !c.SupportsFQCodel() {
 			t.Error("HasFQCodel is false on a kernel that has it")
 		}
 		return nil
@@ -92,11 +92,11 @@ func TestKernelHasFQCodel(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after := h.tc("-d qdisc show"); after != before {
-		t.Errorf("asking changes something: before:\n%s\nafter:\n%s", before, after)
+		t.Errorf("detection changes qdiscs: before:\n%s\nafter:\n%s", before, after)
 	}
 }
 
-// Each leaf is an fq_codel, behind a TBF where super-packets are split.
+// TestLeavesInForce: each leaf is an fq_codel, below a TBF where super-packets are split.
 func TestLeavesInForce(t *testing.T) {
 	h := newHost(t)
 	for limit, want := range map[unit.Rate]string{
@@ -117,8 +117,9 @@ func TestLeavesInForce(t *testing.T) {
 	}
 }
 
-// What others do to a leaf is seen and mended.
-func TestLeavesAreMended(t *testing.T) {
+// TestLeavesAreRepaired: changes of a leaf by other programs are reported as drift and
+// repaired.
+func TestLeavesAreRepaired(t *testing.T) {
 	h := newHost(t)
 	for _, limit := range []unit.Rate{100 * unit.Mbit, 4 * unit.Gbit} {
 		leaf, own := "parent 10:1", "c010:"
@@ -142,25 +143,25 @@ func TestLeavesAreMended(t *testing.T) {
 		} {
 			h.tc(damage)
 			if st := h.observe(); len(st.Drift) == 0 {
-				t.Errorf("limit %v: tc %s is not seen", limit, damage)
+				t.Errorf("limit %v: tc %s is not reported as drift", limit, damage)
 			}
 			changes := h.apply(p)
 			if len(changes) != 1 || !strings.Contains(fmt.Sprint(changes), "a") {
-				t.Errorf("limit %v: tc %s is mended by %v", limit, damage, changes)
+				t.Errorf("limit %v: tc %s is repaired by %v", limit, damage, changes)
 			}
 			if st := h.observe(); len(st.Drift) > 0 {
-				t.Errorf("limit %v: tc %s, mended: drift %v", limit, damage, st.Drift)
+				t.Errorf("limit %v: tc %s, repaired: drift %v", limit, damage, st.Drift)
 			}
 			if got := h.qdiscs(); got != want {
-				t.Errorf("limit %v: tc %s, mended:\n%s\nwant:\n%s", limit, damage, got, want)
+				t.Errorf("limit %v: tc %s, repaired:\n%s\nwant:\n%s", limit, damage, got, want)
 			}
 		}
 	}
 }
 
-// A device that an earlier Headgate shaped, or one on a kernel that had no
-// fq_codel then, gets the new leaves at the next Apply.
-func TestLeavesOfAnEarlierHeadgate(t *testing.T) {
+// TestLeavesOfEarlierVersion: a device that an earlier Headgate version shaped, or that was
+// shaped without fq_codel in the kernel, gets the new leaves at the next Apply.
+func TestLeavesOfEarlierVersion(t *testing.T) {
 	h := newHost(t)
 	for _, limit := range []unit.Rate{100 * unit.Mbit, 4 * unit.Gbit} {
 		p := plan(t, limit, two()...)
@@ -201,10 +202,10 @@ func TestLeavesOfAnEarlierHeadgate(t *testing.T) {
 	}
 }
 
-// Two flows of one group, which has 1 Mbit/s: one sends twice as much, the other
-// ten small packets a second, which do not wait behind it. The numbers are those
-// of a machine that stands still now and then.
-func TestFlowsOfOneGroupAreKeptApart(t *testing.T) {
+// TestFlowsOfOneGroupAreSeparated: of two flows of one group with 1 Mbit/s, one sends twice as
+// much, and the other sends ten small packets per second, which do not wait behind the first.
+// The limits allow for a machine that stalls occasionally.
+func TestFlowsOfOneGroupAreSeparated(t *testing.T) {
 	h := newHost(t)
 	const limit = unit.Mbit
 	labtest.Try(t, func(c *labtest.Check) {
@@ -235,19 +236,19 @@ func TestFlowsOfOneGroupAreKeptApart(t *testing.T) {
 		session.Stop()
 		bulk := session.Wait().Flow("bulk").Total
 		after := h.observe().Out.Groups[0]
-		t.Logf("backlog %d bytes, the bulk waits %v; sparse %+v, %d of %d lost; %d of %d of the bulk lost, %d drops counted\n%s",
+		t.Logf("backlog %d bytes, queue delay of the bulk flow %v; sparse %+v, %d of %d lost; %d of %d of the bulk lost, %d drops counted\n%s",
 			backlog, waited, probed.There, probed.Lost, probed.Sent, bulk.LostDatagrams, bulk.Datagrams, after.Drops-before.Drops,
 			h.tc("-s qdisc show dev "+dev))
-		// A full queue is a write of 320 KiB and a half, in memory: 2.6 s at 1 Mbit/s. CoDel needs
-		// longer than this test to make it short, of a sender that heeds nothing.
+		// A full queue is 1.5 times a write of 320 KiB, in memory: 2.6 s at 1 Mbit/s. With an
+		// unresponsive sender, CoDel needs longer than this test to shorten it.
 		if backlog < 8*1000 || backlog > 330*1000 {
 			c.Errorf("the backlog reached %d bytes; a full queue has about 320,000", backlog)
 		}
 		if waited < 60*time.Millisecond || waited > 2700*time.Millisecond {
-			c.Errorf("the bulk is said to wait %v at most; a full queue takes 2.6s", waited)
+			c.Errorf("the reported queue delay reached %v; a full queue takes 2.6s", waited)
 		}
 		if probed.There.P50Us > 50_000 || probed.Lost > 0 || probed.Sent < 10 {
-			c.Errorf("the sparse flow's packets wait %.1f ms (median), and %d of %d are lost; want at most 50 ms and none", probed.There.P50Us/1000, probed.Lost, probed.Sent)
+			c.Errorf("the median delay of the sparse flow is %.1f ms, and %d of %d packets are lost; want at most 50 ms and none", probed.There.P50Us/1000, probed.Lost, probed.Sent)
 		}
 		if drops := after.Drops - before.Drops; bulk.LostDatagrams < 50 || drops+20 < bulk.LostDatagrams || drops > bulk.LostDatagrams+20 {
 			c.Errorf("%d datagrams are lost, and %d drops are counted", bulk.LostDatagrams, drops)

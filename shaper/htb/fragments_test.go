@@ -8,8 +8,8 @@ import (
 	"headgate/shaper/classifier"
 )
 
-// TestFragmentsByProcessors: one processor's share of the table holds 1,024 first
-// fragments, however many there are.
+// TestFragmentsByProcessors: the table holds 1,024 first fragments per processor, for any
+// number of processors up to 64.
 func TestFragmentsByProcessors(t *testing.T) {
 	spec, err := loadClassifier()
 	if err != nil {
@@ -23,6 +23,6 @@ func TestFragmentsByProcessors(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, want := int(spec.Maps[classifier.Fragments].MaxEntries), 1024*min(cpus, 64); got < want {
-		t.Errorf("room for %d first fragments with %d processors; want %d", got, cpus, want)
+		t.Errorf("capacity for %d first fragments with %d processors; want %d", got, cpus, want)
 	}
 }

@@ -14,17 +14,18 @@ import (
 	"headgate/internal/nl"
 )
 
-// ifbName is the IFB of a device; a device's index is never used twice in a
-// network namespace until it wraps.
+// ifbName returns the name of a device's IFB. A network namespace does not reuse device indices
+// until they wrap.
 func ifbName(index int) string { return group.IFBPrefix + strconv.Itoa(index) }
 
-// ifbAlias marks an IFB as ours. The device may have another name by now.
+// ifbAlias returns the alias that marks an IFB as Headgate's. The device may have been renamed
+// since.
 func ifbAlias(dev string) string { return ifbAliasPrefix + dev }
 
 const ifbAliasPrefix = "headgate ingress of "
 
-// isOurIFB knows a device that addIFB made. Versions before this one set it up and
-// gave it its alias afterwards: one that has neither is what they left when killed.
+// isOurIFB reports whether addIFB created the device. Earlier versions set the alias and the up
+// state after creation: an IFB with neither was left by such a version when it was killed.
 func isOurIFB(l netlink.Link) bool {
 	a := l.Attrs()
 	index, err := strconv.Atoi(strings.TrimPrefix(a.Name, group.IFBPrefix))
@@ -52,16 +53,16 @@ func (k *kernel) readIFB(c *nl.Conn) error {
 	return err
 }
 
-// isUp tells whether a device passes packets at all.
+// isUp reports whether a device is up.
 func isUp(l netlink.Link) bool { return l.Attrs().Flags&net.FlagUp != 0 }
 
-// addIFB makes the device that ingress is redirected to.
+// addIFB creates the IFB that ingress is redirected to.
 func (k *kernel) addIFB(c *nl.Conn) error {
 	name := ifbName(k.Index())
 	var b nl.Batch
 	b.AddIFB(name, k.Link.Attrs().MTU, ifbAlias(k.Name()))
 	if err := c.Execute(&b); err != nil {
-		return fmt.Errorf("cannot make an IFB, on which \"in\" is shaped (kernel option CONFIG_IFB): %w", err)
+		return fmt.Errorf("cannot create the IFB on which \"in\" is shaped (kernel option CONFIG_IFB): %w", err)
 	}
 	ifb, err := netlink.LinkByName(name)
 	if err != nil {
@@ -82,7 +83,7 @@ func (k *kernel) removeIFB() error {
 	return nil
 }
 
-// sweepIFBs removes the IFBs of devices that are gone, and names them.
+// sweepIFBs removes the IFBs of removed devices, and returns their names.
 func sweepIFBs() (removed []string) {
 	links, err := netlink.LinkList()
 	if err != nil {
@@ -95,7 +96,7 @@ func sweepIFBs() (removed []string) {
 	for _, l := range links {
 		if isOurIFB(l) && !there[l.Attrs().Name] {
 			if err := netlink.LinkDel(l); err != nil {
-				slog.Warn("cannot remove the IFB of a device that is gone", "ifb", l.Attrs().Name, "error", err)
+				slog.Warn("cannot remove IFB of a removed device", "ifb", l.Attrs().Name, "error", err)
 				continue
 			}
 			removed = append(removed, l.Attrs().Name)

@@ -17,8 +17,8 @@ import (
 	"headgate/unit"
 )
 
-// TestOthersIFBs: an IFB is ours by its alias, not by its name alone.
-func TestOthersIFBs(t *testing.T) {
+// TestForeignIFBs: an IFB is recognized as Headgate's by its alias, not only by its name.
+func TestForeignIFBs(t *testing.T) {
 	node := labtest.Rig(t, lab.RigOptions{}).Node("server")
 	ip := func(line string) string { t.Helper(); return labtest.Run(t, node, "ip", strings.Fields(line)...) }
 	tree, problems := group.Direction{Limit: 10 * unit.Mbit, Groups: []group.Group{{Name: "all", Default: true}}}.Resolve("in", true)
@@ -38,7 +38,7 @@ func TestOthersIFBs(t *testing.T) {
 		ip("link add " + line + " type ifb")
 	}
 	labtest.Run(t, node, "ip", "link", "set", "hgi9999", "alias", ifbAlias("gone"))
-	// Sweep names what it removes, and there is nothing left for the next.
+	// Sweep returns the names of removed IFBs, and the next Sweep removes nothing.
 	for _, want := range []string{"[hgi9998 hgi9999]", "[]"} {
 		if err := node.Do(func() error {
 			removed, err := New().Sweep()
@@ -52,7 +52,7 @@ func TestOthersIFBs(t *testing.T) {
 	}
 	for name, stays := range map[string]bool{"hgi-mine": true, "hgi9mine": true, "hgi9997": true, "hgi9998": false, "hgi9999": false} {
 		if there(name) != stays {
-			t.Errorf("%s is there: %v", name, !stays)
+			t.Errorf("%s exists: %v", name, !stays)
 		}
 	}
 
@@ -69,15 +69,15 @@ func TestOthersIFBs(t *testing.T) {
 	}
 	ip("link add " + own + " up type ifb")
 	if err := cycle(); !errors.Is(err, shaper.ErrForeign) || !strings.Contains(err.Error(), own) || !there(own) {
-		t.Errorf("with another's %s: %v", own, err)
+		t.Errorf("with a foreign %s: %v", own, err)
 	}
-	ip("link set " + own + " down") // as addIFB leaves it if it is killed at once
+	ip("link set " + own + " down") // the state that addIFB of earlier versions leaves if it is killed
 	if err := cycle(); err != nil || there(own) {
-		t.Errorf("with a half-made %s: %v", own, err)
+		t.Errorf("with an incomplete %s: %v", own, err)
 	}
 }
 
-// passes sends a few packets each way, and fails if one is lost.
+// passes sends a few packets in each direction, and fails if one is lost.
 func (r *upgradeRig) passes(what string) {
 	r.Helper()
 	for node, to := range map[string]string{"server": "10.0.0.1", "client": "10.0.1.2"} {
@@ -88,8 +88,8 @@ func (r *upgradeRig) passes(what string) {
 	}
 }
 
-// The IFB of a device is up from its first moment; one that somebody sets down is
-// a change that plan and Observe tell of, and that the next Apply mends.
+// TestIFBDown: the IFB of a device is up from its creation. If another program sets it down,
+// plan and Observe report a change, and the next Apply sets it up.
 func TestIFBDown(t *testing.T) {
 	r := newUpgradeRig(t)
 	plan := shaper.Plan{Dev: shaped, Perspective: group.Host, In: fourGroups(t, 100*unit.Mbit)}
@@ -104,17 +104,17 @@ func TestIFBDown(t *testing.T) {
 	labtest.Run(t, r.server, "ip", "link", "set", ifb, "down")
 	want := fmt.Sprintf("[change in device %s: down -> up]", ifb)
 	if st := r.observe(); fmt.Sprint(st.Drift) != want {
-		t.Errorf("of an IFB that is down Observe says %v, not %s", st.Drift, want)
+		t.Errorf("Observe reports %v for an IFB that is down, want %s", st.Drift, want)
 	}
 	if changes := r.apply(plan); fmt.Sprint(changes) != want {
-		t.Errorf("and Apply does %v", changes)
+		t.Errorf("Apply makes the changes %v", changes)
 	}
 	r.passes("set up again")
 	if st := r.observe(); len(st.Drift) > 0 {
-		t.Errorf("then there is drift: %v", st.Drift)
+		t.Errorf("drift after the repair: %v", st.Drift)
 	}
 
-	// What a process leaves that is killed once it has the IFB.
+	// The state that a process leaves if it is killed after it has created the IFB.
 	r.do(func() error { return r.engine.Clear(shaped) })
 	r.do(func() error {
 		return with(shaped, func(c *nl.Conn, k *kernel) error {
@@ -127,7 +127,7 @@ func TestIFBDown(t *testing.T) {
 			return nil
 		})
 	})
-	r.passes("with an IFB that nothing is sent to")
+	r.passes("with an unused IFB")
 	r.apply(plan)
 	r.passes("applied again")
 }

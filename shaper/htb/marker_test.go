@@ -13,13 +13,13 @@ import (
 	"headgate/unit"
 )
 
-// The marker on a kernel, with two groups on 50 Mbit/s:
+// TestMarker runs the marker in the kernel, with two groups on 50 Mbit/s:
 //
 //	server == router == client
 //	  groups small 20 %, large 80 %
 //
-// Rates are those of the wire, and may be a tenth less than they should: how near
-// they come is for the bench.
+// Rates are wire rates, and may be a tenth lower than ideal: the benchmark measures the exact
+// rates.
 func TestMarker(t *testing.T) {
 	labtest.NeedRoot(t)
 	const limit = 50 * unit.Mbit
@@ -33,22 +33,23 @@ func TestMarker(t *testing.T) {
 		rtt    time.Duration
 		flows  []traffic.Flow
 		least  map[string]unit.Rate
-		marked map[string]bool // groups that must be, and that must not
+		marked map[string]bool // whether a group must have marks
 		drops  bool
 		gso    group.GSO
 	}{
-		{"a full group is marked instead of dropped", time.Millisecond, []traffic.Flow{tcp("small", 5001, traffic.Unlimited)},
+		{"a full group has marks instead of drops", time.Millisecond, []traffic.Flow{tcp("small", 5001, traffic.Unlimited)},
 			map[string]unit.Rate{"small": limit * 9 / 10}, map[string]bool{"small": true}, false, ""},
-		{"and the path stays full over a longer one", 20 * time.Millisecond, []traffic.Flow{tcp("small", 5001, traffic.Unlimited)},
+		{"a longer path stays full", 20 * time.Millisecond, []traffic.Flow{tcp("small", 5001, traffic.Unlimited)},
 			map[string]unit.Rate{"small": limit * 9 / 10}, map[string]bool{"small": true}, false, ""},
 		{"groups that compete keep their guarantees", time.Millisecond,
 			[]traffic.Flow{tcp("small", 5001, traffic.Unlimited), tcp("large", 5002, traffic.Unlimited)},
 			map[string]unit.Rate{"small": 9 * unit.Mbit, "large": 36 * unit.Mbit}, map[string]bool{"small": true}, false,
-			// Of packets sized to the limit TCP of this host has two in the queue, which is never too long.
+			// With packets sized to the limit, the host's TCP has two packets in the queue,
+			// which is never too long.
 			group.KeepGSO},
-		{"a group that wants less is left alone", time.Millisecond, []traffic.Flow{tcp("large", 5002, 20*unit.Mbit)},
+		{"a group below its limit has no marks", time.Millisecond, []traffic.Flow{tcp("large", 5002, 20*unit.Mbit)},
 			map[string]unit.Rate{"large": 18 * unit.Mbit}, map[string]bool{"large": false}, false, ""},
-		{"what cannot be marked is dropped", time.Millisecond, []traffic.Flow{datagrams},
+		{"packets that are not ECN-capable are dropped", time.Millisecond, []traffic.Flow{datagrams},
 			map[string]unit.Rate{"large": limit * 9 / 10}, map[string]bool{"large": false}, true, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -12,35 +12,36 @@ import (
 	"headgate/shaper/classifier"
 )
 
-// move is the way from what a device has to what a plan wants.
-type move struct {
-	k     *kernel
-	want  [2]want
-	sides [2]sideMove
-	// setChain and removeChain are about the chain of nftables that forwards to the IFB.
+// transition is the transition from the actual state of a device to a plan.
+type transition struct {
+	k       *kernel
+	desired [2]desiredSide
+	sides   [2]sideMove
+	// setChain and removeChain are set if the nftables chain that forwards to the IFB must
+	// change.
 	setChain, removeChain bool
 }
 
 type sideMove struct {
 	set, remove []step
 	program     bool           // a new classifier is needed
-	record      bool           // or a new record for the old one
-	paces       bool           // the marker's idea of rates differs
-	rules       *shaper.Change // in words, if packets will be classified otherwise
-	gone        bool           // the side has something of ours and should have nothing
-	sizes       []step         // of the device's limits of super-packets
-	down        bool           // its IFB is down, and drops everything
+	record      bool           // only a new record for the present classifier
+	classRates  bool           // the rates in the marker's map differ
+	rules       *shaper.Change // set if the classification of packets changes
+	gone        bool           // the side has Headgate's objects and should have none
+	sizes       []step         // for the device's super-packet limits
+	down        bool           // the IFB is down and drops all packets
 }
 
-func newMove(k *kernel, p shaper.Plan) (*move, error) {
-	w, err := desire(k, p)
+func newMove(k *kernel, p shaper.Plan) (*transition, error) {
+	w, err := desiredSides(k, p)
 	if err != nil {
 		return nil, err
 	}
 	if err := blockers(k, w); err != nil {
 		return nil, err
 	}
-	m := &move{k: k, want: w}
+	m := &transition{k: k, desired: w}
 	m.setChain, m.removeChain = k.chainMove(w[ingress])
 	for i := range m.sides {
 		m.sides[i] = newSideMove(k.sides[i], w[i])
@@ -50,14 +51,14 @@ func newMove(k *kernel, p shaper.Plan) (*move, error) {
 		if ifb := k.sides[ingress].qdisc; i == ingress && ifb != nil {
 			m.sides[i].down = w[i].Tree != nil && !isUp(ifb)
 			if w[i].Tree == nil {
-				m.sides[i].gone = true // and be it only a part of what a killed process was about
+				m.sides[i].gone = true // the IFB may be a leftover of a killed process
 			}
 		}
 	}
 	return m, nil
 }
 
-func newSideMove(s side, w want) (m sideMove) {
+func newSideMove(s side, w desiredSide) (m sideMove) {
 	if w.Tree == nil {
 		m.gone = s.Program != 0 || s.tree.present
 		return m
@@ -69,39 +70,39 @@ func newSideMove(s side, w want) (m sideMove) {
 			m.rules.Verb = "add"
 		}
 	}
-	m.program = s.Record == nil || s.stranded() || !s.Record.SameProgram(w.record)
+	m.program = s.Record == nil || s.programStale() || !s.Record.SameProgram(w.record)
 	m.record = !m.program && !s.Record.Equal(w.record)
-	m.paces = !m.program && w.pacesDiffer(s.Maps)
+	m.classRates = !m.program && w.pacesDiffer(s.Maps)
 	return m
 }
 
-// stranded tells whether the program's constants no longer hold: somebody removed
+// programStale reports whether the program's constants are no longer valid: another program removed
 // the IFB that it redirects to, or the departure hook that knows its token.
-func (s side) stranded() bool {
+func (s side) programStale() bool {
 	if s.Record.IFB != 0 && (s.qdisc == nil || s.qdisc.Attrs().Index != s.Record.IFB) {
 		return true
 	}
-	return s.Record.Token != 0 && !known(s.Record.Token)
+	return s.Record.Token != 0 && !tokenRegistered(s.Record.Token)
 }
 
-func (m *move) empty() bool {
+func (m *transition) empty() bool {
 	if m.setChain || m.removeChain {
 		return false
 	}
 	for _, s := range m.sides {
-		if s.program || s.record || s.paces || s.gone || s.down || len(s.set)+len(s.remove)+len(s.sizes) > 0 {
+		if s.program || s.record || s.classRates || s.gone || s.down || len(s.set)+len(s.remove)+len(s.sizes) > 0 {
 			return false
 		}
 	}
 	return true
 }
 
-func (m *move) changes() []shaper.Change {
+func (m *transition) changes() []shaper.Change {
 	out, chain := []shaper.Change{}, m.chainChanges()
 	for i, s := range m.sides {
 		if s.down {
 			out = append(out, shaper.Change{
-				Verb: "change", Object: m.want[i].String() + " device " + m.k.sides[i].qdisc.Attrs().Name, Detail: "down -> up",
+				Verb: "change", Object: m.desired[i].String() + " device " + m.k.sides[i].qdisc.Attrs().Name, Detail: "down -> up",
 			})
 		}
 		for _, st := range slices.Concat(s.sizes, s.set) {
@@ -120,17 +121,16 @@ func (m *move) changes() []shaper.Change {
 		if s.gone {
 			out = append(out, shaper.Change{Verb: "remove", Object: [2]string{"egress", "ingress"}[i] + " shaping"})
 		}
-		if (s.program || s.record || s.paces) && len(s.set)+len(s.remove) == 0 && s.rules == nil && (i != ingress || len(chain) == 0) {
-			out = append(out, shaper.Change{Verb: "change", Object: m.want[i].String() + " record", Detail: m.leaves(i)})
+		if (s.program || s.record || s.classRates) && len(s.set)+len(s.remove) == 0 && s.rules == nil && (i != ingress || len(chain) == 0) {
+			out = append(out, shaper.Change{Verb: "change", Object: m.desired[i].String() + " record", Detail: m.leaves(i)})
 		}
 	}
 	return append(out, chain...)
 }
 
-// make carries the move out, or undoes what it did of it. Programs and maps are
-// made first and do nothing by themselves; then one batch does everything at once,
-// and only what is no longer used is taken away after it.
-func (m *move) make(c *nl.Conn) error {
+// make executes the transition, or rolls it back. Programs and maps are created first, without
+// any effect; then one batch makes all changes, and unused objects are removed after it.
+func (m *transition) make(c *nl.Conn) error {
 	old, err := m.hold()
 	if err != nil {
 		return err
@@ -149,7 +149,7 @@ func (m *move) make(c *nl.Conn) error {
 	}
 	for _, p := range made {
 		if p != nil {
-			p.Settle()
+			p.AddLateCounts()
 		}
 	}
 	if m.sides[ingress].gone {
@@ -162,14 +162,14 @@ func (m *move) make(c *nl.Conn) error {
 			forget(t)
 		}
 	}
-	if next := m.records(made); m.k.Loses(next...) {
-		return m.k.Forget(m.k.Shared(made[:]...), next...)
+	if next := m.records(made); m.k.NeedsForget(next...) {
+		return m.k.DeleteStaleAssignments(m.k.Shared(made[:]...), next...)
 	}
 	return nil
 }
 
-// carryOut does what undo can undo.
-func (m *move) carryOut(c *nl.Conn, old *former, made *[2]*classifier.Program) error {
+// carryOut executes the steps that undo can roll back.
+func (m *transition) carryOut(c *nl.Conn, old *previousState, made *[2]*classifier.Program) error {
 	if err := needClassFilter(); err != nil {
 		return err
 	}
@@ -188,7 +188,7 @@ func (m *move) carryOut(c *nl.Conn, old *former, made *[2]*classifier.Program) e
 		return err
 	}
 	var err error
-	if old.assign, err = m.k.Renew(m.k.Shared(made[:]...), m.records(*made)...); err != nil {
+	if old.assign, err = m.k.ReleaseReused(m.k.Shared(made[:]...), m.records(*made)...); err != nil {
 		return err
 	}
 	if err := c.Execute(m.batch(*made)); err != nil {
@@ -197,19 +197,19 @@ func (m *move) carryOut(c *nl.Conn, old *former, made *[2]*classifier.Program) e
 	return m.moveChain()
 }
 
-func (m *move) load(made *[2]*classifier.Program) (err error) {
+func (m *transition) load(made *[2]*classifier.Program) (err error) {
 	for i, s := range m.sides {
 		if !s.program {
 			continue
 		}
-		if made[i], err = load(m.k, i, &m.want[i], m.k.Shared(made[:]...)); err != nil {
+		if made[i], err = load(m.k, i, &m.desired[i], m.k.Shared(made[:]...)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// token is what the departure hook knows the side by now, or 0.
+// token returns the token under which the departure hook knows the side, or 0.
 func (s side) token() uint32 {
 	if s.Record == nil {
 		return 0
@@ -217,8 +217,8 @@ func (s side) token() uint32 {
 	return s.Record.Token
 }
 
-// records are those that the sides will have.
-func (m *move) records(made [2]*classifier.Program) []*classifier.Record {
+// records returns the records that the sides will have.
+func (m *transition) records(made [2]*classifier.Program) []*classifier.Record {
 	var out []*classifier.Record
 	for i, s := range m.sides {
 		switch {
@@ -231,16 +231,15 @@ func (m *move) records(made [2]*classifier.Program) []*classifier.Record {
 	return out
 }
 
-// rewriteRecords brings the records of programs that stay up to date, or asks for
-// a new program where there is no room. It comes before the batch: a process
-// that dies between the two leaves the old rates in force, and a record by which
-// Observe tells that they are not what was asked for.
-func (m *move) rewriteRecords() error {
+// rewriteRecords updates the records of programs that stay, or requests a new program if the
+// record does not fit. It runs before the batch: if the process dies in between, the old rates
+// are in force, and Observe reports by the new record that they are not the desired ones.
+func (m *transition) rewriteRecords() error {
 	for i := range m.sides {
 		if !m.sides[i].record {
 			continue
 		}
-		fits, err := m.want[i].record.Rewrite(m.k.sides[i].Maps)
+		fits, err := m.desired[i].record.Rewrite(m.k.sides[i].Maps)
 		if err != nil {
 			return err
 		}
@@ -249,16 +248,16 @@ func (m *move) rewriteRecords() error {
 	return nil
 }
 
-// batch is everything that changes what happens to packets, in one message: both
-// trees, then what sends packets to them, then what nobody uses any more.
-func (m *move) batch(made [2]*classifier.Program) *nl.Batch {
+// batch returns one message with all changes that affect packets: both trees, then the filters
+// that send packets to them, then the removal of unused objects.
+func (m *transition) batch(made [2]*classifier.Program) *nl.Batch {
 	var b nl.Batch
 	if made[egress] != nil || made[ingress] != nil {
 		m.k.AddClsact(&b)
 	}
 	for i, s := range m.sides {
 		if s.down {
-			b.SetUp(m.at(i), ifbAlias(m.k.Name())) // an older version may not have named it
+			b.SetUp(m.at(i), ifbAlias(m.k.Name())) // an older version may not have set the alias
 		}
 		for _, st := range s.sizes {
 			st.add(&b, m.k.Index())
@@ -286,14 +285,14 @@ func (m *move) batch(made [2]*classifier.Program) *nl.Batch {
 	return &b
 }
 
-// at is the device that has a side's tree.
-func (m *move) at(i int) int { return m.k.sides[i].qdisc.Attrs().Index }
+// at returns the index of the device that has a side's tree.
+func (m *transition) at(i int) int { return m.k.sides[i].qdisc.Attrs().Index }
 
-// load makes the classifier of one side.
-func load(k *kernel, i int, w *want, shared map[string]*ebpf.Map) (p *classifier.Program, err error) {
+// load loads the classifier of one side.
+func load(k *kernel, i int, w *desiredSide, shared map[string]*ebpf.Map) (p *classifier.Program, err error) {
 	defer func() {
 		if token := w.record.Token; err != nil && token != k.sides[i].token() {
-			forget(token) // nobody else knows it
+			forget(token) // no other program uses it
 		}
 	}()
 	table, err := classifier.Compile(*w.Tree, w.minor, func(path string) (uint64, error) { return w.record.Cgroups[path], nil })
@@ -313,23 +312,22 @@ func load(k *kernel, i int, w *want, shared map[string]*ebpf.Map) (p *classifier
 	w.record.Generation++
 	if err := classifier.Configure(spec, classifier.Config{
 		Table: table, Rules: len(w.Tree.Rules), Generation: w.record.Generation, Default: w.minor(w.Tree.Default),
-		Control: controlMinor, LinkHeader: w.record.LinkHeader, In: w.In, Classes: uint32(highest) + 1, Places: w.record.Places,
+		Control: controlMinor, LinkHeader: w.record.LinkHeader, In: w.In, Classes: uint32(highest) + 1, ClientRanges: w.record.Places,
 		FlowCache: classifier.FlowCacheFor(w.Tree.Limit), Plan: w.record.Plan,
 	}); err != nil {
 		return nil, err
 	}
 	s := k.sides[i]
 	all := max(spec.Maps[classifier.Counters].MaxEntries, classifier.LastPlace(w.record.Places)) // groups and clients
-	spec.Maps[queues].MaxEntries, spec.Maps[paces].MaxEntries = all, all
+	spec.Maps[queues].MaxEntries, spec.Maps[classRates].MaxEntries = all, all
 	own := []string{queues}
 	if classifier.SamePlaces(s.Record, &w.record) {
 		own = append(own, classifier.ClientMaps...)
 	}
 	from := classifier.Inherit(spec, s.Maps, shared, classifier.SameRules(s.Record, &w.record), own...)
 	knows := from.AllOrNone(classifier.ClientMaps) // clients that have places
-	// What a queue has learned it soon learns again, and it may have had another
-	// meaning in another layout.
-	delete(from.Carry, queues)
+	// Queue states are measured again quickly, and may have another meaning in another layout.
+	delete(from.Migrate, queues)
 	queueMap, closeQueues, err := w.queues(k, i, spec, from.Reuse)
 	if err != nil {
 		return nil, err
@@ -378,7 +376,7 @@ func load(k *kernel, i int, w *want, shared map[string]*ebpf.Map) (p *classifier
 	return p, nil
 }
 
-// nested tells whether some group has groups or clients.
+// nested reports whether some group has child groups or clients.
 func nested(t *group.Tree) bool {
 	return slices.ContainsFunc(t.Nodes, func(n group.Node) bool { return !n.Leaf || !n.Clients.IsZero() })
 }

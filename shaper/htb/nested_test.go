@@ -14,8 +14,8 @@ import (
 	"headgate/unit"
 )
 
-// What is lent in nested groups goes level by level, as share.Allocate says: one busy
-// group of a tenant gets what the tenant gets. The tolerance is 5 %.
+// TestNestedLending: nested groups borrow level by level, as in share.Allocate: the only active
+// group of a tenant gets the tenant's rate. The tolerance is 5 %.
 //
 //	server == router == client
 //	  groups shop{vm{web, mail}, backup, others}, rest
@@ -91,7 +91,7 @@ func nestedLending(t *labtest.Check, tree group.Tree, busy []string, ports map[s
 			continue
 		}
 		if got := result.Flow(n.Path).Between(settle, all).DeliveredRate(); got < 0.95*float64(right[i]) || got > 1.05*float64(right[i]) {
-			t.Errorf("%s, in %v, busy %v: %s has %.2f Mbit/s, and should have %.2f", tree.Spare, in, busy, n.Path, got/1e6, float64(right[i])/1e6)
+			t.Errorf("%s, in %v, active %v: %s has %.2f Mbit/s, want %.2f", tree.Spare, in, busy, n.Path, got/1e6, float64(right[i])/1e6)
 		}
 	}
 }

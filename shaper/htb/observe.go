@@ -20,7 +20,7 @@ const (
 	ingress = attach.Ingress
 )
 
-// kernel is what a device has, ours and not.
+// kernel is the actual state of a device, Headgate's objects and foreign ones.
 type kernel struct {
 	*attach.Device
 	conn  *nl.Conn
@@ -28,40 +28,40 @@ type kernel struct {
 	sides [2]side   // by attach.Egress, attach.Ingress
 }
 
-// side is one filter hook of a device with the qdisc tree that belongs to it: of
-// the device itself at egress, of an IFB at ingress.
+// side is one filter hook of a device with its qdisc tree: on the device itself for egress, on
+// an IFB for ingress.
 type side struct {
 	*attach.Side
-	blocked []string // what is not ours and in the way, in words
+	blocked []string // descriptions of conflicting foreign objects
 	qdisc   netlink.Link
 	tree    tree
 }
 
-// tree is an HTB tree as the kernel has it.
+// tree is the actual state of an HTB tree.
 type tree struct {
 	present  bool
-	filtered bool                 // it has the filter that reads packets' classes (class.c)
+	filtered bool                 // the filter that reads packet classes exists (class.c)
 	classes  map[uint16]htbClass  // by minor number
-	leaves   map[uint16]foundLeaf // by the class's minor number
+	leaves   map[uint16]foundLeaf // by the minor number of the class
 	inner    map[uint16]foundInner
 	at       time.Time // when the classes were read
 }
 
 type htbClass struct {
-	parent uint16 // minor of the group that it is in, or of the limit
+	parent uint16 // minor of the parent group, or of the limit
 	handle nl.Handle
 	htb    nl.HTBClass
 	stats  nl.Stats
 }
 
-// foundInner is the HTB of a group that has groups.
+// foundInner is the HTB of a parent group.
 type foundInner struct {
-	parent   nl.Handle // the class that it is in
-	filtered bool      // it has the filter that reads packets' classes
+	parent   nl.Handle // the class that contains it
+	filtered bool      // the filter that reads packet classes exists
 	lends    nl.HTBClass
 }
 
-// with reads a device and closes what that opened.
+// with reads the state of a device, calls do, and closes the maps.
 func with(dev string, do func(*nl.Conn, *kernel) error) error {
 	return attach.With(dev, group.HTB, func(c *nl.Conn, d *attach.Device) error { return withDevice(c, d, do) })
 }
@@ -97,10 +97,10 @@ func (k *kernel) read(c *nl.Conn) (err error) {
 	return k.readIFB(c)
 }
 
-// isOurs knows a root qdisc that this engine made.
+// isOurs reports whether this engine created a root qdisc.
 func isOurs(q nl.Object) bool { return q.Handle.Major() == major && q.Kind == "htb" }
 
-// readBehind adds to the leaves what is behind their own qdiscs.
+// readBehind adds the qdiscs below the leaves' own qdiscs.
 func (t tree) readBehind(index int, all []nl.Object) {
 	class := make(map[nl.Handle]uint16, len(t.leaves))
 	for minor, l := range t.leaves {
@@ -158,7 +158,7 @@ func readTree(c *nl.Conn, index int, all []nl.Object) (t tree, err error) {
 	for _, o := range objects {
 		in, ok := ofHTB(o.Handle.Major())
 		if _, inner := t.inner[in]; !ok || in != rootMinor && !inner {
-			continue // a TBF leaf's own class
+			continue // the class of a TBF leaf
 		}
 		h, err := o.HTBClass()
 		if err != nil {
@@ -166,27 +166,26 @@ func readTree(c *nl.Conn, index int, all []nl.Object) (t tree, err error) {
 		}
 		minor, parent := o.Handle.Minor(), in
 		switch {
-		case o.Handle == lender(rootMinor):
+		case o.Handle == topClass(rootMinor):
 			parent = 0
-		case o.Handle == lender(in):
-			h.Quantum, h.Prio = 0, 0 // it takes no turns
+		case o.Handle == topClass(in):
+			h.Quantum, h.Prio = 0, 0 // not used by the top class
 			inner := t.inner[in]
-			h.Quantum, h.Prio = 0, 0 // it takes no turns
 			inner.lends = h
 			t.inner[in] = inner
 			continue
 		case in == rootMinor:
-			parent = o.Parent.Minor() // Headgates before this one had inner groups in the same HTB
+			parent = o.Parent.Minor() // earlier versions had nested groups in the same HTB
 		}
 		t.classes[minor] = htbClass{parent, o.Handle, h, o.Stats}
 	}
 	return t, nil
 }
 
-// stay are the class ids that groups keep. Headgates before this one had groups inside
-// groups in one HTB: a class cannot move to another, so that these get others.
-func (t tree) stay(want group.Tree, ids map[string]uint16) map[string]uint16 {
-	if !slices.ContainsFunc(slices.Collect(maps.Values(t.classes)), htbClass.inOneHTB) {
+// reusableIDs returns the class IDs that groups keep. Earlier Headgate versions had nested groups in
+// one HTB. A class cannot move to another HTB, so such groups get new IDs.
+func (t tree) reusableIDs(want group.Tree, ids map[string]uint16) map[string]uint16 {
+	if !slices.ContainsFunc(slices.Collect(maps.Values(t.classes)), htbClass.nestedInRootHTB) {
 		return ids
 	}
 	ids = maps.Clone(ids)
@@ -194,13 +193,13 @@ func (t tree) stay(want group.Tree, ids map[string]uint16) map[string]uint16 {
 		key := classifier.ClassKey(n)
 		if id, ok := ids[key]; ok && (n.Parent >= 0 || !n.Leaf) {
 			delete(ids, key)
-			ids["/"+key] = id // nobody's, and in use until the move is made
+			ids["/"+key] = id // belongs to no group, but is in use until the transition is done
 		}
 	}
 	return ids
 }
 
-// inOneHTB tells whether the class is one of a group in another group of the same HTB.
-func (c htbClass) inOneHTB() bool {
+// nestedInRootHTB reports whether the class is that of a nested group in the device's HTB.
+func (c htbClass) nestedInRootHTB() bool {
 	return c.handle.Major() == major && c.parent != 0 && c.parent != rootMinor
 }

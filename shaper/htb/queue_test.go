@@ -21,7 +21,7 @@ import (
 	"headgate/unit"
 )
 
-// onePercent is a group of 1 % beside one that has the rest.
+// onePercent returns a group of 1 % and a group with the rest.
 func onePercent(t testing.TB, limit unit.Rate) *group.Tree {
 	tree, problems := group.Direction{Limit: limit, Groups: []group.Group{
 		{Name: "little", Guarantee: group.Amount{Share: unit.Whole / 100}, Match: []group.Selector{{DPort: []group.PortRange{{First: 5001, Last: 5001}}}}},
@@ -33,8 +33,9 @@ func onePercent(t testing.TB, limit unit.Rate) *group.Tree {
 	return &tree
 }
 
-// A queue holds what the rate that a group has now takes in time, not its guarantee: on
-// an idle link a group of 1 % loses nothing of bursts that the link carries in 10 ms.
+// TestBurstInASmallGroup: the time limit of a queue applies at the group's present rate, not at
+// its guarantee. On an idle link, a group of 1 % has no drops in bursts that the link carries
+// in 10 ms.
 //
 //	server == router == client
 func TestBurstInASmallGroup(t *testing.T) {
@@ -48,7 +49,7 @@ func TestBurstInASmallGroup(t *testing.T) {
 		if _, err := e.Apply(shaper.Plan{Dev: "router", Out: onePercent(t, 100*unit.Mbit)}); err != nil {
 			return err
 		}
-		c, err := net.ListenUDP("udp", nil) // not connected: nobody listens there, and it shall not matter
+		c, err := net.ListenUDP("udp", nil) // not connected, so that a missing receiver does not matter
 		if err != nil {
 			return err
 		}
@@ -56,7 +57,7 @@ func TestBurstInASmallGroup(t *testing.T) {
 		for n := range 6 {
 			burst := 80
 			if n == 0 {
-				burst = 1 // finds the neighbour
+				burst = 1 // resolves the neighbour
 			}
 			for range burst {
 				if _, err := c.WriteToUDPAddrPort(make([]byte, 1400), netip.AddrPortFrom(client, 5001)); err != nil {
@@ -67,7 +68,7 @@ func TestBurstInASmallGroup(t *testing.T) {
 		}
 		st, err := e.Observe("router")
 		if err == nil && (st.Out.Groups[0].Drops > 0 || st.Out.Groups[0].Packets < 1+5*80) {
-			t.Errorf("of 401 packets %d came and %d were dropped", st.Out.Groups[0].Packets, st.Out.Groups[0].Drops)
+			t.Errorf("of 401 packets, %d were sent and %d dropped", st.Out.Groups[0].Packets, st.Out.Groups[0].Drops)
 		}
 		return err
 	}); err != nil {
@@ -75,8 +76,8 @@ func TestBurstInASmallGroup(t *testing.T) {
 	}
 }
 
-// A group that is held to its guarantee by others does not keep its queue's bytes for
-// seconds: 320 KiB at 2 Mbit/s are 1.3 s.
+// TestWaitAtTheGuarantee: if other groups limit a group to its guarantee, its queue does not
+// hold packets for seconds: 320 KiB at 2 Mbit/s would be 1.3 s.
 func TestWaitAtTheGuarantee(t *testing.T) {
 	labtest.Try(t, func(t *labtest.Check) {
 		l := labtest.Rig(t, lab.RigOptions{RTT: time.Millisecond})
@@ -98,7 +99,7 @@ func TestWaitAtTheGuarantee(t *testing.T) {
 		_, err := traffic.Run(t.Context(), l.Host, []traffic.Flow{
 			flow("little", traffic.TCP, 5001, traffic.Unlimited), flow("rest", traffic.UDP, 5002, 240*unit.Mbit),
 		}, traffic.Options{Duration: 10 * time.Second, Interval: 200 * time.Millisecond, OnInterval: func([]traffic.FlowInterval) {
-			if ticks++; ticks < 25 { // its first window fills the queue, and is sent again
+			if ticks++; ticks < 25 { // the first window fills the queue, and is retransmitted
 				return
 			}
 			_ = server.Do(func() error {
@@ -113,13 +114,13 @@ func TestWaitAtTheGuarantee(t *testing.T) {
 			t.Fatal(err)
 		}
 		if worst == 0 || worst > 300*time.Millisecond {
-			t.Errorf("a packet waited %v", worst)
+			t.Errorf("the queue delay reached %v", worst)
 		}
 	})
 }
 
-// A download of 100 Mbit/s is not held up by its acknowledgements on an uplink of 5, which take 2.2 Mbit/s
-// where every second segment of 1,500 bytes has one.
+// TestDownloadOnAThinUplink: a download of 100 Mbit/s is not limited by its acknowledgements on
+// an uplink of 5 Mbit/s. They take 2.2 Mbit/s with one per two segments of 1,500 bytes.
 //
 //	server (router: out 5, in 100 Mbit/s) == router == client
 func TestDownloadOnAThinUplink(t *testing.T) {
@@ -149,13 +150,14 @@ func TestDownloadOnAThinUplink(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := result.Flow("download").Between(time.Second, 4*time.Second).DeliveredRate(); got < 93e6 {
-			t.Errorf("a download had %.1f of 100 Mbit/s", got/1e6)
+			t.Errorf("the download got %.1f of 100 Mbit/s", got/1e6)
 		}
 	})
 }
 
-// A flood of what heeds no drops is bounded in a client's queue, also where the classifier cannot
-// drop, because an action of its filter redirects each packet (Linux before 6.4).
+// TestFloodInAClientsQueue: the queue of a client limits an unresponsive flood, also if the
+// classifier cannot drop, because an action of its filter redirects each packet (Linux before
+// 6.4).
 //
 //	server (router) == router == client
 func TestFloodInAClientsQueue(t *testing.T) {
@@ -184,13 +186,14 @@ func TestFloodInAClientsQueue(t *testing.T) {
 			t.Fatal(err)
 		}
 		if drops == 0 || waited == 0 || waited > 600*time.Millisecond {
-			t.Errorf("a packet waited %v, and %d were dropped", waited, drops)
+			t.Errorf("the queue delay reached %v, with %d drops", waited, drops)
 		}
 	})
 }
 
-// A packet leaves with the priority that it came with: its class is nobody else's
-// business. A macvlan is divided, and what comes to the device below it is looked at.
+// TestPriorityStays: a packet leaves with its original priority; Headgate's class is not
+// visible to other devices. A macvlan is shaped, and packets are inspected at the device below
+// it.
 func TestPriorityStays(t *testing.T) {
 	l := labtest.Rig(t, lab.RigOptions{})
 	server := l.Node("server")
@@ -239,8 +242,8 @@ func TestPriorityStays(t *testing.T) {
 			return err
 		}
 		defer unix.Close(fd)
-		// The second is the handle of a class of ours, which nobody may ask for.
-		for _, c := range []struct{ sent, want uint32 }{{5, 5}, {0, 0}, {0x48470010, 0}} {
+		// The last is the handle of a Headgate class, which applications must not select.
+		for _, c := range []struct{ sent, desiredSide uint32 }{{5, 5}, {0, 0}, {0x48470010, 0}} {
 			if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PRIORITY, int(c.sent)); err != nil {
 				return err
 			}
@@ -255,8 +258,8 @@ func TestPriorityStays(t *testing.T) {
 			if err := seen.Lookup(uint32(0), &got); err != nil {
 				return err
 			}
-			if got != c.want {
-				t.Errorf("a packet of priority %#x came to the device below with %#x, want %#x", c.sent, got, c.want)
+			if got != c.desiredSide {
+				t.Errorf("a packet of priority %#x reached the device below with %#x, want %#x", c.sent, got, c.desiredSide)
 			}
 		}
 		return nil

@@ -11,9 +11,9 @@ import (
 
 // Names of the marker's maps.
 const (
-	queues = "queues"
-	paces  = "paces"
-	levels = "levels"
+	queues     = "queues"
+	classRates = "paces"
+	levels     = "levels"
 )
 
 // queue is struct queue in bpf/headgate.h.
@@ -41,24 +41,24 @@ type queue struct {
 	_                                              [3]uint32
 }
 
-// byteTime is what one byte takes at a rate of bytes per second, in 1/1024 ns.
+// byteTime returns the time per byte at a rate in bytes per second, in 1/1024 ns.
 func byteTime(rate uint64) uint64 { return 1e9 << 10 / max(1, rate) }
 
-// pace is struct pace in bpf/headgate.h.
-type pace struct {
+// classRate is struct pace in bpf/headgate.h.
+type classRate struct {
 	CeilingByteTime, GuaranteeByteTime uint64
 	QueueBytes, FrameBytes             uint32
 	LargeMinor, _                      uint32
 }
 
-// queues prepares the map of queue states, registered with the departure hook.
-// Without the hook (a kernel without BTF, no bpf file system) nothing is marked,
-// and queues are bounded by their length alone.
-func (w *want) queues(k *kernel, i int, spec *ebpf.CollectionSpec, reuse map[string]*ebpf.Map) (*ebpf.Map, func(), error) {
+// queues prepares the map of queue states and registers it with the departure hook. Without the
+// hook (a kernel without BTF, no bpf file system), no packets are marked, and queues are
+// limited only by their length.
+func (w *desiredSide) queues(k *kernel, i int, spec *ebpf.CollectionSpec, reuse map[string]*ebpf.Map) (*ebpf.Map, func(), error) {
 	none := func() {}
 	d, err := openDepartures()
 	if err != nil {
-		slog.Warn("queues are not measured, and ECN is not marked", "reason", err)
+		slog.Warn("cannot open departure hook; queue delay is not measured and ECN marking is disabled", "reason", err)
 		w.record.Token = 0
 		return nil, none, nil
 	}
@@ -66,14 +66,14 @@ func (w *want) queues(k *kernel, i int, spec *ebpf.CollectionSpec, reuse map[str
 	m, kept := reuse[queues]
 	if !kept {
 		if m, err = ebpf.NewMap(spec.Maps[queues]); err != nil {
-			return nil, none, fmt.Errorf("cannot make the map of queues: %w", err)
+			return nil, none, fmt.Errorf("cannot create the map of queues: %w", err)
 		}
 		none = func() { m.Close() }
 	}
 	if err := w.initQueues(m, uint32(k.sides[i].qdisc.Attrs().Index)); err != nil {
 		return nil, none, err
 	}
-	if !kept || !d.knows(w.record.Token) {
+	if !kept || !d.hasToken(w.record.Token) {
 		if w.record.Token, err = d.register(m); err != nil {
 			return nil, none, err
 		}
@@ -81,9 +81,9 @@ func (w *want) queues(k *kernel, i int, spec *ebpf.CollectionSpec, reuse map[str
 	return m, none, nil
 }
 
-// initQueues tells each class's queue its device, and what its bytes take at the
-// ceiling until that is measured.
-func (w *want) initQueues(m *ebpf.Map, ifindex uint32) error {
+// initQueues sets each queue's device, and its time per byte at the ceiling until the time is
+// measured.
+func (w *desiredSide) initQueues(m *ebpf.Map, ifindex uint32) error {
 	have, err := readQueues(m)
 	if err != nil {
 		return err
@@ -97,13 +97,13 @@ func (w *want) initQueues(m *ebpf.Map, ifindex uint32) error {
 		}
 	}
 	if err := classifier.PutAll(m, minors, fresh); err != nil {
-		return fmt.Errorf("cannot prepare the queues: %w", err)
+		return fmt.Errorf("cannot initialize the queues: %w", err)
 	}
 	return nil
 }
 
-// paces are what each class's bytes take, by minor number.
-func (w *want) paces() (minors []uint32, values []pace) {
+// classRates returns the times per byte of each class, by minor number.
+func (w *desiredSide) classRates() (minors []uint32, values []classRate) {
 	large := map[uint16]bool{}
 	for _, c := range w.classes {
 		large[c.minor] = c.large
@@ -112,43 +112,44 @@ func (w *want) paces() (minors []uint32, values []pace) {
 		if c.large {
 			continue
 		}
-		beside := uint32(0) // the class of frames that are larger than c's leaf passes
+		beside := uint32(0) // the class of frames larger than c's leaf passes
 		for _, minor := range []uint16{c.minor, c.parent} {
 			if beside == 0 && large[minor|largeFrames] {
 				beside = uint32(minor | largeFrames)
 			}
 		}
 		minors = append(minors, uint32(c.minor))
-		values = append(values, pace{LargeMinor: beside, CeilingByteTime: byteTime(c.ceiling.BytesPerSecond()), GuaranteeByteTime: byteTime(c.htb.Rate), QueueBytes: c.queue.bounded(), FrameBytes: c.queue.fifo.Segment})
+		values = append(values, classRate{LargeMinor: beside, CeilingByteTime: byteTime(c.ceiling.BytesPerSecond()), GuaranteeByteTime: byteTime(c.htb.Rate), QueueBytes: c.queue.fillLimit(), FrameBytes: c.queue.fifo.Segment})
 	}
 	return minors, values
 }
 
-// setPaces tells a program the rates of groups: the marker, and the budgets of
-// control traffic.
-func (w *want) setPaces(maps map[string]*ebpf.Map) error {
-	minors, values := w.paces()
-	if err := putPaces(maps[paces], minors, values); err != nil {
+// setPaces writes the rates of groups into a program's maps: for the marker, and for the
+// budgets of control traffic.
+func (w *desiredSide) setPaces(maps map[string]*ebpf.Map) error {
+	minors, values := w.classRates()
+	if err := putPaces(maps[classRates], minors, values); err != nil {
 		return err
 	}
 	minors, allowances := w.allowances()
 	return classifier.PutAllowances(maps[classifier.Allowances], minors, allowances)
 }
 
-// setLevels tells a program the classes above each leaf (bpf/queue.h, STAMP_LEVELS).
-func (w *want) setLevels(m *ebpf.Map) error {
+// setLevels writes the parent classes of each leaf into a program's map (bpf/queue.h,
+// STAMP_LEVELS).
+func (w *desiredSide) setLevels(m *ebpf.Map) error {
 	var minors, above []uint32
 	for i := range w.Tree.Nodes {
 		minors, above = append(minors, uint32(w.minor(i))), append(above, w.above(i))
 	}
 	if err := classifier.PutAll(m, minors, above); err != nil {
-		return fmt.Errorf("cannot tell the classifier what groups are in: %w", err)
+		return fmt.Errorf("cannot write the parent classes of groups: %w", err)
 	}
 	return nil
 }
 
-// above are the classes above a leaf, or above a group's clients.
-func (w *want) above(node int) (levels uint32) {
+// above returns the parent classes of a leaf, or of a group's clients.
+func (w *desiredSide) above(node int) (levels uint32) {
 	n := w.Tree.Nodes[node]
 	if !n.Clients.IsZero() {
 		levels = uint32(w.minor(node))
@@ -159,27 +160,27 @@ func (w *want) above(node int) (levels uint32) {
 	return levels
 }
 
-func (w *want) allowances() (minors []uint32, values []classifier.Allowance) {
+func (w *desiredSide) allowances() (minors []uint32, values []classifier.Allowance) {
 	return classifier.AllowancesOf(*w.Tree, w.minor, rootMinor, w.record.Places)
 }
 
-func putPaces(m *ebpf.Map, minors []uint32, values []pace) error {
+func putPaces(m *ebpf.Map, minors []uint32, values []classRate) error {
 	if err := classifier.PutAll(m, minors, values); err != nil {
-		return fmt.Errorf("cannot tell the marker the rates of groups: %w", err)
+		return fmt.Errorf("cannot write the rates of groups: %w", err)
 	}
 	return nil
 }
 
-func (w *want) pacesDiffer(maps map[string]*ebpf.Map) bool {
-	minors, values := w.paces()
-	if differ(maps[paces], minors, values) {
+func (w *desiredSide) pacesDiffer(maps map[string]*ebpf.Map) bool {
+	minors, values := w.classRates()
+	if differ(maps[classRates], minors, values) {
 		return true
 	}
 	minors, allowances := w.allowances()
 	return differ(maps[classifier.Allowances], minors, allowances)
 }
 
-// differ tells whether a map by minor number, if there is one, has other values.
+// differ reports whether a map indexed by minor number exists and has other values.
 func differ[T comparable](m *ebpf.Map, minors []uint32, values []T) bool {
 	if m == nil {
 		return false
@@ -196,13 +197,13 @@ func differ[T comparable](m *ebpf.Map, minors []uint32, values []T) bool {
 	return false
 }
 
-// rewritePaces tells the markers of programs that stay the new rates.
-func (m *move) rewritePaces() error {
+// rewritePaces writes the new rates into the maps of programs that stay.
+func (m *transition) rewritePaces() error {
 	for i, s := range m.sides {
-		if !s.paces {
+		if !s.classRates {
 			continue
 		}
-		if err := m.want[i].setPaces(m.k.sides[i].Maps); err != nil {
+		if err := m.desired[i].setPaces(m.k.sides[i].Maps); err != nil {
 			return err
 		}
 	}

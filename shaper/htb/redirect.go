@@ -10,9 +10,9 @@ import (
 	"headgate/shaper/classifier"
 )
 
-// attachFilter puts a side's classifier on its hook, which redirects to a device
-// unless ifb is 0. A redirect by the program itself does not reach an IFB before
-// Linux 6.4, nor from a device without a link header (attach.AttachRedirecting).
+// attachFilter attaches a side's classifier to its hook, with a redirect to a device unless ifb
+// is 0. A redirect by the program itself does not reach an IFB before Linux 6.4, or from a
+// device without a link header (attach.AttachRedirecting).
 func (k *kernel) attachFilter(b *nl.Batch, i int, p *ebpf.Program, ifb int) {
 	if ifb != 0 && k.byAction() {
 		k.AttachRedirecting(b, i, p, ifb)
@@ -21,13 +21,13 @@ func (k *kernel) attachFilter(b *nl.Batch, i int, p *ebpf.Program, ifb int) {
 	k.Attach(b, i, p)
 }
 
-// byAction tells whether the redirect is done by an action of the filter.
+// byAction reports whether an action of the filter does the redirect.
 func (k *kernel) byAction() bool {
-	header, err := k.LinkHeader() // an error has ended the apply before this
+	header, err := k.LinkHeader() // an error has ended the apply before
 	return before(6, 4) || err == nil && header == 0
 }
 
-// redirectsTo is the device that a record's filter redirects to, or 0.
+// redirectsTo returns the index of the device that a record's filter redirects to, or 0.
 func redirectsTo(r classifier.Record) int {
 	if r.Forward {
 		return 0
@@ -35,8 +35,8 @@ func redirectsTo(r classifier.Record) int {
 	return r.IFB
 }
 
-// before tells whether the running kernel is older. A distribution's kernel that
-// has more than its number says is served as well by what the older one needs.
+// before reports whether the running kernel is older. Distribution kernels with backports also
+// work with the method for older kernels.
 func before(major, minor int) bool {
 	var u unix.Utsname
 	var hasMajor, hasMinor int

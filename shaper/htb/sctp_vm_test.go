@@ -17,16 +17,17 @@ import (
 	"headgate/unit"
 )
 
-// The transport of the seed's experiments (bwaas, chapters V and VII): SCTP.
+// Tests with SCTP, the transport of the seed's experiments (bwaas, chapters V and VII).
 
-// The seed's main experiment: the server's groups have 10, 20, 30 and 40 % of what
-// it receives, and an association each, which all offer 30 %. Each has its guarantee,
-// or what it offers if that is less, within 15 %; and together they have the limit,
-// within 10 %, though the last leaves a quarter of its own.
+// TestSCTPGroups is the seed's main experiment: the server's groups have 10, 20, 30 and 40 % of
+// the ingress limit and one association each, which all offer 30 %. Each gets its guarantee, or
+// its offer if that is lower, within 15 %; the total is the limit, within 10 %, although the
+// last group leaves a quarter of its guarantee unused.
 //
 //	client ── router ── server, whose "in" is limited
 //
-// The limits are the seed's, of 100,000 bytes per second, and one that an emulated processor still fills.
+// The limits are the seed's 100,000 bytes per second, and one that an emulated processor can
+// still reach.
 func TestSCTPGroups(t *testing.T) {
 	for _, limit := range []unit.Rate{800 * unit.Kbit, 3 * unit.Mbit} {
 		t.Run(limit.String(), func(t *testing.T) {
@@ -54,7 +55,7 @@ func sctpGroups(t *testing.T, c *labtest.Check, limit unit.Rate) {
 	for i := range 4 {
 		list = append(list, labtest.Associate(t, h.lab.Node("client"), h.node, 5001+i, limit*3/10))
 	}
-	time.Sleep(4 * time.Second) // slow start, and a full queue of the smallest group: 2 s
+	time.Sleep(4 * time.Second) // slow start, and 2 s for a full queue of the smallest group
 	got, cwnd := labtest.Delivered(12*time.Second, list...)
 	st := h.observe()
 	for _, a := range list {
@@ -66,30 +67,30 @@ func sctpGroups(t *testing.T, c *labtest.Check, limit unit.Rate) {
 		g := st.In.Groups[i+1]
 		t.Logf("%s: %.1f of %.0f kbit/s, mean window %d bytes, %d marked, %d dropped", g.Path, rate/1e3, float64(limit)*float64(i+1)/1e4, cwnd[i], g.Marks, g.Drops)
 		if owed := float64(limit) * min(float64(i+1)/10, 0.3); rate < 0.85*owed {
-			c.Errorf("%s has %.1f kbit/s, and is owed %.1f", g.Path, rate/1e3, owed/1e3)
+			c.Errorf("%s has %.1f kbit/s, want %.1f", g.Path, rate/1e3, owed/1e3)
 		}
 	}
 	if math.Abs(total/float64(limit)-1) > 0.1 {
-		c.Errorf("together they have %.1f kbit/s of %v", total/1e3, limit)
+		c.Errorf("the total is %.1f kbit/s of %v", total/1e3, limit)
 	}
 	if err := h.node.Do(func() error { return htb.New().Clear(dev) }); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// The seed's finding (chapter VII, "SCTP Streams and Head of Line Blocking"): of
-// streams of one association in different groups all are as slow as the slowest,
-// because they share a congestion window, though none waits for another's packets.
-// Associations of their own do not.
+// TestSCTPStreamsShareAWindow reproduces the seed's finding (chapter VII, "SCTP Streams and
+// Head of Line Blocking"): if streams of one association are in different groups, all are as
+// slow as the slowest, because they share a congestion window, although no stream waits for
+// packets of another. Separate associations do not have this problem.
 //
-// Our selectors cannot tell streams apart: their packets have the same addresses,
-// ports and marking. The seed's classifier, within SCTP, could; here a filter of tc,
-// which looks for the stream's number in the DATA chunk, overrules ours.
+// Selectors cannot distinguish streams, whose packets have the same addresses, ports and
+// marking. The seed's classifier, inside SCTP, could. In this test a tc filter, which matches
+// the stream number in the DATA chunk, overrides Headgate's filter.
 //
 //	client ── router ── server, whose "out" is limited
 func TestSCTPStreamsShareAWindow(t *testing.T) {
 	const limit, slow, offered = 4 * unit.Mbit, 400 * unit.Kbit, 1600 * unit.Kbit
-	l := labtest.Rig(t, lab.RigOptions{NoOffload: true}) // so that each packet has a DATA chunk of its own
+	l := labtest.Rig(t, lab.RigOptions{NoOffload: true}) // so that each packet has its own DATA chunk
 	h := host{t, l, l.Node("server")}
 	h.apply(plan(t, limit,
 		group.Group{Name: "quick", Default: true, Guarantee: group.Amount{Rate: limit - slow}},
@@ -110,7 +111,8 @@ func TestSCTPStreamsShareAWindow(t *testing.T) {
 		}
 	})
 
-	// IPv4 without options; the chunk's type (0 is DATA) at 32, its stream at 40.
+	// IPv4 without options: the chunk type (0 is DATA) is at offset 32, the stream number at
+	// 40.
 	slowClass := h.observe().Out.Groups[1].Class
 	h.tc("filter add dev " + dev + " egress pref 100 protocol ip u32 match ip protocol 132 0xff match u8 0 0xff at 32 match u16 1 0xffff at 40 " +
 		"action skbedit priority " + slowClass)
@@ -135,7 +137,7 @@ func TestSCTPStreamsShareAWindow(t *testing.T) {
 			after[0].Packets-before[0].Packets, after[1].Packets-before[1].Packets, after[0].Drops-before[0].Drops, after[1].Drops-before[1].Drops,
 			after[0].Marks-before[0].Marks, after[1].Marks-before[1].Marks)
 		if after[1].Packets-before[1].Packets < 50 {
-			t.Fatalf("the filter does not put stream 1 into %s: this test proves nothing\n%s", slowClass, h.tc("-s filter show dev "+dev+" egress"))
+			t.Fatalf("the filter does not assign stream 1 to %s: the test is not valid\n%s", slowClass, h.tc("-s filter show dev "+dev+" egress"))
 		}
 		if got[0] > 0.5*float64(offered) {
 			c.Errorf("two streams of an association: the quick one has %.2f of %v, as if it had a window of its own", got[0]/1e6, offered)

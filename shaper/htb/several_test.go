@@ -14,8 +14,9 @@ import (
 	"headgate/unit"
 )
 
-// Plans of several devices are applied together, and each as it would be alone: one that another
-// program has fails, one that is not there fails, the others are in force.
+// TestApplyAll: plans of several devices are applied concurrently, each as it would be alone:
+// one fails because of foreign traffic control, one because the device does not exist, and the
+// others are in force.
 func TestApplyAll(t *testing.T) {
 	labtest.NeedRoot(t)
 	const many, foreign = 20, 7
@@ -45,7 +46,7 @@ func TestApplyAll(t *testing.T) {
 		for i, a := range e.ApplyAll(plans) {
 			switch i {
 			case foreign:
-				check(a.Err, shaper.ErrForeign, "a device with another's qdisc")
+				check(a.Err, shaper.ErrForeign, "a device with a foreign qdisc")
 			case many:
 				check(a.Err, shaper.ErrNoDevice, "no device")
 			default:
@@ -58,7 +59,7 @@ func TestApplyAll(t *testing.T) {
 		for i, o := range e.ObserveAll(devs) {
 			switch i {
 			case foreign:
-				check(o.Err, shaper.ErrNotShaped, "a device with another's qdisc")
+				check(o.Err, shaper.ErrNotShaped, "a device with a foreign qdisc")
 			case many:
 				check(o.Err, shaper.ErrNoDevice, "no device")
 			default:
@@ -67,13 +68,13 @@ func TestApplyAll(t *testing.T) {
 					t.Errorf("%s is %+v", devs[i], o.State)
 				}
 				if o.State.Out.At.IsZero() || o.State.In.At.Equal(o.State.Out.At) {
-					t.Errorf("%s was read at %v and %v: each direction says when it was", devs[i], o.State.Out.At, o.State.In.At)
+					t.Errorf("%s was read at %v and %v, want a time of its own per direction", devs[i], o.State.Out.At, o.State.In.At)
 				}
 			}
 		}
 		for i, a := range e.ApplyAll(plans[:many]) {
 			if i != foreign && (a.Err != nil || len(a.Changes) > 0) {
-				t.Errorf("%s, for the second time: %v, %v", devs[i], a.Changes, a.Err)
+				t.Errorf("%s, second apply: %v, %v", devs[i], a.Changes, a.Err)
 			}
 		}
 		return nil
@@ -81,7 +82,7 @@ func TestApplyAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// All but one go, and their IFBs with the next sweep.
+	// All devices but one are removed, and their IFBs with the next sweep.
 	for _, dev := range devs[1:many] {
 		labtest.Run(t, node, "ip", "link", "del", dev)
 	}
@@ -89,6 +90,6 @@ func TestApplyAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	if left := labtest.Run(t, node, "ip", "-br", "link", "show", "type", "ifb"); strings.Count(left, group.IFBPrefix) != 1 {
-		t.Errorf("of %d devices of which one is left there are IFBs\n%s", many, left)
+		t.Errorf("%d devices, of which one is left, have the IFBs\n%s", many, left)
 	}
 }

@@ -10,31 +10,32 @@ import (
 	"headgate/unit"
 )
 
-// Super-packets are made as large as the leaves pass them whole: the host's own senders
-// heed the device's gso_max_size (net/ipv4/tcp_output.c, tcp_tso_autosize; taken at
-// connect), and what is merged on the way in its gro_max_size (net/core/gro.c,
-// skb_gro_receive). Larger ones are cut into single frames by the leaf, which costs
-// many times as much (docs/decisions/0025-packets-sized-to-the-limit.md).
+// Super-packets are limited to the size that leaves pass unsplit. The host's own senders obey
+// the device's gso_max_size (net/ipv4/tcp_output.c, tcp_tso_autosize; read at connect), and GRO
+// obeys gro_max_size when it merges received packets (net/core/gro.c, skb_gro_receive). The
+// leaf splits larger packets into single frames, which costs many times as much
+// (docs/decisions/0025-packets-sized-to-the-limit.md).
 
 const (
-	// tcpHeaders is what the kernel takes off gso_max_size for headers (net/core/sock.c,
-	// sk_setup_caps: MAX_TCP_HEADER + 1), at most.
+	// tcpHeaders is the maximum that the kernel subtracts from gso_max_size for headers
+	// (net/core/sock.c, sk_setup_caps: MAX_TCP_HEADER + 1).
 	tcpHeaders = 384
-	// segmentHeaders are IPv4's and TCP's with timestamps, the least that most segments
-	// have.
+	// segmentHeaders is the length of the headers of IPv4 and of TCP with timestamps, the
+	// minimum of most segments.
 	segmentHeaders = 52
 )
 
-// sizeNames are the device's settings, by Egress and Ingress, and ipv4SizeNames those of IPv4.
+// sizeNames are the names of the device's settings, by Egress and Ingress; ipv4SizeNames are
+// those for IPv4.
 var (
 	sizeNames     = [2]string{"gso_max_size", "gro_max_size"}
 	ipv4SizeNames = [2]string{"gso_ipv4_max_size", "gro_ipv4_max_size"}
 )
 
-// sizeFor is what a device's setting should be at most; 0 is any.
+// sizeFor returns the maximum for a device's setting; 0 means any.
 func (b builder) sizeFor(side int) uint32 {
 	if side == ingress {
-		return uint32(b.whole(b.tree.Limit))
+		return uint32(b.maxUnsplit(b.tree.Limit))
 	}
 	frames := b.frames(b.tree.Limit, sizeTime)
 	if frames == 0 {
@@ -43,7 +44,7 @@ func (b builder) sizeFor(side int) uint32 {
 	return uint32(frames*uint64(max(b.link.mtu-segmentHeaders, 1)) + tcpHeaders)
 }
 
-// settings are a device's limits of super-packets.
+// settings returns a device's super-packet limits.
 func (k *kernel) settings(side int) nl.MaxSize {
 	a := k.Link.Attrs()
 	if side == egress {
@@ -52,20 +53,19 @@ func (k *kernel) settings(side int) nl.MaxSize {
 	return nl.MaxSize{Size: a.GROMaxSize, IPv4: a.GROIPv4MaxSize}
 }
 
-// sized tells what a side's setting should become, and what its record keeps of it. A
-// setting that is not what the record says was changed by somebody else, and is left to
-// them.
-func (k *kernel) sized(side int, p shaper.Plan, size uint32) *classifier.Sized {
+// sized returns the desired change of a side's setting, for its record. A setting that differs
+// from the record was changed by another program, and is left unchanged.
+func (k *kernel) sized(side int, p shaper.Plan, size uint32) *classifier.GSOChange {
 	now := k.settings(side)
 	old := recordedSize(k.sides[side].Record)
 	if p.GSO == group.KeepGSO {
 		size = 0
 	}
 	switch {
-	case now.Size == 0: // the kernel does not tell
+	case now.Size == 0: // not reported by the kernel
 		return nil
 	case old != nil && old.Set != now:
-		return &classifier.Sized{Before: now, Set: now, Left: true}
+		return &classifier.GSOChange{Before: now, Set: now, Left: true}
 	case old != nil && old.Left:
 		return old
 	case old != nil:
@@ -78,19 +78,19 @@ func (k *kernel) sized(side int, p shaper.Plan, size uint32) *classifier.Sized {
 	if now.IPv4 > 0 {
 		set.IPv4 = min(now.IPv4, size)
 	}
-	return &classifier.Sized{Before: now, Set: set}
+	return &classifier.GSOChange{Before: now, Set: set}
 }
 
-func recordedSize(r *classifier.Record) *classifier.Sized {
+func recordedSize(r *classifier.Record) *classifier.GSOChange {
 	if r == nil {
 		return nil
 	}
 	return r.Sized
 }
 
-// sizeStep leads a device's setting to what it should be: to what it was, where nothing
-// is wanted any more.
-func (k *kernel) sizeStep(side int, want *classifier.Sized) (step, bool) {
+// sizeStep returns the step that sets a device's setting to the desired value, or restores the
+// previous value if no change is desired.
+func (k *kernel) sizeStep(side int, want *classifier.GSOChange) (step, bool) {
 	now := k.settings(side)
 	to := now
 	if want != nil {
@@ -120,16 +120,17 @@ func (k *kernel) addSize(b *nl.Batch, side int, to nl.MaxSize) {
 	}
 }
 
-// leaves says that a setting is somebody else's from now on.
-func (m *move) leaves(side int) string {
-	want, old := m.want[side].record.Sized, recordedSize(m.k.sides[side].Record)
+// leaves describes a setting that is left unchanged from now on, because another program set
+// it.
+func (m *transition) leaves(side int) string {
+	want, old := m.desired[side].record.Sized, recordedSize(m.k.sides[side].Record)
 	if want == nil || !want.Left || old != nil && old.Left {
 		return ""
 	}
-	return fmt.Sprintf("%s is %v now, by somebody else, and is left as it is", sizeNames[side], unit.Bytes(want.Set.Size))
+	return fmt.Sprintf("%s was set to %v by another program and is left unchanged", sizeNames[side], unit.Bytes(want.Set.Size))
 }
 
-// offloads are the settings of a side that are not as they were before it was divided.
+// offloads returns the settings of a side that differ from those before shaping.
 func (k *kernel) offloads(side int) (out []shaper.DeviceSetting) {
 	r, now := recordedSize(k.sides[side].Record), k.settings(side)
 	if r == nil || now.Size == 0 {
@@ -142,7 +143,7 @@ func (k *kernel) offloads(side int) (out []shaper.DeviceSetting) {
 	}{{sizeNames[side], now.Size, r.Set.Size, r.Before.Size}, {ipv4SizeNames[side], now.IPv4, r.Set.IPv4, r.Before.IPv4}} {
 		switch {
 		case left && s.now > 0:
-			out = append(out, shaper.DeviceSetting{Name: s.name, Value: s.now, LeftAlone: true})
+			out = append(out, shaper.DeviceSetting{Name: s.name, Value: s.now, ChangedByOther: true})
 		case !left && s.set != s.before:
 			out = append(out, shaper.DeviceSetting{Name: s.name, Value: s.now, Before: s.before})
 		}

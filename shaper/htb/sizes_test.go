@@ -17,7 +17,7 @@ import (
 	"headgate/unit"
 )
 
-// sizes are a device's gso_max_size and gro_max_size.
+// sizes returns a device's gso_max_size and gro_max_size.
 func sizes(t *testing.T, node *lab.Node) (gso, gro uint32) {
 	t.Helper()
 	if err := node.Do(func() error {
@@ -32,9 +32,9 @@ func sizes(t *testing.T, node *lab.Node) (gso, gro uint32) {
 	return gso, gro
 }
 
-// A device's super-packets follow the limit, and are what they were when they are not
-// limited any more.
-func TestSuperPacketsFollowTheLimit(t *testing.T) {
+// TestSuperPacketSizes: a device's super-packet limits follow the shaping limit, and are
+// restored when the device is no longer shaped.
+func TestSuperPacketSizes(t *testing.T) {
 	node := labtest.Rig(t, lab.RigOptions{}).Node("server")
 	e := htb.New()
 	beforeGSO, beforeGRO := sizes(t, node)
@@ -77,26 +77,26 @@ func TestSuperPacketsFollowTheLimit(t *testing.T) {
 	clear()
 	expect("cleared", beforeGSO, beforeGRO)
 
-	// What somebody else has set since is theirs.
+	// A value that another program has set since is left unchanged.
 	apply(50*unit.Mbit, "")
 	labtest.Run(t, node, "ip", "link", "set", "router", "gso_max_size", "20000")
 	apply(50*unit.Mbit, "")
-	expect("set by somebody else", 20000, 13*1550)
+	expect("set by another program", 20000, 13*1550)
 	apply(100*unit.Mbit, "")
-	expect("and left to them", 20000, 25*1550)
+	expect("left unchanged", 20000, 25*1550)
 	clear()
-	expect("cleared after that", 20000, beforeGRO)
+	expect("cleared afterwards", 20000, beforeGRO)
 }
 
-// raiseMTU gives a rig's devices another MTU, all along the way.
+// raiseMTU changes the MTU of all devices on the path.
 func raiseMTU(t testing.TB, l *lab.Lab, mtu string) {
 	for _, end := range [][2]string{{"server", "router"}, {"router", "server"}, {"router", "client"}, {"client", "router"}} {
 		labtest.Run(t, l.Node(end[0]), "ip", "link", "set", end[1], "mtu", mtu)
 	}
 }
 
-// Nothing stops when the MTU is raised and nobody applies anew, and ceilings hold; those of clients
-// for all of them together.
+// TestMTURaised: traffic continues if the MTU is raised without an apply, and ceilings hold,
+// also those of all clients together.
 func TestMTURaised(t *testing.T) {
 	type raised struct {
 		way   string
@@ -125,7 +125,7 @@ func TestMTURaised(t *testing.T) {
 				case "in":
 					plan.Out, plan.In = nil, tree
 					from, to = to, from
-				case "guest": // what a guest sends comes in here
+				case "guest": // packets that a guest sends arrive here
 					plan.Perspective = group.Guest
 					from, to = to, from
 				}
@@ -139,7 +139,8 @@ func TestMTURaised(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// Of bytes read: the sender's idea of a segment is not what it sends where windows are below two of 64 KB.
+				// Counted are bytes read, because the sender's segment size is not that of its
+				// packets if the window is smaller than two of 64 KB.
 				of := result.Flow("tcp").Between(time.Second, 3*time.Second)
 				if got, limit := 8*float64(of.DeliveredBytes)/of.Seconds, float64(c.limit); got < 0.85*limit || got > 1.03*limit {
 					t.Errorf("%.1f of %v", got/1e6, c.limit)
@@ -154,8 +155,8 @@ func TestMTURaised(t *testing.T) {
 	}
 }
 
-// A group that sends frames of both lengths after the MTU was raised has its guarantee and its
-// ceiling once, not twice.
+// TestMTURaisedHoldsRates: a group that sends frames of both lengths after the MTU was raised
+// gets its guarantee and its ceiling once, not twice.
 //
 //	server (router: 40 Mbit/s, capped 10 to 20 %) == router == client
 func TestMTURaisedHoldsRates(t *testing.T) {
@@ -164,7 +165,7 @@ func TestMTURaisedHoldsRates(t *testing.T) {
 	}
 	tree, problems := group.Direction{Limit: 40 * unit.Mbit, Groups: []group.Group{
 		{Name: "capped", Guarantee: group.Amount{Share: unit.Whole / 10}, Ceiling: group.Amount{Share: unit.Whole / 5}, Match: port(5001, 5002)},
-		{Name: "owed", Guarantee: group.Amount{Share: unit.Whole / 4}, Match: port(5003, 5003)},
+		{Name: "guaranteed", Guarantee: group.Amount{Share: unit.Whole / 4}, Match: port(5003, 5003)},
 		{Name: "rest", Default: true},
 	}}.Resolve("out", true)
 	if len(problems) > 0 {
@@ -180,7 +181,7 @@ func TestMTURaisedHoldsRates(t *testing.T) {
 			return traffic.Flow{Name: name, From: "server", To: "client", Protocol: traffic.UDP, DstPort: port, Schedule: traffic.Constant(rate), Payload: payload}
 		}
 		result, err := traffic.Run(t.Context(), l.Host, []traffic.Flow{
-			flow("small", 5001, 12*unit.Mbit, 0), flow("large", 5002, 12*unit.Mbit, 8900), flow("owed", 5003, 12*unit.Mbit, 8900), flow("rest", 5004, 50*unit.Mbit, 0),
+			flow("small", 5001, 12*unit.Mbit, 0), flow("large", 5002, 12*unit.Mbit, 8900), flow("guaranteed", 5003, 12*unit.Mbit, 8900), flow("rest", 5004, 50*unit.Mbit, 0),
 		}, traffic.Options{Duration: 4 * time.Second})
 		if err != nil {
 			t.Fatal(err)
@@ -189,15 +190,16 @@ func TestMTURaisedHoldsRates(t *testing.T) {
 			return result.Flow(name).Between(time.Second, 4*time.Second).DeliveredRate() / 1e6
 		}
 		if got := rate("small") + rate("large"); got > 8.3 {
-			t.Errorf("of a ceiling of 8 Mbit/s %.1f came", got)
+			t.Errorf("%.1f Mbit/s at a ceiling of 8 Mbit/s", got)
 		}
-		if got := rate("owed"); got < 9.7 {
-			t.Errorf("of a guarantee of 10 Mbit/s %.1f came", got)
+		if got := rate("guaranteed"); got < 9.7 {
+			t.Errorf("%.1f Mbit/s at a guarantee of 10 Mbit/s", got)
 		}
 	})
 }
 
-// A small guarantee does not hurt: TCP behind 1 % of 900 Mbit/s loses nothing on an idle link.
+// TestTCPBehindASmallGuarantee: TCP in a group with 1 % of 900 Mbit/s has no drops on an idle
+// link.
 func TestTCPBehindASmallGuarantee(t *testing.T) {
 	labtest.Try(t, func(t *labtest.Check) {
 		l := labtest.Rig(t, lab.RigOptions{})
@@ -225,13 +227,13 @@ func TestTCPBehindASmallGuarantee(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := result.Flow("little").Between(time.Second, 3*time.Second).DeliveredRate(); got < 570e6 {
-			t.Errorf("%.0f of 600 Mbit/s came", got/1e6)
+			t.Errorf("%.0f of 600 Mbit/s were delivered", got/1e6)
 		}
 	})
 }
 
-// Nothing that somebody does to a divided device without an agent stops traffic, or lifts its
-// limit.
+// TestDeviceChanges: changes of a shaped device by other programs, without an agent, neither
+// stop traffic nor lift the limit.
 //
 //	server (router) == router == client
 func TestDeviceChanges(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"headgate/shaper/classifier"
 )
 
-// Observe reads what is in force and what it has carried.
+// Observe reads the actual state and the counters.
 func (e *Engine) Observe(dev string) (shaper.State, error) {
 	var st shaper.State
 	err := with(dev, func(c *nl.Conn, k *kernel) (err error) {
@@ -24,7 +24,7 @@ func (e *Engine) Observe(dev string) (shaper.State, error) {
 	return st, err
 }
 
-// ObserveAll is Observe for several devices, a few at the same time.
+// ObserveAll observes several devices concurrently.
 func (e *Engine) ObserveAll(devs []string) []shaper.Observed {
 	return attach.ObserveAll(devs, group.HTB, func(c *nl.Conn, d *attach.Device) (st shaper.State, err error) {
 		err = withDevice(c, d, func(_ *nl.Conn, k *kernel) (err error) {
@@ -37,11 +37,11 @@ func (e *Engine) ObserveAll(devs []string) []shaper.Observed {
 
 func (k *kernel) state() (shaper.State, error) {
 	st := shaper.State{Dev: k.Name(), Engine: group.HTB, At: time.Now(), Foreign: k.Sides[egress].After}
-	notOurs, err := k.notOurs()
+	notOurs, err := k.foreignIngress()
 	if err != nil {
 		return st, err
 	}
-	st.Foreign = slices.Compact(slices.Concat(st.Foreign, notOurs)) // u32 lists a filter with its table
+	st.Foreign = slices.Compact(slices.Concat(st.Foreign, notOurs)) // u32 lists a filter together with its table
 	ours := false
 	for i := range k.sides {
 		s := &k.sides[i]
@@ -92,7 +92,7 @@ func (s *side) direction() (*shaper.DirectionState, error) {
 		g := s.group(s.Record.Class(n), counters, queued)
 		g.Path, g.Guarantee, g.Ceiling = n.Path, n.Guarantee, n.Ceiling
 		if !n.Clients.IsZero() {
-			s.together(&g, n, busy, queued)
+			s.sumClients(&g, n, busy, queued)
 		}
 		d.Groups = append(d.Groups, g)
 	}
@@ -106,21 +106,22 @@ func (s *side) direction() (*shaper.DirectionState, error) {
 	return d, err
 }
 
-// idleAfter is when a group is idle that has nothing waiting: since its last packet left. A second
-// is as long as it is between two looks of those who watch.
+// idleAfter is the time since the last packet after which a group with an empty queue is idle.
+// A second is the usual interval of monitoring.
 const idleAfter = time.Second
 
-// monotonic is the clock of eBPF (bpf_ktime_get_ns).
+// monotonic returns the time of the eBPF clock (bpf_ktime_get_ns).
 func monotonic() time.Duration {
 	var now unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) != nil {
-		return 0 // then nothing is idle
+		return 0 // no group is idle then
 	}
 	return time.Duration(now.Nano())
 }
 
-// group joins what HTB and the classifier know of a class. HTB's bytes are what
-// left the queue; drops are the leaf's, which counts segments one by one, and the classifier's.
+// group combines the counters of HTB and of the classifier for a class. Bytes are those that
+// left HTB's queue; drops are those of the leaf, which counts segments individually, plus the
+// classifier's.
 func (s *side) group(minor uint16, counters []classifier.Counter, queued []queue) shaper.GroupState {
 	c, l := s.tree.classes[minor], s.tree.leaves[minor]
 	g := shaper.GroupState{
@@ -147,7 +148,7 @@ func (s *side) group(minor uint16, counters []classifier.Counter, queued []queue
 	return g
 }
 
-// queues is what the leaves are: fq_codel if all of them are.
+// queues returns the queue type of the leaves: fq_codel if all leaves have it.
 func (t tree) queues() string {
 	for _, l := range t.leaves {
 		if l.flows.Flows == 0 {
@@ -155,7 +156,7 @@ func (t tree) queues() string {
 		}
 	}
 	if len(t.leaves) == 0 {
-		return "fifo" // somebody took ours away, and HTB makes its own
+		return "fifo" // another program removed the leaves, and HTB creates its own FIFOs
 	}
 	return nl.FQCodelKind
 }

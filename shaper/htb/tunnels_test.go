@@ -15,8 +15,8 @@ import (
 	"headgate/unit"
 )
 
-// bothWays divides a device of here's in both directions, and holds that pings from the far host
-// are classified, queued and answered once, and their answers counted once.
+// bothWays shapes a device of here in both directions, and checks that pings from the far host
+// are classified, queued and answered once, and that the answers are counted once.
 func (w *ways) bothWays(dev, to string) {
 	w.Helper()
 	w.dev = dev
@@ -31,13 +31,13 @@ func (w *ways) bothWays(dev, to string) {
 	before := left()
 	w.once(dev, to)
 	if n := left() - before; n != pings {
-		w.Errorf("%s: %d answers were counted as they left, not %d", dev, n, pings)
+		w.Errorf("%s: %d answers were counted at egress, want %d", dev, n, pings)
 	}
 	w.do(func() error { return w.engine.Clear(dev) })
 }
 
-// WireGuard's packets are seen once by its own device and once by the device below it; it needs a
-// kernel with WireGuard.
+// TestWireGuardIsCountedOnce: WireGuard's packets are counted once on its own device and once
+// on the device below it. The test needs a kernel with WireGuard.
 //
 //	wg0                wg0
 //	here (dev) ────── far
@@ -62,8 +62,9 @@ func TestWireGuardIsCountedOnce(t *testing.T) {
 	w.bothWays("wg0", "10.78.0.1")
 }
 
-// The same of PPPoE: its own device, whose packets begin with IP, and the one that carries the
-// session's frames. It needs a kernel with PPPoE, and pppd.
+// TestPPPoEIsCountedOnce is the same for PPPoE: its own device, whose packets start with the IP
+// header, and the device that carries the session's frames. The test needs a kernel with PPPoE,
+// and pppd.
 func TestPPPoEIsCountedOnce(t *testing.T) {
 	w := newWays(t)
 	if _, err := exec.LookPath("pppoe-server"); err != nil {
@@ -93,7 +94,7 @@ func TestPPPoEIsCountedOnce(t *testing.T) {
 	deadline := time.Now().Add(60 * time.Second)
 	for w.here.Command(ctx, "sh", "-c", "ip -4 addr show dev ppp0 | grep -q 10.78.0.1").Run() != nil {
 		if time.Now().After(deadline) {
-			t.Fatal("no session of PPPoE within a minute")
+			t.Fatal("no PPPoE session within a minute")
 		}
 		time.Sleep(200 * time.Millisecond)
 	}

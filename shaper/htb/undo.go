@@ -15,29 +15,29 @@ import (
 	"headgate/shaper/classifier"
 )
 
-// former is what a device had, kept until its move has succeeded.
-type former struct {
-	*attach.Held
-	works  [2]bool // the side has a classifier that sends its packets somewhere
-	ifb    netlink.Link
-	paces  [2][]pace
-	allow  [2][]classifier.Allowance
-	assign func() error // assigns again what the move has taken back
+// previousState is the previous state of a device, kept until its transition has succeeded.
+type previousState struct {
+	*attach.Snapshot
+	works      [2]bool // the side has a classifier whose target exists
+	ifb        netlink.Link
+	classRates [2][]classRate
+	allow      [2][]classifier.Allowance
+	assign     func() error // restores the assignments that the transition has deleted
 }
 
-func (m *move) hold() (*former, error) {
-	held, err := m.k.Hold()
+func (m *transition) hold() (*previousState, error) {
+	held, err := m.k.Snapshot()
 	if err != nil {
 		return nil, err
 	}
-	b := &former{Held: held, ifb: m.k.sides[ingress].qdisc}
+	b := &previousState{Snapshot: held, ifb: m.k.sides[ingress].qdisc}
 	for i, s := range m.k.sides {
 		lost := i == ingress && (s.qdisc == nil || s.Record != nil && s.Record.IFB != s.qdisc.Attrs().Index)
 		if b.works[i] = s.Program != 0 && !lost; !b.works[i] {
-			held.Drop(i) // better no classifier than one that sends packets nowhere
+			held.Drop(i) // a classifier whose target is missing would lose packets
 		}
-		if m.sides[i].paces {
-			if b.paces[i], err = classifier.ReadAll[pace](s.Maps[paces]); err != nil {
+		if m.sides[i].classRates {
+			if b.classRates[i], err = classifier.ReadAll[classRate](s.Maps[classRates]); err != nil {
 				held.Close()
 				return nil, err
 			}
@@ -52,17 +52,17 @@ func (m *move) hold() (*former, error) {
 	return b, nil
 }
 
-// undo brings back what the device had before a move that failed, and says what is
-// in force. It looks at what is there, because any of the requests of a batch may
-// have been refused, and the others are done.
-func (m *move) undo(cause error, old *former, made [2]*classifier.Program) error {
+// undo rolls back a failed transition and returns an error that describes the state in force.
+// It reads the present state, because any request of a batch may have failed while the others
+// were executed.
+func (m *transition) undo(cause error, old *previousState, made [2]*classifier.Program) error {
 	dev := m.k.Name()
 	err := with(dev, func(c *nl.Conn, now *kernel) error { return m.restore(c, now, old) })
 	if errors.Is(err, shaper.ErrNoDevice) {
-		return fmt.Errorf("%w (it went while it was changed)", err)
+		return fmt.Errorf("%w (removed during the change)", err)
 	}
 	if err != nil {
-		return fmt.Errorf("device %s: %w; what was in force before cannot be brought back: %w; %s: apply again, or run \"headgate clear --dev %s\"",
+		return fmt.Errorf("device %s: %w; cannot roll back: %w; %s: apply again, or run \"headgate clear --dev %s\"",
 			dev, cause, err, m.inForce(made), dev)
 	}
 	for i, p := range made {
@@ -70,11 +70,11 @@ func (m *move) undo(cause error, old *former, made [2]*classifier.Program) error
 			forget(p.Record.Token)
 		}
 	}
-	return fmt.Errorf("device %s is as it was before: %w", dev, cause)
+	return fmt.Errorf("device %s was rolled back: %w", dev, cause)
 }
 
-// restore leads from what is there now to what was.
-func (m *move) restore(c *nl.Conn, now *kernel, old *former) error {
+// restore changes the present state now back to the previous state.
+func (m *transition) restore(c *nl.Conn, now *kernel, old *previousState) error {
 	var b nl.Batch
 	var remove [2][]step
 	for i := range m.k.sides {
@@ -86,7 +86,7 @@ func (m *move) restore(c *nl.Conn, now *kernel, old *former) error {
 			continue
 		}
 		var set []step
-		set, remove[i] = treeSteps(want{classes: was.tree.list(), filter: was.tree.filtered}, is.tree)
+		set, remove[i] = treeSteps(desiredSide{classes: was.tree.list(), filter: was.tree.filtered}, is.tree)
 		for _, st := range set {
 			st.add(&b, is.qdisc.Attrs().Index)
 		}
@@ -110,7 +110,7 @@ func (m *move) restore(c *nl.Conn, now *kernel, old *former) error {
 	if err := c.Execute(&b); err != nil {
 		return err
 	}
-	// Only now does nothing send packets there.
+	// The IFB can be removed only now that nothing sends packets to it.
 	if old.ifb == nil {
 		if err := now.removeIFB(); err != nil {
 			return err
@@ -119,8 +119,8 @@ func (m *move) restore(c *nl.Conn, now *kernel, old *former) error {
 	return m.restoreMaps(old)
 }
 
-// restoreMaps puts back what was written to the maps of programs that stay.
-func (m *move) restoreMaps(old *former) error {
+// restoreMaps restores the map contents of programs that stay.
+func (m *transition) restoreMaps(old *previousState) error {
 	for i := range m.sides {
 		s := &m.k.sides[i]
 		if m.sides[i].record {
@@ -128,7 +128,7 @@ func (m *move) restoreMaps(old *former) error {
 				return err
 			}
 		}
-		if err := putPaces(s.Maps[paces], numbers(len(old.paces[i])), old.paces[i]); err != nil {
+		if err := putPaces(s.Maps[classRates], numbers(len(old.classRates[i])), old.classRates[i]); err != nil {
 			return err
 		}
 		if err := classifier.PutAllowances(s.Maps[classifier.Allowances], numbers(len(old.allow[i])), old.allow[i]); err != nil {
@@ -141,7 +141,7 @@ func (m *move) restoreMaps(old *former) error {
 	return old.assign()
 }
 
-// numbers are all minors of a map with n entries.
+// numbers returns all minor numbers of a map with n entries.
 func numbers(n int) []uint32 {
 	minors := make([]uint32, n)
 	for i := range minors {
@@ -150,8 +150,7 @@ func numbers(n int) []uint32 {
 	return minors
 }
 
-// list is the tree as classes, parents first. A queue that is not ours stays out
-// of it.
+// list returns the tree as classes, parents first, without queues that Headgate did not create.
 func (t tree) list() (out []class) {
 	minors := obsolete(t, nil)
 	slices.Reverse(minors)
@@ -161,16 +160,16 @@ func (t tree) list() (out []class) {
 		level[minor] = level[c.parent] + 1
 		was := class{minor: minor, parent: c.parent, leaf: l.known, large: minor&largeFrames != 0, htb: c.htb, queue: l.leaf}
 		if _, inner := t.inner[minor]; inner {
-			was.inner = level[minor] - 1 // the limit has the first
+			was.inner = level[minor] - 1 // the limit is the first level
 		}
 		out = append(out, was)
 	}
 	return out
 }
 
-// inForce says in words what each direction has after a move that could be neither
-// made nor undone.
-func (m *move) inForce(made [2]*classifier.Program) string {
+// inForce describes the state of each direction after a transition that could be neither
+// completed nor rolled back.
+func (m *transition) inForce(made [2]*classifier.Program) string {
 	var words []string
 	err := with(m.k.Name(), func(_ *nl.Conn, now *kernel) error {
 		for i := range now.sides {
@@ -179,29 +178,29 @@ func (m *move) inForce(made [2]*classifier.Program) string {
 		return nil
 	})
 	if err != nil {
-		return fmt.Sprintf("what is in force cannot be told (%v)", err)
+		return fmt.Sprintf("the state in force is unknown (%v)", err)
 	}
 	return strings.Join(slices.DeleteFunc(words, func(s string) bool { return s == "" }), ", ")
 }
 
-func (m *move) hasNow(i int, is *side, made *classifier.Program) string {
-	was, dir := &m.k.sides[i], m.want[i].String()
-	differs := func(w want) bool { set, remove := treeSteps(w, is.tree); return len(set)+len(remove) > 0 }
+func (m *transition) hasNow(i int, is *side, made *classifier.Program) string {
+	was, dir := &m.k.sides[i], m.desired[i].String()
+	differs := func(w desiredSide) bool { set, remove := treeSteps(w, is.tree); return len(set)+len(remove) > 0 }
 	switch {
 	case is.Program == 0 && !is.tree.present:
 		return dir + " is not limited"
 	case is.Program == 0 && i == ingress:
-		return dir + " is not limited, and has queues that nothing goes through"
+		return dir + " is not limited, and has unused queues"
 	case is.Program == 0:
-		return dir + " has queues without rules, and all of it goes through that of control traffic"
+		return dir + " has queues without rules, and all packets go through the queue of control traffic"
 	case !is.tree.present:
 		return dir + " has rules without queues, and is not limited"
-	case is.Program == was.Program && !differs(want{classes: was.tree.list()}):
+	case is.Program == was.Program && !differs(desiredSide{classes: was.tree.list()}):
 		return dir + " has its old groups"
 	case is.Program == was.Program:
-		return dir + " has its old rules, and queues that are in part new"
-	case m.want[i].Tree != nil && !differs(m.want[i]):
+		return dir + " has its old rules and partly new queues"
+	case m.desired[i].Tree != nil && !differs(m.desired[i]):
 		return dir + " has its new groups"
 	}
-	return dir + " has its new rules, and queues that are in part old or missing"
+	return dir + " has its new rules and partly old or missing queues"
 }

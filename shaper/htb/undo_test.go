@@ -20,8 +20,8 @@ import (
 	"headgate/unit"
 )
 
-// kernelHas is the device's traffic control, and all devices, as tc and ip print
-// them. A queue of fq_codel's is there as a class only while it is in use.
+// kernelHas returns the traffic control of all devices, and the devices, as printed by tc and
+// ip. Classes of fq_codel are omitted, because they exist only while a queue is in use.
 func (r *upgradeRig) kernelHas() string {
 	r.Helper()
 	text := labtest.Run(r.T, r.server, "sh", "-c", `for d in $(ip -o link 2>&1 | sed -n 's/^[0-9]*: \([^:@]*\).*/\1/p'); do
@@ -29,8 +29,8 @@ func (r *upgradeRig) kernelHas() string {
 	return regexp.MustCompile(` refcnt \d+|Error: Peer netns reference is invalid.\n|class fq_codel .*\n`).ReplaceAllString(text, "")
 }
 
-// applyWith makes the plan so, with a move to which something was done.
-func (r *upgradeRig) applyWith(p shaper.Plan, change func(*move)) error {
+// applyWith applies the plan with a modified transition.
+func (r *upgradeRig) applyWith(p shaper.Plan, change func(*transition)) error {
 	return r.server.Do(func() error {
 		return with(p.Dev, func(c *nl.Conn, k *kernel) error {
 			m, err := newMove(k, p)
@@ -43,12 +43,12 @@ func (r *upgradeRig) applyWith(p shaper.Plan, change func(*move)) error {
 	})
 }
 
-// impossible is a request that every kernel refuses.
-func impossible(m *move, side int) {
+// impossible adds a request that every kernel rejects.
+func impossible(m *transition, side int) {
 	m.sides[side].set = append(m.sides[side].set, step{add: func(b *nl.Batch, ifindex int) { b.DeleteClass(ifindex, nl.MakeHandle(major, lastMinor)) }})
 }
 
-// overtake puts a filter in the place of ours.
+// overtake adds a foreign filter in the place of Headgate's.
 func (r *upgradeRig) overtake(side int) {
 	r.Helper()
 	hook := [2]string{"egress", "ingress"}[side]
@@ -56,16 +56,16 @@ func (r *upgradeRig) overtake(side int) {
 	labtest.Run(r.T, r.server, "tc", strings.Fields("filter add dev "+shaped+" "+hook+" pref 1 protocol all u32 match u32 0 0 classid 7:7")...)
 }
 
-// A batch of which one request is refused is undone: packets go where they went
-// before, nothing of ours is left on a device that had nothing, and the next Apply
-// succeeds once nothing is in its way.
+// TestRefusedRequest: a batch in which one request fails is rolled back. Packets take their
+// previous path, nothing remains on a device that was not shaped before, and the next Apply
+// succeeds once the cause is gone.
 func TestRefusedRequest(t *testing.T) {
 	r := newUpgradeRig(t)
 	plan := func(out, in unit.Rate) shaper.Plan {
 		return shaper.Plan{Dev: shaped, Perspective: group.Host, Out: fourGroups(t, out), In: fourGroups(t, in)}
 	}
 	first, second := plan(100*unit.Mbit, 80*unit.Mbit), plan(60*unit.Mbit, 40*unit.Mbit)
-	// Another limit takes another program; another guarantee only a record.
+	// A new limit needs a new program; a new guarantee needs only a new record.
 	amounts := plan(100*unit.Mbit, 80*unit.Mbit)
 	amounts.Out.Nodes[1].Guarantee -= unit.Mbit
 	amounts.In.Nodes[1].Guarantee -= unit.Mbit
@@ -74,15 +74,15 @@ func TestRefusedRequest(t *testing.T) {
 	pristine := r.kernelHas()
 	for _, c := range []struct {
 		name   string
-		change func(*move)
+		change func(*transition)
 	}{
-		{"a request for out", func(m *move) { impossible(m, egress) }},
-		{"a request for in", func(m *move) { impossible(m, ingress) }},
+		{"a request for out", func(m *transition) { impossible(m, egress) }},
+		{"a request for in", func(m *transition) { impossible(m, ingress) }},
 	} {
 		check := func(what string, p shaper.Plan, before string) {
 			t.Helper()
 			err := r.applyWith(p, c.change)
-			if err == nil || !strings.Contains(err.Error(), "device "+shaped+" is as it was before: cannot remove the class 4847:3ffe") {
+			if err == nil || !strings.Contains(err.Error(), "device "+shaped+" was rolled back: cannot remove the class 4847:3ffe") {
 				t.Errorf("%s, %s is refused: %v", what, c.name, err)
 			}
 			if after := r.kernelHas(); after != before {
@@ -93,7 +93,7 @@ func TestRefusedRequest(t *testing.T) {
 		check("the first apply", first, pristine)
 		r.apply(first)
 		before := r.kernelHas()
-		for what, next := range map[string]shaper.Plan{"a change of the limit": second, "a change of amounts": amounts, "a direction less": onlyOut} {
+		for what, next := range map[string]shaper.Plan{"a change of the limit": second, "a change of amounts": amounts, "one direction removed": onlyOut} {
 			if next.In == nil && c.name == "a request for in" {
 				continue
 			}
@@ -104,7 +104,7 @@ func TestRefusedRequest(t *testing.T) {
 		}
 		r.apply(second)
 		if st := r.observe(); !st.Plan.Equal(second) || len(st.Drift) > 0 {
-			t.Errorf("then in force is %+v, drift %v", st.Plan, st.Drift)
+			t.Errorf("after the successful apply: plan %+v, drift %v", st.Plan, st.Drift)
 		}
 		r.passes("then applied")
 		r.do(func() error { return r.engine.Clear(shaped) })
@@ -114,19 +114,19 @@ func TestRefusedRequest(t *testing.T) {
 	}
 }
 
-// Somebody puts a filter in the place of ours between the look at the device and
-// the batch, so that ours is refused.
+// TestRefusedFilter: another program adds a filter in the place of Headgate's between the read
+// of the device state and the batch, so that Headgate's filter is rejected.
 func TestRefusedFilter(t *testing.T) {
 	r := newUpgradeRig(t)
 	plan := shaper.Plan{Dev: shaped, Perspective: group.Host, Out: fourGroups(t, 100*unit.Mbit), In: fourGroups(t, 80*unit.Mbit)}
 	pristine := r.kernelHas()
 	for _, side := range []int{egress, ingress} {
-		err := r.applyWith(plan, func(*move) { r.overtake(side) })
-		if err == nil || !strings.Contains(err.Error(), "is as it was before: cannot attach headgate") {
+		err := r.applyWith(plan, func(*transition) { r.overtake(side) })
+		if err == nil || !strings.Contains(err.Error(), "was rolled back: cannot attach headgate") {
 			t.Errorf("side %d: %v", side, err)
 		}
 		if got := r.kernelHas(); strings.Contains(got, "htb") || strings.Contains(got, "hgi") || strings.Contains(got, " bpf ") || !strings.Contains(got, "pref 1 u32") {
-			t.Errorf("side %d: something of ours is left, or another's filter is not:\n%s", side, got)
+			t.Errorf("side %d: a Headgate object is left, or the foreign filter is missing:\n%s", side, got)
 		}
 		r.passes("a refused filter")
 		labtest.Run(t, r.server, "tc", "qdisc", "del", "dev", shaped, "clsact")
@@ -139,32 +139,33 @@ func TestRefusedFilter(t *testing.T) {
 	}
 }
 
-// What is said where a move can be neither made nor undone.
+// TestInForce: the description of the state if a transition can be neither completed nor rolled
+// back.
 func TestInForce(t *testing.T) {
 	r := newUpgradeRig(t)
 	plan := func(out, in unit.Rate) shaper.Plan {
 		return shaper.Plan{Dev: shaped, Perspective: group.Host, Out: fourGroups(t, out), In: fourGroups(t, in)}
 	}
-	says := func(m *move, want string, made ...*classifier.Program) {
+	says := func(m *transition, want string, made ...*classifier.Program) {
 		t.Helper()
 		if got := m.inForce([2]*classifier.Program(append(made, nil, nil)[:2])); got != want {
-			t.Errorf("in force is said to be %q, not %q", got, want)
+			t.Errorf("the state is described as %q, want %q", got, want)
 		}
 	}
-	_ = r.applyWith(plan(100*unit.Mbit, 80*unit.Mbit), func(m *move) { says(m, "out is not limited, in is not limited") })
-	_ = r.applyWith(plan(60*unit.Mbit, 40*unit.Mbit), func(m *move) {
+	_ = r.applyWith(plan(100*unit.Mbit, 80*unit.Mbit), func(m *transition) { says(m, "out is not limited, in is not limited") })
+	_ = r.applyWith(plan(60*unit.Mbit, 40*unit.Mbit), func(m *transition) {
 		says(m, "out has its old groups, in has its old groups")
 		labtest.Run(t, r.server, "tc", "class", "del", "dev", shaped, "classid", "4847:10")
 		labtest.Run(t, r.server, "tc", "filter", "del", "dev", shaped, "ingress", "pref", "1")
-		says(m, "out has its old rules, and queues that are in part new, "+
-			"in is not limited, and has queues that nothing goes through")
+		says(m, "out has its old rules and partly new queues, "+
+			"in is not limited, and has unused queues")
 		labtest.Run(t, r.server, "tc", "qdisc", "del", "dev", shaped, "root")
 		says(m, "out has rules without queues, and is not limited, "+
-			"in is not limited, and has queues that nothing goes through")
+			"in is not limited, and has unused queues")
 	})
 }
 
-// A kernel without the queues that are asked for.
+// TestRefusedLeaf: the kernel lacks the requested queues.
 func TestRefusedLeaf(t *testing.T) {
 	r := newUpgradeRig(t)
 	plan := shaper.Plan{Dev: shaped, Perspective: group.Host, Out: fourGroups(t, 100*unit.Mbit), In: fourGroups(t, 80*unit.Mbit)}
@@ -172,15 +173,15 @@ func TestRefusedLeaf(t *testing.T) {
 		return with(shaped, func(_ *nl.Conn, k *kernel) error { k.flowQueues(); return nil })
 	})
 	if fqCodel.has {
-		t.Log("this kernel has them, and refuses none")
+		t.Log("this kernel has fq_codel, and rejects nothing")
 		return
 	}
 	defer func() { fqCodel.has = false }()
 	pristine := r.kernelHas()
 	fqCodel.has = true
 	err := r.server.Do(func() error { _, err := r.engine.Apply(plan); return err })
-	if err == nil || !strings.Contains(err.Error(), "is as it was before") {
-		t.Errorf("with queues that the kernel does not have: %v", err)
+	if err == nil || !strings.Contains(err.Error(), "was rolled back") {
+		t.Errorf("with queues that the kernel lacks: %v", err)
 	}
 	if got := r.kernelHas(); got != pristine {
 		t.Errorf("before:\n%s\nafter:\n%s", pristine, got)
@@ -191,19 +192,19 @@ func TestRefusedLeaf(t *testing.T) {
 	r.passes("then applied")
 }
 
-// A classifier that the kernel does not take leaves nothing with the departure
-// hook.
+// TestRefusedProgram: a classifier that the kernel rejects leaves no registration in the
+// departure hook.
 func TestRefusedProgram(t *testing.T) {
 	r := newUpgradeRig(t)
 	plan := shaper.Plan{Dev: shaped, Perspective: group.Host, Out: fourGroups(t, 100*unit.Mbit)}
-	// A build of its own, so that nobody else's devices are known to its hook.
+	// A unique build, so that its hook knows no other devices.
 	departures := append(bytes.Clone(_DeparturesBytes), 0)
 	// The first "exit" becomes a jump to the next instruction.
 	bad := bytes.Replace(_ClassifierBytes, []byte{0x95, 0, 0, 0, 0, 0, 0, 0}, []byte{0x05, 0, 0, 0, 0, 0, 0, 0}, -1)
 	r.do(func() error {
-		err := AsBuild(bad, departures, func() error { _, err := r.engine.Apply(plan); return err })
-		if err == nil || !strings.Contains(err.Error(), "the kernel does not accept") {
-			t.Errorf("of a program that has no end: %v", err)
+		err := WithObjects(bad, departures, func() error { _, err := r.engine.Apply(plan); return err })
+		if err == nil || !strings.Contains(err.Error(), "the kernel rejected") {
+			t.Errorf("a program without an exit: %v", err)
 		}
 		return nil
 	})
@@ -216,9 +217,8 @@ func TestRefusedProgram(t *testing.T) {
 	}
 }
 
-// Assignments to a group that goes are taken back once it has gone, and not by a
-// change that fails; what a killed process did not take back is, before a new group
-// gets the class id.
+// TestForget: assignments to a removed group are deleted after the removal, and not by a failed
+// change. Leftovers of a killed process are deleted before a new group gets the class ID.
 func TestForget(t *testing.T) {
 	r := newUpgradeRig(t)
 	plan := func(groups int) shaper.Plan {
@@ -242,14 +242,14 @@ func TestForget(t *testing.T) {
 	r.do(func() error {
 		return r.engine.Assign(shaped, []shaper.Assignment{{Conn: some(2)[0], Group: "g1"}, {Conn: some(2)[1], Group: "g2"}})
 	})
-	if err := r.applyWith(plan(2), func(m *move) { impossible(m, egress) }); err == nil {
-		t.Error("an impossible request was done")
+	if err := r.applyWith(plan(2), func(m *transition) { impossible(m, egress) }); err == nil {
+		t.Error("an impossible request succeeded")
 	}
-	assigned("a change that failed", 2)
+	assigned("after a failed change", 2)
 	r.apply(plan(2))
-	assigned("a group went", 1)
+	assigned("after the removal of a group", 1)
 
-	// As a process leaves it that is killed just before it forgets.
+	// The state that a process leaves if it is killed just before Forget.
 	left := func(id uint16) {
 		t.Helper()
 		r.do(func() error {
@@ -263,7 +263,7 @@ func TestForget(t *testing.T) {
 				return nil
 			})
 		})
-		assigned("left behind", 2)
+		assigned("with leftovers", 2)
 	}
 	left(firstMinor + 2)
 	r.apply(plan(2))
@@ -271,13 +271,13 @@ func TestForget(t *testing.T) {
 	left(firstMinor + 2)
 	r.apply(plan(3))
 	if id := r.observe().Out.Groups[2].Class; id != nl.MakeHandle(major, firstMinor+2).String() {
-		t.Fatalf("the new group has class %s: this test proves nothing", id)
+		t.Fatalf("the new group has class %s: the test is not valid", id)
 	}
 	assigned("a new group", 1)
 }
 
-// A connection goes to the group of that very path, in the directions that have it: another's group
-// of the same last name is another's.
+// TestAssignExactly: a connection is assigned to the group with exactly this path, in the
+// directions that have it, and not to another group with the same last element.
 func TestAssignExactly(t *testing.T) {
 	r := newUpgradeRig(t)
 	tree := func(where string, groups ...group.Group) *group.Tree {
@@ -291,11 +291,11 @@ func TestAssignExactly(t *testing.T) {
 	r.apply(shaper.Plan{Dev: shaped, Perspective: group.Host, Out: tree("out", web), In: tree("in", group.Group{Name: "b", Groups: []group.Group{web}})})
 	r.do(func() error { return r.engine.Assign(shaped, []shaper.Assignment{{Conn: some(1)[0], Group: "web"}}) })
 	if now := r.observe(); now.Out.Assigned != 1 || now.In.Assigned != 0 {
-		t.Errorf("assigned to out/web it is in %d groups out, and %d in", now.Out.Assigned, now.In.Assigned)
+		t.Errorf("assigned to out/web: %d assignments in out, %d in in", now.Out.Assigned, now.In.Assigned)
 	}
 	for _, path := range []string{"b", "none", ""} {
 		err := r.server.Do(func() error { return r.engine.Assign(shaped, []shaper.Assignment{{Conn: some(1)[0], Group: path}}) })
-		if err == nil || !strings.Contains(err.Error(), "there is no group") {
+		if err == nil || !strings.Contains(err.Error(), "has no leaf group") {
 			t.Errorf("assigned to %q: %v", path, err)
 		}
 	}

@@ -29,7 +29,7 @@ import (
 	"headgate/unit"
 )
 
-// The tables of package earlier.
+// Map types of package earlier.
 type earlierKey struct {
 	Family, Proto uint8
 	DPort, SPort  [2]byte
@@ -39,8 +39,8 @@ type earlierKey struct {
 
 type earlierControl struct{ AssignEpoch, StartedNS uint64 }
 
-// asEarlier does something as that build.
-func asEarlier(do func() error) error { return AsEarlier(earlier.Object(), do) }
+// asEarlier calls do as the earlier build.
+func asEarlier(do func() error) error { return WithEarlierObject(earlier.Object(), do) }
 
 // upgradeRig is client, router and server; the device "router" of the server is shaped.
 type upgradeRig struct {
@@ -53,8 +53,8 @@ type upgradeRig struct {
 const shaped = "router"
 
 func newUpgradeRig(t *testing.T) *upgradeRig {
-	// Else each host repeats its reports of multicast groups in the first seconds,
-	// and they are counted with what a test sends.
+	// Otherwise each host repeats its multicast membership reports in the first seconds, which
+	// would be counted with the packets of the test.
 	quiet := map[string]string{"net.ipv6.conf.default.mldv2_unsolicited_report_interval": "3600000"}
 	l := labtest.Rig(t, lab.RigOptions{Sysctl: quiet})
 	return &upgradeRig{t, l, l.Node("server"), New()}
@@ -95,7 +95,7 @@ func (r *upgradeRig) assignments() (n int) {
 	return n
 }
 
-// builds are those of the two programs.
+// builds returns the builds of both programs.
 func (r *upgradeRig) builds() (out [2]string) {
 	r.Helper()
 	r.do(func() error {
@@ -112,7 +112,7 @@ func (r *upgradeRig) builds() (out [2]string) {
 	return out
 }
 
-// assignEarlier puts connections into a group as the earlier build does.
+// assignEarlier assigns connections to a group as the earlier build does.
 func (r *upgradeRig) assignEarlier(name string, conns ...shaper.Conn) {
 	r.Helper()
 	r.do(func() error {
@@ -138,7 +138,7 @@ func (r *upgradeRig) assignEarlier(name string, conns ...shaper.Conn) {
 	})
 }
 
-// some are connections that nobody has.
+// some returns connections that do not exist.
 func some(n int) (conns []shaper.Conn) {
 	for i := range n {
 		conns = append(conns, shaper.Conn{
@@ -150,8 +150,8 @@ func some(n int) (conns []shaper.Conn) {
 	return conns
 }
 
-// fourGroups are 10, 20, 30 and 40 %, on ports 5001 to 5004; the first is the
-// default.
+// fourGroups returns groups of 10, 20, 30 and 40 %, on ports 5001 to 5004; the first is the
+// default group.
 func fourGroups(t *testing.T, limit unit.Rate) *group.Tree {
 	var groups []group.Group
 	for i := range 4 {
@@ -169,9 +169,9 @@ func fourGroups(t *testing.T, limit unit.Rate) *group.Tree {
 	return &tree
 }
 
-// A device is taken over from a build whose tables are laid out otherwise, and
-// given back to it, while traffic runs: connections stay in the groups that they
-// were assigned to, and nothing counts backwards.
+// TestUpgradeToOtherLayouts: a device is taken over from a build with other map layouts, and
+// given back to it, while traffic runs. Connections stay in their assigned groups, and no
+// counter decreases.
 //
 //	client ── router ── server, which sends
 func TestUpgradeToOtherLayouts(t *testing.T) {
@@ -200,10 +200,10 @@ func TestUpgradeToOtherLayouts(t *testing.T) {
 	}
 	tcp := shaper.Conn{Proto: group.TCP, A: a, B: b}
 
-	// Today's build does not write to tables that are not its own.
+	// The present build does not write to maps of another build.
 	err = r.server.Do(func() error { return r.engine.Assign(shaped, []shaper.Assignment{{Conn: tcp, Group: "g4"}}) })
 	if err == nil || !strings.Contains(err.Error(), "apply its configuration first") {
-		t.Errorf("assigned in the tables of another build: %v", err)
+		t.Errorf("assign with the maps of another build: %v", err)
 	}
 	const others = 100_000
 	r.assignEarlier("g3", some(others)...)
@@ -211,39 +211,39 @@ func TestUpgradeToOtherLayouts(t *testing.T) {
 
 	staysInG4 := func(when string) {
 		t.Helper()
-		time.Sleep(20 * time.Millisecond) // what was in the queue of the old group
+		time.Sleep(20 * time.Millisecond) // packets in the queue of the old group
 		was := r.observe()
 		time.Sleep(200 * time.Millisecond)
 		now := r.observe()
 		for i, g := range now.Out.Groups {
-			// 8 Mbit/s in 200 ms are 200 KB, of the connection and of the datagrams; the
-			// default group has what hosts say of themselves, too.
+			// 8 Mbit/s in 200 ms are 200 KB, for the connection and for the datagrams; the
+			// default group also has announcements of the hosts.
 			sent := g.Bytes - was.Out.Groups[i].Bytes
 			if idle := i == 0 || i == 2; idle && sent > 1000 || !idle && sent < 100_000 {
 				t.Errorf("%s: in 200 ms %d bytes went through %s", when, sent, g.Path)
 			}
 		}
 		if now.Out.Assigned != others+1 || now.In.Assigned != others+1 || r.assignments() != others+1 {
-			t.Errorf("%s: %d out, %d in, and %d connections in all are assigned, of %d", when, now.Out.Assigned, now.In.Assigned, r.assignments(), others+1)
+			t.Errorf("%s: %d connections in out, %d in in and %d in total are assigned, want %d", when, now.Out.Assigned, now.In.Assigned, r.assignments(), others+1)
 		}
 	}
 	notBack := func(when string, was, now shaper.State) {
 		t.Helper()
 		for i, g := range now.Out.Groups {
 			if w := was.Out.Groups[i]; g.Marks < w.Marks || g.Bytes < w.Bytes || g.Packets < w.Packets {
-				t.Errorf("%s: %s counted %+v and counts %+v", when, g.Path, w, g)
+				t.Errorf("%s: the counters of %s were %+v and are %+v", when, g.Path, w, g)
 			}
 		}
 		for i, hits := range now.Out.RuleHits {
 			if hits < was.Out.RuleHits[i] {
-				t.Errorf("%s: rule %d was hit %d times and %d", when, i, was.Out.RuleHits[i], hits)
+				t.Errorf("%s: the hits of rule %d were %d and are %d", when, i, was.Out.RuleHits[i], hits)
 			}
 		}
 	}
 	staysInG4("before")
 	was := r.observe()
 	if was.Out.Groups[3].Marks == 0 || was.Out.RuleHits[1] == 0 {
-		t.Fatalf("the earlier build counts nothing: this test proves nothing: %+v", was.Out)
+		t.Fatalf("the earlier build counts nothing: the test is not valid: %+v", was.Out)
 	}
 
 	begun := time.Now()
@@ -255,17 +255,17 @@ func TestUpgradeToOtherLayouts(t *testing.T) {
 		t.Errorf("builds were %v and are %v, drift %v", earlier, after, now.Drift)
 	}
 	staysInG4("upgraded")
-	// Again is nothing at all.
+	// A second apply changes nothing.
 	was = r.observe()
 	programs := r.programs()
 	if changes := r.apply(plan); len(changes) > 0 || r.programs() != programs {
 		t.Errorf("the second Apply changes %v", changes)
 	}
-	// And today's build can write.
+	// The present build can write now.
 	r.do(func() error { return r.engine.Unassign(shaped, some(1)) })
 	r.do(func() error { return r.engine.Assign(shaped, []shaper.Assignment{{Conn: some(1)[0], Group: "g3"}}) })
 
-	// The way back is the same.
+	// A downgrade works in the same way.
 	r.applyEarlier(plan)
 	notBack("downgraded", was, r.observe())
 	if after := r.builds(); after != earlier {
@@ -279,9 +279,9 @@ func TestUpgradeToOtherLayouts(t *testing.T) {
 	result := session.Wait()
 	time.Sleep(50 * time.Millisecond)
 	udp, hits, packets := result.Flow("udp").Total, r.observe().Out.RuleHits[1], r.packets("g2")
-	// Of each of the three additions to what was carried over one may be missing.
+	// Each of the three migrations may miss one packet.
 	if sent := uint64(udp.Datagrams); hits != sent || packets > sent || packets+3 < sent {
-		t.Errorf("of %d datagrams %d were counted by their rule and %d by their group", sent, hits, packets)
+		t.Errorf("of %d datagrams, %d were counted by their rule and %d by their group", sent, hits, packets)
 	}
 	if udp.LostDatagrams > 0 {
 		t.Errorf("%d datagrams of %d were lost", udp.LostDatagrams, udp.Datagrams)
@@ -290,11 +290,11 @@ func TestUpgradeToOtherLayouts(t *testing.T) {
 		t.Errorf("%d retransmissions, error %q", f.Total.Retransmits, f.Error)
 	}
 	if after := foreign(); after != before {
-		t.Errorf("another's filter was\n%s\nand is\n%s", before, after)
+		t.Errorf("the foreign filter was\n%s\nand is\n%s", before, after)
 	}
 }
 
-// packets are those that the classifier has counted for a group, out.
+// packets returns the number of packets that the classifier has counted for a group in out.
 func (r *upgradeRig) packets(name string) (n uint64) {
 	r.Helper()
 	r.do(func() error {
@@ -309,7 +309,7 @@ func (r *upgradeRig) packets(name string) (n uint64) {
 	return n
 }
 
-// programs are the ids of what is attached.
+// programs returns the IDs of the attached programs.
 func (r *upgradeRig) programs() (ids [2]ebpf.ProgramID) {
 	r.Helper()
 	r.do(func() error {
@@ -323,8 +323,8 @@ func (r *upgradeRig) programs() (ids [2]ebpf.ProgramID) {
 	return ids
 }
 
-// A process that is killed while it takes a device over leaves all of the old or
-// all of the new, with every assigned connection.
+// TestUpgradeKilled: a process that is killed during an upgrade leaves the complete old state
+// or the complete new state, with every assigned connection.
 func TestUpgradeKilled(t *testing.T) {
 	r := newUpgradeRig(t)
 	tree := fourGroups(t, 100*unit.Mbit)
@@ -363,21 +363,21 @@ func TestUpgradeKilled(t *testing.T) {
 			t.Fatalf("killed after %v: builds are %v", within, b)
 		}
 		if n := r.assignments(); n != conns {
-			t.Fatalf("killed after %v: %d connections of %d are assigned", within, n, conns)
+			t.Fatalf("killed after %v: %d of %d connections are assigned", within, n, conns)
 		}
 		r.apply(plan)
 		if n := r.assignments(); n != conns || r.builds() != today || len(r.observe().Drift) > 0 {
-			t.Fatalf("killed after %v, then applied: %d connections of %d are assigned", within, n, conns)
+			t.Fatalf("killed after %v, then applied: %d of %d connections are assigned", within, n, conns)
 		}
 	}
-	t.Logf("an upgrade takes %v; killed, %d were still the old and %d already the new", longest, old, fresh)
+	t.Logf("an upgrade takes %v; after kills, %d states were old and %d new", longest, old, fresh)
 	if old == 0 {
-		t.Error("no process was killed in time: this test proves too little")
+		t.Error("no process was killed in time: the test is not valid")
 	}
 }
 
-// Two builds of the departure hook stand side by side while each has a device, and
-// the older one goes with its last.
+// TestTwoBuildsOfTheHook: two builds of the departure hook coexist while each has a device, and
+// the older one is removed with its last device.
 func TestTwoBuildsOfTheHook(t *testing.T) {
 	r := newUpgradeRig(t)
 	tree := fourGroups(t, 100*unit.Mbit)
@@ -386,7 +386,7 @@ func TestTwoBuildsOfTheHook(t *testing.T) {
 	plan := func(dev string) shaper.Plan {
 		return shaper.Plan{Dev: dev, Perspective: group.Host, Out: tree, In: tree}
 	}
-	// The same code in a file that differs is another build.
+	// The same code in a file with another hash is another build.
 	older := append(bytes.Clone(_DeparturesBytes), 0)
 	oldClassifier := append(bytes.Clone(_ClassifierBytes), 0)
 	dir := func(object []byte) string {
@@ -401,7 +401,7 @@ func TestTwoBuildsOfTheHook(t *testing.T) {
 		for object, want := range map[*[]byte]bool{&older: wantOld, &_DeparturesBytes: wantNew} {
 			_, err := os.Stat(filepath.Join(dir(*object), pinHook))
 			if (err == nil) != want {
-				t.Errorf("the hook %s: %v, and it should be there: %v", dir(*object), err, want)
+				t.Errorf("the hook %s: %v, want it to exist: %v", dir(*object), err, want)
 			}
 		}
 	}
@@ -435,9 +435,9 @@ func TestTwoBuildsOfTheHook(t *testing.T) {
 			t.Errorf("%s: no departure is measured", when)
 		}
 	}
-	asOlder := func(do func() error) { r.do(func() error { return AsBuild(oldClassifier, older, do) }) }
-	// Devices of earlier tests go with their namespaces, when the kernel has the time: until then
-	// the newer build's hook is in place for them.
+	asOlder := func(do func() error) { r.do(func() error { return WithObjects(oldClassifier, older, do) }) }
+	// Devices of earlier tests are removed with their namespaces, asynchronously. Until then
+	// the newer build's hook exists for them.
 	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		if err := attach.Locked(func() error { sweepTokens(); return nil }); err != nil {
 			t.Fatal(err)
@@ -446,7 +446,7 @@ func TestTwoBuildsOfTheHook(t *testing.T) {
 			break
 		}
 		if time.Since(began) > 30*time.Second {
-			t.Fatalf("%s is there before this test has done anything: does something else divide a device here?", dir(_DeparturesBytes))
+			t.Fatalf("%s exists before this test has changed anything: does another program shape a device on this machine?", dir(_DeparturesBytes))
 		}
 	}
 	asOlder(func() error {
@@ -455,20 +455,21 @@ func TestTwoBuildsOfTheHook(t *testing.T) {
 		return errors.Join(err, err2)
 	})
 	hooks(true, false)
-	measures("the older build alone")
+	measures("only the older build")
 	r.apply(plan("second"))
 	hooks(true, true)
 	measures("the older build beside the newer")
 	r.apply(plan(shaped))
 	hooks(false, true)
-	measures("the newer build alone")
+	measures("only the newer build")
 	if _, err := os.Stat(dir(older)); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the older build's folder: %v", err)
+		t.Errorf("the older build's directory: %v", err)
 	}
 }
 
-// What is pinned in the hook's place is looked at before it is used.
-func TestPinnedMapOfAnotherKind(t *testing.T) {
+// TestPinnedMapOfOtherType: an object that is pinned at the hook's path is checked before it is
+// used.
+func TestPinnedMapOfOtherType(t *testing.T) {
 	r := newUpgradeRig(t)
 	tree := fourGroups(t, 100*unit.Mbit)
 	object := append(bytes.Clone(_DeparturesBytes), 1)
@@ -484,11 +485,11 @@ func TestPinnedMapOfAnotherKind(t *testing.T) {
 	if err := alien.Pin(filepath.Join(dir, pinDevices)); err != nil {
 		t.Fatal(err)
 	}
-	as := func(do func() error) { r.do(func() error { return AsBuild(_ClassifierBytes, object, do) }) }
+	as := func(do func() error) { r.do(func() error { return WithObjects(_ClassifierBytes, object, do) }) }
 	as(func() error {
 		if m, err := loadDevices(dir); err == nil {
 			m.Close()
-			t.Error("a map of another kind passes for the hook's")
+			t.Error("a map of another type is accepted as the hook's")
 		}
 		if _, err := r.engine.Apply(shaper.Plan{Dev: shaped, Perspective: group.Host, Out: tree}); err != nil {
 			return err
@@ -505,13 +506,13 @@ func TestPinnedMapOfAnotherKind(t *testing.T) {
 		return errors.Join(err, r.engine.Clear(shaped))
 	})
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the folder of the hook: %v", err)
+		t.Errorf("the directory of the hook: %v", err)
 	}
 }
 
-// Without its record a program is only replaced: class ids in its tables may be
-// anybody's.
-func TestUpgradeFromAnUnreadableRecord(t *testing.T) {
+// TestUpgradeFromUnreadableRecord: a program without a record is replaced without migration,
+// because the class IDs in its maps cannot be mapped to groups.
+func TestUpgradeFromUnreadableRecord(t *testing.T) {
 	r := newUpgradeRig(t)
 	tree := fourGroups(t, 100*unit.Mbit)
 	plan := shaper.Plan{Dev: shaped, Perspective: group.Host, Out: tree, In: tree}
@@ -532,7 +533,7 @@ func TestUpgradeFromAnUnreadableRecord(t *testing.T) {
 		t.Errorf("observed without a record: %v", err)
 	}
 	if changes := r.apply(plan); len(changes) == 0 {
-		t.Error("a program without a record is left as it is")
+		t.Error("a program without a record is not replaced")
 	}
 	if n := r.assignments(); n != 0 || len(r.observe().Drift) > 0 {
 		t.Errorf("%d connections are assigned, drift %v", n, r.observe().Drift)

@@ -19,19 +19,20 @@ import (
 	"headgate/usage"
 )
 
-// Whether guarantees are told as met, with the rest of a link of 40 Mbit/s overloaded by datagrams:
+// TestUnmet checks the detection of unmet guarantees while the rest of a link of 40 Mbit/s is
+// overloaded with datagrams:
 //
 //	server == router == client
 //	  groups small (TCP that writes now and then), large
 //
-// A sender that is within its guarantee lacks nothing, however large the pieces are that it writes;
-// one that is served at a quarter of it lacks it all the time.
+// A sender within its guarantee has no unmet time, however large its writes are; a sender whose
+// group gets a quarter of its guarantee has unmet time throughout.
 func TestUnmet(t *testing.T) {
 	labtest.NeedRoot(t)
 	const limit, seconds = 40 * unit.Mbit, 6
 	for _, c := range []struct {
 		guarantee unit.Rate
-		part      float64 // of its guarantee, that it sends
+		part      float64 // the sent part of the guarantee
 		write     int     // bytes
 		starve    bool
 	}{
@@ -76,14 +77,14 @@ func TestUnmet(t *testing.T) {
 					t.Fatal(err)
 				}
 				if g, _ := observe(); c.starve {
-					// Somebody meddles with its class.
+					// Another program changes the class.
 					labtest.Run(t, server, "tc", "class", "change", "dev", "router", "classid", g.Class, "htb",
 						"rate", fmt.Sprint(int64(c.guarantee)/4), "ceil", fmt.Sprint(int64(c.guarantee)/4))
 				}
 				ctx, stop := context.WithTimeout(t.Context(), (seconds+3)*time.Second)
 				defer stop()
 				done := make(chan error, 2)
-				go func() { done <- pace(ctx, l, float64(c.guarantee)/8*c.part, c.write) }()
+				go func() { done <- classRate(ctx, l, float64(c.guarantee)/8*c.part, c.write) }()
 				go func() {
 					_, err := traffic.Run(ctx, l.Host, []traffic.Flow{{Name: "large", From: "server", To: "client", Protocol: traffic.UDP, DstPort: 5002, Schedule: traffic.Constant(60 * unit.Mbit)}},
 						traffic.Options{Duration: (seconds + 2) * time.Second})
@@ -91,7 +92,7 @@ func TestUnmet(t *testing.T) {
 				}()
 				time.Sleep(1500 * time.Millisecond)
 				unmet := 0
-				var said []string
+				var said []string // details of each second
 				_, was := observe()
 				for range seconds {
 					time.Sleep(time.Until(was.At.Add(time.Second)))
@@ -108,7 +109,7 @@ func TestUnmet(t *testing.T) {
 				}
 				stop()
 				if want := map[bool]int{true: seconds}[c.starve]; unmet != want {
-					t.Errorf("%d seconds of %d are told as not met, want %d: %v", unmet, seconds, want, said)
+					t.Errorf("%d seconds of %d are reported as unmet, want %d: %v", unmet, seconds, want, said)
 				}
 				for range 2 {
 					if err := <-done; err != nil && ctx.Err() == nil {
@@ -120,8 +121,8 @@ func TestUnmet(t *testing.T) {
 	}
 }
 
-// pace writes pieces over TCP at so many bytes per second until ctx ends.
-func pace(ctx context.Context, l *lab.Lab, rate float64, piece int) error {
+// classRate writes pieces over TCP at a rate in bytes per second until ctx ends.
+func classRate(ctx context.Context, l *lab.Lab, rate float64, piece int) error {
 	var listener net.Listener
 	to, err := l.Node("client").Addr(false)
 	if err != nil {
@@ -155,7 +156,8 @@ func pace(ctx context.Context, l *lab.Lab, rate float64, piece int) error {
 	return nil
 }
 
-// A group that is idle keeps nothing waiting, whatever its last packet had to wait.
+// TestIdleHasNoDelay: an idle group has no queue delay, whatever the sojourn time of its last
+// packet.
 func TestIdleHasNoDelay(t *testing.T) {
 	labtest.NeedRoot(t)
 	l := labtest.Rig(t, lab.RigOptions{RTT: time.Millisecond})
@@ -184,6 +186,6 @@ func TestIdleHasNoDelay(t *testing.T) {
 	busy := delay()
 	time.Sleep(1500 * time.Millisecond)
 	if idle := delay(); idle != 0 {
-		t.Errorf("a group that sent nothing for 1.5 s has a delay of %v (%v when it had just sent)", idle, busy)
+		t.Errorf("a group that was idle for 1.5 s has a queue delay of %v (%v right after sending)", idle, busy)
 	}
 }

@@ -22,7 +22,7 @@ import (
 
 // ways is a pair of hosts:
 //
-//	here (dev, divided) ── far
+//	here (dev, shaped) ── far
 type ways struct {
 	*testing.T
 	here, far *lab.Node
@@ -43,7 +43,7 @@ func newWays(t *testing.T) *ways {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Nothing but what a test sends, and addresses that can be moved to another device.
+	// No packets except those of the test, and addresses that can be moved to another device.
 	for _, n := range []*lab.Node{w.here, w.far} {
 		w.at(n, "sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1 net.ipv4.conf.all.rp_filter=0")
 	}
@@ -58,8 +58,8 @@ func (w *ways) at(n *lab.Node, line string) string {
 	return labtest.Run(w, n, words[0], words[1:]...)
 }
 
-// may runs what this kernel may have nothing for. The emulated kernels have all of it, and run
-// the same test (scripts/vm/tests).
+// may runs a command that this kernel may not support. The emulated kernels support all of
+// them, and run the same test (scripts/vm/tests).
 func (w *ways) may(n *lab.Node, line string) bool {
 	w.Helper()
 	words := strings.Fields(line)
@@ -70,13 +70,13 @@ func (w *ways) may(n *lab.Node, line string) bool {
 	return err == nil || lacking(w, line, string(out))
 }
 
-// lacking tells, where that may be, that this kernel has nothing for something.
+// lacking logs that this kernel does not support something, and fails on emulated kernels.
 func lacking(t testing.TB, what, out string) bool {
 	t.Helper()
 	if os.Getenv("HEADGATE_VM") != "" {
 		t.Fatalf("%s: %s", what, out)
 	}
-	t.Logf("tested on the emulated kernels only: this one has nothing for %q: %s", what, out)
+	t.Logf("tested only on the emulated kernels: this kernel does not support %q: %s", what, out)
 	return false
 }
 
@@ -89,7 +89,7 @@ func (w *ways) nft(ruleset string) {
 	}
 }
 
-// chain counts what comes from the far host's pings at the ingress of a device.
+// chain adds a chain that counts the far host's pings at the ingress of a device.
 func (w *ways) chain(table, dev string, priority int, verdict string) {
 	w.Helper()
 	w.nft(fmt.Sprintf("table netdev %s {\n chain pre { type filter hook ingress device %s priority %d; policy accept;\n icmp type echo-request counter %s\n }\n}\n", table, dev, priority, verdict))
@@ -107,7 +107,7 @@ func (w *ways) chainCount(table string) int {
 	return n
 }
 
-// plan divides what comes to here: by "in", or by a guest's "out".
+// plan shapes packets to here: by "in", or by a guest's "out".
 func (w *ways) plan(p group.Perspective) shaper.Plan {
 	tree := fourGroups(w.T, 100*unit.Mbit)
 	if p == group.Guest {
@@ -135,8 +135,8 @@ func (w *ways) observe() (st shaper.State) {
 	return st
 }
 
-// passed is what the classifier counted, and what went through the IFB's queues,
-// without control traffic.
+// passed returns the packets counted by the classifier and by the IFB's queues, without control
+// traffic.
 func (w *ways) passed() (classified, queued uint64) {
 	w.Helper()
 	w.do(func() error {
@@ -162,7 +162,7 @@ func (w *ways) passed() (classified, queued uint64) {
 
 const pings = 5
 
-// ping sends pings from the far host, and gives how many were answered.
+// ping sends pings from the far host, and returns the number of answers.
 func (w *ways) ping(to string, more ...string) int {
 	w.Helper()
 	args := append([]string{"-q", "-c", strconv.Itoa(pings), "-i", "0.02", "-W", "1"}, more...)
@@ -175,31 +175,31 @@ func (w *ways) ping(to string, more ...string) int {
 	return n
 }
 
-// once holds that pings from the far host were counted, queued and answered once each.
+// once checks that pings from the far host were counted, queued and answered once each.
 func (w *ways) once(what, to string, more ...string) {
 	w.Helper()
 	c0, q0 := w.passed()
 	if n := w.ping(to, more...); n != pings {
-		w.Errorf("%s: %d of %d were answered", what, n, pings)
+		w.Errorf("%s: %d of %d pings were answered", what, n, pings)
 	}
 	if c, q := w.passed(); c-c0 != pings || q-q0 != pings {
-		w.Errorf("%s: of %d packets %d were classified and %d queued", what, pings, c-c0, q-q0)
+		w.Errorf("%s: of %d packets, %d were classified and %d queued", what, pings, c-c0, q-q0)
 	}
 }
 
-// direct gives the pair addresses.
+// direct adds addresses to the pair.
 func (w *ways) direct() {
 	w.Helper()
 	w.at(w.here, "ip addr add 10.77.0.1/24 dev "+w.dev)
 	w.at(w.far, "ip addr add 10.77.0.2/24 dev "+w.farDev)
-	w.ping("10.77.0.1") // neighbours are known from now on
+	w.ping("10.77.0.1") // resolves the neighbours
 }
 
 var perspectives = []group.Perspective{group.Host, group.Guest}
 
-// Chains of nftables at the ingress hook go on seeing every packet once, in their
-// order, before it is queued, whether they were there first or come later, and what
-// they drop stays dropped.
+// TestChainsSeeEveryPacketOnce: nftables chains at the ingress hook see every packet once, in
+// order, before it is queued, whether they were added before or after the apply. Packets that
+// they drop stay dropped.
 func TestChainsSeeEveryPacketOnce(t *testing.T) {
 	for _, p := range perspectives {
 		t.Run(string(p), func(t *testing.T) {
@@ -209,40 +209,40 @@ func TestChainsSeeEveryPacketOnce(t *testing.T) {
 			w.once("no chain", "10.77.0.1")
 			for _, priority := range []int{-300, 0, 2147483646} {
 				w.chain("fw"+strconv.Itoa(priority+301), w.dev, priority, "")
-				if st := w.observe(); priority == -300 && (len(st.Drift) == 0 || !strings.Contains(fmt.Sprint(st.Foreign), "pass by until the next apply")) {
-					t.Errorf("of a chain that packets pass by, Observe tells drift %v, %q", st.Drift, st.Foreign)
+				if st := w.observe(); priority == -300 && (len(st.Drift) == 0 || !strings.Contains(fmt.Sprint(st.Foreign), "skip until the next apply")) {
+					t.Errorf("for a chain that packets skip, Observe reports drift %v, foreign %q", st.Drift, st.Foreign)
 				}
 				w.apply(w.plan(p))
 				w.once(fmt.Sprint("a chain of priority ", priority), "10.77.0.1")
 				if st := w.observe(); len(st.Drift) > 0 || slices.ContainsFunc(st.Foreign, inTheWay) {
-					t.Errorf("then there is drift %v, in the way %q", st.Drift, st.Foreign)
+					t.Errorf("after the apply: drift %v, foreign %q", st.Drift, st.Foreign)
 				}
 			}
 			for table, want := range map[string]int{"fw1": 3 * pings, "fw301": 2 * pings, "fw2147483947": pings} {
 				if n := w.chainCount(table); n != want {
-					t.Errorf("chain of %s has seen %d packets, not %d", table, n, want)
+					t.Errorf("the chain of %s has seen %d packets, want %d", table, n, want)
 				}
 			}
-			// Behind the queue nothing is left of the class in the packet's priority.
+			// After the queue, the packet's priority does not contain the class.
 			w.nft("table inet later {\n chain pre { type filter hook prerouting priority 0; policy accept;\n icmp type echo-request meta priority != 0 counter\n }\n}\n")
-			w.once("a chain behind it", "10.77.0.1")
+			w.once("a chain after the queue", "10.77.0.1")
 			if m := counted.FindStringSubmatch(w.at(w.here, "nft list table inet later")); m == nil || m[1] != "0" {
-				t.Errorf("packets have a priority behind the queue: %q", m)
+				t.Errorf("packets have a priority after the queue: %q", m)
 			}
 			w.at(w.here, "nft delete table inet later")
 			w.chain("drops", w.dev, 5, "drop")
 			_, before := w.passed()
 			if n := w.ping("10.77.0.1"); n != 0 {
-				t.Errorf("%d packets came past a chain that drops them", n)
+				t.Errorf("%d packets passed a chain that drops them", n)
 			}
 			if _, after := w.passed(); after != before {
-				t.Errorf("%d packets that were dropped stood in the queue", after-before)
+				t.Errorf("%d dropped packets were in the queue", after-before)
 			}
 			if n := w.chainCount("drops"); n != pings {
-				t.Errorf("the chain that drops saw %d packets, not %d", n, pings)
+				t.Errorf("the dropping chain saw %d packets, want %d", n, pings)
 			}
 
-			// Clear leaves the others' as they were.
+			// Clear leaves the foreign chains unchanged.
 			w.do(func() error { return w.engine.Clear(w.dev) })
 			if left := w.at(w.here, "nft list ruleset"); strings.Contains(left, "hgi") || strings.Count(left, "table netdev") != 4 {
 				t.Errorf("clear left:\n%s", left)
@@ -251,10 +251,11 @@ func TestChainsSeeEveryPacketOnce(t *testing.T) {
 	}
 }
 
-func inTheWay(what string) bool { return strings.Contains(what, "in the way") }
+func inTheWay(what string) bool { return strings.Contains(what, "conflicts with Headgate") }
 
-// The chain goes and comes with the others', and Apply mends what somebody did to it.
-func TestForwardIsMended(t *testing.T) {
+// TestForwardIsRepaired: Headgate's chain is added and removed with the foreign chains, and
+// Apply repairs changes by other programs.
+func TestForwardIsRepaired(t *testing.T) {
 	w := newWays(t)
 	w.direct()
 	p := w.plan(group.Host)
@@ -279,14 +280,14 @@ func TestForwardIsMended(t *testing.T) {
 			" ; add chain netdev " + table + " into-1 { type filter hook ingress device " + w.dev + " priority 0 ; }", "in forwarding"},
 		{"the IFB removed", "ip link del " + ifb, "in forwarding"},
 		{"the filter removed", "tc qdisc del dev " + w.dev + " clsact", "in rules"},
-		{"all of nftables flushed", "nft flush ruleset", "by a chain of nftables -> by the classifier"},
+		{"all of nftables flushed", "nft flush ruleset", "by an nftables chain -> by the classifier"},
 	} {
 		w.at(w.here, c.command)
 		if n := w.ping("10.77.0.1"); n != pings && c.name != "the IFB removed" {
-			t.Errorf("%s: %d packets came through", c.name, n)
+			t.Errorf("%s: %d packets passed", c.name, n)
 		}
 		if st := w.observeAny(); len(st.Drift) == 0 && c.name != "the filter removed" {
-			t.Errorf("%s: Observe tells of no drift", c.name)
+			t.Errorf("%s: Observe reports no drift", c.name)
 		}
 		if changes := w.apply(p); !strings.Contains(fmt.Sprint(changes), c.word) {
 			t.Errorf("%s: %v", c.name, changes)
@@ -294,7 +295,7 @@ func TestForwardIsMended(t *testing.T) {
 		w.once(c.name, "10.77.0.1")
 	}
 
-	// Under another name the device has the same groups, after the next apply.
+	// After a rename, the next apply restores the device's groups.
 	w.chain("fw", w.dev, 0, "")
 	w.apply(p)
 	w.at(w.here, "ip link set "+w.dev+" down")
@@ -305,13 +306,13 @@ func TestForwardIsMended(t *testing.T) {
 	w.apply(w.plan(group.Host))
 	w.once("renamed", "10.77.0.1")
 
-	// What a device that goes leaves is swept up with the next change.
+	// The table of a removed device is removed with the next change.
 	w.at(w.here, "ip link del wan0")
 	w.at(w.here, "ip link add other0 type veth peer name other1")
 	w.dev = "other0"
 	w.apply(w.plan(group.Host))
 	if left := w.at(w.here, "nft list ruleset"); strings.Contains(left, table+" ") {
-		t.Errorf("of a device that is gone:\n%s", left)
+		t.Errorf("the table of a removed device is left:\n%s", left)
 	}
 }
 
@@ -321,8 +322,8 @@ func (w *ways) observeAny() (st shaper.State) {
 	return st
 }
 
-// Filters of others before ours (tcx) and after it see every packet once; after it only
-// where ours does not redirect.
+// TestFiltersBeforeAndAfter: foreign programs before Headgate's filter (tcx) and filters after
+// it see every packet once; filters after it only if Headgate's filter does not redirect.
 func TestFiltersBeforeAndAfter(t *testing.T) {
 	w := newWays(t)
 	w.direct()
@@ -331,16 +332,16 @@ func TestFiltersBeforeAndAfter(t *testing.T) {
 	w.at(w.here, "ip link add copies up type ifb")
 	w.at(w.here, "tc filter add dev "+w.dev+" ingress pref 9 protocol ip u32 match ip protocol 1 0xff action mirred egress mirror dev copies")
 	if st := w.observe(); slices.ContainsFunc(st.Foreign, inTheWay) || !strings.Contains(fmt.Sprint(st.Foreign), "u32 pref 9") {
-		t.Errorf("Observe tells of %q", st.Foreign)
+		t.Errorf("Observe reports %q", st.Foreign)
 	}
 	w.once("a later filter", "10.77.0.1")
 	if shown := w.at(w.here, "tc -s filter show dev "+w.dev+" ingress"); !strings.Contains(shown, fmt.Sprintf(" %d pkt", pings)) {
-		t.Errorf("the later filter saw not %d packets:\n%s", pings, shown)
+		t.Errorf("the later filter did not see %d packets:\n%s", pings, shown)
 	}
 	if n := w.chainCount("fw"); n != pings {
-		t.Errorf("and the chain %d, not %d", n, pings)
+		t.Errorf("the chain saw %d packets, want %d", n, pings)
 	}
-	// Without the chain a redirect would come first again.
+	// Without the chain, the classifier would redirect before the later filter.
 	w.at(w.here, "nft delete table netdev fw")
 	w.do(func() error {
 		if _, err := w.engine.Apply(w.plan(group.Host)); err == nil || !strings.Contains(err.Error(), "u32 pref 9") {
@@ -350,7 +351,7 @@ func TestFiltersBeforeAndAfter(t *testing.T) {
 	})
 }
 
-// Devices on top of the one that is divided go on having each packet, once.
+// TestDevicesOnTop: devices on top of the shaped device receive each packet once.
 func TestDevicesOnTop(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -364,7 +365,8 @@ func TestDevicesOnTop(t *testing.T) {
 		for _, forward := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s,forward=%v", c.name, forward), func(t *testing.T) {
 				w := newWays(t)
-				// Else the device below answers, too, for the address of the one on top, with its own.
+				// Otherwise the device below also answers ARP requests for the address of the
+				// device on top.
 				w.at(w.here, "sysctl -qw net.ipv4.conf.all.arp_ignore=1")
 				for _, line := range c.here {
 					if !w.may(w.here, strings.ReplaceAll(line, "DEV", w.dev)) {
@@ -385,15 +387,15 @@ func TestDevicesOnTop(t *testing.T) {
 				w.apply(w.plan(group.Host))
 				w.once(c.name, "10.77.0.1")
 				if n := w.chainCount("above"); n != pings {
-					t.Errorf("%s has seen %d packets, not %d", c.top, n, pings)
+					t.Errorf("%s has seen %d packets, want %d", c.top, n, pings)
 				}
 			})
 		}
 	}
 }
 
-// What IPsec takes out of a packet that was counted comes in again, and is not counted
-// again; it needs a kernel with ESP.
+// TestIPsecIsCountedOnce: packets that IPsec decapsulates were counted before, and are received
+// again without being counted again. The test needs a kernel with ESP.
 func TestIPsecIsCountedOnce(t *testing.T) {
 	for _, mode := range []string{"tunnel", "transport"} {
 		for _, forward := range []bool{false, true} {
@@ -434,7 +436,7 @@ func TestIPsecIsCountedOnce(t *testing.T) {
 				}
 				if forward {
 					if n := w.chainCount("fw"); n != len(perspectives)*pings {
-						t.Errorf("the chain saw %d packets of ESP, not %d", n, len(perspectives)*pings)
+						t.Errorf("the chain saw %d ESP packets, want %d", n, len(perspectives)*pings)
 					}
 				}
 			})

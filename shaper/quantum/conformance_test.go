@@ -15,7 +15,8 @@ func TestMain(m *testing.M) { shapertest.Main(m, engine) }
 func TestConformance(t *testing.T) {
 	shapertest.Run(t, engine, shapertest.Features{
 		Groups: 64,
-		// First come, first served, and the covetous effect: measured 0.93 to 1.0.
+		// Lending is first come, first served, and the covetous effect occurs: measured 0.93 to
+		// 1.0.
 		Guarantee: 0.85, Total: 0.97,
 	})
 }

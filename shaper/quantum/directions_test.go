@@ -16,9 +16,9 @@ import (
 	"headgate/unit"
 )
 
-// rig is a device that is divided in both directions, and that sends and receives.
+// rig is a device that is shaped in both directions, and that sends and receives.
 //
-//	client ── router ── server, whose device towards the router it is
+//	client ── router ── server, with the device towards the router
 type rig struct {
 	*testing.T
 	*lab.Lab
@@ -45,7 +45,7 @@ func (r rig) observe() (st shaper.State) {
 	return st
 }
 
-// send lets both ends send datagrams to a port for some time.
+// send makes both ends send datagrams to a port for some time.
 func (r rig) send(port uint16, rate unit.Rate, length time.Duration) {
 	r.Helper()
 	var flows []traffic.Flow
@@ -74,9 +74,9 @@ func tree(t *testing.T, limit unit.Rate, names ...string) *group.Tree {
 	return &out
 }
 
-// Each direction has its own limits, pool and resets, as the source has its own
-// functions for each: what resets one leaves what the other has lent.
-func TestDirectionsAreApart(t *testing.T) {
+// TestDirectionsAreIndependent: each direction has its own limits, pool and resets, as the
+// source has separate functions for each. A reset of one direction does not affect the other.
+func TestDirectionsAreIndependent(t *testing.T) {
 	r := rig{t, labtest.Rig(t, lab.RigOptions{})}
 	plan := shaper.Plan{
 		Dev: "router", Perspective: group.Host, Quantum: group.QuantumOptions{Quantum: 50 * time.Millisecond},
@@ -85,7 +85,7 @@ func TestDirectionsAreApart(t *testing.T) {
 	r.apply(plan)
 	r.send(firstPort, unit.Mbit, time.Second)
 	lent := r.observe()
-	// 20 quanta, of which each lends 1.5 % of the limit: 30 of the 50 %.
+	// In 20 quanta, each lends 1.5 % of the limit: 30 of the 50 %.
 	for name, d := range map[string]*shaper.DirectionState{"out": lent.Out, "in": lent.In} {
 		if d.Quantum.PoolBytes == 0 || d.Quantum.Resets != 0 || d.Groups[1].Quantum.Actual > d.Groups[1].Guarantee*7/10 || d.Quantum.Mode != shaper.Normal {
 			t.Errorf("%s: after a second at a tenth of the limit: %+v, the idle group %+v", name, *d.Quantum, *d.Groups[1].Quantum)
@@ -98,8 +98,8 @@ func TestDirectionsAreApart(t *testing.T) {
 		t.Helper()
 		r.do("assign", func() error { return New().Assign("router", []shaper.Assignment{{Conn: conn(port), Group: group}}) })
 	}
-	// Nothing passes meanwhile: it is shown as reset before a packet has it reset, which
-	// then does so once, whatever the number of causes.
+	// No packets pass meanwhile. A reset is reported before a packet triggers it, and the
+	// packet then resets once, whatever the number of requests.
 	resets := func(what string, out, in uint64) {
 		t.Helper()
 		st := r.observe()
@@ -113,7 +113,7 @@ func TestDirectionsAreApart(t *testing.T) {
 	}
 	resets("nothing", 0, 0)
 	assign("in-only", 1)
-	resets("assigned in alone", 0, 1)
+	resets("assigned only in", 0, 1)
 	r.do("unassign", func() error { return New().Unassign("router", []shaper.Conn{conn(1)}) })
 	resets("unassigned", 0, 1)
 	changed := plan
@@ -123,15 +123,15 @@ func TestDirectionsAreApart(t *testing.T) {
 	assign("idle", 2)
 	resets("assigned in both", 1, 1)
 
-	// And packets carry it out.
+	// The resets are executed with the next packets.
 	r.send(firstPort, unit.Mbit, 100*time.Millisecond)
 	if st := r.observe(); st.Out.Quantum.Resets != 1 || st.In.Quantum.Resets != 1 {
-		t.Errorf("after packets: out has %d resets, in %d", st.Out.Quantum.Resets, st.In.Quantum.Resets)
+		t.Errorf("after packets: out has %d resets, in has %d", st.Out.Quantum.Resets, st.In.Quantum.Resets)
 	}
 }
 
-// What a group loses puts it and its direction into enforcement mode, until a quantum
-// has passed in which it lost nothing.
+// TestMode: drops put a group and its direction into enforcement mode, until a quantum without
+// drops.
 func TestMode(t *testing.T) {
 	r := rig{t, labtest.Rig(t, lab.RigOptions{})}
 	r.apply(shaper.Plan{
@@ -160,12 +160,12 @@ func TestCheckOptions(t *testing.T) {
 		message string
 	}{
 		"the paper's step":   {group.QuantumOptions{Step: group.Step{Bytes: 1500}}, "", ""},
-		"the most":           {group.QuantumOptions{Step: group.Step{Bytes: 62500}}, "", ""},
+		"the maximum":        {group.QuantumOptions{Step: group.Step{Bytes: 62500}}, "", ""},
 		"both remedies":      {group.QuantumOptions{Quantum: 100 * time.Millisecond, Overdraft: true}, "", ""},
 		"never lends":        {group.QuantumOptions{Step: group.Step{Bytes: 62501}}, "step", "write at most 62500B"},
-		"never lends either": {group.QuantumOptions{Step: group.Step{Share: 51 * unit.Whole / 100}}, "step", "more than any group is guaranteed in a quantum of 1s (62.5kB)"},
+		"never lends either": {group.QuantumOptions{Step: group.Step{Share: 51 * unit.Whole / 100}}, "step", "exceeds the guarantee of every group per quantum of 1s (62.5kB)"},
 		"less than a byte":   {group.QuantumOptions{Step: group.Step{Share: 1}}, "step", "less than a byte"},
-		"too short":          {group.QuantumOptions{Quantum: 20 * time.Millisecond}, "quantum", "take a longer quantum"},
+		"too short":          {group.QuantumOptions{Quantum: 20 * time.Millisecond}, "quantum", "use a longer quantum"},
 	} {
 		p.Quantum = c.options
 		err := Check(p)
@@ -180,13 +180,13 @@ func TestCheckOptions(t *testing.T) {
 	}
 }
 
-// What a configuration is told to have where it says nothing is what the algorithm has.
+// TestDefaults: the documented defaults of the options are those of the algorithm.
 func TestDefaults(t *testing.T) {
 	cfg, err := share.QuantumForRate(8*unit.Mbit, nil, share.SeedQuantum)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if step := (group.Step{Share: group.SeedStep}).Of(unit.Bytes(cfg.Limit)); cfg.Step != uint64(step) || share.SeedQuantum != group.SeedQuantum {
-		t.Errorf("described are %v and a step of %v, in force %v and %d bytes", group.SeedQuantum, step, share.SeedQuantum, cfg.Step)
+		t.Errorf("documented: %v and a step of %v, in force: %v and %d bytes", group.SeedQuantum, step, share.SeedQuantum, cfg.Step)
 	}
 }

@@ -11,21 +11,21 @@ import (
 	"headgate/shaper/attach"
 )
 
-// Engine is the quantum engine for the network namespace of the calling thread.
-// It keeps no state: all of it is in the kernel.
+// Engine is the quantum engine for the network namespace of the calling thread. It has no state
+// of its own: all state is in the kernel.
 type Engine struct{}
 
-// New gives the engine.
+// New returns the engine.
 func New() *Engine { return &Engine{} }
 
-var _ shaper.Several = (*Engine)(nil)
+var _ shaper.BatchShaper = (*Engine)(nil)
 
 func with(dev string, do func(*nl.Conn, *attach.Device) error) error {
 	return attach.With(dev, group.Quantum, do)
 }
 
-// Diff tells what Apply would do and changes nothing. On a device of another
-// engine, it tells what Apply would do once that is cleared.
+// Diff returns the changes that Apply would make. On a device of another engine, it returns the
+// changes that Apply would make after a Clear.
 func (e *Engine) Diff(p shaper.Plan) (out []shaper.Change, err error) {
 	err = with(p.Dev, func(_ *nl.Conn, d *attach.Device) error {
 		m, err := newMove(d, p)
@@ -37,7 +37,7 @@ func (e *Engine) Diff(p shaper.Plan) (out []shaper.Change, err error) {
 	return out, err
 }
 
-// Apply makes the plan so.
+// Apply makes the plan the actual state.
 func (e *Engine) Apply(p shaper.Plan) (out []shaper.Change, err error) {
 	err = attach.Locked(func() error {
 		return with(p.Dev, func(c *nl.Conn, d *attach.Device) (err error) {
@@ -57,20 +57,20 @@ func (e *Engine) apply(c *nl.Conn, d *attach.Device, p shaper.Plan) ([]shaper.Ch
 		return nil, err
 	}
 	if m.empty() {
-		return nil, d.Forget(d.Shared(), d.Sides[attach.Egress].Record, d.Sides[attach.Ingress].Record)
+		return nil, d.DeleteStaleAssignments(d.Shared(), d.Sides[attach.Egress].Record, d.Sides[attach.Ingress].Record)
 	}
 	return m.changes(), m.make(c)
 }
 
-// ApplyAll makes several plans so, a few at the same time.
+// ApplyAll applies several plans concurrently.
 func (e *Engine) ApplyAll(plans []shaper.Plan) []shaper.Applied {
 	return attach.ApplyAll(plans, group.Quantum, e.apply)
 }
 
-// Sweep has nothing to do: all that this engine makes goes with its device.
+// Sweep does nothing: all objects of this engine are removed with their device.
 func (e *Engine) Sweep() ([]string, error) { return nil, nil }
 
-// Clear takes away all that is ours on the device.
+// Clear removes everything that Headgate created on the device.
 func (e *Engine) Clear(dev string) error {
 	err := attach.Locked(func() error {
 		return with(dev, func(c *nl.Conn, d *attach.Device) error {
@@ -83,27 +83,27 @@ func (e *Engine) Clear(dev string) error {
 		})
 	})
 	if errors.Is(err, shaper.ErrNoDevice) {
-		return nil // and so is all that was on it
+		return nil // the objects were removed with the device
 	}
 	return err
 }
 
-// Assign puts connections into groups, before every rule. It resets the limits of
-// the directions that have these groups, as adding a connection to one direction
-// does in the seed. (Taking one away resets nothing, there and here.)
+// Assign assigns connections to groups, with precedence over all rules. It resets the limits of
+// the directions that have these groups, as adding a connection does in the seed. (Removing one
+// resets nothing, as in the seed.)
 func (e *Engine) Assign(dev string, list []shaper.Assignment) error {
 	return attach.Locked(func() error {
 		return with(dev, func(_ *nl.Conn, d *attach.Device) error {
 			if err := d.Assign(list); err != nil {
 				return err
 			}
-			return askResets(d, list)
+			return requestResets(d, list)
 		})
 	})
 }
 
-// askResets asks for a reset in each direction that has a group of the list.
-func askResets(d *attach.Device, list []shaper.Assignment) error {
+// requestResets requests a reset in each direction that has a group of the list.
+func requestResets(d *attach.Device, list []shaper.Assignment) error {
 	for i := range d.Sides {
 		s := &d.Sides[i]
 		has := func(a shaper.Assignment) bool {
@@ -118,21 +118,22 @@ func askResets(d *attach.Device, list []shaper.Assignment) error {
 			err = s.Maps[resetsMap].Put(uint32(0), asked+1)
 		}
 		if err != nil {
-			return fmt.Errorf("device %s: cannot reset the limits for the connections that were assigned: %w", d.Name(), err)
+			return fmt.Errorf("device %s: cannot reset the limits after an assignment: %w", d.Name(), err)
 		}
 	}
 	return nil
 }
 
-// Unassign returns connections to the rules. One that is not assigned is an
-// error that names it; the others are returned all the same.
+// Unassign removes assignments, so that the rules apply again. A connection that is not
+// assigned is an error that names it; the other connections are still unassigned.
 func (e *Engine) Unassign(dev string, list []shaper.Conn) error {
 	return attach.Locked(func() error {
 		return with(dev, func(_ *nl.Conn, d *attach.Device) error { return d.Unassign(list) })
 	})
 }
 
-// Assigned is the group that a connection is assigned to on a device, "" if it is to none.
+// Assigned returns the group that a connection is assigned to on a device, or "" if there is
+// none.
 func (e *Engine) Assigned(dev string, c shaper.Conn) (path string, err error) {
 	err = with(dev, func(_ *nl.Conn, d *attach.Device) (err error) {
 		path, err = d.Assigned(c)
@@ -141,7 +142,7 @@ func (e *Engine) Assigned(dev string, c shaper.Conn) (path string, err error) {
 	return path, err
 }
 
-// Assignments lists the connections that are assigned on a device.
+// Assignments lists the assigned connections of a device.
 func (e *Engine) Assignments(dev string) (out []shaper.Assignment, err error) {
 	err = with(dev, func(_ *nl.Conn, d *attach.Device) (err error) {
 		out, err = d.Assignments()

@@ -21,15 +21,15 @@ import (
 	"headgate/unit"
 )
 
-// needRoot skips without root, and only then.
+// needRoot skips the test without root.
 func needRoot(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("run it as root: it loads eBPF programs")
+		t.Skip("requires root to load eBPF programs")
 	}
 }
 
-// policer is the eBPF program in virtual time: there is no device, packets are
-// made up and run through it one by one (BPF_PROG_TEST_RUN).
+// policer is the eBPF program in virtual time, without a device: packets are synthesized and
+// run through the program one by one (BPF_PROG_TEST_RUN).
 type policer struct {
 	t interface {
 		Fatalf(string, ...any)
@@ -39,13 +39,13 @@ type policer struct {
 	p    *classifier.Program
 }
 
-// load puts a new program in the place of the last, as an Apply does.
+// load replaces the program, as an Apply does.
 func (k *policer) load(tree group.Tree, s settings) {
 	k.t.Helper()
-	m := &move{dev: &attach.Device{Link: &netlink.Dummy{LinkAttrs: netlink.LinkAttrs{EncapType: "ether"}}}, settings: s, virtualTime: true}
+	m := &transition{dev: &attach.Device{Link: &netlink.Dummy{LinkAttrs: netlink.LinkAttrs{EncapType: "ether"}}}, settings: s, virtualTime: true}
 	m.dev.Sides[attach.Ingress] = k.side
 	m.sides[attach.Ingress].Direction = attach.Direction{Tree: &tree, In: true}
-	err := m.sides[attach.Ingress].want(m.dev, &k.side, shaper.Plan{In: &tree}, s)
+	err := m.sides[attach.Ingress].desire(m.dev, &k.side, shaper.Plan{In: &tree}, s)
 	if err != nil {
 		k.t.Fatalf("%v", err)
 	}
@@ -92,7 +92,7 @@ const (
 	actShot   = 2
 )
 
-// packet asks for one packet at a time.
+// packet runs the program for one packet.
 func (k *policer) packet(frame []byte, now uint64, gsoSegs uint32) share.Verdict {
 	k.t.Helper()
 	o := ebpf.RunOptions{Data: frame, DataOut: make([]byte, len(frame)+256), Context: skb{Tstamp: now, GSOSegs: gsoSegs}}
@@ -110,7 +110,7 @@ func (k *policer) packet(frame []byte, now uint64, gsoSegs uint32) share.Verdict
 	return share.Verdict{}
 }
 
-// udp is a frame to a port with a payload, ECN-capable.
+// udp returns an ECN-capable frame to a port with a payload.
 func udp(port uint16, payload int) []byte {
 	b := make([]byte, 14+20+8+payload)
 	b[12], b[13] = 0x08, 0x00
@@ -125,7 +125,7 @@ func udp(port uint16, payload int) []byte {
 
 const firstPort = 5001
 
-// ports is a tree of groups, each of one destination port.
+// ports returns a tree of groups, each with one destination port.
 func ports(limit unit.Rate, guarantees []unit.Rate) group.Tree {
 	t := group.Tree{Limit: limit, Spare: group.Proportional}
 	for i, g := range guarantees {
@@ -136,13 +136,13 @@ func ports(limit unit.Rate, guarantees []unit.Rate) group.Tree {
 	return t
 }
 
-// longRuns asks for few runs, each of more steps than there would else be: the kernel takes
-// 0.2 s to load the program of each.
+// longRuns configures rapid for a few long runs, because loading the program of each run takes
+// the kernel 0.2 s.
 func longRuns(t *testing.T) {
 	const checks = "rapid.checks"
 	was := flags.Lookup(checks)
 	if was.Value.String() != was.DefValue {
-		return // someone asks for more
+		return // set by the user
 	}
 	if err := flags.Set(checks, "16"); err != nil {
 		t.Fatal(err)
@@ -150,10 +150,9 @@ func longRuns(t *testing.T) {
 	t.Cleanup(func() { _ = flags.Set(checks, was.DefValue) })
 }
 
-// TestLockStep drives the eBPF program and share.Quantum with the same packets in
-// the same virtual time, and holds them equal after each: verdict, CE, every
-// group's numbers, pool, total and resets. Quanta pass unused, connections are
-// assigned, and limits change on the way.
+// TestLockStep feeds the eBPF program and share.Quantum with the same packets in the same
+// virtual time, and compares them after each: verdict, CE, every group's counters, pool, total
+// and resets. The run includes idle quanta, assignments and changes of the limit.
 func TestLockStep(t *testing.T) {
 	needRoot(t)
 	longRuns(t)
@@ -172,10 +171,10 @@ func TestLockStep(t *testing.T) {
 			n := rapid.SampledFrom([]int{1, 2, 4, maxGroups}).Draw(t, "groups")
 			var guarantees []unit.Rate
 			for range n {
-				// Up to twice the fair share: the source does not check the sum.
+				// Up to twice the fair share, because the source does not check the sum.
 				guarantees = append(guarantees, unit.Rate(rapid.Uint64Range(0, min(uint64(limit), 2*uint64(limit)/uint64(n))).Draw(t, "guarantee")))
 			}
-			// The scaled step, the paper's, or any that some group can lend.
+			// The scaled step, the paper's step, or any step that some group can lend.
 			switch most := uint64(slices.Max(guarantees)) * uint64(s.Quantum) / uint64(8*time.Second); {
 			case rapid.Bool().Draw(t, "scaled") || most == 0:
 			case most >= 1500 && rapid.Bool().Draw(t, "paper"):
@@ -202,7 +201,7 @@ func TestLockStep(t *testing.T) {
 			case 0: // quanta pass
 				now += uint64(s.Quantum) * rapid.Uint64Range(0, 100).Draw(t, "idle")
 				continue
-			case 1: // someone is assigned
+			case 1: // a connection is assigned
 				if fresh {
 					continue
 				}
@@ -213,8 +212,8 @@ func TestLockStep(t *testing.T) {
 				reset = true
 				continue
 			case 2:
-				// Of two configurations with no packet between, the model sees the
-				// second alone, and would keep a group that the first took away.
+				// Of two configurations without a packet in between, the model sees only the
+				// second, and would keep a group that the first removed.
 				if fresh || reconfigured {
 					continue
 				}
@@ -243,12 +242,12 @@ func TestLockStep(t *testing.T) {
 			before := k.marks(g)
 			got := k.packet(udp(firstPort+uint16(g), payload), now, 0)
 			if marks := k.marks(g) - before; marks > 0 != want.CE || marks > 1 {
-				t.Fatalf("group %d, %d bytes: the kernel counts %d marks, the model says %+v", g, payload, marks, want)
+				t.Fatalf("group %d, %d bytes: the kernel counts %d marks, the model returns %+v", g, payload, marks, want)
 			}
-			if got.CE = got.CE || want.CE && want.Drop; got != want { // a packet that is gone shows no mark
-				t.Fatalf("group %d, %d bytes: the kernel says %+v, the model %+v", g, payload, got, want)
+			if got.CE = got.CE || want.CE && want.Drop; got != want { // the mark of a dropped packet is invisible
+				t.Fatalf("group %d, %d bytes: the kernel returns %+v, the model %+v", g, payload, got, want)
 			}
-			if !fresh && !reset && !reconfigured { // what is announced shows at the next packet that counts
+			if !fresh && !reset && !reconfigured { // requested changes take effect at the next counted packet
 				k.equals(q, ends)
 				if rapid.IntRange(0, 9).Draw(t, "look") == 0 {
 					k.shows(q, cfg, s, now)
@@ -258,7 +257,7 @@ func TestLockStep(t *testing.T) {
 	})
 }
 
-// marks are those that were counted for a group.
+// marks returns the number of marks counted for a group.
 func (k *policer) marks(g int) (sum uint64) {
 	k.t.Helper()
 	var cpus []classifier.Counter
@@ -271,14 +270,14 @@ func (k *policer) marks(g int) (sum uint64) {
 	return sum
 }
 
-// shows holds what Observe would show after some time without packets, and after a
-// reset that nobody has carried out yet, to the model.
+// shows compares the state that Observe would report after some time without packets, and after
+// a pending reset, with the model.
 func (k *policer) shows(q *share.Quantum, cfg share.QuantumConfig, set settings, now uint64) {
 	k.t.Helper()
 	number := func(i int) int { return int(k.p.Record.Classes[fmt.Sprintf("g%d", i)]) - firstMinor }
 	for _, quanta := range []uint64{0, 1, 3} {
 		for _, reset := range []bool{false, true} {
-			model, s := q.Copy(), k.state()
+			model, s := q.Clone(), k.state()
 			later := now + quanta*uint64(set.Quantum)
 			for end := s.EndsNS; later >= end; end += uint64(set.Quantum) {
 				model.Tick()
@@ -286,19 +285,19 @@ func (k *policer) shows(q *share.Quantum, cfg share.QuantumConfig, set settings,
 			if reset {
 				model.Reset()
 			}
-			if s.settle(later, uint64(set.Quantum), cfg, number, reset); s.Pool != model.Pool() || s.Used != model.Used() || s.Resets != model.Resets() {
-				k.t.Fatalf("after %d quanta, reset %v: shown are pool, used, resets %d %d %d, the model has %d %d %d", quanta, reset, s.Pool, s.Used, s.Resets, model.Pool(), model.Used(), model.Resets())
+			if s.advance(later, uint64(set.Quantum), cfg, number, reset); s.Pool != model.Pool() || s.Used != model.Used() || s.Resets != model.Resets() {
+				k.t.Fatalf("after %d quanta, reset %v: pool, used, resets: reported %d %d %d, model %d %d %d", quanta, reset, s.Pool, s.Used, s.Resets, model.Pool(), model.Used(), model.Resets())
 			}
 			for i, g := range model.Groups() {
 				if got := s.Groups[number(i)]; got.Actual != g.Actual {
-					k.t.Fatalf("after %d quanta, reset %v: group %d is shown with %d, the model has %d", quanta, reset, i, got.Actual, g.Actual)
+					k.t.Fatalf("after %d quanta, reset %v: group %d: reported %d, model %d", quanta, reset, i, got.Actual, g.Actual)
 				}
 			}
 		}
 	}
 }
 
-// equals holds the kernel's state to the model's.
+// equals compares the kernel's state with the model's.
 func (k *policer) equals(q *share.Quantum, ends uint64) {
 	k.t.Helper()
 	s := k.state()

@@ -15,26 +15,26 @@ import (
 	"headgate/shaper/classifier"
 )
 
-// move is the way from what a device has to what a plan wants.
-type move struct {
+// transition is the transition from the actual state of a device to a plan.
+type transition struct {
 	dev      *attach.Device
 	settings settings
 	sides    [2]sideMove
-	// virtualTime is for tests: the time is in skb->tstamp.
+	// virtualTime is for tests: the program reads the time from skb->tstamp.
 	virtualTime bool
 }
 
 type sideMove struct {
 	attach.Direction
 	record  classifier.Record
-	changes []shaper.Change // none if the side is as it should be
-	// keep: the program stays, with all that the algorithm has come to, and only its
-	// record changes: what differs is the other direction's.
+	changes []shaper.Change // empty if the side has the desired state
+	// keep means that the program and the state of the algorithm stay, and only the record
+	// changes, because only the other direction differs.
 	keep bool
 }
 
-func newMove(d *attach.Device, p shaper.Plan) (*move, error) {
-	m := &move{dev: d, settings: settings{p.Quantum, d.Link.Attrs().MTU}}
+func newMove(d *attach.Device, p shaper.Plan) (*transition, error) {
+	m := &transition{dev: d, settings: settings{p.Quantum, d.Link.Attrs().MTU}}
 	if err := check(p, m.settings); err != nil {
 		return nil, fmt.Errorf("device %s: %w", d.Name(), err)
 	}
@@ -45,7 +45,7 @@ func newMove(d *attach.Device, p shaper.Plan) (*move, error) {
 		switch {
 		case dir.Tree != nil:
 			blocked = append(append(blocked, d.Blocked...), have.Before...)
-			if err := s.want(d, have, p, m.settings); err != nil {
+			if err := s.desire(d, have, p, m.settings); err != nil {
 				return nil, err
 			}
 		case have.Program != 0:
@@ -55,8 +55,8 @@ func newMove(d *attach.Device, p shaper.Plan) (*move, error) {
 	return m, d.Foreign(blocked)
 }
 
-// want fills in what the side should be.
-func (s *sideMove) want(d *attach.Device, have *attach.Side, p shaper.Plan, set settings) error {
+// desire computes the desired state of the side.
+func (s *sideMove) desire(d *attach.Device, have *attach.Side, p shaper.Plan, set settings) error {
 	var old classifier.Record
 	if have.Record != nil {
 		old = *have.Record
@@ -84,7 +84,7 @@ func (s *sideMove) want(d *attach.Device, have *attach.Side, p shaper.Plan, set 
 	return nil
 }
 
-// compare says in words what is different. There is always something.
+// compare describes the differences from the old record; the result is never empty.
 func (s *sideMove) compare(old *classifier.Record) (out []shaper.Change) {
 	dir := s.String()
 	add := func(verb, object, format string, args ...any) {
@@ -110,9 +110,9 @@ func (s *sideMove) compare(old *classifier.Record) (out []shaper.Change) {
 		delete(had, n.Path)
 		switch {
 		case !known:
-			add("add", "group "+n.Path, "%v guaranteed", n.Guarantee)
+			add("add", "group "+n.Path, "guarantee %v", n.Guarantee)
 		case was.Guarantee != n.Guarantee:
-			add("change", "group "+n.Path, "guaranteed %v -> %v", was.Guarantee, n.Guarantee)
+			add("change", "group "+n.Path, "guarantee %v -> %v", was.Guarantee, n.Guarantee)
 		}
 	}
 	switch {
@@ -134,7 +134,7 @@ func (s *sideMove) compare(old *classifier.Record) (out []shaper.Change) {
 	return out
 }
 
-// optionsOf are a record's, in words.
+// optionsOf describes the options of a record.
 func optionsOf(r *classifier.Record) string {
 	var s settings
 	if err := json.Unmarshal(r.Options, &s); err != nil {
@@ -143,7 +143,7 @@ func optionsOf(r *classifier.Record) string {
 	return fmt.Sprintf("%s, MTU %d", s.Describe(), s.MTU)
 }
 
-func (m *move) changes() []shaper.Change {
+func (m *transition) changes() []shaper.Change {
 	out := []shaper.Change{}
 	for _, s := range m.sides {
 		out = append(out, s.changes...)
@@ -151,11 +151,11 @@ func (m *move) changes() []shaper.Change {
 	return out
 }
 
-func (m *move) empty() bool { return len(m.changes()) == 0 }
+func (m *transition) empty() bool { return len(m.changes()) == 0 }
 
-// make carries the move out: programs are loaded, which changes nothing, and one
-// batch puts them in place.
-func (m *move) make(c *nl.Conn) error {
+// make executes the transition: it loads programs, which has no effect yet, and attaches them
+// with one batch.
+func (m *transition) make(c *nl.Conn) error {
 	var made [2]*classifier.Program
 	defer func() {
 		for _, p := range made {
@@ -164,7 +164,7 @@ func (m *move) make(c *nl.Conn) error {
 			}
 		}
 	}()
-	held, err := m.dev.Hold()
+	held, err := m.dev.Snapshot()
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (m *move) make(c *nl.Conn) error {
 		}
 	}
 	shared, next := m.dev.Shared(made[:]...), m.records(made)
-	assignAgain, err := m.dev.Renew(shared, next...)
+	assignAgain, err := m.dev.ReleaseReused(shared, next...)
 	if err == nil {
 		err = c.Execute(m.batch(made))
 	}
@@ -189,18 +189,18 @@ func (m *move) make(c *nl.Conn) error {
 	}
 	for _, p := range made {
 		if p != nil {
-			p.Settle()
+			p.AddLateCounts()
 		}
 	}
-	if m.dev.Loses(next...) {
-		return m.dev.Forget(shared, next...)
+	if m.dev.NeedsForget(next...) {
+		return m.dev.DeleteStaleAssignments(shared, next...)
 	}
 	return nil
 }
 
-// rewriteRecords brings the records of programs that stay up to date, or asks for a
-// new program where there is no room.
-func (m *move) rewriteRecords() error {
+// rewriteRecords updates the records of programs that stay, or requests a new program if the
+// record does not fit.
+func (m *transition) rewriteRecords() error {
 	for i := range m.sides {
 		s := &m.sides[i]
 		if !s.keep {
@@ -215,8 +215,8 @@ func (m *move) rewriteRecords() error {
 	return nil
 }
 
-// restoreRecords undoes it.
-func (m *move) restoreRecords() (failed error) {
+// restoreRecords undoes rewriteRecords.
+func (m *transition) restoreRecords() (failed error) {
 	for i := range m.sides {
 		if have := &m.dev.Sides[i]; m.sides[i].keep {
 			_, err := have.Record.Rewrite(have.Maps)
@@ -226,8 +226,8 @@ func (m *move) restoreRecords() (failed error) {
 	return failed
 }
 
-// records are those that the sides will have.
-func (m *move) records(made [2]*classifier.Program) (out []*classifier.Record) {
+// records returns the records that the sides will have.
+func (m *transition) records(made [2]*classifier.Program) (out []*classifier.Record) {
 	for i, s := range m.sides {
 		switch {
 		case made[i] != nil:
@@ -239,8 +239,8 @@ func (m *move) records(made [2]*classifier.Program) (out []*classifier.Record) {
 	return out
 }
 
-// batch is everything that changes what happens to packets, in one message.
-func (m *move) batch(made [2]*classifier.Program) *nl.Batch {
+// batch returns one netlink message with all changes that affect packets.
+func (m *transition) batch(made [2]*classifier.Program) *nl.Batch {
 	var b nl.Batch
 	m.dev.AddClsact(&b)
 	for i, s := range m.sides {
@@ -254,9 +254,9 @@ func (m *move) batch(made [2]*classifier.Program) *nl.Batch {
 	return &b
 }
 
-// undo brings back the programs that were in force before a batch of which not
-// all was done, and says what is in force.
-func (m *move) undo(cause error, held *attach.Held, assignAgain func() error) error {
+// undo restores the previous programs after a batch that failed in part, and returns an error
+// that describes the state in force.
+func (m *transition) undo(cause error, held *attach.Snapshot, assignAgain func() error) error {
 	dev := m.dev.Name()
 	err := with(dev, func(c *nl.Conn, now *attach.Device) error {
 		var b nl.Batch
@@ -265,11 +265,11 @@ func (m *move) undo(cause error, held *attach.Held, assignAgain func() error) er
 	})
 	switch {
 	case errors.Is(err, shaper.ErrNoDevice):
-		return fmt.Errorf("%w (it went while it was changed)", err)
+		return fmt.Errorf("%w (removed during the change)", err)
 	case err != nil:
-		return fmt.Errorf("device %s: %w; what was in force before cannot be brought back in full: %w: apply again, or run \"headgate clear --dev %s\"", dev, cause, err, dev)
+		return fmt.Errorf("device %s: %w; cannot roll back completely: %w: apply again, or run \"headgate clear --dev %s\"", dev, cause, err, dev)
 	}
-	return fmt.Errorf("device %s is as it was before: %w", dev, cause)
+	return fmt.Errorf("device %s was rolled back: %w", dev, cause)
 }
 
 // The engine's own maps.
@@ -279,8 +279,8 @@ const (
 	dropsMap   = "drops"
 )
 
-// load makes the policer of one side.
-func (m *move) load(i int, shared map[string]*ebpf.Map) (*classifier.Program, error) {
+// load loads the policer of one side.
+func (m *transition) load(i int, shared map[string]*ebpf.Map) (*classifier.Program, error) {
 	s, have := &m.sides[i], &m.dev.Sides[i]
 	minor := func(node int) uint16 { return s.record.Class(s.Tree.Nodes[node]) }
 	table, err := classifier.Compile(*s.Tree, minor, func(path string) (uint64, error) { return s.record.Cgroups[path], nil })
@@ -304,7 +304,7 @@ func (m *move) load(i int, shared map[string]*ebpf.Map) (*classifier.Program, er
 	}
 	own := []string{dropsMap}
 	if have.Record != nil && have.Record.Build == s.record.Build {
-		own = append(own, quantumMap, resetsMap) // its layout is known only to the build
+		own = append(own, quantumMap, resetsMap) // only the same build knows their layout
 	}
 	from := classifier.Inherit(spec, have.Maps, shared, classifier.SameRules(have.Record, &s.record), own...)
 	p, err := classifier.Load(spec, table, s.record, have.Record, from)
@@ -323,8 +323,8 @@ func (m *move) load(i int, shared map[string]*ebpf.Map) (*classifier.Program, er
 	return p, nil
 }
 
-// configure writes the algorithm's constants.
-func (m *move) configure(spec *ebpf.CollectionSpec, i int) error {
+// configure sets the constants of the algorithm.
+func (m *transition) configure(spec *ebpf.CollectionSpec, i int) error {
 	s := &m.sides[i]
 	cfg, err := m.settings.config(*s.Tree)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"headgate/unit"
 )
 
-// kernelState is struct quantum of policer.c.
+// kernelState is struct quantum in policer.c.
 type kernelState struct {
 	Lock, Generation, ResetAsked         uint32
 	Overdrawn, Barred                    uint8
@@ -23,10 +23,10 @@ type kernelState struct {
 	Groups                               [maxGroups]struct{ Actual, Passed, Dropped uint64 }
 }
 
-// algorithm fills in what the algorithm has come to.
+// algorithm adds the state of the algorithm to d.
 func algorithm(s *attach.Side, d *shaper.DirectionState) error {
 	if s.Record.Build != classifier.Build(_PolicerBytes) {
-		return nil // another Headgate's layout; the next apply replaces it
+		return nil // layout of another Headgate version; the next apply replaces it
 	}
 	var set settings
 	if err := json.Unmarshal(s.Record.Options, &set); err != nil {
@@ -34,7 +34,7 @@ func algorithm(s *attach.Side, d *shaper.DirectionState) error {
 	}
 	cfg, err := set.config(*s.Record.Tree())
 	if err != nil {
-		return fmt.Errorf("the options in force are not possible: %w", err)
+		return fmt.Errorf("the options in force are invalid: %w", err)
 	}
 	var q kernelState
 	if err := s.Maps[quantumMap].LookupWithFlags(uint32(0), &q, ebpf.LookupLock); err != nil {
@@ -49,7 +49,7 @@ func algorithm(s *attach.Side, d *shaper.DirectionState) error {
 		return fmt.Errorf("cannot read the clock: %w", err)
 	}
 	number := func(node int) int { return int(s.Record.Class(s.Record.Tree().Nodes[node])) - firstMinor }
-	q.settle(uint64(now.Nano()), uint64(set.quantum()), cfg, number, q.Generation != s.Record.Generation || q.ResetAsked != asked)
+	q.advance(uint64(now.Nano()), uint64(set.quantum()), cfg, number, q.Generation != s.Record.Generation || q.ResetAsked != asked)
 
 	rate := func(bytes uint64) unit.Rate { return unit.Rate(float64(bytes) * 8 / set.quantum().Seconds()) }
 	d.Quantum = &shaper.QuantumState{
@@ -60,7 +60,7 @@ func algorithm(s *attach.Side, d *shaper.DirectionState) error {
 		i := number(node)
 		g := &shaper.QuantumGroupState{Mode: shaper.Normal, ActualBytes: q.Groups[i].Actual, Actual: rate(q.Groups[i].Actual)}
 		if q.Groups[i].Actual == cfg.Configured[node] {
-			g.Actual = d.Groups[node].Guarantee // which bytes are rounded from
+			g.Actual = d.Groups[node].Guarantee // ActualBytes is rounded from the guarantee
 		}
 		if q.Groups[i].Dropped > 0 || q.Enforced>>i&1 != 0 {
 			g.Mode, d.Quantum.Mode = shaper.Enforcement, shaper.Enforcement
@@ -70,9 +70,9 @@ func algorithm(s *attach.Side, d *shaper.DirectionState) error {
 	return nil
 }
 
-// settle does what the program would do first if a packet came now: end the quanta
-// that have passed (end_quanta), and reset if somebody asked (reset).
-func (q *kernelState) settle(now, quantum uint64, cfg share.QuantumConfig, number func(node int) int, reset bool) {
+// advance updates the state as the program would at the next packet: it ends the quanta that
+// have passed (end_quanta), and resets if a reset was requested (reset).
+func (q *kernelState) advance(now, quantum uint64, cfg share.QuantumConfig, number func(node int) int, reset bool) {
 	if q.EndsNS != 0 && now >= q.EndsNS {
 		idle, enforced := (now-q.EndsNS)/quantum, uint64(0)
 		for i := range q.Groups {
@@ -96,7 +96,7 @@ func (q *kernelState) settle(now, quantum uint64, cfg share.QuantumConfig, numbe
 	if !reset {
 		return
 	}
-	if q.Generation != 0 { // to begin is no reset
+	if q.Generation != 0 { // the first configuration is not a reset
 		q.Resets++
 	}
 	q.Pool = 0

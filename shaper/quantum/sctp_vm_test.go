@@ -16,17 +16,16 @@ import (
 	"headgate/unit"
 )
 
-// The seed's experiment with its own transport: four SCTP associations in groups of 10,
-// 20, 30 and 40 % of 100,000 bytes of payload a second, which all offer 30 %.
+// TestSCTP is the seed's experiment with its own transport: four SCTP associations in groups of
+// 10, 20, 30 and 40 % of 100,000 bytes of payload per second, which all offer 30 %.
 //
 //	client ── router ── server, which is limited
 //
-// The seed has 10.9, 19.5, 30.0 and 30.0 kB/s with the limiter on what is sent; measured
-// here were 11.0, 19.5, 30.0 and 30.0, and once 11.2, 17.7, 30.2 and 30.0. An emulated
-// processor is no place to promise that: a group has four fifths of what it is owed at
-// least, and the limit is kept.
-// Chapter VII found that ECN, which SCTP has by default, has no significant impact: so
-// it is here: 90.5 kB/s in all with it and 90.8 without.
+// The seed has 10.9, 19.5, 30.0 and 30.0 kB/s with the limiter at the sender. Headgate was
+// measured with 11.0, 19.5, 30.0 and 30.0, and once 11.2, 17.7, 30.2 and 30.0. An emulated
+// processor cannot guarantee these figures, so the test requires four fifths of each guarantee
+// and that the limit is kept. Chapter VII found no significant impact of ECN, which SCTP
+// enables by default. The same was measured here: 90.5 kB/s in total with ECN and 90.8 without.
 func TestSCTP(t *testing.T) {
 	const limit = 800 * unit.Kbit
 	type found struct {
@@ -38,7 +37,7 @@ func TestSCTP(t *testing.T) {
 	t.Run("all", func(t *testing.T) {
 		for _, c := range [][2]bool{{false, false}, {false, true}, {true, false}, {true, true}} {
 			t.Run(fmt.Sprintf("in=%v,ecn=%v", c[0], c[1]), func(t *testing.T) {
-				t.Parallel() // each is 24 s of a hundredth of what the emulated machine carries
+				t.Parallel() // each takes 24 s and a hundredth of the emulated machine's capacity
 				labtest.Try(t, func(check *labtest.Check) {
 					sum, dropped := sctpGroups(t, check, limit, c[0], map[bool]string{false: "0", true: "1"}[c[1]])
 					mu.Lock()
@@ -60,7 +59,7 @@ func TestSCTP(t *testing.T) {
 func sctpGroups(t *testing.T, c *labtest.Check, limit unit.Rate, in bool, ecn string) (sum float64, dropped uint64) {
 	r := rig{t, labtest.Rig(t, lab.RigOptions{})}
 	server, client := r.Node("server"), r.Node("client")
-	labtest.Run(t, server, "modprobe", "sctp") // before it there is no such setting
+	labtest.Run(t, server, "modprobe", "sctp") // the setting does not exist before
 	for _, n := range []*lab.Node{server, client} {
 		labtest.Run(t, n, "sysctl", "-qw", "net.sctp.ecn_enable="+ecn)
 	}
@@ -84,7 +83,7 @@ func sctpGroups(t *testing.T, c *labtest.Check, limit unit.Rate, in bool, ecn st
 		plan.Out = &resolved
 	}
 	r.apply(plan)
-	// What is offered is payload, of which the limit is: a frame is more.
+	// The limit counts payload; a frame is larger.
 	offered := unit.Rate(float64(limit) * 0.3 * labtest.SCTPFrame / labtest.SCTPMessage)
 	var list []*labtest.Association
 	for i := range 4 {
@@ -107,24 +106,24 @@ func sctpGroups(t *testing.T, c *labtest.Check, limit unit.Rate, in bool, ecn st
 		g, was := after.Groups[i], before.Groups[i]
 		lost := g.Drops - was.Drops
 		dropped, marks = dropped+lost, marks+g.Marks-was.Marks
-		t.Logf("%s: %.1f kB/s, is owed %.1f; %d dropped, %d marked, actual limit %v, %s", g.Path, payload/8000, owed/8000, lost, g.Marks-was.Marks, g.Quantum.Actual, g.Quantum.Mode)
+		t.Logf("%s: %.1f kB/s, expected %.1f; %d dropped, %d marked, actual limit %v, %s", g.Path, payload/8000, owed/8000, lost, g.Marks-was.Marks, g.Quantum.Actual, g.Quantum.Mode)
 		if payload < 0.8*owed {
-			c.Errorf("%s has %.1f kB/s, and is owed %.1f", g.Path, payload/8000, owed/8000)
+			c.Errorf("%s has %.1f kB/s, want %.1f", g.Path, payload/8000, owed/8000)
 		}
 		if i < 2 && lost == 0 {
-			c.Errorf("%s offers more than its guarantee, and loses nothing", g.Path)
+			c.Errorf("%s offers more than its guarantee, but has no drops", g.Path)
 		}
 	}
 	if sum > 1.05*float64(limit)/8000 {
-		c.Errorf("together they have %.1f kB/s of %.1f", sum, float64(limit)/8000)
+		c.Errorf("the total is %.1f kB/s of %.1f", sum, float64(limit)/8000)
 	}
-	// Where the associations did not agree on ECN, Linux's SCTP says that its packets can be
-	// marked all the same, and does not answer.
+	// If the associations did not negotiate ECN, Linux's SCTP still sends packets as
+	// ECN-capable, but does not respond to marks.
 	if ecn == "1" && marks == 0 {
 		c.Errorf("no packet is marked in 20 s at 120 %% of the limit")
 	}
 	if q := after.Quantum; q.Resets == before.Quantum.Resets || q.Mode != shaper.Enforcement {
-		c.Errorf("at 120 %% of its limit the direction has not been reset in 20 s, or is not in enforcement: %+v", *q)
+		c.Errorf("at 120 %% of its limit the direction was not reset in 20 s, or is not in enforcement mode: %+v", *q)
 	}
 	if s := strings.TrimSpace(labtest.Run(t, server, "sysctl", "-n", "net.sctp.ecn_enable")); s != ecn {
 		t.Fatalf("net.sctp.ecn_enable is %s", s)

@@ -14,7 +14,7 @@ import (
 	"headgate/unit"
 )
 
-// Observe reads what is in force and what it has carried.
+// Observe reads the actual state and the counters.
 func (e *Engine) Observe(dev string) (st shaper.State, err error) {
 	err = with(dev, func(_ *nl.Conn, d *attach.Device) (err error) {
 		st, err = state(d)
@@ -23,7 +23,7 @@ func (e *Engine) Observe(dev string) (st shaper.State, err error) {
 	return st, err
 }
 
-// ObserveAll is Observe for several devices, a few at the same time.
+// ObserveAll observes several devices concurrently.
 func (e *Engine) ObserveAll(devs []string) []shaper.Observed {
 	return attach.ObserveAll(devs, group.Quantum, func(_ *nl.Conn, d *attach.Device) (shaper.State, error) { return state(d) })
 }
@@ -91,7 +91,7 @@ func direction(s *attach.Side) (*shaper.DirectionState, error) {
 		return nil, err
 	}
 	d.Control.Path = "(control)"
-	d.Control.Ceiling = unit.MaxRate // it always passes
+	d.Control.Ceiling = unit.MaxRate // control traffic always passes
 	if err := algorithm(s, d); err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func drops(m *ebpf.Map, id uint16) (sum uint64, err error) {
 		return 0, nil
 	}
 	if err := m.Lookup(uint32(id), &cpus); err != nil {
-		return 0, fmt.Errorf("cannot read the counters of drops: %w", err)
+		return 0, fmt.Errorf("cannot read the drop counters: %w", err)
 	}
 	for _, n := range cpus {
 		sum += n

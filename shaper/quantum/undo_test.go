@@ -13,8 +13,8 @@ import (
 	"headgate/unit"
 )
 
-// Somebody puts a filter in the place of ours between the look at the device and
-// the batch. What the batch did for the other direction is undone.
+// TestRefusedFilter: another program adds a filter in the place of Headgate's between the read
+// of the device state and the batch. The changes of the other direction are rolled back.
 func TestRefusedFilter(t *testing.T) {
 	server := labtest.Rig(t, lab.RigOptions{}).Node("server")
 	tc := func(args string) string { t.Helper(); return labtest.Run(t, server, "tc", strings.Fields(args)...) }
@@ -36,16 +36,16 @@ func TestRefusedFilter(t *testing.T) {
 				return m.make(c)
 			})
 		})
-		if err == nil || !strings.Contains(err.Error(), "device router is as it was before: cannot attach headgate") {
+		if err == nil || !strings.Contains(err.Error(), "device router was rolled back: cannot attach headgate") {
 			t.Errorf("%s: %v", hook, err)
 		}
 		all := tc("filter show dev router ingress") + tc("filter show dev router egress")
 		if strings.Contains(all, " bpf ") || !strings.Contains(all, "pref 1 u32") {
-			t.Errorf("%s: something of ours is left, or another's filter is not:\n%s", hook, all)
+			t.Errorf("%s: a Headgate filter is left, or the foreign filter is missing:\n%s", hook, all)
 		}
 		tc("qdisc del dev router clsact")
 		if err := server.Do(func() error { _, err := New().Apply(plan); return err }); err != nil {
-			t.Errorf("%s: and then: %v", hook, err)
+			t.Errorf("%s: second apply: %v", hook, err)
 		}
 		if err := server.Do(func() error { return New().Clear("router") }); err != nil {
 			t.Error(err)

@@ -13,9 +13,9 @@ import (
 	"headgate/unit"
 )
 
-// Another build with the same tables takes a device over while it drops and counts:
-// nothing counts backwards, and nothing is missed. Other layouts are for package
-// classifier's tests and the HTB engine's, because the tables are the same.
+// TestUpgradeKeepsCounters: another build with the same map layouts takes over a device while
+// it drops and counts. No counter decreases, and no packet is missed. Other layouts are tested
+// in package classifier and the HTB engine, which use the same maps.
 func TestUpgradeKeepsCounters(t *testing.T) {
 	l := labtest.Rig(t, lab.RigOptions{})
 	server, engine := l.Node("server"), New()
@@ -40,7 +40,7 @@ func TestUpgradeKeepsCounters(t *testing.T) {
 	}
 	today := _PolicerBytes
 	defer func() { _PolicerBytes = today }()
-	_PolicerBytes = append(bytes.Clone(today), 0) // the same code in a file that differs
+	_PolicerBytes = append(bytes.Clone(today), 0) // the same code with another hash
 	apply()
 	session, err := traffic.Start(t.Context(), l.Host, []traffic.Flow{
 		{Name: "udp", From: "server", To: "client", Protocol: traffic.UDP, DstPort: 5001, Schedule: traffic.Constant(8 * unit.Mbit)},
@@ -52,12 +52,12 @@ func TestUpgradeKeepsCounters(t *testing.T) {
 	before := observe().Out.Groups[0]
 	_PolicerBytes = today
 	if len(observe().Drift) == 0 {
-		t.Error("another build's program passes for today's")
+		t.Error("no drift is reported for another build")
 	}
 	apply()
 	after := observe()
 	if g := after.Out.Groups[0]; before.Packets == 0 || before.Drops == 0 || g.Packets < before.Packets || g.Bytes < before.Bytes || g.Drops < before.Drops || len(after.Drift) > 0 {
-		t.Errorf("counted were %+v and are %+v, drift %v", before, g, after.Drift)
+		t.Errorf("counters before %+v, after %+v, drift %v", before, g, after.Drift)
 	}
 	time.Sleep(300 * time.Millisecond)
 	session.Stop()
@@ -65,6 +65,6 @@ func TestUpgradeKeepsCounters(t *testing.T) {
 	time.Sleep(50 * time.Millisecond)
 	st := observe().Out
 	if got := st.Groups[0]; got.Packets+got.Drops < uint64(sent) {
-		t.Errorf("of %d datagrams %d were counted, and %d drops", sent, got.Packets, got.Drops)
+		t.Errorf("of %d datagrams, %d were counted, and %d drops", sent, got.Packets, got.Drops)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"headgate/shaper"
 )
 
-// What the environment tells a child, and a test that shall be repeated.
+// Environment variables: the task of a child process, and the seed for reproducing a failure.
 const (
 	childEnv = "HEADGATE_SHAPERTEST_CHILD"
 	seedEnv  = "HEADGATE_SHAPERTEST_SEED"
@@ -26,15 +26,15 @@ func envSeed() uint64 {
 }
 
 func init() {
-	// The child's work is all done by its first thread, which is the one that is
-	// traced. In an init function this locks the thread that runs main.
+	// The child works only in its first thread, which is the traced one. In an init function
+	// this locks the thread that runs main.
 	if os.Getenv(childEnv) != "" {
 		runtime.LockOSThread()
 	}
 }
 
-// Main is for an engine's TestMain: the suite runs the test binary again for what
-// must happen in a process of its own.
+// Main is for an engine's TestMain: the suite runs the test binary again for cases that need a
+// process of their own.
 func Main(m *testing.M, engine func() shaper.Shaper) {
 	task := os.Getenv(childEnv)
 	if task == "" {
@@ -59,12 +59,12 @@ func child(task string, engine shaper.Shaper) error {
 	case "clear":
 		return engine.Clear(dev)
 	case "send":
-		// Ten datagrams to the address that is given.
+		// Send ten datagrams to the given address.
 		to, err := net.ResolveUDPAddr("udp", os.Args[len(os.Args)-1])
 		if err != nil {
 			return err
 		}
-		c, err := net.ListenUDP("udp", nil) // not connected: nobody listens, and errors would come back
+		c, err := net.ListenUDP("udp", nil) // not connected, so that ICMP errors of a missing receiver are not returned
 		if err != nil {
 			return err
 		}
@@ -75,18 +75,18 @@ func child(task string, engine shaper.Shaper) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("there is no task %q", task)
+	return fmt.Errorf("unknown task %q", task)
 }
 
-// Apply is this test binary as a process that applies a plan in the namespace in
-// which it is started.
+// Apply returns a command that runs this test binary to apply a plan in the namespace in which
+// it is started.
 func Apply(t testing.TB, plan shaper.Plan) *exec.Cmd {
 	t.Helper()
 	return command(t, "apply", &plan)
 }
 
-// command is this test binary with a task, in the server's namespace once it is
-// started. plan is for "apply".
+// command returns a command that runs this test binary with a task, in the namespace in which
+// it is started. plan is for "apply".
 func command(t testing.TB, task string, plan *shaper.Plan, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()

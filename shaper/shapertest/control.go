@@ -15,7 +15,7 @@ import (
 	"headgate/unit"
 )
 
-// controlKinds is everything that a packet can be dressed up as.
+// controlKinds returns one frame of every kind of control traffic.
 func controlKinds() map[string]frame {
 	ip := func(proto uint8, src, dst string) group.Packet {
 		return group.Packet{Proto: proto, Src: v4(src), Dst: v4(dst)}
@@ -52,21 +52,21 @@ func controlKinds() map[string]frame {
 	return out
 }
 
-// tagged is a frame on a VLAN.
+// tagged returns the frame with a VLAN tag.
 func (f frame) tagged(vlan uint16) []byte {
 	b := append([]byte{}, f.bytes[:12]...)
 	b = binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(b, unix.ETH_P_8021Q), vlan)
 	return append(b, f.bytes[12:]...)
 }
 
-// controlIsChecked: what only looks like control traffic goes where its rules say.
+// controlIsChecked: packets that only resemble control traffic are assigned by the rules.
 func controlIsChecked(s *suite) {
 	guest, rest := percent("guest", 10, 0), percent("rest", 80, 0)
 	guest.Match = []group.Selector{{VLAN: []group.Range{{First: 7, Last: 7}}}}
 	both(s, func(s *suite, in bool) {
 		s.apply(onePlan(resolve(s, 100*unit.Mbit, rest, guest), in))
 		send := s.sender(in)
-		// sent is how many of a frame count as control traffic, of ten.
+		// sent sends a frame ten times, and returns how many count as control traffic.
 		sent := func(b []byte) uint64 {
 			before := s.counts(in)
 			for range 10 {
@@ -80,14 +80,14 @@ func controlIsChecked(s *suite) {
 				time.Sleep(2 * time.Millisecond)
 			}
 			if got.control+got.groups["guest"] < 10 {
-				s.Errorf("ten frames of VLAN 7 were sent, and %v", got)
+				s.Errorf("ten frames of VLAN 7 were sent, counted: %v", got)
 			}
 			return got.control
 		}
 		for name, f := range controlKinds() {
 			honest := f.tagged(7)
 			if n := sent(honest); n < 10 {
-				s.Errorf("%s: %d of ten go ahead", name, n)
+				s.Errorf("%s: %d of ten are control traffic", name, n)
 			}
 			for what, change := range map[string]func(b []byte) []byte{
 				"padded to 1,400 bytes": func(b []byte) []byte { return append(b, make([]byte, 1400-len(b))...) },
@@ -108,16 +108,16 @@ func controlIsChecked(s *suite) {
 					continue
 				}
 				if n := sent(change(append([]byte{}, honest...))); n > 0 {
-					s.Errorf("%s %s: %d of ten go ahead", name, what, n)
+					s.Errorf("%s %s: %d of ten are control traffic", name, what, n)
 				}
 			}
-			time.Sleep(100 * time.Millisecond) // budgets fill
+			time.Sleep(100 * time.Millisecond) // budgets refill
 		}
 		s.clear()
 	})
 }
 
-// dressesUp tells whether a change makes no control traffic of a packet.
+// dressesUp reports whether a change excludes a packet from control traffic.
 func dressesUp(p group.Packet, change string) bool {
 	switch change {
 	case "of a hop limit of 64":
@@ -125,15 +125,15 @@ func dressesUp(p group.Packet, change string) bool {
 	case "to one host":
 		return p.Link == "lldp" || p.Link == "stp" || p.Link == "lacp"
 	case "padded to 1,400 bytes":
-		return p.Link != "lldp" // whose elements may take a frame
+		return p.Link != "lldp" // LLDP elements may fill a frame
 	}
 	return true
 }
 
-// controlFlood sends each kind of control traffic, in its right form and dressed
-// up, at twenty times the ceiling of a tenant, by both of its groups, by one sender
-// and by forged ones. The tenant keeps its ceiling; another group, which is full of
-// its own traffic, keeps its rate, and its own control traffic arrives.
+// controlFlood floods with each kind of control traffic, valid and modified, at twenty times
+// the ceiling of a tenant, in both of its groups, from one sender and from forged senders. The
+// tenant stays within its ceiling. Another group, which is full of its own traffic, keeps its
+// rate, and its control traffic arrives.
 func controlFlood(s *suite) {
 	const limit, ceiling = 20 * unit.Mbit, unit.Mbit
 	tenant := group.Group{Name: "guest", Guarantee: group.Amount{Rate: ceiling}, Ceiling: group.Amount{Rate: ceiling}, Match: []group.Selector{{VLAN: []group.Range{{First: 7, Last: 8}}}}}
@@ -143,7 +143,7 @@ func controlFlood(s *suite) {
 	rest := group.Group{Name: "rest", Guarantee: group.Amount{Rate: 18 * unit.Mbit}, Default: true}
 	both(s, func(s *suite, in bool) {
 		s.apply(onePlan(resolve(s, limit, tenant, rest), in))
-		flows := flood(limit, in)[:3] // 120 % of the limit, by the default
+		flows := flood(limit, in)[:3] // 120 % of the limit, in the default group
 		session, err := traffic.Start(s.Context(), s.lab.Host, flows, traffic.Options{})
 		if err != nil {
 			s.Fatal(err)
@@ -153,11 +153,12 @@ func controlFlood(s *suite) {
 		if in {
 			node, device = s.server, dev
 		}
-		// Of two sockets: what one sends waits in its groups' queues, and takes its send buffer.
+		// Two sockets, because frames that wait in queues occupy the send buffer of their
+		// socket.
 		send := [2]*sender{s.sender(in), s.sender(in)}
 		for name, f := range controlKinds() {
 			if in && !slices.Contains([]string{"arp", "ack", "lldp", "neighbour solicitation", "dhcp from a server"}, name) {
-				continue // which are told from others as out
+				continue // the others are classified as in out
 			}
 			s.t.Run(name, func(t *testing.T) {
 				labtest.Try(t, func(t *labtest.Check) {
@@ -165,7 +166,8 @@ func controlFlood(s *suite) {
 				})
 			})
 		}
-		// And in the other's own group, by one sender: what another sends still goes ahead.
+		// The same in the other group, from one sender: control traffic of another sender keeps
+		// its precedence.
 		for _, name := range []string{"arp", "neighbour solicitation", "dhcp from a client", "lldp"} {
 			f := controlKinds()[name]
 			same := append([]byte{}, f.bytes...)
@@ -179,8 +181,8 @@ func controlFlood(s *suite) {
 	})
 }
 
-// dressed are the forms of one kind that a tenant sends: right, of forged senders, and
-// with something behind it.
+// dressed returns the variants of one kind that a tenant sends: valid, with forged senders, and
+// with padding.
 func dressed(f frame) (forms [][]byte) {
 	for _, vlan := range []uint16{7, 8} {
 		right := f.tagged(vlan)
@@ -192,10 +194,10 @@ func dressed(f frame) (forms [][]byte) {
 	return forms
 }
 
-// floodOf is one kind's flood, for 1.3 s, of which the last is measured.
+// floodOf floods with one kind for 1.3 s and measures the last second.
 func (s *suite) floodOf(t *labtest.Check, send [2]*sender, seen *arrivals, f frame, forms [][]byte, in bool, limit, ceiling unit.Rate) {
 	const tick, flooded, honest = 2 * time.Millisecond, 20, 5
-	one := f.bytes // of another sender, on no VLAN
+	one := f.bytes // of another sender, without a VLAN
 	budget, n := 0, uint16(0)
 	passed := func() (guest, rest, control uint64) {
 		d := direction(s.observe(), in)
@@ -225,22 +227,22 @@ func (s *suite) floodOf(t *labtest.Check, send [2]*sender, seen *arrivals, f fra
 	g, r, c := passed()
 	lasted := time.Since(began).Seconds()
 	time.Sleep(50 * time.Millisecond)
-	// Of what went ahead the honest part is next to nothing.
+	// The other sender's part of the control traffic is negligible.
 	rate := float64(g-guest+c-control) * 8 / lasted
 	if rate > 1.02*float64(ceiling)+honest*8*float64(len(one)) {
-		t.Errorf("a tenant with a ceiling of %v passes %.0f kbit/s, %.0f of them ahead of others", ceiling, rate/1e3, float64(c-control)*8/lasted/1e3)
+		t.Errorf("a tenant with a ceiling of %v passes %.0f kbit/s, %.0f of them as control traffic", ceiling, rate/1e3, float64(c-control)*8/lasted/1e3)
 	}
 	if rate := float64(r-rest) * 8 / lasted; rate < 0.98*float64(limit-ceiling) {
-		t.Errorf("another group has %.0f kbit/s of %v", rate/1e3, limit-ceiling)
+		t.Errorf("the other group gets %.0f kbit/s of %v", rate/1e3, limit-ceiling)
 	}
 	if got := seen.stop(); got[string(one)] < 4 {
-		t.Errorf("of some 5 frames of another sender %d arrived", got[string(one)])
+		t.Errorf("of some 5 frames of another sender, %d arrived", got[string(one)])
 	}
 }
 
-// try sends a frame that may be dropped on the way.
+// try sends a frame that may be dropped.
 func (s *sender) try(t testing.TB, b []byte) {
-	// It does not wait until its frames have left their queues.
+	// Without waiting for space in the send buffer.
 	if err := unix.Sendto(s.fd, b, unix.MSG_DONTWAIT, &s.to); err != nil && !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, unix.EAGAIN) {
 		t.Errorf("send: %v", err)
 	}

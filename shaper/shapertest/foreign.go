@@ -20,11 +20,11 @@ func (s *suite) tc(commands ...string) {
 
 const filter = "protocol all u32 match u32 0 0 classid 7:7"
 
-// ourFilter is how tc prints one of ours: the lab's own names have the word too.
+// ourFilter is the output of tc for Headgate's filter; names of the lab also contain the word.
 const ourFilter = "handle 0x1 headgate"
 
-// clearRestores holds everything that tc and ip print of the server's devices to
-// what it was before.
+// clearRestores checks that Clear restores the state of the server's devices, as printed by tc
+// and ip.
 func clearRestores(s *suite) {
 	tree := four(s, 100*unit.Mbit)
 	check := func(what string, p shaper.Plan) {
@@ -32,7 +32,7 @@ func clearRestores(s *suite) {
 		before := snapshot(s, s.server, dev)
 		s.apply(p)
 		if snapshot(s, s.server, dev) == before {
-			s.Fatalf("%s: nothing shows that a plan is in force: this test proves nothing", what)
+			s.Fatalf("%s: the snapshot does not show the plan in force: the test is not valid", what)
 		}
 		s.clear()
 		if after := snapshot(s, s.server, dev); after != before {
@@ -44,45 +44,45 @@ func clearRestores(s *suite) {
 	check("both", hostPlan(tree, tree))
 	before := snapshot(s, s.server, dev)
 	s.apply(hostPlan(tree, tree))
-	s.apply(hostPlan(tree, nil)) // in is limited no more
-	s.apply(hostPlan(nil, tree)) // and now only in is
+	s.apply(hostPlan(tree, nil)) // in is no longer limited
+	s.apply(hostPlan(nil, tree)) // now only in is limited
 	s.clear()
 	if after := snapshot(s, s.server, dev); after != before {
 		s.Errorf("after changes: before:\n%s\nafter:\n%s", before, after)
 	}
-	// What others made stays: an empty clsact, and filters that are in no way.
+	// Foreign objects stay: an empty clsact, and filters that do not conflict.
 	s.tc("qdisc add dev " + dev + " clsact")
-	check("with a clsact that is not ours", hostPlan(tree, tree))
+	check("with a foreign clsact", hostPlan(tree, tree))
 	s.tc("filter add dev " + dev + " egress pref 100 " + filter)
-	check("with a filter behind ours", hostPlan(tree, nil))
+	check("with a filter after Headgate's", hostPlan(tree, nil))
 	s.tc("qdisc del dev " + dev + " clsact")
 
-	// A filter that came while the clsact was ours keeps it.
+	// A foreign filter that was added to Headgate's clsact keeps the clsact.
 	s.apply(hostPlan(tree, nil))
 	s.tc("filter add dev "+dev+" ingress pref 100 "+filter, "filter add dev "+dev+" egress pref 100 "+filter)
 	if st := s.observe(); len(st.Foreign) == 0 || len(st.Drift) > 0 {
-		s.Errorf("of filters that are not ours Observe tells %q, drift%s", st.Foreign, texts(st.Drift))
+		s.Errorf("Observe reports the foreign filters %q, drift%s", st.Foreign, texts(st.Drift))
 	}
 	s.clear()
 	left := snapshot(s, s.server, dev)
 	if strings.Count(left, "pref 100 u32") < 2 || strings.Contains(left, ourFilter) {
-		s.Errorf("two filters of others should be left, and nothing of ours:\n%s", left)
+		s.Errorf("want two foreign filters, and nothing of Headgate's:\n%s", left)
 	}
 	s.tc("qdisc del dev " + dev + " clsact")
 
-	// And so does one that shares our preference.
+	// So does a foreign filter with Headgate's preference.
 	s.apply(hostPlan(tree, nil))
 	labtest.Run(s, s.server, "tc", append(strings.Fields("filter add dev "+dev+" egress pref 1 handle 2 protocol all bpf bytecode"), "1,6 0 0 0,")...)
 	s.do(func() error {
 		if _, err := s.engine.Apply(hostPlan(tree, nil)); !errors.Is(err, shaper.ErrForeign) || !strings.Contains(err.Error(), "bpf pref 1") {
-			s.Errorf("a filter of our preference, which is asked before ours: %v", err)
+			s.Errorf("a foreign filter with Headgate's preference and precedence: %v", err)
 		}
 		return nil
 	})
 	s.clear()
 	left = snapshot(s, s.server, dev)
 	if !strings.Contains(left, "pref 1 bpf chain 0 handle 0x2") || strings.Contains(left, ourFilter) {
-		s.Errorf("another's filter of our preference should be left, and nothing of ours:\n%s", left)
+		s.Errorf("want a foreign filter with Headgate's preference, and nothing of Headgate's:\n%s", left)
 	}
 	s.tc("qdisc del dev " + dev + " clsact")
 
@@ -103,8 +103,8 @@ func clearRestores(s *suite) {
 	}
 }
 
-// foreign puts other people's traffic control on the device. What is in the way
-// is named and refused, and nothing is changed; what is not is left alone.
+// foreign adds foreign traffic control to the device. Conflicting objects are rejected by name
+// without any change; other objects are left unchanged.
 func foreign(s *suite) {
 	const out, in, both = 1, 2, 3
 	f := func(hook string, pref int) string {
@@ -120,8 +120,8 @@ func foreign(s *suite) {
 	}{
 		{"root qdisc", []string{"qdisc add dev " + dev + " root handle 7: tbf rate 1gbit burst 64k limit 1m"}, "root", 0, "tbf 7:"},
 		{"ingress qdisc", []string{"qdisc add dev " + dev + " ingress"}, "ingress", both, "ingress"},
-		{"an egress filter in our place", []string{clsact, f("egress", 1)}, "clsact", out, "u32 pref 1"},
-		{"an ingress filter in our place", []string{clsact, f("ingress", 1)}, "clsact", in, "u32 pref 1"},
+		{"an egress filter in Headgate's place", []string{clsact, f("egress", 1)}, "clsact", out, "u32 pref 1"},
+		{"an ingress filter in Headgate's place", []string{clsact, f("ingress", 1)}, "clsact", in, "u32 pref 1"},
 		{"a shared block at egress", []string{"qdisc add dev " + dev + " egress_block 21 clsact", "filter add block 21 pref 9 " + filter}, "clsact", out, "shared block 21 at egress"},
 		{"a shared block at ingress, without filters", []string{"qdisc add dev " + dev + " ingress_block 22 clsact"}, "clsact", in, "shared block 22 at ingress"},
 		{"a later egress filter", []string{clsact, f("egress", 9)}, "clsact", 0, "u32 pref 9"},
@@ -142,7 +142,7 @@ func foreign(s *suite) {
 			again := s.server.Do(func() error { _, err := s.engine.Apply(p); return err })
 			if c.refused&direction == 0 {
 				if err != nil || again != nil {
-					s.Errorf("%s is in the way of a plan for %d: %v, %v", c.name, direction, err, again)
+					s.Errorf("%s conflicts with a plan for %d: %v, %v", c.name, direction, err, again)
 				}
 				s.clear()
 			} else {
@@ -156,7 +156,7 @@ func foreign(s *suite) {
 				s.Errorf("%s, plan for %d: before:\n%s\nafter:\n%s", c.name, direction, before, after)
 			}
 		}
-		s.clear() // on a device that has only what is not ours
+		s.clear() // on a device that has only foreign objects
 		if after := snapshot(s, s.server, dev); after != before {
 			s.Errorf("%s: before:\n%s\nafter clear:\n%s", c.name, before, after)
 		}

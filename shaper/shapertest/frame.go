@@ -14,20 +14,20 @@ import (
 	"headgate/lab"
 )
 
-// frame is one packet on the wire and what rules should see of it.
+// frame is one packet on the wire, with the fields that rules match.
 type frame struct {
 	group.Packet
 	bytes []byte
-	odd   bool // something that group.Packet does not have makes it no control traffic
+	odd   bool // a property outside of group.Packet excludes it from control traffic
 }
 
-// shape are the parts of a frame that no rule asks for.
+// shape has the parts of a frame that no rule matches.
 type shape struct {
 	payload    int  // bytes after the transport header
 	ipOptions  int  // 32-bit words
 	extensions int  // IPv6 destination options before the transport
-	fragmented int  // and those that were cut up with it, behind the fragment header
-	outerTag   bool // an 802.1ad tag is the outermost: Packet.VLAN, and a tag 99 inside
+	fragmented int  // number of destination options after the fragment header, inside the fragmented part
+	outerTag   bool // the outermost tag is 802.1ad with Packet.VLAN, and an inner tag has VLAN 99
 	tcpOptions int  // 32-bit words
 	syn        bool
 	more       bool // the first fragment of several
@@ -35,11 +35,11 @@ type shape struct {
 }
 
 var (
-	srcMAC = [6]byte{2, 0, 0, 0, 0, 1} // of packets that say none
-	dstMAC = []byte{2, 0, 0, 0, 0, 2}  // nobody's: the receiver drops it after all hooks
+	srcMAC = [6]byte{2, 0, 0, 0, 0, 1} // of packets without a source MAC
+	dstMAC = []byte{2, 0, 0, 0, 0, 2}  // not assigned: the receiver drops the packet after all hooks
 )
 
-// build makes the frame of a packet.
+// build returns the frame of a packet.
 func build(p group.Packet, s shape) frame {
 	dst := dstMAC
 	var proto uint16
@@ -83,7 +83,7 @@ func build(p group.Packet, s shape) frame {
 		tag(unix.ETH_P_8021AD, uint16(p.PCP)<<13|p.VLAN)
 		tag(unix.ETH_P_8021Q, 2<<13|99)
 	case p.Tagged():
-		tag(unix.ETH_P_8021Q, uint16(p.PCP)<<13|1<<12|p.VLAN) // and may be dropped, which no rule asks for
+		tag(unix.ETH_P_8021Q, uint16(p.PCP)<<13|1<<12|p.VLAN) // with the drop eligible indicator, which no rule matches
 	}
 	return frame{Packet: p, bytes: append(binary.BigEndian.AppendUint16(b, proto), body...)}
 }
@@ -115,7 +115,7 @@ func ipv6(p group.Packet, s shape) []byte {
 	next := p.Proto
 	var ext []byte
 	for range s.fragmented {
-		if !p.Fragment { // later parts only name it
+		if !p.Fragment { // later fragments only have its number
 			ext = append([]byte{next, 0, 1, 4, 0, 0, 0, 0}, ext...)
 		}
 		next = 60
@@ -147,12 +147,12 @@ func ipv6(p group.Packet, s shape) []byte {
 	return append(append(b, ext...), l4...)
 }
 
-// memberships tells whether it is MLD.
+// memberships reports whether the packet is MLD.
 func memberships(p group.Packet) bool {
 	return p.Proto == group.ICMPv6 && (p.ICMPType >= 130 && p.ICMPType <= 132 || p.ICMPType == 143)
 }
 
-// hops are the packet's, or what its protocol has.
+// hops returns the packet's TTL, or that prescribed by its protocol.
 func hops(p group.Packet) byte {
 	switch {
 	case p.TTL > 0:
@@ -167,7 +167,7 @@ func hops(p group.Packet) byte {
 
 const igmp = 2
 
-// message is a control message of the packet's protocol, long enough to be one.
+// message returns a control message of the packet's protocol, of sufficient length.
 func message(p group.Packet) []byte {
 	switch {
 	case p.Proto == group.UDP && p.Src.Is4() && (p.SPort == 67 || p.SPort == 68):
@@ -234,8 +234,8 @@ func transport(p group.Packet, s shape) []byte {
 	return append(content, make([]byte, 8+s.payload-len(content))...)
 }
 
-// sender puts frames on a device, as a program with a packet socket does: they
-// pass the device's egress hook and queue, and the other end's ingress.
+// sender sends frames on a device with a packet socket: they pass the device's egress hook and
+// queue, and the other end's ingress.
 type sender struct {
 	fd   int
 	to   unix.SockaddrLinklayer
@@ -274,7 +274,7 @@ func (s *sender) send(t testing.TB, f frame) {
 	}
 }
 
-// sender is where frames of a direction start.
+// sender returns a sender for a direction.
 func (s *suite) sender(in bool) *sender {
 	if in {
 		return newSender(s, s.router, "server")
@@ -282,7 +282,7 @@ func (s *suite) sender(in bool) *sender {
 	return newSender(s, s.server, dev)
 }
 
-// seeded gives random numbers that a failure can be repeated with.
+// seeded returns random numbers from a logged seed, so that a failure can be reproduced.
 func seeded(t testing.TB) *rand.Rand {
 	seed := rand.Uint64()
 	if s := envSeed(); s != 0 {
@@ -292,7 +292,7 @@ func seeded(t testing.TB) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// counts are the packets of one direction by rule, by group and of control.
+// counts has the packets of one direction by rule, by group and of control traffic.
 type counts struct {
 	rules   []uint64
 	groups  map[string]uint64
@@ -309,7 +309,7 @@ func (s *suite) counts(in bool) counts {
 	return c
 }
 
-// minus is what was counted since.
+// minus returns the difference to earlier counts.
 func (c counts) minus(o counts) counts {
 	d := counts{make([]uint64, len(c.rules)), map[string]uint64{}, c.control - o.control}
 	for i := range c.rules {

@@ -24,7 +24,7 @@ import (
 	"headgate/unit"
 )
 
-// withoutProcess lets another process apply a plan and end.
+// withoutProcess checks that a plan stays in force after the process that applied it has ended.
 func withoutProcess(s *suite) {
 	const limit = 10 * unit.Mbit
 	p := hostPlan(four(s, limit), four(s, limit))
@@ -45,14 +45,14 @@ func withoutProcess(s *suite) {
 		for _, f := range r.Flows {
 			total += f.Between(time.Second, 3*time.Second).DeliveredRate()
 		}
-		// 16 Mbit/s are offered. The engine is there or it is not: 15 %.
+		// 16 Mbit/s are offered. The test only checks that the limit is enforced: 15 %.
 		if total < 0.85*float64(limit) || total > 1.15*float64(limit) {
 			s.Errorf("%.2f Mbit/s arrive, of a limit of %v", total/1e6, limit)
 		}
 	})
 }
 
-// plans are two that differ in every way.
+// plans returns two plans that differ in every respect.
 func plans(s *suite) (a, b shaper.Plan) {
 	a = hostPlan(four(s, 100*unit.Mbit), four(s, 50*unit.Mbit))
 	b = hostPlan(resolve(s, 80*unit.Mbit, percent("g1", 30, 5001), percent("new", 10, 7000), percent("g3", 30, 5003)),
@@ -60,17 +60,18 @@ func plans(s *suite) (a, b shaper.Plan) {
 	return a, b
 }
 
-// killedAtSteps kills a process before each of its steps: at its system calls that
-// change something, one after the other. What is then enforced is all of the old
-// or all of the new, and the next Apply or Clear makes it right.
+// killedAtSteps kills a process before each of its steps: at the system calls that change
+// something, one after the other. The enforced state must then be the complete old or the
+// complete new one, and the next Apply or Clear must complete the work.
 func killedAtSteps(s *suite) {
 	a, b := plans(s)
-	// What all devices of the machine share is made by the first apply and must not
-	// be there, and stays in place for the others: they may run beside each other.
+	// The first apply creates the objects that all devices of the machine share, so they must
+	// not exist before. For the other cases they stay in place, so these cases can run in
+	// parallel.
 	killedIn(s, killCase{"the first apply", "apply", nil, &a})
 	for _, c := range []killCase{
 		{"a change", "apply", &a, &b},
-		{"a direction less", "apply", &a, ptr(hostPlan(a.Out, nil))},
+		{"one direction removed", "apply", &a, ptr(hostPlan(a.Out, nil))},
 		{"clear", "clear", &a, nil},
 	} {
 		s.t.Run(c.name, func(t *testing.T) {
@@ -82,7 +83,7 @@ func killedAtSteps(s *suite) {
 	}
 }
 
-// killCase is a task that another process has, with the plans before and after.
+// killCase is a task of another process, with the plans before and after.
 type killCase struct {
 	name     string
 	task     string
@@ -91,7 +92,7 @@ type killCase struct {
 
 func killedIn(s *suite, c killCase) {
 	pristine := snapshot(s, s.server, dev)
-	var was, will string // what is enforced, before and after
+	var was, will string // the enforced state before and after
 	start := func() *exec.Cmd {
 		s.clear()
 		if c.old != nil {
@@ -109,12 +110,12 @@ func killedIn(s *suite, c killCase) {
 		s.Fatalf("%s, not killed: %s", c.name, problem)
 	}
 	points := edges(steps)
-	s.Logf("%s: %d system calls that change something; killed at %d points", c.name, len(steps), len(points))
+	s.Logf("%s: %d changing system calls; killed at %d points", c.name, len(steps), len(points))
 	var old, fresh, missed int
 	for _, at := range points {
 		what := fmt.Sprintf("%s, killed at %v", c.name, at)
 		if _, killed := s.trace(start(), &at); !killed {
-			s.Logf("%s: this time it does not come there", what)
+			s.Logf("%s: the point was not reached this time", what)
 			missed++
 			continue
 		}
@@ -141,12 +142,12 @@ func killedIn(s *suite, c killCase) {
 		s.passes(what + ", then cleared")
 	}
 	if old == 0 || fresh == 0 || 4*missed > len(points) {
-		s.Errorf("%s: %d kills left the old state and %d the new, and %d points were missed: this test proves too little", c.name, old, fresh, missed)
+		s.Errorf("%s: %d kills left the old state and %d the new, and %d points were missed: the test is not valid", c.name, old, fresh, missed)
 	}
 }
 
-// keepHook has the engine on a device of the router's, too, so that what all
-// devices of the machine share stays in place, whatever other processes do.
+// keepHook also shapes a device of the router, so that objects that all devices of the machine
+// share stay in place, whatever other processes do.
 func (s *suite) keepHook() {
 	s.Helper()
 	p := hostPlan(four(s, unit.Gbit), nil)
@@ -161,7 +162,7 @@ func (s *suite) keepHook() {
 	})
 }
 
-// passes sends a packet each way.
+// passes sends a packet in each direction.
 func (s *suite) passes(what string) {
 	s.Helper()
 	out, err := s.server.Command(s.Context(), "ping", "-q", "-c", "1", "-W", "2", "10.0.0.1").CombinedOutput()
@@ -172,22 +173,22 @@ func (s *suite) passes(what string) {
 
 func ptr[T any](v T) *T { return &v }
 
-// step is a system call that changes something: what it does, in which run of steps
-// that do the same, and where in it. It has no number, because what other processes
-// have on the machine may make a run longer or shorter.
+// step is a system call that changes something: what it does, in which run of equal steps, and
+// its offset in the run. It has no number, because other processes of the machine may make a
+// run longer or shorter.
 type step struct {
 	does        string
 	run, offset int
 }
 
-// follows is the step after others.
+// follows returns the step after others.
 func follows(steps []step, does string) step {
 	next := step{does: does}
 	for i := len(steps) - 1; i >= 0; i-- {
 		if steps[i].does != does {
 			continue
 		}
-		// Requests to the kernel's networking are few, and each another.
+		// Netlink requests are few, and each is a run of its own.
 		if i == len(steps)-1 && !strings.HasPrefix(does, netlinkStep) {
 			return step{does, steps[i].run, steps[i].offset + 1}
 		}
@@ -197,7 +198,7 @@ func follows(steps []step, does string) step {
 	return next
 }
 
-// point is just before or just after a step.
+// point is the moment before or after a step.
 type point struct {
 	step
 	after bool
@@ -207,8 +208,8 @@ func (p point) String() string {
 	return fmt.Sprintf("the %s of \"%s\" (run %d, place %d)", map[bool]string{false: "beginning", true: "end"}[p.after], p.does, p.run, p.offset)
 }
 
-// edges are the points before what is not repeated, and some between; and after
-// what is done once, which may be the last.
+// edges returns the points before the first step of each run, and before every 16th step of a
+// run; and the points after runs of a single step.
 func edges(steps []step) (out []point) {
 	for i, s := range steps {
 		if s.offset%16 == 0 {
@@ -221,10 +222,10 @@ func edges(steps []step) (out []point) {
 	return out
 }
 
-// isOneOf says why what is in force is none of the plans. A nil plan is none at
-// all. was and will are what was enforced before and what will be: an engine may
-// write down the new plan first and then enforce it, as long as it says so (drift);
-// and it may leave behind what is not used any more, as long as it says so too.
+// isOneOf returns why the state in force is none of the plans; a nil plan means no shaping. was
+// and will are the enforced states before and after. An engine may record the new plan before
+// it enforces it, if it reports the difference as drift; and it may leave unused objects
+// behind, if it reports them too.
 func (s *suite) isOneOf(was, will string, plans ...*shaper.Plan) (problem string) {
 	s.Helper()
 	var st shaper.State
@@ -234,22 +235,22 @@ func (s *suite) isOneOf(was, will string, plans ...*shaper.Plan) (problem string
 		return fmt.Sprintf("cannot be observed: %v", err)
 	}
 	if !slices.ContainsFunc(plans, func(p *shaper.Plan) bool { return p == nil && none || p != nil && !none && st.Plan.Equal(*p) }) {
-		return fmt.Sprintf("in force is %+v", st.Plan)
+		return fmt.Sprintf("the plan in force is %+v", st.Plan)
 	}
 	now := s.enforced()
 	left := slices.DeleteFunc(slices.Clone(st.Drift), func(c shaper.Change) bool { return c.Verb == "remove" })
 	if len(left) > 0 && now != was || now != was && now != will {
-		return fmt.Sprintf("only a part is enforced:\n%s\nmissing:%s\nbefore:\n%s\nafter:\n%s", now, texts(st.Drift), was, will)
+		return fmt.Sprintf("the plan is enforced only in part:\n%s\nmissing:%s\nbefore:\n%s\nafter:\n%s", now, texts(st.Drift), was, will)
 	}
 	return ""
 }
 
-// enforced is the traffic control that the device's packets meet, without what is
-// another each time it is made.
+// enforced returns the traffic control that the device's packets pass, without values that
+// change with every creation.
 func (s *suite) enforced() string {
 	s.Helper()
 	all := snapshot(s, s.server, dev)
-	var other []string // a device that the ingress hook sends to
+	var other []string // devices that the ingress hook redirects to
 	for _, name := range redirects.FindAllString(all, -1) {
 		if strings.Contains(all, "filter protocol all pref 1 bpf chain 0") && strings.Contains(ingressOf(all), "headgate") {
 			other = append(other, name)
@@ -265,7 +266,7 @@ func (s *suite) enforced() string {
 		}
 	}
 	for _, name := range other {
-		// And whether it takes packets at all.
+		// And whether the device is up.
 		text := labtest.Run(s, s.server, "ip", "-o", "link", "show", "dev", name)
 		keep = append(keep, fmt.Sprintf("%s up: %v\n", name, upFlag.MatchString(text)))
 	}
@@ -336,7 +337,7 @@ func killedAnyTime(s *suite) {
 	}
 	s.Logf("applying %d groups takes %v; killed %d times", 2*s.f.Groups, longest, kills)
 	if kills < 5 {
-		s.Errorf("only %d of 25 processes were killed in time: this test proves too little", kills)
+		s.Errorf("only %d of 25 processes were killed in time: the test is not valid", kills)
 	}
 	s.clear()
 	if after := snapshot(s, s.server, dev); after != pristine {
@@ -344,17 +345,17 @@ func killedAnyTime(s *suite) {
 	}
 }
 
-// changing are the system calls by which a process changes something outside it,
-// besides netlink, and the commands of bpf among them.
+// changing has the system calls by which a process changes something outside of it, besides
+// netlink and bpf; changingBPF has the commands of bpf.
 var changing = map[uint64]string{
 	unix.SYS_MKDIRAT:  "mkdirat",
 	unix.SYS_UNLINKAT: "unlinkat", unix.SYS_FLOCK: "flock", unix.SYS_MOUNT: "mount", unix.SYS_IOCTL: "ioctl",
 }
 
 var changingBPF = map[uint64]string{
-	unix.BPF_MAP_CREATE: "make a map", unix.BPF_MAP_UPDATE_ELEM: "write to a map", unix.BPF_MAP_DELETE_ELEM: "delete from a map",
+	unix.BPF_MAP_CREATE: "create a map", unix.BPF_MAP_UPDATE_ELEM: "write to a map", unix.BPF_MAP_DELETE_ELEM: "delete from a map",
 	unix.BPF_MAP_UPDATE_BATCH: "write to a map", unix.BPF_PROG_LOAD: "load a program", unix.BPF_OBJ_PIN: "pin",
-	unix.BPF_LINK_CREATE: "make a link", unix.BPF_RAW_TRACEPOINT_OPEN: "make a link", unix.BPF_PROG_BIND_MAP: "bind the record",
+	unix.BPF_LINK_CREATE: "create a link", unix.BPF_RAW_TRACEPOINT_OPEN: "create a link", unix.BPF_PROG_BIND_MAP: "bind the record",
 }
 
 // syscallInfo is struct ptrace_syscall_info at a system call's entry
@@ -376,9 +377,8 @@ const (
 	sysgood              = 0x80
 )
 
-// trace runs a child in the server's namespace and gives the steps of its first
-// thread, which is the one that works. It kills the child at a point, if there is
-// one and the child comes there.
+// trace runs a child in the server's namespace and returns the steps of its first thread, which
+// does all the work. It kills the child at a point, if given and reached.
 func (s *suite) trace(c *exec.Cmd, at *point) (steps []step, killed bool) {
 	s.Helper()
 	// Only the thread that started the child may trace it.
@@ -387,7 +387,7 @@ func (s *suite) trace(c *exec.Cmd, at *point) (steps []step, killed bool) {
 	c.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
 	s.do(c.Start)
 	pid := c.Process.Pid
-	defer func() { _ = c.Wait() }() // it is reaped below; this frees what Start opened
+	defer func() { _ = c.Wait() }() // already reaped below; this releases what Start opened
 	wait := func() (ws syscall.WaitStatus) {
 		for {
 			_, err := syscall.Wait4(pid, &ws, syscall.WALL, nil)
@@ -440,8 +440,8 @@ func (s *suite) trace(c *exec.Cmd, at *point) (steps []step, killed bool) {
 	}
 }
 
-// stepOf says what the system call is that a stopped child is about to enter, and
-// "" if it is none that changes something, or has come to its end.
+// stepOf returns the description of the system call that a stopped child is about to enter, or
+// "" if the call changes nothing, or has ended.
 func (s *suite) stepOf(pid int) string {
 	var info syscallInfo
 	_, _, e := syscall.Syscall6(syscall.SYS_PTRACE, ptraceGetSyscallInfo, uintptr(pid), unsafe.Sizeof(info), uintptr(unsafe.Pointer(&info)), 0, 0)
@@ -456,8 +456,8 @@ func (s *suite) stepOf(pid int) string {
 	case info.Number == unix.SYS_SENDTO:
 		return s.request(pid, info.Args[1])
 	case info.Number == unix.SYS_SENDMSG:
-		// struct msghdr: the name, its length, and the vector, of which the first
-		// begins with the data.
+		// struct msghdr: the name, its length, and the vector, whose first element starts with
+		// the data pointer.
 		return s.request(pid, s.word(pid, s.word(pid, info.Args[1]+16)))
 	}
 	return changing[info.Number]
@@ -465,16 +465,16 @@ func (s *suite) stepOf(pid int) string {
 
 const netlinkStep = "netlink "
 
-// requests are what the first netlink message of a call asks for. What only reads
-// is no step.
+// requests describes the first netlink message of a call; "" means that the request only reads
+// and is not a step.
 var requests = map[uint16]string{
-	unix.RTM_NEWLINK: "make or change a device", unix.RTM_SETLINK: "set a device", unix.RTM_DELLINK: "remove a device",
-	unix.RTM_NEWQDISC: "make a qdisc", unix.RTM_DELQDISC: "remove a qdisc", unix.RTM_NEWTCLASS: "make a class", unix.RTM_DELTCLASS: "remove a class",
-	unix.RTM_NEWTFILTER: "make a filter", unix.RTM_DELTFILTER: "remove a filter",
+	unix.RTM_NEWLINK: "create or change a device", unix.RTM_SETLINK: "set a device", unix.RTM_DELLINK: "remove a device",
+	unix.RTM_NEWQDISC: "create a qdisc", unix.RTM_DELQDISC: "remove a qdisc", unix.RTM_NEWTCLASS: "create a class", unix.RTM_DELTCLASS: "remove a class",
+	unix.RTM_NEWTFILTER: "create a filter", unix.RTM_DELTFILTER: "remove a filter",
 	unix.RTM_GETLINK: "", unix.RTM_GETQDISC: "", unix.RTM_GETTCLASS: "", unix.RTM_GETTFILTER: "",
 }
 
-// request reads the type of a message in the child (struct nlmsghdr).
+// request reads the type of a message in the child's memory (struct nlmsghdr).
 func (s *suite) request(pid int, at uint64) string {
 	typ := uint16(s.word(pid, at) >> 32)
 	what, known := requests[typ]

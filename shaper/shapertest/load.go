@@ -17,7 +17,7 @@ import (
 	"headgate/unit"
 )
 
-// flood is UDP on all four groups' ports, 160 % of the limit.
+// flood returns UDP flows on all four groups' ports, 160 % of the limit.
 func flood(limit unit.Rate, in bool) (flows []traffic.Flow) {
 	from, to := "server", "client"
 	if in {
@@ -47,25 +47,26 @@ func guaranteesUnderOverload(s *suite) {
 			for i, f := range r.Flows {
 				rate := f.Between(2*time.Second, 4*time.Second).DeliveredRate()
 				total += rate
-				// A group that is owed all that it offers gets that.
+				// A group whose guarantee covers its offer gets the whole offer.
 				if owed := float64(limit) / 10 * float64(i+1); rate < s.f.Guarantee*owed {
-					t.Errorf("%s gets %.2f Mbit/s of a guarantee of %.0f; the least is %.2f", f.Name, rate/1e6, owed/1e6, s.f.Guarantee*owed/1e6)
+					t.Errorf("%s gets %.2f Mbit/s of a guarantee of %.0f; the minimum is %.2f", f.Name, rate/1e6, owed/1e6, s.f.Guarantee*owed/1e6)
 				}
 			}
-			// Above: a quantum that began before the interval, or payload for layer 2.
+			// The upper bound allows for a quantum that began before the interval, and for
+			// payload instead of layer-2 rates.
 			if total < s.f.Total*float64(limit) || total > 1.06*float64(limit) {
-				t.Errorf("all together get %.2f Mbit/s of %v; the least is %.2f and the most %.2f", total/1e6, limit, s.f.Total*50, 1.06*50)
+				t.Errorf("the total is %.2f Mbit/s of %v; the minimum is %.2f and the maximum %.2f", total/1e6, limit, s.f.Total*50, 1.06*50)
 			}
 			s.clear()
 		})
 	})
 }
 
-// controlTraffic sends what is never starved through a direction that is flooded
-// in all groups, and all of it must arrive.
+// controlTraffic sends control traffic through a direction that is flooded in all groups, and
+// checks that all of it arrives.
 func controlTraffic(s *suite) {
 	const limit = 10 * unit.Mbit
-	const each = 8 // of twelve kinds in 2 s: some 30 kbit/s, of 50 that the groups may have
+	const each = 8 // of twelve kinds in 2 s: some 30 kbit/s of a budget of 50
 	l4 := func(proto uint8, src, dst string, sport, dport uint16) group.Packet {
 		return group.Packet{Proto: proto, Src: v4(src), Dst: v4(dst), SPort: sport, DPort: dport}
 	}
@@ -85,14 +86,14 @@ func controlTraffic(s *suite) {
 		if err != nil {
 			s.Fatal(err)
 		}
-		// At the far end of the direction, behind all queues.
+		// At the far end of the direction, after all queues.
 		node, device := s.router, "server"
 		if in {
 			node, device = s.server, dev
 		}
 		seen := newArrivals(s, node, device)
 		send := s.sender(in)
-		time.Sleep(500 * time.Millisecond) // until queues are full and limits used up
+		time.Sleep(500 * time.Millisecond) // until queues are full and limits are used up
 		before := direction(s.observe(), in)
 		for range each {
 			for _, p := range kinds {
@@ -108,22 +109,22 @@ func controlTraffic(s *suite) {
 			lost += f.Total.LostDatagrams
 		}
 		if lost == 0 {
-			s.Error("the flood lost nothing: this test proves nothing")
+			s.Error("the flood had no drops: the test is not valid")
 		}
 		got := seen.stop()
 		for _, p := range kinds {
 			if n := got[string(build(p, shape{}).bytes)]; n != each {
-				s.Errorf("of %d packets %q %d arrived", each, p, n)
+				s.Errorf("of %d packets %q, %d arrived", each, p, n)
 			}
 		}
 		if n := after.Control.Packets - before.Control.Packets; n < each*uint64(len(kinds)) || after.Control.Drops > before.Control.Drops {
-			s.Errorf("%d control packets were sent; counted are %d, and %d drops", each*len(kinds), n, after.Control.Drops-before.Control.Drops)
+			s.Errorf("%d control packets were sent; %d were counted, with %d drops", each*len(kinds), n, after.Control.Drops-before.Control.Drops)
 		}
 		s.clear()
 	})
 }
 
-// arrivals counts our own frames where a device hands packets to its host.
+// arrivals counts the test's frames where a device passes packets to its host.
 type arrivals struct {
 	fds   []int
 	done  chan struct{}
@@ -186,7 +187,7 @@ func (a *arrivals) receive() {
 	}
 }
 
-// stop gives the frames that arrived until now.
+// stop returns the frames that have arrived.
 func (a *arrivals) stop() map[string]uint64 {
 	close(a.done)
 	got := <-a.count
@@ -196,9 +197,9 @@ func (a *arrivals) stop() map[string]uint64 {
 	return got
 }
 
-// bytesOnTheWire holds the counters of groups to the frames that a meter counts in
-// another host, with segmentation offload on: super-packets count as the frames
-// that they will be.
+// bytesOnTheWire compares the counters of groups with the frames that a meter counts on another
+// host, with segmentation offload enabled: super-packets count as the frames into which they
+// are segmented.
 func bytesOnTheWire(s *suite) {
 	both(s, func(s *suite, in bool) {
 		s.apply(onePlan(four(s, 4*unit.Gbit), in)) // every flow is within its guarantee
@@ -207,7 +208,7 @@ func bytesOnTheWire(s *suite) {
 			s.Fatal(err)
 		}
 		defer m.Close()
-		// Out: behind the server. In: before it.
+		// For out: after the server. For in: before the server.
 		at, from, to := "server", "server", "client"
 		if in {
 			at, from, to = "client", "client", "server"
@@ -247,8 +248,8 @@ func bytesOnTheWire(s *suite) {
 				s.Fatal(err)
 			}
 			super = super || wire.SKBs < wire.Packets
-			// The sender's own pure acknowledgements (of the handshake and the end)
-			// go by the port too, and are control traffic.
+			// The sender's own pure acknowledgements (of the handshake and the end) have the
+			// same port, but are control traffic.
 			var acks uint64
 			if i < 2 {
 				acks = 4
@@ -259,7 +260,7 @@ func bytesOnTheWire(s *suite) {
 			}
 		}
 		if !super {
-			s.Error("there was no super-packet: this test proves nothing")
+			s.Error("there was no super-packet: the test is not valid")
 		}
 		s.clear()
 	})

@@ -4,5 +4,5 @@ package shapertest
 
 import "headgate/unit"
 
-// steady is what the machine carries without losing any of it.
+// steady is a rate that the machine carries without losses.
 const steady = 8 * unit.Mbit

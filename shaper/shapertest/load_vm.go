@@ -4,6 +4,6 @@ package shapertest
 
 import "headgate/unit"
 
-// steady is what the machine carries without losing any of it: at 8 Mbit/s, 1,000 datagrams a second, an emulated
-// processor that had to share its own lost 1 of 100, wherever they had to wait.
+// steady is a rate that the machine carries without losses. At 8 Mbit/s, 1,000 datagrams per
+// second, an emulated processor on a busy machine lost 1 of 100 datagrams.
 const steady = 1 * unit.Mbit

@@ -28,7 +28,7 @@ func prefixes(list ...string) (out []netip.Prefix) {
 	return out
 }
 
-// rulesByPackets sends, for each field of a rule, packets that differ in it alone.
+// rulesByPackets sends, for each field of a rule, packets that differ only in this field.
 func rulesByPackets(s *suite) {
 	port := func(first, last uint16) []group.PortRange { return []group.PortRange{{First: first, Last: last}} }
 	base := group.Packet{Proto: group.UDP, Src: v4("10.9.0.1"), Dst: v4("10.9.0.2"), SPort: 10, DPort: 20}
@@ -46,7 +46,7 @@ func rulesByPackets(s *suite) {
 		{"icmp", group.Selector{Proto: []uint8{group.ICMP, group.ICMPv6}}, []group.Packet{
 			with(base, func(p *group.Packet) { p.Proto, p.ICMPType = group.ICMP, 8 }),
 			with(base6, func(p *group.Packet) { p.Proto, p.ICMPType = group.ICMPv6, 128 })}, shape{}},
-		// Tunnels are seen by the outer header: inside is what looks like UDP.
+		// Tunnels are matched by the outer header; the inner packet resembles UDP.
 		{"gre", group.Selector{Proto: []uint8{47}}, []group.Packet{with(base, func(p *group.Packet) { p.Proto = 47 })}, shape{payload: 100}},
 		{"ipip", group.Selector{Proto: []uint8{4}}, []group.Packet{with(base, func(p *group.Packet) { p.Proto = 4 })}, shape{payload: 100}},
 		{"sport", group.Selector{SPort: []group.PortRange{{First: 80, Last: 80}, {First: 443, Last: 443}}}, []group.Packet{
@@ -59,12 +59,12 @@ func rulesByPackets(s *suite) {
 			with(base, func(p *group.Packet) { p.Src = v4("10.7.255.255") }), with(base6, func(p *group.Packet) { p.Src = v4("fd77:1::") })}, shape{}},
 		{"dst", group.Selector{Dst: prefixes("10.8.0.0/25", "fd78::5/128")}, []group.Packet{
 			with(base, func(p *group.Packet) { p.Dst = v4("10.8.0.127") }), with(base6, func(p *group.Packet) { p.Dst = v4("fd78::5") })}, shape{}},
-		{"dscp", group.Selector{DSCP: []group.Range{group.One(8), group.One(46), {First: 48, Last: 55}}}, []group.Packet{
+		{"dscp", group.Selector{DSCP: []group.Range{group.SingleRange(8), group.SingleRange(46), {First: 48, Last: 55}}}, []group.Packet{
 			with(base, func(p *group.Packet) { p.DSCP = 46 }), with(base6, func(p *group.Packet) { p.DSCP = 8 }), with(base, func(p *group.Packet) { p.DSCP = 55 })}, shape{}},
-		{"vlan", group.Selector{VLAN: []group.Range{group.One(7), {First: 100, Last: 199}, group.One(4094)}}, []group.Packet{
+		{"vlan", group.Selector{VLAN: []group.Range{group.SingleRange(7), {First: 100, Last: 199}, group.SingleRange(4094)}}, []group.Packet{
 			with(base, func(p *group.Packet) { p.VLAN = 7 }), with(base, func(p *group.Packet) { p.VLAN = 199 }), with(base6, func(p *group.Packet) { p.VLAN = 4094 }),
 			with(group.Packet{Link: "0x88b5"}, func(p *group.Packet) { p.VLAN = 7 })}, shape{}},
-		{"outer-tag", group.Selector{VLAN: []group.Range{group.One(9)}}, []group.Packet{with(base, func(p *group.Packet) { p.VLAN = 9 })}, shape{outerTag: true}},
+		{"outer-tag", group.Selector{VLAN: []group.Range{group.SingleRange(9)}}, []group.Packet{with(base, func(p *group.Packet) { p.VLAN = 9 })}, shape{outerTag: true}},
 		{"pcp", group.Selector{PCP: []group.Range{{First: 5, Last: 7}}}, []group.Packet{
 			with(base, func(p *group.Packet) { p.VLAN, p.PCP = 300, 5 }), with(base6, func(p *group.Packet) { p.VLAN, p.PCP = 300, 7 }),
 			with(base, func(p *group.Packet) { p.PriorityTag, p.PCP = true, 6 })}, shape{}},
@@ -90,7 +90,7 @@ func rulesByPackets(s *suite) {
 		goes := func(want string, p group.Packet, sh shape) {
 			s.Helper()
 			if p.Mark > 0 && in {
-				return // a mark does not cross a wire
+				return // marks are not transmitted
 			}
 			before := s.counts(in)
 			for range 3 {
@@ -102,7 +102,7 @@ func rulesByPackets(s *suite) {
 				time.Sleep(time.Millisecond)
 			}
 			if got.groups[want] != 3 {
-				s.Errorf("3 packets %q belong to %s; counted: %v", p, want, got)
+				s.Errorf("3 packets %q should be assigned to %s; counted: %v", p, want, got)
 			}
 		}
 		goes("rest", base, shape{payload: 100})
@@ -132,8 +132,8 @@ func rulesByPackets(s *suite) {
 	})
 }
 
-// rulesByCgroup sends from processes in cgroups: a socket belongs to the one that
-// it was made in, or to the nearest above it that a rule names.
+// rulesByCgroup sends from processes in cgroups: a socket is matched by the cgroup in which it
+// was created, or by the nearest parent that a rule names.
 func rulesByCgroup(s *suite) {
 	root, err := cgroup2.Mount()
 	if err != nil {
@@ -147,7 +147,7 @@ func rulesByCgroup(s *suite) {
 		}
 		s.Cleanup(func() {
 			var err error
-			for range 100 { // a process that has ended leaves its cgroup a moment later
+			for range 100 { // a process leaves its cgroup some time after its end
 				if err = os.Remove(path); err == nil {
 					return
 				}
@@ -179,7 +179,7 @@ func rulesByCgroup(s *suite) {
 			}
 			eventually(s, time.Second, func() string {
 				if got := s.counts(false).minus(before); got.groups[c.group] != 10 {
-					return fmt.Sprintf("10 packets from cgroup %q to %s belong to %s; counted: %v", c.cgroup, to, c.group, got)
+					return fmt.Sprintf("10 packets from cgroup %q to %s should be assigned to %s; counted: %v", c.cgroup, to, c.group, got)
 				}
 				return ""
 			})
@@ -192,12 +192,12 @@ func rulesByCgroup(s *suite) {
 		s.Errorf("a cgroup that does not exist: %v", err)
 	}
 	if st := s.observe(); len(st.Plan.Out.Nodes) != 3 || len(st.Drift) > 0 {
-		s.Errorf("the refused plan changed something: %+v", st)
+		s.Errorf("the rejected plan changed the state: %+v", st)
 	}
 }
 
-// rulesByFragments sends datagrams of three fragments: all go where the first,
-// which has the ports, goes.
+// rulesByFragments sends datagrams of three fragments: all are assigned like the first
+// fragment, which has the ports.
 func rulesByFragments(s *suite) {
 	both(s, func(s *suite, in bool) {
 		s.apply(onePlan(resolve(s, unit.Gbit, percent("rest", 10, 0), percent("big", 10, 5001)), in))
@@ -209,7 +209,7 @@ func rulesByFragments(s *suite) {
 			before := s.counts(in)
 			flow := traffic.Flow{
 				Name: "big", From: from, To: to, Protocol: traffic.UDP, IPv6: ipv6, DstPort: 5001, Payload: 4000,
-				Schedule: traffic.Constant(3200 * unit.Kbit), // 100 datagrams a second; an emulated processor once sent 38
+				Schedule: traffic.Constant(3200 * unit.Kbit), // 100 datagrams per second; an emulated processor once sent only 38
 			}
 			r, err := traffic.Run(s.Context(), s.lab.Host, []traffic.Flow{flow}, traffic.Options{Duration: 500 * time.Millisecond})
 			if err != nil {
@@ -218,10 +218,10 @@ func rulesByFragments(s *suite) {
 			sent := r.Flows[0].Total.Datagrams
 			got := s.counts(in).minus(before)
 			if sent < 10 || got.groups["big"] < 3*sent || got.groups["big"] > 3*sent+3 || got.groups["rest"] > 0 || r.Flows[0].Total.LostDatagrams > 0 {
-				s.Errorf("IPv6 %v: of %d datagrams in 3 fragments each, counted: %v (%d lost)", ipv6, sent, got, r.Flows[0].Total.LostDatagrams)
+				s.Errorf("IPv6 %v: sent %d datagrams in 3 fragments each, counted: %v (%d lost)", ipv6, sent, got, r.Flows[0].Total.LostDatagrams)
 			}
 		}
-		// With options behind the fragment header, which only the first part shows.
+		// With options after the fragment header, which only the first fragment contains.
 		send, before := s.sender(in), s.counts(in)
 		p := group.Packet{Proto: group.UDP, Src: netip.MustParseAddr("fd00:10::1"), Dst: netip.MustParseAddr("fd00:11::1"), SPort: 7, DPort: 5001}
 		for _, id := range []uint32{1, 2, 3} {
@@ -232,7 +232,7 @@ func rulesByFragments(s *suite) {
 		}
 		eventually(s, time.Second, func() string {
 			if got := s.counts(in).minus(before); got.groups["big"] != 6 || got.groups["rest"] > 0 {
-				return fmt.Sprintf("of 3 IPv6 datagrams in 2 fragments each, with options, counted: %v", got)
+				return fmt.Sprintf("sent 3 IPv6 datagrams in 2 fragments each, with options, counted: %v", got)
 			}
 			return ""
 		})
@@ -240,9 +240,9 @@ func rulesByFragments(s *suite) {
 	})
 }
 
-// manyShapes has rules of 121 combinations of prefix lengths, close to the most
-// that are accepted (128), and 2,000 rules of one more. The verifier must take
-// them, and a packet must be found in the last as well as in the first.
+// manyShapes uses rules of 121 combinations of prefix lengths, close to the maximum of 128, and
+// 2,000 rules of one more combination. The verifier must accept them, and packets must be found
+// in the last and in the first.
 func manyShapes(s *suite) {
 	groups := []group.Group{percent("rest", 10, 0), percent("many", 10, 0), percent("last", 10, 0)}
 	for i := range 11 {
@@ -280,9 +280,9 @@ func manyShapes(s *suite) {
 	})
 }
 
-// likeOracle makes up rules and packets, sends them, and holds the counters of
-// every rule and group to group.Tree.Classify. Fields have few values, so that
-// rules overlap and most of them match something.
+// likeOracle generates rules and packets, sends the packets, and compares the counters of every
+// rule and group with group.Tree.Classify. Fields have few values, so that rules overlap and
+// most of them match some packets.
 func likeOracle(s *suite) {
 	r := seeded(s)
 	const trees, packets = 40, 400
@@ -297,19 +297,19 @@ func likeOracle(s *suite) {
 			if problem := s.compare(send, tree, in, frames); problem == "" {
 				continue
 			}
-			// One by one, to say which.
+			// One by one, to identify the packet.
 			for _, f := range frames {
 				if problem := s.compare(send, tree, in, []frame{f}); problem != "" {
 					s.Fatalf("tree %d: packet %q (% x): %s\nrules:\n%s", n, f.Packet, f.bytes, problem, rulesText(tree))
 				}
 			}
-			s.Fatalf("tree %d: %d packets at once were counted otherwise than one by one", n, packets)
+			s.Fatalf("tree %d: %d packets were counted differently in a batch and one by one", n, packets)
 		}
 		s.clear()
 	})
 }
 
-// applyRandom applies a tree that is made up.
+// applyRandom applies a random tree.
 func (s *suite) applyRandom(r *rand.Rand, in bool) *group.Tree {
 	s.Helper()
 	for {
@@ -318,7 +318,7 @@ func (s *suite) applyRandom(r *rand.Rand, in bool) *group.Tree {
 		if err == nil {
 			return tree
 		}
-		if !strings.Contains(err.Error(), "different combinations of fields") && !strings.Contains(err.Error(), "multiply to more than") { // too much was drawn
+		if !strings.Contains(err.Error(), "different combinations of fields") && !strings.Contains(err.Error(), "multiply to more than") { // the random rules exceed a limit
 			s.Fatal(err)
 		}
 	}
@@ -342,7 +342,7 @@ func (s *suite) compare(send *sender, tree *group.Tree, in bool, frames []frame)
 		send.send(s, f)
 	}
 	var got counts
-	for range 100 { // what waits in a queue is counted when it leaves
+	for range 100 { // queued packets are counted when they leave
 		if got = s.counts(in).minus(before); got.String() == want.String() {
 			return ""
 		}
@@ -386,7 +386,7 @@ func randomTree(s *suite, r *rand.Rand) *group.Tree {
 	}
 }
 
-// randomSelector has values to exclude in a third of the cases.
+// randomSelector returns a selector, with exclusions in a third of the cases.
 func randomSelector(r *rand.Rand) group.Selector {
 	s := randomFields(r)
 	if r.IntN(3) == 0 {
@@ -476,7 +476,7 @@ func randomFrame(r *rand.Rand, in bool) frame {
 	}
 	p.TTL = pick[uint8](r, 0, 0, 0, 0, 1, 64, 255)
 	if r.IntN(10) == 0 {
-		fragmentID++ // of a datagram whose first part nobody has seen
+		fragmentID++ // of a datagram whose first fragment was not sent
 		p.Fragment, p.PureAck, sh.id = true, false, fragmentID
 	}
 	f := build(p, sh)

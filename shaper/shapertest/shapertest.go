@@ -13,24 +13,24 @@ import (
 	"headgate/unit"
 )
 
-// Features are what engines do not have in common.
+// Features describes the differences between engines.
 type Features struct {
-	// RootQdisc: the engine needs the device's root, so another's is in its way.
+	// RootQdisc: the engine needs the device's root, so a foreign root qdisc conflicts.
 	RootQdisc bool
-	// EndsIngress: a filter behind the engine's own at ingress would not be asked
-	// any more, so that it is in the way.
+	// EndsIngress: the engine's ingress filter ends the list of filters, so a later filter
+	// conflicts.
 	EndsIngress bool
-	// Ceilings: groups may have ceilings, and groups inside.
+	// Ceilings: the engine supports ceilings and nested groups.
 	Ceilings bool
-	// Groups is how many groups one direction of the scale case has.
+	// Groups is the number of groups per direction in the scale case.
 	Groups int
-	// Guarantee is the least that a group gets under overload, as a part of its
-	// guarantee in layer-2 bytes, and Total the least of all groups together, as a
-	// part of the limit.
+	// Guarantee is the minimum rate of a group under overload, as a fraction of its guarantee
+	// in layer-2 bytes; Total is the minimum of all groups together, as a fraction of the
+	// limit.
 	Guarantee, Total float64
 }
 
-// Run runs the suite. engine makes one that has no memory of another.
+// Run runs the suite. engine returns a new engine without state.
 func Run(t *testing.T, engine func() shaper.Shaper, f Features) {
 	labtest.NeedRoot(t)
 	for _, c := range []struct {
@@ -40,25 +40,25 @@ func Run(t *testing.T, engine func() shaper.Shaper, f Features) {
 		{"apply and observe", applyAndObserve},
 		{"the same plan writes nothing", sameWritesNothing},
 		{"one group changes", oneGroupChanges},
-		{"groups come and go", groupsComeAndGo},
+		{"groups are added and removed", groupsComeAndGo},
 		{"assign a live connection", assignLive},
 		{"assignments to removed groups", assignRemoved},
 		{"rules, by real packets", rulesByPackets},
 		{"rules, by cgroup", rulesByCgroup},
 		{"rules, by fragments", rulesByFragments},
-		{"as many shapes of rules as may be", manyShapes},
-		{"classifies like the oracle", likeOracle},
+		{"maximum number of rule shapes", manyShapes},
+		{"classification matches the reference", likeOracle},
 		{"control traffic", controlTraffic},
 		{"control traffic is checked", controlIsChecked},
 		{floods, controlFlood},
 		{"guarantees under overload", guaranteesUnderOverload},
-		{"bytes are those on the wire", bytesOnTheWire},
+		{"counted bytes match the wire", bytesOnTheWire},
 		{"guest perspective", guestPerspective},
 		{"a device without a link header", withoutLinkHeader},
 		{"clear restores exactly", clearRestores},
 		{"foreign traffic control", foreign},
-		{"device gone", deviceGone},
-		{"works without the process", withoutProcess},
+		{"device removed", deviceGone},
+		{"works after the process ends", withoutProcess},
 		{"killed at every step", killedAtSteps},
 		{"killed at any time", killedAnyTime},
 	} {
@@ -69,18 +69,18 @@ func Run(t *testing.T, engine func() shaper.Shaper, f Features) {
 	}
 }
 
-// floods is of engines that have ceilings.
+// floods is the case for engines with ceilings.
 const floods = "floods of control traffic"
 
 // dev is the server's device.
 const dev = "router"
 
-// suite is one case's rig.
+// suite is the rig of one case.
 type suite struct {
 	testing.TB
 	t      *testing.T
 	engine shaper.Shaper
-	fresh  func() shaper.Shaper // makes one without a memory
+	fresh  func() shaper.Shaper // returns a new engine without state
 	f      Features
 	lab    *lab.Lab
 	server *lab.Node
@@ -91,8 +91,8 @@ type suite struct {
 func newSuite(t *testing.T, engine func() shaper.Shaper, f Features) *suite {
 	rig := lab.Rig(lab.RigOptions{})
 	for i := range rig.Nodes {
-		// Else each host repeats its reports of multicast groups in the first seconds,
-		// and they are counted with what a case sends.
+		// Otherwise each host repeats its multicast membership reports in the first seconds,
+		// which would be counted with the packets of a case.
 		rig.Nodes[i].Sysctl = map[string]string{"net.ipv6.conf.default.mldv2_unsolicited_report_interval": "3600000"}
 	}
 	l := labtest.Up(t, rig)
@@ -127,7 +127,7 @@ func (s *suite) clear() {
 	s.do(func() error { return s.engine.Clear(dev) })
 }
 
-// direction is one direction of a state.
+// direction returns one direction of a state.
 func direction(st shaper.State, in bool) shaper.DirectionState {
 	d := st.Out
 	if in {
@@ -139,7 +139,7 @@ func direction(st shaper.State, in bool) shaper.DirectionState {
 	return *d
 }
 
-// find is the state of a group.
+// find returns the state of a group.
 func find(t testing.TB, d shaper.DirectionState, path string) shaper.GroupState {
 	t.Helper()
 	for _, g := range d.Groups {
@@ -147,11 +147,11 @@ func find(t testing.TB, d shaper.DirectionState, path string) shaper.GroupState 
 			return g
 		}
 	}
-	t.Fatalf("there is no group %q in %+v", path, d.Groups)
+	t.Fatalf("no group %q in %+v", path, d.Groups)
 	return shaper.GroupState{}
 }
 
-// resolve makes a tree of groups; the first is the default if none is.
+// resolve returns a tree of groups; the first is the default if none is.
 func resolve(t testing.TB, limit unit.Rate, groups ...group.Group) *group.Tree {
 	t.Helper()
 	some := false
@@ -168,7 +168,7 @@ func resolve(t testing.TB, limit unit.Rate, groups ...group.Group) *group.Tree {
 	return &tree
 }
 
-// percent is a group with a share, for packets to a port (0: no rule).
+// percent returns a group with a share, for packets to a port (0: no rule).
 func percent(name string, p int, dport uint16) group.Group {
 	g := group.Group{Name: name, Guarantee: group.Amount{Share: unit.Share(p) * unit.Whole / 100}}
 	if dport > 0 {
@@ -177,7 +177,7 @@ func percent(name string, p int, dport uint16) group.Group {
 	return g
 }
 
-// four are the thesis's groups of 10, 20, 30 and 40 %, on ports 5001 to 5004.
+// four returns the thesis's groups of 10, 20, 30 and 40 %, on ports 5001 to 5004.
 func four(t testing.TB, limit unit.Rate) *group.Tree {
 	var groups []group.Group
 	for i := range 4 {
@@ -201,7 +201,7 @@ func both(s *suite, run func(s *suite, in bool)) {
 	}
 }
 
-// onePlan limits one direction.
+// onePlan returns a plan that limits one direction.
 func onePlan(tree *group.Tree, in bool) shaper.Plan {
 	if in {
 		return hostPlan(nil, tree)
@@ -209,7 +209,7 @@ func onePlan(tree *group.Tree, in bool) shaper.Plan {
 	return hostPlan(tree, nil)
 }
 
-// eventually waits until ok says so; what it says at last is the failure.
+// eventually waits until ok returns "", and otherwise fails with the last problem.
 func eventually(t testing.TB, within time.Duration, ok func() (problem string)) {
 	t.Helper()
 	for end := time.Now().Add(within); ; {

@@ -13,8 +13,8 @@ import (
 	"headgate/lab/labtest"
 )
 
-// snapshot is all traffic control and all devices of a node, as tc and ip print
-// them: what clear must give back.
+// snapshot returns all traffic control and all devices of a node, as printed by tc and ip: the
+// state that Clear must restore.
 func snapshot(t testing.TB, n *lab.Node, devs ...string) string {
 	t.Helper()
 	var b strings.Builder
@@ -28,15 +28,15 @@ func snapshot(t testing.TB, n *lab.Node, devs ...string) string {
 		show("tc", "-d", "filter", "show", "dev", d, "egress")
 	}
 	show("ip", "-d", "link")
-	// ip complains when any namespace of the machine goes while it looks.
+	// ip prints this error if any namespace of the machine is removed meanwhile.
 	return volatile.ReplaceAllString(strings.ReplaceAll(b.String(), "Error: Peer netns reference is invalid.\n", ""), "")
 }
 
-// volatile is what changes by itself.
+// volatile matches values that change by themselves.
 var volatile = regexp.MustCompile(` (refcnt|tcp_metrics|gc_timer|hello_timer) +[0-9.]+`)
 
-// watch subscribes to everything that the kernel tells of changes to devices and
-// traffic control in a node, and gives a function that says what there was since.
+// watch subscribes to the kernel's notifications about devices and traffic control of a node,
+// and returns a function that returns the notifications received since.
 func watch(t testing.TB, n *lab.Node) (said func() []string) {
 	t.Helper()
 	var c *netlink.Conn

@@ -17,7 +17,7 @@ import (
 func applyAndObserve(s *suite) {
 	s.do(func() error {
 		if _, err := s.engine.Observe(dev); !errors.Is(err, shaper.ErrNotShaped) {
-			s.Errorf("a device that was never touched: %v", err)
+			s.Errorf("observe a device that was never shaped: %v", err)
 		}
 		return nil
 	})
@@ -25,7 +25,7 @@ func applyAndObserve(s *suite) {
 	s.do(func() error {
 		changes, err := s.engine.Diff(p)
 		if err == nil && len(changes) == 0 {
-			s.Error("Diff finds nothing to do on a device that has nothing")
+			s.Error("Diff finds no changes for an unshaped device")
 		}
 		if _, err := s.engine.Observe(dev); !errors.Is(err, shaper.ErrNotShaped) {
 			s.Errorf("Diff changes something: %v", err)
@@ -33,7 +33,7 @@ func applyAndObserve(s *suite) {
 		return err
 	})
 	if changes := s.apply(p); !strings.Contains(texts(changes), "out group g1") || !strings.Contains(texts(changes), "in group g4") {
-		s.Errorf("what Apply says that it did:%s", texts(changes))
+		s.Errorf("changes reported by Apply:%s", texts(changes))
 	}
 	st := s.observe()
 	if !st.Plan.Equal(p) || st.Dev != dev || st.Engine == "" || len(st.Foreign)+len(st.Drift) > 0 || time.Since(st.At) > time.Minute {
@@ -59,7 +59,7 @@ func applyAndObserve(s *suite) {
 		if _, err := s.engine.Observe(dev); !errors.Is(err, shaper.ErrNotShaped) {
 			s.Errorf("after Clear: %v", err)
 		}
-		return s.engine.Clear(dev) // again is no error
+		return s.engine.Clear(dev) // a second Clear is not an error
 	})
 }
 
@@ -82,7 +82,7 @@ func sameWritesNothing(s *suite) {
 		})
 	}
 	if m := said(); len(m) > 0 {
-		s.Errorf("the kernel tells of %v", m)
+		s.Errorf("the kernel reports changes: %v", m)
 	}
 	if after := snapshot(s, s.server, dev); after != before {
 		s.Errorf("before:\n%s\nafter:\n%s", before, after)
@@ -90,11 +90,11 @@ func sameWritesNothing(s *suite) {
 	p.Out.Nodes[0].Guarantee -= unit.Mbit
 	s.apply(p)
 	if len(said()) == 0 {
-		s.Error("the kernel does not tell of a change that is one: this test proves nothing")
+		s.Error("the kernel does not report an actual change: the test is not valid")
 	}
 }
 
-// classes are the class ids by group.
+// classes returns the class IDs by group.
 func classes(st shaper.State) map[string]string {
 	out := map[string]string{}
 	for _, in := range []bool{false, true} {
@@ -105,11 +105,11 @@ func classes(st shaper.State) map[string]string {
 	return out
 }
 
-// While one group is changed again and again, the packets of another all arrive,
-// and its counters go on.
+// oneGroupChanges: while one group is changed repeatedly, another group loses no packets, and
+// its counters continue.
 func oneGroupChanges(s *suite) {
 	both(s, func(s *suite, in bool) {
-		// A processor that others take away for a while loses datagrams, too.
+		// Other load on the processor can also cause losses.
 		labtest.Try(s.t, func(t *labtest.Check) {
 			tried := *s
 			tried.TB = t
@@ -160,13 +160,13 @@ func oneGroupOf(s *suite, in bool) {
 	}
 	session.Stop()
 	if f := session.Wait().Flow("g2"); f.Total.LostDatagrams > 0 || f.Error != "" || f.Total.Datagrams < 100 {
-		s.Errorf("of g2's %d datagrams %d were lost: %s", f.Total.Datagrams, f.Total.LostDatagrams, f.Error)
+		s.Errorf("of g2's %d datagrams, %d were lost: %s", f.Total.Datagrams, f.Total.LostDatagrams, f.Error)
 	}
 	s.clear()
 }
 
-// The ids of the groups that stay are stable, and a new group counts from zero
-// whatever had its place.
+// groupsComeAndGo: groups that stay keep their class IDs, and the counters of a new group start
+// at zero, also if its class was used before.
 func groupsComeAndGo(s *suite) {
 	tree := func(names ...string) *group.Tree {
 		var groups []group.Group
@@ -195,7 +195,7 @@ func groupsComeAndGo(s *suite) {
 				s.Errorf("%s: %s's class was %s and is %s", names, g.Path, was, g.Class)
 			}
 			if !stays && (g.Packets > 0 || g.Bytes > 0) {
-				s.Errorf("%s: the new group %s has counted %d packets%s", names, g.Path, g.Packets, texts(changes))
+				s.Errorf("%s: the counter of the new group %s is %d packets%s", names, g.Path, g.Packets, texts(changes))
 			}
 		}
 		for path := range seen {
@@ -243,7 +243,7 @@ func assignLive(s *suite) {
 		}
 		moved := func(from, to string, assigned int) {
 			s.Helper()
-			time.Sleep(20 * time.Millisecond) // what was in the queue of the old group
+			time.Sleep(20 * time.Millisecond) // packets in the queue of the old group
 			before := direction(s.observe(), in)
 			time.Sleep(200 * time.Millisecond)
 			after := direction(s.observe(), in)
@@ -263,7 +263,7 @@ func assignLive(s *suite) {
 			return s.server.Do(func() error { return s.engine.Assign(dev, list) })
 		}
 		if err := assign("nobody", conns[0]); err == nil || !strings.Contains(err.Error(), "nobody") {
-			s.Errorf("assigned to a group that is not there: %v", err)
+			s.Errorf("assign to a group that does not exist: %v", err)
 		}
 		if err := assign("vip", conns...); err != nil {
 			s.Fatal(err)
@@ -297,7 +297,7 @@ func assignLive(s *suite) {
 		moved("vip", "rest", 0)
 		err = s.server.Do(func() error { return s.engine.Unassign(dev, conns[:1]) })
 		if err == nil || !strings.Contains(err.Error(), conns[0].String()) {
-			s.Errorf("unassigned twice: %v", err)
+			s.Errorf("second unassign: %v", err)
 		}
 		for _, g := range direction(s.observe(), in).Groups {
 			if g.Drops > 0 {
@@ -306,7 +306,7 @@ func assignLive(s *suite) {
 		}
 		session.Stop()
 		for _, f := range session.Wait().Flows {
-			// A busy machine's late wake-up can look like a lost tail to TCP.
+			// On a busy machine, a late wake-up can look like a tail loss to TCP.
 			if f.Error != "" || f.Total.Retransmits > 5 {
 				s.Errorf("%s: %d retransmissions, error %q", f.Name, f.Total.Retransmits, f.Error)
 			}
@@ -315,8 +315,8 @@ func assignLive(s *suite) {
 	})
 }
 
-// A connection whose group is removed follows the rules, and stays with them when
-// a new group gets the old one's class id.
+// assignRemoved: a connection whose group is removed follows the rules, also after a new group
+// got the old one's class ID.
 func assignRemoved(s *suite) {
 	send := newSender(s, s.server, dev)
 	f := build(group.Packet{Proto: group.UDP, Src: v4("10.0.1.2"), Dst: v4("10.0.0.1"), SPort: 7, DPort: 8}, shape{payload: 50})
@@ -331,7 +331,7 @@ func assignRemoved(s *suite) {
 		}
 		eventually(s, time.Second, func() string {
 			if d := s.observe().Out; find(s, *d, to).Packets != before+10 {
-				return fmt.Sprintf("10 packets should have gone to %s: %+v", to, d.Groups)
+				return fmt.Sprintf("10 packets should be assigned to %s: %+v", to, d.Groups)
 			}
 			return ""
 		})
@@ -351,19 +351,19 @@ func guestPerspective(s *suite) {
 	p.Perspective = group.Guest
 	s.apply(p)
 	for _, in := range []bool{false, true} {
-		// What arrives at the device is the guest's out.
+		// Packets that the device receives are the guest's out.
 		send, before := s.sender(!in), s.counts(in)
 		for range 10 {
 			send.send(s, build(group.Packet{Proto: group.UDP, Src: v4("10.9.0.1"), Dst: v4("10.9.0.2"), SPort: 1, DPort: 5003}, shape{payload: 10}))
 		}
 		eventually(s, time.Second, func() string {
 			if got := s.counts(in).minus(before); got.groups["g3"] != 10 {
-				return fmt.Sprintf("in=%v: 10 packets of g3, and counted are %v", in, got)
+				return fmt.Sprintf("in=%v: sent 10 packets of g3, counted: %v", in, got)
 			}
 			return ""
 		})
 	}
-	// And back: the same device seen as the host's own.
+	// Back to the host perspective of the same device.
 	p.Perspective = group.Host
 	s.apply(p)
 	if st := s.observe(); !st.Plan.Equal(p) || len(st.Drift) > 0 {
@@ -417,7 +417,7 @@ func deviceGone(s *suite) {
 		run("link", "del", name)
 		missing()
 		if after := snapshot(s, s.server, dev); after != pristine {
-			s.Errorf("before:\n%s\nafter the device went:\n%s", pristine, after)
+			s.Errorf("before:\n%s\nafter the device was removed:\n%s", pristine, after)
 		}
 	}
 }

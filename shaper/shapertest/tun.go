@@ -15,9 +15,9 @@ import (
 	"headgate/unit"
 )
 
-// withoutLinkHeader divides a device whose packets begin with IP, as those of
-// WireGuard, PPP and tunnels do: here a TUN device, whose other end is the test.
-// Packets arrive both ways and are counted.
+// withoutLinkHeader shapes a device whose packets start with the IP header, like those of
+// WireGuard, PPP and tunnels: a TUN device whose other end is the test. Packets must arrive and
+// be counted in both directions.
 func withoutLinkHeader(s *suite) {
 	const name, packets = "tun", 10
 	far := s.tun(name)
@@ -54,7 +54,7 @@ func withoutLinkHeader(s *suite) {
 					s.Fatalf("packet %d from the host: %v", n, err)
 				}
 				if got == len(to) && buf[0]>>4 == 4 && buf[9] == group.UDP {
-					break // and not what IPv6 says to its neighbours
+					break // otherwise IPv6 neighbour discovery
 				}
 			}
 		}
@@ -63,7 +63,7 @@ func withoutLinkHeader(s *suite) {
 				var st shaper.State
 				s.do(func() (err error) { st, err = s.engine.Observe(name); return err })
 				if g := find(s, direction(st, in), "g3"); g.Packets != packets || g.Drops > 0 {
-					return fmt.Sprintf("%v, in %v: of %d packets of g3 counted: %+v", perspective, in, packets, g)
+					return fmt.Sprintf("%v, in %v: sent %d packets of g3, counted: %+v", perspective, in, packets, g)
 				}
 			}
 			return ""
@@ -72,7 +72,7 @@ func withoutLinkHeader(s *suite) {
 	}
 }
 
-// tun makes a TUN device in the server, and is its other end.
+// tun creates a TUN device on the server, and returns its other end.
 func (s *suite) tun(name string) (far *os.File) {
 	s.Helper()
 	s.do(func() error {
@@ -89,7 +89,7 @@ func (s *suite) tun(name string) (far *os.File) {
 			unix.Close(fd)
 			return err
 		}
-		// Only now: there is nothing to wait for on one that is no device yet.
+		// Only now, because polling fails before the descriptor is attached to a device.
 		far = os.NewFile(uintptr(fd), "/dev/net/tun")
 		return nil
 	})
@@ -97,7 +97,7 @@ func (s *suite) tun(name string) (far *os.File) {
 	return far
 }
 
-// sum fills in the checksum of an IPv4 header, which a host looks at.
+// sum sets the checksum of an IPv4 header, which the host verifies.
 func sum(packet []byte) {
 	var n uint32
 	for i := 0; i < 20; i += 2 {

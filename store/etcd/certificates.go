@@ -12,34 +12,34 @@ import (
 	"headgate/internal/wholefile"
 )
 
-// life of the members' certificates: they are made anew when half of it is over.
-const life = 2 * 365 * 24 * time.Hour
+// certificateLifetime is the lifetime of members' certificates, which are renewed when half of it is over.
+const certificateLifetime = 2 * 365 * 24 * time.Hour
 
-// Prepare makes what a member needs in its folder, if it is not there: certificates, of the
-// authority whose key is in that folder. A member of several has that from the folder that
-// Prepare made for another (Copy).
+// Prepare creates the member's certificates in its directory, unless they exist. They are signed by
+// the certificate authority whose key is in that directory. In a cluster of several members, the
+// authority is copied from the directory that Prepare created for the first one (Copy).
 func (m Member) Prepare() error {
 	if err := os.MkdirAll(filepath.Join(m.Dir, "tls"), 0o700); err != nil {
 		return err
 	}
 	a, err := m.authority()
 	if err != nil {
-		return fmt.Errorf("the store's authority in %s: %w", m.file("authority.pem"), err)
+		return fmt.Errorf("cannot load or create the store's certificate authority %s: %w", m.file("authority.pem"), err)
 	}
-	// A pair of which but one half was written is none.
+	// A pair of which only one file was written is incomplete and replaced.
 	if pair, err := tls.LoadX509KeyPair(m.file("member.pem"), m.file("member.key")); err == nil {
-		if c := pair.Leaf; time.Until(c.NotAfter) > life/2 && c.VerifyHostname(m.Peers[m.Name]) == nil {
+		if c := pair.Leaf; time.Until(c.NotAfter) > certificateLifetime/2 && c.VerifyHostname(m.Peers[m.Name]) == nil {
 			return nil
 		}
 	}
-	pair, err := a.Issue(pki.Leaf{Name: m.Name, Hosts: []string{m.Peers[m.Name]}, Client: true, Life: life})
+	pair, err := a.Issue(pki.Template{Name: m.Name, Hosts: []string{m.Peers[m.Name]}, Client: true, Validity: certificateLifetime})
 	if err != nil {
 		return err
 	}
 	return errors.Join(write(m.file("member.key"), pair.Key), write(m.file("member.pem"), pair.Cert))
 }
 
-// authority is that of the folder, or a new one.
+// authority loads the certificate authority of the directory, or creates one.
 func (m Member) authority() (*pki.Authority, error) {
 	cert, err := os.ReadFile(m.file("authority.pem"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -47,7 +47,7 @@ func (m Member) authority() (*pki.Authority, error) {
 		if err != nil {
 			return nil, err
 		}
-		// The certificate last: with it the pair is there.
+		// The certificate is written last: its existence means that the pair is complete.
 		return a, errors.Join(write(m.file("authority.key"), a.Key), write(m.file("authority.pem"), a.Cert))
 	}
 	if err != nil {
@@ -57,10 +57,10 @@ func (m Member) authority() (*pki.Authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pki.ReadAuthority(pki.Pair{Cert: cert, Key: key})
+	return pki.ReadAuthority(pki.KeyPair{Cert: cert, Key: key})
 }
 
-// Copy gives another member's folder the authority of this one.
+// Copy copies the certificate authority to another member's directory.
 func (m Member) Copy(to string) error {
 	if err := os.MkdirAll(filepath.Join(to, "tls"), 0o700); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (m Member) Copy(to string) error {
 	return nil
 }
 
-// TLS is how a controller speaks to the members.
+// TLS returns the TLS configuration with which a controller connects to the members.
 func (m Member) TLS() (*tls.Config, error) {
 	var files [3][]byte
 	for i, name := range []string{"member.pem", "member.key", "authority.pem"} {
@@ -87,14 +87,14 @@ func (m Member) TLS() (*tls.Config, error) {
 		}
 		files[i] = text
 	}
-	return pki.Client(&pki.Pair{Cert: files[0], Key: files[1]}, files[2])
+	return pki.Client(&pki.KeyPair{Cert: files[0], Key: files[1]}, files[2])
 }
 
-// Prepared tells whether the folder has what lets the members trust each other.
+// Prepared reports whether the directory has the certificate authority that the members share.
 func (m Member) Prepared() bool {
 	_, err := os.Stat(m.file("authority.pem"))
 	return err == nil
 }
 
-// write writes a file whole or not at all, for its owner alone.
+// write writes a file atomically, readable by its owner only.
 func write(name string, text []byte) error { return wholefile.Write(name, text, 0o600) }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A member that was killed at any moment of making its certificates has them at its next start.
+// Prepare completes the certificates after an earlier run was killed at any moment.
 func TestPrepareKilled(t *testing.T) {
 	m := Member{Name: "c1", Peers: map[string]string{"c1": "127.0.0.1"}, Dir: t.TempDir()}
 	if err := m.Prepare(); err != nil {
@@ -35,13 +35,14 @@ func TestPrepareKilled(t *testing.T) {
 	}
 }
 
-// One of several is not restored into a folder that would not trust the others, and nothing is made.
+// A restore of one of several members needs the shared certificate authority, and creates nothing
+// without it.
 func TestRestoreUnprepared(t *testing.T) {
 	m := Member{Name: "c1", Peers: map[string]string{"c1": "127.0.0.1", "c2": "127.0.0.2", "c3": "127.0.0.3"}, Dir: filepath.Join(t.TempDir(), "new")}
-	if err := m.Restore("any"); !errors.Is(err, ErrUnprepared) {
+	if err := m.Restore("any"); !errors.Is(err, ErrNoAuthority) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(m.Dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("there is a folder: %v", err)
+		t.Errorf("the directory exists: %v", err)
 	}
 }

@@ -9,12 +9,12 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// Child is what the child does: it runs the member that a file describes until its standard input
-// ends.
-func Child(file string) error {
+// RunChild is the main function of the child process: it runs the member that a file describes until
+// standard input ends.
+func RunChild(file string) error {
 	m, err := read(file)
 	if err != nil {
-		return fmt.Errorf("the store's member cannot be read: %w", err)
+		return fmt.Errorf("cannot read the member's configuration: %w", err)
 	}
 	c, err := m.config()
 	if err != nil {
@@ -22,7 +22,7 @@ func Child(file string) error {
 	}
 	e, err := embed.StartEtcd(c)
 	if err != nil {
-		return fmt.Errorf("the store does not begin: %w", err)
+		return fmt.Errorf("cannot start etcd: %w", err)
 	}
 	defer e.Close()
 	parent := make(chan struct{})
@@ -36,6 +36,6 @@ func Child(file string) error {
 	case err := <-e.Err():
 		return err
 	case <-e.Server.StopNotify():
-		return errors.New("the store has stopped by itself")
+		return errors.New("etcd stopped unexpectedly")
 	}
 }

@@ -16,43 +16,43 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// Ours.
+// Values chosen for Headgate.
 const (
-	// quota is the most that the store keeps: 16,000 groups are 3 MB, a change of them as much
-	// until it is compacted. See store.Tend.
+	// quota is the default size limit of the store: 16,000 groups are 3 MB, and each change of them takes
+	// as much until it is compacted. See store.Tend.
 	quota = 4 << 30
-	// mostRequest and mostOperations: see package store.
-	mostRequest, mostOperations = 32 << 20, 1024
-	// snapshotEvery and catchUp are in changes, which the store has in memory until then: etcd's
-	// own 10,000 and 5,000 are 180 MB of an interface with 50 groups.
-	snapshotEvery, catchUp = 1000, 500
-	// heartbeat and election, in ms: a member that stands still is noticed within 0.7 to 1.4 s.
-	// Whoever leads etcd then gives all leases another election's time (lessor.Promote), so that
-	// this counts twice until the controllers have a new leader, beside the 3 s of the lease. With
-	// 1,000 it was up to 6.3 s. A disk that others use stands still for up to 0.3 s.
+	// maxRequest and mostOperations allow the largest transactions of package store.
+	maxRequest, maxOperations = 32 << 20, 1024
+	// snapshotEvery and catchUp count changes, which etcd keeps in memory until the next snapshot: etcd's
+	// defaults of 10,000 and 5,000 are 180 MB for an interface with 50 groups.
+	snapshotEvery, catchUpEntries = 1000, 500
+	// heartbeat and election are in ms: a member that hangs is detected within 0.7 to 1.4 s. The new etcd
+	// leader then extends all leases by another election timeout (lessor.Promote), so that this time
+	// counts twice until the controllers have a new leader, in addition to the lease's 3 s. With 1,000
+	// that took up to 6.3 s. A shared disk may stall for up to 0.3 s.
 	heartbeat, election = 100, 700
-	// commitEvery is how long a change may be in etcd's log alone, and not yet in its file: it waits for the
-	// disk twice to write that, and answers no reads meanwhile, with its own 100 ms for nearly every change.
-	// The quota is held against the file, so that one that was made small, which a second's changes may fill,
-	// keeps etcd's own.
+	// commitEvery is how long a change may be only in etcd's log before etcd commits it to its database
+	// file. Each commit syncs the disk twice and blocks reads meanwhile, with etcd's default of 100 ms for
+	// nearly every change. The quota applies to the file, so a store with a small quota, which the changes
+	// of one second may fill, keeps etcd's default.
 	commitEvery = time.Second
 )
 
-// Member is one member of the store.
+// Member is the configuration of one etcd member.
 type Member struct {
-	// Name is among Peers, which have the host at which each is spoken to.
+	// Name is a key of Peers, which maps the members' names to their host names or addresses.
 	Name  string            `json:"name"`
 	Peers map[string]string `json:"peers"`
-	// Dir has the data in "data" and certificates in "tls".
+	// Dir contains the data in "data" and the certificates in "tls".
 	Dir string `json:"dir"`
-	// ClientPort is for controllers, PeerPort for other members: the same for all.
+	// ClientPort is the port for controllers, PeerPort that for other members, both the same on all members.
 	ClientPort int `json:"client_port"`
 	PeerPort   int `json:"peer_port"`
-	// Quota is the most that the store keeps, in bytes; 0 is 4 GiB.
+	// Quota is the size limit in bytes; 0 is 4 GiB.
 	Quota int64 `json:"quota,omitempty"`
 }
 
-// URLs are those of all members, for controllers.
+// URLs returns the client URLs of all members.
 func (m Member) URLs() (urls []string) {
 	for _, name := range m.names() {
 		urls = append(urls, address(m.Peers[name], m.ClientPort))
@@ -60,12 +60,12 @@ func (m Member) URLs() (urls []string) {
 	return urls
 }
 
-// URL is this member's, for its own controller: one that cannot be reached, or stands still, is no
-// concern of the other controllers then. A client of all members is told by nothing but silence,
-// which took it 10 s and more.
+// URL returns the client URL of this member, for its own controller. If the member is unreachable or
+// hangs, other controllers are then not affected. A client of all members detects a failed one only by
+// a timeout, which took 10 s and more.
 func (m Member) URL() string { return address(m.Peers[m.Name], m.ClientPort) }
 
-// PeerURL is where other members speak to one.
+// PeerURL returns the URL of a member for other members.
 func (m Member) PeerURL(name string) string { return address(m.Peers[name], m.PeerPort) }
 
 func (m Member) names() (names []string) {
@@ -80,20 +80,20 @@ func address(host string, port int) string {
 	return "https://" + net.JoinHostPort(host, fmt.Sprint(port))
 }
 
-// file is one of Dir/tls.
+// file returns the path of a file in Dir/tls.
 func (m Member) file(name string) string { return filepath.Join(m.Dir, "tls", name) }
 
-// DataDir is where etcd keeps what it has.
+// DataDir returns etcd's data directory.
 func (m Member) DataDir() string { return filepath.Join(m.Dir, "data") }
 
-// config is etcd's.
+// config returns the configuration of the embedded etcd.
 func (m Member) config() (*embed.Config, error) {
 	c := embed.NewConfig()
 	c.Name, c.Dir = m.Name, m.DataDir()
 	own := func(port int) ([]url.URL, error) {
 		u, err := url.Parse(address(m.Peers[m.Name], port))
 		if err != nil {
-			return nil, fmt.Errorf("%q is no address of a member: %w", m.Peers[m.Name], err)
+			return nil, fmt.Errorf("%q is not a valid member address: %w", m.Peers[m.Name], err)
 		}
 		return []url.URL{*u}, nil
 	}
@@ -115,12 +115,12 @@ func (m Member) config() (*embed.Config, error) {
 		CertFile: m.file("member.pem"), KeyFile: m.file("member.key"), TrustedCAFile: m.file("authority.pem"), ClientCertAuth: true,
 	}
 	c.ClientTLSInfo, c.PeerTLSInfo = tls, tls
-	// Whoever has a certificate of this authority is a member. Which address it comes from may be
-	// another than the one at which it is spoken to.
+	// A certificate of this authority identifies a member. Its source address may differ from the
+	// address on which it listens.
 	c.PeerTLSInfo.SkipClientSANVerify = true
 	c.TickMs, c.ElectionMs = heartbeat, election
-	c.SnapshotCount, c.SnapshotCatchUpEntries = snapshotEvery, catchUp
-	c.QuotaBackendBytes, c.MaxRequestBytes, c.MaxTxnOps = cmp.Or(m.Quota, quota), mostRequest, mostOperations
+	c.SnapshotCount, c.SnapshotCatchUpEntries = snapshotEvery, catchUpEntries
+	c.QuotaBackendBytes, c.MaxRequestBytes, c.MaxTxnOps = cmp.Or(m.Quota, quota), maxRequest, maxOperations
 	if m.Quota == 0 {
 		c.BackendBatchInterval = commitEvery
 	}
@@ -130,7 +130,7 @@ func (m Member) config() (*embed.Config, error) {
 
 const clusterToken = "headgate"
 
-// cluster are the members as etcd wants them said.
+// cluster returns the members in etcd's initial-cluster format.
 func (m Member) cluster() string {
 	var members []string
 	for _, name := range m.names() {
@@ -139,13 +139,13 @@ func (m Member) cluster() string {
 	return strings.Join(members, ",")
 }
 
-// memberFile is in Dir, for the child.
+// memberFile is the member's configuration in Dir, which the child reads.
 const memberFile = "member.json"
 
-// Read is the member of a folder as it last ran.
+// Read returns the configuration with which the member in a directory last ran.
 func Read(dir string) (m Member, err error) {
 	m, err = read(filepath.Join(dir, memberFile))
-	m.Dir = dir // it may have been moved
+	m.Dir = dir // the directory may have been moved
 	return m, err
 }
 

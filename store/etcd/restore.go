@@ -16,26 +16,26 @@ import (
 	"go.uber.org/zap"
 )
 
-// bump is added to the revision at a restore, and all before it is forgotten: what was written
-// after the backup had revisions, too, and whoever has seen them must not meet them again. Ours:
-// a thousand changes a second for eleven days.
-const bump = 1e9
+// revisionBump is added to the revision at a restore, and all earlier revisions are marked compacted. Changes
+// after the backup had revisions, too, and a client that has seen these revisions must not see them
+// reused. The value is chosen for Headgate: a thousand changes a second for eleven days.
+const revisionBump = 1e9
 
-// ErrThere means that a member's folder has data.
-var ErrThere = errors.New("there is data of a store already")
+// ErrDataExists means that a member's directory already has data.
+var ErrDataExists = errors.New("store data already exists")
 
-// ErrUnprepared means that a folder of one of several members has no authority that they share. A
-// backup has none: it would be another on each machine.
-var ErrUnprepared = errors.New("the store's authority, which all members share, is not there")
+// ErrNoAuthority means that the directory of one of several members does not have the certificate
+// authority that they share. A backup does not include the authority; each member would create its own.
+var ErrNoAuthority = errors.New("the store's certificate authority, which all members share, is missing")
 
-// Restore makes the member's data from a backup (store.Backup). All members are restored from the
-// same, and begin a cluster of their own.
+// Restore creates the member's data from a backup (store.Backup). All members must be restored from the
+// same backup, and form a new cluster.
 func (m Member) Restore(backup string) error {
 	if _, err := os.Stat(m.DataDir()); !errors.Is(err, os.ErrNotExist) {
-		return errors.Join(fmt.Errorf("%s: %w", m.DataDir(), ErrThere), err)
+		return errors.Join(fmt.Errorf("%s: %w", m.DataDir(), ErrDataExists), err)
 	}
 	if len(m.Peers) > 1 && !m.Prepared() {
-		return fmt.Errorf("%s: %w", m.Dir, ErrUnprepared)
+		return fmt.Errorf("%s: %w", m.Dir, ErrNoAuthority)
 	}
 	if err := os.MkdirAll(m.Dir, 0o700); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (m Member) Restore(backup string) error {
 	if err := write(filepath.Join(m.Dir, restoredFile), []byte(rand.Text())); err != nil {
 		return err
 	}
-	// A restore that is cut off leaves nothing that looks like data.
+	// An interrupted restore leaves no data directory.
 	fresh := m.DataDir() + ".new"
 	if err := os.RemoveAll(fresh); err != nil {
 		return err
@@ -51,19 +51,19 @@ func (m Member) Restore(backup string) error {
 	err := snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
 		SnapshotPath: backup, Name: m.Name, OutputDataDir: fresh, PeerURLs: []string{m.PeerURL(m.Name)},
 		InitialCluster: m.cluster(), InitialClusterToken: clusterToken,
-		RevisionBump: bump, MarkCompacted: true,
+		RevisionBump: revisionBump, MarkCompacted: true,
 	})
 	if err != nil {
-		return fmt.Errorf("the backup %s cannot be restored: %w", backup, err)
+		return fmt.Errorf("cannot restore backup %s: %w", backup, err)
 	}
 	return os.Rename(fresh, m.DataDir())
 }
 
 const restoredFile = "restored"
 
-// Restored is the name of the restore that has not been told to the store yet (store.Restored), ""
-// if there is none; told is to be called when it has been.
-func (m Member) Restored() (id string, told func() error, err error) {
+// PendingRestore returns the id of a restore for which store.Restored was not called yet, "" if there is
+// none. The caller calls told after store.Restored succeeded.
+func (m Member) PendingRestore() (id string, told func() error, err error) {
 	file := filepath.Join(m.Dir, restoredFile)
 	text, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {
@@ -72,13 +72,13 @@ func (m Member) Restored() (id string, told func() error, err error) {
 	return string(text), func() error { return os.Remove(file) }, err
 }
 
-// Replace has the others forget a member, and take in one of the same name and address that comes
-// with a folder which is made for it here.
+// Replace removes a member from the cluster and adds a new one with the same name and address. It
+// prepares the directory of the new member.
 func (m Member) Replace(ctx context.Context, name, dir string) error {
 	fresh := m
 	fresh.Name, fresh.Dir = name, dir
 	if _, err := os.Stat(fresh.DataDir()); !errors.Is(err, os.ErrNotExist) {
-		return errors.Join(fmt.Errorf("%s: %w", fresh.DataDir(), ErrThere), err)
+		return errors.Join(fmt.Errorf("%s: %w", fresh.DataDir(), ErrDataExists), err)
 	}
 	if err := errors.Join(m.Copy(dir), fresh.Prepare(), write(filepath.Join(dir, joiningFile), nil)); err != nil {
 		return err
@@ -94,15 +94,15 @@ func (m Member) Replace(ctx context.Context, name, dir string) error {
 	defer c.Close()
 	all, err := c.MemberList(ctx)
 	if err != nil {
-		return fmt.Errorf("the members of the store cannot be told: %w", err)
+		return fmt.Errorf("cannot list the store's members: %w", err)
 	}
 	for _, member := range all.Members {
-		// One that has not come yet has no name.
+		// A member that has not started yet has no name.
 		if member.Name != name && strings.Join(member.PeerURLs, " ") != m.PeerURL(name) {
 			continue
 		}
 		if _, err := c.MemberRemove(ctx, member.ID); err != nil {
-			return fmt.Errorf("the member %s cannot be taken out: %w", name, err)
+			return fmt.Errorf("cannot remove member %s: %w", name, err)
 		}
 	}
 	for {
@@ -110,16 +110,16 @@ func (m Member) Replace(ctx context.Context, name, dir string) error {
 		if err == nil {
 			return nil
 		}
-		// For some seconds after one has gone the others are not sure of each other.
+		// For some seconds after the removal etcd reports the remaining members as unhealthy.
 		if !errors.Is(err, rpctypes.ErrUnhealthy) || ctx.Err() != nil {
-			return fmt.Errorf("the new member %s cannot be taken in: %w; try again", name, err)
+			return fmt.Errorf("cannot add new member %s: %w: try again", name, err)
 		}
 		time.Sleep(time.Second / 4)
 	}
 }
 
-// joiningFile says of a folder that its member comes to others which are there already. Once it
-// has data etcd does not ask any more.
+// joiningFile marks a directory whose member joins an existing cluster. etcd ignores the setting once
+// the member has data.
 const joiningFile = "joining"
 
 func (m Member) joining() bool {

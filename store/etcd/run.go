@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// Ours.
+// Values chosen for Headgate.
 const (
-	// gentle is how long a child may take to end after it was asked to.
-	gentle = 10 * time.Second
-	// firstPause and lastPause are before it is started again: a full disk is not freed soon.
-	firstPause, lastPause = 500 * time.Millisecond, 5 * time.Second
+	// stopTimeout is how long the child may take to stop before it is killed.
+	stopTimeout = 10 * time.Second
+	// minBackoff and lastPause bound the back-off between restarts: a full disk stays full for a while.
+	minBackoff, maxBackoff = 500 * time.Millisecond, 5 * time.Second
 )
 
-// Run keeps a child running until ctx ends: command, with the name of the file behind it that says
-// which member it is, is to call Child. What the child says goes to the log.
+// Run keeps a child process running until ctx ends. command is run with the path of the member's
+// configuration file as an additional argument, and must call Child. The child's output goes to the log.
 func (m Member) Run(ctx context.Context, command []string) error {
 	if err := m.Prepare(); err != nil {
 		return err
@@ -34,16 +34,16 @@ func (m Member) Run(ctx context.Context, command []string) error {
 	if err := write(file, text); err != nil {
 		return err
 	}
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+	for pause := minBackoff; ; pause = min(2*pause, maxBackoff) {
 		began := time.Now()
-		err := once(ctx, append(command[1:len(command):len(command)], file), command[0])
+		err := runOnce(ctx, append(command[1:len(command):len(command)], file), command[0])
 		if ctx.Err() != nil {
 			return nil
 		}
 		if time.Since(began) > time.Minute {
-			pause = firstPause
+			pause = minBackoff
 		}
-		slog.Error("the store has ended, and is started again", "error", err, "after", pause)
+		slog.Error("etcd process ended, restarting it", "error", err, "retry_after", pause)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -52,8 +52,8 @@ func (m Member) Run(ctx context.Context, command []string) error {
 	}
 }
 
-// once runs the child until it ends, or ctx does.
-func once(ctx context.Context, args []string, program string) error {
+// runOnce runs the child until it ends or ctx ends.
+func runOnce(ctx context.Context, args []string, program string) error {
 	c := exec.Command(program, args...)
 	in, err := c.StdinPipe()
 	if err != nil {
@@ -75,13 +75,13 @@ func once(ctx context.Context, args []string, program string) error {
 	select {
 	case err := <-ended:
 		return err
-	case <-time.After(gentle):
+	case <-time.After(stopTimeout):
 		c.Process.Kill()
 		return <-ended
 	}
 }
 
-// tail is the last that somebody said, and its lines in the log.
+// tail logs the lines of the child's output and keeps the last part of it for errors.
 type tail struct {
 	mu   sync.Mutex
 	last []byte
@@ -91,7 +91,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for line := range bytes.Lines(p) {
-		slog.Debug("store", "says", string(bytes.TrimSpace(line)))
+		slog.Debug("etcd output", "line", string(bytes.TrimSpace(line)))
 	}
 	const keep = 2000
 	t.last = append(t.last, p...)

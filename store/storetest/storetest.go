@@ -1,4 +1,4 @@
-// Package storetest runs a store for tests: a real etcd, as a child of the test.
+// Package storetest runs a store for tests: a real etcd as a child process of the test.
 package storetest
 
 import (
@@ -9,6 +9,9 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -18,43 +21,43 @@ import (
 	"headgate/store/etcd"
 )
 
-// childEnv makes a test's binary the store's child.
+// childEnv makes a test binary run as the store's child process.
 const childEnv = "HEADGATE_TEST_STORE"
 
-// atOnce is how many tests run at once: they wait, for disks, elections and leases, for most of their time.
-const atOnce = "4"
+// parallel is how many tests run in parallel: they mostly wait for disks, elections and leases.
+const parallel = "4"
 
-// Main is to be called first in TestMain: in the child it does not return.
+// Main must be called first in TestMain. In the child process it does not return.
 func Main() {
 	if os.Getenv(childEnv) == "" {
-		if err := flag.Set("test.parallel", atOnce); err != nil { // unless the command line says it
+		if err := flag.Set("test.parallel", parallel); err != nil { // a flag on the command line overrides this
 			panic(err)
 		}
 		return
 	}
-	if err := etcd.Child(os.Args[len(os.Args)-1]); err != nil {
+	if err := etcd.RunChild(os.Args[len(os.Args)-1]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
-// Member is one that runs.
+// Member is a running member.
 type Member struct {
 	etcd.Member
-	// Stop ends it as its parent would.
+	// Stop stops the member as its parent would.
 	Stop func()
 }
 
-// Ports from firstPort on are below those that the kernel gives to connections, and to who listens at any: a
-// member's stays free while it is away. Programs begin somewhere, and give none twice.
+// firstPort starts a range below the kernel's ephemeral ports, so that a member's port stays free while
+// the member is stopped. Each test binary starts at a random port of the range and uses each port once.
 const firstPort, somePorts = 20_000, 12_000
 
 var lastPort atomic.Int32
 
 func init() { lastPort.Store(rand.Int32N(somePorts)) }
 
-// Ports are so many that nobody listens at on loopback.
+// Ports returns n ports on loopback without a listener.
 func Ports(t testing.TB, n int) (ports []int) {
 	t.Helper()
 	for len(ports) < n {
@@ -69,7 +72,7 @@ func Ports(t testing.TB, n int) (ports []int) {
 	return ports
 }
 
-// Start runs a member of its own in a folder of the test's.
+// Start runs a single-member store in a temporary directory.
 func Start(t testing.TB) *Member {
 	t.Helper()
 	ports := Ports(t, 2)
@@ -99,6 +102,32 @@ func Run(t testing.TB, m etcd.Member) *Member {
 	}
 	t.Cleanup(func() { out.Stop() })
 	return out
+}
+
+// Kill ends the member's process as kill -9 does. Run starts it again.
+func (m *Member) Kill(t testing.TB) {
+	found, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Error(err)
+	}
+	killed := 0
+	for _, file := range found {
+		args, err := os.ReadFile(file)
+		if err != nil || !strings.Contains(string(args), m.Dir+"/") {
+			continue // it has ended, or is another
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if err == nil {
+			err = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		killed++
+	}
+	if killed != 1 {
+		t.Errorf("%d processes have %s, want 1", killed, m.Dir)
+	}
 }
 
 // Open connects to a member.

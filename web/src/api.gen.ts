@@ -1,81 +1,82 @@
 // Made from api/openapi.yaml by "go generate ./web". Do not edit.
 import { call, type Change } from "./call";
-/** A rate, or a share of the parent's such as 40%. */
+/** A rate, or a share of the parent group such as 40%. */
 export type Amount = string;
 export type AuditEntry = {
 	at: string;
-	by: string;
 	id: string;
+	principal: string;
+	/** The method and path of the request. */
+	request: string;
 	revision?: number;
 	role?: Role;
 	status?: number;
-	/** The method and path. */
-	what: string;
 };
 export type AuditList = {
 	items: (AuditEntry)[];
 	next?: string;
 };
 export type Certificate = {
-	/** Where agents speak to controllers. */
+	/** Addresses of the controllers for agents. */
 	agents: (string)[];
 	authority: string;
 	certificate: string;
 };
 export type Clock = string;
 export type Collective = {
-	/** The document as in a file, kind: Collective. */
+	/** The document as in a configuration file, kind: Collective. */
 	document: string;
 	name?: Name;
 };
 export type CollectiveConnection = {
-	/** Bytes, since it began. */
+	/** Acknowledged bytes since the connection started. */
 	acked?: number;
-	/** Without a queue. */
+	/** The round-trip time without queueing. */
 	base_rtt_ns?: number;
 	id: number;
+	/** The rate measured before congestion, from which the learned proportion follows. 0 while it is not known. */
+	learned_rate?: Rate;
 	local: string;
-	/** What it was found to need; 0 is not known yet. */
-	needs?: Rate;
-	/** The cap as a rate; 0 is none. */
-	pace?: Rate;
-	/** What was acknowledged in the last second. */
+	/** The pacing cap; 0 if there is none. */
+	pacing_cap?: Rate;
+	/** The rate of acknowledged bytes in the last second. */
 	rate?: Rate;
 	remote: string;
-	/** Packets, since it began. */
+	/** Retransmitted packets since the connection started. */
 	retransmits?: number;
 	rtt_ns?: number;
-	/** By hand; it counts instead. */
+	/** The configured weight, which replaces the learned proportion. */
 	weight?: number;
-	/** The cap as a size, such as 30kB; 0 is none. */
-	window?: string;
+	/** The window cap, such as 30kB; 0 if there is none. */
+	window_cap?: string;
 };
 export type CollectiveList = {
 	items: (Collective)[];
 	next?: string;
 };
 export type CollectiveState = {
-	/** On the host's monotonic clock, as is since_ns. */
+	/** Time of the state, on the host's monotonic clock, as is since_ns. */
 	at_ns?: number;
+	/** The cgroup or unit of the set does not exist. */
+	cgroup_missing?: boolean;
 	connections: (CollectiveConnection)[];
 	controlling?: boolean;
-	/** That of a part of a set that has parts. */
+	/** The destination of this part, if the set is divided by destination. */
 	destination?: string;
-	/** The part of segments that were sent again since then. */
-	resent?: number;
-	resent_before?: number;
+	/** Why the desired state is not in force. */
+	error?: string;
+	/** The fraction of segments that were retransmitted since since_ns. */
+	retransmitted?: number;
+	/** The same fraction in the period before since_ns. */
+	retransmitted_before?: number;
 	set: Name;
-	/** When it was controlled or let go. */
+	/** When control of the set started or ended. */
 	since_ns?: number;
-	/** Why it is not as it is meant. */
-	trouble?: string;
-	/** Its cgroup or unit is not there. */
-	waiting?: boolean;
 };
 export type CollectiveStateList = {
-	/** There are more connections than are told. */
-	cut?: boolean;
 	items: (CollectiveState)[];
+	/** The list of connections is truncated. */
+	truncated?: boolean;
 };
 export type Connection = {
 	connection?: string;
@@ -94,11 +95,11 @@ export type Direction = {
 };
 export type DirectionProposal = {
 	at?: string;
-	/** What it is now. */
+	/** The current limit. */
 	before?: Rate;
 	/** Why no limit is proposed. */
 	cannot_tell?: string;
-	/** Of the path that says so, as are to, measure, at and measured. */
+	/** The start of the measured path from which the limit follows; to, measure, at and measured are of the same measurement. */
 	from?: Name;
 	/** Bits per second, such as 100Mbit. */
 	limit?: Rate;
@@ -110,23 +111,23 @@ export type DirectionProposal = {
 export type DirectionRates = {
 	/** Alternative names of the device. */
 	altnames?: (string)[];
-	/** Groups that wait and have less than they are guaranteed. */
+	/** The number of groups whose guarantee is unmet. */
 	at_risk: number;
-	/** Bytes. */
-	backlog: number;
-	/** Bits per second, such as 100Mbit. */
-	delivered: Rate;
+	/** Bytes in the queue. */
+	backlog_bytes: number;
+	/** Bytes of control traffic, which belongs to no group, since the direction was created. */
+	control_bytes?: number;
+	delivered_bps: number;
 	dev: string;
 	direction: string;
 	groups: number;
-	/** Bits per second, such as 100Mbit. */
-	guaranteed: Rate;
-	/** Bits per second, such as 100Mbit. */
-	limit?: Rate;
+	guaranteed_bps: number;
+	/** The limit in bit/s; absent if the direction is not limited. */
+	limit_bps?: number;
 };
-/** One group for every client that appears: src or dst and the length of the prefix that is one client, for IPv4, IPv6 or both. The guarantee and the ceiling are then each client's. */
+/** One group for each client: src or dst, and the prefix length that makes one client, for IPv4, IPv6 or both. The guarantee and the ceiling then apply to each client. */
 export type Each = string;
-/** A packet that has any of these values, of whatever field, is not matched. */
+/** A packet that has any of these values in any of the fields does not match. */
 export type Exclusions = {
 	cgroup?: string;
 	dport?: (string)[];
@@ -146,32 +147,30 @@ export type Exclusions = {
 	vlan?: (NumberOrText)[];
 };
 export type Group = {
-	/** A rate, or a share of the parent's such as 40%. */
+	/** A rate, or a share of the parent group such as 40%. */
 	ceiling?: Amount;
-	/** How many clients may be busy at the same time, of a group with each; 2048 if it is not given. */
+	/** The maximum number of concurrently active clients of a group with each. Default 2048. */
 	clients?: number;
 	default?: boolean;
-	/** One group for every client that appears: src or dst and the length of the prefix that is one client, for IPv4, IPv6 or both. The guarantee and the ceiling are then each client's. */
+	/** One group for each client: src or dst, and the prefix length that makes one client, for IPv4, IPv6 or both. The guarantee and the ceiling then apply to each client. */
 	each?: Each;
 	groups?: (Group)[];
-	/** A rate, or a share of the parent's such as 40%. */
+	/** A rate, or a share of the parent group such as 40%. */
 	guarantee?: Amount;
-	/** Whose programs may put connections of their own in the group and in those in it, at the agent's socket on the host. */
+	/** Users whose programs may assign their own connections to the group and the groups in it, at the agent's socket on the host. */
 	join?: Users;
 	match?: (Selector)[];
 	name?: Name;
 	priority?: number;
-	/** Whose it is; for operators. The group has match, or is the default, and is in no other tenant's. */
+	/** The tenant that owns the group; only for operators. The group must have match or be the default group, and must not be in a group of another tenant. */
 	tenant?: Name;
 };
 export type GroupAtRisk = {
-	/** Bits per second, such as 100Mbit. */
-	delivered: Rate;
+	delivered_bps: number;
 	dev: string;
 	direction: string;
 	group: string;
-	/** Bits per second, such as 100Mbit. */
-	guaranteed: Rate;
+	guaranteed_bps: number;
 	host: string;
 };
 export type GroupList = {
@@ -190,84 +189,90 @@ export type GroupPatch = {
 	tenant?: string | null;
 };
 export type GroupRates = {
-	/** When its host counted, by that one's clock. */
+	/** When the host read the counters, on the host's clock. */
 	at?: string;
-	/** It waits and has less than it is guaranteed. */
+	/** The guarantee is unmet. */
 	at_risk?: boolean;
-	/** Bytes. */
-	backlog?: number;
-	/** Delivered since the group was made. */
-	bytes?: number;
-	/** Bits per second, such as 100Mbit. */
-	delivered: Rate;
+	/** Bytes in the queue. */
+	backlog_bytes?: number;
+	/** What was delivered beyond the guarantee. */
+	borrowed_bps: number;
+	/** What left the queue between the last two readings, in bit/s, as are the next three. */
+	delivered_bps: number;
+	/** Bytes delivered since the group was created. */
+	delivered_bytes?: number;
 	dev: string;
 	direction: string;
-	/** Packets since then. */
+	/** Packets dropped since the group was created. */
 	drops?: number;
 	group: string;
-	/** Bits per second, such as 100Mbit. */
-	guaranteed?: Rate;
-	/** Packets since then. */
+	/** The guarantee, in bit/s. */
+	guaranteed_bps: number;
+	/** The unused part of the guarantee that other groups borrowed. */
+	lent_bps: number;
+	/** Packets marked since the group was created. */
 	marks?: number;
-	/** How long the packet that left last had waited; not said if nothing leaves */
+	/** The sojourn time of the packet that left the queue last. Absent if no packet leaves, or if the delay is not measured. */
 	queue_delay_ns?: number;
+	/** The unused part of the guarantee, lent or not. */
+	unused_bps: number;
 };
 export type GroupState = {
-	/** A rate, or a share of the parent's such as 40%. */
+	/** A rate, or a share of the parent group such as 40%. */
 	ceiling?: Amount;
-	/** How many clients may be busy at the same time, of a group with each; 2048 if it is not given. */
+	/** The ceiling. */
+	ceiling_rate?: Rate;
+	/** The maximum number of concurrently active clients of a group with each. Default 2048. */
 	clients?: number;
 	default?: boolean;
-	/** One group for every client that appears: src or dst and the length of the prefix that is one client, for IPv4, IPv6 or both. The guarantee and the ceiling are then each client's. */
+	/** One group for each client: src or dst, and the prefix length that makes one client, for IPv4, IPv6 or both. The guarantee and the ceiling then apply to each client. */
 	each?: Each;
-	/** What of its guarantee no group in it has. */
-	free?: Rate;
 	groups?: (Group)[];
-	/** A rate, or a share of the parent's such as 40%. */
+	/** A rate, or a share of the parent group such as 40%. */
 	guarantee?: Amount;
-	/** Whose programs may put connections of their own in the group and in those in it, at the agent's socket on the host. */
+	/** The guarantee. */
+	guaranteed_rate: Rate;
+	/** Users whose programs may assign their own connections to the group and the groups in it, at the agent's socket on the host. */
 	join?: Users;
 	match?: (Selector)[];
-	/** What it never gets more than. */
-	most?: Rate;
 	name?: Name;
 	path: string;
 	priority?: number;
-	/** What it is guaranteed. */
-	rate: Rate;
-	/** Whose it is; for operators. The group has match, or is the default, and is in no other tenant's. */
+	/** The tenant that owns the group; only for operators. The group must have match or be the default group, and must not be in a group of another tenant. */
 	tenant?: Name;
+	/** The unallocated part of the guarantee. */
+	unallocated?: Rate;
 };
 export type Health = {
 	leader?: string;
 	version: string;
-	/** Whether changes are taken: the disk may be full. */
+	/** Whether changes are accepted: false if the disk or the store is full. */
 	writable: boolean;
 };
 export type Host = {
 	description?: string;
 	name?: Name;
-	/** Its agent is not spoken to. */
+	/** The host's agent is rejected. */
 	revoked?: boolean;
 };
 export type HostDevice = {
-	/** Alternative names, by which a document may name it too. */
+	/** Alternative names of the device. A document may use any of them. */
 	altnames?: (string)[];
-	/** Traffic control that is not Headgate's. */
+	/** Why the desired state is not in force. */
+	error?: string;
+	/** Traffic control that Headgate did not create. */
 	foreign?: (string)[];
 	mtu?: number;
 	name: string;
-	owner?: "controller" | "local" | "nobody";
+	owner?: "controller" | "local" | "none";
 	/** Bits per second, such as 100Mbit. */
 	speed?: Rate;
-	/** Why what is wanted is not in force. */
-	trouble?: string;
-	/** Not there if the host has no such device now: something is wanted of it. */
+	/** Absent if the host does not have this device now although the device is configured. */
 	up?: boolean;
 };
 export type HostDevices = (HostDevice)[];
 export type HostFeature = {
-	found?: string;
+	detail?: string;
 	name: string;
 	state: "ok" | "limited" | "missing" | "unknown";
 };
@@ -278,48 +283,48 @@ export type HostList = {
 export type HostRates = {
 	connected: boolean;
 	directions: (DirectionRates)[];
+	/** The number of devices whose desired state is not in force. */
+	errors?: number;
 	host: string;
-	/** Devices that are not as they are meant. */
-	troubles?: number;
 };
 export type HostState = {
-	/** Sets of connections that are not as they are meant, and why. */
+	/** The epoch and revision that the agent has in force. */
+	applied?: string;
+	/** Connection sets whose desired state is not in force, with the reason. */
 	collectives?: Record<string, string>;
 	connected?: boolean;
 	description?: string;
 	devices?: HostDevices;
-	/** The epoch and revision that its agent has in force. */
-	enforced?: string;
-	/** What the machine can do, as headgate doctor finds it. */
+	/** The results of feature detection, as in headgate doctor. */
 	features?: (HostFeature)[];
-	/** Its release. */
+	/** The release of the kernel. */
 	kernel?: string;
 	name?: Name;
-	/** Its agent is not spoken to. */
+	/** The host's agent is rejected. */
 	revoked?: boolean;
 	version?: string;
 };
 export type Interface = {
 	dev?: Dev;
 	engine?: "htb" | "quantum";
-	/** sized (if left out): the device's gso_max_size and gro_max_size are lowered to what takes 0.25 ms at the limit; keep: they stay as they are. */
+	/** sized (the default): gso_max_size and gro_max_size of the device are lowered to what takes 0.25 ms at the limit. keep: both stay unchanged. */
 	gso?: "sized" | "keep";
 	in?: Direction;
 	out?: Direction;
-	/** Of engine quantum: packets inside their group's guarantee pass although the limit is used up, for one quantum at a time. */
+	/** For engine quantum: packets within the guarantee of their group pass although the limit is used up, for one quantum at a time. */
 	overdraft?: boolean;
 	overhead?: Overhead;
 	perspective?: "host" | "guest";
-	/** Of engine quantum: the time after which bytes are counted anew; 1s if left out. */
+	/** For engine quantum: the period after which the byte counters start again. Default 1s. */
 	quantum?: string;
-	/** Of engine quantum: what a group that leaves as much unused lends at the end of each quantum, in bytes or of the limit; 1.5% if left out. */
+	/** For engine quantum: the amount that a group with that much unused guarantee lends at the end of each quantum, in bytes or as a share of the limit. Default 1.5%. */
 	step?: string;
 };
 export type InterfaceList = {
 	items: (Interface)[];
 	next?: string;
 };
-/** A length of time, such as 15m or 6h. */
+/** A duration, such as 15m or 6h. */
 export type Length = string;
 export type Name = string;
 export type NewToken = Token & {
@@ -331,21 +336,21 @@ export type Overhead = {
 	minimum?: string;
 };
 export type Overview = {
-	/** Groups that wait and have less than they are guaranteed. */
+	/** The number of groups whose guarantee is unmet. */
 	at_risk: number;
-	/** Ten hosts, by the direction that has most of its limit. */
+	/** The ten busiest hosts, by the direction that uses the largest part of its limit. */
 	busiest: (HostRates)[];
 	connected: number;
-	/** Those of connected hosts. */
+	/** The number of groups of connected hosts. */
 	groups: number;
 	hosts: number;
 	items: (HostRates)[];
 	names?: (string)[];
-	/** The first hundred of them. */
+	/** The first hundred groups at risk. */
 	risks: (GroupAtRisk)[];
 };
 export type Policy = {
-	/** YAML. */
+	/** The configuration file as YAML. */
 	text: string;
 };
 export type Principal = {
@@ -361,13 +366,13 @@ export type Probe = {
 	result?: Record<string, unknown>;
 	state: "waiting" | "running" | "done" | "failed";
 };
-/** What a direction gives, in bit/s and bytes of layer 2. */
+/** The result of one direction, in bit/s and bytes of layer 2. */
 export type ProbeAnswer = {
 	available?: {
 	available?: ProbeEstimate;
 	notes?: (string)[];
 };
-	/** What was sent for it. */
+	/** The amount that was sent. */
 	bytes?: string;
 	capacity?: ProbeEstimate;
 	flaws?: (string)[];
@@ -379,11 +384,11 @@ export type ProbeAnswer = {
 	size?: ProbeEstimate;
 };
 	cannot_tell?: string;
-	/** tbf, xen, vm-scheduling, policer, cpu or none. */
+	/** The limiter type: tbf, xen, vm-scheduling, policer, cpu or none. */
 	class?: string;
 	confidence?: number;
 };
-	/** The part of packets that did not come. */
+	/** The fraction of packets that were lost. */
 	lost?: number;
 	/** The largest IP packet, in bytes. */
 	packet?: number;
@@ -396,53 +401,54 @@ export type ProbeAnswer = {
 };
 export type ProbeEstimate = {
 	at_least?: boolean;
-	/** Why there is no value. */
+	/** Why there is no estimate. */
 	cannot_tell?: string;
 	high?: number;
-	/** With high it holds 90 of 100 measurements. */
+	/** The lower end of the interval from low to high, which contains 90 of 100 measurements. */
 	low?: number;
 	value?: number;
 };
 export type ProbeHost = {
-	/** Where others find it, such as 10.0.0.2 or 10.0.0.2:5000; where its agent comes from if not said. */
+	/** The address for the other hosts, such as 10.0.0.2 or 10.0.0.2:5000. Default: the source address of the agent's connection. */
 	address?: string;
 	host: Name;
-	/** Names of what it shares with other hosts that have the same here. */
+	/** Names of links that the host shares with the other hosts that have the same name here. */
 	links?: (Name)[];
 };
 export type ProbeMeasure = "path" | "capacity" | "tokenrate" | "limiter" | "available";
 export type ProbeQuiet = {
-	/** On which it begins; every day if not said. */
+	/** The days on which the quiet hours begin. Default every day. */
 	days?: ("mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun")[];
 	from: Clock;
-	/** If it is not after from, that of the next day. */
+	/** A time that is not after from is on the next day. */
 	to: Clock;
 };
 export type ProbeRequest = {
 	measure: "path" | "capacity" | "tokenrate" | "limiter" | "available";
-	/** Where "headgate probe serve" runs, such as 10.0.0.2:8421. */
+	/** Address of "headgate probe serve", such as 10.0.0.2:8421. */
 	peer: string;
 };
 export type ProbeResult = {
-	/** What a direction gives, in bit/s and bytes of layer 2. */
+	/** The result of one direction, in bit/s and bytes of layer 2. */
 	answer?: ProbeAnswer;
-	/** When; not said if it was only tried. */
+	/** When the measurement was completed. Absent if every attempt failed. */
 	at?: string;
-	/** The host that measured. */
+	/** The host that ran the measurement. */
 	by?: Name;
 	from: Name;
-	/** What it passed at from. */
+	/** The devices that the path passes at from. */
 	from_devices?: (string)[];
 	id?: string;
 	measure: ProbeMeasure;
-	/** The least that Headgate let through at either end meanwhile; not said if it set no limit. */
+	/** The lowest limit that Headgate had at either end during the measurement. Absent if there was none. */
 	own_limit?: Rate;
 	rtt_ns?: number;
 	to: Name;
+	/** The devices that the path passes at to. */
 	to_devices?: (string)[];
-	/** When it was tried last. */
+	/** When the last attempt was made. */
 	tried: string;
-	/** Why that was in vain. */
+	/** Why the last attempt failed. */
 	trouble?: string;
 };
 export type ProbeResultList = {
@@ -450,30 +456,30 @@ export type ProbeResultList = {
 	next?: string;
 };
 export type ProbeSchedule = {
-	/** What measurements bring through a host in a day at the most, in both directions. */
+	/** The maximum amount that measurements send through a host per day, in both directions together. */
 	budget: string;
-	/** What a measurement sends in each direction at the most; 10MB if not said. */
+	/** The maximum amount that a measurement sends in each direction. Default 10MB. */
 	bytes?: string;
-	/** Those that take part; all if not said. */
+	/** The hosts that take part. Default all hosts. */
 	hosts?: (ProbeHost)[];
 	measures: ({
-	/** A length of time, such as 15m or 6h. */
+	/** A duration, such as 15m or 6h. */
 	every: Length;
 	measure: ProbeMeasure;
 })[];
-	/** Those that measure, by their first host, in both directions; each host with each other if not said. */
+	/** The pairs of hosts to measure in both directions, started by the first host. Default all pairs. */
 	pairs?: ((Name)[])[];
-	/** In them nothing is measured. */
+	/** Quiet hours in which no measurement starts. */
 	quiet?: (ProbeQuiet)[];
-	/** How long each direction takes at the most; 30s if not said. */
+	/** The maximum duration of each direction. Default 30s. */
 	time?: Length;
-	/** Whose hours and days these are; UTC if not said. */
+	/** The time zone of the quiet hours and of the day of the budget. Default UTC. */
 	zone?: string;
 };
 export type ProbingState = {
-	/** Today, where the schedule says. */
+	/** The current day in the time zone of the schedule. */
 	day?: string;
-	/** Nothing begins now, because of the quiet hours. */
+	/** No measurement starts now, because of the quiet hours. */
 	quiet?: boolean;
 	running: ({
 	began: string;
@@ -483,7 +489,7 @@ export type ProbingState = {
 	to: Name;
 })[];
 	spent: ({
-	/** What measurements have brought through it, and may still bring that are under way. */
+	/** The budget used by measurements today, including what running measurements may still send. */
 	bytes: string;
 	host: Name;
 })[];
@@ -502,19 +508,19 @@ export type Proposal = {
 	changes?: ({
 	/** Bits per second, such as 100Mbit. */
 	after: Rate;
-	/** What it is guaranteed now. */
+	/** The current guarantee. */
 	before?: Rate;
 	direction: "out" | "in";
 	group: string;
 })[];
 	dev: Dev;
-	/** Of the interface as it is; not said if it is not divided yet. */
+	/** The ETag of the current interface. Absent if the interface is not configured yet. */
 	etag?: string;
 	in?: DirectionProposal;
-	/** What it would be; not said if no limit is proposed. */
+	/** The interface with the proposed limits. Absent if no limit is proposed. */
 	interface?: Interface;
 	out?: DirectionProposal;
-	/** Why it would be refused. */
+	/** Why the controller would refuse the interface. */
 	problems?: (string)[];
 };
 export type ProposalList = {
@@ -525,7 +531,7 @@ export type Rate = string;
 export type RateList = {
 	at?: string;
 	items: (GroupRates)[];
-	/** Of the groups that one may see. */
+	/** Sums of the groups that the caller may see. */
 	totals?: (DirectionRates)[];
 };
 export type Role = "operator" | "tenant" | "viewer" | "agent";
@@ -537,7 +543,7 @@ export type Selector = {
 	dst?: (string)[];
 	/** Numbers up to 4294967295, or as text, also with a mask: 0x4000/0xff00. */
 	mark?: (NumberOrText)[];
-	/** A packet that has any of these values, of whatever field, is not matched. */
+	/** A packet that has any of these values in any of the fields does not match. */
 	not?: Exclusions;
 	/** 802.1p priorities of the outermost tag, 0 to 7, and ranges as text: 5-7. */
 	pcp?: (NumberOrText)[];
@@ -552,20 +558,20 @@ export type Selector = {
 export type Tenant = {
 	description?: string;
 	name?: Name;
-	/** Requests a second that its tokens may make together, of each controller; 50 if not said. */
-	requests?: number;
+	/** Rate limit of all tokens of the tenant together, in requests per second to each controller. Default 50. */
+	requests_per_second?: number;
 };
 export type TenantGroup = {
+	/** The ceiling. */
+	ceiling_rate?: Rate;
 	dev: string;
 	direction: string;
-	/** What of its guarantee no group in it has. */
-	free?: Rate;
 	group: string;
+	/** The guarantee. */
+	guaranteed_rate: Rate;
 	host: string;
-	/** What it never gets more than. */
-	most?: Rate;
-	/** What it is guaranteed. */
-	rate: Rate;
+	/** The unallocated part of the guarantee. */
+	unallocated?: Rate;
 };
 export type TenantGroupList = {
 	items: (TenantGroup)[];
@@ -589,34 +595,34 @@ export type TokenList = {
 	next?: string;
 };
 export type TokenRequest = {
-	/** Of the role agent. */
+	/** For the role agent (required). */
 	host?: Name;
-	/** How long it is good for, such as 30d; an agent's is 1h, others 90d if not said. */
-	life?: string;
+	/** Lifetime of the token, such as 30d. Default 1h for the role agent, 90d for others. */
+	lifetime?: string;
 	name: Name;
 	role: Role;
-	/** Of the roles tenant and viewer. */
+	/** For the roles tenant (required) and viewer. */
 	tenant?: Name;
 };
 export type Usage = {
-	/** Delivered beyond the guarantee. */
+	/** Bytes delivered above the guarantee. */
 	borrowed_bytes?: number;
 	delivered_bytes?: number;
 	dev: string;
 	direction: string;
 	drops?: number;
 	group: string;
-	/** What the guarantee is over that time. */
+	/** The guarantee multiplied by that time. */
 	guaranteed_bytes?: number;
 	host: string;
-	/** Guaranteed and left to others. */
+	/** Unused guarantee that other groups borrowed. */
 	lent_bytes?: number;
 	marks?: number;
 	offered_bytes?: number;
-	/** For so many there is a record. */
+	/** The number of seconds for which there are usage records. */
 	seconds: number;
 	tenant?: string;
-	/** There was demand and the guarantee was not met. */
+	/** Time in which the group had demand and got less than its guarantee. */
 	unmet_seconds?: number;
 };
 export type UsageList = {
@@ -626,162 +632,162 @@ export type UsageList = {
 };
 /** A user of the host, by name or number. */
 export type User = string;
-/** Whose programs may put connections of their own in the group and in those in it, at the agent's socket on the host. */
+/** Users whose programs may assign their own connections to the group and the groups in it, at the agent's socket on the host. */
 export type Users = (User)[];
-/** Who changed what, newest first */
+/** List the audit log, newest first */
 export const listAudit = (query: { before?: string | undefined; limit?: number | undefined } = {}) =>
 	call<AuditList>("GET", `/v1/audit`, { query });
-/** Whether the service is well */
+/** Health of the service */
 export const getHealth = () =>
 	call<Health>("GET", `/v1/health`, {  });
-/** All hosts */
+/** List hosts */
 export const listHosts = (query: { after?: string | undefined; limit?: number | undefined } = {}) =>
 	call<HostList>("GET", `/v1/hosts`, { query });
-/** Remove a host, whose agent is not spoken to any more */
+/** Delete a host, whose agent is then rejected */
 export const deleteHost = (host: Name, change?: Change) =>
 	call<void>("DELETE", `/v1/hosts/${encodeURIComponent(host)}`, { change });
-/** One host, and what its agent tells of it */
+/** Get a host, with the state that its agent reports */
 export const getHost = (host: Name) =>
 	call<HostState>("GET", `/v1/hosts/${encodeURIComponent(host)}`, {  });
-/** Make or change a host */
+/** Create or replace a host */
 export const putHost = (host: Name, body: Host, change?: Change) =>
 	call<HostState>("PUT", `/v1/hosts/${encodeURIComponent(host)}`, { body, change });
-/** An agent's certificate, for a token that is good for it once */
+/** Sign the certificate of an agent that joins, with a token that can be used once */
 export const signCertificate = (host: Name, body: {
-	/** PKCS #10, as PEM */
+	/** A certificate request, PKCS #10 as PEM. */
 	request: string;
 }) =>
 	call<Certificate>("POST", `/v1/hosts/${encodeURIComponent(host)}/certificate`, { body });
-/** What a host's sets are doing, and why one does nothing */
+/** List the states of a host's connection sets, with their problems */
 export const listCollectiveStates = (host: Name) =>
 	call<CollectiveStateList>("GET", `/v1/hosts/${encodeURIComponent(host)}/collective-states`, {  });
-/** A host's sets of connections that keep their proportion */
+/** List the connection sets of a host */
 export const listCollectives = (host: Name, query: { after?: string | undefined; limit?: number | undefined } = {}) =>
 	call<CollectiveList>("GET", `/v1/hosts/${encodeURIComponent(host)}/collectives`, { query });
-/** Remove a set */
+/** Delete a connection set */
 export const deleteCollective = (host: Name, collective: Name, change?: Change) =>
 	call<void>("DELETE", `/v1/hosts/${encodeURIComponent(host)}/collectives/${encodeURIComponent(collective)}`, { change });
-/** One set */
+/** Get a connection set */
 export const getCollective = (host: Name, collective: Name) =>
 	call<Collective>("GET", `/v1/hosts/${encodeURIComponent(host)}/collectives/${encodeURIComponent(collective)}`, {  });
-/** Make or change a set */
+/** Create or replace a connection set */
 export const putCollective = (host: Name, collective: Name, body: Collective, change?: Change) =>
 	call<Collective>("PUT", `/v1/hosts/${encodeURIComponent(host)}/collectives/${encodeURIComponent(collective)}`, { body, change });
-/** A host's interfaces that are divided */
+/** List the configured interfaces of a host */
 export const listInterfaces = (host: Name, query: { after?: string | undefined; limit?: number | undefined } = {}) =>
 	call<InterfaceList>("GET", `/v1/hosts/${encodeURIComponent(host)}/interfaces`, { query });
-/** Give an interface back */
+/** Delete the configuration of an interface */
 export const deleteInterface = (host: Name, dev: Dev, change?: Change) =>
 	call<void>("DELETE", `/v1/hosts/${encodeURIComponent(host)}/interfaces/${encodeURIComponent(dev)}`, { change });
-/** An interface with all its groups, now or at a revision */
+/** Get an interface with all its groups, now or at a revision */
 export const getInterface = (host: Name, dev: Dev, query: { revision?: number | undefined } = {}) =>
 	call<Interface>("GET", `/v1/hosts/${encodeURIComponent(host)}/interfaces/${encodeURIComponent(dev)}`, { query });
-/** Divide an interface */
+/** Create or replace the configuration of an interface */
 export const putInterface = (host: Name, dev: Dev, body: Interface, change?: Change) =>
 	call<Interface>("PUT", `/v1/hosts/${encodeURIComponent(host)}/interfaces/${encodeURIComponent(dev)}`, { body, change });
-/** Connections that were put in groups */
+/** List assigned connections */
 export const listConnections = (host: Name, dev: Dev, query: { after?: string | undefined; limit?: number | undefined } = {}) =>
 	call<ConnectionList>("GET", `/v1/hosts/${encodeURIComponent(host)}/interfaces/${encodeURIComponent(dev)}/connections`, { query });
-/** Give a connection back to the rules */
+/** Unassign a connection */
 export const deleteConnection = (host: Name, dev: Dev, connection: string, change?: Change) =>
 	call<void>("DELETE", `/v1/hosts/${encodeURIComponent(host)}/interfaces/${encodeURIComponent(dev)}/connections/${encodeURIComponent(connection)}`, { change });
-/** Put a connection in a group */
+/** Assign a connection to a group */
 export const putConnection = (host: Name, dev: Dev, connection: string, body: Connection, change?: Change) =>
 	call<Connection>("PUT", `/v1/hosts/${encodeURIComponent(host)}/interfaces/${encodeURIComponent(dev)}/connections/${encodeURIComponent(connection)}`, { body, change });
-/** Who changed an interface, newest first, as far back as is remembered */
+/** List the changes of an interface, newest first, as far back as the store keeps them */
 export const listHistory = (host: Name, dev: Dev, query: { before?: string | undefined; limit?: number | undefined } = {}) =>
 	call<AuditList>("GET", `/v1/hosts/${encodeURIComponent(host)}/interfaces/${encodeURIComponent(dev)}/history`, { query });
-/** Make an interface what it was at a revision, but for the connections */
+/** Restore an interface to a revision, except for the assigned connections */
 export const rollBack = (host: Name, dev: Dev, body: {
 	revision: number;
 }, change?: Change) =>
 	call<Interface>("POST", `/v1/hosts/${encodeURIComponent(host)}/interfaces/${encodeURIComponent(dev)}/rollback`, { body, change });
-/** The groups of a direction that one may see, parents first */
+/** List the groups of a direction that the caller may see, parents first */
 export const listGroups = (host: Name, dev: Dev, direction: "out" | "in", query: { after?: string | undefined; limit?: number | undefined } = {}) =>
 	call<GroupList>("GET", `/v1/hosts/${encodeURIComponent(host)}/interfaces/${encodeURIComponent(dev)}/${encodeURIComponent(direction)}/groups`, { query });
-/** Remove a group, with the groups in it */
+/** Delete a group, with the groups in it */
 export const deleteGroup = (host: Name, dev: Dev, direction: "out" | "in", group: string, change?: Change) =>
 	call<void>("DELETE", `/v1/hosts/${encodeURIComponent(host)}/interfaces/${encodeURIComponent(dev)}/${encodeURIComponent(direction)}/groups/${encodeURIComponent(group)}`, { change });
-/** A group, and what in it is free */
+/** Get a group, with its unallocated guarantee */
 export const getGroup = (host: Name, dev: Dev, direction: "out" | "in", group: string) =>
 	call<GroupState>("GET", `/v1/hosts/${encodeURIComponent(host)}/interfaces/${encodeURIComponent(dev)}/${encodeURIComponent(direction)}/groups/${encodeURIComponent(group)}`, {  });
-/** Change some of a group (RFC 7396); what is not said stays */
+/** Change some fields of a group (RFC 7396) */
 export const patchGroup = (host: Name, dev: Dev, direction: "out" | "in", group: string, body: GroupPatch, change?: Change) =>
 	call<GroupState>("PATCH", `/v1/hosts/${encodeURIComponent(host)}/interfaces/${encodeURIComponent(dev)}/${encodeURIComponent(direction)}/groups/${encodeURIComponent(group)}`, { body, kind: "application/merge-patch+json", change });
-/** Make a group, or make it what is said, with the groups in it */
+/** Create or replace a group, with the groups in it */
 export const putGroup = (host: Name, dev: Dev, direction: "out" | "in", group: string, body: Group, change?: Change) =>
 	call<GroupState>("PUT", `/v1/hosts/${encodeURIComponent(host)}/interfaces/${encodeURIComponent(dev)}/${encodeURIComponent(direction)}/groups/${encodeURIComponent(group)}`, { body, change });
-/** All of a host's interfaces and sets, as a configuration file */
+/** Get all interfaces and connection sets of a host, as a configuration file */
 export const getPolicy = (host: Name) =>
 	call<Policy>("GET", `/v1/hosts/${encodeURIComponent(host)}/policy`, {  });
-/** Make a host what a configuration file says, as "headgate apply" does */
+/** Apply a configuration file to a host, as "headgate apply" does */
 export const putPolicy = (host: Name, body: Policy, change?: Change) =>
 	call<Policy>("PUT", `/v1/hosts/${encodeURIComponent(host)}/policy`, { body, change });
-/** Have a host measure its path to another */
+/** Start a measurement of the path from a host to a peer */
 export const startProbe = (host: Name, body: ProbeRequest, change?: Change) =>
 	call<Probe>("POST", `/v1/hosts/${encodeURIComponent(host)}/probes`, { body, change });
-/** What was measured */
+/** Get the state and result of a measurement */
 export const getProbe = (host: Name, probe: string) =>
 	call<Probe>("GET", `/v1/hosts/${encodeURIComponent(host)}/probes/${encodeURIComponent(probe)}`, {  });
-/** Limits for a host's interfaces, from what paths to and from it gave last */
+/** Propose limits for a host's interfaces, from the newest measurements to and from the host */
 export const listProposals = (host: Name, query: { dev?: Dev | undefined; margin?: string | undefined } = {}) =>
 	call<ProposalList>("GET", `/v1/hosts/${encodeURIComponent(host)}/proposals`, { query });
-/** What each group that one may see has carried in the last second */
+/** Get the rates of a host's groups in the last second */
 export const getRates = (host: Name, query: { dev?: Dev | undefined; direction?: "out" | "in" | undefined; group?: (string)[] | undefined } = {}) =>
 	call<RateList>("GET", `/v1/hosts/${encodeURIComponent(host)}/rates`, { query });
-/** Whose a token is */
+/** Show the principal of a token, and start a session */
 export const login = (body: {
 	token: string;
 }, change?: Change) =>
 	call<Principal>("POST", `/v1/login`, { body, change });
-/** How busy hosts are, and whose guarantees are at risk */
+/** Get the load of the hosts and the groups at risk */
 export const getOverview = (query: { host?: (Name)[] | undefined; names?: boolean | undefined } = {}) =>
 	call<Overview>("GET", `/v1/overview`, { query });
-/** Have nothing measured any more; results stay */
+/** Delete the probe schedule; the results stay */
 export const deleteProbeSchedule = (change?: Change) =>
 	call<void>("DELETE", `/v1/probe-schedule`, { change });
-/** Which hosts measure to each other, and when */
+/** Get the probe schedule */
 export const getProbeSchedule = () =>
 	call<ProbeSchedule>("GET", `/v1/probe-schedule`, {  });
-/** Have hosts measure to each other */
+/** Create or replace the probe schedule */
 export const putProbeSchedule = (body: ProbeSchedule, change?: Change) =>
 	call<ProbeSchedule>("PUT", `/v1/probe-schedule`, { body, change });
-/** What is being measured by the schedule, and what that has brought through hosts today */
+/** Get the running measurements of the schedule, and the budget that each host has used today */
 export const getProbeState = () =>
 	call<ProbingState>("GET", `/v1/probe-state`, {  });
-/** What was measured by the schedule, of each direction by itself */
+/** List the results of the probe schedule, one per direction */
 export const listProbeResults = (query: { after?: string | undefined; from?: Name | undefined; limit?: number | undefined; measure?: ProbeMeasure | undefined; newest?: boolean | undefined; since?: string | undefined; to?: Name | undefined } = {}) =>
 	call<ProbeResultList>("GET", `/v1/probes`, { query });
-/** Have a browser forget its token */
+/** End a session */
 export const deleteSession = () =>
 	call<void>("DELETE", `/v1/session`, {  });
-/** Who asks */
+/** Show the principal of the caller */
 export const getSession = () =>
 	call<Principal>("GET", `/v1/session`, {  });
-/** All tenants */
+/** List tenants */
 export const listTenants = (query: { after?: string | undefined; limit?: number | undefined } = {}) =>
 	call<TenantList>("GET", `/v1/tenants`, { query });
-/** Remove a tenant that has no groups and no tokens */
+/** Delete a tenant that has no groups and no tokens */
 export const deleteTenant = (tenant: Name, change?: Change) =>
 	call<void>("DELETE", `/v1/tenants/${encodeURIComponent(tenant)}`, { change });
-/** One tenant */
+/** Get a tenant */
 export const getTenant = (tenant: Name) =>
 	call<Tenant>("GET", `/v1/tenants/${encodeURIComponent(tenant)}`, {  });
-/** Make or change a tenant */
+/** Create or replace a tenant */
 export const putTenant = (tenant: Name, body: Tenant, change?: Change) =>
 	call<Tenant>("PUT", `/v1/tenants/${encodeURIComponent(tenant)}`, { body, change });
-/** What a tenant was given, wherever that is */
+/** List the groups of a tenant on all hosts */
 export const listTenantGroups = (tenant: Name, query: { after?: string | undefined; limit?: number | undefined } = {}) =>
 	call<TenantGroupList>("GET", `/v1/tenants/${encodeURIComponent(tenant)}/groups`, { query });
-/** All tokens, or a tenant's own */
+/** List all tokens, or the caller's tenant's own */
 export const listTokens = (query: { after?: string | undefined; limit?: number | undefined } = {}) =>
 	call<TokenList>("GET", `/v1/tokens`, { query });
-/** Make a token, which is shown this once */
+/** Create a token, which is shown only once */
 export const createToken = (body: TokenRequest, change?: Change) =>
 	call<NewToken>("POST", `/v1/tokens`, { body, change });
-/** Take a token back */
+/** Revoke a token */
 export const deleteToken = (token: string, change?: Change) =>
 	call<void>("DELETE", `/v1/tokens/${encodeURIComponent(token)}`, { change });
-/** What groups had in a time, and when they did not get what they were guaranteed */
+/** Get the usage records of groups in a period, with the time of unmet guarantees */
 export const getUsage = (query: { host?: Name | undefined; since: string; tenant?: Name | undefined; until?: string | undefined }) =>
 	call<UsageList>("GET", `/v1/usage`, { query });

@@ -1,7 +1,7 @@
-// How the API is asked. The session is a cookie that no script sees; a change carries a header
-// that another site's form cannot send.
+// Requests to the API. The session is an HttpOnly cookie. Every request that may change something has
+// the header X-Headgate-Session, which a form on another site cannot send.
 
-/** Problem is an answer that says what is wrong (RFC 9457). */
+/** Problem is an error response of the API (RFC 9457), or status 0 if there was no response. */
 export class Problem extends Error {
 	constructor(
 		readonly status: number,
@@ -13,37 +13,38 @@ export class Problem extends Error {
 	}
 }
 
-/** Change is how a change is to be made. */
+/** Change has the options of a request that changes something. */
 export interface Change {
 	ifMatch?: string;
 	dryRun?: boolean;
-	/** Made once, however often it is asked for. */
+	/** Idempotency key: repeats with the same key have one effect. */
 	key?: string;
 }
 
-/** Answer is what there is, and its ETag. */
-export interface Answer<T> {
+/** ApiResponse is the body of a response, and its ETag. */
+export interface ApiResponse<T> {
 	data: T;
 	etag: string;
 }
 
 interface Options {
 	body?: unknown;
-	/** The body's, JSON if it is not said. */
+	/** Media type of the body; application/json by default. */
 	kind?: string;
 	query?: object;
 	change?: Change | undefined;
 }
 
-/** signedOut is called when the session has ended. */
+/** signedOut is called when a response has status 401. */
 let signedOut = (): void => {};
 export function onSignedOut(f: () => void): void {
 	signedOut = f;
 }
 
-const patience = 20_000; // ms
+const requestTimeout = 20_000; // ms until a request times out
 
-export async function call<T>(method: string, path: string, o: Options = {}): Promise<Answer<T>> {
+/** call sends a request, and throws a Problem unless the response has a 2xx status. */
+export async function call<T>(method: string, path: string, o: Options = {}): Promise<ApiResponse<T>> {
 	const query = new URLSearchParams();
 	for (const [name, value] of Object.entries(o.query ?? {})) {
 		for (const each of Array.isArray(value) ? value : [value]) if (each !== undefined) query.append(name, String(each));
@@ -57,27 +58,27 @@ export async function call<T>(method: string, path: string, o: Options = {}): Pr
 	let r: Response;
 	try {
 		r = await fetch(path + (query.size > 0 ? `?${query}` : ""), {
-			method, headers, signal: AbortSignal.timeout(patience), ...(o.body === undefined ? {} : { body: JSON.stringify(o.body) }),
+			method, headers, signal: AbortSignal.timeout(requestTimeout), ...(o.body === undefined ? {} : { body: JSON.stringify(o.body) }),
 		});
 	} catch {
-		throw new Problem(0, "The controller does not answer. Is it running, and reachable from here?");
+		throw new Problem(0, "no response from the controller: check that it is running and reachable from this browser");
 	}
 	const data: unknown = r.headers.get("Content-Type")?.includes("json") ? await r.json() : undefined;
 	if (r.ok) return { data: data as T, etag: r.headers.get("ETag") ?? "" };
 	if (r.status === 401 && path !== "/v1/login" && path !== "/v1/session") signedOut();
 	const p = (data ?? {}) as { title?: string; detail?: string; errors?: { field: string; message: string }[] };
-	throw new Problem(r.status, p.detail ?? p.title ?? `The answer is ${r.status}.`, p.errors, Number(r.headers.get("Retry-After") ?? 0));
+	throw new Problem(r.status, p.detail ?? p.title ?? `request failed: status ${r.status}`, p.errors, Number(r.headers.get("Retry-After") ?? 0));
 }
 
-/** address is a path with a query, as one looks at it. */
-export function address(path: string, query: Record<string, string | string[]>): string {
+/** withQuery returns a path with its query string. */
+export function withQuery(path: string, query: Record<string, string | string[]>): string {
 	const q = new URLSearchParams();
 	for (const [name, value] of Object.entries(query)) for (const each of [value].flat()) q.append(name, each);
 	return `${path}?${q}`;
 }
 
-/** all reads every page of a list. */
-export async function all<T>(page: (after?: string) => Promise<Answer<{ items: T[]; next?: string }>>): Promise<T[]> {
+/** allPages reads all pages of a list. */
+export async function allPages<T>(page: (after?: string) => Promise<ApiResponse<{ items: T[]; next?: string }>>): Promise<T[]> {
 	const out: T[] = [];
 	for (let after: string | undefined; ; ) {
 		const { data } = await page(after);

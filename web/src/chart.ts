@@ -1,40 +1,44 @@
-// Rates over time.
+// Charts of rates and other values over time.
 import uPlot from "uplot";
 import { h } from "./dom";
 import { showRate } from "./units";
 
-/** Line is one that is drawn. */
+/** Line describes one series of a chart. */
 export interface Line {
 	name: string;
-	/** On top of those before it, filled; else a line of its own. */
+	/** Stack the series on the stacked series before it, filled; else draw a separate line. */
 	stacked?: boolean;
 	dashed?: boolean;
 	dotted?: boolean;
 }
 
+/** Chart is a chart in the document. */
 export interface Chart {
 	on: HTMLElement;
-	/** has draws other lines; what those of the same name had is still there. */
-	has: (lines: Line[]) => void;
-	/** push adds values of all lines, in bits per second. */
+	/** setLines replaces the series. A series with the name of a former one keeps its values. */
+	setLines: (lines: Line[]) => void;
+	/** push appends one value to each series, at a time in seconds. */
 	push: (at: number, values: number[]) => void;
 }
 
-const most = 600; // points: five minutes of two a second
+const maxPoints = 600; // points per series: five minutes at two per second
 
-/** bound tells whether a line is one that others are held against. */
-const bound = (l: Line): boolean => Boolean(l.dashed || l.dotted);
+/** isBound reports whether a series is a bound, such as a limit or a guarantee. */
+const isBound = (l: Line): boolean => Boolean(l.dashed || l.dotted);
 
+/** colour returns the color of the series with the index n. */
 function colour(n: number): string {
 	return getComputedStyle(document.documentElement).getPropertyValue(`--line${n % 9}`).trim();
 }
 
-/** chart draws until the signal ends; show says a value for people. */
+/** chart returns a chart that is drawn until the signal is aborted. show formats its values. */
 export function chart(about: string, signal: AbortSignal, show: (v: number) => string = showRate): Chart {
 	const on = h("div", { class: "chart", role: "img", "aria-label": about });
 	const keys = h("ul", { class: "keys", "aria-hidden": true });
 	const plot = h("div");
 	on.append(plot, keys);
+	// A group may have the name of a bound, such as "limit".
+	const key = (l: Line): string => `${isBound(l)} ${l.name}`;
 	let lines: Line[] = [];
 	let data: (number | null)[][] = [[]];
 	let drawn: uPlot | undefined;
@@ -48,12 +52,12 @@ export function chart(about: string, signal: AbortSignal, show: (v: number) => s
 		drawn = new uPlot({
 			width: Math.max(plot.clientWidth, 200), height: plot.clientWidth < 500 ? 220 : 320,
 			legend: { show: false }, cursor: { drag: { x: false, y: false } },
-			// A minute at least, so that the first seconds are not all there is to see.
+			// The time axis spans at least one minute, also while there are only a few seconds of data.
 			scales: { x: { range: (_u, min, max) => [Math.min(min, max - 60), max] }, y: { range: (_u, _min, max) => [0, Math.max(max * 1.05, 1e-9)] } },
 			axes: [{ ...axis, space: 75, values: (_u, ticks) => ticks.map((t) => new Date(t * 1000).toLocaleTimeString([], { hour12: false })) }, { ...axis, size: 84, values: (_u, ticks) => ticks.map(show) }],
 			series: [{}, ...lines.map((l, n): uPlot.Series => ({
-				label: l.name, stroke: bound(l) ? ink : colour(n), width: bound(l) ? 1.5 : 1, points: { show: false },
-				...(bound(l) ? { dash: l.dotted ? [2, 4] : [6, 4] } : {}),
+				label: l.name, stroke: isBound(l) ? ink : colour(n), width: isBound(l) ? 1.5 : 1, points: { show: false },
+				...(isBound(l) ? { dash: l.dotted ? [2, 4] : [6, 4] } : {}),
 				...(l.stacked && n + 1 === stacked[0] ? { fill: `${colour(n)}b3` } : {}),
 			}))],
 			bands: stacked.slice(1).map((s, n) => ({ series: [s, stacked[n]!] as [number, number], fill: `${colour(s - 1)}b3` })),
@@ -67,16 +71,16 @@ export function chart(about: string, signal: AbortSignal, show: (v: number) => s
 			return below;
 		});
 	};
-	let asked = 0;
+	let pendingFrame = 0;
 	const draw = (): void => {
-		asked ||= requestAnimationFrame(() => {
-			asked = 0;
+		pendingFrame ||= requestAnimationFrame(() => {
+			pendingFrame = 0;
 			if (signal.aborted) return;
 			if (drawn) drawn.setData(summed() as uPlot.AlignedData);
 			else build();
 		});
 	};
-	const again = (): void => {
+	const rebuild = (): void => {
 		drawn?.destroy();
 		drawn = undefined;
 		draw();
@@ -85,32 +89,32 @@ export function chart(about: string, signal: AbortSignal, show: (v: number) => s
 	const resized = new ResizeObserver(() => {
 		if (on.clientWidth === width) return;
 		width = on.clientWidth;
-		again();
+		rebuild();
 	});
 	resized.observe(on);
-	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again, { signal });
+	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", rebuild, { signal });
 	signal.addEventListener("abort", () => {
 		resized.disconnect();
 		drawn?.destroy();
 	});
 	return {
 		on,
-		has: (now) => {
-			const had = new Map(lines.map((l, n) => [l.name, data[n + 1]!]));
-			const times = now.some((l) => had.has(l.name)) ? data[0]! : [];
+		setLines: (now) => {
+			const had = new Map(lines.map((l, n) => [key(l), data[n + 1]!]));
+			const times = now.some((l) => had.has(key(l))) ? data[0]! : [];
 			lines = now;
-			data = [times, ...now.map((l) => (times.length > 0 && had.get(l.name)) || times.map(() => null))];
+			data = [times, ...now.map((l) => (times.length > 0 && had.get(key(l))) || times.map(() => null))];
 			keys.replaceChildren(...now.map((l, n) => {
 				const mark = h("i", { class: l.dotted ? "dashed dotted" : l.dashed ? "dashed" : null });
-				mark.style.setProperty("--key", bound(l) ? "var(--quiet)" : `var(--line${n % 9})`);
+				mark.style.setProperty("--key", isBound(l) ? "var(--quiet)" : `var(--line${n % 9})`);
 				return h("li", {}, mark, l.name);
 			}));
-			again();
+			rebuild();
 		},
 		push: (at, values) => {
 			data[0]!.push(at);
 			values.forEach((v, n) => data[n + 1]!.push(v));
-			if (data[0]!.length > most) for (const each of data) each.shift();
+			if (data[0]!.length > maxPoints) for (const each of data) each.shift();
 			on.setAttribute("aria-label", `${about}. Now: ${lines.map((l, n) => `${l.name} ${show(values[n] ?? 0)}`).join(", ")}`);
 			draw();
 		},

@@ -1,9 +1,9 @@
-// Elements. There is no mark-up in text anywhere: what a host or tenant is called is shown, never read.
+// Creation of DOM elements. Text is never parsed as HTML, so names of hosts and tenants cannot inject markup.
 
 export type Child = Node | string | number | null | undefined | false | Child[];
 type Props = Record<string, string | number | boolean | null | undefined | ((e: never) => void)>;
 
-/** h makes an element: attributes, on… listeners, and what is in it. */
+/** h creates an HTML element with attributes, on… listeners and children. */
 export function h<K extends keyof HTMLElementTagNameMap>(tag: K, props: Props = {}, ...children: Child[]): HTMLElementTagNameMap[K] {
 	const out = document.createElement(tag);
 	set(out, props);
@@ -11,7 +11,7 @@ export function h<K extends keyof HTMLElementTagNameMap>(tag: K, props: Props = 
 	return out;
 }
 
-/** svg makes an element of a picture. */
+/** svg creates an SVG element. */
 export function svg(tag: string, props: Props = {}, ...children: Child[]): SVGElement {
 	const out = document.createElementNS("http://www.w3.org/2000/svg", tag);
 	set(out, props);
@@ -19,6 +19,7 @@ export function svg(tag: string, props: Props = {}, ...children: Child[]): SVGEl
 	return out;
 }
 
+/** set sets or removes attributes of an element, and adds its listeners. */
 export function set(on: Element, props: Props): void {
 	for (const [name, value] of Object.entries(props)) {
 		if (typeof value === "function") on.addEventListener(name.slice(2), value as (e: Event) => void);
@@ -27,6 +28,7 @@ export function set(on: Element, props: Props): void {
 	}
 }
 
+/** put appends children. Null, undefined and false are skipped. */
 function put(on: Element, children: Child[]): void {
 	for (const c of children) {
 		if (Array.isArray(c)) put(on, c);
@@ -34,13 +36,13 @@ function put(on: Element, children: Child[]): void {
 	}
 }
 
-/** fill shows something else in an element. */
+/** fill replaces the children of an element. */
 export function fill(on: Element, ...children: Child[]): void {
 	on.replaceChildren();
 	put(on, children);
 }
 
-/** text changes an element's words, and touches nothing if they are the same. */
+/** text sets the text of an element if it differs. */
 export function text(on: Element, words: string): void {
 	if (on.textContent !== words) on.textContent = words;
 }

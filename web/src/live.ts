@@ -1,90 +1,93 @@
-// What moves, by one stream: each page says what it looks at, and is told when that is another.
-// The controller asks itself for those paths as this session, and sends what has changed.
+// Live updates over one event stream. Pages subscribe to API paths. The controller reads these paths with
+// the rights of this session, and sends each response that changed.
 
-type Seen = (data: unknown, status: number) => void;
+/** Callback gets the newest response to a path, and its status. */
+type Callback = (data: unknown, status: number) => void;
 
+/** Update is one event of the stream. */
 interface Update {
 	path: string;
 	status: number;
 	data?: unknown;
 }
 
-/** most paths are looked at at once: what the API takes. */
-export const most = 16;
-
-const looking = new Map<string, Set<Seen>>();
+/** subscriptions has the callbacks by path. */
+const subscriptions = new Map<string, Set<Callback>>();
+/** last has the newest update of each path. */
 const last = new Map<string, Update>();
-/** State is how live what is shown is; still has nothing that moves. */
-export type State = "live" | "connecting" | "still";
+/** State is the state of the stream; idle means that the page has no subscriptions. */
+export type State = "live" | "connecting" | "idle";
 
 const states = new Set<(state: State) => void>();
 
 let stream: EventSource | undefined;
-let asked = "";
-let now: State = "still";
+let currentAddress = "";
+let now: State = "idle";
 let pending: ReturnType<typeof setTimeout> | undefined;
-let following = false;
+let started = false;
 
-/** look calls back with what a path answers, now and whenever it is another, until the signal ends. */
-export function look(path: string, seen: Seen, signal: AbortSignal): void {
+/** subscribe calls f with the response to a path, now and after each change, until the signal is aborted. */
+export function subscribe(path: string, f: Callback, signal: AbortSignal): void {
 	if (signal.aborted) return;
-	const all = looking.get(path) ?? new Set();
-	looking.set(path, all.add(seen));
+	const all = subscriptions.get(path) ?? new Set();
+	subscriptions.set(path, all.add(f));
 	const known = last.get(path);
-	if (known) seen(known.data, known.status);
+	if (known) f(known.data, known.status);
 	signal.addEventListener("abort", () => {
-		all.delete(seen);
-		if (all.size === 0) looking.delete(path);
+		all.delete(f);
+		if (all.size === 0) subscriptions.delete(path);
 		reopen();
 	});
 	reopen();
 }
 
-/** onState calls back with how live what is shown is. */
+/** onState calls f with the state of the stream, now and after each change. */
 export function onState(f: (state: State) => void): void {
 	states.add(f);
 	f(now);
 }
 
-/** start follows what pages look at. */
+/** start opens the stream, and reopens it as subscriptions change. */
 export function start(): void {
-	following = true;
+	started = true;
 	open();
 }
 
+/** stop closes the stream and drops all subscriptions. */
 export function stop(): void {
-	following = false;
+	started = false;
 	clearTimeout(pending);
 	stream?.close();
 	stream = undefined;
-	asked = "";
+	currentAddress = "";
 	last.clear();
-	looking.clear();
+	subscriptions.clear();
 	states.clear();
 }
 
-// A page that goes and one that comes are one change of what is asked.
+/** reopen opens the stream after 20 ms, so that navigation from one page to the next reopens the stream once. */
 function reopen(): void {
 	clearTimeout(pending);
 	pending = setTimeout(open, 20);
 }
 
+/** open opens a stream for the subscribed paths, unless the present stream has the same paths. */
 function open(): void {
-	if (!following) return;
-	const paths = [...looking.keys()].sort();
+	if (!started) return;
+	const paths = [...subscriptions.keys()].sort();
 	const address = `/v1/live?${new URLSearchParams(paths.map((p) => ["see", p]))}`;
-	if (stream && asked === address) return;
+	if (stream && currentAddress === address) return;
 	stream?.close();
 	stream = undefined;
-	asked = address;
-	for (const path of last.keys()) if (!looking.has(path)) last.delete(path);
-	state(paths.length === 0 ? "still" : "connecting");
+	currentAddress = address;
+	for (const path of last.keys()) if (!subscriptions.has(path)) last.delete(path);
+	state(paths.length === 0 ? "idle" : "connecting");
 	if (paths.length === 0) return;
 	stream = new EventSource(address);
 	stream.onopen = () => state("live");
 	stream.onerror = () => {
 		state("connecting");
-		// An answer that is no stream ends it for good: it is tried again.
+		// EventSource does not reconnect after a response that is no event stream: open a new one after 2 s.
 		if (stream?.readyState === EventSource.CLOSED) {
 			stream = undefined;
 			pending = setTimeout(open, 2000);
@@ -93,22 +96,23 @@ function open(): void {
 	stream.addEventListener("seen", (e) => {
 		const u = JSON.parse((e as MessageEvent<string>).data) as Update;
 		last.set(u.path, u);
-		for (const f of looking.get(u.path) ?? []) f(u.data, u.status);
+		for (const f of subscriptions.get(u.path) ?? []) f(u.data, u.status);
 	});
 }
 
-// Nobody draws what nobody sees: a page in the background asks for nothing.
+// A page in the background has no stream.
 document.addEventListener("visibilitychange", () => {
-	if (!following) return;
+	if (!started) return;
 	if (document.hidden) {
 		stream?.close();
 		stream = undefined;
-		asked = "";
+		currentAddress = "";
 		return;
 	}
 	open();
 });
 
+/** state stores the state of the stream, and reports it if it changed. */
 function state(is: State): void {
 	if (is === now) return;
 	now = is;

@@ -1,6 +1,6 @@
-// Which page is shown: the address is, so that back, reload and a link that is sent work.
+// Routing: the address determines the page, so that back, reload and shared links work.
 
-/** Page shows itself in an element until the signal ends. */
+/** Page draws into an element until the signal is aborted. */
 export type Page = (on: HTMLElement, args: string[], signal: AbortSignal) => void | Promise<void>;
 
 interface Route {
@@ -11,14 +11,14 @@ interface Route {
 
 const routes: Route[] = [];
 
-/** route shows a page at a path such as /hosts/:/:, whose parts it is given. */
+/** route registers a page for a path such as /hosts/:/:. The page gets the segments at the colons as args. */
 export function route(path: string, title: (args: string[]) => string, page: Page): void {
 	routes.push({ pattern: new RegExp(`^${path.replaceAll(":", "([^/]+)")}/?$`), page, title });
 }
 
 let shown: AbortController | undefined;
 
-/** show draws the page of the present address. */
+/** show draws the page of the current address, and calls failed if the page cannot be loaded. */
 export function show(on: HTMLElement, failed: (on: HTMLElement, why: unknown) => void): void {
 	shown?.abort();
 	shown = new AbortController();
@@ -36,28 +36,28 @@ export function show(on: HTMLElement, failed: (on: HTMLElement, why: unknown) =>
 			});
 		return;
 	}
-	failed(on, new Error(`There is no page at ${location.pathname}.`));
+	failed(on, new Error(`page not found: ${location.pathname}`));
 }
 
-/** go opens a page. */
-export function go(path: string): void {
+/** navigate opens a page of the dashboard. */
+export function navigate(path: string): void {
 	history.pushState(null, "", path);
 	dispatchEvent(new Event("headgate:moved"));
 }
 
-/** follow makes links within the dashboard open without a reload. */
-export function follow(moved: () => void): void {
-	addEventListener("popstate", moved);
-	addEventListener("headgate:moved", moved);
+/** onNavigate calls f on navigation, and opens links within the dashboard without a reload. */
+export function onNavigate(f: () => void): void {
+	addEventListener("popstate", f);
+	addEventListener("headgate:moved", f);
 	document.addEventListener("click", (e) => {
 		const a = (e.target as Element).closest("a");
 		if (!a || e.defaultPrevented || e.button !== 0 || e.metaKey || e.ctrlKey || e.shiftKey || a.target || a.origin !== location.origin || a.hasAttribute("download")) return;
 		e.preventDefault();
-		go(a.pathname + a.search);
+		navigate(a.pathname + a.search);
 	});
 }
 
-/** path is an address of parts that may have any characters. */
+/** path returns an address with each part percent-encoded. */
 export function path(...parts: string[]): string {
 	return `/${parts.map(encodeURIComponent).join("/")}`;
 }

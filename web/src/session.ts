@@ -1,54 +1,62 @@
-// Who is signed in.
+// The session: the signed-in principal, sign-in and sign-out.
 import { deleteSession, getSession, login, type Principal } from "./api.gen";
 import { Problem } from "./call";
 
-let who: Principal | undefined;
+let current: Principal | undefined;
 
-// Whether this browser has a session is written down here: who has none is not asked for it, which would be
-// an error on the console. The session itself is a cookie that no script sees.
-const mark = "headgate-session";
+// mark is the key in local storage that exists while this browser has a session. Without it resume sends no
+// request, because a 401 response would be an error on the console. The session is an HttpOnly cookie.
+const sessionKey = "headgate-session";
 
-export function me(): Principal {
-	if (!who) throw new Error("nobody is signed in");
-	return who;
+/** principal returns the signed-in principal. */
+export function principal(): Principal {
+	if (!current) throw new Error("not signed in");
+	return current;
 }
 
-/** mayChange tells whether changes are worth offering; the API decides. */
+/** mayChange reports whether the user interface offers changes. The API authorizes each request. */
 export function mayChange(): boolean {
-	return who?.role === "operator" || who?.role === "tenant";
+	return current?.role === "operator" || current?.role === "tenant";
 }
 
+/** isOperator reports whether the principal is an operator. */
 export function isOperator(): boolean {
-	return who?.role === "operator";
+	return current?.role === "operator";
 }
 
-/** resume goes on with the session that there is, if there is one. */
+/** resume loads the principal of an existing session, and returns false if there is none. */
 export async function resume(): Promise<boolean> {
-	if (localStorage.getItem(mark) === null) return false;
+	if (localStorage.getItem(sessionKey) === null) return false;
 	try {
-		who = (await getSession()).data;
+		current = (await getSession()).data;
 		return true;
 	} catch (e) {
 		if (e instanceof Problem && e.status === 401) {
-			localStorage.removeItem(mark);
+			localStorage.removeItem(sessionKey);
 			return false;
 		}
 		throw e;
 	}
 }
 
+/** signIn starts a session with a token. */
 export async function signIn(token: string): Promise<void> {
-	who = (await login({ token: token.trim() })).data;
-	localStorage.setItem(mark, "1");
+	current = (await login({ token: token.trim() })).data;
+	localStorage.setItem(sessionKey, "1");
 }
 
+/** signOut deletes the session. If that fails, the browser stays signed in. */
 export async function signOut(): Promise<void> {
-	who = undefined;
-	localStorage.removeItem(mark);
-	await deleteSession();
+	try {
+		await deleteSession();
+	} catch (e) {
+		if (!(e instanceof Problem && e.status === 401)) throw e; // the session had expired
+	}
+	current = undefined;
+	localStorage.removeItem(sessionKey);
 }
 
-/** isTenants tells whether one sees what is a tenant's, and nothing else. */
-export function isTenants(): boolean {
-	return who?.tenant !== undefined;
+/** isTenantSession reports whether the token belongs to a tenant, and so sees only objects of that tenant. */
+export function isTenantSession(): boolean {
+	return current?.tenant !== undefined;
 }

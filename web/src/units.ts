@@ -1,15 +1,16 @@
-// Quantities: text with a unit in the API, numbers here. Rates are bits per second, sizes bytes.
+// Quantities. In the API, configured and probed quantities are text with a unit, and reported rates are numbers. The
+// dashboard computes with numbers: rates in bit/s, sizes in bytes.
 
 const steps: [string, number][] = [["T", 1e12], ["G", 1e9], ["M", 1e6], ["k", 1e3]];
 
-/** rate reads "1.5Gbit" as bits per second; undefined is 0. */
+/** rate parses a rate such as "1.5Gbit" into bit/s. It returns 0 for undefined and for invalid text. */
 export function rate(s: string | undefined): number {
 	const m = /^([0-9.]+)([TGMk]?)bit$/.exec(s ?? "");
 	if (!m) return 0;
 	return Number(m[1]) * (steps.find(([p]) => p === m[2])?.[1] ?? 1);
 }
 
-/** bytes reads "112.5kB" or "64KiB" as bytes; undefined is 0. */
+/** bytes parses a size such as "112.5kB" or "64KiB" into bytes. It returns 0 for undefined and for invalid text. */
 export function bytes(s: string | undefined): number {
 	const m = /^([0-9.]+)([TGMk]?)(i?)B$/i.exec(s ?? "");
 	if (!m) return 0;
@@ -17,29 +18,30 @@ export function bytes(s: string | undefined): number {
 	return Number(m[1]) * (by < 0 ? 1 : m[3] ? 1024 ** (steps.length - by) : steps[by]![1]);
 }
 
-/** showRate is bits per second for people: three digits, "1.25 Gbit/s". */
+/** showRate formats a rate in bit/s with three digits: "1.25 Gbit/s". */
 export function showRate(bps: number): string {
 	const [prefix, by] = steps.find(([, by]) => bps >= by * 0.9995) ?? ["", 1];
 	return `${digits(bps / by)} ${prefix}bit/s`;
 }
 
-/** showBytes is a size for people, in powers of 1,000. */
+/** showBytes formats a size in bytes, in powers of 1,000. */
 export function showBytes(n: number): string {
 	const [prefix, by] = steps.find(([, by]) => n >= by * 0.9995) ?? ["", 1];
 	return `${digits(n / by)} ${prefix}B`;
 }
 
-/** showSeconds is a time for people. */
+/** showSeconds formats a duration in seconds as s, ms or µs. */
 export function showSeconds(s: number): string {
 	if (s >= 1) return `${digits(s)} s`;
 	return s >= 1e-3 ? `${digits(s * 1e3)} ms` : `${digits(s * 1e6)} µs`;
 }
 
-/** showShare is a part as per cent. */
+/** showShare formats a fraction as a percentage. */
 export function showShare(part: number): string {
 	return `${digits(100 * part)} %`;
 }
 
+/** digits formats a number with three significant digits, and at most two decimals. */
 export function digits(n: number): string {
 	if (!Number.isFinite(n)) return "–";
 	return n.toFixed(n >= 99.95 || n === 0 ? 0 : n >= 9.995 ? 1 : 2).replace(/\.0+$/, "");

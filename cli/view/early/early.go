@@ -1,16 +1,17 @@
-// Package early runs before bubbletea is initialised, and keeps it from asking
-// the terminal for its background colour.
+// Package early is initialised before bubbletea, and prevents bubbletea's query of
+// the terminal's background colour.
 //
-// bubbletea v1 asks when the program starts, whatever command is run
-// (tea_init.go): on a terminal that does not answer, a serial line or a script's
-// pseudo-terminal, every command of ours would wait five seconds. Package termenv
-// does not ask where CI is set in the environment (termenv.Output.isTTY), so it is
-// set for as long as packages are initialised; package view takes it back.
+// bubbletea v1 queries the terminal at program start, for every command
+// (tea_init.go). On a terminal that does not respond, such as a serial line or a
+// script's pseudo-terminal, each headgate command would wait for five seconds.
+// Package termenv does not query if CI is set in the environment
+// (termenv.Output.isTTY). So this package sets CI during package initialisation, and
+// package view unsets it.
 //
-// The order is Go's own: packages are initialised in the order of their paths as
-// soon as all they import is (Go specification, "Program initialization"). This
-// one imports only os; bubbletea imports os/exec and os/signal, which come after
-// both. TestTerminalIsNotAsked holds it.
+// The initialisation order is defined by Go: packages are initialised in the order of
+// their paths, as soon as their imports are (Go specification, "Program
+// initialization"). This package imports only os. bubbletea imports os/exec and
+// os/signal, which come later in the order. TestTerminalNotQueried tests the order.
 package early
 
 import "os"
@@ -25,7 +26,7 @@ func init() {
 	}
 }
 
-// Done takes the setting back.
+// Done unsets CI, if this package set it.
 func Done() {
 	if ours {
 		_ = os.Unsetenv(name)

@@ -71,8 +71,8 @@ func (g *Group) Ask(ctx context.Context, want unit.Rate) (unit.Rate, error) {
 				return 0, err
 			}
 		}
-		has := rate(&now.Rate)
-		if want = min(want, rate(now.Most)); want <= has {
+		has := rate(&now.GuaranteedRate)
+		if want = min(want, rate(now.CeilingRate)); want <= has {
 			return has, nil
 		}
 		text, err := json.Marshal(want)
@@ -98,7 +98,7 @@ func (g *Group) Ask(ctx context.Context, want unit.Rate) (unit.Rate, error) {
 			if err != nil {
 				return 0, err
 			}
-			want = has + rate(around.Free)
+			want = has + rate(around.Unallocated)
 			log.Printf("refused: %v; %v are to be had", refused, want)
 		default:
 			return 0, err
@@ -114,7 +114,7 @@ func (g *Group) GiveBack(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !g.asked[rate(&now.Rate)] { // somebody else has changed it
+		if !g.asked[rate(&now.GuaranteedRate)] { // somebody else has changed it
 			break
 		}
 		err = g.change(ctx, g.had, tag)
@@ -124,7 +124,7 @@ func (g *Group) GiveBack(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		log.Printf("gave back %s: the guarantee is %s again", now.Rate, g.had)
+		log.Printf("released %s: the guarantee is %s again", now.GuaranteedRate, g.had)
 		break
 	}
 	clear(g.asked)

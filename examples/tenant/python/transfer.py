@@ -113,9 +113,9 @@ class Group:
             now, tag = self.see(self.path)
             if self.had is None:
                 self.had = (now.get("guarantee"),)
-            want = min(round(want), rate(now["most"]))
-            if want <= rate(now["rate"]):
-                return rate(now["rate"])
+            want = min(round(want), rate(now["ceiling_rate"]))
+            if want <= rate(now["guaranteed_rate"]):
+                return rate(now["guaranteed_rate"])
             self.asked.add(want)  # before: if the answer is lost, it may have been done
             try:
                 self.change(f"{want}bit", tag)
@@ -126,7 +126,7 @@ class Group:
                 if refused.status != 422:
                     raise
                 around, _ = self.see(self.path.rpartition("/")[0])
-                want = rate(now["rate"]) + rate(around["free"])
+                want = rate(now["guaranteed_rate"]) + rate(around["unallocated"])
                 say(f"refused: {refused}; {want / 1e6:.1f} Mbit/s are to be had")
         raise TimeoutError("the group is changed again and again by others")
 
@@ -134,11 +134,11 @@ class Group:
         """Makes the guarantee what it was, unless somebody else has changed it since."""
         while self.asked:
             now, tag = self.see(self.path)
-            if rate(now["rate"]) not in self.asked:  # somebody else has changed it
+            if rate(now["guaranteed_rate"]) not in self.asked:  # somebody else has changed it
                 break
             try:
                 self.change(self.had[0], tag)
-                say(f"gave back {now['rate']}: the guarantee is {self.had[0]} again")
+                say(f"released {now['guaranteed_rate']}: the guarantee is {self.had[0]} again")
                 break
             except Refused as refused:
                 if refused.status != 412:

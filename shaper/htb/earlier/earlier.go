@@ -1,8 +1,8 @@
-// Package earlier is the classifier as another version of Headgate could have had it, with tables
-// of other layouts: what tests and benches of an upgrade upgrade from. Nothing else uses it.
+// Package earlier is the classifier of a fictitious earlier version of Headgate, with maps of
+// other layouts. It is used only as the starting point of upgrade tests and benchmarks.
 package earlier
 
 //go:generate ../../../bpf/gen.sh earlier earlier.c
 
-// Object is its ELF.
+// Object returns the ELF object.
 func Object() []byte { return _EarlierBytes }

@@ -1,33 +1,33 @@
-// Sets of connections that keep their proportions: what each learned, and what it has.
+// Collectives pages: connection sets, with the learned rate, share and cap of each connection.
 import { getOverview, type CollectiveState, type CollectiveStateList } from "../api.gen";
 import { chart, type Chart } from "../chart";
 import { fill, h, text } from "../dom";
-import { look } from "../live";
+import { subscribe } from "../live";
 import { path, route } from "../router";
-import { command, empty, ends, table, title } from "../ui";
-import { rate, showRate, showSeconds, showShare } from "../units";
+import { command, empty, endpoints, table, title } from "../ui";
+import { bytes, rate, showRate, showSeconds, showShare } from "../units";
 
 route("/collectives", () => "Collectives", async (on) => {
 	const names = (await getOverview({ names: true })).data.names ?? [];
-	fill(on, title("Collectives", "Connections of one application that keep their proportions when bandwidth runs short"),
-		names.length === 0 ? empty("There are no hosts yet.", ["Make one with ", command("headgate host create NAME"), "."])
+	fill(on, title("Collectives", "Connection sets: connections of one application that keep their proportions under congestion"),
+		names.length === 0 ? empty("No hosts.", ["Create a host with ", command("headgate host create NAME"), "."])
 			: h("ul", { class: "cards" }, names.map((n) => h("li", {}, h("a", { href: path("collectives", n) }, n)))));
 });
 
-const drawn = 8; // connections of a set in its picture
+const drawn = 8; // connections in the chart of a set
 
 route("/collectives/:", ([host]) => `Collectives of ${host}`, (on, [host], signal) => {
 	const name = host ?? "";
 	const note = h("p", { class: "quiet", role: "status" }, "Waiting for the agent…"), sets = h("div");
 	const shown = new Map<string, { on: HTMLElement; head: HTMLElement; body: HTMLElement; picture: Chart; lines: string }>();
 	fill(on, title("Collectives", [h("a", { href: path("hosts", name) }, name)]), note, sets);
-	look(path("v1", "hosts", name, "collective-states"), (data, status) => {
+	subscribe(path("v1", "hosts", name, "collective-states"), (data, status) => {
 		if (status !== 200) {
-			text(note, "The agent does not tell of its sets at the moment.");
+			text(note, "Connection sets are not available at the moment.");
 			return;
 		}
 		const list = data as CollectiveStateList;
-		text(note, list.cut ? "There are more connections than are shown." : "");
+		text(note, list.truncated ? "Not all connections are shown." : "");
 		const keys = list.items.map((s) => `${s.set} ${s.destination ?? ""}`);
 		for (const [key, one] of shown) {
 			if (keys.includes(key)) continue;
@@ -35,54 +35,56 @@ route("/collectives/:", ([host]) => `Collectives of ${host}`, (on, [host], signa
 			shown.delete(key);
 		}
 		if (list.items.length === 0) {
-			if (!sets.querySelector(".empty")) fill(sets, empty("No set of connections is controlled on this host.", ["Write one (", command("kind: Collective"), ") and apply it with ", command(`headgate apply -f FILE --server default --host ${name}`), "."]));
+			if (!sets.querySelector(".empty")) fill(sets, empty("No connection sets on this host.", ["Write a file with ", command("kind: Collective"), ", and apply it with ", command(`headgate apply -f FILE --server default --host ${name}`), "."]));
 			return;
 		}
 		sets.querySelector(".empty")?.remove();
 		list.items.forEach((s, n) => {
 			let one = shown.get(keys[n]!);
 			if (!one) {
-				const head = h("p"), body = h("div"), picture = chart(`Part of the set ${s.set} that each connection has`, signal, showShare);
+				const head = h("p"), body = h("div"), picture = chart(`Share of each connection in the set ${s.set}`, signal, showShare);
 				one = { on: h("section", {}, h("h2", {}, s.destination ? `${s.set} to ${s.destination}` : s.set), head, picture.on, body), head, body, picture, lines: "" };
 				shown.set(keys[n]!, one);
 				sets.append(one.on);
 			}
 			text(one.head, about(s));
-			one.head.className = s.trouble ? "bad" : "";
+			one.head.className = s.error ? "bad" : "";
 			draw(s, one);
 		});
 	}, signal);
 });
 
+/** about describes the state of a set: error, cgroup missing, controlled or released. */
 function about(s: CollectiveState): string {
-	if (s.trouble) return s.trouble;
-	if (s.waiting) return "Waiting: its cgroup or unit is not there.";
-	const resent = s.resent === undefined ? "" : `, ${showShare(s.resent)} of segments sent again${s.resent_before === undefined ? "" : ` (${showShare(s.resent_before)} before)`}`;
-	return `${s.controlling ? "Controlled" : "Let go: there is enough for all"}${resent}.`;
+	if (s.error) return s.error;
+	if (s.cgroup_missing) return "Waiting: the cgroup or unit does not exist.";
+	const retransmitted = s.retransmitted === undefined ? "" : `, ${showShare(s.retransmitted)} of segments retransmitted${s.retransmitted_before === undefined ? "" : ` (${showShare(s.retransmitted_before)} before)`}`;
+	return `${s.controlling ? "Controlled" : "Released: no congestion"}${retransmitted}.`;
 }
 
+/** draw shows the connections of a set, and their shares in the chart. */
 function draw(s: CollectiveState, one: { body: HTMLElement; picture: Chart; lines: string }): void {
 	const all = s.connections;
-	const needs = (c: (typeof all)[number]): number => c.weight ?? rate(c.needs);
-	const wanted = all.reduce((sum, c) => sum + needs(c), 0), has = all.reduce((sum, c) => sum + rate(c.rate), 0);
+	const proportion = (c: (typeof all)[number]): number => c.weight ?? rate(c.learned_rate);
+	const proportions = all.reduce((sum, c) => sum + proportion(c), 0), total = all.reduce((sum, c) => sum + rate(c.rate), 0);
 	const part = (of: number, whole: number): number => (whole === 0 ? 0 : of / whole);
-	if (all.length === 0) fill(one.body, !s.trouble && !s.waiting && h("p", { class: "quiet" }, "It has no connections now: those that begin are taken in."));
+	if (all.length === 0) fill(one.body, !s.error && !s.cgroup_missing && h("p", { class: "quiet" }, "No connections now. New connections join the set."));
 	else fill(one.body, table(`Connections of ${s.set}`, [
-		{ name: "Connection", cell: (c) => ends(`${c.local} →`, c.remote) },
-		{ name: "Learned", cell: (c) => (c.weight !== undefined ? `weight ${c.weight}` : rate(c.needs) === 0 ? "not yet" : showRate(rate(c.needs))), number: true },
-		{ name: "To have", cell: (c) => showShare(part(needs(c), wanted)), number: true },
-		{ name: "Has", cell: (c) => showShare(part(rate(c.rate), has)), number: true },
+		{ name: "Connection", cell: (c) => endpoints(`${c.local} →`, c.remote) },
+		{ name: "Learned rate", cell: (c) => (c.weight !== undefined ? `weight ${c.weight}` : rate(c.learned_rate) === 0 ? "learning" : showRate(rate(c.learned_rate))), number: true },
+		{ name: "Target share", cell: (c) => showShare(part(proportion(c), proportions)), number: true },
+		{ name: "Share", cell: (c) => showShare(part(rate(c.rate), total)), number: true },
 		{ name: "Rate", cell: (c) => showRate(rate(c.rate)), number: true },
-		{ name: "Round trip", cell: (c) => (c.rtt_ns ? showSeconds(c.rtt_ns / 1e9) : "–"), number: true, wide: true },
-		{ name: "Cap", cell: (c) => (rate(c.pace) > 0 ? showRate(rate(c.pace)) : c.window && c.window !== "0" && c.window !== "0B" ? c.window : "–"), number: true, wide: true },
-		{ name: "Sent again", cell: (c) => c.retransmits ?? "–", number: true, wide: true },
+		{ name: "RTT", cell: (c) => (c.rtt_ns ? showSeconds(c.rtt_ns / 1e9) : "–"), number: true, wide: true },
+		{ name: "Cap", cell: (c) => (rate(c.pacing_cap) > 0 ? showRate(rate(c.pacing_cap)) : bytes(c.window_cap) > 0 ? c.window_cap : "–"), number: true, wide: true },
+		{ name: "Retransmits", cell: (c) => c.retransmits ?? "–", number: true, wide: true },
 	], all));
 	const first = all.slice(0, drawn);
 	const lines = first.map((c) => c.id).join(" ");
 	if (lines !== one.lines) {
 		one.lines = lines;
-		one.picture.has(first.map((c) => ({ name: `${c.local} → ${c.remote}`, stacked: true })));
+		one.picture.setLines(first.map((c) => ({ name: `${c.local} → ${c.remote}`, stacked: true })));
 	}
 	one.picture.on.hidden = all.length === 0;
-	if (all.length > 0) one.picture.push(Date.now() / 1000, first.map((c) => part(rate(c.rate), has)));
+	if (all.length > 0) one.picture.push(Date.now() / 1000, first.map((c) => part(rate(c.rate), total)));
 }

@@ -1,29 +1,29 @@
-// Who changed what, the newest first.
+// Events page: the audit log, newest entries first.
 import { listAudit, type AuditEntry, type AuditList } from "../api.gen";
 import { fill, h } from "../dom";
-import { look } from "../live";
+import { subscribe } from "../live";
 import { route } from "../router";
 import { button, empty, table, title } from "../ui";
 
 const page = 100;
 
 route("/events", () => "Events", async (on, _, signal) => {
-	const list = h("div"), filter = h("input", { type: "search", placeholder: "Name, path or person", "aria-label": "Show events that have" });
+	const list = h("div"), filter = h("input", { type: "search", placeholder: "Filter by path or actor", "aria-label": "Filter events" });
 	let newest: AuditEntry[] = [], older: AuditEntry[] = [];
 	let next: string | undefined;
 	const draw = (): void => {
 		const words = filter.value.trim().toLowerCase();
 		const all = [...newest, ...older.filter((o) => !newest.some((n) => n.id === o.id))];
-		const found = all.filter((e) => `${e.what} ${e.by}`.toLowerCase().includes(words));
+		const found = all.filter((e) => `${e.request} ${e.principal}`.toLowerCase().includes(words));
 		fill(list, found.length === 0
-			? empty(all.length === 0 ? "Nobody has changed anything yet." : "None of these has that.", "Every change that is made through the service is here, whoever makes it.")
+			? empty(all.length === 0 ? "No changes yet." : "No matching events.", "The audit log has all changes made through the service.")
 			: table("Changes", [
-				{ name: "When", cell: (e) => [h("time", { datetime: e.at }, new Date(e.at).toLocaleString()), h("span", { class: "narrow quiet" }, ` ${who(e)}`)] },
-				{ name: "Who", cell: who, wide: true },
-				{ name: "What", cell: (e) => h("code", {}, decoded(e.what)) },
-				{ name: "Answer", cell: (e) => h("span", { class: (e.status ?? 0) < 400 ? "state good" : "state bad" }, e.status ?? "–"), number: true },
+				{ name: "Time", cell: (e) => [h("time", { datetime: e.at }, new Date(e.at).toLocaleString()), h("span", { class: "narrow quiet" }, ` ${actor(e)}`)] },
+				{ name: "Actor", cell: actor, wide: true },
+				{ name: "Action", cell: (e) => h("code", {}, decoded(e.request)) },
+				{ name: "Status", cell: (e) => h("span", { class: (e.status ?? 0) < 400 ? "state good" : "state bad" }, e.status ?? "–"), number: true },
 			], found),
-			next && button("Older", async () => {
+			next && button("Load older events", async () => {
 				const { data } = await listAudit({ before: next, limit: page });
 				older = [...older, ...data.items];
 				next = data.next;
@@ -31,11 +31,11 @@ route("/events", () => "Events", async (on, _, signal) => {
 			}));
 	};
 	filter.addEventListener("input", draw);
-	fill(on, title("Events", "Changes, and who made them"), h("section", {}, h("div", { class: "head" }, filter), list));
-	look(`/v1/audit?limit=${page}`, (data, status) => {
+	fill(on, title("Events", "Audit log: who changed what, and when"), h("section", {}, h("div", { class: "head" }, filter), list));
+	subscribe(`/v1/audit?limit=${page}`, (data, status) => {
 		if (status !== 200) return;
 		const l = data as AuditList;
-		// What is not among the newest any more is still shown.
+		// Entries that are no longer among the newest stay in the list.
 		if (older.length > 0 || newest.length > 0) older = [...newest.filter((n) => !l.items.some((i) => i.id === n.id)), ...older];
 		else next = l.next;
 		newest = l.items;
@@ -43,14 +43,16 @@ route("/events", () => "Events", async (on, _, signal) => {
 	}, signal);
 });
 
-function who(e: AuditEntry): string {
-	return `${e.by}${e.role ? `, ${e.role}` : ""}`;
+/** actor returns the principal of an entry, with the role. */
+function actor(e: AuditEntry): string {
+	return `${e.principal}${e.role ? `, ${e.role}` : ""}`;
 }
 
-function decoded(what: string): string {
+/** decoded returns a request with its path percent-decoded, or unchanged if the encoding is invalid. */
+function decoded(request: string): string {
 	try {
-		return decodeURIComponent(what);
+		return decodeURIComponent(request);
 	} catch {
-		return what;
+		return request;
 	}
 }

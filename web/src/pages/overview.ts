@@ -1,46 +1,47 @@
-// All hosts: how busy they are, and whose guarantees are at risk.
+// Overview page: all hosts with their utilization, and the groups at risk.
 import { getOverview, listHosts, type DirectionRates, type GroupAtRisk, type HostRates, type Overview } from "../api.gen";
-import { address, all } from "../call";
+import { allPages, withQuery } from "../call";
 import { fill, h, text } from "../dom";
-import { look } from "../live";
-import { busiest, use } from "../resources/rates";
+import { subscribe } from "../live";
+import { busiest, utilization } from "../resources/rates";
 import { path, route } from "../router";
-import { isTenants } from "../session";
+import { isTenantSession } from "../session";
 import { bar, command, empty, table, title } from "../ui";
-import { rate, showRate, showShare } from "../units";
-import { rows } from "../virtual";
+import { showRate, showShare } from "../units";
+import { virtualTable } from "../virtual";
 
-/** busy shows how much of its limit a direction has. */
-export function busy(d: DirectionRates | undefined): HTMLElement | string {
+/** utilizationCell shows the utilization of a direction, or its rate if it has no limit. */
+export function utilizationCell(d: DirectionRates | undefined): HTMLElement | string {
 	if (!d) return "–";
-	const part = use(d);
-	if (part === undefined) return showRate(rate(d.delivered));
-	return h("span", { class: "busy" }, bar(part, rate(d.guaranteed) / rate(d.limit)), h("span", {}, showShare(part)));
+	const part = utilization(d);
+	if (part === undefined || !d.limit_bps) return showRate(d.delivered_bps);
+	return h("span", { class: "busy" }, bar(part, d.guaranteed_bps / d.limit_bps), h("span", {}, showShare(part)));
 }
 
-route("/", () => "Overview", async (on, _, signal) => (isTenants() ? ofTenant(on) : ofAll(on, signal)));
+route("/", () => "Overview", async (on, _, signal) => (isTenantSession() ? tenantOverview(on) : serviceOverview(on, signal)));
 
-async function ofAll(on: HTMLElement, signal: AbortSignal): Promise<void> {
+/** serviceOverview draws the overview of all hosts. */
+async function serviceOverview(on: HTMLElement, signal: AbortSignal): Promise<void> {
 	let names = (await getOverview({ names: true })).data.names ?? [];
 	const hosts = h("dd"), groups = h("dd"), risk = h("dd"), risks = h("div");
-	const filter = h("input", { type: "search", placeholder: "Name of a host", "aria-label": "Show hosts whose name has" });
+	const filter = h("input", { type: "search", placeholder: "Filter by name", "aria-label": "Filter hosts by name" });
 	const known = new Map<string, HostRates>();
 	const of = (name: string): HostRates | undefined => known.get(name);
-	let seeing: AbortController | undefined;
-	const list = rows<string>("Hosts", [
+	let subscription: AbortController | undefined;
+	const list = virtualTable<string>("Hosts", [
 		{ name: "Host", cell: (n) => h("a", { href: path("hosts", n) }, n) },
 		{ name: "Agent", cell: (n) => agent(of(n)) },
 		{ name: "Busiest direction", cell: (n) => busiestOf(of(n)), wide: true },
-		{ name: "Of its limit", cell: (n) => busy(of(n) && busiest(of(n)!)) },
-		{ name: "Carries", cell: (n) => carries(of(n)), number: true, wide: true },
-		{ name: "At risk", cell: (n) => atRisk(of(n)), number: true },
-	], (n) => n, (inSight) => {
-		// What is not seen is not streamed.
-		seeing?.abort();
-		seeing = new AbortController();
-		look(address("/v1/overview", { host: inSight.slice(0, 100) }), (data, status) => {
+		{ name: "Utilization", cell: (n) => utilizationCell(of(n) && busiest(of(n)!)) },
+		{ name: "Rate", cell: (n) => rateCell(of(n)), number: true, wide: true },
+		{ name: "At risk", cell: (n) => atRiskCell(of(n)), number: true },
+	], (n) => n, (visible) => {
+		// Only the rows in the window are streamed.
+		subscription?.abort();
+		subscription = new AbortController();
+		subscribe(withQuery("/v1/overview", { host: visible.slice(0, 100) }), (data, status) => {
 			if (status === 200) draw(data as Overview);
-		}, AbortSignal.any([seeing.signal, signal]));
+		}, AbortSignal.any([subscription.signal, signal]));
 	}, signal);
 	const found = (): string[] => names.filter((n) => n.toLowerCase().includes(filter.value.trim().toLowerCase()));
 	const draw = (o: Overview): void => {
@@ -51,7 +52,7 @@ async function ofAll(on: HTMLElement, signal: AbortSignal): Promise<void> {
 		const shown = JSON.stringify(o.risks);
 		if (risks.dataset["shown"] !== shown) {
 			risks.dataset["shown"] = shown;
-			fill(risks, o.risks.length > 0 ? riskTable(o.risks) : h("p", { class: "quiet" }, "Every group that waits has what it is guaranteed."));
+			fill(risks, o.risks.length > 0 ? riskTable(o.risks) : h("p", { class: "quiet" }, "No group is at risk: every group with demand gets its guarantee."));
 		}
 		for (const i of o.items) known.set(i.host, i);
 		list.draw();
@@ -63,22 +64,23 @@ async function ofAll(on: HTMLElement, signal: AbortSignal): Promise<void> {
 		}
 	};
 	if (names.length === 0) {
-		fill(on, title("Overview"), empty("There are no hosts yet.", ["Make one with ", command("headgate host create NAME"), ", and have its agent join with ", command("headgate agent join"), "."]));
+		fill(on, title("Overview"), empty("No hosts.", ["Create a host with ", command("headgate host create NAME"), ", then join its agent with ", command("headgate agent join"), "."]));
 		return;
 	}
 	filter.addEventListener("input", () => list.show(found()));
 	fill(on, title("Overview"),
 		h("dl", { class: "tiles" },
-			h("div", {}, h("dt", {}, "Hosts"), hosts), h("div", {}, h("dt", {}, "Groups"), groups), h("div", {}, h("dt", {}, "Guarantees at risk"), risk)),
-		h("section", {}, h("h2", {}, "Guarantees at risk now"), risks),
+			h("div", {}, h("dt", {}, "Hosts"), hosts), h("div", {}, h("dt", {}, "Groups"), groups), h("div", {}, h("dt", {}, "Groups at risk"), risk)),
+		h("section", {}, h("h2", {}, "Groups at risk"), risks),
 		h("section", {}, h("div", { class: "head" }, h("h2", {}, "Hosts"), filter), list.on));
 	list.show(names);
 }
 
+/** agent shows the state of a host's agent. */
 function agent(host: HostRates | undefined): HTMLElement | string {
 	if (!host) return "";
-	if (!host.connected) return h("span", { class: "state bad" }, "Not connected");
-	return host.troubles ? h("span", { class: "state bad" }, `${host.troubles} in trouble`) : h("span", { class: "state good" }, "Connected");
+	if (!host.connected) return h("span", { class: "state bad" }, "Disconnected");
+	return host.errors ? h("span", { class: "state bad" }, `${host.errors} ${host.errors === 1 ? "problem" : "problems"}`) : h("span", { class: "state good" }, "Connected");
 }
 
 function busiestOf(host: HostRates | undefined): string {
@@ -86,28 +88,28 @@ function busiestOf(host: HostRates | undefined): string {
 	return d ? `${d.dev} ${d.direction}` : "–";
 }
 
-function carries(host: HostRates | undefined): string {
-	return host?.connected ? showRate(host.directions.reduce((sum, d) => sum + rate(d.delivered), 0)) : "–";
+function rateCell(host: HostRates | undefined): string {
+	return host?.connected ? showRate(host.directions.reduce((sum, d) => sum + d.delivered_bps, 0)) : "–";
 }
 
-function atRisk(host: HostRates | undefined): HTMLElement | string {
+function atRiskCell(host: HostRates | undefined): HTMLElement | string {
 	const n = host?.directions.reduce((sum, d) => sum + d.at_risk, 0) ?? 0;
 	return n === 0 ? "0" : h("strong", { class: "bad" }, n);
 }
 
 function riskTable(risks: GroupAtRisk[]): HTMLElement {
-	return table("Groups that wait and have less than they are guaranteed", [
+	return table("Groups whose guarantee is unmet", [
 		{ name: "Group", cell: (r) => h("a", { href: path("hosts", r.host, r.dev) }, `${r.host} ${r.dev} ${r.direction} ${r.group}`) },
-		{ name: "Has", cell: (r) => showRate(rate(r.delivered)), number: true },
-		{ name: "Guaranteed", cell: (r) => showRate(rate(r.guaranteed)), number: true },
+		{ name: "Rate", cell: (r) => showRate(r.delivered_bps), number: true },
+		{ name: "Guarantee", cell: (r) => showRate(r.guaranteed_bps), number: true },
 	], risks);
 }
 
-// A tenant is told on which hosts it has something, and no more of them.
-async function ofTenant(on: HTMLElement): Promise<void> {
-	const hosts = await all((after) => listHosts({ after, limit: 1000 }));
-	fill(on, title("Overview", "Hosts on which you have groups"),
+/** tenantOverview lists the hosts on which the tenant has groups. A tenant sees nothing else of a host. */
+async function tenantOverview(on: HTMLElement): Promise<void> {
+	const hosts = await allPages((after) => listHosts({ after, limit: 1000 }));
+	fill(on, title("Overview", "Hosts on which the tenant has groups"),
 		hosts.length === 0
-			? empty("You have no groups yet.", "An operator gives you some; what is in them is yours to divide.")
+			? empty("The tenant has no groups.", "An operator creates groups for a tenant, which may then divide them.")
 			: h("ul", { class: "cards" }, hosts.map((host) => h("li", {}, h("a", { href: path("hosts", host.name ?? "") }, host.name)))));
 }

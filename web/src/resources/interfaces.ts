@@ -1,15 +1,15 @@
-// Interfaces: which document divides a device.
+// Interfaces: which document configures a device.
 import { getInterface, getRates, listInterfaces, type Interface } from "../api.gen";
-import { all, Problem } from "../call";
+import { allPages, Problem } from "../call";
 
-/** Names are a device's: the kernel's, and alternative ones. */
+/** Names has the names of a device: the kernel's name and the alternative names. */
 export interface Names {
 	name: string;
 	altnames?: string[];
 }
 
-/** takes tells whether a device is of a name or pattern (path.Match). */
-function takes(pattern: string, d: Names): boolean {
+/** matches reports whether a name or pattern (Go's path.Match) matches one of a device's names. */
+function matches(pattern: string, d: Names): boolean {
 	const like = pattern.replace(/[.+^${}()|\\]/g, "\\$&").replaceAll("*", ".*").replaceAll("?", ".");
 	try {
 		const all = new RegExp(`^${like}$`);
@@ -19,20 +19,20 @@ function takes(pattern: string, d: Names): boolean {
 	}
 }
 
-/** dividing is what divides a device, as its agent finds it: what names it, or the first pattern that takes it in. */
-export function dividing(interfaces: Interface[], d: Names): string | undefined {
+/** documentFor returns the name of the document that configures a device, by the agent's rules: the document with the device's name, then one with an alternative name, then the first with a matching pattern. */
+export function documentFor(interfaces: Interface[], d: Names): string | undefined {
 	const devs = interfaces.map((i) => i.dev ?? "");
-	return devs.find((dev) => dev === d.name) ?? devs.find((dev) => d.altnames?.includes(dev)) ?? devs.find((dev) => takes(dev, d));
+	return devs.find((dev) => dev === d.name) ?? devs.find((dev) => d.altnames?.includes(dev)) ?? devs.find((dev) => matches(dev, d));
 }
 
-/** documentOf is what divides a device, which is called so by its agent or by the service. */
-export async function documentOf(host: string, dev: string): Promise<{ data: Interface; etag: string }> {
+/** getDocument returns the document that configures a device. dev is the name of the document, or a name that the agent reports. */
+export async function getDocument(host: string, dev: string): Promise<{ data: Interface; etag: string }> {
 	try {
 		return await getInterface(host, dev);
 	} catch (e) {
 		if (!(e instanceof Problem && e.status === 404)) throw e;
-		const carries = await getRates(host, { dev, group: ["-"] }).then(({ data }) => data.totals?.find((l) => l.dev === dev), () => undefined);
-		const found = dividing(await all((after) => listInterfaces(host, { after, limit: 1000 })), { name: dev, altnames: carries?.altnames ?? [] });
+		const total = await getRates(host, { dev, group: ["-"] }).then(({ data }) => data.totals?.find((l) => l.dev === dev), () => undefined);
+		const found = documentFor(await allPages((after) => listInterfaces(host, { after, limit: 1000 })), { name: dev, altnames: total?.altnames ?? [] });
 		if (!found) throw e;
 		return getInterface(host, found);
 	}

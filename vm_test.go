@@ -1,0 +1,52 @@
+package headgate
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestVMNames: each test that scripts/vm/tests chooses or leaves out exists, so that a renamed test does not
+// drop out of "make test-vm" unseen.
+func TestVMNames(t *testing.T) {
+	read := func(pattern string) string {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v, %v", pattern, files, err)
+		}
+		var all strings.Builder
+		for _, f := range files {
+			text, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Write(text)
+		}
+		return all.String()
+	}
+	script := read("scripts/vm/tests")
+	tests := read("shaper/*/*_test.go") + read("lab/*_test.go") + read("collective/sockops/*_test.go")
+	found := 0
+	for _, m := range regexp.MustCompile(`(?m)(?:chosen='|\^Test\()([A-Z][^')]*)[')]`).FindAllStringSubmatch(script, -1) {
+		for _, name := range strings.Split(m[1], "|") {
+			found++
+			if !regexp.MustCompile(`func Test` + name + `\(`).MatchString(tests) {
+				t.Errorf("scripts/vm/tests chooses Test%s, and there is none", name)
+			}
+		}
+	}
+	conformance := read("shaper/shapertest/*.go")
+	for _, m := range regexp.MustCompile(`left_out="?'?(?:\$left_out\|)?([a-z][^'"]*)['"]`).FindAllStringSubmatch(script, -1) {
+		for _, name := range strings.Split(m[1], "|") {
+			found++
+			if name = strings.ReplaceAll(name, "_", " "); !strings.Contains(conformance, `"`+name+`"`) {
+				t.Errorf("scripts/vm/tests leaves out %q, and there is none", name)
+			}
+		}
+	}
+	if found < 40 {
+		t.Errorf("only %d names were found", found)
+	}
+}
