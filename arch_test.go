@@ -19,6 +19,8 @@ var layers = []layer{
 	{"unit", nil,
 		"quantities are under everything: an import here would be a circle"},
 
+	{"unit/rounded", []string{"unit"},
+		"measured values are printed for people, and never read back"},
 	{"group", []string{"unit"},
 		"models are what is meant, not how it is done: they must be usable, and testable, without a kernel"},
 	{"share", []string{"unit"},
@@ -27,14 +29,28 @@ var layers = []layer{
 		"estimators are functions over samples: with sockets in them recorded traces would not replay"},
 	{"probe/sim", []string{"unit", "probe", "lab/link"},
 		"simulated paths are links of the lab's model, and nothing but tests and benches sends over them"},
+	{"probe/sim/simtest", []string{"unit", "probe", "probe/sim", "lab/link"},
+		"what tests of several estimators share names none of them"},
 	{"probe/train", []string{"unit", "probe", "internal/..."},
 		"sends and receives, and knows nothing of what is read from it"},
 	{"probe/session", []string{"unit", "probe", "probe/train", "internal/..."},
 		"two hosts that measure speak to each other: what is asked and why is not theirs to know"},
+	{"probe/measure", []string{"unit", "probe", "probe/path", "probe/session"},
+		"the one place where estimators meet sessions"},
+	{"probe/once", []string{"unit", "probe", "probe/measure", "probe/path", "probe/schedule", "probe/session"},
+		"a measurement in a process of its own, for whoever starts one: which program that is, is not its concern"},
 	{"probe/path", []string{"unit", "probe", "probe/capacity", "probe/tokenrate", "probe/limiter", "probe/available"},
 		"the estimators in one answer, over samples like each of them"},
 	{"probe/tune", []string{"unit", "probe", "probe/path"},
 		"from an answer to a limit, on a host and in the service: what enforces it is not its concern"},
+	{"probe/measure", []string{"unit", "probe", "probe/path", "probe/limiter", "probe/available", "probe/compare", "probe/session"},
+		"the one place where estimators meet sessions: what is done with a report is not its concern"},
+	{"probe/mesh", []string{"unit", "config", "probe", "probe/path", "probe/session", "probe/measure", "internal/wholefile"},
+		"asks servers for measurements, and sends no trains"},
+	{"probe/plots", []string{"probe", "probe/path", "internal/plot"},
+		"pictures of samples: where they come from is not their concern"},
+	{"probe/tune/device", []string{"unit", "group", "config", "probe", "probe/path", "probe/tokenrate", "probe/session", "probe/measure", "probe/tune", "shaper", "internal/route"},
+		"measures through a device and reads its counters: the caller applies the limits"},
 	{"collective", []string{"unit"},
 		"the window law is a model: it runs on the clock of its readings"},
 	{"collective/sockops", []string{"unit", "collective", "internal/..."},
@@ -62,41 +78,70 @@ var layers = []layer{
 		"an engine knows no other engine, and no configuration"},
 	{"shaper/shapertest", []string{"unit", "group", "share", "shaper", "lab/...", "internal/..."},
 		"the suite that every engine passes names none"},
+	{"shaper/engines", []string{"group", "shaper", "shaper/htb", "shaper/quantum"},
+		"the one list of engines: whoever uses them gets them as values"},
+	{"pending", []string{"group", "shaper", "internal/..."},
+		"a change that waits for its confirmation: what applies it and rolls it back is passed to it"},
+	{"doctor", []string{"unit", "group", "shaper", "shaper/attach", "collective/sockops", "internal/..."},
+		"it tries what engines do, and gets the engine to try: no configuration, and no list of engines"},
 
 	{"store", []string{"unit", "group", "fabric/...", "config", "probe/schedule"},
 		"intent is kept, not acted on"},
 	{"store/etcd", []string{"internal/pki", "internal/wholefile"},
 		"one member of the store: what is kept in it is not its concern"},
+	{"store/backend", []string{"config", "store", "store/etcd", "internal/wholefile"},
+		"which etcd a controller uses, and that it is the same one as before: what is kept in it is not its concern"},
 	{"store/storetest", []string{"store", "store/etcd"},
 		"a real store for tests"},
 	{"api/agents", nil,
 		"what agents and controllers say to each other is in nobody's terms but its own"},
 	{"api/local", []string{"internal/..."},
 		"what a program says to its host's agent is small, and imported by tenants' programs"},
-	{"agent/remote", []string{"unit", "group", "collective", "config", "store", "api", "api/agents", "internal/..."},
+	{"agent/remote", []string{"unit", "group", "usage", "collective", "config", "store", "api", "api/agents", "internal/..."},
 		"the agent's side of the service, which enforces nothing"},
+	{"agent/intent", []string{"group", "config", "shaper"},
+		"which document is in force is a function of all documents: with files and sockets in it no table could test it"},
+	{"agent/sets", []string{"unit", "collective/...", "internal/..."},
+		"connection sets run beside the loop for devices, and know nothing of it"},
 	{"usage", []string{"unit"},
 		"what a group had is made of counters, wherever they are from"},
 	{"agent/record", []string{"unit", "usage", "internal/wholefile"},
 		"accounting is a function of what was counted"},
 	{"api", []string{"unit", "group", "collective", "fabric/...", "store", "config", "probe", "probe/path", "probe/schedule", "probe/tune"},
 		"the API speaks of models, and of what was measured; agent and controller tie them to enforcement"},
+	{"api/login", []string{"api", "internal/pki", "internal/wholefile"},
+		"a user's logins and a client: what is requested with it is not its concern"},
 	{"metrics", []string{"unit", "group", "shaper", "usage", "collective/...", "relay", "fabric/...", "probe", "probe/path"},
 		"metrics read state and change nothing"},
-	{"agent", []string{"unit", "group", "share", "config", "shaper/...", "probe/...", "collective/...", "relay/...", "store", "api", "api/local", "metrics", "internal/..."},
-		"the host's loop: it ties models to enforcement, and is driven, not driving the command line"},
+	{"agent", []string{"unit", "group", "config", "shaper", "api/local", "internal/..."},
+		"the host's loop: it ties models to enforcement, and is driven: by whom is not its concern"},
+	{"agent/service", []string{"unit", "group", "usage", "config", "shaper", "doctor", "pending", "metrics", "collective", "collective/host", "probe", "probe/once", "probe/schedule",
+		"agent", "agent/intent", "agent/record", "agent/remote", "agent/sets", "api/agents", "internal/..."},
+		"the one place where the loop, the service's side, the record, the sets and the metrics are joined: it decides nothing itself"},
 	{"controller", []string{"unit", "group", "share", "config", "fabric/...", "probe", "probe/path", "probe/schedule", "store", "api", "api/agents", "metrics", "usage", "web", "internal/..."},
 		"the network's loop: it ties models to enforcement, and touches no host"},
 	{"web", nil,
 		"the dashboard is a client of the API like any other"},
 
+	{"doctor", []string{"unit", "group", "shaper", "shaper/attach", "collective/sockops", "internal/..."},
+		"it tries what engines do, and gets the engine to try: no configuration, and no list of engines"},
+	{"hostsurvey", []string{"unit", "doctor", "probe/tune", "shaper", "internal/..."},
+		"from what a machine has to the text of a configuration: it enforces nothing, and gets the doctor's findings"},
+	{"hostsurvey/placement", []string{"unit", "group", "config", "internal/..."},
+		"warnings are a function of a configuration and a machine: no engine, and no command, decides them"},
 	{"internal", []string{"unit", "internal/..."},
 		"how to speak to a kernel, whatever is said: no models"},
 
 	{"lab/link", []string{"unit"},
 		"a link is a function from arrivals to releases: with devices in it nothing could be held against its definition"},
+	{"lab/report", []string{"lab", "lab/traffic", "unit/rounded", "internal/text"},
+		"results of a run in words: what draws them on a screen is not its concern"},
 	{"lab", []string{"unit", "lab/...", "internal/..."},
 		"a lab is what the product is tried in: were it to use the product, it could not judge it"},
+	{"demo", []string{"unit", "group", "config", "shaper", "lab/...", "bench", "cli/view", "internal/..."},
+		"it uses the service as an operator does, by commands and requests, so it may know neither agent nor controller"},
+	{"demo/scenario", []string{"unit", "group", "share", "lab", "lab/traffic"},
+		"what is shown is data, which tests hold against the model: nothing of it runs"},
 	{"packaging", nil,
 		"what is around the program; tests of it run what is installed"},
 	{"examples", []string{"unit", "api", "api/local"},
@@ -113,17 +158,29 @@ var layers = []layer{
 var reserved = []layer{
 	{"cli", []string{"cmd/..."},
 		"what another package needs of a command belongs in a package of its own"},
+	{"cli/view", []string{"cli/...", "demo"},
+		"it draws states for a terminal, and calls no command"},
+	{"demo", []string{"cli"},
+		"it shows the product, and no part of the product depends on it"},
 	{"cmd", nil,
 		"a program is not a library"},
 	{"store/storetest", nil,
 		"only tests need a store of their own"},
-	{"lab", []string{"lab/...", "bench/...", "cli", "shaper/shapertest"},
+	{"lab", []string{"lab/...", "bench/...", "cli", "demo/...", "shaper/shapertest"},
 		"namespaces and emulated links are for trying, and must not be in what runs in production"},
-	{"lab/link", []string{"lab/...", "bench/...", "cli", "shaper/shapertest", "probe/sim"},
+	{"shaper/engines", []string{"cli"},
+		"a program chooses its engines, and passes them on"},
+	{"agent/service", []string{"cli"},
+		"what joins everything would tie everything to its user"},
+	{"lab/report", []string{"cli/..."},
+		"a run is reported by the command that runs it"},
+	{"lab/link", []string{"lab/...", "bench/...", "cli", "shaper/shapertest", "probe/sim/..."},
 		"it is what is tried with, and must not be in what runs in production"},
 	{"probe/sim", []string{"bench/..."},
 		"only tests and benches measure what is not there"},
-	{"bench", []string{"bench/...", "cli"},
+	{"probe/sim/simtest", nil,
+		"only tests need what it has"},
+	{"bench", []string{"bench/...", "cli", "demo"},
 		"experiments are not a part of the product"},
 }
 
@@ -144,6 +201,21 @@ func TestImports(t *testing.T) {
 			}
 			if r, ok := find(reserved, imp); ok && !within(pkg, r.path) && !allows(r.may, pkg) {
 				t.Errorf("%s may not be imported, as %s does: %s", imp, pkg, r.why)
+			}
+		}
+	}
+}
+
+// TestCommandLineTouchesNoKernel: what speaks to the kernel belongs in a package of its own.
+func TestCommandLineTouchesNoKernel(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", `{{join .Imports "\n"}}`, "./cli/...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	for imp := range strings.Lines(string(out)) {
+		for _, kernel := range []string{"github.com/vishvananda/netlink", "github.com/mdlayher/netlink", "github.com/cilium/ebpf"} {
+			if imp = strings.TrimSpace(imp); imp == kernel || strings.HasPrefix(imp, kernel+"/") {
+				t.Errorf("cli imports %s", imp)
 			}
 		}
 	}

@@ -46,6 +46,17 @@ func TestVMNames(t *testing.T) {
 			}
 		}
 	}
+	split := read("scripts/go-test")
+	for _, name := range []string{"TestConformance", "TestLockStep", "TestUpgradeKilled"} {
+		if !strings.Contains(split, name) || !strings.Contains(tests, "func "+name+"(") {
+			t.Errorf("scripts/go-test chooses %s, and there is none", name)
+		}
+	}
+	for _, word := range []string{"killed", "classification"} {
+		if !strings.Contains(split, word) || !strings.Contains(conformance, `{"`+word+" ") {
+			t.Errorf("scripts/go-test chooses conformance tests that begin with %q, and there is none", word)
+		}
+	}
 	if found < 40 {
 		t.Errorf("only %d names were found", found)
 	}

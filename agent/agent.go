@@ -38,17 +38,17 @@ type Agent struct {
 	// Unknown returns the devices and patterns, as documents name them, whose documents the agent
 	// cannot parse. What an agent of another version applied there stays. Nil means none, ever.
 	Unknown func() []string
-	// OnSample is called every MeterEvery with the state of each device that has groups, unless
-	// MeterEvery is 0. The calls are aligned to whole multiples of MeterEvery on the clock, so that
+	// OnSample is called every SampleInterval with the state of each device that has groups, unless
+	// SampleInterval is 0. The calls are aligned to whole multiples of SampleInterval on the clock, so that
 	// the samples of all hosts are of the same time.
 	OnSample       func(at time.Time, states []shaper.State)
 	SampleInterval time.Duration
-	// SetSampleInterval sets a new MeterEvery, which must not be 0.
+	// SetSampleInterval sets a new SampleInterval, which must not be 0.
 	SetSampleInterval <-chan time.Duration
 	// Report reports the devices whose desired state is not in force, with the reason, and the
-	// devices of which the reason is a plan or change applied by hand. Told is called after a round
+	// devices of which the reason is a plan or change applied by hand. Report is called after a round
 	// that changed either of these or the list of devices, and after each round that loaded a
-	// configuration. Told may be nil.
+	// configuration. Report may be nil.
 	Report func(troubles map[string]string, byHand []string)
 	// Lock prevents other processes from changing traffic control until unlock. Pending returns the
 	// devices whose last change awaits confirmation.
@@ -321,7 +321,7 @@ func (a *Agent) sweep() {
 	a.removedNames = nil
 }
 
-// read reads the state and counters of the shaped devices and passes them to Metered.
+// read reads the state and counters of the shaped devices and passes them to OnSample.
 func (a *Agent) read() {
 	var states []shaper.State
 	var divided []*deviceState
@@ -349,7 +349,7 @@ type lastReport struct {
 	devicesSeen []Device
 }
 
-// report calls Told if the report has changed.
+// report calls Report if the report has changed.
 func (a *Agent) report() {
 	if a.Report == nil {
 		return

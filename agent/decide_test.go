@@ -14,12 +14,12 @@ func TestDecide(t *testing.T) {
 	files, before, hand := plan(unit.Gbit), plan(unit.Mbit), plan(unit.Kbit)
 	damaged := []shaper.Change{{Verb: "add"}}
 	for _, c := range []struct {
-		what         string
-		named        bool // in the configuration
-		force        bool
-		inForce      *shaper.Plan
-		drift        []shaper.Change
-		DesiredState action
+		what    string
+		named   bool // in the configuration
+		force   bool
+		inForce *shaper.Plan
+		drift   []shaper.Change
+		want    action
 	}{
 		{"not shaped", true, false, nil, nil, apply},
 		{"the configured plan", true, false, &files, nil, apply},
@@ -39,8 +39,8 @@ func TestDecide(t *testing.T) {
 		if c.inForce != nil {
 			state = &shaper.State{Plan: *c.inForce, Drift: c.drift}
 		}
-		if got := decide(m, state); got != c.DesiredState {
-			t.Errorf("%s: %v, want %v", c.what, got, c.DesiredState)
+		if got := decide(m, state); got != c.want {
+			t.Errorf("%s: %v, want %v", c.what, got, c.want)
 		}
 	}
 }
@@ -69,9 +69,9 @@ func TestMark(t *testing.T) {
 func TestUntilWhole(t *testing.T) {
 	at := func(ms int) time.Time { return time.UnixMilli(1_700_000_000_000 + int64(ms)) }
 	for _, c := range []struct {
-		now          int
-		every        time.Duration
-		DesiredState time.Duration
+		now   int
+		every time.Duration
+		want  time.Duration
 	}{
 		{0, time.Second, time.Second},
 		{3, time.Second, 997 * time.Millisecond},
@@ -81,8 +81,8 @@ func TestUntilWhole(t *testing.T) {
 		{250, 100 * time.Millisecond, 50 * time.Millisecond},
 		{0, 0, 0},
 	} {
-		if got := untilNextMultiple(at(c.now), c.every); got != c.DesiredState {
-			t.Errorf("at %d ms, every %v: %v, want %v", c.now, c.every, got, c.DesiredState)
+		if got := untilNextMultiple(at(c.now), c.every); got != c.want {
+			t.Errorf("at %d ms, every %v: %v, want %v", c.now, c.every, got, c.want)
 		}
 	}
 }

@@ -7,8 +7,8 @@ const (
 	// and sets its MTU right after, and a service's cgroup is removed just before it is created
 	// again. One survey covers all these events, and a storm of events: see Agent.settle.
 	settleDelay = 20 * time.Millisecond
-	// listLoadDivisor and lastSettle bound the load of a storm of events: surveys take at most the
-	// fraction 1/surveyPart of the time, and a device waits for one at most lastSettle.
+	// listLoadDivisor and maxSettleDelay bound the load of a storm of events: surveys take at most the
+	// fraction 1/listLoadDivisor of the time, and a device waits for one at most maxSettleDelay.
 	listLoadDivisor = 5
 	maxSettleDelay  = 500 * time.Millisecond
 	// checkBatchSize is the number of devices that are checked before pending events are received. Ten
@@ -17,7 +17,7 @@ const (
 	// resyncInterval is the period of the check that finds changes without events. A check of 4,000
 	// groups takes some tens of milliseconds.
 	resyncInterval = time.Minute
-	// minBackoff and lastPause bound the delay between retries. The first retry is quick for a
+	// minBackoff and maxBackoff bound the delay between retries. The first retry is quick for a
 	// device that is still being set up. Later ones back off, so that the agent does not compete
 	// with another program that changes the same device.
 	minBackoff = time.Second
@@ -54,7 +54,7 @@ func (t *schedule) suspect(now time.Time) {
 }
 
 // hooks schedules a check after nftables chains or flowtables were created or removed, because
-// packets may now bypass the classifier. The delay is never longer than firstPause, however often
+// packets may now bypass the classifier. The delay is never longer than minBackoff, however often
 // hooks change: reloading a firewall is not a conflict with another program.
 func (t *schedule) hooks(now time.Time) {
 	at := later(now.Add(settleDelay), t.hooked.Add(minBackoff))

@@ -139,7 +139,7 @@ func (s *Server) ListTokens(w http.ResponseWriter, r *http.Request, p ListTokens
 	writeResource(w, r, out, err)
 }
 
-// Default lifetimes of tokens. joinLife is for tokens of role agent.
+// Default lifetimes of tokens. joinTokenLifetime is for tokens of role agent.
 const (
 	defaultTokenLifetime = 90 * 24 * time.Hour
 	joinTokenLifetime    = time.Hour

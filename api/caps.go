@@ -20,7 +20,7 @@ const (
 	maxShapes      = 32    // classifier shapes per direction
 	maxTokens      = 100
 
-	countLimitEntries, countLimitShapes = 1 << 20, 128 // partOf stops counting here
+	countLimitEntries, countLimitShapes = 1 << 20, 128 // countTenant stops counting here
 )
 
 // checkConnectionQuota refuses a change after which the tenant exceeds its quota of connections on a device.

@@ -17,7 +17,7 @@ import (
 // Constants of the rate limit for invalid tokens, chosen by this project. Each invalid token costs a
 // read of the store, and a guessed valid token gives away all that the token permits.
 const (
-	// invalidTokenRate is the number of invalid tokens per second that one address may send, and mostMistakes
+	// invalidTokenRate is the number of invalid tokens per second that one address may send, and invalidTokenBurst
 	// the burst: a program whose token has just expired goes on sending it for a while.
 	invalidTokenRate, invalidTokenBurst = 10, 100
 	// validTokenGrace is how long a token that was valid is accepted although its address exceeds the rate limit:

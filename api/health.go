@@ -27,7 +27,7 @@ type health struct {
 	err    error
 }
 
-// now returns the cached result, or queries the store if the result is older than healthFor.
+// now returns the cached result, or queries the store if the result is older than healthCacheTime.
 func (h *health) now(ctx context.Context, s *store.Store) (leader string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -58,7 +58,7 @@ func (s *Server) ListHistory(w http.ResponseWriter, r *http.Request, host, dev s
 const maxAuditScan = 2000
 
 // audit reads the audit log backwards from an entry, "" for the newest, and returns the wanted entries. After
-// mostAudited entries the page may have fewer items than there are, and has a cursor to go on.
+// maxAuditScan entries the page may have fewer items than there are, and has a cursor to go on.
 func (s *Server) audit(ctx context.Context, before string, most int, wanted func(e store.AuditEntry, revision int64) bool) (page[AuditEntry], error) {
 	out := page[AuditEntry]{Items: []AuditEntry{}}
 	read, second := 0, time.Time{}

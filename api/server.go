@@ -27,7 +27,7 @@ func Specification() []byte { return specification }
 
 // Limits of requests, chosen by this project.
 const (
-	// maxBody is the maximum size of a request body, and largeBody that of a request with a whole document:
+	// maxBody is the maximum size of a request body, and maxLargeBody that of a request with a whole document:
 	// an interface of 16,000 groups is 3 MB.
 	maxBody, maxLargeBody = 64 << 10, 16 << 20
 	// largeBodyTimeout is the time in which a large body must arrive. The client is authenticated by then.

@@ -3,6 +3,8 @@ package bench
 import (
 	"context"
 	"time"
+
+	"headgate/internal/plot"
 )
 
 // Bench is one paper's experiment.
@@ -23,7 +25,7 @@ type Bench struct {
 	// {"iperf3", "--version"}.
 	Tools [][]string
 	// Plots, if set, draws pictures of the claims, when all of them are measured.
-	Plots func(claims []Claim) []Plot
+	Plots func(claims []Claim) []plot.Plot
 }
 
 // Row is a row of the table in the issue that asked for the bench.

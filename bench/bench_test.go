@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"headgate/internal/plot"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -37,8 +39,8 @@ func sample() Bench {
 					s.Note("share/b", "one flow")
 					s.Keep("raw", []int{1, 2})
 					r.Sheet("plain").SetAll("share/a", []float64{80, 70, 74})
-					r.Plot(Plot{File: "share", Row: "share", Title: "Share", X: "time (s)", Y: "rate (Mbit/s)", Caption: "A line.", Lines: []Line{
-						{Name: "a", X: []float64{0, 1, 2}, Y: []float64{1, 3, 2}, Steps: true}, Level("due", 2, 0, 2, 1), PaperLevel("the paper's", 1.5, 0, 2, 0),
+					r.Plot(plot.Plot{File: "share", Row: "share", Title: "Share", X: "time (s)", Y: "rate (Mbit/s)", Caption: "A line.", Lines: []plot.Line{
+						{Name: "a", X: []float64{0, 1, 2}, Y: []float64{1, 3, 2}, Steps: true}, plot.Level("due", 2, 0, 2, 1), plot.PaperLevel("the paper's", 1.5, 0, 2, 0),
 					}})
 					return nil
 				},
@@ -51,8 +53,8 @@ func sample() Bench {
 					r.Sheet(Ours).Set("speed/kept", 10)
 					r.Sheet(Ours).Set("speed/undefined", math.NaN())
 					r.Sheet("broken").Fail(errors.New("the peer is not installed"))
-					r.Plot(Plot{File: "speed", Row: "speed", Title: "Speed", Y: "time (ms)", Caption: "Bars.", Bars: &Bars{
-						Groups: []string{"one", "two"}, Sets: []BarSet{{"headgate", []float64{1, 2}}, {"plain", []float64{3, -1}}},
+					r.Plot(plot.Plot{File: "speed", Row: "speed", Title: "Speed", Y: "time (ms)", Caption: "Bars.", Bars: &plot.Bars{
+						Groups: []string{"one", "two"}, Sets: []plot.BarSet{{Name: "headgate", Values: []float64{1, 2}}, {Name: "plain", Values: []float64{3, -1}}},
 					}})
 					return nil
 				},
@@ -348,20 +350,6 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-// Curves of times may all be at the first bin, or far apart.
-func TestLogarithmicPlot(t *testing.T) {
-	for _, last := range []float64{1, 1.5, 40_000} {
-		p := Plot{File: "times", LogX: true, YMax: 1, Lines: []Line{{Name: "a", X: []float64{1, 1, last}, Y: []float64{0, 0.5, 1}, Steps: true}}}
-		if err := p.Save(t.TempDir()); err != nil {
-			t.Errorf("up to %v: %v", last, err)
-		}
-	}
-	bad := Plot{File: "times", LogX: true, Lines: []Line{{Name: "a", X: []float64{0, 1}, Y: []float64{0, 1}}}}
-	if err := bad.Save(t.TempDir()); err == nil {
-		t.Error("0 on a logarithmic axis is no error")
-	}
-}
-
 // Only what disturbed is said.
 func TestDisturbance(t *testing.T) {
 	for want, took := range map[string]taken{
@@ -463,10 +451,10 @@ func TestCheckReport(t *testing.T) {
 // Pictures of all claims together are drawn when they are judged.
 func TestPlotsOfClaims(t *testing.T) {
 	b := sample()
-	b.Plots = func(claims []Claim) []Plot {
+	b.Plots = func(claims []Claim) []plot.Plot {
 		for _, c := range claims {
 			if c.ID == "share/a" && c.Ours != nil {
-				return []Plot{{File: "all", Row: "share", Title: "All", Lines: []Line{Level("a", *c.Ours, 0, 1, 0)}}}
+				return []plot.Plot{{File: "all", Row: "share", Title: "All", Lines: []plot.Line{plot.Level("a", *c.Ours, 0, 1, 0)}}}
 			}
 		}
 		return nil

@@ -12,6 +12,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"headgate/internal/plot"
 )
 
 // journal is a file that has each run of a case as soon as it is measured, a line each, so
@@ -44,7 +46,7 @@ type journalLine struct {
 	Case   string         `json:"case,omitempty"`
 	Run    int            `json:"run,omitempty"`
 	Sheets []journalSheet `json:"sheets,omitempty"`
-	Plots  []Plot         `json:"plots,omitempty"`
+	Plots  []plot.Plot    `json:"plots,omitempty"`
 }
 
 // journalSheet is a sheet with what the result's JSON has elsewhere.

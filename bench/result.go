@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"headgate/internal/plot"
 )
 
 // Result is a bench's outcome.
@@ -20,7 +22,7 @@ type Result struct {
 
 	caseOf  map[string]string // by claim
 	subject string
-	plots   []Plot
+	plots   []plot.Plot
 	rows    []Row
 }
 

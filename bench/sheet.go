@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"headgate/internal/plot"
 )
 
 // Run is one run of a case.
@@ -21,7 +23,7 @@ type Run struct {
 	say     func(format string, args ...any)
 	mu      *sync.Mutex
 	sheets  []*Sheet
-	plots   []Plot
+	plots   []plot.Plot
 	taken   taken
 	took    time.Duration
 	failure string
@@ -32,7 +34,7 @@ func (r *Run) Say(format string, args ...any) { r.say(r.Case+": "+format, args..
 
 // Plot keeps a plot for the report. Of plots with the same file name the first
 // run's is drawn.
-func (r *Run) Plot(p Plot) {
+func (r *Run) Plot(p plot.Plot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.plots = append(r.plots, p)

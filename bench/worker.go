@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"headgate/internal/plot"
 )
 
 var errInterrupted = errors.New("the bench was interrupted")
@@ -127,7 +129,7 @@ func (w *worker) keep(run *Run, c Case) {
 	}
 }
 
-func (r *Result) plot(p Plot) {
+func (r *Result) plot(p plot.Plot) {
 	for _, have := range r.plots {
 		if have.File == p.File {
 			return

@@ -5,22 +5,23 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"os/exec"
 	"os/signal"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"headgate/agent"
-	"headgate/cli/pending"
+	"headgate/agent/remote"
+	agentservice "headgate/agent/service"
+	"headgate/api/local"
 	"headgate/config"
-	"headgate/metrics"
-	"headgate/shaper"
-	"headgate/usage"
 )
+
+// agentDir is the default state directory of a host that has joined a service.
+const agentDir = "/var/lib/headgate/agent"
 
 func agentCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
@@ -60,101 +61,37 @@ last configuration that it received. The directory given with -f may be empty th
 	c.AddCommand(agentJoinCommand(a))
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		switch {
-		case len(*files) == 0 && hasJoined(*dir):
+		case len(*files) == 0 && remote.HasJoined(*dir):
 		case len(*files) == 0:
 			return usageError{errors.New("configuration is missing: set -f to a file or directory"), c.CommandPath()}
 		case slices.Contains(*files, "-"):
 			return usageError{errors.New("cannot reload standard input: set -f to a file or directory"), c.CommandPath()}
 		}
-		return a.agent(c.Context(), *files, *dir, *listen, agentSocket{*socket, c.Flags().Changed("socket")}, slog.Level(level))
+		slog.SetDefault(slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.Level(level), ReplaceAttr: dropTimeInJournal})))
+		ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		reload := make(chan struct{}, 1)
+		defer forwardHangup(reload)()
+		return agentservice.Run(ctx, agentservice.Options{
+			Files: *files, Read: func(files []string) (config.Set, error) { return read(files, nil) }, Reload: reload,
+			Dir: *dir, State: a.state, Engines: a.engines, Speed: a.speed, Metrics: *listen,
+			Socket: *socket, SocketRequired: c.Flags().Changed("socket"), Version: version, Command: thisProgram,
+		})
 	}
 	return c
 }
 
-func (a *app) agent(ctx context.Context, files []string, dir, listen string, socket agentSocket, level slog.Level) error {
-	load := func() (config.Set, error) {
-		if hasJoined(dir) && config.NoFiles(files) {
-			return config.Set{}, nil
-		}
-		return read(files, nil)
-	}
-	if _, err := load(); err != nil {
-		return err // checked before anything that needs privileges
-	}
-	var last atomic.Pointer[[]shaper.State]
-	var meter usage.Meter
-	if listen != "" {
-		l, err := metrics.Listen(listen)
-		if err != nil {
-			return err
-		}
-		last.Store(&[]shaper.State{})
-		defer metrics.Serve(l, metrics.NewGroups(func() []shaper.State { return *last.Load() }, meter.Unmet))()
-	}
-	store, err := a.store()
+// thisProgram prepares a run of this program.
+func thisProgram(ctx context.Context, args ...string) (*exec.Cmd, error) {
+	self, err := os.Executable()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	claim, err := agent.NewClaim(a.state, files)
-	if err != nil {
-		return withPermission(err)
-	}
-	defer claim.Close()
-	kernel, err := agent.OpenLinux()
-	if err != nil {
-		return err
-	}
-	defer kernel.Close()
-
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	reload := make(chan struct{}, 1)
-	defer forwardHangup(reload)()
-	log := slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level, ReplaceAttr: dropTimeInJournal}))
-	slog.SetDefault(log) // the engines' warnings too
-	notify, beat := agent.Notifier()
-	ag := &agent.Agent{
-		Load: load, Engines: a.engines, Kernel: kernel, Reload: reload, Claim: claim,
-		Lock: store.Lock, Pending: func() []string { return pendingDevices(store) },
-		Notify: notify, WatchdogInterval: beat, Log: log,
-	}
-	closeSocket, err := socket.open(ag)
-	if err != nil {
-		return err
-	}
-	defer closeSocket()
-	if listen != "" {
-		ag.SampleInterval = time.Second
-		ag.OnSample = func(_ time.Time, states []shaper.State) {
-			last.Store(&states)
-			directions := map[string][]usage.Direction{}
-			for _, s := range states {
-				directions[s.Dev] = s.Usage()
-			}
-			meter.Take(directions)
-		}
-	}
-	if !hasJoined(dir) {
-		return ag.Run(ctx)
-	}
-	remote, err := a.openRemote(dir, kernel, load)
-	if err != nil {
-		return err
-	}
-	return remote.run(ctx, ag)
+	return exec.CommandContext(ctx, self, args...), nil
 }
 
-// pendingDevices returns the devices that have an unconfirmed change, or one that is
-// being rolled back.
-func pendingDevices(store *pending.Store) (devs []string) {
-	c, stage, err := store.Read()
-	if err != nil || stage != pending.Waiting && stage != pending.RollingBack {
-		return nil
-	}
-	for _, d := range c.Devices {
-		devs = append(devs, d.Dev)
-	}
-	return devs
+func socketFlag(c *cobra.Command, usage string) *string {
+	return c.Flags().String("socket", local.Socket, usage)
 }
 
 // forwardHangup forwards SIGHUP to reload until the returned function is called.

@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,7 +65,9 @@ func TestManualChangeWarning(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() {
-		ended <- a.agent(ctx, []string{w.config("lo", "1Gbit")}, "", "", agentSocket{}, slog.LevelInfo)
+		root := a.root()
+		root.SetArgs([]string{"agent", "-f", w.config("lo", "1Gbit"), "--dir", t.TempDir(), "--socket", ""})
+		ended <- root.ExecuteContext(ctx)
 	}()
 	// Count attempts, not seconds: the test machine was seen to stall for 14 s.
 	for looks := 0; ; looks++ {

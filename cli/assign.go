@@ -11,6 +11,7 @@ import (
 
 	"headgate/api/local"
 	"headgate/group"
+	"headgate/internal/text"
 	"headgate/shaper"
 )
 
@@ -64,7 +65,7 @@ group.`,
 			return err
 		}
 		return a.print(*output, assignOutput{*dev, path, len(list)}, func(w io.Writer) error {
-			_, err := fmt.Fprintf(w, "%s: %s in group %s\n", *dev, count(len(list), "connection"), path)
+			_, err := fmt.Fprintf(w, "%s: %s in group %s\n", *dev, text.Count(len(list), "connection"), path)
 			return err
 		})
 	}
@@ -102,7 +103,7 @@ func unassignCommand(a *app) *cobra.Command {
 			return err
 		}
 		return a.print(*output, assignOutput{*dev, "", len(list)}, func(w io.Writer) error {
-			_, err := fmt.Fprintf(w, "%s: %s unassigned\n", *dev, count(len(list), "connection"))
+			_, err := fmt.Fprintf(w, "%s: %s unassigned\n", *dev, text.Count(len(list), "connection"))
 			return err
 		})
 	}

@@ -11,9 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"headgate/agent/remote"
 	"headgate/cli/view"
 	"headgate/config"
 	"headgate/group"
+	"headgate/internal/text"
 )
 
 func checkCommand(a *app) *cobra.Command {
@@ -41,7 +43,7 @@ speed.`,
 		here := !*offline && !at.isSet()
 		var set config.Set
 		var err error
-		if len(*files) > 0 && !at.isSet() && config.NoFiles(*files) && hasJoined(filepath.Join(a.state, filepath.Base(agentDir))) {
+		if len(*files) > 0 && !at.isSet() && config.NoFiles(*files) && remote.HasJoined(filepath.Join(a.state, filepath.Base(agentDir))) {
 			a.note("no configuration files in %s: the controller configures this host", strings.Join(*files, " "))
 		} else {
 			set, err = a.load(c, *files, here)
@@ -57,7 +59,7 @@ speed.`,
 		if err == nil {
 			report.Interfaces, report.Servers, report.Collectives = describe(set), describeServers(set), describeCollectives(set)
 			a.noteClients(set)
-			a.warnWhere(set, here)
+			a.warnPlacement(set, here)
 			a.noteApproximate(set)
 			if here {
 				a.warnSpeeds(set)
@@ -160,7 +162,7 @@ func (c checkCollective) String() string {
 		of = append(of, "of cgroup "+c.Cgroup)
 	}
 	if c.Rules > 0 {
-		of[0] += ", by " + count(c.Rules, "rule")
+		of[0] += ", by " + text.Count(c.Rules, "rule")
 	}
 	if len(c.Join) > 0 {
 		of = append(of, "that programs of "+strings.Join(c.Join, " or ")+" join")
@@ -177,7 +179,7 @@ func (r checkReport) table(w io.Writer) error {
 		fmt.Fprintf(w, "set %s: %v (%s:%d)\n", c.Name, c, c.File, c.Line)
 	}
 	for _, s := range r.Servers {
-		fmt.Fprintf(w, "%s between %s (%s:%d)\n", s.Measure, count(len(s.Servers), "server"), s.File, s.Line)
+		fmt.Fprintf(w, "%s between %s (%s:%d)\n", s.Measure, text.Count(len(s.Servers), "server"), s.File, s.Line)
 		for _, name := range slices.Sorted(maps.Keys(s.Servers)) {
 			fmt.Fprintf(w, "  %s at %s\n", name, s.Servers[name])
 		}
@@ -215,7 +217,7 @@ func (r checkReport) table(w io.Writer) error {
 // treeTable prints a direction: its groups as a table, child groups indented, and
 // its rules in the order in which they are matched.
 func treeTable(w io.Writer, name string, e group.Engine, t group.Tree) error {
-	fmt.Fprintln(w, directionLine(name, e, t, count(len(t.Nodes), "group")))
+	fmt.Fprintln(w, directionLine(name, e, t, text.Count(len(t.Nodes), "group")))
 	rows := [][]string{{"GROUP", "GUARANTEE", "CEILING", ""}}
 	for i, n := range t.Nodes {
 		note := ""
@@ -251,12 +253,4 @@ var lending = map[group.Spare]string{
 	group.Proportional: "in proportion to the guarantees",
 	group.Equal:        "equally",
 	group.Priority:     "to the lowest priority first",
-}
-
-// count formats a number with a noun, as "1 group" or "4 groups".
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

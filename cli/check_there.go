@@ -8,6 +8,7 @@ import (
 	"headgate/api"
 	"headgate/config"
 	"headgate/group"
+	"headgate/hostsurvey/placement"
 	"headgate/unit"
 )
 
@@ -26,7 +27,7 @@ func (a *app) checkOnServer(ctx context.Context, t *remoteHost, set config.Set) 
 
 // warnConflicts warns of conflicts between a configuration and the devices that the host's agent reported.
 func (a *app) warnConflicts(ctx context.Context, t *remoteHost, client *api.Client, set config.Set) error {
-	host, err := decodeResponse[api.HostState](client.GetHost(ctx, t.host))
+	host, err := api.Decode[api.HostState](client.GetHost(ctx, t.host))
 	if err != nil {
 		return err
 	}
@@ -41,7 +42,7 @@ func (a *app) warnConflicts(ctx context.Context, t *remoteHost, client *api.Clie
 // putPolicy replaces the policy of a host and returns the resulting configuration. With a tag it fails if
 // the policy's ETag is another one. With dry it only validates.
 func (t *remoteHost) putPolicy(ctx context.Context, client *api.Client, set config.Set, tag *string, dry bool) (config.Set, error) {
-	p, err := decodeResponse[api.Policy](client.PutPolicy(ctx, t.host, &api.PutPolicyParams{DryRun: &dry, IfMatch: tag}, policyOf(set)))
+	p, err := api.Decode[api.Policy](client.PutPolicy(ctx, t.host, &api.PutPolicyParams{DryRun: &dry, IfMatch: tag}, policyOf(set)))
 	if err != nil {
 		return config.Set{}, err
 	}
@@ -65,19 +66,15 @@ func (a *app) warnHostState(host string, set config.Set, devices api.HostDevices
 			a.note("headgate: warning: %s: no such device on host %s", i.Dev, host)
 		}
 	}
-	named := map[string]unit.Rate{}
-	remote := *a
-	remote.devices = func() (all []string, _ error) {
-		for _, d := range devices {
-			all = append(all, d.Name)
-			if d.Speed != nil {
-				named[d.Name], _ = unit.ParseRate(*d.Speed)
-			}
+	var all []string
+	speeds := map[string]unit.Rate{}
+	for _, d := range devices {
+		all = append(all, d.Name)
+		if d.Speed != nil {
+			speeds[d.Name], _ = unit.ParseRate(*d.Speed)
 		}
-		return all, nil
 	}
-	remote.speed = func(dev string) (unit.Rate, bool) { return named[dev], named[dev] > 0 }
-	remote.warnSpeeds(set)
+	a.warn(placement.Speeds(set, all, func(dev string) (unit.Rate, bool) { return speeds[dev], speeds[dev] > 0 }))
 	for _, d := range devices {
 		if _, ok := set.For(d.Name); ok && d.Owner != nil && *d.Owner == api.Local {
 			a.note("headgate: warning: %s: configured locally on host %s, by a file or by hand, which takes precedence", d.Name, host)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"headgate/api/login"
 	"headgate/internal/pki"
 )
 
@@ -38,7 +39,7 @@ func serveWith(t *testing.T, answer http.HandlerFunc) {
 	t.Cleanup(s.Close)
 	dir := t.TempDir()
 	t.Setenv("XDG_CONFIG_HOME", dir)
-	text, err := json.Marshal(logins{Newest: "default", Profiles: map[string]credentials{"default": {URL: s.URL, Token: "t", Pin: pki.Hash(s.Certificate())}}})
+	text, err := json.Marshal(login.Logins{Newest: "default", Profiles: map[string]login.Credentials{"default": {URL: s.URL, Token: "t", Pin: pki.Hash(s.Certificate())}}})
 	if err == nil {
 		err = os.MkdirAll(filepath.Join(dir, "headgate"), 0o700)
 	}

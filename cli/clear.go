@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/cli/pending"
+	"headgate/pending"
 	"headgate/shaper"
 )
 

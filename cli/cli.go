@@ -15,9 +15,12 @@ import (
 
 	"headgate/config"
 	"headgate/group"
+	"headgate/hostsurvey/placement"
 	"headgate/internal/ifname"
+	"headgate/internal/netdev"
 	"headgate/shaper"
 	"headgate/shaper/attach"
+	"headgate/shaper/engines"
 	"headgate/unit"
 )
 
@@ -75,7 +78,7 @@ type app struct {
 	devices func() ([]string, error) // of this network namespace
 	// alternatives returns the devices' alternative names; nil if there are none.
 	alternatives    func() (map[string][]string, error)
-	environment     func() *surroundings // nil if nothing is known of the devices
+	machine         func() *placement.Machine // nil if nothing is known of the devices
 	speed           func(dev string) (unit.Rate, bool)
 	foreignPrograms func(dev string) ([2][]string, error) // attach.Sooner
 	state           string                                // directory of the pending change and the agent's claim
@@ -91,7 +94,7 @@ func (a *app) note(format string, args ...any) {
 // line without the program's name.
 func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	slog.SetDefault(slog.New(newLogLines(stderr)))
-	a := &app{in: stdin, out: stdout, err: stderr, engines: newEngines(), devices: allDevices, alternatives: ifname.Alternatives, environment: readSurroundings, speed: linkSpeed, foreignPrograms: attach.TCXPrograms, state: stateDir()}
+	a := &app{in: stdin, out: stdout, err: stderr, engines: engines.New(), devices: netdev.Names, alternatives: ifname.Alternatives, machine: placement.Read, speed: netdev.Speed, foreignPrograms: attach.TCXPrograms, state: stateDir()}
 	return a.run(args)
 }
 

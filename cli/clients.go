@@ -12,6 +12,7 @@ import (
 	"headgate/cli/view"
 	"headgate/config"
 	"headgate/group"
+	"headgate/internal/text"
 	"headgate/shaper"
 	"headgate/usage"
 )
@@ -142,7 +143,7 @@ func clientsText(n group.Node) string {
 	if c.IsZero() {
 		return ""
 	}
-	return fmt.Sprintf("each %v: %s to %v, %s", c.Each, view.Amount(uint64(c.Guarantee)), c.Ceiling, count(c.Most, "client"))
+	return fmt.Sprintf("each %v: %s to %v, %s", c.Each, view.Amount(uint64(c.Guarantee)), c.Ceiling, text.Count(c.Most, "client"))
 }
 
 // noteClients notes the groups whose guarantee does not cover the guarantees of all of their clients.
@@ -157,7 +158,7 @@ func (a *app) noteClients(set config.Set) {
 				continue
 			}
 			for _, n := range d.tree.Nodes {
-				most, all := n.AtOnce()
+				most, all := n.GuaranteedClients()
 				if all {
 					continue
 				}

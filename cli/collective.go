@@ -19,6 +19,7 @@ import (
 	"headgate/collective/host"
 	"headgate/collective/sockops"
 	"headgate/config"
+	"headgate/internal/text"
 	"headgate/metrics"
 )
 
@@ -166,13 +167,13 @@ func (a *app) collectiveRun(r collectiveRun) (err error) {
 	}
 	room := table.Size()
 	if room != r.most {
-		a.note("the table left by a killed program has a capacity of %s: stop this program and start it again for --connections %d", count(room, "connection"), r.most)
+		a.note("the table left by a killed program has a capacity of %s: stop this program and start it again for --connections %d", text.Count(room, "connection"), r.most)
 	}
 	what := "all caps are removed at exit"
 	if r.dry {
 		what = "--dry-run: the caps shown are not set"
 	}
-	a.note("watching %s; %s", count(len(r.policies), "set"), what)
+	a.note("watching %s; %s", text.Count(len(r.policies), "set"), what)
 	for _, s := range h.State() {
 		if s.Waiting {
 			a.note("set %s is waiting: its cgroup or unit does not exist yet", s.Set)
@@ -181,7 +182,7 @@ func (a *app) collectiveRun(r collectiveRun) (err error) {
 	return h.Run(ctx, r.interval, func(states []host.State) error {
 		if all, err := table.DroppedWhenFull(); err == nil {
 			if n, news := refused.count(all); news {
-				a.note("not watched: %s above the limit of %d (--connections)", count(int(n), "connection"), room)
+				a.note("not watched: %s above the limit of %d (--connections)", text.Count(int(n), "connection"), room)
 			}
 		}
 		if r.output == "json" {

@@ -10,6 +10,7 @@ import (
 
 	"headgate/collective/host"
 	"headgate/collective/sockops"
+	"headgate/internal/text"
 )
 
 func collectiveClearCommand(a *app) *cobra.Command {
@@ -74,7 +75,7 @@ func (c collectiveCleared) String() string {
 	case c.Cleared:
 		return "cleared"
 	case c.Idle > 0:
-		return fmt.Sprintf("not cleared: %s capped and idle: clear again when they have sent or closed", count(c.Idle, "connection"))
+		return fmt.Sprintf("not cleared: %s capped and idle: clear again when they have sent or closed", text.Count(c.Idle, "connection"))
 	}
 	return "nothing to clear"
 }

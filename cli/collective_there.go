@@ -19,7 +19,7 @@ func (a *app) serverSets(ctx context.Context, t *remoteHost) ([]host.State, erro
 	if err != nil {
 		return nil, err
 	}
-	got, err := decodeResponse[struct {
+	got, err := api.Decode[struct {
 		Items []host.State
 		Cut   bool
 	}](client.ListCollectiveStates(ctx, t.host))
@@ -50,7 +50,7 @@ func (a *app) deleteSetsOnServer(ctx context.Context, t *remoteHost, names []str
 	}
 	list := []gone{}
 	for _, name := range names {
-		if _, err := decodeResponse[struct{}](client.DeleteCollective(ctx, t.host, name, nil)); err != nil {
+		if _, err := api.Decode[struct{}](client.DeleteCollective(ctx, t.host, name, nil)); err != nil {
 			return err
 		}
 		list = append(list, gone{name, true})

@@ -11,6 +11,7 @@ import (
 
 	"headgate/cli/view"
 	"headgate/collective/host"
+	"headgate/internal/sleep"
 )
 
 func collectiveTopCommand(a *app) *cobra.Command {
@@ -84,7 +85,7 @@ func (a *app) collectiveTop(source func() ([]host.State, error), interval time.D
 	var tracker view.SetTracker
 	first := true
 	for next := time.Now(); ; next = next.Add(max(interval, time.Since(next))) {
-		if !sleepUntil(ctx, next) {
+		if !sleep.Until(ctx, next) {
 			return nil
 		}
 		states, err := source()

@@ -16,6 +16,8 @@ import (
 	"headgate/config"
 	"headgate/controller"
 	"headgate/metrics"
+	"headgate/store"
+	"headgate/store/backend"
 	"headgate/store/etcd"
 )
 
@@ -148,7 +150,7 @@ func (a *app) controller(r controllerOptions) (err error) {
 		Name: r.name, Hosts: r.certificateNames(), AgentAddresses: r.agentsAt(), Peers: r.othersAt(), Version: version,
 		API:       net.JoinHostPort(r.listen, portText(r.controllers.API)),
 		Agents:    net.JoinHostPort(r.listen, portText(r.controllers.Agents)),
-		FreeSpace: r.freeSpaceFunc(), Metrics: listener, BucketSize: tuneBurst,
+		FreeSpace: r.freeSpace(), Metrics: listener, BucketSize: tuneBurst,
 	})
 	if err != nil {
 		return err
@@ -166,14 +168,58 @@ func (a *app) controller(r controllerOptions) (err error) {
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	go r.watchPosition(ctx, s, end)
+	go r.etcd.watchPosition(ctx, s, r.dir, end)
 	if err := c.Run(ctx); err != nil {
 		return err
 	}
-	if err := context.Cause(ctx); errors.Is(err, errRevisionBackwards) {
+	if err := context.Cause(ctx); errors.Is(err, backend.ErrBackwards) {
 		return err
 	}
 	return nil
+}
+
+// member returns this controller's member of the store.
+func (r controllerOptions) member() etcd.Member {
+	return backend.Member(r.dir, r.name, r.controllers)
+}
+
+// openStore opens the store, and runs it unless it is an external etcd.
+func (r controllerOptions) openStore(ctx context.Context) (*store.Store, func(), error) {
+	if r.etcd.configured() {
+		s, err := r.etcd.open(ctx, r.dir)
+		if err != nil {
+			return nil, nil, err
+		}
+		return s, func() { s.Close() }, nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, nil, err
+	}
+	s, closeStore, err := backend.Run(ctx, r.member(), []string{self, "controller", "store"})
+	if errors.Is(err, etcd.ErrNoAuthority) {
+		err = r.withPrepareRemedy(fmt.Errorf("%s: %w", r.dir, err))
+	}
+	return s, closeStore, err
+}
+
+// freeSpace returns a function that reports the free space on the disk of the store; nil for an external etcd.
+func (r controllerOptions) freeSpace() func() (uint64, error) {
+	if r.etcd.configured() {
+		return nil
+	}
+	return func() (uint64, error) { return backend.FreeSpace(r.dir) }
+}
+
+// controllerStoreCommand is the command of the child process that runs the controller's own etcd.
+func controllerStoreCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "store FILE", Short: "Run the controller's store", Hidden: true, Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			spareMemory()
+			return etcd.RunChild(args[0])
+		},
+	}
 }
 
 func controllerPrepareCommand(a *app) *cobra.Command {

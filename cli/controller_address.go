@@ -16,7 +16,7 @@ func (r *controllerOptions) checkAddresses() error {
 		if _, err := netip.ParseAddr(m.Address); err != nil && !r.etcd.configured() {
 			return fmt.Errorf("%q is not an IP address, which the controller's store needs: set one such as 10.0.0.1, and the name with --certificate-for", m.Address)
 		}
-		if isUnspecified(m.Address) && len(r.controllers.Members) > 1 {
+		if m.Unspecified() && len(r.controllers.Members) > 1 {
 			return fmt.Errorf("%s is the unspecified address, and the other controllers need a specific one: set it as the address of %s", m.Address, m.Name)
 		}
 	}
@@ -36,12 +36,6 @@ func (r *controllerOptions) checkNames() error {
 	return nil
 }
 
-// isUnspecified reports whether an address is the unspecified one, 0.0.0.0 or ::.
-func isUnspecified(address string) bool {
-	ip, err := netip.ParseAddr(address)
-	return err == nil && ip.IsUnspecified()
-}
-
 // self returns this controller as a member.
 func (r controllerOptions) self() config.Member {
 	return config.Member{Name: r.name, Address: r.listen}
@@ -49,7 +43,7 @@ func (r controllerOptions) self() config.Member {
 
 // at returns the names and addresses at which a controller is reachable.
 func (r controllerOptions) at(m config.Member) []string {
-	if isUnspecified(m.Address) {
+	if m.Unspecified() {
 		return r.hosts
 	}
 	return []string{m.Address}

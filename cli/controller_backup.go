@@ -1,17 +1,14 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"headgate/store"
+	"headgate/store/backend"
 	"headgate/store/etcd"
 )
 
@@ -35,12 +32,12 @@ certificate authority: keep the file secret, because it allows to impersonate th
 		if r.etcd.configured() {
 			return usageError{fmt.Errorf("backup is not supported with --etcd, because that etcd may have data of other programs: back it up with \"etcdctl --endpoints %s snapshot save %s\"", strings.Join(r.etcd.urls, ","), args[0]), c.CommandPath()}
 		}
-		s, err := r.open(c.Context())
+		s, err := backend.Connect(c.Context(), r.dir)
 		if err != nil {
 			return err
 		}
 		defer s.Close()
-		size, err := backup(c.Context(), s, args[0])
+		size, err := backend.Backup(c.Context(), s, args[0])
 		if err != nil {
 			return err
 		}
@@ -48,44 +45,6 @@ certificate authority: keep the file secret, because it allows to impersonate th
 		return nil
 	}
 	return c
-}
-
-// open connects to the store of a running controller.
-func (r *controllerOptions) open(ctx context.Context) (*store.Store, error) {
-	m, err := etcd.Read(r.member().Dir)
-	if err != nil {
-		return nil, fmt.Errorf("%s is not a controller's data directory: %w", r.dir, err)
-	}
-	tls, err := m.TLS()
-	if err != nil {
-		return nil, fmt.Errorf("%s is not a controller's data directory: %w", r.dir, err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, openTimeout)
-	defer cancel()
-	return store.Open(ctx, store.Endpoint{URLs: []string{m.URL()}, TLS: tls})
-}
-
-// openTimeout is the timeout of connecting to a running store.
-const openTimeout = 10 * time.Second
-
-// backup writes a new file atomically.
-func backup(ctx context.Context, s *store.Store, file string) (size int64, err error) {
-	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
-		return 0, errors.Join(fmt.Errorf("file %s exists: choose a new file", file), err)
-	}
-	f, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*.part")
-	if err != nil {
-		return 0, err
-	}
-	defer os.Remove(f.Name())
-	err = s.Backup(ctx, f)
-	if err == nil {
-		size, err = f.Seek(0, 1)
-	}
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return 0, err
-	}
-	return size, os.Link(f.Name(), file)
 }
 
 func controllerRestoreCommand(a *app) *cobra.Command {
@@ -146,20 +105,6 @@ func (r *controllerOptions) withPrepareRemedy(err error) error {
 	return fmt.Errorf("%w: run \"headgate controller prepare -f %s --to DIR\" once, copy each directory to its machine, and set --data to it", err, strings.Join(*r.files, " -f "))
 }
 
-// startNewEpoch starts a new epoch in a store that was restored from a backup.
-func startNewEpoch(ctx context.Context, s *store.Store, m etcd.Member) error {
-	id, told, err := m.PendingRestore()
-	if err != nil || id == "" {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	if err := s.Restored(ctx, id); err != nil {
-		return err
-	}
-	return told()
-}
-
 func controllerReplaceCommand(a *app) *cobra.Command {
 	var r controllerOptions
 	c := &cobra.Command{
@@ -189,9 +134,7 @@ new controller with it.`,
 		if !known || args[0] == r.name {
 			return usageError{fmt.Errorf("%s is not another controller in %s", args[0], r.controllers.File), c.CommandPath()}
 		}
-		ctx, cancel := context.WithTimeout(c.Context(), openTimeout)
-		defer cancel()
-		if err := m.Replace(ctx, args[0], filepath.Join(*to, "store")); err != nil {
+		if err := backend.ReplaceMember(c.Context(), m, args[0], *to); err != nil {
 			return err
 		}
 		a.note("%s: copy it to %s and start \"headgate controller -f %s --name %s --data DIR\" there", *to, address, (*r.files)[0], args[0])

@@ -2,24 +2,19 @@ package cli
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"headgate/internal/wholefile"
 	"headgate/store"
+	"headgate/store/backend"
 )
 
 // externalEtcd has the options of an external etcd, which the controller does not run itself.
@@ -104,61 +99,6 @@ func (o *externalEtcd) endpoint() (store.Endpoint, error) {
 	return at, nil
 }
 
-// open connects to the external etcd, and retries until the timeout. It logs the cause of a failure at
-// once, before it retries.
-func (o *externalEtcd) open(ctx context.Context, patience time.Duration) (*store.Store, error) {
-	at, err := o.endpoint()
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	trouble := o.probeMembers(ctx, at.TLS)
-	if trouble != nil {
-		slog.Warn("cannot connect to etcd, retrying", "error", trouble)
-	}
-	s, err := store.Open(ctx, at)
-	if err != nil && trouble != nil {
-		err = fmt.Errorf("%w: %w", err, trouble)
-	}
-	return s, err
-}
-
-// probeMembers tries to connect to each member, and returns why none is reachable; nil if one is. It exists
-// because etcd's client reports only a timeout.
-func (o *externalEtcd) probeMembers(ctx context.Context, c *tls.Config) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
-	defer cancel()
-	for _, text := range o.urls {
-		u, wrong := url.Parse(text)
-		if wrong != nil {
-			return wrong
-		}
-		var conn net.Conn
-		if c == nil {
-			conn, err = (&net.Dialer{}).DialContext(ctx, "tcp", u.Host)
-		} else {
-			h2 := c.Clone()
-			h2.NextProtos = []string{"h2"}
-			conn, err = (&tls.Dialer{Config: h2}).DialContext(ctx, "tcp", u.Host)
-		}
-		if err != nil {
-			continue
-		}
-		// A server rejects the client certificate only after the handshake, so read from the connection.
-		conn.SetReadDeadline(time.Now().Add(reachTimeout / 10))
-		_, err = conn.Read(make([]byte, 1))
-		conn.Close()
-		if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-			return nil
-		}
-	}
-	return err
-}
-
-// reachTimeout is the timeout of reach for all members together.
-const reachTimeout = 3 * time.Second
-
 // commandLine returns the command line flags that select this etcd.
 func (o *externalEtcd) commandLine() string {
 	line := "--etcd " + strings.Join(o.urls, ",")
@@ -173,81 +113,42 @@ func (o *externalEtcd) commandLine() string {
 	return line
 }
 
-// restoreExternalEtcd starts a new epoch in an external etcd that was restored, so that hosts accept its state.
-func (a *app) restoreExternalEtcd(ctx context.Context, o *externalEtcd) error {
-	s, err := o.open(ctx, openTimeout)
+// open connects to the external etcd of a controller.
+func (o *externalEtcd) open(ctx context.Context, dir string) (*store.Store, error) {
+	at, err := o.endpoint()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer s.Close()
-	docs, _, _, err := s.List(ctx, store.Prefix(store.Service), "", 1)
-	if err != nil {
-		return err
-	}
-	if len(docs) == 0 {
-		return fmt.Errorf("etcd at %s has no data of a service: restore it with its own tools first, and set the --etcd-prefix of the controllers", strings.Join(o.urls, ","))
-	}
-	if err := s.Restored(ctx, rand.Text()); err != nil {
-		return err
-	}
-	p, err := s.Position(ctx)
-	if err != nil {
-		return err
-	}
-	a.note("hosts accept the restored state as of epoch %d: start the controllers", p.Epoch)
-	return nil
-}
-
-const (
-	// positionFile is the file in the data directory with the last seen position of the external etcd.
-	positionFile = "etcd-position.json"
-	// positionEvery is the interval at which a controller stores the position.
-	positionEvery = 2 * time.Second
-)
-
-// errRevisionBackwards means that the revision or epoch of the external etcd is lower than before.
-var errRevisionBackwards = errors.New("etcd revision went backwards")
-
-// checkPosition compares the etcd's position with the last one stored in the data directory, and stores the
-// new one. An etcd whose position went backwards was restored, or is another one: hosts have seen later
-// revisions and would reject its state, and the state that controllers have read is stale.
-func (r controllerOptions) checkPosition(ctx context.Context, s *store.Store) error {
-	file := filepath.Join(r.dir, positionFile)
-	var before store.Position
-	text, err := os.ReadFile(file)
-	if err == nil {
-		err = json.Unmarshal(text, &before)
-	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("cannot read the last etcd position from %s: %w", file, err)
-	}
-	now, err := s.Position(ctx)
-	if err != nil {
-		return err
-	}
-	if now.Before(before) {
-		return fmt.Errorf("%w from %d (epoch %d) to %d (epoch %d): the etcd was restored, or is another one. If this is intended, stop all controllers and run \"headgate controller restore %s\", so that hosts accept its state; otherwise correct --etcd",
-			errRevisionBackwards, before.Revision, before.Epoch, now.Revision, now.Epoch, r.etcd.commandLine())
-	}
-	if now == before {
-		return nil
-	}
-	if text, err = json.Marshal(now); err != nil {
-		return err
-	}
-	return wholefile.Write(file, text, 0o600)
+	s, err := backend.External{Endpoint: at, Dir: dir}.Open(ctx)
+	return s, o.withRestoreRemedy(err)
 }
 
 // watchPosition checks the etcd's position until ctx ends, and calls end with an error when it went backwards.
-func (r controllerOptions) watchPosition(ctx context.Context, s *store.Store, end func(error)) {
-	for sleepUntil(ctx, time.Now().Add(positionEvery)) {
-		err := r.checkPosition(ctx, s)
-		switch {
-		case errors.Is(err, errRevisionBackwards):
-			end(err)
-			return
-		case err != nil && ctx.Err() == nil:
-			slog.Warn("cannot store etcd position", "error", err)
-		}
+func (o *externalEtcd) watchPosition(ctx context.Context, s *store.Store, dir string, end func(error)) {
+	end(o.withRestoreRemedy(backend.External{Dir: dir}.WatchPosition(ctx, s)))
+}
+
+// withRestoreRemedy adds the remedy to the error of an external etcd whose position went backwards.
+func (o *externalEtcd) withRestoreRemedy(err error) error {
+	if errors.Is(err, backend.ErrBackwards) {
+		return fmt.Errorf("%w: the etcd was restored, or is another one. If this is intended, stop all controllers and run \"headgate controller restore %s\", so that hosts accept its state; otherwise correct --etcd", err, o.commandLine())
 	}
+	return err
+}
+
+// restoreExternalEtcd starts a new epoch in an external etcd that was restored, so that hosts accept its state.
+func (a *app) restoreExternalEtcd(ctx context.Context, o *externalEtcd) error {
+	at, err := o.endpoint()
+	if err != nil {
+		return err
+	}
+	epoch, err := backend.External{Endpoint: at}.Restored(ctx)
+	if errors.Is(err, backend.ErrNoService) {
+		return fmt.Errorf("etcd at %s has %w: restore it with its own tools first, and set the --etcd-prefix of the controllers", strings.Join(o.urls, ","), err)
+	}
+	if err != nil {
+		return err
+	}
+	a.note("hosts accept the restored state as of epoch %d: start the controllers", epoch)
+	return nil
 }

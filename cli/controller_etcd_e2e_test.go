@@ -11,6 +11,7 @@ import (
 
 	"headgate/lab"
 	"headgate/lab/labtest"
+	"headgate/store/backend"
 	"headgate/store/etcd"
 	"headgate/unit"
 )
@@ -106,7 +107,7 @@ func TestControllerEtcd(t *testing.T) {
 		apply("15Mbit")
 		apply("20Mbit")
 		inForce("20Mbit")
-		time.Sleep(positionEvery + time.Second) // until the controller has stored the position
+		time.Sleep(backend.PositionInterval + time.Second) // until the controller has stored the position
 
 		stop()
 		if err := os.Rename(m.DataDir(), filepath.Join(dir, "today")); err != nil {

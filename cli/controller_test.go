@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -15,124 +14,9 @@ import (
 	"time"
 
 	"headgate/agent/remote"
-	"headgate/api"
-	"headgate/config"
-	"headgate/controller"
 	"headgate/internal/pki"
-	"headgate/store"
 	"headgate/store/storetest"
 )
-
-// tokens returns the tokens in the store.
-func tokens(t *testing.T, s *store.Store) (all []store.Token) {
-	t.Helper()
-	docs, _, err := s.All(t.Context(), store.Prefix(store.Tokens), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range docs {
-		var v store.Token
-		if err := d.Into(&v); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, v)
-	}
-	return all
-}
-
-// The first operator token is on disk before it is valid, and the start after a crash continues with it. It
-// is created if no operator token is valid, whatever other tokens exist.
-func TestFirstToken(t *testing.T) {
-	t.Setenv(selfEnv, "1") // for the store
-	ports := storetest.Ports(t, 2)
-	r := controllerOptions{dir: t.TempDir(), name: "c1", listen: "127.0.0.1", controllers: config.Controllers{
-		Members: []config.Member{{Name: "c1", Address: "127.0.0.1"}}, API: 8420, Store: uint16(ports[0]), Peers: uint16(ports[1]),
-	}}
-	s, end, err := r.openStore(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer end()
-	var said bytes.Buffer
-	a := &app{err: &said}
-	file := filepath.Join(r.dir, "operator.token")
-	first := func() error { return a.firstToken(t.Context(), s, r, "pin") }
-	forget := func() {
-		t.Helper()
-		if _, err := s.Do(t.Context(), "tokens", func(tx *store.Tx) error {
-			keys, err := tx.Keys(store.Prefix(store.Tokens))
-			for _, k := range keys {
-				tx.Delete(k)
-			}
-			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
-		os.RemoveAll(file)
-	}
-	good := func(secret string) {
-		t.Helper()
-		if got := readFile(file); got != secret+"\n" {
-			t.Errorf("token file: %q, want %q", got, secret)
-		}
-		if _, err := os.Stat(file + ".new"); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("the temporary token file is left behind: %v", err)
-		}
-		if _, made, err := controller.EnsureOperatorToken(t.Context(), s, secret); !made || err != nil {
-			t.Errorf("the token in the file is not valid: %v", err)
-		}
-	}
-
-	// No token is created if its file cannot be written.
-	if err := os.Mkdir(file+".new", 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := first(); err == nil || len(tokens(t, s)) > 0 {
-		t.Errorf("tokens although the file cannot be written: %v, %v", tokens(t, s), err)
-	}
-	os.Remove(file + ".new")
-
-	// A crash before the token was valid, after, and while its file was written.
-	secret := api.NewSecret()
-	for what, before := range map[string]func(){
-		"before": func() {},
-		"after":  func() { controller.EnsureOperatorToken(t.Context(), s, secret) },
-	} {
-		forget()
-		os.WriteFile(file+".new", []byte(secret+"\n"), 0o600)
-		if before(); first() != nil {
-			t.Error(what, err)
-		}
-		good(secret)
-	}
-	forget()
-	os.WriteFile(file+".new", []byte(secret[:20]), 0o600)
-	if err := first(); err != nil || strings.HasPrefix(readFile(file), secret[:20]) {
-		t.Errorf("truncated secret: %q, %v", readFile(file), err)
-	}
-	was := readFile(file)
-	good(strings.TrimSpace(was))
-
-	// No token is created while an operator token is valid; a tenant's token and an expired one do not count.
-	if err := first(); err != nil || readFile(file) != was || len(tokens(t, s)) != 1 {
-		t.Errorf("tokens: %v, %v", tokens(t, s), err)
-	}
-	forget()
-	said.Reset()
-	if _, err := s.Do(t.Context(), "tokens", func(tx *store.Tx) error {
-		return errors.Join(
-			tx.Put(store.Key(store.Tokens, "a"), store.Token{ID: "a", Role: store.TenantRole, Tenant: "shop", Expires: time.Now().Add(time.Hour)}),
-			tx.Put(store.Key(store.Tokens, "b"), store.Token{ID: "b", Role: store.Operator, Expires: time.Now().Add(-time.Hour)}))
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if err := first(); err != nil || len(tokens(t, s)) != 3 {
-		t.Errorf("tokens: %v, %v", tokens(t, s), err)
-	}
-	if until := time.Now().Add(90 * 24 * time.Hour).Format(time.DateOnly); !strings.Contains(said.String(), "expires at "+until) {
-		t.Errorf("notes: %s", said.String())
-	}
-}
 
 // runSelf runs this program with args and waits for its end.
 func runSelf(t *testing.T, args ...string) (out string, code int) {

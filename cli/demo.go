@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
-	"os/signal"
-	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"headgate/demo"
 	"headgate/group"
 	"headgate/lab"
 )
@@ -62,12 +61,26 @@ tenants cannot divide their guarantees.`,
 			return fmt.Errorf("cannot create network namespaces and load eBPF programs: %w: run demo as root (CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON), for example with sudo", os.ErrPermission)
 		}
 		if *end {
-			return a.endDemos()
+			return demo.End(a.demoOptions("table"))
 		}
+		ctx, stop := interrupted()
+		defer stop()
+		o := a.demoOptions(*output)
+		o.Engine, o.Fast, o.Keep = name, *fast, *keep
 		if *serve {
-			return a.serveDemo(newScenario(name, *fast), *output)
+			return demoError(demo.Serve(ctx, o, func(access *demo.Access) error { return a.print(*output, access, access.Write) }))
 		}
-		return a.demo(newScenario(name, *fast), *keep, *output)
+		result, err := demo.Run(ctx, o)
+		if err != nil {
+			return demoError(err)
+		}
+		if err := a.print(*output, result, result.Write); err != nil {
+			return err
+		}
+		if !result.OK {
+			return errReported
+		}
+		return nil
 	}
 	return c
 }
@@ -82,44 +95,20 @@ func joinEngines(names []group.Engine) (s string) {
 	return s
 }
 
-// endDemos stops and removes demos that are served, or were kept or killed.
-func (a *app) endDemos() error {
-	ended := false
-	say := func(lines ...string) {
-		ended = true
-		fmt.Fprintln(a.out, strings.Join(lines, "\n"))
+// demoOptions returns what a demo needs of this program. With -o json or yaml, standard output has only
+// the result, and the progress goes to standard error.
+func (a *app) demoOptions(f format) demo.Options {
+	o := demo.Options{
+		Out: a.out, In: a.in, Observe: a.observe, Clear: a.clear,
+		Env: func(dir string) []string { return append([]string{stateDirEnv + "=" + dir}, a.env...) },
+		Log: func(w io.Writer) slog.Handler { return newLogLines(w) },
 	}
-	if err := endServed(say); err != nil {
-		return err
+	if f != "table" {
+		o.Out = a.err
+	} else if width, live := a.terminalWidth(); live {
+		o.Width = width
 	}
-	err := a.sweepDemos(say, true)
-	if err == nil && !ended {
-		fmt.Fprintln(a.out, "No demo to stop or remove.")
-	}
-	return err
-}
-
-// demo runs a scenario and prints its result.
-func (a *app) demo(s demoScenario, keep bool, f format) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
-	var result *demoResult
-	stage := a.demoStage(f)
-	err := stage.show(ctx, func(ctx context.Context) error {
-		var err error
-		result, err = a.play(ctx, s, keep, stage)
-		return err
-	})
-	if err != nil {
-		return demoError(err)
-	}
-	if err := a.print(f, result, func(w io.Writer) error { return result.write(w) }); err != nil {
-		return err
-	}
-	if !result.OK {
-		return errReported
-	}
-	return nil
+	return o
 }
 
 // demoError translates the error of a demo for the user.

@@ -15,18 +15,24 @@ import (
 	"time"
 
 	"headgate/cli/view"
+	"headgate/demo"
+	"headgate/demo/scenario"
+	"headgate/internal/netdev"
 	"headgate/lab"
 	"headgate/lab/labtest"
 	"headgate/lab/traffic"
 	"headgate/unit"
 )
 
+// demoName returns the name of the network of a demo that a process runs.
+func demoName(pid int) string { return fmt.Sprintf("demo-%d", pid) }
+
 // trace lists what a demo could leave behind: namespaces, labs, directories, devices,
 // cgroups and, unless another lab is running, which may have its own, pinned maps.
 func trace(t *testing.T) (out []string) {
 	t.Helper()
 	patterns := []string{
-		"/run/netns/hg-" + demoPrefix + "-*", "/run/headgate/lab/" + demoPrefix + "-*", demoRun + "/*", "/sys/fs/cgroup/*headgate*",
+		"/run/netns/hg-demo-*", "/run/headgate/lab/demo-*", demo.Dir + "/*", "/sys/fs/cgroup/*headgate*",
 	}
 	labs, err := lab.Leftovers()
 	if err != nil {
@@ -42,7 +48,7 @@ func trace(t *testing.T) (out []string) {
 		}
 		out = append(out, files...)
 	}
-	devices, err := allDevices()
+	devices, err := netdev.Names()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +65,7 @@ func demoProcesses(t *testing.T, name string) (out []string) {
 	}
 	for _, file := range files {
 		environ, _ := os.ReadFile(file) // the process may have exited
-		if strings.Contains(string(environ), filepath.Join(demoRun, name)) {
+		if strings.Contains(string(environ), filepath.Join(demo.Dir, name)) {
 			line, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
 			if len(line) > 0 { // empty for a zombie
 				out = append(out, strings.ReplaceAll(string(line), "\x00", " "))
@@ -95,33 +101,33 @@ func TestDemo(t *testing.T) {
 	t.Setenv(selfEnv, "1") // for the controller, the agents and the commands
 	before := trace(t)
 	labtest.Try(t, func(t *labtest.Check) { testDemo(t) })
-	checkDemoRemoved(t, before, fmt.Sprintf("%s-%d", demoPrefix, os.Getpid()))
+	checkDemoRemoved(t, before, demoName(os.Getpid()))
 }
 
 func testDemo(t testing.TB) {
 	var out, progress bytes.Buffer
 	code := Run([]string{"demo", "--fast", "-o", "json"}, strings.NewReader(""), &out, &progress)
-	var r demoResult
+	var r demo.Result
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 		t.Fatalf("exit %d: %v\n%s%s", code, err, out.String(), progress.String())
 	}
 	if code != exitOK || !r.OK {
 		var b strings.Builder
-		_ = r.write(&b)
+		_ = r.Write(&b)
 		t.Errorf("exit %d:\n%s", code, b.String())
 	}
 	if !r.CleanedUp || len(r.Left) > 0 {
 		t.Errorf("reported remains: %v", r.Left)
 	}
-	if len(r.Phases) != demoPhases {
-		t.Fatalf("%d phases, want %d", len(r.Phases), demoPhases)
+	if len(r.Phases) != scenario.PhaseCount {
+		t.Fatalf("%d phases, want %d", len(r.Phases), scenario.PhaseCount)
 	}
 	for _, p := range append(r.Phases, r.Others) {
 		if want := map[bool]int{true: 12, false: 4}[p.Phase > 0]; len(p.Groups) != want {
 			t.Errorf("phase %d: %d rows, want %d", p.Phase, len(p.Groups), want)
 		}
 		for _, g := range p.Groups {
-			if g.Wanted > 0 && g.Received == 0 {
+			if g.Demand > 0 && g.Received == 0 {
 				t.Errorf("phase %d: %s %s %s received nothing", p.Phase, g.Host, g.Direction, g.Group)
 			}
 			if g.Inside && g.Retransmitted+g.Lost+g.Drops > 0 {
@@ -149,12 +155,12 @@ func testDemo(t testing.TB) {
 
 // testDemoTenant checks that the guarantee that the tenant's program requested was in force in that phase
 // and in no other, and that the usage records agree with the received bytes.
-func testDemoTenant(t testing.TB, r demoResult) {
+func testDemoTenant(t testing.TB, r demo.Result) {
 	for _, p := range r.Phases {
 		for _, g := range p.Groups {
-			want := demoExport
-			if p.Phase == phaseDeadline+1 {
-				want = demoExportMore
+			want := scenario.Export
+			if p.Phase == scenario.Deadline+1 {
+				want = scenario.ExportRaised
 			}
 			if g.Group == "shop/export" && g.Direction == "out" && g.Guarantee != uint64(want) {
 				t.Errorf("phase %d: guarantee of export in the kernel %d, want %v", p.Phase, g.Guarantee, want)
@@ -162,7 +168,7 @@ func testDemoTenant(t testing.TB, r demoResult) {
 		}
 	}
 	var answers []int
-	for _, a := range append(r.Asked, r.OtherTenant...) {
+	for _, a := range append(r.Requests, r.OtherTenant...) {
 		answers = append(answers, a.Status)
 	}
 	if want := []int{422, 200, 200, 200, 200, 404, 404}; !slices.Equal(answers, want) {
@@ -206,10 +212,14 @@ func startDemo(t *testing.T, line string) (c *exec.Cmd, name string) {
 		t.Fatal(err)
 	}
 	lines := bufio.NewScanner(told)
-	for lines.Scan() && !strings.Contains(lines.Text(), line) {
+	for !strings.Contains(lines.Text(), line) {
+		if !lines.Scan() {
+			_ = c.Wait()
+			t.Fatalf("the demo printed no line with %q: %v", line, c.ProcessState)
+		}
 	}
 	go io.Copy(io.Discard, told)
-	return c, fmt.Sprintf("%s-%d", demoPrefix, c.Process.Pid)
+	return c, demoName(c.Process.Pid)
 }
 
 // TestDemoInterrupted: Ctrl-C cleans up everything, whenever it comes.
@@ -235,22 +245,19 @@ func TestDemoSweeps(t *testing.T) {
 	killed, name := startDemo(t, "[1/7]")
 	_ = killed.Process.Kill()
 	_ = killed.Wait()
-	if left := demoLeft(name); len(left) < 8 {
+	left := slices.DeleteFunc(trace(t), func(file string) bool { return !strings.Contains(file, name) })
+	if len(left) < 8 {
 		t.Fatalf("the killed demo left only %v: the test needs more", left)
 	}
 	// A controller, its store, three agents, and possibly children of the agents.
 	if runs := demoProcesses(t, name); len(runs) < 5 {
 		t.Errorf("processes after the demo was killed: %v, want at least 5", runs)
 	}
-	a := &app{engines: newEngines()}
-	var said bytes.Buffer
-	if err := a.sweepDemos((&lineStage{w: &said}).say, false); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(said.String(), name) {
-		t.Errorf("output: %q", said.String())
-	}
+	next, nextName := startDemo(t, "Removed the remains of the killed demo "+name+".")
+	_ = next.Process.Signal(os.Interrupt)
+	_ = next.Wait()
 	checkDemoRemoved(t, before, name)
+	checkDemoRemoved(t, before, nextName)
 }
 
 // TestTopOnDevice: top shows the rates of real traffic on a device.

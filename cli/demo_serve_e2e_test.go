@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -14,6 +13,8 @@ import (
 	"time"
 
 	"headgate/api"
+	"headgate/demo"
+	"headgate/demo/scenario"
 	"headgate/internal/pki"
 	"headgate/lab/labtest"
 	"headgate/unit"
@@ -35,17 +36,17 @@ func TestDemoServe(t *testing.T) {
 	if err := served.Start(); err != nil {
 		t.Fatal(err)
 	}
-	name := fmt.Sprintf("%s-%d", demoPrefix, served.Process.Pid)
+	name := demoName(served.Process.Pid)
 	t.Cleanup(func() { _ = served.Process.Kill() })
-	var r demoAccess
+	var r demo.Access
 	if err := json.NewDecoder(told).Decode(&r); err != nil {
 		_ = served.Wait()
 		t.Fatalf("demo --serve printed no addresses: %v\n%s", err, story.String())
 	}
-	if r.Network != name || len(r.Logins) != 1+len(demoTenants) || !strings.HasPrefix(r.URL, "https://"+demoLoopback+":") {
+	if r.Network != name || len(r.Logins) != 1+len(scenario.Tenants) || !strings.HasPrefix(r.URL, "https://127.0.0.1:") {
 		t.Fatalf("demo --serve: %+v", r)
 	}
-	client := &http.Client{Timeout: demoTimeout, Transport: &http.Transport{TLSClientConfig: pki.Pinned(demoLoopback, r.Pin), ForceAttemptHTTP2: true}}
+	client := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{TLSClientConfig: pki.Pinned("127.0.0.1", r.Pin), ForceAttemptHTTP2: true}}
 	page, err := client.Get(r.URL + "/")
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +55,7 @@ func TestDemoServe(t *testing.T) {
 	if kind := page.Header.Get("Content-Type"); page.StatusCode != http.StatusOK || !strings.HasPrefix(kind, "text/html") {
 		t.Errorf("the address serves no HTML page: %s, %s", page.Status, kind)
 	}
-	rates := func(l demoLogin, host string) (list api.RateList) {
+	rates := func(l demo.Login, host string) (list api.RateList) {
 		t.Helper()
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.URL+"/v1/hosts/"+host+"/rates", nil)
 		if err != nil {
@@ -74,7 +75,7 @@ func TestDemoServe(t *testing.T) {
 	}
 	// In the quiet phase the rate of storage is 8 Mbit/s, in the next its guarantee.
 	storage := func() unit.Rate {
-		for _, g := range rates(r.Logins[0], demoHosts[0]).Items {
+		for _, g := range rates(r.Logins[0], scenario.Hosts[0]).Items {
 			if g.Direction == "out" && g.Group == "media/storage" {
 				return unit.Rate(g.DeliveredBps)
 			}
@@ -92,7 +93,7 @@ func TestDemoServe(t *testing.T) {
 		}
 	}
 	for _, l := range r.Logins[1:] {
-		for _, host := range demoHosts {
+		for _, host := range scenario.Hosts {
 			for _, g := range rates(l, host).Items {
 				if g.Group != l.Tenant && !strings.HasPrefix(g.Group, l.Tenant+"/") {
 					t.Errorf("%s sees the group %s", l.Tenant, g.Group)
@@ -101,7 +102,7 @@ func TestDemoServe(t *testing.T) {
 		}
 	}
 	var invited strings.Builder
-	if err := r.write(&invited); err != nil {
+	if err := r.Write(&invited); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"  " + r.URL + "/\n", "operator      " + r.Logins[0].Token, "tenant media  " + r.Logins[1].Token, "headgate demo --end"} {

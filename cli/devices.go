@@ -2,37 +2,18 @@ package cli
 
 import (
 	"fmt"
-	"net"
-	"slices"
 
-	"github.com/vishvananda/netlink"
-
-	"headgate/cli/doctor"
 	"headgate/config"
 	"headgate/group"
+	"headgate/hostsurvey/placement"
 	"headgate/internal/ifname"
 	"headgate/shaper"
-	"headgate/unit"
 )
 
 // target is an existing device and its desired state.
 type target struct {
 	source config.Interface
 	plan   shaper.Plan
-}
-
-// allDevices returns the names of the devices of this network namespace.
-func allDevices() ([]string, error) {
-	list, err := net.Interfaces()
-	if err != nil {
-		return nil, fmt.Errorf("cannot list network devices: %w", err)
-	}
-	names := make([]string, len(list))
-	for i, d := range list {
-		names[i] = d.Name
-	}
-	slices.Sort(names)
-	return names, nil
 }
 
 // dev returns the kernel's name of a device that the user named by any of its names. A name of
@@ -96,41 +77,36 @@ func planFor(dev string, i config.Interface) shaper.Plan {
 	return shaper.Plan{Dev: dev, Perspective: i.Perspective, Overhead: i.Overhead, GSO: i.GSO, Quantum: i.QuantumOptions, Out: i.OutTree, In: i.InTree}
 }
 
-// warnSpeeds warns of limits above the link's speed. It compares only hardware devices,
-// because the speed that a tap or veth reports is not real.
-func (a *app) warnSpeeds(set config.Set) {
-	devices, err := a.devices()
-	if err != nil {
-		return // the limits cannot be compared
-	}
-	for _, dev := range devices {
-		i, ok := set.For(dev)
-		if !ok || i.Perspective == group.Guest {
-			continue
-		}
-		speed, known := a.speed(dev)
-		if !known {
-			continue
-		}
-		warn := func(key, format string, args ...any) {
-			file, line, _ := i.Where(key)
-			a.note("%s:%d: %s: warning: %s", file, line, key, fmt.Sprintf(format, args...))
-		}
-		if i.Out != nil && i.Out.Limit > speed {
-			warn("out.limit", "%v is more than %s's speed of %v: guarantees cannot be met above the link's speed", i.Out.Limit, dev, speed)
-		}
-		if i.In != nil && i.In.Limit >= speed {
-			warn("in.limit", "%v is not below %s's speed of %v, so the queue forms at the other end of the link and cannot be controlled here: set %v or less", i.In.Limit, dev, speed, speed/100*95)
-		}
+// warn prints warnings about a configuration.
+func (a *app) warn(list []placement.Warning) {
+	for _, w := range list {
+		a.note("%v", w)
 	}
 }
 
-// linkSpeed returns the speed of a device's link, false if the speed is unknown or the
-// device is virtual.
-func linkSpeed(dev string) (unit.Rate, bool) {
-	l, err := netlink.LinkByName(dev)
-	if err != nil {
-		return 0, false
+// warnPlacement warns of rules that likely match no packets where they are. here is set if the
+// documents are for this machine.
+func (a *app) warnPlacement(set config.Set, here bool) {
+	var m *placement.Machine
+	if here && a.machine != nil {
+		m = a.machine()
 	}
-	return doctor.Speed(l)
+	a.warn(m.Rules(set))
+}
+
+// warnBypassed warns if a device is bypassed by traffic that it seems to carry.
+func (a *app) warnBypassed(dev string) {
+	if a.machine == nil {
+		return
+	}
+	if message := a.machine().Bypassed(dev); message != "" {
+		a.note("headgate: warning: %s", message)
+	}
+}
+
+// warnSpeeds warns of limits above the speed of a link of this machine.
+func (a *app) warnSpeeds(set config.Set) {
+	if devices, err := a.devices(); err == nil { // else the limits cannot be compared
+		a.warn(placement.Speeds(set, devices, a.speed))
+	}
 }

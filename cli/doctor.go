@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"headgate/cli/doctor"
 	"headgate/cli/view"
+	"headgate/doctor"
 	"headgate/group"
+	"headgate/internal/text"
 )
 
 func doctorCommand(a *app) *cobra.Command {
@@ -88,7 +88,7 @@ func doctorTable(w io.Writer, r doctor.Report) error {
 		if c.Found != "" {
 			name += ": " + c.Found
 		}
-		rows = append(rows, []string{string(c.State), wrap(name, nameWidth), c.Meaning})
+		rows = append(rows, []string{string(c.State), text.Truncate(name, nameWidth), c.Meaning})
 		if c.Remedy != "" {
 			rows = append(rows, []string{"", "", "-> " + c.Remedy})
 		}
@@ -97,7 +97,7 @@ func doctorTable(w io.Writer, r doctor.Report) error {
 		return err
 	}
 	if m := r.Throughput; m != nil {
-		fmt.Fprintf(w, "throughput of this machine, %s sending, no receiver\n", count(m.Senders, "CPU"))
+		fmt.Fprintf(w, "throughput of this machine, %s sending, no receiver\n", text.Count(m.Senders, "CPU"))
 		rows = [][]string{
 			{"", "60-BYTE FRAMES", "64-KB PACKETS"},
 			{"with groups", humanCount(m.PacketsPerSecond) + "/s", view.Rate(float64(m.Bandwidth))},
@@ -118,16 +118,8 @@ func doctorTable(w io.Writer, r doctor.Report) error {
 	return err
 }
 
+// nameWidth limits a check's name in the table; -o json has the whole text.
 const nameWidth = 48
-
-// wrap truncates a text; -o json has the whole text.
-func wrap(text string, width int) string {
-	text = strings.ReplaceAll(text, "\n", "; ")
-	if len(text) > width {
-		return strings.ToValidUTF8(text[:width-3], "") + "..."
-	}
-	return text
-}
 
 func humanCount(n float64) string {
 	switch {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/cli/doctor"
+	"headgate/doctor"
 	"headgate/unit"
 )
 

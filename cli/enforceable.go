@@ -8,6 +8,7 @@ import (
 	"headgate/config"
 	"headgate/group"
 	"headgate/shaper/classifier"
+	"headgate/shaper/engines"
 )
 
 // checkEnforceable reports settings of a valid configuration that no device can enforce.
@@ -30,15 +31,13 @@ func checkEnforceable(set config.Set) error {
 				mistake(d.places[err.Rule], err)
 			}
 		}
-		if check := planChecks[i.Engine]; check != nil {
-			for _, err := range unjoin(check(planFor(i.Dev, i))) {
-				key := "engine"
-				var of interface{ Key() string }
-				if errors.As(err, &of) && i.Has(of.Key()) {
-					key = of.Key()
-				}
-				mistake(key, err)
+		for _, err := range unjoin(engines.Check(i.Engine, planFor(i.Dev, i))) {
+			key := "engine"
+			var of interface{ Key() string }
+			if errors.As(err, &of) && i.Has(of.Key()) {
+				key = of.Key()
 			}
+			mistake(key, err)
 		}
 	}
 	if len(mistakes) > 0 {

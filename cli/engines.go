@@ -9,21 +9,7 @@ import (
 	"headgate/agent"
 	"headgate/group"
 	"headgate/shaper"
-	"headgate/shaper/htb"
-	"headgate/shaper/quantum"
 )
-
-// newEngines returns all engines that are built into the program. Only this function
-// lists them.
-func newEngines() map[group.Engine]shaper.Shaper {
-	return map[group.Engine]shaper.Shaper{
-		group.HTB:     htb.New(),
-		group.Quantum: quantum.New(),
-	}
-}
-
-// planChecks are the engines' validations of a plan that do not depend on a device.
-var planChecks = map[group.Engine]func(shaper.Plan) error{group.Quantum: quantum.Check}
 
 // engine returns the engine with this name.
 func (a *app) engine(name group.Engine) (shaper.Shaper, error) {

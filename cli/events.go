@@ -16,7 +16,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"headgate/api"
+	"headgate/api/login"
 	"headgate/config"
+	"headgate/internal/sleep"
 )
 
 func eventsCommand(a *app) *cobra.Command {
@@ -34,11 +36,11 @@ sees only its own changes.`,
 	server, output := serverFlag(c), tableOrJSONFlag(c)
 	after := c.Flags().Int64("after", 0, "print the changes after this `REVISION` (default: from now on)")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		l, err := findLogin(*server)
+		l, err := login.Find(*server)
 		if err != nil {
 			return err
 		}
-		client, err := l.client(0)
+		client, err := l.Client(0)
 		if err != nil {
 			return err
 		}
@@ -81,7 +83,7 @@ func (a *app) events(ctx context.Context, client *api.Client, after int64, take 
 		}
 		r, err := client.WatchEvents(ctx, p)
 		if err == nil && r.StatusCode != http.StatusOK {
-			_, err = decodeResponse[struct{}](r, nil)
+			_, err = api.Decode[struct{}](r, nil)
 		} else if err == nil {
 			came, lost = true, false
 			err = readServerSentEvents(r.Body, func(id int64, kind string, data []byte) error {
@@ -115,7 +117,7 @@ func (a *app) events(ctx context.Context, client *api.Client, after int64, take 
 			a.note("headgate: connection to the service lost, reconnecting: %v", err)
 			lost = true
 		}
-		sleepUntil(ctx, time.Now().Add(eventsReconnectDelay))
+		sleep.Until(ctx, time.Now().Add(eventsReconnectDelay))
 	}
 	return nil
 }

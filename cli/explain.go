@@ -132,9 +132,9 @@ func (a *app) explainer(c *cobra.Command, dev string, files []string) (e explain
 		}
 		e.file = &i
 		set.Interfaces = []config.Interface{i}
-		a.warnWhere(set, true)
+		a.warnPlacement(set, true)
 	} else {
-		a.warnDevice(dev)
+		a.warnBypassed(dev)
 	}
 	state, err := a.observe(dev)
 	switch {

@@ -35,7 +35,7 @@ func (a *app) explainRemote(ctx context.Context, t *remoteHost, dev string) (e e
 	i.OutRules, i.InRules = nil, nil
 	e.file = &i
 	a.note("headgate: the result is from the desired state of %s at the service", t.host)
-	host, err := decodeResponse[api.HostState](client.GetHost(ctx, t.host))
+	host, err := api.Decode[api.HostState](client.GetHost(ctx, t.host))
 	if err != nil || host.Devices == nil {
 		return e, err
 	}
@@ -49,8 +49,8 @@ func (a *app) explainRemote(ctx context.Context, t *remoteHost, dev string) (e e
 
 // connections returns the connections that are assigned to groups of an interface.
 func (t *remoteHost) connections(ctx context.Context, client *api.Client, dev string) ([]shaper.Assignment, error) {
-	all, err := listAll(func(after *string) ([]api.Connection, *string, error) {
-		page, err := decodeResponse[api.ConnectionList](client.ListConnections(ctx, t.host, dev, &api.ListConnectionsParams{After: after}))
+	all, err := api.ListAll(func(after *string) ([]api.Connection, *string, error) {
+		page, err := api.Decode[api.ConnectionList](client.ListConnections(ctx, t.host, dev, &api.ListConnectionsParams{After: after}))
 		return page.Items, page.Next, err
 	})
 	if err != nil {

@@ -30,10 +30,10 @@ week, and the list of changes for 90 days.`,
 			return err
 		}
 		all, err := listUpTo(c, *limit, func(before *string, limit *int) (api.AuditList, error) {
-			return decodeResponse[api.AuditList](client.ListHistory(c.Context(), *host, *dev, &api.ListHistoryParams{Before: before, Limit: limit}))
+			return api.Decode[api.AuditList](client.ListHistory(c.Context(), *host, *dev, &api.ListHistoryParams{Before: before, Limit: limit}))
 		})
 		if err == nil && len(all) == 0 {
-			_, err = decodeResponse[api.Interface](client.GetInterface(c.Context(), *host, *dev, nil)) // fails if the interface does not exist
+			_, err = api.Decode[api.Interface](client.GetInterface(c.Context(), *host, *dev, nil)) // fails if the interface does not exist
 		}
 		if err != nil {
 			return err
@@ -61,7 +61,7 @@ func (a *app) resolveInterface(ctx context.Context, server, host string, dev *st
 		return nil, err
 	}
 	one := 1
-	if had, err := decodeResponse[api.AuditList](client.ListHistory(ctx, host, *dev, &api.ListHistoryParams{Limit: &one})); err == nil && len(had.Items) > 0 {
+	if had, err := api.Decode[api.AuditList](client.ListHistory(ctx, host, *dev, &api.ListHistoryParams{Limit: &one})); err == nil && len(had.Items) > 0 {
 		return client, nil
 	}
 	devs, err := a.resolveInterfaces(ctx, &remoteHost{server, host}, client, *dev)
@@ -137,7 +137,7 @@ and can itself be rolled back.`,
 		if err != nil {
 			return err
 		}
-		is, err := decodeResponse[api.Interface](client.RollBack(c.Context(), *host, *dev, &api.RollBackParams{DryRun: dry}, api.RollBackJSONRequestBody{Revision: *to}))
+		is, err := api.Decode[api.Interface](client.RollBack(c.Context(), *host, *dev, &api.RollBackParams{DryRun: dry}, api.RollBackJSONRequestBody{Revision: *to}))
 		if err != nil {
 			return err
 		}
@@ -162,7 +162,7 @@ func auditCommand(a *app) *cobra.Command {
 			return err
 		}
 		all, err := listUpTo(c, *limit, func(before *string, limit *int) (api.AuditList, error) {
-			return decodeResponse[api.AuditList](client.ListAudit(c.Context(), &api.ListAuditParams{Before: before, Limit: limit}))
+			return api.Decode[api.AuditList](client.ListAudit(c.Context(), &api.ListAuditParams{Before: before, Limit: limit}))
 		})
 		if err != nil {
 			return err

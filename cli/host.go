@@ -54,7 +54,7 @@ the configuration that it has.`,
 		if c.Flags().Changed("revoked") {
 			next.Revoked = revoked
 		}
-		made, err := decodeResponse[api.Host](client.PutHost(c.Context(), args[0], &api.PutHostParams{IfMatch: tag, DryRun: dry}, next))
+		made, err := api.Decode[api.Host](client.PutHost(c.Context(), args[0], &api.PutHostParams{IfMatch: tag, DryRun: dry}, next))
 		if err != nil {
 			return err
 		}
@@ -77,8 +77,8 @@ names of the hosts on which it has groups.`,
 		if err != nil {
 			return err
 		}
-		all, err := listAll(func(after *string) ([]api.HostState, *string, error) {
-			page, err := decodeResponse[api.HostList](client.ListHosts(c.Context(), &api.ListHostsParams{After: after}))
+		all, err := api.ListAll(func(after *string) ([]api.HostState, *string, error) {
+			page, err := api.Decode[api.HostList](client.ListHosts(c.Context(), &api.ListHostsParams{After: after}))
 			return page.Items, page.Next, err
 		})
 		if err != nil {
@@ -122,7 +122,7 @@ none.`,
 		if err != nil {
 			return err
 		}
-		h, err := decodeResponse[api.HostState](client.GetHost(c.Context(), args[0]))
+		h, err := api.Decode[api.HostState](client.GetHost(c.Context(), args[0]))
 		if err != nil {
 			return err
 		}
@@ -173,7 +173,7 @@ func hostDeleteCommand(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if _, err := decodeResponse[struct{}](client.DeleteHost(c.Context(), args[0], &api.DeleteHostParams{DryRun: dry})); err != nil {
+		if _, err := api.Decode[struct{}](client.DeleteHost(c.Context(), args[0], &api.DeleteHostParams{DryRun: dry})); err != nil {
 			return err
 		}
 		return printOutcome("host", args[0], "deleted", nil, *dry)(a.out)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"headgate/doctor"
+	"headgate/hostsurvey"
 	"headgate/unit"
 )
 
@@ -52,11 +54,14 @@ Run it as root to include doctor's findings.`,
 				delete(given, dev)
 			}
 		}
-		r, err := a.survey(*devs, given)
+		r, err := hostsurvey.Run(hostsurvey.Options{
+			Devices: *devs, Speeds: given,
+			Examine: func(devices []string) (doctor.Report, error) { return a.examine(devices, false) },
+		})
 		if err != nil {
 			return err
 		}
-		text := r.text()
+		text := r.Text()
 		if *file == "-" {
 			r.Configuration = text
 			return a.print(*output, r, func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
@@ -65,7 +70,7 @@ Run it as root to include doctor's findings.`,
 			return err
 		}
 		r.File = *file
-		a.note("%s", r.next())
+		a.note("%s", r.Summary())
 		if *output == "table" {
 			return nil
 		}
@@ -104,31 +109,4 @@ func (s speedFlag) Set(text string) error {
 	}
 	s[dev] = v
 	return err
-}
-
-// next returns a summary of the written file, and the next steps.
-func (r *initReport) next() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "wrote %s", r.File)
-	for _, d := range []initDecision{written, commented, leftOut} {
-		if names := r.names(d); len(names) > 0 {
-			fmt.Fprintf(&b, "\n  %s: %s", d, strings.Join(names, ", "))
-		}
-	}
-	b.WriteString("\nNext: ")
-	if len(r.names(written)) == 0 {
-		b.WriteString("set the rate of the link as the file describes, then ")
-	}
-	fmt.Fprintf(&b, "edit it, and\n  headgate check -f %[1]s\n  headgate plan -f %[1]s", r.File)
-	return b.String()
-}
-
-// names returns the devices with decision d.
-func (r *initReport) names(d initDecision) (names []string) {
-	for _, i := range r.Interfaces {
-		if i.Decision == d {
-			names = append(names, i.Dev)
-		}
-	}
-	return names
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"headgate/hostsurvey"
 	"headgate/lab"
 	"headgate/lab/labtest"
 	"headgate/lab/traffic"
@@ -46,7 +47,7 @@ func TestInitDevices(t *testing.T) {
 	})
 	server := nodeProgram{t, l.Node("server")}
 	labtest.Run(t, server.node, "sh", "-ec", machineInLab)
-	report := func(args ...string) (r initReport) {
+	report := func(args ...string) (r hostsurvey.Report) {
 		t.Helper()
 		if err := json.Unmarshal([]byte(server.must(append([]string{"init", "-o", "json"}, args...)...).out), &r); err != nil {
 			t.Fatal(err)
@@ -58,13 +59,13 @@ func TestInitDevices(t *testing.T) {
 		t.Errorf("the device of the default route is not first: %+v", r.Interfaces)
 	}
 	want := map[string]struct {
-		decision initDecision
+		decision hostsurvey.Decision
 		why      string
 	}{
-		"router": {commented, ""}, "other": {commented, ""}, "half": {commented, ""},
-		"taken": {leftOut, "root qdisc tbf"}, "br0": {leftOut, "ports (port0)"}, "port0": {leftOut, "perspective: guest"},
-		"mac0": {leftOut, "leaves through router"}, "ifb7": {leftOut, "IFB"}, "pulled": {leftOut, "no carrier"}, "down0": {leftOut, "ip link set down0 up"},
-		"vx0": {leftOut, "a vxlan"}, "lo": {leftOut, "loopback"}, "other1": {leftOut, "perspective: guest"},
+		"router": {hostsurvey.Commented, ""}, "other": {hostsurvey.Commented, ""}, "half": {hostsurvey.Commented, ""},
+		"taken": {hostsurvey.LeftOut, "root qdisc tbf"}, "br0": {hostsurvey.LeftOut, "ports (port0)"}, "port0": {hostsurvey.LeftOut, "perspective: guest"},
+		"mac0": {hostsurvey.LeftOut, "leaves through router"}, "ifb7": {hostsurvey.LeftOut, "IFB"}, "pulled": {hostsurvey.LeftOut, "no carrier"}, "down0": {hostsurvey.LeftOut, "ip link set down0 up"},
+		"vx0": {hostsurvey.LeftOut, "a vxlan"}, "lo": {hostsurvey.LeftOut, "loopback"}, "other1": {hostsurvey.LeftOut, "perspective: guest"},
 	}
 	for _, c := range r.Interfaces {
 		w, ok := want[c.Dev]
@@ -110,7 +111,7 @@ func TestInitDevices(t *testing.T) {
 			t.Errorf("out and in %.1f Mbit/s without the configuration, %.1f with it", before, after)
 		}
 	})
-	if r := report(); r.Interfaces[0].Decision != leftOut || !strings.Contains(r.Interfaces[0].Why, "headgate show --dev router") {
+	if r := report(); r.Interfaces[0].Decision != hostsurvey.LeftOut || !strings.Contains(r.Interfaces[0].Why, "headgate show --dev router") {
 		t.Errorf("a device that has groups is %+v", r.Interfaces[0])
 	}
 	// The client has only its link and loopback.

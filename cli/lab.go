@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"headgate/lab"
+	"headgate/lab/report"
 )
 
 const labExample = `  kind: Lab
@@ -100,17 +101,7 @@ machine: veth, netem or the emulator.`,
 // printLab prints every device of a lab.
 func (a *app) printLab(f format, t *lab.Topology) error {
 	devices := t.Devices()
-	return a.print(f, devices, func(w io.Writer) error {
-		rows := [][]string{{"NODE", "DEVICE", "TO", "IPV4", "IPV6", "BACKEND", "RATE", "DELAY", "NAMESPACE"}}
-		for _, d := range devices {
-			rate := "unlimited"
-			if d.Rate > 0 {
-				rate = d.Rate.String()
-			}
-			rows = append(rows, []string{d.Node, d.Device, d.To, d.IPv4.String(), d.IPv6.String(), string(d.Backend), rate, d.Delay.String(), d.Namespace})
-		}
-		return table(w, "", rows)
-	})
+	return a.print(f, devices, func(w io.Writer) error { return report.WriteDevices(w, devices) })
 }
 
 func labUpCommand(a *app) *cobra.Command {

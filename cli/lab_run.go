@@ -13,6 +13,7 @@ import (
 
 	"headgate/cli/view"
 	"headgate/lab"
+	"headgate/lab/report"
 )
 
 // labRunFlags are the flags of "lab run".
@@ -86,7 +87,7 @@ func (a *app) labRun(t *lab.Topology, o labRunFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := a.print(*o.output, r, func(w io.Writer) error { return labTables(w, r) }); err != nil {
+	if err := a.print(*o.output, r, func(w io.Writer) error { return report.Write(w, r) }); err != nil {
 		return err
 	}
 	if r.Interrupted {
@@ -105,7 +106,7 @@ func (a *app) labRunWithProgress(ctx context.Context, l *lab.Lab, o labRunFlags)
 		return l.Run(ctx, options)
 	}
 	if _, live := a.terminalWidth(); !live {
-		options.OnSample = a.labProgress(l.Topology)
+		options.OnSample = report.Progress(a.err, l.Topology)
 		return l.Run(ctx, options)
 	}
 	return a.labRunScreen(ctx, l, options)
@@ -116,13 +117,9 @@ func (a *app) labRunScreen(ctx context.Context, l *lab.Lab, options lab.RunOptio
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	t := l.Topology
-	length := t.RunTime().Seconds()
-	if t.UntilDone() {
-		length = 0
-	}
-	screen := view.NewLabScreen(t.Name, length, view.NewTheme(a.out), stop)
+	screen := view.NewLabScreen(t.Name, report.Length(t), view.NewTheme(a.out), stop)
 	program := tea.NewProgram(screen, tea.WithInput(a.in), tea.WithOutput(a.out), tea.WithAltScreen(), tea.WithoutSignalHandler())
-	options.OnSample = func(s lab.Sample) { program.Send(labFrame(t, length, s)) }
+	options.OnSample = func(s lab.Sample) { program.Send(report.NewFrame(t, s)) }
 	var r *lab.RunResult
 	var runErr error
 	done := make(chan struct{})
@@ -137,71 +134,4 @@ func (a *app) labRunScreen(ctx context.Context, l *lab.Lab, options lab.RunOptio
 	}
 	<-done
 	return r, errors.Join(runErr, err)
-}
-
-// labFrame converts a sample for the live view.
-func labFrame(t *lab.Topology, length float64, s lab.Sample) view.LabFrame {
-	f := view.LabFrame{Lab: t.Name, Seconds: s.Seconds, Length: length}
-	for i, flow := range s.Flows {
-		f.Flows = append(f.Flows, view.LabFlow{
-			Name: flow.Name, Direction: t.Flows[i].From + " > " + t.Flows[i].To,
-			Offered: flow.OfferedRate(), Delivered: flow.DeliveredRate(),
-			Lost: flow.Retransmits + flow.LostDatagrams, SRTTus: flow.SRTTus,
-			Cwnd: flow.CwndSegments, Jitter: microseconds(flow.JitterUs),
-		})
-		if q := flow.Requests; q != nil {
-			f.Requests = append(f.Requests, view.LabRequests{
-				Name: flow.Name, Done: float64(q.Done) / flow.Seconds, Refused: q.Refused, Failed: q.Failed,
-				UnderWay: q.UnderWay, Backlog: q.Backlog, P50: microseconds(q.Latency.P50Us), P99: microseconds(q.Latency.P99Us),
-			})
-		}
-		if p, spec := flow.Transfer, t.Flows[i].Transfer; p != nil {
-			f.Transfers = append(f.Transfers, view.LabTransfer{
-				Name: flow.Name, Completed: p.Completed, Times: max(spec.Times, 1), Failed: p.Failed,
-				Last: microseconds(p.LastSeconds * 1e6), Arrived: float64(p.ArrivedBytes) / float64(spec.Size),
-			})
-		}
-	}
-	for i, l := range s.Links {
-		a, b := t.Links[i].Ends[0], t.Links[i].Ends[1]
-		f.Links = append(f.Links,
-			view.LabLink{Name: l.Name, Way: a + " > " + b, Rate: l.Forward.Rate(), Dropped: l.Forward.Dropped},
-			view.LabLink{Name: l.Name, Way: b + " > " + a, Rate: l.Back.Rate(), Dropped: l.Back.Dropped})
-	}
-	for _, e := range s.Events {
-		f.Events = append(f.Events, fmt.Sprintf("%.1f s, %s", e.HappenedSeconds, e.What))
-	}
-	return f
-}
-
-// labProgress returns a function that prints events, and a line of delivered rates for each
-// sample. The rates are those of flows or, without flows, of the links' forward direction.
-func (a *app) labProgress(t *lab.Topology) func(lab.Sample) {
-	heading := "seconds"
-	for _, f := range t.Flows {
-		heading += fmt.Sprintf(" %12s", f.Name)
-	}
-	if len(t.Flows) == 0 {
-		for _, name := range t.LinkNames() {
-			heading += fmt.Sprintf(" %12s", name)
-		}
-	}
-	a.note("%s", heading)
-	told := 0
-	return func(s lab.Sample) {
-		for _, e := range s.Events[told:] {
-			a.note("%7.1f %s", e.HappenedSeconds, e.What)
-		}
-		told = len(s.Events)
-		line := fmt.Sprintf("%7.1f", s.Seconds)
-		for _, f := range s.Flows {
-			line += fmt.Sprintf(" %12s", view.Rate(f.DeliveredRate()))
-		}
-		if len(s.Flows) == 0 {
-			for _, l := range s.Links {
-				line += fmt.Sprintf(" %12s", view.Rate(l.Forward.Rate()))
-			}
-		}
-		a.note("%s", line)
-	}
 }

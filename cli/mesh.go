@@ -1,20 +1,15 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"headgate/config"
-	"headgate/probe"
-	"headgate/probe/path"
+	"headgate/probe/mesh"
 	"headgate/probe/session"
 )
 
@@ -89,126 +84,39 @@ func loadServers(file string, stdin io.Reader) (config.Servers, error) {
 	return set.Servers[0], nil
 }
 
-// meshRow is the result of one direction of a pair.
-type meshRow struct {
-	From string        `json:"from"`
-	To   string        `json:"to"`
-	RTT  time.Duration `json:"rtt_ns,omitempty"`
-	// Answer can be set together with Failed, if part of the measurement succeeded.
-	Answer *path.Answer `json:"answer,omitempty"`
-	Failed string       `json:"failed,omitempty"`
-}
-
-// mesh measures all pairs in rounds. The pairs of a round run in parallel.
+// mesh measures all pairs, and prints and writes the results.
 func (a *app) mesh(list config.Servers, auth session.Auth, output, prometheus string) error {
 	ctx, stop := interrupted()
 	defer stop()
-	m := &meshRun{list: list, auth: auth, progress: &progress{}}
-	if output == "table" {
-		m.progress = a.progress("table")
-	}
-	if output == "json" {
-		m.encoder = json.NewEncoder(a.out)
-	}
-	all := rounds(len(list.Servers))
-	for i, pairs := range all {
-		var side sync.WaitGroup
-		for _, p := range pairs {
-			side.Go(func() { m.pair(ctx, fmt.Sprintf("round %d of %d", i+1, len(all)), p) })
-		}
-		side.Wait()
-		if err := ctx.Err(); err != nil {
-			m.progress.clear()
-			return err
-		}
-	}
-	m.progress.clear()
-	var err error
+	progress := &progress{}
+	o := mesh.Options{Auth: auth}
 	switch output {
 	case "table":
-		err = m.table(a.out)
+		progress = a.progress("table")
+		o.OnProgress = progress.show
+	case "json":
+		encoder := json.NewEncoder(a.out)
+		o.OnRow = func(r mesh.Row) { encoder.Encode(r) }
+	}
+	rows, err := mesh.Run(ctx, list, o)
+	progress.clear()
+	if err != nil {
+		return err
+	}
+	switch output {
+	case "table":
+		err = meshTable(a.out, list.Servers, rows)
 	case "prometheus":
-		err = m.prometheus(a.out, time.Now())
+		err = rows.WritePrometheus(a.out, time.Now())
 	}
 	if prometheus != "" {
-		err = errors.Join(err, replaceFile(prometheus, func(w io.Writer) error { return m.prometheus(w, time.Now()) }))
+		err = errors.Join(err, rows.WritePrometheusFile(prometheus, time.Now()))
 	}
-	if err == nil && m.failed() > 0 {
+	if failed := rows.Failed(); err == nil && failed > 0 {
 		if output != "table" {
-			a.note("headgate: %d of %d directions were not measured", m.failed(), len(m.rows))
+			a.note("headgate: %d of %d directions were not measured", failed, len(rows))
 		}
 		err = errReported
 	}
 	return err
-}
-
-// meshRun is the state of a running mesh.
-type meshRun struct {
-	list config.Servers
-	auth session.Auth
-
-	mu       sync.Mutex
-	rows     []meshRow
-	progress *progress
-	encoder  *json.Encoder // receives each row; may be nil
-}
-
-func (m *meshRun) failed() (n int) {
-	for _, r := range m.rows {
-		if r.Failed != "" {
-			n++
-		}
-	}
-	return n
-}
-
-func (m *meshRun) report(format string, args ...any) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.progress.say(format, args...)
-}
-
-// pair makes the first of two servers measure to the other, and records both directions.
-func (m *meshRun) pair(ctx context.Context, round string, p serverPair) {
-	from, to := m.list.Servers[p[0]], m.list.Servers[p[1]]
-	m.report("%s: %s and %s", round, from.Name, to.Name)
-	got, err := m.requestMeasurement(ctx, from, to, func(text string) { m.report("%s: %s and %s: %s", round, from.Name, to.Name, text) })
-	rows := []meshRow{{From: from.Name, To: to.Name}, {From: to.Name, To: from.Name}}
-	for i, d := range probe.Directions {
-		r := &rows[i]
-		r.RTT, r.Answer = got.RTT, got.Directions[d]
-		// An error ends the measurement: it applies to the direction under way and those after it.
-		if err != nil && (i == 1 || got.Directions[probe.In] == nil) {
-			r.Failed = err.Error()
-		}
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, r := range rows {
-		m.rows = append(m.rows, r)
-		if m.encoder != nil {
-			m.encoder.Encode(r)
-		}
-	}
-}
-
-func (m *meshRun) requestMeasurement(ctx context.Context, from, to config.Server, say func(string)) (out path.Report, err error) {
-	text, err := json.Marshal(request{Measure: m.list.Measure, Capacity: m.list.Capacity, Bytes: m.list.Bytes, Time: m.list.Time})
-	if err != nil {
-		return out, err
-	}
-	result, err := session.RequestMeasurement(ctx, session.Options{Host: from.Address.Host, Port: from.Address.Port, Auth: m.auth, OnWait: func(n int) {
-		say(fmt.Sprintf("waiting: %d measurements ahead", n))
-	}}, to.Address, text, say)
-	if err != nil {
-		// The error is from the first server, or about the connection to it.
-		err = fmt.Errorf("reported by %s: %s", from.Name, strings.TrimPrefix(err.Error(), "server refused the request: "))
-	}
-	if result == nil {
-		return out, err
-	}
-	if bad := json.Unmarshal(result, &out); bad != nil {
-		return path.Report{}, errors.Join(err, fmt.Errorf("cannot parse the result of %s: %w", from.Name, bad))
-	}
-	return out, err
 }

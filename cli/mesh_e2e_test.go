@@ -14,6 +14,7 @@ import (
 	"headgate/lab"
 	"headgate/lab/labtest"
 	"headgate/lab/link"
+	"headgate/probe/mesh"
 	"headgate/unit"
 )
 
@@ -103,7 +104,7 @@ func TestMesh(t *testing.T) {
 		want := map[string]float64{"a": 60e6, "b": 80e6, "c": 100e6}
 		rows := 0
 		for line := range strings.Lines(out) {
-			var r meshRow
+			var r mesh.Row
 			if err := json.Unmarshal([]byte(line), &r); err != nil {
 				t.Fatalf("%v: %s", err, line)
 			}

@@ -4,35 +4,26 @@ import (
 	"fmt"
 	"io"
 
+	"headgate/config"
 	"headgate/probe"
-	"headgate/probe/path"
+	"headgate/probe/mesh"
 )
 
 // meshParts are the tables of a mesh's result.
 var meshParts = []struct {
 	name string
-	of   func(*path.Answer) *probe.Estimate
+	of   func(*mesh.Row) *probe.Estimate
 }{
-	{"capacity", func(a *path.Answer) *probe.Estimate { return a.Capacity }},
-	{"token rate", func(a *path.Answer) *probe.Estimate {
-		if a.TokenRate == nil {
-			return nil
-		}
-		return &a.TokenRate.Rate
-	}},
-	{"available bandwidth", func(a *path.Answer) *probe.Estimate {
-		if a.Available == nil {
-			return nil
-		}
-		return &a.Available.Available
-	}},
+	{"capacity", (*mesh.Row).Capacity},
+	{"token rate", (*mesh.Row).TokenRate},
+	{"available bandwidth", (*mesh.Row).Available},
 }
 
-// table prints a matrix for each part that was measured, and the reasons of missing values.
-func (m *meshRun) table(w io.Writer) error {
-	cells := map[[2]string]*meshRow{}
-	for i := range m.rows {
-		r := &m.rows[i]
+// meshTable prints a matrix for each part that was measured, and the reasons of missing values.
+func meshTable(w io.Writer, servers []config.Server, results mesh.Rows) error {
+	cells := map[[2]string]*mesh.Row{}
+	for i := range results {
+		r := &results[i]
 		cells[[2]string{r.From, r.To}] = r
 	}
 	var notes []string
@@ -40,18 +31,15 @@ func (m *meshRun) table(w io.Writer) error {
 	for _, part := range meshParts {
 		some := false
 		rows := [][]string{{"FROM \\ TO"}}
-		for _, s := range m.list.Servers {
+		for _, s := range servers {
 			rows[0] = append(rows[0], s.Name)
 		}
-		for _, from := range m.list.Servers {
+		for _, from := range servers {
 			row := []string{from.Name}
-			for _, to := range m.list.Servers {
+			for _, to := range servers {
 				text := "-"
 				if r := cells[[2]string{from.Name, to.Name}]; r != nil {
-					var e *probe.Estimate
-					if r.Answer != nil {
-						e = part.of(r.Answer)
-					}
+					e := part.of(r)
 					some = some || e != nil
 					text = meshCell(r, e)
 					if e != nil && !e.Known() && r.Failed == "" {
@@ -74,7 +62,7 @@ func (m *meshRun) table(w io.Writer) error {
 			return err
 		}
 	}
-	for _, r := range m.rows {
+	for _, r := range results {
 		if r.Failed != "" {
 			notes = append(notes, fmt.Sprintf("%s to %s: failed: %s", r.From, r.To, r.Failed))
 		}
@@ -88,7 +76,7 @@ func (m *meshRun) table(w io.Writer) error {
 	return nil
 }
 
-func meshCell(r *meshRow, e *probe.Estimate) string {
+func meshCell(r *mesh.Row, e *probe.Estimate) string {
 	switch {
 	case r.Failed != "":
 		return "failed"

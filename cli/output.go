@@ -1,15 +1,14 @@
 package cli
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
-	"text/tabwriter"
 
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
+
+	"headgate/internal/text"
 )
 
 // format is the value of -o.
@@ -44,35 +43,18 @@ func (a *app) print(f format, v any, table func(io.Writer) error) error {
 		e.SetIndent("", "  ")
 		return e.Encode(v)
 	case "yaml":
-		text, err := json.Marshal(v)
+		b, err := json.Marshal(v)
 		if err != nil {
 			return err
 		}
-		if text, err = yaml.JSONToYAML(text); err != nil {
+		if b, err = yaml.JSONToYAML(b); err != nil {
 			return err
 		}
-		_, err = a.out.Write(text)
+		_, err = a.out.Write(b)
 		return err
 	}
 	return table(a.out)
 }
 
 // table writes rows in aligned columns. The first row is the heading.
-func table(w io.Writer, indent string, rows [][]string) error {
-	var b bytes.Buffer
-	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.TabIndent)
-	for _, row := range rows {
-		// Short rows are padded, because tabwriter aligns columns only across adjacent rows that have them.
-		row = append(row[:len(row):len(row)], make([]string, max(len(rows[0])-len(row), 0))...)
-		fmt.Fprintln(t, indent+strings.Join(row, "\t"))
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	for line := range strings.Lines(b.String()) {
-		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+var table = text.Table

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -14,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/cli/pending"
+	"headgate/pending"
 	"headgate/shaper"
 )
 
@@ -40,15 +39,7 @@ func (a *app) lock() (*pending.Store, func(), error) {
 		return nil, nil, err
 	}
 	unlock, err := store.Lock()
-	return store, unlock, withPermission(err)
-}
-
-// withPermission adds shaper.ErrPermission to a permission error of a file, for the exit code.
-func withPermission(err error) error {
-	if errors.Is(err, fs.ErrPermission) {
-		return fmt.Errorf("%w: %w", shaper.ErrPermission, err)
-	}
-	return err
+	return store, unlock, shaper.WithPermission(err)
 }
 
 // printPending prints the pending change, if there is one, and the commands for it.
@@ -134,7 +125,7 @@ const (
 	ready        = "ready"
 )
 
-// waitCommand is the rollback process that apply --confirm-within starts.
+// rollbackCommand is the rollback process that apply --confirm-within starts.
 func waitCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:    rollbackName + " ID",

@@ -9,6 +9,7 @@ import (
 
 	"headgate/config"
 	"headgate/group"
+	"headgate/internal/text"
 	"headgate/shaper"
 	"headgate/shaper/attach"
 )
@@ -63,7 +64,7 @@ func printSteps(w io.Writer, steps []step) {
 			fmt.Fprintf(w, "%s: up to date\n", name)
 			continue
 		}
-		fmt.Fprintf(w, "%s: %s\n", name, count(len(s.Changes), "change"))
+		fmt.Fprintf(w, "%s: %s\n", name, text.Count(len(s.Changes), "change"))
 		for _, change := range s.Changes {
 			fmt.Fprintf(w, "  %v\n", change)
 		}
@@ -90,7 +91,7 @@ func (a *app) steps(set config.Set, ignoreMissing bool) ([]step, error) {
 		return nil, err
 	}
 	a.warnSpeeds(set)
-	a.warnWhere(set, true)
+	a.warnPlacement(set, true)
 	steps := []step{}
 	var failed []error
 	for _, t := range targets {

@@ -10,9 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"headgate/probe"
+	"headgate/probe/measure"
 	"headgate/probe/path"
 	"headgate/probe/session"
-	"headgate/unit"
+	"headgate/shaper"
 )
 
 func probeCommand(a *app) *cobra.Command {
@@ -37,20 +38,19 @@ tell". docs/probe.md explains the results.`,
 // measurement is a command that measures a path.
 type measurement struct {
 	name, short, long string
-	estimates         path.Parts
 }
 
 var measurements = []measurement{
 	{"path", "Measure everything about a path",
-		"Path measures the capacity, the token rate and bucket size (the rate of a long\ntransfer, and the size of a burst above that rate), the limiter type, and the available\nbandwidth, in the order that sends the fewest bytes.", path.AllParts},
+		"Path measures the capacity, the token rate and bucket size (the rate of a long\ntransfer, and the size of a burst above that rate), the limiter type, and the available\nbandwidth, in the order that sends the fewest bytes."},
 	{"capacity", "Measure the capacity of a path",
-		"Capacity measures the rate of the slowest link on the path. A short burst gets this\nrate, even if a shaper limits a long transfer to less.", path.Parts{Capacity: true}},
+		"Capacity measures the rate of the slowest link on the path. A short burst gets this\nrate, even if a shaper limits a long transfer to less."},
 	{"tokenrate", "Measure the token rate and bucket size of a path's limiter",
-		"Tokenrate measures the rate of a long transfer, and the bytes that pass before the\nlimiter takes effect. It measures the capacity first, unless --capacity is given.", path.Parts{TokenRate: true}},
+		"Tokenrate measures the rate of a long transfer, and the bytes that pass before the\nlimiter takes effect. It measures the capacity first, unless --capacity is given."},
 	{"limiter", "Detect the limiter type of a path",
-		"Limiter distinguishes a continuous token bucket, a token bucket that is filled\nperiodically (as Xen's), the scheduling of virtual machines, a policer, a sender with\na slow processor, and no limiter.", path.Parts{Limiter: true}},
+		"Limiter distinguishes a continuous token bucket, a token bucket that is filled\nperiodically (as Xen's), the scheduling of virtual machines, a policer, a sender with\na slow processor, and no limiter."},
 	{"available", "Measure the available bandwidth of a path",
-		"Available measures the capacity that cross traffic leaves to one more transfer.", path.Parts{Available: true}},
+		"Available measures the capacity that cross traffic leaves to one more transfer."},
 }
 
 // probeFlags are the flags of a measurement: connection, budget and output.
@@ -83,10 +83,10 @@ With --server a host of a service measures, with its own /etc/headgate/probe.key
 	}
 	var f probeFlags
 	f.add(c)
-	if m.estimates == (path.Parts{Limiter: true}) {
+	if m.name == "limiter" {
 		c.Flags().DurationVar(&f.watch, "watch", 0, "measure repeatedly for this time, to find changes and periodic extra tokens (65s covers three periods of 20 s); the default of --bytes is then 100MB")
 	}
-	if m.estimates == (path.Parts{Available: true}) {
+	if m.name == "available" {
 		c.Flags().StringVar(&f.ticks, "ticks", "", "use packets of this second server as the clock (PacketTick of the estimation seed, inbound direction only); the default of --bytes is then 50MB")
 	}
 	at := serverFlags(c)
@@ -106,20 +106,18 @@ With --server a host of a service measures, with its own /etc/headgate/probe.key
 		}
 		if f.watch > 0 {
 			if !c.Flags().Changed("bytes") {
-				f.bytes = bytesFlag(watchBudget)
+				f.bytes = bytesFlag(measure.WatchBudget)
 			}
-			return a.probeWatch(args[0], f, auth)
 		}
 		if f.ticks != "" {
 			if f.direction == "out" {
 				return usageError{errors.New("--ticks measures only the inbound direction: remove --direction out"), c.CommandPath()}
 			}
 			if !c.Flags().Changed("bytes") {
-				f.bytes = bytesFlag(ticksBudget)
+				f.bytes = bytesFlag(measure.TicksBudget)
 			}
-			return a.probeTicks(args[0], f, auth)
 		}
-		return a.measure(args[0], m, f, auth)
+		return a.measure(m.name, args[0], f, auth)
 	}
 	return c
 }
@@ -153,10 +151,6 @@ func (f *probeFlags) directions() []probe.Direction {
 	return probe.Directions[:]
 }
 
-func (f *probeFlags) methodFor(m measurement) path.Method {
-	return path.Method{Parts: m.estimates, KnownCapacity: unit.Rate(f.capacity), Seed: f.method == "seed", Budget: unit.Bytes(f.bytes)}
-}
-
 // keyFile is the default file of the key that client and server share.
 const keyFile = "/etc/headgate/probe.key"
 
@@ -187,7 +181,7 @@ func (f *authFlags) client() (session.Auth, error) {
 		return session.Auth{}, nil
 	}
 	if errors.Is(err, os.ErrPermission) {
-		return session.Auth{}, withPermission(err)
+		return session.Auth{}, shaper.WithPermission(err)
 	}
 	return session.Auth{Key: key}, err
 }

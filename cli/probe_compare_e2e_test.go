@@ -9,6 +9,7 @@ import (
 	"headgate/lab"
 	"headgate/lab/labtest"
 	"headgate/lab/link"
+	"headgate/probe/measure"
 	"headgate/unit"
 )
 
@@ -40,7 +41,7 @@ func TestProbeCompare(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		var pairs []comparisonResult
+		var pairs []measure.Comparison
 		if err := json.Unmarshal(out, &pairs); err != nil || len(pairs) != 1 {
 			t.Fatalf("%v\n%s", err, out)
 		}

@@ -63,9 +63,9 @@ most 90 days.`,
 			at := time.Now().Add(-*since).UTC()
 			p.Since = &at
 		}
-		found, err := listAll(func(after *string) ([]json.RawMessage, *string, error) {
+		found, err := api.ListAll(func(after *string) ([]json.RawMessage, *string, error) {
 			p.After = after
-			page, err := decodeResponse[struct {
+			page, err := api.Decode[struct {
 				Items []json.RawMessage `json:"items"`
 				Next  *string           `json:"next"`
 			}](client.ListProbeResults(c.Context(), &p))

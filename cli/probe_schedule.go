@@ -84,7 +84,7 @@ Measurements that are running when the schedule changes are finished.`,
 		if err != nil {
 			return err
 		}
-		is, err := decodeResponse[schedule.Schedule](client.PutProbeScheduleWithBody(c.Context(), &api.PutProbeScheduleParams{IfMatch: tag, DryRun: dry}, "application/json", bytes.NewReader(body)))
+		is, err := api.Decode[schedule.Schedule](client.PutProbeScheduleWithBody(c.Context(), &api.PutProbeScheduleParams{IfMatch: tag, DryRun: dry}, "application/json", bytes.NewReader(body)))
 		if err != nil {
 			return err
 		}
@@ -107,11 +107,11 @@ each host today. With -o json or yaml it prints only the schedule, in the format
 		if err != nil {
 			return err
 		}
-		s, err := decodeResponse[schedule.Schedule](client.GetProbeSchedule(c.Context()))
+		s, err := api.Decode[schedule.Schedule](client.GetProbeSchedule(c.Context()))
 		if err != nil {
 			return err
 		}
-		state, err := decodeResponse[api.ProbingState](client.GetProbeState(c.Context()))
+		state, err := api.Decode[api.ProbingState](client.GetProbeState(c.Context()))
 		if err != nil {
 			return err
 		}
@@ -181,7 +181,7 @@ func probeScheduleRemoveCommand(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if _, err := decodeResponse[struct{}](client.DeleteProbeSchedule(c.Context(), &api.DeleteProbeScheduleParams{DryRun: dry})); err != nil {
+		if _, err := api.Decode[struct{}](client.DeleteProbeSchedule(c.Context(), &api.DeleteProbeScheduleParams{DryRun: dry})); err != nil {
 			return err
 		}
 		return printOutcome("probe", "schedule", "deleted", nil, *dry)(a.out)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"headgate/probe"
+	"headgate/probe/measure"
 	"headgate/probe/session"
 	"headgate/unit"
 )
@@ -62,7 +63,7 @@ hold whole trains.`,
 			return usageError{errors.New("--max-bytes and --max-rate must be more than 0, and --max-time at least 1s"), c.CommandPath()}
 		}
 		caps.Bytes, caps.Rate = unit.Bytes(bytes), unit.Rate(rate)
-		allowed, err := readPeers(*peers, *peersFile)
+		allowed, err := serverPeers(*peers, *peersFile)
 		if err != nil {
 			return usageError{err, c.CommandPath()}
 		}
@@ -80,10 +81,26 @@ hold whole trains.`,
 			}
 		}
 		s := &session.Server{Auth: who, Caps: caps, Peers: allowed}
-		s.Measure = measureFor(s)
+		s.Measure = measure.ForClients(s)
 		return a.probeServe(*listen, s, slog.Level(level))
 	}
 	return c
+}
+
+// serverPeers returns the peers of flags and of a file.
+func serverPeers(named []string, file string) (out []probe.Address, err error) {
+	for _, name := range named {
+		peer, err := probe.ParseAddress(name)
+		if err != nil {
+			return nil, fmt.Errorf("--peer: %w", err)
+		}
+		out = append(out, peer)
+	}
+	if file == "" {
+		return out, nil
+	}
+	listed, err := session.ReadPeers(file)
+	return append(out, listed...), err
 }
 
 func (a *app) probeServe(listen string, s *session.Server, level slog.Level) error {

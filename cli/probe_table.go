@@ -8,6 +8,7 @@ import (
 
 	"headgate/probe"
 	"headgate/probe/limiter"
+	"headgate/probe/measure"
 	"headgate/probe/path"
 )
 
@@ -112,6 +113,40 @@ var answerRows = []struct {
 		}
 		return fmt.Sprintf("%s in %.2f s", sizeText(float64(a.Bytes)), a.Seconds)
 	}},
+}
+
+// watchTable prints a line with the extra tokens and changes of each direction.
+func watchTable(to io.Writer, w *measure.WatchReport) error {
+	rows := [][]string{{"DIRECTION", "WATCHED", "SENT", "RATE", "EXTRA TOKENS", "CHANGES"}}
+	for _, d := range probe.Directions {
+		seen := w.Directions[d]
+		if seen == nil {
+			continue
+		}
+		row := []string{string(d), fmt.Sprintf("%.1f s", seen.Took), seen.Bytes.String()}
+		if seen.Cannot != "" {
+			rows = append(rows, append(row, "cannot estimate: "+seen.Cannot))
+			continue
+		}
+		rate, gifts, changes := "", "none", "none"
+		if n := len(seen.Levels); n > 0 {
+			rate = bitRate(seen.Levels[n-1].Rate)
+		}
+		if g := seen.TokenGrants; g != nil {
+			gifts = fmt.Sprintf("%s every %s", estimateText(g.Size, sizeText), estimateText(g.Every, func(v float64) string { return fmt.Sprintf("%.2f s", v) }))
+		}
+		for i, c := range seen.Changes {
+			if i == 0 {
+				changes = ""
+			} else {
+				changes += "; "
+			}
+			changes += fmt.Sprintf("at %.1f s from %s to %s", c.At, bitRate(c.From), bitRate(c.To))
+		}
+		rows = append(rows, append(row, rate, gifts, changes))
+	}
+	fmt.Fprintln(to, w.Host)
+	return table(to, "", rows)
 }
 
 func rateText(e probe.Estimate) string { return e.Format(probe.FormatRate) }

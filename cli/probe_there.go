@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"headgate/api"
+	"headgate/internal/sleep"
 	"headgate/probe/path"
 )
 
@@ -28,10 +29,10 @@ func (a *app) probeThere(t *remoteHost, measure, peer string, f format) error {
 	progress := a.progress(f)
 	defer progress.clear()
 	begun := time.Now()
-	got, err := decodeResponse[remoteProbe](client.StartProbe(ctx, t.host, nil, api.ProbeRequest{Measure: api.ProbeRequestMeasure(measure), Peer: peer}))
+	got, err := api.Decode[remoteProbe](client.StartProbe(ctx, t.host, nil, api.ProbeRequest{Measure: api.ProbeRequestMeasure(measure), Peer: peer}))
 	for err == nil && (got.State == api.Waiting || got.State == api.Running) {
 		progress.say("%s: %s, %v", t.host, got.State, time.Since(begun).Round(time.Second))
-		if !sleepUntil(ctx, time.Now().Add(pollInterval)) {
+		if !sleep.Until(ctx, time.Now().Add(pollInterval)) {
 			return fmt.Errorf("interrupted: %s continues the measurement", t.host)
 		}
 		got, err = t.measured(ctx, client, got.ID)
@@ -61,7 +62,7 @@ type remoteProbe struct {
 // measured returns the state of a measurement. The measurement is lost if the controller does not know
 // it: the agent restarted, or connected to another controller.
 func (t *remoteHost) measured(ctx context.Context, client *api.Client, id string) (remoteProbe, error) {
-	got, err := decodeResponse[remoteProbe](client.GetProbe(ctx, t.host, id))
+	got, err := api.Decode[remoteProbe](client.GetProbe(ctx, t.host, id))
 	if err != nil {
 		return got, fmt.Errorf("measurement of %s lost: %w", t.host, err)
 	}

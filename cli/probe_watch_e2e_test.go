@@ -10,6 +10,7 @@ import (
 	"headgate/lab/labtest"
 	"headgate/lab/link"
 	"headgate/probe"
+	"headgate/probe/measure"
 	"headgate/unit"
 )
 
@@ -29,7 +30,7 @@ func TestProbeWatch(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v: %v\n%s", args, err, out)
 			}
-			var w watchResult
+			var w measure.WatchReport
 			if err := json.Unmarshal(out, &w); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}

@@ -56,7 +56,7 @@ hosts whose agents do not respond. A tenant sees only its own groups.`,
 		if *host != "" {
 			p.Host = host
 		}
-		got, err := decodeResponse[api.UsageList](client.GetUsage(c.Context(), p))
+		got, err := api.Decode[api.UsageList](client.GetUsage(c.Context(), p))
 		if err != nil {
 			return err
 		}

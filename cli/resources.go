@@ -23,7 +23,7 @@ func dryRunFlag(c *cobra.Command) *bool {
 // getWithETag decodes a resource and its ETag, for a change with If-Match. The ETag is nil if the resource
 // does not exist.
 func getWithETag[T any](r *http.Response, err error) (now T, tag *string, _ error) {
-	now, err = decodeResponse[T](r, err)
+	now, err = api.Decode[T](r, err)
 	if errors.Is(err, fs.ErrNotExist) {
 		return now, nil, nil
 	}
@@ -74,7 +74,7 @@ func completeNames(server *string, list func(ctx context.Context, client *api.Cl
 
 func completeTenants(server *string) completion {
 	return completeNames(server, func(ctx context.Context, client *api.Client) (found []string, err error) {
-		page, err := decodeResponse[api.TenantList](client.ListTenants(ctx, nil))
+		page, err := api.Decode[api.TenantList](client.ListTenants(ctx, nil))
 		for _, t := range page.Items {
 			found = append(found, orEmpty(t.Name))
 		}
@@ -84,7 +84,7 @@ func completeTenants(server *string) completion {
 
 func completeHosts(server *string) completion {
 	return completeNames(server, func(ctx context.Context, client *api.Client) (found []string, err error) {
-		page, err := decodeResponse[api.HostList](client.ListHosts(ctx, nil))
+		page, err := api.Decode[api.HostList](client.ListHosts(ctx, nil))
 		for _, h := range page.Items {
 			found = append(found, orEmpty(h.Name))
 		}

@@ -7,16 +7,14 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"headgate/api"
-	"headgate/cli/view"
 	"headgate/config"
 	"headgate/group"
 	"headgate/shaper"
-	"headgate/unit"
 )
 
 // remoteHost selects a host of a service, for commands that can act on it instead of this machine.
@@ -50,11 +48,11 @@ func (t *remoteHost) client() (*api.Client, error) { return service(t.server) }
 // names returns the alternative names of the host's devices. For a tenant, who may not read the host,
 // they are those of devices with traffic. There are none while the host's agent is disconnected.
 func (t *remoteHost) names(ctx context.Context, client *api.Client) group.AltNames {
-	if host, err := decodeResponse[api.HostState](client.GetHost(ctx, t.host)); err == nil && host.Devices != nil {
+	if host, err := api.Decode[api.HostState](client.GetHost(ctx, t.host)); err == nil && host.Devices != nil {
 		return namesOf(*host.Devices)
 	}
 	none := []string{"-"} // no group has this name, so the response has only totals
-	rates, _ := decodeResponse[api.RateList](client.GetRates(ctx, t.host, &api.GetRatesParams{Group: &none}))
+	rates, _ := api.Decode[api.RateList](client.GetRates(ctx, t.host, &api.GetRatesParams{Group: &none}))
 	return namesIn(rates)
 }
 
@@ -115,7 +113,7 @@ func (a *app) applyThere(c *cobra.Command, t *remoteHost, files []string, dry bo
 		}
 		// The precondition makes sure that the printed changes are the actual ones.
 		after, err = t.putPolicy(c.Context(), client, set, tag, dry)
-		if changed := (preconditionFailed{}); !errors.As(err, &changed) {
+		if !errors.Is(err, api.ErrPreconditionFailed) {
 			break
 		} else if try == applyTries {
 			return fmt.Errorf("cannot apply to %s: other clients keep changing its configuration; nothing was changed: run apply again: %w", t.host, err)
@@ -124,7 +122,7 @@ func (a *app) applyThere(c *cobra.Command, t *remoteHost, files []string, dry bo
 	if err != nil {
 		return err
 	}
-	a.warnWhere(set, false)
+	a.warnPlacement(set, false)
 	if err := a.warnConflicts(c.Context(), t, client, set); err != nil {
 		a.note("headgate: warning: cannot check the configuration with the agent of %s: %v", t.host, err)
 	}
@@ -172,39 +170,45 @@ func ratesOf(dev string) *api.GetRatesParams {
 	return &api.GetRatesParams{Dev: &dev}
 }
 
-// groupRate is the rate and backlog of a group of a host of a service.
-type groupRate struct {
-	Dev       string    `json:"dev"`
-	Direction string    `json:"direction"`
-	Group     string    `json:"group"`
-	Guarantee unit.Rate `json:"guarantee"`
-	Delivered unit.Rate `json:"delivered"`
-	Backlog   int64     `json:"backlog_bytes"`
+// showThere prints the groups of a host with their counters, as its agent reports them: the same as "show"
+// prints on the host, without what only the kernel knows (classes, rule hits, drift).
+func (a *app) showThere(ctx context.Context, t *remoteHost, dev string, over time.Duration, f format) error {
+	read, err := t.watch(ctx, dev)
+	if err != nil {
+		return err
+	}
+	states, err := read()
+	if err != nil {
+		return err
+	}
+	if over == 0 {
+		return a.print(f, states, func(w io.Writer) error { return groupsTable(w, states, nil) })
+	}
+	select {
+	case <-time.After(over):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	later, err := read()
+	if err != nil {
+		return err
+	}
+	before := inOrderOf(later, states)
+	return a.print(f, later, func(w io.Writer) error { return groupsTable(w, later, before) })
 }
 
-// showThere prints the rates of a host's groups, as its agent reports them.
-func (a *app) showThere(ctx context.Context, t *remoteHost, dev string, f format) error {
-	client, err := t.client()
-	if err != nil {
-		return err
-	}
-	got, err := decodeResponse[api.RateList](client.GetRates(ctx, t.host, ratesOf(dev)))
-	if err != nil {
-		return err
-	}
-	lines := []groupRate{}
-	for _, g := range got.Items {
-		l := groupRate{Dev: g.Dev, Direction: g.Direction, Group: g.Group, Backlog: orNone(g.BacklogBytes), Guarantee: unit.Rate(g.GuaranteedBps), Delivered: unit.Rate(g.DeliveredBps)}
-		lines = append(lines, l)
-	}
-	return a.print(f, lines, func(to io.Writer) error {
-		w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "DEV\tGROUP\tGUARANTEE\tRATE\tBACKLOG")
-		for _, l := range lines {
-			fmt.Fprintf(w, "%s\t%s %s\t%s\t%s\t%s\n", l.Dev, l.Direction, l.Group, view.Rate(float64(l.Guarantee)), view.Rate(float64(l.Delivered)), view.Bytes(uint64(l.Backlog)))
+// inOrderOf returns the states of the same devices as those of order, in that order. A device without one has
+// the zero state.
+func inOrderOf(order, states []shaper.State) []shaper.State {
+	out := make([]shaper.State, len(order))
+	for n := range order {
+		for _, s := range states {
+			if s.Dev == order[n].Dev {
+				out[n] = s
+			}
 		}
-		return w.Flush()
-	})
+	}
+	return out
 }
 
 // showAssignmentsThere prints the connections that were assigned through a service.
@@ -230,8 +234,8 @@ func (a *app) showAssignmentsThere(ctx context.Context, t *remoteHost, dev strin
 
 // interfaces returns the names of all interfaces of a host at the service.
 func (t *remoteHost) interfaces(ctx context.Context, client *api.Client) ([]string, error) {
-	all, err := listAll(func(after *string) ([]api.Interface, *string, error) {
-		page, err := decodeResponse[api.InterfaceList](client.ListInterfaces(ctx, t.host, &api.ListInterfacesParams{After: after}))
+	all, err := api.ListAll(func(after *string) ([]api.Interface, *string, error) {
+		page, err := api.Decode[api.InterfaceList](client.ListInterfaces(ctx, t.host, &api.ListInterfacesParams{After: after}))
 		return page.Items, page.Next, err
 	})
 	names := []string{}
@@ -277,7 +281,7 @@ func (a *app) clearThere(ctx context.Context, t *remoteHost, dev string, f forma
 	}
 	list := []clearOutput{}
 	for _, d := range devs {
-		if _, err := decodeResponse[struct{}](client.DeleteInterface(ctx, t.host, d, nil)); err != nil {
+		if _, err := api.Decode[struct{}](client.DeleteInterface(ctx, t.host, d, nil)); err != nil {
 			return err
 		}
 		list = append(list, clearOutput{d, true})
@@ -309,9 +313,9 @@ func (a *app) assignThere(c *cobra.Command, t *remoteHost, dev, path string, tex
 	var failed error
 	for _, conn := range list {
 		if path == "" {
-			_, err = decodeResponse[struct{}](client.DeleteConnection(c.Context(), t.host, dev, conn.String(), nil))
+			_, err = api.Decode[struct{}](client.DeleteConnection(c.Context(), t.host, dev, conn.String(), nil))
 		} else {
-			_, err = decodeResponse[api.Connection](client.PutConnection(c.Context(), t.host, dev, conn.String(), nil, api.Connection{Group: path}))
+			_, err = api.Decode[api.Connection](client.PutConnection(c.Context(), t.host, dev, conn.String(), nil, api.Connection{Group: path}))
 		}
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%v: %w", conn, err))

@@ -172,7 +172,7 @@ func (s *serviceTest) rate(name string) float64 {
 	var rates struct {
 		Items []struct {
 			Group     string
-			Delivered unit.Rate
+			Delivered int64 `json:"delivered_bps"`
 		}
 	}
 	status, text := s.do("GET", "/v1/hosts/h1/rates", "")
@@ -301,8 +301,8 @@ func TestServer(t *testing.T) {
 		says("add    out group web", there("apply", "-f", file)...)
 		says("up to date", there("plan", "-f", file)...)
 		write("50%")
-		says("change out group web: guarantee 20Mbit", there("apply", "-f", file, "--dry-run")...)
-		says("change out group web: guarantee 20Mbit", there("apply", "-f", file)...)
+		says("change out group web: guarantee 10Mbit -> 20Mbit", there("apply", "-f", file, "--dry-run")...)
+		says("change out group web: guarantee 10Mbit -> 20Mbit", there("apply", "-f", file)...)
 		write("150%")
 		if out, code := exit(there("apply", "-f", file)...); code != 2 || !strings.Contains(out, "groups.yaml") {
 			t.Errorf("guarantees above the limit: %d %s", code, out)
@@ -313,7 +313,8 @@ func TestServer(t *testing.T) {
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
-		says("20.0Mbit", there("show")...)
+		says("20Mbit", there("show")...)
+		says("RATE", there("show", "--over", "1s")...)
 		says("", there("assign", "web", "--dev", dev, "--conn", "tcp 10.0.0.1:443 10.0.0.2:55000")...)
 		says("", there("unassign", "--dev", dev, "--conn", "tcp 10.0.0.2:55000 10.0.0.1:443")...)
 		if out, code := exit(there("unassign", "--dev", dev, "--conn", "tcp 10.0.0.2:55000 10.0.0.1:443")...); code != 1 || !strings.Contains(out, "not found") {

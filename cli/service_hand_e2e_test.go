@@ -109,10 +109,10 @@ func TestServiceLocalApply(t *testing.T) {
 				}
 			}
 		}
-		eventually("nobody")
+		eventually("none")
 		apply("own0")
 		eventually("local")
 		s.localCommand("clear", "--dev", "own0")
-		eventually("nobody")
+		eventually("none")
 	})
 }

@@ -17,6 +17,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"headgate/demo"
+	"headgate/demo/scenario"
 	"headgate/internal/browser"
 	"headgate/internal/pki"
 	"headgate/lab/labtest"
@@ -29,7 +31,7 @@ const picturesEnv = "HEADGATE_PICTURES"
 type liveDemo struct {
 	t      *testing.T
 	client *http.Client
-	demoAccess
+	demo.Access
 }
 
 func (s *liveDemo) headgate(args ...string) string {
@@ -82,12 +84,12 @@ func (s *liveDemo) addActivity() {
 	s.must(0, "PUT", "/v1/probe-schedule", `{"measures": [{"measure": "tokenrate", "every": "1m"}, {"measure": "limiter", "every": "1m"}, {"measure": "available", "every": "1m"}],
 		"bytes": "10MB", "time": "10s", "budget": "100GB", "hosts": [{"host": "host1"}, {"host": "host2"}, {"host": "host3"}],
 		"quiet": [{"days": ["sat", "sun"], "from": "01:00", "to": "01:30"}]}`)
-	s.must(2, "PATCH", groupURL("host1", "out", "shop/export"), `{"guarantee": "25Mbit"}`)
+	s.must(2, "PATCH", "/v1/hosts/host1/interfaces/"+scenario.Dev+"/out/groups/shop%2Fexport", `{"guarantee": "25Mbit"}`)
 	ends := regexp.MustCompile(`([0-9.]+:9000)\s+([0-9.]+:[0-9]+)`).FindStringSubmatch(s.within("host1", "ss", "-Htn", "sport = :9000"))
 	if ends == nil {
 		s.t.Fatal("no connection of the download")
 	}
-	s.must(2, "PUT", "/v1/hosts/host1/interfaces/"+demoDev+"/connections/"+url.PathEscape("tcp "+ends[1]+" "+ends[2]), `{"group": "shop/export"}`)
+	s.must(2, "PUT", "/v1/hosts/host1/interfaces/"+scenario.Dev+"/connections/"+url.PathEscape("tcp "+ends[1]+" "+ends[2]), `{"group": "shop/export"}`)
 }
 
 // addConnectionSets creates connection sets on host1.
@@ -147,10 +149,10 @@ func TestPictures(t *testing.T) {
 		_ = served.Wait()
 	}()
 	s := &liveDemo{t: t}
-	if err := json.NewDecoder(told).Decode(&s.demoAccess); err != nil {
+	if err := json.NewDecoder(told).Decode(&s.Access); err != nil {
 		t.Fatal(err)
 	}
-	s.client = &http.Client{Timeout: demoTimeout, Transport: &http.Transport{TLSClientConfig: pki.Pinned(demoLoopback, s.Pin)}}
+	s.client = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{TLSClientConfig: pki.Pinned("127.0.0.1", s.Pin)}}
 	s.addActivity()
 	b, err := browser.Start(t.Context(), s.URL)
 	if err != nil {
@@ -173,7 +175,7 @@ func TestPictures(t *testing.T) {
 	p.do("open", chromedp.Navigate(s.URL), chromedp.WaitVisible("#token"))
 	p.takePictures(dir, "login")
 	p.signIn(s.URL, s.Logins[0].Token)
-	device := "/hosts/host1/" + demoDev
+	device := "/hosts/host1/" + scenario.Dev
 	take("interface", device+"?direction=out", 70*time.Second)
 	press("Edit shop/export")
 	p.do("a form", chromedp.WaitVisible("dialog form"))

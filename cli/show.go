@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"headgate/agent"
 	"headgate/cli/view"
 	"headgate/group"
+	"headgate/internal/text"
 	"headgate/shaper"
 	"headgate/unit"
 	"headgate/usage"
@@ -47,20 +49,17 @@ since the client appeared. A client without traffic for 4 seconds is not shown.`
 	over := c.Flags().Duration("over", 0, "measure rates over this time, such as 1s")
 	output, at := outputFlag(c), serverFlags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if *over < 0 || *over > time.Hour {
+			return usageError{fmt.Errorf("--over %v is out of range: write a duration up to 1h, such as 1s", *over), c.CommandPath()}
+		}
 		if at.isSet() {
-			if err := at.rejectFlags(c, "over"); err != nil {
-				return err
-			}
 			if len(args) > 0 && args[0] == "clients" {
 				return usageError{errClientsOnServer, c.CommandPath()}
 			}
 			if len(args) > 0 && args[0] == "assignments" {
 				return a.showAssignmentsThere(c.Context(), at, *dev, *output)
 			}
-			return a.showThere(c.Context(), at, *dev, *output)
-		}
-		if *over < 0 || *over > time.Hour {
-			return usageError{fmt.Errorf("--over %v is out of range: write a duration up to 1h, such as 1s", *over), c.CommandPath()}
+			return a.showThere(c.Context(), at, *dev, *over, *output)
 		}
 		if store, err := a.store(); err == nil { // the actual state can be shown without the store
 			a.printPending(store)
@@ -152,7 +151,7 @@ func groupsTable(w io.Writer, states, before []shaper.State) error {
 		if s.Owner != "" {
 			owner = ", managed by the agent for " + s.Owner
 		}
-		fmt.Fprintf(w, "%s, enforced by %s%s\n", s.Dev, s.Engine, owner)
+		fmt.Fprintf(w, "%s, enforced by %s%s\n", s.Dev, cmp.Or(s.Engine, "an engine that the host chose"), owner)
 		var earlier shaper.State
 		if before != nil {
 			earlier = before[i]
@@ -205,7 +204,7 @@ func offloadsLine(all []shaper.DeviceSetting) (line string) {
 // Engine quantum has neither ceilings nor queues.
 func directionTable(w io.Writer, name string, e group.Engine, t group.Tree, now, was *shaper.DirectionState) error {
 	quantum := e == group.Quantum
-	what := count(now.Assigned, "assigned connection")
+	what := text.Count(now.Assigned, "assigned connection")
 	if now.Queues != "" {
 		what += ", queues " + now.Queues
 	}
@@ -215,6 +214,9 @@ func directionTable(w io.Writer, name string, e group.Engine, t group.Tree, now,
 	}
 	head := []string{"GROUP", "CLASS", "CLIENTS", "GUARANTEE", "ACTUAL", "MODE", "CEILING", "RATE", "BYTES", "PACKETS", "DROPS", "MARKS", "BACKLOG", "DELAY"}
 	left := map[string]bool{"ACTUAL": now.Quantum == nil, "MODE": now.Quantum == nil, "CEILING": quantum, "BACKLOG": quantum, "DELAY": quantum, "RATE": was == nil}
+	// A service knows neither classes nor packets of a group, nor the counters of control traffic in parts.
+	ofService := !slices.ContainsFunc(now.Groups, func(g shaper.GroupState) bool { return g.Class != "" })
+	left["CLASS"], left["PACKETS"] = ofService, ofService
 	left["CLIENTS"] = !slices.ContainsFunc(now.Groups, func(g shaper.GroupState) bool { return g.Clients != nil })
 	rows := [][]string{head}
 	row := func(label string, g shaper.GroupState, before *shaper.GroupState) {
@@ -246,7 +248,9 @@ func directionTable(w io.Writer, name string, e group.Engine, t group.Tree, now,
 	if was != nil {
 		control = &was.Control
 	}
-	row("(control)", now.Control, control)
+	if !ofService {
+		row("(control)", now.Control, control)
+	}
 	for i, r := range rows {
 		rows[i] = nil
 		for j, cell := range r {
@@ -260,7 +264,7 @@ func directionTable(w io.Writer, name string, e group.Engine, t group.Tree, now,
 
 // quantumLine describes the state of the quantum algorithm.
 func quantumLine(q shaper.QuantumState) string {
-	line := fmt.Sprintf("mode %s, %s in the free pool, %s; quantum %v, step %v", q.Mode, view.Amount(uint64(q.Pool)), count(int(q.Resets), "reset"), q.Quantum, unit.Bytes(q.StepBytes))
+	line := fmt.Sprintf("mode %s, %s in the free pool, %s; quantum %v, step %v", q.Mode, view.Amount(uint64(q.Pool)), text.Count(int(q.Resets), "reset"), q.Quantum, unit.Bytes(q.StepBytes))
 	if q.Overdraft {
 		line += ", overdraft"
 	}

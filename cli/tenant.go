@@ -54,7 +54,7 @@ tenant need a token ("headgate token create").`,
 				now.RequestsPerSecond = requests
 			}
 		}
-		made, err := decodeResponse[api.Tenant](client.PutTenant(c.Context(), args[0], &api.PutTenantParams{IfMatch: tag, DryRun: dry}, now))
+		made, err := api.Decode[api.Tenant](client.PutTenant(c.Context(), args[0], &api.PutTenantParams{IfMatch: tag, DryRun: dry}, now))
 		if err != nil {
 			return err
 		}
@@ -73,8 +73,8 @@ func tenantListCommand(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		all, err := listAll(func(after *string) ([]api.Tenant, *string, error) {
-			page, err := decodeResponse[api.TenantList](client.ListTenants(c.Context(), &api.ListTenantsParams{After: after}))
+		all, err := api.ListAll(func(after *string) ([]api.Tenant, *string, error) {
+			page, err := api.Decode[api.TenantList](client.ListTenants(c.Context(), &api.ListTenantsParams{After: after}))
 			return page.Items, page.Next, err
 		})
 		if err != nil {
@@ -96,7 +96,7 @@ func tenantShowCommand(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		one, err := decodeResponse[api.Tenant](client.GetTenant(c.Context(), args[0]))
+		one, err := api.Decode[api.Tenant](client.GetTenant(c.Context(), args[0]))
 		if err != nil {
 			return err
 		}
@@ -128,7 +128,7 @@ func tenantDeleteCommand(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if _, err := decodeResponse[struct{}](client.DeleteTenant(c.Context(), args[0], &api.DeleteTenantParams{DryRun: dry})); err != nil {
+		if _, err := api.Decode[struct{}](client.DeleteTenant(c.Context(), args[0], &api.DeleteTenantParams{DryRun: dry})); err != nil {
 			return err
 		}
 		return printOutcome("tenant", args[0], "deleted", nil, *dry)(a.out)

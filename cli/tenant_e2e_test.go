@@ -240,7 +240,7 @@ func TestTenantPrograms(t *testing.T) {
 			most, stop := s.most()
 			err := c.Wait()
 			stop()
-			if err != nil || !strings.Contains(said.String(), size+" bytes arrived in") || !strings.Contains(said.String(), "gave back") {
+			if err != nil || !strings.Contains(said.String(), size+" bytes arrived in") || !strings.Contains(said.String(), "released") {
 				t.Errorf("%s: %v\n%s", p.name, err, said.String())
 			}
 			if *most < 4 {

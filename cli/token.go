@@ -51,7 +51,7 @@ can create further tokens of the same tenant.`,
 		if err != nil {
 			return err
 		}
-		made, err := decodeResponse[api.NewToken](client.CreateToken(c.Context(), nil, api.TokenRequest{
+		made, err := api.Decode[api.NewToken](client.CreateToken(c.Context(), nil, api.TokenRequest{
 			Name: args[0], Role: api.Role(role), Tenant: pointerTo(*tenant), Host: pointerTo(*host), Lifetime: pointerTo(*life),
 		}))
 		if err != nil {
@@ -76,8 +76,8 @@ func tokenListCommand(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		all, err := listAll(func(after *string) ([]api.Token, *string, error) {
-			page, err := decodeResponse[api.TokenList](client.ListTokens(c.Context(), &api.ListTokensParams{After: after}))
+		all, err := api.ListAll(func(after *string) ([]api.Token, *string, error) {
+			page, err := api.Decode[api.TokenList](client.ListTokens(c.Context(), &api.ListTokensParams{After: after}))
 			return page.Items, page.Next, err
 		})
 		if err != nil {
@@ -111,7 +111,7 @@ func tokenDeleteCommand(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		_, err = decodeResponse[struct{}](client.DeleteToken(c.Context(), args[0], nil))
+		_, err = api.Decode[struct{}](client.DeleteToken(c.Context(), args[0], nil))
 		return err
 	}
 	return c

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"headgate/cli/view"
+	"headgate/internal/sleep"
 	"headgate/shaper"
 )
 
@@ -142,7 +142,7 @@ func (a *app) topLines(source view.Source, interval time.Duration, once bool, pr
 	defer stop()
 	var tracker view.Tracker
 	for next := time.Now(); ; next = next.Add(max(interval, time.Since(next))) {
-		if !sleepUntil(ctx, next) {
+		if !sleep.Until(ctx, next) {
 			return nil
 		}
 		states, err := source()
@@ -157,18 +157,6 @@ func (a *app) topLines(source view.Source, interval time.Duration, once bool, pr
 		if err := print(frame); err != nil || once {
 			return err
 		}
-	}
-}
-
-// sleepUntil waits until a time. It returns false if ctx ended first.
-func sleepUntil(ctx context.Context, at time.Time) bool {
-	timer := time.NewTimer(time.Until(at))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return ctx.Err() == nil
 	}
 }
 

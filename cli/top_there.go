@@ -65,7 +65,7 @@ func (t *remoteHost) watch(ctx context.Context, dev string) (view.Source, error)
 
 func (w *watchedHost) states(ctx context.Context) ([]shaper.State, error) {
 	for began := time.Now(); ; time.Sleep(reportPollInterval) {
-		got, err := decodeResponse[api.RateList](w.client.GetRates(ctx, w.host, ratesOf(w.dev)))
+		got, err := api.Decode[api.RateList](w.client.GetRates(ctx, w.host, ratesOf(w.dev)))
 		if err != nil {
 			return nil, err
 		}
@@ -121,7 +121,7 @@ func (w *watchedHost) loadConfig(ctx context.Context, rates api.RateList) error 
 
 func (w *watchedHost) interfaceOf(ctx context.Context, name string) (out interfaceConfig, err error) {
 	out = interfaceConfig{limit: map[string]unit.Rate{}, spare: map[string]group.Spare{}, ceilings: map[string]unit.Rate{}}
-	i, err := decodeResponse[api.Interface](w.client.GetInterface(ctx, w.host, name, nil))
+	i, err := api.Decode[api.Interface](w.client.GetInterface(ctx, w.host, name, nil))
 	if err != nil {
 		return out, err
 	}
@@ -141,8 +141,8 @@ func (w *watchedHost) interfaceOf(ctx context.Context, name string) (out interfa
 		if d.is.Spare != nil {
 			out.spare[d.name] = group.Spare(*d.is.Spare)
 		}
-		groups, err := listAll(func(after *string) ([]api.GroupState, *string, error) {
-			page, err := decodeResponse[api.GroupList](w.client.ListGroups(ctx, w.host, name, api.PathDirection(d.name), &api.ListGroupsParams{After: after}))
+		groups, err := api.ListAll(func(after *string) ([]api.GroupState, *string, error) {
+			page, err := api.Decode[api.GroupList](w.client.ListGroups(ctx, w.host, name, api.PathDirection(d.name), &api.ListGroupsParams{After: after}))
 			return page.Items, page.Next, err
 		})
 		if err != nil {

@@ -13,11 +13,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"headgate/config"
+	"headgate/group"
 	"headgate/probe"
+	"headgate/probe/measure"
 	"headgate/probe/path"
 	"headgate/probe/session"
 	"headgate/probe/tune"
+	"headgate/probe/tune/device"
 	"headgate/shaper"
+	"headgate/shaper/htb"
 	"headgate/unit"
 )
 
@@ -63,7 +67,7 @@ service from the newest token rates of "headgate probe schedule". Apply the outp
 		},
 	}
 	var f tuneFlags
-	f.margin, f.bytes = shareFlag(tune.Margin), bytesFlag(tuneBudget)
+	f.margin, f.bytes = shareFlag(tune.Margin), bytesFlag(tune.Budget)
 	c.Flags().StringVar(&f.peer, "peer", "", "host to measure to, which runs \"headgate probe serve\"")
 	c.Flags().StringArrayVarP(&f.files, "file", "f", nil, "configuration with DEV's groups: a file, a directory, or - (may be repeated)")
 	c.Flags().Var(&f.margin, "margin", "margin below the measured rate")
@@ -90,7 +94,7 @@ service from the newest token rates of "headgate probe schedule". Apply the outp
 		if f.peer == "" {
 			return usageError{errors.New("--peer is missing: " + c.Flag("peer").Usage), c.CommandPath()}
 		}
-		peer, err := probe.ParseAddress(f.peer)
+		peer, err := measure.ParseHost(f.peer)
 		switch {
 		case err != nil:
 		case f.bytes == 0 || f.time <= 0:
@@ -109,7 +113,10 @@ service from the newest token rates of "headgate probe schedule". Apply the outp
 		if err != nil {
 			return err
 		}
-		return a.tune(t, session.Options{Host: peer.Host, Port: peer.Port, Auth: auth}, f)
+		return a.tune(t, device.Options{
+			Options: measure.Options{Session: session.Options{Auth: auth}, Log: f.log}, Peer: peer,
+			Margin: margin, Bytes: unit.Bytes(f.bytes), Time: f.time, Capacity: unit.Rate(f.capacity), Burst: tuneBurst,
+		}, f)
 	}
 	return c
 }
@@ -137,39 +144,68 @@ type tuneReport struct {
 	Document string `json:"document,omitempty"`
 	Steps    []step `json:"steps,omitempty"`
 	// Until is the time of the rollback, and Rechecked the measurements with the new limits.
-	Until     *time.Time                  `json:"in_force_until,omitempty"`
-	Rechecked map[probe.Direction]recheck `json:"rechecked,omitempty"`
+	Until     *time.Time                         `json:"in_force_until,omitempty"`
+	Rechecked map[probe.Direction]device.Recheck `json:"rechecked,omitempty"`
 	// Failed is the error, if applying or measuring again failed.
 	Failed string `json:"failed,omitempty"`
 }
 
-func (a *app) tune(t *tuneTarget, o session.Options, f tuneFlags) error {
+// loadTuneTarget reads the configuration of a device, if there is one, and the limits in force.
+func (a *app) loadTuneTarget(c *cobra.Command, dev string, files []string) (*device.Target, error) {
+	t := device.NewTarget(dev)
+	if len(files) > 0 {
+		set, err := a.loadInterfaces(c, files, true)
+		if err != nil {
+			return nil, err
+		}
+		i, ok := set.For(dev)
+		switch {
+		case !ok:
+			return nil, usageError{fmt.Errorf("%s has no document for %s: select another file, or remove -f", strings.Join(files, ", "), dev), c.CommandPath()}
+		case i.Perspective == group.Guest:
+			return nil, usageError{fmt.Errorf("%s: %s carries a guest's traffic, and measurements from this host do not pass through it: run tune inside the guest", i.Name(), dev), c.CommandPath()}
+		case i.Engine == group.Quantum:
+			return nil, usageError{fmt.Errorf("%s: engine quantum counts payload, and cannot stay below a limit that counts frames: write engine: htb to tune %s", i.Name(), dev), c.CommandPath()}
+		}
+		t.Interface, t.Source = i.Resolved.Interface, i.File
+		t.Interface.Dev = dev // the file may have a pattern, but only this device is tuned
+	}
+	now, err := a.observe(dev)
+	switch {
+	case errors.Is(err, shaper.ErrNotShaped):
+		return t, nil
+	case err != nil:
+		return nil, err
+	case t.Source == "":
+		return nil, usageError{fmt.Errorf("%s has groups in force, which the proposal would replace: select their file with -f, or run \"headgate clear --dev %[1]s\" first", dev), c.CommandPath()}
+	}
+	for d, tree := range map[probe.Direction]*group.Tree{probe.Out: now.Plan.Out, probe.In: now.Plan.In} {
+		if tree != nil {
+			t.InForce[d] = tree.Limit
+		}
+	}
+	return t, nil
+}
+
+// tune measures, proposes limits, and with --apply applies them and measures again.
+func (a *app) tune(t *device.Target, o device.Options, f tuneFlags) error {
 	ctx, stop := interrupted()
 	defer stop()
 	progress := a.progress(*f.output)
 	defer progress.clear()
-	o.OnWait = func(n int) { progress.say("waiting: %d measurements ahead", n) }
-	r := &tuneReport{Dev: t.dev, Proposals: map[probe.Direction]tune.Proposal{}}
-	measured, notes, err := a.tuneMeasure(ctx, t, o, f, progress)
-	if err != nil {
+	o.OnProgress = progress.show
+	r := &tuneReport{Dev: t.Dev}
+	var err error
+	if r.Measured, r.Proposals, err = device.Measure(ctx, t, o); err != nil {
 		return err
 	}
-	r.Measured = measured
 	progress.clear()
 	limits := 0
-	for d, answer := range r.Measured.Directions {
-		p := propose(answer, t.dev, t.inForce[d], unit.Share(f.margin), unit.Bytes(f.bytes))
-		if side := *t.side(d); side != nil {
-			p.Before = side.Limit
-		}
+	for d, p := range r.Proposals {
 		if p.Limit > 0 {
-			if notes[d] != "" {
-				p.Notes = append(p.Notes, notes[d])
-			}
-			t.setLimit(d, p.Limit)
+			t.SetLimit(d, p.Limit)
 			limits++
 		}
-		r.Proposals[d] = p
 	}
 	show := func(err error) error {
 		return errors.Join(a.print(*f.output, r, r.table), err)
@@ -181,48 +217,19 @@ func (a *app) tune(t *tuneTarget, o session.Options, f tuneFlags) error {
 		return errReported
 	}
 	var set config.Set
-	if r.Document, set, err = t.document(); err != nil {
+	if r.Document, set, err = t.Document(); err != nil {
 		return err
 	}
 	if r.Steps, err = a.steps(set, false); err != nil || !f.apply {
 		return show(err)
 	}
-	return show(a.tuneApply(ctx, r, set, o, f.within, progress))
-}
-
-// tuneMeasure measures the directions that the configuration limits. It returns notes on the results by direction.
-func (a *app) tuneMeasure(ctx context.Context, t *tuneTarget, o session.Options, f tuneFlags, progress *progress) (path.Report, map[probe.Direction]string, error) {
-	client, err := session.Dial(ctx, o)
-	if err != nil {
-		return path.Report{}, nil, err
-	}
-	defer client.Close()
-	if err := checkRoute(t.dev, client.Peer.Addr()); err != nil {
-		return path.Report{}, nil, err
-	}
-	log, closeLog, err := probeLog(f.log, "tokenrate", f.peer, client)
-	if err != nil {
-		return path.Report{}, nil, err
-	}
-	send := logged(client, log)
-	j := measurementJob{method: path.Method{Parts: path.Parts{TokenRate: true}, KnownCapacity: unit.Rate(f.capacity), Budget: unit.Bytes(f.bytes)}, limit: f.time, say: progress.say, send: send}
-	j.enough = func(samples []probe.Sample) bool { return agreed(j.method, samples) }
-	v := verifier{send, unit.Share(f.margin), unit.Bytes(f.bytes), t.inForce, t.dev, map[probe.Direction]string{}}
-	j.verify = func(until time.Time, d probe.Direction, samples []probe.Sample, a *path.Answer) error {
-		progress.say("%s: verifying the rate", d)
-		return v.verify(ctx, until, d, samples, a)
-	}
-	for _, d := range probe.Directions {
-		if t.wants(d) {
-			j.directions = append(j.directions, d)
-		}
-	}
-	r, err := j.run(ctx, client, f.peer)
-	return r, v.syncBuffer, errors.Join(err, closeLog())
+	err = a.tuneApply(ctx, r, set, o, f.within)
+	progress.clear()
+	return show(err)
 }
 
 // tuneApply applies the limits and measures again. It stores the results in r.
-func (a *app) tuneApply(ctx context.Context, r *tuneReport, set config.Set, o session.Options, within time.Duration, progress *progress) error {
+func (a *app) tuneApply(ctx context.Context, r *tuneReport, set config.Set, o device.Options, within time.Duration) error {
 	until, err := a.applyConfig(set, false, within, func(step) {})
 	if err != nil {
 		return err
@@ -230,9 +237,7 @@ func (a *app) tuneApply(ctx context.Context, r *tuneReport, set config.Set, o se
 	if !until.IsZero() {
 		r.Until = &until
 	}
-	progress.say("measuring again")
-	r.Rechecked, err = a.recheck(ctx, o, r.Dev, r.Proposals)
-	progress.clear()
+	r.Rechecked, err = device.MeasureAgain(ctx, r.Proposals, func() (shaper.State, error) { return a.observe(r.Dev) }, o)
 	switch {
 	case errors.Is(err, shaper.ErrNotShaped):
 		err = fmt.Errorf("limits were rolled back before the second measurement: --confirm-within %v is too short", within)
@@ -240,13 +245,16 @@ func (a *app) tuneApply(ctx context.Context, r *tuneReport, set config.Set, o se
 		err = fmt.Errorf("limits are in force, but the second measurement failed: %w", err)
 	}
 	for d, c := range r.Rechecked {
-		err = errors.Join(err, c.check(d, r.Proposals[d].Limit))
+		err = errors.Join(err, c.Check(d, r.Proposals[d].Limit))
 	}
 	if err != nil {
 		r.Failed = err.Error()
 	}
 	return err
 }
+
+// tuneBurst is the burst of a limit, for the common MTU of 1500 bytes.
+func tuneBurst(limit unit.Rate) unit.Bytes { return htb.Burst(limit, 1500) }
 
 // table prints the configuration, and all other output as comments, so that the output is a valid
 // configuration.
@@ -278,7 +286,7 @@ func (r *tuneReport) table(w io.Writer) error {
 	comment("%s", plan.String())
 	for _, d := range slices.Backward(slices.Sorted(maps.Keys(r.Rechecked))) {
 		c := r.Rechecked[d]
-		comment("%s, measured again: %s of %s received, %.2f %% lost on the path, %.2f %% in this host's queue", d, bitRate(c.Rate), bitRate(c.Sent), 100*c.path(), 100*c.Own)
+		comment("%s, measured again: %s of %s received, %.2f %% lost on the path, %.2f %% in this host's queue", d, bitRate(c.Rate), bitRate(c.Sent), 100*c.PathLoss(), 100*c.Own)
 	}
 	if r.Until != nil {
 		comment("in force until %s, then rolled back: keep the limits with \"headgate confirm\"", r.Until.Local().Format(time.TimeOnly))

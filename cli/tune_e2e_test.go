@@ -87,7 +87,7 @@ func (p *probeTest) trains() string {
 		for i := range samples {
 			s := &samples[i]
 			e := tokenrate.Estimate(s, math.Inf(1))
-			fmt.Fprintf(&b, "\n%s: %s of %d packets at %.4g bit/s, %d lost, second half at %.4g bit/s; rate %+v, bucket %+v %v", d, s.Purpose, s.Count(), s.SendingRate(), s.Lost(), tailRate(s), e.Rate, e.Bucket, s.Flaws)
+			fmt.Fprintf(&b, "\n%s: %s of %d packets at %.4g bit/s, %d lost, second half at %.4g bit/s; rate %+v, bucket %+v %v", d, s.Purpose, s.Count(), s.SendingRate(), s.Lost(), s.TailRate(), e.Rate, e.Bucket, s.Flaws)
 		}
 	}
 	return b.String()
@@ -129,7 +129,7 @@ func TestTune(t *testing.T) {
 			if l := r.Proposals[d].Limit; l < 97*unit.Mbit || l >= 100*unit.Mbit {
 				t.Errorf("%s: the proposed limit is %v", d, l)
 			}
-			if c := r.Rechecked[d]; c.path() > 0.001 || c.Rate < 95e6 || c.Rate > 100e6 {
+			if c := r.Rechecked[d]; c.PathLoss() > 0.001 || c.Rate < 95e6 || c.Rate > 100e6 {
 				t.Errorf("%s: the second measurement is %+v", d, c)
 			}
 			if sent := r.Measured.Directions[d].Bytes; sent > 50_000_000 {
@@ -174,7 +174,7 @@ func TestTuneLargeBucket(t *testing.T) {
 		if out := r.Proposals[probe.Out]; out.Limit < 97*unit.Mbit || out.Limit >= 100*unit.Mbit || code != exitOK {
 			t.Errorf("out: %+v, exit %d, %s%s", out, code, errs, p.trains())
 		}
-		if c := r.Rechecked[probe.Out]; c.path() > 0.001 || c.Rate < 95e6 || c.Rate > 100e6 || len(r.Rechecked) != 1 {
+		if c := r.Rechecked[probe.Out]; c.PathLoss() > 0.001 || c.Rate < 95e6 || c.Rate > 100e6 || len(r.Rechecked) != 1 {
 			t.Errorf("the second measurement is %+v", r.Rechecked)
 		}
 		if strings.Contains(r.Document, "in:") {

@@ -9,8 +9,8 @@ import (
 
 	"headgate/api"
 	"headgate/config"
-	"headgate/group"
 	"headgate/probe"
+	"headgate/probe/tune/device"
 	"headgate/unit"
 )
 
@@ -30,7 +30,7 @@ func (a *app) tuneThere(ctx context.Context, at *remoteHost, dev string, margin 
 	}
 	dev = devs[0]
 	under := margin.String()
-	got, err := decodeResponse[api.ProposalList](client.ListProposals(ctx, at.host, &api.ListProposalsParams{Dev: &dev, Margin: &under}))
+	got, err := api.Decode[api.ProposalList](client.ListProposals(ctx, at.host, &api.ListProposalsParams{Dev: &dev, Margin: &under}))
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,8 @@ func (a *app) tuneThere(ctx context.Context, at *remoteHost, dev string, margin 
 		return err
 	}
 	p := got.Items[0]
-	t := &tuneTarget{dev: dev, file: "the desired state of " + at.host, Interface: group.Interface{Dev: dev}}
+	t := device.NewTarget(dev)
+	t.Source = "the desired state of " + at.host
 	if i, ok := is.For(dev); ok {
 		t.Interface = i.Resolved.Interface
 	}
@@ -55,13 +56,13 @@ func (a *app) tuneThere(ctx context.Context, at *remoteHost, dev string, margin 
 		if err != nil {
 			return err
 		}
-		t.setLimit(d, limit)
+		t.SetLimit(d, limit)
 		limits++
 	}
 	var document string
 	var next config.Set
 	if limits > 0 {
-		if document, next, err = t.document(); err != nil {
+		if document, next, err = t.Document(); err != nil {
 			return err
 		}
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 // TestMarksAtIngress checks which programs can mark received packets before classification. The
-// warnings about rules with marks under "in" (marked, docs/where.md) depend on the result.
+// warnings about rules with marks under "in" (package placement, docs/where.md) depend on the result.
 //
 //	there ── here, which has a veth pair va ── vb in itself
 func TestMarksAtIngress(t *testing.T) {

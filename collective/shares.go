@@ -9,7 +9,7 @@ const (
 	leadGain = 0.5
 	// mostLead, in seconds of its share, bounds the lead that is compensated.
 	mostLead = 3.0
-	// minCorrection and mostDue bound the correction.
+	// minCorrection and maxCorrection bound the correction.
 	minCorrection, maxCorrection = 0.5, 2.5
 	// stalled: a connection with backlog but without a reading for this time waits for
 	// its retransmission timer. After that the others continue without it.

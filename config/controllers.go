@@ -28,6 +28,12 @@ type Member struct {
 	Address string
 }
 
+// Unspecified reports whether the address is the unspecified one, 0.0.0.0 or ::.
+func (m Member) Unspecified() bool {
+	ip, err := netip.ParseAddr(m.Address)
+	return err == nil && ip.IsUnspecified()
+}
+
 // Default ports. The defaults of etcd are 2379 and 2380.
 const (
 	APIPort    = 8420

@@ -16,17 +16,43 @@ import (
 
 // cache is a copy of the store's documents for hosts, at a revision.
 type cache struct {
-	store           *store.Store
-	onHostChange    func(host string) // called after each change of a host's documents
-	onProbingChange func()            // called after each change of scheduled measurements
+	store        *store.Store
+	onHostChange func(host string) // called after each change of a host's documents
+	onChange     map[string]func() // called after each change of documents of the network, by kind
 
 	mu       sync.Mutex
 	revision int64
-	epoch    uint64 // epoch of the revisions
-	hosts    map[string]*desiredHost
-	probing  probing
+	contents
 	// currentAt is the latest time for which the cache is known to contain all earlier writes.
 	currentAt time.Time
+}
+
+// contents are the documents of the cache.
+type contents struct {
+	epoch   uint64 // epoch of the revisions
+	hosts   map[string]*desiredHost
+	probing probing
+}
+
+func newContents() contents {
+	return contents{hosts: map[string]*desiredHost{}, probing: newProbing()}
+}
+
+// cachedKind is a kind of documents in the cache. put stores the document with a name, or removes it if its value
+// is nil. Documents of a host begin their names with it, and a change wakes the stream of its agent; all others
+// are of the network, and a change calls cache.onChange.
+type cachedKind struct {
+	ofHost bool
+	parts  int // of the name; 0 is any number
+	put    func(c *contents, name []string, d store.Doc) error
+}
+
+// kinds are the kinds of documents in the cache.
+var kinds = map[string]cachedKind{
+	store.Hosts:       {true, 1, (*contents).putHost},
+	store.Interfaces:  {true, 2, (*contents).putInterface},
+	store.Collectives: {true, 2, (*contents).putCollective},
+	store.Probing:     {false, 0, func(c *contents, name []string, d store.Doc) error { return c.probing.put(name, d) }},
 }
 
 // maxStaleness is how long the cache counts as current after the store last confirmed it. An older cache
@@ -68,15 +94,12 @@ func (c *cache) follow(ctx context.Context) {
 	}
 }
 
-// kinds are the kinds of documents in the cache: agents' desired state and scheduled measurements.
-var kinds = []string{store.Hosts, store.Interfaces, store.Collectives, store.Probing}
-
 // load reads all documents at one revision.
 func (c *cache) load(ctx context.Context) error {
 	began := time.Now()
-	fresh := &cache{hosts: map[string]*desiredHost{}, probing: newProbing()}
+	fresh := newContents()
 	var at int64
-	for _, kind := range kinds {
+	for kind := range kinds {
 		docs, revision, err := c.store.All(ctx, store.Prefix(kind), at)
 		if err != nil {
 			return err
@@ -85,23 +108,23 @@ func (c *cache) load(ctx context.Context) error {
 			at = revision
 		}
 		for _, d := range docs {
-			if err := fresh.put(d); err != nil {
-				slog.Error("cannot decode document, skipping it", "error", err)
-			}
+			fresh.put(d)
 		}
 	}
 	epoch, ok, err := c.store.Get(ctx, store.EpochKey, at)
 	if err == nil && ok {
-		err = fresh.put(epoch)
+		err = epoch.Into(&fresh.epoch)
 	}
 	if err != nil {
 		return err
 	}
 	c.mu.Lock()
 	old := c.hosts
-	c.hosts, c.probing, c.epoch, c.revision, c.currentAt = fresh.hosts, fresh.probing, fresh.epoch, at, began
+	c.contents, c.revision, c.currentAt = fresh, at, began
 	c.mu.Unlock()
-	c.onProbingChange()
+	for _, changed := range c.onChange {
+		changed()
+	}
 	for host := range fresh.hosts {
 		c.onHostChange(host)
 	}
@@ -118,24 +141,26 @@ func (c *cache) watch(ctx context.Context) error {
 	from := c.revision
 	c.mu.Unlock()
 	return c.store.WatchComplete(ctx, from, func(revision int64, events []store.Event) error {
-		touched, probed := map[string]bool{}, false
+		hosts, network := map[string]bool{}, map[string]bool{}
 		c.mu.Lock()
 		for _, e := range events {
-			if err := c.put(e.Doc); err != nil {
-				slog.Error("cannot decode document, skipping it", "error", err)
-			}
-			kind, name := store.Name(e.Key)
-			probed = probed || kind == store.Probing
-			if kind == store.Hosts || kind == store.Interfaces || kind == store.Collectives {
-				touched[name[0]] = true
+			c.put(e.Doc)
+			name, parts := store.Name(e.Key)
+			switch k, cached := kinds[name]; {
+			case cached && k.ofHost:
+				hosts[parts[0]] = true
+			case cached:
+				network[name] = true
 			}
 		}
 		c.revision = revision
 		c.mu.Unlock()
-		if probed {
-			c.onProbingChange()
+		for kind := range network {
+			if changed := c.onChange[kind]; changed != nil {
+				changed()
+			}
 		}
-		for host := range touched {
+		for host := range hosts {
 			c.onHostChange(host)
 		}
 		return nil
@@ -146,46 +171,55 @@ func (c *cache) watch(ctx context.Context) error {
 	})
 }
 
-// put stores a document, or removes it if its value is nil.
-func (c *cache) put(d store.Doc) error {
+// put stores a document, or removes it if its value is nil. A document that cannot be decoded is skipped.
+func (c *contents) put(d store.Doc) {
 	kind, name := store.Name(d.Key)
-	switch {
+	var err error
+	switch k, cached := kinds[kind]; {
 	case d.Key == store.EpochKey:
-		return d.Into(&c.epoch)
-	case kind == store.Hosts && len(name) == 1:
-		h := c.host(name[0])
-		h.host = nil
-		if d.Value == nil {
-			return nil
-		}
-		h.host = &store.Host{}
-		return d.Into(h.host)
-	case kind == store.Probing:
-		return c.probing.put(name, d)
-	case kind == store.Interfaces && len(name) == 2:
-		return set(c.host(name[0]).interfaces, name[1], d, func() (out document, err error) {
-			var i store.Interface
-			if err := d.Into(&i); err != nil {
-				return out, err
-			}
-			out.limits = map[string]unit.Rate{}
-			for _, direction := range []string{"out", "in"} {
-				if d := i.Direction(direction); d != nil {
-					out.limits[direction] = d.Limit
-				}
-			}
-			i.Owners, i.OwnerChanged = nil, nil // agents do not need ownership
-			out.body, err = json.Marshal(i)
-			return out, err
-		})
-	case kind == store.Collectives && len(name) == 2:
-		return set(c.host(name[0]).collectives, name[1], d, func() (document, error) {
-			var v store.Collective
-			err := d.Into(&v)
-			return document{body: []byte(v.Document)}, err
-		})
+		err = d.Into(&c.epoch)
+	case cached && (k.parts == 0 || k.parts == len(name)):
+		err = k.put(c, name, d)
 	}
-	return nil
+	if err != nil {
+		slog.Error("cannot decode document, skipping it", "error", err)
+	}
+}
+
+func (c *contents) putHost(name []string, d store.Doc) error {
+	h := c.host(name[0])
+	h.host = nil
+	if d.Value == nil {
+		return nil
+	}
+	h.host = &store.Host{}
+	return d.Into(h.host)
+}
+
+func (c *contents) putInterface(name []string, d store.Doc) error {
+	return set(c.host(name[0]).interfaces, name[1], d, func() (out document, err error) {
+		var i store.Interface
+		if err := d.Into(&i); err != nil {
+			return out, err
+		}
+		out.limits = map[string]unit.Rate{}
+		for _, direction := range []string{"out", "in"} {
+			if d := i.Direction(direction); d != nil {
+				out.limits[direction] = d.Limit
+			}
+		}
+		i.Owners, i.OwnerChanged = nil, nil // agents do not need ownership
+		out.body, err = json.Marshal(i)
+		return out, err
+	})
+}
+
+func (c *contents) putCollective(name []string, d store.Doc) error {
+	return set(c.host(name[0]).collectives, name[1], d, func() (document, error) {
+		var v store.Collective
+		err := d.Into(&v)
+		return document{body: []byte(v.Document)}, err
+	})
 }
 
 func set(in map[string]document, name string, d store.Doc, read func() (document, error)) error {
@@ -217,7 +251,7 @@ func (c *cache) limit(host, dev string, names group.AltNames, direction string) 
 	return 0
 }
 
-func (c *cache) host(host string) *desiredHost {
+func (c *contents) host(host string) *desiredHost {
 	h := c.hosts[host]
 	if h == nil {
 		h = &desiredHost{interfaces: map[string]document{}, collectives: map[string]document{}}

@@ -26,7 +26,7 @@ import (
 
 // Values chosen for Headgate.
 const (
-	// keepaliveInterval and aliveWithin are the gRPC keepalive interval and timeout: a disconnected agent is
+	// keepaliveInterval and keepaliveTimeout are the gRPC keepalive interval and timeout: a disconnected agent is
 	// detected within 10 s.
 	keepaliveInterval, keepaliveTimeout = 5 * time.Second, 5 * time.Second
 	// shutdownTimeout is how long requests may take to complete when the controller stops.
@@ -108,18 +108,18 @@ func New(ctx context.Context, s *store.Store, c Config) (_ *Controller, err erro
 	if len(c.AgentAddresses) == 0 {
 		out.config.AgentAddresses = []string{out.agents.Addr().String()}
 	}
-	out.cache = &cache{store: s, hosts: map[string]*desiredHost{}, probing: newProbing()}
+	out.cache = &cache{store: s, contents: newContents()}
 	out.hub = &hub{store: s, cache: out.cache, agentsAt: out.config.AgentAddresses, sign: signer(out.authority), links: map[string]*link{}}
 	out.cache.onHostChange = out.hub.changed
 	out.prober, out.plan = newProber(out.hub, out.authority), make(chan struct{}, 1)
-	out.cache.onProbingChange = func() {
+	out.cache.onChange = map[string]func(){store.Probing: func() {
 		for _, kick := range []chan struct{}{out.prober.wake, out.plan} {
 			select {
 			case kick <- struct{}{}:
 			default: // a signal is pending already
 			}
 		}
-	}
+	}}
 	return out, nil
 }
 

@@ -19,7 +19,7 @@ import (
 
 // Values chosen for Headgate.
 const (
-	// forwardTimeout is the timeout of a request to another controller. otherThere is the timeout of the
+	// forwardTimeout is the timeout of a request to another controller. dialTimeout is the timeout of the
 	// connection to it.
 	forwardTimeout, dialTimeout = 3 * time.Second, time.Second
 	// maxForwarded is above the size in bytes of any request that is forwarded.

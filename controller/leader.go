@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"headgate/store"
@@ -21,54 +20,46 @@ const (
 	sweepBatch = 50
 )
 
-// lead does the leader's work until ctx ends: it starts scheduled measurements and collects garbage.
-func (c *Controller) lead(ctx context.Context, t store.Term) error {
-	slog.Info("controller became leader", "name", c.config.Name)
-	c.term.Store(&t)
-	defer c.term.Store(nil)
-	go c.planMeasurements(ctx, t)
-	for {
-		now := time.Now()
-		for _, err := range []error{
-			sweep(ctx, t, store.Tokens, func(d store.Doc) bool {
-				var v store.Token
-				return d.Into(&v) == nil && now.After(v.Expires)
-			}),
-			sweep(ctx, t, store.IdempotentAnswers, func(d store.Doc) bool {
-				var v struct {
-					At time.Time `json:"at"`
-				}
-				return d.Into(&v) == nil && now.Sub(v.At) > answerRetention
-			}),
-			sweep(ctx, t, store.Audit, func(d store.Doc) bool {
-				var v store.AuditEntry
-				return d.Into(&v) == nil && now.Sub(v.At) > auditRetention
-			}),
-			sweep(ctx, t, store.Removed, func(d store.Doc) bool {
-				var v store.Interface
-				if d.Into(&v) != nil {
-					return false
-				}
-				for _, at := range v.OwnerChanged {
-					if now.Sub(at) < formerRetention {
-						return false
-					}
-				}
-				return true
-			}),
-			c.sweepProbes(ctx, t, now),
-			t.Compact(ctx, now.Add(-revisionRetention)),
-		} {
-			if err != nil {
-				slog.Warn("garbage collection failed", "error", err)
+// sweepTokens deletes expired tokens.
+func sweepTokens(ctx context.Context, t store.Term, now time.Time) error {
+	return sweep(ctx, t, store.Tokens, func(d store.Doc) bool {
+		var v store.Token
+		return d.Into(&v) == nil && now.After(v.Expires)
+	})
+}
+
+// sweepAnswers deletes the stored responses of idempotency keys that are too old for a retry.
+func sweepAnswers(ctx context.Context, t store.Term, now time.Time) error {
+	return sweep(ctx, t, store.IdempotentAnswers, func(d store.Doc) bool {
+		var v struct {
+			At time.Time `json:"at"`
+		}
+		return d.Into(&v) == nil && now.Sub(v.At) > answerRetention
+	})
+}
+
+// sweepAudit deletes old entries of the audit log.
+func sweepAudit(ctx context.Context, t store.Term, now time.Time) error {
+	return sweep(ctx, t, store.Audit, func(d store.Doc) bool {
+		var v store.AuditEntry
+		return d.Into(&v) == nil && now.Sub(v.At) > auditRetention
+	})
+}
+
+// sweepRemoved deletes the ownership of removed interfaces, once agents have no usage record of them.
+func sweepRemoved(ctx context.Context, t store.Term, now time.Time) error {
+	return sweep(ctx, t, store.Removed, func(d store.Doc) bool {
+		var v store.Interface
+		if d.Into(&v) != nil {
+			return false
+		}
+		for _, at := range v.OwnerChanged {
+			if now.Sub(at) < formerRetention {
+				return false
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(sweepInterval):
-		}
-	}
+		return true
+	})
 }
 
 // sweep deletes the documents of a kind for which over returns true.
@@ -92,7 +83,7 @@ func sweep(ctx context.Context, t store.Term, kind string, over func(store.Doc) 
 	}
 }
 
-// remove deletes documents in batches of mostSwept.
+// remove deletes documents in batches of sweepBatch.
 func remove(ctx context.Context, t store.Term, below string, keys []string) error {
 	for len(keys) > 0 {
 		n := min(len(keys), sweepBatch)

@@ -2,14 +2,58 @@ package controller
 
 import (
 	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"strings"
 	"time"
 
 	"headgate/api"
+	"headgate/internal/wholefile"
 	"headgate/store"
 )
 
-// HasOperatorToken reports whether a valid operator token exists.
-func HasOperatorToken(ctx context.Context, s *store.Store) (bool, error) {
+// EnsureOperatorToken creates an operator token if none is valid, with its secret in a new file. The secret is written to
+// disk before its hash is written to the store, so that a crash in between cannot lose it; the next start
+// continues from either step. made reports whether the caller has to announce the token: it is false if a token
+// is valid, if another controller creates one, and if the store is full, which is logged.
+func FirstToken(ctx context.Context, s *store.Store, file string) (t store.Token, made bool, err error) {
+	fresh := file + ".new"
+	secret, err := pendingToken(ctx, s, fresh)
+	if err != nil || secret == "" {
+		return t, false, err
+	}
+	t, made, err = EnsureOperatorToken(ctx, s, secret)
+	switch {
+	case errors.Is(err, store.ErrFull):
+		slog.Error("no operator token is valid and the store is full, cannot create one: free space in the store and restart the controller", "error", err)
+		return t, false, nil
+	case err != nil:
+		return t, false, err
+	case !made: // another controller has created one
+		return t, false, os.Remove(fresh)
+	}
+	return t, true, os.Rename(fresh, file)
+}
+
+// pendingToken returns the secret in the file, or writes a new one to it; "" if a valid operator token exists.
+func pendingToken(ctx context.Context, s *store.Store, file string) (secret string, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
+	if secret, whole := strings.CutSuffix(string(text), "\n"); whole {
+		return secret, nil
+	}
+	if there, err := hasOperatorToken(ctx, s); err != nil || there {
+		return "", err
+	}
+	secret = api.NewSecret()
+	return secret, wholefile.Write(file, []byte(secret+"\n"), 0o600)
+}
+
+// hasOperatorToken reports whether a valid operator token exists.
+func hasOperatorToken(ctx context.Context, s *store.Store) (bool, error) {
 	docs, _, err := s.All(ctx, store.Prefix(store.Tokens), 0)
 	if err != nil {
 		return false, err

@@ -137,9 +137,9 @@ type Clients struct {
 // IsZero reports whether the node has no clients.
 func (c Clients) IsZero() bool { return c == Clients{} }
 
-// AtOnce returns the number of active clients whose guarantees can be met at the same time, and
+// GuaranteedClients returns the number of active clients whose guarantees can be met at the same time, and
 // whether these are all clients that may be active.
-func (n Node) AtOnce() (clients int, all bool) {
+func (n Node) GuaranteedClients() (clients int, all bool) {
 	c := n.Clients
 	if c.Guarantee == 0 || unit.Rate(c.Most) <= n.Guarantee/c.Guarantee {
 		return c.Most, true

@@ -92,7 +92,7 @@ func TestEachGuarantee(t *testing.T) {
 			}
 		}
 		n := tree.Nodes[0]
-		if most, all := n.AtOnce(); most != c.atOnce || all != c.all {
+		if most, all := n.GuaranteedClients(); most != c.atOnce || all != c.all {
 			t.Errorf("%s: the guarantees of %d clients can be met at the same time (all: %v), want %d", c.what, most, all, c.atOnce)
 		}
 		if want := c.groups[0].Ceiling.Rate; n.Ceiling != unit.Gbit || want > 0 && n.Clients.Ceiling != want {

@@ -44,7 +44,7 @@ const (
 )
 
 // GSO selects what Headgate does to the device's super-packet limits, gso_max_size and
-// gro_max_size. The empty GSO means SizedGSO.
+// gro_max_size. The empty GSO means ScaledGSO.
 type GSO string
 
 const (

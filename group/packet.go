@@ -90,7 +90,7 @@ var (
 const maxMessage = 576
 
 // lengthIn reports whether the packet's length is possible for a control message: at least least
-// bytes, and at most mostMessage bytes after headers bytes of headers.
+// bytes, and at most maxMessage bytes after headers bytes of headers.
 func (p Packet) lengthIn(least, headers uint16) bool {
 	return p.Length == 0 || p.Length >= least && p.Length <= headers+maxMessage
 }

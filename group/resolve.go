@@ -24,7 +24,7 @@ const (
 	MaxValues = 1024
 	// intersectBudget limits the work, per top-level group of a direction, of intersecting rules
 	// with the rules of parent groups: the limit corresponds to a tenth of a second. A value
-	// that both rules have costs meetingCosts, because a million such values exceed what a
+	// that both rules have costs intersectValueCost, because a million such values exceed what a
 	// classifier holds.
 	intersectBudget, intersectValueCost = 1 << 24, 16
 )
@@ -166,7 +166,7 @@ type resolver struct {
 	allowCgroup   bool
 	defaultBroken bool // a default exists but is misplaced: do not report a missing default too
 	tooMany       bool // more than MaxRules rules
-	left          int  // remaining budget of mostMeeting in this top-level group
+	left          int  // remaining budget of intersectBudget in this top-level group
 	busy          int  // total of Clients of all groups with Each
 }
 

@@ -18,7 +18,7 @@ const MaxProbes = 2000
 // ProbeState is the state of the probe schedule, with its newest results.
 type ProbeState struct {
 	// Newest has the newest result of each direction and measure; LeftOut reports whether there are more
-	// than MostProbes.
+	// than MaxProbes.
 	Newest  []Probe
 	LeftOut bool
 	// Running is the number of running measurements.

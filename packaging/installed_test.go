@@ -35,7 +35,7 @@ func TestInstalled(t *testing.T) {
 	m.follow("install.md", "Install on a host")
 	m.must("systemctl is-enabled headgate && ! systemctl is-active headgate")
 	m.follow("install.md", "Configure the first groups")
-	m.must("tc qdisc show dev eth0 | grep htb && systemctl is-active headgate && headgate show | grep 'kept in force by the agent'")
+	m.must("tc qdisc show dev eth0 | grep htb && systemctl is-active headgate && headgate show | grep 'managed by the agent'")
 	if took := time.Since(began); took > firstGroupWithin {
 		t.Errorf("the first group is enforced after %v, want at most %v", took, firstGroupWithin)
 	} else {

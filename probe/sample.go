@@ -152,6 +152,14 @@ func (s *Sample) ArrivalRate() float64 {
 	return rate(n-1, s.Parts[0], s.Arrived[n-1].At-s.Arrived[0].At)
 }
 
+// TailRate returns the arrival rate of the second half of a train of one part, without the burst at the
+// start.
+func (s *Sample) TailRate() float64 {
+	tail := *s
+	tail.Arrived = s.Arrived[len(s.Arrived)/2:]
+	return tail.ArrivalRate()
+}
+
 // SendingRate returns the average rate at which a train of one part was sent.
 func (s *Sample) SendingRate() float64 {
 	n := len(s.Sent)

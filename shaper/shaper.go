@@ -3,6 +3,7 @@ package shaper
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"time"
 
@@ -86,6 +87,14 @@ var (
 	ErrNoDevice   = errors.New("no such device")
 	ErrPermission = errors.New("permission denied: requires CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN (run as root)")
 )
+
+// WithPermission adds ErrPermission to a permission error of a file; other errors are unchanged.
+func WithPermission(err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("%w: %w", ErrPermission, err)
+	}
+	return err
+}
 
 // Change is one step from the actual state to the desired state.
 type Change = group.Change

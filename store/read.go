@@ -188,7 +188,7 @@ func (s *Store) Keys(ctx context.Context, below string) (keys []string, err erro
 	}
 }
 
-// firstPage is how many documents All reads with its first request, mostPage the most of later
+// firstPage is how many documents All reads with its first request, maxPage the most of later
 // requests. pageBytes is the size in bytes that All aims at for a page.
 const firstPage, maxPage, pageBytes = 16, 1000, 8 << 20
 

@@ -35,6 +35,12 @@ const identityFile = "identity.json"
 // ErrNotJoined means that this host has not joined a controller.
 var ErrNotJoined = errors.New("this host has not joined a controller")
 
+// HasJoined reports whether a directory is the state directory of a host that has joined a service.
+func HasJoined(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, identityFile))
+	return err == nil
+}
+
 // ReadIdentity reads the identity from a directory.
 func ReadIdentity(dir string) (id Identity, err error) {
 	err = readFile(filepath.Join(dir, identityFile), &id)

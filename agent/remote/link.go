@@ -23,7 +23,7 @@ import (
 
 // Timeouts, intervals and sizes of the stream.
 const (
-	// keepaliveInterval and aliveWithin detect within 10 s that a controller is unreachable.
+	// keepaliveInterval and keepaliveTimeout detect within 10 s that a controller is unreachable.
 	keepaliveInterval, keepaliveTimeout = 5 * time.Second, 5 * time.Second
 	dialTimeout                         = 2 * time.Second
 	// firstPause and lastPause bound the delay before a connection to another controller. Each
@@ -37,7 +37,7 @@ const (
 	// heartbeatTimeout is the time without a heartbeat after which a controller is disconnected. A
 	// controller sends one every 2 s.
 	heartbeatTimeout = 5 * time.Second
-	// reportInterval is the interval of reports, and reportClosely the interval while a client
+	// reportInterval is the interval of reports, and watchedReportInterval the interval while a client
 	// watches.
 	reportInterval, watchedReportInterval = time.Second, 100 * time.Millisecond
 )

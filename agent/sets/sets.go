@@ -24,7 +24,7 @@ const (
 	// tableSize is the size of the table of connections, 256 bytes each.
 	tableSize = 16384
 	// queryInterval is the interval at which programs of this host are queried for their sets.
-	// retryEvery is the interval at which failed kernel operations, and the detachment from idle
+	// retryInterval is the interval at which failed kernel operations, and the detachment from idle
 	// connections, are retried.
 	queryInterval, retryInterval = 5 * time.Second, time.Minute
 )

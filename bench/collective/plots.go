@@ -5,12 +5,13 @@ import (
 	"strings"
 
 	"headgate/bench"
+	"headgate/internal/plot"
 )
 
 // plot draws both databases' rates over time, as the seed's figures 6 and 7 do: solid DB1,
 // dashed DB2, a colour for each law.
 func (c seedCase) plot(r *bench.Run, got map[string]*seedRun) {
-	p := bench.Plot{
+	p := plot.Plot{
 		File: "databases-" + strings.ReplaceAll(c.id(), "/", "-"), Row: "ratio",
 		Title:   fmt.Sprintf("DB1 and DB2 (dashed), FTP of %d Mbit/s from %v to %v", c.ftp, c.times.ftp, c.times.quiet),
 		Caption: fmt.Sprintf("Each database's rate in 2 s, %s queues, %s, %s. Solid is DB1, which is offered twice as much as DB2 (dashed).", c.queue, c.marks, c.control),
@@ -18,7 +19,7 @@ func (c seedCase) plot(r *bench.Run, got map[string]*seedRun) {
 	}
 	for i, law := range laws {
 		for _, db := range []string{"db1", "db2"} {
-			line := bench.Line{Colour: i, Dashed: db == "db2"}
+			line := plot.Line{Colour: i, Dashed: db == "db2"}
 			if db == "db1" {
 				line.Name = law
 			}

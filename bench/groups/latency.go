@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"headgate/bench"
+	"headgate/internal/plot"
 	"headgate/lab"
 	"headgate/lab/traffic"
 	"headgate/unit"
@@ -313,10 +314,10 @@ func (b *bars) add(name string, values ...float64) {
 	b.by[name] = values
 }
 
-func (b *bars) plot(file, title string, sets []string) bench.Plot {
-	out := &bench.Bars{}
+func (b *bars) plot(file, title string, sets []string) plot.Plot {
+	out := &plot.Bars{}
 	for i, set := range sets {
-		s := bench.BarSet{Name: set}
+		s := plot.BarSet{Name: set}
 		for _, name := range order {
 			if v, ok := b.by[name]; ok {
 				s.Values = append(s.Values, v[i])
@@ -327,7 +328,7 @@ func (b *bars) plot(file, title string, sets []string) bench.Plot {
 		}
 		out.Sets = append(out.Sets, s)
 	}
-	return bench.Plot{
+	return plot.Plot{
 		File: file, Row: "latency", Title: title, Y: "round-trip time (ms)",
 		Caption: "At 100 Mbit/s, with a real link of 101 Mbit/s behind. Every round trip is timed by the kernel's receive timestamps.", Bars: out,
 	}

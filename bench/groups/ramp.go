@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"headgate/bench"
+	"headgate/internal/plot"
 	"headgate/lab"
 	"headgate/lab/meter"
 	"headgate/lab/traffic"
@@ -239,31 +240,31 @@ func variation(v []float64) float64 {
 }
 
 // plot is rates over time against guarantees.
-func (c rampCase) plot(name string, f *found, t rampTiming) bench.Plot {
+func (c rampCase) plot(name string, f *found, t rampTiming) plot.Plot {
 	scale, label := scaled(c.limit)
 	bin := max(t.ends()/150, 10*time.Millisecond).Round(10 * time.Millisecond)
 	if c.slow() {
 		bin = max(bin, 2*time.Second)
 	}
-	p := bench.Plot{
+	p := plot.Plot{
 		File: file("ramp", direction(c.in), c.name, name), Row: "ramp-" + direction(c.in),
 		Title:   fmt.Sprintf("%s, %s: %s", strings.ReplaceAll(c.name, "/", ", "), direction(c.in), name),
 		Caption: fmt.Sprintf("Arrivals in bins of %v. Dashed: what each group must have in the overload, min(offered, guarantee).", bin),
 		X:       "time (s)", Y: "layer-2 rate (" + label + ")", YMax: 0.45 * float64(c.limit) / scale,
 	}
 	for i := range seedShares {
-		l := bench.Line{Name: fmt.Sprintf("%s (guaranteed %v)", groupName(i), c.guarantees()[i]), Colour: i, Steps: true}
+		l := plot.Line{Name: fmt.Sprintf("%s (guaranteed %v)", groupName(i), c.guarantees()[i]), Colour: i, Steps: true}
 		for at := time.Duration(0); at+bin <= t.ends(); at += bin {
 			l.X = append(l.X, at.Seconds())
 			l.Y = append(l.Y, f.arrivals[groupName(i)].Rate(at, at+bin)/scale)
 		}
-		p.Lines = append(p.Lines, l, bench.Level("", c.due(i)/scale, t.begins().Seconds(), t.ends().Seconds(), i))
+		p.Lines = append(p.Lines, l, plot.Level("", c.due(i)/scale, t.begins().Seconds(), t.ends().Seconds(), i))
 		if c.papers() {
 			name := ""
 			if i == 0 {
 				name = "the paper's, in parts of the limit"
 			}
-			p.Lines = append(p.Lines, bench.PaperLevel(name, paperRates[i]/100*float64(c.limit)/scale, t.begins().Seconds(), t.ends().Seconds(), i))
+			p.Lines = append(p.Lines, plot.PaperLevel(name, paperRates[i]/100*float64(c.limit)/scale, t.begins().Seconds(), t.ends().Seconds(), i))
 		}
 	}
 	return p

@@ -11,6 +11,7 @@ import (
 
 	"headgate/bench"
 	"headgate/group"
+	"headgate/internal/plot"
 	"headgate/lab/traffic"
 	"headgate/share"
 	"headgate/unit"
@@ -162,8 +163,8 @@ func (c spareCase) run(ctx context.Context, r *bench.Run) error {
 			})
 		}
 	}
-	expected := bench.BarSet{Name: "share's answer"}
-	pictured := &bench.Bars{}
+	expected := plot.BarSet{Name: "share's answer"}
+	pictured := &plot.Bars{}
 	for i, n := range p.Out.Nodes {
 		if c.demand[n.Path] > 0 {
 			pictured.Groups = append(pictured.Groups, n.Path)
@@ -181,7 +182,7 @@ func (c spareCase) run(ctx context.Context, r *bench.Run) error {
 			continue
 		}
 		worst := 0.0
-		set := bench.BarSet{Name: name}
+		set := plot.BarSet{Name: name}
 		var rates []string
 		for i, n := range p.Out.Nodes {
 			if c.demand[n.Path] == 0 {
@@ -199,7 +200,7 @@ func (c spareCase) run(ctx context.Context, r *bench.Run) error {
 		sheet.Keep("offloads", f.offloads)
 		sheet.Keep("right_mbit_per_s", expected.Values)
 	}
-	r.Plot(bench.Plot{
+	r.Plot(plot.Plot{
 		File: file(c.id()), Row: "spare", Title: fmt.Sprintf("%s, %s", c.spare, c.name), Y: "layer-2 rate (Mbit/s)",
 		Caption: "What each active group gets while others are idle.", Bars: pictured,
 	})

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"headgate/bench"
+	"headgate/internal/plot"
 	"headgate/lab"
 )
 
@@ -69,7 +70,7 @@ func (c throughputCase) run(ctx context.Context, r *bench.Run) (err error) {
 			rates[name] = append(rates[name], rate/1e9)
 		}
 	}
-	bars := &bench.Bars{}
+	bars := &plot.Bars{}
 	for _, name := range names {
 		var parts []float64
 		for i, v := range rates[name] {
@@ -81,12 +82,12 @@ func (c throughputCase) run(ctx context.Context, r *bench.Run) (err error) {
 			sheet.SetAll(c.id(), parts)
 			sheet.Note(c.id(), "median %s Gbit/s, without a limiter %s", bench.Number(bench.Median(rates[name])), bench.Number(bench.Median(rates[noneName])))
 		}
-		bars.Sets = append(bars.Sets, bench.BarSet{Name: name, Values: rates[name]})
+		bars.Sets = append(bars.Sets, plot.BarSet{Name: name, Values: rates[name]})
 	}
 	for i := range pairs {
 		bars.Groups = append(bars.Groups, fmt.Sprint(i+1))
 	}
-	r.Plot(bench.Plot{
+	r.Plot(plot.Plot{
 		File: file(c.id()), Row: "cost", Title: "One TCP connection under a limit that is never reached, " + direction(c.in), X: "round", Y: "goodput (Gbit/s)",
 		Caption: "Measured in turn, so that what disturbs one disturbs the others.", Bars: bars,
 	})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"headgate/bench"
+	"headgate/internal/plot"
 	"headgate/lab"
 	"headgate/lab/meter"
 	"headgate/lab/traffic"
@@ -183,7 +184,7 @@ func (c wakeCase) run(ctx context.Context, r *bench.Run) error {
 	if err != nil {
 		return err
 	}
-	var curves []bench.Line
+	var curves []plot.Line
 	measure := func(name string) error {
 		sheet, t := r.Sheet(name), c.timing(r.Quick, name)
 		f, err := trial{
@@ -211,7 +212,7 @@ func (c wakeCase) run(ctx context.Context, r *bench.Run) error {
 		err = inTurn(names, r.Quick, measure)
 	}
 	if len(curves) > 0 {
-		r.Plot(bench.Plot{
+		r.Plot(plot.Plot{
 			File: file("times", c.name, direction(c.in)), Row: "return", Title: fmt.Sprintf("return and lend at %s, %s", c.name, direction(c.in)),
 			Caption: "The part of wakes (sleeps, dashed) after which the share was reached within a time. What took less than a bin of 1 ms is drawn at 1 ms.",
 			X:       "time (ms, logarithmic)", Y: "part of all", YMax: 1, LogX: true, Lines: curves,
@@ -315,21 +316,21 @@ func sum(a, b meter.Series) meter.Series {
 func ms(d time.Duration) float64 { return d.Seconds() * 1e3 }
 
 // plots are the first wake and the first sleep in 1 ms bins.
-func (c wakeCase) plots(f *found, t wakeTiming) []bench.Plot {
-	return []bench.Plot{
+func (c wakeCase) plots(f *found, t wakeTiming) []plot.Plot {
+	return []plot.Plot{
 		c.plot(f, t.wakes(0), "return", "group3 begins to offer"),
 		c.plot(f, t.sleeps(0), "lend", "group3 stops"),
 	}
 }
 
-func (c wakeCase) plot(f *found, change time.Duration, row, what string) bench.Plot {
+func (c wakeCase) plot(f *found, change time.Duration, row, what string) plot.Plot {
 	const before, after = 20 * time.Millisecond, 80 * time.Millisecond
-	p := bench.Plot{
+	p := plot.Plot{
 		File: file(row, c.name, direction(c.in)), Row: row, Title: fmt.Sprintf("headgate: %s, %s, %s", what, c.name, direction(c.in)),
 		Caption: "Arrivals in bins of 1 ms around the first time. Dashed: group3's guarantee.",
 		X:       "time since the change (ms)", Y: "layer-2 rate (Mbit/s)", YMax: 1.2 * float64(c.limit) / 1e6,
 	}
-	own, others := bench.Line{Name: "group3", Colour: 0, Steps: true}, bench.Line{Name: "the others together", Colour: 1, Steps: true}
+	own, others := plot.Line{Name: "group3", Colour: 0, Steps: true}, plot.Line{Name: "the others together", Colour: 1, Steps: true}
 	for at := -before; at < after; at += wakeBin {
 		rate := 0.0
 		for i := range seedShares {
@@ -341,14 +342,14 @@ func (c wakeCase) plot(f *found, change time.Duration, row, what string) bench.P
 		own.Y = append(own.Y, f.arrivals[groupName(waker)].Rate(change+at, change+at+wakeBin)/1e6)
 		others.Y = append(others.Y, rate/1e6)
 	}
-	p.Lines = []bench.Line{own, others, bench.Level("", float64(seedShares[waker].Of(c.limit))/1e6, ms(-before), ms(after), 0)}
+	p.Lines = []plot.Line{own, others, plot.Level("", float64(seedShares[waker].Of(c.limit))/1e6, ms(-before), ms(after), 0)}
 	return p
 }
 
 // cumulative is the distribution function of times.
-func cumulative(name string, times []float64, colour int, dashed bool) bench.Line {
+func cumulative(name string, times []float64, colour int, dashed bool) plot.Line {
 	least := ms(wakeBin)
-	l := bench.Line{Name: name, Colour: colour, Dashed: dashed, Steps: true, X: []float64{least}, Y: []float64{0}}
+	l := plot.Line{Name: name, Colour: colour, Dashed: dashed, Steps: true, X: []float64{least}, Y: []float64{0}}
 	for i, v := range slices.Sorted(slices.Values(times)) {
 		l.X, l.Y = append(l.X, max(v, least)), append(l.Y, float64(i+1)/float64(len(times)))
 	}

@@ -6,6 +6,7 @@ import (
 
 	"headgate/bench"
 	"headgate/bench/switching"
+	"headgate/internal/plot"
 )
 
 // Bench is the lab's own: every row of the table in the issue that asked for it.
@@ -18,7 +19,7 @@ func Bench(d *bench.Draw) bench.Bench {
 		Rows:  rows,
 		Seed:  d.Seed(),
 		Tools: survey.Tools,
-		Plots: func(claims []bench.Claim) []bench.Plot {
+		Plots: func(claims []bench.Claim) []plot.Plot {
 			if !slices.ContainsFunc(claims, func(c bench.Claim) bool { return strings.HasPrefix(c.ID, "survey/") }) {
 				return plots(claims)
 			}

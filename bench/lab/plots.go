@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"headgate/bench"
+	"headgate/internal/plot"
 )
 
 // plots are pictures of what several cases found together.
-func plots(claims []bench.Claim) []bench.Plot {
-	var out []bench.Plot
+func plots(claims []bench.Claim) []plot.Plot {
+	var out []plot.Plot
 	if p, ok := delayPlot(claims); ok {
 		out = append(out, p)
 	}
@@ -22,7 +23,7 @@ func plots(claims []bench.Claim) []bench.Plot {
 }
 
 // delayPlot is how far pings on idle links are off, over the round-trip time.
-func delayPlot(claims []bench.Claim) (p bench.Plot, ok bool) {
+func delayPlot(claims []bench.Claim) (p plot.Plot, ok bool) {
 	type point struct{ rtt, off float64 }
 	points := map[string][]point{}
 	for _, c := range claims {
@@ -33,7 +34,7 @@ func delayPlot(claims []bench.Claim) (p bench.Plot, ok bool) {
 			points[what] = append(points[what], point{rtt.Seconds() * 1e3, *c.Ours})
 		}
 	}
-	p = bench.Plot{
+	p = plot.Plot{
 		File: "delay-idle", Row: "delay", Title: "Pings over idle emulated links", X: "round-trip time (ms)", Y: "off nominal (ms)", LogX: true,
 		Caption: "Dashed is what is promised: 0.2 ms at the median, 1 ms at p99.",
 	}
@@ -41,7 +42,7 @@ func delayPlot(claims []bench.Claim) (p bench.Plot, ok bool) {
 		what   string
 		target bench.Target
 	}{{"p50", delayP50}, {"p99", delayP99}} {
-		line, limit := bench.Line{Name: promised.what, Colour: i}, bench.Line{Name: promised.what + " promised", Colour: i, Dashed: true}
+		line, limit := plot.Line{Name: promised.what, Colour: i}, plot.Line{Name: promised.what + " promised", Colour: i, Dashed: true}
 		found := points[promised.what]
 		slices.SortFunc(found, func(a, b point) int { return cmp.Compare(a.rtt, b.rtt) })
 		for _, f := range found {
@@ -55,8 +56,8 @@ func delayPlot(claims []bench.Claim) (p bench.Plot, ok bool) {
 }
 
 // ratePlot is how far one TCP connection is off what framing allows.
-func ratePlot(claims []bench.Claim) (p bench.Plot, ok bool) {
-	bars := &bench.Bars{Sets: []bench.BarSet{{Name: "headgate"}}}
+func ratePlot(claims []bench.Claim) (p plot.Plot, ok bool) {
+	bars := &plot.Bars{Sets: []plot.BarSet{{Name: "headgate"}}}
 	for _, c := range claims {
 		if name, is := strings.CutPrefix(c.ID, "rate/"); is && c.Ours != nil {
 			rate, _, _ := strings.Cut(name, "/") // the round-trip time has no room below a bar
@@ -64,7 +65,7 @@ func ratePlot(claims []bench.Claim) (p bench.Plot, ok bool) {
 			bars.Sets[0].Values = append(bars.Sets[0].Values, *c.Ours)
 		}
 	}
-	return bench.Plot{
+	return plot.Plot{
 		File: "rate", Row: "rate", Title: "One TCP connection over one emulated link", X: "rate", Y: "off what framing allows (%)",
 		Caption: "At its receiver; 1 % is promised up to 1 Gbit/s, 5 % above.", Bars: bars,
 	}, len(bars.Groups) > 1

@@ -5,12 +5,13 @@ import (
 	"slices"
 
 	"headgate/bench"
+	"headgate/internal/plot"
 )
 
 // distribution is a picture of errors: how many of the paths are off by no more than
 // x. A path without an answer is beyond the right end.
 func distribution(r *bench.Run, row, file, title string, who map[string]pool) {
-	p := bench.Plot{
+	p := plot.Plot{
 		File: file, Row: row, Title: title, X: "error (%)", Y: "paths (%)", LogX: true,
 		Caption: "Paths that are off by no more than that. Where a line ends below 100 % the others had no answer, or are off by more than 100 %.",
 	}
@@ -19,7 +20,7 @@ func distribution(r *bench.Run, row, file, title string, who map[string]pool) {
 		if len(all) == 0 {
 			continue
 		}
-		line := bench.Line{Name: by, Steps: true}
+		line := plot.Line{Name: by, Steps: true}
 		off := all.answered().each(func(o outcome) float64 { return math.Max(100*o.off, 1e-4) })
 		slices.Sort(off)
 		for i, v := range off {
@@ -31,7 +32,7 @@ func distribution(r *bench.Run, row, file, title string, who map[string]pool) {
 			p.Lines = append(p.Lines, line)
 		}
 	}
-	slices.SortFunc(p.Lines, func(a, b bench.Line) int {
+	slices.SortFunc(p.Lines, func(a, b plot.Line) int {
 		if (a.Name == bench.Ours) != (b.Name == bench.Ours) {
 			return pick(a.Name == bench.Ours, -1, 1)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"headgate/bench"
+	"headgate/internal/plot"
 )
 
 // titles of what is measured.
@@ -11,13 +12,13 @@ var titles = [measures]string{"Processor time", "VM1 to VM2", "VM2 to PM", "PM t
 
 // plots are the seed's figures VI.2 to VI.5 with ours in them, and bars of what is
 // beyond.
-func plots(claims []bench.Claim) (out []bench.Plot) {
+func plots(claims []bench.Claim) (out []plot.Plot) {
 	found := map[string]bench.Claim{}
 	for _, c := range claims {
 		found[c.ID] = c
 	}
 	for m := range measures {
-		p := bench.Plot{
+		p := plot.Plot{
 			File: "seed-" + measureNames[m], Row: "survey", Title: titles[m] + ": the seed's rates", X: "requested (Mbit/s)", Y: "confirmed (Mbit/s)",
 			Caption: fmt.Sprintf("The seed's figure VI.%d. Dotted, with crosses: what the seed measured.", 2+m),
 		}
@@ -54,9 +55,9 @@ func value(c bench.Claim) (float64, bool) {
 }
 
 // curves are a site's, and the seed's if it has that site.
-func curves(s site, measure, colour int, found map[string]bench.Claim) (out []bench.Line) {
-	ours := bench.Line{Name: s.name, Colour: colour}
-	paper := bench.Line{Name: "the seed's " + s.name, Colour: colour, Paper: true}
+func curves(s site, measure, colour int, found map[string]bench.Claim) (out []plot.Line) {
+	ours := plot.Line{Name: s.name, Colour: colour}
+	paper := plot.Line{Name: "the seed's " + s.name, Colour: colour, Paper: true}
 	if s.seed == seedBridge {
 		paper.Name = "the seed's Xen bridge"
 	}
@@ -70,7 +71,7 @@ func curves(s site, measure, colour int, found map[string]bench.Claim) (out []be
 			paper.X, paper.Y = append(paper.X, x), append(paper.Y, seedMeans[mbit][s.seed][measure])
 		}
 	}
-	for _, l := range []bench.Line{ours, paper} {
+	for _, l := range []plot.Line{ours, paper} {
 		if len(l.X) > 0 {
 			out = append(out, l)
 		}
@@ -79,15 +80,15 @@ func curves(s site, measure, colour int, found map[string]bench.Claim) (out []be
 }
 
 // processors are bars of every site's processor time beyond the seed's rates.
-func processors(found map[string]bench.Claim) bench.Plot {
-	p := bench.Plot{File: "beyond-cpu", Row: "survey", Title: titles[cpu] + " beyond the seed's rates", Y: "busy (% of a core)", Caption: "By what is requested on each hop."}
+func processors(found map[string]bench.Claim) plot.Plot {
+	p := plot.Plot{File: "beyond-cpu", Row: "survey", Title: titles[cpu] + " beyond the seed's rates", Y: "busy (% of a core)", Caption: "By what is requested on each hop."}
 	p.Bars = bars(beyondIDs(), func(s site, id string) bench.Claim { return found[cell{s, load{id: id}}.id(measureNames[cpu])] })
 	return p
 }
 
 // throughput is bars of every site's hops under one load.
-func throughput(found map[string]bench.Claim, id string) bench.Plot {
-	p := bench.Plot{File: "beyond-" + id, Row: "survey", Title: "Confirmed throughput, " + id + " on each hop", Y: "confirmed (Mbit/s)", Caption: "By hop."}
+func throughput(found map[string]bench.Claim, id string) plot.Plot {
+	p := plot.Plot{File: "beyond-" + id, Row: "survey", Title: "Confirmed throughput, " + id + " on each hop", Y: "confirmed (Mbit/s)", Caption: "By hop."}
 	if id == unlimitedID {
 		p.Caption = "By hop: one CUBIC connection each."
 	}
@@ -95,10 +96,10 @@ func throughput(found map[string]bench.Claim, id string) bench.Plot {
 	return p
 }
 
-func bars(groups []string, of func(s site, group string) bench.Claim) *bench.Bars {
-	b := &bench.Bars{Groups: groups}
+func bars(groups []string, of func(s site, group string) bench.Claim) *plot.Bars {
+	b := &plot.Bars{Groups: groups}
 	for _, s := range sites {
-		set := bench.BarSet{Name: s.name}
+		set := plot.BarSet{Name: s.name}
 		for _, g := range groups {
 			v, ok := value(of(s, g))
 			if !ok {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"headgate/bench"
+	"headgate/internal/plot"
 )
 
 // The figures that the issue quotes are the means of the table as it is printed.
@@ -185,7 +186,7 @@ func TestPlots(t *testing.T) {
 		claims[i].Ours = &v
 	}
 	dir := os.Getenv("KEEP_PLOTS")
-	b.Cases, b.Tools, b.Plots = nil, nil, func([]bench.Claim) []bench.Plot { return plots(claims) }
+	b.Cases, b.Tools, b.Plots = nil, nil, func([]bench.Claim) []plot.Plot { return plots(claims) }
 	if dir == "" {
 		dir = t.TempDir()
 	}

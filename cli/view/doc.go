@@ -9,7 +9,7 @@
 // second.
 //
 // LabScreen is the live view of "headgate lab run": flows and links of a lab, which
-// the caller sends as LabFrames.
+// the caller sends as frames of package lab/report.
 //
 // The package does not read the kernel. The caller passes states.
 package view

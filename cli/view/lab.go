@@ -3,67 +3,18 @@ package view
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
+
+	"headgate/lab/report"
 )
 
-// LabFrame is the rates of a running lab in one interval.
-type LabFrame struct {
-	Lab string
-	// Seconds is the time since the start of the run. Length is the duration of the run, 0
-	// for a run until all transfers end.
-	Seconds, Length float64
-	Flows           []LabFlow
-	Requests        []LabRequests
-	Transfers       []LabTransfer
-	Links           []LabLink
-	Events          []string // all events so far, the latest last
-}
-
-// LabFlow is one flow. Rates are layer-2 bits per second.
-type LabFlow struct {
-	Name, Direction    string // Way is "client > server"
-	Offered, Delivered float64
-	Lost               uint64 // lost datagrams, or retransmitted segments
-	// SRTT, window (in segments) and jitter are 0 if the flow has none.
-	SRTTus, Cwnd uint32
-	Jitter       time.Duration
-}
-
-// LabRequests is the requests of a flow in the interval, and the numbers under way and
-// queued at the end of the interval.
-type LabRequests struct {
-	Name              string
-	Done              float64 // per second
-	Refused, Failed   uint64
-	UnderWay, Backlog uint64
-	P50, P99          time.Duration // latency
-}
-
-// LabTransfer is the progress of a flow's transfers.
-type LabTransfer struct {
-	Name      string
-	Completed uint64 // of Times
-	Times     int
-	Failed    uint64
-	Last      time.Duration // duration of the last transfer
-	Arrived   float64       // received share of the transfer under way
-}
-
-// LabLink is one direction of a link.
-type LabLink struct {
-	Name, Way string
-	Rate      float64
-	Dropped   uint64
-}
-
 // LabScreen is the live view of a running lab, a model of bubbletea. The caller sends
-// LabFrames, and LabOver at the end of the run.
+// report.Frames, and LabDone at the end of the run.
 type LabScreen struct {
 	theme         Theme
 	stop          func()
-	frame         LabFrame
+	frame         report.Frame
 	history       map[string][]float64 // by row
 	width, height int
 	offset        int
@@ -76,7 +27,7 @@ type LabDone struct{}
 // NewLabScreen returns a live view of the lab with this name. The screen calls stop when
 // the user quits.
 func NewLabScreen(name string, length float64, theme Theme, stop func()) LabScreen {
-	return LabScreen{theme: theme, stop: stop, frame: LabFrame{Lab: name, Length: length}, history: map[string][]float64{}, width: 80, height: 24}
+	return LabScreen{theme: theme, stop: stop, frame: report.Frame{Lab: name, Length: length}, history: map[string][]float64{}, width: 80, height: 24}
 }
 
 // Init implements tea.Model.
@@ -87,7 +38,7 @@ func (s LabScreen) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 	switch m := m.(type) {
 	case tea.WindowSizeMsg:
 		s.width, s.height = m.Width, m.Height
-	case LabFrame:
+	case report.Frame:
 		s.take(m)
 	case LabDone:
 		return s, tea.Quit
@@ -95,7 +46,7 @@ func (s LabScreen) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 		switch m.String() {
 		case "q", "ctrl+c":
 			s.stopping = true
-			s.stop() // LabOver follows at the end of the run
+			s.stop() // LabDone follows at the end of the run
 		case "up", "k":
 			s.offset--
 		case "down", "j":
@@ -106,7 +57,7 @@ func (s LabScreen) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 	return s, nil
 }
 
-func (s *LabScreen) take(f LabFrame) {
+func (s *LabScreen) take(f report.Frame) {
 	s.frame = f
 	add := func(row string, v float64) {
 		h := append(s.history[row], v)

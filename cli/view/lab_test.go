@@ -7,6 +7,8 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/lipgloss"
+
+	"headgate/lab/report"
 )
 
 // The live view of a lab fills its window exactly, shows the last frame, scrolls, and calls stop
@@ -33,10 +35,10 @@ func TestLabScreen(t *testing.T) {
 	if v := shown(120, 12); !strings.Contains(v, "lab demo  starting") {
 		t.Errorf("before the first sample:\n%s", v)
 	}
-	frame := LabFrame{
+	frame := report.Frame{
 		Lab: "demo", Seconds: 3, Length: 60, Events: []string{"2.0 s, start bulk"},
-		Flows: []LabFlow{{Name: "bulk", Direction: "a > b", Offered: 1e8, Delivered: 95.5e6, Lost: 7, SRTTus: 20_500}},
-		Links: []LabLink{{Name: "wan", Way: "a > b", Rate: 99e6, Dropped: 3}, {Name: "wan", Way: "b > a"}},
+		Flows: []report.Flow{{Name: "bulk", Direction: "a > b", Offered: 1e8, Delivered: 95.5e6, Lost: 7, SRTTus: 20_500}},
+		Links: []report.Link{{Name: "wan", Way: "a > b", Rate: 99e6, Dropped: 3}, {Name: "wan", Way: "b > a"}},
 	}
 	send(frame)
 	frame.Seconds, frame.Flows[0].Delivered = 4, 40e6
@@ -69,17 +71,17 @@ func TestLabScreen(t *testing.T) {
 // out in a narrow window.
 func TestLabScreenApplications(t *testing.T) {
 	var m tea.Model = NewLabScreen("demo", 0, plainTheme(), func() {})
-	frame := LabFrame{
+	frame := report.Frame{
 		Lab: "demo", Seconds: 3,
-		Flows: []LabFlow{
+		Flows: []report.Flow{
 			{Name: "web", Direction: "a > b", Delivered: 2e6, SRTTus: 20_500, Cwnd: 77},
 			{Name: "voice", Direction: "a > b", Delivered: 1e5, Jitter: 310 * time.Microsecond},
 		},
-		Requests: []LabRequests{
+		Requests: []report.Requests{
 			{Name: "web", Done: 48.4, Refused: 3, Failed: 1, UnderWay: 5, Backlog: 12, P50: 21 * time.Millisecond, P99: 240 * time.Millisecond},
 			{Name: "stuck"},
 		},
-		Transfers: []LabTransfer{{Name: "backup", Completed: 1, Times: 3, Failed: 1, Last: 1210 * time.Millisecond, Arrived: 0.43}},
+		Transfers: []report.Transfer{{Name: "backup", Completed: 1, Times: 3, Failed: 1, Last: 1210 * time.Millisecond, Arrived: 0.43}},
 	}
 	show := func(width int) string {
 		m, _ = m.Update(tea.WindowSizeMsg{Width: width, Height: 16})
@@ -109,7 +111,7 @@ backup                  1 of 3         1     1.21s       43%
 	if narrow := show(100); strings.Contains(narrow, "CWND") || !strings.Contains(narrow, "HISTORY") {
 		t.Errorf("in a narrow window:\n%s", narrow)
 	}
-	frame = LabFrame{Lab: "demo", Seconds: 3, Flows: []LabFlow{{Name: "plain"}}}
+	frame = report.Frame{Lab: "demo", Seconds: 3, Flows: []report.Flow{{Name: "plain"}}}
 	if plain := show(120); strings.Contains(plain, "JITTER") || strings.Contains(plain, "REQUESTS") || strings.Contains(plain, "TRANSFERS") {
 		t.Errorf("a lab of plain flows:\n%s", plain)
 	}

@@ -54,7 +54,7 @@ func releaseCaps(table *sockops.Table) (still int) {
 	return still
 }
 
-// waitFor calls done until it returns true, for at most liftPatience.
+// waitFor calls done until it returns true, for at most releaseTimeout.
 func waitFor(done func() bool) {
 	for until := time.Now().Add(releaseTimeout); !done() && time.Now().Before(until); {
 		time.Sleep(Tick)

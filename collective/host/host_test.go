@@ -184,7 +184,7 @@ func TestJoin(t *testing.T) {
 	before := descriptors(t)
 	for range 3 {
 		with(t, b, func(fd int) {
-			if _, err := call(name, request{Join: "asked", Weight: 1}, fd, fd, fd); err == nil || !strings.Contains(err.Error(), "more than one descriptor") {
+			if _, err := call(name, request{Join: "asked", Weight: 1}, fd, fd, fd); err == nil || !strings.Contains(err.Error(), "more than one file descriptor") {
 				t.Errorf("three descriptors: %v", err)
 			}
 		})

@@ -44,7 +44,7 @@ type Server struct {
 
 // Serve opens a socket that is accessible to all users. The result of answer is encoded as JSON;
 // see Failure for errors. A socket file that a killed program left at the path is replaced. The
-// error is ErrTaken if another program is listening at the path.
+// error is ErrInUse if another program is listening at the path.
 func Serve(path string, answer func(Request) any) (*Server, error) {
 	l, err := listen(path)
 	if err != nil {

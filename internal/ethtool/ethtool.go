@@ -6,6 +6,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"headgate/unit"
 )
 
 // Get returns the value of a command such as unix.ETHTOOL_GTSO.
@@ -17,22 +19,45 @@ func Set(dev string, cmd, value uint32) error {
 	return err
 }
 
+// Speed returns the speed of a device's link, false if the driver does not report it.
+func Speed(dev string) (unit.Rate, bool) {
+	words := make([]uint32, 11) // struct ethtool_cmd
+	words[0] = unix.ETHTOOL_GSET
+	if ask(dev, words) != nil {
+		return 0, false
+	}
+	// The low and high halves of the speed are the 16 bits at bytes 12 and 28.
+	half := func(word int) uint32 { return uint32(*(*uint16)(unsafe.Pointer(&words[word]))) }
+	mbit := half(7)<<16 | half(3)
+	if mbit == 0 || mbit == 0xffff || mbit == 0xffffffff {
+		return 0, false
+	}
+	return unit.Rate(mbit) * unit.Mbit, true
+}
+
 func request(dev string, cmd, data uint32) (uint32, error) {
+	words := []uint32{cmd, data} // struct ethtool_value
+	err := ask(dev, words)
+	return words[1], err
+}
+
+// ask executes a command. The words are one of the kernel's structs, which begins with the command;
+// the kernel writes the answer into it.
+func ask(dev string, words []uint32) error {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer unix.Close(s)
-	value := struct{ cmd, data uint32 }{cmd, data} // struct ethtool_value
-	var req struct {                               // struct ifreq
+	var req struct { // struct ifreq
 		name [unix.IFNAMSIZ]byte
 		data unsafe.Pointer
 		_    [16]byte // the rest of union ifr_ifru
 	}
 	copy(req.name[:unix.IFNAMSIZ-1], dev)
-	req.data = unsafe.Pointer(&value)
+	req.data = unsafe.Pointer(&words[0])
 	if _, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(s), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&req))); e != 0 {
-		return 0, e
+		return e
 	}
-	return value.data, nil
+	return nil
 }

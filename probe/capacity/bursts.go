@@ -85,7 +85,7 @@ func runs(all []burst, from, k int) (out []run) {
 // lateness subtracts from the delay of each run the least delay of a run at about that
 // time. The two clocks run at different rates, so that the least delay is a line over
 // time: the edge of the lower hull of all delays that is below their middle. An edge that
-// is steeper than mostSkew is from a clock that was set; then the minimum of all delays
+// is steeper than maxSkew is from a clock that was set; then the minimum of all delays
 // is subtracted.
 func lateness(out []run) {
 	if len(out) == 0 {

@@ -8,7 +8,7 @@ import (
 	"headgate/unit"
 )
 
-// Constants chosen by Headgate, from random paths (probe/sim, TestLimiter).
+// Constants chosen by Headgate, from random paths (TestLimiter).
 const (
 	// leastArrivals is the minimum number of arrivals for a result.
 	leastArrivals = 2 * leastPiece

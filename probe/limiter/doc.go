@@ -29,8 +29,8 @@
 // not queued. A train back to back often cannot distinguish the two, so that the next
 // train is paced to twice the rate that arrived.
 //
-// Measured on 200 random paths of each type that were not used for tuning (probe/sim,
-// TestLimiter): 98.5 to 100 % of every type are detected, T within 0.01 % and delta
+// Measured on 200 random paths of each type that were not used for tuning
+// (TestLimiter): 98.5 to 100 % of every type are detected, T within 0.01 % and delta
 // within 3 % at p90, for at most 5 MB; on trains over real paths of the lab (testdata),
 // every limiter.
 //

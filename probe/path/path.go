@@ -20,6 +20,24 @@ type Parts struct {
 // AllParts selects all parts.
 var AllParts = Parts{true, true, true, true}
 
+// PartsOf returns the parts of a measure: "path" is all of them, and "capacity", "tokenrate", "limiter" and
+// "available" are one each.
+func PartsOf(measure string) (p Parts, ok bool) {
+	switch measure {
+	case "path":
+		return AllParts, true
+	case "capacity":
+		return Parts{Capacity: true}, true
+	case "tokenrate":
+		return Parts{TokenRate: true}, true
+	case "limiter":
+		return Parts{Limiter: true}, true
+	case "available":
+		return Parts{Available: true}, true
+	}
+	return Parts{}, false
+}
+
 // Method measures the wanted parts in one direction.
 type Method struct {
 	Parts

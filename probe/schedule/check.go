@@ -13,12 +13,12 @@ import (
 // Limits of a schedule, chosen by Headgate.
 const (
 	// MaxHosts is the maximum number of hosts of which all pairs are measured, which is
-	// 2,016 pairs. mostPairs is the maximum number of pairs that are listed.
+	// 2,016 pairs. maxPairs is the maximum number of pairs that are listed.
 	MaxHosts = 64
 	maxPairs = MaxHosts * (MaxHosts - 1) / 2
 	maxLinks = 8 // per host
 	maxQuiet = 32
-	// minBytes is enough for a handshake; mostBytes is the default cap of a measurement
+	// minBytes is enough for a handshake; maxBytes is the default cap of a measurement
 	// server for a client.
 	minBytes, maxBytes       unit.Bytes = 200_000, 200_000_000
 	leastTime, mostTime                 = time.Second, time.Minute

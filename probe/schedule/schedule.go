@@ -11,7 +11,7 @@ import (
 
 // Defaults chosen by Headgate.
 const (
-	// defaultBytes and ordinaryTime are the defaults per direction, as in "headgate
+	// defaultBytes and defaultTime are the defaults per direction, as in "headgate
 	// probe".
 	defaultBytes unit.Bytes    = 10_000_000
 	defaultTime  time.Duration = 30 * time.Second

@@ -40,7 +40,7 @@
 // through this server, and then waits for a turn at the peer like any other client of the
 // peer. Two servers can each hold their own turn and wait for the other's, if two clients
 // request that at once. They do not deadlock: a server that gets no turn at the peer
-// within TurnPatience releases its own, and retries after a random pause, for two
+// within PeerQueueTimeout releases its own, and retries after a random pause, for two
 // minutes.
 //
 // # What a client cannot make a server do

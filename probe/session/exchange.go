@@ -17,7 +17,7 @@ import (
 const Retries = 2
 
 // A train that takes longer than planned by more than tolerated, as a fraction, and
-// toleratedFor measures its sender more than the path.
+// maxLateness measures its sender more than the path.
 const (
 	maxStretch  = 0.02
 	maxLateness = 100 * time.Microsecond

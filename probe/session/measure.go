@@ -16,12 +16,12 @@ import (
 )
 
 // Two servers that measure to each other, each for a client, both hold their own turn and
-// wait for the other's. To avoid a deadlock, a server waits only TurnPatience for the
+// wait for the other's. To avoid a deadlock, a server waits only PeerQueueTimeout for the
 // peer's turn, then releases its own and retries after a random pause.
 const (
 	// maxBusyRetry bounds the retries.
 	maxBusyRetry = 2 * time.Minute
-	// minRetryPause and mostPause bound the pause between retries. It is long compared with
+	// minRetryPause and maxRetryPause bound the pause between retries. It is long compared with
 	// the time that a try holds its own turn, so that the two servers rarely collide
 	// again.
 	minRetryPause, maxRetryPause = 100 * time.Millisecond, 2 * time.Second

@@ -35,8 +35,8 @@
 // The error of the rate is the rate error of the receiver's clock, which no sample shows,
 // and a part of the scatter of the runs that agree. The error of the bucket size is the
 // timestamp error of the first packet only: a clock that is too fast reduces the rate by
-// as much as it increases the time. Measured on simulated paths (probe/sim,
-// TestTokenRate): R of 50 to 2,000 Mbit/s, buckets of 1.6 KB to 1 MB, up to 50 % of cross
+// as much as it increases the time. Measured on simulated paths
+// (TestTokenRate): R of 50 to 2,000 Mbit/s, buckets of 1.6 KB to 1 MB, up to 50 % of cross
 // traffic with a Pareto distribution on each of one to three hops, timestamps with an
 // error of 0.5 to 1 us, clocks off by up to 5e-5.
 //

@@ -106,7 +106,7 @@ func (b *yielder) due(now int64, gap float64) bool {
 // maxSpin is the spinning time that is allowed without a rest. Linux throttles the
 // SCHED_FIFO threads of a processor for 50 ms after they have run for 950 of 1,000 ms
 // (sched_rt_runtime_us), also in the middle of a train, and consecutive long trains met
-// that. The threads of this process therefore rest between trains: beyond mostAwake they
+// that. The threads of this process therefore rest between trains: beyond maxSpin they
 // spin for at most half of the time.
 const maxSpin = int64(400 * time.Millisecond)
 

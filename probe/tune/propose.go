@@ -43,6 +43,13 @@ const (
 	// which is about 0.2 % below the estimate. At 99 % of the provider's rate the bucket
 	// never empties.
 	Margin = unit.Whole / 100
+	// Budget is the default budget of a direction. It is enough to empty a bucket of 5 MB behind a link that
+	// is twice as fast as the token rate: each train doubles, and the last has 19 MB, half of which fills the
+	// bucket. With half of this budget, nothing was left after three trains that a busy host did not send
+	// evenly.
+	Budget unit.Bytes = 100_000_000
+	// agreement is the largest relative difference of two trains that agree: half of the margin.
+	agreement = 0.005
 	// ownLimit: a rate above this fraction of the device's own limit is that limit.
 	ownLimit = 0.97
 	// wideInterval: an interval whose lower end is this fraction below the rate is wide.
@@ -125,4 +132,20 @@ func (d Direction) notes(a *path.Answer, r probe.Estimate, limit unit.Rate) (not
 		notes = append(notes, fmt.Sprintf("bucket of the provider (%s) is smaller than Headgate's burst of %s: if the provider polices instead of shaping, part of a burst is dropped", b.Format(probe.FormatBytes), burst))
 	}
 	return notes
+}
+
+// Agreed reports whether the last two trains give the same token rate. Longer trains would
+// give the same, and with a short queue at the provider most of their packets would be lost:
+// the few packets in the queue never form the long tail that the method waits for.
+func Agreed(m path.Method, samples []probe.Sample) bool {
+	n := len(samples)
+	if n < 2 {
+		return false
+	}
+	last, before := m.Estimate(samples).TokenRate, m.Estimate(samples[:n-1]).TokenRate
+	if last == nil || before == nil {
+		return false
+	}
+	a, b := last.Rate, before.Rate
+	return a.Known() && b.Known() && !a.AtLeast && !b.AtLeast && math.Abs(a.Value/b.Value-1) <= agreement
 }

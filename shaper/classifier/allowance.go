@@ -22,10 +22,10 @@ const (
 	kinds = 3
 )
 
-// controlPart is the divisor of a rate for control traffic with precedence: acknowledgements
+// controlDivisor is the divisor of a rate for control traffic with precedence: acknowledgements
 // get several parts, and all other control traffic gets one. The acknowledgements of a download
 // take 2.2 % of its rate, at one per two frames. A group with a ceiling of its own gets
-// cappedAckParts; together with CeilingCut, by which its class's ceiling is below the group's,
+// cappedAckParts; together with CeilingReserveDivisor, by which its class's ceiling is below the group's,
 // it exceeds the ceiling by 2 % at most. A group whose ceiling is the limit, which is never
 // exceeded, gets ackParts (docs/decisions/0024-control-traffic.md).
 const (

@@ -92,7 +92,7 @@ type compiler struct {
 	table   Table
 	shapes  map[FlowKey]uint16 // mask -> index in table.Shapes
 	cgroups map[string]uint64
-	left    int // of mostCuts
+	left    int // of cutBudget
 }
 
 // cutBudget limits the work of subtracting exclusions from rules to about a second.

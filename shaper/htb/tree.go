@@ -67,7 +67,7 @@ const (
 	// (docs/decisions/0025-packets-sized-to-the-limit.md).
 	unsplitTime = 0.0006
 	sizeTime    = 0.00025
-	// localUnsplitTime replaces wholeTime if the packets do not enter a link that could be congested,
+	// localUnsplitTime replaces unsplitTime if the packets do not enter a link that could be congested,
 	// but go to this host or to a guest on it. There, a long packet does not delay other
 	// groups, and super-packets of 64 KB, which guests and other hosts send, pass unsplit from
 	// 190 Mbit/s on.

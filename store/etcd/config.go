@@ -21,9 +21,9 @@ const (
 	// quota is the default size limit of the store: 16,000 groups are 3 MB, and each change of them takes
 	// as much until it is compacted. See store.Tend.
 	quota = 4 << 30
-	// maxRequest and mostOperations allow the largest transactions of package store.
+	// maxRequest and maxOperations allow the largest transactions of package store.
 	maxRequest, maxOperations = 32 << 20, 1024
-	// snapshotEvery and catchUp count changes, which etcd keeps in memory until the next snapshot: etcd's
+	// snapshotEvery and catchUpEntries count changes, which etcd keeps in memory until the next snapshot: etcd's
 	// defaults of 10,000 and 5,000 are 180 MB for an interface with 50 groups.
 	snapshotEvery, catchUpEntries = 1000, 500
 	// heartbeat and election are in ms: a member that hangs is detected within 0.7 to 1.4 s. The new etcd

@@ -16,7 +16,7 @@ import (
 const (
 	// stopTimeout is how long the child may take to stop before it is killed.
 	stopTimeout = 10 * time.Second
-	// minBackoff and lastPause bound the back-off between restarts: a full disk stays full for a while.
+	// minBackoff and maxBackoff bound the back-off between restarts: a full disk stays full for a while.
 	minBackoff, maxBackoff = 500 * time.Millisecond, 5 * time.Second
 )
 

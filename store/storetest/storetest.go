@@ -79,19 +79,26 @@ func Start(t testing.TB) *Member {
 	return Run(t, etcd.Member{Name: "c1", Peers: map[string]string{"c1": "127.0.0.1"}, Dir: t.TempDir(), ClientPort: ports[0], PeerPort: ports[1]})
 }
 
-// Run runs a member.
-func Run(t testing.TB, m etcd.Member) *Member {
+// Command returns the command for etcd.Member.Run: this test binary, of which Main runs the store.
+func Command(t testing.TB) []string {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return []string{"env", childEnv + "=1", self}
+}
+
+// Run runs a member.
+func Run(t testing.TB, m etcd.Member) *Member {
+	t.Helper()
 	if err := m.Prepare(); err != nil {
 		t.Fatal(err)
 	}
+	command := Command(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- m.Run(ctx, []string{"env", childEnv + "=1", self}) }()
+	go func() { done <- m.Run(ctx, command) }()
 	out := &Member{Member: m}
 	out.Stop = func() {
 		cancel()

@@ -1,0 +1,38 @@
+package service
+
+import (
+	"encoding/json"
+
+	"headgate/api/agents"
+	collective "headgate/collective/host"
+)
+
+// maxReportedConnections limits the connections of sets in one answer to a controller.
+const maxReportedConnections = 2000
+
+// setsAnswer answers a controller's query for the state of the connection sets.
+func setsAnswer(q *agents.SetsQuestion, get func() ([]collective.State, error)) *agents.SetsAnswer {
+	out := &agents.SetsAnswer{Id: q.Id}
+	states, err := get()
+	if err == nil {
+		states, out.Cut = truncateSets(states, maxReportedConnections)
+		out.States, err = json.Marshal(states)
+	}
+	if err != nil {
+		out.Error = err.Error()
+	}
+	return out
+}
+
+// truncateSets truncates the sets to a total of most connections, and reports whether any were omitted.
+func truncateSets(states []collective.State, most int) (out []collective.State, cut bool) {
+	out = []collective.State{}
+	for _, s := range states {
+		if len(s.Connections) > most {
+			s.Connections, cut = s.Connections[:most], true
+		}
+		most -= len(s.Connections)
+		out = append(out, s)
+	}
+	return out, cut
+}

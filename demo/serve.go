@@ -1,0 +1,154 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"headgate/demo/scenario"
+	"headgate/internal/sleep"
+	"headgate/lab"
+	"headgate/lab/traffic"
+)
+
+// Access has the address of a demo's service, and the tokens to log in.
+type Access struct {
+	URL     string  `json:"url"`
+	Pin     string  `json:"pin"`
+	Network string  `json:"network"`
+	Logins  []Login `json:"logins"`
+}
+
+// Login is the token of the operator, or of a tenant.
+type Login struct {
+	Tenant string `json:"tenant,omitempty"` // "" for the operator
+	Token  string `json:"token"`
+	File   string `json:"token_file"`
+}
+
+// Serve runs the service with changing traffic until ctx ends, and then removes it. It calls
+// ready when users can log in.
+func Serve(ctx context.Context, o Options, ready func(*Access) error) (err error) {
+	p := newPlay(o, &lineStage{w: o.Out})
+	p.served = true
+	listener, err := listenLoopback()
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	if err := p.build(ctx, lab.Held()); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.clean(nil)) }()
+	if err := p.service(ctx); err != nil {
+		return err
+	}
+	forwarding, stop := context.WithCancel(ctx)
+	var forwarder sync.WaitGroup
+	forwarder.Go(func() { forward(forwarding, listener, p.dialController) })
+	defer forwarder.Wait()
+	defer stop()
+	access, err := p.access(listener.Addr())
+	if err != nil {
+		return err
+	}
+	if err := ready(access); err != nil {
+		return err
+	}
+	return p.runTraffic(ctx)
+}
+
+// access collects the addresses and tokens for the user.
+func (p *play) access(at net.Addr) (*Access, error) {
+	r := &Access{URL: "https://" + at.String(), Pin: p.pin, Network: p.lab.Topology.Name}
+	for _, tenant := range append([]string{""}, scenario.Tenants...) {
+		file := filepath.Join(p.dir, tenant+".token")
+		if tenant == "" {
+			file = filepath.Join(p.dir, scenario.Controller, "operator.token")
+		}
+		token, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		r.Logins = append(r.Logins, Login{tenant, strings.TrimSpace(string(token)), file})
+	}
+	return r, nil
+}
+
+const accessText = `
+The service is running, with changing traffic, until you press Ctrl-C here or run
+"headgate demo --end":
+
+  %[1]s/
+
+A browser warns about the certificate, because the demo has its own certificate
+authority, with the pin %[2]s. Tokens to log in with:
+
+`
+
+const accessCommands = `
+On the command line, as the operator:
+  headgate login %[1]s --profile demo \
+      --pin %[2]s \
+      --token-file %[3]s
+  headgate show --server demo --host host1
+On the host itself:
+  headgate lab exec host1 --lab %[4]s -- headgate top
+`
+
+// Write prints how to log in.
+func (r *Access) Write(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, accessText, r.URL, r.Pin)
+	for _, l := range r.Logins {
+		who := "operator"
+		if l.Tenant != "" {
+			who = "tenant " + l.Tenant
+		}
+		fmt.Fprintf(&b, "  %-14s%s\n", who, l.Token)
+	}
+	fmt.Fprintf(&b, accessCommands, r.URL, r.Pin, r.Logins[0].File, r.Network)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// sessionLength is the lifetime of connections. A connection that the user's changes have broken is opened
+// again after it.
+const sessionLength = 10 * time.Minute
+
+// runTraffic generates traffic until ctx ends or the controller exits.
+func (p *play) runTraffic(ctx context.Context) error {
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	controller := p.processes[0]
+	go func() {
+		select {
+		case <-controller.gone:
+			stop()
+		case <-running.Done():
+		}
+	}()
+	flows := p.scenario.Repeated(sessionLength)
+	for running.Err() == nil {
+		session, err := traffic.Start(running, p.lab.Host, flows, traffic.Options{Duration: sessionLength})
+		if err != nil {
+			// The user may have left a group too little bandwidth to connect.
+			if sleep.Until(running, time.Now().Add(time.Second)) {
+				p.stage.say(fmt.Sprintf("Cannot start the traffic, retrying: %v", err))
+			}
+			continue
+		}
+		session.Wait()
+	}
+	if ctx.Err() == nil {
+		return controller.exitError()
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"headgate/probe"
+	"headgate/probe/path"
+	"headgate/probe/session"
+	"headgate/unit"
+)
+
+// Job is a measurement of a path.
+type Job struct {
+	Directions []probe.Direction
+	Method     path.Method
+	// Time bounds the measurement of each direction.
+	Time time.Duration
+	// OnProgress receives short texts about the progress. It may be nil.
+	OnProgress func(text string)
+	// Enough reports whether a direction can end before its method ends. It may be nil.
+	Enough func([]probe.Sample) bool
+	// Verify checks a direction's answer until a deadline, and can change the answer. It may be nil.
+	Verify func(deadline time.Time, d probe.Direction, samples []probe.Sample, a *path.Answer) error
+	// Send sends one train. nil is the client's Send.
+	Send SendTrain
+	// Done is called after each direction. It may be nil.
+	Done func(probe.Direction, []probe.Sample, *path.Answer) error
+}
+
+// Path opens a session with a host and runs a job, of the command that the log names. The report is nil
+// if the measurement did not start. With a later error, the report has the results until then.
+func Path(ctx context.Context, h Host, command string, j Job, o Options) (*path.Report, error) {
+	client, err := o.Dial(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	log, closeLog, err := o.CreateLog(command, h.Name, client)
+	if err != nil {
+		return nil, err
+	}
+	j.OnProgress, j.Send = o.OnProgress, Logged(client, log)
+	out, err := j.Run(ctx, client, h.Name)
+	return &out, errors.Join(err, closeLog())
+}
+
+// Run measures with a client. With an error, the report has the results until then.
+func (j Job) Run(ctx context.Context, client *session.Client, target string) (out path.Report, failure error) {
+	if j.Send == nil {
+		j.Send = client.Send
+	}
+	out = path.Report{Host: target, Peer: client.Peer.String(), RTT: client.RTT, Directions: map[probe.Direction]*path.Answer{}}
+	for _, d := range j.Directions {
+		begun := time.Now()
+		spent := unit.Bytes(0)
+		next := j.Method.Next
+		if j.Enough != nil {
+			next = func(samples []probe.Sample) (probe.Train, bool) {
+				if j.Enough(samples) {
+					return probe.Train{}, false
+				}
+				return j.Method.Next(samples)
+			}
+		}
+		samples, err := path.Run(ctx, next, func(ctx context.Context, t probe.Train) (probe.Sample, error) {
+			if j.OnProgress != nil {
+				j.OnProgress(fmt.Sprintf("%s: %s, %d packets, %s sent", d, t.Purpose, t.Count(), spent))
+			}
+			return j.Send(ctx, d, t)
+		}, j.Time, func(s *probe.Sample) { spent += s.Bytes() })
+		answer := j.Method.Estimate(samples)
+		if err == nil && j.Verify != nil {
+			err = j.Verify(begun.Add(j.Time), d, samples, &answer)
+		}
+		answer.Seconds = time.Since(begun).Seconds()
+		out.Directions[d] = &answer
+		if j.Done != nil {
+			failure = errors.Join(failure, j.Done(d, samples, &answer))
+		}
+		if err != nil {
+			out.Failed = err.Error()
+			failure = errors.Join(failure, err)
+			break
+		}
+	}
+	_, _, out.Control = client.Spent()
+	return out, failure
+}

@@ -1,0 +1,53 @@
+package path_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"headgate/lab/link"
+	"headgate/probe/path"
+	"headgate/probe/sim"
+	"headgate/probe/sim/simtest"
+	"headgate/unit"
+)
+
+// A bucket is larger than the default budget, behind a queue that holds only a part of a
+// long burst. With a sufficient budget the token rate is found, for a shaper and for a
+// policer; without it is not. The bucket size is never overestimated.
+func TestDrain(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec   link.Spec
+		budget unit.Bytes
+		known  bool
+	}{
+		"5 MB":                 {link.Spec{Bucket: &link.Bucket{Rate: 500 * unit.Mbit, Size: 5_000_000}}, 50_000_000, true},
+		"5 MB, policed":        {link.Spec{Bucket: &link.Bucket{Rate: 500 * unit.Mbit, Size: 5_000_000, Police: true}}, 50_000_000, true},
+		"5 MB, default budget": {link.Spec{Bucket: &link.Bucket{Rate: 500 * unit.Mbit, Size: 5_000_000}}, path.Budget, false},
+		"100 MB":               {link.Spec{Bucket: &link.Bucket{Rate: 500 * unit.Mbit, Size: 100_000_000}}, 50_000_000, false},
+		"no shaper":            {link.Spec{}, 50_000_000, false},
+		"20 kB":                {link.Spec{Bucket: &link.Bucket{Rate: 500 * unit.Mbit, Size: 20_000}}, 50_000_000, true},
+	} {
+		c.spec.Rate, c.spec.Queue = unit.Gbit, link.Amount{Time: 50 * time.Millisecond}
+		m := path.Method{Parts: path.Parts{TokenRate: true}, KnownCapacity: unit.Gbit, Budget: c.budget}
+		samples := simtest.Run(t, sim.Path{Hops: []link.Spec{c.spec}, Noise: 500 * time.Nanosecond}, 1, m.Next)
+		sent := unit.Bytes(0)
+		for i := range samples {
+			sent += samples[i].Bytes()
+		}
+		r := m.Estimate(samples).TokenRate
+		t.Logf("%s: %s sent, rate %+v, bucket %+v", name, sent, r.Rate, r.Bucket)
+		if r.Rate.Known() != c.known || c.known && math.Abs(r.Rate.Value/5e8-1) > 0.005 {
+			t.Errorf("%s: token rate %+v", name, r.Rate)
+		}
+		if !c.known && r.Joint == nil {
+			t.Errorf("%s: no joint bound", name)
+		}
+		if c.known && r.Bucket.Low > float64(c.spec.Bucket.Size)*1.02 {
+			t.Errorf("%s: bucket %+v", name, r.Bucket)
+		}
+		if sent > c.budget {
+			t.Errorf("%s: %s were sent, budget %s", name, sent, c.budget)
+		}
+	}
+}
