@@ -70,71 +70,89 @@ func (s *Store) room(ctx context.Context, url string) (Space, error) {
 	return r, nil
 }
 
-// Maintain keeps the store within its quota. Above half of the quota Tend compacts the older half of the
-// history, and defragments members whose files are mostly empty; after that it disarms the alarm of a
-// full store. It acts only if the connected member is the leader of etcd. There is one such member,
-// also when the store is full and grants no lease for a leader of the controllers. An external etcd is
+// maxCompactions bounds how often one Maintain halves the history.
+const maxCompactions = 10
+
+// Maintain keeps the store within its quota. Above half of the quota it compacts the older half of the history,
+// defragments members whose files are mostly empty, and repeats this until half of the quota is free; then it
+// disarms the alarm of a full store. It acts only if the connected member is the leader of etcd. There is one such
+// member, also when the store is full and grants no lease for a leader of the controllers. An external etcd is
 // left to its operator.
 func (s *Store) Maintain(ctx context.Context) error {
-	own, err := s.Space(ctx)
-	if err != nil || s.external || !own.leader || own.Quota == 0 {
-		return err
-	}
-	if own.InUse > own.Quota/2 {
-		if err := s.compactHistory(ctx, own); err != nil {
-			return fmt.Errorf("cannot compact the store: %w", err)
-		}
-		if own, err = s.Space(ctx); err != nil {
+	for range maxCompactions {
+		own, err := s.Space(ctx)
+		if err != nil || s.external || !own.leader || own.Quota == 0 {
 			return err
 		}
+		compacted := false
+		if own.InUse > own.Quota/2 {
+			if compacted, err = s.compactHistory(ctx, own); err != nil {
+				return fmt.Errorf("cannot compact the store: %w", err)
+			}
+			if own, err = s.Space(ctx); err != nil {
+				return err
+			}
+		}
+		defragmented, err := s.defragmentMembers(ctx, own.InUse, compacted)
+		if err != nil || !compacted || !defragmented {
+			return err // without a defragmentation etcd may report the space from before the compaction
+		}
 	}
+	return nil
+}
+
+// defragmentMembers defragments the members that need it, and disarms the alarm of a full store if all have
+// space. It reports whether it has defragmented any.
+func (s *Store) defragmentMembers(ctx context.Context, inUse int64, compacted bool) (any bool, err error) {
 	members, err := s.client.MemberList(ctx)
 	if err != nil {
-		return readError(err)
+		return false, readError(err)
 	}
-	full, roomy := false, true
+	full, spacious := false, true
 	for _, m := range members.Members {
 		if len(m.ClientURLs) == 0 {
 			continue // the member has not started yet
 		}
-		r, err := s.defragment(ctx, m.Name, m.ClientURLs[0], own.InUse)
+		r, did, err := s.defragment(ctx, m.Name, m.ClientURLs[0], inUse, compacted)
+		any = any || did
 		if err != nil {
 			slog.Debug("cannot maintain store member, skipping it", "member", m.Name, "error", err)
 			continue // a disconnected member is maintained after its return
 		}
-		full, roomy = full || r.Full, roomy && r.Size < r.Quota/8*7
+		full, spacious = full || r.Full, spacious && r.Size < r.Quota/8*7
 	}
-	if !full || !roomy {
-		return nil
+	if full && spacious {
+		err = s.disarm(ctx)
 	}
-	return s.disarm(ctx)
+	return any, err
 }
 
-// compactHistory compacts the older half of the history, and deletes old audit log entries if they take more
-// than a quarter of the quota.
-func (s *Store) compactHistory(ctx context.Context, r Space) error {
+// compactHistory compacts the older half of the history, if there is any, and deletes old audit log entries if they
+// take more than a quarter of the quota.
+func (s *Store) compactHistory(ctx context.Context, r Space) (compacted bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, compactTimeout)
 	defer cancel()
 	oldest, now, err := s.history(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if at := oldest + (now-oldest)/2; at > oldest {
 		slog.Warn("store is more than half full, compacting the older half of its history", "in_use", r.InUse, "quota", r.Quota, "from_revision", oldest, "to_revision", at)
 		if _, err := s.client.Compact(ctx, at, clientv3.WithCompactPhysical()); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
-			return readError(err)
+			return false, readError(err)
 		}
+		compacted = true
 	}
 	audit, err := s.client.Get(ctx, Prefix(Audit), clientv3.WithPrefix(), clientv3.WithCountOnly())
 	if err != nil {
-		return readError(err)
+		return compacted, readError(err)
 	}
 	over := min(audit.Count-r.Quota/4/auditBytes, maxTrimmed)
 	if over <= 0 {
-		return nil
+		return compacted, nil
 	}
 	slog.Warn("audit log takes more than a quarter of the store's quota, deleting its oldest entries", "entries", over, "total", audit.Count)
-	return s.deleteFirst(ctx, Prefix(Audit), over)
+	return compacted, s.deleteFirst(ctx, Prefix(Audit), over)
 }
 
 // history returns the oldest revision that is not compacted, and the current one. etcd does not report
@@ -182,21 +200,23 @@ func (s *Store) deleteFirst(ctx context.Context, below string, most int64) error
 }
 
 // defragment defragments a member if its file is large and has much free space, which etcd does not do by
-// itself. The member answers no requests meanwhile. InUse is the same for all members, but after a
-// compaction only the member that was asked reports it at once: the others update it at their next
-// write, and a full store has none.
-func (s *Store) defragment(ctx context.Context, name, url string, inUse int64) (Space, error) {
-	r, err := s.room(ctx, url)
-	if r.InUse = min(r.InUse, inUse); err != nil || r.Size <= r.Quota/4*3 || r.Size-r.InUse < r.Quota/8 {
-		return r, err
+// itself. The member answers no requests meanwhile. After a compaction etcd counts the freed pages only at a later
+// write, and a full store has none: then a large file is defragmented whatever is reported as in use, of which
+// inUse is the least that is known.
+func (s *Store) defragment(ctx context.Context, name, url string, inUse int64, compacted bool) (r Space, did bool, err error) {
+	r, err = s.room(ctx, url)
+	r.InUse = min(r.InUse, inUse)
+	if err != nil || r.Size <= r.Quota/4*3 || !compacted && r.Size-r.InUse < r.Quota/8 {
+		return r, false, err
 	}
 	slog.Warn("defragmenting store member; it answers no requests until this has finished", "member", name, "size", r.Size, "in_use", r.InUse, "quota", r.Quota)
-	packing, cancel := context.WithTimeout(ctx, defragTimeout)
+	defragmenting, cancel := context.WithTimeout(ctx, defragTimeout)
 	defer cancel()
-	if _, err := s.client.Defragment(packing, url); err != nil {
-		return r, readError(err)
+	if _, err := s.client.Defragment(defragmenting, url); err != nil {
+		return r, false, readError(err)
 	}
-	return s.room(ctx, url)
+	r, err = s.room(ctx, url)
+	return r, true, err
 }
 
 // disarm disarms the NOSPACE alarm, so that the store accepts changes again.
