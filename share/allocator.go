@@ -98,19 +98,7 @@ func (a *allocator) divide(parent amount, level []int) {
 	if spare == (amount{}) {
 		return
 	}
-	a.slab, a.borrowers = slices.Grow(a.slab[:0], len(level)), a.borrowers[:0]
-	for _, i := range level {
-		if room := newAmount(a.usable[i]).minus(a.allocated[i]); room != (amount{}) {
-			turn, weight := a.rank(i)
-			a.slab = append(a.slab, borrower{claim: i, turn: turn, weight: weight, headroom: room})
-			a.borrowers = append(a.borrowers, &a.slab[len(a.slab)-1])
-		}
-	}
-	slices.SortStableFunc(a.borrowers, func(x, y *borrower) int { return cmp.Compare(x.turn, y.turn) })
-	a.fill(spare, a.borrowers)
-	for _, b := range a.borrowers {
-		a.allocated[b.claim] = a.allocated[b.claim].plus(b.part)
-	}
+	a.lend(level, func(turn []*borrower) { spare = a.fillTurn(spare, turn) })
 }
 
 // allocateGuarantees allocates the guarantees of the claims of one level, out of the parent's rate, and
@@ -149,15 +137,28 @@ func (a *allocator) rank(i int) (turn int, weight uint64) {
 	return 0, capped(c.Weight)
 }
 
-// fill sets the part of spare that each borrower gets, one turn after the other.
-func (a *allocator) fill(spare amount, borrowers []*borrower) {
-	for len(borrowers) > 0 {
+// lend lets fill set the parts of the claims of one level that can use more, one turn after the other, and
+// allocates the parts.
+func (a *allocator) lend(level []int, fill func(turn []*borrower)) {
+	a.slab, a.borrowers = slices.Grow(a.slab[:0], len(level)), a.borrowers[:0]
+	for _, i := range level {
+		if room := newAmount(a.usable[i]).minus(a.allocated[i]); room != (amount{}) {
+			turn, weight := a.rank(i)
+			a.slab = append(a.slab, borrower{claim: i, turn: turn, weight: weight, headroom: room})
+			a.borrowers = append(a.borrowers, &a.slab[len(a.slab)-1])
+		}
+	}
+	slices.SortStableFunc(a.borrowers, func(x, y *borrower) int { return cmp.Compare(x.turn, y.turn) })
+	for rest := a.borrowers; len(rest) > 0; {
 		n := 1
-		for n < len(borrowers) && borrowers[n].turn == borrowers[0].turn {
+		for n < len(rest) && rest[n].turn == rest[0].turn {
 			n++
 		}
-		spare = a.fillTurn(spare, borrowers[:n])
-		borrowers = borrowers[n:]
+		fill(rest[:n])
+		rest = rest[n:]
+	}
+	for _, b := range a.borrowers {
+		a.allocated[b.claim] = a.allocated[b.claim].plus(b.part)
 	}
 }
 

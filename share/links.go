@@ -1,7 +1,6 @@
 package share
 
 import (
-	"cmp"
 	"container/heap"
 	"fmt"
 	"slices"
@@ -47,35 +46,17 @@ func AllocateLinks(capacities []unit.Rate, spare Spare, claims []Claim) []unit.R
 
 // divideLinks allocates the guarantees of the top-level claims, then the spare capacity.
 func (a *allocator) divideLinks(f *filler) {
-	var all []borrower
+	var own []*borrower
 	for _, i := range a.children(-1) {
-		if own := a.usedGuarantee(i); own > 0 {
-			all = append(all, borrower{claim: i, weight: capped(own), headroom: newAmount(own)})
+		if g := a.usedGuarantee(i); g > 0 {
+			own = append(own, &borrower{claim: i, weight: capped(g), headroom: newAmount(g)})
 		}
 	}
-	f.fill(all)
-	for _, b := range all {
+	f.fill(own)
+	for _, b := range own {
 		a.allocated[b.claim] = b.part
 	}
-	all = all[:0]
-	for _, i := range a.children(-1) {
-		if room := newAmount(a.usable[i]).minus(a.allocated[i]); room != (amount{}) {
-			turn, weight := a.rank(i)
-			all = append(all, borrower{claim: i, turn: turn, weight: weight, headroom: room})
-		}
-	}
-	slices.SortStableFunc(all, func(x, y borrower) int { return cmp.Compare(x.turn, y.turn) })
-	for len(all) > 0 {
-		n := 1
-		for n < len(all) && all[n].turn == all[0].turn {
-			n++
-		}
-		f.fill(all[:n])
-		for _, b := range all[:n] {
-			a.allocated[b.claim] = a.allocated[b.claim].plus(b.part)
-		}
-		all = all[n:]
-	}
+	a.lend(a.children(-1), f.fill)
 }
 
 // roundTop rounds the rates of the top-level claims: first down, and then up, in the order of
@@ -148,16 +129,14 @@ func newFiller(capacities []unit.Rate, claims []Claim, top []int) *filler {
 // fill sets the part of each borrower of a turn. It always processes the lowest event next: a
 // borrower that is satisfied, or a link that is full. Levels of links never fall, because a
 // borrower that stops rising stops at or below the level of each link that it crosses.
-func (f *filler) fill(turn []borrower) {
+func (f *filler) fill(turn []*borrower) {
 	clear(f.weights)
 	f.queue = f.queue[:0]
 	for l := range f.crossing {
 		f.crossing[l], f.positions[l] = f.crossing[l][:0], -1
 	}
-	rising := make([]*borrower, len(turn))
-	for n := range turn {
-		b := &turn[n]
-		rising[n] = b
+	rising := slices.Clone(turn)
+	for _, b := range turn {
 		for _, l := range f.links[b.claim] {
 			f.weights[l] += b.weight
 			f.crossing[l] = append(f.crossing[l], b)
