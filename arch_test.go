@@ -166,6 +166,8 @@ var reserved = []layer{
 		"a program is not a library"},
 	{"store/storetest", nil,
 		"only tests need a store of their own"},
+	{"internal/golden", nil,
+		"only tests compare their output with files"},
 	{"lab", []string{"lab/...", "bench/...", "cli", "demo/...", "shaper/shapertest"},
 		"namespaces and emulated links are for trying, and must not be in what runs in production"},
 	{"shaper/engines", []string{"cli"},

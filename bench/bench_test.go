@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"html"
 	"image/png"
 	"math"
@@ -17,10 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"headgate/internal/golden"
 	"headgate/internal/plot"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // sample is a bench that shows every fate of a claim.
 func sample() Bench {
@@ -247,30 +245,12 @@ func TestAlongside(t *testing.T) {
 	}
 }
 
-func golden(t *testing.T, file string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", file)
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs (go test ./bench -update writes it anew); got:\n%s", path, got)
-	}
-}
-
 func TestJSON(t *testing.T) {
 	var out bytes.Buffer
 	if err := run(t, sample(), Options{Quick: true, Only: []string{"share", "speed/kept"}}).WriteJSON(&out); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "result.json", out.Bytes())
+	golden.Compare(t, filepath.Join("testdata", "result.json"), string(out.Bytes()))
 }
 
 func TestTable(t *testing.T) {
@@ -278,7 +258,7 @@ func TestTable(t *testing.T) {
 	if err := run(t, sample(), Options{}).WriteTable(&out); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "table.txt", out.Bytes())
+	golden.Compare(t, filepath.Join("testdata", "table.txt"), string(out.Bytes()))
 }
 
 func TestReport(t *testing.T) {
@@ -291,7 +271,7 @@ func TestReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "report.md", text)
+	golden.Compare(t, filepath.Join("testdata", "report.md"), string(text))
 	drawn, err := os.ReadFile(filepath.Join(dir, "sample", "share.svg"))
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"headgate/internal/golden"
 )
 
 func TestApplyTwiceWritesOnce(t *testing.T) {
@@ -205,8 +207,8 @@ func TestShowExplainAssign(t *testing.T) {
 	} {
 		explained.WriteString(w.must(append(explain, packet)...).out)
 	}
-	golden(t, "testdata/explain.txt", explained.String())
-	golden(t, "testdata/explain.json", w.must(append(explain, "tcp 192.0.2.2:1 192.0.2.1:443", "--direction", "in", "-o", "json")...).out)
+	golden.Compare(t, "testdata/explain.txt", explained.String())
+	golden.Compare(t, "testdata/explain.json", w.must(append(explain, "tcp 192.0.2.2:1 192.0.2.1:443", "--direction", "in", "-o", "json")...).out)
 
 	for name, want := range map[string]string{
 		"web": `"web" is ambiguous: write "tenant/web" or "web"`, "nobody": `there is no group "nobody"; it has `,
@@ -234,8 +236,8 @@ func TestShowExplainAssign(t *testing.T) {
 			t.Errorf("explain %s: %s", packet, r.out)
 		}
 	}
-	golden(t, "testdata/show.txt", w.must("show", "groups").out+w.must("show", "--over", "1ms").out+w.must("show", "assignments", "--dev", "eth0").out)
-	golden(t, "testdata/show.json", w.must("show", "-o", "json").out)
+	golden.Compare(t, "testdata/show.txt", w.must("show", "groups").out+w.must("show", "--over", "1ms").out+w.must("show", "assignments", "--dev", "eth0").out)
+	golden.Compare(t, "testdata/show.json", w.must("show", "-o", "json").out)
 	if r := w.must(append([]string{"unassign", "-o", "json"}, conn...)...); compact(r.out) != `{"dev":"eth0","connections":1}` {
 		t.Errorf("unassign -o json: %s", r.out)
 	}

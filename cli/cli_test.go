@@ -1,34 +1,15 @@
 package cli
 
 import (
-	"flag"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"headgate/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
-
-// golden compares text with a file.
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("%v: create it with -update", err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs (update it with -update if the new text is right):\n%s", file, got)
-	}
-}
 
 func TestExitCodes(t *testing.T) {
 	w := newWorld(t, "eth0", "eth1")
@@ -102,13 +83,13 @@ func TestCheckPrints(t *testing.T) {
 	file := w.write("eth0.yaml", readFile("testdata/eth0.yaml"))
 	for _, format := range []string{"table", "json", "yaml"} {
 		r := w.must("check", "--offline", "-f", file, "-o", format)
-		golden(t, "testdata/check."+format, r.out)
+		golden.Compare(t, "testdata/check."+format, r.out)
 	}
 	bad := w.run("check", "-o", "json", "-f", w.write("bad.yaml", "kind: Interface\ndev: eth0\nout: {limit: 1000}\n"))
 	if bad.code != exitUsage || bad.err != "" {
 		t.Errorf("check -o json of an invalid file: exit %d, %q on standard error", bad.code, bad.err)
 	}
-	golden(t, "testdata/check-mistakes.json", bad.out)
+	golden.Compare(t, "testdata/check-mistakes.json", bad.out)
 	if r := w.runWith(document("eth0", "1Gbit"), "check", "-f", "-"); r.code != exitOK {
 		t.Errorf("check -f -: exit %d\n%s", r.code, r.err)
 	}
@@ -150,10 +131,10 @@ func TestCommandsDocument(t *testing.T) {
 		b.WriteString("\n```\n")
 	})
 	file := filepath.Join("..", "docs", "commands.md")
-	if !*update && readFile(file) != b.String() {
+	if !golden.Update() && readFile(file) != b.String() {
 		t.Fatal("docs/commands.md is out of date: run make docs")
 	}
-	golden(t, file, b.String())
+	golden.Compare(t, file, b.String())
 }
 
 // eachCommand visits the visible commands, except cobra's help and completion.

@@ -11,6 +11,7 @@ import (
 
 	"headgate/config"
 	"headgate/group"
+	"headgate/internal/golden"
 	"headgate/shaper"
 	"headgate/unit"
 )
@@ -52,7 +53,7 @@ func TestClients(t *testing.T) {
 	if err := groupsTable(&b, []shaper.State{st}, nil); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "testdata/clients.txt", b.String())
+	golden.Compare(t, "testdata/clients.txt", b.String())
 }
 
 const eachFile = `kind: Interface
@@ -88,7 +89,7 @@ func TestExplainClient(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	golden(t, "testdata/explain_clients.txt", b.String())
+	golden.Compare(t, "testdata/explain_clients.txt", b.String())
 }
 
 // TestCheckClients: check notes how many clients' guarantees can be met at once, if not all can.

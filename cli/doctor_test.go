@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"headgate/doctor"
+	"headgate/internal/golden"
 	"headgate/unit"
 )
 
@@ -23,7 +24,7 @@ func TestDoctorTable(t *testing.T) {
 	if err := doctorTable(&b, report); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "testdata/doctor.txt", b.String())
+	golden.Compare(t, "testdata/doctor.txt", b.String())
 	for verdict, r := range map[string]doctor.Report{
 		"groups cannot be enforced":                       {},
 		"cannot determine whether groups can be enforced": {NotPermitted: true},

@@ -14,6 +14,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 
+	"headgate/internal/golden"
 	"headgate/lab"
 	"headgate/lab/labtest"
 	"headgate/shaper"
@@ -165,7 +166,7 @@ func TestOffloadsAreShown(t *testing.T) {
 	step("show", "show")
 	step("apply, gso: keep", "apply", "-f", keep)
 	step("show", "show")
-	golden(t, "testdata/offloads.txt", says)
+	golden.Compare(t, "testdata/offloads.txt", says)
 	server.must("clear", "--dev", "router")
 }
 

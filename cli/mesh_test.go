@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"headgate/config"
+	"headgate/internal/golden"
 	"headgate/probe/mesh"
 )
 
@@ -24,7 +25,7 @@ func TestMeshOutput(t *testing.T) {
 	if err := meshTable(&b, []config.Server{{Name: "fra"}, {Name: "ams"}, {Name: "lab"}}, rows); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "testdata/mesh.table", b.String())
+	golden.Compare(t, "testdata/mesh.table", b.String())
 }
 
 func TestMeshUsage(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"headgate/group"
+	"headgate/internal/golden"
 	"headgate/shaper"
 	"headgate/unit"
 )
@@ -40,7 +41,7 @@ func TestRates(t *testing.T) {
 	if err := groupsTable(&b, after, before); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "testdata/rates.txt", b.String())
+	golden.Compare(t, "testdata/rates.txt", b.String())
 }
 
 // TestRatesOfEachDirection checks that rates use the times of each direction's own readings.
@@ -80,7 +81,7 @@ func TestShowOffloads(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	golden(t, "testdata/show_offloads.txt", b.String())
+	golden.Compare(t, "testdata/show_offloads.txt", b.String())
 }
 
 // TestShowQuantum checks that the state of the quantum algorithm is shown.
@@ -101,7 +102,7 @@ func TestShowQuantum(t *testing.T) {
 	if err := groupsTable(&b, []shaper.State{st}, nil); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "testdata/show_quantum.txt", b.String())
+	golden.Compare(t, "testdata/show_quantum.txt", b.String())
 }
 
 func TestLogLines(t *testing.T) {

@@ -3,33 +3,15 @@ package config
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"headgate/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
-
-// golden compares text with a file.
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("%v: create it with -update", err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs (if the output is right, update the file with -update):\n%s", file, got)
-	}
-}
 
 func files(t *testing.T, pattern string) []string {
 	t.Helper()
@@ -62,7 +44,7 @@ func TestMistakes(t *testing.T) {
 					t.Errorf("not one line with file and message: %q", m.String())
 				}
 			}
-			golden(t, strings.TrimSuffix(file, ".yaml")+".txt", err.Error()+"\n")
+			golden.Compare(t, strings.TrimSuffix(file, ".yaml")+".txt", err.Error()+"\n")
 		})
 	}
 }
@@ -82,7 +64,7 @@ func TestValid(t *testing.T) {
 				}
 				b.Write(Format(one.Resolved.Interface))
 			}
-			golden(t, strings.TrimSuffix(file, ".yaml")+".txt", b.String())
+			golden.Compare(t, strings.TrimSuffix(file, ".yaml")+".txt", b.String())
 			again, err := Parse("printed", b.Bytes())
 			if err != nil {
 				t.Fatalf("the formatted document does not parse: %v", err)

@@ -3,9 +3,7 @@ package demo
 import (
 	"context"
 	"errors"
-	"flag"
 	"io"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -16,27 +14,9 @@ import (
 	"headgate/config"
 	"headgate/demo/scenario"
 	"headgate/group"
+	"headgate/internal/golden"
 	"headgate/shaper"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
-
-// golden compares text with a file.
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("%v: create it with -update", err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs (update it with -update if the new text is right):\n%s", file, got)
-	}
-}
 
 // TestShowCommand: a shown command fits a terminal, and is valid in a shell.
 func TestShowCommand(t *testing.T) {
@@ -135,7 +115,7 @@ func TestReport(t *testing.T) {
 			t.Errorf("line of %d cells: %s", n, line)
 		}
 	}
-	golden(t, "testdata/report.txt", b.String())
+	golden.Compare(t, "testdata/report.txt", b.String())
 }
 
 // stateForTest returns the state of the demo's device with bytes in each group's counter.
@@ -203,7 +183,7 @@ func TestLivePanel(t *testing.T) {
 		send(stateForTest(t, began.Add(time.Duration(i)*readInterval), uint64(i)*62_500))
 	}
 	p.now = began.Add(7 * time.Second)
-	golden(t, "testdata/panel.txt", p.View()+"\n")
+	golden.Compare(t, "testdata/panel.txt", p.View()+"\n")
 	send(tea.WindowSizeMsg{Width: 60, Height: 10})
 	if n := strings.Count(p.View(), "\n") + 1; n > 7 {
 		t.Errorf("%d lines in a window of 10", n)

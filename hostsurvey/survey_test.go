@@ -2,9 +2,7 @@ package hostsurvey
 
 import (
 	"encoding/json"
-	"flag"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -12,29 +10,10 @@ import (
 	"headgate/config"
 	"headgate/doctor"
 	"headgate/group"
+	"headgate/internal/golden"
 	"headgate/internal/netdev"
 	"headgate/unit"
 )
-
-var update = flag.Bool("update", false, "write testdata/init.yaml")
-
-// golden compares a text with testdata/init.yaml.
-func golden(t *testing.T, got string) {
-	t.Helper()
-	const file = "testdata/init.yaml"
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs (update it with -update if the new text is right):\n%s", file, got)
-	}
-}
 
 // machineForTest has one device of each kind, and eth0 with the default route.
 func machineForTest() netdev.Devices {
@@ -262,7 +241,7 @@ func TestText(t *testing.T) {
 	fq := doctor.Check{About: doctor.Machine, Name: "fq_codel", State: doctor.Limited, Meaning: "flows of one group share one queue", Remedy: "CONFIG_NET_SCH_FQ_CODEL"}
 	wire := doctor.Check{About: "veth0", Name: `room for "in"`, State: doctor.Missing, Found: "a filter of others"}
 	shown := machineForTest()
-	golden(t, reportForTest(netdev.Devices{shown[0], shown[10], shown[5], shown[17]}, nil, fq, queues, wire).Text())
+	golden.Compare(t, "testdata/init.yaml", reportForTest(netdev.Devices{shown[0], shown[10], shown[5], shown[17]}, nil, fq, queues, wire).Text())
 }
 
 // TestExamples checks that the commented-out examples are valid once uncommented.

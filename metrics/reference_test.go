@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
-)
 
-var update = flag.Bool("update", false, "write docs/metrics.md")
+	"headgate/internal/golden"
+)
 
 // metric is the description of a metric.
 type metric struct{ name, kind, help, labels string }
@@ -76,7 +75,7 @@ func TestReference(t *testing.T) {
 		}
 	}
 	switch {
-	case *update:
+	case golden.Update():
 		if err := os.WriteFile(reference, []byte(b.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}

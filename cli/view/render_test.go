@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/muesli/termenv"
 
 	"headgate/group"
+	"headgate/internal/golden"
 	"headgate/shaper"
 	"headgate/unit"
 )
@@ -27,7 +29,7 @@ func TestRender(t *testing.T) {
 				t.Errorf("at width %d a line has %d cells: %q", width, w, line)
 			}
 		}
-		golden(t, fmt.Sprintf("width-%d.txt", width), text)
+		golden.Compare(t, filepath.Join("testdata", fmt.Sprintf("width-%d.txt", width)), text)
 	}
 }
 
@@ -57,7 +59,7 @@ func TestRenderSortedAndFocused(t *testing.T) {
 		heading, lines := Render(f, o)
 		fmt.Fprintf(&b, "--- %s %s\n%s\n%s\n", o.Sort, o.Focus, heading, strings.Join(lines, "\n"))
 	}
-	golden(t, "sorted.txt", b.String())
+	golden.Compare(t, filepath.Join("testdata", "sorted.txt"), b.String())
 }
 
 // TestColours checks that colours do not change the text.
@@ -150,7 +152,7 @@ func TestLines(t *testing.T) {
 	if err := WriteLines(&b, f); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "lines.txt", b.String())
+	golden.Compare(t, filepath.Join("testdata", "lines.txt"), b.String())
 	b.Reset()
 	if err := WriteJSON(&b, f); err != nil {
 		t.Fatal(err)
@@ -158,7 +160,7 @@ func TestLines(t *testing.T) {
 	if strings.Count(b.String(), "\n") != 1 {
 		t.Error("JSON is not one line")
 	}
-	golden(t, "frame.json", b.String())
+	golden.Compare(t, filepath.Join("testdata", "frame.json"), b.String())
 	b.Reset()
 	if err := WriteLines(&b, frameOf(newServer(), 1)); err != nil || b.Len() > 0 {
 		t.Errorf("the first observation prints lines (%v): %s", err, b.String())

@@ -3,6 +3,7 @@ package view
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/charmbracelet/lipgloss"
 
 	"headgate/group"
+	"headgate/internal/golden"
 	"headgate/shaper"
 	"headgate/unit"
 )
@@ -80,13 +82,13 @@ func TestScreen(t *testing.T) {
 	}
 	s := newServer()
 	r.observe(s.at(1))
-	golden(t, "screen-first.txt", r.shown())
+	golden.Compare(t, filepath.Join("testdata", "screen-first.txt"), r.shown())
 	for i := 2; i < 6; i++ {
 		r.observe(s.at(i))
 	}
-	golden(t, "screen-80x24.txt", r.shown())
+	golden.Compare(t, filepath.Join("testdata", "screen-80x24.txt"), r.shown())
 	r.keys("?")
-	golden(t, "screen-help.txt", r.shown())
+	golden.Compare(t, filepath.Join("testdata", "screen-help.txt"), r.shown())
 	r.keys("?", "s")
 	if !strings.Contains(r.shown(), "by rate") {
 		t.Errorf("after s:\n%s", r.View())

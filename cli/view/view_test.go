@@ -1,11 +1,8 @@
 package view
 
 import (
-	"flag"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -13,25 +10,6 @@ import (
 	"headgate/shaper"
 	"headgate/unit"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatalf("%v: create it with -update", err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs (write it with -update if the new text is right):\n%s", file, got)
-	}
-}
 
 // plainTheme has no colours and does not depend on the machine's locale.
 func plainTheme() Theme {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"io"
 	"log/slog"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"headgate/config"
+	"headgate/internal/golden"
 	"headgate/probe"
 	"headgate/probe/measure"
 	"headgate/probe/session"
@@ -94,8 +94,6 @@ func TestRun(t *testing.T) {
 	}
 }
 
-var update = flag.Bool("update", false, "write testdata/mesh.prom")
-
 func TestPrometheus(t *testing.T) {
 	finished := time.Unix(1700000000, 500_000_000)
 	rows := loadRows(t)
@@ -104,7 +102,7 @@ func TestPrometheus(t *testing.T) {
 		t.Fatal(err)
 	}
 	const file = "testdata/mesh.prom"
-	if *update {
+	if golden.Update() {
 		if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}
