@@ -250,7 +250,7 @@ func TestJSON(t *testing.T) {
 	if err := run(t, sample(), Options{Quick: true, Only: []string{"share", "speed/kept"}}).WriteJSON(&out); err != nil {
 		t.Fatal(err)
 	}
-	golden.Compare(t, filepath.Join("testdata", "result.json"), string(out.Bytes()))
+	golden.Compare(t, filepath.Join("testdata", "result.json"), out.String())
 }
 
 func TestTable(t *testing.T) {
@@ -258,7 +258,7 @@ func TestTable(t *testing.T) {
 	if err := run(t, sample(), Options{}).WriteTable(&out); err != nil {
 		t.Fatal(err)
 	}
-	golden.Compare(t, filepath.Join("testdata", "table.txt"), string(out.Bytes()))
+	golden.Compare(t, filepath.Join("testdata", "table.txt"), out.String())
 }
 
 func TestReport(t *testing.T) {
