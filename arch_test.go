@@ -138,7 +138,7 @@ var layers = []layer{
 		"results of a run in words: what draws them on a screen is not its concern"},
 	{"lab", []string{"unit", "lab/...", "internal/..."},
 		"a lab is what the product is tried in: were it to use the product, it could not judge it"},
-	{"demo", []string{"unit", "group", "config", "shaper", "lab/...", "bench", "cli/view", "internal/..."},
+	{"demo", []string{"unit", "unit/rounded", "group", "config", "shaper", "lab/...", "bench", "cli/view", "internal/..."},
 		"it uses the service as an operator does, by commands and requests, so it may know neither agent nor controller"},
 	{"demo/scenario", []string{"unit", "group", "share", "lab", "lab/traffic"},
 		"what is shown is data, which tests hold against the model: nothing of it runs"},

@@ -19,6 +19,7 @@ import (
 	"headgate/bench/probing"
 	servicebench "headgate/bench/service"
 	"headgate/bench/switching"
+	"headgate/internal/text"
 	"headgate/lab"
 )
 
@@ -162,7 +163,7 @@ func (a *app) listBench(b bench.Bench, o bench.Options, claims []bench.Claim, f 
 			}
 			rows = append(rows, []string{c.ID, c.Target.String(), c.Unit, what})
 		}
-		if err := table(w, "", rows); err != nil {
+		if err := text.Table(w, "", rows); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintf(w, "\n%d claims; about %v, or %v with --quick\nThe cases were drawn with seed %d: --seed %[4]d repeats them.\n",

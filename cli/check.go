@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"headgate/agent/remote"
-	"headgate/cli/view"
 	"headgate/config"
 	"headgate/group"
 	"headgate/internal/text"
+	"headgate/unit/rounded"
 )
 
 func checkCommand(a *app) *cobra.Command {
@@ -228,16 +228,16 @@ func treeTable(w io.Writer, name string, e group.Engine, t group.Tree) error {
 			note = strings.TrimPrefix(note+"; "+text, "; ")
 		}
 		label := strings.Repeat("  ", n.Depth-1) + n.Path[strings.LastIndexByte(n.Path, '/')+1:]
-		rows = append(rows, []string{label, view.Amount(uint64(n.Guarantee)), view.Amount(uint64(n.Ceiling)), note})
+		rows = append(rows, []string{label, rounded.Amount(uint64(n.Guarantee)), rounded.Amount(uint64(n.Ceiling)), note})
 	}
-	if err := table(w, "    ", rows); err != nil || len(t.Rules) == 0 {
+	if err := text.Table(w, "    ", rows); err != nil || len(t.Rules) == 0 {
 		return err
 	}
 	rows = [][]string{{"RULE", "MATCHES", "GROUP"}}
 	for i, r := range t.Rules {
 		rows = append(rows, []string{fmt.Sprint(i), r.Selector.String(), t.Nodes[r.Node].Path})
 	}
-	return table(w, "    ", rows)
+	return text.Table(w, "    ", rows)
 }
 
 // directionLine describes a direction as a whole: its limit and its spare policy.

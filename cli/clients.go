@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"headgate/cli/view"
 	"headgate/config"
 	"headgate/group"
 	"headgate/internal/text"
 	"headgate/shaper"
+	"headgate/unit/rounded"
 	"headgate/usage"
 )
 
@@ -123,7 +123,7 @@ func clientsTable(w io.Writer, all []devClients) error {
 	for _, d := range all {
 		for _, c := range d.Clients {
 			rows = append(rows, []string{
-				d.Dev, c.Direction, c.Group, c.Client, c.Class, view.Rate(c.Rate), view.Bytes(c.Bytes), fmt.Sprint(c.Drops), view.Bytes(c.Backlog), view.Delay(c.Delay),
+				d.Dev, c.Direction, c.Group, c.Client, c.Class, rounded.Rate(c.Rate), rounded.Bytes(c.Bytes), fmt.Sprint(c.Drops), rounded.Bytes(c.Backlog), rounded.Delay(c.Delay),
 			})
 		}
 	}
@@ -131,7 +131,7 @@ func clientsTable(w io.Writer, all []devClients) error {
 		_, err := fmt.Fprintln(w, "no active clients: a group with each: has a client while the client's address sends")
 		return err
 	}
-	return table(w, "", rows)
+	return text.Table(w, "", rows)
 }
 
 // errClientsOnServer is the error of show clients with --server.
@@ -143,7 +143,7 @@ func clientsText(n group.Node) string {
 	if c.IsZero() {
 		return ""
 	}
-	return fmt.Sprintf("each %v: %s to %v, %s", c.Each, view.Amount(uint64(c.Guarantee)), c.Ceiling, text.Count(c.Most, "client"))
+	return fmt.Sprintf("each %v: %s to %v, %s", c.Each, rounded.Amount(uint64(c.Guarantee)), c.Ceiling, text.Count(c.Most, "client"))
 }
 
 // noteClients notes the groups whose guarantee does not cover the guarantees of all of their clients.

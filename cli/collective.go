@@ -14,13 +14,13 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"headgate/cli/view"
 	"headgate/collective"
 	"headgate/collective/host"
 	"headgate/collective/sockops"
 	"headgate/config"
 	"headgate/internal/text"
 	"headgate/metrics"
+	"headgate/unit/rounded"
 )
 
 func collectiveCommand(a *app) *cobra.Command {
@@ -222,7 +222,7 @@ func (a *app) collectiveLines(states []host.State) error {
 	for _, s := range states {
 		for _, c := range s.Connections {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\trate %v\t%v\tpace %s\twindow %s\n", now, setName(s), setState(s), c.Local, c.Remote,
-				shareBasis(c), view.Rate(float64(c.Rate)), c.RTT.Round(10*time.Microsecond), rateOrDash(c.Pace), windowOrDash(c.Window))
+				shareBasis(c), rounded.Rate(float64(c.Rate)), c.RTT.Round(10*time.Microsecond), rateOrDash(c.Pace), windowOrDash(c.Window))
 		}
 	}
 	return w.Flush()

@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/cli/view"
 	"headgate/collective/host"
 	"headgate/unit"
+	"headgate/unit/rounded"
 )
 
 func collectiveShowCommand(a *app) *cobra.Command {
@@ -86,7 +86,7 @@ func collectiveTable(to io.Writer, states []host.State) error {
 		}
 		for _, c := range s.Connections {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%v\t%s\t%s\t%d\n", setName(s), setState(s), c.Local, c.Remote,
-				learnedCell(c), view.Rate(float64(c.Rate)), c.RTT.Round(10*time.Microsecond), rateOrDash(c.Pace), windowOrDash(c.Window), c.Retransmits)
+				learnedCell(c), rounded.Rate(float64(c.Rate)), c.RTT.Round(10*time.Microsecond), rateOrDash(c.Pace), windowOrDash(c.Window), c.Retransmits)
 		}
 	}
 	if err := w.Flush(); err != nil {
@@ -113,7 +113,7 @@ func rateOrDash(r unit.Rate) string {
 	if r == 0 {
 		return "-"
 	}
-	return view.Rate(float64(r))
+	return rounded.Rate(float64(r))
 }
 
 // windowOrDash formats a window, or "-" for none.

@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/cli/view"
 	"headgate/doctor"
 	"headgate/group"
 	"headgate/internal/text"
+	"headgate/unit/rounded"
 )
 
 func doctorCommand(a *app) *cobra.Command {
@@ -72,7 +72,7 @@ func doctorTable(w io.Writer, r doctor.Report) error {
 	about := ""
 	var rows [][]string
 	flush := func() error {
-		err := table(w, "  ", rows)
+		err := text.Table(w, "  ", rows)
 		rows = nil
 		return err
 	}
@@ -100,8 +100,8 @@ func doctorTable(w io.Writer, r doctor.Report) error {
 		fmt.Fprintf(w, "throughput of this machine, %s sending, no receiver\n", text.Count(m.Senders, "CPU"))
 		rows = [][]string{
 			{"", "60-BYTE FRAMES", "64-KB PACKETS"},
-			{"with groups", humanCount(m.PacketsPerSecond) + "/s", view.Rate(float64(m.Bandwidth))},
-			{"without groups", humanCount(m.WithoutPPS) + "/s", view.Rate(float64(m.BandwidthWithout))},
+			{"with groups", humanCount(m.PacketsPerSecond) + "/s", rounded.Rate(float64(m.Bandwidth))},
+			{"without groups", humanCount(m.WithoutPPS) + "/s", rounded.Rate(float64(m.BandwidthWithout))},
 		}
 		if err := flush(); err != nil {
 			return err
@@ -124,9 +124,9 @@ const nameWidth = 48
 func humanCount(n float64) string {
 	switch {
 	case n >= 1e6:
-		return view.Digits(n/1e6) + " million"
+		return rounded.Digits(n/1e6) + " million"
 	case n >= 1e3:
-		return view.Digits(n/1e3) + " thousand"
+		return rounded.Digits(n/1e3) + " thousand"
 	}
-	return view.Digits(n)
+	return rounded.Digits(n)
 }

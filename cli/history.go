@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"headgate/api"
+	"headgate/internal/text"
 )
 
 func historyCommand(a *app) *cobra.Command {
@@ -102,7 +103,7 @@ func auditTable(w io.Writer, all []api.AuditEntry) error {
 	for _, e := range all {
 		rows = append(rows, auditRow(e))
 	}
-	return table(w, "", rows)
+	return text.Table(w, "", rows)
 }
 
 func auditRow(e api.AuditEntry) []string {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"headgate/api"
+	"headgate/internal/text"
 )
 
 func hostCommand(a *app) *cobra.Command {
@@ -103,7 +104,7 @@ func hostTable(w io.Writer, all []api.HostState) error {
 		}
 		rows = append(rows, []string{orEmpty(h.Name), agent, orEmpty(h.Version), orEmpty(h.Applied), orEmpty(h.Description)})
 	}
-	return table(w, "", rows)
+	return text.Table(w, "", rows)
 }
 
 func hostShowCommand(a *app) *cobra.Command {
@@ -159,7 +160,7 @@ func deviceTable(w io.Writer, devices api.HostDevices) error {
 		}
 		rows = append(rows, []string{d.Name, up, mtu, orEmpty(d.Speed), owner, strings.Join(notes, "; ")})
 	}
-	return table(w, "  ", rows)
+	return text.Table(w, "  ", rows)
 }
 
 func hostDeleteCommand(a *app) *cobra.Command {

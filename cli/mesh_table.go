@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"headgate/config"
+	"headgate/internal/text"
 	"headgate/probe"
 	"headgate/probe/mesh"
 )
@@ -58,7 +59,7 @@ func meshTable(w io.Writer, servers []config.Server, results mesh.Rows) error {
 		}
 		printed = true
 		fmt.Fprintf(w, "%s, from row to column\n", part.name)
-		if err := table(w, "", rows); err != nil {
+		if err := text.Table(w, "", rows); err != nil {
 			return err
 		}
 	}

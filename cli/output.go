@@ -7,8 +7,6 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
-
-	"headgate/internal/text"
 )
 
 // format is the value of -o.
@@ -55,6 +53,3 @@ func (a *app) print(f format, v any, table func(io.Writer) error) error {
 	}
 	return table(a.out)
 }
-
-// table writes rows in aligned columns. The first row is the heading.
-var table = text.Table

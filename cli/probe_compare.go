@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"headgate/internal/text"
 	"headgate/probe/measure"
 	"headgate/probe/session"
 	"headgate/unit"
@@ -70,7 +71,7 @@ func (a *app) printCompared(f format, pairs []measure.Comparison) error {
 			}
 			rows = append(rows, []string{p.First, p.Second, plain(p.Result.Ratio), sizeText(float64(p.Bytes)), took})
 		}
-		if err := table(w, "", rows); err != nil {
+		if err := text.Table(w, "", rows); err != nil {
 			return err
 		}
 		for _, p := range pairs {
@@ -92,7 +93,7 @@ func rankTable(w io.Writer, pairs []measure.Comparison) error {
 		rows = append(rows, []string{fmt.Sprint(i + 1), r.Host, plain(r.Relative)})
 	}
 	fmt.Fprintln(w)
-	return table(w, "", rows)
+	return text.Table(w, "", rows)
 }
 
 // networkFlags adds the flags -4 and -6.

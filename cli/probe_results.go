@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"headgate/api"
+	"headgate/internal/text"
 	"headgate/probe/path"
 	"headgate/probe/schedule"
 )
@@ -99,7 +100,7 @@ func resultsTable(w io.Writer, found []json.RawMessage) error {
 		}
 		rows = append(rows, []string{r.From, r.To, r.Measure, at, r.text()})
 	}
-	return table(w, "", rows)
+	return text.Table(w, "", rows)
 }
 
 // text returns the result as a line.

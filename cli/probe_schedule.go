@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"headgate/api"
+	"headgate/internal/text"
 	"headgate/probe/schedule"
 	"headgate/unit"
 )
@@ -166,7 +167,7 @@ func scheduleTable(w io.Writer, s *schedule.Schedule, state api.ProbingState) er
 		}
 		rows = append(rows, []string{"TODAY", fmt.Sprintf("%s: %s", h.Host, sizeText(float64(bytes)))})
 	}
-	return table(w, "", rows)
+	return text.Table(w, "", rows)
 }
 
 func probeScheduleRemoveCommand(a *app) *cobra.Command {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"headgate/internal/text"
 	"headgate/probe"
 	"headgate/probe/limiter"
 	"headgate/probe/measure"
@@ -42,7 +43,7 @@ func reportTable(w io.Writer, m *path.Report) error {
 	for _, r := range answerRows {
 		add(r.name, r.cell)
 	}
-	if err := table(w, "", rows); err != nil {
+	if err := text.Table(w, "", rows); err != nil {
 		return err
 	}
 	for i, a := range answers {
@@ -146,7 +147,7 @@ func watchTable(to io.Writer, w *measure.WatchReport) error {
 		rows = append(rows, append(row, rate, gifts, changes))
 	}
 	fmt.Fprintln(to, w.Host)
-	return table(to, "", rows)
+	return text.Table(to, "", rows)
 }
 
 func rateText(e probe.Estimate) string { return e.Format(probe.FormatRate) }

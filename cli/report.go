@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"headgate/api"
-	"headgate/cli/view"
+	"headgate/unit/rounded"
 )
 
 func reportCommand(a *app) *cobra.Command {
@@ -113,7 +113,7 @@ func usageTable(to io.Writer, rows []api.Usage) error {
 		if tenant == "" {
 			tenant = "-"
 		}
-		size := func(v *int64) string { return view.Bytes(uint64(orNone(v))) }
+		size := func(v *int64) string { return rounded.Bytes(uint64(orNone(v))) }
 		fmt.Fprintf(w, "%s\t%s\t%s/%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d s\n", u.Host, u.Dev, u.Direction, u.Group, tenant, u.Seconds,
 			size(u.OfferedBytes), size(u.DeliveredBytes), size(u.GuaranteedBytes), size(u.BorrowedBytes), size(u.LentBytes), orNone(u.Drops), orNone(u.Marks), orNone(u.UnmetSeconds))
 	}

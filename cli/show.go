@@ -12,11 +12,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"headgate/agent"
-	"headgate/cli/view"
 	"headgate/group"
 	"headgate/internal/text"
 	"headgate/shaper"
 	"headgate/unit"
+	"headgate/unit/rounded"
 	"headgate/usage"
 )
 
@@ -222,19 +222,19 @@ func directionTable(w io.Writer, name string, e group.Engine, t group.Tree, now,
 	row := func(label string, g shaper.GroupState, before *shaper.GroupState) {
 		rate := ""
 		if before != nil && now.At.After(was.At) && g.Bytes >= before.Bytes {
-			rate = view.Rate(usage.RateOver(g.Bytes-before.Bytes, was.At, now.At))
+			rate = rounded.Rate(usage.RateOver(g.Bytes-before.Bytes, was.At, now.At))
 		}
 		actual, mode := "", ""
 		if g.Quantum != nil {
-			actual, mode = view.Amount(uint64(g.Quantum.Actual)), g.Quantum.Mode
+			actual, mode = rounded.Amount(uint64(g.Quantum.Actual)), g.Quantum.Mode
 		}
 		clients := ""
 		if g.Clients != nil {
 			clients = fmt.Sprintf("%d of %d", g.Clients.Active, g.Clients.Max)
 		}
 		rows = append(rows, []string{
-			label, g.Class, clients, view.Amount(uint64(g.Guarantee)), actual, mode, view.Amount(uint64(g.Ceiling)), rate, view.Bytes(g.Bytes), fmt.Sprint(g.Packets),
-			fmt.Sprint(g.Drops), fmt.Sprint(g.Marks), view.Bytes(g.BacklogBytes), view.Delay(g.QueueDelay),
+			label, g.Class, clients, rounded.Amount(uint64(g.Guarantee)), actual, mode, rounded.Amount(uint64(g.Ceiling)), rate, rounded.Bytes(g.Bytes), fmt.Sprint(g.Packets),
+			fmt.Sprint(g.Drops), fmt.Sprint(g.Marks), rounded.Bytes(g.BacklogBytes), rounded.Delay(g.QueueDelay),
 		})
 	}
 	for i, g := range now.Groups {
@@ -259,12 +259,12 @@ func directionTable(w io.Writer, name string, e group.Engine, t group.Tree, now,
 			}
 		}
 	}
-	return table(w, "    ", rows)
+	return text.Table(w, "    ", rows)
 }
 
 // quantumLine describes the state of the quantum algorithm.
 func quantumLine(q shaper.QuantumState) string {
-	line := fmt.Sprintf("mode %s, %s in the free pool, %s; quantum %v, step %v", q.Mode, view.Amount(uint64(q.Pool)), text.Count(int(q.Resets), "reset"), q.Quantum, unit.Bytes(q.StepBytes))
+	line := fmt.Sprintf("mode %s, %s in the free pool, %s; quantum %v, step %v", q.Mode, rounded.Amount(uint64(q.Pool)), text.Count(int(q.Resets), "reset"), q.Quantum, unit.Bytes(q.StepBytes))
 	if q.Overdraft {
 		line += ", overdraft"
 	}
@@ -326,6 +326,6 @@ func (a *app) printAssignments(all []deviceAssignments, f format) error {
 			_, err := fmt.Fprintln(w, "no connection is assigned: assign one with \"headgate assign GROUP\"")
 			return err
 		}
-		return table(w, "", rows)
+		return text.Table(w, "", rows)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"headgate/api"
+	"headgate/internal/text"
 )
 
 func tenantCommand(a *app) *cobra.Command {
@@ -114,7 +115,7 @@ func tenantTable(w io.Writer, all []api.Tenant) error {
 		}
 		rows = append(rows, []string{orEmpty(t.Name), requests, orEmpty(t.Description)})
 	}
-	return table(w, "", rows)
+	return text.Table(w, "", rows)
 }
 
 func tenantDeleteCommand(a *app) *cobra.Command {

@@ -5,9 +5,9 @@ import (
 	"io"
 	"strings"
 
-	"headgate/cli/view"
 	"headgate/demo/scenario"
 	"headgate/internal/text"
+	"headgate/unit/rounded"
 )
 
 // Write prints the result as text in 80 columns: a table for each phase, the usage
@@ -137,7 +137,7 @@ func (r *Result) summary(b *strings.Builder, tolerance string) {
 		text.Count(int(again), "retransmission"), text.Count(int(lost), "lost datagram"), text.Count(int(drops), "drop"))
 	fmt.Fprintf(b, "%s\n(%.0f%% of it, averaged over the next %v and %v).\n",
 		returnText(r.Returned), backPart*100, backShort, backLong)
-	fmt.Fprintf(b, "The reassigned connection (%s)\nhad %s in web, then %s in export.\n", r.Moved.Connection, view.Rate(r.Moved.Before), view.Rate(r.Moved.After))
+	fmt.Fprintf(b, "The reassigned connection (%s)\nhad %s in web, then %s in export.\n", r.Moved.Connection, rounded.Rate(r.Moved.Before), rounded.Rate(r.Moved.After))
 	for _, c := range r.Changes {
 		fmt.Fprintf(b, "The guarantee that shop's program requested, %s, was in force after %.0f ms.\n", c.Guarantee, c.InForce)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/charmbracelet/lipgloss"
 
+	"headgate/unit/rounded"
 	"headgate/usage"
 )
 
@@ -47,30 +48,30 @@ func (t Theme) columns(width, name int) []column {
 	}
 	all := []column{
 		{title: "GROUP", width: min(max(name, minName), 20), text: nil, style: bold},
-		{title: "RATE", width: 8, text: measured(func(r Row) string { return Rate(r.Rate) }), style: bold},
+		{title: "RATE", width: 8, text: measured(func(r Row) string { return rounded.Rate(r.Rate) }), style: bold},
 		{title: "0 TO LIMIT", width: minBar, draw: t.bar},
 		{title: "GUARANTEE", width: 9, text: func(r Row) string {
 			if r.Depth == 0 {
 				return ""
 			}
-			return Amount(r.Guarantee)
+			return rounded.Amount(r.Guarantee)
 		}, style: plain},
-		{title: "CEILING", width: 8, text: func(r Row) string { return Amount(r.Ceiling) }, style: plain},
+		{title: "CEILING", width: 8, text: func(r Row) string { return rounded.Amount(r.Ceiling) }, style: plain},
 		{title: "BORROWED", width: 9, text: measured(func(r Row) string { return borrowing(r) }), style: func(r Row) lipgloss.Style {
 			if r.Lent > r.Borrowed {
 				return t.dim
 			}
 			return t.borrowed
 		}},
-		{title: "DROPS/s", width: 7, text: measured(func(r Row) string { return perSecond(r.Drops) }), style: func(r Row) lipgloss.Style {
+		{title: "DROPS/s", width: 7, text: measured(func(r Row) string { return rounded.PerSecond(r.Drops) }), style: func(r Row) lipgloss.Style {
 			if r.Drops > 0 {
 				return t.alarm
 			}
 			return t.dim
 		}},
-		{title: "MARKS/s", width: 7, text: measured(func(r Row) string { return perSecond(r.Marks) }), style: plain},
-		{title: "DELAY", width: 7, text: func(r Row) string { return Delay(r.Delay) }, style: plain},
-		{title: "BACKLOG", width: 7, text: func(r Row) string { return Bytes(r.Backlog) }, style: plain},
+		{title: "MARKS/s", width: 7, text: measured(func(r Row) string { return rounded.PerSecond(r.Marks) }), style: plain},
+		{title: "DELAY", width: 7, text: func(r Row) string { return rounded.Delay(r.Delay) }, style: plain},
+		{title: "BACKLOG", width: 7, text: func(r Row) string { return rounded.Bytes(r.Backlog) }, style: plain},
 		{title: "HISTORY", width: minSpark, draw: func(r Row, _ uint64, width int) string { return t.spark(r, width) }},
 	}
 	const group, bar, history = 0, 2, 10
@@ -108,9 +109,9 @@ func borrowing(r Row) string {
 	case r.Depth == 0 || r.Path == usage.ControlPath:
 		return ""
 	case r.Borrowed >= noise:
-		return "+" + Rate(r.Borrowed)
+		return "+" + rounded.Rate(r.Borrowed)
 	case r.Lent >= noise:
-		return "-" + Rate(r.Lent)
+		return "-" + rounded.Rate(r.Lent)
 	}
 	return "0"
 }

@@ -7,6 +7,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"headgate/lab/report"
+	"headgate/unit/rounded"
 )
 
 // LabScreen is the live view of a running lab, a model of bubbletea. The caller sends
@@ -179,16 +180,16 @@ func (s LabScreen) flowLines() (out []string) {
 	for _, f := range s.frame.Flows {
 		srtt, window, time := "", "", ""
 		if f.SRTTus > 0 {
-			srtt = Digits(float64(f.SRTTus)/1e3) + "ms"
+			srtt = rounded.Digits(float64(f.SRTTus)/1e3) + "ms"
 		}
 		if f.Cwnd > 0 {
 			window = fmt.Sprint(f.Cwnd)
 		}
 		if f.Jitter > 0 {
-			time = Delay(f.Jitter)
+			time = rounded.Delay(f.Jitter)
 		}
 		extra := extras(window, time)
-		out = append(out, s.row(f.Name, f.Direction, Rate(f.Offered), Rate(f.Delivered), fmt.Sprint(f.Lost), srtt, extra, s.spark("flow "+f.Name, extra)))
+		out = append(out, s.row(f.Name, f.Direction, rounded.Rate(f.Offered), rounded.Rate(f.Delivered), fmt.Sprint(f.Lost), srtt, extra, s.spark("flow "+f.Name, extra)))
 	}
 	return out
 }
@@ -208,9 +209,9 @@ func (s LabScreen) requestLines() (out []string) {
 	for _, r := range s.frame.Requests {
 		p50, p99 := "", ""
 		if r.Done > 0 {
-			p50, p99 = Delay(r.P50), Delay(r.P99)
+			p50, p99 = rounded.Delay(r.P50), rounded.Delay(r.P99)
 		}
-		row(r.Name, perSecond(r.Done), p50, p99, fmt.Sprint(r.Refused), fmt.Sprint(r.Failed), fmt.Sprint(r.UnderWay), fmt.Sprint(r.Backlog))
+		row(r.Name, rounded.PerSecond(r.Done), p50, p99, fmt.Sprint(r.Refused), fmt.Sprint(r.Failed), fmt.Sprint(r.UnderWay), fmt.Sprint(r.Backlog))
 	}
 	return out
 }
@@ -227,7 +228,7 @@ func (s LabScreen) transferLines() (out []string) {
 	for _, t := range s.frame.Transfers {
 		last, arrived := "", ""
 		if t.Completed > 0 {
-			last = Delay(t.Last)
+			last = rounded.Delay(t.Last)
 		}
 		if t.Arrived > 0 {
 			arrived = fmt.Sprintf("%.0f%%", 100*t.Arrived)
@@ -243,7 +244,7 @@ func (s LabScreen) linkLines() (out []string) {
 	}
 	out = append(out, s.row("LINK", "", "", "RATE", "DROPPED", "", "", "HISTORY"))
 	for _, l := range s.frame.Links {
-		out = append(out, s.row(l.Name, l.Way, "", Rate(l.Rate), fmt.Sprint(l.Dropped), "", "", s.spark("link "+l.Name+l.Way, "")))
+		out = append(out, s.row(l.Name, l.Way, "", rounded.Rate(l.Rate), fmt.Sprint(l.Dropped), "", "", s.spark("link "+l.Name+l.Way, "")))
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package view
 import (
 	"encoding/json"
 	"fmt"
+	"headgate/unit/rounded"
 	"io"
 	"strings"
 	"time"
@@ -28,8 +29,8 @@ func WriteLines(w io.Writer, f Frame) error {
 					continue
 				}
 				fmt.Fprintf(&b, "%s dev=%s dir=%s group=%s rate=%s guarantee=%s ceiling=%s borrowed=%s lent=%s drops/s=%s marks/s=%s delay=%s backlog=%s\n",
-					at, d.Dev, dir.Name, r.Path, Rate(r.Rate), Amount(r.Guarantee), Amount(r.Ceiling), Rate(r.Borrowed), Rate(r.Lent),
-					perSecond(r.Drops), perSecond(r.Marks), Delay(r.Delay), Bytes(r.Backlog))
+					at, d.Dev, dir.Name, r.Path, rounded.Rate(r.Rate), rounded.Amount(r.Guarantee), rounded.Amount(r.Ceiling), rounded.Rate(r.Borrowed), rounded.Rate(r.Lent),
+					rounded.PerSecond(r.Drops), rounded.PerSecond(r.Marks), rounded.Delay(r.Delay), rounded.Bytes(r.Backlog))
 			}
 		}
 		for _, s := range d.Foreign {

@@ -9,6 +9,7 @@ import (
 	"github.com/charmbracelet/lipgloss"
 
 	"headgate/group"
+	"headgate/unit/rounded"
 	"headgate/usage"
 )
 
@@ -75,7 +76,7 @@ func (t Theme) device(d Device, width int) string {
 	}
 	assigned := 0
 	for _, dir := range d.Directions {
-		parts = append(parts, fmt.Sprintf("%s limit %s", dir.Name, Amount(dir.Total.Ceiling)))
+		parts = append(parts, fmt.Sprintf("%s limit %s", dir.Name, rounded.Amount(dir.Total.Ceiling)))
 		assigned = max(assigned, dir.Assigned)
 	}
 	for _, dir := range d.Directions {

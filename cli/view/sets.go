@@ -7,6 +7,7 @@ import (
 
 	"headgate/collective"
 	"headgate/collective/host"
+	"headgate/unit/rounded"
 )
 
 // Set is the state and rates of a connection set between two observations.
@@ -45,9 +46,9 @@ func (m SetMember) Condition() string {
 // cap returns the pacing cap, or the window cap, which is the only one of the seed's law.
 func (m SetMember) cap() string {
 	if m.Pace == 0 && m.Window > 0 {
-		return Bytes(uint64(m.Window))
+		return rounded.Bytes(uint64(m.Window))
 	}
-	return orDash(float64(m.Pace), Rate)
+	return orDash(float64(m.Pace), rounded.Rate)
 }
 
 // SetTracker keeps the last state of each set. The zero value is ready for use.
@@ -129,8 +130,8 @@ func SetLines(sets []Set, theme Theme, width int) (lines []string) {
 		lines = append(lines, truncateStyled(theme.Dim(head), width))
 		for _, m := range s.Members {
 			text := fmt.Sprintf("  %-*s %-8s %8s %8s %6s %6s %8s %8s %7s  ", ends, truncate(m.Local+" "+m.Remote, ends, theme.more), m.Condition(),
-				orDash(float64(m.Needs), Rate), Rate(m.Rate), percent(m.Share), orDash(m.TargetShare, percent), m.cap(),
-				Delay(m.RTT), perSecond(m.RetransmitsPerSecond))
+				orDash(float64(m.Needs), rounded.Rate), rounded.Rate(m.Rate), percent(m.Share), orDash(m.TargetShare, percent), m.cap(),
+				rounded.Delay(m.RTT), rounded.PerSecond(m.RetransmitsPerSecond))
 			lines = append(lines, truncateStyled(text+theme.shares(m), width))
 		}
 	}
@@ -154,7 +155,7 @@ func setHeading(s Set, theme Theme) string {
 	}
 	since := (s.At - s.Since).Round(time.Second)
 	return fmt.Sprintf("%s  %s for %v, %s of %s, retransmitted %s (before %s)", theme.Bold(name), state, since,
-		Rate(s.Rate), orDash(s.LearnedRate, Rate), percent(s.Resent), percent(s.ResentBefore))
+		rounded.Rate(s.Rate), orDash(s.LearnedRate, rounded.Rate), percent(s.Resent), percent(s.ResentBefore))
 }
 
 func orDash(v float64, text func(float64) string) string {
