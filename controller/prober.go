@@ -103,7 +103,7 @@ func (p *prober) forgetEnded(runs map[string]store.ProbeRun) {
 		}
 		delete(p.started, s)
 		if l := p.hub.link(r.To); s.what == letServe && l != nil {
-			l.trySend(&agents.ToAgent{Message: &agents.ToAgent_Serve{Serve: &agents.ProbeServe{Id: r.ID}}})
+			l.trySend(agents.To(&agents.ProbeServe{Id: r.ID}))
 		}
 	}
 }
@@ -140,9 +140,8 @@ func (p *prober) startServer(ctx context.Context, r store.ProbeRun, l *link) {
 		p.end(ctx, r, failedOutcome(err))
 		return
 	}
-	m, err := l.request(ctx, serveTimeout, servingTopic(r.ID), &agents.ToAgent{Message: &agents.ToAgent_Serve{Serve: &agents.ProbeServe{
-		Id: r.ID, Key: key, Address: at.String(), Client: r.Client, Bytes: uint64(r.Bytes), TimeNs: int64(r.Time)}}})
-	a := m.GetServing()
+	a, err := query[*agents.ProbeServing](ctx, l, serveTimeout, &agents.ProbeServe{
+		Id: r.ID, Key: key, Address: at.String(), Client: r.Client, Bytes: uint64(r.Bytes), TimeNs: int64(r.Time)})
 	if err == nil && a.Error != "" {
 		err = errors.New(a.Error)
 	}
@@ -181,14 +180,14 @@ func (p *prober) startMeasurement(ctx context.Context, r store.ProbeRun, l *link
 		return // the leader ends the measurement at its timeout
 	}
 	longest := (&schedule.Schedule{Time: r.Time}).MaxDuration()
-	m, err := l.request(ctx, longest, measuredTopic(r.ID), &agents.ToAgent{Message: &agents.ToAgent_Probe{Probe: &agents.ProbeQuestion{
-		Id: r.ID, Measure: r.Measure, Peer: r.Server, Key: key, Bytes: uint64(r.Bytes), TimeNs: int64(r.Time)}}})
+	a, err := query[*agents.ProbeAnswer](ctx, l, longest, &agents.ProbeQuery{
+		Id: r.ID, Measure: r.Measure, Peer: r.Server, Key: key, Bytes: uint64(r.Bytes), TimeNs: int64(r.Time)})
 	switch {
 	case ctx.Err() != nil: // the controller of the agent's next stream ends the measurement
 	case err != nil:
 		p.end(ctx, r, unansweredOutcome(r, err))
 	default:
-		p.end(ctx, r, reportedOutcome(r, m.GetProbe()))
+		p.end(ctx, r, reportedOutcome(r, a))
 	}
 }
 
@@ -219,46 +218,4 @@ var errEnded = errors.New("the measurement has ended")
 // endOf converts an agent's description of its end of a path.
 func endOf(e *agents.ProbeEnd) store.ProbeEnd {
 	return store.ProbeEnd{Devices: e.GetDevices(), Out: unit.Rate(e.GetOutBps()), In: unit.Rate(e.GetInBps())}
-}
-
-// measuredTopic and serving are the topics under which hear delivers an agent's answers.
-func measuredTopic(id string) string { return "measured " + id }
-func servingTopic(id string) string  { return "serving " + id }
-
-// deliver passes an agent's message on a topic to the goroutine that waits for it in have.
-func (l *link) deliver(about string, m *agents.FromAgent) {
-	select {
-	case l.waiters[about] <- m: // a nil channel, if no goroutine waits, is never ready
-	default:
-	}
-}
-
-// request sends a message to an agent, and waits for the agent's message on a topic.
-func (l *link) request(ctx context.Context, patience time.Duration, about string, m *agents.ToAgent) (*agents.FromAgent, error) {
-	heard := make(chan *agents.FromAgent, 1)
-	l.mu.Lock()
-	l.waiters[about] = heard
-	l.mu.Unlock()
-	defer func() {
-		l.mu.Lock()
-		delete(l.waiters, about)
-		l.mu.Unlock()
-	}()
-	late := time.NewTimer(patience)
-	defer late.Stop()
-	out := l.out
-	for {
-		select {
-		case out <- m:
-			out = nil // the message is sent once
-		case a := <-heard:
-			return a, nil
-		case <-l.closed:
-			return nil, fmt.Errorf("the agent of %s disconnected", l.host)
-		case <-late.C:
-			return nil, fmt.Errorf("the agent of %s did not answer in time", l.host)
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
 }

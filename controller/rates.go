@@ -23,7 +23,7 @@ func (l *link) watch(now time.Time) {
 	again := now.Sub(l.lastWatched) < watchTimeout
 	l.lastWatched = now
 	if again && !l.fastReports {
-		l.fastReports = l.trySend(&agents.ToAgent{Message: &agents.ToAgent_Watch{Watch: &agents.Watch{Closely: true}}})
+		l.fastReports = l.trySend(agents.To(&agents.Watch{Closely: true}))
 	}
 }
 
@@ -31,7 +31,7 @@ func (l *link) watch(now time.Time) {
 // each report.
 func (l *link) unwatch(now time.Time) {
 	if l.fastReports && now.Sub(l.lastWatched) > watchTimeout {
-		l.fastReports = !l.trySend(&agents.ToAgent{Message: &agents.ToAgent_Watch{Watch: &agents.Watch{}}})
+		l.fastReports = !l.trySend(agents.To(&agents.Watch{}))
 	}
 }
 

@@ -29,13 +29,10 @@ func (v view) Sets(ctx context.Context, host string) (out api.CollectiveStateLis
 	if !l.hello.Sets {
 		return out, fmt.Errorf("agent version %s does not support connection sets: upgrade the agent", l.hello.Version)
 	}
-	answer, err := l.query(ctx, setsTimeout, func(id uint64) *agents.ToAgent {
-		return &agents.ToAgent{Message: &agents.ToAgent_Sets{Sets: &agents.SetsQuestion{Id: id}}}
-	})
-	a := answer.GetSets()
+	a, err := query[*agents.SetsAnswer](ctx, l, setsTimeout, &agents.SetsQuery{})
 	switch {
 	case err != nil:
-		return out, errors.New("the agent did not answer in time")
+		return out, err
 	case a.GetError() != "":
 		return out, errors.New(a.GetError())
 	}

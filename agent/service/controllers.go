@@ -39,9 +39,13 @@ func (o Options) runJoined(ctx context.Context, ag *agent.Agent) error {
 		counters.forgetReported()
 		return self.facts()
 	}
-	link.Report, link.Usage = counters.report, counters.usage
-	link.Probe, link.Serve = measuring.probe, measuring.serve
-	link.Sets = func(q *agents.SetsQuestion) *agents.SetsAnswer { return setsAnswer(q, running.States) }
+	link.Report = counters.report
+	link.Handlers = []remote.Handler{
+		remote.OneAtATime(remote.Answer(counters.usage)), // the records of a week take seconds to read
+		remote.Answer(setStates(running.States)),
+		remote.Answer(measuring.probe),
+		remote.Answer(measuring.serve),
+	}
 	running.Report = link.SetSetErrors
 	refresh := make(chan struct{}, 1)
 	link.Changed = func() {
