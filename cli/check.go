@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -52,7 +51,7 @@ speed.`,
 			err = a.checkOnServer(c.Context(), at, set)
 		}
 		var mistakes config.Errors
-		if err != nil && (*output == "table" || !errors.As(err, &mistakes)) {
+		if err != nil && (*output == "table" || !asMistakes(err, &mistakes)) {
 			return err
 		}
 		report := checkReport{OK: err == nil, Mistakes: mistakes}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"headgate/api"
+	api "headgate/api/client"
 	"headgate/config"
 	"headgate/group"
 	"headgate/hostsurvey/placement"

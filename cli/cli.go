@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	api "headgate/api/client"
 	"headgate/config"
 	"headgate/group"
 	"headgate/hostsurvey/placement"
@@ -237,8 +238,8 @@ func (a *app) exit(err error) int {
 		return exitFailed
 	case errors.Is(err, errInvalidReported):
 		return exitUsage
-	case errors.As(err, &mistakes):
-		fmt.Fprintln(a.err, err)
+	case asMistakes(err, &mistakes):
+		fmt.Fprintln(a.err, mistakes)
 		return exitUsage
 	case errors.As(err, &usage):
 		a.note("headgate: %v\nRun \"%s --help\" for usage.", err, usage.command)
@@ -249,6 +250,16 @@ func (a *app) exit(err error) int {
 		return exitNotPermitted
 	}
 	return exitFailed
+}
+
+// asMistakes sets mistakes to those in a configuration, or in a request that the service rejects. It reports
+// whether err is one of these.
+func asMistakes(err error, mistakes *config.Errors) bool {
+	if errors.Is(err, api.ErrInvalid) {
+		*mistakes = config.Errors{{File: "service", Message: err.Error()}}
+		return true
+	}
+	return errors.As(err, mistakes)
 }
 
 // Errors that the command has printed already.

@@ -7,7 +7,7 @@ import (
 	"io"
 	"slices"
 
-	"headgate/api"
+	api "headgate/api/client"
 	"headgate/collective/host"
 	"headgate/config"
 	"headgate/shaper"

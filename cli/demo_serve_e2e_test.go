@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/api"
+	api "headgate/api/client"
 	"headgate/demo"
 	"headgate/demo/scenario"
 	"headgate/internal/pki"

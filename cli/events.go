@@ -15,7 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/api"
+	api "headgate/api/client"
 	"headgate/api/login"
 	"headgate/config"
 	"headgate/internal/sleep"

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"headgate/api"
+	api "headgate/api/client"
 	"headgate/group"
 	"headgate/shaper"
 )

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/api"
+	api "headgate/api/client"
 	"headgate/internal/text"
 )
 

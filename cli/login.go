@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/api"
+	api "headgate/api/client"
 	"headgate/api/login"
 )
 

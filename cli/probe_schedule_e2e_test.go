@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/api"
+	api "headgate/api/client"
 	"headgate/lab"
 	"headgate/lab/labtest"
 	"headgate/unit"

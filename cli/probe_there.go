@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"headgate/api"
+	api "headgate/api/client"
 	"headgate/internal/sleep"
 	"headgate/probe/path"
 )

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/api"
+	api "headgate/api/client"
 	"headgate/unit/rounded"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"headgate/api"
+	api "headgate/api/client"
 	"headgate/cli/view"
 	"headgate/group"
 	"headgate/shaper"

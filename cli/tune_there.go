@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"headgate/api"
+	api "headgate/api/client"
 	"headgate/config"
 	"headgate/probe"
 	"headgate/probe/tune/device"

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"headgate/agent/remote"
-	"headgate/api"
 	"headgate/api/agents"
+	api "headgate/api/client"
 )
 
 // host is an agent that enforces nothing.

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"headgate/api/agents"
 	"headgate/group"
 	"headgate/store"
 	"headgate/unit"
@@ -208,8 +209,11 @@ func (c *contents) putInterface(name []string, d store.Doc) error {
 				out.limits[direction] = d.Limit
 			}
 		}
-		i.Owners, i.OwnerChanged = nil, nil // agents do not need ownership
-		out.body, err = json.Marshal(i)
+		sent := agents.InterfaceDocument{Interface: i.Interface, Connections: map[string]agents.Assignment{}}
+		for name, c := range i.Connections {
+			sent.Connections[name] = agents.Assignment{Group: c.Group}
+		}
+		out.body, err = json.Marshal(sent)
 		return out, err
 	})
 }

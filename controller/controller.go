@@ -16,8 +16,9 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
 
-	"headgate/api"
 	"headgate/api/agents"
+	api "headgate/api/client"
+	"headgate/api/server"
 	"headgate/internal/pki"
 	"headgate/metrics"
 	"headgate/store"
@@ -158,7 +159,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	if c.config.Metrics != nil {
 		defer metrics.Serve(c.config.Metrics, append(metrics.Controller(c.service), requests, metrics.NewProbes(c.probeMetrics))...)()
 	}
-	service := &api.Server{
+	service := &server.Server{
 		OnRequest: requests.Observe,
 		Store:     c.store, Agents: view{c.hub}, Version: c.config.Version, Writable: c.writable, Burst: c.config.BucketSize,
 		Sign: func(host string, request []byte) (api.Certificate, string, error) {

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"headgate/api"
+	"headgate/api/server"
 	"headgate/internal/pki"
 )
 
@@ -69,7 +69,7 @@ func (f *forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	// This controller handles the request first: it may reject the client or apply the rate limit.
-	own := api.RecordResponse(f.next, r)
+	own := server.RecordResponse(f.next, r)
 	if hasAgent(own.Status, own.Body.Bytes()) || own.Status != http.StatusOK && own.Status != http.StatusNotFound && own.Status != http.StatusConflict {
 		own.WriteTo(w)
 		return

@@ -8,7 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"headgate/api"
+	api "headgate/api/client"
+	"headgate/api/server"
 	"headgate/unit"
 )
 
@@ -21,7 +22,7 @@ var merges = map[string]func(all [][]byte) (any, error){"/v1/usage": mergeUsage,
 // merge answers a request with the merged answers of this controller and the others. The answer of a
 // controller that does not respond is left out.
 func (f *forwarder) merge(w http.ResponseWriter, r *http.Request, together func(all [][]byte) (any, error)) {
-	own := api.RecordResponse(f.next, r)
+	own := server.RecordResponse(f.next, r)
 	all := [][]byte{own.Body.Bytes()}
 	if own.Status == http.StatusOK {
 		all = append(all, f.queryPeers(r)...)
@@ -140,8 +141,8 @@ func mergeOverview(all [][]byte) (any, error) {
 	}
 	slices.SortStableFunc(out.Risks, func(a, b api.GroupAtRisk) int { return cmp.Compare(a.Host, b.Host) })
 	slices.SortStableFunc(out.Busiest, func(a, b api.HostRates) int { return cmp.Compare(utilization(b), utilization(a)) })
-	out.Risks = out.Risks[:min(len(out.Risks), api.MaxRisks)]
-	out.Busiest = out.Busiest[:min(len(out.Busiest), api.MaxBusiest)]
+	out.Risks = out.Risks[:min(len(out.Risks), server.MaxRisks)]
+	out.Busiest = out.Busiest[:min(len(out.Busiest), server.MaxBusiest)]
 	return out, nil
 }
 
@@ -149,7 +150,7 @@ func mergeOverview(all [][]byte) (any, error) {
 func utilization(h api.HostRates) (most float64) {
 	for _, d := range h.Directions {
 		if d.LimitBps != nil {
-			most = max(most, api.Load{Limit: unit.Rate(*d.LimitBps), Delivered: unit.Rate(d.DeliveredBps)}.Utilization())
+			most = max(most, server.Load{Limit: unit.Rate(*d.LimitBps), Delivered: unit.Rate(d.DeliveredBps)}.Utilization())
 		}
 	}
 	return most

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/api"
 	"headgate/api/agents"
+	api "headgate/api/client"
 )
 
 // A measurement whose request cannot be sent to the agent fails, and the number of remembered

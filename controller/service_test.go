@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/api"
+	"headgate/api/server"
 	"headgate/controller"
 	"headgate/internal/pki"
 	"headgate/store"
@@ -52,7 +52,7 @@ func startOn(t testing.TB, s *store.Store, config controller.Config, before func
 	if err != nil {
 		t.Fatal(err)
 	}
-	secret := api.NewSecret()
+	secret := server.NewSecret()
 	if _, _, err := controller.EnsureOperatorToken(t.Context(), s, secret); err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"headgate/api"
 	"headgate/api/agents"
+	api "headgate/api/client"
 )
 
 // formerKeys renames the keys that agents of earlier versions send.
@@ -19,7 +19,7 @@ var formerKeys = strings.NewReplacer(`"waiting":`, `"cgroup_missing":`, `"troubl
 // setsTimeout is how long an agent may take to answer a request for the state of its connection sets.
 const setsTimeout = 3 * time.Second
 
-// Sets implements api.Agents.
+// Sets implements server.Agents.
 func (v view) Sets(ctx context.Context, host string) (out api.CollectiveStateList, err error) {
 	out.Items = []api.CollectiveState{}
 	l := v.hub.link(host)

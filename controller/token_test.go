@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/api"
+	"headgate/api/server"
 	"headgate/controller"
 	"headgate/store"
 	"headgate/store/storetest"
@@ -83,7 +83,7 @@ func TestFirstToken(t *testing.T) {
 	os.Remove(file + ".new")
 
 	// A crash before the token was valid, after, and while its file was written.
-	secret := api.NewSecret()
+	secret := server.NewSecret()
 	for what, before := range map[string]func(){
 		"before": func() {},
 		"after":  func() { controller.EnsureOperatorToken(t.Context(), s, secret) },

@@ -8,8 +8,8 @@ import (
 
 	"headgate/agent/record"
 	"headgate/agent/remote"
-	"headgate/api"
 	"headgate/api/agents"
+	api "headgate/api/client"
 	top "headgate/cli/view"
 	"headgate/group"
 	"headgate/metrics"

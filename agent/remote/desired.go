@@ -13,7 +13,6 @@ import (
 	"headgate/api/agents"
 	"headgate/collective"
 	"headgate/config"
-	"headgate/store"
 )
 
 // DesiredState is the desired state of this host, as stored on disk.
@@ -47,7 +46,7 @@ type document struct {
 
 // parse parses the document.
 func (d *document) parse() (w Interface, err error) {
-	var doc store.Interface
+	var doc agents.InterfaceDocument
 	if err := json.Unmarshal(d.Document, &doc); err != nil {
 		return w, err
 	}
@@ -245,5 +244,5 @@ const Source = "controller"
 // Interface is an interface with the connections that are assigned to its groups.
 type Interface struct {
 	config.Interface
-	Connections map[string]store.Connection
+	Connections map[string]agents.Assignment
 }

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"headgate/api"
+	api "headgate/api/client"
 	"headgate/internal/pki"
 	"headgate/internal/wholefile"
 )

@@ -690,7 +690,7 @@ type Interface struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Dev           string                 `protobuf:"bytes,1,opt,name=dev,proto3" json:"dev,omitempty"`
 	Revision      int64                  `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
-	Document      []byte                 `protobuf:"bytes,3,opt,name=document,proto3" json:"document,omitempty"` // JSON of store.Interface, without owners
+	Document      []byte                 `protobuf:"bytes,3,opt,name=document,proto3" json:"document,omitempty"` // JSON of InterfaceDocument
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

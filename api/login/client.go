@@ -10,7 +10,7 @@ import (
 	"os"
 	"time"
 
-	"headgate/api"
+	api "headgate/api/client"
 	"headgate/internal/pki"
 )
 

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/api"
+	api "headgate/api/client"
 	"headgate/internal/pki"
 )
 

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/api"
+	api "headgate/api/client"
 	"headgate/bench"
 	"headgate/group"
 	"headgate/internal/nl"

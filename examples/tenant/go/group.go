@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"headgate/api"
+	api "headgate/api/client"
 	"headgate/unit"
 )
 
