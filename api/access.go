@@ -117,7 +117,7 @@ func principal(t store.Token) Principal {
 	return Principal{Name: t.Name, Role: Role(t.Role), Expires: &t.Expires, Tenant: nonEmpty(t.Tenant), Host: nonEmpty(t.Host)}
 }
 
-// nonEmpty returns a pointer to s, or nil if s is empty.
+// optional returns a pointer to s, or nil if s is empty.
 func nonEmpty(s string) *string {
 	if s == "" {
 		return nil

@@ -51,8 +51,8 @@ type link struct {
 	probes   probes
 	waiters  map[string]chan *agents.FromAgent // by topic
 	asked    uint64
-	// lastWatched is when a client last requested the rates. closely is whether the agent reports at the
-	// short interval.
+	// lastWatched is when a client last requested the rates. fastReports is whether the agent reports at
+	// the short interval.
 	lastWatched time.Time
 	fastReports bool
 }
@@ -300,7 +300,7 @@ func (l *link) query(ctx context.Context, patience time.Duration, question func(
 	}
 }
 
-// deliverAnswer passes an answer to the goroutine that waits for it in ask, once.
+// deliverAnswer passes an answer to the goroutine that waits for it in query, once.
 func (l *link) deliverAnswer(id uint64, m *agents.FromAgent) {
 	if to := l.answers[id]; to != nil {
 		to <- m

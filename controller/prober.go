@@ -40,7 +40,7 @@ type prober struct {
 	started map[step]store.ProbeRun
 }
 
-// step is one step of a measurement, which each controller tries once.
+// step is one step of a measurement, which each controller starts once.
 type step struct{ id, what string }
 
 const findClient, letServe, haveMeasure = "find client", "start server", "measure"
@@ -157,7 +157,8 @@ func (p *prober) startServer(ctx context.Context, r store.ProbeRun, l *link) {
 	})
 }
 
-// errAlreadyStarted means that the agent was asked to measure before.
+// errAgentDisconnected means that the agent was asked to measure before, and that the stream of that request has
+// ended.
 var errAlreadyStarted = errors.New("the agent disconnected during the measurement")
 
 // startMeasurement asks the agent to measure, once. If the agent was asked before, the earlier attempt
@@ -221,11 +222,11 @@ func endOf(e *agents.ProbeEnd) store.ProbeEnd {
 	return store.ProbeEnd{Devices: e.GetDevices(), Out: unit.Rate(e.GetOutBps()), In: unit.Rate(e.GetInBps())}
 }
 
-// measuredTopic and serving are the topics under which hear delivers an agent's answers.
+// measuredTopic and servingTopic return the topics under which deliver passes on an agent's answers.
 func measuredTopic(id string) string { return "measured " + id }
 func servingTopic(id string) string  { return "serving " + id }
 
-// deliver passes an agent's message on a topic to the goroutine that waits for it in have.
+// deliver passes an agent's message on a topic to the goroutine that waits for it in request.
 func (l *link) deliver(about string, m *agents.FromAgent) {
 	select {
 	case l.waiters[about] <- m: // a nil channel, if no goroutine waits, is never ready
