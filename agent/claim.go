@@ -36,8 +36,8 @@ type stateFileContent struct {
 	Devs  []string `json:"devs"` // device names and patterns in the configuration
 	// Sources names, for each of Devs, the file that configures the device, or the controller.
 	Sources []string `json:"sources,omitempty"`
-	// Made has the marks of the applied plans, by device. The entries stay in the file when the
-	// agent stops, so that the next agent knows which devices to clear.
+	// AppliedHashes has the hashes of the applied plans, by device. The entries stay in the file
+	// when the agent stops, so that the next agent knows which devices to clear.
 	Made map[string]string `json:"made"`
 	// Assigned has the connections that an agent assigned to groups, by device. They are written
 	// before the assignment, so that the file may list a connection that is not assigned.
@@ -81,7 +81,7 @@ func NewClaim(dir string, files []string) (*StateFile, error) {
 // Close releases the lock; the content of the file stays.
 func (c *StateFile) Close() error { return c.file.Close() }
 
-// takeAppliedHash returns, once, the mark of the plan that a previous agent applied to a device.
+// takeAppliedHash returns, once, the hash of the plan that a previous agent applied to a device.
 func (c *StateFile) takeAppliedHash(dev string) string {
 	mine := c.earlier.Made[dev]
 	delete(c.earlier.Made, dev)

@@ -80,8 +80,8 @@ func (a *Agent) listDevices() error {
 	return nil
 }
 
-// name replaces alternative names in the configuration by kernel names. It returns an error once,
-// until the text of the error changes.
+// resolveAltNames replaces alternative names in the configuration by kernel names. It returns an
+// error once, until the text of the error changes.
 func (a *Agent) name(devices []Device) (err error) {
 	a.named, err = a.set.WithAltNames(Names(devices))
 	text := fmt.Sprint(err)
@@ -141,7 +141,7 @@ func (a *Agent) reconcile(all []*deviceState) error {
 	return fatal
 }
 
-// reconcileLocked does the work of look and returns the error of each device.
+// reconcileLocked does the work of reconcile and returns the error of each device.
 func (a *Agent) reconcileLocked(all []*deviceState) []error {
 	errs := make([]error, len(all))
 	unlock, err := a.Lock()
@@ -167,14 +167,14 @@ func (a *Agent) reconcileLocked(all []*deviceState) []error {
 		}
 	}
 	states, failed := ObserveAll(a.Engines, names(pick(all, asked)))
-	gifts := map[group.Engine]*planBatch{}
+	batches := map[group.Engine]*planBatch{}
 	for n, i := range asked {
 		if errs[i] = failed[n]; errs[i] == nil {
-			errs[i] = a.compare(all[i], states[n], gifts)
+			errs[i] = a.compare(all[i], states[n], batches)
 		}
 	}
-	for _, engine := range slices.Sorted(maps.Keys(gifts)) {
-		for m, err := range a.apply(engine, gifts[engine]) {
+	for _, engine := range slices.Sorted(maps.Keys(batches)) {
+		for m, err := range a.apply(engine, batches[engine]) {
 			errs[slices.Index(all, m)] = err
 		}
 	}
@@ -202,7 +202,7 @@ type planBatch struct {
 }
 
 // compare decides what to do about a device with the actual state, and does it, except that plans
-// are added to the gifts of their engine.
+// are added to the planBatch of their engine.
 func (a *Agent) compare(m *deviceState, state *shaper.State, to map[group.Engine]*planBatch) error {
 	add := func(engine group.Engine, p shaper.Plan) {
 		if to[engine] == nil {
@@ -356,8 +356,9 @@ func (a *Agent) logMissingDevices(devices []Device) {
 	}
 }
 
-// claim writes which devices and connections the agent owns. Without the file the agent works, but
-// its plans stay on devices that are removed from the configuration while it is stopped.
+// publishState writes to the state file which devices and connections the agent owns. Without the
+// file the agent works, but its plans stay on devices that are removed from the configuration while
+// it is stopped.
 func (a *Agent) claim() {
 	made, assigned := map[string]string{}, map[string][]shaper.Assignment{}
 	for _, m := range a.devices {

@@ -81,8 +81,8 @@ type app struct {
 	alternatives    func() (map[string][]string, error)
 	machine         func() *placement.Machine // nil if nothing is known of the devices
 	speed           func(dev string) (unit.Rate, bool)
-	foreignPrograms func(dev string) ([2][]string, error) // attach.Sooner
-	state           string                                // directory of the pending change and the agent's claim
+	foreignPrograms func(dev string) ([2][]string, error) // attach.TCXPrograms
+	state           string                                // directory of the pending change and the agent's state file
 	env             []string                              // additional environment of the wait process, in tests
 }
 
@@ -198,7 +198,7 @@ func usageErrors(c *cobra.Command) {
 	}
 }
 
-// required makes flags mandatory.
+// requireFlags makes flags mandatory.
 func required(c *cobra.Command, flags ...string) {
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
 		for _, name := range flags {

@@ -201,7 +201,8 @@ func shareBasis(c host.ConnectionState) string {
 }
 
 // refusedConnections tracks the connections that were refused because the table was full. The kernel table counts
-// them since its creation: before is the count when this program started, told the last reported number.
+// them since its creation. before is the count when this program started. reported is the last reported number of
+// refusals since then.
 type refusedConnections struct{ before, told uint64 }
 
 // count returns the refusals since the program's start, and whether to report them. New refusals may

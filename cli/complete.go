@@ -25,7 +25,7 @@ func oneOf(words ...string) completion {
 	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
 }
 
-// names offers the words that list returns. An error of list is not shown.
+// completeNames offers the words that list returns. An error of list is not shown.
 func names(list func(c *cobra.Command) ([]string, error)) completion {
 	return func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		words, err := list(c)

@@ -23,7 +23,7 @@ func (r *controllerOptions) checkAddresses() error {
 	return nil
 }
 
-// mistake is an error in the document of kind: Controllers.
+// configError returns err as an error in the document of kind: Controllers.
 func (r *controllerOptions) mistake(err error) error {
 	return config.Errors{{File: r.controllers.File, Line: r.controllers.Line, Message: err.Error()}}
 }
@@ -49,7 +49,7 @@ func (r controllerOptions) at(m config.Member) []string {
 	return []string{m.Address}
 }
 
-// agentsAt returns the addresses at which agents connect to the controllers.
+// agentAddresses returns the addresses at which agents connect to the controllers.
 func (r controllerOptions) agentsAt() (all []string) {
 	for _, m := range r.controllers.Members {
 		for _, host := range r.at(m) {
@@ -59,7 +59,7 @@ func (r controllerOptions) agentsAt() (all []string) {
 	return all
 }
 
-// othersAt returns the API addresses of the other controllers.
+// peerAddresses returns the API addresses of the other controllers.
 func (r controllerOptions) othersAt() (all []string) {
 	for _, m := range r.controllers.Members {
 		if m.Name != r.name {

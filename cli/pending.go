@@ -125,7 +125,7 @@ const (
 	ready        = "ready"
 )
 
-// rollbackCommand is the rollback process that apply --confirm-within starts.
+// awaitCommand is the rollback process that apply --confirm-within starts.
 func waitCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:    rollbackName + " ID",

@@ -20,7 +20,7 @@ func dryRunFlag(c *cobra.Command) *bool {
 	return c.Flags().Bool("dry-run", false, "validate and show the change, but do not make it")
 }
 
-// getWithETag decodes a resource and its ETag, for a change with If-Match. The ETag is nil if the resource
+// decodeWithETag decodes a resource and its ETag, for a change with If-Match. The ETag is nil if the resource
 // does not exist.
 func getWithETag[T any](r *http.Response, err error) (now T, tag *string, _ error) {
 	now, err = api.Decode[T](r, err)
@@ -33,7 +33,7 @@ func getWithETag[T any](r *http.Response, err error) (now T, tag *string, _ erro
 	return now, pointerTo(r.Header.Get("ETag")), nil
 }
 
-// pointerTo returns a pointer to text, or nil for "".
+// optional returns a pointer to text, or nil for "".
 func pointerTo(text string) *string {
 	if text == "" {
 		return nil

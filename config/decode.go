@@ -10,7 +10,7 @@ import (
 type decoder struct {
 	*source
 	places map[string]position // of each key in the document
-	broken map[string]bool     // keys with a mistake, whose values are not validated further
+	broken map[string]bool     // keys with an error, whose values are not validated further
 }
 
 func newDecoder(s *source) *decoder {

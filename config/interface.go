@@ -39,7 +39,7 @@ func (i Interface) Has(key string) bool {
 // Name returns "file:line" of the document, for messages.
 func (i Interface) Name() string { return fmt.Sprintf("%s:%d", i.File, i.Line) }
 
-// interfaceDocument parses and validates one document. If there are mistakes, its result must
+// interfaceDocument parses and validates one document. If there are errors, its result must
 // not be used.
 func interfaceDocument(s *source, n *node) Interface {
 	d := newDecoder(s)
@@ -66,7 +66,7 @@ func interfaceDocument(s *source, n *node) Interface {
 	return Interface{Resolved: resolved, File: s.file, Line: n.line, places: d.places}
 }
 
-// followsFromMistake reports whether a problem is only the consequence of text that could not
+// followsFromError reports whether a problem is only the consequence of text that could not
 // be parsed, so that correcting the text also solves the problem.
 func (d *decoder) followsFromMistake(p group.Problem) bool {
 	if p.Limit != "" && d.broken[p.Limit] {

@@ -27,7 +27,7 @@ type Set struct {
 	// Controllers configures the controllers of the service.
 	Controllers []Controllers
 
-	names group.AltNames // see Named
+	names group.AltNames // see WithAltNames
 }
 
 func (s *Set) empty() bool {
@@ -52,7 +52,7 @@ var kinds = map[string]func(*Set, *source, *node){
 }
 
 // Load reads files, directories (their *.yaml and *.yml files, by name, without subdirectories)
-// and "-", which is stdin. The error is a Mistakes with the errors of all files.
+// and "-", which is stdin. The error is an Errors with the errors of all files.
 func Load(paths []string, stdin io.Reader) (Set, error) {
 	var l loader
 	for _, path := range paths {
@@ -74,7 +74,7 @@ func Load(paths []string, stdin io.Reader) (Set, error) {
 	return l.set, nil
 }
 
-// Parse parses the text of one file. name is the file name in mistakes.
+// Parse parses the text of one file. name is the file name in errors.
 func Parse(name string, text []byte) (Set, error) {
 	return Load([]string{"-"}, named{bytes.NewReader(text), name})
 }

@@ -49,7 +49,7 @@ const (
 	mapping shape = "a mapping"
 	list    shape = "a list"
 	null    shape = "empty"
-	refused shape = "refused" // rejected by a mistake that has been reported
+	refused shape = "refused" // rejected with an error that has been reported
 )
 
 // source parses the documents of one file.
@@ -62,8 +62,8 @@ func (s *source) mistake(at position, key, format string, args ...any) {
 	s.mistakes = append(s.mistakes, Error{s.file, at.line, at.column, key, fmt.Sprintf(format, args...)})
 }
 
-// documents parses text into one tree per document. A YAML syntax error is a mistake, and the
-// rest of the file is not parsed.
+// documents parses text into one tree per document. After a YAML syntax error the rest of the file
+// is not parsed.
 func (s *source) documents(text []byte) (docs []*node) {
 	defer func() {
 		// The YAML parser is tested with real files, not with arbitrary bytes. A panic in the
@@ -196,7 +196,7 @@ func (s *source) syntax(err error) {
 	s.mistake(at(e.GetToken()), "", "invalid YAML: %s: check the quotes, brackets and indentation on this line and the line before", e.GetMessage())
 }
 
-// tree converts one YAML value. key is its path, for mistakes.
+// tree converts one YAML value. key is its path, for errors.
 func (s *source) tree(v ast.Node, key string) *node {
 	n := &node{position: at(v.GetToken()), shape: null}
 	switch v := v.(type) {

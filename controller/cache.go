@@ -60,7 +60,7 @@ var kinds = map[string]cachedKind{
 // makes agents move to another controller. The value is chosen for Headgate.
 const maxStaleness = 3 * time.Second
 
-// current reports whether the cache is current.
+// isCurrent reports whether the cache is current.
 func (c *cache) current() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -218,7 +218,7 @@ func (c *Controller) service() metrics.Service {
 	return out
 }
 
-// leader reports whether this controller is the leader and its lease is still valid.
+// isLeader reports whether this controller is the leader and its lease is still valid.
 func (c *Controller) leader() bool {
 	t := c.term.Load()
 	return t != nil && t.Valid()

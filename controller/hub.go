@@ -51,8 +51,8 @@ type link struct {
 	// queries are the open queries, by number; lastQuery is the number of the newest.
 	queries   map[uint64]openQuery
 	lastQuery uint64
-	// lastWatched is when a client last requested the rates. closely is whether the agent reports at the
-	// short interval.
+	// lastWatched is when a client last requested the rates. fastReports is whether the agent reports at
+	// the short interval.
 	lastWatched time.Time
 	fastReports bool
 }

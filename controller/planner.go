@@ -18,7 +18,7 @@ import (
 const (
 	// planInterval is how often the planner checks for due measurements.
 	planInterval = time.Second
-	// connectTimeout is the longest time until a connected agent is found.
+	// findTimeout is the longest time until a connected agent is found.
 	connectTimeout = 3 * time.Second
 	// minBackoff is the back-off for a host whose agent was not connected. It doubles up to maxBackoff.
 	minBackoff, maxBackoff = time.Minute, 10 * time.Minute

@@ -40,7 +40,7 @@ type prober struct {
 	started map[step]store.ProbeRun
 }
 
-// step is one step of a measurement, which each controller tries once.
+// step is one step of a measurement, which each controller starts once.
 type step struct{ id, what string }
 
 const findClient, letServe, haveMeasure = "find client", "start server", "measure"
@@ -156,7 +156,8 @@ func (p *prober) startServer(ctx context.Context, r store.ProbeRun, l *link) {
 	})
 }
 
-// errAlreadyStarted means that the agent was asked to measure before.
+// errAgentDisconnected means that the agent was asked to measure before, and that the stream of that request has
+// ended.
 var errAlreadyStarted = errors.New("the agent disconnected during the measurement")
 
 // startMeasurement asks the agent to measure, once. If the agent was asked before, the earlier attempt

@@ -139,7 +139,7 @@ func (t *table) withGroups(names []string, guarantee []uint64) *table {
 	return out
 }
 
-// link sets the parents and leaves of the groups.
+// linkParents sets the parents and leaves of the groups.
 func (t *table) link() {
 	at := map[string]int{}
 	t.parents, t.leaves = make([]int, len(t.names)), make([]bool, len(t.names))
@@ -235,7 +235,7 @@ func (t *table) updateRisk() {
 // atRisk reports whether group n has a backlog and gets less than its guarantee.
 func (t *table) atRisk(n int) bool { return n < len(t.risk) && t.risk[n] }
 
-// asCounters converts timestamps to the type of counters.
+// asUint64 converts timestamps to the type of counters.
 func asCounters(all []int64) []uint64 {
 	out := make([]uint64, len(all))
 	for i, v := range all {

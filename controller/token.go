@@ -13,8 +13,8 @@ import (
 	"headgate/store"
 )
 
-// EnsureOperatorToken creates an operator token if none is valid, with its secret in a new file. The secret is written to
-// disk before its hash is written to the store, so that a crash in between cannot lose it; the next start
+// EnsureOperatorTokenFile creates an operator token if none is valid, with its secret in a new file. The secret is
+// written to disk before its hash is written to the store, so that a crash in between cannot lose it; the next start
 // continues from either step. made reports whether the caller has to announce the token: it is false if a token
 // is valid, if another controller creates one, and if the store is full, which is logged.
 func FirstToken(ctx context.Context, s *store.Store, file string) (t store.Token, made bool, err error) {

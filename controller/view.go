@@ -154,7 +154,7 @@ func bps(u usage.Usage, bytes uint64) int64 { return int64(u.Rate(bytes)) }
 
 // Loads does not mark the host as watched, so its agent keeps the normal report interval; only
 // requests for the rates of one host shorten it.
-func (v view) Loads(host string, sees func(dev, direction, path string) bool) (all []server.Load, risks []api.GroupAtRisk, troubles int, connected bool) {
+func (v view) Loads(host string, sees func(dev, direction, path string) bool) (all []server.Load, risks []api.GroupAtRisk, problems int, connected bool) {
 	l := v.hub.link(host)
 	if l == nil {
 		return nil, nil, 0, false

@@ -153,7 +153,7 @@ func (t Tree) SameClients(o Tree) bool {
 	return maps.Equal(t.distinct(), o.distinct())
 }
 
-// distinct returns Each and the maximum number of clients of each node with clients, by node path.
+// clientsByPath returns Each and the maximum number of clients of each node with clients, by node path.
 func (t Tree) distinct() map[string]Clients {
 	out := map[string]Clients{}
 	for _, n := range t.Nodes {

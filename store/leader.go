@@ -13,7 +13,7 @@ import (
 )
 
 // leaseTTL is the lease's lifetime: another controller becomes the leader at least this long after the
-// last renewal of a disconnected leader. The disconnected leader stops earlier, unsure after its last
+// last renewal of a disconnected leader. The disconnected leader stops earlier, validFor after its last
 // renewal. renewInterval is the renewal interval. etcd's own session checks only every half second whether
 // the lease has expired, and then two controllers led for up to a second.
 const leaseTTL, sureFor, renewInterval = 3 * time.Second, 2 * time.Second, 400 * time.Millisecond
@@ -108,7 +108,8 @@ func (t Term) renew(ctx context.Context, lease clientv3.LeaseID) error {
 	return err
 }
 
-// renewWhileLeading renews the lease until ctx ends, or until the last renewal is so old that the term is not sure.
+// renewWhileLeading renews the lease until ctx ends, or until the last renewal is so old that the
+// term is not valid.
 func (t Term) renewWhileLeading(ctx context.Context, lease clientv3.LeaseID) {
 	tick := time.NewTicker(renewInterval)
 	defer tick.Stop()
@@ -119,7 +120,7 @@ func (t Term) renewWhileLeading(ctx context.Context, lease clientv3.LeaseID) {
 		case <-tick.C:
 		}
 		one, cancel := context.WithDeadline(ctx, t.renewed.Load().Add(sureFor))
-		_ = t.renew(one, lease) // retried while the term is sure
+		_ = t.renew(one, lease) // retried while the term is valid
 		cancel()
 	}
 }

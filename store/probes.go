@@ -80,12 +80,12 @@ type ProbeResult struct {
 	RTT time.Duration `json:"rtt_ns,omitempty"`
 	// Answer is a path.Answer; it is empty before the first successful measurement.
 	Answer json.RawMessage `json:"answer,omitempty"`
-	// FromDevices and ToDevices are the devices that the measurement passed at each end. Own is the lowest
-	// limit that Headgate enforced there.
+	// FromDevices and ToDevices are the devices that the measurement passed at each end. OwnLimit is the
+	// lowest limit that Headgate enforced there.
 	FromDevices []string  `json:"from_devices,omitempty"`
 	ToDevices   []string  `json:"to_devices,omitempty"`
 	OwnLimit    unit.Rate `json:"own_limit,omitempty"`
-	// Attempted is the time of the last attempt. Trouble is why that attempt failed or was incomplete.
+	// Attempted is the time of the last attempt. Error is why that attempt failed or was incomplete.
 	Attempted time.Time `json:"tried"`
 	Error     string    `json:"trouble,omitempty"`
 }

@@ -9,7 +9,7 @@ import (
 	"headgate/store/storetest"
 )
 
-// Follow keeps reporting that the watch is complete, and stops when the store is disconnected.
+// WatchComplete keeps reporting that the watch is complete, and stops when the store is disconnected.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	m := storetest.Start(t)

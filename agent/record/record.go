@@ -252,7 +252,7 @@ func (r *Record) day(minute int64) string {
 	return filepath.Join(r.dir, time.Unix(60*minute, 0).UTC().Format(time.DateOnly)+".jsonl")
 }
 
-// removeOldFiles removes the files of days that are older than kept.
+// removeOldFiles removes the files of days that are older than retention.
 func (r *Record) removeOldFiles() {
 	days, _ := filepath.Glob(filepath.Join(r.dir, "*.jsonl"))
 	for _, d := range days {

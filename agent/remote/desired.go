@@ -23,7 +23,7 @@ type DesiredState struct {
 	text intentText
 }
 
-// intentText is the content of the file.
+// desiredContent is the content of the file.
 type intentText struct {
 	// Controller is the hash of the certificate authority of the controllers that sent the state.
 	Controller string              `json:"service,omitempty"`
@@ -206,7 +206,7 @@ func (i *DesiredState) Interfaces() (out []Interface, troubles map[string]error)
 	return out, troubles
 }
 
-// Collectives returns the connection sets, in order (config.Orderly). Documents that cannot be
+// Collectives returns the connection sets, in order (config.SortPolicies). Documents that cannot be
 // parsed are treated as in Interfaces.
 func (i *DesiredState) Collectives() (out []collective.Policy, troubles map[string]error) {
 	i.mu.Lock()

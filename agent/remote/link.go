@@ -70,8 +70,8 @@ type Link struct {
 }
 
 // NewLink returns a Link for an identity directory.
-func NewLink(dir, version string, intent *DesiredState) *Link {
-	return &Link{Dir: dir, Version: version, DesiredState: intent, tell: make(chan struct{}, 1)}
+func NewLink(dir, version string, desired *DesiredState) *Link {
+	return &Link{Dir: dir, Version: version, DesiredState: desired, tell: make(chan struct{}, 1)}
 }
 
 // Run keeps a stream to a controller open until ctx ends.

@@ -177,12 +177,12 @@ func withQdiscs(all []netlink.Qdisc) (indexes []int) {
 }
 
 // truncateReport truncates what is reported to the controller about one device.
-func truncateReport(words []string) (out []string) {
-	for i, w := range words {
+func truncateReport(lines []string) (out []string) {
+	for i, line := range lines {
 		if i == maxReportedLines {
-			return append(out, fmt.Sprintf("and %d more", len(words)-i))
+			return append(out, fmt.Sprintf("and %d more", len(lines)-i))
 		}
-		out = append(out, text.Truncate(w, maxReportedLength))
+		out = append(out, text.Truncate(line, maxReportedLength))
 	}
 	return out
 }

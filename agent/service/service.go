@@ -24,7 +24,7 @@ type Options struct {
 	// Reload requests that the files are read again.
 	Reload <-chan struct{}
 	// Dir is the state directory of a host that has joined a service. State is the directory of pending
-	// changes and of the agent's claim.
+	// changes and of the agent's state file.
 	Dir, State string
 	Engines    map[group.Engine]shaper.Shaper
 	// Speed returns the speed of a device's link, false if it is unknown.

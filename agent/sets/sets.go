@@ -72,8 +72,8 @@ func (s *Sets) States() ([]host.State, error) {
 // Run keeps the desired sets running until ctx ends. Then it releases all connections and keeps the
 // programs attached for the next agent.
 func (s *Sets) Run(ctx context.Context) {
-	// Run does nothing before the first call of Want: what a killed agent left attached is not
-	// detached only to be attached again.
+	// Run does nothing before the first call of SetDesired: what a killed agent left attached is
+	// not detached only to be attached again.
 	again := time.NewTimer(0)
 	again.Stop()
 	for {

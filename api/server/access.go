@@ -118,7 +118,7 @@ func principal(t store.Token) api.Principal {
 	return api.Principal{Name: t.Name, Role: api.Role(t.Role), Expires: &t.Expires, Tenant: nonEmpty(t.Tenant), Host: nonEmpty(t.Host)}
 }
 
-// nonEmpty returns a pointer to s, or nil if s is empty.
+// optional returns a pointer to s, or nil if s is empty.
 func nonEmpty(s string) *string {
 	if s == "" {
 		return nil

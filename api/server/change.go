@@ -23,13 +23,14 @@ type response struct {
 	Body   json.RawMessage `json:"body,omitempty"`
 }
 
-// storedResponse is the stored answer to a request with an Idempotency-Key. A repeat of the request gets this answer.
+// storedResponse is the stored response to a request with an Idempotency-Key. A repeat of the request gets this
+// response.
 type storedResponse struct {
 	response
 	// Request is the hash of the request's method, URI, If-Match and body.
 	Request string    `json:"request"`
 	At      time.Time `json:"at"`
-	// Refusal, if set, is the refusal that a repeat gets, because the answer has a secret and is not stored.
+	// Refusal, if set, is the refusal that a repeat gets, because the response has a secret and is not stored.
 	Refusal string `json:"once,omitempty"`
 }
 
@@ -39,20 +40,20 @@ type changeRequest struct {
 	by       store.Token
 	ifMatch  string // If-Match; "" if the request has none
 	resource string // the changed resource, for the audit log
-	// secretRefusal, if set, marks an answer with a secret, which is not stored: a repeat with the same
+	// secretRefusal, if set, marks a response with a secret, which is not stored: a repeat with the same
 	// Idempotency-Key gets this text as a refusal.
 	secretRefusal string
-	// afterCommit, if set, is called after the commit and before the answer, but not for a dry run and not for
-	// a repeat with the same Idempotency-Key.
+	// afterCommit, if set, is called after the commit and before the response, but not for a dry run and not
+	// for a repeat with the same Idempotency-Key.
 	afterCommit func()
 }
 
 // errDryRun aborts the transaction of a dry run, so that nothing is written.
 var errDryRun = errors.New("dry run")
 
-// change runs decide in a transaction and writes the answer. The store runs the changes of one ledger
+// change runs decide in a transaction and writes the response. The store runs the changes of one ledger
 // one after the other. The transaction also writes the audit entry and, for a request with an
-// Idempotency-Key, the answer: a change is committed with both or not at all.
+// Idempotency-Key, the response: a change is committed with both or not at all.
 func (s *Server) change(w http.ResponseWriter, r *http.Request, ledger string, decide func(c *changeRequest) (response, error)) {
 	if !s.Writable() {
 		problem(w, r, &Refusal{Status: http.StatusServiceUnavailable, Detail: "the controller is read-only: its disk or the store is nearly full", RetryAfter: 30})
@@ -128,13 +129,13 @@ func record(tx *store.Tx, now time.Time, c *changeRequest, r *http.Request, stat
 	})
 }
 
-// respondWith returns an answer that contains the resource and its ETag.
+// respondWith returns a response that contains the resource and its ETag.
 func respondWith(status int, resource any) (response, error) {
 	text, err := json.Marshal(resource)
 	return response{status, etag(text), text}, err
 }
 
-// noContent is the answer to a deletion.
+// noContent is the response to a deletion.
 var noContent = response{Status: http.StatusNoContent}
 
 // etag returns the ETag of a resource as one caller sees it. A caller that sees only part of a
@@ -180,7 +181,7 @@ func readCurrent[Doc, T any](c *changeRequest, key string, shown func(Doc) T) (d
 	return doc, c.checkIfMatch(shown(doc))
 }
 
-// readExisting is like current, but refuses the change if the document does not exist. what and name, such
+// readExisting is like readCurrent, but refuses the change if the document does not exist. what and name, such
 // as "host" and its name, are for the message.
 func readExisting[Doc, T any](c *changeRequest, key, what, name string, shown func(Doc) T) (doc Doc, err error) {
 	if _, there, err := c.tx.Get(key, nil); err != nil {
@@ -191,7 +192,7 @@ func readExisting[Doc, T any](c *changeRequest, key, what, name string, shown fu
 	return readCurrent(c, key, shown)
 }
 
-// put writes the document and answers with the resource.
+// put writes the document and returns a response that contains the resource.
 func put[Doc, T any](c *changeRequest, key string, doc Doc, shown func(Doc) T) (response, error) {
 	if err := c.tx.Put(key, doc); err != nil {
 		return response{}, err
@@ -199,7 +200,7 @@ func put[Doc, T any](c *changeRequest, key string, doc Doc, shown func(Doc) T) (
 	return respondWith(http.StatusOK, shown(doc))
 }
 
-// write sends the answer to the client.
+// write sends the response to the client.
 func (a response) write(w http.ResponseWriter) {
 	if a.Tag != "" {
 		w.Header().Set("ETag", a.Tag)

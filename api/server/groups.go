@@ -21,7 +21,7 @@ type groupState struct {
 	Free unit.Rate `json:"unallocated"`            // the unallocated part of the guarantee
 }
 
-// groupPath is the location of a group: host, device, direction and path.
+// groupRef is the location of a group: host, device, direction and path.
 type groupPath struct{ host, dev, direction, path string }
 
 // key is the key of the group in store.Interface.Owners, such as "out/web".

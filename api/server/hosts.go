@@ -154,7 +154,7 @@ func (s *Server) SignCertificate(w http.ResponseWriter, r *http.Request, name st
 	})
 }
 
-// tokenKey returns the key of the caller's token, which can be used once, or a refusal if the token is gone.
+// oneTimeTokenKey returns the key of the caller's token, which can be used once, or a refusal if the token is gone.
 func (c *changeRequest) tokenKey() (key string, err error) {
 	keys, err := c.tx.Keys(store.Prefix(store.Tokens) + c.by.ID)
 	if err != nil {

@@ -74,7 +74,8 @@ func groupFromRequest(i *store.Interface, direction, path string, d groupDoc) gr
 	return g
 }
 
-// interfaceForOperator returns the API form of a whole interface for an operator or viewer. visible is for tenants.
+// interfaceForOperator returns the API form of a whole interface for an operator or viewer. For tenants see
+// interfaceForCaller.
 func interfaceForOperator(i *store.Interface, by store.Token) (interfaceDoc, error) {
 	out := interfaceDoc{Dev: i.Dev, Perspective: i.Perspective, Engine: i.Engine, Overdraft: i.Overdraft, GSO: i.GSO}
 	if i.Quantum != 0 {
@@ -199,8 +200,8 @@ func (c *changeRequest) interfaceAt(host, dev string) (*store.Interface, bool, e
 	return &i, ok, err
 }
 
-// requireTenants refuses an interface whose owners do not exist. For operators, tenants also refuses owners that
-// are not allowed (see owners): a tenant could not correct these.
+// requireTenants refuses an interface whose owners do not exist. For operators, requireTenants also refuses owners
+// that are not allowed (see checkOwners): a tenant could not correct these.
 func (c *changeRequest) requireTenants(i *store.Interface) error {
 	if c.by.Tenant == "" {
 		if err := checkOwners(i); err != nil {

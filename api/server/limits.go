@@ -52,7 +52,7 @@ func (l *rateLimits) take(p store.Token, perSecond int) (wait int) {
 	return int(math.Ceil(1 / float64(perSecond)))
 }
 
-// requests returns the caller's rate limit in requests per second; 0 means no rate limit (no tenant).
+// rateLimitOf returns the caller's rate limit in requests per second; 0 means no rate limit (no tenant).
 func (s *Server) requests(ctx context.Context, p store.Token) int {
 	if p.Tenant == "" {
 		return 0

@@ -74,10 +74,10 @@ func (s *Server) GetOverview(w http.ResponseWriter, r *http.Request, p api.GetOv
 	for _, d := range hosts {
 		_, name := store.Name(d.Key)
 		host := name[0]
-		loads, risks, troubles, connected := s.Agents.Loads(host, nil)
+		loads, risks, problems, connected := s.Agents.Loads(host, nil)
 		of := api.HostRates{Host: host, Connected: connected, Directions: shownLoads(loads)}
-		if troubles > 0 {
-			of.Errors = &troubles
+		if problems > 0 {
+			of.Errors = &problems
 		}
 		if connected {
 			out.Connected++

@@ -18,7 +18,7 @@ type page[T any] struct {
 }
 
 // listPage reads a page of documents and converts each with shown, which returns false for a document that the
-// caller may not see. list reads on until the page is full and one more visible document follows. The cursor
+// caller may not see. listPage reads on until the page is full and one more visible document follows. The cursor
 // is the key of the last document in the page, so that the cursor reveals no hidden document.
 func listPage[Doc, T any](ctx context.Context, s *store.Store, below string, after *string, limit *int, shown func(Doc) (T, bool)) (page[T], error) {
 	out := page[T]{Items: []T{}}

@@ -29,7 +29,7 @@ func (a *Recorded) WriteHeader(status int) { a.Status = status }
 // Write implements http.ResponseWriter.
 func (a *Recorded) Write(b []byte) (int, error) { return a.Body.Write(b) }
 
-// WriteTo writes the recorded response to w.
+// Replay writes the recorded response to w.
 func (a *Recorded) WriteTo(w http.ResponseWriter) {
 	maps.Copy(w.Header(), a.header)
 	w.WriteHeader(a.Status)

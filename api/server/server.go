@@ -67,14 +67,14 @@ type Agents interface {
 	// Rates returns the newest rates of a host's groups; false if there are none.
 	Rates(host string) (api.RateList, bool)
 	// Loads returns the load of each direction of a host's devices, from the groups for which sees returns
-	// true (nil: all groups), and the first of those groups that are at risk. troubles counts the devices
+	// true (nil: all groups), and the first of those groups that are at risk. problems counts the devices
 	// whose desired state is not in force.
-	Loads(host string, sees func(dev, direction, path string) bool) (all []Load, risks []api.GroupAtRisk, troubles int, connected bool)
+	Loads(host string, sees func(dev, direction, path string) bool) (all []Load, risks []api.GroupAtRisk, problems int, connected bool)
 	// Usage returns the usage records of hosts; missing lists the hosts that did not answer.
 	Usage(ctx context.Context, hosts []string, since, until time.Time) (rows []api.Usage, missing []string)
 	// Sets returns the states of a host's connection sets, from its agent.
 	Sets(ctx context.Context, host string) (api.CollectiveStateList, error)
-	// Probe starts a measurement on a host. Probed returns its outcome, also if Probe fails.
+	// Probe starts a measurement on a host. ProbeResult returns its outcome, also if Probe fails.
 	Probe(host string, id string, r api.ProbeRequest) error
 	// ProbeResult returns the state and result of a measurement; false if it is not known.
 	ProbeResult(host, id string) (api.Probe, bool)

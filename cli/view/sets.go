@@ -22,10 +22,10 @@ type Set struct {
 type SetMember struct {
 	host.ConnectionState
 	Rate float64 // bit/s
-	// Share is the connection's share of the set's rate, Part the target share. 0 is not known
-	// yet.
+	// Share is the connection's share of the set's rate, TargetShare the target share. 0 is not
+	// known yet.
 	Share, TargetShare   float64
-	RetransmitsPerSecond float64   // retransmitted segments per second
+	RetransmitsPerSecond float64
 	History              []float64 // of Share, the newest last, at most historyLength
 }
 
@@ -100,7 +100,7 @@ func (t *SetTracker) Update(states []host.State) (out []Set) {
 	return out
 }
 
-// part returns the weight of a connection, or else its learned rate. The target share is
+// shareBasis returns the weight of a connection, or else its learned rate. The target share is
 // proportional to it.
 func part(c host.ConnectionState) float64 {
 	if c.Weight > 0 {

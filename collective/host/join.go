@@ -9,7 +9,7 @@ import (
 	"headgate/internal/ask"
 )
 
-// adopt adds a connection to a set, at the request of a user.
+// addConnection adds a connection to a set, at the request of a user.
 func (h *Host) adopt(user uint32, r request, fd int) error {
 	var s *set
 	var names []string

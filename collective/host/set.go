@@ -39,7 +39,7 @@ type set struct {
 	members map[collective.ID]*member
 }
 
-// cgroupRef is the cgroup of a set; the zero place is none.
+// cgroupRef is the cgroup of a set; the zero cgroupRef is none.
 type cgroupRef struct {
 	path string
 	id   uint64
@@ -209,7 +209,7 @@ func (s *set) applyCaps(table *sockops.Table, now time.Duration, dry bool) {
 	}
 }
 
-// obey puts caps in force. A connection without a cap keeps none: its lease expires.
+// applyCaps puts caps in force. A connection without a cap keeps none: its lease expires.
 func (p *part) obey(table *sockops.Table, now time.Duration, dry bool) {
 	caps, capped := p.control.Caps(now), false
 	for id, c := range caps {

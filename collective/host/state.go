@@ -113,12 +113,12 @@ func (p *phase) begin(at time.Duration, controlling bool) {
 	p.before, p.now = p.now, resent{}
 }
 
-func (p *phase) count(segments, again uint32) {
+func (p *phase) count(segments, retransmitted uint32) {
 	p.now.segments += float64(segments)
-	p.now.again += float64(again)
+	p.now.again += float64(retransmitted)
 }
 
-// resent is the number of segments that were sent, and of those that were retransmitted.
+// retransmissions is the number of segments that were sent, and of those that were retransmitted.
 type resent struct{ segments, again float64 }
 
 func (r resent) part() float64 { return r.again / max(r.segments, 1) }

@@ -15,14 +15,14 @@ import (
 	"headgate/internal/thread"
 )
 
-// Errors of Adopt.
+// Errors of AddConnection.
 var (
 	ErrNoConnection = errors.New("not a TCP connection")
 	ErrNotOpen      = errors.New("connection is not established")
 	ErrFull         = errors.New("table of connections is full")
 )
 
-// cappedConnection is struct held of sockops.c.
+// socketData is struct held of sockops.c.
 type cappedConnection struct {
 	Slot, Version, Pace    uint32
 	Paced, Clamped, Joined uint8
@@ -196,7 +196,7 @@ func (t *Table) enableCallbacksIn(fd int) error {
 	})
 }
 
-// completeJoins completes calls of Adopt during which an earlier process was killed.
+// completeJoins completes calls of AddConnection during which an earlier process was killed.
 func (t *Table) completeJoins() error {
 	begun := func(s *slot) bool { return s.Cookie != 0 && s.Asked == joining }
 	if !slices.ContainsFunc(t.all, func(s slot) bool { return begun(&s) }) {

@@ -54,7 +54,8 @@ type slotState struct {
 }
 
 // staysHot is the number of looks for which a slot without a change is still looked at
-// every time. Of the other slots each look checks others, or a 64th, in turn.
+// every time. Of the other slots each look checks scanPerLook, or a 64th of all if that is more,
+// in turn.
 const staysHot, scanPerLook = 100, 256
 
 // Look calls changed for every connection with new data since the last look, and ended

@@ -30,7 +30,7 @@ type slot struct {
 	_                     [24]byte
 }
 
-// The values of Asked, as in slot.h.
+// The values of Asked: ASKED and ASKED_NOW in slot.h.
 const joined, joining uint32 = 1, 2
 
 // layout returns a number that differs between builds with different slots.

@@ -196,7 +196,7 @@ func (t *Table) mapSlots() error {
 // Size returns the number of slots: that of an earlier process if the table is its.
 func (t *Table) Size() int { return len(t.all) }
 
-// DroppedWhenFull returns how many connections found the table full.
+// RefusedWhenFull returns how many connections were refused because the table was full.
 func (t *Table) DroppedWhenFull() (uint64, error) { return t.counted(countRefused) }
 
 // Indexes of the counters, as in sockops.c.
@@ -253,7 +253,7 @@ func (t *Table) Close() {
 
 // Remove removes the programs and the table. Connections that are capped then stay
 // capped: call Lift before, and wait until none is capped and none is held by a program
-// of another build (Retire).
+// of another build (RetireOtherBuilds).
 func (t *Table) Remove() error { return errors.Join(t.unpin(), os.Remove(t.dir)) }
 
 func (t *Table) unpin() error {

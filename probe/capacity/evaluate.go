@@ -117,7 +117,7 @@ func modeOf(values []value, k int) mode {
 	return m
 }
 
-// lookAt finds how many packets of a burst pass before a limiter delays them, and the run
+// evaluateSize finds how many packets of a burst pass before a limiter delays them, and the run
 // length with the sharpest mode among those.
 func lookAt(all []burst, frame float64) (f result) {
 	n := longest(all)

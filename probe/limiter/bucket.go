@@ -10,7 +10,7 @@ import (
 // usage is the time of a train, in which tokens were used.
 type usage struct{ from, to, bytes float64 }
 
-// spells returns the times of all trains, in order.
+// usages returns the times of all trains, in order.
 func spells(views ...[]trainView) (out []usage) {
 	for _, some := range views {
 		for i := range some {

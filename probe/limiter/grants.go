@@ -26,7 +26,7 @@ func changes(levels []Level) (out []Change) {
 	return out
 }
 
-// gifts returns the bytes that trains received beyond the tokens in the bucket, which the
+// tokenGrants returns the bytes that trains received beyond the tokens in the bucket, which the
 // rate refills between trains. Trains without a pause between them belong together.
 func (e *evidence) gifts(second func(*tail) float64) *TokenGrants {
 	rate, size := 0.0, 0.0
@@ -78,9 +78,9 @@ func (e *evidence) gifts(second func(*tail) float64) *TokenGrants {
 	m := median(sizes)
 	g.Size = within(m, math.Max(z90*sd/math.Sqrt(float64(len(sizes))), 0.02*m+full))
 	if n := len(times); n < 2 {
-		g.Every = probe.NoEstimate("only one gift was found")
+		g.Every = probe.NoEstimate("extra tokens were found only once")
 	} else {
-		// From the first to the last gift: each was granted since the previous train.
+		// From the first to the last token grant: each was made since the previous train.
 		steps := intervalsBetween(times)
 		g.Every = probe.Estimate{Value: (times[n-1] - times[0]) / steps, Low: (earliest[n-1] - times[0]) / steps, High: (times[n-1] - earliest[0]) / steps}
 	}

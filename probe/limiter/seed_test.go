@@ -92,8 +92,8 @@ func TestSeedTables(t *testing.T) {
 	}
 }
 
-// Ours finds the patterns of table 4.3 within 5 %, and for the others what the budget can
-// show: 5 MB do not empty the buckets of EC2 and Google.
+// Detector finds the patterns of table 4.3 within 5 %, and for the others what the budget
+// can show: 5 MB do not empty the buckets of EC2 and Google.
 func TestOursTables(t *testing.T) {
 	for _, in := range instances() {
 		in.Noise = 500 * time.Nanosecond

@@ -16,8 +16,8 @@ import (
 // Retries is how often a train with flaws is sent again.
 const Retries = 2
 
-// A train that takes longer than planned by more than tolerated, as a fraction, and
-// maxLateness measures its sender more than the path.
+// A train measures its sender more than the path if it is late by more than maxLateness, and
+// by more than the fraction maxStretch of its planned duration.
 const (
 	maxStretch  = 0.02
 	maxLateness = 100 * time.Microsecond

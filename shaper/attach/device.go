@@ -41,7 +41,7 @@ const (
 type Device struct {
 	Link   netlink.Link
 	Clsact bool        // the device has a clsact qdisc
-	Qdiscs []nl.Object // of all devices: the kernel always lists all (see several)
+	Qdiscs []nl.Object // of all devices: the kernel always lists all (see forEach)
 	Sides  [2]Side     // by Egress, Ingress
 	// Blocked describes objects that make the hooks unusable.
 	Blocked []string

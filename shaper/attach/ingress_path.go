@@ -105,7 +105,7 @@ func printable(name string) string {
 // force. IsConflict recognizes such descriptions.
 func WithConflict(what string) string { return what + obstacle }
 
-// IsConflict reports whether words were returned by Obstacle.
+// IsConflict reports whether words were returned by WithConflict.
 func IsConflict(words string) bool { return strings.HasSuffix(words, obstacle) }
 
 const obstacle = ": conflicts with Headgate, and apply would fail"

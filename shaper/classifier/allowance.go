@@ -22,8 +22,8 @@ const (
 	kinds = 3
 )
 
-// controlDivisor is the divisor of a rate for control traffic with precedence: acknowledgements
-// get several parts, and all other control traffic gets one. The acknowledgements of a download
+// controlPartDivisor is the divisor of a rate for one part of control traffic with precedence:
+// acknowledgements get several parts, and all other control traffic gets one. The acknowledgements of a download
 // take 2.2 % of its rate, at one per two frames. A group with a ceiling of its own gets
 // cappedAckParts; together with CeilingReserveDivisor, by which its class's ceiling is below the group's,
 // it exceeds the ceiling by 2 % at most. A group whose ceiling is the limit, which is never
@@ -34,7 +34,7 @@ const (
 	ackParts       = 6
 )
 
-// ControlPart is the divisor of the limit for the control traffic of all groups together.
+// ControlDivisor is the divisor of the limit for the control traffic of all groups together.
 const ControlPart = controlDivisor / (1 + ackParts)
 
 // CeilingReserveDivisor is the divisor of a ceiling for the part that is reserved for control traffic,

@@ -95,7 +95,7 @@ func newMigration(from, to *ebpf.Map) (c migration, why, err error) {
 
 func isArray(t ebpf.MapType) bool { return t == ebpf.Array || t == ebpf.PerCPUArray }
 
-// carry copies all entries, and returns the number of entries that do not fit.
+// copyEntries copies all entries, and returns the number of entries that do not fit.
 func (c *migration) carry() (left int, err error) {
 	if c.to.Type() == ebpf.PerCPUArray {
 		c.copied = map[uint32][]byte{}

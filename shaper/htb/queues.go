@@ -44,7 +44,7 @@ type queue struct {
 // byteTime returns the time per byte at a rate in bytes per second, in 1/1024 ns.
 func byteTime(rate uint64) uint64 { return 1e9 << 10 / max(1, rate) }
 
-// classRate is struct pace in bpf/headgate.h.
+// classTimes is struct pace in bpf/headgate.h.
 type classRate struct {
 	CeilingByteTime, GuaranteeByteTime uint64
 	QueueBytes, FrameBytes             uint32
@@ -102,7 +102,7 @@ func (w *desiredSide) initQueues(m *ebpf.Map, ifindex uint32) error {
 	return nil
 }
 
-// classRates returns the times per byte of each class, by minor number.
+// classTimes returns the times per byte of each class, by minor number.
 func (w *desiredSide) classRates() (minors []uint32, values []classRate) {
 	large := map[uint16]bool{}
 	for _, c := range w.classes {
@@ -124,8 +124,8 @@ func (w *desiredSide) classRates() (minors []uint32, values []classRate) {
 	return minors, values
 }
 
-// setPaces writes the rates of groups into a program's maps: for the marker, and for the
-// budgets of control traffic.
+// setClassTimes writes the times per byte of classes into a program's maps: for the marker, and
+// for the budgets of control traffic.
 func (w *desiredSide) setPaces(maps map[string]*ebpf.Map) error {
 	minors, values := w.classRates()
 	if err := putPaces(maps[classRates], minors, values); err != nil {
@@ -197,7 +197,7 @@ func differ[T comparable](m *ebpf.Map, minors []uint32, values []T) bool {
 	return false
 }
 
-// rewritePaces writes the new rates into the maps of programs that stay.
+// rewriteClassTimes writes the new times per byte into the maps of programs that stay.
 func (m *transition) rewritePaces() error {
 	for i, s := range m.sides {
 		if !s.classRates {

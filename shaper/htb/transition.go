@@ -26,7 +26,7 @@ type sideMove struct {
 	set, remove []step
 	program     bool           // a new classifier is needed
 	record      bool           // only a new record for the present classifier
-	classRates  bool           // the rates in the marker's map differ
+	classRates  bool           // the times per byte in the program's maps differ
 	rules       *shaper.Change // set if the classification of packets changes
 	gone        bool           // the side has Headgate's objects and should have none
 	sizes       []step         // for the device's super-packet limits

@@ -92,7 +92,7 @@ const (
 	lenderTime = 0.010
 	// controlPart is the divisor of the limit for the guarantee of control traffic, taken from
 	// the guarantees of groups if these use the whole limit: half of all budgets
-	// (classifier.ControlPart). The rest is borrowed with precedence over all groups.
+	// (classifier.ControlDivisor). The rest is borrowed with precedence over all groups.
 	// controlCeiling is the divisor for the maximum rate of unclassified packets in that class.
 	controlPart    = 2 * classifier.ControlPart
 	controlCeiling = 4

@@ -249,7 +249,7 @@ func TestForget(t *testing.T) {
 	r.apply(plan(2))
 	assigned("after the removal of a group", 1)
 
-	// The state that a process leaves if it is killed just before Forget.
+	// The state that a process leaves if it is killed just before DeleteStaleAssignments.
 	left := func(id uint16) {
 		t.Helper()
 		r.do(func() error {

@@ -55,7 +55,7 @@ func newMove(d *attach.Device, p shaper.Plan) (*transition, error) {
 	return m, d.Foreign(blocked)
 }
 
-// desire computes the desired state of the side.
+// setDesired computes the desired state of the side.
 func (s *sideMove) desire(d *attach.Device, have *attach.Side, p shaper.Plan, set settings) error {
 	var old classifier.Record
 	if have.Record != nil {

@@ -39,8 +39,8 @@ func (c *changeRequest) deleteInterface(host string, before *store.Interface) er
 	return c.tx.Put(store.Key(store.Removed, host, before.Dev), former)
 }
 
-// recordOwnerChanges records in next.Handed the groups of before that have another owner in next or that next does
-// not have.
+// recordOwnerChanges records in next.OwnerChanged the groups of before that have another owner in next or that
+// next does not have.
 func recordOwnerChanges(before, next *store.Interface, now time.Time) {
 	next.OwnerChanged = map[string]time.Time{}
 	for at, t := range before.OwnerChanged {
