@@ -44,7 +44,7 @@ type Agent struct {
 	OnSample       func(at time.Time, states []shaper.State)
 	SampleInterval time.Duration
 	// SampleIntervals delivers new values of SampleInterval, which must not be 0.
-	SetSampleInterval <-chan time.Duration
+	SampleIntervals <-chan time.Duration
 	// Report reports the devices whose desired state is not in force, with the reason, and the
 	// devices of which the reason is a plan or change applied by hand. Report is called after a round
 	// that changed either of these or the list of devices, and after each round that loaded a
@@ -55,7 +55,7 @@ type Agent struct {
 	Lock    func() (unlock func(), err error)
 	Pending func() []string
 	// StateFile publishes which devices the agent owns.
-	Claim *StateFile
+	StateFile *StateFile
 	// Notify sends a message to the service manager. The service manager expects a watchdog message
 	// every WatchdogInterval, unless WatchdogInterval is 0.
 	Notify           func(state string)
@@ -154,7 +154,7 @@ func (a *Agent) Run(ctx context.Context) error {
 			a.read()
 			meter.Reset(untilNextMultiple(time.Now(), a.SampleInterval))
 			continue
-		case a.SampleInterval = <-a.SetSampleInterval:
+		case a.SampleInterval = <-a.SampleIntervals:
 			meter.Reset(untilNextMultiple(time.Now(), a.SampleInterval))
 			continue
 		case <-beat.C:

@@ -31,7 +31,7 @@ func passing(t *testing.T, files string) (*Agent, *machine) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { claim.Close() })
-	a := &Agent{Claim: claim, Engines: map[group.Engine]shaper.Shaper{group.HTB: fakeEngine{m}}, set: set, named: set, devices: map[int]*deviceState{}, Log: slog.New(slog.DiscardHandler)}
+	a := &Agent{StateFile: claim, Engines: map[group.Engine]shaper.Shaper{group.HTB: fakeEngine{m}}, set: set, named: set, devices: map[int]*deviceState{}, Log: slog.New(slog.DiscardHandler)}
 	for n, i := range set.Interfaces {
 		a.devices[n] = &deviceState{name: i.Dev, appliedHash: "x", desired: &DesiredState{engine: group.HTB, plan: shaper.Plan{Dev: i.Dev, Out: i.OutTree, In: i.InTree}}}
 	}

@@ -38,7 +38,7 @@ type stateFileContent struct {
 	Sources []string `json:"sources,omitempty"`
 	// AppliedHashes has the hashes of the applied plans, by device. The entries stay in the file
 	// when the agent stops, so that the next agent knows which devices to clear.
-	Made map[string]string `json:"made"`
+	AppliedHashes map[string]string `json:"made"`
 	// Assigned has the connections that an agent assigned to groups, by device. They are written
 	// before the assignment, so that the file may list a connection that is not assigned.
 	Assigned map[string][]shaper.Assignment `json:"assigned,omitempty"`
@@ -83,8 +83,8 @@ func (c *StateFile) Close() error { return c.file.Close() }
 
 // takeAppliedHash returns, once, the hash of the plan that a previous agent applied to a device.
 func (c *StateFile) takeAppliedHash(dev string) string {
-	mine := c.earlier.Made[dev]
-	delete(c.earlier.Made, dev)
+	mine := c.earlier.AppliedHashes[dev]
+	delete(c.earlier.AppliedHashes, dev)
 	return mine
 }
 
@@ -97,7 +97,7 @@ func (c *StateFile) takeAssigned(dev string) []shaper.Assignment {
 
 func (c *StateFile) write(devs, sources []string, made map[string]string, assigned map[string][]shaper.Assignment) error {
 	next := c.text
-	next.Devs, next.Sources, next.Made, next.Assigned = devs, sources, made, assigned
+	next.Devs, next.Sources, next.AppliedHashes, next.Assigned = devs, sources, made, assigned
 	if reflect.DeepEqual(next, c.text) {
 		return nil
 	}

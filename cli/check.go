@@ -54,7 +54,7 @@ speed.`,
 		if err != nil && (*output == "table" || !asMistakes(err, &mistakes)) {
 			return err
 		}
-		report := checkReport{OK: err == nil, Mistakes: mistakes}
+		report := checkReport{OK: err == nil, Errors: mistakes}
 		if err == nil {
 			report.Interfaces, report.Servers, report.Collectives = describe(set), describeServers(set), describeCollectives(set)
 			a.noteClients(set)
@@ -79,7 +79,7 @@ speed.`,
 // checkReport is the output of check -o json.
 type checkReport struct {
 	OK          bool              `json:"ok"`
-	Mistakes    config.Errors     `json:"mistakes,omitempty"`
+	Errors      config.Errors     `json:"mistakes,omitempty"`
 	Interfaces  []checkInterface  `json:"interfaces,omitempty"`
 	Servers     []checkServers    `json:"servers,omitempty"`
 	Collectives []checkCollective `json:"collectives,omitempty"`

@@ -58,7 +58,7 @@ var commands = []func(*app) *cobra.Command{
 	labCommand,
 	benchCommand,
 	versionCommand,
-	waitCommand,
+	awaitCommand,
 	manCommand,
 }
 
@@ -199,7 +199,7 @@ func usageErrors(c *cobra.Command) {
 }
 
 // requireFlags makes flags mandatory.
-func required(c *cobra.Command, flags ...string) {
+func requireFlags(c *cobra.Command, flags ...string) {
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
 		for _, name := range flags {
 			if f := c.Flag(name); !f.Changed {

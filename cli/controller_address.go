@@ -24,7 +24,7 @@ func (r *controllerOptions) checkAddresses() error {
 }
 
 // configError returns err as an error in the document of kind: Controllers.
-func (r *controllerOptions) mistake(err error) error {
+func (r *controllerOptions) configError(err error) error {
 	return config.Errors{{File: r.controllers.File, Line: r.controllers.Line, Message: err.Error()}}
 }
 
@@ -50,7 +50,7 @@ func (r controllerOptions) at(m config.Member) []string {
 }
 
 // agentAddresses returns the addresses at which agents connect to the controllers.
-func (r controllerOptions) agentsAt() (all []string) {
+func (r controllerOptions) agentAddresses() (all []string) {
 	for _, m := range r.controllers.Members {
 		for _, host := range r.at(m) {
 			all = append(all, net.JoinHostPort(host, portText(r.controllers.Agents)))
@@ -60,7 +60,7 @@ func (r controllerOptions) agentsAt() (all []string) {
 }
 
 // peerAddresses returns the API addresses of the other controllers.
-func (r controllerOptions) othersAt() (all []string) {
+func (r controllerOptions) peerAddresses() (all []string) {
 	for _, m := range r.controllers.Members {
 		if m.Name != r.name {
 			all = append(all, net.JoinHostPort(m.Address, portText(r.controllers.API)))

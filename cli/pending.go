@@ -126,7 +126,7 @@ const (
 )
 
 // awaitCommand is the rollback process that apply --confirm-within starts.
-func waitCommand(a *app) *cobra.Command {
+func awaitCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:    rollbackName + " ID",
 		Short:  "Wait for a confirmation, and roll back without it",

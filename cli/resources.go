@@ -22,7 +22,7 @@ func dryRunFlag(c *cobra.Command) *bool {
 
 // decodeWithETag decodes a resource and its ETag, for a change with If-Match. The ETag is nil if the resource
 // does not exist.
-func getWithETag[T any](r *http.Response, err error) (now T, tag *string, _ error) {
+func decodeWithETag[T any](r *http.Response, err error) (now T, tag *string, _ error) {
 	now, err = api.Decode[T](r, err)
 	if errors.Is(err, fs.ErrNotExist) {
 		return now, nil, nil
@@ -30,11 +30,11 @@ func getWithETag[T any](r *http.Response, err error) (now T, tag *string, _ erro
 	if err != nil {
 		return now, nil, err
 	}
-	return now, pointerTo(r.Header.Get("ETag")), nil
+	return now, optional(r.Header.Get("ETag")), nil
 }
 
 // optional returns a pointer to text, or nil for "".
-func pointerTo(text string) *string {
+func optional(text string) *string {
 	if text == "" {
 		return nil
 	}

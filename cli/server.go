@@ -80,7 +80,7 @@ func namesIn(rates api.RateList) group.AltNames {
 
 // desiredState returns the desired state of a host, and its ETag.
 func (t *remoteHost) desiredState(ctx context.Context, client *api.Client) (set config.Set, tag *string, err error) {
-	p, tag, err := getWithETag[api.Policy](client.GetPolicy(ctx, t.host))
+	p, tag, err := decodeWithETag[api.Policy](client.GetPolicy(ctx, t.host))
 	if err == nil && p.Text != "" {
 		set, err = config.Parse("service", []byte(p.Text))
 	}

@@ -318,7 +318,7 @@ func (c *Control) begin(at time.Duration) {
 	if shares == 0 {
 		shares = 1
 	}
-	c.scaleControl = newLaw(max(needs, 1) / shares)
+	c.scaleControl = newScaleControl(max(needs, 1) / shares)
 }
 
 // share returns the unnormalized share of a connection in the set.

@@ -105,7 +105,7 @@ type standing struct {
 	since       time.Duration
 }
 
-func newLaw(full float64) scaleControl {
+func newScaleControl(full float64) scaleControl {
 	return scaleControl{scale: capFactor * full, allowed: capFactor * full, full: full, within: 1}
 }
 

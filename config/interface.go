@@ -59,8 +59,8 @@ func interfaceDocument(s *source, n *node) Interface {
 	})
 	resolved, problems := i.Resolve()
 	for _, p := range problems {
-		if !d.followsFromMistake(p) {
-			d.mistake(d.place(p.Where, n.position), p.Where, "%s", p.Message)
+		if !d.followsFromError(p) {
+			d.addError(d.place(p.Where, n.position), p.Where, "%s", p.Message)
 		}
 	}
 	return Interface{Resolved: resolved, File: s.file, Line: n.line, places: d.places}
@@ -68,7 +68,7 @@ func interfaceDocument(s *source, n *node) Interface {
 
 // followsFromError reports whether a problem is only the consequence of text that could not
 // be parsed, so that correcting the text also solves the problem.
-func (d *decoder) followsFromMistake(p group.Problem) bool {
+func (d *decoder) followsFromError(p group.Problem) bool {
 	if p.Limit != "" && d.broken[p.Limit] {
 		return true
 	}

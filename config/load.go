@@ -192,7 +192,7 @@ func (l *loader) read(name string, r io.Reader) {
 
 func (l *loader) document(s *source, doc *node) {
 	if doc.shape != mapping {
-		s.mistake(doc.position, "", "the document is %s: write a mapping that begins with kind: Interface", doc.shape)
+		s.addError(doc.position, "", "the document is %s: write a mapping that begins with kind: Interface", doc.shape)
 		return
 	}
 	for _, p := range doc.pairs {
@@ -202,7 +202,7 @@ func (l *loader) document(s *source, doc *node) {
 		if read, ok := kinds[p.value.text]; ok && p.value.shape == scalar {
 			read(&l.set, s, doc)
 		} else {
-			s.mistake(p.position, "kind", "%s", unknownKind(p.value))
+			s.addError(p.position, "kind", "%s", unknownKind(p.value))
 		}
 		return
 	}
@@ -211,7 +211,7 @@ func (l *loader) document(s *source, doc *node) {
 	if len(doc.pairs) > 0 && nearest(doc.pairs[0].key, []string{"kind"}) != "" {
 		at, remedy = doc.pairs[0].position, fmt.Sprintf("did you mean kind instead of %q?", doc.pairs[0].key)
 	}
-	s.mistake(at, "kind", "the document has no kind: %s", remedy)
+	s.addError(at, "kind", "the document has no kind: %s", remedy)
 }
 
 func unknownKind(n *node) string {

@@ -59,7 +59,7 @@ var errDisconnected = status.Error(codes.Unavailable, "controller is disconnecte
 // check returns the reason to reject a host's agent now, nil if the agent is accepted.
 func (h *hub) check(host, serial string) error {
 	switch {
-	case !h.cache.current():
+	case !h.cache.isCurrent():
 		return errDisconnected
 	case !h.cache.accepts(host, serial):
 		return errDenied(host)

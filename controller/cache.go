@@ -61,7 +61,7 @@ var kinds = map[string]cachedKind{
 const maxStaleness = 3 * time.Second
 
 // isCurrent reports whether the cache is current.
-func (c *cache) current() bool {
+func (c *cache) isCurrent() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return time.Since(c.currentAt) < maxStaleness

@@ -203,7 +203,7 @@ func (c *Controller) Run(ctx context.Context) error {
 
 // service returns the state of the controller for metrics.
 func (c *Controller) service() metrics.Service {
-	out := metrics.Service{Reports: c.hub.reports.Load(), Leader: c.leader(), Writable: c.writable()}
+	out := metrics.Service{Reports: c.hub.reports.Load(), Leader: c.isLeader(), Writable: c.writable()}
 	c.hub.mu.Lock()
 	out.Agents = len(c.hub.links)
 	c.hub.mu.Unlock()
@@ -219,7 +219,7 @@ func (c *Controller) service() metrics.Service {
 }
 
 // isLeader reports whether this controller is the leader and its lease is still valid.
-func (c *Controller) leader() bool {
+func (c *Controller) isLeader() bool {
 	t := c.term.Load()
 	return t != nil && t.Valid()
 }

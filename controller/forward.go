@@ -71,7 +71,7 @@ func (f *forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// This controller handles the request first: it may reject the client or apply the rate limit.
 	own := server.RecordResponse(f.next, r)
 	if hasAgent(own.Status, own.Body.Bytes()) || own.Status != http.StatusOK && own.Status != http.StatusNotFound && own.Status != http.StatusConflict {
-		own.WriteTo(w)
+		own.Replay(w)
 		return
 	}
 	for _, at := range f.candidates(host) {
@@ -91,7 +91,7 @@ func (f *forwarder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Write(body)
 		return
 	}
-	own.WriteTo(w)
+	own.Replay(w)
 }
 
 // agentHost returns the host if a request is about the host's agent.

@@ -136,7 +136,7 @@ func (h *hub) send(ctx context.Context, stream agents.Agents_ConnectServer, l *l
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			case <-beat.C:
-				if !h.cache.current() {
+				if !h.cache.isCurrent() {
 					return errDisconnected
 				}
 				if err := stream.Send(&agents.ToAgent{}); err != nil {

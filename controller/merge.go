@@ -29,7 +29,7 @@ func (f *forwarder) merge(w http.ResponseWriter, r *http.Request, together func(
 	}
 	out, err := together(all)
 	if err != nil || len(all) == 1 {
-		own.WriteTo(w)
+		own.Replay(w)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -18,7 +18,7 @@ const metricsTimeout = 5 * time.Second
 // probeMetrics returns the results of scheduled measurements for metrics. It returns nil on a controller
 // that is not the leader, because the leader exports them.
 func (c *Controller) probeMetrics() (*metrics.ProbeState, error) {
-	if !c.leader() {
+	if !c.isLeader() {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), metricsTimeout)

@@ -43,7 +43,7 @@ type prober struct {
 // step is one step of a measurement, which each controller starts once.
 type step struct{ id, what string }
 
-const findClient, letServe, haveMeasure = "find client", "start server", "measure"
+const findClientStep, startServerStep, measureStep = "find client", "start server", "measure"
 
 func newProber(h *hub, a *pki.Authority) *prober {
 	return &prober{hub: h, wake: make(chan struct{}, 1), started: map[step]store.ProbeRun{}, key: func(id string) ([]byte, error) {
@@ -76,15 +76,15 @@ func (p *prober) advance(ctx context.Context, r store.ProbeRun) {
 	from, to := p.hub.link(r.From), p.hub.link(r.To)
 	switch {
 	case r.Client == "" && from != nil:
-		p.tryOnce(step{r.ID, findClient}, r, func() { p.storeClientAddress(ctx, r, from) })
+		p.startOnce(step{r.ID, findClientStep}, r, func() { p.storeClientAddress(ctx, r, from) })
 	case r.Client != "" && r.Server == "" && to != nil:
-		p.tryOnce(step{r.ID, letServe}, r, func() { p.startServer(ctx, r, to) })
+		p.startOnce(step{r.ID, startServerStep}, r, func() { p.startServer(ctx, r, to) })
 	case r.Server != "" && from != nil:
-		p.tryOnce(step{r.ID, haveMeasure}, r, func() { p.startMeasurement(ctx, r, from) })
+		p.startOnce(step{r.ID, measureStep}, r, func() { p.startMeasurement(ctx, r, from) })
 	}
 }
 
-func (p *prober) tryOnce(s step, r store.ProbeRun, do func()) {
+func (p *prober) startOnce(s step, r store.ProbeRun, do func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, begun := p.started[s]; !begun {
@@ -102,7 +102,7 @@ func (p *prober) forgetEnded(runs map[string]store.ProbeRun) {
 			continue
 		}
 		delete(p.started, s)
-		if l := p.hub.link(r.To); s.what == letServe && l != nil {
+		if l := p.hub.link(r.To); s.what == startServerStep && l != nil {
 			l.trySend(agents.To(&agents.ProbeServe{Id: r.ID}))
 		}
 	}
@@ -158,19 +158,19 @@ func (p *prober) startServer(ctx context.Context, r store.ProbeRun, l *link) {
 
 // errAgentDisconnected means that the agent was asked to measure before, and that the stream of that request has
 // ended.
-var errAlreadyStarted = errors.New("the agent disconnected during the measurement")
+var errAgentDisconnected = errors.New("the agent disconnected during the measurement")
 
 // startMeasurement asks the agent to measure, once. If the agent was asked before, the earlier attempt
 // ended with the stream of that request.
 func (p *prober) startMeasurement(ctx context.Context, r store.ProbeRun, l *link) {
 	err := p.updateRun(ctx, r, func(now *store.ProbeRun) error {
 		if now.Started {
-			return errAlreadyStarted
+			return errAgentDisconnected
 		}
 		now.Started = true
 		return nil
 	})
-	if errors.Is(err, errAlreadyStarted) {
+	if errors.Is(err, errAgentDisconnected) {
 		p.end(ctx, r, unansweredOutcome(r, err))
 	}
 	var key []byte
@@ -207,7 +207,7 @@ func (p *prober) updateRun(ctx context.Context, r store.ProbeRun, change func(*s
 		}
 		return tx.Put(key, now)
 	})
-	if err != nil && !errors.Is(err, errEnded) && !errors.Is(err, errAlreadyStarted) && ctx.Err() == nil {
+	if err != nil && !errors.Is(err, errEnded) && !errors.Is(err, errAgentDisconnected) && ctx.Err() == nil {
 		slog.Warn("cannot update measurement", "from", r.From, "to", r.To, "error", err)
 	}
 	return err

@@ -91,7 +91,7 @@ func (l *link) report(r *agents.Report) {
 		}
 		now := reading{
 			at: time.Duration(r.AtNs), bytes: d.Bytes, backlog: d.BacklogBytes, drops: d.Drops, marks: d.Marks, delay: d.QueueDelayNs,
-			queued: d.QueuedNs, queuedBytes: d.QueuedBytes, readAt: asCounters(d.ReadAtNs), directions: d.Directions,
+			queued: d.QueuedNs, queuedBytes: d.QueuedBytes, readAt: asUint64(d.ReadAtNs), directions: d.Directions,
 		}
 		if now.at > t.current.at { // otherwise the report repeats the counters of the previous one
 			t.previous = t.current
@@ -109,7 +109,7 @@ func (l *link) report(r *agents.Report) {
 // withGroups returns a table for changed groups: existing groups keep their counters, new ones start at 0.
 func (t *table) withGroups(names []string, guarantee []uint64) *table {
 	out := &table{names: names, guarantee: guarantee}
-	out.link()
+	out.linkParents()
 	if t == nil {
 		return out
 	}
@@ -140,7 +140,7 @@ func (t *table) withGroups(names []string, guarantee []uint64) *table {
 }
 
 // linkParents sets the parents and leaves of the groups.
-func (t *table) link() {
+func (t *table) linkParents() {
 	at := map[string]int{}
 	t.parents, t.leaves = make([]int, len(t.names)), make([]bool, len(t.names))
 	for n, name := range t.names {
@@ -236,7 +236,7 @@ func (t *table) updateRisk() {
 func (t *table) atRisk(n int) bool { return n < len(t.risk) && t.risk[n] }
 
 // asUint64 converts timestamps to the type of counters.
-func asCounters(all []int64) []uint64 {
+func asUint64(all []int64) []uint64 {
 	out := make([]uint64, len(all))
 	for i, v := range all {
 		out[i] = uint64(v)

@@ -17,7 +17,7 @@ import (
 // written to disk before its hash is written to the store, so that a crash in between cannot lose it; the next start
 // continues from either step. made reports whether the caller has to announce the token: it is false if a token
 // is valid, if another controller creates one, and if the store is full, which is logged.
-func FirstToken(ctx context.Context, s *store.Store, file string) (t store.Token, made bool, err error) {
+func EnsureOperatorTokenFile(ctx context.Context, s *store.Store, file string) (t store.Token, made bool, err error) {
 	fresh := file + ".new"
 	secret, err := pendingToken(ctx, s, fresh)
 	if err != nil || secret == "" {

@@ -40,7 +40,7 @@ func TestFirstToken(t *testing.T) {
 	var last store.Token
 	var made bool
 	first := func() (err error) {
-		last, made, err = controller.FirstToken(t.Context(), s, file)
+		last, made, err = controller.EnsureOperatorTokenFile(t.Context(), s, file)
 		return err
 	}
 	readFile := func(name string) string {

@@ -19,7 +19,7 @@ var ScheduleKey = Key(Probing, "schedule")
 // a host has sent and received, the newest result of each task, and all results of a pair.
 func RunKey(id string) string              { return Key(Probing, "runs", id) }
 func LastKey(t schedule.Task) string       { return Key(Probing, "last", t.From, t.To, t.Measure) }
-func UsedKey(host string) string           { return Key(Probing, "spent", host) }
+func LedgerKey(host string) string         { return Key(Probing, "spent", host) }
 func NewestKey(t schedule.Task) string     { return Key(Newest, t.From, t.To, t.Measure) }
 func ResultsPrefix(t schedule.Task) string { return Prefix(Probes, t.From, t.To) }
 

@@ -62,11 +62,11 @@ type Link struct {
 	// Handlers answer the queries of controllers.
 	Handlers []Handler
 
-	mu          sync.Mutex
-	enforced    *agents.Enforced
-	setTroubles map[string]string
-	writeErrors map[string]writeError // failed writes, by file
-	tell        chan struct{}         // signals that a report is due
+	mu               sync.Mutex
+	enforced         *agents.Enforced
+	collectiveErrors map[string]string
+	writeErrors      map[string]writeError // failed writes, by file
+	tell             chan struct{}         // signals that a report is due
 }
 
 // NewLink returns a Link for an identity directory.

@@ -19,10 +19,10 @@ func (l *Link) SetApplied(fence *agents.Fence, troubles map[string]string) {
 }
 
 // SetCollectiveErrors sets the errors of connection sets that the agent reports, by set.
-func (l *Link) SetSetErrors(collectiveErrors map[string]string) {
+func (l *Link) SetCollectiveErrors(collectiveErrors map[string]string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.setTroubles = collectiveErrors
+	l.collectiveErrors = collectiveErrors
 	l.notifyReport()
 }
 
@@ -50,7 +50,7 @@ func (l *Link) report() *agents.Enforced {
 	if l.enforced == nil {
 		return nil
 	}
-	e := &agents.Enforced{Fence: l.enforced.Fence, Troubles: maps.Clone(l.enforced.Troubles), SetTroubles: maps.Clone(l.setTroubles)}
+	e := &agents.Enforced{Fence: l.enforced.Fence, Troubles: maps.Clone(l.enforced.Troubles), SetTroubles: maps.Clone(l.collectiveErrors)}
 	for _, r := range l.writeErrors {
 		e.Troubles = r.at(e.Troubles, r.devices)
 		e.SetTroubles = r.at(e.SetTroubles, r.sets)
@@ -134,7 +134,7 @@ func (s *session) storeDesired(d *agents.Desired) error {
 	if err != nil && !errors.Is(err, errNotStored) {
 		return err
 	}
-	s.recordWrite(intentFile, "the new desired state (the previous one stays in force)", d, err)
+	s.recordWrite(desiredFile, "the new desired state (the previous one stays in force)", d, err)
 	if s.unstored = nil; err != nil {
 		s.unstored = d
 	}

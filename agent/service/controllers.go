@@ -46,7 +46,7 @@ func (o Options) runJoined(ctx context.Context, ag *agent.Agent) error {
 		remote.Answer(measuring.probe),
 		remote.Answer(measuring.serve),
 	}
-	running.Report = link.SetSetErrors
+	running.Report = link.SetCollectiveErrors
 	refresh := make(chan struct{}, 1)
 	link.Changed = func() {
 		select {
@@ -70,7 +70,7 @@ func (o Options) runJoined(ctx context.Context, ag *agent.Agent) error {
 		fence := desired.addProblems(troubles)
 		link.SetApplied(fence, troubles)
 	}
-	ag.SetSampleInterval = interval
+	ag.SampleIntervals = interval
 	onSample(ag, counters.take)
 
 	ctx, cancel := context.WithCancel(ctx)

@@ -76,7 +76,7 @@ func Run(ctx context.Context, o Options) error {
 	defer kernel.Close()
 	notify, beat := agent.Notifier()
 	ag := &agent.Agent{
-		Load: o.load, Engines: o.Engines, Kernel: kernel, Reload: o.Reload, Claim: claim,
+		Load: o.load, Engines: o.Engines, Kernel: kernel, Reload: o.Reload, StateFile: claim,
 		Lock: changes.Lock, Pending: changes.Devices,
 		Notify: notify, WatchdogInterval: beat, Log: slog.Default(),
 	}

@@ -103,7 +103,7 @@ func (s *Server) Login(w http.ResponseWriter, r *http.Request, p api.LoginParams
 		t, err = s.checkToken(r, asked.Token)
 	}
 	if err == nil {
-		if wait := s.rateLimits.take(t, s.requests(r.Context(), t)); wait > 0 {
+		if wait := s.rateLimits.take(t, s.rateLimitOf(r.Context(), t)); wait > 0 {
 			err = &Refusal{Status: http.StatusTooManyRequests, Detail: "rate limit exceeded: send fewer requests per second", RetryAfter: wait}
 		}
 	}
@@ -115,11 +115,11 @@ func (s *Server) Login(w http.ResponseWriter, r *http.Request, p api.LoginParams
 
 // principal returns the API form of the token's principal.
 func principal(t store.Token) api.Principal {
-	return api.Principal{Name: t.Name, Role: api.Role(t.Role), Expires: &t.Expires, Tenant: nonEmpty(t.Tenant), Host: nonEmpty(t.Host)}
+	return api.Principal{Name: t.Name, Role: api.Role(t.Role), Expires: &t.Expires, Tenant: optional(t.Tenant), Host: optional(t.Host)}
 }
 
 // optional returns a pointer to s, or nil if s is empty.
-func nonEmpty(s string) *string {
+func optional(s string) *string {
 	if s == "" {
 		return nil
 	}
@@ -128,7 +128,7 @@ func nonEmpty(s string) *string {
 
 // tokenOf returns the API form of a token, without its secret.
 func tokenOf(t store.Token) api.Token {
-	return api.Token{Id: t.ID, Name: t.Name, Role: api.Role(t.Role), Tenant: nonEmpty(t.Tenant), Host: nonEmpty(t.Host), Created: t.Created, Expires: t.Expires}
+	return api.Token{Id: t.ID, Name: t.Name, Role: api.Role(t.Role), Tenant: optional(t.Tenant), Host: optional(t.Host), Created: t.Created, Expires: t.Expires}
 }
 
 // ListTokens lists all tokens. A tenant's caller gets only that tenant's tokens.

@@ -22,19 +22,19 @@ type groupState struct {
 }
 
 // groupRef is the location of a group: host, device, direction and path.
-type groupPath struct{ host, dev, direction, path string }
+type groupRef struct{ host, dev, direction, path string }
 
 // key is the key of the group in store.Interface.Owners, such as "out/web".
-func (p groupPath) key() string { return p.direction + "/" + p.path }
+func (p groupRef) key() string { return p.direction + "/" + p.path }
 
 // canSee reports whether the caller may see a group.
-func canSee(i *store.Interface, at groupPath, by store.Token) bool {
+func canSee(i *store.Interface, at groupRef, by store.Token) bool {
 	return by.Tenant == "" || i.Owner(at.direction, at.path) == by.Tenant
 }
 
 // checkMayChange refuses a change for which the caller has no permission. A tenant may change the groups inside
 // the groups that the operator assigned to it, but not the assigned groups themselves.
-func checkMayChange(i *store.Interface, at groupPath, by store.Token) error {
+func checkMayChange(i *store.Interface, at groupRef, by store.Token) error {
 	if by.Tenant == "" {
 		return nil
 	}
@@ -68,7 +68,7 @@ func groupStates(i *store.Interface, direction string, by store.Token) ([]groupS
 	}
 	var out []groupState
 	for n, node := range tree.Nodes {
-		at := groupPath{direction: direction, path: node.Path}
+		at := groupRef{direction: direction, path: node.Path}
 		if !canSee(i, at, by) {
 			continue
 		}
@@ -79,7 +79,7 @@ func groupStates(i *store.Interface, direction string, by store.Token) ([]groupS
 }
 
 // groupStateAt returns one group; false if there is no such group or the caller may not see it.
-func groupStateAt(i *store.Interface, at groupPath, by store.Token) (groupState, bool, error) {
+func groupStateAt(i *store.Interface, at groupRef, by store.Token) (groupState, bool, error) {
 	d := i.Direction(at.direction)
 	if d == nil || d.Find(at.path) == nil || !canSee(i, at, by) {
 		return groupState{}, false, nil
@@ -116,7 +116,7 @@ func (s *Server) GetGroup(w http.ResponseWriter, r *http.Request, host, dev stri
 	var out groupState
 	if err == nil {
 		var ok bool
-		if out, ok, err = groupStateAt(i, groupPath{host, dev, string(direction), path}, principalOf(r)); err == nil && !ok {
+		if out, ok, err = groupStateAt(i, groupRef{host, dev, string(direction), path}, principalOf(r)); err == nil && !ok {
 			err = notFound("group", path)
 		}
 	}
@@ -125,7 +125,7 @@ func (s *Server) GetGroup(w http.ResponseWriter, r *http.Request, host, dev stri
 
 // changeGroup changes one group in a transaction. change gets a copy of the interface and the group in
 // it, nil if the group does not exist yet.
-func (s *Server) changeGroup(w http.ResponseWriter, r *http.Request, at groupPath, change func(c *changeRequest, i *store.Interface, g *group.Group) error) {
+func (s *Server) changeGroup(w http.ResponseWriter, r *http.Request, at groupRef, change func(c *changeRequest, i *store.Interface, g *group.Group) error) {
 	s.change(w, r, interfaceKey(at.host, at.dev), func(c *changeRequest) (response, error) {
 		i, there, err := c.interfaceAt(at.host, at.dev)
 		if err != nil {
@@ -186,7 +186,7 @@ func (s *Server) PutGroup(w http.ResponseWriter, r *http.Request, host, dev stri
 		problem(w, r, err)
 		return
 	}
-	at := groupPath{host, dev, string(direction), path}
+	at := groupRef{host, dev, string(direction), path}
 	parent, name := group.Split(path)
 	doc.Name = name
 	s.changeGroup(w, r, at, func(c *changeRequest, i *store.Interface, g *group.Group) error {
@@ -231,7 +231,7 @@ func (s *Server) PatchGroup(w http.ResponseWriter, r *http.Request, host, dev st
 		problem(w, r, err)
 		return
 	}
-	at := groupPath{host, dev, string(direction), path}
+	at := groupRef{host, dev, string(direction), path}
 	s.changeGroup(w, r, at, func(c *changeRequest, i *store.Interface, g *group.Group) error {
 		if g == nil {
 			return notFound("group", path)
@@ -295,7 +295,7 @@ func set(g *group.Group, name string, value json.RawMessage) error {
 
 // DeleteGroup deletes a group with the groups in it.
 func (s *Server) DeleteGroup(w http.ResponseWriter, r *http.Request, host, dev string, direction api.PathDirection, path string, _ api.DeleteGroupParams) {
-	at := groupPath{host, dev, string(direction), path}
+	at := groupRef{host, dev, string(direction), path}
 	s.changeGroup(w, r, at, func(c *changeRequest, i *store.Interface, g *group.Group) error {
 		if g == nil {
 			return notFound("group", path)
@@ -309,7 +309,7 @@ func (s *Server) DeleteGroup(w http.ResponseWriter, r *http.Request, host, dev s
 // fieldsFor returns a function that turns a problem into a field of the refusal, and reports whether the
 // caller may see the problem. An operator sees all problems, by the fields of the interface. A tenant
 // sees the problems of its own groups, by their paths.
-func fieldsFor(i *store.Interface, at groupPath, by store.Token) func(group.Problem) (Field, bool) {
+func fieldsFor(i *store.Interface, at groupRef, by store.Token) func(group.Problem) (Field, bool) {
 	if by.Tenant == "" {
 		return operatorField
 	}

@@ -52,6 +52,6 @@ func (h *health) now(ctx context.Context, s *store.Store) (leader string, err er
 // GetHealth reports whether the service is healthy.
 func (s *Server) GetHealth(w http.ResponseWriter, r *http.Request) {
 	leader, err := s.health.now(r.Context(), s.Store)
-	out := api.Health{Version: s.Version, Writable: s.Writable(), Leader: nonEmpty(leader)}
+	out := api.Health{Version: s.Version, Writable: s.Writable(), Leader: optional(leader)}
 	writeResource(w, r, out, err)
 }

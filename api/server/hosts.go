@@ -140,7 +140,7 @@ func (s *Server) SignCertificate(w http.ResponseWriter, r *http.Request, name st
 		if !there || h.Revoked {
 			return response{}, refuse(http.StatusForbidden, "host %s is not permitted to join", name)
 		}
-		token, err := c.tokenKey()
+		token, err := c.oneTimeTokenKey()
 		if err != nil {
 			return response{}, err
 		}
@@ -155,7 +155,7 @@ func (s *Server) SignCertificate(w http.ResponseWriter, r *http.Request, name st
 }
 
 // oneTimeTokenKey returns the key of the caller's token, which can be used once, or a refusal if the token is gone.
-func (c *changeRequest) tokenKey() (key string, err error) {
+func (c *changeRequest) oneTimeTokenKey() (key string, err error) {
 	keys, err := c.tx.Keys(store.Prefix(store.Tokens) + c.by.ID)
 	if err != nil {
 		return "", err

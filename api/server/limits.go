@@ -53,7 +53,7 @@ func (l *rateLimits) take(p store.Token, perSecond int) (wait int) {
 }
 
 // rateLimitOf returns the caller's rate limit in requests per second; 0 means no rate limit (no tenant).
-func (s *Server) requests(ctx context.Context, p store.Token) int {
+func (s *Server) rateLimitOf(ctx context.Context, p store.Token) int {
 	if p.Tenant == "" {
 		return 0
 	}

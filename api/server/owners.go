@@ -48,7 +48,7 @@ func assignable(i *store.Interface, path, tenant string) bool {
 		if g == nil {
 			continue
 		}
-		if !canSee(i, groupPath{direction: direction, path: path}, store.Token{Tenant: tenant}) {
+		if !canSee(i, groupRef{direction: direction, path: path}, store.Token{Tenant: tenant}) {
 			return false
 		}
 		leaf = leaf || len(g.Groups) == 0

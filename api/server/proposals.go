@@ -50,7 +50,7 @@ type proposedChange struct {
 // measuredPath is a result that has a token rate, with its decoded answer.
 type measuredPath struct {
 	store.ProbeResult
-	response path.Answer
+	answer path.Answer
 }
 
 // ListProposals proposes limits for a host's interfaces.
@@ -104,7 +104,7 @@ func (s *Server) pathsOf(ctx context.Context, host string) (map[string][]measure
 		var all []measuredPath
 		for _, v := range results {
 			m := measuredPath{ProbeResult: v}
-			if v.Answer == nil || json.Unmarshal(v.Answer, &m.response) != nil || m.response.TokenRate == nil {
+			if v.Answer == nil || json.Unmarshal(v.Answer, &m.answer) != nil || m.answer.TokenRate == nil {
 				continue
 			}
 			all = append(all, m)
@@ -227,15 +227,15 @@ func (s *Server) proposeDirection(i *store.Interface, way string, paths []measur
 			continue
 		}
 		others++
-		r := m.response.TokenRate.Rate
+		r := m.answer.TokenRate.Rate
 		d := directionProposal{From: m.From, To: m.To, Measure: m.Measure, At: m.At, Measured: &r}
 		d.Proposal = tune.Direction{
-			Dev: i.Dev, DeviceLimit: m.OwnLimit, Margin: margin, Bytes: m.response.Bytes, Burst: s.Burst,
+			Dev: i.Dev, DeviceLimit: m.OwnLimit, Margin: margin, Bytes: m.answer.Bytes, Burst: s.Burst,
 			WithoutLimitHint: "Remove the limit here, or the one at the other end, for one measurement",
 			LargerBudgetHint: func(b unit.Bytes) string { return fmt.Sprintf("set bytes of the probe schedule to %v", b) },
-		}.Propose(&m.response)
+		}.Propose(&m.answer)
 		gives := r.Value
-		if j := m.response.TokenRate.Joint; !r.Known() && j != nil {
+		if j := m.answer.TokenRate.Joint; !r.Known() && j != nil {
 			gives = j.Rate
 		}
 		// Among paths with the same rate, prefer one from which a limit follows.

@@ -30,7 +30,7 @@ func (a *Recorded) WriteHeader(status int) { a.Status = status }
 func (a *Recorded) Write(b []byte) (int, error) { return a.Body.Write(b) }
 
 // Replay writes the recorded response to w.
-func (a *Recorded) WriteTo(w http.ResponseWriter) {
+func (a *Recorded) Replay(w http.ResponseWriter) {
 	maps.Copy(w.Header(), a.header)
 	w.WriteHeader(a.Status)
 	_, _ = w.Write(a.Body.Bytes())

@@ -155,7 +155,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, path string, item
 		if !permitted(p.Role, operation.OperationID) || p.Tenant != "" && !permitted(store.TenantRole, operation.OperationID) {
 			return r, refuse(http.StatusForbidden, "the role %s does not permit this operation", p.Role)
 		}
-		if wait := s.rateLimits.take(p, s.requests(r.Context(), p)); wait > 0 {
+		if wait := s.rateLimits.take(p, s.rateLimitOf(r.Context(), p)); wait > 0 {
 			return r, &Refusal{Status: http.StatusTooManyRequests, Detail: "rate limit exceeded: send fewer requests per second", RetryAfter: wait}
 		}
 		r = r.WithContext(context.WithValue(r.Context(), principalKey{}, p))

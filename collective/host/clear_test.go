@@ -90,7 +90,7 @@ func (*capsAll) Caps(time.Duration) iter.Seq2[collective.ID, collective.Cap] {
 func TestDryRun(t *testing.T) {
 	m := &member{Connection: &sockops.Connection{ID: 1, Segment: 1448}}
 	p := &part{control: &capsAll{}, members: map[collective.ID]*member{1: m}}
-	p.obey(nil, time.Second, true)
+	p.applyCaps(nil, time.Second, true)
 	if got := p.state().Connections[0].Pace; got != unit.Mbit {
 		t.Errorf("reported pace is %v", got)
 	}
@@ -99,5 +99,5 @@ func TestDryRun(t *testing.T) {
 			t.Error("a normal run does not access the table, either, so the test is void")
 		}
 	}()
-	p.obey(nil, time.Second, false)
+	p.applyCaps(nil, time.Second, false)
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // addConnection adds a connection to a set, at the request of a user.
-func (h *Host) adopt(user uint32, r request, fd int) error {
+func (h *Host) addConnection(user uint32, r request, fd int) error {
 	var s *set
 	var names []string
 	for _, each := range h.sets {

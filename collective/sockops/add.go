@@ -23,7 +23,7 @@ var (
 )
 
 // socketData is struct held of sockops.c.
-type cappedConnection struct {
+type socketData struct {
 	Slot, Version, Pace    uint32
 	Paced, Clamped, Joined uint8
 	_                      uint8
@@ -38,7 +38,7 @@ func (t *Table) AddConnection(fd int, to uint32, weight float64) (id collective.
 		return 0, 0, err
 	}
 	id = collective.ID(cookie)
-	var h cappedConnection
+	var h socketData
 	switch err := t.connections.Lookup(uint32(fd), &h); {
 	case err == nil:
 		s := &t.all[h.Slot]
@@ -165,7 +165,7 @@ func (a *callbackEnabler) Close() {
 
 // enableCallbacks runs that program for the connections of this thread's network namespace.
 func (t *Table) enableCallbacks() error {
-	if t.joined == nil {
+	if t.enabler == nil {
 		c, err := t.load(Set{}, "headgate_asked")
 		if err != nil {
 			return fmt.Errorf("cannot load the program that finds the connection: %w", err)
@@ -175,9 +175,9 @@ func (t *Table) enableCallbacks() error {
 			c.Close()
 			return err
 		}
-		t.joined = &callbackEnabler{c, l}
+		t.enabler = &callbackEnabler{c, l}
 	}
-	return run(t.joined.Iter)
+	return run(t.enabler.Iter)
 }
 
 // enableCallbacksIn enables the callbacks of connections that join, in the network namespace of fd's

@@ -36,7 +36,7 @@ const joined, joining uint32 = 1, 2
 // layout returns a number that differs between builds with different slots.
 func layout() uint64 {
 	hash := fnv.New64a()
-	for _, of := range []reflect.Type{reflect.TypeFor[slot](), reflect.TypeFor[cappedConnection]()} {
+	for _, of := range []reflect.Type{reflect.TypeFor[slot](), reflect.TypeFor[socketData]()} {
 		for _, f := range reflect.VisibleFields(of) {
 			fmt.Fprintln(hash, f.Name, f.Offset, f.Type)
 		}

@@ -25,10 +25,10 @@ type Table struct {
 	memory                []byte
 	all                   []slot
 	programs              map[uint32]*ebpf.Collection // by set
-	joined                *callbackEnabler            // nil until the first use
+	enabler               *callbackEnabler            // nil until the first use
 	threshold             congestionName
 	version               uint32
-	slotState             []slotState // by slot
+	slotStates            []slotState // by slot
 	hot                   []int       // slots that every look checks
 	turn                  int         // the next of the other slots
 }
@@ -197,7 +197,7 @@ func (t *Table) mapSlots() error {
 func (t *Table) Size() int { return len(t.all) }
 
 // RefusedWhenFull returns how many connections were refused because the table was full.
-func (t *Table) DroppedWhenFull() (uint64, error) { return t.counted(countRefused) }
+func (t *Table) RefusedWhenFull() (uint64, error) { return t.counted(countRefused) }
 
 // Indexes of the counters, as in sockops.c.
 const (
@@ -242,8 +242,8 @@ func (t *Table) Close() {
 	for _, c := range t.programs {
 		c.Close()
 	}
-	if t.joined != nil {
-		t.joined.Close()
+	if t.enabler != nil {
+		t.enabler.Close()
 	}
 	for _, m := range t.maps() {
 		(*m).Close()

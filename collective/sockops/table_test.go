@@ -188,14 +188,14 @@ func TestFull(t *testing.T) {
 	tab := table(t, labtest.Cgroup(t), 4)
 	l := rig(t)
 	s := start(t, l, 5, 10*time.Second, "cubic") // each flow has two ends
-	if n, err := tab.DroppedWhenFull(); n != 6 || err != nil {
+	if n, err := tab.RefusedWhenFull(); n != 6 || err != nil {
 		t.Errorf("%d were refused, want 6 (%v)", n, err)
 	}
 	s.Stop()
 	s.Wait()
 	time.Sleep(300 * time.Millisecond)
 	start(t, l, 2, 10*time.Second, "cubic")
-	if n, err := tab.DroppedWhenFull(); n != 6 || err != nil {
+	if n, err := tab.RefusedWhenFull(); n != 6 || err != nil {
 		t.Errorf("%d were refused after slots were freed, want 6 (%v)", n, err)
 	}
 }

@@ -28,7 +28,7 @@ func changes(levels []Level) (out []Change) {
 
 // tokenGrants returns the bytes that trains received beyond the tokens in the bucket, which the
 // rate refills between trains. Trains without a pause between them belong together.
-func (e *evidence) gifts(second func(*tail) float64) *TokenGrants {
+func (e *evidence) tokenGrants(second func(*tail) float64) *TokenGrants {
 	rate, size := 0.0, 0.0
 	tokens, at := math.NaN(), 0.0
 	group, groupFrom := 0.0, -1
@@ -47,7 +47,7 @@ func (e *evidence) gifts(second func(*tail) float64) *TokenGrants {
 		if math.IsNaN(tokens) {
 			// The first train that empties the bucket shows its size.
 			if e.emptiedBucket(t) {
-				size = bucketSize(e.spells, from, rate, got)
+				size = bucketSize(e.usages, from, rate, got)
 				tokens, at = 0, to
 			}
 			continue
@@ -58,7 +58,7 @@ func (e *evidence) gifts(second func(*tail) float64) *TokenGrants {
 		if !e.emptiedBucket(t) {
 			tokens = math.Max(-extra, 0)
 		}
-		if groupFrom < 0 && extra > math.Max(minGrant*size, beyondPackets*v.frame) {
+		if groupFrom < 0 && extra > math.Max(minGrant*size, minGrantPackets*v.frame) {
 			groupFrom, group = i, 0
 		}
 		if groupFrom >= 0 {

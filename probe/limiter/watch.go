@@ -35,7 +35,7 @@ const (
 	searching = 0.25
 	// minGrant and minGrantPackets are the minimum of a token grant, as a fraction of the
 	// bucket size and in packets.
-	minGrant, beyondPackets = 0.1, 20
+	minGrant, minGrantPackets = 0.1, 20
 	// mostDoublings bounds the search for the end of a token grant; after that, the limit
 	// is gone.
 	mostDoublings = 6
@@ -187,7 +187,7 @@ func (m Watch) Estimate(samples []probe.Sample) WatchResult {
 	}
 	w.Changes = changes(w.Levels)
 	if w.Cannot == "" {
-		w.TokenGrants = e.gifts(second)
+		w.TokenGrants = e.tokenGrants(second)
 	}
 	return w
 }

@@ -305,7 +305,7 @@ func (d *Device) DeleteStaleAssignments(shared map[string]*ebpf.Map, next ...*cl
 
 // HasStaleAssignments reports whether DeleteStaleAssignments has assignments to delete once next is in
 // force. It is cheaper than iterating over the table, which is large.
-func (d *Device) NeedsForget(next ...*classifier.Record) bool {
+func (d *Device) HasStaleAssignments(next ...*classifier.Record) bool {
 	there := keys(next...)
 	for c := range keys(d.Sides[Egress].Record, d.Sides[Ingress].Record) {
 		if there[c] == "" {
@@ -319,7 +319,7 @@ func (d *Device) NeedsForget(next ...*classifier.Record) bool {
 // leftovers of a killed process, and, if class IDs run out, an ID that passes from a removed group to a
 // new one. It must be called before the change, because afterwards the old group of an assignment is
 // unknown. The returned function restores the assignments if the change fails.
-func (d *Device) ReleaseReused(shared map[string]*ebpf.Map, next ...*classifier.Record) (undo func() error, err error) {
+func (d *Device) DeleteReusedAssignments(shared map[string]*ebpf.Map, next ...*classifier.Record) (undo func() error, err error) {
 	was, renewed := keys(d.Sides[Egress].Record, d.Sides[Ingress].Record), map[directionClass]bool{}
 	for c, key := range keys(next...) {
 		if was[c] != key {

@@ -48,7 +48,7 @@ type Device struct {
 	// OtherEngine is the engine that the device belongs to, if it is not the requested engine.
 	OtherEngine group.Engine
 
-	around *IngressPath
+	ingressPath *IngressPath
 }
 
 // Side is one hook.

@@ -29,13 +29,13 @@ const (
 // it exceeds the ceiling by 2 % at most. A group whose ceiling is the limit, which is never
 // exceeded, gets ackParts (docs/decisions/0024-control-traffic.md).
 const (
-	controlDivisor = 200
-	cappedAckParts = 5
-	ackParts       = 6
+	controlPartDivisor = 200
+	cappedAckParts     = 5
+	ackParts           = 6
 )
 
 // ControlDivisor is the divisor of the limit for the control traffic of all groups together.
-const ControlPart = controlDivisor / (1 + ackParts)
+const ControlDivisor = controlPartDivisor / (1 + ackParts)
 
 // CeilingReserveDivisor is the divisor of a ceiling for the part that is reserved for control traffic,
 // which is not subject to the ceiling.
@@ -115,7 +115,7 @@ func reservedRates(t group.Tree) []unit.Rate {
 // byteTimes returns the time per byte of each kind of control traffic at a rate, of which
 // acknowledgements get ackParts parts.
 func byteTimes(of unit.Rate, ackParts uint64) (times [kinds]uint64) {
-	times[links] = controlDivisor * (1e9 << 10) / max(1, of.BytesPerSecond())
+	times[links] = controlPartDivisor * (1e9 << 10) / max(1, of.BytesPerSecond())
 	times[acks] = times[links] / ackParts
 	return times
 }

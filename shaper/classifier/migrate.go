@@ -53,7 +53,7 @@ func migrateAll(to, from map[string]*ebpf.Map) (all []migration, err error) {
 			continue
 		}
 		c.byClass = name != RuleHits
-		left, err := c.carry()
+		left, err := c.copyEntries()
 		if err != nil {
 			return nil, fmt.Errorf("cannot take over the %s: %w", what, err)
 		}
@@ -96,7 +96,7 @@ func newMigration(from, to *ebpf.Map) (c migration, why, err error) {
 func isArray(t ebpf.MapType) bool { return t == ebpf.Array || t == ebpf.PerCPUArray }
 
 // copyEntries copies all entries, and returns the number of entries that do not fit.
-func (c *migration) carry() (left int, err error) {
+func (c *migration) copyEntries() (left int, err error) {
 	if c.to.Type() == ebpf.PerCPUArray {
 		c.copied = map[uint32][]byte{}
 	}

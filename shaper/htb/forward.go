@@ -68,7 +68,7 @@ func (k *kernel) foreignIngress() ([]string, error) {
 }
 
 // chainTransition reports whether Headgate's chain must be created or removed.
-func (k *kernel) chainMove(w desiredSide) (set, remove bool) {
+func (k *kernel) chainTransition(w desiredSide) (set, remove bool) {
 	if s := k.sides[ingress]; w.Tree == nil && s.Record == nil && s.qdisc == nil {
 		return false, false
 	}

@@ -63,7 +63,7 @@ func (k *kernel) state() (shaper.State, error) {
 	if !ours {
 		return st, fmt.Errorf("device %s %w", st.Dev, shaper.ErrNotShaped)
 	}
-	if m, err := newMove(k, st.Plan); err == nil && !m.empty() {
+	if m, err := newTransition(k, st.Plan); err == nil && !m.empty() {
 		st.Drift = m.changes()
 	}
 	return st, nil

@@ -94,7 +94,7 @@ const (
 	// the guarantees of groups if these use the whole limit: half of all budgets
 	// (classifier.ControlDivisor). The rest is borrowed with precedence over all groups.
 	// controlCeiling is the divisor for the maximum rate of unclassified packets in that class.
-	controlPart    = 2 * classifier.ControlPart
+	controlPart    = 2 * classifier.ControlDivisor
 	controlCeiling = 4
 )
 

@@ -33,7 +33,7 @@ func (r *upgradeRig) kernelHas() string {
 func (r *upgradeRig) applyWith(p shaper.Plan, change func(*transition)) error {
 	return r.server.Do(func() error {
 		return with(p.Dev, func(c *nl.Conn, k *kernel) error {
-			m, err := newMove(k, p)
+			m, err := newTransition(k, p)
 			if err != nil {
 				return err
 			}

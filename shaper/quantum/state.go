@@ -51,7 +51,7 @@ func state(d *attach.Device) (shaper.State, error) {
 	if !ours {
 		return st, fmt.Errorf("device %s %w", st.Dev, shaper.ErrNotShaped)
 	}
-	if m, err := newMove(d, st.Plan); err == nil && !m.empty() {
+	if m, err := newTransition(d, st.Plan); err == nil && !m.empty() {
 		st.Drift = m.changes()
 	}
 	return st, nil

@@ -27,7 +27,7 @@ func TestRefusedFilter(t *testing.T) {
 	for _, hook := range []string{"egress", "ingress"} {
 		err := server.Do(func() error {
 			return with("router", func(c *nl.Conn, d *attach.Device) error {
-				m, err := newMove(d, plan)
+				m, err := newTransition(d, plan)
 				if err != nil {
 					return err
 				}
