@@ -148,8 +148,6 @@ var layers = []layer{
 		"what is shown is data, which tests hold against the model: nothing of it runs"},
 	{"packaging", nil,
 		"what is around the program; tests of it run what is installed"},
-	{"examples", []string{"unit", "api/client", "api/local"},
-		"what a tenant copies from uses what a tenant has"},
 	{"bench", []string{"..."},
 		"experiments may use all of it"},
 	{"cli", []string{"..."},
@@ -190,7 +188,7 @@ var reserved = []layer{
 		"experiments are not a part of the product"},
 }
 
-const module = "headgate"
+const module = "headgate.dev/headgate"
 
 // TestImports holds the house's rule of who may import whom
 // (docs/architecture.md). Tests may import what they like.

@@ -14,10 +14,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/config"
-	"headgate/group"
-	"headgate/internal/ask"
-	"headgate/shaper"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/ask"
+	"headgate.dev/headgate/shaper"
 )
 
 // Agent is the control loop and its dependencies.

@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"headgate/config"
-	"headgate/group"
-	"headgate/shaper"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
 )
 
 // document returns a configuration that gives a device one group and the default group.

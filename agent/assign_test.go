@@ -11,10 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/api/local"
-	"headgate/config"
-	"headgate/group"
-	"headgate/shaper"
+	"headgate.dev/headgate/api/local"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
 )
 
 // passing returns an agent with an applied plan on each device of its files, enough to answer

@@ -14,11 +14,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/group"
-	"headgate/internal/flock"
-	"headgate/internal/ifname"
-	"headgate/internal/netns"
-	"headgate/shaper"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/flock"
+	"headgate.dev/headgate/internal/ifname"
+	"headgate.dev/headgate/internal/netns"
+	"headgate.dev/headgate/shaper"
 )
 
 // StateFile is the agent's state file, NS.agent. A lock on the file shows that the agent is running;

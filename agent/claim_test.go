@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/shaper"
+	"headgate.dev/headgate/shaper"
 )
 
 // claimEnv makes TestClaimChild write claims in a directory until it is killed.

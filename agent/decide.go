@@ -1,6 +1,6 @@
 package agent
 
-import "headgate/shaper"
+import "headgate.dev/headgate/shaper"
 
 // action is the change that a device needs.
 type action int

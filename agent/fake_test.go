@@ -12,9 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"headgate/config"
-	"headgate/group"
-	"headgate/shaper"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
 )
 
 // machine is a kernel and an engine in memory, with an agent. A test uses it inside a synctest

@@ -9,10 +9,10 @@ import (
 	"os"
 	"slices"
 
-	"headgate/api/local"
-	"headgate/group"
-	"headgate/internal/ask"
-	"headgate/shaper"
+	"headgate.dev/headgate/api/local"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/ask"
+	"headgate.dev/headgate/shaper"
 )
 
 // maxConnectionsPerUser is the most connections that a user's programs may have assigned at a time. One more

@@ -6,8 +6,8 @@ import (
 	"log/slog"
 	"slices"
 
-	"headgate/group"
-	"headgate/shaper"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
 )
 
 // reconcileConnections assigns connections to groups, and unassigns connections that this agent or a previous one

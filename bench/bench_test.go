@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"headgate/internal/golden"
-	"headgate/internal/plot"
+	"headgate.dev/headgate/internal/golden"
+	"headgate.dev/headgate/internal/plot"
 )
 
 // sample is a bench that shows every fate of a claim.

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Draw gives drawn cases their values: cases that nobody chose, from ranges that

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // A seed gives the same for ever: figures in reports are repeated by it.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"headgate/internal/awake"
+	"headgate.dev/headgate/internal/awake"
 )
 
 // Run measures what the options ask for. A case that fails leaves its claims

@@ -9,7 +9,7 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
-	"headgate/internal/ethtool"
+	"headgate.dev/headgate/internal/ethtool"
 )
 
 // inFreshNamespace calls fn in a network namespace that exists only meanwhile. Who

@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/agent/remote"
-	"headgate/config"
-	"headgate/group"
-	"headgate/internal/text"
-	"headgate/unit/rounded"
+	"headgate.dev/headgate/agent/remote"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/text"
+	"headgate.dev/headgate/unit/rounded"
 )
 
 func checkCommand(a *app) *cobra.Command {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/pending"
-	"headgate/shaper"
+	"headgate.dev/headgate/pending"
+	"headgate.dev/headgate/shaper"
 )
 
 func clearCommand(a *app) *cobra.Command {

@@ -13,16 +13,16 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	api "headgate/api/client"
-	"headgate/config"
-	"headgate/group"
-	"headgate/hostsurvey/placement"
-	"headgate/internal/ifname"
-	"headgate/internal/netdev"
-	"headgate/shaper"
-	"headgate/shaper/attach"
-	"headgate/shaper/engines"
-	"headgate/unit"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/hostsurvey/placement"
+	"headgate.dev/headgate/internal/ifname"
+	"headgate.dev/headgate/internal/netdev"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/attach"
+	"headgate.dev/headgate/shaper/engines"
+	"headgate.dev/headgate/unit"
 )
 
 // commands lists every command, in the order of the help text. Each function creates

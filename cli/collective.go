@@ -14,13 +14,13 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"headgate/collective"
-	"headgate/collective/host"
-	"headgate/collective/sockops"
-	"headgate/config"
-	"headgate/internal/text"
-	"headgate/metrics"
-	"headgate/unit/rounded"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/collective/host"
+	"headgate.dev/headgate/collective/sockops"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/internal/text"
+	"headgate.dev/headgate/metrics"
+	"headgate.dev/headgate/unit/rounded"
 )
 
 func collectiveCommand(a *app) *cobra.Command {

@@ -5,9 +5,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/group"
-	"headgate/lab"
-	"headgate/shaper"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/shaper"
 )
 
 // completion computes the words that a shell offers.

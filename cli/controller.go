@@ -12,13 +12,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/agent"
-	"headgate/config"
-	"headgate/controller"
-	"headgate/metrics"
-	"headgate/store"
-	"headgate/store/backend"
-	"headgate/store/etcd"
+	"headgate.dev/headgate/agent"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/controller"
+	"headgate.dev/headgate/metrics"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/store/backend"
+	"headgate.dev/headgate/store/etcd"
 )
 
 const controllerDir = "/var/lib/headgate/controller"

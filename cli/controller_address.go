@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"strconv"
 
-	"headgate/config"
+	"headgate.dev/headgate/config"
 )
 
 // checkAddresses returns an error if other controllers or the store cannot use a controller's address.

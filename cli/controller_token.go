@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"headgate/controller"
-	"headgate/store"
+	"headgate.dev/headgate/controller"
+	"headgate.dev/headgate/store"
 )
 
 // firstToken creates an operator token if none is valid, and prints its file.

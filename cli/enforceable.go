@@ -5,10 +5,10 @@ import (
 	"errors"
 	"slices"
 
-	"headgate/config"
-	"headgate/group"
-	"headgate/shaper/classifier"
-	"headgate/shaper/engines"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper/classifier"
+	"headgate.dev/headgate/shaper/engines"
 )
 
 // checkEnforceable reports settings of a valid configuration that no device can enforce.

@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/config"
-	"headgate/group"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 func explainCommand(a *app) *cobra.Command {

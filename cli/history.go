@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	api "headgate/api/client"
-	"headgate/internal/text"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/internal/text"
 )
 
 func historyCommand(a *app) *cobra.Command {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"headgate/pending"
-	"headgate/shaper"
+	"headgate.dev/headgate/pending"
+	"headgate.dev/headgate/shaper"
 )
 
 type pendingSnapshot = pending.Snapshot

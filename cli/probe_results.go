@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	api "headgate/api/client"
-	"headgate/internal/text"
-	"headgate/probe/path"
-	"headgate/probe/schedule"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/internal/text"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/schedule"
 )
 
 // maxPage is the largest number of results that the service returns in a page.

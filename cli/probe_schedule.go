@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	api "headgate/api/client"
-	"headgate/internal/text"
-	"headgate/probe/schedule"
-	"headgate/unit"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/internal/text"
+	"headgate.dev/headgate/probe/schedule"
+	"headgate.dev/headgate/unit"
 )
 
 const scheduleExample = `  measures:

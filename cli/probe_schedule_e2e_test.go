@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	api "headgate/api/client"
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/unit"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/unit"
 )
 
 // join joins another host to the service and starts its agent. at is the controller's address.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	api "headgate/api/client"
+	api "headgate.dev/headgate/api/client"
 )
 
 // Helpers for the commands about resources of a service.

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	api "headgate/api/client"
-	"headgate/config"
-	"headgate/group"
-	"headgate/shaper"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
 )
 
 // remoteHost selects a host of a service, for commands that can act on it instead of this machine.

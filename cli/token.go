@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	api "headgate/api/client"
+	api "headgate.dev/headgate/api/client"
 )
 
 // serverFlag adds --server to a command that works only with a service.

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Constants of the learned rates and of the begin and end of control, chosen by Headgate.

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"time"
 
-	"headgate/collective"
+	"headgate.dev/headgate/collective"
 )
 
 // Two connections send at 30 and 10 Mbit/s, without congestion. When one of them loses a packet, both are

@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Constants of the sending rate of a set, chosen by Headgate on the networks of

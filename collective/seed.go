@@ -4,7 +4,7 @@ import (
 	"iter"
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Constants from the seed.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"headgate/group"
+	"headgate.dev/headgate/group"
 )
 
 // CheckCgroups reports every cgroup in the set that does not exist below mount. Its error is an

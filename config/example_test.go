@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 
-	"headgate/config"
-	"headgate/group"
-	"headgate/unit"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/unit"
 )
 
 func ExampleParse() {

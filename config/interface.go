@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"headgate/group"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/unit"
 )
 
 // Interface is one "kind: Interface" document, validated and resolved, with the positions at

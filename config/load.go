@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"headgate/group"
+	"headgate.dev/headgate/group"
 )
 
 // Set is the configuration from all files.

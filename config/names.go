@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"headgate/group"
+	"headgate.dev/headgate/group"
 )
 
 // WithAltNames returns the set for a machine whose devices have these alternative names. A document

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"headgate/agent/remote"
-	"headgate/api/agents"
-	api "headgate/api/client"
+	"headgate.dev/headgate/agent/remote"
+	"headgate.dev/headgate/api/agents"
+	api "headgate.dev/headgate/api/client"
 )
 
 // host is an agent that enforces nothing.

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
-	"headgate/store"
+	"headgate.dev/headgate/store"
 )
 
 // peerHost returns the host name and the serial number of the peer's client certificate.

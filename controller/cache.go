@@ -9,10 +9,10 @@ import (
 	"sync"
 	"time"
 
-	"headgate/api/agents"
-	"headgate/group"
-	"headgate/store"
-	"headgate/unit"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/unit"
 )
 
 // cache is a copy of the store's documents for hosts, at a revision.

@@ -16,13 +16,13 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
 
-	"headgate/api/agents"
-	api "headgate/api/client"
-	"headgate/api/server"
-	"headgate/internal/pki"
-	"headgate/metrics"
-	"headgate/store"
-	"headgate/unit"
+	"headgate.dev/headgate/api/agents"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/api/server"
+	"headgate.dev/headgate/internal/pki"
+	"headgate.dev/headgate/metrics"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/unit"
 )
 
 // Values chosen for Headgate.

@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"strings"
 
-	"headgate/api/server"
-	"headgate/web"
+	"headgate.dev/headgate/api/server"
+	"headgate.dev/headgate/web"
 )
 
 // withDashboard serves the API, with bearer tokens and browser sessions, under /v1/, and the dashboard at

@@ -13,8 +13,8 @@ import (
 	"sync"
 	"time"
 
-	"headgate/api/server"
-	"headgate/internal/pki"
+	"headgate.dev/headgate/api/server"
+	"headgate.dev/headgate/internal/pki"
 )
 
 // Values chosen for Headgate.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/controller"
+	"headgate.dev/headgate/controller"
 )
 
 // beside runs another controller on the same store. It knows the first controller and an unreachable

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"headgate/api/agents"
-	"headgate/store"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/store"
 )
 
 // hub holds the streams of the agents that are connected to this controller.

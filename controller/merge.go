@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	api "headgate/api/client"
-	"headgate/api/server"
-	"headgate/unit"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/api/server"
+	"headgate.dev/headgate/unit"
 )
 
 // Lists of agents' reports are merged from all controllers, because each host's agent is

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"time"
 
-	"headgate/metrics"
-	"headgate/probe/path"
-	"headgate/store"
-	"headgate/unit"
+	"headgate.dev/headgate/metrics"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/unit"
 )
 
 // metricsTimeout is the timeout for reading measurement results for a Prometheus scrape, whose default

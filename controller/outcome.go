@@ -8,10 +8,10 @@ import (
 	"log/slog"
 	"time"
 
-	"headgate/api/agents"
-	"headgate/probe/schedule"
-	"headgate/store"
-	"headgate/unit"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/probe/schedule"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/unit"
 )
 
 // Values chosen for Headgate.

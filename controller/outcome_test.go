@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"headgate/api/agents"
-	"headgate/probe/schedule"
-	"headgate/store"
-	"headgate/store/storetest"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/probe/schedule"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/store/storetest"
 )
 
 // A fixed number of results is kept of each direction and measure, however often and by whichever

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"time"
 
-	"headgate/probe/schedule"
-	"headgate/store"
+	"headgate.dev/headgate/probe/schedule"
+	"headgate.dev/headgate/store"
 )
 
 // Values chosen for Headgate.

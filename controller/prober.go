@@ -13,12 +13,12 @@ import (
 	"sync"
 	"time"
 
-	"headgate/api/agents"
-	"headgate/internal/pki"
-	"headgate/probe"
-	"headgate/probe/schedule"
-	"headgate/store"
-	"headgate/unit"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/internal/pki"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/schedule"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/unit"
 )
 
 // Values chosen for Headgate.

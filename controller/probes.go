@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"headgate/api/agents"
-	api "headgate/api/client"
+	"headgate.dev/headgate/api/agents"
+	api "headgate.dev/headgate/api/client"
 )
 
 // maxProbes is how many measurements of a host are remembered.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/api/agents"
-	api "headgate/api/client"
+	"headgate.dev/headgate/api/agents"
+	api "headgate.dev/headgate/api/client"
 )
 
 // A measurement whose request cannot be sent to the agent fails, and the number of remembered

@@ -8,7 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"headgate/api/agents"
+	"headgate.dev/headgate/api/agents"
 )
 
 // openQuery is a query that has not ended.

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"headgate/api/agents"
-	"headgate/group"
-	"headgate/unit"
-	"headgate/usage"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/unit"
+	"headgate.dev/headgate/usage"
 )
 
 // watchTimeout is how long an agent keeps the short report interval after the last request for rates.

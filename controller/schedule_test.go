@@ -13,12 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"headgate/agent/remote"
-	"headgate/api/agents"
-	"headgate/controller"
-	"headgate/metrics"
-	"headgate/store"
-	"headgate/store/storetest"
+	"headgate.dev/headgate/agent/remote"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/controller"
+	"headgate.dev/headgate/metrics"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/store/storetest"
 )
 
 // field simulates hosts whose agents run scheduled measurements, and checks which of them overlap.

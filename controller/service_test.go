@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"headgate/api/server"
-	"headgate/controller"
-	"headgate/internal/pki"
-	"headgate/store"
-	"headgate/store/storetest"
+	"headgate.dev/headgate/api/server"
+	"headgate.dev/headgate/controller"
+	"headgate.dev/headgate/internal/pki"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/store/storetest"
 )
 
 func TestMain(m *testing.M) {

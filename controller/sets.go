@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"headgate/api/agents"
-	api "headgate/api/client"
+	"headgate.dev/headgate/api/agents"
+	api "headgate.dev/headgate/api/client"
 )
 
 // formerKeys renames the keys that agents of earlier versions send.

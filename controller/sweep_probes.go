@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"headgate/probe/schedule"
-	"headgate/store"
+	"headgate.dev/headgate/probe/schedule"
+	"headgate.dev/headgate/store"
 )
 
 // resultRetention is how long a result is kept without a newer one. The value is chosen for Headgate.

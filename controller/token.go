@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"headgate/api/server"
-	"headgate/internal/wholefile"
-	"headgate/store"
+	"headgate.dev/headgate/api/server"
+	"headgate.dev/headgate/internal/wholefile"
+	"headgate.dev/headgate/store"
 )
 
 // EnsureOperatorTokenFile creates an operator token if none is valid, with its secret in a new file. The secret is

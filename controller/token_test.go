@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"headgate/api/server"
-	"headgate/controller"
-	"headgate/store"
-	"headgate/store/storetest"
+	"headgate.dev/headgate/api/server"
+	"headgate.dev/headgate/controller"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/store/storetest"
 )
 
 // tokens returns the tokens in the store.

@@ -9,9 +9,9 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"headgate/agent/remote"
-	"headgate/api/agents"
-	"headgate/internal/pki"
+	"headgate.dev/headgate/agent/remote"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/internal/pki"
 )
 
 // unknown is a protobuf field that this version does not know.

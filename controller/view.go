@@ -9,12 +9,12 @@ import (
 	"sync"
 	"time"
 
-	"headgate/api/agents"
-	api "headgate/api/client"
-	"headgate/api/server"
-	"headgate/group"
-	"headgate/unit"
-	"headgate/usage"
+	"headgate.dev/headgate/api/agents"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/api/server"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/unit"
+	"headgate.dev/headgate/usage"
 )
 
 // view implements server.Agents: agents' reports in the API's types.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Limits of the clients of a group with Each.

@@ -3,8 +3,8 @@ package group_test
 import (
 	"fmt"
 
-	"headgate/group"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/unit"
 )
 
 // amount parses a guarantee or a ceiling that is known to be correct.

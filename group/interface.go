@@ -3,7 +3,7 @@ package group
 import (
 	"strings"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Interface is the configuration of one network device: limits and groups per direction.

@@ -3,9 +3,9 @@ package hostsurvey_test
 import (
 	"fmt"
 
-	"headgate/config"
-	"headgate/hostsurvey"
-	"headgate/unit"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/hostsurvey"
+	"headgate.dev/headgate/unit"
 )
 
 // The text of a report is a valid configuration, with the reason for each value as a comment. On a real

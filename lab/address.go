@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Addresses follow from a link's place in the list, so that they can be read off

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"headgate/lab/traffic"
+	"headgate.dev/headgate/lab/traffic"
 )
 
 // reachProblems tells of flows that would not get through, or that this kernel

@@ -6,7 +6,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"headgate/lab/wire"
+	"headgate.dev/headgate/lab/wire"
 )
 
 // latePart of what a link wrote may be late by more than its LateBound before a run

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab/wire"
+	"headgate.dev/headgate/lab/wire"
 )
 
 // What happened before a run is not held against it, and hides nothing that

@@ -11,8 +11,8 @@ import (
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
-	"headgate/internal/ethtool"
-	"headgate/unit"
+	"headgate.dev/headgate/internal/ethtool"
+	"headgate.dev/headgate/unit"
 )
 
 // netemOptions are what the kernel's netem does to the frames that a device

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"headgate/lab/traffic"
+	"headgate.dev/headgate/lab/traffic"
 )
 
 // Event is something that happens while a lab runs: a link changes, or a flow or a

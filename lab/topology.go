@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"headgate/lab/link"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 // Topology is a network as the user asks for it, and what is to happen in it.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"headgate/metrics"
-	"headgate/shaper"
+	"headgate.dev/headgate/metrics"
+	"headgate.dev/headgate/shaper"
 )
 
 // The groups of a device become metrics. A program serves the registry with promhttp, or with Serve.

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
-	"headgate/probe"
+	"headgate.dev/headgate/probe"
 )
 
 // sample returns a train of five packets that passed a link of 100 Mbit/s, where the fourth was lost.

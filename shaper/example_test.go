@@ -3,9 +3,9 @@ package shaper_test
 import (
 	"fmt"
 
-	"headgate/group"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // plan returns the desired state of eth0, with a guarantee for web.

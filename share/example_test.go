@@ -3,8 +3,8 @@ package share_test
 import (
 	"fmt"
 
-	"headgate/share"
-	"headgate/unit"
+	"headgate.dev/headgate/share"
+	"headgate.dev/headgate/unit"
 )
 
 const mbit = unit.Mbit

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 
 	"pgregory.net/rapid"
 )

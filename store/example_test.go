@@ -3,7 +3,7 @@ package store_test
 import (
 	"fmt"
 
-	"headgate/store"
+	"headgate.dev/headgate/store"
 )
 
 // Parts of a name may have any characters.

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"headgate/store"
-	"headgate/store/storetest"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/store/storetest"
 )
 
 // Under a ReadOnceContext the first read asks a quorum, and later reads ask only the connected member. They

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"headgate/store"
-	"headgate/store/etcd"
-	"headgate/store/storetest"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/store/etcd"
+	"headgate.dev/headgate/store/storetest"
 )
 
 // small runs a store with a quota of 16 MiB.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"headgate/probe/schedule"
-	"headgate/unit"
+	"headgate.dev/headgate/probe/schedule"
+	"headgate.dev/headgate/unit"
 )
 
 // ScheduleKey is the key of the probe schedule.

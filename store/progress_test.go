@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"headgate/store"
-	"headgate/store/storetest"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/store/storetest"
 )
 
 // WatchComplete keeps reporting that the watch is complete, and stops when the store is disconnected.

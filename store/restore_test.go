@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"headgate/store"
-	"headgate/store/etcd"
-	"headgate/store/storetest"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/store/etcd"
+	"headgate.dev/headgate/store/storetest"
 )
 
 func put(t *testing.T, s *store.Store, name string) int64 {

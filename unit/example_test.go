@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 func ExampleParseRate() {

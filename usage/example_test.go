@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"headgate/unit"
-	"headgate/usage"
+	"headgate.dev/headgate/unit"
+	"headgate.dev/headgate/usage"
 )
 
 var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)

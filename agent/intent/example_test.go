@@ -3,8 +3,8 @@ package intent_test
 import (
 	"fmt"
 
-	"headgate/agent/intent"
-	"headgate/config"
+	"headgate.dev/headgate/agent/intent"
+	"headgate.dev/headgate/config"
 )
 
 // document returns the desired state of a device, or of the devices that match a pattern.

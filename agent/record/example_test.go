@@ -5,9 +5,9 @@ import (
 	"os"
 	"time"
 
-	"headgate/agent/record"
-	"headgate/unit"
-	"headgate/usage"
+	"headgate.dev/headgate/agent/record"
+	"headgate.dev/headgate/unit"
+	"headgate.dev/headgate/usage"
 )
 
 // Readings of the counters, one per second, become usage per minute, which survives a restart.

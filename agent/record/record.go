@@ -15,8 +15,8 @@ import (
 	"sync"
 	"time"
 
-	"headgate/internal/wholefile"
-	"headgate/usage"
+	"headgate.dev/headgate/internal/wholefile"
+	"headgate.dev/headgate/usage"
 )
 
 // Limits of the record.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"headgate/unit"
-	"headgate/usage"
+	"headgate.dev/headgate/unit"
+	"headgate.dev/headgate/usage"
 )
 
 // reading returns the counters of one group.

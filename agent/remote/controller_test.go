@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
-	"headgate/api/agents"
-	"headgate/internal/pki"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/internal/pki"
 )
 
 // controller is a fake controller with a certificate authority of its own. It sends what a test

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"sync"
 
-	"headgate/api/agents"
-	"headgate/collective"
-	"headgate/config"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/config"
 )
 
 // DesiredState is the desired state of this host, as stored on disk.

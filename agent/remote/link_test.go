@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"headgate/api/agents"
+	"headgate.dev/headgate/api/agents"
 )
 
 // While usage records are read for one query, a desired state is still accepted, and no second

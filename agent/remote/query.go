@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"headgate/api/agents"
+	"headgate.dev/headgate/api/agents"
 )
 
 // Handler answers the queries of one type. Answer makes one.

@@ -7,7 +7,7 @@ import (
 	"maps"
 	"syscall"
 
-	"headgate/api/agents"
+	"headgate.dev/headgate/api/agents"
 )
 
 // SetApplied sets what the agent reports as applied, and the errors by device.

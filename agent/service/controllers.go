@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 	"time"
 
-	"headgate/agent"
-	"headgate/agent/record"
-	"headgate/agent/remote"
-	"headgate/agent/sets"
-	"headgate/api/agents"
-	"headgate/group"
+	"headgate.dev/headgate/agent"
+	"headgate.dev/headgate/agent/record"
+	"headgate.dev/headgate/agent/remote"
+	"headgate.dev/headgate/agent/sets"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/group"
 )
 
 // runJoined runs the agent, its stream to the controllers, the usage record and the connection sets

@@ -14,14 +14,14 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"headgate/agent"
-	"headgate/agent/intent"
-	"headgate/api/agents"
-	"headgate/doctor"
-	"headgate/group"
-	"headgate/internal/text"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/agent"
+	"headgate.dev/headgate/agent/intent"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/doctor"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/text"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // Limits of feature detection and of the scan for foreign traffic control.

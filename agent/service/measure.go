@@ -14,14 +14,14 @@ import (
 	"sync"
 	"time"
 
-	"headgate/api/agents"
-	"headgate/group"
-	"headgate/internal/route"
-	"headgate/probe"
-	"headgate/probe/once"
-	"headgate/probe/schedule"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/route"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/once"
+	"headgate.dev/headgate/probe/schedule"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // turnTimeout is how long a scheduled measurement waits for a requested one to end.

@@ -7,11 +7,11 @@ import (
 	"sync"
 	"time"
 
-	"headgate/agent/record"
-	"headgate/agent/remote"
-	"headgate/api/agents"
-	"headgate/shaper"
-	"headgate/usage"
+	"headgate.dev/headgate/agent/record"
+	"headgate.dev/headgate/agent/remote"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/usage"
 )
 
 // readings keeps the newest sample of the groups' counters, which it reports to the controllers, and

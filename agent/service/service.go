@@ -6,14 +6,14 @@ import (
 	"os/exec"
 	"time"
 
-	"headgate/agent"
-	"headgate/agent/remote"
-	"headgate/config"
-	"headgate/group"
-	"headgate/metrics"
-	"headgate/pending"
-	"headgate/shaper"
-	"headgate/unit"
+	"headgate.dev/headgate/agent"
+	"headgate.dev/headgate/agent/remote"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/metrics"
+	"headgate.dev/headgate/pending"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/unit"
 )
 
 // Options are what the agent needs of its user and of the program.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 
-	"headgate/api/agents"
-	collective "headgate/collective/host"
+	"headgate.dev/headgate/api/agents"
+	collective "headgate.dev/headgate/collective/host"
 )
 
 // maxReportedConnections limits the connections of sets in one answer to a controller.

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"headgate/collective"
-	"headgate/collective/host"
-	"headgate/collective/sockops"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/collective/host"
+	"headgate.dev/headgate/collective/sockops"
 )
 
 // running is the state of the running sets.

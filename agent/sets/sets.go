@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"headgate/collective"
-	"headgate/collective/host"
-	"headgate/collective/sockops"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/collective/host"
+	"headgate.dev/headgate/collective/sockops"
 )
 
 // Instance is the name under which the controllers' sets run; "headgate collective show" uses it.

@@ -2287,7 +2287,7 @@ const file_agents_proto_rawDesc = "" +
 	"\x06in_bps\x18\x03 \x01(\x04R\x05inBps2\x85\x01\n" +
 	"\x06Agents\x12;\n" +
 	"\aConnect\x12\x16.headgate.v1.FromAgent\x1a\x14.headgate.v1.ToAgent(\x010\x01\x12>\n" +
-	"\x05Renew\x12\x19.headgate.v1.RenewRequest\x1a\x1a.headgate.v1.RenewResponseB\x15Z\x13headgate/api/agentsb\x06proto3"
+	"\x05Renew\x12\x19.headgate.v1.RenewRequest\x1a\x1a.headgate.v1.RenewResponseB\"Z headgate.dev/headgate/api/agentsb\x06proto3"
 
 var (
 	file_agents_proto_rawDescOnce sync.Once

@@ -1,6 +1,6 @@
 package agents
 
-import "headgate/group"
+import "headgate.dev/headgate/group"
 
 // InterfaceDocument is the desired state of one interface: Interface.Document is its JSON.
 type InterfaceDocument struct {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	. "headgate/api/client"
+	. "headgate.dev/headgate/api/client"
 )
 
 // TestDecode checks the value or error of responses.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"headgate/api/local"
+	"headgate.dev/headgate/api/local"
 )
 
 // A program assigns its own connection to a group. Without an agent it goes on: the connection stays in

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	api "headgate/api/client"
-	"headgate/store"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/store"
 )
 
 // tenantOf returns the API form of a tenant.

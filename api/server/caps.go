@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"time"
 
-	"headgate/group"
-	"headgate/store"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/store"
 )
 
 // Quotas of one tenant, chosen by this project so that one tenant cannot use up what all tenants

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"headgate/store"
+	"headgate.dev/headgate/store"
 )
 
 // response is the response to a change.

@@ -4,10 +4,10 @@ import (
 	"net/http"
 	"slices"
 
-	api "headgate/api/client"
-	"headgate/collective"
-	"headgate/config"
-	"headgate/store"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/store"
 )
 
 // collectiveOf returns the API form of a connection set.

@@ -6,9 +6,9 @@ import (
 	"net/http"
 	"slices"
 
-	api "headgate/api/client"
-	"headgate/group"
-	"headgate/store"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/store"
 )
 
 // ListConnections lists the assigned connections that the caller may see.

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"net/http"
 
-	api "headgate/api/client"
-	"headgate/store"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/store"
 )
 
 // WatchEvents streams changes as they are committed.

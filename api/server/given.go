@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	api "headgate/api/client"
-	"headgate/store"
-	"headgate/unit"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/unit"
 )
 
 // tenantGroup is a group that the operator assigned to a tenant.

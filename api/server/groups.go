@@ -6,10 +6,10 @@ import (
 	"net/http"
 	"strings"
 
-	api "headgate/api/client"
-	"headgate/group"
-	"headgate/store"
-	"headgate/unit"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/unit"
 )
 
 // groupState is a group with its resolved rates.

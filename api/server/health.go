@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	api "headgate/api/client"
-	"headgate/store"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/store"
 )
 
 // Constants of the health check, chosen by this project. The health check needs no token, so that its

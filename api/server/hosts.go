@@ -3,8 +3,8 @@ package server
 import (
 	"net/http"
 
-	api "headgate/api/client"
-	"headgate/store"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/store"
 )
 
 // hostOf returns a host with the state that its agent reports.

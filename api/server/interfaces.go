@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"net/http"
 
-	api "headgate/api/client"
-	"headgate/group"
-	"headgate/store"
-	"headgate/unit"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/unit"
 )
 
 // interfaceKey is the store key of an interface, and the ledger on which its changes are serialized.

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"headgate/store"
+	"headgate.dev/headgate/store"
 )
 
 // defaultRateLimit is the default rate limit of a tenant: requests per second to one controller, by all of the

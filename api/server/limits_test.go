@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"headgate/store"
+	"headgate.dev/headgate/store"
 )
 
 // A tenant over its rate limit has to wait however many other tenants send requests; the full buckets of the

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	api "headgate/api/client"
+	api "headgate.dev/headgate/api/client"
 )
 
 // Intervals of the stream, chosen by this project.

@@ -10,9 +10,8 @@ import (
 	"fmt"
 	"net/http"
 
-	. "headgate/api/client"
-
 	"github.com/oapi-codegen/runtime"
+	. "headgate.dev/headgate/api/client"
 )
 
 // ServerInterface represents all server handlers.

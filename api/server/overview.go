@@ -5,9 +5,9 @@ import (
 	"net/http"
 	"slices"
 
-	api "headgate/api/client"
-	"headgate/store"
-	"headgate/unit"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/unit"
 )
 
 // Sizes of the overview's lists, chosen by this project.

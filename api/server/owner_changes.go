@@ -4,8 +4,8 @@ import (
 	"maps"
 	"time"
 
-	"headgate/group"
-	"headgate/store"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/store"
 )
 
 // saveInterface writes an interface and records which groups changed their owner: the new owner may not read the

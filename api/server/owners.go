@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"headgate/group"
-	"headgate/store"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/store"
 )
 
 // checkOwners refuses an interface in which a tenant could get more than its groups. A tenant's rules apply to

@@ -5,7 +5,7 @@ import (
 	"encoding/base64"
 	"net/http"
 
-	"headgate/store"
+	"headgate.dev/headgate/store"
 )
 
 // defaultPageSize is the default number of items in a page.

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	api "headgate/api/client"
-	"headgate/collective"
-	"headgate/config"
-	"headgate/group"
-	"headgate/store"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/store"
 )
 
 // formatPolicy formats interfaces and connection sets as a configuration file.

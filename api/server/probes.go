@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 
-	api "headgate/api/client"
+	api "headgate.dev/headgate/api/client"
 )
 
 // StartProbe starts a measurement on a host.

@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 
-	"headgate/store"
+	"headgate.dev/headgate/store"
 )
 
 // Refusal is the reason for which a request is refused, for the client (RFC 9457).

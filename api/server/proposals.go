@@ -9,13 +9,13 @@ import (
 	"slices"
 	"time"
 
-	api "headgate/api/client"
-	"headgate/group"
-	"headgate/probe"
-	"headgate/probe/path"
-	"headgate/probe/tune"
-	"headgate/store"
-	"headgate/unit"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/tune"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/unit"
 )
 
 // proposal is an interface with limits that follow from the measurements.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/store"
+	"headgate.dev/headgate/store"
 )
 
 // The options of the engine quantum are returned as written, and an invalid option is refused with the name

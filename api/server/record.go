@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	api "headgate/api/client"
-	"headgate/store"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/store"
 )
 
 // entryOf returns the API form of an audit entry.

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	api "headgate/api/client"
-	"headgate/probe/schedule"
-	"headgate/store"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/probe/schedule"
+	"headgate.dev/headgate/store"
 )
 
 // noSchedule returns the refusal if there is no probe schedule.

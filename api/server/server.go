@@ -13,11 +13,11 @@ import (
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
 
-	openapi "headgate/api"
-	api "headgate/api/client"
-	"headgate/group"
-	"headgate/store"
-	"headgate/unit"
+	openapi "headgate.dev/headgate/api"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/unit"
 )
 
 // Limits of requests, chosen by this project.

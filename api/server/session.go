@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"time"
 
-	"headgate/store"
+	"headgate.dev/headgate/store"
 )
 
 const (

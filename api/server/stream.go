@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"headgate/store"
+	"headgate.dev/headgate/store"
 )
 
 // Limits of streams, chosen by this project.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"headgate/store"
+	"headgate.dev/headgate/store"
 )
 
 // tokenPrefix is the start of every token, by which secret scanners find leaked tokens.

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"headgate/store"
+	"headgate.dev/headgate/store"
 )
 
 // Constants of the rate limit for invalid tokens, chosen by this project. Each invalid token costs a

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	api "headgate/api/client"
-	"headgate/group"
-	"headgate/store"
+	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/store"
 )
 
 // hostInterfaces lists the configured interfaces of one host, sorted by name.

@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/bench/busy"
-	"headgate/lab/labtest"
+	"headgate.dev/headgate/bench/busy"
+	"headgate.dev/headgate/lab/labtest"
 )
 
 // What this program uses counts, and what another does not.

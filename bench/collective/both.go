@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"headgate/bench"
+	"headgate.dev/headgate/bench"
 )
 
 // bothCases have FTP under control as well: in the databases' set, or in one of its own.

@@ -5,7 +5,7 @@ package collective
 import (
 	"slices"
 
-	"headgate/bench"
+	"headgate.dev/headgate/bench"
 )
 
 // Bench is every row of the table in the issue that asked for collective control.

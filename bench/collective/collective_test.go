@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/bench"
+	"headgate.dev/headgate/bench"
 )
 
 // Every row and every named case of the table is a claim.

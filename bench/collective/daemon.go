@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"headgate/collective/host"
+	"headgate.dev/headgate/collective/host"
 )
 
 // What controls a set: nothing, the seed's cycle, or ours.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"headgate/bench"
-	"headgate/internal/plot"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/internal/plot"
 )
 
 // plot draws both databases' rates over time, as the seed's figures 6 and 7 do: solid DB1,

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"headgate/bench"
-	"headgate/collective/host"
-	"headgate/lab/traffic"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/collective/host"
+	"headgate.dev/headgate/lab/traffic"
 )
 
 // beside is how many of the seed's cases run at a time. One takes a quarter of two processors

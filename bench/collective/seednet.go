@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"headgate/collective/host"
-	"headgate/lab"
-	"headgate/lab/link"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/collective/host"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 // The seed's network (figure 2), with what the seed does not say: 10 ms of delay between the

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"headgate/bench"
-	"headgate/shaper"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/shaper"
 )
 
 // peerError decides what an error means: the case fails if it is ours, and goes

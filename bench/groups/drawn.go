@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"time"
 
-	"headgate/bench"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/unit"
 )
 
 // manyDraws of the seed's test are in the row drawn.

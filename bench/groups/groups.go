@@ -3,7 +3,7 @@ package groups
 import (
 	"slices"
 
-	"headgate/bench"
+	"headgate.dev/headgate/bench"
 )
 
 // Bench is `headgate bench groups`.

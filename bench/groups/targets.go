@@ -1,6 +1,6 @@
 package groups
 
-import "headgate/bench"
+import "headgate.dev/headgate/bench"
 
 // The targets, copied from the issue once. Nothing else in this package says what
 // is good enough.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"headgate/lab"
+	"headgate.dev/headgate/lab"
 )
 
 // socketDrops is how many datagrams the server's sockets had no room for.

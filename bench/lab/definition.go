@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"headgate/lab/link"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/unit"
 )
 
 // A definition says what a link must have done with a packet, given the log of all

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab/link"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/unit"
 )
 
 // logOf lets a link have bursts of arrivals from 0.7 to 1.6 of its rate, and

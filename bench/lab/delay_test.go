@@ -3,7 +3,7 @@ package lab
 import (
 	"testing"
 
-	"headgate/lab/traffic"
+	"headgate.dev/headgate/lab/traffic"
 )
 
 // Pings that never came back are no short delays.

@@ -6,9 +6,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"headgate/lab"
-	"headgate/lab/link"
-	"headgate/lab/wire"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/lab/wire"
 )
 
 // logged makes a lab of one link, lets fn run in it, and gives the release log of

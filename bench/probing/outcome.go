@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"headgate/bench"
-	"headgate/probe"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/probe"
 )
 
 // outcome is what a method said of one path.

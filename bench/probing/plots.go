@@ -4,8 +4,8 @@ import (
 	"math"
 	"slices"
 
-	"headgate/bench"
-	"headgate/internal/plot"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/internal/plot"
 )
 
 // distribution is a picture of errors: how many of the paths are off by no more than

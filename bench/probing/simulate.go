@@ -5,8 +5,8 @@ import (
 	"runtime"
 	"sync"
 
-	"headgate/probe"
-	"headgate/probe/sim"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/sim"
 )
 
 // next is a method's: from the samples so far to the next train.

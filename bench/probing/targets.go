@@ -1,6 +1,6 @@
 package probing
 
-import "headgate/bench"
+import "headgate.dev/headgate/bench"
 
 // Targets, from the table of the issue that asked for the probe.
 var (

@@ -6,10 +6,10 @@ import (
 	"math"
 	"time"
 
-	"headgate/bench"
-	"headgate/probe"
-	"headgate/probe/path"
-	"headgate/probe/tokenrate"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/tokenrate"
 )
 
 // The seed's methods beside ours, on the same paths.

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/internal/thread"
+	"headgate.dev/headgate/internal/thread"
 )
 
 // clock is what a process and all that it starts take for the time of day: the machine's, and so

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab/labtest"
+	"headgate.dev/headgate/lab/labtest"
 )
 
 // A process has a time of day of its own, and another one later. The shell's date(1) asks by way of

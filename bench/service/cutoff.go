@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"headgate/bench"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/unit"
 )
 
 // goesOn is how long an agent that is cut off is watched after it has mended what somebody broke.

@@ -14,9 +14,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"headgate/agent/remote"
-	"headgate/api/agents"
-	"headgate/unit"
+	"headgate.dev/headgate/agent/remote"
+	"headgate.dev/headgate/api/agents"
+	"headgate.dev/headgate/unit"
 )
 
 // fleet is the streams of many agents, which enforce nothing.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"headgate/bench"
+	"headgate.dev/headgate/bench"
 )
 
 // history is what was asked, and what became of it.

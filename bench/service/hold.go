@@ -12,10 +12,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/bench"
-	"headgate/internal/nl"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/internal/nl"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 // What shows from outside that groups are in force: three times as much is sent in a group as it

@@ -7,7 +7,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Histories that no ledger could have are found, and those that one could are not.

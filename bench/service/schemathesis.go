@@ -17,8 +17,8 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
-	"headgate/api"
-	"headgate/bench"
+	"headgate.dev/headgate/api"
+	"headgate.dev/headgate/bench"
 )
 
 // checks are those that the issue asks for. What a request of the schema's may still be refused

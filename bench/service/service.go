@@ -3,7 +3,7 @@ package service
 import (
 	"slices"
 
-	"headgate/bench"
+	"headgate.dev/headgate/bench"
 )
 
 // Bench is every row of the table in the issue that asked for the service.

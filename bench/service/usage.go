@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"headgate/bench"
+	"headgate.dev/headgate/bench"
 )
 
 // spent is what controllers and their stores have used and have.

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"headgate/lab"
+	"headgate.dev/headgate/lab"
 )
 
 // ovs is an Open vSwitch of our own in the host: its programs are our children in

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"headgate/bench"
-	"headgate/lab"
-	"headgate/unit"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/unit"
 )
 
 // measured: the issue asks that every cell be measured and printed, whatever it is.

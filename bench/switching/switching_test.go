@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"headgate/bench"
-	"headgate/internal/plot"
+	"headgate.dev/headgate/bench"
+	"headgate.dev/headgate/internal/plot"
 )
 
 // The figures that the issue quotes are the means of the table as it is printed.

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"headgate/collective"
-	"headgate/collective/host"
-	"headgate/unit/rounded"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/collective/host"
+	"headgate.dev/headgate/unit/rounded"
 )
 
 // Set is the state and rates of a connection set between two observations.

@@ -7,8 +7,8 @@ import (
 	"reflect"
 	"slices"
 
-	"headgate/collective"
-	"headgate/collective/sockops"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/collective/sockops"
 )
 
 // Check returns an error if this machine cannot run a set: because of unknown users, or

@@ -5,7 +5,7 @@ import (
 	"os"
 	"time"
 
-	"headgate/collective/sockops"
+	"headgate.dev/headgate/collective/sockops"
 )
 
 // Clear removes what a killed process with that name left: its programs, its table and

@@ -9,9 +9,9 @@ import (
 	"os"
 	"time"
 
-	"headgate/collective"
-	"headgate/collective/sockops"
-	"headgate/internal/ask"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/collective/sockops"
+	"headgate.dev/headgate/internal/ask"
 )
 
 // Intervals and timeouts, chosen by Headgate.

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"headgate/collective"
-	"headgate/collective/sockops"
-	"headgate/lab/labtest"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/collective/sockops"
+	"headgate.dev/headgate/lab/labtest"
 )
 
 var instances atomic.Int32

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"headgate/collective/sockops"
-	"headgate/internal/ask"
+	"headgate.dev/headgate/collective/sockops"
+	"headgate.dev/headgate/internal/ask"
 )
 
 // addConnection adds a connection to a set, at the request of a user.

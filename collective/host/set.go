@@ -10,11 +10,11 @@ import (
 	"slices"
 	"time"
 
-	"headgate/collective"
-	"headgate/collective/sockops"
-	"headgate/internal/ask"
-	"headgate/internal/cgroup2"
-	"headgate/unit"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/collective/sockops"
+	"headgate.dev/headgate/internal/ask"
+	"headgate.dev/headgate/internal/cgroup2"
+	"headgate.dev/headgate/unit"
 )
 
 // Bounds of a window in packets, chosen by Headgate.

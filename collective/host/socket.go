@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"headgate/internal/ask"
+	"headgate.dev/headgate/internal/ask"
 )
 
 // socketDir has a socket for each running process.

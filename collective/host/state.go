@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"headgate/collective"
-	"headgate/collective/sockops"
-	"headgate/unit"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/collective/sockops"
+	"headgate.dev/headgate/unit"
 )
 
 // State is the state of a set, or of its part for one destination.

@@ -11,8 +11,8 @@ import (
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
-	"headgate/collective"
-	"headgate/internal/thread"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/internal/thread"
 )
 
 // Errors of AddConnection.

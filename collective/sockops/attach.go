@@ -12,8 +12,8 @@ import (
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
-	"headgate/collective"
-	"headgate/internal/cgroup2"
+	"headgate.dev/headgate/collective"
+	"headgate.dev/headgate/internal/cgroup2"
 )
 
 // Set selects the connections that a program adds to the table.

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"headgate/collective"
+	"headgate.dev/headgate/collective"
 )
 
 // Connection is the state of a connection.

@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"headgate/lab/labtest"
+	"headgate.dev/headgate/lab/labtest"
 )
 
 // The next process completes an AddConnection during which a process was killed: an open

@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"headgate/collective/sockops"
-	"headgate/lab"
-	"headgate/lab/labtest"
-	"headgate/lab/traffic"
-	"headgate/unit"
+	"headgate.dev/headgate/collective/sockops"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/lab/traffic"
+	"headgate.dev/headgate/unit"
 )
 
 // table returns a table that watches the connections of a cgroup.

@@ -3,9 +3,9 @@ package placement_test
 import (
 	"fmt"
 
-	"headgate/config"
-	"headgate/hostsurvey/placement"
-	"headgate/unit"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/hostsurvey/placement"
+	"headgate.dev/headgate/unit"
 )
 
 // set has a rule by mark for received packets, and a limit above the speed of the link.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/internal/cgroup2"
+	"headgate.dev/headgate/internal/cgroup2"
 )
 
 // Cgroup moves this process, the sockets that it opens from now on and the programs that it

@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/lab"
-	"headgate/unit"
+	"headgate.dev/headgate/lab"
+	"headgate.dev/headgate/unit"
 )
 
 // SCTP, the transport of the bwaas seed's experiments, which only a kernel with its

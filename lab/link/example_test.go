@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"headgate/lab/link"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/unit"
 )
 
 // Four packets of 1,500 bytes arrive at once. Each takes 1 ms on a link of 12 Mbit/s, and the queue holds

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // cdf is a distribution's function: the oracle that draws are held against.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Host is where a flow begins or ends; lab.Node is one.

@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // OnOff is a source that is on and off by turns, for lengths of time that are

@@ -3,7 +3,7 @@ package traffic
 import (
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // pacer says how many frames a flow may send now. Everything is in layer-2 bits,

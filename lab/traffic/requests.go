@@ -3,7 +3,7 @@ package traffic
 import (
 	"time"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // Requests are questions that a flow's From asks and its To answers.

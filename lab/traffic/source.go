@@ -3,7 +3,7 @@ package traffic
 import (
 	"math"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 // source says what a flow offers as time goes on. It only moves forward, and

@@ -3,7 +3,7 @@ package wire
 import (
 	"time"
 
-	"headgate/lab/link"
+	"headgate.dev/headgate/lab/link"
 )
 
 // Stats are the counts of one direction since Start. Bytes are layer 2, of

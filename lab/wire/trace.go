@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"headgate/lab/link"
+	"headgate.dev/headgate/lab/link"
 )
 
 // Record is one line of a release log: what became of one segment, or of one

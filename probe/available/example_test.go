@@ -7,11 +7,11 @@ import (
 	"os"
 	"time"
 
-	"headgate/lab/link"
-	"headgate/probe"
-	"headgate/probe/available"
-	"headgate/probe/sim"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/available"
+	"headgate.dev/headgate/probe/sim"
+	"headgate.dev/headgate/unit"
 )
 
 // Cross traffic of about 500 Mbit/s on a link of 1 Gbit/s. The path is simulated; over a real path,

@@ -3,7 +3,7 @@ package capacity
 import (
 	"math"
 
-	"headgate/probe"
+	"headgate.dev/headgate/probe"
 )
 
 // result is the result of bursts of packets of one size.

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"os"
 
-	"headgate/lab/link"
-	"headgate/probe"
-	"headgate/probe/capacity"
-	"headgate/probe/sim"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/capacity"
+	"headgate.dev/headgate/probe/sim"
+	"headgate.dev/headgate/unit"
 )
 
 // A shaper of 50 Mbit/s does not hide the capacity of a link of 100 Mbit/s: the bursts fit into its

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"headgate/probe"
-	"headgate/probe/compare"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/compare"
 )
 
 // arrivals returns a sample from a string of a's and b's, in the order of arrival.

@@ -5,11 +5,11 @@ import (
 	"math"
 	"time"
 
-	"headgate/lab/link"
-	"headgate/probe"
-	"headgate/probe/compare"
-	"headgate/probe/sim"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/compare"
+	"headgate.dev/headgate/probe/sim"
+	"headgate.dev/headgate/unit"
 )
 
 // Two senders whose narrow links have 200 and 500 Mbit/s, with a fifth of cross traffic. The paths are

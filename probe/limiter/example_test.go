@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"os"
 
-	"headgate/probe"
-	"headgate/probe/limiter"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/limiter"
 )
 
 // The samples are from a log of a real measurement: a link of 1 Gbit/s behind a policer of 200 Mbit/s.

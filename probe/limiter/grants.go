@@ -3,7 +3,7 @@ package limiter
 import (
 	"math"
 
-	"headgate/probe"
+	"headgate.dev/headgate/probe"
 )
 
 // changes returns the times at which two levels in a row agree on a new rate.

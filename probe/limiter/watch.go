@@ -6,8 +6,8 @@ import (
 	"math"
 	"time"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // Watch measures a path again and again, within a given budget. It detects tokens that

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"os"
 
-	"headgate/probe"
-	"headgate/probe/measure"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/measure"
+	"headgate.dev/headgate/unit"
 )
 
 // The estimates of a logged measurement are repeated, with a capacity that is known: a policer of

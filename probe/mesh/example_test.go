@@ -5,7 +5,7 @@ import (
 	"os"
 	"time"
 
-	"headgate/probe/mesh"
+	"headgate.dev/headgate/probe/mesh"
 )
 
 // The results of a mesh as metrics for Prometheus. "headgate probe mesh" measures the rows.

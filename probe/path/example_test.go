@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"time"
 
-	"headgate/lab/link"
-	"headgate/probe"
-	"headgate/probe/path"
-	"headgate/probe/sim"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/sim"
+	"headgate.dev/headgate/unit"
 )
 
 // All properties of a path in one answer: a shaper of 300 Mbit/s before a link of 1 Gbit/s. The path is

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // Limits of a schedule, chosen by Headgate.

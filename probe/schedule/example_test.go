@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"headgate/probe/schedule"
+	"headgate.dev/headgate/probe/schedule"
 )
 
 // Three hosts measure the token rate of all paths between them every six hours, but not in working

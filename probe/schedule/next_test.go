@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"headgate/unit"
+	"headgate.dev/headgate/unit"
 )
 
 var hosts = []string{"a", "b", "c", "d", "e", "f"}

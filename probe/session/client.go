@@ -13,10 +13,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"headgate/internal/awake"
-	"headgate/probe"
-	"headgate/probe/train"
-	"headgate/unit"
+	"headgate.dev/headgate/internal/awake"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/train"
+	"headgate.dev/headgate/unit"
 )
 
 // Options of a client.

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/probe"
-	"headgate/probe/train"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/train"
 )
 
 // Retries is how often a train with flaws is sent again.

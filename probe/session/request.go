@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode"
 
-	"headgate/probe"
+	"headgate.dev/headgate/probe"
 )
 
 // RequestMeasurement has the server at o measure the path from itself to a peer. The format of

@@ -10,10 +10,10 @@ import (
 	"os"
 	"time"
 
-	"headgate/internal/awake"
-	"headgate/probe"
-	"headgate/probe/train"
-	"headgate/unit"
+	"headgate.dev/headgate/internal/awake"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/train"
+	"headgate.dev/headgate/unit"
 )
 
 // serving is the session that has its turn.

@@ -3,10 +3,10 @@ package sim_test
 import (
 	"fmt"
 
-	"headgate/lab/link"
-	"headgate/probe"
-	"headgate/probe/sim"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/sim"
+	"headgate.dev/headgate/unit"
 )
 
 // Packets that are sent back to back leave the narrow link of 100 Mbit/s with the time of one frame

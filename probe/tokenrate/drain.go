@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // Drain continues where Ladder found no limit. It sends trains at a little less than the

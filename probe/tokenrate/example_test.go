@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"time"
 
-	"headgate/lab/link"
-	"headgate/probe"
-	"headgate/probe/sim"
-	"headgate/probe/tokenrate"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/sim"
+	"headgate.dev/headgate/probe/tokenrate"
+	"headgate.dev/headgate/unit"
 )
 
 // A shaper of 200 Mbit/s with a bucket of 100 kB, before a link of 1 Gbit/s. The path is simulated; over

@@ -5,12 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"headgate/lab/link"
-	"headgate/probe/capacity"
-	"headgate/probe/sim"
-	"headgate/probe/sim/simtest"
-	"headgate/probe/tokenrate"
-	"headgate/unit"
+	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe/capacity"
+	"headgate.dev/headgate/probe/sim"
+	"headgate.dev/headgate/probe/sim/simtest"
+	"headgate.dev/headgate/probe/tokenrate"
+	"headgate.dev/headgate/unit"
 )
 
 // section273 is five links of 2, 1, 2, 1 and 2 Gbit/s, with a fifth of cross traffic and

@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"headgate/probe"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/unit"
 )
 
 // Result is the result for a path's shaper.

@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/internal/awake"
+	"headgate.dev/headgate/internal/awake"
 )
 
 // HostEffects records what this machine does to a train: steal time and clock changes.

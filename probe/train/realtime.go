@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/internal/realtime"
+	"headgate.dev/headgate/internal/realtime"
 )
 
 // priority is the SCHED_FIFO priority of a sending thread. It is below that of the lab's

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/probe"
+	"headgate.dev/headgate/probe"
 )
 
 // Flow is the sending and receiving of one session on a socket.

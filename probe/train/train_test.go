@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"headgate/probe"
+	"headgate.dev/headgate/probe"
 )
 
 // pair returns two flows to each other, over loopback.

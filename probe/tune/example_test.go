@@ -3,11 +3,11 @@ package tune_test
 import (
 	"fmt"
 
-	"headgate/probe"
-	"headgate/probe/path"
-	"headgate/probe/tokenrate"
-	"headgate/probe/tune"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/probe/tokenrate"
+	"headgate.dev/headgate/probe/tune"
+	"headgate.dev/headgate/unit"
 )
 
 // The limit is one per cent below the lower end of the token rate's interval. Without a token rate

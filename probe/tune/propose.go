@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"math"
 
-	"headgate/probe"
-	"headgate/probe/path"
-	"headgate/unit"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/path"
+	"headgate.dev/headgate/unit"
 )
 
 // Proposal is the proposed limit for one direction.

@@ -7,9 +7,9 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"headgate/internal/bpfobj"
-	"headgate/shaper"
-	"headgate/shaper/classifier"
+	"headgate.dev/headgate/internal/bpfobj"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/classifier"
 )
 
 // Assign assigns connections to groups, with precedence over all rules.

@@ -11,8 +11,8 @@ import (
 	"github.com/vishvananda/netlink"
 	vnl "github.com/vishvananda/netlink/nl"
 
-	"headgate/group"
-	"headgate/internal/nl"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/nl"
 )
 
 // IngressPath describes foreign objects on a device's ingress path, besides filters, and which of

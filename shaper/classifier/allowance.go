@@ -5,8 +5,8 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"headgate/group"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/unit"
 )
 
 // Names of the maps for control traffic with precedence (bpf/budget.h), by class.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"headgate/group"
+	"headgate.dev/headgate/group"
 )
 
 // Clients of groups with each (bpf/client.h) occupy preallocated classes, called places. Their

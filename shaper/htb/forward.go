@@ -3,8 +3,8 @@ package htb
 import (
 	"slices"
 
-	"headgate/shaper"
-	"headgate/shaper/attach"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/attach"
 )
 
 // Ingress packets reach the IFB in one of two ways. Usually the classifier redirects them,

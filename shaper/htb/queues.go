@@ -6,7 +6,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"headgate/shaper/classifier"
+	"headgate.dev/headgate/shaper/classifier"
 )
 
 // Names of the marker's maps.

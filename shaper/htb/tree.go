@@ -4,10 +4,10 @@ import (
 	"math"
 	"slices"
 
-	"headgate/group"
-	"headgate/internal/nl"
-	"headgate/shaper/classifier"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/nl"
+	"headgate.dev/headgate/shaper/classifier"
+	"headgate.dev/headgate/unit"
 )
 
 // Major and minor numbers of the kernel's objects. The major number spells "HG", so that

@@ -11,13 +11,13 @@ import (
 	"strings"
 	"testing"
 
-	"headgate/group"
-	"headgate/internal/bpfobj"
-	"headgate/internal/nl"
-	"headgate/lab/labtest"
-	"headgate/shaper"
-	"headgate/shaper/classifier"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/internal/bpfobj"
+	"headgate.dev/headgate/internal/nl"
+	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/classifier"
+	"headgate.dev/headgate/unit"
 )
 
 // kernelHas returns the traffic control of all devices, and the devices, as printed by tc and

@@ -13,12 +13,12 @@ import (
 	"github.com/vishvananda/netlink"
 	"pgregory.net/rapid"
 
-	"headgate/group"
-	"headgate/shaper"
-	"headgate/shaper/attach"
-	"headgate/shaper/classifier"
-	"headgate/share"
-	"headgate/unit"
+	"headgate.dev/headgate/group"
+	"headgate.dev/headgate/shaper"
+	"headgate.dev/headgate/shaper/attach"
+	"headgate.dev/headgate/shaper/classifier"
+	"headgate.dev/headgate/share"
+	"headgate.dev/headgate/unit"
 )
 
 // needRoot skips the test without root.

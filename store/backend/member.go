@@ -8,9 +8,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"headgate/config"
-	"headgate/store"
-	"headgate/store/etcd"
+	"headgate.dev/headgate/config"
+	"headgate.dev/headgate/store"
+	"headgate.dev/headgate/store/etcd"
 )
 
 // Values chosen for Headgate.

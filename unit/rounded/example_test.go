@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"headgate/unit/rounded"
+	"headgate.dev/headgate/unit/rounded"
 )
 
 // Measured values have three digits and a unit.
