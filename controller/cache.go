@@ -20,6 +20,7 @@ type cache struct {
 	store        *store.Store
 	onHostChange func(host string) // called after each change of a host's documents
 	onChange     map[string]func() // called after each change of documents of the network, by kind
+	onRevision   func()            // called after each change of the store
 
 	mu       sync.Mutex
 	revision int64
@@ -123,6 +124,7 @@ func (c *cache) load(ctx context.Context) error {
 	old := c.hosts
 	c.contents, c.revision, c.currentAt = fresh, at, began
 	c.mu.Unlock()
+	c.onRevision()
 	for _, changed := range c.onChange {
 		changed()
 	}
@@ -156,6 +158,7 @@ func (c *cache) watch(ctx context.Context) error {
 		}
 		c.revision = revision
 		c.mu.Unlock()
+		c.onRevision()
 		for kind := range network {
 			if changed := c.onChange[kind]; changed != nil {
 				changed()

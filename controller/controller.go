@@ -111,7 +111,7 @@ func New(ctx context.Context, s *store.Store, c Config) (_ *Controller, err erro
 	}
 	out.cache = &cache{store: s, contents: newContents()}
 	out.hub = &hub{store: s, cache: out.cache, agentsAt: out.config.AgentAddresses, sign: signer(out.authority), links: map[string]*link{}}
-	out.cache.onHostChange = out.hub.changed
+	out.cache.onHostChange, out.cache.onRevision = out.hub.changed, out.hub.changes.stored
 	out.prober, out.plan = newProber(out.hub, out.authority), make(chan struct{}, 1)
 	out.cache.onChange = map[string]func(){store.Probing: func() {
 		for _, kick := range []chan struct{}{out.prober.wake, out.plan} {
@@ -171,9 +171,11 @@ func (c *Controller) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if service.Cluster, err = newForwarder(handler, c.hub, c.config.Peers, c.authority.Cert); err != nil {
+	f, err := newForwarder(service, handler, c.hub, c.config.Peers, c.authority.Cert)
+	if err != nil {
 		return err
 	}
+	service.Cluster, service.Changes = f, f.liveChanges
 	web := &http.Server{Handler: withBodyDeadline(withDashboard(service.Cluster)), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute,
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: c.cert.get}}
 	mutual, err := pki.Server(pki.KeyPair{}, c.authority.Cert)

@@ -61,6 +61,9 @@ func TestForward(t *testing.T) {
 			t.Fatalf("the measurement is %+v", other.do(s.operator, "GET", "/v1/hosts/h1/probes/"+p.ID, ""))
 		}
 	}
+	if r := other.must(200, "GET", "/v1/hosts/h1/collective-states", ""); strings.Contains(r.text, "not connected") {
+		t.Errorf("the connection sets are %s", r.text)
+	}
 	other.mustAs(a, 403, "POST", "/v1/hosts/h1/probes", `{"measure": "path", "peer": "10.0.0.9:4950"}`)
 	other.must(400, "POST", "/v1/hosts/h1/probes", `{"measure": "path"}`)
 	other.mustAs("", 401, "GET", "/v1/hosts/h1/rates", "")

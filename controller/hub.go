@@ -27,6 +27,7 @@ type hub struct {
 	sign     func(host string, request []byte) (cert, authority []byte, serial string, err error)
 
 	reports atomic.Uint64 // number of reports received
+	changes changes
 
 	mu    sync.Mutex
 	links map[string]*link // newest stream by host
@@ -91,6 +92,7 @@ func (h *hub) add(l *link) {
 	before := h.links[l.host]
 	h.links[l.host] = l
 	h.mu.Unlock()
+	h.changes.reported(l.host)
 	if before != nil {
 		before.end(status.Error(codes.Aborted, "replaced by a newer stream of the same host"))
 	}
@@ -98,10 +100,11 @@ func (h *hub) add(l *link) {
 
 func (h *hub) remove(l *link) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	if h.links[l.host] == l {
 		delete(h.links, l.host)
 	}
+	h.mu.Unlock()
+	h.changes.reported(l.host)
 }
 
 // changed is called by the cache after a change of a host's documents.
@@ -215,6 +218,7 @@ func (h *hub) receive(stream agents.Agents_ConnectServer, l *link) error {
 			}
 		}
 		l.mu.Unlock()
+		h.changes.reported(l.host)
 	}
 }
 

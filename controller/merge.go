@@ -16,8 +16,8 @@ import (
 // Lists of agents' reports are merged from all controllers, because each host's agent is
 // connected to only one of them.
 
-// merges are the merge functions by request path.
-var merges = map[string]func(all [][]byte) (any, error){"/v1/usage": mergeUsage, "/v1/hosts": mergeHosts, "/v1/overview": mergeOverview}
+// merges are the merge functions of the operations with server.AllAgents.
+var merges = map[string]func(all [][]byte) (any, error){"getUsage": mergeUsage, "listHosts": mergeHosts, "getOverview": mergeOverview}
 
 // merge answers a request with the merged answers of this controller and the others. The answer of a
 // controller that does not respond is left out.

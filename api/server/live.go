@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -15,9 +14,12 @@ import (
 
 // Intervals of the stream, chosen by this project.
 const (
-	// livePollInterval is the interval at which each path is polled. Agents report ten times a second while a
-	// client watches, so that a rate is on the client's screen within a second.
-	livePollInterval = 500 * time.Millisecond
+	// minLiveInterval is the shortest interval between two requests for the same path. Agents report ten times a
+	// second while a client watches, so that a rate is on the client's screen within a second.
+	minLiveInterval = 500 * time.Millisecond
+	// maxLiveInterval is the interval of requests for a path of which no change is announced: usage records, for
+	// one, grow without a report. It is the interval of all requests if nothing announces changes.
+	maxLiveInterval = 5 * time.Second
 	// keepaliveInterval is the interval of the events that keep an idle stream open.
 	keepaliveInterval = 15 * time.Second
 )
@@ -29,9 +31,9 @@ type liveEvent struct {
 	Data   json.RawMessage `json:"data,omitempty"`
 }
 
-// WatchLive streams the responses of several paths over one connection, each whenever it changes. The paths
-// are requested with the caller's token through the same handler as ordinary requests, so that the stream
-// gives no access beyond that of the token.
+// WatchLive streams the responses of several paths over one connection, each whenever it changes. After a change
+// that is announced, a path is requested with the caller's token through the same handler as ordinary requests, so
+// that the stream gives no access beyond that of the token.
 func (s *Server) WatchLive(w http.ResponseWriter, r *http.Request, p api.WatchLiveParams) {
 	for n, path := range p.See {
 		if err := s.checkWatchable(path); err != nil {
@@ -47,12 +49,17 @@ func (s *Server) WatchLive(w http.ResponseWriter, r *http.Request, p api.WatchLi
 	defer end()
 	ctx, cancel := s.tokenContext(r)
 	defer cancel()
+	r = r.WithContext(ctx)
 	out := startStream(w)
+	changes := make([]<-chan struct{}, len(p.See))
+	if s.Changes != nil {
+		changes = s.Changes(r, p.See)
+	}
 	var all sync.WaitGroup
-	for _, path := range p.See {
+	for n, path := range p.See {
 		all.Go(func() {
 			defer cancel()
-			s.watch(ctx, r, path, out)
+			s.watch(r, path, changes[n], out)
 		})
 	}
 	all.Go(func() {
@@ -75,27 +82,21 @@ func (s *Server) checkWatchable(path string) error {
 	if err != nil {
 		return fmt.Errorf("%q is not a valid path", path)
 	}
-	_, pattern := s.mux.Handler(q)
-	_, at, _ := strings.Cut(pattern, " ")
-	item := s.spec.Paths.Find(at)
-	if item == nil || item.Get == nil || strings.HasPrefix(item.Get.OperationID, "watch") {
+	if o := s.Operation(q); o == nil || strings.HasPrefix(o.ID, "watch") {
 		return fmt.Errorf("%s is not a path that can be watched", path)
 	}
 	return nil
 }
 
-// watch sends the response of a path whenever it changes, until ctx is done or the client disconnects.
-func (s *Server) watch(ctx context.Context, r *http.Request, path string, out *stream) {
+// watch sends the response of a path whenever it changes, until the request is done or the client disconnects.
+func (s *Server) watch(r *http.Request, path string, changed <-chan struct{}, out *stream) {
 	var last Recorded
-	tick := time.NewTicker(livePollInterval)
-	defer tick.Stop()
-	for {
+	for ctx := r.Context(); ; {
 		q, err := http.NewRequestWithContext(ctx, http.MethodGet, path, http.NoBody)
 		if err != nil {
 			return
 		}
-		q.Header.Set("Authorization", r.Header.Get("Authorization"))
-		q.RemoteAddr, q.Host = r.RemoteAddr, r.Host
+		q.Header, q.RemoteAddr, q.Host = r.Header.Clone(), r.RemoteAddr, r.Host
 		now := RecordResponse(s.Cluster, q)
 		if ctx.Err() != nil {
 			return
@@ -110,7 +111,13 @@ func (s *Server) watch(ctx context.Context, r *http.Request, path string, out *s
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-time.After(minLiveInterval):
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		case <-time.After(maxLiveInterval - minLiveInterval):
 		}
 	}
 }

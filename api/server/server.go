@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -29,9 +28,6 @@ const (
 	largeBodyTimeout = time.Minute
 )
 
-// large lists the operations whose requests contain whole documents.
-var large = []string{"putInterface", "putGroup", "patchGroup", "putPolicy", "putCollective"}
-
 // Server implements the API.
 type Server struct {
 	Store  *store.Store
@@ -47,10 +43,15 @@ type Server struct {
 	Cluster http.Handler
 	// Burst, if set, returns the burst that a limit lets through when it is enforced.
 	Burst func(limit unit.Rate) unit.Bytes
+	// Changes, if set, returns for each of the paths of GET requests a channel that receives a value after each
+	// change that the response may depend on, until the context of the request for the paths is done. nil means
+	// that nothing announces changes.
+	Changes func(r *http.Request, paths []string) []<-chan struct{}
 	// OnRequest, if set, is called after each request to an operation of the API.
 	OnRequest func(operation string, status int, took time.Duration)
 
 	spec         *openapi3.T
+	operations   map[*openapi3.Operation]*Operation
 	mux          *http.ServeMux
 	rateLimits   rateLimits
 	tokenLimiter tokenLimiter
@@ -87,6 +88,9 @@ func (s *Server) Handler() (http.Handler, error) {
 		return nil, err
 	}
 	s.spec = spec
+	if s.operations, err = readOperations(spec); err != nil {
+		return nil, err
+	}
 	s.mux = http.NewServeMux()
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		problem(w, r, refuse(http.StatusNotFound, "path %s not found", r.URL.Path))
@@ -107,13 +111,11 @@ func (s *Server) Handler() (http.Handler, error) {
 // permitted to make.
 func (s *Server) validate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, path, _ := strings.Cut(r.Pattern, " ")
-		item := s.spec.Paths.Find(path)
-		if item == nil || item.GetOperation(r.Method) == nil {
+		path, item, operation := s.find(r.Pattern, r.Method)
+		if operation == nil {
 			problem(w, r, refuse(http.StatusNotFound, "path %s not found", r.URL.Path))
 			return
 		}
-		operation := item.GetOperation(r.Method)
 		if s.OnRequest != nil {
 			watched := &statusWriter{ResponseWriter: w, status: http.StatusOK}
 			w = watched
@@ -147,12 +149,13 @@ func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 // admit authenticates the caller, checks its role and rate limit, and validates the request against the
 // specification. The request that admit returns has the principal in its context.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, path string, item *openapi3.PathItem, operation *openapi3.Operation) (*http.Request, error) {
+	rules := s.operations[operation]
 	if operation.Security == nil || len(*operation.Security) > 0 {
 		p, err := s.authenticate(r)
 		if err != nil {
 			return r, err
 		}
-		if !permitted(p.Role, operation.OperationID) || p.Tenant != "" && !permitted(store.TenantRole, operation.OperationID) {
+		if !rules.permits(p.Role) || p.Tenant != "" && !rules.permits(store.TenantRole) {
 			return r, refuse(http.StatusForbidden, "the role %s does not permit this operation", p.Role)
 		}
 		if wait := s.rateLimits.take(p, s.rateLimitOf(r.Context(), p)); wait > 0 {
@@ -161,7 +164,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, path string, item
 		r = r.WithContext(context.WithValue(r.Context(), principalKey{}, p))
 	}
 	most := int64(maxBody)
-	if slices.Contains(large, operation.OperationID) {
+	if rules.largeBody {
 		most = maxLargeBody
 		// If this fails, the read deadline of the server stays in force.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(largeBodyTimeout))

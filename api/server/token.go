@@ -77,29 +77,6 @@ func (s *Server) lookupToken(ctx context.Context, secret string) (p store.Token,
 	return p, err
 }
 
-// permitted reports whether a role may call an operation at all. The handlers check access to single resources.
-func permitted(role store.Role, operation string) bool {
-	if operation == "getSession" || operation == "deleteSession" {
-		return true
-	}
-	switch role {
-	case store.Operator:
-		return operation != "signCertificate"
-	case store.Viewer:
-		return strings.HasPrefix(operation, "get") || strings.HasPrefix(operation, "list") || strings.HasPrefix(operation, "watch")
-	case store.TenantRole:
-		switch operation {
-		case "listHosts", "listInterfaces", "getInterface", "listGroups", "getGroup", "putGroup", "patchGroup", "deleteGroup",
-			"listConnections", "putConnection", "deleteConnection", "getRates", "getUsage", "watchEvents", "watchLive", "listAudit",
-			"listTokens", "createToken", "deleteToken", "getTenant", "listTenantGroups":
-			return true
-		}
-	case store.Agent:
-		return operation == "signCertificate"
-	}
-	return false
-}
-
 // FirstToken returns the operator's first token, with the given secret and the default lifetime, and its
 // store key.
 func FirstToken(secret string) (key string, t store.Token) {
