@@ -16,7 +16,10 @@ type Interface struct {
 	// File is the file name as given by the user; "-" is standard input.
 	File string
 	// Line is the first line of the document.
-	Line   int
+	Line int
+	// Revision is the revision of a document that is not from a file but from a service; File is its name.
+	Revision int64
+
 	places map[string]position
 	// written is the alternative device name that the document uses instead of Dev.
 	written string
@@ -36,8 +39,13 @@ func (i Interface) Has(key string) bool {
 	return written
 }
 
-// Name returns "file:line" of the document, for messages.
-func (i Interface) Name() string { return fmt.Sprintf("%s:%d", i.File, i.Line) }
+// Name returns "file:line" or "service, revision 7" of the document, for messages.
+func (i Interface) Name() string {
+	if i.Revision != 0 {
+		return fmt.Sprintf("%s, revision %d", i.File, i.Revision)
+	}
+	return fmt.Sprintf("%s:%d", i.File, i.Line)
+}
 
 // interfaceDocument parses and validates one document. If there are errors, its result must
 // not be used.

@@ -491,7 +491,7 @@ func (i Interface) Resolve() (Resolved, []Problem) {
 	i.QuantumOptions.check(i.Engine, add)
 	if i.Engine == Quantum {
 		i.eachDirection(func(where string, d *Direction) {
-			eachGroup(d.Groups, where, func(where string, g Group) {
+			eachGroup(d.Groups, where, "", func(where, _ string, g Group) {
 				if !g.Each.IsZero() {
 					add(where+".each", "the engine quantum does not support each: write engine: htb, or remove each")
 				}
@@ -528,11 +528,30 @@ func (i Interface) eachDirection(do func(where string, d *Direction)) {
 	}
 }
 
-// eachGroup calls do for the groups and all groups nested in them.
-func eachGroup(groups []Group, where string, do func(where string, g Group)) {
+// eachGroup calls do for the groups and all groups nested in them, with where each was written and its path.
+func eachGroup(groups []Group, where, parent string, do func(where, path string, g Group)) {
 	for i, g := range groups {
-		at := fmt.Sprintf("%s.groups[%d]", where, i)
-		do(at, g)
-		eachGroup(g.Groups, at, do)
+		at, path := fmt.Sprintf("%s.groups[%d]", where, i), strings.TrimPrefix(parent+"/"+g.Name, "/")
+		do(at, path, g)
+		eachGroup(g.Groups, at, path, do)
 	}
+}
+
+// Locate returns which group the place of a problem belongs to: the direction and path of the group, and the
+// place within it. path is "" for a place outside of groups, direction also for one outside of directions.
+func (i Interface) Locate(where string) (direction, path, rest string) {
+	rest = where
+	within := func(at string) bool { return where == at || strings.HasPrefix(where, at+".") }
+	i.eachDirection(func(at string, d *Direction) {
+		if !within(at) {
+			return
+		}
+		direction, rest = at, strings.TrimPrefix(where[len(at):], ".")
+		eachGroup(d.Groups, at, "", func(at, of string, _ Group) { // a nested group comes after its parent
+			if within(at) {
+				path, rest = of, strings.TrimPrefix(where[len(at):], ".")
+			}
+		})
+	})
+	return direction, path, rest
 }

@@ -355,3 +355,26 @@ func TestTakes(t *testing.T) {
 		}
 	}
 }
+
+func TestLocate(t *testing.T) {
+	groups := []Group{{Name: "a"}, {Name: "b", Groups: []Group{{Name: "c"}, {Name: "d"}}}}
+	for n := range 11 { // groups[1] is no prefix of groups[10]
+		groups = append(groups, Group{Name: fmt.Sprint("g", n)})
+	}
+	i := Interface{Out: &Direction{Groups: groups}}
+	for where, want := range map[string][3]string{
+		"dev":                                {"", "", "dev"},
+		"in.limit":                           {"", "", "in.limit"},
+		"out.limit":                          {"out", "", "limit"},
+		"out.groups":                         {"out", "", "groups"},
+		"out.groups[1]":                      {"out", "b", ""},
+		"out.groups[1].guarantee":            {"out", "b", "guarantee"},
+		"out.groups[10].guarantee":           {"out", "g8", "guarantee"},
+		"out.groups[1].groups[1].match[0].x": {"out", "b/d", "match[0].x"},
+	} {
+		direction, path, rest := i.Locate(where)
+		if got := [3]string{direction, path, rest}; got != want {
+			t.Errorf("%s: %q, want %q", where, got, want)
+		}
+	}
+}

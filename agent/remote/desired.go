@@ -54,7 +54,7 @@ func (d *document) parse() (w Interface, err error) {
 	if len(problems) > 0 {
 		return w, problems[0]
 	}
-	return Interface{config.Interface{Resolved: resolved, File: Source, Line: int(d.Revision)}, doc.Connections}, nil
+	return Interface{config.Interface{Resolved: resolved, File: Source, Revision: d.Revision}, doc.Connections}, nil
 }
 
 // lastValid returns the document itself if it can be parsed, or the last one that could; nil if there

@@ -314,35 +314,11 @@ func fieldsFor(i *store.Interface, at groupRef, by store.Token) func(group.Probl
 		return operatorField
 	}
 	return func(p group.Problem) (Field, bool) {
-		direction, path, rest := pathOf(i, p.Where)
+		direction, path, rest := i.Locate(p.Where)
 		if direction == "" || path == "" || i.Owner(direction, path) != by.Tenant {
 			return Field{}, false
 		}
 		field := strings.TrimPrefix(strings.TrimPrefix(direction+"/"+path, at.key()), "/")
 		return Field{strings.Trim(field+"."+rest, "."), p.Message}, true
-	}
-}
-
-// pathOf splits the location of a problem, such as "out.groups[1].groups[0].guarantee", into the
-// direction, the path of the group and the remaining field.
-func pathOf(i *store.Interface, where string) (direction, path, rest string) {
-	direction, rest, _ = strings.Cut(where, ".")
-	d := (*group.Direction)(nil)
-	if direction == "out" || direction == "in" {
-		d = i.Direction(direction)
-	}
-	if d == nil {
-		return "", "", where
-	}
-	groups := d.Groups
-	for {
-		var n int
-		if _, err := fmt.Sscanf(rest, "groups[%d]", &n); err != nil || n >= len(groups) {
-			return direction, path, rest
-		}
-		path = strings.TrimPrefix(path+"/"+groups[n].Name, "/")
-		groups = groups[n].Groups
-		_, rest, _ = strings.Cut(rest, "]")
-		rest = strings.TrimPrefix(rest, ".")
 	}
 }

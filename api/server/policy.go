@@ -158,7 +158,7 @@ func groupAt(i *store.Interface, direction, path string) *group.Group {
 func fileField(i *store.Interface) func(group.Problem) (Field, bool) {
 	return func(p group.Problem) (Field, bool) {
 		where := p.Where
-		if direction, path, rest := pathOf(i, p.Where); path != "" {
+		if direction, path, rest := i.Locate(p.Where); path != "" {
 			where = direction + " group " + path
 			if rest != "" {
 				where += ": " + rest
