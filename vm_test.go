@@ -52,6 +52,12 @@ func TestVMNames(t *testing.T) {
 			t.Errorf("scripts/go-test chooses %s, and there is none", name)
 		}
 	}
+	measures := regexp.MustCompile(regexp.MustCompile(`(?m)^measures='(.*)'$`).FindStringSubmatch(split)[1])
+	for _, dir := range []string{"cli", "collective/host", "collective/sockops", "lab", "lab/traffic", "probe/session", "probe/train", "test/e2e"} {
+		if files, err := filepath.Glob(dir + "/*_test.go"); err != nil || len(files) == 0 || !measures.MatchString(module+"/"+dir) {
+			t.Errorf("scripts/go-test chooses package %s, and it has no tests, or is not chosen: %v, %v", dir, files, err)
+		}
+	}
 	for _, word := range []string{"killed", "classification"} {
 		if !strings.Contains(split, word) || !strings.Contains(conformance, `{"`+word+" ") {
 			t.Errorf("scripts/go-test chooses conformance tests that begin with %q, and there is none", word)

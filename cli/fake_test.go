@@ -22,14 +22,7 @@ import (
 // that the variable names. "apply --confirm-within" starts the program a second time.
 const fakeEnv = "HEADGATE_TEST_KERNEL"
 
-// selfEnv makes the test binary run as headgate, for tests that run it in other network
-// namespaces.
-const selfEnv = "HEADGATE_TEST_SELF"
-
 func TestMain(m *testing.M) {
-	if os.Getenv(selfEnv) != "" {
-		os.Exit(Run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
-	}
 	if dir := os.Getenv(fakeEnv); dir != "" {
 		a := fakeApp(dir)
 		a.in, a.out, a.err = os.Stdin, os.Stdout, os.Stderr

@@ -145,7 +145,7 @@ func more(n int) string {
 }
 
 // marked returns doubts about rules that match marks at a device's ingress, where packets are
-// classified before the firewall marks them. Measured on this kernel (TestMarksAtIngress in package cli): packets
+// classified before the firewall marks them. Measured on this kernel (TestMarksAtIngress in test/e2e): packets
 // have no mark from the firewall's ingress and prerouting hooks, or from a sender in another
 // namespace. They have a mark from a sender in this namespace (lo, both ends of a veth), from hooks
 // of the device below, and from a program on the tcx hook.

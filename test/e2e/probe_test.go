@@ -1,4 +1,4 @@
-package cli
+package e2e
 
 import (
 	"bytes"
@@ -154,10 +154,10 @@ func TestProbeTokenRate(t *testing.T) {
 					t.Fatalf("%s: %s was not measured", m.Host, d)
 				}
 				if off := a.TokenRate.Rate.Value/float64(want.Rate) - 1; math.Abs(off) > 0.01 {
-					t.Errorf("%s, %s: a token rate of %s, want %s", m.Host, d, rateText(a.TokenRate.Rate), want.Rate)
+					t.Errorf("%s, %s: a token rate of %s, want %s", m.Host, d, a.TokenRate.Rate.Format(probe.FormatRate), want.Rate)
 				}
 				if off := a.TokenRate.Bucket.Value - float64(want.Size); math.Abs(off) > max(1514, 0.02*float64(want.Size)) {
-					t.Errorf("%s, %s: a bucket of %s, want %s", m.Host, d, estimateText(a.TokenRate.Bucket, sizeText), want.Size)
+					t.Errorf("%s, %s: a bucket of %s, want %s", m.Host, d, a.TokenRate.Bucket.Format(probe.FormatBytes), want.Size)
 				}
 				if a.Bytes > 5_500_000 {
 					t.Errorf("%s, %s: %s were sent", m.Host, d, a.Bytes)
@@ -174,7 +174,7 @@ func TestProbeTokenRate(t *testing.T) {
 // own tests.
 func TestProbeDocCommands(t *testing.T) {
 	labtest.NeedRoot(t)
-	text, err := os.ReadFile("../docs/probe.md")
+	text, err := os.ReadFile("../../docs/probe.md")
 	if err != nil {
 		t.Fatal(err)
 	}

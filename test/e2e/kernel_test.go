@@ -1,4 +1,4 @@
-package cli
+package e2e
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 
+	"headgate.dev/headgate/cli"
 	"headgate.dev/headgate/internal/golden"
 	"headgate.dev/headgate/lab"
 	"headgate.dev/headgate/lab/labtest"
@@ -30,7 +31,7 @@ func (i nodeProgram) run(args ...string) (r result) {
 	i.Helper()
 	var out, errs bytes.Buffer
 	err := i.node.Do(func() error {
-		r.code = Run(args, strings.NewReader(""), &out, &errs)
+		r.code = cli.Run(args, strings.NewReader(""), &out, &errs)
 		return nil
 	})
 	if err != nil {

@@ -1,4 +1,4 @@
-package cli
+package e2e
 
 import (
 	"encoding/json"
@@ -69,7 +69,7 @@ func TestSystemdSandbox(t *testing.T) {
 		if err := os.Chmod(in("n"), 0o777); err != nil {
 			t.Fatal(err)
 		}
-		controller, agent := unitConfinement(t, "../packaging/systemd/headgate-controller.service"), unitConfinement(t, "../packaging/systemd/headgate.service")
+		controller, agent := unitConfinement(t, "../../packaging/systemd/headgate-controller.service"), unitConfinement(t, "../../packaging/systemd/headgate.service")
 		controller.Program, controller.User, controller.Write = program, nobody, []string{in("controller")}
 		agent.Program, agent.Write = program, []string{in("agent"), in("state"), "/run/headgate", "/sys/fs/bpf"}
 		s.confined = map[string][]string{

@@ -1,4 +1,4 @@
-package cli
+package e2e
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	api "headgate.dev/headgate/api/client"
+	"headgate.dev/headgate/cli"
 	"headgate.dev/headgate/demo"
 	"headgate.dev/headgate/demo/scenario"
 	"headgate.dev/headgate/internal/pki"
@@ -111,7 +112,7 @@ func TestDemoServe(t *testing.T) {
 		}
 	}
 	var out, errs bytes.Buffer
-	if code := Run([]string{"demo", "--end"}, strings.NewReader(""), &out, &errs); code != exitOK || !strings.Contains(out.String(), "Stopped the served demo "+name) {
+	if code := cli.Run([]string{"demo", "--end"}, strings.NewReader(""), &out, &errs); code != exitOK || !strings.Contains(out.String(), "Stopped the served demo "+name) {
 		t.Errorf("demo --end: exit %d: %s%s", code, out.String(), errs.String())
 	}
 	if err := served.Wait(); err != nil {

@@ -1,4 +1,4 @@
-package cli
+package e2e
 
 import (
 	"encoding/json"
@@ -158,9 +158,9 @@ func TestControllerEtcdRefused(t *testing.T) {
 		{exitUsage, "backup file is missing", "restore"},
 		{exitUsage, "member remove", "replace-member c2 --etcd https://127.0.0.1:2379"},
 	} {
-		r := newWorld(t).run(strings.Fields("controller " + c.args + " --data " + t.TempDir())...)
-		if r.code != c.code || !strings.Contains(r.err, c.want) {
-			t.Errorf("controller %s: %d %s, want %q", c.args, r.code, r.err, c.want)
+		out, code := runSelf(t, strings.Fields("controller "+c.args+" --data "+t.TempDir())...)
+		if code != c.code || !strings.Contains(out, c.want) {
+			t.Errorf("controller %s: %d %s, want %q", c.args, code, out, c.want)
 		}
 	}
 }

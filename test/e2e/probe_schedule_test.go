@@ -1,4 +1,4 @@
-package cli
+package e2e
 
 import (
 	"encoding/json"
@@ -14,6 +14,8 @@ import (
 	api "headgate.dev/headgate/api/client"
 	"headgate.dev/headgate/lab"
 	"headgate.dev/headgate/lab/labtest"
+	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/path"
 	"headgate.dev/headgate/unit"
 )
 
@@ -71,6 +73,14 @@ func (s *serviceTest) probeState() (state api.ProbingState) {
 	return state
 }
 
+// probeResult is what "headgate probe results -o json" prints, as far as the tests read it.
+type probeResult struct {
+	From   string       `json:"from"`
+	To     string       `json:"to"`
+	Answer *path.Answer `json:"answer"`
+	Error  string       `json:"trouble"`
+}
+
 // found returns the newest results.
 func (s *serviceTest) found(args ...string) (all []probeResult) {
 	s.t.Helper()
@@ -123,7 +133,7 @@ func TestProbeSchedule(t *testing.T) {
 				t.Fatalf("%s to %s: %s", r.From, r.To, r.Error)
 			}
 			if off := r.Answer.TokenRate.Rate.Value/want[r.From] - 1; math.Abs(off) > 0.01 || !r.Answer.TokenRate.Rate.Known() {
-				t.Errorf("%s to %s: %s, want %s", r.From, r.To, rateText(r.Answer.TokenRate.Rate), bitRate(want[r.From]))
+				t.Errorf("%s to %s: %s, want %s", r.From, r.To, r.Answer.TokenRate.Rate.Format(probe.FormatRate), probe.FormatRate(want[r.From]))
 			}
 		}
 		s.checkOutput(0, "token rate", "probe", "results", "--from", "a", "--to", "b")

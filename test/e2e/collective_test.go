@@ -1,4 +1,4 @@
-package cli
+package e2e
 
 import (
 	"bufio"
@@ -308,7 +308,7 @@ func TestCollectiveJoin(t *testing.T) {
 	r.wait(5*time.Second, "the connection is in the set", func(s host.State) bool {
 		return len(s.Connections) == 1 && s.Connections[0].Weight == 2 && s.Connections[0].Local == c.LocalAddr().String()
 	})
-	doc, err := os.ReadFile("../docs/collective.md")
+	doc, err := os.ReadFile("../../docs/collective.md")
 	if err != nil {
 		t.Fatal(err)
 	}

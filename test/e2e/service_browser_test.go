@@ -1,4 +1,4 @@
-package cli
+package e2e
 
 import (
 	"context"
@@ -191,7 +191,7 @@ func TestDashboard(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(b.Close)
-		axe, err := exec.Command("../scripts/axe").Output()
+		axe, err := exec.Command("../../scripts/axe").Output()
 		if err != nil {
 			t.Fatal(err)
 		}

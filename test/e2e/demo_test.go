@@ -1,4 +1,4 @@
-package cli
+package e2e
 
 import (
 	"bufio"
@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"headgate.dev/headgate/cli"
 	"headgate.dev/headgate/cli/view"
 	"headgate.dev/headgate/demo"
 	"headgate.dev/headgate/demo/scenario"
@@ -106,7 +107,7 @@ func TestDemo(t *testing.T) {
 
 func testDemo(t testing.TB) {
 	var out, progress bytes.Buffer
-	code := Run([]string{"demo", "--fast", "-o", "json"}, strings.NewReader(""), &out, &progress)
+	code := cli.Run([]string{"demo", "--fast", "-o", "json"}, strings.NewReader(""), &out, &progress)
 	var r demo.Result
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 		t.Fatalf("exit %d: %v\n%s%s", code, err, out.String(), progress.String())

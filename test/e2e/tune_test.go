@@ -1,4 +1,4 @@
-package cli
+package e2e
 
 import (
 	"bytes"
@@ -16,7 +16,10 @@ import (
 	"headgate.dev/headgate/lab/traffic"
 	"headgate.dev/headgate/lab/wire"
 	"headgate.dev/headgate/probe"
+	"headgate.dev/headgate/probe/path"
 	"headgate.dev/headgate/probe/tokenrate"
+	"headgate.dev/headgate/probe/tune"
+	"headgate.dev/headgate/probe/tune/device"
 	"headgate.dev/headgate/unit"
 )
 
@@ -24,7 +27,7 @@ import (
 func (p *probeTest) headgate(args ...string) (out, errs string, code int) {
 	p.t.Helper()
 	c := p.command(p.client, args...)
-	c.Env = append(c.Env, stateDirEnv+"="+filepath.Join(p.dir, "state"))
+	c.Env = append(c.Env, "HEADGATE_STATE="+filepath.Join(p.dir, "state"))
 	var stdout, stderr bytes.Buffer
 	c.Stdout, c.Stderr = &stdout, &stderr
 	if err := c.Run(); err != nil && c.ProcessState == nil {
@@ -57,6 +60,16 @@ func (p *probeTest) load(took time.Duration) (got [2]float64, dropped [2]uint64)
 }
 
 func drops(s wire.Stats) uint64 { return s.Overflowed + s.Policed }
+
+// tuneReport is what "headgate tune -o json" prints, as far as the tests read it.
+type tuneReport struct {
+	Measured  path.Report                        `json:"measured"`
+	Proposals map[probe.Direction]tune.Proposal  `json:"proposals"`
+	Document  string                             `json:"document"`
+	Until     *time.Time                         `json:"in_force_until"`
+	Rechecked map[probe.Direction]device.Recheck `json:"rechecked"`
+	Failed    string                             `json:"failed"`
+}
 
 // tune runs "headgate tune" to the server, and parses the report.
 func (p *probeTest) tune(args ...string) (r tuneReport, errs string, code int) {

@@ -1,10 +1,11 @@
-package cli
+package e2e
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
 	"math"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"headgate.dev/headgate/lab"
 	"headgate.dev/headgate/lab/labtest"
 	"headgate.dev/headgate/lab/link"
+	"headgate.dev/headgate/probe"
 	"headgate.dev/headgate/probe/mesh"
 	"headgate.dev/headgate/unit"
 )
@@ -119,7 +121,7 @@ func TestMesh(t *testing.T) {
 				t.Fatalf("%s to %s: %s", r.From, r.To, r.Failed)
 			}
 			if off := r.Answer.TokenRate.Rate.Value/want[r.From] - 1; math.Abs(off) > 0.01 {
-				t.Errorf("%s to %s: %s, want %s", r.From, r.To, rateText(r.Answer.TokenRate.Rate), bitRate(want[r.From]))
+				t.Errorf("%s to %s: %s, want %s", r.From, r.To, r.Answer.TokenRate.Rate.Format(probe.FormatRate), probe.FormatRate(want[r.From]))
 			}
 			if r.RTT < 8*time.Millisecond {
 				t.Errorf("%s to %s: a round trip of %v", r.From, r.To, r.RTT)
@@ -128,9 +130,12 @@ func TestMesh(t *testing.T) {
 		if rows != 12 {
 			t.Errorf("%d rows:\n%s", rows, out)
 		}
-		text := readFile(prom)
+		text, err := os.ReadFile(prom)
+		if err != nil {
+			t.Error(err)
+		}
 		for _, want := range []string{"\nheadgate_probe_success{from=\"a\",to=\"b\"} 1\n", "\nheadgate_probe_token_rate_bits_per_second{from=\"b\",to=\"a\"} ", "\nheadgate_probe_success{from=\"d\",to=\"a\"} 0\n"} {
-			if !strings.Contains(text, want) {
+			if !strings.Contains(string(text), want) {
 				t.Errorf("missing %q in\n%s", want, text)
 			}
 		}

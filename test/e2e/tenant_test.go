@@ -1,4 +1,4 @@
-package cli
+package e2e
 
 import (
 	"bufio"
@@ -202,10 +202,10 @@ func TestTenantPrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	binary, script := filepath.Join(dir, "transfer"), filepath.Join(dir, "transfer.py")
-	if out, err := exec.Command("go", "build", "-C", "../examples/tenant/go", "-o", binary, ".").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-C", "../../examples/tenant/go", "-o", binary, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v %s", err, out)
 	}
-	text, err := os.ReadFile("../examples/tenant/python/transfer.py")
+	text, err := os.ReadFile("../../examples/tenant/python/transfer.py")
 	if err != nil {
 		t.Fatal(err)
 	}
