@@ -56,7 +56,7 @@ func (c *control) answered(ctx context.Context) (map[string]float64, error) {
 	all, err := c.metrics(ctx)
 	sums := map[string]float64{}
 	for of, n := range all {
-		labels, ok := strings.CutPrefix(of, `headgate_controller_request_seconds_count{operation="`)
+		labels, ok := strings.CutPrefix(of, `headgate_controller_request_duration_seconds_count{operation="`)
 		if operation, status, both := strings.Cut(labels, `",status="`); ok && both && status[0] == '2' {
 			sums[operation] += n
 		}
