@@ -100,7 +100,7 @@ func inVM(ctx context.Context, command string) (string, error) {
 // renoIn finds what the test says of a loss: what it got, and the formula, in
 // Mbit/s.
 func renoIn(out, loss string) (got, want float64, err error) {
-	m := regexp.MustCompile(`loss ` + regexp.QuoteMeta(loss) + `: ([0-9.]+) Mbit/s, PFTK says ([0-9.]+)`).FindStringSubmatch(out)
+	m := regexp.MustCompile(`loss ` + regexp.QuoteMeta(loss) + `: ([0-9.]+) Mbit/s, PFTK predicts ([0-9.]+)`).FindStringSubmatch(out)
 	if m == nil {
 		return 0, 0, fmt.Errorf("the virtual machine says nothing of a loss of %s", loss)
 	}

@@ -157,7 +157,7 @@ func TestValidate(t *testing.T) {
 		"backlog: only for flows with a rate":                func(f *Flow) { f.Requests, f.Backlog = &Requests{}, 1 },
 		"source port out":                                    func(f *Flow) { f.Transfer, f.SrcPort = &Transfer{}, 1 },
 		"destination port":                                   func(f *Flow) { f.Transfer, f.Download, f.DstPort = &Transfer{}, true, 1 },
-		"transfer.size: 2B does not give each stream":        func(f *Flow) { f.Transfer = &Transfer{Size: 2, Streams: 3} },
+		"transfer.size: 2B is less than one byte":            func(f *Flow) { f.Transfer = &Transfer{Size: 2, Streams: 3} },
 		"requests: requests come from users or at a rate":    func(f *Flow) { f.Requests = &Requests{} },
 		"send_buffer: 1B is not":                             func(f *Flow) { f.SendBuffer = 1 },
 		"on_off.rate: 0bit is not above":                     func(f *Flow) { f.OnOff = &OnOff{} },
