@@ -1,5 +1,5 @@
-// Package collective is the bench "collective": plain TCP, the seed's cycle and ours beside
-// each other, on real TCP.
+// Package collective is the bench "collective": plain TCP, the paper's method and Headgate's compared
+// with each other, on real TCP. The paper is in docs/seeds.md.
 package collective
 
 import (
@@ -8,7 +8,7 @@ import (
 	"headgate/bench"
 )
 
-// Bench is every row of the table in the issue that asked for collective control.
+// Bench returns the bench with every row of targets.go.
 func Bench(d *bench.Draw) bench.Bench {
 	return bench.Bench{
 		Name:  "collective",

@@ -18,7 +18,7 @@ import (
 	"headgate/unit"
 )
 
-// SCTP is the transport of the experiments of the bwaas paper (docs/seeds.md). Only a kernel with its
+// SCTP is the transport of the experiments of the bwaas thesis (docs/seeds.md). Only a kernel with its
 // module has it.
 
 // From uapi/linux/sctp.h; package unix lacks these.

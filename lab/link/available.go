@@ -11,7 +11,7 @@ import (
 // Available returns the bandwidth that cross traffic leaves of a direction over [from, to) ns,
 // exactly: the slowest rate minus what the virtual packets would have taken of it alone. Probe traffic
 // may delay virtual packets or push them out of a full queue, but the available bandwidth does not
-// increase by that (estimation paper, section 5.2, equation 5.1; docs/seeds.md). log has the results
+// increase by that (estimation dissertation, section 5.2, equation 5.1; docs/seeds.md). log has the results
 // of Take. It ends at the last arrival that it has: packets that were still queued are not in it.
 func Available(s Spec, log []Result, from, to int64) unit.Rate {
 	taken := 0.0 // bits

@@ -23,7 +23,7 @@
 //
 // Sources: RED is Floyd and Jacobson, "Random Early Detection Gateways for Congestion Avoidance"
 // (1993), figures 1 and 2. Two-state loss is Gilbert (1960) and Elliott (1963) as in netem
-// (tc-netem(8), loss gemodel). The limiters are those of the estimation paper (docs/seeds.md),
+// (tc-netem(8), loss gemodel). The limiters are those of the estimation dissertation (docs/seeds.md),
 // sections 4.2.2 (token bucket, Xen), 4.5.1 (slow decay from the peak rate) and 4.5.2 (a gift of
 // tokens every 20 s); the (N0, T0) pattern is in its section 5.3.
 //

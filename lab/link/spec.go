@@ -103,7 +103,7 @@ type REDClass struct {
 	Profile
 }
 
-// Bucket is a token bucket: (P, R, b) of the estimation paper, section 4.2.2.
+// Bucket is a token bucket: (P, R, b) of the estimation dissertation, section 4.2.2.
 type Bucket struct {
 	// Rate is the token rate, in layer-2 bits per second.
 	Rate unit.Rate
@@ -122,7 +122,7 @@ type Bucket struct {
 	Police bool `json:",omitempty"`
 }
 
-// Xen is a limiter that adds Tokens every Interval: (T, delta) of the estimation paper, section 4.2.2.
+// Xen is a limiter that adds Tokens every Interval: (T, delta) of the estimation dissertation, section 4.2.2.
 // It keeps at most one frame of unspent tokens, so that a delta of 6.5 frames sends 6 and 7
 // alternately.
 type Xen struct {
