@@ -8,6 +8,6 @@ func TestRenoIn(t *testing.T) {
 		t.Errorf("%v, %v, %v", got, want, err)
 	}
 	if _, _, err := renoIn(out, "0.001"); err == nil {
-		t.Error("another loss is found")
+		t.Error("the result of another loss was found")
 	}
 }

@@ -1,5 +1,5 @@
-// Package probing is the bench "probe": estimators against paths whose truth is known,
-// simulated ones in hundreds and the lab's on real kernels.
+// Package probing is the bench "probe": estimators on paths with known properties, hundreds of
+// simulated ones and the lab's on real kernels.
 package probing
 
 import (
@@ -8,11 +8,11 @@ import (
 	"headgate/bench"
 )
 
-// Bench is every row of the table in the issue that asked for the probe.
+// Bench returns the bench with every row of targets.go.
 func Bench(d *bench.Draw) bench.Bench {
 	return bench.Bench{
 		Name:  "probe",
-		Title: "What a path gives, against what it is",
+		Title: "Estimates of paths, against their true values",
 		About: about,
 		Rows:  rows,
 		Seed:  d.Seed(),
