@@ -25,10 +25,10 @@ func Bench(d *bench.Draw) bench.Bench {
 }
 
 const about = `The service is "headgate controller" with its store, in a namespace; its hosts are real streams over
-mutual TLS, 50 groups each, one of them with an agent that enforces. The browser is Chromium without a
-screen, which draws by the processor; its processor time is that of all its processes. The table's rows browser
-and install have no figures here: TestDashboard uses the dashboard by keyboard, as an operator, a tenant and a
-foreign origin, and has iperf3 see what is enforced; packages are installed by tests.`
+mutual TLS, 50 groups each, one of them with an enforcing agent. The browser is headless Chromium, which
+renders on the processor; its processor time is that of all its processes. The requirements on use and installation
+are checked by tests: TestDashboard uses the dashboard by keyboard, as an operator, a tenant and a
+foreign origin, and checks the shaping with iperf3; other tests install the packages.`
 
 // rows are the rows of the table of targets.
 var rows = []bench.Row{

@@ -22,8 +22,8 @@ func Bench(d *bench.Draw) bench.Bench {
 }
 
 const about = `Simulated paths are links of the lab's model in virtual time, drawn at random for each
-seed from the ranges that the claims name; estimators were tuned on others. In the lab
+seed from the ranges that the claims name; estimators were tuned on other paths. In the lab
 ` + "`headgate probe`" + ` runs between two namespaces over the emulator, whose links are the truth.
 
 An error is relative to the truth. p90 is over all paths, or runs; a path without an
-answer counts as 100 % off.`
+estimate counts as an error of 100 %.`
