@@ -68,7 +68,7 @@ func Leftovers() ([]Leftover, error) {
 	return out, nil
 }
 
-// Down removes a lab of this machine, whoever created it: one that was left, one whose owner was
+// Down removes a lab of this machine, including those of other processes: one that was left, one whose owner was
 // killed, or one that a program only holds; Down ends that program. A lab that a program uses, and an
 // unknown name, are errors.
 func Down(name string) error {
@@ -287,7 +287,7 @@ func emptyNamespace(name string) (id int, err error) {
 	return id, nil
 }
 
-// identify gives a namespace an id in ours, if it has none. The id is a large random number. The
+// identify gives a namespace an id in the current namespace, if it has none. The id is a large random number. The
 // kernel would take the lowest free number, and another program's next namespace could soon get the
 // same.
 func identify(ns int) (id int, err error) {

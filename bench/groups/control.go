@@ -32,7 +32,7 @@ type controlCase struct {
 const (
 	controlLimit   = 20 * unit.Mbit
 	controlCeiling = unit.Mbit
-	// controlFlood is the rate of the guest, and controlDownload that of another's download: at 60
+	// controlFlood is the rate of the guest, and controlDownload that of a download of another group: at 60
 	// Mbit/s it has 2,500 acknowledgements a second.
 	controlFlood    = 20 * controlCeiling
 	controlDownload = 60 * unit.Mbit

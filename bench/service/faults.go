@@ -29,7 +29,7 @@ const (
 	faultLeast = 8 * time.Second
 	// afterFault is how long leaders are counted after the fault.
 	afterFault = 5 * time.Second
-	// skew is how much the leader's clock is ahead, and another's behind: certificates that were
+	// skew is how much the leader's clock is ahead, and that of another controller behind: certificates that were
 	// issued in this hour are not yet valid, and tokens of minutes have expired.
 	skew = time.Hour
 	// smallDisk has space for etcd's preallocated files, and for the required 256 MiB of free space.

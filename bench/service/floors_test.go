@@ -18,7 +18,7 @@ func TestFloors(t *testing.T) {
 		want bool
 	}{
 		"all answered, and full":         {burst(1000, 0, capacity), true},
-		"nobody answered":                {burst(0, 0, 0), false},
+		"none answered":                  {burst(0, 0, 0), false},
 		"one too few answered":           {burst(leastAnswered-1, 0, capacity), false},
 		"not filled":                     {burst(1000, 0, capacity-unit.Mbit), false},
 		"not filled, by a wrong refusal": {burst(1000, 1, capacity-unit.Mbit), true},
